@@ -1,0 +1,109 @@
+// Package convo holds conversation contexts: messages, histories that share
+// what they have in common, snapshots, forks, lanes and the manager through
+// which alone a context is changed.
+//
+// It must not know flows, runs, stores or providers: it imports nothing of
+// ours, and what it needs of a tokenizer or a store is passed in.
+package convo
+
+import "encoding/json"
+
+// Role is who speaks.
+type Role string
+
+// The roles.
+const (
+	System    Role = "system"
+	User      Role = "user"
+	Assistant Role = "assistant"
+	Tool      Role = "tool"
+)
+
+// Message is one entry of a history. Messages are immutable: to change one,
+// Upsert a new version under its id.
+type Message struct {
+	// ID is unique in the context; made by the manager where it is empty.
+	ID   string `json:"id,omitempty"`
+	Role Role   `json:"role"`
+	// Text is the content; Parts holds images and files beside it.
+	Text  string `json:"text,omitempty"`
+	Parts []Part `json:"parts,omitempty"`
+	// Reasoning is the model's own, kept and never sent as content.
+	Reasoning string `json:"reasoning,omitempty"`
+	// Calls are the tools an assistant message asks for.
+	Calls []Call `json:"calls,omitempty"`
+	// CallID and Name say which call a tool message answers; Failed marks a
+	// result that is an error.
+	CallID string `json:"call_id,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Failed bool   `json:"failed,omitempty"`
+	// Native holds blocks that only their provider reads, returned to it
+	// verbatim (reasoning signatures); Provider says whose they are.
+	Native   json.RawMessage `json:"native,omitempty"`
+	Provider string          `json:"provider,omitempty"`
+	// Pinned messages stay in every view; Priority orders what is cut first
+	// (50 is the middle; 0 in JSON is 50).
+	Pinned   bool           `json:"pinned,omitempty"`
+	Priority int            `json:"priority,omitempty"`
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+// Part is a piece of a message that is not plain text.
+type Part struct {
+	Kind string `json:"kind"` // "image" or "file"
+	MIME string `json:"mime,omitempty"`
+	Name string `json:"name,omitempty"`
+	URL  string `json:"url,omitempty"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// Call is a tool call as the model made it.
+type Call struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Arguments is the JSON text exactly as the model wrote it.
+	Arguments string `json:"arguments"`
+}
+
+// Settings are what a context asks of its model.
+type Settings struct {
+	Provider    string   `json:"provider,omitempty"`
+	Model       string   `json:"model,omitempty"`
+	System      string   `json:"system,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	MaxOutput   int      `json:"max_output,omitempty"` // tokens
+	Reasoning   string   `json:"reasoning,omitempty"`
+	Window      int      `json:"window,omitempty"`  // tokens
+	Reserve     int      `json:"reserve,omitempty"` // tokens
+}
+
+// Kind is what sort of context it is.
+type Kind string
+
+// The kinds. Main is the default.
+const (
+	Main     Kind = "main"
+	Isolated Kind = "isolated"
+	Portal   Kind = "portal"
+)
+
+// Change is one recorded change to one context, what the journal keeps of it.
+// Exactly one field group is set.
+type Change struct {
+	// Create makes the context, with Kind and Settings.
+	Create   bool      `json:"create,omitempty"`
+	Kind     Kind      `json:"kind,omitempty"`
+	Label    string    `json:"label,omitempty"`
+	Settings *Settings `json:"settings,omitempty"`
+	// Append adds messages, in order. A message whose id the history has
+	// already replaces it (a new version); an equal one is a no-op.
+	Append []Message `json:"append,omitempty"`
+	// Set replaces the settings.
+	Set *Settings `json:"set,omitempty"`
+	// Reset begins an epoch: views start here, history stays.
+	Reset bool `json:"reset,omitempty"`
+	// Output sets the context's current output.
+	Output *string `json:"output,omitempty"`
+	// Session sets the provider's session id.
+	Session *string `json:"session,omitempty"`
+}

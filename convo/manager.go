@@ -1,0 +1,4 @@
+package convo
+
+// Manager is the one way a context is changed.
+type Manager struct{}

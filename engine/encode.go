@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// AppendValue appends the JSON of v to b. Whole float64s keep their decimal
+// point ("1.0"), so that a number has the same kind after a round trip; object
+// keys are sorted; HTML is not escaped, so that journals stay readable.
+func AppendValue(b []byte, v Value) ([]byte, error) {
+	switch t := v.(type) {
+	case nil:
+		return append(b, "null"...), nil
+	case bool:
+		return strconv.AppendBool(b, t), nil
+	case int64:
+		return strconv.AppendInt(b, t, 10), nil
+	case int:
+		return strconv.AppendInt(b, int64(t), 10), nil
+	case float64:
+		return appendFloat(b, t)
+	case string:
+		return AppendString(b, t), nil
+	case Handle:
+		b = append(b, `{"$context":`...)
+		return append(AppendString(b, t.ID), '}'), nil
+	case []any:
+		return appendList(b, t)
+	case map[string]any:
+		return appendObject(b, t)
+	case Values:
+		return appendValues(b, t)
+	}
+	j, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("a value of type %T cannot be stored: %w", v, err)
+	}
+	return append(b, j...), nil
+}
+
+func appendFloat(b []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("%v is not a number that can be stored", f)
+	}
+	n := len(b)
+	b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	if !strings.ContainsAny(string(b[n:]), ".e") {
+		b = append(b, '.', '0')
+	}
+	return b, nil
+}
+
+func appendList(b []byte, l []any) ([]byte, error) {
+	var err error
+	b = append(b, '[')
+	for i, e := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = AppendValue(b, e); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func appendObject(b []byte, m map[string]any) ([]byte, error) {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var err error
+	b = append(b, '{')
+	for i, k := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(AppendString(b, k), ':')
+		if b, err = AppendValue(b, m[k]); err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	return append(b, '}'), nil
+}
+
+func appendValues(b []byte, v Values) ([]byte, error) {
+	var err error
+	b = append(b, '{')
+	for i, n := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(AppendString(b, n.Name), ':')
+		if b, err = AppendValue(b, n.Value); err != nil {
+			return nil, fmt.Errorf("%s: %w", n.Name, err)
+		}
+	}
+	return append(b, '}'), nil
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become
+// U+FFFD, as in encoding/json.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		if c < utf8.RuneSelf {
+			b = append(append(b, s[start:i]...), '\\')
+			b = appendEscape(b, c)
+			i++
+			start = i
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			b = append(append(b, s[start:i]...), "\uFFFD"...)
+			i++
+			start = i
+			continue
+		}
+		i += n
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(b, c)
+	case '\n':
+		return append(b, 'n')
+	case '\r':
+		return append(b, 'r')
+	case '\t':
+		return append(b, 't')
+	}
+	return append(b, 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}

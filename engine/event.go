@@ -1,0 +1,234 @@
+package engine
+
+// Event is one fact in a run's journal. An event is also the command that made
+// it: the runner acts on the events that Decide returns (it starts the node
+// that NodeStarted names) once they are durable. Events are immutable once
+// applied. Nodes are named by path: "draft", or "refine#2/draft" for the node
+// draft in the second iteration of refine.
+type Event interface {
+	// Kind is the stable name in the journal, for example "node.started".
+	Kind() string
+}
+
+// RunStarted opens every journal.
+type RunStarted struct {
+	Flow        string `json:"flow"`
+	Fingerprint string `json:"fingerprint"`
+	// Inputs are the run's inputs with defaults filled in.
+	Inputs Values `json:"inputs,omitempty"`
+	// State is the state the run begins with.
+	State  Values `json:"state,omitempty"`
+	User   string `json:"user,omitempty"`
+	Parent string `json:"parent,omitempty"` // run id
+	// Origin says what started the run: "cli", "go", "schedule", ...
+	Origin string `json:"origin,omitempty"`
+	// Targets limits the run to what these nodes need; empty is all.
+	Targets []string `json:"targets,omitempty"`
+	// Breaks are nodes that pause the run before they start.
+	Breaks []string `json:"breaks,omitempty"`
+	// Parallel bounds how many nodes are running at once; at least 1.
+	Parallel int `json:"parallel"`
+	// Contexts creates the main context.
+	Contexts []ContextChange `json:"contexts,omitempty"`
+	// Closure pins what the run runs under: node-type versions and tool hashes.
+	Closure map[string]string `json:"closure,omitempty"`
+}
+
+// NodeStarted begins an attempt.
+type NodeStarted struct {
+	Path    string `json:"node"`
+	Attempt int    `json:"attempt,omitempty"` // from 1; 0 in JSON is 1
+	// Grant is the context the node may write, "" for none.
+	Grant string `json:"grant,omitempty"`
+}
+
+// NodeResumed re-enters an attempt that was waiting, pulling or expanding: its
+// function runs again from the top and is given its recorded effects, answers
+// and pulled values.
+type NodeResumed struct {
+	Path  string `json:"node"`
+	Grant string `json:"grant,omitempty"`
+}
+
+// NodeWaiting suspends an attempt until its interrupts are resolved.
+type NodeWaiting struct {
+	Path       string      `json:"node"`
+	Interrupts []Interrupt `json:"interrupts"`
+}
+
+// NodePulling suspends an attempt until the sources of a lazy port are done.
+type NodePulling struct {
+	Path string `json:"node"`
+	Port string `json:"port"`
+}
+
+// NodeExpanded suspends a composite until iterations of its body, one an item,
+// are done. Items add to those of earlier expansions of the same node.
+type NodeExpanded struct {
+	Path string `json:"node"`
+	// Items are the inputs of the iterations.
+	Items []Values `json:"items"`
+	// Concurrency bounds how many run at once; 0 and 1 are one after another.
+	Concurrency int `json:"concurrency,omitempty"`
+	// Fork gives each iteration lanes of its own for contexts and state.
+	Fork bool `json:"fork,omitempty"`
+}
+
+// IterationStarted opens a scope; Path is "refine#2", counted from 1.
+type IterationStarted struct {
+	Path string `json:"scope"`
+}
+
+// IterationCompleted closes a scope with the body's outputs.
+type IterationCompleted struct {
+	Path    string `json:"scope"`
+	Outputs Values `json:"outputs,omitempty"`
+}
+
+// NodeCompleted commits a leaf's transaction, or ends a composite.
+type NodeCompleted struct {
+	Path string `json:"node"`
+	// Outputs by port; an edge from a port that is not here is skipped.
+	Outputs  Values          `json:"outputs,omitempty"`
+	State    []StateChange   `json:"state,omitempty"`
+	Contexts []ContextChange `json:"contexts,omitempty"`
+	// Metadata is free: token usage, anything a node reports.
+	Metadata Values `json:"metadata,omitempty"`
+	// Micros is the time the attempt's function ran, in microseconds.
+	Micros int64 `json:"us,omitempty"`
+	// Cached marks outputs that came from the cache.
+	Cached bool `json:"cached,omitempty"`
+}
+
+// NodeFailed ends an attempt with an error. What follows (a retry, the error
+// port, a value, the run's failure) is a command of its own.
+type NodeFailed struct {
+	Path     string `json:"node"`
+	Error    *Error `json:"error"`
+	Micros   int64  `json:"us,omitempty"`
+	Metadata Values `json:"metadata,omitempty"`
+	// Contexts keeps what must outlive the failure: what the person said.
+	Contexts []ContextChange `json:"contexts,omitempty"`
+}
+
+// NodeRetrying says that a failed node will be tried again at Due.
+type NodeRetrying struct {
+	Path string `json:"node"`
+	// Due is Unix time in milliseconds.
+	Due int64 `json:"due"`
+}
+
+// NodeErrored says that the failure is final and how it is handled.
+type NodeErrored struct {
+	Path string `json:"node"`
+	// Handled is "port" (its error port is wired), "value" (onError gives a
+	// value, now its output) or "" (the run fails).
+	Handled string `json:"handled,omitempty"`
+	Outputs Values `json:"outputs,omitempty"`
+}
+
+// NodeSkipped says that the node will not run.
+type NodeSkipped struct {
+	Path string `json:"node"`
+}
+
+// NodeNotNeeded says that a node nobody asked for did not run.
+type NodeNotNeeded struct {
+	Path string `json:"node"`
+}
+
+// NodeCancelled ends a node that was running, waiting or ready when the run
+// was cancelled or failed.
+type NodeCancelled struct {
+	Path string `json:"node"`
+	// Unknown: an effect was in flight and its outcome is not known.
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+// EffectStarted is journaled before an effect that must not be repeated blindly.
+type EffectStarted struct {
+	Key    string `json:"key"` // path/name#ordinal
+	Digest string `json:"digest,omitempty"`
+}
+
+// EffectCompleted holds an effect's result.
+type EffectCompleted struct {
+	Key string `json:"key"`
+	// Digest identifies the request, to catch a node that asks for something
+	// else under the same key.
+	Digest string `json:"digest,omitempty"`
+	Result Value  `json:"result,omitempty"`
+	Error  *Error `json:"error,omitempty"`
+	Usage  *Usage `json:"usage,omitempty"`
+	Micros int64  `json:"us,omitempty"`
+	// Manifest says what a model call was given and what not, and why.
+	Manifest Value `json:"manifest,omitempty"`
+}
+
+// InterruptAnswered resolves an interrupt of kind input, event or approval.
+type InterruptAnswered struct {
+	ID    string `json:"interrupt"`
+	Value Value  `json:"value,omitempty"`
+	By    string `json:"by,omitempty"`
+}
+
+// TimerFired resolves a timer: an interrupt's id, or a node's path for a retry.
+type TimerFired struct {
+	ID string `json:"timer"`
+}
+
+// CancelRequested is the acknowledgement of a cancellation: no effect starts
+// after it.
+type CancelRequested struct {
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// NodeForced is a person's way out of a stuck run.
+type NodeForced struct {
+	Path string `json:"node"`
+	// Op is "retry", "skip" or "complete".
+	Op      string `json:"op"`
+	Outputs Values `json:"outputs,omitempty"` // of complete
+	By      string `json:"by,omitempty"`
+}
+
+// RunCompleted, RunFailed and RunCancelled end a journal; a failed run goes on
+// after a NodeForced.
+type RunCompleted struct {
+	Outputs Values `json:"outputs,omitempty"`
+}
+
+// RunFailed ends a run whose error nothing handled.
+type RunFailed struct {
+	Error *Error `json:"error"`
+}
+
+// RunCancelled is the last event of a cancelled run.
+type RunCancelled struct{}
+
+// Kind methods give each event its name in the journal.
+func (*RunStarted) Kind() string         { return "run.started" }
+func (*NodeStarted) Kind() string        { return "node.started" }
+func (*NodeResumed) Kind() string        { return "node.resumed" }
+func (*NodeWaiting) Kind() string        { return "node.waiting" }
+func (*NodePulling) Kind() string        { return "node.pulling" }
+func (*NodeExpanded) Kind() string       { return "node.expanded" }
+func (*IterationStarted) Kind() string   { return "iteration.started" }
+func (*IterationCompleted) Kind() string { return "iteration.completed" }
+func (*NodeCompleted) Kind() string      { return "node.completed" }
+func (*NodeFailed) Kind() string         { return "node.failed" }
+func (*NodeRetrying) Kind() string       { return "node.retrying" }
+func (*NodeErrored) Kind() string        { return "node.errored" }
+func (*NodeSkipped) Kind() string        { return "node.skipped" }
+func (*NodeNotNeeded) Kind() string      { return "node.not_needed" }
+func (*NodeCancelled) Kind() string      { return "node.cancelled" }
+func (*EffectStarted) Kind() string      { return "effect.started" }
+func (*EffectCompleted) Kind() string    { return "effect.completed" }
+func (*InterruptAnswered) Kind() string  { return "interrupt.answered" }
+func (*TimerFired) Kind() string         { return "timer.fired" }
+func (*CancelRequested) Kind() string    { return "cancel.requested" }
+func (*NodeForced) Kind() string         { return "node.forced" }
+func (*RunCompleted) Kind() string       { return "run.completed" }
+func (*RunFailed) Kind() string          { return "run.failed" }
+func (*RunCancelled) Kind() string       { return "run.cancelled" }

@@ -1,0 +1,124 @@
+package engine
+
+// Commit is a group of events of one run made durable together.
+type Commit struct {
+	Run string
+	// Seq counts the run's commits from 1; the first event of the run has
+	// number 1, and First is the number of this commit's first event.
+	Seq   int64
+	First int64
+	// At is Unix time in milliseconds; the run's only clock.
+	At     int64
+	Events []Event
+}
+
+// Usage is what effects cost.
+type Usage struct {
+	Calls      int   `json:"calls,omitempty"`
+	Input      int   `json:"input,omitempty"`  // tokens
+	Cached     int   `json:"cached,omitempty"` // of Input
+	Output     int   `json:"output,omitempty"` // tokens
+	Reasoning  int   `json:"reasoning,omitempty"`
+	CostMicros int64 `json:"cost,omitempty"` // millionths of a US dollar
+}
+
+// Add returns the sum.
+func (u Usage) Add(o Usage) Usage {
+	return Usage{u.Calls + o.Calls, u.Input + o.Input, u.Cached + o.Cached,
+		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros}
+}
+
+// Error is a failure as the journal keeps it; Code is from the table in codes.go.
+type Error struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Node and Attempt say where; Key names the effect, if one failed.
+	Node    string `json:"node,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Key     string `json:"key,omitempty"`
+	// Hint says what to do next.
+	Hint string `json:"hint,omitempty"`
+	// Permanent errors are not retried unless `on` names their code.
+	Permanent bool `json:"permanent,omitempty"`
+}
+
+// Error is "node: message (code)".
+func (e *Error) Error() string {
+	s := e.Message + " (" + e.Code + ")"
+	if e.Node != "" {
+		s = e.Node + ": " + s
+	}
+	return s
+}
+
+// InterruptKind is what an interrupt waits for.
+type InterruptKind string
+
+// The kinds of interrupt.
+const (
+	AwaitInput  InterruptKind = "input"  // a person's answer
+	AwaitTimer  InterruptKind = "timer"  // Due
+	AwaitEvent  InterruptKind = "event"  // an outside event named Event
+	AwaitBreak  InterruptKind = "break"  // somebody to let the run go on
+	AwaitEffect InterruptKind = "effect" // somebody to say what became of an effect
+)
+
+// Interrupt is a reason a run waits. Its id is stable: path:name#ordinal.
+type Interrupt struct {
+	ID     string        `json:"id"`
+	Kind   InterruptKind `json:"kind"`
+	Prompt string        `json:"prompt,omitempty"`
+	// Schema is the JSON Schema of the answer; nil is text.
+	Schema map[string]any `json:"schema,omitempty"`
+	Event  string         `json:"event,omitempty"`
+	// Due is Unix time in milliseconds: when a timer fires, or when the wait
+	// for an answer or event is given up (the answer is then absent); 0 never.
+	Due int64 `json:"due,omitempty"`
+}
+
+// StateChange is one write to the state.
+type StateChange struct {
+	Key    string `json:"key"`
+	Value  Value  `json:"value,omitempty"`
+	Delete bool   `json:"delete,omitempty"`
+}
+
+// ContextChange is one change to a context. The engine tracks ids and
+// positions; Body is the context's own (convo.Change), opaque here.
+type ContextChange struct {
+	ID string `json:"context"`
+	// Adds is how many messages the change appends.
+	Adds int `json:"adds,omitempty"`
+	// Create says that the change makes the context; Parent and At say what it
+	// is forked from, "" for none.
+	Create bool   `json:"create,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	At     int    `json:"at,omitempty"`
+	// Body is a convo.Change in memory and raw JSON after decoding.
+	Body any `json:"body,omitempty"`
+}
+
+// Status is where a node or a run stands.
+type Status uint8
+
+// The statuses. Paused is for runs; Waiting, Skipped and NotNeeded for nodes.
+const (
+	Pending Status = iota
+	Running
+	Waiting
+	Paused
+	Completed
+	Failed
+	Skipped
+	Cancelled
+	NotNeeded
+)
+
+var statusNames = [...]string{"pending", "running", "waiting", "paused", "completed",
+	"failed", "skipped", "cancelled", "not_needed"}
+
+// String is the status as files, API and UI spell it.
+func (s Status) String() string { return statusNames[s] }
+
+// Ended reports whether a node or run with this status is done.
+func (s Status) Ended() bool { return s >= Completed }

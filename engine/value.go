@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Value is what ports, state and effects carry: nil, bool, int64, float64,
+// string, []any, map[string]any, or a type that marshals to a JSON object with
+// one "$"-key (Handle). Values are immutable once handed over: whoever wants to
+// change one copies it first (see Copy).
+type Value = any
+
+// Handle refers to a conversation context; contexts are passed by handle and
+// never as a blob. Its JSON is {"$context": id}.
+type Handle struct {
+	ID string `json:"$context"`
+}
+
+// Values are named values in a fixed order, JSON object in form.
+type Values []Named
+
+// Named is one named value.
+type Named struct {
+	Name  string
+	Value Value
+}
+
+// Get returns the value under name and whether there is one.
+func (v Values) Get(name string) (Value, bool) {
+	for i := range v {
+		if v[i].Name == name {
+			return v[i].Value, true
+		}
+	}
+	return nil, false
+}
+
+// Map returns the values as a fresh map.
+func (v Values) Map() map[string]any {
+	m := make(map[string]any, len(v))
+	for _, n := range v {
+		m[n.Name] = n.Value
+	}
+	return m
+}
+
+// MarshalJSON writes an object with the keys in order.
+func (v Values) MarshalJSON() ([]byte, error) { return AppendValue(nil, v) }
+
+// UnmarshalJSON reads an object, keeping the order of its keys.
+func (v *Values) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		*v = nil
+		return nil
+	}
+	if t != json.Delim('{') {
+		return fmt.Errorf("values: expected an object, got %v", t)
+	}
+	*v = Values{}
+	for d.More() {
+		k, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		x, err := DecodeValue(raw)
+		if err != nil {
+			return err
+		}
+		*v = append(*v, Named{k.(string), x})
+	}
+	_, err = d.Token()
+	return err
+}
+
+// DecodeValue reads JSON into a Value: whole numbers that fit are int64, other
+// numbers float64, and {"$context": id} is a Handle.
+func DecodeValue(data []byte) (Value, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var x any
+	if err := d.Decode(&x); err != nil {
+		return nil, err
+	}
+	return Normalize(x)
+}
+
+// Normalize turns decoded JSON and plain Go data into a Value, copying every
+// list and object: integers of any width become int64, json.Number int64 or
+// float64, structs what their JSON says. It refuses what JSON cannot hold.
+func Normalize(x any) (Value, error) {
+	switch t := x.(type) {
+	case nil, bool, string, int64, Handle:
+		return t, nil
+	case float64:
+		return checkFloat(t)
+	case float32:
+		return checkFloat(float64(t))
+	case int:
+		return int64(t), nil
+	case int32:
+		return int64(t), nil
+	case json.Number:
+		return number(t)
+	case []any:
+		return normalizeList(t)
+	case map[string]any:
+		return normalizeObject(t)
+	case Values:
+		return normalizeObject(t.Map())
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil, fmt.Errorf("a value of type %T cannot be stored: %w", x, err)
+	}
+	return DecodeValue(b)
+}
+
+func checkFloat(f float64) (Value, error) {
+	if f != f || f > maxFloat || f < -maxFloat {
+		return nil, fmt.Errorf("%v is not a number that can be stored", f)
+	}
+	return f, nil
+}
+
+const maxFloat = 1.7976931348623157e308
+
+func number(n json.Number) (Value, error) {
+	if i, err := n.Int64(); err == nil {
+		return i, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, fmt.Errorf("number %s is out of range", n)
+	}
+	return f, nil
+}
+
+func normalizeList(l []any) (Value, error) {
+	out := make([]any, len(l))
+	for i, e := range l {
+		v, err := Normalize(e)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+func normalizeObject(m map[string]any) (Value, error) {
+	if id, ok := m["$context"].(string); ok && len(m) == 1 {
+		return Handle{ID: id}, nil
+	}
+	out := make(map[string]any, len(m))
+	for k, e := range m {
+		v, err := Normalize(e)
+		if err != nil {
+			return nil, err
+		}
+		out[k] = v
+	}
+	return out, nil
+}
+
+// Copy returns a value that shares no list or object with v.
+func Copy(v Value) Value {
+	switch t := v.(type) {
+	case []any:
+		out := make([]any, len(t))
+		for i, e := range t {
+			out[i] = Copy(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(t))
+		for k, e := range t {
+			out[k] = Copy(e)
+		}
+		return out
+	}
+	return v
+}

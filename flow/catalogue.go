@@ -1,0 +1,129 @@
+package flow
+
+// PortType names what a port carries.
+type PortType string
+
+// The port types. Coercions between them are listed in Assignable.
+const (
+	TypeText     PortType = "text"
+	TypeNumber   PortType = "number"
+	TypeBool     PortType = "bool"
+	TypeObject   PortType = "object"
+	TypeList     PortType = "list"
+	TypeMessage  PortType = "message"
+	TypeMessages PortType = "messages"
+	TypeContext  PortType = "context"
+	TypeTools    PortType = "tools"
+	TypeFile     PortType = "file"
+	TypeAny      PortType = "any"
+)
+
+// Port is a named input or output of a node type.
+type Port struct {
+	Name        string
+	Type        PortType
+	Description string
+	// Required: the node is skipped unless the port has a value. Validation
+	// refuses a flow that leaves a required port unbound.
+	Required bool
+	// Lazy: its sources run only when the node pulls the port.
+	Lazy bool
+	// Many: any number of edges, collected as a list in edge order.
+	Many bool
+	// Exclusive: several edges, of which at most one may be taken, as `merge`.
+	Exclusive bool
+	Schema    map[string]any // JSON Schema of the value, nil is none
+}
+
+// ContextUse is what a node does with its context.
+type ContextUse int
+
+// The uses of a context. Only ContextWrite needs the grant.
+const (
+	ContextNone ContextUse = iota
+	ContextRead
+	ContextWrite
+)
+
+// Ports are the ports a node has under given settings.
+type Ports struct {
+	In, Out []Port
+	// AnyIn accepts input ports beyond In, of type any (template, transform).
+	AnyIn bool
+	// AnyOut likewise for outputs; used where they cannot be known at load.
+	AnyOut bool
+}
+
+// TypeSpec describes one node type to the loader, the schema, the page's form
+// and the docs. It is data and pure functions: reading one runs nothing.
+type TypeSpec struct {
+	Name    string
+	Aliases []string
+	// Version changes when the type's behaviour does; part of a run's closure
+	// and of cache keys. From 1.
+	Version int
+	// Summary is one sentence; Doc is Markdown.
+	Summary, Doc string
+	// Category groups the catalogue: flow, context, model, data, io, control.
+	Category string
+	// Ports under default settings. Shape, where set, gives them for a node's
+	// own settings (branches, categories) and is total: bad settings are
+	// reported by Check, not here.
+	Ports Ports
+	Shape func(with map[string]any) Ports
+	// Settings is the JSON Schema of `with`; unknown keys are errors. The
+	// keyword "x-weir" on a property marks its role: "template" (may hold
+	// {{ inputs.* state.* run.* }}), "expression" (bare CEL over the same),
+	// "secret" (may hold {{ secrets.NAME }}).
+	Settings map[string]any
+	// Check reports what Settings cannot say. Nil is no further check.
+	Check func(with map[string]any) []Problem
+	// Context is what the type does with its context; ContextFor, where set,
+	// decides it from the settings.
+	Context    ContextUse
+	ContextFor func(with map[string]any) ContextUse
+	// Composite types have a Body graph under `with.body`.
+	Composite bool
+	// Pure: no effect and no writing of a context; outputs depend on settings,
+	// inputs and the state read. Such a node may run before its start is
+	// durable, and may be cached.
+	Pure bool
+	// Inline: cheap enough to run on the run's own goroutine. Only with Pure,
+	// unless the author vouches for it.
+	Inline bool
+	// PassThrough: the output on port P is the value that came in unchanged,
+	// so provenance follows through it (merge, portalIn, portalOut).
+	PassThrough bool
+	// Writes lists the state keys the settings say the node writes, for the
+	// check of unordered writers at load. Nil is unknown.
+	Writes func(with map[string]any) []string
+	// Portal is "out" for the type that names a value, "in" for the type that
+	// reads it, both under `with.name`; the loader joins them by a hidden edge.
+	Portal string
+	// Examples are whole flows that run as tests and stand in the docs.
+	Examples []Example
+}
+
+// Example is a flow with what it is given and what it returns.
+type Example struct {
+	Name string
+	// Flow is YAML.
+	Flow string
+	// Inputs of the run, answers to its questions by node path, and scripted
+	// model turns in call order.
+	Inputs  map[string]any
+	Answers map[string]any
+	Script  []string
+	// Outputs the run must end with; Error, where set, is the code it must
+	// fail with instead.
+	Outputs map[string]any
+	Error   string
+}
+
+// Catalogue finds node types by name or alias.
+type Catalogue interface {
+	// Lookup returns the spec under a name or alias, nil where there is none.
+	Lookup(name string) *TypeSpec
+	// Specs lists all specs by name.
+	Specs() []*TypeSpec
+}

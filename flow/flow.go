@@ -1,0 +1,201 @@
+// Package flow is the definition of a flow: its nodes, edges, inputs, outputs
+// and context settings, and how a file becomes one. It parses YAML and JSON,
+// validates against a catalogue of node types, prints the normal form and
+// takes its fingerprint.
+//
+// It must not know how a flow runs: no engine, no store, no model. Parsing and
+// validating execute nothing.
+package flow
+
+import "time"
+
+// Version is the only value of a file's `weir:` key that this build reads.
+const Version = 1
+
+// Flow is a definition in memory, in its normal form: every connection is an
+// entry in Edges, and an input that is exactly one reference is an edge only.
+// A Flow is immutable once Load or Build has returned it.
+type Flow struct {
+	// Name identifies the flow to sessions and listings; required.
+	Name string
+	// Description is free text for people.
+	Description string
+	// Context holds the settings of the main context.
+	Context ContextSettings
+	// Inputs are the values a run is started with, by name.
+	Inputs []Input
+	// State declares keys of the run's state that need a reducer, a first
+	// value or a schema; undeclared keys may be used too.
+	State []StateKey
+	// Graph is the root scope.
+	Graph
+	// File is the path the flow was read from, "" for one built in Go.
+	File string
+}
+
+// Graph is one scope: the root of a flow, or the body of a loop or forEach.
+type Graph struct {
+	// Nodes in flow order: topological, ties by id.
+	Nodes []*Node
+	// Edges in flow order of their target, then as the file lists them.
+	Edges []*Edge
+	// Outputs are what the scope returns, by name; values are templates over
+	// the scope's nodes.
+	Outputs []Binding
+}
+
+// ContextSettings are the `context:` key of a flow: the main context's model,
+// system instructions and budget.
+type ContextSettings struct {
+	// Model is "provider/model", for example "openai/gpt-5-mini".
+	Model string
+	// System instructs the model; sent with every call.
+	System string
+	// Temperature and the rest are nil where the provider's default holds.
+	Temperature *float64
+	MaxOutput   int // tokens; 0 is the provider's default
+	Reasoning   string
+	Budget      Budget
+}
+
+// Budget bounds what one model call may be given, in tokens.
+type Budget struct {
+	Window  int // tokens; 0 is the model's own
+	Reserve int // tokens kept free for the answer; 0 is the default
+}
+
+// Input is a declared value of a run.
+type Input struct {
+	Name        string
+	Type        PortType
+	Required    bool
+	Default     any // nil is none
+	Description string
+	Schema      map[string]any // JSON Schema, nil is none
+	Pos         Pos
+}
+
+// StateKey declares how concurrent writes to one key of the state combine.
+type StateKey struct {
+	Name    string
+	Reducer Reducer
+	Initial any // nil is none
+	Schema  map[string]any
+	Pos     Pos
+}
+
+// Reducer says how a write combines with the value already there.
+type Reducer string
+
+// The reducers. ReduceNone (no reducer) makes two unordered writers an error.
+const (
+	ReduceNone    Reducer = ""
+	ReduceReplace Reducer = "replace" // last in flow order of completion wins
+	ReduceAppend  Reducer = "append"  // lists join, another value is one element
+	ReduceMerge   Reducer = "merge"   // objects join key by key
+	ReduceMax     Reducer = "max"
+	ReduceMin     Reducer = "min"
+	ReduceSum     Reducer = "sum"
+)
+
+// Node is one step of a graph.
+type Node struct {
+	ID          string
+	Type        string // a name in the catalogue, alias already resolved
+	Description string
+	// In binds input ports to literals and to templates that are more than one
+	// reference; a port bound to exactly one reference has an Edge instead.
+	In []Binding
+	// With holds the settings as they stand in the file, JSON-like values.
+	With map[string]any
+	// Body is the inner graph of a composite, nil otherwise; it is not in With.
+	Body *Graph
+	// Join says which control edges must be taken: "any" (default) or "all".
+	Join string
+	// Retry, Timeout, OnError and Cache are zero where the file has none.
+	Retry   Retry
+	Timeout Timeout
+	OnError OnError
+	Cache   Cache
+	// Isolation is "", "fresh", "fork" or "share"; only on composites.
+	Isolation string
+	// InterruptBefore and InterruptAfter pause the run around the node.
+	InterruptBefore, InterruptAfter bool
+	Pos                             Pos
+}
+
+// Binding gives a name a value: a literal, or a structure with templates in it.
+type Binding struct {
+	Name string
+	// Value is JSON-like; strings in it may hold {{ }} templates.
+	Value any
+	Pos   Pos
+}
+
+// Retry says how often and when a failed attempt is made again.
+type Retry struct {
+	// Attempts is the total number of attempts; 0 and 1 are one.
+	Attempts int
+	// Backoff is the wait before the second attempt; it doubles each time, to
+	// at most 5 minutes.
+	Backoff time.Duration
+	// On lists the error codes that are tried again; empty is every code that
+	// is not permanent.
+	On []string
+}
+
+// Timeout bounds one attempt; zero is unbounded.
+type Timeout struct {
+	Total time.Duration // from start to end
+	Idle  time.Duration // without an effect, chunk or progress
+}
+
+// OnError says what a final failure becomes.
+type OnError struct {
+	// Handled is true for `onError: {value: ...}`: the node completes with
+	// Value on its first output port.
+	Handled bool
+	Value   any
+}
+
+// Cache asks that a pure node's outputs be reused across runs.
+type Cache struct {
+	On  bool
+	TTL time.Duration // 0 is for ever
+	Key string        // template; "" is the node's inputs
+}
+
+// EdgeKind is what an edge carries.
+type EdgeKind string
+
+// The kinds of edge. Control edges carry order and branch, and no value.
+const (
+	Data    EdgeKind = "data"
+	Context EdgeKind = "context"
+	Tools   EdgeKind = "tools"
+	Control EdgeKind = "control"
+)
+
+// Edge connects an output port to an input port.
+type Edge struct {
+	// ID is unique in the flow; by default "from->to".
+	ID   string
+	Kind EdgeKind
+	// From is the source node's id, FromPort its output port. A control edge
+	// has FromPort "" (taken when the node completes) or a branch port.
+	From, FromPort string
+	// To is the target node's id, ToPort its input port, "" on control edges.
+	To, ToPort string
+	// Partial marks an edge that exists because a template in the target's In
+	// reads it; the port's value is that template, not the edge's value.
+	Partial bool
+	// Metadata is free and kept through round trips.
+	Metadata map[string]any
+	Pos      Pos
+}
+
+// Pos is a place in a file; lines and columns count from 1, 0 is unknown.
+type Pos struct {
+	File         string
+	Line, Column int
+}

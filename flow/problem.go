@@ -1,0 +1,52 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is one thing wrong with a flow.
+type Problem struct {
+	Pos Pos
+	// Code is stable: "unknown_type", "cycle", ...
+	Code string
+	// Message says what is wrong and what was expected; Hint what to do.
+	Message, Hint string
+}
+
+// String is "file:line:column: message (code)", with the hint after a newline.
+func (p Problem) String() string {
+	s := fmt.Sprintf("%s: %s (%s)", p.Pos, p.Message, p.Code)
+	if p.Hint != "" {
+		s += "\n  hint: " + p.Hint
+	}
+	return s
+}
+
+// String is "file:line:column", without what is unknown.
+func (p Pos) String() string {
+	s := p.File
+	if s == "" {
+		s = "flow"
+	}
+	if p.Line > 0 {
+		s += fmt.Sprintf(":%d:%d", p.Line, p.Column)
+	}
+	return s
+}
+
+// Invalid is the error of a flow that does not validate: all problems, in
+// order of place.
+type Invalid struct{ Problems []Problem }
+
+// Error lists all problems, one after another.
+func (e *Invalid) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.String())
+	}
+	return b.String()
+}

@@ -1,0 +1,124 @@
+// Package llm is the only caller of models. A Provider speaks one vendor's
+// wire; the Service turns a context and a message into a call, runs it as an
+// effect, streams it, and commits the turn through the context's manager.
+//
+// It must not know flows, graphs or stores, nor any vendor's types: those stay
+// in the folder of their provider.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// Provider is one way of calling models. It must be safe for concurrent use
+// and keep no conversation: everything a call needs is in the Request.
+type Provider interface {
+	// Generate makes one model call, giving pieces to emit as they come (never
+	// concurrently) and returning the whole. Errors are *Error where the
+	// provider can say what went wrong. When ctx ends it stops at once.
+	Generate(ctx context.Context, req *Request, emit func(Chunk)) (*Response, error)
+}
+
+// Request is one model call, provider-valid in content: calls and results
+// paired, in order.
+type Request struct {
+	// Key is the effect key, sent as idempotency key where the vendor has one.
+	Key string
+	// Model is the vendor's name of the model, without the provider.
+	Model    string
+	System   string
+	Messages []convo.Message
+	Tools    []Tool
+	// ToolChoice is "", "auto", "none", "required" or a tool's name.
+	ToolChoice  string
+	Temperature *float64
+	MaxOutput   int // tokens; 0 leaves it to the vendor
+	Reasoning   string
+	// Schema asks for an answer that is JSON of this schema; nil is text.
+	Schema map[string]any
+}
+
+// Tool is a tool as a model is told of it.
+type Tool struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters,omitempty"` // JSON Schema
+}
+
+// Response is what one model call returned.
+type Response struct {
+	// Message is the assistant's message: text, reasoning, calls, native blocks.
+	Message convo.Message `json:"message"`
+	Usage   Usage         `json:"usage"`
+	// Stop is why it ended: "end", "calls", "length", "filter".
+	Stop string `json:"stop,omitempty"`
+	// Model and ID are as the vendor reports them.
+	Model string `json:"model,omitempty"`
+	ID    string `json:"id,omitempty"`
+}
+
+// Usage counts tokens as the vendor reports them; Cached and Reasoning are
+// parts of Input and Output.
+type Usage struct {
+	Input     int `json:"input,omitempty"`
+	Cached    int `json:"cached,omitempty"`
+	Output    int `json:"output,omitempty"`
+	Reasoning int `json:"reasoning,omitempty"`
+}
+
+// Chunk is a piece of a stream. Exactly one field besides Call's parts is set.
+type Chunk struct {
+	Text      string `json:"text,omitempty"`
+	Reasoning string `json:"reasoning,omitempty"`
+	// Call announces a tool call once its name is known.
+	Call  *convo.Call `json:"call,omitempty"`
+	Usage *Usage      `json:"usage,omitempty"`
+	// Wait says the provider asked to wait before the next try.
+	Wait time.Duration `json:"wait,omitempty"`
+}
+
+// ErrNoProvider: the model names a provider that is not configured.
+var ErrNoProvider = errors.New("no such provider")
+
+// Error is a failed model call.
+type Error struct {
+	// Code is from engine's table: model_rate_limited, model_overloaded,
+	// model_auth, model_invalid_request, model_context_length, model_filtered,
+	// model_unavailable, model_timeout, replay_divergence.
+	Code    string
+	Message string
+	// Status is the HTTP status, 0 where there was none.
+	Status int
+	// Retry says that the same request may succeed later; After is how long
+	// the vendor asked to wait, 0 where it did not say.
+	Retry bool
+	After time.Duration
+	Err   error
+}
+
+// Error is the code and message.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Code) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Recording is one model call as recordings keep it, a JSON object a line.
+type Recording struct {
+	Key string `json:"key"`
+	// Request is what the model was sent, without the key.
+	Request  json.RawMessage `json:"request"`
+	Response *Response       `json:"response,omitempty"`
+	Error    *RecordedError  `json:"error,omitempty"`
+}
+
+// RecordedError is a failed call in a recording.
+type RecordedError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}

@@ -1,0 +1,4 @@
+package llm
+
+// Service turns contexts into model calls.
+type Service struct{}

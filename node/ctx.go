@@ -1,0 +1,261 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/tool"
+)
+
+// Ctx is one entry into one attempt of one node. It belongs to the goroutine
+// that runs the node; only Emit and Do may be called from goroutines the node
+// starts itself, and those must have ended when Run returns. The embedded
+// context ends when the run is cancelled or the attempt times out.
+type Ctx struct {
+	context.Context
+	info    Info
+	inputs  engine.Values
+	outputs engine.Values
+	meta    engine.Values
+	state   State
+	host    Host
+}
+
+// Info says which attempt this is.
+type Info struct {
+	Run, Flow, User string
+	Path            string // "refine#2/draft"
+	Attempt         int    // from 1
+	// Started is the time of the attempt's first start as the journal has it.
+	Started time.Time
+}
+
+// Host is what runs a node; the runner implements it.
+type Host interface {
+	Effects
+	Waits
+	Contexts
+	Graph
+	Services
+}
+
+// Effects runs effects.
+type Effects interface {
+	// Do runs e, or returns its recorded result.
+	Do(e Effect) (engine.Value, error)
+	// Emit passes a piece of live output to whoever watches; it never blocks
+	// and is not part of the journal.
+	Emit(c llm.Chunk)
+}
+
+// Waits suspends a node.
+type Waits interface {
+	// Wait opens an interrupt, or returns its answer. ok is false where the
+	// wait was given up at Due without one.
+	Wait(name string, i engine.Interrupt) (answer engine.Value, ok bool, err error)
+}
+
+// Contexts gives access to conversation contexts.
+type Contexts interface {
+	// Own returns the manager of the node's own context.
+	Own() (*convo.Manager, error)
+	// Of returns the manager of a context whose handle came in on a port.
+	Of(h engine.Handle) (*convo.Manager, error)
+	// New makes an isolated context.
+	New(init convo.Change) (engine.Handle, error)
+}
+
+// Graph is what composites and lazy ports need of the graph around the node.
+type Graph interface {
+	// Pull returns the value of a lazy port; ok is false where its sources
+	// were skipped.
+	Pull(port string) (v engine.Value, ok bool, err error)
+	// Expand asks for iterations of the body; it suspends until they are done.
+	Expand(items []engine.Values, concurrency int) error
+	// Iterations returns the outputs of all finished iterations, in order.
+	Iterations() []engine.Values
+	// Origin names the port a single unchanged value came from: "ask.text".
+	Origin(port string) string
+}
+
+// Services are what the process offers to all nodes.
+type Services interface {
+	LLM() *llm.Service
+	Tools() *tool.Set
+	Cache() Cache
+	// Secret resolves a secret's name; ok is false where there is none.
+	Secret(name string) (value string, ok bool)
+	// RunVars is `run` in expressions: id, flow, user, inputs. Not to be changed.
+	RunVars() map[string]any
+	// HTTP is how a node reaches the network; see Options of the runner.
+	HTTP() HTTPDoer
+}
+
+// Cache keeps values across runs.
+type Cache interface {
+	// Get returns what Put stored under key and has not expired.
+	Get(ctx context.Context, key string) (v engine.Value, ok bool, err error)
+	// Put stores v for ttl; 0 is for ever.
+	Put(ctx context.Context, key string, v engine.Value, ttl time.Duration) error
+}
+
+// Unknown says what happens to an effect that was in flight at a crash.
+type Unknown int
+
+// The policies for effects of unknown outcome.
+const (
+	UnknownRetry Unknown = iota // ask again with the same key
+	UnknownAsk                  // a person decides
+	UnknownFail                 // fail the node
+)
+
+// Effect is one thing done outside.
+type Effect struct {
+	// Name and the ordinal of its use make the key: run/path/name#ordinal.
+	Name string
+	// Index is the ordinal for effects that run in parallel, from 1: their
+	// place in the request and never their order of arrival. 0 takes the next.
+	Index int
+	// Request identifies what is asked; its digest is compared on re-entry.
+	Request engine.Value
+	// Unknown is the policy for an effect in flight at a crash.
+	Unknown Unknown
+	// Do does it. Key is the idempotency key to send along.
+	Do func(ctx context.Context, key string) (Outcome, error)
+}
+
+// Outcome is what an effect returned.
+type Outcome struct {
+	Value    engine.Value
+	Usage    *engine.Usage
+	Manifest engine.Value
+}
+
+// NewCtx is for those who run nodes.
+func NewCtx(ctx context.Context, info Info, inputs engine.Values, state State, host Host) Ctx {
+	return Ctx{Context: ctx, info: info, inputs: inputs, state: state, host: host}
+}
+
+// Info says which attempt this is.
+func (c *Ctx) Info() Info { return c.info }
+
+// Input returns the value on a port and whether there is one. Lists and
+// objects are the node's own to change.
+func (c *Ctx) Input(port string) (engine.Value, bool) {
+	v, ok := c.inputs.Get(port)
+	return engine.Copy(v), ok
+}
+
+// Inputs returns all inputs as a fresh map.
+func (c *Ctx) Inputs() map[string]any {
+	m := make(map[string]any, len(c.inputs))
+	for _, n := range c.inputs {
+		m[n.Name] = engine.Copy(n.Value)
+	}
+	return m
+}
+
+// Text returns the value on a port as text, "" where there is none: strings as
+// they are, messages by their content, everything else as JSON.
+func (c *Ctx) Text(port string) string {
+	v, _ := c.inputs.Get(port)
+	return TextOf(v)
+}
+
+// Output sets the value of an output port; edges from ports that are not set
+// are skipped. The value must not be changed afterwards.
+func (c *Ctx) Output(port string, v engine.Value) {
+	for i := range c.outputs {
+		if c.outputs[i].Name == port {
+			c.outputs[i].Value = v
+			return
+		}
+	}
+	c.outputs = append(c.outputs, engine.Named{Name: port, Value: v})
+}
+
+// Meta adds free metadata to the result, shown by `weir show`.
+func (c *Ctx) Meta(name string, v engine.Value) {
+	c.meta = append(c.meta, engine.Named{Name: name, Value: v})
+}
+
+// State is the run's state inside this node's transaction.
+func (c *Ctx) State() *State { return &c.state }
+
+// Context returns the manager of the node's context. A type whose spec does
+// not use contexts gets an error.
+func (c *Ctx) Context() (*convo.Manager, error) { return c.host.Own() }
+
+// ContextOf returns the manager of the context behind a handle that came in on
+// one of the node's context ports.
+func (c *Ctx) ContextOf(h engine.Handle) (*convo.Manager, error) { return c.host.Of(h) }
+
+// NewContext makes an isolated context and returns its handle.
+func (c *Ctx) NewContext(init convo.Change) (engine.Handle, error) { return c.host.New(init) }
+
+// Do runs an effect, or returns the result it had before.
+func (c *Ctx) Do(e Effect) (engine.Value, error) { return c.host.Do(e) }
+
+// Emit streams a piece of output to whoever watches.
+func (c *Ctx) Emit(ch llm.Chunk) { c.host.Emit(ch) }
+
+// Wait suspends the node until a person, timer or event resolves the
+// interrupt; see Waits.
+func (c *Ctx) Wait(name string, i engine.Interrupt) (engine.Value, bool, error) {
+	return c.host.Wait(name, i)
+}
+
+// Pull asks for a lazy port.
+func (c *Ctx) Pull(port string) (engine.Value, bool, error) { return c.host.Pull(port) }
+
+// Expand and Iterations are for composites; see Graph.
+func (c *Ctx) Expand(items []engine.Values, concurrency int) error {
+	return c.host.Expand(items, concurrency)
+}
+
+// Iterations returns the outputs of all finished iterations.
+func (c *Ctx) Iterations() []engine.Values { return c.host.Iterations() }
+
+// Origin names the output port whose value came in on port unchanged.
+func (c *Ctx) Origin(port string) string { return c.host.Origin(port) }
+
+// LLM is the service all model calls go through.
+func (c *Ctx) LLM() *llm.Service { return c.host.LLM() }
+
+// Tools are the tools this process offers.
+func (c *Ctx) Tools() *tool.Set { return c.host.Tools() }
+
+// Cache keeps values across runs; use it inside an effect.
+func (c *Ctx) Cache() Cache { return c.host.Cache() }
+
+// HTTP reaches the network; use it inside an effect.
+func (c *Ctx) HTTP() HTTPDoer { return c.host.HTTP() }
+
+// Now is the time the attempt started, the same on every re-entry.
+func (c *Ctx) Now() time.Time { return c.info.Started }
+
+// Rand is a source of chance that repeats on re-entry and differs between
+// nodes, runs and attempts.
+func (c *Ctx) Rand() *rand.Rand {
+	k := fmt.Sprintf("%s/%s@%d", c.info.Run, c.info.Path, c.info.Attempt)
+	return rand.New(rand.NewPCG(hash(k, 1), hash(k, 2)))
+}
+
+// hash is FNV-1a over a salt and s.
+func hash(s string, salt uint64) uint64 {
+	h := uint64(14695981039346656037) ^ salt
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// Result is what a run of the node left behind, for those who run nodes.
+func (c *Ctx) Result() (outputs, meta engine.Values, state []engine.StateChange) {
+	return c.outputs, c.meta, c.state.Changes()
+}

@@ -1,0 +1,85 @@
+// Package node is the contract between a node type and whatever runs it: the
+// spec, the prepared node, and Ctx, the one thing through which a node sees
+// inputs, contexts, state, models, tools, time and chance.
+//
+// It must not know how nodes are scheduled, stored or shown. The catalogue
+// lives in node/builtin.
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// Type is one node type of the catalogue.
+type Type interface {
+	// Spec describes the type; always the same pointer.
+	Spec() *flow.TypeSpec
+	// Prepare turns the settings of one node, already valid by the spec, into
+	// something that runs. It is called once per loaded flow and executes
+	// nothing; an error names the setting.
+	Prepare(with map[string]any) (Node, error)
+}
+
+// Node is a prepared node. Run may be called many times, also concurrently,
+// and again for the same attempt after a wait, a pull or a crash: it must do
+// everything outside through ctx, and return at once the error of any ctx call
+// that suspends (see ErrSuspended).
+type Node interface {
+	Run(ctx *Ctx) error
+}
+
+// NodeFunc is a function that is a Node.
+type NodeFunc func(ctx *Ctx) error
+
+// Run calls the function.
+func (f NodeFunc) Run(ctx *Ctx) error { return f(ctx) }
+
+// ErrSuspended is returned by the calls of Ctx that cannot be answered yet. A
+// node passes it on; its Run is called again from the top once they can be.
+var ErrSuspended = errors.New("node suspended")
+
+// Catalogue is an explicit list of node types. It implements flow.Catalogue.
+type Catalogue struct {
+	byName map[string]Type
+	specs  []*flow.TypeSpec
+}
+
+// NewCatalogue collects types; a name or alias used twice is an error.
+func NewCatalogue(types ...Type) (*Catalogue, error) {
+	c := &Catalogue{byName: make(map[string]Type)}
+	for _, t := range types {
+		s := t.Spec()
+		for _, n := range append([]string{s.Name}, s.Aliases...) {
+			if n == "" || c.byName[n] != nil {
+				return nil, fmt.Errorf("node type name %q is empty or used twice", n)
+			}
+			c.byName[n] = t
+		}
+		c.specs = append(c.specs, s)
+	}
+	slices.SortFunc(c.specs, func(a, b *flow.TypeSpec) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return c, nil
+}
+
+// Type returns the type of that name or alias, nil where there is none.
+func (c *Catalogue) Type(name string) Type { return c.byName[name] }
+
+// Lookup returns the spec of that name or alias, nil where there is none.
+func (c *Catalogue) Lookup(name string) *flow.TypeSpec {
+	if t := c.byName[name]; t != nil {
+		return t.Spec()
+	}
+	return nil
+}
+
+// Specs lists the specs by name.
+func (c *Catalogue) Specs() []*flow.TypeSpec { return slices.Clone(c.specs) }

@@ -1,0 +1,70 @@
+package node
+
+import (
+	"net/http"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// HTTPDoer performs HTTP requests; *http.Client is one.
+type HTTPDoer interface {
+	Do(req *http.Request) (*http.Response, error)
+}
+
+// TextOf renders a value as text: strings as they are, objects with a "text"
+// member that is a message by that, nil as "", everything else as JSON.
+func TextOf(v engine.Value) string {
+	switch t := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return t
+	case map[string]any:
+		if s, ok := t["text"].(string); ok && t["role"] != nil {
+			return s
+		}
+	}
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// Lookup resolves the names that settings may read: inputs, state and run. It
+// implements expr.Vars.
+func (c *Ctx) Lookup(name string) (any, bool) {
+	switch name {
+	case "inputs":
+		return c.inputs.Map(), true
+	case "state":
+		return &c.state, true
+	case "run":
+		return c.host.RunVars(), true
+	}
+	return nil, false
+}
+
+// Secrets returns the names of Lookup with `secrets` beside them, for settings
+// marked secret, inside an effect.
+func (c *Ctx) Secrets() SecretVars { return SecretVars{c} }
+
+// SecretVars implements expr.Vars with secrets.
+type SecretVars struct{ c *Ctx }
+
+// Lookup resolves inputs, state, run and secrets.
+func (s SecretVars) Lookup(name string) (any, bool) {
+	if name == "secrets" {
+		return secrets{s.c.host}, true
+	}
+	return s.c.Lookup(name)
+}
+
+// secrets implements expr.Object; it lists no names.
+type secrets struct{ s Services }
+
+// Get resolves one secret.
+func (s secrets) Get(name string) (any, bool) { return s.s.Secret(name) }
+
+// Keys is empty: secrets cannot be listed.
+func (s secrets) Keys() []string { return nil }

@@ -1,0 +1,121 @@
+// Package store says what a store keeps and which errors it gives; the stores
+// themselves are store/memory and store/sqlite, and storetest holds them to one
+// behaviour.
+//
+// It must not decide anything about runs: it keeps commits, hands them back as
+// they were, and refuses what would corrupt them. The interfaces are declared
+// by those who use them (runner, weir).
+package store
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// What a caller branches on.
+var (
+	// ErrNotFound: no such run, flow or entry.
+	ErrNotFound = errors.New("not found")
+	// ErrExists: a run with that id is there already.
+	ErrExists = errors.New("already exists")
+	// ErrFenced: the lease this commit was made under is no longer the run's;
+	// another process owns the run. Nothing of the commit was kept.
+	ErrFenced = errors.New("the run belongs to another process now")
+	// ErrOwned: the run is owned by a live process.
+	ErrOwned = errors.New("the run is owned by another process")
+	// ErrSequence: the commit does not follow the last one.
+	ErrSequence = errors.New("commit out of sequence")
+	// ErrNewer: the database was written by a newer version of Weir.
+	ErrNewer = errors.New("the database is of a newer version")
+	// ErrCorrupt: what is stored cannot be read back.
+	ErrCorrupt = errors.New("the database is damaged")
+	// ErrFull: no room on the disk.
+	ErrFull = errors.New("the disk is full")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// Lease is the right to write one run. Fence grows each time the run changes
+// hands; a commit under an older one is refused inside the transaction.
+type Lease struct {
+	Run   string
+	Owner string // "host:pid:random"
+	Fence int64
+	// Until is when others may take the run unless the lease is renewed.
+	Until time.Time
+}
+
+// Append is a commit with the lease it is made under and what listings should
+// say of the run after it.
+type Append struct {
+	Commit engine.Commit
+	Fence  int64
+	Head   Head
+}
+
+// Head is the row of a run in listings, kept with each commit so that a
+// listing reads no journal.
+type Head struct {
+	Status engine.Status
+	// Waiting lists open questions, "[]" where there are none.
+	Waiting []engine.Interrupt
+	// Due is the earliest timer, Unix milliseconds, 0 for none.
+	Due   int64
+	Usage engine.Usage
+	Error *engine.Error
+}
+
+// Run is a run as listings show it.
+type Run struct {
+	ID          string
+	Flow        string
+	Fingerprint string
+	User        string
+	Parent      string
+	Origin      string
+	Head        Head
+	Created     time.Time
+	Updated     time.Time
+	// Commits and Events are how many the journal holds.
+	Commits, Events int64
+	// Owner is who holds the lease, "" for nobody.
+	Owner string
+	Until time.Time
+}
+
+// NewRun is what Create is given; the run's first commit comes by Append.
+type NewRun struct {
+	ID, Flow, Fingerprint, User, Parent, Origin string
+	At                                          time.Time
+}
+
+// Filter narrows a listing; zero is everything, newest first.
+type Filter struct {
+	Flow, User, Parent string
+	Status             []engine.Status
+	// Before continues a listing: runs created before this run id.
+	Before string
+	Limit  int // 0 is 100
+}
+
+// Post is a message to a run from a process that does not own it: a
+// cancellation, an answer, an outside event. The owner takes it from the inbox.
+type Post struct {
+	ID    int64
+	Run   string
+	Kind  string // "cancel", "answer", "event"
+	Name  string // interrupt id or event name
+	Value engine.Value
+	By    string
+	At    time.Time
+}
+
+// Checkpoint is a discardable snapshot of a run after a commit; losing it
+// costs time and nothing else.
+type Checkpoint struct {
+	Run  string
+	Seq  int64  // of the commit it includes
+	Body []byte // the runner's
+}
