@@ -17,7 +17,7 @@ import (
 // starts itself, and those must have ended when Run returns. The embedded
 // context ends when the run is cancelled or the attempt times out.
 type Ctx struct {
-	context.Context
+	goContext
 	info    Info
 	inputs  engine.Values
 	outputs engine.Values
@@ -25,6 +25,9 @@ type Ctx struct {
 	state   State
 	host    Host
 }
+
+// goContext lets Ctx be a context.Context and have a method Context as well.
+type goContext = context.Context
 
 // Info says which attempt this is.
 type Info struct {
@@ -138,7 +141,7 @@ type Outcome struct {
 
 // NewCtx is for those who run nodes.
 func NewCtx(ctx context.Context, info Info, inputs engine.Values, state State, host Host) Ctx {
-	return Ctx{Context: ctx, info: info, inputs: inputs, state: state, host: host}
+	return Ctx{goContext: ctx, info: info, inputs: inputs, state: state, host: host}
 }
 
 // Info says which attempt this is.
