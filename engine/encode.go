@@ -72,7 +72,7 @@ func appendList(b []byte, l []any) ([]byte, error) {
 
 func appendObject(b []byte, m map[string]any) ([]byte, error) {
 	keys := make([]string, 0, len(m))
-	for k := range m {
+	for k := range m { // order: sorted below
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)

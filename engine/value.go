@@ -163,6 +163,7 @@ func normalizeObject(m map[string]any) (Value, error) {
 		return Handle{ID: id}, nil
 	}
 	out := make(map[string]any, len(m))
+	// order: a map again; of several bad members the error names any
 	for k, e := range m {
 		v, err := Normalize(e)
 		if err != nil {
@@ -184,7 +185,7 @@ func Copy(v Value) Value {
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(t))
-		for k, e := range t {
+		for k, e := range t { // order: a map again
 			out[k] = Copy(e)
 		}
 		return out

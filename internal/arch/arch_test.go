@@ -1,0 +1,60 @@
+package arch_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/internal/arch"
+)
+
+// TestTheHouseKeepsItsRules runs every rule on this repository.
+func TestTheHouseKeepsItsRules(t *testing.T) {
+	t.Parallel()
+	tree, err := arch.Load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.Files) < 20 {
+		t.Fatalf("only %d Go files found: is the path of the root right?", len(tree.Files))
+	}
+	for name, findings := range map[string][]arch.Finding{
+		"rooms":    arch.CheckRooms(tree, arch.Rooms()),
+		"vendors":  arch.CheckVendors(tree, arch.Vendors()),
+		"purity":   arch.CheckPurity(tree, arch.Purity()),
+		"sizes":    arch.CheckSizes(tree, arch.MaxFile, arch.MaxFunc),
+		"names":    arch.CheckNames(tree, arch.BadNames()),
+		"comments": arch.CheckComments(tree),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range findings {
+				t.Error(f)
+			}
+		})
+	}
+}
+
+// TestEveryRuleHasAReason keeps the data honest: no rule without a why, and
+// none for a folder that another rule names already.
+func TestEveryRuleHasAReason(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range arch.Rooms() {
+		if strings.TrimSpace(r.Why) == "" || seen[r.Dir] {
+			t.Errorf("room %s has no reason, or stands here twice", r.Dir)
+		}
+		seen[r.Dir] = true
+	}
+	for _, v := range arch.Vendors() {
+		if strings.TrimSpace(v.Why) == "" || seen[v.Prefix] {
+			t.Errorf("vendor %s has no reason, or stands here twice", v.Prefix)
+		}
+		seen[v.Prefix] = true
+	}
+	for _, p := range arch.Purity() {
+		if strings.TrimSpace(p.Why) == "" {
+			t.Errorf("purity of %s has no reason", p.Dir)
+		}
+	}
+}

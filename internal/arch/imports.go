@@ -1,0 +1,192 @@
+package arch
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+)
+
+// CheckRooms reports imports between our packages that no rule allows, and
+// packages without a rule. Test files are free to look up.
+func CheckRooms(t *Tree, rooms []Room) []Finding {
+	var out []Finding
+	known := map[string]bool{}
+	for _, f := range t.Files {
+		room, ok := roomOf(f.Dir, rooms)
+		if !ok {
+			if !known[f.Dir] {
+				out = append(out, t.find(f.AST.Name, "folder %s has no import rule: add a Room with its reason", f.Dir))
+			}
+			known[f.Dir] = true
+			continue
+		}
+		if f.Test {
+			continue
+		}
+		for _, s := range f.AST.Imports {
+			dir, ours := own(importPath(s))
+			if ours && !withinAny(dir, room.May) {
+				out = append(out, t.find(s, "%s must not import %s: %s", f.Dir, dir, room.Why))
+			}
+		}
+	}
+	return out
+}
+
+// roomOf finds the rule for a folder: its own, or the longest pattern.
+func roomOf(dir string, rooms []Room) (Room, bool) {
+	best, found := Room{}, false
+	for _, r := range rooms {
+		switch {
+		case r.Dir == dir:
+			return r, true
+		case within(dir, r.Dir) && len(r.Dir) > len(best.Dir):
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// CheckVendors reports imports of a vendor outside its home, vendors that the
+// root package reaches, and vendor types in what a home exports.
+func CheckVendors(t *Tree, vendors []Vendor) []Finding {
+	linked := t.reach(".")
+	var out []Finding
+	for _, f := range t.Files {
+		for _, s := range f.AST.Imports {
+			v, ok := vendorOf(importPath(s), vendors)
+			switch {
+			case !ok:
+			case !withinAny(f.Dir, v.Only):
+				out = append(out, t.find(s, "%s must not import %s: %s", f.Dir, importPath(s), v.Why))
+			case v.Unlinked && !f.Test && linked[f.Dir]:
+				out = append(out, t.find(s, "the root package reaches %s through %s: %s", importPath(s), f.Dir, v.Why))
+			case v.Hide && !f.Test:
+				out = append(out, t.exposed(f, s, v)...)
+			}
+		}
+	}
+	return out
+}
+
+func vendorOf(imp string, vendors []Vendor) (Vendor, bool) {
+	i := slices.IndexFunc(vendors, func(v Vendor) bool { return strings.HasPrefix(imp, v.Prefix) })
+	if i < 0 {
+		return Vendor{}, false
+	}
+	return vendors[i], true
+}
+
+// reach returns the folders of ours that a folder imports, directly or not,
+// with itself.
+func (t *Tree) reach(from string) map[string]bool {
+	imports := map[string][]string{}
+	for _, f := range t.Files {
+		if f.Test {
+			continue
+		}
+		for _, s := range f.AST.Imports {
+			if dir, ours := own(importPath(s)); ours {
+				imports[f.Dir] = append(imports[f.Dir], dir)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for todo := []string{from}; len(todo) > 0; {
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !seen[dir] {
+			seen[dir] = true
+			todo = append(todo, imports[dir]...)
+		}
+	}
+	return seen
+}
+
+// exposed reports the uses of an import in the exported declarations of a file.
+func (t *Tree) exposed(f *File, s *ast.ImportSpec, v Vendor) []Finding {
+	var out []Finding
+	name := localName(s)
+	look := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == name {
+				out = append(out, t.find(sel, "%s exports the vendor's %s.%s: %s", f.Dir, name, sel.Sel.Name, v.Why))
+			}
+			return true
+		})
+	}
+	for _, d := range f.AST.Decls {
+		exportedTypes(d, look)
+	}
+	return out
+}
+
+// exportedTypes calls look on each type that a declaration shows to importers.
+func exportedTypes(d ast.Decl, look func(ast.Node)) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && exportedReceiver(d) {
+			look(d.Type)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			exportedSpec(s, look)
+		}
+	}
+}
+
+func exportedSpec(s ast.Spec, look func(ast.Node)) {
+	switch s := s.(type) {
+	case *ast.ValueSpec:
+		if s.Type != nil && slices.ContainsFunc(s.Names, (*ast.Ident).IsExported) {
+			look(s.Type)
+		}
+	case *ast.TypeSpec:
+		if !s.Name.IsExported() {
+			return
+		}
+		st, ok := s.Type.(*ast.StructType)
+		if !ok {
+			look(s.Type)
+			return
+		}
+		for _, f := range st.Fields.List {
+			if len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported) {
+				look(f.Type)
+			}
+		}
+	}
+}
+
+// exportedReceiver is true for functions and for methods of exported types.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	exported := false
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.IsExported() {
+			exported = true
+		}
+		return true
+	})
+	return exported
+}
+
+// localName is the name an import has in its file: its own, or the last
+// element of its path without a version.
+func localName(s *ast.ImportSpec) string {
+	if s.Name != nil {
+		return s.Name.Name
+	}
+	parts := strings.Split(importPath(s), "/")
+	last := parts[len(parts)-1]
+	if len(parts) > 1 && len(last) > 1 && last[0] == 'v' && strings.Trim(last[1:], "0123456789") == "" {
+		last = parts[len(parts)-2]
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(last, "go-"), "-go")
+}

@@ -1,0 +1,141 @@
+package arch
+
+// Room says what one package, or all below a folder, may import of ours.
+type Room struct {
+	// Dir is a folder, or "folder/..." for those below it; the longest match
+	// holds.
+	Dir string
+	// May lists folders and patterns like Dir.
+	May []string
+	// Why is the reason, shown where the rule is broken.
+	Why string
+}
+
+// Rooms are the arrows of the design. A package without an entry is a finding,
+// so that a new room is a decision. Test files may look up: a golden run of the
+// parser may use the catalogue.
+func Rooms() []Room {
+	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "node"}
+	product := []string{".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		"tool", "tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest"}
+	return []Room{
+		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
+		{"flow", []string{"flow/expr"}, "a definition is read and checked without anything that runs it"},
+		{"convo", nil, "contexts are used by every runner and provider; counters and summarisers are passed in"},
+		{"token", nil, "counting is a function of text"},
+		{"engine", []string{"flow"}, "the core decides from the flow and the events alone"},
+		{"llm", []string{"convo", "tool", "engine"}, "the service knows contexts and tools, and not the nodes that call it"},
+		{"llm/...", []string{"llm", "convo", "tool", "engine"}, "a provider is swapped without touching what calls it"},
+		{"tool", []string{"engine"}, "a tool is a name, a schema and a function"},
+		{"tool/...", []string{"tool", "engine"}, "a kind of tool is swapped without touching what calls it"},
+		{"node", []string{"flow", "flow/expr", "convo", "engine", "llm", "tool"},
+			"the contract of nodes does not know the catalogue, the runner or the store"},
+		{"node/...", contracts, "a node sees the world through its Ctx only"},
+		{"store", []string{"engine", "convo"}, "a store keeps commits and decides nothing"},
+		{"store/...", []string{"store", "engine", "convo"}, "a store is swapped without touching what uses it"},
+		{"runner", append([]string{"store"}, contracts...),
+			"the runner takes a store and a catalogue; it names none"},
+		{"runner/...", append([]string{"runner", "store", "store/memory", "node/builtin"}, contracts...),
+			"simulation and the conformance suite run on the memory store"},
+		{".", []string{"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
+			"tool/...", "node", "node/...", "store", "store/...", "runner", "runner/..."},
+			"the library's face wires the rooms and links no vendor SDK"},
+		{"weirtest", product, "a test kit stands on the library's face"},
+		{"cmd/...", []string{"..."}, "a command wires everything"},
+		{"bench", product, "measures the product"},
+		{"bench/...", product, "measures the product"},
+		{"examples/...", product, "an example uses what a user may use"},
+		{"internal/arch", nil, "the rules stand outside what they judge"},
+	}
+}
+
+// Vendor says which rooms may import a module of somebody else.
+type Vendor struct {
+	// Prefix of the import path.
+	Prefix string
+	// Only lists the folders that may; a test file elsewhere may not either.
+	Only []string
+	// Hide: its types must not appear in what those folders export.
+	Hide bool
+	// Unlinked: the root package must not reach it through any import.
+	Unlinked bool
+	Why      string
+}
+
+// Vendors are the modules that have one home.
+func Vendors() []Vendor {
+	return []Vendor{
+		{"github.com/openai/openai-go", []string{"llm/openai"}, true, true,
+			"vendor types never leave their provider, and the library must not link SDKs unasked"},
+		{"github.com/anthropics/anthropic-sdk-go", []string{"llm/anthropic"}, true, true,
+			"vendor types never leave their provider, and the library must not link SDKs unasked"},
+		{"google.golang.org/genai", []string{"llm/gemini"}, true, true,
+			"vendor types never leave their provider, and the library must not link SDKs unasked"},
+		{"cel.dev/", []string{"flow/expr"}, true, false, "there is one expression language, behind flow/expr"},
+		{"modernc.org/sqlite", []string{"store/sqlite", "store/sqlite/...", "bench"}, true, false,
+			"SQL stays in the store (the benchmarks measure a raw commit beside it)"},
+		{"github.com/jackc/pgx", []string{"store/postgres", "store/postgres/..."}, true, true,
+			"SQL stays in the store"},
+		{"github.com/spf13/cobra", []string{"cmd/..."}, false, true, "flags are the command's"},
+		{"charm.land/", []string{"cmd/..."}, false, true, "the terminal is the command's"},
+		{"github.com/charmbracelet/", []string{"cmd/..."}, false, true, "the terminal is the command's"},
+		{"go.temporal.io/", nil, false, true, "the Temporal runner is a module of its own"},
+		{"github.com/cloudwego/eino", nil, false, true, "peers are measured from a module of their own"},
+	}
+}
+
+// Pure says what a room must do without.
+type Pure struct {
+	Dir string
+	// Std lists the standard packages it may import; nil allows all.
+	Std []string
+	// Calls lists functions it must not name, as "time.Now" or "fmt.Print*".
+	Calls []string
+	// Sequential forbids goroutines, channels and select.
+	Sequential bool
+	// Ordered wants a comment "// order: why" at every range over a map.
+	Ordered bool
+	Why     string
+}
+
+// Purity is what keeps the core a function and nodes repeatable.
+func Purity() []Pure {
+	clock := []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",
+		"time.Tick", "time.NewTimer", "time.NewTicker", "time.Local", "time.LoadLocation"}
+	return []Pure{
+		{
+			Dir: "engine",
+			Std: []string{"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/base64", "encoding/hex",
+				"encoding/json", "errors", "fmt", "hash/fnv", "iter", "maps", "math", "math/bits", "slices",
+				"sort", "strconv", "strings", "time", "unicode", "unicode/utf8"},
+			Calls:      append([]string{"fmt.Print*", "fmt.Fprint*", "fmt.Scan*"}, clock...),
+			Sequential: true,
+			Ordered:    true,
+			Why: "every runner drives the core and a journal must replay the same anywhere: " +
+				"no I/O, clock, chance, goroutine, logger or map order",
+		},
+		{
+			Dir: "node/builtin",
+			Calls: append([]string{"os.*", "math/rand.*", "math/rand/v2.*", "crypto/rand.*", "os/exec.*",
+				"net.Dial*", "net/http.Get", "net/http.Head", "net/http.Post*", "net/http.DefaultClient"}, clock...),
+			Why: "a node is entered again after a crash or a wait: time, chance and I/O come through its Ctx",
+		},
+		{
+			Dir: "convo",
+			Calls: append([]string{"os.*", "math/rand.*", "math/rand/v2.*", "crypto/rand.*", "net.*",
+				"net/http.*"}, clock...),
+			Why: "a history rebuilt from the journal must equal the one that was live",
+		},
+	}
+}
+
+// Ceilings of STYLE, in lines.
+const (
+	MaxFile = 600
+	MaxFunc = 80 // from func to the closing brace
+)
+
+// BadNames are package names that say nothing of what is inside.
+func BadNames() []string {
+	return []string{"util", "utils", "common", "models", "helper", "helpers", "pkg", "misc", "shared"}
+}
