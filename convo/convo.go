@@ -43,9 +43,9 @@ type Message struct {
 	Provider string          `json:"provider,omitempty"`
 	// Pinned messages stay in every view; Priority orders what is cut first
 	// (50 is the middle; 0 in JSON is 50).
-	Pinned   bool           `json:"pinned,omitempty"`
-	Priority int            `json:"priority,omitempty"`
-	Metadata map[string]any `json:"metadata,omitempty"`
+	Pinned   bool     `json:"pinned,omitempty"`
+	Priority int      `json:"priority,omitempty"`
+	Metadata Metadata `json:"metadata,omitempty"`
 }
 
 // Part is a piece of a message that is not plain text.
@@ -54,6 +54,8 @@ type Part struct {
 	MIME string `json:"mime,omitempty"`
 	Name string `json:"name,omitempty"`
 	URL  string `json:"url,omitempty"`
+	// Data may be large and is shared by all copies of a message: it must not
+	// be changed.
 	Data []byte `json:"data,omitempty"`
 }
 
@@ -88,7 +90,8 @@ const (
 )
 
 // Change is one recorded change to one context, what the journal keeps of it.
-// Exactly one field group is set.
+// Exactly one field group is set: creation (Create, Kind, Label, Settings) or
+// one of the others.
 type Change struct {
 	// Create makes the context, with Kind and Settings.
 	Create   bool      `json:"create,omitempty"`

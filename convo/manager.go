@@ -1,4 +1,228 @@
 package convo
 
-// Manager is the one way a context is changed.
-type Manager struct{}
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// What a manager refuses.
+var (
+	// ErrReadOnly: the node was not granted this context for writing.
+	ErrReadOnly = errors.New("the context is read-only here")
+	// ErrKnown: Add was given another message under a known id.
+	ErrKnown = errors.New("another message has this id")
+)
+
+// Manager is one node's transaction on one context, and the one way a context
+// is changed. It reads its own changes, which nobody else sees before the node
+// completes. It belongs to the node's goroutine.
+type Manager struct {
+	now      Context
+	start    int // positions at the start
+	writable bool
+	prefix   string
+	made     int      // ids made
+	log      []Change // appends and resets, in order
+	// What else has changed; its order against the log means nothing.
+	settings, output, session bool
+}
+
+// NewManager begins a transaction on c.
+func NewManager(c Context, writable bool) *Manager {
+	return &Manager{now: c, start: c.History.Len(), writable: writable}
+}
+
+// SetIDPrefix says how ids of messages that have none are made: prefix, a dot
+// and their number, from 1, in this transaction. The prefix should differ
+// between nodes, iterations and runs that write the context and be the same
+// when an attempt is repeated, so that what was kept of it is known again.
+// Without a prefix ids are made of the context's id and the position.
+func (m *Manager) SetIDPrefix(prefix string) { m.prefix = prefix }
+
+// ID is the context's id.
+func (m *Manager) ID() string { return m.now.ID }
+
+// Writable reports whether the context may be changed.
+func (m *Manager) Writable() bool { return m.writable }
+
+// Get returns the context as it is now, with the changes of this transaction.
+func (m *Manager) Get() Context { return m.now }
+
+// Add appends a message and returns it with its id. A message that is there
+// already under its id is no change; another one under that id is ErrKnown.
+func (m *Manager) Add(msg Message) (Message, error) {
+	ms, err := m.add([]Message{msg}, false)
+	if err != nil {
+		return Message{}, err
+	}
+	return ms[0], nil
+}
+
+// AddAll appends messages in order, all or, on an error, none.
+func (m *Manager) AddAll(msgs []Message) ([]Message, error) { return m.add(msgs, false) }
+
+// Upsert appends a message; under a known id it becomes the newest version of
+// that message, and views show it in its place.
+func (m *Manager) Upsert(msg Message) (Message, error) {
+	ms, err := m.add([]Message{msg}, true)
+	if err != nil {
+		return Message{}, err
+	}
+	return ms[0], nil
+}
+
+func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
+	if err := m.may("add to"); err != nil {
+		return nil, err
+	}
+	now, made := m.now, m.made
+	out := make([]Message, 0, len(msgs))
+	var added []Message
+	for _, msg := range msgs {
+		msg, err := msg.normal()
+		if err != nil {
+			return nil, fmt.Errorf("add to context %s: %w", now.ID, err)
+		}
+		given := msg.ID != ""
+		old, known, err := now.place(&msg, m.prefix, &made)
+		if err != nil {
+			return nil, fmt.Errorf("add to context %s: %w", now.ID, err)
+		}
+		if known && given && !versions && !old.Equal(msg) {
+			return nil, fmt.Errorf("add message %q to context %s: %w: use Upsert to change it", msg.ID, now.ID, ErrKnown)
+		}
+		out = append(out, msg.clone())
+		if known && old.Equal(msg) {
+			continue
+		}
+		added = append(added, msg)
+		now.History = now.History.push(&msg)
+	}
+	m.now, m.made = now, made
+	m.logAppend(added)
+	return out, nil
+}
+
+// place gives msg an id where it has none, and returns what is known under its
+// id. A made id is never that of another message.
+func (c Context) place(msg *Message, prefix string, made *int) (old Message, known bool, err error) {
+	if msg.ID != "" {
+		return c.known(msg.ID)
+	}
+	if prefix == "" {
+		prefix = c.ID
+		*made = max(*made, c.History.Len())
+	}
+	for {
+		*made++
+		msg.ID = prefix + "." + strconv.Itoa(*made)
+		old, known, err = c.known(msg.ID)
+		if err != nil || !known || old.Equal(*msg) {
+			return old, known, err
+		}
+	}
+}
+
+func (m *Manager) logAppend(added []Message) {
+	if len(added) == 0 {
+		return
+	}
+	if n := len(m.log); n > 0 && !m.log[n-1].Reset {
+		m.log[n-1].Append = append(m.log[n-1].Append, added...)
+		return
+	}
+	m.log = append(m.log, Change{Append: added})
+}
+
+// SetSystem sets the system instructions.
+func (m *Manager) SetSystem(text string) error {
+	s := m.now.Settings
+	fixUTF8(&text)
+	s.System = text
+	return m.set(s)
+}
+
+// SetModel sets provider and model; the provider may be "" where the model
+// names it.
+func (m *Manager) SetModel(provider, model string) error {
+	s := m.now.Settings
+	s.Provider, s.Model = provider, model
+	return m.set(s)
+}
+
+func (m *Manager) set(s Settings) error {
+	if err := m.may("set up"); err != nil {
+		return err
+	}
+	if s != m.now.Settings {
+		m.now.Settings, m.settings = s, true
+	}
+	return nil
+}
+
+// Reset begins a new epoch: views start here and the history stays.
+func (m *Manager) Reset() error {
+	if err := m.may("reset"); err != nil {
+		return err
+	}
+	if m.now.Epoch == m.now.History.Len() {
+		return nil
+	}
+	m.now.Epoch = m.now.History.Len()
+	m.log = append(m.log, Change{Reset: true})
+	return m.SetSession("")
+}
+
+// SetOutput sets the context's current output.
+func (m *Manager) SetOutput(text string) error {
+	if err := m.may("set the output of"); err != nil {
+		return err
+	}
+	fixUTF8(&text)
+	if text != m.now.Output {
+		m.now.Output, m.output = text, true
+	}
+	return nil
+}
+
+// SetSession sets the provider's session id.
+func (m *Manager) SetSession(id string) error {
+	if err := m.may("set the session of"); err != nil {
+		return err
+	}
+	if id != m.now.Session {
+		m.now.Session, m.session = id, true
+	}
+	return nil
+}
+
+func (m *Manager) may(what string) error {
+	if !m.writable {
+		return fmt.Errorf("%s context %s: %w", what, m.now.ID, ErrReadOnly)
+	}
+	return nil
+}
+
+// Changes returns what the transaction changed, as few changes as say it:
+// applied in order to the context it began with, they give what Get gives.
+func (m *Manager) Changes() []Change {
+	out := slices.Clone(m.log)
+	if m.settings {
+		s := m.now.Settings
+		out = append(out, Change{Set: &s})
+	}
+	if m.output {
+		o := m.now.Output
+		out = append(out, Change{Output: &o})
+	}
+	if m.session {
+		s := m.now.Session
+		out = append(out, Change{Session: &s})
+	}
+	return out
+}
+
+// Adds is how many positions the transaction added.
+func (m *Manager) Adds() int { return m.now.History.Len() - m.start }

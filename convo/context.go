@@ -1,0 +1,155 @@
+package convo
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// ErrBadChange: a change that cannot be applied: none or more than one of its
+// groups is set, or it creates a context that is there.
+var ErrBadChange = errors.New("not a change that can be applied")
+
+// Context is a conversation context at one moment. It is a value: a copy is a
+// snapshot that nothing changes any more.
+type Context struct {
+	ID    string `json:"id"`
+	Kind  Kind   `json:"kind"`
+	Label string `json:"label,omitempty"`
+	// Parent is the context this one was forked from, "" for none, and At the
+	// position it was forked at.
+	Parent   string   `json:"parent,omitempty"`
+	At       int      `json:"at,omitempty"`
+	Settings Settings `json:"settings"`
+	// History is "messages" in JSON, [] where there are none.
+	History History `json:"messages"`
+	// Epoch is the position where the current epoch begins.
+	Epoch int `json:"epoch,omitempty"`
+	// Output is the output of the last node that completed with the context.
+	Output string `json:"output,omitempty"`
+	// Session is the provider's session id.
+	Session string `json:"session,omitempty"`
+}
+
+// MarshalJSON writes the context with all its messages.
+func (c Context) MarshalJSON() ([]byte, error) {
+	type plain Context
+	if c.Kind == "" {
+		c.Kind = Main
+	}
+	return json.Marshal(plain(c))
+}
+
+// New makes a context from the change that creates it. A kind that is not
+// given is main.
+func New(id string, ch Change) (Context, error) {
+	if err := ch.check(); err != nil {
+		return Context{}, fmt.Errorf("create context %s: %w", id, err)
+	}
+	if !ch.Create {
+		return Context{}, fmt.Errorf("create context %s: %w: it does not create", id, ErrBadChange)
+	}
+	c := Context{ID: id, Kind: ch.Kind, Label: ch.Label}
+	switch c.Kind {
+	case "":
+		c.Kind = Main
+	case Main, Isolated, Portal:
+	default:
+		return Context{}, fmt.Errorf("create context %s: %w: unknown kind %q", id, ErrBadChange, ch.Kind)
+	}
+	if ch.Settings != nil {
+		c.Settings = *ch.Settings
+	}
+	return c, nil
+}
+
+// check reports a change with none or more than one of its groups.
+func (ch Change) check() error {
+	n := 0
+	for _, set := range []bool{
+		ch.Create || ch.Kind != "" || ch.Label != "" || ch.Settings != nil,
+		len(ch.Append) > 0, ch.Set != nil, ch.Reset, ch.Output != nil, ch.Session != nil,
+	} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("%w: it has %d parts, expected 1", ErrBadChange, n)
+	}
+	return nil
+}
+
+// Apply returns the context after ch; it is the fold that makes a context from
+// its changes. A message whose id the current epoch has already is a new
+// version of it, and no change at all where it is equal. Errors are
+// ErrBadChange, those of messages, and those of a store that cannot be read.
+func (c Context) Apply(ch Change) (Context, error) {
+	if err := ch.check(); err != nil {
+		return c, fmt.Errorf("change context %s: %w", c.ID, err)
+	}
+	switch {
+	case len(ch.Append) > 0:
+		return c.appendAll(ch.Append)
+	case ch.Set != nil:
+		c.Settings = *ch.Set
+	case ch.Reset:
+		c.Epoch = c.History.Len()
+		c.Session = ""
+	case ch.Output != nil:
+		c.Output = *ch.Output
+	case ch.Session != nil:
+		c.Session = *ch.Session
+	default:
+		return c, fmt.Errorf("change context %s: %w: it exists already", c.ID, ErrBadChange)
+	}
+	return c, nil
+}
+
+func (c Context) appendAll(ms []Message) (Context, error) {
+	out := c
+	for _, m := range ms {
+		m, err := m.normal()
+		if err != nil {
+			return c, fmt.Errorf("change context %s: %w", c.ID, err)
+		}
+		old, known, err := out.known(m.ID)
+		if err != nil {
+			return c, fmt.Errorf("change context %s: %w", c.ID, err)
+		}
+		if !known || !old.Equal(m) {
+			out.History = out.History.push(&m)
+		}
+	}
+	return out, nil
+}
+
+// known returns the newest version of a message of the current epoch.
+func (c Context) known(id string) (Message, bool, error) {
+	if id == "" {
+		return Message{}, false, nil
+	}
+	if c.History.base.len() <= c.Epoch {
+		m, pos := c.History.own(id)
+		return m, pos >= c.Epoch && pos >= 0, nil
+	}
+	m, pos, err := c.History.Lookup(id)
+	return m, pos >= c.Epoch && pos >= 0, err
+}
+
+// Fork returns a context of its own that begins as c is now, without c's
+// output and provider session. It costs the same at any length.
+func (c Context) Fork(id string) Context {
+	return Context{
+		ID: id, Kind: Isolated, Label: c.Label, Parent: c.ID, At: c.History.Len(),
+		Settings: c.Settings, History: c.History, Epoch: c.Epoch,
+	}
+}
+
+// Messages returns the current epoch: the newest version of each message at
+// the place of its first, in order. The list is the caller's own.
+func (c Context) Messages() ([]Message, error) { return c.History.newest(c.Epoch) }
+
+// Own returns what was added from position from on: with At, what a lane added
+// to what it was forked from. Versions are as in Messages.
+func (c Context) Own(from int) ([]Message, error) { return c.History.newest(from) }

@@ -1,0 +1,273 @@
+package convo
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"iter"
+	"sync/atomic"
+
+	"github.com/benbjohnson/immutable"
+)
+
+// History is an immutable sequence of messages. A copy is a snapshot; Append
+// makes a new history that shares everything with the old one, so that
+// snapshots and forks cost the same at any length. The zero value is empty.
+// Histories may be used by any number of goroutines.
+//
+// A history that came from Restore reads its older messages when they are
+// asked for. Read, Load and Lookup return what goes wrong then; At, All, From
+// and Find cannot, so after Load they do not fail, and without it Err tells.
+type History struct {
+	base *pages // the first messages, of a restored history
+	tree *branch
+	// tail holds the newest messages, those that do not fill a leaf.
+	tail  *leaf
+	depth int // of tree, 0 where there is none
+	n     int
+	ids   *immutable.Map[string, int] // newest position by id, without base
+	// versions: an id may occur more than once.
+	versions bool
+}
+
+// The tree has leaves of width messages and branches of width children.
+const (
+	bits  = 5
+	width = 1 << bits
+)
+
+type branch struct {
+	kids   []*branch // above the lowest level
+	leaves []*leaf   // at the lowest level
+}
+
+// leaf holds messages in the order of their positions. Histories that share it
+// see as many of its slots as their length says; whoever claims the next slot
+// may fill it, and everybody else copies the leaf.
+type leaf struct {
+	used  atomic.Int32
+	slots [width]*Message
+}
+
+// Len is the number of positions: messages of all versions and epochs.
+func (h History) Len() int { return h.n }
+
+// At returns the message at position i, from 0. A position outside the history
+// is the zero Message; so is one that could not be read (see Err).
+func (h History) At(i int) Message {
+	m, _ := h.Read(i)
+	return m
+}
+
+// Read returns the message at position i, from 0, or why it cannot be read. A
+// position outside the history is the zero Message.
+func (h History) Read(i int) (Message, error) {
+	if i < 0 || i >= h.n {
+		return Message{}, nil
+	}
+	if i < h.base.len() {
+		m, err := h.base.at(i)
+		if err != nil {
+			return Message{}, err
+		}
+		return m.clone(), nil
+	}
+	return h.slot(i).clone(), nil
+}
+
+// All yields every position with its message.
+func (h History) All() iter.Seq2[int, Message] { return h.From(0) }
+
+// From yields the positions from i on with their messages. It ends early where
+// a message cannot be read (see Err).
+func (h History) From(i int) iter.Seq2[int, Message] {
+	return func(yield func(int, Message) bool) {
+		for i := max(i, 0); i < h.n; i++ {
+			m, err := h.Read(i)
+			if err != nil || !yield(i, m) {
+				return
+			}
+		}
+	}
+}
+
+// Load reads the positions from up to to, which is not included, in as few
+// pieces as it can. What is loaded stays.
+func (h History) Load(from, to int) error {
+	return h.base.load(max(from, 0), min(to, h.n))
+}
+
+// Err is why a message could not be read last, nil where all could.
+func (h History) Err() error { return h.base.lastError() }
+
+// Find returns the newest version of the message with that id.
+func (h History) Find(id string) (Message, bool) {
+	m, pos, _ := h.Lookup(id)
+	return m, pos >= 0
+}
+
+// Lookup returns the newest version of the message with that id and its
+// position, -1 where there is none.
+func (h History) Lookup(id string) (Message, int, error) {
+	if m, pos := h.own(id); pos >= 0 {
+		return m.clone(), pos, nil
+	}
+	m, pos, err := h.base.find(id)
+	return m.clone(), pos, err
+}
+
+// own is Lookup without the base; the message must not be changed.
+func (h History) own(id string) (Message, int) {
+	if h.ids == nil {
+		return Message{}, -1
+	}
+	pos, ok := h.ids.Get(id)
+	if !ok {
+		return Message{}, -1
+	}
+	return *h.slot(pos), pos
+}
+
+// Append returns the history with ms at its end.
+func (h History) Append(ms ...Message) History {
+	for _, m := range ms {
+		c := m.clone()
+		h = h.push(&c)
+	}
+	return h
+}
+
+// push appends a message that nobody else holds.
+func (h History) push(m *Message) History {
+	own := h.n - h.base.len()
+	switch k := own % width; {
+	case k == 0:
+		if own > 0 {
+			h.tree, h.depth = grow(h.tree, h.depth, own/width-1, h.tail)
+		}
+		h.tail = &leaf{}
+		h.tail.used.Store(1)
+		h.tail.slots[0] = m
+	case h.tail.used.CompareAndSwap(int32(k), int32(k+1)): //nolint:gosec // k < width
+		h.tail.slots[k] = m
+	default:
+		l := &leaf{}
+		copy(l.slots[:k], h.tail.slots[:k])
+		l.slots[k] = m
+		l.used.Store(int32(k + 1)) //nolint:gosec // k < width
+		h.tail = l
+	}
+	if m.ID != "" {
+		if h.ids == nil {
+			h.ids = immutable.NewMap[string, int](idHasher{maphash.MakeSeed()})
+		}
+		if _, known := h.ids.Get(m.ID); known {
+			h.versions = true
+		}
+		h.ids = h.ids.Set(m.ID, h.n)
+	}
+	h.n++
+	return h
+}
+
+// slot returns the message at position i, which is not in the base.
+func (h History) slot(i int) *Message {
+	i -= h.base.len()
+	l := i >> bits
+	if l == (h.n-h.base.len()-1)>>bits {
+		return h.tail.slots[i%width]
+	}
+	b := h.tree
+	for d := h.depth - 1; d > 0; d-- {
+		b = b.kids[l>>(bits*d)%width]
+	}
+	return b.leaves[l%width].slots[i%width]
+}
+
+// grow returns the tree of that depth with l as leaf number i, which follows
+// the last, and the tree's new depth.
+func grow(t *branch, depth, i int, l *leaf) (*branch, int) {
+	if depth == 0 {
+		return &branch{leaves: []*leaf{l}}, 1
+	}
+	if i == 1<<(bits*depth) {
+		t, depth = &branch{kids: []*branch{t}}, depth+1
+	}
+	return t.with(depth, i, l), depth
+}
+
+// with copies the path to leaf i and puts l there; b is nil for a new branch.
+func (b *branch) with(depth, i int, l *leaf) *branch {
+	n := &branch{}
+	if depth == 1 {
+		if b != nil {
+			n.leaves = b.leaves
+		}
+		n.leaves = append(n.leaves[:len(n.leaves):len(n.leaves)], l)
+		return n
+	}
+	k := i >> (bits * (depth - 1)) % width
+	var kid *branch
+	if b != nil {
+		n.kids = b.kids
+		if k < len(b.kids) {
+			kid = b.kids[k]
+		}
+	}
+	n.kids = append(n.kids[:k:k], kid.with(depth-1, i, l))
+	return n
+}
+
+// newest returns the messages from position from on, the newest version of
+// each id at the place of its first there. The list is the caller's own.
+func (h History) newest(from int) ([]Message, error) {
+	from = max(from, 0)
+	if from >= h.n {
+		return []Message{}, nil
+	}
+	if err := h.Load(from, h.n); err != nil {
+		return nil, err
+	}
+	out := make([]Message, 0, h.n-from)
+	if !h.versions {
+		for i := from; i < h.n; i++ {
+			out = append(out, h.At(i))
+		}
+		return out, nil
+	}
+	place := make(map[string]int, h.n-from)
+	for i := from; i < h.n; i++ {
+		m := h.At(i)
+		if p, seen := place[m.ID]; seen && m.ID != "" {
+			out[p] = m
+			continue
+		}
+		place[m.ID] = len(out)
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// MarshalJSON writes all messages as a list, [] where there are none.
+func (h History) MarshalJSON() ([]byte, error) {
+	if err := h.Load(0, h.n); err != nil {
+		return nil, err
+	}
+	all := make([]Message, 0, h.n)
+	for _, m := range h.All() {
+		all = append(all, m)
+	}
+	return json.Marshal(all)
+}
+
+// idHasher hashes message ids with a seed of its own, since ids may come from
+// outside.
+type idHasher struct{ seed maphash.Seed }
+
+// Hash is the hash of an id.
+func (h idHasher) Hash(id string) uint32 {
+	s := maphash.String(h.seed, id)
+	return uint32(s ^ s>>32) //nolint:gosec // folding
+}
+
+// Equal reports whether two ids are the same.
+func (h idHasher) Equal(a, b string) bool { return a == b }
