@@ -1,0 +1,74 @@
+# `make` lists the targets. CI runs .ci/run, which `make check` runs too.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+N ?= 100000
+T ?= 60s
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+.PHONY: check
+check: ## everything CI runs; one step alone: .ci/run STEP
+	.ci/run
+
+.PHONY: build
+build: ## the static binary, ./weir
+	CGO_ENABLED=0 go build -trimpath -o weir ./cmd/weir
+
+.PHONY: test
+test: ## all tests
+	go test ./...
+
+.PHONY: race
+race: ## all tests with the race detector, in random order
+	go test -race -shuffle=on -short ./...
+
+.PHONY: lint
+lint: ## format check and linters, at the pinned version
+	.ci/run format
+	.ci/run lint
+
+.PHONY: format
+format: ## format all Go files
+	"$$(.ci/tool golangci-lint)" fmt
+
+.PHONY: generate
+generate: ## regenerate what is generated
+	go generate ./...
+
+.PHONY: tidy
+tidy: ## go.mod and go.sum of both modules
+	go mod tidy
+	cd bench/peers && go mod tidy
+
+.PHONY: bench
+bench: ## the benchmarks of the product
+	go test -run '^$$' -bench . -benchmem ./bench/...
+
+.PHONY: peers
+peers: ## the product beside its peers, in one run, with ratios
+	cd bench/peers && go run .
+
+.PHONY: sim
+sim: ## N simulated schedules, by default 100,000
+	go test ./runner/... -run Simulat -count=1 -timeout 0 -sim.n $(N)
+
+.PHONY: crash
+crash: ## N kill points of the real binary
+	go test ./cmd/weir/... -run Crash -count=1 -timeout 0 -crash.n $(N)
+
+.PHONY: fuzz
+fuzz: ## every fuzz test for T each, by default 60s
+	@grep -rlE '^func Fuzz' --include=*_test.go . | xargs -r -n1 dirname | sort -u | while read -r dir; do \
+		for name in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //'); do \
+			echo "== $$dir $$name"; go test "$$dir" -run '^$$' -fuzz "^$$name$$" -fuzztime $(T); \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## what was built here
+	rm -f weir
+	go clean -testcache
