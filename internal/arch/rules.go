@@ -16,8 +16,10 @@ type Room struct {
 // parser may use the catalogue.
 func Rooms() []Room {
 	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "node"}
-	product := []string{".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest"}
+	product := []string{
+		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		"tool", "tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest",
+	}
 	return []Room{
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow", []string{"flow/expr"}, "a definition is read and checked without anything that runs it"},
@@ -28,18 +30,30 @@ func Rooms() []Room {
 		{"llm/...", []string{"llm", "convo", "tool", "engine"}, "a provider is swapped without touching what calls it"},
 		{"tool", []string{"engine"}, "a tool is a name, a schema and a function"},
 		{"tool/...", []string{"tool", "engine"}, "a kind of tool is swapped without touching what calls it"},
-		{"node", []string{"flow", "flow/expr", "convo", "engine", "llm", "tool"},
-			"the contract of nodes does not know the catalogue, the runner or the store"},
+		{
+			"node",
+			[]string{"flow", "flow/expr", "convo", "engine", "llm", "tool"},
+			"the contract of nodes does not know the catalogue, the runner or the store",
+		},
 		{"node/...", contracts, "a node sees the world through its Ctx only"},
 		{"store", []string{"engine", "convo"}, "a store keeps commits and decides nothing"},
 		{"store/...", []string{"store", "engine", "convo"}, "a store is swapped without touching what uses it"},
-		{"runner", append([]string{"store"}, contracts...),
-			"the runner takes a store and a catalogue; it names none"},
-		{"runner/...", append([]string{"runner", "store", "store/memory", "node/builtin"}, contracts...),
-			"simulation and the conformance suite run on the memory store"},
-		{".", []string{"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
-			"tool/...", "node", "node/...", "store", "store/...", "runner", "runner/..."},
-			"the library's face wires the rooms and links no vendor SDK"},
+		{
+			"runner", append([]string{"store"}, contracts...),
+			"the runner takes a store and a catalogue; it names none",
+		},
+		{
+			"runner/...", append([]string{"runner", "store", "store/memory", "node/builtin"}, contracts...),
+			"simulation and the conformance suite run on the memory store",
+		},
+		{
+			".",
+			[]string{
+				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
+				"tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
+			},
+			"the library's face wires the rooms and links no vendor SDK",
+		},
 		{"weirtest", product, "a test kit stands on the library's face"},
 		{"cmd/...", []string{"..."}, "a command wires everything"},
 		{"bench", product, "measures the product"},
@@ -65,17 +79,37 @@ type Vendor struct {
 // Vendors are the modules that have one home.
 func Vendors() []Vendor {
 	return []Vendor{
-		{"github.com/openai/openai-go", []string{"llm/openai"}, true, true,
-			"vendor types never leave their provider, and the library must not link SDKs unasked"},
-		{"github.com/anthropics/anthropic-sdk-go", []string{"llm/anthropic"}, true, true,
-			"vendor types never leave their provider, and the library must not link SDKs unasked"},
-		{"google.golang.org/genai", []string{"llm/gemini"}, true, true,
-			"vendor types never leave their provider, and the library must not link SDKs unasked"},
+		{
+			"github.com/openai/openai-go",
+			[]string{"llm/openai"},
+			true, true,
+			"vendor types never leave their provider, and the library must not link SDKs unasked",
+		},
+		{
+			"github.com/anthropics/anthropic-sdk-go",
+			[]string{"llm/anthropic"},
+			true, true,
+			"vendor types never leave their provider, and the library must not link SDKs unasked",
+		},
+		{
+			"google.golang.org/genai",
+			[]string{"llm/gemini"},
+			true, true,
+			"vendor types never leave their provider, and the library must not link SDKs unasked",
+		},
 		{"cel.dev/", []string{"flow/expr"}, true, false, "there is one expression language, behind flow/expr"},
-		{"modernc.org/sqlite", []string{"store/sqlite", "store/sqlite/...", "bench"}, true, false,
-			"SQL stays in the store (the benchmarks measure a raw commit beside it)"},
-		{"github.com/jackc/pgx", []string{"store/postgres", "store/postgres/..."}, true, true,
-			"SQL stays in the store"},
+		{
+			"modernc.org/sqlite",
+			[]string{"store/sqlite", "store/sqlite/...", "bench"},
+			true, false,
+			"SQL stays in the store (the benchmarks measure a raw commit beside it)",
+		},
+		{
+			"github.com/jackc/pgx",
+			[]string{"store/postgres", "store/postgres/..."},
+			true, true,
+			"SQL stays in the store",
+		},
 		{"github.com/spf13/cobra", []string{"cmd/..."}, false, true, "flags are the command's"},
 		{"charm.land/", []string{"cmd/..."}, false, true, "the terminal is the command's"},
 		{"github.com/charmbracelet/", []string{"cmd/..."}, false, true, "the terminal is the command's"},
@@ -100,14 +134,18 @@ type Pure struct {
 
 // Purity is what keeps the core a function and nodes repeatable.
 func Purity() []Pure {
-	clock := []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",
-		"time.Tick", "time.NewTimer", "time.NewTicker", "time.Local", "time.LoadLocation"}
+	clock := []string{
+		"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",
+		"time.Tick", "time.NewTimer", "time.NewTicker", "time.Local", "time.LoadLocation",
+	}
 	return []Pure{
 		{
 			Dir: "engine",
-			Std: []string{"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/base64", "encoding/hex",
+			Std: []string{
+				"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/base64", "encoding/hex",
 				"encoding/json", "errors", "fmt", "hash/fnv", "iter", "maps", "math", "math/bits", "slices",
-				"sort", "strconv", "strings", "time", "unicode", "unicode/utf8"},
+				"sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
+			},
 			Calls:      append([]string{"fmt.Print*", "fmt.Fprint*", "fmt.Scan*"}, clock...),
 			Sequential: true,
 			Ordered:    true,
@@ -116,14 +154,18 @@ func Purity() []Pure {
 		},
 		{
 			Dir: "node/builtin",
-			Calls: append([]string{"os.*", "math/rand.*", "math/rand/v2.*", "crypto/rand.*", "os/exec.*",
-				"net.Dial*", "net/http.Get", "net/http.Head", "net/http.Post*", "net/http.DefaultClient"}, clock...),
+			Calls: append([]string{
+				"os.*", "math/rand.*", "math/rand/v2.*", "crypto/rand.*", "os/exec.*",
+				"net.Dial*", "net/http.Get", "net/http.Head", "net/http.Post*", "net/http.DefaultClient",
+			}, clock...),
 			Why: "a node is entered again after a crash or a wait: time, chance and I/O come through its Ctx",
 		},
 		{
 			Dir: "convo",
-			Calls: append([]string{"os.*", "math/rand.*", "math/rand/v2.*", "crypto/rand.*", "net.*",
-				"net/http.*"}, clock...),
+			Calls: append([]string{
+				"os.*", "math/rand.*", "math/rand/v2.*", "crypto/rand.*", "net.*",
+				"net/http.*",
+			}, clock...),
 			Why: "a history rebuilt from the journal must equal the one that was live",
 		},
 	}

@@ -52,7 +52,7 @@ func CheckComments(t *Tree) []Finding {
 	var out []Finding
 	for _, dir := range t.dirs() {
 		var first *File
-		doc := ""
+		var doc strings.Builder
 		for _, f := range t.Files {
 			if f.Dir != dir || f.Test {
 				continue
@@ -61,11 +61,11 @@ func CheckComments(t *Tree) []Finding {
 				first = f
 			}
 			if f.AST.Doc != nil {
-				doc += f.AST.Doc.Text()
+				doc.WriteString(f.AST.Doc.Text())
 			}
 		}
 		if first != nil {
-			out = append(out, t.comment(first, doc)...)
+			out = append(out, t.comment(first, doc.String())...)
 		}
 	}
 	return out

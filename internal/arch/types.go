@@ -12,8 +12,10 @@ import (
 // ours from the tree, the standard library's from the compiler's export data.
 // What others define stays unknown.
 func (t *Tree) typesOf(dir string) *types.Info {
-	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{},
-		Defs: map[*ast.Ident]types.Object{}}
+	info := &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{},
+		Defs: map[*ast.Ident]types.Object{},
+	}
 	l := &loader{tree: t, std: importer.ForCompiler(t.Fset, "gc", nil), done: map[string]*types.Package{}}
 	l.check(dir, info)
 	return info
