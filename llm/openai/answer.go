@@ -1,0 +1,111 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// The reasons a model stops for.
+const (
+	stopEnd    = "end"
+	stopCalls  = "calls"
+	stopLength = "length"
+	stopFilter = "filter"
+)
+
+// answer gathers a response while its pieces are passed on.
+type answer struct {
+	emit      func(llm.Chunk)
+	key       string
+	text      strings.Builder
+	reasoning strings.Builder
+	calls     []*convo.Call
+	announced map[*convo.Call]bool
+	usage     llm.Usage
+	stop      string
+	model     string
+	id        string
+	native    json.RawMessage
+}
+
+func newAnswer(req *llm.Request, emit func(llm.Chunk)) *answer {
+	return &answer{emit: emit, key: req.Key, model: req.Model, announced: map[*convo.Call]bool{}}
+}
+
+func (a *answer) say(text string) {
+	if text == "" {
+		return
+	}
+	a.text.WriteString(text)
+	a.emit(llm.Chunk{Text: text})
+}
+
+func (a *answer) think(text string) {
+	if text == "" {
+		return
+	}
+	a.reasoning.WriteString(text)
+	a.emit(llm.Chunk{Reasoning: text})
+}
+
+// announce tells of a call once its name is known, giving it an id where the
+// server gave none.
+func (a *answer) announce(c *convo.Call, index int) {
+	if c.Name == "" || a.announced[c] {
+		return
+	}
+	if c.ID == "" {
+		c.ID = a.callID(index)
+	}
+	a.announced[c] = true
+	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
+}
+
+// callID makes an id that the same effect makes again and no other does.
+func (a *answer) callID(index int) string {
+	sum := sha256.Sum256([]byte(a.key + "\x00" + a.id))
+	return fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
+}
+
+// complete settles the text's calls and returns the response. Calls whose
+// arguments the token limit or a filter cut are left out.
+func (a *answer) complete() (*llm.Response, error) {
+	var calls []convo.Call
+	for _, c := range a.calls {
+		if strings.TrimSpace(c.Arguments) == "" {
+			c.Arguments = "{}" // what servers mean that send nothing
+		}
+		if (a.stop == stopLength || a.stop == stopFilter) && !json.Valid([]byte(c.Arguments)) {
+			a.native = nil
+			continue
+		}
+		if c.Name == "" {
+			return nil, garbled(fmt.Errorf("a tool call has no name"))
+		}
+		calls = append(calls, *c)
+	}
+	if a.stop == stopEnd && len(calls) > 0 {
+		a.stop = stopCalls
+	}
+	if a.stop == stopCalls && len(calls) == 0 {
+		a.stop = stopEnd
+	}
+	m := convo.Message{
+		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(),
+		Calls: calls, Native: a.native,
+	}
+	if m.Native != nil {
+		m.Provider = name
+	}
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
+	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}, nil
+}

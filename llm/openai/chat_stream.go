@@ -1,0 +1,221 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+func (p *Provider) generateChat(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	params, err := p.chatParams(req)
+	if err != nil {
+		return nil, err
+	}
+	r := &chatReader{p: p, asked: req.Model, answer: newAnswer(req, emit), calls: map[int]*convo.Call{}}
+	err = p.ask(ctx, req.Key, func(ctx context.Context, options ...option.RequestOption) error {
+		_, err := p.chat.New(ctx, params, options...)
+		return err
+	}, r)
+	if err != nil {
+		return nil, err
+	}
+	return r.answer.complete()
+}
+
+// chunk is what Weir reads of a Chat Completions chunk. It is ours because
+// compatible servers add reasoning under names of their own and send null, or
+// nothing, where OpenAI's types demand a value. A whole completion reads the
+// same, with message in place of delta.
+type chunk struct {
+	ID      string     `json:"id"`
+	Model   string     `json:"model"`
+	Choices []choice   `json:"choices"`
+	Usage   *chatUsage `json:"usage"`
+}
+
+type choice struct {
+	Index        int    `json:"index"`
+	Delta        delta  `json:"delta"`
+	Message      delta  `json:"message"`
+	FinishReason string `json:"finish_reason"`
+}
+
+type delta struct {
+	Content          content     `json:"content"`
+	Refusal          string      `json:"refusal"`
+	ReasoningContent string      `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp
+	Reasoning        string      `json:"reasoning"`         // OpenRouter, Ollama
+	ToolCalls        []callDelta `json:"tool_calls"`
+}
+
+// content is text, null, or (Mistral's models that reason) a list of parts.
+type content struct{ text, thoughts string }
+
+// UnmarshalJSON reads any of the three.
+func (c *content) UnmarshalJSON(data []byte) error {
+	if len(data) == 0 || data[0] != '[' {
+		return json.Unmarshal(data, &c.text)
+	}
+	var parts []struct {
+		Text     string `json:"text"`
+		Thinking []struct {
+			Text string `json:"text"`
+		} `json:"thinking"`
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	var text, thoughts strings.Builder
+	for _, p := range parts {
+		text.WriteString(p.Text)
+		for _, t := range p.Thinking {
+			thoughts.WriteString(t.Text)
+		}
+	}
+	c.text, c.thoughts = text.String(), thoughts.String()
+	return nil
+}
+
+type callDelta struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+type chatUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	// CacheHit is DeepSeek's name for cached tokens.
+	CacheHit      int `json:"prompt_cache_hit_tokens"`
+	PromptDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// chatReader reads the chunks of a Chat Completions stream.
+type chatReader struct {
+	p       *Provider
+	asked   string
+	answer  *answer
+	calls   map[int]*convo.Call // the newest call at an index
+	refused bool
+	native  bool // reasoning came as reasoning_content
+}
+
+func (r *chatReader) event(data []byte) (bool, error) {
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return false, garbled(err)
+	}
+	a := r.answer
+	a.id, a.model = orElse(c.ID, a.id), orElse(c.Model, a.model)
+	if c.Usage != nil {
+		a.usage = llm.Usage{
+			Input: c.Usage.Prompt, Cached: max(c.Usage.PromptDetails.Cached, c.Usage.CacheHit),
+			Output: c.Usage.Completion, Reasoning: c.Usage.CompletionDetails.Reasoning,
+		}
+	}
+	for _, ch := range c.Choices {
+		if ch.Index != 0 {
+			continue
+		}
+		r.take(ch.Delta)
+		r.take(ch.Message)
+		if ch.FinishReason == "" {
+			continue
+		}
+		stop, err := finish(ch.FinishReason)
+		if err != nil {
+			return false, err
+		}
+		a.stop = stop
+	}
+	return false, nil
+}
+
+// take adds a delta; a server that sends reasoning under both names means one.
+func (r *chatReader) take(d delta) {
+	r.native = r.native || d.ReasoningContent != ""
+	r.answer.think(orElse(d.ReasoningContent, d.Reasoning))
+	r.answer.think(d.Content.thoughts)
+	r.answer.say(d.Content.text)
+	if d.Refusal != "" {
+		r.refused = true
+		r.answer.say(d.Refusal)
+	}
+	for n, c := range d.ToolCalls {
+		r.takeCall(c, n)
+	}
+}
+
+// takeCall adds a piece of a call. Pieces belong together by index; a new id
+// at an index is a new call, since some servers number every call 0.
+func (r *chatReader) takeCall(d callDelta, position int) {
+	index := position
+	if d.Index != nil {
+		index = *d.Index
+	}
+	c := r.calls[index]
+	if c == nil || (d.ID != "" && c.ID != "" && d.ID != c.ID) {
+		c = &convo.Call{}
+		r.calls[index] = c
+		r.answer.calls = append(r.answer.calls, c)
+	}
+	c.ID = orElse(c.ID, d.ID)
+	c.Name = orElse(c.Name, d.Function.Name)
+	c.Arguments += scalar(d.Function.Arguments)
+	r.answer.announce(c, len(r.answer.calls)-1)
+}
+
+// finish maps a finish_reason. One that no documentation names is an end, since
+// the server went on to close the answer properly.
+func finish(reason string) (string, error) {
+	switch reason {
+	case "length", "max_tokens":
+		return stopLength, nil
+	case "tool_calls", "function_call", "tool_use":
+		return stopCalls, nil
+	case "content_filter":
+		return stopFilter, nil
+	case "error", "abort", "insufficient_system_resource": // OpenRouter; vLLM; DeepSeek
+		return "", &llm.Error{Code: codeOverloaded, Retry: true, Message: "openai: the server broke the answer off: " + reason}
+	}
+	return stopEnd, nil
+}
+
+// end is reached by every chat stream. Without a finish_reason only [DONE]
+// says that the answer is whole.
+func (r *chatReader) end(marked bool) error {
+	a := r.answer
+	switch {
+	case a.stop == "" && !marked:
+		return cut()
+	case a.stop == "":
+		a.stop = stopEnd
+	}
+	if r.refused {
+		a.stop = stopFilter
+	}
+	if r.native && !r.p.vendor && len(a.calls) > 0 {
+		a.native = r.p.pack(native{API: Chat, Host: r.p.host, Model: r.asked, Reasoning: a.reasoning.String()})
+	}
+	return nil
+}
+
+func (r *chatReader) whole(data []byte) error {
+	if _, err := r.event(data); err != nil {
+		return err
+	}
+	return r.end(false)
+}

@@ -1,0 +1,145 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// native is what Message.Native holds: the blocks of an answer that only the
+// server that made them can read, and who that was.
+type native struct {
+	API   string `json:"api"`
+	Host  string `json:"host"`
+	Model string `json:"model"`
+	// Items are the output items of a Responses answer, as they came.
+	Items []json.RawMessage `json:"items,omitempty"`
+	// Reasoning is a Chat answer's reasoning_content, which some servers want
+	// back while its calls are being answered.
+	Reasoning string `json:"reasoning_content,omitempty"`
+}
+
+// item is what of an output item Weir must know.
+type item struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	Status    string          `json:"status"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Encrypted string          `json:"encrypted_content"`
+	Content   []itemPart      `json:"content"`
+	Summary   []itemPart      `json:"summary"`
+}
+
+type itemPart struct {
+	Type    string `json:"type"`
+	Text    string `json:"text"`
+	Refusal string `json:"refusal"`
+}
+
+func (i item) words() string {
+	var b strings.Builder
+	for _, c := range i.Content {
+		b.WriteString(c.Text + c.Refusal)
+	}
+	return b.String()
+}
+
+func (i item) thoughts() string {
+	parts := i.Summary
+	if len(parts) == 0 {
+		parts = i.Content
+	}
+	texts := make([]string, len(parts))
+	for n, c := range parts {
+		texts[n] = c.Text
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+func (i item) call() convo.Call {
+	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: scalar(i.Arguments)}
+}
+
+// keep is items as native blocks, nil where returning them would be refused:
+// reasoning without its encrypted content cannot be read back by a server that
+// stored nothing, nor can what followed it.
+func (p *Provider) keep(model string, items []json.RawMessage) json.RawMessage {
+	for _, raw := range items {
+		var i item
+		if json.Unmarshal(raw, &i) != nil {
+			return nil
+		}
+		switch i.Type {
+		case "reasoning":
+			if i.Encrypted == "" {
+				return nil
+			}
+		case "message", "function_call":
+			if i.Status == "incomplete" || i.Status == "in_progress" {
+				return nil
+			}
+		default:
+			return nil
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return p.pack(native{API: Responses, Host: p.host, Model: model, Items: items})
+}
+
+func (p *Provider) pack(n native) json.RawMessage {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return nil // an item that is no JSON is not kept
+	}
+	return data
+}
+
+// unpack returns m's native blocks if they are for this provider, host, API
+// and model. Others' are dropped: the message's own fields say the same.
+func (p *Provider) unpack(m *convo.Message, model string) (native, bool) {
+	var n native
+	if m.Provider != name || len(m.Native) == 0 || json.Unmarshal(m.Native, &n) != nil {
+		return native{}, false
+	}
+	return n, n.API == p.api && n.Host == p.host && n.Model == model
+}
+
+// items returns m's output items to send back verbatim. A message that was
+// changed since (a new version, a call cut from a view) no longer says what
+// they say, and they are dropped.
+func (p *Provider) items(m *convo.Message, model string) []json.RawMessage {
+	n, ok := p.unpack(m, model)
+	if !ok {
+		return nil
+	}
+	var (
+		text  strings.Builder
+		calls []convo.Call
+	)
+	for _, raw := range n.Items {
+		var i item
+		if json.Unmarshal(raw, &i) != nil {
+			return nil
+		}
+		switch i.Type {
+		case "message":
+			text.WriteString(i.words())
+		case "function_call":
+			c := i.call()
+			if strings.TrimSpace(c.Arguments) == "" {
+				c.Arguments = "{}"
+			}
+			calls = append(calls, c)
+		}
+	}
+	if text.String() != m.Text || !slices.Equal(calls, m.Calls) {
+		return nil
+	}
+	return n.Items
+}

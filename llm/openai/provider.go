@@ -1,0 +1,196 @@
+// Package openai calls models that speak OpenAI's wire: the Responses API, and
+// Chat Completions as OpenAI and the many compatible servers (llama.cpp, vLLM,
+// Ollama, LM Studio, DeepSeek, gateways) serve it.
+//
+// It must not know contexts, flows or the service, keep a conversation, retry,
+// or let a type of the vendor's SDK, or the key, out of this folder.
+package openai
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// The APIs a Provider can speak.
+const (
+	// Responses is OpenAI's own API, with reasoning kept between calls.
+	Responses = "responses"
+	// Chat is Chat Completions, which compatible servers speak.
+	Chat = "chat"
+)
+
+// name is what messages with native blocks carry as their provider.
+const name = "openai"
+
+const vendorHost = "api.openai.com"
+
+// Options configure a Provider. The zero value is OpenAI itself, which needs
+// an APIKey. Nothing is read from the environment.
+type Options struct {
+	// APIKey is sent as a bearer token; empty sends none, for local servers.
+	APIKey string
+	// BaseURL is where the API's paths begin, such as
+	// "http://localhost:11434/v1"; empty is https://api.openai.com/v1.
+	BaseURL string
+	// API is Responses or Chat. Empty is Responses at api.openai.com and Chat
+	// at every other host, since that is what compatible servers speak.
+	API string
+	// HTTPClient is used as it is; nil is a client with its own connections
+	// and no time limit but the call's context.
+	HTTPClient *http.Client
+	// Organization and Project are sent as OpenAI's headers where not empty.
+	Organization, Project string
+	// Summary is the summary of its reasoning a model is asked for when the
+	// request sets Reasoning (Responses only): "auto" (also if empty),
+	// "concise", "detailed", or "none" to ask for no summary, which OpenAI
+	// demands of organizations it has not verified.
+	Summary string
+}
+
+// Provider calls models over OpenAI's wire. It is safe for concurrent use.
+type Provider struct {
+	api       string
+	host      string
+	vendor    bool // the host is OpenAI's own
+	summary   string
+	keyless   bool
+	invalid   error
+	scrub     func(string) string // takes the key out of a text
+	chat      sdk.ChatCompletionService
+	responses responses.ResponseService
+}
+
+// New returns a provider. Options that cannot work (an address that is no URL,
+// an unknown API) are told by every Generate, as model_invalid_request.
+func New(o Options) *Provider {
+	p := &Provider{api: o.API, summary: o.Summary, keyless: o.APIKey == "", scrub: scrubber(o.APIKey)}
+	base := o.BaseURL
+	if base == "" {
+		base = "https://" + vendorHost + "/v1"
+	}
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		p.invalid = fmt.Errorf("base URL is not an http or https address")
+		return p
+	case u.Hostname() == vendorHost:
+		p.vendor = true
+	}
+	p.host = u.Host
+	if p.api == "" {
+		p.api = Chat
+		if p.vendor {
+			p.api = Responses
+		}
+	}
+	if p.api != Chat && p.api != Responses {
+		p.invalid = fmt.Errorf("unknown API %q: it is %q or %q", p.api, Responses, Chat)
+		return p
+	}
+	options := p.options(o, base)
+	p.chat = sdk.NewChatCompletionService(options...)
+	p.responses = responses.NewResponseService(options...)
+	return p
+}
+
+// options are the SDK's, for services made without its client, so that it
+// takes nothing from the environment.
+func (p *Provider) options(o Options, base string) []option.RequestOption {
+	client := o.HTTPClient
+	if client == nil {
+		client = &http.Client{}
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			client.Transport = t.Clone()
+		}
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimRight(base, "/") + "/"),
+		option.WithHTTPClient(client),
+		option.WithMaxRetries(0), // the service retries, and journals it
+		option.WithMiddleware(p.refuse),
+		option.WithHeader("Accept", "text/event-stream"),
+		option.WithJSONSet("stream", true),
+	}
+	if o.APIKey != "" {
+		options = append(options, option.WithAPIKey(o.APIKey))
+	}
+	if o.Organization != "" {
+		options = append(options, option.WithOrganization(o.Organization))
+	}
+	if o.Project != "" {
+		options = append(options, option.WithProject(o.Project))
+	}
+	return options
+}
+
+// Generate makes one call and streams it; see llm.Provider. A failure is an
+// *llm.Error, save that a cancelled ctx gives an error that wraps ctx's.
+// Calls in the answer are complete: one that the token limit cut is left out,
+// and Stop is then "length".
+func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	if err := p.check(req); err != nil {
+		return nil, err
+	}
+	if emit == nil {
+		emit = func(llm.Chunk) {}
+	}
+	var (
+		res *llm.Response
+		err error
+	)
+	if p.api == Chat {
+		res, err = p.generateChat(ctx, req, emit)
+	} else {
+		res, err = p.generateResponses(ctx, req, emit)
+	}
+	if err != nil {
+		return nil, p.failure(ctx, err)
+	}
+	return res, nil
+}
+
+// check refuses what no server can answer, before anything is sent.
+func (p *Provider) check(req *llm.Request) error {
+	switch {
+	case p.invalid != nil:
+		return p.refused("%v", p.invalid)
+	case p.vendor && p.keyless:
+		return &llm.Error{Code: codeAuth, Message: "openai: no API key"}
+	case req.Model == "":
+		return p.refused("no model is named")
+	case len(req.Messages) == 0 && (p.api == Responses || req.System == ""):
+		return p.refused("there is no message to answer")
+	}
+	return p.checkChoice(req)
+}
+
+func (p *Provider) checkChoice(req *llm.Request) error {
+	switch req.ToolChoice {
+	case "", "auto", "none":
+		return nil
+	case "required":
+		if len(req.Tools) == 0 {
+			return p.refused("a tool call is required and there is no tool")
+		}
+		return nil
+	}
+	for _, t := range req.Tools {
+		if t.Name == req.ToolChoice {
+			return nil
+		}
+	}
+	return p.refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+}
+
+func (p *Provider) refused(format string, args ...any) *llm.Error {
+	return &llm.Error{Code: codeInvalid, Message: p.scrub("openai: " + fmt.Sprintf(format, args...))}
+}

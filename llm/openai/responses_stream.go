@@ -1,0 +1,207 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+func (p *Provider) generateResponses(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	params, err := p.responsesParams(req)
+	if err != nil {
+		return nil, err
+	}
+	r := &responsesReader{
+		p: p, asked: req.Model, answer: newAnswer(req, emit),
+		calls: map[int64]*convo.Call{}, items: map[int64]json.RawMessage{},
+	}
+	err = p.ask(ctx, req.Key, func(ctx context.Context, options ...option.RequestOption) error {
+		_, err := p.responses.New(ctx, params, options...)
+		return err
+	}, r)
+	if err != nil {
+		return nil, err
+	}
+	return r.answer.complete()
+}
+
+// responsesReader reads the events of a Responses stream. What is kept is the
+// final response's output; the events are only for who watches.
+type responsesReader struct {
+	p      *Provider
+	asked  string
+	answer *answer
+	// calls and items are by output index: as announced, and as done.
+	calls map[int64]*convo.Call
+	items map[int64]json.RawMessage
+	// part is the reasoning part that was last heard of.
+	part    [2]int64
+	thought bool
+	refused bool
+}
+
+// occurrence is what Weir reads of an event.
+type occurrence struct {
+	Type         string          `json:"type"`
+	Delta        string          `json:"delta"`
+	OutputIndex  int64           `json:"output_index"`
+	SummaryIndex int64           `json:"summary_index"`
+	Item         json.RawMessage `json:"item"`
+	Response     json.RawMessage `json:"response"`
+}
+
+func (r *responsesReader) event(data []byte) (bool, error) {
+	var e occurrence
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false, garbled(err)
+	}
+	switch e.Type {
+	case "response.output_text.delta":
+		r.answer.say(e.Delta)
+	case "response.refusal.delta":
+		r.refused = true
+		r.answer.say(e.Delta)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		r.reason(e)
+	case "response.output_item.added":
+		return false, r.added(e)
+	case "response.output_item.done":
+		r.items[e.OutputIndex] = e.Item
+		return false, r.added(e)
+	case "response.completed", "response.incomplete", "response.failed":
+		return true, r.whole(e.Response)
+	}
+	return false, nil
+}
+
+// reason passes reasoning on, with a blank line between its parts.
+func (r *responsesReader) reason(e occurrence) {
+	part := [2]int64{e.OutputIndex, e.SummaryIndex}
+	if r.thought && part != r.part {
+		r.answer.think("\n\n")
+	}
+	r.thought, r.part = true, part
+	r.answer.think(e.Delta)
+}
+
+// added announces a call, at once or as it is done, if that is the first word.
+func (r *responsesReader) added(e occurrence) error {
+	var i item
+	if err := json.Unmarshal(e.Item, &i); err != nil {
+		return garbled(err)
+	}
+	if i.Type != "function_call" || r.calls[e.OutputIndex] != nil {
+		return nil
+	}
+	c := i.call()
+	r.calls[e.OutputIndex] = &c
+	r.answer.announce(&c, int(e.OutputIndex))
+	return nil
+}
+
+func (r *responsesReader) end(bool) error { return cut() }
+
+// whole takes the finished response.
+func (r *responsesReader) whole(data []byte) error {
+	var res responses.Response
+	if err := json.Unmarshal(data, &res); err != nil {
+		return garbled(err)
+	}
+	a := r.answer
+	a.id, a.model = res.ID, orElse(res.Model, a.model)
+	a.usage = llm.Usage{
+		Input: int(res.Usage.InputTokens), Cached: int(res.Usage.InputTokensDetails.CachedTokens),
+		Output: int(res.Usage.OutputTokens), Reasoning: int(res.Usage.OutputTokensDetails.ReasoningTokens),
+	}
+	switch res.Status {
+	case responses.ResponseStatusCompleted:
+		a.stop = stopEnd
+	case responses.ResponseStatusIncomplete:
+		a.stop = stopLength
+		if res.IncompleteDetails.Reason == "content_filter" {
+			a.stop = stopFilter
+		}
+	case responses.ResponseStatusFailed:
+		return r.p.classify(0, fault{Message: res.Error.Message, Code: string(res.Error.Code)})
+	default:
+		return garbled(fmt.Errorf("the response ended as %q", res.Status))
+	}
+	return r.settle(&res)
+}
+
+// settle takes text, reasoning and calls from the output, passing on what was
+// not streamed.
+func (r *responsesReader) settle(res *responses.Response) error {
+	raw := make([]json.RawMessage, 0, len(res.Output))
+	for _, o := range res.Output {
+		raw = append(raw, json.RawMessage(o.RawJSON()))
+	}
+	if len(raw) == 0 { // some servers name the items only as they are done
+		for _, index := range slices.Sorted(maps.Keys(r.items)) {
+			raw = append(raw, r.items[index])
+		}
+	}
+	var text, thoughts strings.Builder
+	for n, data := range raw {
+		var i item
+		if err := json.Unmarshal(data, &i); err != nil {
+			return garbled(err)
+		}
+		switch i.Type {
+		case "message":
+			text.WriteString(i.words())
+			for _, c := range i.Content {
+				r.refused = r.refused || c.Type == "refusal"
+			}
+		case "reasoning":
+			if t := i.thoughts(); t != "" {
+				if thoughts.Len() > 0 {
+					thoughts.WriteString("\n\n")
+				}
+				thoughts.WriteString(t)
+			}
+		case "function_call":
+			r.settleCall(i, n)
+		}
+	}
+	rest, ok := strings.CutPrefix(text.String(), r.answer.text.String())
+	if !ok {
+		return garbled(fmt.Errorf("the finished text is not the text that was streamed"))
+	}
+	r.answer.say(rest)
+	if r.answer.reasoning.Len() == 0 {
+		r.answer.think(thoughts.String())
+	}
+	if r.refused {
+		r.answer.stop = stopFilter
+	}
+	r.answer.native = r.p.keep(r.asked, raw)
+	return nil
+}
+
+// settleCall adds a call of the output. One that a limit cut mid-way is marked
+// by arguments that are no JSON, and answer leaves it out.
+func (r *responsesReader) settleCall(i item, index int) {
+	c := i.call()
+	if i.Status == "incomplete" && c.Arguments == "" {
+		c.Arguments = "{"
+	}
+	for _, heard := range r.calls {
+		if heard.ID == c.ID {
+			heard.Arguments = c.Arguments
+			r.answer.calls = append(r.answer.calls, heard)
+			return
+		}
+	}
+	r.answer.announce(&c, index)
+	r.answer.calls = append(r.answer.calls, &c)
+}
