@@ -32,6 +32,10 @@ type Port struct {
 	Many bool
 	// Exclusive: several edges, of which at most one may be taken, as `merge`.
 	Exclusive bool
+	// Branch marks an output of which a node takes one only, as the branches of
+	// `decision` and `switch`: edges from different branches of one node
+	// exclude each other, so they may end in one single port.
+	Branch bool
 	Schema    map[string]any // JSON Schema of the value, nil is none
 }
 
@@ -82,6 +86,9 @@ type TypeSpec struct {
 	// decides it from the settings.
 	Context    ContextUse
 	ContextFor func(with map[string]any) ContextUse
+	// NewContext: the context on the node's `context` output is one the node
+	// makes, neither the main one nor one that came in (newContext).
+	NewContext bool
 	// Composite types have a Body graph under `with.body`.
 	Composite bool
 	// Pure: no effect and no writing of a context; outputs depend on settings,

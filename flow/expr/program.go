@@ -1,0 +1,232 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/interpreter"
+)
+
+// Program is one compiled expression. It is immutable and safe for concurrent
+// use; compile once and keep it, compiling costs a hundred times evaluating.
+type Program struct {
+	src  string
+	refs []Ref
+	// path is set where the expression is a plain reference a.b.c, which is
+	// resolved without CEL; prog otherwise.
+	path []string
+	prog cel.Program
+}
+
+// Compile reads one bare CEL expression. A *SyntaxError says what is wrong with
+// it: bad syntax, an unknown function, or a bound that it passes.
+func Compile(src string) (*Program, error) {
+	if len(src) > MaxSource {
+		return nil, &SyntaxError{MaxSource, fmt.Sprintf("the expression is longer than %d bytes", MaxSource)}
+	}
+	if !utf8.ValidString(src) {
+		return nil, &SyntaxError{0, "the expression is not valid UTF-8"}
+	}
+	if r, ok := plainPath(src); ok {
+		return &Program{src: src, refs: []Ref{r}, path: append([]string{r.Root}, r.Path...)}, nil
+	}
+	if strings.TrimSpace(src) == "" {
+		return nil, &SyntaxError{0, "the expression is empty"}
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("build the CEL environment: %w", err)
+	}
+	ast, iss := env.Parse(src)
+	if err := iss.Err(); err != nil {
+		return nil, syntaxError(src, iss.Errors())
+	}
+	refs, err := references(env, src, ast.NativeRep())
+	if err != nil {
+		return nil, err
+	}
+	prog, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost))
+	if err != nil {
+		return nil, &SyntaxError{0, err.Error()}
+	}
+	return &Program{src: src, refs: refs, prog: prog}, nil
+}
+
+// syntaxError takes the first complaint of the parser, with its place in bytes.
+func syntaxError(src string, errs []*common.Error) *SyntaxError {
+	if len(errs) == 0 {
+		return &SyntaxError{0, "the expression cannot be read"}
+	}
+	e := errs[0]
+	msg := strings.TrimPrefix(e.Message, "Syntax error: ")
+	if i := strings.Index(msg, " expecting {"); i >= 0 {
+		msg = msg[:i]
+	}
+	msg = strings.ReplaceAll(msg, "'<EOF>'", "the end")
+	if e.Location == nil || e.Location.Line() < 1 {
+		return &SyntaxError{0, msg}
+	}
+	rest, off := src, 0
+	for range e.Location.Line() - 1 {
+		i := strings.IndexByte(rest, '\n') + 1
+		rest, off = rest[i:], off+i
+	}
+	return &SyntaxError{off + runeOffset(rest, e.Location.Column()), msg}
+}
+
+// runeOffset is where in s the n-th code point starts, in bytes.
+func runeOffset(s string, n int) int {
+	for i := range s {
+		if n--; n < 0 {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// Source is the text that was compiled.
+func (p *Program) Source() string { return p.src }
+
+// Refs lists every reference to a root name, in order of place.
+func (p *Program) Refs() []Ref { return p.refs }
+
+// Path is the reference that the whole expression is, such as a, b, c of
+// a.b.c; nil where it is anything more.
+func (p *Program) Path() []string { return p.path }
+
+// Eval evaluates on the given names. The result is nil, bool, int64, float64,
+// string, []any or map[string]any; other Go values that came in through v come
+// out unchanged where the expression is a reference to them. An *EvalError
+// names the reference that did not resolve, or says which bound was passed.
+// Results may share memory with what v gave: do not change them.
+func (p *Program) Eval(v Vars) (any, error) {
+	if p.path != nil {
+		return p.follow(v)
+	}
+	out, _, err := p.prog.Eval(&activation{v})
+	if err != nil {
+		return nil, p.explain(v, err)
+	}
+	n := natives{left: MaxResult / 2}
+	res, err := n.of(out)
+	if err != nil {
+		return nil, p.fail(0, err.Error())
+	}
+	return res, nil
+}
+
+// activation gives CEL the names of Vars.
+type activation struct{ vars Vars }
+
+// ResolveName implements interpreter.Activation.
+func (a *activation) ResolveName(name string) (any, bool) { return a.vars.Lookup(name) }
+
+// Parent implements interpreter.Activation.
+func (a *activation) Parent() interpreter.Activation { return nil }
+
+// follow resolves a plain reference.
+func (p *Program) follow(v Vars) (any, error) {
+	cur, ok := v.Lookup(p.path[0])
+	if !ok {
+		return nil, p.fail(p.refs[0].Offset, unknownName(p.path[0]))
+	}
+	for i, name := range p.path[1:] {
+		next, err := member(cur, name)
+		if err != "" {
+			return nil, p.fail(p.refs[0].Offset, strings.Join(p.path[:i+1], ".")+err)
+		}
+		cur = next
+	}
+	if f, ok := cur.(float64); ok && f-f != 0 {
+		return nil, p.fail(0, fmt.Sprintf("the result %v is not a number that can be kept", f))
+	}
+	return plain(cur), nil
+}
+
+func unknownName(name string) string { return fmt.Sprintf("there is no %q here", name) }
+
+// member reads one member; the second result says why it cannot.
+func member(v any, name string) (any, string) {
+	switch t := v.(type) {
+	case map[string]any:
+		if m, ok := t[name]; ok {
+			return m, ""
+		}
+		return nil, fmt.Sprintf(" has no member %q", name)
+	case Object:
+		if m, ok := t.Get(name); ok {
+			return m, ""
+		}
+		return nil, fmt.Sprintf(" has no member %q", name)
+	case map[string]string:
+		if m, ok := t[name]; ok {
+			return m, ""
+		}
+		return nil, fmt.Sprintf(" has no member %q", name)
+	}
+	return nil, fmt.Sprintf(" is %s and has no member %q", kindOf(v), name)
+}
+
+// kindOf names the kind of a value for a message.
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a bool"
+	case string:
+		return "a text"
+	case int64, float64, int:
+		return "a number"
+	case []any:
+		return "a list"
+	}
+	return fmt.Sprintf("a %T", v)
+}
+
+// explain turns an error of CEL into one that names the reference which did
+// not resolve, if that is what it was.
+func (p *Program) explain(v Vars, err error) error {
+	msg := err.Error()
+	if errors.As(err, new(interpreter.EvalCancelledError)) {
+		return p.fail(0, fmt.Sprintf("the expression takes more than %d steps", MaxCost))
+	}
+	if strings.HasPrefix(msg, "no such attribute") || strings.HasPrefix(msg, "no such key") ||
+		strings.HasPrefix(msg, "no such overload") {
+		for _, r := range p.refs {
+			if why := unresolved(v, r); why != "" {
+				return p.fail(r.Offset, why)
+			}
+		}
+	}
+	return p.fail(0, msg)
+}
+
+// unresolved says why a reference does not resolve, "" where it does.
+func unresolved(v Vars, r Ref) string {
+	cur, ok := v.Lookup(r.Root)
+	if !ok {
+		return unknownName(r.Root)
+	}
+	path := r.Path
+	if r.Test {
+		path = path[:len(path)-1]
+	}
+	at := r.Root
+	for _, name := range path {
+		next, why := member(cur, name)
+		if why != "" {
+			return at + why
+		}
+		cur, at = next, at+"."+name
+	}
+	return ""
+}
+
+func (p *Program) fail(offset int, msg string) error {
+	return &EvalError{Source: strings.TrimSpace(p.src), Offset: offset, Message: msg}
+}

@@ -1,0 +1,245 @@
+package expr
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// plainPath reads src as a plain reference a.b.c, with white space around it.
+func plainPath(src string) (Ref, bool) {
+	start := len(src) - len(strings.TrimLeft(src, " \t\r\n"))
+	s := strings.TrimRight(src[start:], " \t\r\n")
+	names := strings.Split(s, ".")
+	for i, n := range names {
+		if !isName(n) || isLiteral(n) || (i == 0 && Reserved(n)) {
+			return Ref{}, false
+		}
+	}
+	return Ref{Root: names[0], Path: names[1:len(names):len(names)], Offset: start, Len: len(s)}, true
+}
+
+// isName reports whether s is an identifier.
+func isName(s string) bool {
+	for i := range len(s) {
+		if !nameByte(s[i]) || (i == 0 && s[i] >= '0' && s[i] <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func nameByte(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+func isLiteral(s string) bool {
+	return s == "true" || s == "false" || s == "null" || s == "in"
+}
+
+// Reserved reports whether CEL keeps a name to itself, so that no root can have it.
+func Reserved(name string) bool {
+	switch name {
+	case "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
+		"let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while":
+		return true
+	}
+	return false
+}
+
+// walker collects the references of a syntax tree.
+type walker struct {
+	env   *cel.Env
+	src   string
+	tree  *ast.AST
+	refs  []Ref
+	bound map[string]int // variables of the comprehensions around, counted
+	err   *SyntaxError
+	// bytes of each code point's start; nil where the source is ASCII.
+	starts []int
+}
+
+// references lists the references of a parsed expression and refuses what the
+// language does not have: unknown functions and messages.
+func references(env *cel.Env, src string, tree *ast.AST) ([]Ref, error) {
+	w := &walker{env: env, src: src, tree: tree, bound: map[string]int{}}
+	if runes := len([]rune(src)); runes != len(src) {
+		w.starts = make([]int, 0, runes)
+		for i := range src {
+			w.starts = append(w.starts, i)
+		}
+	}
+	w.walk(tree.Expr())
+	if w.err != nil {
+		return nil, w.err
+	}
+	slices.SortStableFunc(w.refs, func(a, b Ref) int { return cmp.Compare(a.Offset, b.Offset) })
+	return w.refs, nil
+}
+
+func (w *walker) walk(e ast.Expr) {
+	switch e.Kind() {
+	case ast.IdentKind, ast.SelectKind:
+		w.path(e)
+	case ast.CallKind:
+		w.call(e)
+	case ast.ListKind:
+		w.all(e.AsList().Elements())
+	case ast.MapKind:
+		for _, m := range e.AsMap().Entries() {
+			w.walk(m.AsMapEntry().Key())
+			w.walk(m.AsMapEntry().Value())
+		}
+	case ast.StructKind:
+		w.fail(e, fmt.Sprintf("there are no message types such as %q", e.AsStruct().TypeName()))
+	case ast.ComprehensionKind:
+		w.comprehension(e.AsComprehension())
+	case ast.LiteralKind, ast.UnspecifiedExprKind:
+	}
+}
+
+func (w *walker) all(es []ast.Expr) {
+	for _, e := range es {
+		w.walk(e)
+	}
+}
+
+func (w *walker) comprehension(c ast.ComprehensionExpr) {
+	w.walk(c.IterRange())
+	w.walk(c.AccuInit())
+	names := []string{c.AccuVar(), c.IterVar()}
+	if c.HasIterVar2() {
+		names = append(names, c.IterVar2())
+	}
+	for _, n := range names {
+		w.bound[n]++
+	}
+	w.walk(c.LoopCondition())
+	w.walk(c.LoopStep())
+	w.walk(c.Result())
+	for _, n := range names {
+		w.bound[n]--
+	}
+}
+
+func (w *walker) call(e ast.Expr) {
+	c := e.AsCall()
+	if c.FunctionName() == operators.Index {
+		w.path(e)
+		return
+	}
+	if !c.IsMemberFunction() {
+		if !w.env.HasFunction(strings.TrimPrefix(c.FunctionName(), ".")) {
+			w.fail(e, fmt.Sprintf("there is no function %q", c.FunctionName()))
+		}
+		w.all(c.Args())
+		return
+	}
+	if t := c.Target(); t.Kind() == ast.IdentKind && w.env.HasFunction(t.AsIdent()+"."+c.FunctionName()) {
+		w.all(c.Args())
+		return
+	}
+	if !w.env.HasFunction(c.FunctionName()) {
+		w.fail(e, fmt.Sprintf("there is no function %q", c.FunctionName()))
+	}
+	w.walk(c.Target())
+	w.all(c.Args())
+}
+
+// path reads a chain of selects down to its root; what is no constant member
+// ends the path and is walked on its own.
+func (w *walker) path(e ast.Expr) {
+	var names []string
+	test := false
+	for cur := e; ; {
+		switch cur.Kind() {
+		case ast.SelectKind:
+			s := cur.AsSelect()
+			test = test || (s.IsTestOnly() && len(names) == 0)
+			names = append(names, s.FieldName())
+			cur = s.Operand()
+			continue
+		case ast.CallKind:
+			c := cur.AsCall()
+			if c.FunctionName() == operators.Index && len(c.Args()) == 2 {
+				if key, ok := constantKey(c.Args()[1]); ok {
+					names = append(names, key)
+				} else {
+					w.walk(c.Args()[1])
+					names, test = nil, false
+				}
+				cur = c.Args()[0]
+				continue
+			}
+		case ast.IdentKind:
+			w.add(cur, names, test)
+			return
+		default:
+		}
+		w.walk(cur)
+		return
+	}
+}
+
+func constantKey(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}
+
+// add notes a reference; names stand last member first.
+func (w *walker) add(root ast.Expr, names []string, test bool) {
+	name := strings.TrimPrefix(root.AsIdent(), ".")
+	if w.bound[name] > 0 {
+		return
+	}
+	slices.Reverse(names)
+	off := w.offset(root)
+	end := w.end(off, name, names)
+	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, Test: test})
+}
+
+// end is where a reference ends in the source, as far as it is written with
+// plain dots; the place is for messages only.
+func (w *walker) end(off int, root string, names []string) int {
+	at := off + len(root)
+	if !strings.HasPrefix(w.src[min(off, len(w.src)):], root) {
+		return min(at, len(w.src))
+	}
+	for _, n := range names {
+		next, ok := strings.CutPrefix(w.src[at:], "."+n)
+		if !ok {
+			break
+		}
+		at = len(w.src) - len(next)
+	}
+	return at
+}
+
+// offset is the place of an expression in bytes.
+func (w *walker) offset(e ast.Expr) int {
+	r, ok := w.tree.SourceInfo().GetOffsetRange(e.ID())
+	switch {
+	case !ok || r.Start < 0:
+		return 0
+	case w.starts == nil:
+		return min(int(r.Start), len(w.src))
+	case int(r.Start) >= len(w.starts):
+		return len(w.src)
+	}
+	return w.starts[r.Start]
+}
+
+func (w *walker) fail(e ast.Expr, msg string) {
+	if w.err == nil {
+		w.err = &SyntaxError{w.offset(e), msg}
+	}
+}
