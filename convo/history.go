@@ -147,13 +147,13 @@ func (h History) push(m *Message) History {
 		h.tail = &leaf{}
 		h.tail.used.Store(1)
 		h.tail.slots[0] = m
-	case h.tail.used.CompareAndSwap(int32(k), int32(k+1)): //nolint:gosec // k < width
+	case h.tail.used.CompareAndSwap(int32(k), int32(k+1)):
 		h.tail.slots[k] = m
 	default:
 		l := &leaf{}
 		copy(l.slots[:k], h.tail.slots[:k])
 		l.slots[k] = m
-		l.used.Store(int32(k + 1)) //nolint:gosec // k < width
+		l.used.Store(int32(k + 1))
 		h.tail = l
 	}
 	if m.ID != "" {
@@ -266,7 +266,7 @@ type idHasher struct{ seed maphash.Seed }
 // Hash is the hash of an id.
 func (h idHasher) Hash(id string) uint32 {
 	s := maphash.String(h.seed, id)
-	return uint32(s ^ s>>32) //nolint:gosec // folding
+	return uint32(s ^ s>>32)
 }
 
 // Equal reports whether two ids are the same.

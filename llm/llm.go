@@ -30,6 +30,8 @@ type Provider interface {
 type Request struct {
 	// Key is the effect key, sent as idempotency key where the vendor has one.
 	Key string
+	// Provider is the name under which the provider is configured.
+	Provider string
 	// Model is the vendor's name of the model, without the provider.
 	Model    string
 	System   string
@@ -79,18 +81,21 @@ type Chunk struct {
 	// Call announces a tool call once its name is known.
 	Call  *convo.Call `json:"call,omitempty"`
 	Usage *Usage      `json:"usage,omitempty"`
-	// Wait says the provider asked to wait before the next try.
+	// Wait is how long the service waits before it tries again; what the call
+	// gave so far is void.
 	Wait time.Duration `json:"wait,omitempty"`
 }
 
-// ErrNoProvider: the model names a provider that is not configured.
+// ErrNoProvider: the model names a provider that is not configured, or none
+// where there is more than one. It is the cause of a model_unknown_provider.
 var ErrNoProvider = errors.New("no such provider")
 
 // Error is a failed model call.
 type Error struct {
 	// Code is from engine's table: model_rate_limited, model_overloaded,
 	// model_auth, model_invalid_request, model_context_length, model_filtered,
-	// model_unavailable, model_timeout, replay_divergence.
+	// model_unavailable, model_timeout, replay_divergence, or of the service:
+	// model_unknown_provider, turn_too_long.
 	Code    string
 	Message string
 	// Status is the HTTP status, 0 where there was none.

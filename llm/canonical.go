@@ -1,0 +1,59 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// canonical is what identifies a request: all that the model is sent.
+type canonical struct {
+	Provider    string             `json:"provider,omitempty"`
+	Model       string             `json:"model,omitempty"`
+	System      string             `json:"system,omitempty"`
+	Messages    []canonicalMessage `json:"messages"`
+	Tools       []Tool             `json:"tools,omitempty"`
+	ToolChoice  string             `json:"tool_choice,omitempty"`
+	Temperature *float64           `json:"temperature,omitempty"`
+	MaxOutput   int                `json:"max_output,omitempty"`
+	Reasoning   string             `json:"reasoning,omitempty"`
+	Schema      map[string]any     `json:"schema,omitempty"`
+}
+
+type canonicalMessage struct {
+	Role     convo.Role      `json:"role"`
+	Text     string          `json:"text,omitempty"`
+	Parts    []convo.Part    `json:"parts,omitempty"`
+	Calls    []convo.Call    `json:"calls,omitempty"`
+	CallID   string          `json:"call_id,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	Failed   bool            `json:"failed,omitempty"`
+	Native   json.RawMessage `json:"native,omitempty"`
+	Provider string          `json:"provider,omitempty"`
+}
+
+// Canonical is the request as JSON that is the same wherever the model is sent
+// the same: without the key, and without what messages carry for us alone (ids,
+// reasoning text, pins, metadata). An error means a schema that is not JSON.
+func (r *Request) Canonical() ([]byte, error) {
+	c := canonical{
+		Provider: r.Provider, Model: r.Model, System: r.System, Tools: r.Tools, ToolChoice: r.ToolChoice,
+		Temperature: r.Temperature, MaxOutput: r.MaxOutput, Reasoning: r.Reasoning, Schema: r.Schema,
+		Messages: make([]canonicalMessage, len(r.Messages)),
+	}
+	for i, m := range r.Messages {
+		c.Messages[i] = canonicalMessage{
+			Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: m.Calls, CallID: m.CallID, Name: m.Name,
+			Failed: m.Failed, Native: m.Native, Provider: m.Provider,
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(c); err != nil {
+		return nil, fmt.Errorf("canonical form of a request: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

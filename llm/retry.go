@@ -1,0 +1,87 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+)
+
+// How a failed call is tried again, unless its error says otherwise.
+const (
+	maxTries  = 4
+	firstWait = time.Second
+	// longWait is what is waited at most: where a vendor asks for more the
+	// error goes to the node, whose retry can wait without holding a slot.
+	longWait = time.Minute
+)
+
+// call makes one model call, trying again what may succeed later. It is the
+// inside of an effect.
+func (s *Service) call(ctx context.Context, p Provider, req Request, key string, emit func(Chunk)) (*Response, error) {
+	req.Key = key
+	for try := 1; ; try++ {
+		resp, err := p.Generate(ctx, &req, emit)
+		if err == nil && resp != nil {
+			resp.complete(len(req.Messages))
+			return resp, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, cause
+		}
+		failed := asError(err)
+		wait, again := backoff(failed, try, key)
+		s.log.WarnContext(ctx, "model call failed", "key", key, "provider", req.Provider, "model", req.Model,
+			"try", try, "again", again, "wait", wait, "error", failed)
+		if !again {
+			if try > 1 {
+				failed.Message = fmt.Sprintf("%s (after %d tries)", failed.Message, try)
+			}
+			return nil, failed
+		}
+		emit(Chunk{Wait: wait})
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// asError returns a copy of the *Error in err; anything else a provider
+// returns is one that is not tried again.
+func asError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		c := *e
+		return &c
+	}
+	if err == nil {
+		err = errors.New("the provider returned no answer")
+	}
+	return &Error{Code: "model_unavailable", Message: err.Error(), Err: err}
+}
+
+// backoff says how long to wait after a try, if there is to be another: twice
+// as long each time and up to a quarter more, which depends on the key, so that
+// many calls that failed together do not come back together. What the vendor
+// asks for is the least.
+func backoff(e *Error, try int, key string) (time.Duration, bool) {
+	if !e.Retry || try >= maxTries || e.After > longWait {
+		return 0, false
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	wait := firstWait << (try - 1)
+	wait += wait / 4 * time.Duration(h.Sum32()%1000) / 1000
+	return max(wait, e.After), true
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,224 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/tool"
+)
+
+// Turn asks the model and, where it calls tools, runs them and asks again,
+// until it answers without calls or a tool that ends the turn was called. The
+// message, the answers and the results are then in t.Context together; where
+// the turn fails only the message is. Errors of models are *Error (also
+// model_unknown_provider before any call and turn_too_long); those of the host
+// and of the context are returned as they are.
+func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
+	run, err := s.begin(h, t)
+	if err != nil {
+		return nil, err
+	}
+	limit := t.MaxSteps
+	if limit <= 0 {
+		limit = DefaultMaxSteps
+	}
+	for done := false; !done; {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		if run.result.Steps == limit {
+			return nil, &Error{
+				Code: "turn_too_long",
+				Message: fmt.Sprintf("the model still calls tools after %d calls of it; "+
+					"raise the limit of steps or end the turn with a tool that ends it", limit),
+			}
+		}
+		if done, err = run.step(); err != nil {
+			return nil, err
+		}
+	}
+	if err := run.keep(); err != nil {
+		return nil, err
+	}
+	return &run.result, nil
+}
+
+// turn is one turn on its way. It belongs to one goroutine.
+type turn struct {
+	Turn
+	service  *Service
+	host     Host
+	provider Provider
+	tools    map[string]*tool.Tool
+	req      Request // without messages and key
+	messages []convo.Message
+	added    int // messages from here on are the turn's
+	result   Result
+}
+
+func (s *Service) begin(h Host, t Turn) (*turn, error) {
+	if t.Context == nil {
+		t.Context, t.SkipHistory = convo.NewManager(convo.Context{}, true), true
+	}
+	run := &turn{Turn: t, service: s, host: h, tools: make(map[string]*tool.Tool, len(t.Tools))}
+	set := t.Context.Get().Settings
+	p, name, model, err := s.resolve(t, set)
+	if err != nil {
+		return nil, err
+	}
+	run.provider = p
+	run.req = Request{
+		Provider: name, Model: model, System: either(t.System, set.System), Temperature: set.Temperature,
+		MaxOutput: either(t.MaxOutput, set.MaxOutput), Reasoning: either(t.Reasoning, set.Reasoning), Schema: t.Schema,
+	}
+	if t.Temperature != nil {
+		run.req.Temperature = t.Temperature
+	}
+	for _, tl := range t.Tools {
+		if run.tools[tl.Name] == nil {
+			run.tools[tl.Name] = tl
+			run.req.Tools = append(run.req.Tools, Tool{Name: tl.Name, Description: tl.Description, Parameters: tl.Parameters})
+		}
+	}
+	return run, run.read()
+}
+
+func either[T comparable](over, set T) T {
+	var zero T
+	if over != zero {
+		return over
+	}
+	return set
+}
+
+// read takes the messages the model is given first, the turn's own included.
+func (t *turn) read() error {
+	m := t.Context
+	if t.SkipHistory {
+		m = convo.NewManager(t.Context.Get(), true)
+	}
+	if t.Message != nil {
+		msg := *t.Message
+		if msg.Role == "" {
+			msg.Role = convo.User
+		}
+		if _, err := m.Add(msg); err != nil {
+			return err
+		}
+	}
+	var err error
+	t.messages, err = m.Get().Messages()
+	t.added = len(t.messages)
+	return err
+}
+
+// step makes one model call and the tool calls it asks for, and reports
+// whether the turn is over.
+func (t *turn) step() (done bool, err error) {
+	req := t.req
+	req.Messages = convo.Repair(t.messages[:len(t.messages):len(t.messages)])
+	if len(req.Messages) == 0 {
+		return false, &Error{
+			Code:    "model_invalid_request",
+			Message: "there is nothing to answer: the context has no messages and none was given",
+		}
+	}
+	resp, err := t.host.ModelCall(&req, func(ctx context.Context, key string) (*Response, error) {
+		return t.service.call(ctx, t.provider, req, key, t.host.Emit)
+	})
+	if err != nil {
+		return false, err
+	}
+	msg := resp.Message
+	msg.ID, msg.Role = "", convo.Assistant
+	t.messages = append(t.messages, msg)
+	t.result.Steps++
+	t.result.Usage = t.result.Usage.Add(resp.Usage)
+	t.result.Text, t.result.Reasoning, t.result.Stop = msg.Text, msg.Reasoning, resp.Stop
+	if len(msg.Calls) == 0 {
+		return true, nil
+	}
+	results, err := t.callTools(msg.Calls)
+	if err != nil {
+		return false, err
+	}
+	t.messages = append(t.messages, results...)
+	for _, c := range msg.Calls {
+		if tl := t.tools[c.Name]; tl != nil && tl.Ends {
+			done = true
+		}
+	}
+	return done, nil
+}
+
+// callTools runs the calls of one answer at the same time and returns their
+// results in the order of the calls. All have ended when it returns.
+func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
+	first := t.ToolsBefore + len(t.result.Calls) + 1
+	t.result.Calls = append(t.result.Calls, calls...)
+	out := make([]convo.Message, len(calls))
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		out[i] = convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name}
+		tl := t.tools[c.Name]
+		if problem := refuse(tl, c); problem != "" {
+			out[i].Text, out[i].Failed = problem, true
+			continue
+		}
+		wg.Go(func() { out[i].Text, out[i].Failed, errs[i] = t.host.ToolCall(first+i, tl, c) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// refuse says to the model why a call cannot be made, "" where it can.
+func refuse(tl *tool.Tool, c convo.Call) string {
+	if tl == nil {
+		return fmt.Sprintf("There is no tool named %q.", c.Name)
+	}
+	if c.Arguments != "" && !json.Valid([]byte(c.Arguments)) {
+		return "The arguments are not valid JSON."
+	}
+	return ""
+}
+
+// keep adds what the turn gave to the context.
+func (t *turn) keep() error {
+	if t.SkipHistory {
+		return nil
+	}
+	_, err := t.Context.AddAll(t.messages[t.added:])
+	return err
+}
+
+// Add returns the sum.
+func (u Usage) Add(o Usage) Usage {
+	return Usage{u.Input + o.Input, u.Cached + o.Cached, u.Output + o.Output, u.Reasoning + o.Reasoning}
+}
+
+// complete checks an answer and fills in what a provider may leave out: the
+// role, ids of calls (by their place) and why it ended.
+func (r *Response) complete(step int) {
+	r.Message.Role = convo.Assistant
+	for i := range r.Message.Calls {
+		if r.Message.Calls[i].ID == "" {
+			r.Message.Calls[i].ID = "call_" + strconv.Itoa(step) + "_" + strconv.Itoa(i+1)
+		}
+	}
+	if r.Stop == "" {
+		r.Stop = "end"
+		if len(r.Message.Calls) > 0 {
+			r.Stop = "calls"
+		}
+	}
+}
