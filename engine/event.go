@@ -38,16 +38,19 @@ type RunStarted struct {
 type NodeStarted struct {
 	Path    string `json:"node"`
 	Attempt int    `json:"attempt,omitempty"` // from 1; 0 in JSON is 1
-	// Grant is the context the node may write, "" for none.
-	Grant string `json:"grant,omitempty"`
+	// Grants are the contexts the node may write.
+	Grants []string `json:"grants,omitempty"`
+	// Forks makes the lane's contexts that the node is the first to use.
+	Forks []ContextChange `json:"forks,omitempty"`
 }
 
 // NodeResumed re-enters an attempt that was waiting, pulling or expanding: its
 // function runs again from the top and is given its recorded effects, answers
 // and pulled values.
 type NodeResumed struct {
-	Path  string `json:"node"`
-	Grant string `json:"grant,omitempty"`
+	Path   string          `json:"node"`
+	Grants []string        `json:"grants,omitempty"`
+	Forks  []ContextChange `json:"forks,omitempty"`
 }
 
 // NodeWaiting suspends an attempt until its interrupts are resolved.

@@ -1,0 +1,292 @@
+package engine
+
+import "fmt"
+
+// ErrInvalid is in every error that Apply gives: the event cannot follow those
+// before it.
+type invalidError struct{ msg string }
+
+func (e *invalidError) Error() string { return "journal: " + e.msg }
+
+func invalid(format string, args ...any) error {
+	return &invalidError{fmt.Sprintf(format, args...)}
+}
+
+// ApplyCommit applies a commit's events in order.
+func (r *Run) ApplyCommit(c Commit) error {
+	r.now = c.At
+	for _, e := range c.Events {
+		if err := r.Apply(e); err != nil {
+			return fmt.Errorf("commit %d of run %s: %w", c.Seq, c.Run, err)
+		}
+	}
+	return nil
+}
+
+// Tick moves the run's clock, in Unix milliseconds; it never goes back.
+func (r *Run) Tick(at int64) { r.now = max(r.now, at) }
+
+// Apply adds an event to the run. An error means that the event cannot follow
+// what went before; the run is then not to be used any more.
+func (r *Run) Apply(e Event) error {
+	if r.Start == nil {
+		s, ok := e.(*RunStarted)
+		if !ok {
+			return invalid("the first event is %s, not run.started", e.Kind())
+		}
+		r.applyStart(s)
+		r.events++
+		return nil
+	}
+	if err := r.apply(e); err != nil {
+		return err
+	}
+	r.events++
+	return nil
+}
+
+func (r *Run) apply(e Event) error {
+	switch e := e.(type) {
+	case *NodeStarted:
+		return r.applyStarted(e)
+	case *NodeCompleted:
+		return r.applyCompleted(e)
+	case *EffectCompleted:
+		return r.applyEffect(e)
+	case *NodeSkipped:
+		return r.applySkipped(e)
+	case *NodeResumed:
+		return r.applyResumed(e)
+	case *NodeWaiting:
+		return r.applyWaiting(e)
+	case *InterruptAnswered:
+		return r.resolveInterrupt(e.ID, Answer{Value: e.Value, Given: true, By: e.By})
+	case *TimerFired:
+		return r.applyTimer(e)
+	case *NodePulling:
+		return r.applyPulling(e)
+	case *NodeExpanded:
+		return r.applyExpanded(e)
+	case *IterationStarted:
+		return r.applyIteration(e)
+	case *IterationCompleted:
+		return r.applyIterationDone(e)
+	case *EffectStarted:
+		return r.applyEffectStarted(e)
+	}
+	return r.applyRare(e)
+}
+
+// applyRare applies what happens when something goes wrong, and the end.
+func (r *Run) applyRare(e Event) error {
+	switch e := e.(type) {
+	case *NodeFailed:
+		return r.applyFailed(e)
+	case *NodeRetrying:
+		return r.applyRetrying(e)
+	case *NodeErrored:
+		return r.applyErrored(e)
+	case *NodeNotNeeded:
+		return r.applyNotNeeded(e)
+	case *NodeCancelled:
+		return r.applyCancelled(e)
+	case *CancelRequested:
+		r.cancelled = e
+		r.tearDown(r.root, nil)
+	case *NodeForced:
+		return r.applyForced(e)
+	case *RunCompleted:
+		r.ended, r.outputs, r.finished = Completed, e.Outputs, nil
+	case *RunFailed:
+		r.ended, r.failure = Failed, e.Error
+	case *RunCancelled:
+		r.ended = Cancelled
+	case *RunStarted:
+		return invalid("a second run.started")
+	default:
+		return invalid("unknown event %s", e.Kind())
+	}
+	return nil
+}
+
+func (r *Run) applyStart(e *RunStarted) {
+	r.Start = e
+	r.parallel = max(1, e.Parallel)
+	for _, k := range r.plan.Flow.State {
+		if k.Initial != nil {
+			r.state = r.state.with(k.Name, k.Initial)
+		}
+	}
+	for _, n := range e.State {
+		r.state = r.state.with(n.Name, n.Value)
+	}
+	r.applyContexts(e.Contexts)
+	r.root = r.openScope(r.plan.Root, nil, 0, nil)
+	r.root.limit(e.Targets)
+	r.enter(r.root)
+}
+
+// applyContexts follows ids and lengths.
+func (r *Run) applyContexts(changes []ContextChange) {
+	for i := range changes {
+		ch := &changes[i]
+		c := r.contexts[ch.ID]
+		if c == nil {
+			c = &contextState{id: ch.ID, parent: ch.Parent, at: ch.At, length: ch.At, grant: []string{ch.ID}}
+			r.contexts[ch.ID] = c
+		}
+		c.length += ch.Adds
+	}
+}
+
+// active finds the node of an event that must find it in a given phase.
+func (r *Run) active(path string, want phase, e Event) (*nodeState, error) {
+	n := r.node(path)
+	if n == nil {
+		return nil, invalid("%s names %s, which is not there", e.Kind(), path)
+	}
+	if n.phase != want {
+		return nil, invalid("%s: node %s is in phase %d, not %d", e.Kind(), path, n.phase, want)
+	}
+	return n, nil
+}
+
+func (r *Run) applyStarted(e *NodeStarted) error {
+	n, err := r.active(e.Path, readied, e)
+	if err != nil {
+		return err
+	}
+	n.attempt = int32(max(1, e.Attempt))
+	n.entered, n.started = true, r.now
+	return r.execute(n, e.Grants, e.Forks)
+}
+
+func (r *Run) applyResumed(e *NodeResumed) error {
+	n, err := r.active(e.Path, readied, e)
+	if err != nil {
+		return err
+	}
+	return r.execute(n, e.Grants, e.Forks)
+}
+
+func (r *Run) execute(n *nodeState, grants []string, forks []ContextChange) error {
+	r.applyContexts(forks)
+	r.trackForks(n, forks)
+	if err := r.hold(n, grants); err != nil {
+		return err
+	}
+	n.phase, n.status = executing, Running
+	r.count(n, 1)
+	return nil
+}
+
+// count follows how many attempts execute, in the run and in each scope.
+func (r *Run) count(n *nodeState, by int) {
+	r.executing += by
+	for s := n.scope; s != nil; s = s.parent() {
+		s.live += by
+	}
+}
+
+// yield ends an entry into an attempt: the slot and the contexts are free.
+func (r *Run) yield(n *nodeState, next phase) {
+	n.phase = next
+	r.count(n, -1)
+	r.release(n)
+}
+
+func (r *Run) applyCompleted(e *NodeCompleted) error {
+	n, err := r.active(e.Path, executing, e)
+	if err != nil {
+		return err
+	}
+	n.outputs = e.Outputs
+	if e.Metadata != nil || e.Cached {
+		m := n.more()
+		m.metadata, m.micros, m.cached = e.Metadata, e.Micros, e.Cached
+	}
+	r.applyContexts(e.Contexts)
+	r.write(n, e.State)
+	r.yield(n, held)
+	r.dropIterations(n)
+	if n.plan.Def.InterruptAfter {
+		n.status = Waiting
+		r.breaks = append(r.breaks, n)
+		return nil
+	}
+	r.finish(n, Completed)
+	return nil
+}
+
+func (r *Run) applySkipped(e *NodeSkipped) error {
+	n, err := r.active(e.Path, readied, e)
+	if err != nil {
+		return err
+	}
+	r.skips = drop(r.skips, n)
+	r.finish(n, Skipped)
+	return nil
+}
+
+func (r *Run) applyNotNeeded(e *NodeNotNeeded) error {
+	n, err := r.active(e.Path, idle, e)
+	if err != nil {
+		return err
+	}
+	r.unneeded = drop(r.unneeded, n)
+	r.finish(n, NotNeeded)
+	return nil
+}
+
+// drop removes n, which is mostly the first.
+func drop(list []*nodeState, n *nodeState) []*nodeState {
+	for i, x := range list {
+		if x == n {
+			if i == 0 {
+				list[0] = nil
+				return list[1:]
+			}
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+func (r *Run) applyEffect(e *EffectCompleted) error {
+	n, err := r.active(effectNode(e.Key), executing, e)
+	if err != nil {
+		return err
+	}
+	m := n.more()
+	if m.effects == nil {
+		m.effects = make(map[string]*EffectCompleted)
+	}
+	m.effects[e.Key] = e
+	if e.Usage != nil {
+		r.usage = r.usage.Add(*e.Usage)
+	}
+	return nil
+}
+
+func (r *Run) applyEffectStarted(e *EffectStarted) error {
+	n, err := r.active(effectNode(e.Key), executing, e)
+	if err != nil {
+		return err
+	}
+	m := n.more()
+	if m.begun == nil {
+		m.begun = make(map[string]*EffectStarted)
+	}
+	m.begun[e.Key] = e
+	return nil
+}
+
+// effectNode is the path in an effect's key path/name#ordinal.
+func effectNode(key string) string {
+	for i := len(key) - 1; i >= 0; i-- {
+		if key[i] == '/' {
+			return key[:i]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+)
+
+// expansion is a composite's iterations: those of its newest NodeExpanded.
+type expansion struct {
+	items       []Values
+	outputs     []Values
+	lanes       []*laneResult // by item, nil until done; only with fork
+	concurrency int
+	fork        bool
+	state       State // as it was at the expansion, for lanes
+	bases       []laneBase
+	next        int // item to start next
+	running     int
+	done        int
+}
+
+// laneResult is what an iteration leaves for its composite to commit.
+type laneResult struct {
+	changes []StateChange
+	commits []string // lane contexts that hold messages of their own
+}
+
+func (x *expansion) complete() bool { return x.done == len(x.items) }
+
+func (r *Run) applyExpanded(e *NodeExpanded) error {
+	n, err := r.active(e.Path, executing, e)
+	if err != nil {
+		return err
+	}
+	if n.plan.Body == nil {
+		return invalid("%s: node %s has no body", e.Kind(), e.Path)
+	}
+	m := n.more()
+	if m.expansion != nil {
+		m.base += len(m.expansion.items)
+	}
+	x := &expansion{items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency), fork: e.Fork}
+	if e.Fork {
+		x.lanes = make([]*laneResult, len(e.Items))
+		x.state, x.bases = r.stateOf(n), r.laneBases(n)
+	}
+	m.expansion = x
+	r.yield(n, expanding)
+	if len(e.Items) == 0 {
+		r.makeReady(n)
+		return nil
+	}
+	r.growing = append(r.growing, n)
+	return nil
+}
+
+// laneBases notes where every context stands that the node can see.
+func (r *Run) laneBases(n *nodeState) []laneBase {
+	l, s := n.scope.laneOf()
+	var out []laneBase
+	if l != nil {
+		for _, b := range l.bases {
+			id := b.id + "@" + s.name()
+			if c := r.contexts[id]; c != nil {
+				out = append(out, laneBase{id, c.length})
+			}
+		}
+		return out
+	}
+	// order: sorted below.
+	for id, c := range r.contexts {
+		if !strings.Contains(id, "@") {
+			out = append(out, laneBase{id, c.length})
+		}
+	}
+	slices.SortFunc(out, func(a, b laneBase) int { return strings.Compare(a.id, b.id) })
+	return out
+}
+
+// trackForks notes the lane contexts that a scope made.
+func (r *Run) trackForks(n *nodeState, forks []ContextChange) {
+	if len(forks) == 0 {
+		return
+	}
+	if l, _ := n.scope.laneOf(); l != nil {
+		for _, f := range forks {
+			l.contexts = append(l.contexts, f.ID)
+		}
+	}
+}
+
+func (r *Run) applyIteration(e *IterationStarted) error {
+	n, number := r.iterationOwner(e.Path)
+	if n == nil || n.phase != expanding {
+		return invalid("%s: %s is not expanding", e.Kind(), e.Path)
+	}
+	x := n.ext.expansion
+	i := number - n.ext.base - 1
+	if i != x.next || i >= len(x.items) {
+		return invalid("%s: %s is not the next iteration", e.Kind(), e.Path)
+	}
+	x.next++
+	x.running++
+	s := r.openScope(n.plan.Body, n, number, x.items[i])
+	if x.fork {
+		s.lane = &lane{state: x.state, bases: x.bases, writers: make(map[string]*nodeState)}
+	}
+	r.enter(s)
+	return nil
+}
+
+// iterationOwner finds the composite and number of "refine#2".
+func (r *Run) iterationOwner(path string) (*nodeState, int) {
+	i := strings.LastIndexByte(path, '#')
+	if i < 0 {
+		return nil, 0
+	}
+	number := 0
+	for _, c := range path[i+1:] {
+		if c < '0' || c > '9' || number > 1<<40 {
+			return nil, 0
+		}
+		number = number*10 + int(c-'0')
+	}
+	n := r.node(path[:i])
+	if n == nil || n.ext == nil || n.ext.expansion == nil {
+		return nil, 0
+	}
+	return n, number
+}
+
+func (r *Run) applyIterationDone(e *IterationCompleted) error {
+	s := r.scopes[e.Path]
+	if s == nil || s.owner == nil || !s.listed {
+		return invalid("%s: %s has not finished", e.Kind(), e.Path)
+	}
+	n := s.owner
+	x := n.ext.expansion
+	i := s.number - n.ext.base - 1
+	x.outputs[i] = e.Outputs
+	if s.lane != nil {
+		x.lanes[i] = &laneResult{changes: s.lane.changes, commits: r.ownLanes(s.lane)}
+	}
+	x.running--
+	x.done++
+	r.finished = slices.DeleteFunc(r.finished, func(f *scope) bool { return f == s })
+	delete(r.scopes, e.Path)
+	if x.complete() {
+		r.makeReady(n)
+	} else {
+		r.growing = append(r.growing, n)
+	}
+	return nil
+}
+
+// ownLanes lists the lane contexts that hold messages of their own.
+func (r *Run) ownLanes(l *lane) []string {
+	var out []string
+	for _, id := range l.contexts {
+		if c := r.contexts[id]; c.length > c.at {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Lanes lists the contexts, in iteration order, whose messages the completion
+// of a composite must append to the contexts they were forked from.
+func (r *Run) Lanes(path string) []LaneCommit {
+	n := r.node(path)
+	if n == nil || n.ext == nil || n.ext.expansion == nil {
+		return nil
+	}
+	var out []LaneCommit
+	for _, l := range n.ext.expansion.lanes {
+		for _, id := range l.commits {
+			c := r.contexts[id]
+			out = append(out, LaneCommit{Lane: id, Parent: c.parent, From: c.at, To: c.length})
+		}
+	}
+	return out
+}
+
+// LaneCommit says that the messages From..To of Lane go to the end of Parent.
+type LaneCommit struct {
+	Lane, Parent string
+	From, To     int
+}
+
+// LaneChanges lists the state changes of a composite's lanes in index order.
+func (r *Run) LaneChanges(path string) []StateChange {
+	n := r.node(path)
+	if n == nil || n.ext == nil || n.ext.expansion == nil {
+		return nil
+	}
+	var out []StateChange
+	for _, l := range n.ext.expansion.lanes {
+		out = append(out, l.changes...)
+	}
+	return out
+}
+
+// dropIterations forgets a composite's iterations and their lanes.
+func (r *Run) dropIterations(n *nodeState) {
+	if n.ext == nil || n.ext.expansion == nil {
+		return
+	}
+	x := n.ext.expansion
+	for _, l := range x.lanes {
+		if l != nil {
+			for _, id := range l.commits {
+				delete(r.contexts, id)
+			}
+		}
+	}
+	for i := range x.items {
+		if s := r.scopes[n.path()+"#"+itoa(n.ext.base+i+1)]; s != nil {
+			r.dropScope(s)
+		}
+	}
+	n.ext.base += len(x.items)
+	n.ext.expansion = nil
+}
+
+// dropScope forgets a scope and all below it.
+func (r *Run) dropScope(s *scope) {
+	delete(r.scopes, s.name())
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		r.closeAll(n)
+		r.dropIterations(n)
+	}
+	if s.lane != nil {
+		for _, id := range s.lane.contexts {
+			delete(r.contexts, id)
+		}
+	}
+}

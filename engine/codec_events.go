@@ -1,0 +1,237 @@
+package engine
+
+import "fmt"
+
+// newEvent makes the empty event of a kind, nil for a kind there is none of.
+func newEvent(kind string) Event {
+	switch kind {
+	case "run.started":
+		return new(RunStarted)
+	case "node.started":
+		return new(NodeStarted)
+	case "node.resumed":
+		return new(NodeResumed)
+	case "node.waiting":
+		return new(NodeWaiting)
+	case "node.pulling":
+		return new(NodePulling)
+	case "node.expanded":
+		return new(NodeExpanded)
+	case "iteration.started":
+		return new(IterationStarted)
+	case "iteration.completed":
+		return new(IterationCompleted)
+	case "node.completed":
+		return new(NodeCompleted)
+	case "node.failed":
+		return new(NodeFailed)
+	case "node.retrying":
+		return new(NodeRetrying)
+	case "node.errored":
+		return new(NodeErrored)
+	case "node.skipped":
+		return new(NodeSkipped)
+	case "node.not_needed":
+		return new(NodeNotNeeded)
+	case "node.cancelled":
+		return new(NodeCancelled)
+	}
+	return newRareEvent(kind)
+}
+
+func newRareEvent(kind string) Event {
+	switch kind {
+	case "node.forced":
+		return new(NodeForced)
+	case "effect.started":
+		return new(EffectStarted)
+	case "effect.completed":
+		return new(EffectCompleted)
+	case "interrupt.answered":
+		return new(InterruptAnswered)
+	case "timer.fired":
+		return new(TimerFired)
+	case "cancel.requested":
+		return new(CancelRequested)
+	case "run.completed":
+		return new(RunCompleted)
+	case "run.failed":
+		return new(RunFailed)
+	case "run.cancelled":
+		return new(RunCancelled)
+	}
+	return nil
+}
+
+// fields visits the fields of an event. The order is part of the format: a
+// store may refer from a later value to an earlier one.
+func (c *coder) fields(e Event) {
+	switch v := e.(type) {
+	case *NodeStarted:
+		c.str("node", &v.Path)
+		c.int("attempt", &v.Attempt)
+		c.strings("grants", &v.Grants)
+		objects(c, "forks", &v.Forks, (*coder).contextChange)
+	case *NodeCompleted:
+		c.nodeCompleted(v)
+	case *EffectStarted:
+		c.str("key", &v.Key)
+		c.str("digest", &v.Digest)
+	case *EffectCompleted:
+		c.effectCompleted(v)
+	case *NodeResumed:
+		c.str("node", &v.Path)
+		c.strings("grants", &v.Grants)
+		objects(c, "forks", &v.Forks, (*coder).contextChange)
+	case *NodeWaiting:
+		c.str("node", &v.Path)
+		objects(c, "interrupts", &v.Interrupts, (*coder).interrupt)
+	case *NodePulling:
+		c.str("node", &v.Path)
+		c.str("port", &v.Port)
+	case *NodeExpanded:
+		c.nodeExpanded(v)
+	case *IterationStarted:
+		c.str("scope", &v.Path)
+	case *IterationCompleted:
+		c.str("scope", &v.Path)
+		c.values("outputs", &v.Outputs)
+	case *NodeSkipped:
+		c.str("node", &v.Path)
+	case *NodeNotNeeded:
+		c.str("node", &v.Path)
+	default:
+		c.rareFields(e)
+	}
+}
+
+func (c *coder) rareFields(e Event) {
+	switch v := e.(type) {
+	case *RunStarted:
+		c.runStarted(v)
+	case *NodeFailed:
+		c.str("node", &v.Path)
+		pointer(c, "error", &v.Error, (*coder).failure)
+		c.int64("us", &v.Micros)
+		c.values("metadata", &v.Metadata)
+		objects(c, "contexts", &v.Contexts, (*coder).contextChange)
+	case *NodeRetrying:
+		c.str("node", &v.Path)
+		c.int64("due", &v.Due)
+	case *NodeErrored:
+		c.str("node", &v.Path)
+		c.str("handled", &v.Handled)
+		c.values("outputs", &v.Outputs)
+	case *NodeCancelled:
+		c.str("node", &v.Path)
+		c.bool("unknown", &v.Unknown)
+	case *InterruptAnswered:
+		c.str("interrupt", &v.ID)
+		c.value("value", &v.Value)
+		c.str("by", &v.By)
+	case *TimerFired:
+		c.str("timer", &v.ID)
+	case *CancelRequested:
+		c.str("by", &v.By)
+		c.str("reason", &v.Reason)
+	case *NodeForced:
+		c.str("node", &v.Path)
+		c.str("op", &v.Op)
+		c.values("outputs", &v.Outputs)
+		c.str("by", &v.By)
+	case *RunCompleted:
+		c.values("outputs", &v.Outputs)
+	case *RunFailed:
+		pointer(c, "error", &v.Error, (*coder).failure)
+	case *RunCancelled:
+	default:
+		c.fail(fmt.Errorf("an event of type %T cannot be journaled", e))
+	}
+}
+
+func (c *coder) runStarted(v *RunStarted) {
+	c.str("flow", &v.Flow)
+	c.str("fingerprint", &v.Fingerprint)
+	c.values("inputs", &v.Inputs)
+	c.values("state", &v.State)
+	c.str("user", &v.User)
+	c.str("parent", &v.Parent)
+	c.str("origin", &v.Origin)
+	c.strings("targets", &v.Targets)
+	c.strings("breaks", &v.Breaks)
+	c.int("parallel", &v.Parallel)
+	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
+	c.stringMap("closure", &v.Closure)
+}
+
+func (c *coder) nodeCompleted(v *NodeCompleted) {
+	c.str("node", &v.Path)
+	c.values("outputs", &v.Outputs)
+	objects(c, "state", &v.State, (*coder).stateChange)
+	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
+	c.values("metadata", &v.Metadata)
+	c.int64("us", &v.Micros)
+	c.bool("cached", &v.Cached)
+}
+
+func (c *coder) effectCompleted(v *EffectCompleted) {
+	c.str("key", &v.Key)
+	c.str("digest", &v.Digest)
+	c.value("result", &v.Result)
+	pointer(c, "error", &v.Error, (*coder).failure)
+	pointer(c, "usage", &v.Usage, (*coder).usage)
+	c.int64("us", &v.Micros)
+	c.value("manifest", &v.Manifest)
+}
+
+func (c *coder) nodeExpanded(v *NodeExpanded) {
+	c.str("node", &v.Path)
+	each(c, "items", &v.Items,
+		func(item *Values) { c.appendValues(*item) },
+		func(raw []byte, item *Values) { *item = c.decodeValues(raw) })
+	c.int("concurrency", &v.Concurrency)
+	c.bool("fork", &v.Fork)
+}
+
+func (c *coder) failure(v *Error) {
+	c.str("code", &v.Code)
+	c.text("message", &v.Message)
+	c.str("node", &v.Node)
+	c.int("attempt", &v.Attempt)
+	c.str("key", &v.Key)
+	c.str("hint", &v.Hint)
+	c.bool("permanent", &v.Permanent)
+}
+
+func (c *coder) usage(v *Usage) {
+	c.int("calls", &v.Calls)
+	c.int("input", &v.Input)
+	c.int("cached", &v.Cached)
+	c.int("output", &v.Output)
+	c.int("reasoning", &v.Reasoning)
+	c.int64("cost", &v.CostMicros)
+}
+
+func (c *coder) interrupt(v *Interrupt) {
+	c.str("id", &v.ID)
+	c.str("kind", (*string)(&v.Kind))
+	c.text("prompt", &v.Prompt)
+	c.schema("schema", &v.Schema)
+	c.str("event", &v.Event)
+	c.int64("due", &v.Due)
+}
+
+func (c *coder) stateChange(v *StateChange) {
+	c.str("key", &v.Key)
+	c.value("value", &v.Value)
+	c.bool("delete", &v.Delete)
+}
+
+func (c *coder) contextChange(v *ContextChange) {
+	c.str("context", &v.ID)
+	c.int("adds", &v.Adds)
+	c.bool("create", &v.Create)
+	c.str("parent", &v.Parent)
+	c.int("at", &v.At)
+	c.body(v)
+}

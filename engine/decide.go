@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// Decide returns the next command that follows from what the run is, or nil if
+// nothing does until something happens outside. The command is an event: apply
+// it, journal it, act on it once it is durable, and ask again.
+func (r *Run) Decide() Event {
+	if r.Start == nil || r.ended != Pending {
+		return nil
+	}
+	switch {
+	case len(r.toCancel) > 0:
+		return &NodeCancelled{Path: r.toCancel[0].path()}
+	case len(r.failures) > 0:
+		return r.decideFailure(r.failures[0])
+	case len(r.tearing) > 0:
+		if e := r.decideTeardown(); e != nil {
+			return e
+		}
+	}
+	switch {
+	case len(r.skips) > 0:
+		return &NodeSkipped{Path: r.skips[0].path()}
+	case len(r.clashes) > 0:
+		return r.decideClash(r.clashes[0])
+	case len(r.breaks) > 0:
+		return decideBreak(r.breaks[0])
+	case len(r.unneeded) > 0:
+		return &NodeNotNeeded{Path: r.unneeded[0].path()}
+	}
+	if e := r.decideIteration(); e != nil {
+		return e
+	}
+	return r.decideStart()
+}
+
+// Step applies an event and everything that follows from it, and appends all
+// of it to out. On an error the run is not to be used any more.
+func (r *Run) Step(out []Event, e Event) ([]Event, error) {
+	for e != nil {
+		if err := r.Apply(e); err != nil {
+			return out, err
+		}
+		out = append(out, e)
+		e = r.Decide()
+	}
+	return out, nil
+}
+
+// Finished names a scope whose nodes are all done and whose outputs are to be
+// evaluated and brought back as IterationCompleted, or as RunCompleted for "".
+func (r *Run) Finished() (path string, ok bool) {
+	if len(r.finished) == 0 || r.ended != Pending {
+		return "", false
+	}
+	return r.finished[0].name(), true
+}
+
+func (r *Run) decideStart() Event {
+	n, grants := r.nextStart()
+	if n == nil {
+		return nil
+	}
+	if n.entered {
+		return &NodeResumed{Path: n.path(), Grants: grants, Forks: r.forksFor(n)}
+	}
+	return &NodeStarted{Path: n.path(), Attempt: int(n.attempt) + 1, Grants: grants, Forks: r.forksFor(n)}
+}
+
+func (r *Run) decideIteration() Event {
+	for len(r.growing) > 0 {
+		n := r.growing[0]
+		if n.phase == expanding && !n.scope.torn() {
+			x := n.ext.expansion
+			if x.running < x.concurrency && x.next < len(x.items) && !r.broken(n) {
+				return &IterationStarted{Path: n.path() + "#" + itoa(n.ext.base+x.next+1)}
+			}
+		}
+		r.growing = r.growing[1:]
+	}
+	return nil
+}
+
+// broken reports whether an iteration of the composite failed.
+func (r *Run) broken(n *nodeState) bool {
+	for _, s := range r.tearing {
+		if s.owner == n {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Run) decideClash(n *nodeState) Event {
+	return &NodeFailed{Path: n.path(), Error: &Error{Code: CodePortConflict, Node: n.path(), Permanent: true,
+		Message: "two taken edges bring a value to one port",
+		Hint:    "join the branches with a merge node, or make them exclusive"}}
+}
+
+func decideBreak(n *nodeState) Event {
+	name := "before"
+	if n.phase == held {
+		name = "after"
+	}
+	id := n.path() + ":" + name + "#1"
+	return &NodeWaiting{Path: n.path(), Interrupts: []Interrupt{{ID: id, Kind: AwaitBreak,
+		Prompt: "paused " + name + " " + n.path()}}}
+}
+
+// decideFailure applies the node's retry and onError settings.
+func (r *Run) decideFailure(n *nodeState) Event {
+	def, err := n.plan.Def, n.ext.failure
+	if n.scope.torn() {
+		return &NodeErrored{Path: n.path()}
+	}
+	if int(n.attempt) < def.Retry.Attempts && retries(&def.Retry, err) {
+		return &NodeRetrying{Path: n.path(), Due: r.now + backoff(def.Retry.Backoff, n.attempt).Milliseconds()}
+	}
+	switch {
+	case err.Code == CodeBudget || err.Code == CodeCancelled:
+	case n.plan.errorWired:
+		return &NodeErrored{Path: n.path(), Handled: "port", Outputs: Values{{errorPort, err.value()}}}
+	case def.OnError.Handled:
+		return &NodeErrored{Path: n.path(), Handled: "value", Outputs: Values{{n.plan.firstOut, def.OnError.Value}}}
+	}
+	return &NodeErrored{Path: n.path()}
+}
+
+// retries reports whether the policy tries again after this error.
+func retries(p *flow.Retry, err *Error) bool {
+	if err.Code == CodeCancelled || err.Code == CodeBudget {
+		return false
+	}
+	if len(p.On) == 0 {
+		return !err.Permanent
+	}
+	return slices.Contains(p.On, err.Code)
+}
+
+// value is the error as a node's error port gives it.
+func (e *Error) value() Value {
+	return map[string]any{"code": e.Code, "message": e.Message, "node": e.Node, "attempt": int64(e.Attempt)}
+}
+
+// Backoff: the first wait, and the longest.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = 5 * time.Minute
+)
+
+// backoff is the wait after an attempt: the first doubled each time.
+func backoff(first time.Duration, attempt int32) time.Duration {
+	if first <= 0 {
+		first = firstBackoff
+	}
+	for ; attempt > 1 && first < maxBackoff; attempt-- {
+		first *= 2
+	}
+	return min(first, maxBackoff)
+}
+
+// decideTeardown ends what is being torn down once nothing executes in it.
+func (r *Run) decideTeardown() Event {
+	for _, s := range r.tearing {
+		if s.owner == nil {
+			if r.executing > 0 {
+				continue
+			}
+			if s.tear.err == nil {
+				return &RunCancelled{}
+			}
+			return &RunFailed{Error: s.tear.err}
+		}
+		if s.owner.scope.torn() || r.liveIn(s.owner) {
+			continue
+		}
+		r.tearing = remove(r.tearing, s)
+		return &NodeFailed{Path: s.owner.path(), Error: s.tear.err}
+	}
+	return nil
+}
+
+func remove(list []*scope, s *scope) []*scope {
+	for i, x := range list {
+		if x == s {
+			return append(list[:i:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+func (r *Run) liveIn(n *nodeState) bool {
+	for _, s := range r.iterations(n) {
+		if s.live > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// Plan is a flow prepared for running: every name resolved to an index, once,
+// shared by all runs of the flow. It is immutable.
+type Plan struct {
+	Flow     *flow.Flow
+	Root     *GraphPlan
+	reducers map[string]flow.Reducer
+}
+
+// GraphPlan is one scope of a plan.
+type GraphPlan struct {
+	Def *flow.Graph
+	// Nodes are in flow order.
+	Nodes []NodePlan
+	index map[string]int32
+	// edges are grouped by target, in the order of the definition.
+	edges   []edgePlan
+	entries []int32 // nodes without pushed edges
+	lazy    int     // how many nodes run only when pulled
+}
+
+// NodePlan is one node of a plan.
+type NodePlan struct {
+	Def   *flow.Node
+	Spec  *flow.TypeSpec
+	Index int
+	// Use is what the node does with its context.
+	Use flow.ContextUse
+	// Body is the plan of a composite's inner graph.
+	Body *GraphPlan
+
+	inLo, inHi  int32   // edges[inLo:inHi] come in
+	out         []int32 // edges that go out, by target
+	pushed      int32   // in-edges that are not lazy
+	control     int32   // control edges among them
+	required    []string
+	many        []string // ports that take any number of edges
+	bound       []boundPort
+	contextPort []string
+	joinAll     bool
+	lazyOnly    bool
+	errorWired  bool
+	firstOut    string // the port that onError's value goes to
+}
+
+// boundPort is a port with a literal or template, and the edges it reads.
+type boundPort struct {
+	name  string
+	reads []int32
+}
+
+type edgePlan struct {
+	from, to         int32
+	fromPort, toPort string
+	kind             flow.EdgeKind
+	lazy, partial    bool
+}
+
+// Compile prepares a valid flow. An error means that the flow was not
+// validated against the same catalogue.
+func Compile(f *flow.Flow, c flow.Catalogue) (*Plan, error) {
+	root, err := compileGraph(&f.Graph, c)
+	if err != nil {
+		return nil, fmt.Errorf("compile flow %s: %w", f.Name, err)
+	}
+	p := &Plan{Flow: f, Root: root, reducers: make(map[string]flow.Reducer, len(f.State))}
+	for _, k := range f.State {
+		p.reducers[k.Name] = k.Reducer
+	}
+	return p, nil
+}
+
+func compileGraph(g *flow.Graph, c flow.Catalogue) (*GraphPlan, error) {
+	p := &GraphPlan{Def: g, Nodes: make([]NodePlan, len(g.Nodes)), index: make(map[string]int32, len(g.Nodes))}
+	for i, n := range g.Nodes {
+		spec := c.Lookup(n.Type)
+		if spec == nil {
+			return nil, fmt.Errorf("node %s: unknown type %q", n.ID, n.Type)
+		}
+		p.index[n.ID] = int32(i)
+		p.Nodes[i] = NodePlan{Def: n, Spec: spec, Index: i, Use: spec.Context, joinAll: n.Join == "all"}
+		if spec.ContextFor != nil {
+			p.Nodes[i].Use = spec.ContextFor(n.With)
+		}
+		if n.Body != nil {
+			body, err := compileGraph(n.Body, c)
+			if err != nil {
+				return nil, fmt.Errorf("node %s: %w", n.ID, err)
+			}
+			p.Nodes[i].Body = body
+		}
+	}
+	if err := p.compileEdges(g); err != nil {
+		return nil, err
+	}
+	for i := range p.Nodes {
+		p.compilePorts(&p.Nodes[i])
+	}
+	p.markLazy()
+	return p, nil
+}
+
+func (p *GraphPlan) compileEdges(g *flow.Graph) error {
+	p.edges = make([]edgePlan, 0, len(g.Edges))
+	for _, e := range g.Edges {
+		from, ok := p.index[e.From]
+		to, ok2 := p.index[e.To]
+		if !ok || !ok2 {
+			return fmt.Errorf("edge %s joins nodes that are not there", e.ID)
+		}
+		p.edges = append(p.edges, edgePlan{from: from, to: to, fromPort: e.FromPort, toPort: e.ToPort,
+			kind: e.Kind, partial: e.Partial})
+	}
+	slices.SortStableFunc(p.edges, func(a, b edgePlan) int { return int(a.to) - int(b.to) })
+	for i := range p.edges {
+		e := &p.edges[i]
+		from, to := &p.Nodes[e.from], &p.Nodes[e.to]
+		from.out = append(from.out, int32(i))
+		if e.fromPort == errorPort {
+			from.errorWired = true
+		}
+		if to.inHi == 0 {
+			to.inLo = int32(i)
+		}
+		to.inHi = int32(i) + 1
+	}
+	return nil
+}
+
+// errorPort is the output every node has for its final failure.
+const errorPort = "error"
+
+// compilePorts works out what the node needs of its ports.
+func (p *GraphPlan) compilePorts(n *NodePlan) {
+	ports := n.Spec.Ports
+	if n.Spec.Shape != nil {
+		ports = n.Spec.Shape(n.Def.With)
+	}
+	lazy := make(map[string]bool)
+	for _, port := range ports.In {
+		if port.Required && !port.Lazy {
+			n.required = append(n.required, port.Name)
+		}
+		if port.Lazy {
+			lazy[port.Name] = true
+		}
+		if port.Many {
+			n.many = append(n.many, port.Name)
+		}
+		if port.Type == flow.TypeContext {
+			n.contextPort = append(n.contextPort, port.Name)
+		}
+	}
+	if len(ports.Out) > 0 {
+		n.firstOut = ports.Out[0].Name
+	}
+	for _, b := range n.Def.In {
+		n.bound = append(n.bound, boundPort{name: b.Name})
+	}
+	for i := n.inLo; i < n.inHi; i++ {
+		e := &p.edges[i]
+		e.lazy = lazy[e.toPort]
+		if e.lazy {
+			continue
+		}
+		n.pushed++
+		if e.kind == flow.Control {
+			n.control++
+		}
+		if e.partial {
+			n.read(e.toPort, i)
+		}
+	}
+	if n.pushed == 0 {
+		p.entries = append(p.entries, int32(n.Index))
+	}
+}
+
+func (n *NodePlan) read(port string, edge int32) {
+	for i := range n.bound {
+		if n.bound[i].name == port {
+			n.bound[i].reads = append(n.bound[i].reads, edge)
+		}
+	}
+}
+
+// markLazy finds the nodes that only lazy ports ask for.
+func (p *GraphPlan) markLazy() {
+	for i := len(p.Nodes) - 1; i >= 0; i-- {
+		n := &p.Nodes[i]
+		n.lazyOnly = len(n.out) > 0
+		for _, e := range n.out {
+			if !p.edges[e].lazy && !p.Nodes[p.edges[e].to].lazyOnly {
+				n.lazyOnly = false
+				break
+			}
+		}
+		if n.lazyOnly {
+			p.lazy++
+		}
+	}
+}
+
+// Find returns the plan of the node at a path such as "refine#2/draft", whose
+// iteration numbers do not matter, or nil.
+func (p *Plan) Find(path string) *NodePlan {
+	g := p.Root
+	for {
+		id, rest, nested := strings.Cut(path, "/")
+		id, _, _ = strings.Cut(id, "#")
+		i, ok := g.index[id]
+		if !ok {
+			return nil
+		}
+		if !nested {
+			return &g.Nodes[i]
+		}
+		if g = g.Nodes[i].Body; g == nil {
+			return nil
+		}
+		path = rest
+	}
+}
+
+// after reports whether node b comes after node a by edges of the graph. It
+// looks only at nodes between them in flow order.
+func (p *GraphPlan) after(a, b int32) bool {
+	if a >= b {
+		return false
+	}
+	seen := make(map[int32]bool)
+	stack := []int32{b}
+	for len(stack) > 0 {
+		n := &p.Nodes[stack[len(stack)-1]]
+		stack = stack[:len(stack)-1]
+		for i := n.inLo; i < n.inHi; i++ {
+			from := p.edges[i].from
+			if from == a {
+				return true
+			}
+			if from > a && !seen[from] {
+				seen[from] = true
+				stack = append(stack, from)
+			}
+		}
+	}
+	return false
+}
+
+// needed marks what the targets depend on, themselves included.
+func (p *GraphPlan) needed(targets []string) []bool {
+	need := make([]bool, len(p.Nodes))
+	for _, t := range targets {
+		if i, ok := p.index[t]; ok {
+			need[i] = true
+		}
+	}
+	for i := len(p.Nodes) - 1; i >= 0; i-- {
+		if !need[i] {
+			continue
+		}
+		n := &p.Nodes[i]
+		for e := n.inLo; e < n.inHi; e++ {
+			if !p.edges[e].lazy {
+				need[p.edges[e].from] = true
+			}
+		}
+	}
+	return need
+}

@@ -1,0 +1,366 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// Run is one execution of a plan: the fold of its events.
+type Run struct {
+	ID   string
+	plan *Plan
+	// Start is the run's first event, nil before it.
+	Start *RunStarted
+
+	events int64 // how many were applied
+	now    int64 // time of the newest commit, Unix milliseconds
+	usage  Usage
+
+	root     *scope
+	scopes   map[string]*scope
+	contexts map[string]*contextState
+	state    State
+	writers  map[string]*nodeState
+	parallel int
+
+	// The agenda: what Decide has yet to answer. Decide may reorder it but
+	// never changes what it means.
+	ready    nodeHeap
+	skips    []*nodeState
+	clashes  []*nodeState // two taken edges on one port
+	failures []*nodeState
+	breaks   []*nodeState
+	finished []*scope // all nodes done; outputs to be collected
+	unneeded []*nodeState
+	tearing  []*scope
+	growing  []*nodeState // composites that may start an iteration
+	toCancel []*nodeState
+
+	executing  int // attempts whose function may be running
+	asking     int // nodes that wait for somebody
+	interrupts []*openInterrupt
+	byID       map[string]*openInterrupt
+	timers     timerHeap
+	due        map[string]int64 // live timers
+
+	cancelled *CancelRequested
+	failure   *Error
+	ended     Status // Completed, Failed or Cancelled; Pending before
+	outputs   Values
+}
+
+// phase is where a node stands, finer than its status.
+type phase uint8
+
+const (
+	idle      phase = iota
+	readied         // in the ready heap or waiting for a context
+	executing       // its function may be running
+	pulling         // waits for the sources of a lazy port
+	expanding       // waits for iterations
+	asking          // waits for its interrupts
+	breaking        // an interruptBefore is open
+	held            // done, an interruptAfter is open
+	failing         // failed; what follows is not decided
+	retrying        // waits for its retry timer
+	done
+)
+
+// nodeState is one node of one scope.
+type nodeState struct {
+	scope   *scope
+	plan    *NodePlan
+	outputs Values
+	ext     *nodeExt
+	started int64 // Unix milliseconds, of the attempt
+	pending int32 // pushed edges that are not resolved
+	attempt int32
+	phase   phase
+	status  Status
+	// wanted is false for a node that runs only when somebody pulls it.
+	wanted bool
+	// entered says that the attempt was started, so that it is resumed next.
+	entered bool
+	// passed says that its interruptBefore is behind it.
+	passed bool
+}
+
+// nodeExt holds what few nodes need.
+type nodeExt struct {
+	grants    []string
+	effects   map[string]*EffectCompleted
+	begun     map[string]*EffectStarted
+	answers   map[string]*Answer
+	waiting   int // open interrupts
+	port      string
+	expansion *expansion
+	base      int // iterations of earlier expansions
+	failure   *Error
+	metadata  Values
+	micros    int64
+	cached    bool
+}
+
+// Answer is what became of an interrupt.
+type Answer struct {
+	Value Value
+	// Given is false where the wait ended without an answer: a timer.
+	Given bool
+	By    string
+}
+
+type openInterrupt struct {
+	Interrupt
+	node *nodeState
+}
+
+// NewRun returns a run with no events.
+func NewRun(id string, p *Plan) *Run {
+	return &Run{ID: id, plan: p, scopes: make(map[string]*scope), contexts: make(map[string]*contextState),
+		byID: make(map[string]*openInterrupt), due: make(map[string]int64), parallel: 1}
+}
+
+// Plan is what the run runs.
+func (r *Run) Plan() *Plan { return r.plan }
+
+// Events is how many events were applied.
+func (r *Run) Events() int64 { return r.events }
+
+// Now is the time of the newest commit, Unix milliseconds.
+func (r *Run) Now() int64 { return r.now }
+
+// Usage is what all effects of the run cost so far.
+func (r *Run) Usage() Usage { return r.usage }
+
+// State is the state as of the last event, outside any lane.
+func (r *Run) State() State { return r.state }
+
+// Outputs are the outputs of a completed run.
+func (r *Run) Outputs() Values { return r.outputs }
+
+// Failure is why the run failed, nil if it did not.
+func (r *Run) Failure() *Error { return r.failure }
+
+// CancelRequested reports whether a cancellation was acknowledged.
+func (r *Run) CancelRequested() bool { return r.cancelled != nil }
+
+// Idle reports that no attempt is executing.
+func (r *Run) Idle() bool { return r.executing == 0 }
+
+// Status is where the run stands. It is Paused when only people or outside
+// events can move it; a run that waits for a timer is Running.
+func (r *Run) Status() Status {
+	switch {
+	case r.ended != Pending:
+		return r.ended
+	case r.Start == nil:
+		return Pending
+	case r.executing == 0 && len(r.due) == 0 && r.asking > 0 && len(r.ready) == 0:
+		return Paused
+	}
+	return Running
+}
+
+// Interrupts lists what the run waits for, oldest first. Timers are not among
+// them.
+func (r *Run) Interrupts() []Interrupt {
+	var out []Interrupt
+	for _, i := range r.interrupts {
+		if i.Kind != AwaitTimer {
+			out = append(out, i.Interrupt)
+		}
+	}
+	return out
+}
+
+// Interrupt returns the open interrupt of that id and the path of its node.
+func (r *Run) Interrupt(id string) (i Interrupt, node string, ok bool) {
+	o := r.byID[id]
+	if o == nil {
+		return Interrupt{}, "", false
+	}
+	return o.Interrupt, o.node.path(), true
+}
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// path is the node's name in the journal.
+func (n *nodeState) path() string { return n.scope.prefix + n.plan.Def.ID }
+
+// more returns the node's rarely needed part, making it where there is none.
+func (n *nodeState) more() *nodeExt {
+	if n.ext == nil {
+		n.ext = &nodeExt{}
+	}
+	return n.ext
+}
+
+// node finds the node at a path, nil where there is none (or no longer).
+func (r *Run) node(path string) *nodeState {
+	s, id := r.root, path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		s, id = r.scopes[path[:i]], path[i+1:]
+	}
+	if s == nil {
+		return nil
+	}
+	i, ok := s.plan.index[id]
+	if !ok {
+		return nil
+	}
+	return &s.nodes[i]
+}
+
+// scope is a graph being run: the root, or one iteration of a composite.
+type scope struct {
+	prefix string // "" or "refine#2/"
+	owner  *nodeState
+	number int // iteration, from 1; 0 for the root
+	plan   *GraphPlan
+	inputs Values
+	nodes  []nodeState
+	edges  []edgeState
+	open   int // nodes that are not done
+	unask  int // of those, nodes that nobody wants (yet)
+	live   int // attempts executing in the scope and below
+	lane   *lane
+	tear   *teardown
+	listed bool // is in finished
+}
+
+type edgeState uint8
+
+const (
+	unresolved edgeState = iota
+	taken
+	dropped
+)
+
+// lane holds what an iteration with isolation `fork` keeps to itself.
+type lane struct {
+	state   State
+	writers map[string]*nodeState
+	changes []StateChange
+	// bases are the contexts as they stood when the lane was made.
+	bases []laneBase
+	// contexts are the lane's own forks of them, as they are first used.
+	contexts []string
+}
+
+type laneBase struct {
+	id string
+	at int
+}
+
+// teardown says that nothing new may start in a scope, and why.
+type teardown struct {
+	err *Error // nil for a cancellation
+}
+
+// name is the scope's path: "" or "refine#2".
+func (s *scope) name() string { return strings.TrimSuffix(s.prefix, "/") }
+
+// torn reports whether the scope or one around it is being torn down.
+func (s *scope) torn() bool {
+	for ; s != nil; s = s.parent() {
+		if s.tear != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scope) parent() *scope {
+	if s.owner == nil {
+		return nil
+	}
+	return s.owner.scope
+}
+
+// laneOf returns the innermost lane around the scope, nil outside any.
+func (s *scope) laneOf() (*lane, *scope) {
+	for ; s != nil; s = s.parent() {
+		if s.lane != nil {
+			return s.lane, s
+		}
+	}
+	return nil, nil
+}
+
+// openScope makes the scope of a graph; its entries become ready.
+func (r *Run) openScope(p *GraphPlan, owner *nodeState, number int, inputs Values) *scope {
+	s := &scope{owner: owner, number: number, plan: p, inputs: inputs,
+		nodes: make([]nodeState, len(p.Nodes)), edges: make([]edgeState, len(p.edges)), open: len(p.Nodes)}
+	if owner != nil {
+		s.prefix = owner.path() + "#" + itoa(number) + "/"
+	}
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		n.scope, n.plan, n.pending, n.wanted = s, &p.Nodes[i], p.Nodes[i].pushed, true
+		if p.Nodes[i].lazyOnly {
+			n.wanted = false
+			s.unask++
+		}
+	}
+	r.scopes[s.name()] = s
+	return s
+}
+
+// limit keeps only what the targets need wanted.
+func (s *scope) limit(targets []string) {
+	if len(targets) == 0 {
+		return
+	}
+	need := s.plan.needed(targets)
+	for i := range s.nodes {
+		if n := &s.nodes[i]; n.wanted && !need[i] {
+			n.wanted = false
+			s.unask++
+		}
+	}
+}
+
+// enter resolves the entries of a fresh scope.
+func (r *Run) enter(s *scope) {
+	for _, i := range s.plan.entries {
+		r.settle(&s.nodes[i])
+	}
+	r.checkFinished(s)
+}
+
+// before orders nodes by flow order, across scopes.
+func before(a, b *nodeState) bool {
+	for depth(a.scope) > depth(b.scope) {
+		if a.scope.owner == b {
+			return false
+		}
+		a = a.scope.owner
+	}
+	for depth(b.scope) > depth(a.scope) {
+		if b.scope.owner == a {
+			return true
+		}
+		b = b.scope.owner
+	}
+	for a.scope != b.scope {
+		if a.scope.owner == b.scope.owner {
+			return a.scope.number < b.scope.number
+		}
+		a, b = a.scope.owner, b.scope.owner
+	}
+	return a.plan.Index < b.plan.Index
+}
+
+func depth(s *scope) int {
+	d := 0
+	for s.owner != nil {
+		d++
+		s = s.owner.scope
+	}
+	return d
+}
+
+// usesContext reports whether the node has a context at all.
+func (n *nodeState) usesContext() bool { return n.plan.Use != flow.ContextNone }

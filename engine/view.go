@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// Entry is what it takes to run a node's function: everything as of the event
+// that started or resumed it. Its parts are immutable.
+type Entry struct {
+	Path    string
+	Plan    *NodePlan
+	Attempt int
+	Started int64 // Unix milliseconds, of the attempt's first start
+	Resumed bool
+	State   State
+	// Inputs are the values that came by plain edges, in port order.
+	Inputs Values
+	// Bound names the ports whose templates can be evaluated.
+	Bound []string
+	// Contexts are the ids the node uses, the first being its own; Grants those
+	// it may write.
+	Contexts, Grants []string
+	// Port is what the node pulled last, "" for none.
+	Port string
+	// Iterations are the outputs of a composite's newest expansion, and Before
+	// is how many iterations earlier ones had.
+	Iterations []Values
+	Before     int
+}
+
+// Entry returns what the executing node at the path runs with.
+func (r *Run) Entry(path string) (Entry, bool) {
+	n := r.node(path)
+	if n == nil || n.phase != executing {
+		return Entry{}, false
+	}
+	e := Entry{Path: path, Plan: n.plan, Attempt: int(n.attempt), Started: n.started, State: r.stateOf(n), Inputs: n.inputs()}
+	for i := range n.plan.bound {
+		if b := &n.plan.bound[i]; n.readable(b) {
+			e.Bound = append(e.Bound, b.name)
+		}
+	}
+	if n.usesContext() {
+		e.Contexts = r.contextsOf(n)
+	}
+	if x := n.ext; x != nil {
+		e.Grants, e.Port, e.Before = x.grants, x.port, x.base
+		if x.expansion != nil {
+			e.Iterations = x.expansion.outputs
+		}
+		e.Resumed = x.answers != nil || x.effects != nil || x.expansion != nil || x.port != ""
+	}
+	return e, true
+}
+
+// inputs collects what came by plain edges.
+func (n *nodeState) inputs() Values {
+	var out Values
+	for i := n.plan.inLo; i < n.plan.inHi; i++ {
+		e := &n.scope.plan.edges[i]
+		if n.scope.edges[i] != taken || e.partial || e.kind == flow.Control {
+			continue
+		}
+		v, ok := n.scope.nodes[e.from].outputs.Get(e.fromPort)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(n.plan.many, e.toPort) {
+			if out == nil {
+				out = make(Values, 0, n.plan.inHi-n.plan.inLo)
+			}
+			out = append(out, Named{e.toPort, v})
+			continue
+		}
+		out = collect(out, e.toPort, v)
+	}
+	return out
+}
+
+// collect adds v to the list under name.
+func collect(out Values, name string, v Value) Values {
+	for i := range out {
+		if out[i].Name == name {
+			out[i].Value = append(out[i].Value.([]any), v)
+			return out
+		}
+	}
+	return append(out, Named{name, []any{v}})
+}
+
+// Pulled returns the value of a lazy port: done is false while its sources
+// have not ended, ok is false where they gave none.
+func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
+	n := r.node(path)
+	if n == nil || !n.pulled(port) {
+		return nil, false, false
+	}
+	for i := n.plan.inLo; i < n.plan.inHi; i++ {
+		e := &n.scope.plan.edges[i]
+		if e.toPort == port && n.scope.edges[i] == taken {
+			v, ok = n.scope.nodes[e.from].outputs.Get(e.fromPort)
+			return v, ok, true
+		}
+	}
+	return nil, false, true
+}
+
+// Origin names the output whose value came in on the port unchanged, followed
+// through nodes that only pass values on; "" where it was made on the way.
+func (r *Run) Origin(path, port string) string {
+	n := r.node(path)
+	for n != nil {
+		e := n.single(port)
+		if e == nil {
+			return ""
+		}
+		from := &n.scope.nodes[e.from]
+		if !from.plan.Spec.PassThrough {
+			return from.path() + "." + e.fromPort
+		}
+		n, port = from, e.fromPort
+	}
+	return ""
+}
+
+// single returns the one taken plain edge on a port, nil if there is none.
+func (n *nodeState) single(port string) *edgePlan {
+	for i := n.plan.inLo; i < n.plan.inHi; i++ {
+		if e := &n.scope.plan.edges[i]; e.toPort == port && !e.partial && n.scope.edges[i] == taken {
+			return e
+		}
+	}
+	return nil
+}
+
+// Scope gives access to one scope's values for evaluating templates in it.
+type Scope struct{ s *scope }
+
+// ScopeOf returns the scope that a node's templates are evaluated in.
+func (r *Run) ScopeOf(path string) (Scope, bool) {
+	n := r.node(path)
+	if n == nil {
+		return Scope{}, false
+	}
+	return Scope{n.scope}, true
+}
+
+// ScopeAt returns the scope at a path, "" for the root.
+func (r *Run) ScopeAt(path string) (Scope, bool) {
+	s, ok := r.scopes[path]
+	return Scope{s}, ok
+}
+
+// Graph is the plan of the scope.
+func (s Scope) Graph() *GraphPlan { return s.s.plan }
+
+// Inputs are the scope's own inputs: an iteration's item.
+func (s Scope) Inputs() Values { return s.s.inputs }
+
+// Outputs are what a node of the scope gave; ok is false for a name that is
+// not a node, and ended is false while the node has not completed.
+func (s Scope) Outputs(id string) (v Values, ended, ok bool) {
+	i, ok := s.s.plan.index[id]
+	if !ok {
+		return nil, false, false
+	}
+	n := &s.s.nodes[i]
+	return n.outputs, n.status == Completed || n.status == Failed && n.outputs != nil, true
+}
+
+// State is the state as nodes of the scope would see it now.
+func (r *Run) ScopeState(s Scope) State {
+	if l, _ := s.s.laneOf(); l != nil {
+		return l.state
+	}
+	return r.state
+}
+
+// Owner is the path of the composite whose iteration the scope is, "" for the
+// root.
+func (s Scope) Owner() string {
+	if s.s.owner == nil {
+		return ""
+	}
+	return s.s.owner.path()
+}
+
+// Effect returns the recorded result under a key.
+func (r *Run) Effect(path, key string) *EffectCompleted {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.effects[key]
+	}
+	return nil
+}
+
+// Begun returns the record of an effect that was started.
+func (r *Run) Begun(path, key string) *EffectStarted {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.begun[key]
+	}
+	return nil
+}
+
+// AnswerTo returns what became of an interrupt of the node, nil while it is open.
+func (r *Run) AnswerTo(path, id string) *Answer {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.answers[id]
+	}
+	return nil
+}
+
+// Effects lists the recorded effects of a node, by key; the maps are not to be
+// changed. Answers does the same for interrupts.
+func (r *Run) Effects(path string) map[string]*EffectCompleted {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.effects
+	}
+	return nil
+}
+
+// Node is a node as listings show it.
+type Node struct {
+	Path     string
+	Type     string
+	Status   Status
+	Attempt  int
+	Outputs  Values
+	Metadata Values
+	Micros   int64
+	Cached   bool
+	Error    *Error
+}
+
+// Nodes lists the nodes of all open scopes, in flow order, inner nodes after
+// their composite.
+func (r *Run) Nodes() []Node {
+	if r.root == nil {
+		return nil
+	}
+	return r.appendNodes(nil, r.root)
+}
+
+func (r *Run) appendNodes(out []Node, s *scope) []Node {
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		v := Node{Path: n.path(), Type: n.plan.Def.Type, Status: n.status, Attempt: int(n.attempt), Outputs: n.outputs}
+		if n.ext != nil {
+			v.Metadata, v.Micros, v.Cached, v.Error = n.ext.metadata, n.ext.micros, n.ext.cached, n.ext.failure
+		}
+		out = append(out, v)
+		for _, inner := range r.iterations(n) {
+			out = r.appendNodes(out, inner)
+		}
+	}
+	return out
+}
+
+// Executing lists the paths of attempts whose function may be running: after a
+// crash, those to be entered again.
+func (r *Run) Executing() []string {
+	var out []string
+	if r.root != nil {
+		out = r.appendExecuting(out, r.root)
+	}
+	return out
+}
+
+func (r *Run) appendExecuting(out []string, s *scope) []string {
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		if n.phase == executing {
+			out = append(out, n.path())
+		}
+		for _, inner := range r.iterations(n) {
+			out = r.appendExecuting(out, inner)
+		}
+	}
+	return out
+}
+
+// StatusOf is where the node at the path stands, Pending where there is none.
+func (r *Run) StatusOf(path string) Status {
+	if n := r.node(path); n != nil {
+		return n.status
+	}
+	return Pending
+}

@@ -1,0 +1,131 @@
+package engine
+
+import "fmt"
+
+// stateOf is the state a node sees when it starts.
+func (r *Run) stateOf(n *nodeState) State {
+	if l, _ := n.scope.laneOf(); l != nil {
+		return l.state
+	}
+	return r.state
+}
+
+// write applies a node's changes to the state, or to its lane's.
+func (r *Run) write(n *nodeState, changes []StateChange) {
+	if len(changes) == 0 {
+		return
+	}
+	l, _ := n.scope.laneOf()
+	if l != nil {
+		for _, c := range changes {
+			l.state = r.fold(l.state, c)
+			l.writers[c.Key] = n
+		}
+		l.changes = append(l.changes, changes...)
+		return
+	}
+	if r.writers == nil {
+		r.writers = make(map[string]*nodeState)
+	}
+	for _, c := range changes {
+		r.state = r.fold(r.state, c)
+		r.writers[c.Key] = n
+	}
+}
+
+func (r *Run) fold(s State, c StateChange) State {
+	if c.Delete {
+		return s.without(c.Key)
+	}
+	old, ok := s.Get(c.Key)
+	if !ok {
+		old = nil
+	}
+	v, err := Reduce(r.plan.reducers[c.Key], old, ok, c.Value)
+	if err != nil {
+		return s // CheckWrites refused it before it was journaled
+	}
+	return s.with(c.Key, v)
+}
+
+// Reducer names how writes to a key combine.
+func (r *Run) Reducer(key string) string { return string(r.plan.reducers[key]) }
+
+// CheckWrites reports why a node's changes cannot be committed: a writer
+// neither before nor after it wrote the same key, or a value its reducer
+// cannot take. Nil if they can.
+func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
+	if len(changes) == 0 {
+		return nil
+	}
+	n := r.node(path)
+	if n == nil {
+		return nil
+	}
+	l, _ := n.scope.laneOf()
+	writers, state := r.writers, r.state
+	if l != nil {
+		writers, state = l.writers, l.state
+	}
+	for _, c := range changes {
+		red := r.plan.reducers[c.Key]
+		if w := writers[c.Key]; w != nil && red == "" && !r.ordered(w, n) {
+			return stateConflict(path, w.path(), c.Key)
+		}
+		if c.Delete {
+			continue
+		}
+		old, ok := state.Get(c.Key)
+		if _, err := Reduce(red, old, ok, c.Value); err != nil {
+			return &Error{Code: CodeStateReducer, Node: path, Permanent: true,
+				Message: fmt.Sprintf("state key %q: %v", c.Key, err)}
+		}
+	}
+	return r.checkLanes(n)
+}
+
+// checkLanes finds two iterations that wrote one key without a reducer.
+func (r *Run) checkLanes(n *nodeState) *Error {
+	if n.ext == nil || n.ext.expansion == nil {
+		return nil
+	}
+	x, first := n.ext.expansion, make(map[string]int)
+	for i, l := range x.lanes {
+		if l == nil {
+			continue
+		}
+		for _, c := range l.changes {
+			j, ok := first[c.Key]
+			if ok && j != i && r.plan.reducers[c.Key] == "" {
+				return stateConflict(fmt.Sprintf("%s#%d", n.path(), n.ext.base+j+1),
+					fmt.Sprintf("%s#%d", n.path(), n.ext.base+i+1), c.Key)
+			}
+			first[c.Key] = i
+		}
+	}
+	return nil
+}
+
+func stateConflict(a, b, key string) *Error {
+	return &Error{Code: CodeStateConflict, Node: a, Permanent: true,
+		Message: fmt.Sprintf("nodes %s and %s both write the state key %q and neither runs after the other", b, a, key),
+		Hint:    fmt.Sprintf("order them with `after:`, or declare a reducer under `state: {%s: {reducer: ...}}`", key)}
+}
+
+// ordered reports whether b runs after a, or they are the same.
+func (r *Run) ordered(a, b *nodeState) bool {
+	for depth(a.scope) > depth(b.scope) {
+		a = a.scope.owner
+	}
+	for depth(b.scope) > depth(a.scope) {
+		b = b.scope.owner
+	}
+	for a.scope != b.scope {
+		if a.scope.owner == b.scope.owner {
+			x := a.scope.owner.ext
+			return a.scope.number == b.scope.number || x == nil || x.expansion == nil || x.expansion.concurrency <= 1
+		}
+		a, b = a.scope.owner, b.scope.owner
+	}
+	return a == b || a.plan.Index == b.plan.Index || a.scope.plan.after(int32(a.plan.Index), int32(b.plan.Index))
+}
