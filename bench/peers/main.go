@@ -1,0 +1,70 @@
+// Command peers runs the same graphs in Weir and in other engines, in one
+// process and in turns, and prints what a node costs in each with the ratio to
+// Weir. It is a module of its own so that the product depends on none of them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 7, "rounds; the table shows medians")
+	each := flag.Duration("each", 300*time.Millisecond, "time for each contender in a round")
+	only := flag.String("only", "", "only tables whose name contains this")
+	flag.Parse()
+	if err := run(os.Stdout, *rounds, *each, *only); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, rounds int, each time.Duration, only string) error {
+	fmt.Fprintf(w, "%s, %d cores, medians of %d rounds\n", runtime.Version(), runtime.GOMAXPROCS(0), rounds)
+	versions(w)
+	mergeEino()
+	for _, s := range []shape{chain(10), chain(1000), fan(1000), lattice(30)} {
+		if !strings.Contains(s.name, only) {
+			continue
+		}
+		results, err := measure(context.Background(), s, einoModes(), rounds, each)
+		if err != nil {
+			return err
+		}
+		print(w, s.name, results)
+	}
+	return nil
+}
+
+// versions prints the versions of the peers this binary is built with.
+func versions(w io.Writer) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return
+	}
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "github.com/cloudwego/eino", "google.golang.org/adk", "github.com/dbos-inc/dbos-transact-golang":
+			fmt.Fprintf(w, "%s %s\n", m.Path, m.Version)
+		}
+	}
+}
+
+// print writes one table; ratios are to its first row.
+func print(w io.Writer, name string, results []result) {
+	fmt.Fprintf(w, "\n%s\n", name)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tus/node\tallocs/node\tB/node\tratio\t")
+	for _, r := range results {
+		fmt.Fprintf(t, "%s\t%.2f\t%.1f\t%.0f\t%.1fx\t\n", r.name, r.nanos/1e3, r.allocs, r.bytes, r.nanos/results[0].nanos)
+	}
+	t.Flush()
+}
