@@ -235,3 +235,21 @@ func (c *coder) contextChange(v *ContextChange) {
 	c.int("at", &v.At)
 	c.body(v)
 }
+
+// ContextChanges returns the changes to contexts that an event holds, nil for
+// most. The list is the event's own.
+func ContextChanges(e Event) []ContextChange {
+	switch v := e.(type) {
+	case *RunStarted:
+		return v.Contexts
+	case *NodeStarted:
+		return v.Forks
+	case *NodeResumed:
+		return v.Forks
+	case *NodeCompleted:
+		return v.Contexts
+	case *NodeFailed:
+		return v.Contexts
+	}
+	return nil
+}

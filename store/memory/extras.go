@@ -1,0 +1,135 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// SaveCheckpoint keeps c and forgets an older one of the run.
+func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
+	r, err := s.run(ctx, c.Run)
+	if err != nil {
+		return fmt.Errorf("save checkpoint: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.checkpoint == nil || c.Seq > r.checkpoint.Seq {
+		c.Body = bytes.Clone(c.Body)
+		r.checkpoint = &c
+	}
+	return nil
+}
+
+// Checkpoint returns the newest checkpoint of a run, store.ErrNotFound where
+// there is none.
+func (s *Store) Checkpoint(ctx context.Context, id string) (store.Checkpoint, error) {
+	r, err := s.run(ctx, id)
+	if err != nil {
+		return store.Checkpoint{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.checkpoint == nil {
+		return store.Checkpoint{}, fmt.Errorf("checkpoint of run %s: %w", id, store.ErrNotFound)
+	}
+	return *r.checkpoint, nil
+}
+
+// PutFlow keeps the normal form of a flow under its fingerprint.
+func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.flows[fingerprint]; !there {
+		s.flows[fingerprint] = bytes.Clone(normal)
+	}
+	return nil
+}
+
+// Flow returns what PutFlow kept, store.ErrNotFound where there is none.
+func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	normal, ok := s.flows[fingerprint]
+	if !ok {
+		return nil, fmt.Errorf("flow %s: %w", fingerprint, store.ErrNotFound)
+	}
+	return bytes.Clone(normal), nil
+}
+
+// Post puts a message into a run's inbox, whoever owns the run; its ID is
+// given by the store. store.ErrNotFound where there is no such run.
+func (s *Store) Post(ctx context.Context, p store.Post) error {
+	if _, err := s.run(ctx, p.Run); err != nil {
+		return fmt.Errorf("post: %w", err)
+	}
+	s.posts.Lock()
+	defer s.posts.Unlock()
+	s.lastID++
+	p.ID = s.lastID
+	s.inbox = append(s.inbox, p)
+	return nil
+}
+
+// Inbox returns a run's messages, oldest first, and takes none.
+func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	s.posts.Lock()
+	defer s.posts.Unlock()
+	out := []store.Post{}
+	for _, p := range s.inbox {
+		if p.Run == id {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// Done removes messages from inboxes; one that is gone already is no error.
+func (s *Store) Done(ctx context.Context, ids []int64) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	s.posts.Lock()
+	defer s.posts.Unlock()
+	s.inbox = slices.DeleteFunc(s.inbox, func(p store.Post) bool { return slices.Contains(ids, p.ID) })
+	return nil
+}
+
+// CacheGet returns what CachePut kept under key and has not expired at now.
+func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, false, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	c, ok := s.cache[key]
+	if !ok || !c.expires.IsZero() && !c.expires.After(now) {
+		return nil, false, nil
+	}
+	return engine.Copy(c.value), true, nil
+}
+
+// CachePut keeps v under key until expires; zero is for ever.
+func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache[key] = cached{engine.Copy(v), expires}
+	return nil
+}
