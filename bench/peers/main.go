@@ -30,18 +30,45 @@ func main() {
 func run(w io.Writer, rounds int, each time.Duration, only string) error {
 	fmt.Fprintf(w, "%s, %d cores, medians of %d rounds\n", runtime.Version(), runtime.GOMAXPROCS(0), rounds)
 	versions(w)
+	dir, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	mergeEino()
-	for _, s := range []shape{chain(10), chain(1000), fan(1000), lattice(30)} {
-		if !strings.Contains(s.name, only) {
+	for _, t := range tables(dir) {
+		if !strings.Contains(t.shape.name, only) {
 			continue
 		}
-		results, err := measure(context.Background(), s, einoModes(), rounds, each)
+		results, err := measure(ctx, t.shape, t.contenders, rounds, each)
 		if err != nil {
 			return err
 		}
-		print(w, s.name, results)
+		print(w, t.shape.name, results)
 	}
 	return nil
+}
+
+// table is one shape and who runs it.
+type table struct {
+	shape      shape
+	contenders []contender
+}
+
+func tables(dir string) []table {
+	var all []table
+	for _, s := range []shape{chain(10), chain(1000), fan(1000), lattice(30)} {
+		all = append(all, table{s, einoModes()})
+	}
+	for _, runs := range []int{1, 64} {
+		all = append(all, table{durable(100, runs), []contender{
+			{"raw one-row commits, FULL", rawCommits(dir)},
+			{"dbos, SQLite as it comes (NORMAL)", dbosChains(dir)},
+		}})
+	}
+	return all
 }
 
 // versions prints the versions of the peers this binary is built with.

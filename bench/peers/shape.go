@@ -11,6 +11,8 @@ type shape struct {
 	into [][]int
 	// depth is how many nodes the longest path has: the value at the sink.
 	depth int
+	// runs is how many runs go on at once; only durable shapes have several.
+	runs int
 }
 
 // chain is n nodes one after another.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // also the driver of rawCommits
+)
+
+// durable is a chain whose every step is kept on disk, run by so many runs at
+// once; a node is one step of one of them.
+func durable(steps, runs int) shape {
+	return shape{
+		name:  fmt.Sprintf("durable chain of %d, %d at once", steps, runs),
+		nodes: steps * runs, depth: steps, runs: runs,
+	}
+}
+
+// together runs one in as many goroutines as the shape has runs.
+func together(s shape, one func() error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, s.runs)
+	for i := range s.runs {
+		wg.Go(func() { errs[i] = one() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// rawCommits writes one row a transaction at synchronous=FULL, one connection:
+// the least that a durable step can cost without grouping.
+func rawCommits(dir string) func(context.Context, shape) (job, error) {
+	return func(ctx context.Context, s shape) (job, error) {
+		db, err := sql.Open("sqlite", filepath.Join(dir, fmt.Sprintf("raw%d.db", s.runs))+
+			"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate")
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(1)
+		if _, err := db.ExecContext(ctx, "CREATE TABLE row (id INTEGER PRIMARY KEY, body TEXT)"); err != nil {
+			return nil, err
+		}
+		insert, err := db.PrepareContext(ctx, "INSERT INTO row (body) VALUES (?)")
+		if err != nil {
+			return nil, err
+		}
+		one := func() error {
+			for range s.depth {
+				if _, err := insert.ExecContext(ctx, `[{"kind":"node.completed","node":"n17","outputs":{"value":18}}]`); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return func() error { return together(s, one) }, nil
+	}
+}
+
+// dbosChains runs DBOS Transact on SQLite with the settings it chooses itself,
+// which is synchronous=NORMAL.
+func dbosChains(dir string) func(context.Context, shape) (job, error) {
+	return func(ctx context.Context, s shape) (job, error) {
+		d, err := dbos.NewContext(ctx, dbos.Config{
+			AppName:     "peers",
+			DatabaseURL: "sqlite:" + filepath.Join(dir, fmt.Sprintf("dbos%d.db", s.runs)),
+			Logger:      slog.New(slog.NewTextHandler(io.Discard, nil)),
+		})
+		if err != nil {
+			return nil, err
+		}
+		flow := func(c dbos.Context, in int) (int, error) {
+			for range s.depth {
+				out, err := dbos.RunAsStep(c, func(context.Context) (int, error) { return in + 1, nil })
+				if err != nil {
+					return 0, err
+				}
+				in = out
+			}
+			return in, nil
+		}
+		dbos.RegisterWorkflow(d, flow)
+		if err := dbos.Launch(d); err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = dbos.Shutdown(d, time.Second) })
+		one := func() error {
+			h, err := dbos.RunWorkflow(d, flow, 0)
+			if err != nil {
+				return err
+			}
+			out, err := h.GetResult()
+			if err == nil && out != s.depth {
+				err = fmt.Errorf("dbos returned %d, not %d", out, s.depth)
+			}
+			return err
+		}
+		return func() error { return together(s, one) }, nil
+	}
+}
