@@ -206,7 +206,8 @@ func (m *Manager) may(what string) error {
 }
 
 // Changes returns what the transaction changed, as few changes as say it:
-// applied in order to the context it began with, they give what Get gives.
+// applied in order to the context it began with, they give what Get gives. The
+// changes are for the journal and must not be changed.
 func (m *Manager) Changes() []Change {
 	out := slices.Clone(m.log)
 	if m.settings {
