@@ -1,0 +1,144 @@
+package builtin
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// defaultCacheTTL is how long a value is kept where the settings do not say.
+const defaultCacheTTL = 300 * time.Second
+
+// cacheNode keeps a value across runs.
+type cacheNode struct {
+	Key template  `json:"key"`
+	TTL *duration `json:"ttl"`
+}
+
+func cacheType() node.Type {
+	return define[cacheNode](&flow.TypeSpec{
+		Name:     "cache",
+		Category: "data",
+		Summary:  "Keeps a value for later runs, and does not ask for it again while it is kept.",
+		Doc: `Wire what is slow or dear to the port ` + "`value`" + `. The port is lazy: while a value is kept under the
+key, the nodes behind it do not run at all (unless something else needs them; they end
+` + "`not_needed`" + `). Otherwise they run, and what they give is kept and passed on.
+
+| setting | what |
+|---|---|
+| ` + "`key`" + ` | what the value depends on: a template over ` + "`inputs.*`" + ` (whatever else is wired to the node), ` + "`state.*`" + ` and ` + "`run.*`" + ` |
+| ` + "`ttl`" + ` | how long to keep it (default 300 s; 0 keeps it for ever) |
+
+| output | what |
+|---|---|
+| ` + "`value`" + ` | the value |
+| ` + "`hit`" + ` | whether it was kept already |
+
+Keys belong to the flow, by its name: flows do not see each other's, and all runs and users
+of one flow share them. Where a value is one user's own, put ` + "`{{ run.user }}`" + ` in the key.`,
+		Ports: flow.Ports{
+			In: []flow.Port{{Name: "value", Type: flow.TypeAny, Required: true, Lazy: true, Description: "Where the value comes from."}},
+			Out: []flow.Port{
+				{Name: "value", Type: flow.TypeAny, Description: "The value, kept or new."},
+				{Name: "hit", Type: flow.TypeBool, Description: "Whether it was kept already."}},
+			AnyIn: true,
+		},
+		Settings: object(map[string]any{
+			"key": templated("string", "What the value depends on."),
+			"ttl": lasting("How long to keep the value; 0 for ever. Default: 300."),
+		}, "key"),
+		Examples: []flow.Example{{
+			Name: "asked for once",
+			Flow: `
+weir: 1
+name: thrifty
+nodes:
+  dear: {type: template, with: {text: "computed"}}
+  kept:
+    type: cache
+    in: {value: "{{ dear.text }}"}
+    with: {key: answer, ttl: 60s}
+  again:
+    type: cache
+    after: kept
+    in: {value: "{{ other.text }}"}
+    with: {key: answer}
+  other: {type: template, with: {text: "never needed"}}
+outputs: {first: "{{ kept.hit }}", second: "{{ again.hit }}", value: "{{ again.value }}"}
+`,
+			Outputs: map[string]any{"first": false, "second": true, "value": "computed"},
+		}},
+	})
+}
+
+// Run looks the key up, and pulls the port only where nothing is kept.
+func (n *cacheNode) Run(ctx *node.Ctx) error {
+	key, err := n.Key.text(ctx, "key")
+	if err != nil {
+		return err
+	}
+	key = "node/" + ctx.Info().Flow + "/" + key
+	kept, err := n.lookUp(ctx, key)
+	if err != nil {
+		return err
+	}
+	if len(kept) == 1 {
+		return putOut(ctx, kept[0], true)
+	}
+	v, ok, err := ctx.Pull("value")
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return failure(CodeInput, "there is nothing to keep: what is wired to value was skipped")
+	}
+	if err := n.keep(ctx, key, v); err != nil {
+		return err
+	}
+	return putOut(ctx, v, false)
+}
+
+// lookUp is an effect, so that a run that goes on later finds what it found
+// before: a list with the value, or an empty one.
+func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
+	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, Do: func(c context.Context, _ string) (node.Outcome, error) {
+		v, ok, err := ctx.Cache().Get(c, key)
+		if err != nil {
+			return node.Outcome{}, passing(CodeCache, "look up %q: %v", shorten(key, maxShown), err)
+		}
+		if !ok {
+			return node.Outcome{Value: []any{}}, nil
+		}
+		return node.Outcome{Value: []any{v}}, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	list, _ := v.([]any)
+	return list, nil
+}
+
+func (n *cacheNode) keep(ctx *node.Ctx, key string, v engine.Value) error {
+	ttl := defaultCacheTTL
+	if n.TTL != nil {
+		ttl = n.TTL.Duration
+	}
+	_, err := ctx.Do(node.Effect{Name: "keep", Request: []any{key, v}, Do: func(c context.Context, _ string) (node.Outcome, error) {
+		if err := ctx.Cache().Put(c, key, v, ttl); err != nil {
+			return node.Outcome{}, passing(CodeCache, "keep %q: %v", shorten(key, maxShown), err)
+		}
+		return node.Outcome{}, nil
+	}})
+	return err
+}
+
+// putOut puts out the value and whether it was kept.
+func putOut(ctx *node.Ctx, v engine.Value, hit bool) error {
+	ctx.Output("value", v)
+	ctx.Output("hit", hit)
+	ctx.Meta("cached", hit)
+	return nil
+}

@@ -1,0 +1,50 @@
+// Package builtin is the catalogue of node types that come with Weir, a file a
+// type: its spec (ports, settings, docs, examples), its settings struct and
+// its run.
+//
+// It must not know how nodes are scheduled, stored or shown: everything a type
+// does outside goes through node.Ctx. A new type is one new file and one line
+// in Catalogue.
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/node"
+)
+
+// Types lists the types of this package, for a catalogue that adds its own.
+func Types() []node.Type {
+	return []node.Type{
+		startType(),
+		userInputType(),
+		manualInputType(),
+		toolsType(),
+		newContextType(),
+		injectMessagesType(),
+		templateType(),
+		transformType(),
+		decisionType(),
+		switchType(),
+		mergeType(),
+		waitType(),
+		waitEventType(),
+		loopType(),
+		forEachType(),
+		portalInType(),
+		portalOutType(),
+		cacheType(),
+		outputType(),
+		failType(),
+	}
+}
+
+// Catalogue is the catalogue of the types of this package. It panics where two
+// of them share a name, which is an error in this package.
+func Catalogue() *node.Catalogue {
+	c, err := node.NewCatalogue(Types()...)
+	if err != nil {
+		panic(fmt.Sprintf("builtin: %v", err))
+	}
+	return c
+}

@@ -1,0 +1,200 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// decisionNode takes the branch that an expression names.
+type decisionNode struct {
+	Expr     program  `json:"expr"`
+	Branches []branch `json:"branches"`
+}
+
+// branch is the name of a branch; booleans and numbers stand for their text.
+type branch string
+
+// UnmarshalJSON reads a text, boolean or whole number.
+func (b *branch) UnmarshalJSON(raw []byte) error {
+	v, err := engine.DecodeValue(raw)
+	if err != nil {
+		return err
+	}
+	name, ok := branchName(v)
+	if !ok {
+		return fmt.Errorf("%s cannot name a branch", describe(v))
+	}
+	*b = branch(name)
+	return nil
+}
+
+// branchName is the branch that a value names; booleans read true and false.
+func branchName(v engine.Value) (string, bool) {
+	switch t := v.(type) {
+	case string:
+		return t, true
+	case bool:
+		return strconv.FormatBool(t), true
+	case int64:
+		return strconv.FormatInt(t, 10), true
+	case int:
+		return strconv.Itoa(t), true
+	}
+	return "", false
+}
+
+func decisionType() node.Type {
+	return define[decisionNode](&flow.TypeSpec{
+		Name:     "decision",
+		Category: "control",
+		Summary:  "Takes one of several branches, by an expression that names it.",
+		Doc: `The expression is CEL and stands bare; it reads ` + "`inputs.*`" + ` (whatever is wired to the node,
+under any port name), ` + "`state.*`" + ` and ` + "`run.*`" + `. Its result, as text, is the branch that is
+taken: nodes with ` + "`after: NODE.BRANCH`" + ` run, those behind the other branches are skipped.
+
+| setting | what |
+|---|---|
+| ` + "`expr`" + ` | gives the name of a branch; a boolean reads ` + "`true` or `false`" + ` |
+| ` + "`branches`" + ` | the names it may give (default ` + "`[true, false]`" + `) |
+
+| output | what |
+|---|---|
+| ` + "`result`" + ` | the branch's name, text |
+| a port for each branch | ` + "`true`" + ` on the one that is taken; the others have no value |
+
+A result that is no branch fails the node with ` + "`branch_unknown`" + ` and the list of those
+there are. For conditions tried one after another see ` + "`switch`" + `.`,
+		Ports: flow.Ports{Out: branchPorts([]string{"true", "false"}), AnyIn: true},
+		Shape: func(with map[string]any) flow.Ports {
+			return flow.Ports{Out: branchPorts(decisionBranches(with)), AnyIn: true}
+		},
+		Settings: object(map[string]any{
+			"expr": expression("Gives the name of a branch."),
+			"branches": map[string]any{
+				"type": "array", "minItems": 1, "uniqueItems": true,
+				"description": "The names the expression may give. Default: [true, false].",
+				"items":       map[string]any{"type": []any{"string", "boolean", "integer"}},
+			},
+		}, "expr"),
+		Check:  func(with map[string]any) []flow.Problem { return checkBranches(decisionBranches(with)) },
+		Pure:   true,
+		Inline: true,
+		Examples: []flow.Example{{
+			Name: "high or low",
+			Flow: `
+weir: 1
+name: triage
+inputs:
+  amount: {type: number, required: true}
+nodes:
+  check:
+    type: decision
+    with: {expr: "run.inputs.amount > 1000 ? 'high' : 'low'", branches: [high, low]}
+  ask:
+    type: template
+    after: check.high
+    with: {text: "A person must look."}
+  note:
+    type: template
+    after: check.low
+    with: {text: "Fine."}
+  end:
+    type: merge
+    in: {value: ["{{ ask.text }}", "{{ note.text }}"]}
+outputs: {branch: "{{ check.result }}", verdict: "{{ end.value }}"}
+`,
+			Inputs:  map[string]any{"amount": 20},
+			Outputs: map[string]any{"branch": "low", "verdict": "Fine."},
+		}, {
+			Name: "a result that is no branch",
+			Flow: `
+weir: 1
+name: lost
+nodes:
+  check:
+    type: decision
+    with: {expr: "'sideways'", branches: [up, down]}
+outputs: {branch: "{{ check.result }}"}
+`,
+			Error: CodeBranch,
+		}},
+	})
+}
+
+// decisionBranches lists the branches of the settings, as far as they are good.
+func decisionBranches(with map[string]any) []string {
+	list, ok := with["branches"].([]any)
+	if !ok {
+		return []string{"true", "false"}
+	}
+	var names []string
+	for _, v := range list {
+		if name, ok := branchName(v); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// branchPorts are the outputs of a node that branches.
+func branchPorts(names []string) []flow.Port {
+	ports := []flow.Port{{Name: "result", Type: flow.TypeText, Description: "The name of the branch that was taken."}}
+	for _, name := range names {
+		if !slices.ContainsFunc(ports, func(p flow.Port) bool { return p.Name == name }) {
+			ports = append(ports, flow.Port{Name: name, Type: flow.TypeBool, Branch: true, Description: "True where this branch was taken."})
+		}
+	}
+	return ports
+}
+
+// checkBranches reports names that the node's own ports have.
+func checkBranches(names []string) []flow.Problem {
+	var problems []flow.Problem
+	for _, name := range names {
+		if name == "result" || name == "error" || name == "" || strings.ContainsAny(name, ". {}") {
+			problems = append(problems, problem("%q cannot be the name of a branch", name))
+		}
+	}
+	return problems
+}
+
+func (n *decisionNode) finish() error {
+	if n.Branches == nil {
+		n.Branches = []branch{"true", "false"}
+	}
+	return nil
+}
+
+// Run evaluates the expression and takes the branch.
+func (n *decisionNode) Run(ctx *node.Ctx) error {
+	v, err := n.Expr.value(ctx, "expr")
+	if err != nil {
+		return err
+	}
+	name, ok := branchName(v)
+	if !ok || !slices.Contains(n.Branches, branch(name)) {
+		return failure(CodeBranch, "expr gave %s, which is none of the branches %s", describe(v), listed(n.Branches))
+	}
+	takeBranch(ctx, name)
+	return nil
+}
+
+func takeBranch(ctx *node.Ctx, name string) {
+	ctx.Output("result", name)
+	ctx.Output(name, true)
+}
+
+// listed joins names for an error message.
+func listed[S ~string](names []S) string {
+	text := make([]string, len(names))
+	for i, n := range names {
+		text[i] = string(n)
+	}
+	return strings.Join(text, ", ")
+}

@@ -1,0 +1,44 @@
+package builtin
+
+import (
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// nodeType is a spec and the constructor of its nodes.
+type nodeType struct {
+	spec    *flow.TypeSpec
+	prepare func(with map[string]any) (node.Node, error)
+}
+
+// Spec describes the type.
+func (t *nodeType) Spec() *flow.TypeSpec { return t.spec }
+
+// Prepare decodes the settings of one node.
+func (t *nodeType) Prepare(with map[string]any) (node.Node, error) { return t.prepare(with) }
+
+// finisher is a node that has more to do once its settings are decoded:
+// defaults, and what the schema cannot say.
+type finisher interface{ finish() error }
+
+// define makes a node type whose settings struct T is the node: its fields are
+// the settings, its Run the node's work.
+func define[T any, P interface {
+	*T
+	node.Node
+}](spec *flow.TypeSpec) node.Type {
+	spec.Version = max(spec.Version, 1)
+	return &nodeType{spec: spec, prepare: func(with map[string]any) (node.Node, error) {
+		settings, err := decode[T](with)
+		if err != nil {
+			return nil, err
+		}
+		n := P(settings)
+		if f, ok := any(n).(finisher); ok {
+			if err := f.finish(); err != nil {
+				return nil, err
+			}
+		}
+		return n, nil
+	}}
+}

@@ -1,0 +1,91 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// The codes with which the types of this package fail.
+const (
+	// CodeExpression: an expression or template could not be evaluated, or
+	// gave a value of the wrong kind.
+	CodeExpression = "expression_failed"
+	// CodeAnswer: an answer or event does not fit the schema that asks for it.
+	CodeAnswer = "answer_invalid"
+	// CodeAnswerTimeout: nobody answered in time.
+	CodeAnswerTimeout = "answer_timeout"
+	// CodeEventTimeout: the event did not come in time.
+	CodeEventTimeout = "event_timeout"
+	// CodeToolUnknown: a tool is named that this process does not offer.
+	CodeToolUnknown = "tool_unknown"
+	// CodeBranch: a decision gave a result that is not one of its branches.
+	CodeBranch = "branch_unknown"
+	// CodeInput: a value that came in on a port cannot be used.
+	CodeInput = "input_invalid"
+	// CodeOutput: a value does not fit the schema of an output.
+	CodeOutput = "output_invalid"
+	// CodeLoopLimit: a loop reached max and its condition never held.
+	CodeLoopLimit = "loop_limit"
+	// CodeJSON: text that has to be JSON is not.
+	CodeJSON = "json_invalid"
+	// CodeHTTPRequest: the request cannot be made as the settings say.
+	CodeHTTPRequest = "http_request_invalid"
+	// CodeHTTPBlocked: the address is one that requests may not reach.
+	CodeHTTPBlocked = "http_blocked"
+	// CodeHTTPStatus: the answer's status is not one the node expects.
+	CodeHTTPStatus = "http_status"
+	// CodeHTTPFailed: no answer came, and the request was not received.
+	CodeHTTPFailed = "http_failed"
+	// CodeHTTPUnknown: no answer came, and the request may have been acted on.
+	CodeHTTPUnknown = "http_unknown"
+	// CodeHTTPTimeout: no answer came in time to a request that may be repeated.
+	CodeHTTPTimeout = "http_timeout"
+	// CodeHTTPTooLarge: the answer's body is longer than maxBytes.
+	CodeHTTPTooLarge = "http_too_large"
+	// CodeSecretUnknown: a setting reads a secret that is not there.
+	CodeSecretUnknown = "secret_unknown"
+	// CodeCache: the cache could not be read or written.
+	CodeCache = "cache_failed"
+	// CodeFailed is what `fail` fails with unless its settings say otherwise.
+	CodeFailed = "failed"
+)
+
+// failure is a permanent error: trying again would end the same way.
+func failure(code, format string, args ...any) *engine.Error {
+	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...), Permanent: true}
+}
+
+// passing is an error that another attempt may not meet.
+func passing(code, format string, args ...any) *engine.Error {
+	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// hinted adds what to do next.
+func hinted(e *engine.Error, format string, args ...any) *engine.Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// maxShown bounds how much of a value an error shows, in bytes.
+const maxShown = 80
+
+// describe shows a value in an error message.
+func describe(v engine.Value) string {
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return fmt.Sprintf("a %T", v)
+	}
+	return shorten(string(b), maxShown)
+}
+
+// shorten cuts s to about n bytes, whole characters, and says so.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,154 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// injectMessagesNode says messages in a context.
+type injectMessagesNode struct {
+	Messages []newMessage `json:"messages"`
+}
+
+func injectMessagesType() node.Type {
+	return define[injectMessagesNode](&flow.TypeSpec{
+		Name:     "injectMessages",
+		Category: "context",
+		Summary:  "Puts messages into a context without asking a model.",
+		Doc: `The messages go to the end of the history of the context on the ` + "`context`" + ` port, else of
+the main context: first those of the settings, then those of the ` + "`messages`" + ` port, all
+or none.
+
+A message whose ` + "`id`" + ` the history knows replaces that message and keeps its place: models
+see the new text, and the journal keeps both. Without an id the message gets one from the
+node's path, so a node that runs again says nothing twice.
+
+| setting | what |
+|---|---|
+| ` + "`messages`" + ` | a list of ` + "`{role, text, id, pinned, priority}`" + `; ` + "`text`" + ` is a template, ` + "`role`" + ` is ` + "`user`" + ` (default), ` + "`assistant`" + ` or ` + "`system`" + ` |
+
+The ` + "`messages`" + ` port takes such a list too, or one text, which a user says. Text that came in
+on a port is said as it is: what looks like a template in it stays text.
+
+| output | what |
+|---|---|
+| ` + "`context`" + ` | the context's handle |
+| ` + "`ids`" + ` | the ids of the messages, in order |
+| ` + "`count`" + ` | how many there are |`,
+		Ports: flow.Ports{
+			In: []flow.Port{contextIn(),
+				{Name: "messages", Type: flow.TypeAny, Description: "More messages: a list, one message, or a text."}},
+			Out: []flow.Port{contextOut(),
+				{Name: "ids", Type: flow.TypeList, Description: "The ids of the messages."},
+				{Name: "count", Type: flow.TypeNumber, Description: "How many messages."}},
+			AnyIn: true,
+		},
+		Settings: object(map[string]any{"messages": messagesSchema("What to say, in order.")}),
+		Context:  flow.ContextWrite,
+		Inline:   true,
+		Examples: []flow.Example{{
+			Name: "an example to follow",
+			Flow: `
+weir: 1
+name: few-shot
+context: {model: scripted/any}
+nodes:
+  shots:
+    type: injectMessages
+    with:
+      messages:
+        - {role: user, text: "cat"}
+        - {role: assistant, text: "animal"}
+  ask:
+    type: llmRequest
+    in: {context: "{{ shots.context }}", message: "oak"}
+outputs: {count: "{{ shots.count }}", kind: "{{ ask.text }}"}
+`,
+			Script:  []string{"plant"},
+			Outputs: map[string]any{"count": 2, "kind": "plant"},
+		}},
+	})
+}
+
+// Run says the messages.
+func (n *injectMessagesNode) Run(ctx *node.Ctx) error {
+	m, err := passContext(ctx)
+	if err != nil {
+		return err
+	}
+	msgs, err := n.collect(ctx)
+	if err != nil {
+		return err
+	}
+	ids := make([]any, len(msgs))
+	for i, msg := range msgs {
+		said, err := m.Upsert(msg)
+		if err != nil {
+			return failure(CodeInput, "message %d: %v", i+1, err)
+		}
+		ids[i] = said.ID
+	}
+	ctx.Output("ids", ids)
+	ctx.Output("count", int64(len(ids)))
+	return nil
+}
+
+// collect gathers the messages of the settings and of the port.
+func (n *injectMessagesNode) collect(ctx *node.Ctx) ([]convo.Message, error) {
+	id := func(i int) string { return ctx.MessageID(fmt.Sprintf("%s.%d", ctx.Info().Path, i+1)) }
+	var msgs []convo.Message
+	for _, s := range n.Messages {
+		msg, err := s.message(ctx, id(len(msgs)))
+		if err != nil {
+			return nil, err
+		}
+		msgs = append(msgs, msg)
+	}
+	in, ok := ctx.Input("messages")
+	if !ok {
+		return msgs, nil
+	}
+	list, isList := in.([]any)
+	if !isList {
+		list = []any{in}
+	}
+	for i, v := range list {
+		msg, err := messageOf(v, id(len(msgs)))
+		if err != nil {
+			return nil, failure(CodeInput, "messages, element %d: %v", i, err)
+		}
+		msgs = append(msgs, msg)
+	}
+	return msgs, nil
+}
+
+// messageOf reads a message that came in on a port: an object with role and
+// text, or any other value as what a user says. Fallback is its id where it
+// has none.
+func messageOf(v engine.Value, fallback string) (convo.Message, error) {
+	o, ok := v.(map[string]any)
+	if !ok || o["role"] == nil {
+		return convo.Message{ID: fallback, Role: convo.User, Text: node.TextOf(v)}, nil
+	}
+	role, _ := o["role"].(string)
+	msg := convo.Message{ID: fallback, Role: convo.Role(role), Text: node.TextOf(o["text"])}
+	switch msg.Role {
+	case convo.User, convo.Assistant, convo.System:
+	case convo.Tool:
+		return msg, fmt.Errorf("a tool's result cannot be injected: it belongs to a call")
+	default:
+		return msg, fmt.Errorf("the role is %s, expected user, assistant or system", describe(o["role"]))
+	}
+	if id, ok := o["id"].(string); ok && id != "" {
+		msg.ID = id
+	}
+	msg.Pinned, _ = o["pinned"].(bool)
+	if p, ok := o["priority"].(int64); ok && p >= 0 && p <= 100 {
+		msg.Priority = int(p)
+	}
+	return msg, nil
+}

@@ -1,0 +1,104 @@
+package builtin
+
+import (
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// manualInputNode says a preset text in the person's place.
+type manualInputNode struct {
+	Text    template `json:"text"`
+	History bool     `json:"history"`
+}
+
+func manualInputType() node.Type {
+	return define[manualInputNode](&flow.TypeSpec{
+		Name:     "manualInput",
+		Category: "context",
+		Summary:  "Says a preset text where userInput would ask a person.",
+		Doc: `Stands where a ` + "`userInput`" + ` would and does not wait: the text is in the settings.
+Use it for a first message that is always the same, and to run a conversation
+without a person.
+
+| setting | what |
+|---|---|
+| ` + "`text`" + ` | a template; reads ` + "`inputs.*`, `state.*` and `run.*`" + ` |
+| ` + "`history`" + ` | also append the text to the context as a user message (default false) |
+
+Without ` + "`history`" + ` the text becomes the context's current output, which an
+` + "`llmRequest`" + ` behind a context edge takes as its message. With it the text is in the
+history already, under the id ` + "`PATH.text`" + `, and is not said twice.`,
+		Ports: flow.Ports{
+			In:    []flow.Port{contextIn()},
+			Out:   saidPorts(),
+			AnyIn: true,
+		},
+		Settings: object(map[string]any{
+			"text":    templated("string", "What is said."),
+			"history": setting("boolean", "Append the text to the context as a user message. Default: false."),
+		}, "text"),
+		Context:  flow.ContextWrite,
+		Inline:   true,
+		Examples: []flow.Example{{
+			Name: "a conversation without a person",
+			Flow: `
+weir: 1
+name: preset
+context: {model: scripted/any}
+nodes:
+  begin: {type: start}
+  ask:
+    type: manualInput
+    in: {context: "{{ begin.context }}"}
+    with: {text: "What is a weir?"}
+  answer:
+    type: llmRequest
+    in: {context: "{{ ask.context }}"}
+outputs: {answer: "{{ answer.text }}"}
+`,
+			Script:  []string{"A low dam."},
+			Outputs: map[string]any{"answer": "A low dam."},
+		}},
+	})
+}
+
+// Run says the text.
+func (n *manualInputNode) Run(ctx *node.Ctx) error {
+	text, err := n.Text.text(ctx, "text")
+	if err != nil {
+		return err
+	}
+	return say(ctx, text, text, n.History)
+}
+
+// saidPorts are the outputs of userInput and manualInput.
+func saidPorts() []flow.Port {
+	return []flow.Port{
+		{Name: "text", Type: flow.TypeText, Description: "What was said, as text."},
+		{Name: "value", Type: flow.TypeAny, Description: "What was said, of the type the schema gives it."},
+		contextOut(),
+	}
+}
+
+// say puts out what a person said and makes it the context's current output;
+// with history it becomes a message too, whose id is the output's name, so that
+// a model call that takes the output knows the message.
+func say(ctx *node.Ctx, text string, value any, history bool) error {
+	m, err := passContext(ctx)
+	if err != nil {
+		return err
+	}
+	if history {
+		said := convo.Message{ID: ctx.MessageID(ctx.Info().Path + ".text"), Role: convo.User, Text: text}
+		if _, err := m.Upsert(said); err != nil {
+			return err
+		}
+	}
+	if err := m.SetOutput(text); err != nil {
+		return err
+	}
+	ctx.Output("text", text)
+	ctx.Output("value", value)
+	return nil
+}

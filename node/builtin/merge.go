@@ -1,0 +1,94 @@
+package builtin
+
+import (
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// mergeNode joins branches into one line.
+type mergeNode struct {
+	Mode string `json:"mode"`
+}
+
+func mergeType() node.Type {
+	return define[mergeNode](&flow.TypeSpec{
+		Name:     "merge",
+		Category: "control",
+		Summary:  "Joins branches: passes on the one value that came, or all that came as a list.",
+		Doc: `Wire the ends of the branches to the port ` + "`value`" + `. The node runs when each of them has
+either come or been skipped, and is skipped when all were.
+
+| setting | what |
+|---|---|
+| ` + "`mode`" + ` | ` + "`first`" + ` (default): of branches that exclude each other, the one that came; two that came fail the run. ` + "`list`" + `: every value that came, in the order of the edges |
+
+The value comes out as it went in, whatever it is; a person's words that pass through a
+` + "`merge`" + ` are still known as theirs.`,
+		Ports: mergePorts(nil),
+		Shape: mergePorts,
+		Settings: object(map[string]any{
+			"mode": choice("What to pass on.", "first", "list"),
+		}),
+		Pure:        true,
+		Inline:      true,
+		PassThrough: true,
+		Examples: []flow.Example{{
+			Name: "two branches, one end",
+			Flow: `
+weir: 1
+name: rejoin
+inputs:
+  ok: {type: bool, required: true}
+nodes:
+  check: {type: decision, with: {expr: run.inputs.ok}}
+  yes: {type: template, after: check.true, with: {text: "good"}}
+  no: {type: template, after: check.false, with: {text: "bad"}}
+  end:
+    type: merge
+    in: {value: ["{{ yes.text }}", "{{ no.text }}"]}
+outputs: {verdict: "{{ end.value }}"}
+`,
+			Inputs:  map[string]any{"ok": false},
+			Outputs: map[string]any{"verdict": "bad"},
+		}, {
+			Name: "everything that came",
+			Flow: `
+weir: 1
+name: collect
+nodes:
+  one: {type: template, with: {text: "1"}}
+  two: {type: template, with: {text: "2"}}
+  all:
+    type: merge
+    in: {value: ["{{ one.text }}", "{{ two.text }}"]}
+    with: {mode: list}
+outputs: {all: "{{ all.value }}"}
+`,
+			Outputs: map[string]any{"all": []any{"1", "2"}},
+		}},
+	})
+}
+
+// mergePorts makes the port exclusive, or a list with mode: list.
+func mergePorts(with map[string]any) flow.Ports {
+	in := flow.Port{Name: "value", Type: flow.TypeAny, Required: true, Description: "The ends of the branches."}
+	out := flow.Port{Name: "value", Type: flow.TypeAny, Description: "What came."}
+	if with["mode"] == "list" {
+		in.Many = true
+		out.Type = flow.TypeList
+	} else {
+		in.Exclusive = true
+	}
+	return flow.Ports{In: []flow.Port{in}, Out: []flow.Port{out}}
+}
+
+// Run passes on what came.
+func (n *mergeNode) Run(ctx *node.Ctx) error { return passValue(ctx) }
+
+// passValue puts out what came in on the port value, if anything did.
+func passValue(ctx *node.Ctx) error {
+	if v, ok := ctx.Input("value"); ok {
+		ctx.Output("value", v)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// newContextNode makes an isolated context.
+type newContextNode struct {
+	Base        string       `json:"base"`
+	Label       template     `json:"label"`
+	Provider    string       `json:"provider"`
+	Model       string       `json:"model"`
+	System      template     `json:"system"`
+	Temperature *float64     `json:"temperature"`
+	MaxOutput   int          `json:"maxOutput"`
+	Reasoning   string       `json:"reasoning"`
+	Messages    []newMessage `json:"messages"`
+}
+
+func newContextType() node.Type {
+	return define[newContextNode](&flow.TypeSpec{
+		Name:     "newContext",
+		Category: "context",
+		Summary:  "Makes a conversation of its own, beside the main one.",
+		Doc: `What is said in the new context stays there: the context it comes from is read and never
+changed. The output is a handle; wire it to the ` + "`context`" + ` port of the nodes that are to
+work in it. It lives as long as the run.
+
+| setting | what |
+|---|---|
+| ` + "`base`" + ` | ` + "`fresh`" + ` (default) begins without messages; ` + "`fork`" + ` begins with those of the context it comes from |
+| ` + "`model`, `provider`, `temperature`, `maxOutput`, `reasoning`" + ` | as in the flow's ` + "`context:`" + `; what is not given is taken from the context it comes from |
+| ` + "`system`" + ` | its instructions, a template; not given: those of the context with ` + "`fork`" + `, none with ` + "`fresh`" + ` |
+| ` + "`label`" + ` | a name for people, a template |
+| ` + "`messages`" + ` | what has been said in it to begin with, in order |
+
+The context it comes from is the one on the ` + "`context`" + ` port, else the main context. A fork
+costs the same however long the conversation is.`,
+		Ports: flow.Ports{
+			In: []flow.Port{contextIn()},
+			Out: []flow.Port{{Name: contextPort, Type: flow.TypeContext,
+				Description: "The handle of the new context."}},
+			AnyIn: true,
+		},
+		Settings: object(withModelSettings(map[string]any{
+			"base":     choice("What the context begins with.", "fresh", "fork"),
+			"label":    templated("string", "A name for people."),
+			"messages": messagesSchema("What has been said in it to begin with."),
+		})),
+		Context:    flow.ContextRead,
+		NewContext: true,
+		Examples: []flow.Example{{
+			Name: "a second opinion that main does not hear",
+			Flow: `
+weir: 1
+name: second-opinion
+context: {model: scripted/any}
+inputs:
+  question: {type: text, required: true}
+nodes:
+  first:
+    type: llmRequest
+    in: {message: "{{ run.inputs.question }}"}
+  aside:
+    type: newContext
+    after: first
+    with:
+      system: You doubt everything.
+      messages: [{role: user, text: "Somebody asked: {{ run.inputs.question }}"}]
+  second:
+    type: llmRequest
+    in: {context: "{{ aside.context }}", message: "{{ first.text }} Is that right?"}
+outputs: {first: "{{ first.text }}", second: "{{ second.text }}"}
+`,
+			Inputs:  map[string]any{"question": "Is it late?"},
+			Script:  []string{"Yes.", "I doubt it."},
+			Outputs: map[string]any{"first": "Yes.", "second": "I doubt it."},
+		}},
+	})
+}
+
+// withModelSettings adds the settings that choose and instruct a model.
+func withModelSettings(properties map[string]any) map[string]any {
+	properties["provider"] = setting("string", "Who serves the model; not needed where the model names it.")
+	properties["model"] = setting("string", "The model, as provider/model.")
+	properties["system"] = templated("string", "Instructions for the model.")
+	properties["temperature"] = map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied answers are."}
+	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
+	properties["reasoning"] = setting("string", "How hard to think, in the provider's words: low, medium, high.")
+	return properties
+}
+
+func (n *newContextNode) finish() error {
+	if n.Base == "" {
+		n.Base = "fresh"
+	}
+	return nil
+}
+
+// Run makes the context, says what it begins with and puts out its handle.
+func (n *newContextNode) Run(ctx *node.Ctx) error {
+	from, err := ctx.Context()
+	if err != nil {
+		return err
+	}
+	init, err := n.initial(ctx, from.Get().Settings)
+	if err != nil {
+		return err
+	}
+	h, err := n.create(ctx, from, init)
+	if err != nil {
+		return err
+	}
+	if err := n.begin(ctx, h); err != nil {
+		return err
+	}
+	ctx.Output(contextPort, h)
+	return nil
+}
+
+// initial is the change that creates the context, with what it takes over.
+func (n *newContextNode) initial(ctx *node.Ctx, s convo.Settings) (convo.Change, error) {
+	label, err := n.Label.text(ctx, "label")
+	if err != nil {
+		return convo.Change{}, err
+	}
+	if n.Model != "" {
+		s.Provider, s.Model = n.Provider, n.Model
+	} else if n.Provider != "" {
+		s.Provider = n.Provider
+	}
+	if n.System.isSet() || n.Base == "fresh" {
+		if s.System, err = n.System.text(ctx, "system"); err != nil {
+			return convo.Change{}, err
+		}
+	}
+	if n.Temperature != nil {
+		s.Temperature = n.Temperature
+	}
+	if n.MaxOutput > 0 {
+		s.MaxOutput = n.MaxOutput
+	}
+	if n.Reasoning != "" {
+		s.Reasoning = n.Reasoning
+	}
+	return convo.Change{Create: true, Kind: convo.Isolated, Label: label, Settings: &s}, nil
+}
+
+func (n *newContextNode) create(ctx *node.Ctx, from *convo.Manager, init convo.Change) (engine.Handle, error) {
+	if n.Base == "fork" {
+		return ctx.ForkContext(engine.Handle{ID: from.ID()}, init)
+	}
+	return ctx.NewContext(init)
+}
+
+// begin says the messages of the settings in the new context.
+func (n *newContextNode) begin(ctx *node.Ctx, h engine.Handle) error {
+	if len(n.Messages) == 0 {
+		return nil
+	}
+	m, err := ctx.ContextOf(h)
+	if err != nil {
+		return err
+	}
+	for i, msg := range n.Messages {
+		said, err := msg.message(ctx, ctx.MessageID(fmt.Sprintf("%s.%d", ctx.Info().Path, i+1)))
+		if err != nil {
+			return err
+		}
+		if _, err := m.Upsert(said); err != nil {
+			return err
+		}
+	}
+	return nil
+}

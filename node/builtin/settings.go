@@ -1,0 +1,264 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/expr"
+)
+
+// decode fills a settings struct from the `with` of a node. It is strict: a
+// setting the struct does not have, or a value of another type, is an error
+// that names the setting.
+func decode[T any](with map[string]any) (*T, error) {
+	settings := new(T)
+	fields := reflect.ValueOf(settings).Elem()
+	for _, name := range slices.Sorted(maps.Keys(with)) {
+		field, ok := settingField(fields, name)
+		if !ok {
+			return nil, fmt.Errorf("setting %q: unknown; known are %s", name, strings.Join(settingNames(fields), ", "))
+		}
+		raw, err := engine.AppendValue(nil, with[name])
+		if err != nil {
+			return nil, fmt.Errorf("setting %q: %w", name, err)
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(field.Addr().Interface()); err != nil {
+			return nil, fmt.Errorf("setting %q: %w", name, err)
+		}
+	}
+	return settings, nil
+}
+
+// settingField finds the field whose json tag is name.
+func settingField(v reflect.Value, name string) (reflect.Value, bool) {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("json") == name {
+			return v.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// settingNames lists the json tags of a struct.
+func settingNames(v reflect.Value) []string {
+	var names []string
+	for i := range v.NumField() {
+		if n := v.Type().Field(i).Tag.Get("json"); n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// template is a setting that may hold {{ }}, compiled as it is decoded.
+type template struct{ t *expr.Template }
+
+// UnmarshalJSON compiles the template.
+func (t *template) UnmarshalJSON(raw []byte) error {
+	v, err := engine.DecodeValue(raw)
+	if err != nil {
+		return err
+	}
+	t.t, err = expr.ParseTemplate(v)
+	return err
+}
+
+// isSet reports whether the settings have it.
+func (t template) isSet() bool { return t.t != nil }
+
+// literal returns what the template is where nothing in it is evaluated.
+func (t template) literal() (engine.Value, bool) {
+	if t.t == nil {
+		return nil, false
+	}
+	return t.t.Literal()
+}
+
+// text renders the template; where it is not set, "". The error names setting.
+func (t template) text(vars expr.Vars, setting string) (string, error) {
+	if t.t == nil {
+		return "", nil
+	}
+	s, err := t.t.Text(vars)
+	if err != nil {
+		return "", failure(CodeExpression, "%s: %v", setting, err)
+	}
+	return s, nil
+}
+
+// value evaluates the template; a single {{ }} keeps its type.
+func (t template) value(vars expr.Vars, setting string) (engine.Value, error) {
+	if t.t == nil {
+		return nil, nil
+	}
+	v, err := t.t.Eval(vars)
+	if err == nil {
+		v, err = engine.Normalize(v)
+	}
+	if err != nil {
+		return nil, failure(CodeExpression, "%s: %v", setting, err)
+	}
+	return v, nil
+}
+
+// program is a setting that is a bare CEL expression, compiled as it is decoded.
+type program struct{ p *expr.Program }
+
+// UnmarshalJSON compiles the expression.
+func (p *program) UnmarshalJSON(raw []byte) error {
+	var src string
+	if err := json.Unmarshal(raw, &src); err != nil {
+		return fmt.Errorf("an expression is a text: %w", err)
+	}
+	var err error
+	p.p, err = expr.Compile(src)
+	return err
+}
+
+// isSet reports whether the settings have it.
+func (p program) isSet() bool { return p.p != nil }
+
+// value evaluates the expression. The error names setting.
+func (p program) value(vars expr.Vars, setting string) (engine.Value, error) {
+	v, err := p.p.Eval(vars)
+	if err == nil {
+		v, err = engine.Normalize(v)
+	}
+	if err != nil {
+		return nil, failure(CodeExpression, "%s: %v", setting, err)
+	}
+	return v, nil
+}
+
+// isTrue evaluates a condition; anything but a boolean is an error.
+func (p program) isTrue(vars expr.Vars, setting string) (bool, error) {
+	v, err := p.value(vars, setting)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return false, failure(CodeExpression, "%s: the condition gave %s, expected true or false", setting, describe(v))
+	}
+	return b, nil
+}
+
+// duration is a setting like "90s", "5m", "1h30m", or a number of seconds.
+type duration struct{ time.Duration }
+
+// UnmarshalJSON reads the duration.
+func (d *duration) UnmarshalJSON(raw []byte) error {
+	v, err := engine.DecodeValue(raw)
+	if err != nil {
+		return err
+	}
+	d.Duration, err = durationOf(v)
+	return err
+}
+
+// maxDuration bounds waits and lifetimes: ten years.
+const maxDuration = 10 * 365 * 24 * time.Hour
+
+// durationOf reads a duration from a value: text as Go writes durations, or a
+// number of seconds; from 0 to ten years.
+func durationOf(v engine.Value) (time.Duration, error) {
+	var d time.Duration
+	switch t := v.(type) {
+	case int64:
+		if t > int64(maxDuration/time.Second) {
+			return 0, fmt.Errorf("%d seconds are more than ten years", t)
+		}
+		d = time.Duration(t) * time.Second
+	case float64:
+		if t > maxDuration.Seconds() {
+			return 0, fmt.Errorf("%g seconds are more than ten years", t)
+		}
+		d = time.Duration(t * float64(time.Second))
+	case string:
+		var err error
+		if d, err = time.ParseDuration(t); err != nil {
+			return 0, fmt.Errorf("%q is not a duration: write 90s, 5m or 1h30m, or a number of seconds", t)
+		}
+	default:
+		return 0, fmt.Errorf("%s is not a duration: write 90s, 5m or 1h30m, or a number of seconds", describe(v))
+	}
+	if d < 0 || d > maxDuration {
+		return 0, fmt.Errorf("the duration %v is not between 0 and ten years", d)
+	}
+	return d, nil
+}
+
+// object is the JSON Schema of a `with` that takes these settings and no other.
+func object(properties map[string]any, required ...string) map[string]any {
+	s := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		names := make([]any, len(required))
+		for i, r := range required {
+			names[i] = r
+		}
+		s["required"] = names
+	}
+	return s
+}
+
+// setting is the JSON Schema of one setting of a type, "" for any type.
+func setting(jsonType, description string) map[string]any {
+	s := map[string]any{"description": description}
+	if jsonType != "" {
+		s["type"] = jsonType
+	}
+	return s
+}
+
+// choice is a setting that takes one of these texts.
+func choice(description, first string, more ...string) map[string]any {
+	s := setting("string", description+" Default: "+first+".")
+	values := []any{first}
+	for _, m := range more {
+		values = append(values, m)
+	}
+	s["enum"] = values
+	return s
+}
+
+// templated is a setting that may hold {{ inputs.* state.* run.* }}.
+func templated(jsonType, description string) map[string]any {
+	return withRole(setting(jsonType, description), "template")
+}
+
+// expression is a setting that is bare CEL.
+func expression(description string) map[string]any {
+	return withRole(setting("string", description), "expression")
+}
+
+// secretive is a template that may hold {{ secrets.NAME }} too.
+func secretive(jsonType, description string) map[string]any {
+	return withRole(setting(jsonType, description), "secret")
+}
+
+// lasting is a duration.
+func lasting(description string) map[string]any {
+	s := setting("", description+" Text like 90s, 5m or 1h30m, or a number of seconds.")
+	s["type"] = []any{"string", "number"}
+	return s
+}
+
+func withRole(s map[string]any, role string) map[string]any {
+	s["x-weir"] = role
+	return s
+}
+
+// problem is what a spec's Check reports.
+func problem(format string, args ...any) flow.Problem {
+	return flow.Problem{Code: "invalid_setting", Message: fmt.Sprintf(format, args...)}
+}

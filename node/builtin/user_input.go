@@ -1,0 +1,149 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// userInputNode asks a person and waits.
+type userInputNode struct {
+	Prompt  template       `json:"prompt"`
+	Schema  map[string]any `json:"schema"`
+	History bool           `json:"history"`
+	Timeout duration       `json:"timeout"`
+
+	accepts *node.Schema
+}
+
+func userInputType() node.Type {
+	return define[userInputNode](&flow.TypeSpec{
+		Name:     "userInput",
+		Category: "context",
+		Summary:  "Asks a person a question and waits for the answer.",
+		Doc: `The run pauses until somebody answers: in the terminal, with
+` + "`weir answer RUN INTERRUPT VALUE`" + `, over HTTP or from Go. Waiting costs nothing and
+outlives the process. The question's id is ` + "`PATH:ask#1`" + `.
+
+| setting | what |
+|---|---|
+| ` + "`prompt`" + ` | the question; a template over ` + "`inputs.*`, `state.*` and `run.*`" + ` |
+| ` + "`schema`" + ` | JSON Schema of the answer; without one any text is an answer |
+| ` + "`history`" + ` | also append the answer to the context as a user message (default false) |
+| ` + "`timeout`" + ` | give up after this long: the node fails with ` + "`answer_timeout`" + ` |
+
+An answer that does not fit the schema is refused where it is given, and the run goes
+on waiting. Typed text is taken as it is where the schema allows text, and read as
+JSON otherwise: for ` + "`{type: integer}`" + ` the answer ` + "`42`" + ` is a number.
+
+The answer comes out as ` + "`text`" + ` and, with its type, as ` + "`value`" + `. It also becomes the
+context's current output, so that an ` + "`llmRequest`" + ` behind a context edge takes it as
+its message. With ` + "`history: true`" + ` it is in the history at once, under the id
+` + "`PATH.text`" + `, and is not said twice by the model call that follows.
+
+To go on without an answer, give the node ` + "`onError: {value: ...}`" + ` or wire its
+` + "`error`" + ` port.`,
+		Ports: flow.Ports{
+			In:    []flow.Port{contextIn()},
+			Out:   saidPorts(),
+			AnyIn: true,
+		},
+		Settings: object(map[string]any{
+			"prompt":  templated("string", "The question."),
+			"schema":  setting("object", "JSON Schema of the answer; text where there is none."),
+			"history": setting("boolean", "Append the answer to the context as a user message. Default: false."),
+			"timeout": lasting("How long to wait for an answer. Default: for ever."),
+		}),
+		Check:   checkSchemaSetting,
+		Context: flow.ContextWrite,
+		Examples: []flow.Example{{
+			Name: "approve an amount",
+			Flow: `
+weir: 1
+name: approve
+inputs:
+  amount: {type: number, required: true}
+nodes:
+  ask:
+    type: userInput
+    with:
+      prompt: "Approve {{ run.inputs.amount }} EUR?"
+      schema: {type: string, enum: [approve, reject]}
+outputs: {decision: "{{ ask.text }}"}
+`,
+			Inputs:  map[string]any{"amount": 250},
+			Answers: map[string]any{"ask": "approve"},
+			Outputs: map[string]any{"decision": "approve"},
+		}, {
+			Name: "a number",
+			Flow: `
+weir: 1
+name: age
+nodes:
+  ask:
+    type: userInput
+    with: {prompt: "How old are you?", schema: {type: integer, minimum: 0}}
+  next:
+    type: transform
+    in: {age: "{{ ask.value }}"}
+    with: {expr: inputs.age + 1}
+outputs: {next: "{{ next.value }}"}
+`,
+			Answers: map[string]any{"ask": 41},
+			Outputs: map[string]any{"next": 42},
+		}},
+	})
+}
+
+func (n *userInputNode) finish() error {
+	var err error
+	if n.accepts, err = node.CompileSchema(n.Schema); err != nil {
+		return fmt.Errorf("setting \"schema\": %w", err)
+	}
+	return nil
+}
+
+// Run asks, and says what was answered.
+func (n *userInputNode) Run(ctx *node.Ctx) error {
+	prompt, err := n.Prompt.text(ctx, "prompt")
+	if err != nil {
+		return err
+	}
+	answer, ok, err := ctx.Wait("ask", engine.Interrupt{
+		Kind: engine.AwaitInput, Prompt: prompt, Schema: n.Schema, Due: dueAfter(ctx, n.Timeout),
+	})
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return hinted(failure(CodeAnswerTimeout, "nobody answered within %v", n.Timeout.Duration),
+			"set a longer timeout, or wire the node's error port to go on without an answer")
+	}
+	if err := n.accepts.Check(answer); err != nil {
+		return failure(CodeAnswer, "the answer %s does not fit the schema: %v", describe(answer), err)
+	}
+	return say(ctx, node.TextOf(answer), answer, n.History)
+}
+
+// dueAfter is when a wait that began with the attempt is given up, in Unix
+// milliseconds; 0, never, where the timeout is not set.
+func dueAfter(ctx *node.Ctx, timeout duration) int64 {
+	if timeout.Duration == 0 {
+		return 0
+	}
+	return ctx.Now().Add(timeout.Duration).UnixMilli()
+}
+
+// checkSchemaSetting reports a `schema` that is not a JSON Schema.
+func checkSchemaSetting(with map[string]any) []flow.Problem {
+	schema, ok := with["schema"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	if _, err := node.CompileSchema(schema); err != nil {
+		return []flow.Problem{problem("schema is not a JSON Schema: %v", err)}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/tool"
+)
+
+// LLMHost lets the LLM service make its calls as effects of this attempt.
+func (c *Ctx) LLMHost() llm.Host { return llmHost{c} }
+
+// llmHost implements llm.Host. Tool calls come from several goroutines; it
+// holds nothing but the Ctx, whose Do and Emit take that.
+type llmHost struct{ c *Ctx }
+
+// ModelCall runs a model call as the next effect named "model". One of unknown
+// outcome is made again: asking twice changes nothing but the bill.
+func (h llmHost) ModelCall(
+	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
+) (*llm.Response, error) {
+	request, err := req.Canonical()
+	if err != nil {
+		return nil, fmt.Errorf("model call: %w", err)
+	}
+	v, err := h.c.Do(Effect{
+		Name: "model", Request: string(request), Unknown: UnknownRetry,
+		Do: func(ctx context.Context, key string) (Outcome, error) {
+			resp, err := do(ctx, key)
+			if err != nil {
+				return Outcome{}, ModelError(err)
+			}
+			v, err := recordedResponse(resp)
+			return Outcome{Value: v, Usage: usageOf(resp.Usage)}, err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return readResponse(v)
+}
+
+// nativeKey is where an effect's result keeps the blocks that only their
+// provider reads: as a text, since they go back to it byte for byte.
+const nativeKey = "native"
+
+// recordedResponse is a model's answer as the journal keeps it.
+func recordedResponse(resp *llm.Response) (engine.Value, error) {
+	plain := *resp
+	plain.Message.Native = nil
+	v, err := engine.Normalize(&plain)
+	if o, ok := v.(map[string]any); ok && resp.Message.Native != nil {
+		o[nativeKey] = string(resp.Message.Native)
+	}
+	return v, err
+}
+
+// readResponse is the answer that recordedResponse recorded.
+func readResponse(v engine.Value) (*llm.Response, error) {
+	resp := new(llm.Response)
+	if err := fromValue(v, resp); err != nil {
+		return nil, fmt.Errorf("read the recorded answer of a model: %w", err)
+	}
+	if o, ok := v.(map[string]any); ok {
+		if native, ok := o[nativeKey].(string); ok {
+			resp.Message.Native = json.RawMessage(native)
+		}
+	}
+	return resp, nil
+}
+
+// ModelError gives a failed model call the form of the journal's errors; other
+// errors it returns as they are.
+func ModelError(err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &engine.Error{Code: e.Code, Message: e.Message, Permanent: !e.Retry}
+}
+
+// ToolCall runs a tool call as the effect "tool" with its own ordinal, its
+// place in the turn. What a tool says went wrong is an answer for the model;
+// only what suspends or ends the attempt is an error.
+func (h llmHost) ToolCall(index int, t *tool.Tool, call convo.Call) (text string, failed bool, err error) {
+	unknown := UnknownAsk
+	if t.ReadOnly {
+		unknown = UnknownRetry
+	}
+	v, err := h.c.Do(Effect{
+		Name: "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
+		Do: func(ctx context.Context, key string) (Outcome, error) {
+			text, err := t.Call(ctx, tool.Call{Key: key, Arguments: call.Arguments})
+			if err == nil {
+				return Outcome{Value: map[string]any{"text": text}}, nil
+			}
+			// A call that was cut off has no answer: its outcome is unknown.
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return Outcome{}, err
+			}
+			return Outcome{Value: map[string]any{"text": err.Error(), "failed": true}}, nil
+		},
+	})
+	if err != nil {
+		return "", false, err
+	}
+	var answer struct {
+		Text   string `json:"text"`
+		Failed bool   `json:"failed"`
+	}
+	if err := fromValue(v, &answer); err != nil {
+		return "", false, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
+	}
+	return answer.Text, answer.Failed, nil
+}
+
+// Emit streams a piece of a model's answer.
+func (h llmHost) Emit(c llm.Chunk) { h.c.Emit(c) }
+
+// usageOf is what one model call cost.
+func usageOf(u llm.Usage) *engine.Usage {
+	return &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning}
+}
+
+// fromValue decodes a value into a struct.
+func fromValue(v engine.Value, into any) error {
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
