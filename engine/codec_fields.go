@@ -391,7 +391,7 @@ func (c *coder) stringMap(name string, p *map[string]string) {
 	if c.enc {
 		if len(*p) > 0 {
 			m = make(map[string]any, len(*p))
-			for k, s := range *p {
+			for k, s := range *p { // order: a map again
 				m[k] = s
 			}
 		}
@@ -403,6 +403,7 @@ func (c *coder) stringMap(name string, p *map[string]string) {
 		return
 	}
 	*p = make(map[string]string, len(m))
+	// order: a map again; of several bad members the error names any
 	for k, v := range m {
 		s, ok := v.(string)
 		if !ok {
