@@ -131,11 +131,7 @@ func (p *Provider) items(m *convo.Message, model string) []json.RawMessage {
 		case "message":
 			text.WriteString(i.words())
 		case "function_call":
-			c := i.call()
-			if strings.TrimSpace(c.Arguments) == "" {
-				c.Arguments = "{}"
-			}
-			calls = append(calls, c)
+			calls = append(calls, i.call())
 		}
 	}
 	if text.String() != m.Text || !slices.Equal(calls, m.Calls) {

@@ -1,0 +1,169 @@
+package llmtest
+
+import (
+	"bytes"
+	_ "embed" // the wires' schemas
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+//go:embed chat.schema.json
+var chatSchema []byte
+
+//go:embed responses.schema.json
+var responsesSchema []byte
+
+// issued is what a server has given out and may see again: encrypted reasoning
+// ("secret:CONTENT") and item ids ("item:ID"), each with the id of the
+// reasoning item that it belongs to, "" for none.
+type issued map[string]string
+
+// rules collects what is wrong with a request.
+type rules struct{ problems []string }
+
+func (r *rules) broken(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// compile makes a schema of a document; id must be unique to the compiler.
+func compile(id string, document []byte) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(closed{}) // a tool's schema must not make the test read files
+	if err := c.AddResource(id, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(id)
+}
+
+// closed loads nothing.
+type closed struct{}
+
+// Load refuses.
+func (closed) Load(url string) (any, error) { return nil, fmt.Errorf("%s is not loaded", url) }
+
+// mustCompile compiles a schema of this package.
+func mustCompile(id string, document []byte) *jsonschema.Schema {
+	schema, err := compile(id, document)
+	if err != nil {
+		panic("llmtest: " + err.Error())
+	}
+	return schema
+}
+
+// shape checks a body against its wire's schema.
+func (r *rules) shape(schema *jsonschema.Schema, body []byte) {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		r.broken("the body is not JSON: %v", err)
+		return
+	}
+	err = schema.Validate(v)
+	if err == nil {
+		return
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		r.broken("%v", err)
+		return
+	}
+	for _, unit := range invalid.BasicOutput().Errors {
+		if unit.Error != nil && unit.Error.Kind != nil {
+			r.broken("at %s: %s", first(unit.InstanceLocation, "/"), unit.Error.String())
+		}
+	}
+}
+
+// tools checks the tools' schemas and the choice among them.
+func (r *rules) tools(tools []llm.Tool, strict []bool, choice json.RawMessage) {
+	seen := map[string]bool{}
+	for n, t := range tools {
+		if seen[t.Name] {
+			r.broken("two tools are named %q", t.Name)
+		}
+		seen[t.Name] = true
+		r.schema(fmt.Sprintf("the tool %q", t.Name), t.Parameters, strict[n])
+	}
+	if len(choice) == 0 || string(choice) == "null" {
+		return
+	}
+	if len(tools) == 0 {
+		r.broken("tool_choice is only allowed when tools are specified")
+		return
+	}
+	var named struct {
+		Name     string
+		Function struct{ Name string }
+	}
+	if json.Unmarshal(choice, &named) != nil {
+		return // a mode, which the shape has checked
+	}
+	if name := first(named.Name, named.Function.Name); !seen[name] {
+		r.broken("tool_choice names %q, which is not among the tools", name)
+	}
+}
+
+// schema checks a JSON Schema as OpenAI does: it is one, of an object, and in
+// strict mode every object is closed and all its properties required.
+func (r *rules) schema(what string, schema map[string]any, strict bool) {
+	if schema == nil {
+		return
+	}
+	if schema["type"] != "object" {
+		r.broken("invalid schema for %s: it must be of type \"object\", got %v", what, schema["type"])
+	}
+	if _, err := compile("weir:"+strings.ReplaceAll(what, " ", "-"), []byte(encode(schema))); err != nil {
+		r.broken("invalid schema for %s: %v", what, err)
+	}
+	if strict {
+		r.strict(what, schema)
+	}
+}
+
+func (r *rules) strict(what string, v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			r.strict(what, e)
+		}
+	case map[string]any:
+		if properties, ok := v["properties"].(map[string]any); ok {
+			if v["additionalProperties"] != false {
+				r.broken("invalid schema for %s: additionalProperties is required to be false", what)
+			}
+			required, _ := v["required"].([]any)
+			for property := range properties {
+				if !slices.Contains(required, any(property)) {
+					r.broken("invalid schema for %s: required must include %q", what, property)
+				}
+			}
+		}
+		for _, key := range []string{"allOf", "oneOf", "not", "if", "patternProperties", "dependentRequired", "minLength", "default"} {
+			if _, ok := v[key]; ok {
+				r.broken("invalid schema for %s: %q is not permitted", what, key)
+			}
+		}
+		for _, e := range v {
+			r.strict(what, e)
+		}
+	}
+}
+
+// arguments checks what a call in a history holds.
+func (r *rules) arguments(c convo.Call) {
+	var object map[string]any
+	if json.Unmarshal([]byte(c.Arguments), &object) != nil {
+		r.broken("the arguments of the call %q are not a JSON object", c.ID)
+	}
+}

@@ -1,0 +1,312 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// maxBody bounds a request, in bytes.
+const maxBody = 64 << 20
+
+// Server is a model behind a vendor's wire: OpenAI's Responses at
+// URL/responses and Chat Completions at URL/chat/completions, both streamed
+// and whole. It refuses what the vendor would refuse. It is safe for
+// concurrent use.
+type Server struct {
+	// URL is the base URL to give to a provider.
+	URL string
+	// APIKey, where not empty, is the bearer token that requests must have; set
+	// it before the first.
+	APIKey string
+
+	http *httptest.Server
+	// mu guards all below.
+	mu       sync.Mutex
+	turns    []Turn
+	answer   func(*Request) Turn
+	requests []*Request
+	issued   issued
+	count    int
+}
+
+// Start starts a server that answers with turns, in order; past the last it
+// answers with status 500. The caller must Close it.
+func Start(turns ...Turn) *Server {
+	s := &Server{turns: turns, issued: issued{}}
+	responses := responsesWire{mustCompile("weir:responses", responsesSchema)}
+	chat := chatWire{mustCompile("weir:chat", chatSchema)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, responses) })
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, chat) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, &Failure{
+			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "unknown_url",
+			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
+		})
+	})
+	s.http = httptest.NewServer(mux)
+	s.URL = s.http.URL + "/v1"
+	return s
+}
+
+// New is Start for a test: the server is closed with it, and the test fails if
+// a request broke the wire's rules, unless its Problems were taken by
+// TakeProblems.
+func New(t testing.TB, turns ...Turn) *Server {
+	t.Helper()
+	s := Start(turns...)
+	t.Cleanup(func() {
+		s.Close()
+		for _, problem := range s.TakeProblems() {
+			t.Errorf("a request breaks a rule of the wire: %s", problem)
+		}
+	})
+	return s
+}
+
+// Close ends the server and the connections to it.
+func (s *Server) Close() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Script adds turns to answer with.
+func (s *Server) Script(turns ...Turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns = append(s.turns, turns...)
+}
+
+// Answer makes f answer every request that comes when no turn is left. f is
+// called from many goroutines at once if requests come so.
+func (s *Server) Answer(f func(*Request) Turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = f
+}
+
+// Requests are those that came so far, in order of arrival. They must not be
+// changed.
+func (s *Server) Requests() []*Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*Request(nil), s.requests...)
+}
+
+// Last is the newest request, nil if there is none.
+func (s *Server) Last() *Request {
+	if all := s.Requests(); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return nil
+}
+
+// TakeProblems returns the problems of all requests so far and forgets them.
+func (s *Server) TakeProblems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, r := range s.requests {
+		all = append(all, r.Problems...)
+		r.Problems = nil
+	}
+	return all
+}
+
+// wire is one API of a vendor.
+type wire interface {
+	// read checks a body and says it in Weir's words.
+	read(body []byte, known issued) *ask
+	// whole and stream are a turn as it is sent; number is unique to it.
+	whole(t *Turn, a *ask, number int) []byte
+	stream(t *Turn, a *ask, number int) []string
+	// fault is an error inside a stream.
+	fault(f *Failure) string
+	// issue remembers what the turn gave out that may come back.
+	issue(t *Turn, a *ask, number int, known issued)
+}
+
+// ask is a request as a wire has read it.
+type ask struct {
+	Request
+	streamed  bool
+	usage     bool // include_usage
+	encrypted bool // include reasoning.encrypted_content
+	summary   bool
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, by wire) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		refuse(w, &Failure{Status: http.StatusRequestEntityTooLarge, Message: err.Error()})
+		return
+	}
+	a, turn, number := s.take(r, body, by)
+	if turn.Before != nil && turn.Failure != nil {
+		turn.Before(r.Context(), 0)
+	}
+	switch {
+	case turn.Failure != nil:
+		refuse(w, turn.Failure)
+	case turn.Raw != nil:
+		w.Header().Set("Content-Type", first(turn.Type, "text/event-stream"))
+		write(w, r, turn, turn.Raw, "")
+	case a.streamed:
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		var fault string
+		if turn.Break != nil && turn.Break.Fault != nil {
+			fault = by.fault(turn.Break.Fault)
+		}
+		write(w, r, turn, by.stream(turn, a, number), fault)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(by.whole(turn, a, number)) // the client may have gone
+	}
+}
+
+// take records a request and finds its turn.
+func (s *Server) take(r *http.Request, body []byte, by wire) (*ask, *Turn, int) {
+	s.mu.Lock()
+	a := by.read(body, s.issued)
+	a.Header, a.Body, a.Key = r.Header.Clone(), body, r.Header.Get("Idempotency-Key")
+	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+		a.Problems = append(a.Problems, fmt.Sprintf("the content type is %q", kind))
+	}
+	s.requests = append(s.requests, &a.Request)
+	s.count++
+	number := s.count
+	turn, answer := s.next(a)
+	s.mu.Unlock()
+	if turn == nil {
+		t := answer(&a.Request)
+		turn = &t
+	}
+	if turn.Failure == nil && turn.Raw == nil {
+		s.mu.Lock()
+		by.issue(turn, a, number, s.issued)
+		s.mu.Unlock()
+	}
+	return a, turn, number
+}
+
+// next is the turn to answer with, or the function to ask for it.
+func (s *Server) next(a *ask) (*Turn, func(*Request) Turn) {
+	if s.APIKey != "" && a.Header.Get("Authorization") != "Bearer "+s.APIKey {
+		return &Turn{Failure: &Failure{
+			Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key",
+			Message: "Incorrect API key provided.",
+		}}, nil
+	}
+	if len(a.Problems) > 0 {
+		return &Turn{Failure: &Failure{
+			Status: http.StatusBadRequest, Type: "invalid_request_error", Message: strings.Join(a.Problems, "; "),
+		}}, nil
+	}
+	if len(s.turns) > 0 {
+		turn := s.turns[0]
+		s.turns = s.turns[1:]
+		return &turn, nil
+	}
+	if s.answer != nil {
+		return nil, s.answer
+	}
+	return &Turn{Failure: &Failure{
+		Status: http.StatusInternalServerError, Type: "server_error", Message: "The script has no turn left.",
+	}}, nil
+}
+
+// write sends events one by one, each in a write of its own.
+func write(w http.ResponseWriter, r *http.Request, turn *Turn, events []string, fault string) {
+	w.Header().Set("Cache-Control", "no-cache")
+	w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(w)
+	send := func(event string) bool {
+		if _, err := io.WriteString(w, event); err != nil {
+			return false
+		}
+		return flush.Flush() == nil
+	}
+	if flush.Flush() != nil {
+		return
+	}
+	for n, event := range events {
+		if turn.Break != nil && n == turn.Break.After {
+			breakOff(turn.Break, send, fault)
+			return
+		}
+		if turn.Before != nil {
+			turn.Before(r.Context(), n)
+		}
+		if r.Context().Err() != nil || !send(event) {
+			return
+		}
+	}
+}
+
+func breakOff(b *Break, send func(string) bool, fault string) {
+	if fault != "" {
+		send(fault)
+	}
+	if !b.Clean && fault == "" {
+		panic(http.ErrAbortHandler) // how net/http cuts a connection
+	}
+}
+
+// refuse writes a failure as OpenAI does.
+func refuse(w http.ResponseWriter, f *Failure) {
+	switch {
+	case f.After >= time.Second:
+		w.Header().Set("Retry-After", strconv.Itoa(int(f.After/time.Second)))
+	case f.After > 0:
+		w.Header().Set("Retry-After-Ms", strconv.Itoa(int(f.After/time.Millisecond)))
+	}
+	for name, values := range f.Header {
+		w.Header()[name] = values
+	}
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(f.Status)
+	body := f.Body
+	if body == "" {
+		body = encode(map[string]any{"error": faultBody(f)})
+	}
+	_, _ = io.WriteString(w, body) // the client may have gone
+}
+
+func faultBody(f *Failure) map[string]any {
+	return map[string]any{
+		"message": f.Message, "type": orNull(f.Type), "param": orNull(f.Param), "code": orNull(f.Code),
+	}
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func first(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// encode is v as JSON; v is always of values that have one.
+func encode(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("llmtest: " + err.Error())
+	}
+	return string(data)
+}

@@ -1,0 +1,217 @@
+package llmtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// Ability is something that not every vendor's wire has.
+type Ability string
+
+// The abilities. A subject that lacks one skips the tests that name it.
+const (
+	// Thinking: reasoning is streamed and kept as text.
+	Thinking Ability = "thinking"
+	// Native: blocks that only the vendor reads come back to it verbatim.
+	Native Ability = "native"
+	// Idempotency: the request's key is sent.
+	Idempotency Ability = "idempotency"
+	// Images and Files: messages of the user may hold them.
+	Images Ability = "images"
+	Files  Ability = "files"
+	// ToolParts: results of tools may hold images.
+	ToolParts Ability = "tool parts"
+)
+
+// Subject is a provider under test.
+type Subject struct {
+	Provider llm.Provider
+	// Model is the name of a model that reasons.
+	Model string
+	Lacks []Ability
+}
+
+// Factory makes a provider that calls s. Each test has its own.
+type Factory func(t *testing.T, s *Server) Subject
+
+// patience is how long what should be prompt may take on a loaded machine.
+const patience = 10 * time.Second
+
+// Run runs the suite that every provider passes, unchanged.
+func Run(t *testing.T, factory Factory) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *trial)
+	}{
+		{"text streams in pieces that make the whole", testText},
+		{"usage is reported once and in the answer", testUsage},
+		{"reasoning is streamed apart from text", testReasoning},
+		{"a tool call and its result make a round trip", testRoundTrip},
+		{"native blocks come back verbatim", testNative},
+		{"native blocks are dropped from a message that was changed", testNativeChanged},
+		{"native blocks of another provider are dropped", testNativeForeign},
+		{"parallel calls keep their order", testParallel},
+		{"a call without arguments has an empty object", testNoArguments},
+		{"a call that the token limit cut is left out", testCutCall},
+		{"the choice of tools is sent", testChoice},
+		{"an answer can follow a schema", testSchema},
+		{"why the answer ended is told", testStop},
+		{"a history of all roles arrives as it is", testHistory},
+		{"any text survives both ways", testUnicode},
+		{"empty texts are sent and received", testEmpty},
+		{"images arrive", testImages},
+		{"files arrive", testFiles},
+		{"images in a tool's result arrive", testToolParts},
+		{"the request is not changed", testUntouched},
+		{"the idempotency key is sent", testKey},
+		{"calls at the same time do not mix", testConcurrent},
+		{"failures have their code and say whether to retry", testFailures},
+		{"the wait that was asked for is told", testRetryAfter},
+		{"a failure is asked for once", testNoRetry},
+		{"a failure inside the stream is told", testStreamFault},
+		{"a stream that is cut can be retried", testCut},
+		{"a server that is not there can be retried", testUnreachable},
+		{"cancelling stops a stream at once", testCancel},
+		{"cancelling stops a call that waits", testCancelWaiting},
+		{"a deadline is a timeout", testDeadline},
+		{"an impossible request is refused before it is sent", testRefused},
+		{"nothing is left running", testLeaks},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := New(t)
+			c.test(t, &trial{Server: s, subject: factory(t, s)})
+		})
+	}
+}
+
+// trial is one test's server and subject.
+type trial struct {
+	*Server
+	subject Subject
+}
+
+// needs skips a test of what the subject lacks.
+func (x *trial) needs(t *testing.T, a Ability) {
+	t.Helper()
+	if slices.Contains(x.subject.Lacks, a) {
+		t.Skipf("the provider lacks the ability %q", a)
+	}
+}
+
+// heard is what one call gave.
+type heard struct {
+	*llm.Response
+	chunks []llm.Chunk
+}
+
+func (h *heard) text() string {
+	var b strings.Builder
+	for _, c := range h.chunks {
+		b.WriteString(c.Text)
+	}
+	return b.String()
+}
+
+func (h *heard) reasoning() string {
+	var b strings.Builder
+	for _, c := range h.chunks {
+		b.WriteString(c.Reasoning)
+	}
+	return b.String()
+}
+
+// ask makes a call that must succeed.
+func (x *trial) ask(t *testing.T, req *llm.Request) *heard {
+	t.Helper()
+	h, err := x.try(t.Context(), req)
+	if err != nil {
+		t.Fatalf("generate: %v", err)
+	}
+	if h.Message.Role != convo.Assistant {
+		t.Errorf("the answer has the role %q", h.Message.Role)
+	}
+	if h.text() != h.Message.Text {
+		t.Errorf("the pieces make %q, the answer says %q", h.text(), h.Message.Text)
+	}
+	if h.reasoning() != h.Message.Reasoning {
+		t.Errorf("the pieces of reasoning make %q, the answer says %q", h.reasoning(), h.Message.Reasoning)
+	}
+	return h
+}
+
+func (x *trial) try(ctx context.Context, req *llm.Request) (*heard, error) {
+	if req.Model == "" {
+		req.Model = x.subject.Model
+	}
+	h := &heard{}
+	res, err := x.subject.Provider.Generate(ctx, req, func(c llm.Chunk) { h.chunks = append(h.chunks, c) })
+	h.Response = res
+	return h, err
+}
+
+// fail makes a call that must fail with an *llm.Error.
+func (x *trial) fail(t *testing.T, req *llm.Request) *llm.Error {
+	t.Helper()
+	h, err := x.try(t.Context(), req)
+	if err == nil {
+		t.Fatalf("the call gave %q and no error", h.Message.Text)
+	}
+	var e *llm.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("the error is a %T: %v", err, err)
+	}
+	if h.Response != nil {
+		t.Errorf("a failed call gave an answer as well")
+	}
+	return e
+}
+
+// say is a request with one message.
+func say(text string) *llm.Request {
+	return &llm.Request{Messages: []convo.Message{{Role: convo.User, Text: text}}}
+}
+
+// weather is a tool.
+func weather() llm.Tool {
+	return llm.Tool{
+		Name: "weather", Description: "Tells the weather of a city.",
+		Parameters: map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"city": map[string]any{"type": "string", "minLength": 1}},
+			"required":   []any{"city"},
+		},
+	}
+}
+
+func equalJSON(t *testing.T, what string, got, want any) {
+	t.Helper()
+	g, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.MarshalIndent(want, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(g) != string(w) {
+		t.Errorf("%s is\n%s\nwant\n%s", what, g, w)
+	}
+}
+
+// plain is messages without what no wire carries.
+func plain(messages []convo.Message) []convo.Message {
+	out := make([]convo.Message, len(messages))
+	for n, m := range messages {
+		out[n] = convo.Message{Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: m.Calls, CallID: m.CallID}
+	}
+	return out
+}
