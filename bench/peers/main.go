@@ -60,7 +60,7 @@ type table struct {
 func tables(dir string) []table {
 	var all []table
 	for _, s := range []shape{chain(10), chain(1000), fan(1000), lattice(30)} {
-		all = append(all, table{s, einoModes()})
+		all = append(all, table{s, append(einoModes(), contender{"adk workflow", adk})})
 	}
 	for _, runs := range []int{1, 64} {
 		all = append(all, table{durable(100, runs), []contender{
@@ -79,7 +79,7 @@ func versions(w io.Writer) {
 	}
 	for _, m := range info.Deps {
 		switch m.Path {
-		case "github.com/cloudwego/eino", "google.golang.org/adk", "github.com/dbos-inc/dbos-transact-golang":
+		case "github.com/cloudwego/eino", "google.golang.org/adk/v2", "github.com/dbos-inc/dbos-transact-golang":
 			fmt.Fprintf(w, "%s %s\n", m.Path, m.Version)
 		}
 	}
