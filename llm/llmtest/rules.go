@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -166,4 +167,20 @@ func (r *rules) arguments(c convo.Call) {
 	if json.Unmarshal([]byte(c.Arguments), &object) != nil {
 		r.broken("the arguments of the call %q are not a JSON object", c.ID)
 	}
+}
+
+// Parameters are the names of an API's ("responses" or "chat") parameters as
+// the server knows them, sorted.
+func Parameters(api string) []string {
+	document := chatSchema
+	if api == "responses" {
+		document = responsesSchema
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(document, &schema); err != nil {
+		panic("llmtest: " + err.Error())
+	}
+	return slices.Sorted(maps.Keys(schema.Properties))
 }

@@ -57,7 +57,7 @@ func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.
 		return nil, fmt.Errorf("close refusal: %w", err)
 	}
 	e := p.classify(res.StatusCode, parseFault(body))
-	e.After = retryAfter(res.Header, time.Now())
+	e.After = retryAfter(res.Header)
 	switch res.Header.Get("X-Should-Retry") {
 	case "true":
 		e.Retry = true
@@ -125,15 +125,18 @@ func plain(body []byte) string {
 
 // classify maps a status (0 inside a stream) and what the server said.
 func (p *Provider) classify(status int, f fault) *llm.Error {
+	if n, err := strconv.Atoi(f.Code); err == nil && status == 0 && n >= 400 && n < 600 {
+		status = n // gateways say it so inside a stream
+	}
 	code, retry := byStatus(status)
+	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
+		code, retry = codeInvalid, false
+	}
 	if c, r, ok := byWord(f.Type); ok {
 		code, retry = c, r
 	}
 	if c, r, ok := byWord(f.Code); ok {
 		code, retry = c, r
-	}
-	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
-		code, retry = codeInvalid, false
 	}
 	if code == codeInvalid && longPrompt(f.Message) {
 		code, retry = codeContext, false
@@ -221,9 +224,9 @@ func (p *Provider) describe(status int, f fault) string {
 }
 
 // retryAfter reads how long a server asks to wait, at most a day, 0 where it
-// does not say. The header is seconds or a date (RFC 9110, 10.2.3);
-// Retry-After-Ms is OpenAI's.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+// does not say. The header is seconds or a date (RFC 9110, 10.2.3), the date
+// read against the server's own clock; Retry-After-Ms is OpenAI's.
+func retryAfter(h http.Header) time.Duration {
 	if v, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return bounded(v * float64(time.Millisecond))
 	}
@@ -235,10 +238,11 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = sent // the server's own clock, so that ours may be wrong
+	sent, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
 	}
-	return bounded(float64(at.Sub(now)))
+	return bounded(float64(at.Sub(sent)))
 }
 
 func bounded(ns float64) time.Duration {
