@@ -109,7 +109,7 @@ func (c Context) Apply(ch Change) (Context, error) {
 func (c Context) appendAll(ms []Message) (Context, error) {
 	out := c
 	for _, m := range ms {
-		m, err := m.normal()
+		m, err := m.Normal()
 		if err != nil {
 			return c, fmt.Errorf("change context %s: %w", c.ID, err)
 		}

@@ -81,7 +81,7 @@ func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
 	out := make([]Message, 0, len(msgs))
 	var added []Message
 	for _, msg := range msgs {
-		msg, err := msg.normal()
+		msg, err := msg.Normal()
 		if err != nil {
 			return nil, fmt.Errorf("add to context %s: %w", now.ID, err)
 		}

@@ -83,10 +83,11 @@ func equalPart(a, b Part) bool {
 	return a.Kind == b.Kind && a.MIME == b.MIME && a.Name == b.Name && a.URL == b.URL && bytes.Equal(a.Data, b.Data)
 }
 
-// normal checks m and returns it as its JSON would be read back, sharing
-// nothing that can be changed but the data of parts. A message that was written
-// live and one replayed from a journal are therefore the same.
-func (m Message) normal() (Message, error) {
+// Normal checks m and returns it as its JSON would be read back, sharing
+// nothing that can be changed but the data of parts: a message that was written
+// live and one replayed from a journal are therefore the same. Errors are
+// ErrUnknownRole, ErrNoCallID, and native blocks or metadata that are not JSON.
+func (m Message) Normal() (Message, error) {
 	switch m.Role {
 	case System, User, Assistant:
 	case Tool:

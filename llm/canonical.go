@@ -23,20 +23,22 @@ type canonical struct {
 }
 
 type canonicalMessage struct {
-	Role     convo.Role      `json:"role"`
-	Text     string          `json:"text,omitempty"`
-	Parts    []convo.Part    `json:"parts,omitempty"`
-	Calls    []convo.Call    `json:"calls,omitempty"`
-	CallID   string          `json:"call_id,omitempty"`
-	Name     string          `json:"name,omitempty"`
-	Failed   bool            `json:"failed,omitempty"`
-	Native   json.RawMessage `json:"native,omitempty"`
-	Provider string          `json:"provider,omitempty"`
+	Role   convo.Role   `json:"role"`
+	Text   string       `json:"text,omitempty"`
+	Parts  []convo.Part `json:"parts,omitempty"`
+	Calls  []convo.Call `json:"calls,omitempty"`
+	CallID string       `json:"call_id,omitempty"`
+	Name   string       `json:"name,omitempty"`
+	Failed bool         `json:"failed,omitempty"`
+	// Native is decoded, since journals need not keep the order of its keys.
+	Native   any    `json:"native,omitempty"`
+	Provider string `json:"provider,omitempty"`
 }
 
 // Canonical is the request as JSON that is the same wherever the model is sent
 // the same: without the key, and without what messages carry for us alone (ids,
-// reasoning text, pins, metadata). An error means a schema that is not JSON.
+// reasoning text, pins, metadata). An error means
+// a schema or native blocks that are not JSON.
 func (r *Request) Canonical() ([]byte, error) {
 	c := canonical{
 		Provider: r.Provider, Model: r.Model, System: r.System, Tools: r.Tools, ToolChoice: r.ToolChoice,
@@ -46,7 +48,13 @@ func (r *Request) Canonical() ([]byte, error) {
 	for i, m := range r.Messages {
 		c.Messages[i] = canonicalMessage{
 			Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: m.Calls, CallID: m.CallID, Name: m.Name,
-			Failed: m.Failed, Native: m.Native, Provider: m.Provider,
+			Failed: m.Failed, Provider: m.Provider,
+		}
+		if m.Native == nil {
+			continue
+		}
+		if err := json.Unmarshal(m.Native, &c.Messages[i].Native); err != nil {
+			return nil, fmt.Errorf("canonical form of a request: native blocks of message %d: %w", i+1, err)
 		}
 	}
 	var b bytes.Buffer

@@ -24,8 +24,8 @@ func (s *Service) call(ctx context.Context, p Provider, req Request, key string,
 	for try := 1; ; try++ {
 		resp, err := p.Generate(ctx, &req, emit)
 		if err == nil && resp != nil {
-			resp.complete(len(req.Messages))
-			return resp, nil
+			out := *resp // it may be the provider's own
+			return &out, out.complete(len(req.Messages))
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause

@@ -173,8 +173,11 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 		wg.Go(func() { out[i].Text, out[i].Failed, errs[i] = t.host.ToolCall(first+i, tl, c) })
 	}
 	wg.Wait()
-	for _, err := range errs {
+	for i, err := range errs {
 		if err != nil {
+			return nil, err
+		}
+		if out[i], err = out[i].Normal(); err != nil {
 			return nil, err
 		}
 	}
@@ -206,19 +209,27 @@ func (u Usage) Add(o Usage) Usage {
 	return Usage{u.Input + o.Input, u.Cached + o.Cached, u.Output + o.Output, u.Reasoning + o.Reasoning}
 }
 
-// complete checks an answer and fills in what a provider may leave out: the
-// role, ids of calls (by their place) and why it ended.
-func (r *Response) complete(step int) {
-	r.Message.Role = convo.Assistant
-	for i := range r.Message.Calls {
-		if r.Message.Calls[i].ID == "" {
-			r.Message.Calls[i].ID = "call_" + strconv.Itoa(step) + "_" + strconv.Itoa(i+1)
+// complete makes an answer what a journal would give back, and fills in what a
+// provider may leave out: the role, ids of calls (by their place) and why it
+// ended.
+func (r *Response) complete(place int) error {
+	m := r.Message
+	m.Role = convo.Assistant
+	m, err := m.Normal()
+	if err != nil {
+		return &Error{Code: "model_unavailable", Message: "the provider's answer cannot be kept: " + err.Error(), Err: err}
+	}
+	for i := range m.Calls {
+		if m.Calls[i].ID == "" {
+			m.Calls[i].ID = "call_" + strconv.Itoa(place) + "_" + strconv.Itoa(i+1)
 		}
 	}
+	r.Message = m
 	if r.Stop == "" {
 		r.Stop = "end"
-		if len(r.Message.Calls) > 0 {
+		if len(m.Calls) > 0 {
 			r.Stop = "calls"
 		}
 	}
+	return nil
 }

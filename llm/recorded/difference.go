@@ -1,0 +1,174 @@
+package recorded
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// difference is the first place where two JSON values are not the same.
+type difference struct {
+	path []string
+	// recorded and asked are what stands there, nil where nothing does.
+	recorded, asked any
+}
+
+// differenceOfJSON describes the first difference of two requests or messages.
+func differenceOfJSON(recorded, asked []byte) string {
+	a, errA := decode(recorded)
+	b, errB := decode(asked)
+	if errA != nil || errB != nil {
+		return "a place that cannot be shown: it is not JSON"
+	}
+	d, differs := differ(nil, a, b)
+	if !differs {
+		return "the order or spelling of its JSON"
+	}
+	return d.String()
+}
+
+func decode(b []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	err := d.Decode(&v)
+	return v, err
+}
+
+// differ walks objects in order of what a reader wants to know first.
+func differ(path []string, a, b any) (difference, bool) {
+	at := func(step string) []string { return append(slices.Clone(path), step) }
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		for _, k := range keysOf(x, y) {
+			if d, found := differ(at(k), x[k], y[k]); found {
+				return d, true
+			}
+		}
+		return difference{}, false
+	case []any:
+		y, ok := b.([]any)
+		if !ok {
+			break
+		}
+		for i := range max(len(x), len(y)) {
+			if d, found := differ(at(strconv.Itoa(i+1)), item(x, i), item(y, i)); found {
+				return d, true
+			}
+		}
+		return difference{}, false
+	default:
+		if a == b {
+			return difference{}, false
+		}
+	}
+	return difference{path, a, b}, true
+}
+
+func item(l []any, i int) any {
+	if i < len(l) {
+		return l[i]
+	}
+	return nil
+}
+
+// keysOf lists the keys of both objects: model, role and text before the rest.
+func keysOf(a, b map[string]any) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	first := []string{"provider", "model", "system", "messages", "role", "text"}
+	rank := func(k string) int {
+		if i := slices.Index(first, k); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	return slices.SortedFunc(maps.Keys(all), func(x, y string) int {
+		if c := rank(x) - rank(y); c != 0 {
+			return c
+		}
+		return strings.Compare(x, y)
+	})
+}
+
+// String is the place and both sides, a line each. Long texts are cut to the
+// surroundings of the first character that differs.
+func (d difference) String() string {
+	where := strings.Join(d.path, ".")
+	if len(d.path) > 1 && d.path[0] == "messages" {
+		where = strings.TrimSpace("message " + d.path[1] + " " + strings.Join(d.path[2:], "."))
+	}
+	rec, asked := show(d.recorded), show(d.asked)
+	a, okA := d.recorded.(string)
+	b, okB := d.asked.(string)
+	if okA && okB {
+		n := samePrefix(a, b)
+		where += fmt.Sprintf(", character %d", utf8.RuneCountInString(a[:n])+1)
+		rec, asked = around(a, n), around(b, n)
+	}
+	return fmt.Sprintf("%s:\n  recorded: %s\n  asked:    %s", where, rec, asked)
+}
+
+// samePrefix is how many bytes two texts begin with alike, in whole characters.
+func samePrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for n > 0 && (n < len(a) && !utf8.RuneStart(a[n]) || n < len(b) && !utf8.RuneStart(b[n])) {
+		n--
+	}
+	return n
+}
+
+// around quotes s from a little before byte n, which begins a character.
+func around(s string, n int) string {
+	const before, after = 30, 60
+	from := n
+	for i := 0; i < before && from > 0; i++ {
+		_, size := utf8.DecodeLastRuneInString(s[:from])
+		from -= size
+	}
+	head, tail := "", ""
+	if from > 0 {
+		head = "…"
+	}
+	rest := []rune(s[from:])
+	if len(rest) > before+after {
+		rest, tail = rest[:before+after], "…"
+	}
+	return head + strconv.Quote(string(rest)) + tail
+}
+
+// show is a value on one line; messages by role and text.
+func show(v any) string {
+	switch t := v.(type) {
+	case nil:
+		return "(nothing)"
+	case string:
+		return around(t, 0)
+	case map[string]any:
+		if role, ok := t["role"].(string); ok {
+			text, _ := t["text"].(string)
+			s := role + " " + around(text, 0)
+			if calls, ok := t["calls"].([]any); ok {
+				s += fmt.Sprintf(" with %d tool calls", len(calls))
+			}
+			return s
+		}
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return around(string(b), 0)
+}

@@ -1,0 +1,178 @@
+// Package recorded holds the providers that ask nobody: Replay gives the
+// answers of an earlier run, Conversations those of conversations that others
+// recorded, and Scripted fixed texts. Recorder writes what Replay reads.
+//
+// It must not answer what was not recorded: a difference is an error that
+// shows it.
+package recorded
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// Replay answers by effect key. It may be used by any number of goroutines.
+type Replay struct {
+	byKey map[string][]llm.Recording
+}
+
+// New makes a replay. A recording whose request is not JSON is an error. Keys
+// are relative to the run: "run/path/name#1" and the same of another run are
+// one. Where a key occurs more than once, as after a retry, the last recording
+// of an equal request counts.
+func New(recordings []llm.Recording) (*Replay, error) {
+	r := &Replay{byKey: make(map[string][]llm.Recording, len(recordings))}
+	for i, rec := range recordings {
+		var b bytes.Buffer
+		if err := json.Compact(&b, rec.Request); err != nil {
+			return nil, fmt.Errorf("recording %d at key %s: request: %w", i+1, rec.Key, err)
+		}
+		if rec.Response == nil && rec.Error == nil {
+			return nil, fmt.Errorf("recording %d at key %s: neither a response nor an error", i+1, rec.Key)
+		}
+		rec.Request = b.Bytes()
+		key := relative(rec.Key)
+		r.byKey[key] = append(r.byKey[key], rec)
+	}
+	return r, nil
+}
+
+// Open makes a replay of the file a Recorder wrote.
+func Open(path string) (*Replay, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open recording: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	recs, err := read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read recording %s: %w", path, err)
+	}
+	return New(recs)
+}
+
+// read takes one recording a line. A last line that was not finished is what a
+// crash left of one and is passed over.
+func read(r io.Reader) ([]llm.Recording, error) {
+	var out []llm.Recording
+	in := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var rec llm.Recording
+		if err := json.Unmarshal(line, &rec); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		out = append(out, rec)
+	}
+}
+
+// relative is an effect key without the run's id.
+func relative(key string) string {
+	if _, rest, ok := strings.Cut(key, "/"); ok {
+		return rest
+	}
+	return key
+}
+
+// Generate returns what was recorded at the request's key. A key that was not
+// recorded and a request that differs are *llm.Error with code
+// replay_divergence; a recorded error returns as *llm.Error and is not to be
+// tried again.
+func (r *Replay) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	asked, err := req.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	key := relative(req.Key)
+	recs := r.byKey[key]
+	if len(recs) == 0 {
+		return nil, diverged("replay of %s: no call was recorded at this key; %s", key, r.known())
+	}
+	for _, rec := range slices.Backward(recs) {
+		if !bytes.Equal(rec.Request, asked) {
+			continue
+		}
+		if rec.Error != nil {
+			return nil, &llm.Error{Code: rec.Error.Code, Message: rec.Error.Message}
+		}
+		resp := *rec.Response
+		resp.Message.Calls = slices.Clone(resp.Message.Calls)
+		stream(&resp, emit)
+		return &resp, nil
+	}
+	return nil, diverged("replay of %s: the request differs from the recording at %s",
+		key, differenceOfJSON(recs[len(recs)-1].Request, asked))
+}
+
+// known lists a few of the keys, for an error.
+func (r *Replay) known() string {
+	const most = 5
+	keys := slices.Sorted(maps.Keys(r.byKey))
+	switch {
+	case len(keys) == 0:
+		return "the recording is empty"
+	case len(keys) > most:
+		return fmt.Sprintf("it has %s and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
+	}
+	return "it has " + strings.Join(keys, ", ")
+}
+
+func diverged(format string, args ...any) error {
+	return &llm.Error{Code: "replay_divergence", Message: fmt.Sprintf(format, args...)}
+}
+
+// stream gives a whole answer in the pieces it might have come in.
+func stream(r *llm.Response, emit func(llm.Chunk)) {
+	if r.Message.Reasoning != "" {
+		emit(llm.Chunk{Reasoning: r.Message.Reasoning})
+	}
+	for _, p := range pieces(r.Message.Text) {
+		emit(llm.Chunk{Text: p})
+	}
+	for _, c := range r.Message.Calls {
+		emit(llm.Chunk{Call: &c})
+	}
+	if r.Usage != (llm.Usage{}) {
+		u := r.Usage
+		emit(llm.Chunk{Usage: &u})
+	}
+}
+
+// pieces cuts a text after spaces into at most four parts of about one size.
+func pieces(s string) []string {
+	var out []string
+	for want := 4; s != ""; want-- {
+		cut := len(s)
+		if want > 1 {
+			if i := strings.IndexByte(s[len(s)/want:], ' '); i >= 0 {
+				cut = len(s)/want + i + 1
+			}
+		}
+		out = append(out, s[:cut])
+		s = s[cut:]
+	}
+	return out
+}
