@@ -29,7 +29,7 @@ func CompileSchema(schema map[string]any) (*Schema, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{})
-	const root = "weir:schema"
+	const root = "weir:///schema.json"
 	if err := c.AddResource(root, doc); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}

@@ -43,8 +43,6 @@ const (
 	CodeHTTPTimeout = "http_timeout"
 	// CodeHTTPTooLarge: the answer's body is longer than maxBytes.
 	CodeHTTPTooLarge = "http_too_large"
-	// CodeSecretUnknown: a setting reads a secret that is not there.
-	CodeSecretUnknown = "secret_unknown"
 	// CodeCache: the cache could not be read or written.
 	CodeCache = "cache_failed"
 	// CodeFailed is what `fail` fails with unless its settings say otherwise.

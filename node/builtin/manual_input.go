@@ -38,8 +38,8 @@ history already, under the id ` + "`PATH.text`" + `, and is not said twice.`,
 			"text":    templated("string", "What is said."),
 			"history": setting("boolean", "Append the text to the context as a user message. Default: false."),
 		}, "text"),
-		Context:  flow.ContextWrite,
-		Inline:   true,
+		Context: flow.ContextWrite,
+		Inline:  true,
 		Examples: []flow.Example{{
 			Name: "a conversation without a person",
 			Flow: `
@@ -81,21 +81,24 @@ func saidPorts() []flow.Port {
 	}
 }
 
-// say puts out what a person said and makes it the context's current output;
-// with history it becomes a message too, whose id is the output's name, so that
-// a model call that takes the output knows the message.
+// say puts out what a person said. With history it becomes a message whose id
+// is the output's name, so that a model call that takes the output knows it;
+// without, it becomes the context's current output: what is said and not yet in
+// the history.
 func say(ctx *node.Ctx, text string, value any, history bool) error {
 	m, err := passContext(ctx)
 	if err != nil {
 		return err
 	}
+	output := text
 	if history {
+		output = ""
 		said := convo.Message{ID: ctx.MessageID(ctx.Info().Path + ".text"), Role: convo.User, Text: text}
 		if _, err := m.Upsert(said); err != nil {
 			return err
 		}
 	}
-	if err := m.SetOutput(text); err != nil {
+	if err := m.SetOutput(output); err != nil {
 		return err
 	}
 	ctx.Output("text", text)

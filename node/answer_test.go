@@ -1,0 +1,75 @@
+package node
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestTypedTextIsReadAsTheSchemaWantsIt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		schema map[string]any
+		text   string
+		want   any
+	}{
+		{"no schema", nil, "42", "42"},
+		{"text", map[string]any{"type": "string"}, "true", "true"},
+		{"one of some texts", map[string]any{"enum": []any{"approve", "reject"}}, "approve", "approve"},
+		{"a quoted text", map[string]any{"enum": []any{"approve", "reject"}}, `"approve"`, "approve"},
+		{"an integer", map[string]any{"type": "integer"}, "42", int64(42)},
+		{"a number", map[string]any{"type": "number"}, "1.5", 1.5},
+		{"a boolean", map[string]any{"type": "boolean"}, "true", true},
+		{"an object", map[string]any{"type": "object"}, `{"a": [1]}`, map[string]any{"a": []any{int64(1)}}},
+		{"text or null", map[string]any{"type": []any{"string", "null"}}, "null", "null"},
+		{"anything", map[string]any{}, "[1]", "[1]"},
+	} {
+		got, err := ParseAnswer(c.schema, c.text)
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %q is %#v, %v; expected %#v", c.name, c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestTextThatDoesNotFitIsRefusedWithWhatIsExpected(t *testing.T) {
+	for _, c := range []struct {
+		schema map[string]any
+		text   string
+		want   string
+	}{
+		{map[string]any{"enum": []any{"approve", "reject"}}, "maybe", "'approve', 'reject'"},
+		{map[string]any{"type": "integer"}, "5 apples", "want integer"},
+		{map[string]any{"type": "integer"}, "", "want integer"},
+		{map[string]any{"type": "integer", "minimum": 3}, "2", "minimum"},
+		{map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}, `{"a": 1}`, "a: "},
+	} {
+		v, err := ParseAnswer(c.schema, c.text)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v with %q: %v, %v; expected an error with %q", c.schema, c.text, v, err, c.want)
+		}
+	}
+}
+
+func TestASchemaIsSelfContained(t *testing.T) {
+	for _, ref := range []string{"file:///etc/passwd", "http://127.0.0.1:9/s.json", "other.json"} {
+		if _, err := CompileSchema(map[string]any{"$ref": ref}); err == nil {
+			t.Errorf("a schema that refers to %s compiles", ref)
+		}
+	}
+	s, err := CompileSchema(map[string]any{"$ref": "#/$defs/n", "$defs": map[string]any{"n": map[string]any{"type": "integer"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Check(int64(1)) != nil || s.Check("x") == nil {
+		t.Error("a reference inside the schema is not followed")
+	}
+}
+
+func TestCheckAnswerTakesTextWhereThereIsNoSchema(t *testing.T) {
+	if err := CheckAnswer(nil, "yes"); err != nil {
+		t.Error(err)
+	}
+	if err := CheckAnswer(nil, int64(1)); err == nil {
+		t.Error("a number is accepted as text")
+	}
+}

@@ -1,0 +1,329 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow/expr"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin/safehttp"
+)
+
+// outgoing is a request with its templates filled in.
+type outgoing struct {
+	method  string
+	url     string
+	query   engine.Value
+	headers engine.Value
+	body    engine.Value
+	hasBody bool
+}
+
+// evaluate fills the templates in; vars decide what secrets read as.
+func (n *httpRequestNode) evaluate(ctx *node.Ctx, vars expr.Vars) (outgoing, error) {
+	o := outgoing{method: n.Method, hasBody: n.Body.isSet()}
+	var err error
+	if o.url, err = n.URL.text(ctx, "url"); err != nil {
+		return o, err
+	}
+	if o.query, err = n.Query.value(vars, "query"); err != nil {
+		return o, err
+	}
+	if o.headers, err = n.Headers.value(vars, "headers"); err != nil {
+		return o, err
+	}
+	o.body, err = n.Body.value(vars, "body")
+	return o, err
+}
+
+// value identifies the request.
+func (o outgoing) value() engine.Value {
+	return map[string]any{"method": o.method, "url": o.url, "query": o.query, "headers": o.headers, "body": o.body}
+}
+
+// request builds the HTTP request, and refuses what cannot or must not be sent.
+func (o outgoing) request(ctx context.Context) (*http.Request, error) {
+	u, err := o.address()
+	if err != nil {
+		return nil, err
+	}
+	body, contentType, err := o.payload()
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, o.method, u.String(), body)
+	if err != nil {
+		return nil, failure(CodeHTTPRequest, "the request cannot be built: %v", err)
+	}
+	req.Header.Set("User-Agent", "weir")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	return req, o.setHeaders(req.Header)
+}
+
+// address is the URL with the query.
+func (o outgoing) address() (*url.URL, error) {
+	u, err := url.Parse(o.url)
+	if err != nil {
+		return nil, failure(CodeHTTPRequest, "url: %v", err)
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, failure(CodeHTTPRequest, "url: %q does not begin with http:// or https://", shorten(o.url, maxShown))
+	case u.Hostname() == "":
+		return nil, failure(CodeHTTPRequest, "url: %q names no host", shorten(o.url, maxShown))
+	case u.User != nil:
+		return nil, hinted(failure(CodeHTTPRequest, "url: a user name or password cannot stand in a URL"),
+			"send an authorization header made of secrets")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	params, err := pairs(o.query, "query")
+	if err != nil {
+		return nil, err
+	}
+	if len(params) > 0 {
+		q := url.Values{}
+		for _, name := range slices.Sorted(maps.Keys(params)) {
+			for _, text := range texts(params[name]) {
+				q.Add(name, text)
+			}
+		}
+		u.RawQuery = strings.TrimPrefix(u.RawQuery+"&"+q.Encode(), "&")
+	}
+	return u, nil
+}
+
+// payload is the body and what type it has.
+func (o outgoing) payload() (io.Reader, string, error) {
+	if !o.hasBody {
+		return nil, "", nil
+	}
+	if text, ok := o.body.(string); ok {
+		return strings.NewReader(text), "text/plain; charset=utf-8", nil
+	}
+	b, err := engine.AppendValue(nil, o.body)
+	if err != nil {
+		return nil, "", failure(CodeHTTPRequest, "body: %v", err)
+	}
+	return bytes.NewReader(b), "application/json", nil
+}
+
+// setHeaders sets the headers of the settings.
+func (o outgoing) setHeaders(h http.Header) error {
+	params, err := pairs(o.headers, "headers")
+	if err != nil {
+		return err
+	}
+	for name, v := range params {
+		canonical := http.CanonicalHeaderKey(name)
+		if !isToken(name) || ownHeader(canonical) {
+			return failure(CodeHTTPRequest, "headers: %q cannot be set", name)
+		}
+		h.Del(canonical)
+		for _, text := range texts(v) {
+			if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }) {
+				return failure(CodeHTTPRequest, "headers: the value of %s holds a line break or control character", name)
+			}
+			h.Add(canonical, text)
+		}
+	}
+	return nil
+}
+
+// isToken reports whether s can be a header's name (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for _, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// ownHeader reports whether a header is the connection's own: to set it would
+// change where the request goes or where it ends.
+func ownHeader(name string) bool {
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect":
+		return true
+	}
+	return strings.HasPrefix(name, "Proxy-")
+}
+
+// pairs reads a setting that is an object.
+func pairs(v engine.Value, setting string) (map[string]any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, failure(CodeHTTPRequest, "%s: expected an object, got %s", setting, describe(v))
+	}
+	return m, nil
+}
+
+// texts is what a parameter or header is sent as: one text, several for a
+// list, none for null.
+func texts(v engine.Value) []string {
+	switch t := v.(type) {
+	case nil:
+		return nil
+	case []any:
+		var all []string
+		for _, e := range t {
+			all = append(all, node.TextOf(e))
+		}
+		return all
+	}
+	return []string{node.TextOf(v)}
+}
+
+// exchange makes the request with its secrets and reads the answer.
+func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgoing, key string) (node.Outcome, error) {
+	secrets := newUsedSecrets(ctx)
+	o, err := n.evaluate(ctx, secrets)
+	if err != nil {
+		return node.Outcome{}, err
+	}
+	secrets.derived(o.value(), named.value())
+	sent := new(atomic.Bool)
+	limited, cancel := context.WithTimeout(c, n.Timeout.Duration)
+	defer cancel()
+	req, err := o.request(httptrace.WithClientTrace(limited, &httptrace.ClientTrace{
+		WroteHeaders: func() { sent.Store(true) },
+	}))
+	if err != nil {
+		return node.Outcome{}, scrubbed(err, secrets)
+	}
+	if !n.reads() && req.Header.Get("Idempotency-Key") == "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := ctx.HTTP().Do(req)
+	if err != nil {
+		return node.Outcome{}, scrubbed(n.lost(c, err, sent.Load()), secrets)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, n.MaxBytes+1))
+	if err != nil {
+		return node.Outcome{}, scrubbed(n.lost(c, err, true), secrets)
+	}
+	if err := n.judge(resp.StatusCode, body); err != nil {
+		return node.Outcome{}, scrubbed(err, secrets)
+	}
+	return node.Outcome{Value: recordedAnswer(resp.StatusCode, flatHeaders(resp.Header, secrets), body, secrets)}, nil
+}
+
+// judge refuses a body that is too long and a status that is not expected.
+func (n *httpRequestNode) judge(status int, body []byte) error {
+	if int64(len(body)) > n.MaxBytes {
+		return hinted(failure(CodeHTTPTooLarge, "the answer is longer than %d bytes", n.MaxBytes), "raise maxBytes")
+	}
+	if n.Expect.has(status) {
+		return nil
+	}
+	e := failure(CodeHTTPStatus, "the server answered %d %s: %s", status, http.StatusText(status),
+		shorten(strings.ToValidUTF8(string(body), "�"), 300))
+	e.Permanent = status < 500 && status != 408 && status != 425 && status != 429
+	return hinted(e, "add the status to expect if the flow can use such an answer")
+}
+
+// lost says what it means that no answer came.
+func (n *httpRequestNode) lost(c context.Context, err error, sent bool) error {
+	switch {
+	case c.Err() != nil: // the run's, not the request's own limit
+		return context.Cause(c)
+	case errors.Is(err, safehttp.ErrBlocked):
+		return hinted(failure(CodeHTTPBlocked, "%v", err), "whoever runs Weir can allow private addresses")
+	case sent && n.OnUnknown != "retry":
+		return hinted(failure(CodeHTTPUnknown, "no answer came, and the request may have been acted on: %v", err),
+			"see on the other side what became of it; onUnknown: retry makes it again with the same Idempotency-Key")
+	case errors.Is(err, context.DeadlineExceeded):
+		return passing(CodeHTTPTimeout, "no answer came within %v", n.Timeout.Duration)
+	}
+	return passing(CodeHTTPFailed, "no answer came: %v", err)
+}
+
+// scrubbed takes secrets out of an error's texts.
+func scrubbed(err error, secrets *usedSecrets) error {
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	clean := *e
+	clean.Message, clean.Hint = secrets.scrub(e.Message), secrets.scrub(e.Hint)
+	return &clean
+}
+
+// flatHeaders is a header as an object.
+func flatHeaders(h http.Header, secrets *usedSecrets) map[string]any {
+	flat := make(map[string]any, len(h))
+	for name, values := range h {
+		flat[strings.ToLower(name)] = secrets.scrub(strings.ToValidUTF8(strings.Join(values, ", "), "�"))
+	}
+	return flat
+}
+
+// isJSON reports whether a content type is JSON's or based on it (RFC 6839).
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (t == "application/json" || t == "text/json" || strings.HasSuffix(t, "+json"))
+}
+
+// expectedStatus is a set of statuses; the zero value is 2xx.
+type expectedStatus struct {
+	any     bool
+	codes   []int
+	classes []int // 2 for 2xx
+}
+
+// UnmarshalJSON reads "any" or a list of codes and classes.
+func (e *expectedStatus) UnmarshalJSON(raw []byte) error {
+	var word string
+	if json.Unmarshal(raw, &word) == nil {
+		if word != "any" {
+			return fmt.Errorf("expected any or a list of statuses")
+		}
+		e.any = true
+		return nil
+	}
+	var list []any
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	for _, v := range list {
+		switch t := v.(type) {
+		case float64:
+			e.codes = append(e.codes, int(t))
+		case string:
+			if len(t) != 3 || t[0] < '2' || t[0] > '5' || t[1:] != "xx" {
+				return fmt.Errorf("%q is not a class of statuses: write 2xx, 3xx, 4xx or 5xx", t)
+			}
+			e.classes = append(e.classes, int(t[0]-'0'))
+		default:
+			return fmt.Errorf("%v is not a status", v)
+		}
+	}
+	return nil
+}
+
+func (e expectedStatus) has(status int) bool {
+	if e.any || slices.Contains(e.codes, status) || slices.Contains(e.classes, status/100) {
+		return true
+	}
+	return e.codes == nil && e.classes == nil && status/100 == 2
+}

@@ -1,0 +1,305 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// llmRequestNode asks a model.
+type llmRequestNode struct {
+	Provider    string         `json:"provider"`
+	Model       string         `json:"model"`
+	System      template       `json:"system"`
+	Temperature *float64       `json:"temperature"`
+	MaxOutput   int            `json:"maxOutput"`
+	Reasoning   string         `json:"reasoning"`
+	Schema      map[string]any `json:"schema"`
+	SkipHistory bool           `json:"skipHistory"`
+	MaxSteps    int            `json:"maxSteps"`
+
+	accepts *node.Schema
+}
+
+func llmRequestType() node.Type {
+	return define[llmRequestNode](&flow.TypeSpec{
+		Name:     "llmRequest",
+		Aliases:  []string{"chat"},
+		Category: "model",
+		Summary:  "Asks a model, in a conversation context.",
+		Doc:      llmRequestDoc,
+		Ports:    llmRequestPorts(nil),
+		Shape:    llmRequestPorts,
+		Settings: object(withModelSettings(map[string]any{
+			"schema":      setting("object", "JSON Schema of the answer; text where there is none."),
+			"skipHistory": setting("boolean", "Read the context and add nothing to it. Default: false."),
+			"maxSteps": map[string]any{"type": "integer", "minimum": 1, "maximum": 1000,
+				"description": fmt.Sprintf("The most model calls in one turn. Default: %d.", llm.DefaultMaxSteps)},
+		})),
+		Check:   checkSchemaSetting,
+		Context: flow.ContextWrite,
+		ContextFor: func(with map[string]any) flow.ContextUse {
+			if with["skipHistory"] == true {
+				return flow.ContextRead
+			}
+			return flow.ContextWrite
+		},
+		Examples: llmRequestExamples(),
+	})
+}
+
+const llmRequestDoc = `Says the message in the context, sends the context to the model, and adds the answer to
+the context. Where the model calls tools, they run, their results go back to it, and so on
+until it answers; the whole turn is then in the history together, calls and results
+included. If the turn fails, the message alone stays, and another attempt answers it.
+
+| input | what |
+|---|---|
+| ` + "`message`" + ` | what to say; a text or a message |
+| ` + "`tools`" + ` | what the model may call: from ` + "`tools`" + ` nodes, or a list of names |
+| ` + "`context`" + ` | the context; the main context where nothing is wired |
+
+What is asked:
+
+1. a value on ` + "`message`" + `, where there is one. If the history has it already (a ` + "`userInput`" + ` with
+   ` + "`history: true`" + ` said it), it is not said again.
+2. else the context's current output: what a ` + "`userInput`" + ` or ` + "`manualInput`" + ` has said into the
+   context and nobody has put in its history yet. So a conversation can be wired by context
+   edges alone. Where several nodes say something into one context at the same time, wire
+   ` + "`message`" + ` instead: the current output is what the last of them said.
+3. else the history as it stands. An empty one is an error.
+
+| setting | what |
+|---|---|
+| ` + "`model`, `provider`" + ` | the model as ` + "`provider/model`" + `; the context's where not given |
+| ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
+| ` + "`schema`" + ` | JSON Schema the answer has to fit: it is then on the port ` + "`value`" + ` too |
+| ` + "`skipHistory`" + ` | read the context and add nothing to it, neither message nor answer |
+| ` + "`maxSteps`" + ` | the most model calls in one turn (default 16) |
+
+| output | what |
+|---|---|
+| ` + "`text`" + `, also ` + "`result`" + ` | the answer |
+| ` + "`value`" + ` | with ` + "`schema`" + `: the answer as JSON |
+| ` + "`reasoning`" + ` | the model's own, where it gives any |
+| ` + "`usage`" + ` | ` + "`{input, cached, output, reasoning, calls}`" + `: tokens, and how many model calls |
+| ` + "`context`" + ` | the context's handle |
+| ` + "`error`" + ` | the failure, where the port is wired |
+
+Model calls that failed for a passing reason are tried again by the service, and the call's
+key goes with each try. The streamed text reaches whoever watches the run.`
+
+// llmRequestPorts has the port value only with a schema.
+func llmRequestPorts(with map[string]any) flow.Ports {
+	p := flow.Ports{
+		In: []flow.Port{
+			{Name: "message", Type: flow.TypeMessage, Description: "What to say."},
+			{Name: "tools", Type: flow.TypeTools, Many: true, Description: "What the model may call."},
+			contextIn(),
+		},
+		Out: []flow.Port{
+			{Name: "text", Type: flow.TypeText, Description: "The answer."},
+			{Name: "result", Type: flow.TypeText, Description: "The answer, under its other name."},
+			{Name: "reasoning", Type: flow.TypeText, Description: "The model's reasoning, where it gives any."},
+			{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
+			contextOut(),
+		},
+		AnyIn: true,
+	}
+	if with["schema"] != nil {
+		p.Out = append(p.Out, flow.Port{Name: "value", Type: flow.TypeAny, Description: "The answer as JSON."})
+	}
+	return p
+}
+
+func llmRequestExamples() []flow.Example {
+	return []flow.Example{{
+		Name: "a question and one more",
+		Flow: `
+weir: 1
+name: two-turns
+context: {model: scripted/any, system: You are brief.}
+nodes:
+  first:
+    type: llmRequest
+    in: {message: "Name a river."}
+  second:
+    type: llmRequest
+    in: {context: "{{ first.context }}", message: "And the sea it flows into?"}
+outputs: {river: "{{ first.text }}", sea: "{{ second.text }}"}
+`,
+		Script:  []string{"The Rhine.", "The North Sea."},
+		Outputs: map[string]any{"river": "The Rhine.", "sea": "The North Sea."},
+	}, {
+		Name: "by context edges alone",
+		Flow: `
+weir: 1
+name: context-edges
+context: {model: scripted/any}
+nodes:
+  begin: {type: defaultContextStart}
+  ask: {type: userInput, in: {context: "{{ begin.context }}"}, with: {prompt: "You:"}}
+  answer: {type: chat, in: {context: "{{ ask.context }}"}}
+outputs: {answer: "{{ answer.result }}"}
+`,
+		Answers: map[string]any{"ask": "What is a weir?"},
+		Script:  []string{"A low dam."},
+		Outputs: map[string]any{"answer": "A low dam."},
+	}, {
+		Name: "a structured answer that leaves the conversation alone",
+		Flow: `
+weir: 1
+name: classify
+context: {model: scripted/any}
+inputs:
+  text: {type: text, required: true}
+nodes:
+  classify:
+    type: llmRequest
+    in: {message: "Is this a question? {{ run.inputs.text }}"}
+    with:
+      skipHistory: true
+      schema: {type: object, required: [question], properties: {question: {type: boolean}}}
+  check: {type: decision, in: {it: "{{ classify.value }}"}, with: {expr: inputs.it.question}}
+outputs: {question: "{{ check.result }}"}
+`,
+		Inputs:  map[string]any{"text": "Who is there?"},
+		Script:  []string{`{"question": true}`},
+		Outputs: map[string]any{"question": "true"},
+	}}
+}
+
+func (n *llmRequestNode) finish() error {
+	if n.Schema == nil {
+		return nil
+	}
+	var err error
+	if n.accepts, err = node.CompileSchema(n.Schema); err != nil {
+		return fmt.Errorf("setting \"schema\": %w", err)
+	}
+	return nil
+}
+
+// Run makes the turn and puts out what came of it.
+func (n *llmRequestNode) Run(ctx *node.Ctx) error {
+	m, err := passContext(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := n.turn(ctx, m)
+	if err != nil {
+		return err
+	}
+	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
+	if err != nil {
+		return node.ModelError(err)
+	}
+	if !n.SkipHistory {
+		// Question and answer are in the history: nothing is left to be said.
+		if err := m.SetOutput(""); err != nil {
+			return err
+		}
+	}
+	return n.putOut(ctx, result)
+}
+
+// turn is what the model is asked for.
+func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
+	t := llm.Turn{
+		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
+		Reasoning: n.Reasoning, Schema: n.Schema, SkipHistory: n.SkipHistory, MaxSteps: n.MaxSteps,
+	}
+	var err error
+	if t.System, err = n.System.text(ctx, "system"); err != nil {
+		return t, err
+	}
+	offered, _ := ctx.Input("tools")
+	names, err := toolNames(offered)
+	if err != nil {
+		return t, err
+	}
+	if t.Tools, err = toolsNamed(ctx.Tools(), names); err != nil {
+		return t, err
+	}
+	t.Message, err = n.message(ctx, m)
+	return t, err
+}
+
+// message is what is said in this turn: nil where the history as it stands is
+// what is asked.
+func (n *llmRequestNode) message(ctx *node.Ctx, m *convo.Manager) (*convo.Message, error) {
+	own := ctx.MessageID(ctx.Info().Path + ".user")
+	v, ok := ctx.Input("message")
+	if !ok || v == nil {
+		if output := m.Get().Output; output != "" {
+			return &convo.Message{ID: own, Role: convo.User, Text: output}, nil
+		}
+		return nil, nil
+	}
+	id := own
+	if _, isText := v.(string); isText {
+		if origin := ctx.Origin("message"); origin != "" {
+			id = ctx.MessageID(origin)
+		}
+	}
+	msg, err := messageOf(v, id)
+	if err != nil {
+		return nil, failure(CodeInput, "message: %v", err)
+	}
+	return n.unsaid(m, msg, own)
+}
+
+// unsaid returns what of msg is still to be said. An id that the history knows
+// is not said again; if its text is another now, as in a second attempt, the
+// history gets the new one. A call that adds nothing to the history may well
+// repeat what was said earlier, under an id of its own.
+func (n *llmRequestNode) unsaid(m *convo.Manager, msg convo.Message, own string) (*convo.Message, error) {
+	now := m.Get()
+	known, at, err := now.History.Lookup(msg.ID)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case at < now.Epoch: // also -1: not known
+		return &msg, nil
+	case n.SkipHistory && at == now.History.Len()-1 && known.Text == msg.Text:
+		return nil, nil
+	case n.SkipHistory:
+		msg.ID = own
+		return &msg, nil
+	case known.Text != msg.Text || known.Role != msg.Role:
+		if _, err := m.Upsert(msg); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (n *llmRequestNode) putOut(ctx *node.Ctx, r *llm.Result) error {
+	ctx.Output("text", r.Text)
+	ctx.Output("result", r.Text)
+	ctx.Output("reasoning", r.Reasoning)
+	usage := map[string]any{
+		"input": int64(r.Usage.Input), "cached": int64(r.Usage.Cached), "output": int64(r.Usage.Output),
+		"reasoning": int64(r.Usage.Reasoning), "calls": int64(r.Steps),
+	}
+	ctx.Output("usage", usage)
+	ctx.Meta("tokenUsage", usage)
+	ctx.Meta("stop", r.Stop)
+	if n.accepts == nil {
+		return nil
+	}
+	v, err := parseJSON(r.Text)
+	if err != nil {
+		return hinted(failure(CodeJSON, "the model's answer is not JSON: %v", err),
+			"the answer ended with %q; raise maxOutput if it was cut off", r.Stop)
+	}
+	if err := n.accepts.Check(v); err != nil {
+		return failure(CodeOutput, "the model's answer does not fit the schema: %v", err)
+	}
+	ctx.Output("value", v)
+	return nil
+}

@@ -1,0 +1,127 @@
+// Package safehttp makes the HTTP client that flows reach the network with: it
+// cannot be led to addresses inside the network that the process runs in.
+//
+// The check is made on the address a connection is opened to, after the name
+// was resolved, so neither a name that resolves differently the second time
+// nor a redirect gets around it. It must not know nodes or flows.
+package safehttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrBlocked: the request would have gone somewhere it may not go. Errors of a
+// client wrap it.
+var ErrBlocked = errors.New("blocked")
+
+// MaxRedirects is how many redirects a client follows.
+const MaxRedirects = 5
+
+// Options say what a client may reach beyond public addresses. The zero value
+// is the safe one. They come from whoever runs the process, never from a flow.
+type Options struct {
+	// AllowPrivate lists what may be reached although it is not public: CIDR
+	// prefixes (10.1.0.0/16), addresses, and host names, each of these with
+	// any port or with one (localhost:8080). A host name is compared with the
+	// one in the URL, whatever it resolves to.
+	AllowPrivate []string
+	// Resolver looks names up; nil is the system's.
+	Resolver *net.Resolver
+}
+
+// Client makes an HTTP client. It takes no proxy from the environment, follows
+// at most MaxRedirects redirects, only to http and https and never from https
+// to http, and leaves behind at another origin every header but Accept,
+// Accept-Language and User-Agent. A redirect that would repeat a body at
+// another origin is refused. An error names the option that cannot be read.
+func Client(o Options) (*http.Client, error) {
+	allowed, err := parseAllowed(o.AllowPrivate)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{allowed: allowed, resolver: o.Resolver}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  nil,
+			DialContext:            g.dial,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConns:           32,
+			IdleConnTimeout:        60 * time.Second,
+			TLSHandshakeTimeout:    10 * time.Second,
+			ExpectContinueTimeout:  time.Second,
+			MaxResponseHeaderBytes: 256 << 10,
+		},
+		CheckRedirect: checkRedirect,
+	}, nil
+}
+
+// guard opens connections.
+type guard struct {
+	allowed  allowed
+	resolver *net.Resolver
+}
+
+// dial opens a connection to host:port. Names are resolved by the dialer and
+// each address is checked just before it is connected to.
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Resolver: g.resolver}
+	if !g.allowed.name(address) {
+		d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
+			return g.check(network, address)
+		}
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// check refuses an address that is not public and not allowed.
+func (g *guard) check(network, address string) error {
+	if network != "tcp4" && network != "tcp6" {
+		return fmt.Errorf("%w: network %s", ErrBlocked, network)
+	}
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %s is not an address", ErrBlocked, address)
+	}
+	if Public(ap.Addr()) || g.allowed.address(ap) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is not a public address", ErrBlocked, ap.Addr())
+}
+
+// checkRedirect bounds and cleans the next request of a chain.
+func checkRedirect(next *http.Request, done []*http.Request) error {
+	last := done[len(done)-1]
+	switch {
+	case len(done) > MaxRedirects:
+		return fmt.Errorf("%w: more than %d redirects", ErrBlocked, MaxRedirects)
+	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
+		return fmt.Errorf("%w: redirect to scheme %q", ErrBlocked, next.URL.Scheme)
+	case last.URL.Scheme == "https" && next.URL.Scheme == "http":
+		return fmt.Errorf("%w: redirect from https to http", ErrBlocked)
+	case next.URL.User != nil:
+		return fmt.Errorf("%w: redirect to a URL with a user name", ErrBlocked)
+	}
+	first := done[0]
+	if strings.EqualFold(next.URL.Host, first.URL.Host) && next.URL.Scheme == first.URL.Scheme {
+		return nil
+	}
+	if next.Body != nil && next.Body != http.NoBody {
+		return fmt.Errorf("%w: redirect of a body from %s to %s", ErrBlocked, first.URL.Host, next.URL.Host)
+	}
+	for name := range next.Header {
+		switch name {
+		case "Accept", "Accept-Language", "User-Agent":
+		default:
+			next.Header.Del(name)
+		}
+	}
+	return nil
+}
