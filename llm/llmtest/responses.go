@@ -115,13 +115,7 @@ func (r *rules) items(items []responsesItem, known issued) {
 	open, seen := map[string]bool{}, map[string]bool{}
 	for n, i := range items {
 		if i.ID != "" && i.Type != "function_call_output" {
-			if seen[i.ID] {
-				r.broken("input[%d]: duplicate item found with id %s", n, i.ID)
-			}
-			seen[i.ID] = true
-			if needs := known["item:"+i.ID]; needs != "" && !seen[needs] {
-				r.broken("input[%d]: item '%s' was provided without its required 'reasoning' item: '%s'", n, i.ID, needs)
-			}
+			r.item(n, i.ID, seen, known)
 		}
 		switch i.Type {
 		case "function_call":
@@ -143,6 +137,17 @@ func (r *rules) items(items []responsesItem, known issued) {
 		if unanswered {
 			r.broken("no tool output found for function call %s", id)
 		}
+	}
+}
+
+// item checks an item's id: it comes once, and after the reasoning it needs.
+func (r *rules) item(n int, id string, seen map[string]bool, known issued) {
+	if seen[id] {
+		r.broken("input[%d]: duplicate item found with id %s", n, id)
+	}
+	seen[id] = true
+	if needs := known["item:"+id]; needs != "" && !seen[needs] {
+		r.broken("input[%d]: item '%s' was provided without its required 'reasoning' item: '%s'", n, id, needs)
 	}
 }
 

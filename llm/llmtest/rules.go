@@ -140,15 +140,7 @@ func (r *rules) strict(what string, v any) {
 		}
 	case map[string]any:
 		if properties, ok := v["properties"].(map[string]any); ok {
-			if v["additionalProperties"] != false {
-				r.broken("invalid schema for %s: additionalProperties is required to be false", what)
-			}
-			required, _ := v["required"].([]any)
-			for property := range properties {
-				if !slices.Contains(required, any(property)) {
-					r.broken("invalid schema for %s: required must include %q", what, property)
-				}
-			}
+			r.object(what, v, properties)
 		}
 		for _, key := range []string{"allOf", "oneOf", "not", "if", "patternProperties", "dependentRequired", "minLength", "default"} {
 			if _, ok := v[key]; ok {
@@ -157,6 +149,19 @@ func (r *rules) strict(what string, v any) {
 		}
 		for _, e := range v {
 			r.strict(what, e)
+		}
+	}
+}
+
+// object checks that a strict object is closed and all its properties required.
+func (r *rules) object(what string, schema, properties map[string]any) {
+	if schema["additionalProperties"] != false {
+		r.broken("invalid schema for %s: additionalProperties is required to be false", what)
+	}
+	required, _ := schema["required"].([]any)
+	for property := range properties {
+		if !slices.Contains(required, any(property)) {
+			r.broken("invalid schema for %s: required must include %q", what, property)
 		}
 	}
 }

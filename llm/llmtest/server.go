@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -60,13 +61,13 @@ func Start(turns ...Turn) *Server {
 // New is Start for a test: the server is closed with it, and the test fails if
 // a request broke the wire's rules, unless its Problems were taken by
 // TakeProblems.
-func New(t testing.TB, turns ...Turn) *Server {
-	t.Helper()
+func New(tb testing.TB, turns ...Turn) *Server {
+	tb.Helper()
 	s := Start(turns...)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		s.Close()
 		for _, problem := range s.TakeProblems() {
-			t.Errorf("a request breaks a rule of the wire: %s", problem)
+			tb.Errorf("a request breaks a rule of the wire: %s", problem)
 		}
 	})
 	return s
@@ -268,9 +269,7 @@ func refuse(w http.ResponseWriter, f *Failure) {
 	case f.After > 0:
 		w.Header().Set("Retry-After-Ms", strconv.Itoa(int(f.After/time.Millisecond)))
 	}
-	for name, values := range f.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), f.Header)
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")
 	}

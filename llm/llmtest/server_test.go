@@ -22,7 +22,7 @@ func post(t *testing.T, s *Server, api, body string) (int, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
+	res, err := s.http.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestAnUnknownAddressIsNotFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := s.http.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

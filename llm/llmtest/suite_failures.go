@@ -59,7 +59,7 @@ func testRetryAfter(t *testing.T, x *trial) {
 func testNoRetry(t *testing.T, x *trial) {
 	for n, status := range []int{429, 500, 503, 409} {
 		x.Script(Turn{Failure: &Failure{Status: status, Message: "No."}})
-		x.fail(t, say("Hello."))
+		_ = x.fail(t, say("Hello."))
 		if got := len(x.Requests()); got != n+1 {
 			t.Fatalf("after %d calls the server had %d requests: the provider retries by itself", n+1, got)
 		}
@@ -207,8 +207,8 @@ func testLeaks(t *testing.T, x *trial) {
 			Turn{Text: "Stalled in the middle", Before: StallAt(8)},
 		)
 		x.ask(t, say("Hello."))
-		x.fail(t, say("Hello."))
-		x.fail(t, say("Hello."))
+		_ = x.fail(t, say("Hello."))
+		_ = x.fail(t, say("Hello."))
 		_ = x.soon(ctx, t, say("Hello."), func(llm.Chunk) { cancel() }) // it was cancelled
 		cancel()
 	}

@@ -52,19 +52,21 @@ func byBytes(s string) []string {
 	return out
 }
 
-func TestChatStreamsOfManyServersAreUnderstood(t *testing.T) {
-	t.Parallel()
+// oddity is a stream that says "Héllo 🏞️" in a server's own way.
+type oddity struct {
+	name  string
+	raw   []string
+	kind  string
+	think string
+	usage llm.Usage
+	stop  string
+}
+
+// framings are the same answer in other bytes.
+func framings() []oddity {
 	whole := sse(chatStart, chatHello, chatStop, chatUsage, "[DONE]")
 	usage := llm.Usage{Input: 9, Output: 4}
-	for _, c := range []struct {
-		name  string
-		raw   []string
-		kind  string
-		text  string
-		think string
-		usage llm.Usage
-		stop  string
-	}{
+	return []oddity{
 		{name: "in one write", raw: []string{whole}, usage: usage},
 		{name: "a byte a write", raw: byBytes(whole), usage: usage},
 		{name: "with CRLF", raw: []string{strings.ReplaceAll(whole, "\n", "\r\n")}, usage: usage},
@@ -96,6 +98,14 @@ func TestChatStreamsOfManyServersAreUnderstood(t *testing.T) {
 			raw: []string{sse(`{"choices":[],"prompt_filter_results":[{}]}`, `{"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"}]}`,
 				chatHello, chatStop, "[DONE]")},
 		},
+	}
+}
+
+// contents are answers that say more, or end otherwise.
+func contents() []oddity {
+	whole := sse(chatStart, chatHello, chatStop, chatUsage, "[DONE]")
+	usage := llm.Usage{Input: 9, Output: 4}
+	return []oddity{
 		{
 			name:  "reasoning_content",
 			raw:   []string{sse(`{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"Hm"}}]}`, `{"choices":[{"delta":{"content":null,"reasoning_content":", so."}}]}`, chatHello, chatStop, "[DONE]")},
@@ -119,28 +129,56 @@ func TestChatStreamsOfManyServersAreUnderstood(t *testing.T) {
 			raw: []string{`{"id":"c1","model":"m","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Héllo 🏞️","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":4}}`},
 		},
 		{name: "a stream that calls itself plain text", kind: "text/plain", raw: []string{whole}, usage: usage},
-	} {
+	}
+}
+
+func TestChatStreamsOfManyServersAreUnderstood(t *testing.T) {
+	t.Parallel()
+	for _, c := range append(framings(), contents()...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			res, chunks, err := answerTo(t, openai.Chat, llmtest.Turn{Raw: c.raw, Type: c.kind})
 			if err != nil {
 				t.Fatal(err)
 			}
-			var text, think strings.Builder
-			for _, k := range chunks {
-				text.WriteString(k.Text)
-				think.WriteString(k.Reasoning)
-			}
-			if res.Message.Text != "Héllo 🏞️" || text.String() != res.Message.Text {
-				t.Errorf("text %q, streamed %q", res.Message.Text, text.String())
-			}
-			if res.Message.Reasoning != c.think || think.String() != c.think {
-				t.Errorf("reasoning %q, streamed %q, want %q", res.Message.Reasoning, think.String(), c.think)
-			}
+			wantSaid(t, res, chunks, "Héllo 🏞️", c.think)
 			if want := or(c.stop, "end"); res.Stop != want || res.Usage != c.usage {
 				t.Errorf("stop %q, usage %+v; want %q, %+v", res.Stop, res.Usage, want, c.usage)
 			}
 		})
+	}
+}
+
+// wantSaid checks text and reasoning, as streamed and as a whole.
+func wantSaid(t *testing.T, res *llm.Response, chunks []llm.Chunk, said, thought string) {
+	t.Helper()
+	var text, think strings.Builder
+	for _, k := range chunks {
+		text.WriteString(k.Text)
+		think.WriteString(k.Reasoning)
+	}
+	if res.Message.Text != said || text.String() != said {
+		t.Errorf("text %q, streamed %q, want %q", res.Message.Text, text.String(), said)
+	}
+	if res.Message.Reasoning != thought || think.String() != thought {
+		t.Errorf("reasoning %q, streamed %q, want %q", res.Message.Reasoning, think.String(), thought)
+	}
+}
+
+// wantCalls checks the calls, as announced and as a whole.
+func wantCalls(t *testing.T, res *llm.Response, chunks []llm.Chunk, want []convo.Call) {
+	t.Helper()
+	var told, names []convo.Call
+	for _, k := range chunks {
+		if k.Call != nil {
+			told = append(told, *k.Call)
+		}
+	}
+	for _, c := range want {
+		names = append(names, convo.Call{ID: c.ID, Name: c.Name})
+	}
+	if !slices.Equal(res.Message.Calls, want) || !slices.Equal(told, names) {
+		t.Errorf("calls %+v, announced %+v; want %+v", res.Message.Calls, told, want)
 	}
 }
 
@@ -200,17 +238,9 @@ func TestToolCallsOfManyServersAreUnderstood(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Equal(res.Message.Calls, c.want) || res.Stop != "calls" {
-					t.Errorf("calls %+v, stop %q", res.Message.Calls, res.Stop)
-				}
-				told := 0
-				for _, k := range chunks {
-					if k.Call != nil {
-						told++
-					}
-				}
-				if told != len(c.want) {
-					t.Errorf("%d calls were announced", told)
+				wantCalls(t, res, chunks, c.want)
+				if res.Stop != "calls" {
+					t.Errorf("stop %q", res.Stop)
 				}
 			})
 		}

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"slices"
+
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
@@ -59,8 +61,8 @@ func (p *Provider) chatParams(req *llm.Request) (sdk.ChatCompletionNewParams, er
 
 // afterUser is the index of the last user message, -1 if there is none.
 func afterUser(messages []convo.Message) int {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role == convo.User {
+	for i, m := range slices.Backward(messages) {
+		if m.Role == convo.User {
 			return i
 		}
 	}

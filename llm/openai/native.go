@@ -48,6 +48,10 @@ func (i item) words() string {
 	return b.String()
 }
 
+func (i item) refuses() bool {
+	return slices.ContainsFunc(i.Content, func(c itemPart) bool { return c.Type == "refusal" })
+}
+
 func (i item) thoughts() string {
 	parts := i.Summary
 	if len(parts) == 0 {

@@ -18,8 +18,8 @@ const (
 	noOutput  = `{"type":"response.completed","response":{"id":"r1","object":"response","status":"completed","model":"m","output":[],"usage":{"input_tokens":9,"output_tokens":4}}}`
 )
 
-func completed(status, output string) string {
-	return `{"type":"response.` + status + `","response":{"id":"r1","object":"response","status":"` + status + `","model":"m","output":` + output +
+func completed(output string) string {
+	return `{"type":"response.completed","response":{"id":"r1","object":"response","status":"completed","model":"m","output":` + output +
 		`,"error":null,"incomplete_details":null,"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":2},"output_tokens":4,"output_tokens_details":{"reasoning_tokens":1}}}}`
 }
 
@@ -30,7 +30,7 @@ func said(text string) string {
 func TestResponsesStreamsOfManyServersAreUnderstood(t *testing.T) {
 	t.Parallel()
 	thought := `{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"One."},{"type":"summary_text","text":"Two."}]}`
-	whole := sse(`{"type":"response.created","response":{}}`, textDelta, textDone, completed("completed", "["+said("Hello")+"]"))
+	whole := sse(`{"type":"response.created","response":{}}`, textDelta, textDone, completed("["+said("Hello")+"]"))
 	for _, c := range []struct {
 		name, kind string
 		raw        []string
@@ -42,7 +42,7 @@ func TestResponsesStreamsOfManyServersAreUnderstood(t *testing.T) {
 		{name: "with [DONE] at the end", raw: []string{whole + "data: [DONE]\n\n"}},
 		{name: "events that nobody knows", raw: []string{sse(`{"type":"response.new_thing","delta":"x","error":null}`, `{"no":"type"}`) + whole}},
 		{name: "items only as they are done", raw: []string{sse(textDelta, textDone, noOutput)}},
-		{name: "nothing before the end", raw: []string{sse(completed("completed", "["+said("Hello")+"]"))}},
+		{name: "nothing before the end", raw: []string{sse(completed("[" + said("Hello") + "]"))}},
 		{name: "one object instead of a stream", kind: "application/json", raw: []string{
 			`{"id":"r1","object":"response","status":"completed","model":"m","error":null,"output":[` + said("Hello") + `],"usage":null}`,
 		}},
@@ -52,22 +52,22 @@ func TestResponsesStreamsOfManyServersAreUnderstood(t *testing.T) {
 				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"One."}`,
 				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"Tw"}`,
 				`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"o."}`,
-				completed("completed", "["+thought+","+said("Hello")+"]"),
+				completed("["+thought+","+said("Hello")+"]"),
 			)},
 		},
-		{name: "summaries not streamed", think: "One.\n\nTwo.", raw: []string{sse(completed("completed", "["+thought+","+said("Hello")+"]"))}},
+		{name: "summaries not streamed", think: "One.\n\nTwo.", raw: []string{sse(completed("[" + thought + "," + said("Hello") + "]"))}},
 		{
 			name: "reasoning as text", think: "Raw.",
 			raw: []string{sse(
 				`{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"Raw."}`, textDelta,
-				completed("completed", `[{"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Raw."}]},`+said("Hello")+"]"),
+				completed(`[{"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Raw."}]},`+said("Hello")+"]"),
 			)},
 		},
 		{
 			name: "a call that is told of only when done", calls: []convo.Call{{ID: "a", Name: "ping", Arguments: "{}"}},
 			raw: []string{sse(
 				textDelta, `{"type":"response.output_item.done","output_index":1,"item":{"id":"fc_1","type":"function_call","status":"completed","call_id":"a","name":"ping","arguments":""}}`,
-				completed("completed", `[`+said("Hello")+`,{"id":"fc_1","type":"function_call","status":"completed","call_id":"a","name":"ping","arguments":""}]`),
+				completed(`[`+said("Hello")+`,{"id":"fc_1","type":"function_call","status":"completed","call_id":"a","name":"ping","arguments":""}]`),
 			)},
 		},
 	} {
@@ -77,24 +77,8 @@ func TestResponsesStreamsOfManyServersAreUnderstood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var text, think strings.Builder
-			var told []string
-			for _, k := range chunks {
-				text.WriteString(k.Text)
-				think.WriteString(k.Reasoning)
-				if k.Call != nil {
-					told = append(told, k.Call.ID)
-				}
-			}
-			if res.Message.Text != "Hello" || text.String() != "Hello" {
-				t.Errorf("text %q, streamed %q", res.Message.Text, text.String())
-			}
-			if res.Message.Reasoning != c.think || think.String() != c.think {
-				t.Errorf("reasoning %q, streamed %q", res.Message.Reasoning, think.String())
-			}
-			if !slices.Equal(res.Message.Calls, c.calls) || len(told) != len(c.calls) {
-				t.Errorf("calls %+v, announced %q", res.Message.Calls, told)
-			}
+			wantSaid(t, res, chunks, "Hello", c.think)
+			wantCalls(t, res, chunks, c.calls)
 			if c.think != "" && res.Message.Native != nil {
 				t.Errorf("reasoning without encrypted content was kept: %s", res.Message.Native)
 			}
@@ -119,8 +103,8 @@ func TestResponsesStreamsThatAreNoAnswerAreErrors(t *testing.T) {
 		{"a prompt that is refused", failed("invalid_prompt", "Not this"), "model_invalid_request", "Not this", false},
 		{"an error event", sse(`{"type":"error","code":"server_error","message":"Boom","param":null}`), "model_unavailable", "Boom", true},
 		{"an error event with an object", sse(`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Too long"}}`), "model_context_length", "Too long", false},
-		{"a text that is not what was streamed", sse(textDelta, completed("completed", "["+said("Goodbye")+"]")), "model_unavailable", "streamed", true},
-		{"an unknown end", sse(textDelta, strings.Replace(completed("completed", "[]"), `"status":"completed"`, `"status":"queued"`, 1)), "model_unavailable", "queued", true},
+		{"a text that is not what was streamed", sse(textDelta, completed("["+said("Goodbye")+"]")), "model_unavailable", "streamed", true},
+		{"an unknown end", sse(textDelta, strings.Replace(completed("[]"), `"status":"completed"`, `"status":"queued"`, 1)), "model_unavailable", "queued", true},
 		{"an end without a response", sse(textDelta, `{"type":"response.completed"}`), "model_unavailable", "no event", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

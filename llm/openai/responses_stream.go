@@ -150,7 +150,10 @@ func (r *responsesReader) settle(res *responses.Response) error {
 			raw = append(raw, r.items[index])
 		}
 	}
-	var text, thoughts strings.Builder
+	var (
+		text     strings.Builder
+		thoughts []string
+	)
 	for n, data := range raw {
 		var i item
 		if err := json.Unmarshal(data, &i); err != nil {
@@ -159,16 +162,9 @@ func (r *responsesReader) settle(res *responses.Response) error {
 		switch i.Type {
 		case "message":
 			text.WriteString(i.words())
-			for _, c := range i.Content {
-				r.refused = r.refused || c.Type == "refusal"
-			}
+			r.refused = r.refused || i.refuses()
 		case "reasoning":
-			if t := i.thoughts(); t != "" {
-				if thoughts.Len() > 0 {
-					thoughts.WriteString("\n\n")
-				}
-				thoughts.WriteString(t)
-			}
+			thoughts = append(thoughts, i.thoughts())
 		case "function_call":
 			r.settleCall(i, n)
 		}
@@ -177,15 +173,21 @@ func (r *responsesReader) settle(res *responses.Response) error {
 	if !ok {
 		return garbled(fmt.Errorf("the finished text is not the text that was streamed"))
 	}
-	r.answer.say(rest)
-	if r.answer.reasoning.Len() == 0 {
-		r.answer.think(thoughts.String())
+	if !r.thought {
+		r.answer.think(joined(thoughts))
 	}
+	r.answer.say(rest)
 	if r.refused {
 		r.answer.stop = stopFilter
 	}
 	r.answer.native = r.p.keep(r.asked, raw)
 	return nil
+}
+
+// joined is the thoughts that say something, a blank line between them.
+func joined(thoughts []string) string {
+	said := slices.DeleteFunc(thoughts, func(s string) bool { return s == "" })
+	return strings.Join(said, "\n\n")
 }
 
 // settleCall adds a call of the output. One that a limit cut mid-way is marked
