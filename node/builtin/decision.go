@@ -158,7 +158,7 @@ func checkBranches(names []string) []flow.Problem {
 	var problems []flow.Problem
 	for _, name := range names {
 		if name == "result" || name == "error" || name == "" || strings.ContainsAny(name, ". {}") {
-			problems = append(problems, problem("%q cannot be the name of a branch", name))
+			problems = append(problems, problem("", "%q cannot be the name of a branch", name))
 		}
 	}
 	return problems

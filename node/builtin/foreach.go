@@ -24,9 +24,10 @@ func forEachType() node.Type {
 | ` + "`body`" + ` | ` + "`nodes`" + ` and ` + "`outputs`" + `, as in a flow |
 | ` + "`concurrency`" + ` | how many iterations may run at once (default 1) |
 
-The list comes in on the port ` + "`items`" + `. In the body ` + "`inputs.item`" + ` is the item and ` + "`inputs.index`" + `
-its place, from 0; whatever else is wired to the node is ` + "`inputs.NAME`" + ` in every iteration. A
-node of the body has the path ` + "`NODE#2/INNER`" + ` for the second item.
+The list comes in on the port ` + "`items`" + `. In the ` + "`in:`" + ` of the body's nodes, and in its outputs,
+` + "`inputs.item`" + ` is the item and ` + "`inputs.index`" + ` its place, from 0; whatever else is wired to the
+` + "`forEach`" + ` is ` + "`inputs.NAME`" + ` in every iteration. A node of the body has the path ` + "`NODE#2/INNER`" + `
+for the second item.
 
 | output | what |
 |---|---|
@@ -48,7 +49,8 @@ items. An empty list gives empty results. An iteration that fails fails the node
 			"concurrency": map[string]any{"type": "integer", "minimum": 1, "maximum": 1000,
 				"description": "How many iterations may run at once. Default: 1."},
 		}),
-		Composite: true,
+		Composite:  true,
+		BodyInputs: []string{"item", "index"},
 		Examples: []flow.Example{{
 			Name: "the values themselves",
 			Flow: `
@@ -63,7 +65,7 @@ nodes:
     with:
       body:
         nodes:
-          square: {type: transform, with: {expr: inputs.item * inputs.item}}
+          square: {type: transform, in: {n: "{{ inputs.item }}"}, with: {expr: inputs.n * inputs.n}}
         outputs: {result: "{{ square.value }}"}
 outputs: {squares: "{{ each.results }}", count: "{{ each.count }}"}
 `,
@@ -82,7 +84,10 @@ nodes:
       concurrency: 2
       body:
         nodes:
-          greet: {type: template, with: {text: "{{ inputs.greeting }} {{ inputs.item }}"}}
+          greet:
+            type: template
+            in: {word: "{{ inputs.greeting }}", name: "{{ inputs.item }}"}
+            with: {text: "{{ inputs.word }} {{ inputs.name }}"}
         outputs: {line: "{{ greet.text }}", place: "{{ inputs.index }}"}
 outputs: {lines: "{{ each.results }}"}
 `,

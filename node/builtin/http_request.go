@@ -119,8 +119,8 @@ func httpRequestSettings() map[string]any {
 	return map[string]any{
 		"url":     templated("string", "Where to, http or https."),
 		"method":  choice("The method.", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
-		"query":   secretive("object", "Parameters added to the URL."),
-		"headers": secretive("object", "Headers by name."),
+		"query":   anyMembers(secretive("object", "Parameters added to the URL.")),
+		"headers": anyMembers(secretive("object", "Headers by name.")),
 		"body":    secretive("", "What to send: a text, or a value that is sent as JSON."),
 		"timeout": lasting("For the whole exchange. Default: 30."),
 		"maxBytes": map[string]any{"type": "integer", "minimum": 1, "maximum": maxHTTPBytes,
@@ -140,9 +140,16 @@ func httpRequestSettings() map[string]any {
 	}
 }
 
+// anyMembers says that an object's members may be anything; without it an
+// object is taken for a JSON Schema.
+func anyMembers(s map[string]any) map[string]any {
+	s["additionalProperties"] = map[string]any{}
+	return s
+}
+
 func checkHTTPRequest(with map[string]any) []flow.Problem {
 	if m, ok := with["method"].(string); with["body"] != nil && (!ok || m == "GET" || m == "HEAD") {
-		return []flow.Problem{problem("a %s request has no body", methodOf(m))}
+		return []flow.Problem{problem("body", "a %s request has no body", methodOf(m))}
 	}
 	return nil
 }

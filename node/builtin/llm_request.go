@@ -40,6 +40,7 @@ func llmRequestType() node.Type {
 				"description": fmt.Sprintf("The most model calls in one turn. Default: %d.", llm.DefaultMaxSteps)},
 		})),
 		Check:   checkSchemaSetting,
+		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },
 		Context: flow.ContextWrite,
 		ContextFor: func(with map[string]any) flow.ContextUse {
 			if with["skipHistory"] == true {

@@ -32,8 +32,8 @@ long as it is false.
 | ` + "`max`" + ` | the most iterations (default 100; without ` + "`until`" + `: exactly this many) |
 | ` + "`atMax`" + ` | when the condition still does not hold then: ` + "`fail`" + ` (default) with ` + "`loop_limit`" + `, or ` + "`stop`" + ` and go on |
 
-In the body, ` + "`inputs.*`" + ` are the values of the loop's own ` + "`in:`" + `, under any names. From the second
-iteration on, an output of the iteration before takes the place of the input of the same
+In the ` + "`in:`" + ` of the body's nodes, and in its outputs, ` + "`inputs.*`" + ` are the values of the loop's own
+` + "`in:`" + `, under any names. From the second iteration on, an output of the iteration before takes the place of the input of the same
 name; so a body with the input and output ` + "`draft`" + ` works on its draft. ` + "`inputs.index`" + ` counts
 iterations from 0. A node of the body has the path ` + "`LOOP#2/NODE`" + ` in the second.
 
@@ -51,12 +51,13 @@ The loop's outputs are those of the last iteration, and ` + "`iterations`" + `, 
 		}),
 		Check: func(with map[string]any) []flow.Problem {
 			if with["until"] == nil && with["max"] == nil {
-				return []flow.Problem{problem("expected until, max or both: the loop has no end")}
+				return []flow.Problem{problem("", "expected until, max or both: the loop has no end")}
 			}
 			return nil
 		},
-		Composite: true,
-		Examples:  loopExamples(),
+		Composite:  true,
+		BodyInputs: []string{"index"},
+		Examples:   loopExamples(),
 	})
 }
 
@@ -74,7 +75,7 @@ nodes:
       until: outputs.n >= 50
       body:
         nodes:
-          double: {type: transform, with: {expr: inputs.n * 2}}
+          double: {type: transform, in: {n: "{{ inputs.n }}"}, with: {expr: inputs.n * 2}}
         outputs: {n: "{{ double.value }}"}
 outputs: {n: "{{ grow.n }}", times: "{{ grow.iterations }}"}
 `,
@@ -113,7 +114,7 @@ nodes:
       max: 3
       body:
         nodes:
-          step: {type: transform, with: {expr: inputs.index}}
+          step: {type: transform, in: {i: "{{ inputs.index }}"}, with: {expr: inputs.i}}
         outputs: {i: "{{ step.value }}"}
 outputs: {i: "{{ spin.i }}"}
 `,

@@ -258,7 +258,7 @@ func withRole(s map[string]any, role string) map[string]any {
 	return s
 }
 
-// problem is what a spec's Check reports.
-func problem(format string, args ...any) flow.Problem {
-	return flow.Problem{Code: "invalid_setting", Message: fmt.Sprintf(format, args...)}
+// problem is what a spec's Check reports of a setting, "" for all of them.
+func problem(setting, format string, args ...any) flow.Problem {
+	return flow.Problem{Code: flow.CodeInvalidSetting, Setting: setting, Message: fmt.Sprintf(format, args...)}
 }

@@ -56,7 +56,7 @@ Inserted values are never read as templates again.`,
 		}, "text"),
 		Check: func(with map[string]any) []flow.Problem {
 			if _, isText := with["text"].(string); !isText && with["text"] != nil && with["format"] != "json" {
-				return []flow.Problem{problem("text is a structure; that needs format: json")}
+				return []flow.Problem{problem("text", "text is a structure; that needs format: json")}
 			}
 			return nil
 		},

@@ -43,6 +43,7 @@ read the state as it was when the node started, also those under ` + "`state`" +
 		}),
 		Check:    checkTransform,
 		Inline:   true,
+		PureFor:  func(with map[string]any) bool { return with["state"] == nil },
 		Writes:   func(with map[string]any) []string { return namesOf(with["state"]) },
 		Examples: transformExamples(),
 	})
@@ -111,14 +112,14 @@ func transformPorts(with map[string]any) flow.Ports {
 func checkTransform(with map[string]any) []flow.Problem {
 	var problems []flow.Problem
 	if with["expr"] != nil && with["fields"] != nil {
-		problems = append(problems, problem("expr and fields are both given; expected one of them"))
+		problems = append(problems, problem("fields", "expr and fields are both given; expected one of them"))
 	}
 	if with["expr"] == nil && with["fields"] == nil && with["state"] == nil {
-		problems = append(problems, problem("nothing to compute; expected expr, fields or state"))
+		problems = append(problems, problem("", "nothing to compute; expected expr, fields or state"))
 	}
 	for _, name := range namesOf(with["fields"]) {
 		if name == "value" || name == "error" {
-			problems = append(problems, problem("a field cannot be called %s: the node has a port of that name", name))
+			problems = append(problems, problem("fields."+name, "a field cannot be called %s: the node has a port of that name", name))
 		}
 	}
 	return problems

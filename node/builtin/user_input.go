@@ -143,7 +143,7 @@ func checkSchemaSetting(with map[string]any) []flow.Problem {
 		return nil
 	}
 	if _, err := node.CompileSchema(schema); err != nil {
-		return []flow.Problem{problem("schema is not a JSON Schema: %v", err)}
+		return []flow.Problem{problem("schema", "schema is not a JSON Schema: %v", err)}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ millisecond.`,
 		}),
 		Check: func(with map[string]any) []flow.Problem {
 			if (with["for"] == nil) == (with["until"] == nil) {
-				return []flow.Problem{problem("expected one of for and until")}
+				return []flow.Problem{problem("", "expected one of for and until")}
 			}
 			return nil
 		},
