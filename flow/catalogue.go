@@ -36,7 +36,7 @@ type Port struct {
 	// `decision` and `switch`: edges from different branches of one node
 	// exclude each other, so they may end in one single port.
 	Branch bool
-	Schema    map[string]any // JSON Schema of the value, nil is none
+	Schema map[string]any // JSON Schema of the value, nil is none
 }
 
 // ContextUse is what a node does with its context.
@@ -91,10 +91,17 @@ type TypeSpec struct {
 	NewContext bool
 	// Composite types have a Body graph under `with.body`.
 	Composite bool
+	// BodyInputs are what a composite's body may read under inputs.* beside
+	// the input ports of the node and the outputs of the body itself; nil is
+	// item and index.
+	BodyInputs []string
 	// Pure: no effect and no writing of a context; outputs depend on settings,
 	// inputs and the state read. Such a node may run before its start is
 	// durable, and may be cached.
 	Pure bool
+	// PureFor, where set, decides from the settings whether a type that is not
+	// Pure may be cached (llmRequest with skipHistory).
+	PureFor func(with map[string]any) bool
 	// Inline: cheap enough to run on the run's own goroutine. Only with Pure,
 	// unless the author vouches for it.
 	Inline bool

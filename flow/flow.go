@@ -22,10 +22,10 @@ type Flow struct {
 	Description string
 	// Context holds the settings of the main context.
 	Context ContextSettings
-	// Inputs are the values a run is started with, by name.
+	// Inputs are the values a run is started with, sorted by name.
 	Inputs []Input
 	// State declares keys of the run's state that need a reducer, a first
-	// value or a schema; undeclared keys may be used too.
+	// value or a schema, sorted by name; undeclared keys may be used too.
 	State []StateKey
 	// Graph is the root scope.
 	Graph
@@ -37,11 +37,14 @@ type Flow struct {
 type Graph struct {
 	// Nodes in flow order: topological, ties by id.
 	Nodes []*Node
-	// Edges in flow order of their target, then as the file lists them.
+	// Edges in flow order of their target, then by target port and source;
+	// into a port that collects, as the file lists them.
 	Edges []*Edge
 	// Outputs are what the scope returns, by name; values are templates over
-	// the scope's nodes.
+	// the scope's nodes. By name.
 	Outputs []Binding
+
+	index map[string]*Node
 }
 
 // ContextSettings are the `context:` key of a flow: the main context's model,
@@ -104,7 +107,8 @@ type Node struct {
 	Type        string // a name in the catalogue, alias already resolved
 	Description string
 	// In binds input ports to literals and to templates that are more than one
-	// reference; a port bound to exactly one reference has an Edge instead.
+	// reference, sorted by name; a port bound to exactly one reference has an
+	// Edge instead.
 	In []Binding
 	// With holds the settings as they stand in the file, JSON-like values.
 	With map[string]any
@@ -178,7 +182,7 @@ const (
 
 // Edge connects an output port to an input port.
 type Edge struct {
-	// ID is unique in the flow; by default "from->to".
+	// ID is unique in its graph; by default "from->to".
 	ID   string
 	Kind EdgeKind
 	// From is the source node's id, FromPort its output port. A control edge

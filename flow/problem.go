@@ -8,10 +8,13 @@ import (
 // Problem is one thing wrong with a flow.
 type Problem struct {
 	Pos Pos
-	// Code is stable: "unknown_type", "cycle", ...
+	// Code is stable; Codes lists them.
 	Code string
 	// Message says what is wrong and what was expected; Hint what to do.
 	Message, Hint string
+	// Setting is the setting that a TypeSpec's Check speaks of, dotted, with
+	// indexes for lists: "branches.2". The loader finds Pos by it.
+	Setting string
 }
 
 // String is "file:line:column: message (code)", with the hint after a newline.

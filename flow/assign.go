@@ -1,0 +1,83 @@
+package flow
+
+// Assignable reports whether an output of type from may go to an input of type
+// to. Equal types may; any goes to everything and everything to any, and is
+// looked at when the value comes. Beyond that there are these coercions and no
+// other:
+//
+//	from       to         the value becomes
+//	text       message    a message of the user with that text
+//	message    text       the message's text
+//	message    messages   a list of that one message
+//	message    object     the message's JSON
+//	messages   list       the messages' JSON
+//	number     text       the number as JSON writes it
+//	bool       text       "true" or "false"
+//	file       object     the file's JSON
+//
+// A context goes to a context only, and tools to tools.
+func Assignable(from, to PortType) bool {
+	if from == to || from == TypeAny || to == TypeAny {
+		return true
+	}
+	switch from {
+	case TypeText:
+		return to == TypeMessage
+	case TypeMessage:
+		return to == TypeText || to == TypeMessages || to == TypeObject
+	case TypeMessages:
+		return to == TypeList
+	case TypeNumber, TypeBool:
+		return to == TypeText
+	case TypeFile:
+		return to == TypeObject
+	default:
+		return false
+	}
+}
+
+// portTypes lists the port types as files spell them.
+func portTypes() []string {
+	return []string{
+		string(TypeText), string(TypeNumber), string(TypeBool), string(TypeObject), string(TypeList),
+		string(TypeMessage), string(TypeMessages), string(TypeContext), string(TypeTools), string(TypeFile),
+		string(TypeAny),
+	}
+}
+
+// fits reports whether a literal may stand for a value of the port type.
+func fits(v any, t PortType) bool {
+	switch t {
+	case TypeAny:
+		return true
+	case TypeText:
+		switch v.(type) {
+		case string, bool, int64, float64:
+			return true
+		}
+		return false
+	case TypeMessage:
+		switch v.(type) {
+		case string, map[string]any:
+			return true
+		}
+		return false
+	case TypeNumber:
+		switch v.(type) {
+		case int64, float64:
+			return true
+		}
+		return false
+	case TypeBool:
+		_, ok := v.(bool)
+		return ok
+	case TypeObject, TypeFile:
+		_, ok := v.(map[string]any)
+		return ok
+	case TypeList, TypeMessages:
+		_, ok := v.([]any)
+		return ok
+	default: // a context and tools come along edges only
+		return false
+	}
+}

@@ -1,0 +1,299 @@
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow/expr"
+)
+
+// bindInputs turns a node's `in:` into edges and bindings.
+func (s *scope) bindInputs(it *item) {
+	in := it.val.get("in")
+	if in == nil || in.kind == kindNull || it.val.kind != kindObject {
+		return
+	}
+	if in.kind != kindObject {
+		s.l.at(in, CodeBadValue, "in is an object of values by port; this is "+in.kind.String(), "")
+		return
+	}
+	for i := range in.members {
+		m := &in.members[i]
+		p, ok := it.inPort(m.key)
+		if !ok {
+			s.l.atKey(m, CodeUnknownPort, s.noInput(it, m.key), s.l.suggest(m.key, it.inNames))
+			continue
+		}
+		if it.ports.AnyIn && !isIdentifier(m.key) {
+			s.l.atKey(m, CodeBadID, fmt.Sprintf("%s is not a name for a port: letters, digits and _, not a digit first, at most %d", quote(m.key), maxID), "")
+			continue
+		}
+		s.bindPort(it, m, p)
+	}
+	slices.SortFunc(it.node.In, func(a, b Binding) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (s *scope) noInput(it *item, name string) string {
+	names := it.inNames()
+	if len(names) == 0 {
+		return fmt.Sprintf("%s (%s) has no input ports, and so none called %s", it.node.ID, it.node.Type, quote(name))
+	}
+	return fmt.Sprintf("%s (%s) has no input port %s; it has %s", it.node.ID, it.node.Type, quote(name), strings.Join(names, ", "))
+}
+
+// bindPort binds one port: references become edges, the rest stays a binding.
+func (s *scope) bindPort(it *item, m *member, p Port) {
+	v := m.val
+	if r, ok := s.reference(v); ok {
+		s.edge(it, v, r, m.key)
+		return
+	}
+	if v.kind == kindList && (p.Many || p.Exclusive) && len(v.items) > 0 {
+		if s.edgeEach(it, m) {
+			return
+		}
+		if p.Exclusive {
+			s.l.at(v, CodeBadValue, fmt.Sprintf("%s.%s takes references, each exactly one {{ node.port }}", it.node.ID, m.key), "")
+			return
+		}
+	}
+	found := map[[2]string]bool{}
+	s.partial(it, v, m.key, found)
+	it.node.In = append(it.node.In, Binding{Name: m.key, Value: v.any(), Pos: s.l.posOf(v)})
+	s.checkLiteral(it, v, p)
+}
+
+// reference is the reference of a text that is exactly one {{ node.port }}.
+func (s *scope) reference(v *value) (expr.Ref, bool) {
+	if v.kind != kindText || !strings.HasPrefix(v.text, "{{") {
+		return expr.Ref{}, false
+	}
+	t, err := expr.ParseTemplate(v.text)
+	if err != nil || t.Program() == nil || len(t.Program().Path()) != 2 {
+		return expr.Ref{}, false
+	}
+	r := t.Refs()[0]
+	switch r.Root {
+	case "state", "run", "inputs", "secrets", "context":
+		return expr.Ref{}, false
+	}
+	return r, true
+}
+
+func (s *scope) edge(it *item, v *value, r expr.Ref, port string) {
+	from, _, ok := s.source(r.Root, r.Path[0], v, r.Offset)
+	if ok {
+		s.add(from, r.Path[0], it, port, v)
+	}
+}
+
+// edgeEach makes an edge of every element of a list; false where one is more
+// than a reference.
+func (s *scope) edgeEach(it *item, m *member) bool {
+	refs := make([]expr.Ref, len(m.val.items))
+	for i, e := range m.val.items {
+		r, ok := s.reference(e)
+		if !ok {
+			return false
+		}
+		refs[i] = r
+	}
+	for i, e := range m.val.items {
+		s.edge(it, e, refs[i], m.key)
+	}
+	return true
+}
+
+// partial makes an edge for every node port that templates in a value read.
+func (s *scope) partial(it *item, v *value, port string, found map[[2]string]bool) {
+	switch v.kind {
+	case kindList:
+		for _, e := range v.items {
+			s.partial(it, e, port, found)
+		}
+	case kindObject:
+		for _, m := range v.members {
+			s.partial(it, m.val, port, found)
+		}
+	case kindText:
+		t := s.l.parseTemplate(v)
+		if t == nil {
+			return
+		}
+		for _, r := range t.Refs() {
+			from := s.scopeRef(v, r)
+			if from == nil || found[[2]string{r.Root, r.Path[0]}] {
+				continue
+			}
+			found[[2]string{r.Root, r.Path[0]}] = true
+			s.add(from, r.Path[0], it, port, v).edge.Partial = true
+		}
+	default:
+	}
+}
+
+// checkLiteral checks a bound value against the port's type as far as it is
+// known before the run.
+func (s *scope) checkLiteral(it *item, v *value, p Port) {
+	if v.kind == kindNull {
+		if p.Required {
+			s.l.at(v, CodeMissingInput, fmt.Sprintf("the required port %s of %s is bound to null", p.Name, it.node.ID), "")
+		}
+		return
+	}
+	known := v.any()
+	if v.kind == kindText && strings.Contains(v.text, "{{") {
+		t, err := expr.ParseTemplate(v.text)
+		if err != nil || t.Program() != nil {
+			return
+		}
+	}
+	if p.Many {
+		p.Type = TypeList
+	}
+	if !fits(known, p.Type) {
+		s.l.at(v, CodeTypeMismatch, fmt.Sprintf("the port %s of %s takes %s; this is %s", p.Name, it.node.ID, p.Type, v.kind), "")
+	}
+}
+
+// bindAfter turns `after:` into control edges.
+func (s *scope) bindAfter(it *item) {
+	v := it.val.get("after")
+	if v == nil || v.kind == kindNull {
+		return
+	}
+	list := []*value{v}
+	if v.kind == kindList {
+		list = v.items
+	}
+	for _, e := range list {
+		if e.kind != kindText {
+			s.l.at(e, CodeBadValue, fmt.Sprintf("after names a node or NODE.BRANCH, or lists them; this is %s", s.l.show(e)), "")
+			continue
+		}
+		id, branch, dotted := strings.Cut(e.text, ".")
+		if !dotted {
+			if from := s.find(id, e, 0); from != nil {
+				s.add(from, "", it, "", e)
+			}
+			continue
+		}
+		if from, _, ok := s.source(id, branch, e, 0); ok {
+			s.add(from, branch, it, "", e)
+		}
+	}
+}
+
+// bindContext turns `context:` into a context edge.
+func (s *scope) bindContext(it *item) {
+	v := it.val.get("context")
+	if v == nil || v.kind == kindNull {
+		return
+	}
+	id, ok := v.asText()
+	if !ok || (!isIdentifier(id) && id != "main") {
+		s.l.at(v, CodeBadValue, fmt.Sprintf("context is main or the id of a node; this is %s", s.l.show(v)), "")
+		return
+	}
+	if it.spec != nil {
+		if _, ok := it.inPort("context"); !ok {
+			s.l.at(v, CodeUnknownPort, fmt.Sprintf("%s (%s) uses no context", it.node.ID, it.node.Type), "remove the context key")
+			return
+		}
+	}
+	if id == "main" {
+		return
+	}
+	if from, _, ok := s.source(id, "context", v, 0); ok {
+		s.add(from, "context", it, "context", v)
+	}
+}
+
+// joinPortals adds the edge that a portal stands for.
+func (s *scope) joinPortals() {
+	outs := map[string]*item{}
+	var ins []*item
+	for _, it := range s.items {
+		if it.spec == nil || it.spec.Portal == "" {
+			continue
+		}
+		name, _ := it.node.With["name"].(string)
+		if name == "" {
+			continue // the settings schema asks for it
+		}
+		if it.spec.Portal == "in" {
+			ins = append(ins, it)
+			continue
+		}
+		if first := outs[name]; first != nil {
+			s.l.at(s.portalName(it), CodeDuplicatePortal, fmt.Sprintf("the portal %s has two sources, %s and %s", quote(name), first.node.ID, it.node.ID), "rename one")
+			continue
+		}
+		outs[name] = it
+	}
+	names := make([]string, 0, len(outs))
+	for n := range outs {
+		names = append(names, n)
+	}
+	slices.SortFunc(ins, func(a, b *item) int { return cmp.Compare(a.node.ID, b.node.ID) })
+	for _, it := range ins {
+		name, _ := it.node.With["name"].(string)
+		if outs[name] == nil {
+			s.l.at(s.portalName(it), CodeUnknownPortal, fmt.Sprintf("no portalOut of this scope has the name %s", quote(name)),
+				s.l.suggest(name, func() []string { return names }))
+			continue
+		}
+		k := s.add(outs[name], "value", it, "value", s.portalName(it))
+		k.edge.ID, k.portal = "portal:"+name, true
+	}
+}
+
+// portalName is where a portal's name stands.
+func (s *scope) portalName(it *item) *value {
+	if v := it.val.get("with").get("name"); v != nil {
+		return v
+	}
+	return it.val
+}
+
+// outputNames collects the names of the scope's outputs, so that a composite's
+// ports are known before its expressions are read.
+func (s *scope) outputNames(f fields) []Binding {
+	var out []Binding
+	for _, m := range f.entries("outputs", "values") {
+		if s.l.identifier(&m, "an output") {
+			out = append(out, Binding{Name: m.key, Value: m.val.any(), Pos: s.l.posOf(m.val)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Binding) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// bindOutputs checks what the outputs read.
+func (s *scope) bindOutputs(f fields) {
+	for _, m := range f.members("outputs") {
+		s.outputRefs(m.val)
+	}
+}
+
+func (s *scope) outputRefs(v *value) {
+	switch v.kind {
+	case kindList:
+		for _, e := range v.items {
+			s.outputRefs(e)
+		}
+	case kindObject:
+		for _, m := range v.members {
+			s.outputRefs(m.val)
+		}
+	case kindText:
+		if t := s.l.parseTemplate(v); t != nil {
+			for _, r := range t.Refs() {
+				s.scopeRef(v, r)
+			}
+		}
+	default:
+	}
+}

@@ -1,0 +1,203 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+)
+
+// check judges the ordered graph of a scope.
+func (s *scope) check() {
+	for _, it := range s.items {
+		if it.spec != nil {
+			s.checkPorts(it)
+			s.checkRequired(it)
+		}
+	}
+	s.checkContexts()
+	s.checkReachable()
+	s.checkWriters()
+}
+
+// checkPorts looks at what comes to each port of a node.
+func (s *scope) checkPorts(it *item) {
+	slices.SortStableFunc(it.in, func(a, b *link) int { return a.seq - b.seq })
+	byPort := make(map[string][]*link, len(it.in))
+	var order []string
+	for _, k := range it.in {
+		p := k.edge.ToPort
+		if byPort[p] == nil {
+			order = append(order, p)
+		}
+		byPort[p] = append(byPort[p], k)
+	}
+	for _, name := range order {
+		links := byPort[name]
+		if name == "" {
+			s.checkTwice(links)
+			continue
+		}
+		p, _ := it.inPort(name)
+		s.checkPort(it, p, links)
+	}
+}
+
+// checkTwice reports control edges that are there twice.
+func (s *scope) checkTwice(links []*link) {
+	seen := make(map[string]bool, len(links))
+	for _, k := range links {
+		from, _ := k.edge.ends()
+		if seen[from] {
+			s.l.at(k.at, CodeDuplicateEdge, fmt.Sprintf("%s is after %s twice", k.to.node.ID, from), "remove one")
+		}
+		seen[from] = true
+	}
+}
+
+func (s *scope) checkPort(it *item, p Port, links []*link) {
+	whole := links[:0:0]
+	for _, k := range links {
+		if !k.edge.Partial {
+			whole = append(whole, k)
+			s.checkTypes(k, p)
+		}
+	}
+	if len(whole) == 0 {
+		return
+	}
+	if i := slices.IndexFunc(it.node.In, func(b Binding) bool { return b.Name == p.Name }); i >= 0 {
+		s.l.at(whole[0].at, CodePortConflict, fmt.Sprintf("the port %s of %s has a value of its own and an edge from %s", p.Name, it.node.ID, sourceName(whole[0])), "keep one of them")
+	}
+	if p.Many || p.Exclusive || p.Type == TypeContext {
+		return
+	}
+	if a, b := clash(whole); b != nil {
+		s.l.at(b.at, CodePortConflict, fmt.Sprintf("the port %s of %s takes one value; %s and %s may both come", p.Name, it.node.ID, sourceName(a), sourceName(b)),
+			"bring them together with a merge node, or let them leave different branches of one node")
+	}
+}
+
+func sourceName(k *link) string {
+	from, _ := k.edge.ends()
+	return from
+}
+
+// clash finds two edges that may both be taken: all others leave different
+// branches of one node, or its error port and one other port.
+func clash(links []*link) (a, b *link) {
+	seen := make(map[string]*link, len(links))
+	var normal *link
+	for i, k := range links {
+		if i == 0 {
+			seen[k.edge.FromPort] = k
+			if !k.isBranch() && k.edge.FromPort != "error" {
+				normal = k
+			}
+			continue
+		}
+		if k.from != links[0].from {
+			return links[0], k
+		}
+		if same := seen[k.edge.FromPort]; same != nil {
+			return same, k
+		}
+		seen[k.edge.FromPort] = k
+		if k.edge.FromPort == "error" {
+			continue
+		}
+		if normal != nil {
+			return normal, k
+		}
+		if !k.isBranch() {
+			for _, other := range links[:i] {
+				if other.edge.FromPort != "error" {
+					return other, k
+				}
+			}
+			normal = k
+		}
+	}
+	return nil, nil
+}
+
+// isBranch reports whether the edge leaves a branch port.
+func (k *link) isBranch() bool {
+	p, ok := k.from.outPort(k.edge.FromPort)
+	return ok && p.Branch
+}
+
+// exclude reports whether at most one of two edges can be taken.
+func exclude(a, b *link) bool {
+	_, second := clash([]*link{a, b})
+	return second == nil
+}
+
+func (s *scope) checkTypes(k *link, to Port) {
+	from, ok := k.from.outPort(k.edge.FromPort)
+	if !ok || Assignable(from.Type, to.Type) {
+		return
+	}
+	hint := "convert it with a transform or template node"
+	if from.Type == TypeContext || to.Type == TypeContext {
+		hint = "a context goes from a context port to a context port"
+	}
+	s.l.at(k.at, CodeTypeMismatch, fmt.Sprintf("%s is %s; the port %s of %s takes %s", sourceName(k), from.Type, to.Name, k.to.node.ID, to.Type), hint)
+}
+
+// checkRequired reports required ports that nothing is bound to.
+func (s *scope) checkRequired(it *item) {
+	for _, p := range it.ports.In {
+		if !p.Required || s.bound(it, p.Name) || slices.ContainsFunc(it.in, func(k *link) bool { return k.edge.ToPort == p.Name }) {
+			continue
+		}
+		s.l.atKey(it.key, CodeMissingInput, fmt.Sprintf("%s (%s) needs a value for its port %s (%s)", it.node.ID, it.spec.Name, p.Name, p.Type),
+			fmt.Sprintf("bind it: in: {%s: ...}", p.Name))
+	}
+}
+
+// checkContexts follows each context from where it is made and reports nodes
+// that two different ones may reach.
+func (s *scope) checkContexts() {
+	for _, it := range s.items {
+		var edges []*link
+		for _, k := range it.in {
+			if k.edge.Kind == Context && !k.edge.Partial {
+				edges = append(edges, k)
+			}
+		}
+		it.origin = "main"
+		switch {
+		case it.spec != nil && it.spec.NewContext:
+			it.origin = it.node.ID
+		case len(edges) > 0:
+			it.origin = edges[0].contextOrigin()
+		}
+		for i, k := range edges {
+			for _, earlier := range edges[:min(i, 8)] {
+				a, b := earlier.contextOrigin(), k.contextOrigin()
+				if k.edge.ToPort != earlier.edge.ToPort || a == b || a == "" || b == "" || exclude(earlier, k) {
+					continue
+				}
+				s.l.at(k.at, CodeAmbiguousContext, fmt.Sprintf("%s has two contexts: %s from %s and %s from %s", it.node.ID, contextName(a), earlier.from.node.ID, contextName(b), k.from.node.ID),
+					"keep one, or let them leave different branches of one node")
+				break
+			}
+		}
+	}
+}
+
+// contextOrigin is where the context on an edge was made, "" where that is not
+// known: the value came through a port of any type, or out of a composite.
+func (k *link) contextOrigin() string {
+	p, _ := k.from.outPort(k.edge.FromPort)
+	if p.Type != TypeContext || k.from.spec == nil || k.from.spec.Composite {
+		return ""
+	}
+	return k.from.origin
+}
+
+func contextName(origin string) string {
+	if origin == "main" {
+		return "the main one"
+	}
+	return "that of " + origin
+}

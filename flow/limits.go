@@ -1,0 +1,24 @@
+package flow
+
+// The bounds of a flow file. What passes one is a problem, found before memory
+// is spent on it.
+const (
+	// MaxYAML is the size of a YAML file, in bytes.
+	MaxYAML = 4 << 20
+	// MaxJSON is the size of a JSON file, in bytes: the normal form of the
+	// largest YAML file is a good deal longer than that file.
+	MaxJSON = 64 << 20
+	// MaxDepth is how deep lists and objects may nest in a file.
+	MaxDepth = 64
+	// MaxAliased is how many values YAML aliases may repeat, all together.
+	MaxAliased = 10_000
+	// MaxScopes is how deep bodies of loops may nest.
+	MaxScopes = 8
+	// MaxProblems is how many problems are reported; the last one says that
+	// there are more.
+	MaxProblems = 500
+	// MaxName is the length of the name of a flow, in bytes.
+	MaxName = 128
+	// MaxEdgeID is the length of an edge's id, in bytes.
+	MaxEdgeID = 512
+)

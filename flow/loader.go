@@ -1,0 +1,183 @@
+package flow
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Load reads and validates a flow file. A flow that does not validate is an
+// *Invalid with all its problems; a file that cannot be read is another error.
+// Nothing of the flow is executed.
+func Load(path string, c Catalogue) (*Flow, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("load flow: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxJSON+1))
+	if err != nil {
+		return nil, fmt.Errorf("load flow: %w", err)
+	}
+	return Parse(path, data, c)
+}
+
+// Parse reads and validates a flow. The name stands in positions and as the
+// flow's File; where it ends in .json, or data is a JSON object, data is read
+// as JSON, otherwise as YAML. Both the authoring form and the normal form are
+// read. The error is an *Invalid with all problems.
+func Parse(name string, data []byte, c Catalogue) (*Flow, error) {
+	l := newLoader(name, data, c)
+	f := l.load()
+	if len(l.problems) > 0 {
+		return nil, l.invalid()
+	}
+	return f, nil
+}
+
+// Build makes a flow out of one written in Go, in any order and in authoring or
+// normal form: Nodes and Edges as a file would list them. The result is valid,
+// ordered and immutable; the error is an *Invalid.
+func Build(f *Flow, c Catalogue) (*Flow, error) {
+	data, err := f.Normal()
+	if err != nil {
+		return nil, err
+	}
+	l := newLoader(f.File, data, c)
+	l.built = true
+	out := l.load()
+	if len(l.problems) > 0 {
+		return nil, l.invalid()
+	}
+	return out, nil
+}
+
+// Check validates a flow built in Go by the rules of Parse. The error is an
+// *Invalid whose problems have no line.
+func (f *Flow) Check(c Catalogue) error {
+	_, err := Build(f, c)
+	return err
+}
+
+// loader reads one flow and collects its problems.
+type loader struct {
+	cat   Catalogue
+	file  string
+	src   *source
+	built bool // from Go: problems have no place
+	// problems so far, and whether there were too many.
+	problems []Problem
+	over     bool
+	flow     *Flow
+	inputs   map[string]bool // declared inputs of the flow
+	state    map[string]Reducer
+	schemas  map[*TypeSpec]*settingsSchema
+	hints    int // hints worked out so far, which is costly
+}
+
+func newLoader(name string, data []byte, c Catalogue) *loader {
+	return &loader{
+		cat: c, file: name, src: &source{data: data},
+		inputs: map[string]bool{}, state: map[string]Reducer{}, schemas: map[*TypeSpec]*settingsSchema{},
+	}
+}
+
+// load runs the stages; each goes as far as the one before lets it.
+func (l *loader) load() *Flow {
+	data := bytes.TrimPrefix(l.src.data, []byte("\ufeff"))
+	if len(data) != len(l.src.data) {
+		l.src.data = data
+	}
+	if !utf8.Valid(data) {
+		l.report(1, 1, CodeSyntax, "the file is not UTF-8", "")
+		return nil
+	}
+	var doc *value
+	if l.built || isJSON(l.file, data) {
+		doc = l.parseJSON(data)
+	} else {
+		doc = l.parseYAML(data)
+	}
+	if doc == nil || l.over {
+		return nil
+	}
+	if doc.kind != kindObject {
+		l.at(doc, CodeBadValue, "a flow is an object with the keys weir, name and nodes; this is "+doc.kind.String(), "")
+		return nil
+	}
+	l.readFlow(doc)
+	return l.flow
+}
+
+func isJSON(name string, data []byte) bool {
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		return true
+	}
+	t := bytes.TrimLeft(data, " \t\r\n")
+	return len(t) > 0 && t[0] == '{' && json.Valid(t)
+}
+
+// report adds a problem at a line and column.
+func (l *loader) report(line, col int, code, msg, hint string) {
+	if len(l.problems) >= MaxProblems {
+		if !l.over {
+			l.over = true
+			l.problems = append(l.problems, Problem{Pos: l.pos(line, col), Code: CodeTooManyProblems, Message: "there are more problems than these", Hint: "mend these first"})
+		}
+		return
+	}
+	l.problems = append(l.problems, Problem{Pos: l.pos(line, col), Code: code, Message: msg, Hint: hint})
+}
+
+// at adds a problem at a value.
+func (l *loader) at(v *value, code, msg, hint string) {
+	l.report(int(v.line), int(v.col), code, msg, hint)
+}
+
+// atKey adds a problem at a key.
+func (l *loader) atKey(m *member, code, msg, hint string) {
+	l.report(int(m.line), int(m.col), code, msg, hint)
+}
+
+// in adds a problem at byte off of a text.
+func (l *loader) in(v *value, off int, code, msg, hint string) {
+	if l.over {
+		return
+	}
+	line, col := l.src.at(v, off)
+	l.report(line, col, code, msg, hint)
+}
+
+// suggest is didYouMean, for the first few hundred times only: it looks at
+// every candidate.
+func (l *loader) suggest(got string, candidates func() []string) string {
+	if l.hints++; l.hints > 200 {
+		return ""
+	}
+	return didYouMean(got, candidates())
+}
+
+func (l *loader) pos(line, col int) Pos {
+	if l.built {
+		return Pos{File: l.file}
+	}
+	return Pos{File: l.file, Line: line, Column: col}
+}
+
+func (l *loader) posOf(v *value) Pos { return l.pos(int(v.line), int(v.col)) }
+
+// invalid is the error: the problems by place, each once.
+func (l *loader) invalid() error {
+	slices.SortStableFunc(l.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),
+			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	return &Invalid{slices.Compact(l.problems)}
+}

@@ -1,0 +1,204 @@
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow/expr"
+)
+
+// readFlow reads the whole document into l.flow.
+func (l *loader) readFlow(doc *value) {
+	f := fields{l, doc, "a flow"}
+	f.only("weir", "name", "description", "context", "inputs", "state", "nodes", "edges", "outputs")
+	if !l.version(doc) {
+		return
+	}
+	l.flow = &Flow{Name: f.text("name"), Description: f.text("description"), File: l.file}
+	l.name(doc, l.flow.Name)
+	if v := doc.get("context"); v != nil && v.kind != kindNull {
+		l.flow.Context = l.contextSettings(v)
+	}
+	for _, m := range f.entries("inputs", "declared inputs") {
+		l.input(&m)
+	}
+	for _, m := range f.entries("state", "declared keys") {
+		l.stateKey(&m)
+	}
+	slices.SortFunc(l.flow.Inputs, func(a, b Input) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.flow.State, func(a, b StateKey) int { return cmp.Compare(a.Name, b.Name) })
+	s := l.readGraph(doc, nil, nil)
+	l.flow.Graph = s.graph
+}
+
+// version checks the `weir:` key; false stops the reading.
+func (l *loader) version(doc *value) bool {
+	v := doc.get("weir")
+	if v == nil {
+		l.at(doc, CodeMissingKey, "the key weir is missing; expected weir: 1", "")
+		return true
+	}
+	n, ok := v.scalar.(int64)
+	switch {
+	case v.kind != kindInt || !ok || n < 1:
+		l.at(v, CodeBadVersion, fmt.Sprintf("weir is the version of the file, 1; this is %s", l.show(v)), "write weir: 1")
+	case n > Version:
+		l.at(v, CodeNewerVersion, fmt.Sprintf("the file is for version %d of flow files; this weir reads version %d", n, Version), "upgrade weir")
+		return false
+	}
+	return true
+}
+
+func (l *loader) name(doc *value, name string) {
+	v := doc.get("name")
+	switch {
+	case v == nil || v.kind == kindNull:
+		l.at(doc, CodeMissingKey, "the key name is missing; sessions and listings know a flow by its name", "")
+	case name == "" && v.kind == kindText, len(name) > MaxName, strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		l.at(v, CodeBadID, fmt.Sprintf("the name of a flow has 1 to %d bytes and no control characters", MaxName), "")
+	}
+}
+
+func (l *loader) contextSettings(v *value) ContextSettings {
+	f, ok := l.object(v, "context")
+	if !ok {
+		return ContextSettings{}
+	}
+	f.only("model", "system", "temperature", "maxOutput", "reasoning", "budget")
+	const tokens = 100_000_000
+	c := ContextSettings{
+		Model: f.text("model"), System: f.text("system"), Reasoning: f.text("reasoning"),
+		MaxOutput: f.count("maxOutput", 1, tokens),
+	}
+	if c.Model != "" && !strings.Contains(strings.Trim(c.Model, "/"), "/") {
+		l.at(v.get("model"), CodeBadValue, fmt.Sprintf("model is provider/model, such as openai/gpt-5-mini; this is %s", quote(c.Model)), "")
+	}
+	if t := v.get("temperature"); t != nil {
+		c.Temperature = l.temperature(t)
+	}
+	if b := v.get("budget"); b != nil {
+		if bf, ok := l.object(b, "budget"); ok {
+			bf.only("window", "reserve")
+			c.Budget = Budget{Window: bf.count("window", 1, tokens), Reserve: bf.count("reserve", 1, tokens)}
+			if c.Budget.Window > 0 && c.Budget.Reserve >= c.Budget.Window {
+				l.at(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve is less than window, %d; this is %d", c.Budget.Window, c.Budget.Reserve), "")
+			}
+		}
+	}
+	return c
+}
+
+func (l *loader) temperature(v *value) *float64 {
+	var t float64
+	switch n := v.scalar.(type) {
+	case int64:
+		t = float64(n)
+	case float64:
+		t = n
+	default:
+		t = -1
+	}
+	if t < 0 || t > 2 {
+		l.at(v, CodeBadValue, fmt.Sprintf("temperature is a number from 0 to 2; this is %s", l.show(v)), "")
+		return nil
+	}
+	return &t
+}
+
+func (l *loader) input(m *member) {
+	if !l.identifier(m, "an input") {
+		return
+	}
+	l.inputs[m.key] = true
+	f, ok := l.object(m.val, "an input")
+	if !ok {
+		return
+	}
+	f.only("type", "required", "default", "description", "schema")
+	in := Input{
+		Name: m.key, Required: f.flag("required"), Description: f.text("description"),
+		Type: PortType(f.choice("type", portTypes()...)), Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col)),
+	}
+	if in.Type == "" {
+		in.Type = TypeAny
+	}
+	if d := m.val.get("default"); d != nil {
+		in.Default = d.any()
+		if d.kind != kindNull && !fits(in.Default, in.Type) {
+			l.at(d, CodeTypeMismatch, fmt.Sprintf("the default of %s is %s; expected %s", m.key, d.kind, in.Type), "")
+		}
+	}
+	l.flow.Inputs = append(l.flow.Inputs, in)
+}
+
+func (l *loader) stateKey(m *member) {
+	f, ok := l.object(m.val, "a declared key of the state")
+	if m.key == "" {
+		l.atKey(m, CodeBadID, "a key of the state has a name", "")
+	}
+	if !ok {
+		return
+	}
+	f.only("reducer", "initial", "schema")
+	k := StateKey{Name: m.key, Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col))}
+	if v := m.val.get("initial"); v != nil {
+		k.Initial = v.any()
+	}
+	if v := m.val.get("reducer"); v != nil {
+		k.Reducer = l.reducer(v)
+	}
+	l.state[m.key] = k.Reducer
+	l.flow.State = append(l.flow.State, k)
+}
+
+func (l *loader) reducer(v *value) Reducer {
+	all := []string{"append", "max", "merge", "min", "replace", "sum"}
+	s, _ := v.asText()
+	if !slices.Contains(all, s) {
+		l.at(v, CodeBadReducer, fmt.Sprintf("a reducer is one of %s; this is %s", strings.Join(all, ", "), l.show(v)),
+			l.suggest(s, func() []string { return all }))
+		return ReduceNone
+	}
+	return Reducer(s)
+}
+
+// maxID is the length of a node's id.
+const maxID = 64
+
+// identifier checks a key that expressions may name.
+func (l *loader) identifier(m *member, what string) bool {
+	if !isIdentifier(m.key) {
+		l.atKey(m, CodeBadID, fmt.Sprintf("%s is not a name for %s: letters, digits and _, not a digit first, at most %d", quote(m.key), what, maxID), "")
+		return false
+	}
+	return true
+}
+
+func isIdentifier(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9' || i == 0) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxID
+}
+
+// nodeID checks a node's id.
+func (l *loader) nodeID(m *member) bool {
+	if !l.identifier(m, "a node") {
+		return false
+	}
+	switch m.key {
+	case "run", "state", "inputs", "secrets", "context":
+		l.atKey(m, CodeReservedID, fmt.Sprintf("%s is the name of something else in expressions", m.key), "choose another id, for example "+m.key+"_node")
+		return false
+	}
+	if expr.Reserved(m.key) {
+		l.atKey(m, CodeReservedID, fmt.Sprintf("%s is a word of the expression language", m.key), "choose another id, for example "+m.key+"_node")
+		return false
+	}
+	return true
+}

@@ -1,0 +1,189 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+)
+
+// readNode reads everything of a node but its connections.
+func (s *scope) readNode(it *item) {
+	l, n := s.l, it.node
+	f, ok := l.object(it.val, "a node")
+	if !ok {
+		return
+	}
+	f.only("type", "in", "after", "with", "context", "join", "retry", "timeout", "onError", "cache",
+		"isolation", "interruptBefore", "interruptAfter", "description")
+	s.readType(it)
+	n.Description = f.text("description")
+	if n.Join = f.choice("join", "any", "all"); n.Join == "" {
+		n.Join = "any"
+	}
+	n.InterruptBefore, n.InterruptAfter = f.flag("interruptBefore"), f.flag("interruptAfter")
+	n.Isolation = f.choice("isolation", "fresh", "fork", "share")
+	if v := it.val.get("retry"); v != nil {
+		n.Retry = l.retry(v)
+	}
+	if v := it.val.get("timeout"); v != nil {
+		n.Timeout = l.timeout(v)
+	}
+	if v := it.val.get("onError"); v != nil {
+		n.OnError = l.onError(v)
+	}
+	if v := it.val.get("cache"); v != nil {
+		n.Cache = s.cache(it, v)
+	}
+	s.readSettings(it)
+	s.checkPolicy(it)
+}
+
+func (s *scope) readType(it *item) {
+	v := it.val.get("type")
+	name := ""
+	if v != nil {
+		name, _ = v.asText()
+	}
+	if name == "" {
+		at := it.val
+		if v != nil {
+			at = v
+		}
+		s.l.at(at, CodeMissingKey, fmt.Sprintf("node %s has no type", it.node.ID), "add type: NAME; weir nodes lists the types")
+		return
+	}
+	it.node.Type = name
+	if it.spec = s.l.cat.Lookup(name); it.spec == nil {
+		s.l.at(v, CodeUnknownType, fmt.Sprintf("there is no node type %s", quote(name)), s.l.suggest(name, s.l.typeNames))
+		return
+	}
+	it.node.Type = it.spec.Name
+	it.ports = it.spec.Ports
+}
+
+func (l *loader) typeNames() []string {
+	var names []string
+	for _, sp := range l.cat.Specs() {
+		names = append(append(names, sp.Name), sp.Aliases...)
+	}
+	return names
+}
+
+func (l *loader) retry(v *value) Retry {
+	f, ok := l.object(v, "retry")
+	if !ok {
+		return Retry{}
+	}
+	f.only("attempts", "backoff", "on")
+	r := Retry{Attempts: f.count("attempts", 1, 100), Backoff: f.duration("backoff")}
+	if v.get("attempts") == nil {
+		l.at(v, CodeMissingKey, "retry has no attempts", "add attempts: 3, the number of attempts in all")
+	}
+	on := v.get("on")
+	if on == nil {
+		return r
+	}
+	codes := []*value{on}
+	if on.kind == kindList {
+		codes = on.items
+	}
+	for _, c := range codes {
+		if s, ok := c.asText(); ok && s != "" {
+			r.On = append(r.On, s)
+		} else {
+			l.at(c, CodeBadValue, fmt.Sprintf("on lists error codes; this is %s", l.show(c)), "")
+		}
+	}
+	return r
+}
+
+func (l *loader) timeout(v *value) Timeout {
+	if v.kind != kindObject {
+		return Timeout{Total: l.duration(v, "timeout")}
+	}
+	f := fields{l, v, "timeout"}
+	f.only("total", "idle")
+	return Timeout{Total: f.duration("total"), Idle: f.duration("idle")}
+}
+
+func (l *loader) onError(v *value) OnError {
+	if v.kind == kindText && v.text == "fail" {
+		return OnError{}
+	}
+	val := v.get("value")
+	if v.kind != kindObject || val == nil {
+		l.at(v, CodeBadValue, fmt.Sprintf("onError is fail or {value: ...}; this is %s", l.show(v)), "")
+		return OnError{}
+	}
+	fields{l, v, "onError"}.only("value")
+	return OnError{Handled: true, Value: val.any()}
+}
+
+func (s *scope) cache(it *item, v *value) Cache {
+	switch v.kind {
+	case kindBool:
+		on, _ := v.scalar.(bool)
+		return Cache{On: on}
+	case kindObject:
+	default:
+		s.l.at(v, CodeBadValue, fmt.Sprintf("cache is true, false or {ttl, key}; this is %s", s.l.show(v)), "")
+		return Cache{}
+	}
+	f := fields{s.l, v, "cache"}
+	f.only("ttl", "key")
+	c := Cache{On: true, TTL: f.duration("ttl"), Key: f.text("key")}
+	if k := v.get("key"); k != nil && k.kind == kindText {
+		s.template(it, k, false)
+	}
+	return c
+}
+
+// checkPolicy checks the keys that depend on the type.
+func (s *scope) checkPolicy(it *item) {
+	n, sp := it.node, it.spec
+	if sp == nil {
+		return
+	}
+	if v := it.val.get("isolation"); v != nil && !sp.Composite {
+		s.l.at(v, CodeNotComposite, fmt.Sprintf("isolation is for nodes with a body; %s (%s) has none", n.ID, sp.Name), "remove it")
+	}
+	if sp.Composite && n.Isolation != "fork" {
+		for _, key := range []string{"retry", "cache"} {
+			if v := it.val.get(key); v != nil && (key == "retry" || n.Cache.On) {
+				s.l.at(v, CodeNeedsIsolation, fmt.Sprintf("%s on the composite %s needs a lane that is dropped as a whole", key, n.ID), "add isolation: fork")
+			}
+		}
+	}
+	if n.Cache.On && !sp.Pure && !sp.Composite && (sp.PureFor == nil || !sp.PureFor(n.With)) {
+		s.l.at(it.val.get("cache"), CodeNotPure, fmt.Sprintf("%s is of type %s, whose outputs depend on more than its settings and inputs; it cannot be cached", n.ID, sp.Name), "")
+	}
+}
+
+// bound reports whether something is wired to an input of the node.
+func (s *scope) bound(it *item, name string) bool {
+	return it.val.get("in").get(name) != nil || slices.Contains(s.wired[it.node.ID], name)
+}
+
+// bodyInput reports whether inputs.NAME means something in this body.
+func (s *scope) bodyInput(name string) bool {
+	return slices.Contains(s.bodyInputs(), name)
+}
+
+// bodyInputs lists what this body may read under inputs.*.
+func (s *scope) bodyInputs() []string {
+	it := s.owner
+	names := []string{"item", "index"}
+	if it.spec != nil && it.spec.BodyInputs != nil {
+		names = slices.Clone(it.spec.BodyInputs)
+	}
+	names = append(names, it.inNames()...)
+	if in := it.val.get("in"); in != nil {
+		for _, m := range in.members {
+			names = append(names, m.key)
+		}
+	}
+	names = append(names, s.parent.wired[it.node.ID]...)
+	for _, b := range s.graph.Outputs {
+		names = append(names, b.Name)
+	}
+	return names
+}

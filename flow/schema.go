@@ -1,0 +1,183 @@
+package flow
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Schema is the JSON Schema (draft 2020-12) of flow files in both forms, with
+// the settings of every node type of the catalogue: for editors, and for
+// `weir schema`. What a schema cannot say (references, cycles, port types) only
+// Parse checks.
+func Schema(c Catalogue) ([]byte, error) {
+	var names []any
+	var byType []any
+	settings := map[string]any{}
+	for _, sp := range c.Specs() {
+		var spelled []any
+		for _, n := range append([]string{sp.Name}, sp.Aliases...) {
+			spelled = append(spelled, n)
+		}
+		names = append(names, spelled...)
+		s, err := schemaOf(sp)
+		if err != nil {
+			return nil, fmt.Errorf("schema of node type %s: %w", sp.Name, err)
+		}
+		settings[sp.Name] = s
+		then := obj{"properties": obj{"with": obj{"$ref": "#/$defs/settings/" + sp.Name}}}
+		if required, ok := s["required"].([]any); ok && len(required) > 0 {
+			then["required"] = []any{"with"}
+		}
+		byType = append(byType, obj{
+			"if":   obj{"properties": obj{"type": obj{"enum": spelled}}, "required": []any{"type"}},
+			"then": then,
+		})
+	}
+	node := nodeSchema(names)
+	if len(byType) > 0 {
+		node["allOf"] = byType
+	}
+	root := obj{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title":   "Weir flow",
+		"$defs":   obj{"node": node, "graph": graphSchema(), "settings": settings, "duration": durationSchema(), "edge": edgeSchema()},
+		"type":    "object", "required": []any{"weir", "name", "nodes"}, "additionalProperties": false,
+		"properties": flowProperties(),
+	}
+	out, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("schema of flow files: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+type obj = map[string]any
+
+func schemaOf(sp *TypeSpec) (obj, error) {
+	s, err := newSettingsSchema(sp)
+	if err != nil {
+		return nil, err
+	}
+	raw := anchored(s.raw, "#/$defs/settings/"+sp.Name)
+	if sp.Composite {
+		props := obj{}
+		if p, ok := raw["properties"].(obj); ok {
+			props = p
+		}
+		props["body"] = obj{"$ref": "#/$defs/graph"}
+		required, _ := raw["required"].([]any)
+		raw["properties"], raw["required"] = props, append(slices.Clone(required), "body")
+	}
+	if sp.Summary != "" {
+		raw["description"] = sp.Summary
+	}
+	return raw, nil
+}
+
+// anchored is a copy of a schema in which references to its own root lead to
+// where it stands now, and templated settings take any text as well.
+func anchored(schema obj, root string) obj {
+	out := make(obj, len(schema))
+	for k, v := range schema {
+		if ref, ok := v.(string); ok && k == "$ref" && strings.HasPrefix(ref, "#") {
+			out[k] = root + strings.TrimPrefix(ref, "#")
+			continue
+		}
+		out[k] = anchoredValue(v, root)
+	}
+	if r := roleOf(schema); (r == roleTemplate || r == roleSecret) && schema["type"] != nil && schema["type"] != "string" {
+		return obj{"x-weir": schema["x-weir"], "anyOf": []any{out, obj{"type": "string", "pattern": `\{\{`}}}
+	}
+	return out
+}
+
+func anchoredValue(v any, root string) any {
+	switch t := v.(type) {
+	case obj:
+		return anchored(t, root)
+	case []any:
+		out := make([]any, len(t))
+		for i, e := range t {
+			out[i] = anchoredValue(e, root)
+		}
+		return out
+	}
+	return v
+}
+
+func flowProperties() obj {
+	text, tokens := obj{"type": "string"}, obj{"type": "integer", "minimum": 1}
+	props := graphSchema()["properties"].(obj) //nolint:errcheck,forcetypeassert // built a few lines below
+	props["weir"] = obj{"const": Version}
+	props["name"] = obj{"type": "string", "minLength": 1, "maxLength": MaxName}
+	props["description"] = text
+	props["context"] = closed(obj{
+		"model": obj{"type": "string", "pattern": ".+/.+"}, "system": text, "reasoning": text,
+		"temperature": obj{"type": "number", "minimum": 0, "maximum": 2}, "maxOutput": tokens,
+		"budget": closed(obj{"window": tokens, "reserve": tokens}),
+	})
+	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
+		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
+	})}
+	props["state"] = obj{"type": []any{"object", "null"}, "additionalProperties": closed(obj{
+		"reducer": obj{"enum": []any{"append", "max", "merge", "min", "replace", "sum"}}, "initial": true, "schema": obj{"type": "object"},
+	})}
+	return props
+}
+
+func closed(properties obj) obj {
+	return obj{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+func nameSchema() obj {
+	return obj{"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}
+}
+
+func graphSchema() obj {
+	s := closed(obj{
+		"nodes":   obj{"type": "object", "minProperties": 1, "propertyNames": nameSchema(), "additionalProperties": obj{"$ref": "#/$defs/node"}},
+		"edges":   obj{"type": []any{"array", "null"}, "items": obj{"$ref": "#/$defs/edge"}},
+		"outputs": obj{"type": []any{"object", "null"}, "propertyNames": nameSchema()},
+	})
+	s["required"] = []any{"nodes"}
+	return s
+}
+
+func edgeSchema() obj {
+	s := closed(obj{
+		"id":   obj{"type": "string", "maxLength": MaxEdgeID},
+		"from": obj{"type": "string", "description": "node.port, or a node for a control edge"},
+		"to":   obj{"type": "string", "description": "node.port, or a node for a control edge"}, "metadata": obj{"type": "object"},
+	})
+	s["required"] = []any{"from", "to"}
+	return s
+}
+
+func durationSchema() obj {
+	return obj{"type": []any{"string", "integer"}, "description": "30s, 5m, 1h30m, or whole seconds", "minimum": 0}
+}
+
+func nodeSchema(types []any) obj {
+	text, flag, duration := obj{"type": "string"}, obj{"type": "boolean"}, obj{"$ref": "#/$defs/duration"}
+	texts := obj{"anyOf": []any{text, obj{"type": "array", "items": text}}}
+	s := closed(obj{
+		"type": obj{"enum": types}, "description": text,
+		"in":      obj{"type": []any{"object", "null"}, "description": "values by input port; {{ node.port }} makes an edge"},
+		"after":   obj{"anyOf": []any{texts, obj{"type": "null"}}, "description": "nodes, or NODE.BRANCH, that come first"},
+		"with":    obj{"type": []any{"object", "null"}},
+		"context": obj{"type": []any{"string", "null"}, "description": "main, or the node whose context this one uses"},
+		"join":    obj{"enum": []any{"any", "all"}},
+		"retry": obj{
+			"type": "object", "additionalProperties": false, "required": []any{"attempts"},
+			"properties": obj{"attempts": obj{"type": "integer", "minimum": 1, "maximum": 100}, "backoff": duration, "on": texts},
+		},
+		"timeout":   obj{"anyOf": []any{duration, closed(obj{"total": duration, "idle": duration})}},
+		"onError":   obj{"anyOf": []any{obj{"const": "fail"}, obj{"type": "object", "required": []any{"value"}, "additionalProperties": false, "properties": obj{"value": true}}}},
+		"cache":     obj{"anyOf": []any{flag, closed(obj{"ttl": duration, "key": text})}},
+		"isolation": obj{"enum": []any{"fresh", "fork", "share"}}, "interruptBefore": flag, "interruptAfter": flag,
+	})
+	s["required"] = []any{"type"}
+	return s
+}

@@ -1,0 +1,246 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// scope is one graph while it is read: the root, or the body of a composite.
+type scope struct {
+	l      *loader
+	parent *scope
+	owner  *item // the composite whose body this is, nil at the root
+	depth  int
+	items  []*item
+	byID   map[string]*item
+	links  []*link
+	// wired lists the ports of each node that entries of `edges` go to.
+	wired map[string][]string
+	graph Graph
+}
+
+// item is one node while it is read.
+type item struct {
+	key  *member
+	val  *value
+	node *Node
+	// spec is nil where the type is unknown; then no port is judged.
+	spec  *TypeSpec
+	ports Ports
+	body  *scope
+	// in and out are the edges, once all are known; index is the place in the
+	// file and then, in order, rank.
+	in, out     []*link
+	index, rank int
+	need        []choice
+	origin      string
+}
+
+// link is one edge while it is read.
+type link struct {
+	edge     *Edge
+	from, to *item
+	at       *value
+	seq      int
+	named    bool // the file gives its id
+	portal   bool
+}
+
+// readGraph reads nodes, edges and outputs of one scope, checks and orders it.
+func (l *loader) readGraph(v *value, parent *scope, owner *item) *scope {
+	s := &scope{l: l, parent: parent, owner: owner, byID: map[string]*item{}, wired: map[string][]string{}}
+	if parent != nil {
+		s.depth = parent.depth + 1
+	}
+	what := "a flow"
+	if owner != nil {
+		what = "the body of " + owner.node.ID
+	}
+	f := fields{l, v, what}
+	if v.get("nodes") == nil {
+		l.at(v, CodeEmptyFlow, what+" has no nodes", "add a node under nodes:")
+	}
+	nodes := f.entries("nodes", "nodes")
+	if n := v.get("nodes"); n != nil && len(nodes) == 0 && (n.kind == kindObject || n.kind == kindNull) {
+		l.at(n, CodeEmptyFlow, what+" has no nodes", "add a node under nodes:")
+	}
+	edges := s.readEdges(v.get("edges"))
+	for i := range nodes {
+		s.addNode(&nodes[i])
+	}
+	s.graph.Outputs = s.outputNames(f)
+	for _, it := range s.items {
+		s.readNode(it)
+	}
+	for _, it := range s.items {
+		s.bindInputs(it)
+		s.bindAfter(it)
+		s.bindContext(it)
+	}
+	s.joinPortals()
+	s.mergeEdges(edges)
+	s.connect()
+	s.order()
+	s.check()
+	s.bindOutputs(f)
+	s.finish()
+	return s
+}
+
+// addNode makes the id known.
+func (s *scope) addNode(m *member) {
+	ok := s.l.nodeID(m)
+	it := &item{key: m, val: m.val, index: len(s.items), node: &Node{ID: m.key, Pos: s.l.pos(int(m.line), int(m.col))}}
+	if s.byID[m.key] == nil {
+		s.byID[m.key] = it
+	}
+	if ok || m.key != "" {
+		s.items = append(s.items, it)
+	}
+}
+
+// ids lists the node ids of the scope.
+func (s *scope) ids() []string {
+	out := make([]string, 0, len(s.items))
+	for _, it := range s.items {
+		out = append(out, it.node.ID)
+	}
+	return out
+}
+
+// find resolves a node id that stands at byte off of v; what is not there is
+// reported and nil.
+func (s *scope) find(id string, v *value, off int) *item {
+	if it := s.byID[id]; it != nil {
+		return it
+	}
+	for p := s.parent; p != nil; p = p.parent {
+		if p.byID[id] != nil {
+			s.l.in(v, off, CodeOuterReference, fmt.Sprintf("%s is a node outside the body of %s", id, s.owner.node.ID),
+				fmt.Sprintf("pass its value through the in: of %s and read inputs.NAME here", s.owner.node.ID))
+			return nil
+		}
+	}
+	s.l.in(v, off, CodeUnknownNode, fmt.Sprintf("there is no node %s here", quote(id)), s.l.suggest(id, s.ids))
+	return nil
+}
+
+// usesContext reports whether the node has a context of its own accord.
+func (it *item) usesContext() bool {
+	return it.spec != nil && (it.spec.Context != ContextNone || it.spec.ContextFor != nil || it.spec.Composite)
+}
+
+// outPort is the output port of that name.
+func (it *item) outPort(name string) (Port, bool) {
+	if it.spec == nil {
+		return Port{Name: name, Type: TypeAny}, true
+	}
+	for _, p := range it.ports.Out {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	switch {
+	case name == "error":
+		return Port{Name: name, Type: TypeObject}, true
+	case name == "context" && it.usesContext():
+		return Port{Name: name, Type: TypeContext}, true
+	case it.body != nil && it.ports.AnyOut:
+		for _, b := range it.body.graph.Outputs {
+			if b.Name == name {
+				return Port{Name: name, Type: TypeAny}, true
+			}
+		}
+		return Port{}, false
+	}
+	return Port{Name: name, Type: TypeAny}, it.ports.AnyOut
+}
+
+// inPort is the input port of that name.
+func (it *item) inPort(name string) (Port, bool) {
+	if it.spec == nil {
+		return Port{Name: name, Type: TypeAny}, true
+	}
+	for _, p := range it.ports.In {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	if name == "context" && it.usesContext() {
+		return Port{Name: name, Type: TypeContext}, true
+	}
+	return Port{Name: name, Type: TypeAny}, it.ports.AnyIn
+}
+
+// outNames lists the output ports, inNames the input ports.
+func (it *item) outNames() []string {
+	names := portNames(it.ports.Out)
+	if it.body != nil && it.ports.AnyOut {
+		for _, b := range it.body.graph.Outputs {
+			names = append(names, b.Name)
+		}
+	}
+	return append(names, "error")
+}
+
+func (it *item) inNames() []string { return portNames(it.ports.In) }
+
+func portNames(ports []Port) []string {
+	names := make([]string, 0, len(ports)+1)
+	for _, p := range ports {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// source resolves NODE.PORT; what is not there is reported.
+func (s *scope) source(id, port string, v *value, off int) (*item, Port, bool) {
+	it := s.find(id, v, off)
+	if it == nil {
+		return nil, Port{}, false
+	}
+	p, ok := it.outPort(port)
+	if !ok {
+		s.l.in(v, off, CodeUnknownPort, fmt.Sprintf("%s (%s) has no output port %s; it has %s", id, it.node.Type, quote(port), strings.Join(it.outNames(), ", ")),
+			s.l.suggest(port, it.outNames))
+	}
+	return it, p, ok
+}
+
+// add notes an edge.
+func (s *scope) add(from *item, fromPort string, to *item, toPort string, at *value) *link {
+	k := &link{
+		from: from, to: to, at: at, seq: len(s.links),
+		edge: &Edge{From: from.node.ID, FromPort: fromPort, To: to.node.ID, ToPort: toPort, Pos: s.l.posOf(at)},
+	}
+	k.edge.Kind = Control
+	if toPort != "" {
+		p, _ := to.inPort(toPort)
+		k.edge.Kind = kindOfEdge(p.Type)
+	}
+	s.links = append(s.links, k)
+	return k
+}
+
+func kindOfEdge(t PortType) EdgeKind {
+	switch t {
+	case TypeContext:
+		return Context
+	case TypeTools:
+		return Tools
+	default:
+		return Data
+	}
+}
+
+// ends are the two ends of an edge as files write them.
+func (e *Edge) ends() (from, to string) {
+	from, to = e.From, e.To
+	if e.FromPort != "" {
+		from += "." + e.FromPort
+	}
+	if e.ToPort != "" {
+		to += "." + e.ToPort
+	}
+	return from, to
+}

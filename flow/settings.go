@@ -1,0 +1,432 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	fault "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// settingsSchema is the schema of a type's settings, made ready once a load.
+type settingsSchema struct {
+	raw      map[string]any
+	compiled *jsonschema.Schema
+}
+
+// compileSchema reports whether a JSON Schema can be used.
+func compileSchema(s map[string]any) error {
+	_, err := compiled(s)
+	return err
+}
+
+func compiled(s map[string]any) (*jsonschema.Schema, error) {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	if err := c.AddResource("mem:///schema.json", s); err != nil {
+		return nil, err
+	}
+	sch, err := c.Compile("mem:///schema.json")
+	if e := new(jsonschema.SchemaValidationError); errors.As(err, &e) {
+		if v, ok := e.Err.(*jsonschema.ValidationError); ok { //nolint:errorlint // the library wraps it so
+			return nil, errors.New(strings.Join(leafMessages(v), "; "))
+		}
+	}
+	return sch, err
+}
+
+// noLoader refuses references to other documents: reading a flow reads one file.
+type noLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("the schema refers to %s; only references inside it are read", url)
+}
+
+// settingsOf is the schema of a type's settings, nil where it has none.
+func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
+	if s, ok := l.schemas[sp]; ok {
+		return s
+	}
+	s, err := newSettingsSchema(sp)
+	if err != nil { // the catalogue's fault, and told once for every flow
+		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s cannot be used: %v", sp.Name, err), "")
+	}
+	l.schemas[sp] = s
+	return s
+}
+
+func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
+	raw := map[string]any{"type": "object"}
+	b, err := json.Marshal(sp.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if sp.Settings != nil {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
+		if err != nil {
+			return nil, err
+		}
+		raw, _ = v.(map[string]any)
+	}
+	maps.DeleteFunc(raw, func(_ string, v any) bool { return v == nil }) // an empty list in Go
+	if _, ok := raw["additionalProperties"]; !ok {
+		raw["additionalProperties"] = false
+	}
+	if sp.Composite {
+		withoutBody(raw)
+	}
+	c, err := compiled(raw)
+	if err != nil {
+		return nil, err
+	}
+	return &settingsSchema{raw: raw, compiled: c}, nil
+}
+
+// withoutBody takes `body` out of a composite's settings: it is a graph.
+func withoutBody(raw map[string]any) {
+	if p, ok := raw["properties"].(map[string]any); ok {
+		p = maps.Clone(p)
+		delete(p, "body")
+		raw["properties"] = p
+	}
+	if r, ok := raw["required"].([]any); ok {
+		raw["required"] = slices.DeleteFunc(slices.Clone(r), func(x any) bool { return x == "body" })
+	}
+}
+
+// readSettings reads `with`, checks it and gives the node its ports.
+func (s *scope) readSettings(it *item) {
+	v := it.val.get("with")
+	if v != nil && v.kind == kindNull {
+		v = nil
+	}
+	if v != nil && v.kind != kindObject {
+		s.l.at(v, CodeBadValue, "with is an object of settings; this is "+v.kind.String(), "")
+		return
+	}
+	s.readBody(it, v)
+	if v == nil {
+		v = &value{kind: kindObject, line: it.key.line, col: it.key.col}
+	}
+	if it.spec == nil {
+		it.node.With, _ = v.any().(map[string]any)
+		return
+	}
+	schema := s.l.settingsOf(it.spec)
+	if schema == nil {
+		return
+	}
+	r := settingsReader{s: s, it: it}
+	with := make(map[string]any, len(v.members))
+	for _, m := range v.members {
+		if m.key == "body" && it.spec.Composite {
+			continue
+		}
+		r.path = append(r.path[:0], m.key)
+		with[m.key] = r.read(m.val, property(schema.raw, m.key), roleNone)
+	}
+	if len(with) > 0 {
+		it.node.With = with
+	}
+	r.validate(schema, v, with)
+	if it.spec.Shape != nil {
+		it.ports = it.spec.Shape(it.node.With)
+	}
+	if it.spec.Check != nil {
+		for _, p := range it.spec.Check(it.node.With) {
+			at := v
+			if p.Setting != "" {
+				at, _ = locate(v, strings.Split(p.Setting, "."))
+			}
+			s.l.at(at, p.Code, p.Message, p.Hint)
+		}
+	}
+}
+
+// readBody reads the graph of a composite.
+func (s *scope) readBody(it *item, with *value) {
+	if it.spec == nil || !it.spec.Composite {
+		return
+	}
+	body := with.get("body")
+	if body == nil {
+		at := with
+		if at == nil {
+			at = &value{line: it.key.line, col: it.key.col}
+		}
+		s.l.at(at, CodeMissingBody, fmt.Sprintf("%s (%s) has no body", it.node.ID, it.spec.Name), "add with.body: {nodes: ..., outputs: ...}")
+		return
+	}
+	if s.depth+1 > MaxScopes {
+		s.l.at(body, CodeTooBig, fmt.Sprintf("bodies nest deeper than %d", MaxScopes), "")
+		return
+	}
+	f, ok := s.l.object(body, "a body")
+	if !ok {
+		return
+	}
+	f.only("nodes", "edges", "outputs")
+	it.body = s.l.readGraph(body, s, it)
+	it.node.Body = &it.body.graph
+}
+
+// role is what a setting may hold, the x-weir keyword of its schema.
+type role uint8
+
+const (
+	roleNone role = iota
+	roleTemplate
+	roleExpression
+	roleSecret
+)
+
+func roleOf(schema map[string]any) role {
+	switch schema["x-weir"] {
+	case "template":
+		return roleTemplate
+	case "expression":
+		return roleExpression
+	case "secret":
+		return roleSecret
+	}
+	return roleNone
+}
+
+// settingsReader turns settings into plain data, following the schema: where it
+// means text a scalar is text, and where it has a role the text is checked.
+type settingsReader struct {
+	s    *scope
+	it   *item
+	path []string
+	// dynamic are the paths whose value is known at run time only.
+	dynamic [][]string
+}
+
+func (r *settingsReader) read(v *value, schema map[string]any, outer role) any {
+	as := max(roleOf(schema), outer)
+	switch v.kind {
+	case kindList:
+		out := make([]any, len(v.items))
+		for i, e := range v.items {
+			r.path = append(r.path, fmt.Sprint(i))
+			out[i] = r.read(e, element(schema, i), as)
+			r.path = r.path[:len(r.path)-1]
+		}
+		return out
+	case kindObject:
+		if isSchema(schema) {
+			return schemaValue(v)
+		}
+		out := make(map[string]any, len(v.members))
+		for _, m := range v.members {
+			r.path = append(r.path, m.key)
+			out[m.key] = r.read(m.val, property(schema, m.key), as)
+			r.path = r.path[:len(r.path)-1]
+		}
+		return out
+	default:
+		return r.scalar(v, schema, as)
+	}
+}
+
+func (r *settingsReader) scalar(v *value, schema map[string]any, as role) any {
+	text, ok := v.asText()
+	if !ok || (v.kind != kindText && schema["type"] != "string") {
+		return v.any()
+	}
+	switch as {
+	case roleExpression:
+		r.s.expression(r.it, v, text)
+	case roleTemplate, roleSecret:
+		if r.s.template(r.it, v, as == roleSecret) {
+			r.dynamic = append(r.dynamic, slices.Clone(r.path))
+		}
+	case roleNone:
+	}
+	return text
+}
+
+// isSchema reports whether a setting holds a JSON Schema: an object about which
+// its own schema says nothing.
+func isSchema(schema map[string]any) bool {
+	return schema["type"] == "object" && schema["properties"] == nil && schema["additionalProperties"] == nil
+}
+
+// property is the schema of a member, element of an item; empty where unknown.
+func property(schema map[string]any, key string) map[string]any {
+	if p, ok := schema["properties"].(map[string]any); ok {
+		if s, ok := p[key].(map[string]any); ok {
+			return s
+		}
+	}
+	if s, ok := schema["additionalProperties"].(map[string]any); ok {
+		return s
+	}
+	return alternative(schema, func(s map[string]any) map[string]any { return property(s, key) })
+}
+
+func element(schema map[string]any, i int) map[string]any {
+	if p, ok := schema["prefixItems"].([]any); ok && i < len(p) {
+		s, _ := p[i].(map[string]any)
+		return s
+	}
+	if s, ok := schema["items"].(map[string]any); ok {
+		return s
+	}
+	return alternative(schema, func(s map[string]any) map[string]any { return element(s, i) })
+}
+
+// alternative is the first answer of the schemas that a schema combines.
+func alternative(schema map[string]any, of func(map[string]any) map[string]any) map[string]any {
+	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
+		list, _ := schema[k].([]any)
+		for _, e := range list {
+			if s, ok := e.(map[string]any); ok {
+				if found := of(s); found != nil {
+					return found
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// validate checks the settings against the schema; what a template will fill in
+// is not judged.
+func (r *settingsReader) validate(schema *settingsSchema, at *value, with map[string]any) {
+	err := schema.compiled.Validate(with)
+	if err == nil {
+		return
+	}
+	e := new(jsonschema.ValidationError)
+	if !errors.As(err, &e) {
+		r.s.l.at(at, CodeInvalidSetting, err.Error(), "")
+		return
+	}
+	for _, leaf := range leaves(e, nil) {
+		if !r.isDynamic(leaf.InstanceLocation) {
+			r.report(at, leaf)
+		}
+	}
+}
+
+func (r *settingsReader) isDynamic(path []string) bool {
+	return slices.ContainsFunc(r.dynamic, func(d []string) bool { return slices.Equal(d, path) })
+}
+
+// leaves lists the errors that say something of their own; a choice of schemas
+// is one error.
+func leaves(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	switch e.ErrorKind.(type) {
+	case *fault.AnyOf, *fault.OneOf:
+		return append(to, e)
+	}
+	if len(e.Causes) == 0 {
+		return append(to, e)
+	}
+	for _, c := range e.Causes {
+		to = leaves(c, to)
+	}
+	return to
+}
+
+// report tells one schema error at the place of the setting.
+func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
+	l, id := r.s.l, r.it.node.ID
+	at, _ := locate(with, e.InstanceLocation)
+	path := strings.Join(e.InstanceLocation, ".")
+	switch k := e.ErrorKind.(type) {
+	case *fault.Required:
+		for _, name := range k.Missing {
+			l.at(at, CodeMissingSetting, fmt.Sprintf("%s (%s) needs the setting %s", id, r.it.spec.Name, joinPath(path, name)), "")
+		}
+	case *fault.AdditionalProperties:
+		for _, name := range k.Properties {
+			key := &member{line: at.line, col: at.col}
+			for i := range at.members {
+				if at.members[i].key == name {
+					key = &at.members[i]
+				}
+			}
+			known := r.settingNames(e.InstanceLocation)
+			l.atKey(key, CodeUnknownSetting, fmt.Sprintf("%s (%s) has no setting %s", id, r.it.spec.Name, joinPath(path, name)),
+				l.suggest(name, func() []string { return known }))
+		}
+	default:
+		hint := ""
+		if en, ok := k.(*fault.Enum); ok {
+			hint = l.suggest(fmt.Sprint(en.Got), func() []string { return words(en.Want) })
+		}
+		l.at(at, CodeInvalidSetting, fmt.Sprintf("the setting %s of %s: %s", joinPath(path, ""), id, strings.Join(leafMessages(e), ", or ")), hint)
+	}
+}
+
+// settingNames lists the settings that exist at a path.
+func (r *settingsReader) settingNames(path []string) []string {
+	schema := r.s.l.settingsOf(r.it.spec).raw
+	for _, p := range path {
+		if next := property(schema, p); next != nil {
+			schema = next
+		} else {
+			schema = element(schema, 0)
+		}
+	}
+	props, _ := schema["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(props))
+}
+
+func words(of []any) []string {
+	out := make([]string, len(of))
+	for i, w := range of {
+		out[i] = fmt.Sprint(w)
+	}
+	return out
+}
+
+func joinPath(path, name string) string { return strings.Trim(path+"."+name, ".") }
+
+// leafMessages says what was expected and what there is.
+func leafMessages(e *jsonschema.ValidationError) []string {
+	if len(e.Causes) == 0 {
+		if t, ok := e.ErrorKind.(*fault.Type); ok {
+			return []string{fmt.Sprintf("expected %s, got %s", strings.Join(t.Want, " or "), t.Got)}
+		}
+		return []string{e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}
+	}
+	var out []string
+	for _, c := range e.Causes {
+		for _, m := range leafMessages(c) {
+			if !slices.Contains(out, m) && len(out) < 8 {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// locate follows a path of keys and indexes; where it ends early the value
+// reached is returned.
+func locate(v *value, path []string) (*value, bool) {
+	for _, p := range path {
+		next := v.get(p)
+		if v.kind == kindList {
+			var i int
+			if _, err := fmt.Sscanf(p, "%d", &i); err == nil && i >= 0 && i < len(v.items) {
+				next = v.items[i]
+			}
+		}
+		if next == nil {
+			return v, false
+		}
+		v = next
+	}
+	return v, true
+}

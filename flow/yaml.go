@@ -1,0 +1,256 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+)
+
+// parseYAML reads a file by the YAML 1.2 core schema.
+func (l *loader) parseYAML(data []byte) *value {
+	if len(data) > MaxYAML {
+		l.report(1, 1, CodeTooBig, fmt.Sprintf("the file has %d bytes; a YAML flow has at most %d", len(data), MaxYAML), "")
+		return nil
+	}
+	limits := loaderlimits.New(loaderlimits.DepthValue(2*MaxDepth+8), loaderlimits.AliasNone())
+	var docs []yaml.Node
+	if err := yaml.Load(data, &docs, yaml.WithAllDocuments(), yaml.WithPlugin(limits)); err != nil {
+		l.yamlError(err)
+		return nil
+	}
+	if len(docs) == 0 || len(docs[0].Content) == 0 {
+		l.report(1, 1, CodeMissingKey, "the file is empty; expected the keys weir, name and nodes", "")
+		return nil
+	}
+	if len(docs) > 1 {
+		d := docs[1]
+		l.report(d.Line, d.Column, CodeUnsupportedSyntax, "a second YAML document; a file holds one flow", "")
+	}
+	r := yamlReader{l: l, open: map[*yaml.Node]bool{}}
+	return r.read(docs[0].Content[0], 1)
+}
+
+// yamlError reports what the YAML parser says.
+func (l *loader) yamlError(err error) {
+	var e *yaml.LoadError
+	if !errors.As(err, &e) {
+		l.report(1, 1, CodeSyntax, "not YAML: "+err.Error(), "")
+		return
+	}
+	line, col := e.Mark.Line, e.Mark.Column
+	if line == 0 {
+		line, col = e.ContextMark.Line, e.ContextMark.Column
+	}
+	if e.Stage == yaml.ReaderStage && line == 0 {
+		l.src.offset(1, 1)
+		line, col = l.src.place(min(e.Mark.Index, len(l.src.data)))
+	}
+	msg := e.Message
+	if e.ContextMsg != "" && e.ContextMark.Line > 0 {
+		msg += fmt.Sprintf(", %s that starts at line %d", e.ContextMsg, e.ContextMark.Line)
+	}
+	code := CodeSyntax
+	if strings.Contains(msg, "depth") {
+		code = CodeTooBig
+	}
+	l.report(max(line, 1), max(col, 1), code, "not YAML: "+msg, "")
+}
+
+// yamlReader turns YAML nodes into values.
+type yamlReader struct {
+	l       *loader
+	open    map[*yaml.Node]bool // anchors being repeated, to refuse cycles
+	aliased int                 // values repeated so far
+	inAlias int
+	dead    bool
+}
+
+func (r *yamlReader) fail(n *yaml.Node, code, msg, hint string) {
+	r.l.report(n.Line, n.Column, code, msg, hint)
+}
+
+func (r *yamlReader) read(n *yaml.Node, depth int) *value {
+	v := &value{line: int32(n.Line), col: int32(n.Column)}
+	if r.dead {
+		return v
+	}
+	if depth > MaxDepth {
+		r.fail(n, CodeTooBig, fmt.Sprintf("lists and objects nest deeper than %d", MaxDepth), "")
+		r.dead = true
+		return v
+	}
+	if r.inAlias > 0 {
+		if r.aliased++; r.aliased > MaxAliased {
+			r.fail(n, CodeTooBig, fmt.Sprintf("aliases repeat more than %d values", MaxAliased), "")
+			r.dead = true
+			return v
+		}
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return r.alias(n, depth)
+	case yaml.MappingNode:
+		r.tag(n, "!!map")
+		r.mapping(n, v, depth)
+	case yaml.SequenceNode:
+		r.tag(n, "!!seq")
+		v.kind = kindList
+		for _, c := range n.Content {
+			v.items = append(v.items, r.read(c, depth+1))
+		}
+	default:
+		r.scalar(n, v)
+	}
+	return v
+}
+
+// alias repeats the anchored value; places in it are those of the anchor.
+func (r *yamlReader) alias(n *yaml.Node, depth int) *value {
+	if n.Alias == nil || r.open[n.Alias] {
+		r.fail(n, CodeUnsupportedSyntax, fmt.Sprintf("the alias *%s stands inside its own anchor", n.Value), "")
+		return &value{line: int32(n.Line), col: int32(n.Column)}
+	}
+	r.open[n.Alias] = true
+	r.inAlias++
+	v := r.read(n.Alias, depth)
+	r.inAlias--
+	delete(r.open, n.Alias)
+	return v
+}
+
+func (r *yamlReader) mapping(n *yaml.Node, v *value, depth int) {
+	v.kind = kindObject
+	v.members = make([]member, 0, len(n.Content)/2)
+	var seen map[string]int32
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if k.Kind == yaml.AliasNode && k.Alias != nil {
+			k = k.Alias
+		}
+		if k.Kind != yaml.ScalarNode {
+			r.fail(n.Content[i], CodeUnsupportedSyntax, "a key that is a list or an object; keys are text", "")
+			continue
+		}
+		if k.Value == "<<" && k.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 {
+			r.fail(k, CodeUnsupportedSyntax, "merge keys (<<) are not part of YAML 1.2 and not read", "write the keys out, or use an alias for a whole value")
+			continue
+		}
+		if seen == nil && len(n.Content) > 16 {
+			seen = make(map[string]int32, len(n.Content)/2)
+			for _, m := range v.members {
+				seen[m.key] = m.line
+			}
+		}
+		if first, dup := earlier(v, seen, k.Value); dup {
+			r.fail(n.Content[i], CodeDuplicateKey, fmt.Sprintf("the key %s is there twice; first at line %d", quote(k.Value), first), "")
+			continue
+		}
+		if seen != nil {
+			seen[k.Value] = int32(k.Line)
+		}
+		m := member{key: k.Value, line: int32(n.Content[i].Line), col: int32(n.Content[i].Column)}
+		m.val = r.read(n.Content[i+1], depth+1)
+		v.members = append(v.members, m)
+	}
+}
+
+// earlier finds a key that an object has already.
+func earlier(v *value, seen map[string]int32, key string) (int32, bool) {
+	if seen != nil {
+		line, ok := seen[key]
+		return line, ok
+	}
+	for i := range v.members {
+		if v.members[i].key == key {
+			return v.members[i].line, true
+		}
+	}
+	return 0, false
+}
+
+// tag refuses an explicit tag other than the one the node has anyway.
+func (r *yamlReader) tag(n *yaml.Node, want string) {
+	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != want {
+		r.fail(n, CodeUnsupportedSyntax, fmt.Sprintf("the tag %s is not read; flow files hold plain data", n.Tag), "")
+	}
+}
+
+func (r *yamlReader) scalar(n *yaml.Node, v *value) {
+	v.text = n.Value
+	v.quoted = n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	if n.Style&yaml.TaggedStyle != 0 {
+		if n.ShortTag() != "!!str" {
+			r.tag(n, "!!str")
+		}
+		v.kind, v.quoted = kindText, true
+		return
+	}
+	if v.quoted {
+		v.kind = kindText
+		return
+	}
+	var ok bool
+	if v.scalar, v.kind, ok = coreScalar(n.Value); !ok {
+		r.fail(n, CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(n.Value)), "quote it to have it as text")
+		v.kind = kindText
+	}
+}
+
+// coreScalar resolves a plain scalar by the YAML 1.2 core schema, chapter 10.3.2
+// of the specification. The last result is false for a number out of range.
+func coreScalar(s string) (any, kind, bool) {
+	switch s {
+	case "", "~", "null", "Null", "NULL":
+		return nil, kindNull, true
+	case "true", "True", "TRUE":
+		return true, kindBool, true
+	case "false", "False", "FALSE":
+		return false, kindBool, true
+	}
+	if c := s[0]; c != '-' && c != '+' && c != '.' && (c < '0' || c > '9') {
+		return nil, kindText, true
+	}
+	switch {
+	case strings.HasPrefix(s, "0o") && digits(s[2:], "01234567"):
+		i, err := strconv.ParseInt(s[2:], 8, 64)
+		return i, kindInt, err == nil
+	case strings.HasPrefix(s, "0x") && digits(s[2:], "0123456789abcdefABCDEF"):
+		i, err := strconv.ParseInt(s[2:], 16, 64)
+		return i, kindInt, err == nil
+	case digits(strings.TrimLeft(s[:1], "+-")+s[1:], "0123456789"):
+		i, err := strconv.ParseInt(s, 10, 64)
+		return i, kindInt, err == nil
+	case coreFloat.MatchString(s):
+		f, err := strconv.ParseFloat(s, 64)
+		return f, kindFloat, err == nil && !math.IsInf(f, 0)
+	case coreNotNumber.MatchString(s):
+		return nil, kindFloat, false
+	}
+	return nil, kindText, true
+}
+
+//nolint:gochecknoglobals // compiled tables
+var (
+	coreFloat     = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+	coreNotNumber = regexp.MustCompile(`^([-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN)$`)
+)
+
+func digits(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
+
+// quote writes a name in a message.
+func quote(s string) string { return strconv.Quote(shorten(s)) }
+
+// shorten cuts a long text in a message.
+func shorten(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
+}
