@@ -72,20 +72,15 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// Allowed is what may be reached although it is not public. The zero value is
-// nothing.
-type Allowed struct {
+// allowed is what may be reached although it is not public.
+type allowed struct {
 	prefixes []netip.Prefix
 	ports    map[netip.AddrPort]bool
 	names    map[string]bool // "host" or "host:port", small letters
 }
 
-// ParseAllowed reads CIDR prefixes (10.1.0.0/16), addresses and host names;
-// addresses and names stand for any port or for one (localhost:8080). A host
-// name is compared with the one in the URL, whatever it resolves to. The error
-// names the entry that is none of these.
-func ParseAllowed(entries ...string) (Allowed, error) {
-	a := Allowed{ports: make(map[netip.AddrPort]bool), names: make(map[string]bool)}
+func parseAllowed(entries []string) (allowed, error) {
+	a := allowed{ports: make(map[netip.AddrPort]bool), names: make(map[string]bool)}
 	for _, e := range entries {
 		if p, err := netip.ParsePrefix(e); err == nil {
 			a.prefixes = append(a.prefixes, p.Masked())
@@ -100,7 +95,7 @@ func ParseAllowed(entries ...string) (Allowed, error) {
 			continue
 		}
 		if e == "" || strings.ContainsAny(e, "/*@ ") {
-			return Allowed{}, fmt.Errorf("allow private %q: expected a CIDR prefix, an address or a host name, with or without a port", e)
+			return allowed{}, fmt.Errorf("allow private %q: expected a CIDR prefix, an address or a host name, with or without a port", e)
 		}
 		a.names[strings.ToLower(e)] = true
 	}
@@ -108,14 +103,14 @@ func ParseAllowed(entries ...string) (Allowed, error) {
 }
 
 // name reports whether the host, or the host with this port, is allowed by name.
-func (a Allowed) name(hostPort string) bool {
+func (a allowed) name(hostPort string) bool {
 	hostPort = strings.ToLower(hostPort)
 	host, _, err := net.SplitHostPort(hostPort)
 	return err == nil && (a.names[host] || a.names[hostPort])
 }
 
 // address reports whether an address is allowed.
-func (a Allowed) address(ap netip.AddrPort) bool {
+func (a allowed) address(ap netip.AddrPort) bool {
 	ip := ap.Addr().Unmap()
 	for _, p := range a.prefixes {
 		if p.Contains(ip) {

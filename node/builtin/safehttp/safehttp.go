@@ -28,19 +28,26 @@ const MaxRedirects = 5
 // Options say what a client may reach beyond public addresses. The zero value
 // is the safe one. They come from whoever runs the process, never from a flow.
 type Options struct {
-	// Allow is what may be reached although it is not public; see ParseAllowed.
-	Allow Allowed
+	// AllowPrivate lists what may be reached although it is not public: CIDR
+	// prefixes (10.1.0.0/16), addresses, and host names, each of these with
+	// any port or with one (localhost:8080). A host name is compared with the
+	// one in the URL, whatever it resolves to.
+	AllowPrivate []string
 	// Resolver looks names up; nil is the system's.
 	Resolver *net.Resolver
 }
 
-// New makes an HTTP client. It takes no proxy from the environment, follows at
-// most MaxRedirects redirects, only to http and https and never from https to
-// http, and leaves behind at another origin every header but Accept,
+// Client makes an HTTP client. It takes no proxy from the environment, follows
+// at most MaxRedirects redirects, only to http and https and never from https
+// to http, and leaves behind at another origin every header but Accept,
 // Accept-Language and User-Agent. A redirect that would repeat a body at
-// another origin is refused. It has no timeout: the request's context ends it.
-func New(o Options) *http.Client {
-	g := &guard{allowed: o.Allow, resolver: o.Resolver}
+// another origin is refused. An error names the option that cannot be read.
+func Client(o Options) (*http.Client, error) {
+	allowed, err := parseAllowed(o.AllowPrivate)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{allowed: allowed, resolver: o.Resolver}
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil,
@@ -53,12 +60,12 @@ func New(o Options) *http.Client {
 			MaxResponseHeaderBytes: 256 << 10,
 		},
 		CheckRedirect: checkRedirect,
-	}
+	}, nil
 }
 
 // guard opens connections.
 type guard struct {
-	allowed  Allowed
+	allowed  allowed
 	resolver *net.Resolver
 }
 

@@ -66,11 +66,11 @@ func get(t *testing.T, c *http.Client, url string, header ...string) (*http.Resp
 
 func client(t *testing.T, allow ...string) *http.Client {
 	t.Helper()
-	a, err := ParseAllowed(allow...)
+	c, err := Client(Options{AllowPrivate: allow})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Allow: a})
+	return c
 }
 
 func TestEveryWayToWriteLoopbackIsBlocked(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWhatIsAllowedIsReached(t *testing.T) {
 			t.Errorf("by name with %s: %v", allow, err)
 		}
 	}
-	if _, err := ParseAllowed("http://x"); err == nil {
+	if _, err := Client(Options{AllowPrivate: []string{"http://x"}}); err == nil {
 		t.Error("a URL is taken for a host")
 	}
 }
