@@ -95,20 +95,26 @@ func BenchmarkTurn(b *testing.B) {
 				if i++; i%1_000 == 0 {
 					c = first
 				}
-				m := convo.NewManager(c, true)
-				m.SetIDPrefix("turn" + strconv.Itoa(i%1_000))
-				if _, err := m.AddAll([]convo.Message{{Role: convo.User, Text: "a"}, {Role: convo.Assistant, Text: "b"}}); err != nil {
-					b.Fatal(err)
-				}
-				for _, ch := range m.Changes() {
-					var err error
-					if c, err = c.Apply(ch); err != nil {
-						b.Fatal(err)
-					}
-				}
+				c = takeTurn(b, c, "turn"+strconv.Itoa(i%1_000))
 			}
 		})
 	}
+}
+
+func takeTurn(b *testing.B, c convo.Context, prefix string) convo.Context {
+	b.Helper()
+	m := convo.NewManager(c, true)
+	m.SetIDPrefix(prefix)
+	if _, err := m.AddAll([]convo.Message{{Role: convo.User, Text: "a"}, {Role: convo.Assistant, Text: "b"}}); err != nil {
+		b.Fatal(err)
+	}
+	for _, ch := range m.Changes() {
+		var err error
+		if c, err = c.Apply(ch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return c
 }
 
 // BenchmarkMessages is the whole epoch as a list; it grows with the list.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/benbjohnson/immutable"
@@ -202,7 +203,7 @@ func (b *branch) with(depth, i int, l *leaf) *branch {
 		if b != nil {
 			n.leaves = b.leaves
 		}
-		n.leaves = append(n.leaves[:len(n.leaves):len(n.leaves)], l)
+		n.leaves = append(slices.Clip(n.leaves), l)
 		return n
 	}
 	k := i >> (bits * (depth - 1)) % width

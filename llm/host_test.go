@@ -195,11 +195,9 @@ func messagesOf(t *testing.T, m *convo.Manager) []convo.Message {
 	return ms
 }
 
-func wantCode(t *testing.T, err error, code string) *llm.Error {
+func wantCode(t *testing.T, err error, code string) {
 	t.Helper()
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || e.Code != code {
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Code != code {
 		t.Fatalf("the error is %v, want code %s", err, code)
 	}
-	return e
 }

@@ -78,7 +78,8 @@ func TestTheLastOfFourTriesIsTheError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &failing{errs: []error{busy(0), busy(0), busy(0), busy(0), busy(0)}}
 		_, _, err := ask(t.Context(), t, p)
-		e := wantCode(t, err, "model_rate_limited")
+		wantCode(t, err, "model_rate_limited")
+		e, _ := errors.AsType[*llm.Error](err)
 		if len(p.asked) != 4 || e.Status != 429 || e.Message != "slow down (after 4 tries)" {
 			t.Errorf("after %d tries: %+v", len(p.asked), e)
 		}

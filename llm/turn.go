@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -120,7 +121,7 @@ func (t *turn) read() error {
 // whether the turn is over.
 func (t *turn) step() (done bool, err error) {
 	req := t.req
-	req.Messages = convo.Repair(t.messages[:len(t.messages):len(t.messages)])
+	req.Messages = convo.Repair(slices.Clip(t.messages))
 	if len(req.Messages) == 0 {
 		return false, &Error{
 			Code:    "model_invalid_request",

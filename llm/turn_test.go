@@ -112,8 +112,10 @@ func TestToolsRunUntilTheModelAnswersWithoutCalls(t *testing.T) {
 		t.Errorf("the result is %+v", r)
 	}
 	slices.Sort(h.made)
-	want := []string{"run1/reply/model#1", "run1/reply/model#2", "run1/reply/model#3",
-		"run1/reply/tool#1", "run1/reply/tool#2", "run1/reply/tool#3", "run1/reply/tool#6"}
+	want := []string{
+		"run1/reply/model#1", "run1/reply/model#2", "run1/reply/model#3",
+		"run1/reply/tool#1", "run1/reply/tool#2", "run1/reply/tool#3", "run1/reply/tool#6",
+	}
 	if !slices.Equal(h.made, want) {
 		t.Errorf("effects are %q, want %q", h.made, want)
 	}
@@ -122,12 +124,15 @@ func TestToolsRunUntilTheModelAnswersWithoutCalls(t *testing.T) {
 func TestCallsOfOneAnswerRunAtTheSameTimeAndKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slow := &tool.Tool{Name: "slow", Call: func(_ context.Context, c tool.Call) (string, error) {
+		slow := &tool.Tool{Name: "slow", Call: func(ctx context.Context, c tool.Call) (string, error) {
 			var d time.Duration
 			if err := json.Unmarshal([]byte(c.Arguments), &d); err != nil {
 				return "", err
 			}
-			time.Sleep(d * time.Second)
+			select {
+			case <-time.NewTimer(d * time.Second).C:
+			case <-ctx.Done():
+			}
 			return c.Arguments, nil
 		}}
 		p := answers{says("", calls("a", "slow", "3"), calls("b", "slow", "2"), calls("c", "slow", "1")), says("ok")}

@@ -45,7 +45,8 @@ func readConversations(r io.Reader) ([]Conversation, error) {
 	in := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
 			return nil, fmt.Errorf("read conversations: line %d: %w", n, err)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
@@ -58,7 +59,7 @@ func readConversations(r io.Reader) ([]Conversation, error) {
 			}
 			out = append(out, c)
 		}
-		if err != nil {
+		if end {
 			return out, nil
 		}
 	}
