@@ -51,9 +51,14 @@ items. An empty list gives empty results. An iteration that fails fails the node
 		}),
 		Composite:  true,
 		BodyInputs: []string{"item", "index"},
-		Examples: []flow.Example{{
-			Name: "the values themselves",
-			Flow: `
+		Examples:   forEachExamples(),
+	})
+}
+
+func forEachExamples() []flow.Example {
+	return []flow.Example{{
+		Name: "the values themselves",
+		Flow: `
 weir: 1
 name: squares
 inputs:
@@ -69,11 +74,11 @@ nodes:
         outputs: {result: "{{ square.value }}"}
 outputs: {squares: "{{ each.results }}", count: "{{ each.count }}"}
 `,
-			Inputs:  map[string]any{"numbers": []any{1, 2, 3}},
-			Outputs: map[string]any{"squares": []any{1, 4, 9}, "count": 3},
-		}, {
-			Name: "objects, two at a time",
-			Flow: `
+		Inputs:  map[string]any{"numbers": []any{1, 2, 3}},
+		Outputs: map[string]any{"squares": []any{1, 4, 9}, "count": 3},
+	}, {
+		Name: "objects, two at a time",
+		Flow: `
 weir: 1
 name: names
 nodes:
@@ -91,12 +96,11 @@ nodes:
         outputs: {line: "{{ greet.text }}", place: "{{ inputs.index }}"}
 outputs: {lines: "{{ each.results }}"}
 `,
-			Outputs: map[string]any{"lines": []any{
-				map[string]any{"line": "Hello Ada", "place": 0},
-				map[string]any{"line": "Hello Bob", "place": 1},
-			}},
+		Outputs: map[string]any{"lines": []any{
+			map[string]any{"line": "Hello Ada", "place": 0},
+			map[string]any{"line": "Hello Bob", "place": 1},
 		}},
-	})
+	}}
 }
 
 // Run asks for all iterations at once, and collects their results.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/node/builtin/safehttp"
+	"github.com/weir-run/weir/node"
 )
 
 func codeOf(err error) string {
@@ -83,7 +83,7 @@ func TestWhatNoAnswerMeansDependsOnTheMethodAndOnWhatWasSent(t *testing.T) {
 		{"POST", "", context.DeadlineExceeded, true, CodeHTTPUnknown, true},
 		{"POST", "retry", reset, true, CodeHTTPFailed, false},
 		{"GET", "fail", reset, true, CodeHTTPUnknown, true},
-		{"POST", "", fmt.Errorf("dial: %w", safehttp.ErrBlocked), false, CodeHTTPBlocked, true},
+		{"POST", "", fmt.Errorf("dial: %w", node.ErrBlocked), false, CodeHTTPBlocked, true},
 	} {
 		n := &httpRequestNode{Method: c.method, OnUnknown: c.onUnknown}
 		if err := n.finish(); err != nil {

@@ -60,11 +60,16 @@ Inserted values are never read as templates again.`,
 			}
 			return nil
 		},
-		Pure:   true,
-		Inline: true,
-		Examples: []flow.Example{{
-			Name: "a letter",
-			Flow: `
+		Pure:     true,
+		Inline:   true,
+		Examples: templateExamples(),
+	})
+}
+
+func templateExamples() []flow.Example {
+	return []flow.Example{{
+		Name: "a letter",
+		Flow: `
 weir: 1
 name: letter
 inputs:
@@ -76,11 +81,11 @@ nodes:
     with: {text: "Dear {{ inputs.name }}, you owe me {{ inputs.cups }} cups."}
 outputs: {letter: "{{ letter.text }}"}
 `,
-			Inputs:  map[string]any{"name": "Ada"},
-			Outputs: map[string]any{"letter": "Dear Ada, you owe me 3 cups."},
-		}, {
-			Name: "a structure",
-			Flow: `
+		Inputs:  map[string]any{"name": "Ada"},
+		Outputs: map[string]any{"letter": "Dear Ada, you owe me 3 cups."},
+	}, {
+		Name: "a structure",
+		Flow: `
 weir: 1
 name: structure
 inputs:
@@ -94,10 +99,9 @@ nodes:
       text: {who: "{{ inputs.name }}", tags: [new]}
 outputs: {record: "{{ record.value }}"}
 `,
-			Inputs:  map[string]any{"name": `Ada "the first"`},
-			Outputs: map[string]any{"record": map[string]any{"who": `Ada "the first"`, "tags": []any{"new"}}},
-		}},
-	})
+		Inputs:  map[string]any{"name": `Ada "the first"`},
+		Outputs: map[string]any{"record": map[string]any{"who": `Ada "the first"`, "tags": []any{"new"}}},
+	}}
 }
 
 // Run renders the template.

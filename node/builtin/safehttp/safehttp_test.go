@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/weir-run/weir/node"
 )
 
 func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
@@ -76,7 +78,7 @@ func client(t *testing.T, allow ...string) *http.Client {
 func TestEveryWayToWriteLoopbackIsBlocked(t *testing.T) {
 	_, port := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") })
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1.2.3", "[::]"} {
-		if _, err := get(t, client(t), "http://"+host+":"+port+"/"); !errors.Is(err, ErrBlocked) {
+		if _, err := get(t, client(t), "http://"+host+":"+port+"/"); !errors.Is(err, node.ErrBlocked) {
 			// A machine without IPv6 cannot even try.
 			if strings.Contains(host, "[") && err != nil {
 				continue
@@ -90,7 +92,7 @@ func TestTheEnvironmentsProxyIsNotUsed(t *testing.T) {
 	_, port := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") })
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:"+port)
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:"+port)
-	if _, err := get(t, client(t), "http://10.0.0.1/"); !errors.Is(err, ErrBlocked) {
+	if _, err := get(t, client(t), "http://10.0.0.1/"); !errors.Is(err, node.ErrBlocked) {
 		t.Errorf("error %v, expected blocked", err)
 	}
 }
@@ -103,7 +105,7 @@ func TestWhatIsAllowedIsReached(t *testing.T) {
 		}
 	}
 	for _, allow := range []string{"127.0.0.2", "127.0.0.1:1", "localhost", "10.0.0.0/8"} {
-		if _, err := get(t, client(t, allow), s.URL); !errors.Is(err, ErrBlocked) {
+		if _, err := get(t, client(t, allow), s.URL); !errors.Is(err, node.ErrBlocked) {
 			t.Errorf("with %s: error %v, expected blocked", allow, err)
 		}
 	}
@@ -122,7 +124,7 @@ func TestARedirectToAPrivateAddressIsBlocked(t *testing.T) {
 	outer, port := server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://localhost:"+inner+"/", http.StatusFound)
 	})
-	if _, err := get(t, client(t, "127.0.0.1:"+port), outer.URL); !errors.Is(err, ErrBlocked) {
+	if _, err := get(t, client(t, "127.0.0.1:"+port), outer.URL); !errors.Is(err, node.ErrBlocked) {
 		t.Errorf("error %v, expected blocked", err)
 	}
 }
@@ -133,7 +135,7 @@ func TestANameThatResolvesToAPrivateAddressIsBlocked(t *testing.T) {
 	_, port := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") })
 	g := &guard{}
 	for _, a := range []string{"127.0.0.1:" + port, "[::ffff:127.0.0.1]:" + port} {
-		if conn, err := g.dial(t.Context(), "tcp", a); err == nil || !errors.Is(err, ErrBlocked) {
+		if conn, err := g.dial(t.Context(), "tcp", a); err == nil || !errors.Is(err, node.ErrBlocked) {
 			if conn != nil {
 				_ = conn.Close()
 			}
@@ -143,7 +145,7 @@ func TestANameThatResolvesToAPrivateAddressIsBlocked(t *testing.T) {
 	if err := g.check("tcp4", "8.8.8.8:443"); err != nil {
 		t.Errorf("a public address: %v", err)
 	}
-	if err := g.check("unix", "/run/x.sock"); !errors.Is(err, ErrBlocked) {
+	if err := g.check("unix", "/run/x.sock"); !errors.Is(err, node.ErrBlocked) {
 		t.Errorf("a socket: error %v, expected blocked", err)
 	}
 }
@@ -186,7 +188,7 @@ func TestABodyIsNotRepeatedAtAnotherOrigin(t *testing.T) {
 	if resp != nil {
 		_ = resp.Body.Close()
 	}
-	if !errors.Is(err, ErrBlocked) {
+	if !errors.Is(err, node.ErrBlocked) {
 		t.Errorf("error %v, expected blocked", err)
 	}
 }
@@ -198,18 +200,18 @@ func TestRedirectsAreBoundedAndStayOnTheWeb(t *testing.T) {
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
 	c := client(t, "127.0.0.1")
-	if _, err := get(t, c, s.URL); !errors.Is(err, ErrBlocked) || count != MaxRedirects+1 {
+	if _, err := get(t, c, s.URL); !errors.Is(err, node.ErrBlocked) || count != MaxRedirects+1 {
 		t.Errorf("error %v after %d requests, expected blocked after %d", err, count, MaxRedirects+1)
 	}
 	for _, to := range []string{"ftp://example.com/", "http://user:pw@127.0.0.1/"} {
 		ftp, _ := server(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) })
-		if _, err := get(t, c, ftp.URL); !errors.Is(err, ErrBlocked) {
+		if _, err := get(t, c, ftp.URL); !errors.Is(err, node.ErrBlocked) {
 			t.Errorf("to %s: error %v, expected blocked", to, err)
 		}
 	}
 	secure, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://example.com/", nil)
 	plain, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://example.com/", nil)
-	if err := checkRedirect(plain, []*http.Request{secure}); !errors.Is(err, ErrBlocked) {
+	if err := checkRedirect(plain, []*http.Request{secure}); !errors.Is(err, node.ErrBlocked) {
 		t.Errorf("from https to http: error %v, expected blocked", err)
 	}
 }
