@@ -37,9 +37,25 @@ func (r *Run) applyRetrying(e *NodeRetrying) error {
 	r.failures = drop(r.failures, n)
 	r.closeAll(n)
 	r.dropIterations(n)
+	n.forgetErrors()
 	n.phase, n.status = retrying, Waiting
 	r.arm(e.Path, e.Due)
 	return nil
+}
+
+// forgetErrors drops the failed effects, and answers, of an attempt, so that the
+// next one asks again from what failed and reuses what succeeded.
+func (n *nodeState) forgetErrors() {
+	if n.ext == nil {
+		return
+	}
+	// order: each entry is looked at alone.
+	for key, e := range n.ext.effects {
+		if e.Error != nil {
+			delete(n.ext.effects, key)
+			delete(n.ext.begun, key)
+		}
+	}
 }
 
 func (r *Run) applyErrored(e *NodeErrored) error {
@@ -151,6 +167,9 @@ func (r *Run) listActive(s *scope) {
 	}
 }
 
+// Tearing reports whether anything is being torn down.
+func (r *Run) Tearing() bool { return len(r.tearing) > 0 }
+
 // Aborted reports whether the node's attempt should stop: its scope, or one
 // around it, is being torn down.
 func (r *Run) Aborted(path string) bool {
@@ -169,6 +188,7 @@ func (r *Run) applyForced(e *NodeForced) error {
 	switch e.Op {
 	case "retry":
 		r.dropIterations(n)
+		n.forgetErrors()
 		n.entered, n.passed = false, true
 		r.makeReady(n)
 	case "skip":
@@ -229,6 +249,7 @@ func (r *Run) restart(s *scope, except *nodeState) {
 		}
 		switch {
 		case n.phase == done && n.status == Cancelled:
+			n.forgetErrors()
 			n.entered = false
 			r.makeReady(n)
 		case n.phase == idle && n.pending == 0 && n.wanted:

@@ -21,6 +21,8 @@ type GraphPlan struct {
 	Def *flow.Graph
 	// Nodes are in flow order.
 	Nodes []NodePlan
+	// Host is for whoever runs the plan; set once, before the first run.
+	Host  any
 	index map[string]int32
 	// edges are grouped by target, in the order of the definition.
 	edges   []edgePlan
@@ -37,6 +39,8 @@ type NodePlan struct {
 	Use flow.ContextUse
 	// Body is the plan of a composite's inner graph.
 	Body *GraphPlan
+	// Host is for whoever runs the plan; set once, before the first run.
+	Host any
 
 	inLo, inHi  int32   // edges[inLo:inHi] come in
 	out         []int32 // edges that go out, by target
@@ -159,6 +163,9 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 		if port.Type == flow.TypeContext {
 			n.contextPort = append(n.contextPort, port.Name)
 		}
+	}
+	if n.Spec.Composite && len(n.contextPort) == 0 {
+		n.contextPort = []string{"context"}
 	}
 	if len(ports.Out) > 0 {
 		n.firstOut = ports.Out[0].Name

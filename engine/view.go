@@ -50,7 +50,7 @@ func (r *Run) Entry(path string) (Entry, bool) {
 		if x.expansion != nil {
 			e.Iterations = x.expansion.outputs
 		}
-		e.Resumed = x.answers != nil || x.effects != nil || x.expansion != nil || x.port != ""
+		e.Resumed = x.answers != nil || x.effects != nil || x.begun != nil
 	}
 	return e, true
 }
@@ -187,35 +187,27 @@ func (s Scope) Owner() string {
 	return s.s.owner.path()
 }
 
-// Effect returns the recorded result under a key.
-func (r *Run) Effect(path, key string) *EffectCompleted {
-	if n := r.node(path); n != nil && n.ext != nil {
-		return n.ext.effects[key]
-	}
-	return nil
-}
-
-// Begun returns the record of an effect that was started.
-func (r *Run) Begun(path, key string) *EffectStarted {
-	if n := r.node(path); n != nil && n.ext != nil {
-		return n.ext.begun[key]
-	}
-	return nil
-}
-
-// AnswerTo returns what became of an interrupt of the node, nil while it is open.
-func (r *Run) AnswerTo(path, id string) *Answer {
-	if n := r.node(path); n != nil && n.ext != nil {
-		return n.ext.answers[id]
-	}
-	return nil
-}
-
-// Effects lists the recorded effects of a node, by key; the maps are not to be
-// changed. Answers does the same for interrupts.
+// Effects are the recorded effects of a node by key. Like BegunEffects and
+// Answers it is the run's own map: to be read at once, or cloned.
 func (r *Run) Effects(path string) map[string]*EffectCompleted {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.effects
+	}
+	return nil
+}
+
+// BegunEffects are the effects of a node that were announced, by key.
+func (r *Run) BegunEffects(path string) map[string]*EffectStarted {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.begun
+	}
+	return nil
+}
+
+// Answers are what became of a node's interrupts, by id.
+func (r *Run) Answers(path string) map[string]*Answer {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.answers
 	}
 	return nil
 }

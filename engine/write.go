@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/flow"
+)
 
 // stateOf is the state a node sees when it starts.
 func (r *Run) stateOf(n *nodeState) State {
@@ -49,7 +53,7 @@ func (r *Run) fold(s State, c StateChange) State {
 }
 
 // Reducer names how writes to a key combine.
-func (r *Run) Reducer(key string) string { return string(r.plan.reducers[key]) }
+func (p *Plan) Reducer(key string) flow.Reducer { return p.reducers[key] }
 
 // CheckWrites reports why a node's changes cannot be committed: a writer
 // neither before nor after it wrote the same key, or a value its reducer

@@ -78,10 +78,13 @@ type Graph interface {
 	// Pull returns the value of a lazy port; ok is false where its sources
 	// were skipped.
 	Pull(port string) (v engine.Value, ok bool, err error)
-	// Expand asks for iterations of the body; it suspends until they are done.
+	// Expand asks for iterations of the body, one an item. It always returns
+	// ErrSuspended or an error: the node runs again once they are done.
 	Expand(items []engine.Values, concurrency int) error
-	// Iterations returns the outputs of all finished iterations, in order.
+	// Iterations returns the outputs of the newest expansion's iterations, in
+	// order; Iterated is how many iterations there were, all expansions counted.
 	Iterations() []engine.Values
+	Iterated() int
 	// Origin names the port a single unchanged value came from: "ask.text".
 	Origin(port string) string
 }
@@ -143,6 +146,9 @@ type Outcome struct {
 func NewCtx(ctx context.Context, info Info, inputs engine.Values, state State, host Host) Ctx {
 	return Ctx{goContext: ctx, info: info, inputs: inputs, state: state, host: host}
 }
+
+// Bind puts the entry under another context.Context, before it runs.
+func (c *Ctx) Bind(ctx context.Context) { c.goContext = ctx }
 
 // Info says which attempt this is.
 func (c *Ctx) Info() Info { return c.info }
@@ -221,7 +227,10 @@ func (c *Ctx) Expand(items []engine.Values, concurrency int) error {
 	return c.host.Expand(items, concurrency)
 }
 
-// Iterations returns the outputs of all finished iterations.
+// Iterated is how many iterations of the body there were so far.
+func (c *Ctx) Iterated() int { return c.host.Iterated() }
+
+// Iterations returns the outputs of the newest expansion's iterations.
 func (c *Ctx) Iterations() []engine.Values { return c.host.Iterations() }
 
 // Origin names the output port whose value came in on port unchanged.

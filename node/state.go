@@ -4,28 +4,40 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 )
 
 // State is the run's state as one node sees it: the snapshot taken when the
 // node started, and the node's own changes, which nobody else sees before it
 // completes. It belongs to the node's goroutine.
 type State struct {
-	base    engine.State
-	changes []engine.StateChange // one per key, in order of first write
+	base     engine.State
+	reducers func(key string) flow.Reducer
+	changes  []engine.StateChange // in order; without a reducer one per key
 }
 
-// NewState is for those who run nodes.
-func NewState(base engine.State) State { return State{base: base} }
+// NewState is for those who run nodes. Reducers names the reducer of a key, ""
+// for none.
+func NewState(base engine.State, reducers func(key string) flow.Reducer) State {
+	return State{base: base, reducers: reducers}
+}
 
 // Get returns the value under key and whether there is one. Lists and objects
 // are the caller's own to change; null is a value.
 func (s *State) Get(key string) (engine.Value, bool) {
+	v, ok := s.base.Get(key)
 	for i := range s.changes {
-		if s.changes[i].Key == key {
-			return engine.Copy(s.changes[i].Value), !s.changes[i].Delete
+		c := &s.changes[i]
+		if c.Key != key {
+			continue
+		}
+		if c.Delete {
+			return nil, false
+		}
+		if r, err := engine.Reduce(s.reducers(key), v, ok, c.Value); err == nil {
+			v, ok = r, true
 		}
 	}
-	v, ok := s.base.Get(key)
 	return engine.Copy(v), ok
 }
 
@@ -57,7 +69,7 @@ func (s *State) All() map[string]any {
 // is immutable and costs nothing.
 func (s *State) Snapshot() engine.State { return s.base }
 
-// Set writes one key.
+// Set writes one key; the key's reducer combines it with what is there.
 func (s *State) Set(key string, v engine.Value) error {
 	n, err := engine.Normalize(v)
 	if err != nil {
@@ -90,9 +102,11 @@ func (s *State) Delete(key string) {
 // Changes lists what the node wrote, for those who run nodes.
 func (s *State) Changes() []engine.StateChange { return s.changes }
 
+// put adds a change. It takes the place of an earlier one of its key, unless
+// the two combine.
 func (s *State) put(c engine.StateChange) {
 	for i := range s.changes {
-		if s.changes[i].Key == c.Key {
+		if s.changes[i].Key == c.Key && s.reducers(c.Key) == flow.ReduceNone {
 			s.changes[i] = c
 			return
 		}

@@ -1,0 +1,73 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+)
+
+// CheckInput normalises a value given for an input of a flow, or says why it
+// does not fit the input's type and schema.
+func CheckInput(in flow.Input, v any) (engine.Value, error) {
+	n, err := engine.Normalize(v)
+	if err != nil {
+		return nil, err
+	}
+	if !fits(in.Type, n) {
+		return nil, fmt.Errorf("expected %s, got %s", in.Type, kindOf(n))
+	}
+	if in.Schema != nil {
+		s, err := CompileSchema(in.Schema)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Check(n); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func fits(t flow.PortType, v engine.Value) bool {
+	switch t {
+	case flow.TypeText:
+		_, ok := v.(string)
+		return ok
+	case flow.TypeNumber:
+		return kindOf(v) == "a number"
+	case flow.TypeBool:
+		_, ok := v.(bool)
+		return ok
+	case flow.TypeObject, flow.TypeMessage, flow.TypeFile:
+		_, ok := v.(map[string]any)
+		return ok
+	case flow.TypeList, flow.TypeMessages, flow.TypeTools:
+		_, ok := v.([]any)
+		return ok
+	case flow.TypeContext:
+		_, ok := v.(engine.Handle)
+		return ok
+	case flow.TypeAny:
+	}
+	return true
+}
+
+func kindOf(v engine.Value) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a bool"
+	case int64, float64:
+		return "a number"
+	case string:
+		return "text"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", v), "engine.")
+}

@@ -1,0 +1,250 @@
+package weir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Run is a run this process drives, or has driven.
+type Run struct {
+	ID string
+
+	w  *Weir
+	mu sync.Mutex
+	x  *runner.Execution
+}
+
+// Result is how far a run has come.
+type Result = runner.Result
+
+// Item is one thing seen of a run: an event, or a piece of live output.
+type Item = runner.Item
+
+func (r *Run) execution() *runner.Execution {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.x
+}
+
+// Wait returns when the run has ended or waits for people or outside events.
+// Ending ctx ends the wait and not the run.
+func (r *Run) Wait(ctx context.Context) (Result, error) { return r.execution().Wait(ctx) }
+
+// Events yields the run's events from its first on, and live output between
+// them, until it ends or pauses. It never slows the run down.
+func (r *Run) Events(ctx context.Context) iter.Seq2[Item, error] {
+	return r.execution().Items(ctx, 0)
+}
+
+// EventsAfter is Events from the event after number n on.
+func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
+	return r.execution().Items(ctx, n)
+}
+
+// Answer resolves an interrupt and returns when that is durable; a paused run
+// goes on.
+func (r *Run) Answer(ctx context.Context, interrupt string, v any) error {
+	return r.do(ctx, runner.Answer(interrupt, v, ""))
+}
+
+// Signal brings an outside event to the node that has waited longest for one of
+// that name.
+func (r *Run) Signal(ctx context.Context, event string, v any) error {
+	return r.do(ctx, runner.Signal(event, v, ""))
+}
+
+// Cancel stops the run: when it returns, that is durable and no effect starts
+// any more. Wait for the end.
+func (r *Run) Cancel(ctx context.Context, reason string) error {
+	return r.do(ctx, runner.Cancel("", reason))
+}
+
+// Force moves a stuck node: op is "retry", "skip" or "complete", the last with
+// the node's outputs. A failed run goes on.
+func (r *Run) Force(ctx context.Context, op, path string, outputs map[string]any) error {
+	vs, err := valuesOf(outputs)
+	if err != nil {
+		return err
+	}
+	return r.do(ctx, runner.Force(op, path, vs, ""))
+}
+
+func valuesOf(m map[string]any) (engine.Values, error) {
+	var vs engine.Values
+	for _, k := range sortedKeys(m) {
+		v, err := engine.Normalize(m[k])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+		vs = append(vs, engine.Named{Name: k, Value: v})
+	}
+	return vs, nil
+}
+
+func (r *Run) do(ctx context.Context, c runner.Command) error {
+	done, err := r.w.do(ctx, r.ID, c)
+	if done != nil {
+		r.mu.Lock()
+		r.x = done.x
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// do carries out a command on any run, resuming it here.
+func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	x, err := w.local.Do(ctx, p, id, c)
+	if x == nil {
+		return nil, err
+	}
+	return &Run{ID: id, w: w, x: x}, err
+}
+
+// Resume drives a run again after a crash, shutdown or pause.
+func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	x, err := w.local.Resume(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: id, w: w, x: x}, nil
+}
+
+// Answer resolves an interrupt of any run and drives the run on here. The run
+// is nil where it could not be had.
+func (w *Weir) Answer(ctx context.Context, id, interrupt string, v any, by string) (*Run, error) {
+	return w.do(ctx, id, runner.Answer(interrupt, v, by))
+}
+
+// Signal brings an outside event to any run and drives the run on here.
+func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (*Run, error) {
+	return w.do(ctx, id, runner.Signal(event, v, by))
+}
+
+// Cancel stops any run. One that another process drives is sent a message, and
+// the Run is nil.
+func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
+	r, err := w.do(ctx, id, runner.Cancel(by, reason))
+	if errors.Is(err, store.ErrOwned) {
+		return nil, w.store.Post(ctx, store.Post{Run: id, Kind: "cancel", By: by, At: time.Now()})
+	}
+	return r, err
+}
+
+// Force moves a stuck node of any run and drives the run on here; see
+// Run.Force.
+func (w *Weir) Force(ctx context.Context, id, op, path string, outputs map[string]any, by string) (*Run, error) {
+	vs, err := valuesOf(outputs)
+	if err != nil {
+		return nil, err
+	}
+	return w.do(ctx, id, runner.Force(op, path, vs, by))
+}
+
+// Runs lists runs, newest first.
+func (w *Weir) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
+	return w.store.Runs(ctx, f)
+}
+
+// Find returns the one run whose id begins with prefix.
+func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
+	ids, err := w.store.Find(ctx, prefix)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("run %q: %w", prefix, store.ErrNotFound)
+	case len(ids) > 1 && !slices.Contains(ids, prefix):
+		return "", fmt.Errorf("%q is the beginning of %d run ids; give more of it", prefix, len(ids))
+	case len(ids) > 1:
+		return prefix, nil
+	}
+	return ids[0], nil
+}
+
+// Inspect rebuilds a run from its journal as it was after event number at, 0
+// for now. It runs nothing and needs no lease.
+func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.View, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.local.Inspect(ctx, p, id, at)
+}
+
+// Output returns an output of a completed run as a T; an error says what it is
+// instead.
+func Output[T any](r Result, name string) (T, error) {
+	var out T
+	v, ok := r.Outputs.Get(name)
+	if !ok {
+		return out, fmt.Errorf("run %s (%s) has no output %q", r.Run, r.Status, name)
+	}
+	if t, ok := v.(T); ok {
+		return t, nil
+	}
+	b, err := engine.AppendValue(nil, v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		return out, fmt.Errorf("output %s of run %s: %w", name, r.Run, err)
+	}
+	return out, nil
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// inputsOf fills in defaults and checks what a run is given.
+func inputsOf(f *Flow, given map[string]any) (engine.Values, error) {
+	var out engine.Values
+	var problems []error
+	known := make(map[string]bool, len(f.Inputs))
+	for _, in := range f.Inputs {
+		known[in.Name] = true
+		v, ok := given[in.Name]
+		switch {
+		case !ok && in.Default != nil:
+			v = in.Default
+		case !ok && in.Required:
+			problems = append(problems, fmt.Errorf("input %q is required (%s)", in.Name, in.Type))
+			continue
+		case !ok:
+			continue
+		}
+		n, err := node.CheckInput(in, v)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("input %q: %w", in.Name, err))
+			continue
+		}
+		out = append(out, engine.Named{Name: in.Name, Value: n})
+	}
+	for _, k := range sortedKeys(given) {
+		if !known[k] {
+			problems = append(problems, fmt.Errorf("the flow has no input %q", k))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, &Error{Code: engine.CodeInput, Message: err.Error(), Permanent: true}
+	}
+	return out, nil
+}

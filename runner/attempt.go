@@ -1,0 +1,324 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/tool"
+)
+
+// door is the way out of an attempt to whoever drives the machine.
+type door interface {
+	// flush makes events durable and returns when they are.
+	flush(a *attempt, events []engine.Event) error
+	// emit passes on live output.
+	emit(a *attempt, c llm.Chunk)
+}
+
+// attempt is one entry into one attempt of a node: the node.Host. What it was
+// given is fixed; what it gathers goes into the event that ends it.
+type attempt struct {
+	engine.Entry
+	host   *prepared
+	m      *machine // only for what never changes: services, run vars
+	ctx    node.Ctx
+	door   door
+	cancel context.CancelCauseFunc
+	unfit  *engine.Error // the inputs could not be made
+
+	own      *convo.Manager
+	others   []*convo.Manager
+	created  []engine.ContextChange
+	contexts []convo.Context // snapshots, as Entry.Contexts
+	effects  map[string]*engine.EffectCompleted
+	begun    map[string]*engine.EffectStarted
+	answers  map[string]*engine.Answer
+	pulled   map[string]pulledPort
+	origins  map[string]string
+
+	mu       sync.Mutex // guards what effects on several goroutines share
+	ordinals map[string]int
+	pending  []engine.Event // effects that are not durable yet
+	waits    []engine.Interrupt
+	pull     string
+	expand   *engine.NodeExpanded
+
+	stopping atomic.Bool  // no effect may start any more
+	inflight atomic.Int32 // effects that are out
+	total    *time.Timer
+	idle     *time.Timer
+}
+
+type pulledPort struct {
+	value engine.Value
+	ok    bool
+}
+
+// fill readies an attempt as of now; the machine's goroutine only.
+func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
+	a.Entry, a.host, a.m = e, h, m
+	s := m.run.Start
+	inputs, unfit := m.inputs(&e, h)
+	a.unfit = unfit
+	info := node.Info{Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
+		Started: time.UnixMilli(e.Started)}
+	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.program.Plan.Reducer), a)
+	m.active[e.Path] = a
+	for _, id := range e.Contexts {
+		a.contexts = append(a.contexts, m.book[id])
+	}
+	if len(h.lazy) > 0 {
+		a.pulled = make(map[string]pulledPort)
+		for _, port := range h.lazy {
+			if v, ok, done := m.run.Pulled(e.Path, port); done {
+				a.pulled[port] = pulledPort{v, ok}
+			}
+		}
+	}
+	if len(e.Contexts) > 0 {
+		if o := m.run.Origin(e.Path, "message"); o != "" {
+			a.origins = map[string]string{"message": o}
+		}
+	}
+	if e.Resumed {
+		a.effects = maps.Clone(m.run.Effects(e.Path))
+		a.begun = maps.Clone(m.run.BegunEffects(e.Path))
+		a.answers = maps.Clone(m.run.Answers(e.Path))
+	}
+}
+
+// inputs evaluates what the node's ports get.
+func (m *machine) inputs(e *engine.Entry, h *prepared) (engine.Values, *engine.Error) {
+	in := e.Inputs
+	if len(h.bindings) == 0 {
+		return in, nil
+	}
+	var vars *scopeVars
+	for _, b := range h.bindings {
+		v := b.literal
+		if !b.fixed {
+			if !contains(e.Bound, b.name) {
+				continue
+			}
+			if vars == nil {
+				scope, _ := m.run.ScopeOf(e.Path)
+				vars = &scopeVars{scope, e.State, m.vars}
+			}
+			x, err := b.tpl.Eval(vars)
+			if err == nil {
+				x, err = engine.Normalize(x)
+			}
+			if err != nil {
+				return nil, &engine.Error{Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
+					Message: fmt.Sprintf("input %s: %v", b.name, err), Permanent: true}
+			}
+			v = x
+		}
+		in = append(in, engine.Named{Name: b.name, Value: v})
+	}
+	return in, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// perform runs the node's function to its end. It returns the function's error
+// and how long it took.
+func (a *attempt) perform() (err error, micros int64) {
+	if a.unfit != nil {
+		return a.unfit, 0
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &engine.Error{Code: engine.CodeNodePanic, Permanent: true,
+				Message: fmt.Sprintf("the node panicked: %v", p), Hint: firstFrames(debug.Stack())}
+		}
+	}()
+	begin := time.Now()
+	err = a.host.node.Run(&a.ctx)
+	return err, time.Since(begin).Microseconds()
+}
+
+// firstFrames keeps enough of a stack to find the fault.
+func firstFrames(stack []byte) string {
+	if len(stack) > 1500 {
+		stack = stack[:1500]
+	}
+	return string(stack)
+}
+
+// Emit passes on live output.
+func (a *attempt) Emit(c llm.Chunk) {
+	a.progress()
+	a.door.emit(a, c)
+}
+
+// Wait implements node.Waits.
+func (a *attempt) Wait(name string, i engine.Interrupt) (engine.Value, bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i.ID = a.Path + ":" + name + "#" + strconv.Itoa(a.ordinal(":"+name))
+	if ans := a.answers[i.ID]; ans != nil {
+		return ans.Value, ans.Given, nil
+	}
+	a.waits = append(a.waits, i)
+	return nil, false, node.ErrSuspended
+}
+
+// ordinal counts the uses of a name, from 1; a.mu is held.
+func (a *attempt) ordinal(name string) int {
+	if a.ordinals == nil {
+		a.ordinals = make(map[string]int)
+	}
+	a.ordinals[name]++
+	return a.ordinals[name]
+}
+
+// Pull implements node.Graph.
+func (a *attempt) Pull(port string) (engine.Value, bool, error) {
+	if p, ok := a.pulled[port]; ok {
+		return engine.Copy(p.value), p.ok, nil
+	}
+	if !contains(a.host.lazy, port) {
+		v, ok := a.ctx.Input(port)
+		return v, ok, nil
+	}
+	if v, ok := a.ctx.Input(port); ok { // a literal
+		return v, true, nil
+	}
+	a.pull = port
+	return nil, false, node.ErrSuspended
+}
+
+// Expand implements node.Graph.
+func (a *attempt) Expand(items []engine.Values, concurrency int) error {
+	if a.Plan.Body == nil {
+		return fmt.Errorf("node type %s has no body to run", a.Plan.Def.Type)
+	}
+	fork := a.Plan.Def.Isolation == "fork" || a.Plan.Def.Isolation == "" && concurrency > 1
+	a.expand = &engine.NodeExpanded{Path: a.Path, Items: items, Concurrency: concurrency, Fork: fork}
+	return node.ErrSuspended
+}
+
+// Iterations implements node.Graph.
+func (a *attempt) Iterations() []engine.Values { return a.Entry.Iterations }
+
+// Iterated implements node.Graph.
+func (a *attempt) Iterated() int { return a.Before + len(a.Entry.Iterations) }
+
+// Origin implements node.Graph; known for the port `message`.
+func (a *attempt) Origin(port string) string { return a.origins[port] }
+
+// Own implements node.Contexts.
+func (a *attempt) Own() (*convo.Manager, error) {
+	if len(a.contexts) == 0 {
+		return nil, &engine.Error{Code: engine.CodeContext, Permanent: true,
+			Message: fmt.Sprintf("node type %s uses no context", a.Plan.Def.Type),
+			Hint:    "set Context in the node type's spec"}
+	}
+	if a.own == nil {
+		a.own = a.manage(a.contexts[0])
+	}
+	return a.own, nil
+}
+
+func (a *attempt) manage(c convo.Context) *convo.Manager {
+	m := convo.NewManager(c, contains(a.Grants, c.ID))
+	m.SetIDPrefix(a.Path)
+	return m
+}
+
+// Of implements node.Contexts.
+func (a *attempt) Of(h engine.Handle) (*convo.Manager, error) {
+	own, err := a.Own()
+	if err == nil && own.ID() == h.ID {
+		return own, nil
+	}
+	for _, m := range a.others {
+		if m.ID() == h.ID {
+			return m, nil
+		}
+	}
+	for _, c := range a.contexts {
+		if c.ID == h.ID {
+			a.others = append(a.others, a.manage(c))
+			return a.others[len(a.others)-1], nil
+		}
+	}
+	return nil, &engine.Error{Code: engine.CodeContext, Permanent: true,
+		Message: fmt.Sprintf("context %s was not granted to this node", h.ID),
+		Hint:    "bring its handle in on a port of type context"}
+}
+
+// New implements node.Contexts.
+func (a *attempt) New(init convo.Change) (engine.Handle, error) {
+	id := a.Path
+	if n := len(a.created); n > 0 {
+		id += "." + strconv.Itoa(n+1)
+	}
+	init.Create = true
+	if init.Kind == "" {
+		init.Kind = convo.Isolated
+	}
+	c, err := convo.New(id, init)
+	if err != nil {
+		return engine.Handle{}, err
+	}
+	a.created = append(a.created, engine.ContextChange{ID: id, Create: true, Adds: c.History.Len(), Body: &init})
+	a.others = append(a.others, convo.NewManager(c, true))
+	return engine.Handle{ID: id}, nil
+}
+
+// LLM implements node.Services, and so do the next ones.
+func (a *attempt) LLM() *llm.Service { return a.m.services.LLM }
+
+// Tools are those of the process.
+func (a *attempt) Tools() *tool.Set { return a.m.services.Tools }
+
+// Cache keeps values across runs.
+func (a *attempt) Cache() node.Cache { return a.m.services.Cache }
+
+// HTTP reaches the network.
+func (a *attempt) HTTP() node.HTTPDoer { return a.m.services.HTTP }
+
+// RunVars is `run` in expressions.
+func (a *attempt) RunVars() map[string]any { return a.m.vars }
+
+// Secret resolves a secret.
+func (a *attempt) Secret(name string) (string, bool) {
+	if a.m.services.Secret == nil {
+		return "", false
+	}
+	return a.m.services.Secret(name)
+}
+
+// decodeChange reads a context change from a journal.
+func decodeChange(body any) (convo.Change, error) {
+	var c convo.Change
+	switch b := body.(type) {
+	case nil:
+		return c, errors.New("a context change says nothing")
+	case json.RawMessage:
+		err := json.Unmarshal(b, &c)
+		return c, err
+	}
+	return c, fmt.Errorf("a context change of type %T", body)
+}

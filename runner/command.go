@@ -1,0 +1,134 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+)
+
+// What commands to a run are refused with.
+var (
+	// ErrNoInterrupt: nothing of that id waits for an answer (any more).
+	ErrNoInterrupt = errors.New("no such open interrupt")
+	// ErrAnswer: the answer does not fit what was asked for.
+	ErrAnswer = errors.New("the answer does not fit")
+	// ErrEnded: the execution has ended; the run may be resumed.
+	ErrEnded = errors.New("the execution has ended")
+	// ErrStatus: the run or node is not in a status that allows this.
+	ErrStatus = errors.New("not possible now")
+)
+
+// Command makes an event from what a run is now, or says why it cannot; nil is
+// nothing to do.
+type Command func(r *engine.Run) (engine.Event, error)
+
+// command has the run's goroutine carry out a command.
+func (x *Execution) command(c Command) chan error {
+	ack := make(chan error, 1)
+	x.box.put(mail{command: c, ack: ack})
+	return ack
+}
+
+// Do carries out a command and returns when it is durable. ErrEnded means that
+// the execution has ended before: resume the run.
+func (x *Execution) Do(ctx context.Context, c Command) error {
+	return x.await(ctx, x.command(c))
+}
+
+func (x *Execution) await(ctx context.Context, ack chan error) error {
+	select {
+	case err := <-ack:
+		return err
+	case <-x.done:
+		select {
+		case err := <-ack:
+			return err
+		default:
+			return ErrEnded
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Do carries out a command on a run, which is resumed first unless this process
+// drives it, and returns when it is durable.
+func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
+	for {
+		if x := l.Held(id); x != nil {
+			if err := x.Do(ctx, c); !errors.Is(err, ErrEnded) {
+				return x, err
+			}
+			<-x.done
+		}
+		var ack chan error
+		x, err := l.hold(ctx, p, id, func(x *Execution) error {
+			ack = x.command(c)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		return x, x.await(ctx, ack)
+	}
+}
+
+// Answer resolves an interrupt.
+func Answer(id string, v engine.Value, by string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		i, _, ok := r.Interrupt(id)
+		if !ok {
+			return nil, fmt.Errorf("run %s: %s: %w", r.ID, id, ErrNoInterrupt)
+		}
+		n, err := engine.Normalize(v)
+		if err == nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitEvent && i.Schema != nil) {
+			err = node.CheckAnswer(i.Schema, n)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %s: %w: %w", r.ID, id, ErrAnswer, err)
+		}
+		return &engine.InterruptAnswered{ID: id, Value: n, By: by}, nil
+	}
+}
+
+// Signal brings an outside event to the node that has waited longest for one
+// of that name.
+func Signal(name string, v engine.Value, by string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		for _, i := range r.Interrupts() {
+			if i.Kind == engine.AwaitEvent && i.Event == name {
+				return Answer(i.ID, v, by)(r)
+			}
+		}
+		return nil, fmt.Errorf("run %s: nobody waits for event %q: %w", r.ID, name, ErrNoInterrupt)
+	}
+}
+
+// Cancel asks the run to stop: no effect starts once it is durable. Wait for
+// the end of what is in flight.
+func Cancel(by, reason string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		if r.CancelRequested() {
+			return nil, nil
+		}
+		if r.Status().Ended() {
+			return nil, fmt.Errorf("run %s has %s: %w", r.ID, r.Status(), ErrStatus)
+		}
+		return &engine.CancelRequested{By: by, Reason: reason}, nil
+	}
+}
+
+// Force is a person's way out for a node that failed, was cancelled or waits:
+// op is "retry", "skip" or "complete", the last with the node's outputs.
+func Force(op, path string, outputs engine.Values, by string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		if !r.Stuck(path) {
+			return nil, fmt.Errorf("run %s: node %s is %s: only failed, cancelled or waiting nodes of a run that has not completed can be forced: %w",
+				r.ID, path, r.StatusOf(path), ErrStatus)
+		}
+		return &engine.NodeForced{Path: path, Op: op, Outputs: outputs, By: by}, nil
+	}
+}

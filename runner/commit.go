@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/weir-run/weir/store"
+)
+
+// committer gathers the commits of many runs into one append: while one is
+// being written the next ones queue, and all of them go together.
+type committer struct {
+	journal Journal
+	direct  bool
+
+	mu      sync.Mutex
+	queue   []store.Append
+	acks    []chan error
+	writing bool
+}
+
+func newCommitter(j Journal) *committer {
+	_, direct := j.(instant)
+	return &committer{journal: j, direct: direct}
+}
+
+// commit returns when a is durable, or refused. The caller whose commit finds
+// nobody writing writes for all that queue up meanwhile.
+func (c *committer) commit(ctx context.Context, a store.Append, ack chan error) error {
+	if c.direct {
+		one := [1]store.Append{a}
+		if errs := c.journal.Append(ctx, one[:]); errs != nil {
+			return errs[0]
+		}
+		return nil
+	}
+	c.mu.Lock()
+	c.queue = append(c.queue, a)
+	c.acks = append(c.acks, ack)
+	lead := !c.writing
+	c.writing = true
+	c.mu.Unlock()
+	if lead {
+		c.drain(ctx)
+	}
+	return <-ack
+}
+
+// drain writes what is queued; what queues up meanwhile is left to a goroutine,
+// so that the caller's own run is not held up by others.
+func (c *committer) drain(ctx context.Context) {
+	c.mu.Lock()
+	batch, acks := c.queue, c.acks
+	c.queue, c.acks = nil, nil
+	c.mu.Unlock()
+	errs := c.journal.Append(context.WithoutCancel(ctx), batch)
+	for i, ack := range acks {
+		if errs != nil {
+			ack <- errs[i]
+		} else {
+			ack <- nil
+		}
+	}
+	c.mu.Lock()
+	more := len(c.queue) > 0
+	c.writing = more
+	c.mu.Unlock()
+	if more {
+		go c.drain(ctx)
+	}
+}

@@ -1,0 +1,185 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// Do implements node.Effects. A result that is recorded is returned as it was;
+// otherwise what earlier effects brought is made durable first, since the new
+// one may depend on it and leaves the process.
+func (a *attempt) Do(e node.Effect) (engine.Value, error) {
+	key := a.effectKey(e)
+	digest, err := digestOf(e.Request)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeValue, Key: key, Permanent: true, Message: err.Error()}
+	}
+	if known := a.known(key); known != nil {
+		return a.recall(known, digest)
+	}
+	if a.begunBefore(key) {
+		if v, done, err := a.settleUnknown(e, key); done || err != nil {
+			return v, err
+		}
+	}
+	if err := a.announce(e, key, digest); err != nil {
+		return nil, err
+	}
+	return a.effect(e, key, digest)
+}
+
+// effect does an effect and notes its result.
+func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error) {
+	a.inflight.Add(1)
+	defer a.inflight.Add(-1)
+	if err := a.barred(); err != nil {
+		return nil, err
+	}
+	a.progress()
+	begin := time.Now()
+	out, err := e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
+	a.progress()
+	if err != nil && a.ctx.Err() != nil {
+		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
+	}
+	done := &engine.EffectCompleted{Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,
+		Micros: time.Since(begin).Microseconds()}
+	if err == nil {
+		done.Result, err = engine.Normalize(out.Value)
+	}
+	if err != nil {
+		done.Error = a.errorOf(err)
+		done.Error.Key = key
+	}
+	a.record(key, done)
+	if done.Error != nil {
+		return nil, done.Error
+	}
+	return engine.Copy(done.Result), nil
+}
+
+func (a *attempt) effectKey(e node.Effect) string {
+	n := e.Index
+	if n == 0 {
+		a.mu.Lock()
+		n = a.ordinal(e.Name)
+		a.mu.Unlock()
+	}
+	return a.Path + "/" + e.Name + "#" + strconv.Itoa(n)
+}
+
+func (a *attempt) known(key string) *engine.EffectCompleted {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.effects[key]
+}
+
+func (a *attempt) begunBefore(key string) bool { return a.begun[key] != nil }
+
+// recall returns a recorded result, if it answers the same request.
+func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.Value, error) {
+	if known.Digest != digest {
+		return nil, &engine.Error{Code: engine.CodeNondeterministic, Key: known.Key, Permanent: true,
+			Message: "the node asks for something else than it did the first time under the effect key " + known.Key,
+			Hint:    "a node must ask for the same effects when it is entered again: take time and chance from ctx"}
+	}
+	if known.Error != nil {
+		return nil, known.Error
+	}
+	return engine.Copy(known.Result), nil
+}
+
+// settleUnknown decides about an effect that was begun before a crash and
+// never recorded.
+func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
+	unknown := &engine.Error{Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
+		Message: "the process ended while this effect was in flight; whether it happened is not known"}
+	switch e.Unknown {
+	case node.UnknownRetry:
+		return nil, false, nil
+	case node.UnknownFail:
+		return nil, true, unknown
+	}
+	ans, given, err := a.Wait("effect."+e.Name, engine.Interrupt{Kind: engine.AwaitEffect,
+		Prompt: fmt.Sprintf("%s: did the effect %s happen? Answer \"retry\" to ask again with the same key, "+
+			"\"fail\" to fail the node, or {\"result\": ...} to say what it returned.", unknown.Message, key)})
+	if err != nil {
+		return nil, true, err
+	}
+	if m, ok := ans.(map[string]any); given && ok {
+		return m["result"], true, nil
+	}
+	if given && ans == "retry" {
+		return nil, false, nil
+	}
+	return nil, true, unknown
+}
+
+// announce makes durable what must be before the effect may leave.
+func (a *attempt) announce(e node.Effect, key, digest string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e.Unknown != node.UnknownRetry {
+		a.pending = append(a.pending, &engine.EffectStarted{Key: key, Digest: digest})
+	}
+	if len(a.pending) == 0 {
+		return nil
+	}
+	err := a.door.flush(a, a.pending)
+	a.pending = nil
+	return err
+}
+
+func (a *attempt) record(key string, done *engine.EffectCompleted) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.effects == nil {
+		a.effects = make(map[string]*engine.EffectCompleted)
+	}
+	a.effects[key] = done
+	a.pending = append(a.pending, done)
+}
+
+// digestOf identifies a request.
+func digestOf(request engine.Value) (string, error) {
+	if request == nil {
+		return "", nil
+	}
+	b, err := engine.AppendValue(nil, request)
+	if err != nil {
+		return "", fmt.Errorf("effect request: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:12]), nil
+}
+
+// errorOf gives any error its code and place.
+func (a *attempt) errorOf(err error) *engine.Error {
+	var e *engine.Error
+	var m *llm.Error
+	var out engine.Error
+	switch {
+	case errors.As(err, &e):
+		out = *e
+	case errors.As(err, &m):
+		out = engine.Error{Code: m.Code, Message: m.Message, Permanent: !m.Retry}
+	default:
+		out = engine.Error{Code: engine.CodeNodeFailed, Message: err.Error()}
+	}
+	if out.Node == "" {
+		out.Node = a.Path
+	}
+	if out.Attempt == 0 {
+		out.Attempt = a.Attempt
+	}
+	return &out
+}

@@ -1,0 +1,354 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
+)
+
+// Execution is a run held in memory by a Local. It ends when the run ends, when
+// only people or outside events can move it, when its lease is lost, or when
+// the Local closes.
+type Execution struct {
+	ID string
+
+	local *Local
+	m     *machine
+	lease store.Lease
+	box   *mailbox
+	hub   hub
+	ack   chan error
+	done  chan struct{}
+	quit  atomic.Bool // the Local closes
+	timer *time.Timer
+
+	waiting []chan error // commands applied, not yet durable
+	mails   []mail
+	result  Result
+	err     error
+}
+
+// Result is how far a run has come.
+type Result struct {
+	Run        string
+	Status     engine.Status
+	Outputs    engine.Values
+	Interrupts []engine.Interrupt
+	Usage      engine.Usage
+	Error      *engine.Error
+}
+
+var errQuit = errors.New("the process is shutting down")
+
+// Done is closed when the execution has ended.
+func (x *Execution) Done() <-chan struct{} { return x.done }
+
+// Wait returns the result once the execution has ended. When ctx ends first
+// that is an error and the run goes on.
+func (x *Execution) Wait(ctx context.Context) (Result, error) {
+	select {
+	case <-x.done:
+		return x.result, x.err
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+}
+
+// now is Unix time in milliseconds.
+func now() int64 { return time.Now().UnixMilli() }
+
+// loop drives the machine until the run cannot go on here.
+func (x *Execution) loop(ctx context.Context) {
+	defer x.end(ctx)
+	for x.err == nil {
+		x.mails = x.box.take(x.mails)
+		for i := range x.mails {
+			if x.err == nil {
+				x.err = x.handle(&x.mails[i])
+			}
+			x.mails[i] = mail{}
+		}
+		if x.err == nil {
+			x.err = x.advance(ctx)
+		}
+		if x.err != nil || x.over() {
+			return
+		}
+		x.sleep()
+	}
+}
+
+// advance runs what may run now, commits, and launches what the commit allows,
+// until there is nothing more to do at once.
+func (x *Execution) advance(ctx context.Context) error {
+	for {
+		if err := x.runDirect(); err != nil {
+			return err
+		}
+		if err := x.commit(ctx); err != nil {
+			return err
+		}
+		if len(x.m.starts) == 0 {
+			return nil
+		}
+		if err := x.launch(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// runDirect runs the attempts that need not be durable first.
+func (x *Execution) runDirect() error {
+	for len(x.m.direct) > 0 && len(x.m.staged) < maxStaged {
+		a := x.m.direct[0]
+		x.m.direct = x.m.direct[1:]
+		if err := x.perform(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxStaged bounds how many events one commit may gather.
+const maxStaged = 2000
+
+// perform runs an attempt on the run's goroutine.
+func (x *Execution) perform(a *attempt) error {
+	a.door = x
+	err, micros := a.perform()
+	if serr := x.m.settle(now(), a, err, micros); serr != nil {
+		return serr
+	}
+	*a = attempt{}
+	x.m.spare = a
+	return nil
+}
+
+// launch starts the attempts whose start is durable now.
+func (x *Execution) launch(ctx context.Context) error {
+	starts := x.m.starts
+	x.m.starts = nil
+	for i, a := range starts {
+		if x.quit.Load() {
+			delete(x.m.active, a.Path)
+			continue
+		}
+		if a.host.direct && len(starts) == 1 {
+			return x.perform(a)
+		}
+		starts[i] = nil
+		x.spawn(ctx, a)
+	}
+	return nil
+}
+
+// spawn runs an attempt on a goroutine of its own.
+func (x *Execution) spawn(ctx context.Context, a *attempt) {
+	a.door = x
+	actx, cancel := context.WithCancelCause(ctx)
+	a.cancel = cancel
+	a.ctx.Bind(actx)
+	a.watch()
+	go func() {
+		err, micros := a.perform()
+		a.unwatch()
+		x.box.put(mail{attempt: a, ended: true, err: err, micros: micros})
+	}()
+}
+
+// handle applies one message.
+func (x *Execution) handle(m *mail) error {
+	switch {
+	case m.command != nil:
+		return x.obey(m)
+	case x.m.active[m.attempt.Path] != m.attempt: // given up before
+		if m.ack != nil {
+			m.ack <- errAborted
+		}
+		return nil
+	case m.ended:
+		return x.ended(m)
+	case m.stop > 0:
+		return x.stop(m.attempt, m.stop)
+	}
+	for _, e := range m.events {
+		if err := x.m.step(now(), e); err != nil {
+			m.ack <- err
+			return err
+		}
+	}
+	x.waiting = append(x.waiting, m.ack)
+	return nil
+}
+
+func (x *Execution) obey(m *mail) error {
+	e, err := m.command(x.m.run)
+	if err != nil || e == nil {
+		m.ack <- err
+		return nil
+	}
+	if err := x.m.step(now(), e); err != nil {
+		m.ack <- err
+		return err
+	}
+	x.waiting = append(x.waiting, m.ack)
+	x.abort()
+	return nil
+}
+
+// ended settles an attempt. One that stopped because the process does leaves
+// only what its effects brought.
+func (x *Execution) ended(m *mail) error {
+	a := m.attempt
+	a.cancel(nil)
+	if x.quit.Load() && m.err != nil && len(a.waits) == 0 && a.pull == "" && a.expand == nil {
+		delete(x.m.active, a.Path)
+		for _, e := range a.pending {
+			if err := x.m.step(now(), e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := x.m.settle(now(), a, m.err, m.micros); err != nil {
+		return err
+	}
+	x.abort()
+	return nil
+}
+
+// commit makes what is staged durable, tells who waits for it, and shows it.
+func (x *Execution) commit(ctx context.Context) error {
+	c, ok := x.m.take(now())
+	if !ok {
+		x.acknowledge(nil)
+		return nil
+	}
+	err := x.local.committer.commit(ctx, store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run)}, x.ack)
+	x.acknowledge(err)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", x.ID, err)
+	}
+	if x.hub.active() {
+		items := make([]Item, len(c.Events))
+		for i, e := range c.Events {
+			items[i] = Item{Number: c.First + int64(i), At: c.At, Event: e}
+		}
+		x.hub.publish(items...)
+	}
+	return nil
+}
+
+func (x *Execution) acknowledge(err error) {
+	for _, ack := range x.waiting {
+		ack <- err
+	}
+	x.waiting = x.waiting[:0]
+}
+
+// head is what listings say of the run.
+func head(r *engine.Run) store.Head {
+	h := store.Head{Status: r.Status(), Waiting: r.Interrupts(), Usage: r.Usage(), Error: r.Failure()}
+	if _, at, ok := r.NextTimer(); ok {
+		h.Due = at
+	}
+	return h
+}
+
+// over reports whether the execution has nothing to wait for.
+func (x *Execution) over() bool {
+	s := x.m.run.Status()
+	if x.quit.Load() {
+		return len(x.m.active) == 0
+	}
+	return s.Ended() || s == engine.Paused
+}
+
+// sleep waits for mail or the next timer.
+func (x *Execution) sleep() {
+	id, at, ok := x.m.run.NextTimer()
+	if !ok || x.quit.Load() {
+		<-x.box.notify
+		return
+	}
+	wait := time.Until(time.UnixMilli(at))
+	if wait > 0 {
+		if x.timer == nil {
+			x.timer = time.NewTimer(wait)
+		} else {
+			x.timer.Reset(wait)
+		}
+		select {
+		case <-x.box.notify:
+			x.timer.Stop()
+			return
+		case <-x.timer.C:
+		}
+	}
+	x.err = x.m.step(max(now(), at), &engine.TimerFired{ID: id})
+}
+
+// end leaves the run as it is in the journal.
+func (x *Execution) end(ctx context.Context) {
+	for _, a := range x.m.active {
+		if a.cancel != nil {
+			a.cancel(errQuit)
+		}
+	}
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	x.acknowledge(x.err)
+	r := x.m.run
+	x.result = Result{Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure()}
+	if x.err == nil {
+		x.local.checkpoint(context.WithoutCancel(ctx), x)
+	}
+	x.local.leave(context.WithoutCancel(ctx), x)
+	x.refuse()
+	x.hub.close()
+	close(x.done)
+}
+
+// refuse answers mail that came too late.
+func (x *Execution) refuse() {
+	for _, m := range x.box.take(nil) {
+		if m.ack != nil {
+			m.ack <- ErrEnded
+		}
+	}
+}
+
+// flush implements door.
+func (x *Execution) flush(a *attempt, events []engine.Event) error {
+	if a.cancel == nil { // on the run's own goroutine
+		for _, e := range events {
+			if err := x.m.step(now(), e); err != nil {
+				return err
+			}
+		}
+		return x.commit(context.Background())
+	}
+	ack := make(chan error, 1)
+	x.box.put(mail{attempt: a, events: events, ack: ack})
+	select {
+	case err := <-ack:
+		return err
+	case <-x.done:
+		return ErrEnded
+	}
+}
+
+// emit implements door.
+func (x *Execution) emit(a *attempt, c llm.Chunk) {
+	if x.hub.active() {
+		x.hub.publish(Item{At: now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c})
+	}
+}

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+)
+
+// Item is one thing seen of a run: an event of its journal, or a piece of live
+// output that is in no journal.
+type Item struct {
+	// Number is the event's number in the run, from 1; 0 for live output.
+	Number int64
+	// At is Unix time in milliseconds.
+	At    int64
+	Event engine.Event
+	// Path and Chunk are set for live output.
+	Path    string
+	Attempt int
+	Chunk   *llm.Chunk
+}
+
+// hubSize is how many items a reader may lag behind before it has to read the
+// journal again and loses live output.
+const hubSize = 4096
+
+// hub hands items to readers. Publishing never waits for a reader.
+type hub struct {
+	mu     sync.Mutex
+	ring   []Item
+	next   uint64
+	wake   chan struct{} // closed to wake readers; nil while none waits
+	closed bool
+	used   bool // somebody reads
+}
+
+func (h *hub) publish(items ...Item) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.used {
+		return
+	}
+	if h.ring == nil {
+		h.ring = make([]Item, hubSize)
+	}
+	for _, it := range items {
+		h.ring[h.next%hubSize] = it
+		h.next++
+	}
+	h.rouse()
+}
+
+// active reports whether anybody reads.
+func (h *hub) active() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.used
+}
+
+func (h *hub) rouse() {
+	if h.wake != nil {
+		close(h.wake)
+		h.wake = nil
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	h.rouse()
+}
+
+// join returns the position a new reader starts at.
+func (h *hub) join() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = true
+	return h.next
+}
+
+// read returns the items from pos on, waiting for one. lagged says that some
+// were lost; ended that there will be no more.
+func (h *hub) read(ctx context.Context, pos uint64, buf []Item) (items []Item, next uint64, lagged, ended bool) {
+	for {
+		h.mu.Lock()
+		if h.next > pos {
+			if h.next-pos > hubSize {
+				pos, lagged = h.next-hubSize, true
+			}
+			for ; pos < h.next && len(buf) < cap(buf); pos++ {
+				buf = append(buf, h.ring[pos%hubSize])
+			}
+			h.mu.Unlock()
+			return buf, pos, lagged, false
+		}
+		if h.closed {
+			h.mu.Unlock()
+			return nil, pos, false, true
+		}
+		if h.wake == nil {
+			h.wake = make(chan struct{})
+		}
+		wake := h.wake
+		h.mu.Unlock()
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil, pos, false, true
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// View is a run as it was after some event. It is nobody else's.
+type View struct {
+	Run *engine.Run
+	// Contexts are the run's conversation contexts, by id.
+	Contexts map[string]convo.Context
+	// Commits are the commits up to that event.
+	Commits []engine.Commit
+}
+
+// Inspect rebuilds a run as it was after event number at; 0 is all of them. It
+// runs nothing and takes no lease.
+func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*View, error) {
+	m := newMachine(id, p, &l.o.Services)
+	v := &View{Run: m.run}
+	for c, err := range l.o.Store.Commits(ctx, id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read run %s: %w", id, err)
+		}
+		if at > 0 && c.First > at {
+			break
+		}
+		if last := at - c.First + 1; at > 0 && last < int64(len(c.Events)) {
+			c.Events = c.Events[:last]
+		}
+		if err := m.replay(c); err != nil {
+			return nil, err
+		}
+		v.Commits = append(v.Commits, c)
+	}
+	v.Contexts = maps.Clone(m.book)
+	return v, nil
+}

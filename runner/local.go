@@ -1,0 +1,240 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Options of a Local; Store is required, zero is the default elsewhere.
+type Options struct {
+	Store    Store
+	Services Services
+	// Parallel bounds how many nodes of one run are running at once; 16.
+	Parallel int
+	// Lease is how long a run stays owned without a sign of life; 15 s.
+	Lease time.Duration
+	// Poll is how often messages from other processes are looked for; 250 ms.
+	Poll   time.Duration
+	Logger *slog.Logger
+}
+
+// Local runs flows in this process.
+type Local struct {
+	o         Options
+	owner     string
+	committer *committer
+	ctx       context.Context
+	cancel    context.CancelFunc
+	loops     sync.WaitGroup
+
+	mu     sync.Mutex
+	held   map[string]*Execution
+	closed bool
+}
+
+// ErrClosed is returned once the Local is closing.
+var ErrClosed = errors.New("the runner is closing")
+
+// NewLocal starts a runner; Close it.
+func NewLocal(o Options) *Local {
+	if o.Parallel <= 0 {
+		o.Parallel = 16
+	}
+	if o.Lease <= 0 {
+		o.Lease = 15 * time.Second
+	}
+	if o.Poll <= 0 {
+		o.Poll = 250 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	host, _ := os.Hostname()
+	l := &Local{o: o, owner: fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()[:8]),
+		committer: newCommitter(o.Store), held: make(map[string]*Execution)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.loops.Add(2)
+	go l.keepLeases()
+	go l.readInbox()
+	return l
+}
+
+// Begin says what a run starts with.
+type Begin struct {
+	// ID is the run's id; starting one that is there already joins it.
+	ID       string
+	Inputs   engine.Values
+	State    engine.Values
+	User     string
+	Parent   string
+	Origin   string
+	Targets  []string
+	Breaks   []string
+	Settings convo.Settings // of the main context
+}
+
+// Start creates a run and drives it. A run of that id that exists is resumed
+// instead, whatever b says, so that starting is idempotent.
+func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, error) {
+	at := time.Now()
+	err := l.o.Store.Create(ctx, store.NewRun{ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
+		User: b.User, Parent: b.Parent, Origin: b.Origin, At: at})
+	if x := l.Held(b.ID); x != nil && errors.Is(err, store.ErrExists) {
+		return x, nil
+	}
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return nil, fmt.Errorf("start run %s: %w", b.ID, err)
+	}
+	return l.hold(ctx, p, b.ID, func(x *Execution) error { return x.begin(p, &b) })
+}
+
+// Resume drives a run that was left: after a crash, a pause, a shutdown. One
+// that is held here already is returned as it is.
+func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, error) {
+	if x := l.Held(id); x != nil {
+		return x, nil
+	}
+	return l.hold(ctx, p, id, nil)
+}
+
+// hold takes the lease, loads the run and starts its loop; first is called
+// before that.
+func (l *Local) hold(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
+	lease, err := l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	x := &Execution{ID: id, local: l, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{})}
+	x.m, err = l.load(ctx, p, id)
+	if err == nil && x.m.run.Start != nil {
+		err = x.m.reenter(now())
+	}
+	if err == nil && first != nil {
+		err = first(x)
+	}
+	if err == nil && x.m.run.Start == nil {
+		err = fmt.Errorf("run %s was created and never started; start it again", id)
+	}
+	if err != nil {
+		_ = l.o.Store.Release(ctx, lease)
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = l.o.Store.Release(ctx, lease)
+		return nil, ErrClosed
+	}
+	l.held[id] = x
+	l.loops.Add(1)
+	go func() {
+		defer l.loops.Done()
+		x.loop(l.ctx)
+	}()
+	return x, nil
+}
+
+// begin stages the run's first event, unless somebody was faster.
+func (x *Execution) begin(p *Program, b *Begin) error {
+	if x.m.run.Start != nil {
+		return nil
+	}
+	return x.m.step(now(), b.event(p, x.local.o.Parallel))
+}
+
+// event is the run's first.
+func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
+	s := b.Settings
+	return &engine.RunStarted{Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
+		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
+		Parallel: parallel, Closure: p.Closure,
+		Contexts: []engine.ContextChange{{ID: engine.MainContext, Create: true,
+			Body: &convo.Change{Create: true, Kind: convo.Main, Settings: &s}}}}
+}
+
+// load rebuilds a run from its journal.
+func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
+	m := newMachine(id, p, &l.o.Services)
+	for c, err := range l.o.Store.Commits(ctx, id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read run %s: %w", id, err)
+		}
+		if err := m.replay(c); err != nil {
+			return nil, err
+		}
+	}
+	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
+		return nil, fmt.Errorf("run %s was started under flow %s and this is %s: %w", id, s.Fingerprint, p.Fingerprint, ErrClosure)
+	}
+	return m, nil
+}
+
+// ErrClosure: the run was started under something else than it is to be
+// resumed with.
+var ErrClosure = errors.New("the flow has changed since the run was started")
+
+func (l *Local) checkpoint(context.Context, *Execution) {}
+
+// leave forgets an execution and gives its lease back.
+func (l *Local) leave(ctx context.Context, x *Execution) {
+	l.mu.Lock()
+	delete(l.held, x.ID)
+	l.mu.Unlock()
+	if err := l.o.Store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
+		l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
+	}
+}
+
+// Held returns the execution of a run that this process drives, or nil.
+func (l *Local) Held(id string) *Execution {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[id]
+}
+
+// Close stops: no node starts any more, those that run are told to stop, what
+// their effects brought is kept, and every run is left resumable. When ctx ends
+// first the rest is abandoned, which loses nothing that was acknowledged.
+func (l *Local) Close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	for _, x := range l.held {
+		x.quit.Store(true)
+		x.command(func(*engine.Run) (engine.Event, error) {
+			x.quitAll()
+			return nil, nil
+		})
+	}
+	l.mu.Unlock()
+	l.cancel()
+	ended := make(chan struct{})
+	go func() {
+		l.loops.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close: some nodes did not stop: %w", ctx.Err())
+	}
+}
+
+// quitAll tells all attempts to stop; on the run's goroutine.
+func (x *Execution) quitAll() {
+	for _, a := range x.m.active {
+		if a.cancel != nil {
+			a.cancel(errQuit)
+		}
+	}
+}

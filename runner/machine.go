@@ -1,0 +1,235 @@
+package runner
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/tool"
+)
+
+// Services are what nodes may use; see node.Services.
+type Services struct {
+	LLM    *llm.Service
+	Tools  *tool.Set
+	Cache  node.Cache
+	HTTP   node.HTTPDoer
+	Secret func(name string) (string, bool)
+}
+
+// machine is one run in memory. It belongs to one goroutine at a time.
+type machine struct {
+	run      *engine.Run
+	program  *Program
+	services *Services
+	book     map[string]convo.Context
+	vars     map[string]any        // `run` in expressions
+	forks    map[string]*forkPoint // by path of the expanding composite
+
+	seq    int64          // of the last commit taken
+	first  int64          // number of the first staged event
+	staged []engine.Event // applied, not yet committed
+	// starts are attempts to launch once what is staged is durable.
+	starts []*attempt
+	// direct are attempts to run now, before their start is durable.
+	direct []*attempt
+	spare  *attempt // to be used again for the next direct attempt
+	active map[string]*attempt
+}
+
+func newMachine(id string, p *Program, s *Services) *machine {
+	return &machine{run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1,
+		book: make(map[string]convo.Context), active: make(map[string]*attempt)}
+}
+
+// step applies an event at a time and all that follows from it; the attempts
+// that it starts are put up for launch.
+func (m *machine) step(at int64, e engine.Event) error {
+	m.run.Tick(at)
+	for e != nil {
+		from := len(m.staged)
+		var err error
+		if m.staged, err = m.run.Step(m.staged, e); err != nil {
+			return fmt.Errorf("run %s: %w", m.run.ID, err)
+		}
+		for _, s := range m.staged[from:] {
+			if err := m.follow(s); err != nil {
+				return err
+			}
+		}
+		e = m.collect()
+	}
+	return nil
+}
+
+// collect evaluates the outputs of a scope that has finished, if there is one.
+func (m *machine) collect() engine.Event {
+	path, ok := m.run.Finished()
+	if !ok {
+		return nil
+	}
+	scope, _ := m.run.ScopeAt(path)
+	out, err := evalOutputs(&scopeVars{scope, m.run.ScopeState(scope), m.vars})
+	switch {
+	case err != nil && path == "":
+		return &engine.RunFailed{Error: &engine.Error{Code: engine.CodeOutput, Message: err.Error(),
+			Hint: "correct the flow's outputs and run it again"}}
+	case err != nil:
+		return &engine.NodeFailed{Path: scope.Owner(), Error: &engine.Error{Code: engine.CodeOutput,
+			Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true}}
+	case path == "":
+		return &engine.RunCompleted{Outputs: out}
+	}
+	return &engine.IterationCompleted{Path: path, Outputs: out}
+}
+
+// follow keeps the contexts in step with an applied event and makes the
+// attempts that it starts.
+func (m *machine) follow(e engine.Event) error {
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		return m.enter(e.Path, e.Forks)
+	case *engine.NodeResumed:
+		return m.enter(e.Path, e.Forks)
+	case *engine.NodeCompleted:
+		m.unfork(e.Path)
+		return m.turnPages(e.Contexts)
+	case *engine.NodeFailed:
+		m.unfork(e.Path)
+		return m.turnPages(e.Contexts)
+	case *engine.NodeExpanded:
+		if e.Fork {
+			m.fork(e.Path)
+		}
+	case *engine.RunStarted:
+		m.vars = map[string]any{"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map()}
+		return m.turnPages(e.Contexts)
+	}
+	return nil
+}
+
+// turnPages applies changes to the contexts.
+func (m *machine) turnPages(changes []engine.ContextChange) error {
+	for i := range changes {
+		if err := m.turnPage(&changes[i]); err != nil {
+			return fmt.Errorf("context %s: %w", changes[i].ID, err)
+		}
+	}
+	return nil
+}
+
+func (m *machine) turnPage(ch *engine.ContextChange) error {
+	if ch.Create && ch.Parent != "" {
+		parent, ok := m.forkBase(ch)
+		if !ok {
+			return fmt.Errorf("is forked from %s, which is not there", ch.Parent)
+		}
+		m.book[ch.ID] = parent.Fork(ch.ID)
+		return nil
+	}
+	body, err := changeOf(ch.Body)
+	if err != nil {
+		return err
+	}
+	if ch.Create {
+		c, err := convo.New(ch.ID, body)
+		if err != nil {
+			return err
+		}
+		m.book[ch.ID] = c
+		return nil
+	}
+	c, err := m.book[ch.ID].Apply(body)
+	if err != nil {
+		return err
+	}
+	m.book[ch.ID] = c
+	return nil
+}
+
+// enter makes the attempt that an event starts. What the node is given is
+// fixed here, as of this event.
+func (m *machine) enter(path string, forks []engine.ContextChange) error {
+	if err := m.turnPages(forks); err != nil {
+		return err
+	}
+	e, ok := m.run.Entry(path)
+	if !ok {
+		return fmt.Errorf("run %s: node %s was started and is not executing", m.run.ID, path)
+	}
+	h := e.Plan.Host.(*prepared)
+	a := m.spare
+	m.spare = nil
+	if a == nil {
+		a = &attempt{}
+	}
+	m.fill(a, e, h)
+	if h.early {
+		m.direct = append(m.direct, a)
+	} else {
+		m.starts = append(m.starts, a)
+	}
+	return nil
+}
+
+// take hands out what is staged as the run's next commit; ok is false where
+// there is nothing.
+func (m *machine) take(at int64) (c engine.Commit, ok bool) {
+	if len(m.staged) == 0 {
+		return c, false
+	}
+	m.seq++
+	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: at, Events: m.staged}
+	m.first += int64(len(m.staged))
+	m.staged = nil
+	return c, true
+}
+
+// replay applies a commit that was made before.
+func (m *machine) replay(c engine.Commit) error {
+	if c.Seq != m.seq+1 {
+		return fmt.Errorf("run %s: commit %d follows %d", m.run.ID, c.Seq, m.seq)
+	}
+	m.run.Tick(c.At)
+	for _, e := range c.Events {
+		if err := m.run.Apply(e); err != nil {
+			return fmt.Errorf("run %s, commit %d: %w", m.run.ID, c.Seq, err)
+		}
+		if err := m.recall(e); err != nil {
+			return fmt.Errorf("run %s, commit %d: %w", m.run.ID, c.Seq, err)
+		}
+	}
+	m.seq = c.Seq
+	m.first = c.First + int64(len(c.Events))
+	return nil
+}
+
+// recall is follow without starting anything.
+func (m *machine) recall(e engine.Event) error {
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		return m.turnPages(e.Forks)
+	case *engine.NodeResumed:
+		return m.turnPages(e.Forks)
+	}
+	return m.follow(e)
+}
+
+// reenter puts up for launch every attempt that was executing when the run was
+// last seen, and carries on with what was decided but not journaled.
+func (m *machine) reenter(at int64) error {
+	for _, path := range m.run.Executing() {
+		if err := m.enter(path, nil); err != nil {
+			return err
+		}
+	}
+	if e := m.run.Decide(); e != nil {
+		return m.step(at, e)
+	}
+	if e := m.collect(); e != nil {
+		return m.step(at, e)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// errAborted is the cause with which a run's own attempts are cancelled.
+var errAborted = errors.New("the run stops here")
+
+// settle turns what a node's function left behind into events and applies them.
+// It ends the attempt.
+func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
+	delete(m.active, a.Path)
+	for _, e := range a.pending {
+		if err := m.step(at, e); err != nil {
+			return err
+		}
+	}
+	a.pending = nil
+	return m.step(at, m.ending(a, err, micros))
+}
+
+// ending is the event that ends an entry into an attempt.
+func (m *machine) ending(a *attempt, err error, micros int64) engine.Event {
+	switch {
+	case len(a.waits) > 0:
+		return &engine.NodeWaiting{Path: a.Path, Interrupts: a.waits}
+	case a.pull != "":
+		return &engine.NodePulling{Path: a.Path, Port: a.pull}
+	case a.expand != nil && err != nil:
+		if e := a.normalizeItems(); e != nil {
+			return a.failed(e, micros)
+		}
+		return a.expand
+	case err != nil && errors.Is(context.Cause(a.ctx), errAborted):
+		return &engine.NodeCancelled{Path: a.Path, Unknown: a.inFlight()}
+	case err != nil:
+		return a.failed(err, micros)
+	}
+	done, err := m.completion(a, micros)
+	if err != nil {
+		return a.failed(err, micros)
+	}
+	return done
+}
+
+// inFlight reports whether an effect was announced and has no result.
+func (a *attempt) inFlight() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key := range a.begun {
+		if a.effects[key] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *attempt) failed(err error, micros int64) engine.Event {
+	if cause := context.Cause(a.ctx); cause != nil && errors.Is(err, context.Canceled) {
+		err = cause
+	}
+	_, meta, _ := a.ctx.Result()
+	e := a.errorOf(err)
+	return &engine.NodeFailed{Path: a.Path, Error: e, Micros: micros, Metadata: meta}
+}
+
+func (a *attempt) normalizeItems() error {
+	for i, item := range a.expand.Items {
+		for j := range item {
+			v, err := engine.Normalize(item[j].Value)
+			if err != nil {
+				return fmt.Errorf("iteration %d, input %s: %w", i+1, item[j].Name, err)
+			}
+			item[j].Value = v
+		}
+	}
+	return nil
+}
+
+// completion gathers a node's transaction.
+func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, error) {
+	out, meta, state := a.ctx.Result()
+	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros}
+	for i := range out {
+		v, err := engine.Normalize(out[i].Value)
+		if err != nil {
+			return nil, &engine.Error{Code: engine.CodeValue, Permanent: true,
+				Message: fmt.Sprintf("output %s: %v", out[i].Name, err)}
+		}
+		out[i].Value = v
+	}
+	for i := range meta {
+		v, err := engine.Normalize(meta[i].Value)
+		if err != nil {
+			return nil, &engine.Error{Code: engine.CodeValue, Permanent: true,
+				Message: fmt.Sprintf("metadata %s: %v", meta[i].Name, err)}
+		}
+		meta[i].Value = v
+	}
+	if err := m.gather(a, done); err != nil {
+		return nil, err
+	}
+	if e := m.run.CheckWrites(a.Path, done.State); e != nil {
+		return nil, e
+	}
+	return done, nil
+}
+
+// gather adds contexts and lanes to a completion.
+func (m *machine) gather(a *attempt, done *engine.NodeCompleted) error {
+	if a.Plan.Body != nil {
+		lanes, err := m.laneCommits(a.Path)
+		if err != nil {
+			return err
+		}
+		done.Contexts = lanes
+		done.State = append(m.run.LaneChanges(a.Path), done.State...)
+	}
+	done.Contexts = append(done.Contexts, a.created...)
+	if a.own != nil {
+		done.Contexts = appendChanges(done.Contexts, a.own)
+	}
+	for _, mgr := range a.others {
+		done.Contexts = appendChanges(done.Contexts, mgr)
+	}
+	return nil
+}
+
+func appendChanges(list []engine.ContextChange, m *convo.Manager) []engine.ContextChange {
+	for _, ch := range m.Changes() {
+		list = append(list, engine.ContextChange{ID: m.ID(), Adds: len(ch.Append), Body: &ch})
+	}
+	return list
+}

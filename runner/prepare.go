@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/expr"
+	"github.com/weir-run/weir/node"
+)
+
+// Program is a flow ready to run: its plan, with every node's settings decoded
+// and every template compiled. It is immutable and shared by runs.
+type Program struct {
+	Flow        *flow.Flow
+	Plan        *engine.Plan
+	Fingerprint string
+	// Closure pins the versions of the node types.
+	Closure map[string]string
+}
+
+// prepared is what a node's plan holds for the runner.
+type prepared struct {
+	node     node.Node
+	bindings []binding
+	lazy     []string // lazy ports
+	direct   bool     // may run on the run's own goroutine
+	early    bool     // may run before its start is durable
+}
+
+// binding is a port or an output with its template.
+type binding struct {
+	name    string
+	tpl     *expr.Template
+	literal engine.Value
+	fixed   bool
+}
+
+// Prepare compiles a valid flow. An error is a *flow.Invalid or names the node.
+func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
+	plan, err := engine.Compile(f, c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Closure: make(map[string]string)}
+	if err := p.prepareGraph(plan.Root, c); err != nil {
+		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
+	}
+	return p, nil
+}
+
+func (p *Program) prepareGraph(g *engine.GraphPlan, c *node.Catalogue) error {
+	outputs, err := bind(g.Def.Outputs)
+	if err != nil {
+		return err
+	}
+	g.Host = outputs
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if err := p.prepareNode(n, c); err != nil {
+			return fmt.Errorf("%s: node %s: %w", n.Def.Pos, n.Def.ID, err)
+		}
+		if n.Body != nil {
+			if err := p.prepareGraph(n.Body, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
+	run, err := c.Type(n.Def.Type).Prepare(n.Def.With)
+	if err != nil {
+		return err
+	}
+	h := &prepared{node: run, direct: n.Spec.Inline, early: n.Spec.Inline && n.Spec.Pure}
+	if n.Def.Timeout.Total > 0 || n.Def.Timeout.Idle > 0 {
+		h.direct, h.early = false, false
+	}
+	if h.bindings, err = bind(n.Def.In); err != nil {
+		return err
+	}
+	ports := n.Spec.Ports
+	if n.Spec.Shape != nil {
+		ports = n.Spec.Shape(n.Def.With)
+	}
+	for _, port := range ports.In {
+		if port.Lazy {
+			h.lazy = append(h.lazy, port.Name)
+		}
+	}
+	n.Host = h
+	p.Closure[n.Spec.Name] = fmt.Sprint(n.Spec.Version)
+	return nil
+}
+
+func bind(in []flow.Binding) ([]binding, error) {
+	var out []binding
+	for _, b := range in {
+		t, err := expr.ParseTemplate(b.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", b.Pos, b.Name, err)
+		}
+		bd := binding{name: b.Name, tpl: t}
+		if v, ok := t.Literal(); ok {
+			if bd.literal, err = engine.Normalize(v); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", b.Pos, b.Name, err)
+			}
+			bd.fixed = true
+		}
+		out = append(out, bd)
+	}
+	return out, nil
+}
+
+// scopeVars are the names that templates in a scope may read.
+type scopeVars struct {
+	scope engine.Scope
+	state engine.State
+	run   map[string]any
+}
+
+// Lookup resolves inputs, state, run and the nodes of the scope.
+func (v *scopeVars) Lookup(name string) (any, bool) {
+	switch name {
+	case "inputs":
+		return object(v.scope.Inputs()), true
+	case "state":
+		return v.state, true
+	case "run":
+		return v.run, true
+	}
+	out, ended, ok := v.scope.Outputs(name)
+	if !ok || !ended {
+		return nil, false
+	}
+	return object(out), true
+}
+
+// object lets Values be read by expressions.
+type object engine.Values
+
+// Get returns the value under name.
+func (o object) Get(name string) (any, bool) { return engine.Values(o).Get(name) }
+
+// Keys lists the names.
+func (o object) Keys() []string {
+	keys := make([]string, len(o))
+	for i := range o {
+		keys[i] = o[i].Name
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// evalOutputs evaluates what a scope returns. An output that reads a node that
+// was skipped is absent.
+func evalOutputs(v *scopeVars) (engine.Values, error) {
+	bs := v.scope.Graph().Host.([]binding)
+	out := make(engine.Values, 0, len(bs))
+	for _, b := range bs {
+		if b.fixed {
+			out = append(out, engine.Named{Name: b.name, Value: b.literal})
+			continue
+		}
+		if v.missing(b.tpl) {
+			continue
+		}
+		x, err := b.tpl.Eval(v)
+		if err == nil {
+			x, err = engine.Normalize(x)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("output %s: %w", b.name, err)
+		}
+		out = append(out, engine.Named{Name: b.name, Value: x})
+	}
+	return out, nil
+}
+
+// missing reports whether the template reads a port that nothing came out of.
+func (v *scopeVars) missing(t *expr.Template) bool {
+	for _, ref := range t.Refs() {
+		out, ended, ok := v.scope.Outputs(ref.Root)
+		if !ok || ref.Test {
+			continue
+		}
+		if !ended {
+			return true
+		}
+		if len(ref.Path) > 0 {
+			if _, given := out.Get(ref.Path[0]); !given {
+				return true
+			}
+		}
+	}
+	return false
+}

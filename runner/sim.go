@@ -1,0 +1,290 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+)
+
+// Sim drives one run in one goroutine from a seed: which attempt goes on, when
+// commits are written, when timers fire and questions are answered, and when
+// the process crashes. The same seed gives the same run.
+type Sim struct {
+	Seed uint64
+	// Parallel bounds the running nodes; 0 draws it from the seed.
+	Parallel int
+	// Crash is the chance, at each step, that the process dies and starts again
+	// from what is durable; Fault that a commit fails, half of the time although
+	// it was written.
+	Crash, Fault float64
+	// Answer gives the answer to an interrupt, and false to leave it open.
+	Answer func(i engine.Interrupt) (engine.Value, bool)
+	// Before is called before each step; an error ends the simulation.
+	Before func(r *engine.Run) error
+	// MaxSteps bounds the simulation; 0 is 1,000,000.
+	MaxSteps int
+}
+
+// SimReport is what a simulation came to.
+type SimReport struct {
+	Result
+	Steps, Crashes, Faults int
+	// Commits is the journal.
+	Commits []engine.Commit
+	// Contexts are the run's contexts at the end.
+	Contexts map[string]convo.Context
+}
+
+// ErrSimStuck: the simulation could not go on, or took too many steps.
+var ErrSimStuck = errors.New("simulation stuck")
+
+// simulation is one Sim at work.
+type simulation struct {
+	*Sim
+	rng      *rand.Rand
+	program  *Program
+	services *Services
+	id       string
+	m        *machine
+	running  []*coroutine
+	waiting  []*coroutine // their events are staged
+	journal  []engine.Commit
+	clock    int64
+	report   SimReport
+}
+
+// coroutine is an attempt that runs until it needs something of the machine.
+type coroutine struct {
+	a      *attempt
+	next   func() ([]engine.Event, bool)
+	stop   func()
+	err    error
+	micros int64
+	refuse error // what flush returns
+}
+
+// Run simulates a run of the program until it ends or nothing can happen.
+func (s *Sim) Run(p *Program, services Services, b Begin) (SimReport, error) {
+	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
+	sim := &simulation{Sim: s, rng: rng, program: p, services: &services, id: b.ID, clock: 1_700_000_000_000}
+	parallel := s.Parallel
+	if parallel == 0 {
+		parallel = 1 + rng.IntN(8)
+	}
+	sim.m = newMachine(b.ID, p, sim.services)
+	err := sim.m.step(sim.clock, b.event(p, parallel))
+	if err == nil {
+		err = sim.loop(func() error { return sim.m.step(sim.clock, b.event(p, parallel)) })
+	}
+	sim.kill()
+	r := sim.m.run
+	sim.report.Result = Result{Run: b.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure()}
+	sim.report.Commits, sim.report.Contexts = sim.journal, sim.m.book
+	if err != nil {
+		err = fmt.Errorf("seed %d, step %d: %w", s.Seed, sim.report.Steps, err)
+	}
+	return sim.report, err
+}
+
+// loop takes steps until the run has ended and that is durable. begin starts
+// the run anew where a crash left nothing of it.
+func (s *simulation) loop(begin func() error) error {
+	limit := s.MaxSteps
+	if limit == 0 {
+		limit = 1_000_000
+	}
+	for ; s.report.Steps < limit; s.report.Steps++ {
+		if s.Before != nil {
+			if err := s.Before(s.m.run); err != nil {
+				return err
+			}
+		}
+		if s.rng.Float64() < s.Crash {
+			if err := s.crash(begin); err != nil {
+				return err
+			}
+			continue
+		}
+		done, err := s.move(begin)
+		if done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
+}
+
+// move picks one thing that can happen and lets it happen.
+func (s *simulation) move(begin func() error) (done bool, err error) {
+	var choices []func() error
+	for i := range s.m.direct {
+		choices = append(choices, func() error { return s.runDirect(i) })
+	}
+	for i := range s.running {
+		choices = append(choices, func() error { return s.advance(i) })
+	}
+	if len(s.m.staged) > 0 && len(s.m.direct) == 0 {
+		choices = append(choices, func() error { return s.commit(begin) })
+	}
+	ended := s.m.run.Status().Ended()
+	if !ended && len(s.m.direct) == 0 {
+		choices = append(choices, s.answers()...)
+	}
+	if len(choices) == 0 && !ended {
+		if id, at, ok := s.m.run.NextTimer(); ok {
+			s.clock = max(s.clock, at)
+			return false, s.m.step(s.clock, &engine.TimerFired{ID: id})
+		}
+	}
+	if len(choices) == 0 {
+		return true, nil
+	}
+	s.clock += int64(s.rng.IntN(3))
+	return false, choices[s.rng.IntN(len(choices))]()
+}
+
+// answers are the questions that may be answered now.
+func (s *simulation) answers() []func() error {
+	if s.Answer == nil {
+		return nil
+	}
+	var out []func() error
+	for _, i := range s.m.run.Interrupts() {
+		if v, ok := s.Answer(i); ok {
+			out = append(out, func() error {
+				e, err := Answer(i.ID, v, "sim")(s.m.run)
+				if err != nil {
+					return err
+				}
+				return s.m.step(s.clock, e)
+			})
+		}
+	}
+	return out
+}
+
+func (s *simulation) runDirect(i int) error {
+	a := s.m.direct[i]
+	s.m.direct = slices.Delete(s.m.direct, i, i+1)
+	a.door = refusing{}
+	err, _ := a.perform()
+	return s.m.settle(s.clock, a, err, 0)
+}
+
+// advance lets an attempt go on until it needs a flush, lets somebody else
+// run, or ends.
+func (s *simulation) advance(i int) error {
+	c := s.running[i]
+	events, more := c.next()
+	if !more {
+		s.running = slices.Delete(s.running, i, i+1)
+		return s.m.settle(s.clock, c.a, c.err, 0)
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	for _, e := range events {
+		if err := s.m.step(s.clock, e); err != nil {
+			return err
+		}
+	}
+	s.running = slices.Delete(s.running, i, i+1)
+	s.waiting = append(s.waiting, c)
+	return nil
+}
+
+// commit writes what is staged, or fails to.
+func (s *simulation) commit(begin func() error) error {
+	c, _ := s.m.take(s.clock)
+	fault := s.rng.Float64() < s.Fault
+	if !fault || s.rng.IntN(2) == 0 {
+		s.journal = append(s.journal, c)
+	}
+	if fault {
+		s.report.Faults++
+		return s.crash(begin)
+	}
+	s.running = append(s.running, s.waiting...)
+	s.waiting = nil
+	for _, a := range s.m.starts {
+		s.running = append(s.running, s.begin(a))
+	}
+	s.m.starts = nil
+	return nil
+}
+
+// begin makes the coroutine of an attempt.
+func (s *simulation) begin(a *attempt) *coroutine {
+	c := &coroutine{a: a}
+	c.next, c.stop = iter.Pull(func(yield func([]engine.Event) bool) {
+		a.door = &simDoor{c, yield}
+		c.err, _ = a.perform()
+	})
+	return c
+}
+
+// crash loses everything that is not durable and starts again from the journal,
+// read back from its encoding.
+func (s *simulation) crash(begin func() error) error {
+	s.report.Crashes++
+	s.kill()
+	s.m = newMachine(s.id, s.program, s.services)
+	for _, c := range s.journal {
+		b, err := engine.EncodeEvents(nil, c.Events)
+		if err != nil {
+			return fmt.Errorf("encode commit %d: %w", c.Seq, err)
+		}
+		if c.Events, err = engine.DecodeEvents(b); err != nil {
+			return fmt.Errorf("decode commit %d: %w", c.Seq, err)
+		}
+		if err := s.m.replay(c); err != nil {
+			return err
+		}
+	}
+	if s.m.run.Start == nil {
+		return begin()
+	}
+	return s.m.reenter(s.clock)
+}
+
+// kill ends all coroutines.
+func (s *simulation) kill() {
+	for _, c := range append(s.running, s.waiting...) {
+		c.refuse = errQuit
+		c.stop()
+	}
+	s.running, s.waiting = nil, nil
+}
+
+// simDoor is the way out of a simulated attempt.
+type simDoor struct {
+	c     *coroutine
+	yield func([]engine.Event) bool
+}
+
+func (d *simDoor) flush(_ *attempt, events []engine.Event) error {
+	if d.c.refuse != nil || !d.yield(slices.Clone(events)) {
+		return errQuit
+	}
+	return d.c.refuse
+}
+
+func (d *simDoor) emit(*attempt, llm.Chunk) {
+	if d.c.refuse == nil && !d.yield(nil) {
+		d.c.refuse = errQuit
+	}
+}
+
+// refusing is the door of attempts that have no effects.
+type refusing struct{}
+
+func (refusing) flush(*attempt, []engine.Event) error {
+	return errors.New("a pure inline node has no effects")
+}
+func (refusing) emit(*attempt, llm.Chunk) {}

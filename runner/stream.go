@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"context"
+	"iter"
+)
+
+// Items yields the run's events from the one after number `after` on, first
+// from the journal, then as they become durable, with live output between
+// them, until the execution ends or ctx does. A reader that falls behind is
+// never waited for: it misses live output, and no event.
+func (x *Execution) Items(ctx context.Context, after int64) iter.Seq2[Item, error] {
+	pos := x.hub.join()
+	return func(yield func(Item, error) bool) {
+		r := &reader{x: x, last: after, pos: pos}
+		if !r.journal(ctx, yield) {
+			return
+		}
+		r.live(ctx, yield)
+	}
+}
+
+type reader struct {
+	x    *Execution
+	last int64 // number of the last event yielded
+	pos  uint64
+}
+
+// journal yields what is durable and has not been yielded.
+func (r *reader) journal(ctx context.Context, yield func(Item, error) bool) bool {
+	seq := int64(0)
+	for c, err := range r.x.local.o.Store.Commits(ctx, r.x.ID, seq) {
+		if err != nil {
+			yield(Item{}, err)
+			return false
+		}
+		for i, e := range c.Events {
+			n := c.First + int64(i)
+			if n <= r.last {
+				continue
+			}
+			r.last = n
+			if !yield(Item{Number: n, At: c.At, Event: e}, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (r *reader) live(ctx context.Context, yield func(Item, error) bool) {
+	buf := make([]Item, 0, 256)
+	for {
+		items, next, lagged, ended := r.x.hub.read(ctx, r.pos, buf[:0])
+		if ended {
+			if err := ctx.Err(); err != nil {
+				yield(Item{}, err)
+			}
+			return
+		}
+		if lagged && !r.journal(ctx, yield) {
+			return
+		}
+		r.pos = next
+		for _, it := range items {
+			if it.Event != nil && it.Number <= r.last {
+				continue
+			}
+			if it.Event != nil {
+				r.last = it.Number
+			}
+			if !yield(it, nil) {
+				return
+			}
+		}
+	}
+}

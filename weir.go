@@ -1,0 +1,313 @@
+package weir
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin"
+	"github.com/weir-run/weir/node/builtin/safehttp"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/tool"
+)
+
+// Names of other rooms that users of the library meet at every turn.
+type (
+	// Type is a node type; Func makes one from a function.
+	Type = node.Type
+	// Ctx is what a node's function is given.
+	Ctx = *node.Ctx
+	// Flow is a loaded flow.
+	Flow = flow.Flow
+	// Handle refers to a conversation context.
+	Handle = engine.Handle
+	// Tool is something a model can call.
+	Tool = tool.Tool
+	// Provider calls models.
+	Provider = llm.Provider
+	// Error is a failure with a stable code.
+	Error = engine.Error
+	// Status is where a run or node stands.
+	Status = engine.Status
+)
+
+// Store is what a Weir keeps its record in: memory.New(), sqlite.Open(...).
+type Store interface {
+	runner.Store
+	Flows
+	Runs
+	Cache
+	Close() error
+}
+
+// Flows keeps flow definitions by fingerprint, each once.
+type Flows interface {
+	PutFlow(ctx context.Context, fingerprint string, normal []byte) error
+	Flow(ctx context.Context, fingerprint string) ([]byte, error)
+}
+
+// Runs lists runs and takes messages to them.
+type Runs interface {
+	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
+	Find(ctx context.Context, prefix string) ([]string, error)
+	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
+	Post(ctx context.Context, p store.Post) error
+}
+
+// Cache keeps values across runs.
+type Cache interface {
+	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
+	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
+}
+
+// Options of a Weir; the zero value works, in memory and without models.
+type Options struct {
+	// Store keeps the record; nil is memory, gone with the process. The Weir
+	// closes it.
+	Store Store
+	// Types are node types beside the built-in ones.
+	Types []Type
+	// Providers call models, by the name before the slash in "openai/gpt-5".
+	Providers map[string]Provider
+	// Tools are what models may be allowed to call.
+	Tools []*Tool
+	// Secrets resolves secrets.NAME; nil looks for the environment variable
+	// WEIR_SECRET_NAME.
+	Secrets func(name string) (string, bool)
+	// HTTP is how httpRequest reaches the network; nil refuses private
+	// addresses.
+	HTTP node.HTTPDoer
+	// Parallel bounds how many nodes of one run are running at once; 16.
+	Parallel int
+	Logger   *slog.Logger
+}
+
+// Weir runs flows in this process.
+type Weir struct {
+	store     Store
+	catalogue *node.Catalogue
+	local     *runner.Local
+	logger    *slog.Logger
+
+	mu       sync.Mutex
+	programs map[string]*runner.Program // by fingerprint
+}
+
+// Open makes a Weir; Close it.
+func Open(o Options) (*Weir, error) {
+	c, err := node.NewCatalogue(append(builtin.Types(), o.Types...)...)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	tools, err := tool.NewSet(o.Tools...)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Store == nil {
+		o.Store = memory.New()
+	}
+	if o.HTTP == nil {
+		if o.HTTP, err = safehttp.Client(safehttp.Options{}); err != nil {
+			return nil, fmt.Errorf("open: %w", err)
+		}
+	}
+	if o.Secrets == nil {
+		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
+	}
+	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, programs: make(map[string]*runner.Program)}
+	w.local = runner.NewLocal(runner.Options{Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
+		Services: runner.Services{LLM: llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Logger: o.Logger}),
+			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets}})
+	return w, nil
+}
+
+// Close stops all runs where they can be resumed, then closes the store. When
+// ctx ends first, nodes that do not stop are abandoned.
+func (w *Weir) Close(ctx context.Context) error {
+	return errors.Join(w.local.Close(ctx), w.store.Close())
+}
+
+// Catalogue lists the node types.
+func (w *Weir) Catalogue() *node.Catalogue { return w.catalogue }
+
+// Load reads a flow file and validates it; the error is a *flow.Invalid with
+// all problems where the file is not a valid flow.
+func (w *Weir) Load(path string) (*Flow, error) { return flow.Load(path, w.catalogue) }
+
+// Parse is Load for bytes; name stands in positions.
+func (w *Weir) Parse(name string, data []byte) (*Flow, error) {
+	return flow.Parse(name, data, w.catalogue)
+}
+
+// program prepares a flow, once.
+func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
+	fp := f.Fingerprint()
+	w.mu.Lock()
+	p := w.programs[fp]
+	w.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	p, err := runner.Prepare(f, w.catalogue)
+	if err != nil {
+		return nil, err
+	}
+	normal, err := f.Normal()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.store.PutFlow(ctx, fp, normal); err != nil {
+		return nil, fmt.Errorf("keep flow %s: %w", f.Name, err)
+	}
+	w.mu.Lock()
+	w.programs[fp] = p
+	w.mu.Unlock()
+	return p, nil
+}
+
+// programOf finds the program a run was started under.
+func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error) {
+	r, err := w.store.Run(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	w.mu.Lock()
+	p := w.programs[r.Fingerprint]
+	w.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	normal, err := w.store.Flow(ctx, r.Fingerprint)
+	if err != nil {
+		return nil, fmt.Errorf("flow of run %s: %w", r.ID, err)
+	}
+	f, err := w.Parse(r.Flow, normal)
+	if err != nil {
+		return nil, fmt.Errorf("flow of run %s does not load with this catalogue: %w", r.ID, err)
+	}
+	return w.program(ctx, f)
+}
+
+// Start says what a run begins with; the zero value is a run without inputs.
+type Start struct {
+	// ID names the run, so that starting it twice joins the first; "" makes one.
+	ID     string
+	Inputs map[string]any
+	// State is what the state begins with, over the flow's initial values.
+	State map[string]any
+	User  string
+	// Origin says what started the run, for listings; "go".
+	Origin string
+	// Targets limits the run to what these nodes need.
+	Targets []string
+	// Breaks pauses the run before these nodes.
+	Breaks []string
+	// Model replaces the flow's model: "provider/model".
+	Model string
+}
+
+// Start runs a flow and returns at once.
+func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
+	p, err := w.program(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	b, err := beginning(f, s)
+	if err != nil {
+		return nil, err
+	}
+	x, err := w.local.Start(ctx, p, b)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: b.ID, w: w, x: x}, nil
+}
+
+// beginning checks what a run is started with.
+func beginning(f *Flow, s Start) (b runner.Begin, err error) {
+	b = runner.Begin{ID: s.ID, User: s.User, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
+	if b.ID == "" {
+		b.ID = newID()
+	}
+	if b.Origin == "" {
+		b.Origin = "go"
+	}
+	if err := checkNodes(f, append(s.Targets, s.Breaks...)); err != nil {
+		return b, err
+	}
+	if b.Inputs, err = inputsOf(f, s.Inputs); err != nil {
+		return b, err
+	}
+	if b.State, err = valuesOf(s.State); err != nil {
+		return b, fmt.Errorf("state %w", err)
+	}
+	c := f.Context
+	if s.Model != "" {
+		c.Model = s.Model
+	}
+	b.Settings = convo.Settings{Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
+		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve}
+	if i := strings.IndexByte(c.Model, '/'); i > 0 {
+		b.Settings.Provider, b.Settings.Model = c.Model[:i], c.Model[i+1:]
+	}
+	return b, nil
+}
+
+func checkNodes(f *Flow, ids []string) error {
+	for _, id := range ids {
+		if f.Node(id) == nil {
+			return &Error{Code: engine.CodeInput, Message: fmt.Sprintf("flow %s has no node %q", f.Name, id)}
+		}
+	}
+	return nil
+}
+
+// newID makes a run id: time first, so that ids sort by age, then chance.
+func newID() string {
+	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+	t := uint64(time.Now().UnixMilli())
+	var b [9]byte
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = digits[t&31]
+		t >>= 5
+	}
+	return string(b[:]) + strings.ToLower(rand.Text()[:7])
+}
+
+// DefaultPath is where the command line keeps its record, below dir.
+func DefaultPath(dir string) string { return filepath.Join(dir, ".weir", "weir.db") }
+
+// cache is the store's as nodes see it.
+type cache struct{ s Cache }
+
+// Get implements node.Cache.
+func (c cache) Get(ctx context.Context, key string) (engine.Value, bool, error) {
+	return c.s.CacheGet(ctx, key, time.Now())
+}
+
+// Put implements node.Cache.
+func (c cache) Put(ctx context.Context, key string, v engine.Value, ttl time.Duration) error {
+	var expires time.Time
+	if ttl > 0 {
+		expires = time.Now().Add(ttl)
+	}
+	return c.s.CachePut(ctx, key, v, expires)
+}
