@@ -69,7 +69,7 @@ func (a *answer) announce(c *convo.Call, index int) {
 
 // callID makes an id that the same effect makes again and no other does.
 func (a *answer) callID(index int) string {
-	sum := sha256.Sum256([]byte(a.key + "\x00" + a.id))
+	sum := sha256.Sum256([]byte(orElse(a.key, a.id)))
 	return fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 

@@ -181,3 +181,36 @@ func TestResponsesAreNotStoredAtTheVendor(t *testing.T) {
 		t.Errorf("reasoning %v", body.Reasoning)
 	}
 }
+
+func TestCallIDsThatTheResponsesAPIWouldRefuseAreRenamed(t *testing.T) {
+	t.Parallel()
+	s := llmtest.New(t, llmtest.Text("Yes."), llmtest.Text("Yes."))
+	long := strings.Repeat("x", 65)
+	call := func(ids ...string) []convo.Message {
+		out := []convo.Message{{Role: convo.Assistant}}
+		for _, id := range ids {
+			out[0].Calls = append(out[0].Calls, convo.Call{ID: id, Name: "ping", Arguments: "{}"})
+			out = append(out, convo.Message{Role: convo.Tool, CallID: id, Text: "for " + id})
+		}
+		return out
+	}
+	messages := slices.Concat(hello().Messages, call("a", long), call("a"), call("b", "a"), hello().Messages)
+	p := openai.New(openai.Options{BaseURL: s.URL, API: openai.Responses})
+	var ids [2][]string
+	for n := range ids {
+		if _, err := p.Generate(t.Context(), &llm.Request{Model: "m", Messages: messages}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range s.Last().Messages {
+			for _, c := range m.Calls {
+				ids[n] = append(ids[n], c.ID)
+			}
+		}
+	}
+	if !slices.Equal(ids[0], ids[1]) {
+		t.Errorf("the same history has the ids %q and then %q", ids[0], ids[1])
+	}
+	if len(ids[0]) != 5 || ids[0][0] != "a" || ids[0][3] != "b" {
+		t.Errorf("the ids are %q", ids[0])
+	}
+}

@@ -51,8 +51,9 @@ func (p *Provider) responsesParams(req *llm.Request) (responses.ResponseNewParam
 	}
 	params.ToolChoice = responsesChoice(req)
 	var input responses.ResponseInputParam
+	names := newNaming()
 	for i := range req.Messages {
-		items, err := p.responsesItems(&req.Messages[i], req.Model)
+		items, err := p.responsesItems(&req.Messages[i], req.Model, names)
 		if err != nil {
 			return params, err
 		}
@@ -99,12 +100,12 @@ func responsesChoice(req *llm.Request) responses.ResponseNewParamsToolChoiceUnio
 }
 
 // responsesItems is one message as input items: an assistant's may be many.
-func (p *Provider) responsesItems(m *convo.Message, model string) ([]responses.ResponseInputItemUnionParam, error) {
+func (p *Provider) responsesItems(m *convo.Message, model string, names *naming) ([]responses.ResponseInputItemUnionParam, error) {
 	switch m.Role {
 	case convo.Assistant:
-		return p.assistantItems(m, model)
+		return p.assistantItems(m, model, names)
 	case convo.Tool:
-		output, err := p.toolOutput(m)
+		output, err := p.toolOutput(m, names.result(m.CallID))
 		if err != nil {
 			return nil, err
 		}
@@ -121,12 +122,12 @@ func (p *Provider) responsesItems(m *convo.Message, model string) ([]responses.R
 	return nil, p.refused("a message has the role %q", m.Role)
 }
 
-func (p *Provider) assistantItems(m *convo.Message, model string) ([]responses.ResponseInputItemUnionParam, error) {
+func (p *Provider) assistantItems(m *convo.Message, model string, names *naming) ([]responses.ResponseInputItemUnionParam, error) {
 	if len(m.Parts) > 0 {
 		return nil, p.refused("an assistant's message cannot hold an image or a file")
 	}
 	var items []responses.ResponseInputItemUnionParam
-	if kept := p.items(m, model); kept != nil {
+	if kept := p.items(m, model); kept != nil && names.keeps(m.Calls) {
 		for _, raw := range kept {
 			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(raw)))
 		}
@@ -140,7 +141,7 @@ func (p *Provider) assistantItems(m *convo.Message, model string) ([]responses.R
 	}
 	for _, c := range m.Calls {
 		items = append(items, responses.ResponseInputItemUnionParam{OfFunctionCall: &responses.ResponseFunctionToolCallParam{
-			CallID: c.ID, Name: c.Name, Arguments: orElse(c.Arguments, "{}"),
+			CallID: names.call(c.ID), Name: c.Name, Arguments: orElse(c.Arguments, "{}"),
 		}})
 	}
 	return items, nil
@@ -188,8 +189,8 @@ func (p *Provider) responsesPart(part convo.Part) (responses.ResponseInputConten
 	return responses.ResponseInputContentUnionParam{}, p.refused("a part is of the kind %q", part.Kind)
 }
 
-func (p *Provider) toolOutput(m *convo.Message) (*responses.ResponseInputItemFunctionCallOutputParam, error) {
-	out := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
+func (p *Provider) toolOutput(m *convo.Message, callID string) (*responses.ResponseInputItemFunctionCallOutputParam, error) {
+	out := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(callID)}
 	if len(m.Parts) == 0 {
 		out.Output.OfString = param.NewOpt(m.Text)
 		return out, nil
