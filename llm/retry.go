@@ -32,14 +32,14 @@ func (s *Service) call(ctx context.Context, p Provider, req Request, key string,
 		}
 		failed := asError(err)
 		wait, again := backoff(failed, try, key)
-		s.log.WarnContext(ctx, "model call failed", "key", key, "provider", req.Provider, "model", req.Model,
-			"try", try, "again", again, "wait", wait, "error", failed)
 		if !again {
 			if try > 1 {
 				failed.Message = fmt.Sprintf("%s (after %d tries)", failed.Message, try)
 			}
 			return nil, failed
 		}
+		s.log.WarnContext(ctx, "model call failed and is tried again", "key", key, "provider", req.Provider,
+			"model", req.Model, "try", try, "wait", wait, "error", failed)
 		emit(Chunk{Wait: wait})
 		if err := sleep(ctx, wait); err != nil {
 			return nil, err
