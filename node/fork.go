@@ -1,29 +1,45 @@
 package node
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 )
 
-// Forker is a Host that can make a context which begins with the history of
-// another, at no cost for its length.
+// Forker is a Host that can make a context which shares the history of another,
+// at no cost for its length.
 type Forker interface {
-	// Fork makes an isolated context from a snapshot of the one behind h, which
-	// the node can reach; init is what creates it, as for New.
+	// Fork makes an isolated context from the snapshot that the node has of the
+	// context behind h; init is what creates it, as for New.
 	Fork(h engine.Handle, init convo.Change) (engine.Handle, error)
 }
 
-// ErrCannotFork: what runs the node cannot fork contexts.
-var ErrCannotFork = errors.New("contexts cannot be forked here")
-
 // ForkContext makes an isolated context that begins with the history of the
-// one behind h, as it is now, and the settings of init.
+// one behind h, as the node sees it, and the settings of init. Where the host
+// is no Forker the messages of the current epoch are copied.
 func (c *Ctx) ForkContext(h engine.Handle, init convo.Change) (engine.Handle, error) {
-	f, ok := c.host.(Forker)
-	if !ok {
-		return engine.Handle{}, ErrCannotFork
+	if f, ok := c.host.(Forker); ok {
+		return f.Fork(h, init)
 	}
-	return f.Fork(h, init)
+	from, err := c.ContextOf(h)
+	if err != nil {
+		return engine.Handle{}, err
+	}
+	messages, err := from.Get().Messages()
+	if err != nil {
+		return engine.Handle{}, fmt.Errorf("fork context %s: %w", h.ID, err)
+	}
+	fork, err := c.NewContext(init)
+	if err != nil {
+		return engine.Handle{}, err
+	}
+	to, err := c.ContextOf(fork)
+	if err != nil {
+		return engine.Handle{}, err
+	}
+	if _, err := to.AddAll(messages); err != nil {
+		return engine.Handle{}, fmt.Errorf("fork context %s: %w", h.ID, err)
+	}
+	return fork, nil
 }

@@ -55,7 +55,7 @@ on a port is said as it is: what looks like a template in it stays text.
 			Flow: `
 weir: 1
 name: few-shot
-context: {model: scripted/any}
+context: {model: script/demo}
 nodes:
   shots:
     type: injectMessages

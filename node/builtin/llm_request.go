@@ -122,7 +122,7 @@ func llmRequestExamples() []flow.Example {
 		Flow: `
 weir: 1
 name: two-turns
-context: {model: scripted/any, system: You are brief.}
+context: {model: script/demo, system: You are brief.}
 nodes:
   first:
     type: llmRequest
@@ -139,7 +139,7 @@ outputs: {river: "{{ first.text }}", sea: "{{ second.text }}"}
 		Flow: `
 weir: 1
 name: context-edges
-context: {model: scripted/any}
+context: {model: script/demo}
 nodes:
   begin: {type: defaultContextStart}
   ask: {type: userInput, in: {context: "{{ begin.context }}"}, with: {prompt: "You:"}}
@@ -154,7 +154,7 @@ outputs: {answer: "{{ answer.result }}"}
 		Flow: `
 weir: 1
 name: classify
-context: {model: scripted/any}
+context: {model: script/demo}
 inputs:
   text: {type: text, required: true}
 nodes:

@@ -85,7 +85,7 @@ outputs: {n: "{{ grow.n }}", times: "{{ grow.iterations }}"}
 		Flow: `
 weir: 1
 name: chat
-context: {model: scripted/any, system: You are brief.}
+context: {model: script/demo, system: You are brief.}
 nodes:
   talk:
     type: loop

@@ -45,7 +45,7 @@ history already, under the id ` + "`PATH.text`" + `, and is not said twice.`,
 			Flow: `
 weir: 1
 name: preset
-context: {model: scripted/any}
+context: {model: script/demo}
 nodes:
   begin: {type: start}
   ask:

@@ -39,8 +39,7 @@ work in it. It lives as long as the run.
 | ` + "`label`" + ` | a name for people, a template |
 | ` + "`messages`" + ` | what has been said in it to begin with, in order |
 
-The context it comes from is the one on the ` + "`context`" + ` port, else the main context. A fork
-costs the same however long the conversation is.`,
+The context it comes from is the one on the ` + "`context`" + ` port, else the main context.`,
 		Ports: flow.Ports{
 			In: []flow.Port{contextIn()},
 			Out: []flow.Port{{Name: contextPort, Type: flow.TypeContext,
@@ -59,7 +58,7 @@ costs the same however long the conversation is.`,
 			Flow: `
 weir: 1
 name: second-opinion
-context: {model: scripted/any}
+context: {model: script/demo}
 inputs:
   question: {type: text, required: true}
 nodes:
