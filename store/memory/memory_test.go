@@ -7,6 +7,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/store/storetest"
 )
 
 func BenchmarkAppend(b *testing.B) {
@@ -30,4 +31,8 @@ func BenchmarkAppend(b *testing.B) {
 			b.Fatal(errs[0])
 		}
 	}
+}
+
+func TestMemoryBehavesAsAStore(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Store { return memory.New() })
 }

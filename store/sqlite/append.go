@@ -1,0 +1,227 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// rowsPerParent separates parent and index in the ids of commits (run, seq)
+// and messages (context, position).
+const rowsPerParent = 1 << 32
+
+// insertCommit holds the checks that make it append or do nothing: the run is
+// still under the fence, and the commit before is there and ends where this
+// one begins. That a commit of this number is not there yet, the key sees to.
+const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6 FROM run
+WHERE num = ?7 AND fence = ?8
+AND (?9 OR EXISTS (SELECT 1 FROM run_commit WHERE id = ?1 - 1 AND last = ?10))
+ON CONFLICT DO NOTHING`
+
+const updateHead = `UPDATE run SET status = ?, waiting = ?, due = ?, usage = ?, error = ? WHERE num = ?`
+
+// Append keeps commits in one transaction, each or not at all; the result has
+// one element for each of them: nil, store.ErrFenced, store.ErrSequence or
+// store.ErrNotFound for the one alone, or what the database failed with, then
+// the same for all and none is kept. What Append has returned nil for is on
+// the disk. The events must not change while Append runs.
+func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
+	errs := make([]error, len(appends))
+	if len(appends) == 0 {
+		return errs
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.begin(ctx)
+	if err == nil {
+		w := writerTx{s: s, ctx: context.WithoutCancel(ctx)}
+		err = s.finish(w.appendAll(appends, errs))
+	}
+	if err != nil {
+		err = s.wrap("append", err)
+		for i := range appends {
+			s.runs.drop(appends[i].Commit.Run)
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// writerTx is a transaction of appends. It gives out the ids of rows itself:
+// nobody else can insert while it lasts.
+type writerTx struct {
+	s   *Store
+	ctx context.Context //nolint:containedctx // lives as long as one call
+
+	counted                bool
+	lastValue, lastContext int64
+}
+
+// appendAll sets errs for commits that are refused and returns an error only
+// where the database failed.
+func (w *writerTx) appendAll(appends []store.Append, errs []error) error {
+	for i := range appends {
+		a := &appends[i]
+		refused, err := w.append(a)
+		if err != nil {
+			return err
+		}
+		if refused != nil {
+			c := &a.Commit
+			errs[i] = fmt.Errorf("append commit %d (events from %d) of run %s under fence %d: %w",
+				c.Seq, c.First, c.Run, a.Fence, refused)
+			w.s.runs.drop(c.Run)
+		}
+	}
+	return nil
+}
+
+func (w *writerTx) append(a *store.Append) (refused, failed error) {
+	c := &a.Commit
+	r, err := w.s.runs.load(w, c.Run, a.Fence)
+	switch {
+	case err != nil:
+		return nil, err
+	case r == nil:
+		return store.ErrNotFound, nil
+	case a.Fence <= 0: // nobody ever acquired it
+		return store.ErrFenced, nil
+	case c.Seq < 1 || c.Seq >= rowsPerParent || c.Seq == 1 && c.First != 1:
+		return w.refusal(r.num, a.Fence)
+	}
+	p := packer{w: w, run: r, seq: c.Seq}
+	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
+		return refused, failed
+	}
+	text, base := r.like.shrink(c.Seq, p.text)
+	res, err := w.s.stmts.insertCommit.ExecContext(w.ctx,
+		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(base), p.ranges(), string(text),
+		r.num, a.Fence, c.Seq == 1, c.First-1)
+	if err != nil {
+		return nil, err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		if err != nil {
+			return nil, err
+		}
+		return w.refusal(r.num, a.Fence)
+	}
+	if err := p.insert(); err != nil {
+		return nil, err
+	}
+	return nil, w.setHead(r, &a.Head)
+}
+
+// refusal says why a commit does not go in.
+func (w *writerTx) refusal(num, fence int64) (refused, failed error) {
+	var now int64
+	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence FROM run WHERE num = ?", num).Scan(&now); err != nil {
+		return nil, err
+	}
+	if now != fence {
+		return store.ErrFenced, nil
+	}
+	return store.ErrSequence, nil
+}
+
+// setHead writes the head if it is not the one written last.
+func (w *writerTx) setHead(r *runState, h *store.Head) error {
+	row, err := newHeadRow(h)
+	if err != nil {
+		return err
+	}
+	if r.head != nil && *r.head == row {
+		return nil
+	}
+	_, err = w.s.stmts.updateHead.ExecContext(w.ctx, row.status, nullText(row.waiting), row.due,
+		nullText(row.usage), nullText(row.failure), r.num)
+	if err == nil {
+		r.head = &row
+	}
+	return err
+}
+
+// count prepares nextValue and nextContext.
+func (w *writerTx) count() error {
+	if w.counted {
+		return nil
+	}
+	w.counted = true
+	return w.s.conn.QueryRowContext(w.ctx,
+		"SELECT coalesce((SELECT max(id) FROM value), 0), coalesce((SELECT max(id) FROM context), 0)",
+	).Scan(&w.lastValue, &w.lastContext)
+}
+
+func (w *writerTx) nextValue() (int64, error) {
+	err := w.count()
+	w.lastValue++
+	return w.lastValue, err
+}
+
+func (w *writerTx) nextContext() (int64, error) {
+	err := w.count()
+	w.lastContext++
+	return w.lastContext, err
+}
+
+// findValue returns the id of a value by digest, 0 where it is not stored.
+func (w *writerTx) findValue(root int64, d digest) (int64, error) {
+	var id int64
+	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id FROM value WHERE root = ? AND digest = ?", root, d[:]).Scan(&id)
+	if err == sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+		return 0, nil
+	}
+	return id, err
+}
+
+// headRow is a head as its columns have it.
+type headRow struct {
+	status                  string
+	due                     int64
+	waiting, usage, failure string
+}
+
+func newHeadRow(h *store.Head) (headRow, error) {
+	row := headRow{status: h.Status.String(), due: h.Due}
+	e := engine.NodeWaiting{Interrupts: h.Waiting}
+	var err error
+	if len(h.Waiting) > 0 {
+		if row.waiting, err = encodeOne(&e); err != nil {
+			return row, err
+		}
+	}
+	if h.Usage != (engine.Usage{}) {
+		if row.usage, err = encodeOne(&engine.EffectCompleted{Usage: &h.Usage}); err != nil {
+			return row, err
+		}
+	}
+	if h.Error != nil {
+		row.failure, err = encodeOne(&engine.RunFailed{Error: h.Error})
+	}
+	return row, err
+}
+
+// encodeOne writes part of a head as the event that has such a part, so that
+// values in it keep their kinds.
+func encodeOne(e engine.Event) (string, error) {
+	b, err := engine.EncodeEvents(nil, []engine.Event{e})
+	return string(b), err
+}
+
+func nullInt(n int64) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+func nullText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,290 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// packedChange is a convo.Change as an event keeps it: of the messages only
+// how many there are. Texts and settings are values.
+type packedChange struct {
+	Append   int             `json:"append,omitempty"`
+	Create   bool            `json:"create,omitempty"`
+	Kind     convo.Kind      `json:"kind,omitempty"`
+	Label    string          `json:"label,omitempty"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Set      json.RawMessage `json:"set,omitempty"`
+	Reset    bool            `json:"reset,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Session  json.RawMessage `json:"session,omitempty"`
+	// Other is a body that is no convo.Change, as it is.
+	Other json.RawMessage `json:"other,omitempty"`
+}
+
+// packedRest is what a message has beside role, text and id.
+type packedRest struct {
+	Parts     json.RawMessage `json:"parts,omitempty"`
+	Reasoning json.RawMessage `json:"reasoning,omitempty"`
+	Calls     json.RawMessage `json:"calls,omitempty"`
+	CallID    string          `json:"call_id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Failed    bool            `json:"failed,omitempty"`
+	// Native is kept as text, since its bytes must not change.
+	Native   json.RawMessage `json:"native,omitempty"`
+	Provider string          `json:"provider,omitempty"`
+	Pinned   bool            `json:"pinned,omitempty"`
+	Priority int             `json:"priority,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// changeOf is a body as convo has it, nil for anything else. JSON that says a
+// change is one.
+func changeOf(body any) (*convo.Change, error) {
+	switch t := body.(type) {
+	case *convo.Change:
+		return t, nil
+	case convo.Change:
+		return &t, nil
+	case json.RawMessage:
+		if !json.Valid(t) {
+			return nil, fmt.Errorf("the body of a change is not JSON: %.40s", t)
+		}
+		var c convo.Change
+		d := json.NewDecoder(bytes.NewReader(t))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&c); err == nil {
+			return &c, nil
+		}
+	}
+	return nil, nil
+}
+
+// piece is the JSON that stands for a value.
+func (p *packer) piece(v engine.Value) (json.RawMessage, error) {
+	return p.appendValue(nil, v)
+}
+
+// plain is the value that the JSON of x says.
+func plain(x any) (engine.Value, error) {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	return engine.DecodeValue(b)
+}
+
+func (p *packer) appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
+	c, err := changeOf(ch.Body)
+	if err != nil {
+		return nil, err
+	}
+	var k packedChange
+	if c == nil {
+		k.Other, err = json.Marshal(ch.Body)
+	} else {
+		k = packedChange{Append: len(c.Append), Create: c.Create, Kind: c.Kind, Label: c.Label, Reset: c.Reset}
+		err = p.packChange(&k, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return appendJSON(b, &k)
+}
+
+func (p *packer) packChange(k *packedChange, c *convo.Change) error {
+	for _, f := range []struct {
+		to   *json.RawMessage
+		from any
+		set  bool
+	}{
+		{&k.Settings, c.Settings, c.Settings != nil},
+		{&k.Set, c.Set, c.Set != nil},
+		{&k.Output, c.Output, c.Output != nil},
+		{&k.Session, c.Session, c.Session != nil},
+	} {
+		if !f.set {
+			continue
+		}
+		v, err := plain(f.from)
+		if err != nil {
+			return err
+		}
+		if *f.to, err = p.piece(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encodeRest is the column for what the others do not hold, nil for nothing.
+func (p *packer) encodeRest(m *convo.Message) (any, error) {
+	k := packedRest{
+		CallID: m.CallID, Name: m.Name, Failed: m.Failed,
+		Provider: m.Provider, Pinned: m.Pinned, Priority: m.Priority,
+	}
+	for _, f := range []struct {
+		to   *json.RawMessage
+		from any
+		set  bool
+	}{
+		{&k.Parts, m.Parts, len(m.Parts) > 0},
+		{&k.Reasoning, m.Reasoning, m.Reasoning != ""},
+		{&k.Calls, m.Calls, len(m.Calls) > 0},
+		{&k.Native, string(m.Native), len(m.Native) > 0},
+		{&k.Metadata, map[string]any(m.Metadata), m.Metadata != nil},
+	} {
+		if !f.set {
+			continue
+		}
+		v, err := plainPart(f.from)
+		if err != nil {
+			return nil, err
+		}
+		if *f.to, err = p.piece(v); err != nil {
+			return nil, err
+		}
+	}
+	b, err := appendJSON(nil, &k)
+	if err != nil || string(b) == "{}" {
+		return nil, err
+	}
+	return string(b), nil
+}
+
+// plainPart leaves alone what is a value already.
+func plainPart(x any) (engine.Value, error) {
+	switch x.(type) {
+	case string, map[string]any:
+		return x, nil
+	}
+	return plain(x)
+}
+
+func appendJSON(b []byte, x any) ([]byte, error) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(x); err != nil {
+		return nil, err
+	}
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...), nil
+}
+
+// decodeBody is the other direction of appendBody. The messages come from the
+// spans of the commit, in order.
+func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error) {
+	var k packedChange
+	if err := json.Unmarshal(data, &k); err != nil {
+		return nil, err
+	}
+	if k.Other != nil {
+		return k.Other, nil
+	}
+	c := &convo.Change{Create: k.Create, Kind: k.Kind, Label: k.Label, Reset: k.Reset}
+	if err := u.pieces(
+		part{k.Settings, &c.Settings}, part{k.Set, &c.Set},
+		part{k.Output, &c.Output}, part{k.Session, &c.Session},
+	); err != nil {
+		return nil, err
+	}
+	if k.Append == 0 {
+		return c, nil
+	}
+	c.Append = make([]convo.Message, 0, k.Append)
+	for range k.Append {
+		m, err := u.nth(u.next)
+		if err != nil {
+			return nil, err
+		}
+		u.next++
+		c.Append = append(c.Append, *m)
+	}
+	return c, nil
+}
+
+// part is a value to be decoded into a field.
+type part struct {
+	raw json.RawMessage
+	to  any
+}
+
+// pieces decodes values into fields whose JSON they are.
+func (u *unpacker) pieces(parts ...part) error {
+	for _, p := range parts {
+		if p.raw == nil {
+			continue
+		}
+		v, err := u.decodeValue(p.raw)
+		if err != nil {
+			return err
+		}
+		switch to := p.to.(type) {
+		case *string:
+			s, ok := v.(string)
+			if !ok {
+				return fmt.Errorf("%w: a %T where a text was stored", store.ErrCorrupt, v)
+			}
+			*to = s
+			continue
+		case *convo.Metadata:
+			m, ok := v.(map[string]any)
+			if !ok {
+				return fmt.Errorf("%w: a %T where an object was stored", store.ErrCorrupt, v)
+			}
+			*to = m
+			continue
+		}
+		b, err := engine.AppendValue(nil, v)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(b, p.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeRest is the other direction of encodeRest.
+func (u *unpacker) decodeRest(data string, m *convo.Message) error {
+	var k packedRest
+	if err := json.Unmarshal([]byte(data), &k); err != nil {
+		return fmt.Errorf("%w: message: %w", store.ErrCorrupt, err)
+	}
+	m.CallID, m.Name, m.Failed = k.CallID, k.Name, k.Failed
+	m.Provider, m.Pinned, m.Priority = k.Provider, k.Pinned, k.Priority
+	var native string
+	err := u.pieces(
+		part{k.Parts, &m.Parts}, part{k.Reasoning, &m.Reasoning}, part{k.Calls, &m.Calls},
+		part{k.Native, &native}, part{k.Metadata, &m.Metadata},
+	)
+	if native != "" {
+		m.Native = json.RawMessage(native)
+	}
+	return err
+}
+
+// messageID is the id of a message's row.
+func messageID(context, position int64) int64 { return context*rowsPerParent + position }
+
+// parseSpans reads the column that says which messages a commit appended.
+func parseSpans(s string) ([]int64, error) {
+	var spans []int64
+	for raw := range engine.Elements([]byte(s)) {
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: messages of a commit: %q", store.ErrCorrupt, s)
+		}
+		spans = append(spans, n)
+	}
+	if len(spans)%3 != 0 {
+		return nil, fmt.Errorf("%w: messages of a commit: %q", store.ErrCorrupt, s)
+	}
+	return spans, nil
+}

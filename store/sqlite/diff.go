@@ -1,0 +1,284 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// The commits of a run look alike: the same events for the same nodes, with
+// other numbers in them. A commit that looks like an earlier one is kept as
+// what differs from it:
+//
+//	[[from, to, ...], leaf, value, leaf, value, ...]
+//
+// Leaves are the texts, numbers, booleans and nulls of the earlier commit's
+// JSON, counted from 0. A text that is from, or begins with from and then "/"
+// or ":", begins with to instead (the first pair that fits); so the number of
+// an iteration, which is in every path, is written once. Leaves listed have
+// the value given. All else is equal. The view journal does the same in SQL.
+
+// leaf is the place of a leaf in a JSON text.
+type leaf struct{ start, end int }
+
+// outline is a JSON text cut into leaves.
+type outline struct {
+	text   []byte
+	leaves []leaf
+	shape  uint64 // hash of what is not a leaf
+}
+
+// newOutline cuts a JSON text that has no space between its tokens.
+func newOutline(text []byte, seed maphash.Seed) outline {
+	o := outline{text: text}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	from := 0
+	for i := 0; i < len(text); {
+		end := i + 1
+		switch c := text[i]; {
+		case c == '"':
+			end = stringEnd(text, i)
+			if end < len(text) && text[end] == ':' {
+				i = end
+				continue
+			}
+		case c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':':
+			i++
+			continue
+		default:
+			end = scalarEnd(text, i)
+		}
+		_, _ = h.Write(text[from:i])
+		_ = h.WriteByte(leafKind(text[i]))
+		o.leaves = append(o.leaves, leaf{i, end})
+		i, from = end, end
+	}
+	_, _ = h.Write(text[from:])
+	o.shape = h.Sum64()
+	return o
+}
+
+// leafKind keeps texts and numbers apart, since pairs rewrite only texts.
+func leafKind(c byte) byte {
+	switch {
+	case c == '"':
+		return 1
+	case c == 't' || c == 'f' || c == 'n':
+		return 2
+	}
+	return 3
+}
+
+func stringEnd(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return i
+}
+
+func scalarEnd(b []byte, i int) int {
+	for i < len(b) && b[i] != ',' && b[i] != ']' && b[i] != '}' {
+		i++
+	}
+	return i
+}
+
+func (o *outline) leaf(i int) []byte { return o.text[o.leaves[i].start:o.leaves[i].end] }
+
+// pair rewrites the beginnings of texts.
+type pair struct{ from, to []byte }
+
+// fits reports whether the pair rewrites a raw JSON text.
+func (p pair) fits(raw []byte) bool {
+	n := len(p.from) + 1
+	return raw[0] == '"' && len(raw) > n && bytes.Equal(raw[1:n], p.from) &&
+		(raw[n] == '/' || raw[n] == ':' || n == len(raw)-1)
+}
+
+// appendDiff appends how o differs from base, whose shape is the same.
+func appendDiff(b []byte, base, o *outline) []byte {
+	pairs := findPairs(base, o)
+	b = append(b, '[', '[')
+	for i, p := range pairs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), p.from...), `","`...)
+		b = append(append(b, p.to...), '"')
+	}
+	b = append(b, ']')
+	var buf []byte
+	for i := range o.leaves {
+		buf = appendRewritten(buf[:0], base.leaf(i), pairs)
+		if is := o.leaf(i); !bytes.Equal(buf, is) {
+			b = append(strconv.AppendInt(append(b, ','), int64(i), 10), ',')
+			b = append(b, is...)
+		}
+	}
+	return append(b, ']')
+}
+
+func appendRewritten(b, raw []byte, pairs []pair) []byte {
+	for _, p := range pairs {
+		if p.fits(raw) {
+			b = append(append(b, '"'), p.to...)
+			return append(b, raw[1+len(p.from):]...)
+		}
+	}
+	return append(b, raw...)
+}
+
+// findPairs proposes pairs that rewrite more than one leaf; longer ones first,
+// since a pair for an inner iteration says more than one for the outer.
+func findPairs(base, o *outline) []pair {
+	var pairs []pair
+	var uses []int
+	for i := range base.leaves {
+		was, is := base.leaf(i), o.leaf(i)
+		if was[0] != '"' || bytes.Equal(was, is) {
+			continue
+		}
+		p, ok := propose(was[1:len(was)-1], is[1:len(is)-1])
+		if !ok {
+			continue
+		}
+		known := slices.IndexFunc(pairs, func(q pair) bool { return bytes.Equal(q.from, p.from) })
+		if known < 0 {
+			pairs, uses = append(pairs, p), append(uses, 1)
+		} else if bytes.Equal(pairs[known].to, p.to) {
+			uses[known]++
+		}
+	}
+	out := pairs[:0]
+	for i, p := range pairs {
+		if uses[i] > 1 {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b pair) int { return len(b.from) - len(a.from) })
+	return out
+}
+
+// propose takes off what two texts end in, back to a "/" or ":".
+func propose(was, is []byte) (pair, bool) {
+	n := 0
+	for n < len(was) && n < len(is) && was[len(was)-1-n] == is[len(is)-1-n] {
+		n++
+	}
+	from, to := len(was)-n, len(is)-n
+	for from < len(was) && was[from] != '/' && was[from] != ':' {
+		from, to = from+1, to+1
+	}
+	p := pair{was[:from], is[:to]}
+	ok := from > 0 && to > 0 && from <= 256 && to <= 256 &&
+		bytes.IndexByte(p.from, '\\') < 0 && bytes.IndexByte(p.to, '\\') < 0
+	return p, ok
+}
+
+var errDiff = errors.New("the differences do not fit their base")
+
+// applyDiff gives the text that differs from base by diff.
+func applyDiff(base *outline, diff []byte) ([]byte, error) {
+	if !json.Valid(diff) {
+		return nil, fmt.Errorf("%w: not JSON", errDiff)
+	}
+	parts := slices.Collect(engine.Elements(diff))
+	if len(parts)%2 == 0 {
+		return nil, fmt.Errorf("%w: %d parts", errDiff, len(parts))
+	}
+	pairs, err := readPairs(parts[0])
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(base.text)+len(diff))
+	at, next := 0, parts[1:]
+	for i, l := range base.leaves {
+		b = append(b, base.text[at:l.start]...)
+		at = l.end
+		if len(next) > 0 && string(next[0]) == strconv.Itoa(i) {
+			b = append(b, next[1]...)
+			next = next[2:]
+			continue
+		}
+		b = appendRewritten(b, base.leaf(i), pairs)
+	}
+	if len(next) > 0 {
+		return nil, fmt.Errorf("%w: no leaf %s", errDiff, next[0])
+	}
+	return append(b, base.text[at:]...), nil
+}
+
+func readPairs(raw []byte) ([]pair, error) {
+	texts := slices.Collect(engine.Elements(raw))
+	if len(texts)%2 != 0 {
+		return nil, fmt.Errorf("%w: %d texts in pairs", errDiff, len(texts))
+	}
+	var pairs []pair
+	for i := 0; i < len(texts); i += 2 {
+		from, to := texts[i], texts[i+1]
+		if from[0] != '"' || to[0] != '"' {
+			return nil, fmt.Errorf("%w: a pair is not text", errDiff)
+		}
+		pairs = append(pairs, pair{from[1 : len(from)-1], to[1 : len(to)-1]})
+	}
+	return pairs, nil
+}
+
+// likeness finds for a commit the one of its run that it looks like. It is
+// bounded: what it forgets costs room on disk and nothing else.
+type likeness struct {
+	seed  maphash.Seed
+	bases []likenessBase // newest first
+}
+
+type likenessBase struct {
+	seq int64
+	outline
+}
+
+const (
+	maxBases    = 16
+	maxBaseText = 16 << 10 // bytes
+)
+
+// shrink returns text as the differences from an earlier commit where that
+// saves room, and remembers it otherwise; base is 0 then.
+func (l *likeness) shrink(seq int64, text []byte) (out []byte, base int64) {
+	if len(text) > maxBaseText {
+		return text, 0
+	}
+	o := newOutline(text, l.seed)
+	i := slices.IndexFunc(l.bases, func(b likenessBase) bool {
+		return b.shape == o.shape && len(b.leaves) == len(o.leaves)
+	})
+	if i >= 0 {
+		b := l.bases[i]
+		diff := appendDiff(make([]byte, 0, 256), &b.outline, &o)
+		// Two shapes may share a hash; what cannot be read back is not written.
+		back, err := applyDiff(&b.outline, diff)
+		if err == nil && bytes.Equal(back, text) && len(diff) < len(text)*3/4 {
+			copy(l.bases[1:i+1], l.bases[:i])
+			l.bases[0] = b
+			return diff, b.seq
+		}
+		l.bases = slices.Delete(l.bases, i, i+1)
+	}
+	o.text = bytes.Clone(text)
+	if len(l.bases) == maxBases {
+		l.bases = l.bases[:maxBases-1]
+	}
+	l.bases = slices.Insert(l.bases, 0, likenessBase{seq, o})
+	return text, 0
+}

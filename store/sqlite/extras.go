@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// SaveCheckpoint keeps c and forgets an older one of the run.
+func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
+	num, err := s.number(ctx, c.Run)
+	if err != nil {
+		return fmt.Errorf("save checkpoint: %w", err)
+	}
+	_, err = s.exec(ctx, "save checkpoint of run "+c.Run, `INSERT INTO checkpoint (run, seq, body) VALUES (?, ?, ?)
+		ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, body = excluded.body WHERE excluded.seq > seq`,
+		num, c.Seq, notNil(c.Body))
+	return err
+}
+
+// Checkpoint returns the newest checkpoint of a run, store.ErrNotFound where
+// there is none.
+func (s *Store) Checkpoint(ctx context.Context, id string) (store.Checkpoint, error) {
+	c := store.Checkpoint{Run: id}
+	err := s.reader.QueryRowContext(ctx,
+		"SELECT c.seq, c.body FROM checkpoint c JOIN run r ON r.num = c.run WHERE r.id = ?", id).Scan(&c.Seq, &c.Body)
+	if err != nil {
+		return store.Checkpoint{}, s.wrap("checkpoint of run "+id, err)
+	}
+	return c, nil
+}
+
+// notNil keeps nothing apart from NULL.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// PutFlow keeps the normal form of a flow under its fingerprint.
+func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) error {
+	var there bool
+	err := s.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM flow WHERE fingerprint = ?)", fingerprint).Scan(&there)
+	if err != nil || there {
+		return s.wrap("put flow "+fingerprint, err)
+	}
+	_, err = s.exec(ctx, "put flow "+fingerprint,
+		"INSERT INTO flow (fingerprint, normal) VALUES (?, ?) ON CONFLICT DO NOTHING", fingerprint, notNil(normal))
+	return err
+}
+
+// Flow returns what PutFlow kept, store.ErrNotFound where there is none.
+func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
+	var normal []byte
+	err := s.reader.QueryRowContext(ctx, "SELECT normal FROM flow WHERE fingerprint = ?", fingerprint).Scan(&normal)
+	return normal, s.wrap("flow "+fingerprint, err)
+}
+
+// Post puts a message into a run's inbox, whoever owns the run; its ID is
+// given by the store. store.ErrNotFound where there is no such run.
+func (s *Store) Post(ctx context.Context, p store.Post) error {
+	num, err := s.number(ctx, p.Run)
+	if err != nil {
+		return fmt.Errorf("post: %w", err)
+	}
+	value, err := encodeValue(p.Value)
+	if err != nil {
+		return fmt.Errorf("post to run %s: %w", p.Run, err)
+	}
+	_, err = s.exec(ctx, "post to run "+p.Run,
+		"INSERT INTO inbox (run, kind, name, value, sender, at) VALUES (?, ?, ?, ?, ?, ?)",
+		num, p.Kind, p.Name, value, p.By, p.At.UnixMilli())
+	return err
+}
+
+// encodeValue writes a value whole, with nothing referred to.
+func encodeValue(v engine.Value) (string, error) {
+	b, err := engine.AppendValue(nil, v)
+	return string(b), err
+}
+
+// Inbox returns a run's messages, oldest first, and takes none.
+func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
+	rows, err := s.reader.QueryContext(ctx, `SELECT i.id, i.kind, i.name, i.value, i.sender, i.at
+		FROM inbox i JOIN run r ON r.num = i.run WHERE r.id = ? ORDER BY i.id`, id)
+	if err != nil {
+		return nil, s.wrap("inbox of run "+id, err)
+	}
+	out := []store.Post{}
+	for rows.Next() {
+		p := store.Post{Run: id}
+		var value string
+		var at int64
+		err := rows.Scan(&p.ID, &p.Kind, &p.Name, &value, &p.By, &at)
+		if err == nil {
+			p.At = time.UnixMilli(at)
+			p.Value, err = engine.DecodeValue([]byte(value))
+		}
+		if err != nil {
+			return nil, s.wrap("inbox of run "+id, closeAfter(rows, err))
+		}
+		out = append(out, p)
+	}
+	return out, s.wrap("inbox of run "+id, closeAfter(rows, rows.Err()))
+}
+
+// Done removes messages from inboxes; one that is gone already is no error.
+func (s *Store) Done(ctx context.Context, ids []int64) error {
+	list, err := json.Marshal(ids)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	_, err = s.exec(ctx, "empty inbox", "DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?))", string(list))
+	return err
+}
+
+// CacheGet returns what CachePut kept under key and has not expired at now.
+func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error) {
+	var data string
+	err := s.reader.QueryRowContext(ctx,
+		"SELECT value FROM cache WHERE key = ? AND (expires IS NULL OR expires > ?)", key, now.UnixMilli()).Scan(&data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, s.wrap("read cache", err)
+	}
+	v, err := engine.DecodeValue([]byte(data))
+	return v, err == nil, s.wrap("read cache", err)
+}
+
+// CachePut keeps v under key until expires; zero is for ever.
+func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
+	data, err := encodeValue(v)
+	if err != nil {
+		return fmt.Errorf("write cache: %w", err)
+	}
+	var until any
+	if !expires.IsZero() {
+		until = expires.UnixMilli()
+	}
+	_, err = s.exec(ctx, "write cache", "INSERT OR REPLACE INTO cache (key, value, expires) VALUES (?, ?, ?)", key, data, until)
+	return err
+}

@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/weir-run/weir/store"
+)
+
+// What the first 100 bytes of a file say; https://www.sqlite.org/fileformat.html.
+const (
+	headerSize    = 100
+	magic         = "SQLite format 3\x00"
+	applicationID = 0x57454952 // "WEIR"
+)
+
+// checkedWhole is the size up to which a file is checked page by page when it
+// is opened; damage in larger ones shows when the place is read.
+const checkedWhole = 4 << 20 // bytes
+
+// inspect returns the schema version of the file at path, 0 for an empty one,
+// without writing anything. Errors are fs.ErrNotExist, store.ErrCorrupt and
+// store.ErrNewer.
+func inspect(ctx context.Context, path string, target int64) (int64, error) {
+	size, says, err := readHeader(path)
+	if err != nil || size == 0 {
+		return 0, err
+	}
+	mode := "mode=ro" // somebody has it open, or had when it crashed
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		if size < says {
+			return 0, fmt.Errorf("%w: it is %d bytes long and its header says %d", store.ErrCorrupt, size, says)
+		}
+		mode = "mode=ro&immutable=1" // no lock files, no log
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: mode + "&_pragma=busy_timeout(10000)"}
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return 0, err
+	}
+	version, err := inspectOpen(ctx, db, size)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return 0, err
+	}
+	if version > target {
+		return 0, fmt.Errorf("%w: it is of schema version %d and this build knows up to %d; use a newer weir",
+			store.ErrNewer, version, target)
+	}
+	return version, nil
+}
+
+// readHeader checks what can be told without SQLite and returns the size, and
+// the size that the header says, which holds where there is no log beside it.
+func readHeader(path string) (size, says int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return 0, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, 0, fmt.Errorf("%w: it is not a file", store.ErrCorrupt)
+	}
+	var h [headerSize]byte
+	if _, err := io.ReadFull(f, h[:]); err != nil || string(h[:len(magic)]) != magic {
+		return 0, 0, errNotDB
+	}
+	page := int64(binary.BigEndian.Uint16(h[16:]))
+	if page == 1 {
+		page = 1 << 16
+	}
+	if page < 512 || page&(page-1) != 0 {
+		return 0, 0, fmt.Errorf("%w: its header says that pages have %d bytes", store.ErrCorrupt, page)
+	}
+	return info.Size(), page * int64(binary.BigEndian.Uint32(h[28:])), nil
+}
+
+func inspectOpen(ctx context.Context, db *sql.DB, size int64) (int64, error) {
+	var app, tables int64
+	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
+		return 0, err
+	}
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return 0, err
+	}
+	if tables > 0 && app != applicationID {
+		return 0, errForeign
+	}
+	version, err := schemaVersion(ctx, db)
+	if err != nil || size > checkedWhole {
+		return version, err
+	}
+	var verdict string
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+		return 0, err
+	}
+	if verdict != "ok" {
+		return 0, fmt.Errorf("%w: %s", store.ErrCorrupt, verdict)
+	}
+	return version, nil
+}

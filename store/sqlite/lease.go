@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// saltSize is the length of a run tree's salt, in bytes.
+const saltSize = 16
+
+// Create makes a run without commits; store.ErrExists where the id is taken.
+func (s *Store) Create(ctx context.Context, n store.NewRun) error {
+	salt := make([]byte, saltSize)
+	_, _ = rand.Read(salt) // never fails
+	// A parent's root is the root; without one, or with one that is not kept
+	// here, the run is its own root.
+	made, err := s.exec(ctx, "create run "+n.ID, `
+		INSERT INTO run (num, id, root, salt, flow, fingerprint, user, parent, origin, created)
+		SELECT x.num, ?1, coalesce(p.root, x.num), iif(p.root IS NULL, ?2, NULL), ?3, ?4, ?5, ?6, ?7, ?8
+		FROM (SELECT coalesce(max(num), 0) + 1 AS num FROM run) x LEFT JOIN run p ON p.id = ?6
+		ON CONFLICT (id) DO NOTHING`,
+		n.ID, salt, n.Flow, n.Fingerprint, nullText(n.User), nullText(n.Parent), nullText(n.Origin), n.At.UnixMilli())
+	if err == nil && made == 0 {
+		err = fmt.Errorf("create run %s: %w", n.ID, store.ErrExists)
+	}
+	return err
+}
+
+// Acquire gives owner the run until now+ttl, under a fence that is new unless
+// owner has the run already. store.ErrOwned where another's lease has not run
+// out, store.ErrNotFound where there is no such run.
+func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+	l := store.Lease{Run: id, Owner: owner, Until: now.Add(ttl).Truncate(time.Millisecond)}
+	err := s.write(ctx, "acquire run "+id, func(ctx context.Context) error {
+		err := s.conn.QueryRowContext(ctx, `
+			UPDATE run SET fence = fence + (owner IS NOT ?2), owner = ?2, until = ?3
+			WHERE id = ?1 AND (owner IS NULL OR owner = ?2 OR until <= ?4) RETURNING fence`,
+			id, owner, l.Until.UnixMilli(), now.UnixMilli()).Scan(&l.Fence)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		var holder string
+		var until int64
+		err = s.conn.QueryRowContext(ctx, "SELECT coalesce(owner, ''), until FROM run WHERE id = ?", id).Scan(&holder, &until)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %s has it until %s", store.ErrOwned, holder, time.UnixMilli(until).UTC().Format(time.RFC3339))
+	})
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return l, nil
+}
+
+// Renew extends leases to now+ttl and returns the ids of the runs that are no
+// longer theirs.
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error) {
+	var lost []string
+	if len(leases) == 0 {
+		return lost, nil
+	}
+	err := s.write(ctx, "renew leases", func(ctx context.Context) error {
+		lost = nil
+		for _, l := range leases {
+			res, err := s.conn.ExecContext(ctx, "UPDATE run SET until = ? WHERE id = ? AND fence = ? AND owner = ?",
+				now.Add(ttl).UnixMilli(), l.Run, l.Fence, l.Owner)
+			if err != nil {
+				return err
+			}
+			if n, err := res.RowsAffected(); err != nil || n == 0 {
+				lost = append(lost, l.Run)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// Release gives a run back; a lease that is lost is nothing to give back.
+func (s *Store) Release(ctx context.Context, l store.Lease) error {
+	// The fence moves at once, so that a commit still on its way is refused.
+	_, err := s.exec(ctx, "release run "+l.Run,
+		"UPDATE run SET owner = NULL, until = 0, fence = fence + 1 WHERE id = ? AND fence = ? AND owner = ?",
+		l.Run, l.Fence, l.Owner)
+	return err
+}
+
+// Due lists at most limit runs that nobody owns and whose earliest timer is
+// due at before, the longest due first.
+func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	return s.texts(ctx, "list due runs", `SELECT id FROM run
+		WHERE due > 0 AND due <= ?1 AND (owner IS NULL OR until <= ?1) ORDER BY due, num LIMIT ?2`,
+		before.UnixMilli(), limit)
+}
+
+// Find lists the ids of at most 100 runs that begin with prefix, in
+// alphabetical order.
+func (s *Store) Find(ctx context.Context, prefix string) ([]string, error) {
+	return s.texts(ctx, "find runs", `SELECT id FROM run
+		WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 100`, prefix)
+}
+
+// texts runs a query of one text column.
+func (s *Store) texts(ctx context.Context, op, query string, args ...any) ([]string, error) {
+	rows, err := s.reader.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, s.wrap(op, err)
+	}
+	out := []string{}
+	for rows.Next() {
+		var t string
+		if err := rows.Scan(&t); err != nil {
+			return nil, s.wrap(op, closeAfter(rows, err))
+		}
+		out = append(out, t)
+	}
+	return out, s.wrap(op, closeAfter(rows, rows.Err()))
+}

@@ -1,0 +1,247 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/weir-run/weir/store"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+func migrations() fs.FS {
+	sub, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		panic(err) // the folder is embedded above
+	}
+	return sub
+}
+
+const defaultPageSize = 4096 // bytes; measured in size_test.go
+
+func open(ctx context.Context, path string, opts Options, migrations fs.FS) (*Store, error) {
+	s, err := openFile(ctx, path, opts, migrations)
+	if err != nil {
+		return nil, wrap("open database "+path, err)
+	}
+	return s, nil
+}
+
+func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	target, err := newestVersion(migrations)
+	if err != nil {
+		return nil, err
+	}
+	version, err := inspect(ctx, path, target)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, err
+		}
+		version, err = target, create(ctx, path, opts, migrations)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path}
+	if err := s.connect(ctx, opts); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	if version < target {
+		if err := s.upgrade(ctx, version, target, migrations); err != nil {
+			return nil, errors.Join(err, s.abandon())
+		}
+	}
+	if err := s.stmts.prepare(ctx, s.conn); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	return s, nil
+}
+
+// newestVersion is the highest number among the files of migrations.
+func newestVersion(migrations fs.FS) (int64, error) {
+	files, err := fs.Glob(migrations, "*.sql")
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("migrations: none found (%w)", err)
+	}
+	return goose.NumericComponent(files[len(files)-1])
+}
+
+// create makes a database beside path and links it into place when it is
+// complete, so that nobody ever sees half of one. Where another process was
+// faster, its database stays.
+func create(ctx context.Context, path string, opts Options, migrations fs.FS) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	made := f.Name()
+	defer func() {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(made + suffix) // what is left of it
+		}
+	}()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	s := &Store{path: made}
+	if err := s.connect(ctx, opts); err != nil {
+		return errors.Join(err, s.abandon())
+	}
+	if err := errors.Join(s.migrate(ctx, migrations), s.abandon()); err != nil {
+		return err
+	}
+	if err := nameFile(made, path); err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// nameFile gives a file its name unless the name is taken.
+func nameFile(made, path string) error {
+	err := os.Link(made, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	// Not every file system has links.
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(made, path)
+}
+
+// syncFolder makes a new file's name as durable as its content.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// connect opens the writer's connection and the readers' pool.
+func (s *Store) connect(ctx context.Context, opts Options) error {
+	busy := opts.BusyTimeout
+	if busy == 0 {
+		busy = 10 * time.Second
+	}
+	pageSize := opts.pageSize
+	if pageSize == 0 {
+		pageSize = defaultPageSize
+	}
+	shared := []string{
+		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",
+		"foreign_keys(1)",
+	}
+	write := append([]string{"page_size(" + strconv.Itoa(pageSize) + ")"}, shared...)
+	write = append(write, "journal_mode(WAL)", "synchronous(FULL)")
+	if opts.maxPages > 0 {
+		write = append(write, "max_page_count("+strconv.Itoa(opts.maxPages)+")")
+	}
+	var err error
+	if s.writer, err = sql.Open("sqlite", dsn(s.path, write, "_txlock", "immediate")); err != nil {
+		return err
+	}
+	s.writer.SetMaxOpenConns(2) // one for goose beside conn, only while opening
+	if s.conn, err = s.writer.Conn(ctx); err != nil {
+		return err
+	}
+	if s.reader, err = sql.Open("sqlite", dsn(s.path, append(shared, "query_only(1)"))); err != nil {
+		return err
+	}
+	readers := opts.Readers
+	if readers == 0 {
+		readers = 4
+	}
+	s.reader.SetMaxOpenConns(readers)
+	s.reader.SetMaxIdleConns(readers)
+	return nil
+}
+
+// dsn is the driver's name for a file, with pragmas in order.
+func dsn(path string, pragmas []string, more ...string) string {
+	q := url.Values{"_pragma": pragmas}
+	for i := 0; i < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q.Encode()}
+	return u.String()
+}
+
+// abandon closes what connect opened.
+func (s *Store) abandon() error {
+	var errs []error
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+	}
+	for _, db := range []*sql.DB{s.reader, s.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// upgrade brings the schema to the newest version, after a copy of the file.
+// Of two processes that try at once, the one that comes late finds it done.
+func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.FS) error {
+	if from > 0 {
+		backup := fmt.Sprintf("%s.v%d.backup", s.path, from)
+		_, err := s.conn.ExecContext(ctx, "VACUUM INTO ?", backup)
+		if _, exists := os.Stat(backup); err != nil && exists != nil {
+			return fmt.Errorf("back up to %s before an upgrade: %w", backup, err)
+		}
+		if err := os.Chmod(backup, 0o600); err != nil {
+			return fmt.Errorf("back up before an upgrade: %w", err)
+		}
+	}
+	err := s.migrate(ctx, migrations)
+	if err == nil {
+		return nil
+	}
+	if now, e := schemaVersion(ctx, s.reader); e == nil && now == target {
+		return nil
+	}
+	return fmt.Errorf("upgrade from version %d to %d: %w", from, target, err)
+}
+
+func (s *Store) migrate(ctx context.Context, migrations fs.FS) error {
+	p, err := goose.NewProvider(goose.DialectSQLite3, s.writer, migrations, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// schemaVersion reads the version that goose keeps, 0 where there is none.
+func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
+	var tables int64
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'").Scan(&tables)
+	if err != nil || tables == 0 {
+		return 0, err
+	}
+	var v int64
+	err = db.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&v)
+	return v, err
+}
+
+var (
+	errForeign = fmt.Errorf("%w: it is a SQLite database, but not one of Weir's", store.ErrCorrupt)
+	errNotDB   = fmt.Errorf("%w: it is not a SQLite database", store.ErrCorrupt)
+)

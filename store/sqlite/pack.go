@@ -1,0 +1,341 @@
+package sqlite
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// Sizes from which something is stored apart, in bytes of JSON.
+const (
+	smallText  = 8    // shorter texts are never referred to
+	sharedText = 32   // texts from here on are values, found again shortly after
+	largeValue = 1024 // anything from here on is a value with a digest
+)
+
+// packer turns the events of one commit into rows. In its JSON
+//
+//	{"$context": id}       is a handle
+//	{"$v": id}             is the value of that id
+//	{"$m": n}              is the content of message n of this commit, from 0
+//	{"$m": [context, pos]} is the content of that message
+//	{"$": {...}}           is an object with the one key shown, which begins with "$"
+type packer struct {
+	w   *writerTx
+	run *runState
+	seq int64
+
+	// detached is set where what is encoded is read without the commit, so that
+	// a reference must not count from its first message.
+	detached bool
+
+	text     []byte
+	values   []valueRow
+	messages []messageRow
+	contexts []contextRow
+	spans    []int64 // context, position, count, ...
+	failed   error   // of the database
+}
+
+type valueRow struct {
+	id     int64
+	digest []byte // nil for what is only found shortly after
+	body   string
+}
+
+type messageRow struct {
+	id                 int64
+	role               string
+	content, key, rest any
+	value              int64
+	message            *convo.Message // for rest, which is encoded last
+}
+
+type contextRow struct {
+	id, start int64
+	name      string
+}
+
+// pack fills the packer. It writes nothing; refused is an event that cannot be
+// stored.
+func (p *packer) pack(events []engine.Event) (refused, failed error) {
+	for _, e := range events {
+		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
+			if err := p.place(&changes[i]); err != nil {
+				return err, p.failed
+			}
+		}
+	}
+	codec := engine.Codec{AppendValue: p.appendValue, AppendBody: p.appendBody}
+	var err error
+	if p.text, err = codec.Encode(make([]byte, 0, 1024), events); err != nil {
+		return err, p.failed
+	}
+	p.detached = true
+	for i := range p.messages {
+		m := &p.messages[i]
+		if m.rest, err = p.encodeRest(m.message); err != nil {
+			return err, p.failed
+		}
+	}
+	return nil, nil
+}
+
+// place gives positions to the messages of a change. All of a commit are
+// placed before anything is encoded, since results and outputs repeat them.
+func (p *packer) place(ch *engine.ContextChange) error {
+	body, err := changeOf(ch.Body)
+	if err != nil {
+		return err
+	}
+	var list []convo.Message
+	if body != nil {
+		list = body.Append
+	}
+	if len(list) == 0 && ch.At == 0 {
+		return nil
+	}
+	c, err := p.context(ch)
+	if err != nil {
+		p.failed = err
+		return err
+	}
+	for i := range list {
+		p.placeMessage(c, &list[i])
+		c.next++
+	}
+	if n := int64(len(list)); n > 0 {
+		p.spans = append(p.spans, c.id, c.next-n, n)
+	}
+	return nil
+}
+
+func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
+	c, err := p.run.context(p.w, ch.ID)
+	if err != nil || c != nil {
+		return c, err
+	}
+	id, err := p.w.nextContext()
+	if err != nil {
+		return nil, err
+	}
+	c = &contextState{id, int64(ch.At)}
+	p.run.contexts[ch.ID] = c
+	p.contexts = append(p.contexts, contextRow{id, c.next, ch.ID})
+	return c, nil
+}
+
+func (p *packer) placeMessage(c *contextState, m *convo.Message) {
+	row := messageRow{id: c.id*rowsPerParent + c.next, role: string(m.Role), key: nullText(m.ID)}
+	index := len(p.messages)
+	quoted := engine.AppendString(nil, m.Text)
+	if len(quoted) >= smallText {
+		d := p.run.digest(quoted)
+		if at, ok := p.run.recent.get(d); ok && at.value != 0 {
+			row.value = at.value
+		} else {
+			p.run.recent.put(d, stored{context: c.id, position: c.next, seq: p.seq, index: index})
+		}
+	}
+	if row.value == 0 {
+		row.content = utf8Text(quoted, m.Text)
+	}
+	row.message = m
+	p.messages = append(p.messages, row)
+}
+
+// utf8Text is s as its JSON has it.
+func utf8Text(quoted []byte, s string) string {
+	if len(quoted) == len(s)+2 {
+		return s
+	}
+	t, _ := engine.Unquote(quoted)
+	return t
+}
+
+// insert writes the rows that go with the commit.
+func (p *packer) insert() error {
+	st := &p.w.s.stmts
+	for i := range p.contexts {
+		c := &p.contexts[i]
+		if _, err := st.insertContext.ExecContext(p.w.ctx, c.id, p.run.num, c.name, c.start); err != nil {
+			return err
+		}
+	}
+	for i := range p.values {
+		v := &p.values[i]
+		var d any
+		if v.digest != nil {
+			d = v.digest
+		}
+		if _, err := st.insertValue.ExecContext(p.w.ctx, v.id, p.run.root, d, v.body); err != nil {
+			return err
+		}
+	}
+	for i := range p.messages {
+		m := &p.messages[i]
+		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ranges is the column that says which messages the commit appended.
+func (p *packer) ranges() any {
+	if len(p.spans) == 0 {
+		return nil
+	}
+	b := []byte{'['}
+	for i, n := range p.spans {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(append(b, ']'))
+}
+
+func (p *packer) appendValue(b []byte, v engine.Value) ([]byte, error) {
+	start := len(b)
+	var err error
+	switch t := v.(type) {
+	case nil, bool, int64, float64, int, engine.Handle:
+		return engine.AppendValue(b, v)
+	case string:
+		b = engine.AppendString(b, t)
+		return p.shareText(b, start)
+	case []any:
+		b, err = p.appendList(b, t)
+	case map[string]any:
+		b, err = p.appendObject(b, t)
+	case engine.Values:
+		b, err = p.appendObject(b, t.Map())
+	default:
+		// A type of its own: what its JSON says.
+		if b, err = engine.AppendValue(b, v); err != nil {
+			return nil, err
+		}
+		plain, err := engine.DecodeValue(b[start:])
+		if err != nil {
+			return nil, err
+		}
+		return p.appendValue(b[:start], plain)
+	}
+	if err != nil || len(b)-start < largeValue {
+		return b, err
+	}
+	if !p.detached && bytes.Contains(b[start:], []byte(`{"$m":`)) {
+		p.detached = true
+		b, err = p.appendValue(b[:start], v)
+		p.detached = false
+		return b, err
+	}
+	return p.intern(b, start, p.run.digest(b[start:]))
+}
+
+func (p *packer) appendList(b []byte, l []any) ([]byte, error) {
+	b = append(b, '[')
+	for i, e := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = p.appendValue(b, e); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func (p *packer) appendObject(b []byte, m map[string]any) ([]byte, error) {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	escape := len(keys) == 1 && len(keys[0]) > 0 && keys[0][0] == '$'
+	if escape {
+		b = append(b, `{"$":`...)
+	}
+	b = append(b, '{')
+	for i, k := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(engine.AppendString(b, k), ':')
+		var err error
+		if b, err = p.appendValue(b, m[k]); err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	if escape {
+		b = append(b, '}')
+	}
+	return append(b, '}'), nil
+}
+
+// shareText replaces the text at b[start:] by a reference where that is worth
+// it.
+func (p *packer) shareText(b []byte, start int) ([]byte, error) {
+	n := len(b) - start
+	if n < smallText {
+		return b, nil
+	}
+	d := p.run.digest(b[start:])
+	if at, ok := p.run.recent.get(d); ok {
+		return p.appendPlace(b[:start], at), nil
+	}
+	if n < sharedText {
+		return b, nil
+	}
+	return p.intern(b, start, d)
+}
+
+func (p *packer) appendPlace(b []byte, at stored) []byte {
+	switch {
+	case at.value != 0:
+		b = strconv.AppendInt(append(b, `{"$v":`...), at.value, 10)
+	case at.seq == p.seq && !p.detached:
+		b = strconv.AppendInt(append(b, `{"$m":`...), int64(at.index), 10)
+	default:
+		b = strconv.AppendInt(append(b, `{"$m":[`...), at.context, 10)
+		b = strconv.AppendInt(append(b, ','), at.position, 10)
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// intern stores the JSON at b[start:] as a value and replaces it by a
+// reference.
+func (p *packer) intern(b []byte, start int, d digest) ([]byte, error) {
+	at, known := p.run.recent.get(d)
+	large := len(b)-start >= largeValue
+	if !known && large {
+		if at.value, p.failed = p.w.findValue(p.run.root, d); p.failed != nil {
+			return nil, p.failed
+		}
+		for i := range p.values {
+			if string(p.values[i].digest) == string(d[:]) {
+				at.value = p.values[i].id
+			}
+		}
+		known = at.value != 0
+	}
+	if !known {
+		if at.value, p.failed = p.w.nextValue(); p.failed != nil {
+			return nil, p.failed
+		}
+		row := valueRow{id: at.value, body: string(b[start:])}
+		if large {
+			row.digest = d[:]
+		}
+		p.values = append(p.values, row)
+	}
+	p.run.recent.put(d, at)
+	return p.appendPlace(b[:start], at), nil
+}

@@ -1,0 +1,281 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Rows are read in batches, so that no read stays open while the caller works.
+const (
+	batchCommits = 256
+	batchText    = 4 << 20 // bytes after which a batch ends early
+)
+
+// Commits iterates over a run's commits after a sequence number, as they were
+// appended; the bodies of context changes are *convo.Change. Those appended
+// meanwhile may or may not come. Errors are store.ErrNotFound and
+// store.ErrCorrupt; the iteration ends with the first.
+func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq2[engine.Commit, error] {
+	return func(yield func(engine.Commit, error) bool) {
+		num, err := s.number(ctx, id)
+		if err != nil {
+			yield(engine.Commit{}, err)
+			return
+		}
+		r := commitReader{s: s, run: id, num: num, bases: map[int64]*outline{}}
+		for seq := max(afterSeq, 0); ; {
+			commits, err := r.batch(ctx, seq)
+			for _, c := range commits {
+				if !yield(c, nil) {
+					return
+				}
+				seq = c.Seq
+			}
+			if err != nil {
+				yield(engine.Commit{}, s.wrap(fmt.Sprintf("read run %s after commit %d", id, seq), err))
+				return
+			}
+			if len(commits) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// number is the run's number in other tables.
+func (s *Store) number(ctx context.Context, id string) (int64, error) {
+	var num int64
+	err := s.reader.QueryRowContext(ctx, "SELECT num FROM run WHERE id = ?", id).Scan(&num)
+	return num, s.wrap("run "+id, err)
+}
+
+type commitReader struct {
+	s     *Store
+	run   string
+	num   int64
+	bases map[int64]*outline
+}
+
+type commitRow struct {
+	seq, at, last, base int64
+	spans               []int64
+	text                []byte
+}
+
+// batch reads the next commits; those before an error come with it.
+func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit, error) {
+	rows, err := r.rows(ctx, after)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	u := newUnpacker(ctx, r.s)
+	if err := u.prefetch(rows); err != nil {
+		return nil, err
+	}
+	codec := engine.Codec{DecodeValue: u.decodeValue, DecodeBody: u.decodeBody}
+	commits := make([]engine.Commit, 0, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		u.spans, u.next = row.spans, 0
+		events, err := codec.Decode(row.text)
+		if err != nil {
+			return commits, fmt.Errorf("commit %d: %w", row.seq, damaged(err))
+		}
+		commits = append(commits, engine.Commit{
+			Run: r.run, Seq: row.seq, First: row.last - int64(len(events)) + 1, At: row.at, Events: events,
+		})
+	}
+	return commits, nil
+}
+
+// damaged makes what cannot be decoded a damage, unless it is of a newer build.
+func damaged(err error) error {
+	for _, known := range []error{
+		engine.ErrUnknownEvent, engine.ErrNewerEvent, store.ErrCorrupt, store.ErrFull,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if kindOf(err) != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
+}
+
+// rows reads rows with their texts in full.
+func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, error) {
+	out, err := r.scan(ctx, after+1, batchCommits)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].seq != after+1+int64(i) {
+			return nil, fmt.Errorf("%w: commit %d is missing", store.ErrCorrupt, after+1+int64(i))
+		}
+		if err := r.expand(ctx, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []commitRow, err error) {
+	rows, err := r.s.reader.QueryContext(ctx, `SELECT id & 0xffffffff, at, last, coalesce(base, 0), coalesce(messages, ''), events
+		FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`,
+		r.num*rowsPerParent+from, (r.num+1)*rowsPerParent, limit)
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for size < batchText && rows.Next() {
+		var c commitRow
+		var spans string
+		if err := rows.Scan(&c.seq, &c.at, &c.last, &c.base, &spans, &c.text); err != nil {
+			return nil, closeAfter(rows, err)
+		}
+		if c.spans, err = parseSpans(spans); err != nil {
+			return nil, closeAfter(rows, err)
+		}
+		size += len(c.text)
+		out = append(out, c)
+	}
+	return out, closeAfter(rows, rows.Err())
+}
+
+// expand replaces a text that is differences by what it means, and remembers
+// one that is not, since others may differ from it.
+func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
+	if c.base == 0 {
+		if len(c.text) <= maxBaseText {
+			r.remember(c)
+		}
+		return nil
+	}
+	base := r.bases[c.base]
+	if base == nil {
+		rows, err := r.scan(ctx, c.base, 1)
+		if err != nil {
+			return err
+		}
+		if len(rows) != 1 || rows[0].seq != c.base || rows[0].base != 0 {
+			return fmt.Errorf("%w: commit %d, which commit %d differs from, is missing", store.ErrCorrupt, c.base, c.seq)
+		}
+		base = r.remember(&rows[0])
+	}
+	text, err := applyDiff(base, c.text)
+	if err != nil {
+		return fmt.Errorf("%w: commit %d: %w", store.ErrCorrupt, c.seq, err)
+	}
+	c.text = text
+	return nil
+}
+
+// maxKept bounds the texts a reader remembers; a forgotten one is read again.
+const maxKept = 256
+
+func (r *commitReader) remember(c *commitRow) *outline {
+	if len(r.bases) == maxKept {
+		clear(r.bases)
+	}
+	o := newOutline(c.text, maphash.MakeSeed())
+	r.bases[c.seq] = &o
+	return &o
+}
+
+// prefetch fetches what rows refer to.
+func (u *unpacker) prefetch(rows []commitRow) error {
+	// Most commits of a run append to one context, where they left off.
+	ranges := map[int64][2]int64{}
+	for i := range rows {
+		for s := range slices.Chunk(rows[i].spans, 3) {
+			from, to := s[1], s[1]+s[2]
+			if x, ok := ranges[s[0]]; ok {
+				from, to = min(from, x[0]), max(to, x[1])
+			}
+			ranges[s[0]] = [2]int64{from, to}
+		}
+	}
+	var ids []int64
+	var err error
+	for c, x := range ranges {
+		if ids, err = u.fetchMessages(ids, c, x[0], x[1]); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		ids = u.wanted(ids, rows[i].text)
+	}
+	return u.fetchValues(ids)
+}
+
+// Messages returns the messages of a context at positions from up to to, to
+// not included, as they were appended. A context forked from another begins at
+// the position it was forked at; what lies before is its parent's and not
+// returned. A context that is not there has none.
+func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int) ([]convo.Message, error) {
+	out := []convo.Message{}
+	num, err := s.contextNumber(ctx, id, contextID)
+	if err != nil || num == 0 || from >= to {
+		return out, err
+	}
+	u := newUnpacker(ctx, s)
+	from, to = max(from, 0), min(to, rowsPerParent)
+	ids, err := u.fetchMessages(nil, num, int64(from), int64(to))
+	if err == nil {
+		err = u.fetchValues(ids)
+	}
+	keys := make([]int64, 0, len(u.messages))
+	for k := range u.messages {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		if err != nil {
+			break
+		}
+		var m *convo.Message
+		if m, err = u.message(num, k%rowsPerParent); err == nil {
+			out = append(out, *m)
+		}
+	}
+	if err != nil {
+		return nil, s.wrap(fmt.Sprintf("messages of run %s, context %s", id, contextID), err)
+	}
+	return out, nil
+}
+
+// FindMessage returns the highest position below n at which a context has a
+// message with that id of its own, -1 where there is none.
+func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
+	num, err := s.contextNumber(ctx, id, contextID)
+	if err != nil || num == 0 {
+		return -1, err
+	}
+	at := -1
+	err = s.reader.QueryRowContext(ctx,
+		"SELECT coalesce(max(id) & 0xffffffff, -1) FROM message WHERE key = ? AND id >= ? AND id < ?",
+		messageID, num*rowsPerParent, num*rowsPerParent+int64(n)).Scan(&at)
+	return at, s.wrap(fmt.Sprintf("find message in run %s, context %s", id, contextID), err)
+}
+
+// contextNumber is the context's number in message, 0 where it has none.
+func (s *Store) contextNumber(ctx context.Context, id, contextID string) (int64, error) {
+	num, err := s.number(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	var c int64
+	err = s.reader.QueryRowContext(ctx,
+		"SELECT coalesce((SELECT id FROM context WHERE run = ? AND name = ?), 0)", num, contextID).Scan(&c)
+	return c, s.wrap(fmt.Sprintf("context %s of run %s", contextID, id), err)
+}

@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+const selectRun = `SELECT r.id, r.flow, r.fingerprint, coalesce(r.user, ''), coalesce(r.parent, ''), coalesce(r.origin, ''),
+	r.created, coalesce(c.at, r.created), coalesce(c.id & 0xffffffff, 0), coalesce(c.last, 0),
+	coalesce(r.owner, ''), r.until,
+	r.status, coalesce(r.waiting, ''), r.due, coalesce(r.usage, ''), coalesce(r.error, '')
+	FROM run r LEFT JOIN run_commit c ON c.id = (
+		SELECT max(id) FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32)`
+
+// Run returns a run as listings show it; store.ErrNotFound where there is none.
+func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
+	r, err := scanRun(s.reader.QueryRowContext(ctx, selectRun+" WHERE r.id = ?", id))
+	return r, s.wrap("run "+id, err)
+}
+
+// Runs lists runs, newest first.
+func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
+	where := []string{"TRUE"}
+	var args []any
+	for _, c := range []struct{ column, value string }{
+		{"r.flow", f.Flow}, {"r.user", f.User}, {"r.parent", f.Parent},
+	} {
+		if c.value != "" {
+			where = append(where, c.column+" = ?")
+			args = append(args, c.value)
+		}
+	}
+	if len(f.Status) > 0 {
+		where = append(where, "r.status IN (?"+strings.Repeat(", ?", len(f.Status)-1)+")")
+		for _, st := range f.Status {
+			args = append(args, st.String())
+		}
+	}
+	if f.Before != "" {
+		num, err := s.number(ctx, f.Before)
+		if err != nil {
+			return nil, fmt.Errorf("list runs before: %w", err)
+		}
+		where = append(where, "r.num < ?")
+		args = append(args, num)
+	}
+	args = append(args, cmp.Or(f.Limit, 100))
+	rows, err := s.reader.QueryContext(ctx,
+		selectRun+" WHERE "+strings.Join(where, " AND ")+" ORDER BY r.num DESC LIMIT ?", args...)
+	if err != nil {
+		return nil, s.wrap("list runs", err)
+	}
+	out := []store.Run{}
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, s.wrap("list runs", closeAfter(rows, err))
+		}
+		out = append(out, r)
+	}
+	return out, s.wrap("list runs", closeAfter(rows, rows.Err()))
+}
+
+func scanRun(row interface{ Scan(into ...any) error }) (store.Run, error) {
+	var r store.Run
+	var created, updated, until int64
+	var status, waiting, usage, failure string
+	err := row.Scan(&r.ID, &r.Flow, &r.Fingerprint, &r.User, &r.Parent, &r.Origin,
+		&created, &updated, &r.Commits, &r.Events, &r.Owner, &until,
+		&status, &waiting, &r.Head.Due, &usage, &failure)
+	if err != nil {
+		return r, err
+	}
+	r.Created, r.Updated = time.UnixMilli(created), time.UnixMilli(updated)
+	if r.Owner != "" {
+		r.Until = time.UnixMilli(until)
+	}
+	if r.Head.Status, err = parseStatus(status); err != nil {
+		return r, err
+	}
+	r.Head.Waiting = []engine.Interrupt{}
+	for _, column := range []string{waiting, usage, failure} {
+		if err := readHead(column, &r.Head); err != nil {
+			return r, fmt.Errorf("%w: run %s: %w", store.ErrCorrupt, r.ID, err)
+		}
+	}
+	return r, nil
+}
+
+func parseStatus(s string) (engine.Status, error) {
+	for st := engine.Pending; st <= engine.NotNeeded; st++ {
+		if st.String() == s {
+			return st, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: status %q", store.ErrCorrupt, s)
+}
+
+// readHead reads a column that encodeOne wrote.
+func readHead(column string, h *store.Head) error {
+	if column == "" {
+		return nil
+	}
+	events, err := engine.DecodeEvents([]byte(column))
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		switch v := e.(type) {
+		case *engine.NodeWaiting:
+			h.Waiting = v.Interrupts
+		case *engine.EffectCompleted:
+			h.Usage = *v.Usage
+		case *engine.RunFailed:
+			h.Error = v.Error
+		}
+	}
+	return nil
+}

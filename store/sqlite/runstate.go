@@ -1,0 +1,138 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"hash/maphash"
+)
+
+// maxRuns is how many runs the writer remembers; forgetting one costs a few
+// reads, and that its next commits refer to fewer of the earlier ones.
+const maxRuns = 1024
+
+// runCache is what the writer remembers of runs it appends to. A run's entry
+// holds as long as its fence: nobody else can have appended meanwhile.
+type runCache struct {
+	byID map[string]*runState
+}
+
+// runState is what the writer remembers of one run.
+type runState struct {
+	num, root int64
+	salt      []byte
+	fence     int64
+	head      *headRow // as written last; nil is not known
+	contexts  map[string]*contextState
+	recent    recent
+	like      likeness
+}
+
+// contextState is a context with its next position.
+type contextState struct {
+	id, next int64
+}
+
+func (c *runCache) drop(id string) { delete(c.byID, id) }
+
+// load returns the state of a run, nil where there is no such run.
+func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) {
+	if r := c.byID[id]; r != nil && r.fence == fence {
+		return r, nil
+	}
+	r := &runState{fence: fence, contexts: map[string]*contextState{}, like: likeness{seed: maphash.MakeSeed()}}
+	err := w.s.conn.QueryRowContext(w.ctx,
+		"SELECT r.num, r.root, o.salt FROM run r JOIN run o ON o.num = r.root WHERE r.id = ?", id,
+	).Scan(&r.num, &r.root, &r.salt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.byID == nil || len(c.byID) >= maxRuns {
+		c.byID = make(map[string]*runState)
+	}
+	c.byID[id] = r
+	return r, nil
+}
+
+// context returns a context's state, nil where it is not in the database.
+func (r *runState) context(w *writerTx, name string) (*contextState, error) {
+	if c := r.contexts[name]; c != nil {
+		return c, nil
+	}
+	c := new(contextState)
+	var start int64
+	var last sql.NullInt64
+	err := w.s.conn.QueryRowContext(w.ctx, `SELECT id, start,
+		(SELECT max(m.id) & 0xffffffff FROM message m WHERE m.id >= c.id << 32 AND m.id < (c.id + 1) << 32)
+		FROM context c WHERE run = ? AND name = ?`, r.num, name).Scan(&c.id, &start, &last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.next = start
+	if last.Valid {
+		c.next = last.Int64 + 1
+	}
+	r.contexts[name] = c
+	return c, nil
+}
+
+// digest identifies the JSON of a value within a tree of runs.
+type digest [sha256.Size]byte
+
+func (r *runState) digest(body []byte) digest {
+	h := sha256.New()
+	_, _ = h.Write(r.salt) // a hash never fails
+	_, _ = h.Write(body)
+	var d digest
+	h.Sum(d[:0])
+	return d
+}
+
+// stored is where a text or value is stored: as a value, or as the content of a
+// message.
+type stored struct {
+	value             int64
+	context, position int64
+	seq               int64 // the commit that stored it
+	index             int   // of a message among those of its commit
+}
+
+// maxRecent is how many places are remembered for a run.
+const maxRecent = 512
+
+// recent remembers where the latest texts of a run are stored, oldest first
+// forgotten.
+type recent struct {
+	places map[digest]stored
+	order  []digest
+	head   int
+}
+
+func (r *recent) get(d digest) (stored, bool) {
+	p, ok := r.places[d]
+	return p, ok
+}
+
+func (r *recent) put(d digest, p stored) {
+	if r.places == nil {
+		r.places = make(map[digest]stored)
+	}
+	if _, known := r.places[d]; known {
+		r.places[d] = p
+		return
+	}
+	if len(r.order) < maxRecent {
+		r.order = append(r.order, d)
+	} else {
+		delete(r.places, r.order[r.head])
+		r.order[r.head] = d
+		r.head = (r.head + 1) % maxRecent
+	}
+	r.places[d] = p
+}

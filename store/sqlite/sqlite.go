@@ -1,0 +1,164 @@
+// Package sqlite keeps runs in a SQLite file that people can read with the
+// sqlite3 shell: the views journal and message_text show it as it was meant.
+//
+// A commit is one row. What would be stored twice is stored once: messages in
+// a table of their own, long texts and large values in another, and a commit
+// that looks like an earlier one of its run as what differs from it.
+//
+// It must not know how runs proceed: it keeps commits, hands them back as they
+// were, and refuses what would corrupt them.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// Options tune a store; the zero value is right for most.
+type Options struct {
+	// BusyTimeout bounds how long a write waits for another process; 0 is 10
+	// seconds.
+	BusyTimeout time.Duration
+	// Readers is how many reads may go on at once; 0 is 4.
+	Readers int
+
+	pageSize int // bytes, of a new file; 0 is defaultPageSize
+	maxPages int // of the file; 0 is SQLite's own bound
+}
+
+// Store is a store in a SQLite file. It is safe for concurrent use, and so is
+// the file between processes.
+type Store struct {
+	path   string
+	reader *sql.DB
+	closed atomic.Bool
+
+	mu     sync.Mutex // held by whoever writes; guards what follows
+	writer *sql.DB
+	conn   *sql.Conn // the one connection of writer
+	stmts  statements
+	runs   runCache
+}
+
+// Open opens the file at path, making it, and its folder, where there is none,
+// and upgrading it where it is of an earlier version; before that it is copied
+// to path + ".v<version>.backup". Errors are store.ErrNewer, store.ErrCorrupt
+// (the file is not touched then) and store.ErrFull.
+func Open(ctx context.Context, path string, opts Options) (*Store, error) {
+	return open(ctx, path, opts, migrations())
+}
+
+// begin starts a transaction of the one writer; the caller holds s.mu.
+func (s *Store) begin(ctx context.Context) error {
+	_, err := s.stmts.begin.ExecContext(ctx)
+	return err
+}
+
+// finish ends it. Once begun a transaction does not end early with the
+// caller's context, so that its outcome is known.
+func (s *Store) finish(err error) error {
+	if err == nil {
+		if _, err = s.stmts.commit.ExecContext(context.Background()); err == nil {
+			return nil
+		}
+	}
+	if _, rollback := s.stmts.rollback.ExecContext(context.Background()); rollback != nil {
+		// SQLite has rolled back already where the failure made it do so.
+		return err
+	}
+	return err
+}
+
+// write runs fn in a transaction.
+func (s *Store) write(ctx context.Context, op string, fn func(ctx context.Context) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.begin(ctx); err != nil {
+		return s.wrap(op, err)
+	}
+	return s.wrap(op, s.finish(fn(context.WithoutCancel(ctx))))
+}
+
+// exec is a write of one statement.
+func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	res, err := s.conn.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, s.wrap(op, err)
+	}
+	return res.RowsAffected()
+}
+
+// Close closes the file. Later calls fail with store.ErrClosed.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stmts.close()
+	err := s.conn.Close()
+	if e := s.reader.Close(); err == nil {
+		err = e
+	}
+	// The writer goes last: the last connection that may write folds the
+	// write-ahead log into the file.
+	if e := s.writer.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return fmt.Errorf("close %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// statements are prepared once, on the writer's connection.
+type statements struct {
+	begin, commit, rollback *sql.Stmt
+
+	insertCommit  *sql.Stmt
+	updateHead    *sql.Stmt
+	insertContext *sql.Stmt
+	insertMessage *sql.Stmt
+	insertValue   *sql.Stmt
+}
+
+func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
+	for _, p := range []struct {
+		stmt  **sql.Stmt
+		query string
+	}{
+		{&st.begin, "BEGIN IMMEDIATE"},
+		{&st.commit, "COMMIT"},
+		{&st.rollback, "ROLLBACK"},
+		{&st.insertCommit, insertCommit},
+		{&st.updateHead, updateHead},
+		{&st.insertContext, "INSERT INTO context (id, run, name, start) VALUES (?, ?, ?, ?)"},
+		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest) VALUES (?, ?, ?, ?, ?, ?)"},
+		{&st.insertValue, "INSERT INTO value (id, root, digest, body) VALUES (?, ?, ?, ?)"},
+	} {
+		var err error
+		if *p.stmt, err = c.PrepareContext(ctx, p.query); err != nil {
+			return fmt.Errorf("prepare %q: %w", p.query, err)
+		}
+	}
+	return nil
+}
+
+func (st *statements) close() {
+	for _, s := range []*sql.Stmt{
+		st.begin, st.commit, st.rollback, st.insertCommit,
+		st.updateHead, st.insertContext, st.insertMessage, st.insertValue,
+	} {
+		if s != nil {
+			_ = s.Close() // the connection is closed next
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// unpacker turns rows back into events and messages. It fetches in bulk what a
+// batch of rows refers to, and alone what is too large to hold on to.
+type unpacker struct {
+	s   *Store
+	ctx context.Context //nolint:containedctx // lives as long as one call
+
+	values   map[int64][]byte
+	messages map[int64]*storedMessage
+	spans    []int64 // of the commit at hand
+	next     int     // of its messages, the first that no body has taken
+}
+
+// storedMessage is a row of message; decoded is made when it is asked for.
+type storedMessage struct {
+	role    string
+	content *string
+	value   int64
+	key     string
+	rest    string
+	decoded *convo.Message
+}
+
+func newUnpacker(ctx context.Context, s *Store) *unpacker {
+	return &unpacker{s: s, ctx: ctx, values: map[int64][]byte{}, messages: map[int64]*storedMessage{}}
+}
+
+// bulkValue is the size up to which values are fetched together, in bytes.
+const bulkValue = 64 << 10
+
+// fetchValues fetches the values that texts refer to, and those that these
+// refer to.
+func (u *unpacker) fetchValues(ids []int64) error {
+	for len(ids) > 0 {
+		list, err := json.Marshal(ids)
+		if err != nil {
+			return err
+		}
+		rows, err := u.s.reader.QueryContext(u.ctx,
+			"SELECT id, body FROM value WHERE id IN (SELECT value FROM json_each(?)) AND length(body) <= ?",
+			string(list), bulkValue)
+		if err != nil {
+			return err
+		}
+		ids = ids[:0:0]
+		for rows.Next() {
+			var id int64
+			var body []byte
+			if err := rows.Scan(&id, &body); err != nil {
+				return closeAfter(rows, err)
+			}
+			u.values[id] = body
+			ids = u.wanted(ids, body)
+		}
+		if err := closeAfter(rows, rows.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func closeAfter(rows interface{ Close() error }, err error) error {
+	if e := rows.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// wanted adds the ids of values that text refers to and that are not here.
+func (u *unpacker) wanted(ids []int64, text []byte) []int64 {
+	for {
+		i := bytes.Index(text, []byte(`"$v":`))
+		if i < 0 {
+			return ids
+		}
+		text = text[i+len(`"$v":`):]
+		n := 0
+		for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+			n++
+		}
+		id, err := strconv.ParseInt(string(text[:n]), 10, 64)
+		if _, here := u.values[id]; err == nil && !here {
+			ids = append(ids, id)
+		}
+	}
+}
+
+// fetchMessages fetches messages of a context at positions from up to to, and
+// returns the values these refer to.
+func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64, error) {
+	rows, err := u.s.reader.QueryContext(u.ctx,
+		"SELECT id, role, content, coalesce(value, 0), coalesce(key, ''), coalesce(rest, '') FROM message WHERE id >= ? AND id < ?",
+		messageID(context, from), messageID(context, to))
+	if err != nil {
+		return ids, err
+	}
+	for rows.Next() {
+		m := new(storedMessage)
+		var id int64
+		if err := rows.Scan(&id, &m.role, &m.content, &m.value, &m.key, &m.rest); err != nil {
+			return ids, closeAfter(rows, err)
+		}
+		u.messages[id] = m
+		if _, here := u.values[m.value]; m.value != 0 && !here {
+			ids = append(ids, m.value)
+		}
+		if m.rest != "" {
+			ids = u.wanted(ids, []byte(m.rest))
+		}
+	}
+	return ids, closeAfter(rows, rows.Err())
+}
+
+// value returns the JSON of a value.
+func (u *unpacker) value(id int64) ([]byte, error) {
+	if body, ok := u.values[id]; ok {
+		return body, nil
+	}
+	var body []byte
+	if err := u.s.reader.QueryRowContext(u.ctx, "SELECT body FROM value WHERE id = ?", id).Scan(&body); err != nil {
+		return nil, missing("value", id, err)
+	}
+	return body, nil
+}
+
+// missing makes what is referred to and not there a damage.
+func missing(what string, id int64, err error) error {
+	err = wrap(fmt.Sprintf("%s %d", what, id), err)
+	if kindOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
+		return fmt.Errorf("%w: %s %d is missing", store.ErrCorrupt, what, id)
+	}
+	return err
+}
+
+// message returns the message at a position of a context.
+func (u *unpacker) message(context, position int64) (*convo.Message, error) {
+	id := messageID(context, position)
+	m := u.messages[id]
+	if m == nil {
+		ids, err := u.fetchMessages(nil, context, position, position+1)
+		if err != nil {
+			return nil, err
+		}
+		if err := u.fetchValues(ids); err != nil {
+			return nil, err
+		}
+		if m = u.messages[id]; m == nil {
+			return nil, fmt.Errorf("%w: message %d of context %d is missing", store.ErrCorrupt, position, context)
+		}
+	}
+	if m.decoded != nil {
+		return m.decoded, nil
+	}
+	d := &convo.Message{ID: m.key, Role: convo.Role(m.role)}
+	switch {
+	case m.content != nil:
+		d.Text = *m.content
+	case m.value != 0:
+		body, err := u.value(m.value)
+		if err != nil {
+			return nil, err
+		}
+		d.Text, _ = engine.Unquote(body)
+	}
+	if m.rest != "" {
+		if err := u.decodeRest(m.rest, d); err != nil {
+			return nil, err
+		}
+	}
+	m.decoded = d
+	return d, nil
+}
+
+// nth returns a message that the commit at hand appended.
+func (u *unpacker) nth(n int) (*convo.Message, error) {
+	left := int64(n)
+	for s := range slices.Chunk(u.spans, 3) {
+		if left < s[2] {
+			return u.message(s[0], s[1]+left)
+		}
+		left -= s[2]
+	}
+	return nil, fmt.Errorf("%w: the commit has no message %d", store.ErrCorrupt, n)
+}
+
+// decodeValue is the other direction of packer.appendValue.
+func (u *unpacker) decodeValue(raw []byte) (engine.Value, error) {
+	switch raw[0] {
+	case '"':
+		s, _ := engine.Unquote(raw)
+		return s, nil
+	case 't', 'f':
+		return raw[0] == 't', nil
+	case 'n':
+		return nil, nil
+	case '[':
+		list := []any{}
+		for e := range engine.Elements(raw) {
+			v, err := u.decodeValue(e)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	case '{':
+		return u.decodeObject(raw)
+	}
+	if i, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return i, nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: number %.40q", store.ErrCorrupt, raw)
+	}
+	return f, nil
+}
+
+func (u *unpacker) decodeObject(raw []byte) (engine.Value, error) {
+	if len(raw) > 2 && raw[1] == '"' && raw[2] == '$' {
+		for k, v := range engine.Members(raw) {
+			if end := len(raw) - 1; len(raw) == len(k)+len(v)+5 && raw[end] == '}' {
+				return u.decodeMarked(string(k), v)
+			}
+			break
+		}
+	}
+	return u.decodePlain(raw)
+}
+
+func (u *unpacker) decodePlain(raw []byte) (engine.Value, error) {
+	m := map[string]any{}
+	for k, r := range engine.Members(raw) {
+		v, err := u.decodeValue(r)
+		if err != nil {
+			return nil, err
+		}
+		m[string(k)] = v
+	}
+	return m, nil
+}
+
+// decodeMarked reads an object with one key that begins with "$".
+func (u *unpacker) decodeMarked(key string, raw []byte) (engine.Value, error) {
+	switch key {
+	case "$":
+		return u.decodePlain(raw)
+	case "$context":
+		id, _ := engine.Unquote(raw)
+		return engine.Handle{ID: id}, nil
+	case "$v":
+		id, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: reference to value %.40s", store.ErrCorrupt, raw)
+		}
+		body, err := u.value(id)
+		if err != nil {
+			return nil, err
+		}
+		return u.decodeValue(body)
+	case "$m":
+		return u.decodeMessageText(raw)
+	}
+	return nil, fmt.Errorf("%w: reference of unknown kind %.40q", store.ErrCorrupt, key)
+}
+
+func (u *unpacker) decodeMessageText(raw []byte) (engine.Value, error) {
+	at := slices.Collect(engine.Elements(raw))
+	if len(at) == 0 {
+		at = [][]byte{raw}
+	}
+	var n [2]int64
+	for i := range at {
+		var err error
+		if n[min(i, 1)], err = strconv.ParseInt(string(at[i]), 10, 64); err != nil || i > 1 {
+			return nil, fmt.Errorf("%w: reference to message %.40s", store.ErrCorrupt, raw)
+		}
+	}
+	var m *convo.Message
+	var err error
+	if len(at) == 1 {
+		m, err = u.nth(int(n[0]))
+	} else {
+		m, err = u.message(n[0], n[1])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Text, nil
+}

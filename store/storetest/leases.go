@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+func leaseCases() []testCase {
+	return []testCase{
+		{"a run is owned by one at a time", func(t *testing.T, s Store) {
+			w := newWriter(t, s, "r")
+			_, err := s.Acquire(t.Context(), "r", "you", time.Hour, epoch().Add(59*time.Minute))
+			is(t, err, store.ErrOwned)
+			for _, word := range []string{"me", epoch().Add(time.Hour).UTC().Format(time.RFC3339)} {
+				if err != nil && !strings.Contains(err.Error(), word) {
+					t.Errorf("%q does not say %q", err, word)
+				}
+			}
+			w.append(t, &engine.NodeStarted{Path: "a"})
+		}},
+		{"who has a run may acquire it again", func(t *testing.T, s Store) {
+			w := newWriter(t, s, "r")
+			l, err := s.Acquire(t.Context(), "r", "me", time.Hour, epoch().Add(time.Minute))
+			must(t, err)
+			equal(t, "fence", l.Fence, w.lease.Fence)
+			equal(t, "until", l.Until.Equal(epoch().Add(61*time.Minute)), true)
+			w.append(t, &engine.NodeStarted{Path: "a"})
+		}},
+		{"a lease that ran out may be taken, and the old owner is fenced off", handOver},
+		{"a lease given back may be taken at once", func(t *testing.T, s Store) {
+			w := newWriter(t, s, "r")
+			w.append(t, &engine.NodeStarted{Path: "a"})
+			must(t, s.Release(t.Context(), w.lease))
+			is(t, s.Append(t.Context(), []store.Append{w.next(&engine.NodeStarted{Path: "late"})})[0], store.ErrFenced)
+			run, err := s.Run(t.Context(), "r")
+			must(t, err)
+			equal(t, "owner", run.Owner, "")
+			old := w.lease
+			w.lease, err = s.Acquire(t.Context(), "r", "you", time.Hour, epoch())
+			must(t, err)
+			if w.lease.Fence <= old.Fence {
+				t.Errorf("fence %d after %d", w.lease.Fence, old.Fence)
+			}
+			must(t, s.Release(t.Context(), old))
+			w.append(t, &engine.NodeStarted{Path: "b"})
+			w.check(t, s)
+		}},
+		{"renewing extends leases and names those that are lost", func(t *testing.T, s Store) {
+			a, b, c := newWriter(t, s, "a"), newWriter(t, s, "b"), newWriter(t, s, "c")
+			now := epoch().Add(2 * time.Hour)
+			_, err := s.Acquire(t.Context(), "b", "you", time.Hour, now)
+			must(t, err)
+			lost, err := s.Renew(t.Context(), []store.Lease{a.lease, b.lease, c.lease}, time.Hour, now)
+			must(t, err)
+			equal(t, "lost", lost, []string{"b"})
+			_, err = s.Acquire(t.Context(), "a", "you", time.Hour, now.Add(59*time.Minute))
+			is(t, err, store.ErrOwned)
+			lost, err = s.Renew(t.Context(), nil, time.Hour, now)
+			must(t, err)
+			equal(t, "lost of none", len(lost), 0)
+		}},
+		{"of many who want a run one gets it", func(t *testing.T, s Store) {
+			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: epoch()}))
+			var wg sync.WaitGroup
+			errs := make([]error, 8)
+			for i := range errs {
+				wg.Go(func() {
+					_, errs[i] = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", i), time.Hour, epoch())
+				})
+			}
+			wg.Wait()
+			got := 0
+			for _, err := range errs {
+				if err == nil {
+					got++
+				} else if !errors.Is(err, store.ErrOwned) {
+					t.Error(err)
+				}
+			}
+			equal(t, "owners", got, 1)
+		}},
+	}
+}
+
+func handOver(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	text := "a text long enough to be shared between commits"
+	say := func() engine.Event {
+		return &engine.NodeCompleted{Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
+			Contexts: []engine.ContextChange{said("main", "", text)}}
+	}
+	for turn := range 4 {
+		w.append(t, say())
+		old := w.lease
+		var err error
+		w.lease, err = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", turn), time.Hour, epoch().Add(time.Duration(turn+1)*time.Hour))
+		must(t, err)
+		equal(t, "fence", w.lease.Fence, old.Fence+1)
+		stale := w.next(say())
+		stale.Fence = old.Fence
+		is(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
+		lost, err := s.Renew(t.Context(), []store.Lease{old}, time.Hour, epoch())
+		must(t, err)
+		equal(t, "lost", lost, []string{"r"})
+	}
+	w.append(t, say())
+	w.check(t, s)
+	ms, err := s.Messages(t.Context(), "r", "main", 0, 99)
+	must(t, err)
+	equal(t, "messages", len(ms), 5)
+}

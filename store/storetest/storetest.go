@@ -1,0 +1,239 @@
+// Package storetest holds every store to one behaviour. A store's tests call
+// Run; what only some stores can do is an interface that the Store may have,
+// and a case that needs it is skipped with its name where it is missing.
+//
+// It must not know any particular store.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Store is all that a store does.
+type Store interface {
+	Journal
+	Leases
+	Listings
+	Extras
+	Close() error
+}
+
+// Journal keeps commits and what is in them.
+type Journal interface {
+	Create(ctx context.Context, n store.NewRun) error
+	Append(ctx context.Context, appends []store.Append) []error
+	Commits(ctx context.Context, run string, afterSeq int64) iter.Seq2[engine.Commit, error]
+	Messages(ctx context.Context, run, contextID string, from, to int) ([]convo.Message, error)
+	FindMessage(ctx context.Context, run, contextID, messageID string, n int) (int, error)
+}
+
+// Leases says who may write.
+type Leases interface {
+	Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
+	Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error)
+	Release(ctx context.Context, l store.Lease) error
+}
+
+// Listings finds runs.
+type Listings interface {
+	Run(ctx context.Context, id string) (store.Run, error)
+	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
+	Find(ctx context.Context, prefix string) ([]string, error)
+	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
+}
+
+// Extras is what is kept beside journals.
+type Extras interface {
+	SaveCheckpoint(ctx context.Context, c store.Checkpoint) error
+	Checkpoint(ctx context.Context, run string) (store.Checkpoint, error)
+	PutFlow(ctx context.Context, fingerprint string, normal []byte) error
+	Flow(ctx context.Context, fingerprint string) ([]byte, error)
+	Post(ctx context.Context, p store.Post) error
+	Inbox(ctx context.Context, run string) ([]store.Post, error)
+	Done(ctx context.Context, ids []int64) error
+	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
+	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
+}
+
+// Reopener is a store that outlives its process.
+type Reopener interface {
+	// Reopen closes the store and opens it again.
+	Reopen(tb testing.TB) Store
+}
+
+// Run runs the suite, every case on a fresh store from open; open sees to its
+// being closed.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	t.Helper()
+	for _, group := range [][]testCase{
+		journalCases(), refusalCases(), valueCases(), messageCases(),
+		leaseCases(), listingCases(), extraCases(), bulkCases(),
+	} {
+		for _, c := range group {
+			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+		}
+	}
+}
+
+type testCase struct {
+	name string
+	run  func(t *testing.T, s Store)
+}
+
+// epoch is when the cases take place.
+func epoch() time.Time { return time.UnixMilli(1_800_000_000_000) }
+
+// writer appends commits to one run and remembers them.
+type writer struct {
+	s     Store
+	lease store.Lease
+	wrote []engine.Commit
+	first int64
+}
+
+func newWriter(tb testing.TB, s Store, run string) *writer {
+	tb.Helper()
+	must(tb, s.Create(tb.Context(), store.NewRun{ID: run, Flow: "flow", Fingerprint: "f1", At: epoch()}))
+	l, err := s.Acquire(tb.Context(), run, "me", time.Hour, epoch())
+	must(tb, err)
+	return &writer{s: s, lease: l, first: 1}
+}
+
+// next is the commit that comes next.
+func (w *writer) next(events ...engine.Event) store.Append {
+	seq := int64(len(w.wrote)) + 1
+	return store.Append{
+		Commit: engine.Commit{
+			Run: w.lease.Run, Seq: seq, First: w.first, At: epoch().UnixMilli() + seq, Events: events,
+		},
+		Fence: w.lease.Fence,
+		Head:  store.Head{Status: engine.Running, Waiting: []engine.Interrupt{}},
+	}
+}
+
+// kept notes that a commit was acknowledged.
+func (w *writer) kept(a store.Append) {
+	w.wrote = append(w.wrote, a.Commit)
+	w.first += int64(len(a.Commit.Events))
+}
+
+func (w *writer) append(tb testing.TB, events ...engine.Event) {
+	tb.Helper()
+	a := w.next(events...)
+	must(tb, w.s.Append(tb.Context(), []store.Append{a})[0])
+	w.kept(a)
+}
+
+// check compares what the store gives with what was appended.
+func (w *writer) check(tb testing.TB, s Store) {
+	tb.Helper()
+	sameCommits(tb, read(tb, s, w.lease.Run, 0), w.wrote)
+}
+
+func read(tb testing.TB, s Store, run string, after int64) []engine.Commit {
+	tb.Helper()
+	var out []engine.Commit
+	for c, err := range s.Commits(tb.Context(), run, after) {
+		must(tb, err)
+		out = append(out, c)
+	}
+	return out
+}
+
+func sameCommits(tb testing.TB, got, want []engine.Commit) {
+	tb.Helper()
+	if len(got) != len(want) {
+		tb.Fatalf("got %d commits, want %d", len(got), len(want))
+	}
+	for i := range got {
+		g, w := plain(tb, got[i]), plain(tb, want[i])
+		if !reflect.DeepEqual(g, w) {
+			tb.Fatalf("commit %d\ngot  %s\nwant %s", want[i].Seq, show(g), show(w))
+		}
+	}
+}
+
+// plain is a commit with the bodies of its context changes in one form: a
+// store may give a change back as a convo.Change or as its JSON.
+func plain(tb testing.TB, c engine.Commit) engine.Commit {
+	tb.Helper()
+	c.Events = slices.Clone(c.Events)
+	for i, e := range c.Events {
+		v := reflect.ValueOf(e).Elem()
+		for _, name := range []string{"Contexts", "Forks"} {
+			f := v.FieldByName(name)
+			if !f.IsValid() || f.Len() == 0 {
+				continue
+			}
+			changes := slices.Clone(f.Interface().([]engine.ContextChange))
+			for j := range changes {
+				changes[j].Body = body(tb, changes[j].Body)
+			}
+			n := reflect.New(v.Type())
+			n.Elem().Set(v)
+			n.Elem().FieldByName(name).Set(reflect.ValueOf(changes))
+			c.Events[i] = n.Interface().(engine.Event)
+		}
+	}
+	return c
+}
+
+func body(tb testing.TB, x any) any {
+	tb.Helper()
+	switch t := x.(type) {
+	case nil:
+		return nil
+	case convo.Change:
+		return t
+	case *convo.Change:
+		return *t
+	case json.RawMessage:
+		var c convo.Change
+		must(tb, json.Unmarshal(t, &c))
+		return c
+	}
+	tb.Fatalf("a body of type %T", x)
+	return nil
+}
+
+func show(c engine.Commit) string {
+	data, err := engine.EncodeEvents(nil, c.Events)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("run %s seq %d first %d at %d %.2000s", c.Run, c.Seq, c.First, c.At, data)
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func equal(tb testing.TB, what string, got, want any) {
+	tb.Helper()
+	if !reflect.DeepEqual(got, want) {
+		tb.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+func reopened(t *testing.T, s Store) Store {
+	t.Helper()
+	r, ok := s.(Reopener)
+	if !ok {
+		t.Skip("needs storetest.Reopener: this store does not outlive its process")
+	}
+	return r.Reopen(t)
+}
