@@ -198,7 +198,7 @@ func (s *scope) bindContext(it *item) {
 		return
 	}
 	if it.spec != nil {
-		if _, ok := it.inPort("context"); !ok {
+		if !it.usesContext() && !slices.Contains(it.inNames(), "context") {
 			s.l.at(v, CodeUnknownPort, fmt.Sprintf("%s (%s) uses no context", it.node.ID, it.node.Type), "remove the context key")
 			return
 		}

@@ -92,8 +92,9 @@ type TypeSpec struct {
 	// Composite types have a Body graph under `with.body`.
 	Composite bool
 	// BodyInputs are what a composite's body may read under inputs.* beside
-	// the input ports of the node and the outputs of the body itself; nil is
-	// item and index.
+	// the input ports of the node and, where its ports are AnyOut, the outputs
+	// of the body itself, which are carried from turn to turn; nil is item and
+	// index.
 	BodyInputs []string
 	// Pure: no effect and no writing of a context; outputs depend on settings,
 	// inputs and the state read. Such a node may run before its start is

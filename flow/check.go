@@ -71,6 +71,10 @@ func (s *scope) checkPort(it *item, p Port, links []*link) {
 		return
 	}
 	if a, b := clash(whole); b != nil {
+		if sourceName(a) == sourceName(b) {
+			s.l.at(b.at, CodeDuplicateEdge, fmt.Sprintf("%s goes to the port %s of %s twice", sourceName(a), p.Name, it.node.ID), "remove one")
+			return
+		}
 		s.l.at(b.at, CodePortConflict, fmt.Sprintf("the port %s of %s takes one value; %s and %s may both come", p.Name, it.node.ID, sourceName(a), sourceName(b)),
 			"bring them together with a merge node, or let them leave different branches of one node")
 	}
@@ -146,7 +150,7 @@ func (s *scope) checkTypes(k *link, to Port) {
 // checkRequired reports required ports that nothing is bound to.
 func (s *scope) checkRequired(it *item) {
 	for _, p := range it.ports.In {
-		if !p.Required || s.bound(it, p.Name) || slices.ContainsFunc(it.in, func(k *link) bool { return k.edge.ToPort == p.Name }) {
+		if !p.Required || it.spec.Portal == "in" || s.bound(it, p.Name) || slices.ContainsFunc(it.in, func(k *link) bool { return k.edge.ToPort == p.Name }) {
 			continue
 		}
 		s.l.atKey(it.key, CodeMissingInput, fmt.Sprintf("%s (%s) needs a value for its port %s (%s)", it.node.ID, it.spec.Name, p.Name, p.Type),

@@ -29,7 +29,11 @@ func (l *loader) parseJSON(data []byte) *value {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	r := &jsonReader{l: l, dec: d, data: data, line: 1}
-	return r.read(1)
+	v := r.read(1)
+	if r.dead {
+		return nil
+	}
+	return v
 }
 
 // jsonReader walks the tokens of JSON that is known to be well formed.
@@ -77,7 +81,7 @@ func (r *jsonReader) read(depth int) *value {
 		v.text = t.String()
 		if v.scalar, v.kind, ok = parseNumber(v.text); !ok {
 			r.l.report(int(line), int(col), CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(v.text)), "quote it to have it as text")
-			v.kind = kindText
+			v.kind, v.scalar = kindFloat, 0.0
 		}
 	case json.Delim:
 		if depth > MaxDepth {

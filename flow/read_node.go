@@ -182,8 +182,10 @@ func (s *scope) bodyInputs() []string {
 		}
 	}
 	names = append(names, s.parent.wired[it.node.ID]...)
-	for _, b := range s.graph.Outputs {
-		names = append(names, b.Name)
+	if it.ports.AnyOut { // its outputs are the body's, and carried from turn to turn
+		for _, b := range s.graph.Outputs {
+			names = append(names, b.Name)
+		}
 	}
 	return names
 }

@@ -33,7 +33,11 @@ func (l *loader) parseYAML(data []byte) *value {
 		l.report(d.Line, d.Column, CodeUnsupportedSyntax, "a second YAML document; a file holds one flow", "")
 	}
 	r := yamlReader{l: l, open: map[*yaml.Node]bool{}}
-	return r.read(docs[0].Content[0], 1)
+	v := r.read(docs[0].Content[0], 1)
+	if r.dead {
+		return nil
+	}
+	return v
 }
 
 // yamlError reports what the YAML parser says.
@@ -59,7 +63,11 @@ func (l *loader) yamlError(err error) {
 	if strings.Contains(msg, "depth") {
 		code = CodeTooBig
 	}
-	l.report(max(line, 1), max(col, 1), code, "not YAML: "+msg, "")
+	hint := ""
+	if at := l.src.offset(max(line, 1), 1); at >= 0 && at < len(l.src.data) && l.src.data[at] == '\t' {
+		hint = "YAML is indented with spaces, not with tabs"
+	}
+	l.report(max(line, 1), max(col, 1), code, "not YAML: "+msg, hint)
 }
 
 // yamlReader turns YAML nodes into values.
@@ -198,7 +206,7 @@ func (r *yamlReader) scalar(n *yaml.Node, v *value) {
 	var ok bool
 	if v.scalar, v.kind, ok = coreScalar(n.Value); !ok {
 		r.fail(n, CodeTooBig, fmt.Sprintf("the number %s does not fit 64 bits", shorten(n.Value)), "quote it to have it as text")
-		v.kind = kindText
+		v.kind, v.scalar = kindFloat, 0.0
 	}
 }
 

@@ -66,7 +66,12 @@ func syntaxError(src string, errs []*common.Error) *SyntaxError {
 	if i := strings.Index(msg, " expecting {"); i >= 0 {
 		msg = msg[:i]
 	}
-	msg = strings.ReplaceAll(msg, "'<EOF>'", "the end")
+	for _, lead := range []string{"mismatched input ", "extraneous input ", "no viable alternative at input ", "token recognition error at: "} {
+		if rest, ok := strings.CutPrefix(msg, lead); ok {
+			msg = "unexpected " + rest
+		}
+	}
+	msg = strings.ReplaceAll(msg, "'<EOF>'", "end")
 	if e.Location == nil || e.Location.Line() < 1 {
 		return &SyntaxError{0, msg}
 	}

@@ -1,0 +1,114 @@
+package flow_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/flow"
+)
+
+//nolint:gochecknoglobals // the flag of golden tests
+var update = flag.Bool("update", false, "rewrite the want lines of testdata/invalid")
+
+const wantPrefix = "# want: "
+
+// splitWants takes the want lines off the top of a corpus file.
+func splitWants(data string) (wants []string, body string) {
+	for strings.HasPrefix(data, wantPrefix) {
+		line, rest, _ := strings.Cut(data, "\n")
+		wants, data = append(wants, strings.TrimPrefix(line, wantPrefix)), rest
+	}
+	return wants, data
+}
+
+func problemsOf(t *testing.T, name, data string) []flow.Problem {
+	t.Helper()
+	_, err := flow.Parse(name, []byte(data), testCatalogue())
+	if err == nil {
+		return nil
+	}
+	bad := new(flow.Invalid)
+	if !errors.As(err, &bad) {
+		t.Fatalf("%s: the error is a %T, not an *Invalid: %v", name, err, err)
+	}
+	return bad.Problems
+}
+
+func TestEveryInvalidFlowIsRefusedWithAllItsProblemsInPlace(t *testing.T) {
+	files, err := filepath.Glob("testdata/invalid/*.yaml")
+	if err != nil || len(files) < 160 {
+		t.Fatalf("the corpus has %d files, expected at least 160 (%v)", len(files), err)
+	}
+	codes := map[string]bool{}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				raw = rewrite(t, path, string(raw))
+			}
+			wants, _ := splitWants(string(raw))
+			got := problemsOf(t, filepath.Base(path), string(raw))
+			if len(got) == 0 {
+				t.Fatal("the flow is valid")
+			}
+			for i, p := range got {
+				codes[p.Code] = true
+				line := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, p.Message)
+				if i >= len(wants) || !strings.HasPrefix(line, wants[i]) {
+					t.Errorf("unexpected: %s", line)
+				}
+			}
+			for _, w := range wants[min(len(got), len(wants)):] {
+				t.Errorf("not reported: %s", w)
+			}
+		})
+	}
+	for _, c := range flow.Codes() {
+		switch c.Name {
+		case flow.CodeTooManyProblems: // a test of its own
+		default:
+			if !codes[c.Name] {
+				t.Errorf("no file of the corpus shows %s", c.Name)
+			}
+		}
+	}
+	for c := range codes {
+		if !listed(c) {
+			t.Errorf("the code %s is not in the table", c)
+		}
+	}
+}
+
+func listed(code string) bool {
+	for _, c := range flow.Codes() {
+		if c.Name == code {
+			return true
+		}
+	}
+	return false
+}
+
+// rewrite puts what is reported now into the want lines; review the diff.
+func rewrite(t *testing.T, path, data string) []byte {
+	t.Helper()
+	_, body := splitWants(data)
+	n := len(problemsOf(t, path, body))
+	var head strings.Builder
+	for _, p := range problemsOf(t, path, strings.Repeat("#\n", n)+body) {
+		msg, _, _ := strings.Cut(p.Message, "\n")
+		fmt.Fprintf(&head, "%s%d:%d %s %s\n", wantPrefix, p.Pos.Line, p.Pos.Column, p.Code, msg)
+	}
+	out := []byte(head.String() + body)
+	if err := os.WriteFile(path, out, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
