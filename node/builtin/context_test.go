@@ -301,3 +301,39 @@ outputs: {text: "{{ ask.text }}"}
 		t.Errorf("the error is %+v", e)
 	}
 }
+
+func TestWhatWasAnsweredIsNotSaidAgainByTheNextRequest(t *testing.T) {
+	for name, edge := range map[string]string{"in a row": "one.context", "side by side": "ask.context"} {
+		model := &inOrder{turns: []string{"b", "c"}}
+		play(t, weir.Options{Providers: models(model)}, `
+weir: 1
+name: row
+context: {model: script/demo}
+nodes:
+  ask: {type: userInput}
+  one: {type: llmRequest, in: {context: "{{ ask.context }}"}}
+  two: {type: llmRequest, after: one, in: {context: "{{ `+edge+` }}"}}
+outputs: {last: "{{ two.text }}"}
+`, nil, map[string]any{"ask": "a"})
+		if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a", "assistant: b"}) {
+			t.Errorf("%s: the second call was told %q", name, got)
+		}
+	}
+}
+
+func TestWordsAreNotLostBehindInjectedMessages(t *testing.T) {
+	model := &inOrder{turns: []string{"b"}}
+	play(t, weir.Options{Providers: models(model)}, `
+weir: 1
+name: between
+context: {model: script/demo}
+nodes:
+  ask: {type: userInput}
+  tell: {type: injectMessages, in: {context: "{{ ask.context }}"}, with: {messages: [{text: note}]}}
+  one: {type: llmRequest, in: {context: "{{ tell.context }}"}}
+outputs: {last: "{{ one.text }}"}
+`, nil, map[string]any{"ask": "a"})
+	if got := model.said(0); !reflect.DeepEqual(got, []string{"user: note", "user: a"}) {
+		t.Errorf("the model was told %q", got)
+	}
+}

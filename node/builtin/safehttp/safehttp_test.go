@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weir-run/weir/node"
@@ -194,14 +195,14 @@ func TestABodyIsNotRepeatedAtAnotherOrigin(t *testing.T) {
 }
 
 func TestRedirectsAreBoundedAndStayOnTheWeb(t *testing.T) {
-	count := 0
+	var count atomic.Int32
 	s, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
-		count++
+		count.Add(1)
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
 	c := client(t, "127.0.0.1")
-	if _, err := get(t, c, s.URL); !errors.Is(err, node.ErrBlocked) || count != MaxRedirects+1 {
-		t.Errorf("error %v after %d requests, expected blocked after %d", err, count, MaxRedirects+1)
+	if _, err := get(t, c, s.URL); !errors.Is(err, node.ErrBlocked) || count.Load() != MaxRedirects+1 {
+		t.Errorf("error %v after %d requests, expected blocked after %d", err, count.Load(), MaxRedirects+1)
 	}
 	for _, to := range []string{"ftp://example.com/", "http://user:pw@127.0.0.1/"} {
 		ftp, _ := server(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) })
