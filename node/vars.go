@@ -1,15 +1,10 @@
 package node
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/weir-run/weir/engine"
 )
-
-// ErrBlocked: a request would have gone where the process does not let flows
-// go. Errors of an HTTPDoer wrap it.
-var ErrBlocked = errors.New("blocked")
 
 // HTTPDoer performs HTTP requests; *http.Client is one.
 type HTTPDoer interface {

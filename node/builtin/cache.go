@@ -43,7 +43,8 @@ of one flow share them. Where a value is one user's own, put ` + "`{{ run.user }
 			In: []flow.Port{{Name: "value", Type: flow.TypeAny, Required: true, Lazy: true, Description: "Where the value comes from."}},
 			Out: []flow.Port{
 				{Name: "value", Type: flow.TypeAny, Description: "The value, kept or new."},
-				{Name: "hit", Type: flow.TypeBool, Description: "Whether it was kept already."}},
+				{Name: "hit", Type: flow.TypeBool, Description: "Whether it was kept already."},
+			},
 			AnyIn: true,
 		},
 		Settings: object(map[string]any{

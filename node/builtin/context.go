@@ -12,8 +12,10 @@ const contextPort = "context"
 
 // contextIn is the port that binds a node to a context other than main.
 func contextIn() flow.Port {
-	return flow.Port{Name: contextPort, Type: flow.TypeContext,
-		Description: "The context to use; the main context where nothing is wired."}
+	return flow.Port{
+		Name: contextPort, Type: flow.TypeContext,
+		Description: "The context to use; the main context where nothing is wired.",
+	}
 }
 
 // contextOut passes on the context that the node used.

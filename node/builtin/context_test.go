@@ -219,14 +219,16 @@ outputs: {all: "{{ fill.text }}"}
 
 func TestToolsAreCalledAndTheTurnIsKeptTogether(t *testing.T) {
 	var got []string
-	weather := &tool.Tool{Name: "weather", Description: "Tells the weather.", ReadOnly: true,
+	weather := &tool.Tool{
+		Name: "weather", Description: "Tells the weather.", ReadOnly: true,
 		Call: func(_ context.Context, c tool.Call) (string, error) {
 			got = append(got, c.Arguments)
 			if c.Arguments == `{"city":"nowhere"}` {
 				return "", errors.New("no such city")
 			}
 			return "rain", nil
-		}}
+		},
+	}
 	model := &inOrder{turns: []string{`call weather {"city":"nowhere"}`, `call weather {"city":"Bonn"}`, "Rain in Bonn."}}
 	r := play(t, weir.Options{Providers: models(model), Tools: []*weir.Tool{weather}}, `
 weir: 1

@@ -168,11 +168,13 @@ outputs: {note: "{{ note.text }}", event: "{{ event.value }}"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range run.Events(ctx) {
-	}
 	r, err := run.Wait(ctx)
-	for err == nil && r.Status == engine.Paused && ctx.Err() == nil {
-		for range run.Events(ctx) {
+	for err == nil && r.Status == engine.Paused {
+		// The pause ends by itself, when the questions are given up.
+		for _, err := range run.Events(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		r, err = run.Wait(ctx)
 	}

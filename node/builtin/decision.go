@@ -164,11 +164,10 @@ func checkBranches(names []string) []flow.Problem {
 	return problems
 }
 
-func (n *decisionNode) finish() error {
+func (n *decisionNode) setDefaults() {
 	if n.Branches == nil {
 		n.Branches = []branch{"true", "false"}
 	}
-	return nil
 }
 
 // Run evaluates the expression and takes the branch.

@@ -17,8 +17,10 @@ func (t *nodeType) Spec() *flow.TypeSpec { return t.spec }
 // Prepare decodes the settings of one node.
 func (t *nodeType) Prepare(with map[string]any) (node.Node, error) { return t.prepare(with) }
 
-// finisher is a node that has more to do once its settings are decoded:
-// defaults, and what the schema cannot say.
+// defaulter is a node whose settings have defaults that are not zero.
+type defaulter interface{ setDefaults() }
+
+// finisher is a node that has to prepare something of its settings.
 type finisher interface{ finish() error }
 
 // define makes a node type whose settings struct T is the node: its fields are
@@ -34,6 +36,9 @@ func define[T any, P interface {
 			return nil, err
 		}
 		n := P(settings)
+		if d, ok := any(n).(defaulter); ok {
+			d.setDefaults()
+		}
 		if f, ok := any(n).(finisher); ok {
 			if err := f.finish(); err != nil {
 				return nil, err

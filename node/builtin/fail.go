@@ -28,8 +28,10 @@ or ` + "`onError`" + ` can handle it, and otherwise the run fails.
 | ` + "`hint`" + ` | what to do about it, a template |`,
 		Ports: flow.Ports{AnyIn: true},
 		Settings: object(map[string]any{
-			"code": map[string]any{"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$",
-				"description": "The error's code. Default: failed."},
+			"code": map[string]any{
+				"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$",
+				"description": "The error's code. Default: failed.",
+			},
 			"message": templated("string", "What is wrong."),
 			"hint":    templated("string", "What to do about it."),
 		}, "message"),

@@ -41,13 +41,16 @@ items. An empty list gives empty results. An iteration that fails fails the node
 			In: []flow.Port{{Name: "items", Type: flow.TypeList, Required: true, Description: "The list."}},
 			Out: []flow.Port{
 				{Name: "results", Type: flow.TypeList, Description: "What the iterations gave, in the order of the items."},
-				{Name: "count", Type: flow.TypeNumber, Description: "How many items there were."}},
+				{Name: "count", Type: flow.TypeNumber, Description: "How many items there were."},
+			},
 			AnyIn: true,
 		},
 		Settings: object(map[string]any{
 			"body": setting("object", "The nodes to run, and their outputs."),
-			"concurrency": map[string]any{"type": "integer", "minimum": 1, "maximum": 1000,
-				"description": "How many iterations may run at once. Default: 1."},
+			"concurrency": map[string]any{
+				"type": "integer", "minimum": 1, "maximum": 1000,
+				"description": "How many iterations may run at once. Default: 1.",
+			},
 		}),
 		Composite:  true,
 		BodyInputs: []string{"item", "index"},

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow/expr"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin/safehttp"
 )
 
 // outgoing is a request with its templates filled in.
@@ -246,7 +247,7 @@ func (n *httpRequestNode) lost(c context.Context, err error, sent bool) error {
 	switch {
 	case c.Err() != nil: // the run's, not the request's own limit
 		return context.Cause(c)
-	case errors.Is(err, node.ErrBlocked):
+	case errors.Is(err, safehttp.ErrBlocked):
 		return hinted(failure(CodeHTTPBlocked, "%v", err), "whoever runs Weir can allow private addresses")
 	case sent && n.OnUnknown != "retry":
 		return hinted(failure(CodeHTTPUnknown, "no answer came, and the request may have been acted on: %v", err),

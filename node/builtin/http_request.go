@@ -123,8 +123,10 @@ func httpRequestSettings() map[string]any {
 		"headers": anyMembers(secretive("object", "Headers by name.")),
 		"body":    secretive("", "What to send: a text, or a value that is sent as JSON."),
 		"timeout": lasting("For the whole exchange. Default: 30."),
-		"maxBytes": map[string]any{"type": "integer", "minimum": 1, "maximum": maxHTTPBytes,
-			"description": "The longest body that is accepted, in bytes. Default: 1048576."},
+		"maxBytes": map[string]any{
+			"type": "integer", "minimum": 1, "maximum": maxHTTPBytes,
+			"description": "The longest body that is accepted, in bytes. Default: 1048576.",
+		},
 		"expect": map[string]any{
 			"description": "The statuses that are no failure. Default: [2xx].",
 			"oneOf": []any{
@@ -135,8 +137,10 @@ func httpRequestSettings() map[string]any {
 				}}},
 			},
 		},
-		"onUnknown": map[string]any{"type": "string", "enum": []any{"retry", "ask", "fail"},
-			"description": "What to do where the outcome is not known. Default: retry for GET, HEAD and OPTIONS, else ask."},
+		"onUnknown": map[string]any{
+			"type": "string", "enum": []any{"retry", "ask", "fail"},
+			"description": "What to do where the outcome is not known. Default: retry for GET, HEAD and OPTIONS, else ask.",
+		},
 	}
 }
 
@@ -162,8 +166,7 @@ func methodOf(m string) string {
 	return m
 }
 
-// finish fills in defaults.
-func (n *httpRequestNode) finish() error {
+func (n *httpRequestNode) setDefaults() {
 	n.Method = methodOf(n.Method)
 	if n.Timeout.Duration == 0 {
 		n.Timeout.Duration = defaultHTTPTimeout
@@ -177,7 +180,6 @@ func (n *httpRequestNode) finish() error {
 			n.OnUnknown = "retry"
 		}
 	}
-	return nil
 }
 
 // reads reports whether the method only asks (RFC 9110, safe methods).

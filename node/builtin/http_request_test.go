@@ -9,12 +9,11 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin/safehttp"
 )
 
 func codeOf(err error) string {
-	var e *engine.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
 		return e.Code
 	}
 	return ""
@@ -83,12 +82,10 @@ func TestWhatNoAnswerMeansDependsOnTheMethodAndOnWhatWasSent(t *testing.T) {
 		{"POST", "", context.DeadlineExceeded, true, CodeHTTPUnknown, true},
 		{"POST", "retry", reset, true, CodeHTTPFailed, false},
 		{"GET", "fail", reset, true, CodeHTTPUnknown, true},
-		{"POST", "", fmt.Errorf("dial: %w", node.ErrBlocked), false, CodeHTTPBlocked, true},
+		{"POST", "", fmt.Errorf("dial: %w", safehttp.ErrBlocked), false, CodeHTTPBlocked, true},
 	} {
 		n := &httpRequestNode{Method: c.method, OnUnknown: c.onUnknown}
-		if err := n.finish(); err != nil {
-			t.Fatal(err)
-		}
+		n.setDefaults()
 		var e *engine.Error
 		if err := n.lost(t.Context(), c.err, c.sent); !errors.As(err, &e) || e.Code != c.want || e.Permanent != c.permanent {
 			t.Errorf("%+v: error %+v", c, err)
@@ -102,8 +99,13 @@ func TestOnlyExpectedStatusesAreNoFailure(t *testing.T) {
 		status int
 		want   bool
 	}{
-		{`[]`, 204, true}, {`[]`, 304, false}, {`"any"`, 500, true},
-		{`["2xx", 404]`, 404, true}, {`["2xx", 404]`, 201, true}, {`["2xx", 404]`, 403, false}, {`[301]`, 200, false},
+		{`[]`, 204, true},
+		{`[]`, 304, false},
+		{`"any"`, 500, true},
+		{`["2xx", 404]`, 404, true},
+		{`["2xx", 404]`, 201, true},
+		{`["2xx", 404]`, 403, false},
+		{`[301]`, 200, false},
 	} {
 		var e expectedStatus
 		if err := e.UnmarshalJSON([]byte(c.expect)); err != nil {

@@ -40,11 +40,15 @@ on a port is said as it is: what looks like a template in it stays text.
 | ` + "`ids`" + ` | the ids of the messages, in order |
 | ` + "`count`" + ` | how many there are |`,
 		Ports: flow.Ports{
-			In: []flow.Port{contextIn(),
-				{Name: "messages", Type: flow.TypeAny, Description: "More messages: a list, one message, or a text."}},
-			Out: []flow.Port{contextOut(),
+			In: []flow.Port{
+				contextIn(),
+				{Name: "messages", Type: flow.TypeAny, Description: "More messages: a list, one message, or a text."},
+			},
+			Out: []flow.Port{
+				contextOut(),
 				{Name: "ids", Type: flow.TypeList, Description: "The ids of the messages."},
-				{Name: "count", Type: flow.TypeNumber, Description: "How many messages."}},
+				{Name: "count", Type: flow.TypeNumber, Description: "How many messages."},
+			},
 			AnyIn: true,
 		},
 		Settings: object(map[string]any{"messages": messagesSchema("What to say, in order.")}),

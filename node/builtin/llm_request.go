@@ -36,8 +36,10 @@ func llmRequestType() node.Type {
 		Settings: object(withModelSettings(map[string]any{
 			"schema":      setting("object", "JSON Schema of the answer; text where there is none."),
 			"skipHistory": setting("boolean", "Read the context and add nothing to it. Default: false."),
-			"maxSteps": map[string]any{"type": "integer", "minimum": 1, "maximum": 1000,
-				"description": fmt.Sprintf("The most model calls in one turn. Default: %d.", llm.DefaultMaxSteps)},
+			"maxSteps": map[string]any{
+				"type": "integer", "minimum": 1, "maximum": 1000,
+				"description": fmt.Sprintf("The most model calls in one turn. Default: %d.", llm.DefaultMaxSteps),
+			},
 		})),
 		Check:   checkSchemaSetting,
 		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },

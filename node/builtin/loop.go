@@ -45,8 +45,10 @@ The loop's outputs are those of the last iteration, and ` + "`iterations`" + `, 
 		Settings: object(map[string]any{
 			"body":  setting("object", "The nodes to run, and their outputs."),
 			"until": expression("Ends the loop when it is true."),
-			"max": map[string]any{"type": "integer", "minimum": 1, "maximum": 1_000_000,
-				"description": "The most iterations. Default: 100."},
+			"max": map[string]any{
+				"type": "integer", "minimum": 1, "maximum": 1_000_000,
+				"description": "The most iterations. Default: 100.",
+			},
 			"atMax": choice("What to do when max is reached and until does not hold.", "fail", "stop"),
 		}),
 		Check: func(with map[string]any) []flow.Problem {
@@ -122,11 +124,10 @@ outputs: {i: "{{ spin.i }}"}
 	}}
 }
 
-func (n *loopNode) finish() error {
+func (n *loopNode) setDefaults() {
 	if n.Max == 0 {
 		n.Max = defaultLoopMax
 	}
-	return nil
 }
 
 // Run looks at the iteration that ended last and either asks for one more or

@@ -37,8 +37,10 @@ func (p *inOrder) Generate(_ context.Context, req *llm.Request, emit func(llm.Ch
 	m := convo.Message{Role: convo.Assistant, Text: turn}
 	if rest, ok := strings.CutPrefix(turn, "call "); ok {
 		name, args, _ := strings.Cut(rest, " ")
-		m = convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c", Name: name, Arguments: args}},
-			Native: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`)}
+		m = convo.Message{
+			Role: convo.Assistant, Calls: []convo.Call{{ID: "c", Name: name, Arguments: args}},
+			Native: json.RawMessage(`{"z":1.0,"a":12345678901234567890}`),
+		}
 	}
 	emit(llm.Chunk{Text: m.Text})
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 10, Output: 2}, Stop: "end"}, nil

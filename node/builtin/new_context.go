@@ -42,8 +42,10 @@ work in it. It lives as long as the run.
 The context it comes from is the one on the ` + "`context`" + ` port, else the main context.`,
 		Ports: flow.Ports{
 			In: []flow.Port{contextIn()},
-			Out: []flow.Port{{Name: contextPort, Type: flow.TypeContext,
-				Description: "The handle of the new context."}},
+			Out: []flow.Port{{
+				Name: contextPort, Type: flow.TypeContext,
+				Description: "The handle of the new context.",
+			}},
 			AnyIn: true,
 		},
 		Settings: object(withModelSettings(map[string]any{
@@ -94,11 +96,10 @@ func withModelSettings(properties map[string]any) map[string]any {
 	return properties
 }
 
-func (n *newContextNode) finish() error {
+func (n *newContextNode) setDefaults() {
 	if n.Base == "" {
 		n.Base = "fresh"
 	}
-	return nil
 }
 
 // Run makes the context, says what it begins with and puts out its handle.

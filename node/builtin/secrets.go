@@ -90,12 +90,12 @@ func (v *usedSecrets) hide(s, stand string) {
 // derived remembers texts that were made of secrets (an encoded pair of user
 // and password): the words of what was evaluated with secrets that are not
 // there when it is evaluated with their names.
-func (v *usedSecrets) derived(real, named engine.Value) {
-	switch r := real.(type) {
+func (v *usedSecrets) derived(actual, named engine.Value) {
+	switch r := actual.(type) {
 	case string:
 		n, _ := named.(string)
 		known := strings.Fields(n)
-		for _, word := range strings.Fields(r) {
+		for word := range strings.FieldsSeq(r) {
 			if len(v.used) > 0 && !slices.Contains(known, word) {
 				if _, there := v.used[word]; !there {
 					v.hide(word, "[secret]")

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,16 +18,11 @@ func TestEveryTypeSaysWhatItIs(t *testing.T) {
 			if len(s.Doc) < 100 {
 				t.Errorf("the doc is %q, expected something to work from", s.Doc)
 			}
-			switch s.Category {
-			case "flow", "context", "model", "data", "io", "control":
-			default:
+			if !slices.Contains([]string{"flow", "context", "model", "data", "io", "control"}, s.Category) {
 				t.Errorf("the category is %q", s.Category)
 			}
-			if s.Version < 1 {
-				t.Errorf("the version is %d, expected one from 1", s.Version)
-			}
-			if len(s.Examples) == 0 {
-				t.Error("there is no example")
+			if s.Version < 1 || len(s.Examples) == 0 {
+				t.Errorf("version %d, %d examples; expected at least 1 of each", s.Version, len(s.Examples))
 			}
 			if s.Pure && s.Context == flow.ContextWrite {
 				t.Error("the type is pure and writes a context")

@@ -91,11 +91,10 @@ outputs: {names: "{{ pick.toolNames }}"}
 	})
 }
 
-func (n *toolsNode) finish() error {
+func (n *toolsNode) setDefaults() {
 	if n.Tools.names == nil {
 		n.Tools.auto = true
 	}
-	return nil
 }
 
 // Run checks the names and puts out the choice.

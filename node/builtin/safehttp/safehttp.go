@@ -3,12 +3,12 @@
 //
 // The check is made on the address a connection is opened to, after the name
 // was resolved, so neither a name that resolves differently the second time
-// nor a redirect gets around it. It must not know flows or what
-// their nodes do; of node it takes the error that says blocked.
+// nor a redirect gets around it. It must not know nodes or flows.
 package safehttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,9 +16,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/weir-run/weir/node"
 )
+
+// ErrBlocked: the request would have gone somewhere it may not go. Errors of a
+// client wrap it.
+var ErrBlocked = errors.New("blocked")
 
 // MaxRedirects is how many redirects a client follows.
 const MaxRedirects = 5
@@ -35,8 +37,7 @@ type Options struct {
 	Resolver *net.Resolver
 }
 
-// Client makes an HTTP client, whose errors wrap node.ErrBlocked where it would
-// not go on. It takes no proxy from the environment, follows
+// Client makes an HTTP client. It takes no proxy from the environment, follows
 // at most MaxRedirects redirects, only to http and https and never from https
 // to http, and leaves behind at another origin every header but Accept,
 // Accept-Language and User-Agent. A redirect that would repeat a body at
@@ -83,16 +84,16 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 // check refuses an address that is not public and not allowed.
 func (g *guard) check(network, address string) error {
 	if network != "tcp4" && network != "tcp6" {
-		return fmt.Errorf("%w: network %s", node.ErrBlocked, network)
+		return fmt.Errorf("%w: network %s", ErrBlocked, network)
 	}
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%w: %s is not an address", node.ErrBlocked, address)
+		return fmt.Errorf("%w: %s is not an address", ErrBlocked, address)
 	}
 	if Public(ap.Addr()) || g.allowed.address(ap) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is not a public address", node.ErrBlocked, ap.Addr())
+	return fmt.Errorf("%w: %s is not a public address", ErrBlocked, ap.Addr())
 }
 
 // checkRedirect bounds and cleans the next request of a chain.
@@ -100,20 +101,20 @@ func checkRedirect(next *http.Request, done []*http.Request) error {
 	last := done[len(done)-1]
 	switch {
 	case len(done) > MaxRedirects:
-		return fmt.Errorf("%w: more than %d redirects", node.ErrBlocked, MaxRedirects)
+		return fmt.Errorf("%w: more than %d redirects", ErrBlocked, MaxRedirects)
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
-		return fmt.Errorf("%w: redirect to scheme %q", node.ErrBlocked, next.URL.Scheme)
+		return fmt.Errorf("%w: redirect to scheme %q", ErrBlocked, next.URL.Scheme)
 	case last.URL.Scheme == "https" && next.URL.Scheme == "http":
-		return fmt.Errorf("%w: redirect from https to http", node.ErrBlocked)
+		return fmt.Errorf("%w: redirect from https to http", ErrBlocked)
 	case next.URL.User != nil:
-		return fmt.Errorf("%w: redirect to a URL with a user name", node.ErrBlocked)
+		return fmt.Errorf("%w: redirect to a URL with a user name", ErrBlocked)
 	}
 	first := done[0]
 	if strings.EqualFold(next.URL.Host, first.URL.Host) && next.URL.Scheme == first.URL.Scheme {
 		return nil
 	}
 	if next.Body != nil && next.Body != http.NoBody {
-		return fmt.Errorf("%w: redirect of a body from %s to %s", node.ErrBlocked, first.URL.Host, next.URL.Host)
+		return fmt.Errorf("%w: redirect of a body from %s to %s", ErrBlocked, first.URL.Host, next.URL.Host)
 	}
 	for name := range next.Header {
 		switch name {
