@@ -171,7 +171,7 @@ func dataTypes() catalogue {
 		},
 		{
 			Name: "collect", Version: 1, Pure: true,
-			Ports:    flow.Ports{In: []flow.Port{{Name: "parts", Type: flow.TypeText, Many: true, Required: true}}, Out: []flow.Port{out("list", flow.TypeList)}},
+			Ports:    flow.Ports{In: []flow.Port{{Name: "parts", Type: flow.TypeText, Many: true, Required: true}}, Out: []flow.Port{out("list", flow.TypeList), out("text", flow.TypeText)}},
 			Settings: settings(nil),
 		},
 		{

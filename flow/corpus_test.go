@@ -112,3 +112,21 @@ func rewrite(t *testing.T, path, data string) []byte {
 	}
 	return out
 }
+
+func invalidFiles(tb testing.TB) map[string]string {
+	tb.Helper()
+	paths, err := filepath.Glob("testdata/invalid/*.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_, body := splitWants(string(b))
+		files[filepath.Base(p)] = body
+	}
+	return files
+}

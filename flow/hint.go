@@ -33,7 +33,7 @@ func listing(lead string, candidates []string) string {
 // all are too far to be a slip.
 func nearest(got string, candidates []string) string {
 	const longest = 100
-	best, least := "", max(1, len(got)/3)+1
+	best, least := "", len(got)/3+1
 	if len(got) > longest {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 func (s *scope) order() {
 	waits := make([]int, len(s.items))
 	cut := map[*link]bool{}
+	cycles := 0
 	for _, it := range s.items {
 		waits[it.index] = len(it.in)
 	}
@@ -43,12 +44,30 @@ func (s *scope) order() {
 		if len(sorted) == len(s.items) {
 			break
 		}
+		if cycles++; cycles > maxCycles {
+			sorted = append(sorted, s.unplaced(placed, len(sorted))...)
+			break
+		}
 		for _, k := range s.cycle(placed, cut) {
 			cut[k] = true
 			release(k)
 		}
 	}
 	s.items = sorted
+}
+
+// maxCycles is how many cycles of one scope are told apart; finding one costs a
+// look at every node.
+const maxCycles = 50
+
+// unplaced lists the nodes that still wait, by id.
+func (s *scope) unplaced(placed []bool, rank int) []*item {
+	rest := slices.DeleteFunc(slices.Clone(s.items), func(it *item) bool { return placed[it.index] })
+	slices.SortFunc(rest, func(a, b *item) int { return strings.Compare(a.node.ID, b.node.ID) })
+	for i, it := range rest {
+		it.rank = rank + i
+	}
+	return rest
 }
 
 // cycle finds a circle among the nodes not yet placed, reports it, and returns
