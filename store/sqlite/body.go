@@ -270,6 +270,28 @@ func (u *unpacker) decodeRest(data string, m *convo.Message) error {
 	return err
 }
 
+// roles are numbers in the table message, in this order; another role is text.
+func roles() [4]convo.Role {
+	return [4]convo.Role{convo.User, convo.Assistant, convo.Tool, convo.System}
+}
+
+func packRole(r convo.Role) any {
+	for i, known := range roles() {
+		if r == known {
+			return int64(i)
+		}
+	}
+	return string(r)
+}
+
+func unpackRole(x any) convo.Role {
+	if n, ok := x.(int64); ok && n >= 0 && n < int64(len(roles())) {
+		return roles()[n]
+	}
+	s, _ := x.(string)
+	return convo.Role(s)
+}
+
 // messageID is the id of a message's row.
 func messageID(context, position int64) int64 { return context*rowsPerParent + position }
 

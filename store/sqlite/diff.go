@@ -20,9 +20,10 @@ import (
 //
 // Leaves are the texts, numbers, booleans and nulls of the earlier commit's
 // JSON, counted from 0. A text that is from, or begins with from and then "/"
-// or ":", begins with to instead (the first pair that fits); so the number of
-// an iteration, which is in every path, is written once. Leaves listed have
-// the value given. All else is equal. The view journal does the same in SQL.
+// or ":", begins with to instead, and a whole number that is from is to (the
+// first pair that fits); so the number of an iteration, which is in every path,
+// is written once. Leaves listed have the value given. All else is equal. The
+// view journal does the same in SQL.
 
 // leaf is the place of a leaf in a JSON text.
 type leaf struct{ start, end int }
@@ -97,14 +98,29 @@ func scalarEnd(b []byte, i int) int {
 
 func (o *outline) leaf(i int) []byte { return o.text[o.leaves[i].start:o.leaves[i].end] }
 
-// pair rewrites the beginnings of texts.
-type pair struct{ from, to []byte }
+// pair rewrites the beginnings of texts, or whole numbers. Texts are without
+// their quotes.
+type pair struct {
+	from, to []byte
+	number   bool
+}
 
-// fits reports whether the pair rewrites a raw JSON text.
-func (p pair) fits(raw []byte) bool {
+// fits reports whether the pair rewrites a raw leaf.
+func (p *pair) fits(raw []byte) bool {
+	if p.number || raw[0] != '"' {
+		return p.number && bytes.Equal(raw, p.from)
+	}
 	n := len(p.from) + 1
-	return raw[0] == '"' && len(raw) > n && bytes.Equal(raw[1:n], p.from) &&
+	return len(raw) > n && bytes.Equal(raw[1:n], p.from) &&
 		(raw[n] == '/' || raw[n] == ':' || n == len(raw)-1)
+}
+
+func (p *pair) append(b []byte) []byte {
+	if p.number {
+		return append(append(append(b, p.from...), ','), p.to...)
+	}
+	b = append(append(append(b, '"'), p.from...), `","`...)
+	return append(append(b, p.to...), '"')
 }
 
 // appendDiff appends how o differs from base, whose shape is the same.
@@ -115,8 +131,7 @@ func appendDiff(b []byte, base, o *outline) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, '"'), p.from...), `","`...)
-		b = append(append(b, p.to...), '"')
+		b = p.append(b)
 	}
 	b = append(b, ']')
 	var buf []byte
@@ -132,7 +147,11 @@ func appendDiff(b []byte, base, o *outline) []byte {
 
 func appendRewritten(b, raw []byte, pairs []pair) []byte {
 	for _, p := range pairs {
-		if p.fits(raw) {
+		switch {
+		case !p.fits(raw):
+		case p.number:
+			return append(b, p.to...)
+		default:
 			b = append(append(b, '"'), p.to...)
 			return append(b, raw[1+len(p.from):]...)
 		}
@@ -147,14 +166,14 @@ func findPairs(base, o *outline) []pair {
 	var uses []int
 	for i := range base.leaves {
 		was, is := base.leaf(i), o.leaf(i)
-		if was[0] != '"' || bytes.Equal(was, is) {
+		if bytes.Equal(was, is) {
 			continue
 		}
-		p, ok := propose(was[1:len(was)-1], is[1:len(is)-1])
+		p, ok := propose(was, is)
 		if !ok {
 			continue
 		}
-		known := slices.IndexFunc(pairs, func(q pair) bool { return bytes.Equal(q.from, p.from) })
+		known := slices.IndexFunc(pairs, func(q pair) bool { return q.number == p.number && bytes.Equal(q.from, p.from) })
 		if known < 0 {
 			pairs, uses = append(pairs, p), append(uses, 1)
 		} else if bytes.Equal(pairs[known].to, p.to) {
@@ -173,6 +192,10 @@ func findPairs(base, o *outline) []pair {
 
 // propose takes off what two texts end in, back to a "/" or ":".
 func propose(was, is []byte) (pair, bool) {
+	if was[0] != '"' {
+		return pair{was, is, true}, wholeNumber(was) && wholeNumber(is)
+	}
+	was, is = was[1:len(was)-1], is[1:len(is)-1]
 	n := 0
 	for n < len(was) && n < len(is) && was[len(was)-1-n] == is[len(is)-1-n] {
 		n++
@@ -181,10 +204,15 @@ func propose(was, is []byte) (pair, bool) {
 	for from < len(was) && was[from] != '/' && was[from] != ':' {
 		from, to = from+1, to+1
 	}
-	p := pair{was[:from], is[:to]}
+	p := pair{was[:from], is[:to], false}
 	ok := from > 0 && to > 0 && from <= 256 && to <= 256 &&
 		bytes.IndexByte(p.from, '\\') < 0 && bytes.IndexByte(p.to, '\\') < 0
 	return p, ok
+}
+
+func wholeNumber(raw []byte) bool {
+	_, err := strconv.ParseInt(string(raw), 10, 64)
+	return err == nil
 }
 
 var errDiff = errors.New("the differences do not fit their base")
@@ -228,10 +256,14 @@ func readPairs(raw []byte) ([]pair, error) {
 	var pairs []pair
 	for i := 0; i < len(texts); i += 2 {
 		from, to := texts[i], texts[i+1]
-		if from[0] != '"' || to[0] != '"' {
-			return nil, fmt.Errorf("%w: a pair is not text", errDiff)
+		switch {
+		case from[0] == '"' && to[0] == '"':
+			pairs = append(pairs, pair{from[1 : len(from)-1], to[1 : len(to)-1], false})
+		case wholeNumber(from) && wholeNumber(to):
+			pairs = append(pairs, pair{from, to, true})
+		default:
+			return nil, fmt.Errorf("%w: a pair is neither texts nor whole numbers", errDiff)
 		}
-		pairs = append(pairs, pair{from[1 : len(from)-1], to[1 : len(to)-1]})
 	}
 	return pairs, nil
 }

@@ -99,6 +99,9 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 	if err := f.Close(); err != nil {
 		return err
 	}
+	if err := paginate(ctx, made, opts); err != nil {
+		return err
+	}
 	s := &Store{path: made}
 	if err := s.connect(ctx, opts); err != nil {
 		return errors.Join(err, s.abandon())
@@ -110,6 +113,21 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 		return fmt.Errorf("create: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// paginate writes the header of a new file, which fixes the size of its pages.
+// It must come before the file is put in WAL mode.
+func paginate(ctx context.Context, path string, opts Options) error {
+	size := opts.pageSize
+	if size == 0 {
+		size = defaultPageSize
+	}
+	db, err := sql.Open("sqlite", dsn(path, []string{"page_size(" + strconv.Itoa(size) + ")"}))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(applicationID))
+	return errors.Join(err, db.Close())
 }
 
 // nameFile gives a file its name unless the name is taken.
@@ -140,16 +158,11 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	if busy == 0 {
 		busy = 10 * time.Second
 	}
-	pageSize := opts.pageSize
-	if pageSize == 0 {
-		pageSize = defaultPageSize
-	}
 	shared := []string{
 		"busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")",
 		"foreign_keys(1)",
 	}
-	write := append([]string{"page_size(" + strconv.Itoa(pageSize) + ")"}, shared...)
-	write = append(write, "journal_mode(WAL)", "synchronous(FULL)")
+	write := append([]string{"journal_mode(WAL)", "synchronous(FULL)"}, shared...)
 	if opts.maxPages > 0 {
 		write = append(write, "max_page_count("+strconv.Itoa(opts.maxPages)+")")
 	}
@@ -161,7 +174,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	if s.conn, err = s.writer.Conn(ctx); err != nil {
 		return err
 	}
-	if s.reader, err = sql.Open("sqlite", dsn(s.path, append(shared, "query_only(1)"))); err != nil {
+	if s.reader, err = sql.Open("sqlite", dsn(s.path, append([]string{"query_only(1)"}, shared...))); err != nil {
 		return err
 	}
 	readers := opts.Readers

@@ -49,7 +49,7 @@ type valueRow struct {
 
 type messageRow struct {
 	id                 int64
-	role               string
+	role               any
 	content, key, rest any
 	value              int64
 	message            *convo.Message // for rest, which is encoded last
@@ -130,7 +130,7 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 }
 
 func (p *packer) placeMessage(c *contextState, m *convo.Message) {
-	row := messageRow{id: c.id*rowsPerParent + c.next, role: string(m.Role), key: nullText(m.ID)}
+	row := messageRow{id: c.id*rowsPerParent + c.next, role: packRole(m.Role), key: nullText(m.ID)}
 	index := len(p.messages)
 	quoted := engine.AppendString(nil, m.Text)
 	if len(quoted) >= smallText {

@@ -27,7 +27,7 @@ type unpacker struct {
 
 // storedMessage is a row of message; decoded is made when it is asked for.
 type storedMessage struct {
-	role    string
+	role    any
 	content *string
 	value   int64
 	key     string
@@ -165,7 +165,7 @@ func (u *unpacker) message(context, position int64) (*convo.Message, error) {
 	if m.decoded != nil {
 		return m.decoded, nil
 	}
-	d := &convo.Message{ID: m.key, Role: convo.Role(m.role)}
+	d := &convo.Message{ID: m.key, Role: unpackRole(m.role)}
 	switch {
 	case m.content != nil:
 		d.Text = *m.content

@@ -48,10 +48,10 @@ CREATE TABLE context (
 );
 
 -- A message; id is context.id * 2^32 + position. A content that was stored
--- before as a value is only referred to.
+-- before as a value is only referred to. The view message_text shows it all.
 CREATE TABLE message (
     id INTEGER PRIMARY KEY,
-    role TEXT NOT NULL,
+    role NOT NULL, -- 0 user, 1 assistant, 2 tool, 3 system, or a text
     content TEXT,
     value INTEGER REFERENCES value (id),
     key TEXT, -- the message's own id
@@ -98,7 +98,9 @@ CREATE TABLE cache (
 
 -- Messages for people with the sqlite3 shell.
 CREATE VIEW message_text (run, context, position, role, content) AS
-SELECT r.id, c.name, m.id & 0xffffffff, m.role, coalesce(m.content, v.body ->> '$')
+SELECT r.id, c.name, m.id & 0xffffffff,
+    CASE m.role WHEN 0 THEN 'user' WHEN 1 THEN 'assistant' WHEN 2 THEN 'tool' WHEN 3 THEN 'system' ELSE m.role END,
+    coalesce(m.content, v.body ->> '$')
 FROM message m
 JOIN context c ON c.id = m.id >> 32
 JOIN run r ON r.num = c.run
@@ -121,10 +123,11 @@ SELECT r.id, c.id & 0xffffffff, c.at,
         ),
         change (n, path, atom, quoted) AS (
             SELECT row_number() OVER (ORDER BY i), path, atom, quoted FROM (
-                SELECT l.i, l.path, p.now || substr(l.atom, length(p.was) + 1) AS atom, 1 AS quoted, min(p.k)
-                FROM leaf l JOIN pair p ON l.type = 'text'
+                SELECT l.i, l.path, iif(l.type = 'text', p.now || substr(l.atom, length(p.was) + 1), p.now) AS atom,
+                    l.type = 'text' AS quoted, min(p.k)
+                FROM leaf l JOIN pair p ON typeof(p.was) = typeof(l.atom) AND (l.atom = p.was OR l.type = 'text'
                     AND substr(l.atom, 1, length(p.was)) = p.was
-                    AND substr(l.atom, length(p.was) + 1, 1) IN ('', '/', ':')
+                    AND substr(l.atom, length(p.was) + 1, 1) IN ('/', ':'))
                 WHERE l.i NOT IN (SELECT value FROM json_each(c.events) WHERE key % 2 = 1)
                 GROUP BY l.i
                 UNION ALL
