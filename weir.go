@@ -84,6 +84,8 @@ type Options struct {
 	Types []Type
 	// Providers call models, by the name before the slash in "openai/gpt-5".
 	Providers map[string]Provider
+	// Replay, where set, answers every model call, whatever provider it names.
+	Replay Provider
 	// Tools are what models may be allowed to call.
 	Tools []*Tool
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
@@ -134,7 +136,7 @@ func Open(o Options) (*Weir, error) {
 	}
 	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, programs: make(map[string]*runner.Program)}
 	w.local = runner.NewLocal(runner.Options{Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
-		Services: runner.Services{LLM: llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Logger: o.Logger}),
+		Services: runner.Services{LLM: llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Replay: o.Replay, Logger: o.Logger}),
 			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets}})
 	return w, nil
 }

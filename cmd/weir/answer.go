@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+func (p *program) answerCommand() *cobra.Command {
+	d := &driving{p: p}
+	c := &cobra.Command{
+		Use:   "answer RUN INTERRUPT VALUE",
+		Short: "Answer what a run waits for, and go on with it",
+		Long: `Answer a question of a paused run, and go on with the run as "weir run" does.
+
+VALUE is text, or JSON where the question's schema wants it; @FILE reads it from
+a file, @- from stdin. RUN may be the beginning of a run id. INTERRUPT is the
+id that "weir run" and "weir show" print; the node's path does where it waits for
+one thing only.`,
+		Example: `  weir answer 01kafw ask:ask#1 approve
+  weir answer 01kafw ask 42 --json`,
+		Args:              exactArgs("RUN", "INTERRUPT", "VALUE"),
+		ValidArgsFunction: p.completeAnswer,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.answer(c.Context(), args, d)
+		},
+	}
+	d.flags(c, true)
+	return c
+}
+
+func (p *program) answer(ctx context.Context, args []string, d *driving) error {
+	return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
+		i, err := openInterrupt(v.Run, args[1])
+		if err != nil {
+			return nil, err
+		}
+		text := args[2]
+		if len(text) > 1 && text[0] == '@' {
+			s, err := p.inputValue("text", text)
+			if err != nil {
+				return nil, &usageError{err}
+			}
+			text, _ = s.(string)
+		}
+		value, err := answerOf(i, text)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		return desk.Answer(ctx, id, i.ID, value, p.person())
+	})
+}
+
+// openInterrupt finds what a run waits for, by id or by the path of the one
+// node that waits.
+func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
+	if i, _, ok := r.Interrupt(id); ok {
+		return i, nil
+	}
+	var found []engine.Interrupt
+	for _, i := range r.Interrupts() {
+		if nodeOfInterrupt(i.ID) == id {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	if r.Status() != engine.Paused {
+		return engine.Interrupt{}, usagef("run %s is %s and waits for nothing", r.ID, r.Status())
+	}
+	return engine.Interrupt{}, usagef("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
+}
+
+func interruptIDs(list []engine.Interrupt) string {
+	s := ""
+	for n, i := range list {
+		if n > 0 {
+			s += ", "
+		}
+		s += i.ID
+	}
+	return s
+}
+
+// move opens a run, does something to it that makes it go on here, and drives
+// it.
+func (p *program) move(ctx context.Context, prefix string, d *driving,
+	do func(desk *desk, id string, v *runner.View) (*weir.Run, error),
+) error {
+	if err := p.mustExist(); err != nil {
+		return err
+	}
+	desk, err := p.open(ctx, d.record, d.replay)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // drive has closed it where that matters
+	id, err := desk.Find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	v, err := desk.Inspect(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	run, err := do(desk, id, v)
+	if err != nil {
+		return err
+	}
+	return d.drive(ctx, desk, run, v.Run.Events())
+}
+
+// person is who is said to have done what this command does.
+func (p *program) person() string {
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if u, ok := p.env(name); ok && u != "" {
+			return u
+		}
+	}
+	return "cli"
+}
+
+func (p *program) resumeCommand() *cobra.Command {
+	d := &driving{p: p}
+	c := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "Go on with a run that was stopped or whose process died",
+		Long: `Go on with a run that was stopped, or whose process died. What has completed is
+not done again. A run that waits for somebody shows what it waits for.`,
+		Args:              exactArgs("RUN"),
+		ValidArgsFunction: p.completeRuns,
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			return p.move(ctx, args[0], d, func(desk *desk, id string, _ *runner.View) (*weir.Run, error) {
+				return desk.Resume(ctx, id)
+			})
+		},
+	}
+	d.flags(c, true)
+	return c
+}

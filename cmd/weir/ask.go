@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+)
+
+func isTerminal(s any) bool {
+	f, ok := s.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// question puts one question to the person at the terminal until the answer
+// fits; ok is false where the person has closed the input instead.
+func (p *program) question(ctx context.Context, i engine.Interrupt) (v engine.Value, ok bool, err error) {
+	st := p.style()
+	prompt := i.Prompt
+	if i.Kind == engine.AwaitBreak {
+		prompt += "; press Enter to go on"
+	}
+	fmt.Fprintf(p.err, "%s %s\n", st.ask.Render("?"), st.bold.Render(printable(prompt)))
+	for n, c := range choices(i.Schema) {
+		fmt.Fprintf(p.err, "  %s %s\n", st.dim.Render(fmt.Sprintf("%d.", n+1)), c)
+	}
+	for {
+		fmt.Fprint(p.err, st.ask.Render("> "))
+		line, err := p.readLine(ctx)
+		if errors.Is(err, io.EOF) {
+			fmt.Fprintln(p.err)
+			return nil, false, nil
+		}
+		if err != nil {
+			fmt.Fprintln(p.err)
+			return nil, false, err
+		}
+		v, err := answerOf(i, line)
+		if err == nil {
+			return v, true, nil
+		}
+		fmt.Fprintf(p.err, "  %s\n", st.bad.Render(err.Error()))
+	}
+}
+
+// answerOf reads what was typed: a choice by its number or text, else a value
+// the schema takes.
+func answerOf(i engine.Interrupt, line string) (engine.Value, error) {
+	switch i.Kind {
+	case engine.AwaitBreak:
+		return true, nil
+	case engine.AwaitEffect:
+		v, err := engine.DecodeValue([]byte(line))
+		if err != nil {
+			return line, nil //nolint:nilerr // what is not JSON is a word: retry or fail
+		}
+		return v, nil
+	default:
+	}
+	v, err := node.ParseAnswer(i.Schema, line)
+	if err == nil {
+		return v, nil
+	}
+	var n int
+	if _, scan := fmt.Sscanf(line, "%d", &n); scan == nil {
+		if c := choices(i.Schema); n >= 1 && n <= len(c) {
+			return node.ParseAnswer(i.Schema, c[n-1])
+		}
+	}
+	return nil, err
+}
+
+// choices are the values an answer may have, where the schema lists them.
+func choices(schema map[string]any) []string {
+	list, ok := schema["enum"].([]any)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, v := range list {
+		out = append(out, plain(v))
+	}
+	return out
+}
+
+// readLine reads a line of stdin, or returns when ctx ends. The read itself
+// cannot be taken back; what it brings later is lost with the process.
+func (p *program) readLine(ctx context.Context) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	if p.lines == nil {
+		p.lines = bufio.NewReader(p.in)
+	}
+	got := make(chan result, 1)
+	go func() {
+		line, err := p.lines.ReadString('\n')
+		got <- result{line, err}
+	}()
+	select {
+	case r := <-got:
+		if r.err != nil && r.line == "" {
+			return "", r.err
+		}
+		return strings.TrimRight(r.line, "\r\n"), nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}

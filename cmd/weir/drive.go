@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// driving is how a command that drives a run reports on it.
+type driving struct {
+	p       *program
+	events  bool
+	noInput bool
+	record  string
+	replay  string
+}
+
+// flags adds the flags that all commands share that drive a run.
+func (d *driving) flags(c *cobra.Command, models bool) {
+	f := c.Flags()
+	f.BoolVar(&d.p.json, "json", false, "print one JSON object last on stdout")
+	f.BoolVar(&d.events, "events", false, "print the run's events on stdout, one JSON object a line")
+	f.BoolVar(&d.noInput, "no-input", false, "ask nothing in the terminal; pause instead")
+	if models {
+		f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
+		f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
+		c.MarkFlagsMutuallyExclusive("record", "replay")
+	}
+}
+
+// drive follows a run until it ends, waits for somebody who is not here, or a
+// signal comes, and reports. after is the number of the last event that is no
+// news.
+func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after int64) error {
+	w := d.watcher(run.ID)
+	for {
+		last, err := d.follow(ctx, run, after, w)
+		if err == nil {
+			var r weir.Result
+			if r, err = run.Wait(ctx); err == nil {
+				var asked bool
+				if asked, err = d.ask(ctx, run, r); asked && err == nil {
+					after = last
+					continue
+				}
+				if err == nil {
+					return d.finish(desk, r, w)
+				}
+			}
+		}
+		if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
+			return d.interrupted(desk, run, w, s)
+		}
+		return err
+	}
+}
+
+// follow hands the run's events to whoever watches until the execution ends.
+// It returns the number of the last event.
+func (d *driving) follow(ctx context.Context, run *weir.Run, after int64, w watcher) (int64, error) {
+	if w == nil {
+		return after, nil
+	}
+	items := make(chan runner.Item, 256)
+	var failed error
+	go func() {
+		defer close(items)
+		for item, err := range run.EventsAfter(ctx, after) {
+			if err != nil {
+				failed = err
+				return
+			}
+			items <- item
+		}
+	}()
+	last, err := w.watch(items, after)
+	for range items { // what is left where the watcher failed
+	}
+	return last, errors.Join(err, failed)
+}
+
+// ask puts the run's questions to the person at the terminal, if there is one.
+// asked says that one was answered, so that the run goes on.
+func (d *driving) ask(ctx context.Context, run *weir.Run, r weir.Result) (asked bool, err error) {
+	if r.Status != engine.Paused || !d.interactive() {
+		return false, nil
+	}
+	for _, i := range r.Interrupts {
+		if i.Kind == engine.AwaitEvent || i.Kind == engine.AwaitTimer {
+			continue
+		}
+		v, ok, err := d.p.question(ctx, i)
+		if err != nil || !ok {
+			return false, err
+		}
+		return true, run.Answer(ctx, i.ID, v)
+	}
+	return false, nil
+}
+
+// interactive reports whether questions can be asked in place.
+func (d *driving) interactive() bool {
+	return !d.noInput && !d.events && !d.p.json && isTerminal(d.p.in) && isTerminal(d.p.err)
+}
+
+// finish closes the desk and reports.
+func (d *driving) finish(desk *desk, r weir.Result, w watcher) error {
+	err := desk.close()
+	if w != nil {
+		w.end(r)
+	}
+	d.p.report(r, d)
+	if err != nil {
+		return err
+	}
+	if code := statusCode(r.Status); code != exitOK {
+		return &exit{code}
+	}
+	return nil
+}
+
+// interrupted stops the run where it can be resumed, and says so.
+func (d *driving) interrupted(desk *desk, run *weir.Run, w watcher, s *errSignal) error {
+	d.p.say("stopping; once more to stop at once")
+	err := desk.close()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	r, waitErr := run.Wait(ctx)
+	if err = errors.Join(err, waitErr); err != nil {
+		return err
+	}
+	if w != nil {
+		w.end(r)
+	}
+	d.p.report(r, d)
+	return &exit{s.code()}
+}
+
+// statusCode is the exit code for how far a run has come.
+func statusCode(s engine.Status) int {
+	switch s {
+	case engine.Completed:
+		return exitOK
+	case engine.Cancelled:
+		return exitCancelled
+	case engine.Paused:
+		return exitPaused
+	default:
+		return exitFailed
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// The exit codes that scripts build on. A process that a signal ended has 128
+// and the signal's number: 130 for Ctrl-C, 143 for SIGTERM.
+const (
+	exitOK        = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitPaused    = 3
+	exitCancelled = 4
+)
+
+// exit ends the command with a code; what there was to say has been said.
+type exit struct{ code int }
+
+// Error is for the unlikely reader.
+func (e *exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// usageError is a command line that cannot be carried out as it stands.
+type usageError struct{ err error }
+
+// Error is the cause's.
+func (e *usageError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// exitCode is what a command ends with that failed with err.
+func exitCode(ctx context.Context, err error) int {
+	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
+		return s.code()
+	}
+	if e, ok := errors.AsType[*engine.Error](err); ok && e.Code == engine.CodeInput {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*flow.Invalid](err); ok {
+		return exitUsage
+	}
+	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus} {
+		if errors.Is(err, e) {
+			return exitUsage
+		}
+	}
+	return exitFailed
+}
+
+// errorCode is the stable code of an error that ended a command.
+func errorCode(err error) string {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return e.Code
+	}
+	if _, ok := errors.AsType[*flow.Invalid](err); ok {
+		return "flow_invalid"
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return "usage"
+	}
+	for _, c := range []struct {
+		err  error
+		code string
+	}{
+		{store.ErrNotFound, "not_found"},
+		{store.ErrOwned, "run_owned"},
+		{store.ErrFenced, "run_owned"},
+		{runner.ErrAnswer, "answer_invalid"},
+		{runner.ErrNoInterrupt, "interrupt_unknown"},
+		{runner.ErrStatus, "status_conflict"},
+		{runner.ErrClosure, "closure_changed"},
+	} {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	return "failed"
+}
+
+// hint says what to do about an error, "" where the error says it itself.
+func hint(err error) string {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return e.Hint
+	}
+	switch {
+	case errors.Is(err, store.ErrOwned):
+		return "wait for it to end, watch it with `weir show`, or stop it with `weir cancel`"
+	case errors.Is(err, store.ErrNotFound):
+		return "`weir runs` lists the runs; --db or WEIR_DB says in which database"
+	case errors.Is(err, runner.ErrNoInterrupt):
+		return "`weir show RUN` lists what the run waits for"
+	case errors.Is(err, runner.ErrClosure):
+		return "run it with the version of Weir and of the flow that it was started with"
+	case errors.Is(err, store.ErrNewer):
+		return "use the version of Weir that wrote the database, or another one with --db"
+	case errors.Is(err, store.ErrCorrupt):
+		return "restore the database from a copy; the file was not changed"
+	case errors.Is(err, store.ErrFull):
+		return "make room and `weir resume` the run: what was acknowledged is kept"
+	}
+	return ""
+}
+
+// refuse tells of an error that ended a command, in the form that was asked
+// for, and returns the exit code.
+func (p *program) refuse(ctx context.Context, err error) int {
+	code := exitCode(ctx, err)
+	if p.json {
+		p.printJSON(&report{Status: "invalid", Error: &engine.Error{
+			Code: errorCode(err), Message: err.Error(), Hint: hint(err)}})
+	}
+	msg := strings.TrimRight(err.Error(), "\n")
+	if _, ok := errors.AsType[*flow.Invalid](err); !ok {
+		msg = "weir: " + msg
+	}
+	fmt.Fprintln(p.err, msg)
+	if h := hint(err); h != "" {
+		fmt.Fprintln(p.err, "  "+h)
+	}
+	return code
+}

@@ -1,0 +1,87 @@
+// Command weir runs, shows and repairs flows from the command line.
+//
+// It holds flags, wiring and what a terminal shows. It must not decide anything
+// about runs: that is the library's, and whatever this command can do a program
+// can do through package weir.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := interruptible(context.Background())
+	code := command(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// terminal is where a command reads and writes.
+type terminal struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// errSignal is the cause of a context that a signal has ended.
+type errSignal struct{ signal syscall.Signal }
+
+// Error names the signal.
+func (e *errSignal) Error() string { return e.signal.String() }
+
+// code is the conventional exit code of a process that a signal ended.
+func (e *errSignal) code() int { return 128 + int(e.signal) }
+
+// interruptible returns a context that the first SIGINT or SIGTERM ends, so
+// that runs are left resumable. The second ends the process at once.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		stopping := false
+		for s := range signals {
+			e := &errSignal{syscall.SIGINT}
+			if n, ok := s.(syscall.Signal); ok {
+				e.signal = n
+			}
+			if stopping {
+				fmt.Fprintln(os.Stderr, "weir: stopped at once")
+				os.Exit(e.code())
+			}
+			stopping = true
+			cancel(e)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// command carries out one command line and returns the exit code.
+func command(ctx context.Context, args []string, t terminal) int {
+	p := &program{terminal: t, env: os.LookupEnv}
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(t.in)
+	root.SetOut(t.out)
+	root.SetErr(t.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if !p.started { // cobra's own: a flag, an argument, a command that is not there
+		err = &usageError{err}
+	}
+	if done, ok := errors.AsType[*exit](err); ok {
+		return done.code
+	}
+	return p.refuse(ctx, err)
+}

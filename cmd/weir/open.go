@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// desk is an open Weir with what the commands need beside it. Close it.
+type desk struct {
+	*weir.Weir
+	store    weir.Store
+	recorder *recorded.Recorder // nil where nothing is recorded
+	closed   bool
+}
+
+// open opens the database and wires the providers of models. With record or
+// replay, calls are written to that file or answered from it.
+func (p *program) open(ctx context.Context, record, replay string) (*desk, error) {
+	cfg, err := p.config()
+	if err != nil {
+		return nil, err
+	}
+	o := weir.Options{Providers: p.providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel}
+	d := &desk{}
+	if replay != "" {
+		if o.Replay, err = recorded.Open(replay); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	if record != "" {
+		if d.recorder, err = recorded.Record(record); err != nil {
+			return nil, &usageError{err}
+		}
+		for name, provider := range o.Providers {
+			o.Providers[name] = d.recorder.Wrap(provider)
+		}
+	}
+	if d.store, err = sqlite.Open(ctx, p.database(), sqlite.Options{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", p.database(), err), d.stopRecording())
+	}
+	o.Store = d.store
+	if d.Weir, err = weir.Open(o); err != nil {
+		return nil, errors.Join(err, d.store.Close(), d.stopRecording())
+	}
+	return d, nil
+}
+
+// look opens the database for a command that only makes sense where there is
+// one, so that a mistyped path does not make a new one.
+func (p *program) look(ctx context.Context) (*desk, error) {
+	if err := p.mustExist(); err != nil {
+		return nil, err
+	}
+	return p.open(ctx, "", "")
+}
+
+func (p *program) mustExist() error {
+	if _, err := os.Stat(p.database()); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no database at %s: %w", filepath.Clean(p.database()), store.ErrNotFound)
+	}
+	return nil
+}
+
+// closeTime bounds how long nodes have to stop; their effects get 10 seconds.
+const closeTime = 15 * time.Second
+
+// close stops all runs where they can be resumed; calling it again does
+// nothing.
+func (d *desk) close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return errors.Join(d.Close(ctx), d.stopRecording())
+}
+
+func (d *desk) stopRecording() error {
+	if d.recorder == nil {
+		return nil
+	}
+	return d.recorder.Close()
+}

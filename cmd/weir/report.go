@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+)
+
+// report is the one object that --json prints. All keys are always there.
+type report struct {
+	Run        string        `json:"run"`
+	Status     string        `json:"status"`
+	Outputs    engine.Values `json:"outputs"`
+	Interrupts []interrupt   `json:"interrupts"`
+	Usage      usage         `json:"usage"`
+	Error      *engine.Error `json:"error"`
+}
+
+// interrupt is what a paused run waits for.
+type interrupt struct {
+	ID     string         `json:"id"`
+	Node   string         `json:"node"`
+	Prompt string         `json:"prompt"`
+	Schema map[string]any `json:"schema"` // null is any text
+}
+
+// usage is engine.Usage with all keys. Cost is in millionths of a US dollar.
+type usage struct {
+	Calls     int   `json:"calls"`
+	Input     int   `json:"input"`
+	Cached    int   `json:"cached"`
+	Output    int   `json:"output"`
+	Reasoning int   `json:"reasoning"`
+	Cost      int64 `json:"cost"`
+}
+
+func reportOf(r weir.Result) *report {
+	out := &report{Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Usage: usageOf(r.Usage), Error: r.Error}
+	for _, i := range r.Interrupts {
+		out.Interrupts = append(out.Interrupts, interrupt{ID: i.ID, Node: nodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
+	}
+	return out
+}
+
+func usageOf(u engine.Usage) usage {
+	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros}
+}
+
+// nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N.
+func nodeOfInterrupt(id string) string {
+	return id[:max(strings.LastIndexByte(id, ':'), 0)]
+}
+
+// report tells how far a run has come: on stdout what it gave or waits for, on
+// stderr what to do next.
+func (p *program) report(r weir.Result, d *driving) {
+	switch {
+	case p.json:
+		p.printJSON(reportOf(r))
+	case d.events:
+	case r.Status == engine.Completed:
+		p.printOutputs(r.Outputs)
+	case r.Status == engine.Paused && !d.interactive():
+		for _, i := range r.Interrupts {
+			fmt.Fprintln(p.out, describe(i))
+		}
+	}
+	p.advise(r)
+}
+
+// advise says on stderr how a run that has not completed is moved on.
+func (p *program) advise(r weir.Result) {
+	switch r.Status {
+	case engine.Completed:
+	case engine.Paused:
+		p.say("run %s waits for input", r.Run)
+		for _, i := range r.Interrupts {
+			p.say("  %s", p.self("answer", r.Run, shellWord(i.ID), answerWord(i)))
+		}
+	case engine.Failed:
+		if r.Error == nil {
+			p.say("run %s failed", r.Run)
+			return
+		}
+		p.say("run %s failed: %s", r.Run, r.Error.Error())
+		if r.Error.Hint != "" {
+			p.say("  hint: %s", r.Error.Hint)
+		}
+		if r.Error.Node != "" {
+			p.say("  look:      %s", p.self("show", r.Run, "--node", shellWord(r.Error.Node)))
+			p.say("  try again: %s", p.self("retry", r.Run, shellWord(r.Error.Node)))
+		}
+	case engine.Cancelled:
+		p.say("run %s was cancelled", r.Run)
+	default:
+		p.say("run %s is kept; go on with: %s", r.Run, p.self("resume", r.Run))
+	}
+}
+
+// describe is one line about what a run waits for.
+func describe(i engine.Interrupt) string {
+	s := i.ID
+	if i.Prompt != "" {
+		s += "  " + i.Prompt
+	}
+	if i.Event != "" {
+		s += "  event " + i.Event
+	}
+	if c := choices(i.Schema); len(c) > 0 {
+		s += "  [" + strings.Join(c, " | ") + "]"
+	}
+	return s
+}
+
+// answerWord stands for the value in an example of how to answer.
+func answerWord(i engine.Interrupt) string {
+	if c := choices(i.Schema); len(c) > 0 {
+		return shellWord(c[0])
+	}
+	if i.Kind == engine.AwaitBreak {
+		return "true"
+	}
+	return "VALUE"
+}
+
+// printOutputs writes outputs for people: a line each, long texts below their
+// name.
+func (p *program) printOutputs(vs engine.Values) {
+	for _, v := range vs {
+		text := plain(v.Value)
+		if strings.ContainsRune(text, '\n') {
+			fmt.Fprintf(p.out, "%s:\n%s\n", v.Name, indent(text, "  "))
+			continue
+		}
+		fmt.Fprintf(p.out, "%s: %s\n", v.Name, text)
+	}
+}
+
+// printJSON writes one object on a line of its own.
+func (p *program) printJSON(v any) {
+	if r, ok := v.(*report); ok {
+		if r.Outputs == nil {
+			r.Outputs = engine.Values{}
+		}
+		if r.Interrupts == nil {
+			r.Interrupts = []interrupt{}
+		}
+	}
+	writeJSON(p.out, v)
+}
+
+func writeJSON(w io.Writer, v any) {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		fmt.Fprintf(w, `{"error":{"code":"failed","message":%q}}`+"\n", err.Error())
+	}
+}
+
+// say writes a line to stderr.
+func (p *program) say(format string, args ...any) {
+	fmt.Fprintf(p.err, format+"\n", args...)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+)
+
+// program is one use of the command: where it reads and writes, and the flags
+// that all commands share.
+type program struct {
+	terminal
+	env   func(string) (string, bool)
+	lines *bufio.Reader // of in, made by the first question
+
+	db      string
+	verbose bool
+	json    bool // the command was asked for one object on stdout
+	started bool // the command line was understood
+}
+
+// root is the tree of commands.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "Run LLM workflows written as graphs, and keep the record of what happened",
+		Long: `Weir runs LLM workflows written as graphs, and keeps the record of what each
+model call saw, who changed it, what it cost and what happened.
+
+Exit codes of run, answer, resume, retry, skip and complete:
+  0 completed   1 failed   2 invalid flow or usage   3 paused for input   4 cancelled
+  130 and 143: stopped by Ctrl-C or SIGTERM; the run is kept and can be resumed.
+
+The record is kept in .weir/weir.db unless --db or WEIR_DB says otherwise.
+Providers of models are set in .weir/config.yaml; see "weir doctor".`,
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		PersistentPreRun:           func(*cobra.Command, []string) { p.started = true },
+	}
+	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
+	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log to stderr what goes on inside")
+	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
+	group := func(id string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = id
+			root.AddCommand(c)
+		}
+	}
+	group("flows", p.runCommand())
+	group("runs", p.answerCommand(), p.resumeCommand())
+	return root
+}
+
+// database is the path of the database, by flag, environment or default.
+func (p *program) database() string {
+	if p.db != "" {
+		return p.db
+	}
+	if path, ok := p.env("WEIR_DB"); ok && path != "" {
+		return path
+	}
+	return weir.DefaultPath(".")
+}
+
+// logger writes to stderr: warnings, and everything with --verbose.
+func (p *program) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if p.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+}
+
+// self is how to call this program about the same database, for hints.
+func (p *program) self(args ...string) string {
+	line := append([]string{"weir"}, args...)
+	if p.db != "" {
+		line = append(line, "--db", shellWord(p.db))
+	}
+	return strings.Join(line, " ")
+}
+
+// shellWord quotes a word where a shell would split or expand it.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n'\"$`\\|&;<>()*?[]{}~!") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// isFlowFile reports whether a name looks like a flow's.
+func isFlowFile(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}

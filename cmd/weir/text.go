@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// plain is a value for people: text as it is, everything else as JSON.
+func plain(v engine.Value) string {
+	if s, ok := v.(string); ok {
+		return strings.TrimRight(s, "\n")
+	}
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// shorten is s on one line, of at most n characters.
+func shorten(s string, n int) string {
+	s = strings.Join(strings.Fields(printable(s)), " ")
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+// printable takes out what would move a terminal's cursor or change its state:
+// texts come from models and people.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func indent(s, by string) string {
+	return by + strings.ReplaceAll(s, "\n", "\n"+by)
+}
