@@ -48,6 +48,9 @@ func (r *Run) ContextLength(id string) int {
 
 // makeReady puts a node on the agenda, first behind its interruptBefore.
 func (r *Run) makeReady(n *nodeState) {
+	if n.entered && r.stray(n) {
+		return
+	}
 	n.phase, n.status = readied, Pending
 	if n.entered {
 		n.status = Running
@@ -69,13 +72,14 @@ func (r *Run) breaksBefore(n *nodeState) bool {
 func (r *Run) nextStart() (*nodeState, []string) {
 	for r.executing < r.parallel && len(r.ready) > 0 {
 		n := heap.Pop(&r.ready).(*nodeState)
-		if n.phase != readied || n.scope.torn() {
+		if !n.waits() {
 			r.passOn(n)
 			continue
 		}
 		grants := r.grantsFor(n)
 		if c := r.busy(grants); c != nil {
 			heap.Push(&c.waiters, n)
+			r.offer(grants) // what it waited for before may be free
 			continue
 		}
 		heap.Push(&r.ready, n) // stays until its start is applied
@@ -84,12 +88,19 @@ func (r *Run) nextStart() (*nodeState, []string) {
 	return nil, nil
 }
 
+// waits reports whether the node is ready and may start.
+func (n *nodeState) waits() bool { return n.phase == readied && !n.scope.torn() }
+
 // passOn lets others have the contexts that a node gave up waiting for.
 func (r *Run) passOn(n *nodeState) {
-	if n.plan.Use != flow.ContextWrite {
-		return
+	if n.plan.Use == flow.ContextWrite {
+		r.offer(r.contextsOf(n))
 	}
-	for _, id := range r.contextsOf(n) {
+}
+
+// offer lets the next in line try for each of the contexts that is free.
+func (r *Run) offer(ids []string) {
+	for _, id := range ids {
 		if c := r.contexts[id]; c != nil && c.writer == nil && len(c.waiters) > 0 {
 			heap.Push(&r.ready, heap.Pop(&c.waiters))
 		}
@@ -120,11 +131,11 @@ func (r *Run) contextsOf(n *nodeState) []string {
 	var ids []string
 	for _, port := range n.plan.contextPort {
 		if h, ok := n.handleOn(port); ok {
-			ids = append(ids, r.localID(n, h.ID))
+			ids = append(ids, r.localID(n.scope, h.ID))
 		}
 	}
 	if len(ids) == 0 {
-		ids = append(ids, r.localID(n, n.scope.context()))
+		ids = append(ids, r.localID(n.scope, n.scope.context()))
 	}
 	if len(ids) == 1 {
 		if c := r.contexts[ids[0]]; c != nil {
@@ -184,11 +195,12 @@ func (n *nodeState) handleOn(port string) (Handle, bool) {
 
 // localID is the context that id means for a node: inside a lane, the lane's
 // own fork of it.
-func (r *Run) localID(n *nodeState, id string) string {
-	l, s := n.scope.laneOf()
+func (r *Run) localID(s *scope, id string) string {
+	l, s := s.laneOf()
 	if l == nil {
 		return id
 	}
+	id = r.localID(s.owner.scope, id)
 	for _, b := range l.bases {
 		if b.id == id {
 			return id + "@" + s.name()
@@ -199,19 +211,44 @@ func (r *Run) localID(n *nodeState, id string) string {
 
 // forksFor lists the lanes' contexts that a start has to make first.
 func (r *Run) forksFor(n *nodeState) []ContextChange {
-	l, s := n.scope.laneOf()
-	if l == nil || !n.usesContext() {
+	if l, _ := n.scope.laneOf(); l == nil || !n.usesContext() {
 		return nil
 	}
-	ids := r.contextsOf(n)
 	var out []ContextChange
+	for _, id := range r.contextsOf(n) {
+		out = r.forkInto(out, n.scope, id)
+	}
+	return out
+}
+
+// forkInto adds the forks that make the context a lane calls id: of a lane in
+// a lane, the outer one's first.
+func (r *Run) forkInto(out []ContextChange, s *scope, id string) []ContextChange {
+	l, s := s.laneOf()
+	if l == nil || r.contexts[id] != nil || slices.ContainsFunc(out, func(f ContextChange) bool { return f.ID == id }) {
+		return out
+	}
 	for _, b := range l.bases {
-		id := b.id + "@" + s.name()
-		if r.contexts[id] == nil && slices.Contains(ids, id) {
-			out = append(out, ContextChange{ID: id, Create: true, Parent: b.id, At: b.at})
+		if id == b.id+"@"+s.name() {
+			out = r.forkInto(out, s.owner.scope, b.id)
+			return append(out, ContextChange{ID: id, Create: true, Parent: b.id, At: b.at})
 		}
 	}
 	return out
+}
+
+// lost names a context that the node was given and that is not there, "" if
+// there is none.
+func (r *Run) lost(n *nodeState, forks []ContextChange) string {
+	if !n.usesContext() {
+		return ""
+	}
+	for _, id := range r.contextsOf(n) {
+		if r.contexts[id] == nil && !slices.ContainsFunc(forks, func(f ContextChange) bool { return f.ID == id }) {
+			return id
+		}
+	}
+	return ""
 }
 
 // hold gives the node its contexts.

@@ -14,7 +14,7 @@ func invalid(format string, args ...any) error {
 
 // ApplyCommit applies a commit's events in order.
 func (r *Run) ApplyCommit(c Commit) error {
-	r.now = c.At
+	r.Tick(c.At)
 	for _, e := range c.Events {
 		if err := r.Apply(e); err != nil {
 			return fmt.Errorf("commit %d of run %s: %w", c.Seq, c.Run, err)
@@ -37,6 +37,11 @@ func (r *Run) Apply(e Event) error {
 		r.applyStart(s)
 		r.events++
 		return nil
+	}
+	if r.ended != Pending {
+		if _, forced := e.(*NodeForced); !forced || r.ended != Failed {
+			return invalid("%s follows the end of the run", e.Kind())
+		}
 	}
 	if err := r.apply(e); err != nil {
 		return err
@@ -171,7 +176,7 @@ func (r *Run) applyResumed(e *NodeResumed) error {
 
 func (r *Run) execute(n *nodeState, grants []string, forks []ContextChange) error {
 	r.applyContexts(forks)
-	r.trackForks(n, forks)
+	r.trackForks(forks)
 	if err := r.hold(n, grants); err != nil {
 		return err
 	}
@@ -208,8 +213,9 @@ func (r *Run) applyCompleted(e *NodeCompleted) error {
 	r.applyContexts(e.Contexts)
 	r.write(n, e.State)
 	r.yield(n, held)
+	r.closeAll(n)
 	r.dropIterations(n)
-	if n.plan.Def.InterruptAfter {
+	if n.plan.Def.InterruptAfter && !n.scope.torn() {
 		n.status = Waiting
 		r.breaks = append(r.breaks, n)
 		return nil

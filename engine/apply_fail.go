@@ -14,10 +14,13 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 	case executing:
 		r.yield(n, failing)
 	case expanding:
+		if open := r.iterations(n); len(open) > 0 {
+			r.tearDown(open[0], e.Error)
+		}
 		if r.liveIn(n) { // asked for again once nothing executes below
-			r.tearDown(r.iterations(n)[0], e.Error)
 			return nil
 		}
+		r.tearing = slices.DeleteFunc(r.tearing, func(s *scope) bool { return s.owner == n })
 		n.phase = failing
 	case readied: // two edges on one port
 		r.clashes = drop(r.clashes, n)
@@ -74,7 +77,7 @@ func (r *Run) applyErrored(e *NodeErrored) error {
 		r.dropIterations(n)
 		r.finish(n, Completed)
 	default:
-		n.phase, n.status = done, Failed
+		n.phase, n.status, n.ext.unhandled = done, Failed, true
 		r.tearDown(n.scope, n.ext.failure)
 	}
 	return nil
@@ -121,11 +124,17 @@ func (r *Run) tearDown(s *scope, err *Error) {
 	}
 	for _, t := range scopes {
 		t.tear = &teardown{err: err}
-		r.finished = slices.DeleteFunc(r.finished, func(f *scope) bool { return f == t })
-		t.listed = false
 		r.listActive(t)
 	}
 	r.tearing = append(r.tearing, s)
+}
+
+// unlist takes a scope from those whose outputs are to be collected.
+func (r *Run) unlist(s *scope) {
+	if s.listed {
+		s.listed = false
+		r.finished = slices.DeleteFunc(r.finished, func(f *scope) bool { return f == s })
+	}
 }
 
 // iterations lists a composite's open scopes in order.
@@ -145,6 +154,7 @@ func (r *Run) iterations(n *nodeState) []*scope {
 // listActive lists what has to be cancelled by command: everything begun that
 // no function is executing for.
 func (r *Run) listActive(s *scope) {
+	r.unlist(s)
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		for _, inner := range r.iterations(n) {
@@ -179,12 +189,15 @@ func (r *Run) Aborted(path string) bool {
 
 func (r *Run) applyForced(e *NodeForced) error {
 	n := r.node(e.Path)
-	if n == nil || !n.stuck() {
+	if n == nil || !r.stuck(n) {
 		return invalid("%s: node %s is not failed, cancelled or waiting", e.Kind(), e.Path)
 	}
 	r.closeAll(n)
 	delete(r.due, e.Path)
-	r.revive(n)
+	if r.ended == Failed {
+		r.revive(n)
+	}
+	n.more().unhandled = false
 	switch e.Op {
 	case "retry":
 		r.dropIterations(n)
@@ -204,57 +217,68 @@ func (r *Run) applyForced(e *NodeForced) error {
 	return nil
 }
 
-// stuck reports whether a person may force the node.
-func (n *nodeState) stuck() bool {
+// stuck reports whether a person may force the node: one that waits, or, once
+// the run has failed, one that failed or was cancelled with it.
+func (r *Run) stuck(n *nodeState) bool {
 	switch n.phase {
 	case asking, breaking, retrying:
-		return true
+		return r.ended == Pending && !n.scope.torn()
 	case done:
-		return n.status == Failed && n.ext != nil && n.ext.failure != nil && n.scope.torn() || n.status == Cancelled
+		return r.ended == Failed && n.unfinished()
 	}
 	return false
+}
+
+// unfinished reports whether the node ended and nothing followed from it: it
+// was cancelled, or failed with nothing to take the failure.
+func (n *nodeState) unfinished() bool {
+	return n.status == Cancelled || n.status == Failed && n.ext != nil && n.ext.unhandled
 }
 
 // Stuck reports whether the node at the path may be forced.
 func (r *Run) Stuck(path string) bool {
 	n := r.node(path)
-	return n != nil && n.stuck() && r.ended != Completed && r.ended != Cancelled
+	return n != nil && r.stuck(n)
 }
 
 // revive lifts the teardown that a failure brought about, so that the run goes
-// on; what was cancelled because of it is ready again.
+// on; what was cancelled because of it, or failed beside it, is ready again.
 func (r *Run) revive(target *nodeState) {
-	r.ended, r.failure = Pending, nil
-	r.tearing = nil
-	for s := target.scope; s != nil; s = s.parent() {
-		s.tear = nil
-		if s.owner != nil && s.owner.phase == done {
-			s.owner.phase, s.owner.status = expanding, Running
-			for _, sib := range r.iterations(s.owner) {
-				sib.tear = nil
-				r.restart(sib, target)
-			}
-			r.growing = append(r.growing, s.owner)
-		}
-	}
-	r.restart(r.root, target)
+	r.ended, r.failure, r.tearing = Pending, nil, nil
+	r.reopen(r.root, target)
 }
 
-// restart readies what a teardown cancelled or passed over in the scope.
-func (r *Run) restart(s *scope, except *nodeState) {
+// reopen readies what a teardown ended or passed over in the scope and below.
+func (r *Run) reopen(s *scope, target *nodeState) {
+	s.tear = nil
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		if n == except {
-			continue
-		}
 		switch {
-		case n.phase == done && n.status == Cancelled:
-			n.forgetErrors()
-			n.entered = false
-			r.makeReady(n)
+		case n == target:
 		case n.phase == idle && n.pending == 0 && n.wanted:
 			r.settle(n)
+		case n.phase != done || !n.unfinished():
+		case n.ext != nil && n.ext.expansion != nil:
+			r.reopenAll(n, target)
+		default:
+			n.forgetErrors()
+			n.entered, n.more().unhandled = false, false
+			r.makeReady(n)
 		}
 	}
 	r.checkFinished(s)
+}
+
+// reopenAll lets a composite go on with its iterations where they stopped.
+func (r *Run) reopenAll(n, target *nodeState) {
+	n.ext.unhandled, n.ext.failure = false, nil
+	if n.ext.expansion.complete() {
+		r.makeReady(n)
+		return
+	}
+	n.phase, n.status = expanding, Running
+	for _, s := range r.iterations(n) {
+		r.reopen(s, target)
+	}
+	r.growing = append(r.growing, n)
 }

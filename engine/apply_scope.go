@@ -21,8 +21,9 @@ type expansion struct {
 
 // laneResult is what an iteration leaves for its composite to commit.
 type laneResult struct {
-	changes []StateChange
-	commits []string // lane contexts that hold messages of their own
+	changes  []StateChange
+	contexts []string // the lane's own
+	commits  []string // those of them that hold messages of their own
 }
 
 func (x *expansion) complete() bool { return x.done == len(x.items) }
@@ -46,6 +47,9 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	}
 	m.expansion = x
 	r.yield(n, expanding)
+	if r.stray(n) {
+		return nil
+	}
 	if len(e.Items) == 0 {
 		r.makeReady(n)
 		return nil
@@ -58,18 +62,20 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 func (r *Run) laneBases(n *nodeState) []laneBase {
 	l, s := n.scope.laneOf()
 	var out []laneBase
+	made := "" // contexts made in the lane are named by their maker's path
 	if l != nil {
+		made = s.prefix
 		for _, b := range l.bases {
-			id := b.id + "@" + s.name()
-			if c := r.contexts[id]; c != nil {
-				out = append(out, laneBase{id, c.length})
+			base := laneBase{b.id + "@" + s.name(), b.at}
+			if c := r.contexts[base.id]; c != nil {
+				base.at = c.length
 			}
+			out = append(out, base)
 		}
-		return out
 	}
 	// order: sorted below.
 	for id, c := range r.contexts {
-		if !strings.Contains(id, "@") {
+		if strings.HasPrefix(id, made) && !strings.Contains(id, "@") {
 			out = append(out, laneBase{id, c.length})
 		}
 	}
@@ -77,14 +83,11 @@ func (r *Run) laneBases(n *nodeState) []laneBase {
 	return out
 }
 
-// trackForks notes the lane contexts that a scope made.
-func (r *Run) trackForks(n *nodeState, forks []ContextChange) {
-	if len(forks) == 0 {
-		return
-	}
-	if l, _ := n.scope.laneOf(); l != nil {
-		for _, f := range forks {
-			l.contexts = append(l.contexts, f.ID)
+// trackForks notes the contexts that lanes got; a fork is named after its lane.
+func (r *Run) trackForks(forks []ContextChange) {
+	for _, f := range forks {
+		if s := r.scopes[f.ID[strings.LastIndexByte(f.ID, '@')+1:]]; s != nil && s.lane != nil {
+			s.lane.contexts = append(s.lane.contexts, f.ID)
 		}
 	}
 }
@@ -139,11 +142,11 @@ func (r *Run) applyIterationDone(e *IterationCompleted) error {
 	i := s.number - n.ext.base - 1
 	x.outputs[i] = e.Outputs
 	if s.lane != nil {
-		x.lanes[i] = &laneResult{changes: s.lane.changes, commits: r.ownLanes(s.lane)}
+		x.lanes[i] = &laneResult{changes: s.lane.changes, contexts: s.lane.contexts, commits: r.ownLanes(s.lane)}
 	}
 	x.running--
 	x.done++
-	r.finished = slices.DeleteFunc(r.finished, func(f *scope) bool { return f == s })
+	r.unlist(s)
 	delete(r.scopes, e.Path)
 	if x.complete() {
 		r.makeReady(n)
@@ -168,7 +171,7 @@ func (r *Run) ownLanes(l *lane) []string {
 // of a composite must append to the contexts they were forked from.
 func (r *Run) Lanes(path string) []LaneCommit {
 	n := r.node(path)
-	if n == nil || n.ext == nil || n.ext.expansion == nil {
+	if n == nil || n.ext == nil || n.ext.expansion == nil || !n.ext.expansion.complete() {
 		return nil
 	}
 	var out []LaneCommit
@@ -190,7 +193,7 @@ type LaneCommit struct {
 // LaneChanges lists the state changes of a composite's lanes in index order.
 func (r *Run) LaneChanges(path string) []StateChange {
 	n := r.node(path)
-	if n == nil || n.ext == nil || n.ext.expansion == nil {
+	if n == nil || n.ext == nil || n.ext.expansion == nil || !n.ext.expansion.complete() {
 		return nil
 	}
 	var out []StateChange
@@ -208,7 +211,7 @@ func (r *Run) dropIterations(n *nodeState) {
 	x := n.ext.expansion
 	for _, l := range x.lanes {
 		if l != nil {
-			for _, id := range l.commits {
+			for _, id := range l.contexts {
 				delete(r.contexts, id)
 			}
 		}
@@ -219,12 +222,14 @@ func (r *Run) dropIterations(n *nodeState) {
 		}
 	}
 	n.ext.base += len(x.items)
+	n.ext.past = n.ext.base
 	n.ext.expansion = nil
 }
 
 // dropScope forgets a scope and all below it.
 func (r *Run) dropScope(s *scope) {
 	delete(r.scopes, s.name())
+	r.unlist(s)
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		r.closeAll(n)

@@ -27,10 +27,22 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 		}
 		r.open(n, i)
 	}
-	if answered && n.phase == asking {
+	switch {
+	case r.stray(n):
+	case answered && n.phase == asking:
 		r.makeReady(n)
 	}
 	return nil
+}
+
+// stray lists a node for cancellation that was suspended after its scope began
+// to be torn down.
+func (r *Run) stray(n *nodeState) bool {
+	if !n.scope.torn() {
+		return false
+	}
+	r.toCancel = append(r.toCancel, n)
+	return true
 }
 
 // open adds an interrupt; one that is open already stays.
@@ -110,6 +122,9 @@ func (r *Run) applyPulling(e *NodePulling) error {
 	}
 	n.more().port = e.Port
 	r.yield(n, pulling)
+	if r.stray(n) {
+		return nil
+	}
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		if ed := &n.scope.plan.edges[i]; ed.lazy && ed.toPort == e.Port {
 			r.want(&n.scope.nodes[ed.from])

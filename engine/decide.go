@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -67,10 +68,16 @@ func (r *Run) decideStart() Event {
 	if n == nil {
 		return nil
 	}
-	if n.entered {
-		return &NodeResumed{Path: n.path(), Grants: grants, Forks: r.forksFor(n)}
+	forks := r.forksFor(n)
+	if id := r.lost(n, forks); id != "" {
+		return &NodeFailed{Path: n.path(), Error: &Error{Code: CodeContext, Node: n.path(), Permanent: true,
+			Message: fmt.Sprintf("the context %q that came in is not there", id),
+			Hint:    "take the handle from a port of type context of a node of this run"}}
 	}
-	return &NodeStarted{Path: n.path(), Attempt: int(n.attempt) + 1, Grants: grants, Forks: r.forksFor(n)}
+	if n.entered {
+		return &NodeResumed{Path: n.path(), Grants: grants, Forks: forks}
+	}
+	return &NodeStarted{Path: n.path(), Attempt: int(n.attempt) + 1, Grants: grants, Forks: forks}
 }
 
 func (r *Run) decideIteration() Event {
@@ -180,19 +187,9 @@ func (r *Run) decideTeardown() Event {
 		if s.owner.scope.torn() || r.liveIn(s.owner) {
 			continue
 		}
-		r.tearing = remove(r.tearing, s)
 		return &NodeFailed{Path: s.owner.path(), Error: s.tear.err}
 	}
 	return nil
-}
-
-func remove(list []*scope, s *scope) []*scope {
-	for i, x := range list {
-		if x == s {
-			return append(list[:i:i], list[i+1:]...)
-		}
-	}
-	return list
 }
 
 func (r *Run) liveIn(n *nodeState) bool {

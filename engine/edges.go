@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weir-run/weir/flow"
+)
 
 // settle decides what becomes of a node whose pushed edges are all resolved:
 // it is put on the agenda as ready, to be skipped, or in conflict. A node
@@ -43,7 +47,7 @@ func (n *nodeState) verdict() verdict {
 			continue
 		}
 		takenAll++
-		if e.kind == "control" {
+		if e.kind == flow.Control {
 			takenControl++
 		} else if !e.partial && n.secondOn(e.toPort, i) {
 			return verdictClash
@@ -71,11 +75,24 @@ func (n *nodeState) secondOn(port string, i int32) bool {
 	}
 	for j := i + 1; j < n.plan.inHi; j++ {
 		e := &n.scope.plan.edges[j]
-		if e.toPort == port && !e.partial && n.scope.edges[j] == taken {
+		if e.toPort == port && !e.partial && n.scope.edges[j] == taken && !n.sameContext(i, j) {
 			return true
 		}
 	}
 	return false
+}
+
+// sameContext reports whether two edges bring the handle of one context.
+func (n *nodeState) sameContext(i, j int32) bool {
+	a, b := &n.scope.plan.edges[i], &n.scope.plan.edges[j]
+	if a.kind != flow.Context || b.kind != flow.Context {
+		return false
+	}
+	x, _ := n.scope.nodes[a.from].outputs.Get(a.fromPort)
+	y, _ := n.scope.nodes[b.from].outputs.Get(b.fromPort)
+	h, ok := x.(Handle)
+	k, ok2 := y.(Handle)
+	return ok && ok2 && h == k
 }
 
 // has reports whether a port that is not lazy has a value.

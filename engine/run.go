@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,7 +97,9 @@ type nodeExt struct {
 	waiting   int // open interrupts
 	port      string
 	expansion *expansion
-	base      int // iterations of earlier expansions
+	base      int  // iterations of earlier expansions
+	past      int  // of those, iterations of earlier attempts
+	unhandled bool // the failure was final and nothing took it
 	failure   *Error
 	metadata  Values
 	micros    int64
@@ -157,7 +160,7 @@ func (r *Run) Status() Status {
 		return r.ended
 	case r.Start == nil:
 		return Pending
-	case r.executing == 0 && len(r.due) == 0 && r.asking > 0 && len(r.ready) == 0:
+	case r.executing == 0 && len(r.due) == 0 && r.asking > 0 && !slices.ContainsFunc(r.ready, (*nodeState).waits):
 		return Paused
 	}
 	return Running
@@ -314,9 +317,10 @@ func (s *scope) limit(targets []string) {
 		return
 	}
 	need := s.plan.needed(targets)
+	s.unask = 0
 	for i := range s.nodes {
-		if n := &s.nodes[i]; n.wanted && !need[i] {
-			n.wanted = false
+		s.nodes[i].wanted = need[i]
+		if !need[i] {
 			s.unask++
 		}
 	}

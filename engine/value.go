@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Value is what ports, state and effects carry: nil, bool, int64, float64,
@@ -100,8 +101,12 @@ func DecodeValue(data []byte) (Value, error) {
 // float64, structs what their JSON says. It refuses what JSON cannot hold.
 func Normalize(x any) (Value, error) {
 	switch t := x.(type) {
-	case nil, bool, string, int64, Handle:
+	case nil, bool, int64:
 		return t, nil
+	case string:
+		return validText(t), nil
+	case Handle:
+		return Handle{ID: validText(t.ID)}, nil
 	case float64:
 		return checkFloat(t)
 	case float32:
@@ -169,9 +174,18 @@ func normalizeObject(m map[string]any) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[k] = v
+		out[validText(k)] = v
 	}
 	return out, nil
+}
+
+// validText is s as the journal can keep it: each byte that is not UTF-8
+// becomes U+FFFD.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
 }
 
 // Copy returns a value that shares no list or object with v.

@@ -25,7 +25,7 @@ type Entry struct {
 	// Port is what the node pulled last, "" for none.
 	Port string
 	// Iterations are the outputs of a composite's newest expansion, and Before
-	// is how many iterations earlier ones had.
+	// is how many iterations earlier ones of this attempt had.
 	Iterations []Values
 	Before     int
 }
@@ -46,7 +46,7 @@ func (r *Run) Entry(path string) (Entry, bool) {
 		e.Contexts = r.contextsOf(n)
 	}
 	if x := n.ext; x != nil {
-		e.Grants, e.Port, e.Before = x.grants, x.port, x.base
+		e.Grants, e.Port, e.Before = x.grants, x.port, x.base-x.past
 		if x.expansion != nil {
 			e.Iterations = x.expansion.outputs
 		}
