@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/weir-run/weir/engine"
 )
 
 func TestTypedTextIsReadAsTheSchemaWantsIt(t *testing.T) {
@@ -72,4 +74,40 @@ func TestCheckAnswerTakesTextWhereThereIsNoSchema(t *testing.T) {
 	if err := CheckAnswer(nil, int64(1)); err == nil {
 		t.Error("a number is accepted as text")
 	}
+}
+
+func TestOddSchemasAndValuesAreErrorsAndNotPanics(t *testing.T) {
+	if err := CheckAnswer(map[string]any{"$ref": "#"}, "x"); err == nil {
+		t.Error("a schema that is only itself accepts an answer")
+	}
+	if err := CheckAnswer(map[string]any{"type": "object"}, engine.Handle{ID: "main"}); err == nil {
+		t.Error("a context is an answer")
+	}
+	if _, err := CompileSchema(map[string]any{"pattern": "("}); err == nil {
+		t.Error("a pattern that is none compiles")
+	}
+}
+
+func FuzzParseAnswer(f *testing.F) {
+	schemas := []map[string]any{
+		nil,
+		{"type": "integer"},
+		{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "number"}}},
+		{"enum": []any{"approve", true, nil, int64(3)}},
+		{"type": "array", "items": map[string]any{"type": "string", "maxLength": int64(3)}},
+	}
+	for _, seed := range []string{"", "42", "true", "null", `{"a": 1e400}`, `["x"]`, "approve", `{"$context": "main"}`, "\xff", "1 2"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, schema := range schemas {
+			v, err := ParseAnswer(schema, text)
+			if err != nil {
+				continue
+			}
+			if err := CheckAnswer(schema, v); err != nil {
+				t.Errorf("%q is read as %#v, which is refused: %v", text, v, err)
+			}
+		}
+	})
 }

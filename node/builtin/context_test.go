@@ -323,6 +323,32 @@ outputs: {last: "{{ two.text }}"}
 	}
 }
 
+func TestASecondAttemptAnswersWhatTheFirstWasAskedAndSaysItOnce(t *testing.T) {
+	model := &inOrder{turns: []string{"fail model_filtered", "b", "d"}}
+	r := play(t, weir.Options{Providers: models(model)}, `
+weir: 1
+name: second
+context: {model: script/demo}
+nodes:
+  ask: {type: userInput}
+  one:
+    type: llmRequest
+    in: {message: "{{ ask.text }}"}
+    retry: {attempts: 2, backoff: 1ms, on: [model_filtered]}
+  two: {type: llmRequest, after: one, in: {message: c}}
+outputs: {last: "{{ two.text }}"}
+`, nil, map[string]any{"ask": "a"})
+	if r.Status != engine.Completed {
+		t.Fatalf("the run %s: %v", r.Status, r.Error)
+	}
+	if got := model.said(1); !reflect.DeepEqual(got, []string{"user: a"}) {
+		t.Errorf("the second attempt was told %q", got)
+	}
+	if got := model.said(2); !reflect.DeepEqual(got, []string{"user: a", "assistant: b", "user: c"}) {
+		t.Errorf("the next turn was told %q", got)
+	}
+}
+
 func TestWordsAreNotLostBehindInjectedMessages(t *testing.T) {
 	model := &inOrder{turns: []string{"b"}}
 	play(t, weir.Options{Providers: models(model)}, `

@@ -10,7 +10,7 @@ import (
 const (
 	// CodeExpression: an expression or template could not be evaluated, or
 	// gave a value of the wrong kind.
-	CodeExpression = "expression_failed"
+	CodeExpression = engine.CodeExpression
 	// CodeAnswer: an answer or event does not fit the schema that asks for it.
 	CodeAnswer = "answer_invalid"
 	// CodeAnswerTimeout: nobody answered in time.
@@ -22,7 +22,7 @@ const (
 	// CodeBranch: a decision gave a result that is not one of its branches.
 	CodeBranch = "branch_unknown"
 	// CodeInput: a value that came in on a port cannot be used.
-	CodeInput = "input_invalid"
+	CodeInput = engine.CodeInput
 	// CodeOutput: a value does not fit the schema of an output.
 	CodeOutput = "output_invalid"
 	// CodeLoopLimit: a loop reached max and its condition never held.

@@ -14,7 +14,8 @@ import (
 
 // inOrder is a model that answers with its turns, in the order it is called,
 // and keeps what it was asked. A turn that begins with "call NAME " calls that
-// tool with the rest as its arguments.
+// tool with the rest as its arguments; one that begins with "fail " is an error
+// of that code.
 type inOrder struct {
 	turns []string
 
@@ -34,6 +35,9 @@ func (p *inOrder) Generate(_ context.Context, req *llm.Request, emit func(llm.Ch
 		return nil, &llm.Error{Code: "replay_divergence", Message: "there are no more turns"}
 	}
 	turn := p.turns[n]
+	if code, ok := strings.CutPrefix(turn, "fail "); ok {
+		return nil, &llm.Error{Code: code, Message: "no"}
+	}
 	m := convo.Message{Role: convo.Assistant, Text: turn}
 	if rest, ok := strings.CutPrefix(turn, "call "); ok {
 		name, args, _ := strings.Cut(rest, " ")

@@ -131,19 +131,69 @@ func TestARedirectToAPrivateAddressIsBlocked(t *testing.T) {
 	}
 }
 
-// Any name at all resolves to a private address here, the way a rebinding
-// name server would answer.
-func TestANameThatResolvesToAPrivateAddressIsBlocked(t *testing.T) {
-	_, port := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") })
-	g := &guard{}
-	for _, a := range []string{"127.0.0.1:" + port, "[::ffff:127.0.0.1]:" + port} {
-		if conn, err := g.dial(t.Context(), "tcp", a); err == nil || !errors.Is(err, ErrBlocked) {
-			if conn != nil {
-				_ = conn.Close()
+// nameServer resolves every name to 127.0.0.1, as one does whose owner wants a
+// request to go inside.
+func nameServer(t *testing.T) *net.Resolver {
+	t.Helper()
+	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		q := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(q)
+			if err != nil {
+				return
 			}
-			t.Errorf("%s: error %v, expected blocked", a, err)
+			_, _ = conn.WriteTo(answer(q[:n]), from)
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+}
+
+// answer answers a DNS query (RFC 1035, 4.1): 127.0.0.1 for a question of type
+// A, nothing for another.
+func answer(query []byte) []byte {
+	end := 12
+	for query[end] != 0 {
+		end += int(query[end]) + 1
+	}
+	question := query[12 : end+5]
+	isA := query[end+2] == 1
+	header := []byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}
+	if !isA {
+		return append(header, question...)
+	}
+	header[7] = 1
+	record := []byte{0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1}
+	return append(append(header, question...), record...)
+}
+
+func TestANameThatResolvesToAPrivateAddressIsBlocked(t *testing.T) {
+	var reached atomic.Int32
+	_, port := server(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	url := "http://public.example.com:" + port + "/"
+	resolver := nameServer(t)
+	for _, allow := range []string{"other.example.com", "public.example.com"} {
+		c, err := Client(Options{AllowPrivate: []string{allow}, Resolver: resolver})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := get(t, c, url); (allow == "public.example.com") != (err == nil) || err != nil && !errors.Is(err, ErrBlocked) {
+			t.Errorf("with %s allowed: error %v", allow, err)
 		}
 	}
+	if reached.Load() != 1 {
+		t.Errorf("the server was reached %d times, expected once", reached.Load())
+	}
+}
+
+func TestOnlyConnectionsToPublicAddressesAreOpened(t *testing.T) {
+	g := &guard{}
 	if err := g.check("tcp4", "8.8.8.8:443"); err != nil {
 		t.Errorf("a public address: %v", err)
 	}
