@@ -65,14 +65,16 @@ func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Exec
 			<-x.done
 		}
 		var ack chan error
-		x, err := l.hold(ctx, p, id, func(x *Execution) error {
+		x, fresh, err := l.hold(ctx, p, id, func(x *Execution) error {
 			ack = x.command(c)
 			return nil
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case fresh:
+			return x, x.await(ctx, ack)
 		}
-		return x, x.await(ctx, ack)
 	}
 }
 

@@ -29,7 +29,7 @@ func newCommitter(j Journal) *committer {
 func (c *committer) commit(ctx context.Context, a store.Append, ack chan error) error {
 	if c.direct {
 		one := [1]store.Append{a}
-		if errs := c.journal.Append(ctx, one[:]); errs != nil {
+		if errs := c.journal.Append(context.WithoutCancel(ctx), one[:]); errs != nil {
 			return errs[0]
 		}
 		return nil

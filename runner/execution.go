@@ -18,15 +18,16 @@ import (
 type Execution struct {
 	ID string
 
-	local *Local
-	m     *machine
-	lease store.Lease
-	box   *mailbox
-	hub   hub
-	ack   chan error
-	done  chan struct{}
-	quit  atomic.Bool // the Local closes
-	timer *time.Timer
+	local  *Local
+	m      *machine
+	lease  store.Lease
+	box    *mailbox
+	hub    hub
+	ack    chan error
+	done   chan struct{}
+	quit   atomic.Bool // the Local closes
+	ending bool        // guarded by local.mu: the lease is being given back
+	timer  *time.Timer
 
 	waiting []chan error // commands applied, not yet durable
 	mails   []mail
@@ -70,12 +71,15 @@ func (x *Execution) loop(ctx context.Context) {
 		x.mails = x.box.take(x.mails)
 		for i := range x.mails {
 			if x.err == nil {
-				x.err = x.handle(&x.mails[i])
+				if err := x.handle(&x.mails[i]); err != nil {
+					x.err = err
+				}
 			}
 			x.mails[i] = mail{}
 		}
 		if x.err == nil {
 			x.err = x.advance(ctx)
+			x.abort()
 		}
 		if x.err != nil || x.over() {
 			return
@@ -94,7 +98,7 @@ func (x *Execution) advance(ctx context.Context) error {
 		if err := x.commit(ctx); err != nil {
 			return err
 		}
-		if len(x.m.starts) == 0 {
+		if len(x.m.starts) == 0 && len(x.m.direct) == 0 {
 			return nil
 		}
 		if err := x.launch(ctx); err != nil {
@@ -108,6 +112,10 @@ func (x *Execution) runDirect() error {
 	for len(x.m.direct) > 0 && len(x.m.staged) < maxStaged {
 		a := x.m.direct[0]
 		x.m.direct = x.m.direct[1:]
+		if x.quit.Load() {
+			delete(x.m.active, a.Path)
+			continue
+		}
 		if err := x.perform(a); err != nil {
 			return err
 		}
@@ -132,8 +140,10 @@ func (x *Execution) perform(a *attempt) error {
 
 // launch starts the attempts whose start is durable now.
 func (x *Execution) launch(ctx context.Context) error {
-	starts := x.m.starts
-	x.m.starts = nil
+	starts, err := x.m.launchable(now())
+	if err != nil {
+		return err
+	}
 	for i, a := range starts {
 		if x.quit.Load() {
 			delete(x.m.active, a.Path)
@@ -225,7 +235,7 @@ func (x *Execution) ended(m *mail) error {
 
 // commit makes what is staged durable, tells who waits for it, and shows it.
 func (x *Execution) commit(ctx context.Context) error {
-	c, ok := x.m.take(now())
+	c, ok := x.m.take()
 	if !ok {
 		x.acknowledge(nil)
 		return nil

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 
@@ -23,31 +24,61 @@ func (m *machine) fork(path string) {
 	m.forks[path] = &forkPoint{contexts: maps.Clone(m.book)}
 }
 
-// unfork forgets the lanes of a composite that has ended.
+// unfork forgets the lanes of a composite that has ended, and those of
+// composites inside it.
 func (m *machine) unfork(path string) {
-	f := m.forks[path]
-	if f == nil {
+	if len(m.forks) == 0 || m.program.Plan.Find(path).Body == nil {
 		return
 	}
-	for _, id := range f.lanes {
-		delete(m.book, id)
+	for owner, f := range m.forks {
+		if owner != path && !strings.HasPrefix(owner, path+"#") {
+			continue
+		}
+		for _, id := range f.lanes {
+			delete(m.book, id)
+		}
+		delete(m.forks, owner)
 	}
-	delete(m.forks, path)
 }
 
-// forkBase is the context a new one is forked from: for a lane, as it was when
-// the composite began to expand.
-func (m *machine) forkBase(ch *engine.ContextChange) (convo.Context, bool) {
-	if i := strings.LastIndexByte(ch.ID, '@'); i >= 0 {
-		owner, _, _ := cutLast(ch.ID[i+1:], '#')
-		if f := m.forks[owner]; f != nil {
-			f.lanes = append(f.lanes, ch.ID)
-			c, ok := f.contexts[ch.Parent]
-			return c, ok
-		}
+// fromFork makes a context that is forked from another.
+func (m *machine) fromFork(id, parent string) error {
+	c, ok := m.forkBase(id, parent)
+	if !ok {
+		return fmt.Errorf("is forked from %s, which is not there", parent)
 	}
-	c, ok := m.book[ch.Parent]
-	return c, ok
+	if f := m.forks[laneOwner(id)]; f != nil {
+		f.lanes = append(f.lanes, id)
+	}
+	m.book[id] = c.Fork(id)
+	return nil
+}
+
+// forkBase is the context that one called id is forked from: for a lane, as it
+// was when the composite began to expand.
+func (m *machine) forkBase(id, parent string) (convo.Context, bool) {
+	c, ok := m.book[parent]
+	f := m.forks[laneOwner(id)]
+	if f == nil {
+		return c, ok
+	}
+	if then, there := f.contexts[parent]; there {
+		return then, true
+	}
+	// An outer lane's own, made since: it was then what it is forked from.
+	if !ok || c.Parent == "" {
+		return c, false
+	}
+	outer, ok := m.forkBase(parent, c.Parent)
+	return outer.Fork(parent), ok
+}
+
+// laneOwner is the path of the composite whose lane a context belongs to, ""
+// for contexts outside any.
+func laneOwner(id string) string {
+	_, lane, _ := cutLast(id, '@')
+	owner, _, _ := cutLast(lane, '#')
+	return owner
 }
 
 // cutLast cuts s at the last sep.
@@ -74,13 +105,28 @@ func changeOf(body any) (convo.Change, error) {
 // messages, in index order, at the end of what they were forked from.
 func (m *machine) laneCommits(path string) ([]engine.ContextChange, error) {
 	var out []engine.ContextChange
+	grown := make(map[string]convo.Context)
 	for _, l := range m.run.Lanes(path) {
 		ms, err := m.book[l.Lane].Own(l.From)
 		if err != nil {
 			return nil, err
 		}
-		if len(ms) > 0 {
-			out = append(out, engine.ContextChange{ID: l.Parent, Adds: len(ms), Body: &convo.Change{Append: ms}})
+		if len(ms) == 0 {
+			continue
+		}
+		before, ok := grown[l.Parent]
+		if !ok {
+			before = m.book[l.Parent]
+		}
+		change := convo.Change{Append: ms}
+		after, err := before.Apply(change)
+		if err != nil {
+			return nil, err
+		}
+		grown[l.Parent] = after
+		// Fewer than ms where two lanes said the same message.
+		if n := after.History.Len() - before.History.Len(); n > 0 {
+			out = append(out, engine.ContextChange{ID: l.Parent, Adds: n, Body: &change})
 		}
 	}
 	return out, nil

@@ -16,13 +16,30 @@ type View struct {
 	Contexts map[string]convo.Context
 	// Commits are the commits up to that event.
 	Commits []engine.Commit
+
+	m *machine
+}
+
+// Inputs are what a node's function is given, by port. They are known where the
+// view stands at an event that starts or resumes the node; ok is false
+// elsewhere. The error says which input cannot be made.
+func (v *View) Inputs(path string) (in engine.Values, ok bool, err error) {
+	e, ok := v.Run.Entry(path)
+	if !ok {
+		return nil, false, nil
+	}
+	in, unfit := v.m.inputs(&e, e.Plan.Host.(*prepared))
+	if unfit != nil {
+		return nil, true, unfit
+	}
+	return in, true, nil
 }
 
 // Inspect rebuilds a run as it was after event number at; 0 is all of them. It
 // runs nothing and takes no lease.
 func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*View, error) {
 	m := newMachine(id, p, &l.o.Services)
-	v := &View{Run: m.run}
+	v := &View{Run: m.run, m: m}
 	for c, err := range l.o.Store.Commits(ctx, id, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)

@@ -39,6 +39,7 @@ type Local struct {
 
 	mu     sync.Mutex
 	held   map[string]*Execution
+	taking map[string]chan struct{} // runs being loaded; closed when that is over
 	closed bool
 }
 
@@ -61,7 +62,7 @@ func NewLocal(o Options) *Local {
 	}
 	host, _ := os.Hostname()
 	l := &Local{o: o, owner: fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()[:8]),
-		committer: newCommitter(o.Store), held: make(map[string]*Execution)}
+		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.loops.Add(2)
 	go l.keepLeases()
@@ -89,27 +90,80 @@ func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, err
 	at := time.Now()
 	err := l.o.Store.Create(ctx, store.NewRun{ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
 		User: b.User, Parent: b.Parent, Origin: b.Origin, At: at})
-	if x := l.Held(b.ID); x != nil && errors.Is(err, store.ErrExists) {
-		return x, nil
-	}
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return nil, fmt.Errorf("start run %s: %w", b.ID, err)
 	}
-	return l.hold(ctx, p, b.ID, func(x *Execution) error { return x.begin(p, &b) })
+	x, _, err := l.hold(ctx, p, b.ID, func(x *Execution) error { return x.begin(p, &b) })
+	return x, err
 }
 
 // Resume drives a run that was left: after a crash, a pause, a shutdown. One
 // that is held here already is returned as it is.
 func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, error) {
-	if x := l.Held(id); x != nil {
-		return x, nil
-	}
-	return l.hold(ctx, p, id, nil)
+	x, _, err := l.hold(ctx, p, id, nil)
+	return x, err
 }
 
-// hold takes the lease, loads the run and starts its loop; first is called
-// before that.
-func (l *Local) hold(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
+// hold returns the execution of a run that this process drives. Where there is
+// none it makes one, and fresh is true: first is called before its loop starts.
+func (l *Local) hold(ctx context.Context, p *Program, id string, first func(*Execution) error) (x *Execution, fresh bool, err error) {
+	x, taken, err := l.claim(ctx, id)
+	if err != nil || x != nil {
+		return x, false, err
+	}
+	x, err = l.take(ctx, p, id, first)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.taking, id)
+	close(taken)
+	if err == nil && l.closed {
+		err = ErrClosed
+		_ = l.o.Store.Release(ctx, x.lease)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	l.held[id] = x
+	l.loops.Add(1)
+	go func() {
+		defer l.loops.Done()
+		x.loop(l.ctx)
+	}()
+	return x, true, nil
+}
+
+// claim returns the run's execution, or the right to make it: a lease is the
+// process's, so that only one goroutine at a time may take and give it back.
+func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}, error) {
+	for {
+		l.mu.Lock()
+		x, taken := l.held[id], l.taking[id]
+		switch {
+		case l.closed:
+			l.mu.Unlock()
+			return nil, nil, ErrClosed
+		case x != nil && !x.ending:
+			l.mu.Unlock()
+			return x, nil, nil
+		case x != nil:
+			taken = x.done
+		case taken == nil:
+			taken = make(chan struct{})
+			l.taking[id] = taken
+			l.mu.Unlock()
+			return nil, taken, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+// take acquires the lease and loads the run.
+func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
 	lease, err := l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
@@ -129,18 +183,6 @@ func (l *Local) hold(ctx context.Context, p *Program, id string, first func(*Exe
 		_ = l.o.Store.Release(ctx, lease)
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		_ = l.o.Store.Release(ctx, lease)
-		return nil, ErrClosed
-	}
-	l.held[id] = x
-	l.loops.Add(1)
-	go func() {
-		defer l.loops.Done()
-		x.loop(l.ctx)
-	}()
 	return x, nil
 }
 
@@ -185,11 +227,17 @@ var ErrClosure = errors.New("the flow has changed since the run was started")
 
 func (l *Local) checkpoint(context.Context, *Execution) {}
 
-// leave forgets an execution and gives its lease back.
+// leave gives an execution's lease back and forgets the execution; who wants the
+// run meanwhile waits until it is done.
 func (l *Local) leave(ctx context.Context, x *Execution) {
 	l.mu.Lock()
-	delete(l.held, x.ID)
+	x.ending = true
 	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.held, x.ID)
+		l.mu.Unlock()
+	}()
 	if err := l.o.Store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
 		l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -45,9 +46,12 @@ func newMachine(id string, p *Program, s *Services) *machine {
 }
 
 // step applies an event at a time and all that follows from it; the attempts
-// that it starts are put up for launch.
+// that it starts are put up for launch. All events of a commit happen at one
+// time, that of the first, so that a replay sees what the run saw.
 func (m *machine) step(at int64, e engine.Event) error {
-	m.run.Tick(at)
+	if len(m.staged) == 0 {
+		m.run.Tick(at)
+	}
 	for e != nil {
 		from := len(m.staged)
 		var err error
@@ -82,7 +86,28 @@ func (m *machine) collect() engine.Event {
 	case path == "":
 		return &engine.RunCompleted{Outputs: out}
 	}
+	for i := range out {
+		out[i].Value = leaveLane(out[i].Value, "@"+path)
+	}
 	return &engine.IterationCompleted{Path: path, Outputs: out}
+}
+
+// leaveLane gives handles of a lane's own contexts the names that those have
+// outside it.
+func leaveLane(v engine.Value, lane string) engine.Value {
+	switch t := v.(type) {
+	case engine.Handle:
+		return engine.Handle{ID: strings.TrimSuffix(t.ID, lane)}
+	case []any:
+		for i := range t {
+			t[i] = leaveLane(t[i], lane)
+		}
+	case map[string]any:
+		for k := range t {
+			t[k] = leaveLane(t[k], lane)
+		}
+	}
+	return v
 }
 
 // follow keeps the contexts in step with an applied event and makes the
@@ -97,8 +122,15 @@ func (m *machine) follow(e engine.Event) error {
 		m.unfork(e.Path)
 		return m.turnPages(e.Contexts)
 	case *engine.NodeFailed:
-		m.unfork(e.Path)
 		return m.turnPages(e.Contexts)
+	case *engine.NodeRetrying:
+		m.unfork(e.Path)
+	case *engine.NodeErrored:
+		if e.Handled != "" {
+			m.unfork(e.Path)
+		}
+	case *engine.NodeForced:
+		m.unfork(e.Path)
 	case *engine.NodeExpanded:
 		if e.Fork {
 			m.fork(e.Path)
@@ -122,12 +154,7 @@ func (m *machine) turnPages(changes []engine.ContextChange) error {
 
 func (m *machine) turnPage(ch *engine.ContextChange) error {
 	if ch.Create && ch.Parent != "" {
-		parent, ok := m.forkBase(ch)
-		if !ok {
-			return fmt.Errorf("is forked from %s, which is not there", ch.Parent)
-		}
-		m.book[ch.ID] = parent.Fork(ch.ID)
-		return nil
+		return m.fromFork(ch.ID, ch.Parent)
 	}
 	body, err := changeOf(ch.Body)
 	if err != nil {
@@ -176,12 +203,12 @@ func (m *machine) enter(path string, forks []engine.ContextChange) error {
 
 // take hands out what is staged as the run's next commit; ok is false where
 // there is nothing.
-func (m *machine) take(at int64) (c engine.Commit, ok bool) {
+func (m *machine) take() (c engine.Commit, ok bool) {
 	if len(m.staged) == 0 {
 		return c, false
 	}
 	m.seq++
-	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: at, Events: m.staged}
+	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: m.staged}
 	m.first += int64(len(m.staged))
 	m.staged = nil
 	return c, true
@@ -218,10 +245,17 @@ func (m *machine) recall(e engine.Event) error {
 }
 
 // reenter puts up for launch every attempt that was executing when the run was
-// last seen, and carries on with what was decided but not journaled.
+// last seen, and carries on with what was decided but not journaled. Where the
+// run stops, what was executing has ended with the process.
 func (m *machine) reenter(at int64) error {
 	for _, path := range m.run.Executing() {
-		if err := m.enter(path, nil); err != nil {
+		var err error
+		if m.run.Aborted(path) {
+			err = m.step(at, &engine.NodeCancelled{Path: path, Unknown: m.unsettled(path)})
+		} else {
+			err = m.enter(path, nil)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -232,4 +266,38 @@ func (m *machine) reenter(at int64) error {
 		return m.step(at, e)
 	}
 	return nil
+}
+
+// unsettled reports whether an effect of the node was announced and has no
+// result.
+func (m *machine) unsettled(path string) bool {
+	done := m.run.Effects(path)
+	for key := range m.run.BegunEffects(path) {
+		if done[key] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// launchable hands out the attempts whose start is durable. Those that the run
+// has no use for any more are cancelled instead.
+func (m *machine) launchable(at int64) ([]*attempt, error) {
+	starts := m.starts
+	m.starts = nil
+	if !m.run.Tearing() {
+		return starts, nil
+	}
+	var out []*attempt
+	for _, a := range starts {
+		if !m.run.Aborted(a.Path) {
+			out = append(out, a)
+			continue
+		}
+		delete(m.active, a.Path)
+		if err := m.step(at, &engine.NodeCancelled{Path: a.Path, Unknown: m.unsettled(a.Path)}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

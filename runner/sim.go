@@ -201,7 +201,7 @@ func (s *simulation) advance(i int) error {
 
 // commit writes what is staged, or fails to.
 func (s *simulation) commit(begin func() error) error {
-	c, _ := s.m.take(s.clock)
+	c, _ := s.m.take()
 	fault := s.rng.Float64() < s.Fault
 	if !fault || s.rng.IntN(2) == 0 {
 		s.journal = append(s.journal, c)
@@ -212,11 +212,11 @@ func (s *simulation) commit(begin func() error) error {
 	}
 	s.running = append(s.running, s.waiting...)
 	s.waiting = nil
-	for _, a := range s.m.starts {
+	starts, err := s.m.launchable(s.clock)
+	for _, a := range starts {
 		s.running = append(s.running, s.begin(a))
 	}
-	s.m.starts = nil
-	return nil
+	return err
 }
 
 // begin makes the coroutine of an attempt.

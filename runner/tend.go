@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -35,8 +36,8 @@ func (l *Local) keepLeases() {
 		for _, id := range lost {
 			if x := l.Held(id); x != nil {
 				x.command(func(*engine.Run) (engine.Event, error) {
-					x.err = store.ErrFenced
-					return nil, store.ErrFenced
+					x.err = fmt.Errorf("run %s: %w", x.ID, store.ErrFenced)
+					return nil, x.err
 				})
 			}
 		}
@@ -64,18 +65,12 @@ func (l *Local) readInbox() {
 			return
 		case <-t.C:
 		}
-		if len(l.snapshot()) == 0 {
-			continue
-		}
-		posts, err := l.o.Store.Inbox(l.ctx, "")
-		if err != nil {
-			if l.ctx.Err() == nil {
-				l.o.Logger.Warn("read inbox", "error", err)
+		for _, x := range l.snapshot() {
+			posts, err := l.o.Store.Inbox(l.ctx, x.ID)
+			if err != nil && l.ctx.Err() == nil {
+				l.o.Logger.Warn("read inbox", "run", x.ID, "error", err)
 			}
-			continue
-		}
-		for _, p := range posts {
-			if x := l.Held(p.Run); x != nil {
+			for _, p := range posts {
 				l.deliver(x, p)
 			}
 		}
