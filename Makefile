@@ -41,8 +41,8 @@ generate: ## regenerate what is generated
 
 .PHONY: tidy
 tidy: ## go.mod and go.sum of both modules
-	go mod tidy
-	cd bench/peers && go mod tidy
+	go mod tidy -e
+	cd bench/peers && go mod tidy -e
 
 .PHONY: bench
 bench: ## the benchmarks of the product

@@ -15,15 +15,6 @@ import (
 	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // also the driver of rawCommits
 )
 
-// durable is a chain whose every step is kept on disk, run by so many runs at
-// once; a node is one step of one of them.
-func durable(steps, runs int) shape {
-	return shape{
-		name:  fmt.Sprintf("durable chain of %d, %d at once", steps, runs),
-		nodes: steps * runs, depth: steps, runs: runs,
-	}
-}
-
 // together runs one in as many goroutines as the shape has runs.
 func together(s shape, one func() error) error {
 	var wg sync.WaitGroup

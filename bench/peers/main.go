@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,10 +61,15 @@ type table struct {
 func tables(dir string) []table {
 	var all []table
 	for _, s := range []shape{chain(10), chain(1000), fan(1000), lattice(30)} {
-		all = append(all, table{s, append(einoModes(), contender{"adk workflow", adk})})
+		runs := int64(200_000 / s.nodes)
+		all = append(all, table{s, slices.Concat([]contender{
+			{"weir, inline nodes", weirOn(true, true, runs, inMemory)},
+			{"weir, a goroutine a node", weirOn(true, false, runs, inMemory)},
+		}, einoModes(), []contender{{"adk workflow", adk}})})
 	}
 	for _, runs := range []int{1, 64} {
 		all = append(all, table{durable(100, runs), []contender{
+			{"weir, SQLite FULL", weirOn(false, false, 1<<40, onDisk(dir))},
 			{"raw one-row commits, FULL", rawCommits(dir)},
 			{"dbos, SQLite as it comes (NORMAL)", dbosChains(dir)},
 		}})

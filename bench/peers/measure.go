@@ -50,7 +50,7 @@ func measure(ctx context.Context, s shape, all []contender, rounds int, each tim
 	samples := make([][]sample, len(jobs))
 	for range rounds {
 		for i, j := range jobs {
-			one, err := round(j, s.nodes, each)
+			one, err := round(j, s.nodes*max(s.runs, 1), each)
 			if err != nil {
 				return nil, fmt.Errorf("run %s of %s: %w", s.name, names[i], err)
 			}

@@ -48,6 +48,15 @@ func lattice(n int) shape {
 	return s
 }
 
+// durable is a chain whose every step is kept on disk, run by so many runs at
+// once; a node is one step of one of them.
+func durable(steps, runs int) shape {
+	s := chain(steps)
+	s.name = fmt.Sprintf("durable chain of %d, %d at once", steps, runs)
+	s.runs = runs
+	return s
+}
+
 // isChain reports whether no node has two neighbours on a side.
 func (s shape) isChain() bool { return s.depth == s.nodes }
 

@@ -36,6 +36,11 @@ func Rooms() []Room {
 			"the contract of nodes does not know the catalogue, the runner or the store",
 		},
 		{"node/...", contracts, "a node sees the world through its Ctx only"},
+		{
+			"node/builtin", append([]string{"node/builtin/safehttp"}, contracts...),
+			"a node sees the world through its Ctx only; the client it is given refuses inside addresses",
+		},
+		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
 		{"store", []string{"engine", "convo"}, "a store keeps commits and decides nothing"},
 		{"store/...", []string{"store", "engine", "convo"}, "a store is swapped without touching what uses it"},
 		{
