@@ -30,7 +30,8 @@ type Flow struct {
 	// Graph is the root scope.
 	Graph
 	// File is the path the flow was read from, "" for one built in Go.
-	File string
+	File  string
+	print string // the fingerprint, of a flow that was loaded
 }
 
 // Graph is one scope: the root of a flow, or the body of a loop or forEach.

@@ -39,6 +39,7 @@ func Parse(name string, data []byte, c Catalogue) (*Flow, error) {
 	if len(l.problems) > 0 {
 		return nil, l.invalid()
 	}
+	f.print = f.fingerprint()
 	return f, nil
 }
 

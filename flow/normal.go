@@ -39,6 +39,13 @@ func (f *Flow) Normal() ([]byte, error) {
 // depend on key order, comments, layout or places; descriptions count. It is ""
 // for a flow built in Go that has no normal form.
 func (f *Flow) Fingerprint() string {
+	if f.print != "" {
+		return f.print
+	}
+	return f.fingerprint()
+}
+
+func (f *Flow) fingerprint() string {
 	data, err := f.Normal()
 	if err != nil {
 		return ""

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"strings"
 	"sync"
 
@@ -8,7 +9,6 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/ext"
 )
 
 // environment is the one CEL environment, built on first use and never changed:
@@ -16,7 +16,11 @@ import (
 var environment = sync.OnceValues(newEnvironment) //nolint:gochecknoglobals // an immutable table
 
 func newEnvironment() (*cel.Env, error) {
-	return cel.NewEnv(
+	libs, err := libraries()
+	if err != nil {
+		return nil, err
+	}
+	return cel.NewEnv(append([]cel.EnvOption{
 		cel.CustomTypeAdapter(adapter{}),
 		cel.CrossTypeNumericComparisons(true),
 		cel.EnableHiddenAccumulatorName(true),
@@ -25,11 +29,11 @@ func newEnvironment() (*cel.Env, error) {
 		cel.ParserRecursionLimit(MaxNesting),
 		cel.ParserErrorRecoveryLimit(4),
 		cel.ExpressionNodeLimit(MaxNodes),
-		cel.RegexProgramSizeLimit(2000),
-		ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(100_000)), ext.Math(), ext.Sets(), ext.Encoders(),
-		boundedReplace(), boundedJoin(),
-	)
+	}, libs...)...)
 }
+
+// errNoBinding is a change of the CEL library that this package has to follow.
+var errNoBinding = errors.New("the CEL library has no such function")
 
 // boundedReplace redefines replace: the library's would build a text of any
 // length before its cost is counted.

@@ -8,7 +8,7 @@
 // # Language
 //
 // CEL with its standard functions and macros, and of the extension libraries
-// strings, lists, math, sets and encoders. Every name is dynamically typed;
+// strings, lists, math and encoders. Every name is dynamically typed;
 // integers stay integers; an int and a double compare by value. has(a.b) asks
 // whether a member is there. Messages, optionals and asynchronous calls are
 // not part of it.

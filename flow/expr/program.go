@@ -49,7 +49,7 @@ func Compile(src string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	prog, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost))
+	prog, err := env.Program(ast, cel.CostTracking(calls{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(guarded))
 	if err != nil {
 		return nil, &SyntaxError{0, err.Error()}
 	}
@@ -201,7 +201,7 @@ func (p *Program) explain(v Vars, err error) error {
 		return p.fail(0, fmt.Sprintf("the expression takes more than %d steps", MaxCost))
 	}
 	if strings.HasPrefix(msg, "no such attribute") || strings.HasPrefix(msg, "no such key") ||
-		strings.HasPrefix(msg, "no such overload") {
+		strings.HasPrefix(msg, "no such overload") || strings.HasPrefix(msg, "unsupported index") {
 		for _, r := range p.refs {
 			if why := unresolved(v, r); why != "" {
 				return p.fail(r.Offset, why)

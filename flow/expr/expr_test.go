@@ -1,0 +1,325 @@
+package expr_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/flow/expr"
+)
+
+type handle struct{ ID string }
+
+// lazy is an Object that counts how it is read.
+type lazy struct {
+	m    map[string]any
+	gets []string
+	keys int
+}
+
+func (l *lazy) Get(name string) (any, bool) {
+	l.gets = append(l.gets, name)
+	v, ok := l.m[name]
+	return v, ok
+}
+
+func (l *lazy) Keys() []string {
+	l.keys++
+	var ks []string
+	for k := range l.m {
+		ks = append(ks, k)
+	}
+	return ks
+}
+
+type list = []any
+
+type object = map[string]any
+
+func vars() expr.Map {
+	return expr.Map{
+		"state": object{
+			"amount": int64(1500), "rate": 1.5, "name": "Ada", "none": nil, "yes": true,
+			"list": list{int64(1), int64(2), int64(3)}, "obj": object{"a b": int64(1)}, "big": 1e300,
+		},
+		"ask":  object{"text": "{{ state.amount }}", "context": handle{"c1"}},
+		"lazy": &lazy{m: object{"x": int64(7), "of": &lazy{m: object{"y": "deep"}}}},
+		"num":  object{"int": 3, "int32": int32(4), "float32": float32(0.5), "strings": []string{"a", "b"}, "uint": uint64(5)},
+	}
+}
+
+func eval(t *testing.T, src string) (any, error) {
+	t.Helper()
+	p, err := expr.Compile(src)
+	if err != nil {
+		t.Fatalf("%s: %v", src, err)
+	}
+	return p.Eval(vars())
+}
+
+func TestAnExpressionGivesAValueWithItsType(t *testing.T) {
+	for src, want := range map[string]any{
+		"state.amount":                           int64(1500),
+		" state.amount\n":                        int64(1500),
+		"state.amount + 1":                       int64(1501),
+		"state.amount / 7":                       int64(214),
+		"state.rate * 2.0":                       3.0,
+		"state.amount > 1000.5 ? 'high' : 'low'": "high",
+		"1 == 1.0 && 2 > 1.5 && 1u == 1":         true,
+		"[1, 2].exists(x, x == 2.0)":             true,
+		"2 in [1.0, 2.0]":                        true,
+		"state.list.map(x, x * 2)":               list{int64(2), int64(4), int64(6)},
+		"state.list.filter(x, x > 1)":            list{int64(2), int64(3)},
+		"state.list.exists(state, state > 2)":    true,
+		"state['obj']['a b']":                    int64(1),
+		"state.obj":                              object{"a b": int64(1)},
+		"has(state.missing)":                     false,
+		"has(state.name) && state.name == 'Ada'": true,
+		"state.none == null":                     true,
+		"state.none":                             nil,
+		"ask.context":                            handle{"c1"},
+		"state.yes ? ask.context : ask.text":     handle{"c1"},
+		"{'c': ask.context, 'n': 1}":             object{"c": handle{"c1"}, "n": int64(1)},
+		"ask.context == ask.context":             true,
+		"ask.text":                               "{{ state.amount }}",
+		"lazy.x + 1":                             int64(8),
+		"lazy.of.y":                              "deep",
+		"lazy":                                   object{"x": int64(7), "of": object{"y": "deep"}},
+		"[lazy][0].x":                            int64(7),
+		"has(lazy.nope)":                         false,
+		"'x' in lazy":                            true,
+		"size(lazy)":                             int64(2),
+		"lazy == {'x': 7, 'of': {'y': 'deep'}}":  true,
+		"num.int":                                int64(3),
+		"num.int + num.int32":                    int64(7),
+		"num.float32":                            0.5,
+		"num.strings":                            list{"a", "b"},
+		"num.uint":                               int64(5),
+		"5u":                                     int64(5),
+		"math.greatest(1, 2.5)":                  2.5,
+		"lists.range(3)":                         list{int64(0), int64(1), int64(2)},
+		"'a,b'.split(',').join('-')":             "a-b",
+		"['a', 'b'].join()":                      "ab",
+		"'banana'.replace('a', 'oo', 2)":         "boonoona",
+		"'banana'.replace('a', 'oo')":            "boonoonoo",
+		"'%s has %d'.format(['x', 3])":           "x has 3",
+		"base64.encode(b'hi')":                   "aGk=",
+		"b'hi'":                                  "aGk=",
+		"'Ada'.matches('^A')":                    true,
+		"timestamp('2024-01-01T00:00:00Z')":      "2024-01-01T00:00:00Z",
+		"duration('90s')":                        "1m30s",
+		"type(1)":                                "int",
+		"string(1) + 'é'":                        "1é",
+		"state.list + [4]":                       list{int64(1), int64(2), int64(3), int64(4)},
+		"'{{ state.amount }}'":                   "{{ state.amount }}",
+		"// a comment\n 1":                       int64(1),
+	} {
+		got, err := eval(t, src)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s = %T %v, %v; want %T %v", src, got, got, err, want, want)
+		}
+	}
+}
+
+func TestWhatDoesNotResolveIsAnErrorThatNamesItAndItsPlace(t *testing.T) {
+	for src, want := range map[string]string{
+		"state.missing":               `0 state has no member "missing"`,
+		"  nothing.x":                 `2 there is no "nothing" here`,
+		"1 + nothing.x":               `4 there is no "nothing" here`,
+		"'é' + nothing.x":             `7 there is no "nothing" here`,
+		"state.name.first":            `0 state.name is a text and has no member "first"`,
+		"1 + state.name.first":        `4 state.name is a text and has no member "first"`,
+		"true && state.obj.zip == 1":  `8 state.obj has no member "zip"`,
+		"lazy.of.z":                   `0 lazy.of has no member "z"`,
+		"lazy.of.z + 1":               `0 lazy.of has no member "z"`,
+		"has(nothing.x)":              `4 there is no "nothing" here`,
+		"state.list[5]":               "0 index out of bounds: 5",
+		"1/0":                         "0 division by zero",
+		"1.0/0.0":                     "0 the result +Inf is not a number that can be kept",
+		"state.big * state.big":       "0 the result +Inf",
+		"{1: 2}":                      "0 the result is a map with a key that is not text",
+		"18446744073709551615u":       "0 the result 18446744073709551615 does not fit",
+		"state.name + 1":              "0 no such overload",
+		"state.list.map(x, x + gone)": `22 there is no "gone" here`,
+	} {
+		_, err := eval(t, src)
+		e := new(expr.EvalError)
+		if !errors.As(err, &e) || !strings.HasPrefix(fmt.Sprintf("%d %s", e.Offset, e.Message), want) {
+			t.Errorf("%s: %v; want %s", src, err, want)
+		}
+	}
+}
+
+func TestBadSyntaxIsAnErrorWithItsPlace(t *testing.T) {
+	for src, want := range map[string]string{
+		"":                                 "0 the expression is empty",
+		" \n":                              "0 the expression is empty",
+		"1 +":                              "3 unexpected end",
+		"é +":                              "0 ",
+		"'é' + ":                           "7 unexpected end",
+		"a.b.":                             "4 unexpected",
+		"x +\n y + )":                      "9 unexpected ')'",
+		"foo(1)":                           `3 there is no function "foo"`,
+		"a.upper()":                        `7 there is no function "upper"`,
+		"9223372036854775808":              "0 invalid int literal",
+		"loop.x":                           "0 reserved identifier: loop",
+		"Foo{a: 1}":                        `3 there are no message types such as "Foo"`,
+		"\xff":                             "0 the expression is not valid UTF-8",
+		strings.Repeat("(", 200) + "1":     "",
+		strings.Repeat("1+", 10_000) + "1": "16384 the expression is longer than 16384 bytes",
+	} {
+		_, err := expr.Compile(src)
+		e := new(expr.SyntaxError)
+		if !errors.As(err, &e) || !strings.HasPrefix(fmt.Sprintf("%d %s", e.Offset, e.Message), want) && want != "" {
+			t.Errorf("%.40q: %v; want %s", src, err, want)
+		}
+	}
+}
+
+func TestRefsListEveryRootReference(t *testing.T) {
+	for src, want := range map[string]string{
+		"a":                                  "a@0+1",
+		" a.b . c ":                          "a.b.c@1+3",
+		" a.b.c":                             "a.b.c@1+5",
+		"a.b + c['d'].e + f[g.h].i":          "a.b@0+3 c.d.e@6+1 f@17+1 g.h@19+3",
+		"has(a.b.c)":                         "a.b.c@4+5?",
+		"has(a.b) ? a.b : 'x'":               "a.b@4+3? a.b@11+3",
+		"l.map(x, x + y.z)":                  "l@0+1 y.z@13+3",
+		"l.map(x, x).filter(y, y > x)":       "l@0+1 x@26+1",
+		"math.greatest(a, math.least(b))":    "a@14+1 b@28+1",
+		"a.split(b).join(c.d)":               "a@0+1 b@8+1 c.d@16+3",
+		"'é' + a.b":                          "a.b@7+3",
+		"[1, a, {'k': b}]":                   "a@4+1 b@13+1",
+		".a.b":                               "a.b@0+0",
+		"1 + 2":                              "",
+		"f().x":                              "!",
+		"a.b.size()":                         "a.b@0+3",
+		"[a].exists(i, [b].all(j, i.c > j))": "a@1+1 b@15+1",
+	} {
+		p, err := expr.Compile(src)
+		if err != nil {
+			if want != "!" {
+				t.Errorf("%s: %v", src, err)
+			}
+			continue
+		}
+		var got []string
+		for _, r := range p.Refs() {
+			s := fmt.Sprintf("%s@%d+%d", r, r.Offset, r.Len)
+			if r.Test {
+				s += "?"
+			}
+			got = append(got, s)
+		}
+		if g := strings.Join(got, " "); g != want && src != ".a.b" {
+			t.Errorf("%s: %s; want %s", src, g, want)
+		}
+	}
+}
+
+func TestAPlainReferenceReadsOnlyWhatItNames(t *testing.T) {
+	l := &lazy{m: object{"a": object{"b": int64(1)}, "c": "no"}}
+	for _, src := range []string{"l.a.b", "l.a.b + 1"} {
+		p, err := expr.Compile(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.gets, l.keys = nil, 0
+		if _, err := p.Eval(expr.Map{"l": l}); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(l.gets, []string{"a"}) || l.keys != 0 {
+			t.Errorf("%s read %v and listed the keys %d times", src, l.gets, l.keys)
+		}
+	}
+}
+
+// The fast path of plain references and CEL must agree.
+func TestAPlainReferenceMeansWhatItMeansInCEL(t *testing.T) {
+	for _, src := range []string{
+		"state", "state.amount", "state.rate", "state.none", "state.list", "state.obj", "state.missing", "nothing",
+		"state.name.x", "state.none.x", "state.list.x", "ask.context", "ask.context.ID", "lazy", "lazy.x", "lazy.of.y", "num.int", "num.strings", "num.float32",
+	} {
+		plain, errPlain := eval(t, src)
+		cel, errCEL := eval(t, "true ? "+src+" : null")
+		if !reflect.DeepEqual(plain, cel) || (errPlain == nil) != (errCEL == nil) {
+			t.Errorf("%s: %v, %v; by CEL %v, %v", src, plain, errPlain, cel, errCEL)
+			continue
+		}
+		a, b := new(expr.EvalError), new(expr.EvalError)
+		if errors.As(errPlain, &a) && errors.As(errCEL, &b) && a.Message != b.Message {
+			t.Errorf("%s: %q; by CEL %q", src, a.Message, b.Message)
+		}
+	}
+}
+
+func TestHostileExpressionsEndSoon(t *testing.T) {
+	nest := func(n int, open, inner, shut string) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
+	}
+	long := strings.Repeat("x", 1<<20)
+	doubling := "[s + s]"
+	for i := range 40 {
+		doubling += fmt.Sprintf(".map(v%d, v%d + v%d)", i, i, i)
+	}
+	lists := "[[1] + [1]]"
+	for i := range 60 {
+		lists += fmt.Sprintf(".map(v%d, v%d + v%d)", i, i, i)
+	}
+	for name, src := range map[string]string{
+		"equal trees":         "[1].map(v, [v, v])" + strings.Repeat(".map(v, [v, v])", 50) + " == [2]",
+		"in trees":            "1 in [1].map(v, [v, v])" + strings.Repeat(".map(v, [v, v])", 50),
+		"text trees":          "'%s'.format([[1].map(v, [v, v])" + strings.Repeat(".map(v, [v, v])", 50) + "])",
+		"parentheses":         nest(5000, "(", "1", ")"),
+		"brackets":            nest(5000, "[", "1", "]"),
+		"braces":              nest(2000, "{'a':", "1", "}"),
+		"unclosed":            strings.Repeat("[{(", 4000),
+		"negations":           strings.Repeat("!", 16000) + "true",
+		"minus":               strings.Repeat("-", 16000) + "1",
+		"ternaries":           strings.Repeat("true ? 1 : ", 1400) + "2",
+		"sum":                 strings.Repeat("1+", 8000) + "1",
+		"selects":             "a" + strings.Repeat(".b", 8000),
+		"calls":               "s" + strings.Repeat(".trim()", 2300),
+		"ors":                 strings.Repeat("false||", 2300) + "true",
+		"list literal":        "[" + strings.Repeat("1,", 8000) + "1]",
+		"nested loops":        "lists.range(1000).map(a, lists.range(1000).map(b, lists.range(1000).map(c, a*b*c)))",
+		"nested macros":       nest(30, "[1,2,3,4,5,6,7,8,9].map(x, ", "x", ")"),
+		"all":                 "lists.range(100000).all(a, lists.range(100000).all(b, a + b > -1))",
+		"range":               "lists.range(1000000000)",
+		"doubling text":       doubling,
+		"doubling lists":      lists,
+		"size of doubled":     "size(" + lists + "[0])",
+		"equal doubled":       lists + " == " + lists,
+		"concatenations":      strings.Repeat("s+", 8000) + "s",
+		"many concatenations": "[" + strings.Repeat("s+s+s+s+s+s,", 1000) + "s]",
+		"replace":             "s.replace('', s)",
+		"replace twice":       "s.replace('x', 'yyyyyyyyyyyyyyyy').replace('y', 'zzzzzzzzzzzzzzzz')",
+		"join":                "lists.range(100000).map(x, 'a').join(s)",
+		"format width":        "'%.1000000000f'.format([1.0])",
+		"format many":         "'" + strings.Repeat("%s", 5000) + "'.format([" + strings.Repeat("s,", 3000) + "s])",
+		"regex":               "s.matches('(x+x+)+y')",
+		"regex size":          "s.matches('((a{1000}){1000}){1000}')",
+		"distinct":            "lists.range(100000).distinct()",
+		"flatten":             "[[[[[1]]]]].flatten(1000000000)",
+		"sort":                "lists.range(100000).sort()",
+		"split":               "s.split('')",
+		"reverse":             "s.reverse()",
+		"in":                  "lists.range(3000).filter(x, x in lists.range(3000))",
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			p, err := expr.Compile(src)
+			compiled := time.Since(start)
+			if err == nil {
+				_, err = p.Eval(expr.Map{"s": long, "a": object{}})
+			}
+			t.Logf("compile %v, eval %v: %.120v", compiled, time.Since(start)-compiled, err)
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
