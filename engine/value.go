@@ -104,6 +104,9 @@ func Normalize(x any) (Value, error) {
 	case nil, bool, int64:
 		return t, nil
 	case string:
+		if utf8.ValidString(t) {
+			return x, nil // x, not t, which would be boxed again
+		}
 		return validText(t), nil
 	case Handle:
 		return Handle{ID: validText(t.ID)}, nil

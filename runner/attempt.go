@@ -74,7 +74,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	a.unfit = unfit
 	info := node.Info{Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
 		Started: time.UnixMilli(e.Started)}
-	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.program.Plan.Reducer), a)
+	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
 	for _, id := range e.Contexts {
 		a.contexts = append(a.contexts, m.book[id])

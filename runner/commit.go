@@ -24,36 +24,36 @@ func newCommitter(j Journal) *committer {
 	return &committer{journal: j, direct: direct}
 }
 
-// commit returns when a is durable, or refused. The caller whose commit finds
+// commit returns when the one commit it is given is durable, or refused; the
+// list is free to be used again. The caller whose commit finds
 // nobody writing writes for all that queue up meanwhile.
-func (c *committer) commit(ctx context.Context, a store.Append, ack chan error) error {
+func (c *committer) commit(one []store.Append, ack chan error) error {
 	if c.direct {
-		one := [1]store.Append{a}
-		if errs := c.journal.Append(context.WithoutCancel(ctx), one[:]); errs != nil {
+		if errs := c.journal.Append(context.Background(), one); errs != nil {
 			return errs[0]
 		}
 		return nil
 	}
 	c.mu.Lock()
-	c.queue = append(c.queue, a)
+	c.queue = append(c.queue, one[0])
 	c.acks = append(c.acks, ack)
 	lead := !c.writing
 	c.writing = true
 	c.mu.Unlock()
 	if lead {
-		c.drain(ctx)
+		c.drain()
 	}
 	return <-ack
 }
 
 // drain writes what is queued; what queues up meanwhile is left to a goroutine,
 // so that the caller's own run is not held up by others.
-func (c *committer) drain(ctx context.Context) {
+func (c *committer) drain() {
 	c.mu.Lock()
 	batch, acks := c.queue, c.acks
 	c.queue, c.acks = nil, nil
 	c.mu.Unlock()
-	errs := c.journal.Append(context.WithoutCancel(ctx), batch)
+	errs := c.journal.Append(context.Background(), batch)
 	for i, ack := range acks {
 		if errs != nil {
 			ack <- errs[i]
@@ -66,6 +66,6 @@ func (c *committer) drain(ctx context.Context) {
 	c.writing = more
 	c.mu.Unlock()
 	if more {
-		go c.drain(ctx)
+		go c.drain()
 	}
 }

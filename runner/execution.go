@@ -24,6 +24,7 @@ type Execution struct {
 	box    *mailbox
 	hub    hub
 	ack    chan error
+	one    [1]store.Append // what is being committed
 	done   chan struct{}
 	quit   atomic.Bool // the Local closes
 	ending bool        // guarded by local.mu: the lease is being given back
@@ -144,17 +145,23 @@ func (x *Execution) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, a := range starts {
-		if x.quit.Load() {
+	direct := starts[:0]
+	for _, a := range starts {
+		switch {
+		case x.quit.Load():
 			delete(x.m.active, a.Path)
-			continue
+		case a.host.direct:
+			direct = append(direct, a)
+		default:
+			x.spawn(ctx, a)
 		}
-		if a.host.direct && len(starts) == 1 {
-			return x.perform(a)
-		}
-		starts[i] = nil
-		x.spawn(ctx, a)
 	}
+	for _, a := range direct {
+		if err := x.perform(a); err != nil {
+			return err
+		}
+	}
+	clear(starts)
 	return nil
 }
 
@@ -240,7 +247,8 @@ func (x *Execution) commit(ctx context.Context) error {
 		x.acknowledge(nil)
 		return nil
 	}
-	err := x.local.committer.commit(ctx, store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run)}, x.ack)
+	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run)}
+	err := x.local.committer.commit(x.one[:], x.ack)
 	x.acknowledge(err)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/tool"
@@ -33,15 +34,17 @@ type machine struct {
 	first  int64          // number of the first staged event
 	staged []engine.Event // applied, not yet committed
 	// starts are attempts to launch once what is staged is durable.
-	starts []*attempt
+	starts   []*attempt
+	launched []*attempt // room to be used again
 	// direct are attempts to run now, before their start is durable.
-	direct []*attempt
-	spare  *attempt // to be used again for the next direct attempt
-	active map[string]*attempt
+	direct   []*attempt
+	reducers func(key string) flow.Reducer
+	spare    *attempt // to be used again for the next direct attempt
+	active   map[string]*attempt
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {
-	return &machine{run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1,
+	return &machine{run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1, reducers: p.Plan.Reducer,
 		book: make(map[string]convo.Context), active: make(map[string]*attempt)}
 }
 
@@ -51,6 +54,9 @@ func newMachine(id string, p *Program, s *Services) *machine {
 func (m *machine) step(at int64, e engine.Event) error {
 	if len(m.staged) == 0 {
 		m.run.Tick(at)
+		if cap(m.staged) < 4 { // room for many commits at once, more the longer the run
+			m.staged = make([]engine.Event, 0, min(max(8, m.first), 512))
+		}
 	}
 	for e != nil {
 		from := len(m.staged)
@@ -210,7 +216,7 @@ func (m *machine) take() (c engine.Commit, ok bool) {
 	m.seq++
 	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: m.staged}
 	m.first += int64(len(m.staged))
-	m.staged = nil
+	m.staged = m.staged[len(m.staged):] // the rest of the room is for the next ones
 	return c, true
 }
 
@@ -284,7 +290,7 @@ func (m *machine) unsettled(path string) bool {
 // has no use for any more are cancelled instead.
 func (m *machine) launchable(at int64) ([]*attempt, error) {
 	starts := m.starts
-	m.starts = nil
+	m.starts, m.launched = m.launched[:0], starts
 	if !m.run.Tearing() {
 		return starts, nil
 	}
