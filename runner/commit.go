@@ -29,10 +29,7 @@ func newCommitter(j Journal) *committer {
 // nobody writing writes for all that queue up meanwhile.
 func (c *committer) commit(one []store.Append, ack chan error) error {
 	if c.direct {
-		if errs := c.journal.Append(context.Background(), one); errs != nil {
-			return errs[0]
-		}
-		return nil
+		return c.journal.Append(context.Background(), one)[0]
 	}
 	c.mu.Lock()
 	c.queue = append(c.queue, one[0])
@@ -55,11 +52,7 @@ func (c *committer) drain() {
 	c.mu.Unlock()
 	errs := c.journal.Append(context.Background(), batch)
 	for i, ack := range acks {
-		if errs != nil {
-			ack <- errs[i]
-		} else {
-			ack <- nil
-		}
+		ack <- errs[i]
 	}
 	c.mu.Lock()
 	more := len(c.queue) > 0

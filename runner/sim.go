@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -25,8 +26,15 @@ type Sim struct {
 	Crash, Fault float64
 	// Answer gives the answer to an interrupt, and false to leave it open.
 	Answer func(i engine.Interrupt) (engine.Value, bool)
-	// Before is called before each step; an error ends the simulation.
-	Before func(r *engine.Run) error
+	// Act may send a command, before a step; nil is none. One that the run
+	// refuses is no error.
+	Act func(r *engine.Run) Command
+	// Before is called before each step, Committed when a commit was written,
+	// with the run as it is after it (also where the process dies with it), and
+	// Crashed after each crash; an error ends the simulation.
+	Before    func(r *engine.Run) error
+	Committed func(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error
+	Crashed   func()
 	// MaxSteps bounds the simulation; 0 is 1,000,000.
 	MaxSteps int
 }
@@ -106,6 +114,9 @@ func (s *simulation) loop(begin func() error) error {
 				return err
 			}
 		}
+		if err := s.act(); err != nil {
+			return err
+		}
 		if s.rng.Float64() < s.Crash {
 			if err := s.crash(begin); err != nil {
 				return err
@@ -118,6 +129,40 @@ func (s *simulation) loop(begin func() error) error {
 		}
 	}
 	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
+}
+
+// act lets somebody send a command.
+func (s *simulation) act() error {
+	if s.Act == nil || s.m.run.Start == nil || len(s.m.direct) > 0 {
+		return nil
+	}
+	c := s.Act(s.m.run)
+	if c == nil {
+		return nil
+	}
+	e, err := c(s.m.run)
+	if err != nil || e == nil {
+		return nil //nolint:nilerr // a command that comes too late is refused, as in life
+	}
+	err = s.m.step(s.clock, e)
+	s.abort()
+	return err
+}
+
+// abort stops the attempts that the run does not want any more: no effect of
+// theirs starts, and what they ask for next is refused.
+func (s *simulation) abort() {
+	if !s.m.run.Tearing() {
+		return
+	}
+	for _, list := range [][]*coroutine{s.running, s.waiting} {
+		for _, c := range list {
+			if !c.a.stopping.Load() && s.m.run.Aborted(c.a.Path) {
+				c.a.stopping.Store(true)
+				c.a.cancel(errAborted)
+			}
+		}
+	}
 }
 
 // move picks one thing that can happen and lets it happen.
@@ -146,7 +191,9 @@ func (s *simulation) move(begin func() error) (done bool, err error) {
 		return true, nil
 	}
 	s.clock += int64(s.rng.IntN(3))
-	return false, choices[s.rng.IntN(len(choices))]()
+	err = choices[s.rng.IntN(len(choices))]()
+	s.abort()
+	return false, err
 }
 
 // answers are the questions that may be answered now.
@@ -184,6 +231,7 @@ func (s *simulation) advance(i int) error {
 	events, more := c.next()
 	if !more {
 		s.running = slices.Delete(s.running, i, i+1)
+		c.a.cancel(nil)
 		return s.m.settle(s.clock, c.a, c.err, 0)
 	}
 	if len(events) == 0 {
@@ -205,6 +253,11 @@ func (s *simulation) commit(begin func() error) error {
 	fault := s.rng.Float64() < s.Fault
 	if !fault || s.rng.IntN(2) == 0 {
 		s.journal = append(s.journal, c)
+		if s.Committed != nil {
+			if err := s.Committed(c, s.m.run, s.m.book); err != nil {
+				return err
+			}
+		}
 	}
 	if fault {
 		s.report.Faults++
@@ -222,6 +275,9 @@ func (s *simulation) commit(begin func() error) error {
 // begin makes the coroutine of an attempt.
 func (s *simulation) begin(a *attempt) *coroutine {
 	c := &coroutine{a: a}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	a.cancel = cancel
+	a.ctx.Bind(ctx)
 	c.next, c.stop = iter.Pull(func(yield func([]engine.Event) bool) {
 		a.door = &simDoor{c, yield}
 		c.err, _ = a.perform()
@@ -234,6 +290,9 @@ func (s *simulation) begin(a *attempt) *coroutine {
 func (s *simulation) crash(begin func() error) error {
 	s.report.Crashes++
 	s.kill()
+	if s.Crashed != nil {
+		s.Crashed()
+	}
 	s.m = newMachine(s.id, s.program, s.services)
 	for _, c := range s.journal {
 		b, err := engine.EncodeEvents(nil, c.Events)
@@ -258,6 +317,7 @@ func (s *simulation) kill() {
 	for _, c := range append(s.running, s.waiting...) {
 		c.refuse = errQuit
 		c.stop()
+		c.a.cancel(errQuit)
 	}
 	s.running, s.waiting = nil, nil
 }

@@ -13,8 +13,7 @@ import (
 // Journal keeps runs.
 type Journal interface {
 	Create(ctx context.Context, r store.NewRun) error
-	// Append commits all or refuses some; the errors are by element, and nil
-	// where there are none.
+	// Append commits all or refuses some; the errors are by element.
 	Append(ctx context.Context, as []store.Append) []error
 	Commits(ctx context.Context, run string, afterSeq int64) iter.Seq2[engine.Commit, error]
 	Run(ctx context.Context, id string) (store.Run, error)

@@ -110,19 +110,14 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 // Append keeps commits, each or not at all; the result has one element for
 // each of them: nil, store.ErrFenced, store.ErrSequence or store.ErrNotFound.
 func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
-	var errs []error // nil where there are none
+	errs := make([]error, len(appends))
 	for i := range appends {
 		a := &appends[i]
 		r, err := s.run(ctx, a.Commit.Run)
 		if err == nil {
 			err = r.append(a)
 		}
-		if err != nil && errs == nil {
-			errs = make([]error, len(appends))
-		}
-		if err != nil {
-			errs[i] = err
-		}
+		errs[i] = err
 	}
 	return errs
 }

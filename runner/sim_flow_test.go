@@ -1,0 +1,374 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A random flow, as the generator and the naive model see it. It shares nothing
+// with the engine: it is written as a file for Weir and evaluated as it stands
+// by the model.
+type (
+	simGraph struct {
+		nodes []*simNode // sources before targets
+		out   int        // the node whose value the scope returns
+	}
+	simNode struct {
+		id       string
+		kind     string // op, merge, loop, forEach, newContext
+		in       []simIn
+		after    []simEnd
+		joinAll  bool
+		attempts int
+		onError  bool
+		before   bool // interruptBefore
+		behind   bool // interruptAfter
+		op       simOp
+		body     *simGraph
+		turns    int // of a loop, or items of a forEach
+		lanes    int // concurrency of a forEach
+		fork     bool
+	}
+	// simIn binds a port: to one edge, or to several (merge, a template).
+	simIn struct {
+		port string
+		from []simEnd
+		text bool // a template that is more than one reference
+	}
+	simEnd struct {
+		node int
+		port string
+	}
+	// simOp is what an op does; it is also its settings.
+	simOp struct {
+		Effects   int      `json:"effects,omitempty"`
+		Announce  bool     `json:"announce,omitempty"`
+		Fails     int      `json:"fails,omitempty"`
+		Permanent bool     `json:"permanent,omitempty"`
+		Branches  []string `json:"branches,omitempty"`
+		Pick      int      `json:"pick,omitempty"`
+		Quiet     bool     `json:"quiet,omitempty"`
+		Say       bool     `json:"say,omitempty"`
+		Ask       bool     `json:"ask,omitempty"`
+		Sleep     int64    `json:"sleep,omitempty"`
+		Write     bool     `json:"write,omitempty"`
+		Own       bool     `json:"own,omitempty"`
+		Lazy      bool     `json:"lazy,omitempty"`
+		Pulls     bool     `json:"pulls,omitempty"`
+		Need      string   `json:"need,omitempty"`
+		Direct    bool     `json:"direct,omitempty"`
+	}
+)
+
+// draw gives a number from 0 to n-1: from a seed, or from rapid.
+type draw func(n int) int
+
+func (d draw) one(of int) bool { return d(of) == 0 }
+
+// randomGraph makes a scope of 2 to most nodes. Flaky scopes may fail, and
+// sequential says that no two of its iterations run at once.
+func randomGraph(d draw, most, depth int, flaky bool, prefix string) *simGraph {
+	g := &simGraph{}
+	n := 2 + d(most-1)
+	for i := range n {
+		g.nodes = append(g.nodes, randomNode(d, g, i, depth, flaky, prefix))
+	}
+	g.out = n - 1
+	for g.nodes[g.out].kind == "newContext" && g.out > 0 {
+		g.out--
+	}
+	return g
+}
+
+func randomNode(d draw, g *simGraph, i, depth int, flaky bool, prefix string) *simNode {
+	n := &simNode{id: fmt.Sprintf("%s%c", prefix, 'a'+i), kind: "op", attempts: 1}
+	// Ids that do not follow the file's order: flow order is by id within a rank.
+	if d.one(3) {
+		n.id = fmt.Sprintf("%s%c%d", prefix, 'z'-i, i)
+	}
+	switch k := d(12); {
+	case k == 0 && i > 1:
+		n.kind = "merge"
+	case k == 1 && depth > 0:
+		n.kind = "loop"
+	case k == 2 && depth > 0:
+		n.kind = "forEach"
+	case k == 3 && i > 0:
+		n.kind = "newContext"
+	}
+	n.before, n.behind = d.one(25), d.one(25)
+	switch n.kind {
+	case "op":
+		randomOp(d, n, flaky)
+	case "loop", "forEach":
+		n.turns = 1 + d(3)
+		n.lanes = 1
+		if n.kind == "forEach" {
+			n.lanes += d(3)
+		}
+		n.fork = n.lanes == 1 && d.one(3)
+		n.body = randomGraph(d, 3, depth-1, flaky, n.id+"_")
+	}
+	wire(d, g, n, i)
+	return n
+}
+
+func randomOp(d draw, n *simNode, flaky bool) {
+	o := &n.op
+	o.Effects = max(0, d(5)-2)
+	o.Announce = d.one(3)
+	o.Ask = d.one(8)
+	if d.one(8) {
+		o.Sleep = int64(1 + d(50))
+	}
+	o.Say, o.Write, o.Own = d.one(3), d.one(3), d.one(4)
+	o.Quiet = d.one(8)
+	if d.one(4) {
+		o.Branches = []string{"left", "right", "middle"}[:2+d(2)]
+		o.Pick = d(len(o.Branches))
+	}
+	if d.one(6) {
+		n.attempts = 1 + d(3)
+		o.Fails = d(n.attempts)
+	}
+	if flaky && d.one(12) {
+		o.Fails, o.Permanent = 9, d.one(2)
+		n.onError = d.one(2)
+	}
+	if o.Effects == 0 && !o.Ask && o.Sleep == 0 && !o.Say {
+		o.Direct = d.one(2)
+	}
+}
+
+// wire draws what comes into a node.
+func wire(d draw, g *simGraph, n *simNode, i int) {
+	if i == 0 {
+		return
+	}
+	if n.kind == "merge" {
+		in := simIn{port: "value"}
+		for range 1 + d(2) {
+			if e, ok := g.end(d, i); ok && !in.has(e) {
+				in.from = append(in.from, e)
+			}
+		}
+		if len(in.from) > 0 {
+			n.in = append(n.in, in)
+		}
+	} else {
+		ports := []string{"x", "y", "z"}
+		for _, port := range ports[:d(4)] {
+			if e, ok := g.end(d, i); ok {
+				in := simIn{port: port, from: []simEnd{e}}
+				if e2, ok := g.end(d, i); ok && d.one(4) && e2 != e {
+					in.from, in.text = append(in.from, e2), true
+				}
+				n.in = append(n.in, in)
+			}
+		}
+	}
+	if n.kind == "op" && len(n.in) > 0 && d.one(3) {
+		n.op.Need = n.in[0].port
+	}
+	if n.kind == "op" && d.one(4) {
+		if e, ok := g.end(d, i); ok {
+			n.op.Lazy, n.op.Pulls, n.op.Direct = true, d.one(2), false
+			n.in = append(n.in, simIn{port: "pull", from: []simEnd{e}})
+		}
+	}
+	g.wireContext(d, n, i)
+	for range max(0, d(5)-2) {
+		n.after = append(n.after, g.control(d, i))
+	}
+	n.joinAll = len(n.after) > 1 && d.one(3)
+}
+
+func (in *simIn) has(e simEnd) bool {
+	for _, o := range in.from {
+		if o == e {
+			return true
+		}
+	}
+	return false
+}
+
+// end draws a data output of a node before i.
+func (g *simGraph) end(d draw, i int) (simEnd, bool) {
+	j := d(i)
+	switch f := g.nodes[j]; f.kind {
+	case "newContext":
+		return simEnd{}, false
+	case "op":
+		if d.one(6) {
+			return simEnd{j, "error"}, true
+		}
+	case "loop":
+		return simEnd{j, "result"}, true
+	case "forEach":
+		return simEnd{j, "results"}, true
+	}
+	return simEnd{j, "value"}, true
+}
+
+func (g *simGraph) control(d draw, i int) simEnd {
+	j := d(i)
+	f := g.nodes[j]
+	if f.kind == "op" && len(f.op.Branches) > 0 && d(3) > 0 {
+		return simEnd{j, f.op.Branches[d(len(f.op.Branches))]}
+	}
+	if d.one(8) {
+		return simEnd{j, "error"}
+	}
+	return simEnd{j, ""}
+}
+
+// wireContext may give a node the context of one before it.
+func (g *simGraph) wireContext(d draw, n *simNode, i int) {
+	if n.kind == "merge" || n.kind == "op" && !n.op.Say || !d.one(2) {
+		return
+	}
+	for j := i - 1; j >= 0; j-- {
+		f := g.nodes[j]
+		if f.kind == "newContext" || f.kind == "op" && f.op.Say && d.one(2) {
+			n.in = append(n.in, simIn{port: "context", from: []simEnd{{j, "context"}}})
+			return
+		}
+	}
+}
+
+// file is the flow as JSON, in the authoring form.
+func (g *simGraph) file() []byte {
+	out := map[string]any{"weir": 1, "name": "random", "nodes": g.nodesJSON(), "outputs": g.outputs(),
+		"state": map[string]any{
+			"sum": map[string]any{"reducer": "sum"}, "max": map[string]any{"reducer": "max"},
+			"log": map[string]any{"reducer": "append"}, "map": map[string]any{"reducer": "merge"},
+		}}
+	b, err := json.Marshal(out)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (g *simGraph) outputs() map[string]any {
+	n := g.nodes[g.out]
+	return map[string]any{"result": "{{ " + n.id + "." + n.mainPort() + " }}"}
+}
+
+func (n *simNode) mainPort() string {
+	switch n.kind {
+	case "loop":
+		return "result"
+	case "forEach":
+		return "results"
+	case "newContext":
+		return "context"
+	}
+	return "value"
+}
+
+func (g *simGraph) nodesJSON() map[string]any {
+	out := map[string]any{}
+	for _, n := range g.nodes {
+		out[n.id] = g.nodeJSON(n)
+	}
+	return out
+}
+
+func (g *simGraph) nodeJSON(n *simNode) map[string]any {
+	m := map[string]any{"type": n.kind}
+	if n.op.Direct {
+		m["type"] = "directOp"
+	}
+	in := map[string]any{}
+	for _, b := range n.in {
+		in[b.port] = g.binding(n, &b)
+	}
+	var after []string
+	for _, e := range n.after {
+		if e.port == "" {
+			after = append(after, g.nodes[e.node].id)
+		} else {
+			after = append(after, g.nodes[e.node].id+"."+e.port)
+		}
+	}
+	if after != nil {
+		m["after"] = after
+	}
+	if n.joinAll {
+		m["join"] = "all"
+	}
+	if n.attempts > 1 {
+		m["retry"] = map[string]any{"attempts": n.attempts, "backoff": "1s"}
+	}
+	if n.onError {
+		m["onError"] = map[string]any{"value": "instead of " + n.id}
+	}
+	if n.before {
+		m["interruptBefore"] = true
+	}
+	if n.behind {
+		m["interruptAfter"] = true
+	}
+	n.withJSON(m, in)
+	if len(in) > 0 {
+		m["in"] = in
+	}
+	return m
+}
+
+func (n *simNode) withJSON(m, in map[string]any) {
+	switch n.kind {
+	case "op":
+		b, err := json.Marshal(n.op)
+		if err != nil {
+			panic(err)
+		}
+		var with map[string]any
+		if err := json.Unmarshal(b, &with); err != nil {
+			panic(err)
+		}
+		if len(with) > 0 {
+			m["with"] = with
+		}
+		if strings.Contains(n.id, "_") {
+			in["index"] = "{{ inputs.index }}"
+		}
+	case "loop":
+		in["result"] = "seed"
+		m["with"] = map[string]any{"max": n.turns, "body": n.body.bodyJSON()}
+	case "forEach":
+		items := make([]any, n.turns)
+		for i := range items {
+			items[i] = i * 10
+		}
+		in["items"] = items
+		m["with"] = map[string]any{"concurrency": n.lanes, "body": n.body.bodyJSON()}
+	}
+	if n.fork {
+		m["isolation"] = "fork"
+	}
+}
+
+func (g *simGraph) bodyJSON() map[string]any {
+	return map[string]any{"nodes": g.nodesJSON(), "outputs": g.outputs()}
+}
+
+func (g *simGraph) binding(n *simNode, b *simIn) any {
+	var refs []string
+	for _, e := range b.from {
+		refs = append(refs, "{{ "+g.nodes[e.node].id+"."+e.port+" }}")
+	}
+	switch {
+	case n.kind == "merge":
+		list := make([]any, len(refs))
+		for i, r := range refs {
+			list[i] = r
+		}
+		return list
+	case b.text:
+		return strings.Join(refs, "+")
+	}
+	return refs[0]
+}
