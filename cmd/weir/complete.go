@@ -1,9 +1,15 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 )
 
 // exactArgs takes these arguments and no others.
@@ -19,22 +25,179 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// completeFlows completes the path of a flow file.
-func (p *program) completeFlows(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// The completions of a shell. Where something cannot be read they offer
+// nothing: a shell has no place for an error.
+type completions = []cobra.Completion
+
+const noFiles = cobra.ShellCompDirectiveNoFileComp
+
+func (p *program) completeFlows(c *cobra.Command, args []string, prefix string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, noFiles
 	}
-	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+	return p.completeFiles(c, args, prefix)
 }
 
-func (p *program) completeTargets(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveNoFileComp
+func (p *program) completeFiles(*cobra.Command, []string, string) (completions, cobra.ShellCompDirective) {
+	return completions{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func (p *program) completeRuns(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveNoFileComp
+func (p *program) completeTypes(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	cat, err := catalogue()
+	if err != nil || len(args) > 0 {
+		return nil, noFiles
+	}
+	var out completions
+	for _, s := range cat.Specs() {
+		out = append(out, cobra.CompletionWithDesc(s.Name, s.Summary))
+	}
+	return out, noFiles
 }
 
-func (p *program) completeAnswer(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveNoFileComp
+// completeTargets offers the nodes of the flow file on the command line.
+func (p *program) completeTargets(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	f := loadFirst(args)
+	if f == nil {
+		return nil, noFiles
+	}
+	var out completions
+	for _, n := range f.Nodes {
+		out = append(out, cobra.CompletionWithDesc(n.ID, n.Type))
+	}
+	return out, noFiles
+}
+
+// completeInputs offers the inputs of the flow file on the command line.
+func (p *program) completeInputs(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	f := loadFirst(args)
+	if f == nil {
+		return nil, noFiles
+	}
+	var out completions
+	for _, in := range f.Inputs {
+		out = append(out, cobra.CompletionWithDesc(in.Name+"=", string(in.Type)))
+	}
+	return out, noFiles | cobra.ShellCompDirectiveNoSpace
+}
+
+func loadFirst(args []string) *flow.Flow {
+	cat, err := catalogue()
+	if err != nil || len(args) == 0 {
+		return nil
+	}
+	f, err := flow.Load(args[0], cat)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// completeRuns offers the newest runs.
+func (p *program) completeRuns(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, noFiles
+	}
+	return p.runIDs(c, store.Filter{}), noFiles
+}
+
+func (p *program) runIDs(c *cobra.Command, f store.Filter) completions {
+	desk, err := p.look(contextOf(c))
+	if err != nil {
+		return nil
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	list, err := desk.Runs(contextOf(c), f)
+	if err != nil {
+		return nil
+	}
+	var out completions
+	for i := range list {
+		out = append(out, cobra.CompletionWithDesc(list[i].ID, list[i].Flow+" "+list[i].Head.Status.String()))
+	}
+	return out
+}
+
+// completeAnswer offers paused runs, what they wait for, and the choices.
+func (p *program) completeAnswer(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return p.runIDs(c, store.Filter{Status: []engine.Status{engine.Paused}}), noFiles
+	}
+	v := p.glance(c, args[0])
+	if v == nil {
+		return nil, noFiles
+	}
+	var out completions
+	switch len(args) {
+	case 1:
+		for _, i := range v.Run.Interrupts() {
+			out = append(out, cobra.CompletionWithDesc(i.ID, shorten(i.Prompt, 60)))
+		}
+	case 2:
+		if i, err := openInterrupt(v.Run, args[1]); err == nil {
+			out = choices(i.Schema)
+		}
+	}
+	return out, noFiles
+}
+
+// completeStuck offers runs that have not completed, and their nodes that can
+// be forced.
+func (p *program) completeStuck(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return p.runIDs(c, store.Filter{Status: []engine.Status{engine.Failed, engine.Paused, engine.Cancelled}}), noFiles
+	case 1:
+		return p.nodePaths(c, args[0], func(v *runner.View, path string) bool { return v.Run.Stuck(path) }), noFiles
+	}
+	return nil, noFiles
+}
+
+// completeNodePaths offers all nodes of the run on the command line.
+func (p *program) completeNodePaths(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, noFiles
+	}
+	return p.nodePaths(c, args[0], func(*runner.View, string) bool { return true }), noFiles
+}
+
+func (p *program) nodePaths(c *cobra.Command, run string, want func(*runner.View, string) bool) completions {
+	v := p.glance(c, run)
+	if v == nil {
+		return nil
+	}
+	var out completions
+	told := chronicleOf(v)
+	for _, path := range told.order {
+		if want(v, path) {
+			n := told.nodes[path]
+			out = append(out, cobra.CompletionWithDesc(path, n.Type+" "+n.Status.String()))
+		}
+	}
+	return out
+}
+
+// glance is a run as it is now, nil where it cannot be had.
+func (p *program) glance(c *cobra.Command, prefix string) *runner.View {
+	desk, err := p.look(contextOf(c))
+	if err != nil {
+		return nil
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	id, err := desk.Find(contextOf(c), prefix)
+	if err != nil {
+		return nil
+	}
+	v, err := desk.Inspect(contextOf(c), id, 0)
+	if err != nil || v.Run.Start == nil {
+		return nil
+	}
+	return v
+}
+
+// contextOf is the command's context; a shell that completes may give none.
+func contextOf(c *cobra.Command) context.Context {
+	if ctx := c.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
 }

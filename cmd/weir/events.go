@@ -42,15 +42,22 @@ func (w *eventPrinter) watch(items <-chan runner.Item, last int64) (int64, error
 			continue
 		}
 		last = it.Number
-		line, err := eventLine(w.run, it.Number, it.At, it.Event)
-		if err != nil {
+		if err := w.print(it.Number, it.At, it.Event); err != nil {
 			return last, err
-		}
-		if _, err := w.out.Write(line); err != nil {
-			return last, fmt.Errorf("write events: %w", err)
 		}
 	}
 	return last, nil
+}
+
+func (w *eventPrinter) print(number, at int64, e engine.Event) error {
+	line, err := eventLine(w.run, number, at, e)
+	if err != nil {
+		return err
+	}
+	if _, err := w.out.Write(line); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
 }
 
 func (w *eventPrinter) end(weir.Result) {}

@@ -39,9 +39,14 @@ type usage struct {
 }
 
 func reportOf(r weir.Result) *report {
-	out := &report{Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Usage: usageOf(r.Usage), Error: r.Error}
-	for _, i := range r.Interrupts {
-		out.Interrupts = append(out.Interrupts, interrupt{ID: i.ID, Node: nodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
+	return &report{Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Interrupts: interruptsOf(r.Interrupts),
+		Usage: usageOf(r.Usage), Error: r.Error}
+}
+
+func interruptsOf(list []engine.Interrupt) []interrupt {
+	out := make([]interrupt, 0, len(list))
+	for _, i := range list {
+		out = append(out, interrupt{ID: i.ID, Node: nodeOfInterrupt(i.ID), Prompt: i.Prompt, Schema: i.Schema})
 	}
 	return out
 }

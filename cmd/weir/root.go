@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"log/slog"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,8 +51,10 @@ Providers of models are set in .weir/config.yaml; see "weir doctor".`,
 			root.AddCommand(c)
 		}
 	}
-	group("flows", p.runCommand())
-	group("runs", p.answerCommand(), p.resumeCommand())
+	group("flows", p.runCommand(), p.validateCommand(), p.nodesCommand(), p.schemaCommand())
+	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
+	group("runs", p.forceCommands()...)
+	root.AddCommand(p.doctorCommand(), p.versionCommand())
 	return root
 }
 
@@ -92,13 +93,4 @@ func shellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// isFlowFile reports whether a name looks like a flow's.
-func isFlowFile(name string) bool {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return true
-	}
-	return false
 }

@@ -51,6 +51,7 @@ JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.
 	f.StringVar(&o.user, "user", "", "on whose behalf the flow runs")
 	d.flags(c, true)
 	_ = c.RegisterFlagCompletionFunc("target", p.completeTargets)
+	_ = c.RegisterFlagCompletionFunc("input", p.completeInputs)
 	return c
 }
 

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine"
+)
+
+func (p *program) cancelCommand() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:   "cancel RUN",
+		Short: "Stop a run for good",
+		Long: `Stop a run for good, and return once it has stopped. No effect starts any more;
+what is in flight has 10 seconds to end. A run that another process drives is sent
+a message and waited for. The process that drives it exits with code 4.`,
+		Args:              exactArgs("RUN"),
+		ValidArgsFunction: p.completeRuns,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.cancel(c.Context(), args[0], reason)
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c
+}
+
+func (p *program) cancel(ctx context.Context, prefix, reason string) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // the run has ended, or the error says more
+	id, err := desk.Find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	// Whoever owns the run may go before it reads the message, so ask again.
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for told := false; ; told = true {
+		r, err := desk.store.Run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if told && r.Head.Status.Ended() {
+			return p.cancelled(id, r.Head.Status)
+		}
+		if !told || r.Owner == "" || time.Now().After(r.Until) {
+			run, err := desk.Cancel(ctx, id, p.person(), reason)
+			if err != nil {
+				return err
+			}
+			if run != nil {
+				result, err := run.Wait(ctx)
+				if err != nil {
+					return err
+				}
+				return p.cancelled(id, result.Status)
+			}
+			p.say("another process drives the run (%s); it has been told", r.Owner)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("run %s has been told to stop and has not yet: %w", id, context.Cause(ctx))
+		}
+	}
+}
+
+func (p *program) cancelled(id string, s engine.Status) error {
+	if s != engine.Cancelled {
+		return fmt.Errorf("run %s has %s before it could be cancelled", id, s)
+	}
+	fmt.Fprintf(p.out, "run %s is cancelled\n", id)
+	return nil
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// chronicle is what happened to each node of a run, told from its journal: also
+// to those of iterations that are over.
+type chronicle struct {
+	nodes map[string]*nodeRecord
+	order []string // paths, in the order they were first heard of
+}
+
+// nodeRecord is what the journal says of one node.
+type nodeRecord struct {
+	Path     string
+	Type     string
+	Status   engine.Status
+	Attempts int
+	Started  int64 // Unix milliseconds; of the last attempt
+	Ended    int64 // Unix milliseconds; 0 while it has not
+	Entered  int64 // number of the event that last started or resumed it
+	Micros   int64 // the function ran, last entry
+	Cached   bool
+	Outputs  engine.Values
+	Metadata engine.Values
+	Error    *engine.Error
+	Effects  []*engine.EffectCompleted
+	Contexts []engine.ContextChange
+	State    []engine.StateChange
+	Waits    []waited
+}
+
+// waited is one thing a node waited for, and what became of it.
+type waited struct {
+	engine.Interrupt
+	Answered bool
+	Answer   engine.Value
+	By       string
+}
+
+// chronicleOf reads a view.
+func chronicleOf(v *runner.View) *chronicle {
+	c := &chronicle{nodes: make(map[string]*nodeRecord)}
+	for _, commit := range v.Commits {
+		for i, e := range commit.Events {
+			c.tell(e, commit.First+int64(i), commit.At)
+		}
+	}
+	for _, n := range v.Run.Nodes() { // those that nothing has happened to yet
+		c.node(n.Path).Status = n.Status
+	}
+	for path, n := range c.nodes {
+		if p := v.Run.Plan().Find(path); p != nil {
+			n.Type = p.Def.Type
+		}
+	}
+	c.sort(v.Run.Nodes())
+	return c
+}
+
+// node returns the record of a path, making it.
+func (c *chronicle) node(path string) *nodeRecord {
+	n := c.nodes[path]
+	if n == nil {
+		n = &nodeRecord{Path: path}
+		c.nodes[path] = n
+		c.order = append(c.order, path)
+	}
+	return n
+}
+
+// tell adds one event.
+func (c *chronicle) tell(e engine.Event, number, at int64) {
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		n := c.node(e.Path)
+		n.Status, n.Attempts, n.Started, n.Entered, n.Ended = engine.Running, max(e.Attempt, 1), at, number, 0
+	case *engine.NodeResumed:
+		n := c.node(e.Path)
+		n.Status, n.Entered = engine.Running, number
+	case *engine.NodeWaiting:
+		n := c.node(e.Path)
+		n.Status = engine.Waiting
+		for _, i := range e.Interrupts {
+			n.Waits = append(n.Waits, waited{Interrupt: i})
+		}
+	case *engine.InterruptAnswered:
+		c.answer(e)
+	case *engine.EffectCompleted:
+		n := c.node(nodeOfEffect(e.Key))
+		n.Effects = append(n.Effects, e)
+	case *engine.NodeForced:
+		n := c.node(e.Path)
+		n.Ended, n.Error = 0, nil
+		if e.Op == "complete" {
+			n.Outputs = e.Outputs
+		}
+	default:
+		c.end(e, at)
+	}
+}
+
+// end adds an event that ends an attempt or a node.
+func (c *chronicle) end(e engine.Event, at int64) {
+	var n *nodeRecord
+	switch e := e.(type) {
+	case *engine.NodeCompleted:
+		n = c.node(e.Path)
+		n.Status, n.Outputs, n.Metadata, n.Micros, n.Cached = engine.Completed, e.Outputs, e.Metadata, e.Micros, e.Cached
+		n.Contexts, n.State, n.Error = e.Contexts, e.State, nil
+	case *engine.NodeFailed:
+		n = c.node(e.Path)
+		n.Status, n.Error, n.Micros, n.Metadata, n.Contexts = engine.Failed, e.Error, e.Micros, e.Metadata, e.Contexts
+	case *engine.NodeErrored:
+		n = c.node(e.Path)
+		n.Status, n.Outputs = engine.Failed, e.Outputs
+	case *engine.NodeSkipped:
+		c.node(e.Path).Status = engine.Skipped
+	case *engine.NodeNotNeeded:
+		c.node(e.Path).Status = engine.NotNeeded
+	case *engine.NodeCancelled:
+		n = c.node(e.Path)
+		n.Status = engine.Cancelled
+	}
+	if n != nil {
+		n.Ended = at
+	}
+}
+
+func (c *chronicle) answer(e *engine.InterruptAnswered) {
+	n := c.node(nodeOfInterrupt(e.ID))
+	for i := range n.Waits {
+		if w := &n.Waits[i]; w.ID == e.ID {
+			w.Answered, w.Answer, w.By = true, e.Value, e.By
+		}
+	}
+}
+
+// nodeOfEffect is the path of the node an effect key, PATH/NAME#N, is of.
+func nodeOfEffect(key string) string {
+	return key[:max(strings.LastIndexByte(key, '/'), 0)]
+}
+
+// sort puts the nodes in flow order, and behind each composite those of its
+// iterations as they came.
+func (c *chronicle) sort(known []engine.Node) {
+	rank := make(map[string]int)
+	for _, n := range known {
+		if _, ok := rank[rootOf(n.Path)]; !ok {
+			rank[rootOf(n.Path)] = len(rank)
+		}
+	}
+	slices.SortStableFunc(c.order, func(a, b string) int {
+		if d := rank[rootOf(a)] - rank[rootOf(b)]; d != 0 {
+			return d
+		}
+		return inner(a) - inner(b)
+	})
+}
+
+// rootOf is the node of the root scope that a path is, or lies in.
+func rootOf(path string) string {
+	root, _, _ := strings.Cut(path, "#")
+	return root
+}
+
+// inner is 1 for a path inside an iteration, 0 for a node of the root scope.
+func inner(path string) int {
+	if strings.Contains(path, "#") {
+		return 1
+	}
+	return 0
+}
+
+// duration is how long the node has taken, or its last attempt.
+func (n *nodeRecord) duration() int64 {
+	if n.Started == 0 || n.Ended == 0 {
+		return 0
+	}
+	return max((n.Ended-n.Started)*1000, n.Micros)
+}

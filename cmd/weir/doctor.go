@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/store"
+)
+
+// finding is one thing the doctor has looked at.
+type finding struct {
+	About string `json:"about"`
+	// State is "ok", "note" (worth knowing) or "bad" (something will fail).
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy"`
+}
+
+func (p *program) doctorCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the database, the configuration and the providers of models",
+		Long: `Check the database, the configuration and the providers of models, and say what to
+do about what is wrong. Nothing is changed and no server is called; keys are
+looked for and never shown. Exit code 1 if something will fail.`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return p.doctor(c.Context(), asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
+	return c
+}
+
+func (p *program) doctor(ctx context.Context, asJSON bool) error {
+	b := thisBuild()
+	list := []finding{{"weir", "ok", fmt.Sprintf("%s, %s, %s/%s", b.Version, b.Go, b.OS, b.Arch), ""}}
+	cfg, err := p.config()
+	switch {
+	case err != nil:
+		list = append(list, finding{"configuration", "bad", err.Error(), "correct the file"})
+		cfg = &config{}
+	case len(cfg.files) == 0:
+		list = append(list, finding{"configuration", "ok", "none; looked for " + fmt.Sprint(p.configFiles()), ""})
+	default:
+		list = append(list, finding{"configuration", "ok", fmt.Sprint(cfg.files), ""})
+	}
+	if err == nil {
+		list = append(list, p.examineDatabase(ctx))
+	}
+	list = append(list, p.examineProviders(cfg)...)
+	if asJSON {
+		writeJSON(p.out, list)
+	} else {
+		p.printFindings(list)
+	}
+	if slices.ContainsFunc(list, func(f finding) bool { return f.State == "bad" }) {
+		return &exit{exitFailed}
+	}
+	return nil
+}
+
+func (p *program) examineDatabase(ctx context.Context) finding {
+	f := finding{About: "database", State: "ok", Detail: p.database()}
+	info, err := os.Stat(p.database())
+	if err != nil {
+		f.Detail += ": not there yet; the first run makes it"
+		return f
+	}
+	desk, err := p.look(ctx)
+	if err != nil {
+		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
+		return f
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	runs, err := desk.Runs(ctx, store.Filter{Limit: 1})
+	if err != nil {
+		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
+		return f
+	}
+	f.Detail = fmt.Sprintf("%s, %.1f MB", p.database(), float64(info.Size())/1e6)
+	if len(runs) > 0 {
+		f.Detail += ", last run " + runs[0].ID + " (" + runs[0].Head.Status.String() + ")"
+	}
+	return f
+}
+
+func (p *program) examineProviders(cfg *config) []finding {
+	servers := p.servers(cfg)
+	var list []finding
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		c := servers[name]
+		f := finding{About: "provider " + name, State: "ok", Detail: c.BaseURL}
+		if f.Detail == "" {
+			f.Detail = "api.openai.com"
+		}
+		switch _, set := p.env(c.APIKeyEnv); {
+		case c.APIKeyEnv == "":
+			f.Detail += ", without a key"
+		case set:
+			f.Detail += ", key in " + c.APIKeyEnv
+		case c.BaseURL == "":
+			f.State, f.Remedy = "bad", "set "+c.APIKeyEnv
+			f.Detail += ", no key: " + c.APIKeyEnv + " is not set"
+		default:
+			f.Detail += ", without a key: " + c.APIKeyEnv + " is not set"
+		}
+		list = append(list, f)
+	}
+	if len(list) == 0 {
+		list = append(list, finding{"providers", "note", "no model can be called, only scripts and recordings",
+			"set OPENAI_API_KEY, or name a server in .weir/config.yaml: providers: {local: {baseURL: \"http://localhost:11434/v1\"}}"})
+	}
+	return list
+}
+
+func (p *program) printFindings(list []finding) {
+	st := p.styleOf(p.out)
+	t := p.table("")
+	for _, f := range list {
+		mark := st.good.Render("ok")
+		switch f.State {
+		case "note":
+			mark = st.ask.Render("note")
+		case "bad":
+			mark = st.bad.Render("bad")
+		}
+		t.row(mark, f.About, f.Detail)
+		if f.Remedy != "" {
+			t.row("", "", st.dim.Render("→ "+f.Remedy))
+		}
+	}
+	t.print()
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+)
+
+// forceCommands are a person's ways out for a node that failed, was cancelled
+// or waits.
+func (p *program) forceCommands() []*cobra.Command {
+	retry := p.forceCommand("retry", "Run a failed or waiting node again, and go on with the run",
+		`Run a node again that failed, was cancelled or waits, and go on with the run.
+Effects of it that succeeded are not repeated. Who did it is in the record.`)
+	skip := p.forceCommand("skip", "Skip a failed or waiting node, and go on with the run",
+		`Skip a node that failed, was cancelled or waits, and go on with the run. What
+depends on it alone is skipped too.`)
+	complete := p.forceCommand("complete", "Give a failed or waiting node's outputs by hand, and go on",
+		`Complete a node that failed, was cancelled or waits with outputs given by hand,
+and go on with the run.`)
+	complete.Example = "  weir complete 01kafw extract -o text='1250 EUR' -o value=@extract.json"
+	return []*cobra.Command{retry, skip, complete}
+}
+
+func (p *program) forceCommand(op, short, long string) *cobra.Command {
+	d := &driving{p: p}
+	var outputs []string
+	c := &cobra.Command{
+		Use:               op + " RUN NODE",
+		Short:             short,
+		Long:              long,
+		Args:              exactArgs("RUN", "NODE"),
+		ValidArgsFunction: p.completeStuck,
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx := c.Context()
+			return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
+				n := v.Run.Plan().Find(args[1])
+				if n == nil {
+					return nil, usagef("run %s has no node %q%s", id, args[1], didYouMean(args[1], chronicleOf(v).order))
+				}
+				values, err := p.outputValues(n, outputs)
+				if err != nil {
+					return nil, err
+				}
+				return desk.Force(ctx, id, op, args[1], values, p.person())
+			})
+		},
+	}
+	if op == "complete" {
+		c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "an output, `PORT=VALUE`, read as -i of weir run is; may be repeated")
+	}
+	d.flags(c, true)
+	return c
+}
+
+// outputValues reads -o flags by the types of the node's ports.
+func (p *program) outputValues(n *engine.NodePlan, flags []string) (map[string]any, error) {
+	if len(flags) == 0 {
+		return nil, nil
+	}
+	ports := n.Spec.Ports
+	if n.Spec.Shape != nil {
+		ports = n.Spec.Shape(n.Def.With)
+	}
+	out := make(map[string]any, len(flags))
+	for _, arg := range flags {
+		name, text, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, usagef("-o %s: expected PORT=VALUE", arg)
+		}
+		t, known := flow.TypeAny, ports.AnyOut
+		var names []string
+		for _, port := range ports.Out {
+			names = append(names, port.Name)
+			if port.Name == name {
+				t, known = port.Type, true
+			}
+		}
+		if !known {
+			return nil, usagef("node %s (%s) has no output %q; it has %s", n.Def.ID, n.Def.Type, name, strings.Join(names, ", "))
+		}
+		v, err := p.inputValue(t, text)
+		if err != nil {
+			return nil, usagef("output %q: %w", name, err)
+		}
+		out[name] = v
+	}
+	return out, nil
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// runRow is a run as `weir runs --json` prints it.
+type runRow struct {
+	Run        string        `json:"run"`
+	Flow       string        `json:"flow"`
+	Status     string        `json:"status"`
+	Created    time.Time     `json:"created"`
+	Updated    time.Time     `json:"updated"`
+	User       string        `json:"user"`
+	Origin     string        `json:"origin"`
+	Events     int64         `json:"events"`
+	Interrupts []interrupt   `json:"interrupts"`
+	Usage      usage         `json:"usage"`
+	Error      *engine.Error `json:"error"`
+}
+
+type runsOptions struct {
+	status []string
+	flow   string
+	user   string
+	limit  int
+	json   bool
+}
+
+func (p *program) runsCommand() *cobra.Command {
+	o := &runsOptions{}
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List runs, newest first",
+		Example: `  weir runs --status paused
+  weir runs --flow invoice-review --json`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return p.runs(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringSliceVar(&o.status, "status", nil, "only runs with this `STATUS`; may be repeated")
+	f.StringVar(&o.flow, "flow", "", "only runs of the flow of this `NAME`")
+	f.StringVar(&o.user, "user", "", "only runs on behalf of this user")
+	f.IntVar(&o.limit, "limit", 20, "at most this many")
+	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// runStatuses are the statuses that a run can have.
+func runStatuses() []string {
+	var out []string
+	for _, s := range []engine.Status{engine.Pending, engine.Running, engine.Paused, engine.Completed, engine.Failed, engine.Cancelled} {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+func statusNamed(name string) (engine.Status, error) {
+	for s := engine.Pending; s <= engine.NotNeeded; s++ {
+		if s.String() == name {
+			return s, nil
+		}
+	}
+	return 0, usagef("there is no status %q; there are %s", name, strings.Join(runStatuses(), ", "))
+}
+
+func (p *program) runs(ctx context.Context, o *runsOptions) error {
+	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit}
+	for _, name := range o.status {
+		s, err := statusNamed(name)
+		if err != nil {
+			return err
+		}
+		filter.Status = append(filter.Status, s)
+	}
+	if o.limit <= 0 {
+		return usagef("--limit: expected at least 1")
+	}
+	desk, err := p.look(ctx)
+	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
+		if o.json {
+			writeJSON(p.out, []runRow{})
+			return nil
+		}
+		p.say("no runs yet: there is no database at %s", p.database())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	list, err := desk.Runs(ctx, filter)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		rows := make([]runRow, 0, len(list))
+		for i := range list {
+			rows = append(rows, runRowOf(&list[i]))
+		}
+		writeJSON(p.out, rows)
+		return nil
+	}
+	p.printRuns(list)
+	return nil
+}
+
+func runRowOf(r *store.Run) runRow {
+	return runRow{Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
+		User: r.User, Origin: r.Origin, Events: r.Events, Interrupts: interruptsOf(r.Head.Waiting),
+		Usage: usageOf(r.Head.Usage), Error: r.Head.Error}
+}
+
+func (p *program) printRuns(list []store.Run) {
+	if len(list) == 0 {
+		p.say("no runs")
+		return
+	}
+	now := time.Now()
+	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS NOTE")
+	for i := range list {
+		r := &list[i]
+		t.row(r.ID, p.status(r.Head.Status), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
+			tokens(r.Head.Usage), note(r))
+	}
+	t.print()
+}
+
+// note says what a run waits for or why it failed.
+func note(r *store.Run) string {
+	if len(r.Head.Waiting) > 0 {
+		return shorten(describe(r.Head.Waiting[0]), 60)
+	}
+	if r.Head.Error != nil {
+		return shorten(r.Head.Error.Error(), 60)
+	}
+	return ""
+}
+
+// status is a status in its colour.
+func (p *program) status(s engine.Status) string {
+	st := p.styleOf(p.out)
+	switch s {
+	case engine.Completed:
+		return st.good.Render(s.String())
+	case engine.Failed, engine.Cancelled:
+		return st.bad.Render(s.String())
+	case engine.Paused, engine.Waiting:
+		return st.ask.Render(s.String())
+	case engine.Running:
+		return st.busy.Render(s.String())
+	default:
+		return st.dim.Render(s.String())
+	}
+}
+
+// tokens is what was used, in and out.
+func tokens(u engine.Usage) string {
+	if u.Input+u.Output == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d", u.Input+u.Output)
+}
+
+// ago is how long something is past, in one unit.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", max(int(d.Seconds()), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+}
+
+// took is a duration with the precision that people care for.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%dµs", max(d.Microseconds(), 0))
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

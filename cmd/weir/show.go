@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+type showOptions struct {
+	node string
+	at   int64
+	json bool
+}
+
+func (p *program) showCommand() *cobra.Command {
+	o := &showOptions{}
+	c := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show a run: its nodes, contexts and state, now or as of an event",
+		Long: `Show a run from its journal. With --node, what one node was given, asked for,
+said and gave, in full. With --at, all of it as it was after that event; "weir
+show RUN --events" lists them.`,
+		Example: `  weir show 01kafw
+  weir show 01kafw --node 'talk#2/answer'
+  weir show 01kafw --at 12 --json`,
+		Args:              exactArgs("RUN"),
+		ValidArgsFunction: p.completeRuns,
+	}
+	f := c.Flags()
+	var events bool
+	f.StringVar(&o.node, "node", "", "the node at this `PATH`, in full")
+	f.Int64Var(&o.at, "at", 0, "as of `EVENT`, a number from 1")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&events, "events", false, "print the events, one JSON object a line")
+	c.MarkFlagsMutuallyExclusive("events", "node")
+	_ = c.RegisterFlagCompletionFunc("node", p.completeNodePaths)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if o.at < 0 {
+			return usagef("--at: events are numbered from 1")
+		}
+		return p.show(c.Context(), args[0], o, events)
+	}
+	return c
+}
+
+func (p *program) show(ctx context.Context, prefix string, o *showOptions, events bool) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	id, err := desk.Find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	v, err := desk.Inspect(ctx, id, o.at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case v.Run.Start == nil:
+		return fmt.Errorf("run %s was created and never started; start it again", id)
+	case events:
+		return p.showEvents(v)
+	case o.node != "":
+		return p.showNode(ctx, desk, v, o)
+	case o.json:
+		writeJSON(p.out, shownOf(v))
+	default:
+		p.printShown(v)
+	}
+	return nil
+}
+
+func (p *program) showEvents(v *runner.View) error {
+	w := &eventPrinter{run: v.Run.ID, out: p.out}
+	for _, c := range v.Commits {
+		for i, e := range c.Events {
+			if err := w.print(c.First+int64(i), c.At, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shown is a run as `weir show --json` prints it.
+type shown struct {
+	Run        string         `json:"run"`
+	Flow       string         `json:"flow"`
+	Status     string         `json:"status"`
+	Event      int64          `json:"event"` // the last one
+	At         int64          `json:"at"`    // of it, Unix milliseconds
+	User       string         `json:"user"`
+	Origin     string         `json:"origin"`
+	Inputs     engine.Values  `json:"inputs"`
+	Outputs    engine.Values  `json:"outputs"`
+	State      engine.Values  `json:"state"`
+	Interrupts []interrupt    `json:"interrupts"`
+	Usage      usage          `json:"usage"`
+	Error      *engine.Error  `json:"error"`
+	Nodes      []shownNode    `json:"nodes"`
+	Contexts   []shownContext `json:"contexts"`
+}
+
+type shownNode struct {
+	Node     string        `json:"node"`
+	Type     string        `json:"type"`
+	Status   string        `json:"status"`
+	Attempts int           `json:"attempts"`
+	Started  int64         `json:"started"` // Unix milliseconds
+	Micros   int64         `json:"us"`
+	Cached   bool          `json:"cached"`
+	Outputs  engine.Values `json:"outputs"`
+	Metadata engine.Values `json:"metadata"`
+	Error    *engine.Error `json:"error"`
+}
+
+type shownContext struct {
+	ID       string          `json:"id"`
+	Kind     string          `json:"kind"`
+	Label    string          `json:"label"`
+	Parent   string          `json:"parent"`
+	Model    string          `json:"model"`
+	Messages []convo.Message `json:"messages"`
+}
+
+func shownOf(v *runner.View) *shown {
+	r := v.Run
+	s := &shown{Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
+		User: r.Start.User, Origin: r.Start.Origin, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()),
+		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageOf(r.Usage()), Error: r.Failure(),
+		Nodes: []shownNode{}, Contexts: []shownContext{}}
+	c := chronicleOf(v)
+	for _, path := range c.order {
+		s.Nodes = append(s.Nodes, shownNodeOf(c.nodes[path]))
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
+		s.Contexts = append(s.Contexts, shownContextOf(v.Contexts[id]))
+	}
+	return s
+}
+
+func shownNodeOf(n *nodeRecord) shownNode {
+	return shownNode{Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
+		Micros: n.duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error}
+}
+
+func shownContextOf(c convo.Context) shownContext {
+	out := shownContext{ID: c.ID, Kind: string(c.Kind), Label: c.Label, Parent: c.Parent,
+		Model: modelOf(c.Settings), Messages: []convo.Message{}}
+	for _, m := range c.History.All() {
+		out.Messages = append(out.Messages, m)
+	}
+	return out
+}
+
+func modelOf(s convo.Settings) string {
+	if s.Provider == "" || strings.HasPrefix(s.Model, s.Provider+"/") {
+		return s.Model
+	}
+	return s.Provider + "/" + s.Model
+}
+
+func orEmpty(v engine.Values) engine.Values {
+	if v == nil {
+		return engine.Values{}
+	}
+	return v
+}
+
+func stateOf(s engine.State) engine.Values {
+	out := engine.Values{}
+	for _, k := range s.Keys() {
+		v, _ := s.Get(k)
+		out = append(out, engine.Named{Name: k, Value: v})
+	}
+	return out
+}
+
+// printShown is a run for people.
+func (p *program) printShown(v *runner.View) {
+	r, st := v.Run, p.styleOf(p.out)
+	first := time.UnixMilli(v.Commits[0].At)
+	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.status(r.Status()))
+	line := fmt.Sprintf("started %s, %s, %s", first.Format("2006-01-02 15:04:05"),
+		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
+	if u := r.Usage(); u.Calls > 0 {
+		line += fmt.Sprintf(", %s, %d tokens in, %d out", count(u.Calls, "model call"), u.Input, u.Output)
+	}
+	fmt.Fprintln(p.out, st.dim.Render(line))
+	if e := r.Failure(); e != nil {
+		fmt.Fprintln(p.out, st.bad.Render(printable(e.Error())))
+	}
+	for _, i := range r.Interrupts() {
+		fmt.Fprintf(p.out, "%s %s\n", st.ask.Render("waits for"), printable(describe(i)))
+	}
+	fmt.Fprintln(p.out)
+	p.printNodes(chronicleOf(v))
+	p.printContexts(v)
+	if s := r.State(); s.Len() > 0 {
+		fmt.Fprintln(p.out)
+		t := p.table("STATE VALUE")
+		for _, k := range s.Keys() {
+			x, _ := s.Get(k)
+			t.row(printable(k), shorten(plain(x), 100))
+		}
+		t.print()
+	}
+	if out := r.Outputs(); len(out) > 0 {
+		fmt.Fprintln(p.out)
+		t := p.table("OUTPUT VALUE")
+		for _, o := range out {
+			t.row(o.Name, shorten(plain(o.Value), 100))
+		}
+		t.print()
+	}
+}
+
+func (p *program) printNodes(c *chronicle) {
+	t := p.table("NODE TYPE STATUS TRIES TIME RESULT")
+	for _, path := range c.order {
+		n := c.nodes[path]
+		tries, time := "-", "-"
+		if n.Attempts > 0 {
+			tries = fmt.Sprint(n.Attempts)
+		}
+		if d := n.duration(); d > 0 {
+			time = micros(d)
+		}
+		status := p.status(n.Status)
+		if n.Cached {
+			status += " cached"
+		}
+		t.row(strings.Repeat("  ", strings.Count(path, "/"))+path, n.Type, status, tries, time, n.gist())
+	}
+	t.print()
+}
+
+// gist is what came of a node, on part of a line.
+func (n *nodeRecord) gist() string {
+	if n.Error != nil && n.Status == engine.Failed {
+		return shorten(n.Error.Message+" ("+n.Error.Code+")", 70)
+	}
+	for _, o := range n.Outputs {
+		if o.Name == "context" {
+			continue
+		}
+		return shorten(plain(o.Value), 70)
+	}
+	return ""
+}
+
+func (p *program) printContexts(v *runner.View) {
+	fmt.Fprintln(p.out)
+	t := p.table("CONTEXT KIND MESSAGES MODEL")
+	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
+		c := v.Contexts[id]
+		name := id
+		if c.Label != "" {
+			name += " " + printable(c.Label)
+		}
+		t.row(name, string(c.Kind), fmt.Sprint(c.History.Len()), modelOf(c.Settings))
+	}
+	t.print()
+}
+
+func micros(us int64) string { return took(time.Duration(us) * time.Microsecond) }

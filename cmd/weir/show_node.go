@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// shownDetail is a node as `weir show --node --json` prints it.
+type shownDetail struct {
+	shownNode
+	Inputs  engine.Values    `json:"inputs"`
+	Effects []shownEffect    `json:"effects"`
+	Said    []shownMessage   `json:"messages"`
+	State   []map[string]any `json:"state"`
+	Waits   []shownWait      `json:"waits"`
+}
+
+type shownEffect struct {
+	Key      string        `json:"key"`
+	Digest   string        `json:"digest"`
+	Result   engine.Value  `json:"result"`
+	Error    *engine.Error `json:"error"`
+	Usage    usage         `json:"usage"`
+	Micros   int64         `json:"us"`
+	Manifest engine.Value  `json:"manifest"`
+}
+
+// shownMessage is a message a node added, with the context it went to.
+type shownMessage struct {
+	Context string `json:"context"`
+	convo.Message
+}
+
+type shownWait struct {
+	interrupt
+	Answered bool         `json:"answered"`
+	Answer   engine.Value `json:"answer"`
+	By       string       `json:"by"`
+}
+
+// showNode shows one node in full.
+func (p *program) showNode(ctx context.Context, desk *desk, v *runner.View, o *showOptions) error {
+	c := chronicleOf(v)
+	n := c.nodes[o.node]
+	if n == nil {
+		return usagef("run %s has no node %q%s; `weir show %s` lists them", v.Run.ID, o.node, didYouMean(o.node, c.order), v.Run.ID)
+	}
+	inputs, err := inputsOfNode(ctx, desk, v.Run.ID, n)
+	if err != nil {
+		return err
+	}
+	said, err := messagesOf(n.Contexts)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		writeJSON(p.out, detailOf(n, inputs, said))
+		return nil
+	}
+	p.printNode(n, inputs, said)
+	return nil
+}
+
+// inputsOfNode rebuilds what the node was given when it was last entered.
+func inputsOfNode(ctx context.Context, desk *desk, run string, n *nodeRecord) (engine.Values, error) {
+	if n.Entered == 0 {
+		return nil, nil
+	}
+	then, err := desk.Inspect(ctx, run, n.Entered)
+	if err != nil {
+		return nil, err
+	}
+	in, _, err := then.Inputs(n.Path)
+	if err != nil { // the node failed for that very reason, and says so
+		return nil, nil //nolint:nilerr // see above
+	}
+	return in, nil
+}
+
+// messagesOf are the messages that changes of contexts add.
+func messagesOf(changes []engine.ContextChange) ([]shownMessage, error) {
+	out := []shownMessage{}
+	for i := range changes {
+		body, err := changeOf(changes[i].Body)
+		if err != nil {
+			return nil, fmt.Errorf("context %s: %w", changes[i].ID, err)
+		}
+		for _, m := range body.Append {
+			out = append(out, shownMessage{changes[i].ID, m})
+		}
+	}
+	return out, nil
+}
+
+// changeOf is the body of a context change, which a store may hand out decoded
+// or as JSON.
+func changeOf(body any) (c convo.Change, err error) {
+	switch b := body.(type) {
+	case *convo.Change:
+		return *b, nil
+	case convo.Change:
+		return b, nil
+	case json.RawMessage:
+		err = json.Unmarshal(b, &c)
+	}
+	return c, err
+}
+
+func detailOf(n *nodeRecord, inputs engine.Values, said []shownMessage) *shownDetail {
+	d := &shownDetail{shownNode: shownNodeOf(n), Inputs: orEmpty(inputs), Said: said,
+		Effects: []shownEffect{}, State: []map[string]any{}, Waits: []shownWait{}}
+	for _, e := range n.Effects {
+		s := shownEffect{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
+		if e.Usage != nil {
+			s.Usage = usageOf(*e.Usage)
+		}
+		d.Effects = append(d.Effects, s)
+	}
+	for _, s := range n.State {
+		d.State = append(d.State, map[string]any{"key": s.Key, "value": s.Value, "delete": s.Delete})
+	}
+	for _, w := range n.Waits {
+		d.Waits = append(d.Waits, shownWait{interruptsOf([]engine.Interrupt{w.Interrupt})[0], w.Answered, w.Answer, w.By})
+	}
+	return d
+}
+
+// printNode is a node in full, for people.
+func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMessage) {
+	st := p.styleOf(p.out)
+	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.status(n.Status))
+	if n.Started > 0 {
+		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("started %s, %s, %s",
+			time.UnixMilli(n.Started).Format("2006-01-02 15:04:05.000"), count(n.Attempts, "attempt"), micros(n.duration()))))
+	}
+	if n.Error != nil {
+		fmt.Fprintln(p.out, st.bad.Render(printable(n.Error.Error())))
+		if n.Error.Hint != "" {
+			fmt.Fprintln(p.out, "hint: "+printable(n.Error.Hint))
+		}
+	}
+	p.printValues("Inputs", inputs)
+	for _, w := range n.Waits {
+		p.section("Waited for")
+		fmt.Fprintln(p.out, "  "+printable(describe(w.Interrupt)))
+		if w.Answered {
+			fmt.Fprintf(p.out, "  answered by %s: %s\n", w.By, printable(plain(w.Answer)))
+		}
+	}
+	for _, e := range n.Effects {
+		p.printEffect(e)
+	}
+	if len(said) > 0 {
+		p.section("Messages")
+		for _, m := range said {
+			p.printMessage(m)
+		}
+	}
+	p.printValues("Outputs", n.Outputs)
+	p.printValues("Metadata", n.Metadata)
+	if len(n.State) > 0 {
+		p.section("State")
+		for _, s := range n.State {
+			if s.Delete {
+				fmt.Fprintf(p.out, "  %s deleted\n", s.Key)
+				continue
+			}
+			p.printValue(s.Key, s.Value)
+		}
+	}
+}
+
+func (p *program) section(title string) {
+	fmt.Fprintf(p.out, "\n%s\n", p.styleOf(p.out).bold.Render(title))
+}
+
+func (p *program) printValues(title string, vs engine.Values) {
+	if len(vs) == 0 {
+		return
+	}
+	p.section(title)
+	for _, v := range vs {
+		p.printValue(v.Name, v.Value)
+	}
+}
+
+func (p *program) printValue(name string, v engine.Value) {
+	text := printable(plain(v))
+	if strings.Contains(text, "\n") {
+		fmt.Fprintf(p.out, "  %s:\n%s\n", name, indent(text, "    "))
+		return
+	}
+	fmt.Fprintf(p.out, "  %s: %s\n", name, text)
+}
+
+func (p *program) printEffect(e *engine.EffectCompleted) {
+	p.section("Effect " + e.Key)
+	st := p.styleOf(p.out)
+	line := micros(e.Micros)
+	if e.Usage != nil {
+		line += fmt.Sprintf(", %d tokens in, %d out", e.Usage.Input, e.Usage.Output)
+	}
+	fmt.Fprintln(p.out, "  "+st.dim.Render(line))
+	if e.Error != nil {
+		fmt.Fprintln(p.out, "  "+st.bad.Render(printable(e.Error.Error())))
+		return
+	}
+	fmt.Fprintln(p.out, indent(printable(plain(e.Result)), "  "))
+}
+
+func (p *program) printMessage(m shownMessage) {
+	st := p.styleOf(p.out)
+	text := m.Text
+	for _, c := range m.Calls {
+		text = strings.TrimPrefix(text+"\ncalls "+c.Name+" "+c.Arguments, "\n")
+	}
+	fmt.Fprintf(p.out, "  %s %s\n%s\n", st.dim.Render(m.Context), string(m.Role), indent(printable(text), "    "))
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin"
+)
+
+// catalogue holds the node types that flows run by this command may use.
+func catalogue() (*node.Catalogue, error) { return node.NewCatalogue(builtin.Types()...) }
+
+// verdict is what --json prints of one file.
+type verdict struct {
+	File     string    `json:"file"`
+	Valid    bool      `json:"valid"`
+	Flow     string    `json:"flow"`
+	Problems []problem `json:"problems"`
+}
+
+type problem struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+func (p *program) validateCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check flow files and list everything that is wrong with them",
+		Long: `Check flow files without running anything. Problems are listed all at once, each
+with its place, on stderr. Exit code 2 if a file is not a valid flow.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("expected a flow file; see `weir validate --help`")
+			}
+			return nil
+		},
+		ValidArgsFunction: p.completeFiles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return p.validate(args, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array on stdout, an object a file")
+	return c
+}
+
+func (p *program) validate(files []string, asJSON bool) error {
+	cat, err := catalogue()
+	if err != nil {
+		return err
+	}
+	verdicts := make([]verdict, 0, len(files))
+	valid := true
+	for _, file := range files {
+		f, err := flow.Load(file, cat)
+		v := verdict{File: file, Valid: err == nil, Problems: []problem{}}
+		if err == nil {
+			v.Flow = f.Name
+		} else {
+			valid = false
+			v.Problems = problemsOf(err)
+		}
+		verdicts = append(verdicts, v)
+		switch {
+		case asJSON:
+		case err != nil:
+			fmt.Fprintln(p.err, err)
+		default:
+			fmt.Fprintf(p.out, "%s: valid: %s, %s\n", file, f.Name, count(countNodes(&f.Graph), "node"))
+		}
+	}
+	if asJSON {
+		writeJSON(p.out, verdicts)
+	}
+	if !valid {
+		return &exit{exitUsage}
+	}
+	return nil
+}
+
+func problemsOf(err error) []problem {
+	invalid, ok := errors.AsType[*flow.Invalid](err)
+	if !ok {
+		return []problem{{Code: "unreadable", Message: err.Error()}}
+	}
+	out := make([]problem, 0, len(invalid.Problems))
+	for _, x := range invalid.Problems {
+		out = append(out, problem{Line: x.Pos.Line, Column: x.Pos.Column, Code: x.Code, Message: x.Message, Hint: x.Hint})
+	}
+	return out
+}
+
+// countNodes counts the nodes of a graph and of the bodies in it.
+func countNodes(g *flow.Graph) int {
+	n := len(g.Nodes)
+	for _, x := range g.Nodes {
+		if x.Body != nil {
+			n += countNodes(x.Body)
+		}
+	}
+	return n
+}
+
+func (p *program) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of flow files, for editors",
+		Example: `  weir schema > flow.schema.json
+  # and in a flow file: # yaml-language-server: $schema=flow.schema.json`,
+		Args: exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			cat, err := catalogue()
+			if err != nil {
+				return err
+			}
+			s, err := flow.Schema(cat)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(p.out, string(s))
+			return nil
+		},
+	}
+}
