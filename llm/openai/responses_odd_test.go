@@ -133,6 +133,13 @@ func TestNativeBlocksAreForTheirModelHostAndAPIAlone(t *testing.T) {
 	if first.Native == nil {
 		t.Fatal("nothing was kept")
 	}
+	foreign := first
+	foreign.Provider = "somebody-else"
+	s.Script(llmtest.Text("Yes."))
+	generate(openai.Responses, s.URL, "gpt-5-mini", hello, foreign, hello)
+	if strings.Contains(string(s.Last().Body), "encrypted_content\":") {
+		t.Error("blocks that are said to be another provider's were sent")
+	}
 	other := llmtest.New(t)
 	for _, c := range []struct {
 		server     *llmtest.Server

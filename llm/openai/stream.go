@@ -36,8 +36,6 @@ type reader interface {
 // is not used: it ends on "error": null and cannot tell a cut stream from a
 // finished one.
 func (p *Provider) ask(ctx context.Context, key string, send func(context.Context, ...option.RequestOption) error, r reader) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var res *http.Response
 	options := []option.RequestOption{option.WithResponseBodyInto(&res)}
 	if key != "" {
