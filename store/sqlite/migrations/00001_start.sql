@@ -112,9 +112,9 @@ SELECT r.id, c.id & 0xffffffff, c.at,
     CASE WHEN c.base IS NULL THEN c.events ELSE (
         WITH RECURSIVE
         leaf (path, i, atom, type) AS (
-            SELECT fullkey, row_number() OVER (ORDER BY id) - 1, atom, type
-            FROM run_commit b, json_tree(b.events)
-            WHERE b.id = (c.id >> 32 << 32) + c.base AND type NOT IN ('object', 'array')
+            SELECT t.fullkey, row_number() OVER (ORDER BY t.id) - 1, t.atom, t.type
+            FROM run_commit b, json_tree(b.events) t
+            WHERE b.id = (c.id >> 32 << 32) + c.base AND t.type NOT IN ('object', 'array')
         ),
         pair (k, was, now) AS (
             SELECT f.key, f.value, t.value

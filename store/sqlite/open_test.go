@@ -1,0 +1,391 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+func TestTheSQLiteBehindTheDriverHasNoKnownWALBug(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+	var v string
+	if err := s.reader.QueryRowContext(t.Context(), "SELECT sqlite_version()").Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, part := range strings.Split(v, ".") {
+		p, err := strconv.Atoi(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = n*1000 + p
+	}
+	if n < 3_051_003 {
+		t.Errorf("SQLite %s: before 3.51.3 resetting the log can corrupt the database", v)
+	}
+}
+
+func TestANewDatabaseIsPrivateAndDurable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b", "weir 100%?#.db")
+	s := openAt(t, path, Options{})
+	for file, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want {
+			t.Errorf("%s is %v, want %v", file, info.Mode(), want)
+		}
+	}
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "page_size": strconv.Itoa(defaultPageSize)} {
+		var got string
+		if err := s.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s (%v), want %s", pragma, got, err, want)
+		}
+	}
+	closedSize(t, s)
+	names, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(names) != 1 {
+		t.Errorf("beside the database: %v (%v)", names, err)
+	}
+}
+
+func TestAnEmptyFileBecomesADatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, path, Options{})
+	fill(t, s, "r", 3)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := commits(t, openAt(t, path, Options{}), "r"); n != 3 {
+		t.Errorf("%d commits", n)
+	}
+}
+
+// fill makes a run of n commits.
+func fill(tb testing.TB, s *Store, run string, n int) *chain {
+	tb.Helper()
+	c := newChain(tb, s, run)
+	for range n {
+		if err := s.Append(tb.Context(), []store.Append{c.next()})[0]; err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return c
+}
+
+func commits(tb testing.TB, s *Store, run string) int {
+	tb.Helper()
+	n := 0
+	for _, err := range s.Commits(tb.Context(), run, 0) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// snapshot is what a folder holds.
+func snapshot(tb testing.TB, dir string) string {
+	tb.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %x\n", f.Name(), sha256.Sum256(data))
+	}
+	return b.String()
+}
+
+func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "weir.db")
+	s := openAt(t, good, Options{})
+	for i := range 20 {
+		fill(t, s, fmt.Sprint("r", i), 50)
+	}
+	closedSize(t, s)
+	data, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := func(query string) []byte {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "edited.db")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	smashed := func(at int) []byte {
+		b := append([]byte{}, data...)
+		for i := range 2000 {
+			b[at+i] ^= 0x5a
+		}
+		return b
+	}
+	cases := map[string]struct {
+		data []byte
+		is   error
+		says string
+	}{
+		"newer":          {edit("INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 1"},
+		"another's":      {edit("PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
+		"text":           {[]byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
+		"short":          {[]byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
+		"cut off":        {data[:len(data)/2], store.ErrCorrupt, "its header says"},
+		"first page":     {smashed(100), store.ErrCorrupt, ""},
+		"in the middle":  {smashed(len(data) / 2), store.ErrCorrupt, ""},
+		"zeroed":         {append(append([]byte{}, data[:4096]...), make([]byte, len(data)-4096)...), store.ErrCorrupt, ""},
+		"bad page size":  {append(append([]byte{}, data[:16]...), append([]byte{0, 3}, data[18:]...)...), store.ErrCorrupt, "pages have 3 bytes"},
+		"goose's is bad": {edit("DROP TABLE goose_db_version; CREATE TABLE goose_db_version (a)"), nil, "version_id"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "weir.db")
+			if err := os.WriteFile(path, c.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			before := snapshot(t, dir)
+			s, err := Open(t.Context(), path, Options{})
+			if err == nil {
+				_ = s.Close()
+			}
+			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %v %q", err, c.is, c.says)
+			}
+			if after := snapshot(t, dir); after != before {
+				t.Errorf("the folder changed from\n%sto\n%s", before, after)
+			}
+		})
+	}
+}
+
+func TestAFolderIsNoDatabase(t *testing.T) {
+	if _, err := Open(t.Context(), t.TempDir(), Options{}); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
+	first, err := migrationFiles.ReadFile("migrations/00001_start.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := fstest.MapFS{"00001_start.sql": {Data: first}}
+	newer := fstest.MapFS{
+		"00001_start.sql": {Data: first},
+		"00002_more.sql":  {Data: []byte("-- +goose Up\nCREATE TABLE more (a);\n")},
+		"00003_bad.sql":   {Data: []byte("-- +goose Up\nCREATE TABLE run (a);\n")},
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "weir.db")
+	s, err := open(t.Context(), path, Options{}, older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, "r", 5)
+	closedSize(t, s)
+
+	if _, err := open(t.Context(), path, Options{}, newer); err == nil || !strings.Contains(err.Error(), "upgrade from version 1 to 3") {
+		t.Fatalf("a migration that fails: %v", err)
+	}
+	delete(newer, "00003_bad.sql")
+	s, err = open(t.Context(), path, Options{}, newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := commits(t, s, "r"); n != 5 {
+		t.Errorf("%d commits after the upgrade", n)
+	}
+	fill(t, s, "after", 2)
+	closedSize(t, s)
+	if _, err := open(t.Context(), path, Options{}, older); !errors.Is(err, store.ErrNewer) {
+		t.Errorf("the older build: %v", err)
+	}
+
+	backup, err := open(t.Context(), path+".v1.backup", Options{}, older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := commits(t, backup, "r"); n != 5 {
+		t.Errorf("%d commits in the backup", n)
+	}
+	if info, err := os.Stat(backup.path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the backup is %v (%v)", info.Mode(), err)
+	}
+	closedSize(t, backup)
+}
+
+func TestAFullDiskLosesNothingAndReadsGoOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	s := openAt(t, path, Options{maxPages: 60})
+	fullDisk(t, s, path)
+}
+
+func TestAFullFileSystemLosesNothingAndReadsGoOn(t *testing.T) {
+	dir := t.TempDir()
+	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1m", "weir-test", dir)
+	if out, err := mount.CombinedOutput(); err != nil {
+		t.Skipf("needs the right to mount a small file system: %v %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() }) //nolint:noctx // the test's context has ended by then
+	path := filepath.Join(dir, "weir.db")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	fullDisk(t, s, path)
+}
+
+// fullDisk appends until there is no room, and then some more.
+func fullDisk(t *testing.T, s *Store, path string) {
+	t.Helper()
+	c := newChain(t, s, "r")
+	var failed error
+	kept := 0
+	for failed == nil && kept < 5000 {
+		a := c.next()
+		a.Commit.Events = append(a.Commit.Events, &engine.EffectCompleted{Key: "k", Result: strings.Repeat(fmt.Sprint(c.seq, " "), 500)})
+		a.Commit.First = 3*c.seq - 2
+		if failed = s.Append(t.Context(), []store.Append{a})[0]; failed == nil {
+			kept++
+		}
+	}
+	if !errors.Is(failed, store.ErrFull) || kept < 5 {
+		t.Fatalf("after %d commits: %v", kept, failed)
+	}
+	for range 3 {
+		if n := commits(t, s, "r"); n != kept {
+			t.Fatalf("%d commits of %d can be read", n, kept)
+		}
+		bad := chain{run: "r", fence: c.fence, seq: int64(kept)}
+		a := bad.next()
+		a.Commit.First = 3*bad.seq - 2
+		a.Commit.Events = append(a.Commit.Events, &engine.EffectCompleted{Key: "k", Result: strings.Repeat("again", 1<<20)})
+		if err := s.Append(t.Context(), []store.Append{a})[0]; !errors.Is(err, store.ErrFull) {
+			t.Fatalf("once more: %v", err)
+		}
+	}
+	if _, err := s.Run(t.Context(), "r"); err != nil {
+		t.Error(err)
+	}
+	// Read it as another process would.
+	other, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := other.QueryRowContext(t.Context(), "SELECT count(*) FROM run_commit").Scan(&n); err != nil || n != kept {
+		t.Errorf("another reader sees %d of %d (%v)", n, kept, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwoStoresShareAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	a, b := openAt(t, path, Options{}), openAt(t, path, Options{})
+	ca, cb := newChain(t, a, "a"), newChain(t, b, "b")
+	done := make(chan error)
+	work := func(s *Store, c *chain) {
+		var errs []error
+		for i := range 60 {
+			x := c.next()
+			x.Commit.Events = append(x.Commit.Events, &engine.EffectCompleted{Key: "k", Result: fmt.Sprintf("a text of %s, number %d, long enough to be shared", c.run, i)})
+			x.Commit.First = 3*c.seq - 2
+			errs = append(errs, s.Append(t.Context(), []store.Append{x})...)
+		}
+		done <- errors.Join(errs...)
+	}
+	go work(a, ca)
+	go work(b, cb)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []*Store{a, b} {
+		for _, run := range []string{"a", "b"} {
+			i := 0
+			for c, err := range s.Commits(t.Context(), run, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := fmt.Sprintf("a text of %s, number %d, long enough to be shared", run, i)
+				if got := c.Events[2].(*engine.EffectCompleted).Result; got != want {
+					t.Fatalf("commit %d of %s holds %v", c.Seq, run, got)
+				}
+				i++
+			}
+			if i != 60 {
+				t.Errorf("%d commits of %s", i, run)
+			}
+		}
+	}
+	if _, err := b.Acquire(t.Context(), "a", "you", time.Hour, time.UnixMilli(2)); !errors.Is(err, store.ErrOwned) {
+		t.Errorf("the other's run: %v", err)
+	}
+}
+
+func TestAtOnceIsNoOtherThanOneAfterAnotherWhenOpening(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.db")
+	const n = 6
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			s, err := Open(t.Context(), path, Options{})
+			if err == nil {
+				err = errors.Join(s.Create(t.Context(), store.NewRun{ID: fmt.Sprint("r", i), At: time.UnixMilli(1)}), s.Close())
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	s := openAt(t, path, Options{})
+	if ids, err := s.Find(t.Context(), "r"); err != nil || len(ids) != n {
+		t.Errorf("runs %v (%v)", ids, err)
+	}
+}
