@@ -1,21 +1,284 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"golang.org/x/term"
+
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
 
-type progress struct{ p *program }
-
-func newProgress(p *program) *progress { return &progress{p} }
-
-func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
-	for it := range items {
-		if it.Event != nil {
-			last = it.Number
-		}
-	}
-	return last, nil
+// progress shows a run in a terminal as it goes: a line for each node that has
+// ended, which stays, and below them those that are running, which are drawn
+// again and again.
+type progress struct {
+	p       *program
+	st      style
+	start   time.Time
+	running []*running // in the order they started
+	ended   int        // nodes
+	usage   engine.Usage
+	drawn   int // lines below the last one that stays
+	frame   int
 }
 
-func (w *progress) end(weir.Result) {}
+// running is a node at work.
+type running struct {
+	path string
+	from time.Time
+	text strings.Builder // what the model has said in this attempt
+	note string
+}
+
+// frameTime is how often what is running is drawn.
+const frameTime = 100 * time.Millisecond
+
+// mostRunning bounds how many running nodes are drawn.
+const mostRunning = 8
+
+func newProgress(p *program) *progress {
+	return &progress{p: p, st: p.style(), start: time.Now()}
+}
+
+// watch implements watcher.
+func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
+	tick := time.NewTicker(frameTime)
+	defer tick.Stop()
+	for {
+		select {
+		case it, ok := <-items:
+			if !ok {
+				w.erase()
+				return last, nil
+			}
+			if it.Event != nil {
+				last = it.Number
+				w.event(it.Event, it.At)
+			} else if it.Chunk != nil {
+				w.chunk(it)
+			}
+		case <-tick.C:
+			w.frame++
+			w.draw()
+		}
+	}
+}
+
+// event takes one event.
+func (w *progress) event(e engine.Event, at int64) {
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		w.begin(e.Path, at)
+	case *engine.NodeResumed:
+		w.begin(e.Path, at)
+	case *engine.EffectCompleted:
+		if e.Usage != nil {
+			w.usage = w.usage.Add(*e.Usage)
+		}
+	case *engine.NodeCompleted:
+		mark := w.st.good.Render("✓")
+		note := ""
+		if e.Cached {
+			note = "cached"
+		}
+		w.finish(e.Path, mark, note, e.Micros, gistOf(e.Outputs))
+	case *engine.NodeFailed:
+		w.finish(e.Path, w.st.bad.Render("✗"), "", e.Micros, w.st.bad.Render(shorten(e.Error.Message, w.width()-30)))
+	case *engine.NodeRetrying:
+		w.line("%s %s tries again %s", w.st.ask.Render("↻"), e.Path, until(e.Due, at))
+	case *engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded:
+		w.wait(e, at)
+	case *engine.NodeCancelled:
+		w.finish(e.Path, w.st.bad.Render("✗"), "cancelled", 0, "")
+	}
+}
+
+func (w *progress) begin(path string, at int64) {
+	if w.find(path) == nil {
+		w.running = append(w.running, &running{path: path, from: time.UnixMilli(at)})
+	}
+}
+
+// wait takes a node that cannot go on by itself off the board; one that waits
+// for a timer says so.
+func (w *progress) wait(e engine.Event, at int64) {
+	switch e := e.(type) {
+	case *engine.NodeWaiting:
+		w.drop(e.Path)
+		for _, i := range e.Interrupts {
+			if i.Kind == engine.AwaitTimer {
+				w.line("%s %s waits %s", w.st.ask.Render("◷"), e.Path, until(i.Due, at))
+			}
+		}
+	case *engine.NodePulling:
+		w.drop(e.Path)
+	case *engine.NodeExpanded:
+		w.drop(e.Path)
+	}
+}
+
+func (w *progress) find(path string) *running {
+	for _, r := range w.running {
+		if r.path == path {
+			return r
+		}
+	}
+	return nil
+}
+
+func (w *progress) drop(path string) *running {
+	r := w.find(path)
+	w.running = slices.DeleteFunc(w.running, func(x *running) bool { return x == r })
+	return r
+}
+
+// finish puts a node's line where it stays.
+func (w *progress) finish(path, mark, note string, us int64, gist string) {
+	r := w.drop(path)
+	w.ended++
+	if note == "" && us > 0 {
+		note = micros(us)
+	}
+	if r != nil && r.text.Len() > 0 {
+		w.line("%s %s %s", mark, path, w.st.dim.Render(note))
+		text := lipgloss.Wrap(printable(strings.TrimSpace(r.text.String())), max(w.width()-4, 20), "")
+		w.line("%s", indent(text, "    "))
+		return
+	}
+	left := w.width() - lipgloss.Width(path) - lipgloss.Width(note) - 8
+	if lipgloss.Width(gist) > left {
+		gist = shorten(gist, max(left, 10))
+	}
+	w.line("%s %s %s  %s", mark, path, w.st.dim.Render(note), gist)
+}
+
+func (w *progress) chunk(it runner.Item) {
+	r := w.find(it.Path)
+	if r == nil {
+		return
+	}
+	switch c := it.Chunk; {
+	case c.Wait > 0: // what came so far is void
+		r.text.Reset()
+		r.note = "tries again in " + took(c.Wait)
+	case c.Call != nil:
+		r.note = "calls " + c.Call.Name
+	case c.Reasoning != "":
+		r.note = "thinks"
+	case c.Text != "":
+		r.note = ""
+		r.text.WriteString(c.Text)
+	}
+}
+
+// line writes a line that stays.
+func (w *progress) line(format string, args ...any) {
+	w.erase()
+	fmt.Fprintln(w.p.err, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// erase takes away what is drawn again and again.
+func (w *progress) erase() {
+	if w.drawn > 0 {
+		fmt.Fprintf(w.p.err, "\x1b[%dA\x1b[J", w.drawn)
+		w.drawn = 0
+	}
+}
+
+// draw shows what is running, and the sum of it all.
+func (w *progress) draw() {
+	if len(w.running) == 0 {
+		w.erase()
+		return
+	}
+	const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+	frames := []rune(spinner)
+	var lines []string
+	for _, r := range w.running[:min(len(w.running), mostRunning)] {
+		head := fmt.Sprintf("%s %s %s", w.st.busy.Render(string(frames[w.frame%len(frames)])), r.path,
+			w.st.dim.Render(took(time.Since(r.from).Truncate(100*time.Millisecond))))
+		lines = append(lines, head+"  "+w.tail(r, w.width()-lipgloss.Width(head)-3))
+	}
+	if more := len(w.running) - mostRunning; more > 0 {
+		lines = append(lines, w.st.dim.Render(fmt.Sprintf("  and %d more", more)))
+	}
+	lines = append(lines, w.st.dim.Render(w.sum()))
+	w.erase()
+	fmt.Fprintln(w.p.err, strings.Join(lines, "\n"))
+	w.drawn = len(lines)
+}
+
+// tail is the end of what a node says, on part of a line.
+func (w *progress) tail(r *running, room int) string {
+	if r.note != "" {
+		return w.st.dim.Render(r.note)
+	}
+	text := []rune(strings.Join(strings.Fields(printable(r.text.String())), " "))
+	if room < 10 {
+		return ""
+	}
+	for lipgloss.Width(string(text)) > room {
+		text = text[len(text)-min(len(text)-1, room):]
+		if lipgloss.Width(string(text)) > room {
+			room--
+		}
+	}
+	return string(text)
+}
+
+// sum is the line below: nodes, tokens, money, time.
+func (w *progress) sum() string {
+	parts := []string{count(w.ended, "node") + " done"}
+	if u := w.usage; u.Input+u.Output > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.Input, u.Output))
+	}
+	if w.usage.CostMicros > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", float64(w.usage.CostMicros)/1e6))
+	}
+	return strings.Join(append(parts, took(time.Since(w.start).Truncate(100*time.Millisecond))), " · ")
+}
+
+// end implements watcher.
+func (w *progress) end(r weir.Result) {
+	w.erase()
+	w.usage = r.Usage
+	mark := w.st.good.Render("✓")
+	switch r.Status {
+	case engine.Completed:
+	case engine.Failed, engine.Cancelled:
+		mark = w.st.bad.Render("✗")
+	default:
+		mark = w.st.ask.Render("‖")
+	}
+	w.line("%s %s %s", mark, w.st.bold.Render(r.Status.String()), w.st.dim.Render(w.sum()+" · "+r.Run))
+}
+
+func (w *progress) width() int {
+	if f, ok := w.p.err.(interface{ Fd() uintptr }); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return 80
+}
+
+// until is how long it is from one moment to another, both Unix milliseconds.
+func until(due, at int64) string {
+	return "in " + took(time.Duration(max(due-at, 0))*time.Millisecond)
+}
+
+// gistOf is the first output that says something.
+func gistOf(vs engine.Values) string {
+	for _, o := range vs {
+		if o.Name != "context" {
+			return shorten(plain(o.Value), 200)
+		}
+	}
+	return ""
+}

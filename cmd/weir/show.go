@@ -251,13 +251,7 @@ func (n *nodeRecord) gist() string {
 	if n.Error != nil && n.Status == engine.Failed {
 		return shorten(n.Error.Message+" ("+n.Error.Code+")", 70)
 	}
-	for _, o := range n.Outputs {
-		if o.Name == "context" {
-			continue
-		}
-		return shorten(plain(o.Value), 70)
-	}
-	return ""
+	return shorten(gistOf(n.Outputs), 70)
 }
 
 func (p *program) printContexts(v *runner.View) {
