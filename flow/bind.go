@@ -83,8 +83,7 @@ func (s *scope) reference(v *value) (expr.Ref, bool) {
 }
 
 func (s *scope) edge(it *item, v *value, r expr.Ref, port string) {
-	from, _, ok := s.source(r.Root, r.Path[0], v, r.Offset)
-	if ok {
+	if from := s.source(r.Root, r.Path[0], v, r.Offset); from != nil {
 		s.add(from, r.Path[0], it, port, v)
 	}
 }
@@ -180,7 +179,7 @@ func (s *scope) bindAfter(it *item) {
 			}
 			continue
 		}
-		if from, _, ok := s.source(id, branch, e, 0); ok {
+		if from := s.source(id, branch, e, 0); from != nil {
 			s.add(from, branch, it, "", e)
 		}
 	}
@@ -206,7 +205,7 @@ func (s *scope) bindContext(it *item) {
 	if id == "main" {
 		return
 	}
-	if from, _, ok := s.source(id, "context", v, 0); ok {
+	if from := s.source(id, "context", v, 0); from != nil {
 		s.add(from, "context", it, "context", v)
 	}
 }

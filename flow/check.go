@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -89,15 +90,8 @@ func sourceName(k *link) string {
 // branches of one node, or its error port and one other port.
 func clash(links []*link) (a, b *link) {
 	seen := make(map[string]*link, len(links))
-	var normal *link
-	for i, k := range links {
-		if i == 0 {
-			seen[k.edge.FromPort] = k
-			if !k.isBranch() && k.edge.FromPort != "error" {
-				normal = k
-			}
-			continue
-		}
+	var branch, normal *link // the first that left a branch, or another port but error
+	for _, k := range links {
 		if k.from != links[0].from {
 			return links[0], k
 		}
@@ -105,18 +99,15 @@ func clash(links []*link) (a, b *link) {
 			return same, k
 		}
 		seen[k.edge.FromPort] = k
-		if k.edge.FromPort == "error" {
-			continue
-		}
-		if normal != nil {
+		switch {
+		case k.edge.FromPort == "error":
+		case normal != nil:
 			return normal, k
-		}
-		if !k.isBranch() {
-			for _, other := range links[:i] {
-				if other.edge.FromPort != "error" {
-					return other, k
-				}
-			}
+		case k.isBranch():
+			branch = cmp.Or(branch, k)
+		case branch != nil:
+			return branch, k
+		default:
 			normal = k
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-//nolint:gochecknoglobals // the flag of golden tests
 var update = flag.Bool("update", false, "rewrite the want lines of testdata/invalid")
 
 const wantPrefix = "# want: "
@@ -47,37 +46,14 @@ func TestEveryInvalidFlowIsRefusedWithAllItsProblemsInPlace(t *testing.T) {
 	codes := map[string]bool{}
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *update {
-				raw = rewrite(t, path, string(raw))
-			}
-			wants, _ := splitWants(string(raw))
-			got := problemsOf(t, filepath.Base(path), string(raw))
-			if len(got) == 0 {
-				t.Fatal("the flow is valid")
-			}
-			for i, p := range got {
+			for _, p := range checkWants(t, path) {
 				codes[p.Code] = true
-				line := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, p.Message)
-				if i >= len(wants) || !strings.HasPrefix(line, wants[i]) {
-					t.Errorf("unexpected: %s", line)
-				}
-			}
-			for _, w := range wants[min(len(got), len(wants)):] {
-				t.Errorf("not reported: %s", w)
 			}
 		})
 	}
 	for _, c := range flow.Codes() {
-		switch c.Name {
-		case flow.CodeTooManyProblems: // a test of its own
-		default:
-			if !codes[c.Name] {
-				t.Errorf("no file of the corpus shows %s", c.Name)
-			}
+		if !codes[c.Name] && c.Name != flow.CodeTooManyProblems { // which has a test of its own
+			t.Errorf("no file of the corpus shows %s", c.Name)
 		}
 	}
 	for c := range codes {
@@ -85,6 +61,34 @@ func TestEveryInvalidFlowIsRefusedWithAllItsProblemsInPlace(t *testing.T) {
 			t.Errorf("the code %s is not in the table", c)
 		}
 	}
+}
+
+// checkWants compares what is reported of a file with its want lines, and
+// returns what is reported.
+func checkWants(t *testing.T, path string) []flow.Problem {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		raw = rewrite(t, path, string(raw))
+	}
+	wants, _ := splitWants(string(raw))
+	got := problemsOf(t, filepath.Base(path), string(raw))
+	if len(got) == 0 {
+		t.Fatal("the flow is valid")
+	}
+	for i, p := range got {
+		line := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, p.Message)
+		if i >= len(wants) || !strings.HasPrefix(line, wants[i]) {
+			t.Errorf("unexpected: %s", line)
+		}
+	}
+	for _, w := range wants[min(len(got), len(wants)):] {
+		t.Errorf("not reported: %s", w)
+	}
+	return got
 }
 
 func listed(code string) bool {

@@ -106,10 +106,8 @@ func (s *scope) connectEntry(e entry) *link {
 		s.l.at(e.from, CodeBadEdge, fmt.Sprintf("an edge to the port %s comes from a port; %s is a node", e.to.text, fromID), listing("it has ", from.outNames()))
 		return nil
 	}
-	if hasPort {
-		if _, _, ok := s.source(fromID, fromPort, e.from, 0); !ok {
-			return nil
-		}
+	if hasPort && s.source(fromID, fromPort, e.from, 0) == nil {
+		return nil
 	}
 	if data {
 		if _, ok := to.inPort(toPort); !ok {

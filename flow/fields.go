@@ -75,15 +75,15 @@ func (f fields) flag(key string) bool {
 	return b
 }
 
-// count reads a whole number within bounds; 0 where the key is absent.
-func (f fields) count(key string, least, most int64) int {
+// count reads a whole number from 1 up to a bound; 0 where the key is absent.
+func (f fields) count(key string, most int64) int {
 	v := f.v.get(key)
 	if v == nil {
 		return 0
 	}
 	i, ok := v.scalar.(int64)
-	if !ok || v.kind != kindInt || i < least || i > most {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is a whole number from %d to %d; this is %s", key, least, most, f.l.show(v)), "")
+	if !ok || v.kind != kindInt || i < 1 || i > most {
+		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is a whole number from 1 to %d; this is %s", key, most, f.l.show(v)), "")
 		return 0
 	}
 	return int(i)

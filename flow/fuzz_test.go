@@ -23,22 +23,11 @@ func FuzzParse(f *testing.F) {
 		}
 		got, err := flow.Parse("fuzz", data, c)
 		if err != nil {
-			bad := new(flow.Invalid)
-			if !errors.As(err, &bad) || len(bad.Problems) == 0 {
-				t.Fatalf("%T %v", err, err)
-			}
-			for _, p := range bad.Problems {
-				if !listed(p.Code) || p.Pos.Line < 1 || p.Pos.Column < 1 || p.Message == "" {
-					t.Fatalf("%+v", p)
-				}
-			}
+			checkProblems(t, err)
 			return
 		}
-		text, err := got.Normal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := flow.Parse("back.json", text, c)
+		text := normal(t, got)
+		back, err := flow.Parse("back.json", []byte(text), c)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -46,4 +35,17 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("the normal form changed:\n%s\n%s", text, normal(t, back))
 		}
 	})
+}
+
+func checkProblems(t *testing.T, err error) {
+	t.Helper()
+	bad := new(flow.Invalid)
+	if !errors.As(err, &bad) || len(bad.Problems) == 0 {
+		t.Fatalf("%T %v", err, err)
+	}
+	for _, p := range bad.Problems {
+		if !listed(p.Code) || p.Pos.Line < 1 || p.Pos.Column < 1 || p.Message == "" {
+			t.Fatalf("%+v", p)
+		}
+	}
 }

@@ -21,7 +21,7 @@ func Load(path string, c Catalogue) (*Flow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load flow: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	data, err := io.ReadAll(io.LimitReader(f, MaxJSON+1))
 	if err != nil {
 		return nil, fmt.Errorf("load flow: %w", err)

@@ -9,51 +9,70 @@ import (
 // order sorts the nodes topologically, ties by id, and reports cycles. Cycles
 // are cut where they are reported, so that the rest is checked as well.
 func (s *scope) order() {
-	waits := make([]int, len(s.items))
-	cut := map[*link]bool{}
-	cycles := 0
-	for _, it := range s.items {
-		waits[it.index] = len(it.in)
-	}
-	ready := &byID{}
-	for _, it := range s.items {
-		if waits[it.index] == 0 {
-			*ready = append(*ready, it)
+	o := newSorter(s.items)
+	for cycles := 0; ; cycles++ {
+		o.drain()
+		if len(o.sorted) == len(s.items) {
+			break
+		}
+		if cycles == maxCycles {
+			o.sorted = append(o.sorted, s.unplaced(o.placed, len(o.sorted))...)
+			break
+		}
+		for _, k := range s.cycle(o.placed, o.cut) {
+			o.cut[k] = true
+			o.release(k)
 		}
 	}
-	heap.Init(ready)
-	sorted := make([]*item, 0, len(s.items))
-	placed := make([]bool, len(s.items))
-	release := func(k *link) {
-		if waits[k.to.index]--; waits[k.to.index] == 0 && !placed[k.to.index] {
-			heap.Push(ready, k.to)
+	s.items = o.sorted
+}
+
+// sorter is a topological sort under way.
+type sorter struct {
+	sorted []*item
+	ready  byID
+	// waits counts, by an item's index, the edges still to come; placed marks
+	// the sorted ones.
+	waits  []int
+	placed []bool
+	cut    map[*link]bool
+}
+
+func newSorter(items []*item) *sorter {
+	o := &sorter{
+		sorted: make([]*item, 0, len(items)), waits: make([]int, len(items)),
+		placed: make([]bool, len(items)), cut: map[*link]bool{},
+	}
+	for _, it := range items {
+		o.waits[it.index] = len(it.in)
+		if len(it.in) == 0 {
+			o.ready = append(o.ready, it)
 		}
 	}
-	for {
-		for ready.Len() > 0 {
-			it, _ := heap.Pop(ready).(*item)
-			placed[it.index] = true
-			it.rank = len(sorted)
-			sorted = append(sorted, it)
-			for _, k := range it.out {
-				if !cut[k] {
-					release(k)
-				}
+	heap.Init(&o.ready)
+	return o
+}
+
+// drain places every node that waits for nothing.
+func (o *sorter) drain() {
+	for o.ready.Len() > 0 {
+		it, _ := heap.Pop(&o.ready).(*item)
+		o.placed[it.index], it.rank = true, len(o.sorted)
+		o.sorted = append(o.sorted, it)
+		for _, k := range it.out {
+			if !o.cut[k] {
+				o.release(k)
 			}
 		}
-		if len(sorted) == len(s.items) {
-			break
-		}
-		if cycles++; cycles > maxCycles {
-			sorted = append(sorted, s.unplaced(placed, len(sorted))...)
-			break
-		}
-		for _, k := range s.cycle(placed, cut) {
-			cut[k] = true
-			release(k)
-		}
 	}
-	s.items = sorted
+}
+
+// release tells the target of an edge that it need not wait for it.
+func (o *sorter) release(k *link) {
+	o.waits[k.to.index]--
+	if o.waits[k.to.index] == 0 && !o.placed[k.to.index] {
+		heap.Push(&o.ready, k.to)
+	}
 }
 
 // maxCycles is how many cycles of one scope are told apart; finding one costs a

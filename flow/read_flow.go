@@ -70,7 +70,7 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 	const tokens = 100_000_000
 	c := ContextSettings{
 		Model: f.text("model"), System: f.text("system"), Reasoning: f.text("reasoning"),
-		MaxOutput: f.count("maxOutput", 1, tokens),
+		MaxOutput: f.count("maxOutput", tokens),
 	}
 	if c.Model != "" && !strings.Contains(strings.Trim(c.Model, "/"), "/") {
 		l.at(v.get("model"), CodeBadValue, fmt.Sprintf("model is provider/model, such as openai/gpt-5-mini; this is %s", quote(c.Model)), "")
@@ -81,7 +81,7 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 	if b := v.get("budget"); b != nil {
 		if bf, ok := l.object(b, "budget"); ok {
 			bf.only("window", "reserve")
-			c.Budget = Budget{Window: bf.count("window", 1, tokens), Reserve: bf.count("reserve", 1, tokens)}
+			c.Budget = Budget{Window: bf.count("window", tokens), Reserve: bf.count("reserve", tokens)}
 			if c.Budget.Window > 0 && c.Budget.Reserve >= c.Budget.Window {
 				l.at(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve is less than window, %d; this is %d", c.Budget.Window, c.Budget.Reserve), "")
 			}

@@ -74,7 +74,7 @@ func (l *loader) retry(v *value) Retry {
 		return Retry{}
 	}
 	f.only("attempts", "backoff", "on")
-	r := Retry{Attempts: f.count("attempts", 1, 100), Backoff: f.duration("backoff")}
+	r := Retry{Attempts: f.count("attempts", 100), Backoff: f.duration("backoff")}
 	if v.get("attempts") == nil {
 		l.at(v, CodeMissingKey, "retry has no attempts", "add attempts: 3, the number of attempts in all")
 	}

@@ -151,11 +151,7 @@ func (s *scope) scopeRef(v *value, r expr.Ref) *item {
 		}
 		return nil
 	}
-	it, _, ok := s.source(r.Root, r.Path[0], v, r.Offset)
-	if !ok {
-		return nil
-	}
-	return it
+	return s.source(r.Root, r.Path[0], v, r.Offset)
 }
 
 // bodyRef checks inputs.NAME in `in:` or `outputs:`.

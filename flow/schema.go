@@ -109,7 +109,7 @@ func anchoredValue(v any, root string) any {
 
 func flowProperties() obj {
 	text, tokens := obj{"type": "string"}, obj{"type": "integer", "minimum": 1}
-	props := graphSchema()["properties"].(obj) //nolint:errcheck,forcetypeassert // built a few lines below
+	props, _ := graphSchema()["properties"].(obj)
 	props["weir"] = obj{"const": Version}
 	props["name"] = obj{"type": "string", "minLength": 1, "maxLength": MaxName}
 	props["description"] = text

@@ -193,18 +193,18 @@ func portNames(ports []Port) []string {
 	return names
 }
 
-// source resolves NODE.PORT; what is not there is reported.
-func (s *scope) source(id, port string, v *value, off int) (*item, Port, bool) {
+// source resolves NODE.PORT; what is not there is reported and nil.
+func (s *scope) source(id, port string, v *value, off int) *item {
 	it := s.find(id, v, off)
 	if it == nil {
-		return nil, Port{}, false
+		return nil
 	}
-	p, ok := it.outPort(port)
-	if !ok {
+	if _, ok := it.outPort(port); !ok {
 		s.l.in(v, off, CodeUnknownPort, fmt.Sprintf("%s (%s) has no output port %s; it has %s", id, it.node.Type, quote(port), strings.Join(it.outNames(), ", ")),
 			s.l.suggest(port, it.outNames))
+		return nil
 	}
-	return it, p, ok
+	return it
 }
 
 // add notes an edge.

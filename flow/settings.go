@@ -144,7 +144,7 @@ func (s *scope) readSettings(it *item) {
 		for _, p := range it.spec.Check(it.node.With) {
 			at := v
 			if p.Setting != "" {
-				at, _ = locate(v, strings.Split(p.Setting, "."))
+				at = locate(v, strings.Split(p.Setting, "."))
 			}
 			s.l.at(at, p.Code, p.Message, p.Hint)
 		}
@@ -341,7 +341,7 @@ func leaves(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*
 // report tells one schema error at the place of the setting.
 func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 	l, id := r.s.l, r.it.node.ID
-	at, _ := locate(with, e.InstanceLocation)
+	at := locate(with, e.InstanceLocation)
 	path := strings.Join(e.InstanceLocation, ".")
 	switch k := e.ErrorKind.(type) {
 	case *fault.Required:
@@ -414,7 +414,7 @@ func leafMessages(e *jsonschema.ValidationError) []string {
 
 // locate follows a path of keys and indexes; where it ends early the value
 // reached is returned.
-func locate(v *value, path []string) (*value, bool) {
+func locate(v *value, path []string) *value {
 	for _, p := range path {
 		next := v.get(p)
 		if v.kind == kindList {
@@ -424,9 +424,9 @@ func locate(v *value, path []string) (*value, bool) {
 			}
 		}
 		if next == nil {
-			return v, false
+			return v
 		}
 		v = next
 	}
-	return v, true
+	return v
 }

@@ -243,7 +243,6 @@ func coreScalar(s string) (any, kind, bool) {
 	return nil, kindText, true
 }
 
-//nolint:gochecknoglobals // compiled tables
 var (
 	coreFloat     = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 	coreNotNumber = regexp.MustCompile(`^([-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN)$`)

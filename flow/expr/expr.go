@@ -22,7 +22,10 @@
 // string literal nor inside open brackets.
 package expr
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The bounds of one expression. What passes them is an error, never a wait.
 const (
@@ -80,11 +83,7 @@ type Ref struct {
 
 // String is the reference as it is written: a.b.c.
 func (r Ref) String() string {
-	s := r.Root
-	for _, p := range r.Path {
-		s += "." + p
-	}
-	return s
+	return strings.Join(append([]string{r.Root}, r.Path...), ".")
 }
 
 // SyntaxError is an expression or template that cannot be read.

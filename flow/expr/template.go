@@ -114,8 +114,7 @@ func parseString(s string) (*Template, error) {
 		}
 		p, err := Compile(s[open+2 : end])
 		if err != nil {
-			var syn *SyntaxError
-			if errors.As(err, &syn) {
+			if syn, ok := errors.AsType[*SyntaxError](err); ok {
 				return nil, &SyntaxError{open + 2 + syn.Offset, syn.Message}
 			}
 			return nil, err

@@ -103,11 +103,7 @@ func FuzzTemplate(f *testing.F) {
 			}
 			return
 		}
-		for _, r := range tp.Refs() {
-			if r.Offset < 0 || r.Len < 0 || r.Offset+r.Len > len(s) {
-				t.Fatalf("%+v in %d bytes", r, len(s))
-			}
-		}
+		checkRefs(t, tp.Refs(), s)
 		if _, lit := tp.Literal(); lit == strings.Contains(s, "{{") {
 			t.Fatalf("Literal is %v", lit)
 		}
@@ -134,11 +130,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		for _, r := range p.Refs() {
-			if r.Offset < 0 || r.Len < 0 || r.Offset+r.Len > len(s) {
-				t.Fatalf("%+v in %q", r, s)
-			}
-		}
+		checkRefs(t, p.Refs(), s)
 		v, err := p.Eval(vars())
 		if err != nil {
 			bad := new(expr.EvalError)
@@ -151,6 +143,16 @@ func FuzzCompile(f *testing.F) {
 			t.Fatalf("%v, then %v %v", v, again, err)
 		}
 	})
+}
+
+// checkRefs wants every reference to stand inside its source.
+func checkRefs(t *testing.T, refs []expr.Ref, src string) {
+	t.Helper()
+	for _, r := range refs {
+		if r.Offset < 0 || r.Len < 0 || r.Offset+r.Len > len(src) {
+			t.Fatalf("%+v in %q", r, src)
+		}
+	}
 }
 
 func BenchmarkEval(b *testing.B) {

@@ -229,7 +229,7 @@ func (n *natives) ofOther(v ref.Val) (any, error) {
 	case types.Timestamp:
 		return t.UTC().Format(time.RFC3339Nano), nil
 	case types.Duration:
-		return t.Duration.String(), nil
+		return t.String(), nil
 	case ref.Type:
 		return t.TypeName(), nil
 	case traits.Lister:
