@@ -51,7 +51,7 @@ Providers of models are set in .weir/config.yaml; see "weir doctor".`,
 			root.AddCommand(c)
 		}
 	}
-	group("flows", p.runCommand(), p.validateCommand(), p.nodesCommand(), p.schemaCommand())
+	group("flows", p.runCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand())
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forceCommands()...)
 	root.AddCommand(p.doctorCommand(), p.versionCommand())

@@ -23,6 +23,7 @@ func Rooms() []Room {
 	return []Room{
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow", []string{"flow/expr"}, "a definition is read and checked without anything that runs it"},
+		{"flow/graph", []string{"flow"}, "a drawing needs the definition alone"},
 		{"convo", nil, "contexts are used by every runner and provider; counters and summarisers are passed in"},
 		{"token", nil, "counting is a function of text"},
 		{"engine", []string{"flow"}, "the core decides from the flow and the events alone"},

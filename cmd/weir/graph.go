@@ -1,0 +1,50 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/graph"
+)
+
+func (p *program) graphCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "graph FLOW",
+		Short: "Draw a flow as Mermaid, DOT or SVG",
+		Example: `  weir graph review.yaml --format svg > review.svg
+  weir graph review.yaml --format dot | dot -Tpng > review.png`,
+		Args:              exactArgs("FLOW"),
+		ValidArgsFunction: p.completeFlows,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return p.graph(args[0], format)
+		},
+	}
+	c.Flags().StringVar(&format, "format", "mermaid", "`FORMAT`: mermaid, dot or svg")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"mermaid", "dot", "svg"}, noFiles))
+	return c
+}
+
+func (p *program) graph(path, format string) error {
+	cat, err := catalogue()
+	if err != nil {
+		return err
+	}
+	f, err := flow.Load(path, cat)
+	if err != nil {
+		return &usageError{err}
+	}
+	var out []byte
+	switch format {
+	case "mermaid":
+		out = graph.Mermaid(f)
+	case "dot":
+		out = graph.DOT(f)
+	case "svg":
+		out = graph.SVG(f, cat)
+	default:
+		return usagef("--format: there is no %q; there are mermaid, dot and svg", format)
+	}
+	_, err = p.out.Write(out)
+	return err
+}

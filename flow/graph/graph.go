@@ -1,0 +1,157 @@
+// Package graph draws flows: as Mermaid and DOT for others to lay out, and as
+// SVG laid out here, in layers from top to bottom with the bodies of loops as
+// boxes. The same flow always gives the same bytes.
+//
+// It must not know how a flow runs or what became of a run.
+package graph
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// line is what is drawn between two nodes of a scope: all edges of one kind and
+// one branch between them.
+type line struct {
+	from, to int // indexes into Graph.Nodes
+	kind     flow.EdgeKind
+	label    string // the branch or port it leaves by, "" for the usual one
+}
+
+// linesOf gathers the edges of a scope, in order.
+func linesOf(g *flow.Graph) []line {
+	index := make(map[string]int, len(g.Nodes))
+	for i, n := range g.Nodes {
+		index[n.ID] = i
+	}
+	var out []line
+	for _, e := range g.Edges {
+		from, ok1 := index[e.From]
+		to, ok2 := index[e.To]
+		if !ok1 || !ok2 {
+			continue
+		}
+		l := line{from: from, to: to, kind: e.Kind}
+		if e.Kind == flow.Control || e.FromPort == "error" {
+			l.label = e.FromPort
+		}
+		if !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// category is that of a node's type, "" where it is not known.
+func category(c flow.Catalogue, n *flow.Node) string {
+	if c == nil {
+		return ""
+	}
+	if s := c.Lookup(n.Type); s != nil {
+		return s.Category
+	}
+	return ""
+}
+
+// Mermaid returns the flow as a Mermaid flowchart. Data is drawn as an arrow,
+// control as a dotted one with the branch as its label, context as a thick one
+// and tools with a circle at its end.
+func Mermaid(f *flow.Flow) []byte {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	mermaidScope(&b, &f.Graph, "n", "  ")
+	return []byte(b.String())
+}
+
+func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
+	quote := strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ").Replace
+	for i, n := range g.Nodes {
+		id := name(prefix, i)
+		switch {
+		case n.Body != nil:
+			b.WriteString(indent + "subgraph " + id + `["` + quote(n.ID) + " · " + quote(n.Type) + "\"]\n")
+			mermaidScope(b, n.Body, id+"_", indent+"  ")
+			b.WriteString(indent + "end\n")
+		case branches(g, n.ID):
+			b.WriteString(indent + id + `{"` + quote(n.ID) + "<br/>" + quote(n.Type) + "\"}\n")
+		default:
+			b.WriteString(indent + id + `["` + quote(n.ID) + "<br/>" + quote(n.Type) + "\"]\n")
+		}
+	}
+	arrows := map[flow.EdgeKind]string{flow.Data: "-->", flow.Control: "-.->", flow.Context: "==>", flow.Tools: "--o"}
+	for _, l := range linesOf(g) {
+		b.WriteString(indent + name(prefix, l.from) + " " + arrows[l.kind])
+		if l.label != "" {
+			b.WriteString(`|"` + quote(l.label) + `"|`)
+		}
+		b.WriteString(" " + name(prefix, l.to) + "\n")
+	}
+}
+
+// branches reports whether control leaves the node by a branch.
+func branches(g *flow.Graph, id string) bool {
+	return slices.ContainsFunc(g.Edges, func(e *flow.Edge) bool {
+		return e.From == id && e.Kind == flow.Control && e.FromPort != "" && e.FromPort != "error"
+	})
+}
+
+// DOT returns the flow in the language of Graphviz. Bodies are clusters; in
+// each stands a node for the loop itself, where its own edges end.
+func DOT(f *flow.Flow) []byte {
+	var b strings.Builder
+	b.WriteString("digraph " + quoted(f.Name) + " {\n")
+	b.WriteString("  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n")
+	dotScope(&b, &f.Graph, "n", "  ")
+	b.WriteString("}\n")
+	return []byte(b.String())
+}
+
+func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
+	for i, n := range g.Nodes {
+		id := name(prefix, i)
+		label := " [label=" + quoted(n.ID+"\n"+n.Type)
+		if branches(g, n.ID) {
+			label += ", shape=diamond, style=\"\""
+		}
+		if n.Body == nil {
+			b.WriteString(indent + id + label + "];\n")
+			continue
+		}
+		b.WriteString(indent + "subgraph cluster_" + id + " {\n")
+		b.WriteString(indent + "  style=rounded;\n" + indent + "  " + id + label + ", style=dashed];\n")
+		dotScope(b, n.Body, id+"_", indent+"  ")
+		b.WriteString(indent + "}\n")
+	}
+	styles := map[flow.EdgeKind]string{flow.Control: "style=dashed", flow.Context: "color=\"#2563eb\", penwidth=1.6", flow.Tools: "arrowhead=odot"}
+	for _, l := range linesOf(g) {
+		var attrs []string
+		if s := styles[l.kind]; s != "" {
+			attrs = append(attrs, s)
+		}
+		if l.label != "" {
+			attrs = append(attrs, "label="+quoted(l.label))
+		}
+		b.WriteString(indent + name(prefix, l.from) + " -> " + name(prefix, l.to))
+		if len(attrs) > 0 {
+			b.WriteString(" [" + strings.Join(attrs, ", ") + "]")
+		}
+		b.WriteString(";\n")
+	}
+}
+
+// quoted is a string of DOT.
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+// name is what a node is called in a drawing: ids of flows may be words that
+// mean something to who reads it.
+func name(prefix string, i int) string {
+	const digits = "0123456789"
+	if i < 10 {
+		return prefix + digits[i:i+1]
+	}
+	return name(prefix, i/10) + digits[i%10:i%10+1]
+}

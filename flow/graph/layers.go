@@ -1,0 +1,195 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+)
+
+// vertex is a node of the layout, or a place where a long line passes a layer.
+type vertex struct {
+	node  int // index into Graph.Nodes, -1 where a line passes
+	layer int
+	w, h  float64
+	x     float64 // its middle
+	up    []int   // vertices of the layer above it is joined to
+	down  []int
+}
+
+// layers is a scope cut into layers so that every line leads one layer down.
+type layers struct {
+	vertices []vertex
+	rows     [][]int // vertices by layer, from left to right
+	paths    [][]int // for each line the vertices it passes, ends included
+}
+
+// layered puts nodes into layers. Nodes are in flow order, so that every line
+// leads from a lower to a higher index.
+func layered(sizes []size, lines []line) *layers {
+	depth := make([]int, len(sizes))
+	for _, l := range sorted(lines) {
+		depth[l.to] = max(depth[l.to], depth[l.from]+1)
+	}
+	lower(depth, lines)
+	g := &layers{vertices: make([]vertex, len(sizes))}
+	for i, s := range sizes {
+		g.vertices[i] = vertex{node: i, layer: depth[i], w: s.w, h: s.h}
+	}
+	for _, l := range lines {
+		g.paths = append(g.paths, g.route(l))
+	}
+	last := 0
+	for i := range g.vertices {
+		last = max(last, g.vertices[i].layer)
+	}
+	g.rows = make([][]int, last+1)
+	for i := range g.vertices {
+		v := &g.vertices[i]
+		g.rows[v.layer] = append(g.rows[v.layer], i)
+	}
+	return g
+}
+
+func sorted(lines []line) []line {
+	out := slices.Clone(lines)
+	slices.SortStableFunc(out, func(a, b line) int { return cmp.Compare(a.from, b.from) })
+	return out
+}
+
+// lower moves nodes that nothing leads to next to what they lead to.
+func lower(depth []int, lines []line) {
+	first := make(map[int]int)
+	entered := make(map[int]bool)
+	for _, l := range lines {
+		entered[l.to] = true
+		if d, ok := first[l.from]; !ok || depth[l.to] < d {
+			first[l.from] = depth[l.to]
+		}
+	}
+	for i := range depth {
+		if d, ok := first[i]; ok && !entered[i] {
+			depth[i] = d - 1
+		}
+	}
+}
+
+// passWidth is the room a line takes where it passes a layer.
+const passWidth = 14
+
+// route makes the vertices where a line passes layers, and joins them.
+func (g *layers) route(l line) []int {
+	path := []int{l.from}
+	for layer := g.vertices[l.from].layer + 1; layer < g.vertices[l.to].layer; layer++ {
+		g.vertices = append(g.vertices, vertex{node: -1, layer: layer, w: passWidth})
+		path = append(path, len(g.vertices)-1)
+	}
+	path = append(path, l.to)
+	for i := 1; i < len(path); i++ {
+		a, b := path[i-1], path[i]
+		g.vertices[a].down = append(g.vertices[a].down, b)
+		g.vertices[b].up = append(g.vertices[b].up, a)
+	}
+	return path
+}
+
+// sweeps is how often the rows are put in order, down and up in turn; more
+// rarely make a difference.
+const sweeps = 12
+
+// order puts each row in the order of the middle of what its vertices are
+// joined to, and keeps what had the fewest crossings.
+func (g *layers) order() {
+	best, least := g.cloneRows(), g.crossings()
+	for s := range sweeps {
+		if least == 0 {
+			break
+		}
+		if s%2 == 0 {
+			for _, row := range g.rows[min(1, len(g.rows)):] {
+				g.arrange(row, func(v *vertex) []int { return v.up })
+			}
+		} else {
+			for i := len(g.rows) - 2; i >= 0; i-- {
+				g.arrange(g.rows[i], func(v *vertex) []int { return v.down })
+			}
+		}
+		if n := g.crossings(); n < least {
+			best, least = g.cloneRows(), n
+		}
+	}
+	g.rows = best
+}
+
+func (g *layers) cloneRows() [][]int {
+	out := make([][]int, len(g.rows))
+	for i, r := range g.rows {
+		out[i] = slices.Clone(r)
+	}
+	return out
+}
+
+// positions is each vertex's place in its row.
+func (g *layers) positions() []int {
+	pos := make([]int, len(g.vertices))
+	for _, row := range g.rows {
+		for i, v := range row {
+			pos[v] = i
+		}
+	}
+	return pos
+}
+
+func (g *layers) arrange(row []int, joined func(*vertex) []int) {
+	pos := g.positions()
+	middle := make(map[int]float64, len(row))
+	for i, v := range row {
+		list := joined(&g.vertices[v])
+		if len(list) == 0 {
+			middle[v] = float64(i)
+			continue
+		}
+		sum := 0
+		for _, u := range list {
+			sum += pos[u]
+		}
+		middle[v] = float64(sum) / float64(len(list))
+	}
+	slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
+}
+
+// crossings counts the lines that cross between neighbouring rows.
+func (g *layers) crossings() int {
+	pos := g.positions()
+	n := 0
+	for _, row := range g.rows {
+		var ends []int // lower ends, in the order of the upper ones
+		for _, v := range row {
+			down := make([]int, 0, len(g.vertices[v].down))
+			for _, u := range g.vertices[v].down {
+				down = append(down, pos[u])
+			}
+			slices.Sort(down)
+			ends = append(ends, down...)
+		}
+		n += inversions(ends)
+	}
+	return n
+}
+
+// inversions counts the pairs that are in the wrong order, by merging.
+func inversions(list []int) int {
+	if len(list) < 2 {
+		return 0
+	}
+	a, b := slices.Clone(list[:len(list)/2]), slices.Clone(list[len(list)/2:])
+	n := inversions(a) + inversions(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	i := 0
+	for _, y := range b {
+		for i < len(a) && a[i] <= y {
+			i++
+		}
+		n += len(a) - i
+	}
+	return n
+}

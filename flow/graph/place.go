@@ -1,0 +1,179 @@
+package graph
+
+import "github.com/weir-run/weir/flow"
+
+// All lengths are pixels.
+const (
+	nodeHeight  = 46
+	nodeMin     = 96
+	letterID    = 7.8 // of a node's id
+	letterType  = 6.2
+	gapX        = 28
+	gapY        = 46
+	clusterPad  = 18
+	clusterHead = 34
+)
+
+type size struct{ w, h float64 }
+
+type point struct{ x, y float64 }
+
+// box is a node that has its place.
+type box struct {
+	node  *flow.Node
+	x, y  float64 // upper left corner
+	w, h  float64
+	inner *picture // of a body; its place is relative to the box
+}
+
+// picture is a scope that is laid out; its upper left corner is 0, 0.
+type picture struct {
+	size
+	boxes []box
+	lines []drawnLine
+}
+
+// drawnLine is a line with the points it passes.
+type drawnLine struct {
+	line
+	points []point
+}
+
+// layout lays a scope out, and the bodies in it.
+func layout(g *flow.Graph) *picture {
+	inner := make([]*picture, len(g.Nodes))
+	sizes := make([]size, len(g.Nodes))
+	for i, n := range g.Nodes {
+		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(n.Type))*letterType+28), nodeHeight}
+		if n.Body != nil {
+			inner[i] = layout(n.Body)
+			sizes[i] = size{max(sizes[i].w, inner[i].w+2*clusterPad), inner[i].h + clusterPad + clusterHead}
+		}
+	}
+	lines := linesOf(g)
+	l := layered(sizes, lines)
+	l.order()
+	l.place()
+	return l.picture(g, lines, inner)
+}
+
+// place gives every vertex its x: first side by side, then again and again
+// toward the middle of what it is joined to, as far as its neighbours let it.
+func (g *layers) place() {
+	for _, row := range g.rows {
+		x := 0.0
+		for _, v := range row {
+			g.vertices[v].x = x + g.vertices[v].w/2
+			x += g.vertices[v].w + gapX
+		}
+	}
+	const rounds = 24
+	for r := range rounds {
+		for i := range g.rows {
+			row := g.rows[i]
+			if r%2 == 1 {
+				row = g.rows[len(g.rows)-1-i]
+			}
+			g.pull(row, r%2 == 0)
+		}
+	}
+	least := 0.0
+	for i := range g.vertices {
+		if left := g.vertices[i].x - g.vertices[i].w/2; i == 0 || left < least {
+			least = left
+		}
+	}
+	for i := range g.vertices {
+		g.vertices[i].x -= least
+	}
+}
+
+// pull moves a row to where it wants to be, its order and gaps kept: packed
+// from the left and from the right, and between the two.
+func (g *layers) pull(row []int, down bool) {
+	want := make([]float64, len(row))
+	for i, v := range row {
+		want[i] = g.wanted(v, down)
+	}
+	left, right := make([]float64, len(row)), make([]float64, len(row))
+	for i := range row {
+		left[i] = want[i]
+		if i > 0 {
+			left[i] = max(left[i], left[i-1]+g.apart(row[i-1], row[i]))
+		}
+	}
+	for i := len(row) - 1; i >= 0; i-- {
+		right[i] = want[i]
+		if i < len(row)-1 {
+			right[i] = min(right[i], right[i+1]-g.apart(row[i], row[i+1]))
+		}
+	}
+	for i, v := range row {
+		g.vertices[v].x = (left[i] + right[i]) / 2
+	}
+}
+
+// wanted is the middle of what a vertex is joined to above or below, else on
+// the other side, else where it is.
+func (g *layers) wanted(v int, down bool) float64 {
+	x := &g.vertices[v]
+	first, second := x.up, x.down
+	if !down {
+		first, second = second, first
+	}
+	if len(first) == 0 {
+		first = second
+	}
+	if len(first) == 0 {
+		return x.x
+	}
+	sum := 0.0
+	for _, u := range first {
+		sum += g.vertices[u].x
+	}
+	return sum / float64(len(first))
+}
+
+// apart is how far the middles of two neighbours must be from each other.
+func (g *layers) apart(a, b int) float64 {
+	return g.vertices[a].w/2 + gapX + g.vertices[b].w/2
+}
+
+// picture turns the layout into boxes and lines.
+func (g *layers) picture(scope *flow.Graph, lines []line, inner []*picture) *picture {
+	p := &picture{boxes: make([]box, len(scope.Nodes))}
+	middles, halves := make([]float64, len(g.rows)), make([]float64, len(g.rows))
+	y := 0.0
+	for i, row := range g.rows {
+		tallest := 0.0
+		for _, v := range row {
+			tallest = max(tallest, g.vertices[v].h)
+			p.w = max(p.w, g.vertices[v].x+g.vertices[v].w/2)
+		}
+		middles[i], halves[i] = y+tallest/2, tallest/2
+		p.h = y + tallest
+		y += tallest + gapY
+	}
+	for i := range g.vertices {
+		if v := &g.vertices[i]; v.node >= 0 {
+			p.boxes[v.node] = box{node: scope.Nodes[v.node], x: v.x - v.w/2, y: middles[v.layer] - v.h/2,
+				w: v.w, h: v.h, inner: inner[v.node]}
+		}
+	}
+	for i, l := range lines {
+		p.lines = append(p.lines, drawnLine{l, g.points(p, g.paths[i], middles, halves)})
+	}
+	p.spread()
+	return p
+}
+
+// points are where a line begins, passes layers and ends.
+func (g *layers) points(p *picture, path []int, middles, halves []float64) []point {
+	from, to := &p.boxes[path[0]], &p.boxes[path[len(path)-1]]
+	out := []point{{from.x + from.w/2, from.y + from.h}}
+	for _, v := range path[1 : len(path)-1] {
+		x := &g.vertices[v]
+		out = append(out, point{x.x, middles[x.layer] - halves[x.layer]}, point{x.x, middles[x.layer] + halves[x.layer]})
+	}
+	return append(out, point{to.x + to.w/2, to.y})
+}
