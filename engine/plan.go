@@ -176,15 +176,15 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 	for i := n.inLo; i < n.inHi; i++ {
 		e := &p.edges[i]
 		e.lazy = lazy[e.toPort]
+		if e.partial {
+			n.read(e.toPort, i)
+		}
 		if e.lazy {
 			continue
 		}
 		n.pushed++
 		if e.kind == flow.Control {
 			n.control++
-		}
-		if e.partial {
-			n.read(e.toPort, i)
 		}
 	}
 	if n.pushed == 0 {

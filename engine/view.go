@@ -60,7 +60,7 @@ func (n *nodeState) inputs() Values {
 	var out Values
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		e := &n.scope.plan.edges[i]
-		if n.scope.edges[i] != taken || e.partial || e.kind == flow.Control {
+		if n.scope.edges[i] != taken || e.lazy || e.partial || e.kind == flow.Control {
 			continue
 		}
 		v, ok := n.scope.nodes[e.from].outputs.Get(e.fromPort)
@@ -91,7 +91,8 @@ func collect(out Values, name string, v Value) Values {
 }
 
 // Pulled returns the value of a lazy port: done is false while its sources
-// have not ended, ok is false where they gave none.
+// have not ended, ok is false where they gave none. The value of a port with a
+// template is for who evaluates that, ok whether it can be.
 func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
 	n := r.node(path)
 	if n == nil || !n.pulled(port) {
@@ -99,12 +100,25 @@ func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
 	}
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		e := &n.scope.plan.edges[i]
-		if e.toPort == port && n.scope.edges[i] == taken {
-			v, ok = n.scope.nodes[e.from].outputs.Get(e.fromPort)
-			return v, ok, true
+		if e.toPort != port || n.scope.edges[i] != taken || e.partial {
+			continue
+		}
+		x, there := n.scope.nodes[e.from].outputs.Get(e.fromPort)
+		switch {
+		case !there:
+		case !slices.Contains(n.plan.many, port):
+			return x, true, true
+		default:
+			list, _ := v.([]any)
+			v, ok = append(list, x), true
 		}
 	}
-	return nil, false, true
+	for i := range n.plan.bound {
+		if b := &n.plan.bound[i]; b.name == port {
+			return nil, n.readable(b), true
+		}
+	}
+	return v, ok, true
 }
 
 // Origin names the output whose value came in on the port unchanged, followed

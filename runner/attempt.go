@@ -64,6 +64,7 @@ type attempt struct {
 type pulledPort struct {
 	value engine.Value
 	ok    bool
+	unfit *engine.Error // the template could not be evaluated
 }
 
 // fill readies an attempt as of now; the machine's goroutine only.
@@ -83,7 +84,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 		a.pulled = make(map[string]pulledPort)
 		for _, port := range h.lazy {
 			if v, ok, done := m.run.Pulled(e.Path, port); done {
-				a.pulled[port] = pulledPort{v, ok}
+				a.pulled[port] = m.pulled(&e, h, port, v, ok)
 			}
 		}
 	}
@@ -92,6 +93,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 			a.origins = map[string]string{"message": o}
 		}
 	}
+	println("FILL", e.Path, len(inputs), len(a.pulled), len(m.run.Answers(e.Path)), e.Resumed, e.Attempt, m.saved)
 	if e.Resumed {
 		a.effects = maps.Clone(m.run.Effects(e.Path))
 		a.begun = maps.Clone(m.run.BegunEffects(e.Path))
@@ -106,29 +108,56 @@ func (m *machine) inputs(e *engine.Entry, h *prepared) (engine.Values, *engine.E
 		return in, nil
 	}
 	var vars *scopeVars
-	for _, b := range h.bindings {
+	for i := range h.bindings {
+		b := &h.bindings[i]
 		v := b.literal
 		if !b.fixed {
-			if !contains(e.Bound, b.name) {
+			if !contains(e.Bound, b.name) || contains(h.lazy, b.name) {
 				continue
 			}
 			if vars == nil {
-				scope, _ := m.run.ScopeOf(e.Path)
-				vars = &scopeVars{scope, e.State, m.vars}
+				vars = m.varsOf(e)
 			}
-			x, err := b.tpl.Eval(vars)
-			if err == nil {
-				x, err = engine.Normalize(x)
+			var unfit *engine.Error
+			if v, unfit = b.eval(vars, e); unfit != nil {
+				return nil, unfit
 			}
-			if err != nil {
-				return nil, &engine.Error{Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
-					Message: fmt.Sprintf("input %s: %v", b.name, err), Permanent: true}
-			}
-			v = x
 		}
 		in = append(in, engine.Named{Name: b.name, Value: v})
 	}
 	return in, nil
+}
+
+// varsOf are the names that the node's templates may read.
+func (m *machine) varsOf(e *engine.Entry) *scopeVars {
+	scope, _ := m.run.ScopeOf(e.Path)
+	return &scopeVars{scope, e.State, m.vars}
+}
+
+// eval evaluates the template of a port.
+func (b *binding) eval(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.Error) {
+	v, err := b.tpl.Eval(vars)
+	if err == nil {
+		v, err = engine.Normalize(v)
+	}
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
+			Message: fmt.Sprintf("input %s: %v", b.name, err), Permanent: true}
+	}
+	return v, nil
+}
+
+// pulled is what a lazy port gives now that its sources are done.
+func (m *machine) pulled(e *engine.Entry, h *prepared, port string, v engine.Value, ok bool) pulledPort {
+	p := pulledPort{value: v, ok: ok}
+	for i := range h.bindings {
+		if b := &h.bindings[i]; b.name == port && b.fixed {
+			p.value, p.ok = b.literal, true
+		} else if b.name == port && ok {
+			p.value, p.unfit = b.eval(m.varsOf(e), e)
+		}
+	}
+	return p
 }
 
 func contains(list []string, s string) bool {
@@ -195,6 +224,9 @@ func (a *attempt) ordinal(name string) int {
 // Pull implements node.Graph.
 func (a *attempt) Pull(port string) (engine.Value, bool, error) {
 	if p, ok := a.pulled[port]; ok {
+		if p.unfit != nil {
+			return nil, false, p.unfit
+		}
 		return engine.Copy(p.value), p.ok, nil
 	}
 	if !contains(a.host.lazy, port) {
