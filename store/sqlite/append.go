@@ -17,7 +17,7 @@ const rowsPerParent = 1 << 32
 // still under the fence, and the commit before is there and ends where this
 // one begins. That a commit of this number is not there yet, the key sees to.
 const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6 FROM run
+SELECT ?1, ?2 - created, ?3, ?4, ?5, ?6 FROM run
 WHERE num = ?7 AND fence = ?8
 AND (?9 OR EXISTS (SELECT 1 FROM run_commit WHERE id = ?1 - 1 AND last = ?10))
 ON CONFLICT DO NOTHING`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -298,8 +299,11 @@ func messageID(context, position int64) int64 { return context*rowsPerParent + p
 // parseSpans reads the column that says which messages a commit appended.
 func parseSpans(s string) ([]int64, error) {
 	var spans []int64
-	for raw := range engine.Elements([]byte(s)) {
-		n, err := strconv.ParseInt(string(raw), 10, 64)
+	if s == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := strconv.ParseInt(part, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("%w: messages of a commit: %q", store.ErrCorrupt, s)
 		}

@@ -22,8 +22,9 @@ import (
 // JSON, counted from 0. A text that is from, or begins with from and then "/"
 // or ":", begins with to instead, and a whole number that is from is to (the
 // first pair that fits); so the number of an iteration, which is in every path,
-// is written once. Leaves listed have the value given. All else is equal. The
-// view journal does the same in SQL.
+// is written once. If from is a text and to a number, to stands for from with
+// that number in place of the digits it ends in. Leaves listed have the value
+// given. All else is equal. The view journal does the same in SQL.
 
 // leaf is the place of a leaf in a JSON text.
 type leaf struct{ start, end int }
@@ -119,9 +120,16 @@ func (p *pair) append(b []byte) []byte {
 	if p.number {
 		return append(append(append(b, p.from...), ','), p.to...)
 	}
-	b = append(append(append(b, '"'), p.from...), `","`...)
-	return append(append(b, p.to...), '"')
+	b = append(append(append(b, '"'), p.from...), `",`...)
+	stem := len(undigited(p.from))
+	if digits := p.to[min(stem, len(p.to)):]; bytes.HasPrefix(p.to, p.from[:stem]) && wholeNumber(digits) {
+		return append(b, digits...)
+	}
+	return append(append(append(b, '"'), p.to...), '"')
 }
+
+// undigited is a text without the digits it ends in.
+func undigited(b []byte) []byte { return bytes.TrimRight(b, "0123456789") }
 
 // appendDiff appends how o differs from base, whose shape is the same.
 func appendDiff(b []byte, base, o *outline) []byte {
@@ -210,9 +218,11 @@ func propose(was, is []byte) (pair, bool) {
 	return p, ok
 }
 
+// wholeNumber reports whether raw is a number that SQL too reads and writes
+// just so.
 func wholeNumber(raw []byte) bool {
-	_, err := strconv.ParseInt(string(raw), 10, 64)
-	return err == nil
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return err == nil && strconv.FormatInt(n, 10) == string(raw)
 }
 
 var errDiff = errors.New("the differences do not fit their base")
@@ -259,6 +269,9 @@ func readPairs(raw []byte) ([]pair, error) {
 		switch {
 		case from[0] == '"' && to[0] == '"':
 			pairs = append(pairs, pair{from[1 : len(from)-1], to[1 : len(to)-1], false})
+		case from[0] == '"' && wholeNumber(to):
+			from = from[1 : len(from)-1]
+			pairs = append(pairs, pair{from, append(bytes.Clone(undigited(from)), to...), false})
 		case wholeNumber(from) && wholeNumber(to):
 			pairs = append(pairs, pair{from, to, true})
 		default:

@@ -170,7 +170,7 @@ func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
 		"short":          {[]byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
 		"cut off":        {data[:len(data)/2], store.ErrCorrupt, "its header says"},
 		"first page":     {smashed(100), store.ErrCorrupt, ""},
-		"in the middle":  {smashed(len(data) / 2), store.ErrCorrupt, ""},
+		"in the middle":  {smashed(len(data) / 2 / defaultPageSize * defaultPageSize), store.ErrCorrupt, ""},
 		"zeroed":         {append(append([]byte{}, data[:4096]...), make([]byte, len(data)-4096)...), store.ErrCorrupt, ""},
 		"bad page size":  {append(append([]byte{}, data[:16]...), append([]byte{0, 3}, data[18:]...)...), store.ErrCorrupt, "pages have 3 bytes"},
 		"goose's is bad": {edit("DROP TABLE goose_db_version; CREATE TABLE goose_db_version (a)"), nil, "version_id"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -105,7 +106,9 @@ func (p *packer) place(ch *engine.ContextChange) error {
 		return err
 	}
 	for i := range list {
-		p.placeMessage(c, &list[i])
+		if err := p.placeMessage(c, &list[i]); err != nil {
+			return err
+		}
 		c.next++
 	}
 	if n := int64(len(list)); n > 0 {
@@ -129,23 +132,28 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 	return c, nil
 }
 
-func (p *packer) placeMessage(c *contextState, m *convo.Message) {
-	row := messageRow{id: c.id*rowsPerParent + c.next, role: packRole(m.Role), key: nullText(m.ID)}
-	index := len(p.messages)
+func (p *packer) placeMessage(c *contextState, m *convo.Message) error {
+	row := messageRow{id: messageID(c.id, c.next), role: packRole(m.Role), key: nullText(m.ID), message: m}
 	quoted := engine.AppendString(nil, m.Text)
+	var at stored
 	if len(quoted) >= smallText {
 		d := p.run.digest(quoted)
-		if at, ok := p.run.recent.get(d); ok && at.value != 0 {
-			row.value = at.value
-		} else {
-			p.run.recent.put(d, stored{context: c.id, position: c.next, seq: p.seq, index: index})
+		at, _ = p.run.recent.get(d)
+		switch {
+		case at.value == 0 && len(quoted) >= largeValue:
+			var err error
+			if at, err = p.keep(quoted, d); err != nil {
+				return err
+			}
+		case at.value == 0:
+			p.run.recent.put(d, stored{context: c.id, position: c.next, seq: p.seq, index: len(p.messages)})
 		}
 	}
-	if row.value == 0 {
+	if row.value = at.value; row.value == 0 {
 		row.content = utf8Text(quoted, m.Text)
 	}
-	row.message = m
 	p.messages = append(p.messages, row)
+	return nil
 }
 
 // utf8Text is s as its JSON has it.
@@ -167,12 +175,7 @@ func (p *packer) insert() error {
 		}
 	}
 	for i := range p.values {
-		v := &p.values[i]
-		var d any
-		if v.digest != nil {
-			d = v.digest
-		}
-		if _, err := st.insertValue.ExecContext(p.w.ctx, v.id, p.run.root, d, v.body); err != nil {
+		if err := p.insertValue(&p.values[i]); err != nil {
 			return err
 		}
 	}
@@ -190,14 +193,14 @@ func (p *packer) ranges() any {
 	if len(p.spans) == 0 {
 		return nil
 	}
-	b := []byte{'['}
+	var b []byte
 	for i, n := range p.spans {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(b, n, 10)
 	}
-	return string(append(b, ']'))
+	return string(b)
 }
 
 func (p *packer) appendValue(b []byte, v engine.Value) ([]byte, error) {
@@ -314,28 +317,71 @@ func (p *packer) appendPlace(b []byte, at stored) []byte {
 // reference.
 func (p *packer) intern(b []byte, start int, d digest) ([]byte, error) {
 	at, known := p.run.recent.get(d)
-	large := len(b)-start >= largeValue
-	if !known && large {
-		if at.value, p.failed = p.w.findValue(p.run.root, d); p.failed != nil {
-			return nil, p.failed
+	if !known {
+		var err error
+		if at, err = p.keep(b[start:], d); err != nil {
+			return nil, err
 		}
+	}
+	return p.appendPlace(b[:start], at), nil
+}
+
+// keep stores JSON as a value, or finds it where it is stored.
+func (p *packer) keep(body []byte, d digest) (at stored, err error) {
+	defer func() {
+		if p.failed = err; err == nil {
+			p.run.recent.put(d, at)
+		}
+	}()
+	row := valueRow{body: string(body)}
+	if len(body) >= largeValue {
+		row.digest = d[:]
 		for i := range p.values {
-			if string(p.values[i].digest) == string(d[:]) {
-				at.value = p.values[i].id
+			if bytes.Equal(p.values[i].digest, row.digest) {
+				return stored{value: p.values[i].id}, nil
 			}
 		}
-		known = at.value != 0
-	}
-	if !known {
-		if at.value, p.failed = p.w.nextValue(); p.failed != nil {
-			return nil, p.failed
+		if at.value, err = p.w.findValue(p.run.root, d); err != nil || at.value != 0 {
+			return at, err
 		}
-		row := valueRow{id: at.value, body: string(b[start:])}
-		if large {
-			row.digest = d[:]
-		}
-		p.values = append(p.values, row)
 	}
-	p.run.recent.put(d, at)
-	return p.appendPlace(b[:start], at), nil
+	row.id, err = p.w.nextValue()
+	p.values = append(p.values, row)
+	return stored{value: row.id}, err
+}
+
+// A value of more than wholeBody and at most splitBody bytes is stored in
+// pieces, since one row would leave up to half of its page empty; eight pieces
+// fill one.
+const (
+	wholeBody    = 1000
+	splitBody    = 32 << 10
+	partSize     = 500
+	partsPerBody = 1 << 20
+)
+
+func (p *packer) insertValue(v *valueRow) error {
+	st := &p.w.s.stmts
+	var d any
+	if v.digest != nil {
+		d = v.digest
+	}
+	if len(v.body) <= wholeBody || len(v.body) > splitBody {
+		_, err := st.insertValue.ExecContext(p.w.ctx, v.id, p.run.root, d, v.body)
+		return err
+	}
+	if _, err := st.insertValue.ExecContext(p.w.ctx, v.id, p.run.root, d, nil); err != nil {
+		return err
+	}
+	for n, rest := int64(0), v.body; rest != ""; n++ {
+		end := min(partSize, len(rest))
+		for end < len(rest) && !utf8.RuneStart(rest[end]) {
+			end--
+		}
+		if _, err := st.insertPart.ExecContext(p.w.ctx, v.id*partsPerBody+n, rest[:end]); err != nil {
+			return err
+		}
+		rest = rest[end:]
+	}
+	return nil
 }

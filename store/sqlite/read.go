@@ -130,9 +130,10 @@ func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, erro
 }
 
 func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []commitRow, err error) {
-	rows, err := r.s.reader.QueryContext(ctx, `SELECT id & 0xffffffff, at, last, coalesce(base, 0), coalesce(messages, ''), events
+	rows, err := r.s.reader.QueryContext(ctx, `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
+		coalesce(base, 0), coalesce(messages, ''), events
 		FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`,
-		r.num*rowsPerParent+from, (r.num+1)*rowsPerParent, limit)
+		r.num, r.num*rowsPerParent+from, (r.num+1)*rowsPerParent, limit)
 	if err != nil {
 		return nil, err
 	}

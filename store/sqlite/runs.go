@@ -12,7 +12,7 @@ import (
 )
 
 const selectRun = `SELECT r.id, r.flow, r.fingerprint, coalesce(r.user, ''), coalesce(r.parent, ''), coalesce(r.origin, ''),
-	r.created, coalesce(c.at, r.created), coalesce(c.id & 0xffffffff, 0), coalesce(c.last, 0),
+	r.created, r.created + coalesce(c.at, 0), coalesce(c.id & 0xffffffff, 0), coalesce(c.last, 0),
 	coalesce(r.owner, ''), r.until,
 	r.status, coalesce(r.waiting, ''), r.due, coalesce(r.usage, ''), coalesce(r.error, '')
 	FROM run r LEFT JOIN run_commit c ON c.id = (

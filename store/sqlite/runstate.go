@@ -82,16 +82,16 @@ func (r *runState) context(w *writerTx, name string) (*contextState, error) {
 	return c, nil
 }
 
-// digest identifies the JSON of a value within a tree of runs.
-type digest [sha256.Size]byte
+// digest identifies the JSON of a value within a tree of runs: half of a
+// SHA-256, so that equal digests of different values are not to be found.
+type digest [sha256.Size / 2]byte
 
 func (r *runState) digest(body []byte) digest {
 	h := sha256.New()
 	_, _ = h.Write(r.salt) // a hash never fails
 	_, _ = h.Write(body)
-	var d digest
-	h.Sum(d[:0])
-	return d
+	var sum [sha256.Size]byte
+	return digest(h.Sum(sum[:0])[:len(digest{})])
 }
 
 // stored is where a text or value is stored: as a value, or as the content of a

@@ -111,8 +111,8 @@ func (t *talk) words(n int) string {
 }
 
 func TestAConversationTakesLittleMoreRoomThanItsText(t *testing.T) {
-	const turns = 1000
-	for _, bytes := range []int{40, 200, 900, 2000, 8000} {
+	const turns = 700
+	for _, bytes := range []int{40, 200, 500, 800, 900, 2000, 3600, 8000} {
 		for _, page := range pageSizes() {
 			path := filepath.Join(t.TempDir(), "weir.db")
 			s := openAt(t, path, Options{pageSize: page})

@@ -128,6 +128,7 @@ type statements struct {
 	insertContext *sql.Stmt
 	insertMessage *sql.Stmt
 	insertValue   *sql.Stmt
+	insertPart    *sql.Stmt
 }
 
 func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
@@ -143,6 +144,7 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 		{&st.insertContext, "INSERT INTO context (id, run, name, start) VALUES (?, ?, ?, ?)"},
 		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest) VALUES (?, ?, ?, ?, ?, ?)"},
 		{&st.insertValue, "INSERT INTO value (id, root, digest, body) VALUES (?, ?, ?, ?)"},
+		{&st.insertPart, "INSERT INTO value_part (id, body) VALUES (?, ?)"},
 	} {
 		var err error
 		if *p.stmt, err = c.PrepareContext(ctx, p.query); err != nil {
@@ -155,7 +157,7 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 func (st *statements) close() {
 	for _, s := range []*sql.Stmt{
 		st.begin, st.commit, st.rollback, st.insertCommit,
-		st.updateHead, st.insertContext, st.insertMessage, st.insertValue,
+		st.updateHead, st.insertContext, st.insertMessage, st.insertValue, st.insertPart,
 	} {
 		if s != nil {
 			_ = s.Close() // the connection is closed next

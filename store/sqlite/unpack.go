@@ -51,7 +51,7 @@ func (u *unpacker) fetchValues(ids []int64) error {
 			return err
 		}
 		rows, err := u.s.reader.QueryContext(u.ctx,
-			"SELECT id, body FROM value WHERE id IN (SELECT value FROM json_each(?)) AND length(body) <= ?",
+			"SELECT id, body FROM value_json WHERE id IN (SELECT value FROM json_each(?)) AND length(body) <= ?",
 			string(list), bulkValue)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (u *unpacker) value(id int64) ([]byte, error) {
 		return body, nil
 	}
 	var body []byte
-	if err := u.s.reader.QueryRowContext(u.ctx, "SELECT body FROM value WHERE id = ?", id).Scan(&body); err != nil {
+	if err := u.s.reader.QueryRowContext(u.ctx, "SELECT body FROM value_json WHERE id = ?", id).Scan(&body); err != nil {
 		return nil, missing("value", id, err)
 	}
 	return body, nil

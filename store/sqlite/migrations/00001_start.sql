@@ -31,10 +31,10 @@ CREATE INDEX run_due ON run (due) WHERE due > 0;
 -- same run with that sequence number; the view journal shows it in full.
 CREATE TABLE run_commit (
     id INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
+    at INTEGER NOT NULL,   -- milliseconds after run.created
     last INTEGER NOT NULL, -- number of its last event in the run
     base INTEGER,
-    messages TEXT, -- [context.id, position, count, ...] of what it appended
+    messages TEXT, -- context.id,position,count,... of what it appended
     events TEXT NOT NULL
 );
 
@@ -64,9 +64,20 @@ CREATE TABLE value (
     id INTEGER PRIMARY KEY,
     root INTEGER NOT NULL,
     digest BLOB,
-    body TEXT NOT NULL -- JSON
+    body TEXT -- JSON; NULL where it is in value_part
 );
 CREATE UNIQUE INDEX value_digest ON value (root, digest) WHERE digest IS NOT NULL;
+
+-- A value whose row would leave much of a page empty, in pieces; id is
+-- value.id * 2^20 + number of the piece.
+CREATE TABLE value_part (
+    id INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+);
+CREATE VIEW value_json (id, body) AS
+SELECT v.id, coalesce(v.body, (SELECT group_concat(body, '') FROM (
+    SELECT body FROM value_part WHERE id >= v.id << 20 AND id < (v.id + 1) << 20 ORDER BY id)))
+FROM value v;
 
 CREATE TABLE flow (
     fingerprint TEXT PRIMARY KEY,
@@ -100,15 +111,14 @@ CREATE TABLE cache (
 CREATE VIEW message_text (run, context, position, role, content) AS
 SELECT r.id, c.name, m.id & 0xffffffff,
     CASE m.role WHEN 0 THEN 'user' WHEN 1 THEN 'assistant' WHEN 2 THEN 'tool' WHEN 3 THEN 'system' ELSE m.role END,
-    coalesce(m.content, v.body ->> '$')
+    coalesce(m.content, (SELECT body ->> '$' FROM value_json WHERE id = m.value))
 FROM message m
 JOIN context c ON c.id = m.id >> 32
-JOIN run r ON r.num = c.run
-LEFT JOIN value v ON v.id = m.value;
+JOIN run r ON r.num = c.run;
 
 -- Commits for people with the sqlite3 shell: events in full.
 CREATE VIEW journal (run, seq, at, events) AS
-SELECT r.id, c.id & 0xffffffff, c.at,
+SELECT r.id, c.id & 0xffffffff, r.created + c.at,
     CASE WHEN c.base IS NULL THEN c.events ELSE (
         WITH RECURSIVE
         leaf (path, i, atom, type) AS (
@@ -117,7 +127,7 @@ SELECT r.id, c.id & 0xffffffff, c.at,
             WHERE b.id = (c.id >> 32 << 32) + c.base AND t.type NOT IN ('object', 'array')
         ),
         pair (k, was, now) AS (
-            SELECT f.key, f.value, t.value
+            SELECT f.key, f.value, iif(f.type = 'text' AND t.type = 'integer', rtrim(f.value, '0123456789') || t.value, t.value)
             FROM json_each(c.events, '$[0]') f, json_each(c.events, '$[0]') t
             WHERE f.key % 2 = 0 AND t.key = f.key + 1
         ),
