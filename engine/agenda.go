@@ -166,9 +166,9 @@ func (n *nodeState) mergeGrants(r *Run) []string {
 		return nil
 	}
 	var ids []string
-	for _, l := range n.ext.expansion.lanes {
+	for _, l := range n.ext.expansion.allLanes() {
 		for _, c := range l.commits {
-			ids = append(ids, r.contexts[c].parent)
+			ids = append(ids, outside(c))
 		}
 	}
 	slices.Sort(ids)
@@ -231,7 +231,7 @@ func (r *Run) forkInto(out []ContextChange, s *scope, id string) []ContextChange
 	for _, b := range l.bases {
 		if id == b.id+"@"+s.name() {
 			out = r.forkInto(out, s.owner.scope, b.id)
-			return append(out, ContextChange{ID: id, Create: true, Parent: b.id, At: b.at})
+			return append(out, ContextChange{ID: id, Create: true, Parent: b.from, At: b.at})
 		}
 	}
 	return out

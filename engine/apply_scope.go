@@ -10,6 +10,7 @@ type expansion struct {
 	items       []Values
 	outputs     []Values
 	lanes       []*laneResult // by item, nil until done; only with fork
+	earlier     []*laneResult // of the attempt's expansions before this one
 	concurrency int
 	fork        bool
 	state       State // as it was at the expansion, for lanes
@@ -44,6 +45,9 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	if e.Fork {
 		x.lanes = make([]*laneResult, len(e.Items))
 		x.state, x.bases = r.stateOf(n), r.laneBases(n)
+		if m.expansion != nil && m.expansion.fork {
+			r.goOnFrom(m.expansion, x)
+		}
 	}
 	m.expansion = x
 	r.yield(n, expanding)
@@ -58,6 +62,34 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	return nil
 }
 
+// goOnFrom lets the lanes of an expansion begin where those of the one before
+// ended: the iterations of a loop are one lane, in turns.
+func (r *Run) goOnFrom(before, x *expansion) {
+	x.earlier = append(before.earlier, before.lanes...)
+	x.state, x.bases = before.state, before.bases
+	for _, l := range before.lanes {
+		for _, c := range l.changes {
+			x.state = r.fold(x.state, c)
+		}
+		for _, id := range l.contexts {
+			for i, b := range x.bases {
+				if b.id == outside(id) {
+					x.bases = slices.Clone(x.bases)
+					x.bases[i].from, x.bases[i].at = id, r.contexts[id].length
+				}
+			}
+		}
+	}
+}
+
+// allLanes are the lanes of the attempt in the order of their iterations.
+func (x *expansion) allLanes() []*laneResult {
+	if len(x.earlier) == 0 {
+		return x.lanes
+	}
+	return slices.Concat(x.earlier, x.lanes)
+}
+
 // laneBases notes where every context stands that the node can see.
 func (r *Run) laneBases(n *nodeState) []laneBase {
 	l, s := n.scope.laneOf()
@@ -66,7 +98,8 @@ func (r *Run) laneBases(n *nodeState) []laneBase {
 	if l != nil {
 		made = s.prefix
 		for _, b := range l.bases {
-			base := laneBase{b.id + "@" + s.name(), b.at}
+			id := b.id + "@" + s.name()
+			base := laneBase{id, id, b.at}
 			if c := r.contexts[base.id]; c != nil {
 				base.at = c.length
 			}
@@ -76,7 +109,7 @@ func (r *Run) laneBases(n *nodeState) []laneBase {
 	// order: sorted below.
 	for id, c := range r.contexts {
 		if strings.HasPrefix(id, made) && !strings.Contains(id, "@") {
-			out = append(out, laneBase{id, c.length})
+			out = append(out, laneBase{id, id, c.length})
 		}
 	}
 	slices.SortFunc(out, func(a, b laneBase) int { return strings.Compare(a.id, b.id) })
@@ -175,14 +208,17 @@ func (r *Run) Lanes(path string) []LaneCommit {
 		return nil
 	}
 	var out []LaneCommit
-	for _, l := range n.ext.expansion.lanes {
+	for _, l := range n.ext.expansion.allLanes() {
 		for _, id := range l.commits {
 			c := r.contexts[id]
-			out = append(out, LaneCommit{Lane: id, Parent: c.parent, From: c.at, To: c.length})
+			out = append(out, LaneCommit{Lane: id, Parent: outside(id), From: c.at, To: c.length})
 		}
 	}
 	return out
 }
+
+// outside is the context that a lane's own stands for around the lane.
+func outside(id string) string { return id[:strings.LastIndexByte(id, '@')] }
 
 // LaneCommit says that the messages From..To of Lane go to the end of Parent.
 type LaneCommit struct {
@@ -197,7 +233,7 @@ func (r *Run) LaneChanges(path string) []StateChange {
 		return nil
 	}
 	var out []StateChange
-	for _, l := range n.ext.expansion.lanes {
+	for _, l := range n.ext.expansion.allLanes() {
 		out = append(out, l.changes...)
 	}
 	return out
@@ -209,7 +245,7 @@ func (r *Run) dropIterations(n *nodeState) {
 		return
 	}
 	x := n.ext.expansion
-	for _, l := range x.lanes {
+	for _, l := range x.allLanes() {
 		if l != nil {
 			for _, id := range l.contexts {
 				delete(r.contexts, id)

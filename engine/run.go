@@ -252,9 +252,12 @@ type lane struct {
 	contexts []string
 }
 
+// laneBase is a context a lane can see: its name around the lane, and what the
+// lane's own is forked from, which is that context or what an earlier turn of
+// the lane made of it.
 type laneBase struct {
-	id string
-	at int
+	id, from string
+	at       int
 }
 
 // teardown says that nothing new may start in a scope, and why.

@@ -93,7 +93,6 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 			a.origins = map[string]string{"message": o}
 		}
 	}
-	println("FILL", e.Path, len(inputs), len(a.pulled), len(m.run.Answers(e.Path)), e.Resumed, e.Attempt, m.saved)
 	if e.Resumed {
 		a.effects = maps.Clone(m.run.Effects(e.Path))
 		a.begun = maps.Clone(m.run.BegunEffects(e.Path))

@@ -327,7 +327,7 @@ func (x *Execution) end(ctx context.Context) {
 	x.result = Result{Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure()}
 	if x.err == nil {
-		x.local.checkpoint(context.WithoutCancel(ctx), x)
+		x.local.saveCheckpoint(context.WithoutCancel(ctx), x)
 	}
 	x.local.leave(context.WithoutCancel(ctx), x)
 	x.refuse()

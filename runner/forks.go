@@ -21,7 +21,11 @@ func (m *machine) fork(path string) {
 	if m.forks == nil {
 		m.forks = make(map[string]*forkPoint)
 	}
-	m.forks[path] = &forkPoint{contexts: maps.Clone(m.book)}
+	f := &forkPoint{contexts: maps.Clone(m.book)}
+	if before := m.forks[path]; before != nil {
+		f.lanes = before.lanes
+	}
+	m.forks[path] = f
 }
 
 // unfork forgets the lanes of a composite that has ended, and those of

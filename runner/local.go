@@ -206,8 +206,8 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 
 // load rebuilds a run from its journal.
 func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
-	m := newMachine(id, p, &l.o.Services)
-	for c, err := range l.o.Store.Commits(ctx, id, 0) {
+	m := l.fromCheckpoint(ctx, p, id)
+	for c, err := range l.o.Store.Commits(ctx, id, m.seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
 		}
@@ -224,8 +224,6 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 // ErrClosure: the run was started under something else than it is to be
 // resumed with.
 var ErrClosure = errors.New("the flow has changed since the run was started")
-
-func (l *Local) checkpoint(context.Context, *Execution) {}
 
 // leave gives an execution's lease back and forgets the execution; who wants the
 // run meanwhile waits until it is done.

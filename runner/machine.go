@@ -39,6 +39,7 @@ type machine struct {
 	// direct are attempts to run now, before their start is durable.
 	direct   []*attempt
 	reducers func(key string) flow.Reducer
+	saved    int64    // events at the last checkpoint
 	spare    *attempt // to be used again for the next direct attempt
 	active   map[string]*attempt
 }
@@ -142,10 +143,15 @@ func (m *machine) follow(e engine.Event) error {
 			m.fork(e.Path)
 		}
 	case *engine.RunStarted:
-		m.vars = map[string]any{"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map()}
+		m.begun(e)
 		return m.turnPages(e.Contexts)
 	}
 	return nil
+}
+
+// begun notes what the run's first event gives to expressions.
+func (m *machine) begun(e *engine.RunStarted) {
+	m.vars = map[string]any{"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map()}
 }
 
 // turnPages applies changes to the contexts.
@@ -214,7 +220,7 @@ func (m *machine) take() (c engine.Commit, ok bool) {
 		return c, false
 	}
 	m.seq++
-	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: m.staged}
+	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: m.staged[:len(m.staged):len(m.staged)]}
 	m.first += int64(len(m.staged))
 	m.staged = m.staged[len(m.staged):] // the rest of the room is for the next ones
 	return c, true

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
 )
 
 // Sim drives one run in one goroutine from a seed: which attempt goes on, when
@@ -63,6 +64,7 @@ type simulation struct {
 	running  []*coroutine
 	waiting  []*coroutine // their events are staged
 	journal  []engine.Commit
+	saved    store.Checkpoint // the newest; Body is nil where there is none
 	clock    int64
 	report   SimReport
 }
@@ -263,8 +265,16 @@ func (s *simulation) commit(begin func() error) error {
 		s.report.Faults++
 		return s.crash(begin)
 	}
+	if err := s.keepCheckpoint(); err != nil {
+		return err
+	}
 	s.running = append(s.running, s.waiting...)
 	s.waiting = nil
+	return s.launch()
+}
+
+// launch begins the attempts whose start is durable.
+func (s *simulation) launch() error {
 	starts, err := s.m.launchable(s.clock)
 	for _, a := range starts {
 		s.running = append(s.running, s.begin(a))
@@ -293,8 +303,12 @@ func (s *simulation) crash(begin func() error) error {
 	if s.Crashed != nil {
 		s.Crashed()
 	}
-	s.m = newMachine(s.id, s.program, s.services)
-	for _, c := range s.journal {
+	m, err := s.reload()
+	if err != nil {
+		return err
+	}
+	s.m = m
+	for _, c := range s.journal[m.seq:] {
 		b, err := engine.EncodeEvents(nil, c.Events)
 		if err != nil {
 			return fmt.Errorf("encode commit %d: %w", c.Seq, err)
@@ -309,7 +323,10 @@ func (s *simulation) crash(begin func() error) error {
 	if s.m.run.Start == nil {
 		return begin()
 	}
-	return s.m.reenter(s.clock)
+	if err := s.m.reenter(s.clock); err != nil || len(s.m.staged) > 0 {
+		return err
+	}
+	return s.launch()
 }
 
 // kill ends all coroutines.

@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -179,7 +180,9 @@ func wire(d draw, g *simGraph, n *simNode, i int) {
 	}
 	g.wireContext(d, n, i)
 	for range max(0, d(5)-2) {
-		n.after = append(n.after, g.control(d, i))
+		if e := g.control(d, i); !slices.ContainsFunc(n.after, func(o simEnd) bool { return o == e }) {
+			n.after = append(n.after, e)
+		}
 	}
 	n.joinAll = len(n.after) > 1 && d.one(3)
 }

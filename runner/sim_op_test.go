@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +36,7 @@ func newOpType(w outside) *opType {
 	any1 := func(name string) flow.Port { return flow.Port{Name: name, Type: flow.TypeAny} }
 	o := &opType{world: w}
 	o.spec = flow.TypeSpec{Name: "op", Version: 1, Category: "test", Summary: "Does what it is told.",
-		Settings: map[string]any{"type": "object"},
+		Settings: opSchema(),
 		Shape: func(with map[string]any) flow.Ports {
 			s := opSettings(with)
 			p := flow.Ports{AnyIn: true, Out: []flow.Port{any1("value")}}
@@ -69,6 +71,16 @@ func newDirectOp(w outside) *directOp {
 	o := &directOp{*newOpType(w)}
 	o.spec.Name, o.spec.Pure, o.spec.Inline = "directOp", true, true
 	return o
+}
+
+// opSchema lists the settings and says nothing of their types.
+func opSchema() map[string]any {
+	props := map[string]any{}
+	for i := range reflect.TypeFor[simOp]().NumField() {
+		name, _, _ := strings.Cut(reflect.TypeFor[simOp]().Field(i).Tag.Get("json"), ",")
+		props[name] = map[string]any{}
+	}
+	return map[string]any{"type": "object", "properties": props}
 }
 
 func opSettings(with map[string]any) (s simOp) {

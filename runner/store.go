@@ -18,6 +18,8 @@ type Journal interface {
 	Commits(ctx context.Context, run string, afterSeq int64) iter.Seq2[engine.Commit, error]
 	Run(ctx context.Context, id string) (store.Run, error)
 	Messages(ctx context.Context, run, conversation string, from, to int) ([]convo.Message, error)
+	// FindMessage returns the position of a message below n, -1 for none.
+	FindMessage(ctx context.Context, run, conversation, message string, n int) (int, error)
 }
 
 // Checkpoints keeps discardable snapshots.

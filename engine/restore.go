@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Restore makes the run that a Snapshot was taken of.
+func Restore(id string, p *Plan, data []byte) (*Run, error) {
+	var s snapshot
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("restore run %s: %w", id, err)
+	}
+	r := NewRun(id, p)
+	if err := r.restore(&s); err != nil {
+		return nil, fmt.Errorf("restore run %s: %w", id, err)
+	}
+	return r, nil
+}
+
+func (r *Run) restore(s *snapshot) error {
+	start, err := DecodeEvents(s.Start)
+	if err != nil || len(start) != 1 {
+		return invalid("no start: %v", err)
+	}
+	first, ok := start[0].(*RunStarted)
+	if !ok {
+		return invalid("the start is %s", start[0].Kind())
+	}
+	r.Start, r.parallel = first, max(1, first.Parallel)
+	r.events, r.now, r.usage = s.Events, s.Now, s.Usage
+	for _, v := range s.State {
+		r.state = r.state.with(v.Name, v.Value)
+	}
+	for _, c := range s.Contexts {
+		r.contexts[c.ID] = &contextState{id: c.ID, length: c.Length, parent: c.Parent, at: c.At, grant: []string{c.ID}}
+	}
+	for i := range s.Scopes {
+		if err := r.restoreScope(&s.Scopes[i]); err != nil {
+			return err
+		}
+	}
+	return r.restoreRest(s)
+}
+
+func (r *Run) restoreScope(sn *scopeSnap) error {
+	var s *scope
+	if sn.Name == "" {
+		r.root = r.openScope(r.plan.Root, nil, 0, nil)
+		s = r.root
+	} else {
+		n, number := r.iterationOwner(sn.Name)
+		if n == nil {
+			return invalid("scope %s has no composite", sn.Name)
+		}
+		s = r.openScope(n.plan.Body, n, number, sn.Inputs)
+	}
+	if len(sn.Edges) != len(s.edges) {
+		return invalid("scope %s has %d edges, not %d", sn.Name, len(s.edges), len(sn.Edges))
+	}
+	for i := range s.edges {
+		s.edges[i] = edgeState(sn.Edges[i] - '0')
+		if e := &s.plan.edges[i]; !e.lazy && s.edges[i] != unresolved {
+			s.nodes[e.to].pending--
+		}
+	}
+	for i := range sn.Nodes {
+		if err := s.restoreNode(&sn.Nodes[i]); err != nil {
+			return err
+		}
+	}
+	s.open, s.unask = 0, 0
+	for i := range s.nodes {
+		if n := &s.nodes[i]; n.phase != done {
+			s.open++
+			if !n.wanted {
+				s.unask++
+			}
+		}
+	}
+	return nil
+}
+
+func (s *scope) restoreNode(sn *nodeSnap) error {
+	if sn.Index < 0 || sn.Index >= len(s.nodes) {
+		return invalid("scope %s has no node %d", s.name(), sn.Index)
+	}
+	n := &s.nodes[sn.Index]
+	n.phase, n.status, n.attempt, n.started = sn.Phase, sn.Status, sn.Attempt, sn.Started
+	n.wanted, n.entered, n.passed, n.outputs = !sn.Unwanted, sn.Entered, sn.Passed, sn.Outputs
+	if sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil && !sn.Cached && sn.Expand == nil {
+		return nil
+	}
+	n.ext = &nodeExt{port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: sn.Metadata,
+		micros: sn.Micros, cached: sn.Cached}
+	if x := sn.Expand; x != nil {
+		n.ext.expansion = &expansion{items: x.Items, outputs: x.Outputs, concurrency: x.Concurrency,
+			next: x.Next, running: x.Running, done: x.Done}
+	}
+	if sn.Facts == nil {
+		return nil
+	}
+	facts, err := DecodeEvents(sn.Facts)
+	if err != nil {
+		return err
+	}
+	n.ext.effects, n.ext.begun = make(map[string]*EffectCompleted), make(map[string]*EffectStarted)
+	n.ext.answers = make(map[string]*Answer)
+	for _, f := range facts {
+		switch f := f.(type) {
+		case *EffectStarted:
+			n.ext.begun[f.Key] = f
+		case *EffectCompleted:
+			n.ext.effects[f.Key] = f
+		case *InterruptAnswered:
+			n.ext.answers[f.ID] = &Answer{Value: f.Value, Given: true, By: f.By}
+		case *TimerFired:
+			n.ext.answers[f.ID] = &Answer{}
+		default:
+			return invalid("%s is not a fact of a node", f.Kind())
+		}
+	}
+	return nil
+}
+
+// restoreRest brings back what refers to nodes of all scopes.
+func (r *Run) restoreRest(s *snapshot) error {
+	waits, err := DecodeEvents(s.Waits)
+	if err != nil {
+		return err
+	}
+	for _, e := range waits {
+		w, ok := e.(*NodeWaiting)
+		if !ok {
+			return invalid("%s is not a wait", e.Kind())
+		}
+		n := r.node(w.Path)
+		if n == nil {
+			return invalid("the waiting node %s is not there", w.Path)
+		}
+		for _, i := range w.Interrupts {
+			r.open(n, i)
+		}
+	}
+	// order: timers are ordered by themselves.
+	for id, at := range s.Due {
+		if r.due[id] == 0 {
+			r.arm(id, at)
+		}
+	}
+	if len(s.Writers) > 0 {
+		r.writers = make(map[string]*nodeState)
+	}
+	// order: a map is made of a map.
+	for k, path := range s.Writers {
+		if n := r.node(path); n != nil {
+			r.writers[k] = n
+		}
+	}
+	return nil
+}

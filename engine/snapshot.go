@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// snapshot is a run between two events as checkpoints keep it. Whatever holds
+// values is kept as events, whose encoding keeps their types.
+type snapshot struct {
+	Events   int64             `json:"events"`
+	Now      int64             `json:"now"`
+	Usage    Usage             `json:"usage"`
+	Start    json.RawMessage   `json:"start"`
+	State    Values            `json:"state,omitempty"`
+	Writers  map[string]string `json:"writers,omitempty"`
+	Contexts []contextSnap     `json:"contexts,omitempty"`
+	Scopes   []scopeSnap       `json:"scopes"`
+	Waits    json.RawMessage   `json:"waits,omitempty"` // open interrupts, oldest first, as events
+	Due      map[string]int64  `json:"due,omitempty"`
+}
+
+type contextSnap struct {
+	ID     string `json:"id"`
+	Length int    `json:"n"`
+	Parent string `json:"parent,omitempty"`
+	At     int    `json:"at,omitempty"`
+}
+
+type scopeSnap struct {
+	Name   string     `json:"name,omitempty"`
+	Inputs Values     `json:"in,omitempty"`
+	Edges  string     `json:"edges"` // a digit an edge
+	Nodes  []nodeSnap `json:"nodes,omitempty"`
+}
+
+type nodeSnap struct {
+	Index    int             `json:"i"`
+	Phase    phase           `json:"ph,omitempty"`
+	Status   Status          `json:"st,omitempty"`
+	Attempt  int32           `json:"a,omitempty"`
+	Started  int64           `json:"t,omitempty"`
+	Unwanted bool            `json:"u,omitempty"`
+	Entered  bool            `json:"e,omitempty"`
+	Passed   bool            `json:"p,omitempty"`
+	Outputs  Values          `json:"o,omitempty"`
+	Facts    json.RawMessage `json:"f,omitempty"` // effects and answers, as events
+	Port     string          `json:"port,omitempty"`
+	Base     int             `json:"base,omitempty"`
+	Past     int             `json:"past,omitempty"`
+	Failure  *Error          `json:"err,omitempty"`
+	Metadata Values          `json:"meta,omitempty"`
+	Micros   int64           `json:"us,omitempty"`
+	Cached   bool            `json:"cached,omitempty"`
+	Expand   *expandSnap     `json:"x,omitempty"`
+}
+
+type expandSnap struct {
+	Items       []Values `json:"items"`
+	Outputs     []Values `json:"outputs"`
+	Concurrency int      `json:"c"`
+	Next        int      `json:"next"`
+	Running     int      `json:"running,omitempty"`
+	Done        int      `json:"done,omitempty"`
+}
+
+// Quiet reports whether the run is at rest, so that a Snapshot can be taken:
+// nothing executes, is to be decided or torn down, and no lanes are open.
+func (r *Run) Quiet() bool {
+	if r.Start == nil || r.ended != Pending || r.executing > 0 || len(r.tearing) > 0 || len(r.finished) > 0 || r.Decide() != nil {
+		return false
+	}
+	// order: any one lane will do.
+	for _, s := range r.scopes {
+		if s.lane != nil || s.torn() {
+			return false
+		}
+	}
+	return true
+}
+
+// Snapshot encodes a quiet run. Restore makes the same run of it.
+func (r *Run) Snapshot() ([]byte, error) {
+	if !r.Quiet() {
+		return nil, fmt.Errorf("snapshot of run %s: it is not at rest", r.ID)
+	}
+	start, err := EncodeEvents(nil, []Event{r.Start})
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
+	}
+	s := snapshot{Events: r.events, Now: r.now, Usage: r.usage, Start: start, Due: r.due, Writers: make(map[string]string)}
+	for _, k := range r.state.Keys() {
+		v, _ := r.state.Get(k)
+		s.State = append(s.State, Named{k, v})
+	}
+	// order: a map is made of a map.
+	for k, n := range r.writers {
+		s.Writers[k] = r.surviving(n.path())
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.contexts)) {
+		c := r.contexts[id]
+		s.Contexts = append(s.Contexts, contextSnap{id, c.length, c.parent, c.at})
+	}
+	var waits []Event
+	for _, i := range r.interrupts {
+		waits = append(waits, &NodeWaiting{Path: i.node.path(), Interrupts: []Interrupt{i.Interrupt}})
+	}
+	if s.Waits, err = EncodeEvents(nil, waits); err != nil {
+		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
+	}
+	if s.Scopes, err = r.snapScopes(nil, r.root); err != nil {
+		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
+	}
+	return json.Marshal(s)
+}
+
+// surviving is the path, or that of the nearest composite around it that is
+// still there: what came after the composite came after it too.
+func (r *Run) surviving(path string) string {
+	for path != "" && r.node(path) == nil {
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			return ""
+		}
+		path = path[:strings.LastIndexByte(path[:i], '#')]
+	}
+	return path
+}
+
+func (r *Run) snapScopes(out []scopeSnap, s *scope) ([]scopeSnap, error) {
+	sn := scopeSnap{Name: s.name(), Inputs: s.inputs}
+	edges := make([]byte, len(s.edges))
+	for i, e := range s.edges {
+		edges[i] = '0' + byte(e)
+	}
+	sn.Edges = string(edges)
+	at := len(out)
+	out = append(out, sn)
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		if n.phase == idle && n.ext == nil && n.wanted == !n.plan.lazyOnly {
+			continue
+		}
+		ns, err := n.snap()
+		if err != nil {
+			return nil, err
+		}
+		out[at].Nodes = append(out[at].Nodes, ns)
+		for _, inner := range r.iterations(n) {
+			if out, err = r.snapScopes(out, inner); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (n *nodeState) snap() (nodeSnap, error) {
+	s := nodeSnap{Index: n.plan.Index, Phase: n.phase, Status: n.status, Attempt: n.attempt, Started: n.started,
+		Unwanted: !n.wanted, Entered: n.entered, Passed: n.passed, Outputs: n.outputs}
+	x := n.ext
+	if x == nil {
+		return s, nil
+	}
+	s.Port, s.Base, s.Past, s.Failure, s.Metadata, s.Micros, s.Cached = x.port, x.base, x.past, x.failure, x.metadata, x.micros, x.cached
+	if e := x.expansion; e != nil {
+		s.Expand = &expandSnap{e.items, e.outputs, e.concurrency, e.next, e.running, e.done}
+	}
+	facts := n.facts()
+	if len(facts) == 0 {
+		return s, nil
+	}
+	var err error
+	s.Facts, err = EncodeEvents(nil, facts)
+	return s, err
+}
+
+// facts are the node's effects and answers as the events they came by.
+func (n *nodeState) facts() []Event {
+	var out []Event
+	for _, k := range slices.Sorted(maps.Keys(n.ext.begun)) {
+		out = append(out, n.ext.begun[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(n.ext.effects)) {
+		out = append(out, n.ext.effects[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(n.ext.answers)) {
+		if a := n.ext.answers[k]; a.Given {
+			out = append(out, &InterruptAnswered{ID: k, Value: a.Value, By: a.By})
+		} else {
+			out = append(out, &TimerFired{ID: k})
+		}
+	}
+	return out
+}

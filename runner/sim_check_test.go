@@ -1,0 +1,390 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// ledger stands outside: it knows what was asked of it, and what the journal
+// says.
+type ledger struct {
+	run       string
+	life      int
+	askedIn   map[string]int // key -> life in which it was asked last
+	journaled map[string]bool
+	cancelled bool // and durably so
+	asks      int
+	err       error
+}
+
+func newLedger(run string) *ledger {
+	return &ledger{run: run, life: 1, askedIn: map[string]int{}, journaled: map[string]bool{}}
+}
+
+func (l *ledger) asked(path string, attempt int, key string) error {
+	l.asks++
+	switch {
+	case !strings.HasPrefix(key, l.run+"/"+path+"/ask#"):
+		l.complain("%s#%d asks under the key %s", path, attempt, key)
+	case l.journaled[key]:
+		l.complain("%s is asked for again and its result is journaled", key)
+	case l.askedIn[key] == l.life:
+		l.complain("%s is asked for twice without a crash between", key)
+	case l.cancelled:
+		l.complain("%s is asked for after the cancellation was durable", key)
+	}
+	l.askedIn[key] = l.life
+	return nil
+}
+
+func (l *ledger) complain(format string, args ...any) {
+	if l.err == nil {
+		l.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (l *ledger) committed(c engine.Commit) {
+	for _, e := range c.Events {
+		switch e := e.(type) {
+		case *engine.EffectCompleted:
+			key := l.run + "/" + e.Key
+			if l.journaled[key] {
+				l.complain("%s is journaled twice", key)
+			}
+			l.journaled[key] = true
+		case *engine.CancelRequested:
+			l.cancelled = true
+		}
+	}
+}
+
+// expected is what the model says of a flow, with and without a person who
+// completes what fails.
+type expected struct {
+	g        *simGraph
+	m        *simModel
+	result   any
+	ok       bool
+	failures []string
+}
+
+func expect(g *simGraph, forced bool) *expected {
+	x := &expected{g: g}
+	x.m, x.result, x.ok, x.failures = g.evaluate(forced)
+	return x
+}
+
+// checkJournal holds what happened against the model.
+func (x *expected) checkJournal(commits []engine.Commit, r Result) error {
+	j := &journalCheck{x: x, started: map[string]int{}, ended: map[string]bool{}, completed: map[string]bool{}}
+	n, last := int64(0), int64(0)
+	for i, c := range commits {
+		if c.Seq != int64(i+1) || c.First != n+1 || c.At < last {
+			return fmt.Errorf("commit %d: seq %d first %d at %d after event %d at %d", i+1, c.Seq, c.First, c.At, n, last)
+		}
+		n, last = n+int64(len(c.Events)), c.At
+		for _, e := range c.Events {
+			if err := j.event(e); err != nil {
+				return fmt.Errorf("commit %d: %w", c.Seq, err)
+			}
+		}
+	}
+	if r.Status == engine.Cancelled {
+		if _, ok := j.last.(*engine.RunCancelled); !ok || !j.cancel {
+			return fmt.Errorf("a cancelled run ends with %T", j.last)
+		}
+		return nil
+	}
+	if len(x.failures) > 0 {
+		if r.Status != engine.Failed {
+			return fmt.Errorf("the run is %s; the model says that %v fail it", r.Status, x.failures)
+		}
+		return nil
+	}
+	if r.Status != engine.Completed {
+		return fmt.Errorf("the run is %s (%v, %v); the model says completed", r.Status, r.Error, r.Interrupts)
+	}
+	return j.complete(r)
+}
+
+type journalCheck struct {
+	x         *expected
+	started   map[string]int
+	ended     map[string]bool
+	completed map[string]bool
+	cancel    bool
+	last      engine.Event
+}
+
+func (j *journalCheck) event(e engine.Event) error {
+	j.last = e
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		return j.start(e)
+	case *engine.NodeResumed, *engine.IterationStarted:
+		if j.cancel {
+			return fmt.Errorf("%s after the cancellation", e.Kind())
+		}
+	case *engine.NodeCompleted:
+		j.ended[e.Path] = true
+		return j.outcome(e.Path, "completed", e.Outputs)
+	case *engine.NodeErrored:
+		if e.Handled != "" {
+			j.ended[e.Path] = true
+		}
+		switch e.Handled {
+		case "port":
+			return j.outcome(e.Path, "failed", e.Outputs)
+		case "value":
+			return j.outcome(e.Path, "completed", e.Outputs)
+		}
+	case *engine.NodeForced:
+		j.ended[e.Path] = true
+		return j.outcome(e.Path, "completed", e.Outputs)
+	case *engine.NodeSkipped:
+		j.ended[e.Path] = true
+		return j.outcome(e.Path, "skipped", nil)
+	case *engine.NodeNotNeeded:
+		j.ended[e.Path] = true
+		return j.outcome(e.Path, "not_needed", nil)
+	case *engine.CancelRequested:
+		j.cancel = true
+	}
+	return nil
+}
+
+func (j *journalCheck) start(e *engine.NodeStarted) error {
+	if j.cancel {
+		return fmt.Errorf("%s starts after the cancellation", e.Path)
+	}
+	if want := j.started[e.Path] + 1; e.Attempt != want {
+		return fmt.Errorf("%s starts attempt %d, expected %d", e.Path, e.Attempt, want)
+	}
+	j.started[e.Path]++
+	o := j.x.m.nodes[e.Path]
+	if o == nil {
+		return fmt.Errorf("%s starts and is not in the model", e.Path)
+	}
+	for _, p := range o.parents {
+		if !j.ended[p] {
+			return fmt.Errorf("%s starts before its parent %s has ended", e.Path, p)
+		}
+	}
+	return nil
+}
+
+// outcome compares how a node ended with the model.
+func (j *journalCheck) outcome(path, status string, outputs engine.Values) error {
+	if j.completed[path] {
+		return fmt.Errorf("%s ends twice", path)
+	}
+	j.completed[path] = true
+	o := j.x.m.nodes[path]
+	if o == nil {
+		return fmt.Errorf("%s is %s and not in the model", path, status)
+	}
+	if o.status != status {
+		return fmt.Errorf("%s is %s, the model says %s", path, status, o.status)
+	}
+	if status == "failed" && o.outputs["error"] == nil {
+		return nil // of a composite: whose error it is depends on order
+	}
+	got, want := plain(outputs), asJSON(o.outputs)
+	if status != "skipped" && status != "not_needed" && got != want {
+		return fmt.Errorf("%s gives %s, the model says %s", path, got, want)
+	}
+	return nil
+}
+
+// complete checks that nothing is missing from a completed run.
+func (j *journalCheck) complete(r Result) error {
+	for path, o := range j.x.m.nodes {
+		if !j.completed[path] && o.status != "stuck" && !j.x.m.tainted {
+			return fmt.Errorf("%s did not end, the model says %s", path, o.status)
+		}
+		if o.status == "completed" && o.attempts > j.started[path] && !j.x.m.tainted {
+			return fmt.Errorf("%s had %d attempts, the model says %d", path, j.started[path], o.attempts)
+		}
+	}
+	got, ok := r.Outputs.Get("result")
+	if ok != j.x.ok || ok && asJSON(got) != asJSON(j.x.result) {
+		return fmt.Errorf("the run gives %v %s, the model says %v %s", ok, asJSON(got), j.x.ok, asJSON(j.x.result))
+	}
+	return nil
+}
+
+// plain is the JSON of values, handles by their id.
+func plain(v engine.Values) string {
+	m := map[string]any{}
+	for _, n := range v {
+		m[n.Name] = n.Value
+		if h, ok := n.Value.(engine.Handle); ok {
+			id, _, _ := strings.Cut(h.ID, "@")
+			m[n.Name] = id
+		}
+	}
+	return asJSON(m)
+}
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// checkState compares the state and contexts at the end of a completed run.
+func (x *expected) checkState(r *engine.Run, contexts map[string]convo.Context) error {
+	if x.m.tainted {
+		return nil
+	}
+	var sum, most int64
+	log, own := []string{}, 0
+	for path, o := range x.m.nodes {
+		n := x.g.find(path)
+		if o.status != "completed" || n == nil || o.outputs["value"] == "instead of "+n.id || o.outputs["value"] == "forced "+path {
+			continue
+		}
+		if n.op.Write {
+			sum, most = sum+int64(len(path)), max(most, int64(len(path)))
+			log = append(log, path)
+		}
+		if n.op.Own {
+			own++
+		}
+	}
+	slices.Sort(log)
+	if err := checkReduced(r, sum, most, log); err != nil {
+		return err
+	}
+	for _, k := range r.State().Keys() {
+		if strings.HasPrefix(k, "own:") {
+			own--
+		}
+	}
+	if own != 0 {
+		return fmt.Errorf("%d writes of single nodes are missing from the state", own)
+	}
+	return x.checkTurns(contexts)
+}
+
+func checkReduced(r *engine.Run, sum, most int64, log []string) error {
+	got := map[string]any{}
+	for _, k := range []string{"sum", "max", "log", "map"} {
+		if v, ok := r.State().Get(k); ok {
+			got[k] = v
+		}
+	}
+	want := map[string]any{}
+	if len(log) > 0 {
+		m := map[string]any{}
+		for _, p := range log {
+			m[p] = len(p)
+		}
+		want = map[string]any{"sum": sum, "max": most, "log": log, "map": m}
+		list := []string{}
+		if l, ok := got["log"].([]any); ok {
+			for _, e := range l {
+				list = append(list, fmt.Sprint(e))
+			}
+		}
+		slices.Sort(list)
+		got["log"] = list
+	}
+	if asJSON(got) != asJSON(want) {
+		return fmt.Errorf("the state is %s, the model says %s", asJSON(got), asJSON(want))
+	}
+	return nil
+}
+
+// find is the node of a path such as "b#2/b_a".
+func (g *simGraph) find(path string) *simNode {
+	head, rest, nested := strings.Cut(path, "/")
+	id, _, _ := strings.Cut(head, "#")
+	for _, n := range g.nodes {
+		if n.id == id {
+			if nested {
+				return n.body.find(rest)
+			}
+			return n
+		}
+	}
+	return nil
+}
+
+// checkTurns: every turn is in its context once and whole, lanes stand together
+// in index order.
+func (x *expected) checkTurns(contexts map[string]convo.Context) error {
+	for id := range contexts {
+		if strings.Contains(id, "@") {
+			return fmt.Errorf("the lane %s is left over", id)
+		}
+		if id != "main" && x.m.nodes[id] == nil {
+			return fmt.Errorf("context %s is nobody's", id)
+		}
+	}
+	for id, c := range contexts {
+		ms, err := c.Messages()
+		if err != nil {
+			return err
+		}
+		var paths []string
+		for i := 0; i < len(ms); i += 2 {
+			path := strings.TrimSuffix(ms[i].ID, ".u")
+			if i+1 >= len(ms) || ms[i+1].ID != path+".a" {
+				return fmt.Errorf("context %s: the turn of %s is torn apart: %v", id, path, ms)
+			}
+			paths = append(paths, path)
+		}
+		if err := x.checkLanes(id, paths); err != nil {
+			return err
+		}
+		got, want := slices.Sorted(slices.Values(paths)), slices.Sorted(slices.Values(x.m.turns[id]))
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("in context %s spoke %v, the model says %v", id, got, want)
+		}
+	}
+	for id := range maps.Keys(x.m.turns) {
+		if _, ok := contexts[id]; !ok {
+			return fmt.Errorf("context %s is not there", id)
+		}
+	}
+	return nil
+}
+
+// checkLanes: what was said in the lanes of a composite stands together, in
+// index order.
+func (x *expected) checkLanes(id string, paths []string) error {
+	for i, path := range paths {
+		owner, rest, ok := strings.Cut(path, "#")
+		n := x.g.find(owner)
+		if !ok || n.lanes < 2 && !n.fork {
+			continue
+		}
+		if i > 0 && strings.HasPrefix(paths[i-1], owner+"#") {
+			before := strings.TrimPrefix(paths[i-1], owner+"#")
+			if number(before) > number(rest) {
+				return fmt.Errorf("context %s: %s after %s", id, path, paths[i-1])
+			}
+			continue
+		}
+		for _, other := range paths[:i] {
+			if strings.HasPrefix(other, owner+"#") {
+				return fmt.Errorf("context %s: the lanes of %s are torn apart: %v", id, owner, paths)
+			}
+		}
+	}
+	return nil
+}
+
+func number(s string) (n int) {
+	fmt.Sscanf(s, "%d/", &n)
+	return n
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// keepCheckpoint takes a checkpoint now and then, for a crash to start from.
+func (s *simulation) keepCheckpoint() error {
+	if s.rng.IntN(4) > 9 || true {
+		return nil
+	}
+	body, err := s.m.encode()
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if body != nil {
+		s.saved = store.Checkpoint{Run: s.id, Seq: s.m.seq, Body: body}
+	}
+	return nil
+}
+
+// reload is the machine that a restart begins with: from the checkpoint half of
+// the time that there is one, else empty.
+func (s *simulation) reload() (*machine, error) {
+	if s.saved.Body == nil || s.rng.IntN(2) == 0 {
+		return newMachine(s.id, s.program, s.services), nil
+	}
+	m, err := restore(s.id, s.program, s.services, s.saved, simSource{s})
+	if err != nil {
+		return nil, fmt.Errorf("restore checkpoint: %w", err)
+	}
+	full := newMachine(s.id, s.program, s.services)
+	for _, c := range s.journal[:m.seq] {
+		if err := full.replay(c); err != nil {
+			return nil, err
+		}
+	}
+	for id, c := range full.book {
+		w, _ := json.Marshal(c)
+		g, err := json.Marshal(m.book[id])
+		if string(w) != string(g) {
+			return nil, fmt.Errorf("context %s: %w\nwant %s\ngot  %s", id, err, w, g)
+		}
+	}
+	if w, err := full.encode(); string(w) != string(s.saved.Body) {
+		return nil, fmt.Errorf("full %w\nwant %s\ngot  %s", err, w, s.saved.Body)
+	}
+	return m, nil
+}
+
+// simSource reads histories from a simulation's journal.
+type simSource struct{ s *simulation }
+
+// Load implements convo.Source.
+func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error) {
+	var all []convo.Message
+	for _, c := range j.s.journal {
+		for _, e := range c.Events {
+			for _, ch := range engine.ContextChanges(e) {
+				if ch.ID != contextID {
+					continue
+				}
+				body, err := changeOf(ch.Body)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, body.Append...)
+			}
+		}
+	}
+	if to > len(all) {
+		return nil, fmt.Errorf("context %s has %d messages, not %d", contextID, len(all), to)
+	}
+	return slices.Clone(all[from:to]), nil
+}

@@ -1,0 +1,228 @@
+package runner
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+var (
+	simN    = flag.Int("sim.n", 100_000, "how many schedules TestSimulation runs")
+	simSeed = flag.Uint64("sim.seed", 0, "the one schedule that TestSimulation runs; 0 is all")
+)
+
+// schedulesPerFlow is how many schedules each random flow is run under.
+const schedulesPerFlow = 100
+
+// simCase is a random flow with what the model expects of it.
+type simCase struct {
+	world   *switchedWorld
+	program *Program
+	plain   *expected
+	forced  *expected
+}
+
+// switchedWorld lets one compiled program be run against one ledger after
+// another.
+type switchedWorld struct{ *ledger }
+
+func (w *switchedWorld) asked(path string, attempt int, key string) error {
+	return w.ledger.asked(path, attempt, key)
+}
+
+// newCase draws a valid flow from a seed.
+func newCase(tb testing.TB, seed uint64) *simCase {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for {
+		w := &switchedWorld{}
+		g := randomGraph(rng.IntN, 8, 2, rng.IntN(3) == 0, "")
+		if p, ok := simProgram(tb, g, w); ok {
+			return &simCase{world: w, program: p, plain: expect(g, false), forced: expect(g, true)}
+		}
+	}
+}
+
+// scheduled is one simulated schedule and what is watched of it.
+type scheduled struct {
+	*simCase
+	rng     *rand.Rand
+	ledger  *ledger
+	replica *replica
+	mode    string // run, cancel or force
+	last    *engine.Run
+	book    map[string]convo.Context
+}
+
+// run simulates one schedule of the case.
+func (c *simCase) run(seed uint64, compare bool) (SimReport, error) {
+	s := &scheduled{simCase: c, rng: rand.New(rand.NewPCG(seed, 2)), ledger: newLedger("sim"), mode: "run"}
+	switch s.rng.IntN(8) {
+	case 0:
+		s.mode = "cancel"
+	case 1, 2:
+		s.mode = "force"
+	}
+	c.world.ledger = s.ledger
+	if compare {
+		s.replica = newReplica("sim", c.program)
+	}
+	sim := &Sim{Seed: seed, MaxSteps: 100_000, Act: s.act, Answer: s.answer, Committed: s.committed,
+		Crashed: func() { s.ledger.life++ }}
+	if s.rng.IntN(4) > 0 {
+		sim.Crash, sim.Fault = 0.03*s.rng.Float64(), 0.1*s.rng.Float64()
+	}
+	report, err := sim.Run(c.program, Services{}, Begin{ID: "sim"})
+	if err == nil {
+		err = s.ledger.err
+	}
+	if err != nil {
+		return report, err
+	}
+	return report, s.check(report)
+}
+
+func (s *scheduled) check(report SimReport) error {
+	want := s.plain
+	if s.mode == "force" {
+		want = s.forced
+	}
+	if err := want.checkJournal(report.Commits, report.Result); err != nil {
+		return err
+	}
+	if s.last != nil && report.Status == engine.Completed {
+		return want.checkState(s.last, s.book)
+	}
+	return nil
+}
+
+func (s *scheduled) committed(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error {
+	s.last, s.book = r, contexts
+	s.ledger.committed(c)
+	if s.replica != nil {
+		return s.replica.follow(c, r, contexts)
+	}
+	return nil
+}
+
+func (s *scheduled) answer(i engine.Interrupt) (engine.Value, bool) {
+	if i.Kind == engine.AwaitEffect {
+		return "retry", true
+	}
+	return "yes", true
+}
+
+// act cancels the run at some time, or completes by hand what failed it.
+func (s *scheduled) act(r *engine.Run) Command {
+	switch s.mode {
+	case "cancel":
+		if s.rng.IntN(20) == 0 {
+			return Cancel("somebody", "")
+		}
+	case "force":
+		if r.Status() != engine.Failed {
+			return nil
+		}
+		var failed []string
+		for _, n := range r.Nodes() {
+			if n.Status == engine.Failed && r.Stuck(n.Path) && n.Type != "loop" && n.Type != "forEach" {
+				failed = append(failed, n.Path)
+			}
+		}
+		if len(failed) > 0 {
+			p := failed[s.rng.IntN(len(failed))]
+			return Force("complete", p, engine.Values{{Name: "value", Value: "forced " + p}}, "somebody")
+		}
+	}
+	return nil
+}
+
+// flowSeed is the seed of the flow that a schedule runs.
+func flowSeed(schedule uint64) uint64 { return (schedule-1)/schedulesPerFlow + 1 }
+
+func TestSimulationsOfRandomFlowsComeToWhatTheModelSays(t *testing.T) {
+	if *simSeed != 0 {
+		c := newCase(t, flowSeed(*simSeed))
+		report, err := c.run(*simSeed, true)
+		if err != nil {
+			t.Fatalf("%s\n%s\n%v", c.plain.g.file(), journalText(report.Commits), err)
+		}
+		return
+	}
+	n := uint64(*simN)
+	if testing.Short() {
+		n = min(n, 5_000)
+	}
+	var next, crashes, faults, steps, cancelled, failed atomic.Uint64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for !t.Failed() {
+				first := next.Add(schedulesPerFlow) - schedulesPerFlow + 1
+				if first > n {
+					return
+				}
+				c := newCase(t, flowSeed(first))
+				for seed := first; seed < first+schedulesPerFlow && seed <= n; seed++ {
+					report, err := c.run(seed, seed%16 == 0)
+					if err != nil {
+						t.Errorf("%v\nagain: go test ./runner -run TestSimulation -sim.seed %d", err, seed)
+						return
+					}
+					crashes.Add(uint64(report.Crashes))
+					faults.Add(uint64(report.Faults))
+					steps.Add(uint64(report.Steps))
+					switch report.Status {
+					case engine.Cancelled:
+						cancelled.Add(1)
+					case engine.Failed:
+						failed.Add(1)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d schedules: %d steps, %d crashes, %d store faults; %d cancelled, %d failed", n, steps.Load(), crashes.Load(),
+		faults.Load(), cancelled.Load(), failed.Load())
+	if n >= 5_000 && (crashes.Load() < n/10 || faults.Load() < n/50 || cancelled.Load() == 0 || failed.Load() == 0) {
+		t.Error("the simulation does not simulate what it should")
+	}
+}
+
+// journalText is a journal, an event a line.
+func journalText(commits []engine.Commit) string {
+	var b strings.Builder
+	for _, c := range commits {
+		fmt.Fprintf(&b, "commit %d at %d\n", c.Seq, c.At)
+		for _, e := range c.Events {
+			fmt.Fprintf(&b, "  %s %s\n", e.Kind(), asJSON(e))
+		}
+	}
+	return b.String()
+}
+
+func TestTheSameSeedGivesTheSameRun(t *testing.T) {
+	for seed := uint64(1); seed < 30; seed++ {
+		var texts []string
+		for range 2 {
+			report, err := newCase(t, seed).run(seed, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, journalText(report.Commits))
+		}
+		if texts[0] != texts[1] {
+			t.Fatalf("seed %d: %s", seed, firstDifference(texts[0], texts[1]))
+		}
+	}
+}
+
