@@ -225,4 +225,3 @@ func TestTheSameSeedGivesTheSameRun(t *testing.T) {
 		}
 	}
 }
-
