@@ -234,11 +234,13 @@ func (s *simulation) advance(i int) error {
 	if !more {
 		s.running = slices.Delete(s.running, i, i+1)
 		c.a.cancel(nil)
+		withoutTime(c.a.pending)
 		return s.m.settle(s.clock, c.a, c.err, 0)
 	}
 	if len(events) == 0 {
 		return nil
 	}
+	withoutTime(events)
 	for _, e := range events {
 		if err := s.m.step(s.clock, e); err != nil {
 			return err
@@ -247,6 +249,15 @@ func (s *simulation) advance(i int) error {
 	s.running = slices.Delete(s.running, i, i+1)
 	s.waiting = append(s.waiting, c)
 	return nil
+}
+
+// withoutTime takes from effects how long they really took.
+func withoutTime(events []engine.Event) {
+	for _, e := range events {
+		if done, ok := e.(*engine.EffectCompleted); ok {
+			done.Micros = 0
+		}
+	}
 }
 
 // commit writes what is staged, or fails to.
