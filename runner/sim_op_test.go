@@ -177,10 +177,8 @@ func (o *opNode) finish(c *node.Ctx, in map[string]any) error {
 	value := opValue(path, in)
 	if o.Write {
 		h := int64(len(path))
-		for key, v := range map[string]any{"sum": h, "max": h, "log": path, "map": map[string]any{path: h}} {
-			if err := c.State().Set(key, v); err != nil {
-				return err
-			}
+		if err := c.State().Update(map[string]any{"sum": h, "max": h, "log": path, "map": map[string]any{path: h}}); err != nil {
+			return err
 		}
 	}
 	if o.Own {
