@@ -100,7 +100,7 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 		return err
 	}
 	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	id, err := desk.Find(ctx, prefix)
+	id, err := desk.find(ctx, prefix)
 	if err != nil {
 		return err
 	}

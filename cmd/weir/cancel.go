@@ -34,7 +34,7 @@ func (p *program) cancel(ctx context.Context, prefix, reason string) error {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // the run has ended, or the error says more
-	id, err := desk.Find(ctx, prefix)
+	id, err := desk.find(ctx, prefix)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (p *program) glance(c *cobra.Command, prefix string) *runner.View {
 		return nil
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.Find(contextOf(c), prefix)
+	id, err := desk.find(contextOf(c), prefix)
 	if err != nil {
 		return nil
 	}

@@ -64,6 +64,15 @@ func (p *program) look(ctx context.Context) (*desk, error) {
 	return p.open(ctx, "", "")
 }
 
+// find returns the id of the one run whose id begins with prefix.
+func (d *desk) find(ctx context.Context, prefix string) (string, error) {
+	id, err := d.Find(ctx, prefix)
+	if err != nil && errors.Unwrap(err) == nil { // more than one: the store had nothing against it
+		return "", &usageError{err}
+	}
+	return id, err
+}
+
 func (p *program) mustExist() error {
 	if _, err := os.Stat(p.database()); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no database at %s: %w", filepath.Clean(p.database()), store.ErrNotFound)

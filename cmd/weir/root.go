@@ -40,7 +40,6 @@ Providers of models are set in .weir/config.yaml; see "weir doctor".`,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
-		PersistentPreRun:           func(*cobra.Command, []string) { p.started = true },
 	}
 	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log to stderr what goes on inside")
@@ -55,6 +54,14 @@ Providers of models are set in .weir/config.yaml; see "weir doctor".`,
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forceCommands()...)
 	root.AddCommand(p.doctorCommand(), p.versionCommand())
+	for _, c := range root.Commands() {
+		if do := c.RunE; do != nil {
+			c.RunE = func(c *cobra.Command, args []string) error {
+				p.started = true
+				return do(c, args)
+			}
+		}
+	}
 	return root
 }
 

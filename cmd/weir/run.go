@@ -72,10 +72,8 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if start.Model == "" {
 		start.Model = f.Context.Model
 	}
-	if d.replay == "" {
-		if start.Model, err = pinScript(start.Model, path); err != nil {
-			return err
-		}
+	if start.Model, err = pinScript(start.Model, path, d.replay == ""); err != nil {
+		return err
 	}
 	run, err := desk.Start(ctx, f, start)
 	if err != nil {

@@ -122,9 +122,9 @@ func (s *said) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // pinScript resolves a model "script/FILE" relative to the flow's folder, so
-// that the run finds its script again from anywhere. Other models it returns
-// as they are.
-func pinScript(model, flowFile string) (string, error) {
+// that the run finds its script again from anywhere; needed says that the
+// script has to be there. Other models it returns as they are.
+func pinScript(model, flowFile string, needed bool) (string, error) {
 	name, ok := strings.CutPrefix(model, scriptProvider+"/")
 	if !ok {
 		return model, nil
@@ -136,7 +136,7 @@ func pinScript(model, flowFile string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := readScript(path); err != nil {
+	if _, err := readScript(path); needed && err != nil {
 		return "", &usageError{err}
 	}
 	return scriptProvider + "/" + path, nil

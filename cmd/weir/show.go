@@ -58,7 +58,7 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 		return err
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.Find(ctx, prefix)
+	id, err := desk.find(ctx, prefix)
 	if err != nil {
 		return err
 	}
