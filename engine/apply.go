@@ -263,11 +263,7 @@ func (r *Run) applyEffect(e *EffectCompleted) error {
 	if err != nil {
 		return err
 	}
-	m := n.more()
-	if m.effects == nil {
-		m.effects = make(map[string]*EffectCompleted)
-	}
-	m.effects[e.Key] = e
+	put(&n.more().effects, e.Key, e)
 	if e.Usage != nil {
 		r.usage = r.usage.Add(*e.Usage)
 	}
@@ -279,11 +275,7 @@ func (r *Run) applyEffectStarted(e *EffectStarted) error {
 	if err != nil {
 		return err
 	}
-	m := n.more()
-	if m.begun == nil {
-		m.begun = make(map[string]*EffectStarted)
-	}
-	m.begun[e.Key] = e
+	put(&n.more().begun, e.Key, e)
 	return nil
 }
 

@@ -67,11 +67,7 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 	}
 	r.close(o)
 	n := o.node
-	m := n.more()
-	if m.answers == nil {
-		m.answers = make(map[string]*Answer)
-	}
-	m.answers[id] = &a
+	put(&n.more().answers, id, &a)
 	switch n.phase {
 	case breaking:
 		n.passed = true

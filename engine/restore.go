@@ -104,23 +104,37 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 	if err != nil {
 		return err
 	}
-	n.ext.effects, n.ext.begun = make(map[string]*EffectCompleted), make(map[string]*EffectStarted)
-	n.ext.answers = make(map[string]*Answer)
 	for _, f := range facts {
-		switch f := f.(type) {
-		case *EffectStarted:
-			n.ext.begun[f.Key] = f
-		case *EffectCompleted:
-			n.ext.effects[f.Key] = f
-		case *InterruptAnswered:
-			n.ext.answers[f.ID] = &Answer{Value: f.Value, Given: true, By: f.By}
-		case *TimerFired:
-			n.ext.answers[f.ID] = &Answer{}
-		default:
-			return invalid("%s is not a fact of a node", f.Kind())
+		if err := n.ext.learn(f); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// learn brings back one fact of a node.
+func (x *nodeExt) learn(f Event) error {
+	switch f := f.(type) {
+	case *EffectStarted:
+		put(&x.begun, f.Key, f)
+	case *EffectCompleted:
+		put(&x.effects, f.Key, f)
+	case *InterruptAnswered:
+		put(&x.answers, f.ID, &Answer{Value: f.Value, Given: true, By: f.By})
+	case *TimerFired:
+		put(&x.answers, f.ID, &Answer{})
+	default:
+		return invalid("%s is not a fact of a node", f.Kind())
+	}
+	return nil
+}
+
+// put sets a key of a map that is made when it is first needed.
+func put[T any](m *map[string]T, key string, v T) {
+	if *m == nil {
+		*m = make(map[string]T)
+	}
+	(*m)[key] = v
 }
 
 // restoreRest brings back what refers to nodes of all scopes.

@@ -75,11 +75,21 @@ func (r *Run) Quiet() bool {
 	}
 	// order: any one lane will do.
 	for _, s := range r.scopes {
-		if s.lane != nil || s.torn() {
+		if s.lane != nil || s.torn() || s.forks() {
 			return false
 		}
 	}
 	return true
+}
+
+// forks reports whether a composite of the scope has lanes to commit.
+func (s *scope) forks() bool {
+	for i := range s.nodes {
+		if x := s.nodes[i].ext; x != nil && x.expansion != nil && x.expansion.fork {
+			return true
+		}
+	}
+	return false
 }
 
 // Snapshot encodes a quiet run. Restore makes the same run of it.

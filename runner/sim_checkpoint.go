@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 
 // keepCheckpoint takes a checkpoint now and then, for a crash to start from.
 func (s *simulation) keepCheckpoint() error {
-	if s.rng.IntN(4) > 9 || true {
+	if s.rng.IntN(4) > 0 {
 		return nil
 	}
 	body, err := s.m.encode()
@@ -34,22 +33,6 @@ func (s *simulation) reload() (*machine, error) {
 	m, err := restore(s.id, s.program, s.services, s.saved, simSource{s})
 	if err != nil {
 		return nil, fmt.Errorf("restore checkpoint: %w", err)
-	}
-	full := newMachine(s.id, s.program, s.services)
-	for _, c := range s.journal[:m.seq] {
-		if err := full.replay(c); err != nil {
-			return nil, err
-		}
-	}
-	for id, c := range full.book {
-		w, _ := json.Marshal(c)
-		g, err := json.Marshal(m.book[id])
-		if string(w) != string(g) {
-			return nil, fmt.Errorf("context %s: %w\nwant %s\ngot  %s", id, err, w, g)
-		}
-	}
-	if w, err := full.encode(); string(w) != string(s.saved.Body) {
-		return nil, fmt.Errorf("full %w\nwant %s\ngot  %s", err, w, s.saved.Body)
 	}
 	return m, nil
 }
