@@ -8,8 +8,7 @@ import (
 // simModel evaluates a random flow naively, by recursion, from section 4 of the
 // design alone: what each node comes to does not depend on any order.
 type simModel struct {
-	forced bool // what nothing handles is completed by a person
-	nodes  map[string]*simOutcome
+	nodes map[string]*simOutcome
 	// turns are the paths that spoke in each context.
 	turns map[string][]string
 	// tainted: a composite failed, so that what else happened in it depends on
@@ -34,13 +33,14 @@ type simScope struct {
 	prefix   string
 	context  string
 	index    int64
+	forced   bool // what nothing handles is completed by a person
 	failures []string
 }
 
 // evaluate runs the model; failures are the nodes that fail the run.
 func (g *simGraph) evaluate(forced bool) (m *simModel, result any, ok bool, failures []string) {
-	m = &simModel{forced: forced, nodes: map[string]*simOutcome{}, turns: map[string][]string{}}
-	s := &simScope{m: m, g: g, context: "main"}
+	m = &simModel{nodes: map[string]*simOutcome{}, turns: map[string][]string{}}
+	s := &simScope{m: m, g: g, context: "main", forced: forced}
 	result, ok = s.run()
 	return m, result, ok, s.failures
 }
@@ -292,7 +292,7 @@ func (s *simScope) fail(i int, n *simNode, path string, o *simOutcome, code stri
 		o.outputs = map[string]any{"error": map[string]any{"code": code, "message": message, "node": path, "attempt": int64(attempts)}}
 	case n.onError:
 		o.status, o.outputs = "completed", map[string]any{"value": "instead of " + n.id}
-	case s.m.forced:
+	case s.forced:
 		o.status, o.outputs = "completed", map[string]any{"value": "forced " + path}
 	default:
 		o.status = "stuck"
@@ -322,7 +322,8 @@ func (s *simScope) composite(i int, n *simNode, path string, o *simOutcome, cont
 	had := false
 	failed := false
 	for k := range n.turns {
-		inner := &simScope{m: s.m, g: n.body, prefix: fmt.Sprintf("%s#%d/", path, k+1), context: context, index: int64(k)}
+		inner := &simScope{m: s.m, g: n.body, prefix: fmt.Sprintf("%s#%d/", path, k+1), context: context, index: int64(k),
+			forced: s.forced && !s.errorWired(i)} // an error port is quicker than a person
 		var v any
 		v, had = inner.run()
 		failed = failed || len(inner.failures) > 0
