@@ -66,7 +66,7 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	}
 	r, err := s.run(ctx, l.Run)
 	if err != nil {
-		return nil //nolint:nilerr // a run that is gone has no lease to give back
+		return nil // a run that is gone has no lease to give back
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

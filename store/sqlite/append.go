@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/weir-run/weir/engine"
@@ -172,7 +173,7 @@ func (w *writerTx) nextContext() (int64, error) {
 func (w *writerTx) findValue(root int64, d digest) (int64, error) {
 	var id int64
 	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id FROM value WHERE root = ? AND digest = ?", root, d[:]).Scan(&id)
-	if err == sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return id, err

@@ -73,6 +73,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func benchmarkGroup(b *testing.B, runs int) {
+	b.Helper()
 	s := openAt(b, filepath.Join(b.TempDir(), "weir.db"), Options{})
 	var chains []*chain
 	for i := range runs {
@@ -90,4 +91,50 @@ func benchmarkGroup(b *testing.B, runs int) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*runs), "ns/step")
+}
+
+// BenchmarkRead reads back a conversation of 10,000 messages.
+func BenchmarkRead(b *testing.B) {
+	s := openAt(b, filepath.Join(b.TempDir(), "weir.db"), Options{})
+	if _, err := s.conn.ExecContext(b.Context(), "PRAGMA synchronous = OFF"); err != nil {
+		b.Fatal(err)
+	}
+	t := newTalk(b, s)
+	for range 5000 {
+		t.say(b, t.words(100), t.words(300))
+	}
+	for _, n := range []int{256, 10000} {
+		b.Run(fmt.Sprint("messages", n), func(b *testing.B) {
+			for b.Loop() {
+				if ms, err := s.Messages(b.Context(), "r", "main", 10000-n, 10000); err != nil || len(ms) != n {
+					b.Fatal(len(ms), err)
+				}
+			}
+		})
+		b.Run(fmt.Sprint("commits", n), func(b *testing.B) { benchmarkCommits(b, s, n) })
+	}
+	b.Run("findUnknownMessage", func(b *testing.B) {
+		for b.Loop() {
+			if at, err := s.FindMessage(b.Context(), "r", "main", "nobody", 10000); err != nil || at != -1 {
+				b.Fatal(at, err)
+			}
+		}
+	})
+}
+
+// benchmarkCommits reads the last n of 10,001 commits.
+func benchmarkCommits(b *testing.B, s *Store, n int) {
+	b.Helper()
+	for b.Loop() {
+		read := 0
+		for _, err := range s.Commits(b.Context(), "r", int64(10001-n)) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			read++
+		}
+		if read != n {
+			b.Fatal(read)
+		}
+	}
 }

@@ -286,8 +286,12 @@ func packRole(r convo.Role) any {
 }
 
 func unpackRole(x any) convo.Role {
-	if n, ok := x.(int64); ok && n >= 0 && n < int64(len(roles())) {
-		return roles()[n]
+	if n, ok := x.(int64); ok {
+		for i, known := range roles() {
+			if int64(i) == n {
+				return known
+			}
+		}
 	}
 	s, _ := x.(string)
 	return convo.Role(s)

@@ -16,12 +16,16 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// crashVariable turns the test binary into the process that is killed.
-const crashVariable = "WEIR_CRASH_TEST_DB"
+// crashVariable turns the test binary into the process that is killed; its
+// database is in its working directory.
+const (
+	crashVariable = "WEIR_CRASH_TEST"
+	crashFile     = "weir.db"
+)
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(crashVariable); path != "" {
-		if err := appendForEver(path); err != nil {
+	if os.Getenv(crashVariable) != "" {
+		if err := appendForEver(crashFile); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -53,7 +57,7 @@ func appendForEver(path string) error {
 	t := &talk{Rand: rand.New(rand.NewPCG(uint64(run.Commits), 2)), s: s, fence: l.Fence, seq: run.Commits, first: run.Events + 1, turn: 1}
 	tb := &printing{}
 	for n := 0; tb.failed == nil; n++ {
-		t.say(tb, "r", t.words(30+n%90), t.words(10+n%1500))
+		t.say(tb, t.words(30+n%90), t.words(10+n%1500))
 		for _, c := range t.wrote {
 			fmt.Println(c.Seq)
 		}
@@ -76,7 +80,7 @@ func (p *printing) Fatal(args ...any) {
 }
 
 func TestWhatWasAcknowledgedSurvivesKillingTheProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "weir.db")
+	path := filepath.Join(t.TempDir(), crashFile)
 	r := rand.New(rand.NewPCG(3, 4))
 	acknowledged := int64(0)
 	for kill := range 30 {
@@ -85,32 +89,38 @@ func TestWhatWasAcknowledgedSurvivesKillingTheProcess(t *testing.T) {
 			t.Fatalf("kill %d: nothing was appended after commit %d", kill, acknowledged)
 		}
 		acknowledged = last
-		s := openAt(t, path, Options{})
-		seq, messages := int64(0), 0
-		for c, err := range s.Commits(t.Context(), "r", 0) {
-			if err != nil {
-				t.Fatalf("kill %d: %v", kill, err)
-			}
-			if seq++; c.Seq != seq {
-				t.Fatalf("kill %d: commit %d after %d", kill, c.Seq, seq-1)
-			}
-			if strings.HasPrefix(c.Events[0].Kind(), "effect") {
-				messages += 2
-			}
-		}
-		if seq < acknowledged || seq > acknowledged+2 {
-			t.Fatalf("kill %d: %d commits, %d acknowledged", kill, seq, acknowledged)
-		}
-		ms, err := s.Messages(t.Context(), "r", "main", 0, 1<<20)
-		if err != nil || len(ms) != messages {
-			t.Fatalf("kill %d: %d messages of %d (%v)", kill, len(ms), messages, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		acknowledged = seq
+		acknowledged = afterKill(t, path, acknowledged)
 	}
 	t.Logf("%d commits over 30 kills", acknowledged)
+}
+
+// afterKill checks what is in the database and returns how many commits.
+func afterKill(t *testing.T, path string, acknowledged int64) int64 {
+	t.Helper()
+	s := openAt(t, path, Options{})
+	seq, messages := int64(0), 0
+	for c, err := range s.Commits(t.Context(), "r", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seq++; c.Seq != seq {
+			t.Fatalf("commit %d after %d", c.Seq, seq-1)
+		}
+		if strings.HasPrefix(c.Events[0].Kind(), "effect") {
+			messages += 2
+		}
+	}
+	if seq < acknowledged || seq > acknowledged+2 {
+		t.Fatalf("%d commits, %d acknowledged", seq, acknowledged)
+	}
+	ms, err := s.Messages(t.Context(), "r", "main", 0, 1<<20)
+	if err != nil || len(ms) != messages {
+		t.Fatalf("%d messages of %d (%v)", len(ms), messages, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return seq
 }
 
 // appendUntilKilled starts the process and kills it after it has printed n
@@ -118,7 +128,8 @@ func TestWhatWasAcknowledgedSurvivesKillingTheProcess(t *testing.T) {
 func appendUntilKilled(t *testing.T, path string, n int) int64 {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), crashVariable+"="+path)
+	cmd.Env = append(os.Environ(), crashVariable+"=1")
+	cmd.Dir = filepath.Dir(path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -43,17 +43,16 @@ func newOutline(text []byte, seed maphash.Seed) outline {
 	h.SetSeed(seed)
 	from := 0
 	for i := 0; i < len(text); {
-		end := i + 1
-		switch c := text[i]; {
-		case c == '"':
-			end = stringEnd(text, i)
-			if end < len(text) && text[end] == ':' {
-				i = end
-				continue
-			}
-		case c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':':
+		var end int
+		switch text[i] {
+		case '{', '}', '[', ']', ',', ':':
 			i++
 			continue
+		case '"':
+			if end = stringEnd(text, i); end < len(text) && text[end] == ':' {
+				i = end // a key
+				continue
+			}
 		default:
 			end = scalarEnd(text, i)
 		}
@@ -69,10 +68,10 @@ func newOutline(text []byte, seed maphash.Seed) outline {
 
 // leafKind keeps texts and numbers apart, since pairs rewrite only texts.
 func leafKind(c byte) byte {
-	switch {
-	case c == '"':
+	switch c {
+	case '"':
 		return 1
-	case c == 't' || c == 'f' || c == 'n':
+	case 't', 'f', 'n':
 		return 2
 	}
 	return 3

@@ -88,27 +88,24 @@ func encodeValue(v engine.Value) (string, error) {
 
 // Inbox returns a run's messages, oldest first, and takes none.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT i.id, i.kind, i.name, i.value, i.sender, i.at
-		FROM inbox i JOIN run r ON r.num = i.run WHERE r.id = ? ORDER BY i.id`, id)
-	if err != nil {
-		return nil, s.wrap("inbox of run "+id, err)
-	}
 	out := []store.Post{}
-	for rows.Next() {
+	err := s.query(ctx, func(row scanner) error {
 		p := store.Post{Run: id}
 		var value string
 		var at int64
-		err := rows.Scan(&p.ID, &p.Kind, &p.Name, &value, &p.By, &at)
+		err := row.Scan(&p.ID, &p.Kind, &p.Name, &value, &p.By, &at)
 		if err == nil {
 			p.At = time.UnixMilli(at)
 			p.Value, err = engine.DecodeValue([]byte(value))
 		}
-		if err != nil {
-			return nil, s.wrap("inbox of run "+id, closeAfter(rows, err))
-		}
 		out = append(out, p)
+		return err
+	}, `SELECT i.id, i.kind, i.name, i.value, i.sender, i.at
+		FROM inbox i JOIN run r ON r.num = i.run WHERE r.id = ? ORDER BY i.id`, id)
+	if err != nil {
+		return nil, s.wrap("inbox of run "+id, err)
 	}
-	return out, s.wrap("inbox of run "+id, closeAfter(rows, rows.Err()))
+	return out, nil
 }
 
 // Done removes messages from inboxes; one that is gone already is no error.

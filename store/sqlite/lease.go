@@ -109,17 +109,15 @@ func (s *Store) Find(ctx context.Context, prefix string) ([]string, error) {
 
 // texts runs a query of one text column.
 func (s *Store) texts(ctx context.Context, op, query string, args ...any) ([]string, error) {
-	rows, err := s.reader.QueryContext(ctx, query, args...)
+	out := []string{}
+	err := s.query(ctx, func(row scanner) error {
+		var t string
+		err := row.Scan(&t)
+		out = append(out, t)
+		return err
+	}, query, args...)
 	if err != nil {
 		return nil, s.wrap(op, err)
 	}
-	out := []string{}
-	for rows.Next() {
-		var t string
-		if err := rows.Scan(&t); err != nil {
-			return nil, s.wrap(op, closeAfter(rows, err))
-		}
-		out = append(out, t)
-	}
-	return out, s.wrap(op, closeAfter(rows, rows.Err()))
+	return out, nil
 }

@@ -167,7 +167,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 		write = append(write, "max_page_count("+strconv.Itoa(opts.maxPages)+")")
 	}
 	var err error
-	if s.writer, err = sql.Open("sqlite", dsn(s.path, write, "_txlock", "immediate")); err != nil {
+	if s.writer, err = sql.Open("sqlite", dsn(s.path, write)); err != nil {
 		return err
 	}
 	s.writer.SetMaxOpenConns(2) // one for goose beside conn, only while opening
@@ -187,11 +187,8 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 }
 
 // dsn is the driver's name for a file, with pragmas in order.
-func dsn(path string, pragmas []string, more ...string) string {
-	q := url.Values{"_pragma": pragmas}
-	for i := 0; i < len(more); i += 2 {
-		q.Set(more[i], more[i+1])
-	}
+func dsn(path string, pragmas []string) string {
+	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: q.Encode()}
 	return u.String()
 }

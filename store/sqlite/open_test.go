@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestTheSQLiteBehindTheDriverHasNoKnownWALBug(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, part := range strings.Split(v, ".") {
+	for part := range strings.SplitSeq(v, ".") {
 		p, err := strconv.Atoi(part)
 		if err != nil {
 			t.Fatal(err)
@@ -72,13 +73,13 @@ func TestAnEmptyFileBecomesADatabase(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := commits(t, openAt(t, path, Options{}), "r"); n != 3 {
+	if n := commits(t, openAt(t, path, Options{})); n != 3 {
 		t.Errorf("%d commits", n)
 	}
 }
 
 // fill makes a run of n commits.
-func fill(tb testing.TB, s *Store, run string, n int) *chain {
+func fill(tb testing.TB, s *Store, run string, n int) {
 	tb.Helper()
 	c := newChain(tb, s, run)
 	for range n {
@@ -86,13 +87,12 @@ func fill(tb testing.TB, s *Store, run string, n int) *chain {
 			tb.Fatal(err)
 		}
 	}
-	return c
 }
 
-func commits(tb testing.TB, s *Store, run string) int {
+func commits(tb testing.TB, s *Store) int {
 	tb.Helper()
 	n := 0
-	for _, err := range s.Commits(tb.Context(), run, 0) {
+	for _, err := range s.Commits(tb.Context(), "r", 0) {
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -119,81 +119,90 @@ func snapshot(tb testing.TB, dir string) string {
 	return b.String()
 }
 
+// edited is a database after a change by other hands.
+func edited(t *testing.T, data []byte, query string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "edited.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), query); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// smashed is data with 2,000 bytes changed.
+func smashed(data []byte, at int) []byte {
+	b := slices.Clone(data)
+	for i := range 2000 {
+		b[at+i] ^= 0x5a
+	}
+	return b
+}
+
 func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
-	good := filepath.Join(t.TempDir(), "weir.db")
-	s := openAt(t, good, Options{})
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	for i := range 20 {
 		fill(t, s, fmt.Sprint("r", i), 50)
 	}
 	closedSize(t, s)
-	data, err := os.ReadFile(good)
+	data, err := os.ReadFile(s.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	edit := func(query string) []byte {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "edited.db")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		db, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		out, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	smashed := func(at int) []byte {
-		b := append([]byte{}, data...)
-		for i := range 2000 {
-			b[at+i] ^= 0x5a
-		}
-		return b
-	}
-	cases := map[string]struct {
+	page := len(data) / 2 / defaultPageSize * defaultPageSize
+	cases := []struct {
+		name string
 		data []byte
 		is   error
 		says string
 	}{
-		"newer":          {edit("INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 1"},
-		"another's":      {edit("PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
-		"text":           {[]byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
-		"short":          {[]byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
-		"cut off":        {data[:len(data)/2], store.ErrCorrupt, "its header says"},
-		"first page":     {smashed(100), store.ErrCorrupt, ""},
-		"in the middle":  {smashed(len(data) / 2 / defaultPageSize * defaultPageSize), store.ErrCorrupt, ""},
-		"zeroed":         {append(append([]byte{}, data[:4096]...), make([]byte, len(data)-4096)...), store.ErrCorrupt, ""},
-		"bad page size":  {append(append([]byte{}, data[:16]...), append([]byte{0, 3}, data[18:]...)...), store.ErrCorrupt, "pages have 3 bytes"},
-		"goose's is bad": {edit("DROP TABLE goose_db_version; CREATE TABLE goose_db_version (a)"), nil, "version_id"},
+		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 1"},
+		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
+		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
+		{"short", []byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
+		{"cut off", data[:len(data)/2], store.ErrCorrupt, "its header says"},
+		{"first page", smashed(data, 100), store.ErrCorrupt, ""},
+		{"in the middle", smashed(data, page), store.ErrCorrupt, ""},
+		{"zeroed", slices.Concat(data[:4096], make([]byte, len(data)-4096)), store.ErrCorrupt, ""},
+		{"bad page size", slices.Concat(data[:16], []byte{0, 3}, data[18:]), store.ErrCorrupt, "pages have 3 bytes"},
+		{"goose's table is another", edited(t, data, "DROP TABLE goose_db_version; CREATE TABLE goose_db_version (a)"), nil, "version_id"},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "weir.db")
-			if err := os.WriteFile(path, c.data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			before := snapshot(t, dir)
-			s, err := Open(t.Context(), path, Options{})
-			if err == nil {
-				_ = s.Close()
-			}
-			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %v %q", err, c.is, c.says)
-			}
-			if after := snapshot(t, dir); after != before {
-				t.Errorf("the folder changed from\n%sto\n%s", before, after)
-			}
-		})
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { refused(t, c.data, c.is, c.says) })
+	}
+}
+
+// refused opens a file with data in it.
+func refused(t *testing.T, data []byte, is error, says string) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "weir.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, dir)
+	s, err := Open(t.Context(), path, Options{})
+	if err == nil {
+		_ = s.Close()
+	}
+	if err == nil || is != nil && !errors.Is(err, is) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want %v %q", err, is, says)
+	}
+	if after := snapshot(t, dir); after != before {
+		t.Errorf("the folder changed from\n%sto\n%s", before, after)
 	}
 }
 
@@ -231,7 +240,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := commits(t, s, "r"); n != 5 {
+	if n := commits(t, s); n != 5 {
 		t.Errorf("%d commits after the upgrade", n)
 	}
 	fill(t, s, "after", 2)
@@ -244,7 +253,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := commits(t, backup, "r"); n != 5 {
+	if n := commits(t, backup); n != 5 {
 		t.Errorf("%d commits in the backup", n)
 	}
 	if info, err := os.Stat(backup.path); err != nil || info.Mode() != 0o600 {
@@ -265,7 +274,7 @@ func TestAFullFileSystemLosesNothingAndReadsGoOn(t *testing.T) {
 	if out, err := mount.CombinedOutput(); err != nil {
 		t.Skipf("needs the right to mount a small file system: %v %s", err, out)
 	}
-	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() }) //nolint:noctx // the test's context has ended by then
+	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() }) // the test's context has ended by then
 	path := filepath.Join(dir, "weir.db")
 	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
@@ -293,7 +302,7 @@ func fullDisk(t *testing.T, s *Store, path string) {
 		t.Fatalf("after %d commits: %v", kept, failed)
 	}
 	for range 3 {
-		if n := commits(t, s, "r"); n != kept {
+		if n := commits(t, s); n != kept {
 			t.Fatalf("%d commits of %d can be read", n, kept)
 		}
 		bad := chain{run: "r", fence: c.fence, seq: int64(kept)}
@@ -345,24 +354,29 @@ func TestTwoStoresShareAFile(t *testing.T) {
 	}
 	for _, s := range []*Store{a, b} {
 		for _, run := range []string{"a", "b"} {
-			i := 0
-			for c, err := range s.Commits(t.Context(), run, 0) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := fmt.Sprintf("a text of %s, number %d, long enough to be shared", run, i)
-				if got := c.Events[2].(*engine.EffectCompleted).Result; got != want {
-					t.Fatalf("commit %d of %s holds %v", c.Seq, run, got)
-				}
-				i++
-			}
-			if i != 60 {
-				t.Errorf("%d commits of %s", i, run)
-			}
+			sharedTexts(t, s, run)
 		}
 	}
 	if _, err := b.Acquire(t.Context(), "a", "you", time.Hour, time.UnixMilli(2)); !errors.Is(err, store.ErrOwned) {
 		t.Errorf("the other's run: %v", err)
+	}
+}
+
+func sharedTexts(t *testing.T, s *Store, run string) {
+	t.Helper()
+	i := 0
+	for c, err := range s.Commits(t.Context(), run, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("a text of %s, number %d, long enough to be shared", run, i)
+		if got := c.Events[2].(*engine.EffectCompleted).Result; got != want {
+			t.Fatalf("commit %d of %s holds %v", c.Seq, run, got)
+		}
+		i++
+	}
+	if i != 60 {
+		t.Errorf("%d commits of %s", i, run)
 	}
 }
 

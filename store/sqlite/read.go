@@ -130,27 +130,26 @@ func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, erro
 }
 
 func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []commitRow, err error) {
-	rows, err := r.s.reader.QueryContext(ctx, `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
+	size := 0
+	err = r.s.query(ctx, func(row scanner) error {
+		if size >= batchText {
+			return errEnough
+		}
+		var c commitRow
+		var spans string
+		err := row.Scan(&c.seq, &c.at, &c.last, &c.base, &spans, &c.text)
+		if err != nil {
+			return err
+		}
+		c.spans, err = parseSpans(spans)
+		size += len(c.text)
+		out = append(out, c)
+		return err
+	}, `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
 		coalesce(base, 0), coalesce(messages, ''), events
 		FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`,
 		r.num, r.num*rowsPerParent+from, (r.num+1)*rowsPerParent, limit)
-	if err != nil {
-		return nil, err
-	}
-	size := 0
-	for size < batchText && rows.Next() {
-		var c commitRow
-		var spans string
-		if err := rows.Scan(&c.seq, &c.at, &c.last, &c.base, &spans, &c.text); err != nil {
-			return nil, closeAfter(rows, err)
-		}
-		if c.spans, err = parseSpans(spans); err != nil {
-			return nil, closeAfter(rows, err)
-		}
-		size += len(c.text)
-		out = append(out, c)
-	}
-	return out, closeAfter(rows, rows.Err())
+	return out, err
 }
 
 // expand replaces a text that is differences by what it means, and remembers

@@ -51,23 +51,19 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 		args = append(args, num)
 	}
 	args = append(args, cmp.Or(f.Limit, 100))
-	rows, err := s.reader.QueryContext(ctx,
-		selectRun+" WHERE "+strings.Join(where, " AND ")+" ORDER BY r.num DESC LIMIT ?", args...)
+	out := []store.Run{}
+	err := s.query(ctx, func(row scanner) error {
+		r, err := scanRun(row)
+		out = append(out, r)
+		return err
+	}, selectRun+" WHERE "+strings.Join(where, " AND ")+" ORDER BY r.num DESC LIMIT ?", args...)
 	if err != nil {
 		return nil, s.wrap("list runs", err)
 	}
-	out := []store.Run{}
-	for rows.Next() {
-		r, err := scanRun(rows)
-		if err != nil {
-			return nil, s.wrap("list runs", closeAfter(rows, err))
-		}
-		out = append(out, r)
-	}
-	return out, s.wrap("list runs", closeAfter(rows, rows.Err()))
+	return out, nil
 }
 
-func scanRun(row interface{ Scan(into ...any) error }) (store.Run, error) {
+func scanRun(row scanner) (store.Run, error) {
 	var r store.Run
 	var created, updated, until int64
 	var status, waiting, usage, failure string

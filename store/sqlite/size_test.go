@@ -27,14 +27,17 @@ type talk struct {
 	wrote []engine.Commit
 }
 
-func newTalk(tb testing.TB, s *Store, run string) *talk {
+func newTalk(tb testing.TB, s *Store) *talk {
 	tb.Helper()
+	const run = "r"
 	c := newChain(tb, s, run)
 	t := &talk{Rand: rand.New(rand.NewPCG(1, 2)), s: s, fence: c.fence, first: 1, turn: 1}
 	t.commit(tb, run, append([]engine.Event{&engine.RunStarted{
 		Flow: "chat", Fingerprint: strings.Repeat("f", 64), Parallel: 8, Origin: "cli",
-		Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{Create: true, Kind: convo.Main,
-			Settings: &convo.Settings{Provider: "openai", Model: "gpt-5-mini", System: "You are kind."}}}},
+		Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{
+			Create: true, Kind: convo.Main,
+			Settings: &convo.Settings{Provider: "openai", Model: "gpt-5-mini", System: "You are kind."},
+		}}},
 	}, &engine.NodeStarted{Path: "chat"}, &engine.NodeExpanded{Path: "chat", Items: []engine.Values{nil}}}, t.ask()...)...)
 	return t
 }
@@ -65,35 +68,47 @@ func (t *talk) ask() []engine.Event {
 	}
 }
 
-func (t *talk) say(tb testing.TB, run, asked, answered string) {
+func (t *talk) say(tb testing.TB, asked, answered string) {
 	tb.Helper()
+	const run = "r"
 	t.text += len(asked) + len(answered)
 	context := engine.Named{Name: "context", Value: engine.Handle{ID: "main"}}
 	t.commit(tb, run,
 		&engine.InterruptAnswered{ID: t.at("/ask:ask#1"), Value: asked},
 		&engine.NodeResumed{Path: t.at("/ask"), Grants: []string{"main"}},
-		&engine.NodeCompleted{Path: t.at("/ask"), Micros: int64(t.IntN(90)) + 10,
+		&engine.NodeCompleted{
+			Path: t.at("/ask"), Micros: int64(t.IntN(90)) + 10,
 			Outputs:  engine.Values{{Name: "text", Value: asked}, {Name: "value", Value: asked}, context},
-			Contexts: []engine.ContextChange{{ID: "main", Body: &convo.Change{Output: &asked}}}},
+			Contexts: []engine.ContextChange{{ID: "main", Body: &convo.Change{Output: &asked}}},
+		},
 		&engine.NodeStarted{Path: t.at("/reply"), Grants: []string{"main"}})
 
 	in, out := int64(t.IntN(9000))+1000, int64(t.IntN(900))+100
 	events := []engine.Event{
-		&engine.EffectCompleted{Key: t.at("/reply/model#1"), Digest: fmt.Sprintf("%016x", t.Uint64()), Micros: int64(t.IntN(900000)) + 100000,
+		&engine.EffectCompleted{
+			Key: t.at("/reply/model#1"), Digest: fmt.Sprintf("%016x", t.Uint64()), Micros: int64(t.IntN(900000)) + 100000,
 			Result: map[string]any{
 				"message": map[string]any{"role": "assistant", "text": answered},
 				"usage":   map[string]any{"input": in, "output": out}, "stop": "end",
 				"model": "gpt-5-mini-2026-08-07", "id": fmt.Sprintf("resp_%016x", t.Uint64()),
 			},
-			Usage: &engine.Usage{Calls: 1, Input: int(in), Output: int(out), CostMicros: in / 3}},
-		&engine.NodeCompleted{Path: t.at("/reply"), Micros: int64(t.IntN(900000)) + 100000,
-			Outputs: engine.Values{{Name: "text", Value: answered}, {Name: "result", Value: answered},
-				{Name: "usage", Value: map[string]any{"input": in, "output": out, "calls": int64(1)}}, context},
+			Usage: &engine.Usage{Calls: 1, Input: int(in), Output: int(out), CostMicros: in / 3},
+		},
+		&engine.NodeCompleted{
+			Path: t.at("/reply"), Micros: int64(t.IntN(900000)) + 100000,
+			Outputs: engine.Values{
+				{Name: "text", Value: answered},
+				{Name: "result", Value: answered},
+				{Name: "usage", Value: map[string]any{"input": in, "output": out, "calls": int64(1)}},
+				context,
+			},
 			Contexts: []engine.ContextChange{
 				{ID: "main", Adds: 2, Body: &convo.Change{Append: []convo.Message{
-					{ID: t.at("/ask.text"), Role: convo.User, Text: asked}, {ID: t.at("/reply.1"), Role: convo.Assistant, Text: answered}}}},
+					{ID: t.at("/ask.text"), Role: convo.User, Text: asked}, {ID: t.at("/reply.1"), Role: convo.Assistant, Text: answered},
+				}}},
 				{ID: "main", Body: &convo.Change{Output: new(string)}},
-			}},
+			},
+		},
 		&engine.IterationCompleted{Path: t.at(""), Outputs: engine.Values{{Name: "said", Value: answered}}},
 	}
 	t.turn++
@@ -114,34 +129,40 @@ func TestAConversationTakesLittleMoreRoomThanItsText(t *testing.T) {
 	const turns = 700
 	for _, bytes := range []int{40, 200, 500, 800, 900, 2000, 3600, 8000} {
 		for _, page := range pageSizes() {
-			path := filepath.Join(t.TempDir(), "weir.db")
-			s := openAt(t, path, Options{pageSize: page})
-			if err := s.Create(t.Context(), store.NewRun{ID: "seed", At: time.UnixMilli(1)}); err != nil {
-				t.Fatal(err)
-			}
-			empty := closedSize(t, s)
-			s = openAt(t, path, Options{pageSize: page})
-			if _, err := s.conn.ExecContext(t.Context(), "PRAGMA synchronous = OFF"); err != nil {
-				t.Fatal(err)
-			}
-			talk := newTalk(t, s, "r")
-			for range turns {
-				talk.say(t, "r", talk.words(bytes*2/5), talk.words(bytes*3/5))
-			}
-			used := closedSize(t, s) - empty
-			over := float64(used-int64(talk.text)) / turns
-			t.Logf("%5d B a turn, pages of %5d: %.2fx the text, %.0f B a turn over it", bytes, page, float64(used)/float64(talk.text), over)
+			used, text := converse(t, page, turns, bytes)
+			over := float64(used-text) / turns
+			t.Logf("%5d B a turn, pages of %5d: %.2fx the text, %.0f B a turn over it", bytes, page, float64(used)/float64(text), over)
 			if page != defaultPageSize {
 				continue
 			}
-			if bytes >= 900 && used > int64(talk.text)*3/2 {
-				t.Errorf("%d B a turn: %d bytes for %d of text", bytes, used, talk.text)
+			if bytes >= 900 && used > text*3/2 {
+				t.Errorf("%d B a turn: %d bytes for %d of text", bytes, used, text)
 			}
 			if bytes < 900 && over > 350 {
 				t.Errorf("%d B a turn: %.0f B a turn over the text", bytes, over)
 			}
 		}
 	}
+}
+
+// converse returns the room that turns of so many bytes take, and their text.
+func converse(t *testing.T, page, turns, bytes int) (used, text int64) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	s := openAt(t, path, Options{pageSize: page})
+	if err := s.Create(t.Context(), store.NewRun{ID: "seed", At: time.UnixMilli(1)}); err != nil {
+		t.Fatal(err)
+	}
+	empty := closedSize(t, s)
+	s = openAt(t, path, Options{pageSize: page})
+	if _, err := s.conn.ExecContext(t.Context(), "PRAGMA synchronous = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	talk := newTalk(t, s)
+	for range turns {
+		talk.say(t, talk.words(bytes*2/5), talk.words(bytes*3/5))
+	}
+	return closedSize(t, s) - empty, int64(talk.text)
 }
 
 // pageSizes are those to measure; more than the default with

@@ -12,6 +12,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,28 @@ func (s *Store) write(ctx context.Context, op string, fn func(ctx context.Contex
 	return s.wrap(op, s.finish(fn(context.WithoutCancel(ctx))))
 }
 
+// query reads rows, calling scan for each; scan may end it with errEnough.
+func (s *Store) query(ctx context.Context, scan func(row scanner) error, query string, args ...any) error {
+	rows, err := s.reader.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // Err tells what went wrong
+	for rows.Next() {
+		if err := scan(rows); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// scanner is a row.
+type scanner interface{ Scan(into ...any) error }
+
+var errEnough = errors.New("enough rows")
+
 // exec is a write of one statement.
 func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64, error) {
 	s.mu.Lock()
@@ -147,7 +170,8 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 		{&st.insertPart, "INSERT INTO value_part (id, body) VALUES (?, ?)"},
 	} {
 		var err error
-		if *p.stmt, err = c.PrepareContext(ctx, p.query); err != nil {
+		*p.stmt, err = c.PrepareContext(ctx, p.query) //nolint:sqlclosecheck // kept until close
+		if err != nil {
 			return fmt.Errorf("prepare %q: %w", p.query, err)
 		}
 	}

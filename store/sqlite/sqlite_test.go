@@ -36,6 +36,7 @@ func openAt(tb testing.TB, path string, opts Options) *Store {
 
 func TestSQLiteBehavesAsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Store {
+		t.Helper()
 		return reopenable{openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})}
 	})
 }

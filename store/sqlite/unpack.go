@@ -50,34 +50,21 @@ func (u *unpacker) fetchValues(ids []int64) error {
 		if err != nil {
 			return err
 		}
-		rows, err := u.s.reader.QueryContext(u.ctx,
-			"SELECT id, body FROM value_json WHERE id IN (SELECT value FROM json_each(?)) AND length(body) <= ?",
+		ids = ids[:0:0]
+		err = u.s.query(u.ctx, func(row scanner) error {
+			var id int64
+			var body []byte
+			err := row.Scan(&id, &body)
+			u.values[id] = body
+			ids = u.wanted(ids, body)
+			return err
+		}, "SELECT id, body FROM value_json WHERE id IN (SELECT value FROM json_each(?)) AND length(body) <= ?",
 			string(list), bulkValue)
 		if err != nil {
 			return err
 		}
-		ids = ids[:0:0]
-		for rows.Next() {
-			var id int64
-			var body []byte
-			if err := rows.Scan(&id, &body); err != nil {
-				return closeAfter(rows, err)
-			}
-			u.values[id] = body
-			ids = u.wanted(ids, body)
-		}
-		if err := closeAfter(rows, rows.Err()); err != nil {
-			return err
-		}
 	}
 	return nil
-}
-
-func closeAfter(rows interface{ Close() error }, err error) error {
-	if e := rows.Close(); err == nil {
-		err = e
-	}
-	return err
 }
 
 // wanted adds the ids of values that text refers to and that are not here.
@@ -102,17 +89,11 @@ func (u *unpacker) wanted(ids []int64, text []byte) []int64 {
 // fetchMessages fetches messages of a context at positions from up to to, and
 // returns the values these refer to.
 func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64, error) {
-	rows, err := u.s.reader.QueryContext(u.ctx,
-		"SELECT id, role, content, coalesce(value, 0), coalesce(key, ''), coalesce(rest, '') FROM message WHERE id >= ? AND id < ?",
-		messageID(context, from), messageID(context, to))
-	if err != nil {
-		return ids, err
-	}
-	for rows.Next() {
+	err := u.s.query(u.ctx, func(row scanner) error {
 		m := new(storedMessage)
 		var id int64
-		if err := rows.Scan(&id, &m.role, &m.content, &m.value, &m.key, &m.rest); err != nil {
-			return ids, closeAfter(rows, err)
+		if err := row.Scan(&id, &m.role, &m.content, &m.value, &m.key, &m.rest); err != nil {
+			return err
 		}
 		u.messages[id] = m
 		if _, here := u.values[m.value]; m.value != 0 && !here {
@@ -121,8 +102,10 @@ func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64,
 		if m.rest != "" {
 			ids = u.wanted(ids, []byte(m.rest))
 		}
-	}
-	return ids, closeAfter(rows, rows.Err())
+		return nil
+	}, `SELECT id, role, content, coalesce(value, 0), coalesce(key, ''), coalesce(rest, '')
+		FROM message WHERE id >= ? AND id < ?`, messageID(context, from), messageID(context, to))
+	return ids, err
 }
 
 // value returns the JSON of a value.

@@ -10,12 +10,12 @@ import (
 
 func TestTheViewsShowCommitsAndMessagesInFull(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-	talk := newTalk(t, s, "r")
+	talk := newTalk(t, s)
 	for _, said := range [][2]string{
 		{"yes", "no"}, {"say \"chat#2/x\"", "#2"}, {"true", "1"}, {"null", "1.0"}, {talk.words(300), talk.words(2000)}, {"chat#7", "chat#1/ask"},
 	} {
 		for range 3 {
-			talk.say(t, "r", said[0], said[1])
+			talk.say(t, said[0], said[1])
 		}
 	}
 	num, err := s.number(t.Context(), "r")

@@ -119,8 +119,10 @@ func bulkCases() []testCase {
 				a := w.next(
 					&engine.IterationStarted{Path: fmt.Sprint("loop#", i)}, &engine.NodeStarted{Path: path},
 					&engine.EffectCompleted{Key: path + "/e#1", Result: int64(i), Micros: int64(i % 7)},
-					&engine.NodeCompleted{Path: path, Outputs: engine.Values{{Name: "out", Value: int64(i)}},
-						Contexts: []engine.ContextChange{said("main", fmt.Sprint("m", i), fmt.Sprintf("message %d, which is a text", i))}},
+					&engine.NodeCompleted{
+						Path: path, Outputs: engine.Values{{Name: "out", Value: int64(i)}},
+						Contexts: []engine.ContextChange{said("main", fmt.Sprint("m", i), fmt.Sprintf("message %d, which is a text", i))},
+					},
 					&engine.IterationCompleted{Path: fmt.Sprint("loop#", i)})
 				group = append(group, a)
 				w.kept(a)

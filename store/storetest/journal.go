@@ -13,18 +13,7 @@ import (
 
 func journalCases() []testCase {
 	return []testCase{
-		{"commits come back as they were appended", func(t *testing.T, s Store) {
-			w := newWriter(t, s, "r")
-			w.append(t, &engine.RunStarted{Flow: "flow", Fingerprint: "f1", Parallel: 4, Inputs: engine.Values{{Name: "b", Value: int64(1)}, {Name: "a", Value: 1.0}}})
-			w.append(t, &engine.NodeStarted{Path: "a"})
-			w.append(t)
-			w.append(t, &engine.NodeCompleted{Path: "a", Micros: 12}, &engine.NodeStarted{Path: "b", Attempt: 2})
-			w.append(t, &engine.RunCompleted{})
-			w.check(t, s)
-			for after := range int64(7) {
-				sameCommits(t, read(t, s, "r", after), w.wrote[min(after, 5):])
-			}
-		}},
+		{"commits come back as they were appended", commitsComeBack},
 		{"an iteration may stop early and begin again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			for range 3 {
@@ -50,25 +39,7 @@ func journalCases() []testCase {
 			}
 			w.check(t, s)
 		}},
-		{"a group of many runs is appended at once", func(t *testing.T, s Store) {
-			var ws []*writer
-			for i := range 8 {
-				ws = append(ws, newWriter(t, s, fmt.Sprint("r", i)))
-			}
-			for range 3 {
-				var group []store.Append
-				for _, w := range ws {
-					group = append(group, w.next(&engine.NodeStarted{Path: "a"}))
-				}
-				for i, err := range s.Append(t.Context(), group) {
-					must(t, err)
-					ws[i].kept(group[i])
-				}
-			}
-			for _, w := range ws {
-				w.check(t, s)
-			}
-		}},
+		{"a group of many runs is appended at once", groupOfRuns},
 		{"a group may hold several commits of one run", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			var group []store.Append
@@ -97,6 +68,39 @@ func journalCases() []testCase {
 			w.append(t, &engine.NodeStarted{Path: "after"})
 			w.check(t, s)
 		}},
+	}
+}
+
+func commitsComeBack(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	w.append(t, &engine.RunStarted{Flow: "flow", Fingerprint: "f1", Parallel: 4, Inputs: engine.Values{{Name: "b", Value: int64(1)}, {Name: "a", Value: 1.0}}})
+	w.append(t, &engine.NodeStarted{Path: "a"})
+	w.append(t)
+	w.append(t, &engine.NodeCompleted{Path: "a", Micros: 12}, &engine.NodeStarted{Path: "b", Attempt: 2})
+	w.append(t, &engine.RunCompleted{})
+	w.check(t, s)
+	for after := range int64(7) {
+		sameCommits(t, read(t, s, "r", after), w.wrote[min(after, 5):])
+	}
+}
+
+func groupOfRuns(t *testing.T, s Store) {
+	var ws []*writer
+	for i := range 8 {
+		ws = append(ws, newWriter(t, s, fmt.Sprint("r", i)))
+	}
+	for range 3 {
+		var group []store.Append
+		for _, w := range ws {
+			group = append(group, w.next(&engine.NodeStarted{Path: "a"}))
+		}
+		for i, err := range s.Append(t.Context(), group) {
+			must(t, err)
+			ws[i].kept(group[i])
+		}
+	}
+	for _, w := range ws {
+		w.check(t, s)
 	}
 }
 
@@ -251,12 +255,14 @@ func missingRun(t *testing.T, s Store) {
 
 func badInGroup(t *testing.T, s Store) {
 	a, b, c := newWriter(t, s, "a"), newWriter(t, s, "b"), newWriter(t, s, "c")
-	say := func(w *writer, text string) store.Append {
-		return w.next(&engine.NodeCompleted{Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
-			Contexts: []engine.ContextChange{said("main", "u", text)}})
+	const text = "the same text in all of them, long enough to be shared"
+	say := func(w *writer) store.Append {
+		return w.next(&engine.NodeCompleted{
+			Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
+			Contexts: []engine.ContextChange{said("main", "u", text)},
+		})
 	}
-	text := "the same text in all of them, long enough to be shared"
-	group := []store.Append{say(a, text), say(b, text), say(c, text), say(a, text)}
+	group := []store.Append{say(a), say(b), say(c), say(a)}
 	group[1].Fence++
 	group[3].Commit.Seq, group[3].Commit.First = 7, 7
 	errs := s.Append(t.Context(), group)
@@ -268,7 +274,7 @@ func badInGroup(t *testing.T, s Store) {
 	c.kept(group[2])
 	for _, w := range []*writer{a, b, c} {
 		w.check(t, s)
-		x := say(w, text)
+		x := say(w)
 		must(t, s.Append(t.Context(), []store.Append{x})[0])
 		w.kept(x)
 		w.check(t, s)

@@ -93,8 +93,10 @@ func handOver(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	text := "a text long enough to be shared between commits"
 	say := func() engine.Event {
-		return &engine.NodeCompleted{Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
-			Contexts: []engine.ContextChange{said("main", "", text)}}
+		return &engine.NodeCompleted{
+			Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
+			Contexts: []engine.ContextChange{said("main", "", text)},
+		}
 	}
 	for turn := range 4 {
 		w.append(t, say())

@@ -37,8 +37,10 @@ func oneRun(t *testing.T, s Store) {
 	must(t, err)
 	equal(t, "created", got.Created.Equal(epoch()) && got.Updated.Equal(epoch()), true)
 	got.Created, got.Updated = time.Time{}, time.Time{}
-	equal(t, "new run", got, store.Run{ID: "r", Flow: "f", Fingerprint: "p", User: "u", Parent: "none", Origin: "cli",
-		Head: store.Head{Waiting: []engine.Interrupt{}}})
+	equal(t, "new run", got, store.Run{
+		ID: "r", Flow: "f", Fingerprint: "p", User: "u", Parent: "none", Origin: "cli",
+		Head: store.Head{Waiting: []engine.Interrupt{}},
+	})
 
 	w := &writer{s: s, first: 1}
 	w.lease, err = s.Acquire(t.Context(), "r", "me", time.Hour, epoch())
@@ -134,8 +136,11 @@ func dueRuns(t *testing.T, s Store) {
 		before, limit int
 		want          []string
 	}{
-		{9, 10, []string{}}, {10, 10, []string{"r1"}}, {29, 10, []string{"r1", "r3"}},
-		{30, 10, []string{"r1", "r3", "r0"}}, {30, 2, []string{"r1", "r3"}},
+		{9, 10, []string{}},
+		{10, 10, []string{"r1"}},
+		{29, 10, []string{"r1", "r3"}},
+		{30, 10, []string{"r1", "r3", "r0"}},
+		{30, 2, []string{"r1", "r3"}},
 		{61, 10, []string{"r1", "r4", "r3", "r0"}}, // the lease of r4 has run out
 	} {
 		ids, err := s.Due(t.Context(), at(c.before), c.limit)

@@ -20,8 +20,10 @@ func valueCases() []testCase {
 				for _, v := range trickyValues() {
 					w.append(t,
 						&engine.EffectCompleted{Key: "k", Result: v, Manifest: v},
-						&engine.NodeCompleted{Path: "n", Outputs: engine.Values{{Name: "$v", Value: v}}, Metadata: engine.Values{{Name: "m", Value: v}},
-							State: []engine.StateChange{{Key: "k", Value: v}, {Key: "gone", Delete: true}}},
+						&engine.NodeCompleted{
+							Path: "n", Outputs: engine.Values{{Name: "$v", Value: v}}, Metadata: engine.Values{{Name: "m", Value: v}},
+							State: []engine.StateChange{{Key: "k", Value: v}, {Key: "gone", Delete: true}},
+						},
 						&engine.InterruptAnswered{ID: "i", Value: v})
 				}
 			}
@@ -46,8 +48,10 @@ func valueCases() []testCase {
 			fail := &engine.Error{Code: "c", Message: long, Node: "n", Hint: "h"}
 			w.append(t,
 				&engine.RunStarted{Closure: map[string]string{"a": long, "b": "1"}, Targets: []string{"x"}, Parallel: 1},
-				&engine.NodeWaiting{Path: "n", Interrupts: []engine.Interrupt{{ID: "i", Kind: engine.AwaitInput, Prompt: long,
-					Schema: map[string]any{"type": "string", "minLength": int64(1), "enum": []any{"a"}}}}},
+				&engine.NodeWaiting{Path: "n", Interrupts: []engine.Interrupt{{
+					ID: "i", Kind: engine.AwaitInput, Prompt: long,
+					Schema: map[string]any{"type": "string", "minLength": int64(1), "enum": []any{"a"}},
+				}}},
 				&engine.NodeFailed{Path: "n", Error: fail}, &engine.RunFailed{Error: fail},
 				&engine.NodeExpanded{Path: "n", Items: []engine.Values{{{Name: "item", Value: long}}, nil}})
 			w.check(t, s)
@@ -68,12 +72,20 @@ func trickyValues() []engine.Value {
 	text := "a text that is long enough to be kept apart from its commit"
 	values := []engine.Value{
 		nil, true, false, int64(0), int64(math.MaxInt64), int64(math.MinInt64), 1.0, -0.5, 1e300, 1e21, "",
-		"short", text, []any{text, text, nil}, map[string]any{"a": text, "b": map[string]any{"c": text}},
-		engine.Handle{ID: "main"}, engine.Handle{}, []any{}, map[string]any{},
+		"short", text,
+		[]any{text, text, nil},
+		map[string]any{"a": text, "b": map[string]any{"c": text}},
+		engine.Handle{ID: "main"},
+		engine.Handle{},
+		[]any{},
+		map[string]any{},
 		"naïve ☕ \U0001F600 \u2028 \x01 \" \\ </script>", strings.Repeat("ü", 700), strings.Repeat("\"\\\n", 400),
 		strings.Repeat("mega", 1<<18),
 		[]any{int64(1), 1.0, "1", []any{[]any{}}},
-		"#1", "n#12/a", "n#13/a", map[string]any{"n#12/a": "n#12/a"}, map[string]any{"": ""}, "/", ":", `{"$v":1}`, `"`,
+		"#1", "n#12/a", "n#13/a",
+		map[string]any{"n#12/a": "n#12/a"},
+		map[string]any{"": ""},
+		"/", ":", `{"$v":1}`, `"`,
 	}
 	list := make([]any, 300)
 	for i := range list {
@@ -146,7 +158,11 @@ func messageCases() []testCase {
 			settings := &convo.Settings{Provider: "p", Model: "m", System: strings.Repeat("be kind ", 300), Temperature: &temperature, MaxOutput: 5}
 			for _, b := range []convo.Change{
 				{Create: true, Kind: convo.Isolated, Label: "l", Settings: settings},
-				{Set: settings}, {Reset: true}, {Output: &output}, {Session: &session}, {Output: new(string)},
+				{Set: settings},
+				{Reset: true},
+				{Output: &output},
+				{Session: &session},
+				{Output: new(string)},
 				{Append: []convo.Message{{Role: convo.Assistant, Text: output}}},
 			} {
 				w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{ID: "main", Body: &b, Adds: len(b.Append)}, {ID: "main", Body: b, Adds: len(b.Append)}}})
@@ -156,8 +172,10 @@ func messageCases() []testCase {
 		}},
 		{"a body that was read from JSON is a body like others", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{ID: "main", Adds: 1,
-				Body: json.RawMessage(`{"append":[{"role":"user","text":"from JSON, and long enough to be shared"}]}`)}}})
+			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{
+				ID: "main", Adds: 1,
+				Body: json.RawMessage(`{"append":[{"role":"user","text":"from JSON, and long enough to be shared"}]}`),
+			}}})
 			w.check(t, s)
 			ms, err := s.Messages(t.Context(), "r", "main", 0, 10)
 			must(t, err)
@@ -215,8 +233,10 @@ func fullMessages(t *testing.T, s Store) {
 	ms := []convo.Message{
 		{ID: "1", Role: convo.System, Text: ""},
 		{ID: "2", Role: convo.User, Text: "hi", Parts: []convo.Part{{Kind: "image", MIME: "image/png", Data: []byte(long)}, {Kind: "file", Name: "f", URL: "https://example.org/f?a=b&c=d"}}},
-		{ID: "3", Role: convo.Assistant, Reasoning: long, Calls: []convo.Call{{ID: "c1", Name: "search", Arguments: `{"q": "a  b"}`}, {ID: "c2", Name: "n", Arguments: long}},
-			Native: json.RawMessage(`[{"signature" : "a<b>",  "n":1.50}]`), Provider: "p"},
+		{
+			ID: "3", Role: convo.Assistant, Reasoning: long, Calls: []convo.Call{{ID: "c1", Name: "search", Arguments: `{"q": "a  b"}`}, {ID: "c2", Name: "n", Arguments: long}},
+			Native: json.RawMessage(`[{"signature" : "a<b>",  "n":1.50}]`), Provider: "p",
+		},
 		{ID: "4", Role: convo.Tool, Text: long, CallID: "c1", Name: "search", Failed: true},
 		{ID: "5", Role: convo.User, Text: "x", Pinned: true, Priority: 90, Metadata: convo.Metadata{"n": int64(1), "f": 1.5, "l": []any{"a"}, "$v": int64(3)}},
 		{Role: convo.User, Text: "without id", Metadata: convo.Metadata{"$v": int64(1)}},
@@ -271,8 +291,10 @@ func repeatedTexts(t *testing.T, s Store) {
 			&engine.NodeCompleted{Path: "ask", Outputs: engine.Values{{Name: "text", Value: asked}, {Name: "value", Value: asked}}})
 		result := map[string]any{"message": map[string]any{"role": "assistant", "text": answered}}
 		w.append(t, &engine.EffectCompleted{Key: "k", Result: result},
-			&engine.NodeCompleted{Path: "reply", Outputs: engine.Values{{Name: "text", Value: answered}},
-				Contexts: []engine.ContextChange{said("main", "", asked), said("side", "", answered), said("main", "", answered), {ID: "main", Body: &convo.Change{Output: &answered}}}})
+			&engine.NodeCompleted{
+				Path: "reply", Outputs: engine.Values{{Name: "text", Value: answered}},
+				Contexts: []engine.ContextChange{said("main", "", asked), said("side", "", answered), said("main", "", answered), {ID: "main", Body: &convo.Change{Output: &answered}}},
+			})
 		w.append(t, &engine.IterationCompleted{Path: "loop#1", Outputs: engine.Values{{Name: "said", Value: []any{asked, answered, "hm"}}}})
 	}
 	w.check(t, s)
