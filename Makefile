@@ -54,7 +54,7 @@ peers: ## the product beside its peers, in one run, with ratios
 
 .PHONY: sim
 sim: ## N simulated schedules, by default 100,000
-	go test ./runner/... -run Simulat -count=1 -timeout 0 -sim.n $(N)
+	go test ./runner -run TestSimulation -count=1 -timeout 0 -sim.n $(N)
 
 .PHONY: crash
 crash: ## N kill points of the real binary
