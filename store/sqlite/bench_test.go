@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,6 +72,40 @@ func BenchmarkAppend(b *testing.B) {
 	})
 	b.Run("one", func(b *testing.B) { benchmarkGroup(b, 1) })
 	b.Run("group64", func(b *testing.B) { benchmarkGroup(b, 64) })
+}
+
+// BenchmarkAppendRatio takes turns between a step and the raw thing, so that
+// what else the machine does meets both alike, and compares the medians.
+func BenchmarkAppendRatio(b *testing.B) {
+	s := openAt(b, filepath.Join(b.TempDir(), "weir.db"), Options{})
+	if _, err := s.conn.ExecContext(b.Context(), "CREATE TABLE raw (id INTEGER PRIMARY KEY, body TEXT NOT NULL)"); err != nil {
+		b.Fatal(err)
+	}
+	raw, err := s.conn.PrepareContext(b.Context(), "INSERT INTO raw (id, body) VALUES (?, ?)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = raw.Close() }()
+	c := newChain(b, s, "r")
+	var plain, ours []float64
+	for b.Loop() {
+		a := c.next()
+		begin := time.Now()
+		text, err := engine.EncodeEvents(nil, a.Commit.Events)
+		if err == nil {
+			_, err = raw.ExecContext(b.Context(), a.Commit.Seq, string(text))
+		}
+		middle := time.Now()
+		if err = errors.Join(append(s.Append(b.Context(), []store.Append{a}), err)...); err != nil {
+			b.Fatal(err)
+		}
+		plain = append(plain, float64(middle.Sub(begin)))
+		ours = append(ours, float64(time.Since(middle)))
+	}
+	slices.Sort(plain)
+	slices.Sort(ours)
+	b.ReportMetric(ours[len(ours)/2]/plain[len(plain)/2], "x-raw")
+	b.ReportMetric(plain[len(plain)/2], "raw-ns")
 }
 
 func benchmarkGroup(b *testing.B, runs int) {
