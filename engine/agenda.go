@@ -79,6 +79,7 @@ func (r *Run) nextStart() (*nodeState, []string) {
 		grants := r.grantsFor(n)
 		if c := r.busy(grants); c != nil {
 			heap.Push(&c.waiters, n)
+			n.more().wants = grants
 			r.offer(grants) // what it waited for before may be free
 			continue
 		}
@@ -93,16 +94,26 @@ func (n *nodeState) waits() bool { return n.phase == readied && !n.scope.torn() 
 
 // passOn lets others have the contexts that a node gave up waiting for.
 func (r *Run) passOn(n *nodeState) {
-	if n.plan.Use == flow.ContextWrite {
-		r.offer(r.contextsOf(n))
+	if n.ext != nil {
+		r.offer(n.ext.wants)
 	}
 }
 
 // offer lets the next in line try for each of the contexts that is free.
 func (r *Run) offer(ids []string) {
 	for _, id := range ids {
-		if c := r.contexts[id]; c != nil && c.writer == nil && len(c.waiters) > 0 {
-			heap.Push(&r.ready, heap.Pop(&c.waiters))
+		if c := r.contexts[id]; c != nil && c.writer == nil {
+			r.callNext(c)
+		}
+	}
+}
+
+// callNext readies the first of those that still wait for the context.
+func (r *Run) callNext(c *contextState) {
+	for len(c.waiters) > 0 {
+		if n := heap.Pop(&c.waiters).(*nodeState); n.waits() {
+			heap.Push(&r.ready, n)
+			return
 		}
 	}
 }
@@ -275,9 +286,7 @@ func (r *Run) release(n *nodeState) {
 	for _, id := range n.ext.grants {
 		c := r.contexts[id]
 		c.writer = nil
-		if len(c.waiters) > 0 {
-			heap.Push(&r.ready, heap.Pop(&c.waiters))
-		}
+		r.callNext(c)
 	}
 	n.ext.grants = nil
 }

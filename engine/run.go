@@ -91,6 +91,7 @@ type nodeState struct {
 // nodeExt holds what few nodes need.
 type nodeExt struct {
 	grants    []string
+	wants     []string // the contexts it last stood in line for
 	effects   map[string]*EffectCompleted
 	begun     map[string]*EffectStarted
 	answers   map[string]*Answer

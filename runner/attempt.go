@@ -100,8 +100,29 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	}
 }
 
-// inputs evaluates what the node's ports get.
+// inputs evaluates what the node's ports get, and makes it fit their types.
 func (m *machine) inputs(e *engine.Entry, h *prepared) (engine.Values, *engine.Error) {
+	in, unfit := m.bound(e, h)
+	if unfit != nil {
+		return nil, unfit
+	}
+	for i := range in {
+		t, ok := h.types[in[i].Name]
+		if !ok {
+			continue
+		}
+		v, err := node.Coerce(t, in[i].Value)
+		if err != nil {
+			return nil, &engine.Error{Code: engine.CodeValue, Node: e.Path, Attempt: e.Attempt, Permanent: true,
+				Message: fmt.Sprintf("input %s: %v", in[i].Name, err)}
+		}
+		in[i].Value = v
+	}
+	return in, nil
+}
+
+// bound is what came by edges and what the node's templates give.
+func (m *machine) bound(e *engine.Entry, h *prepared) (engine.Values, *engine.Error) {
 	in := e.Inputs
 	if len(h.bindings) == 0 {
 		return in, nil

@@ -24,9 +24,10 @@ type Program struct {
 type prepared struct {
 	node     node.Node
 	bindings []binding
-	lazy     []string // lazy ports
-	direct   bool     // may run on the run's own goroutine
-	early    bool     // may run before its start is durable
+	lazy     []string                 // lazy ports
+	types    map[string]flow.PortType // of ports that take one value of a certain type
+	direct   bool                     // may run on the run's own goroutine
+	early    bool                     // may run before its start is durable
 }
 
 // binding is a port or an output with its template.
@@ -75,7 +76,7 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	if err != nil {
 		return err
 	}
-	h := &prepared{node: run, direct: n.Spec.Inline, early: n.Spec.Inline && n.Spec.Pure}
+	h := &prepared{node: run, types: make(map[string]flow.PortType), direct: n.Spec.Inline, early: n.Spec.Inline && n.Spec.Pure}
 	if n.Def.Timeout.Total > 0 || n.Def.Timeout.Idle > 0 {
 		h.direct, h.early = false, false
 	}
@@ -89,6 +90,9 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	for _, port := range ports.In {
 		if port.Lazy {
 			h.lazy = append(h.lazy, port.Name)
+		}
+		if !port.Many && port.Type != flow.TypeAny && port.Type != "" {
+			h.types[port.Name] = port.Type
 		}
 	}
 	n.Host = h

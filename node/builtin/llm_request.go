@@ -20,6 +20,7 @@ type llmRequestNode struct {
 	Schema      map[string]any `json:"schema"`
 	SkipHistory bool           `json:"skipHistory"`
 	MaxSteps    int            `json:"maxSteps"`
+	AtMax       string         `json:"atMax"`
 
 	accepts *node.Schema
 }
@@ -40,6 +41,7 @@ func llmRequestType() node.Type {
 				"type": "integer", "minimum": 1, "maximum": 1000,
 				"description": fmt.Sprintf("The most model calls in one turn. Default: %d.", llm.DefaultMaxSteps),
 			},
+			"atMax": choice("What to do when the model still calls tools then.", "fail", "stop"),
 		})),
 		Check:   checkSchemaSetting,
 		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },
@@ -82,6 +84,7 @@ What is asked:
 | ` + "`schema`" + ` | JSON Schema the answer has to fit: it is then on the port ` + "`value`" + ` too |
 | ` + "`skipHistory`" + ` | read the context and add nothing to it, neither message nor answer |
 | ` + "`maxSteps`" + ` | the most model calls in one turn (default 16) |
+| ` + "`atMax`" + ` | when the model still calls tools then: ` + "`fail`" + ` (default) with ` + "`turn_too_long`" + `, or ` + "`stop`" + `: the turn is kept as it is and ends |
 
 | output | what |
 |---|---|
@@ -89,6 +92,7 @@ What is asked:
 | ` + "`value`" + ` | with ` + "`schema`" + `: the answer as JSON |
 | ` + "`reasoning`" + ` | the model's own, where it gives any |
 | ` + "`usage`" + ` | ` + "`{input, cached, output, reasoning, calls}`" + `: tokens, and how many model calls |
+| ` + "`stop`" + ` | why it ended: ` + "`end`" + `, ` + "`calls`" + ` (a tool that ends the turn was called), ` + "`length`" + `, ` + "`filter`" + `, ` + "`steps`" + ` (` + "`atMax: stop`" + `) |
 | ` + "`context`" + ` | the context's handle |
 | ` + "`error`" + ` | the failure, where the port is wired |
 
@@ -108,6 +112,7 @@ func llmRequestPorts(with map[string]any) flow.Ports {
 			{Name: "result", Type: flow.TypeText, Description: "The answer, under its other name."},
 			{Name: "reasoning", Type: flow.TypeText, Description: "The model's reasoning, where it gives any."},
 			{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
+			{Name: "stop", Type: flow.TypeText, Description: "Why the turn ended."},
 			contextOut(),
 		},
 		AnyIn: true,
@@ -213,7 +218,7 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
 	t := llm.Turn{
 		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
-		Reasoning: n.Reasoning, Schema: n.Schema, SkipHistory: n.SkipHistory, MaxSteps: n.MaxSteps,
+		Reasoning: n.Reasoning, Schema: n.Schema, SkipHistory: n.SkipHistory, MaxSteps: n.MaxSteps, StopAtMax: n.AtMax == "stop",
 	}
 	var err error
 	if t.System, err = n.System.text(ctx, "system"); err != nil {
@@ -243,7 +248,7 @@ func (n *llmRequestNode) message(ctx *node.Ctx, m *convo.Manager) (*convo.Messag
 		return nil, nil
 	}
 	id := own
-	if _, isText := v.(string); isText {
+	if said, ok := v.(map[string]any); ok && said["id"] == nil {
 		if origin := ctx.Origin("message"); origin != "" {
 			id = ctx.MessageID(origin)
 		}
@@ -291,6 +296,7 @@ func (n *llmRequestNode) putOut(ctx *node.Ctx, r *llm.Result) error {
 	}
 	ctx.Output("usage", usage)
 	ctx.Meta("tokenUsage", usage)
+	ctx.Output("stop", r.Stop)
 	ctx.Meta("stop", r.Stop)
 	if n.accepts == nil {
 		return nil

@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// BenchmarkContext measures taking a fork and a snapshot of short and long
+// conversations: the time must not depend on the length.
+func BenchmarkContext(b *testing.B) {
+	for _, n := range []int{10, 1000, 100_000} {
+		c, err := convo.New("main", convo.Change{Create: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range n {
+			c, err = c.Apply(convo.Change{Append: []convo.Message{{ID: fmt.Sprint("m", i), Role: convo.User, Text: "words"}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("fork/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if f := c.Fork("lane"); f.History.Len() != n {
+					b.Fatal(f.History.Len())
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("snapshot/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if m := convo.NewManager(c, true); m.Get().History.Len() != n {
+					b.Fatal("not a snapshot")
+				}
+			}
+		})
+	}
+}
