@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -80,8 +81,11 @@ type Turn struct {
 	Schema map[string]any
 	// SkipHistory reads the context and adds nothing to it.
 	SkipHistory bool
-	// MaxSteps bounds the model calls; 0 is DefaultMaxSteps.
-	MaxSteps int
+	// MaxSteps bounds the model calls; 0 is DefaultMaxSteps. With StopAtMax a
+	// turn that reaches the bound ends after the last call's tools; without it
+	// fails.
+	MaxSteps  int
+	StopAtMax bool
 	// ToolsBefore is how many tool calls earlier turns of the same attempt
 	// made (the length of their Calls): indexes go on from there.
 	ToolsBefore int
@@ -98,9 +102,12 @@ type Result struct {
 	// Steps is how many model calls there were.
 	Steps int
 	// Stop is why the last answer ended: "end", "calls" (a tool that ends the
-	// turn was called), "length", "filter".
+	// turn was called), "length", "filter", or StopSteps.
 	Stop string
 }
+
+// StopSteps is the Stop of a turn that ended at its limit of model calls.
+const StopSteps = "steps"
 
 // SplitModel splits "provider/model"; the provider is "" where there is none.
 func SplitModel(s string) (provider, model string) {
@@ -154,5 +161,5 @@ func (s *Service) unknown(name, model string) error {
 	case name == "":
 		msg = fmt.Sprintf("model %q does not say its provider: write it as provider/model (%s)", model, configured)
 	}
-	return &Error{Code: "model_unknown_provider", Message: msg, Err: ErrNoProvider}
+	return &Error{Code: engine.CodeModelUnknownProvider, Message: msg, Err: ErrNoProvider}
 }

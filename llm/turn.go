@@ -9,12 +9,13 @@ import (
 	"sync"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/tool"
 )
 
 // Turn asks the model and, where it calls tools, runs them and asks again,
-// until it answers without calls or a tool that ends the turn was called. The
-// message, the answers and the results are then in t.Context together; where
+// until it answers without calls, a tool that ends the turn was called, or, with
+// StopAtMax, the limit of steps is reached. The message, the answers and the results are then in t.Context together; where
 // the turn fails only the message is. Errors of models are *Error (also
 // model_unknown_provider before any call and turn_too_long); those of the host
 // and of the context are returned as they are.
@@ -31,9 +32,13 @@ func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
+		if run.result.Steps == limit && t.StopAtMax {
+			run.result.Stop = StopSteps
+			break
+		}
 		if run.result.Steps == limit {
 			return nil, &Error{
-				Code: "turn_too_long",
+				Code: engine.CodeTurnTooLong,
 				Message: fmt.Sprintf("the model still calls tools after %d calls of it; "+
 					"raise the limit of steps or end the turn with a tool that ends it", limit),
 			}
@@ -124,7 +129,7 @@ func (t *turn) step() (done bool, err error) {
 	req.Messages = convo.Repair(slices.Clip(t.messages))
 	if len(req.Messages) == 0 {
 		return false, &Error{
-			Code:    "model_invalid_request",
+			Code:    engine.CodeModelRequest,
 			Message: "there is nothing to answer: the context has no messages and none was given",
 		}
 	}
@@ -218,7 +223,7 @@ func (r *Response) complete(place int) error {
 	m.Role = convo.Assistant
 	m, err := m.Normal()
 	if err != nil {
-		return &Error{Code: "model_unavailable", Message: "the provider's answer cannot be kept: " + err.Error(), Err: err}
+		return &Error{Code: engine.CodeModelUnavailable, Message: "the provider's answer cannot be kept: " + err.Error(), Err: err}
 	}
 	for i := range m.Calls {
 		if m.Calls[i].ID == "" {

@@ -209,6 +209,19 @@ func TestAModelThatNeverStopsCallingIsStopped(t *testing.T) {
 	}
 }
 
+func TestATurnMayEndAtItsLimitAndIsKept(t *testing.T) {
+	t.Parallel()
+	p := answers{says("one", calls("a", "look", "1")), says("two", calls("b", "look", "2")), says("never")}
+	m := conversation(t)
+	r, err := service(p).Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m, Message: said("", "go"),
+		Tools: []*tool.Tool{echo("look")}, MaxSteps: 2, StopAtMax: true})
+	if err != nil || r.Stop != llm.StopSteps || r.Steps != 2 {
+		t.Errorf("the result is %+v, %v", r, err)
+	}
+	wantLines(t, "history", messagesOf(t, m), "user: go", "assistant: one [a look1]", "tool a: look1",
+		"assistant: two [b look2]", "tool b: look2")
+}
+
 func TestATurnThatWaitsGoesOnWithWhatItHas(t *testing.T) {
 	t.Parallel()
 	var asked, answered atomic.Int32
