@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ one thing only.`,
 			return p.answer(c.Context(), args, d)
 		},
 	}
-	d.flags(c, true)
+	d.flags(c)
 	return c
 }
 
@@ -77,14 +78,11 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 }
 
 func interruptIDs(list []engine.Interrupt) string {
-	s := ""
+	ids := make([]string, len(list))
 	for n, i := range list {
-		if n > 0 {
-			s += ", "
-		}
-		s += i.ID
+		ids[n] = i.ID
 	}
-	return s
+	return strings.Join(ids, ", ")
 }
 
 // move opens a run, does something to it that makes it go on here, and drives
@@ -141,6 +139,6 @@ not done again. A run that waits for somebody shows what it waits for.`,
 			})
 		},
 	}
-	d.flags(c, true)
+	d.flags(c)
 	return c
 }

@@ -38,30 +38,16 @@ func (p *program) cancel(ctx context.Context, prefix, reason string) error {
 	if err != nil {
 		return err
 	}
-	// Whoever owns the run may go before it reads the message, so ask again.
+	// Whoever owns the run may go before it reads the message, so look again.
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	for told := false; ; told = true {
-		r, err := desk.store.Run(ctx, id)
+		status, done, err := p.stop(ctx, desk, id, reason, told)
 		if err != nil {
 			return err
 		}
-		if told && r.Head.Status.Ended() {
-			return p.cancelled(id, r.Head.Status)
-		}
-		if !told || r.Owner == "" || time.Now().After(r.Until) {
-			run, err := desk.Cancel(ctx, id, p.person(), reason)
-			if err != nil {
-				return err
-			}
-			if run != nil {
-				result, err := run.Wait(ctx)
-				if err != nil {
-					return err
-				}
-				return p.cancelled(id, result.Status)
-			}
-			p.say("another process drives the run (%s); it has been told", r.Owner)
+		if done {
+			return p.cancelled(id, status)
 		}
 		select {
 		case <-again.C:
@@ -69,6 +55,31 @@ func (p *program) cancel(ctx context.Context, prefix, reason string) error {
 			return fmt.Errorf("run %s has been told to stop and has not yet: %w", id, context.Cause(ctx))
 		}
 	}
+}
+
+// stop cancels a run that nobody drives and tells whoever drives it otherwise,
+// unless they have been told. done says that the run has ended, and how.
+func (p *program) stop(ctx context.Context, desk *desk, id, reason string, told bool) (s engine.Status, done bool, err error) {
+	r, err := desk.store.Run(ctx, id)
+	if err != nil {
+		return 0, false, err
+	}
+	if told && r.Head.Status.Ended() {
+		return r.Head.Status, true, nil
+	}
+	if told && r.Owner != "" && time.Now().Before(r.Until) {
+		return 0, false, nil
+	}
+	run, err := desk.Cancel(ctx, id, p.person(), reason)
+	if err != nil {
+		return 0, false, err
+	}
+	if run == nil {
+		p.say("another process drives the run (%s); it has been told", r.Owner)
+		return 0, false, nil
+	}
+	result, err := run.Wait(ctx)
+	return result.Status, err == nil, err
 }
 
 func (p *program) cancelled(id string, s engine.Status) error {

@@ -70,7 +70,8 @@ func (p *program) config() (*config, error) {
 		return nil, usagef("environment: %w", err)
 	}
 	err := k.UnmarshalWithConf("", cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: cfg, ErrorUnused: true, WeaklyTypedInput: true, TagName: "koanf"}})
+		Result: cfg, ErrorUnused: true, WeaklyTypedInput: true, TagName: "koanf",
+	}})
 	if err != nil {
 		return nil, usagef("configuration (%s): %w", strings.Join(cfg.files, ", "), err)
 	}

@@ -112,8 +112,10 @@ func (p *program) examineProviders(cfg *config) []finding {
 		list = append(list, f)
 	}
 	if len(list) == 0 {
-		list = append(list, finding{"providers", "note", "no model can be called, only scripts and recordings",
-			"set OPENAI_API_KEY, or name a server in .weir/config.yaml: providers: {local: {baseURL: \"http://localhost:11434/v1\"}}"})
+		list = append(list, finding{
+			"providers", "note", "no model can be called, only scripts and recordings",
+			"set OPENAI_API_KEY, or name a server in .weir/config.yaml: providers: {local: {baseURL: \"http://localhost:11434/v1\"}}",
+		})
 	}
 	return list
 }

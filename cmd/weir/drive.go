@@ -21,16 +21,14 @@ type driving struct {
 }
 
 // flags adds the flags that all commands share that drive a run.
-func (d *driving) flags(c *cobra.Command, models bool) {
+func (d *driving) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&d.p.json, "json", false, "print one JSON object last on stdout")
 	f.BoolVar(&d.events, "events", false, "print the run's events on stdout, one JSON object a line")
 	f.BoolVar(&d.noInput, "no-input", false, "ask nothing in the terminal; pause instead")
-	if models {
-		f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
-		f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
-		c.MarkFlagsMutuallyExclusive("record", "replay")
-	}
+	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
+	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
+	c.MarkFlagsMutuallyExclusive("record", "replay")
 }
 
 // drive follows a run until it ends, waits for somebody who is not here, or a

@@ -69,28 +69,31 @@ func errorCode(err error) string {
 		return e.Code
 	}
 	if _, ok := errors.AsType[*flow.Invalid](err); ok {
-		return "flow_invalid"
+		return engine.CodeFlowInvalid
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
-		return "usage"
+		return engine.CodeUsage
 	}
 	for _, c := range []struct {
 		err  error
 		code string
 	}{
-		{store.ErrNotFound, "not_found"},
-		{store.ErrOwned, "run_owned"},
-		{store.ErrFenced, "run_owned"},
-		{runner.ErrAnswer, "answer_invalid"},
-		{runner.ErrNoInterrupt, "interrupt_unknown"},
-		{runner.ErrStatus, "status_conflict"},
-		{runner.ErrClosure, "closure_changed"},
+		{store.ErrNotFound, engine.CodeNotFound},
+		{store.ErrOwned, engine.CodeRunOwned},
+		{store.ErrFenced, engine.CodeRunOwned},
+		{runner.ErrAnswer, engine.CodeAnswer},
+		{runner.ErrNoInterrupt, engine.CodeInterruptUnknown},
+		{runner.ErrStatus, engine.CodeStatusConflict},
+		{runner.ErrClosure, engine.CodeClosureChanged},
+		{store.ErrNewer, engine.CodeStoreNewer},
+		{store.ErrCorrupt, engine.CodeStoreCorrupt},
+		{store.ErrFull, engine.CodeStoreFull},
 	} {
 		if errors.Is(err, c.err) {
 			return c.code
 		}
 	}
-	return "failed"
+	return engine.CodeFailed
 }
 
 // hint says what to do about an error, "" where the error says it itself.
@@ -123,7 +126,8 @@ func (p *program) refuse(ctx context.Context, err error) int {
 	code := exitCode(ctx, err)
 	if p.json {
 		p.printJSON(&report{Status: "invalid", Error: &engine.Error{
-			Code: errorCode(err), Message: err.Error(), Hint: hint(err)}})
+			Code: errorCode(err), Message: err.Error(), Hint: hint(err),
+		}})
 	}
 	msg := strings.TrimRight(err.Error(), "\n")
 	if _, ok := errors.AsType[*flow.Invalid](err); !ok {

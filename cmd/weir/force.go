@@ -54,7 +54,7 @@ func (p *program) forceCommand(op, short, long string) *cobra.Command {
 	if op == "complete" {
 		c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "an output, `PORT=VALUE`, read as -i of weir run is; may be repeated")
 	}
-	d.flags(c, true)
+	d.flags(c)
 	return c
 }
 

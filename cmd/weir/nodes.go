@@ -65,8 +65,10 @@ type port struct {
 }
 
 func nodeTypeOf(s *flow.TypeSpec) nodeType {
-	return nodeType{Name: s.Name, Aliases: append([]string{}, s.Aliases...), Version: s.Version, Category: s.Category,
-		Summary: s.Summary, Doc: s.Doc, In: portsOf(s.Ports.In), Out: portsOf(s.Ports.Out), Settings: s.Settings}
+	return nodeType{
+		Name: s.Name, Aliases: append([]string{}, s.Aliases...), Version: s.Version, Category: s.Category,
+		Summary: s.Summary, Doc: s.Doc, In: portsOf(s.Ports.In), Out: portsOf(s.Ports.Out), Settings: s.Settings,
+	}
 }
 
 func portsOf(ports []flow.Port) []port {

@@ -87,7 +87,10 @@ func (w *progress) event(e engine.Event, at int64) {
 		if e.Cached {
 			note = "cached"
 		}
+		w.ended++
 		w.finish(e.Path, mark, note, e.Micros, gistOf(e.Outputs))
+	case *engine.NodeErrored:
+		w.ended++
 	case *engine.NodeFailed:
 		w.finish(e.Path, w.st.bad.Render("✗"), "", e.Micros, w.st.bad.Render(shorten(e.Error.Message, w.width()-30)))
 	case *engine.NodeRetrying:
@@ -95,6 +98,7 @@ func (w *progress) event(e engine.Event, at int64) {
 	case *engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded:
 		w.wait(e, at)
 	case *engine.NodeCancelled:
+		w.ended++
 		w.finish(e.Path, w.st.bad.Render("✗"), "cancelled", 0, "")
 	}
 }
@@ -141,7 +145,6 @@ func (w *progress) drop(path string) *running {
 // finish puts a node's line where it stays.
 func (w *progress) finish(path, mark, note string, us int64, gist string) {
 	r := w.drop(path)
-	w.ended++
 	if note == "" && us > 0 {
 		note = micros(us)
 	}
@@ -186,17 +189,13 @@ func (w *progress) line(format string, args ...any) {
 // erase takes away what is drawn again and again.
 func (w *progress) erase() {
 	if w.drawn > 0 {
-		fmt.Fprintf(w.p.err, "\x1b[%dA\x1b[J", w.drawn)
+		fmt.Fprintf(w.p.err, "\r\x1b[%dA\x1b[J", w.drawn)
 		w.drawn = 0
 	}
 }
 
 // draw shows what is running, and the sum of it all.
 func (w *progress) draw() {
-	if len(w.running) == 0 {
-		w.erase()
-		return
-	}
 	const spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 	frames := []rune(spinner)
 	var lines []string
@@ -248,15 +247,17 @@ func (w *progress) sum() string {
 func (w *progress) end(r weir.Result) {
 	w.erase()
 	w.usage = r.Usage
-	mark := w.st.good.Render("✓")
+	mark, word := w.st.good.Render("✓"), r.Status.String()
 	switch r.Status {
 	case engine.Completed:
 	case engine.Failed, engine.Cancelled:
 		mark = w.st.bad.Render("✗")
-	default:
+	case engine.Paused:
 		mark = w.st.ask.Render("‖")
+	default: // it runs as far as its journal knows, and nobody drives it
+		mark, word = w.st.ask.Render("‖"), "stopped"
 	}
-	w.line("%s %s %s", mark, w.st.bold.Render(r.Status.String()), w.st.dim.Render(w.sum()+" · "+r.Run))
+	w.line("%s %s %s", mark, w.st.bold.Render(word), w.st.dim.Render(w.sum()+" · "+r.Run))
 }
 
 func (w *progress) width() int {
@@ -276,8 +277,9 @@ func until(due, at int64) string {
 // gistOf is the first output that says something.
 func gistOf(vs engine.Values) string {
 	for _, o := range vs {
-		if o.Name != "context" {
-			return shorten(plain(o.Value), 200)
+		text := plain(o.Value)
+		if o.Name != "context" && text != "" && text != "{}" && text != "[]" {
+			return shorten(text, 200)
 		}
 	}
 	return ""

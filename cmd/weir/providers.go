@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/llm/openai"
 )
@@ -17,8 +19,10 @@ func (p *program) providers(cfg *config) map[string]weir.Provider {
 	out := map[string]weir.Provider{scriptProvider: newScripts()}
 	for name, c := range p.servers(cfg) {
 		key, _ := p.env(c.APIKeyEnv)
-		out[name] = openai.New(openai.Options{APIKey: key, BaseURL: c.BaseURL, API: c.API,
-			Organization: c.Organization, Project: c.Project, Summary: c.Summary})
+		out[name] = openai.New(openai.Options{
+			APIKey: key, BaseURL: c.BaseURL, API: c.API,
+			Organization: c.Organization, Project: c.Project, Summary: c.Summary,
+		})
 	}
 	return out
 }
@@ -27,9 +31,7 @@ func (p *program) providers(cfg *config) map[string]weir.Provider {
 // environment.
 func (p *program) servers(cfg *config) map[string]providerConfig {
 	out := make(map[string]providerConfig, len(cfg.Providers)+1)
-	for name, c := range cfg.Providers {
-		out[name] = c
-	}
+	maps.Copy(out, cfg.Providers)
 	c, configured := out[openaiProvider]
 	if c.APIKeyEnv == "" {
 		c.APIKeyEnv = "OPENAI_API_KEY"

@@ -39,8 +39,10 @@ type usage struct {
 }
 
 func reportOf(r weir.Result) *report {
-	return &report{Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Interrupts: interruptsOf(r.Interrupts),
-		Usage: usageOf(r.Usage), Error: r.Error}
+	return &report{
+		Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Interrupts: interruptsOf(r.Interrupts),
+		Usage: usageOf(r.Usage), Error: r.Error,
+	}
 }
 
 func interruptsOf(list []engine.Interrupt) []interrupt {

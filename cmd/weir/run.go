@@ -49,7 +49,7 @@ JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.
 	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in place of the flow's")
 	f.StringVar(&o.id, "id", "", "give the run this `ID`; one that exists is joined, not started twice")
 	f.StringVar(&o.user, "user", "", "on whose behalf the flow runs")
-	d.flags(c, true)
+	d.flags(c)
 	_ = c.RegisterFlagCompletionFunc("target", p.completeTargets)
 	_ = c.RegisterFlagCompletionFunc("input", p.completeInputs)
 	return c

@@ -116,9 +116,11 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 }
 
 func runRowOf(r *store.Run) runRow {
-	return runRow{Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
+	return runRow{
+		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
 		User: r.User, Origin: r.Origin, Events: r.Events, Interrupts: interruptsOf(r.Head.Waiting),
-		Usage: usageOf(r.Head.Usage), Error: r.Head.Error}
+		Usage: usageOf(r.Head.Usage), Error: r.Head.Error,
+	}
 }
 
 func (p *program) printRuns(list []store.Run) {
@@ -139,10 +141,10 @@ func (p *program) printRuns(list []store.Run) {
 // note says what a run waits for or why it failed.
 func note(r *store.Run) string {
 	if len(r.Head.Waiting) > 0 {
-		return shorten(describe(r.Head.Waiting[0]), 60)
+		return shorten(describe(r.Head.Waiting[0]), 48)
 	}
 	if r.Head.Error != nil {
-		return shorten(r.Head.Error.Error(), 60)
+		return shorten(r.Head.Error.Error(), 48)
 	}
 	return ""
 }

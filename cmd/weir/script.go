@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 )
@@ -47,7 +48,7 @@ var iteration = regexp.MustCompile(`#(\d+)/`)
 func (s *scripts) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	turns, err := s.script(req.Model)
 	if err != nil {
-		return nil, &llm.Error{Code: "model_invalid_request", Message: err.Error(), Err: err}
+		return nil, &llm.Error{Code: engine.CodeModelRequest, Message: err.Error(), Err: err}
 	}
 	path := nodeOf(req.Key)
 	nth := 1
@@ -57,13 +58,15 @@ func (s *scripts) Generate(ctx context.Context, req *llm.Request, emit func(llm.
 	plain := iteration.ReplaceAllString(path, "/")
 	texts, ok := turns[plain]
 	if !ok || nth > len(texts) && len(texts) > 1 {
-		return nil, &llm.Error{Code: "replay_divergence", Message: fmt.Sprintf(
+		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
 			"script %s has nothing for %s to say; add a text under %q", filepath.Base(req.Model), path, plain)}
 	}
 	text := texts[min(nth, len(texts))-1]
 	// Whatever the history holds, this is the first turn of a script of one.
-	return recorded.Script(text).Generate(ctx, &llm.Request{Key: req.Key,
-		Messages: []convo.Message{{Role: convo.User}}}, emit)
+	return recorded.Script(text).Generate(ctx, &llm.Request{
+		Key:      req.Key,
+		Messages: []convo.Message{{Role: convo.User}},
+	}, emit)
 }
 
 // nodeOf is the path of the node that an effect key, RUN/PATH/model#1, is of.

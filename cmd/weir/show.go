@@ -136,10 +136,12 @@ type shownContext struct {
 
 func shownOf(v *runner.View) *shown {
 	r := v.Run
-	s := &shown{Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
+	s := &shown{
+		Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
 		User: r.Start.User, Origin: r.Start.Origin, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()),
 		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageOf(r.Usage()), Error: r.Failure(),
-		Nodes: []shownNode{}, Contexts: []shownContext{}}
+		Nodes: []shownNode{}, Contexts: []shownContext{},
+	}
 	c := chronicleOf(v)
 	for _, path := range c.order {
 		s.Nodes = append(s.Nodes, shownNodeOf(c.nodes[path]))
@@ -151,13 +153,17 @@ func shownOf(v *runner.View) *shown {
 }
 
 func shownNodeOf(n *nodeRecord) shownNode {
-	return shownNode{Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
-		Micros: n.duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error}
+	return shownNode{
+		Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
+		Micros: n.duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error,
+	}
 }
 
 func shownContextOf(c convo.Context) shownContext {
-	out := shownContext{ID: c.ID, Kind: string(c.Kind), Label: c.Label, Parent: c.Parent,
-		Model: modelOf(c.Settings), Messages: []convo.Message{}}
+	out := shownContext{
+		ID: c.ID, Kind: string(c.Kind), Label: c.Label, Parent: c.Parent,
+		Model: modelOf(c.Settings), Messages: []convo.Message{},
+	}
 	for _, m := range c.History.All() {
 		out.Messages = append(out.Messages, m)
 	}

@@ -114,8 +114,10 @@ func changeOf(body any) (c convo.Change, err error) {
 }
 
 func detailOf(n *nodeRecord, inputs engine.Values, said []shownMessage) *shownDetail {
-	d := &shownDetail{shownNode: shownNodeOf(n), Inputs: orEmpty(inputs), Said: said,
-		Effects: []shownEffect{}, State: []map[string]any{}, Waits: []shownWait{}}
+	d := &shownDetail{
+		shownNode: shownNodeOf(n), Inputs: orEmpty(inputs), Said: said,
+		Effects: []shownEffect{}, State: []map[string]any{}, Waits: []shownWait{},
+	}
 	for _, e := range n.Effects {
 		s := shownEffect{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
 		if e.Usage != nil {

@@ -22,7 +22,7 @@ func (p *program) table(head string) *table {
 	t := &table{out: p.out, head: p.styleOf(p.out).dim}
 	if head != "" {
 		var row []string
-		for _, h := range strings.Fields(head) {
+		for h := range strings.FieldsSeq(head) {
 			row = append(row, t.head.Render(strings.ReplaceAll(h, "_", " ")))
 		}
 		t.rows = append(t.rows, row)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
@@ -89,7 +90,7 @@ func (p *program) validate(files []string, asJSON bool) error {
 func problemsOf(err error) []problem {
 	invalid, ok := errors.AsType[*flow.Invalid](err)
 	if !ok {
-		return []problem{{Code: "unreadable", Message: err.Error()}}
+		return []problem{{Code: engine.CodeUnreadable, Message: err.Error()}}
 	}
 	out := make([]problem, 0, len(invalid.Problems))
 	for _, x := range invalid.Problems {

@@ -146,18 +146,7 @@ func checkBoxes(t *testing.T, seed uint64, n int, svg []byte) {
 			boxes = append(boxes, b)
 		}
 		if _, d, ok := strings.Cut(line, ` d="M`); ok && strings.HasPrefix(line, `<path class="line`) {
-			var x, y float64
-			if _, err := fmt.Sscanf(d, "%f %f", &x, &y); err != nil {
-				t.Fatal(err)
-			}
-			ends := strings.Fields(strings.TrimSuffix(strings.TrimSpace(d), `"/>`))
-			var last float64
-			if _, err := fmt.Sscanf(ends[len(ends)-1], "%f", &last); err != nil {
-				t.Fatal(err)
-			}
-			if last <= y {
-				t.Errorf("seed %d: a line leads up from %v to %v", seed, y, last)
-			}
+			checkLine(t, seed, d)
 		}
 	}
 	if len(boxes) != n {
@@ -169,5 +158,20 @@ func checkBoxes(t *testing.T, seed uint64, n int, svg []byte) {
 				t.Errorf("seed %d: boxes %v and %v overlap", seed, a, b)
 			}
 		}
+	}
+}
+
+func checkLine(t *testing.T, seed uint64, path string) {
+	t.Helper()
+	var x, y, last float64
+	if _, err := fmt.Sscanf(path, "%f %f", &x, &y); err != nil {
+		t.Fatal(err)
+	}
+	ends := strings.Fields(strings.TrimSuffix(strings.TrimSpace(path), `"/>`))
+	if _, err := fmt.Sscanf(ends[len(ends)-1], "%f", &last); err != nil {
+		t.Fatal(err)
+	}
+	if last <= y {
+		t.Errorf("seed %d: a line leads up from %v to %v", seed, y, last)
 	}
 }

@@ -156,8 +156,10 @@ func (g *layers) picture(scope *flow.Graph, lines []line, inner []*picture) *pic
 	}
 	for i := range g.vertices {
 		if v := &g.vertices[i]; v.node >= 0 {
-			p.boxes[v.node] = box{node: scope.Nodes[v.node], x: v.x - v.w/2, y: middles[v.layer] - v.h/2,
-				w: v.w, h: v.h, inner: inner[v.node]}
+			p.boxes[v.node] = box{
+				node: scope.Nodes[v.node], x: v.x - v.w/2, y: middles[v.layer] - v.h/2,
+				w: v.w, h: v.h, inner: inner[v.node],
+			}
 		}
 	}
 	for i, l := range lines {

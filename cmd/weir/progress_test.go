@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner"
+)
+
+func TestProgressKeepsWhatHasEndedAndDrawsWhatRuns(t *testing.T) {
+	t.Parallel()
+	p, screen := typing("")
+	w := newProgress(p)
+	items := make(chan runner.Item, 16)
+	for n, e := range []engine.Event{
+		&engine.NodeStarted{Path: "ask"},
+		&engine.NodeStarted{Path: "other"},
+		&engine.NodeCompleted{Path: "other", Outputs: engine.Values{{Name: "text", Value: "42"}}, Micros: 1500},
+	} {
+		items <- runner.Item{Number: int64(n + 1), Event: e}
+	}
+	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "void"}}
+	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: 1e9}}
+	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "A low \x1b[2Jdam."}}
+	items <- runner.Item{Number: 4, Event: &engine.EffectCompleted{Key: "ask/model#1", Usage: &engine.Usage{Calls: 1, Input: 3, Output: 4, CostMicros: 1200}}}
+	close(items)
+	last, err := w.watch(items, 0)
+	if err != nil || last != 4 {
+		t.Fatalf("watch: %d, %v", last, err)
+	}
+	if !strings.Contains(screen.String(), "✓ other 1ms  42\n") {
+		t.Errorf("the node that ended is not there:\n%s", screen)
+	}
+	w.draw()
+	for _, want := range []string{" ask ", "A low [2Jdam.", "1 node done · 3 tokens in, 4 out · $0.0012"} {
+		if !strings.Contains(screen.String(), want) {
+			t.Errorf("the screen lacks %q:\n%q", want, screen)
+		}
+	}
+	if strings.Contains(screen.String(), "void") || strings.Contains(screen.String(), "\x1b[2J") {
+		t.Errorf("what was taken back, or a control of the terminal, is on the screen:\n%q", screen)
+	}
+	w.end(weir.Result{Run: "r1", Status: engine.Running})
+	if !strings.Contains(screen.String(), "\r\x1b[2A\x1b[J‖ stopped") {
+		t.Errorf("what was drawn is not taken away:\n%q", screen)
+	}
+}
