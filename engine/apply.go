@@ -151,7 +151,7 @@ func (r *Run) active(path string, want phase, e Event) (*nodeState, error) {
 		return nil, invalid("%s names %s, which is not there", e.Kind(), path)
 	}
 	if n.phase != want {
-		return nil, invalid("%s: node %s is in phase %d, not %d", e.Kind(), path, n.phase, want)
+		return nil, invalid("%s: node %s is %s, not %s", e.Kind(), path, n.phase, want)
 	}
 	return n, nil
 }

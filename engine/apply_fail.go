@@ -26,7 +26,7 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 		r.clashes = drop(r.clashes, n)
 		n.phase = failing
 	default:
-		return invalid("%s: node %s is in phase %d", e.Kind(), e.Path, n.phase)
+		return invalid("%s: node %s is %s", e.Kind(), e.Path, n.phase)
 	}
 	r.failures = append(r.failures, n)
 	return nil

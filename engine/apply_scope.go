@@ -23,6 +23,7 @@ type expansion struct {
 // laneResult is what an iteration leaves for its composite to commit.
 type laneResult struct {
 	changes  []StateChange
+	writers  map[string]*nodeState
 	contexts []string // the lane's own
 	commits  []string // those of them that hold messages of their own
 }
@@ -175,7 +176,7 @@ func (r *Run) applyIterationDone(e *IterationCompleted) error {
 	i := s.number - n.ext.base - 1
 	x.outputs[i] = e.Outputs
 	if s.lane != nil {
-		x.lanes[i] = &laneResult{changes: s.lane.changes, contexts: s.lane.contexts, commits: r.ownLanes(s.lane)}
+		x.lanes[i] = &laneResult{changes: s.lane.changes, writers: s.lane.writers, contexts: s.lane.contexts, commits: r.ownLanes(s.lane)}
 	}
 	x.running--
 	x.done++

@@ -16,7 +16,7 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 	case held: // after its end
 		r.breaks = drop(r.breaks, n)
 	default:
-		return invalid("%s: node %s is in phase %d", e.Kind(), e.Path, n.phase)
+		return invalid("%s: node %s is %s", e.Kind(), e.Path, n.phase)
 	}
 	n.status = Waiting
 	answered := false

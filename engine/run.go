@@ -69,6 +69,13 @@ const (
 	done
 )
 
+// phaseNames say in errors where a node stands.
+var phaseNames = [...]string{"idle", "ready", "executing", "pulling", "expanding", "waiting", "at a breakpoint", "held",
+	"failing", "retrying", "done"}
+
+// String is the phase in words.
+func (p phase) String() string { return phaseNames[p] }
+
 // nodeState is one node of one scope.
 type nodeState struct {
 	scope   *scope

@@ -74,7 +74,7 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 	for _, c := range changes {
 		red := r.plan.reducers[c.Key]
 		if w := writers[c.Key]; w != nil && red == "" && !r.ordered(w, n) {
-			return stateConflict(path, w.path(), c.Key)
+			return stateConflict(path, path, w.path(), c.Key)
 		}
 		if c.Delete {
 			continue
@@ -101,8 +101,7 @@ func (r *Run) checkLanes(n *nodeState) *Error {
 		for _, c := range l.changes {
 			j, ok := first[c.Key]
 			if ok && j != i && r.plan.reducers[c.Key] == "" {
-				return stateConflict(fmt.Sprintf("%s#%d", n.path(), n.ext.base+j+1),
-					fmt.Sprintf("%s#%d", n.path(), n.ext.base+i+1), c.Key)
+				return stateConflict(n.path(), l.writers[c.Key].path(), x.lanes[j].writers[c.Key].path(), c.Key)
 			}
 			first[c.Key] = i
 		}
@@ -110,8 +109,9 @@ func (r *Run) checkLanes(n *nodeState) *Error {
 	return nil
 }
 
-func stateConflict(a, b, key string) *Error {
-	return &Error{Code: CodeStateConflict, Node: a, Permanent: true,
+// stateConflict is the failure of node: a wrote what b had written.
+func stateConflict(node, a, b, key string) *Error {
+	return &Error{Code: CodeStateConflict, Node: node, Permanent: true,
 		Message: fmt.Sprintf("nodes %s and %s both write the state key %q and neither runs after the other", b, a, key),
 		Hint:    fmt.Sprintf("order them with `after:`, or declare a reducer under `state: {%s: {reducer: ...}}`", key)}
 }
