@@ -168,7 +168,11 @@ func (r *Run) listActive(s *scope) {
 			}
 			r.skips, r.clashes, r.breaks = drop(r.skips, n), drop(r.clashes, n), drop(r.breaks, n)
 			n.phase = idle
-		case pulling, expanding, asking, breaking, held, retrying:
+		case held: // what it did stands; nobody is asked any more
+			r.breaks = drop(r.breaks, n)
+			r.closeAll(n)
+			r.finish(n, Completed)
+		case pulling, expanding, asking, breaking, retrying:
 			if !slices.Contains(r.toCancel, n) {
 				r.toCancel = append(r.toCancel, n)
 			}
