@@ -22,8 +22,17 @@ type config struct {
 	Parallel int `koanf:"parallel"`
 	// Providers call models, by the name before the slash in "local/llama".
 	Providers map[string]providerConfig `koanf:"providers"`
+	// HTTP is how httpRequest reaches the network.
+	HTTP httpConfig `koanf:"http"`
 
 	files []string // that were read
+}
+
+// httpConfig says what httpRequest may reach.
+type httpConfig struct {
+	// AllowPrivate lists what may be reached although it is not public: CIDR
+	// prefixes, addresses and host names, each with any port or with one.
+	AllowPrivate []string `koanf:"allowPrivate"`
 }
 
 // providerConfig is one server of models that speaks OpenAI's wire. Keys are

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -31,6 +33,9 @@ func (p *program) open(ctx context.Context, record, replay string) (*desk, error
 		return nil, err
 	}
 	o := weir.Options{Providers: p.providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel}
+	if o.HTTP, err = safehttp.Client(safehttp.Options{AllowPrivate: cfg.HTTP.AllowPrivate}); err != nil {
+		return nil, usagef("configuration (%s): http: %w", strings.Join(cfg.files, ", "), err)
+	}
 	d := &desk{}
 	if replay != "" {
 		if o.Replay, err = recorded.Open(replay); err != nil {
