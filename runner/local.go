@@ -60,8 +60,7 @@ func NewLocal(o Options) *Local {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	host, _ := os.Hostname()
-	l := &Local{o: o, owner: fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()[:8]),
+	l := &Local{o: o, owner: fmt.Sprintf("%s:%d:%s", here(), os.Getpid(), rand.Text()[:8]),
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.loops.Add(2)
@@ -165,6 +164,9 @@ func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}
 // take acquires the lease and loads the run.
 func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
 	lease, err := l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
+	if errors.Is(err, store.ErrOwned) && l.orphaned(ctx, id) {
+		lease, err = l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}

@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// here names the machine and, on Linux, the namespace in which its process ids
+// count: processes of one here can tell whether the other lives.
+func here() string {
+	host, _ := os.Hostname()
+	if ns, err := os.Readlink(filepath.Join("/proc", "self", "ns", "pid")); err == nil { // "pid:[4026531836]"
+		host += "+" + strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]")
+	}
+	return strings.ReplaceAll(host, ":", "_")
+}
+
+// orphaned reports whether the run belongs to a process of this machine that
+// has died, and takes the lease from it: so that a run goes on at once after a
+// crash and not when the lease runs out. A dead process cannot commit any
+// more, so this is no risk to the journal, and the fence moves as always.
+func (l *Local) orphaned(ctx context.Context, id string) bool {
+	r, err := l.o.Store.Run(ctx, id)
+	if err != nil || !dead(r.Owner) {
+		return false
+	}
+	// In the dead owner's name: nobody else has it, and where somebody was
+	// faster the run is not that owner's any more and this changes nothing.
+	lease, err := l.o.Store.Acquire(ctx, id, r.Owner, time.Second, time.Now())
+	return err == nil && l.o.Store.Release(ctx, lease) == nil
+}
+
+// dead reports whether an owner, "here:pid:random", is a process of this
+// machine that is not there any more.
+func dead(owner string) bool {
+	parts := strings.Split(owner, ":")
+	if len(parts) != 3 || parts[0] != here() {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil || pid <= 0 {
+		return false
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return true // Windows: there is no such process
+	}
+	err = p.Signal(syscall.Signal(0))
+	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH)
+}

@@ -1,0 +1,30 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func TestOnlyAProcessOfThisMachineThatIsGoneIsDead(t *testing.T) {
+	t.Parallel()
+	gone := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[string]bool{
+		fmt.Sprintf("%s:%d:x", here(), gone.Process.Pid): true,
+		fmt.Sprintf("%s:%d:x", here(), os.Getpid()):      false,
+		fmt.Sprintf("%s:%d:x", here(), 1):                false,
+		fmt.Sprintf("elsewhere:%d:x", gone.Process.Pid):  false,
+		"":              false,
+		"sim":           false,
+		"a:b:c":         false,
+		here() + ":0:x": false,
+	} {
+		if got := dead(owner); got != want {
+			t.Errorf("%q: dead is %v, want %v", owner, got, want)
+		}
+	}
+}
