@@ -232,17 +232,35 @@ func (ps structPorts) read(c *node.Ctx, v reflect.Value) error {
 		if !ok || x == nil {
 			continue
 		}
-		f := v.Field(p.field)
-		if xv := reflect.ValueOf(x); p.direct && xv.Type().AssignableTo(p.typ) {
-			f.Set(xv)
+		f := v.Field(p.field).Addr().Interface()
+		if p.direct && assign(f, x) {
 			continue
 		}
-		if err := convert(x, f.Addr().Interface()); err != nil {
+		if err := convert(x, f); err != nil {
 			return &engine.Error{Code: engine.CodeValue, Permanent: true,
 				Message: fmt.Sprintf("input %s: expected %s: %v", p.port.Name, p.typ, err)}
 		}
 	}
 	return nil
+}
+
+// assign sets what a direct field points at, if x is of its type.
+func assign(field any, x engine.Value) (ok bool) {
+	switch f := field.(type) {
+	case *any:
+		*f, ok = x, true
+	case *string:
+		*f, ok = x.(string)
+	case *bool:
+		*f, ok = x.(bool)
+	case *int64:
+		*f, ok = x.(int64)
+	case *float64:
+		*f, ok = x.(float64)
+	case *Handle:
+		*f, ok = x.(Handle)
+	}
+	return ok
 }
 
 // write makes the node's outputs from a struct. A nil pointer, slice, map or

@@ -28,7 +28,7 @@ type Command func(r *engine.Run) (engine.Event, error)
 // command has the run's goroutine carry out a command.
 func (x *Execution) command(c Command) chan error {
 	ack := make(chan error, 1)
-	x.box.put(mail{command: c, ack: ack})
+	x.post(mail{command: c, ack: ack})
 	return ack
 }
 

@@ -29,6 +29,7 @@ type Execution struct {
 	quit   atomic.Bool // the Local closes
 	ending bool        // guarded by local.mu: the lease is being given back
 	timer  *time.Timer
+	next   *attempt // what the driver's goroutine is to run when it has no mail
 
 	waiting []chan error // commands applied, not yet durable
 	mails   []mail
@@ -65,44 +66,69 @@ func (x *Execution) Wait(ctx context.Context) (Result, error) {
 // now is Unix time in milliseconds.
 func now() int64 { return time.Now().UnixMilli() }
 
-// loop drives the machine until the run cannot go on here.
-func (x *Execution) loop(ctx context.Context) {
-	defer x.end(ctx)
-	for x.err == nil {
-		x.mails = x.box.take(x.mails)
-		for i := range x.mails {
-			if x.err == nil {
-				if err := x.handle(&x.mails[i]); err != nil {
-					x.err = err
-				}
-			}
-			x.mails[i] = mail{}
-		}
-		if x.err == nil {
-			x.err = x.advance(ctx)
-			x.abort()
-		}
+// post sends mail to the execution.
+func (x *Execution) post(m mail) {
+	if x.box.put(m) {
+		x.local.workers.run(job{x, nil})
+	}
+}
+
+// drive handles mail until there is none. An attempt it returns is the only
+// thing the run is about to do: the caller is to run it at once, on its own
+// goroutine.
+func (x *Execution) drive() *attempt {
+	for {
+		x.next = nil
+		x.turn()
 		if x.err != nil || x.over() {
-			return
+			x.end()
+			return nil // driven for ever, so nobody drives it again
 		}
-		x.sleep()
+		x.arm()
+		next := x.next
+		if x.box.rest() {
+			return next
+		}
+		if next != nil {
+			x.local.workers.run(job{x, next})
+		}
+	}
+}
+
+// turn handles the mail that is there and all that follows from it.
+func (x *Execution) turn() {
+	x.mails = x.box.take(x.mails)
+	for i := range x.mails {
+		if x.err == nil {
+			if err := x.handle(&x.mails[i]); err != nil {
+				x.err = err
+			}
+		}
+		x.mails[i] = mail{}
+	}
+	if x.err == nil {
+		x.err = x.fire()
+	}
+	if x.err == nil {
+		x.err = x.advance()
+		x.abort()
 	}
 }
 
 // advance runs what may run now, commits, and launches what the commit allows,
 // until there is nothing more to do at once.
-func (x *Execution) advance(ctx context.Context) error {
+func (x *Execution) advance() error {
 	for {
 		if err := x.runDirect(); err != nil {
 			return err
 		}
-		if err := x.commit(ctx); err != nil {
+		if err := x.commit(); err != nil {
 			return err
 		}
 		if len(x.m.starts) == 0 && len(x.m.direct) == 0 {
 			return nil
 		}
-		if err := x.launch(ctx); err != nil {
+		if err := x.launch(); err != nil {
 			return err
 		}
 	}
@@ -140,8 +166,8 @@ func (x *Execution) perform(a *attempt) error {
 }
 
 // launch starts the attempts whose start is durable now.
-func (x *Execution) launch(ctx context.Context) error {
-	starts, err := x.m.launchable(now())
+func (x *Execution) launch() error {
+	starts, err := x.m.launchable(x.m.run.Now())
 	if err != nil {
 		return err
 	}
@@ -153,7 +179,7 @@ func (x *Execution) launch(ctx context.Context) error {
 		case a.host.direct:
 			direct = append(direct, a)
 		default:
-			x.spawn(ctx, a)
+			x.spawn(a)
 		}
 	}
 	for _, a := range direct {
@@ -166,17 +192,17 @@ func (x *Execution) launch(ctx context.Context) error {
 }
 
 // spawn runs an attempt on a goroutine of its own.
-func (x *Execution) spawn(ctx context.Context, a *attempt) {
+func (x *Execution) spawn(a *attempt) {
 	a.door = x
-	actx, cancel := context.WithCancelCause(ctx)
+	actx, cancel := context.WithCancelCause(x.local.ctx)
 	a.cancel = cancel
 	a.ctx.Bind(actx)
 	a.watch()
-	go func() {
-		err, micros := a.perform()
-		a.unwatch()
-		x.box.put(mail{attempt: a, ended: true, err: err, micros: micros})
-	}()
+	if x.next == nil && len(x.m.active) == 1 {
+		x.next = a
+		return
+	}
+	x.local.workers.run(job{x, a})
 }
 
 // handle applies one message.
@@ -184,6 +210,8 @@ func (x *Execution) handle(m *mail) error {
 	switch {
 	case m.command != nil:
 		return x.obey(m)
+	case m.attempt == nil:
+		return nil
 	case x.m.active[m.attempt.Path] != m.attempt: // given up before
 		if m.ack != nil {
 			m.ack <- errAborted
@@ -241,7 +269,7 @@ func (x *Execution) ended(m *mail) error {
 }
 
 // commit makes what is staged durable, tells who waits for it, and shows it.
-func (x *Execution) commit(ctx context.Context) error {
+func (x *Execution) commit() error {
 	c, ok := x.m.take()
 	if !ok {
 		x.acknowledge(nil)
@@ -288,32 +316,38 @@ func (x *Execution) over() bool {
 	return s.Ended() || s == engine.Paused
 }
 
-// sleep waits for mail or the next timer.
-func (x *Execution) sleep() {
-	id, at, ok := x.m.run.NextTimer()
-	if !ok || x.quit.Load() {
-		<-x.box.notify
-		return
-	}
-	wait := time.Until(time.UnixMilli(at))
-	if wait > 0 {
-		if x.timer == nil {
-			x.timer = time.NewTimer(wait)
-		} else {
-			x.timer.Reset(wait)
-		}
-		select {
-		case <-x.box.notify:
+// arm sets the clock for the next timer of the run.
+func (x *Execution) arm() {
+	_, at, ok := x.m.run.NextTimer()
+	switch {
+	case !ok || x.quit.Load():
+		if x.timer != nil {
 			x.timer.Stop()
-			return
-		case <-x.timer.C:
+		}
+	case x.timer == nil:
+		x.timer = time.AfterFunc(time.Until(time.UnixMilli(at)), func() { x.post(mail{}) })
+	default:
+		x.timer.Reset(time.Until(time.UnixMilli(at)))
+	}
+}
+
+// fire fires the timers that are due.
+func (x *Execution) fire() error {
+	for !x.quit.Load() {
+		id, at, ok := x.m.run.NextTimer()
+		if !ok || at > now() {
+			return nil
+		}
+		if err := x.m.step(now(), &engine.TimerFired{ID: id}); err != nil {
+			return err
 		}
 	}
-	x.err = x.m.step(max(now(), at), &engine.TimerFired{ID: id})
+	return nil
 }
 
 // end leaves the run as it is in the journal.
-func (x *Execution) end(ctx context.Context) {
+func (x *Execution) end() {
+	ctx := context.WithoutCancel(x.local.ctx)
 	for _, a := range x.m.active {
 		if a.cancel != nil {
 			a.cancel(errQuit)
@@ -327,12 +361,13 @@ func (x *Execution) end(ctx context.Context) {
 	x.result = Result{Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure()}
 	if x.err == nil {
-		x.local.saveCheckpoint(context.WithoutCancel(ctx), x)
+		x.local.saveCheckpoint(ctx, x)
 	}
-	x.local.leave(context.WithoutCancel(ctx), x)
+	x.local.leave(ctx, x)
 	x.refuse()
 	x.hub.close()
 	close(x.done)
+	x.local.loops.Done()
 }
 
 // refuse answers mail that came too late.
@@ -352,10 +387,10 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 				return err
 			}
 		}
-		return x.commit(context.Background())
+		return x.commit()
 	}
 	ack := make(chan error, 1)
-	x.box.put(mail{attempt: a, events: events, ack: ack})
+	x.post(mail{attempt: a, events: events, ack: ack})
 	select {
 	case err := <-ack:
 		return err

@@ -33,6 +33,7 @@ type Local struct {
 	o         Options
 	owner     string
 	committer *committer
+	workers   *workers
 	ctx       context.Context
 	cancel    context.CancelFunc
 	loops     sync.WaitGroup
@@ -63,6 +64,7 @@ func NewLocal(o Options) *Local {
 	l := &Local{o: o, owner: fmt.Sprintf("%s:%d:%s", here(), os.Getpid(), rand.Text()[:8]),
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{})}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.workers = newWorkers(l.ctx.Done())
 	l.loops.Add(2)
 	go l.keepLeases()
 	go l.readInbox()
@@ -124,10 +126,7 @@ func (l *Local) hold(ctx context.Context, p *Program, id string, first func(*Exe
 	}
 	l.held[id] = x
 	l.loops.Add(1)
-	go func() {
-		defer l.loops.Done()
-		x.loop(l.ctx)
-	}()
+	l.workers.run(job{x, nil})
 	return x, true, nil
 }
 

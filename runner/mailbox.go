@@ -6,8 +6,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// mail is a message to an execution's goroutine. Exactly one of attempt and
-// command is set.
+// mail is a message to an execution's driver. At most one of attempt and
+// command is set; with neither it is a look at the clock.
 type mail struct {
 	attempt *attempt
 	// ended: the attempt's function returned err after micros.
@@ -25,27 +25,26 @@ type mail struct {
 	ack     chan error
 }
 
-// mailbox never blocks a sender.
+// mailbox never blocks a sender. Whoever takes its mail drives the execution;
+// there is never more than one such driver, and none while the box is empty.
 type mailbox struct {
 	mu     sync.Mutex
 	queue  []mail
-	notify chan struct{} // of size 1
+	driven bool
 }
 
-func newMailbox() *mailbox { return &mailbox{notify: make(chan struct{}, 1)} }
+// newMailbox returns a box whose maker is its first driver.
+func newMailbox() *mailbox { return &mailbox{driven: true} }
 
-func (b *mailbox) put(m mail) {
+// put adds mail. Where nobody drives, lead is true and the caller must have the
+// execution driven.
+func (b *mailbox) put(m mail) (lead bool) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.queue = append(b.queue, m)
-	b.mu.Unlock()
-	b.ring()
-}
-
-func (b *mailbox) ring() {
-	select {
-	case b.notify <- struct{}{}:
-	default:
-	}
+	lead = !b.driven
+	b.driven = true
+	return lead
 }
 
 // take empties the box into spare's room.
@@ -55,4 +54,15 @@ func (b *mailbox) take(spare []mail) []mail {
 	out := b.queue
 	b.queue = spare[:0]
 	return out
+}
+
+// rest ends the driver's turn, unless there is mail.
+func (b *mailbox) rest() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) > 0 {
+		return false
+	}
+	b.driven = false
+	return true
 }

@@ -35,7 +35,7 @@ func (x *Execution) abort() {
 }
 
 func (x *Execution) after(a *attempt, d time.Duration, stop int) {
-	time.AfterFunc(d, func() { x.box.put(mail{attempt: a, stop: stop}) })
+	time.AfterFunc(d, func() { x.post(mail{attempt: a, stop: stop}) })
 }
 
 // stop makes an attempt end: by its context first, then without it.

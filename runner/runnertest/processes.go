@@ -1,0 +1,351 @@
+package runnertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// processes is what subjects do whose runs outlive a process.
+func processes(t *testing.T, s Subject) {
+	t.Run("a paused run is resumed by another process", func(t *testing.T) { resumes(t, s) })
+	t.Run("a second process is refused while the first holds the run", func(t *testing.T) { refuses(t, s) })
+	t.Run("a lost lease stops the first process", func(t *testing.T) { loses(t, s) })
+	t.Run("another process cancels through the inbox", func(t *testing.T) { posts(t, s) })
+	t.Run("closing leaves runs resumable and repeats no effect", func(t *testing.T) { closes(t, s) })
+	t.Run("a reader that is slow misses no event and stalls nobody", func(t *testing.T) { reads(t, s) })
+	t.Run("64 runs at once keep apart", func(t *testing.T) { manyRuns(t, s) })
+	t.Run("starting an id again joins the run", func(t *testing.T) { joins(t, s) })
+	t.Run("a run whose flow has changed is refused", func(t *testing.T) { changes(t, s) })
+}
+
+func resumes(t *testing.T, s Subject) {
+	st, p := s.Store(t), program(t, asking, nil)
+	first := Open(t, st)
+	x, err := first.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := drive(t, first, p, x, Script{}); r.Status != engine.Paused {
+		t.Fatalf("got %+v", r)
+	}
+	second := Open(t, st)
+	if _, err := second.Do(t.Context(), p, "r", runner.Answer("ask:ask#1", "many", "")); !errors.Is(err, runner.ErrAnswer) {
+		t.Errorf("an answer that does not fit: %v", err)
+	}
+	x, err = second.Do(t.Context(), p, "r", runner.Answer("ask:ask#1", int64(1), "somebody"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := drive(t, second, p, x, Script{})
+	if v, _ := r.Outputs.Get("n"); r.Status != engine.Completed || v != int64(2) {
+		t.Fatalf("got %+v", r)
+	}
+	if _, err := first.Do(t.Context(), p, "r", runner.Answer("ask:ask#1", int64(1), "")); !errors.Is(err, runner.ErrNoInterrupt) {
+		t.Errorf("answering twice: %v", err)
+	}
+}
+
+// gate is a node that is held until it is opened.
+type gate struct {
+	reached chan string
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{make(chan string, 100), make(chan struct{})} }
+
+func (g *gate) pass(c *node.Ctx) error {
+	g.reached <- c.Info().Path
+	select {
+	case <-g.open:
+		c.Output("value", "through")
+		return nil
+	case <-c.Done():
+		return c.Err()
+	}
+}
+
+const gated = `
+weir: 1
+name: gated
+nodes:
+  before: {type: do, with: {call: pay}}
+  a: {type: do, in: {x: "{{ before.value }}"}, with: {call: gate}}
+outputs: {v: "{{ a.value }}"}
+`
+
+func (g *gate) program(t *testing.T, l *ledger) *runner.Program {
+	t.Helper()
+	return program(t, gated, functions{"gate": g.pass, "pay": func(c *node.Ctx) error {
+		v, err := l.effect(c, "pay")
+		c.Output("value", v)
+		return err
+	}})
+}
+
+func refuses(t *testing.T, s Subject) {
+	st, g := s.Store(t), newGate()
+	p := g.program(t, &ledger{})
+	first, second := Open(t, st), Open(t, st)
+	x, err := first.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.reached
+	for name, try := range map[string]func() error{
+		"start":  func() error { _, err := second.Start(t.Context(), p, runner.Begin{ID: "r"}); return err },
+		"resume": func() error { _, err := second.Resume(t.Context(), p, "r"); return err },
+		"cancel": func() error { _, err := second.Do(t.Context(), p, "r", runner.Cancel("", "")); return err },
+	} {
+		if err := try(); !errors.Is(err, store.ErrOwned) {
+			t.Errorf("%s by the second process: %v", name, err)
+		}
+	}
+	close(g.open)
+	if r := drive(t, first, p, x, Script{}); r.Status != engine.Completed {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+func loses(t *testing.T, s Subject) {
+	st, g := s.Store(t), newGate()
+	p := g.program(t, &ledger{})
+	l := Open(t, st)
+	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.reached
+	// Somebody whose clock is an hour ahead takes the run.
+	lease, err := st.Acquire(t.Context(), "r", "thief", time.Minute, time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits := len(journal(t, st, "r"))
+	if _, err := x.Wait(t.Context()); !errors.Is(err, store.ErrFenced) { // by the lease that cannot be renewed
+		t.Fatalf("the first process ended with %v", err)
+	}
+	if n := len(journal(t, st, "r")); n != commits {
+		t.Errorf("the first process made %d commits more", n-commits)
+	}
+	if err := st.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	close(g.open)
+	x, err = l.Resume(t.Context(), p, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := drive(t, l, p, x, Script{}); r.Status != engine.Completed {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+func posts(t *testing.T, s Subject) {
+	st, g := s.Store(t), newGate()
+	p := g.program(t, &ledger{})
+	l := Open(t, st)
+	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.reached
+	if err := st.Post(t.Context(), store.Post{Run: "r", Kind: "cancel", By: "elsewhere", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if r := drive(t, l, p, x, Script{}); r.Status != engine.Cancelled {
+		t.Fatalf("got %+v", r)
+	}
+	left := 1
+	for until := time.Now().Add(5 * time.Second); left > 0 && time.Now().Before(until); {
+		ps, err := st.Inbox(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = len(ps)
+	}
+	if left > 0 {
+		t.Error("the message is still in the inbox")
+	}
+}
+
+func closes(t *testing.T, s Subject) {
+	st, g := s.Store(t), newGate()
+	var l ledger
+	p := g.program(t, &l)
+	first := runner.NewLocal(runner.Options{Store: st})
+	x, err := first.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.reached
+	shut(t, first)
+	if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Running {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if _, err := first.Start(t.Context(), p, runner.Begin{ID: "other"}); !errors.Is(err, runner.ErrClosed) {
+		t.Errorf("starting on a closed runner: %v", err)
+	}
+	close(g.open)
+	second := Open(t, st)
+	if x, err = second.Resume(t.Context(), p, "r"); err != nil {
+		t.Fatal(err)
+	}
+	if r := drive(t, second, p, x, Script{}); r.Status != engine.Completed {
+		t.Fatalf("got %+v", r)
+	}
+	if n := l.count("r/before/pay#1"); n != 1 {
+		t.Errorf("paid %d times", n)
+	}
+}
+
+func reads(t *testing.T, s Subject) {
+	const chunks = 20_000 // far more than a reader may lag behind
+	st, g := s.Store(t), newGate()
+	p := program(t, `
+weir: 1
+name: noisy
+nodes:
+  wait: {type: do, with: {call: gate}}
+  a: {type: do, in: {x: "{{ wait.value }}"}, with: {call: noise}}
+  b: {type: do, in: {x: "{{ a.value }}"}, with: {call: noise}}
+outputs: {v: "{{ b.value }}"}
+`, functions{"gate": g.pass, "noise": func(c *node.Ctx) error {
+		for range chunks {
+			c.Emit(llm.Chunk{Text: "x"})
+		}
+		c.Output("value", 1)
+		return nil
+	}})
+	l := Open(t, st)
+	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.reached
+	var numbers []int64
+	for it, err := range x.Items(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.Event == nil {
+			continue
+		}
+		if len(numbers) == 0 { // read one, then sleep until all is over
+			close(g.open)
+			if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Completed {
+				t.Fatalf("got %+v, %v", r, err)
+			}
+		}
+		numbers = append(numbers, it.Number)
+	}
+	if want := len(flat(journal(t, st, "r"))); len(numbers) != want {
+		t.Errorf("%d events were read, the journal has %d", len(numbers), want)
+	}
+	for i, n := range numbers {
+		if n != int64(i+1) {
+			t.Fatalf("event %d has number %d", i+1, n)
+		}
+	}
+}
+
+func manyRuns(t *testing.T, s Subject) {
+	p := program(t, `
+weir: 1
+name: counting
+inputs: {n: {type: number, required: true}}
+nodes:
+  a: {type: do, in: {n: "{{ run.inputs.n }}"}, with: {call: echo}}
+  b: {type: do, in: {n: "{{ a.value }}"}, with: {call: echo}}
+outputs: {n: "{{ b.value }}"}
+`, functions{"echo": func(c *node.Ctx) error {
+		v, _ := c.Input("n")
+		c.Output("value", v)
+		return nil
+	}})
+	st := s.Store(t)
+	l := Open(t, st)
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			id := fmt.Sprintf("r%d", i)
+			x, err := l.Start(t.Context(), p, runner.Begin{ID: id, Inputs: engine.Values{{Name: "n", Value: int64(i)}}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r, err := x.Wait(t.Context())
+			if v, _ := r.Outputs.Get("n"); err != nil || r.Status != engine.Completed || v != int64(i) {
+				t.Errorf("run %s: %+v, %v", id, r, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func joins(t *testing.T, s Subject) {
+	st, g := s.Store(t), newGate()
+	var l ledger
+	p := g.program(t, &l)
+	loc := Open(t, st)
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			x, err := loc.Start(t.Context(), p, runner.Begin{ID: "r"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 0 {
+				<-g.reached
+				close(g.open)
+			}
+			if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Completed {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	x, err := loc.Start(context.WithoutCancel(t.Context()), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Completed {
+		t.Errorf("started again when it was over: %+v, %v", r, err)
+	}
+	if n := l.count("r/before/pay#1"); n != 1 {
+		t.Errorf("paid %d times", n)
+	}
+}
+
+func changes(t *testing.T, s Subject) {
+	st := s.Store(t)
+	l := Open(t, st)
+	x, err := l.Start(t.Context(), program(t, asking, nil), runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Paused {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if _, err := l.Resume(t.Context(), program(t, gated, functions{"gate": nil, "pay": nil}.stubs()), "r"); !errors.Is(err, runner.ErrClosure) {
+		t.Errorf("resumed under another flow: %v", err)
+	}
+}
+
+// stubs gives every name a function that does nothing.
+func (f functions) stubs() functions {
+	for name := range f {
+		f[name] = func(*node.Ctx) error { return nil }
+	}
+	return f
+}

@@ -1,0 +1,143 @@
+// Package runnertest holds every way of running a flow to one behaviour: the
+// local runner on any store, and the simulated one. What a subject cannot do it
+// leaves nil, and each test that is skipped for that says so.
+//
+// It must not know how a subject works inside.
+package runnertest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Store is what the suite needs of a store that several processes share.
+type Store interface {
+	runner.Store
+	Post(ctx context.Context, p store.Post) error
+}
+
+// Subject is a way of running flows.
+type Subject struct {
+	// Play runs a program from its start until the run has ended or waits for
+	// answers that the script does not give.
+	Play func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played
+	// Store makes an empty store for Locals to share; nil for a subject that
+	// lives in one process.
+	Store func(t *testing.T) Store
+}
+
+// Script is what people do during a run.
+type Script struct {
+	// Answer answers an interrupt, or leaves it open.
+	Answer func(i engine.Interrupt) (engine.Value, bool)
+	// Commands are carried out as they come; nil is none.
+	Commands chan runner.Command
+}
+
+// Played is what came of a run.
+type Played struct {
+	runner.Result
+	Commits []engine.Commit
+}
+
+// Run holds a subject to the suite.
+func Run(t *testing.T, s Subject) {
+	t.Run("OneRun", func(t *testing.T) { oneRun(t, s) })
+	t.Run("Processes", func(t *testing.T) {
+		if s.Store == nil {
+			t.Skip("ability: several processes share a store")
+		}
+		processes(t, s)
+	})
+}
+
+// Sim is the simulated runner with a seed, with crashes and store faults.
+func Sim(seed uint64) Subject {
+	return Subject{Play: func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played {
+		sim := &runner.Sim{Seed: seed, Crash: 0.05, Fault: 0.05, Answer: s.Answer, Act: func(*engine.Run) runner.Command {
+			select {
+			case c := <-s.Commands:
+				return c
+			default:
+				return nil
+			}
+		}}
+		report, err := sim.Run(p, runner.Services{}, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Played{Result: report.Result, Commits: report.Commits}
+	}}
+}
+
+// Local is the local runner on stores that newStore makes.
+func Local(newStore func(t *testing.T) Store) Subject {
+	return Subject{Store: newStore, Play: func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played {
+		st := newStore(t)
+		l := Open(t, st)
+		x, err := l.Start(t.Context(), p, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			for {
+				select {
+				case c := <-s.Commands:
+					if _, err := l.Do(t.Context(), p, b.ID, c); err != nil {
+						t.Error(err)
+					}
+				case <-stop:
+					return
+				}
+			}
+		}()
+		return Played{Result: drive(t, l, p, x, s), Commits: journal(t, st, b.ID)}
+	}}
+}
+
+// drive answers and resumes until nothing is left to answer.
+func drive(t *testing.T, l *runner.Local, p *runner.Program, x *runner.Execution, s Script) runner.Result {
+	t.Helper()
+	for {
+		r, err := x.Wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := false
+		for _, i := range r.Interrupts {
+			if s.Answer == nil {
+				break
+			}
+			v, ok := s.Answer(i)
+			if !ok {
+				continue
+			}
+			if x, err = l.Do(t.Context(), p, x.ID, runner.Answer(i.ID, v, "somebody")); err != nil {
+				t.Fatal(err)
+			}
+			answered = true
+		}
+		if !answered {
+			return r
+		}
+	}
+}
+
+// journal is a run's record.
+func journal(t *testing.T, s Store, id string) []engine.Commit {
+	t.Helper()
+	var out []engine.Commit
+	for c, err := range s.Commits(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package runner
+
+import "sync/atomic"
+
+// maxIdle is how many goroutines without work are kept.
+const maxIdle = 32
+
+// workers runs attempts on goroutines that are used again: a fresh goroutine
+// would have to grow its stack for every node.
+type workers struct {
+	jobs chan job
+	idle atomic.Int32
+	quit <-chan struct{}
+}
+
+// job is an attempt of an execution, or nil to drive it.
+type job struct {
+	x *Execution
+	a *attempt
+}
+
+func newWorkers(quit <-chan struct{}) *workers {
+	return &workers{jobs: make(chan job), quit: quit}
+}
+
+// run has the job done and does not wait for it.
+func (w *workers) run(j job) {
+	select {
+	case w.jobs <- j:
+	default:
+		go w.work(j)
+	}
+}
+
+func (w *workers) work(j job) {
+	for {
+		j.do()
+		if w.idle.Add(1) > maxIdle {
+			w.idle.Add(-1)
+			return
+		}
+		select {
+		case j = <-w.jobs:
+			w.idle.Add(-1)
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// do runs the attempt. Where nobody drives the execution afterwards, it drives,
+// and goes on with the attempt that comes next.
+func (j job) do() {
+	a := j.a
+	for {
+		if a != nil {
+			err, micros := a.perform()
+			a.unwatch()
+			if !j.x.box.put(mail{attempt: a, ended: true, err: err, micros: micros}) {
+				return
+			}
+		}
+		if a = j.x.drive(); a == nil {
+			return
+		}
+	}
+}
