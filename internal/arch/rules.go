@@ -66,6 +66,7 @@ func Rooms() []Room {
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
+		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
 	}
 }
 
