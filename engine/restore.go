@@ -50,7 +50,7 @@ func (r *Run) restoreScope(sn *scopeSnap) error {
 		s = r.root
 	} else {
 		n, number := r.iterationOwner(sn.Name)
-		if n == nil {
+		if n == nil || n.plan.Body == nil {
 			return invalid("scope %s has no composite", sn.Name)
 		}
 		s = r.openScope(n.plan.Body, n, number, sn.Inputs)

@@ -217,7 +217,7 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 		}
 	}
 	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
-		return nil, fmt.Errorf("run %s was started under flow %s and this is %s: %w", id, s.Fingerprint, p.Fingerprint, ErrClosure)
+		return nil, m.otherFlow(s)
 	}
 	return m, nil
 }

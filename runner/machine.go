@@ -231,6 +231,9 @@ func (m *machine) replay(c engine.Commit) error {
 	if c.Seq != m.seq+1 {
 		return fmt.Errorf("run %s: commit %d follows %d", m.run.ID, c.Seq, m.seq)
 	}
+	if s, ok := c.Events[0].(*engine.RunStarted); ok && s.Fingerprint != m.program.Fingerprint {
+		return m.otherFlow(s)
+	}
 	m.run.Tick(c.At)
 	for _, e := range c.Events {
 		if err := m.run.Apply(e); err != nil {
@@ -312,4 +315,9 @@ func (m *machine) launchable(at int64) ([]*attempt, error) {
 		}
 	}
 	return out, nil
+}
+
+// otherFlow says that the run was started under another flow than this one.
+func (m *machine) otherFlow(s *engine.RunStarted) error {
+	return fmt.Errorf("run %s was started under flow %s and this is %s: %w", m.run.ID, s.Fingerprint, m.program.Fingerprint, ErrClosure)
 }

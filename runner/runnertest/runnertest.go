@@ -58,7 +58,7 @@ func Run(t *testing.T, s Subject) {
 // Sim is the simulated runner with a seed, with crashes and store faults.
 func Sim(seed uint64) Subject {
 	return Subject{Play: func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played {
-		sim := &runner.Sim{Seed: seed, Crash: 0.05, Fault: 0.05, Answer: s.Answer, Act: func(*engine.Run) runner.Command {
+		sim := &runner.Sim{Seed: seed, Crash: 0.02, Fault: 0.05, Answer: s.Answer, Act: func(*engine.Run) runner.Command {
 			select {
 			case c := <-s.Commands:
 				return c

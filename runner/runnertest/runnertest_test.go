@@ -16,7 +16,7 @@ func TestLocalOnMemoryPasses(t *testing.T) {
 func TestLocalOnSQLitePasses(t *testing.T) {
 	runnertest.Run(t, runnertest.Local(func(t *testing.T) runnertest.Store {
 		t.Helper()
-		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"))
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
