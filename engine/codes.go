@@ -1,8 +1,12 @@
 package engine
 
+import "slices"
+
 // The stable codes of errors, the same in the library, HTTP, the command line
-// and the page. docs/errors.md says what each means and what to do.
+// and the page. Codes says what each means and what to do; flow.Codes is the
+// table of what validation finds.
 const (
+	// Of the run and its nodes.
 	CodeCancelled        = "cancelled"
 	CodeBudget           = "budget_exceeded"
 	CodePortConflict     = "port_conflict"
@@ -19,5 +23,136 @@ const (
 	CodeContext          = "context_invalid"
 	CodeValue            = "value_invalid"
 	CodeOutput           = "output_unresolved"
-	CodeStore            = "store_failed"
+
+	// Of the node types that come with Weir.
+	CodeAnswer        = "answer_invalid"
+	CodeAnswerTimeout = "answer_timeout"
+	CodeEventTimeout  = "event_timeout"
+	CodeToolUnknown   = "tool_unknown"
+	CodeBranch        = "branch_unknown"
+	CodeOutputInvalid = "output_invalid"
+	CodeLoopLimit     = "loop_limit"
+	CodeJSON          = "json_invalid"
+	CodeHTTPRequest   = "http_request_invalid"
+	CodeHTTPBlocked   = "http_blocked"
+	CodeHTTPStatus    = "http_status"
+	CodeHTTPFailed    = "http_failed"
+	CodeHTTPUnknown   = "http_unknown"
+	CodeHTTPTimeout   = "http_timeout"
+	CodeHTTPTooLarge  = "http_too_large"
+	CodeCache         = "cache_failed"
+	CodeFailed        = "failed"
+
+	// Of model calls.
+	CodeModelRateLimited     = "model_rate_limited"
+	CodeModelOverloaded      = "model_overloaded"
+	CodeModelAuth            = "model_auth"
+	CodeModelRequest         = "model_invalid_request"
+	CodeModelContextLength   = "model_context_length"
+	CodeModelFiltered        = "model_filtered"
+	CodeModelUnavailable     = "model_unavailable"
+	CodeModelTimeout         = "model_timeout"
+	CodeModelUnknownProvider = "model_unknown_provider"
+	CodeTurnTooLong          = "turn_too_long"
+	CodeReplayDivergence     = "replay_divergence"
+
+	// Of what is asked of a run from outside.
+	CodeFlowInvalid      = "flow_invalid"
+	CodeUsage            = "usage"
+	CodeUnreadable       = "unreadable"
+	CodeNotFound         = "not_found"
+	CodeRunOwned         = "run_owned"
+	CodeInterruptUnknown = "interrupt_unknown"
+	CodeStatusConflict   = "status_conflict"
+	CodeClosureChanged   = "closure_changed"
+	CodeStoreNewer       = "store_newer"
+	CodeStoreCorrupt     = "store_corrupt"
+	CodeStoreFull        = "store_full"
 )
+
+// CodeInfo is one row of the table of error codes.
+type CodeInfo struct {
+	// Code is stable; Meaning says what happened, Remedy what to do. Both are
+	// whole sentences.
+	Code, Meaning, Remedy string
+}
+
+// Codes is the table of error codes, in the order in which they are declared.
+func Codes() []CodeInfo {
+	return slices.Concat(runCodes(), nodeCodes(), modelCodes(), requestCodes())
+}
+
+func runCodes() []CodeInfo {
+	return []CodeInfo{
+		{CodeCancelled, "Somebody cancelled the run. No retry and no onError takes it.", "Start the flow again."},
+		{CodeBudget, "A budget is used up. No retry and no onError takes it. Nothing raises it yet: budgets are not built.", "Raise the budget."},
+		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
+		{CodeStateConflict, "Two nodes wrote one key of the state, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
+		{CodeStateReducer, "A value does not fit the reducer of its key, as a text given to `sum`.", "Write a value of the reducer's kind, or declare another reducer."},
+		{CodeInput, "An input of the run or of a node cannot be used.", "Give what the message expects."},
+		{CodeUnresolved, "A template in `in:` reads what is not there when the node starts.", "Order the node behind what writes it with `after:`, or guard it: {{ has(state.x) ? state.x : '' }}."},
+		{CodeExpression, "An expression or a template of a setting failed, or gave a value of the wrong kind.", "Correct it; the message names the setting."},
+		{CodeNodeFailed, "A node failed with an error that has no code of its own.", "See the message; `retry:` tries again."},
+		{CodeNodePanic, "The code of a node panicked.", "Correct the node type; the hint shows where."},
+		{CodeNondeterministic, "A node that was entered again asked for something else under the key of an effect that is done.", "Take time and chance from the node's Ctx, and ask for effects in the same order."},
+		{CodeEffectUnknown, "The process ended while an effect was in flight, and nobody can say whether it happened.", "Find out, then retry, complete or skip the node; `onUnknown: retry` asks again without a question."},
+		{CodeTimeout, "A node took longer than its `timeout:`.", "Raise it, or add `retry:`."},
+		{CodeContext, "A context that a node wants is not there, or was not granted to it.", "Bring its handle in on a port of type context."},
+		{CodeValue, "A value cannot go to its port, or cannot be kept in a journal.", "Convert it with a transform or template node; in Go, give values that JSON has."},
+		{CodeOutput, "An output of the flow or of a body reads what is not there.", "Correct `outputs:`, or guard it: {{ has(node.port) ? node.port : '' }}."},
+	}
+}
+
+func nodeCodes() []CodeInfo {
+	return []CodeInfo{
+		{CodeAnswer, "An answer or an event does not fit the schema that asks for it.", "Answer again with what the schema allows."},
+		{CodeAnswerTimeout, "Nobody answered in time.", "Raise the node's `timeout`, or wire its `error` port."},
+		{CodeEventTimeout, "The event did not come in time.", "Raise the node's `timeout`, or wire its `error` port."},
+		{CodeToolUnknown, "A tool is named that this process does not offer.", "Offer it where Weir is opened, or correct the name."},
+		{CodeBranch, "A decision gave a result that is none of its branches, or no case of a switch holds.", "Add the branch, or a default."},
+		{CodeOutputInvalid, "A value does not fit the schema of an output.", "Correct what makes it, or the schema."},
+		{CodeLoopLimit, "A loop reached `max` and its condition never held.", "Raise `max`, or set atMax: stop."},
+		{CodeJSON, "A text that has to be JSON is not.", "Correct what makes it; raise `maxOutput` if a model was cut off."},
+		{CodeHTTPRequest, "A request cannot be made as the settings say.", "Correct the setting that the message names."},
+		{CodeHTTPBlocked, "The address is one that requests may not reach.", "Use a public address, or let whoever runs Weir allow this one."},
+		{CodeHTTPStatus, "The answer's status is not one the node expects.", "See the message; `expect` lists what is no failure."},
+		{CodeHTTPFailed, "No answer came, and the request was not received.", "Try again, with `retry:`."},
+		{CodeHTTPUnknown, "No answer came, and the request may have been acted on.", "Find out; `onUnknown: retry` asks again with the same key."},
+		{CodeHTTPTimeout, "No answer came in time to a request that may be repeated.", "Raise the node's `timeout`, or add `retry:`."},
+		{CodeHTTPTooLarge, "The answer's body is longer than `maxBytes`.", "Raise it."},
+		{CodeCache, "The cache could not be read or written.", "Try again, with `retry:`."},
+		{CodeFailed, "The flow ended itself with a fail node that gives no code, or a command failed for a reason that has none.", "See the message."},
+	}
+}
+
+func modelCodes() []CodeInfo {
+	return []CodeInfo{
+		{CodeModelRateLimited, "The provider takes no more calls for now, or the account has nothing left.", "Wait, raise the account's limits, or set `retry:`."},
+		{CodeModelOverloaded, "The provider is overloaded.", "Try again later, with `retry:`."},
+		{CodeModelAuth, "The provider refuses the key, or there is none.", "Set the key of the provider."},
+		{CodeModelRequest, "The provider refuses the request, or there is nothing to answer.", "See the message: a wrong model, setting or schema, or a context without messages."},
+		{CodeModelContextLength, "The request is longer than the model's window.", "Use a model with a larger window, or a new context with less in it."},
+		{CodeModelFiltered, "The provider's filter withheld the answer or refused the request.", "Change what is asked."},
+		{CodeModelUnavailable, "The provider cannot be reached, broke off, or answered what cannot be read.", "Try again, with `retry:`; check the base URL."},
+		{CodeModelTimeout, "The provider did not answer in time.", "Try again, with `retry:`."},
+		{CodeModelUnknownProvider, "The model names a provider that is not configured, or none.", "Write it as provider/model, with one of the providers that the message lists."},
+		{CodeTurnTooLong, "A model still calls tools after as many calls of it as the node allows.", "Raise `maxSteps`."},
+		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again where it is meant."},
+	}
+}
+
+func requestCodes() []CodeInfo {
+	return []CodeInfo{
+		{CodeFlowInvalid, "The flow has problems.", "Correct what the message lists; docs/errors.md has the codes of problems."},
+		{CodeUsage, "The command line cannot be carried out as it stands.", "See `--help` of the command."},
+		{CodeUnreadable, "A file cannot be read.", "Check its path and permissions."},
+		{CodeNotFound, "There is no such run.", "`weir runs` lists the runs; --db or WEIR_DB says in which database."},
+		{CodeRunOwned, "Another process runs it.", "Wait for it to end, watch it with `weir show`, or stop it with `weir cancel`."},
+		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
+		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
+		{CodeClosureChanged, "The run was started with another version of the flow or of its node types.", "Use the version it was started with, or start it anew."},
+		{CodeStoreNewer, "The database was written by a newer Weir. It was not changed.", "Use that version, or another database with --db."},
+		{CodeStoreCorrupt, "The database is damaged, or no database of Weir. It was not changed.", "Restore it from a copy."},
+		{CodeStoreFull, "There is no room left for the database. What was acknowledged is kept.", "Make room and `weir resume` the run."},
+	}
+}

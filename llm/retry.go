@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+
+	"github.com/weir-run/weir/engine"
 )
 
 // How a failed call is tried again, unless its error says otherwise.
@@ -57,7 +59,7 @@ func asError(err error) *Error {
 	if err == nil {
 		err = errors.New("the provider returned no answer")
 	}
-	return &Error{Code: "model_unavailable", Message: err.Error(), Err: err}
+	return &Error{Code: engine.CodeModelUnavailable, Message: err.Error(), Err: err}
 }
 
 // backoff says how long to wait after a try, if there is to be another: twice

@@ -16,19 +16,20 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 )
 
 // The codes of engine's table that a call can end with.
 const (
-	codeRateLimited = "model_rate_limited"
-	codeOverloaded  = "model_overloaded"
-	codeAuth        = "model_auth"
-	codeInvalid     = "model_invalid_request"
-	codeContext     = "model_context_length"
-	codeFiltered    = "model_filtered"
-	codeUnavailable = "model_unavailable"
-	codeTimeout     = "model_timeout"
+	codeRateLimited = engine.CodeModelRateLimited
+	codeOverloaded  = engine.CodeModelOverloaded
+	codeAuth        = engine.CodeModelAuth
+	codeInvalid     = engine.CodeModelRequest
+	codeContext     = engine.CodeModelContextLength
+	codeFiltered    = engine.CodeModelFiltered
+	codeUnavailable = engine.CodeModelUnavailable
+	codeTimeout     = engine.CodeModelTimeout
 )
 
 const (

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 )
 
@@ -141,7 +142,7 @@ func (r *Replay) known() string {
 }
 
 func diverged(format string, args ...any) error {
-	return &llm.Error{Code: "replay_divergence", Message: fmt.Sprintf(format, args...)}
+	return &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(format, args...)}
 }
 
 // stream gives a whole answer in the pieces it might have come in.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 )
 
@@ -102,7 +103,7 @@ func (r *recording) Generate(ctx context.Context, req *llm.Request, emit func(ll
 func (r *Recorder) write(req *llm.Request, resp *llm.Response, failed error) {
 	rec := llm.Recording{Key: req.Key, Response: resp}
 	if failed != nil {
-		rec.Response, rec.Error = nil, &llm.RecordedError{Code: "model_unavailable", Message: failed.Error()}
+		rec.Response, rec.Error = nil, &llm.RecordedError{Code: engine.CodeModelUnavailable, Message: failed.Error()}
 		if e, ok := errors.AsType[*llm.Error](failed); ok {
 			rec.Error.Code, rec.Error.Message = e.Code, e.Message
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 )
 
@@ -34,7 +35,7 @@ func (s *Scripted) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	}
 	if n >= len(s.turns) {
 		return nil, &llm.Error{
-			Code:    "replay_divergence",
+			Code:    engine.CodeReplayDivergence,
 			Message: fmt.Sprintf("the script has %d turns and is asked for turn %d", len(s.turns), n+1),
 		}
 	}

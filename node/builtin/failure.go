@@ -12,41 +12,41 @@ const (
 	// gave a value of the wrong kind.
 	CodeExpression = engine.CodeExpression
 	// CodeAnswer: an answer or event does not fit the schema that asks for it.
-	CodeAnswer = "answer_invalid"
+	CodeAnswer = engine.CodeAnswer
 	// CodeAnswerTimeout: nobody answered in time.
-	CodeAnswerTimeout = "answer_timeout"
+	CodeAnswerTimeout = engine.CodeAnswerTimeout
 	// CodeEventTimeout: the event did not come in time.
-	CodeEventTimeout = "event_timeout"
+	CodeEventTimeout = engine.CodeEventTimeout
 	// CodeToolUnknown: a tool is named that this process does not offer.
-	CodeToolUnknown = "tool_unknown"
+	CodeToolUnknown = engine.CodeToolUnknown
 	// CodeBranch: a decision gave a result that is not one of its branches.
-	CodeBranch = "branch_unknown"
+	CodeBranch = engine.CodeBranch
 	// CodeInput: a value that came in on a port cannot be used.
 	CodeInput = engine.CodeInput
 	// CodeOutput: a value does not fit the schema of an output.
-	CodeOutput = "output_invalid"
+	CodeOutput = engine.CodeOutputInvalid
 	// CodeLoopLimit: a loop reached max and its condition never held.
-	CodeLoopLimit = "loop_limit"
+	CodeLoopLimit = engine.CodeLoopLimit
 	// CodeJSON: text that has to be JSON is not.
-	CodeJSON = "json_invalid"
+	CodeJSON = engine.CodeJSON
 	// CodeHTTPRequest: the request cannot be made as the settings say.
-	CodeHTTPRequest = "http_request_invalid"
+	CodeHTTPRequest = engine.CodeHTTPRequest
 	// CodeHTTPBlocked: the address is one that requests may not reach.
-	CodeHTTPBlocked = "http_blocked"
+	CodeHTTPBlocked = engine.CodeHTTPBlocked
 	// CodeHTTPStatus: the answer's status is not one the node expects.
-	CodeHTTPStatus = "http_status"
+	CodeHTTPStatus = engine.CodeHTTPStatus
 	// CodeHTTPFailed: no answer came, and the request was not received.
-	CodeHTTPFailed = "http_failed"
+	CodeHTTPFailed = engine.CodeHTTPFailed
 	// CodeHTTPUnknown: no answer came, and the request may have been acted on.
-	CodeHTTPUnknown = "http_unknown"
+	CodeHTTPUnknown = engine.CodeHTTPUnknown
 	// CodeHTTPTimeout: no answer came in time to a request that may be repeated.
-	CodeHTTPTimeout = "http_timeout"
+	CodeHTTPTimeout = engine.CodeHTTPTimeout
 	// CodeHTTPTooLarge: the answer's body is longer than maxBytes.
-	CodeHTTPTooLarge = "http_too_large"
+	CodeHTTPTooLarge = engine.CodeHTTPTooLarge
 	// CodeCache: the cache could not be read or written.
-	CodeCache = "cache_failed"
+	CodeCache = engine.CodeCache
 	// CodeFailed is what `fail` fails with unless its settings say otherwise.
-	CodeFailed = "failed"
+	CodeFailed = engine.CodeFailed
 )
 
 // failure is a permanent error: trying again would end the same way.
