@@ -170,7 +170,7 @@ func (c *coder) appendValue(v Value) {
 	if c.err != nil {
 		return
 	}
-	add := AppendValue
+	add := EncodeValue
 	if c.codec.AppendValue != nil {
 		add = c.codec.AppendValue
 	}

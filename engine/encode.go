@@ -10,10 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// AppendValue appends the JSON of v to b. Whole float64s keep their decimal
-// point ("1.0"), so that a number has the same kind after a round trip; object
-// keys are sorted; HTML is not escaped, so that journals stay readable.
-func AppendValue(b []byte, v Value) ([]byte, error) {
+// AppendValue appends the JSON of v to b, for people and other programs. Whole
+// float64s keep their decimal point ("1.0"), so that a number has the same kind
+// after a round trip; object keys are sorted; HTML is not escaped; a Handle is
+// {"$context": id}.
+func AppendValue(b []byte, v Value) ([]byte, error) { return appender{}.value(b, v) }
+
+// EncodeValue is AppendValue for a store: an object whose only key begins with
+// "$" is wrapped, as {"$": {...}}, so that DecodeValue does not take it for a
+// Handle.
+func EncodeValue(b []byte, v Value) ([]byte, error) { return appender{mark: true}.value(b, v) }
+
+// appender writes values as JSON.
+type appender struct{ mark bool }
+
+func (a appender) value(b []byte, v Value) ([]byte, error) {
 	switch t := v.(type) {
 	case nil:
 		return append(b, "null"...), nil
@@ -31,11 +42,11 @@ func AppendValue(b []byte, v Value) ([]byte, error) {
 		b = append(b, `{"$context":`...)
 		return append(AppendString(b, t.ID), '}'), nil
 	case []any:
-		return appendList(b, t)
+		return a.list(b, t)
 	case map[string]any:
-		return appendObject(b, t)
+		return a.object(b, t)
 	case Values:
-		return appendValues(b, t)
+		return a.values(b, t)
 	}
 	j, err := json.Marshal(v)
 	if err != nil {
@@ -56,26 +67,30 @@ func appendFloat(b []byte, f float64) ([]byte, error) {
 	return b, nil
 }
 
-func appendList(b []byte, l []any) ([]byte, error) {
+func (a appender) list(b []byte, l []any) ([]byte, error) {
 	var err error
 	b = append(b, '[')
 	for i, e := range l {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b, err = AppendValue(b, e); err != nil {
+		if b, err = a.value(b, e); err != nil {
 			return nil, err
 		}
 	}
 	return append(b, ']'), nil
 }
 
-func appendObject(b []byte, m map[string]any) ([]byte, error) {
+func (a appender) object(b []byte, m map[string]any) ([]byte, error) {
 	keys := make([]string, 0, len(m))
 	for k := range m { // order: sorted below
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
+	marked := a.mark && len(keys) == 1 && strings.HasPrefix(keys[0], "$")
+	if marked { // what a user calls "$context" is no Handle
+		b = append(b, `{"$":`...)
+	}
 	var err error
 	b = append(b, '{')
 	for i, k := range keys {
@@ -83,14 +98,17 @@ func appendObject(b []byte, m map[string]any) ([]byte, error) {
 			b = append(b, ',')
 		}
 		b = append(AppendString(b, k), ':')
-		if b, err = AppendValue(b, m[k]); err != nil {
+		if b, err = a.value(b, m[k]); err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
+	}
+	if marked {
+		b = append(b, '}')
 	}
 	return append(b, '}'), nil
 }
 
-func appendValues(b []byte, v Values) ([]byte, error) {
+func (a appender) values(b []byte, v Values) ([]byte, error) {
 	var err error
 	b = append(b, '{')
 	for i, n := range v {
@@ -98,7 +116,7 @@ func appendValues(b []byte, v Values) ([]byte, error) {
 			b = append(b, ',')
 		}
 		b = append(AppendString(b, n.Name), ':')
-		if b, err = AppendValue(b, n.Value); err != nil {
+		if b, err = a.value(b, n.Value); err != nil {
 			return nil, fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}

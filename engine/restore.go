@@ -53,7 +53,7 @@ func (r *Run) restoreScope(sn *scopeSnap) error {
 		if n == nil || n.plan.Body == nil {
 			return invalid("scope %s has no composite", sn.Name)
 		}
-		s = r.openScope(n.plan.Body, n, number, sn.Inputs)
+		s = r.openScope(n.plan.Body, n, number, Values(sn.Inputs))
 	}
 	if len(sn.Edges) != len(s.edges) {
 		return invalid("scope %s has %d edges, not %d", sn.Name, len(s.edges), len(sn.Edges))
@@ -87,14 +87,14 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 	}
 	n := &s.nodes[sn.Index]
 	n.phase, n.status, n.attempt, n.started = sn.Phase, sn.Status, sn.Attempt, sn.Started
-	n.wanted, n.entered, n.passed, n.outputs = !sn.Unwanted, sn.Entered, sn.Passed, sn.Outputs
+	n.wanted, n.entered, n.passed, n.outputs = !sn.Unwanted, sn.Entered, sn.Passed, Values(sn.Outputs)
 	if sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil && !sn.Cached && sn.Expand == nil {
 		return nil
 	}
-	n.ext = &nodeExt{port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: sn.Metadata,
+	n.ext = &nodeExt{port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: Values(sn.Metadata),
 		micros: sn.Micros, cached: sn.Cached}
 	if x := sn.Expand; x != nil {
-		n.ext.expansion = &expansion{items: x.Items, outputs: x.Outputs, concurrency: x.Concurrency,
+		n.ext.expansion = &expansion{items: unkeep(x.Items), outputs: unkeep(x.Outputs), concurrency: x.Concurrency,
 			next: x.Next, running: x.Running, done: x.Done}
 	}
 	if sn.Facts == nil {

@@ -15,12 +15,37 @@ type snapshot struct {
 	Now      int64             `json:"now"`
 	Usage    Usage             `json:"usage"`
 	Start    json.RawMessage   `json:"start"`
-	State    Values            `json:"state,omitempty"`
+	State    kept              `json:"state,omitempty"`
 	Writers  map[string]string `json:"writers,omitempty"`
 	Contexts []contextSnap     `json:"contexts,omitempty"`
 	Scopes   []scopeSnap       `json:"scopes"`
 	Waits    json.RawMessage   `json:"waits,omitempty"` // open interrupts, oldest first, as events
 	Due      map[string]int64  `json:"due,omitempty"`
+}
+
+// kept are values as a snapshot keeps them; see EncodeValue.
+type kept Values
+
+// MarshalJSON implements json.Marshaler.
+func (k kept) MarshalJSON() ([]byte, error) { return EncodeValue(nil, Values(k)) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (k *kept) UnmarshalJSON(data []byte) error { return (*Values)(k).UnmarshalJSON(data) }
+
+func keep(list []Values) []kept {
+	out := make([]kept, len(list))
+	for i := range list {
+		out[i] = kept(list[i])
+	}
+	return out
+}
+
+func unkeep(list []kept) []Values {
+	out := make([]Values, len(list))
+	for i := range list {
+		out[i] = Values(list[i])
+	}
+	return out
 }
 
 type contextSnap struct {
@@ -32,7 +57,7 @@ type contextSnap struct {
 
 type scopeSnap struct {
 	Name   string     `json:"name,omitempty"`
-	Inputs Values     `json:"in,omitempty"`
+	Inputs kept       `json:"in,omitempty"`
 	Edges  string     `json:"edges"` // a digit an edge
 	Nodes  []nodeSnap `json:"nodes,omitempty"`
 }
@@ -46,25 +71,25 @@ type nodeSnap struct {
 	Unwanted bool            `json:"u,omitempty"`
 	Entered  bool            `json:"e,omitempty"`
 	Passed   bool            `json:"p,omitempty"`
-	Outputs  Values          `json:"o,omitempty"`
+	Outputs  kept            `json:"o,omitempty"`
 	Facts    json.RawMessage `json:"f,omitempty"` // effects and answers, as events
 	Port     string          `json:"port,omitempty"`
 	Base     int             `json:"base,omitempty"`
 	Past     int             `json:"past,omitempty"`
 	Failure  *Error          `json:"err,omitempty"`
-	Metadata Values          `json:"meta,omitempty"`
+	Metadata kept            `json:"meta,omitempty"`
 	Micros   int64           `json:"us,omitempty"`
 	Cached   bool            `json:"cached,omitempty"`
 	Expand   *expandSnap     `json:"x,omitempty"`
 }
 
 type expandSnap struct {
-	Items       []Values `json:"items"`
-	Outputs     []Values `json:"outputs"`
-	Concurrency int      `json:"c"`
-	Next        int      `json:"next"`
-	Running     int      `json:"running,omitempty"`
-	Done        int      `json:"done,omitempty"`
+	Items       []kept `json:"items"`
+	Outputs     []kept `json:"outputs"`
+	Concurrency int    `json:"c"`
+	Next        int    `json:"next"`
+	Running     int    `json:"running,omitempty"`
+	Done        int    `json:"done,omitempty"`
 }
 
 // Quiet reports whether the run is at rest, so that a Snapshot can be taken:
@@ -141,7 +166,7 @@ func (r *Run) surviving(path string) string {
 }
 
 func (r *Run) snapScopes(out []scopeSnap, s *scope) ([]scopeSnap, error) {
-	sn := scopeSnap{Name: s.name(), Inputs: s.inputs}
+	sn := scopeSnap{Name: s.name(), Inputs: kept(s.inputs)}
 	edges := make([]byte, len(s.edges))
 	for i, e := range s.edges {
 		edges[i] = '0' + byte(e)
@@ -170,14 +195,14 @@ func (r *Run) snapScopes(out []scopeSnap, s *scope) ([]scopeSnap, error) {
 
 func (n *nodeState) snap() (nodeSnap, error) {
 	s := nodeSnap{Index: n.plan.Index, Phase: n.phase, Status: n.status, Attempt: n.attempt, Started: n.started,
-		Unwanted: !n.wanted, Entered: n.entered, Passed: n.passed, Outputs: n.outputs}
+		Unwanted: !n.wanted, Entered: n.entered, Passed: n.passed, Outputs: kept(n.outputs)}
 	x := n.ext
 	if x == nil {
 		return s, nil
 	}
-	s.Port, s.Base, s.Past, s.Failure, s.Metadata, s.Micros, s.Cached = x.port, x.base, x.past, x.failure, x.metadata, x.micros, x.cached
+	s.Port, s.Base, s.Past, s.Failure, s.Metadata, s.Micros, s.Cached = x.port, x.base, x.past, x.failure, kept(x.metadata), x.micros, x.cached
 	if e := x.expansion; e != nil {
-		s.Expand = &expandSnap{e.items, e.outputs, e.concurrency, e.next, e.running, e.done}
+		s.Expand = &expandSnap{keep(e.items), keep(e.outputs), e.concurrency, e.next, e.running, e.done}
 	}
 	facts := n.facts()
 	if len(facts) == 0 {

@@ -3,7 +3,9 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"unicode/utf8"
 )
 
@@ -47,7 +49,7 @@ func (v Values) Map() map[string]any {
 	return m
 }
 
-// MarshalJSON writes an object with the keys in order.
+// MarshalJSON writes an object with the keys in order, as AppendValue does.
 func (v Values) MarshalJSON() ([]byte, error) { return AppendValue(nil, v) }
 
 // UnmarshalJSON reads an object, keeping the order of its keys.
@@ -84,16 +86,55 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// DecodeValue reads JSON into a Value: whole numbers that fit are int64, other
-// numbers float64, and {"$context": id} is a Handle.
+// DecodeValue reads what EncodeValue wrote: whole numbers that fit are int64,
+// other numbers float64, {"$context": id} is a Handle. Use ParseValue for JSON
+// from outside.
 func DecodeValue(data []byte) (Value, error) {
+	v, err := ParseValue(data)
+	if err != nil {
+		return nil, err
+	}
+	return unmark(v), nil
+}
+
+// ParseValue reads JSON from outside: nothing in it becomes a Handle. Anything
+// after the value is an error.
+func ParseValue(data []byte) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var x any
 	if err := d.Decode(&x); err != nil {
 		return nil, err
 	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("there is something after the JSON value")
+	}
 	return Normalize(x)
+}
+
+// unmark turns what EncodeValue marked back: {"$context": id} into a Handle,
+// {"$": {...}} into the object inside. It changes v in place.
+func unmark(v Value) Value {
+	switch t := v.(type) {
+	case []any:
+		for i := range t {
+			t[i] = unmark(t[i])
+		}
+	case map[string]any:
+		if id, ok := t["$context"].(string); ok && len(t) == 1 {
+			return Handle{ID: id}
+		}
+		inner, escaped := t["$"].(map[string]any)
+		if escaped && len(t) == 1 {
+			t = inner
+		}
+		// order: a map is changed key by key.
+		for k, e := range t {
+			t[k] = unmark(e)
+		}
+		return t
+	}
+	return v
 }
 
 // Normalize turns decoded JSON and plain Go data into a Value, copying every
@@ -167,9 +208,6 @@ func normalizeList(l []any) (Value, error) {
 }
 
 func normalizeObject(m map[string]any) (Value, error) {
-	if id, ok := m["$context"].(string); ok && len(m) == 1 {
-		return Handle{ID: id}, nil
-	}
 	out := make(map[string]any, len(m))
 	// order: a map again; of several bad members the error names any
 	for k, e := range m {

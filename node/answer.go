@@ -100,7 +100,7 @@ func ParseAnswer(schema map[string]any, text string) (engine.Value, error) {
 	if !json.Valid([]byte(text)) {
 		return nil, fmt.Errorf("the answer does not fit the question: %w", asText)
 	}
-	v, err := engine.DecodeValue([]byte(text))
+	v, err := engine.ParseValue([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("the answer does not fit the question: %w", err)
 	}

@@ -58,7 +58,7 @@ func answerOf(i engine.Interrupt, line string) (engine.Value, error) {
 	case engine.AwaitBreak:
 		return true, nil
 	case engine.AwaitEffect:
-		v, err := engine.DecodeValue([]byte(line))
+		v, err := engine.ParseValue([]byte(line))
 		if err != nil {
 			return line, nil //nolint:nilerr // what is not JSON is a word: retry or fail
 		}

@@ -66,7 +66,7 @@ func (p *program) inputValue(t flow.PortType, text string) (any, error) {
 	if t == flow.TypeText {
 		return text, nil
 	}
-	v, err := engine.DecodeValue([]byte(text))
+	v, err := engine.ParseValue([]byte(text))
 	if err == nil {
 		return v, nil
 	}

@@ -65,7 +65,7 @@ type template struct{ t *expr.Template }
 
 // UnmarshalJSON compiles the template.
 func (t *template) UnmarshalJSON(raw []byte) error {
-	v, err := engine.DecodeValue(raw)
+	v, err := engine.ParseValue(raw)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ type duration struct{ time.Duration }
 
 // UnmarshalJSON reads the duration.
 func (d *duration) UnmarshalJSON(raw []byte) error {
-	v, err := engine.DecodeValue(raw)
+	v, err := engine.ParseValue(raw)
 	if err != nil {
 		return err
 	}

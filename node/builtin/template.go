@@ -135,7 +135,7 @@ func parseJSON(text string) (engine.Value, error) {
 	if err := json.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, err
 	}
-	return engine.DecodeValue(raw)
+	return engine.ParseValue(raw)
 }
 
 // jsonText writes a value as JSON.

@@ -82,7 +82,7 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 
 // encodeValue writes a value whole, with nothing referred to.
 func encodeValue(v engine.Value) (string, error) {
-	b, err := engine.AppendValue(nil, v)
+	b, err := engine.EncodeValue(nil, v)
 	return string(b), err
 }
 
