@@ -37,6 +37,8 @@ type attempt struct {
 	door   door
 	cancel context.CancelCauseFunc
 	unfit  *engine.Error // the inputs could not be made
+	lanes  bool          // a composite whose lanes have something to commit
+	hit    bool          // the outputs came from the cache
 
 	own      *convo.Manager
 	others   []*convo.Manager
@@ -88,6 +90,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 			}
 		}
 	}
+	a.lanes = h.cache != nil && len(m.run.Lanes(e.Path))+len(m.run.LaneChanges(e.Path)) > 0
 	if len(e.Contexts) > 0 {
 		if o := m.run.Origin(e.Path, "message"); o != "" {
 			a.origins = map[string]string{"message": o}
@@ -202,7 +205,11 @@ func (a *attempt) perform() (err error, micros int64) {
 		}
 	}()
 	begin := time.Now()
-	err = a.host.node.Run(&a.ctx)
+	if a.host.cache != nil && a.m.services.Cache != nil {
+		err = a.runCached()
+	} else {
+		err = a.host.node.Run(&a.ctx)
+	}
 	return err, time.Since(begin).Microseconds()
 }
 

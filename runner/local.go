@@ -218,6 +218,10 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 	}
 	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
 		return nil, m.otherFlow(s)
+	} else if s != nil {
+		if err := m.otherTypes(s); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }

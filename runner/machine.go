@@ -2,6 +2,8 @@ package runner
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
@@ -320,4 +322,19 @@ func (m *machine) launchable(at int64) ([]*attempt, error) {
 // otherFlow says that the run was started under another flow than this one.
 func (m *machine) otherFlow(s *engine.RunStarted) error {
 	return fmt.Errorf("run %s was started under flow %s and this is %s: %w", m.run.ID, s.Fingerprint, m.program.Fingerprint, ErrClosure)
+}
+
+// otherTypes says which node types are not what they were when the run was
+// started; nil where they all are.
+func (m *machine) otherTypes(s *engine.RunStarted) error {
+	var diff []string
+	for _, name := range slices.Sorted(maps.Keys(s.Closure)) {
+		if was, is := s.Closure[name], m.program.Closure[name]; was != is {
+			diff = append(diff, fmt.Sprintf("%s was version %s and is %s", name, was, is))
+		}
+	}
+	if diff == nil {
+		return nil
+	}
+	return fmt.Errorf("run %s: %s: %w", m.run.ID, strings.Join(diff, ", "), ErrClosure)
 }

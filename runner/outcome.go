@@ -86,7 +86,7 @@ func (a *attempt) normalizeItems() error {
 // completion gathers a node's transaction.
 func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, error) {
 	out, meta, state := a.ctx.Result()
-	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros}
+	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.hit}
 	for i := range out {
 		v, err := engine.Normalize(out[i].Value)
 		if err != nil {

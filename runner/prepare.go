@@ -23,6 +23,7 @@ type Program struct {
 // prepared is what a node's plan holds for the runner.
 type prepared struct {
 	node     node.Node
+	cache    *caching
 	bindings []binding
 	lazy     []string                 // lazy ports
 	types    map[string]flow.PortType // of ports that take one value of a certain type
@@ -78,6 +79,12 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	}
 	h := &prepared{node: run, types: make(map[string]flow.PortType), direct: n.Spec.Inline, early: n.Spec.Inline && n.Spec.Pure}
 	if n.Def.Timeout.Total > 0 || n.Def.Timeout.Idle > 0 {
+		h.direct, h.early = false, false
+	}
+	if h.cache, err = prepareCache(n); err != nil {
+		return err
+	}
+	if h.cache != nil {
 		h.direct, h.early = false, false
 	}
 	if h.bindings, err = bind(n.Def.In); err != nil {

@@ -1,0 +1,120 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store/memory"
+)
+
+type twice struct{ N int64 }
+
+type doubled struct{ N int64 }
+
+func finish(t *testing.T, w *weir.Weir, f *weir.Flow, s weir.Start) weir.Result {
+	t.Helper()
+	run, err := w.Start(t.Context(), f, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestACachedNodeRunsOncePerInputAcrossRuns(t *testing.T) {
+	var calls atomic.Int64
+	double := weir.Func("double", func(_ weir.Ctx, in twice) (doubled, error) {
+		calls.Add(1)
+		return doubled{2 * in.N}, nil
+	}).Pure()
+	w := open(t, weir.Options{Types: []weir.Type{double}})
+	f := parse(t, w, `
+weir: 1
+name: cached
+inputs: {n: {type: number, required: true}, other: {type: text}}
+nodes:
+  d: {type: double, cache: {ttl: 1h}, in: {n: "{{ run.inputs.n }}"}}
+  e: {type: double, cache: {key: "{{ inputs.n }}"}, in: {n: "{{ d.n }}"}}
+outputs: {n: "{{ e.n }}"}
+`)
+	for i, c := range []struct {
+		in    map[string]any
+		want  int64
+		calls int64
+	}{
+		{map[string]any{"n": 3}, 12, 2},
+		{map[string]any{"n": 3}, 12, 2},
+		{map[string]any{"n": 4}, 16, 4},
+		{map[string]any{"n": 3, "other": "x"}, 12, 5}, // d may read it, e's key says it does not
+	} {
+		r := finish(t, w, f, weir.Start{Inputs: c.in})
+		if got, err := weir.Output[int64](r, "n"); err != nil || got != c.want || calls.Load() != c.calls {
+			t.Fatalf("run %d: %v, %v after %d calls; want %d after %d", i+1, got, err, calls.Load(), c.want, c.calls)
+		}
+		if i != 1 {
+			continue
+		}
+		v, err := w.Inspect(t.Context(), r.Run, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range v.Run.Nodes() {
+			if !n.Cached {
+				t.Errorf("node %s is not marked as cached", n.Path)
+			}
+		}
+	}
+}
+
+// keptStore keeps a store open when the Weir over it closes.
+type keptStore struct{ *memory.Store }
+
+func (keptStore) Close() error { return nil }
+
+func TestARunIsNotResumedUnderAnotherVersionOfANodeType(t *testing.T) {
+	s := keptStore{memory.New()}
+	text := `
+weir: 1
+name: versions
+nodes:
+  ask: {type: userInput, with: {prompt: go on?}}
+  d: {type: double, in: {n: 1}, after: ask}
+`
+	open1 := func(version int) *weir.Weir {
+		w, err := weir.Open(weir.Options{Store: s, Types: []weir.Type{weir.Func("double",
+			func(_ weir.Ctx, in twice) (doubled, error) { return doubled{in.N}, nil }).Version(version)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	first := open1(1)
+	r := finish(t, first, parse(t, first, text), weir.Start{ID: "r"})
+	if err := first.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	second := open1(2)
+	defer second.Close(context.Background())
+	_, err := second.Answer(t.Context(), "r", r.Interrupts[0].ID, "yes", "")
+	if !errors.Is(err, runner.ErrClosure) || !strings.Contains(err.Error(), "double was version 1 and is 2") {
+		t.Fatalf("got %v, want a refusal that names the type and both versions", err)
+	}
+	third := open1(1)
+	defer third.Close(context.Background())
+	run, err := third.Answer(t.Context(), "r", r.Interrupts[0].ID, "yes", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := run.Wait(t.Context()); err != nil || r.Status != engine.Completed {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow/expr"
+)
+
+// caching is what a node with `cache:` holds for it.
+type caching struct {
+	key      *expr.Template // nil is everything the node may depend on
+	settings []byte
+}
+
+// prepareCache compiles a node's `cache:`; nil where it has none.
+func prepareCache(n *engine.NodePlan) (*caching, error) {
+	if !n.Def.Cache.On {
+		return nil, nil
+	}
+	c := &caching{}
+	var err error
+	if n.Def.Cache.Key != "" {
+		if c.key, err = expr.ParseTemplate(n.Def.Cache.Key); err != nil {
+			return nil, fmt.Errorf("cache key: %w", err)
+		}
+	}
+	if c.settings, err = engine.AppendValue(nil, n.Def.With); err != nil {
+		return nil, fmt.Errorf("settings: %w", err)
+	}
+	return c, nil
+}
+
+// runCached runs the node, or takes its outputs from the cache. A run that also
+// wrote state or contexts is not kept, since outputs alone would not be all of
+// it.
+func (a *attempt) runCached() error {
+	key, err := a.cacheKey()
+	if err != nil {
+		return err
+	}
+	cache := a.m.services.Cache
+	v, ok, err := cache.Get(a.ctx, key)
+	if err != nil {
+		return fmt.Errorf("read the cache: %w", err)
+	}
+	if m, isObject := v.(map[string]any); ok && isObject {
+		a.hit = true
+		for _, name := range sortedNames(m) {
+			a.ctx.Output(name, m[name])
+		}
+		if len(a.Contexts) > 0 {
+			a.ctx.Output("context", engine.Handle{ID: a.Contexts[0]})
+		}
+		return nil
+	}
+	if err := a.host.node.Run(&a.ctx); err != nil {
+		return err
+	}
+	outputs, _, state := a.ctx.Result()
+	if len(state) > 0 || a.lanes || a.own != nil && len(a.own.Changes()) > 0 {
+		return nil
+	}
+	keep := make(map[string]any, len(outputs))
+	for _, o := range outputs {
+		if _, handle := o.Value.(engine.Handle); !handle {
+			keep[o.Name] = o.Value
+		}
+	}
+	kept, err := engine.Normalize(keep)
+	if err != nil {
+		return err
+	}
+	if err := cache.Put(a.ctx, key, kept, a.Plan.Def.Cache.TTL); err != nil {
+		return fmt.Errorf("write the cache: %w", err)
+	}
+	return nil
+}
+
+// cacheKey covers the type and its version, the settings, and what the node is
+// given: inputs, state, run inputs and the messages of its context, or what the
+// key of the file says instead.
+func (a *attempt) cacheKey() (string, error) {
+	c := a.host.cache
+	given := map[string]any{"type": a.Plan.Spec.Name, "version": int64(a.Plan.Spec.Version), "settings": string(c.settings)}
+	if c.key != nil {
+		text, err := c.key.Text(&a.ctx)
+		if err != nil {
+			return "", fmt.Errorf("cache key: %w", err)
+		}
+		given["key"] = text
+	} else if err := a.allGiven(given); err != nil {
+		return "", err
+	}
+	b, err := engine.AppendValue(nil, given)
+	if err != nil {
+		return "", fmt.Errorf("cache key: %w", err)
+	}
+	sum := sha256.Sum256(b)
+	return "node:" + a.Plan.Spec.Name + ":" + hex.EncodeToString(sum[:]), nil
+}
+
+func (a *attempt) allGiven(given map[string]any) error {
+	given["inputs"], given["state"] = a.ctx.Inputs(), a.ctx.State().All()
+	given["run"] = []any{a.m.vars["inputs"], a.m.vars["user"], a.m.vars["flow"]}
+	if len(a.contexts) == 0 {
+		return nil
+	}
+	messages, err := a.contexts[0].Messages()
+	if err != nil {
+		return err
+	}
+	given["messages"], given["context"] = messages, a.contexts[0].Settings
+	return nil
+}
+
+func sortedNames(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
