@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"unicode/utf8"
 )
 
@@ -106,7 +105,7 @@ func ParseValue(data []byte) (Value, error) {
 	if err := d.Decode(&x); err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); err != io.EOF {
+	if rest := data[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
 		return nil, errors.New("there is something after the JSON value")
 	}
 	return Normalize(x)
