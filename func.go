@@ -167,7 +167,10 @@ func portsOf[T any]() structPorts {
 			case "lazy":
 				p.port.Lazy = true
 			case "many":
-				p.port.Many = true
+				if f.Type.Kind() != reflect.Slice {
+					panic(fmt.Sprintf("weir.Func: field %s of %s: a port for many edges is a slice", f.Name, t))
+				}
+				p.port.Many, p.port.Type = true, portType(f.Type.Elem())
 			default:
 				panic(fmt.Sprintf("weir.Func: field %s of %s: unknown option %q", f.Name, t, o))
 			}
