@@ -2,7 +2,7 @@ package docgen_test
 
 import (
 	"database/sql"
-	"fmt"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -73,7 +73,7 @@ func found(t *testing.T, db *sql.DB, query string) error {
 	}
 	defer rows.Close() //nolint:errcheck // only read
 	if !rows.Next() {
-		return fmt.Errorf("no row (%w)", rows.Err())
+		return errors.Join(errors.New("no row"), rows.Err())
 	}
 	return rows.Err()
 }
