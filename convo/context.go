@@ -124,6 +124,21 @@ func (c Context) appendAll(ms []Message) (Context, error) {
 	return out, nil
 }
 
+// Extend appends messages of which none is there already as it is, so that
+// nothing has to be looked up: Apply of the same Append gives the same. Whether
+// that is so, the change's record says (how many positions it added).
+func (c Context) Extend(ms []Message) (Context, error) {
+	out := c
+	for _, m := range ms {
+		m, err := m.Normal()
+		if err != nil {
+			return c, fmt.Errorf("change context %s: %w", c.ID, err)
+		}
+		out.History = out.History.push(&m)
+	}
+	return out, nil
+}
+
 // known returns the newest version of a message of the current epoch.
 func (c Context) known(id string) (Message, bool, error) {
 	if id == "" {

@@ -31,6 +31,7 @@ func Restore(c Context, n int, src Source) Context {
 	if n > 0 {
 		p := &pages{src: src, context: c.ID, n: n}
 		p.cache = make([]atomic.Pointer[[]Message], (n+pageSize-1)/pageSize)
+		p.missing.Store(int64(len(p.cache)))
 		c.History = History{base: p, n: n, versions: true}
 	}
 	if c.Kind == "" {
@@ -47,6 +48,8 @@ type pages struct {
 	n       int
 	mu      sync.Mutex // held while loading, so that nothing is loaded twice
 	cache   []atomic.Pointer[[]Message]
+	missing atomic.Int64                   // pages not loaded
+	ids     atomic.Pointer[map[string]int] // newest position by id, once all is loaded
 	err     atomic.Pointer[error]
 }
 
@@ -120,15 +123,41 @@ func (p *pages) fetch(first, end int) error {
 		}
 		ms = ms[n:]
 		p.cache[i].Store(&pg)
+		p.missing.Add(-1)
 	}
 	return nil
 }
 
+// index is the newest position by id, nil unless all pages are loaded.
+func (p *pages) index() map[string]int {
+	if ids := p.ids.Load(); ids != nil {
+		return *ids
+	}
+	if p.missing.Load() > 0 {
+		return nil
+	}
+	ids := make(map[string]int, p.n)
+	for i := range p.n {
+		ids[(*p.cache[i/pageSize].Load())[i%pageSize].ID] = i
+	}
+	p.ids.Store(&ids)
+	return ids
+}
+
 // find returns the newest message with that id and its position, or -1. Where
-// the source cannot find, it looks page by page from the end.
+// not all is loaded and the source cannot find, it looks page by page from the
+// end.
 func (p *pages) find(id string) (Message, int, error) {
 	if p == nil || id == "" {
 		return Message{}, -1, nil
+	}
+	if ids := p.index(); ids != nil {
+		pos, known := ids[id]
+		if !known {
+			return Message{}, -1, nil
+		}
+		m, err := p.at(pos)
+		return m, pos, err
 	}
 	if f, ok := p.src.(Finder); ok {
 		pos, err := f.FindMessage(p.context, id, p.n)

@@ -182,7 +182,12 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 		m.book[ch.ID] = c
 		return nil
 	}
-	c, err := m.book[ch.ID].Apply(body)
+	c := m.book[ch.ID]
+	if ch.Adds > 0 && ch.Adds == len(body.Append) {
+		c, err = c.Extend(body.Append) // asks a store nothing
+	} else {
+		c, err = c.Apply(body)
+	}
 	if err != nil {
 		return err
 	}
