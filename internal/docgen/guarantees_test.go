@@ -1,0 +1,66 @@
+package docgen_test
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// proof is `package: Test`, `package: Test/scenario` or, of a conformance
+// suite, `package: name of the case`.
+var proof = regexp.MustCompile("`([a-z./]+): ([^`]+)`")
+
+func TestEveryGuaranteeNamesTestsThatExist(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	funcs, texts := map[string]bool{}, map[string]bool{}
+	source(t, func(file string, f *ast.File, _ func(ast.Node) token.Position) {
+		dir := path.Dir(file)
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if strings.HasSuffix(file, "_test.go") && n.Recv == nil {
+					funcs[dir+": "+n.Name.Name] = true
+				}
+			case *ast.BasicLit:
+				if s, ok := text(n); ok {
+					texts[dir+": "+s] = true
+				}
+			}
+			return true
+		})
+	})
+	for _, bullet := range strings.Split(string(page), "\n- ")[1:] {
+		proofs := proof.FindAllStringSubmatch(bullet, -1)
+		if len(proofs) == 0 || !strings.Contains(bullet, "Proof:") {
+			t.Errorf("nothing proves: %.60s", bullet)
+		}
+		for _, p := range proofs {
+			name, scenario, _ := strings.Cut(p[2], "/")
+			switch {
+			case !funcs[p[1]+": "+name] && !texts[p[1]+": "+p[2]]:
+				t.Errorf("there is no test %s", p[0])
+			case scenario != "" && !scenarioExists(p[1], scenario):
+				t.Errorf("there is no scenario %s", p[0])
+			}
+		}
+	}
+}
+
+// scenarioExists reports whether the package has a test file of that name.
+func scenarioExists(dir, scenario string) bool {
+	for _, pattern := range []string{"testdata/" + scenario + ".*", "testdata/*/" + scenario + ".*"} {
+		found, err := filepath.Glob(filepath.Join(root, dir, filepath.FromSlash(pattern)))
+		if err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
