@@ -57,8 +57,9 @@ sim: ## N simulated schedules, by default 100,000
 	go test ./runner -run TestSimulation -count=1 -timeout 0 -sim.n $(N)
 
 .PHONY: crash
-crash: ## N kill points of the real binary
-	go test ./cmd/weir/... -run Crash -count=1 -timeout 0 -crash.n $(N)
+crash: N := 10000
+crash: ## N kill points of the real binary, by default 10,000
+	go test ./internal/crash -run KillAtEveryWrite -v -count=1 -timeout 0 -crash.n $(N)
 
 .PHONY: fuzz
 fuzz: ## every fuzz test for T each, by default 60s

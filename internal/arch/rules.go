@@ -65,6 +65,7 @@ func Rooms() []Room {
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
+		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
 		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
 	}

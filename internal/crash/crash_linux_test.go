@@ -1,0 +1,325 @@
+package crash_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/internal/crash"
+)
+
+var (
+	points = flag.Int("crash.n", 240, "how many kill points")
+	only   = flag.String("crash.point", "", "one kill point alone, as a failure prints it: SCENARIO:STEP[,STEP...]")
+)
+
+// shortPoints is how many there are at most with -short: the race detector does
+// not look into the binary.
+const shortPoints = 24
+
+// ledgerVariable makes the test binary the ledger, writing to the folder that
+// it names.
+const ledgerVariable = "WEIR_CRASH_LEDGER"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(ledgerVariable); dir != "" {
+		os.Exit(ledger(dir))
+	}
+	os.Exit(m.Run())
+}
+
+// ledger runs until its stdin ends.
+func ledger(dir string) int {
+	l, err := crash.StartLedger(dir)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(l.Addresses())
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, os.Stdin)
+	}
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// rig is what all journeys share.
+type rig struct {
+	binary   string
+	flows    string
+	dir      string
+	asks     string // where the ledger writes
+	database string // one that holds a run already
+	ledger   crash.Addresses
+	env      []string
+}
+
+func (r *rig) flow(name string) string { return filepath.Join(r.flows, name+".yaml") }
+
+// newRig builds the binary and starts the ledger.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	flows, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	r := &rig{flows: flows, dir: dir, asks: filepath.Join(dir, "asks"), binary: filepath.Join(dir, "weir")}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "github.com/weir-run/weir/cmd/weir")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if err := os.Mkdir(r.asks, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.startLedger(t)
+	config := fmt.Sprintf("providers: {ledger: {baseURL: %q, api: chat}}\nhttp: {allowPrivate: [%q]}\n", r.ledger.Model, r.ledger.HTTP)
+	home := filepath.Join(dir, "config", "weir")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "config.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.env = []string{"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "HOME=" + dir, "USER=crash"}
+	return r
+}
+
+// startLedger starts this binary as the ledger.
+func (r *rig) startLedger(t *testing.T) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) // it ends with its stdin
+	cmd.Env = append(os.Environ(), ledgerVariable+"="+r.asks)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewDecoder(out).Decode(&r.ledger); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the ledger: %v", err)
+		}
+	})
+}
+
+// journey is a new run of a scenario.
+func (r *rig) journey(way travels, run string, kills ...int) *journey {
+	return &journey{rig: r, way: way, run: run, dir: filepath.Join(r.dir, run), kills: kills}
+}
+
+// calm makes every scenario's undisturbed run, which says how many steps there
+// are and what the outputs must be.
+func (r *rig) calm(t *testing.T) []*journey {
+	t.Helper()
+	var out []*journey
+	for _, way := range scenarios() {
+		j := r.journey(way, "calm-"+way.name)
+		if err := j.travel(t); err != nil {
+			t.Fatalf("%s, undisturbed: %v", way.name, err)
+		}
+		if err := j.check(t, nil); err != nil {
+			t.Fatalf("%s, undisturbed: %v", way.name, err)
+		}
+		if len(j.last.Outputs) < 10 {
+			t.Fatalf("%s, undisturbed: the outputs are %s", way.name, j.last.Outputs)
+		}
+		r.database = j.db()
+		out = append(out, j)
+	}
+	return out
+}
+
+// point is where one journey's process is killed.
+type point struct {
+	scenario int
+	kills    []int
+}
+
+// plan spreads n points evenly over all steps of all scenarios. Past one point
+// a step, there are points with two or three kills, drawn from a fixed seed.
+func plan(calm []*journey, n int) []point {
+	var all []point
+	for s, j := range calm {
+		for k := range j.seen {
+			all = append(all, point{s, []int{k + 1}})
+		}
+	}
+	out := make([]point, 0, n)
+	for i := range min(n, len(all)) {
+		out = append(out, all[i*len(all)/min(n, len(all))])
+	}
+	for i := len(out); i < n; i++ {
+		r := rand.New(rand.NewPCG(uint64(i), 1)) //nolint:gosec // reproducible on purpose
+		p := point{scenario: r.IntN(len(calm))}
+		for range 2 + r.IntN(2) {
+			p.kills = append(p.kills, 1+r.IntN(calm[p.scenario].seen))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (p point) String() string {
+	return scenarios()[p.scenario].name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(p.kills), " ", ","), "[]")
+}
+
+func parsePoint(s string) (point, error) {
+	name, steps, _ := strings.Cut(s, ":")
+	p := point{scenario: -1}
+	for i, way := range scenarios() {
+		if way.name == name {
+			p.scenario = i
+		}
+	}
+	for _, k := range strings.Split(steps, ",") {
+		n, err := strconv.Atoi(k)
+		if err != nil || p.scenario < 0 {
+			return p, fmt.Errorf("-crash.point %s: expected SCENARIO:STEP[,STEP...]", s)
+		}
+		p.kills = append(p.kills, n)
+	}
+	return p, nil
+}
+
+func TestARunSurvivesAKillAtEveryWrite(t *testing.T) {
+	r := newRig(t)
+	calm := r.calm(t)
+	c := &campaign{rig: r, calm: calm, begin: time.Now(), table: make([]row, len(calm))}
+	n := *points
+	if testing.Short() {
+		n = min(n, shortPoints)
+	}
+	list := plan(calm, n)
+	if *only != "" {
+		p, err := parsePoint(*only)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = []point{p}
+	}
+	c.run(t, list)
+	t.Log(c.String())
+}
+
+// workers is how many journeys are under way at once; they wait for their
+// timers part of the time.
+func workers() int { return 2 * runtime.NumCPU() }
+
+// campaign kills and counts.
+type campaign struct {
+	rig   *rig
+	calm  []*journey
+	begin time.Time
+
+	mu     sync.Mutex
+	points int
+	failed int
+	table  []row // by scenario
+}
+
+// row is what a campaign has counted of a scenario.
+type row struct {
+	points, failed, kills, asks, again int
+	at                                 [4]int // kills by kind of step
+}
+
+func (c *campaign) run(t *testing.T, list []point) {
+	t.Helper()
+	work := make(chan int)
+	var all sync.WaitGroup
+	for range workers() {
+		all.Go(func() {
+			for i := range work {
+				c.point(t, i, list[i])
+			}
+		})
+	}
+	for i := range list {
+		work <- i
+	}
+	close(work)
+	all.Wait()
+}
+
+// point makes one journey.
+func (c *campaign) point(t *testing.T, i int, p point) {
+	j := c.rig.journey(scenarios()[p.scenario], fmt.Sprintf("r%d", i), p.kills...)
+	err := j.travel(t)
+	if err == nil {
+		err = j.check(t, c.calm[p.scenario])
+	}
+	c.count(p, j, err)
+	if err != nil {
+		t.Errorf("killed before %v: %v\n  again: go test ./internal/crash -run KillAtEveryWrite -crash.point %s", j.killed, err, p)
+		return
+	}
+	if err := os.RemoveAll(j.dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func (c *campaign) count(p point, j *journey, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &c.table[p.scenario]
+	r.points++
+	if err != nil {
+		r.failed++
+	} else {
+		r.asks += len(j.known.asks)
+		for _, n := range j.known.effects {
+			r.again -= n
+		}
+		r.again += len(j.known.asks)
+	}
+	for _, s := range j.killed {
+		r.kills++
+		r.at[s.Kind]++
+	}
+	if c.points++; c.points%500 == 0 {
+		fmt.Fprintf(os.Stderr, "%d points, %s\n", c.points, time.Since(c.begin).Round(time.Second))
+	}
+}
+
+// String is the final table.
+func (c *campaign) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d kill points in %s\n", c.points, time.Since(c.begin).Round(time.Second/10))
+	fmt.Fprintf(&b, "%-9s %6s %7s %6s %8s %6s %8s %7s %6s %6s %7s\n",
+		"scenario", "steps", "points", "kills", "journal", "sync", "network", "output", "asks", "again", "failed")
+	for i, r := range c.table {
+		fmt.Fprintf(&b, "%-9s %6d %7d %6d %8d %6d %8d %7d %6d %6d %7d\n", scenarios()[i].name, c.calm[i].seen, r.points, r.kills,
+			r.at[crash.Journal], r.at[crash.Sync], r.at[crash.Network], r.at[crash.Output], r.asks, r.again, r.failed)
+	}
+	return b.String()
+}

@@ -1,0 +1,254 @@
+package crash_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/internal/crash"
+)
+
+// travels is a flow with the answers that a person gives in it, by the id of
+// the question.
+type travels struct {
+	name    string
+	flow    string
+	fresh   bool // without a database yet
+	answers map[string]string
+}
+
+func scenarios() []travels {
+	return []travels{
+		{name: "first", flow: "chain", fresh: true},
+		{name: "chain", flow: "chain"},
+		{name: "fan", flow: "fan"},
+		{name: "talk", flow: "talk", answers: map[string]string{
+			"talk#1/user:ask#1": "hello", "talk#2/user:ask#1": "a berth", "talk#3/user:ask#1": "bye", "amount:ask#1": "42",
+		}},
+		{name: "each", flow: "each"},
+		{name: "time", flow: "time", answers: map[string]string{"ask:ask#1": "yes"}},
+	}
+}
+
+// report is what the binary prints with --json.
+type report struct {
+	Run        string
+	Status     string
+	Outputs    json.RawMessage
+	Interrupts []struct{ ID string }
+	Error      json.RawMessage
+}
+
+// journey is one run, from its start to its end through kills.
+type journey struct {
+	rig   *rig
+	way   travels
+	run   string
+	dir   string // of this journey; the database is in data/
+	kills []int  // steps from the start, or from the kill before, at which to kill; from 1
+
+	seen     int // steps since the last kill
+	counts   map[crash.Kind]int
+	killed   []crash.Step
+	printed  []string        // events that the binary has printed
+	answered map[string]bool // questions whose answer the binary has acknowledged
+	known    *record         // what the journal held after the last kill
+	last     report
+}
+
+// maxProcesses bounds a journey; the longest takes fewer than ten without
+// kills.
+const maxProcesses = 80
+
+// travel starts the run and goes on with it until it has completed.
+func (j *journey) travel(tb testing.TB) error {
+	tb.Helper()
+	if err := j.prepare(); err != nil {
+		return err
+	}
+	args := j.start()
+	for range maxProcesses {
+		exit, err := j.process(tb, args)
+		if err != nil {
+			return err
+		}
+		if exit.Killed {
+			j.killed = append(j.killed, exit.At)
+			if args, err = j.afterKill(tb); err != nil {
+				return err
+			}
+			continue
+		}
+		if args[0] == "answer" && (exit.Code == 0 || exit.Code == 3) {
+			j.answered[args[2]] = true
+		}
+		switch exit.Code {
+		case 0:
+			return nil
+		case 3:
+			if args, err = j.answer(); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("weir %s exited with %d: %s", strings.Join(args, " "), exit.Code, j.stderr())
+		}
+	}
+	return fmt.Errorf("not at an end after %d processes", maxProcesses)
+}
+
+func (j *journey) prepare() error {
+	j.counts, j.answered = make(map[crash.Kind]int), make(map[string]bool)
+	if err := os.MkdirAll(j.data(), 0o700); err != nil {
+		return err
+	}
+	if j.way.fresh {
+		return nil
+	}
+	return copyFile(j.rig.database, j.db())
+}
+
+func (j *journey) data() string { return filepath.Join(j.dir, "data") }
+func (j *journey) db() string   { return filepath.Join(j.data(), "weir.db") }
+
+func (j *journey) start() []string {
+	return []string{"run", j.rig.flow(j.way.flow), "--id", j.run, "-i", "base=http://" + j.rig.ledger.HTTP + "/" + j.run}
+}
+
+// answer is how to answer the first question that the run waits with.
+func (j *journey) answer() ([]string, error) {
+	if len(j.last.Interrupts) == 0 {
+		return nil, errors.New("the run is paused and waits for nothing")
+	}
+	id := j.last.Interrupts[0].ID
+	value, ok := j.way.answers[id]
+	if strings.Contains(id, ":effect.") { // an effect of unknown outcome: ask again
+		value, ok = "retry", true
+	}
+	if !ok {
+		return nil, fmt.Errorf("nobody knows an answer to %s", id)
+	}
+	return []string{"answer", j.run, id, value}, nil
+}
+
+// process runs the binary once.
+func (j *journey) process(tb testing.TB, args []string) (crash.Exit, error) {
+	tb.Helper()
+	out, err := os.Create(filepath.Join(j.dir, "stdout"))
+	if err != nil {
+		return crash.Exit{}, err
+	}
+	defer out.Close() //nolint:errcheck // it is read by name
+	errs, err := os.Create(filepath.Join(j.dir, "stderr"))
+	if err != nil {
+		return crash.Exit{}, err
+	}
+	defer errs.Close() //nolint:errcheck // it is read by name
+	args = append([]string{j.rig.binary}, append(args, "--events", "--json", "--db", j.db())...)
+	var exit crash.Exit
+	if len(j.killed) < len(j.kills) || len(j.kills) == 0 {
+		p := crash.Process{Args: args, Env: j.rig.env, Dir: j.dir, Stdout: out, Stderr: errs, Data: j.data(), Before: j.before}
+		exit, err = p.Run()
+	} else {
+		cmd := exec.CommandContext(tb.Context(), args[0], args[1:]...)
+		cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = j.rig.env, j.dir, out, errs
+		if err = cmd.Run(); cmd.ProcessState != nil {
+			exit.Code, err = cmd.ProcessState.ExitCode(), nil
+		}
+	}
+	if err != nil {
+		return exit, err
+	}
+	return exit, j.read()
+}
+
+// before counts steps and says where to kill.
+func (j *journey) before(s crash.Step) bool {
+	j.counts[s.Kind]++
+	j.seen++
+	if len(j.killed) == len(j.kills) || j.seen < j.kills[len(j.killed)] {
+		return false
+	}
+	j.seen = 0
+	return true
+}
+
+// read takes in what the binary has printed: events, and last the report. A
+// line without an end was never said.
+func (j *journey) read() error {
+	b, err := os.ReadFile(filepath.Join(j.dir, "stdout"))
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(b) {
+		switch {
+		case !bytes.HasSuffix(line, []byte("\n")):
+		case bytes.Contains(line[:min(len(line), 100)], []byte(`,"number":`)):
+			j.printed = append(j.printed, string(line))
+		default:
+			j.last = report{}
+			if err := json.Unmarshal(line, &j.last); err != nil {
+				return fmt.Errorf("the binary printed %q: %w", line, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (j *journey) stderr() string {
+	b, _ := os.ReadFile(filepath.Join(j.dir, "stderr")) // for a message
+	return strings.TrimSpace(string(b))
+}
+
+// afterKill looks at what is there and says how to go on: with resume where
+// the journal has begun, else with run.
+func (j *journey) afterKill(tb testing.TB) ([]string, error) {
+	tb.Helper()
+	r, err := j.look(tb)
+	if err != nil {
+		return nil, fmt.Errorf("after the kill: %w", err)
+	}
+	if r.asks, err = crash.ReadAsks(j.rig.asks, j.run); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(j.kept(r), j.quiet(r)); err != nil {
+		return nil, fmt.Errorf("after the kill: %w", err)
+	}
+	j.known = r
+	if len(r.lines) == 0 {
+		return j.start(), nil
+	}
+	return []string{"resume", j.run}, nil
+}
+
+// kept checks that everything that was known is in the journal.
+func (j *journey) kept(r *record) error {
+	for _, line := range j.printed {
+		if !slices.Contains(r.lines, line) {
+			return fmt.Errorf("an event was printed and is not in the journal: %s", line)
+		}
+	}
+	for id := range j.answered {
+		if r.answered[id] == 0 {
+			return fmt.Errorf("the answer to %s was acknowledged and is not in the journal", id)
+		}
+	}
+	if j.known != nil && !slices.Equal(j.known.lines, r.lines[:min(len(j.known.lines), len(r.lines))]) {
+		return errors.New("the journal is not what it was with more at the end")
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}

@@ -1,0 +1,211 @@
+package crash
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/llmtest"
+)
+
+// Ask is one effect that the ledger was asked for, as its log has it.
+type Ask struct {
+	// Key is the effect's idempotency key without the run, PATH/NAME#N.
+	Key string `json:"key"`
+	// At is when it came, Unix microseconds.
+	At int64 `json:"at"`
+	// What is the method and path of a request, or the model that was asked.
+	What string `json:"what"`
+	// Digest identifies the request.
+	Digest string `json:"digest"`
+	// Status is what was answered.
+	Status int `json:"status"`
+}
+
+// Addresses are where a ledger listens.
+type Addresses struct {
+	// HTTP is host:port; a request's path is /RUN/NAME.
+	HTTP string `json:"http"`
+	// Model is the base URL of an OpenAI-compatible server.
+	Model string `json:"model"`
+}
+
+// Ledger is a service that keeps the list of what it was asked for: in dir, one
+// file a run, one line an ask, on the disk before it answers. It answers the
+// same to the same request, like a service that knows idempotency keys; what it
+// is asked for under a name that begins with "flaky" it refuses with 503 the
+// first time, and under one that begins with "slow" it takes its time for.
+type Ledger struct {
+	dir   string
+	model *llmtest.Server
+	http  *http.Server
+	at    net.Listener
+
+	mu    sync.Mutex
+	asked map[string]bool // runs and flaky names that were refused once
+}
+
+// slow is how long a slow answer takes.
+const slow = 400 * time.Millisecond
+
+// StartLedger starts a ledger that writes below dir. The caller must Close it.
+func StartLedger(dir string) (*Ledger, error) {
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &Ledger{dir: dir, at: at, asked: make(map[string]bool), model: llmtest.Start()}
+	l.model.Answer(l.turn)
+	l.http = &http.Server{Handler: http.HandlerFunc(l.serve), ReadHeaderTimeout: time.Minute}
+	go l.http.Serve(at) //nolint:errcheck // it ends with Close
+	return l, nil
+}
+
+// Addresses says where the ledger listens.
+func (l *Ledger) Addresses() Addresses {
+	return Addresses{HTTP: l.at.Addr().String(), Model: l.model.URL}
+}
+
+// Close ends the ledger. The error names the requests to the model that broke
+// a rule of its wire.
+func (l *Ledger) Close() error {
+	err := l.http.Close()
+	l.model.Close()
+	if problems := l.model.TakeProblems(); len(problems) > 0 {
+		err = errors.Join(err, errors.New(strings.Join(problems, "\n")))
+	}
+	return err
+}
+
+// serve answers a request of the flow's.
+func (l *Ledger) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	run, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if err != nil || !ok {
+		http.Error(w, "expected /RUN/NAME", http.StatusBadRequest)
+		return
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if r.Method == http.MethodGet { // which has none of its own
+		key = run + "/" + r.Header.Get("X-Effect")
+	}
+	status := http.StatusOK
+	if strings.HasPrefix(name, "flaky") && l.first(key) {
+		status = http.StatusServiceUnavailable
+	}
+	a := Ask{Key: key, What: r.Method + " " + name, Digest: digest(r.Method, r.URL.RequestURI(), string(body)), Status: status}
+	if err := l.note(run, a); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if strings.HasPrefix(name, "slow") {
+		l.wait(r)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	answer := map[string]string{"name": name, "receipt": digest(r.Method, name, string(body))[:8]}
+	_ = json.NewEncoder(w).Encode(answer) // the client may have gone
+}
+
+func (l *Ledger) wait(r *http.Request) {
+	t := time.NewTimer(slow)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.Context().Done():
+	}
+}
+
+// turn answers a request to the model.
+func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
+	run, _, _ := strings.Cut(r.Key, "/")
+	a := Ask{Key: r.Key, What: r.Model, Digest: digest(string(r.Body)), Status: http.StatusOK}
+	if err := l.note(run, a); err != nil {
+		return llmtest.Turn{Failure: &llmtest.Failure{Status: http.StatusBadRequest, Message: err.Error()}}
+	}
+	var said []string
+	for _, m := range r.Messages {
+		if m.Role == convo.User {
+			said = append(said, m.Text)
+		}
+	}
+	// All that was said so far, so that a history that differs shows.
+	return llmtest.Turn{Text: fmt.Sprintf("%d heard: %s", len(r.Messages), strings.Join(said, " / ")), Piece: 16,
+		Usage: llm.Usage{Input: 10, Output: 5}}
+}
+
+// first reports whether a key is new.
+func (l *Ledger) first(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked[key] {
+		return false
+	}
+	l.asked[key] = true
+	return true
+}
+
+// note writes an ask to the run's file; it is on the disk when note returns.
+func (l *Ledger) note(run string, a Ask) error {
+	own, ok := strings.CutPrefix(a.Key, run+"/")
+	if !ok || own == "" || run == "" {
+		return fmt.Errorf("the idempotency key %q is not the run's", a.Key)
+	}
+	a.Key, a.At = own, time.Now().UnixMicro()
+	line, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(logOf(l.dir, run), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func logOf(dir, run string) string { return filepath.Join(dir, filepath.Base(run)+".asks") }
+
+// ReadAsks returns what the ledger at dir was asked for in a run, in order.
+func ReadAsks(dir, run string) ([]Ask, error) {
+	f, err := os.Open(logOf(dir, run))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var asks []Ask
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var a Ask
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			return nil, fmt.Errorf("ledger of %s: %w", run, err)
+		}
+		asks = append(asks, a)
+	}
+	return asks, lines.Err()
+}
+
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
