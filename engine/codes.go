@@ -90,7 +90,7 @@ func runCodes() []CodeInfo {
 		{CodeStateConflict, "Two nodes wrote one key of the state, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
 		{CodeStateReducer, "A value does not fit the reducer of its key, as a text given to `sum`.", "Write a value of the reducer's kind, or declare another reducer."},
 		{CodeInput, "An input of the run or of a node cannot be used.", "Give what the message expects."},
-		{CodeUnresolved, "A template in `in:` reads what is not there when the node starts.", "Order the node behind what writes it with `after:`, or guard it: {{ has(state.x) ? state.x : '' }}."},
+		{CodeUnresolved, "A template in `in:` reads what is not there when the node starts.", "Order the node behind what writes it with `after:`, or guard what may be missing: {{ has(state.x) ? state.x : '' }}."},
 		{CodeExpression, "An expression or a template of a setting failed, or gave a value of the wrong kind.", "Correct it; the message names the setting."},
 		{CodeNodeFailed, "A node failed with an error that has no code of its own.", "See the message; `retry:` tries again."},
 		{CodeNodePanic, "The code of a node panicked.", "Correct the node type; the hint shows where."},
@@ -99,7 +99,7 @@ func runCodes() []CodeInfo {
 		{CodeTimeout, "A node took longer than its `timeout:`.", "Raise it, or add `retry:`."},
 		{CodeContext, "A context that a node wants is not there, or was not granted to it.", "Bring its handle in on a port of type context."},
 		{CodeValue, "A value cannot go to its port, or cannot be kept in a journal.", "Convert it with a transform or template node; in Go, give values that JSON has."},
-		{CodeOutput, "An output of the flow or of a body reads what is not there.", "Correct `outputs:`, or guard it: {{ has(node.port) ? node.port : '' }}."},
+		{CodeOutput, "An output of the flow or of a body reads what is not there.", "Correct `outputs:`, or guard what may be missing: {{ has(state.x) ? state.x : '' }}."},
 	}
 }
 
