@@ -297,10 +297,7 @@ func (c *campaign) count(p point, j *journey, err error) {
 		r.failed++
 	} else {
 		r.asks += len(j.known.asks)
-		for _, n := range j.known.effects {
-			r.again -= n
-		}
-		r.again += len(j.known.asks)
+		r.again += j.known.again()
 	}
 	for _, s := range j.killed {
 		r.kills++

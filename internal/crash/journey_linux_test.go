@@ -22,18 +22,23 @@ type travels struct {
 	flow    string
 	fresh   bool // without a database yet
 	answers map[string]string
+	// careful lists effects that are not asked for again unless a person says so.
+	careful []string
+	// alone says that one node runs at a time, so that nothing may leave the
+	// process while a commit is on its way to the disk.
+	alone bool
 }
 
 func scenarios() []travels {
 	return []travels{
-		{name: "first", flow: "chain", fresh: true},
-		{name: "chain", flow: "chain"},
-		{name: "fan", flow: "fan"},
-		{name: "talk", flow: "talk", answers: map[string]string{
+		{name: "first", flow: "chain", fresh: true, careful: []string{"order/request#1"}, alone: true},
+		{name: "chain", flow: "chain", careful: []string{"order/request#1"}, alone: true},
+		{name: "fan", flow: "fan", careful: []string{"three/request#1"}},
+		{name: "talk", flow: "talk", careful: []string{"book/request#1"}, alone: true, answers: map[string]string{
 			"talk#1/user:ask#1": "hello", "talk#2/user:ask#1": "a berth", "talk#3/user:ask#1": "bye", "amount:ask#1": "42",
 		}},
 		{name: "each", flow: "each"},
-		{name: "time", flow: "time", answers: map[string]string{"ask:ask#1": "yes"}},
+		{name: "time", flow: "time", careful: []string{"finish/request#1"}, answers: map[string]string{"ask:ask#1": "yes"}},
 	}
 }
 
@@ -61,6 +66,8 @@ type journey struct {
 	answered map[string]bool // questions whose answer the binary has acknowledged
 	known    *record         // what the journal held after the last kill
 	last     report
+	unsynced bool // the log of the database has writes that may not be on the disk
+	early    error
 }
 
 // maxProcesses bounds a journey; the longest takes fewer than ten without
@@ -162,6 +169,7 @@ func (j *journey) process(tb testing.TB, args []string) (crash.Exit, error) {
 			exit.Code, err = cmd.ProcessState.ExitCode(), nil
 		}
 	}
+	j.unsynced = false // the next process begins with what it finds
 	if err != nil {
 		return exit, err
 	}
@@ -172,11 +180,27 @@ func (j *journey) process(tb testing.TB, args []string) (crash.Exit, error) {
 func (j *journey) before(s crash.Step) bool {
 	j.counts[s.Kind]++
 	j.seen++
+	j.order(s)
 	if len(j.killed) == len(j.kills) || j.seen < j.kills[len(j.killed)] {
 		return false
 	}
 	j.seen = 0
 	return true
+}
+
+// order notes a request that leaves before what it depends on is on the disk.
+// A kill loses nothing that was written, so only this shows that a power cut
+// would not either.
+func (j *journey) order(s crash.Step) {
+	log := strings.HasSuffix(s.Path, "-wal")
+	switch {
+	case log && s.Kind == crash.Journal:
+		j.unsynced = true
+	case log && s.Kind == crash.Sync:
+		j.unsynced = false
+	case j.unsynced && j.early == nil && j.way.alone && s.Kind == crash.Network:
+		j.early = errors.New("a request leaves while a commit is written and not on the disk")
+	}
 }
 
 // read takes in what the binary has printed: events, and last the report. A

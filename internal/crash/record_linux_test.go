@@ -130,7 +130,7 @@ func (j *journey) check(tb testing.TB, calm *journey) error {
 	if r.asks, err = crash.ReadAsks(j.rig.asks, j.run); err != nil {
 		return err
 	}
-	errs := []error{j.kept(r), r.once(), r.balance(len(j.killed)), j.quiet(r)}
+	errs := []error{j.early, j.kept(r), j.quiet(r), j.asked(r), r.once(), r.balance(len(j.killed))}
 	if r.end != "run.completed" || j.last.Status != "completed" {
 		errs = append(errs, fmt.Errorf("the journal ends with %s, the binary says %q", r.end, j.last.Status))
 	}
@@ -176,11 +176,26 @@ func (r *record) balance(kills int) error {
 		}
 	}
 	for key, n := range r.effects {
-		if asks[key] < n {
+		if asks[key] < n && !inside(key) {
 			return fmt.Errorf("the journal has %d ends of %s, which was asked for %d times", n, key, asks[key])
 		}
 	}
 	return nil
+}
+
+// inside reports whether an effect stays inside the process: those of the cache
+// in the flow fan.
+func inside(key string) bool { return strings.HasPrefix(key, "kept/") }
+
+// again counts what was asked for more often than the journal has an end of it.
+func (r *record) again() int {
+	n := len(r.asks)
+	for key, ends := range r.effects {
+		if !inside(key) {
+			n -= ends
+		}
+	}
+	return n
 }
 
 // quiet checks that no effect whose result was in the journal at the last kill
@@ -192,6 +207,29 @@ func (j *journey) quiet(r *record) error {
 	for _, a := range r.asks[min(len(j.known.asks), len(r.asks)):] {
 		if j.known.done[a.Key] > 0 {
 			return fmt.Errorf("%s was in the journal when the process was killed, and was asked for again", a.Key)
+		}
+	}
+	return nil
+}
+
+// asked checks that an effect that must not be repeated blindly was asked for
+// again only where a person said so.
+func (j *journey) asked(r *record) error {
+	for _, key := range j.way.careful {
+		path, _, _ := strings.Cut(key, "/request#")
+		asks, told := 0, 0
+		for _, a := range r.asks {
+			if a.Key == key {
+				asks++
+			}
+		}
+		for id, n := range r.answered {
+			if strings.HasPrefix(id, path+":effect.") {
+				told += n
+			}
+		}
+		if asks == 0 || asks > 1+told {
+			return fmt.Errorf("%s was asked for %d times, and a person has said %d times to do it again", key, asks, told)
 		}
 	}
 	return nil
