@@ -1,0 +1,167 @@
+// Package weirtest runs one node or one flow alone, in tests. What runs is the
+// library itself over a record in memory; only the model is scripted, people's
+// answers are given beforehand, and tools are the test's own.
+//
+// It must not know how runs are driven: it starts them and reads their journal,
+// as any program may.
+package weirtest
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin"
+)
+
+// Case is what a node or flow is run with. The zero value gives nothing.
+type Case struct {
+	// With are the settings of the node; not for flows.
+	With map[string]any
+	// In are the node's inputs by port, or the flow's inputs by name. A port
+	// that takes many edges is given one.
+	In map[string]any
+	// State is what the state begins with.
+	State map[string]any
+	// System and Messages are what the main context of a node begins with; a
+	// flow has its own.
+	System   string
+	Messages []convo.Message
+	// Answers resolve questions and outside events by the path of the node
+	// that waits ("ask", "talk#2/ask") or by the interrupt's id. A run that
+	// waits for something else is left paused.
+	Answers map[string]any
+	// Script is what the model says, in the order it is called, whatever
+	// model is asked for. A call after the last is an error.
+	Script []Turn
+	// Model answers in place of the script.
+	Model weir.Provider
+	// Types are node types beside the built-in ones and the one under test.
+	Types []weir.Type
+	Tools []*weir.Tool
+	// Secrets resolve secrets.NAME; HTTP performs requests. Without it private
+	// addresses are refused, as always.
+	Secrets map[string]string
+	HTTP    node.HTTPDoer
+	User    string
+	// Timeout bounds the run; 0 is 20 seconds. A run that is not done then
+	// fails the test.
+	Timeout time.Duration
+}
+
+// Result is what became of a run.
+type Result struct {
+	// Status is Completed, Failed, Cancelled, or Paused where no answer was
+	// given to what Waiting lists.
+	Status  weir.Status
+	Waiting []engine.Interrupt
+	// Outputs are the node's by port, or the flow's by name.
+	Outputs map[string]any
+	// State is the state at the end.
+	State map[string]any
+	// Messages are those of the main context, its newest epoch.
+	Messages []convo.Message
+	// Contexts are all conversation contexts by id.
+	Contexts map[string]convo.Context
+	// Effects are what was done outside, in the order of the journal.
+	Effects []Effect
+	// Asked are the requests the model was sent, in order.
+	Asked []*llm.Request
+	// Error is how the run, or the node, failed; nil where it did not.
+	Error *weir.Error
+	Usage engine.Usage
+	// Events is the whole journal.
+	Events []engine.Event
+}
+
+// Effect is one thing done outside, as the journal keeps it.
+type Effect struct {
+	Key    string // "node/tool#1"
+	Result any
+	Error  *weir.Error
+}
+
+// Output is an output as a T; the test fails where it is missing or something
+// else.
+func Output[T any](t testing.TB, r Result, name string) T {
+	t.Helper()
+	var out T
+	v, ok := r.Outputs[name]
+	if !ok {
+		t.Fatalf("there is no output %q: the run is %s with %v, %v", name, r.Status, r.Outputs, r.Error)
+	}
+	if direct, ok := v.(T); ok {
+		return direct
+	}
+	b, err := engine.AppendValue(nil, v)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		t.Fatalf("output %s: %v", name, err)
+	}
+	return out
+}
+
+// The id of the node under test, and of the one that fills its context.
+const (
+	nodeID   = "node"
+	beforeID = "before"
+)
+
+// Node runs one node of a type, built in or not, as the node "node" of a flow
+// of its own.
+func Node(t testing.TB, typ weir.Type, c Case) Result {
+	t.Helper()
+	spec := typ.Spec()
+	if builtin.Catalogue().Lookup(spec.Name) == nil {
+		c.Types = append([]weir.Type{typ}, c.Types...)
+	}
+	d := weir.Definition{Name: spec.Name, Context: map[string]any{"model": "script/test", "system": c.System},
+		Inputs: map[string]any{}, Nodes: map[string]weir.NodeSpec{}}
+	n := weir.NodeSpec{Type: spec.Name, With: c.With, In: map[string]any{}}
+	for port := range c.In {
+		d.Inputs[port] = map[string]any{"type": "any"}
+		n.In[port] = "{{ run.inputs." + port + " }}"
+	}
+	d.Nodes[nodeID] = n
+	if len(c.Messages) > 0 {
+		c.Types = append(c.Types, before(c.Messages))
+		d.Nodes[beforeID] = weir.NodeSpec{Type: beforeID}
+		n.After = []string{beforeID}
+		d.Nodes[nodeID] = n
+	}
+	p := open(t, c)
+	f, err := p.w.Define(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.run(f, true)
+}
+
+// Flow runs a flow that is given as the text of a flow file.
+func Flow(t testing.TB, text string, c Case) Result {
+	t.Helper()
+	p := open(t, c)
+	f, err := p.w.Parse("flow.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.run(f, false)
+}
+
+// File runs a flow file.
+func File(t testing.TB, path string, c Case) Result {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Flow(t, string(text), c)
+}
