@@ -131,7 +131,7 @@ func (r *Run) busy(ids []string) *contextState {
 // grantsFor lists the contexts the node may write; sorted, mostly one.
 func (r *Run) grantsFor(n *nodeState) []string {
 	if n.plan.Use != flow.ContextWrite {
-		return n.mergeGrants(r)
+		return n.mergeGrants()
 	}
 	return r.contextsOf(n)
 }
@@ -172,7 +172,7 @@ func (s *scope) context() string {
 }
 
 // mergeGrants lists the contexts that a composite's lanes go back into.
-func (n *nodeState) mergeGrants(r *Run) []string {
+func (n *nodeState) mergeGrants() []string {
 	if n.ext == nil || n.ext.expansion == nil || !n.ext.expansion.fork || !n.ext.expansion.complete() {
 		return nil
 	}

@@ -229,8 +229,9 @@ func (r *Run) stuck(n *nodeState) bool {
 		return r.ended == Pending && !n.scope.torn()
 	case done:
 		return r.ended == Failed && n.unfinished()
+	default:
+		return false
 	}
-	return false
 }
 
 // unfinished reports whether the node ended and nothing followed from it: it

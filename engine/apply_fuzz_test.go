@@ -107,7 +107,7 @@ func TestApplyNeverPanics(t *testing.T) {
 func abuse(p *engine.Plan, events []engine.Event) {
 	r := engine.NewRun("r", p)
 	for _, e := range events {
-		_ = r.Apply(e) //nolint:errcheck // only a panic is wrong here
+		_ = r.Apply(e) // only a panic is wrong here
 	}
 	r.Status()
 	for _, n := range r.Nodes() {
@@ -116,7 +116,7 @@ func abuse(p *engine.Plan, events []engine.Event) {
 		r.LaneChanges(n.Path)
 		r.Pulled(n.Path, "pull")
 		r.Origin(n.Path, "value")
-		r.CheckWrites(n.Path, []engine.StateChange{{Key: "k", Value: int64(1)}})
+		_ = r.CheckWrites(n.Path, []engine.StateChange{{Key: "k", Value: int64(1)}})
 		r.Stuck(n.Path)
 	}
 	r.NextTimer()

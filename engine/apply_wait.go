@@ -76,6 +76,7 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 		r.finish(n, Completed)
 	case asking:
 		r.makeReady(n)
+	default: // the answer is there when the node looks for it
 	}
 	return nil
 }

@@ -70,9 +70,11 @@ func (r *Run) decideStart() Event {
 	}
 	forks := r.forksFor(n)
 	if id := r.lost(n, forks); id != "" {
-		return &NodeFailed{Path: n.path(), Error: &Error{Code: CodeContext, Node: n.path(), Permanent: true,
+		return &NodeFailed{Path: n.path(), Error: &Error{
+			Code: CodeContext, Node: n.path(), Permanent: true,
 			Message: fmt.Sprintf("the context %q that came in is not there", id),
-			Hint:    "take the handle from a port of type context of a node of this run"}}
+			Hint:    "take the handle from a port of type context of a node of this run",
+		}}
 	}
 	if n.entered {
 		return &NodeResumed{Path: n.path(), Grants: grants, Forks: forks}
@@ -105,9 +107,11 @@ func (r *Run) broken(n *nodeState) bool {
 }
 
 func (r *Run) decideClash(n *nodeState) Event {
-	return &NodeFailed{Path: n.path(), Error: &Error{Code: CodePortConflict, Node: n.path(), Permanent: true,
+	return &NodeFailed{Path: n.path(), Error: &Error{
+		Code: CodePortConflict, Node: n.path(), Permanent: true,
 		Message: "two taken edges bring a value to one port",
-		Hint:    "join the branches with a merge node, or make them exclusive"}}
+		Hint:    "join the branches with a merge node, or make them exclusive",
+	}}
 }
 
 func decideBreak(n *nodeState) Event {
@@ -116,8 +120,10 @@ func decideBreak(n *nodeState) Event {
 		name = "after"
 	}
 	id := n.path() + ":" + name + "#1"
-	return &NodeWaiting{Path: n.path(), Interrupts: []Interrupt{{ID: id, Kind: AwaitBreak,
-		Prompt: "paused " + name + " " + n.path()}}}
+	return &NodeWaiting{Path: n.path(), Interrupts: []Interrupt{{
+		ID: id, Kind: AwaitBreak,
+		Prompt: "paused " + name + " " + n.path(),
+	}}}
 }
 
 // decideFailure applies the node's retry and onError settings.

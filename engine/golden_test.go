@@ -318,7 +318,9 @@ func (needsType) Spec() *flow.TypeSpec {
 	return &flow.TypeSpec{
 		Name: "needs", Version: 1, Category: "test", Summary: "Runs only with a value on x.",
 		Settings: map[string]any{"type": "object"},
-		Ports: flow.Ports{In: []flow.Port{{Name: "x", Type: flow.TypeAny, Required: true}},
-			Out: []flow.Port{{Name: "value", Type: flow.TypeAny}}, AnyIn: true},
+		Ports: flow.Ports{
+			In:  []flow.Port{{Name: "x", Type: flow.TypeAny, Required: true}},
+			Out: []flow.Port{{Name: "value", Type: flow.TypeAny}}, AnyIn: true,
+		},
 	}
 }

@@ -121,8 +121,10 @@ func (p *GraphPlan) compileEdges(g *flow.Graph) error {
 		if !ok || !ok2 {
 			return fmt.Errorf("edge %s joins nodes that are not there", e.ID)
 		}
-		p.edges = append(p.edges, edgePlan{from: from, to: to, fromPort: e.FromPort, toPort: e.ToPort,
-			kind: e.Kind, partial: e.Partial})
+		p.edges = append(p.edges, edgePlan{
+			from: from, to: to, fromPort: e.FromPort, toPort: e.ToPort,
+			kind: e.Kind, partial: e.Partial,
+		})
 	}
 	slices.SortStableFunc(p.edges, func(a, b edgePlan) int { return int(a.to) - int(b.to) })
 	for i := range p.edges {
@@ -173,6 +175,11 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 	for _, b := range n.Def.In {
 		n.bound = append(n.bound, boundPort{name: b.Name})
 	}
+	p.compileArrivals(n, lazy)
+}
+
+// compileArrivals works out which edges the node waits for.
+func (p *GraphPlan) compileArrivals(n *NodePlan, lazy map[string]bool) {
 	for i := n.inLo; i < n.inHi; i++ {
 		e := &p.edges[i]
 		e.lazy = lazy[e.toPort]

@@ -91,11 +91,15 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 	if sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil && !sn.Cached && sn.Expand == nil {
 		return nil
 	}
-	n.ext = &nodeExt{port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: Values(sn.Metadata),
-		micros: sn.Micros, cached: sn.Cached}
+	n.ext = &nodeExt{
+		port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: Values(sn.Metadata),
+		micros: sn.Micros, cached: sn.Cached,
+	}
 	if x := sn.Expand; x != nil {
-		n.ext.expansion = &expansion{items: unkeep(x.Items), outputs: unkeep(x.Outputs), concurrency: x.Concurrency,
-			next: x.Next, running: x.Running, done: x.Done}
+		n.ext.expansion = &expansion{
+			items: unkeep(x.Items), outputs: unkeep(x.Outputs), concurrency: x.Concurrency,
+			next: x.Next, running: x.Running, done: x.Done,
+		}
 	}
 	if sn.Facts == nil {
 		return nil

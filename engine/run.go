@@ -69,12 +69,12 @@ const (
 	done
 )
 
-// phaseNames say in errors where a node stands.
-var phaseNames = [...]string{"idle", "ready", "executing", "pulling", "expanding", "waiting", "at a breakpoint", "held",
-	"failing", "retrying", "done"}
-
-// String is the phase in words.
-func (p phase) String() string { return phaseNames[p] }
+// String is the phase in words, for errors.
+func (p phase) String() string {
+	return [...]string{
+		"idle", "ready", "executing", "pulling", "expanding", "waiting", "at a breakpoint", "held", "failing", "retrying", "done",
+	}[p]
+}
 
 // nodeState is one node of one scope.
 type nodeState struct {
@@ -129,8 +129,10 @@ type openInterrupt struct {
 
 // NewRun returns a run with no events.
 func NewRun(id string, p *Plan) *Run {
-	return &Run{ID: id, plan: p, scopes: make(map[string]*scope), contexts: make(map[string]*contextState),
-		byID: make(map[string]*openInterrupt), due: make(map[string]int64), parallel: 1}
+	return &Run{
+		ID: id, plan: p, scopes: make(map[string]*scope), contexts: make(map[string]*contextState),
+		byID: make(map[string]*openInterrupt), due: make(map[string]int64), parallel: 1,
+	}
 }
 
 // Plan is what the run runs.
@@ -305,8 +307,10 @@ func (s *scope) laneOf() (*lane, *scope) {
 
 // openScope makes the scope of a graph; its entries become ready.
 func (r *Run) openScope(p *GraphPlan, owner *nodeState, number int, inputs Values) *scope {
-	s := &scope{owner: owner, number: number, plan: p, inputs: inputs,
-		nodes: make([]nodeState, len(p.Nodes)), edges: make([]edgeState, len(p.edges)), open: len(p.Nodes)}
+	s := &scope{
+		owner: owner, number: number, plan: p, inputs: inputs,
+		nodes: make([]nodeState, len(p.Nodes)), edges: make([]edgeState, len(p.edges)), open: len(p.Nodes),
+	}
 	if owner != nil {
 		s.prefix = owner.path() + "#" + itoa(number) + "/"
 	}

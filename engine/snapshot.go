@@ -194,8 +194,10 @@ func (r *Run) snapScopes(out []scopeSnap, s *scope) ([]scopeSnap, error) {
 }
 
 func (n *nodeState) snap() (nodeSnap, error) {
-	s := nodeSnap{Index: n.plan.Index, Phase: n.phase, Status: n.status, Attempt: n.attempt, Started: n.started,
-		Unwanted: !n.wanted, Entered: n.entered, Passed: n.passed, Outputs: kept(n.outputs)}
+	s := nodeSnap{
+		Index: n.plan.Index, Phase: n.phase, Status: n.status, Attempt: n.attempt, Started: n.started,
+		Unwanted: !n.wanted, Entered: n.entered, Passed: n.passed, Outputs: kept(n.outputs),
+	}
 	x := n.ext
 	if x == nil {
 		return s, nil

@@ -24,8 +24,10 @@ type Usage struct {
 
 // Add returns the sum.
 func (u Usage) Add(o Usage) Usage {
-	return Usage{u.Calls + o.Calls, u.Input + o.Input, u.Cached + o.Cached,
-		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros}
+	return Usage{
+		u.Calls + o.Calls, u.Input + o.Input, u.Cached + o.Cached,
+		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros,
+	}
 }
 
 // Error is a failure as the journal keeps it; Code is from the table in codes.go.
@@ -114,8 +116,10 @@ const (
 	NotNeeded
 )
 
-var statusNames = [...]string{"pending", "running", "waiting", "paused", "completed",
-	"failed", "skipped", "cancelled", "not_needed"}
+var statusNames = [...]string{
+	"pending", "running", "waiting", "paused", "completed",
+	"failed", "skipped", "cancelled", "not_needed",
+}
 
 // String is the status as files, API and UI spell it.
 func (s Status) String() string { return statusNames[s] }

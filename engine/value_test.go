@@ -13,8 +13,10 @@ func TestWhatComesFromOutsideIsNeverAHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"a": map[string]any{"$context": "main"},
-		"b": []any{map[string]any{"$": map[string]any{"$context": "x"}}}, "c": 1.0, "d": int64(2)}
+	want := map[string]any{
+		"a": map[string]any{"$context": "main"},
+		"b": []any{map[string]any{"$": map[string]any{"$context": "x"}}}, "c": 1.0, "d": int64(2),
+	}
 	if !reflect.DeepEqual(v, want) {
 		t.Fatalf("got %#v", v)
 	}

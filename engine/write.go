@@ -81,8 +81,10 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 		}
 		old, ok := state.Get(c.Key)
 		if _, err := Reduce(red, old, ok, c.Value); err != nil {
-			return &Error{Code: CodeStateReducer, Node: path, Permanent: true,
-				Message: fmt.Sprintf("state key %q: %v", c.Key, err)}
+			return &Error{
+				Code: CodeStateReducer, Node: path, Permanent: true,
+				Message: fmt.Sprintf("state key %q: %v", c.Key, err),
+			}
 		}
 	}
 	return r.checkLanes(n)
@@ -111,9 +113,11 @@ func (r *Run) checkLanes(n *nodeState) *Error {
 
 // stateConflict is the failure of node: a wrote what b had written.
 func stateConflict(node, a, b, key string) *Error {
-	return &Error{Code: CodeStateConflict, Node: node, Permanent: true,
+	return &Error{
+		Code: CodeStateConflict, Node: node, Permanent: true,
 		Message: fmt.Sprintf("nodes %s and %s both write the state key %q and neither runs after the other", b, a, key),
-		Hint:    fmt.Sprintf("order them with `after:`, or declare a reducer under `state: {%s: {reducer: ...}}`", key)}
+		Hint:    fmt.Sprintf("order them with `after:`, or declare a reducer under `state: {%s: {reducer: ...}}`", key),
+	}
 }
 
 // ordered reports whether b runs after a, or they are the same.

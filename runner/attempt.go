@@ -75,8 +75,10 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	s := m.run.Start
 	inputs, unfit := m.inputs(&e, h)
 	a.unfit = unfit
-	info := node.Info{Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
-		Started: time.UnixMilli(e.Started)}
+	info := node.Info{
+		Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
+		Started: time.UnixMilli(e.Started),
+	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
 	for _, id := range e.Contexts {
@@ -116,8 +118,10 @@ func (m *machine) inputs(e *engine.Entry, h *prepared) (engine.Values, *engine.E
 		}
 		v, err := node.Coerce(t, in[i].Value)
 		if err != nil {
-			return nil, &engine.Error{Code: engine.CodeValue, Node: e.Path, Attempt: e.Attempt, Permanent: true,
-				Message: fmt.Sprintf("input %s: %v", in[i].Name, err)}
+			return nil, &engine.Error{
+				Code: engine.CodeValue, Node: e.Path, Attempt: e.Attempt, Permanent: true,
+				Message: fmt.Sprintf("input %s: %v", in[i].Name, err),
+			}
 		}
 		in[i].Value = v
 	}
@@ -164,8 +168,10 @@ func (b *binding) eval(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.
 		v, err = engine.Normalize(v)
 	}
 	if err != nil {
-		return nil, &engine.Error{Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
-			Message: fmt.Sprintf("input %s: %v", b.name, err), Permanent: true}
+		return nil, &engine.Error{
+			Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
+			Message: fmt.Sprintf("input %s: %v", b.name, err), Permanent: true,
+		}
 	}
 	return v, nil
 }
@@ -200,8 +206,10 @@ func (a *attempt) perform() (err error, micros int64) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = &engine.Error{Code: engine.CodeNodePanic, Permanent: true,
-				Message: fmt.Sprintf("the node panicked: %v", p), Hint: firstFrames(debug.Stack())}
+			err = &engine.Error{
+				Code: engine.CodeNodePanic, Permanent: true,
+				Message: fmt.Sprintf("the node panicked: %v", p), Hint: firstFrames(debug.Stack()),
+			}
 		}
 	}()
 	begin := time.Now()
@@ -289,9 +297,11 @@ func (a *attempt) Origin(port string) string { return a.origins[port] }
 // Own implements node.Contexts.
 func (a *attempt) Own() (*convo.Manager, error) {
 	if len(a.contexts) == 0 {
-		return nil, &engine.Error{Code: engine.CodeContext, Permanent: true,
+		return nil, &engine.Error{
+			Code: engine.CodeContext, Permanent: true,
 			Message: fmt.Sprintf("node type %s uses no context", a.Plan.Def.Type),
-			Hint:    "set Context in the node type's spec"}
+			Hint:    "set Context in the node type's spec",
+		}
 	}
 	if a.own == nil {
 		a.own = a.manage(a.contexts[0])
@@ -322,9 +332,11 @@ func (a *attempt) Of(h engine.Handle) (*convo.Manager, error) {
 			return a.others[len(a.others)-1], nil
 		}
 	}
-	return nil, &engine.Error{Code: engine.CodeContext, Permanent: true,
+	return nil, &engine.Error{
+		Code: engine.CodeContext, Permanent: true,
 		Message: fmt.Sprintf("context %s was not granted to this node", h.ID),
-		Hint:    "bring its handle in on a port of type context"}
+		Hint:    "bring its handle in on a port of type context",
+	}
 }
 
 // New implements node.Contexts.

@@ -56,8 +56,10 @@ func (m *machine) encode() ([]byte, error) {
 		if x.Parent != "" && x.At > 0 {
 			return nil, nil // begins with messages of another's
 		}
-		c.Contexts = append(c.Contexts, contextSnapshot{ID: id, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
-			Length: x.History.Len(), Epoch: x.Epoch, Output: x.Output, Session: x.Session})
+		c.Contexts = append(c.Contexts, contextSnapshot{
+			ID: id, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
+			Length: x.History.Len(), Epoch: x.Epoch, Output: x.Output, Session: x.Session,
+		})
 	}
 	return json.Marshal(c)
 }
@@ -80,8 +82,10 @@ func restore(id string, p *Program, s *Services, cp store.Checkpoint, src convo.
 	m.saved = run.Events()
 	m.begun(run.Start)
 	for _, x := range c.Contexts {
-		m.book[x.ID] = convo.Restore(convo.Context{ID: x.ID, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
-			Epoch: x.Epoch, Output: x.Output, Session: x.Session}, x.Length, src)
+		m.book[x.ID] = convo.Restore(convo.Context{
+			ID: x.ID, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
+			Epoch: x.Epoch, Output: x.Output, Session: x.Session,
+		}, x.Length, src)
 	}
 	return m, nil
 }

@@ -51,8 +51,10 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	if err != nil && a.ctx.Err() != nil {
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
 	}
-	done := &engine.EffectCompleted{Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,
-		Micros: time.Since(begin).Microseconds()}
+	done := &engine.EffectCompleted{
+		Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,
+		Micros: time.Since(begin).Microseconds(),
+	}
 	if err == nil {
 		done.Result, err = engine.Normalize(out.Value)
 	}
@@ -88,9 +90,11 @@ func (a *attempt) begunBefore(key string) bool { return a.begun[key] != nil }
 // recall returns a recorded result, if it answers the same request.
 func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.Value, error) {
 	if known.Digest != digest {
-		return nil, &engine.Error{Code: engine.CodeNondeterministic, Key: known.Key, Permanent: true,
+		return nil, &engine.Error{
+			Code: engine.CodeNondeterministic, Key: known.Key, Permanent: true,
 			Message: "the node asks for something else than it did the first time under the effect key " + known.Key,
-			Hint:    "a node must ask for the same effects when it is entered again: take time and chance from ctx"}
+			Hint:    "a node must ask for the same effects when it is entered again: take time and chance from ctx",
+		}
 	}
 	if known.Error != nil {
 		return nil, known.Error
@@ -101,17 +105,21 @@ func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.V
 // settleUnknown decides about an effect that was begun before a crash and
 // never recorded.
 func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
-	unknown := &engine.Error{Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
-		Message: "the process ended while this effect was in flight; whether it happened is not known"}
+	unknown := &engine.Error{
+		Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
+		Message: "the process ended while this effect was in flight; whether it happened is not known",
+	}
 	switch e.Unknown {
 	case node.UnknownRetry:
 		return nil, false, nil
 	case node.UnknownFail:
 		return nil, true, unknown
 	}
-	ans, given, err := a.Wait("effect."+e.Name, engine.Interrupt{Kind: engine.AwaitEffect,
+	ans, given, err := a.Wait("effect."+e.Name, engine.Interrupt{
+		Kind: engine.AwaitEffect,
 		Prompt: fmt.Sprintf("%s: did the effect %s happen? Answer \"retry\" to ask again with the same key, "+
-			"\"fail\" to fail the node, or {\"result\": ...} to say what it returned.", unknown.Message, key)})
+			"\"fail\" to fail the node, or {\"result\": ...} to say what it returned.", unknown.Message, key),
+	})
 	if err != nil {
 		return nil, true, err
 	}

@@ -358,8 +358,10 @@ func (x *Execution) end() {
 	}
 	x.acknowledge(x.err)
 	r := x.m.run
-	x.result = Result{Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
-		Usage: r.Usage(), Error: r.Failure()}
+	x.result = Result{
+		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure(),
+	}
 	if x.err == nil {
 		x.local.saveCheckpoint(ctx, x)
 	}

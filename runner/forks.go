@@ -80,17 +80,12 @@ func (m *machine) forkBase(id, parent string) (convo.Context, bool) {
 // laneOwner is the path of the composite whose lane a context belongs to, ""
 // for contexts outside any.
 func laneOwner(id string) string {
-	_, lane, _ := cutLast(id, '@')
-	owner, _, _ := cutLast(lane, '#')
-	return owner
-}
-
-// cutLast cuts s at the last sep.
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	if i := strings.LastIndexByte(s, sep); i >= 0 {
-		return s[:i], s[i+1:], true
+	at := strings.LastIndexByte(id, '@')
+	lane := strings.LastIndexByte(id, '#')
+	if at < 0 || lane < at {
+		return ""
 	}
-	return s, "", false
+	return id[at+1 : lane]
 }
 
 // changeOf returns what a context change says, decoded where it came from a

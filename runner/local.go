@@ -61,8 +61,10 @@ func NewLocal(o Options) *Local {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Local{o: o, owner: fmt.Sprintf("%s:%d:%s", here(), os.Getpid(), rand.Text()[:8]),
-		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{})}
+	l := &Local{
+		o: o, owner: fmt.Sprintf("%s:%d:%s", here(), os.Getpid(), rand.Text()[:8]),
+		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{}),
+	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())
 	l.loops.Add(2)
@@ -89,8 +91,10 @@ type Begin struct {
 // instead, whatever b says, so that starting is idempotent.
 func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, error) {
 	at := time.Now()
-	err := l.o.Store.Create(ctx, store.NewRun{ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
-		User: b.User, Parent: b.Parent, Origin: b.Origin, At: at})
+	err := l.o.Store.Create(ctx, store.NewRun{
+		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
+		User: b.User, Parent: b.Parent, Origin: b.Origin, At: at,
+	})
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return nil, fmt.Errorf("start run %s: %w", b.ID, err)
 	}
@@ -198,11 +202,15 @@ func (x *Execution) begin(p *Program, b *Begin) error {
 // event is the run's first.
 func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 	s := b.Settings
-	return &engine.RunStarted{Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
+	return &engine.RunStarted{
+		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Closure: p.Closure,
-		Contexts: []engine.ContextChange{{ID: engine.MainContext, Create: true,
-			Body: &convo.Change{Create: true, Kind: convo.Main, Settings: &s}}}}
+		Contexts: []engine.ContextChange{{
+			ID: engine.MainContext, Create: true,
+			Body: &convo.Change{Create: true, Kind: convo.Main, Settings: &s},
+		}},
+	}
 }
 
 // load rebuilds a run from its journal.

@@ -47,8 +47,10 @@ type machine struct {
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {
-	return &machine{run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1, reducers: p.Plan.Reducer,
-		book: make(map[string]convo.Context), active: make(map[string]*attempt)}
+	return &machine{
+		run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1, reducers: p.Plan.Reducer,
+		book: make(map[string]convo.Context), active: make(map[string]*attempt),
+	}
 }
 
 // step applies an event at a time and all that follows from it; the attempts
@@ -87,11 +89,15 @@ func (m *machine) collect() engine.Event {
 	out, err := evalOutputs(&scopeVars{scope, m.run.ScopeState(scope), m.vars})
 	switch {
 	case err != nil && path == "":
-		return &engine.RunFailed{Error: &engine.Error{Code: engine.CodeOutput, Message: err.Error(),
-			Hint: "correct the flow's outputs and run it again"}}
+		return &engine.RunFailed{Error: &engine.Error{
+			Code: engine.CodeOutput, Message: err.Error(),
+			Hint: "correct the flow's outputs and run it again",
+		}}
 	case err != nil:
-		return &engine.NodeFailed{Path: scope.Owner(), Error: &engine.Error{Code: engine.CodeOutput,
-			Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true}}
+		return &engine.NodeFailed{Path: scope.Owner(), Error: &engine.Error{
+			Code: engine.CodeOutput,
+			Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true,
+		}}
 	case path == "":
 		return &engine.RunCompleted{Outputs: out}
 	}

@@ -90,16 +90,20 @@ func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, e
 	for i := range out {
 		v, err := engine.Normalize(out[i].Value)
 		if err != nil {
-			return nil, &engine.Error{Code: engine.CodeValue, Permanent: true,
-				Message: fmt.Sprintf("output %s: %v", out[i].Name, err)}
+			return nil, &engine.Error{
+				Code: engine.CodeValue, Permanent: true,
+				Message: fmt.Sprintf("output %s: %v", out[i].Name, err),
+			}
 		}
 		out[i].Value = v
 	}
 	for i := range meta {
 		v, err := engine.Normalize(meta[i].Value)
 		if err != nil {
-			return nil, &engine.Error{Code: engine.CodeValue, Permanent: true,
-				Message: fmt.Sprintf("metadata %s: %v", meta[i].Name, err)}
+			return nil, &engine.Error{
+				Code: engine.CodeValue, Permanent: true,
+				Message: fmt.Sprintf("metadata %s: %v", meta[i].Name, err),
+			}
 		}
 		meta[i].Value = v
 	}

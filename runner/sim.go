@@ -75,7 +75,6 @@ type coroutine struct {
 	next   func() ([]engine.Event, bool)
 	stop   func()
 	err    error
-	micros int64
 	refuse error // what flush returns
 }
 
@@ -94,8 +93,10 @@ func (s *Sim) Run(p *Program, services Services, b Begin) (SimReport, error) {
 	}
 	sim.kill()
 	r := sim.m.run
-	sim.report.Result = Result{Run: b.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
-		Usage: r.Usage(), Error: r.Failure()}
+	sim.report.Result = Result{
+		Run: b.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure(),
+	}
 	sim.report.Commits, sim.report.Contexts = sim.journal, sim.m.book
 	if err != nil {
 		err = fmt.Errorf("seed %d, step %d: %w", s.Seed, sim.report.Steps, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
@@ -108,7 +109,7 @@ func (x *expected) checkJournal(commits []engine.Commit, r Result) error {
 		return nil
 	}
 	if r.Status != engine.Completed {
-		return fmt.Errorf("the run is %s (%v, %v); the model says completed", r.Status, r.Error, r.Interrupts)
+		return fmt.Errorf("the run is %s (%s, %v); the model says completed", r.Status, asJSON(r.Error), r.Interrupts)
 	}
 	return j.complete(r)
 }
@@ -331,17 +332,9 @@ func (x *expected) checkTurns(contexts map[string]convo.Context) error {
 		}
 	}
 	for id, c := range contexts {
-		ms, err := c.Messages()
+		paths, err := turnsOf(id, c)
 		if err != nil {
 			return err
-		}
-		var paths []string
-		for i := 0; i < len(ms); i += 2 {
-			path := strings.TrimSuffix(ms[i].ID, ".u")
-			if i+1 >= len(ms) || ms[i+1].ID != path+".a" {
-				return fmt.Errorf("context %s: the turn of %s is torn apart: %v", id, path, ms)
-			}
-			paths = append(paths, path)
 		}
 		if err := x.checkLanes(id, paths); err != nil {
 			return err
@@ -357,6 +350,23 @@ func (x *expected) checkTurns(contexts map[string]convo.Context) error {
 		}
 	}
 	return nil
+}
+
+// turnsOf lists who spoke in a context; each turn must be whole.
+func turnsOf(id string, c convo.Context) ([]string, error) {
+	ms, err := c.Messages()
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for i := 0; i < len(ms); i += 2 {
+		path := strings.TrimSuffix(ms[i].ID, ".u")
+		if i+1 >= len(ms) || ms[i+1].ID != path+".a" {
+			return nil, fmt.Errorf("context %s: the turn of %s is torn apart: %v", id, path, ms)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }
 
 // checkLanes: what was said in the lanes of a composite stands together, in
@@ -384,7 +394,12 @@ func (x *expected) checkLanes(id string, paths []string) error {
 	return nil
 }
 
-func number(s string) (n int) {
-	fmt.Sscanf(s, "%d/", &n)
+// number is the iteration that the rest of a path begins with.
+func number(rest string) int {
+	digits, _, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		panic(err)
+	}
 	return n
 }

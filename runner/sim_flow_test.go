@@ -148,26 +148,9 @@ func wire(d draw, g *simGraph, n *simNode, i int) {
 		return
 	}
 	if n.kind == "merge" {
-		in := simIn{port: "value"}
-		for range 1 + d(2) {
-			if e, ok := g.end(d, i); ok && !in.has(e) {
-				in.from = append(in.from, e)
-			}
-		}
-		if len(in.from) > 0 {
-			n.in = append(n.in, in)
-		}
+		wireMerge(d, g, n, i)
 	} else {
-		ports := []string{"x", "y", "z"}
-		for _, port := range ports[:d(4)] {
-			if e, ok := g.end(d, i); ok {
-				in := simIn{port: port, from: []simEnd{e}}
-				if e2, ok := g.end(d, i); ok && d.one(4) && e2 != e {
-					in.from, in.text = append(in.from, e2), true
-				}
-				n.in = append(n.in, in)
-			}
-		}
+		wirePorts(d, g, n, i)
 	}
 	if n.kind == "op" && len(n.in) > 0 && d.one(3) {
 		n.op.Need = n.in[0].port
@@ -180,20 +163,38 @@ func wire(d draw, g *simGraph, n *simNode, i int) {
 	}
 	g.wireContext(d, n, i)
 	for range max(0, d(5)-2) {
-		if e := g.control(d, i); !slices.ContainsFunc(n.after, func(o simEnd) bool { return o == e }) {
+		if e := g.control(d, i); !slices.Contains(n.after, e) {
 			n.after = append(n.after, e)
 		}
 	}
 	n.joinAll = len(n.after) > 1 && d.one(3)
 }
 
-func (in *simIn) has(e simEnd) bool {
-	for _, o := range in.from {
-		if o == e {
-			return true
+func wireMerge(d draw, g *simGraph, n *simNode, i int) {
+	in := simIn{port: "value"}
+	for range 1 + d(2) {
+		if e, ok := g.end(d, i); ok && !slices.Contains(in.from, e) {
+			in.from = append(in.from, e)
 		}
 	}
-	return false
+	if len(in.from) > 0 {
+		n.in = append(n.in, in)
+	}
+}
+
+func wirePorts(d draw, g *simGraph, n *simNode, i int) {
+	ports := []string{"x", "y", "z"}
+	for _, port := range ports[:d(4)] {
+		e, ok := g.end(d, i)
+		if !ok {
+			continue
+		}
+		in := simIn{port: port, from: []simEnd{e}}
+		if e2, ok := g.end(d, i); ok && d.one(4) && e2 != e {
+			in.from, in.text = append(in.from, e2), true
+		}
+		n.in = append(n.in, in)
+	}
 }
 
 // end draws a data output of a node before i.
@@ -242,11 +243,13 @@ func (g *simGraph) wireContext(d draw, n *simNode, i int) {
 
 // file is the flow as JSON, in the authoring form.
 func (g *simGraph) file() []byte {
-	out := map[string]any{"weir": 1, "name": "random", "nodes": g.nodesJSON(), "outputs": g.outputs(),
+	out := map[string]any{
+		"weir": 1, "name": "random", "nodes": g.nodesJSON(), "outputs": g.outputs(),
 		"state": map[string]any{
 			"sum": map[string]any{"reducer": "sum"}, "max": map[string]any{"reducer": "max"},
 			"log": map[string]any{"reducer": "append"}, "map": map[string]any{"reducer": "merge"},
-		}}
+		},
+	}
 	b, err := json.Marshal(out)
 	if err != nil {
 		panic(err)

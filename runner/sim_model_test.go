@@ -3,6 +3,8 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // simModel evaluates a random flow naively, by recursion, from section 4 of the
@@ -70,28 +72,25 @@ func (s *simScope) run() (result any, ok bool) {
 func (s *simScope) lazyOnly(i int) bool {
 	read := false
 	for j := i + 1; j < len(s.g.nodes); j++ {
-		n := s.g.nodes[j]
-		for _, b := range n.in {
-			for _, e := range b.from {
-				if e.node != i {
-					continue
-				}
-				read = true
-				if b.port != "pull" && !s.lazyOnly(j) {
-					return false
-				}
-			}
+		pushed, pulled := s.g.nodes[j].reads(i)
+		if pushed && !s.lazyOnly(j) {
+			return false
 		}
-		for _, e := range n.after {
-			if e.node == i {
-				read = true
-				if !s.lazyOnly(j) {
-					return false
-				}
-			}
-		}
+		read = read || pushed || pulled
 	}
 	return read
+}
+
+// reads says whether the node has an edge from node i, and whether one into its
+// lazy port.
+func (n *simNode) reads(i int) (pushed, pulled bool) {
+	from := func(e simEnd) bool { return e.node == i }
+	for _, b := range n.in {
+		if slices.ContainsFunc(b.from, from) {
+			pushed, pulled = pushed || b.port != "pull", pulled || b.port == "pull"
+		}
+	}
+	return pushed || slices.ContainsFunc(n.after, from), pulled
 }
 
 // taken says whether an edge brings something; resolved is false where its
@@ -138,41 +137,20 @@ func (s *simScope) eval(i int) *simOutcome {
 // arrive collects what comes in and applies the rules of edges.
 func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict string) {
 	in = map[string]any{}
-	pushed, some, stuck, clash := 0, 0, false, false
+	pushed, some, stuck, clash := len(n.after), 0, false, false
 	for _, b := range n.in {
 		if b.port == "pull" {
 			continue
 		}
-		came, all := 0, true
-		text := ""
-		for k, e := range b.from {
-			pushed++
-			o.parents = append(o.parents, s.prefix+s.g.nodes[e.node].id)
-			v, taken, resolved := s.taken(e)
-			if k > 0 {
-				text += "+"
-			}
-			text += textOf(v)
-			switch {
-			case !resolved:
-				stuck = true
-			case taken:
-				came, some = came+1, some+1
-				if !b.text {
-					in[b.port] = v
-				}
-			default:
-				all = false
-			}
+		pushed += len(b.from)
+		v, has, came, waits := s.bring(&b, o)
+		if has {
+			in[b.port] = v
 		}
-		clash = clash || came > 1 && !b.text
-		if b.text && all {
-			in[b.port] = text
-		}
+		some, stuck, clash = some+came, stuck || waits, clash || came > 1 && !b.text
 	}
 	controls := 0
 	for _, e := range n.after {
-		pushed++
 		o.parents = append(o.parents, s.prefix+s.g.nodes[e.node].id)
 		_, taken, resolved := s.taken(e)
 		stuck = stuck || !resolved
@@ -198,6 +176,25 @@ func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict
 		return nil, "skipped"
 	}
 	return in, "run"
+}
+
+// bring is what the edges of a port bring: its value, how many were taken, and
+// whether one never ends.
+func (s *simScope) bring(b *simIn, o *simOutcome) (v any, has bool, came int, stuck bool) {
+	texts := make([]string, len(b.from))
+	for k, e := range b.from {
+		o.parents = append(o.parents, s.prefix+s.g.nodes[e.node].id)
+		x, taken, resolved := s.taken(e)
+		stuck = stuck || !resolved
+		if taken {
+			v, came = x, came+1
+		}
+		texts[k] = textOf(x)
+	}
+	if b.text {
+		return strings.Join(texts, "+"), came == len(b.from), came, stuck
+	}
+	return v, came > 0, came, stuck
 }
 
 func textOf(v any) string {
@@ -304,7 +301,7 @@ func (s *simScope) errorWired(i int) bool {
 	for _, n := range s.g.nodes {
 		ends := n.after
 		for _, b := range n.in {
-			ends = append(ends[:len(ends):len(ends)], b.from...)
+			ends = slices.Concat(ends, b.from)
 		}
 		for _, e := range ends {
 			if e.node == i && e.port == "error" {
@@ -322,8 +319,10 @@ func (s *simScope) composite(i int, n *simNode, path string, o *simOutcome, cont
 	had := false
 	failed := false
 	for k := range n.turns {
-		inner := &simScope{m: s.m, g: n.body, prefix: fmt.Sprintf("%s#%d/", path, k+1), context: context, index: int64(k),
-			forced: s.forced && !s.errorWired(i)} // an error port is quicker than a person
+		inner := &simScope{
+			m: s.m, g: n.body, prefix: fmt.Sprintf("%s#%d/", path, k+1), context: context, index: int64(k),
+			forced: s.forced && !s.errorWired(i),
+		} // an error port is quicker than a person
 		var v any
 		v, had = inner.run()
 		failed = failed || len(inner.failures) > 0

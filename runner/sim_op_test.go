@@ -36,7 +36,8 @@ type opType struct {
 func newOpType(w outside) *opType {
 	any1 := func(name string) flow.Port { return flow.Port{Name: name, Type: flow.TypeAny} }
 	o := &opType{world: w}
-	o.spec = flow.TypeSpec{Name: "op", Version: 1, Category: "test", Summary: "Does what it is told.",
+	o.spec = flow.TypeSpec{
+		Name: "op", Version: 1, Category: "test", Summary: "Does what it is told.",
 		Settings: opSchema(),
 		Shape: func(with map[string]any) flow.Ports {
 			s := opSettings(with)
@@ -61,7 +62,8 @@ func newOpType(w outside) *opType {
 				return flow.ContextWrite
 			}
 			return flow.ContextNone
-		}}
+		},
+	}
 	return o
 }
 
@@ -77,8 +79,8 @@ func newDirectOp(w outside) *directOp {
 // opSchema lists the settings and says nothing of their types.
 func opSchema() map[string]any {
 	props := map[string]any{}
-	for i := range reflect.TypeFor[simOp]().NumField() {
-		name, _, _ := strings.Cut(reflect.TypeFor[simOp]().Field(i).Tag.Get("json"), ",")
+	for f := range reflect.TypeFor[simOp]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		props[name] = map[string]any{}
 	}
 	return map[string]any{"type": "object", "properties": props}
@@ -156,14 +158,16 @@ func (o *opNode) effect(c *node.Ctx, i int) error {
 		unknown = node.UnknownAsk
 	}
 	attempt := c.Info().Attempt
-	v, err := c.Do(node.Effect{Name: "ask", Unknown: unknown, Request: []any{int64(i), c.Info().Path},
+	v, err := c.Do(node.Effect{
+		Name: "ask", Unknown: unknown, Request: []any{int64(i), c.Info().Path},
 		Do: func(_ context.Context, key string) (node.Outcome, error) {
 			if err := o.world.asked(c.Info().Path, attempt, key); err != nil {
 				return node.Outcome{}, err
 			}
 			c.Emit(llm.Chunk{}) // others go on while the effect is out
 			return node.Outcome{Value: int64(i), Usage: &engine.Usage{Calls: 1}}, nil
-		}})
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -236,8 +240,7 @@ func simProgram(tb testing.TB, g *simGraph, w outside) (p *Program, ok bool) {
 	}
 	f, err := flow.Parse("random.json", g.file(), c)
 	if err != nil {
-		var invalid *flow.Invalid
-		if !errors.As(err, &invalid) {
+		if _, invalid := errors.AsType[*flow.Invalid](err); !invalid {
 			tb.Fatal(err)
 		}
 		return nil, false

@@ -13,14 +13,11 @@ import (
 // replica is a run rebuilt from its journal alone, commit by commit, each read
 // back from its encoding.
 type replica struct {
-	m    *machine
-	cut  []byte
-	from *Program
-	id   string
+	m *machine
 }
 
 func newReplica(id string, p *Program) *replica {
-	return &replica{m: newMachine(id, p, &Services{}), from: p, id: id}
+	return &replica{m: newMachine(id, p, &Services{})}
 }
 
 // follow applies a commit and compares with the live run.

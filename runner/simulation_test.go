@@ -75,8 +75,10 @@ func (c *simCase) run(seed uint64, compare bool) (SimReport, error) {
 	if compare {
 		s.replica = newReplica("sim", c.program)
 	}
-	sim := &Sim{Seed: seed, MaxSteps: 100_000, Act: s.act, Answer: s.answer, Committed: s.committed,
-		Crashed: func() { s.ledger.life++ }}
+	sim := &Sim{
+		Seed: seed, MaxSteps: 100_000, Act: s.act, Answer: s.answer, Committed: s.committed,
+		Crashed: func() { s.ledger.life++ },
+	}
 	if s.rng.IntN(4) > 0 {
 		sim.Crash, sim.Fault = 0.03*s.rng.Float64(), 0.1*s.rng.Float64()
 	}
@@ -161,7 +163,8 @@ func TestSimulationsOfRandomFlowsComeToWhatTheModelSays(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 5_000)
 	}
-	var next, crashes, faults, steps, cancelled, failed atomic.Uint64
+	var sum tally
+	var next atomic.Uint64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
@@ -170,31 +173,41 @@ func TestSimulationsOfRandomFlowsComeToWhatTheModelSays(t *testing.T) {
 				if first > n {
 					return
 				}
-				c := newCase(t, flowSeed(first))
-				for seed := first; seed < first+schedulesPerFlow && seed <= n; seed++ {
-					report, err := c.run(seed, seed%16 == 0)
-					if err != nil {
-						t.Errorf("%v\nagain: go test ./runner -run TestSimulation -sim.seed %d", err, seed)
-						return
-					}
-					crashes.Add(uint64(report.Crashes))
-					faults.Add(uint64(report.Faults))
-					steps.Add(uint64(report.Steps))
-					switch report.Status {
-					case engine.Cancelled:
-						cancelled.Add(1)
-					case engine.Failed:
-						failed.Add(1)
-					}
-				}
+				sum.runAll(t, first, min(n, first+schedulesPerFlow-1))
 			}
 		})
 	}
 	wg.Wait()
-	t.Logf("%d schedules: %d steps, %d crashes, %d store faults; %d cancelled, %d failed", n, steps.Load(), crashes.Load(),
-		faults.Load(), cancelled.Load(), failed.Load())
-	if n >= 5_000 && (crashes.Load() < n/10 || faults.Load() < n/50 || cancelled.Load() == 0 || failed.Load() == 0) {
+	t.Logf("%d schedules: %d steps, %d crashes, %d store faults; %d cancelled, %d failed", n, sum.steps.Load(),
+		sum.crashes.Load(), sum.faults.Load(), sum.cancelled.Load(), sum.failed.Load())
+	if !t.Failed() && n >= 5_000 && (sum.crashes.Load() < n/10 || sum.faults.Load() < n/50 ||
+		sum.cancelled.Load() == 0 || sum.failed.Load() == 0) {
 		t.Error("the simulation does not simulate what it should")
+	}
+}
+
+// tally counts what was simulated.
+type tally struct{ crashes, faults, steps, cancelled, failed atomic.Uint64 }
+
+// runAll runs the schedules of one flow.
+func (c *tally) runAll(t *testing.T, first, last uint64) {
+	t.Helper()
+	flow := newCase(t, flowSeed(first))
+	for seed := first; seed <= last; seed++ {
+		report, err := flow.run(seed, seed%16 == 0)
+		if err != nil {
+			t.Errorf("%v\nagain: go test ./runner -run TestSimulation -sim.seed %d", err, seed)
+			return
+		}
+		c.crashes.Add(uint64(report.Crashes))
+		c.faults.Add(uint64(report.Faults))
+		c.steps.Add(uint64(report.Steps))
+		if report.Status == engine.Cancelled {
+			c.cancelled.Add(1)
+		}
+		if report.Status == engine.Failed {
+			c.failed.Add(1)
+		}
 	}
 }
 

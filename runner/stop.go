@@ -76,9 +76,11 @@ func (a *attempt) unwatch() {
 }
 
 func timeoutError(a *attempt, how string, d time.Duration) error {
-	return &engine.Error{Code: engine.CodeTimeout, Node: a.Path, Attempt: a.Attempt,
+	return &engine.Error{
+		Code: engine.CodeTimeout, Node: a.Path, Attempt: a.Attempt,
 		Message: "the node took longer than " + d.String() + " " + how,
-		Hint:    "raise `timeout:` on the node, or add `retry:`"}
+		Hint:    "raise `timeout:` on the node, or add `retry:`",
+	}
 }
 
 // Bound returns nil, or why the attempt must not begin another effect.
