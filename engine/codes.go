@@ -4,9 +4,8 @@ import "slices"
 
 // The stable codes of errors, the same in the library, HTTP, the command line
 // and the page. Codes says what each means and what to do; flow.Codes is the
-// table of what validation finds.
+// table of what validation finds. These are the codes of runs and their nodes.
 const (
-	// Of the run and its nodes.
 	CodeCancelled        = "cancelled"
 	CodeBudget           = "budget_exceeded"
 	CodePortConflict     = "port_conflict"
@@ -23,8 +22,10 @@ const (
 	CodeContext          = "context_invalid"
 	CodeValue            = "value_invalid"
 	CodeOutput           = "output_unresolved"
+)
 
-	// Of the node types that come with Weir.
+// The codes of the node types that come with Weir.
+const (
 	CodeAnswer        = "answer_invalid"
 	CodeAnswerTimeout = "answer_timeout"
 	CodeEventTimeout  = "event_timeout"
@@ -42,8 +43,10 @@ const (
 	CodeHTTPTooLarge  = "http_too_large"
 	CodeCache         = "cache_failed"
 	CodeFailed        = "failed"
+)
 
-	// Of model calls.
+// The codes of model calls.
+const (
 	CodeModelRateLimited     = "model_rate_limited"
 	CodeModelOverloaded      = "model_overloaded"
 	CodeModelAuth            = "model_auth"
@@ -55,8 +58,10 @@ const (
 	CodeModelUnknownProvider = "model_unknown_provider"
 	CodeTurnTooLong          = "turn_too_long"
 	CodeReplayDivergence     = "replay_divergence"
+)
 
-	// Of what is asked of a run from outside.
+// The codes of what is asked of a run from outside.
+const (
 	CodeFlowInvalid      = "flow_invalid"
 	CodeUsage            = "usage"
 	CodeUnreadable       = "unreadable"

@@ -20,7 +20,29 @@ func TestEveryGuaranteeNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	funcs, texts := map[string]bool{}, map[string]bool{}
+	funcs, texts := named(t)
+	for _, bullet := range strings.Split(string(page), "\n- ")[1:] {
+		proofs := proof.FindAllStringSubmatch(bullet, -1)
+		if len(proofs) == 0 || !strings.Contains(bullet, "Proof:") {
+			t.Errorf("nothing proves: %.60s", bullet)
+		}
+		for _, p := range proofs {
+			name, scenario, _ := strings.Cut(p[2], "/")
+			switch {
+			case !funcs[p[1]+": "+name] && !texts[p[1]+": "+p[2]]:
+				t.Errorf("there is no test %s", p[0])
+			case scenario != "" && !scenarioExists(p[1], scenario):
+				t.Errorf("there is no scenario %s", p[0])
+			}
+		}
+	}
+}
+
+// named lists the functions of test files and all texts, each as
+// "package: name".
+func named(t *testing.T) (funcs, texts map[string]bool) {
+	t.Helper()
+	funcs, texts = map[string]bool{}, map[string]bool{}
 	source(t, func(file string, f *ast.File, _ func(ast.Node) token.Position) {
 		dir := path.Dir(file)
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -37,21 +59,7 @@ func TestEveryGuaranteeNamesTestsThatExist(t *testing.T) {
 			return true
 		})
 	})
-	for _, bullet := range strings.Split(string(page), "\n- ")[1:] {
-		proofs := proof.FindAllStringSubmatch(bullet, -1)
-		if len(proofs) == 0 || !strings.Contains(bullet, "Proof:") {
-			t.Errorf("nothing proves: %.60s", bullet)
-		}
-		for _, p := range proofs {
-			name, scenario, _ := strings.Cut(p[2], "/")
-			switch {
-			case !funcs[p[1]+": "+name] && !texts[p[1]+": "+p[2]]:
-				t.Errorf("there is no test %s", p[0])
-			case scenario != "" && !scenarioExists(p[1], scenario):
-				t.Errorf("there is no scenario %s", p[0])
-			}
-		}
-	}
+	return funcs, texts
 }
 
 // scenarioExists reports whether the package has a test file of that name.

@@ -71,7 +71,7 @@ func found(t *testing.T, db *sql.DB, query string) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // only read
+	defer rows.Close()
 	if !rows.Next() {
 		return errors.Join(errors.New("no row"), rows.Err())
 	}

@@ -52,34 +52,28 @@ func TestEveryErrorCodeIsInTheTable(t *testing.T) {
 	}
 	declared, used := map[string]string{}, map[string]bool{}
 	source(t, func(path string, f *ast.File, at func(ast.Node) token.Position) {
-		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "llm/llmtest/") || strings.HasPrefix(path, "store/storetest/") {
-			return
-		}
-		if path == "engine/codes.go" {
+		switch {
+		case strings.HasSuffix(path, "_test.go"), strings.HasPrefix(path, "llm/llmtest/"), strings.HasPrefix(path, "store/storetest/"):
+		case path == "engine/codes.go":
 			declared = stringConsts(f)
-			return
-		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.Ident:
-				used[n.Name] = true
-			case *ast.CompositeLit:
+		default:
+			ast.Inspect(f, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					used[id.Name] = true
+				}
 				if code, ok := literalCode(n); ok && !table[code] {
 					t.Errorf("%s: the code %q is not in the table of engine/codes.go", at(n), code)
 				}
-			}
-			return true
-		})
+				return true
+			})
+		}
 	})
 	if len(declared) != len(table) {
 		t.Errorf("%d codes are declared and %d are in the table", len(declared), len(table))
 	}
 	for name, code := range declared {
-		if !table[code] {
-			t.Errorf("%s (%s) has no row in the table", name, code)
-		}
-		if !used[name] {
-			t.Errorf("%s (%s) is used nowhere", name, code)
+		if !table[code] || !used[name] {
+			t.Errorf("%s (%s) has no row in the table, or is used nowhere", name, code)
 		}
 	}
 }
@@ -105,7 +99,11 @@ func stringConsts(f *ast.File) map[string]string {
 }
 
 // literalCode is the code of an Error or RecordedError that is written out.
-func literalCode(c *ast.CompositeLit) (string, bool) {
+func literalCode(n ast.Node) (string, bool) {
+	c, ok := n.(*ast.CompositeLit)
+	if !ok {
+		return "", false
+	}
 	name := ""
 	switch t := c.Type.(type) {
 	case *ast.Ident:
