@@ -129,9 +129,11 @@ func (b *toolbox) tools() []*weir.Tool {
 		if slices.ContainsFunc(out, func(t *weir.Tool) bool { return t.Name == c.Name }) {
 			continue
 		}
-		out = append(out, &weir.Tool{Name: c.Name, Ends: c.Name == transfer,
+		out = append(out, &weir.Tool{
+			Name: c.Name, Ends: c.Name == transfer,
 			Parameters: map[string]any{"type": "object"},
-			Call:       func(_ context.Context, call tool.Call) (string, error) { return b.call(c.Name, call.Arguments) }})
+			Call:       func(_ context.Context, call tool.Call) (string, error) { return b.call(c.Name, call.Arguments) },
+		})
 	}
 	return out
 }
@@ -200,8 +202,10 @@ func newHad(t *testing.T, r recording) *had {
 // open opens a Weir for the conversation, over a store of its own or a given one.
 func (h *had) open(t *testing.T, s weir.Store) *weir.Weir {
 	t.Helper()
-	w, err := weir.Open(weir.Options{Store: s, Tools: h.tools.tools(),
-		Providers: map[string]weir.Provider{"recorded": h.model}})
+	w, err := weir.Open(weir.Options{
+		Store: s, Tools: h.tools.tools(),
+		Providers: map[string]weir.Provider{"recorded": h.model},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,27 +89,27 @@ nodes:
   ask: {type: userInput, with: {prompt: go on?}}
   d: {type: double, in: {n: 1}, after: ask}
 `
-	open1 := func(version int) *weir.Weir {
+	under := func(version int) *weir.Weir {
+		t.Helper()
 		w, err := weir.Open(weir.Options{Store: s, Types: []weir.Type{weir.Func("double",
-			func(_ weir.Ctx, in twice) (doubled, error) { return doubled{in.N}, nil }).Version(version)}})
+			func(_ weir.Ctx, in twice) (doubled, error) { return doubled(in), nil }).Version(version)}})
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = w.Close(context.Background()) })
 		return w
 	}
-	first := open1(1)
+	first := under(1)
 	r := finish(t, first, parse(t, first, text), weir.Start{ID: "r"})
 	if err := first.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	second := open1(2)
-	defer second.Close(context.Background())
+	second := under(2)
 	_, err := second.Answer(t.Context(), "r", r.Interrupts[0].ID, "yes", "")
 	if !errors.Is(err, runner.ErrClosure) || !strings.Contains(err.Error(), "double was version 1 and is 2") {
 		t.Fatalf("got %v, want a refusal that names the type and both versions", err)
 	}
-	third := open1(1)
-	defer third.Close(context.Background())
+	third := under(1)
 	run, err := third.Answer(t.Context(), "r", r.Interrupts[0].ID, "yes", "")
 	if err != nil {
 		t.Fatal(err)

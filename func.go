@@ -34,8 +34,10 @@ func Func[In, Out any](name string, f func(Ctx, In) (Out, error)) *Function {
 // may hold, under the same naming rules. They are decoded once per node.
 func FuncWith[In, Out, Set any](name string, f func(Ctx, In, Set) (Out, error)) *Function {
 	in, out := portsOf[In](), portsOf[Out]()
-	t := &Function{spec: flow.TypeSpec{Name: name, Version: 1, Category: "custom",
-		Summary: "A Go function.", Settings: settingsOf[Set]()}}
+	t := &Function{spec: flow.TypeSpec{
+		Name: name, Version: 1, Category: "custom",
+		Summary: "A Go function.", Settings: settingsOf[Set](),
+	}}
 	for _, p := range in {
 		t.spec.Ports.In = append(t.spec.Ports.In, p.port)
 	}
@@ -158,8 +160,10 @@ func portsOf[T any]() structPorts {
 		if name == "-" {
 			continue
 		}
-		p := structPort{field: i, typ: f.Type, port: flow.Port{Name: name, Type: portType(f.Type), Required: true,
-			Description: f.Tag.Get("doc")}}
+		p := structPort{field: i, typ: f.Type, port: flow.Port{
+			Name: name, Type: portType(f.Type), Required: true,
+			Description: f.Tag.Get("doc"),
+		}}
 		for _, o := range opts {
 			switch o {
 			case "optional":
@@ -217,8 +221,9 @@ func portType(t reflect.Type) flow.PortType {
 		return flow.TypeObject
 	case reflect.Pointer:
 		return portType(t.Elem())
+	default:
+		return flow.TypeAny
 	}
-	return flow.TypeAny
 }
 
 // read fills a struct from the node's inputs.
@@ -240,8 +245,10 @@ func (ps structPorts) read(c *node.Ctx, v reflect.Value) error {
 			continue
 		}
 		if err := convert(x, f); err != nil {
-			return &engine.Error{Code: engine.CodeValue, Permanent: true,
-				Message: fmt.Sprintf("input %s: expected %s: %v", p.port.Name, p.typ, err)}
+			return &engine.Error{
+				Code: engine.CodeValue, Permanent: true,
+				Message: fmt.Sprintf("input %s: expected %s: %v", p.port.Name, p.typ, err),
+			}
 		}
 	}
 	return nil
@@ -279,8 +286,10 @@ func (ps structPorts) write(c *node.Ctx, v reflect.Value) error {
 		if !p.direct {
 			n, err := engine.Normalize(x)
 			if err != nil {
-				return &engine.Error{Code: engine.CodeValue, Permanent: true,
-					Message: fmt.Sprintf("output %s: %v", p.port.Name, err)}
+				return &engine.Error{
+					Code: engine.CodeValue, Permanent: true,
+					Message: fmt.Sprintf("output %s: %v", p.port.Name, err),
+				}
 			}
 			x = n
 		}
@@ -322,8 +331,7 @@ func settingsOf[T any]() map[string]any {
 		panic(fmt.Sprintf("weir.FuncWith: %s is not a struct", t))
 	}
 	props, required := map[string]any{}, []any{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if !f.IsExported() {
 			continue
 		}

@@ -135,9 +135,13 @@ func Open(o Options) (*Weir, error) {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
 	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, programs: make(map[string]*runner.Program)}
-	w.local = runner.NewLocal(runner.Options{Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
-		Services: runner.Services{LLM: llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Replay: o.Replay, Logger: o.Logger}),
-			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets}})
+	w.local = runner.NewLocal(runner.Options{
+		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
+		Services: runner.Services{
+			LLM:   llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Replay: o.Replay, Logger: o.Logger}),
+			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
+		},
+	})
 	return w, nil
 }
 
@@ -265,8 +269,10 @@ func beginning(f *Flow, s Start) (b runner.Begin, err error) {
 	if s.Model != "" {
 		c.Model = s.Model
 	}
-	b.Settings = convo.Settings{Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
-		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve}
+	b.Settings = convo.Settings{
+		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
+		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve,
+	}
 	if i := strings.IndexByte(c.Model, '/'); i > 0 {
 		b.Settings.Provider, b.Settings.Model = c.Model[:i], c.Model[i+1:]
 	}

@@ -11,16 +11,7 @@ import (
 // conversations: the time must not depend on the length.
 func BenchmarkContext(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
-		c, err := convo.New("main", convo.Change{Create: true})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range n {
-			c, err = c.Apply(convo.Change{Append: []convo.Message{{ID: fmt.Sprint("m", i), Role: convo.User, Text: "words"}}})
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
+		c := conversation(b, n)
 		b.Run(fmt.Sprintf("fork/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -38,4 +29,19 @@ func BenchmarkContext(b *testing.B) {
 			}
 		})
 	}
+}
+
+// conversation is a context of n messages.
+func conversation(b *testing.B, n int) convo.Context {
+	b.Helper()
+	c, err := convo.New("main", convo.Change{Create: true})
+	for i := range n {
+		if err == nil {
+			c, err = c.Apply(convo.Change{Append: []convo.Message{{ID: fmt.Sprint("m", i), Role: convo.User, Text: "words"}}})
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
 }

@@ -89,8 +89,10 @@ func (k *talk) open(b *testing.B) {
 		k.marked.Store(time.Now().UnixNano())
 		return struct{}{}, nil
 	})
-	k.w, err = weir.Open(weir.Options{Store: k.file, Types: []weir.Type{mark},
-		Providers: map[string]weir.Provider{"parrot": &k.model}})
+	k.w, err = weir.Open(weir.Options{
+		Store: k.file, Types: []weir.Type{mark},
+		Providers: map[string]weir.Provider{"parrot": &k.model},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

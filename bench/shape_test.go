@@ -111,17 +111,17 @@ func lattice(n int, typ string) weir.Definition {
 func runs(b *testing.B, w *weir.Weir, f *weir.Flow) {
 	b.Helper()
 	ctx := context.Background()
-	once(b, ctx, w, f)
+	once(ctx, b, w, f)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		once(b, ctx, w, f)
+		once(ctx, b, w, f)
 	}
 	n := float64(b.N) * float64(len(f.Nodes))
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/n, "ns/node")
 }
 
-func once(b *testing.B, ctx context.Context, w *weir.Weir, f *weir.Flow) {
+func once(ctx context.Context, b *testing.B, w *weir.Weir, f *weir.Flow) {
 	b.Helper()
 	run, err := w.Start(ctx, f, weir.Start{})
 	if err != nil {
@@ -139,8 +139,11 @@ func BenchmarkMemory(b *testing.B) {
 			name string
 			def  weir.Definition
 		}{
-			{"chain10", chain(10, typ)}, {"chain1000", chain(1000, typ)}, {"fan1000", fan(1000, typ)},
-			{"lattice30", lattice(30, typ)}, {"chain100000", chain(100_000, typ)},
+			{"chain10", chain(10, typ)},
+			{"chain1000", chain(1000, typ)},
+			{"fan1000", fan(1000, typ)},
+			{"lattice30", lattice(30, typ)},
+			{"chain100000", chain(100_000, typ)},
 		} {
 			b.Run(c.name+"/"+typ, func(b *testing.B) {
 				w := open(b, weir.Options{})

@@ -201,6 +201,15 @@ func (n *nodeState) handleOn(port string) (Handle, bool) {
 			return h, true
 		}
 	}
+	for _, p := range n.plan.handed {
+		if p.port != port {
+			continue
+		}
+		v, _ := n.scope.inputs.Get(p.input)
+		if h, ok := v.(Handle); ok {
+			return h, true
+		}
+	}
 	return Handle{}, false
 }
 

@@ -155,8 +155,9 @@ func (n *nodeState) gives(port string) bool {
 		return ok
 	case Failed:
 		return port == errorPort
+	default:
+		return false
 	}
-	return false
 }
 
 // wake readies a node whose pulled port is resolved.

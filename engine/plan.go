@@ -50,10 +50,35 @@ type NodePlan struct {
 	many        []string // ports that take any number of edges
 	bound       []boundPort
 	contextPort []string
+	handed      []handed
 	joinAll     bool
 	lazyOnly    bool
 	errorWired  bool
 	firstOut    string // the port that onError's value goes to
+}
+
+// handed is a context port that takes its handle from an input of the body
+// around the node: `context: "{{ inputs.room }}"`.
+type handed struct{ port, input string }
+
+// scopeInput is NAME of a template that is exactly `{{ inputs.NAME }}`, else "".
+func scopeInput(v any) string {
+	s, _ := v.(string)
+	s, ok := strings.CutPrefix(strings.TrimSpace(s), "{{")
+	if !ok {
+		return ""
+	}
+	s, ok = strings.CutSuffix(s, "}}")
+	if !ok {
+		return ""
+	}
+	name, ok := strings.CutPrefix(strings.TrimSpace(s), "inputs.")
+	if !ok || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return ""
+	}
+	return name
 }
 
 // boundPort is a port with a literal or template, and the edges it reads.
@@ -174,6 +199,11 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 	}
 	for _, b := range n.Def.In {
 		n.bound = append(n.bound, boundPort{name: b.Name})
+		if slices.Contains(n.contextPort, b.Name) {
+			if name := scopeInput(b.Value); name != "" {
+				n.handed = append(n.handed, handed{b.Name, name})
+			}
+		}
 	}
 	p.compileArrivals(n, lazy)
 }

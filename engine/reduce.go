@@ -30,8 +30,9 @@ func Reduce(red flow.Reducer, old Value, ok bool, v Value) (Value, error) {
 		return m, nil
 	case flow.ReduceMax, flow.ReduceMin, flow.ReduceSum:
 		return reduceNumber(red, old, v)
+	default:
+		return nil, fmt.Errorf("unknown reducer %q", red)
 	}
-	return nil, fmt.Errorf("unknown reducer %q", red)
 }
 
 func asList(v Value) Value {
@@ -51,6 +52,7 @@ func checkOperand(red flow.Reducer, v Value) error {
 		if _, ok := v.(map[string]any); !ok {
 			return fmt.Errorf("merge needs an object, got %T", v)
 		}
+	default:
 	}
 	return nil
 }

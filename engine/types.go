@@ -116,13 +116,13 @@ const (
 	NotNeeded
 )
 
-var statusNames = [...]string{
-	"pending", "running", "waiting", "paused", "completed",
-	"failed", "skipped", "cancelled", "not_needed",
-}
-
 // String is the status as files, API and UI spell it.
-func (s Status) String() string { return statusNames[s] }
+func (s Status) String() string {
+	return [...]string{
+		"pending", "running", "waiting", "paused", "completed",
+		"failed", "skipped", "cancelled", "not_needed",
+	}[s]
+}
 
 // Ended reports whether a node or run with this status is done.
 func (s Status) Ended() bool { return s >= Completed }

@@ -184,7 +184,7 @@ func (s Scope) Outputs(id string) (v Values, ended, ok bool) {
 	return n.outputs, n.status == Completed || n.status == Failed && n.outputs != nil, true
 }
 
-// State is the state as nodes of the scope would see it now.
+// ScopeState is the state as nodes of the scope would see it now.
 func (r *Run) ScopeState(s Scope) State {
 	if l, _ := s.s.laneOf(); l != nil {
 		return l.state

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/tool"
@@ -124,8 +127,30 @@ func (m *machine) inputs(e *engine.Entry, h *prepared) (engine.Values, *engine.E
 			}
 		}
 		in[i].Value = v
+		if given, ok := v.(engine.Handle); ok && t == flow.TypeContext && !usesContext(e, given) {
+			return nil, &engine.Error{
+				Code: engine.CodeContext, Node: e.Path, Attempt: e.Attempt, Permanent: true,
+				Message: fmt.Sprintf("input %s: the context %s cannot be known before the node starts", in[i].Name, given.ID),
+				Hint:    "write the port as one reference to a port, or to inputs.NAME, that carries the handle",
+			}
+		}
 	}
 	return in, nil
+}
+
+// usesContext reports whether the context, or the lane's own fork of it, is
+// among those that the node was given. A node that uses none only passes the
+// handle on.
+func usesContext(e *engine.Entry, h engine.Handle) bool {
+	if len(e.Contexts) == 0 {
+		return true
+	}
+	for _, id := range e.Contexts {
+		if id == h.ID || strings.HasPrefix(id, h.ID+"@") {
+			return true
+		}
+	}
+	return false
 }
 
 // bound is what came by edges and what the node's templates give.
@@ -139,7 +164,7 @@ func (m *machine) bound(e *engine.Entry, h *prepared) (engine.Values, *engine.Er
 		b := &h.bindings[i]
 		v := b.literal
 		if !b.fixed {
-			if !contains(e.Bound, b.name) || contains(h.lazy, b.name) {
+			if !slices.Contains(e.Bound, b.name) || slices.Contains(h.lazy, b.name) {
 				continue
 			}
 			if vars == nil {
@@ -189,20 +214,11 @@ func (m *machine) pulled(e *engine.Entry, h *prepared, port string, v engine.Val
 	return p
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 // perform runs the node's function to its end. It returns the function's error
 // and how long it took.
-func (a *attempt) perform() (err error, micros int64) {
+func (a *attempt) perform() (micros int64, err error) {
 	if a.unfit != nil {
-		return a.unfit, 0
+		return 0, a.unfit
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -218,7 +234,7 @@ func (a *attempt) perform() (err error, micros int64) {
 	} else {
 		err = a.host.node.Run(&a.ctx)
 	}
-	return err, time.Since(begin).Microseconds()
+	return time.Since(begin).Microseconds(), err
 }
 
 // firstFrames keeps enough of a stack to find the fault.
@@ -264,7 +280,7 @@ func (a *attempt) Pull(port string) (engine.Value, bool, error) {
 		}
 		return engine.Copy(p.value), p.ok, nil
 	}
-	if !contains(a.host.lazy, port) {
+	if !slices.Contains(a.host.lazy, port) {
 		v, ok := a.ctx.Input(port)
 		return v, ok, nil
 	}
@@ -310,7 +326,7 @@ func (a *attempt) Own() (*convo.Manager, error) {
 }
 
 func (a *attempt) manage(c convo.Context) *convo.Manager {
-	m := convo.NewManager(c, contains(a.Grants, c.ID))
+	m := convo.NewManager(c, slices.Contains(a.Grants, c.ID))
 	m.SetIDPrefix(a.Path)
 	return m
 }

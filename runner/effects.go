@@ -114,6 +114,7 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 		return nil, false, nil
 	case node.UnknownFail:
 		return nil, true, unknown
+	case node.UnknownAsk:
 	}
 	ans, given, err := a.Wait("effect."+e.Name, engine.Interrupt{
 		Kind: engine.AwaitEffect,

@@ -156,7 +156,7 @@ const maxStaged = 2000
 // perform runs an attempt on the run's goroutine.
 func (x *Execution) perform(a *attempt) error {
 	a.door = x
-	err, micros := a.perform()
+	micros, err := a.perform()
 	if serr := x.m.settle(now(), a, err, micros); serr != nil {
 		return serr
 	}
@@ -236,7 +236,7 @@ func (x *Execution) obey(m *mail) error {
 	e, err := m.command(x.m.run)
 	if err != nil || e == nil {
 		m.ack <- err
-		return nil
+		return nil //nolint:nilerr // a command that is refused is its sender's error, not the run's
 	}
 	if err := x.m.step(now(), e); err != nil {
 		m.ack <- err

@@ -233,7 +233,7 @@ func (m *machine) take() (c engine.Commit, ok bool) {
 		return c, false
 	}
 	m.seq++
-	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: m.staged[:len(m.staged):len(m.staged)]}
+	c = engine.Commit{Run: m.run.ID, Seq: m.seq, First: m.first, At: m.run.Now(), Events: slices.Clip(m.staged)}
 	m.first += int64(len(m.staged))
 	m.staged = m.staged[len(m.staged):] // the rest of the room is for the next ones
 	return c, true

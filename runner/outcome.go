@@ -88,6 +88,13 @@ func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, e
 	out, meta, state := a.ctx.Result()
 	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.hit}
 	for i := range out {
+		if isContext(out[i].Value) {
+			return nil, &engine.Error{
+				Code: engine.CodeContext, Permanent: true,
+				Message: fmt.Sprintf("output %s is a conversation context", out[i].Name),
+				Hint:    "change the context through its manager, and put out its handle: engine.Handle{ID: m.ID()}",
+			}
+		}
 		v, err := engine.Normalize(out[i].Value)
 		if err != nil {
 			return nil, &engine.Error{
@@ -114,6 +121,16 @@ func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, e
 		return nil, e
 	}
 	return done, nil
+}
+
+// isContext reports whether a node returns a context, which would be a copy
+// that nobody writes to, instead of its handle.
+func isContext(v any) bool {
+	switch v.(type) {
+	case convo.Context, *convo.Context, convo.History, *convo.History, *convo.Manager:
+		return true
+	}
+	return false
 }
 
 // gather adds contexts and lanes to a completion.

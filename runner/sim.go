@@ -223,7 +223,7 @@ func (s *simulation) runDirect(i int) error {
 	a := s.m.direct[i]
 	s.m.direct = slices.Delete(s.m.direct, i, i+1)
 	a.door = refusing{}
-	err, _ := a.perform()
+	_, err := a.perform()
 	return s.m.settle(s.clock, a, err, 0)
 }
 
@@ -302,7 +302,7 @@ func (s *simulation) begin(a *attempt) *coroutine {
 	a.ctx.Bind(ctx)
 	c.next, c.stop = iter.Pull(func(yield func([]engine.Event) bool) {
 		a.door = &simDoor{c, yield}
-		c.err, _ = a.perform()
+		_, c.err = a.perform()
 	})
 	return c
 }

@@ -63,15 +63,22 @@ func (r *reader) live(ctx context.Context, yield func(Item, error) bool) {
 		}
 		r.pos = next
 		for _, it := range items {
-			if it.Event != nil && it.Number <= r.last {
-				continue
-			}
-			if it.Event != nil {
-				r.last = it.Number
-			}
-			if !yield(it, nil) {
+			if r.fresh(it) && !yield(it, nil) {
 				return
 			}
 		}
 	}
+}
+
+// fresh reports whether an item is to be yielded: events that the journal gave
+// already are not.
+func (r *reader) fresh(it Item) bool {
+	if it.Event == nil {
+		return true
+	}
+	if it.Number <= r.last {
+		return false
+	}
+	r.last = it.Number
+	return true
 }

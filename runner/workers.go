@@ -54,7 +54,7 @@ func (j job) do() {
 	a := j.a
 	for {
 		if a != nil {
-			err, micros := a.perform()
+			micros, err := a.perform()
 			a.unwatch()
 			if !j.x.box.put(mail{attempt: a, ended: true, err: err, micros: micros}) {
 				return

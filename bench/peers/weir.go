@@ -26,10 +26,14 @@ func adders(pure, inline bool) []node.Type {
 	many.Many = true
 	out := []flow.Port{{Name: "out", Type: flow.TypeAny}}
 	return []node.Type{
-		&adder{flow.TypeSpec{Name: "one", Version: 1, Pure: pure, Inline: inline,
-			Ports: flow.Ports{In: []flow.Port{in}, Out: out}}},
-		&adder{flow.TypeSpec{Name: "join", Version: 1, Pure: pure, Inline: inline,
-			Ports: flow.Ports{In: []flow.Port{many}, Out: out}}},
+		&adder{flow.TypeSpec{
+			Name: "one", Version: 1, Pure: pure, Inline: inline,
+			Ports: flow.Ports{In: []flow.Port{in}, Out: out},
+		}},
+		&adder{flow.TypeSpec{
+			Name: "join", Version: 1, Pure: pure, Inline: inline,
+			Ports: flow.Ports{In: []flow.Port{many}, Out: out},
+		}},
 	}
 }
 
@@ -69,8 +73,10 @@ func weirFlow(s shape, c *node.Catalogue) (*runner.Program, error) {
 		}
 		f.Nodes = append(f.Nodes, n)
 		for _, j := range from {
-			f.Edges = append(f.Edges, &flow.Edge{ID: id(j) + "->" + id(i), Kind: flow.Data,
-				From: id(j), FromPort: "out", To: id(i), ToPort: "in"})
+			f.Edges = append(f.Edges, &flow.Edge{
+				ID: id(j) + "->" + id(i), Kind: flow.Data,
+				From: id(j), FromPort: "out", To: id(i), ToPort: "in",
+			})
 		}
 	}
 	f.Outputs = []flow.Binding{{Name: "out", Value: "{{ " + id(s.nodes-1) + ".out }}"}}
