@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,7 +135,7 @@ func (r *rig) startLedger(t *testing.T) {
 
 // journey is a new run of a scenario.
 func (r *rig) journey(way travels, run string, kills ...int) *journey {
-	return &journey{rig: r, way: way, run: run, dir: filepath.Join(r.dir, run), kills: kills}
+	return &journey{rig: r, way: way, run: run, dir: filepath.Join(r.dir, run), kills: kills, with: syscall.SIGKILL}
 }
 
 // calm makes every scenario's undisturbed run, which says how many steps there
@@ -214,7 +215,7 @@ func parsePoint(s string) (point, error) {
 func TestARunSurvivesAKillAtEveryWrite(t *testing.T) {
 	r := newRig(t)
 	calm := r.calm(t)
-	c := &campaign{rig: r, calm: calm, begin: time.Now(), table: make([]row, len(calm))}
+	c := &campaign{rig: r, calm: calm, with: syscall.SIGKILL, begin: time.Now(), table: make([]row, len(calm))}
 	n := *points
 	if testing.Short() {
 		n = min(n, shortPoints)
@@ -239,6 +240,7 @@ func workers() int { return 2 * runtime.NumCPU() }
 type campaign struct {
 	rig   *rig
 	calm  []*journey
+	with  syscall.Signal
 	begin time.Time
 
 	mu     sync.Mutex
@@ -273,7 +275,8 @@ func (c *campaign) run(t *testing.T, list []point) {
 
 // point makes one journey.
 func (c *campaign) point(t *testing.T, i int, p point) {
-	j := c.rig.journey(scenarios()[p.scenario], fmt.Sprintf("r%d", i), p.kills...)
+	j := c.rig.journey(scenarios()[p.scenario], fmt.Sprintf("%d-%d", c.with, i), p.kills...)
+	j.with = c.with
 	err := j.travel(t)
 	if err == nil {
 		err = j.check(t, c.calm[p.scenario])

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weir-run/weir/internal/crash"
@@ -58,6 +59,7 @@ type journey struct {
 	run   string
 	dir   string // of this journey; the database is in data/
 	kills []int  // steps from the start, or from the kill before, at which to kill; from 1
+	with  syscall.Signal
 
 	seen     int // steps since the last kill
 	counts   map[crash.Kind]int
@@ -82,29 +84,26 @@ func (j *journey) travel(tb testing.TB) error {
 	}
 	args := j.start()
 	for range maxProcesses {
-		exit, err := j.process(tb, args)
+		kills := len(j.killed)
+		code, err := j.process(tb, args)
 		if err != nil {
 			return err
 		}
-		if exit.Killed {
-			j.killed = append(j.killed, exit.At)
-			if args, err = j.afterKill(tb); err != nil {
-				return err
-			}
-			continue
-		}
-		if args[0] == "answer" && (exit.Code == 0 || exit.Code == 3) {
+		if args[0] == "answer" && (code == 0 || code == 3) {
 			j.answered[args[2]] = true
 		}
-		switch exit.Code {
-		case 0:
+		switch {
+		case code == 0:
 			return nil
-		case 3:
-			if args, err = j.answer(); err != nil {
-				return err
-			}
+		case code == 3:
+			args, err = j.answer()
+		case len(j.killed) > kills && code == 128+int(j.with):
+			args, err = j.afterKill(tb)
 		default:
-			return fmt.Errorf("weir %s exited with %d: %s", strings.Join(args, " "), exit.Code, j.stderr())
+			err = fmt.Errorf("weir %s exited with %d: %s", strings.Join(args, " "), code, j.stderr())
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("not at an end after %d processes", maxProcesses)
@@ -115,7 +114,7 @@ func (j *journey) prepare() error {
 	if err := os.MkdirAll(j.data(), 0o700); err != nil {
 		return err
 	}
-	if j.way.fresh {
+	if _, err := os.Stat(j.db()); j.way.fresh || err == nil {
 		return nil
 	}
 	return copyFile(j.rig.database, j.db())
@@ -145,47 +144,48 @@ func (j *journey) answer() ([]string, error) {
 }
 
 // process runs the binary once.
-func (j *journey) process(tb testing.TB, args []string) (crash.Exit, error) {
+func (j *journey) process(tb testing.TB, args []string) (int, error) {
 	tb.Helper()
 	out, err := os.Create(filepath.Join(j.dir, "stdout"))
 	if err != nil {
-		return crash.Exit{}, err
+		return 0, err
 	}
 	defer out.Close() //nolint:errcheck // it is read by name
 	errs, err := os.Create(filepath.Join(j.dir, "stderr"))
 	if err != nil {
-		return crash.Exit{}, err
+		return 0, err
 	}
 	defer errs.Close() //nolint:errcheck // it is read by name
 	args = append([]string{j.rig.binary}, append(args, "--events", "--json", "--db", j.db())...)
-	var exit crash.Exit
+	var code int
 	if len(j.killed) < len(j.kills) || len(j.kills) == 0 {
 		p := crash.Process{Args: args, Env: j.rig.env, Dir: j.dir, Stdout: out, Stderr: errs, Data: j.data(), Before: j.before}
-		exit, err = p.Run()
+		code, err = p.Run()
 	} else {
 		cmd := exec.CommandContext(tb.Context(), args[0], args[1:]...)
 		cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = j.rig.env, j.dir, out, errs
 		if err = cmd.Run(); cmd.ProcessState != nil {
-			exit.Code, err = cmd.ProcessState.ExitCode(), nil
+			code, err = cmd.ProcessState.ExitCode(), nil
 		}
 	}
 	j.unsynced = false // the next process begins with what it finds
 	if err != nil {
-		return exit, err
+		return code, err
 	}
-	return exit, j.read()
+	return code, j.read()
 }
 
 // before counts steps and says where to kill.
-func (j *journey) before(s crash.Step) bool {
+func (j *journey) before(s crash.Step) syscall.Signal {
 	j.counts[s.Kind]++
 	j.seen++
 	j.order(s)
 	if len(j.killed) == len(j.kills) || j.seen < j.kills[len(j.killed)] {
-		return false
+		return 0
 	}
 	j.seen = 0
-	return true
+	j.killed = append(j.killed, s)
+	return j.with
 }
 
 // order notes a request that leaves before what it depends on is on the disk.

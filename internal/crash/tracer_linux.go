@@ -41,24 +41,19 @@ type Process struct {
 	Stdout, Stderr *os.File
 	// Data is the database's folder: files below it are the journal.
 	Data string
-	// Before is called before each step, while the process stands still. True
-	// kills it there, so that the step is not taken.
-	Before func(Step) bool
+	// Before is called before each step, while the process stands still. The
+	// signal that it returns is sent to the process there, if it is not 0: with
+	// SIGKILL the step is not taken.
+	Before func(Step) syscall.Signal
 }
 
-// Exit is how a process ended.
-type Exit struct {
-	Code   int
-	Killed bool // by Before
-	At     Step // where, if Killed
-}
-
-// Run runs the process to its end. It uses the kernel's tracing, as a debugger
+// Run runs the process to its end and returns its exit code, as a shell would
+// say it: 128 and the number of the signal that ended it. It uses the kernel's tracing, as a debugger
 // does, so the process is as it is shipped: no hook, no library, no fault of
 // its own.
-func (p *Process) Run() (Exit, error) {
+func (p *Process) Run() (int, error) {
 	type result struct {
-		exit Exit
+		code int
 		err  error
 	}
 	done := make(chan result)
@@ -67,28 +62,29 @@ func (p *Process) Run() (Exit, error) {
 		// goroutine.
 		runtime.LockOSThread()
 		t := tracer{p: p, seen: make(map[int]bool)}
-		exit, err := t.run()
-		done <- result{exit, err}
+		err := t.run()
+		done <- result{t.code, err}
 	}()
 	r := <-done
-	return r.exit, r.err
+	return r.code, r.err
 }
 
 // tracer follows the threads of one process from one thread of ours.
 type tracer struct {
-	p     *Process
-	pid   int
-	seen  map[int]bool // threads that have stopped before
-	exit  Exit
-	ended bool
+	p      *Process
+	pid    int
+	seen   map[int]bool // threads that have stopped before
+	killed bool
+	ended  bool
+	code   int
 }
 
 const traceOptions = syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACESYSGOOD | 0x100000 // EXITKILL
 
-func (t *tracer) run() (Exit, error) {
+func (t *tracer) run() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return Exit{}, err
+		return err
 	}
 	defer null.Close() //nolint:errcheck // only read
 	t.pid, err = syscall.ForkExec(t.p.Args[0], t.p.Args, &syscall.ProcAttr{
@@ -96,27 +92,27 @@ func (t *tracer) run() (Exit, error) {
 		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true},
 	})
 	if err != nil {
-		return Exit{}, fmt.Errorf("start %s: %w", t.p.Args[0], err)
+		return fmt.Errorf("start %s: %w", t.p.Args[0], err)
 	}
 	var ws syscall.WaitStatus
 	if _, err := wait(t.pid, &ws); err != nil {
-		return Exit{}, err
+		return err
 	}
 	if err := syscall.PtraceSetOptions(t.pid, traceOptions); err != nil {
-		return Exit{}, errors.Join(fmt.Errorf("trace %s: %w", t.p.Args[0], err), syscall.Kill(t.pid, syscall.SIGKILL))
+		return errors.Join(fmt.Errorf("trace %s: %w", t.p.Args[0], err), syscall.Kill(t.pid, syscall.SIGKILL))
 	}
 	t.seen[t.pid] = true
 	t.resume(t.pid, 0)
 	for !t.ended {
 		thread, err := wait(-t.pid, &ws) // its group: our thread may have children of others
 		if err != nil {
-			return Exit{}, fmt.Errorf("wait: %w", err)
+			return fmt.Errorf("wait: %w", err)
 		}
 		if err := t.handle(thread, ws); err != nil {
-			return Exit{}, errors.Join(err, syscall.Kill(t.pid, syscall.SIGKILL))
+			return errors.Join(err, syscall.Kill(t.pid, syscall.SIGKILL))
 		}
 	}
-	return t.exit, nil
+	return nil
 }
 
 // wait waits for a process, or a group of them if negative, that this thread
@@ -135,9 +131,9 @@ func (t *tracer) handle(thread int, ws syscall.WaitStatus) error {
 	case ws.Exited() || ws.Signaled():
 		if thread == t.pid {
 			t.ended = true
-			t.exit.Code = ws.ExitStatus()
-			if ws.Signaled() && !t.exit.Killed {
-				t.exit.Code = 128 + int(ws.Signal())
+			t.code = ws.ExitStatus()
+			if ws.Signaled() {
+				t.code = 128 + int(ws.Signal())
 			}
 		}
 		return nil
@@ -164,7 +160,7 @@ func (t *tracer) resume(thread, signal int) {
 
 // call looks at a system call that a thread is about to make or has made.
 func (t *tracer) call(thread int) error {
-	if t.exit.Killed {
+	if t.killed {
 		return nil
 	}
 	info, err := syscallInfo(thread)
@@ -175,13 +171,26 @@ func (t *tracer) call(thread int) error {
 		return err
 	}
 	if info.op == opEntry {
-		if s, ok := t.step(info); ok && t.p.Before(s) {
-			t.exit.Killed, t.exit.At = true, s
-			return syscall.Kill(t.pid, syscall.SIGKILL)
+		if err := t.before(info); err != nil || t.killed {
+			return err
 		}
 	}
 	t.resume(thread, 0)
 	return nil
+}
+
+// before asks what to do before a system call, and does it.
+func (t *tracer) before(info callInfo) error {
+	s, ok := t.step(info)
+	if !ok {
+		return nil
+	}
+	signal := t.p.Before(s)
+	if signal == 0 {
+		return nil
+	}
+	t.killed = signal == syscall.SIGKILL
+	return syscall.Kill(t.pid, signal)
 }
 
 // step says which step a system call is, if it is one.

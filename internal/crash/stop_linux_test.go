@@ -1,0 +1,156 @@
+package crash_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/internal/crash"
+)
+
+// stopPoints is how many points there are for each signal that asks a process
+// to stop.
+const stopPoints = 30
+
+func TestARunGoesOnAfterItsProcessWasAskedToStopAtAnyWrite(t *testing.T) {
+	if *only != "" {
+		t.Skip("-crash.point is about kills")
+	}
+	r := newRig(t)
+	calm := r.calm(t)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		c := &campaign{rig: r, calm: calm, with: signal, begin: time.Now(), table: make([]row, len(calm))}
+		n := stopPoints
+		if testing.Short() {
+			n = len(calm)
+		}
+		c.run(t, plan(calm, n))
+		t.Logf("%v: %s", signal, c)
+	}
+}
+
+func TestALiveProcessKeepsItsRunAndADeadOneDoesNot(t *testing.T) {
+	r := newRig(t)
+	dir := t.TempDir()
+	db := filepath.Join(dir, "weir.db")
+	one := exec.CommandContext(t.Context(), r.binary, "run", r.flow("long"), "--id", "long", "--events", "--db", db)
+	one.Env = r.env
+	events, err := one.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(events); lines.Scan(); {
+		if strings.Contains(lines.Text(), `"type":"node.waiting"`) {
+			break
+		}
+	}
+	for _, args := range [][]string{{"resume", "long"}, {"skip", "long", "rest"}} {
+		code, out := r.weir(t, append(args, "--db", db)...)
+		if code != 1 || !strings.Contains(out, "owned by another process") {
+			t.Errorf("weir %v beside a live process: exit code %d, %s", args, code, out)
+		}
+	}
+	if err := one.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = one.Wait() // it was killed
+	begin := time.Now()
+	code, out := r.weir(t, "skip", "long", "rest", "--db", db)
+	if code != 0 {
+		t.Errorf("weir skip after the process has died: exit code %d, %s", code, out)
+	}
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("it took %s: the dead process's lease was waited for", d)
+	}
+}
+
+// weir runs the binary and returns its exit code and all that it printed.
+func (r *rig) weir(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), r.binary, args...)
+	cmd.Env = r.env
+	out, err := cmd.CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+func TestAFullDiskStopsARunWhereItCanGoOn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a small disk needs root")
+	}
+	r := newRig(t)
+	calm := r.calm(t)
+	full := 0
+	for i := range 16 {
+		j := r.journey(scenarios()[4], fmt.Sprintf("full%d", i))
+		stopped, err := fillDisk(t, j, int64(i)*20<<10)
+		if err == nil {
+			err = j.travel(t)
+		}
+		if err == nil {
+			err = j.check(t, calm[4])
+		}
+		if err != nil {
+			t.Errorf("%d KiB left: %v", i*20, err)
+		}
+		if stopped {
+			full++
+		}
+	}
+	if full < 5 {
+		t.Errorf("the disk was full in %d runs of 16", full)
+	}
+}
+
+// fillDisk starts a journey where there is room for the database and left bytes
+// more, and makes room when it has stopped.
+func fillDisk(t *testing.T, j *journey, left int64) (stopped bool, err error) {
+	t.Helper()
+	if err := os.MkdirAll(j.data(), 0o700); err != nil {
+		return false, err
+	}
+	size, err := os.Stat(j.rig.database)
+	if err != nil {
+		return false, err
+	}
+	room := fmt.Sprintf("size=%d", size.Size()+64<<10+left)
+	if err := syscall.Mount("tmpfs", j.data(), "tmpfs", 0, room); err != nil {
+		t.Skipf("a small disk cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(j.data(), 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := j.prepare(); err != nil {
+		return false, err
+	}
+	code, err := j.process(t, j.start())
+	if err != nil {
+		return false, err
+	}
+	said := j.stderr()
+	if err := syscall.Mount("", j.data(), "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
+		return false, err
+	}
+	if _, err = j.afterKill(t); code == 0 || err != nil {
+		return false, err
+	}
+	if code != 1 || !strings.Contains(said, "the disk is full") {
+		return true, fmt.Errorf("exit code %d, %s", code, said)
+	}
+	j.kills, j.killed = []int{0}, []crash.Step{{}} // what was in flight may be asked for again
+	return true, nil
+}
