@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
@@ -199,6 +200,8 @@ func scalar(t reflect.Type) bool {
 	case reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int64](), reflect.TypeFor[float64](),
 		reflect.TypeFor[Handle]():
 		return true
+	case reflect.TypeFor[convo.Context](), reflect.TypeFor[*convo.Context](), reflect.TypeFor[*convo.Manager]():
+		return true // refused by whoever runs the node: a context travels as its handle
 	}
 	return false
 }

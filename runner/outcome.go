@@ -120,6 +120,9 @@ func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, e
 	if e := m.run.CheckWrites(a.Path, done.State); e != nil {
 		return nil, e
 	}
+	if err := m.checkState(a.Path, done.State); err != nil {
+		return nil, err
+	}
 	return done, nil
 }
 
@@ -158,4 +161,32 @@ func appendChanges(list []engine.ContextChange, m *convo.Manager) []engine.Conte
 		list = append(list, engine.ContextChange{ID: m.ID(), Adds: len(ch.Append), Body: &ch})
 	}
 	return list
+}
+
+// checkState holds what the state would become against its keys' schemas.
+func (m *machine) checkState(path string, changes []engine.StateChange) error {
+	if len(m.program.schemas) == 0 || len(changes) == 0 {
+		return nil
+	}
+	scope, _ := m.run.ScopeOf(path)
+	state := m.run.ScopeState(scope)
+	for _, c := range changes {
+		schema := m.program.schemas[c.Key]
+		if schema == nil || c.Delete {
+			continue
+		}
+		old, ok := state.Get(c.Key)
+		v, err := engine.Reduce(m.reducers(c.Key), old, ok, c.Value)
+		if err == nil {
+			err = schema.Check(v)
+		}
+		if err != nil {
+			return &engine.Error{
+				Code: engine.CodeValue, Permanent: true,
+				Message: fmt.Sprintf("state key %q: %v", c.Key, err),
+				Hint:    "write what the key's schema under `state:` allows",
+			}
+		}
+	}
+	return nil
 }
