@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,5 +117,38 @@ nodes:
 	}
 	if r, err := run.Wait(t.Context()); err != nil || r.Status != engine.Completed {
 		t.Fatalf("got %+v, %v", r, err)
+	}
+}
+
+func TestStateIsHeldToItsSchema(t *testing.T) {
+	w := open(t, weir.Options{})
+	r := finish(t, w, parse(t, w, `
+weir: 1
+name: typed
+state: {who: {schema: {type: string}}}
+nodes: {a: {type: transform, with: {state: {who: "1"}}}}
+`), weir.Start{})
+	if r.Status != engine.Failed || r.Error.Code != engine.CodeValue || !strings.Contains(r.Error.Message, `"who"`) {
+		t.Fatalf("got %+v, want a failure that names the key", r)
+	}
+}
+
+func TestAnOutputMayDoWithoutASkippedNode(t *testing.T) {
+	w := open(t, weir.Options{})
+	r := finish(t, w, parse(t, w, `
+weir: 1
+name: either
+nodes:
+  pick: {type: decision, with: {expr: "'left'", branches: [left, right]}}
+  a: {type: template, after: pick.left, with: {text: A}}
+  b: {type: template, after: pick.right, with: {text: B}}
+outputs:
+  a: "{{ has(a.text) ? a.text : 'none' }}"
+  b: "{{ has(b.text) ? b.text : 'none' }}"
+  c: "{{ b.text }}"
+`), weir.Start{})
+	want := map[string]any{"a": "A", "b": "none"}
+	if got := r.Outputs.Map(); !maps.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
 	}
 }

@@ -18,6 +18,7 @@ type Program struct {
 	Fingerprint string
 	// Closure pins the versions of the node types.
 	Closure map[string]string
+	schemas map[string]*node.Schema // of state keys
 }
 
 // prepared is what a node's plan holds for the runner.
@@ -46,10 +47,29 @@ func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Closure: make(map[string]string)}
+	if err := p.prepareState(); err != nil {
+		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
+	}
 	if err := p.prepareGraph(plan.Root, c); err != nil {
 		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
 	}
 	return p, nil
+}
+
+// prepareState compiles the schemas of state keys.
+func (p *Program) prepareState() error {
+	p.schemas = make(map[string]*node.Schema)
+	for _, k := range p.Flow.State {
+		if k.Schema == nil {
+			continue
+		}
+		s, err := node.CompileSchema(k.Schema)
+		if err != nil {
+			return fmt.Errorf("%s: state %s: %w", k.Pos, k.Name, err)
+		}
+		p.schemas[k.Name] = s
+	}
+	return nil
 }
 
 func (p *Program) prepareGraph(g *engine.GraphPlan, c *node.Catalogue) error {
@@ -144,10 +164,10 @@ func (v *scopeVars) Lookup(name string) (any, bool) {
 		return v.run, true
 	}
 	out, ended, ok := v.scope.Outputs(name)
-	if !ok || !ended {
-		return nil, false
+	if !ended {
+		out = nil
 	}
-	return object(out), true
+	return object(out), ok
 }
 
 // object lets Values be read by expressions.
@@ -191,11 +211,23 @@ func evalOutputs(v *scopeVars) (engine.Values, error) {
 	return out, nil
 }
 
+// tested reports whether a has() of the template asks for what ref reads, so
+// that the template can do without it.
+func tested(refs []expr.Ref, ref expr.Ref) bool {
+	for _, r := range refs {
+		if r.Test && r.Root == ref.Root && len(r.Path) <= len(ref.Path) && slices.Equal(r.Path, ref.Path[:len(r.Path)]) {
+			return true
+		}
+	}
+	return false
+}
+
 // missing reports whether the template reads a port that nothing came out of.
 func (v *scopeVars) missing(t *expr.Template) bool {
-	for _, ref := range t.Refs() {
+	refs := t.Refs()
+	for _, ref := range refs {
 		out, ended, ok := v.scope.Outputs(ref.Root)
-		if !ok || ref.Test {
+		if !ok || tested(refs, ref) {
 			continue
 		}
 		if !ended {
