@@ -1,0 +1,129 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"strings"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node"
+)
+
+// A flow of one node, which is a Go function.
+func Example() {
+	const hello = `{weir: 1, name: hello, inputs: {name: {type: text}}, outputs: {line: "{{ greet.greeting }}"},
+	  nodes: {greet: {type: greet, in: {name: "{{ run.inputs.name }}"}}}}`
+
+	type in struct{ Name string }
+	type out struct{ Greeting string }
+	greet := func(_ weir.Ctx, i in) (out, error) { return out{"Hello, " + i.Name + "."}, nil }
+
+	ctx := context.Background()
+	w, err := weir.Open(weir.Options{Types: []weir.Type{weir.Func("greet", greet)}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close(ctx) //nolint:errcheck // the record is in memory and gone
+	f, err := w.Parse("hello.yaml", []byte(hello))
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := w.Start(ctx, f, weir.Start{Inputs: map[string]any{"name": "Ada"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := run.Wait(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(weir.Output[string](result, "line"))
+	// Output: Hello, Ada. <nil>
+}
+
+// A run that waits for a person, in Go: wait, look at the question, answer,
+// wait again.
+func ExampleRun_Answer() {
+	ctx := context.Background()
+	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"script": recorded.Script("A low dam.")}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close(ctx) //nolint:errcheck // the record is in memory and gone
+	f, err := w.Define(weir.Definition{
+		Name:    "chat",
+		Context: map[string]any{"model": "script/demo"},
+		Nodes: map[string]weir.NodeSpec{
+			"ask":   {Type: "userInput", With: map[string]any{"prompt": "You:"}},
+			"reply": {Type: "llmRequest", In: map[string]any{"message": "{{ ask.text }}"}},
+		},
+		Outputs: map[string]any{"reply": "{{ reply.text }}"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := w.Start(ctx, f, weir.Start{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := run.Wait(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Status, r.Interrupts[0].ID, r.Interrupts[0].Prompt)
+	if err := run.Answer(ctx, r.Interrupts[0].ID, "What is a weir?"); err != nil {
+		log.Fatal(err)
+	}
+	if r, err = run.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Status, r.Outputs.Map()["reply"])
+	// Output:
+	// paused ask:ask#1 You:
+	// completed A low dam.
+}
+
+// A node with inputs, outputs and settings, which uses the state, says
+// something in its context and does one thing outside.
+func ExampleFuncWith() {
+	// node:begin
+	type in struct {
+		Amount float64 `doc:"What is to be paid, in EUR."`
+		Note   string  `weir:"note,optional"`
+	}
+	type out struct{ Receipt string }
+	type settings struct {
+		Account string `doc:"Where the money goes."`
+	}
+	pay := weir.FuncWith("pay", func(ctx weir.Ctx, i in, s settings) (out, error) {
+		receipt, err := ctx.Do(node.Effect{
+			Name: "pay", Request: []any{s.Account, i.Amount}, Unknown: node.UnknownAsk,
+			Do: func(_ context.Context, key string) (node.Outcome, error) {
+				// The bank is called here, with key as the idempotency key.
+				return node.Outcome{Value: fmt.Sprintf("%.2f EUR to %s", i.Amount, s.Account)}, nil
+			},
+		})
+		if err != nil {
+			return out{}, err
+		}
+		talk, err := ctx.Context()
+		if err != nil {
+			return out{}, err
+		}
+		if _, err := talk.Add(convo.Message{Role: convo.Assistant, Text: "Paid " + receipt.(string)}); err != nil {
+			return out{}, err
+		}
+		return out{receipt.(string)}, ctx.State().Set("paid", i.Amount)
+	}).WritesContext().Doc("Pays a sum.", "")
+	// node:end
+
+	for _, p := range pay.Spec().Ports.In {
+		fmt.Println(strings.TrimSpace(fmt.Sprintln(p.Name, p.Type, p.Required, p.Description)))
+	}
+	// Output:
+	// amount number true What is to be paid, in EUR.
+	// note text false
+	// context context false The conversation to use.
+}
