@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
@@ -126,4 +129,27 @@ func ExampleFuncWith() {
 	// amount number true What is to be paid, in EUR.
 	// note text false
 	// context context false The conversation to use.
+}
+
+func TestThePageOnNodesShowsTheExampleAsItIs(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("docs", "custom-nodes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "\t// node:begin\n")
+	code, _, _ = strings.Cut(code, "\t// node:end")
+	var want strings.Builder
+	for line := range strings.Lines(code) {
+		want.WriteString(strings.TrimPrefix(line, "\t"))
+	}
+	_, got, _ := strings.Cut(string(page), "```go\n")
+	got, _, _ = strings.Cut(got, "```")
+	if got != want.String() || got == "" {
+		t.Errorf("the page shows\n%s\nthe example is\n%s", got, want.String())
+	}
 }
