@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node/builtin"
+	"github.com/weir-run/weir/weirtest"
 )
 
 func open(t *testing.T, o weir.Options) *weir.Weir {
@@ -75,7 +76,7 @@ func TestEveryExampleRunsAsItSays(t *testing.T) {
 
 func checkExample(t *testing.T, e flow.Example) {
 	t.Helper()
-	r := play(t, weir.Options{Providers: models(&inOrder{turns: e.Script})}, e.Flow, e.Inputs, e.Answers)
+	r := weirtest.Flow(t, e.Flow, weirtest.Case{In: e.Inputs, Answers: e.Answers, Script: weirtest.Says(e.Script...)})
 	if e.Error != "" {
 		if r.Error == nil || r.Error.Code != e.Error {
 			t.Fatalf("the run %s with %v, expected the error %s", r.Status, r.Error, e.Error)
@@ -83,13 +84,13 @@ func checkExample(t *testing.T, e flow.Example) {
 		return
 	}
 	if r.Status != engine.Completed {
-		t.Fatalf("the run %s: %v", r.Status, r.Error)
+		t.Fatalf("the run %s, waits for %v: %v", r.Status, r.Waiting, r.Error)
 	}
 	want, err := engine.Normalize(e.Outputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := any(r.Outputs.Map()); !reflect.DeepEqual(got, want) {
+	if got := any(r.Outputs); !reflect.DeepEqual(got, want) {
 		t.Errorf("outputs %v, expected %v", got, want)
 	}
 }
