@@ -177,7 +177,7 @@ func (s *simulation) move(begin func() error) (done bool, err error) {
 	for i := range s.running {
 		choices = append(choices, func() error { return s.advance(i) })
 	}
-	if len(s.m.staged) > 0 && len(s.m.direct) == 0 {
+	if len(s.m.staged) > 0 { // also between direct attempts, as a full commit is written
 		choices = append(choices, func() error { return s.commit(begin) })
 	}
 	ended := s.m.run.Status().Ended()
