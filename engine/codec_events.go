@@ -77,6 +77,7 @@ func (c *coder) fields(e Event) {
 	case *EffectStarted:
 		c.str("key", &v.Key)
 		c.str("digest", &v.Digest)
+		c.int("again", &v.Again)
 	case *EffectCompleted:
 		c.effectCompleted(v)
 	case *NodeResumed:

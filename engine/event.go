@@ -152,6 +152,8 @@ type NodeCancelled struct {
 type EffectStarted struct {
 	Key    string `json:"key"` // path/name#ordinal
 	Digest string `json:"digest,omitempty"`
+	// Again counts the earlier starts whose outcome nobody knows.
+	Again int `json:"again,omitempty"`
 }
 
 // EffectCompleted holds an effect's result.

@@ -254,8 +254,15 @@ func (a *attempt) Emit(c llm.Chunk) {
 // Wait implements node.Waits.
 func (a *attempt) Wait(name string, i engine.Interrupt) (engine.Value, bool, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	i.ID = a.Path + ":" + name + "#" + strconv.Itoa(a.ordinal(":"+name))
+	a.mu.Unlock()
+	return a.wait(i)
+}
+
+// wait is Wait for an interrupt that has its id.
+func (a *attempt) wait(i engine.Interrupt) (engine.Value, bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if ans := a.answers[i.ID]; ans != nil {
 		return ans.Value, ans.Given, nil
 	}

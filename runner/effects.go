@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -26,7 +27,7 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	if known := a.known(key); known != nil {
 		return a.recall(known, digest)
 	}
-	if a.begunBefore(key) {
+	if a.begun[key] != nil {
 		if v, done, err := a.settleUnknown(e, key); done || err != nil {
 			return v, err
 		}
@@ -85,8 +86,6 @@ func (a *attempt) known(key string) *engine.EffectCompleted {
 	return a.effects[key]
 }
 
-func (a *attempt) begunBefore(key string) bool { return a.begun[key] != nil }
-
 // recall returns a recorded result, if it answers the same request.
 func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.Value, error) {
 	if known.Digest != digest {
@@ -116,8 +115,8 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 		return nil, true, unknown
 	case node.UnknownAsk:
 	}
-	ans, given, err := a.Wait("effect."+e.Name, engine.Interrupt{
-		Kind: engine.AwaitEffect,
+	ans, given, err := a.wait(engine.Interrupt{
+		ID: a.effectQuestion(key), Kind: engine.AwaitEffect,
 		Prompt: fmt.Sprintf("%s: did the effect %s happen? Answer \"retry\" to ask again with the same key, "+
 			"\"fail\" to fail the node, or {\"result\": ...} to say what it returned.", unknown.Message, key),
 	})
@@ -133,12 +132,28 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 	return nil, true, unknown
 }
 
+// effectQuestion is the id of the question what became of an effect. Each start
+// whose outcome is unknown has a question of its own, so that an answer says
+// what is to be done once; and the effect's own number is in it, not the order
+// of asking, since parallel tool calls ask in any.
+func (a *attempt) effectQuestion(key string) string {
+	id := a.Path + ":effect." + strings.TrimPrefix(key, a.Path+"/")
+	if again := a.begun[key].Again; again > 0 || a.Attempt > 1 {
+		id += fmt.Sprintf(".%d.%d", a.Attempt, again+1)
+	}
+	return id
+}
+
 // announce makes durable what must be before the effect may leave.
 func (a *attempt) announce(e node.Effect, key, digest string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if e.Unknown != node.UnknownRetry {
-		a.pending = append(a.pending, &engine.EffectStarted{Key: key, Digest: digest})
+		start := &engine.EffectStarted{Key: key, Digest: digest}
+		if before := a.begun[key]; before != nil {
+			start.Again = before.Again + 1
+		}
+		a.pending = append(a.pending, start)
 	}
 	if len(a.pending) == 0 {
 		return nil
