@@ -2,6 +2,7 @@ package crash
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -63,8 +64,8 @@ type Ledger struct {
 const slow = 400 * time.Millisecond
 
 // StartLedger starts a ledger that writes below dir. The caller must Close it.
-func StartLedger(dir string) (*Ledger, error) {
-	at, err := net.Listen("tcp", "127.0.0.1:0")
+func StartLedger(ctx context.Context, dir string) (*Ledger, error) {
+	at, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -144,8 +145,10 @@ func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
 		}
 	}
 	// All that was said so far, so that a history that differs shows.
-	return llmtest.Turn{Text: fmt.Sprintf("%d heard: %s", len(r.Messages), strings.Join(said, " / ")), Piece: 16,
-		Usage: llm.Usage{Input: 10, Output: 5}}
+	return llmtest.Turn{
+		Text: fmt.Sprintf("%d heard: %s", len(r.Messages), strings.Join(said, " / ")), Piece: 16,
+		Usage: llm.Usage{Input: 10, Output: 5},
+	}
 }
 
 // first reports whether a key is new.

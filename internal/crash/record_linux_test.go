@@ -41,11 +41,10 @@ func (j *journey) look(tb testing.TB) (*record, error) {
 	if _, err := os.Stat(j.db()); errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
-	copied, err := os.MkdirTemp(j.dir, "copy")
-	if err != nil {
+	copied := filepath.Join(j.dir, "copy")
+	if err := errors.Join(os.RemoveAll(copied), os.Mkdir(copied, 0o700)); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(copied) //nolint:errcheck // below the test's own folder
 	path := filepath.Join(copied, "weir.db")
 	for _, suffix := range []string{"", "-wal"} {
 		if err := copyFile(j.db()+suffix, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {

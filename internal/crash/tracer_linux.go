@@ -87,6 +87,7 @@ func (t *tracer) run() error {
 		return err
 	}
 	defer null.Close() //nolint:errcheck // only read
+	//nolint:gosec // which program to run is what the caller says
 	t.pid, err = syscall.ForkExec(t.p.Args[0], t.p.Args, &syscall.ProcAttr{
 		Dir: t.p.Dir, Env: t.p.Env, Files: []uintptr{null.Fd(), t.p.Stdout.Fd(), t.p.Stderr.Fd()},
 		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true},
@@ -250,7 +251,7 @@ const (
 func syscallInfo(thread int) (callInfo, error) {
 	var info callInfo
 	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, getSyscallInfo, uintptr(thread),
-		unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+		unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0) //nolint:gosec // the kernel fills in what is as long as it says
 	if errno != 0 {
 		return info, fmt.Errorf("ptrace: %w", errno)
 	}
