@@ -3,7 +3,6 @@ package weir_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,20 +26,20 @@ func Example() {
 	ctx := context.Background()
 	w, err := weir.Open(weir.Options{Types: []weir.Type{weir.Func("greet", greet)}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer w.Close(ctx) //nolint:errcheck // the record is in memory and gone
 	f, err := w.Parse("hello.yaml", []byte(hello))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	run, err := w.Start(ctx, f, weir.Start{Inputs: map[string]any{"name": "Ada"}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	result, err := run.Wait(ctx)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println(weir.Output[string](result, "line"))
 	// Output: Hello, Ada. <nil>
@@ -52,7 +51,7 @@ func ExampleRun_Answer() {
 	ctx := context.Background()
 	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"script": recorded.Script("A low dam.")}})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer w.Close(ctx) //nolint:errcheck // the record is in memory and gone
 	f, err := w.Define(weir.Definition{
@@ -65,22 +64,22 @@ func ExampleRun_Answer() {
 		Outputs: map[string]any{"reply": "{{ reply.text }}"},
 	})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	run, err := w.Start(ctx, f, weir.Start{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	r, err := run.Wait(ctx)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println(r.Status, r.Interrupts[0].ID, r.Interrupts[0].Prompt)
 	if err := run.Answer(ctx, r.Interrupts[0].ID, "What is a weir?"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	if r, err = run.Wait(ctx); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println(r.Status, r.Outputs.Map()["reply"])
 	// Output:

@@ -125,11 +125,13 @@ func sentOnce(request func(entry int32) any, done *atomic.Int32, seen chan<- []a
 	type out struct{ Text string }
 	return weir.Func("twice", func(ctx weir.Ctx, _ none) (out, error) {
 		entry := entries.Add(1)
-		v, err := ctx.Do(node.Effect{Name: "send", Request: request(entry),
+		v, err := ctx.Do(node.Effect{
+			Name: "send", Request: request(entry),
 			Do: func(_ context.Context, key string) (node.Outcome, error) {
 				done.Add(1)
 				return node.Outcome{Value: "sent under " + key}, nil
-			}})
+			},
+		})
 		if err != nil {
 			return out{}, err
 		}
@@ -218,7 +220,8 @@ func TestStartingARunIDTwiceJoinsTheFirst(t *testing.T) {
 	var ran atomic.Int32
 	type out struct{ N int }
 	w := open(t, weir.Options{Types: []weir.Type{
-		weir.Func("count", func(weir.Ctx, none) (out, error) { return out{int(ran.Add(1))}, nil })}})
+		weir.Func("count", func(weir.Ctx, none) (out, error) { return out{int(ran.Add(1))}, nil }),
+	}})
 	f := parse(t, w, `{weir: 1, name: once, nodes: {c: {type: count}}, outputs: {n: "{{ c.n }}"}}`)
 	for range 3 {
 		run, err := w.Start(t.Context(), f, weir.Start{ID: "order-7"})
@@ -246,7 +249,8 @@ func TestAnOutputIsReadAsWhatItIsAndRefusedAsAnotherThing(t *testing.T) {
 		Name  string
 	}
 	w := open(t, weir.Options{Types: []weir.Type{
-		weir.Func("find", func(weir.Ctx, none) (out, error) { return out{point{1, 2}, "a"}, nil })}})
+		weir.Func("find", func(weir.Ctx, none) (out, error) { return out{point{1, 2}, "a"}, nil }),
+	}})
 	f := parse(t, w, `{weir: 1, name: find, nodes: {f: {type: find}}, outputs: {where: "{{ f.where }}", name: "{{ f.name }}"}}`)
 	run, err := w.Start(t.Context(), f, weir.Start{})
 	if err != nil {

@@ -213,8 +213,10 @@ func TestATurnMayEndAtItsLimitAndIsKept(t *testing.T) {
 	t.Parallel()
 	p := answers{says("one", calls("a", "look", "1")), says("two", calls("b", "look", "2")), says("never")}
 	m := conversation(t)
-	r, err := service(p).Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m, Message: said("", "go"),
-		Tools: []*tool.Tool{echo("look")}, MaxSteps: 2, StopAtMax: true})
+	r, err := service(p).Turn(t.Context(), newAttempt(t.Context()), llm.Turn{
+		Context: m, Message: said("", "go"),
+		Tools: []*tool.Tool{echo("look")}, MaxSteps: 2, StopAtMax: true,
+	})
 	if err != nil || r.Stop != llm.StopSteps || r.Steps != 2 {
 		t.Errorf("the result is %+v, %v", r, err)
 	}

@@ -13,26 +13,28 @@ import (
 
 // player runs one flow in a Weir of its own.
 type player struct {
-	t      testing.TB
+	tb     testing.TB
 	c      Case
 	w      *weir.Weir
 	script *script
 }
 
-func open(t testing.TB, c Case) *player {
-	t.Helper()
-	p := &player{t: t, c: c, script: &script{turns: c.Script, model: c.Model}}
-	w, err := weir.Open(weir.Options{Types: c.Types, Replay: p.script, Tools: c.Tools, HTTP: c.HTTP,
-		Secrets: func(name string) (string, bool) { s, ok := c.Secrets[name]; return s, ok }})
+func open(tb testing.TB, c Case) *player {
+	tb.Helper()
+	p := &player{tb: tb, c: c, script: &script{turns: c.Script, model: c.Model}}
+	w, err := weir.Open(weir.Options{
+		Types: c.Types, Replay: p.script, Tools: c.Tools, HTTP: c.HTTP,
+		Secrets: func(name string) (string, bool) { s, ok := c.Secrets[name]; return s, ok },
+	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p.w = w
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		if err := w.Close(ctx); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return p
@@ -51,21 +53,21 @@ func before(ms []convo.Message) weir.Type {
 
 // run starts the flow, answers what it asks, and reads what became of it.
 func (p *player) run(f *weir.Flow, single bool) Result {
-	p.t.Helper()
+	p.tb.Helper()
 	timeout := p.c.Timeout
 	if timeout == 0 {
 		timeout = 20 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(p.t.Context(), timeout)
+	ctx, cancel := context.WithTimeout(p.tb.Context(), timeout)
 	defer cancel()
 	run, err := p.w.Start(ctx, f, weir.Start{ID: "run", Inputs: p.c.In, State: p.c.State, User: p.c.User, Origin: "test"})
 	if err != nil {
-		p.t.Fatal(err)
+		p.tb.Fatal(err)
 	}
 	for {
 		r, err := run.Wait(ctx)
 		if err != nil {
-			p.t.Fatal(err)
+			p.tb.Fatal(err)
 		}
 		if r.Status != engine.Paused || !p.answer(ctx, run, r.Interrupts) {
 			return p.result(r, single)
@@ -75,7 +77,7 @@ func (p *player) run(f *weir.Flow, single bool) Result {
 
 // answer gives the answers that there are, and reports whether it gave any.
 func (p *player) answer(ctx context.Context, run *weir.Run, open []engine.Interrupt) bool {
-	p.t.Helper()
+	p.tb.Helper()
 	given := false
 	for _, i := range open {
 		v, ok := p.c.Answers[i.ID]
@@ -86,7 +88,7 @@ func (p *player) answer(ctx context.Context, run *weir.Run, open []engine.Interr
 			continue
 		}
 		if err := run.Answer(ctx, i.ID, v); err != nil {
-			p.t.Fatalf("answer %s: %v", i.ID, err)
+			p.tb.Fatalf("answer %s: %v", i.ID, err)
 		}
 		given = true
 	}
@@ -95,16 +97,18 @@ func (p *player) answer(ctx context.Context, run *weir.Run, open []engine.Interr
 
 // result reads the journal of the run.
 func (p *player) result(r weir.Result, single bool) Result {
-	p.t.Helper()
-	out := Result{Status: r.Status, Waiting: r.Interrupts, Error: r.Error, Usage: r.Usage,
-		Outputs: r.Outputs.Map(), Asked: p.script.requests()}
-	view, err := p.w.Inspect(context.WithoutCancel(p.t.Context()), r.Run, 0)
+	p.tb.Helper()
+	out := Result{
+		Status: r.Status, Waiting: r.Interrupts, Error: r.Error, Usage: r.Usage,
+		Outputs: r.Outputs.Map(), Asked: p.script.requests(),
+	}
+	view, err := p.w.Inspect(context.WithoutCancel(p.tb.Context()), r.Run, 0)
 	if err != nil {
-		p.t.Fatal(err)
+		p.tb.Fatal(err)
 	}
 	out.Contexts = view.Contexts
 	if out.Messages, err = view.Contexts[engine.MainContext].Messages(); err != nil {
-		p.t.Fatal(err)
+		p.tb.Fatal(err)
 	}
 	state := view.Run.State()
 	out.State = make(map[string]any)

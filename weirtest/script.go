@@ -65,8 +65,10 @@ func (s *script) Generate(ctx context.Context, req *llm.Request, emit func(llm.C
 	case s.model != nil:
 		return s.model.Generate(ctx, req, emit)
 	case n >= len(s.turns):
-		return nil, &llm.Error{Code: "replay_divergence",
-			Message: fmt.Sprintf("the script has %d turns and the model is called once more", len(s.turns))}
+		return nil, &llm.Error{
+			Code:    "replay_divergence",
+			Message: fmt.Sprintf("the script has %d turns and the model is called once more", len(s.turns)),
+		}
 	case s.turns[n].Error != nil:
 		return nil, s.turns[n].Error
 	}

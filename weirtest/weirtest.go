@@ -89,12 +89,12 @@ type Effect struct {
 
 // Output is an output as a T; the test fails where it is missing or something
 // else.
-func Output[T any](t testing.TB, r Result, name string) T {
-	t.Helper()
+func Output[T any](tb testing.TB, r Result, name string) T {
+	tb.Helper()
 	var out T
 	v, ok := r.Outputs[name]
 	if !ok {
-		t.Fatalf("there is no output %q: the run is %s with %v, %v", name, r.Status, r.Outputs, r.Error)
+		tb.Fatalf("there is no output %q: the run is %s with %v, %v", name, r.Status, r.Outputs, r.Error)
 	}
 	if direct, ok := v.(T); ok {
 		return direct
@@ -104,7 +104,7 @@ func Output[T any](t testing.TB, r Result, name string) T {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		t.Fatalf("output %s: %v", name, err)
+		tb.Fatalf("output %s: %v", name, err)
 	}
 	return out
 }
@@ -117,14 +117,16 @@ const (
 
 // Node runs one node of a type, built in or not, as the node "node" of a flow
 // of its own.
-func Node(t testing.TB, typ weir.Type, c Case) Result {
-	t.Helper()
+func Node(tb testing.TB, typ weir.Type, c Case) Result {
+	tb.Helper()
 	spec := typ.Spec()
 	if builtin.Catalogue().Lookup(spec.Name) == nil {
 		c.Types = append([]weir.Type{typ}, c.Types...)
 	}
-	d := weir.Definition{Name: spec.Name, Context: map[string]any{"model": "script/test", "system": c.System},
-		Inputs: map[string]any{}, Nodes: map[string]weir.NodeSpec{}}
+	d := weir.Definition{
+		Name: spec.Name, Context: map[string]any{"model": "script/test", "system": c.System},
+		Inputs: map[string]any{}, Nodes: map[string]weir.NodeSpec{},
+	}
 	n := weir.NodeSpec{Type: spec.Name, With: c.With, In: map[string]any{}}
 	for port := range c.In {
 		d.Inputs[port] = map[string]any{"type": "any"}
@@ -137,31 +139,31 @@ func Node(t testing.TB, typ weir.Type, c Case) Result {
 		n.After = []string{beforeID}
 		d.Nodes[nodeID] = n
 	}
-	p := open(t, c)
+	p := open(tb, c)
 	f, err := p.w.Define(d)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p.run(f, true)
 }
 
 // Flow runs a flow that is given as the text of a flow file.
-func Flow(t testing.TB, text string, c Case) Result {
-	t.Helper()
-	p := open(t, c)
+func Flow(tb testing.TB, text string, c Case) Result {
+	tb.Helper()
+	p := open(tb, c)
 	f, err := p.w.Parse("flow.yaml", []byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p.run(f, false)
 }
 
 // File runs a flow file.
-func File(t testing.TB, path string, c Case) Result {
-	t.Helper()
+func File(tb testing.TB, path string, c Case) Result {
+	tb.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return Flow(t, string(text), c)
+	return Flow(tb, string(text), c)
 }

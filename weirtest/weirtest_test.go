@@ -90,7 +90,8 @@ func TestAFlowIsLeftPausedWhereNoAnswerIsGiven(t *testing.T) {
 
 func TestAFailureIsInTheResult(t *testing.T) {
 	r := weirtest.Node(t, builtin.Catalogue().Type("llmRequest"), weirtest.Case{
-		In: map[string]any{"message": "hi"}, Script: []weirtest.Turn{weirtest.Fails("model_auth")}})
+		In: map[string]any{"message": "hi"}, Script: []weirtest.Turn{weirtest.Fails("model_auth")},
+	})
 	if r.Status != engine.Failed || r.Error == nil || r.Error.Code != "model_auth" || r.Outputs["text"] != nil {
 		t.Errorf("got %+v", r)
 	}
