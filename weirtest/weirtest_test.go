@@ -97,35 +97,22 @@ func TestAFailureIsInTheResult(t *testing.T) {
 	}
 }
 
-func ExampleNode() {
-	// In a test, t is the test's own.
-	check := func(t *testing.T) {
-		type in struct{ Text string }
-		type out struct{ Length int }
-		length := weir.Func("length", func(_ weir.Ctx, i in) (out, error) { return out{len(i.Text)}, nil })
+func TestANodeIsRunAlone(t *testing.T) {
+	type in struct{ Text string }
+	type out struct{ Length int }
+	length := weir.Func("length", func(_ weir.Ctx, i in) (out, error) { return out{len(i.Text)}, nil })
 
-		r := weirtest.Node(t, length, weirtest.Case{In: map[string]any{"text": "weir"}})
-		if n := weirtest.Output[int](t, r, "length"); n != 4 {
-			t.Errorf("length is %d", n)
-		}
+	r := weirtest.Node(t, length, weirtest.Case{In: map[string]any{"text": "weir"}})
+	if n := weirtest.Output[int](t, r, "length"); n != 4 {
+		t.Errorf("length is %d", n)
 	}
-	_ = check
 }
 
-func ExampleFlow() {
-	check := func(t *testing.T) {
-		r := weirtest.Flow(t, `
-weir: 1
-name: chat
-context: {model: any/model}
-nodes:
-  ask: {type: userInput}
-  reply: {type: llmRequest, in: {message: "{{ ask.text }}"}}
-outputs: {reply: "{{ reply.text }}"}
-`, weirtest.Case{Answers: map[string]any{"ask": "What is a weir?"}, Script: weirtest.Says("A low dam.")})
-		if reply := weirtest.Output[string](t, r, "reply"); reply != "A low dam." {
-			t.Errorf("reply is %q", reply)
-		}
+func TestAFlowFileIsRunAlone(t *testing.T) {
+	r := weirtest.File(t, "../examples/trace/flow.yaml", weirtest.Case{
+		Answers: map[string]any{"userInput": "What is a weir?"}, Script: weirtest.Says("A low dam."),
+	})
+	if reply := weirtest.Output[string](t, r, "response"); reply != "A low dam." {
+		t.Errorf("reply is %q", reply)
 	}
-	_ = check
 }
