@@ -56,6 +56,8 @@ const (
 	CodeModelUnavailable     = "model_unavailable"
 	CodeModelTimeout         = "model_timeout"
 	CodeModelUnknownProvider = "model_unknown_provider"
+	CodeModelSessionLost     = "model_session_lost"
+	CodeModelAnswer          = "model_answer_invalid"
 	CodeTurnTooLong          = "turn_too_long"
 	CodeReplayDivergence     = "replay_divergence"
 )
@@ -141,6 +143,8 @@ func modelCodes() []CodeInfo {
 		{CodeModelUnavailable, "The provider cannot be reached, broke off, or answered what cannot be read.", "Try again, with `retry:`; check the base URL."},
 		{CodeModelTimeout, "The provider did not answer in time.", "Try again, with `retry:`."},
 		{CodeModelUnknownProvider, "The model names a provider that is not configured, or none.", "Write it as provider/model, with one of the providers that the message lists."},
+		{CodeModelSessionLost, "The provider no longer holds the conversation that the call names.", "Weir sends the whole history again by itself; if you see this, set `history: client`."},
+		{CodeModelAnswer, "The model's answer does not fit the schema that was asked for, also after one repair.", "Simplify the schema, or use a model with structured output."},
 		{CodeTurnTooLong, "A model still calls tools after as many calls of it as the node allows.", "Raise `maxSteps`."},
 		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again where it is meant."},
 	}

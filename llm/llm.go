@@ -44,6 +44,18 @@ type Request struct {
 	Reasoning   string
 	// Schema asks for an answer that is JSON of this schema; nil is text.
 	Schema map[string]any
+	// Stable is how many of the first messages are the same as in the call
+	// before; a provider whose cache wants marks sets one behind them.
+	Stable int
+	// Keep asks the vendor to keep the conversation on its side, so that a later
+	// call may name it; a provider that cannot ignores it.
+	Keep bool
+	// Session is what an earlier Response gave as Session: the vendor holds the
+	// first Held of the messages under it and is sent the rest alone. A provider
+	// that cannot sends all. One whose vendor has lost it fails with
+	// model_session_lost, and the service asks again without.
+	Session string
+	Held    int
 }
 
 // Tool is a tool as a model is told of it.
@@ -63,15 +75,23 @@ type Response struct {
 	// Model and ID are as the vendor reports them.
 	Model string `json:"model,omitempty"`
 	ID    string `json:"id,omitempty"`
+	// Session names the conversation up to and with this answer on the vendor's
+	// side, where it was asked to keep it.
+	Session string `json:"session,omitempty"`
 }
 
-// Usage counts tokens as the vendor reports them; Cached and Reasoning are
-// parts of Input and Output.
+// Usage counts tokens as the vendor reports them. Cached (read from the
+// vendor's cache) and Written (written to it) are parts of Input, Reasoning is
+// one of Output.
 type Usage struct {
 	Input     int `json:"input,omitempty"`
 	Cached    int `json:"cached,omitempty"`
+	Written   int `json:"written,omitempty"`
 	Output    int `json:"output,omitempty"`
 	Reasoning int `json:"reasoning,omitempty"`
+	// CostMicros is in millionths of a US dollar; the service fills it in from
+	// the model's price.
+	CostMicros int64 `json:"cost,omitempty"`
 }
 
 // Chunk is a piece of a stream. Exactly one field besides Call's parts is set.
@@ -94,7 +114,7 @@ var ErrNoProvider = errors.New("no such provider")
 type Error struct {
 	// Code is from engine's table: model_rate_limited, model_overloaded,
 	// model_auth, model_invalid_request, model_context_length, model_filtered,
-	// model_unavailable, model_timeout, replay_divergence, or of the service:
+	// model_unavailable, model_timeout, model_session_lost, replay_divergence, or of the service:
 	// model_unknown_provider, turn_too_long.
 	Code    string
 	Message string

@@ -212,7 +212,10 @@ func (t *turn) keep() error {
 
 // Add returns the sum.
 func (u Usage) Add(o Usage) Usage {
-	return Usage{u.Input + o.Input, u.Cached + o.Cached, u.Output + o.Output, u.Reasoning + o.Reasoning}
+	return Usage{
+		u.Input + o.Input, u.Cached + o.Cached, u.Written + o.Written,
+		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros,
+	}
 }
 
 // complete makes an answer what a journal would give back, and fills in what a
