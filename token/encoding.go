@@ -1,0 +1,135 @@
+package token
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// The names of the encodings.
+const (
+	// O200k is the encoding of gpt-4o and all later OpenAI models.
+	O200k = "o200k_base"
+	// Cl100k is the encoding of gpt-4, gpt-3.5-turbo and the embedding models.
+	Cl100k = "cl100k_base"
+)
+
+// ErrUnknownEncoding: there is no encoding of that name.
+var ErrUnknownEncoding = errors.New("no such encoding")
+
+// Encoding turns text into the token ids of one OpenAI encoding, the same ids
+// as the reference tiktoken. The spelling of a special token in a text
+// (<|endoftext|>) is ordinary text, as it is for a vendor who is sent it. Text
+// that is not valid UTF-8 is encoded byte by byte, so that Decode gives it
+// back.
+//
+// An Encoding is immutable and safe for concurrent use. Time is linear in the
+// length of the text but for a logarithm in one unbroken piece.
+type Encoding struct {
+	name    string
+	split   splitter
+	words   *vocabulary
+	classes *classes
+	scratch sync.Pool // of *merger
+}
+
+// The vocabularies are read at first use, once in a process: 5 to 30 ms and up
+// to 7 MB each.
+var (
+	o200k  = sync.OnceValues(func() (*Encoding, error) { return load(O200k, splitO200k) })   //nolint:gochecknoglobals // an immutable table
+	cl100k = sync.OnceValues(func() (*Encoding, error) { return load(Cl100k, splitCl100k) }) //nolint:gochecknoglobals // an immutable table
+)
+
+// Get returns the encoding of that name, O200k or Cl100k; the first call for a
+// name reads its vocabulary. Another name is ErrUnknownEncoding.
+func Get(name string) (*Encoding, error) {
+	switch name {
+	case O200k:
+		return o200k()
+	case Cl100k:
+		return cl100k()
+	default:
+		return nil, fmt.Errorf("encoding %q: %w", name, ErrUnknownEncoding)
+	}
+}
+
+func load(name string, split splitter) (*Encoding, error) {
+	words, err := readVocabulary(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the vocabulary of %s: %w", name, err)
+	}
+	e := &Encoding{name: name, split: split, words: words, classes: runeClasses()}
+	e.scratch.New = func() any { return newMerger(words) }
+	return e, nil
+}
+
+// Name is the encoding's name.
+func (e *Encoding) Name() string { return e.name }
+
+// Count is how many tokens text is. It allocates nothing but for text with
+// pieces longer than any before.
+func (e *Encoding) Count(text string) int {
+	n := 0
+	var m *merger
+	for i := 0; i < len(text); {
+		end := e.split(e.classes, text, i)
+		piece := text[i:end]
+		i = end
+		if len(piece) == 1 || e.words.find(piece) != none {
+			n++
+			continue
+		}
+		if m == nil {
+			m = e.merger()
+			defer e.release(m)
+		}
+		n += m.merge(piece)
+	}
+	return n
+}
+
+// Append adds the token ids of text to dst and returns it.
+func (e *Encoding) Append(dst []int, text string) []int {
+	return e.appendUpTo(dst, text, len(text))
+}
+
+// appendUpTo adds the ids of whole pieces until there are at least limit.
+func (e *Encoding) appendUpTo(dst []int, text string, limit int) []int {
+	m := e.merger()
+	defer e.release(m)
+	start := len(dst)
+	for i := 0; i < len(text) && len(dst)-start < limit; {
+		end := e.split(e.classes, text, i)
+		piece := text[i:end]
+		i = end
+		if id := e.words.find(piece); id != none {
+			dst = append(dst, int(id))
+			continue
+		}
+		m.merge(piece)
+		dst = m.appendIDs(dst, piece)
+	}
+	return dst
+}
+
+// Decode is the text of ids. An id that the encoding does not have, special
+// tokens among them, is an error.
+func (e *Encoding) Decode(ids []int) (string, error) {
+	var b strings.Builder
+	for _, id := range ids {
+		if id < 0 || id >= e.words.len() {
+			return "", fmt.Errorf("decode %s: no token has id %d", e.name, id)
+		}
+		b.WriteString(e.words.text(uint32(id)))
+	}
+	return b.String(), nil
+}
+
+func (e *Encoding) merger() *merger { return e.scratch.Get().(*merger) }
+
+func (e *Encoding) release(m *merger) {
+	if m.small() {
+		e.scratch.Put(m)
+	}
+}

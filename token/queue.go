@@ -1,0 +1,102 @@
+package token
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// queue gives out positions by ascending rank, those of one rank by ascending
+// position. Ranks are small numbers and positions of one rank mostly come in
+// order, so that a list for each rank and a tree of bits over them does in
+// constant time what a heap does in a logarithm of scattered reads.
+type queue struct {
+	// bits[0] has a bit for each rank that has positions, bits[n+1] one for
+	// each word of bits[n] that is not 0; the last is one word.
+	bits  [][]uint64
+	lists []int32 // for each rank the index of its list plus 1, or 0
+	all   []list
+	free  []int32 // of all, the unused
+}
+
+// list of the positions of one rank; those before first are gone.
+type list struct {
+	at       []int32
+	first    int
+	unsorted bool
+}
+
+func newQueue(ranks int) *queue {
+	q := &queue{lists: make([]int32, ranks)}
+	for n := ranks; ; {
+		n = (n + 63) / 64
+		q.bits = append(q.bits, make([]uint64, n))
+		if n == 1 {
+			return q
+		}
+	}
+}
+
+// push adds a position.
+func (q *queue) push(rank uint32, at int32) {
+	if q.lists[rank] == 0 {
+		q.open(rank)
+	}
+	l := &q.all[q.lists[rank]-1]
+	if n := len(l.at); n > 0 && l.at[n-1] > at {
+		l.unsorted = true
+	}
+	l.at = append(l.at, at)
+}
+
+// pop takes the next position out; its rank is none if there is none.
+func (q *queue) pop() (rank uint32, at int32) {
+	top := q.bits[len(q.bits)-1][0]
+	if top == 0 {
+		return none, 0
+	}
+	n := bits.TrailingZeros64(top)
+	for i := len(q.bits) - 2; i >= 0; i-- {
+		n = n<<6 | bits.TrailingZeros64(q.bits[i][n])
+	}
+	l := &q.all[q.lists[n]-1]
+	if l.unsorted {
+		slices.Sort(l.at[l.first:])
+		l.unsorted = false
+	}
+	at = l.at[l.first]
+	l.first++
+	if l.first == len(l.at) {
+		q.close(uint32(n))
+	}
+	return uint32(n), at
+}
+
+// open gives rank a list.
+func (q *queue) open(rank uint32) {
+	if len(q.free) == 0 {
+		q.all = append(q.all, list{})
+		q.free = append(q.free, int32(len(q.all)-1))
+	}
+	last := len(q.free) - 1
+	q.lists[rank] = q.free[last] + 1
+	q.free = q.free[:last]
+	for _, level := range q.bits {
+		level[rank>>6] |= 1 << (rank & 63)
+		rank >>= 6
+	}
+}
+
+// close takes the empty list of rank away.
+func (q *queue) close(rank uint32) {
+	i := q.lists[rank] - 1
+	q.all[i] = list{at: q.all[i].at[:0]}
+	q.lists[rank] = 0
+	q.free = append(q.free, i)
+	for _, level := range q.bits {
+		level[rank>>6] &^= 1 << (rank & 63)
+		if level[rank>>6] != 0 {
+			return
+		}
+		rank >>= 6
+	}
+}
