@@ -3,6 +3,7 @@ package llmtest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -50,10 +51,20 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-func (w chatWire) read(body []byte, _ issued) *ask {
+func (w chatWire) name() string { return "chat" }
+
+func (w chatWire) routes() []string { return []string{"/v1/chat/completions"} }
+
+func (w chatWire) key(r *http.Request) string { return bearer(r) }
+
+func (w chatWire) tail() int { return 2 }
+
+func (w chatWire) refusal(f *Failure) string { return encode(map[string]any{"error": faultBody(f)}) }
+
+func (w chatWire) read(_ *http.Request, body []byte, _ issued) *ask {
 	r := &rules{}
 	r.shape(w.schema, body)
-	a := &ask{Request: Request{API: "chat"}}
+	a := &ask{}
 	var b chatBody
 	if len(r.problems) == 0 {
 		if err := json.Unmarshal(body, &b); err != nil {
@@ -77,6 +88,7 @@ func (w chatWire) read(body []byte, _ issued) *ask {
 		strict = append(strict, t.Function.Strict)
 	}
 	r.tools(a.Tools, strict, b.ToolChoice)
+	a.Choice = chosen(b.ToolChoice)
 	if b.MaxTokens != nil && b.MaxCompletionTokens != nil {
 		r.broken("max_tokens and max_completion_tokens are both set")
 	}

@@ -3,6 +3,7 @@ package llmtest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -52,10 +53,22 @@ type responsesItem struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-func (w responsesWire) read(body []byte, known issued) *ask {
+func (w responsesWire) name() string { return "responses" }
+
+func (w responsesWire) routes() []string { return []string{"/v1/responses"} }
+
+func (w responsesWire) key(r *http.Request) string { return bearer(r) }
+
+func (w responsesWire) tail() int { return 0 }
+
+func (w responsesWire) refusal(f *Failure) string {
+	return encode(map[string]any{"error": faultBody(f)})
+}
+
+func (w responsesWire) read(_ *http.Request, body []byte, known issued) *ask {
 	r := &rules{}
 	r.shape(w.schema, body)
-	a := &ask{Request: Request{API: "responses"}}
+	a := &ask{}
 	var b responsesBody
 	if len(r.problems) == 0 {
 		if err := json.Unmarshal(body, &b); err != nil {
@@ -72,6 +85,7 @@ func (w responsesWire) read(body []byte, known issued) *ask {
 		strict = append(strict, t.Strict)
 	}
 	r.tools(a.Tools, strict, b.ToolChoice)
+	a.Choice = chosen(b.ToolChoice)
 	if b.Text.Format.Type == "json_schema" {
 		r.schema("text.format", b.Text.Format.Schema, b.Text.Format.Strict)
 	}

@@ -103,16 +103,25 @@ func (r *rules) tools(tools []llm.Tool, strict []bool, choice json.RawMessage) {
 		r.broken("tool_choice is only allowed when tools are specified")
 		return
 	}
+	switch name := chosen(choice); {
+	case name == "auto", name == "none", name == "required", seen[name]:
+	default:
+		r.broken("tool_choice names %q, which is not among the tools", name)
+	}
+}
+
+// chosen is OpenAI's tool_choice in Weir's words.
+func chosen(choice json.RawMessage) string {
+	var mode string
+	if len(choice) == 0 || json.Unmarshal(choice, &mode) == nil {
+		return mode
+	}
 	var named struct {
 		Name     string
 		Function struct{ Name string }
 	}
-	if json.Unmarshal(choice, &named) != nil {
-		return // a mode, which the shape has checked
-	}
-	if name := first(named.Name, named.Function.Name); !seen[name] {
-		r.broken("tool_choice names %q, which is not among the tools", name)
-	}
+	_ = json.Unmarshal(choice, &named) // the shape has checked it
+	return first(named.Name, named.Function.Name)
 }
 
 // schema checks a JSON Schema as OpenAI does: it is one, of an object, and in

@@ -87,20 +87,23 @@ func Text(text string) Turn { return Turn{Text: text} }
 
 // Request is one request that the Server got.
 type Request struct {
-	// API is the wire it came in: "responses" or "chat".
+	// API is the wire it came in: "responses", "chat", "anthropic" or "gemini".
 	API string
 	// Header and Body are as they came.
 	Header http.Header
 	Body   []byte
 	// Key is the idempotency key.
 	Key string
-	// Model, Messages and Tools are what the body says, in Weir's words:
-	// instructions are a system message at the front. Reasoning that came back
+	// Model, Messages and Tools are what the request says, in Weir's words:
+	// instructions are system messages at the front, a result of a tool is a
+	// message, and so is each text of a user's message. Reasoning that came back
 	// is in Message.Reasoning (Chat) or, as its encrypted content, in
 	// Message.Native.
 	Model    string
 	Messages []convo.Message
 	Tools    []llm.Tool
+	// Choice is the choice of tools as in llm.Request, "" where none was sent.
+	Choice string
 	// Problems are the rules of the wire that it breaks; such a request is
 	// refused with status 400 and takes no turn.
 	Problems []string

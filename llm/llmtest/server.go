@@ -17,15 +17,15 @@ import (
 // maxBody bounds a request, in bytes.
 const maxBody = 64 << 20
 
-// Server is a model behind a vendor's wire: OpenAI's Responses at
-// URL/responses and Chat Completions at URL/chat/completions, both streamed
-// and whole. It refuses what the vendor would refuse. It is safe for
-// concurrent use.
+// Server is a model behind the vendors' wires, all at once and each at its own
+// paths, streamed and whole. It refuses what the vendor would refuse. It is
+// safe for concurrent use.
 type Server struct {
-	// URL is the base URL to give to a provider.
-	URL string
-	// APIKey, where not empty, is the bearer token that requests must have; set
-	// it before the first.
+	// URL is the base URL to give to a provider that speaks OpenAI's wires, and
+	// Root to any other: where Root has no path, URL ends in /v1.
+	URL, Root string
+	// APIKey, where not empty, is the key that requests must have, wherever
+	// their vendor wants it; set it before the first.
 	APIKey string
 
 	http *httptest.Server
@@ -42,19 +42,20 @@ type Server struct {
 // answers with status 500. The caller must Close it.
 func Start(turns ...Turn) *Server {
 	s := &Server{turns: turns, issued: issued{}}
-	responses := responsesWire{mustCompile("weir:responses", responsesSchema)}
-	chat := chatWire{mustCompile("weir:chat", chatSchema)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, responses) })
-	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, chat) })
+	for _, by := range wires() {
+		for _, route := range by.routes() {
+			mux.HandleFunc("POST "+route, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, by) })
+		}
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, &Failure{
+		refuse(w, chatWire{}, &Failure{
 			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "unknown_url",
 			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
 		})
 	})
 	s.http = httptest.NewServer(mux)
-	s.URL = s.http.URL + "/v1"
+	s.Root, s.URL = s.http.URL, s.http.URL+"/v1"
 	return s
 }
 
@@ -122,32 +123,10 @@ func (s *Server) TakeProblems() []string {
 	return all
 }
 
-// wire is one API of a vendor.
-type wire interface {
-	// read checks a body and says it in Weir's words.
-	read(body []byte, known issued) *ask
-	// whole and stream are a turn as it is sent; number is unique to it.
-	whole(t *Turn, a *ask, number int) []byte
-	stream(t *Turn, a *ask, number int) []string
-	// fault is an error inside a stream.
-	fault(f *Failure) string
-	// issue remembers what the turn gave out that may come back.
-	issue(t *Turn, a *ask, number int, known issued)
-}
-
-// ask is a request as a wire has read it.
-type ask struct {
-	Request
-	streamed  bool
-	usage     bool // include_usage
-	encrypted bool // include reasoning.encrypted_content
-	summary   bool
-}
-
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, by wire) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		refuse(w, &Failure{Status: http.StatusRequestEntityTooLarge, Message: err.Error()})
+		refuse(w, by, &Failure{Status: http.StatusRequestEntityTooLarge, Message: err.Error()})
 		return
 	}
 	a, turn, number := s.take(r, body, by)
@@ -156,7 +135,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, by wire) {
 	}
 	switch {
 	case turn.Failure != nil:
-		refuse(w, turn.Failure)
+		refuse(w, by, turn.Failure)
 	case turn.Raw != nil:
 		w.Header().Set("Content-Type", first(turn.Type, "text/event-stream"))
 		write(w, r, turn, turn.Raw, "")
@@ -176,8 +155,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, by wire) {
 // take records a request and finds its turn.
 func (s *Server) take(r *http.Request, body []byte, by wire) (*ask, *Turn, int) {
 	s.mu.Lock()
-	a := by.read(body, s.issued)
-	a.Header, a.Body, a.Key = r.Header.Clone(), body, r.Header.Get("Idempotency-Key")
+	a := by.read(r, body, s.issued)
+	a.API, a.Header, a.Body, a.Key = by.name(), r.Header.Clone(), body, r.Header.Get("Idempotency-Key")
+	a.authorized = s.APIKey == "" || by.key(r) == s.APIKey
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 		a.Problems = append(a.Problems, fmt.Sprintf("the content type is %q", kind))
 	}
@@ -200,7 +180,7 @@ func (s *Server) take(r *http.Request, body []byte, by wire) (*ask, *Turn, int) 
 
 // next is the turn to answer with, or the function to ask for it.
 func (s *Server) next(a *ask) (*Turn, func(*Request) Turn) {
-	if s.APIKey != "" && a.Header.Get("Authorization") != "Bearer "+s.APIKey {
+	if !a.authorized {
 		return &Turn{Failure: &Failure{
 			Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key",
 			Message: "Incorrect API key provided.",
@@ -261,8 +241,8 @@ func breakOff(b *Break, send func(string) bool, fault string) {
 	}
 }
 
-// refuse writes a failure as OpenAI does.
-func refuse(w http.ResponseWriter, f *Failure) {
+// refuse writes a failure as the wire's vendor does.
+func refuse(w http.ResponseWriter, by wire, f *Failure) {
 	switch {
 	case f.After >= time.Second:
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.After/time.Second)))
@@ -276,7 +256,7 @@ func refuse(w http.ResponseWriter, f *Failure) {
 	w.WriteHeader(f.Status)
 	body := f.Body
 	if body == "" {
-		body = encode(map[string]any{"error": faultBody(f)})
+		body = by.refusal(f)
 	}
 	_, _ = io.WriteString(w, body) // the client may have gone
 }

@@ -29,6 +29,14 @@ const (
 	Files  Ability = "files"
 	// ToolParts: results of tools may hold images.
 	ToolParts Ability = "tool parts"
+	// Empty: messages without text are sent as they are. A wire that refuses
+	// them is sent the others.
+	Empty Ability = "empty messages"
+	// Separate: messages of one role that follow each other stay apart.
+	Separate Ability = "separate messages"
+	// Verbatim: the arguments of calls are text, and not a JSON object whose
+	// white space and order of keys mean nothing.
+	Verbatim Ability = "verbatim arguments"
 )
 
 // Subject is a provider under test.
@@ -102,10 +110,12 @@ type trial struct {
 // needs skips a test of what the subject lacks.
 func (x *trial) needs(t *testing.T, a Ability) {
 	t.Helper()
-	if slices.Contains(x.subject.Lacks, a) {
+	if x.lacks(a) {
 		t.Skipf("the provider lacks the ability %q", a)
 	}
 }
+
+func (x *trial) lacks(a Ability) bool { return slices.Contains(x.subject.Lacks, a) }
 
 // heard is what one call gave.
 type heard struct {
@@ -205,13 +215,4 @@ func equalJSON(t *testing.T, what string, got, want any) {
 	if string(g) != string(w) {
 		t.Errorf("%s is\n%s\nwant\n%s", what, g, w)
 	}
-}
-
-// plain is messages without what no wire carries.
-func plain(messages []convo.Message) []convo.Message {
-	out := make([]convo.Message, len(messages))
-	for n, m := range messages {
-		out[n] = convo.Message{Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: m.Calls, CallID: m.CallID}
-	}
-	return out
 }

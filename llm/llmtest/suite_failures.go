@@ -87,16 +87,25 @@ func testStreamFault(t *testing.T, x *trial) {
 // testCut cuts one stream after every event but the last ones, which say
 // nothing that the answer needs.
 func testCut(t *testing.T, x *trial) {
-	turn := Turn{Text: "A whole answer.", Calls: []convo.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Bern"}`}}}
+	events := 0
+	turn := Turn{
+		Text: "A whole answer.", Calls: []convo.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Bern"}`}},
+		Before: func(context.Context, int) { events++ },
+	}
+	ask := func() *llm.Request {
+		req := say("Hello.")
+		req.Tools = []llm.Tool{weather()}
+		return req
+	}
+	x.Script(turn)
+	x.ask(t, ask())
+	turn.Before = nil
 	for _, clean := range []bool{false, true} {
-		for after := range 13 {
-			cut := turn
-			cut.Break = &Break{After: after, Clean: clean}
-			x.Script(cut)
-			req := say("Hello.")
-			req.Tools = []llm.Tool{weather()}
-			if e := x.fail(t, req); e.Code != "model_unavailable" || !e.Retry {
-				t.Errorf("cut after %d (clean %v) is %v, retry %v", after, clean, e, e.Retry)
+		for n := range events - tailOf(x.Last().API) {
+			turn.Break = &Break{After: n, Clean: clean}
+			x.Script(turn)
+			if e := x.fail(t, ask()); e.Code != "model_unavailable" || !e.Retry {
+				t.Errorf("cut after %d of %d (clean %v) is %v, retry %v", n, events, clean, e, e.Retry)
 			}
 		}
 	}

@@ -1,0 +1,69 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// sameHistory fails unless the newest request held the messages of want, as
+// far as the wire can say them.
+func (x *trial) sameHistory(t *testing.T, want []convo.Message) {
+	t.Helper()
+	equalJSON(t, "the history", x.plain(x.Last().Messages), x.plain(want))
+}
+
+// sameCalls fails unless an answer's calls are those of want.
+func (x *trial) sameCalls(t *testing.T, got, want []convo.Call) {
+	t.Helper()
+	equalJSON(t, "the calls", x.calls(got), x.calls(want))
+}
+
+// plain is messages without what no wire carries, and without what the
+// subject's cannot.
+func (x *trial) plain(messages []convo.Message) []convo.Message {
+	out := make([]convo.Message, 0, len(messages))
+	for _, m := range messages {
+		m = convo.Message{Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: x.calls(m.Calls), CallID: m.CallID}
+		if x.lacks(Empty) && m.Role != convo.Tool && strings.TrimSpace(m.Text) == "" && len(m.Parts)+len(m.Calls) == 0 {
+			continue
+		}
+		last := len(out) - 1
+		if last < 0 || !x.lacks(Separate) || m.Role == convo.Tool || out[last].Role != m.Role || len(out[last].Calls) > 0 {
+			out = append(out, m)
+			continue
+		}
+		if out[last].Text != "" && m.Text != "" {
+			out[last].Text += "\n"
+		}
+		out[last].Text += m.Text
+		out[last].Parts = append(out[last].Parts[:len(out[last].Parts):len(out[last].Parts)], m.Parts...)
+		out[last].Calls = m.Calls
+	}
+	return out
+}
+
+// calls have their arguments in one form where the wire keeps no text.
+func (x *trial) calls(calls []convo.Call) []convo.Call {
+	var out []convo.Call
+	for _, c := range calls {
+		if x.lacks(Verbatim) {
+			c.Arguments = sorted(c.Arguments)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// sorted is JSON without white space, its keys in order; what is none is as it is.
+func sorted(text string) string {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return text
+	}
+	return encode(v)
+}
