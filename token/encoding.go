@@ -82,9 +82,11 @@ func (e *Encoding) Count(text string) int {
 		}
 		if m == nil {
 			m = e.merger()
-			defer e.release(m)
 		}
 		n += m.merge(piece)
+	}
+	if m != nil {
+		e.scratch.Put(m)
 	}
 	return n
 }
@@ -97,7 +99,7 @@ func (e *Encoding) Append(dst []int, text string) []int {
 // appendUpTo adds the ids of whole pieces until there are at least limit.
 func (e *Encoding) appendUpTo(dst []int, text string, limit int) []int {
 	m := e.merger()
-	defer e.release(m)
+	defer e.scratch.Put(m)
 	start := len(dst)
 	for i := 0; i < len(text) && len(dst)-start < limit; {
 		end := e.split(e.classes, text, i)
@@ -127,9 +129,3 @@ func (e *Encoding) Decode(ids []int) (string, error) {
 }
 
 func (e *Encoding) merger() *merger { return e.scratch.Get().(*merger) }
-
-func (e *Encoding) release(m *merger) {
-	if m.small() {
-		e.scratch.Put(m)
-	}
-}

@@ -4,20 +4,25 @@ package token
 // over, which is quadratic and fastest; longer ones with a queue.
 const short = 48
 
-// kept is the longest piece, in bytes, whose scratch space is kept.
-const kept = 1 << 16
-
 // merger does byte pair encoding of one piece at a time. It is scratch space:
-// it belongs to whoever took it from the pool.
+// it belongs to whoever took it from the pool, and
+// the garbage collector empties the pool.
 type merger struct {
 	words *vocabulary
 	// starts of the tokens of the last piece, and its length behind them.
 	starts []int32
-	// ranks[i] is the rank of merging token i with the next.
+	// ranks[i] is the rank of merging token i of a short piece with the next.
 	ranks []uint32
-	// Long pieces: the tokens are a doubly linked list over positions.
-	next, prev []int32
-	queue      *queue
+	// nodes of a long piece: what is known of the token that begins there.
+	nodes []node
+	queue *queue
+}
+
+// node is a token in a doubly linked list over positions; rank is that of
+// merging it with the next.
+type node struct {
+	next, prev int32
+	rank       uint32
 }
 
 func newMerger(words *vocabulary) *merger {
@@ -26,8 +31,6 @@ func newMerger(words *vocabulary) *merger {
 		starts: make([]int32, 0, short+1), ranks: make([]uint32, 0, short+1),
 	}
 }
-
-func (m *merger) small() bool { return cap(m.ranks) <= kept }
 
 // merge splits piece, at least two bytes that are no token, into tokens and
 // returns how many. They begin at m.starts.
@@ -86,7 +89,7 @@ func (m *merger) rank(piece string, starts []int32, i int) uint32 {
 
 // mergeLong makes the same merges in the same order, lowest rank first and of
 // equal ones the leftmost, with a queue of pairs. A pair is known by where its
-// left token begins; what it says in the queue holds if ranks says the same.
+// left token begins; what it says in the queue holds if its node says the same.
 func (m *merger) mergeLong(piece string) {
 	m.begin(piece)
 	for {
@@ -94,20 +97,21 @@ func (m *merger) mergeLong(piece string) {
 		if rank == none {
 			break
 		}
-		if m.ranks[at] != rank {
+		left := &m.nodes[at]
+		if left.rank != rank {
 			continue
 		}
-		gone := m.next[at]
-		after := m.next[gone]
-		m.next[at], m.prev[after] = after, at
-		m.ranks[gone] = none
+		right := &m.nodes[left.next]
+		right.rank = none
+		left.next = right.next
+		m.nodes[right.next].prev = at
 		m.rerank(piece, at)
 		if at > 0 {
-			m.rerank(piece, m.prev[at])
+			m.rerank(piece, left.prev)
 		}
 	}
 	m.starts = m.starts[:0]
-	for i := int32(0); int(i) < len(piece); i = m.next[i] {
+	for i := int32(0); int(i) < len(piece); i = m.nodes[i].next {
 		m.starts = append(m.starts, i)
 	}
 	m.starts = append(m.starts, int32(len(piece)))
@@ -116,19 +120,19 @@ func (m *merger) mergeLong(piece string) {
 // begin makes every byte of piece a token and queues all pairs.
 func (m *merger) begin(piece string) {
 	n := len(piece)
-	if cap(m.next) <= n {
-		m.next, m.prev, m.ranks = make([]int32, n+1), make([]int32, n+1), make([]uint32, n+1)
+	if cap(m.nodes) <= n {
+		m.nodes = make([]node, n+1)
 	}
-	m.next, m.prev, m.ranks = m.next[:n+1], m.prev[:n+1], m.ranks[:n+1]
+	m.nodes = m.nodes[:n+1]
 	if m.queue == nil {
 		m.queue = newQueue(m.words.len())
 	}
-	for i := range n + 1 {
-		m.next[i], m.prev[i], m.ranks[i] = int32(i+1), int32(i-1), none
+	for i := range m.nodes {
+		m.nodes[i] = node{int32(i + 1), int32(i - 1), none}
 	}
 	for i := range n - 1 {
 		if r := m.words.pairs[int(piece[i])<<8|int(piece[i+1])]; r != none {
-			m.ranks[i] = r
+			m.nodes[i].rank = r
 			m.queue.push(r, int32(i))
 		}
 	}
@@ -136,13 +140,13 @@ func (m *merger) begin(piece string) {
 
 // rerank finds anew what merging the token at i with the next would make.
 func (m *merger) rerank(piece string, i int32) {
-	m.ranks[i] = none
-	second := m.next[i]
-	if int(second) == len(piece) {
+	left := &m.nodes[i]
+	left.rank = none
+	if int(left.next) == len(piece) {
 		return
 	}
-	if r := m.words.find(piece[i:m.next[second]]); r != none {
-		m.ranks[i] = r
+	if r := m.words.find(piece[i:m.nodes[left.next].next]); r != none {
+		left.rank = r
 		m.queue.push(r, i)
 	}
 }
