@@ -95,7 +95,7 @@ func (h llmHost) ToolCall(index int, t *tool.Tool, call convo.Call) (text string
 	v, err := h.c.Do(Effect{
 		Name: "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
-			text, err := t.Call(ctx, tool.Call{Key: key, Arguments: call.Arguments})
+			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments})
 			if err == nil {
 				return Outcome{Value: map[string]any{"text": text}}, nil
 			}

@@ -1,20 +1,31 @@
-// Package tool is what models can call: a name, a schema and a function.
+// Package tool is what models can call: a name, a schema and a function, with
+// the limits every call keeps to.
 //
 // It must not know flows, contexts or models; calling a tool is an effect of
-// the node that does it.
+// the node that does it. What a tool returns is data: nothing here reads it.
 package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 )
 
-// Tool is something a model can call.
+// Tool is something a model can call. Callers use Run, which keeps to the
+// limits; Call is the bare function.
 type Tool struct {
-	// Name matches [a-zA-Z0-9_-]{1,64}.
-	Name        string
+	// Name matches [a-zA-Z0-9_-]{1,64}; it is what models see.
+	Name string
+	// Alias is a second name that flows may use, such as "mcp:server/tool"; it
+	// is free of spaces and control characters. Lists of names show it instead
+	// of Name.
+	Alias       string
 	Description string
 	// Parameters is the JSON Schema of the arguments, an object; nil takes none.
 	Parameters map[string]any
@@ -23,6 +34,18 @@ type Tool struct {
 	// Ends makes a call of this tool the last step of the model's turn: its
 	// result is recorded and the model is not asked again.
 	Ends bool
+	// Timeout bounds one call; 0 is DefaultTimeout, negative is no bound but the
+	// node's own.
+	Timeout time.Duration
+	// MaxOutput is how many bytes of a result, or of an error's text, are kept;
+	// 0 is DefaultMaxOutput, negative keeps all. What is left out is nowhere
+	// recorded: the limit protects the journal as well as the model.
+	MaxOutput int
+	// Approve says whether a person is asked before a call; "" is never.
+	Approve Approval
+	// Origin says where the tool comes from, such as "mcp:github"; a Go function
+	// has none. It is part of Hash.
+	Origin string
 	// Call runs the tool. Arguments is the JSON text the model wrote; Key is
 	// the call's idempotency key. The text returned is data for the model and
 	// nothing else; an error is told to the model as a failed result.
@@ -35,40 +58,79 @@ type Call struct {
 	Arguments string
 }
 
+// Hash identifies what a model and a person are told about a tool, and so what
+// was approved or pinned: SHA-256, in hex, over name, description, parameters,
+// origin and ReadOnly.
+func (t *Tool) Hash() string {
+	b, err := json.Marshal([]any{t.Name, t.Description, t.Parameters, t.Origin, t.ReadOnly})
+	if err != nil { // NewSet refuses such a tool
+		b = []byte(err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
 // Set holds tools by name.
 type Set struct {
 	byName map[string]*Tool
 	names  []string
 }
 
-// NewSet makes a set; two tools of one name, or a bad name, are an error.
+// NewSet makes a set; two tools of one name or alias, a name or policy that
+// cannot be used, and a tool without a function are errors.
 func NewSet(tools ...*Tool) (*Set, error) {
 	s := &Set{byName: make(map[string]*Tool, len(tools))}
 	for _, t := range tools {
-		if !validName(t.Name) {
-			return nil, fmt.Errorf("tool name %q: use 1 to 64 letters, digits, _ or -", t.Name)
+		if err := t.check(); err != nil {
+			return nil, err
 		}
-		if s.byName[t.Name] != nil {
-			return nil, fmt.Errorf("two tools are named %q", t.Name)
+		name := t.Name
+		if t.Alias != "" && t.Alias != t.Name {
+			name = t.Alias
 		}
-		if t.Call == nil {
-			return nil, fmt.Errorf("tool %q has no Call", t.Name)
+		for _, n := range slices.Compact([]string{t.Name, name}) {
+			if s.byName[n] != nil {
+				return nil, fmt.Errorf("two tools are named %q", n)
+			}
+			s.byName[n] = t
 		}
-		s.byName[t.Name] = t
-		s.names = append(s.names, t.Name)
+		s.names = append(s.names, name)
 	}
 	slices.Sort(s.names)
 	return s, nil
 }
 
-func validName(s string) bool {
+// check reports what keeps a tool from being offered.
+func (t *Tool) check() error {
+	if !ValidName(t.Name) {
+		return fmt.Errorf("tool name %q: use 1 to 64 letters, digits, _ or -", t.Name)
+	}
+	if len(t.Alias) > 256 || strings.ContainsFunc(t.Alias, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+		return fmt.Errorf("tool %q: its alias %q holds spaces or control characters, or is longer than 256 bytes", t.Name, t.Alias)
+	}
+	if t.Call == nil {
+		return fmt.Errorf("tool %q has no Call", t.Name)
+	}
+	if err := t.Approve.check(); err != nil {
+		return fmt.Errorf("tool %q: %w", t.Name, err)
+	}
+	if _, err := json.Marshal(t.Parameters); err != nil {
+		return fmt.Errorf("tool %q: its parameters are not JSON: %w", t.Name, err)
+	}
+	return nil
+}
+
+// ValidName reports whether models can call a tool by that name: 1 to 64
+// letters, digits, _ or -, which is what every provider takes.
+func ValidName(s string) bool {
 	ok := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 	}
 	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0
 }
 
-// Get returns the tool of that name, nil where there is none. A nil Set is empty.
+// Get returns the tool of that name or alias, nil where there is none. A nil
+// Set is empty.
 func (s *Set) Get(name string) *Tool {
 	if s == nil {
 		return nil
@@ -76,7 +138,8 @@ func (s *Set) Get(name string) *Tool {
 	return s.byName[name]
 }
 
-// Names lists the tools in alphabetical order.
+// Names lists the tools in alphabetical order, each by its alias where it has
+// one.
 func (s *Set) Names() []string {
 	if s == nil {
 		return nil

@@ -105,6 +105,13 @@ func Vendors() []Vendor {
 			true, true,
 			"vendor types never leave their provider, and the library must not link SDKs unasked",
 		},
+		{
+			"github.com/modelcontextprotocol/go-sdk",
+			[]string{"tool/mcp"},
+			true, true,
+			"the protocol's types stay behind tool/mcp, and the library must not link its SDK unasked",
+		},
+		{"github.com/google/jsonschema-go", []string{"tool"}, true, false, "schemas of structs are inferred in one place"},
 		{"cel.dev/", []string{"flow/expr"}, true, false, "there is one expression language, behind flow/expr"},
 		{
 			"modernc.org/sqlite",

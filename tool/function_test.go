@@ -1,0 +1,169 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/tool"
+)
+
+type place struct {
+	City    string `doc:"The city." json:"city"`
+	Country string `doc:"ISO 3166 code." json:"country,omitempty"`
+}
+
+type forecast struct {
+	place
+	Days  int            `doc:"How many." json:"days"`
+	Unit  *string        `enum:"celsius, fahrenheit" json:"unit"`
+	Via   []place        `doc:"Stops." json:"via,omitempty"`
+	Tags  map[string]int `json:"tags,omitempty"`
+	Since time.Time      `json:"since,omitzero"`
+	Note  string         `json:"-"`
+}
+
+func forecastTool(t *testing.T) *tool.Tool {
+	t.Helper()
+	f, err := tool.Func("forecast", "Tells the weather.", func(_ context.Context, in forecast) (forecast, error) { return in, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestTheSchemaFollowsFromTheStruct(t *testing.T) {
+	t.Parallel()
+	got, err := json.Marshal(forecastTool(t).Parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"additionalProperties":false,"properties":{` +
+		`"city":{"description":"The city.","type":"string"},` +
+		`"country":{"description":"ISO 3166 code.","type":"string"},` +
+		`"days":{"description":"How many.","type":"integer"},` +
+		`"since":{"type":"string"},` +
+		`"tags":{"additionalProperties":{"type":"integer"},"type":"object"},` +
+		`"unit":{"enum":["celsius","fahrenheit"],"type":"string"},` +
+		`"via":{"description":"Stops.","items":{"additionalProperties":false,"properties":{` +
+		`"city":{"description":"The city.","type":"string"},"country":{"description":"ISO 3166 code.","type":"string"}},` +
+		`"required":["city"],"type":"object"},"type":"array"}},` +
+		`"required":["city","days"],"type":"object"}`
+	if string(got) != want {
+		t.Errorf("got\n%s\nexpected\n%s", got, want)
+	}
+}
+
+func TestTheFunctionIsGivenWhatTheModelWrote(t *testing.T) {
+	t.Parallel()
+	got, err := forecastTool(t).Run(t.Context(), tool.Call{
+		Arguments: `{"city":"Zürich","days":3,"unit":null,"country":null,"via":[{"city":"<Bern>"}],"tags":{"a":9007199254740993}}`,
+	})
+	const want = `{"city":"Zürich","days":3,"unit":null,"via":[{"city":"<Bern>"}],"tags":{"a":9007199254740993}}`
+	if err != nil || got != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestArgumentsThatDoNotFitAreToldSoThatTheModelCanMendThem(t *testing.T) {
+	t.Parallel()
+	f := forecastTool(t)
+	for arguments, wants := range map[string][]string{
+		`{"city":"Bern"}`:                              {"days", "missing", "it takes city, country, days"},
+		`{"city":1,"days":"x"}`:                        {"city: got number, want string", "days: got string, want integer"},
+		`{"city":"Bern","days":1,"day":2}`:             {"'day' not allowed"},
+		`{"city":"Bern","days":1,"unit":"kelvin"}`:     {"unit: value must be one of 'celsius', 'fahrenheit'"},
+		`{"city":"Bern","days":1,"via":[{"city":{}}]}`: {"via.0.city: got object, want string"},
+		`{"city":null,"days":1}`:                       {"city: got null, want string"},
+		`{"city":"Bern","days":99999999999999999999}`:  {"do not fit"},
+		`{"city":"Bern"`:                               {"are not JSON"},
+		`["Bern"]`:                                     {"not a JSON object"},
+		``:                                             {"missing"},
+	} {
+		_, err := f.Run(t.Context(), tool.Call{Arguments: arguments})
+		for _, want := range wants {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: expected %q in %v", arguments, want, err)
+			}
+		}
+	}
+}
+
+func TestAFunctionWithoutFieldsTakesNoArguments(t *testing.T) {
+	t.Parallel()
+	f, err := tool.Func("now", "The time.", func(context.Context, struct{}) (string, error) { return "noon <sharp>", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range []string{"", "{}"} {
+		if got, err := f.Run(t.Context(), tool.Call{Arguments: arguments}); got != "noon <sharp>" || f.Parameters != nil {
+			t.Errorf("got %q, %v, %v", got, err, f.Parameters)
+		}
+	}
+	if _, err := f.Run(t.Context(), tool.Call{Arguments: `{"zone":"UTC"}`}); err == nil || !strings.Contains(err.Error(), "it takes none") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatCannotBeAToolIsRefusedWhenItIsMade(t *testing.T) {
+	t.Parallel()
+	_, text := tool.Func("f", "", func(context.Context, string) (string, error) { return "", nil })
+	_, channel := tool.Func("f", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+	_, enum := tool.Func("f", "", func(context.Context, struct {
+		N int `enum:"1,2"`
+	},
+	) (string, error) {
+		return "", nil
+	})
+	_, name := tool.Func("f f", "", func(context.Context, struct{}) (string, error) { return "", nil })
+	_, schema := tool.Of("f", "", map[string]any{"type": "thing"}, nil)
+	_, remote := tool.Of("f", "", map[string]any{"$ref": "https://example.com/s.json"}, nil)
+	for want, err := range map[string]error{
+		"string is none": text, "chan": channel, "enum tag": enum, "letters": name, "type": schema, "s.json": remote,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected an error with %q, got %v", want, err)
+		}
+	}
+}
+
+func TestOfIsGivenTheCallAndItsArguments(t *testing.T) {
+	t.Parallel()
+	var key string
+	f, err := tool.Of("flow", "Runs a flow.", map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{}}},
+		func(_ context.Context, call tool.Call, args map[string]any) (string, error) {
+			key = call.Key
+			return "", errors.New(args["n"].(json.Number).String())
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Run(t.Context(), tool.Call{Key: "r/n/tool#0", Arguments: `{"n":12345678901234567890}`}); err == nil ||
+		err.Error() != "12345678901234567890" || key != "r/n/tool#0" {
+		t.Errorf("got %v, key %s", err, key)
+	}
+}
+
+func ExampleFunc() {
+	type in struct {
+		City string `doc:"The city." json:"city"`
+	}
+	weather, err := tool.Func("weather", "Tells the weather of a city.", func(_ context.Context, in in) (string, error) {
+		return "sunny in " + in.City, nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	weather.ReadOnly = true
+	text, err := weather.Run(context.Background(), tool.Call{Arguments: `{"city": "Lyon"}`})
+	fmt.Println(text, err)
+	_, err = weather.Run(context.Background(), tool.Call{Arguments: `{"town": "Lyon"}`})
+	fmt.Println(err)
+	// Output:
+	// sunny in Lyon <nil>
+	// the arguments do not fit the tool (it takes city): missing property 'city'; additional properties 'town' not allowed
+}
