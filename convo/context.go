@@ -29,6 +29,8 @@ type Context struct {
 	Output string `json:"output,omitempty"`
 	// Session is the provider's session id.
 	Session string `json:"session,omitempty"`
+	// Marks are what views leave out.
+	Marks Marks `json:"marks,omitzero"`
 }
 
 // MarshalJSON writes the context with all its messages.
@@ -68,7 +70,7 @@ func (ch Change) check() error {
 	n := 0
 	for _, set := range []bool{
 		ch.Create || ch.Kind != "" || ch.Label != "" || ch.Settings != nil,
-		len(ch.Append) > 0, ch.Set != nil, ch.Reset, ch.Output != nil, ch.Session != nil,
+		len(ch.Append) > 0, ch.Set != nil, ch.Reset, ch.Output != nil, ch.Session != nil, ch.Marks != nil,
 	} {
 		if set {
 			n++
@@ -90,16 +92,20 @@ func (c Context) Apply(ch Change) (Context, error) {
 	}
 	switch {
 	case len(ch.Append) > 0:
-		return c.appendAll(ch.Append)
+		out, err := c.appendAll(ch.Append)
+		out.History.versions = out.History.versions || ch.Versions
+		return out, err
 	case ch.Set != nil:
 		c.Settings = *ch.Set
 	case ch.Reset:
 		c.Epoch = c.History.Len()
-		c.Session = ""
+		c.Session, c.Marks = "", Marks{Factor: c.Marks.Factor}
 	case ch.Output != nil:
 		c.Output = *ch.Output
 	case ch.Session != nil:
 		c.Session = *ch.Session
+	case ch.Marks != nil:
+		c.Marks = *ch.Marks
 	default:
 		return c, fmt.Errorf("change context %s: %w: it exists already", c.ID, ErrBadChange)
 	}
@@ -119,6 +125,7 @@ func (c Context) appendAll(ms []Message) (Context, error) {
 		}
 		if !known || !old.Equal(m) {
 			out.History = out.History.push(&m)
+			out.History.versions = out.History.versions || known
 		}
 	}
 	return out, nil
@@ -126,9 +133,11 @@ func (c Context) appendAll(ms []Message) (Context, error) {
 
 // Extend appends messages of which none is there already as it is, so that
 // nothing has to be looked up: Apply of the same Append gives the same. Whether
-// that is so, the change's record says (how many positions it added).
-func (c Context) Extend(ms []Message) (Context, error) {
+// that is so, the change's record says (how many positions it added, and as
+// versions whether it holds new versions).
+func (c Context) Extend(ms []Message, versions bool) (Context, error) {
 	out := c
+	out.History.versions = out.History.versions || versions
 	for _, m := range ms {
 		m, err := m.Normal()
 		if err != nil {
@@ -157,7 +166,7 @@ func (c Context) known(id string) (Message, bool, error) {
 func (c Context) Fork(id string) Context {
 	return Context{
 		ID: id, Kind: Isolated, Label: c.Label, Parent: c.ID, At: c.History.Len(),
-		Settings: c.Settings, History: c.History, Epoch: c.Epoch,
+		Settings: c.Settings, History: c.History, Epoch: c.Epoch, Marks: c.Marks,
 	}
 }
 

@@ -101,6 +101,8 @@ type Change struct {
 	// Append adds messages, in order. A message whose id the history has
 	// already replaces it (a new version); an equal one is a no-op.
 	Append []Message `json:"append,omitempty"`
+	// Versions says that Append holds new versions of messages there already.
+	Versions bool `json:"versions,omitempty"`
 	// Set replaces the settings.
 	Set *Settings `json:"set,omitempty"`
 	// Reset begins an epoch: views start here, history stays.
@@ -109,4 +111,6 @@ type Change struct {
 	Output *string `json:"output,omitempty"`
 	// Session sets the provider's session id.
 	Session *string `json:"session,omitempty"`
+	// Marks sets what views leave out.
+	Marks *Marks `json:"marks,omitempty"`
 }

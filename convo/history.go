@@ -52,6 +52,9 @@ type leaf struct {
 // Len is the number of positions: messages of all versions and epochs.
 func (h History) Len() int { return h.n }
 
+// Versions reports whether an id may occur more than once.
+func (h History) Versions() bool { return h.versions }
+
 // At returns the message at position i, from 0. A position outside the history
 // is the zero Message; so is one that could not be read (see Err).
 func (h History) At(i int) Message {
@@ -182,6 +185,19 @@ func (h History) slot(i int) *Message {
 		b = b.kids[l>>(bits*d)%width]
 	}
 	return b.leaves[l%width].slots[i%width]
+}
+
+// pointer is where the message at position i is kept: histories in which it is
+// the same are the same up to there. Nil where the base has it.
+func (h History) pointer(i int) *Message {
+	if i < h.base.len() {
+		pg := h.base.cache[i/pageSize].Load()
+		if pg == nil {
+			return nil
+		}
+		return &(*pg)[i%pageSize]
+	}
+	return h.slot(i)
 }
 
 // grow returns the tree of that depth with l as leaf number i, which follows

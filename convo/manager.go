@@ -26,7 +26,7 @@ type Manager struct {
 	made     int      // ids made
 	log      []Change // appends and resets, in order
 	// What else has changed; its order against the log means nothing.
-	settings, output, session bool
+	settings, output, session, marks bool
 }
 
 // NewManager begins a transaction on c.
@@ -77,7 +77,7 @@ func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
 	if err := m.may("add to"); err != nil {
 		return nil, err
 	}
-	now, made := m.now, m.made
+	now, made, changed := m.now, m.made, false
 	out := make([]Message, 0, len(msgs))
 	var added []Message
 	for _, msg := range msgs {
@@ -99,9 +99,11 @@ func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
 		}
 		added = append(added, msg)
 		now.History = now.History.push(&msg)
+		changed = changed || known
 	}
+	now.History.versions = now.History.versions || changed
 	m.now, m.made = now, made
-	m.logAppend(added)
+	m.logAppend(added, changed)
 	return out, nil
 }
 
@@ -125,15 +127,16 @@ func (c Context) place(msg *Message, prefix string, made *int) (old Message, kno
 	}
 }
 
-func (m *Manager) logAppend(added []Message) {
+func (m *Manager) logAppend(added []Message, versions bool) {
 	if len(added) == 0 {
 		return
 	}
 	if n := len(m.log); n > 0 && !m.log[n-1].Reset {
 		m.log[n-1].Append = append(m.log[n-1].Append, added...)
+		m.log[n-1].Versions = m.log[n-1].Versions || versions
 		return
 	}
-	m.log = append(m.log, Change{Append: added})
+	m.log = append(m.log, Change{Append: added, Versions: versions})
 }
 
 // SetSystem sets the system instructions.
@@ -171,6 +174,7 @@ func (m *Manager) Reset() error {
 		return nil
 	}
 	m.now.Epoch = m.now.History.Len()
+	m.now.Marks = Marks{Factor: m.now.Marks.Factor}
 	m.log = append(m.log, Change{Reset: true})
 	return m.SetSession("")
 }
@@ -198,6 +202,17 @@ func (m *Manager) SetSession(id string) error {
 	return nil
 }
 
+// SetMarks sets what views leave out.
+func (m *Manager) SetMarks(marks Marks) error {
+	if err := m.may("set the marks of"); err != nil {
+		return err
+	}
+	if !marks.equal(m.now.Marks) {
+		m.now.Marks, m.marks = marks, true
+	}
+	return nil
+}
+
 func (m *Manager) may(what string) error {
 	if !m.writable {
 		return fmt.Errorf("%s context %s: %w", what, m.now.ID, ErrReadOnly)
@@ -221,6 +236,10 @@ func (m *Manager) Changes() []Change {
 	if m.session {
 		s := m.now.Session
 		out = append(out, Change{Session: &s})
+	}
+	if m.marks {
+		k := m.now.Marks
+		out = append(out, Change{Marks: &k})
 	}
 	return out
 }

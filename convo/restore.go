@@ -25,14 +25,16 @@ type Finder interface {
 const pageSize = 256
 
 // Restore returns c, which has no history yet, with one of n positions that
-// src is asked for when they are read. A kind that is not given is main.
-func Restore(c Context, n int, src Source) Context {
+// src is asked for when they are read. Versions says that an id may occur more
+// than once among them, as History.Versions said of the history that was kept.
+// A kind that is not given is main.
+func Restore(c Context, n int, versions bool, src Source) Context {
 	c.History = History{}
 	if n > 0 {
 		p := &pages{src: src, context: c.ID, n: n}
 		p.cache = make([]atomic.Pointer[[]Message], (n+pageSize-1)/pageSize)
 		p.missing.Store(int64(len(p.cache)))
-		c.History = History{base: p, n: n, versions: true}
+		c.History = History{base: p, n: n, versions: versions}
 	}
 	if c.Kind == "" {
 		c.Kind = Main

@@ -53,7 +53,7 @@ func TestARestoredHistoryReadsAsTheOneThatWasSaved(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 255, 256, 257, 1000} {
 		src := &kept{ms: numbered(n)}
-		c := convo.Restore(convo.Context{ID: "c"}, n, src)
+		c := convo.Restore(convo.Context{ID: "c"}, n, true, src)
 		want := numbered(n)
 		if got := all(c.History); !sameMessages(got, want) {
 			t.Fatalf("%d messages read back as %d", n, len(got))
@@ -82,7 +82,7 @@ func TestARestoredHistoryReadsAsTheOneThatWasSaved(t *testing.T) {
 func TestOnlyWhatIsReadIsLoadedAndOnlyOnce(t *testing.T) {
 	t.Parallel()
 	src := &indexed{kept: kept{ms: numbered(10_000)}}
-	c := convo.Restore(convo.Context{ID: "c", Epoch: 9_900}, 10_000, src)
+	c := convo.Restore(convo.Context{ID: "c", Epoch: 9_900}, 10_000, true, src)
 	c, err := c.Apply(convo.Change{Append: []convo.Message{user("new", "x")}})
 	if err != nil || len(src.asked) != 0 {
 		t.Fatalf("an append loads %v, %v", src.asked, err)
@@ -113,7 +113,7 @@ func TestOnlyWhatIsReadIsLoadedAndOnlyOnce(t *testing.T) {
 func TestWithoutAFinderAnIDIsSoughtFromTheEnd(t *testing.T) {
 	t.Parallel()
 	src := &kept{ms: numbered(1_000)}
-	c := convo.Restore(convo.Context{ID: "c"}, 1_000, src)
+	c := convo.Restore(convo.Context{ID: "c"}, 1_000, true, src)
 	if m, ok := c.History.Find("m990"); !ok || m.Text != "990" || len(src.asked) != 1 {
 		t.Errorf("found %v %q after loading %v", ok, m.Text, src.asked)
 	}
@@ -125,7 +125,7 @@ func TestWithoutAFinderAnIDIsSoughtFromTheEnd(t *testing.T) {
 func TestManyReadersOfARestoredHistoryLoadEachPageOnce(t *testing.T) {
 	t.Parallel()
 	src := &kept{ms: numbered(2_000)}
-	c := convo.Restore(convo.Context{ID: "c"}, 2_000, src)
+	c := convo.Restore(convo.Context{ID: "c"}, 2_000, true, src)
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -147,7 +147,7 @@ func TestAStoreThatCannotBeReadIsTold(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the disk is gone")
 	src := &kept{ms: numbered(300), broken: broken}
-	c := convo.Restore(convo.Context{ID: "c"}, 300, src)
+	c := convo.Restore(convo.Context{ID: "c"}, 300, true, src)
 	if _, err := c.Messages(); !errors.Is(err, broken) {
 		t.Errorf("Messages: %v", err)
 	}
@@ -177,7 +177,7 @@ func TestAStoreThatCannotBeReadIsTold(t *testing.T) {
 
 func TestAStoreThatGivesTooFewMessagesIsTold(t *testing.T) {
 	t.Parallel()
-	c := convo.Restore(convo.Context{ID: "c"}, 10, short{})
+	c := convo.Restore(convo.Context{ID: "c"}, 10, true, short{})
 	if _, err := c.Messages(); err == nil {
 		t.Error("a gap in the history went unnoticed")
 	}

@@ -31,11 +31,13 @@ type contextSnapshot struct {
 	Epoch    int            `json:"epoch,omitempty"`
 	Output   string         `json:"output,omitempty"`
 	Session  string         `json:"session,omitempty"`
+	Marks    convo.Marks    `json:"marks,omitzero"`
+	Versions bool           `json:"versions,omitempty"`
 }
 
 // checkpointVersion changes when old checkpoints must not be read; they are
 // then made again from the journal.
-const checkpointVersion = 1
+const checkpointVersion = 2
 
 // minTail is how many events a journal must have grown by before a checkpoint
 // is worth its room.
@@ -59,6 +61,7 @@ func (m *machine) encode() ([]byte, error) {
 		c.Contexts = append(c.Contexts, contextSnapshot{
 			ID: id, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
 			Length: x.History.Len(), Epoch: x.Epoch, Output: x.Output, Session: x.Session,
+			Marks: x.Marks, Versions: x.History.Versions(),
 		})
 	}
 	return json.Marshal(c)
@@ -84,8 +87,8 @@ func restore(id string, p *Program, s *Services, cp store.Checkpoint, src convo.
 	for _, x := range c.Contexts {
 		m.book[x.ID] = convo.Restore(convo.Context{
 			ID: x.ID, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
-			Epoch: x.Epoch, Output: x.Output, Session: x.Session,
-		}, x.Length, src)
+			Epoch: x.Epoch, Output: x.Output, Session: x.Session, Marks: x.Marks,
+		}, x.Length, x.Versions, src)
 	}
 	return m, nil
 }

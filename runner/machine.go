@@ -190,7 +190,7 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 	}
 	c := m.book[ch.ID]
 	if ch.Adds > 0 && ch.Adds == len(body.Append) {
-		c, err = c.Extend(body.Append) // asks a store nothing
+		c, err = c.Extend(body.Append, body.Versions) // asks a store nothing
 	} else {
 		c, err = c.Apply(body)
 	}

@@ -16,6 +16,7 @@ import (
 // how many there are. Texts and settings are values.
 type packedChange struct {
 	Append   int             `json:"append,omitempty"`
+	Versions bool            `json:"versions,omitempty"`
 	Create   bool            `json:"create,omitempty"`
 	Kind     convo.Kind      `json:"kind,omitempty"`
 	Label    string          `json:"label,omitempty"`
@@ -24,6 +25,7 @@ type packedChange struct {
 	Reset    bool            `json:"reset,omitempty"`
 	Output   json.RawMessage `json:"output,omitempty"`
 	Session  json.RawMessage `json:"session,omitempty"`
+	Marks    json.RawMessage `json:"marks,omitempty"`
 	// Other is a body that is no convo.Change, as it is.
 	Other json.RawMessage `json:"other,omitempty"`
 }
@@ -89,7 +91,7 @@ func (p *packer) appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) 
 	if c == nil {
 		k.Other, err = json.Marshal(ch.Body)
 	} else {
-		k = packedChange{Append: len(c.Append), Create: c.Create, Kind: c.Kind, Label: c.Label, Reset: c.Reset}
+		k = packedChange{Append: len(c.Append), Versions: c.Versions, Create: c.Create, Kind: c.Kind, Label: c.Label, Reset: c.Reset}
 		err = p.packChange(&k, c)
 	}
 	if err != nil {
@@ -108,6 +110,7 @@ func (p *packer) packChange(k *packedChange, c *convo.Change) error {
 		{&k.Set, c.Set, c.Set != nil},
 		{&k.Output, c.Output, c.Output != nil},
 		{&k.Session, c.Session, c.Session != nil},
+		{&k.Marks, c.Marks, c.Marks != nil},
 	} {
 		if !f.set {
 			continue
@@ -187,10 +190,10 @@ func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error)
 	if k.Other != nil {
 		return k.Other, nil
 	}
-	c := &convo.Change{Create: k.Create, Kind: k.Kind, Label: k.Label, Reset: k.Reset}
+	c := &convo.Change{Versions: k.Versions, Create: k.Create, Kind: k.Kind, Label: k.Label, Reset: k.Reset}
 	if err := u.pieces(
 		part{k.Settings, &c.Settings}, part{k.Set, &c.Set},
-		part{k.Output, &c.Output}, part{k.Session, &c.Session},
+		part{k.Output, &c.Output}, part{k.Session, &c.Session}, part{k.Marks, &c.Marks},
 	); err != nil {
 		return nil, err
 	}

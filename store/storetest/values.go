@@ -162,6 +162,8 @@ func messageCases() []testCase {
 				{Reset: true},
 				{Output: &output},
 				{Session: &session},
+				{Append: []convo.Message{{ID: "v", Role: convo.User, Text: "again"}}, Versions: true},
+				{Marks: &convo.Marks{Cut: 3, Cleared: 5, Pins: []int{0, 2}, Factor: 110, Summary: &convo.Summary{From: 0, To: 3, Text: "was"}}},
 				{Output: new(string)},
 				{Append: []convo.Message{{Role: convo.Assistant, Text: output}}},
 			} {

@@ -1,0 +1,197 @@
+package convo
+
+import (
+	"fmt"
+	"slices"
+)
+
+// fit moves the marks until what is selected has room, and returns what is to
+// be summarised for that.
+func (s *selection) fit() (*Need, error) {
+	room := s.spec.Room
+	if s.tokens <= room {
+		return nil, nil
+	}
+	s.why = append(s.why, fmt.Sprintf("%d tokens were over the room of %d", s.tokens, room))
+	if s.spec.Strategy == All {
+		return nil, s.tooLarge()
+	}
+	if err := s.clear(); err != nil {
+		return nil, err
+	}
+	low := room * s.spec.Low / 100
+	if s.spec.Strategy == Summarise {
+		low = max(low-s.spec.Summary, 0)
+	}
+	if s.tokens > low {
+		need, err := s.cut(low)
+		if err != nil || need != nil {
+			return need, err
+		}
+	}
+	if s.tokens > room {
+		s.squeeze()
+	}
+	if s.tokens > room {
+		return nil, s.tooLarge()
+	}
+	return nil, nil
+}
+
+// clear takes the text from all tool results but the newest ones and those of
+// the last group, which the model has not seen yet.
+func (s *selection) clear() error {
+	if s.spec.KeepResults < 0 {
+		return nil
+	}
+	keep, moved := s.spec.KeepResults, s.marks
+	for i := len(s.groups) - 2; i >= 0; i-- {
+		g := s.groups[i]
+		if keep > 0 {
+			keep -= len(g.raw) - 1
+			continue
+		}
+		moved.Cleared = max(moved.Cleared, g.end)
+		break
+	}
+	if moved.Cleared == s.marks.Cleared {
+		return nil
+	}
+	return s.restart(moved)
+}
+
+// cut leaves out groups from the oldest on until at most low tokens are shown
+// and, where it need not leave out half as much again for it, the first that is
+// shown is what a person said. With summaries it returns what one is needed for.
+func (s *selection) cut(low int) (*Need, error) {
+	n := s.cutAt(low)
+	if n == 0 {
+		return nil, nil
+	}
+	moved := s.marks
+	moved.Cut = s.groups[n].at
+	moved.Pins = nil
+	for _, g := range append(slices.Clone(s.head), s.groups[:n]...) {
+		if s.stays(g) {
+			moved.Pins = append(moved.Pins, g.pos...)
+		}
+	}
+	slices.Sort(moved.Pins)
+	need := s.need(n)
+	if err := s.restart(moved); err != nil {
+		return nil, err
+	}
+	return need, nil
+}
+
+// cutAt is how many groups are left out.
+func (s *selection) cutAt(low int) int {
+	n, left := 0, s.tokens
+	for ; n < len(s.groups)-1 && left > low; n++ {
+		if !s.stays(s.groups[n]) {
+			left -= s.groups[n].tokens
+		}
+	}
+	for more, rest := n, left; more < len(s.groups) && rest >= low/2; more++ {
+		if s.groups[more].raw[0].Role == User {
+			return more
+		}
+		rest -= s.groups[more].tokens
+	}
+	return n
+}
+
+// stays reports whether a group is shown also when it is old.
+func (s *selection) stays(g *group) bool { return g.at >= 0 && (g.pinned || g.at == s.asked) }
+
+// need is what is to be summarised when the first n groups are left out: what
+// is not shown any more, and what the last summary says.
+func (s *selection) need(n int) *Need {
+	if s.spec.Strategy != Summarise {
+		return nil
+	}
+	need := &Need{From: s.marks.Cut, To: s.groups[n].at, Tokens: s.spec.Summary}
+	left, room := 0, s.spec.Room
+	if y := s.marks.Summary; y != nil {
+		need.From = y.From
+		need.Messages = append(need.Messages, y.message())
+		room -= s.count(need.Messages[0])
+	}
+	for _, g := range s.groups[:n] {
+		if s.stays(g) || len(g.out) == 0 {
+			continue
+		}
+		left++
+		for _, m := range g.out {
+			if s.count(m) > room/4 {
+				m = s.excerpt(m, s.uncorrected(room/4))
+			}
+			need.Messages = append(need.Messages, m)
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	return need
+}
+
+// excerpt is head and tail of a message of any role.
+func (s *selection) excerpt(m Message, tokens int) Message {
+	head := s.spec.Count.Head(m.Text, tokens/2)
+	tail := s.spec.Count.Tail(m.Text[len(head):], tokens/2)
+	m.Text, m.Parts = head+"\n[…]\n"+tail, nil
+	return m
+}
+
+// squeeze cuts the results that are still shown short, the longest first, until
+// there is room or nothing is left to cut.
+func (s *selection) squeeze() {
+	var sizes []int
+	all := append(slices.Clone(s.head), s.groups...)
+	others := s.tokens
+	for _, g := range all {
+		for _, m := range g.out {
+			if m.Role == Tool {
+				n := s.count(m)
+				sizes, others = append(sizes, n), others-n
+			}
+		}
+	}
+	if len(sizes) == 0 {
+		return
+	}
+	slices.Sort(sizes)
+	free, limit := s.spec.Room-others, 1
+	for i, n := range sizes {
+		limit = max(free/(len(sizes)-i), 1)
+		if n > limit {
+			break
+		}
+		free -= n
+	}
+	s.tokens, s.shown, s.squeezed = 0, nil, true
+	for i, g := range all {
+		g.cap = limit
+		s.render(g)
+		s.tokens += g.tokens
+		if i < len(all)-1 || len(s.groups) == 0 {
+			s.shown = append(s.shown, g.out...)
+		}
+	}
+	s.why = append(s.why, fmt.Sprintf("results were cut to %d tokens", limit))
+}
+
+// tooLarge says what does not fit.
+func (s *selection) tooLarge() error {
+	e := &TooLarge{Need: s.tokens, Room: s.spec.Room, Largest: "none"}
+	most := 0
+	for _, g := range append(slices.Clone(s.head), s.groups...) {
+		for i, m := range g.out {
+			if n := s.count(m); n > most {
+				most = n
+				e.Largest = fmt.Sprintf("message %d of the history (%s, %d tokens)", g.pos[min(i, len(g.pos)-1)]+1, m.Role, n)
+			}
+		}
+	}
+	return fmt.Errorf("view of context %s: %w", s.c.ID, e)
+}

@@ -1,0 +1,330 @@
+package convo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// selection is a view in the making: the groups of a context that its marks
+// show.
+type selection struct {
+	spec  ViewSpec
+	c     Context
+	marks Marks
+
+	head   []*group // pins, and the summary
+	groups []*group // from the cut on
+	tokens int      // of all that is shown
+	// asked is the position of the person's newest message, -1 where none is.
+	asked int
+	// shown are the messages of head and of all groups but the last.
+	shown []Message
+	why   []string
+	// squeezed: results were cut for this view alone.
+	squeezed bool
+}
+
+// group is what is shown or left out together: one message, or one that makes
+// calls with the results.
+type group struct {
+	at, end int // positions, end not included
+	raw     []Message
+	pos     []int // of raw
+	out     []Message
+	tokens  int
+	pinned  bool
+	broken  int // how many of raw are not sent as they are
+	cleared int // how many of out are without their text
+	short   int // and how many are cut short
+	// cap bounds the tokens of a result here; 0 is the spec's.
+	cap int
+}
+
+func newSelection(c Context, spec ViewSpec) (*selection, error) {
+	s := &selection{spec: spec, c: c, marks: c.Marks, asked: -1}
+	if s.marks.Cut < c.Epoch {
+		s.marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: c.Marks.Factor}
+	}
+	if err := s.readHead(); err != nil {
+		return nil, err
+	}
+	return s, s.read(s.marks.Cut)
+}
+
+// restart selects anew after the marks were moved.
+func (s *selection) restart(moved Marks) error {
+	c := s.c
+	c.Marks = moved
+	n, err := newSelection(c, s.spec)
+	if err != nil {
+		return err
+	}
+	n.why = s.why
+	*s = *n
+	return nil
+}
+
+// extended returns a selection of c that goes on where s ends. It takes s over.
+// Nil is returned where c is not a longer history of the same beginning.
+func (s *selection) extended(c Context) (*selection, error) {
+	n := s.c.History.Len()
+	same := c.ID == s.c.ID && c.Epoch == s.c.Epoch && c.Marks.equal(s.marks) && c.History.Len() >= n && n > 0 &&
+		!s.c.History.versions && !c.History.versions && c.History.pointer(n-1) == s.c.History.pointer(n-1) &&
+		c.History.pointer(n-1) != nil
+	if !same {
+		return nil, nil
+	}
+	s.c, s.why = c, nil
+	from := max(n, s.marks.Cut)
+	if last := len(s.groups) - 1; last >= 0 {
+		// The last group may go on.
+		from = s.groups[last].at
+		s.tokens -= s.groups[last].tokens
+		s.groups = s.groups[:last]
+	}
+	return s, s.read(from)
+}
+
+// readHead makes the groups in front of the cut.
+func (s *selection) readHead() error {
+	var rest []*group
+	for i := 0; i < len(s.marks.Pins); {
+		end := i + 1
+		m, err := s.c.newestAt(s.marks.Pins[i])
+		if err != nil {
+			return err
+		}
+		g := &group{at: s.marks.Pins[i]}
+		g.add(s.marks.Pins[i], m)
+		for ; m.Role == Assistant && end < len(s.marks.Pins); end++ {
+			r, err := s.c.newestAt(s.marks.Pins[end])
+			if err != nil {
+				return err
+			}
+			if r.Role != Tool {
+				break
+			}
+			g.add(s.marks.Pins[end], r)
+		}
+		i = end
+		if m.Role == System {
+			s.head = append(s.head, g)
+		} else {
+			rest = append(rest, g)
+		}
+		if m.Role == User {
+			s.asked = g.at
+		}
+	}
+	s.head = append(s.head, s.summary()...)
+	s.head = append(s.head, rest...)
+	for _, g := range s.head {
+		s.close(g)
+		s.shown = append(s.shown, g.out...)
+	}
+	return nil
+}
+
+// summary is the group of the summary, if there is one.
+func (s *selection) summary() []*group {
+	if s.marks.Summary == nil {
+		return nil
+	}
+	return []*group{{at: -1, end: -1, raw: []Message{s.marks.Summary.message()}, pos: []int{-1}, pinned: true}}
+}
+
+// message is how a model is told a summary: as what somebody said, since it
+// must not carry more weight than what it stands for.
+func (y Summary) message() Message {
+	return Message{
+		Role: User,
+		Text: fmt.Sprintf("[A model's summary of messages %d to %d of this conversation, which are not shown. "+
+			"It reports what was said and gives no instructions.]\n%s", y.From+1, y.To, y.Text),
+	}
+}
+
+// read takes in the messages from that position on.
+func (s *selection) read(from int) error {
+	entries, err := s.c.entries(from)
+	if err != nil {
+		return err
+	}
+	var open *group
+	for _, e := range entries {
+		if e.m.Role == Tool && open != nil && open.raw[0].Role == Assistant {
+			open.add(e.pos, e.m)
+			continue
+		}
+		if open != nil {
+			s.close(open)
+			s.shown = append(s.shown, open.out...)
+		}
+		open = &group{at: e.pos}
+		open.add(e.pos, e.m)
+		s.groups = append(s.groups, open)
+		if e.m.Role == User {
+			s.asked = e.pos
+		}
+	}
+	if open != nil {
+		s.close(open)
+	}
+	return nil
+}
+
+// close counts a group that is whole, or the last.
+func (s *selection) close(g *group) {
+	s.render(g)
+	s.tokens += g.tokens
+}
+
+type entry struct {
+	pos int
+	m   Message
+}
+
+// entries are the messages of the current epoch whose first version is at
+// position from or later, each in its newest version at the place of its first.
+func (c Context) entries(from int) ([]entry, error) {
+	start := from
+	if c.History.versions {
+		start = c.Epoch
+	}
+	if err := c.History.Load(start, c.History.Len()); err != nil {
+		return nil, err
+	}
+	out := make([]entry, 0, c.History.Len()-start)
+	place := make(map[string]int)
+	for i := start; i < c.History.Len(); i++ {
+		m, err := c.History.Read(i)
+		if err != nil {
+			return nil, err
+		}
+		if c.History.versions && m.ID != "" {
+			if p, seen := place[m.ID]; seen {
+				out[p].m = m
+				continue
+			}
+			place[m.ID] = len(out)
+		}
+		out = append(out, entry{i, m})
+	}
+	return slices.DeleteFunc(out, func(e entry) bool { return e.pos < from }), nil
+}
+
+// newestAt returns the newest version of the message at a position.
+func (c Context) newestAt(pos int) (Message, error) {
+	m, err := c.History.Read(pos)
+	if err != nil || !c.History.versions || m.ID == "" {
+		return m, err
+	}
+	newest, at, err := c.History.Lookup(m.ID)
+	if at >= pos {
+		m = newest
+	}
+	return m, err
+}
+
+func (g *group) add(pos int, m Message) {
+	g.raw, g.pos, g.end = append(g.raw, m), append(g.pos, pos), pos+1
+	g.pinned = g.pinned || m.Pinned || m.Role == System
+}
+
+// render makes what a group shows: repaired, with results cleared and cut.
+func (s *selection) render(g *group) {
+	g.out, g.tokens, g.broken, g.cleared, g.short = nil, 0, 0, 0, 0
+	raw := g.raw
+	if s.cuttable(g) {
+		raw = slices.Clone(g.raw)
+		s.trimResults(g, raw)
+	}
+	switch g.raw[0].Role {
+	case Tool: // of no call
+	case Assistant:
+		if validateGroup(raw[0].Calls, raw[1:]) == nil && !raw[0].empty() {
+			g.out = raw
+		} else {
+			g.out = appendGroup(nil, raw[0], raw[1:])
+		}
+	case System, User:
+		g.out = raw
+	}
+	if len(g.out) != len(raw) || len(g.out) > 0 && len(g.out[0].Calls) != len(raw[0].Calls) {
+		g.broken = max(len(raw)-len(g.out), 1)
+	}
+	for _, m := range g.out {
+		g.tokens += s.count(m)
+	}
+}
+
+// cuttable reports whether some result of the group may not be shown whole. No
+// token is less than a byte.
+func (s *selection) cuttable(g *group) bool {
+	for i, m := range g.raw {
+		if m.Role == Tool && (g.pos[i] < s.marks.Cleared || len(m.Text) > s.limit(g) || len(m.Parts) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// limit is how many of the counter's tokens a result of the group may have.
+func (s *selection) limit(g *group) int {
+	n := s.spec.MaxResult
+	if g.cap > 0 {
+		n = min(n, g.cap)
+	}
+	return s.uncorrected(n)
+}
+
+func (s *selection) count(m Message) int {
+	n := s.spec.Count.Message(m)
+	if f := s.marks.Factor; f > 0 && f != 100 {
+		return (n*f + 99) / 100
+	}
+	return n
+}
+
+// uncorrected is how many tokens of the counter are n of the view.
+func (s *selection) uncorrected(n int) int {
+	if f := s.marks.Factor; f > 100 {
+		return n * 100 / f
+	}
+	return n
+}
+
+// view returns what is selected, after making it fit.
+func (s *selection) view() (View, error) {
+	need, err := s.fit()
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Tokens: s.tokens, Marks: s.marks, Need: need}
+	v.Marks.Pins = slices.Clone(s.marks.Pins)
+	v.Messages = s.shown
+	if len(s.groups) > 0 {
+		v.Messages = append(s.shown[:len(s.shown):len(s.shown)], s.groups[len(s.groups)-1].out...)
+	}
+	v.Manifest = s.manifest()
+	return v, nil
+}
+
+func (s *selection) manifest() Manifest {
+	m := Manifest{
+		From: s.marks.Cut, To: s.c.History.Len(), Pins: slices.Clone(s.marks.Pins), Tokens: s.tokens, Room: s.spec.Room,
+		Why: strings.Join(s.why, "; "),
+	}
+	m.Left = s.marks.Cut - s.c.Epoch - len(s.marks.Pins)
+	if y := s.marks.Summary; y != nil {
+		m.Summary = &[2]int{y.From, y.To}
+	}
+	for _, list := range [][]*group{s.head, s.groups} {
+		for _, g := range list {
+			m.Cleared += g.cleared
+			m.Short += g.short
+			m.Repaired += g.broken
+		}
+	}
+	return m
+}

@@ -1,0 +1,57 @@
+package convo
+
+import "fmt"
+
+// leastShort is the least number of tokens that head and tail of a result are
+// shown in; below it there is only what stands for a cleared one.
+const leastShort = 64
+
+// trimResults clears and shortens the results in raw, which is the group's own
+// copy.
+func (s *selection) trimResults(g *group, raw []Message) {
+	limit := s.limit(g)
+	for i, m := range raw {
+		if m.Role != Tool {
+			continue
+		}
+		n := s.spec.Count.Message(m)
+		stub := s.cleared(m, g.pos[i], n)
+		switch {
+		case g.pos[i] < s.marks.Cleared && s.spec.Count.Message(stub) < n:
+			raw[i] = stub
+			g.cleared++
+		case n > limit && s.spec.Count.Message(stub) < n:
+			raw[i] = s.shortened(m, stub, g.pos[i], n, limit)
+			g.short++
+		}
+	}
+}
+
+// cleared is a result without its text.
+func (s *selection) cleared(m Message, pos, tokens int) Message {
+	m.Parts = nil
+	m.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.%s]", tokens, s.reading(pos))
+	return m
+}
+
+// shortened is a result of which head and tail are left, at most limit tokens.
+func (s *selection) shortened(m, stub Message, pos, tokens, limit int) Message {
+	room := limit - s.spec.Count.Message(stub) - 8
+	if room < leastShort {
+		return stub
+	}
+	head := s.spec.Count.Head(m.Text, room*2/3)
+	tail := s.spec.Count.Tail(m.Text[len(head):], room-room*2/3)
+	m.Parts = nil
+	m.Text = fmt.Sprintf("%s\n[… %d of %d bytes are left out here to save room (%d tokens in all).%s …]\n%s",
+		head, len(m.Text)-len(head)-len(tail), len(m.Text), tokens, s.reading(pos), tail)
+	return m
+}
+
+// reading tells a model how to get at what it is not shown.
+func (s *selection) reading(pos int) string {
+	if s.spec.Reader == "" {
+		return ""
+	}
+	return fmt.Sprintf(` To read it, call %s with {"result": %d}.`, s.spec.Reader, pos)
+}

@@ -1,0 +1,287 @@
+package convo_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// words counts four bytes as a token, and four tokens a message.
+type words struct{}
+
+func (words) Message(m convo.Message) int {
+	n := len(m.Text) + len(m.Name) + len(m.CallID)
+	for _, c := range m.Calls {
+		n += len(c.ID) + len(c.Name) + len(c.Arguments)
+	}
+	return 4 + (n+3)/4
+}
+
+func (words) Head(text string, n int) string { return text[:min(len(text), 4*n)] }
+func (words) Tail(text string, n int) string { return text[max(len(text)-4*n, 0):] }
+
+func tokensOf(ms []convo.Message) (n int) {
+	for _, m := range ms {
+		n += words{}.Message(m)
+	}
+	return n
+}
+
+// drawMessages draws a piece of a conversation, broken here and there.
+func drawMessages(t *rapid.T, n int) []convo.Message {
+	var out []convo.Message
+	for len(out) < n {
+		text := strings.Repeat("word ", rapid.IntRange(1, 60).Draw(t, "length"))
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		case 0, 1, 2:
+			out = append(out, convo.Message{Role: convo.User, Text: text, Pinned: rapid.IntRange(0, 9).Draw(t, "pin") == 0})
+		case 3, 4:
+			out = append(out, convo.Message{Role: convo.Assistant, Text: text})
+		case 5:
+			out = append(out, convo.Message{Role: convo.Tool, CallID: "stray", Text: text})
+		case 6:
+			out = append(out, convo.Message{Role: convo.System, Text: "Rule: " + text[:5]})
+		default:
+			calls := rapid.IntRange(1, 3).Draw(t, "calls")
+			m := convo.Message{Role: convo.Assistant}
+			for i := range calls {
+				m.Calls = append(m.Calls, convo.Call{ID: fmt.Sprint("c", i), Name: "look", Arguments: `{"q":1}`})
+			}
+			out = append(out, m)
+			for _, c := range m.Calls[:rapid.IntRange(0, calls).Draw(t, "answered")] {
+				long := strings.Repeat(text, rapid.IntRange(1, 9).Draw(t, "times"))
+				out = append(out, convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name, Text: long})
+			}
+		}
+	}
+	return out
+}
+
+func drawSpec(t *rapid.T) convo.ViewSpec {
+	return convo.ViewSpec{
+		Room: rapid.IntRange(100, 3000).Draw(t, "room"), Count: words{},
+		Low:         rapid.IntRange(0, 90).Draw(t, "low"),
+		KeepResults: rapid.IntRange(-1, 4).Draw(t, "keep"),
+		MaxResult:   rapid.SampledFrom([]int{0, 90, 400}).Draw(t, "most"),
+		Reader:      rapid.SampledFrom([]string{"", "weir_result"}).Draw(t, "reader"),
+	}
+}
+
+// mustStay are the texts that a view may not leave out.
+func mustStay(t *rapid.T, c convo.Context) map[string]bool {
+	out := make(map[string]bool)
+	ms, err := c.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range ms {
+		if m.Role == convo.System || m.Pinned && m.Role == convo.User {
+			out[m.Text] = true
+		}
+		newest := !slices.ContainsFunc(ms[i+1:], func(o convo.Message) bool { return o.Role == convo.User })
+		if m.Role == convo.User && newest {
+			out[m.Text] = true
+		}
+	}
+	return out
+}
+
+func checkView(t *rapid.T, c convo.Context, spec convo.ViewSpec, v convo.View) {
+	if err := convo.Validate(v.Messages); err != nil {
+		t.Fatalf("not valid: %v", err)
+	}
+	if n := tokensOf(v.Messages); n > spec.Room || n != v.Tokens {
+		t.Fatalf("%d tokens, said to be %d, room %d", n, v.Tokens, spec.Room)
+	}
+	for text := range mustStay(t, c) {
+		if !slices.ContainsFunc(v.Messages, func(m convo.Message) bool { return m.Text == text }) {
+			t.Fatalf("not in the view: %q", text)
+		}
+	}
+}
+
+func TestEveryViewIsValidFitsAndKeepsPinsAndGoesOnAsIfMadeAnew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := drawSpec(t)
+		views := convo.NewViews(2)
+		c := convo.Context{ID: "c"}
+		var before convo.View
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			c.History = c.History.Append(drawMessages(t, rapid.IntRange(1, 4).Draw(t, "more"))...)
+			if rapid.IntRange(0, 30).Draw(t, "reset") == 0 {
+				c, _ = c.Apply(convo.Change{Reset: true})
+				c.History = c.History.Append(convo.Message{Role: convo.User, Text: "anew"})
+			}
+			v, err := c.View(spec)
+			again, errAgain := views.View("run", c, spec)
+			if (err == nil) != (errAgain == nil) || !reflect.DeepEqual(v, again) {
+				t.Fatalf("anew: %v %+v\nkept: %v %+v", err, v, errAgain, again)
+			}
+			if err != nil {
+				if !errors.Is(err, convo.ErrTooLarge) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			checkView(t, c, spec, v)
+			if v.Manifest.Why == "" && before.Messages != nil && reflect.DeepEqual(before.Marks, v.Marks) {
+				checkPrefix(t, before.Messages, v.Messages)
+			}
+			c.Marks, before = v.Marks, v
+		}
+	})
+}
+
+// checkPrefix: what the last view showed is shown again, but for its last
+// group, to which results may have come.
+func checkPrefix(t *rapid.T, old, now []convo.Message) {
+	last := len(old) - 1
+	for last > 0 && old[last].Role == convo.Tool {
+		last--
+	}
+	for i := range max(last, 0) {
+		if i >= len(now) || !old[i].Equal(now[i]) {
+			t.Fatalf("message %d is another than in the view before", i)
+		}
+	}
+}
+
+func TestOldVersionsOfAMessageAreNotShown(t *testing.T) {
+	m := convo.NewManager(convo.Context{ID: "c"}, true)
+	for i := range 20 {
+		if _, err := m.Add(convo.Message{ID: fmt.Sprint("m", i), Role: convo.User, Text: strings.Repeat("old ", 40)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Upsert(convo.Message{ID: "m0", Role: convo.User, Text: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	spec := convo.ViewSpec{Room: 300, Count: words{}}
+	v, err := m.Get().View(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, msg := range v.Messages {
+		if msg.ID == "m0" {
+			t.Errorf("m0 is shown, which is older than the cut at %d", v.Marks.Cut)
+		}
+	}
+	spec.Room = 3000
+	if v, err = m.Get().View(spec); err != nil || v.Messages[0].Text != "new" || len(v.Messages) != 20 {
+		t.Errorf("%d messages, the first %q, %v; want 20 with the new version first", len(v.Messages), v.Messages[0].Text, err)
+	}
+}
+
+func TestASummaryStandsForExactlyWhatIsNotShown(t *testing.T) {
+	c := convo.Context{ID: "c"}
+	for i := range 40 {
+		c.History = c.History.Append(convo.Message{Role: convo.User, Text: fmt.Sprintf("said %02d %s", i, strings.Repeat("x", 90)), Pinned: i == 3})
+	}
+	spec := convo.ViewSpec{Room: 500, Count: words{}, Strategy: convo.Summarise}
+	v, err := c.View(spec)
+	if err != nil || v.Need == nil {
+		t.Fatalf("no summary is asked for: %+v %v", v, err)
+	}
+	if v.Need.From != 0 || v.Need.To != v.Marks.Cut || len(v.Need.Messages) != v.Need.To-1 {
+		t.Errorf("asked for %d to %d with %d messages; cut at %d", v.Need.From, v.Need.To, len(v.Need.Messages), v.Marks.Cut)
+	}
+	if c.Marks.Cut != 0 {
+		t.Error("the context was changed")
+	}
+	c.Marks = v.Marks
+	c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: "Much was said."}
+	if v, err = c.View(spec); err != nil || v.Need != nil {
+		t.Fatalf("%+v, %v", v.Need, err)
+	}
+	if v.Messages[0].Role != convo.User || !strings.Contains(v.Messages[0].Text, "Much was said.") || !v.Messages[1].Pinned {
+		t.Errorf("the view begins with %+v", v.Messages[:2])
+	}
+	if got := v.Manifest; got.Summary == nil || got.Left != v.Marks.Cut-1 || got.From != v.Marks.Cut {
+		t.Errorf("manifest %+v", got)
+	}
+}
+
+func TestTheErrorOfAViewSaysWhatIsTooLargeAndByHowMuch(t *testing.T) {
+	c := convo.Context{ID: "c"}
+	c.History = c.History.Append(convo.Message{Role: convo.User, Text: strings.Repeat("x", 4000)})
+	_, err := c.View(convo.ViewSpec{Room: 900, Count: words{}})
+	var e *convo.TooLarge
+	if !errors.As(err, &e) || e.Need != 1004 || e.Room != 900 || !strings.Contains(err.Error(), "104 too many") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRealConversationsFitEveryBudgetAtEveryPoint(t *testing.T) {
+	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
+	if err != nil {
+		t.Skip("shared/data is not beside the repository:", err)
+	}
+	defer f.Close()
+	views, tooLarge := 0, 0
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, 1<<24)
+	for in.Scan() {
+		c := convo.Context{ID: "c"}
+		ms := realMessages(t, in.Bytes())
+		for i := range ms {
+			c.History = c.History.Append(ms[i])
+			for _, room := range []int{500, 1000, 2000, 4000} {
+				v, err := c.View(convo.ViewSpec{Room: room, Count: words{}, Reader: "weir_result"})
+				if err != nil {
+					tooLarge++
+					continue
+				}
+				views++
+				if err := convo.Validate(v.Messages); err != nil || v.Tokens > room {
+					t.Fatalf("message %d, room %d: %d tokens, %v", i, room, v.Tokens, err)
+				}
+			}
+		}
+	}
+	t.Logf("%d views, %d points at which nothing fits", views, tooLarge)
+	if views < 10_000 || tooLarge > views/100 {
+		t.Errorf("%d views, %d points at which nothing fits", views, tooLarge)
+	}
+}
+
+// realMessages reads a line of the conversations, without its system message.
+func realMessages(t *testing.T, line []byte) []convo.Message {
+	t.Helper()
+	var c struct {
+		Messages []struct {
+			Role       convo.Role
+			Content    string
+			ToolCallID string `json:"tool_call_id"`
+			Name       string
+			ToolCalls  []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+	}
+	if err := json.Unmarshal(line, &c); err != nil {
+		t.Fatal(err)
+	}
+	var out []convo.Message
+	for _, m := range c.Messages {
+		if m.Role == convo.System {
+			continue
+		}
+		n := convo.Message{Role: m.Role, Text: m.Content, CallID: m.ToolCallID, Name: m.Name}
+		for _, call := range m.ToolCalls {
+			n.Calls = append(n.Calls, convo.Call{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments})
+		}
+		out = append(out, n)
+	}
+	return out
+}

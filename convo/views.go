@@ -1,0 +1,83 @@
+package convo
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Views makes views, and goes on where the last view of a context ended, so
+// that only what is new is read and counted. It may be used by any number of
+// goroutines. What it gives is what Context.View gives.
+type Views struct {
+	mu     sync.Mutex
+	byKey  map[viewKey]*list.Element
+	recent list.List // of *selection, the newest first
+	max    int
+}
+
+type viewKey struct {
+	scope, context string
+	spec           ViewSpec
+}
+
+type kept struct {
+	key viewKey
+	*selection
+}
+
+// NewViews makes a cache that goes on with at most contexts contexts; 0 is 256.
+func NewViews(contexts int) *Views {
+	if contexts <= 0 {
+		contexts = 256
+	}
+	return &Views{byKey: make(map[viewKey]*list.Element), max: contexts}
+}
+
+// View is Context.View; scope tells contexts of one id apart: the id of the run.
+func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
+	spec = spec.withDefaults()
+	key := viewKey{scope, c.ID, spec}
+	s, err := v.selection(key, c)
+	if err != nil {
+		return View{}, err
+	}
+	view, err := s.view()
+	if err == nil && view.Need == nil && !s.squeezed {
+		v.keep(key, s)
+	}
+	return view, err
+}
+
+// selection goes on from what is kept, which is taken out, or begins anew.
+func (v *Views) selection(key viewKey, c Context) (*selection, error) {
+	if old := v.take(key); old != nil {
+		s, err := old.extended(c)
+		if s != nil || err != nil {
+			return s, err
+		}
+	}
+	return newSelection(c, key.spec)
+}
+
+func (v *Views) take(key viewKey) *selection {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e := v.byKey[key]
+	if e == nil {
+		return nil
+	}
+	delete(v.byKey, key)
+	return v.recent.Remove(e).(kept).selection
+}
+
+func (v *Views) keep(key viewKey, s *selection) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.byKey[key]; e != nil {
+		v.recent.Remove(e)
+	}
+	v.byKey[key] = v.recent.PushFront(kept{key, s})
+	if v.recent.Len() > v.max {
+		delete(v.byKey, v.recent.Remove(v.recent.Back()).(kept).key)
+	}
+}
