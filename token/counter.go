@@ -80,7 +80,54 @@ func (c Counter) Exact() bool { return c.exact }
 func (c Counter) Encoding() *Encoding { return c.encoding }
 
 // Text is the tokens of a text alone.
-func (c Counter) Text(text string) int { return c.encoding.Count(text) }
+func (c Counter) Text(text string) int {
+	n := c.encoding.Count(text)
+	if !c.exact && c.vendor == gemini {
+		n += loneDigits(text)
+	}
+	return n
+}
+
+// loneDigits is how many more tokens text has where every digit is one, as for
+// Gemini, than where up to three in a row are one, as for OpenAI.
+func loneDigits(text string) int {
+	n, run := 0, 0
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			run = 0
+			continue
+		}
+		if run++; run%3 != 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// Head returns the beginning of text that has at most n tokens, as the counter
+// counts; see Encoding.Head.
+func (c Counter) Head(text string, n int) string {
+	return c.within(n, func(n int) string { return c.encoding.Head(text, n) })
+}
+
+// Tail returns the end of text that has at most n tokens; see Encoding.Tail.
+func (c Counter) Tail(text string, n int) string {
+	return c.within(n, func(n int) string { return c.encoding.Tail(text, n) })
+}
+
+// within asks for fewer tokens of the encoding until the counter counts no more
+// than n.
+func (c Counter) within(n int, cut func(n int) string) string {
+	for keep := n; keep > 0; {
+		text := cut(keep)
+		counted := c.Text(text)
+		if counted <= n {
+			return text
+		}
+		keep = keep * n / counted
+	}
+	return ""
+}
 
 // System is the tokens of a system prompt, 0 for none.
 func (c Counter) System(text string) int {
@@ -141,13 +188,16 @@ func (c Counter) Fixed(system bool, tools int) int {
 }
 
 // Prior is the factor to begin with, before a vendor has reported anything:
-// 100 where counts are exact. The others are measured, in docs/tokens.md.
+// 100 where counts are exact, else on the safe side of what was measured
+// (docs/tokens.md).
 func (c Counter) Prior() Factor {
 	switch {
 	case c.exact:
 		return 100
 	case c.vendor == anthropic:
-		return 120
+		return 135
+	case c.vendor == gemini:
+		return 110
 	default:
 		return 115
 	}

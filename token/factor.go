@@ -1,5 +1,7 @@
 package token
 
+import "slices"
+
 // Factor is what an estimate is multiplied by, in percent: 100 leaves it as it
 // is. Whole percents change seldom, and a view that changes breaks the prompt
 // cache.
@@ -18,16 +20,25 @@ type Pair struct {
 	Estimated, Reported int
 }
 
-// Learn returns the factor that the pairs of a conversation show: all reported
-// tokens for all estimated ones, so that long requests, where it matters, weigh
-// most; rounded up, between LeastFactor and MostFactor. Pairs that are not
-// positive are left out; without any it is otherwise.
+// enough is how many estimated tokens a factor is learned from: less is mostly
+// overhead.
+const enough = 1000
+
+// Learn returns the factor that the pairs of a conversation, oldest first,
+// show: reported for estimated tokens of the latest that together are estimated
+// at 1,000 tokens at least, or of all; rounded up, between LeastFactor and
+// MostFactor. A request holds most of what the next one does, so that the
+// latest say most. Pairs that are not positive are left out; without any it is
+// otherwise.
 func Learn(otherwise Factor, pairs ...Pair) Factor {
 	estimated, reported := 0, 0
-	for _, p := range pairs {
+	for _, p := range slices.Backward(pairs) {
 		if p.Estimated > 0 && p.Reported > 0 {
 			estimated += p.Estimated
 			reported += p.Reported
+		}
+		if estimated >= enough {
+			break
 		}
 	}
 	if estimated == 0 {
@@ -37,5 +48,8 @@ func Learn(otherwise Factor, pairs ...Pair) Factor {
 	return min(max(f, LeastFactor), MostFactor)
 }
 
-// Of is n tokens, corrected and rounded up.
+// Of is an estimate of n tokens, corrected and rounded up.
 func (f Factor) Of(n int) int { return (n*int(f) + 99) / 100 }
+
+// Within is the largest estimate that, corrected, is not over n tokens.
+func (f Factor) Within(n int) int { return max(n, 0) * 100 / int(f) }

@@ -92,29 +92,35 @@ func (m *merger) rank(piece string, starts []int32, i int) uint32 {
 // left token begins; what it says in the queue holds if its node says the same.
 func (m *merger) mergeLong(piece string) {
 	m.begin(piece)
-	for {
-		rank, at := m.queue.pop()
-		if rank == none {
-			break
-		}
-		left := &m.nodes[at]
-		if left.rank != rank {
-			continue
-		}
-		right := &m.nodes[left.next]
-		right.rank = none
-		left.next = right.next
-		m.nodes[right.next].prev = at
-		m.rerank(piece, at)
-		if at > 0 {
-			m.rerank(piece, left.prev)
-		}
+	for m.step(piece) {
 	}
 	m.starts = m.starts[:0]
 	for i := int32(0); int(i) < len(piece); i = m.nodes[i].next {
 		m.starts = append(m.starts, i)
 	}
 	m.starts = append(m.starts, int32(len(piece)))
+}
+
+// step takes one pair out of the queue and merges it if it still is one;
+// without a pair left it is false.
+func (m *merger) step(piece string) bool {
+	rank, at := m.queue.pop()
+	if rank == none {
+		return false
+	}
+	left := &m.nodes[at]
+	if left.rank != rank {
+		return true
+	}
+	right := &m.nodes[left.next]
+	right.rank = none
+	left.next = right.next
+	m.nodes[right.next].prev = at
+	m.rerank(piece, at)
+	if at > 0 {
+		m.rerank(piece, left.prev)
+	}
+	return true
 }
 
 // begin makes every byte of piece a token and queues all pairs.

@@ -19,10 +19,7 @@ const (
 // alphabetical order, so that it is the same each time.
 func definition(v vendor, name, description string, parameters map[string]any) string {
 	if v != openai {
-		schema, err := json.Marshal(parameters)
-		if err != nil {
-			schema = fmt.Append(nil, parameters) // not JSON, and not sendable; still of a size
-		}
+		schema, _ := json.Marshal(parameters) // what is not JSON is not sent
 		return name + "\n" + description + "\n" + string(schema)
 	}
 	var b strings.Builder
