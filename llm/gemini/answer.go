@@ -1,0 +1,136 @@
+package gemini
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// The reasons a model stops for.
+const (
+	stopEnd    = "end"
+	stopCalls  = "calls"
+	stopLength = "length"
+	stopFilter = "filter"
+)
+
+// answer gathers a response while its pieces are passed on.
+type answer struct {
+	req       *llm.Request
+	emit      func(llm.Chunk)
+	text      strings.Builder
+	reasoning strings.Builder
+	calls     []convo.Call
+	media     []convo.Part
+	parts     []nativePart
+	usage     llm.Usage
+	stop      string
+	model     string
+	id        string
+	session   string
+	api       string
+}
+
+func newAnswer(req *llm.Request, emit func(llm.Chunk)) *answer {
+	return &answer{req: req, emit: emit, model: req.Model, api: apiGenerate}
+}
+
+func (a *answer) say(text string) {
+	if text == "" {
+		return
+	}
+	a.text.WriteString(text)
+	a.emit(llm.Chunk{Text: text})
+}
+
+func (a *answer) think(text string) {
+	if text == "" {
+		return
+	}
+	a.reasoning.WriteString(text)
+	a.emit(llm.Chunk{Reasoning: text})
+}
+
+// keep remembers a part. A text without signature joins the one before, if
+// that has none either: signed parts must stay as they came.
+func (a *answer) keep(part nativePart) {
+	if n := len(a.parts); part.Text != nil && part.Signature == "" && n > 0 {
+		last := &a.parts[n-1]
+		if last.Text != nil && last.Signature == "" && last.Thought == part.Thought {
+			joined := *last.Text + *part.Text
+			last.Text = &joined
+			return
+		}
+	}
+	a.parts = append(a.parts, part)
+}
+
+// call adds a call and tells of it. One without an id gets one that the same
+// effect makes again and no other does.
+func (a *answer) call(id, name, args string) convo.Call {
+	c := convo.Call{ID: id, Name: nameOf(a.req, name), Arguments: args}
+	if c.ID == "" {
+		sum := sha256.Sum256([]byte(orElse(a.req.Key, a.id)))
+		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), len(a.calls))
+	}
+	if strings.TrimSpace(args) == "" || args == "null" {
+		c.Arguments = "{}"
+	}
+	a.calls = append(a.calls, c)
+	return c
+}
+
+func (a *answer) announce(c convo.Call) {
+	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
+}
+
+// complete settles why the answer ended and returns the response.
+func (a *answer) complete(p *Provider) (*llm.Response, error) {
+	if a.stop == stopEnd && len(a.calls) > 0 {
+		a.stop = stopCalls
+	}
+	if a.stop == stopCalls && len(a.calls) == 0 {
+		a.stop = stopEnd
+	}
+	m := convo.Message{
+		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: a.calls, Parts: a.media,
+	}
+	if raw := a.native(p); raw != nil {
+		m.Native, m.Provider = raw, name
+	}
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
+	return &llm.Response{
+		Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session,
+	}, nil
+}
+
+// native is what the message's own fields do not say, nil if they say all.
+func (a *answer) native(p *Provider) json.RawMessage {
+	says := false
+	calls := 0
+	for _, part := range a.parts {
+		says = says || part.Signature != ""
+		if part.Call != nil {
+			says = says || part.Call.ID != a.calls[calls].ID
+			calls++
+		}
+	}
+	if !says {
+		return nil
+	}
+	n := native{API: a.api, Model: a.req.Model}
+	if a.api == apiInteractions {
+		n.Steps = a.parts
+	} else {
+		n.Parts = a.parts
+	}
+	return p.pack(n)
+}

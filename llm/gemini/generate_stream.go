@@ -1,0 +1,180 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// generateReader reads the chunks of a GenerateContent answer.
+type generateReader struct {
+	p      *Provider
+	answer *answer
+	finish string
+	said   string // the finish message
+}
+
+// generated is what Weir reads of a chunk.
+type generated struct {
+	Candidates []struct {
+		Index   int `json:"index"`
+		Content struct {
+			Parts []generatedPart `json:"parts"`
+		} `json:"content"`
+		FinishReason  string `json:"finishReason"`
+		FinishMessage string `json:"finishMessage"`
+	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason        string `json:"blockReason"`
+		BlockReasonMessage string `json:"blockReasonMessage"`
+	} `json:"promptFeedback"`
+	Usage *struct {
+		Prompt     int `json:"promptTokenCount"`
+		ToolUse    int `json:"toolUsePromptTokenCount"`
+		Cached     int `json:"cachedContentTokenCount"`
+		Candidates int `json:"candidatesTokenCount"`
+		Thoughts   int `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
+	ModelVersion string `json:"modelVersion"`
+	ResponseID   string `json:"responseId"`
+}
+
+type generatedPart struct {
+	Text      *string `json:"text"`
+	Thought   bool    `json:"thought"`
+	Signature string  `json:"thoughtSignature"`
+	Call      *struct {
+		ID   string          `json:"id"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
+	Inline *struct {
+		MIME string `json:"mimeType"`
+		Data []byte `json:"data"`
+	} `json:"inlineData"`
+}
+
+func (r *generateReader) whole(data []byte) error {
+	if _, err := r.event(data); err != nil {
+		return err
+	}
+	return r.end(nil)
+}
+
+func (r *generateReader) event(data []byte) (bool, error) {
+	var g generated
+	if err := json.Unmarshal(data, &g); err != nil {
+		return false, r.p.garbled(err)
+	}
+	a := r.answer
+	a.id, a.model = orElse(g.ResponseID, a.id), orElse(g.ModelVersion, a.model)
+	if u := g.Usage; u != nil { // it grows; the last one counts
+		a.usage = llm.Usage{
+			Input: u.Prompt + u.ToolUse, Cached: u.Cached, Output: u.Candidates + u.Thoughts, Reasoning: u.Thoughts,
+		}
+	}
+	if why := g.PromptFeedback.BlockReason; why != "" {
+		message := "the prompt was blocked: " + why
+		if g.PromptFeedback.BlockReasonMessage != "" {
+			message += ": " + g.PromptFeedback.BlockReasonMessage
+		}
+		return false, &llm.Error{Code: codeFiltered, Message: r.p.scrub("gemini: " + short(message))}
+	}
+	for _, c := range g.Candidates {
+		if c.Index != 0 {
+			continue // only one is asked for
+		}
+		for _, part := range c.Content.Parts {
+			if err := r.part(part); err != nil {
+				return false, err
+			}
+		}
+		r.finish, r.said = orElse(c.FinishReason, r.finish), orElse(c.FinishMessage, r.said)
+	}
+	return false, nil // usage may follow the finish
+}
+
+func (r *generateReader) part(part generatedPart) error {
+	a := r.answer
+	switch {
+	case part.Call != nil:
+		if part.Call.Name == "" {
+			return r.p.garbled(fmt.Errorf("a tool call has no name"))
+		}
+		c := a.call(part.Call.ID, part.Call.Name, string(part.Call.Args))
+		a.announce(c)
+		a.keep(nativePart{
+			Call: &nativeCall{ID: part.Call.ID, Name: c.Name, Args: c.Arguments}, Signature: part.Signature,
+		})
+	case part.Inline != nil && len(part.Inline.Data) > 0:
+		kind := "file"
+		if strings.HasPrefix(part.Inline.MIME, "image/") {
+			kind = "image"
+		}
+		a.media = append(a.media, convo.Part{Kind: kind, MIME: part.Inline.MIME, Data: part.Inline.Data})
+		a.keep(nativePart{Media: len(a.media), Signature: part.Signature})
+	case part.Text != nil || part.Signature != "":
+		text := ""
+		if part.Text != nil {
+			text = *part.Text
+		}
+		if part.Thought {
+			a.think(text)
+		} else {
+			a.say(text)
+		}
+		a.keep(nativePart{Text: &text, Thought: part.Thought, Signature: part.Signature})
+	}
+	return nil
+}
+
+// end settles the answer. A stream that breaks once the model has said why it
+// stopped has lost nothing.
+func (r *generateReader) end(err error) error {
+	if r.finish == "" {
+		if err != nil {
+			return err
+		}
+		return cut()
+	}
+	stop, ok := stops(r.finish)
+	if ok {
+		r.answer.stop = stop
+		return nil
+	}
+	return r.failed()
+}
+
+// stops maps the finish reasons that leave an answer; CONTINUATION is an answer
+// that the vendor would go on with.
+func stops(finish string) (string, bool) {
+	switch finish {
+	case "STOP":
+		return stopEnd, true
+	case "MAX_TOKENS", "CONTINUATION":
+		return stopLength, true
+	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
+		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return stopFilter, true
+	}
+	return "", false
+}
+
+// failed is an answer that came to nothing: most of these do not happen twice.
+func (r *generateReader) failed() *llm.Error {
+	message := "the model stopped by " + r.finish
+	if r.said != "" {
+		message += ": " + r.said
+	}
+	e := &llm.Error{
+		Code: codeUnavailable, Retry: true, Status: http.StatusOK, Message: r.p.scrub("gemini: " + short(message)),
+	}
+	if r.finish == "MISSING_THOUGHT_SIGNATURE" {
+		e.Code, e.Retry = codeInvalid, false
+	}
+	return e
+}

@@ -1,0 +1,94 @@
+package gemini
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// older says that a model is of before Gemini 3.
+func older(model string) bool {
+	model = strings.TrimPrefix(model, "models/")
+	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
+}
+
+// signs says that a model demands a signature on the calls of its history:
+// Gemini 3 and later.
+func signs(model string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(model, "models/"), "gemini-") && !older(model)
+}
+
+// Budgets of models that know no levels, in tokens; those of the vendor's own
+// OpenAI-compatible API.
+const (
+	budgetLow    = 1024
+	budgetMedium = 8192
+	budgetHigh   = 24576
+	// budgetLeast is what a model that cannot but think takes at least.
+	budgetLeast = 128
+)
+
+// thinking is req's Reasoning: a level from Gemini 3 on, a budget before, and
+// a budget where it is given as one. Thoughts are told wherever it asks for any.
+func (p *Provider) thinking(req *llm.Request) (*genai.ThinkingConfig, error) {
+	if req.Reasoning == "" {
+		return nil, nil
+	}
+	if budget, ok := tokens(req.Reasoning); ok {
+		return &genai.ThinkingConfig{ThinkingBudget: &budget, IncludeThoughts: budget != 0}, nil
+	}
+	level, ok := levelOf(req)
+	if !ok {
+		return nil, p.refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+	}
+	told := req.Reasoning != "none"
+	if !older(req.Model) {
+		return &genai.ThinkingConfig{ThinkingLevel: level, IncludeThoughts: told}, nil
+	}
+	var budget int32
+	switch req.Reasoning {
+	case "none":
+		if strings.Contains(req.Model, "-pro") {
+			budget = budgetLeast
+		}
+	case "minimal", "low":
+		budget = budgetLow
+	case "medium":
+		budget = budgetMedium
+	default:
+		budget = budgetHigh
+	}
+	return &genai.ThinkingConfig{ThinkingBudget: &budget, IncludeThoughts: told}, nil
+}
+
+// tokens is a reasoning that is a budget; -1 leaves it to the model.
+func tokens(reasoning string) (int32, bool) {
+	n, err := strconv.Atoi(reasoning)
+	if err != nil || n < -1 || n > math.MaxInt32 {
+		return 0, false
+	}
+	return int32(n), true
+}
+
+// levelOf is the level of a reasoning; a model of the pro line cannot do
+// without thinking.
+func levelOf(req *llm.Request) (genai.ThinkingLevel, bool) {
+	switch req.Reasoning {
+	case "none", "minimal":
+		if strings.Contains(req.Model, "-pro") {
+			return genai.ThinkingLevelLow, true
+		}
+		return genai.ThinkingLevelMinimal, true
+	case "low":
+		return genai.ThinkingLevelLow, true
+	case "medium":
+		return genai.ThinkingLevelMedium, true
+	case "high", "xhigh", "max":
+		return genai.ThinkingLevelHigh, true
+	}
+	return "", false
+}

@@ -1,0 +1,163 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// wirePart is a part that the SDK's type cannot write: a text that may be
+// empty, or a call with its arguments as they are.
+type wirePart struct {
+	Text      *string   `json:"text,omitempty"`
+	Call      *wireCall `json:"functionCall,omitempty"`
+	Signature string    `json:"thoughtSignature,omitempty"`
+	Thought   bool      `json:"thought,omitempty"`
+}
+
+type wireCall struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+func textPart(text string) json.RawMessage { return written(wirePart{Text: &text}) }
+
+func callPart(id, name, arguments, signature string) json.RawMessage {
+	return written(wirePart{Call: &wireCall{ID: id, Name: name, Args: object(arguments)}, Signature: signature})
+}
+
+// written is a value that always has a JSON.
+func written(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("gemini: write part: " + err.Error())
+	}
+	return data
+}
+
+// object is a call's arguments as the JSON object that the API wants.
+func object(arguments string) json.RawMessage {
+	text := strings.TrimSpace(arguments)
+	switch {
+	case text == "":
+		return json.RawMessage("{}")
+	case text[0] == '{' && json.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	return written(map[string]string{"arguments": arguments})
+}
+
+// mediaPart is an image or a file: its own data before its address.
+func (p *Provider) mediaPart(part convo.Part, signature string) (json.RawMessage, error) {
+	if err := p.checkPart(part); err != nil {
+		return nil, err
+	}
+	out := &genai.Part{}
+	if len(part.Data) > 0 {
+		out.InlineData = &genai.Blob{Data: part.Data, MIMEType: mimeOf(part), DisplayName: part.Name}
+	} else {
+		out.FileData = &genai.FileData{FileURI: part.URL, MIMEType: mimeOf(part), DisplayName: part.Name}
+	}
+	raw := written(out)
+	if signature != "" {
+		raw = append(bytes.TrimSuffix(raw, []byte("}")), `,"thoughtSignature":`+string(written(signature))+"}"...)
+	}
+	return raw, nil
+}
+
+// responsePart is an image or a file in a function's response.
+func (p *Provider) responsePart(part convo.Part) (*genai.FunctionResponsePart, error) {
+	if err := p.checkPart(part); err != nil {
+		return nil, err
+	}
+	if len(part.Data) > 0 {
+		return &genai.FunctionResponsePart{InlineData: &genai.FunctionResponseBlob{
+			Data: part.Data, MIMEType: mimeOf(part), DisplayName: part.Name,
+		}}, nil
+	}
+	return &genai.FunctionResponsePart{FileData: &genai.FunctionResponseFileData{
+		FileURI: part.URL, MIMEType: mimeOf(part), DisplayName: part.Name,
+	}}, nil
+}
+
+func (p *Provider) checkPart(part convo.Part) error {
+	switch {
+	case part.Kind != "image" && part.Kind != "file":
+		return p.refused("a part is of the kind %q", part.Kind)
+	case part.URL == "" && len(part.Data) == 0:
+		return p.refused("a part %q has neither data nor an address", part.Name)
+	}
+	return nil
+}
+
+// mimeOf is a part's type: as given, by the ending of its name or address, by
+// its first bytes, or what its kind most likely is. The API demands one.
+func mimeOf(part convo.Part) string {
+	if part.MIME != "" {
+		return part.MIME
+	}
+	at := part.URL
+	if u, err := url.Parse(at); err == nil {
+		at = u.Path
+	}
+	for _, name := range []string{part.Name, at} {
+		if kind := byEnding(strings.ToLower(path.Ext(name))); kind != "" {
+			return kind
+		}
+	}
+	if len(part.Data) > 0 {
+		kind, _, _ := strings.Cut(http.DetectContentType(part.Data), ";")
+		if kind != "application/octet-stream" {
+			return kind
+		}
+	}
+	if part.Kind == "image" {
+		return "image/png"
+	}
+	return "application/octet-stream"
+}
+
+// byEnding knows the endings of what the vendor's models read.
+func byEnding(ending string) string {
+	switch ending {
+	case ".png":
+		return "image/png"
+	case ".jpg", ".jpeg":
+		return "image/jpeg"
+	case ".webp":
+		return "image/webp"
+	case ".heic":
+		return "image/heic"
+	case ".heif":
+		return "image/heif"
+	case ".gif":
+		return "image/gif"
+	case ".pdf":
+		return "application/pdf"
+	case ".txt", ".log", ".md":
+		return "text/plain"
+	case ".csv":
+		return "text/csv"
+	case ".html", ".htm":
+		return "text/html"
+	case ".json":
+		return "application/json"
+	case ".xml":
+		return "text/xml"
+	case ".mp3":
+		return "audio/mp3"
+	case ".wav":
+		return "audio/wav"
+	case ".mp4":
+		return "video/mp4"
+	}
+	return ""
+}
