@@ -99,7 +99,7 @@ func (c Context) Apply(ch Change) (Context, error) {
 		c.Settings = *ch.Set
 	case ch.Reset:
 		c.Epoch = c.History.Len()
-		c.Session, c.Marks = "", Marks{Factor: c.Marks.Factor}
+		c.Session, c.Marks = "", Marks{Factor: c.Marks.Factor, Learned: c.Marks.Learned}
 	case ch.Output != nil:
 		c.Output = *ch.Output
 	case ch.Session != nil:

@@ -77,6 +77,9 @@ type Settings struct {
 	Reasoning   string   `json:"reasoning,omitempty"`
 	Window      int      `json:"window,omitempty"`  // tokens
 	Reserve     int      `json:"reserve,omitempty"` // tokens
+	// History is "server" where the provider may keep the conversation.
+	History string  `json:"history,omitempty"`
+	View    Viewing `json:"view,omitzero"`
 }
 
 // Kind is what sort of context it is.

@@ -174,7 +174,7 @@ func (m *Manager) Reset() error {
 		return nil
 	}
 	m.now.Epoch = m.now.History.Len()
-	m.now.Marks = Marks{Factor: m.now.Marks.Factor}
+	m.now.Marks = Marks{Factor: m.now.Marks.Factor, Learned: m.now.Marks.Learned}
 	m.log = append(m.log, Change{Reset: true})
 	return m.SetSession("")
 }
@@ -207,7 +207,7 @@ func (m *Manager) SetMarks(marks Marks) error {
 	if err := m.may("set the marks of"); err != nil {
 		return err
 	}
-	if !marks.equal(m.now.Marks) {
+	if !marks.Equal(m.now.Marks) || marks.Learned != m.now.Marks.Learned {
 		m.now.Marks, m.marks = marks, true
 	}
 	return nil

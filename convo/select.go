@@ -44,7 +44,7 @@ type group struct {
 func newSelection(c Context, spec ViewSpec) (*selection, error) {
 	s := &selection{spec: spec, c: c, marks: c.Marks, asked: -1}
 	if s.marks.Cut < c.Epoch {
-		s.marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: c.Marks.Factor}
+		s.marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: c.Marks.Factor, Learned: c.Marks.Learned}
 	}
 	if err := s.readHead(); err != nil {
 		return nil, err
@@ -69,13 +69,13 @@ func (s *selection) restart(moved Marks) error {
 // Nil is returned where c is not a longer history of the same beginning.
 func (s *selection) extended(c Context) (*selection, error) {
 	n := s.c.History.Len()
-	same := c.ID == s.c.ID && c.Epoch == s.c.Epoch && c.Marks.equal(s.marks) && c.History.Len() >= n && n > 0 &&
+	same := c.ID == s.c.ID && c.Epoch == s.c.Epoch && c.Marks.Equal(s.marks) && c.History.Len() >= n && n > 0 &&
 		!s.c.History.versions && !c.History.versions && c.History.pointer(n-1) == s.c.History.pointer(n-1) &&
 		c.History.pointer(n-1) != nil
 	if !same {
 		return nil, nil
 	}
-	s.c, s.why = c, nil
+	s.c, s.why, s.marks.Learned = c, nil, c.Marks.Learned
 	from := max(n, s.marks.Cut)
 	if last := len(s.groups) - 1; last >= 0 {
 		// The last group may go on.
@@ -300,7 +300,7 @@ func (s *selection) view() (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Tokens: s.tokens, Marks: s.marks, Need: need}
+	v := View{Tokens: s.tokens, Marks: s.marks, Need: need, groups: s.groups}
 	v.Marks.Pins = slices.Clone(s.marks.Pins)
 	v.Messages = s.shown
 	if len(s.groups) > 0 {

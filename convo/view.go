@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -66,6 +67,26 @@ const (
 	DefaultKeepResults = 3
 )
 
+// Viewing is what a context's settings say of its views; see ViewSpec.
+type Viewing struct {
+	Strategy    Strategy `json:"strategy,omitempty"`
+	Low         int      `json:"low,omitempty"`
+	KeepResults int      `json:"keep_results,omitempty"`
+	MaxResult   int      `json:"max_result,omitempty"`
+	Summary     int      `json:"summary,omitempty"`
+	// Model makes the summaries, as "provider/model"; "" is the model asked.
+	Model string `json:"model,omitempty"`
+}
+
+// Over returns v with the fields of o that are set.
+func (v Viewing) Over(o Viewing) Viewing {
+	return Viewing{
+		Strategy: cmp.Or(o.Strategy, v.Strategy), Low: cmp.Or(o.Low, v.Low),
+		KeepResults: cmp.Or(o.KeepResults, v.KeepResults), MaxResult: cmp.Or(o.MaxResult, v.MaxResult),
+		Summary: cmp.Or(o.Summary, v.Summary), Model: cmp.Or(o.Model, v.Model),
+	}
+}
+
 // Marks are what earlier views decided to leave out. They are kept with the
 // context, so that the next view begins with the same messages.
 type Marks struct {
@@ -79,6 +100,9 @@ type Marks struct {
 	Summary *Summary `json:"summary,omitempty"`
 	// Factor is what counts are multiplied by, in per cent; 0 is 100.
 	Factor int `json:"factor,omitempty"`
+	// Learned is the factor that a vendor's reports show, taken over at the next
+	// cut; 0 where there is none.
+	Learned int `json:"learned,omitempty"`
 }
 
 // Summary is a text that stands for the messages at positions From up to To,
@@ -89,7 +113,8 @@ type Summary struct {
 	Text string `json:"text"`
 }
 
-func (m Marks) equal(o Marks) bool {
+// Equal reports whether both leave out the same.
+func (m Marks) Equal(o Marks) bool {
 	same := m.Summary == o.Summary || m.Summary != nil && o.Summary != nil && *m.Summary == *o.Summary
 	return same && m.Cut == o.Cut && m.Cleared == o.Cleared && m.Factor == o.Factor && slices.Equal(m.Pins, o.Pins)
 }
@@ -100,6 +125,8 @@ type View struct {
 	Messages []Message
 	// Tokens is what they count.
 	Tokens int
+	// groups are those of the messages from the cut on.
+	groups []*group
 	// Marks are to be kept where the call is made.
 	Marks Marks
 	// Need, where set, is what is to be summarised first; the view is then not
@@ -107,6 +134,16 @@ type View struct {
 	Need *Need
 	// Manifest says what went in, what did not, and why.
 	Manifest Manifest
+}
+
+// Since is how many of the messages, at the end, are at position pos or later.
+// It must be called before another view of the context is made.
+func (v View) Since(pos int) int {
+	n := 0
+	for i := len(v.groups) - 1; i >= 0 && v.groups[i].at >= pos; i-- {
+		n += len(v.groups[i].out)
+	}
+	return n
 }
 
 // Need asks for a summary.

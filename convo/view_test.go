@@ -124,7 +124,7 @@ func TestEveryViewIsValidFitsAndKeepsPinsAndGoesOnAsIfMadeAnew(t *testing.T) {
 			}
 			v, err := c.View(spec)
 			again, errAgain := views.View("run", c, spec)
-			if (err == nil) != (errAgain == nil) || !reflect.DeepEqual(v, again) {
+			if (err == nil) != (errAgain == nil) || !sameView(v, again) {
 				t.Fatalf("anew: %v %+v\nkept: %v %+v", err, v, errAgain, again)
 			}
 			if err != nil {
@@ -140,6 +140,11 @@ func TestEveryViewIsValidFitsAndKeepsPinsAndGoesOnAsIfMadeAnew(t *testing.T) {
 			c.Marks, before = v.Marks, v
 		}
 	})
+}
+
+func sameView(a, b convo.View) bool {
+	return reflect.DeepEqual(a.Messages, b.Messages) && a.Tokens == b.Tokens && reflect.DeepEqual(a.Marks, b.Marks) &&
+		reflect.DeepEqual(a.Need, b.Need) && reflect.DeepEqual(a.Manifest, b.Manifest)
 }
 
 // checkPrefix: what the last view showed is shown again, but for its last
