@@ -10,3 +10,15 @@ import (
 func Table() []Model {
 	return slices.SortedFunc(maps.Values(NewCatalogue().models), func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
 }
+
+// Idle reports whether no call waits or is under way.
+func (l *Limits) Idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.gates {
+		if g.active != 0 {
+			return false
+		}
+	}
+	return len(l.lines) == 0
+}

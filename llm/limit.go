@@ -1,0 +1,237 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// Limit bounds the calls under one key; 0 is no bound.
+type Limit struct {
+	// Requests and Tokens, of input and output, are at most so many in any
+	// minute, from the beginning of each call.
+	Requests int `json:"requests,omitempty"`
+	Tokens   int `json:"tokens,omitempty"`
+	// Concurrent is how many calls are under way at the same time.
+	Concurrent int `json:"concurrent,omitempty"`
+}
+
+// Limits share what vendors allow among all runs of a process. It may be used
+// by any number of goroutines.
+//
+// Runs take turns: each is let through with its oldest call that waits, then
+// goes behind the others, so that a run with a thousand calls does not keep
+// another with one from its own. A call that is its run's turn and does not fit
+// yet keeps later ones from overtaking it where they would use up what it waits
+// for.
+type Limits struct {
+	bounds map[string]Limit // as configured; not written after construction
+
+	mu    sync.Mutex
+	gates map[string]*gate
+	lines []*line // of runs with calls that wait, in the order of their turns
+	timer *time.Timer
+}
+
+// NewLimits makes limits of a table by "provider", which all its models share,
+// and "provider/prefix", found as Catalogue.Find finds models. A call counts
+// under its provider's and under that of the longest prefix. Without bounds it
+// still keeps everybody waiting while a vendor asks for it.
+func NewLimits(bounds map[string]Limit) *Limits {
+	return &Limits{bounds: maps.Clone(bounds), gates: make(map[string]*gate)}
+}
+
+// Claim is a call that wants to be made.
+type Claim struct {
+	// Run takes turns with others; calls of one run are let through in the order
+	// they asked, unless they wait for different limits.
+	Run      string
+	Provider string
+	Model    string
+	// Tokens is what the call is expected to take, input and output. More than
+	// the limit counts as the limit.
+	Tokens int
+	// Waiting, where set, is told that the call has to wait and again where a
+	// pause makes it wait longer: for which key, and for how long at least, 0
+	// where it waits for other calls alone. It is called by Acquire's goroutine.
+	Waiting func(key string, atLeast time.Duration)
+}
+
+// line holds the calls of one run that wait.
+type line struct {
+	run    string
+	queues []*queue
+}
+
+// queue holds those of them that wait for the same gates, oldest first.
+type queue struct {
+	gates   []*gate
+	waiting []*claim
+}
+
+// claim is a call that waits or was let through.
+type claim struct {
+	tokens  int
+	gates   []*gate
+	entries []*entry // by gate; nil while it waits
+	through chan struct{}
+	news    chan struct{} // a pause has begun
+}
+
+// Acquire waits until the call may be made. Release must be called once it
+// has ended, with the tokens it took, negative where that is not known;
+// further calls of it do nothing.
+//
+// The error is the cause of ctx where that ends first, and then nothing is held;
+// or an *Error with model_rate_limited where the vendor has asked everybody to
+// wait for longer than a minute, which is better waited for outside a call.
+func (l *Limits) Acquire(ctx context.Context, c Claim) (release func(tokens int), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	l.mu.Lock()
+	w := &claim{
+		tokens: max(0, c.Tokens), gates: l.gatesOf(c.Provider, c.Model),
+		through: make(chan struct{}), news: make(chan struct{}, 1),
+	}
+	l.enqueue(c.Run, w)
+	l.dispatch()
+	l.mu.Unlock()
+	if err := l.wait(ctx, c, w); err != nil {
+		l.withdraw(c.Run, w)
+		return nil, err
+	}
+	var once sync.Once
+	return func(tokens int) { once.Do(func() { l.leave(w, tokens) }) }, nil
+}
+
+// wait returns nil once the call was let through.
+func (l *Limits) wait(ctx context.Context, c Claim, w *claim) error {
+	for {
+		select {
+		case <-w.through:
+			return nil
+		default:
+		}
+		key, atLeast, paused := l.outlook(w)
+		if paused > longWait {
+			return &Error{
+				Code: engine.CodeModelRateLimited, Retry: true, After: paused,
+				Message: fmt.Sprintf("calls of %s/%s wait for another %v, as the vendor asked", c.Provider, c.Model, paused.Round(time.Second)),
+			}
+		}
+		if c.Waiting != nil {
+			c.Waiting(key, atLeast)
+		}
+		select {
+		case <-w.through:
+			return nil
+		case <-w.news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Pause lets no call of the model begin for d, as when a vendor answers that it
+// gets too many: of all models under the same configured prefix, else of this
+// one. A pause that lasts longer already stays.
+func (l *Limits) Pause(provider, model string, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	gates := l.gatesOf(provider, model)
+	g := gates[len(gates)-1]
+	until := time.Now().Add(d)
+	if !until.After(g.paused) {
+		return
+	}
+	g.paused = until
+	for _, line := range l.lines {
+		for _, q := range line.queues {
+			if q.gates[len(q.gates)-1] != g {
+				continue
+			}
+			for _, w := range q.waiting {
+				select {
+				case w.news <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}
+	l.dispatch()
+}
+
+// gatesOf returns what a call is counted under, the most special last; that one
+// is there for every model, so that it can be paused.
+func (l *Limits) gatesOf(provider, model string) []*gate {
+	var gates []*gate
+	name := provider + "/" + model
+	if b, ok := l.bounds[provider]; ok {
+		gates = append(gates, l.gate(provider, b))
+	}
+	for end := len(name); end > len(provider)+1; end-- {
+		if b, ok := l.bounds[name[:end]]; ok && boundary(name, end) {
+			return append(gates, l.gate(name[:end], b))
+		}
+	}
+	return append(gates, l.gate(name, Limit{}))
+}
+
+func (l *Limits) gate(key string, b Limit) *gate {
+	if l.gates[key] == nil {
+		l.gates[key] = &gate{key: key, limit: b}
+	}
+	return l.gates[key]
+}
+
+// outlook says what a call that waits is kept by.
+func (l *Limits) outlook(w *claim) (key string, atLeast, paused time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for _, g := range w.gates {
+		ok, from := g.admits(now, w.tokens)
+		paused = max(paused, g.paused.Sub(now))
+		if wait := from.Sub(now); !ok && wait > atLeast {
+			key, atLeast = g.key, wait
+		} else if key == "" && !ok {
+			key = g.key
+		}
+	}
+	if key == "" { // only its turn has not come
+		key = w.gates[0].key
+	}
+	return key, atLeast, paused
+}
+
+// leave ends a call that was let through.
+func (l *Limits) leave(w *claim, tokens int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, g := range w.gates {
+		g.leave(w.entries[i], tokens)
+	}
+	l.dispatch()
+}
+
+// withdraw takes back a call that is not going to be made.
+func (l *Limits) withdraw(run string, w *claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.entries == nil {
+		l.dequeue(run, w)
+	} else {
+		for i, g := range w.gates {
+			g.forget(w.entries[i])
+		}
+	}
+	l.dispatch()
+}

@@ -1,0 +1,115 @@
+package llm
+
+import (
+	"slices"
+	"time"
+)
+
+// gate is one key that calls are counted under. Limits' lock guards it.
+type gate struct {
+	key     string
+	limit   Limit
+	active  int
+	entries []*entry // calls begun within the last minute, oldest first
+	tokens  int      // of entries
+	paused  time.Time
+}
+
+// entry is one call in the minute after its beginning.
+type entry struct {
+	at     time.Time
+	tokens int
+	gone   bool // it no longer counts
+}
+
+// window is the time that Requests and Tokens are counted over.
+const window = time.Minute
+
+// expire forgets the calls that began a minute ago.
+func (g *gate) expire(now time.Time) {
+	n := 0
+	for n < len(g.entries) && !g.entries[n].at.Add(window).After(now) {
+		g.entries[n].gone = true
+		g.tokens -= g.entries[n].tokens
+		n++
+	}
+	g.entries = slices.Delete(g.entries, 0, n)
+}
+
+// bound is what an estimate counts as: one that is over the limit alone would
+// never be let through, so it takes all of it.
+func (g *gate) bound(tokens int) int {
+	if g.limit.Tokens > 0 {
+		return min(tokens, g.limit.Tokens)
+	}
+	return tokens
+}
+
+// admits reports whether a call with so many tokens may begin now, and where it
+// may not, the time before which it cannot: zero where that depends on other
+// calls ending alone.
+func (g *gate) admits(now time.Time, tokens int) (ok bool, from time.Time) {
+	g.expire(now)
+	ok = g.limit.Concurrent <= 0 || g.active < g.limit.Concurrent
+	if g.paused.After(now) {
+		ok, from = false, g.paused
+	}
+	if n := len(g.entries) - g.limit.Requests; g.limit.Requests > 0 && n >= 0 {
+		ok, from = false, later(from, g.entries[n].at.Add(window))
+	}
+	if over := g.tokens + g.bound(tokens) - g.limit.Tokens; g.limit.Tokens > 0 && over > 0 {
+		ok, from = false, later(from, g.freed(over))
+	}
+	return ok, from
+}
+
+// freed is when calls with so many tokens will have left the window.
+func (g *gate) freed(tokens int) time.Time {
+	for _, e := range g.entries {
+		if tokens -= e.tokens; tokens <= 0 {
+			return e.at.Add(window)
+		}
+	}
+	return time.Time{}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// enter counts a call that begins.
+func (g *gate) enter(now time.Time, tokens int) *entry {
+	g.active++
+	e := &entry{at: now, tokens: g.bound(tokens)}
+	if g.limit.Requests <= 0 && g.limit.Tokens <= 0 {
+		e.gone = true
+		return e
+	}
+	g.entries = append(g.entries, e)
+	g.tokens += e.tokens
+	return e
+}
+
+// leave counts a call that ended, and what it really took where that is known
+// (not negative).
+func (g *gate) leave(e *entry, tokens int) {
+	g.active--
+	if e.gone || tokens < 0 {
+		return
+	}
+	g.tokens += tokens - e.tokens
+	e.tokens = tokens
+}
+
+// forget takes back a call that was let through and never made.
+func (g *gate) forget(e *entry) {
+	g.active--
+	if e.gone {
+		return
+	}
+	g.tokens -= e.tokens
+	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
+}

@@ -1,0 +1,193 @@
+package llm_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// asking is one call of a random schedule; times in whole seconds, so that much
+// happens at once.
+type asking struct {
+	run, model         string
+	at, lasts, givesUp int // givesUp 0: never
+	tokens, took       int
+}
+
+type pause struct {
+	model    string
+	at, span int
+}
+
+// made is what came of an asking.
+type made struct {
+	asking
+	begin, end time.Duration // since the start
+	err        error
+}
+
+func asks() *rapid.Generator[asking] {
+	return rapid.Custom(func(t *rapid.T) asking {
+		return asking{
+			run:     rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "run"),
+			model:   rapid.SampledFrom([]string{"m", "m-mini", "n", "o"}).Draw(t, "model"),
+			at:      rapid.IntRange(0, 90).Draw(t, "at"),
+			lasts:   rapid.IntRange(0, 70).Draw(t, "lasts"),
+			givesUp: rapid.SampledFrom([]int{0, 0, 0, 1, 5, 60}).Draw(t, "gives up after"),
+			tokens:  rapid.IntRange(0, 120).Draw(t, "tokens"),
+			took:    rapid.IntRange(-1, 120).Draw(t, "took"),
+		}
+	})
+}
+
+func bounds() *rapid.Generator[map[string]llm.Limit] {
+	return rapid.MapOfN(rapid.SampledFrom([]string{"p", "p/m", "p/n", "p/m-mini"}), rapid.Custom(func(t *rapid.T) llm.Limit {
+		return llm.Limit{
+			Requests:   rapid.SampledFrom([]int{0, 1, 3, 10}).Draw(t, "requests"),
+			Tokens:     rapid.SampledFrom([]int{0, 50, 100, 300}).Draw(t, "tokens"),
+			Concurrent: rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "concurrent"),
+		}
+	}), 0, 4)
+}
+
+// Whatever asks for what and gives up when: nothing is over a limit or within a
+// pause, everything that does not give up is let through, and in the end
+// nothing is held.
+func TestNoLimitIsBrokenAndNoCallForgotten(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		limits := bounds().Draw(rt, "limits")
+		schedule := rapid.SliceOfN(asks(), 1, 40).Draw(rt, "schedule")
+		pauses := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pause {
+			return pause{
+				rapid.SampledFrom([]string{"m", "m-mini", "o"}).Draw(t, "model"),
+				rapid.IntRange(0, 100).Draw(t, "at"), rapid.IntRange(1, 50).Draw(t, "for"),
+			}
+		}), 0, 3).Draw(rt, "pauses")
+		var out []made
+		idle := false
+		synctest.Test(t, func(*testing.T) { out, idle = carryOut(limits, schedule, pauses) })
+		if !idle {
+			rt.Fatal("something is still held or waits")
+		}
+		for i, c := range out {
+			if c.err != nil && c.givesUp == 0 {
+				rt.Fatalf("%+v was never let through: %v", c.asking, c.err)
+			}
+			if c.err == nil {
+				if what := broken(limits, out, i); what != "" {
+					rt.Fatalf("%+v began at %v: %s", c.asking, c.begin, what)
+				}
+				for _, p := range pauses {
+					from := time.Duration(p.at) * time.Second
+					if key(limits, p.model) == key(limits, c.model) && c.begin > from && c.begin < from+time.Duration(p.span)*time.Second {
+						rt.Fatalf("%+v began at %v, within the pause %+v", c.asking, c.begin, p)
+					}
+				}
+			}
+		}
+	})
+}
+
+func carryOut(limits map[string]llm.Limit, schedule []asking, pauses []pause) ([]made, bool) {
+	start := time.Now()
+	l := llm.NewLimits(limits)
+	out := make([]made, len(schedule))
+	var wg sync.WaitGroup
+	for _, p := range pauses {
+		wg.Go(func() {
+			time.Sleep(time.Duration(p.at) * time.Second)
+			l.Pause("p", p.model, time.Duration(p.span)*time.Second)
+		})
+	}
+	for i, a := range schedule {
+		wg.Go(func() {
+			time.Sleep(time.Duration(a.at) * time.Second)
+			// A day is for ever: what is let through at all is within hours.
+			patience := 24 * time.Hour
+			if a.givesUp > 0 {
+				patience = time.Duration(a.givesUp) * time.Second
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			m := made{asking: a}
+			var release func(int)
+			release, m.err = l.Acquire(ctx, llm.Claim{Run: a.run, Provider: "p", Model: a.model, Tokens: a.tokens})
+			if m.err == nil {
+				m.begin = time.Since(start)
+				time.Sleep(time.Duration(a.lasts) * time.Second)
+				m.end = time.Since(start)
+				release(a.took)
+			}
+			out[i] = m
+		})
+	}
+	wg.Wait()
+	return out, l.Idle()
+}
+
+// key is the most special key that a model of the test counts under.
+func key(limits map[string]llm.Limit, model string) string {
+	if _, ok := limits["p/"+model]; !ok && model == "m-mini" {
+		if _, ok := limits["p/m"]; ok {
+			return "p/m"
+		}
+	}
+	return "p/" + model
+}
+
+// broken says which limit the call at place i broke when it began. Of calls
+// that began or ended at the same time it believes the best.
+func broken(limits map[string]llm.Limit, out []made, i int) string {
+	c := out[i]
+	for name, limit := range limits {
+		if name != "p" && name != key(limits, c.model) {
+			continue
+		}
+		requests, concurrent, tokens := 1, 1, min(c.tokens, limitOr(limit.Tokens, c.tokens))
+		for j, o := range out {
+			if j == i || o.err != nil || name != "p" && key(limits, o.model) != name || o.begin > c.begin {
+				continue
+			}
+			together := o.begin == c.begin
+			if o.end > c.begin && !together {
+				concurrent++
+			}
+			if o.begin <= c.begin-time.Minute {
+				continue
+			}
+			estimate := min(o.tokens, limitOr(limit.Tokens, o.tokens))
+			counted := estimate
+			switch {
+			case together, o.end == c.begin:
+				counted = 0
+			case o.end < c.begin && o.took >= 0:
+				counted = o.took
+			}
+			tokens += counted
+			requests++
+		}
+		switch {
+		case limit.Requests > 0 && requests > limit.Requests:
+			return fmt.Sprintf("%d requests in a minute under %s, the limit is %d", requests, name, limit.Requests)
+		case limit.Concurrent > 0 && concurrent > limit.Concurrent:
+			return fmt.Sprintf("%d at the same time under %s, the limit is %d", concurrent, name, limit.Concurrent)
+		case limit.Tokens > 0 && tokens > limit.Tokens && tokens > min(c.tokens, limit.Tokens):
+			return fmt.Sprintf("%d tokens in a minute under %s, the limit is %d", tokens, name, limit.Tokens)
+		}
+	}
+	return ""
+}
+
+func limitOr(limit, otherwise int) int {
+	if limit > 0 {
+		return limit
+	}
+	return otherwise
+}
