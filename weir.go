@@ -96,7 +96,11 @@ type Options struct {
 	HTTP node.HTTPDoer
 	// Parallel bounds how many nodes of one run are running at once; 16.
 	Parallel int
-	Logger   *slog.Logger
+	// Tend has this process resume runs that nobody drives when a timer of theirs
+	// is due. It is for processes that live long and offer all types, tools and
+	// providers that the runs in the store need.
+	Tend   bool
+	Logger *slog.Logger
 }
 
 // Weir runs flows in this process.
@@ -135,13 +139,17 @@ func Open(o Options) (*Weir, error) {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
 	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, programs: make(map[string]*runner.Program)}
-	w.local = runner.NewLocal(runner.Options{
+	ro := runner.Options{
 		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
 		Services: runner.Services{
 			LLM:   llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Replay: o.Replay, Logger: o.Logger}),
 			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
-	})
+	}
+	if o.Tend {
+		ro.Program = w.programOf
+	}
+	w.local = runner.NewLocal(ro)
 	return w, nil
 }
 

@@ -88,6 +88,9 @@ func (r *Run) applyCancelled(e *NodeCancelled) error {
 	if n == nil || n.phase == done || n.phase == idle {
 		return invalid("%s: node %s is not active", e.Kind(), e.Path)
 	}
+	if n.entered && n.phase != retrying { // what did not end is not tried
+		n.more().free++
+	}
 	if n.phase == executing {
 		r.yield(n, done)
 	}

@@ -132,7 +132,7 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	if n.scope.torn() {
 		return &NodeErrored{Path: n.path()}
 	}
-	if int(n.attempt) < def.Retry.Attempts && retries(&def.Retry, err) {
+	if int(n.attempt-n.ext.free) < def.Retry.Attempts && retries(&def.Retry, err) {
 		return &NodeRetrying{Path: n.path(), Due: r.now + backoff(def.Retry.Backoff, n.attempt).Milliseconds()}
 	}
 	switch {

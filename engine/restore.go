@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/heap"
 	"encoding/json"
 	"fmt"
 )
@@ -40,7 +41,32 @@ func (r *Run) restore(s *snapshot) error {
 			return err
 		}
 	}
-	return r.restoreRest(s)
+	if err := r.restoreRest(s); err != nil {
+		return err
+	}
+	return r.restoreWork(s)
+}
+
+// restoreWork brings back what executes, with its contexts, and what is ready.
+func (r *Run) restoreWork(s *snapshot) error {
+	for i := range s.Scopes {
+		sc := r.scopes[s.Scopes[i].Name]
+		for j := range s.Scopes[i].Nodes {
+			sn := &s.Scopes[i].Nodes[j]
+			n := &sc.nodes[sn.Index]
+			switch n.phase {
+			case readied: // where a context is taken it goes to stand in line
+				heap.Push(&r.ready, n)
+			case executing:
+				r.count(n, 1)
+				if err := r.hold(n, sn.Grants); err != nil {
+					return err
+				}
+			default:
+			}
+		}
+	}
+	return nil
 }
 
 func (r *Run) restoreScope(sn *scopeSnap) error {
@@ -88,12 +114,12 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 	n := &s.nodes[sn.Index]
 	n.phase, n.status, n.attempt, n.started = sn.Phase, sn.Status, sn.Attempt, sn.Started
 	n.wanted, n.entered, n.passed, n.outputs = !sn.Unwanted, sn.Entered, sn.Passed, Values(sn.Outputs)
-	if sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil && !sn.Cached && sn.Expand == nil {
+	if sn.plain() {
 		return nil
 	}
 	n.ext = &nodeExt{
 		port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: Values(sn.Metadata),
-		micros: sn.Micros, cached: sn.Cached,
+		micros: sn.Micros, cached: sn.Cached, free: sn.Free,
 	}
 	if x := sn.Expand; x != nil {
 		n.ext.expansion = &expansion{
@@ -114,6 +140,12 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 		}
 	}
 	return nil
+}
+
+// plain reports whether the node has none of what few nodes need.
+func (sn *nodeSnap) plain() bool {
+	return sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil &&
+		!sn.Cached && sn.Expand == nil && sn.Free == 0
 }
 
 // learn brings back one fact of a node.

@@ -105,9 +105,10 @@ type nodeExt struct {
 	waiting   int // open interrupts
 	port      string
 	expansion *expansion
-	base      int  // iterations of earlier expansions
-	past      int  // of those, iterations of earlier attempts
-	unhandled bool // the failure was final and nothing took it
+	base      int   // iterations of earlier expansions
+	past      int   // of those, iterations of earlier attempts
+	free      int32 // attempts that were cancelled, which count for nothing
+	unhandled bool  // the failure was final and nothing took it
 	failure   *Error
 	metadata  Values
 	micros    int64

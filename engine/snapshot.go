@@ -69,6 +69,8 @@ type nodeSnap struct {
 	Attempt  int32           `json:"a,omitempty"`
 	Started  int64           `json:"t,omitempty"`
 	Unwanted bool            `json:"u,omitempty"`
+	Grants   []string        `json:"g,omitempty"`
+	Free     int32           `json:"free,omitempty"`
 	Entered  bool            `json:"e,omitempty"`
 	Passed   bool            `json:"p,omitempty"`
 	Outputs  kept            `json:"o,omitempty"`
@@ -92,10 +94,12 @@ type expandSnap struct {
 	Done        int    `json:"done,omitempty"`
 }
 
-// Quiet reports whether the run is at rest, so that a Snapshot can be taken:
-// nothing executes, is to be decided or torn down, and no lanes are open.
+// Quiet reports whether the run is between two events, so that a Snapshot can
+// be taken: nothing is to be decided or torn down, and no lanes are open.
+// Attempts may execute; Restore brings them back as a replay does, to be
+// entered again.
 func (r *Run) Quiet() bool {
-	if r.Start == nil || r.ended != Pending || r.executing > 0 || len(r.tearing) > 0 || len(r.finished) > 0 || r.Decide() != nil {
+	if r.Start == nil || r.ended != Pending || len(r.tearing) > 0 || len(r.finished) > 0 || r.Decide() != nil {
 		return false
 	}
 	// order: any one lane will do.
@@ -120,7 +124,7 @@ func (s *scope) forks() bool {
 // Snapshot encodes a quiet run. Restore makes the same run of it.
 func (r *Run) Snapshot() ([]byte, error) {
 	if !r.Quiet() {
-		return nil, fmt.Errorf("snapshot of run %s: it is not at rest", r.ID)
+		return nil, fmt.Errorf("snapshot of run %s: something is still to be decided", r.ID)
 	}
 	start, err := EncodeEvents(nil, []Event{r.Start})
 	if err != nil {
@@ -203,6 +207,7 @@ func (n *nodeState) snap() (nodeSnap, error) {
 		return s, nil
 	}
 	s.Port, s.Base, s.Past, s.Failure, s.Metadata, s.Micros, s.Cached = x.port, x.base, x.past, x.failure, kept(x.metadata), x.micros, x.cached
+	s.Grants, s.Free = x.grants, x.free
 	if e := x.expansion; e != nil {
 		s.Expand = &expandSnap{keep(e.items), keep(e.outputs), e.concurrency, e.next, e.running, e.done}
 	}

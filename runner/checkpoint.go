@@ -39,13 +39,19 @@ type contextSnapshot struct {
 // then made again from the journal.
 const checkpointVersion = 2
 
-// minTail is how many events a journal must have grown by before a checkpoint
-// is worth its room.
-const minTail = 200
+// How many events a journal must have grown by before a checkpoint is worth its
+// room: of a run that leaves memory, and of one that stays.
+const (
+	minTail     = 64
+	minLiveTail = 1000
+)
 
-// encode makes a checkpoint; nil where the machine is not at rest.
+// bytesAnEvent is how much of a checkpoint costs what replaying an event does.
+const bytesAnEvent = 256
+
+// encode makes a checkpoint; nil where something is staged or lanes are open.
 func (m *machine) encode() ([]byte, error) {
-	if len(m.staged) > 0 || len(m.active) > 0 || len(m.forks) > 0 || !m.run.Quiet() {
+	if len(m.staged) > 0 || len(m.forks) > 0 || !m.run.Quiet() {
 		return nil, nil
 	}
 	run, err := m.run.Snapshot()
@@ -82,7 +88,7 @@ func restore(id string, p *Program, s *Services, cp store.Checkpoint, src convo.
 	}
 	m := newMachine(id, p, s)
 	m.run, m.seq, m.first = run, cp.Seq, c.First
-	m.saved = run.Events()
+	m.saved, m.savedSize = run.Events(), int64(len(cp.Body))
 	m.begun(run.Start)
 	for _, x := range c.Contexts {
 		m.book[x.ID] = convo.Restore(convo.Context{
@@ -93,19 +99,62 @@ func restore(id string, p *Program, s *Services, cp store.Checkpoint, src convo.
 	return m, nil
 }
 
-// saveCheckpoint keeps a checkpoint where the journal has outgrown the last.
-// One that cannot be kept costs time at the next start and nothing else.
+// outgrown reports whether the journal has grown since the last checkpoint by
+// so much that another is worth it: by at least some events, and by more the
+// larger checkpoints of this run are, so that all of them together cost no more
+// than a part of the journal does.
+func (m *machine) outgrown(least int64) bool {
+	return m.run.Events()-m.saved >= max(least, m.savedSize/bytesAnEvent)
+}
+
+// snapshot makes a checkpoint that is as of the last commit and notes it; ok is
+// false where there is none to be had.
+func (m *machine) snapshot() (cp store.Checkpoint, ok bool, err error) {
+	body, err := m.encode()
+	if err != nil || body == nil {
+		return cp, false, err
+	}
+	m.saved, m.savedSize = m.run.Events(), int64(len(body))
+	return store.Checkpoint{Run: m.run.ID, Seq: m.seq, Body: body}, true, nil
+}
+
+// saveCheckpoint keeps a checkpoint of a run that leaves memory. One that cannot
+// be kept costs time at the next start and nothing else.
 func (l *Local) saveCheckpoint(ctx context.Context, x *Execution) {
-	if x.m.run.Events()-x.m.saved < minTail {
+	if !x.m.outgrown(minTail) {
 		return
 	}
-	body, err := x.m.encode()
-	if err == nil && body != nil {
-		err = l.o.Store.SaveCheckpoint(ctx, store.Checkpoint{Run: x.ID, Seq: x.m.seq, Body: body})
+	cp, ok, err := x.m.snapshot()
+	if err == nil && ok {
+		err = l.o.Store.SaveCheckpoint(ctx, cp)
 	}
 	if err != nil {
 		l.o.Logger.Warn("checkpoint", "run", x.ID, "error", err)
 	}
+}
+
+// keepCheckpoint keeps one of a run that stays in memory, so that a crash
+// replays no more than a bounded part of its journal. It is written beside the
+// run, one at a time. A store that is gone with the process needs none.
+func (l *Local) keepCheckpoint(x *Execution) {
+	if l.committer.direct || x.m.run.Events() < x.retry || !x.m.outgrown(minLiveTail) || x.saving.Load() {
+		return
+	}
+	cp, ok, err := x.m.snapshot()
+	if err != nil || !ok {
+		x.retry = x.m.run.Events() + minLiveTail/4
+		if err != nil {
+			l.o.Logger.Warn("checkpoint", "run", x.ID, "error", err)
+		}
+		return
+	}
+	x.saving.Store(true)
+	l.loops.Go(func() {
+		defer x.saving.Store(false)
+		if err := l.o.Store.SaveCheckpoint(context.WithoutCancel(l.ctx), cp); err != nil {
+			l.o.Logger.Warn("checkpoint", "run", cp.Run, "error", err)
+		}
+	})
 }
 
 // fromCheckpoint returns the machine of the run's newest checkpoint, or an

@@ -29,7 +29,9 @@ type Execution struct {
 	quit   atomic.Bool // the Local closes
 	ending bool        // guarded by local.mu: the lease is being given back
 	timer  *time.Timer
-	next   *attempt // what the driver's goroutine is to run when it has no mail
+	saving atomic.Bool // a checkpoint is being written
+	retry  int64       // no checkpoint before this many events
+	next   *attempt    // what the driver's goroutine is to run when it has no mail
 
 	waiting []chan error // commands applied, not yet durable
 	mails   []mail
@@ -288,6 +290,7 @@ func (x *Execution) commit() error {
 		}
 		x.hub.publish(items...)
 	}
+	x.local.keepCheckpoint(x)
 	return nil
 }
 

@@ -24,8 +24,13 @@ type Options struct {
 	// Lease is how long a run stays owned without a sign of life; 15 s.
 	Lease time.Duration
 	// Poll is how often messages from other processes are looked for; 250 ms.
-	Poll   time.Duration
-	Logger *slog.Logger
+	Poll time.Duration
+	// Program finds the program a run was started under. Where it is set, and
+	// the Store has Timers, the Local resumes runs that nobody holds when their
+	// timer is due: for processes that live long and can run every flow of the
+	// store. nil leaves such runs to whoever resumes them.
+	Program func(ctx context.Context, run string) (*Program, error)
+	Logger  *slog.Logger
 }
 
 // Local runs flows in this process.
@@ -67,9 +72,10 @@ func NewLocal(o Options) *Local {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())
-	l.loops.Add(2)
+	l.loops.Add(3)
 	go l.keepLeases()
 	go l.readInbox()
+	go l.tend()
 	return l
 }
 

@@ -41,9 +41,10 @@ type machine struct {
 	// direct are attempts to run now, before their start is durable.
 	direct   []*attempt
 	reducers func(key string) flow.Reducer
-	saved    int64    // events at the last checkpoint
-	spare    *attempt // to be used again for the next direct attempt
-	active   map[string]*attempt
+	// saved is how many events the last checkpoint includes, savedSize its bytes.
+	saved, savedSize int64
+	spare            *attempt // to be used again for the next direct attempt
+	active           map[string]*attempt
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {

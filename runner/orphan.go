@@ -12,9 +12,13 @@ import (
 )
 
 // here names the machine and, on Linux, the namespace in which its process ids
-// count: processes of one here can tell whether the other lives.
+// count and the boot since which they do: processes of one here can tell whether
+// the other lives. Machines that were given one name differ in their boot.
 func here() string {
 	host, _ := os.Hostname()
+	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		host += "+" + strings.ReplaceAll(strings.TrimSpace(string(boot)), "-", "")
+	}
 	if ns, err := os.Readlink(filepath.Join("/proc", "self", "ns", "pid")); err == nil { // "pid:[4026531836]"
 		host += "+" + strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]")
 	}

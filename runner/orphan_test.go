@@ -13,11 +13,16 @@ func TestOnlyAProcessOfThisMachineThatIsGoneIsDead(t *testing.T) {
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
+	host, err := os.Hostname()
+	if err != nil || host == here() {
+		host = "another"
+	}
 	for owner, want := range map[string]bool{
 		fmt.Sprintf("%s:%d:x", here(), gone.Process.Pid): true,
 		fmt.Sprintf("%s:%d:x", here(), os.Getpid()):      false,
 		fmt.Sprintf("%s:%d:x", here(), 1):                false,
 		fmt.Sprintf("elsewhere:%d:x", gone.Process.Pid):  false,
+		fmt.Sprintf("%s:%d:x", host, gone.Process.Pid):   false, // of that name, and another boot
 		"":              false,
 		"sim":           false,
 		"a:b:c":         false,

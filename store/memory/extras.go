@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -132,4 +133,18 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 	defer s.mu.Unlock()
 	s.cache[key] = cached{engine.Copy(v), expires}
 	return nil
+}
+
+// CacheSweep forgets what has expired at now and says how much that was.
+func (s *Store) CacheSweep(ctx context.Context, now time.Time) (int64, error) {
+	if err := s.open(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.cache)
+	maps.DeleteFunc(s.cache, func(_ string, c cached) bool {
+		return !c.expires.IsZero() && !c.expires.After(now)
+	})
+	return int64(before - len(s.cache)), nil
 }

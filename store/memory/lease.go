@@ -81,23 +81,18 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 // Due lists at most limit runs that nobody owns and whose earliest timer is
 // due at before, the longest due first.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	if err := s.open(ctx); err != nil {
-		return nil, err
-	}
-	s.mu.RLock()
-	order := s.order
-	s.mu.RUnlock()
 	type due struct {
 		id string
 		at int64
 	}
 	var all []due
-	for _, r := range order {
-		row := r.copy()
-		owned := row.Owner != "" && row.Until.After(before)
-		if at := row.Head.Due; at > 0 && at <= before.UnixMilli() && !owned {
+	err := s.unowned(ctx, before, func(row *store.Run) {
+		if at := row.Head.Due; at > 0 && at <= before.UnixMilli() {
 			all = append(all, due{row.ID, at})
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(a.at, b.at) })
 	ids := []string{}
@@ -105,4 +100,35 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string,
 		ids = append(ids, d.id)
 	}
 	return ids, nil
+}
+
+// NextDue is the earliest timer later than after among runs that nobody owns
+// then; zero for none.
+func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
+	var next int64
+	err := s.unowned(ctx, after, func(row *store.Run) {
+		if at := row.Head.Due; at > after.UnixMilli() && (next == 0 || at < next) {
+			next = at
+		}
+	})
+	if err != nil || next == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(next), nil
+}
+
+// unowned visits the runs that nobody owns at a time.
+func (s *Store) unowned(ctx context.Context, at time.Time, visit func(row *store.Run)) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	s.mu.RLock()
+	order := s.order
+	s.mu.RUnlock()
+	for _, r := range order {
+		if row := r.copy(); row.Owner == "" || !row.Until.After(at) {
+			visit(&row)
+		}
+	}
+	return nil
 }

@@ -146,3 +146,15 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 	_, err = s.exec(ctx, "write cache", "INSERT OR REPLACE INTO cache (key, value, expires) VALUES (?, ?, ?)", key, data, until)
 	return err
 }
+
+// CacheSweep forgets what has expired at now and says how much that was. Where
+// there is nothing it writes nothing.
+func (s *Store) CacheSweep(ctx context.Context, now time.Time) (int64, error) {
+	var any bool
+	err := s.reader.QueryRowContext(ctx,
+		"SELECT EXISTS (SELECT 1 FROM cache WHERE expires IS NOT NULL AND expires <= ?)", now.UnixMilli()).Scan(&any)
+	if err != nil || !any {
+		return 0, s.wrap("sweep cache", err)
+	}
+	return s.exec(ctx, "sweep cache", "DELETE FROM cache WHERE expires IS NOT NULL AND expires <= ?", now.UnixMilli())
+}

@@ -100,6 +100,19 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string,
 		before.UnixMilli(), limit)
 }
 
+// NextDue is the earliest timer later than after among runs that nobody owns
+// then; zero for none.
+func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
+	var next int64
+	err := s.reader.QueryRowContext(ctx, `SELECT coalesce((SELECT due FROM run
+		WHERE due > 0 AND due > ?1 AND (owner IS NULL OR until <= ?1) ORDER BY due LIMIT 1), 0)`,
+		after.UnixMilli()).Scan(&next)
+	if err != nil || next == 0 {
+		return time.Time{}, s.wrap("find next timer", err)
+	}
+	return time.UnixMilli(next), nil
+}
+
 // Find lists the ids of at most 100 runs that begin with prefix, in
 // alphabetical order.
 func (s *Store) Find(ctx context.Context, prefix string) ([]string, error) {

@@ -62,6 +62,27 @@ func extraCases() []testCase {
 			must(t, err)
 			equal(t, "put again", []any{v, ok}, []any{"again", true})
 		}},
+		{"what has expired in the cache can be swept out", func(t *testing.T, s Store) {
+			now := epoch()
+			must(t, s.CachePut(t.Context(), "for ever", "x", time.Time{}))
+			for i := range 3 {
+				must(t, s.CachePut(t.Context(), fmt.Sprint(i), "x", now.Add(time.Duration(i)*time.Hour)))
+			}
+			for _, c := range []struct {
+				hours int
+				want  int64
+			}{{-1, 0}, {1, 2}, {1, 0}, {9, 1}} {
+				n, err := s.CacheSweep(t.Context(), now.Add(time.Duration(c.hours)*time.Hour))
+				must(t, err)
+				equal(t, fmt.Sprint("swept after hours ", c.hours), n, c.want)
+			}
+			_, ok, err := s.CacheGet(t.Context(), "2", now)
+			must(t, err)
+			equal(t, "swept is there", ok, false)
+			_, ok, err = s.CacheGet(t.Context(), "for ever", now)
+			must(t, err)
+			equal(t, "for ever is there", ok, true)
+		}},
 	}
 }
 

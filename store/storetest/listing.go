@@ -147,4 +147,11 @@ func dueRuns(t *testing.T, s Store) {
 		must(t, err)
 		equal(t, fmt.Sprint("due ", c), ids, c.want)
 	}
+	for _, c := range []struct{ after, want int }{{0, 10}, {9, 10}, {10, 20}, {20, 30}, {30, 0}, {61, 0}} {
+		next, err := s.NextDue(t.Context(), at(c.after))
+		must(t, err)
+		if want := at(c.want); c.want == 0 && !next.IsZero() || c.want > 0 && !next.Equal(want) {
+			t.Errorf("the next timer after minute %d is due at %s, want minute %d", c.after, next, c.want)
+		}
+	}
 }

@@ -51,6 +51,7 @@ type Listings interface {
 	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
 	Find(ctx context.Context, prefix string) ([]string, error)
 	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
+	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 }
 
 // Extras is what is kept beside journals.
@@ -64,6 +65,7 @@ type Extras interface {
 	Done(ctx context.Context, ids []int64) error
 	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
 	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
+	CacheSweep(ctx context.Context, now time.Time) (int64, error)
 }
 
 // Reopener is a store that outlives its process.
