@@ -81,19 +81,7 @@ nodes:
 
 func (k *talk) open(b *testing.B) {
 	b.Helper()
-	var err error
-	if k.file, err = sqlite.Open(b.Context(), k.path, sqlite.Options{}); err != nil {
-		b.Fatal(err)
-	}
-	mark := weir.Func("mark", func(weir.Ctx, struct{}) (struct{}, error) {
-		k.marked.Store(time.Now().UnixNano())
-		return struct{}{}, nil
-	})
-	k.w, err = weir.Open(weir.Options{
-		Store: k.file, Types: []weir.Type{mark},
-		Providers: map[string]weir.Provider{"parrot": &k.model},
-	})
-	if err != nil {
+	if err := k.connect(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -118,29 +106,30 @@ func (k *talk) start(b *testing.B, n int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	k.wait(b, run)
-}
-
-func (k *talk) wait(b *testing.B, run *weir.Run) {
-	b.Helper()
-	r, err := run.Wait(b.Context())
-	if err != nil || r.Status != engine.Paused || len(r.Interrupts) != 1 {
-		b.Fatalf("the run is %s: %v, %v", r.Status, r.Error, err)
-	}
-	k.ask = r.Interrupts[0].ID
-}
-
-// turn answers the open question and returns how long it took until the next
-// node started, and until the model was asked with the whole history.
-func (k *talk) turn(b *testing.B) (next, model time.Duration) {
-	b.Helper()
-	begin := time.Now().UnixNano()
-	run, err := k.w.Answer(b.Context(), "talk", k.ask, "And now, what comes after what came before?", "bench")
-	if err != nil {
+	if err := k.wait(b.Context(), run); err != nil {
 		b.Fatal(err)
 	}
-	k.wait(b, run)
-	return time.Duration(k.marked.Load() - begin), time.Duration(k.model.asked.Load() - begin)
+}
+
+// wait waits for the next question.
+func (k *talk) wait(ctx context.Context, run *weir.Run) error {
+	r, err := run.Wait(ctx)
+	if err != nil || r.Status != engine.Paused || len(r.Interrupts) != 1 {
+		return fmt.Errorf("the run is %s: %v, %w", r.Status, r.Error, err)
+	}
+	k.ask = r.Interrupts[0].ID
+	return nil
+}
+
+// answer answers the open question and returns how long it took until the next
+// node started, and until the model was asked with the whole history.
+func (k *talk) answer(ctx context.Context) (next, model time.Duration, err error) {
+	begin := time.Now().UnixNano()
+	run, err := k.w.Answer(ctx, "talk", k.ask, "And now, what comes after what came before?", "bench")
+	if err == nil {
+		err = k.wait(ctx, run)
+	}
+	return time.Duration(k.marked.Load() - begin), time.Duration(k.model.asked.Load() - begin), err
 }
 
 // BenchmarkResume measures the time from a person's answer to a paused run to
@@ -182,7 +171,10 @@ func resume(b *testing.B, n int, reopen bool) float64 {
 			k.open(b)
 			b.StartTimer()
 		}
-		m, a := k.turn(b)
+		m, a, err := k.answer(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
 		next, model = append(next, m), append(model, a)
 	}
 	b.StopTimer()

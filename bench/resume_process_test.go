@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// childVar names the environment variable that holds a childTask, and makes
+// the test binary the process that resumes the run.
+const childVar = "WEIR_BENCH_RESUME"
+
+// childTask is what a process that resumes is told.
+type childTask struct {
+	Path, Ask string
+	// Began is when the process was asked for, Unix nanoseconds.
+	Began int64
+}
+
+// childReport is what it says, in nanoseconds.
+type childReport struct {
+	// Boot is from the request for the process to its first instruction of
+	// ours, Open the time to open file and library, Next from the answer to the
+	// start of the next node, Model to the model call behind it.
+	Boot, Open, Next, Model int64
+	Ask                     string // the question that is open now
+}
+
+// TestMain is here because the benchmark of a resume in a new process starts
+// this binary again.
+func TestMain(m *testing.M) {
+	task := os.Getenv(childVar)
+	if task == "" {
+		os.Exit(m.Run())
+	}
+	if err := resumeHere(task); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// resumeHere answers the open question of a run and writes a childReport to
+// the standard output.
+func resumeHere(task string) error {
+	boot := time.Now()
+	var t childTask
+	if err := json.Unmarshal([]byte(task), &t); err != nil {
+		return err
+	}
+	r := childReport{Boot: boot.UnixNano() - t.Began}
+	k := &talk{path: t.Path, ask: t.Ask}
+	if err := k.connect(context.Background()); err != nil {
+		return err
+	}
+	r.Open = int64(time.Since(boot))
+	next, model, err := k.answer(context.Background())
+	if err != nil {
+		return err
+	}
+	r.Next, r.Model, r.Ask = int64(next), int64(model), k.ask
+	if err := k.w.Close(context.Background()); err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// connect opens the file and a library on it.
+func (k *talk) connect(ctx context.Context) error {
+	var err error
+	if k.file, err = sqlite.Open(ctx, k.path, sqlite.Options{}); err != nil {
+		return err
+	}
+	mark := weir.Func("mark", func(weir.Ctx, struct{}) (struct{}, error) {
+		k.marked.Store(time.Now().UnixNano())
+		return struct{}{}, nil
+	})
+	k.w, err = weir.Open(weir.Options{
+		Store: k.file, Types: []weir.Type{mark},
+		Providers: map[string]weir.Provider{"parrot": &k.model},
+	})
+	return err
+}
+
+// BenchmarkResumeInANewProcess measures what BenchmarkResume does with an
+// operating system process of its own for each answer: from the answer to the
+// start of the next node, and to the model call behind it; before that, the
+// time to open the file. The system's cache of the file is warm, everything in
+// the process is cold.
+func BenchmarkResumeInANewProcess(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			k := &talk{}
+			k.start(b, n)
+			k.close(b)
+			var boot, open, next, model []time.Duration
+			b.ResetTimer()
+			for range b.N {
+				r := k.elsewhere(b)
+				boot, open = append(boot, time.Duration(r.Boot)), append(open, time.Duration(r.Open))
+				next, model = append(next, time.Duration(r.Next)), append(model, time.Duration(r.Model))
+			}
+			b.ReportMetric(median(boot), "ms/boot")
+			b.ReportMetric(median(open), "ms/open")
+			b.ReportMetric(median(next), "ms/next-node")
+			b.ReportMetric(median(model), "ms/model-call")
+		})
+	}
+}
+
+// elsewhere has a new process answer the open question.
+func (k *talk) elsewhere(b *testing.B) childReport {
+	b.Helper()
+	task, err := json.Marshal(childTask{Path: k.path, Ask: k.ask, Began: time.Now().UnixNano()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.CommandContext(b.Context(), os.Args[0]) //nolint:gosec // this very binary
+	cmd.Env = append(os.Environ(), childVar+"="+string(task))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var r childReport
+	if err := json.Unmarshal(out, &r); err != nil {
+		b.Fatal(err)
+	}
+	k.ask = r.Ask
+	return r
+}
