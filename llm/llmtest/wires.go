@@ -35,6 +35,7 @@ func wires() []wire {
 	return []wire{
 		responsesWire{mustCompile("weir:responses", responsesSchema)},
 		chatWire{mustCompile("weir:chat", chatSchema)},
+		newAnthropicWire(),
 		newGeminiWire(),
 	}
 }

@@ -1,0 +1,205 @@
+package anthropic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// The reasons a model stops for.
+const (
+	stopEnd    = "end"
+	stopCalls  = "calls"
+	stopLength = "length"
+	stopFilter = "filter"
+)
+
+// answer gathers a response while its pieces are passed on. A turn that the
+// vendor paused is one answer of several streams.
+type answer struct {
+	emit      func(llm.Chunk)
+	key       string
+	text      strings.Builder
+	reasoning strings.Builder
+	blocks    []*building
+	usage     llm.Usage
+	stop      string // as Weir says it; "" until the vendor has
+	paused    bool
+	asked     string // the model
+	model     string // as the vendor reports it
+	id        string
+}
+
+// building is a content block on its way.
+type building struct {
+	fields    map[string]json.RawMessage // as it began
+	kind      string
+	text      strings.Builder // words or thoughts
+	input     strings.Builder
+	signature string
+	citations []json.RawMessage
+	call      *convo.Call // of a tool_use
+	closed    bool
+}
+
+func (a *answer) say(text string) {
+	if text == "" {
+		return
+	}
+	a.text.WriteString(text)
+	a.emit(llm.Chunk{Text: text})
+}
+
+// think passes a thought on; first says that it begins a block.
+func (a *answer) think(text string, first bool) {
+	if text == "" {
+		return
+	}
+	if first && a.reasoning.Len() > 0 {
+		text = "\n\n" + text
+	}
+	a.reasoning.WriteString(text)
+	a.emit(llm.Chunk{Reasoning: text})
+}
+
+// callID makes an id that the same effect makes again and no other does, for
+// servers that give none.
+func (a *answer) callID(index int) string {
+	of := a.key
+	if of == "" {
+		of = a.id
+	}
+	sum := sha256.Sum256([]byte(of))
+	return fmt.Sprintf("toolu_%s_%d", hex.EncodeToString(sum[:8]), index)
+}
+
+// began takes a block as it begins, which may hold all of it.
+func (a *answer) began(raw json.RawMessage) (*building, error) {
+	b := &building{}
+	var p piece
+	if err := json.Unmarshal(raw, &b.fields); err != nil {
+		return nil, garbled(err)
+	}
+	if err := json.Unmarshal(raw, &p); err != nil || p.Type == "" {
+		return nil, garbled(errors.New("a content block has no type"))
+	}
+	b.kind = p.Type
+	a.blocks = append(a.blocks, b)
+	switch b.kind {
+	case "text":
+		b.text.WriteString(p.Text)
+		a.say(p.Text)
+	case "thinking":
+		a.think(p.Thinking, true)
+		b.text.WriteString(p.Thinking)
+	case "tool_use":
+		if p.Name == "" {
+			return nil, garbled(errors.New("a tool call has no name"))
+		}
+		if p.ID == "" {
+			p.ID = a.callID(len(a.blocks))
+		}
+		b.call = &convo.Call{ID: p.ID, Name: p.Name}
+		a.emit(llm.Chunk{Call: &convo.Call{ID: p.ID, Name: p.Name}})
+	}
+	return b, nil
+}
+
+// settle ends the calls' arguments and leaves out those that the token limit or
+// a refusal cut.
+func (a *answer) settle() []convo.Call {
+	var calls []convo.Call
+	kept := a.blocks[:0]
+	for _, b := range a.blocks {
+		if b.call == nil {
+			kept = append(kept, b)
+			continue
+		}
+		b.call.Arguments = b.input.String()
+		if whole := string(b.fields["input"]); b.call.Arguments == "" && given(b.fields["input"]) {
+			b.call.Arguments = whole
+		}
+		if strings.TrimSpace(b.call.Arguments) == "" {
+			b.call.Arguments = "{}"
+		}
+		cut := a.stop == stopLength || a.stop == stopFilter
+		if cut && (!b.closed || !json.Valid([]byte(b.call.Arguments))) {
+			continue
+		}
+		kept = append(kept, b)
+		calls = append(calls, *b.call)
+	}
+	a.blocks = kept
+	return calls
+}
+
+// complete is the response, once the vendor has said why it ended.
+func (a *answer) complete(p *Provider) *llm.Response {
+	calls := a.settle()
+	if a.stop == stopEnd && len(calls) > 0 {
+		a.stop = stopCalls
+	}
+	if a.stop == stopCalls && len(calls) == 0 {
+		a.stop = stopEnd
+	}
+	m := convo.Message{
+		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: calls,
+		Native: p.pack(a.asked, a.raw()),
+	}
+	if m.Native != nil {
+		m.Provider = name
+	}
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
+	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}
+}
+
+// raw are all blocks as the vendor takes them back.
+func (a *answer) raw() []json.RawMessage {
+	out := make([]json.RawMessage, 0, len(a.blocks))
+	for _, b := range a.blocks {
+		out = append(out, b.raw())
+	}
+	return out
+}
+
+// raw is the block as it would be in an answer that is not streamed.
+func (b *building) raw() json.RawMessage {
+	fields := make(map[string]any, len(b.fields)+1)
+	for k, v := range b.fields {
+		if given(v) {
+			fields[k] = v
+		}
+	}
+	switch b.kind {
+	case "text":
+		fields["text"] = b.text.String()
+		if len(b.citations) > 0 {
+			fields["citations"] = b.citations
+		}
+	case "thinking":
+		fields["thinking"] = b.text.String()
+		if b.signature != "" {
+			fields["signature"] = b.signature
+		}
+	case "tool_use":
+		fields["id"], fields["input"] = b.call.ID, object(b.call.Arguments)
+	default:
+		if b.input.Len() > 0 {
+			fields["input"] = object(b.input.String())
+		}
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil
+	}
+	return data
+}

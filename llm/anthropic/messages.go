@@ -1,0 +1,257 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// What is said where the wire demands words and the history has none.
+const (
+	// opening is said by the user before a history that begins with the
+	// assistant, and where no message says anything.
+	opening = "(The conversation begins here.)"
+	// further is said by the user after a history that ends with the assistant,
+	// where the model does not go on from that.
+	further = "Continue."
+	// wordless is the result of a tool that failed without a word.
+	wordless = "The tool failed and gave no message."
+)
+
+// block is one content block and the index of the message it is of, -1 for none.
+type block struct {
+	sdk.ContentBlockParamUnion
+	of    int
+	piece piece // Type, and what is needed of a block that is sent verbatim
+}
+
+// turn is one message of the wire: what one side says before the other does.
+type turn struct {
+	role sdk.MessageParamRole
+	// results are sent first: the API wants them at once after their calls.
+	results, blocks []block
+}
+
+func (t *turn) all() []block { return slices.Concat(t.results, t.blocks) }
+
+// history makes turns of messages.
+type history struct {
+	p     *Provider
+	model string
+	names naming
+	// open are the calls of the assistant's turn that have no result yet, by
+	// their own ids: those they were sent under, in order.
+	open  map[string][]string
+	turns []*turn
+	// called are the tools that were called, in order.
+	called []string
+}
+
+// turns are a request's messages on this wire, without the leading system
+// messages, which are texts of their own. Messages of one side are one turn;
+// results come first in the user's; a later message of the system is a text of
+// the user's marked as the system's, since the wire has no place for it that
+// would leave what came before in the cache.
+func (p *Provider) turns(req *llm.Request, from int) (*history, error) {
+	h := &history{p: p, model: req.Model, names: naming{used: map[string]bool{}}, open: map[string][]string{}}
+	for i := from; i < len(req.Messages); i++ {
+		if err := h.add(&req.Messages[i], i); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.settled(); err != nil {
+		return nil, err
+	}
+	if len(h.turns) == 0 || h.turns[0].role == sdk.MessageParamRoleAssistant {
+		first := &turn{role: sdk.MessageParamRoleUser, blocks: []block{text(opening, -1)}}
+		h.turns = slices.Insert(h.turns, 0, first)
+	}
+	return h, nil
+}
+
+func (h *history) add(m *convo.Message, i int) error {
+	if len(m.Parts) > 0 && (m.Role == convo.Assistant || m.Role == convo.System) {
+		return h.p.refused("a message of the role %q cannot hold an image or a file", m.Role)
+	}
+	switch m.Role {
+	case convo.System:
+		if !blank(m.Text) {
+			h.say(sdk.MessageParamRoleUser, text("<system>\n"+m.Text+"\n</system>", i))
+		}
+		return nil
+	case convo.User:
+		parts, err := h.p.parts(m.Parts, i)
+		if err != nil {
+			return err
+		}
+		h.say(sdk.MessageParamRoleUser, append(words(m.Text, i), parts...)...)
+		return nil
+	case convo.Tool:
+		return h.result(m, i)
+	case convo.Assistant:
+		if err := h.settled(); err != nil {
+			return err
+		}
+		h.say(sdk.MessageParamRoleAssistant, h.answer(m, i)...)
+		return nil
+	}
+	return h.p.refused("a message has the role %q", m.Role)
+}
+
+// say adds blocks to the turn of a side; none begin no turn.
+func (h *history) say(role sdk.MessageParamRole, blocks ...block) {
+	if len(blocks) == 0 {
+		return
+	}
+	t := h.side(role)
+	t.blocks = append(t.blocks, blocks...)
+}
+
+func (h *history) side(role sdk.MessageParamRole) *turn {
+	if len(h.turns) == 0 || h.turns[len(h.turns)-1].role != role {
+		h.turns = append(h.turns, &turn{role: role})
+	}
+	return h.turns[len(h.turns)-1]
+}
+
+// settled refuses a history in which a call has no result.
+func (h *history) settled() error {
+	for id := range h.open {
+		return h.p.refused("the call %q has no result", id)
+	}
+	return nil
+}
+
+// result adds a tool's result. One that failed must have words and nothing
+// else: its images and files follow the results.
+func (h *history) result(m *convo.Message, i int) error {
+	waiting := h.open[m.CallID]
+	if len(waiting) == 0 {
+		return h.p.refused("a result answers the call %q, which is not among those of the message before", m.CallID)
+	}
+	if h.open[m.CallID] = waiting[1:]; len(waiting) == 1 {
+		delete(h.open, m.CallID)
+	}
+	parts, err := h.p.parts(m.Parts, i)
+	if err != nil {
+		return err
+	}
+	r := &sdk.ToolResultBlockParam{ToolUseID: waiting[0]}
+	said := m.Text
+	if m.Failed && blank(said) {
+		said = wordless
+	}
+	if !blank(said) {
+		r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: said}})
+	}
+	t := h.side(sdk.MessageParamRoleUser)
+	if m.Failed {
+		r.IsError = param.NewOpt(true)
+		t.blocks = append(t.blocks, parts...)
+	} else {
+		for _, b := range parts {
+			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfImage: b.OfImage, OfDocument: b.OfDocument})
+		}
+	}
+	t.results = append(t.results, block{
+		ContentBlockParamUnion: sdk.ContentBlockParamUnion{OfToolResult: r}, of: i, piece: piece{Type: "tool_result"},
+	})
+	return nil
+}
+
+// answer is an assistant's message: its native blocks verbatim where they are
+// this model's, else its words and calls.
+func (h *history) answer(m *convo.Message, i int) []block {
+	pieces, raw := h.p.unpack(m, h.model)
+	calls := m.Calls
+	if pieces == nil {
+		out := words(m.Text, i)
+		for _, c := range calls {
+			out = append(out, h.call(c, i))
+		}
+		return out
+	}
+	var out []block
+	for n, b := range pieces {
+		switch {
+		case b.Type == "tool_use":
+			out = append(out, h.call(calls[0], i))
+			calls = calls[1:]
+		case b.Type == "text" && blank(b.Text):
+		case b.Type == "text" && !given(b.Citations):
+			out = append(out, text(b.Text, i))
+		default:
+			out = append(out, block{
+				ContentBlockParamUnion: param.Override[sdk.ContentBlockParamUnion](json.RawMessage(raw[n])), of: i, piece: b,
+			})
+		}
+	}
+	// The last block of an answer must not be a thought.
+	for len(out) > 0 && out[len(out)-1].piece.thinks() {
+		out = out[:len(out)-1]
+	}
+	return out
+}
+
+func (h *history) call(c convo.Call, i int) block {
+	id := h.names.call(c.ID)
+	h.open[c.ID] = append(h.open[c.ID], id)
+	called := toolName(c.Name)
+	if !slices.Contains(h.called, called) {
+		h.called = append(h.called, called)
+	}
+	return block{
+		ContentBlockParamUnion: sdk.ContentBlockParamUnion{
+			OfToolUse: &sdk.ToolUseBlockParam{ID: id, Name: called, Input: object(c.Arguments)},
+		}, of: i, piece: piece{Type: "tool_use"},
+	}
+}
+
+// end makes a history that ends with the assistant one that this request may
+// end with.
+func (h *history) end(prefill bool) {
+	last := h.turns[len(h.turns)-1]
+	if last.role != sdk.MessageParamRoleAssistant {
+		return
+	}
+	at := len(last.blocks) - 1
+	if t := last.blocks[at].OfText; prefill && t != nil {
+		last.blocks[at] = text(strings.TrimRightFunc(t.Text, unicode.IsSpace), last.blocks[at].of)
+		return
+	}
+	h.say(sdk.MessageParamRoleUser, text(further, -1))
+}
+
+// midway says that the history ends with results of a turn whose answer did not
+// begin with a thought: such a turn is finished without thinking.
+func (h *history) midway() bool {
+	n := len(h.turns)
+	if n < 2 || len(h.turns[n-1].results) == 0 {
+		return false
+	}
+	return !h.turns[n-2].blocks[0].piece.thinks()
+}
+
+// blank says that a text is one that the API refuses.
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+func words(s string, of int) []block {
+	if blank(s) {
+		return nil
+	}
+	return []block{text(s, of)}
+}
+
+func text(s string, of int) block {
+	return block{
+		ContentBlockParamUnion: sdk.ContentBlockParamUnion{OfText: &sdk.TextBlockParam{Text: s}}, of: of,
+		piece: piece{Type: "text", Text: s},
+	}
+}

@@ -1,0 +1,184 @@
+// Package anthropic calls models that speak Anthropic's Messages API: Claude,
+// and the servers and gateways that offer the same wire.
+//
+// It must not know contexts, flows or the service, keep a conversation, retry,
+// or let a type of the vendor's SDK, or the key, out of this folder.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// name is what messages with native blocks carry as their provider.
+const name = "anthropic"
+
+const (
+	vendorHost = "api.anthropic.com"
+	// path is where messages are posted, below the base URL.
+	path = "v1/messages"
+)
+
+// Options configure a Provider. The zero value is Anthropic itself, which needs
+// an APIKey. Nothing is read from the environment.
+type Options struct {
+	// APIKey is sent as x-api-key; empty sends none, for local servers.
+	APIKey string
+	// BaseURL is where the path v1/messages begins; empty is
+	// https://api.anthropic.com. A path that ends in /v1 is taken without it.
+	BaseURL string
+	// HTTPClient is used as it is; nil is a client with its own connections
+	// and no time limit but the call's context.
+	HTTPClient *http.Client
+	// NoCache sends no marks for the vendor's prompt cache. Without it the last
+	// tool, the system text, the end of Request.Stable and the last message are
+	// marked: what is written to the cache costs a quarter more, what is read
+	// from it a tenth.
+	NoCache bool
+}
+
+// Provider calls models over Anthropic's wire. It is safe for concurrent use.
+//
+// The wire has no idempotency key, so Request.Key is not sent: a call whose
+// outcome is unknown may be charged twice. It keeps no conversations either,
+// so Request.Keep and Request.Session are ignored.
+type Provider struct {
+	host    string
+	vendor  bool // the host is Anthropic's own
+	keyless bool
+	marks   bool
+	invalid error
+	scrub   func(string) string // takes the key out of a text
+	client  sdk.Client
+}
+
+// New returns a provider. Options that cannot work are told by every Generate,
+// as model_invalid_request.
+func New(o Options) *Provider {
+	p := &Provider{keyless: o.APIKey == "", marks: !o.NoCache, scrub: scrubber(o.APIKey)}
+	base := o.BaseURL
+	if base == "" {
+		base = "https://" + vendorHost
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		p.invalid = fmt.Errorf("base URL is not an http or https address")
+		return p
+	}
+	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
+	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/"
+	p.client = sdk.NewClient(p.options(o, base)...)
+	return p
+}
+
+func (p *Provider) options(o Options, base string) []option.RequestOption {
+	client := o.HTTPClient
+	if client == nil {
+		client = &http.Client{}
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			client.Transport = t.Clone()
+		}
+	}
+	options := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(),
+		option.WithoutOpenTelemetry(),
+		option.WithBaseURL(base),
+		option.WithHTTPClient(client),
+		option.WithMaxRetries(0), // the service retries, and journals it
+		option.WithMiddleware(p.refuse),
+		option.WithHeader("Accept", "text/event-stream"),
+	}
+	if o.APIKey != "" {
+		options = append(options, option.WithAPIKey(o.APIKey))
+	}
+	return options
+}
+
+// Generate makes one call and streams it; see llm.Provider. A failure is an
+// *llm.Error, save that a cancelled ctx gives an error that wraps ctx's.
+// Calls in the answer are complete: one that the token limit cut is left out,
+// and Stop is then "length".
+func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	if err := p.check(req); err != nil {
+		return nil, err
+	}
+	if emit == nil {
+		emit = func(llm.Chunk) {}
+	}
+	res, err := p.generate(ctx, req, emit)
+	if err != nil {
+		return nil, p.failure(ctx, err)
+	}
+	return res, nil
+}
+
+// Body is the body that Generate would send for req, which it does not send. It
+// fails as Generate does before it sends.
+func (p *Provider) Body(req *llm.Request) ([]byte, error) {
+	if err := p.check(req); err != nil {
+		return nil, err
+	}
+	params, err := p.params(req)
+	if err != nil {
+		return nil, err
+	}
+	return encode(params)
+}
+
+// encode is a streamed request's body.
+func encode(params *sdk.MessageNewParams) ([]byte, error) {
+	params.SetExtraFields(map[string]any{"stream": true})
+	body, err := json.Marshal(params)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return body, nil
+}
+
+var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// check refuses what no server can answer, before anything is sent.
+func (p *Provider) check(req *llm.Request) error {
+	switch {
+	case p.invalid != nil:
+		return p.refused("%v", p.invalid)
+	case p.vendor && p.keyless:
+		return &llm.Error{Code: codeAuth, Message: "anthropic: no API key"}
+	case req.Model == "":
+		return p.refused("no model is named")
+	case len(req.Messages) == 0:
+		return p.refused("there is no message to answer")
+	case req.Temperature != nil && (*req.Temperature < 0 || *req.Temperature > 2):
+		return p.refused("the temperature %v is not between 0 and 2", *req.Temperature)
+	}
+	seen := map[string]bool{}
+	for _, t := range req.Tools {
+		if !namePattern.MatchString(t.Name) || seen[t.Name] {
+			return p.refused("the tool name %q is not 1 to 64 letters, digits, _ or -, or is there twice", t.Name)
+		}
+		seen[t.Name] = true
+	}
+	switch {
+	case req.ToolChoice == "required" && len(req.Tools) == 0:
+		return p.refused("a tool call is required and there is no tool")
+	case req.ToolChoice == "", req.ToolChoice == "auto", req.ToolChoice == "none", req.ToolChoice == "required":
+		return nil
+	case !seen[req.ToolChoice]:
+		return p.refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+	}
+	return nil
+}
+
+func (p *Provider) refused(format string, args ...any) *llm.Error {
+	return &llm.Error{Code: codeInvalid, Message: p.scrub("anthropic: " + fmt.Sprintf(format, args...))}
+}

@@ -1,0 +1,212 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// event is what Weir reads of an event of a stream.
+type event struct {
+	Type    string          `json:"type"`
+	Index   int             `json:"index"`
+	Message *message        `json:"message"`
+	Block   json.RawMessage `json:"content_block"`
+	Delta   delta           `json:"delta"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// message is an answer as it begins, or, where it is not streamed, as a whole.
+type message struct {
+	Type    string            `json:"type"`
+	ID      string            `json:"id"`
+	Model   string            `json:"model"`
+	Usage   *usage            `json:"usage"`
+	Content []json.RawMessage `json:"content"`
+	Stop    string            `json:"stop_reason"`
+	Error   json.RawMessage   `json:"error"`
+}
+
+type delta struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	JSON      string          `json:"partial_json"`
+	Citation  json.RawMessage `json:"citation"`
+	Stop      string          `json:"stop_reason"`
+}
+
+// usage is cumulative: what an event gives replaces what an earlier gave.
+type usage struct {
+	Input    *int `json:"input_tokens"`
+	Read     *int `json:"cache_read_input_tokens"`
+	Creation *int `json:"cache_creation_input_tokens"`
+	Output   *int `json:"output_tokens"`
+	Details  *struct {
+		Thinking *int `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+}
+
+// reader reads one stream.
+type reader struct {
+	p      *Provider
+	answer *answer
+	open   map[int]*building
+	counts llm.Usage // Input without what the cache read and was written
+}
+
+func newReader(p *Provider, a *answer) *reader {
+	return &reader{p: p, answer: a, open: map[int]*building{}}
+}
+
+// event takes an event; it returns true once the answer is whole.
+func (r *reader) event(e *event) (bool, error) {
+	switch {
+	case e.Type == "error" || given(e.Error):
+		body, err := json.Marshal(map[string]json.RawMessage{"error": e.Error})
+		if err != nil {
+			return false, garbled(err)
+		}
+		return false, r.p.classify(0, parseFault(body))
+	case e.Type == "message_start" && e.Message != nil:
+		return false, r.begin(e.Message)
+	case e.Type == "content_block_start":
+		return false, r.beginBlock(e)
+	case e.Type == "content_block_delta":
+		return false, r.grow(e)
+	case e.Type == "content_block_stop":
+		r.close(e.Index)
+	case e.Type == "message_delta":
+		r.count(e.Usage)
+		r.stop(e.Delta.Stop)
+	case e.Type == "message_stop":
+		return true, r.end()
+	}
+	return false, nil // a ping, or an event of a later version of the API
+}
+
+func (r *reader) begin(m *message) error {
+	a := r.answer
+	if m.ID != "" {
+		a.id = m.ID
+	}
+	if m.Model != "" {
+		a.model = m.Model
+	}
+	r.count(m.Usage)
+	for _, raw := range m.Content {
+		b, err := a.began(raw)
+		if err != nil {
+			return err
+		}
+		b.closed = true
+	}
+	r.stop(m.Stop)
+	return nil
+}
+
+func (r *reader) beginBlock(e *event) error {
+	r.close(e.Index)
+	b, err := r.answer.began(e.Block)
+	if err != nil {
+		return err
+	}
+	r.open[e.Index] = b
+	return nil
+}
+
+func (r *reader) close(index int) {
+	if b := r.open[index]; b != nil {
+		b.closed = true
+		delete(r.open, index)
+	}
+}
+
+// grow adds a piece to a block.
+func (r *reader) grow(e *event) error {
+	b := r.open[e.Index]
+	if b == nil {
+		return garbled(errors.New("a piece of a block that was not begun"))
+	}
+	d := e.Delta
+	switch {
+	case d.Type == "text_delta" && b.kind == "text":
+		b.text.WriteString(d.Text)
+		r.answer.say(d.Text)
+	case d.Type == "thinking_delta" && b.kind == "thinking":
+		r.answer.think(d.Thinking, b.text.Len() == 0)
+		b.text.WriteString(d.Thinking)
+	case d.Type == "signature_delta":
+		b.signature += d.Signature
+	case d.Type == "input_json_delta":
+		b.input.WriteString(d.JSON)
+	case d.Type == "citations_delta" && given(d.Citation):
+		b.citations = append(b.citations, d.Citation)
+	}
+	return nil
+}
+
+// stop maps a stop_reason ("Handling stop reasons"). One that no documentation
+// names is an end, since the server went on to close the answer properly.
+func (r *reader) stop(reason string) {
+	a := r.answer
+	switch reason {
+	case "":
+	case "max_tokens", "model_context_window_exceeded":
+		a.stop = stopLength
+	case "tool_use":
+		a.stop = stopCalls
+	case "refusal":
+		a.stop = stopFilter
+	default:
+		a.stop, a.paused = stopEnd, reason == "pause_turn"
+	}
+}
+
+func (r *reader) count(u *usage) {
+	if u == nil {
+		return
+	}
+	set := func(to *int, from *int) {
+		if from != nil && *from >= 0 {
+			*to = *from
+		}
+	}
+	set(&r.counts.Input, u.Input)
+	set(&r.counts.Cached, u.Read)
+	set(&r.counts.Written, u.Creation)
+	set(&r.counts.Output, u.Output)
+	if u.Details != nil {
+		set(&r.counts.Reasoning, u.Details.Thinking)
+	}
+}
+
+// end is the end of a stream: the answer is whole once the vendor has said why
+// it stopped.
+func (r *reader) end() error {
+	if r.answer.stop == "" {
+		return cut()
+	}
+	u := r.counts
+	u.Input += u.Cached + u.Written
+	r.answer.usage = r.answer.usage.Add(u)
+	return nil
+}
+
+// whole takes an answer that a server gave as one object.
+func (r *reader) whole(data []byte) error {
+	var m message
+	if err := json.Unmarshal(data, &m); err != nil {
+		return garbled(err)
+	}
+	if m.Type == "error" || given(m.Error) {
+		return r.p.classify(0, parseFault(data))
+	}
+	if err := r.begin(&m); err != nil {
+		return err
+	}
+	return r.end()
+}

@@ -1,0 +1,167 @@
+package anthropic
+
+import (
+	"strconv"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// defaultOutput is max_tokens, which the API demands, where a request has no
+// limit; what a view reserves for an answer that has none.
+const defaultOutput = 16_384
+
+// params is req as the Messages API takes it.
+func (p *Provider) params(req *llm.Request) (*sdk.MessageNewParams, error) {
+	is := traitsOf(req.Model)
+	params := &sdk.MessageNewParams{Model: sdk.Model(req.Model), MaxTokens: int64(req.MaxOutput)}
+	if req.MaxOutput <= 0 {
+		params.MaxTokens = int64(min(defaultOutput, is.output))
+	}
+	lead := p.system(params, req)
+	h, err := p.turns(req, lead)
+	if err != nil {
+		return nil, err
+	}
+	p.tools(params, req, h)
+	if err := p.think(params, req, is, h); err != nil {
+		return nil, err
+	}
+	thinks := params.Thinking.OfEnabled != nil || params.Thinking.OfAdaptive != nil
+	if req.Temperature != nil && is.sampling && !thinks {
+		params.Temperature = param.NewOpt(min(*req.Temperature, 1))
+	}
+	held := false
+	if req.Schema != nil {
+		held = answerIn(params, req.Schema, is)
+	}
+	h.end(is.prefill && !thinks && !held)
+	if p.marks {
+		mark(params, h, req)
+	}
+	for _, t := range h.turns {
+		m := sdk.MessageParam{Role: t.role}
+		for _, b := range t.all() {
+			m.Content = append(m.Content, b.ContentBlockParamUnion)
+		}
+		params.Messages = append(params.Messages, m)
+	}
+	return params, nil
+}
+
+// system makes the system's texts: the request's, and the messages of the
+// system that the history begins with, of which it returns the number.
+func (p *Provider) system(params *sdk.MessageNewParams, req *llm.Request) (lead int) {
+	if !blank(req.System) {
+		params.System = append(params.System, sdk.TextBlockParam{Text: req.System})
+	}
+	for _, m := range req.Messages {
+		if m.Role != convo.System || len(m.Parts) > 0 {
+			break
+		}
+		if !blank(m.Text) {
+			params.System = append(params.System, sdk.TextBlockParam{Text: m.Text})
+		}
+		lead++
+	}
+	return lead
+}
+
+// tools are the request's. A history that holds calls needs tools to be defined
+// even where none may be called: then those it called are, without more.
+func (p *Provider) tools(params *sdk.MessageNewParams, req *llm.Request, h *history) {
+	for _, t := range req.Tools {
+		tool := &sdk.ToolParam{Name: t.Name, InputSchema: inputSchema(t.Parameters)}
+		if !blank(t.Description) {
+			tool.Description = param.NewOpt(t.Description)
+		}
+		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: tool})
+	}
+	choice := req.ToolChoice
+	if len(req.Tools) == 0 {
+		choice = ""
+		for _, called := range h.called {
+			params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{
+				Name: called, InputSchema: inputSchema(nil),
+			}})
+			choice = "none"
+		}
+	}
+	switch choice {
+	case "":
+	case "auto":
+		params.ToolChoice.OfAuto = &sdk.ToolChoiceAutoParam{}
+	case "none":
+		none := sdk.NewToolChoiceNoneParam()
+		params.ToolChoice.OfNone = &none
+	case "required":
+		params.ToolChoice.OfAny = &sdk.ToolChoiceAnyParam{}
+	default:
+		params.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: choice}
+	}
+}
+
+// inputSchema is a tool's schema as it is.
+func inputSchema(schema map[string]any) sdk.ToolInputSchemaParam {
+	if schema == nil {
+		schema = map[string]any{"type": "object", "properties": map[string]any{}}
+	}
+	return param.Override[sdk.ToolInputSchemaParam](schema)
+}
+
+// The words for how much a model should think, from least to most, with the
+// budget, in tokens, that each is where a model has one.
+var budgets = map[string]int64{
+	"minimal": 1024, "low": 4096, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_000,
+}
+
+// minBudget is the smallest budget that the API takes.
+const minBudget = 1024
+
+// think asks for thought. Reasoning is a word of budgets, "none", or a number
+// of tokens. It is left out where the API would refuse it: beside a forced
+// tool, in the middle of a turn that began without it (of a model that has
+// budgets), and where max_tokens has no room for it.
+func (p *Provider) think(params *sdk.MessageNewParams, req *llm.Request, is traits, h *history) error {
+	if req.Reasoning == "" || req.Reasoning == "none" {
+		return nil
+	}
+	budget, known := budgets[req.Reasoning]
+	if !known {
+		n, err := strconv.ParseInt(req.Reasoning, 10, 32)
+		if err != nil || n < 0 {
+			return p.refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
+		}
+		budget = n
+	}
+	forced := params.ToolChoice.OfAny != nil || params.ToolChoice.OfTool != nil
+	switch {
+	case budget == 0 || forced:
+	case is.adaptive:
+		params.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
+		params.OutputConfig.Effort = sdk.OutputConfigEffort(effort(req.Reasoning, budget, is.most))
+	case h.midway() || params.MaxTokens <= minBudget:
+	default:
+		budget = max(minBudget, min(budget, params.MaxTokens*3/4))
+		params.Thinking.OfEnabled = &sdk.ThinkingConfigEnabledParam{BudgetTokens: budget}
+	}
+	return nil
+}
+
+// effort is a model's word for how much to think.
+func effort(word string, budget int64, most string) string {
+	switch {
+	case word == "minimal" || budget <= budgets["low"]:
+		return "low"
+	case budget <= budgets["medium"]:
+		return "medium"
+	case word == "xhigh" && most == "xhigh":
+		return "xhigh"
+	case word == "max" && most != "high":
+		return "max"
+	}
+	return "high"
+}
