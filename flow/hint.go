@@ -8,7 +8,7 @@ import (
 // didYouMean is a hint that names the candidate nearest to what was written,
 // or lists a few where none is near.
 func didYouMean(got string, candidates []string) string {
-	if best := nearest(got, candidates); best != "" {
+	if best := Nearest(got, candidates); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return listing("there are: ", candidates)
@@ -29,9 +29,10 @@ func listing(lead string, candidates []string) string {
 	return lead + strings.Join(c, ", ") + more
 }
 
-// nearest is the candidate with the smallest edit distance to got, "" where
-// all are too far to be a slip.
-func nearest(got string, candidates []string) string {
+// Nearest returns the candidate that got was most likely meant to be: the one of
+// the smallest edit distance, whatever the case of letters, and the first in
+// the alphabet of several. It returns "" where all are too far to be a slip.
+func Nearest(got string, candidates []string) string {
 	const longest = 100
 	best, least := "", len(got)/3+1
 	if len(got) > longest {

@@ -18,8 +18,9 @@ func (p *program) answerCommand() *cobra.Command {
 		Short: "Answer what a run waits for, and go on with it",
 		Long: `Answer a question of a paused run, and go on with the run as "weir run" does.
 
-VALUE is text, or JSON where the question's schema wants it; @FILE reads it from
-a file, @- from stdin. RUN may be the beginning of a run id. INTERRUPT is the
+VALUE is text, or JSON where the question's schema wants it; what a waitEvent
+without a schema is given is JSON where it is an object or a list. @FILE reads it
+from a file, @- from stdin; one that begins with - goes behind --. RUN may be the beginning of a run id. INTERRUPT is the
 id that "weir run" and "weir show" print; the node's path does where it waits for
 one thing only.`,
 		Example: `  weir answer 01kafw ask:ask#1 approve
@@ -105,6 +106,11 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 	v, err := desk.Inspect(ctx, id, 0)
 	if err != nil {
 		return err
+	}
+	for _, n := range v.Run.Nodes() {
+		if p := v.Run.Plan().Find(n.Path); n.Status == engine.Running && p != nil && p.Def.Body == nil {
+			d.atWork = append(d.atWork, n.Path)
+		}
 	}
 	run, err := do(desk, id, v)
 	if err != nil {

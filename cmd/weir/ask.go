@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -18,6 +19,19 @@ import (
 func isTerminal(s any) bool {
 	f, ok := s.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// widthOf is how many columns a terminal has, 0 where s is none.
+func widthOf(s any) int {
+	f, ok := s.(*os.File)
+	if !ok {
+		return 0
+	}
+	n, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // question puts one question to the person at the terminal until the answer
@@ -65,17 +79,32 @@ func answerOf(i engine.Interrupt, line string) (engine.Value, error) {
 		return v, nil
 	default:
 	}
+	if i.Kind == engine.AwaitEvent && len(i.Schema) == 0 {
+		return payload(line), nil
+	}
 	v, err := node.ParseAnswer(i.Schema, line)
 	if err == nil {
 		return v, nil
 	}
-	var n int
-	if _, scan := fmt.Sscanf(line, "%d", &n); scan == nil {
-		if c := choices(i.Schema); n >= 1 && n <= len(c) {
-			return node.ParseAnswer(i.Schema, c[n-1])
-		}
+	c := choices(i.Schema)
+	if n, wrong := strconv.Atoi(line); wrong == nil && n >= 1 && n <= len(c) {
+		return node.ParseAnswer(i.Schema, c[n-1])
+	}
+	if len(c) > 0 {
+		return nil, fmt.Errorf("the answer does not fit the question: expected one of %s", strings.Join(c, ", "))
 	}
 	return nil, err
+}
+
+// payload is what an event brings that has no schema: a JSON object or list as
+// that, everything else as text.
+func payload(text string) engine.Value {
+	if s := strings.TrimSpace(text); strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
+		if v, err := engine.ParseValue([]byte(s)); err == nil {
+			return v
+		}
+	}
+	return text
 }
 
 // choices are the values an answer may have, where the schema lists them.

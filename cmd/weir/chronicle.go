@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -146,8 +147,8 @@ func nodeOfEffect(key string) string {
 	return key[:max(strings.LastIndexByte(key, '/'), 0)]
 }
 
-// sort puts the nodes in flow order, and behind each composite those of its
-// iterations as they came.
+// sort puts the nodes in flow order, and behind each composite its iterations
+// in order, the nodes of each as they came.
 func (c *chronicle) sort(known []engine.Node) {
 	rank := make(map[string]int)
 	for _, n := range known {
@@ -159,7 +160,7 @@ func (c *chronicle) sort(known []engine.Node) {
 		if d := rank[rootOf(a)] - rank[rootOf(b)]; d != 0 {
 			return d
 		}
-		return inner(a) - inner(b)
+		return iterationOf(a) - iterationOf(b)
 	})
 }
 
@@ -169,12 +170,18 @@ func rootOf(path string) string {
 	return root
 }
 
-// inner is 1 for a path inside an iteration, 0 for a node of the root scope.
-func inner(path string) int {
-	if strings.Contains(path, "#") {
-		return 1
+// iterationOf is the number of the outermost iteration that a path lies in, 0
+// for a node of the root scope.
+func iterationOf(path string) int {
+	m := iteration.FindStringSubmatch(path)
+	if m == nil {
+		return 0
 	}
-	return 0
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // duration is how long the node has taken, or its last attempt.

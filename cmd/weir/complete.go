@@ -81,11 +81,10 @@ func (p *program) completeInputs(_ *cobra.Command, args []string, _ string) (com
 }
 
 func loadFirst(args []string) *flow.Flow {
-	cat, err := catalogue()
-	if err != nil || len(args) == 0 {
+	if len(args) == 0 {
 		return nil
 	}
-	f, err := flow.Load(args[0], cat)
+	f, _, err := load(args[0])
 	if err != nil {
 		return nil
 	}

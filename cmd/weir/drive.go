@@ -18,6 +18,7 @@ type driving struct {
 	noInput bool
 	record  string
 	replay  string
+	atWork  []string // nodes that were when the run was opened, and go on
 }
 
 // flags adds the flags that all commands share that drive a run.
@@ -28,7 +29,6 @@ func (d *driving) flags(c *cobra.Command) {
 	f.BoolVar(&d.noInput, "no-input", false, "ask nothing in the terminal; pause instead")
 	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
 	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
-	c.MarkFlagsMutuallyExclusive("record", "replay")
 }
 
 // drive follows a run until it ends, waits for somebody who is not here, or a

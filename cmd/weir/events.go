@@ -24,7 +24,11 @@ func (d *driving) watcher(run string) watcher {
 	case d.events:
 		return &eventPrinter{run: run, out: d.p.out}
 	case isTerminal(d.p.err):
-		return newProgress(d.p)
+		w := newProgress(d.p)
+		for _, path := range d.atWork {
+			w.begin(path, w.start.UnixMilli())
+		}
+		return w
 	}
 	return nil
 }

@@ -99,6 +99,9 @@ func errorCode(err error) string {
 // hint says what to do about an error, "" where the error says it itself.
 func hint(err error) string {
 	if e, ok := errors.AsType[*engine.Error](err); ok {
+		if e.Code == engine.CodeInput && e.Hint == "" {
+			return "inputs are given with -i NAME=VALUE or --inputs FILE"
+		}
 		return e.Hint
 	}
 	switch {

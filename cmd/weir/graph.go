@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/flow/graph"
 )
 
@@ -26,13 +25,9 @@ func (p *program) graphCommand() *cobra.Command {
 }
 
 func (p *program) graph(path, format string) error {
-	cat, err := catalogue()
+	f, cat, err := load(path)
 	if err != nil {
 		return err
-	}
-	f, err := flow.Load(path, cat)
-	if err != nil {
-		return &usageError{err}
 	}
 	var out []byte
 	switch format {

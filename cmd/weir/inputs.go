@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -22,8 +25,8 @@ func (p *program) inputs(f *weir.Flow, file string, flags []string) (map[string]
 		if err != nil {
 			return nil, usagef("--inputs: %w", err)
 		}
-		if err := yaml.Unmarshal([]byte(data), &out); err != nil {
-			return nil, usagef("--inputs %s: expected an object of inputs: %w", file, err)
+		if out, err = inputsFrom([]byte(data)); err != nil {
+			return nil, usagef("--inputs %s: %w", file, err)
 		}
 	}
 	for _, arg := range flags {
@@ -37,7 +40,68 @@ func (p *program) inputs(f *weir.Flow, file string, flags []string) (map[string]
 		}
 		out[name] = v
 	}
+	return out, checkNames(f, out)
+}
+
+// inputsFrom reads a YAML or JSON object of inputs. As in flow files dates are
+// text.
+func inputsFrom(data []byte) (map[string]any, error) {
+	var docs []yaml.Node
+	if err := yaml.Load(data, &docs, yaml.WithAllDocuments()); err != nil {
+		if e, ok := errors.AsType[*yaml.LoadError](err); ok {
+			err = fmt.Errorf("line %d: %s", max(e.Mark.Line, e.ContextMark.Line, 1), e.Message)
+		}
+		return nil, fmt.Errorf("expected an object of inputs, in YAML or JSON: %w", err)
+	}
+	out := make(map[string]any)
+	switch {
+	case len(docs) == 0 || len(docs[0].Content) == 0:
+		return out, nil
+	case len(docs) > 1:
+		return nil, fmt.Errorf("line %d: a second YAML document; expected one object of inputs", docs[1].Line)
+	case docs[0].Content[0].Kind != yaml.MappingNode:
+		return nil, errors.New("expected an object of inputs, as in `name: value`")
+	}
+	datesAreText(&docs[0])
+	if err := docs[0].Decode(&out); err != nil {
+		return nil, fmt.Errorf("expected an object of inputs, in YAML or JSON: %w", err)
+	}
 	return out, nil
+}
+
+func datesAreText(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
+	for _, c := range n.Content {
+		datesAreText(c)
+	}
+}
+
+// checkNames refuses inputs that the flow does not have, with what it has, and
+// says in the same breath which are missing.
+func checkNames(f *weir.Flow, given map[string]any) error {
+	var names, missing []string
+	for _, in := range f.Inputs {
+		names = append(names, in.Name)
+		if _, ok := given[in.Name]; !ok && in.Required && in.Default == nil {
+			missing = append(missing, fmt.Sprintf("input %q is required (%s)", in.Name, in.Type))
+		}
+	}
+	has := "it has " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		has = "it has none"
+	}
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(names, name) {
+			wrong = append(wrong, fmt.Sprintf("flow %s has no input %q%s; %s", f.Name, name, didYouMean(name, names), has))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil // what is missing is told when the run starts, with all that does not fit
+	}
+	return usagef("%s", strings.Join(append(wrong, missing...), "\n"))
 }
 
 // typeOf is the declared type of an input. One that is not declared is refused

@@ -77,8 +77,8 @@ func command(ctx context.Context, args []string, t terminal) int {
 	if err == nil {
 		return exitOK
 	}
-	if !p.started { // cobra's own: a flag, an argument, a command that is not there
-		err = &usageError{err}
+	if !p.started { // cobra's own: a command that is not there, an argument
+		err = &usageError{mistyped(root, err)}
 	}
 	if done, ok := errors.AsType[*exit](err); ok {
 		return done.code

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,9 +22,10 @@ import (
 // desk is an open Weir with what the commands need beside it. Close it.
 type desk struct {
 	*weir.Weir
-	store    weir.Store
-	recorder *recorded.Recorder // nil where nothing is recorded
-	closed   bool
+	store     weir.Store
+	providers []string           // their names, in order
+	recorder  *recorded.Recorder // nil where nothing is recorded
+	closed    bool
 }
 
 // open opens the database and wires the providers of models. With record or
@@ -32,11 +35,14 @@ func (p *program) open(ctx context.Context, record, replay string) (*desk, error
 	if err != nil {
 		return nil, err
 	}
+	if record != "" && replay != "" {
+		return nil, usagef("--record and --replay exclude each other: what is replayed is recorded already")
+	}
 	o := weir.Options{Providers: p.providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel}
 	if o.HTTP, err = safehttp.Client(safehttp.Options{AllowPrivate: cfg.HTTP.AllowPrivate}); err != nil {
 		return nil, usagef("configuration (%s): http: %w", strings.Join(cfg.files, ", "), err)
 	}
-	d := &desk{}
+	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers))}
 	if replay != "" {
 		if o.Replay, err = recorded.Open(replay); err != nil {
 			return nil, &usageError{err}

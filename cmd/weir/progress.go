@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
-	"golang.org/x/term"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
@@ -201,7 +200,7 @@ func (w *progress) draw() {
 	var lines []string
 	for _, r := range w.running[:min(len(w.running), mostRunning)] {
 		head := fmt.Sprintf("%s %s %s", w.st.busy.Render(string(frames[w.frame%len(frames)])), r.path,
-			w.st.dim.Render(took(time.Since(r.from).Truncate(100*time.Millisecond))))
+			w.st.dim.Render(elapsed(r.from)))
 		lines = append(lines, head+"  "+w.tail(r, w.width()-lipgloss.Width(head)-3))
 	}
 	if more := len(w.running) - mostRunning; more > 0 {
@@ -240,7 +239,17 @@ func (w *progress) sum() string {
 	if w.usage.CostMicros > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", float64(w.usage.CostMicros)/1e6))
 	}
-	return strings.Join(append(parts, took(time.Since(w.start).Truncate(100*time.Millisecond))), " · ")
+	return strings.Join(append(parts, elapsed(w.start)), " · ")
+}
+
+// elapsed is how long ago a moment was, in tenths of a second: it is drawn
+// again and again, and should not flicker.
+func elapsed(from time.Time) string {
+	d := time.Since(from)
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", max(d, 0).Truncate(100*time.Millisecond).Seconds())
+	}
+	return d.Truncate(time.Second).String()
 }
 
 // end implements watcher.
@@ -261,10 +270,8 @@ func (w *progress) end(r weir.Result) {
 }
 
 func (w *progress) width() int {
-	if f, ok := w.p.err.(interface{ Fd() uintptr }); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return n
-		}
+	if n := widthOf(w.p.err); n > 0 {
+		return n
 	}
 	return 80
 }

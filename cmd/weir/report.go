@@ -71,9 +71,11 @@ func (p *program) report(r weir.Result, d *driving) {
 	case d.events:
 	case r.Status == engine.Completed:
 		p.printOutputs(r.Outputs)
-	case r.Status == engine.Paused && !d.interactive():
+	case r.Status == engine.Paused:
 		for _, i := range r.Interrupts {
-			fmt.Fprintln(p.out, describe(i))
+			if !d.interactive() || i.Kind == engine.AwaitEvent { // else it has been asked
+				fmt.Fprintln(p.out, describe(i))
+			}
 		}
 	}
 	p.advise(r)
@@ -94,8 +96,8 @@ func (p *program) advise(r weir.Result) {
 			return
 		}
 		p.say("run %s failed: %s", r.Run, r.Error.Error())
-		if r.Error.Hint != "" {
-			p.say("  hint: %s", r.Error.Hint)
+		if h := wayOut(r.Error); h != "" {
+			p.say("  hint: %s", h)
 		}
 		if r.Error.Node != "" {
 			p.say("  look:      %s", p.self("show", r.Run, "--node", shellWord(r.Error.Node)))
@@ -106,6 +108,14 @@ func (p *program) advise(r weir.Result) {
 	default:
 		p.say("run %s is kept; go on with: %s", r.Run, p.self("resume", r.Run))
 	}
+}
+
+// wayOut is what a person at the command line can do about an error.
+func wayOut(e *engine.Error) string {
+	if e.Hint == "" && e.Code == engine.CodeModelUnknownProvider {
+		return "set OPENAI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`"
+	}
+	return e.Hint
 }
 
 // describe is one line about what a run waits for.

@@ -37,10 +37,11 @@ Exit codes of run, answer, resume, retry, skip and complete:
 
 The record is kept in .weir/weir.db unless --db or WEIR_DB says otherwise.
 Providers of models are set in .weir/config.yaml; see "weir doctor".`,
-		SilenceUsage:               true,
-		SilenceErrors:              true,
-		SuggestionsMinimumDistance: 2,
+		SilenceUsage:       true,
+		SilenceErrors:      true,
+		DisableSuggestions: true, // mistyped makes them
 	}
+	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log to stderr what goes on inside")
 	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
@@ -54,6 +55,11 @@ Providers of models are set in .weir/config.yaml; see "weir doctor".`,
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forceCommands()...)
 	root.AddCommand(p.doctorCommand(), p.versionCommand())
+	root.InitDefaultCompletionCmd("completion")
+	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
+		c.Args = exactArgs()
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	for _, c := range root.Commands() {
 		if do := c.RunE; do != nil {
 			c.RunE = func(c *cobra.Command, args []string) error {

@@ -2,10 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/store"
 )
 
 // runOptions are the flags of `weir run` beside those it shares.
@@ -55,17 +64,17 @@ JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.
 	return c
 }
 
+// run reads all that it is given before it opens the database, so that a
+// command line that is wrong makes none.
 func (p *program) run(ctx context.Context, path string, o *runOptions, d *driving) error {
-	desk, err := p.open(ctx, d.record, d.replay)
+	f, _, err := load(path)
 	if err != nil {
 		return err
 	}
-	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	f, err := desk.Load(path)
-	if err != nil {
-		return &usageError{err}
-	}
 	start := weir.Start{ID: o.id, User: o.user, Origin: "cli", Targets: o.targets, Model: o.model}
+	if err := checkTargets(f, o.targets); err != nil {
+		return err
+	}
 	if start.Inputs, err = p.inputs(f, o.file, o.inputs); err != nil {
 		return err
 	}
@@ -75,9 +84,85 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if start.Model, err = pinScript(start.Model, path, d.replay == ""); err != nil {
 		return err
 	}
+	desk, err := p.open(ctx, d.record, d.replay)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // drive has closed it where that matters
+	if o.model != "" && d.replay == "" {
+		if err := desk.checkModel(o.model); err != nil {
+			return err
+		}
+	}
+	if err := desk.checkJoin(ctx, start); err != nil {
+		return err
+	}
 	run, err := desk.Start(ctx, f, start)
 	if err != nil {
 		return err
 	}
 	return d.drive(ctx, desk, run, 0)
+}
+
+// load reads a flow file with the node types of this command.
+func load(path string) (*flow.Flow, *node.Catalogue, error) {
+	cat, err := catalogue()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := flow.Load(path, cat)
+	if err != nil {
+		return nil, nil, &usageError{err}
+	}
+	return f, cat, nil
+}
+
+func checkTargets(f *weir.Flow, targets []string) error {
+	var ids []string
+	for _, n := range f.Nodes {
+		ids = append(ids, n.ID)
+	}
+	for _, t := range targets {
+		if !slices.Contains(ids, t) {
+			return usagef("--target: flow %s has no node %q%s", f.Name, t, didYouMean(t, ids))
+		}
+	}
+	return nil
+}
+
+// checkModel refuses a model that no provider can be asked for.
+func (d *desk) checkModel(model string) error {
+	name, rest, ok := strings.Cut(model, "/")
+	if !ok || name == "" || rest == "" {
+		return usagef("--model %s: expected PROVIDER/MODEL, as openai/gpt-5-mini", model)
+	}
+	if !slices.Contains(d.providers, name) {
+		return usagef("--model %s: there is no provider %q%s; there are %s. Set OPENAI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
+			model, name, didYouMean(name, d.providers), strings.Join(d.providers, ", "))
+	}
+	return nil
+}
+
+// checkJoin refuses to join a run that exists and was started with other
+// inputs: it would give the answer to another question.
+func (d *desk) checkJoin(ctx context.Context, start weir.Start) error {
+	if start.ID == "" {
+		return nil
+	}
+	v, err := d.Inspect(ctx, start.ID, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil || v.Run.Start == nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(start.Inputs)) {
+		was, _ := v.Run.Start.Inputs.Get(name)
+		now, err := engine.Normalize(start.Inputs[name])
+		if err != nil || !reflect.DeepEqual(was, now) {
+			return usagef("run %s exists and was started with another %q; go on with it by `weir resume %s`, or give the new one another --id",
+				start.ID, name, start.ID)
+		}
+	}
+	return nil
 }

@@ -41,11 +41,13 @@ show RUN --events" lists them.`,
 	f.Int64Var(&o.at, "at", 0, "as of `EVENT`, a number from 1")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&events, "events", false, "print the events, one JSON object a line")
-	c.MarkFlagsMutuallyExclusive("events", "node")
 	_ = c.RegisterFlagCompletionFunc("node", p.completeNodePaths)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if o.at < 0 {
+		if o.at < 0 || o.at == 0 && c.Flags().Changed("at") {
 			return usagef("--at: events are numbered from 1")
+		}
+		if events && o.node != "" {
+			return usagef("--events and --node exclude each other: events are of the whole run")
 		}
 		return p.show(c.Context(), args[0], o, events)
 	}
@@ -67,6 +69,8 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 		return err
 	}
 	switch {
+	case o.at > v.Run.Events():
+		return usagef("--at %d: run %s has %s", o.at, id, count(v.Run.Events(), "event"))
 	case v.Run.Start == nil:
 		return fmt.Errorf("run %s was created and never started; start it again", id)
 	case events:

@@ -142,6 +142,9 @@ func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMes
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("started %s, %s, %s",
 			time.UnixMilli(n.Started).Format("2006-01-02 15:04:05.000"), count(n.Attempts, "attempt"), micros(n.duration()))))
 	}
+	if n.Cached {
+		fmt.Fprintln(p.out, "the result was kept by an earlier run; the node did not work (cached)")
+	}
 	if n.Error != nil {
 		fmt.Fprintln(p.out, st.bad.Render(printable(n.Error.Error())))
 		if n.Error.Hint != "" {

@@ -9,11 +9,13 @@ import (
 )
 
 // table prints rows in columns as wide as their contents; the last column may
-// be as long as it likes.
+// be as long as it likes. In a terminal the rows of a table with a head, which
+// are there to be looked over, end where the line ends.
 type table struct {
-	out  io.Writer
-	head lipgloss.Style
-	rows [][]string
+	out   io.Writer
+	width int // where rows end, 0 for nowhere
+	head  lipgloss.Style
+	rows  [][]string
 }
 
 // table makes a table for stdout. head is the first row, "" for none, its
@@ -21,6 +23,7 @@ type table struct {
 func (p *program) table(head string) *table {
 	t := &table{out: p.out, head: p.styleOf(p.out).dim}
 	if head != "" {
+		t.width = widthOf(p.out)
 		var row []string
 		for h := range strings.FieldsSeq(head) {
 			row = append(row, t.head.Render(strings.ReplaceAll(h, "_", " ")))
@@ -52,7 +55,11 @@ func (t *table) print() {
 				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
 			}
 		}
-		fmt.Fprintln(t.out, strings.TrimRight(b.String(), " "))
+		line := strings.TrimRight(b.String(), " ")
+		if t.width > 0 {
+			line = lipgloss.NewStyle().MaxWidth(t.width).Render(line)
+		}
+		fmt.Fprintln(t.out, line)
 	}
 }
 

@@ -1,0 +1,111 @@
+// Package config reads the configuration of the weir command: providers and
+// where their keys are, models, limits, tools, secrets.
+//
+// It returns plain data. It must not know what is made of it: no provider, tool
+// or store is opened here, and no key is read until somebody asks for it.
+package config
+
+import (
+	"time"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// Config is what the files and the environment say together. Its fields are
+// named as in the files.
+type Config struct {
+	// Parallel bounds how many nodes of one run are running at once; 0 is the
+	// library's default.
+	Parallel int `json:"parallel"`
+	// Providers call models, by the name before the slash in "openai/gpt-5",
+	// those that the environment gives included.
+	Providers map[string]Provider `json:"providers"`
+	// Models are laid over the built-in catalogue, the last one strongest.
+	Models []llm.Model `json:"models"`
+	// Limits are by "provider" or "provider/prefix".
+	Limits map[string]llm.Limit `json:"limits"`
+	HTTP   HTTP                 `json:"http"`
+	Tools  Tools                `json:"tools"`
+	// Secrets are those the files name; Secret finds others too.
+	Secrets map[string]Key `json:"secrets"`
+
+	// Files are those that were read, the strongest last.
+	Files []string `json:"-"`
+
+	env func(string) (string, bool)
+}
+
+// Types of provider.
+const (
+	OpenAI     = "openai"
+	Anthropic  = "anthropic"
+	Gemini     = "gemini"
+	Compatible = "openai-compatible"
+)
+
+// Provider is a server of models.
+type Provider struct {
+	// Type is one of the constants; it is always set.
+	Type    string `json:"type"`
+	BaseURL string `json:"baseURL"` // empty is the vendor's own
+	API     string `json:"api"`     // of OpenAI's wires: "responses", "chat" or, by host, ""
+	Key     Key    `json:"key"`
+	// APIKeyEnv is the short form of Key in files; it is empty once read.
+	APIKeyEnv    string `json:"apiKeyEnv"`
+	Organization string `json:"organization"`
+	Project      string `json:"project"`
+	Summary      string `json:"summary"`
+}
+
+// HTTP says what httpRequest and HTTP tools may reach.
+type HTTP struct {
+	// AllowPrivate lists what may be reached although it is not public.
+	AllowPrivate []string `json:"allowPrivate"`
+}
+
+// Tools are what models may call.
+type Tools struct {
+	HTTP []HTTPTool           `json:"http"`
+	MCP  map[string]MCPServer `json:"mcp"`
+}
+
+// HTTPTool is a tool that makes one HTTP request. URL, Query, Headers and Body
+// are templates.
+type HTTPTool struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Parameters  map[string]any    `json:"parameters"` // JSON Schema
+	Method      string            `json:"method"`
+	URL         string            `json:"url"`
+	Query       map[string]string `json:"query"`
+	Headers     map[string]string `json:"headers"`
+	Body        any               `json:"body"`
+	Approve     string            `json:"approve"` // "always", "once", "never" or ""
+	Timeout     time.Duration     `json:"timeout"`
+	MaxBody     int               `json:"maxBody"`   // bytes
+	MaxOutput   int               `json:"maxOutput"` // bytes
+}
+
+// MCPServer is a server of tools: Command is started, or URL is called.
+type MCPServer struct {
+	Command string          `json:"command"`
+	Args    []string        `json:"args"`
+	Env     map[string]Text `json:"env"`
+	URL     string          `json:"url"`
+	Headers map[string]Text `json:"headers"`
+	// Tools are the ones that may be called; there is at least one.
+	Tools   []string      `json:"tools"`
+	Approve string        `json:"approve"` // "always", "once", "never" or ""
+	Timeout time.Duration `json:"timeout"`
+}
+
+// Secret resolves secrets.NAME: by the files, else the environment variable
+// WEIR_SECRET_NAME. It reports false where there is none or it cannot be read;
+// Findings says why.
+func (c *Config) Secret(name string) (string, bool) {
+	if k, ok := c.Secrets[name]; ok {
+		v, err := k.Value()
+		return v, err == nil
+	}
+	return c.env("WEIR_SECRET_" + name)
+}
