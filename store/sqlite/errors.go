@@ -10,12 +10,19 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Primary result codes, see https://www.sqlite.org/rescode.html.
+// Primary result codes, and the extended ones that say more than theirs, see
+// https://www.sqlite.org/rescode.html.
 const (
-	codeCorrupt = 11
-	codeFull    = 13
-	codeNotADB  = 26
+	codeReadOnly = 8
+	codeCorrupt  = 11
+	codeFull     = 13
+	codeNotADB   = 26
+
+	codeSharedMemorySize = 4874 // no room for the index of the log
 )
+
+// errReadOnly is for people: nothing in a program hangs on it.
+var errReadOnly = errors.New("this user may not write the database or the folder it is in")
 
 // wrap adds the operation to an error and the store's word for what SQLite
 // reported, if there is one.
@@ -44,7 +51,12 @@ func kindOf(err error) error {
 	if !errors.As(err, &e) {
 		return nil
 	}
+	if e.Code() == codeSharedMemorySize {
+		return store.ErrFull
+	}
 	switch e.Code() & 0xff {
+	case codeReadOnly:
+		return errReadOnly
 	case codeFull:
 		return store.ErrFull
 	case codeCorrupt, codeNotADB:

@@ -106,13 +106,28 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 	if err := s.connect(ctx, opts); err != nil {
 		return errors.Join(err, s.abandon())
 	}
-	if err := errors.Join(s.migrate(ctx, migrations), s.abandon()); err != nil {
+	err = s.migrate(ctx, migrations)
+	if err == nil {
+		err = s.moveLog(ctx)
+	}
+	if err := errors.Join(err, s.abandon()); err != nil {
 		return err
 	}
 	if err := nameFile(made, path); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// moveLog moves what the log holds into the file. Closing does so too, and says
+// nothing where the disk has no room for it.
+func (s *Store) moveLog(ctx context.Context) error {
+	var busy, inLog, moved int
+	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &inLog, &moved)
+	if err == nil && moved < inLog {
+		err = fmt.Errorf("%d of %d pages were moved from the log into the file", moved, inLog)
+	}
+	return err
 }
 
 // paginate writes the header of a new file, which fixes the size of its pages.

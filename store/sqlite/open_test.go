@@ -268,14 +268,39 @@ func TestAFullDiskLosesNothingAndReadsGoOn(t *testing.T) {
 	fullDisk(t, s, path)
 }
 
-func TestAFullFileSystemLosesNothingAndReadsGoOn(t *testing.T) {
+// smallFileSystem mounts one of a size such as 1m, and returns its folder.
+func smallFileSystem(t *testing.T, size string) string {
+	t.Helper()
 	dir := t.TempDir()
-	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1m", "weir-test", dir)
+	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+size, "weir-test", dir)
 	if out, err := mount.CombinedOutput(); err != nil {
 		t.Skipf("needs the right to mount a small file system: %v %s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() }) // the test's context has ended by then
-	path := filepath.Join(dir, "weir.db")
+	return dir
+}
+
+func TestNoDatabaseIsMadeWhereThereIsNoRoomForOne(t *testing.T) {
+	for _, size := range []string{"40k", "100k", "160k", "200k", "240k", "280k", "400k"} {
+		path := filepath.Join(smallFileSystem(t, size), "weir.db")
+		s, err := Open(t.Context(), path, Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrFull) {
+			t.Errorf("%s: %v", size, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: left behind are %v (%v)", size, left, err)
+		}
+	}
+}
+
+func TestAFullFileSystemLosesNothingAndReadsGoOn(t *testing.T) {
+	path := filepath.Join(smallFileSystem(t, "1m"), "weir.db")
 	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
