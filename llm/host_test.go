@@ -31,6 +31,8 @@ func newAttempt(ctx context.Context) *attempt {
 	return &attempt{ctx: ctx, journal: map[string][]byte{}, digests: map[string]string{}}
 }
 
+func (a *attempt) Run() string { return "run1" }
+
 // enter begins again from the top, as after a crash or a wait.
 func (a *attempt) enter() { a.models, a.reqs = 0, nil }
 

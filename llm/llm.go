@@ -56,6 +56,37 @@ type Request struct {
 	// model_session_lost, and the service asks again without.
 	Session string
 	Held    int
+
+	// What follows is for the host and not sent.
+
+	// Purpose is what the call is for: PurposeTurn or PurposeSummary.
+	Purpose string
+	// Estimate is what the call may take at most: its input, the output that is
+	// reserved for it, and what they cost.
+	Estimate Usage
+	// Manifest says what the messages show of their context and what not; nil
+	// where they show all of it.
+	Manifest *Manifest
+}
+
+// The purposes of a model call.
+const (
+	PurposeTurn    = ""
+	PurposeSummary = "summary"
+)
+
+// Manifest says what a model call was given, in tokens.
+type Manifest struct {
+	convo.Manifest
+	// Window is the model's or the one set, Reserve is kept free in it for the
+	// answer, System and Tools take theirs.
+	Window  int `json:"window"`
+	Reserve int `json:"reserve"`
+	System  int `json:"system,omitempty"`
+	Tools   int `json:"tools,omitempty"`
+	// Factor, in per cent, is what estimates were multiplied by; 0 where counts
+	// are exact.
+	Factor int `json:"factor,omitempty"`
 }
 
 // Tool is a tool as a model is told of it.

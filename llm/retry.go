@@ -21,10 +21,12 @@ const (
 
 // call makes one model call, trying again what may succeed later. It is the
 // inside of an effect.
-func (s *Service) call(ctx context.Context, p Provider, req Request, key string, emit func(Chunk)) (*Response, error) {
+func (s *Service) call(
+	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk),
+) (*Response, error) {
 	req.Key = key
 	for try := 1; ; try++ {
-		resp, err := p.Generate(ctx, &req, emit)
+		resp, err := s.generate(ctx, run, p, &req, emit)
 		if err == nil && resp != nil {
 			out := *resp // it may be the provider's own
 			return &out, out.complete(len(req.Messages))
@@ -47,6 +49,27 @@ func (s *Service) call(ctx context.Context, p Provider, req Request, key string,
 			return nil, err
 		}
 	}
+}
+
+// generate makes a call when the limits let it through.
+func (s *Service) generate(ctx context.Context, run string, p Provider, req *Request, emit func(Chunk)) (*Response, error) {
+	release, err := s.limits.Acquire(ctx, Claim{
+		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
+		Waiting: func(_ string, atLeast time.Duration) { emit(Chunk{Wait: max(atLeast, time.Millisecond)}) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.Generate(ctx, req, emit)
+	if err != nil || resp == nil {
+		release(-1)
+		if e, ok := errors.AsType[*Error](err); ok && e.Code == engine.CodeModelRateLimited && e.After > 0 {
+			s.limits.Pause(req.Provider, req.Model, e.After)
+		}
+		return resp, err
+	}
+	release(resp.Usage.Input + resp.Usage.Output)
+	return resp, nil
 }
 
 // asError returns a copy of the *Error in err; anything else a provider

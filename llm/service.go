@@ -18,6 +18,9 @@ import (
 type Service struct {
 	providers map[string]Provider
 	replay    Provider
+	models    *Catalogue
+	limits    *Limits
+	views     *convo.Views
 	log       *slog.Logger
 }
 
@@ -28,6 +31,10 @@ type Options struct {
 	Providers map[string]Provider
 	// Replay, where set, answers every call, whatever provider it names.
 	Replay Provider
+	// Models is what is known of models; nil is NewCatalogue().
+	Models *Catalogue
+	// Limits are shared by all calls; nil is none.
+	Limits *Limits
 	// Logger is told of tries that failed; nil is nobody.
 	Logger *slog.Logger
 }
@@ -37,13 +44,25 @@ func NewService(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{providers: maps.Clone(o.Providers), replay: o.Replay, log: o.Logger}
+	if o.Models == nil {
+		o.Models = NewCatalogue()
+		o.Models.Logger = o.Logger
+	}
+	if o.Limits == nil {
+		o.Limits = NewLimits(nil)
+	}
+	return &Service{
+		providers: maps.Clone(o.Providers), replay: o.Replay, models: o.Models, limits: o.Limits,
+		views: convo.NewViews(0), log: o.Logger,
+	}
 }
 
 // Host is the attempt that a turn is made for.
 type Host interface {
-	// ModelCall runs do as an effect under the name "model" with the next
-	// ordinal, or returns the response recorded for it. The key given to do is
+	// Run is the id of the run.
+	Run() string
+	// ModelCall runs do as an effect under the name "model", or another for
+	// another purpose, with the next ordinal, or returns the response recorded for it. The key given to do is
 	// the effect's. The request is not to be changed; its digest is that of
 	// Canonical.
 	ModelCall(req *Request, do func(ctx context.Context, key string) (*Response, error)) (*Response, error)
@@ -79,6 +98,13 @@ type Turn struct {
 	Reasoning   string
 	// Schema asks for an answer that is JSON of this schema.
 	Schema map[string]any
+	// Window and Reserve bound the input, in tokens, in place of the context's;
+	// see Model.Room. View says how the context is shown, where its fields are
+	// set.
+	Window, Reserve int
+	View            convo.Viewing
+	// History is HistoryServer where the vendor may keep the conversation.
+	History string
 	// SkipHistory reads the context and adds nothing to it.
 	SkipHistory bool
 	// MaxSteps bounds the model calls; 0 is DefaultMaxSteps. With StopAtMax a
@@ -105,6 +131,10 @@ type Result struct {
 	// turn was called), "length", "filter", or StopSteps.
 	Stop string
 }
+
+// HistoryServer lets the vendor keep the conversation, so that calls send what
+// is new alone.
+const HistoryServer = "server"
 
 // StopSteps is the Stop of a turn that ended at its limit of model calls.
 const StopSteps = "steps"

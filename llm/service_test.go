@@ -89,11 +89,14 @@ func TestATurnOverridesTheSettingsOfItsContext(t *testing.T) {
 		c.turn.Context = convo.NewManager(convo.Context{ID: "c", Settings: set}, true)
 		c.turn.Message = said("", "hi")
 		h := newAttempt(t.Context())
-		if _, err := service(recorded.Script("x")).Turn(t.Context(), h, c.turn); err != nil {
+		if _, err := service(recorded.Script(`{"a":"x"}`)).Turn(t.Context(), h, c.turn); err != nil {
 			t.Fatal(err)
 		}
 		got := *h.reqs[0]
 		got.Messages = nil
+		if c.want.Estimate = got.Estimate; got.Estimate.Input == 0 || got.Estimate.Output == 0 {
+			t.Errorf("estimated at %+v", got.Estimate)
+		}
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("asked for %+v, want %+v", got, c.want)
 		}

@@ -3,10 +3,13 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -61,9 +64,13 @@ type turn struct {
 	provider Provider
 	tools    map[string]*tool.Tool
 	req      Request // without messages and key
-	messages []convo.Message
-	added    int // messages from here on are the turn's
-	result   Result
+	// lane is the context with what the turn has added so far, own where the
+	// turn's own begins: after the message, which is in the context already.
+	lane   convo.Context
+	own    int
+	space  space
+	accept *jsonschema.Schema
+	result Result
 }
 
 func (s *Service) begin(h Host, t Turn) (*turn, error) {
@@ -80,6 +87,7 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 	run.req = Request{
 		Provider: name, Model: model, System: either(t.System, set.System), Temperature: set.Temperature,
 		MaxOutput: either(t.MaxOutput, set.MaxOutput), Reasoning: either(t.Reasoning, set.Reasoning), Schema: t.Schema,
+		Keep: either(t.History, set.History) == HistoryServer && !t.SkipHistory,
 	}
 	if t.Temperature != nil {
 		run.req.Temperature = t.Temperature
@@ -89,6 +97,12 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 			run.tools[tl.Name] = tl
 			run.req.Tools = append(run.req.Tools, Tool{Name: tl.Name, Description: tl.Description, Parameters: tl.Parameters})
 		}
+	}
+	if run.accept, err = compileAnswer(t.Schema); err != nil {
+		return nil, err
+	}
+	if err := run.measure(set); err != nil {
+		return nil, err
 	}
 	return run, run.read()
 }
@@ -101,7 +115,7 @@ func either[T comparable](over, set T) T {
 	return set
 }
 
-// read takes the messages the model is given first, the turn's own included.
+// read says the message in the context.
 func (t *turn) read() error {
 	m := t.Context
 	if t.SkipHistory {
@@ -116,34 +130,30 @@ func (t *turn) read() error {
 			return err
 		}
 	}
-	var err error
-	t.messages, err = m.Get().Messages()
-	t.added = len(t.messages)
+	t.lane = m.Get()
+	t.own = t.lane.History.Len()
+	return nil
+}
+
+// say adds what the turn gave to its lane.
+func (t *turn) say(ms ...convo.Message) (err error) {
+	t.lane, err = t.lane.Extend(ms, false)
 	return err
 }
 
 // step makes one model call and the tool calls it asks for, and reports
 // whether the turn is over.
 func (t *turn) step() (done bool, err error) {
-	req := t.req
-	req.Messages = convo.Repair(slices.Clip(t.messages))
-	if len(req.Messages) == 0 {
-		return false, &Error{
-			Code:    engine.CodeModelRequest,
-			Message: "there is nothing to answer: the context has no messages and none was given",
-		}
-	}
-	resp, err := t.host.ModelCall(&req, func(ctx context.Context, key string) (*Response, error) {
-		return t.service.call(ctx, t.provider, req, key, t.host.Emit)
-	})
+	resp, err := t.answer()
 	if err != nil {
 		return false, err
 	}
 	msg := resp.Message
 	msg.ID, msg.Role = "", convo.Assistant
-	t.messages = append(t.messages, msg)
-	t.result.Steps++
-	t.result.Usage = t.result.Usage.Add(resp.Usage)
+	if err := t.say(msg); err != nil {
+		return false, err
+	}
+	t.held(resp)
 	t.result.Text, t.result.Reasoning, t.result.Stop = msg.Text, msg.Reasoning, resp.Stop
 	if len(msg.Calls) == 0 {
 		return true, nil
@@ -152,13 +162,73 @@ func (t *turn) step() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	t.messages = append(t.messages, results...)
+	if err := t.say(results...); err != nil {
+		return false, err
+	}
 	for _, c := range msg.Calls {
 		if tl := t.tools[c.Name]; tl != nil && tl.Ends {
 			done = true
 		}
 	}
 	return done, nil
+}
+
+// ask makes the model call that the lane stands for.
+func (t *turn) ask() (*Response, error) {
+	for shrink := 0; ; shrink++ {
+		req, err := t.request(shrink)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := t.call(req)
+		if err == nil {
+			t.learn(req, resp)
+			return resp, nil
+		}
+		var failed *Error
+		if !errors.As(err, &failed) && !t.codeIs(err, engine.CodeModelSessionLost, engine.CodeModelContextLength) {
+			return nil, err
+		}
+		switch {
+		case t.codeIs(err, engine.CodeModelSessionLost) && req.Session != "":
+			t.lane.Session = ""
+			shrink--
+		case t.codeIs(err, engine.CodeModelContextLength) && shrink < maxShrink && len(req.Messages) > 1:
+		default:
+			return nil, err
+		}
+	}
+}
+
+// maxShrink is how often a view is made smaller because the provider counts
+// more than was estimated.
+const maxShrink = 2
+
+// call makes one model call as an effect and counts it in.
+func (t *turn) call(req *Request) (*Response, error) {
+	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
+		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit)
+		if err == nil {
+			resp.Usage.CostMicros = t.space.model.Cost(resp.Usage)
+		}
+		return resp, err
+	})
+	if err == nil {
+		t.result.Steps++
+		t.result.Usage = t.result.Usage.Add(resp.Usage)
+	}
+	return resp, err
+}
+
+// codeIs reports whether a failed call, made now or recorded, has one of codes.
+func (t *turn) codeIs(err error, codes ...string) bool {
+	code := ""
+	if failed, ok := errors.AsType[*Error](err); ok {
+		code = failed.Code
+	} else if recorded, ok := errors.AsType[*engine.Error](err); ok {
+		code = recorded.Code
+	}
+	return slices.Contains(codes, code)
 }
 
 // callTools runs the calls of one answer at the same time and returns their
@@ -172,6 +242,10 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 	for i, c := range calls {
 		out[i] = convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name}
 		tl := t.tools[c.Name]
+		if c.Name == ReaderTool && tl == nil && t.space.reader {
+			out[i].Text, out[i].Failed = t.readResult(c.Arguments)
+			continue
+		}
 		if problem := refuse(tl, c); problem != "" {
 			out[i].Text, out[i].Failed = problem, true
 			continue
@@ -206,8 +280,19 @@ func (t *turn) keep() error {
 	if t.SkipHistory {
 		return nil
 	}
-	_, err := t.Context.AddAll(t.messages[t.added:])
-	return err
+	for i := t.own; i < t.lane.History.Len(); i++ {
+		m, err := t.lane.History.Read(i)
+		if err != nil {
+			return err
+		}
+		if _, err := t.Context.Add(m); err != nil {
+			return err
+		}
+	}
+	if err := t.Context.SetMarks(t.lane.Marks); err != nil {
+		return err
+	}
+	return t.Context.SetSession(t.lane.Session)
 }
 
 // Add returns the sum.

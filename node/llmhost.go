@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,11 @@ func (c *Ctx) LLMHost() llm.Host { return llmHost{c} }
 // holds nothing but the Ctx, whose Do and Emit take that.
 type llmHost struct{ c *Ctx }
 
-// ModelCall runs a model call as the next effect named "model". One of unknown
+// Run is the id of the run.
+func (h llmHost) Run() string { return h.c.info.Run }
+
+// ModelCall runs a model call as the next effect named "model", or by its
+// purpose. One of unknown
 // outcome is made again: asking twice changes nothing but the bill.
 func (h llmHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
@@ -28,15 +33,21 @@ func (h llmHost) ModelCall(
 	if err != nil {
 		return nil, fmt.Errorf("model call: %w", err)
 	}
+	var manifest engine.Value
+	if req.Manifest != nil {
+		if manifest, err = engine.Normalize(req.Manifest); err != nil {
+			return nil, fmt.Errorf("manifest of a model call: %w", err)
+		}
+	}
 	v, err := h.c.Do(Effect{
-		Name: "model", Request: string(request), Unknown: UnknownRetry,
+		Name: cmp.Or(req.Purpose, "model"), Request: string(request), Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			resp, err := do(ctx, key)
 			if err != nil {
 				return Outcome{}, ModelError(err)
 			}
 			v, err := recordedResponse(resp)
-			return Outcome{Value: v, Usage: usageOf(resp.Usage)}, err
+			return Outcome{Value: v, Usage: usageOf(resp.Usage), Manifest: manifest}, err
 		},
 	})
 	if err != nil {
@@ -124,7 +135,7 @@ func (h llmHost) Emit(c llm.Chunk) { h.c.Emit(c) }
 
 // usageOf is what one model call cost.
 func usageOf(u llm.Usage) *engine.Usage {
-	return &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning}
+	return &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros}
 }
 
 // fromValue decodes a value into a struct.

@@ -1,0 +1,38 @@
+package llm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// held notes under which name the vendor keeps the conversation. The note says
+// up to which position of which view, so that it is used while the view is the
+// last one plus a suffix.
+func (t *turn) held(resp *Response) {
+	t.lane.Session = ""
+	if t.req.Keep && resp.Session != "" && !t.lane.History.Versions() {
+		t.lane.Session = t.sessionPrefix(t.lane.Marks, t.lane.History.Len()) + resp.Session
+	}
+}
+
+func (t *turn) sessionPrefix(m convo.Marks, n int) string {
+	return fmt.Sprintf("%d:%d:%d:%s/%s|", m.Cut, m.Cleared, n, t.req.Provider, t.req.Model)
+}
+
+// resume has a request name the conversation that the vendor keeps, where the
+// view still begins with it.
+func (t *turn) resume(req *Request, v convo.View) {
+	var cut, cleared, n int
+	if !req.Keep || v.Manifest.Why != "" || v.Manifest.Short > 0 {
+		return
+	}
+	if _, err := fmt.Sscanf(t.lane.Session, "%d:%d:%d:", &cut, &cleared, &n); err != nil {
+		return
+	}
+	id, ok := strings.CutPrefix(t.lane.Session, t.sessionPrefix(v.Marks, n))
+	if since := v.Since(n); ok && since > 0 {
+		req.Session, req.Held = id, len(v.Messages)-since
+	}
+}

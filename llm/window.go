@@ -1,0 +1,313 @@
+package llm
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/token"
+)
+
+// space is what a turn's calls have room for.
+type space struct {
+	model   Model
+	room    int // tokens of everything that is sent
+	reserve int
+	viewing convo.Viewing
+	// reader: results that are not shown whole can be read by a tool.
+	reader bool
+
+	counter counter
+	loaded  bool
+	// What is sent beside the messages, in the counter's tokens.
+	system, tools, fixed int
+	last                 *Request
+}
+
+// counter counts messages as one provider is sent them.
+type counter struct {
+	token.Counter
+	provider string
+}
+
+// Message leaves out the blocks of other providers, which are not sent.
+func (c counter) Message(m convo.Message) int {
+	if m.Provider != c.provider {
+		m.Native = nil
+	}
+	return c.Counter.Message(m)
+}
+
+// Head is the beginning of a text in n tokens.
+func (c counter) Head(text string, n int) string { return c.Encoding().Head(text, n) }
+
+// Tail is its end.
+func (c counter) Tail(text string, n int) string { return c.Encoding().Tail(text, n) }
+
+// byBytes counts every byte as a token, which no count is above: what fits so
+// need not be counted.
+type byBytes struct{}
+
+// around is more than any vendor's overhead of a message, call or part without
+// data, in tokens.
+const around = 64
+
+// worstPrior is at least every Counter's Prior, in per cent.
+const worstPrior = 150
+
+// Message is its bytes and what may surround it.
+func (byBytes) Message(m convo.Message) int {
+	n := around + len(m.Text) + len(m.Name) + len(m.CallID) + len(m.Native)
+	for _, c := range m.Calls {
+		n += around + len(c.ID) + len(c.Name) + len(c.Arguments)
+	}
+	for _, p := range m.Parts {
+		n += 4096 + len(p.Data) + len(p.URL) + len(p.Name)
+	}
+	return n
+}
+
+// Head is the first n bytes.
+func (byBytes) Head(text string, n int) string { return text[:min(n, len(text))] }
+
+// Tail is the last n bytes.
+func (byBytes) Tail(text string, n int) string { return text[max(len(text)-n, 0):] }
+
+// measure finds out what there is room for.
+func (t *turn) measure(set convo.Settings) error {
+	model, known := t.service.models.Find(t.req.Provider, t.req.Model)
+	if w := cmp.Or(t.Window, set.Window); w > 0 && (!known || w < model.Window) {
+		model.Window = w
+	}
+	w := &t.space
+	w.model, w.viewing = model, set.View.Over(t.View)
+	w.reserve = cmp.Or(t.Reserve, set.Reserve)
+	if w.reserve > 0 {
+		w.room = model.Window - w.reserve
+		if model.MaxInput > 0 {
+			w.room = min(w.room, model.MaxInput)
+		}
+	} else {
+		w.reserve, w.room = model.Reserve(t.req.MaxOutput), model.Room(t.req.MaxOutput)
+	}
+	w.reader = len(t.req.Tools) > 0 && w.viewing.Strategy != convo.All && t.tools[ReaderTool] == nil
+	return nil
+}
+
+// load makes the counter and counts what is sent beside messages. Vocabularies
+// take time to read, so that it is done where bytes alone do not tell.
+func (t *turn) load() error {
+	w := &t.space
+	if w.loaded {
+		return nil
+	}
+	c, err := token.For(w.model.Encoding, t.req.Provider)
+	if err != nil {
+		return fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
+	}
+	w.counter, w.loaded = counter{c, t.req.Provider}, true
+	w.system = c.System(t.req.System)
+	w.tools = 0
+	tools := t.req.Tools
+	if w.reader {
+		tools = append(tools[:len(tools):len(tools)], readerTool())
+	}
+	for _, tl := range tools {
+		w.tools += c.Tool(tl.Name, tl.Description, tl.Parameters)
+	}
+	if t.req.Schema != nil {
+		w.tools += c.Tool("answer", "", t.req.Schema)
+	}
+	w.fixed = c.Fixed(t.req.System != "", len(tools))
+	return nil
+}
+
+// request is the call that the lane stands for; shrink says how often one was
+// too long for the provider.
+func (t *turn) request(shrink int) (*Request, error) {
+	view, err := t.view(shrink)
+	if err != nil {
+		return nil, err
+	}
+	if len(view.Messages) == 0 {
+		return nil, &Error{
+			Code:    engine.CodeModelRequest,
+			Message: "there is nothing to answer: the context has no messages and none was given",
+		}
+	}
+	w, req := &t.space, t.req
+	req.Messages = view.Messages
+	if w.last != nil && view.Manifest.Why == "" {
+		req.Stable = len(w.last.Messages)
+	}
+	t.resume(&req, view)
+	if w.reader && shows(t.lane, view) {
+		req.Tools = append(req.Tools[:len(req.Tools):len(req.Tools)], readerTool())
+	}
+	if err := t.estimate(&req, view); err != nil {
+		return nil, err
+	}
+	m := view.Manifest
+	if m.Left > 0 || m.Cleared > 0 || m.Short > 0 || m.Repaired > 0 || m.Summary != nil {
+		req.Manifest = &Manifest{
+			Manifest: m, Window: w.model.Window, Reserve: w.reserve,
+			System: w.system, Tools: w.tools, Factor: t.factor() % 100,
+		}
+		if req.Manifest.Factor != 0 || !w.counter.Exact() {
+			req.Manifest.Factor = t.factor()
+		}
+	}
+	t.lane.Marks = view.Marks
+	w.last = &req
+	return &req, nil
+}
+
+// shows reports whether something of the lane is not shown whole.
+func shows(c convo.Context, v convo.View) bool {
+	return v.Marks.Cut > c.Epoch || v.Marks.Cleared > c.Epoch || v.Manifest.Short > 0
+}
+
+// estimate says what a request may take at most.
+func (t *turn) estimate(req *Request, v convo.View) error {
+	w := &t.space
+	in := v.Tokens + t.correct(w.system+w.tools+w.fixed)
+	if !w.loaded { // by bytes; four make a token, more or less
+		in = (in + len(req.System)) / 4
+	}
+	req.Estimate = Usage{Input: in, Output: max(w.reserve-outputMargin, 0)}
+	req.Estimate.CostMicros = w.model.Cost(req.Estimate)
+	return nil
+}
+
+// view selects what is sent: by bytes where that fits, else by counting.
+func (t *turn) view(shrink int) (convo.View, error) {
+	w := &t.space
+	if shrink == 0 && !w.loaded {
+		v, ok, err := t.cheapView()
+		if ok || err != nil {
+			return v, err
+		}
+	}
+	if err := t.load(); err != nil {
+		return convo.View{}, err
+	}
+	beside := t.correct(w.system + w.tools + w.fixed)
+	room := (w.room - beside) * (4 - shrink) / 4
+	if room <= 0 {
+		return convo.View{}, &Error{
+			Code: engine.CodeModelContextLength,
+			Message: fmt.Sprintf("system instructions and tools take %d tokens and there is room for %d (the window of %d less the reserve of %d): "+
+				"shorten them, or use a model with a larger window", beside, w.room, w.model.Window, w.reserve),
+		}
+	}
+	v, err := t.fit(t.spec(room))
+	var large *convo.TooLarge
+	if errors.As(err, &large) {
+		return v, &Error{
+			Code: engine.CodeModelContextLength, Err: err,
+			Message: fmt.Sprintf("%s (the window is %d, %d are reserved for the answer, system instructions and tools take %d)",
+				large, w.model.Window, w.reserve, beside),
+		}
+	}
+	return v, err
+}
+
+// cheapView is the view where everything fits even if each byte were a token.
+func (t *turn) cheapView() (convo.View, bool, error) {
+	w := &t.space
+	beside := len(t.req.System) + 2*around
+	for _, tl := range t.req.Tools {
+		beside += around + len(tl.Name) + len(tl.Description) + sizeOf(tl.Parameters)
+	}
+	if t.req.Schema != nil {
+		beside += around + sizeOf(t.req.Schema)
+	}
+	if w.reader {
+		beside += 10 * around
+	}
+	room := w.room - t.correct(beside) - 512 // what tools bring with them
+	if room <= 0 {
+		return convo.View{}, false, nil
+	}
+	spec := t.spec(room)
+	spec.Count, spec.Strategy = byBytes{}, convo.All
+	c := t.lane
+	c.Marks.Factor = t.factor()
+	v, err := t.service.views.View(t.host.Run(), c, spec)
+	if errors.Is(err, convo.ErrTooLarge) {
+		return v, false, nil
+	}
+	v.Marks.Factor = t.lane.Marks.Factor
+	// What is cut short depends on the counter.
+	return v, !t.anyLonger(v.Messages, t.spec(room).MaxResult, room), err
+}
+
+// sizeOf is the bytes of a schema.
+func sizeOf(schema map[string]any) int {
+	b, err := json.Marshal(schema)
+	if err != nil {
+		return 1 << 20 // so that it is counted where the error is told
+	}
+	return len(b)
+}
+
+// anyLonger reports whether a result might be over what is shown of one.
+func (t *turn) anyLonger(ms []convo.Message, limit, room int) bool {
+	if t.space.viewing.Strategy == convo.All {
+		return false
+	}
+	if limit <= 0 {
+		limit = room / 4
+	}
+	for _, m := range ms {
+		if m.Role == convo.Tool && len(m.Text) > limit*100/max(t.factor(), 100) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *turn) spec(room int) convo.ViewSpec {
+	w := &t.space
+	s := convo.ViewSpec{
+		Room: room, Count: w.counter, Strategy: w.viewing.Strategy, Low: w.viewing.Low,
+		KeepResults: w.viewing.KeepResults, MaxResult: w.viewing.MaxResult, Summary: w.viewing.Summary,
+	}
+	if w.reader {
+		s.Reader = ReaderTool
+	}
+	return s
+}
+
+// factor is what the counter's tokens are multiplied by, in per cent.
+func (t *turn) factor() int {
+	if f := t.lane.Marks.Factor; f > 0 {
+		return f
+	}
+	w := &t.space
+	if w.model.Encoding != "" {
+		return 100
+	}
+	if w.loaded {
+		return int(w.counter.Prior())
+	}
+	return worstPrior
+}
+
+func (t *turn) correct(n int) int { return (n*t.factor() + 99) / 100 }
+
+// learn notes what the vendor counted, for when the view changes next.
+func (t *turn) learn(req *Request, resp *Response) {
+	w := &t.space
+	if !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || req.Session != "" {
+		return
+	}
+	estimated := req.Estimate.Input * 100 / max(t.factor(), 1)
+	learned := int(token.Learn(token.Factor(t.factor()), token.Pair{Estimated: estimated, Reported: resp.Usage.Input}))
+	if d := learned - cmp.Or(t.lane.Marks.Learned, t.factor()); d >= 5 || d <= -5 {
+		t.lane.Marks.Learned = learned
+	}
+}
