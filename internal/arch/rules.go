@@ -30,7 +30,8 @@ func Rooms() []Room {
 		{"llm", []string{"convo", "token", "tool", "engine"}, "the service knows contexts and tools, and not the nodes that call it"},
 		{"llm/...", []string{"llm", "convo", "tool", "engine"}, "a provider is swapped without touching what calls it"},
 		{"tool", []string{"engine"}, "a tool is a name, a schema and a function"},
-		{"tool/...", []string{"tool", "engine"}, "a kind of tool is swapped without touching what calls it"},
+		{"tool/...", []string{"tool", "tool/template", "engine"}, "a kind of tool is swapped without touching what calls it"},
+		{"tool/template", nil, "references are looked up in what is passed in"},
 		{
 			"node",
 			[]string{"flow", "flow/expr", "convo", "engine", "llm", "tool"},

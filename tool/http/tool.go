@@ -1,0 +1,268 @@
+// Package httptool makes tools of HTTP requests that are declared, not
+// programmed: a method, a URL and where the arguments go.
+//
+// It must not know flows or nodes, nor which addresses may be reached: that is
+// the business of the Doer it is given.
+package httptool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/tool/template"
+)
+
+// Doer performs HTTP requests. It decides where they may go, redirects
+// included: give one that cannot be led into your own network.
+type Doer interface {
+	Do(req *http.Request) (*http.Response, error)
+}
+
+// The limits of a tool that names none.
+const (
+	// DefaultTimeout bounds one request.
+	DefaultTimeout = 30 * time.Second
+	// DefaultMaxBody is how many bytes of an answer are read.
+	DefaultMaxBody = 1 << 20
+)
+
+// Spec declares a tool. URL, Query, Headers and Body are templates over
+// {{ args.NAME }}; Query, Headers and Body also over {{ secrets.NAME }}.
+type Spec struct {
+	// Name and Description are what models see.
+	Name, Description string
+	// Parameters is the JSON Schema of the arguments; nil takes none. Unless it
+	// says otherwise, arguments that it does not name are refused.
+	Parameters map[string]any
+	// Method is GET where it is empty. Tools of GET and HEAD are read-only;
+	// others send the key of the call as Idempotency-Key.
+	Method string
+	// URL begins with http:// or https:// and a host, which hold no reference.
+	// What references stand for is escaped: a value cannot add a segment to the
+	// path or a parameter to the query, and one that goes into the path may be
+	// neither empty nor hold a segment "..".
+	URL string
+	// Query are parameters added to the URL: one whose template is a single
+	// reference is left out where the argument is not given, and repeated for
+	// each element of a list.
+	Query map[string]string
+	// Headers are sent with the request. One that is a single reference is left
+	// out where the argument is not given.
+	Headers map[string]string
+	// Body is a JSON value whose texts are templates; one that is a single
+	// reference becomes the value of that argument, and a member of an object
+	// is left out where the argument is not given. It is sent as JSON, a text
+	// as it is. Nil sends the arguments that no template names as an object,
+	// except with GET, HEAD, DELETE and OPTIONS: there they are added to the query.
+	Body any
+
+	Approve tool.Approval
+	// Timeout bounds one request; 0 is DefaultTimeout.
+	Timeout time.Duration
+	// MaxBody is how many bytes of an answer are read; 0 is DefaultMaxBody. The
+	// rest is left out, and the result says so.
+	MaxBody int
+	// MaxOutput is how many bytes of the answer are kept; see tool.Tool.
+	MaxOutput int
+}
+
+// Options are what tools reach the world with.
+type Options struct {
+	// HTTP performs the requests; required.
+	HTTP Doer
+	// Secrets resolves secrets.NAME when a request is made; nil has none.
+	Secrets func(name string) (string, bool)
+}
+
+// New makes a tool. The error says what about the spec cannot be used: a
+// reference in the host, a secret in the URL, a parameter that goes nowhere, a
+// header that is the connection's own.
+func New(s Spec, o Options) (*tool.Tool, error) {
+	if o.HTTP == nil {
+		return nil, errors.New("http tools need Options.HTTP")
+	}
+	r, err := compile(s)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
+	}
+	c := &caller{request: r, http: o.HTTP, secrets: o.Secrets, maxBody: s.MaxBody}
+	if c.maxBody <= 0 {
+		c.maxBody = DefaultMaxBody
+	}
+	t, err := tool.Of(s.Name, s.Description, closed(s.Parameters), c.call)
+	if err != nil {
+		return nil, err
+	}
+	t.ReadOnly = r.reads()
+	t.Approve, t.MaxOutput, t.Timeout = s.Approve, s.MaxOutput, s.Timeout
+	if t.Timeout == 0 {
+		t.Timeout = DefaultTimeout
+	}
+	t.Origin, err = origin(s, r.method)
+	return t, err
+}
+
+// closed is a schema of arguments that takes no others.
+func closed(parameters map[string]any) map[string]any {
+	if parameters == nil {
+		return nil
+	}
+	c := maps.Clone(parameters)
+	if _, ok := c["additionalProperties"]; !ok {
+		c["additionalProperties"] = false
+	}
+	if _, ok := c["type"]; !ok {
+		c["type"] = "object"
+	}
+	return c
+}
+
+// origin names what is asked, and a digest of how, so that the tool's hash
+// changes with either.
+func origin(s Spec, method string) (string, error) {
+	b, err := json.Marshal([]any{s.Query, s.Headers, s.Body})
+	if err != nil {
+		return "", fmt.Errorf("tool %s: body: %w", s.Name, err)
+	}
+	sum := sha256.Sum256(b)
+	return fmt.Sprintf("http:%s %s %s", method, s.URL, hex.EncodeToString(sum[:8])), nil
+}
+
+// request is a Spec made ready.
+type request struct {
+	method  string
+	url     target
+	query   map[string]template.Text
+	headers map[string]template.Text
+	body    any      // with template.Text for texts
+	rest    []string // the arguments that no template names
+}
+
+func compile(s Spec) (*request, error) {
+	r := &request{method: either(s.Method, http.MethodGet)}
+	switch r.method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		return nil, fmt.Errorf("method %q: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", s.Method)
+	}
+	if s.Body != nil && r.reads() {
+		return nil, fmt.Errorf("a %s request has no body", r.method)
+	}
+	var err error
+	if r.url, err = parseTarget(s.URL); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
+	if r.query, err = parseAll(s.Query); err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	if r.headers, err = parseAll(s.Headers); err != nil {
+		return nil, fmt.Errorf("headers: %w", err)
+	}
+	for name := range r.headers {
+		if !isToken(name) || ownHeader(http.CanonicalHeaderKey(name)) {
+			return nil, fmt.Errorf("headers: %q cannot be set", name)
+		}
+	}
+	if r.body, err = parseBody(s.Body); err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
+	return r, r.findRest(s)
+}
+
+func parseAll(texts map[string]string) (map[string]template.Text, error) {
+	out := make(map[string]template.Text, len(texts))
+	for name, s := range texts {
+		t, err := template.Parse(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out[name] = t
+	}
+	return out, nil
+}
+
+// findRest finds the arguments that no template names, and refuses references
+// to arguments that there are not.
+func (r *request) findRest(s Spec) error {
+	properties, _ := s.Parameters["properties"].(map[string]any)
+	named := map[string]bool{}
+	r.each(func(p template.Part) {
+		if p.Kind == template.Args {
+			named[p.Path[0]] = true
+		}
+	})
+	for name := range named {
+		if _, ok := properties[name]; !ok {
+			return fmt.Errorf("{{ args.%s }}: the parameters have no property %s", name, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !named[name] {
+			r.rest = append(r.rest, name)
+		}
+	}
+	if len(r.rest) > 0 && r.body != nil {
+		return fmt.Errorf("the parameters %s go nowhere: name them in the url, query, headers or body", strings.Join(r.rest, ", "))
+	}
+	return nil
+}
+
+// each visits all parts of all templates.
+func (r *request) each(visit func(template.Part)) {
+	all := func(t template.Text) {
+		for _, p := range t {
+			visit(p)
+		}
+	}
+	all(r.url.text)
+	for _, t := range r.query {
+		all(t)
+	}
+	for _, t := range r.headers {
+		all(t)
+	}
+	eachText(r.body, all)
+}
+
+// reads reports whether the request only asks.
+func (r *request) reads() bool { return r.method == http.MethodGet || r.method == http.MethodHead }
+
+// bodiless reports whether arguments go into the query when nothing is said.
+func (r *request) bodiless() bool {
+	return r.reads() || r.method == http.MethodDelete || r.method == http.MethodOptions
+}
+
+func either(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// caller makes the requests of one tool.
+type caller struct {
+	request *request
+	http    Doer
+	secrets func(name string) (string, bool)
+	maxBody int
+}
+
+// call makes one request.
+func (c *caller) call(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
+	secrets := template.NewSecrets(c.secrets)
+	text, err := c.exchange(ctx, call, args, secrets)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return "", ctx.Err()
+	}
+	return text, secrets.Error(err)
+}

@@ -1,0 +1,144 @@
+// Package template is for texts in the declaration of a tool that refer to the
+// arguments of a call and to secrets by name, and for taking those secrets out
+// of whatever comes back.
+//
+// A reference is looked up and nothing more: no expression is evaluated, and
+// what a reference stands for is never read for references again.
+package template
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Kind says what a reference is looked up in.
+type Kind string
+
+// The kinds of reference; Literal is text between them.
+const (
+	Literal Kind = ""
+	Args    Kind = "args"
+	Secret  Kind = "secrets"
+)
+
+// Part is literal text or one reference.
+type Part struct {
+	Kind Kind
+	Text string   // of a literal
+	Path []string // of a reference, after its kind; a secret's has one element
+}
+
+// Text is a template, its parts in order.
+type Text []Part
+
+// Parse reads a template: {{ args.NAME }}, {{ args.NAME.MEMBER }} and
+// {{ secrets.NAME }} are references, everything outside of {{ }} is literal.
+// The error names what stands between braces and is none of these.
+func Parse(s string) (Text, error) {
+	var t Text
+	for {
+		before, rest, found := strings.Cut(s, "{{")
+		if before != "" {
+			t = append(t, Part{Text: before})
+		}
+		if !found {
+			return t, nil
+		}
+		inside, after, closed := strings.Cut(rest, "}}")
+		if !closed {
+			return nil, fmt.Errorf("{{ is not closed in %q", s)
+		}
+		p, err := reference(strings.TrimSpace(inside))
+		if err != nil {
+			return nil, err
+		}
+		t, s = append(t, p), after
+	}
+}
+
+func reference(s string) (Part, error) {
+	words := strings.Split(s, ".")
+	kind := Kind(words[0])
+	for _, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t\r\n(){}[]\"'") {
+			kind = Literal
+		}
+	}
+	if len(words) < 2 || kind != Args && kind != Secret || kind == Secret && len(words) != 2 {
+		return Part{}, fmt.Errorf("{{ %s }}: expected args.NAME or secrets.NAME", s)
+	}
+	return Part{Kind: kind, Path: words[1:]}, nil
+}
+
+// Only is the reference that a template consists of, if it is nothing else.
+func (t Text) Only() (Part, bool) {
+	if len(t) == 1 && t[0].Kind != Literal {
+		return t[0], true
+	}
+	return Part{}, false
+}
+
+// Uses reports whether a template refers to anything of that kind.
+func (t Text) Uses(k Kind) bool {
+	for _, p := range t {
+		if p.Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Expand writes the template out. Arguments read as String says; one that is
+// not there is "". The error names a secret that is not there.
+func (t Text) Expand(args map[string]any, secrets *Secrets) (string, error) {
+	var b strings.Builder
+	for _, p := range t {
+		switch p.Kind {
+		case Args:
+			v, _ := p.Value(args)
+			b.WriteString(String(v))
+		case Secret:
+			s, err := secrets.Get(p.Path[0])
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(s)
+		case Literal:
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String(), nil
+}
+
+// Value is what a reference to an argument stands for, and whether it is there.
+func (p Part) Value(args map[string]any) (any, bool) {
+	var v any = args
+	for _, name := range p.Path {
+		object, _ := v.(map[string]any)
+		member, ok := object[name]
+		if !ok {
+			return nil, false
+		}
+		v = member
+	}
+	return v, v != nil
+}
+
+// String is a JSON value as text: a text as it is, null as "", a number as it
+// was written, anything else as JSON.
+func String(v any) string {
+	switch t := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return t
+	case json.Number:
+		return t.String()
+	}
+	b, err := json.Marshal(v)
+	if err != nil { // not JSON; a caller's values are
+		return ""
+	}
+	return string(b)
+}
