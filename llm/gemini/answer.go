@@ -70,18 +70,26 @@ func (a *answer) keep(part nativePart) {
 	a.parts = append(a.parts, part)
 }
 
-// call adds a call and tells of it. One without an id gets one that the same
+// named is a call as Weir names it. One without an id gets one that the same
 // effect makes again and no other does.
-func (a *answer) call(id, name, args string) convo.Call {
-	c := convo.Call{ID: id, Name: nameOf(a.req, name), Arguments: args}
+func (a *answer) named(id, name string, index int) convo.Call {
+	c := convo.Call{ID: id, Name: nameOf(a.req, name)}
 	if c.ID == "" {
 		sum := sha256.Sum256([]byte(orElse(a.req.Key, a.id)))
-		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), len(a.calls))
+		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 	}
+	return c
+}
+
+// call adds a call and tells of it.
+func (a *answer) call(id, name, args string) convo.Call {
+	c := a.named(id, name, len(a.calls))
+	c.Arguments = args
 	if strings.TrimSpace(args) == "" || args == "null" {
 		c.Arguments = "{}"
 	}
 	a.calls = append(a.calls, c)
+	a.announce(c)
 	return c
 }
 

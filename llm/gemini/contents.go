@@ -118,7 +118,7 @@ func (h *historian) end() {
 }
 
 func (h *historian) user(m *convo.Message) error {
-	parts, err := h.said(m)
+	parts, err := h.words(m)
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (h *historian) user(m *convo.Message) error {
 	return nil
 }
 
-// said is a message's text and parts.
-func (h *historian) said(m *convo.Message) ([]json.RawMessage, error) {
+// words is a message's text and parts.
+func (h *historian) words(m *convo.Message) ([]json.RawMessage, error) {
 	var parts []json.RawMessage
 	if m.Text != "" {
 		parts = append(parts, textPart(m.Text))
@@ -147,7 +147,7 @@ func (h *historian) model(m *convo.Message, results []convo.Message) error {
 	parts, ids, ok := h.p.verbatim(m, h.req.Model)
 	if !ok {
 		var err error
-		if parts, err = h.said(m); err != nil {
+		if parts, err = h.words(m); err != nil {
 			return err
 		}
 		ids = make([]string, len(m.Calls))

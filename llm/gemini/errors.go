@@ -222,6 +222,16 @@ func longPrompt(message string) bool {
 	return false
 }
 
+// mislaid is err, or, where it means that the vendor no longer has req's
+// session, that.
+func (p *Provider) mislaid(req *llm.Request, err error) error {
+	e, ok := err.(*llm.Error) //nolint:errorlint // failure has unwrapped it
+	if !ok || !goesOn(req) || !lost(e) {
+		return err
+	}
+	return &llm.Error{Code: codeSession, Message: e.Message, Status: e.Status}
+}
+
 // lost says whether a refusal of a call that named a session means that the
 // vendor no longer has it. It says so as not found, and the words name the
 // interaction; what else is not found is a model, which is named as one.

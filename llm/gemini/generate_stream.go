@@ -106,7 +106,6 @@ func (r *generateReader) part(part generatedPart) error {
 			return r.p.garbled(fmt.Errorf("a tool call has no name"))
 		}
 		c := a.call(part.Call.ID, part.Call.Name, string(part.Call.Args))
-		a.announce(c)
 		a.keep(nativePart{
 			Call: &nativeCall{ID: part.Call.ID, Name: c.Name, Args: c.Arguments}, Signature: part.Signature,
 		})

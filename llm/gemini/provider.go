@@ -140,7 +140,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	}
 	x := &exchange{}
 	if err := p.send(ctx, req, x); err != nil {
-		return nil, p.failure(ctx, err)
+		return nil, p.mislaid(req, p.failure(ctx, err))
 	}
 	res, err := p.receive(req, x, emit)
 	if err != nil {

@@ -20,6 +20,7 @@ type responsesBody struct {
 	Model        string          `json:"model"`
 	Stream       bool            `json:"stream"`
 	Store        *bool           `json:"store"`
+	Previous     string          `json:"previous_response_id"`
 	Include      []string        `json:"include"`
 	Instructions string          `json:"instructions"`
 	Input        json.RawMessage `json:"input"`
@@ -92,8 +93,17 @@ func (w responsesWire) read(_ *http.Request, body []byte, known issued) *ask {
 	if b.Instructions != "" {
 		a.Messages = append(a.Messages, convo.Message{Role: convo.System, Text: b.Instructions})
 	}
+	a.Session, a.Kept = b.Previous, b.Store == nil || *b.Store
+	if !known.holds(b.Previous) {
+		a.lost = &Failure{
+			Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "previous_response_not_found",
+			Param: "previous_response_id", Message: fmt.Sprintf("Previous response with id '%s' not found.", b.Previous),
+		}
+		a.Problems = r.problems
+		return a
+	}
 	items := inputItems(b.Input)
-	r.items(items, known)
+	r.items(items, b.Previous, known)
 	a.Messages = append(a.Messages, messages(items)...)
 	a.Problems = r.problems
 	return a
@@ -124,9 +134,10 @@ func inputItems(raw json.RawMessage) []responsesItem {
 
 // items checks the pairing of calls and results and that what the vendor gave
 // out comes back whole: a call made after reasoning needs that reasoning
-// before it, and reasoning needs what followed it.
-func (r *rules) items(items []responsesItem, known issued) {
-	open, seen := map[string]bool{}, map[string]bool{}
+// before it, and reasoning needs what followed it. The calls that a stored
+// response left open are open still.
+func (r *rules) items(items []responsesItem, previous string, known issued) {
+	open, seen := known.open(previous), map[string]bool{}
 	for n, i := range items {
 		if i.ID != "" && i.Type != "function_call_output" {
 			r.item(n, i.ID, seen, known)
@@ -223,6 +234,9 @@ func reasoningID(number int) string { return fmt.Sprintf("rs_%d", number) }
 func secret(number int) string { return fmt.Sprintf("gAAAA-%d+/=", number) }
 
 func (w responsesWire) issue(t *Turn, a *ask, number int, known issued) {
+	if a.Kept {
+		known.keep(fmt.Sprintf("resp_%d", number), t.Calls)
+	}
 	if !t.thinks() {
 		return
 	}

@@ -104,6 +104,10 @@ type Request struct {
 	Tools    []llm.Tool
 	// Choice is the choice of tools as in llm.Request, "" where none was sent.
 	Choice string
+	// Session is the conversation at the vendor that it goes on with, and Kept
+	// says that the vendor is to keep what comes of it.
+	Session string
+	Kept    bool
 	// Problems are the rules of the wire that it breaks; such a request is
 	// refused with status 400 and takes no turn.
 	Problems []string

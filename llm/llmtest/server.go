@@ -191,6 +191,9 @@ func (s *Server) next(a *ask) (*Turn, func(*Request) Turn) {
 			Status: http.StatusBadRequest, Type: "invalid_request_error", Message: strings.Join(a.Problems, "; "),
 		}}, nil
 	}
+	if a.lost != nil {
+		return &Turn{Failure: a.lost}, nil
+	}
 	if len(s.turns) > 0 {
 		turn := s.turns[0]
 		s.turns = s.turns[1:]

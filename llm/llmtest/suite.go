@@ -34,6 +34,8 @@ const (
 	Empty Ability = "empty messages"
 	// Separate: messages of one role that follow each other stay apart.
 	Separate Ability = "separate messages"
+	// Sessions: the vendor keeps conversations where it is asked to.
+	Sessions Ability = "sessions"
 	// Verbatim: the arguments of calls are text, and not a JSON object whose
 	// white space and order of keys mean nothing.
 	Verbatim Ability = "verbatim arguments"
@@ -81,6 +83,9 @@ func Run(t *testing.T, factory Factory) {
 		{"images in a tool's result arrive", testToolParts},
 		{"the request is not changed", testUntouched},
 		{"the idempotency key is sent", testKey},
+		{"a conversation that the vendor keeps goes on with what is new", testSession},
+		{"a conversation that the vendor lost is told and sent again", testSessionLost},
+		{"nothing is kept unasked", testSessionUnasked},
 		{"calls at the same time do not mix", testConcurrent},
 		{"failures have their code and say whether to retry", testFailures},
 		{"the wait that was asked for is told", testRetryAfter},

@@ -37,6 +37,7 @@ func wires() []wire {
 		chatWire{mustCompile("weir:chat", chatSchema)},
 		newAnthropicWire(),
 		newGeminiWire(),
+		newInteractionsWire(),
 	}
 }
 
@@ -58,6 +59,8 @@ type ask struct {
 	usage      bool // include_usage
 	encrypted  bool // include reasoning.encrypted_content
 	summary    bool // what the model thinks is to be told
+	// lost is how the vendor says that it has no such conversation, nil if it has.
+	lost *Failure
 }
 
 // bearer is the token of an Authorization header.

@@ -31,6 +31,7 @@ type answer struct {
 	stop      string
 	model     string
 	id        string
+	session   string
 	native    json.RawMessage
 }
 
@@ -107,5 +108,5 @@ func (a *answer) complete() (*llm.Response, error) {
 		usage := a.usage
 		a.emit(llm.Chunk{Usage: &usage})
 	}
-	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}, nil
+	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session}, nil
 }

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 			return llmtest.Subject{
 				Provider: openai.New(openai.Options{BaseURL: s.URL}),
 				Model:    "local-model",
-				Lacks:    []llmtest.Ability{llmtest.ToolParts},
+				Lacks:    []llmtest.Ability{llmtest.ToolParts, llmtest.Sessions},
 			}
 		})
 	})

@@ -30,6 +30,7 @@ const (
 	codeFiltered    = engine.CodeModelFiltered
 	codeUnavailable = engine.CodeModelUnavailable
 	codeTimeout     = engine.CodeModelTimeout
+	codeSession     = engine.CodeModelSessionLost
 )
 
 const (
@@ -175,6 +176,8 @@ func byWord(word string) (code string, retry, known bool) {
 		return codeRateLimited, true, true
 	case "invalid_api_key", "authentication_error", "permission_error", "account_deactivated":
 		return codeAuth, false, true
+	case "previous_response_not_found":
+		return codeSession, false, true
 	case "content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation":
 		return codeFiltered, false, true
 	case "invalid_prompt", "invalid_image", "invalid_image_format", "image_parse_error",

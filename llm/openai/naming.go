@@ -36,6 +36,13 @@ func (n *naming) call(id string) string {
 	return as
 }
 
+// hold takes the ids of calls that the vendor has, under the ids that it gave.
+func (n *naming) hold(calls []convo.Call) {
+	for _, c := range calls {
+		n.used[c.ID] = true
+	}
+}
+
 // result names the call that a result answers.
 func (n *naming) result(id string) string { return orElse(n.sent[id], id) }
 

@@ -13,10 +13,18 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// responsesParams is req as the Responses API takes it. Nothing is stored at
-// the vendor: the history is the client's, reasoning travels encrypted.
+// goesOn says that the vendor has the front of the history. A session that
+// holds nothing or leaves nothing to say is not used, and all is sent.
+func goesOn(req *llm.Request) bool {
+	return req.Session != "" && req.Held > 0 && req.Held < len(req.Messages)
+}
+
+// responsesParams is req as the Responses API takes it. Unless it is to be kept
+// nothing is stored at the vendor: the history is the client's, reasoning
+// travels encrypted. It does so in what is kept as well, for when the vendor has
+// lost it. Instructions and tools hold for one response and are sent each time.
 func (p *Provider) responsesParams(req *llm.Request) (responses.ResponseNewParams, error) {
-	params := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false)}
+	params := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(req.Keep)}
 	if reasons(req) {
 		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	}
@@ -52,8 +60,16 @@ func (p *Provider) responsesParams(req *llm.Request) (responses.ResponseNewParam
 	params.ToolChoice = responsesChoice(req)
 	var input responses.ResponseInputParam
 	names := newNaming()
-	for i := range req.Messages {
-		items, err := p.responsesItems(&req.Messages[i], req.Model, names)
+	messages := req.Messages
+	if goesOn(req) {
+		params.PreviousResponseID = param.NewOpt(req.Session)
+		for _, m := range messages[:req.Held] {
+			names.hold(m.Calls)
+		}
+		messages = messages[req.Held:]
+	}
+	for i := range messages {
+		items, err := p.responsesItems(&messages[i], req.Model, names)
 		if err != nil {
 			return params, err
 		}

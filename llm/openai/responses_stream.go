@@ -21,7 +21,7 @@ func (p *Provider) generateResponses(ctx context.Context, req *llm.Request, emit
 		return nil, err
 	}
 	r := &responsesReader{
-		p: p, asked: req.Model, answer: newAnswer(req, emit),
+		p: p, asked: req.Model, keep: req.Keep, answer: newAnswer(req, emit),
 		calls: map[int64]*convo.Call{}, items: map[int64]json.RawMessage{},
 	}
 	err = p.ask(ctx, req.Key, func(ctx context.Context, options ...option.RequestOption) error {
@@ -39,6 +39,7 @@ func (p *Provider) generateResponses(ctx context.Context, req *llm.Request, emit
 type responsesReader struct {
 	p      *Provider
 	asked  string
+	keep   bool // the vendor is to keep the response
 	answer *answer
 	// calls and items are by output index: as announced, and as done.
 	calls map[int64]*convo.Call
@@ -181,6 +182,9 @@ func (r *responsesReader) settle(res *responses.Response) error {
 		r.answer.stop = stopFilter
 	}
 	r.answer.native = r.p.keep(r.asked, raw)
+	if r.keep && res.Status == responses.ResponseStatusCompleted {
+		r.answer.session = res.ID
+	}
 	return nil
 }
 

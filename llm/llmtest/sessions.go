@@ -1,0 +1,48 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// keep remembers that the vendor holds a conversation that ends in calls.
+func (known issued) keep(id string, calls []convo.Call) {
+	open := []string{}
+	for _, c := range calls {
+		open = append(open, c.ID)
+	}
+	known["session:"+id] = encode(open)
+}
+
+// holds says that the vendor holds a conversation; it always holds none.
+func (known issued) holds(id string) bool {
+	_, ok := known["session:"+id]
+	return ok || id == ""
+}
+
+// open are the calls that wait for results in a conversation that is held.
+func (known issued) open(id string) map[string]bool {
+	var calls []string
+	if held, ok := known["session:"+id]; ok {
+		_ = json.Unmarshal([]byte(held), &calls) // keep has written it
+	}
+	open := map[string]bool{}
+	for _, call := range calls {
+		open[call] = true
+	}
+	return open
+}
+
+// Forget makes the server lose all conversations that it was asked to keep, as
+// vendors do after some days.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.issued {
+		if strings.HasPrefix(id, "session:") {
+			delete(s.issued, id)
+		}
+	}
+}
