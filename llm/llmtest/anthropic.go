@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -19,9 +20,12 @@ var anthropicSchema []byte
 // anthropicWire is Anthropic's Messages API.
 type anthropicWire struct{ schema *jsonschema.Schema }
 
-func newAnthropicWire() anthropicWire {
-	return anthropicWire{mustCompile("weir:anthropic", anthropicSchema)}
-}
+// anthropicShape is the compiled schema: campaigns check many bodies.
+var anthropicShape = sync.OnceValue(func() *jsonschema.Schema {
+	return mustCompile("weir:anthropic", anthropicSchema)
+})
+
+func newAnthropicWire() anthropicWire { return anthropicWire{anthropicShape()} }
 
 func (w anthropicWire) name() string { return "anthropic" }
 

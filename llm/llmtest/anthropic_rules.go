@@ -117,9 +117,6 @@ func (r *anthropicRules) words(where string, blocks []anthropicBlock) {
 		if b.Type == "text" && strings.TrimSpace(b.Text) == "" {
 			r.broken("%s[%d]: text content blocks must contain non-whitespace text", where, n)
 		}
-		if b.Source.Type == "base64" && b.Source.Data == "" {
-			r.broken("%s[%d]: the source has no data", where, n)
-		}
 		if b.Type == "image" && b.Source.Type == "base64" {
 			if data, err := base64.StdEncoding.DecodeString(b.Source.Data); err == nil && len(data) > 10<<20 {
 				r.broken("%s[%d]: image exceeds 10 MB maximum", where, n)

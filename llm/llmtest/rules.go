@@ -79,10 +79,16 @@ func (r *rules) shape(schema *jsonschema.Schema, body []byte) {
 		r.broken("%v", err)
 		return
 	}
-	for _, unit := range invalid.BasicOutput().Errors {
-		if unit.Error != nil && unit.Error.Kind != nil {
-			r.broken("at %s: %s", first(unit.InstanceLocation, "/"), unit.Error.String())
-		}
+	r.leaves(invalid.DetailedOutput())
+}
+
+// leaves tells what a schema's check comes down to.
+func (r *rules) leaves(unit *jsonschema.OutputUnit) {
+	for n := range unit.Errors {
+		r.leaves(&unit.Errors[n])
+	}
+	if len(unit.Errors) == 0 && unit.Error != nil && unit.Error.Kind != nil {
+		r.broken("at %s: %s", first(unit.InstanceLocation, "/"), unit.Error.String())
 	}
 }
 

@@ -16,12 +16,20 @@ import (
 // post sends a body to one of the APIs and gives the status and answer.
 func post(t *testing.T, s *Server, api, body string) (int, string) {
 	t.Helper()
-	path := map[string]string{"chat": "/chat/completions", "responses": "/responses"}[api]
+	return send(t, s, map[string]string{"chat": "/chat/completions", "responses": "/responses"}[api], body)
+}
+
+// send sends a body to a path with headers, by turns their names and values.
+func send(t *testing.T, s *Server, path, body string, headers ...string) (int, string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	for n := 0; n < len(headers); n += 2 {
+		req.Header.Set(headers[n], headers[n+1])
+	}
 	res, err := s.http.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
