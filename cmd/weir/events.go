@@ -24,11 +24,7 @@ func (d *driving) watcher(run string) watcher {
 	case d.events:
 		return &eventPrinter{run: run, out: d.p.out}
 	case isTerminal(d.p.err):
-		w := newProgress(d.p)
-		for _, path := range d.atWork {
-			w.begin(path, w.start.UnixMilli())
-		}
-		return w
+		return newProgress(d.p, d.atWork)
 	}
 	return nil
 }

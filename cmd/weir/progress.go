@@ -41,8 +41,14 @@ const frameTime = 100 * time.Millisecond
 // mostRunning bounds how many running nodes are drawn.
 const mostRunning = 8
 
-func newProgress(p *program) *progress {
-	return &progress{p: p, st: p.style(), start: time.Now()}
+// newProgress makes one. atWork are the nodes that go on where another process
+// has left them, and do not start again.
+func newProgress(p *program, atWork []string) *progress {
+	w := &progress{p: p, st: p.style(), start: time.Now()}
+	for _, path := range atWork {
+		w.begin(path, w.start.UnixMilli())
+	}
+	return w
 }
 
 // watch implements watcher.

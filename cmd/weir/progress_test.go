@@ -13,7 +13,7 @@ import (
 func TestProgressKeepsWhatHasEndedAndDrawsWhatRuns(t *testing.T) {
 	t.Parallel()
 	p, screen := typing("")
-	w := newProgress(p)
+	w := newProgress(p, nil)
 	items := make(chan runner.Item, 16)
 	for n, e := range []engine.Event{
 		&engine.NodeStarted{Path: "ask"},
@@ -46,5 +46,37 @@ func TestProgressKeepsWhatHasEndedAndDrawsWhatRuns(t *testing.T) {
 	w.end(weir.Result{Run: "r1", Status: engine.Running})
 	if !strings.Contains(screen.String(), "\r\x1b[2A\x1b[J‖ stopped") {
 		t.Errorf("what was drawn is not taken away:\n%q", screen)
+	}
+}
+
+func TestANodeThatGoesOnFromAnotherProcessIsSeenAtWork(t *testing.T) {
+	t.Parallel()
+	p, screen := typing("")
+	w := newProgress(p, []string{"ask"})
+	items := make(chan runner.Item, 1)
+	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "A low dam."}}
+	close(items)
+	if _, err := w.watch(items, 7); err != nil {
+		t.Fatal(err)
+	}
+	w.draw()
+	for _, want := range []string{" ask 0.", "A low dam.", "0 nodes done · 0."} {
+		if !strings.Contains(screen.String(), want) {
+			t.Errorf("the screen lacks %q:\n%q", want, screen)
+		}
+	}
+}
+
+func TestRowsThatAreLookedOverEndWhereTheLineEnds(t *testing.T) {
+	t.Parallel()
+	p, _ := typing("")
+	var out strings.Builder
+	p.out = &out
+	t1 := p.table("NODE RESULT")
+	t1.width = 12
+	t1.row("ask", "a long answer")
+	t1.print()
+	if want := "NODE  RESULT\nask   a long\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
