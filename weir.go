@@ -279,7 +279,11 @@ func beginning(f *Flow, s Start) (b runner.Begin, err error) {
 	}
 	b.Settings = convo.Settings{
 		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
-		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve,
+		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
+		View: convo.Viewing{
+			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
+			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
+		},
 	}
 	if i := strings.IndexByte(c.Model, '/'); i > 0 {
 		b.Settings.Provider, b.Settings.Model = c.Model[:i], c.Model[i+1:]

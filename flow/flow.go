@@ -59,13 +59,35 @@ type ContextSettings struct {
 	Temperature *float64
 	MaxOutput   int // tokens; 0 is the provider's default
 	Reasoning   string
-	Budget      Budget
+	// History is "server" where the provider may keep the conversation; "" and
+	// "client" send it with every call.
+	History string
+	Budget  Budget
+	View    View
 }
 
 // Budget bounds what one model call may be given, in tokens.
 type Budget struct {
 	Window  int // tokens; 0 is the model's own
 	Reserve int // tokens kept free for the answer; 0 is the default
+}
+
+// View says how a context is shown where it outgrows its budget. Zero values
+// are the defaults.
+type View struct {
+	// Strategy is "window" (the oldest messages are left out), "summary" (a
+	// summary stands for them) or "all" (nothing is left out).
+	Strategy string `json:"strategy,omitempty"`
+	// Low is what is left after a cut, in per cent of the room.
+	Low int `json:"low,omitempty"`
+	// KeepResults is how many of the newest tool results keep their text when
+	// old ones are cleared; -1 clears none.
+	KeepResults int `json:"keepResults,omitempty"`
+	// MaxResult is how many tokens of one tool result are shown.
+	MaxResult int `json:"maxResult,omitempty"`
+	// Summary is how many tokens a summary may have, and Model what makes it.
+	Summary int    `json:"summary,omitempty"`
+	Model   string `json:"model,omitempty"`
 }
 
 // Input is a declared value of a run.

@@ -156,12 +156,16 @@ func (w *writer) context(c ContextSettings) {
 	}
 	w.count("maxOutput", c.MaxOutput)
 	w.text("reasoning", c.Reasoning)
+	w.text("history", c.History)
 	if c.Budget != (Budget{}) {
 		w.key("budget")
 		w.open('{')
 		w.count("window", c.Budget.Window)
 		w.count("reserve", c.Budget.Reserve)
 		w.close('}')
+	}
+	if c.View != (View{}) {
+		w.field("view", c.View)
 	}
 	w.close('}')
 }

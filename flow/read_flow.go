@@ -66,7 +66,7 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 	if !ok {
 		return ContextSettings{}
 	}
-	f.only("model", "system", "temperature", "maxOutput", "reasoning", "budget")
+	f.only("model", "system", "temperature", "maxOutput", "reasoning", "history", "budget", "view")
 	const tokens = 100_000_000
 	c := ContextSettings{
 		Model: f.text("model"), System: f.text("system"), Reasoning: f.text("reasoning"),
@@ -87,7 +87,36 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 			}
 		}
 	}
+	c.History = f.choice("history", "client", "server")
+	if w := v.get("view"); w != nil {
+		c.View = l.view(w)
+	}
 	return c
+}
+
+// strategies are what View.Strategy may be.
+func strategies() []string { return []string{"window", "summary", "all"} }
+
+func (l *loader) view(v *value) View {
+	f, ok := l.object(v, "view")
+	if !ok {
+		return View{}
+	}
+	f.only("strategy", "low", "keepResults", "maxResult", "summary", "model")
+	const tokens = 100_000_000
+	out := View{
+		Low: f.count("low", 100), MaxResult: f.count("maxResult", tokens),
+		Summary: f.count("summary", tokens), Model: f.text("model"),
+	}
+	out.Strategy = f.choice("strategy", strategies()...)
+	if k := v.get("keepResults"); k != nil {
+		n, ok := k.scalar.(int64)
+		if !ok || n == 0 || n < -1 || n > 1_000_000 {
+			l.at(k, CodeBadValue, fmt.Sprintf("keepResults is a whole number from 1, or -1 to clear none; this is %s", l.show(k)), "")
+		}
+		out.KeepResults = int(n)
+	}
+	return out
 }
 
 func (l *loader) temperature(v *value) *float64 {

@@ -116,7 +116,9 @@ func flowProperties() obj {
 	props["context"] = closed(obj{
 		"model": obj{"type": "string", "pattern": ".+/.+"}, "system": text, "reasoning": text,
 		"temperature": obj{"type": "number", "minimum": 0, "maximum": 2}, "maxOutput": tokens,
-		"budget": closed(obj{"window": tokens, "reserve": tokens}),
+		"history": obj{"enum": []any{"client", "server"}},
+		"budget":  closed(obj{"window": tokens, "reserve": tokens}),
+		"view":    ViewSchema(),
 	})
 	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
 		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
@@ -125,6 +127,26 @@ func flowProperties() obj {
 		"reducer": obj{"enum": []any{"append", "max", "merge", "min", "replace", "sum"}}, "initial": true, "schema": obj{"type": "object"},
 	})}
 	return props
+}
+
+// ViewSchema is the JSON Schema of a View.
+func ViewSchema() map[string]any {
+	tokens := obj{"type": "integer", "minimum": 1}
+	var known []any
+	for _, s := range strategies() {
+		known = append(known, s)
+	}
+	return closed(obj{
+		"strategy": obj{"enum": known, "description": "What happens when the history outgrows its room. Default: window."},
+		"low":      obj{"type": "integer", "minimum": 1, "maximum": 100, "description": "What a cut leaves, in per cent of the room. Default: 60."},
+		"keepResults": obj{
+			"type": "integer", "minimum": -1, "not": obj{"const": 0},
+			"description": "How many of the newest tool results keep their text; -1 clears none. Default: 3.",
+		},
+		"maxResult": obj{"type": "integer", "minimum": 1, "description": "How many tokens of one tool result are shown. Default: a quarter of the room."},
+		"summary":   tokens,
+		"model":     obj{"type": "string", "description": "The model that makes summaries. Default: the one that is asked."},
+	})
 }
 
 func closed(properties obj) obj {

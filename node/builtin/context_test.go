@@ -271,9 +271,9 @@ outputs: {text: "{{ ask.text }}"}
 	}
 }
 
-func TestAnAnswerThatDoesNotFitItsSchemaFails(t *testing.T) {
-	for answer, code := range map[string]string{"not json": builtin.CodeJSON, `{"n": "x"}`: builtin.CodeOutput} {
-		r := play(t, weir.Options{Providers: models(&inOrder{turns: []string{answer}})}, `
+func TestAnAnswerThatDoesNotFitItsSchemaIsRepairedOnceAndThenFails(t *testing.T) {
+	for _, bad := range []string{"not json", `{"n": "x"}`} {
+		flow := `
 weir: 1
 name: schema
 context: {model: script/demo}
@@ -282,10 +282,15 @@ nodes:
     type: llmRequest
     in: {message: "n?"}
     with: {schema: {type: object, properties: {n: {type: integer}}}}
-outputs: {n: "{{ ask.value }}"}
-`, nil, nil)
-		if e := mustFail(t, r); e.Code != code {
-			t.Errorf("%s: the error is %+v, expected %s", answer, e, code)
+outputs: {n: "{{ ask.value.n }}"}
+`
+		r := play(t, weir.Options{Providers: models(&inOrder{turns: []string{bad, bad}})}, flow, nil, nil)
+		if e := mustFail(t, r); e.Code != engine.CodeModelAnswer {
+			t.Errorf("%s: the error is %+v, expected %s", bad, e, engine.CodeModelAnswer)
+		}
+		r = play(t, weir.Options{Providers: models(&inOrder{turns: []string{bad, `{"n": 3}`}})}, flow, nil, nil)
+		if n, err := weir.Output[int](r, "n"); err != nil || n != 3 {
+			t.Errorf("%s, then 3: got %v, %v", bad, n, err)
 		}
 	}
 }

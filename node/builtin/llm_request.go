@@ -11,18 +11,11 @@ import (
 
 // llmRequestNode asks a model.
 type llmRequestNode struct {
-	Provider    string         `json:"provider"`
-	Model       string         `json:"model"`
-	System      template       `json:"system"`
-	Temperature *float64       `json:"temperature"`
-	MaxOutput   int            `json:"maxOutput"`
-	Reasoning   string         `json:"reasoning"`
+	ModelSettings
 	Schema      map[string]any `json:"schema"`
 	SkipHistory bool           `json:"skipHistory"`
 	MaxSteps    int            `json:"maxSteps"`
 	AtMax       string         `json:"atMax"`
-
-	accepts *node.Schema
 }
 
 func llmRequestType() node.Type {
@@ -81,6 +74,9 @@ What is asked:
 |---|---|
 | ` + "`model`, `provider`" + ` | the model as ` + "`provider/model`" + `; the context's where not given |
 | ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | for this call, in place of the context's; ` + "`system`" + ` is a template |
+| ` + "`budget`" + ` | ` + "`{window, reserve}`" + ` in tokens, in place of the context's |
+| ` + "`view`" + ` | ` + "`{strategy, low, keepResults, maxResult, summary, model}`" + `: how the context is shown where it outgrows its budget |
+| ` + "`history`" + ` | ` + "`server`" + `: the provider may keep the conversation, and is then sent what is new alone |
 | ` + "`schema`" + ` | JSON Schema the answer has to fit: it is then on the port ` + "`value`" + ` too |
 | ` + "`skipHistory`" + ` | read the context and add nothing to it, neither message nor answer |
 | ` + "`maxSteps`" + ` | the most model calls in one turn (default 16) |
@@ -184,8 +180,7 @@ func (n *llmRequestNode) finish() error {
 	if n.Schema == nil {
 		return nil
 	}
-	var err error
-	if n.accepts, err = node.CompileSchema(n.Schema); err != nil {
+	if _, err := node.CompileSchema(n.Schema); err != nil {
 		return fmt.Errorf("setting \"schema\": %w", err)
 	}
 	return nil
@@ -216,14 +211,11 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 
 // turn is what the model is asked for.
 func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
-	t := llm.Turn{
-		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
-		Reasoning: n.Reasoning, Schema: n.Schema, SkipHistory: n.SkipHistory, MaxSteps: n.MaxSteps, StopAtMax: n.AtMax == "stop",
-	}
-	var err error
-	if t.System, err = n.System.text(ctx, "system"); err != nil {
+	t, err := n.ModelSettings.turn(ctx, m)
+	if err != nil {
 		return t, err
 	}
+	t.Schema, t.SkipHistory, t.MaxSteps, t.StopAtMax = n.Schema, n.SkipHistory, n.MaxSteps, n.AtMax == "stop"
 	offered, _ := ctx.Input("tools")
 	names, err := toolNames(offered)
 	if err != nil {
@@ -298,16 +290,13 @@ func (n *llmRequestNode) putOut(ctx *node.Ctx, r *llm.Result) error {
 	ctx.Meta("tokenUsage", usage)
 	ctx.Output("stop", r.Stop)
 	ctx.Meta("stop", r.Stop)
-	if n.accepts == nil {
+	if n.Schema == nil {
 		return nil
 	}
 	v, err := parseJSON(r.Text)
 	if err != nil {
 		return hinted(failure(CodeJSON, "the model's answer is not JSON: %v", err),
 			"the answer ended with %q; raise maxOutput if it was cut off", r.Stop)
-	}
-	if err := n.accepts.Check(v); err != nil {
-		return failure(CodeOutput, "the model's answer does not fit the schema: %v", err)
 	}
 	ctx.Output("value", v)
 	return nil

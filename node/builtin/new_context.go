@@ -11,15 +11,10 @@ import (
 
 // newContextNode makes an isolated context.
 type newContextNode struct {
-	Base        string       `json:"base"`
-	Label       template     `json:"label"`
-	Provider    string       `json:"provider"`
-	Model       string       `json:"model"`
-	System      template     `json:"system"`
-	Temperature *float64     `json:"temperature"`
-	MaxOutput   int          `json:"maxOutput"`
-	Reasoning   string       `json:"reasoning"`
-	Messages    []newMessage `json:"messages"`
+	ModelSettings
+	Base     string       `json:"base"`
+	Label    template     `json:"label"`
+	Messages []newMessage `json:"messages"`
 }
 
 func newContextType() node.Type {
@@ -34,7 +29,7 @@ work in it. It lives as long as the run.
 | setting | what |
 |---|---|
 | ` + "`base`" + ` | ` + "`fresh`" + ` (default) begins without messages; ` + "`fork`" + ` begins with those of the context it comes from |
-| ` + "`model`, `provider`, `temperature`, `maxOutput`, `reasoning`" + ` | as in the flow's ` + "`context:`" + `; what is not given is taken from the context it comes from |
+| ` + "`model`, `provider`, `temperature`, `maxOutput`, `reasoning`, `history`, `budget`, `view`" + ` | as in the flow's ` + "`context:`" + `; what is not given is taken from the context it comes from |
 | ` + "`system`" + ` | its instructions, a template; not given: those of the context with ` + "`fork`" + `, none with ` + "`fresh`" + ` |
 | ` + "`label`" + ` | a name for people, a template |
 | ` + "`messages`" + ` | what has been said in it to begin with, in order |
@@ -85,17 +80,6 @@ outputs: {first: "{{ first.text }}", second: "{{ second.text }}"}
 	})
 }
 
-// withModelSettings adds the settings that choose and instruct a model.
-func withModelSettings(properties map[string]any) map[string]any {
-	properties["provider"] = setting("string", "Who serves the model; not needed where the model names it.")
-	properties["model"] = setting("string", "The model, as provider/model.")
-	properties["system"] = templated("string", "Instructions for the model.")
-	properties["temperature"] = map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied answers are."}
-	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
-	properties["reasoning"] = setting("string", "How hard to think, in the provider's words: low, medium, high.")
-	return properties
-}
-
 func (n *newContextNode) setDefaults() {
 	if n.Base == "" {
 		n.Base = "fresh"
@@ -129,24 +113,11 @@ func (n *newContextNode) initial(ctx *node.Ctx, s convo.Settings) (convo.Change,
 	if err != nil {
 		return convo.Change{}, err
 	}
-	if n.Model != "" {
-		s.Provider, s.Model = n.Provider, n.Model
-	} else if n.Provider != "" {
-		s.Provider = n.Provider
-	}
+	s = n.over(s)
 	if n.System.isSet() || n.Base == "fresh" {
 		if s.System, err = n.System.text(ctx, "system"); err != nil {
 			return convo.Change{}, err
 		}
-	}
-	if n.Temperature != nil {
-		s.Temperature = n.Temperature
-	}
-	if n.MaxOutput > 0 {
-		s.MaxOutput = n.MaxOutput
-	}
-	if n.Reasoning != "" {
-		s.Reasoning = n.Reasoning
 	}
 	return convo.Change{Create: true, Kind: convo.Isolated, Label: label, Settings: &s}, nil
 }

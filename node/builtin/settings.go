@@ -39,11 +39,17 @@ func decode[T any](with map[string]any) (*T, error) {
 	return settings, nil
 }
 
-// settingField finds the field whose json tag is name.
+// settingField finds the field whose json tag is name, also in an embedded struct.
 func settingField(v reflect.Value, name string) (reflect.Value, bool) {
 	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("json") == name {
+		f := v.Type().Field(i)
+		if f.Tag.Get("json") == name {
 			return v.Field(i), true
+		}
+		if f.Anonymous {
+			if field, ok := settingField(v.Field(i), name); ok {
+				return field, true
+			}
 		}
 	}
 	return reflect.Value{}, false
@@ -53,7 +59,10 @@ func settingField(v reflect.Value, name string) (reflect.Value, bool) {
 func settingNames(v reflect.Value) []string {
 	var names []string
 	for i := range v.NumField() {
-		if n := v.Type().Field(i).Tag.Get("json"); n != "" {
+		f := v.Type().Field(i)
+		if f.Anonymous {
+			names = append(names, settingNames(v.Field(i))...)
+		} else if n := f.Tag.Get("json"); n != "" {
 			names = append(names, n)
 		}
 	}

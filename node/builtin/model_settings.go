@@ -1,0 +1,83 @@
+package builtin
+
+import (
+	"cmp"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// ModelSettings choose and instruct a model and say what it may be given; they
+// are the settings that all nodes which ask one have in common.
+type ModelSettings struct {
+	Provider    string       `json:"provider"`
+	Model       string       `json:"model"`
+	System      template     `json:"system"`
+	Temperature *float64     `json:"temperature"`
+	MaxOutput   int          `json:"maxOutput"`
+	Reasoning   string       `json:"reasoning"`
+	History     string       `json:"history"`
+	Budget      budgetOfCall `json:"budget"`
+	View        flow.View    `json:"view"`
+}
+
+// budgetOfCall is how much one call may be given.
+type budgetOfCall struct {
+	Window  int `json:"window"`
+	Reserve int `json:"reserve"`
+}
+
+// withModelSettings adds the settings of ModelSettings.
+func withModelSettings(properties map[string]any) map[string]any {
+	tokens := map[string]any{"type": "integer", "minimum": 1}
+	properties["provider"] = setting("string", "Who serves the model; not needed where the model names it.")
+	properties["model"] = setting("string", "The model, as provider/model.")
+	properties["system"] = templated("string", "Instructions for the model.")
+	properties["temperature"] = map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied answers are."}
+	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
+	properties["reasoning"] = setting("string", "How hard to think, in the provider's words: low, medium, high.")
+	properties["history"] = choice("Who keeps the conversation: Weir, or the provider where it can.", "client", "server")
+	properties["budget"] = object(map[string]any{"window": tokens, "reserve": tokens})
+	properties["view"] = flow.ViewSchema()
+	return properties
+}
+
+// over are the settings s with what is set here in place of it; instructions
+// are left to the caller.
+func (n *ModelSettings) over(s convo.Settings) convo.Settings {
+	if n.Model != "" {
+		s.Provider, s.Model = n.Provider, n.Model
+	} else if n.Provider != "" {
+		s.Provider = n.Provider
+	}
+	if n.Temperature != nil {
+		s.Temperature = n.Temperature
+	}
+	s.MaxOutput = cmp.Or(n.MaxOutput, s.MaxOutput)
+	s.Reasoning = cmp.Or(n.Reasoning, s.Reasoning)
+	s.History = cmp.Or(n.History, s.History)
+	s.Window = cmp.Or(n.Budget.Window, s.Window)
+	s.Reserve = cmp.Or(n.Budget.Reserve, s.Reserve)
+	s.View = s.View.Over(n.viewing())
+	return s
+}
+
+// turn is a turn in a context under these settings, with nothing said yet.
+func (n *ModelSettings) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
+	t := llm.Turn{
+		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
+		Reasoning: n.Reasoning, History: n.History, Window: n.Budget.Window, Reserve: n.Budget.Reserve, View: n.viewing(),
+	}
+	var err error
+	t.System, err = n.System.text(ctx, "system")
+	return t, err
+}
+
+func (n *ModelSettings) viewing() convo.Viewing {
+	return convo.Viewing{
+		Strategy: convo.Strategy(n.View.Strategy), Low: n.View.Low, KeepResults: n.View.KeepResults,
+		MaxResult: n.View.MaxResult, Summary: n.View.Summary, Model: n.View.Model,
+	}
+}
