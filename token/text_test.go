@@ -106,6 +106,21 @@ func TestAHeadAndATailOfPlainTextUseWhatTheyMay(t *testing.T) {
 	}
 }
 
+func TestACutCountsWhatIsLeft(t *testing.T) {
+	// The first token of 亚洲AVa is 亚洲AV, which alone is two; the last two of
+	// " =.don't" are three when nothing is before them.
+	e := encoding(t, token.O200k)
+	if e.Count("亚洲AVa") != 2 || e.Count("亚洲AV") != 2 || e.Count(".don't") != 3 {
+		t.Fatal("these texts show nothing any more")
+	}
+	if h := e.Head("亚洲AVa", 1); e.Count(h) > 1 {
+		t.Errorf("the head is %q", h)
+	}
+	if l := e.Tail(" =.don't", 2); e.Count(l) > 2 {
+		t.Errorf("the tail is %q", l)
+	}
+}
+
 func TestAnEncodingIsSafeForConcurrentUse(t *testing.T) {
 	text := strings.Repeat("Einfachheit ", 40) + strings.Repeat("ab", 200)
 	want := encoding(t, token.O200k).Append(nil, text)
