@@ -72,7 +72,7 @@ func read(path string, data []byte, reserved []string) *document {
 		d.report(nil, fmt.Sprintf("the file has %d bytes; there may be at most %d", len(data), maxFile), "")
 		return d
 	}
-	limits := loaderlimits.New(loaderlimits.DepthValue(maxDepth), loaderlimits.AliasNone())
+	limits := loaderlimits.New(loaderlimits.DepthValue(maxDepth))
 	var docs []yaml.Node
 	if err := yaml.Load(data, &docs, yaml.WithAllDocuments(), yaml.WithPlugin(limits)); err != nil {
 		d.unreadable(err)
@@ -88,6 +88,9 @@ func read(path string, data []byte, reserved []string) *document {
 		return d // says nothing
 	}
 	d.root = docs[0].Content[0]
+	if d.aliases(d.root); len(d.problems) > 0 {
+		return d
+	}
 	var v any
 	if err := d.root.Decode(&v); err != nil {
 		d.unreadable(err)
@@ -99,6 +102,20 @@ func read(path string, data []byte, reserved []string) *document {
 	d.values, _ = v.(map[string]any)
 	d.check(reserved)
 	return d
+}
+
+// aliases reports each reference to another part of the file: what it stands
+// for could not be told from its place.
+func (d *document) aliases(n *yaml.Node) {
+	if n.Kind == yaml.AliasNode {
+		d.problems = append(d.problems, Problem{
+			File: d.path, Line: n.Line, Column: n.Column, Message: "an alias; write out what it stands for",
+		})
+		return
+	}
+	for _, c := range n.Content {
+		d.aliases(c)
+	}
 }
 
 // unreadable reports what the parser says.

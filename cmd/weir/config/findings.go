@@ -52,6 +52,20 @@ func (c *Config) Findings() []Finding {
 	return append(append(list, c.toolFindings()...), c.secretFindings()...)
 }
 
+// shown is an address without what may be a secret in it.
+func shown(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if _, after, ok := strings.Cut(host, "@"); ok {
+		rest = after + "/" + path
+	}
+	return scheme + "://" + rest
+}
+
 func counted(n int, what string) []string {
 	if n == 0 {
 		return nil
@@ -60,7 +74,7 @@ func counted(n int, what string) []string {
 }
 
 func providerFinding(name string, p Provider) Finding {
-	f := Finding{About: "provider " + name, State: "ok", Detail: p.BaseURL}
+	f := Finding{About: "provider " + name, State: "ok", Detail: shown(p.BaseURL)}
 	if f.Detail == "" {
 		f.Detail = map[string]string{
 			OpenAI: "api.openai.com", Anthropic: "api.anthropic.com", Gemini: "generativelanguage.googleapis.com",
@@ -92,11 +106,11 @@ func (c *Config) toolFindings() []Finding {
 		if method == "" {
 			method = "GET"
 		}
-		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + t.URL})
+		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + shown(t.URL)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools.MCP)) {
 		s := c.Tools.MCP[name]
-		f := Finding{About: "mcp " + name, State: "ok", Detail: s.URL}
+		f := Finding{About: "mcp " + name, State: "ok", Detail: shown(s.URL)}
 		if s.Command != "" {
 			f.Detail = "starts " + s.Command
 		}

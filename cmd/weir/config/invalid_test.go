@@ -1,0 +1,109 @@
+package config_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/cmd/weir/config"
+)
+
+const canary = "sk-CANARY-4711"
+
+func TestWhatAFileCannotSayIsToldWithItsPlace(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string // in the one problem, or in each of several lines
+	}{
+		{"providers:\n  local: {baseAddress: x}\n", []string{
+			":2:11: providers.local.baseAddress: there is no such key (known here: api, apiKeyEnv, baseURL",
+		}},
+		{"provider: {}\n", []string{":1:1: provider: there is no such key (known here: http, limits, models"}},
+		{"providers:\n  openai:\n    key: " + canary + "\n", []string{":3:5: providers.openai.key: a key is never written into the file (say where"}},
+		{"secrets: {a: " + canary + "}\n", []string{":1:11: secrets.a: a key is never written into the file"}},
+		{"providers: {openai: {apiKey: " + canary + "}}\n", []string{"providers.openai.apiKey: there is no such key (a key is never written"}},
+		{"providers: {openai: {key: {env: " + canary + "}}}\n", []string{"key.env: is to be the name of an environment variable"}},
+		{"providers: {openai: {apiKeyEnv: " + canary + "}}\n", []string{"apiKeyEnv: is to be the name of an environment variable"}},
+		{"providers: {openai: {key: {env: A, file: b}}}\n", []string{"is to hold one of env and file"}},
+		{"providers: {openai: {key: {}}}\n", []string{"is to hold one of env and file"}},
+		{"providers: {openai: {key: {env: A}, apiKeyEnv: A}}\n", []string{"apiKeyEnv: is short for key"}},
+		{"providers: {local: {api: chat}}\n", []string{"providers.local: needs baseURL"}},
+		{"providers: {local: {baseURL: localhost}}\n", []string{"is to begin with https:// or http://"}},
+		{"providers: {script: {baseURL: http://x}}\n", []string{"weir has a provider of this name"}},
+		{"providers: {a/b: {baseURL: http://x}}\n", []string{":1:13: providers.a/b: a name of this form"}},
+		{"providers: {x: {type: mistral}}\n", []string{"type: is none of openai, anthropic, gemini, openai-compatible"}},
+		{"providers: {x: {type: gemini, api: chat}}\n", []string{"api: has no meaning for a provider of type gemini"}},
+		{"models: [{window: 5}]\n", []string{":1:10: models.0: needs name"}},
+		{"models:\n- name: a/b\n  window: many\n", []string{":3:3: models.0.window: is to be integer, not string"}},
+		{"models:\n- {name: a/b}\n- {name: a/b}\n", []string{":3:3: models.1: this name is there already"}},
+		{"models: [{name: a/b, price: {input: -1}}]\n", []string{"price.input: is to be at least 0"}},
+		{"models: [{name: a/b, price: {long: {inputs: 1}}}]\n", []string{"long.inputs: there is no such key (known here: cached, input,"}},
+		{"limits: {openai: {rpm: 1}}\n", []string{"rpm: there is no such key (known here: concurrent, requests, tokens)"}},
+		{"limits: {openai: {requests: 0}}\n", []string{"is to be at least 1"}},
+		{"tools: {mcp: {m: {tools: [a]}}}\n", []string{"needs command or url"}},
+		{"tools: {mcp: {m: {command: a, url: http://x, tools: [a]}}}\n", []string{"needs command or url"}},
+		{"tools: {mcp: {m: {command: a}}}\n", []string{"tools.mcp.m: needs tools"}},
+		{"tools: {mcp: {m: {command: a, tools: []}}}\n", []string{"is to hold at least one"}},
+		{"tools: {mcp: {m: {url: http://x, args: [a], tools: [a]}}}\n", []string{"args: has no meaning"}},
+		{"tools: {http: [{name: a, url: http://x, timeout: soon}]}\n", []string{"timeout: is to be a duration"}},
+		{"tools: {http: [{name: a, url: http://x}, {name: a, url: http://y}]}\n", []string{"tools.http.1: this name is there already"}},
+		{"- a\n", []string{"is to be object, not array"}},
+		{"a: 1\n---\nb: 2\n", []string{"a second YAML document"}},
+		{"a: [1\n", []string{"not YAML"}},
+		{"parallel: &x 1\nhttp: {allowPrivate: [*x]}\n", []string{":2:23: an alias"}},
+		{"paralel: 1\nlimit: {}\n", []string{":1:1: paralel: ", ":2:1: limit: "}},
+		{strings.Repeat("# long\n", 200_000), []string{"there may be at most"}},
+	} {
+		p := newPlace(t)
+		path := p.project(tt.text)
+		_, err := config.Load(p.o)
+		invalid, ok := errors.AsType[*config.Invalid](err)
+		if !ok || len(invalid.Problems) != len(tt.want) {
+			t.Errorf("%.80q: the error is %v, want %d problems", tt.text, err, len(tt.want))
+			continue
+		}
+		for i, want := range tt.want {
+			if got := invalid.Problems[i].String(); !strings.HasPrefix(got, path) || !strings.Contains(got, want) {
+				t.Errorf("%.80q: the problem is\n  %s\nwant\n  %s", tt.text, got, want)
+			}
+		}
+		if strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%.80q: the error shows the key: %v", tt.text, err)
+		}
+	}
+}
+
+func TestAFileThatSaysNothingIsOne(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n", "{}\n"} {
+		p := newPlace(t)
+		p.project(text)
+		if c := p.load(); len(c.Files) != 1 {
+			t.Errorf("%q: files are %v", text, c.Files)
+		}
+	}
+}
+
+func FuzzAFileIsReadOrRefused(f *testing.F) {
+	f.Add("providers: {openai: {key: {env: A}}}")
+	f.Add("models: [{name: a/b, price: {long: {input: 1}}}]")
+	f.Add("tools: {mcp: {m: {command: a, tools: [b], env: {A: b, C: {file: d}}}}}")
+	f.Add("? [a]\n: b")
+	f.Add("1: {2: 3}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p := newPlace(t)
+		p.project(text)
+		c, err := config.Load(p.o)
+		if err != nil {
+			if _, ok := errors.AsType[*config.Invalid](err); !ok {
+				t.Errorf("the error is not one of the file: %v", err)
+			}
+			return
+		}
+		for name, provider := range c.Providers {
+			if provider.Type == "" {
+				t.Errorf("provider %s has no type", name)
+			}
+		}
+		c.Findings()
+	})
+}
