@@ -23,7 +23,7 @@ type progress struct {
 	running []*running // in the order they started
 	ended   int        // nodes
 	usage   engine.Usage
-	drawn   int // lines below the last one that stays
+	screen  *screen
 	frame   int
 }
 
@@ -44,7 +44,7 @@ const mostRunning = 8
 // newProgress makes one. atWork are the nodes that go on where another process
 // has left them, and do not start again.
 func newProgress(p *program, atWork []string) *progress {
-	w := &progress{p: p, st: p.style(), start: time.Now()}
+	w := &progress{p: p, st: p.style(), start: time.Now(), screen: p.screen()}
 	for _, path := range atWork {
 		w.begin(path, w.start.UnixMilli())
 	}
@@ -59,7 +59,7 @@ func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
 		select {
 		case it, ok := <-items:
 			if !ok {
-				w.erase()
+				w.screen.erase()
 				return last, nil
 			}
 			if it.Event != nil {
@@ -187,16 +187,7 @@ func (w *progress) chunk(it runner.Item) {
 
 // line writes a line that stays.
 func (w *progress) line(format string, args ...any) {
-	w.erase()
-	fmt.Fprintln(w.p.err, strings.TrimRight(fmt.Sprintf(format, args...), " "))
-}
-
-// erase takes away what is drawn again and again.
-func (w *progress) erase() {
-	if w.drawn > 0 {
-		fmt.Fprintf(w.p.err, "\r\x1b[%dA\x1b[J", w.drawn)
-		w.drawn = 0
-	}
+	fmt.Fprintln(w.screen, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
 // draw shows what is running, and the sum of it all.
@@ -213,9 +204,11 @@ func (w *progress) draw() {
 		lines = append(lines, w.st.dim.Render(fmt.Sprintf("  and %d more", more)))
 	}
 	lines = append(lines, w.st.dim.Render(w.sum()))
-	w.erase()
-	fmt.Fprintln(w.p.err, strings.Join(lines, "\n"))
-	w.drawn = len(lines)
+	fit := lipgloss.NewStyle().MaxWidth(w.width()) // a line that wraps could not be taken away
+	for i := range lines {
+		lines[i] = fit.Render(lines[i])
+	}
+	w.screen.draw(lines)
 }
 
 // tail is the end of what a node says, on part of a line.
@@ -260,7 +253,6 @@ func elapsed(from time.Time) string {
 
 // end implements watcher.
 func (w *progress) end(r weir.Result) {
-	w.erase()
 	w.usage = r.Usage
 	mark, word := w.st.good.Render("✓"), r.Status.String()
 	switch r.Status {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -78,5 +80,31 @@ func TestRowsThatAreLookedOverEndWhereTheLineEnds(t *testing.T) {
 	t1.print()
 	if want := "NODE  RESULT\nask   a long\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestALogLineDoesNotTearWhatIsDrawn(t *testing.T) {
+	t.Parallel()
+	p, screen := typing("")
+	w := newProgress(p, []string{"ask"})
+	w.draw()
+	before := screen.Len()
+	p.logger().Warn("the model is busy")
+	w.draw()
+	added := screen.String()[before:]
+	if !strings.HasPrefix(added, "\r\x1b[2A\x1b[Jtime=") || strings.Count(added, "\x1b[J") != 1 {
+		t.Errorf("the line was written over what was drawn:\n%q", added)
+	}
+}
+
+func TestNothingThatIsDrawnIsWiderThanTheTerminal(t *testing.T) {
+	t.Parallel()
+	p, screen := typing("")
+	w := newProgress(p, []string{strings.Repeat("long/", 40) + "path"})
+	w.draw()
+	for line := range strings.Lines(screen.String()) {
+		if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %q", n, line)
+		}
 	}
 }

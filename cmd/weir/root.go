@@ -14,8 +14,9 @@ import (
 // that all commands share.
 type program struct {
 	terminal
-	env   func(string) (string, bool)
-	lines *bufio.Reader // of in, made by the first question
+	env    func(string) (string, bool)
+	lines  *bufio.Reader // of in, made by the first question
+	stderr *screen       // made by the first use of screen
 
 	db      string
 	verbose bool
@@ -88,7 +89,7 @@ func (p *program) logger() *slog.Logger {
 	if p.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(p.screen(), &slog.HandlerOptions{Level: level}))
 }
 
 // self is how to call this program about the same database, for hints.
