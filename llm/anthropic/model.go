@@ -68,11 +68,12 @@ func version(model string) (v int, claude bool) {
 		if !ok {
 			continue
 		}
-		minor := 0
 		if i+1 < len(words) {
-			minor, _ = small(words[i+1])
+			if minor, ok := small(words[i+1]); ok {
+				return 100*major + minor, true
+			}
 		}
-		return 100*major + minor, true
+		return 100 * major, true
 	}
 	return newest, true
 }

@@ -189,13 +189,12 @@ func (r *rules) arguments(c convo.Call) {
 	}
 }
 
-// Parameters are the names of an API's ("responses" or "chat") parameters as
-// the server knows them, sorted.
+// Parameters are the names of an API's ("responses", "chat" or "anthropic")
+// parameters as the server knows them, sorted.
 func Parameters(api string) []string {
-	document := chatSchema
-	if api == "responses" {
-		document = responsesSchema
-	}
+	document := map[string][]byte{
+		"responses": responsesSchema, "chat": chatSchema, "anthropic": anthropicSchema,
+	}[api]
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
