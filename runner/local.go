@@ -76,6 +76,7 @@ func NewLocal(o Options) *Local {
 	go l.keepLeases()
 	go l.readInbox()
 	go l.tend()
+	l.loops.Go(warm)
 	return l
 }
 

@@ -169,7 +169,7 @@ func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 1"},
+		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 2"},
 		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
 		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
 		{"short", []byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},

@@ -184,6 +184,11 @@ func (p *packer) insert() error {
 		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest); err != nil {
 			return err
 		}
+		if last := m.id + 1; last%findPage == 0 {
+			if err := p.w.sealPage(m.id/rowsPerParent, m.id%rowsPerParent/findPage); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -254,20 +254,6 @@ func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int
 	return out, nil
 }
 
-// FindMessage returns the highest position below n at which a context has a
-// message with that id of its own, -1 where there is none.
-func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
-	num, err := s.contextNumber(ctx, id, contextID)
-	if err != nil || num == 0 {
-		return -1, err
-	}
-	at := -1
-	err = s.reader.QueryRowContext(ctx,
-		"SELECT coalesce(max(id) & 0xffffffff, -1) FROM message WHERE key = ? AND id >= ? AND id < ?",
-		messageID, num*rowsPerParent, num*rowsPerParent+int64(n)).Scan(&at)
-	return at, s.wrap(fmt.Sprintf("find message in run %s, context %s", id, contextID), err)
-}
-
 // contextNumber is the context's number in message, 0 where it has none.
 func (s *Store) contextNumber(ctx context.Context, id, contextID string) (int64, error) {
 	num, err := s.number(ctx, id)

@@ -132,6 +132,7 @@ func inbox(t *testing.T, s Store) {
 
 func bulkCases() []testCase {
 	return []testCase{
+		{"a message is found by its id among thousands", findMany},
 		{"ten thousand events come back", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			var group []store.Append

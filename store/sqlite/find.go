@@ -1,0 +1,113 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+)
+
+// findPage is how many positions of a context make a page of message_page. An
+// index of ids would take ten times the room.
+const findPage = 512
+
+// hashSize is how many bytes of a hash a page keeps of an id. With 3 of them a
+// page that lacks an id is taken for one that has it once in 30,000 times.
+const hashSize = 3
+
+// idHash is what a page keeps of an id. It is in files: it must never change.
+func idHash(id string) [hashSize]byte {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // a hash never fails
+	s := h.Sum32()
+	s ^= s >> 24
+	return [hashSize]byte{byte(s), byte(s >> 8), byte(s >> 16)}
+}
+
+// sealPage notes the ids of a page whose last position was just written.
+func (w *writerTx) sealPage(context, page int64) error {
+	rows, err := w.s.conn.QueryContext(w.ctx, "SELECT key FROM message WHERE id >= ? AND id < ? AND key IS NOT NULL",
+		messageID(context, page*findPage), messageID(context, (page+1)*findPage))
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // Err tells what went wrong
+	hashes := make([]byte, 0, findPage*hashSize)
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return err
+		}
+		h := idHash(key)
+		hashes = append(hashes, h[:]...)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	_, err = w.s.conn.ExecContext(w.ctx, "INSERT OR REPLACE INTO message_page (id, hashes) VALUES (?, ?)",
+		messageID(context, page), hashes)
+	return err
+}
+
+// span is a range of positions, to not included.
+type span struct{ from, to int64 }
+
+// FindMessage returns the highest position below n at which a context has a
+// message with that id of its own, -1 where there is none.
+func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
+	num, err := s.contextNumber(ctx, id, contextID)
+	if err != nil || num == 0 {
+		return -1, err
+	}
+	at := -1
+	spans, err := s.mayHold(ctx, num, messageID, int64(n))
+	for i := 0; i < len(spans) && at < 0 && err == nil; i++ {
+		err = s.reader.QueryRowContext(ctx,
+			"SELECT coalesce(max(id) & 0xffffffff, -1) FROM message WHERE key = ? AND id >= ? AND id < ?",
+			messageID, num*rowsPerParent+spans[i].from, num*rowsPerParent+spans[i].to).Scan(&at)
+	}
+	return at, s.wrap(fmt.Sprintf("find message in run %s, context %s", id, contextID), err)
+}
+
+// mayHold lists the positions of a context below n that may hold a message with
+// that id, the last first.
+func (s *Store) mayHold(ctx context.Context, context int64, key string, n int64) ([]span, error) {
+	var out []span
+	upper := n
+	add := func(from, to int64) {
+		if k := len(out) - 1; k >= 0 && out[k].from == to {
+			out[k].from = from
+		} else if from < to {
+			out = append(out, span{from, to})
+		}
+	}
+	want := idHash(key)
+	err := s.query(ctx, func(row scanner) error {
+		var page int64
+		var hashes []byte
+		if err := row.Scan(&page, &hashes); err != nil {
+			return err
+		}
+		from, to := page*findPage, (page+1)*findPage
+		if to < upper {
+			add(to, upper) // no page is kept of these
+			upper = to
+		}
+		if has(hashes, want) {
+			add(from, upper)
+		}
+		upper = from
+		return nil
+	}, "SELECT id & 0xffffffff, hashes FROM message_page WHERE id >= ? AND id < ? ORDER BY id DESC",
+		context*rowsPerParent, context*rowsPerParent+(n+findPage-1)/findPage)
+	add(0, upper)
+	return out, err
+}
+
+func has(hashes []byte, want [hashSize]byte) bool {
+	for i := 0; i+hashSize <= len(hashes); i += hashSize {
+		if hashes[i] == want[0] && hashes[i+1] == want[1] && hashes[i+2] == want[2] {
+			return true
+		}
+	}
+	return false
+}
