@@ -19,18 +19,27 @@ type ledger struct {
 	life      int
 	askedIn   map[string]int // key -> life in which it was asked last
 	journaled map[string]bool
+	announced map[string]bool // whether it happened is asked where it is not known
+	allowed   map[string]int  // how often a person said to ask again
+	askedFor  map[string]int
 	cancelled bool // and durably so
 	asks      int
 	err       error
 }
 
 func newLedger(run string) *ledger {
-	return &ledger{run: run, life: 1, askedIn: map[string]int{}, journaled: map[string]bool{}}
+	return &ledger{
+		run: run, life: 1, askedIn: map[string]int{}, journaled: map[string]bool{},
+		announced: map[string]bool{}, allowed: map[string]int{}, askedFor: map[string]int{},
+	}
 }
 
 func (l *ledger) asked(path string, attempt int, key string) error {
 	l.asks++
+	l.askedFor[key]++
 	switch {
+	case l.announced[key] && l.askedFor[key] > 1+l.allowed[key]:
+		l.complain("%s is asked for %d times and a person allowed it %d times", key, l.askedFor[key], 1+l.allowed[key])
 	case !strings.HasPrefix(key, l.run+"/"+path+"/ask#"):
 		l.complain("%s#%d asks under the key %s", path, attempt, key)
 	case l.journaled[key]:
@@ -59,6 +68,13 @@ func (l *ledger) committed(c engine.Commit) {
 				l.complain("%s is journaled twice", key)
 			}
 			l.journaled[key] = true
+		case *engine.EffectStarted:
+			l.announced[l.run+"/"+e.Key] = true
+		case *engine.InterruptAnswered:
+			if path, effect, ok := strings.Cut(e.ID, ":effect."); ok && e.Value == "retry" {
+				effect, _, _ = strings.Cut(effect, ".")
+				l.allowed[l.run+"/"+path+"/"+effect]++
+			}
 		case *engine.CancelRequested:
 			l.cancelled = true
 		}

@@ -23,6 +23,7 @@ func oneRun(t *testing.T, s Subject) {
 	t.Run("an unhandled failure fails the run with its place", func(t *testing.T) { failures(t, s) })
 	t.Run("a failed run goes on when its node is forced", func(t *testing.T) { forces(t, s) })
 	t.Run("what succeeded is not asked for again in the next attempt", func(t *testing.T) { effects(t, s) })
+	t.Run("a node that asks for something else under a known key fails", func(t *testing.T) { deviates(t, s) })
 	t.Run("a panic is a failure of the node", func(t *testing.T) { panics(t, s) })
 	t.Run("a long chain of nodes that need not be durable ends", func(t *testing.T) { chains(t, s) })
 }
