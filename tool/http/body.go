@@ -108,29 +108,32 @@ func fill(v any, args map[string]any, secrets *template.Secrets) (any, error) {
 	case map[string]any:
 		out := make(map[string]any, len(t))
 		for name, e := range t {
-			value, err := fill(e, args, secrets)
-			if errors.Is(err, errAbsent) {
-				continue
-			}
-			if err != nil {
+			if err := given(e, args, secrets, func(v any) { out[name] = v }); err != nil {
 				return nil, err
 			}
-			out[name] = value
 		}
 		return out, nil
 	case []any:
 		out := make([]any, 0, len(t))
 		for _, e := range t {
-			value, err := fill(e, args, secrets)
-			if errors.Is(err, errAbsent) {
-				continue
-			}
-			if err != nil {
+			if err := given(e, args, secrets, func(v any) { out = append(out, v) }); err != nil {
 				return nil, err
 			}
-			out = append(out, value)
 		}
 		return out, nil
 	}
 	return v, nil
+}
+
+// given writes a part of a body out and puts it in its place, unless it is an
+// argument that is not given.
+func given(v any, args map[string]any, secrets *template.Secrets, put func(any)) error {
+	value, err := fill(v, args, secrets)
+	if errors.Is(err, errAbsent) {
+		return nil
+	}
+	if err == nil {
+		put(value)
+	}
+	return err
 }

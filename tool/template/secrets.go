@@ -86,8 +86,8 @@ func (s *Secrets) ScrubCut(text string) string {
 	defer s.mu.Unlock()
 	for _, t := range s.texts() {
 		for n := len(t) - 1; n >= minSecret; n-- {
-			if strings.HasSuffix(text, t[:n]) {
-				return strings.TrimSuffix(text, t[:n]) + s.used[t]
+			if rest, cut := strings.CutSuffix(text, t[:n]); cut {
+				return rest + s.used[t]
 			}
 		}
 	}

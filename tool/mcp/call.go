@@ -1,0 +1,172 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/weir-run/weir/tool"
+)
+
+// remote is one tool of a server, with the definition that was accepted.
+type remote struct {
+	client    *Client
+	name      string
+	pin       Pin
+	readOnly  bool
+	arguments *tool.Arguments // nil leaves the judgement to the server
+}
+
+// call makes one call. It waits for its turn, connects where that is needed,
+// and refuses where the definition is no longer the one that was accepted.
+func (r *remote) call(ctx context.Context, call tool.Call) (string, error) {
+	args, err := r.read(call.Arguments)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case r.client.slots <- struct{}{}:
+		defer func() { <-r.client.slots }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	conn, result, err := r.attempt(ctx, args)
+	var refused *RefusedError
+	if err != nil && (r.readOnly || unsent(err)) && conn != nil && ctx.Err() == nil && !answered(err) {
+		conn, result, err = r.attempt(ctx, args)
+	}
+	switch {
+	case err == nil:
+		text, failed := textOf(result)
+		if text = r.client.secrets.Scrub(text); failed {
+			return "", errors.New(text)
+		}
+		return text, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.As(err, &refused):
+		return "", refused
+	case conn == nil || answered(err):
+		return "", r.client.secrets.Error(err)
+	}
+	if !r.readOnly && !unsent(err) {
+		err = fmt.Errorf("%w; the call may have been acted on: %w", err, tool.ErrUnknown)
+	}
+	return "", r.client.failure("call "+r.name, conn, err)
+}
+
+// read checks the arguments.
+func (r *remote) read(arguments string) (map[string]any, error) {
+	if r.arguments != nil {
+		return r.arguments.Read(arguments)
+	}
+	args := map[string]any{}
+	if strings.TrimSpace(arguments) == "" {
+		return args, nil
+	}
+	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
+		return nil, fmt.Errorf("the arguments are not a JSON object: %w", err)
+	}
+	return args, nil
+}
+
+// attempt makes the call once. The connection is nil where the call was not
+// tried; one that failed the call without an answer is given up.
+func (r *remote) attempt(ctx context.Context, args map[string]any) (*connection, *mcp.CallToolResult, error) {
+	conn, err := r.client.connected(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.verify(ctx, conn); err != nil {
+		return nil, nil, err
+	}
+	result, err := conn.session.CallTool(ctx, &mcp.CallToolParams{Name: r.name, Arguments: args})
+	if err != nil && ctx.Err() == nil && !answered(err) {
+		conn.died.Do(func() { close(conn.dead) })
+		go conn.close()
+	}
+	return conn, result, err
+}
+
+// verify refuses when the server defines the tool otherwise than accepted.
+func (r *remote) verify(ctx context.Context, conn *connection) error {
+	offered, err := conn.definitions(ctx)
+	if err != nil {
+		return r.client.failure("list its tools", conn, err)
+	}
+	refusal := Refusal{Server: r.client.server.Name, Tool: r.name, Reason: ReasonMissing}
+	if d, ok := offered[r.name]; ok {
+		_, now := r.client.judge(d, map[string]Pin{r.name: r.pin})
+		if now == nil {
+			return nil
+		}
+		refusal = *now
+	}
+	return &RefusedError{Refusals: []Refusal{refusal}}
+}
+
+// answered reports whether an error is the server's answer.
+func answered(err error) bool {
+	var e *jsonrpc.Error
+	return errors.As(err, &e)
+}
+
+// unsent reports whether an error says that the call was not taken: the
+// session it was for is not known.
+func unsent(err error) bool { return errors.Is(err, mcp.ErrSessionMissing) }
+
+// textOf is a result as the model is given it, and whether it is a failure.
+func textOf(r *mcp.CallToolResult) (text string, failed bool) {
+	if r.NeedsInput() {
+		return "The server asked for input in the middle of the call, which is not given here.", true
+	}
+	parts := make([]string, 0, len(r.Content)+1)
+	structured := r.StructuredContent != nil
+	for _, c := range r.Content {
+		s := contentText(c)
+		structured = structured && !sameJSON(s, r.StructuredContent)
+		parts = append(parts, s)
+	}
+	if structured {
+		if b, err := json.Marshal(r.StructuredContent); err == nil {
+			parts = append(parts, string(b))
+		}
+	}
+	return strings.Join(parts, "\n"), r.IsError
+}
+
+// sameJSON reports whether a text is the JSON of a value: servers repeat their
+// structured content as text, and a model needs it once.
+func sameJSON(s string, v any) bool {
+	var parsed any
+	return json.Unmarshal([]byte(s), &parsed) == nil && reflect.DeepEqual(parsed, v)
+}
+
+// contentText is one piece of a result: text as it is, anything else described.
+func contentText(c mcp.Content) string {
+	switch t := c.(type) {
+	case *mcp.TextContent:
+		return t.Text
+	case *mcp.ImageContent:
+		return fmt.Sprintf("[image, %s, %d bytes]", t.MIMEType, len(t.Data))
+	case *mcp.AudioContent:
+		return fmt.Sprintf("[audio, %s, %d bytes]", t.MIMEType, len(t.Data))
+	case *mcp.ResourceLink:
+		return fmt.Sprintf("[resource %s, %s: %s]", t.Name, t.MIMEType, t.URI)
+	case *mcp.EmbeddedResource:
+		if t.Resource == nil {
+			return "[resource]"
+		}
+		if t.Resource.Text != "" {
+			return fmt.Sprintf("[resource %s, %s]\n%s", t.Resource.URI, t.Resource.MIMEType, t.Resource.Text)
+		}
+		return fmt.Sprintf("[resource %s, %s, %d bytes]", t.Resource.URI, t.Resource.MIMEType, len(t.Resource.Blob))
+	}
+	return fmt.Sprintf("[content of a kind that is not known here: %T]", c)
+}

@@ -1,0 +1,235 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/tool/template"
+)
+
+// Options are what a client reaches its server with.
+type Options struct {
+	// Pins keep the accepted definitions; required.
+	Pins Pins
+	// HTTP reaches servers of HTTP: give a client that cannot be led where it
+	// should not go. Its Timeout is not used. Servers of a command need none.
+	HTTP *http.Client
+	// Secrets resolves secrets.NAME when the server is connected; nil has none.
+	Secrets func(name string) (string, bool)
+	// Version is what the server is told about this program's version.
+	Version string
+}
+
+// Client offers the tools of one MCP server. It connects when it is first
+// needed, and again when the connection was lost. It may be used by several
+// goroutines; Close it.
+type Client struct {
+	server  Server
+	options Options
+	secrets *template.Secrets
+	slots   chan struct{} // one for each call that is being made
+	gate    chan struct{} // held by who connects
+	closed  chan struct{}
+
+	mu   sync.Mutex
+	conn *connection // nil until connected, and once it is lost
+	once sync.Once   // closes closed
+}
+
+// NewClient makes a client; it connects to nothing. The error says what about
+// the server cannot be used.
+func NewClient(s Server, o Options) (*Client, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if o.Pins == nil {
+		return nil, errors.New("mcp tools need Options.Pins")
+	}
+	if s.Timeout == 0 {
+		s.Timeout = DefaultTimeout
+	}
+	if s.ConnectTimeout <= 0 {
+		s.ConnectTimeout = DefaultConnectTimeout
+	}
+	if s.Parallel <= 0 {
+		s.Parallel = DefaultParallel
+	}
+	return &Client{
+		server: s, options: o, secrets: template.NewSecrets(o.Secrets),
+		slots: make(chan struct{}, s.Parallel), gate: make(chan struct{}, 1), closed: make(chan struct{}),
+	}, nil
+}
+
+// Tools connects and returns the tools that the configuration lists and whose
+// definition is the accepted one, by name. Where there are others the error is
+// a *RefusedError, and the tools returned can be used all the same; any other
+// error returns none.
+//
+// A tool stands for the definition it had then: a call of it is refused, with a
+// *RefusedError, when the server has come to give another.
+func (c *Client) Tools(ctx context.Context) ([]*tool.Tool, error) {
+	conn, err := c.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := conn.definitions(ctx)
+	if err != nil {
+		return nil, c.failure("list its tools", conn, err)
+	}
+	pins, err := c.options.Pins.Pins(c.server.Name)
+	if err != nil {
+		return nil, err
+	}
+	var tools []*tool.Tool
+	refused := new(RefusedError)
+	for _, name := range c.listed(offered) {
+		d, ok := offered[name]
+		if !ok {
+			refused.Refusals = append(refused.Refusals, Refusal{Server: c.server.Name, Tool: name, Reason: ReasonMissing})
+			continue
+		}
+		t, refusal := c.judge(d, pins)
+		if refusal != nil {
+			refused.Refusals = append(refused.Refusals, *refusal)
+			continue
+		}
+		tools = append(tools, t)
+	}
+	if refused.Refusals != nil {
+		return tools, refused
+	}
+	return tools, nil
+}
+
+// Accept pins definitions as refusals show them, so that Tools offers these
+// from now on. A refusal for another reason than ReasonNew or ReasonChanged is
+// an error, and nothing is then accepted.
+func (c *Client) Accept(refusals ...Refusal) error {
+	pins, err := c.options.Pins.Pins(c.server.Name)
+	if err != nil {
+		return err
+	}
+	pins = maps.Clone(pins)
+	if pins == nil {
+		pins = make(map[string]Pin, len(refusals))
+	}
+	for _, r := range refusals {
+		if r.Server != c.server.Name || r.Reason != ReasonNew && r.Reason != ReasonChanged {
+			return fmt.Errorf("accept: %s", r)
+		}
+		pins[r.Tool] = r.Now
+	}
+	return c.options.Pins.SetPins(c.server.Name, pins)
+}
+
+// listed are the names of the tools that the configuration lists, sorted.
+func (c *Client) listed(offered map[string]definition) []string {
+	names := slices.Clone(c.server.Tools)
+	if slices.Contains(names, "*") {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == "*" })
+		names = slices.AppendSeq(names, maps.Keys(offered))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// judge is the tool of a definition, or why it is not offered.
+func (c *Client) judge(d definition, pins map[string]Pin) (*tool.Tool, *Refusal) {
+	refusal := &Refusal{Server: c.server.Name, Tool: d.name}
+	if d.invalid != "" {
+		refusal.Reason, refusal.Changes = ReasonInvalid, []string{d.invalid}
+		return nil, refusal
+	}
+	t := c.tool(d)
+	refusal.Now = pinOf(t)
+	pin, ok := pins[d.name]
+	switch {
+	case !ok:
+		refusal.Reason = ReasonNew
+		return nil, refusal
+	case pin.Hash != refusal.Now.Hash:
+		refusal.Reason, refusal.Changes = ReasonChanged, changes(pin, refusal.Now)
+		return nil, refusal
+	}
+	return t, nil
+}
+
+// tool makes a tool of a definition.
+func (c *Client) tool(d definition) *tool.Tool {
+	t := &tool.Tool{
+		Name: WireName(c.server.Name, d.name), Alias: FlowName(c.server.Name, d.name),
+		Description: d.description, Parameters: d.parameters, ReadOnly: d.readOnly && c.server.TrustReadOnly,
+		Timeout: c.server.Timeout, MaxOutput: c.server.MaxOutput,
+		Approve: c.server.approval(d.name), Origin: "mcp:" + c.server.Name,
+	}
+	r := &remote{client: c, name: d.name, pin: pinOf(t), readOnly: t.ReadOnly}
+	// A schema that cannot be compiled here is the server's to judge.
+	r.arguments, _ = tool.NewArguments(d.parameters)
+	t.Call = r.call
+	return t
+}
+
+// connected returns the live connection, and makes one where there is none.
+func (c *Client) connected(ctx context.Context) (*connection, error) {
+	select {
+	case c.gate <- struct{}{}:
+		defer func() { <-c.gate }()
+	case <-c.closed:
+		return nil, c.errClosed()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.mu.Lock()
+	conn := c.conn
+	c.mu.Unlock()
+	if conn != nil && conn.alive() {
+		return conn, nil
+	}
+	select {
+	case <-c.closed:
+		return nil, c.errClosed()
+	default:
+	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.conn = conn
+	c.mu.Unlock()
+	return conn, nil
+}
+
+func (c *Client) errClosed() error {
+	return fmt.Errorf("mcp server %s: the client is closed", c.server.Name)
+}
+
+// failure is an error with what the server said last, without secrets.
+func (c *Client) failure(what string, conn *connection, err error) error {
+	if words := conn.link.words(); words != "" {
+		err = fmt.Errorf("%w; it wrote last: %s", err, words)
+	}
+	return c.secrets.Error(fmt.Errorf("mcp server %s: %s: %w", c.server.Name, what, err))
+}
+
+// Close ends the connection and the server's processes, and waits for that, some
+// seconds at most. Calls that are being made fail.
+func (c *Client) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	c.gate <- struct{}{} // whoever connects stops, as closed is
+	defer func() { <-c.gate }()
+	c.mu.Lock()
+	conn := c.conn
+	c.conn = nil
+	c.mu.Unlock()
+	if conn != nil {
+		conn.close()
+	}
+	return nil
+}

@@ -1,0 +1,335 @@
+package mcptool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/tool"
+	mcptool "github.com/weir-run/weir/tool/mcp"
+)
+
+// overBoth runs a test against a server of each kind.
+func overBoth(t *testing.T, f func(t *testing.T, s mcptool.Server)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("stdio", func(t *testing.T) { t.Parallel(); f(t, stdio(t)) })
+	t.Run("http", func(t *testing.T) { t.Parallel(); f(t, overHTTP(t)) })
+}
+
+func TestToolsOfAServerAreCalledByTheirNameInFlows(t *testing.T) {
+	overBoth(t, func(t *testing.T, s mcptool.Server) {
+		set := accepted(t, client(t, s, lock(t)))
+		for _, c := range []struct{ name, arguments, want, fail string }{
+			{"echo", `{"text":"hej ","times":2}`, "hej hej ", ""},
+			{"echo", `{"text":1}`, "", "text: got number, want string"},
+			{"echo", `{"txt":"a"}`, "", "it takes text, times"},
+			{"sum", `{"A":2,"B":3}`, `{"sum":5}`, ""},
+			{"fail", ``, "", "no such thing"},
+			{
+				"many", `{}`, "text␛[0m\n[image, image/png, 3 bytes]\n[audio, audio/wav, 4 bytes]\n[resource a, text/plain: file:///a]\n" +
+					"[resource file:///b, text/plain]\ninside\n[resource file:///c, a/b, 2 bytes]", "",
+			},
+		} {
+			got, err := call(t, set, c.name, c.arguments)
+			if got != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+				t.Errorf("%s %s: got %q, %v", c.name, c.arguments, got, err)
+			}
+		}
+		echo := set.Get("mcp__test__echo")
+		if echo == nil || echo != set.Get("mcp:test/echo") || echo.ReadOnly || echo.Description != "Says it again." {
+			t.Errorf("got %+v", echo)
+		}
+	})
+}
+
+func TestOnlyListedToolsAreOffered(t *testing.T) {
+	overBoth(t, func(t *testing.T, s mcptool.Server) {
+		s.Tools = nil
+		if tools, err := client(t, s, lock(t)).Tools(t.Context()); len(tools) != 0 || err != nil {
+			t.Errorf("nothing is listed: %d tools, %v", len(tools), err)
+		}
+		s.Tools = []string{"sum", "nope", "echo"}
+		s.TrustReadOnly = true
+		s.Approve = map[string]tool.Approval{"*": tool.ApproveOnce, "echo": tool.ApproveNever}
+		c := client(t, s, lock(t))
+		_, err := c.Tools(t.Context())
+		var refused *mcptool.RefusedError
+		if !errors.As(err, &refused) || len(refused.Refusals) != 3 || refused.Refusals[1].Reason != mcptool.ReasonMissing {
+			t.Fatalf("got %v", err)
+		}
+		if err := c.Accept(refused.Refusals...); err == nil || !strings.Contains(err.Error(), "mcp:test/nope") {
+			t.Errorf("what is missing cannot be accepted: %v", err)
+		}
+		if err := c.Accept(refused.Refusals[0], refused.Refusals[2]); err != nil {
+			t.Fatal(err)
+		}
+		tools, err := c.Tools(t.Context())
+		if len(tools) != 2 || !errors.As(err, &refused) {
+			t.Fatalf("what is accepted is offered beside what is missing: %d tools, %v", len(tools), err)
+		}
+		if tools[0].Alias != "mcp:test/echo" || !tools[0].ReadOnly || tools[1].ReadOnly ||
+			tools[0].Approve != tool.ApproveNever || tools[1].Approve != tool.ApproveOnce {
+			t.Errorf("got %+v %+v", tools[0], tools[1])
+		}
+	})
+}
+
+func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
+	overBoth(t, func(t *testing.T, s mcptool.Server) {
+		pins := lock(t)
+		c := client(t, s, pins)
+		set := accepted(t, c)
+		if _, err := call(t, set, "rug.pull/it", ""); err != nil {
+			t.Fatal(err)
+		}
+		// The server's notice may come after its answer.
+		var refused *mcptool.RefusedError
+		for deadline := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(deadline); {
+			_, err := call(t, set, "echo", `{"text":"a"}`)
+			errors.As(err, &refused)
+		}
+		if refused == nil {
+			t.Fatal("a tool that changed under its caller's feet is called all the same")
+		}
+		want := `mcp:test/echo changed since it was accepted: its description was "Says it again." and is now "Says it again. Before that`
+		if !strings.Contains(refused.Error(), want) {
+			t.Errorf("got %v", refused)
+		}
+		tools, err := c.Tools(t.Context())
+		if !errors.As(err, &refused) || len(refused.Refusals) != 1 || slices.ContainsFunc(tools, func(t *tool.Tool) bool { return t.Alias == "mcp:test/echo" }) {
+			t.Fatalf("got %d tools, %v", len(tools), err)
+		}
+		if err := c.Accept(refused.Refusals...); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := call(t, accepted(t, c), "echo", `{"text":"a"}`); got != "a" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}
+
+func TestPinsOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := client(t, overHTTP(t), mcptool.NewLockFile(dir+"/pins.json"))
+	accepted(t, first)
+	second := client(t, overHTTP(t), mcptool.NewLockFile(dir+"/pins.json"))
+	tools, err := second.Tools(t.Context())
+	if len(tools) == 0 || err != nil {
+		t.Errorf("%d tools, %v", len(tools), err)
+	}
+	b, err := os.ReadFile(dir + "/pins.json")
+	if err != nil || !strings.Contains(string(b), `"description": "Says it again."`) || strings.Contains(string(b), "key-to-the-test") {
+		t.Errorf("%v: %s", err, b)
+	}
+	if err := os.WriteFile(dir+"/pins.json", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if tools, err := second.Tools(t.Context()); len(tools) != 0 || err == nil {
+		t.Errorf("pins that cannot be read accept nothing: %d tools, %v", len(tools), err)
+	}
+}
+
+func TestAServerGetsOnlyTheEnvironmentItIsGiven(t *testing.T) {
+	t.Setenv("WEIR_TEST_PASSED", "1")
+	t.Setenv("WEIR_TEST_KEPT", "1")
+	s := stdio(t)
+	s.Pass = []string{"WEIR_TEST_PASSED", "WEIR_TEST_NOT_SET"}
+	got, err := call(t, accepted(t, client(t, s, lock(t))), "environment", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(strings.TrimSuffix(got, "[secret KEY]")) {
+		switch name {
+		case "PATH", "HOME", "LANG", "TMPDIR", "KEY", "WEIR_TEST_PASSED", asServer:
+		default:
+			t.Errorf("it has %s", name)
+		}
+	}
+	if !strings.Contains(got, "WEIR_TEST_PASSED") || !strings.HasSuffix(got, " [secret KEY]") {
+		t.Errorf("it is given what is passed, and its secrets do not come back: %s", got)
+	}
+}
+
+func TestAServerThatDiesIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := stdio(t)
+	s.TrustReadOnly = true
+	c := client(t, s, lock(t))
+	set := accepted(t, c)
+	_, err := call(t, set, "die", "")
+	if !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "ready, and the key is [secret KEY]") {
+		t.Errorf("a call that the server did not survive may have been acted on: %v", err)
+	}
+	if len(err.Error()) > 9<<10 {
+		t.Errorf("%d bytes of a server's last words", len(err.Error()))
+	}
+	if got, err := call(t, set, "echo", `{"text":"again"}`); got != "again" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := stdio(t)
+	s.Env[asServer] = "broken"
+	_, err := client(t, s, lock(t)).Tools(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "mcp server test: connect") || !strings.Contains(err.Error(), "ready, and the key is [secret KEY]") {
+		t.Errorf("got %v", err)
+	}
+	s.Command = []string{"no-such-program-anywhere"}
+	if _, err := client(t, s, lock(t)).Tools(t.Context()); err == nil || !strings.Contains(err.Error(), "no-such-program-anywhere") {
+		t.Errorf("got %v", err)
+	}
+	s.Command, s.ConnectTimeout = []string{"sleep", "600"}, 300*time.Millisecond
+	begin := time.Now()
+	if _, err := client(t, s, lock(t)).Tools(t.Context()); err == nil || time.Since(begin) > 10*time.Second {
+		t.Errorf("after %v: %v", time.Since(begin), err)
+	}
+	web := overHTTP(t)
+	web.Headers = nil
+	if _, err := client(t, web, lock(t)).Tools(t.Context()); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestACallIsBoundedInTime(t *testing.T) {
+	overBoth(t, func(t *testing.T, s mcptool.Server) {
+		s.Timeout = 300 * time.Millisecond
+		set := accepted(t, client(t, s, lock(t)))
+		if _, err := call(t, set, "hang", ""); !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "within 300ms") {
+			t.Errorf("got %v", err)
+		}
+		if got, err := call(t, set, "echo", `{"text":"still here"}`); got != "still here" || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(20*time.Millisecond, cancel)
+		if _, err := set.Get("mcp:test/hang").Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("a call that was cut off says so: %v", err)
+		}
+	})
+}
+
+func TestCallsAtOnceAreBounded(t *testing.T) {
+	overBoth(t, func(t *testing.T, s mcptool.Server) {
+		s.Parallel = 2
+		set := accepted(t, client(t, s, lock(t)))
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if most, err := call(t, set, "busy", ""); err != nil || most != "1" && most != "2" {
+					t.Errorf("%s at once, %v", most, err)
+				}
+			})
+		}
+		wg.Wait()
+		if most, _ := call(t, set, "busy", ""); most != "2" {
+			t.Errorf("there were never two at once, but %s", most)
+		}
+	})
+}
+
+func TestNothingOfAServerIsLeftAfterClose(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"yes", "deaf"} {
+		s := stdio(t)
+		s.Env[asServer] = kind
+		c := client(t, s, lock(t))
+		set := accepted(t, c)
+		pids, err := call(t, set, "spawn", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("%s: Close took %v", kind, took)
+		}
+		for _, field := range strings.Fields(pids) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !gone(pid) {
+				t.Errorf("%s: process %d is left of %s", kind, pid, pids)
+			}
+		}
+		if _, err := call(t, set, "echo", `{"text":"a"}`); err == nil || !strings.Contains(err.Error(), "is closed") {
+			t.Errorf("got %v", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// gone waits for a process to end; one that nobody has waited for yet, as its
+// parent was killed with it, has ended too.
+func gone(pid int) bool {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil && syscall.Kill(pid, 0) != nil || strings.Contains(string(stat), ") Z ") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestNamesForModelsAreValidAndDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, c := range []struct{ server, name, want string }{
+		{"git", "log", "mcp__git__log"},
+		{"git", "rug.pull", ""},
+		{"git", "rug_pull", "mcp__git__rug_pull"},
+		{"git", strings.Repeat("x", 60), ""},
+		{"git", strings.Repeat("x", 61), ""},
+		{"git", "日本", ""},
+		{"git", "日木", ""},
+		{"a", "b__c", "mcp__a__b__c"},
+	} {
+		got := mcptool.WireName(c.server, c.name)
+		if !tool.ValidName(got) || c.want != "" && got != c.want || got != mcptool.WireName(c.server, c.name) {
+			t.Errorf("%s/%s is %s", c.server, c.name, got)
+		}
+		if seen[got] != "" {
+			t.Errorf("%s and %s are both %s", c.name, seen[got], got)
+		}
+		seen[got] = c.name
+	}
+}
+
+func TestServersThatCannotBeUsedAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]mcptool.Server{
+		"a name is":                 {Name: "a_b", URL: "https://example.com"},
+		"either a command or a URL": {Name: "a"},
+		"not begin with http":       {Name: "a", URL: "ftp://example.com"},
+		"holds a user name":         {Name: "a", URL: "https://a:b@example.com"},
+		"a command or a URL":        {Name: "a", URL: "https://example.com", Command: []string{"x"}},
+	} {
+		if _, err := mcptool.NewClient(s, mcptool.Options{Pins: lock(t)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected an error with %q, got %v", want, err)
+		}
+	}
+	if _, err := mcptool.NewClient(mcptool.Server{Name: "a", Command: []string{"x"}}, mcptool.Options{}); err == nil {
+		t.Error("without pins anything is accepted")
+	}
+	s := stdio(t)
+	s.Env["KEY"] = "{{ secrets.OTHER }}"
+	if _, err := client(t, s, lock(t)).Tools(t.Context()); err == nil || !strings.Contains(err.Error(), "KEY: there is no secret OTHER") {
+		t.Errorf("got %v", err)
+	}
+}

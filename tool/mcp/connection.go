@@ -1,0 +1,167 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/weir-run/weir/tool"
+)
+
+// The bounds of what a server may define.
+const (
+	maxTools       = 1000
+	maxDescription = 8 << 10  // bytes shown to models; the rest is left out
+	maxParameters  = 64 << 10 // bytes of JSON
+)
+
+// closeTimeout is how long an orderly end of a connection may take.
+const closeTimeout = 8 * time.Second
+
+// definition is a tool as its server defines it.
+type definition struct {
+	name, description string
+	parameters        map[string]any
+	readOnly          bool   // the server's word
+	invalid           string // why it cannot be used
+}
+
+// connection is one session with a server.
+type connection struct {
+	link    *link
+	session *mcp.ClientSession
+	dead    chan struct{} // closed when the session has ended or was given up
+	died    sync.Once     // closes dead
+	once    sync.Once     // ends the session and the link
+
+	mu    sync.Mutex
+	known map[string]definition // nil when they have to be listed again
+	epoch int                   // counts what the server says about changes
+}
+
+// connect starts a session.
+func (c *Client) connect(ctx context.Context) (*connection, error) {
+	way, err := c.open()
+	if err != nil {
+		return nil, c.secrets.Error(fmt.Errorf("mcp server %s: %w", c.server.Name, err))
+	}
+	conn := &connection{link: way, dead: make(chan struct{})}
+	client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: c.options.Version}, &mcp.ClientOptions{
+		// A server may ask for nothing: no roots, no model, no person.
+		Capabilities:           &mcp.ClientCapabilities{},
+		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { conn.forget() },
+	})
+	limited, cancel := context.WithTimeout(ctx, c.server.ConnectTimeout)
+	defer cancel()
+	stop := context.AfterFunc(limited, way.end) // a process that does not answer holds up the SDK's own end
+	go func() {
+		select {
+		case <-c.closed:
+			cancel()
+		case <-limited.Done():
+		}
+	}()
+	conn.session, err = client.Connect(limited, way.transport, nil)
+	stop()
+	if err != nil {
+		way.end()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, c.failure("connect", conn, err)
+	}
+	go func() {
+		_ = conn.session.Wait() // how it ended is told to the calls it ended
+		conn.close()
+	}()
+	return conn, nil
+}
+
+// alive reports whether the session can be used.
+func (c *connection) alive() bool {
+	select {
+	case <-c.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// close ends the session in good order, or after closeTimeout without.
+func (c *connection) close() {
+	c.died.Do(func() { close(c.dead) })
+	c.once.Do(func() {
+		done := make(chan struct{})
+		go func() {
+			_ = c.session.Close() // that a process was killed is no news
+			close(done)
+		}()
+		timer := time.NewTimer(closeTimeout)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+		}
+		c.link.end()
+	})
+}
+
+// forget makes the next use list the tools again.
+func (c *connection) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = nil
+	c.epoch++
+}
+
+// definitions are the tools that the server has, by its names for them. They
+// are listed once, and again when the server has said that they changed.
+func (c *connection) definitions(ctx context.Context) (map[string]definition, error) {
+	c.mu.Lock()
+	known, epoch := c.known, c.epoch
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	known = make(map[string]definition)
+	for t, err := range c.session.Tools(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if len(known) == maxTools {
+			return nil, fmt.Errorf("it has more than %d tools", maxTools)
+		}
+		known[t.Name] = defined(t)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch == epoch {
+		c.known = known
+	}
+	return known, nil
+}
+
+// defined reads what a server says about a tool.
+func defined(t *mcp.Tool) definition {
+	d := definition{
+		name: t.Name, description: tool.Cut(tool.Clean(t.Description), maxDescription),
+		readOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,
+	}
+	parameters, ok := t.InputSchema.(map[string]any)
+	b, err := json.Marshal(t.InputSchema)
+	switch {
+	case !ok || err != nil:
+		d.invalid = "its parameters are no JSON Schema of an object"
+	case len(b) > maxParameters:
+		d.invalid = fmt.Sprintf("its parameters are longer than %d bytes", maxParameters)
+	case tool.Clean(t.Name) != t.Name || len(t.Name) > 128:
+		d.invalid = "its name holds control characters, or is longer than 128 bytes"
+	}
+	d.parameters = parameters
+	return d
+}
