@@ -122,7 +122,7 @@ func (w *progress) wait(e engine.Event, at int64) {
 		w.drop(e.Path)
 		for _, i := range e.Interrupts {
 			if i.Kind == engine.AwaitTimer {
-				w.line("%s %s waits %s", w.st.ask.Render("◷"), e.Path, until(i.Due, at))
+				w.line("%s %s goes on %s", w.st.ask.Render("◷"), e.Path, until(i.Due, at))
 			}
 		}
 	case *engine.NodePulling:

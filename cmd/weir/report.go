@@ -112,8 +112,11 @@ func (p *program) advise(r weir.Result) {
 
 // wayOut is what a person at the command line can do about an error.
 func wayOut(e *engine.Error) string {
-	if e.Hint == "" && e.Code == engine.CodeModelUnknownProvider {
+	switch {
+	case e.Code == engine.CodeModelUnknownProvider && e.Hint == "":
 		return "set OPENAI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`"
+	case e.Code == engine.CodeHTTPBlocked:
+		return `where it is yours, allow it in .weir/config.yaml: http: {allowPrivate: ["ADDRESS"]}`
 	}
 	return e.Hint
 }
