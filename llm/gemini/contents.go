@@ -175,13 +175,14 @@ func (h *historian) results(m *convo.Message, ids []string, results []convo.Mess
 	}
 	var parts, beside []json.RawMessage
 	for n, c := range m.Calls {
+		result := &results[ordered[n]]
 		response := &genai.FunctionResponse{
-			ID: ids[n], Name: callable(c.Name), Response: map[string]any{"output": ordered[n].Text},
+			ID: ids[n], Name: callable(c.Name), Response: map[string]any{"output": result.Text},
 		}
-		if ordered[n].Failed {
-			response.Response = map[string]any{"error": ordered[n].Text}
+		if result.Failed {
+			response.Response = map[string]any{"error": result.Text}
 		}
-		for _, part := range ordered[n].Parts {
+		for _, part := range result.Parts {
 			if older(h.req.Model) { // which take media beside a result and not in it
 				raw, err := h.p.mediaPart(part, "")
 				if err != nil {
@@ -206,10 +207,10 @@ func (h *historian) results(m *convo.Message, ids []string, results []convo.Mess
 	return nil
 }
 
-// pair puts results in the order of the calls that they answer: by id, and by
-// order where ids are the same.
-func (p *Provider) pair(calls []convo.Call, results []convo.Message) ([]*convo.Message, error) {
-	ordered := make([]*convo.Message, len(calls))
+// pair says which result answers each call: by id, and by order where ids are
+// the same.
+func (p *Provider) pair(calls []convo.Call, results []convo.Message) ([]int, error) {
+	ordered := make([]int, len(calls))
 	taken := make([]bool, len(results))
 	for n, c := range calls {
 		at := -1
@@ -222,7 +223,7 @@ func (p *Provider) pair(calls []convo.Call, results []convo.Message) ([]*convo.M
 		if at < 0 {
 			return nil, p.refused("the call %q of %s has no result", c.ID, c.Name)
 		}
-		taken[at], ordered[n] = true, &results[at]
+		taken[at], ordered[n] = true, at
 	}
 	if at := slices.Index(taken, false); at >= 0 {
 		return nil, p.refused("the result %q answers no call of the message before it", results[at].CallID)

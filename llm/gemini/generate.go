@@ -18,7 +18,11 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request) error {
 	if err != nil {
 		return err
 	}
-	config, err := p.config(req, instructions)
+	schema, err := json.Marshal(req.Schema)
+	if err != nil {
+		return fmt.Errorf("write schema: %w", err)
+	}
+	config, err := p.config(req, instructions, string(schema))
 	if err != nil {
 		return err
 	}
@@ -33,7 +37,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request) error {
 		}
 		if c, ok := body["generationConfig"].(map[string]any); ok {
 			if config.ResponseMIMEType != "" {
-				c["responseJsonSchema"] = req.Schema
+				c["responseJsonSchema"] = json.RawMessage(schema)
 			}
 			if len(c) == 0 {
 				delete(body, "generationConfig")
@@ -48,7 +52,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request) error {
 }
 
 // config is all but contents, tools and schemas.
-func (p *Provider) config(req *llm.Request, instructions []string) (*genai.GenerateContentConfig, error) {
+func (p *Provider) config(req *llm.Request, instructions []string, schema string) (*genai.GenerateContentConfig, error) {
 	once := false
 	config := &genai.GenerateContentConfig{
 		AutomaticContinuation: &once, // a call is one request
@@ -67,12 +71,8 @@ func (p *Provider) config(req *llm.Request, instructions []string) (*genai.Gener
 	switch {
 	case req.Schema == nil:
 	case len(req.Tools) > 0 && older(req.Model):
-		schema, err := json.Marshal(req.Schema)
-		if err != nil {
-			return nil, fmt.Errorf("write schema: %w", err)
-		}
 		instructions = append(instructions,
-			"Once no tool is to be called, answer with nothing but JSON that follows this JSON Schema: "+string(schema))
+			"Once no tool is to be called, answer with nothing but JSON that follows this JSON Schema: "+schema)
 	default:
 		config.ResponseMIMEType = "application/json"
 	}

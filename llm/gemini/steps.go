@@ -42,8 +42,7 @@ type stepper struct {
 	p    *Provider
 	req  *llm.Request
 	made []wireStep
-	// sent is the id under which the newest call of an id was sent; used are all.
-	sent map[string]string
+	// used are the ids of all calls.
 	used map[string]bool
 }
 
@@ -60,37 +59,60 @@ func (p *Provider) steps(req *llm.Request) ([]wireStep, []string, error) {
 			instructions = append(instructions, text)
 		}
 	}
-	s := &stepper{p: p, req: req, sent: map[string]string{}, used: map[string]bool{}}
+	s := &stepper{p: p, req: req, used: map[string]bool{}}
 	for n := front; n < len(req.Messages); n++ {
 		m := &req.Messages[n]
-		if goesOn(req) && n < req.Held {
-			for _, c := range m.Calls { // the vendor has them under their own ids
-				s.used[c.ID] = true
+		held := goesOn(req) && n < req.Held
+		switch m.Role {
+		case convo.System, convo.User:
+			if held {
+				continue
 			}
-			continue
-		}
-		if err := s.message(m); err != nil {
-			return nil, nil, err
+			content, err := p.said(m)
+			if err != nil {
+				return nil, nil, err
+			}
+			s.add(wireStep{Type: "user_input", Content: content})
+		case convo.Assistant:
+			results := req.Messages[n+1:]
+			results = results[:resultsIn(results)]
+			if err := s.turn(m, results, n, held); err != nil {
+				return nil, nil, err
+			}
+			n += len(results)
+		case convo.Tool:
+			return nil, nil, p.refused("the result %q stands behind no message that calls tools", m.CallID)
+		default:
+			return nil, nil, p.refused("a message has the role %q", m.Role)
 		}
 	}
 	return s.end(), instructions, nil
 }
 
-func (s *stepper) message(m *convo.Message) error {
-	switch m.Role {
-	case convo.System, convo.User:
-		content, err := s.p.said(m)
-		if err != nil {
+// turn adds an answer, the n-th message, and the results of its calls, less
+// what the vendor has.
+func (s *stepper) turn(m *convo.Message, results []convo.Message, n int, held bool) error {
+	ordered, err := s.p.pair(m.Calls, results)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(m.Calls))
+	if held { // under the vendor's own ids
+		for k, c := range m.Calls {
+			s.used[c.ID], ids[k] = true, c.ID
+		}
+	} else if ids, err = s.answer(m); err != nil {
+		return err
+	}
+	for k, at := range ordered {
+		if goesOn(s.req) && n+1+at < s.req.Held {
+			continue
+		}
+		if err := s.result(&results[at], ids[k], m.Calls[k].Name); err != nil {
 			return err
 		}
-		s.add(wireStep{Type: "user_input", Content: content})
-		return nil
-	case convo.Assistant:
-		return s.answer(m)
-	case convo.Tool:
-		return s.result(m)
 	}
-	return s.p.refused("a message has the role %q", m.Role)
+	return nil
 }
 
 // add adds a step; one that says nothing is left out.
@@ -119,28 +141,32 @@ func (s *stepper) end() []wireStep {
 	return s.made
 }
 
-func (s *stepper) answer(m *convo.Message) error {
+// answer adds an answer and returns the ids of its calls.
+func (s *stepper) answer(m *convo.Message) ([]string, error) {
+	var ids []string
 	n, ok := s.p.unpack(m, apiInteractions, s.req.Model)
 	if ok && len(n.Steps) > 0 && same(n.Steps, m) && s.keeps(m.Calls) {
 		for _, part := range n.Steps {
+			if part.Call != nil {
+				ids = append(ids, s.call(*part.Call))
+				continue
+			}
 			s.verbatim(part)
 		}
-		return nil
+		return ids, nil
 	}
 	content, err := s.p.said(m)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.add(wireStep{Type: "model_output", Content: content})
 	for _, c := range m.Calls {
-		s.add(wireStep{
-			Type: "function_call", ID: s.call(c.ID), Name: callable(c.Name), Arguments: object(c.Arguments),
-		})
+		ids = append(ids, s.call(nativeCall{ID: c.ID, Name: c.Name, Args: c.Arguments}))
 	}
-	return nil
+	return ids, nil
 }
 
-// verbatim adds a step as the model gave it.
+// verbatim adds a step of the model's as it gave it.
 func (s *stepper) verbatim(part nativePart) {
 	switch {
 	case part.Sealed:
@@ -149,25 +175,26 @@ func (s *stepper) verbatim(part nativePart) {
 			step.Summary = []wireContent{{Type: "text", Text: part.Text}}
 		}
 		s.add(step)
-	case part.Call != nil:
-		s.add(wireStep{
-			Type: "function_call", ID: s.call(part.Call.ID), Name: callable(part.Call.Name), Arguments: object(part.Call.Args),
-		})
 	case part.Text != nil && *part.Text != "":
 		s.add(wireStep{Type: "model_output", Content: []wireContent{{Type: "text", Text: part.Text}}})
 	}
 }
 
-func (s *stepper) result(m *convo.Message) error {
-	step := wireStep{
-		Type: "function_result", CallID: orElse(s.sent[m.CallID], m.CallID), Result: m.Text, IsError: m.Failed,
+// call adds a call and returns its id: each has one of its own in all of the
+// interaction.
+func (s *stepper) call(c nativeCall) string {
+	as := orElse(c.ID, "call")
+	for again := 2; s.used[as]; again++ {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", c.ID, again))
+		as = "call_" + hex.EncodeToString(sum[:16])
 	}
-	for _, c := range slices.Backward(s.calls()) {
-		if c.ID == m.CallID {
-			step.Name = callable(c.Name)
-			break
-		}
-	}
+	s.used[as] = true
+	s.add(wireStep{Type: "function_call", ID: as, Name: callable(c.Name), Arguments: object(c.Args)})
+	return as
+}
+
+func (s *stepper) result(m *convo.Message, id, tool string) error {
+	step := wireStep{Type: "function_result", CallID: id, Name: callable(tool), Result: m.Text, IsError: m.Failed}
 	if len(m.Parts) > 0 {
 		content, err := s.p.said(m)
 		if err != nil {
@@ -177,27 +204,6 @@ func (s *stepper) result(m *convo.Message) error {
 	}
 	s.add(step)
 	return nil
-}
-
-// calls are all of the history's, also those that the vendor has.
-func (s *stepper) calls() []convo.Call {
-	var calls []convo.Call
-	for i := range s.req.Messages {
-		calls = append(calls, s.req.Messages[i].Calls...)
-	}
-	return calls
-}
-
-// call names a call that is being sent: each has an id of its own in all of the
-// interaction. A result belongs to the newest call of its id.
-func (s *stepper) call(id string) string {
-	as := orElse(id, "call")
-	for again := 2; s.used[as]; again++ {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", id, again))
-		as = "call_" + hex.EncodeToString(sum[:16])
-	}
-	s.used[as], s.sent[id] = true, as
-	return as
 }
 
 // keeps says that all calls would keep their ids.

@@ -15,7 +15,7 @@ type geminiAnswer struct {
 	turn   *Turn
 	ask    *ask
 	number int
-	parts []map[string]any
+	parts  []map[string]any
 }
 
 func (w geminiWire) whole(t *Turn, a *ask, number int) []byte {

@@ -1,0 +1,146 @@
+package gemini_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/gemini"
+	"github.com/weir-run/weir/llm/llmtest"
+)
+
+// recorded is a conversation of the airline data, its messages in Weir's words.
+type recorded struct {
+	ID       string
+	Messages []convo.Message
+	Tools    []llm.Tool
+}
+
+// conversations reads the recorded conversations, or skips.
+func conversations(t *testing.T) []recorded {
+	t.Helper()
+	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "airline", "conversations.jsonl"))
+	if err != nil {
+		t.Skipf("the recorded conversations are not here: %v", err)
+	}
+	defer func() { _ = file.Close() }()
+	var all []recorded
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var line struct {
+			ID       string
+			Messages []struct {
+				Role, Content, Name string
+				CallID              string `json:"tool_call_id"`
+				ToolCalls           []struct {
+					ID       string
+					Function struct{ Name, Arguments string }
+				} `json:"tool_calls"`
+			}
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		r := recorded{ID: line.ID}
+		tools := map[string]bool{}
+		for _, m := range line.Messages {
+			out := convo.Message{Role: convo.Role(m.Role), Text: m.Content, CallID: m.CallID, Name: m.Name}
+			for _, c := range m.ToolCalls {
+				out.Calls = append(out.Calls, convo.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+				if !tools[c.Function.Name] {
+					tools[c.Function.Name] = true
+					r.Tools = append(r.Tools, llm.Tool{Name: c.Function.Name})
+				}
+			}
+			r.Messages = append(r.Messages, out)
+		}
+		all = append(all, r)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestEveryCutOfRealConversationsIsAValidRequest makes the body of every prefix
+// of the recorded conversations that leaves no call open, and of what is left
+// when its front is cut off, by both APIs, and checks it against the rules. The
+// data hold calls with the id of an earlier call.
+func TestEveryCutOfRealConversationsIsAValidRequest(t *testing.T) {
+	t.Parallel()
+	p := gemini.New(gemini.Options{BaseURL: "http://test"})
+	bodies := 0
+	for _, r := range conversations(t) {
+		for n := 1; n <= len(r.Messages); n++ {
+			if len(r.Messages[n-1].Calls) > 0 || (n%4 != 0 && n != len(r.Messages)) {
+				continue
+			}
+			for _, from := range []int{0, 1, 2, n / 2, n - 1} {
+				if r.Messages[from].Role == convo.Tool {
+					continue
+				}
+				req := &llm.Request{Model: "gemini-3-pro-preview", Messages: r.Messages[from:n], Tools: r.Tools}
+				valid(t, p, req, llmtest.CheckGemini)
+				req.Keep = true
+				valid(t, p, req, llmtest.CheckInteraction)
+				bodies += 2
+			}
+		}
+	}
+	t.Logf("%d bodies", bodies)
+}
+
+func valid(t *testing.T, p *gemini.Provider, req *llm.Request, check func([]byte) []string) {
+	t.Helper()
+	body, err := p.Body(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := check(body); len(problems) > 0 {
+		t.Fatalf("%s\nbreaks %q", body, problems)
+	}
+	again, err := p.Body(req)
+	if err != nil || string(again) != string(body) {
+		t.Fatalf("the same request is\n%s\nand then\n%s (%v)", body, again, err)
+	}
+}
+
+// TestRecordedConversationsAreHadAgain has the conversations with the strict
+// server, each by one of the two APIs, every answer kept with what it is signed
+// by; those by interactions are gone on with where the vendor has them.
+func TestRecordedConversationsAreHadAgain(t *testing.T) {
+	t.Parallel()
+	s := llmtest.New(t)
+	p := gemini.New(gemini.Options{BaseURL: s.Root})
+	turns := 0
+	for k, r := range conversations(t) {
+		session, held := "", 0
+		for n := range r.Messages {
+			m := &r.Messages[n]
+			if m.Role != convo.Assistant || n < 2 {
+				continue
+			}
+			s.Script(llmtest.Turn{Text: m.Text, Calls: m.Calls, Piece: 200, Usage: llm.Usage{Reasoning: 5}})
+			req := &llm.Request{
+				Model: "gemini-3-pro-preview", Messages: r.Messages[:n], Tools: r.Tools,
+				Keep: k%2 == 0, Session: session, Held: held,
+			}
+			res, err := p.Generate(t.Context(), req, nil)
+			if err != nil {
+				t.Fatalf("%s, message %d: %v", r.ID, n, err)
+			}
+			if res.Message.Text != m.Text || len(res.Message.Calls) != len(m.Calls) || res.Message.Native == nil {
+				t.Fatalf("%s, message %d is %+v, want %+v", r.ID, n, res.Message, m)
+			}
+			m.Native, m.Provider = res.Message.Native, res.Message.Provider
+			session, held = res.Session, n+1
+			turns++
+		}
+	}
+	t.Logf("%d model turns", turns)
+}
