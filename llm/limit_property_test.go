@@ -47,6 +47,15 @@ func asks() *rapid.Generator[asking] {
 	})
 }
 
+func somePause() *rapid.Generator[pause] {
+	return rapid.Custom(func(t *rapid.T) pause {
+		return pause{
+			rapid.SampledFrom([]string{"m", "m-mini", "o"}).Draw(t, "model"),
+			rapid.IntRange(0, 100).Draw(t, "at"), rapid.IntRange(1, 50).Draw(t, "for"),
+		}
+	})
+}
+
 func bounds() *rapid.Generator[map[string]llm.Limit] {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"p", "p/m", "p/n", "p/m-mini"}), rapid.Custom(func(t *rapid.T) llm.Limit {
 		return llm.Limit{
@@ -64,12 +73,7 @@ func TestNoLimitIsBrokenAndNoCallForgotten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limits := bounds().Draw(rt, "limits")
 		schedule := rapid.SliceOfN(asks(), 1, 40).Draw(rt, "schedule")
-		pauses := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pause {
-			return pause{
-				rapid.SampledFrom([]string{"m", "m-mini", "o"}).Draw(t, "model"),
-				rapid.IntRange(0, 100).Draw(t, "at"), rapid.IntRange(1, 50).Draw(t, "for"),
-			}
-		}), 0, 3).Draw(rt, "pauses")
+		pauses := rapid.SliceOfN(somePause(), 0, 3).Draw(rt, "pauses")
 		var out []made
 		idle := false
 		synctest.Test(t, func(*testing.T) { out, idle = carryOut(limits, schedule, pauses) })
@@ -80,19 +84,39 @@ func TestNoLimitIsBrokenAndNoCallForgotten(t *testing.T) {
 			if c.err != nil && c.givesUp == 0 {
 				rt.Fatalf("%+v was never let through: %v", c.asking, c.err)
 			}
-			if c.err == nil {
-				if what := broken(limits, out, i); what != "" {
-					rt.Fatalf("%+v began at %v: %s", c.asking, c.begin, what)
-				}
-				for _, p := range pauses {
-					from := time.Duration(p.at) * time.Second
-					if key(limits, p.model) == key(limits, c.model) && c.begin > from && c.begin < from+time.Duration(p.span)*time.Second {
-						rt.Fatalf("%+v began at %v, within the pause %+v", c.asking, c.begin, p)
-					}
-				}
+			if c.err != nil {
+				continue
+			}
+			if what := breaks(limits, out, i); what != "" {
+				rt.Fatalf("%+v began at %v: %s", c.asking, c.begin, what)
+			}
+			if p, ok := within(limits, pauses, c); ok {
+				rt.Fatalf("%+v began at %v, within the pause %+v", c.asking, c.begin, p)
 			}
 		}
 	})
+}
+
+// breaks says which limit the call at place i broke when it began.
+func breaks(limits map[string]llm.Limit, out []made, i int) string {
+	for name, limit := range limits {
+		if what := broken(name, limit, under(limits, name, out), i); what != "" {
+			return what
+		}
+	}
+	return ""
+}
+
+// within finds a pause of the call's key in which it began.
+func within(limits map[string]llm.Limit, pauses []pause, c made) (pause, bool) {
+	for _, p := range pauses {
+		from := time.Duration(p.at) * time.Second
+		until := from + time.Duration(p.span)*time.Second
+		if key(limits, p.model) == key(limits, c.model) && c.begin > from && c.begin < until {
+			return p, true
+		}
+	}
+	return pause{}, false
 }
 
 func carryOut(limits map[string]llm.Limit, schedule []asking, pauses []pause) ([]made, bool) {
@@ -102,13 +126,13 @@ func carryOut(limits map[string]llm.Limit, schedule []asking, pauses []pause) ([
 	var wg sync.WaitGroup
 	for _, p := range pauses {
 		wg.Go(func() {
-			time.Sleep(time.Duration(p.at) * time.Second)
+			pass(time.Duration(p.at) * time.Second)
 			l.Pause("p", p.model, time.Duration(p.span)*time.Second)
 		})
 	}
 	for i, a := range schedule {
 		wg.Go(func() {
-			time.Sleep(time.Duration(a.at) * time.Second)
+			pass(time.Duration(a.at) * time.Second)
 			// A day is for ever: what is let through at all is within hours.
 			patience := 24 * time.Hour
 			if a.givesUp > 0 {
@@ -121,7 +145,7 @@ func carryOut(limits map[string]llm.Limit, schedule []asking, pauses []pause) ([
 			release, m.err = l.Acquire(ctx, llm.Claim{Run: a.run, Provider: "p", Model: a.model, Tokens: a.tokens})
 			if m.err == nil {
 				m.begin = time.Since(start)
-				time.Sleep(time.Duration(a.lasts) * time.Second)
+				pass(time.Duration(a.lasts) * time.Second)
 				m.end = time.Since(start)
 				release(a.took)
 			}
@@ -142,47 +166,65 @@ func key(limits map[string]llm.Limit, model string) string {
 	return "p/" + model
 }
 
-// broken says which limit the call at place i broke when it began. Of calls
-// that began or ended at the same time it believes the best.
-func broken(limits map[string]llm.Limit, out []made, i int) string {
-	c := out[i]
-	for name, limit := range limits {
-		if name != "p" && name != key(limits, c.model) {
-			continue
-		}
-		requests, concurrent, tokens := 1, 1, min(c.tokens, limitOr(limit.Tokens, c.tokens))
-		for j, o := range out {
-			if j == i || o.err != nil || name != "p" && key(limits, o.model) != name || o.begin > c.begin {
-				continue
-			}
-			together := o.begin == c.begin
-			if o.end > c.begin && !together {
-				concurrent++
-			}
-			if o.begin <= c.begin-time.Minute {
-				continue
-			}
-			estimate := min(o.tokens, limitOr(limit.Tokens, o.tokens))
-			counted := estimate
-			switch {
-			case together, o.end == c.begin:
-				counted = 0
-			case o.end < c.begin && o.took >= 0:
-				counted = o.took
-			}
-			tokens += counted
-			requests++
-		}
-		switch {
-		case limit.Requests > 0 && requests > limit.Requests:
-			return fmt.Sprintf("%d requests in a minute under %s, the limit is %d", requests, name, limit.Requests)
-		case limit.Concurrent > 0 && concurrent > limit.Concurrent:
-			return fmt.Sprintf("%d at the same time under %s, the limit is %d", concurrent, name, limit.Concurrent)
-		case limit.Tokens > 0 && tokens > limit.Tokens && tokens > min(c.tokens, limit.Tokens):
-			return fmt.Sprintf("%d tokens in a minute under %s, the limit is %d", tokens, name, limit.Tokens)
+// counts reports whether calls of a model count under a key.
+func counts(limits map[string]llm.Limit, name, model string) bool {
+	return name == "p" || name == key(limits, model)
+}
+
+// under leaves the calls that were made and count under a key; the others are
+// in their places without a beginning.
+func under(limits map[string]llm.Limit, name string, out []made) []*made {
+	calls := make([]*made, len(out))
+	for i, o := range out {
+		if o.err == nil && counts(limits, name, o.model) {
+			calls[i] = &o
 		}
 	}
+	return calls
+}
+
+// broken says how the call at place i broke a limit when it began. Of calls
+// that began or ended at the same time it believes the best.
+func broken(name string, limit llm.Limit, calls []*made, i int) string {
+	c := calls[i]
+	if c == nil {
+		return ""
+	}
+	own := min(c.tokens, limitOr(limit.Tokens, c.tokens))
+	requests, concurrent, tokens := 1, 1, own
+	for j, o := range calls {
+		if j == i || o == nil || o.begin > c.begin {
+			continue
+		}
+		if o.end > c.begin && o.begin < c.begin {
+			concurrent++
+		}
+		if o.begin > c.begin-time.Minute {
+			requests++
+			tokens += o.counted(c.begin, limit)
+		}
+	}
+	switch {
+	case limit.Requests > 0 && requests > limit.Requests:
+		return fmt.Sprintf("%d requests in a minute under %s, the limit is %d", requests, name, limit.Requests)
+	case limit.Concurrent > 0 && concurrent > limit.Concurrent:
+		return fmt.Sprintf("%d at the same time under %s, the limit is %d", concurrent, name, limit.Concurrent)
+	case limit.Tokens > 0 && tokens > limit.Tokens && tokens > own:
+		return fmt.Sprintf("%d tokens in a minute under %s, the limit is %d", tokens, name, limit.Tokens)
+	}
 	return ""
+}
+
+// counted is what a call that began before takes of the minute at least.
+func (m *made) counted(at time.Duration, limit llm.Limit) int {
+	switch {
+	case m.begin == at, m.end == at:
+		return 0
+	case m.end < at && m.took >= 0:
+		return m.took
+	default:
+		return min(m.tokens, limitOr(limit.Tokens, m.tokens))
+	}
 }
 
 func limitOr(limit, otherwise int) int {

@@ -78,24 +78,38 @@ func (l *Limits) turn(now time.Time) (again bool, from time.Time) {
 			if slices.ContainsFunc(q.gates, func(g *gate) bool { return closed[g] }) {
 				continue
 			}
-			free := true
-			for _, g := range q.gates {
-				ok, at := g.admits(now, q.waiting[0].tokens)
-				if ok {
-					continue
-				}
-				free, closed[g] = false, true
-				if !at.IsZero() && (from.IsZero() || at.Before(from)) {
-					from = at
-				}
-			}
+			free, at := q.free(now, closed)
 			if free {
 				l.admit(now, ln, q)
 				return true, time.Time{}
 			}
+			from = sooner(from, at)
 		}
 	}
 	return false, from
+}
+
+// free reports whether the oldest call may begin. Where it may not, the gates
+// that keep it are closed to those behind it, and at is when the first of them
+// may let it through.
+func (q *queue) free(now time.Time, closed map[*gate]bool) (ok bool, at time.Time) {
+	ok = true
+	for _, g := range q.gates {
+		admits, from := g.admits(now, q.waiting[0].tokens)
+		if !admits {
+			ok, closed[g] = false, true
+			at = sooner(at, from)
+		}
+	}
+	return ok, at
+}
+
+// sooner is the earlier of two times that are set.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // admit lets the oldest call of a queue through and sends its run behind the

@@ -18,6 +18,9 @@ import (
 
 const provider = "p"
 
+// pass lets time pass, which in a bubble of synctest takes none.
+func pass(d time.Duration) { <-time.After(d) }
+
 func claimOf(run, model string, tokens int) llm.Claim {
 	return llm.Claim{Run: run, Provider: provider, Model: model, Tokens: tokens}
 }
@@ -107,7 +110,7 @@ func TestSmallCallsDoNotOvertakeALargeOneForever(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Tokens: 100}})
 		for range 10 { // one each six seconds fills the minute
 			acquire(t, l, claimOf("small", "m", 10))(10)
-			time.Sleep(6 * time.Second)
+			pass(6 * time.Second)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var small sync.WaitGroup
@@ -148,7 +151,7 @@ func TestAPauseHoldsThatModelForEverybodyAndNoOther(t *testing.T) {
 			c.Waiting = func(key string, atLeast time.Duration) { told = append(told, fmt.Sprint(key, " ", atLeast)) }
 			acquire(t, l, c)(0)
 		}()
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		l.Pause(provider, "m", 25*time.Second)
 		<-done
 		if waited := time.Since(start); waited != 45*time.Second {
@@ -243,7 +246,7 @@ func TestAWaitIsToldWithTheKeyThatKeepsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Concurrent: 2}, "p/m": {Requests: 1}})
 		acquire(t, l, claimOf("a", "m-2025-01-01", 0))(0)
-		time.Sleep(15 * time.Second)
+		pass(15 * time.Second)
 		c := claimOf("a", "m", 0)
 		var told []string
 		c.Waiting = func(key string, atLeast time.Duration) { told = append(told, fmt.Sprint(key, " ", atLeast)) }
@@ -255,7 +258,7 @@ func TestAWaitIsToldWithTheKeyThatKeepsIt(t *testing.T) {
 		l = llm.NewLimits(map[string]llm.Limit{provider: {Tokens: 30}})
 		for range 3 {
 			acquire(t, l, claimOf("a", "m", 10))
-			time.Sleep(10 * time.Second)
+			pass(10 * time.Second)
 		}
 		c.Tokens = 20
 		acquire(t, l, c)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
@@ -66,7 +67,7 @@ type document struct {
 }
 
 // read parses and checks a file.
-func read(path string, data []byte, reserved []string) *document {
+func read(path string, data []byte, s *jsonschema.Schema, reserved []string) *document {
 	d := &document{path: path, values: map[string]any{}}
 	if len(data) > maxFile {
 		d.report(nil, fmt.Sprintf("the file has %d bytes; there may be at most %d", len(data), maxFile), "")
@@ -96,7 +97,7 @@ func read(path string, data []byte, reserved []string) *document {
 		d.unreadable(err)
 		return d
 	}
-	if !d.validate(v) {
+	if !d.validate(s, v) {
 		return d
 	}
 	d.values, _ = v.(map[string]any)
@@ -217,12 +218,12 @@ func (d *document) Read() (map[string]any, error) { return d.values, nil }
 // ReadBytes is not used: the file is parsed already.
 func (d *document) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported }
 
-func sorted(problems []Problem) []Problem {
+// sorted puts problems in the order of the file.
+func sorted(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Column - b.Column
 	})
-	return problems
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -109,9 +108,6 @@ func (t Text) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String())) }
 
 // MarshalText is String.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// MarshalJSON is String.
-func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
 
 // LogValue is String.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }

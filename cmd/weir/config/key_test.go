@@ -38,7 +38,7 @@ secrets: {s: {env: TOKEN}}
 	n := c.Tools.MCP["n"]
 	n.URL = ""
 	c.Tools.MCP["n"] = n
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for name, v := range map[string]any{"config": *c, "key": c.Providers["work"].Key, "texts": c.Tools.MCP} {
 			texts[name+" "+verb] = fmt.Sprintf(verb, v)
 		}

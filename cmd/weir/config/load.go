@@ -82,7 +82,7 @@ func (o Options) lookup(name string) (string, bool) {
 func Load(o Options) (*Config, error) {
 	k := koanf.New(separator)
 	c := &Config{env: o.lookup}
-	problems := &Invalid{}
+	problems, form := &Invalid{}, compiled()
 	for _, path := range o.Candidates() {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) && o.named() == "" {
@@ -92,7 +92,7 @@ func Load(o Options) (*Config, error) {
 			return nil, fmt.Errorf("configuration: %w", err)
 		}
 		c.Files = append(c.Files, path)
-		doc := read(path, data, o.Reserved)
+		doc := read(path, data, form, o.Reserved)
 		if len(doc.problems) > 0 {
 			problems.Problems = append(problems.Problems, doc.problems...)
 			continue

@@ -46,8 +46,7 @@ func TestTheSchemaHasTheKeysOfTheTypesAndNoOther(t *testing.T) {
 	} {
 		var fields []string
 		typ := reflect.TypeOf(tt.what)
-		for i := range typ.NumField() {
-			f := typ.Field(i)
+		for f := range typ.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.IsExported() && name != "-" {
 				fields = append(fields, name)

@@ -33,8 +33,7 @@ func compiled() *jsonschema.Schema {
 }
 
 // validate holds a file to the schema.
-func (d *document) validate(v any) bool {
-	s := compiled()
+func (d *document) validate(s *jsonschema.Schema, v any) bool {
 	err := s.Validate(v)
 	if e, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		d.explain(s, e)
