@@ -146,7 +146,19 @@ func note(r *store.Run) string {
 	if r.Head.Error != nil {
 		return shorten(r.Head.Error.Error(), 48)
 	}
+	if left(r) {
+		return "nobody drives it: weir resume " + r.ID
+	}
 	return ""
+}
+
+// left reports whether a run could go on and no process drives it: the one
+// that did was stopped, or died.
+func left(r *store.Run) bool {
+	if r.Head.Status != engine.Running && r.Head.Status != engine.Pending {
+		return false
+	}
+	return r.Owner == "" || time.Now().After(r.Until)
 }
 
 // status is a status in its colour.

@@ -80,9 +80,22 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	case o.json:
 		writeJSON(p.out, shownOf(v))
 	default:
-		p.printShown(v)
+		return p.showRun(ctx, desk, v, o.at == 0)
 	}
 	return nil
+}
+
+// showRun shows a run for people; now says that it is shown as it is now.
+func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now bool) error {
+	p.printShown(v)
+	if !now {
+		return nil
+	}
+	r, err := desk.store.Run(ctx, v.Run.ID)
+	if err == nil && left(&r) {
+		p.say("nobody drives the run; go on with: %s", p.self("resume", r.ID))
+	}
+	return err
 }
 
 func (p *program) showEvents(v *runner.View) error {
