@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,15 +76,13 @@ func TestEveryCutOfARealConversationIsAValidRequest(t *testing.T) {
 	p := anthropic.New(anthropic.Options{BaseURL: "http://127.0.0.1:1"})
 	models := []string{sonnet, opus, "claude-3-7-sonnet-latest", "local-model"}
 	efforts := []string{"", "low", "high"}
-	requests := 0
+	step, requests := 3, 0
+	if testing.Short() {
+		step = 17
+	}
 	for i, r := range conversations(t) {
-		step := 1
-		if testing.Short() {
-			step = 7
-		}
 		for n := 1; n <= len(r.Messages); n += step {
 			for _, from := range []int{0, n / 2, n - 1} {
-				requests++
 				req := &llm.Request{
 					Model: models[requests%len(models)], Reasoning: efforts[requests%len(efforts)],
 					System: r.Messages[0].Text, Messages: convo.Repair(r.Messages[from:n]), Stable: n / 3,
@@ -94,17 +93,23 @@ func TestEveryCutOfARealConversationIsAValidRequest(t *testing.T) {
 				if len(req.Messages) == 0 {
 					continue // an orphaned result is not a history
 				}
-				body, err := p.Body(req)
-				if err != nil {
-					t.Fatalf("%s, messages %d to %d: %v", r.ID, from, n, err)
-				}
-				if problems := llmtest.CheckAnthropic(body); len(problems) > 0 {
-					t.Fatalf("%s, messages %d to %d for %s: %q\n%s", r.ID, from, n, req.Model, problems, body)
-				}
+				requests++
+				wantValid(t, p, req, fmt.Sprintf("%s, messages %d to %d", r.ID, from, n))
 			}
 		}
 	}
 	t.Logf("%d requests", requests)
+}
+
+func wantValid(t *testing.T, p *anthropic.Provider, req *llm.Request, what string) {
+	t.Helper()
+	body, err := p.Body(req)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if problems := llmtest.CheckAnthropic(body); len(problems) > 0 {
+		t.Fatalf("%s for %s: %q\n%s", what, req.Model, problems, body)
+	}
 }
 
 // TestRecordedConversationsAreHadAgain replays about every sixth turn against

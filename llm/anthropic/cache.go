@@ -19,24 +19,32 @@ func mark(params *sdk.MessageNewParams, h *history, req *llm.Request) {
 	}
 	var stable, last *block
 	same := true
-	for _, t := range h.turns {
-		for _, list := range [][]block{t.results, t.blocks} {
-			for i := range list {
-				b := &list[i]
-				same = same && b.of < req.Stable
-				if !markable(b) {
-					continue
-				}
-				last = b
-				if same && b.of >= 0 {
-					stable = b
-				}
-			}
+	for b := range h.blocks {
+		same = same && b.of < req.Stable
+		if !markable(b) {
+			continue
+		}
+		last = b
+		if same && b.of >= 0 {
+			stable = b
 		}
 	}
 	for _, b := range []*block{stable, last} {
 		if b != nil {
 			setMark(b, ephemeral)
+		}
+	}
+}
+
+// blocks gives all blocks in the order of the wire.
+func (h *history) blocks(yield func(*block) bool) {
+	for _, t := range h.turns {
+		for _, list := range [][]block{t.results, t.blocks} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
 		}
 	}
 }

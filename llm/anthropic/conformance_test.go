@@ -9,7 +9,7 @@ import (
 
 // lacks are what Anthropic's wire does not have.
 func lacks() []llmtest.Ability {
-	return []llmtest.Ability{llmtest.Idempotency, llmtest.Empty, llmtest.Separate, llmtest.Verbatim}
+	return []llmtest.Ability{llmtest.Idempotency, llmtest.Sessions, llmtest.Empty, llmtest.Separate, llmtest.Verbatim}
 }
 
 func TestConformance(t *testing.T) {

@@ -116,7 +116,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 		}
 	}
 	if code == codeInvalid {
-		code, retry = byWords(f.Message)
+		code = byWords(f.Message)
 	}
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
 }
@@ -164,7 +164,7 @@ func byType(kind string) (code string, retry, known bool) {
 }
 
 // byWords tells the invalid requests apart that have no type of their own.
-func byWords(message string) (code string, retry bool) {
+func byWords(message string) string {
 	m := strings.ToLower(message)
 	for _, known := range []struct{ words, code string }{
 		{"prompt is too long", codeContext},
@@ -176,10 +176,10 @@ func byWords(message string) (code string, retry bool) {
 		{"credit balance is too low", codeRateLimited},
 	} {
 		if strings.Contains(m, known.words) {
-			return known.code, false
+			return known.code
 		}
 	}
-	return codeInvalid, false
+	return codeInvalid
 }
 
 func (p *Provider) describe(status int, f fault) string {

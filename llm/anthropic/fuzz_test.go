@@ -49,20 +49,26 @@ func FuzzAnyAnswer(f *testing.F) {
 			}
 			return
 		}
-		wantSaid(t, res, chunks, res.Message.Text, res.Message.Reasoning)
-		if !slices.Contains([]string{"end", "calls", "length", "filter"}, res.Stop) || (res.Stop == "calls" && len(res.Message.Calls) == 0) {
-			t.Errorf("stop %q with %d calls", res.Stop, len(res.Message.Calls))
-		}
-		for _, c := range res.Message.Calls {
-			if c.ID == "" || c.Name == "" || c.Arguments == "" {
-				t.Errorf("the call is %+v", c)
-			}
-		}
-		if (res.Message.Native != nil) != (res.Message.Provider != "") || (res.Message.Native != nil && !json.Valid(res.Message.Native)) {
-			t.Errorf("the native blocks of %q are %q", res.Message.Provider, res.Message.Native)
-		}
+		wantWhole(t, res, chunks)
 		sendable(t, p, res.Message)
 	})
+}
+
+// wantWhole checks what holds of any answer.
+func wantWhole(t *testing.T, res *llm.Response, chunks []llm.Chunk) {
+	t.Helper()
+	wantSaid(t, res, chunks, res.Message.Text, res.Message.Reasoning)
+	if !slices.Contains([]string{"end", "calls", "length", "filter"}, res.Stop) || (res.Stop == "calls" && len(res.Message.Calls) == 0) {
+		t.Errorf("stop %q with %d calls", res.Stop, len(res.Message.Calls))
+	}
+	for _, c := range res.Message.Calls {
+		if c.ID == "" || c.Name == "" || c.Arguments == "" {
+			t.Errorf("the call is %+v", c)
+		}
+	}
+	if (res.Message.Native != nil) != (res.Message.Provider != "") || (res.Message.Native != nil && !json.Valid(res.Message.Native)) {
+		t.Errorf("the native blocks of %q are %q", res.Message.Provider, res.Message.Native)
+	}
 }
 
 // sendable fails unless an answer is a history that can be sent.

@@ -112,30 +112,46 @@ func inputSchema(schema map[string]any) sdk.ToolInputSchemaParam {
 	return param.Override[sdk.ToolInputSchemaParam](schema)
 }
 
-// The words for how much a model should think, from least to most, with the
-// budget, in tokens, that each is where a model has one.
-var budgets = map[string]int64{
-	"minimal": 1024, "low": 4096, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_000,
+// Budgets in tokens: the smallest that the API takes, and those of words.
+const (
+	minBudget    = 1024
+	lowBudget    = 4096
+	mediumBudget = 8192
+)
+
+// budgetOf is a word for how much a model should think, or a number of tokens,
+// as a budget.
+func budgetOf(reasoning string) (int64, bool) {
+	switch reasoning {
+	case "none":
+		return 0, true
+	case "minimal":
+		return minBudget, true
+	case "low":
+		return lowBudget, true
+	case "medium":
+		return mediumBudget, true
+	case "high":
+		return 16_384, true
+	case "xhigh":
+		return 24_576, true
+	case "max":
+		return 32_000, true
+	}
+	n, err := strconv.ParseInt(reasoning, 10, 32)
+	return n, err == nil && n >= 0
 }
 
-// minBudget is the smallest budget that the API takes.
-const minBudget = 1024
-
-// think asks for thought. Reasoning is a word of budgets, "none", or a number
-// of tokens. It is left out where the API would refuse it: beside a forced
+// think asks for thought. It is left out where the API would refuse it: beside a forced
 // tool, in the middle of a turn that began without it (of a model that has
 // budgets), and where max_tokens has no room for it.
 func (p *Provider) think(params *sdk.MessageNewParams, req *llm.Request, is traits, h *history) error {
-	if req.Reasoning == "" || req.Reasoning == "none" {
+	if req.Reasoning == "" {
 		return nil
 	}
-	budget, known := budgets[req.Reasoning]
+	budget, known := budgetOf(req.Reasoning)
 	if !known {
-		n, err := strconv.ParseInt(req.Reasoning, 10, 32)
-		if err != nil || n < 0 {
-			return p.refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
-		}
-		budget = n
+		return p.refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
 	}
 	forced := params.ToolChoice.OfAny != nil || params.ToolChoice.OfTool != nil
 	switch {
@@ -154,9 +170,9 @@ func (p *Provider) think(params *sdk.MessageNewParams, req *llm.Request, is trai
 // effort is a model's word for how much to think.
 func effort(word string, budget int64, most string) string {
 	switch {
-	case word == "minimal" || budget <= budgets["low"]:
+	case word == "minimal" || budget <= lowBudget:
 		return "low"
-	case budget <= budgets["medium"]:
+	case budget <= mediumBudget:
 		return "medium"
 	case word == "xhigh" && most == "xhigh":
 		return "xhigh"

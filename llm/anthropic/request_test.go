@@ -251,3 +251,21 @@ func TestFilesArePDFsOrText(t *testing.T) {
 		t.Errorf("the parts are %q, want %q", got, want)
 	}
 }
+
+func TestTheBodyIsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	s := llmtest.New(t, llmtest.Text("Yes."))
+	p := anthropic.New(anthropic.Options{BaseURL: s.Root})
+	req := ask(sonnet, user("a <b>"), said("", call("x")), result("x", "1"))
+	req.System, req.Reasoning, req.Stable = "Be brief.", "low", 1
+	body, err := p.Body(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Generate(t.Context(), req, nil); err != nil {
+		t.Fatal(err)
+	}
+	if sent := s.Last().Body; string(body) != string(sent) {
+		t.Errorf("the body is\n%s\nand was sent as\n%s", body, sent)
+	}
+}

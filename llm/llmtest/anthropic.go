@@ -20,7 +20,9 @@ var anthropicSchema []byte
 // anthropicWire is Anthropic's Messages API.
 type anthropicWire struct{ schema *jsonschema.Schema }
 
-// anthropicShape is the compiled schema: campaigns check many bodies.
+// anthropicShape is the compiled schema, once: campaigns check many bodies.
+//
+//nolint:gochecknoglobals // a compiled table
 var anthropicShape = sync.OnceValue(func() *jsonschema.Schema {
 	return mustCompile("weir:anthropic", anthropicSchema)
 })

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -132,7 +133,7 @@ func (r *anthropicRules) merged() []anthropicMessage {
 	var out []anthropicMessage
 	for _, m := range r.body.Messages {
 		if n := len(out); n > 0 && out[n-1].Role == m.Role {
-			out[n-1].Content = append(out[n-1].Content[:len(out[n-1].Content):len(out[n-1].Content)], m.Content...)
+			out[n-1].Content = append(slices.Clip(out[n-1].Content), m.Content...)
 			continue
 		}
 		out = append(out, m)
@@ -156,24 +157,7 @@ func (r *anthropicRules) turns() {
 			open = nil
 			continue
 		}
-		for k, b := range m.Content {
-			if b.Type == "thinking" && r.known != nil {
-				if thought, ok := r.known["thought:"+b.Signature]; !ok || thought != b.Thinking {
-					r.broken("%s.content[%d]: invalid `signature` in `thinking` block", where, k)
-				}
-			}
-			if b.Type != "tool_use" {
-				continue
-			}
-			if seen[b.ID] {
-				r.broken("%s.content[%d]: `tool_use` ids must be unique: %s", where, k, b.ID)
-			}
-			seen[b.ID] = true
-			open = append(open, b.ID)
-		}
-		if last := len(m.Content) - 1; m.Content[last].thinks() {
-			r.broken("%s: the final block in an assistant message cannot be `thinking`", where)
-		}
+		open = r.answer(where, m.Content, seen)
 	}
 	for _, id := range open {
 		r.broken("messages: `tool_use` id %s has no `tool_result` after it", id)
@@ -181,6 +165,26 @@ func (r *anthropicRules) turns() {
 	if len(seen) > 0 && len(r.body.Tools) == 0 {
 		r.broken("requests which include `tool_use` or `tool_result` blocks must define tools")
 	}
+}
+
+// answer checks an assistant's turn and returns the ids of its calls.
+func (r *anthropicRules) answer(where string, blocks []anthropicBlock, seen map[string]bool) (open []string) {
+	for k, b := range blocks {
+		thought, issued := r.known["thought:"+b.Signature]
+		switch {
+		case b.Type == "thinking" && r.known != nil && (!issued || thought != b.Thinking):
+			r.broken("%s.content[%d]: invalid `signature` in `thinking` block", where, k)
+		case b.Type == "tool_use" && seen[b.ID]:
+			r.broken("%s.content[%d]: `tool_use` ids must be unique: %s", where, k, b.ID)
+		case b.Type == "tool_use":
+			seen[b.ID] = true
+			open = append(open, b.ID)
+		}
+	}
+	if blocks[len(blocks)-1].thinks() {
+		r.broken("%s: the final block in an assistant message cannot be `thinking`", where)
+	}
+	return open
 }
 
 // results checks a user's turn against the calls of the turn before.

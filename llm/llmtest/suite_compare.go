@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func (x *trial) plain(messages []convo.Message) []convo.Message {
 			out[last].Text += "\n"
 		}
 		out[last].Text += m.Text
-		out[last].Parts = append(out[last].Parts[:len(out[last].Parts):len(out[last].Parts)], m.Parts...)
+		out[last].Parts = append(slices.Clip(out[last].Parts), m.Parts...)
 		out[last].Calls = m.Calls
 	}
 	return out
