@@ -135,11 +135,13 @@ func TestAnswersOfManyKindsAreUnderstood(t *testing.T) {
 func TestCallsWithoutIDsAreAnsweredByTheirOrder(t *testing.T) {
 	t.Parallel()
 	raw := sse(parts(`{"functionCall":{"name":"ping","args":{"b":1, "a":9007199254740993}},"thoughtSignature":"AAAA"},{"functionCall":{"name":"ping"}}`, finished))
-	res, _, err := answerTo(t, false, llmtest.Turn{Raw: []string{raw}})
+	s := llmtest.New(t, llmtest.Turn{Raw: []string{raw}})
+	p := gemini.New(gemini.Options{BaseURL: s.Root})
+	req := hello()
+	res, err := p.Generate(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := hello()
 	c := res.Message.Calls
 	var stored convo.Message // a journal keeps no order of keys
 	data, err := json.Marshal(res.Message)
@@ -150,7 +152,6 @@ func TestCallsWithoutIDsAreAnsweredByTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Messages = append(req.Messages, stored, result(c[1].ID, "two"), result(c[0].ID, "one"))
-	p := gemini.New(gemini.Options{BaseURL: "http://127.0.0.1:1"})
 	body, err := p.Body(req)
 	if err != nil {
 		t.Fatal(err)
