@@ -167,3 +167,30 @@ func ExampleFunc() {
 	// sunny in Lyon <nil>
 	// the arguments do not fit the tool (it takes city): missing property 'city'; additional properties 'town' not allowed
 }
+
+func FuzzArguments(f *testing.F) {
+	for _, s := range []string{`{"city":"Bern","days":1}`, `{"days":1e400}`, `{"via":[{}]}`, `null`, "", `{"city":"\ud800"}`} {
+		f.Add(s)
+	}
+	a, err := tool.NewArguments(map[string]any{
+		"type": "object", "required": []any{"city"}, "additionalProperties": false,
+		"properties": map[string]any{"city": map[string]any{"type": "string"}, "days": map[string]any{"type": "integer"}},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		args, err := a.Read(s)
+		if err != nil {
+			return
+		}
+		if _, ok := args["city"].(string); !ok || len(args) > 2 {
+			t.Fatalf("%q was read as %v", s, args)
+		}
+		for name, v := range args {
+			if _, isNumber := v.(json.Number); name != "city" && !(name == "days" && isNumber) {
+				t.Fatalf("%q was read as %v", s, args)
+			}
+		}
+	})
+}

@@ -22,7 +22,8 @@ type Options struct {
 	HTTP *http.Client
 	// Secrets resolves secrets.NAME when the server is connected; nil has none.
 	Secrets func(name string) (string, bool)
-	// Version is what the server is told about this program's version.
+	// Version is what the server is told about this program's version; "" is
+	// "devel".
 	Version string
 }
 

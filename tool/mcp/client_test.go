@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,104 +20,116 @@ import (
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-// overBoth runs a test against a server of each kind.
-func overBoth(t *testing.T, f func(t *testing.T, s mcptool.Server)) {
-	t.Helper()
-	t.Parallel()
-	t.Run("stdio", func(t *testing.T) { t.Parallel(); f(t, stdio(t)) })
-	t.Run("http", func(t *testing.T) { t.Parallel(); f(t, overHTTP(t)) })
+// kinds are the ways to a server.
+func kinds() map[string]func(*testing.T) mcptool.Server {
+	return map[string]func(*testing.T) mcptool.Server{"stdio": stdio, "http": overHTTP}
 }
 
 func TestToolsOfAServerAreCalledByTheirNameInFlows(t *testing.T) {
-	overBoth(t, func(t *testing.T, s mcptool.Server) {
-		set := accepted(t, client(t, s, lock(t)))
-		for _, c := range []struct{ name, arguments, want, fail string }{
-			{"echo", `{"text":"hej ","times":2}`, "hej hej ", ""},
-			{"echo", `{"text":1}`, "", "text: got number, want string"},
-			{"echo", `{"txt":"a"}`, "", "it takes text, times"},
-			{"sum", `{"A":2,"B":3}`, `{"sum":5}`, ""},
-			{"fail", ``, "", "no such thing"},
-			{
-				"many", `{}`, "text␛[0m\n[image, image/png, 3 bytes]\n[audio, audio/wav, 4 bytes]\n[resource a, text/plain: file:///a]\n" +
-					"[resource file:///b, text/plain]\ninside\n[resource file:///c, a/b, 2 bytes]", "",
-			},
-		} {
-			got, err := call(t, set, c.name, c.arguments)
-			if got != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
-				t.Errorf("%s %s: got %q, %v", c.name, c.arguments, got, err)
+	t.Parallel()
+	for kind, serve := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			set := accepted(t, client(t, s, lock(t)))
+			for _, c := range []struct{ name, arguments, want, fail string }{
+				{"echo", `{"text":"hej ","times":2}`, "hej hej ", ""},
+				{"echo", `{"text":1}`, "", "text: got number, want string"},
+				{"echo", `{"txt":"a"}`, "", "it takes text, times"},
+				{"sum", `{"A":2,"B":3}`, `{"sum":5}`, ""},
+				{"fail", ``, "", "no such thing"},
+				{
+					"many", `{}`, "text␛[0m\n[image, image/png, 3 bytes]\n[audio, audio/wav, 4 bytes]\n[resource a, text/plain: file:///a]\n" +
+						"[resource file:///b, text/plain]\ninside\n[resource file:///c, a/b, 2 bytes]", "",
+				},
+			} {
+				got, err := call(t, set, c.name, c.arguments)
+				if got != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+					t.Errorf("%s %s: got %q, %v", c.name, c.arguments, got, err)
+				}
 			}
-		}
-		echo := set.Get("mcp__test__echo")
-		if echo == nil || echo != set.Get("mcp:test/echo") || echo.ReadOnly || echo.Description != "Says it again." {
-			t.Errorf("got %+v", echo)
-		}
-	})
+			echo := set.Get("mcp__test__echo")
+			if echo == nil || echo != set.Get("mcp:test/echo") || echo.ReadOnly || echo.Description != "Says it again." {
+				t.Errorf("got %+v", echo)
+			}
+		})
+	}
 }
 
 func TestOnlyListedToolsAreOffered(t *testing.T) {
-	overBoth(t, func(t *testing.T, s mcptool.Server) {
-		s.Tools = nil
-		if tools, err := client(t, s, lock(t)).Tools(t.Context()); len(tools) != 0 || err != nil {
-			t.Errorf("nothing is listed: %d tools, %v", len(tools), err)
-		}
-		s.Tools = []string{"sum", "nope", "echo"}
-		s.TrustReadOnly = true
-		s.Approve = map[string]tool.Approval{"*": tool.ApproveOnce, "echo": tool.ApproveNever}
-		c := client(t, s, lock(t))
-		_, err := c.Tools(t.Context())
-		var refused *mcptool.RefusedError
-		if !errors.As(err, &refused) || len(refused.Refusals) != 3 || refused.Refusals[1].Reason != mcptool.ReasonMissing {
-			t.Fatalf("got %v", err)
-		}
-		if err := c.Accept(refused.Refusals...); err == nil || !strings.Contains(err.Error(), "mcp:test/nope") {
-			t.Errorf("what is missing cannot be accepted: %v", err)
-		}
-		if err := c.Accept(refused.Refusals[0], refused.Refusals[2]); err != nil {
-			t.Fatal(err)
-		}
-		tools, err := c.Tools(t.Context())
-		if len(tools) != 2 || !errors.As(err, &refused) {
-			t.Fatalf("what is accepted is offered beside what is missing: %d tools, %v", len(tools), err)
-		}
-		if tools[0].Alias != "mcp:test/echo" || !tools[0].ReadOnly || tools[1].ReadOnly ||
-			tools[0].Approve != tool.ApproveNever || tools[1].Approve != tool.ApproveOnce {
-			t.Errorf("got %+v %+v", tools[0], tools[1])
-		}
-	})
+	t.Parallel()
+	for kind, serve := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			s.Tools = nil
+			if tools, err := client(t, s, lock(t)).Tools(t.Context()); len(tools) != 0 || err != nil {
+				t.Errorf("nothing is listed: %d tools, %v", len(tools), err)
+			}
+			s.Tools = []string{"sum", "nope", "echo"}
+			s.TrustReadOnly = true
+			s.Approve = map[string]tool.Approval{"*": tool.ApproveOnce, "echo": tool.ApproveNever}
+			c := client(t, s, lock(t))
+			_, err := c.Tools(t.Context())
+			var refused *mcptool.RefusedError
+			if !errors.As(err, &refused) || len(refused.Refusals) != 3 || refused.Refusals[1].Reason != mcptool.ReasonMissing {
+				t.Fatalf("got %v", err)
+			}
+			if err := c.Accept(refused.Refusals...); err == nil || !strings.Contains(err.Error(), "mcp:test/nope") {
+				t.Errorf("what is missing cannot be accepted: %v", err)
+			}
+			if err := c.Accept(refused.Refusals[0], refused.Refusals[2]); err != nil {
+				t.Fatal(err)
+			}
+			tools, err := c.Tools(t.Context())
+			if len(tools) != 2 || !errors.As(err, &refused) {
+				t.Fatalf("what is accepted is offered beside what is missing: %d tools, %v", len(tools), err)
+			}
+			if tools[0].Alias != "mcp:test/echo" || !tools[0].ReadOnly || tools[1].ReadOnly ||
+				tools[0].Approve != tool.ApproveNever || tools[1].Approve != tool.ApproveOnce {
+				t.Errorf("got %+v %+v", tools[0], tools[1])
+			}
+		})
+	}
 }
 
 func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
-	overBoth(t, func(t *testing.T, s mcptool.Server) {
-		pins := lock(t)
-		c := client(t, s, pins)
-		set := accepted(t, c)
-		if _, err := call(t, set, "rug.pull/it", ""); err != nil {
-			t.Fatal(err)
-		}
-		// The server's notice may come after its answer.
-		var refused *mcptool.RefusedError
-		for deadline := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(deadline); {
-			_, err := call(t, set, "echo", `{"text":"a"}`)
-			errors.As(err, &refused)
-		}
-		if refused == nil {
-			t.Fatal("a tool that changed under its caller's feet is called all the same")
-		}
-		want := `mcp:test/echo changed since it was accepted: its description was "Says it again." and is now "Says it again. Before that`
-		if !strings.Contains(refused.Error(), want) {
-			t.Errorf("got %v", refused)
-		}
-		tools, err := c.Tools(t.Context())
-		if !errors.As(err, &refused) || len(refused.Refusals) != 1 || slices.ContainsFunc(tools, func(t *tool.Tool) bool { return t.Alias == "mcp:test/echo" }) {
-			t.Fatalf("got %d tools, %v", len(tools), err)
-		}
-		if err := c.Accept(refused.Refusals...); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := call(t, accepted(t, c), "echo", `{"text":"a"}`); got != "a" || err != nil {
-			t.Errorf("got %q, %v", got, err)
-		}
-	})
+	t.Parallel()
+	for kind, serve := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			pins := lock(t)
+			c := client(t, s, pins)
+			set := accepted(t, c)
+			if _, err := call(t, set, "rug.pull/it", ""); err != nil {
+				t.Fatal(err)
+			}
+			// The server's notice may come after its answer.
+			var refused *mcptool.RefusedError
+			for deadline := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(deadline); {
+				_, err := call(t, set, "echo", `{"text":"a"}`)
+				errors.As(err, &refused)
+			}
+			if refused == nil {
+				t.Fatal("a tool that changed under its caller's feet is called all the same")
+			}
+			want := `mcp:test/echo changed since it was accepted: its description was "Says it again." and is now "Says it again. Before that`
+			if !strings.Contains(refused.Error(), want) {
+				t.Errorf("got %v", refused)
+			}
+			tools, err := c.Tools(t.Context())
+			if !errors.As(err, &refused) || len(refused.Refusals) != 1 || slices.ContainsFunc(tools, func(t *tool.Tool) bool { return t.Alias == "mcp:test/echo" }) {
+				t.Fatalf("got %d tools, %v", len(tools), err)
+			}
+			if err := c.Accept(refused.Refusals...); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := call(t, accepted(t, c), "echo", `{"text":"a"}`); got != "a" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
 }
 
 func TestPinsOutliveTheProcess(t *testing.T) {
@@ -148,7 +163,7 @@ func TestAServerGetsOnlyTheEnvironmentItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(strings.TrimSuffix(got, "[secret KEY]")) {
+	for name := range strings.FieldsSeq(strings.TrimSuffix(got, "[secret KEY]")) {
 		switch name {
 		case "PATH", "HOME", "LANG", "TMPDIR", "KEY", "WEIR_TEST_PASSED", asServer:
 		default:
@@ -203,40 +218,50 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 }
 
 func TestACallIsBoundedInTime(t *testing.T) {
-	overBoth(t, func(t *testing.T, s mcptool.Server) {
-		s.Timeout = 300 * time.Millisecond
-		set := accepted(t, client(t, s, lock(t)))
-		if _, err := call(t, set, "hang", ""); !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "within 300ms") {
-			t.Errorf("got %v", err)
-		}
-		if got, err := call(t, set, "echo", `{"text":"still here"}`); got != "still here" || err != nil {
-			t.Errorf("got %q, %v", got, err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(20*time.Millisecond, cancel)
-		if _, err := set.Get("mcp:test/hang").Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("a call that was cut off says so: %v", err)
-		}
-	})
+	t.Parallel()
+	for kind, serve := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			s.Timeout = 300 * time.Millisecond
+			set := accepted(t, client(t, s, lock(t)))
+			if _, err := call(t, set, "hang", ""); !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "within 300ms") {
+				t.Errorf("got %v", err)
+			}
+			if got, err := call(t, set, "echo", `{"text":"still here"}`); got != "still here" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(20*time.Millisecond, cancel)
+			if _, err := set.Get("mcp:test/hang").Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("a call that was cut off says so: %v", err)
+			}
+		})
+	}
 }
 
 func TestCallsAtOnceAreBounded(t *testing.T) {
-	overBoth(t, func(t *testing.T, s mcptool.Server) {
-		s.Parallel = 2
-		set := accepted(t, client(t, s, lock(t)))
-		var wg sync.WaitGroup
-		for range 8 {
-			wg.Go(func() {
-				if most, err := call(t, set, "busy", ""); err != nil || most != "1" && most != "2" {
-					t.Errorf("%s at once, %v", most, err)
-				}
-			})
-		}
-		wg.Wait()
-		if most, _ := call(t, set, "busy", ""); most != "2" {
-			t.Errorf("there were never two at once, but %s", most)
-		}
-	})
+	t.Parallel()
+	for kind, serve := range kinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			s.Parallel = 2
+			set := accepted(t, client(t, s, lock(t)))
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if most, err := call(t, set, "busy", ""); err != nil || most != "1" && most != "2" {
+						t.Errorf("%s at once, %v", most, err)
+					}
+				})
+			}
+			wg.Wait()
+			if most, _ := call(t, set, "busy", ""); most != "2" {
+				t.Errorf("there were never two at once, but %s", most)
+			}
+		})
+	}
 }
 
 func TestNothingOfAServerIsLeftAfterClose(t *testing.T) {
@@ -257,7 +282,7 @@ func TestNothingOfAServerIsLeftAfterClose(t *testing.T) {
 		if took := time.Since(begin); took > 10*time.Second {
 			t.Errorf("%s: Close took %v", kind, took)
 		}
-		for _, field := range strings.Fields(pids) {
+		for field := range strings.FieldsSeq(pids) {
 			pid, err := strconv.Atoi(field)
 			if err != nil {
 				t.Fatal(err)
@@ -285,6 +310,33 @@ func gone(pid int) bool {
 		}
 	}
 	return false
+}
+
+func TestHeadersGoToTheServerAndNotWhereItPoints(t *testing.T) {
+	t.Parallel()
+	var asked, leaked atomic.Bool
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Store(true)
+		leaked.Store(leaked.Load() || r.Header.Get("X-Key") != "")
+	}))
+	t.Cleanup(elsewhere.Close)
+	pointing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") != "key-to-the-test" {
+			t.Error("the server itself is not given its header")
+		}
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(pointing.Close)
+	c, err := mcptool.NewClient(
+		mcptool.Server{Name: "test", URL: pointing.URL, Headers: map[string]string{"X-Key": "{{ secrets.KEY }}"}},
+		mcptool.Options{Pins: lock(t), HTTP: new(http.Client), Secrets: func(string) (string, bool) { return "key-to-the-test", true }},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Tools(t.Context()); err == nil || !asked.Load() || leaked.Load() {
+		t.Errorf("asked: %v, leaked: %v, %v", asked.Load(), leaked.Load(), err)
+	}
 }
 
 func TestNamesForModelsAreValidAndDiffer(t *testing.T) {

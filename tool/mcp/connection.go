@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,7 +51,7 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 		return nil, c.secrets.Error(fmt.Errorf("mcp server %s: %w", c.server.Name, err))
 	}
 	conn := &connection{link: way, dead: make(chan struct{})}
-	client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: c.options.Version}, &mcp.ClientOptions{
+	client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: cmp.Or(c.options.Version, "devel")}, &mcp.ClientOptions{
 		// A server may ask for nothing: no roots, no model, no person.
 		Capabilities:           &mcp.ClientCapabilities{},
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},

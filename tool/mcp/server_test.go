@@ -191,8 +191,7 @@ func lock(t *testing.T) *mcptool.LockFile {
 func accepted(t *testing.T, c *mcptool.Client) *tool.Set {
 	t.Helper()
 	tools, err := c.Tools(t.Context())
-	var refused *mcptool.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*mcptool.RefusedError](err); ok {
 		if err := c.Accept(refused.Refusals...); err != nil {
 			t.Fatal(err)
 		}

@@ -2,8 +2,9 @@
 // arguments of a call and to secrets by name, and for taking those secrets out
 // of whatever comes back.
 //
-// A reference is looked up and nothing more: no expression is evaluated, and
-// what a reference stands for is never read for references again.
+// It must not know what a tool does with a text, nor evaluate anything: a
+// reference is looked up, and what it stands for is never read for references
+// again.
 package template
 
 import (
