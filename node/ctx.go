@@ -13,7 +13,7 @@ import (
 )
 
 // Ctx is one entry into one attempt of one node. It belongs to the goroutine
-// that runs the node; only Emit and Do may be called from goroutines the node
+// that runs the node; only Emit, Do and Wait may be called from goroutines the node
 // starts itself, and those must have ended when Run returns. The embedded
 // context ends when the run is cancelled or the attempt times out.
 type Ctx struct {

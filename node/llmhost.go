@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/tool"
 )
 
 // LLMHost lets the LLM service make its calls as effects of this attempt.
-func (c *Ctx) LLMHost() llm.Host { return llmHost{c} }
+func (c *Ctx) LLMHost() llm.Host { return toolHost{llmHost{c}, &gate{c: c}} }
 
-// llmHost implements llm.Host. Tool calls come from several goroutines; it
-// holds nothing but the Ctx, whose Do and Emit take that.
+// llmHost is an llm.Host but for the tool calls, which toolHost makes.
 type llmHost struct{ c *Ctx }
 
 // Run is the id of the run.
@@ -93,41 +90,6 @@ func ModelError(err error) error {
 		return err
 	}
 	return &engine.Error{Code: e.Code, Message: e.Message, Permanent: !e.Retry}
-}
-
-// ToolCall runs a tool call as the effect "tool" with its own ordinal, its
-// place in the turn. What a tool says went wrong is an answer for the model;
-// only what suspends or ends the attempt is an error.
-func (h llmHost) ToolCall(index int, t *tool.Tool, call convo.Call) (text string, failed bool, err error) {
-	unknown := UnknownAsk
-	if t.ReadOnly {
-		unknown = UnknownRetry
-	}
-	v, err := h.c.Do(Effect{
-		Name: "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
-		Do: func(ctx context.Context, key string) (Outcome, error) {
-			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments})
-			if err == nil {
-				return Outcome{Value: map[string]any{"text": text}}, nil
-			}
-			// A call that was cut off has no answer: its outcome is unknown.
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return Outcome{}, err
-			}
-			return Outcome{Value: map[string]any{"text": err.Error(), "failed": true}}, nil
-		},
-	})
-	if err != nil {
-		return "", false, err
-	}
-	var answer struct {
-		Text   string `json:"text"`
-		Failed bool   `json:"failed"`
-	}
-	if err := fromValue(v, &answer); err != nil {
-		return "", false, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
-	}
-	return answer.Text, answer.Failed, nil
 }
 
 // Emit streams a piece of a model's answer.

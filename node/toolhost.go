@@ -1,0 +1,70 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/tool"
+)
+
+// toolHost is an llmHost that calls tools, with the leave of a person where
+// they ask for it.
+type toolHost struct {
+	llmHost
+	gate *gate
+}
+
+// ModelCall tells the gate which calls an answer asks for.
+func (h toolHost) ModelCall(
+	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
+) (*llm.Response, error) {
+	resp, err := h.llmHost.ModelCall(req, do)
+	if err == nil {
+		h.gate.answered(resp.Message.Calls)
+	}
+	return resp, err
+}
+
+// ToolCall runs a tool call as the effect "tool" with its own ordinal, its
+// place in the turn, within the tool's limits. Where the tool asks for a
+// person's leave the call waits for it before it is an effect; one that is
+// refused is none. What a tool says went wrong is an answer for the model; only
+// what suspends or ends the attempt is an error.
+func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (text string, failed bool, err error) {
+	refusal, err := h.gate.pass(index, t, call)
+	if err != nil || refusal != "" {
+		return refusal, refusal != "", err
+	}
+	unknown := UnknownAsk
+	if t.ReadOnly {
+		unknown = UnknownRetry
+	}
+	v, err := h.c.Do(Effect{
+		Name: "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
+		Do: func(ctx context.Context, key string) (Outcome, error) {
+			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments})
+			if err == nil {
+				return Outcome{Value: map[string]any{"text": text}}, nil
+			}
+			// A call that was cut off has no answer: its outcome is unknown.
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return Outcome{}, err
+			}
+			return Outcome{Value: map[string]any{"text": err.Error(), "failed": true}}, nil
+		},
+	})
+	if err != nil {
+		return "", false, err
+	}
+	var answer struct {
+		Text   string `json:"text"`
+		Failed bool   `json:"failed"`
+	}
+	if err := fromValue(v, &answer); err != nil {
+		return "", false, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
+	}
+	return answer.Text, answer.Failed, nil
+}
