@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log"
 
 	"github.com/weir-run/weir"
 )
@@ -39,4 +40,10 @@ func run(ctx context.Context) (string, error) {
 	return weir.Output[string](result, "line")
 }
 
-func main() { fmt.Println(run(context.Background())) }
+func main() {
+	line, err := run(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(line)
+}

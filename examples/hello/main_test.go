@@ -2,5 +2,5 @@ package main
 
 func Example() {
 	main()
-	// Output: Hello, Ada. <nil>
+	// Output: Hello, Ada.
 }
