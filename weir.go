@@ -86,6 +86,10 @@ type Options struct {
 	Providers map[string]Provider
 	// Replay, where set, answers every model call, whatever provider it names.
 	Replay Provider
+	// Models is what is known of models: windows, prices; nil is the built-in table.
+	Models *llm.Catalogue
+	// Limits bound the calls to providers, for all runs of this process; nil is none.
+	Limits *llm.Limits
 	// Tools are what models may be allowed to call.
 	Tools []*Tool
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
@@ -142,7 +146,9 @@ func Open(o Options) (*Weir, error) {
 	ro := runner.Options{
 		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
 		Services: runner.Services{
-			LLM:   llm.NewService(llm.Options{Providers: maps.Clone(o.Providers), Replay: o.Replay, Logger: o.Logger}),
+			LLM: llm.NewService(llm.Options{
+				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits, Logger: o.Logger,
+			}),
 			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}

@@ -224,7 +224,7 @@ func (v ViewSpec) withDefaults() ViewSpec {
 		v.KeepResults = DefaultKeepResults
 	}
 	if v.Strategy == All {
-		v.MaxResult = math.MaxInt
+		v.MaxResult = math.MaxInt / 1000 // leaves room to take it times a factor
 	}
 	if v.MaxResult <= 0 {
 		v.MaxResult = max(v.Room/4, 1)

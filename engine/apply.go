@@ -86,6 +86,7 @@ func (r *Run) apply(e Event) error {
 func (r *Run) applyRare(e Event) error {
 	switch e := e.(type) {
 	case *NodeFailed:
+		r.chargeNode(e.Path)
 		return r.applyFailed(e)
 	case *NodeRetrying:
 		return r.applyRetrying(e)
@@ -94,6 +95,7 @@ func (r *Run) applyRare(e Event) error {
 	case *NodeNotNeeded:
 		return r.applyNotNeeded(e)
 	case *NodeCancelled:
+		r.chargeNode(e.Path)
 		return r.applyCancelled(e)
 	case *CancelRequested:
 		r.cancelled = e
@@ -264,8 +266,9 @@ func (r *Run) applyEffect(e *EffectCompleted) error {
 		return err
 	}
 	put(&n.more().effects, e.Key, e)
+	delete(r.reserved, e.Key)
 	if e.Usage != nil {
-		r.usage = r.usage.Add(*e.Usage)
+		r.spend(effectNode(e.Key), *e.Usage)
 	}
 	return nil
 }
@@ -276,6 +279,7 @@ func (r *Run) applyEffectStarted(e *EffectStarted) error {
 		return err
 	}
 	put(&n.more().begun, e.Key, e)
+	r.reserve(e)
 	return nil
 }
 

@@ -68,6 +68,7 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 	r.close(o)
 	n := o.node
 	put(&n.more().answers, id, &a)
+	r.raise(&o.Interrupt, a)
 	switch n.phase {
 	case breaking:
 		n.passed = true

@@ -78,6 +78,7 @@ func (c *coder) fields(e Event) {
 		c.str("key", &v.Key)
 		c.str("digest", &v.Digest)
 		c.int("again", &v.Again)
+		pointer(c, "reserve", &v.Reserve, (*coder).usage)
 	case *EffectCompleted:
 		c.effectCompleted(v)
 	case *NodeResumed:

@@ -154,6 +154,9 @@ type EffectStarted struct {
 	Digest string `json:"digest,omitempty"`
 	// Again counts the earlier starts whose outcome nobody knows.
 	Again int `json:"again,omitempty"`
+	// Reserve is what a call under a budget may take. It is spent where the
+	// outcome stays unknown.
+	Reserve *Usage `json:"reserve,omitempty"`
 }
 
 // EffectCompleted holds an effect's result.

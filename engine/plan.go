@@ -14,6 +14,7 @@ type Plan struct {
 	Flow     *flow.Flow
 	Root     *GraphPlan
 	reducers map[string]flow.Reducer
+	budgets  bool // some node has one
 }
 
 // GraphPlan is one scope of a plan.
@@ -101,11 +102,22 @@ func Compile(f *flow.Flow, c flow.Catalogue) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile flow %s: %w", f.Name, err)
 	}
-	p := &Plan{Flow: f, Root: root, reducers: make(map[string]flow.Reducer, len(f.State))}
+	p := &Plan{Flow: f, Root: root, reducers: make(map[string]flow.Reducer, len(f.State)), budgets: root.budgets()}
 	for _, k := range f.State {
 		p.reducers[k.Name] = k.Reducer
 	}
 	return p, nil
+}
+
+// budgets reports whether some node of the graph has a budget.
+func (g *GraphPlan) budgets() bool {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Def.Spend != (flow.Spend{}) || n.Body != nil && n.Body.budgets() {
+			return true
+		}
+	}
+	return false
 }
 
 func compileGraph(g *flow.Graph, c flow.Catalogue) (*GraphPlan, error) {

@@ -30,6 +30,7 @@ func (r *Run) restore(s *snapshot) error {
 	}
 	r.Start, r.parallel = first, max(1, first.Parallel)
 	r.events, r.now, r.usage = s.Events, s.Now, s.Usage
+	r.spent, r.reserved, r.raised = s.Spent, s.Reserved, s.Raised
 	for _, v := range s.State {
 		r.state = r.state.with(v.Name, v.Value)
 	}

@@ -18,6 +18,8 @@ type Run struct {
 	events int64 // how many were applied
 	now    int64 // time of the newest commit, Unix milliseconds
 	usage  Usage
+	// spent, reserved and raised are for budgets: by node, effect key and budget.
+	spent, reserved, raised map[string]Usage
 
 	root     *scope
 	scopes   map[string]*scope

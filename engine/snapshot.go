@@ -21,6 +21,9 @@ type snapshot struct {
 	Scopes   []scopeSnap       `json:"scopes"`
 	Waits    json.RawMessage   `json:"waits,omitempty"` // open interrupts, oldest first, as events
 	Due      map[string]int64  `json:"due,omitempty"`
+	Spent    map[string]Usage  `json:"spent,omitempty"`
+	Reserved map[string]Usage  `json:"reserved,omitempty"`
+	Raised   map[string]Usage  `json:"raised,omitempty"`
 }
 
 // kept are values as a snapshot keeps them; see EncodeValue.
@@ -130,7 +133,7 @@ func (r *Run) Snapshot() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
 	}
-	s := snapshot{Events: r.events, Now: r.now, Usage: r.usage, Start: start, Due: r.due, Writers: make(map[string]string)}
+	s := snapshot{Events: r.events, Now: r.now, Usage: r.usage, Start: start, Due: r.due, Spent: r.spent, Reserved: r.reserved, Raised: r.raised, Writers: make(map[string]string)}
 	for _, k := range r.state.Keys() {
 		v, _ := r.state.Get(k)
 		s.State = append(s.State, Named{k, v})

@@ -63,6 +63,10 @@ const (
 	AwaitEvent  InterruptKind = "event"  // an outside event named Event
 	AwaitBreak  InterruptKind = "break"  // somebody to let the run go on
 	AwaitEffect InterruptKind = "effect" // somebody to say what became of an effect
+	// AwaitApproval waits for a person to allow a tool call, AwaitBudget for one
+	// to add to the budget that Event names by its path.
+	AwaitApproval InterruptKind = "approval"
+	AwaitBudget   InterruptKind = "budget"
 )
 
 // Interrupt is a reason a run waits. Its id is stable: path:name#ordinal.

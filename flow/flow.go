@@ -22,6 +22,8 @@ type Flow struct {
 	Description string
 	// Context holds the settings of the main context.
 	Context ContextSettings
+	// Spend bounds what a run may spend on models, its children included.
+	Spend Spend
 	// Inputs are the values a run is started with, sorted by name.
 	Inputs []Input
 	// State declares keys of the run's state that need a reducer, a first
@@ -70,6 +72,18 @@ type ContextSettings struct {
 type Budget struct {
 	Window  int // tokens; 0 is the model's own
 	Reserve int // tokens kept free for the answer; 0 is the default
+}
+
+// Spend bounds what a run or one of its nodes may spend on models, retries and
+// calls whose outcome is unknown included: the `budget:` key. Zero is no bound.
+type Spend struct {
+	MaxTokens int     `json:"maxTokens,omitempty"` // input and output
+	MaxCost   float64 `json:"maxCost,omitempty"`   // US dollars
+	MaxCalls  int     `json:"maxCalls,omitempty"`  // model calls
+	// OnLimit is what happens where a call would go over: "fail" (the default)
+	// fails the node with budget_exceeded, "pause" asks a person for more,
+	// "branch" completes the node with its port limit alone.
+	OnLimit string `json:"onLimit,omitempty"`
 }
 
 // View says how a context is shown where it outgrows its budget. Zero values
@@ -144,6 +158,8 @@ type Node struct {
 	Timeout Timeout
 	OnError OnError
 	Cache   Cache
+	// Spend bounds what the node may spend on models, what is inside it included.
+	Spend Spend
 	// Isolation is "", "fresh", "fork" or "share"; only on composites.
 	Isolation string
 	// InterruptBefore and InterruptAfter pause the run around the node.

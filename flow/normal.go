@@ -25,6 +25,7 @@ func (f *Flow) Normal() ([]byte, error) {
 	w.field("name", f.Name)
 	w.text("description", f.Description)
 	w.context(f.Context)
+	w.spend(f.Spend)
 	w.inputs(f.Inputs)
 	w.state(f.State)
 	w.graph(&f.Graph)
@@ -170,6 +171,12 @@ func (w *writer) context(c ContextSettings) {
 	w.close('}')
 }
 
+func (w *writer) spend(s Spend) {
+	if s != (Spend{}) {
+		w.field("budget", s)
+	}
+}
+
 func (w *writer) inputs(in []Input) {
 	if len(in) == 0 {
 		return
@@ -263,6 +270,7 @@ func (w *writer) node(n *Node) {
 	}
 	w.policy(n)
 	w.text("isolation", n.Isolation)
+	w.spend(n.Spend)
 	w.flag("interruptBefore", n.InterruptBefore)
 	w.flag("interruptAfter", n.InterruptAfter)
 	w.close('}')

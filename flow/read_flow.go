@@ -12,7 +12,7 @@ import (
 // readFlow reads the whole document into l.flow.
 func (l *loader) readFlow(doc *value) {
 	f := fields{l, doc, "a flow"}
-	f.only("weir", "name", "description", "context", "inputs", "state", "nodes", "edges", "outputs")
+	f.only("weir", "name", "description", "context", "budget", "inputs", "state", "nodes", "edges", "outputs")
 	if !l.version(doc) {
 		return
 	}
@@ -20,6 +20,9 @@ func (l *loader) readFlow(doc *value) {
 	l.name(doc, l.flow.Name)
 	if v := doc.get("context"); v != nil && v.kind != kindNull {
 		l.flow.Context = l.contextSettings(v)
+	}
+	if v := doc.get("budget"); v != nil {
+		l.flow.Spend = l.spend(v)
 	}
 	for _, m := range f.entries("inputs", "declared inputs") {
 		l.input(&m)
@@ -92,6 +95,32 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 		c.View = l.view(w)
 	}
 	return c
+}
+
+// spend reads a budget of what may be spent.
+func (l *loader) spend(v *value) Spend {
+	f, ok := l.object(v, "budget")
+	if !ok {
+		return Spend{}
+	}
+	f.only("maxTokens", "maxCost", "maxCalls", "onLimit")
+	s := Spend{MaxTokens: f.count("maxTokens", 1e12), MaxCalls: f.count("maxCalls", 1e9), OnLimit: f.choice("onLimit", "fail", "pause", "branch")}
+	if c := v.get("maxCost"); c != nil {
+		switch n := c.scalar.(type) {
+		case int64:
+			s.MaxCost = float64(n)
+		case float64:
+			s.MaxCost = n
+		}
+		if s.MaxCost <= 0 || s.MaxCost > 1e6 {
+			l.at(c, CodeBadValue, fmt.Sprintf("maxCost is US dollars, above 0 and at most 1,000,000; this is %s", l.show(c)), "")
+			s.MaxCost = 0
+		}
+	}
+	if s.MaxTokens == 0 && s.MaxCost == 0 && s.MaxCalls == 0 {
+		l.at(v, CodeBadValue, "a budget has at least one of maxTokens, maxCost and maxCalls", "what one call may be given is context.budget: {window, reserve}")
+	}
+	return s
 }
 
 // strategies are what View.Strategy may be.

@@ -13,7 +13,7 @@ func (s *scope) readNode(it *item) {
 		return
 	}
 	f.only("type", "in", "after", "with", "context", "join", "retry", "timeout", "onError", "cache",
-		"isolation", "interruptBefore", "interruptAfter", "description")
+		"isolation", "budget", "interruptBefore", "interruptAfter", "description")
 	s.readType(it)
 	n.Description = f.text("description")
 	if n.Join = f.choice("join", "any", "all"); n.Join == "" {
@@ -21,6 +21,9 @@ func (s *scope) readNode(it *item) {
 	}
 	n.InterruptBefore, n.InterruptAfter = f.flag("interruptBefore"), f.flag("interruptAfter")
 	n.Isolation = f.choice("isolation", "fresh", "fork", "share")
+	if v := it.val.get("budget"); v != nil {
+		n.Spend = l.spend(v)
+	}
 	if v := it.val.get("retry"); v != nil {
 		n.Retry = l.retry(v)
 	}

@@ -120,6 +120,7 @@ func flowProperties() obj {
 		"budget":  closed(obj{"window": tokens, "reserve": tokens}),
 		"view":    ViewSchema(),
 	})
+	props["budget"] = spendSchema()
 	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
 		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
 	})}
@@ -129,6 +130,18 @@ func flowProperties() obj {
 	return props
 }
 
+func spendSchema() obj {
+	count := obj{"type": "integer", "minimum": 1}
+	s := closed(obj{
+		"maxTokens": count, "maxCalls": count, "maxCost": obj{"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
+		"onLimit": obj{"enum": []any{"fail", "pause", "branch"}},
+	})
+	s["anyOf"] = []any{
+		obj{"required": []any{"maxTokens"}}, obj{"required": []any{"maxCost"}}, obj{"required": []any{"maxCalls"}},
+	}
+	return s
+}
+
 // ViewSchema is the JSON Schema of a View.
 func ViewSchema() map[string]any {
 	tokens := obj{"type": "integer", "minimum": 1}
@@ -136,7 +149,7 @@ func ViewSchema() map[string]any {
 	for _, s := range strategies() {
 		known = append(known, s)
 	}
-	return closed(obj{
+	view := closed(obj{
 		"strategy": obj{"enum": known, "description": "What happens when the history outgrows its room. Default: window."},
 		"low":      obj{"type": "integer", "minimum": 1, "maximum": 100, "description": "What a cut leaves, in per cent of the room. Default: 60."},
 		"keepResults": obj{
@@ -147,6 +160,8 @@ func ViewSchema() map[string]any {
 		"summary":   tokens,
 		"model":     obj{"type": "string", "description": "The model that makes summaries. Default: the one that is asked."},
 	})
+	view["description"] = "How the context is shown where it outgrows its budget."
+	return view
 }
 
 func closed(properties obj) obj {
@@ -198,7 +213,7 @@ func nodeSchema(types []any) obj {
 		"timeout":   obj{"anyOf": []any{duration, closed(obj{"total": duration, "idle": duration})}},
 		"onError":   obj{"anyOf": []any{obj{"const": "fail"}, obj{"type": "object", "required": []any{"value"}, "additionalProperties": false, "properties": obj{"value": true}}}},
 		"cache":     obj{"anyOf": []any{flag, closed(obj{"ttl": duration, "key": text})}},
-		"isolation": obj{"enum": []any{"fresh", "fork", "share"}}, "interruptBefore": flag, "interruptAfter": flag,
+		"isolation": obj{"enum": []any{"fresh", "fork", "share"}}, "budget": spendSchema(), "interruptBefore": flag, "interruptAfter": flag,
 	})
 	s["required"] = []any{"type"}
 	return s

@@ -64,6 +64,11 @@ type Request struct {
 	// Estimate is what the call may take at most: its input, the output that is
 	// reserved for it, and what they cost.
 	Estimate Usage
+	// OutputCost is what the output costs of Estimate.CostMicros.
+	OutputCost int64
+	// Granted, where not 0, is how many tokens of output a budget leaves; the
+	// host sets it.
+	Granted int
 	// Manifest says what the messages show of their context and what not; nil
 	// where they show all of it.
 	Manifest *Manifest

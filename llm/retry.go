@@ -25,6 +25,9 @@ func (s *Service) call(
 	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk),
 ) (*Response, error) {
 	req.Key = key
+	if req.Granted > 0 && (req.MaxOutput == 0 || req.MaxOutput > req.Granted) {
+		req.MaxOutput = req.Granted
+	}
 	for try := 1; ; try++ {
 		resp, err := s.generate(ctx, run, p, &req, emit)
 		if err == nil && resp != nil {
@@ -62,10 +65,10 @@ func (s *Service) generate(ctx context.Context, run string, p Provider, req *Req
 	}
 	resp, err := p.Generate(ctx, req, emit)
 	if err != nil || resp == nil {
-		release(-1)
 		if e, ok := errors.AsType[*Error](err); ok && e.Code == engine.CodeModelRateLimited && e.After > 0 {
 			s.limits.Pause(req.Provider, req.Model, e.After)
 		}
+		release(-1) // which lets others through, unless there is a pause
 		return resp, err
 	}
 	release(resp.Usage.Input + resp.Usage.Output)

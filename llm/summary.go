@@ -89,6 +89,7 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 	in := t.correct(t.space.counter.Message(sub.req.Messages[0]))
 	sub.req.Estimate = Usage{Input: in, Output: need.Tokens}
 	sub.req.Estimate.CostMicros = sub.space.model.Cost(sub.req.Estimate)
+	sub.req.OutputCost = sub.space.model.Cost(Usage{Output: need.Tokens})
 	resp, err := sub.call(&sub.req)
 	t.result.Usage = sub.result.Usage
 	if err != nil {

@@ -178,7 +178,7 @@ func (t *turn) estimate(req *Request, v convo.View) error {
 		in = (in + len(req.System)) / 4
 	}
 	req.Estimate = Usage{Input: in, Output: max(w.reserve-outputMargin, 0)}
-	req.Estimate.CostMicros = w.model.Cost(req.Estimate)
+	req.Estimate.CostMicros, req.OutputCost = w.model.Cost(req.Estimate), w.model.Cost(Usage{Output: req.Estimate.Output})
 	return nil
 }
 

@@ -131,8 +131,18 @@ type Effect struct {
 	Request engine.Value
 	// Unknown is the policy for an effect in flight at a crash.
 	Unknown Unknown
+	// Reserve is what a model call may spend, nil for what spends nothing. Where
+	// a budget leaves less for its answer, the runner lowers Output before Do.
+	Reserve *Reserve
 	// Do does it. Key is the idempotency key to send along.
 	Do func(ctx context.Context, key string) (Outcome, error)
+}
+
+// Reserve is what a model call may spend at most.
+type Reserve struct {
+	engine.Usage
+	// OutputCost is what the Output costs of CostMicros.
+	OutputCost int64
 }
 
 // Outcome is what an effect returned.

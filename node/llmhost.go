@@ -36,9 +36,13 @@ func (h llmHost) ModelCall(
 			return nil, fmt.Errorf("manifest of a model call: %w", err)
 		}
 	}
+	reserve := &Reserve{Usage: *usageOf(req.Estimate), OutputCost: req.OutputCost}
 	v, err := h.c.Do(Effect{
-		Name: cmp.Or(req.Purpose, "model"), Request: string(request), Unknown: UnknownRetry,
+		Name: cmp.Or(req.Purpose, "model"), Reserve: reserve, Request: string(request), Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
+			if reserve.Output < req.Estimate.Output {
+				req.Granted = reserve.Output
+			}
 			resp, err := do(ctx, key)
 			if err != nil {
 				return Outcome{}, ModelError(err)

@@ -47,6 +47,7 @@ type attempt struct {
 	others   []*convo.Manager
 	created  []engine.ContextChange
 	contexts []convo.Context // snapshots, as Entry.Contexts
+	accounts []string        // the budgets that bind it
 	effects  map[string]*engine.EffectCompleted
 	begun    map[string]*engine.EffectStarted
 	answers  map[string]*engine.Answer
@@ -84,6 +85,10 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
+	a.accounts = nil
+	if bound := m.run.Accounts(e.Path); bound != nil {
+		a.accounts = m.purse.open(bound)
+	}
 	for _, id := range e.Contexts {
 		a.contexts = append(a.contexts, m.book[id])
 	}

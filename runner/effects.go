@@ -32,7 +32,18 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 			return v, err
 		}
 	}
+	if len(a.accounts) == 0 {
+		e.Reserve = nil
+	}
+	if e.Reserve != nil {
+		if err := a.afford(e, key); err != nil {
+			return nil, err
+		}
+	}
 	if err := a.announce(e, key, digest); err != nil {
+		if e.Reserve != nil {
+			a.m.purse.settle(key, a.accounts, engine.Usage{})
+		}
 		return nil, err
 	}
 	return a.effect(e, key, digest)
@@ -42,6 +53,18 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error) {
 	a.inflight.Add(1)
 	defer a.inflight.Add(-1)
+	if e.Reserve != nil {
+		took := e.Reserve.Usage // unless it is known better
+		defer func() { a.m.purse.settle(key, a.accounts, took) }()
+		defer func() {
+			if done := a.known(key); done != nil {
+				took = engine.Usage{}
+				if done.Usage != nil {
+					took = *done.Usage
+				}
+			}
+		}()
+	}
 	if err := a.barred(); err != nil {
 		return nil, err
 	}
@@ -148,8 +171,11 @@ func (a *attempt) effectQuestion(key string) string {
 func (a *attempt) announce(e node.Effect, key, digest string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e.Unknown != node.UnknownRetry {
+	if e.Unknown != node.UnknownRetry || e.Reserve != nil {
 		start := &engine.EffectStarted{Key: key, Digest: digest}
+		if e.Reserve != nil {
+			start.Reserve = &e.Reserve.Usage
+		}
 		if before := a.begun[key]; before != nil {
 			start.Again = before.Again + 1
 		}

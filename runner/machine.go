@@ -45,6 +45,7 @@ type machine struct {
 	saved, savedSize int64
 	spare            *attempt // to be used again for the next direct attempt
 	active           map[string]*attempt
+	purse            purse
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {

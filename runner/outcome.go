@@ -40,6 +40,9 @@ func (m *machine) ending(a *attempt, err error, micros int64) engine.Event {
 	case err != nil && errors.Is(context.Cause(a.ctx), errAborted):
 		return &engine.NodeCancelled{Path: a.Path, Unknown: a.inFlight()}
 	case err != nil:
+		if limit, ok := errors.AsType[*limitReached](err); ok && limit.branch {
+			return &engine.NodeCompleted{Path: a.Path, Outputs: limit.outputs, Micros: micros}
+		}
 		return a.failed(err, micros)
 	}
 	done, err := m.completion(a, micros)

@@ -89,6 +89,7 @@ What is asked:
 | ` + "`reasoning`" + ` | the model's own, where it gives any |
 | ` + "`usage`" + ` | ` + "`{input, cached, output, reasoning, calls}`" + `: tokens, and how many model calls |
 | ` + "`stop`" + ` | why it ended: ` + "`end`" + `, ` + "`calls`" + ` (a tool that ends the turn was called), ` + "`length`" + `, ` + "`filter`" + `, ` + "`steps`" + ` (` + "`atMax: stop`" + `) |
+| ` + "`limit`" + ` | alone, where a budget with ` + "`onLimit: branch`" + ` does not cover the call: ` + "`{budget, message, calls, tokens, cost}`" + ` |
 | ` + "`context`" + ` | the context's handle |
 | ` + "`error`" + ` | the failure, where the port is wired |
 
@@ -109,6 +110,7 @@ func llmRequestPorts(with map[string]any) flow.Ports {
 			{Name: "reasoning", Type: flow.TypeText, Description: "The model's reasoning, where it gives any."},
 			{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
 			{Name: "stop", Type: flow.TypeText, Description: "Why the turn ended."},
+			limitOut(),
 			contextOut(),
 		},
 		AnyIn: true,

@@ -39,9 +39,16 @@ func withModelSettings(properties map[string]any) map[string]any {
 	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
 	properties["reasoning"] = setting("string", "How hard to think, in the provider's words: low, medium, high.")
 	properties["history"] = choice("Who keeps the conversation: Weir, or the provider where it can.", "client", "server")
-	properties["budget"] = object(map[string]any{"window": tokens, "reserve": tokens})
+	budget := object(map[string]any{"window": tokens, "reserve": tokens})
+	budget["description"] = "How much one call may be given, in tokens, and what of it is kept for the answer."
+	properties["budget"] = budget
 	properties["view"] = flow.ViewSchema()
 	return properties
+}
+
+// limitOut is the port that is taken where a budget is used up and says branch.
+func limitOut() flow.Port {
+	return flow.Port{Name: "limit", Type: flow.TypeObject, Description: "What is used of a budget that does not cover the call, alone."}
 }
 
 // over are the settings s with what is set here in place of it; instructions

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// RunBudget is the path that stands for the run's own budget.
+const RunBudget = "."
+
+// Account is what one budget bounds and what was spent of it.
+type Account struct {
+	// Path is the node's, or RunBudget.
+	Path string
+	// Max is the budget with what was added to it; fields that are 0 bound
+	// nothing.
+	Max Usage
+	// OnLimit is as in flow.Spend, "fail" where it is not given.
+	OnLimit string
+	// Used is what was spent: what calls took, and what was reserved for those
+	// whose outcome nobody knows.
+	Used Usage
+}
+
+// Tokens is input and output.
+func (u Usage) Tokens() int { return u.Input + u.Output }
+
+// Accounts are the budgets that bind the node at path, the node's own first and
+// the run's last; nil where none does.
+func (r *Run) Accounts(path string) []Account {
+	var out []Account
+	for p := path; p != ""; p = above(p) {
+		if n := r.node(p); n != nil {
+			if s := n.plan.Def.Spend; s != (flow.Spend{}) {
+				out = append(out, r.account(p, s, r.spent[p]))
+			}
+		}
+	}
+	if s := r.plan.Flow.Spend; s != (flow.Spend{}) {
+		out = append(out, r.account(RunBudget, s, r.usage))
+	}
+	return out
+}
+
+func (r *Run) account(path string, s flow.Spend, used Usage) Account {
+	a := Account{Path: path, OnLimit: s.OnLimit, Used: used}
+	if a.OnLimit == "" {
+		a.OnLimit = "fail"
+	}
+	more := r.raised[path]
+	if s.MaxCalls > 0 {
+		a.Max.Calls = s.MaxCalls + more.Calls
+	}
+	if s.MaxTokens > 0 {
+		a.Max.Input = s.MaxTokens + more.Input
+	}
+	if s.MaxCost > 0 {
+		a.Max.CostMicros = max(Micros(s.MaxCost), 1) + more.CostMicros
+	}
+	return a
+}
+
+// Micros is US dollars in millionths, rounded to the nearest.
+func Micros(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
+
+// above is the path of the composite around the node at path, "" at the root.
+func above(path string) string {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return ""
+	}
+	scope := path[:i]
+	return scope[:strings.LastIndexByte(scope, '#')]
+}
+
+// spend adds to what the run and the nodes around path have spent.
+func (r *Run) spend(path string, u Usage) {
+	r.usage = r.usage.Add(u)
+	if !r.plan.budgets {
+		return
+	}
+	for p := path; p != ""; p = above(p) {
+		if n := r.node(p); n != nil && n.plan.Def.Spend != (flow.Spend{}) {
+			if r.spent == nil {
+				r.spent = make(map[string]Usage)
+			}
+			r.spent[p] = r.spent[p].Add(u)
+		}
+	}
+}
+
+// reserve notes what a call that begins may take. What an earlier start of the
+// same call had reserved is charged, since nobody knows what became of it.
+func (r *Run) reserve(e *EffectStarted) {
+	r.charge(e.Key)
+	if e.Reserve == nil {
+		return
+	}
+	if r.reserved == nil {
+		r.reserved = make(map[string]Usage)
+	}
+	r.reserved[e.Key] = *e.Reserve
+}
+
+// charge spends a reservation that is still open.
+func (r *Run) charge(key string) {
+	if u, open := r.reserved[key]; open {
+		delete(r.reserved, key)
+		r.spend(effectNode(key), u)
+	}
+}
+
+// chargeNode spends what is still reserved for a node that ended.
+func (r *Run) chargeNode(path string) {
+	var keys []string
+	// order: they are sorted below.
+	for key := range r.reserved {
+		if effectNode(key) == path {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		r.charge(key)
+	}
+}
+
+// raise adds to a budget what a person answered.
+func (r *Run) raise(i *Interrupt, a Answer) {
+	given, ok := a.Value.(map[string]any)
+	if i.Kind != AwaitBudget || !ok {
+		return
+	}
+	if r.raised == nil {
+		r.raised = make(map[string]Usage)
+	}
+	more := r.raised[i.Event]
+	more.Calls += int(amount(given["maxCalls"]))
+	more.Input += int(amount(given["maxTokens"]))
+	more.CostMicros += Micros(amount(given["maxCost"]))
+	r.raised[i.Event] = more
+}
+
+func amount(v Value) float64 {
+	switch n := v.(type) {
+	case int64:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 0
+}

@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+)
+
+// limitReached is a call that a budget does not let be made.
+type limitReached struct {
+	failure engine.Error
+	branch  bool
+	outputs engine.Values
+}
+
+// Error is the failure's text.
+func (e *limitReached) Error() string { return e.failure.Error() }
+
+// Unwrap is the failure.
+func (e *limitReached) Unwrap() error { return &e.failure }
+
+// afford reserves what an effect may spend. Where a budget is used up it fails,
+// or asks for more, as the budget says.
+func (a *attempt) afford(e node.Effect, key string) error {
+	for round := 1; ; round++ {
+		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
+		answer, answered := a.answered(id)
+		if answered {
+			if _, more := answer.(map[string]any); !more {
+				return limit(&engine.Account{Path: engine.RunBudget}, "The budget is used up, and nothing was added to it.")
+			}
+			continue
+		}
+		short, err := a.m.purse.take(a.ctx, key, a.accounts, e.Reserve)
+		if err != nil || short == nil {
+			return err
+		}
+		text := budgetText(short, e.Reserve)
+		if short.OnLimit != "pause" {
+			return limit(short, text)
+		}
+		_, _, err = a.wait(engine.Interrupt{
+			ID: id, Kind: engine.AwaitBudget, Event: short.Path, Schema: raiseSchema(),
+			Prompt: text + ` Answer with what to add to it, such as {"maxTokens": 10000}, or with "stop".`,
+		})
+		return err
+	}
+}
+
+// answered returns what was said to an interrupt before.
+func (a *attempt) answered(id string) (engine.Value, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ans := a.answers[id]; ans != nil {
+		return ans.Value, true
+	}
+	return nil, false
+}
+
+func raiseSchema() map[string]any {
+	return map[string]any{"anyOf": []any{
+		map[string]any{"const": "stop"},
+		map[string]any{
+			"type": "object", "minProperties": int64(1), "additionalProperties": false,
+			"properties": map[string]any{
+				"maxTokens": map[string]any{"type": "integer", "minimum": int64(1)},
+				"maxCalls":  map[string]any{"type": "integer", "minimum": int64(1)},
+				"maxCost":   map[string]any{"type": "number", "exclusiveMinimum": int64(0)},
+			},
+		},
+	}}
+}
+
+func limit(short *engine.Account, text string) error {
+	return &limitReached{
+		branch: short.OnLimit == "branch",
+		failure: engine.Error{
+			Code: engine.CodeBudget, Message: text, Permanent: true,
+			Hint: "raise the budget, or set onLimit: pause to be asked",
+		},
+		outputs: engine.Values{{Name: "limit", Value: map[string]any{
+			"budget": short.Path, "message": text,
+			"calls": int64(short.Used.Calls), "tokens": int64(short.Used.Tokens()), "cost": float64(short.Used.CostMicros) / 1e6,
+		}}},
+	}
+}
+
+// budgetText says of which budget how much is used, and what a call needs.
+func budgetText(a *engine.Account, r *node.Reserve) string {
+	whose := "of the run"
+	if a.Path != engine.RunBudget {
+		whose = "of node " + a.Path
+	}
+	var parts []string
+	if a.Max.Calls > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d calls", a.Used.Calls, a.Max.Calls))
+	}
+	if a.Max.Input > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d tokens", a.Used.Tokens(), a.Max.Input))
+	}
+	if a.Max.CostMicros > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f of $%.4f", float64(a.Used.CostMicros)/1e6, float64(a.Max.CostMicros)/1e6))
+	}
+	return fmt.Sprintf("The budget %s does not cover the next model call: %s are used, and the call takes up to %d tokens "+
+		"of input ($%.4f) and its answer.", whose, strings.Join(parts, ", "), r.Input, float64(r.CostMicros-r.OutputCost)/1e6)
+}
