@@ -236,7 +236,7 @@ func (w *progress) sum() string {
 		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.Input, u.Output))
 	}
 	if w.usage.CostMicros > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", float64(w.usage.CostMicros)/1e6))
+		parts = append(parts, dollars(w.usage.CostMicros))
 	}
 	return strings.Join(append(parts, elapsed(w.start)), " · ")
 }

@@ -218,7 +218,7 @@ func (p *program) printShown(v *runner.View) {
 	line := fmt.Sprintf("started %s, %s, %s", first.Format("2006-01-02 15:04:05"),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
 	if u := r.Usage(); u.Calls > 0 {
-		line += fmt.Sprintf(", %s, %d tokens in, %d out", count(u.Calls, "model call"), u.Input, u.Output)
+		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
 	}
 	fmt.Fprintln(p.out, st.dim.Render(line))
 	if e := r.Failure(); e != nil {

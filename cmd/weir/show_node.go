@@ -210,7 +210,7 @@ func (p *program) printEffect(e *engine.EffectCompleted) {
 	st := p.styleOf(p.out)
 	line := micros(e.Micros)
 	if e.Usage != nil {
-		line += fmt.Sprintf(", %d tokens in, %d out", e.Usage.Input, e.Usage.Output)
+		line += ", " + usedUp(*e.Usage)
 	}
 	fmt.Fprintln(p.out, "  "+st.dim.Render(line))
 	if e.Error != nil {
