@@ -112,6 +112,10 @@ type Turn struct {
 	// fails.
 	MaxSteps  int
 	StopAtMax bool
+	// Bound, where set, is another limit: it is asked before each model call but
+	// the first, with what came of the turn so far, and gives the Stop of a turn
+	// that may not go on, "" for one that may.
+	Bound func(r Result) (stop string, err error)
 	// ToolsBefore is how many tool calls earlier turns of the same attempt
 	// made (the length of their Calls): indexes go on from there.
 	ToolsBefore int
@@ -128,7 +132,7 @@ type Result struct {
 	// Steps is how many model calls there were.
 	Steps int
 	// Stop is why the last answer ended: "end", "calls" (a tool that ends the
-	// turn was called), "length", "filter", or StopSteps.
+	// turn was called), "length", "filter", StopSteps, or what Bound gave.
 	Stop string
 }
 

@@ -27,24 +27,17 @@ func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := t.MaxSteps
-	if limit <= 0 {
-		limit = DefaultMaxSteps
-	}
 	for done := false; !done; {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if run.result.Steps == limit && t.StopAtMax {
-			run.result.Stop = StopSteps
-			break
+		stop, err := run.limit()
+		if err != nil {
+			return nil, err
 		}
-		if run.result.Steps == limit {
-			return nil, &Error{
-				Code: engine.CodeTurnTooLong,
-				Message: fmt.Sprintf("the model still calls tools after %d calls of it; "+
-					"raise the limit of steps or end the turn with a tool that ends it", limit),
-			}
+		if stop != "" {
+			run.result.Stop = stop
+			break
 		}
 		if done, err = run.step(); err != nil {
 			return nil, err
@@ -54,6 +47,31 @@ func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
 		return nil, err
 	}
 	return &run.result, nil
+}
+
+// limit is the Stop of a turn that has reached a limit, "" where it may go on.
+// Every model call counts as a step, summaries and repairs as well.
+func (t *turn) limit() (stop string, err error) {
+	steps, allowed := t.result.Steps, t.MaxSteps
+	if allowed <= 0 {
+		allowed = DefaultMaxSteps
+	}
+	message := ""
+	switch {
+	case steps >= allowed:
+		stop = StopSteps
+		message = fmt.Sprintf("the model still calls tools after %d calls of it; "+
+			"raise the limit of steps or end the turn with a tool that ends it", steps)
+	case steps > 0 && t.Bound != nil:
+		if stop, err = t.Bound(t.result); err != nil {
+			return "", err
+		}
+		message = fmt.Sprintf("the model still calls tools after %d calls of it, at the limit of %s; raise that limit", steps, stop)
+	}
+	if stop != "" && !t.StopAtMax {
+		return "", &Error{Code: engine.CodeTurnTooLong, Message: message}
+	}
+	return stop, nil
 }
 
 // turn is one turn on its way. It belongs to one goroutine.
