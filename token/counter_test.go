@@ -34,11 +34,11 @@ func request(t *testing.T, c token.Counter, system string, messages []convo.Mess
 	return n
 }
 
-func counter(t testing.TB, encoding, vendor string) token.Counter {
-	t.Helper()
+func counter(tb testing.TB, encoding, vendor string) token.Counter {
+	tb.Helper()
 	c, err := token.For(encoding, vendor)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }

@@ -20,36 +20,36 @@ type vector struct {
 	Cl100k []int  `json:"cl100k_base"`
 }
 
-func vectors(t testing.TB) []vector {
-	t.Helper()
+func vectors(tb testing.TB) []vector {
+	tb.Helper()
 	f, err := os.Open(vectorFile)
 	if os.IsNotExist(err) {
-		t.Skip("the reference vectors are not here: ", vectorFile)
+		tb.Skip("the reference vectors are not here: ", vectorFile)
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var all []vector
 	for d := json.NewDecoder(bufio.NewReader(z)); d.More(); {
 		var v vector
 		if err := d.Decode(&v); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		all = append(all, v)
 	}
 	return all
 }
 
-func encoding(t testing.TB, name string) *token.Encoding {
-	t.Helper()
+func encoding(tb testing.TB, name string) *token.Encoding {
+	tb.Helper()
 	e, err := token.Get(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e
 }

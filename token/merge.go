@@ -4,18 +4,25 @@ package token
 // over, which is quadratic and fastest; longer ones with a queue.
 const short = 48
 
+// stride keeps what is known of a stretch of a long piece in the processor's
+// nearer caches. It must be several times the longest token.
+const stride = 8192
+
 // merger does byte pair encoding of one piece at a time. It is scratch space:
 // it belongs to whoever took it from the pool, and
 // the garbage collector empties the pool.
 type merger struct {
 	words *vocabulary
-	// starts of the tokens of the last piece, and its length behind them.
-	starts []int32
+	// starts of the tokens of the last piece, and its length behind them; seam
+	// is the same for two tokens that meet.
+	starts, seam []int32
 	// ranks[i] is the rank of merging token i of a short piece with the next.
 	ranks []uint32
 	// nodes of a long piece: what is known of the token that begins there.
 	nodes []node
 	queue *queue
+	// stride is how many bytes of a long piece are merged at a time.
+	stride int
 }
 
 // node is a token in a doubly linked list over positions; rank is that of
@@ -29,6 +36,7 @@ func newMerger(words *vocabulary) *merger {
 	return &merger{
 		words:  words,
 		starts: make([]int32, 0, short+1), ranks: make([]uint32, 0, short+1),
+		stride: stride,
 	}
 }
 
@@ -36,7 +44,7 @@ func newMerger(words *vocabulary) *merger {
 // returns how many. They begin at m.starts.
 func (m *merger) merge(piece string) int {
 	if len(piece) <= short {
-		m.mergeShort(piece)
+		m.starts = m.mergeShort(m.starts[:0], piece)
 	} else {
 		m.mergeLong(piece)
 	}
@@ -51,8 +59,9 @@ func (m *merger) appendIDs(dst []int, piece string) []int {
 	return dst
 }
 
-func (m *merger) mergeShort(piece string) {
-	starts, ranks := m.starts[:0], m.ranks[:0]
+// mergeShort appends to starts where the tokens of piece begin, and its length.
+func (m *merger) mergeShort(starts []int32, piece string) []int32 {
+	ranks := m.ranks[:0]
 	for i := range len(piece) - 1 {
 		starts = append(starts, int32(i))
 		ranks = append(ranks, m.words.pairs[int(piece[i])<<8|int(piece[i+1])])
@@ -76,7 +85,8 @@ func (m *merger) mergeShort(piece string) {
 			ranks[at-1] = m.rank(piece, starts, at-1)
 		}
 	}
-	m.starts, m.ranks = starts, ranks
+	m.ranks = ranks[:0]
+	return starts
 }
 
 // rank of merging the tokens i and i+1; none if there is no i+1.
@@ -87,18 +97,74 @@ func (m *merger) rank(piece string, starts []int32, i int) uint32 {
 	return m.words.find(piece[starts[i]:starts[i+2]])
 }
 
-// mergeLong makes the same merges in the same order, lowest rank first and of
-// equal ones the leftmost, with a queue of pairs. A pair is known by where its
-// left token begins; what it says in the queue holds if its node says the same.
+// mergeLong splits a long piece into tokens stretch by stretch, or at once
+// where the stretches do not fit together.
 func (m *merger) mergeLong(piece string) {
-	m.begin(piece)
-	for m.step(piece) {
-	}
 	m.starts = m.starts[:0]
-	for i := int32(0); int(i) < len(piece); i = m.nodes[i].next {
-		m.starts = append(m.starts, i)
+	if !m.mergeStretches(piece) {
+		m.starts = m.starts[:0]
+		m.mergeStretch(piece, 0, len(piece))
 	}
 	m.starts = append(m.starts, int32(len(piece)))
+}
+
+// mergeStretches merges each stretch alone. That is exact where the two tokens
+// at every seam stay two when they are merged alone: the first merge of the
+// whole piece to cross a seam would cross it there as well, since up to then
+// both make the same merges in the same order. Where they do not stay two, the
+// stretch begins some tokens earlier; it is false if that does not help soon.
+func (m *merger) mergeStretches(piece string) bool {
+	from, far, back := 0, 0, 1
+	for {
+		to := min(from+m.stride, len(piece))
+		kept := len(m.starts)
+		m.mergeStretch(piece, from, to)
+		if kept > 0 && !m.apart(piece[:to], kept) {
+			if back > kept || from-int(m.starts[kept-back]) > m.stride/4 {
+				return false
+			}
+			from = int(m.starts[kept-back])
+			m.starts = m.starts[:kept-back]
+			back *= 2
+			continue
+		}
+		if to == len(piece) {
+			return true
+		}
+		// The end of the stretch was cut, so its last token is made anew.
+		last := len(m.starts) - 1
+		from, back = int(m.starts[last]), 1
+		m.starts = m.starts[:last]
+		if from <= far {
+			return false
+		}
+		far = from
+	}
+}
+
+// apart says that the tokens kept-1 and kept, merged alone, stay two.
+func (m *merger) apart(piece string, kept int) bool {
+	left, middle, right := m.starts[kept-1], m.starts[kept], len(piece)
+	if kept+1 < len(m.starts) {
+		right = int(m.starts[kept+1])
+	}
+	m.seam = m.mergeShort(m.seam[:0], piece[left:right])
+	return len(m.seam) == 3 && m.seam[1] == middle-left
+}
+
+// mergeStretch adds the starts of the tokens of piece[from:to], merged alone.
+// It makes the same merges as mergeShort in the same order, lowest rank first
+// and of equal ones the leftmost, with a queue of pairs. A pair is known by
+// where its left token begins; what it says in the queue holds if its node says
+// the same.
+func (m *merger) mergeStretch(piece string, from, to int) {
+	part := piece[from:to]
+	m.begin(part)
+	for m.step(part) {
+	}
+	for i := int32(0); int(i) < len(part); i = m.nodes[i].next {
+		m.starts = append(m.starts, int32(from)+i)
+	}
 }
 
 // step takes one pair out of the queue and merges it if it still is one;

@@ -3,6 +3,7 @@ package token
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -54,13 +55,16 @@ func TestTheQueueMergesAsLookingForTheLeastDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		piece := unbroken().Draw(t, "piece")
 		for _, e := range all {
-			plain, queued := newMerger(e.words), e.merger()
-			plain.mergeShort(piece)
-			queued.mergeLong(piece)
-			if !slices.Equal(plain.starts, queued.starts) {
-				t.Fatalf("%s: %q: tokens begin at %v, want %v", e.name, piece, queued.starts, plain.starts)
+			m := e.merger()
+			want := m.mergeShort(nil, piece)
+			for _, m.stride = range []int{len(piece), 16, 40, 100} {
+				m.mergeLong(piece)
+				if !slices.Equal(m.starts, want) {
+					t.Fatalf("%s: %q by %d: tokens begin at %v, want %v", e.name, piece, m.stride, m.starts, want)
+				}
 			}
-			e.scratch.Put(queued)
+			m.stride = stride
+			e.scratch.Put(m)
 		}
 	})
 }
@@ -80,6 +84,28 @@ func TestTheWorkOnOneLongPieceIsLinear(t *testing.T) {
 			// two new ones.
 			if steps > 3*len(piece) {
 				t.Errorf("%s: %q x %d takes %d steps", e.name, unit, len(piece)/len(unit), steps)
+			}
+		}
+	}
+}
+
+func TestStretchesOfALongPieceFitTogether(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, e := range encodings(t) {
+		for _, alphabet := range []string{"a", "=-", "ACGT", "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"} {
+			text := make([]byte, 100_000)
+			for i := range text {
+				text[i] = alphabet[rnd.IntN(len(alphabet))]
+			}
+			m := newMerger(e.words)
+			m.mergeStretch(string(text), 0, len(text))
+			want := append(slices.Clone(m.starts), int32(len(text)))
+			m.starts = m.starts[:0]
+			if !m.mergeStretches(string(text)) {
+				t.Errorf("%s: stretches of %q had to be given up", e.name, alphabet)
+			}
+			if m.mergeLong(string(text)); !slices.Equal(m.starts, want) {
+				t.Errorf("%s: %q: other tokens by stretches than at once", e.name, alphabet)
 			}
 		}
 	}

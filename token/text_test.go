@@ -25,9 +25,9 @@ func texts() *rapid.Generator[string] {
 	})
 }
 
-func both(t testing.TB) []*token.Encoding {
-	t.Helper()
-	return []*token.Encoding{encoding(t, token.O200k), encoding(t, token.Cl100k)}
+func both(tb testing.TB) []*token.Encoding {
+	tb.Helper()
+	return []*token.Encoding{encoding(tb, token.O200k), encoding(tb, token.Cl100k)}
 }
 
 func checkRoundTrip(t interface{ Fatalf(string, ...any) }, e *token.Encoding, text string) {
