@@ -49,6 +49,17 @@ type Options struct {
 
 // Provider calls models over Anthropic's wire. It is safe for concurrent use.
 //
+// The wire takes less than a history may hold, so what is sent is made to fit:
+// messages of one side are one turn, those without words are left out, results
+// of tools come first in their turn. A history that begins with the assistant
+// gets a few words of the user before it; one that ends with the assistant is
+// gone on from by the models that can, and gets "Continue." for the others. A
+// message of the system that is not at the beginning is a text of the user's
+// between <system> tags. Calls get other ids where theirs repeat or hold
+// letters that the API refuses, and arguments that are no JSON object are put
+// into one. A temperature over 1 is 1, and none is sent to a model that takes
+// none or beside thinking. Which model takes what is read from its name.
+//
 // The wire has no idempotency key, so Request.Key is not sent: a call whose
 // outcome is unknown may be charged twice. It keeps no conversations either,
 // so Request.Keep and Request.Session are ignored.
