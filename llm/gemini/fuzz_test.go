@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/gemini"
 	"github.com/weir-run/weir/llm/llmtest"
@@ -36,11 +37,8 @@ func FuzzAnyAnswer(f *testing.F) {
 		})
 		req := hello()
 		req.Keep, req.Tools = keep, []llm.Tool{{Name: "ping"}}
-		var text, thought strings.Builder
-		res, err := p.Generate(t.Context(), req, func(c llm.Chunk) {
-			text.WriteString(c.Text)
-			thought.WriteString(c.Reasoning)
-		})
+		var chunks []llm.Chunk
+		res, err := p.Generate(t.Context(), req, func(c llm.Chunk) { chunks = append(chunks, c) })
 		if err != nil {
 			var e *llm.Error
 			if !errors.As(err, &e) || e.Code == "" || e.Message == "" || res != nil {
@@ -48,37 +46,47 @@ func FuzzAnyAnswer(f *testing.F) {
 			}
 			return
 		}
-		m := res.Message
-		if m.Text != text.String() || m.Reasoning != thought.String() {
-			t.Errorf("text %q, streamed %q; reasoning %q, streamed %q", m.Text, text.String(), m.Reasoning, thought.String())
-		}
-		if !slices.Contains([]string{"end", "calls", "length", "filter"}, res.Stop) || (res.Stop == "calls" && len(m.Calls) == 0) {
-			t.Errorf("stop %q with %d calls", res.Stop, len(m.Calls))
-		}
-		if (m.Native != nil) != (m.Provider != "") || (m.Native != nil && !json.Valid(m.Native)) {
-			t.Errorf("the native blocks of %q are %q", m.Provider, m.Native)
-		}
-		// The answer is a history that can be sent, and is valid.
-		req.Messages = append(req.Messages, m)
-		for _, c := range m.Calls {
-			if c.ID == "" || c.Name == "" || c.Arguments == "" {
-				t.Errorf("the call is %+v", c)
-			}
-			req.Messages = append(req.Messages, result(c.ID, "x"))
-		}
-		for _, keep := range []bool{false, true} {
-			req.Keep = keep
-			next, err := p.Body(req)
-			if err != nil {
-				t.Fatalf("the answer cannot be sent back: %v", err)
-			}
-			check := llmtest.CheckGemini
-			if keep {
-				check = llmtest.CheckInteraction
-			}
-			if problems := check(next); len(problems) > 0 && len(m.Parts) == 0 && !strings.Contains(body, "ignature") {
-				t.Errorf("the answer comes back as\n%s\nwhich breaks %q", next, problems)
-			}
-		}
+		checkAnswer(t, res, chunks)
+		// Signatures of the fuzzer's need not be base64, nor its media be any.
+		comesBack(t, p, req, res.Message, len(res.Message.Parts) == 0 && !strings.Contains(body, "ignature"))
 	})
+}
+
+// checkAnswer checks what holds of any answer.
+func checkAnswer(t *testing.T, res *llm.Response, chunks []llm.Chunk) {
+	t.Helper()
+	m := res.Message
+	if text, thought, _ := streamed(chunks); m.Text != text || m.Reasoning != thought {
+		t.Errorf("text %q, streamed %q; reasoning %q, streamed %q", m.Text, text, m.Reasoning, thought)
+	}
+	if !slices.Contains([]string{"end", "calls", "length", "filter"}, res.Stop) || (res.Stop == "calls" && len(m.Calls) == 0) {
+		t.Errorf("stop %q with %d calls", res.Stop, len(m.Calls))
+	}
+	if (m.Native != nil) != (m.Provider != "") || (m.Native != nil && !json.Valid(m.Native)) {
+		t.Errorf("the native blocks of %q are %q", m.Provider, m.Native)
+	}
+	for _, c := range m.Calls {
+		if c.ID == "" || c.Name == "" || c.Arguments == "" {
+			t.Errorf("the call is %+v", c)
+		}
+	}
+}
+
+// comesBack checks that an answer is a history that can be sent.
+func comesBack(t *testing.T, p *gemini.Provider, req *llm.Request, m convo.Message, clean bool) {
+	t.Helper()
+	req.Messages = append(req.Messages, m)
+	for _, c := range m.Calls {
+		req.Messages = append(req.Messages, result(c.ID, "x"))
+	}
+	for api, check := range []func([]byte) []string{llmtest.CheckGemini, llmtest.CheckInteraction} {
+		req.Keep = api == 1
+		next, err := p.Body(req)
+		if err != nil {
+			t.Fatalf("the answer cannot be sent back: %v", err)
+		}
+		if problems := check(next); len(problems) > 0 && clean {
+			t.Errorf("the answer comes back as\n%s\nwhich breaks %q", next, problems)
+		}
+	}
 }

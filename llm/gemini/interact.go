@@ -74,7 +74,7 @@ func (p *Provider) interactionConfig(req *llm.Request) (*interactions.Generation
 	set := false
 	if req.Temperature != nil {
 		t := float32(*req.Temperature)
-		c.Temperature, set = &t, true
+		c.Temperature, set = &t, true //nolint:staticcheck // deprecated, and read
 	}
 	if req.MaxOutput > 0 {
 		limit := req.MaxOutput

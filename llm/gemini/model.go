@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -67,8 +66,8 @@ func (p *Provider) thinking(req *llm.Request) (*genai.ThinkingConfig, error) {
 
 // tokens is a reasoning that is a budget; -1 leaves it to the model.
 func tokens(reasoning string) (int32, bool) {
-	n, err := strconv.Atoi(reasoning)
-	if err != nil || n < -1 || n > math.MaxInt32 {
+	n, err := strconv.ParseInt(reasoning, 10, 32)
+	if err != nil || n < -1 {
 		return 0, false
 	}
 	return int32(n), true

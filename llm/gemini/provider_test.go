@@ -32,7 +32,13 @@ func sse(data ...string) string {
 	return b.String()
 }
 
-func wantError(t *testing.T, err error, code, says string, retry bool) *llm.Error {
+func wantError(t *testing.T, err error, code, says string, retry bool) {
+	t.Helper()
+	_ = failureOf(t, err, code, says, retry) // it fails by itself
+}
+
+// failureOf is wantError and the error.
+func failureOf(t *testing.T, err error, code, says string, retry bool) *llm.Error {
 	t.Helper()
 	var e *llm.Error
 	if !errors.As(err, &e) {
@@ -189,7 +195,7 @@ func TestOptionsAndRequestsThatCannotWorkAreToldByTheCall(t *testing.T) {
 		}
 		ctx := t.Context()
 		_, err := p.Generate(ctx, req, nil)
-		e := wantError(t, err, c.code, c.says, false)
+		e := failureOf(t, err, c.code, c.says, false)
 		if strings.Contains(e.Message, "contents") || len(e.Message) > 200 {
 			t.Errorf("%s: the error tells the request: %v", name, e)
 		}
@@ -229,7 +235,7 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 	} {
 		s := llmtest.New(t, llmtest.Turn{Failure: &c.failure})
 		_, err := gemini.New(gemini.Options{BaseURL: s.Root}).Generate(t.Context(), hello(), nil)
-		e := wantError(t, err, c.code, c.says, c.retry)
+		e := failureOf(t, err, c.code, c.says, c.retry)
 		if e.After != c.after || e.Status != c.failure.Status || len(e.Message) > 700 {
 			t.Errorf("%+v: after %v, status %d, %d bytes", c.failure, e.After, e.Status, len(e.Message))
 		}

@@ -70,12 +70,14 @@ func TestHistoriesThatTheAPIWouldRefuseAreMadeToFit(t *testing.T) {
 		{"neighbours of one role", []convo.Message{user("a"), user("b"), model("c"), model(""), model("d"), user("e")}, u + `{"text":"a"},{"text":"b"}]},` + m + `{"text":"c"},{"text":"d"}]},` + u + `{"text":"e"}]}`},
 		{"the system in the middle", []convo.Message{{Role: convo.System, Text: "s1"}, user("a"), {Role: convo.System, Text: "s2"}, model("b"), user("c")}, u + `{"text":"a"},{"text":"s2"}]},` + m + `{"text":"b"}]},` + u + `{"text":"c"}]}`},
 		{
-			"results out of order", []convo.Message{user("a"), calls("x", "y"), result("y", "2"), result("x", "1"), user("b")},
+			"results out of order",
+			[]convo.Message{user("a"), calls("x", "y"), result("y", "2"), result("x", "1"), user("b")},
 			u + `{"text":"a"}]},` + m + `{"functionCall":{"id":"x","name":"ping","args":{"n":1}}},{"functionCall":{"id":"y","name":"ping","args":{"n":1}}}]},` +
 				u + `{"functionResponse":{"id":"x","name":"ping","response":{"output":"1"}}},{"functionResponse":{"id":"y","name":"ping","response":{"output":"2"}}},{"text":"b"}]}`,
 		},
 		{
-			"calls of one id", []convo.Message{user("a"), calls("x", "x"), result("x", "1"), result("x", "2")},
+			"calls of one id",
+			[]convo.Message{user("a"), calls("x", "x"), result("x", "1"), result("x", "2")},
 			u + `{"text":"a"}]},` + m + `{"functionCall":{"name":"ping","args":{"n":1}}},{"functionCall":{"name":"ping","args":{"n":1}}}]},` +
 				u + `{"functionResponse":{"name":"ping","response":{"output":"1"}}},{"functionResponse":{"name":"ping","response":{"output":"2"}}}]}`,
 		},

@@ -97,6 +97,17 @@ func oddities() []oddity {
 	}
 }
 
+// streamed is what the pieces make.
+func streamed(chunks []llm.Chunk) (text, thought string, told []convo.Call) {
+	for _, k := range chunks {
+		text, thought = text+k.Text, thought+k.Reasoning
+		if k.Call != nil {
+			told = append(told, *k.Call)
+		}
+	}
+	return text, thought, told
+}
+
 func TestAnswersOfManyKindsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	for _, c := range oddities() {
@@ -106,17 +117,9 @@ func TestAnswersOfManyKindsAreUnderstood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var text, thought strings.Builder
-			var told []convo.Call
-			for _, k := range chunks {
-				text.WriteString(k.Text)
-				thought.WriteString(k.Reasoning)
-				if k.Call != nil {
-					told = append(told, *k.Call)
-				}
-			}
-			if res.Message.Text != c.text || text.String() != c.text || res.Message.Reasoning != c.thought || thought.String() != c.thought {
-				t.Errorf("text %q, streamed %q; reasoning %q, streamed %q", res.Message.Text, text.String(), res.Message.Reasoning, thought.String())
+			text, thought, told := streamed(chunks)
+			if res.Message.Text != c.text || text != c.text || res.Message.Reasoning != c.thought || thought != c.thought {
+				t.Errorf("text %q, streamed %q; reasoning %q, streamed %q", res.Message.Text, text, res.Message.Reasoning, thought)
 			}
 			var names []convo.Call
 			for _, k := range c.calls {

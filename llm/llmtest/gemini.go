@@ -21,7 +21,9 @@ type geminiWire struct{ schema *jsonschema.Schema }
 
 // geminiShape is the compiled schema, which campaigns of bodies use over and
 // over.
-var geminiShape = sync.OnceValue(func() *jsonschema.Schema { return mustCompile("weir:gemini", geminiSchema) })
+var geminiShape = sync.OnceValue(func() *jsonschema.Schema { //nolint:gochecknoglobals // a compiled table
+	return mustCompile("weir:gemini", geminiSchema)
+})
 
 func newGeminiWire() geminiWire { return geminiWire{geminiShape()} }
 

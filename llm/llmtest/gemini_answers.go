@@ -78,7 +78,8 @@ func (g *geminiAnswer) write(split func(string) []string) {
 
 // geminiSignature is what a model that thinks signs its answer with.
 func (t *Turn) geminiSignature(model string, number int) string {
-	if !t.thinks() && !(strings.HasPrefix(model, "gemini-3") && len(t.Calls) > 0) {
+	signs := t.thinks() || (strings.HasPrefix(model, "gemini-3") && len(t.Calls) > 0)
+	if !signs {
 		return ""
 	}
 	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "signature %d", number))

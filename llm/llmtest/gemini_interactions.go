@@ -22,7 +22,7 @@ var interactionsSchema []byte
 type interactionsWire struct{ schema *jsonschema.Schema }
 
 // interactionsShape is the compiled schema.
-var interactionsShape = sync.OnceValue(func() *jsonschema.Schema {
+var interactionsShape = sync.OnceValue(func() *jsonschema.Schema { //nolint:gochecknoglobals // a compiled table
 	return mustCompile("weir:interactions", interactionsSchema)
 })
 
@@ -191,31 +191,38 @@ func (r *rules) interactionSteps(b *interactionBody, known issued) {
 				r.broken("input[%d]: two calls have the id %q", n, s.ID)
 			}
 			open[s.ID], names[s.ID] = true, s.Name
-			continue
 		case "function_result":
 			if !open[s.CallID] && !anything {
 				r.broken("input[%d]: no open function call has the id %q", n, s.CallID)
 			}
-			if name := names[s.CallID]; name != "" && s.Name != "" && name != s.Name {
-				r.broken("input[%d]: the result of %s answers a call of %s", n, s.Name, name)
-			}
+			r.sameTool(n, s.Name, names[s.CallID])
 			delete(open, s.CallID)
-			continue
-		case "thought":
-			if known != nil && s.Signature != "" {
-				if _, ok := known["signature:"+s.Signature]; !ok {
-					r.broken("input[%d]: Thought signature is not valid", n)
-				}
-			}
+		default:
+			r.sealed(n, s.Signature, known)
+			r.answered(n, open)
 		}
-		for id := range open {
-			r.broken("input[%d]: the function call %q has no result", n, id)
-		}
-		clear(open)
 	}
+	r.answered(len(steps), open)
+}
+
+func (r *rules) sameTool(n int, result, call string) {
+	if call != "" && result != "" && call != result {
+		r.broken("input[%d]: the result of %s answers a call of %s", n, result, call)
+	}
+}
+
+func (r *rules) sealed(n int, signature string, known issued) {
+	if _, ok := known["signature:"+signature]; known != nil && signature != "" && !ok {
+		r.broken("input[%d]: Thought signature is not valid", n)
+	}
+}
+
+// answered closes the calls that are open before step n.
+func (r *rules) answered(n int, open map[string]bool) {
 	for id := range open {
-		r.broken("the function call %q has no result", id)
+		r.broken("input[%d]: the function call %q has no result", n, id)
 	}
+	clear(open)
 }
 
 func (w interactionsWire) read(_ *http.Request, body []byte, known issued) *ask {
@@ -298,11 +305,11 @@ func interactionContent(parts []interactionPart) (string, []convo.Part) {
 	)
 	for _, p := range parts {
 		kind := "file"
-		switch {
-		case p.Type == "text":
+		switch p.Type {
+		case "text":
 			text.WriteString(p.Text)
 			continue
-		case p.Type == "image":
+		case "image":
 			kind = "image"
 		}
 		if p.URI != "" {

@@ -106,20 +106,11 @@ func (r *rules) geminiMIME(n int, mime string) {
 func (r *rules) geminiTurn(n int, contents []geminiContent) {
 	var calls []*geminiCall
 	if n > 0 {
-		for _, p := range contents[n-1].Parts {
-			if p.Call != nil {
-				calls = append(calls, p.Call)
-			}
-		}
+		calls, _ = contents[n-1].calling()
 	}
-	var responses []*geminiResponse
-	for _, p := range contents[n].Parts {
-		if p.Response != nil {
-			responses = append(responses, p.Response)
-		}
-		if p.Call != nil && n+1 == len(contents) {
-			r.broken("contents[%d]: the call of %s has no response", n, p.Call.Name)
-		}
+	open, responses := contents[n].calling()
+	if n+1 == len(contents) && len(open) > 0 {
+		r.broken("contents[%d]: the call of %s has no response", n, open[0].Name)
 	}
 	if len(calls) != len(responses) {
 		r.broken("contents[%d]: the number of function response parts (%d) must equal the number of function call parts "+
@@ -145,6 +136,19 @@ func (r *rules) geminiTurn(n int, contents []geminiContent) {
 			r.broken("contents[%d]: the response of %s answers a call of %s", n, responses[at].Name, c.Name)
 		}
 	}
+}
+
+// calling is what a content calls and answers.
+func (c *geminiContent) calling() (calls []*geminiCall, responses []*geminiResponse) {
+	for _, p := range c.Parts {
+		if p.Call != nil {
+			calls = append(calls, p.Call)
+		}
+		if p.Response != nil {
+			responses = append(responses, p.Response)
+		}
+	}
+	return calls, responses
 }
 
 // geminiSigned: in the current turn, which begins with the last content of the
