@@ -181,6 +181,16 @@ func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
 	return ids[0], nil
 }
 
+// Explain returns the model calls of a node's newest attempt with exactly what
+// each was sent, what not, and why. Path is as "refine#2/draft".
+func (w *Weir) Explain(ctx context.Context, id, path string) ([]runner.Sent, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.local.Explain(ctx, p, id, path)
+}
+
 // Inspect rebuilds a run from its journal as it was after event number at, 0
 // for now. It runs nothing and needs no lease.
 func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.View, error) {

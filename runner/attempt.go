@@ -48,6 +48,7 @@ type attempt struct {
 	created  []engine.ContextChange
 	contexts []convo.Context // snapshots, as Entry.Contexts
 	accounts []string        // the budgets that bind it
+	explain  *explanation    // set where the attempt only tells what it did
 	effects  map[string]*engine.EffectCompleted
 	begun    map[string]*engine.EffectStarted
 	answers  map[string]*engine.Answer

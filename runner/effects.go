@@ -24,6 +24,9 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeValue, Key: key, Permanent: true, Message: err.Error()}
 	}
+	if a.explain != nil {
+		return a.tell(e, key, digest)
+	}
 	if known := a.known(key); known != nil {
 		return a.recall(known, digest)
 	}

@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// ErrNotStarted: a node that is asked about has not started.
+var ErrNotStarted = errors.New("the node has not started")
+
+// Sent is one model call of a node.
+type Sent struct {
+	// Key is the effect's: path/name#ordinal.
+	Key string
+	// Request is what the model was sent, in the form of llm.Request.Canonical.
+	Request json.RawMessage
+	// Proven says that the journal holds the digest of exactly this request.
+	// Where it does not, the call was not finished, or the program has changed
+	// since.
+	Proven bool
+	// Manifest says what of the context was not sent and why; nil where all was.
+	Manifest engine.Value
+	// Result is the model's answer and Error its failure, as recorded.
+	Result engine.Value
+	Error  *engine.Error
+}
+
+// errExplained ends a node's function where the record of its calls ends.
+var errExplained = errors.New("there is no more record of this attempt")
+
+// explanation is what an attempt that only tells has found so far.
+type explanation struct{ sent []Sent }
+
+// Explain returns the model calls of a node's newest attempt with exactly what
+// was sent. It enters the attempt again with everything that is recorded and
+// does nothing outside; the digests in the journal prove that it is the same.
+func (l *Local) Explain(ctx context.Context, p *Program, id, path string) ([]Sent, error) {
+	all, err := l.Inspect(ctx, p, id, 0)
+	if err != nil {
+		return nil, err
+	}
+	entered, facts := lastEntry(all.Commits, path)
+	if entered == 0 {
+		return nil, fmt.Errorf("explain %s: %w", path, ErrNotStarted)
+	}
+	then, err := l.Inspect(ctx, p, id, entered)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := then.Run.Entry(path)
+	if !ok {
+		return nil, fmt.Errorf("explain %s: %w", path, ErrNotStarted)
+	}
+	a := &attempt{explain: &explanation{}, door: shut{}}
+	then.m.fill(a, e, e.Plan.Host.(*prepared))
+	a.learn(facts)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a.ctx.Bind(ctx)
+	a.cancel = cancel
+	if _, err := a.perform(); err != nil && len(a.explain.sent) == 0 && !errors.Is(err, errExplained) && !errors.Is(err, node.ErrSuspended) {
+		return nil, fmt.Errorf("explain %s: %w", path, err)
+	}
+	return a.explain.sent, nil
+}
+
+// lastEntry is the number of the event that entered the node last, and the
+// events after it.
+func lastEntry(commits []engine.Commit, path string) (entered int64, after []engine.Event) {
+	for _, c := range commits {
+		for i, e := range c.Events {
+			enters := false
+			switch e := e.(type) {
+			case *engine.NodeStarted:
+				enters = e.Path == path
+			case *engine.NodeResumed:
+				enters = e.Path == path
+			}
+			if enters {
+				entered, after = c.First+int64(i), nil
+				continue
+			}
+			after = append(after, e)
+		}
+	}
+	return entered, after
+}
+
+// learn takes over what became known of the attempt after it was entered.
+func (a *attempt) learn(facts []engine.Event) {
+	for _, f := range facts {
+		switch f := f.(type) {
+		case *engine.EffectCompleted:
+			if key, ok := strings.CutPrefix(f.Key, a.Path+"/"); ok && !strings.Contains(key, "/") {
+				a.record(f.Key, f)
+			}
+		case *engine.InterruptAnswered:
+			if strings.HasPrefix(f.ID, a.Path+":") {
+				if a.answers == nil {
+					a.answers = make(map[string]*engine.Answer)
+				}
+				a.answers[f.ID] = &engine.Answer{Value: f.Value, Given: true, By: f.By}
+			}
+		}
+	}
+	a.pending = nil
+}
+
+// tell notes a model call and returns what is recorded of any effect.
+func (a *attempt) tell(e node.Effect, key, digest string) (engine.Value, error) {
+	known := a.known(key)
+	if text, ok := e.Request.(string); ok && e.Reserve != nil {
+		s := Sent{Key: key, Request: json.RawMessage(text)}
+		if known != nil {
+			s.Proven, s.Manifest = known.Digest == digest, known.Manifest
+			s.Result, s.Error = known.Result, known.Error
+		}
+		a.mu.Lock()
+		a.explain.sent = append(a.explain.sent, s)
+		a.mu.Unlock()
+	}
+	switch {
+	case known == nil:
+		return nil, errExplained
+	case known.Error != nil:
+		return nil, known.Error
+	}
+	return engine.Copy(known.Result), nil
+}
+
+// shut is the door of an attempt that only tells.
+type shut struct{}
+
+func (shut) flush(*attempt, []engine.Event) error { return errExplained }
+func (shut) emit(*attempt, llm.Chunk)             {}
