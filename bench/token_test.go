@@ -89,7 +89,7 @@ func airlineText(b *testing.B) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var all strings.Builder
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<24)

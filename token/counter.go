@@ -195,7 +195,7 @@ func (c Counter) Prior() Factor {
 	case c.exact:
 		return 100
 	case c.vendor == anthropic:
-		return 135
+		return 160
 	case c.vendor == gemini:
 		return 110
 	default:

@@ -8,6 +8,9 @@ const short = 48
 // nearer caches. It must be several times the longest token.
 const stride = 8192
 
+// memoBits make a table that stays in those caches too.
+const memoBits = 12
+
 // merger does byte pair encoding of one piece at a time. It is scratch space:
 // it belongs to whoever took it from the pool, and
 // the garbage collector empties the pool.
@@ -21,16 +24,20 @@ type merger struct {
 	// nodes of a long piece: what is known of the token that begins there.
 	nodes []node
 	queue *queue
+	memo  []pair // of the last pairs of long pieces, by a hash
 	// stride is how many bytes of a long piece are merged at a time.
 	stride int
 }
 
-// node is a token in a doubly linked list over positions; rank is that of
+// node is the token id in a doubly linked list over positions; rank is that of
 // merging it with the next.
 type node struct {
 	next, prev int32
-	rank       uint32
+	id, rank   uint32
 }
+
+// pair remembers the rank of merging two tokens.
+type pair struct{ left, right, rank uint32 }
 
 func newMerger(words *vocabulary) *merger {
 	return &merger{
@@ -180,7 +187,7 @@ func (m *merger) step(piece string) bool {
 	}
 	right := &m.nodes[left.next]
 	right.rank = none
-	left.next = right.next
+	left.next, left.id = right.next, rank
 	m.nodes[right.next].prev = at
 	m.rerank(piece, at)
 	if at > 0 {
@@ -198,9 +205,16 @@ func (m *merger) begin(piece string) {
 	m.nodes = m.nodes[:n+1]
 	if m.queue == nil {
 		m.queue = newQueue(m.words.len())
+		m.memo = make([]pair, 1<<memoBits)
+		for i := range m.memo {
+			m.memo[i].left = none
+		}
 	}
 	for i := range m.nodes {
-		m.nodes[i] = node{int32(i + 1), int32(i - 1), none}
+		m.nodes[i] = node{int32(i + 1), int32(i - 1), none, none}
+	}
+	for i := range n {
+		m.nodes[i].id = m.words.single[piece[i]]
 	}
 	for i := range n - 1 {
 		if r := m.words.pairs[int(piece[i])<<8|int(piece[i+1])]; r != none {
@@ -217,8 +231,12 @@ func (m *merger) rerank(piece string, i int32) {
 	if int(left.next) == len(piece) {
 		return
 	}
-	if r := m.words.find(piece[i:m.nodes[left.next].next]); r != none {
-		left.rank = r
-		m.queue.push(r, i)
+	right := &m.nodes[left.next]
+	known := &m.memo[(left.id*0x9E3779B1+right.id*0x85EBCA77)>>(32-memoBits)]
+	if known.left != left.id || known.right != right.id {
+		*known = pair{left.id, right.id, m.words.find(piece[i:right.next])}
+	}
+	if left.rank = known.rank; left.rank != none {
+		m.queue.push(left.rank, i)
 	}
 }

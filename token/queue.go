@@ -16,6 +16,7 @@ type queue struct {
 	lists []int32 // for each rank the index of its list plus 1, or 0
 	all   []list
 	free  []int32 // of all, the unused
+	top   uint32  // the lowest rank, or none where it has to be looked for
 }
 
 // list of the positions of one rank; those before first are gone.
@@ -26,7 +27,7 @@ type list struct {
 }
 
 func newQueue(ranks int) *queue {
-	q := &queue{lists: make([]int32, ranks)}
+	q := &queue{lists: make([]int32, ranks), top: none}
 	for n := ranks; ; {
 		n = (n + 63) / 64
 		q.bits = append(q.bits, make([]uint64, n))
@@ -46,19 +47,18 @@ func (q *queue) push(rank uint32, at int32) {
 		l.unsorted = true
 	}
 	l.at = append(l.at, at)
+	if q.top != none && rank < q.top {
+		q.top = rank
+	}
 }
 
 // pop takes the next position out; its rank is none if there is none.
 func (q *queue) pop() (rank uint32, at int32) {
-	top := q.bits[len(q.bits)-1][0]
-	if top == 0 {
+	if q.top == none && !q.find() {
 		return none, 0
 	}
-	n := bits.TrailingZeros64(top)
-	for i := len(q.bits) - 2; i >= 0; i-- {
-		n = n<<6 | bits.TrailingZeros64(q.bits[i][n])
-	}
-	l := &q.all[q.lists[n]-1]
+	rank = q.top
+	l := &q.all[q.lists[rank]-1]
 	if l.unsorted {
 		slices.Sort(l.at[l.first:])
 		l.unsorted = false
@@ -66,9 +66,24 @@ func (q *queue) pop() (rank uint32, at int32) {
 	at = l.at[l.first]
 	l.first++
 	if l.first == len(l.at) {
-		q.close(uint32(n))
+		q.close(rank)
+		q.top = none
 	}
-	return uint32(n), at
+	return rank, at
+}
+
+// find the lowest rank; without any it is false.
+func (q *queue) find() bool {
+	top := q.bits[len(q.bits)-1][0]
+	if top == 0 {
+		return false
+	}
+	n := bits.TrailingZeros64(top)
+	for i := len(q.bits) - 2; i >= 0; i-- {
+		n = n<<6 | bits.TrailingZeros64(q.bits[i][n])
+	}
+	q.top = uint32(n)
+	return true
 }
 
 // open gives rank a list.

@@ -18,12 +18,13 @@ const none = math.MaxUint32
 // vocabulary is a set of tokens: byte strings with the ids 0, 1, 2 and so on,
 // which are their ranks too: of two possible merges that of lower id is made.
 type vocabulary struct {
-	seed  maphash.Seed
-	bytes string   // all tokens in the order of their ids, end to end
-	ends  []uint32 // where each ends
-	slots []slot   // a hash table with open addressing
-	pairs []uint32 // ids of all tokens of two bytes
-	most  int      // length of the longest, in bytes
+	seed   maphash.Seed
+	bytes  string      // all tokens in the order of their ids, end to end
+	ends   []uint32    // where each ends
+	slots  []slot      // a hash table with open addressing
+	pairs  []uint32    // ids of all tokens of two bytes
+	single [256]uint32 // and of one
+	most   int         // length of the longest, in bytes
 }
 
 // slot of a vocabulary's table; a tag of 0 is empty.
@@ -80,7 +81,7 @@ func (v *vocabulary) index() error {
 		}
 	}
 	for b := range 256 {
-		if v.find(string([]byte{byte(b)})) == none {
+		if v.single[b] = v.find(string([]byte{byte(b)})); v.single[b] == none {
 			return fmt.Errorf("byte %d is no token", b)
 		}
 	}
