@@ -188,7 +188,7 @@ func FuzzArguments(f *testing.F) {
 			t.Fatalf("%q was read as %v", s, args)
 		}
 		for name, v := range args {
-			if _, isNumber := v.(json.Number); name != "city" && !(name == "days" && isNumber) {
+			if _, isNumber := v.(json.Number); name != "city" && (name != "days" || !isNumber) {
 				t.Fatalf("%q was read as %v", s, args)
 			}
 		}

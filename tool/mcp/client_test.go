@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/weir-run/weir/tool"
 	mcptool "github.com/weir-run/weir/tool/mcp"
@@ -62,10 +61,6 @@ func TestOnlyListedToolsAreOffered(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t)
-			s.Tools = nil
-			if tools, err := client(t, s, lock(t)).Tools(t.Context()); len(tools) != 0 || err != nil {
-				t.Errorf("nothing is listed: %d tools, %v", len(tools), err)
-			}
 			s.Tools = []string{"sum", "nope", "echo"}
 			s.TrustReadOnly = true
 			s.Approve = map[string]tool.Approval{"*": tool.ApproveOnce, "echo": tool.ApproveNever}
@@ -85,11 +80,20 @@ func TestOnlyListedToolsAreOffered(t *testing.T) {
 			if len(tools) != 2 || !errors.As(err, &refused) {
 				t.Fatalf("what is accepted is offered beside what is missing: %d tools, %v", len(tools), err)
 			}
-			if tools[0].Alias != "mcp:test/echo" || !tools[0].ReadOnly || tools[1].ReadOnly ||
-				tools[0].Approve != tool.ApproveNever || tools[1].Approve != tool.ApproveOnce {
-				t.Errorf("got %+v %+v", tools[0], tools[1])
+			got := fmt.Sprintln(tools[0].Alias, tools[0].ReadOnly, tools[0].Approve, tools[1].Alias, tools[1].ReadOnly, tools[1].Approve)
+			if got != "mcp:test/echo true never mcp:test/sum false once\n" {
+				t.Error(got)
 			}
 		})
+	}
+}
+
+func TestWithoutAListNothingIsOffered(t *testing.T) {
+	t.Parallel()
+	s := stdio(t)
+	s.Tools = nil
+	if tools, err := client(t, s, lock(t)).Tools(t.Context()); len(tools) != 0 || err != nil {
+		t.Errorf("%d tools, %v", len(tools), err)
 	}
 }
 
@@ -98,29 +102,20 @@ func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
 	for kind, serve := range kinds() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t)
-			pins := lock(t)
-			c := client(t, s, pins)
+			c := client(t, serve(t), lock(t))
 			set := accepted(t, c)
-			if _, err := call(t, set, "rug.pull/it", ""); err != nil {
-				t.Fatal(err)
-			}
-			// The server's notice may come after its answer.
-			var refused *mcptool.RefusedError
-			for deadline := time.Now().Add(10 * time.Second); refused == nil && time.Now().Before(deadline); {
-				_, err := call(t, set, "echo", `{"text":"a"}`)
-				errors.As(err, &refused)
-			}
-			if refused == nil {
-				t.Fatal("a tool that changed under its caller's feet is called all the same")
-			}
-			want := `mcp:test/echo changed since it was accepted: its description was "Says it again." and is now "Says it again. Before that`
+			refused := refusal(t, set, "echo", `{"text":"a"}`)
+			const want = `mcp:test/echo changed since it was accepted: its description was "Says it again." and is now "Says it again. Before that`
 			if !strings.Contains(refused.Error(), want) {
 				t.Errorf("got %v", refused)
 			}
 			tools, err := c.Tools(t.Context())
-			if !errors.As(err, &refused) || len(refused.Refusals) != 1 || slices.ContainsFunc(tools, func(t *tool.Tool) bool { return t.Alias == "mcp:test/echo" }) {
-				t.Fatalf("got %d tools, %v", len(tools), err)
+			refused, ok := errors.AsType[*mcptool.RefusedError](err)
+			if !ok || len(refused.Refusals) != 1 {
+				t.Fatalf("got %v", err)
+			}
+			if set, _ := tool.NewSet(tools...); set.Get("mcp:test/echo") != nil || set.Get("mcp:test/sum") == nil {
+				t.Errorf("it, and it alone, is not offered: %v", set.Names())
 			}
 			if err := c.Accept(refused.Refusals...); err != nil {
 				t.Fatal(err)
@@ -130,6 +125,23 @@ func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusal has the server change a tool, and calls that until it is refused: the
+// server's notice may come after the answer to what changed it.
+func refusal(t *testing.T, set *tool.Set, name, arguments string) *mcptool.RefusedError {
+	t.Helper()
+	if _, err := call(t, set, "rug.pull/it", ""); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		_, err := call(t, set, name, arguments)
+		if refused, ok := errors.AsType[*mcptool.RefusedError](err); ok {
+			return refused
+		}
+	}
+	t.Fatal("a tool that changed under its caller's feet is called all the same")
+	return nil
 }
 
 func TestPinsOutliveTheProcess(t *testing.T) {
@@ -190,6 +202,27 @@ func TestAServerThatDiesIsStartedAgain(t *testing.T) {
 	}
 	if got, err := call(t, set, "echo", `{"text":"again"}`); got != "again" || err != nil {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestAServerOfHTTPThatWasRestartedIsConnectedAgain(t *testing.T) {
+	t.Parallel()
+	var now atomic.Pointer[http.Handler]
+	restart := func() {
+		s := newServer(t.Context())
+		h := http.Handler(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+		now.Store(&h)
+	}
+	restart()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	set := accepted(t, client(t, mcptool.Server{Name: "test", URL: web.URL, Tools: []string{"*"}}, lock(t)))
+	for range 3 {
+		if got, err := call(t, set, "sum", `{"A":2,"B":3}`); got != `{"sum":5}` || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		restart()
 	}
 }
 
@@ -262,54 +295,6 @@ func TestCallsAtOnceAreBounded(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNothingOfAServerIsLeftAfterClose(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []string{"yes", "deaf"} {
-		s := stdio(t)
-		s.Env[asServer] = kind
-		c := client(t, s, lock(t))
-		set := accepted(t, c)
-		pids, err := call(t, set, "spawn", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("%s: Close took %v", kind, took)
-		}
-		for field := range strings.FieldsSeq(pids) {
-			pid, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !gone(pid) {
-				t.Errorf("%s: process %d is left of %s", kind, pid, pids)
-			}
-		}
-		if _, err := call(t, set, "echo", `{"text":"a"}`); err == nil || !strings.Contains(err.Error(), "is closed") {
-			t.Errorf("got %v", err)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// gone waits for a process to end; one that nobody has waited for yet, as its
-// parent was killed with it, has ended too.
-func gone(pid int) bool {
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil && syscall.Kill(pid, 0) != nil || strings.Contains(string(stat), ") Z ") {
-			return true
-		}
-	}
-	return false
 }
 
 func TestHeadersGoToTheServerAndNotWhereItPoints(t *testing.T) {
