@@ -34,7 +34,7 @@ type Encoding struct {
 	scratch sync.Pool // of *merger
 }
 
-// The vocabularies are read at first use, once in a process: 5 to 30 ms and up
+// The vocabularies are read at first use, once in a process: 10 to 45 ms and up
 // to 7 MB each.
 var (
 	o200k  = sync.OnceValues(func() (*Encoding, error) { return load(O200k, splitO200k) })   //nolint:gochecknoglobals // an immutable table
