@@ -36,6 +36,8 @@ type talk struct {
 	path   string
 	model  parrot
 	marked atomic.Int64
+	clock  func() int64 // processor time; nil is not measured
+	used   int64        // of it, until then
 	w      *weir.Weir
 	file   *sqlite.Store
 	ask    string // the open question
@@ -79,6 +81,26 @@ nodes:
         outputs: {said: "{{ ask.text }}"}
 `
 
+// connect opens the file and a library on it.
+func (k *talk) connect(ctx context.Context) error {
+	var err error
+	if k.file, err = sqlite.Open(ctx, k.path, sqlite.Options{}); err != nil {
+		return err
+	}
+	mark := weir.Func("mark", func(weir.Ctx, struct{}) (struct{}, error) {
+		k.marked.Store(time.Now().UnixNano())
+		if k.clock != nil {
+			k.used = k.clock() - k.used
+		}
+		return struct{}{}, nil
+	})
+	k.w, err = weir.Open(weir.Options{
+		Store: k.file, Types: []weir.Type{mark},
+		Providers: map[string]weir.Provider{"parrot": &k.model},
+	})
+	return err
+}
+
 func (k *talk) open(b *testing.B) {
 	b.Helper()
 	if err := k.connect(b.Context()); err != nil {
@@ -114,8 +136,11 @@ func (k *talk) start(b *testing.B, n int) {
 // wait waits for the next question.
 func (k *talk) wait(ctx context.Context, run *weir.Run) error {
 	r, err := run.Wait(ctx)
-	if err != nil || r.Status != engine.Paused || len(r.Interrupts) != 1 {
-		return fmt.Errorf("the run is %s: %v, %w", r.Status, r.Error, err)
+	if err != nil {
+		return err
+	}
+	if r.Status != engine.Paused || len(r.Interrupts) != 1 {
+		return fmt.Errorf("the run is %s and not paused at one question: %v", r.Status, r.Error)
 	}
 	k.ask = r.Interrupts[0].ID
 	return nil

@@ -79,7 +79,7 @@ func (l *Local) tend() {
 func (t *tender) fire(now time.Time) time.Duration {
 	ids, err := t.timers.Due(t.l.ctx, now, dueBatch+len(t.refused))
 	if err != nil {
-		t.warn("list due runs", err)
+		t.warn("list due runs", "", err)
 		return longestNap
 	}
 	refused := make(map[string]time.Time)
@@ -91,7 +91,7 @@ func (t *tender) fire(now time.Time) time.Duration {
 			continue
 		}
 		if err := t.pickUp(id); err != nil {
-			t.warn("resume due run "+id, err)
+			t.warn("resume due run", id, err)
 			refused[id] = now.Add(refusedFor)
 			continue
 		}
@@ -104,7 +104,7 @@ func (t *tender) fire(now time.Time) time.Duration {
 	next, err := t.timers.NextDue(t.l.ctx, now)
 	switch {
 	case err != nil:
-		t.warn("find next timer", err)
+		t.warn("find the next timer", "", err)
 	case !next.IsZero():
 		return min(max(time.Until(next), 0), longestNap)
 	}
@@ -130,12 +130,12 @@ func (t *tender) sweep(now time.Time) {
 	}
 	t.swept = now
 	if _, err := t.sweeper.CacheSweep(t.l.ctx, now); err != nil {
-		t.warn("sweep cache", err)
+		t.warn("sweep the cache", "", err)
 	}
 }
 
-func (t *tender) warn(what string, err error) {
+func (t *tender) warn(doing, run string, err error) {
 	if t.l.ctx.Err() == nil {
-		t.l.o.Logger.Warn(what, "error", err)
+		t.l.o.Logger.Warn("tend", "doing", doing, "run", run, "error", err)
 	}
 }

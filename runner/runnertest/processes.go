@@ -27,6 +27,7 @@ func processes(t *testing.T, s Subject) {
 	t.Run("starting an id again joins the run", func(t *testing.T) { joins(t, s) })
 	t.Run("a due timer of a run that nobody holds is fired by a process that tends", func(t *testing.T) { tends(t, s) })
 	t.Run("after a crash only what came after the last checkpoint is read", func(t *testing.T) { crashes(t, s) })
+	t.Run("a long loop leaves a small checkpoint", func(t *testing.T) { spins(t, s) })
 	t.Run("a run whose flow has changed is refused", func(t *testing.T) { changes(t, s) })
 }
 

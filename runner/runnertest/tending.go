@@ -42,23 +42,7 @@ outputs: {v: "{{ b.value }}"}
 		fired <- c.Now()
 		return nil
 	}})
-	first := runner.NewLocal(runner.Options{Store: st})
-	for _, id := range []string{"foreign", "r"} {
-		if _, err := first.Start(t.Context(), p, runner.Begin{ID: id}); err != nil {
-			t.Fatal(err)
-		}
-		<-entered
-	}
-	for id := range map[string]bool{"foreign": true, "r": true} {
-		for seen := false; !seen; { // until its timer is on record
-			r, err := st.Run(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen = r.Head.Due > 0
-		}
-	}
-	shut(t, first)
+	leaveBehind(t, st, p, entered, "foreign", "r")
 	idle := Open(t, st) // does not tend
 	second := runner.NewLocal(runner.Options{Store: st, Program: func(_ context.Context, id string) (*runner.Program, error) {
 		if id != "r" {
@@ -89,7 +73,27 @@ outputs: {v: "{{ b.value }}"}
 	}
 }
 
-// counting counts the commits that are read from a store.
+// leaveBehind starts runs that wait for a timer and closes their process.
+func leaveBehind(t *testing.T, st Store, p *runner.Program, entered <-chan struct{}, ids ...string) {
+	t.Helper()
+	l := runner.NewLocal(runner.Options{Store: st})
+	for _, id := range ids {
+		if _, err := l.Start(t.Context(), p, runner.Begin{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+		<-entered
+		for seen := false; !seen; { // until its timer is on record
+			r, err := st.Run(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = r.Head.Due > 0
+		}
+	}
+	shut(t, l)
+}
+
+// counting counts the events that are read from a store.
 type counting struct {
 	Store
 	read atomic.Int64
@@ -135,50 +139,105 @@ outputs: {n: "{{ spin.n }}"}
 // crashes lets a run that never rests be taken from its process.
 func crashes(t *testing.T, s Subject) {
 	for _, lost := range []bool{false, true} {
-		st, g := s.Store(t), newGate()
-		if _, gone := st.(interface{ Instant() }); gone {
-			t.Skip("ability: the store outlives the process")
-		}
-		var steps atomic.Int64
-		p := program(t, restless, functions{"gate": g.pass, "step": func(c *node.Ctx) error {
-			c.Output("value", steps.Add(1))
-			return nil
-		}})
-		l := Open(t, st)
-		x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-g.reached
-		lease, err := st.Acquire(t.Context(), "r", "thief", time.Minute, time.Now().Add(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := x.Wait(t.Context()); !errors.Is(err, store.ErrFenced) {
-			t.Fatalf("the first process ended with %v", err)
-		}
-		if err := st.Release(t.Context(), lease); err != nil {
-			t.Fatal(err)
-		}
-		run, err := st.Run(t.Context(), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		near := &counting{Store: st}
-		if lost {
-			near.Store = withoutCheckpoints{st}
-		}
-		second := Open(t, near)
-		close(g.open)
-		if x, err = second.Resume(t.Context(), p, "r"); err != nil {
-			t.Fatal(err)
-		}
-		r := drive(t, second, p, x, Script{})
-		if v, _ := r.Outputs.Get("n"); r.Status != engine.Completed || v != int64(1500) || steps.Load() != 1500 {
-			t.Errorf("got %+v after %d steps", r, steps.Load())
-		}
-		if n := near.read.Load(); lost && n != run.Events || !lost && n > 1500 {
-			t.Errorf("%d of %d events were read, checkpoints lost: %v", n, run.Events, lost)
-		}
+		crashesWith(t, s, lost)
+	}
+}
+
+// crashesWith does so with checkpoints or where they are lost.
+func crashesWith(t *testing.T, s Subject, lost bool) {
+	t.Helper()
+	st, g := s.Store(t), newGate()
+	if _, gone := st.(interface{ Instant() }); gone {
+		t.Skip("ability: the store outlives the process")
+	}
+	var steps atomic.Int64
+	p := program(t, restless, functions{"gate": g.pass, "step": func(c *node.Ctx) error {
+		c.Output("value", steps.Add(1))
+		return nil
+	}})
+	l := Open(t, st)
+	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.reached
+	rob(t, st, x)
+	run, err := st.Run(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := &counting{Store: st}
+	if lost {
+		near.Store = withoutCheckpoints{st}
+	}
+	second := Open(t, near)
+	close(g.open)
+	if x, err = second.Resume(t.Context(), p, "r"); err != nil {
+		t.Fatal(err)
+	}
+	r := drive(t, second, p, x, Script{})
+	if v, _ := r.Outputs.Get("n"); r.Status != engine.Completed || v != int64(1500) || steps.Load() != 1500 {
+		t.Errorf("got %+v after %d steps", r, steps.Load())
+	}
+	if n := near.read.Load(); lost && n != run.Events || !lost && n > 1500 {
+		t.Errorf("%d of %d events were read, checkpoints lost: %v", n, run.Events, lost)
+	}
+}
+
+// rob takes a run from its process, which ends without leaving anything.
+func rob(t *testing.T, st Store, x *runner.Execution) {
+	t.Helper()
+	lease, err := st.Acquire(t.Context(), x.ID, "thief", time.Minute, time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Wait(t.Context()); !errors.Is(err, store.ErrFenced) {
+		t.Fatalf("the first process ended with %v", err)
+	}
+	if err := st.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spins runs a loop that never rests for very long.
+func spins(t *testing.T, s Subject) {
+	st := s.Store(t)
+	if _, gone := st.(interface{ Instant() }); gone {
+		t.Skip("ability: the store outlives the process")
+	}
+	p := program(t, `
+weir: 1
+name: spinning
+nodes:
+  spin:
+    type: loop
+    with:
+      until: outputs.n == 2000
+      max: 1000000
+      body:
+        nodes:
+          count: {type: transform, in: {index: "{{ inputs.index }}"}, with: {expr: inputs.index + 1}}
+        outputs: {n: "{{ count.value }}"}
+outputs: {n: "{{ spin.n }}"}
+`, nil)
+	l := Open(t, st)
+	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := x.Wait(t.Context())
+	if v, _ := r.Outputs.Get("n"); err != nil || r.Status != engine.Completed || v != int64(2000) {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	run, err := st.Run(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cp, err := st.Checkpoint(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cp.Body) > 2000 || cp.Seq < run.Commits/2 {
+		t.Errorf("the last checkpoint is as of commit %d of %d (%d events) and has %d bytes", cp.Seq, run.Commits, run.Events, len(cp.Body))
 	}
 }

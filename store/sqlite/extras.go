@@ -150,10 +150,10 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 // CacheSweep forgets what has expired at now and says how much that was. Where
 // there is nothing it writes nothing.
 func (s *Store) CacheSweep(ctx context.Context, now time.Time) (int64, error) {
-	var any bool
+	var expired bool
 	err := s.reader.QueryRowContext(ctx,
-		"SELECT EXISTS (SELECT 1 FROM cache WHERE expires IS NOT NULL AND expires <= ?)", now.UnixMilli()).Scan(&any)
-	if err != nil || !any {
+		"SELECT EXISTS (SELECT 1 FROM cache WHERE expires IS NOT NULL AND expires <= ?)", now.UnixMilli()).Scan(&expired)
+	if err != nil || !expired {
 		return 0, s.wrap("sweep cache", err)
 	}
 	return s.exec(ctx, "sweep cache", "DELETE FROM cache WHERE expires IS NOT NULL AND expires <= ?", now.UnixMilli())
