@@ -56,7 +56,7 @@ type byBytes struct{}
 const around = 64
 
 // worstPrior is at least every Counter's Prior, in per cent.
-const worstPrior = 150
+const worstPrior = 200
 
 // Message is its bytes and what may surround it.
 func (byBytes) Message(m convo.Message) int {
@@ -263,7 +263,7 @@ func (t *turn) anyLonger(ms []convo.Message, limit, room int) bool {
 		limit = room / 4
 	}
 	for _, m := range ms {
-		if m.Role == convo.Tool && len(m.Text) > limit*100/max(t.factor(), 100) {
+		if m.Role == convo.Tool && len(m.Text) > limit*100/worstPrior {
 			return true
 		}
 	}
@@ -294,7 +294,7 @@ func (t *turn) factor() int {
 	if w.loaded {
 		return int(w.counter.Prior())
 	}
-	return worstPrior
+	return 100 // of bytes, which are more than any tokens
 }
 
 func (t *turn) correct(n int) int { return (n*t.factor() + 99) / 100 }

@@ -91,7 +91,11 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 		a.accounts = m.purse.open(bound)
 	}
 	for _, id := range e.Contexts {
-		a.contexts = append(a.contexts, m.book[id])
+		c, ok := m.bases[e.Path][id]
+		if !ok {
+			c = m.book[id]
+		}
+		a.contexts = append(a.contexts, c)
 	}
 	if len(h.lazy) > 0 {
 		a.pulled = make(map[string]pulledPort)

@@ -20,6 +20,8 @@ type checkpoint struct {
 	First    int64             `json:"first"`
 	Run      json.RawMessage   `json:"run"`
 	Contexts []contextSnapshot `json:"contexts,omitempty"`
+	// Bases are contexts as waiting attempts saw them, by path.
+	Bases map[string][]contextSnapshot `json:"bases,omitempty"`
 }
 
 type contextSnapshot struct {
@@ -59,18 +61,46 @@ func (m *machine) encode() ([]byte, error) {
 		return nil, err
 	}
 	c := checkpoint{Version: checkpointVersion, First: m.first, Run: run}
-	for _, id := range slices.Sorted(maps.Keys(m.book)) {
-		x := m.book[id]
-		if x.Parent != "" && x.At > 0 {
-			return nil, nil // begins with messages of another's
+	var whole bool
+	if c.Contexts, whole = snapshots(m.book); !whole {
+		return nil, nil
+	}
+	for path, book := range m.bases {
+		if c.Bases == nil {
+			c.Bases = make(map[string][]contextSnapshot, len(m.bases))
 		}
-		c.Contexts = append(c.Contexts, contextSnapshot{
+		c.Bases[path], _ = snapshots(book)
+	}
+	return json.Marshal(c)
+}
+
+// snapshots are the contexts of a book by id; whole is false where one begins
+// with messages of another's.
+func snapshots(book map[string]convo.Context) (list []contextSnapshot, whole bool) {
+	for _, id := range slices.Sorted(maps.Keys(book)) {
+		x := book[id]
+		if x.Parent != "" && x.At > 0 {
+			return nil, false
+		}
+		list = append(list, contextSnapshot{
 			ID: id, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
 			Length: x.History.Len(), Epoch: x.Epoch, Output: x.Output, Session: x.Session,
 			Marks: x.Marks, Versions: x.History.Versions(),
 		})
 	}
-	return json.Marshal(c)
+	return list, true
+}
+
+// bookOf is the other direction of snapshots.
+func bookOf(list []contextSnapshot, src convo.Source) map[string]convo.Context {
+	book := make(map[string]convo.Context, len(list))
+	for _, x := range list {
+		book[x.ID] = convo.Restore(convo.Context{
+			ID: x.ID, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
+			Epoch: x.Epoch, Output: x.Output, Session: x.Session, Marks: x.Marks,
+		}, x.Length, x.Versions, src)
+	}
+	return book
 }
 
 // restore makes the machine that a checkpoint was taken of.
@@ -90,11 +120,12 @@ func restore(id string, p *Program, s *Services, cp store.Checkpoint, src convo.
 	m.run, m.seq, m.first = run, cp.Seq, c.First
 	m.saved, m.savedSize = run.Events(), int64(len(cp.Body))
 	m.begun(run.Start)
-	for _, x := range c.Contexts {
-		m.book[x.ID] = convo.Restore(convo.Context{
-			ID: x.ID, Kind: x.Kind, Label: x.Label, Settings: x.Settings,
-			Epoch: x.Epoch, Output: x.Output, Session: x.Session, Marks: x.Marks,
-		}, x.Length, x.Versions, src)
+	m.book = bookOf(c.Contexts, src)
+	for path, list := range c.Bases {
+		if m.bases == nil {
+			m.bases = make(map[string]map[string]convo.Context, len(c.Bases))
+		}
+		m.bases[path] = bookOf(list, src)
 	}
 	return m, nil
 }

@@ -86,7 +86,7 @@ func Answer(id string, v engine.Value, by string) Command {
 			return nil, fmt.Errorf("run %s: %s: %w", r.ID, id, ErrNoInterrupt)
 		}
 		n, err := engine.Normalize(v)
-		if err == nil && (i.Kind == engine.AwaitInput || i.Kind == "approval" || i.Kind == engine.AwaitEvent && i.Schema != nil) {
+		if err == nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitApproval || i.Kind == engine.AwaitEvent && i.Schema != nil) {
 			err = node.CheckAnswer(i.Schema, n)
 		}
 		if err != nil {

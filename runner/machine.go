@@ -46,6 +46,9 @@ type machine struct {
 	spare            *attempt // to be used again for the next direct attempt
 	active           map[string]*attempt
 	purse            purse
+	// bases are the contexts as attempts saw them that wait with effects behind
+	// them, by path: what is asked again must be what was asked.
+	bases map[string]map[string]convo.Context
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {
@@ -137,17 +140,25 @@ func (m *machine) follow(e engine.Event) error {
 		return m.enter(e.Path, e.Forks)
 	case *engine.NodeCompleted:
 		m.unfork(e.Path)
+		delete(m.bases, e.Path)
 		return m.turnPages(e.Contexts)
+	case *engine.NodeWaiting:
+		m.keepBase(e.Path)
+	case *engine.NodeCancelled:
+		delete(m.bases, e.Path)
 	case *engine.NodeFailed:
+		m.keepBase(e.Path)
 		return m.turnPages(e.Contexts)
 	case *engine.NodeRetrying:
 		m.unfork(e.Path)
 	case *engine.NodeErrored:
+		delete(m.bases, e.Path)
 		if e.Handled != "" {
 			m.unfork(e.Path)
 		}
 	case *engine.NodeForced:
 		m.unfork(e.Path)
+		delete(m.bases, e.Path)
 	case *engine.NodeExpanded:
 		if e.Fork {
 			m.fork(e.Path)
@@ -201,6 +212,19 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 	}
 	m.book[ch.ID] = c
 	return nil
+}
+
+// keepBase keeps what an attempt saw of the contexts while it waits, or is to be
+// tried again, with effects behind it. They are as it saw them still: others
+// may write them from here on.
+func (m *machine) keepBase(path string) {
+	if m.bases[path] != nil || len(m.run.Effects(path)) == 0 {
+		return
+	}
+	if m.bases == nil {
+		m.bases = make(map[string]map[string]convo.Context)
+	}
+	m.bases[path] = maps.Clone(m.book)
 }
 
 // enter makes the attempt that an event starts. What the node is given is
