@@ -128,7 +128,7 @@ func questionOf(q tool.Question) engine.Interrupt {
 		arguments = "no arguments"
 	}
 	return engine.Interrupt{
-		Kind: "approval",
+		Kind: engine.AwaitApproval,
 		Prompt: fmt.Sprintf("The model asks to call %s with %s. Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.",
 			q.Tool, arguments, leaveGiven, leaveRefused),
 		Schema: map[string]any{"anyOf": []any{

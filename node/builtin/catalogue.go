@@ -20,6 +20,7 @@ func Types() []node.Type {
 		userInputType(),
 		manualInputType(),
 		llmRequestType(),
+		agentType(),
 		toolsType(),
 		newContextType(),
 		injectMessagesType(),
