@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -20,9 +21,13 @@ func (p *program) answerCommand() *cobra.Command {
 
 VALUE is text, or JSON where the question's schema wants it; what a waitEvent
 without a schema is given is JSON where it is an object or a list. @FILE reads it
-from a file, @- from stdin; one that begins with - goes behind --. RUN may be the beginning of a run id. INTERRUPT is the
-id that "weir run" and "weir show" print; the node's path does where it waits for
-one thing only.`,
+from a file, @- from stdin; one that begins with - goes behind --. To a question
+about the call of a tool it is approve, reject, or {"approve": false, "reason":
+"..."}; to one about a budget what is added to it, as {"maxTokens": 10000}
+(maxTokens, maxCalls, maxCost in US dollars), or stop.
+
+RUN may be the beginning of a run id. INTERRUPT is the id that "weir run" and
+"weir show" print; the node's path does where it waits for one thing only.`,
 		Example: `  weir answer 01kafw ask:ask#1 approve
   weir answer 01kafw ask 42 --json`,
 		Args:              exactArgs("RUN", "INTERRUPT", "VALUE"),
@@ -94,7 +99,7 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 	if err := p.mustExist(); err != nil {
 		return err
 	}
-	desk, err := p.open(ctx, d.record, d.replay)
+	desk, err := p.open(ctx, opening{record: d.record, replay: d.replay, run: prefix})
 	if err != nil {
 		return err
 	}
@@ -117,6 +122,32 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 		return err
 	}
 	return d.drive(ctx, desk, run, v.Run.Events())
+}
+
+// flowOf finds the flow of a run by the beginning of its id, nil where it
+// cannot be had: whoever goes on with the run is told why.
+func flowOf(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
+	ids, err := s.Find(ctx, prefix)
+	if err != nil || len(ids) == 0 {
+		return nil
+	}
+	r, err := s.Run(ctx, ids[0])
+	if err != nil {
+		return nil
+	}
+	normal, err := s.Flow(ctx, r.Fingerprint)
+	if err != nil {
+		return nil
+	}
+	cat, err := catalogue()
+	if err != nil {
+		return nil
+	}
+	f, err := flow.Parse(r.Flow, normal, cat)
+	if err != nil {
+		return nil
+	}
+	return f
 }
 
 // person is who is said to have done what this command does.

@@ -38,11 +38,11 @@ func widthOf(s any) int {
 // fits; ok is false where the person has closed the input instead.
 func (p *program) question(ctx context.Context, i engine.Interrupt) (v engine.Value, ok bool, err error) {
 	st := p.style()
-	prompt := i.Prompt
-	if i.Kind == engine.AwaitBreak {
-		prompt += "; press Enter to go on"
-	}
+	prompt, help := promptOf(i)
 	fmt.Fprintf(p.err, "%s %s\n", st.ask.Render("?"), st.bold.Render(printable(prompt)))
+	if help != "" {
+		fmt.Fprintf(p.err, "  %s\n", st.dim.Render(help))
+	}
 	for n, c := range choices(i.Schema) {
 		fmt.Fprintf(p.err, "  %s %s\n", st.dim.Render(fmt.Sprintf("%d.", n+1)), c)
 	}
@@ -77,6 +77,10 @@ func answerOf(i engine.Interrupt, line string) (engine.Value, error) {
 			return line, nil //nolint:nilerr // what is not JSON is a word: retry or fail
 		}
 		return v, nil
+	case engine.AwaitApproval:
+		return leaveOf(i, line)
+	case engine.AwaitBudget:
+		return raiseOf(i, line)
 	default:
 	}
 	if i.Kind == engine.AwaitEvent && len(i.Schema) == 0 {

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -43,16 +43,17 @@ func (p *program) doctor(ctx context.Context, asJSON bool) error {
 	switch {
 	case err != nil:
 		list = append(list, finding{"configuration", "bad", err.Error(), "correct the file"})
-		cfg = &config{}
-	case len(cfg.files) == 0:
-		list = append(list, finding{"configuration", "ok", "none; looked for " + fmt.Sprint(p.configFiles()), ""})
+	case len(cfg.Files) == 0:
+		list = append(list, finding{"configuration", "ok", "none; looked for " + strings.Join(p.configOptions().Candidates(), ", "), ""})
 	default:
-		list = append(list, finding{"configuration", "ok", fmt.Sprint(cfg.files), ""})
+		list = append(list, finding{"configuration", "ok", strings.Join(cfg.Files, ", "), ""})
 	}
 	if err == nil {
 		list = append(list, p.examineDatabase(ctx))
+		for _, f := range cfg.Findings() {
+			list = append(list, finding(f))
+		}
 	}
-	list = append(list, p.examineProviders(cfg)...)
 	if asJSON {
 		writeJSON(p.out, list)
 	} else {
@@ -87,37 +88,6 @@ func (p *program) examineDatabase(ctx context.Context) finding {
 		f.Detail += ", last run " + runs[0].ID + " (" + runs[0].Head.Status.String() + ")"
 	}
 	return f
-}
-
-func (p *program) examineProviders(cfg *config) []finding {
-	servers := p.servers(cfg)
-	var list []finding
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		c := servers[name]
-		f := finding{About: "provider " + name, State: "ok", Detail: c.BaseURL}
-		if f.Detail == "" {
-			f.Detail = "api.openai.com"
-		}
-		switch _, set := p.env(c.APIKeyEnv); {
-		case c.APIKeyEnv == "":
-			f.Detail += ", without a key"
-		case set:
-			f.Detail += ", key in " + c.APIKeyEnv
-		case c.BaseURL == "":
-			f.State, f.Remedy = "bad", "set "+c.APIKeyEnv
-			f.Detail += ", no key: " + c.APIKeyEnv + " is not set"
-		default:
-			f.Detail += ", without a key: " + c.APIKeyEnv + " is not set"
-		}
-		list = append(list, f)
-	}
-	if len(list) == 0 {
-		list = append(list, finding{
-			"providers", "note", "no model can be called, only scripts and recordings",
-			"set OPENAI_API_KEY, or name a server in .weir/config.yaml: providers: {local: {baseURL: \"http://localhost:11434/v1\"}}",
-		})
-	}
-	return list
 }
 
 func (p *program) printFindings(list []finding) {

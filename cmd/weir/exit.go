@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-run/weir/cmd/weir/config"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
@@ -55,7 +56,7 @@ func exitCode(ctx context.Context, err error) int {
 	if _, ok := errors.AsType[*flow.Invalid](err); ok {
 		return exitUsage
 	}
-	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus} {
+	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus, runner.ErrNotStarted} {
 		if errors.Is(err, e) {
 			return exitUsage
 		}
@@ -84,6 +85,7 @@ func errorCode(err error) string {
 		{runner.ErrAnswer, engine.CodeAnswer},
 		{runner.ErrNoInterrupt, engine.CodeInterruptUnknown},
 		{runner.ErrStatus, engine.CodeStatusConflict},
+		{runner.ErrNotStarted, engine.CodeStatusConflict},
 		{runner.ErrClosure, engine.CodeClosureChanged},
 		{store.ErrNewer, engine.CodeStoreNewer},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
@@ -133,7 +135,7 @@ func (p *program) refuse(ctx context.Context, err error) int {
 		}})
 	}
 	msg := strings.TrimRight(err.Error(), "\n")
-	if _, ok := errors.AsType[*flow.Invalid](err); !ok {
+	if !placed(err) {
 		msg = "weir: " + msg
 	}
 	fmt.Fprintln(p.err, msg)
@@ -141,4 +143,11 @@ func (p *program) refuse(ctx context.Context, err error) int {
 		fmt.Fprintln(p.err, "  "+h)
 	}
 	return code
+}
+
+// placed reports whether an error's lines begin with their place in a file.
+func placed(err error) bool {
+	_, inFlow := errors.AsType[*flow.Invalid](err)
+	_, inConfig := errors.AsType[*config.Invalid](err)
+	return inFlow || inConfig
 }

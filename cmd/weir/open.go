@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/store"
@@ -24,46 +27,104 @@ type desk struct {
 	*weir.Weir
 	store     weir.Store
 	providers []string           // their names, in order
+	tools     *toolbox           // what models may call
 	recorder  *recorded.Recorder // nil where nothing is recorded
 	closed    bool
 }
 
-// open opens the database and wires the providers of models. With record or
-// replay, calls are written to that file or answered from it.
-func (p *program) open(ctx context.Context, record, replay string) (*desk, error) {
+// opening says what a desk is opened for.
+type opening struct {
+	// record and replay are files: model calls are written to the one or
+	// answered from the other.
+	record, replay string
+	// flow is what is going to run, and run the beginning of the id of a run that
+	// is going on: the servers of their tools are started. Neither is set for a
+	// command that runs nothing.
+	flow *weir.Flow
+	run  string
+}
+
+// open opens the database and wires the providers of models and their tools.
+func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 	cfg, err := p.config()
 	if err != nil {
 		return nil, err
 	}
-	if record != "" && replay != "" {
+	if what.record != "" && what.replay != "" {
 		return nil, usagef("--record and --replay exclude each other: what is replayed is recorded already")
 	}
-	o := weir.Options{Providers: p.providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel}
-	if o.HTTP, err = safehttp.Client(safehttp.Options{AllowPrivate: cfg.HTTP.AllowPrivate}); err != nil {
-		return nil, usagef("configuration (%s): http: %w", strings.Join(cfg.files, ", "), err)
+	o := weir.Options{
+		Providers: providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel,
+		Models: llm.NewCatalogue(cfg.Models...), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret,
 	}
+	o.Models.Logger = o.Logger
+	client, err := safeClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	o.HTTP = client
 	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers))}
-	if replay != "" {
-		if o.Replay, err = recorded.Open(replay); err != nil {
-			return nil, &usageError{err}
+	if d.tools, err = p.toolbox(cfg, client); err != nil {
+		return nil, err
+	}
+	if err := d.calls(what, &o); err != nil {
+		return nil, err
+	}
+	if err := d.begin(ctx, p, what, &o); err != nil {
+		return nil, errors.Join(err, d.tools.close(), d.stopRecording())
+	}
+	return d, nil
+}
+
+// safeClient is how flows and tools reach the network.
+func safeClient(cfg *config.Config) (*http.Client, error) {
+	client, err := safehttp.Client(safehttp.Options{AllowPrivate: cfg.HTTP.AllowPrivate})
+	if err != nil {
+		return nil, usagef("configuration (%s): http: %w", strings.Join(cfg.Files, ", "), err)
+	}
+	return client, nil
+}
+
+// begin opens the store, with the tools beforehand where the flow is known: a
+// tool that cannot be used leaves no database behind.
+func (d *desk) begin(ctx context.Context, p *program, what opening, o *weir.Options) (err error) {
+	if what.run == "" {
+		if o.Tools, err = d.tools.offer(ctx, what.flow); err != nil {
+			return err
 		}
 	}
-	if record != "" {
-		if d.recorder, err = recorded.Record(record); err != nil {
-			return nil, &usageError{err}
+	if d.store, err = sqlite.Open(ctx, p.database(), sqlite.Options{}); err != nil {
+		return fmt.Errorf("open %s: %w", p.database(), err)
+	}
+	if what.run != "" {
+		o.Tools, err = d.tools.offer(ctx, flowOf(ctx, d.store, what.run))
+	}
+	if err == nil {
+		o.Store = d.store
+		d.Weir, err = weir.Open(*o)
+	}
+	if err != nil {
+		return errors.Join(err, d.store.Close())
+	}
+	return nil
+}
+
+// calls has model calls recorded or replayed.
+func (d *desk) calls(what opening, o *weir.Options) (err error) {
+	if what.replay != "" {
+		if o.Replay, err = recorded.Open(what.replay); err != nil {
+			return &usageError{err}
+		}
+	}
+	if what.record != "" {
+		if d.recorder, err = recorded.Record(what.record); err != nil {
+			return &usageError{err}
 		}
 		for name, provider := range o.Providers {
 			o.Providers[name] = d.recorder.Wrap(provider)
 		}
 	}
-	if d.store, err = sqlite.Open(ctx, p.database(), sqlite.Options{}); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", p.database(), err), d.stopRecording())
-	}
-	o.Store = d.store
-	if d.Weir, err = weir.Open(o); err != nil {
-		return nil, errors.Join(err, d.store.Close(), d.stopRecording())
-	}
-	return d, nil
+	return nil
 }
 
 // look opens the database for a command that only makes sense where there is
@@ -72,7 +133,7 @@ func (p *program) look(ctx context.Context) (*desk, error) {
 	if err := p.mustExist(); err != nil {
 		return nil, err
 	}
-	return p.open(ctx, "", "")
+	return p.open(ctx, opening{})
 }
 
 // find returns the id of the one run whose id begins with prefix.
@@ -103,7 +164,7 @@ func (d *desk) close() error {
 	d.closed = true
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	return errors.Join(d.Close(ctx), d.stopRecording())
+	return errors.Join(d.Close(ctx), d.tools.close(), d.stopRecording())
 }
 
 func (d *desk) stopRecording() error {

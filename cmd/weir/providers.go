@@ -1,46 +1,60 @@
 package main
 
 import (
-	"maps"
+	"context"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/anthropic"
+	"github.com/weir-run/weir/llm/gemini"
 	"github.com/weir-run/weir/llm/openai"
 )
 
-// Names of providers that are there without configuration.
-const (
-	openaiProvider = "openai"
-	scriptProvider = "script"
-)
+// scriptProvider is the name of the provider that reads scripts; it is there
+// without configuration.
+const scriptProvider = "script"
 
-// providers are those of the configuration, OpenAI where the environment has
-// its key or address, and the one that reads scripts.
-func (p *program) providers(cfg *config) map[string]weir.Provider {
+// providers are those of the configuration and the environment, and the one
+// that reads scripts.
+func providers(cfg *config.Config) map[string]weir.Provider {
 	out := map[string]weir.Provider{scriptProvider: newScripts()}
-	for name, c := range p.servers(cfg) {
-		key, _ := p.env(c.APIKeyEnv)
-		out[name] = openai.New(openai.Options{
-			APIKey: key, BaseURL: c.BaseURL, API: c.API,
-			Organization: c.Organization, Project: c.Project, Summary: c.Summary,
-		})
+	for name, c := range cfg.Providers {
+		out[name] = providerOf(name, c)
 	}
 	return out
 }
 
-// servers are the providers that call a server, as configured or found in the
-// environment.
-func (p *program) servers(cfg *config) map[string]providerConfig {
-	out := make(map[string]providerConfig, len(cfg.Providers)+1)
-	maps.Copy(out, cfg.Providers)
-	c, configured := out[openaiProvider]
-	if c.APIKeyEnv == "" {
-		c.APIKeyEnv = "OPENAI_API_KEY"
+// providerOf makes a provider. Where the key it is to have is not there, it is
+// one that says so when it is asked: other models can be used all the same.
+func providerOf(name string, c config.Provider) weir.Provider {
+	key, err := c.Key.Value()
+	if err != nil && (c.BaseURL == "" || c.Key.File != "") { // a server of one's own may want none
+		return keyless{name, err}
 	}
-	if c.BaseURL == "" {
-		c.BaseURL, _ = p.env("OPENAI_BASE_URL")
+	switch c.Type {
+	case config.Anthropic:
+		return anthropic.New(anthropic.Options{APIKey: key, BaseURL: c.BaseURL})
+	case config.Gemini:
+		return gemini.New(gemini.Options{APIKey: key, BaseURL: c.BaseURL})
+	default: // openai and openai-compatible
+		return openai.New(openai.Options{
+			APIKey: key, BaseURL: c.BaseURL, API: c.API,
+			Organization: c.Organization, Project: c.Project, Summary: c.Summary,
+		})
 	}
-	if key, _ := p.env(c.APIKeyEnv); configured || key != "" || c.BaseURL != "" {
-		out[openaiProvider] = c
+}
+
+// keyless is a provider whose key is not there.
+type keyless struct {
+	name string
+	err  error
+}
+
+// Generate fails with what is missing.
+func (k keyless) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
+	return nil, &llm.Error{
+		Code: engine.CodeModelAuth, Message: "provider " + k.name + ": " + k.err.Error(), Err: k.err,
 	}
-	return out
 }

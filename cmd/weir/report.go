@@ -114,7 +114,7 @@ func (p *program) advise(r weir.Result) {
 func wayOut(e *engine.Error) string {
 	switch {
 	case e.Code == engine.CodeModelUnknownProvider && e.Hint == "":
-		return "set OPENAI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`"
+		return "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`"
 	case e.Code == engine.CodeHTTPBlocked:
 		return `where it is yours, allow it in .weir/config.yaml: http: {allowPrivate: ["ADDRESS"]}`
 	}
@@ -141,10 +141,16 @@ func answerWord(i engine.Interrupt) string {
 	if c := choices(i.Schema); len(c) > 0 {
 		return shellWord(c[0])
 	}
-	if i.Kind == engine.AwaitBreak {
+	switch i.Kind {
+	case engine.AwaitBreak:
 		return "true"
+	case engine.AwaitApproval:
+		return leaveGiven
+	case engine.AwaitBudget:
+		return `'{"maxTokens": 10000}'`
+	default:
+		return "VALUE"
 	}
-	return "VALUE"
 }
 
 // printOutputs writes outputs for people: a line each, long texts below their

@@ -18,10 +18,11 @@ type program struct {
 	lines  *bufio.Reader // of in, made by the first question
 	stderr *screen       // made by the first use of screen
 
-	db      string
-	verbose bool
-	json    bool // the command was asked for one object on stdout
-	started bool // the command line was understood
+	db         string
+	configFile string
+	verbose    bool
+	json       bool // the command was asked for one object on stdout
+	started    bool // the command line was understood
 }
 
 // root is the tree of commands.
@@ -37,13 +38,15 @@ Exit codes of run, answer, resume, retry, skip and complete:
   130 and 143: stopped by Ctrl-C or SIGTERM; the run is kept and can be resumed.
 
 The record is kept in .weir/weir.db unless --db or WEIR_DB says otherwise.
-Providers of models are set in .weir/config.yaml; see "weir doctor".`,
+Providers of models, limits and tools are set in .weir/config.yaml, or the file that
+--config or WEIR_CONFIG names; see "weir doctor".`,
 		SilenceUsage:       true,
 		SilenceErrors:      true,
 		DisableSuggestions: true, // mistyped makes them
 	}
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
+	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read this `FILE` of configuration and no other (default: $WEIR_CONFIG)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log to stderr what goes on inside")
 	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
 	group := func(id string, cmds ...*cobra.Command) {
@@ -55,21 +58,27 @@ Providers of models are set in .weir/config.yaml; see "weir doctor".`,
 	group("flows", p.runCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand())
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forceCommands()...)
-	root.AddCommand(p.doctorCommand(), p.versionCommand())
+	root.AddCommand(p.toolsCommand(), p.doctorCommand(), p.versionCommand())
 	root.InitDefaultCompletionCmd("completion")
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
 		c.Args = exactArgs()
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
-	for _, c := range root.Commands() {
-		if do := c.RunE; do != nil {
-			c.RunE = func(c *cobra.Command, args []string) error {
-				p.started = true
-				return do(c, args)
-			}
+	p.mark(root)
+	return root
+}
+
+// mark has every command say that the command line was understood.
+func (p *program) mark(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		p.mark(sub)
+	}
+	if do := c.RunE; do != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			p.started = true
+			return do(c, args)
 		}
 	}
-	return root
 }
 
 // database is the path of the database, by flag, environment or default.
@@ -97,6 +106,9 @@ func (p *program) self(args ...string) string {
 	line := append([]string{"weir"}, args...)
 	if p.db != "" {
 		line = append(line, "--db", shellWord(p.db))
+	}
+	if p.configFile != "" {
+		line = append(line, "--config", shellWord(p.configFile))
 	}
 	return strings.Join(line, " ")
 }

@@ -84,7 +84,7 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if start.Model, err = pinScript(start.Model, path, d.replay == ""); err != nil {
 		return err
 	}
-	desk, err := p.open(ctx, d.record, d.replay)
+	desk, err := p.open(ctx, opening{record: d.record, replay: d.replay, flow: f})
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (d *desk) checkModel(model string) error {
 		return usagef("--model %s: expected PROVIDER/MODEL, as openai/gpt-5-mini", model)
 	}
 	if !slices.Contains(d.providers, name) {
-		return usagef("--model %s: there is no provider %q%s; there are %s. Set OPENAI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
+		return usagef("--model %s: there is no provider %q%s; there are %s. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`",
 			model, name, didYouMean(name, d.providers), strings.Join(d.providers, ", "))
 	}
 	return nil

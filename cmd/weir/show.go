@@ -18,6 +18,7 @@ import (
 type showOptions struct {
 	node string
 	at   int64
+	view bool
 	json bool
 }
 
@@ -27,10 +28,12 @@ func (p *program) showCommand() *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show a run: its nodes, contexts and state, now or as of an event",
 		Long: `Show a run from its journal. With --node, what one node was given, asked for,
-said and gave, in full. With --at, all of it as it was after that event; "weir
+said and gave, in full; with --view exactly what each of its model calls was
+sent, what of the conversation was not, and why. With --at, all of it as it was after that event; "weir
 show RUN --events" lists them.`,
 		Example: `  weir show 01kafw
   weir show 01kafw --node 'talk#2/answer'
+  weir show 01kafw --node 'talk#2/answer' --view
   weir show 01kafw --at 12 --json`,
 		Args:              exactArgs("RUN"),
 		ValidArgsFunction: p.completeRuns,
@@ -39,6 +42,7 @@ show RUN --events" lists them.`,
 	var events bool
 	f.StringVar(&o.node, "node", "", "the node at this `PATH`, in full")
 	f.Int64Var(&o.at, "at", 0, "as of `EVENT`, a number from 1")
+	f.BoolVar(&o.view, "view", false, "with --node: what each model call was sent, what not, and why")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&events, "events", false, "print the events, one JSON object a line")
 	_ = c.RegisterFlagCompletionFunc("node", p.completeNodePaths)
@@ -48,6 +52,9 @@ show RUN --events" lists them.`,
 		}
 		if events && o.node != "" {
 			return usagef("--events and --node exclude each other: events are of the whole run")
+		}
+		if o.view && (o.node == "" || o.at > 0) {
+			return usagef("--view goes with --node, and is of the node's newest attempt: without --at")
 		}
 		return p.show(c.Context(), args[0], o, events)
 	}
@@ -75,6 +82,8 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 		return fmt.Errorf("run %s was created and never started; start it again", id)
 	case events:
 		return p.showEvents(v)
+	case o.view:
+		return p.showView(ctx, desk, v, o)
 	case o.node != "":
 		return p.showNode(ctx, desk, v, o)
 	case o.json:

@@ -50,7 +50,7 @@ func (p *program) showNode(ctx context.Context, desk *desk, v *runner.View, o *s
 	c := chronicleOf(v)
 	n := c.nodes[o.node]
 	if n == nil {
-		return usagef("run %s has no node %q%s; `weir show %s` lists them", v.Run.ID, o.node, didYouMean(o.node, c.order), v.Run.ID)
+		return noNode(v, o.node, c)
 	}
 	inputs, err := inputsOfNode(ctx, desk, v.Run.ID, n)
 	if err != nil {
@@ -66,6 +66,10 @@ func (p *program) showNode(ctx context.Context, desk *desk, v *runner.View, o *s
 	}
 	p.printNode(n, inputs, said)
 	return nil
+}
+
+func noNode(v *runner.View, path string, c *chronicle) error {
+	return usagef("run %s has no node %q%s; `weir show %s` lists them", v.Run.ID, path, didYouMean(path, c.order), v.Run.ID)
 }
 
 // inputsOfNode rebuilds what the node was given when it was last entered.

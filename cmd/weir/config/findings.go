@@ -52,8 +52,8 @@ func (c *Config) Findings() []Finding {
 	return append(append(list, c.toolFindings()...), c.secretFindings()...)
 }
 
-// shown is an address without what may be a secret in it.
-func shown(address string) string {
+// Shown is an address without what may be a secret in it.
+func Shown(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -74,7 +74,7 @@ func counted(n int, what string) []string {
 }
 
 func providerFinding(name string, p Provider) Finding {
-	f := Finding{About: "provider " + name, State: "ok", Detail: shown(p.BaseURL)}
+	f := Finding{About: "provider " + name, State: "ok", Detail: Shown(p.BaseURL)}
 	if f.Detail == "" {
 		f.Detail = map[string]string{
 			OpenAI: "api.openai.com", Anthropic: "api.anthropic.com", Gemini: "generativelanguage.googleapis.com",
@@ -106,11 +106,11 @@ func (c *Config) toolFindings() []Finding {
 		if method == "" {
 			method = "GET"
 		}
-		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + shown(t.URL)})
+		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + Shown(t.URL)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools.MCP)) {
 		s := c.Tools.MCP[name]
-		f := Finding{About: "mcp " + name, State: "ok", Detail: shown(s.URL)}
+		f := Finding{About: "mcp " + name, State: "ok", Detail: Shown(s.URL)}
 		if s.Command != "" {
 			f.Detail = "starts " + s.Command
 		}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+)
+
+// promptOf is a question as it is put in a terminal, and how it is answered
+// there. How it is answered elsewhere, which questions about calls and budgets
+// end with, is left out.
+func promptOf(i engine.Interrupt) (prompt, help string) {
+	switch i.Kind {
+	case engine.AwaitBreak:
+		return i.Prompt + "; press Enter to go on", ""
+	case engine.AwaitApproval:
+		return beforeLast(i.Prompt, " Answer "+leaveGiven), "y to allow it, n to refuse it, n and a reason to tell the model why"
+	case engine.AwaitBudget:
+		return beforeLast(i.Prompt, " Answer with what to add"), "what to add to it, as 10000 tokens, 3 calls or $0.50, several with commas between; or stop"
+	default:
+		return i.Prompt, ""
+	}
+}
+
+func beforeLast(s, part string) string {
+	if at := strings.LastIndex(s, part); at >= 0 {
+		return s[:at]
+	}
+	return s
+}
+
+// The answers to a question about a tool call.
+const (
+	leaveGiven   = "approve"
+	leaveRefused = "reject"
+)
+
+func isYes(line string) bool {
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes", leaveGiven:
+		return true
+	}
+	return false
+}
+
+// leaveOf reads whether a call of a tool may be made: y, n, n and a reason, or
+// what the question's schema takes. Nothing else is taken for leave.
+func leaveOf(i engine.Interrupt, line string) (engine.Value, error) {
+	if isYes(line) {
+		return leaveGiven, nil
+	}
+	word, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
+	switch strings.ToLower(strings.TrimRight(word, ",:;")) {
+	case "n", "no", leaveRefused:
+		if reason = strings.TrimSpace(reason); reason == "" {
+			return leaveRefused, nil
+		}
+		return map[string]any{"approve": false, "reason": reason}, nil
+	}
+	if v, err := node.ParseAnswer(i.Schema, line); err == nil {
+		return v, nil
+	}
+	return nil, fmt.Errorf("expected %s (y), %s (n, or n and a reason), or {\"approve\": false, \"reason\": \"...\"}", leaveGiven, leaveRefused)
+}
+
+// more is one thing that is added to a budget.
+var more = regexp.MustCompile(`^(?:(\d+)\s*(tokens?|calls?)|(?:\$|usd\s*)(\d*\.?\d+)|(\d*\.?\d+)\s*(?:\$|usd|dollars?))$`)
+
+// raiseOf reads what is added to a budget, "stop", or what the question's
+// schema takes.
+func raiseOf(i engine.Interrupt, line string) (engine.Value, error) {
+	line = strings.TrimSpace(line)
+	if strings.EqualFold(line, "stop") {
+		return "stop", nil
+	}
+	if strings.HasPrefix(line, "{") {
+		return node.ParseAnswer(i.Schema, line)
+	}
+	sum := make(map[string]any)
+	for part := range strings.SplitSeq(strings.ToLower(line), ",") {
+		m := more.FindStringSubmatch(strings.TrimSpace(part))
+		if m == nil {
+			return nil, fmt.Errorf("expected what to add, as 10000 tokens, 3 calls or $0.50; {\"maxTokens\": 10000}; or stop")
+		}
+		if m[1] != "" {
+			n, err := strconv.ParseInt(m[1], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s is too much", m[1])
+			}
+			sum[map[byte]string{'t': "maxTokens", 'c': "maxCalls"}[m[2][0]]] = n
+			continue
+		}
+		usd, err := strconv.ParseFloat(m[3]+m[4], 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s is no amount of money", part)
+		}
+		sum["maxCost"] = usd
+	}
+	return sum, node.CheckAnswer(i.Schema, sum)
+}

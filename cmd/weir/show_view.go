@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner"
+)
+
+// shownView is what `weir show --node --view --json` prints.
+type shownView struct {
+	Run   string      `json:"run"`
+	Node  string      `json:"node"`
+	Calls []shownCall `json:"calls"`
+}
+
+// shownCall is one model call.
+type shownCall struct {
+	Call string `json:"call"` // the effect's key
+	// Proven says that the journal holds the digest of exactly this request.
+	Proven bool            `json:"proven"`
+	Sent   json.RawMessage `json:"sent"`
+	// Manifest says what of the context was not sent, null where all was.
+	Manifest engine.Value  `json:"manifest"`
+	Answer   engine.Value  `json:"answer"`
+	Error    *engine.Error `json:"error"`
+}
+
+// sentRequest is the canonical form of a request as it is shown.
+type sentRequest struct {
+	Provider    string          `json:"provider"`
+	Model       string          `json:"model"`
+	System      string          `json:"system"`
+	Messages    []convo.Message `json:"messages"`
+	Tools       []llm.Tool      `json:"tools"`
+	ToolChoice  string          `json:"tool_choice"`
+	Temperature *float64        `json:"temperature"`
+	MaxOutput   int             `json:"max_output"`
+	Reasoning   string          `json:"reasoning"`
+	Schema      map[string]any  `json:"schema"`
+}
+
+// showView shows what each model call of a node was sent, and what not.
+func (p *program) showView(ctx context.Context, desk *desk, v *runner.View, o *showOptions) error {
+	c := chronicleOf(v)
+	if c.nodes[o.node] == nil {
+		return noNode(v, o.node, c)
+	}
+	sent, err := desk.Explain(ctx, v.Run.ID, o.node)
+	if err != nil {
+		return err
+	}
+	out := shownView{Run: v.Run.ID, Node: o.node, Calls: []shownCall{}}
+	for _, s := range sent {
+		out.Calls = append(out.Calls, shownCall{
+			Call: s.Key, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error,
+		})
+	}
+	if o.json {
+		writeJSON(p.out, &out)
+		return nil
+	}
+	return p.printView(&out)
+}
+
+func (p *program) printView(v *shownView) error {
+	if len(v.Calls) == 0 {
+		fmt.Fprintf(p.out, "%s has asked no model\n", v.Node)
+		return nil
+	}
+	w := &viewPrinter{program: p, st: p.styleOf(p.out), fold: isTerminal(p.out)}
+	for i, c := range v.Calls {
+		if i > 0 {
+			fmt.Fprintln(p.out)
+		}
+		if err := w.call(&c); err != nil {
+			return fmt.Errorf("show %s: %w", c.Call, err)
+		}
+	}
+	if w.folded {
+		p.say("long texts are folded; all of them: %s | cat", p.self("show", v.Run, "--node", shellWord(v.Node), "--view"))
+	}
+	return nil
+}
+
+// viewPrinter prints model calls for people.
+type viewPrinter struct {
+	*program
+	st     style
+	fold   bool // long texts
+	folded bool // one was
+}
+
+func (w *viewPrinter) call(c *shownCall) error {
+	var r sentRequest
+	if err := json.Unmarshal(c.Sent, &r); err != nil {
+		return err
+	}
+	proof := w.st.good.Render("proven by the journal's digest")
+	if !c.Proven {
+		proof = w.st.bad.Render("not proven: the call has not ended, or the program or its tools have changed since")
+	}
+	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), proof)
+	fmt.Fprintln(w.out, w.st.dim.Render("  "+printable(r.asked())))
+	if err := w.manifest(c.Manifest, len(r.Messages)); err != nil {
+		return err
+	}
+	if r.System != "" {
+		w.section("System")
+		w.text(r.System, "  ")
+	}
+	if len(r.Tools) > 0 {
+		w.section("Tools")
+		for _, t := range r.Tools {
+			w.tool(t)
+		}
+	}
+	if r.Schema != nil {
+		w.section("Schema of the answer")
+		w.text(plain(r.Schema), "  ")
+	}
+	w.section(fmt.Sprintf("Messages, %d", len(r.Messages)))
+	for i := range r.Messages {
+		w.message(i+1, &r.Messages[i])
+	}
+	return w.answer(c)
+}
+
+// asked is one line about who was asked, and how.
+func (r *sentRequest) asked() string {
+	parts := []string{"asked " + modelOf(convo.Settings{Provider: r.Provider, Model: r.Model})}
+	if r.Temperature != nil {
+		parts = append(parts, fmt.Sprintf("temperature %v", *r.Temperature))
+	}
+	if r.MaxOutput > 0 {
+		parts = append(parts, fmt.Sprintf("an answer of at most %d tokens", r.MaxOutput))
+	}
+	if r.Reasoning != "" {
+		parts = append(parts, "reasoning "+r.Reasoning)
+	}
+	if r.ToolChoice != "" {
+		parts = append(parts, "tool choice "+r.ToolChoice)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// manifest is what the window held, and what of the context was not sent.
+func (w *viewPrinter) manifest(v engine.Value, messages int) error {
+	if v == nil {
+		fmt.Fprintf(w.out, "  all of the context was sent\n")
+		return nil
+	}
+	var m llm.Manifest
+	b, err := engine.AppendValue(nil, v)
+	if err == nil {
+		err = json.Unmarshal(b, &m)
+	}
+	if err != nil {
+		return fmt.Errorf("manifest: %w", err)
+	}
+	t := w.table("")
+	for _, row := range roomOf(&m, messages) {
+		t.row(w.st.dim.Render("  "+row[0]), row[1])
+	}
+	for _, text := range withheld(&m) {
+		t.row(w.st.ask.Render("  not sent"), text)
+	}
+	if m.Why != "" {
+		t.row(w.st.ask.Render("  why"), printable(m.Why))
+	}
+	t.print()
+	return nil
+}
+
+// roomOf says what took the tokens of a window.
+func roomOf(m *llm.Manifest, messages int) [][2]string {
+	counted := "counted exactly"
+	if m.Factor > 0 {
+		counted = fmt.Sprintf("estimated, times %d%%", m.Factor)
+	}
+	rows := [][2]string{
+		{"window", fmt.Sprintf("%d tokens, %d of them kept for the answer, %d for system and %d for tools", m.Window, m.Reserve, m.System, m.Tools)},
+		{"room", fmt.Sprintf("%d tokens for messages; %d are used by %s (%s)", m.Room, m.Tokens, count(messages, "message"), counted)},
+	}
+	shown := fmt.Sprintf("messages %d to %d of the context", m.From+1, m.To)
+	if m.From >= m.To {
+		shown = fmt.Sprintf("none of the %s of the context", count(m.To, "message"))
+	}
+	if len(m.Pins) > 0 {
+		shown += ", and the pinned " + numbers(m.Pins)
+	}
+	if s := m.Summary; s != nil {
+		shown += fmt.Sprintf(", and a summary of %d to %d", s[0]+1, s[1])
+	}
+	return append(rows, [2]string{"shown", shown})
+}
+
+// withheld says what of the context was not sent as it is.
+func withheld(m *llm.Manifest) []string {
+	var out []string
+	if m.Left > 0 {
+		s := count(m.Left, "message")
+		if m.From > 0 {
+			s += fmt.Sprintf(", from before message %d", m.From+1)
+		}
+		out = append(out, s)
+	}
+	if m.Cleared > 0 {
+		out = append(out, "the text of "+count(m.Cleared, "old tool result"))
+	}
+	if m.Short > 0 {
+		out = append(out, "the middle of "+count(m.Short, "long tool result"))
+	}
+	if m.Repaired > 0 {
+		out = append(out, count(m.Repaired, "message")+" that no provider takes as they are (left out or changed)")
+	}
+	return out
+}
+
+// numbers are positions, counted from 1.
+func numbers(positions []int) string {
+	out := make([]string, len(positions))
+	for i, n := range positions {
+		out[i] = fmt.Sprint(n + 1)
+	}
+	return strings.Join(out, ", ")
+}
+
+func (w *viewPrinter) tool(t llm.Tool) {
+	fmt.Fprintf(w.out, "  %s\n", w.st.bold.Render(printable(t.Name)))
+	if t.Description != "" {
+		w.text(t.Description, "    ")
+	}
+	if t.Parameters != nil {
+		w.text(plain(t.Parameters), "    ")
+	}
+}
+
+func (w *viewPrinter) message(n int, m *convo.Message) {
+	head := []string{string(m.Role)}
+	if m.Name != "" {
+		head = append(head, m.Name)
+	}
+	if m.CallID != "" {
+		head = append(head, "answers "+m.CallID)
+	}
+	if m.Failed {
+		head = append(head, "failed")
+	}
+	fmt.Fprintf(w.out, "  %s\n", w.st.dim.Render(fmt.Sprintf("%d  %s", n, printable(strings.Join(head, "  ")))))
+	if m.Text != "" {
+		w.text(m.Text, "     ")
+	}
+	for _, part := range m.Parts {
+		w.text(partOf(part), "     ")
+	}
+	for _, c := range m.Calls {
+		w.text(fmt.Sprintf("calls %s %s  (%s)", c.Name, c.Arguments, c.ID), "     ")
+	}
+	if m.Native != nil {
+		w.text(fmt.Sprintf("blocks of %s's own: %s", m.Provider, m.Native), "     ")
+	}
+}
+
+// partOf is one line about an image or a file.
+func partOf(p convo.Part) string {
+	words := slices.DeleteFunc([]string{p.Kind, p.MIME, p.Name, p.URL}, func(s string) bool { return s == "" })
+	s := strings.Join(words, " ")
+	if p.Data != nil {
+		s += fmt.Sprintf(", %d bytes", len(p.Data))
+	}
+	return "[" + s + "]"
+}
+
+func (w *viewPrinter) answer(c *shownCall) error {
+	w.section("Answer")
+	switch {
+	case c.Error != nil:
+		fmt.Fprintln(w.out, "  "+w.st.bad.Render(printable(c.Error.Error())))
+		return nil
+	case c.Answer == nil:
+		fmt.Fprintln(w.out, "  none is recorded")
+		return nil
+	}
+	var r llm.Response
+	b, err := engine.AppendValue(nil, c.Answer)
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	if r.Message.Reasoning != "" {
+		w.text("thought: "+r.Message.Reasoning, "  ")
+	}
+	if r.Message.Text != "" {
+		w.text(r.Message.Text, "  ")
+	}
+	for _, call := range r.Message.Calls {
+		w.text(fmt.Sprintf("calls %s %s  (%s)", call.Name, call.Arguments, call.ID), "  ")
+	}
+	u := engine.Usage{Input: r.Usage.Input, Output: r.Usage.Output, CostMicros: r.Usage.CostMicros}
+	fmt.Fprintln(w.out, "  "+w.st.dim.Render(usedUp(u)+", ended by "+r.Stop))
+	return nil
+}
+
+// What of a long text is shown in a terminal.
+const (
+	mostLines = 14
+	mostRunes = 1600
+)
+
+// text prints a text, in a terminal no more than what fits it.
+func (w *viewPrinter) text(s, by string) {
+	s = strings.TrimRight(printable(s), "\n")
+	if !w.fold {
+		fmt.Fprintln(w.out, indent(s, by))
+		return
+	}
+	head, rest := folded(s)
+	fmt.Fprintln(w.out, indent(head, by))
+	if rest != "" {
+		w.folded = true
+		fmt.Fprintln(w.out, by+w.st.dim.Render("… "+rest))
+	}
+}
+
+// folded is the beginning of a long text and how much more there is, "" where
+// that is all.
+func folded(s string) (head, rest string) {
+	lines := strings.Split(s, "\n")
+	if len(lines) > mostLines {
+		return strings.Join(lines[:mostLines-2], "\n"), count(len(lines)-mostLines+2, "more line")
+	}
+	if runes := []rune(s); len(runes) > mostRunes {
+		return string(runes[:mostRunes-200]), count(len(runes)-mostRunes+200, "more character")
+	}
+	return s, ""
+}
