@@ -25,17 +25,37 @@ func (s *selection) fit() (*Need, error) {
 	}
 	if s.tokens > low {
 		need, err := s.cut(low)
-		if err != nil || need != nil {
-			return need, err
+		if err != nil {
+			return nil, err
+		}
+		if need != nil {
+			return need, s.leaveRoom(room - s.toCome(need))
 		}
 	}
+	return nil, s.leaveRoom(room)
+}
+
+// leaveRoom cuts results short until at most room tokens are shown, where more
+// are; what that does not do is ErrTooLarge.
+func (s *selection) leaveRoom(room int) error {
 	if s.tokens > room {
-		s.squeeze()
+		s.squeeze(room)
 	}
 	if s.tokens > room {
-		return nil, s.tooLarge()
+		s.tokens += s.spec.Room - room
+		return s.tooLarge()
 	}
-	return nil, nil
+	return nil
+}
+
+// toCome is how much more the summary that is needed may take than what it
+// stands in for: it must not be paid for where there is no room for it.
+func (s *selection) toCome(need *Need) int {
+	n := s.count(Summary{From: need.From, To: need.To}.message()) + need.Tokens + 8 // where texts meet
+	if s.marks.Summary != nil {
+		n -= s.count(s.marks.Summary.message())
+	}
+	return n
 }
 
 // clear takes the text from all tool results but the newest ones and those of
@@ -144,8 +164,8 @@ func (s *selection) excerpt(m Message, tokens int) Message {
 }
 
 // squeeze cuts the results that are still shown short, the longest first, until
-// there is room or nothing is left to cut.
-func (s *selection) squeeze() {
+// at most room tokens are shown or nothing is left to cut.
+func (s *selection) squeeze(room int) {
 	var sizes []int
 	all := append(slices.Clone(s.head), s.groups...)
 	others := s.tokens
@@ -161,7 +181,7 @@ func (s *selection) squeeze() {
 		return
 	}
 	slices.Sort(sizes)
-	free, limit := s.spec.Room-others, 1
+	free, limit := room-others, 1
 	for i, n := range sizes {
 		limit = max(free/(len(sizes)-i), 1)
 		if n > limit {

@@ -290,3 +290,20 @@ func realMessages(t *testing.T, line []byte) []convo.Message {
 	}
 	return out
 }
+
+func TestASummaryIsAskedForOnlyWhereThereIsRoomForIt(t *testing.T) {
+	c := convo.Context{ID: "c"}
+	for range 40 {
+		c.History = c.History.Append(convo.Message{Role: convo.User, Text: strings.Repeat("x", 100)})
+	}
+	c.History = c.History.Append(convo.Message{Role: convo.User, Text: strings.Repeat("x", 1500)})
+	spec := convo.ViewSpec{Room: 400, Count: words{}, Strategy: convo.Summarise}
+	v, err := c.View(spec)
+	if !errors.Is(err, convo.ErrTooLarge) {
+		t.Errorf("a summary of %d tokens is asked for beside a message of 379 in a room of 400: %v", v.Need.Tokens, err)
+	}
+	spec.Strategy = convo.Window
+	if _, err := c.View(spec); err != nil {
+		t.Errorf("without a summary: %v", err)
+	}
+}

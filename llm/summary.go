@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/token"
 )
 
 // wordsOf is how many words a hundred tokens are in English, more or less.
@@ -39,6 +40,10 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 		c.Marks = v.Marks
 		c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: text}
 		v, err = t.service.views.View(t.host.Run(), c, spec)
+	}
+	if errors.Is(err, convo.ErrTooLarge) && spec.Strategy == convo.Summarise {
+		c.Marks.Summary = nil
+		return t.without(spec, c, err)
 	}
 	if v.Marks.Factor == int(t.space.counter.Prior()) && t.lane.Marks.Factor == 0 {
 		v.Marks.Factor = 0
@@ -85,8 +90,10 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 		sub.provider, sub.req.Provider, sub.req.Model = p, name, model
 		sub.space.model, _ = t.service.models.Find(name, model)
 	}
-	sub.req.Messages = []convo.Message{{Role: convo.User, Text: transcript(need)}}
-	in := t.correct(t.space.counter.Message(sub.req.Messages[0]))
+	in, err := sub.tell(transcript(need), need.Tokens)
+	if err != nil {
+		return "", err
+	}
 	sub.req.Estimate = Usage{Input: in, Output: need.Tokens}
 	sub.req.Estimate.CostMicros = sub.space.model.Cost(sub.req.Estimate)
 	sub.req.OutputCost = sub.space.model.Cost(Usage{Output: need.Tokens})
@@ -100,6 +107,30 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 		return "", &Error{Code: engine.CodeModelAnswer, Message: "the model wrote no summary"}
 	}
 	return t.space.counter.Head(text, max(need.Tokens*100/max(t.factor(), 100), 1)), nil
+}
+
+// tell makes text the message of a summary's request, without its middle where
+// the model has no room for it, and returns what the request takes.
+func (t *turn) tell(text string, output int) (tokens int, err error) {
+	c, err := token.For(t.space.model.Encoding, t.req.Provider)
+	if err != nil {
+		return 0, fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
+	}
+	factor := max(c.Prior(), token.Factor(t.lane.Marks.Factor))
+	if c.Exact() {
+		factor = 100
+	}
+	beside := c.System(t.req.System) + c.Fixed(true, 0)
+	room := factor.Within(min(t.space.room, t.space.model.Room(output))) - beside
+	message := func(text string) convo.Message { return convo.Message{Role: convo.User, Text: text} }
+	if c.Message(message(text)) > room {
+		const left = "\n[… a part is left out here, there was no room for it …]\n"
+		keep := max(room-c.Message(message(left))-8, 0) // 8 where texts meet
+		head := c.Head(text, keep*2/3)
+		text = head + left + c.Tail(text[len(head):], keep-keep*2/3)
+	}
+	t.req.Messages = []convo.Message{message(text)}
+	return factor.Of(beside + c.Message(t.req.Messages[0])), nil
 }
 
 // transcript is a part of a conversation as one text, so that nothing in it has

@@ -1,0 +1,310 @@
+package proof
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/tool"
+)
+
+var (
+	all  = flag.Bool("views.all", false, "check every conversation at every budget and cut point, not one in some")
+	step = flag.Int("views.step", 250, "the step of budgets, in tokens")
+)
+
+const (
+	leastBudget = 500
+	reserve     = 700
+)
+
+// TestEveryRequestIsValid builds the requests that can come of the recorded
+// conversations: at budgets from 500 tokens for messages up to where all fits,
+// with the history as it is after each message (as after a crash, a cancelled
+// turn or a trim), and as turns go on. Each is valid by its vendor's rules, is
+// within its budget, keeps what must stay, and has the same bytes again.
+func TestEveryRequestIsValid(t *testing.T) {
+	t.Parallel()
+	data := read(t)
+	var sum tally
+	for _, v := range vendors(t) {
+		t.Run(v.name, func(t *testing.T) {
+			p := &prover{t: t, data: data, vendor: v, tools: data.runnable(), service: serviceOf(v)}
+			p.besides = v.beside(data.system, append(slices.Clone(data.tools), readerOf(t, v)))
+			for n, c := range data.all {
+				if *all || n%24 == len(v.name)%24 {
+					p.conversation(c)
+				}
+			}
+			t.Logf("%+v", p.tally)
+			sum.add(p.tally)
+		})
+	}
+	t.Logf("in all: %+v", sum)
+	if sum.Requests < 500 || sum.Refused > sum.Requests/5 || sum.Less < sum.Requests/5 {
+		t.Errorf("too few requests, or too many refused, or too few that leave out anything: %+v", sum)
+	}
+}
+
+func serviceOf(v vendor) *llm.Service {
+	return llm.NewService(llm.Options{Providers: map[string]llm.Provider{v.name: v.provider}})
+}
+
+// tally counts requests: bodies that were written and checked, by each wire
+// one; those that leave out, clear or shorten something; summaries asked for;
+// and turns that were refused since what must stay is too large.
+type tally struct{ Requests, Bodies, Less, Summaries, Refused int }
+
+func (a *tally) add(b tally) {
+	a.Requests += b.Requests
+	a.Bodies += b.Bodies
+	a.Less += b.Less
+	a.Summaries += b.Summaries
+	a.Refused += b.Refused
+}
+
+// prover checks one vendor's requests.
+type prover struct {
+	t       *testing.T
+	data    corpus
+	vendor  vendor
+	tools   []*tool.Tool
+	service *llm.Service
+	besides int
+	tally   tally
+	runs    int
+}
+
+// conversation checks all that can come of one.
+func (p *prover) conversation(c conversation) {
+	whole := p.context(c.messages)
+	size := 0
+	for _, m := range c.messages {
+		size += p.vendor.message(m)
+	}
+	budget := leastBudget
+	for n := 0; ; n++ {
+		for _, strategy := range []convo.Strategy{convo.Window, convo.Summarise, convo.All} {
+			set := settings{budget, strategy}
+			p.play(c, set)
+			if *all || n%3 == 0 {
+				p.points(c, whole, set)
+			}
+		}
+		if budget > size {
+			return
+		}
+		budget += *step * stride()
+	}
+}
+
+// stride is how many steps are taken at once.
+func stride() int {
+	if *all {
+		return 1
+	}
+	return 4
+}
+
+// settings are how messages are shown.
+type settings struct {
+	budget   int
+	strategy convo.Strategy
+}
+
+func (p *prover) context(ms []convo.Message) convo.Context {
+	p.runs++
+	c := convo.Context{ID: fmt.Sprint("c", p.runs), Settings: convo.Settings{
+		System: p.data.system, Model: p.vendor.name + "/" + p.vendor.model,
+	}}
+	c.History = c.History.Append(ms...)
+	return c
+}
+
+// turn is one that has set's budget for messages.
+func (p *prover) turn(set settings, m *convo.Manager) llm.Turn {
+	return llm.Turn{
+		Context: m, Tools: p.tools, Window: set.budget + p.besides + reserve, Reserve: reserve,
+		View: convo.Viewing{Strategy: set.strategy}, MaxSteps: 60,
+	}
+}
+
+// points asks for an answer to the history as it is after each message: as it
+// stands, where a person goes on from there, and after a trim there.
+func (p *prover) points(c conversation, whole convo.Context, set settings) {
+	for n := 1; n <= len(c.messages); n++ {
+		if !*all && n%5 != 0 {
+			continue
+		}
+		at := p.context(c.messages[:n])
+		p.once(at, set, nil)
+		p.once(at, set, &convo.Message{Role: convo.User, Text: "Are you still there? Please go on."})
+		if n == len(c.messages) {
+			return
+		}
+		cut := whole
+		cut.ID, cut.Marks = at.ID+"cut", convo.Marks{Cut: n, Cleared: n / 2}
+		p.once(cut, set, nil)
+		reset := whole
+		reset.ID, reset.Epoch = at.ID+"reset", n
+		p.once(reset, set, nil)
+	}
+}
+
+// once makes one turn that keeps nothing.
+func (p *prover) once(c convo.Context, set settings, msg *convo.Message) {
+	p.twice(c, set, msg, nil, func(c convo.Context) *convo.Manager { return convo.NewManager(c, false) })
+}
+
+// play holds a conversation again, turn by turn, its marks kept.
+func (p *prover) play(c conversation, set settings) {
+	main := convo.NewManager(p.context(nil), true)
+	for i, m := range c.messages {
+		if m.Role != convo.User {
+			continue
+		}
+		end := i + 1
+		for end < len(c.messages) && c.messages[end].Role != convo.User {
+			end++
+		}
+		first := true
+		p.twice(main.Get(), set, &m, c.messages[i+1:end], func(c convo.Context) *convo.Manager {
+			if first {
+				first = false
+				return main
+			}
+			return convo.NewManager(c, true)
+		})
+	}
+}
+
+// twice makes a turn, and again by another service from the context as it would
+// be restored; script is what the model and the tools say.
+func (p *prover) twice(c convo.Context, set settings, msg *convo.Message, script []convo.Message, manager func(convo.Context) *convo.Manager) {
+	p.t.Helper()
+	var hosts [2]*host
+	var errs [2]error
+	before := c
+	for i, s := range []*llm.Service{p.service, serviceOf(p.vendor)} {
+		m := manager(c)
+		turn := p.turn(set, m)
+		turn.SkipHistory, turn.Message = !m.Writable(), msg
+		hosts[i] = newHost(script)
+		_, errs[i] = s.Turn(p.t.Context(), hosts[i], turn)
+		c = restored(p.t, c)
+	}
+	if fmt.Sprint(errs[0]) != fmt.Sprint(errs[1]) {
+		p.t.Fatalf("one ended with %v, the other with %v", errs[0], errs[1])
+	}
+	p.same(hosts[0], hosts[1])
+	if msg != nil {
+		before.History = before.History.Append(*msg)
+	}
+	before.History = before.History.Append(hosts[0].grown...)
+	p.requests(hosts[0].sent, before, set)
+	p.ended(errs[0], before, set, hosts[0])
+}
+
+// ended checks how a turn ended: where it failed, what must stay is too large
+// for its budget, and no summary was paid for before.
+func (p *prover) ended(err error, c convo.Context, set settings, h *host) {
+	p.t.Helper()
+	if err == nil {
+		return
+	}
+	var large *convo.TooLarge
+	if !errors.As(err, &large) {
+		p.t.Fatalf("%s, %+v: %v", c.ID, set, err)
+	}
+	p.tally.Refused++
+	least, failed := p.vendor.least(c, set.strategy)
+	if failed != nil {
+		p.t.Fatal(failed)
+	}
+	if least <= set.budget {
+		p.t.Errorf("%s, %+v: refused, though what must stay takes %d: %v\n%s", c.ID, set, least, err, encoded(c.Marks))
+	}
+	if n := len(h.sent); n > 0 && h.sent[n-1].Purpose == llm.PurposeSummary {
+		p.t.Errorf("%s, %+v: a summary was paid for before it was refused: %v", c.ID, set, err)
+	}
+}
+
+// same: two ways to the same requests give the same bytes.
+func (p *prover) same(a, b *host) {
+	p.t.Helper()
+	if len(a.sent) != len(b.sent) {
+		p.t.Fatalf("%d requests, and %d from the context as restored", len(a.sent), len(b.sent))
+	}
+	for i := range a.sent {
+		one, err := a.sent[i].Canonical()
+		two, err2 := b.sent[i].Canonical()
+		if err := errors.Join(err, err2); err != nil {
+			p.t.Fatal(err)
+		}
+		if string(one) != string(two) || a.sent[i].Stable != b.sent[i].Stable {
+			p.t.Fatalf("request %d is another from the context as restored:\n%s\n%s", i, one, two)
+		}
+		for _, w := range p.vendor.wires {
+			body, err := w.body(a.sent[i])
+			again, err2 := w.body(b.sent[i])
+			if err := errors.Join(err, err2); err != nil {
+				p.t.Fatal(err)
+			}
+			if string(body) != string(again) {
+				p.t.Fatalf("%s: the bodies differ:\n%s\n%s", w.name, body, again)
+			}
+		}
+	}
+}
+
+// requests checks the requests of one turn of a context. What came before a
+// request is a beginning of what is in the context now.
+func (p *prover) requests(sent []*llm.Request, c convo.Context, set settings) {
+	p.t.Helper()
+	for _, req := range sent {
+		p.tally.Requests++
+		p.tally.Bodies += len(p.vendor.wires)
+		if _, err := p.vendor.written(req); err != nil {
+			p.t.Fatalf("%s, %+v: %v", c.ID, set, err)
+		}
+		room := set.budget + p.besides
+		if n := p.vendor.tokens(req); n > room {
+			p.t.Fatalf("%s, %+v: a request %s takes %d tokens, over %d", c.ID, set, req.Purpose, n, room)
+		}
+		if req.Purpose == llm.PurposeSummary {
+			p.tally.Summaries++
+			continue
+		}
+		if req.Manifest != nil {
+			p.tally.Less++
+		}
+		if err := p.content(req, c, set); err != nil {
+			p.t.Fatalf("%s, %+v: %v\n%s", c.ID, set, err, encoded(req.Manifest))
+		}
+	}
+}
+
+func readerOf(t *testing.T, v vendor) llm.Tool {
+	t.Helper()
+	// The reader is offered once something is not shown in full.
+	h := newHost(nil)
+	text := strings.Repeat("word ", 30_000)
+	c := convo.Context{ID: "reader", Settings: convo.Settings{Model: v.name + "/" + v.model}}
+	c.History = c.History.Append(
+		convo.Message{Role: convo.User, Text: "Look."},
+		convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "1", Name: "look", Arguments: "{}"}}},
+		convo.Message{Role: convo.Tool, CallID: "1", Name: "look", Text: text},
+	)
+	_, err := serviceOf(v).Turn(t.Context(), h, llm.Turn{
+		Context: convo.NewManager(c, false), SkipHistory: true, Window: 8000, Reserve: 100, Tools: []*tool.Tool{{Name: "look"}},
+	})
+	if err != nil || len(h.sent) != 1 || len(h.sent[0].Tools) != 2 {
+		t.Fatalf("no reader is offered: %v", err)
+	}
+	return h.sent[0].Tools[1]
+}

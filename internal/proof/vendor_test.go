@@ -1,0 +1,158 @@
+package proof
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/anthropic"
+	"github.com/weir-run/weir/llm/gemini"
+	"github.com/weir-run/weir/llm/llmtest"
+	"github.com/weir-run/weir/llm/openai"
+	"github.com/weir-run/weir/token"
+)
+
+// nowhere is where no request is to go.
+const nowhere = "http://127.0.0.1:1"
+
+// wire is one API of a vendor: how a request is written and what it must keep to.
+type wire struct {
+	name  string
+	body  func(*llm.Request) ([]byte, error)
+	check func([]byte) []string
+}
+
+// vendor is a provider with its wires and how it counts.
+type vendor struct {
+	name, model string
+	provider    llm.Provider
+	counter     token.Counter
+	factor      int
+	wires       []wire
+}
+
+func vendors(tb testing.TB) []vendor {
+	tb.Helper()
+	c := llmtest.NewChecker()
+	responses := openai.New(openai.Options{BaseURL: nowhere, API: openai.Responses})
+	chat := openai.New(openai.Options{BaseURL: nowhere, API: openai.Chat})
+	claude := anthropic.New(anthropic.Options{BaseURL: nowhere})
+	google := gemini.New(gemini.Options{BaseURL: nowhere})
+	out := []vendor{
+		{
+			name: "openai", model: "gpt-4o", provider: responses,
+			wires: []wire{{"responses", responses.Body, c.Responses}, {"chat", chat.Body, c.Chat}},
+		},
+		{
+			name: "anthropic", model: "claude-sonnet-4-5", provider: claude,
+			wires: []wire{{"anthropic", claude.Body, c.Anthropic}},
+		},
+		{
+			name: "gemini", model: "gemini-3-pro", provider: google,
+			wires: []wire{{"gemini", google.Body, func(b []byte) []string { return c.Gemini("gemini-3-pro", b) }}},
+		},
+	}
+	for i := range out {
+		v := &out[i]
+		m, known := llm.NewCatalogue().Find(v.name, v.model)
+		if !known {
+			tb.Fatalf("%s is not in the catalogue", v.model)
+		}
+		var err error
+		if v.counter, err = token.For(m.Encoding, v.name); err != nil {
+			tb.Fatal(err)
+		}
+		v.factor = int(v.counter.Prior())
+	}
+	return out
+}
+
+// corrected is tokens of the counter as the service takes them, rounded up.
+func (v *vendor) corrected(n int) int { return (n*v.factor + 99) / 100 }
+
+// message is what a message counts that this vendor is sent.
+func (v *vendor) message(m convo.Message) int {
+	if m.Provider != v.name {
+		m.Native = nil
+	}
+	return v.corrected(v.counter.Message(m))
+}
+
+// beside is what a request takes besides its messages.
+func (v *vendor) beside(system string, tools []llm.Tool) int {
+	n := v.counter.System(system) + v.counter.Fixed(system != "", len(tools))
+	for _, t := range tools {
+		n += v.counter.Tool(t.Name, t.Description, t.Parameters)
+	}
+	return v.corrected(n)
+}
+
+// tokens is what a request takes, counted anew.
+func (v *vendor) tokens(req *llm.Request) int {
+	n := v.beside(req.System, req.Tools)
+	for _, m := range req.Messages {
+		n += v.message(m)
+	}
+	return n
+}
+
+// written are the bodies of a request by all wires, checked.
+func (v *vendor) written(req *llm.Request) ([]byte, error) {
+	var all []byte
+	for _, w := range v.wires {
+		body, err := w.body(req)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot write it: %w", w.name, err)
+		}
+		if problems := w.check(body); len(problems) > 0 {
+			return nil, fmt.Errorf("%s refuses it: %s\n%s", w.name, strings.Join(problems, "; "), body)
+		}
+		all = append(all, body...)
+	}
+	return all, nil
+}
+
+// least is the fewest tokens that the messages which must stay can be shown
+// in: those of the system, pinned ones, the person's newest and the last group.
+func (v *vendor) least(c convo.Context, strategy convo.Strategy) (int, error) {
+	ms, err := c.Messages()
+	if err != nil {
+		return 0, err
+	}
+	asked := -1
+	for i, m := range ms {
+		if m.Role == convo.User {
+			asked = i
+		}
+	}
+	n, group := 0, 0
+	for i := 0; i < len(ms); i = group {
+		for group = i + 1; group < len(ms) && ms[group].Role == convo.Tool && ms[i].Role == convo.Assistant; {
+			group++
+		}
+		stays := strategy == convo.All || i <= asked && asked < group || group == len(ms)
+		for _, m := range ms[i:group] {
+			stays = stays || m.Pinned || m.Role == convo.System
+		}
+		if stays {
+			n += v.smallest(ms[i:group], c.Epoch+i, strategy)
+		}
+	}
+	return n, nil
+}
+
+// smallest is the fewest tokens a group can be shown in.
+func (v *vendor) smallest(group []convo.Message, at int, strategy convo.Strategy) int {
+	n := 0
+	for _, m := range convo.Repair(group) {
+		size := v.message(m)
+		if m.Role == convo.Tool && strategy != convo.All {
+			m.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens. To read it, call weir_result with {\"result\": %d}.]", size, at)
+			size = min(size, v.message(m))
+		}
+		n += size
+	}
+	return n
+}

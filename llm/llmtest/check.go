@@ -1,0 +1,40 @@
+package llmtest
+
+// Checker says which rules of the wires requests break, as the Server does, of
+// any number of bodies: it reads the wires' schemas once. Sessions and
+// signatures are not checked. It is safe for concurrent use.
+type Checker struct {
+	responses responsesWire
+	chat      chatWire
+	anthropic anthropicWire
+	gemini    geminiWire
+}
+
+// NewChecker makes a Checker.
+func NewChecker() *Checker {
+	return &Checker{
+		responsesWire{mustCompile("weir:responses", responsesSchema)},
+		chatWire{mustCompile("weir:chat", chatSchema)},
+		newAnthropicWire(), newGeminiWire(),
+	}
+}
+
+// Responses returns the rules of OpenAI's Responses that a body breaks, none if
+// it would be taken.
+func (c *Checker) Responses(body []byte) []string { return c.responses.read(nil, body, nil).Problems }
+
+// Chat returns the rules of OpenAI's Chat Completions that a body breaks.
+func (c *Checker) Chat(body []byte) []string { return c.chat.read(nil, body, nil).Problems }
+
+// Anthropic is CheckAnthropic.
+func (c *Checker) Anthropic(body []byte) []string {
+	r, _ := c.anthropic.check(body, nil)
+	return r.problems
+}
+
+// Gemini returns the rules of Gemini's GenerateContent that a body for that
+// model breaks.
+func (c *Checker) Gemini(model string, body []byte) []string {
+	_, problems := c.gemini.check(body, model, nil)
+	return problems
+}

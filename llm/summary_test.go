@@ -1,0 +1,82 @@
+package llm_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/token"
+)
+
+// summariser answers, and writes summaries.
+type summariser struct{ asked []*llm.Request }
+
+func (s *summariser) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	s.asked = append(s.asked, req)
+	return &llm.Response{Message: convo.Message{Text: "Yes."}}, nil
+}
+
+// long is a context far over the window that it is given.
+func long(strategy convo.Strategy, newest string) convo.Context {
+	c := convo.Context{ID: "main", Settings: convo.Settings{
+		Model: "openai/gpt-4o", Window: 4000, Reserve: 500, View: convo.Viewing{Strategy: strategy},
+	}}
+	for i := range 2000 {
+		c.History = c.History.Append(convo.Message{Role: convo.User, Text: fmt.Sprintf("This is message number %d. %s", i, strings.Repeat("word ", i%40))})
+	}
+	c.History = c.History.Append(convo.Message{Role: convo.User, Text: newest})
+	return c
+}
+
+func TestWhatIsToBeSummarisedFitsTheWindowToo(t *testing.T) {
+	t.Parallel()
+	p := &summariser{}
+	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
+	m := convo.NewManager(long(convo.Summarise, "Well?"), true)
+	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m}); err != nil {
+		t.Fatal(err)
+	}
+	count, err := token.For("o200k_base", "openai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.asked) != 2 || p.asked[0].Purpose != llm.PurposeSummary {
+		t.Fatalf("%d requests, the first for %q", len(p.asked), p.asked[0].Purpose)
+	}
+	for _, req := range p.asked {
+		n := count.System(req.System) + count.Fixed(req.System != "", 0)
+		for _, msg := range req.Messages {
+			n += count.Message(msg)
+		}
+		if n > 3500 || n > req.Estimate.Input {
+			t.Errorf("a request %s has %d tokens, estimated at %d, for a room of 3500", req.Purpose, n, req.Estimate.Input)
+		}
+	}
+	task := p.asked[0].Messages[0].Text
+	if !strings.Contains(task, "number 0.") || !strings.Contains(task, "a part is left out here") || !strings.HasSuffix(task, "</conversation>") {
+		t.Errorf("the summariser is told %.200q … %q", task, task[len(task)-200:])
+	}
+}
+
+func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
+	t.Parallel()
+	p := &summariser{}
+	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
+	m := convo.NewManager(long(convo.Summarise, strings.Repeat("word ", 3200)), true)
+	h := newAttempt(t.Context())
+	if _, err := s.Turn(t.Context(), h, llm.Turn{Context: m}); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.asked) != 1 || !strings.Contains(h.reqs[0].Manifest.Why, "no summary") || m.Get().Marks.Cut != 0 {
+		t.Errorf("%d requests, manifest %+v, marks %+v", len(p.asked), h.reqs[0].Manifest, m.Get().Marks)
+	}
+	m = convo.NewManager(long(convo.Summarise, strings.Repeat("word ", 3800)), true)
+	_, err := s.Turn(t.Context(), h, llm.Turn{Context: m})
+	wantCode(t, err, "model_context_length")
+	if len(p.asked) != 1 {
+		t.Errorf("%d requests were made for a turn that is refused", len(p.asked)-1)
+	}
+}
