@@ -1,0 +1,106 @@
+package builtin
+
+import (
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// asideNode asks a model about one message, beside the conversation: the model
+// is given the node's own instructions and that message, and nothing that is
+// said enters the context.
+type asideNode struct{ ModelSettings }
+
+// about is the message that an aside is about: what came in on the port, else
+// what was said into the context last. Its id is the one the context knows it by.
+func (n *asideNode) about(ctx *node.Ctx, m *convo.Manager) (convo.Message, error) {
+	own := ctx.MessageID(ctx.Info().Path + ".user")
+	if v, ok := ctx.Input("message"); ok && v != nil {
+		if origin := ctx.Origin("message"); origin != "" {
+			own = ctx.MessageID(origin)
+		}
+		msg, err := messageOf(v, own)
+		if err != nil {
+			return msg, failure(CodeInput, "message: %v", err)
+		}
+		return msg, nil
+	}
+	now := m.Get()
+	if now.Output != "" {
+		return convo.Message{ID: own, Role: convo.User, Text: now.Output}, nil
+	}
+	ms, err := now.Messages()
+	if err != nil {
+		return convo.Message{}, err
+	}
+	if len(ms) == 0 {
+		return convo.Message{}, hinted(failure(CodeInput, "there is nothing to look at: the context has no messages and none was given"),
+			"wire the port message")
+	}
+	last := ms[len(ms)-1]
+	if last.Role == convo.Tool { // a result is its call's; what is passed on is its text
+		last = convo.Message{ID: own, Role: convo.User, Text: last.Text}
+	}
+	return last, nil
+}
+
+// ask has the model answer a message under instructions of the node's own,
+// with the model and limits of the context.
+func (n *asideNode) ask(ctx *node.Ctx, m *convo.Manager, system string, about convo.Message, schema map[string]any) (*llm.Result, error) {
+	alone := convo.Context{ID: m.ID() + "@" + ctx.Info().Path, Kind: convo.Isolated, Settings: m.Get().Settings}
+	alone.Settings.System = ""
+	t, err := n.turn(ctx, convo.NewManager(alone, true))
+	if err != nil {
+		return nil, err
+	}
+	if t.System != "" {
+		system += "\n\n" + t.System
+	}
+	t.System, t.Schema, t.SkipHistory = system, schema, true
+	t.Message = &convo.Message{Role: convo.User, Text: about.Text, Parts: about.Parts}
+	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
+	if err != nil {
+		return nil, node.ModelError(err)
+	}
+	return result, nil
+}
+
+// said is a message as a port carries it.
+func said(m convo.Message) map[string]any {
+	return map[string]any{"id": m.ID, "role": string(m.Role), "text": m.Text}
+}
+
+// putUsage puts out what was taken, in that many model calls.
+func putUsage(ctx *node.Ctx, u llm.Usage, calls int) {
+	usage := map[string]any{
+		"input": int64(u.Input), "cached": int64(u.Cached), "output": int64(u.Output),
+		"reasoning": int64(u.Reasoning), "calls": int64(calls),
+	}
+	ctx.Output("usage", usage)
+	ctx.Meta("tokenUsage", usage)
+}
+
+// asideSettings are the settings of a model with what each means to an aside.
+const asideSettings = "| `model`, `provider` | the model as `provider/model`; the context's where not given |\n" +
+	"| `system` | instructions beside the node's own, a template; those of the context are not sent |\n" +
+	"| `temperature`, `maxOutput`, `reasoning`, `budget`, `view`, `history` | as for `llmRequest` |"
+
+// asideOutputs are the outputs that all asides have.
+const asideOutputs = "| `usage` | `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +
+	"| `limit` | alone, where a budget with `onLimit: branch` does not cover the call |\n" +
+	"| `context` | the context's handle |\n" +
+	"| `error` | the failure, where the port is wired |"
+
+// asidePorts are the ports that all asides have.
+func asidePorts(in ...flow.Port) flow.Ports {
+	return flow.Ports{
+		In: append(in, contextIn()),
+		Out: []flow.Port{
+			{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
+			limitOut(),
+			contextOut(),
+		},
+		AnyIn: true,
+	}
+}
