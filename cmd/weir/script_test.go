@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weir": main})
+	testscript.Main(m, map[string]func(){"weir": main, "toolserver": toolServerMain})
 }
 
 func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
@@ -33,9 +33,14 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("USER", "ada")
 			e.Setenv("HOME", e.WorkDir)
+			model := obedient()
+			e.Defer(model.Close)
+			e.Setenv("MODEL_URL", model.URL)
+			e.Setenv("MODEL_ROOT", model.Root)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"expand":   expand,
 			"exits":    exits,
 			"last":     last,
 			"lines":    lines,
@@ -43,6 +48,14 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 			"becoming": becoming,
 		},
 	})
+}
+
+// expand FILE... puts the values of $NAME into files.
+func expand(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := os.Expand(ts.ReadFile(name), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
 }
 
 // exits CODE COMMAND... runs a command and wants that exit code.
