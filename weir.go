@@ -92,6 +92,8 @@ type Options struct {
 	Limits *llm.Limits
 	// Tools are what models may be allowed to call.
 	Tools []*Tool
+	// Flows are flows that models may be allowed to call as tools.
+	Flows []FlowTool
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
 	// WEIR_SECRET_NAME.
 	Secrets func(name string) (string, bool)
@@ -124,10 +126,6 @@ func Open(o Options) (*Weir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
-	tools, err := tool.NewSet(o.Tools...)
-	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -143,6 +141,14 @@ func Open(o Options) (*Weir, error) {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
 	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, programs: make(map[string]*runner.Program)}
+	flows, err := w.flowTools(o.Flows)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	tools, err := tool.NewSet(append(flows, o.Tools...)...)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
 	ro := runner.Options{
 		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
 		Services: runner.Services{
@@ -242,6 +248,8 @@ type Start struct {
 	Breaks []string
 	// Model replaces the flow's model: "provider/model".
 	Model string
+
+	parent string // the run that calls the flow as a tool
 }
 
 // Start runs a flow and returns at once.
@@ -263,7 +271,7 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 
 // beginning checks what a run is started with.
 func beginning(f *Flow, s Start) (b runner.Begin, err error) {
-	b = runner.Begin{ID: s.ID, User: s.User, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
+	b = runner.Begin{ID: s.ID, User: s.User, Parent: s.parent, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
 	if b.ID == "" {
 		b.ID = newID()
 	}

@@ -164,6 +164,10 @@ func (r *Run) applyStarted(e *NodeStarted) error {
 		return err
 	}
 	n.attempt = int32(max(1, e.Attempt))
+	if x := n.ext; x != nil && x.cutOff { // what did not end is not tried
+		x.cutOff = false
+		x.free++
+	}
 	n.entered, n.started = true, r.now
 	return r.execute(n, e.Grants, e.Forks)
 }

@@ -10,6 +10,7 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 	r.applyContexts(e.Contexts)
 	m := n.more()
 	m.failure, m.metadata, m.micros = e.Error, e.Metadata, e.Micros
+	m.cutOff = false
 	switch n.phase {
 	case executing:
 		r.yield(n, failing)
@@ -88,8 +89,8 @@ func (r *Run) applyCancelled(e *NodeCancelled) error {
 	if n == nil || n.phase == done || n.phase == idle {
 		return invalid("%s: node %s is not active", e.Kind(), e.Path)
 	}
-	if n.entered && n.phase != retrying { // what did not end is not tried
-		n.more().free++
+	if n.entered && n.phase != retrying {
+		n.more().cutOff = true
 	}
 	if n.phase == executing {
 		r.yield(n, done)

@@ -110,6 +110,7 @@ type nodeExt struct {
 	base      int   // iterations of earlier expansions
 	past      int   // of those, iterations of earlier attempts
 	free      int32 // attempts that were cancelled, which count for nothing
+	cutOff    bool  // the attempt was cancelled and has not gone on
 	unhandled bool  // the failure was final and nothing took it
 	failure   *Error
 	metadata  Values

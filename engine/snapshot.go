@@ -74,6 +74,7 @@ type nodeSnap struct {
 	Unwanted bool            `json:"u,omitempty"`
 	Grants   []string        `json:"g,omitempty"`
 	Free     int32           `json:"free,omitempty"`
+	CutOff   bool            `json:"cut,omitempty"`
 	Entered  bool            `json:"e,omitempty"`
 	Passed   bool            `json:"p,omitempty"`
 	Outputs  kept            `json:"o,omitempty"`
@@ -210,7 +211,7 @@ func (n *nodeState) snap() (nodeSnap, error) {
 		return s, nil
 	}
 	s.Port, s.Base, s.Past, s.Failure, s.Metadata, s.Micros, s.Cached = x.port, x.base, x.past, x.failure, kept(x.metadata), x.micros, x.cached
-	s.Grants, s.Free = x.grants, x.free
+	s.Grants, s.Free, s.CutOff = x.grants, x.free, x.cutOff
 	if e := x.expansion; e != nil {
 		s.Expand = &expandSnap{keep(e.items), keep(e.outputs), e.concurrency, e.next, e.running, e.done}
 	}

@@ -1,0 +1,168 @@
+package weir
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/tool"
+)
+
+// FlowTool is a flow that models may call as a tool. A call is a run of its own,
+// with a history of its own, whose inputs are the arguments; of its outputs the
+// model is told. The run's id follows from the call's key, so that a call that
+// is repeated after a crash goes on with the run it began. A flow that asks a
+// person something cannot be answered and is cancelled.
+type FlowTool struct {
+	// Name is what the model calls; "" is the flow's name.
+	Name string
+	// Description says when to call it; "" is the flow's own.
+	Description string
+	// Flow is what runs, or File where it is read from.
+	Flow *Flow
+	File string
+}
+
+// maxFlowDepth bounds how deep flows may call flows as tools.
+const maxFlowDepth = 8
+
+// ErrTooDeep: flows call each other as tools without end.
+var ErrTooDeep = errors.New("flows call flows as tools, 8 deep")
+
+// flowTools makes the tools of Options.Flows.
+func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
+	out := make([]*Tool, 0, len(list))
+	for _, ft := range list {
+		if ft.Flow == nil {
+			f, err := w.Load(ft.File)
+			if err != nil {
+				return nil, err
+			}
+			ft.Flow = f
+		}
+		if ft.Name == "" {
+			ft.Name = ft.Flow.Name
+		}
+		if ft.Description == "" {
+			ft.Description = ft.Flow.Description
+		}
+		t, err := tool.Of(ft.Name, ft.Description, argumentsOf(ft.Flow), w.callFlow(ft.Flow))
+		if err != nil {
+			return nil, err
+		}
+		t.Timeout = -1 // the flow's nodes have their own
+		// A repeated call joins the run that the first began.
+		t.ReadOnly, t.Origin = true, "flow:"+ft.Flow.Fingerprint()
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// argumentsOf is the JSON Schema of a flow's inputs.
+func argumentsOf(f *Flow) map[string]any {
+	properties, required := map[string]any{}, []any{}
+	for _, in := range f.Inputs {
+		s := in.Schema
+		if s == nil {
+			s = map[string]any{}
+			if t := jsonType(in.Type); t != "" {
+				s["type"] = t
+			}
+		}
+		if in.Description != "" {
+			described := map[string]any{"description": in.Description}
+			for k, v := range s {
+				described[k] = v
+			}
+			s = described
+		}
+		properties[in.Name] = s
+		if in.Required {
+			required = append(required, in.Name)
+		}
+	}
+	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
+// jsonType is the JSON Schema type of a port type, "" for any.
+func jsonType(t flow.PortType) string {
+	switch t {
+	case flow.TypeText:
+		return "string"
+	case flow.TypeNumber:
+		return "number"
+	case flow.TypeBool:
+		return "boolean"
+	case flow.TypeObject:
+		return "object"
+	case flow.TypeList:
+		return "array"
+	}
+	return ""
+}
+
+// callFlow runs a flow for one tool call.
+func (w *Weir) callFlow(f *Flow) func(context.Context, tool.Call, map[string]any) (string, error) {
+	return func(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
+		parent, _, _ := strings.Cut(call.Key, "/")
+		if err := w.checkDepth(ctx, parent); err != nil {
+			return "", err
+		}
+		sum := sha256.Sum256([]byte(call.Key))
+		run, err := w.Start(ctx, f, Start{
+			ID: "call-" + hex.EncodeToString(sum[:10]), Inputs: args, Origin: "tool", parent: parent,
+		})
+		if err != nil {
+			return "", err
+		}
+		r, err := run.Wait(ctx)
+		if err != nil {
+			return "", err
+		}
+		switch r.Status {
+		case engine.Completed:
+			return outputText(r.Outputs)
+		case engine.Paused:
+			if _, err := w.Cancel(ctx, run.ID, "weir", "a flow that is called as a tool cannot ask"); err != nil {
+				return "", err
+			}
+			return "", fmt.Errorf("the flow %s asks a person something, which it cannot do as a tool (run %s)", f.Name, run.ID)
+		case engine.Failed:
+			return "", fmt.Errorf("the flow %s failed: %w (run %s)", f.Name, r.Error, run.ID)
+		}
+		return "", fmt.Errorf("the flow %s ended %s (run %s)", f.Name, r.Status, run.ID)
+	}
+}
+
+// checkDepth refuses a call by a run that is too deep itself.
+func (w *Weir) checkDepth(ctx context.Context, run string) error {
+	for depth := 1; run != ""; depth++ {
+		if depth >= maxFlowDepth {
+			return ErrTooDeep
+		}
+		r, err := w.store.Run(ctx, run)
+		if err != nil {
+			return err
+		}
+		run = r.Parent
+	}
+	return nil
+}
+
+// outputText is what a model is told of a flow's outputs: a single text as it
+// is, anything else as JSON.
+func outputText(outputs engine.Values) (string, error) {
+	if len(outputs) == 1 {
+		if s, ok := outputs[0].Value.(string); ok {
+			return s, nil
+		}
+	}
+	b, err := json.Marshal(outputs)
+	return string(b), err
+}
