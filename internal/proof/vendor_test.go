@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,20 +99,31 @@ func (v *vendor) tokens(req *llm.Request) int {
 	return n
 }
 
-// written are the bodies of a request by all wires, checked.
-func (v *vendor) written(req *llm.Request) ([]byte, error) {
-	var all []byte
+// bodies are those of a request by all wires.
+func (v *vendor) bodies(req *llm.Request) ([][]byte, error) {
+	var out [][]byte
 	for _, w := range v.wires {
 		body, err := w.body(req)
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot write it: %w", w.name, err)
 		}
-		if problems := w.check(body); len(problems) > 0 {
-			return nil, fmt.Errorf("%s refuses it: %s\n%s", w.name, strings.Join(problems, "; "), body)
-		}
-		all = append(all, body...)
+		out = append(out, body)
 	}
-	return all, nil
+	return out, nil
+}
+
+// written are the bodies of a request, checked, one after another.
+func (v *vendor) written(req *llm.Request) ([]byte, error) {
+	bodies, err := v.bodies(req)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range v.wires {
+		if problems := w.check(bodies[i]); len(problems) > 0 {
+			return nil, fmt.Errorf("%s refuses it: %s\n%s", w.name, strings.Join(problems, "; "), bodies[i])
+		}
+	}
+	return slices.Concat(bodies...), nil
 }
 
 // least is the fewest tokens that the messages which must stay can be shown
