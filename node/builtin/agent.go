@@ -108,7 +108,7 @@ has a summary: the steps, the tools with how often each was called, and the toke
 // agentPorts has the port value only with a schema.
 func agentPorts(with map[string]any) flow.Ports {
 	p := llmRequestPorts(with)
-	p.Out = append(p.Out, flow.Port{Name: "trace", Type: flow.TypeList, Description: "The model's calls and their results, as messages."})
+	p.Out = append(p.Out, flow.Port{Name: "trace", Type: flow.TypeMessages, Description: "The model's calls and their results, as messages."})
 	return p
 }
 

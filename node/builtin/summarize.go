@@ -157,18 +157,26 @@ func (n *summarizeNode) pieces(ctx *node.Ctx, m *convo.Manager) ([]string, error
 	}
 	list, _ := v.([]any)
 	var pieces []string
-	for i, e := range list {
-		if o, ok := e.(map[string]any); ok && o["role"] == string(convo.Tool) { // as an agent's trace has them
-			pieces = append(pieces, spoken(convo.Message{Role: convo.Tool, Name: node.TextOf(o["name"]), Text: node.TextOf(o["text"])})...)
-			continue
-		}
-		msg, err := messageOf(e, "")
-		if err != nil {
-			return nil, failure(CodeInput, "messages, element %d: %v", i, err)
-		}
-		pieces = append(pieces, spoken(msg)...)
+	for _, e := range list {
+		pieces = append(pieces, spoken(toldOf(e))...)
 	}
 	return pieces, nil
+}
+
+// toldOf reads a message for a transcript, calls and results included, as an
+// agent's trace has them; any other value is what a user says.
+func toldOf(v engine.Value) convo.Message {
+	o, ok := v.(map[string]any)
+	if !ok || o["role"] == nil {
+		return convo.Message{Role: convo.User, Text: node.TextOf(v)}
+	}
+	m := convo.Message{Role: convo.Role(node.TextOf(o["role"])), Name: node.TextOf(o["name"]), Text: node.TextOf(o["text"])}
+	calls, _ := o["calls"].([]any)
+	for _, c := range calls {
+		call, _ := c.(map[string]any)
+		m.Calls = append(m.Calls, convo.Call{Name: node.TextOf(call["name"]), Arguments: node.TextOf(call["arguments"])})
+	}
+	return m
 }
 
 // spoken is a message as lines of a transcript.
