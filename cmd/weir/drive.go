@@ -41,9 +41,9 @@ func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after in
 		if err == nil {
 			var r weir.Result
 			if r, err = run.Wait(ctx); err == nil {
-				var asked bool
-				if asked, err = d.ask(ctx, run, r); asked && err == nil {
-					after = last
+				var on *weir.Run
+				if on, err = d.ask(ctx, desk, r); on != nil && err == nil {
+					run, after = on, last
 					continue
 				}
 				if err == nil {
@@ -83,10 +83,10 @@ func (d *driving) follow(ctx context.Context, run *weir.Run, after int64, w watc
 }
 
 // ask puts the run's questions to the person at the terminal, if there is one.
-// asked says that one was answered, so that the run goes on.
-func (d *driving) ask(ctx context.Context, run *weir.Run, r weir.Result) (asked bool, err error) {
+// It returns the run that goes on because one was answered, nil where none was.
+func (d *driving) ask(ctx context.Context, desk *desk, r weir.Result) (*weir.Run, error) {
 	if r.Status != engine.Paused || !d.interactive() {
-		return false, nil
+		return nil, nil
 	}
 	for _, i := range r.Interrupts {
 		if i.Kind == engine.AwaitEvent || i.Kind == engine.AwaitTimer {
@@ -94,11 +94,11 @@ func (d *driving) ask(ctx context.Context, run *weir.Run, r weir.Result) (asked 
 		}
 		v, ok, err := d.p.question(ctx, i)
 		if err != nil || !ok {
-			return false, err
+			return nil, err
 		}
-		return true, run.Answer(ctx, i.ID, v)
+		return desk.Answer(ctx, r.Run, i.ID, v, d.p.person())
 	}
-	return false, nil
+	return nil, nil
 }
 
 // interactive reports whether questions can be asked in place.

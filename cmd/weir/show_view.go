@@ -207,7 +207,7 @@ func withheld(m *llm.Manifest) []string {
 	if m.Left > 0 {
 		s := count(m.Left, "message")
 		if m.From > 0 {
-			s += fmt.Sprintf(", from before message %d", m.From+1)
+			s += fmt.Sprintf(", all before message %d", m.From+1)
 		}
 		out = append(out, s)
 	}
