@@ -190,14 +190,13 @@ func (s *selection) squeeze(room int) {
 		free -= n
 	}
 	s.tokens, s.shown, s.squeezed = 0, nil, true
-	for i, g := range all {
+	for i := range all {
+		g := new(*all[i]) // earlier views hold the old one
 		g.cap = limit
-		s.render(g)
-		s.tokens += g.tokens
-		if i < len(all)-1 || len(s.groups) == 0 {
-			s.shown = append(s.shown, g.out...)
-		}
+		s.close(g)
+		all[i] = g
 	}
+	s.head, s.groups = all[:len(s.head):len(s.head)], all[len(s.head):]
 	s.why = append(s.why, fmt.Sprintf("results were cut to %d tokens", limit))
 }
 

@@ -18,7 +18,8 @@ type selection struct {
 	tokens int      // of all that is shown
 	// asked is the position of the person's newest message, -1 where none is.
 	asked int
-	// shown are the messages of head and of all groups but the last.
+	// shown are the messages of head and groups. Views have it, so that it may
+	// only be appended to.
 	shown []Message
 	why   []string
 	// squeezed: results were cut for this view alone.
@@ -65,25 +66,67 @@ func (s *selection) restart(moved Marks) error {
 	return nil
 }
 
-// extended returns a selection of c that goes on where s ends. It takes s over.
-// Nil is returned where c is not a longer history of the same beginning.
+// extended returns a selection of c that goes on where s ends, or, where the
+// newest messages were replaced (a turn's own by those that were kept of it),
+// behind the last one that both have. It takes s over. Nil is returned where c
+// is not a history of the same beginning.
 func (s *selection) extended(c Context) (*selection, error) {
-	n := s.c.History.Len()
-	same := c.ID == s.c.ID && c.Epoch == s.c.Epoch && c.Marks.Equal(s.marks) && c.History.Len() >= n && n > 0 &&
-		!s.c.History.versions && !c.History.versions && c.History.pointer(n-1) == s.c.History.pointer(n-1) &&
-		c.History.pointer(n-1) != nil
-	if !same {
+	if c.ID != s.c.ID || c.Epoch != s.c.Epoch || !c.Marks.Equal(s.marks) || s.c.History.versions || c.History.versions {
 		return nil, nil
 	}
-	s.c, s.why, s.marks.Learned = c, nil, c.Marks.Learned
-	from := max(n, s.marks.Cut)
-	if last := len(s.groups) - 1; last >= 0 {
-		// The last group may go on.
-		from = s.groups[last].at
-		s.tokens -= s.groups[last].tokens
-		s.groups = s.groups[:last]
+	keep := len(s.groups)
+	for keep > 0 && !s.common(c, s.groups[keep-1].end-1) {
+		keep--
 	}
+	if keep == 0 {
+		return nil, nil
+	}
+	from := s.groups[keep-1].end
+	next, err := c.History.Read(from)
+	if err != nil {
+		return nil, err
+	}
+	if next.Role == Tool && s.groups[keep-1].raw[0].Role == Assistant { // the last goes on
+		keep--
+		from = s.groups[keep].at
+	}
+	s.shorten(keep)
+	s.c, s.why, s.marks.Learned = c, nil, c.Marks.Learned
 	return s, s.read(from)
+}
+
+// common reports whether c has the same message at that position, and so at all
+// before it.
+func (s *selection) common(c Context, pos int) bool {
+	if pos >= c.History.Len() {
+		return false
+	}
+	p := c.History.pointer(pos)
+	return p != nil && p == s.c.History.pointer(pos)
+}
+
+// shorten takes back all groups but the first n.
+func (s *selection) shorten(n int) {
+	if n == len(s.groups) {
+		return
+	}
+	left := len(s.shown)
+	for _, g := range s.groups[n:] {
+		s.tokens -= g.tokens
+		left -= len(g.out)
+	}
+	s.groups, s.shown = s.groups[:n:n], s.shown[:left:left]
+	if left == 0 {
+		s.shown = nil
+	}
+	s.asked = -1
+	for _, list := range [][]*group{s.groups, s.head} {
+		for i := len(list) - 1; i >= 0 && s.asked < 0; i-- {
+			if g := list[i]; g.at >= 0 && g.raw[0].Role == User {
+				s.asked = g.at
+			}
+		}
+	}
 }
 
 // readHead makes the groups in front of the cut.
@@ -121,7 +164,6 @@ func (s *selection) readHead() error {
 	s.head = append(s.head, rest...)
 	for _, g := range s.head {
 		s.close(g)
-		s.shown = append(s.shown, g.out...)
 	}
 	return nil
 }
@@ -158,7 +200,6 @@ func (s *selection) read(from int) error {
 		}
 		if open != nil {
 			s.close(open)
-			s.shown = append(s.shown, open.out...)
 		}
 		open = &group{at: e.pos}
 		open.add(e.pos, e.m)
@@ -173,10 +214,11 @@ func (s *selection) read(from int) error {
 	return nil
 }
 
-// close counts a group that is whole, or the last.
+// close shows and counts a group that is whole, or the last.
 func (s *selection) close(g *group) {
 	s.render(g)
 	s.tokens += g.tokens
+	s.shown = append(s.shown, g.out...)
 }
 
 type entry struct {
@@ -302,10 +344,7 @@ func (s *selection) view() (View, error) {
 	}
 	v := View{Tokens: s.tokens, Marks: s.marks, Need: need, groups: s.groups}
 	v.Marks.Pins = slices.Clone(s.marks.Pins)
-	v.Messages = s.shown
-	if len(s.groups) > 0 {
-		v.Messages = append(s.shown[:len(s.shown):len(s.shown)], s.groups[len(s.groups)-1].out...)
-	}
+	v.Messages = slices.Clip(s.shown)
 	v.Manifest = s.manifest()
 	return v, nil
 }

@@ -2,6 +2,7 @@ package convo
 
 import (
 	"container/list"
+	"errors"
 	"sync"
 )
 
@@ -42,7 +43,9 @@ func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 		return View{}, err
 	}
 	view, err := s.view()
-	if err == nil && view.Need == nil && !s.squeezed {
+	// What All finds too large it has left as it was.
+	whole := err == nil || spec.Strategy == All && errors.Is(err, ErrTooLarge)
+	if whole && view.Need == nil && !s.squeezed {
 		v.keep(key, s)
 	}
 	return view, err
