@@ -164,13 +164,42 @@ func (p *prover) points(c conversation, whole convo.Context, set settings) {
 		if n == len(c.messages) {
 			return
 		}
-		cut := whole
-		cut.ID, cut.Marks = at.ID+"cut", convo.Marks{Cut: n, Cleared: n / 2}
-		p.once(cut, set, nil)
+		if pins, ok := trimmed(c.messages, n); ok {
+			cut := whole
+			cut.ID, cut.Marks = at.ID+"cut", convo.Marks{Cut: n, Pins: pins, Cleared: n / 2}
+			p.once(cut, set, nil)
+		}
 		reset := whole
 		reset.ID, reset.Epoch = at.ID+"reset", n
 		p.once(reset, set, nil)
 	}
+}
+
+// trimmed are the pins before a trim at n: what is pinned, and the newest that
+// the person said. A trim in the midst of what is pinned is none.
+func trimmed(ms []convo.Message, n int) (pins []int, ok bool) {
+	asked := -1
+	for i, m := range ms {
+		if m.Role == convo.User {
+			asked = i
+		}
+	}
+	for i := 0; i < n; {
+		end := i + 1
+		for end < len(ms) && ms[end].Role == convo.Tool {
+			end++
+		}
+		if ms[i].Pinned || i == asked {
+			if end > n {
+				return nil, false
+			}
+			for at := i; at < end; at++ {
+				pins = append(pins, at)
+			}
+		}
+		i = end
+	}
+	return pins, true
 }
 
 // once makes one turn that keeps nothing.

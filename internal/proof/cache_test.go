@@ -1,0 +1,170 @@
+package proof
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+)
+
+// wanted is the share of input tokens, in per cent, that must repeat the call
+// before.
+const wanted = 80
+
+// TestRequestsRepeatWhatTheVendorHasCached replays the longest conversations as
+// one of over 2,000 messages under a window of 16,000 tokens, and adds up how
+// much of each request is what the one before began with: its tools, system
+// instructions and messages up to the first that is another.
+func TestRequestsRepeatWhatTheVendorHasCached(t *testing.T) {
+	t.Parallel()
+	data := read(t)
+	ms := data.longest(2000)
+	v := vendors(t)[0]
+	rows := []replayed{
+		replay(t, data, v, ms, "Weir, window", convo.Viewing{}),
+		replay(t, data, v, ms, "Weir, window, results not cleared", convo.Viewing{KeepResults: -1}),
+		replay(t, data, v, ms, "Weir, window, low mark at 30 %", convo.Viewing{Low: 30}),
+		replay(t, data, v, ms, "Weir, window, low mark at 90 %", convo.Viewing{Low: 90}),
+		replay(t, data, v, ms, "Weir, summaries", convo.Viewing{Strategy: convo.Summarise}),
+	}
+	plain := keepWhatFits(t, data, v, ms)
+	var table strings.Builder
+	fmt.Fprintf(&table, "%d messages\n| | calls | input tokens | repeated | repeated of the messages | the front moved |\n|---|---|---|---|---|---|\n", len(ms))
+	for _, r := range append(rows, plain) {
+		fmt.Fprintln(&table, r)
+	}
+	t.Log(table.String())
+	for _, r := range []replayed{rows[0], rows[4]} {
+		if r.share() < wanted {
+			t.Errorf("%s repeats %.1f %%, want %d %%", r.name, r.share(), wanted)
+		}
+	}
+	if plain.share() > rows[0].share()-10 {
+		t.Errorf("keeping what fits repeats %.1f %%, as much as the views: the test says nothing", plain.share())
+	}
+}
+
+// longest are the longest conversations one after another, n messages at least.
+func (c *corpus) longest(n int) []convo.Message {
+	list := slices.Clone(c.all)
+	slices.SortStableFunc(list, func(a, b conversation) int { return cmp.Compare(len(b.messages), len(a.messages)) })
+	var out []convo.Message
+	for _, one := range list {
+		if len(out) >= n {
+			break
+		}
+		for _, m := range one.messages {
+			m.Pinned = false
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// replayed adds up the requests of one way to show a history.
+type replayed struct {
+	name                       string
+	calls, moved               int
+	input, repeated, of, again int // of and again: of the messages alone
+	last                       *llm.Request
+}
+
+func (r *replayed) share() float64 { return 100 * float64(r.repeated) / float64(r.input) }
+
+// String is a row of the table.
+func (r replayed) String() string {
+	return fmt.Sprintf("| %s | %d | %d | %.1f %% | %.1f %% | %d |",
+		r.name, r.calls, r.input, r.share(), 100*float64(r.again)/float64(r.of), r.moved)
+}
+
+// add compares a request with the one before.
+func (r *replayed) add(v *vendor, req *llm.Request) {
+	total := v.tokens(req)
+	r.calls++
+	r.input += total
+	for _, m := range req.Messages {
+		r.of += v.message(m)
+	}
+	if r.last != nil && encoded(r.last.Tools) == encoded(req.Tools) && r.last.System == req.System {
+		same := 0
+		for same < min(len(req.Messages), len(r.last.Messages)) && sent(req.Messages[same]).Equal(sent(r.last.Messages[same])) {
+			r.again += v.message(req.Messages[same])
+			same++
+		}
+		r.repeated += v.beside(req.System, req.Tools)
+		for _, m := range req.Messages[:same] {
+			r.repeated += v.message(m)
+		}
+		if same < len(r.last.Messages) {
+			r.moved++
+		}
+	}
+	r.last = req
+}
+
+// sent is what a vendor is told of a message.
+func sent(m convo.Message) convo.Message {
+	m.ID = ""
+	return m
+}
+
+const window = 16_000
+
+// replay holds the conversation by the service.
+func replay(t *testing.T, data corpus, v vendor, ms []convo.Message, name string, view convo.Viewing) replayed {
+	t.Helper()
+	r := replayed{name: name}
+	s := serviceOf(v)
+	main := convo.NewManager(convo.Context{ID: "main", Settings: convo.Settings{
+		System: data.system, Model: v.name + "/" + v.model, Window: window, View: view,
+	}}, true)
+	tools := data.runnable()
+	for i, m := range ms {
+		if m.Role != convo.User {
+			continue
+		}
+		end := i + 1
+		for end < len(ms) && ms[end].Role != convo.User {
+			end++
+		}
+		h := newHost(ms[i+1 : end])
+		h.plain = true
+		if _, err := s.Turn(t.Context(), h, llm.Turn{Context: main, Message: &m, Tools: tools, MaxSteps: 100}); err != nil {
+			t.Fatal(err)
+		}
+		for _, req := range h.sent {
+			if req.Purpose == llm.PurposeTurn {
+				r.add(&v, req)
+			}
+		}
+	}
+	return r
+}
+
+// keepWhatFits makes the same calls with the newest groups that fit.
+func keepWhatFits(t *testing.T, data corpus, v vendor, ms []convo.Message) replayed {
+	t.Helper()
+	r := replayed{name: "the newest that fit"}
+	model, _ := llm.NewCatalogue().Find(v.name, v.model)
+	model.Window = window
+	room := model.Room(0) - v.beside(data.system, data.tools)
+	for n := 1; n <= len(ms); n++ {
+		if n < len(ms) && ms[n].Role != convo.Assistant {
+			continue // no call is made here
+		}
+		free, from := room, n
+		for at := n - 1; at >= 0 && free >= 0; at-- {
+			if free -= v.message(ms[at]); free >= 0 && ms[at].Role != convo.Tool {
+				from = at
+			}
+		}
+		if from < n && (n == len(ms) || ms[n].Role == convo.Assistant) {
+			r.add(&v, &llm.Request{System: data.system, Tools: data.tools, Messages: ms[from:n]})
+		}
+	}
+	return r
+}
