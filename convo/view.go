@@ -136,12 +136,25 @@ type View struct {
 	Manifest Manifest
 }
 
-// Since is how many of the messages, at the end, are at position pos or later.
-// It must be called before another view of the context is made.
+// Since is how many of the messages, at the end, are at position pos or later;
+// -1 where that cannot be told, because some of those at both sides of it had to
+// be repaired together.
 func (v View) Since(pos int) int {
 	n := 0
-	for i := len(v.groups) - 1; i >= 0 && v.groups[i].at >= pos; i-- {
-		n += len(v.groups[i].out)
+	for i := len(v.groups) - 1; i >= 0 && v.groups[i].end > pos; i-- {
+		g := v.groups[i]
+		if g.at >= pos {
+			n += len(g.out)
+			continue
+		}
+		if g.broken > 0 || len(g.out) != len(g.raw) {
+			return -1
+		}
+		for _, p := range g.pos {
+			if p >= pos {
+				n++
+			}
+		}
 	}
 	return n
 }

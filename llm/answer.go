@@ -75,6 +75,7 @@ func (t *turn) answer() (*Response, error) {
 	if marks.Cut <= before.History.Len() {
 		t.lane.Marks = marks
 	}
+	resp.Session = "" // the vendor has the answer that was repaired in it
 	if problem = t.unfit(resp); problem != "" {
 		return nil, &Error{
 			Code:    engine.CodeModelAnswer,

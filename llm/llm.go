@@ -59,6 +59,8 @@ type Request struct {
 
 	// What follows is for the host and not sent.
 
+	// Place is where the answer will be in the history of its context.
+	Place int
 	// Purpose is what the call is for: PurposeTurn or PurposeSummary.
 	Purpose string
 	// Estimate is what the call may take at most: its input, the output that is

@@ -48,6 +48,9 @@ func (t *turn) readResult(arguments string) (text string, failed bool) {
 		return fmt.Sprintf("There is no result %d.", pos), true
 	}
 	m, err := t.lane.History.Read(pos)
+	if newest, at, lost := t.lane.History.Lookup(m.ID); err == nil && m.ID != "" && (at > pos || lost != nil) {
+		m, err = newest, lost
+	}
 	if err != nil || m.Role != convo.Tool {
 		return fmt.Sprintf("There is no result %d.", pos), true
 	}

@@ -32,7 +32,7 @@ func (s *Service) call(
 		resp, err := s.generate(ctx, run, p, &req, emit)
 		if err == nil && resp != nil {
 			out := *resp // it may be the provider's own
-			return &out, out.complete(len(req.Messages))
+			return &out, out.complete(req.Place)
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause

@@ -9,10 +9,10 @@ import (
 
 // held notes under which name the vendor keeps the conversation. The note says
 // up to which position of which view, so that it is used while the view is the
-// last one plus a suffix.
+// last one plus a suffix. What marks alone do not tell of a view is not held.
 func (t *turn) held(resp *Response) {
 	t.lane.Session = ""
-	if t.req.Keep && resp.Session != "" && !t.lane.History.Versions() {
+	if t.req.Keep && resp.Session != "" && !t.lane.History.Versions() && !t.space.unmarked {
 		t.lane.Session = t.sessionPrefix(t.lane.Marks, t.lane.History.Len()) + resp.Session
 	}
 }
@@ -25,7 +25,7 @@ func (t *turn) sessionPrefix(m convo.Marks, n int) string {
 // view still begins with it.
 func (t *turn) resume(req *Request, v convo.View) {
 	var cut, cleared, n int
-	if !req.Keep || v.Manifest.Why != "" || v.Manifest.Short > 0 {
+	if !req.Keep || v.Manifest.Why != "" || v.Manifest.Short > 0 || t.lane.History.Versions() {
 		return
 	}
 	if _, err := fmt.Sscanf(t.lane.Session, "%d:%d:%d:", &cut, &cleared, &n); err != nil {

@@ -23,7 +23,9 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 	c.Marks.Factor = t.factor()
 	v, err := t.service.views.View(t.host.Run(), c, spec)
 	if err == nil && v.Manifest.Why != "" && c.Marks.Learned != 0 && c.Marks.Learned != c.Marks.Factor {
+		spec.Room += t.correct(t.space.beside())
 		c.Marks.Factor = c.Marks.Learned
+		spec.Room -= token.Factor(c.Marks.Learned).Of(t.space.beside())
 		v, err = t.service.views.View(t.host.Run(), c, spec)
 	}
 	for n := 0; err == nil && v.Need != nil; n++ {
@@ -53,7 +55,7 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 
 // without is a view with no summary, whose marks are not kept.
 func (t *turn) without(spec convo.ViewSpec, c convo.Context, failed error) (convo.View, error) {
-	spec.Strategy = convo.Window
+	spec.Strategy, t.space.unmarked = convo.Window, true
 	v, err := c.View(spec)
 	v.Marks = t.lane.Marks
 	v.Manifest.Why = strings.TrimPrefix(fmt.Sprintf("%s; no summary: %v", v.Manifest.Why, failed), "; ")
@@ -98,7 +100,7 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 	sub.req.Estimate.CostMicros = sub.space.model.Cost(sub.req.Estimate)
 	sub.req.OutputCost = sub.space.model.Cost(Usage{Output: need.Tokens})
 	resp, err := sub.call(&sub.req)
-	t.result.Usage = sub.result.Usage
+	t.result.Usage, t.result.Steps = sub.result.Usage, sub.result.Steps
 	if err != nil {
 		return "", err
 	}

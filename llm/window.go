@@ -25,6 +25,10 @@ type space struct {
 	// What is sent beside the messages, in the counter's tokens.
 	system, tools, fixed int
 	last                 *Request
+	// bytes is what is sent beside the messages as cheapView counts it.
+	bytes int
+	// unmarked: the newest view leaves out what its marks do not say.
+	unmarked bool
 }
 
 // counter counts messages as one provider is sent them.
@@ -128,6 +132,7 @@ func (t *turn) load() error {
 // request is the call that the lane stands for; shrink says how often one was
 // too long for the provider.
 func (t *turn) request(shrink int) (*Request, error) {
+	t.space.unmarked = false
 	view, err := t.view(shrink)
 	if err != nil {
 		return nil, err
@@ -139,7 +144,8 @@ func (t *turn) request(shrink int) (*Request, error) {
 		}
 	}
 	w, req := &t.space, t.req
-	req.Messages = view.Messages
+	t.lane.Marks, w.unmarked = view.Marks, w.unmarked || view.Manifest.Short > 0
+	req.Messages, req.Place = view.Messages, t.lane.History.Len()
 	if w.last != nil && view.Manifest.Why == "" {
 		req.Stable = len(w.last.Messages)
 	}
@@ -160,7 +166,6 @@ func (t *turn) request(shrink int) (*Request, error) {
 			req.Manifest.Factor = t.factor()
 		}
 	}
-	t.lane.Marks = view.Marks
 	w.last = &req
 	return &req, nil
 }
@@ -173,11 +178,14 @@ func shows(c convo.Context, v convo.View) bool {
 // estimate says what a request may take at most.
 func (t *turn) estimate(req *Request, v convo.View) error {
 	w := &t.space
-	in := v.Tokens + t.correct(w.system+w.tools+w.fixed)
+	in := v.Tokens + t.correct(w.beside())
 	if !w.loaded { // by bytes; four make a token, more or less
-		in = (in + len(req.System)) / 4
+		in = (v.Tokens + w.bytes) / 4
 	}
-	req.Estimate = Usage{Input: in, Output: max(w.reserve-outputMargin, 0)}
+	req.Estimate = Usage{Input: in, Output: req.MaxOutput}
+	if req.MaxOutput <= 0 {
+		req.Estimate.Output = max(w.reserve-outputMargin, min(w.reserve, outputMargin))
+	}
 	req.Estimate.CostMicros, req.OutputCost = w.model.Cost(req.Estimate), w.model.Cost(Usage{Output: req.Estimate.Output})
 	return nil
 }
@@ -194,7 +202,7 @@ func (t *turn) view(shrink int) (convo.View, error) {
 	if err := t.load(); err != nil {
 		return convo.View{}, err
 	}
-	beside := t.correct(w.system + w.tools + w.fixed)
+	beside := t.correct(w.beside())
 	room := (w.room - beside) * (4 - shrink) / 4
 	if room <= 0 {
 		return convo.View{}, &Error{
@@ -215,9 +223,16 @@ func (t *turn) view(shrink int) (convo.View, error) {
 	return v, err
 }
 
+// beside is what is sent beside the messages, in the counter's tokens.
+func (w *space) beside() int { return w.system + w.tools + w.fixed }
+
 // cheapView is the view where everything fits even if each byte were a token.
+// What stands for a cleared result tells its tokens, which are then counted.
 func (t *turn) cheapView() (convo.View, bool, error) {
 	w := &t.space
+	if t.lane.Marks.Cleared > t.lane.Epoch {
+		return convo.View{}, false, nil
+	}
 	beside := len(t.req.System) + 2*around
 	for _, tl := range t.req.Tools {
 		beside += around + len(tl.Name) + len(tl.Description) + sizeOf(tl.Parameters)
@@ -228,6 +243,7 @@ func (t *turn) cheapView() (convo.View, bool, error) {
 	if w.reader {
 		beside += 10 * around
 	}
+	w.bytes = beside
 	room := w.room - t.correct(beside) - 512 // what tools bring with them
 	if room <= 0 {
 		return convo.View{}, false, nil
