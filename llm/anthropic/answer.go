@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // The reasons a model stops for.
@@ -84,10 +85,10 @@ func (a *answer) began(raw json.RawMessage) (*building, error) {
 	b := &building{}
 	var p piece
 	if err := json.Unmarshal(raw, &b.fields); err != nil {
-		return nil, garbled(err)
+		return nil, wire.Garbled(name, err)
 	}
 	if err := json.Unmarshal(raw, &p); err != nil || p.Type == "" {
-		return nil, garbled(errors.New("a content block has no type"))
+		return nil, wire.Garbled(name, errors.New("a content block has no type"))
 	}
 	b.kind = p.Type
 	a.blocks = append(a.blocks, b)
@@ -100,7 +101,7 @@ func (a *answer) began(raw json.RawMessage) (*building, error) {
 		b.text.WriteString(p.Thinking)
 	case "tool_use":
 		if p.Name == "" {
-			return nil, garbled(errors.New("a tool call has no name"))
+			return nil, wire.Garbled(name, errors.New("a tool call has no name"))
 		}
 		if p.ID == "" {
 			p.ID = a.callID(len(a.blocks))
@@ -122,7 +123,7 @@ func (a *answer) settle() []convo.Call {
 			continue
 		}
 		b.call.Arguments = b.input.String()
-		if whole := string(b.fields["input"]); b.call.Arguments == "" && given(b.fields["input"]) {
+		if whole := string(b.fields["input"]); b.call.Arguments == "" && wire.Given(b.fields["input"]) {
 			b.call.Arguments = whole
 		}
 		if strings.TrimSpace(b.call.Arguments) == "" {
@@ -175,7 +176,7 @@ func (a *answer) raw() []json.RawMessage {
 func (b *building) raw() json.RawMessage {
 	fields := make(map[string]any, len(b.fields)+1)
 	for k, v := range b.fields {
-		if given(v) {
+		if wire.Given(v) {
 			fields[k] = v
 		}
 	}

@@ -1,23 +1,15 @@
 package anthropic
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"math"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // The codes of engine's table that a call can end with.
@@ -32,12 +24,6 @@ const (
 	codeTimeout     = engine.CodeModelTimeout
 )
 
-const (
-	maxErrorBody    = 1 << 20 // bytes read of a refusal
-	maxErrorMessage = 600     // bytes of a server's words that are passed on
-	maxWait         = 24 * time.Hour
-)
-
 // fault is what a server says went wrong.
 type fault struct{ Type, Message string }
 
@@ -48,18 +34,12 @@ func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.
 	if err != nil || res.StatusCode < 300 {
 		return res, err
 	}
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-	if err := res.Body.Close(); err != nil {
-		return nil, fmt.Errorf("close refusal: %w", err)
+	body, err := wire.Refusal(res)
+	if err != nil {
+		return nil, err
 	}
 	e := p.classify(res.StatusCode, parseFault(body))
-	e.After = retryAfter(res.Header)
-	switch res.Header.Get("X-Should-Retry") {
-	case "true":
-		e.Retry = true
-	case "false":
-		e.Retry = false
-	}
+	wire.Advise(e, res.Header)
 	return nil, e
 }
 
@@ -72,44 +52,25 @@ func parseFault(body []byte) fault {
 		Detail  json.RawMessage `json:"detail"`
 	}
 	if json.Unmarshal(body, &top) != nil {
-		s := strings.TrimSpace(string(body))
-		if strings.HasPrefix(s, "<") {
-			s = "" // a page says nothing worth keeping
-		}
-		return fault{Message: s}
+		return fault{Message: wire.Plain(body)}
 	}
 	var f struct{ Type, Message json.RawMessage }
 	switch {
-	case given(top.Error) && json.Unmarshal(top.Error, &f) == nil:
-		return fault{Type: scalar(f.Type), Message: scalar(f.Message)}
-	case given(top.Error):
-		return fault{Message: scalar(top.Error)}
-	case given(top.Message):
-		return fault{Message: scalar(top.Message)}
-	case given(top.Detail):
-		return fault{Message: scalar(top.Detail)}
+	case wire.Given(top.Error) && json.Unmarshal(top.Error, &f) == nil:
+		return fault{Type: wire.Scalar(f.Type), Message: wire.Scalar(f.Message)}
+	case wire.Given(top.Error):
+		return fault{Message: wire.Scalar(top.Error)}
+	case wire.Given(top.Message):
+		return fault{Message: wire.Scalar(top.Message)}
+	case wire.Given(top.Detail):
+		return fault{Message: wire.Scalar(top.Detail)}
 	}
 	return fault{Message: strings.TrimSpace(string(body))}
 }
 
-// given says that a JSON value is there and not null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// scalar is a JSON string's text, any other value as it is written, "" of null.
-func scalar(raw json.RawMessage) string {
-	if !given(raw) {
-		return ""
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
-}
-
 // classify maps a status (0 inside a stream) and what the server said.
 func (p *Provider) classify(status int, f fault) *llm.Error {
-	code, retry := byStatus(status)
+	code, retry := wire.ByStatus(status)
 	if status == 0 || status == http.StatusBadRequest {
 		if c, r, ok := byType(f.Type); ok {
 			code, retry = c, r
@@ -118,28 +79,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if code == codeInvalid {
 		code = byWords(f.Message)
 	}
-	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
-}
-
-func byStatus(status int) (code string, retry bool) {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return codeAuth, false
-	case http.StatusPaymentRequired:
-		return codeRateLimited, false // no wait mends it
-	case http.StatusTooManyRequests:
-		return codeRateLimited, true
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return codeTimeout, true
-	case http.StatusServiceUnavailable, 529:
-		return codeOverloaded, true
-	case http.StatusConflict, http.StatusTooEarly, 0:
-		return codeUnavailable, true
-	}
-	if status >= 500 {
-		return codeUnavailable, true
-	}
-	return codeInvalid, false
+	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.speaker.Describe(status, f.Message)}
 }
 
 // byType knows the vendor's error types ("Errors", HTTP errors).
@@ -180,88 +120,4 @@ func byWords(message string) string {
 		}
 	}
 	return codeInvalid
-}
-
-func (p *Provider) describe(status int, f fault) string {
-	var b strings.Builder
-	b.WriteString("anthropic: ")
-	if status != 0 {
-		fmt.Fprintf(&b, "%d", status)
-		if text := http.StatusText(status); text != "" {
-			b.WriteString(" " + text)
-		}
-		b.WriteString(": ")
-	}
-	message := p.scrub(f.Message) // before it is cut, which could leave half a key
-	if message == "" {
-		message = "the server gave no reason"
-	}
-	if len(message) > maxErrorMessage {
-		message = strings.ToValidUTF8(message[:maxErrorMessage], "") + "..."
-	}
-	b.WriteString(message)
-	return b.String()
-}
-
-// retryAfter reads how long a server asks to wait, at most a day, 0 where it
-// does not say. The header is seconds or a date (RFC 9110, 10.2.3), the date
-// read against the server's own clock; Retry-After-Ms is finer.
-func retryAfter(h http.Header) time.Duration {
-	if v, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return bounded(v * float64(time.Millisecond))
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return bounded(s * float64(time.Second))
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	sent, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return bounded(float64(at.Sub(sent)))
-}
-
-func bounded(ns float64) time.Duration {
-	switch {
-	case math.IsNaN(ns) || ns <= 0:
-		return 0
-	case ns >= float64(maxWait):
-		return maxWait
-	}
-	return time.Duration(ns)
-}
-
-// failure is err as a caller sees it: nothing of the SDK's, no address, no key.
-func (p *Provider) failure(ctx context.Context, err error) error {
-	if cause := ctx.Err(); cause != nil {
-		if errors.Is(cause, context.DeadlineExceeded) {
-			return &llm.Error{Code: codeTimeout, Message: "anthropic: the call took too long", Retry: true, Err: cause}
-		}
-		return fmt.Errorf("anthropic: generate: %w", cause)
-	}
-	if e, ok := errors.AsType[*llm.Error](err); ok {
-		return e
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &llm.Error{Code: codeTimeout, Message: "anthropic: the server did not answer in time", Retry: true}
-	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // the address may hold a secret
-	}
-	return &llm.Error{Code: codeUnavailable, Message: p.scrub("anthropic: " + err.Error()), Retry: true}
-}
-
-// scrubber returns a function that takes key out of a text.
-func scrubber(key string) func(string) string {
-	return func(s string) string {
-		if key == "" {
-			return s
-		}
-		return strings.ReplaceAll(s, key, "[key]")
-	}
 }

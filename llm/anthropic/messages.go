@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // What is said where the wire demands words and the history has none.
@@ -78,7 +79,7 @@ func (p *Provider) turns(req *llm.Request, from int) (*history, error) {
 
 func (h *history) add(m *convo.Message, i int) error {
 	if len(m.Parts) > 0 && (m.Role == convo.Assistant || m.Role == convo.System) {
-		return h.p.refused("a message of the role %q cannot hold an image or a file", m.Role)
+		return h.p.speaker.Refused("a message of the role %q cannot hold an image or a file", m.Role)
 	}
 	switch m.Role {
 	case convo.System:
@@ -102,7 +103,7 @@ func (h *history) add(m *convo.Message, i int) error {
 		h.say(sdk.MessageParamRoleAssistant, h.answer(m, i)...)
 		return nil
 	}
-	return h.p.refused("a message has the role %q", m.Role)
+	return h.p.speaker.Refused("a message has the role %q", m.Role)
 }
 
 // say adds blocks to the turn of a side; none begin no turn.
@@ -124,7 +125,7 @@ func (h *history) side(role sdk.MessageParamRole) *turn {
 // settled refuses a history in which a call has no result.
 func (h *history) settled() error {
 	for id := range h.open {
-		return h.p.refused("the call %q has no result", id)
+		return h.p.speaker.Refused("the call %q has no result", id)
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ func (h *history) settled() error {
 func (h *history) result(m *convo.Message, i int) error {
 	waiting := h.open[m.CallID]
 	if len(waiting) == 0 {
-		return h.p.refused("a result answers the call %q, which is not among those of the message before", m.CallID)
+		return h.p.speaker.Refused("a result answers the call %q, which is not among those of the message before", m.CallID)
 	}
 	if h.open[m.CallID] = waiting[1:]; len(waiting) == 1 {
 		delete(h.open, m.CallID)
@@ -185,7 +186,7 @@ func (h *history) answer(m *convo.Message, i int) []block {
 			out = append(out, h.call(calls[0], i))
 			calls = calls[1:]
 		case b.Type == "text" && blank(b.Text):
-		case b.Type == "text" && !given(b.Citations):
+		case b.Type == "text" && !wire.Given(b.Citations):
 			out = append(out, text(b.Text, i))
 		default:
 			out = append(out, block{

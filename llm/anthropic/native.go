@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // native is what Message.Native holds: the blocks of an answer, all of them
@@ -39,7 +40,7 @@ func needless(blocks []piece) bool {
 		switch {
 		case b.Type == "tool_use":
 			called = true
-		case b.Type != "text", called, given(b.Citations):
+		case b.Type != "text", called, wire.Given(b.Citations):
 			return false
 		}
 	}

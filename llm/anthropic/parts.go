@@ -24,13 +24,13 @@ func (p *Provider) parts(parts []convo.Part, of int) ([]block, error) {
 		var err error
 		switch {
 		case part.URL == "" && len(part.Data) == 0:
-			return nil, p.refused("a part %q has neither data nor an address", part.Name)
+			return nil, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
 		case part.Kind == "image":
 			b.OfImage, err = p.image(part)
 		case part.Kind == "file":
 			b.OfDocument, err = p.document(part)
 		default:
-			return nil, p.refused("a part is of the kind %q", part.Kind)
+			return nil, p.speaker.Refused("a part is of the kind %q", part.Kind)
 		}
 		if err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (p *Provider) image(part convo.Part) (*sdk.ImageBlockParam, error) {
 	}
 	kind := kindOf(part)
 	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, kind) {
-		return nil, p.refused("an image is of the type %q; JPEG, PNG, GIF and WebP are taken", kind)
+		return nil, p.speaker.Refused("an image is of the type %q; JPEG, PNG, GIF and WebP are taken", kind)
 	}
 	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
 		Data: base64.StdEncoding.EncodeToString(part.Data), MediaType: sdk.Base64ImageSourceMediaType(kind),
@@ -64,13 +64,13 @@ func (p *Provider) document(part convo.Part) (*sdk.DocumentBlockParam, error) {
 	case len(part.Data) == 0 && (kind == "" || kind == pdf):
 		d.Source.OfURL = &sdk.URLPDFSourceParam{URL: part.URL}
 	case len(part.Data) == 0:
-		return nil, p.refused("a file of the type %q is taken as data only: by its address only a PDF", kind)
+		return nil, p.speaker.Refused("a file of the type %q is taken as data only: by its address only a PDF", kind)
 	case kind == pdf:
 		d.Source.OfBase64 = &sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(part.Data)}
 	case utf8.Valid(part.Data) && !blank(string(part.Data)):
 		d.Source.OfText = &sdk.PlainTextSourceParam{Data: string(part.Data)}
 	default:
-		return nil, p.refused("a file %q of the type %q is neither a PDF nor text", part.Name, kind)
+		return nil, p.speaker.Refused("a file %q of the type %q is neither a PDF nor text", part.Name, kind)
 	}
 	return d, nil
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // name is what messages with native blocks carry as their provider.
@@ -37,8 +37,9 @@ type Options struct {
 	// BaseURL is where the path v1/messages begins; empty is
 	// https://api.anthropic.com. A path that ends in /v1 is taken without it.
 	BaseURL string
-	// HTTPClient is used as it is; nil is a client with its own connections
-	// and no time limit but the call's context.
+	// HTTPClient is used as it is, save that it follows no redirect where it does
+	// not say how (CheckRedirect): the key would go along. nil is a client with
+	// its own connections and no time limit but the call's context.
 	HTTPClient *http.Client
 	// NoCache sends no marks for the vendor's prompt cache. Without it the last
 	// tool, the system text, the end of Request.Stable and the last message are
@@ -69,21 +70,21 @@ type Provider struct {
 	keyless bool
 	marks   bool
 	invalid error
-	scrub   func(string) string // takes the key out of a text
+	speaker wire.Speaker
 	client  sdk.Client
 }
 
 // New returns a provider. Options that cannot work are told by every Generate,
 // as model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{keyless: o.APIKey == "", marks: !o.NoCache, scrub: scrubber(o.APIKey)}
+	p := &Provider{keyless: o.APIKey == "", marks: !o.NoCache, speaker: wire.Speaker{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost
 	}
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		p.invalid = fmt.Errorf("base URL is not an http or https address")
+	u, err := wire.Address(base)
+	if err != nil {
+		p.invalid = err
 		return p
 	}
 	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
@@ -93,18 +94,11 @@ func New(o Options) *Provider {
 }
 
 func (p *Provider) options(o Options, base string) []option.RequestOption {
-	client := o.HTTPClient
-	if client == nil {
-		client = &http.Client{}
-		if t, ok := http.DefaultTransport.(*http.Transport); ok {
-			client.Transport = t.Clone()
-		}
-	}
 	options := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(),
 		option.WithoutOpenTelemetry(),
 		option.WithBaseURL(base),
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(wire.Client(o.HTTPClient)),
 		option.WithMaxRetries(0), // the service retries, and journals it
 		option.WithMiddleware(p.refuse),
 		option.WithHeader("Accept", "text/event-stream"),
@@ -128,7 +122,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	}
 	res, err := p.generate(ctx, req, emit)
 	if err != nil {
-		return nil, p.failure(ctx, err)
+		return nil, p.speaker.Failure(ctx, err)
 	}
 	return res, nil
 }
@@ -162,34 +156,30 @@ var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
-		return p.refused("%v", p.invalid)
+		return p.speaker.Refused("%v", p.invalid)
 	case p.vendor && p.keyless:
 		return &llm.Error{Code: codeAuth, Message: "anthropic: no API key"}
 	case req.Model == "":
-		return p.refused("no model is named")
+		return p.speaker.Refused("no model is named")
 	case len(req.Messages) == 0:
-		return p.refused("there is no message to answer")
+		return p.speaker.Refused("there is no message to answer")
 	case req.Temperature != nil && (*req.Temperature < 0 || *req.Temperature > 2):
-		return p.refused("the temperature %v is not between 0 and 2", *req.Temperature)
+		return p.speaker.Refused("the temperature %v is not between 0 and 2", *req.Temperature)
 	}
 	seen := map[string]bool{}
 	for _, t := range req.Tools {
 		if !namePattern.MatchString(t.Name) || seen[t.Name] {
-			return p.refused("the tool name %q is not 1 to 64 letters, digits, _ or -, or is there twice", t.Name)
+			return p.speaker.Refused("the tool name %q is not 1 to 64 letters, digits, _ or -, or is there twice", t.Name)
 		}
 		seen[t.Name] = true
 	}
 	switch {
 	case req.ToolChoice == "required" && len(req.Tools) == 0:
-		return p.refused("a tool call is required and there is no tool")
+		return p.speaker.Refused("a tool call is required and there is no tool")
 	case req.ToolChoice == "", req.ToolChoice == "auto", req.ToolChoice == "none", req.ToolChoice == "required":
 		return nil
 	case !seen[req.ToolChoice]:
-		return p.refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+		return p.speaker.Refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
 	}
 	return nil
-}
-
-func (p *Provider) refused(format string, args ...any) *llm.Error {
-	return &llm.Error{Code: codeInvalid, Message: p.scrub("anthropic: " + fmt.Sprintf(format, args...))}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // event is what Weir reads of an event of a stream.
@@ -65,10 +66,10 @@ func newReader(p *Provider, a *answer) *reader {
 // event takes an event; it returns true once the answer is whole.
 func (r *reader) event(e *event) (bool, error) {
 	switch {
-	case e.Type == "error" || given(e.Error):
+	case e.Type == "error" || wire.Given(e.Error):
 		body, err := json.Marshal(map[string]json.RawMessage{"error": e.Error})
 		if err != nil {
-			return false, garbled(err)
+			return false, wire.Garbled(name, err)
 		}
 		return false, r.p.classify(0, parseFault(body))
 	case e.Type == "message_start" && e.Message != nil:
@@ -129,7 +130,7 @@ func (r *reader) close(index int) {
 func (r *reader) grow(e *event) error {
 	b := r.open[e.Index]
 	if b == nil {
-		return garbled(errors.New("a piece of a block that was not begun"))
+		return wire.Garbled(name, errors.New("a piece of a block that was not begun"))
 	}
 	d := e.Delta
 	switch {
@@ -143,7 +144,7 @@ func (r *reader) grow(e *event) error {
 		b.signature += d.Signature
 	case d.Type == "input_json_delta":
 		b.input.WriteString(d.JSON)
-	case d.Type == "citations_delta" && given(d.Citation):
+	case d.Type == "citations_delta" && wire.Given(d.Citation):
 		b.citations = append(b.citations, d.Citation)
 	}
 	return nil
@@ -188,7 +189,7 @@ func (r *reader) count(u *usage) {
 // it stopped.
 func (r *reader) end() error {
 	if r.answer.stop == "" {
-		return cut()
+		return wire.Cut(name)
 	}
 	u := r.counts
 	u.Input += u.Cached + u.Written
@@ -200,9 +201,9 @@ func (r *reader) end() error {
 func (r *reader) whole(data []byte) error {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
-		return garbled(err)
+		return wire.Garbled(name, err)
 	}
-	if m.Type == "error" || given(m.Error) {
+	if m.Type == "error" || wire.Given(m.Error) {
 		return r.p.classify(0, parseFault(data))
 	}
 	if err := r.begin(&m); err != nil {

@@ -151,7 +151,7 @@ func (p *Provider) think(params *sdk.MessageNewParams, req *llm.Request, is trai
 	}
 	budget, known := budgetOf(req.Reasoning)
 	if !known {
-		return p.refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
+		return p.speaker.Refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
 	}
 	forced := params.ToolChoice.OfAny != nil || params.ToolChoice.OfTool != nil
 	switch {

@@ -17,6 +17,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 const (
@@ -25,8 +26,6 @@ const (
 	// maxPauses bounds how often one turn is gone on with.
 	maxPauses = 16
 )
-
-var errAnswerTooLong = errors.New("the answer is longer than any model's")
 
 // generate makes a call. Where the vendor pauses a long turn ("pause_turn") it
 // is sent what it said so far and goes on.
@@ -40,7 +39,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 	for pauses := 0; ; pauses++ {
 		body, err := encode(params)
 		if err != nil {
-			return nil, p.refused("%v", err)
+			return nil, p.speaker.Refused("%v", err)
 		}
 		a.stop, a.paused = "", false
 		if err := p.ask(ctx, body, newReader(p, a)); err != nil {
@@ -73,7 +72,7 @@ func (p *Provider) ask(ctx context.Context, body []byte, r *reader) error {
 	if res == nil || res.Body == nil {
 		return errors.New("the server gave no answer")
 	}
-	res.Body = &bounder{body: res.Body, left: maxAnswer}
+	res.Body = wire.Bound(res.Body)
 	defer func() { _ = res.Body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
@@ -84,7 +83,7 @@ func (p *Provider) ask(ctx context.Context, body []byte, r *reader) error {
 		}
 		return r.whole(data)
 	case err == nil && kind == "text/html":
-		return errors.New("the server answered with a web page: is the base URL right?")
+		return wire.ErrPage
 	}
 	return p.readEvents(ssestream.NewDecoder(res), r)
 }
@@ -97,7 +96,7 @@ func (p *Provider) readEvents(events ssestream.Decoder, r *reader) error {
 		}
 		var e event
 		if err := json.Unmarshal(data, &e); err != nil {
-			return garbled(err)
+			return wire.Garbled(name, err)
 		}
 		done, err := r.event(&e)
 		if err != nil || done {
@@ -109,32 +108,3 @@ func (p *Provider) readEvents(events ssestream.Decoder, r *reader) error {
 	}
 	return r.end()
 }
-
-// cut is a stream that ended before its answer did.
-func cut() *llm.Error {
-	return &llm.Error{Code: codeUnavailable, Message: "anthropic: the stream ended before the answer did", Retry: true}
-}
-
-// garbled is an event that cannot be read.
-func garbled(err error) *llm.Error {
-	return &llm.Error{Code: codeUnavailable, Message: "anthropic: the stream holds what is no event: " + err.Error(), Retry: true}
-}
-
-// bounder reads no more of a body than an answer may be long.
-type bounder struct {
-	body io.ReadCloser
-	left int
-}
-
-// Read reads, and fails with errAnswerTooLong past the bound.
-func (b *bounder) Read(to []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errAnswerTooLong
-	}
-	n, err := b.body.Read(to[:min(len(to), b.left)])
-	b.left -= n
-	return n, err
-}
-
-// Close closes the body.
-func (b *bounder) Close() error { return b.body.Close() }

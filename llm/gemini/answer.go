@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -75,7 +76,7 @@ func (a *answer) keep(part nativePart) {
 func (a *answer) named(id, name string, index int) convo.Call {
 	c := convo.Call{ID: id, Name: nameOf(a.req, name)}
 	if c.ID == "" {
-		sum := sha256.Sum256([]byte(orElse(a.req.Key, a.id)))
+		sum := sha256.Sum256([]byte(cmp.Or(a.req.Key, a.id)))
 		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 	}
 	return c

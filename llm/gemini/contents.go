@@ -69,9 +69,9 @@ func (p *Provider) contents(req *llm.Request) ([]content, []string, error) {
 			n += len(results)
 			err = h.model(m, results)
 		case convo.Tool:
-			err = p.refused("the result %q stands behind no message that calls tools", m.CallID)
+			err = p.speaker.Refused("the result %q stands behind no message that calls tools", m.CallID)
 		default:
-			err = p.refused("a message has the role %q", m.Role)
+			err = p.speaker.Refused("a message has the role %q", m.Role)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -221,12 +221,12 @@ func (p *Provider) pair(calls []convo.Call, results []convo.Message) ([]int, err
 			}
 		}
 		if at < 0 {
-			return nil, p.refused("the call %q of %s has no result", c.ID, c.Name)
+			return nil, p.speaker.Refused("the call %q of %s has no result", c.ID, c.Name)
 		}
 		taken[at], ordered[n] = true, at
 	}
 	if at := slices.Index(taken, false); at >= 0 {
-		return nil, p.refused("the result %q answers no call of the message before it", results[at].CallID)
+		return nil, p.speaker.Refused("the result %q answers no call of the message before it", results[at].CallID)
 	}
 	return ordered, nil
 }

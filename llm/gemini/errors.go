@@ -1,21 +1,16 @@
 package gemini
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"math"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // The codes of engine's table that a call can end with.
@@ -29,12 +24,6 @@ const (
 	codeUnavailable = engine.CodeModelUnavailable
 	codeTimeout     = engine.CodeModelTimeout
 	codeSession     = engine.CodeModelSessionLost
-)
-
-const (
-	maxErrorBody    = 1 << 20 // bytes read of a refusal
-	maxErrorMessage = 600     // bytes of a server's words that are passed on
-	maxWait         = 24 * time.Hour
 )
 
 // fault is what a server says went wrong: a google.rpc.Status under "error", or
@@ -52,12 +41,12 @@ type fault struct {
 
 // refuse turns an answer that is not a success into an *llm.Error.
 func (p *Provider) refuse(res *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // half an error still says something
-	if err := res.Body.Close(); err != nil {
-		return fmt.Errorf("close refusal: %w", err)
+	body, err := wire.Refusal(res)
+	if err != nil {
+		return err
 	}
 	f := parseFault(body)
-	f.Delay = max(f.Delay, retryAfter(res.Header))
+	f.Delay = max(f.Delay, wire.RetryAfter(res.Header))
 	return p.classify(res.StatusCode, f)
 }
 
@@ -75,13 +64,13 @@ func parseFault(body []byte) fault {
 	}
 	switch {
 	case json.Unmarshal(raw, &top) != nil:
-		return fault{Message: plain(body)}
-	case given(top.Error):
+		return fault{Message: wire.Plain(body)}
+	case wire.Given(top.Error):
 		return decodeFault(top.Error)
-	case given(top.Message):
+	case wire.Given(top.Message):
 		return decodeFault(raw)
 	}
-	return fault{Message: plain(body)}
+	return fault{Message: wire.Plain(body)}
 }
 
 func decodeFault(raw json.RawMessage) fault {
@@ -96,18 +85,18 @@ func decodeFault(raw json.RawMessage) fault {
 		}
 	}
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: scalar(raw)}
+		return fault{Message: wire.Scalar(raw)}
 	}
-	out := fault{Message: scalar(f.Message), Word: scalar(f.Status)}
-	if n, err := strconv.Atoi(scalar(f.Code)); err == nil {
+	out := fault{Message: wire.Scalar(f.Message), Word: wire.Scalar(f.Status)}
+	if n, err := strconv.Atoi(wire.Scalar(f.Code)); err == nil {
 		out.Code = n
 	} else if out.Word == "" {
-		out.Word = scalar(f.Code) // the Interactions API has names for codes
+		out.Word = wire.Scalar(f.Code) // the Interactions API has names for codes
 	}
 	for _, d := range f.Details {
-		out.Reason = orElse(out.Reason, d.Reason)
+		out.Reason = cmp.Or(out.Reason, d.Reason)
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil {
-			out.Delay = min(max(out.Delay, wait), maxWait)
+			out.Delay = min(max(out.Delay, wait), wire.MaxWait)
 		}
 		for _, v := range d.Violations {
 			out.Daily = out.Daily || strings.Contains(v.QuotaID, "PerDay")
@@ -116,36 +105,12 @@ func decodeFault(raw json.RawMessage) fault {
 	return out
 }
 
-// given says that a JSON value is there and not null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// scalar is a JSON string's text, any other value as it is written, "" of null.
-func scalar(raw json.RawMessage) string {
-	if !given(raw) {
-		return ""
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
-}
-
-// plain is a body that is not JSON; a page of HTML says nothing worth keeping.
-func plain(body []byte) string {
-	s := strings.TrimSpace(string(body))
-	if strings.HasPrefix(s, "<") {
-		return ""
-	}
-	return s
-}
-
 // classify maps a status (0 inside a stream) and what the server said.
 func (p *Provider) classify(status int, f fault) *llm.Error {
 	if status == 0 && f.Code >= 400 && f.Code < 600 {
 		status = f.Code
 	}
-	code, retry := byStatus(status)
+	code, retry := wire.ByStatus(status)
 	if c, r, ok := byWord(f.Word); ok && (status == 0 || status == http.StatusBadRequest || status == http.StatusTooManyRequests) {
 		code, retry = c, r
 	}
@@ -166,25 +131,6 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 		e.After = f.Delay
 	}
 	return e
-}
-
-func byStatus(status int) (code string, retry bool) {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return codeAuth, false
-	case http.StatusTooManyRequests:
-		return codeRateLimited, true
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return codeTimeout, true
-	case http.StatusServiceUnavailable, 529:
-		return codeOverloaded, true
-	case http.StatusConflict, http.StatusTooEarly, 499, 0:
-		return codeUnavailable, true
-	}
-	if status >= 500 {
-		return codeUnavailable, true
-	}
-	return codeInvalid, false
 }
 
 // byWord knows the names of google.rpc.Code and of the Interactions API.
@@ -248,92 +194,13 @@ func lost(e *llm.Error) bool {
 	return false
 }
 
+// describe is what the server said, and by which words of the vendor's.
 func (p *Provider) describe(status int, f fault) string {
-	var b strings.Builder
-	b.WriteString("gemini: ")
-	if status != 0 {
-		fmt.Fprintf(&b, "%d", status)
-		if text := http.StatusText(status); text != "" {
-			b.WriteString(" " + text)
-		}
-		b.WriteString(": ")
-	}
-	message := orElse(f.Message, "the server gave no reason")
-	if len(message) > maxErrorMessage {
-		message = strings.ToValidUTF8(message[:maxErrorMessage], "") + "..."
-	}
-	b.WriteString(message)
-	for _, word := range []string{f.Word, f.Reason} {
-		if word != "" && !strings.Contains(message, word) && len(word) <= 64 {
-			fmt.Fprintf(&b, " (%s)", word)
+	text := p.speaker.Describe(status, f.Message)
+	for _, word := range []string{p.speaker.Words(f.Word), p.speaker.Words(f.Reason)} {
+		if word != "" && !strings.Contains(text, word) && len(word) <= 64 {
+			text += " (" + word + ")"
 		}
 	}
-	return p.scrub(b.String())
-}
-
-// retryAfter reads how long a server asks to wait, at most a day, 0 where it
-// does not say. The header is seconds or a date (RFC 9110, 10.2.3), the date
-// read against the server's own clock; Retry-After-Ms is what some gateways add.
-func retryAfter(h http.Header) time.Duration {
-	if v, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return bounded(v * float64(time.Millisecond))
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return bounded(s * float64(time.Second))
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	sent, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return bounded(float64(at.Sub(sent)))
-}
-
-func bounded(ns float64) time.Duration {
-	switch {
-	case math.IsNaN(ns) || ns <= 0:
-		return 0
-	case ns >= float64(maxWait):
-		return maxWait
-	}
-	return time.Duration(ns)
-}
-
-// failure is err as a caller sees it: nothing of the SDK's, no address, no key.
-func (p *Provider) failure(ctx context.Context, err error) error {
-	if cause := ctx.Err(); cause != nil {
-		if errors.Is(cause, context.DeadlineExceeded) {
-			return &llm.Error{Code: codeTimeout, Message: "gemini: the call took too long", Retry: true, Err: cause}
-		}
-		return fmt.Errorf("gemini: generate: %w", cause)
-	}
-	if e, ok := errors.AsType[*llm.Error](err); ok {
-		return e
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &llm.Error{Code: codeTimeout, Message: "gemini: the server did not answer in time", Retry: true}
-	}
-	for {
-		u, ok := errors.AsType[*url.Error](err)
-		if !ok {
-			break
-		}
-		err = u.Err // the address may hold a secret
-	}
-	return &llm.Error{Code: codeUnavailable, Message: p.scrub("gemini: " + err.Error()), Retry: true}
-}
-
-// scrubber returns a function that takes key out of a text.
-func scrubber(key string) func(string) string {
-	return func(s string) string {
-		if key == "" {
-			return s
-		}
-		return strings.ReplaceAll(s, key, "[key]")
-	}
+	return text
 }

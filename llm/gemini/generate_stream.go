@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // generateReader reads the chunks of a GenerateContent answer.
@@ -68,10 +70,10 @@ func (r *generateReader) whole(data []byte) error {
 func (r *generateReader) event(data []byte) (bool, error) {
 	var g generated
 	if err := json.Unmarshal(data, &g); err != nil {
-		return false, r.p.garbled(err)
+		return false, wire.Garbled(name, err)
 	}
 	a := r.answer
-	a.id, a.model = orElse(g.ResponseID, a.id), orElse(g.ModelVersion, a.model)
+	a.id, a.model = cmp.Or(g.ResponseID, a.id), cmp.Or(g.ModelVersion, a.model)
 	if u := g.Usage; u != nil { // it grows; the last one counts
 		a.usage = llm.Usage{
 			Input: u.Prompt + u.ToolUse, Cached: u.Cached, Output: u.Candidates + u.Thoughts, Reasoning: u.Thoughts,
@@ -82,7 +84,7 @@ func (r *generateReader) event(data []byte) (bool, error) {
 		if g.PromptFeedback.BlockReasonMessage != "" {
 			message += ": " + g.PromptFeedback.BlockReasonMessage
 		}
-		return false, &llm.Error{Code: codeFiltered, Message: r.p.scrub("gemini: " + short(message))}
+		return false, &llm.Error{Code: codeFiltered, Message: "gemini: " + message}
 	}
 	for _, c := range g.Candidates {
 		if c.Index != 0 {
@@ -93,7 +95,7 @@ func (r *generateReader) event(data []byte) (bool, error) {
 				return false, err
 			}
 		}
-		r.finish, r.said = orElse(c.FinishReason, r.finish), orElse(c.FinishMessage, r.said)
+		r.finish, r.said = cmp.Or(c.FinishReason, r.finish), cmp.Or(c.FinishMessage, r.said)
 	}
 	return false, nil // usage may follow the finish
 }
@@ -103,7 +105,7 @@ func (r *generateReader) part(part generatedPart) error {
 	switch {
 	case part.Call != nil:
 		if part.Call.Name == "" {
-			return r.p.garbled(fmt.Errorf("a tool call has no name"))
+			return wire.Garbled(name, fmt.Errorf("a tool call has no name"))
 		}
 		c := a.call(part.Call.ID, part.Call.Name, string(part.Call.Args))
 		a.keep(nativePart{
@@ -138,7 +140,7 @@ func (r *generateReader) end(err error) error {
 		if err != nil {
 			return err
 		}
-		return cut()
+		return wire.Cut(name)
 	}
 	stop, ok := stops(r.finish)
 	if ok {
@@ -170,7 +172,7 @@ func (r *generateReader) failed() *llm.Error {
 		message += ": " + r.said
 	}
 	e := &llm.Error{
-		Code: codeUnavailable, Retry: true, Status: http.StatusOK, Message: r.p.scrub("gemini: " + short(message)),
+		Code: codeUnavailable, Retry: true, Status: http.StatusOK, Message: "gemini: " + message,
 	}
 	if r.finish == "MISSING_THOUGHT_SIGNATURE" {
 		e.Code, e.Retry = codeInvalid, false

@@ -121,7 +121,7 @@ func (p *Provider) interactionLevel(req *llm.Request) (*interactions.ThinkingLev
 	}
 	level, ok := levelOf(&as)
 	if !ok {
-		return nil, p.refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+		return nil, p.speaker.Refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
 	}
 	out := interactions.ThinkingLevel(strings.ToLower(string(level)))
 	return &out, nil

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // interactionReader reads the events of an interaction.
@@ -81,12 +83,12 @@ type interactionObject struct {
 func (r *interactionReader) event(data []byte) (bool, error) {
 	var e interactionEvent
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, r.p.garbled(err)
+		return false, wire.Garbled(name, err)
 	}
 	switch e.Type {
 	case "interaction.created":
 		if e.Interaction != nil {
-			r.answer.id = orElse(e.Interaction.ID, r.answer.id)
+			r.answer.id = cmp.Or(e.Interaction.ID, r.answer.id)
 		}
 	case "step.start":
 		if e.Step != nil {
@@ -98,7 +100,7 @@ func (r *interactionReader) event(data []byte) (bool, error) {
 		}
 	case "interaction.completed":
 		if e.Interaction == nil {
-			return false, r.p.garbled(fmt.Errorf("an interaction is completed and not told"))
+			return false, wire.Garbled(name, fmt.Errorf("an interaction is completed and not told"))
 		}
 		return true, r.complete(e.Interaction)
 	}
@@ -109,10 +111,10 @@ func (r *interactionReader) event(data []byte) (bool, error) {
 func (r *interactionReader) whole(data []byte) error {
 	var i interactionObject
 	if err := json.Unmarshal(data, &i); err != nil {
-		return r.p.garbled(err)
+		return wire.Garbled(name, err)
 	}
 	if i.Status == "" {
-		return cut()
+		return wire.Cut(name)
 	}
 	return r.complete(&i)
 }
@@ -121,7 +123,7 @@ func (r *interactionReader) end(err error) error {
 	if err != nil {
 		return err
 	}
-	return cut()
+	return wire.Cut(name)
 }
 
 func (r *interactionReader) at(index int) *step {
@@ -140,7 +142,7 @@ func (r *interactionReader) start(index int, from *interactionStep) {
 		for _, c := range from.Content {
 			r.say(s, c.Text)
 		}
-		r.blocked = r.blocked || given(from.Error)
+		r.blocked = r.blocked || wire.Given(from.Error)
 	case "thought":
 		s.signature = from.Signature
 		for _, c := range from.Summary {
@@ -184,7 +186,7 @@ func (r *interactionReader) think(s *step, text string) {
 // and why it ended.
 func (r *interactionReader) complete(i *interactionObject) error {
 	a := r.answer
-	a.api, a.id, a.model = apiInteractions, orElse(i.ID, a.id), orElse(i.Model, a.model)
+	a.api, a.id, a.model = apiInteractions, cmp.Or(i.ID, a.id), cmp.Or(i.Model, a.model)
 	if u := i.Usage; u != nil {
 		a.usage = llm.Usage{
 			Input: u.Input + u.ToolUse, Cached: u.Cached, Output: u.Output + u.Thought, Reasoning: u.Thought,
@@ -203,12 +205,12 @@ func (r *interactionReader) complete(i *interactionObject) error {
 		}
 		return r.p.classify(0, fault{Message: "the interaction failed"})
 	default:
-		return r.p.garbled(fmt.Errorf("the interaction ended as %q", i.Status))
+		return wire.Garbled(name, fmt.Errorf("the interaction ended as %q", i.Status))
 	}
 	for n := range i.Steps {
 		if r.steps[n] == nil {
 			r.start(n, &i.Steps[n])
-		} else if given(i.Steps[n].Error) {
+		} else if wire.Given(i.Steps[n].Error) {
 			r.blocked = true
 		}
 	}
@@ -234,16 +236,16 @@ func (r *interactionReader) settle() error {
 			summary := s.text.String()
 			a.parts = append(a.parts, nativePart{Sealed: true, Text: &summary, Thought: true, Signature: s.signature})
 		case "function_call":
-			args := orElse(s.args.String(), s.whole)
-			if partial && !json.Valid([]byte(orElse(args, "{}"))) {
+			args := cmp.Or(s.args.String(), s.whole)
+			if partial && !json.Valid([]byte(cmp.Or(args, "{}"))) {
 				cut = true
 				continue
 			}
 			if s.name == "" {
-				return r.p.garbled(fmt.Errorf("a tool call has no name"))
+				return wire.Garbled(name, fmt.Errorf("a tool call has no name"))
 			}
 			c := a.named(s.id, s.name, n)
-			c.Arguments = orElse(strings.TrimSpace(args), "{}")
+			c.Arguments = cmp.Or(strings.TrimSpace(args), "{}")
 			a.calls = append(a.calls, c)
 			a.parts = append(a.parts, nativePart{Call: &nativeCall{ID: s.id, Name: c.Name, Args: c.Arguments}})
 		}

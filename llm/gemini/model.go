@@ -42,7 +42,7 @@ func (p *Provider) thinking(req *llm.Request) (*genai.ThinkingConfig, error) {
 	}
 	level, ok := levelOf(req)
 	if !ok {
-		return nil, p.refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+		return nil, p.speaker.Refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
 	}
 	told := req.Reasoning != "none"
 	if !older(req.Model) {

@@ -91,9 +91,9 @@ func (p *Provider) responsePart(part convo.Part) (*genai.FunctionResponsePart, e
 func (p *Provider) checkPart(part convo.Part) error {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return p.refused("a part is of the kind %q", part.Kind)
+		return p.speaker.Refused("a part is of the kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return p.refused("a part %q has neither data nor an address", part.Name)
+		return p.speaker.Refused("a part %q has neither data nor an address", part.Name)
 	}
 	return nil
 }

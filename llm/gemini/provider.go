@@ -11,13 +11,13 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
 	"google.golang.org/genai"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // name is what messages with native blocks carry as their provider.
@@ -46,9 +46,9 @@ type Options struct {
 	// "http://localhost:8080" or "http://localhost:8080/v1beta"; empty is
 	// Google's own. Without a version it is v1beta.
 	BaseURL string
-	// HTTPClient is used as it is; nil is a client with its own connections,
-	// which follows no redirect (the key is in a header that would go along) and
-	// has no time limit but the call's context.
+	// HTTPClient is used as it is, save that it follows no redirect where it does
+	// not say how (CheckRedirect): the key would go along. nil is a client with
+	// its own connections and no time limit but the call's context.
 	HTTPClient *http.Client
 }
 
@@ -79,21 +79,21 @@ type Provider struct {
 	vendor  bool // the host is Google's own
 	keyless bool
 	invalid error
-	scrub   func(string) string // takes the key out of a text
+	speaker wire.Speaker
 	client  *genai.Client
 }
 
 // New returns a provider. Options that cannot work (an address that is no URL)
 // are told by every Generate, as model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{keyless: o.APIKey == "", scrub: scrubber(o.APIKey)}
+	p := &Provider{keyless: o.APIKey == "", speaker: wire.Speaker{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost
 	}
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		p.invalid = fmt.Errorf("base URL is not an http or https address")
+	u, err := wire.Address(base)
+	if err != nil {
+		p.invalid = err
 		return p
 	}
 	p.vendor, p.host = u.Hostname() == vendorHost, u.Host
@@ -109,24 +109,13 @@ func New(o Options) *Provider {
 	}
 	p.client, err = genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: key, Backend: genai.BackendGeminiAPI,
-		HTTPClient:  &http.Client{Transport: &courier{provider: p, client: httpClient(o.HTTPClient)}},
+		HTTPClient:  &http.Client{Transport: &courier{provider: p, client: wire.Client(o.HTTPClient)}},
 		HTTPOptions: genai.HTTPOptions{BaseURL: u.String(), APIVersion: version},
 	})
 	if err != nil {
 		p.invalid = fmt.Errorf("the SDK refuses the options") // its words hold the key
 	}
 	return p
-}
-
-func httpClient(given *http.Client) *http.Client {
-	if given != nil {
-		return given
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		client.Transport = t.Clone()
-	}
-	return client
 }
 
 // Generate makes one call and streams it; see llm.Provider. A failure is an
@@ -140,11 +129,11 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	}
 	x := &exchange{}
 	if err := p.send(ctx, req, x); err != nil {
-		return nil, p.mislaid(req, p.failure(ctx, err))
+		return nil, p.mislaid(req, p.speaker.Failure(ctx, err))
 	}
 	res, err := p.receive(req, x, emit)
 	if err != nil {
-		return nil, p.failure(ctx, err)
+		return nil, p.speaker.Failure(ctx, err)
 	}
 	return res, nil
 }
@@ -159,7 +148,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	x := &exchange{keep: true}
 	ctx := context.Background()
 	if err := p.send(ctx, req, x); err != nil {
-		return nil, p.failure(ctx, err)
+		return nil, p.speaker.Failure(ctx, err)
 	}
 	return x.body, nil
 }
@@ -187,24 +176,24 @@ func (p *Provider) send(ctx context.Context, req *llm.Request, x *exchange) erro
 	if own, ok := err.(*llm.Error); ok { //nolint:errorlint // only what this package refused itself
 		return own
 	}
-	return p.refused("the request cannot be written: %v", err)
+	return p.speaker.Refused("the request cannot be written: %v", err)
 }
 
 // check refuses what no server can answer, before anything is sent.
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
-		return p.refused("%v", p.invalid)
+		return p.speaker.Refused("%v", p.invalid)
 	case p.vendor && p.keyless:
 		return &llm.Error{Code: codeAuth, Message: "gemini: no API key"}
 	case req.Model == "":
-		return p.refused("no model is named")
+		return p.speaker.Refused("no model is named")
 	case len(req.Messages) == 0:
-		return p.refused("there is no message to answer")
+		return p.speaker.Refused("there is no message to answer")
 	case req.Temperature != nil && (math.IsNaN(*req.Temperature) || math.IsInf(*req.Temperature, 0)):
-		return p.refused("the temperature is no number")
+		return p.speaker.Refused("the temperature is no number")
 	case req.MaxOutput > math.MaxInt32:
-		return p.refused("the limit of %d tokens is past any model's", req.MaxOutput)
+		return p.speaker.Refused("the limit of %d tokens is past any model's", req.MaxOutput)
 	}
 	return p.checkTools(req)
 }
@@ -213,7 +202,7 @@ func (p *Provider) checkTools(req *llm.Request) error {
 	chosen := req.ToolChoice == "" || req.ToolChoice == "auto" || req.ToolChoice == "none"
 	if req.ToolChoice == "required" {
 		if len(req.Tools) == 0 {
-			return p.refused("a tool call is required and there is no tool")
+			return p.speaker.Refused("a tool call is required and there is no tool")
 		}
 		chosen = true
 	}
@@ -221,28 +210,13 @@ func (p *Provider) checkTools(req *llm.Request) error {
 	for _, t := range req.Tools {
 		as := callable(t.Name)
 		if other, ok := seen[as]; ok {
-			return p.refused("the tools %q and %q have one name", other, t.Name)
+			return p.speaker.Refused("the tools %q and %q have one name", other, t.Name)
 		}
 		seen[as] = t.Name
 		chosen = chosen || t.Name == req.ToolChoice
 	}
 	if !chosen {
-		return p.refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+		return p.speaker.Refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
 	}
 	return nil
-}
-
-func (p *Provider) refused(format string, args ...any) *llm.Error {
-	message := fmt.Sprintf(format, args...)
-	if len(message) > maxErrorMessage {
-		message = strings.ToValidUTF8(message[:maxErrorMessage], "") + "..."
-	}
-	return &llm.Error{Code: codeInvalid, Message: p.scrub("gemini: " + message)}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

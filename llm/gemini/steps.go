@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -81,9 +82,9 @@ func (p *Provider) steps(req *llm.Request) ([]wireStep, []string, error) {
 			}
 			n += len(results)
 		case convo.Tool:
-			return nil, nil, p.refused("the result %q stands behind no message that calls tools", m.CallID)
+			return nil, nil, p.speaker.Refused("the result %q stands behind no message that calls tools", m.CallID)
 		default:
-			return nil, nil, p.refused("a message has the role %q", m.Role)
+			return nil, nil, p.speaker.Refused("a message has the role %q", m.Role)
 		}
 	}
 	return s.end(), instructions, nil
@@ -183,7 +184,7 @@ func (s *stepper) verbatim(part nativePart) {
 // call adds a call and returns its id: each has one of its own in all of the
 // interaction.
 func (s *stepper) call(c nativeCall) string {
-	as := orElse(c.ID, "call")
+	as := cmp.Or(c.ID, "call")
 	for again := 2; s.used[as]; again++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", c.ID, again))
 		as = "call_" + hex.EncodeToString(sum[:16])
@@ -243,7 +244,7 @@ func (p *Provider) stepMedia(part convo.Part) (wireContent, error) {
 		text := strings.TrimPrefix(part.Name+"\n"+string(part.Data), "\n")
 		return wireContent{Type: "text", Text: &text}, nil
 	default:
-		return wireContent{}, p.refused("an interaction takes no %s: set `history: client`", mime)
+		return wireContent{}, p.speaker.Refused("an interaction takes no %s: set `history: client`", mime)
 	}
 	out := wireContent{Type: kind, MIME: mime, URI: part.URL}
 	if len(part.Data) > 0 {

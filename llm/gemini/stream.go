@@ -8,15 +8,10 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"strings"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
-
-// maxAnswer bounds what is read of one answer, in bytes.
-const maxAnswer = 128 << 20
-
-var errAnswerTooLong = errors.New("the answer is longer than any model's")
 
 // reader takes an answer's events in order.
 type reader interface {
@@ -39,14 +34,14 @@ func (p *Provider) receive(req *llm.Request, x *exchange, emit func(llm.Chunk)) 
 	if x.res == nil || x.res.Body == nil {
 		return nil, errors.New("the server gave no answer")
 	}
-	body := &bounder{body: x.res.Body, left: maxAnswer}
+	body := wire.Bound(x.res.Body)
 	defer func() { _ = body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
 	switch {
 	case err == nil && kind == "application/json":
 		err = p.readWhole(body, r)
 	case err == nil && kind == "text/html":
-		err = errors.New("the server answered with a web page: is the base URL right?")
+		err = wire.ErrPage
 	default:
 		err = p.readEvents(body, r)
 	}
@@ -112,7 +107,7 @@ func streamFault(data []byte) (fault, bool) {
 		// An interaction that failed carries its errors among its fields.
 		Object string `json:"object"`
 	}
-	if json.Unmarshal(data, &top) != nil || top.Object == "interaction" || !given(top.Error) {
+	if json.Unmarshal(data, &top) != nil || top.Object == "interaction" || !wire.Given(top.Error) {
 		return fault{}, false
 	}
 	return decodeFault(top.Error), true
@@ -143,43 +138,3 @@ func (e *events) next() ([]byte, error) {
 		}
 	}
 }
-
-// cut is a stream that ended before its answer did.
-func cut() *llm.Error {
-	return &llm.Error{Code: codeUnavailable, Message: "gemini: the stream ended before the answer did", Retry: true}
-}
-
-// garbled is an event that cannot be read.
-func (p *Provider) garbled(err error) *llm.Error {
-	return &llm.Error{
-		Code: codeUnavailable, Retry: true,
-		Message: p.scrub("gemini: the stream holds what is no event: " + short(err.Error())),
-	}
-}
-
-// short is a text of a server's that goes into an error.
-func short(s string) string {
-	if len(s) > maxErrorMessage {
-		return strings.ToValidUTF8(s[:maxErrorMessage], "") + "..."
-	}
-	return s
-}
-
-// bounder reads no more of a body than an answer may be long.
-type bounder struct {
-	body io.ReadCloser
-	left int
-}
-
-// Read reads, and fails with errAnswerTooLong past the bound.
-func (b *bounder) Read(to []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errAnswerTooLong
-	}
-	n, err := b.body.Read(to[:min(len(to), b.left)])
-	b.left -= n
-	return n, err
-}
-
-// Close closes the body.
-func (b *bounder) Close() error { return b.body.Close() }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // The reasons a model stops for.
@@ -70,7 +72,7 @@ func (a *answer) announce(c *convo.Call, index int) {
 
 // callID makes an id that the same effect makes again and no other does.
 func (a *answer) callID(index int) string {
-	sum := sha256.Sum256([]byte(orElse(a.key, a.id)))
+	sum := sha256.Sum256([]byte(cmp.Or(a.key, a.id)))
 	return fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 
@@ -87,7 +89,7 @@ func (a *answer) complete() (*llm.Response, error) {
 			continue
 		}
 		if c.Name == "" {
-			return nil, garbled(fmt.Errorf("a tool call has no name"))
+			return nil, wire.Garbled(name, fmt.Errorf("a tool call has no name"))
 		}
 		calls = append(calls, *c)
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -83,7 +84,7 @@ func chatChoice(req *llm.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
 // which a server that reasons may want its reasoning back.
 func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (sdk.ChatCompletionMessageParamUnion, error) {
 	if len(m.Parts) > 0 && m.Role != convo.User {
-		return sdk.ChatCompletionMessageParamUnion{}, p.refused(
+		return sdk.ChatCompletionMessageParamUnion{}, p.speaker.Refused(
 			"chat completions takes images and files in user messages only, not in one of the role %q", m.Role)
 	}
 	switch m.Role {
@@ -96,7 +97,7 @@ func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (sdk.C
 	case convo.Assistant:
 		return p.chatAssistant(m, model, open), nil
 	}
-	return sdk.ChatCompletionMessageParamUnion{}, p.refused("a message has the role %q", m.Role)
+	return sdk.ChatCompletionMessageParamUnion{}, p.speaker.Refused("a message has the role %q", m.Role)
 }
 
 func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) sdk.ChatCompletionMessageParamUnion {
@@ -109,7 +110,7 @@ func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) sdk.
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: c.ID,
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: c.Name, Arguments: orElse(c.Arguments, "{}"),
+					Name: c.Name, Arguments: cmp.Or(c.Arguments, "{}"),
 				},
 			},
 		})
@@ -141,15 +142,15 @@ func (p *Provider) chatUser(m *convo.Message) (sdk.ChatCompletionMessageParamUni
 func (p *Provider) chatPart(part convo.Part) (sdk.ChatCompletionContentPartUnionParam, error) {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return sdk.ChatCompletionContentPartUnionParam{}, p.refused("a part is of the kind %q", part.Kind)
+		return sdk.ChatCompletionContentPartUnionParam{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return sdk.ChatCompletionContentPartUnionParam{}, p.refused("a part %q has neither data nor an address", part.Name)
+		return sdk.ChatCompletionContentPartUnionParam{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
 	case part.Kind == "image":
 		return sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: address(part)}), nil
 	case len(part.Data) == 0:
-		return sdk.ChatCompletionContentPartUnionParam{}, p.refused("chat completions takes a file as data only, not by its address")
+		return sdk.ChatCompletionContentPartUnionParam{}, p.speaker.Refused("chat completions takes a file as data only, not by its address")
 	}
 	return sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
-		FileData: param.NewOpt(dataURL(part)), Filename: param.NewOpt(orElse(part.Name, "file")),
+		FileData: param.NewOpt(dataURL(part)), Filename: param.NewOpt(cmp.Or(part.Name, "file")),
 	}), nil
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 func (p *Provider) generateChat(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
@@ -116,10 +118,10 @@ type chatReader struct {
 func (r *chatReader) event(data []byte) (bool, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return false, garbled(err)
+		return false, wire.Garbled(name, err)
 	}
 	a := r.answer
-	a.id, a.model = orElse(c.ID, a.id), orElse(c.Model, a.model)
+	a.id, a.model = cmp.Or(c.ID, a.id), cmp.Or(c.Model, a.model)
 	if c.Usage != nil {
 		a.usage = llm.Usage{
 			Input: c.Usage.Prompt, Cached: max(c.Usage.PromptDetails.Cached, c.Usage.CacheHit),
@@ -147,7 +149,7 @@ func (r *chatReader) event(data []byte) (bool, error) {
 // take adds a delta; a server that sends reasoning under both names means one.
 func (r *chatReader) take(d delta) {
 	r.native = r.native || d.ReasoningContent != ""
-	r.answer.think(orElse(d.ReasoningContent, d.Reasoning))
+	r.answer.think(cmp.Or(d.ReasoningContent, d.Reasoning))
 	r.answer.think(d.Content.thoughts)
 	r.answer.say(d.Content.text)
 	if d.Refusal != "" {
@@ -172,9 +174,9 @@ func (r *chatReader) takeCall(d callDelta, position int) {
 		r.calls[index] = c
 		r.answer.calls = append(r.answer.calls, c)
 	}
-	c.ID = orElse(c.ID, d.ID)
-	c.Name = orElse(c.Name, d.Function.Name)
-	c.Arguments += scalar(d.Function.Arguments)
+	c.ID = cmp.Or(c.ID, d.ID)
+	c.Name = cmp.Or(c.Name, d.Function.Name)
+	c.Arguments += wire.Scalar(d.Function.Arguments)
 	r.answer.announce(c, len(r.answer.calls)-1)
 }
 
@@ -200,7 +202,7 @@ func (r *chatReader) end(marked bool) error {
 	a := r.answer
 	switch {
 	case a.stop == "" && !marked:
-		return cut()
+		return wire.Cut(name)
 	case a.stop == "":
 		a.stop = stopEnd
 	}

@@ -1,23 +1,16 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"math"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // The codes of engine's table that a call can end with.
@@ -31,12 +24,6 @@ const (
 	codeUnavailable = engine.CodeModelUnavailable
 	codeTimeout     = engine.CodeModelTimeout
 	codeSession     = engine.CodeModelSessionLost
-)
-
-const (
-	maxErrorBody    = 1 << 20 // bytes read of a refusal
-	maxErrorMessage = 600     // bytes of a server's words that are passed on
-	maxWait         = 24 * time.Hour
 )
 
 // fault is what a server says went wrong, in whichever shape it says it.
@@ -54,18 +41,12 @@ func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.
 	if err != nil || res.StatusCode < 300 {
 		return res, err
 	}
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-	if err := res.Body.Close(); err != nil {
-		return nil, fmt.Errorf("close refusal: %w", err)
+	body, err := wire.Refusal(res)
+	if err != nil {
+		return nil, err
 	}
 	e := p.classify(res.StatusCode, parseFault(body))
-	e.After = retryAfter(res.Header)
-	switch res.Header.Get("X-Should-Retry") {
-	case "true":
-		e.Retry = true
-	case "false":
-		e.Retry = false
-	}
+	wire.Advise(e, res.Header)
 	return nil, e
 }
 
@@ -78,17 +59,17 @@ func parseFault(body []byte) fault {
 		Message json.RawMessage `json:"message"`
 	}
 	if json.Unmarshal(body, &top) != nil {
-		return fault{Message: plain(body)}
+		return fault{Message: wire.Plain(body)}
 	}
 	switch {
-	case given(top.Error):
+	case wire.Given(top.Error):
 		return decodeFault(top.Error)
-	case given(top.Message):
+	case wire.Given(top.Message):
 		return decodeFault(body)
-	case given(top.Detail):
-		return fault{Message: scalar(top.Detail)}
+	case wire.Given(top.Detail):
+		return fault{Message: wire.Scalar(top.Detail)}
 	}
-	return fault{Message: plain(body)}
+	return fault{Message: wire.Plain(body)}
 }
 
 func decodeFault(raw json.RawMessage) fault {
@@ -96,33 +77,9 @@ func decodeFault(raw json.RawMessage) fault {
 		Message, Type, Code, Param json.RawMessage
 	}
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: scalar(raw)}
+		return fault{Message: wire.Scalar(raw)}
 	}
-	return fault{Message: scalar(f.Message), Type: scalar(f.Type), Code: scalar(f.Code), Param: scalar(f.Param)}
-}
-
-// given says that a JSON value is there and not null.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// scalar is a JSON string's text, any other value as it is written, "" of null.
-func scalar(raw json.RawMessage) string {
-	if !given(raw) {
-		return ""
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
-}
-
-// plain is a body that is not JSON; a page of HTML says nothing worth keeping.
-func plain(body []byte) string {
-	s := strings.TrimSpace(string(body))
-	if strings.HasPrefix(s, "<") {
-		return ""
-	}
-	return s
+	return fault{Message: wire.Scalar(f.Message), Type: wire.Scalar(f.Type), Code: wire.Scalar(f.Code), Param: wire.Scalar(f.Param)}
 }
 
 // classify maps a status (0 inside a stream) and what the server said.
@@ -130,7 +87,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if n, err := strconv.Atoi(f.Code); err == nil && status == 0 && n >= 400 && n < 600 {
 		status = n // gateways say it so inside a stream
 	}
-	code, retry := byStatus(status)
+	code, retry := wire.ByStatus(status)
 	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
 		code, retry = codeInvalid, false
 	}
@@ -144,25 +101,6 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 		code, retry = codeContext, false
 	}
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
-}
-
-func byStatus(status int) (code string, retry bool) {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return codeAuth, false
-	case http.StatusTooManyRequests:
-		return codeRateLimited, true
-	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
-		return codeTimeout, true
-	case http.StatusServiceUnavailable, 529:
-		return codeOverloaded, true
-	case http.StatusConflict, http.StatusTooEarly, 0:
-		return codeUnavailable, true
-	}
-	if status >= 500 {
-		return codeUnavailable, true
-	}
-	return codeInvalid, false
 }
 
 // byWord knows the error codes and types that say more than a status does.
@@ -203,89 +141,11 @@ func longPrompt(message string) bool {
 	return false
 }
 
+// describe is what the server said, and of which parameter.
 func (p *Provider) describe(status int, f fault) string {
-	var b strings.Builder
-	b.WriteString("openai: ")
-	if status != 0 {
-		fmt.Fprintf(&b, "%d", status)
-		if text := http.StatusText(status); text != "" {
-			b.WriteString(" " + text)
-		}
-		b.WriteString(": ")
+	text := p.speaker.Describe(status, f.Message)
+	if param := p.speaker.Words(f.Param); param != "" && !strings.Contains(text, param) {
+		text += " (at " + param + ")"
 	}
-	message := f.Message
-	if message == "" {
-		message = "the server gave no reason"
-	}
-	if len(message) > maxErrorMessage {
-		message = strings.ToValidUTF8(message[:maxErrorMessage], "") + "..."
-	}
-	b.WriteString(message)
-	if f.Param != "" && !strings.Contains(message, f.Param) {
-		fmt.Fprintf(&b, " (at %s)", f.Param)
-	}
-	return p.scrub(b.String())
-}
-
-// retryAfter reads how long a server asks to wait, at most a day, 0 where it
-// does not say. The header is seconds or a date (RFC 9110, 10.2.3), the date
-// read against the server's own clock; Retry-After-Ms is OpenAI's.
-func retryAfter(h http.Header) time.Duration {
-	if v, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return bounded(v * float64(time.Millisecond))
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return bounded(s * float64(time.Second))
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	sent, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return bounded(float64(at.Sub(sent)))
-}
-
-func bounded(ns float64) time.Duration {
-	switch {
-	case math.IsNaN(ns) || ns <= 0:
-		return 0
-	case ns >= float64(maxWait):
-		return maxWait
-	}
-	return time.Duration(ns)
-}
-
-// failure is err as a caller sees it: nothing of the SDK's, no address, no key.
-func (p *Provider) failure(ctx context.Context, err error) error {
-	if cause := ctx.Err(); cause != nil {
-		if errors.Is(cause, context.DeadlineExceeded) {
-			return &llm.Error{Code: codeTimeout, Message: "openai: the call took too long", Retry: true, Err: cause}
-		}
-		return fmt.Errorf("openai: generate: %w", cause)
-	}
-	if e, ok := errors.AsType[*llm.Error](err); ok {
-		return e
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &llm.Error{Code: codeTimeout, Message: "openai: the server did not answer in time", Retry: true}
-	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // the address may hold a secret
-	}
-	return &llm.Error{Code: codeUnavailable, Message: p.scrub("openai: " + err.Error()), Retry: true}
-}
-
-// scrubber returns a function that takes key out of a text.
-func scrubber(key string) func(string) string {
-	return func(s string) string {
-		if key == "" {
-			return s
-		}
-		return strings.ReplaceAll(s, key, "[key]")
-	}
+	return text
 }

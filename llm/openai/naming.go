@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -44,7 +45,7 @@ func (n *naming) hold(calls []convo.Call) {
 }
 
 // result names the call that a result answers.
-func (n *naming) result(id string) string { return orElse(n.sent[id], id) }
+func (n *naming) result(id string) string { return cmp.Or(n.sent[id], id) }
 
 // keeps says that all calls would keep their ids, and then takes them.
 func (n *naming) keeps(calls []convo.Call) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // native is what Message.Native holds: the blocks of an answer that only the
@@ -65,7 +66,7 @@ func (i item) thoughts() string {
 }
 
 func (i item) call() convo.Call {
-	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: scalar(i.Arguments)}
+	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: wire.Scalar(i.Arguments)}
 }
 
 // keep is items as native blocks, nil where returning them would be refused:

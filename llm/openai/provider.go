@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -18,6 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // The APIs a Provider can speak.
@@ -44,8 +44,9 @@ type Options struct {
 	// API is Responses or Chat. Empty is Responses at api.openai.com and Chat
 	// at every other host, since that is what compatible servers speak.
 	API string
-	// HTTPClient is used as it is; nil is a client with its own connections
-	// and no time limit but the call's context.
+	// HTTPClient is used as it is, save that it follows no redirect where it does
+	// not say how (CheckRedirect): the key would go along. nil is a client with
+	// its own connections and no time limit but the call's context.
 	HTTPClient *http.Client
 	// Organization and Project are sent as OpenAI's headers where not empty.
 	Organization, Project string
@@ -64,7 +65,7 @@ type Provider struct {
 	summary   string
 	keyless   bool
 	invalid   error
-	scrub     func(string) string // takes the key out of a text
+	speaker   wire.Speaker
 	chat      sdk.ChatCompletionService
 	responses responses.ResponseService
 }
@@ -72,20 +73,17 @@ type Provider struct {
 // New returns a provider. Options that cannot work (an address that is no URL,
 // an unknown API) are told by every Generate, as model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{api: o.API, summary: o.Summary, keyless: o.APIKey == "", scrub: scrubber(o.APIKey)}
+	p := &Provider{api: o.API, summary: o.Summary, keyless: o.APIKey == "", speaker: wire.Speaker{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost + "/v1"
 	}
-	u, err := url.Parse(base)
-	switch {
-	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		p.invalid = fmt.Errorf("base URL is not an http or https address")
+	u, err := wire.Address(base)
+	if err != nil {
+		p.invalid = err
 		return p
-	case u.Hostname() == vendorHost:
-		p.vendor = true
 	}
-	p.host = u.Host
+	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
 	if p.api == "" {
 		p.api = Chat
 		if p.vendor {
@@ -105,16 +103,9 @@ func New(o Options) *Provider {
 // options are the SDK's, for services made without its client, so that it
 // takes nothing from the environment.
 func (p *Provider) options(o Options, base string) []option.RequestOption {
-	client := o.HTTPClient
-	if client == nil {
-		client = &http.Client{}
-		if t, ok := http.DefaultTransport.(*http.Transport); ok {
-			client.Transport = t.Clone()
-		}
-	}
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimRight(base, "/") + "/"),
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(wire.Client(o.HTTPClient)),
 		option.WithMaxRetries(0), // the service retries, and journals it
 		option.WithMiddleware(p.refuse),
 		option.WithHeader("Accept", "text/event-stream"),
@@ -153,7 +144,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		res, err = p.generateResponses(ctx, req, emit)
 	}
 	if err != nil {
-		return nil, p.failure(ctx, err)
+		return nil, p.speaker.Failure(ctx, err)
 	}
 	return res, nil
 }
@@ -162,13 +153,13 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
-		return p.refused("%v", p.invalid)
+		return p.speaker.Refused("%v", p.invalid)
 	case p.vendor && p.keyless:
 		return &llm.Error{Code: codeAuth, Message: "openai: no API key"}
 	case req.Model == "":
-		return p.refused("no model is named")
+		return p.speaker.Refused("no model is named")
 	case len(req.Messages) == 0 && (p.api == Responses || req.System == ""):
-		return p.refused("there is no message to answer")
+		return p.speaker.Refused("there is no message to answer")
 	}
 	return p.checkChoice(req)
 }
@@ -179,7 +170,7 @@ func (p *Provider) checkChoice(req *llm.Request) error {
 		return nil
 	case "required":
 		if len(req.Tools) == 0 {
-			return p.refused("a tool call is required and there is no tool")
+			return p.speaker.Refused("a tool call is required and there is no tool")
 		}
 		return nil
 	}
@@ -188,9 +179,5 @@ func (p *Provider) checkChoice(req *llm.Request) error {
 			return nil
 		}
 	}
-	return p.refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
-}
-
-func (p *Provider) refused(format string, args ...any) *llm.Error {
-	return &llm.Error{Code: codeInvalid, Message: p.scrub("openai: " + fmt.Sprintf(format, args...))}
+	return p.speaker.Refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"strings"
@@ -40,7 +41,7 @@ func (p *Provider) responsesParams(req *llm.Request) (responses.ResponseNewParam
 	if req.Reasoning != "" {
 		params.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffort(req.Reasoning)}
 		if p.summary != "none" && req.Reasoning != "none" {
-			params.Reasoning.Summary = shared.ReasoningSummary(orElse(p.summary, "auto"))
+			params.Reasoning.Summary = shared.ReasoningSummary(cmp.Or(p.summary, "auto"))
 		}
 	}
 	if req.Schema != nil {
@@ -94,13 +95,6 @@ func reasons(req *llm.Request) bool {
 	return true
 }
 
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
 func responsesChoice(req *llm.Request) responses.ResponseNewParamsToolChoiceUnion {
 	switch {
 	case req.ToolChoice == "" || len(req.Tools) == 0:
@@ -135,12 +129,12 @@ func (p *Provider) responsesItems(m *convo.Message, model string, names *naming)
 			Role: responses.EasyInputMessageRole(m.Role), Content: content,
 		}}}, nil
 	}
-	return nil, p.refused("a message has the role %q", m.Role)
+	return nil, p.speaker.Refused("a message has the role %q", m.Role)
 }
 
 func (p *Provider) assistantItems(m *convo.Message, model string, names *naming) ([]responses.ResponseInputItemUnionParam, error) {
 	if len(m.Parts) > 0 {
-		return nil, p.refused("an assistant's message cannot hold an image or a file")
+		return nil, p.speaker.Refused("an assistant's message cannot hold an image or a file")
 	}
 	var items []responses.ResponseInputItemUnionParam
 	if kept := p.items(m, model); kept != nil && names.keeps(m.Calls) {
@@ -157,7 +151,7 @@ func (p *Provider) assistantItems(m *convo.Message, model string, names *naming)
 	}
 	for _, c := range m.Calls {
 		items = append(items, responses.ResponseInputItemUnionParam{OfFunctionCall: &responses.ResponseFunctionToolCallParam{
-			CallID: names.call(c.ID), Name: c.Name, Arguments: orElse(c.Arguments, "{}"),
+			CallID: names.call(c.ID), Name: c.Name, Arguments: cmp.Or(c.Arguments, "{}"),
 		}})
 	}
 	return items, nil
@@ -185,7 +179,7 @@ func (p *Provider) responsesContent(m *convo.Message) (responses.EasyInputMessag
 
 func (p *Provider) responsesPart(part convo.Part) (responses.ResponseInputContentUnionParam, error) {
 	if part.URL == "" && len(part.Data) == 0 {
-		return responses.ResponseInputContentUnionParam{}, p.refused("a part %q has neither data nor an address", part.Name)
+		return responses.ResponseInputContentUnionParam{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
 	}
 	switch part.Kind {
 	case "image":
@@ -196,13 +190,13 @@ func (p *Provider) responsesPart(part convo.Part) (responses.ResponseInputConten
 		file := &responses.ResponseInputFileParam{}
 		if len(part.Data) > 0 {
 			file.FileData = param.NewOpt(dataURL(part))
-			file.Filename = param.NewOpt(orElse(part.Name, "file"))
+			file.Filename = param.NewOpt(cmp.Or(part.Name, "file"))
 		} else {
 			file.FileURL = param.NewOpt(part.URL)
 		}
 		return responses.ResponseInputContentUnionParam{OfInputFile: file}, nil
 	}
-	return responses.ResponseInputContentUnionParam{}, p.refused("a part is of the kind %q", part.Kind)
+	return responses.ResponseInputContentUnionParam{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
 }
 
 func (p *Provider) toolOutput(m *convo.Message, callID string) (*responses.ResponseInputItemFunctionCallOutputParam, error) {

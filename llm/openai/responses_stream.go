@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 func (p *Provider) generateResponses(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
@@ -63,7 +65,7 @@ type occurrence struct {
 func (r *responsesReader) event(data []byte) (bool, error) {
 	var e occurrence
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, garbled(err)
+		return false, wire.Garbled(name, err)
 	}
 	switch e.Type {
 	case "response.output_text.delta":
@@ -98,7 +100,7 @@ func (r *responsesReader) reason(e occurrence) {
 func (r *responsesReader) added(e occurrence) error {
 	var i item
 	if err := json.Unmarshal(e.Item, &i); err != nil {
-		return garbled(err)
+		return wire.Garbled(name, err)
 	}
 	if i.Type != "function_call" || r.calls[e.OutputIndex] != nil {
 		return nil
@@ -109,16 +111,16 @@ func (r *responsesReader) added(e occurrence) error {
 	return nil
 }
 
-func (r *responsesReader) end(bool) error { return cut() }
+func (r *responsesReader) end(bool) error { return wire.Cut(name) }
 
 // whole takes the finished response.
 func (r *responsesReader) whole(data []byte) error {
 	var res responses.Response
 	if err := json.Unmarshal(data, &res); err != nil {
-		return garbled(err)
+		return wire.Garbled(name, err)
 	}
 	a := r.answer
-	a.id, a.model = res.ID, orElse(res.Model, a.model)
+	a.id, a.model = res.ID, cmp.Or(res.Model, a.model)
 	a.usage = llm.Usage{
 		Input: int(res.Usage.InputTokens), Cached: int(res.Usage.InputTokensDetails.CachedTokens),
 		Output: int(res.Usage.OutputTokens), Reasoning: int(res.Usage.OutputTokensDetails.ReasoningTokens),
@@ -134,7 +136,7 @@ func (r *responsesReader) whole(data []byte) error {
 	case responses.ResponseStatusFailed:
 		return r.p.classify(0, fault{Message: res.Error.Message, Code: string(res.Error.Code)})
 	default:
-		return garbled(fmt.Errorf("the response ended as %q", res.Status))
+		return wire.Garbled(name, fmt.Errorf("the response ended as %q", res.Status))
 	}
 	return r.settle(&res)
 }
@@ -158,7 +160,7 @@ func (r *responsesReader) settle(res *responses.Response) error {
 	for n, data := range raw {
 		var i item
 		if err := json.Unmarshal(data, &i); err != nil {
-			return garbled(err)
+			return wire.Garbled(name, err)
 		}
 		switch i.Type {
 		case "message":
@@ -172,7 +174,7 @@ func (r *responsesReader) settle(res *responses.Response) error {
 	}
 	rest, ok := strings.CutPrefix(text.String(), r.answer.text.String())
 	if !ok {
-		return garbled(fmt.Errorf("the finished text is not the text that was streamed"))
+		return wire.Garbled(name, fmt.Errorf("the finished text is not the text that was streamed"))
 	}
 	if !r.thought {
 		r.answer.think(joined(thoughts))

@@ -13,13 +13,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
-	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
-
-// maxAnswer bounds what is read of one answer, in bytes.
-const maxAnswer = 128 << 20
-
-var errAnswerTooLong = errors.New("the answer is longer than any model's")
 
 // reader takes a stream's events in order.
 type reader interface {
@@ -47,14 +42,14 @@ func (p *Provider) ask(ctx context.Context, key string, send func(context.Contex
 	if res == nil || res.Body == nil {
 		return errors.New("the server gave no answer")
 	}
-	res.Body = &bounder{body: res.Body, left: maxAnswer}
+	res.Body = wire.Bound(res.Body)
 	defer func() { _ = res.Body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case err == nil && kind == "application/json":
 		return p.readWhole(res.Body, r)
 	case err == nil && kind == "text/html":
-		return errors.New("the server answered with a web page: is the base URL right?")
+		return wire.ErrPage
 	}
 	return p.readEvents(ssestream.NewDecoder(res), r)
 }
@@ -106,7 +101,7 @@ func streamFault(data []byte) (fault, bool) {
 		return fault{}, false
 	}
 	switch {
-	case given(top.Error):
+	case wire.Given(top.Error):
 		return decodeFault(top.Error), true
 	case top.Type == "error":
 		f := decodeFault(data)
@@ -115,32 +110,3 @@ func streamFault(data []byte) (fault, bool) {
 	}
 	return fault{}, false
 }
-
-// cut is a stream that ended before its answer did.
-func cut() *llm.Error {
-	return &llm.Error{Code: codeUnavailable, Message: "openai: the stream ended before the answer did", Retry: true}
-}
-
-// garbled is an event that cannot be read.
-func garbled(err error) *llm.Error {
-	return &llm.Error{Code: codeUnavailable, Message: "openai: the stream holds what is no event: " + err.Error(), Retry: true}
-}
-
-// bounder reads no more of a body than an answer may be long.
-type bounder struct {
-	body io.ReadCloser
-	left int
-}
-
-// Read reads, and fails with errAnswerTooLong past the bound.
-func (b *bounder) Read(to []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errAnswerTooLong
-	}
-	n, err := b.body.Read(to[:min(len(to), b.left)])
-	b.left -= n
-	return n, err
-}
-
-// Close closes the body.
-func (b *bounder) Close() error { return b.body.Close() }
