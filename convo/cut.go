@@ -39,7 +39,10 @@ func (s *selection) fit() (*Need, error) {
 // are; what that does not do is ErrTooLarge.
 func (s *selection) leaveRoom(room int) error {
 	if s.tokens > room {
-		s.squeeze(room)
+		s.squeeze(s.share(room))
+	}
+	if s.tokens > room { // place holders took more than the share
+		s.squeeze(1)
 	}
 	if s.tokens > room {
 		s.tokens += s.spec.Room - room
@@ -163,22 +166,18 @@ func (s *selection) excerpt(m Message, tokens int) Message {
 	return m
 }
 
-// squeeze cuts the results that are still shown short, the longest first, until
-// at most room tokens are shown or nothing is left to cut.
-func (s *selection) squeeze(room int) {
+// share is how many tokens each result may have so that at most room tokens are
+// shown, if results are cut the longest first.
+func (s *selection) share(room int) int {
 	var sizes []int
-	all := append(slices.Clone(s.head), s.groups...)
 	others := s.tokens
-	for _, g := range all {
+	for _, g := range append(slices.Clone(s.head), s.groups...) {
 		for _, m := range g.out {
 			if m.Role == Tool {
 				n := s.count(m)
 				sizes, others = append(sizes, n), others-n
 			}
 		}
-	}
-	if len(sizes) == 0 {
-		return
 	}
 	slices.Sort(sizes)
 	free, limit := room-others, 1
@@ -189,6 +188,13 @@ func (s *selection) squeeze(room int) {
 		}
 		free -= n
 	}
+	return limit
+}
+
+// squeeze cuts the results that are still shown to limit tokens each, or to
+// their place holders where these take more.
+func (s *selection) squeeze(limit int) {
+	all := append(slices.Clone(s.head), s.groups...)
 	s.tokens, s.shown, s.squeezed = 0, nil, true
 	for i := range all {
 		g := new(*all[i]) // earlier views hold the old one

@@ -36,16 +36,20 @@ func (s *selection) cleared(m Message, pos, tokens int) Message {
 
 // shortened is a result of which head and tail are left, at most limit tokens.
 func (s *selection) shortened(m, stub Message, pos, tokens, limit int) Message {
-	room := limit - s.spec.Count.Message(stub) - 8
-	if room < leastShort {
-		return stub
-	}
-	head := s.spec.Count.Head(m.Text, room*2/3)
-	tail := s.spec.Count.Tail(m.Text[len(head):], room-room*2/3)
+	whole, over := m.Text, 0
 	m.Parts = nil
-	m.Text = fmt.Sprintf("%s\n[… %d of %d bytes are left out here to save room (%d tokens in all).%s …]\n%s",
-		head, len(m.Text)-len(head)-len(tail), len(m.Text), tokens, s.reading(pos), tail)
-	return m
+	for room := limit - s.spec.Count.Message(stub) - 8; room >= leastShort; room -= over {
+		head := s.spec.Count.Head(whole, room*2/3)
+		tail := s.spec.Count.Tail(whole[len(head):], room-room*2/3)
+		m.Text = fmt.Sprintf("%s\n[… %d of %d bytes are left out here to save room (%d tokens in all).%s …]\n%s",
+			head, len(whole)-len(head)-len(tail), len(whole), tokens, s.reading(pos), tail)
+		// What is said in between takes more than the stub, and where texts meet
+		// tokens may be others.
+		if over = s.spec.Count.Message(m) - limit; over <= 0 {
+			return m
+		}
+	}
+	return stub
 }
 
 // reading tells a model how to get at what it is not shown.

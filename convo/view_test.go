@@ -307,3 +307,28 @@ func TestASummaryIsAskedForOnlyWhereThereIsRoomForIt(t *testing.T) {
 		t.Errorf("without a summary: %v", err)
 	}
 }
+
+func TestAViewIsRefusedOnlyWhereNothingMoreCanBeCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, least := convo.Context{ID: "c"}, 0
+		m := convo.Message{Role: convo.Assistant}
+		results := rapid.IntRange(1, 9).Draw(t, "results")
+		for i := range results {
+			m.Calls = append(m.Calls, convo.Call{ID: fmt.Sprint(i), Name: "look", Arguments: "{}"})
+		}
+		c.History = c.History.Append(convo.Message{Role: convo.User, Text: "Look."}, m)
+		least += tokensOf([]convo.Message{c.History.At(0), m})
+		for i := range results {
+			r := convo.Message{Role: convo.Tool, CallID: fmt.Sprint(i), Text: strings.Repeat("x", rapid.IntRange(1, 2000).Draw(t, "length"))}
+			c.History = c.History.Append(r)
+			stub := r
+			stub.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.]", words{}.Message(r))
+			least += min(words{}.Message(r), words{}.Message(stub))
+		}
+		spec := convo.ViewSpec{Room: rapid.IntRange(50, 2000).Draw(t, "room"), Count: words{}}
+		v, err := c.View(spec)
+		if (err == nil) != (least <= spec.Room) || v.Tokens > spec.Room {
+			t.Fatalf("%d tokens in a room of %d, where %d would do: %v", v.Tokens, spec.Room, least, err)
+		}
+	})
+}
