@@ -269,3 +269,16 @@ func TestLeaveForAToolThatIsNotOfferedIsAnError(t *testing.T) {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 }
+
+func TestARepairOnTheLastStepDoesNotStepOverTheLimit(t *testing.T) {
+	var l ledger
+	r := weirtest.Flow(t, asks("agent", "maxSteps: 2, schema: {type: object}"), weirtest.Case{
+		Tools: []*tool.Tool{l.tool("search", "")},
+		Script: []weirtest.Turn{
+			weirtest.Calls("search", nil), weirtest.Says("bad")[0], weirtest.Calls("search", nil), weirtest.Calls("search", nil), weirtest.Says("{}")[0],
+		},
+	})
+	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || len(r.Asked) != 3 {
+		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Asked), r.Error)
+	}
+}

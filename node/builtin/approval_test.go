@@ -208,6 +208,19 @@ func TestCallsThatNeedNoLeaveAreDoneBeforeTheNodeWaitsAndNeverAgain(t *testing.T
 	}
 }
 
+func TestParallelCallsKeepTheirPlacesHoweverTheyArriveAgain(t *testing.T) {
+	var l ledger
+	batch := []string{`kept {"n":0}`}
+	for n := range 12 {
+		batch = append(batch, fmt.Sprintf(`free {"n":%d}`, n), fmt.Sprintf(`kept {"n":%d}`, n+1))
+	}
+	w := newWorld(t, &turns{steps: []convo.Message{calls(batch...), says("done")}}, l.tool("free", ""), l.tool("kept", tool.ApproveOnce))
+	r := w.answer(t, w.start(t, asks("llmRequest", "")), "approve")
+	if r.Status != engine.Completed || len(l.all()) != 25 {
+		t.Errorf("the run %s: %v; done was %q", r.Status, r.Error, l.all())
+	}
+}
+
 func TestTheModelIsToldWhyAPersonRefused(t *testing.T) {
 	var l ledger
 	model := &inOrder{turns: []string{`call kept {"n":1}`, "I see."}}

@@ -49,7 +49,6 @@ func (n *asideNode) about(ctx *node.Ctx, m *convo.Manager) (convo.Message, error
 // with the model and limits of the context.
 func (n *asideNode) ask(ctx *node.Ctx, m *convo.Manager, system string, about convo.Message, schema map[string]any) (*llm.Result, error) {
 	alone := convo.Context{ID: m.ID() + "@" + ctx.Info().Path, Kind: convo.Isolated, Settings: m.Get().Settings}
-	alone.Settings.System = ""
 	t, err := n.turn(ctx, convo.NewManager(alone, true))
 	if err != nil {
 		return nil, err

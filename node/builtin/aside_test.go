@@ -13,53 +13,50 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// Each is asked in the middle of a conversation, about the message "m" or what
-// was said last.
+// aside is a node that is asked in the middle of a conversation, and what its
+// model is given then.
+type aside struct{ name, typ, in, with, answer, given string }
+
 func TestAsidesSendTheirOwnInstructionsAndOneMessageAndWriteNothing(t *testing.T) {
-	for _, c := range []struct{ typ, with, answer, given string }{
-		{"categorizer", "categories: [x, y]", `{"category": "x"}`, ""},
-		{"extract", "schema: {type: object}", `{}`, ""},
-		{"summarize", "maxTokens: 40", "short", "Summarise this in at most 30 words.\n\n<text>\nuser: m\n</text>"},
+	const task = "Summarise this in at most 30 words.\n\n<text>\n"
+	for _, c := range []aside{
+		{"a message", "categorizer", `message: "m"`, "categories: [x, y]", `{"category": "x"}`, "m"},
+		{"the last message", "categorizer", `context: "{{ one.context }}"`, "categories: [x, y]", `{"category": "x"}`, "hi"},
+		{"a message", "extract", `message: "m"`, "schema: {type: object}", `{}`, "m"},
+		{"the last message", "extract", `context: "{{ one.context }}"`, "schema: {type: object}", `{}`, "hi"},
+		{"a text", "summarize", `text: "m"`, "maxTokens: 40", "short", task + "m\n</text>"},
+		{"messages", "summarize", `messages: [{role: user, text: m}]`, "maxTokens: 40", "short", task + "user: m\n</text>"},
+		{"the conversation", "summarize", `context: "{{ one.context }}"`, "maxTokens: 40", "short", task + "user: hello\nassistant: hi\n</text>"},
 	} {
-		for name, in := range map[string]string{"a message": `message: "m"`, "the conversation": `context: "{{ one.context }}"`} {
-			t.Run(c.typ+" of "+name, func(t *testing.T) {
-				last, given := "m", c.given
-				if name == "the conversation" {
-					last = "hi"
-					given = strings.Replace(given, "user: m", "user: hello\nassistant: hi", 1)
-				} else if c.typ == "summarize" {
-					in = `messages: [{role: user, text: m}]`
-				}
-				if given == "" {
-					given = last
-				}
-				r := weirtest.Flow(t, `
+		t.Run(c.typ+" of "+c.name, c.check)
+	}
+}
+
+func (c aside) check(t *testing.T) {
+	r := weirtest.Flow(t, `
 weir: 1
 name: aside
 context: {model: script/demo, system: Be rude.}
 nodes:
   one: {type: llmRequest, in: {message: "hello"}}
-  aside: {type: `+c.typ+`, after: one, in: {`+in+`}, with: {system: Mind the gap., `+c.with+`}}
+  aside: {type: `+c.typ+`, after: one, in: {`+c.in+`}, with: {system: Mind the gap., `+c.with+`}}
   two: {type: llmRequest, after: aside, in: {context: "{{ aside.context }}", message: "bye"}}
 outputs: {usage: "{{ aside.usage }}"}
-`, weirtest.Case{Script: []weirtest.Turn{weirtest.Says("hi")[0], weirtest.Says(c.answer)[0], weirtest.Says("so long")[0]}})
-				if r.Status != engine.Completed || len(r.Asked) != 3 {
-					t.Fatalf("the run %s: %v", r.Status, r.Error)
-				}
-				if got := said(r.Asked[1]); !reflect.DeepEqual(got, []string{"user: " + given}) {
-					t.Errorf("the model was given %q, expected %q", got, given)
-				}
-				if s := r.Asked[1].System; strings.Contains(s, "rude") || !strings.Contains(s, "Mind the gap.") || len(s) < 100 {
-					t.Errorf("the instructions are %q", s)
-				}
-				if got := said(r.Asked[2]); !reflect.DeepEqual(got, []string{"user: hello", "assistant: hi", "user: bye"}) {
-					t.Errorf("the next node was given %q", got)
-				}
-				if u := weirtest.Output[map[string]any](t, r, "usage"); u["calls"] != int64(1) {
-					t.Errorf("the usage is %v", u)
-				}
-			})
-		}
+`, weirtest.Case{Script: weirtest.Says("hi", c.answer, "so long")})
+	if r.Status != engine.Completed || len(r.Asked) != 3 {
+		t.Fatalf("the run %s: %v", r.Status, r.Error)
+	}
+	if got := said(r.Asked[1]); !reflect.DeepEqual(got, []string{"user: " + c.given}) {
+		t.Errorf("the model was given %q, expected %q", got, c.given)
+	}
+	if s := r.Asked[1].System; strings.Contains(s, "rude") || !strings.Contains(s, "Mind the gap.") || len(s) < 100 {
+		t.Errorf("the instructions are %q", s)
+	}
+	if got := said(r.Asked[2]); !reflect.DeepEqual(got, []string{"user: hello", "assistant: hi", "user: bye"}) {
+		t.Errorf("the next node was given %q", got)
+	}
+	if u := weirtest.Output[map[string]any](t, r, "usage"); u["calls"] != int64(1) {
+		t.Errorf("the usage is %v", u)
 	}
 }
 
