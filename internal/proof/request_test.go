@@ -263,6 +263,11 @@ func (p *prover) ended(err error, c convo.Context, set settings, h *host) {
 	if err == nil {
 		return
 	}
+	if failed, ok := errors.AsType[*llm.Error](err); ok && failed.Code == "model_invalid_request" {
+		if ms, _ := c.Messages(); len(convo.Repair(ms)) == 0 {
+			return // nothing is left that could be answered
+		}
+	}
 	var large *convo.TooLarge
 	if !errors.As(err, &large) {
 		p.t.Fatalf("%s, %+v: %v", c.ID, set, err)
