@@ -96,9 +96,9 @@ same in the open: its calls and results stay in the conversation.)
 | ` + "`error`" + ` | the failure, where the port is wired |
 
 Every model call and every tool call is an effect with its own key: after a crash or a
-pause the agent goes on where it was, and nothing that was done is done again. Where a
+pause the agent goes on where it was, and nothing that is recorded as done is done again. Where a
 person has to allow a call, those of the same answer that need no leave are made first;
-then the run pauses, with a question for each call that does. The answers are ` + "`approve`" + `,
+then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
 ` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, whose reason the model is told. ` + "`once`" + ` means
 once in this node: a second agent asks again.
 

@@ -282,3 +282,24 @@ func TestARepairOnTheLastStepDoesNotStepOverTheLimit(t *testing.T) {
 		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Asked), r.Error)
 	}
 }
+
+func TestABudgetThatIsUsedUpTakesTheBranchOfWhoeverAsks(t *testing.T) {
+	for typ, with := range map[string]string{
+		"agent": "temperature: 0", "categorizer": "categories: [a]", "extract": "schema: {type: object}", "summarize": "temperature: 0",
+	} {
+		r := weirtest.Flow(t, `
+weir: 1
+name: poor
+context: {model: script/demo}
+budget: {maxCalls: 1, onLimit: branch}
+nodes:
+  one: {type: llmRequest, in: {message: "hello"}}
+  work: {type: `+typ+`, in: {context: "{{ one.context }}"}, with: {`+with+`}}
+  cheap: {type: template, in: {limit: "{{ work.limit.calls }}"}, with: {text: "after {{ inputs.limit }}"}}
+outputs: {cheap: "{{ cheap.text }}", usage: "{{ work.usage }}"}
+`, weirtest.Case{Script: weirtest.Says("hi")})
+		if want := map[string]any{"cheap": "after 1"}; r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs, want) {
+			t.Errorf("%s: the run %s with %v: %v", typ, r.Status, r.Outputs, r.Error)
+		}
+	}
+}
