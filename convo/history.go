@@ -100,6 +100,16 @@ func (h History) Load(from, to int) error {
 	return h.base.load(max(from, 0), min(to, h.n))
 }
 
+// Loaded is how many positions are in memory, whole pages of a restored history
+// among them.
+func (h History) Loaded() int {
+	n := h.n - h.base.len()
+	if h.base != nil {
+		n += min((len(h.base.cache)-int(h.base.missing.Load()))*pageSize, h.base.n)
+	}
+	return n
+}
+
 // Err is why a message could not be read last, nil where all could.
 func (h History) Err() error { return h.base.lastError() }
 

@@ -367,6 +367,7 @@ func (x *Execution) end() {
 	}
 	if x.err == nil {
 		x.local.saveCheckpoint(ctx, x)
+		x.local.parked.put(x.m)
 	}
 	x.local.leave(ctx, x)
 	x.refuse()

@@ -47,6 +47,7 @@ type Local struct {
 	held   map[string]*Execution
 	taking map[string]chan struct{} // runs being loaded; closed when that is over
 	closed bool
+	parked parked
 }
 
 // ErrClosed is returned once the Local is closing.
@@ -220,9 +221,12 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 	}
 }
 
-// load rebuilds a run from its journal.
+// load rebuilds a run from its journal, or goes on from what it left of it.
 func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
-	m := l.fromCheckpoint(ctx, p, id)
+	m := l.parked.take(id, p)
+	if m == nil {
+		m = l.fromCheckpoint(ctx, p, id)
+	}
 	for c, err := range l.o.Store.Commits(ctx, id, m.seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
