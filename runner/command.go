@@ -86,7 +86,7 @@ func Answer(id string, v engine.Value, by string) Command {
 			return nil, fmt.Errorf("run %s: %s: %w", r.ID, id, ErrNoInterrupt)
 		}
 		n, err := engine.Normalize(v)
-		if err == nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitApproval || i.Kind == engine.AwaitEvent && i.Schema != nil) {
+		if err == nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitApproval || i.Schema != nil) {
 			err = node.CheckAnswer(i.Schema, n)
 		}
 		if err != nil {
@@ -128,9 +128,24 @@ func Cancel(by, reason string) Command {
 func Force(op, path string, outputs engine.Values, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		if !r.Stuck(path) {
-			return nil, fmt.Errorf("run %s: node %s is %s: only failed, cancelled or waiting nodes of a run that has not completed can be forced: %w",
-				r.ID, path, r.StatusOf(path), ErrStatus)
+			return nil, fmt.Errorf("run %s: %s: %w", r.ID, settled(r, path), ErrStatus)
 		}
 		return &engine.NodeForced{Path: path, Op: op, Outputs: outputs, By: by}, nil
+	}
+}
+
+// settled says why the node at path cannot be forced.
+func settled(r *engine.Run, path string) string {
+	switch s := r.Status(); {
+	case s == engine.Cancelled:
+		return "the run was cancelled, which is for good; start another"
+	case s == engine.Completed:
+		return "the run has completed, and its nodes stay as they are"
+	case r.CancelRequested():
+		return "the run is being cancelled"
+	case s == engine.Failed:
+		return fmt.Sprintf("node %s is %s; in a run that failed a node can be forced that failed or was cancelled with it", path, r.StatusOf(path))
+	default:
+		return fmt.Sprintf("node %s is %s; while the run goes on a node can be forced that waits", path, r.StatusOf(path))
 	}
 }

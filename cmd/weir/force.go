@@ -12,10 +12,11 @@ import (
 )
 
 // forceCommands are a person's ways out for a node that failed, was cancelled
-// or waits.
+// with the run that failed, or waits.
 func (p *program) forceCommands() []*cobra.Command {
 	retry := p.forceCommand("retry", "Run a failed or waiting node again, and go on with the run",
-		`Run a node again that failed, was cancelled or waits, and go on with the run.
+		`Run a node again that failed, was cancelled when its run failed, or waits, and go
+on with the run. A run that was itself cancelled stays so.
 Effects of it that succeeded are not repeated. Who did it is in the record.`)
 	skip := p.forceCommand("skip", "Skip a failed or waiting node, and go on with the run",
 		`Skip a node that failed, was cancelled or waits, and go on with the run. What
