@@ -203,7 +203,10 @@ func (t *turn) view(shrink int) (convo.View, error) {
 		return convo.View{}, err
 	}
 	beside := t.correct(w.beside())
-	room := (w.room - beside) * (4 - shrink) / 4
+	room := w.room - beside
+	if shrink > 0 { // the vendor has less than is known of it
+		room = min(room, t.sent()) * (4 - shrink) / 4
+	}
 	if room <= 0 {
 		return convo.View{}, &Error{
 			Code: engine.CodeModelContextLength,
@@ -225,6 +228,15 @@ func (t *turn) view(shrink int) (convo.View, error) {
 
 // beside is what is sent beside the messages, in the counter's tokens.
 func (w *space) beside() int { return w.system + w.tools + w.fixed }
+
+// sent is what the messages of the last request take.
+func (t *turn) sent() int {
+	n := 0
+	for _, m := range t.space.last.Messages {
+		n += t.correct(t.space.counter.Message(m))
+	}
+	return n
+}
 
 // cheapView is the view where everything fits even if each byte were a token.
 // What stands for a cleared result tells its tokens, which are then counted.
@@ -323,7 +335,8 @@ func (t *turn) learn(req *Request, resp *Response) {
 	}
 	estimated := req.Estimate.Input * 100 / max(t.factor(), 1)
 	learned := int(token.Learn(token.Factor(t.factor()), token.Pair{Estimated: estimated, Reported: resp.Usage.Input}))
-	if d := learned - cmp.Or(t.lane.Marks.Learned, t.factor()); d >= 5 || d <= -5 {
+	// Too low lets requests be too large, too high only cuts a little early.
+	if d := learned - cmp.Or(t.lane.Marks.Learned, t.factor()); d > 0 || d <= -5 {
 		t.lane.Marks.Learned = learned
 	}
 }
