@@ -73,7 +73,7 @@ func TestEveryFolderOfTheTreeIsThereAndInTheReadme(t *testing.T) {
 			t.Errorf("the README's tree lacks %s", name)
 		}
 	}
-	for _, m := range regexp.MustCompile(`\]\(([a-z][^):\s"]*)\)`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`\]\(([a-z][^):#\s"]*)(?:#[^)\s]*)?\)`).FindAllStringSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join("..", "..", m[1])); err != nil {
 			t.Errorf("the README links to what is not there: %v", err)
 		}
