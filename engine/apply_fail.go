@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 func (r *Run) applyFailed(e *NodeFailed) error {
 	n := r.node(e.Path)
@@ -47,19 +51,44 @@ func (r *Run) applyRetrying(e *NodeRetrying) error {
 	return nil
 }
 
-// forgetErrors drops the failed effects, and answers, of an attempt, so that the
-// next one asks again from what failed and reuses what succeeded.
+// forgetErrors drops the failed effects that ended an attempt, so that the next
+// one asks again from what failed and reuses what succeeded. A failure that the
+// attempt got over stays: what came after it was asked because of it.
 func (n *nodeState) forgetErrors() {
 	if n.ext == nil {
 		return
 	}
+	last, known := "", false
+	if n.ext.failure != nil {
+		last = n.ext.failure.Key
+		_, known = n.ext.effects[last]
+	} else if n.status == Cancelled {
+		return
+	}
 	// order: each entry is looked at alone.
 	for key, e := range n.ext.effects {
-		if e.Error != nil {
+		if e.Error != nil && (!known || follows(key, last)) {
 			delete(n.ext.effects, key)
 			delete(n.ext.begun, key)
 		}
 	}
+}
+
+// follows reports whether an effect is the one called last or has its name and a
+// later ordinal, as parallel ones may that fail together.
+func follows(key, last string) bool {
+	name, number := ordinalOf(key)
+	lastName, lastNumber := ordinalOf(last)
+	return name == lastName && number >= lastNumber
+}
+
+func ordinalOf(key string) (name string, number int) {
+	i := strings.LastIndexByte(key, '#')
+	if i < 0 {
+		return key, 0
+	}
+	number, _ = strconv.Atoi(key[i+1:])
+	return key[:i], number
 }
 
 func (r *Run) applyErrored(e *NodeErrored) error {

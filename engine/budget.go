@@ -21,7 +21,7 @@ type Account struct {
 	// OnLimit is as in flow.Spend, "fail" where it is not given.
 	OnLimit string
 	// Used is what was spent: what calls took, and what was reserved for those
-	// whose outcome nobody knows.
+	// whose outcome nobody knows, or nobody knows yet.
 	Used Usage
 }
 
@@ -47,6 +47,12 @@ func (r *Run) Accounts(path string) []Account {
 
 func (r *Run) account(path string, s flow.Spend, used Usage) Account {
 	a := Account{Path: path, OnLimit: s.OnLimit, Used: used}
+	// order: a sum of whole numbers.
+	for key, u := range r.reserved {
+		if path == RunBudget || inside(key, path) {
+			a.Used = a.Used.Add(u)
+		}
+	}
 	if a.OnLimit == "" {
 		a.OnLimit = "fail"
 	}
@@ -65,6 +71,12 @@ func (r *Run) account(path string, s flow.Spend, used Usage) Account {
 
 // Micros is US dollars in millionths, rounded to the nearest.
 func Micros(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
+
+// inside reports whether an effect is one of the node at path, or of one inside
+// it.
+func inside(key, path string) bool {
+	return strings.HasPrefix(key, path) && len(key) > len(path) && (key[len(path)] == '/' || key[len(path)] == '#')
+}
 
 // above is the path of the composite around the node at path, "" at the root.
 func above(path string) string {

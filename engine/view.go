@@ -55,6 +55,16 @@ func (r *Run) Entry(path string) (Entry, bool) {
 	return e, true
 }
 
+// ContextsOf are the contexts that the node at path uses, the first being its
+// own, and writes reports whether it may write them; nil where it uses none.
+func (r *Run) ContextsOf(path string) (ids []string, writes bool) {
+	n := r.node(path)
+	if n == nil || !n.usesContext() {
+		return nil, false
+	}
+	return r.contextsOf(n), n.plan.Use == flow.ContextWrite
+}
+
 // inputs collects what came by plain edges.
 func (n *nodeState) inputs() Values {
 	var out Values

@@ -186,6 +186,9 @@ func (t *turn) estimate(req *Request, v convo.View) error {
 	if req.MaxOutput <= 0 {
 		req.Estimate.Output = max(w.reserve-outputMargin, min(w.reserve, outputMargin))
 	}
+	if most := w.model.MaxOutput; most > 0 {
+		req.Estimate.Output = min(req.Estimate.Output, most)
+	}
 	req.Estimate.CostMicros, req.OutputCost = w.model.Cost(req.Estimate), w.model.Cost(Usage{Output: req.Estimate.Output})
 	return nil
 }

@@ -143,6 +143,9 @@ type Reserve struct {
 	engine.Usage
 	// OutputCost is what the Output costs of CostMicros.
 	OutputCost int64
+	// Bound is set where a budget binds the effect: Output is then what the budget
+	// leaves for it.
+	Bound bool
 }
 
 // Outcome is what an effect returned.

@@ -40,7 +40,7 @@ func (h llmHost) ModelCall(
 	v, err := h.c.Do(Effect{
 		Name: cmp.Or(req.Purpose, "model"), Reserve: reserve, Request: string(request), Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
-			if reserve.Output < req.Estimate.Output {
+			if reserve.Bound {
 				req.Granted = reserve.Output
 			}
 			resp, err := do(ctx, key)

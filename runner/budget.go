@@ -26,6 +26,9 @@ func (e *limitReached) Unwrap() error { return &e.failure }
 func (a *attempt) afford(e node.Effect, key string) error {
 	for round := 1; ; round++ {
 		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
+		if a.Attempt > 1 { // what was said of an earlier attempt is done with
+			id += fmt.Sprintf(".%d", a.Attempt)
+		}
 		answer, answered := a.answered(id)
 		if answered {
 			if _, more := answer.(map[string]any); !more {
@@ -65,9 +68,9 @@ func raiseSchema() map[string]any {
 		map[string]any{
 			"type": "object", "minProperties": int64(1), "additionalProperties": false,
 			"properties": map[string]any{
-				"maxTokens": map[string]any{"type": "integer", "minimum": int64(1)},
-				"maxCalls":  map[string]any{"type": "integer", "minimum": int64(1)},
-				"maxCost":   map[string]any{"type": "number", "exclusiveMinimum": int64(0)},
+				"maxTokens": map[string]any{"type": "integer", "minimum": int64(1), "maximum": int64(1e12)},
+				"maxCalls":  map[string]any{"type": "integer", "minimum": int64(1), "maximum": int64(1e9)},
+				"maxCost":   map[string]any{"type": "number", "exclusiveMinimum": int64(0), "maximum": int64(1e6)},
 			},
 		},
 	}}

@@ -39,7 +39,7 @@ type contextSnapshot struct {
 
 // checkpointVersion changes when old checkpoints must not be read; they are
 // then made again from the journal.
-const checkpointVersion = 2
+const checkpointVersion = 3
 
 // How many events a journal must have grown by before a checkpoint is worth its
 // room: of a run that leaves memory, and of one that stays.
@@ -69,7 +69,9 @@ func (m *machine) encode() ([]byte, error) {
 		if c.Bases == nil {
 			c.Bases = make(map[string][]contextSnapshot, len(m.bases))
 		}
-		c.Bases[path], _ = snapshots(book)
+		if c.Bases[path], whole = snapshots(book); !whole {
+			return nil, nil
+		}
 	}
 	return json.Marshal(c)
 }

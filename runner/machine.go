@@ -46,8 +46,7 @@ type machine struct {
 	spare            *attempt // to be used again for the next direct attempt
 	active           map[string]*attempt
 	purse            purse
-	// bases are the contexts as attempts saw them that wait with effects behind
-	// them, by path: what is asked again must be what was asked.
+	// bases are the contexts as attempts saw them, by path; see keepBase.
 	bases map[string]map[string]convo.Context
 }
 
@@ -140,25 +139,30 @@ func (m *machine) follow(e engine.Event) error {
 		return m.enter(e.Path, e.Forks)
 	case *engine.NodeCompleted:
 		m.unfork(e.Path)
-		delete(m.bases, e.Path)
+		m.forgetBases(e.Path, true)
 		return m.turnPages(e.Contexts)
 	case *engine.NodeWaiting:
+		if len(e.Interrupts) > 0 && e.Interrupts[0].Kind != engine.AwaitBreak { // before its start or after its end
+			m.keepBase(e.Path)
+		}
+	case *engine.NodePulling:
 		m.keepBase(e.Path)
-	case *engine.NodeCancelled:
-		delete(m.bases, e.Path)
+	case *engine.NodeCancelled: // it may go on once a person has another tried again
+		m.keepBase(e.Path)
 	case *engine.NodeFailed:
 		m.keepBase(e.Path)
 		return m.turnPages(e.Contexts)
 	case *engine.NodeRetrying:
 		m.unfork(e.Path)
+		m.forgetBases(e.Path, false)
 	case *engine.NodeErrored:
-		delete(m.bases, e.Path)
 		if e.Handled != "" {
 			m.unfork(e.Path)
+			m.forgetBases(e.Path, true)
 		}
 	case *engine.NodeForced:
 		m.unfork(e.Path)
-		delete(m.bases, e.Path)
+		m.forgetBases(e.Path, e.Op != "retry")
 	case *engine.NodeExpanded:
 		if e.Fork {
 			m.fork(e.Path)
@@ -214,25 +218,13 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 	return nil
 }
 
-// keepBase keeps what an attempt saw of the contexts while it waits, or is to be
-// tried again, with effects behind it. They are as it saw them still: others
-// may write them from here on.
-func (m *machine) keepBase(path string) {
-	if m.bases[path] != nil || len(m.run.Effects(path)) == 0 {
-		return
-	}
-	if m.bases == nil {
-		m.bases = make(map[string]map[string]convo.Context)
-	}
-	m.bases[path] = maps.Clone(m.book)
-}
-
 // enter makes the attempt that an event starts. What the node is given is
 // fixed here, as of this event.
 func (m *machine) enter(path string, forks []engine.ContextChange) error {
 	if err := m.turnPages(forks); err != nil {
 		return err
 	}
+	m.see(path)
 	e, ok := m.run.Entry(path)
 	if !ok {
 		return fmt.Errorf("run %s: node %s was started and is not executing", m.run.ID, path)
@@ -291,9 +283,9 @@ func (m *machine) replay(c engine.Commit) error {
 func (m *machine) recall(e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
-		return m.turnPages(e.Forks)
+		return m.reseen(e.Path, e.Forks)
 	case *engine.NodeResumed:
-		return m.turnPages(e.Forks)
+		return m.reseen(e.Path, e.Forks)
 	}
 	return m.follow(e)
 }

@@ -150,20 +150,18 @@ func (m *machine) gather(a *attempt, done *engine.NodeCompleted) error {
 		done.State = append(m.run.LaneChanges(a.Path), done.State...)
 	}
 	done.Contexts = append(done.Contexts, a.created...)
+	managers := a.others
 	if a.own != nil {
-		done.Contexts = appendChanges(done.Contexts, a.own)
+		managers = append([]*convo.Manager{a.own}, managers...)
 	}
-	for _, mgr := range a.others {
-		done.Contexts = appendChanges(done.Contexts, mgr)
+	for _, mgr := range managers {
+		changes, err := m.changesOf(a.Path, mgr)
+		if err != nil {
+			return err
+		}
+		done.Contexts = append(done.Contexts, changes...)
 	}
 	return nil
-}
-
-func appendChanges(list []engine.ContextChange, m *convo.Manager) []engine.ContextChange {
-	for _, ch := range m.Changes() {
-		list = append(list, engine.ContextChange{ID: m.ID(), Adds: len(ch.Append), Body: &ch})
-	}
-	return list
 }
 
 // checkState holds what the state would become against its keys' schemas.

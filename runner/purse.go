@@ -85,7 +85,7 @@ func (p *purse) try(key string, paths []string, r *node.Reserve) (short *engine.
 		cost := r.OutputCost * int64(output) / int64(r.Output)
 		r.CostMicros, r.OutputCost = r.CostMicros-r.OutputCost+cost, cost
 	}
-	r.Output = output
+	r.Output, r.Bound = output, true
 	p.held[key] = r.Usage
 	return nil, false
 }

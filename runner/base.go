@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// see keeps what an attempt that only reads its contexts sees of them: others
+// may write them while it works.
+func (m *machine) see(path string) {
+	if ids, writes := m.run.ContextsOf(path); ids != nil && !writes && m.bases[path] == nil {
+		m.setBase(path, ids)
+	}
+}
+
+// reseen is see for a start that is replayed.
+func (m *machine) reseen(path string, forks []engine.ContextChange) error {
+	if err := m.turnPages(forks); err != nil {
+		return err
+	}
+	m.see(path)
+	return nil
+}
+
+// keepBase keeps what an attempt saw of its contexts while it waits, or is to be
+// tried again, with effects behind it: others may write them from here on, and
+// what it asks again must be what it asked. One that has none sees them anew.
+func (m *machine) keepBase(path string) {
+	if len(m.run.Effects(path)) == 0 {
+		delete(m.bases, path)
+		return
+	}
+	if ids, _ := m.run.ContextsOf(path); ids != nil && m.bases[path] == nil {
+		m.setBase(path, ids)
+	}
+}
+
+func (m *machine) setBase(path string, ids []string) {
+	if m.bases == nil {
+		m.bases = make(map[string]map[string]convo.Context)
+	}
+	base := make(map[string]convo.Context, len(ids))
+	for _, id := range ids {
+		if c, ok := m.book[id]; ok {
+			base[id] = c
+		}
+	}
+	m.bases[path] = base
+}
+
+// forgetBases forgets what was kept for the nodes inside the one at path, and,
+// where it is over, for itself.
+func (m *machine) forgetBases(path string, over bool) {
+	if len(m.bases) == 0 {
+		return
+	}
+	if over {
+		delete(m.bases, path)
+	}
+	if m.program.Plan.Find(path).Body == nil {
+		return
+	}
+	for inner := range m.bases {
+		if strings.HasPrefix(inner, path+"#") {
+			delete(m.bases, inner)
+		}
+	}
+}
+
+// changesOf is what a transaction changes. Where others have written the context
+// since the attempt saw it, messages that are there by now are not said again,
+// and what holds for positions of the history it saw is left out.
+func (m *machine) changesOf(path string, mgr *convo.Manager) ([]engine.ContextChange, error) {
+	base, kept := m.bases[path][mgr.ID()]
+	now := m.book[mgr.ID()]
+	stale := kept && (base.History.Len() != now.History.Len() || base.Epoch != now.Epoch || !base.Marks.Equal(now.Marks))
+	var list []engine.ContextChange
+	for _, ch := range mgr.Changes() {
+		adds := len(ch.Append)
+		if stale {
+			before := now.History.Len()
+			if ch.Marks != nil {
+				continue
+			}
+			if ch.Session != nil {
+				ch.Session = new("")
+			}
+			var err error
+			if now, err = now.Apply(ch); err != nil {
+				return nil, fmt.Errorf("context %s: %w", mgr.ID(), err)
+			}
+			if adds = now.History.Len() - before; adds == 0 && len(ch.Append) > 0 {
+				continue
+			}
+		}
+		list = append(list, engine.ContextChange{ID: mgr.ID(), Adds: adds, Body: &ch})
+	}
+	return list, nil
+}
