@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -260,4 +261,35 @@ func measureTurns(b *testing.B, like turns, says string, n int) {
 	b.ReportMetric(float64(at.cpu.Microseconds())/count, "cpu-us/turn")
 	b.ReportMetric(float64(at.cpu)/float64(ten.cpu), "cpu/turn10")
 	b.ReportMetric(float64(long.sent), "sent")
+}
+
+// BenchmarkTurnBytes measures what a turn takes in the file, after closing,
+// beside its text: x/text, and B/over-text a turn.
+func BenchmarkTurnBytes(b *testing.B) {
+	const turn = 300
+	for _, mode := range []struct{ name, says string }{{"running", running}, {"answered", answered}} {
+		for _, size := range []int{20, 120, 445, 450, 900, 4000} {
+			b.Run(fmt.Sprintf("%s/%dB", mode.name, 2*size), func(b *testing.B) {
+				var used [2]int64
+				for b.Loop() {
+					for i := range used {
+						t := turns{window: 128_000, size: size}
+						t.start(b, mode.says, 0)
+						for range turn * (i + 1) {
+							t.turn(b)
+						}
+						t.close(b)
+						info, err := os.Stat(t.path)
+						if err != nil {
+							b.Fatal(err)
+						}
+						used[i] = info.Size()
+					}
+				}
+				a := float64(used[1]-used[0]) / turn
+				b.ReportMetric(a/float64(2*size), "x/text")
+				b.ReportMetric(a-float64(2*size), "B/over-text")
+			})
+		}
+	}
 }

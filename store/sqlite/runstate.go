@@ -12,7 +12,8 @@ import (
 const maxRuns = 1024
 
 // runCache is what the writer remembers of runs it appends to. A run's entry
-// holds as long as its fence: nobody else can have appended meanwhile.
+// holds as long as its fence: nobody else can have appended meanwhile. What was
+// kept under an earlier one can still be referred to, since rows do not change.
 type runCache struct {
 	byID map[string]*runState
 }
@@ -37,10 +38,16 @@ func (c *runCache) drop(id string) { delete(c.byID, id) }
 
 // load returns the state of a run, nil where there is no such run.
 func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) {
-	if r := c.byID[id]; r != nil && r.fence == fence {
-		return r, nil
+	old := c.byID[id]
+	if old != nil && old.fence == fence {
+		return old, nil
 	}
-	r := &runState{fence: fence, contexts: map[string]*contextState{}, like: likeness{seed: maphash.MakeSeed()}}
+	r := &runState{fence: fence, contexts: map[string]*contextState{}}
+	if old != nil {
+		r.recent, r.like = old.recent, old.like
+	} else {
+		r.like.seed = maphash.MakeSeed()
+	}
 	err := w.s.conn.QueryRowContext(w.ctx,
 		"SELECT r.num, r.root, o.salt FROM run r JOIN run o ON o.num = r.root WHERE r.id = ?", id,
 	).Scan(&r.num, &r.root, &r.salt)
