@@ -33,6 +33,7 @@ type running struct {
 	from time.Time
 	text strings.Builder // what the model has said in this attempt
 	note string
+	due  time.Time // until when it waits, for its turn or before it tries again
 }
 
 // frameTime is how often what is running is drawn.
@@ -171,10 +172,13 @@ func (w *progress) chunk(it runner.Item) {
 	if r == nil {
 		return
 	}
+	if it.Chunk.Wait == 0 {
+		r.due = time.Time{}
+	}
 	switch c := it.Chunk; {
 	case c.Wait > 0: // what came so far is void
 		r.text.Reset()
-		r.note = "tries again in " + took(c.Wait)
+		r.note, r.due = "waits", time.Now().Add(c.Wait)
 	case c.Call != nil:
 		r.note = "calls " + c.Call.Name
 	case c.Reasoning != "":
@@ -213,6 +217,9 @@ func (w *progress) draw() {
 
 // tail is the end of what a node says, on part of a line.
 func (w *progress) tail(r *running, room int) string {
+	if left := time.Until(r.due); r.note != "" && left > 100*time.Millisecond {
+		return w.st.ask.Render(fmt.Sprintf("%s, %.1fs at least", r.note, left.Seconds()))
+	}
 	if r.note != "" {
 		return w.st.dim.Render(r.note)
 	}

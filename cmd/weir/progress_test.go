@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"charm.land/lipgloss/v2"
 
@@ -106,5 +107,22 @@ func TestNothingThatIsDrawnIsWiderThanTheTerminal(t *testing.T) {
 		if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > 80 {
 			t.Errorf("%d columns: %q", n, line)
 		}
+	}
+}
+
+func TestACallThatWaitsSaysForHowLongAtLeast(t *testing.T) {
+	t.Parallel()
+	p, screen := typing("")
+	w := newProgress(p, []string{"ask"})
+	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "half an answ"}})
+	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: time.Minute}})
+	w.draw()
+	if got := screen.String(); !strings.Contains(got, "waits, ") || !strings.Contains(got, "s at least") || strings.Contains(got, "answ") {
+		t.Errorf("drew %q", got)
+	}
+	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "an answer"}})
+	w.draw()
+	if got := screen.String(); !strings.Contains(got, "an answer") {
+		t.Errorf("drew %q", got)
 	}
 }

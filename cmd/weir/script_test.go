@@ -41,6 +41,7 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"expand":   expand,
+			"ended":    ended,
 			"exits":    exits,
 			"last":     last,
 			"lines":    lines,
@@ -55,6 +56,19 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
 		text := os.Expand(ts.ReadFile(name), ts.Getenv)
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}
+
+// ended FILE wants the processes whose ids the file lists to have ended.
+func ended(ts *testscript.TestScript, _ bool, args []string) {
+	pids := strings.Fields(ts.ReadFile(args[0]))
+	if len(pids) == 0 {
+		ts.Fatalf("%s lists no process", args[0])
+	}
+	for _, pid := range pids {
+		if stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat")); err == nil && !strings.Contains(string(stat), ") Z ") {
+			ts.Fatalf("process %s still runs: %s", pid, stat)
+		}
 	}
 }
 

@@ -129,7 +129,16 @@ func (w *viewPrinter) call(c *shownCall) error {
 	for i := range r.Messages {
 		w.message(i+1, &r.Messages[i])
 	}
-	return w.answer(c)
+	w.section("Answer")
+	if c.Answer != nil {
+		return w.answer(c.Answer)
+	}
+	text := "none is recorded"
+	if c.Error != nil {
+		text = w.st.bad.Render(printable(c.Error.Error()))
+	}
+	fmt.Fprintln(w.out, "  "+text)
+	return nil
 }
 
 // asked is one line about who was asked, and how.
@@ -278,18 +287,10 @@ func partOf(p convo.Part) string {
 	return "[" + s + "]"
 }
 
-func (w *viewPrinter) answer(c *shownCall) error {
-	w.section("Answer")
-	switch {
-	case c.Error != nil:
-		fmt.Fprintln(w.out, "  "+w.st.bad.Render(printable(c.Error.Error())))
-		return nil
-	case c.Answer == nil:
-		fmt.Fprintln(w.out, "  none is recorded")
-		return nil
-	}
+// answer prints what the model answered.
+func (w *viewPrinter) answer(v engine.Value) error {
 	var r llm.Response
-	b, err := engine.AppendValue(nil, c.Answer)
+	b, err := engine.AppendValue(nil, v)
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
