@@ -1,11 +1,8 @@
 package anthropic_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
@@ -13,60 +10,6 @@ import (
 	"github.com/weir-run/weir/llm/anthropic"
 	"github.com/weir-run/weir/llm/llmtest"
 )
-
-// recorded is a conversation of the airline data, its messages in Weir's words.
-type recorded struct {
-	ID       string
-	Messages []convo.Message
-	Tools    []llm.Tool
-}
-
-// conversations reads the recorded conversations, or skips.
-func conversations(t *testing.T) []recorded {
-	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "airline", "conversations.jsonl"))
-	if err != nil {
-		t.Skipf("the recorded conversations are not here: %v", err)
-	}
-	defer func() { _ = file.Close() }()
-	var all []recorded
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var line struct {
-			ID       string
-			Messages []struct {
-				Role, Content, Name string
-				CallID              string `json:"tool_call_id"`
-				ToolCalls           []struct {
-					ID       string
-					Function struct{ Name, Arguments string }
-				} `json:"tool_calls"`
-			}
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
-		r := recorded{ID: line.ID}
-		tools := map[string]bool{}
-		for _, m := range line.Messages {
-			out := convo.Message{Role: convo.Role(m.Role), Text: m.Content, CallID: m.CallID, Name: m.Name}
-			for _, c := range m.ToolCalls {
-				out.Calls = append(out.Calls, convo.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-				if !tools[c.Function.Name] {
-					tools[c.Function.Name] = true
-					r.Tools = append(r.Tools, llm.Tool{Name: c.Function.Name})
-				}
-			}
-			r.Messages = append(r.Messages, out)
-		}
-		all = append(all, r)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // TestEveryCutOfARealConversationIsAValidRequest cuts the recorded
 // conversations at each end and, further on, at their beginnings, and has the
@@ -78,9 +21,9 @@ func TestEveryCutOfARealConversationIsAValidRequest(t *testing.T) {
 	efforts := []string{"", "low", "high"}
 	step, requests := 3, 0
 	if testing.Short() {
-		step = 17
+		step = 7
 	}
-	for i, r := range conversations(t) {
+	for i, r := range llmtest.Conversations(t, "../..") {
 		for n := 1; n <= len(r.Messages); n += step {
 			for _, from := range []int{0, n / 2, n - 1} {
 				req := &llm.Request{
@@ -119,7 +62,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 	turns := 0
 	s := llmtest.New(t)
 	p := anthropic.New(anthropic.Options{BaseURL: s.Root})
-	for _, r := range conversations(t) {
+	for _, r := range llmtest.Conversations(t, "../..") {
 		for n, m := range r.Messages {
 			if m.Role != convo.Assistant || (len(r.Messages)-n)/2%6 != 0 {
 				continue
@@ -153,7 +96,7 @@ func wantAnswer(t *testing.T, id string, got, want convo.Message) {
 
 // wantHistory compares message by message: the data hold none without words or
 // calls and no two of one side.
-func wantHistory(t *testing.T, r recorded, got []convo.Message, n int) {
+func wantHistory(t *testing.T, r llmtest.Conversation, got []convo.Message, n int) {
 	t.Helper()
 	if len(got) != n {
 		t.Fatalf("%s: the server got %d messages before message %d", r.ID, len(got), n)

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			llmtest.Run(t, func(_ *testing.T, s *llmtest.Server) llmtest.Subject {
 				return llmtest.Subject{
-					Provider: anthropic.New(anthropic.Options{BaseURL: s.Root}), Model: model, Lacks: lacks(),
+					Provider: anthropic.New(anthropic.Options{BaseURL: s.Root, APIKey: s.APIKey, HTTPClient: s.Client}), Model: model, Lacks: lacks(),
 				}
 			})
 		})

@@ -20,12 +20,8 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-const (
-	// maxAnswer bounds what is read of one answer, in bytes.
-	maxAnswer = 128 << 20
-	// maxPauses bounds how often one turn is gone on with.
-	maxPauses = 16
-)
+// maxPauses bounds how often one turn is gone on with.
+const maxPauses = 16
 
 // generate makes a call. Where the vendor pauses a long turn ("pause_turn") it
 // is sent what it said so far and goes on.

@@ -1,10 +1,6 @@
 package gemini_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
@@ -13,60 +9,6 @@ import (
 	"github.com/weir-run/weir/llm/llmtest"
 )
 
-// recorded is a conversation of the airline data, its messages in Weir's words.
-type recorded struct {
-	ID       string
-	Messages []convo.Message
-	Tools    []llm.Tool
-}
-
-// conversations reads the recorded conversations, or skips.
-func conversations(t *testing.T) []recorded {
-	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "airline", "conversations.jsonl"))
-	if err != nil {
-		t.Skipf("the recorded conversations are not here: %v", err)
-	}
-	defer func() { _ = file.Close() }()
-	var all []recorded
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var line struct {
-			ID       string
-			Messages []struct {
-				Role, Content, Name string
-				CallID              string `json:"tool_call_id"`
-				ToolCalls           []struct {
-					ID       string
-					Function struct{ Name, Arguments string }
-				} `json:"tool_calls"`
-			}
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
-		r := recorded{ID: line.ID}
-		tools := map[string]bool{}
-		for _, m := range line.Messages {
-			out := convo.Message{Role: convo.Role(m.Role), Text: m.Content, CallID: m.CallID, Name: m.Name}
-			for _, c := range m.ToolCalls {
-				out.Calls = append(out.Calls, convo.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-				if !tools[c.Function.Name] {
-					tools[c.Function.Name] = true
-					r.Tools = append(r.Tools, llm.Tool{Name: c.Function.Name})
-				}
-			}
-			r.Messages = append(r.Messages, out)
-		}
-		all = append(all, r)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // TestCutsOfRealConversationsAreValidRequests makes the body of every eighth
 // prefix of the recorded conversations that leaves no call open, and of what is
 // left when its front is cut off, by both APIs, and checks it against the rules.
@@ -74,10 +16,13 @@ func conversations(t *testing.T) []recorded {
 func TestCutsOfRealConversationsAreValidRequests(t *testing.T) {
 	t.Parallel()
 	p := gemini.New(gemini.Options{BaseURL: "http://test"})
-	bodies := 0
-	for _, r := range conversations(t) {
+	every, bodies := 8, 0
+	if testing.Short() {
+		every = 24
+	}
+	for _, r := range llmtest.Conversations(t, "../..") {
 		for n := 1; n <= len(r.Messages); n++ {
-			if len(r.Messages[n-1].Calls) > 0 || (n%8 != 0 && n != len(r.Messages)) {
+			if len(r.Messages[n-1].Calls) > 0 || (n%every != 0 && n != len(r.Messages)) {
 				continue
 			}
 			for _, from := range []int{0, 1, 2, n / 2, n - 1} {
@@ -118,7 +63,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 	s := llmtest.New(t)
 	p := gemini.New(gemini.Options{BaseURL: s.Root})
 	turns := 0
-	for k, r := range conversations(t) {
+	for k, r := range llmtest.Conversations(t, "../..") {
 		if k%3 != 0 {
 			continue
 		}

@@ -15,14 +15,14 @@ func TestConformance(t *testing.T) {
 	t.Run("generate", func(t *testing.T) {
 		llmtest.Run(t, func(_ *testing.T, s *llmtest.Server) llmtest.Subject {
 			return llmtest.Subject{
-				Provider: gemini.New(gemini.Options{BaseURL: s.Root}), Model: "gemini-3-pro-preview", Lacks: lacks,
+				Provider: gemini.New(gemini.Options{BaseURL: s.Root, APIKey: s.APIKey, HTTPClient: s.Client}), Model: "gemini-3-pro-preview", Lacks: lacks,
 			}
 		})
 	})
 	t.Run("interactions", func(t *testing.T) {
 		llmtest.Run(t, func(_ *testing.T, s *llmtest.Server) llmtest.Subject {
 			return llmtest.Subject{
-				Provider: keeper{gemini.New(gemini.Options{BaseURL: s.Root})}, Model: "gemini-3-pro-preview",
+				Provider: keeper{gemini.New(gemini.Options{BaseURL: s.Root, APIKey: s.APIKey, HTTPClient: s.Client})}, Model: "gemini-3-pro-preview",
 				Lacks: append(slices.Clone(lacks), llmtest.Files, llmtest.ToolParts), // files have no names there
 			}
 		})

@@ -13,8 +13,8 @@ type Checker struct {
 // NewChecker makes a Checker.
 func NewChecker() *Checker {
 	return &Checker{
-		responsesWire{mustCompile("weir:responses", responsesSchema)},
-		chatWire{mustCompile("weir:chat", chatSchema)},
+		responsesWire{responsesShape()},
+		chatWire{chatShape()},
 		newAnthropicWire(), newGeminiWire(),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -21,6 +22,18 @@ var chatSchema []byte
 
 //go:embed responses.schema.json
 var responsesSchema []byte
+
+// The compiled schemas, each made once: tests start many servers.
+//
+//nolint:gochecknoglobals // compiled tables
+var (
+	chatShape = sync.OnceValue(func() *jsonschema.Schema {
+		return mustCompile("weir:chat", chatSchema)
+	})
+	responsesShape = sync.OnceValue(func() *jsonschema.Schema {
+		return mustCompile("weir:responses", responsesSchema)
+	})
+)
 
 // issued is what a server has given out and may see again: encrypted reasoning
 // ("secret:CONTENT") and item ids ("item:ID"), each with the id of the

@@ -27,6 +27,8 @@ type Server struct {
 	// APIKey, where not empty, is the key that requests must have, wherever
 	// their vendor wants it; set it before the first.
 	APIKey string
+	// Client, where not nil, is what a provider under test is to call through.
+	Client *http.Client
 
 	http *httptest.Server
 	// mu guards all below.

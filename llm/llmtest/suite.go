@@ -49,7 +49,8 @@ type Subject struct {
 	Lacks []Ability
 }
 
-// Factory makes a provider that calls s. Each test has its own.
+// Factory makes a provider that calls s, with s.APIKey as its key and s.Client
+// as its HTTP client where these are set. Each test has its own.
 type Factory func(t *testing.T, s *Server) Subject
 
 // patience is how long what should be prompt may take on a loaded machine.
@@ -98,10 +99,16 @@ func Run(t *testing.T, factory Factory) {
 		{"a deadline is a timeout", testDeadline},
 		{"an impossible request is refused before it is sent", testRefused},
 		{"nothing is left running", testLeaks},
+		{"no refusal tells the key", testKeyRefused},
+		{"no cut of a refusal tells a part of the key", testKeyAtCuts},
+		{"no broken stream tells the key", testKeyInStream},
+		{"no broken connection tells the key", testKeyOfConnection},
+		{"the key goes to no other server", testKeyRedirected},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := New(t)
-			c.test(t, &trial{Server: s, subject: factory(t, s)})
+			s.APIKey = canary
+			c.test(t, &trial{Server: s, factory: factory, subject: factory(t, s)})
 		})
 	}
 }
@@ -109,6 +116,7 @@ func Run(t *testing.T, factory Factory) {
 // trial is one test's server and subject.
 type trial struct {
 	*Server
+	factory Factory
 	subject Subject
 }
 

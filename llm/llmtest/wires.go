@@ -33,8 +33,8 @@ type wire interface {
 // wires are all that a Server speaks.
 func wires() []wire {
 	return []wire{
-		responsesWire{mustCompile("weir:responses", responsesSchema)},
-		chatWire{mustCompile("weir:chat", chatSchema)},
+		responsesWire{responsesShape()},
+		chatWire{chatShape()},
 		newAnthropicWire(),
 		newGeminiWire(),
 		newInteractionsWire(),

@@ -1,10 +1,6 @@
 package openai_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -13,60 +9,6 @@ import (
 	"github.com/weir-run/weir/llm/llmtest"
 	"github.com/weir-run/weir/llm/openai"
 )
-
-// recorded is a conversation of the airline data, its messages in Weir's words.
-type recorded struct {
-	ID       string
-	Messages []convo.Message
-	Tools    []llm.Tool
-}
-
-// conversations reads the recorded conversations, or skips.
-func conversations(t *testing.T) []recorded {
-	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "airline", "conversations.jsonl"))
-	if err != nil {
-		t.Skipf("the recorded conversations are not here: %v", err)
-	}
-	defer func() { _ = file.Close() }()
-	var all []recorded
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var line struct {
-			ID       string
-			Messages []struct {
-				Role, Content, Name string
-				CallID              string `json:"tool_call_id"`
-				ToolCalls           []struct {
-					ID       string
-					Function struct{ Name, Arguments string }
-				} `json:"tool_calls"`
-			}
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
-		r := recorded{ID: line.ID}
-		tools := map[string]bool{}
-		for _, m := range line.Messages {
-			out := convo.Message{Role: convo.Role(m.Role), Text: m.Content, CallID: m.CallID, Name: m.Name}
-			for _, c := range m.ToolCalls {
-				out.Calls = append(out.Calls, convo.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
-				if !tools[c.Function.Name] {
-					tools[c.Function.Name] = true
-					r.Tools = append(r.Tools, llm.Tool{Name: c.Function.Name})
-				}
-			}
-			r.Messages = append(r.Messages, out)
-		}
-		all = append(all, r)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // TestRecordedConversationsAreHadAgain replays about every fourth turn of real
 // conversations against the strict server: each request is valid, holds the
@@ -79,7 +21,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			turns := 0
-			for _, r := range conversations(t) {
+			for _, r := range llmtest.Conversations(t, "../..") {
 				turns += replay(t, api, r)
 			}
 			t.Logf("%d model turns", turns)
@@ -87,7 +29,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 	}
 }
 
-func replay(t *testing.T, api string, r recorded) int {
+func replay(t *testing.T, api string, r llmtest.Conversation) int {
 	t.Helper()
 	s := llmtest.Start()
 	defer s.Close()
@@ -115,7 +57,7 @@ func replay(t *testing.T, api string, r recorded) int {
 	return turns
 }
 
-func wantHistory(t *testing.T, r recorded, got []convo.Message, n int) {
+func wantHistory(t *testing.T, r llmtest.Conversation, got []convo.Message, n int) {
 	t.Helper()
 	if len(got) != n {
 		t.Fatalf("%s: the server got %d messages before message %d", r.ID, len(got), n)

@@ -1,0 +1,61 @@
+package llmtest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/recorded"
+)
+
+// Conversation is a recorded conversation, the system message first, with the
+// tools that are called in it, by name alone.
+type Conversation struct {
+	ID       string
+	Messages []convo.Message
+	Tools    []llm.Tool
+}
+
+// Conversations reads the real conversations that are kept beside the
+// repository, one in eight of them where tests are to be short, and skips the
+// test where they are not there. root is the way to the repository's root. Who
+// calls owns the result.
+func Conversations(tb testing.TB, root string) []Conversation {
+	tb.Helper()
+	every := 1
+	if testing.Short() {
+		every = 8
+	}
+	file, err := os.Open(filepath.Join(root, "..", "shared", "data", "airline", "conversations.jsonl"))
+	if err != nil {
+		tb.Skipf("the recorded conversations are not here: %v", err)
+	}
+	defer func() { _ = file.Close() }()
+	read, err := recorded.FromConversations(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all []Conversation
+	for i, c := range read.Conversations() {
+		if i%every == 0 {
+			all = append(all, Conversation{c.ID, c.Messages, called(c.Messages)})
+		}
+	}
+	return all
+}
+
+func called(messages []convo.Message) []llm.Tool {
+	var tools []llm.Tool
+	known := map[string]bool{}
+	for _, m := range messages {
+		for _, c := range m.Calls {
+			if !known[c.Name] {
+				known[c.Name] = true
+				tools = append(tools, llm.Tool{Name: c.Name})
+			}
+		}
+	}
+	return tools
+}
