@@ -61,6 +61,10 @@ crash: N := 10000
 crash: ## N kill points of the real binary, by default 10,000
 	go test ./internal/crash -run KillAtEveryWrite -v -count=1 -timeout 0 -crash.n $(N)
 
+.PHONY: views
+views: ## the requests of all conversations, at every budget and cut point
+	go test ./internal/proof -run EveryRequest -v -count=1 -timeout 0 -views.all
+
 .PHONY: fuzz
 fuzz: ## every fuzz test for T each, by default 60s
 	@grep -rlE '^func Fuzz' --include=*_test.go . | xargs -r -n1 dirname | sort -u | while read -r dir; do \

@@ -31,6 +31,7 @@ type vendor struct {
 	provider    llm.Provider
 	counter     token.Counter
 	factor      int
+	models      *llm.Catalogue
 	wires       []wire
 }
 
@@ -55,9 +56,11 @@ func vendors(tb testing.TB) []vendor {
 			wires: []wire{{"gemini", google.Body, func(b []byte) []string { return c.Gemini("gemini-3-pro", b) }}},
 		},
 	}
+	models := llm.NewCatalogue()
 	for i := range out {
 		v := &out[i]
-		m, known := llm.NewCatalogue().Find(v.name, v.model)
+		v.models = models
+		m, known := models.Find(v.name, v.model)
 		if !known {
 			tb.Fatalf("%s is not in the catalogue", v.model)
 		}
