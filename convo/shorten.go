@@ -17,7 +17,7 @@ func (s *selection) trimResults(g *group, raw []Message) {
 		n := s.spec.Count.Message(m)
 		stub := s.cleared(m, g.pos[i], n)
 		switch {
-		case g.pos[i] < s.marks.Cleared && s.spec.Count.Message(stub) < n:
+		case g.pos[i] < s.marks.Cleared && !m.Pinned && s.spec.Count.Message(stub) < n:
 			raw[i] = stub
 			g.cleared++
 		case n > limit && s.spec.Count.Message(stub) < n:

@@ -94,7 +94,8 @@ type Marks struct {
 	Cut int `json:"cut,omitempty"`
 	// Pins are positions before Cut, in order.
 	Pins []int `json:"pins,omitempty"`
-	// Cleared: tool results before this position are shown without their text.
+	// Cleared: tool results before this position that are not pinned are shown
+	// without their text.
 	Cleared int `json:"cleared,omitempty"`
 	// Summary stands for what is not shown.
 	Summary *Summary `json:"summary,omitempty"`

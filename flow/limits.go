@@ -21,4 +21,9 @@ const (
 	MaxName = 128
 	// MaxEdgeID is the length of an edge's id, in bytes.
 	MaxEdgeID = 512
+	// What settings of budgets and views may be at most.
+	maxSpendTokens = 1_000_000_000_000
+	maxSpendCalls  = 1_000_000_000
+	maxViewTokens  = 100_000_000
+	maxKeepResults = 1_000_000
 )

@@ -104,7 +104,7 @@ func (l *loader) spend(v *value) Spend {
 		return Spend{}
 	}
 	f.only("maxTokens", "maxCost", "maxCalls", "onLimit")
-	s := Spend{MaxTokens: f.count("maxTokens", 1e12), MaxCalls: f.count("maxCalls", 1e9), OnLimit: f.choice("onLimit", "fail", "pause", "branch")}
+	s := Spend{MaxTokens: f.count("maxTokens", maxSpendTokens), MaxCalls: f.count("maxCalls", maxSpendCalls), OnLimit: f.choice("onLimit", "fail", "pause", "branch")}
 	if c := v.get("maxCost"); c != nil {
 		switch n := c.scalar.(type) {
 		case int64:
@@ -132,15 +132,14 @@ func (l *loader) view(v *value) View {
 		return View{}
 	}
 	f.only("strategy", "low", "keepResults", "maxResult", "summary", "model")
-	const tokens = 100_000_000
 	out := View{
-		Low: f.count("low", 100), MaxResult: f.count("maxResult", tokens),
-		Summary: f.count("summary", tokens), Model: f.text("model"),
+		Low: f.count("low", 100), MaxResult: f.count("maxResult", maxViewTokens),
+		Summary: f.count("summary", maxViewTokens), Model: f.text("model"),
 	}
 	out.Strategy = f.choice("strategy", strategies()...)
 	if k := v.get("keepResults"); k != nil {
 		n, ok := k.scalar.(int64)
-		if !ok || n == 0 || n < -1 || n > 1_000_000 {
+		if !ok || n == 0 || n < -1 || n > maxKeepResults {
 			l.at(k, CodeBadValue, fmt.Sprintf("keepResults is a whole number from 1, or -1 to clear none; this is %s", l.show(k)), "")
 		}
 		out.KeepResults = int(n)

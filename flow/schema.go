@@ -131,10 +131,11 @@ func flowProperties() obj {
 }
 
 func spendSchema() obj {
-	count := obj{"type": "integer", "minimum": 1}
 	s := closed(obj{
-		"maxTokens": count, "maxCalls": count, "maxCost": obj{"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
-		"onLimit": obj{"enum": []any{"fail", "pause", "branch"}},
+		"maxTokens": obj{"type": "integer", "minimum": 1, "maximum": int64(maxSpendTokens)},
+		"maxCalls":  obj{"type": "integer", "minimum": 1, "maximum": int64(maxSpendCalls)},
+		"maxCost":   obj{"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
+		"onLimit":   obj{"enum": []any{"fail", "pause", "branch"}},
 	})
 	s["anyOf"] = []any{
 		obj{"required": []any{"maxTokens"}}, obj{"required": []any{"maxCost"}}, obj{"required": []any{"maxCalls"}},
@@ -144,7 +145,7 @@ func spendSchema() obj {
 
 // ViewSchema is the JSON Schema of a View.
 func ViewSchema() map[string]any {
-	tokens := obj{"type": "integer", "minimum": 1}
+	tokens := obj{"type": "integer", "minimum": 1, "maximum": maxViewTokens}
 	var known []any
 	for _, s := range strategies() {
 		known = append(known, s)
@@ -153,10 +154,10 @@ func ViewSchema() map[string]any {
 		"strategy": obj{"enum": known, "description": "What happens when the history outgrows its room. Default: window."},
 		"low":      obj{"type": "integer", "minimum": 1, "maximum": 100, "description": "What a cut leaves, in per cent of the room. Default: 60."},
 		"keepResults": obj{
-			"type": "integer", "minimum": -1, "not": obj{"const": 0},
+			"type": "integer", "minimum": -1, "maximum": maxKeepResults, "not": obj{"const": 0},
 			"description": "How many of the newest tool results keep their text; -1 clears none. Default: 3.",
 		},
-		"maxResult": obj{"type": "integer", "minimum": 1, "description": "How many tokens of one tool result are shown. Default: a quarter of the room."},
+		"maxResult": obj{"type": "integer", "minimum": 1, "maximum": maxViewTokens, "description": "How many tokens of one tool result are shown. Default: a quarter of the room."},
 		"summary":   tokens,
 		"model":     obj{"type": "string", "description": "The model that makes summaries. Default: the one that is asked."},
 	})

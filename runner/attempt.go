@@ -239,7 +239,7 @@ func (a *attempt) perform() (micros int64, err error) {
 		}
 	}()
 	begin := time.Now()
-	if a.host.cache != nil && a.m.services.Cache != nil {
+	if a.host.cache != nil && a.m.services.Cache != nil && a.explain == nil {
 		err = a.runCached()
 	} else {
 		err = a.host.node.Run(&a.ctx)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -41,6 +42,7 @@ type explanation struct{ sent []Sent }
 // Explain returns the model calls of a node's newest attempt with exactly what
 // was sent. It enters the attempt again with everything that is recorded and
 // does nothing outside; the digests in the journal prove that it is the same.
+// There are none of a node whose outputs came from the cache.
 func (l *Local) Explain(ctx context.Context, p *Program, id, path string) ([]Sent, error) {
 	all, err := l.Inspect(ctx, p, id, 0)
 	if err != nil {
@@ -49,6 +51,12 @@ func (l *Local) Explain(ctx context.Context, p *Program, id, path string) ([]Sen
 	entered, facts := lastEntry(all.Commits, path)
 	if entered == 0 {
 		return nil, fmt.Errorf("explain %s: %w", path, ErrNotStarted)
+	}
+	if slices.ContainsFunc(facts, func(f engine.Event) bool {
+		done, ok := f.(*engine.NodeCompleted)
+		return ok && done.Path == path && done.Cached
+	}) {
+		return nil, nil
 	}
 	then, err := l.Inspect(ctx, p, id, entered)
 	if err != nil {
