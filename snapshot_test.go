@@ -3,14 +3,17 @@ package weir_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -186,6 +189,114 @@ outputs: {a: "{{ a.text }}"}
 		t.Fatal(err)
 	}
 	if r = waitFor(t, run); r.Status != engine.Completed {
+		t.Errorf("%s %v", r.Status, r.Error)
+	}
+}
+
+func TestWhatAPersonSaidIsNotDoubledWhereATurnWaitedMeanwhile(t *testing.T) {
+	t.Parallel()
+	model := &heard{}
+	look := &tool.Tool{
+		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
+		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
+	}
+	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	run := startText(t, w, `
+weir: 1
+name: doubled
+context: {model: ears/m}
+nodes:
+  pick: {type: tools}
+  hello: {type: manualInput, with: {text: "Hello."}}
+  a: {type: llmRequest, in: {message: "{{ hello.text }}", tools: "{{ pick.tools }}"}}
+  b: {type: llmRequest, after: pick, in: {message: "{{ hello.text }}"}}
+outputs: {a: "{{ a.text }}"}
+`)
+	r := waitFor(t, run)
+	if r.Status != engine.Paused || len(r.Interrupts) != 1 {
+		t.Fatalf("%s %+v %v", r.Status, r.Interrupts, r.Error)
+	}
+	if err := run.Answer(t.Context(), r.Interrupts[0].ID, "approve"); err != nil {
+		t.Fatal(err)
+	}
+	if r = waitFor(t, run); r.Status != engine.Completed {
+		t.Fatalf("%s %v", r.Status, r.Error)
+	}
+	v, err := w.Inspect(t.Context(), "run", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]int{}
+	for _, m := range v.Contexts["main"].History.All() {
+		said[m.ID]++
+	}
+	for id, n := range said {
+		if n > 1 {
+			t.Errorf("%s is there %d times", id, n)
+		}
+	}
+	if len(said) != 7 { // what was said, and a call, its result and an answer of both
+		t.Errorf("%d messages: %v", len(said), said)
+	}
+}
+
+func TestAReaderIsEnteredAgainAfterACrashWithWhatItSaw(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "weir.db")
+	begun := make(chan struct{}, 1)
+	open := func(model weir.Provider, block bool) *weir.Weir {
+		s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		look := &tool.Tool{Name: "look", Description: "Looks.", ReadOnly: true, Call: func(ctx context.Context, _ tool.Call) (string, error) {
+			if block {
+				begun <- struct{}{}
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "a look", nil
+		}}
+		w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	wrote := make(chan struct{})
+	w := open(&gated{wait: wrote}, true)
+	startText(t, w, `
+weir: 1
+name: reader
+context: {model: ears/m}
+budget: {maxCalls: 10}
+nodes:
+  pick: {type: tools}
+  a: {type: llmRequest, in: {message: "First.", tools: "{{ pick.tools }}"}, with: {skipHistory: true}}
+  b: {type: manualInput, after: pick, with: {text: "Meanwhile.", history: true}}
+outputs: {a: "{{ a.text }}"}
+`)
+	for range 1000 { // until b has written
+		if v, err := w.Inspect(t.Context(), "run", 0); err == nil && v.Contexts["main"].History.Len() == 1 {
+			break
+		}
+	}
+	close(wrote)
+	<-begun
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	_ = w.Close(ctx)
+	cancel()
+	w = open(&heard{}, false)
+	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	run, err := w.Resume(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := waitFor(t, run); r.Status != engine.Completed {
 		t.Errorf("%s %v", r.Status, r.Error)
 	}
 }
