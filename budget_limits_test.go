@@ -91,9 +91,15 @@ func TestWhatAPersonAddsToABudgetIsHeldAgainstItsBounds(t *testing.T) {
 	w := metered(t, &meter{}, nil)
 	r := waitFor(t, startText(t, w, questions(2, "budget: {maxCalls: 1, maxCost: 1, onLimit: pause}\n")))
 	for _, a := range []any{
-		map[string]any{}, "go on", int64(3), nil, map[string]any{"maxCalls": int64(-1)}, map[string]any{"maxCalls": "1"},
-		map[string]any{"maxCost": 1e300}, map[string]any{"maxCalls": int64(1) << 62}, map[string]any{"maxTokens": int64(1) << 62},
-		map[string]any{"maxCalls": 1.5}, map[string]any{"more": int64(1)},
+		map[string]any{},
+		"go on", int64(3), nil,
+		map[string]any{"maxCalls": int64(-1)},
+		map[string]any{"maxCalls": "1"},
+		map[string]any{"maxCost": 1e300},
+		map[string]any{"maxCalls": int64(1) << 62},
+		map[string]any{"maxTokens": int64(1) << 62},
+		map[string]any{"maxCalls": 1.5},
+		map[string]any{"more": int64(1)},
 	} {
 		if _, err := w.Answer(t.Context(), "run", r.Interrupts[0].ID, a, ""); err == nil {
 			t.Fatalf("%v is taken", a)

@@ -12,46 +12,51 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// entered runs turns twice over the same journal: every request of the second
-// entry must be that of the first, in a service that has seen nothing.
 func TestEveryRequestIsTheSameWhenAnAttemptIsEnteredAgainByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []convo.Strategy{convo.Window, convo.Summarise, convo.All} {
 		for _, model := range []string{"openai/gpt-4o", "anthropic/claude-sonnet-4", "other/x"} {
 			for _, window := range []int{2500, 6000, 0} {
-				p := &talker{}
-				providers := map[string]llm.Provider{"openai": p, "anthropic": p, "other": p}
-				warm := llm.NewService(llm.Options{Providers: providers})
-				c := convo.Context{ID: "main", Settings: convo.Settings{Model: model, Window: window, Reserve: 500, View: convo.Viewing{Strategy: strategy}}}
-				look := &tool.Tool{Name: "look", Description: "Looks.", Call: func(_ context.Context, c tool.Call) (string, error) {
-					return strings.Repeat("seen "+c.Arguments, 40*(len(c.Key)%5)), nil
-				}}
-				for i := range 25 {
-					turn := llm.Turn{Message: said("", fmt.Sprint("question ", i)), Tools: []*tool.Tool{look}}
-					h := newAttempt(t.Context())
-					m := convo.NewManager(c, true)
-					m.SetIDPrefix(fmt.Sprint("n", i))
-					turn.Context = m
-					_, err := warm.Turn(t.Context(), h, turn)
-					first := len(h.reqs)
-					h.enter()
-					again := convo.NewManager(c, true)
-					again.SetIDPrefix(fmt.Sprint("n", i))
-					turn.Context = again
-					_, err2 := llm.NewService(llm.Options{Providers: providers}).Turn(t.Context(), h, turn)
-					if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() || len(h.reqs) != first {
-						t.Fatalf("%s %s %d, turn %d: %v, again %v; %d and %d requests", strategy, model, window, i, err, err2, first, len(h.reqs))
-					}
-					if err != nil {
-						break
-					}
-					if a, b := m.Get().Marks, again.Get().Marks; !a.Equal(b) || a.Learned != b.Learned {
-						t.Fatalf("marks %+v, again %+v", a, b)
-					}
-					c = m.Get()
-				}
+				turnsAgain(t, convo.Settings{Model: model, Window: window, Reserve: 500, View: convo.Viewing{Strategy: strategy}})
 			}
 		}
+	}
+}
+
+// turnsAgain makes turns until one fails, each twice over the same journal:
+// every request of the second entry, by a service that has seen nothing, must
+// be that of the first.
+func turnsAgain(t *testing.T, set convo.Settings) {
+	t.Helper()
+	p := &talker{}
+	o := llm.Options{Providers: map[string]llm.Provider{"openai": p, "anthropic": p, "other": p}}
+	warm := llm.NewService(o)
+	c := convo.Context{ID: "main", Settings: set}
+	look := &tool.Tool{Name: "look", Description: "Looks.", Call: func(_ context.Context, c tool.Call) (string, error) {
+		return strings.Repeat("seen "+c.Arguments, 40*(len(c.Key)%5)), nil
+	}}
+	for i := range 25 {
+		h := newAttempt(t.Context())
+		enter := func(s *llm.Service) (*convo.Manager, error) {
+			h.enter()
+			m := convo.NewManager(c, true)
+			m.SetIDPrefix(fmt.Sprint("n", i))
+			_, err := s.Turn(t.Context(), h, llm.Turn{Context: m, Message: said("", fmt.Sprint("question ", i)), Tools: []*tool.Tool{look}})
+			return m, err
+		}
+		m, err := enter(warm)
+		first := len(h.reqs)
+		again, errAgain := enter(llm.NewService(o))
+		if fmt.Sprint(err) != fmt.Sprint(errAgain) || len(h.reqs) != first {
+			t.Fatalf("%+v, turn %d: %v, again %v; %d and %d requests", set, i, err, errAgain, first, len(h.reqs))
+		}
+		if err != nil {
+			return
+		}
+		if a, b := m.Get().Marks, again.Get().Marks; !a.Equal(b) || a.Learned != b.Learned {
+			t.Fatalf("marks %+v, again %+v", a, b)
+		}
+		c = m.Get()
 	}
 }
 
@@ -77,8 +82,10 @@ func TestALearnedFactorHoldsForInstructionsToo(t *testing.T) {
 	p := &talker{n: 2}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"other": p}})
 	system := strings.Repeat("Follow the rule. ", 500)
-	c := convo.Context{ID: "main", Settings: convo.Settings{Model: "other/x", Window: 6000, Reserve: 1000, System: system},
-		Marks: convo.Marks{Factor: 100, Learned: 160}}
+	c := convo.Context{
+		ID: "main", Settings: convo.Settings{Model: "other/x", Window: 6000, Reserve: 1000, System: system},
+		Marks: convo.Marks{Factor: 100, Learned: 160},
+	}
 	for i := range 200 {
 		c.History = c.History.Append(convo.Message{Role: convo.User, Text: fmt.Sprint("message ", i, strings.Repeat(" word", 20))})
 	}

@@ -33,8 +33,10 @@ func TestWhatStandsForAClearedResultStaysTheSameInALargerWindow(t *testing.T) {
 			convo.Message{Role: convo.Tool, CallID: id, Name: "look", Text: strings.Repeat("seen it all ", 30+40*(i%2))})
 	}
 	m := convo.NewManager(c, true)
-	turn := llm.Turn{Context: m, Message: said("", "well?"), Tools: []*tool.Tool{echo("look")}, Window: 1800, Reserve: 600,
-		View: convo.Viewing{Low: 100}}
+	turn := llm.Turn{
+		Context: m, Message: said("", "well?"), Tools: []*tool.Tool{echo("look")}, Window: 1800, Reserve: 600,
+		View: convo.Viewing{Low: 100},
+	}
 	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), turn); err != nil {
 		t.Fatal(err)
 	}
