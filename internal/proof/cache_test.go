@@ -23,7 +23,7 @@ func TestRequestsRepeatWhatTheVendorHasCached(t *testing.T) {
 	t.Parallel()
 	data := read(t)
 	ms := data.longest(2000)
-	v := vendors(t)[0]
+	v := &counts{vendors(t)[0], map[string]int{}}
 	rows := []replayed{
 		replay(t, data, v, ms, "Weir, window", convo.Viewing{}),
 		replay(t, data, v, ms, "Weir, window, results not cleared", convo.Viewing{KeepResults: -1}),
@@ -71,6 +71,7 @@ type replayed struct {
 	calls, moved               int
 	input, repeated, of, again int // of and again: of the messages alone
 	last                       *llm.Request
+	at                         int // the call at which the front moved last
 }
 
 func (r *replayed) share() float64 { return 100 * float64(r.repeated) / float64(r.input) }
@@ -81,26 +82,51 @@ func (r replayed) String() string {
 		r.name, r.calls, r.input, r.share(), 100*float64(r.again)/float64(r.of), r.moved)
 }
 
-// add compares a request with the one before.
-func (r *replayed) add(v *vendor, req *llm.Request) {
-	total := v.tokens(req)
-	r.calls++
-	r.input += total
-	for _, m := range req.Messages {
-		r.of += v.message(m)
+// counts are a vendor's, of messages and of what is beside them, each counted
+// once.
+type counts struct {
+	vendor
+	known map[string]int
+}
+
+func (c *counts) of(m convo.Message) int {
+	key := fmt.Sprint(m.Role, m.CallID, m.Name, m.Calls, m.Text)
+	n, ok := c.known[key]
+	if !ok {
+		n = c.message(m)
+		c.known[key] = n
 	}
-	if r.last != nil && encoded(r.last.Tools) == encoded(req.Tools) && r.last.System == req.System {
-		same := 0
-		for same < min(len(req.Messages), len(r.last.Messages)) && sent(req.Messages[same]).Equal(sent(r.last.Messages[same])) {
-			r.again += v.message(req.Messages[same])
-			same++
-		}
-		r.repeated += v.beside(req.System, req.Tools)
-		for _, m := range req.Messages[:same] {
-			r.repeated += v.message(m)
-		}
-		if same < len(r.last.Messages) {
-			r.moved++
+	return n
+}
+
+func (c *counts) front(req *llm.Request) int {
+	key := fmt.Sprint(len(req.Tools))
+	n, ok := c.known[key]
+	if !ok {
+		n = c.beside(req.System, req.Tools)
+		c.known[key] = n
+	}
+	return n
+}
+
+// add compares a request with the one before.
+func (r *replayed) add(c *counts, req *llm.Request) {
+	front := c.front(req)
+	r.calls++
+	r.input += front
+	same := r.last != nil && len(r.last.Tools) == len(req.Tools) && r.last.System == req.System
+	if same {
+		r.repeated += front
+	}
+	for i, m := range req.Messages {
+		n := c.of(m)
+		r.input += n
+		r.of += n
+		if same = same && i < len(r.last.Messages) && sent(m).Equal(sent(r.last.Messages[i])); same {
+			r.repeated += n
+			r.again += n
+		} else if r.last != nil && i < len(r.last.Messages) && r.at != r.calls {
+			r.moved, r.at = r.moved+1, r.calls
 		}
 	}
 	r.last = req
@@ -115,10 +141,10 @@ func sent(m convo.Message) convo.Message {
 const window = 16_000
 
 // replay holds the conversation by the service.
-func replay(t *testing.T, data corpus, v vendor, ms []convo.Message, name string, view convo.Viewing) replayed {
+func replay(t *testing.T, data corpus, v *counts, ms []convo.Message, name string, view convo.Viewing) replayed {
 	t.Helper()
 	r := replayed{name: name}
-	s := serviceOf(v)
+	s := serviceOf(v.vendor)
 	main := convo.NewManager(convo.Context{ID: "main", Settings: convo.Settings{
 		System: data.system, Model: v.name + "/" + v.model, Window: window, View: view,
 	}}, true)
@@ -138,7 +164,7 @@ func replay(t *testing.T, data corpus, v vendor, ms []convo.Message, name string
 		}
 		for _, req := range h.sent {
 			if req.Purpose == llm.PurposeTurn {
-				r.add(&v, req)
+				r.add(v, req)
 			}
 		}
 	}
@@ -146,7 +172,7 @@ func replay(t *testing.T, data corpus, v vendor, ms []convo.Message, name string
 }
 
 // keepWhatFits makes the same calls with the newest groups that fit.
-func keepWhatFits(t *testing.T, data corpus, v vendor, ms []convo.Message) replayed {
+func keepWhatFits(t *testing.T, data corpus, v *counts, ms []convo.Message) replayed {
 	t.Helper()
 	r := replayed{name: "the newest that fit"}
 	model, _ := llm.NewCatalogue().Find(v.name, v.model)
@@ -158,12 +184,12 @@ func keepWhatFits(t *testing.T, data corpus, v vendor, ms []convo.Message) repla
 		}
 		free, from := room, n
 		for at := n - 1; at >= 0 && free >= 0; at-- {
-			if free -= v.message(ms[at]); free >= 0 && ms[at].Role != convo.Tool {
+			if free -= v.of(ms[at]); free >= 0 && ms[at].Role != convo.Tool {
 				from = at
 			}
 		}
 		if from < n && (n == len(ms) || ms[n].Role == convo.Assistant) {
-			r.add(&v, &llm.Request{System: data.system, Tools: data.tools, Messages: ms[from:n]})
+			r.add(v, &llm.Request{System: data.system, Tools: data.tools, Messages: ms[from:n]})
 		}
 	}
 	return r
