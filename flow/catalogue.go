@@ -103,6 +103,10 @@ type TypeSpec struct {
 	// PureFor, where set, decides from the settings whether a type that is not
 	// Pure may be cached (llmRequest with skipHistory).
 	PureFor func(with map[string]any) bool
+	// Replays: no effect, and what the node does follows from its settings, its
+	// inputs, and the state, contexts, answers and iterations as the journal has
+	// them. With Inline such a node too may run before its start is durable.
+	Replays bool
 	// Inline: cheap enough to run on the run's own goroutine. Only with Pure,
 	// unless the author vouches for it.
 	Inline bool

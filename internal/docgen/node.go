@@ -54,6 +54,8 @@ func facts(s *flow.TypeSpec) string {
 	switch {
 	case s.Pure:
 		list = append(list, "pure: it may run before its start is durable, and `cache:` may stand on it")
+	case s.Replays && s.Inline:
+		list = append(list, "may run before its start is durable, since it has no effect and is the same when it is run again")
 	case s.PureFor != nil:
 		list = append(list, "`cache:` may stand on it under settings that make it pure")
 	}

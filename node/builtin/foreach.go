@@ -54,6 +54,8 @@ items. An empty list gives empty results. An iteration that fails fails the node
 		}),
 		Composite:  true,
 		BodyInputs: []string{"item", "index"},
+		Replays:    true,
+		Inline:     true,
 		Examples:   forEachExamples(),
 	})
 }

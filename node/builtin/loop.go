@@ -59,6 +59,8 @@ The loop's outputs are those of the last iteration, and ` + "`iterations`" + `, 
 		},
 		Composite:  true,
 		BodyInputs: []string{"index"},
+		Replays:    true,
+		Inline:     true,
 		Examples:   loopExamples(),
 	})
 }

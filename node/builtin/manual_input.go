@@ -39,6 +39,7 @@ history already, under the id ` + "`PATH.text`" + `, and is not said twice.`,
 			"history": setting("boolean", "Append the text to the context as a user message. Default: false."),
 		}, "text"),
 		Context: flow.ContextWrite,
+		Replays: true,
 		Inline:  true,
 		Examples: []flow.Example{{
 			Name: "a conversation without a person",

@@ -58,6 +58,8 @@ To go on without an answer, give the node ` + "`onError: {value: ...}`" + ` or w
 		}),
 		Check:   checkSchemaSetting,
 		Context: flow.ContextWrite,
+		Replays: true,
+		Inline:  true,
 		Examples: []flow.Example{{
 			Name: "approve an amount",
 			Flow: `
