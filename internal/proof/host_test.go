@@ -43,6 +43,8 @@ func newHost(script []convo.Message) *host {
 // Run is the id of the run.
 func (h *host) Run() string { return "run" }
 
+func (h *host) Counted() bool { return false }
+
 // Emit takes nothing.
 func (h *host) Emit(llm.Chunk) {}
 
