@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -29,6 +30,26 @@ func (h *heard) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 		m = convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: fmt.Sprint("c", len(h.requests)), Name: "look", Arguments: "{}"}}}
 	}
 	return &llm.Response{Message: m}, nil
+}
+
+// leftOut is how many messages a call was not sent whole.
+func leftOut(t *testing.T, s runner.Sent) int {
+	t.Helper()
+	if !s.Proven || s.Result == nil {
+		t.Errorf("%s is not proven: %+v", s.Key, s)
+	}
+	if s.Manifest == nil {
+		return 0
+	}
+	b, err := json.Marshal(s.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m llm.Manifest
+	if err := json.Unmarshal(b, &m); err != nil || m.Tokens > m.Room || m.Window != 3000 {
+		t.Errorf("manifest %s: %+v %v", b, m, err)
+	}
+	return m.Left + m.Cleared
 }
 
 func TestARunTellsExactlyWhatEachModelCallWasSentAndWhatNot(t *testing.T) {
@@ -70,18 +91,8 @@ outputs: {n: "{{ talk.results }}"}
 			t.Fatal(err)
 		}
 		for _, s := range sent {
-			if !s.Proven || s.Result == nil {
-				t.Errorf("%s is not proven: %+v", s.Key, s)
-			}
 			told = append(told, string(s.Request))
-			if s.Manifest != nil {
-				var m llm.Manifest
-				b, _ := json.Marshal(s.Manifest)
-				if err := json.Unmarshal(b, &m); err != nil || m.Tokens > m.Room || m.Window != 3000 {
-					t.Errorf("manifest %s: %+v %v", b, m, err)
-				}
-				left += m.Left + m.Cleared
-			}
+			left += leftOut(t, s)
 		}
 	}
 	if strings.Join(told, "\n") != strings.Join(model.requests, "\n") {

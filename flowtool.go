@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -76,11 +77,8 @@ func argumentsOf(f *Flow) map[string]any {
 			}
 		}
 		if in.Description != "" {
-			described := map[string]any{"description": in.Description}
-			for k, v := range s {
-				described[k] = v
-			}
-			s = described
+			s = maps.Clone(s)
+			s["description"] = in.Description
 		}
 		properties[in.Name] = s
 		if in.Required {
@@ -103,6 +101,7 @@ func jsonType(t flow.PortType) string {
 		return "object"
 	case flow.TypeList:
 		return "array"
+	case flow.TypeMessage, flow.TypeMessages, flow.TypeContext, flow.TypeTools, flow.TypeFile, flow.TypeAny:
 	}
 	return ""
 }
@@ -135,6 +134,7 @@ func (w *Weir) callFlow(f *Flow) func(context.Context, tool.Call, map[string]any
 			return "", fmt.Errorf("the flow %s asks a person something, which it cannot do as a tool (run %s)", f.Name, run.ID)
 		case engine.Failed:
 			return "", fmt.Errorf("the flow %s failed: %w (run %s)", f.Name, r.Error, run.ID)
+		case engine.Pending, engine.Running, engine.Waiting, engine.Skipped, engine.Cancelled, engine.NotNeeded:
 		}
 		return "", fmt.Errorf("the flow %s ended %s (run %s)", f.Name, r.Status, run.ID)
 	}

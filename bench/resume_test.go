@@ -140,7 +140,7 @@ func (k *talk) wait(ctx context.Context, run *weir.Run) error {
 		return err
 	}
 	if r.Status != engine.Paused || len(r.Interrupts) != 1 {
-		return fmt.Errorf("the run is %s and not paused at one question: %v", r.Status, r.Error)
+		return fmt.Errorf("the run is %s and not paused at one question: %w", r.Status, r.Error)
 	}
 	k.ask = r.Interrupts[0].ID
 	return nil

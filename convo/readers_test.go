@@ -40,6 +40,7 @@ func TestViewsOfManyReadersDoNotTouchEachOther(t *testing.T) {
 
 // readView makes a view and reads all of it.
 func readView(t *testing.T, views *convo.Views, now convo.Context, spec convo.ViewSpec) {
+	t.Helper()
 	v, err := views.View("run", now, spec)
 	anew, errAnew := now.View(spec)
 	if (err == nil) != (errAnew == nil) || err == nil && !sameView(v, anew) {

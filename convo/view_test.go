@@ -231,7 +231,7 @@ func TestRealConversationsFitEveryBudgetAtEveryPoint(t *testing.T) {
 	if err != nil {
 		t.Skip("shared/data is not beside the repository:", err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { _ = f.Close() })
 	views, tooLarge := 0, 0
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 1<<24)

@@ -110,9 +110,9 @@ func Compile(f *flow.Flow, c flow.Catalogue) (*Plan, error) {
 }
 
 // budgets reports whether some node of the graph has a budget.
-func (g *GraphPlan) budgets() bool {
-	for i := range g.Nodes {
-		n := &g.Nodes[i]
+func (p *GraphPlan) budgets() bool {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
 		if n.Def.Spend != (flow.Spend{}) || n.Body != nil && n.Body.budgets() {
 			return true
 		}

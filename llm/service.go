@@ -61,6 +61,9 @@ func NewService(o Options) *Service {
 type Host interface {
 	// Run is the id of the run.
 	Run() string
+	// Counted reports whether what a call may take has to be counted, since a
+	// budget binds it, and not only known to fit.
+	Counted() bool
 	// ModelCall runs do as an effect under the name "model", or another for
 	// another purpose, with the next ordinal, or returns the response recorded for it. The key given to do is
 	// the effect's. The request is not to be changed; its digest is that of

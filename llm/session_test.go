@@ -167,7 +167,7 @@ func TestSummariesCountAsSteps(t *testing.T) {
 	t.Parallel()
 	p := &summariser{}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
-	m := convo.NewManager(long(convo.Summarise, "Well?"), true)
+	m := convo.NewManager(long("Well?"), true)
 	r, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m})
 	if err != nil || r.Steps != len(p.asked) {
 		t.Errorf("%d steps for %d model calls, %v", r.Steps, len(p.asked), err)

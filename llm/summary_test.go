@@ -19,10 +19,10 @@ func (s *summariser) Generate(_ context.Context, req *llm.Request, _ func(llm.Ch
 	return &llm.Response{Message: convo.Message{Text: "Yes."}}, nil
 }
 
-// long is a context far over the window that it is given.
-func long(strategy convo.Strategy, newest string) convo.Context {
+// long is a context far over the window that it is given, to be summarised.
+func long(newest string) convo.Context {
 	c := convo.Context{ID: "main", Settings: convo.Settings{
-		Model: "openai/gpt-4o", Window: 4000, Reserve: 500, View: convo.Viewing{Strategy: strategy},
+		Model: "openai/gpt-4o", Window: 4000, Reserve: 500, View: convo.Viewing{Strategy: convo.Summarise},
 	}}
 	for i := range 2000 {
 		c.History = c.History.Append(convo.Message{Role: convo.User, Text: fmt.Sprintf("This is message number %d. %s", i, strings.Repeat("word ", i%40))})
@@ -35,7 +35,7 @@ func TestWhatIsToBeSummarisedFitsTheWindowToo(t *testing.T) {
 	t.Parallel()
 	p := &summariser{}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
-	m := convo.NewManager(long(convo.Summarise, "Well?"), true)
+	m := convo.NewManager(long("Well?"), true)
 	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
 	t.Parallel()
 	p := &summariser{}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
-	m := convo.NewManager(long(convo.Summarise, strings.Repeat("word ", 3200)), true)
+	m := convo.NewManager(long(strings.Repeat("word ", 3200)), true)
 	h := newAttempt(t.Context())
 	if _, err := s.Turn(t.Context(), h, llm.Turn{Context: m}); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
 	if len(p.asked) != 1 || !strings.Contains(h.reqs[0].Manifest.Why, "no summary") || m.Get().Marks.Cut != 0 {
 		t.Errorf("%d requests, manifest %+v, marks %+v", len(p.asked), h.reqs[0].Manifest, m.Get().Marks)
 	}
-	m = convo.NewManager(long(convo.Summarise, strings.Repeat("word ", 3800)), true)
+	m = convo.NewManager(long(strings.Repeat("word ", 3800)), true)
 	_, err := s.Turn(t.Context(), h, llm.Turn{Context: m})
 	wantCode(t, err, "model_context_length")
 	if len(p.asked) != 1 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -81,7 +82,7 @@ func (byBytes) Head(text string, n int) string { return text[:min(n, len(text))]
 func (byBytes) Tail(text string, n int) string { return text[max(len(text)-n, 0):] }
 
 // measure finds out what there is room for.
-func (t *turn) measure(set convo.Settings) error {
+func (t *turn) measure(set convo.Settings) {
 	model, known := t.service.models.Find(t.req.Provider, t.req.Model)
 	if w := cmp.Or(t.Window, set.Window); w > 0 && (!known || w < model.Window) {
 		model.Window = w
@@ -98,7 +99,6 @@ func (t *turn) measure(set convo.Settings) error {
 		w.reserve, w.room = model.Reserve(t.req.MaxOutput), model.Room(t.req.MaxOutput)
 	}
 	w.reader = len(t.req.Tools) > 0 && w.viewing.Strategy != convo.All && t.tools[ReaderTool] == nil
-	return nil
 }
 
 // load makes the counter and counts what is sent beside messages. Vocabularies
@@ -117,7 +117,7 @@ func (t *turn) load() error {
 	w.tools = 0
 	tools := t.req.Tools
 	if w.reader {
-		tools = append(tools[:len(tools):len(tools)], readerTool())
+		tools = append(slices.Clip(tools), readerTool())
 	}
 	for _, tl := range tools {
 		w.tools += c.Tool(tl.Name, tl.Description, tl.Parameters)
@@ -151,11 +151,9 @@ func (t *turn) request(shrink int) (*Request, error) {
 	}
 	t.resume(&req, view)
 	if w.reader && shows(t.lane, view) {
-		req.Tools = append(req.Tools[:len(req.Tools):len(req.Tools)], readerTool())
+		req.Tools = append(slices.Clip(req.Tools), readerTool())
 	}
-	if err := t.estimate(&req, view); err != nil {
-		return nil, err
-	}
+	t.estimate(&req, view)
 	m := view.Manifest
 	if m.Left > 0 || m.Cleared > 0 || m.Short > 0 || m.Repaired > 0 || m.Summary != nil {
 		req.Manifest = &Manifest{
@@ -176,7 +174,7 @@ func shows(c convo.Context, v convo.View) bool {
 }
 
 // estimate says what a request may take at most.
-func (t *turn) estimate(req *Request, v convo.View) error {
+func (t *turn) estimate(req *Request, v convo.View) {
 	w := &t.space
 	in := v.Tokens + t.correct(w.beside())
 	if !w.loaded { // by bytes; four make a token, more or less
@@ -190,13 +188,12 @@ func (t *turn) estimate(req *Request, v convo.View) error {
 		req.Estimate.Output = min(req.Estimate.Output, most)
 	}
 	req.Estimate.CostMicros, req.OutputCost = w.model.Cost(req.Estimate), w.model.Cost(Usage{Output: req.Estimate.Output})
-	return nil
 }
 
 // view selects what is sent: by bytes where that fits, else by counting.
 func (t *turn) view(shrink int) (convo.View, error) {
 	w := &t.space
-	if shrink == 0 && !w.loaded {
+	if shrink == 0 && !w.loaded && !t.host.Counted() {
 		v, ok, err := t.cheapView()
 		if ok || err != nil {
 			return v, err
@@ -218,8 +215,7 @@ func (t *turn) view(shrink int) (convo.View, error) {
 		}
 	}
 	v, err := t.fit(t.spec(room))
-	var large *convo.TooLarge
-	if errors.As(err, &large) {
+	if large, ok := errors.AsType[*convo.TooLarge](err); ok {
 		return v, &Error{
 			Code: engine.CodeModelContextLength, Err: err,
 			Message: fmt.Sprintf("%s (the window is %d, %d are reserved for the answer, system instructions and tools take %d)",

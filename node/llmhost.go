@@ -20,6 +20,12 @@ type llmHost struct{ c *Ctx }
 // Run is the id of the run.
 func (h llmHost) Run() string { return h.c.info.Run }
 
+// Counted reports whether a budget binds the node.
+func (h llmHost) Counted() bool {
+	b, ok := h.c.host.(interface{ Budgeted() bool })
+	return ok && b.Budgeted()
+}
+
 // ModelCall runs a model call as the next effect named "model", or by its
 // purpose. One of unknown
 // outcome is made again: asking twice changes nothing but the bill.

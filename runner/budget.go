@@ -52,6 +52,9 @@ func (a *attempt) afford(e node.Effect, key string) error {
 	}
 }
 
+// Budgeted reports whether a budget binds the attempt.
+func (a *attempt) Budgeted() bool { return len(a.accounts) > 0 }
+
 // answered returns what was said to an interrupt before.
 func (a *attempt) answered(id string) (engine.Value, bool) {
 	a.mu.Lock()

@@ -4,7 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log"
+	"os"
 
 	"github.com/weir-run/weir"
 )
@@ -43,7 +43,8 @@ func run(ctx context.Context) (string, error) {
 func main() {
 	line, err := run(context.Background())
 	if err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	fmt.Println(line)
 }

@@ -30,5 +30,6 @@ func ExampleClient_Tools() {
 			fmt.Println(r) // show r.Now to a person, then: files.Accept(r)
 		}
 	}
-	fmt.Println(len(tools), "tools can be used")
+	fmt.Println(len(tools), "tools can be used") // there is no such server here
+	// Output: 0 tools can be used
 }
