@@ -92,7 +92,7 @@ func Codes() []CodeInfo {
 func runCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCancelled, "Somebody cancelled the run. No retry and no onError takes it.", "Start the flow again."},
-		{CodeBudget, "A budget is used up. No retry and no onError takes it. Nothing raises it yet: budgets are not built.", "Raise the budget."},
+		{CodeBudget, "A budget of the run or of a node does not cover the next model call. No retry and no onError takes it.", "Raise `budget:` and run again, or set onLimit: pause to be asked."},
 		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
 		{CodeStateConflict, "Two nodes wrote one key of the state, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
 		{CodeStateReducer, "A value does not fit the reducer of its key, as a text given to `sum`.", "Write a value of the reducer's kind, or declare another reducer."},
