@@ -27,20 +27,41 @@ func (h *listener) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: fmt.Sprint("answer ", len(r.Messages)/2+1)}}, nil
 }
 
-// A process goes on from what it left of a paused run, and with what others
-// committed since.
-func TestProcessesThatAnswerByTurnsSeeOneHistoryAndOneBudget(t *testing.T) {
-	const turns = 40
+// processes opens one file n times, as so many processes would.
+func processes(t *testing.T, n int, model weir.Provider) []*weir.Weir {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.db")
-	model := &listener{}
 	var all []*weir.Weir
-	for range 2 {
+	for range n {
 		s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, open(t, weir.Options{Store: s, Providers: map[string]weir.Provider{"p": model}}))
 	}
+	return all
+}
+
+// answerAndWait answers a question of the run r and waits until it is paused
+// again or has ended.
+func answerAndWait(t *testing.T, w *weir.Weir, ask, said string) *weir.Run {
+	t.Helper()
+	run, err := w.Answer(t.Context(), "r", ask, said, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// A process goes on from what it left of a paused run, and with what others
+// committed since.
+func TestProcessesThatAnswerByTurnsSeeOneHistoryAndOneBudget(t *testing.T) {
+	const turns = 40
+	model := &listener{}
+	all := processes(t, 2, model)
 	f := parse(t, all[0], fmt.Sprintf(`
 weir: 1
 name: talk
@@ -79,12 +100,7 @@ nodes:
 			t.Fatalf("turn %d: %s %v", i, r.Status, r.Error)
 		}
 		said := fmt.Sprint("question ", i)
-		if run, err = all[rnd.IntN(2)].Answer(t.Context(), "r", r.Interrupts[0].ID, said, ""); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := run.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		run = answerAndWait(t, all[rnd.IntN(2)], r.Interrupts[0].ID, said)
 		want = append(want, said)
 		if i <= turns && !slices.Equal(model.last, want) {
 			t.Fatalf("turn %d: the model was sent %q, want %q", i, model.last, want)

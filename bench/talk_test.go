@@ -266,30 +266,40 @@ func measureTurns(b *testing.B, like turns, says string, n int) {
 // BenchmarkTurnBytes measures what a turn takes in the file, after closing,
 // beside its text: x/text, and B/over-text a turn.
 func BenchmarkTurnBytes(b *testing.B) {
-	const turn = 300
 	for _, mode := range []struct{ name, says string }{{"running", running}, {"answered", answered}} {
 		for _, size := range []int{20, 120, 445, 450, 900, 4000} {
 			b.Run(fmt.Sprintf("%s/%dB", mode.name, 2*size), func(b *testing.B) {
-				var used [2]int64
-				for b.Loop() {
-					for i := range used {
-						t := turns{window: 128_000, size: size}
-						t.start(b, mode.says, 0)
-						for range turn * (i + 1) {
-							t.turn(b)
-						}
-						t.close(b)
-						info, err := os.Stat(t.path)
-						if err != nil {
-							b.Fatal(err)
-						}
-						used[i] = info.Size()
-					}
-				}
-				a := float64(used[1]-used[0]) / turn
-				b.ReportMetric(a/float64(2*size), "x/text")
-				b.ReportMetric(a-float64(2*size), "B/over-text")
+				measureTurnBytes(b, mode.says, size)
 			})
 		}
 	}
+}
+
+func measureTurnBytes(b *testing.B, says string, size int) {
+	b.Helper()
+	const turn = 300
+	var used [2]int64
+	for b.Loop() {
+		for i := range used {
+			used[i] = bytesAfter(b, turns{window: 128_000, size: size}, says, turn*(i+1))
+		}
+	}
+	a := float64(used[1]-used[0]) / turn
+	b.ReportMetric(a/float64(2*size), "x/text")
+	b.ReportMetric(a-float64(2*size), "B/over-text")
+}
+
+// bytesAfter is how large the file is, after closing, where n turns were taken.
+func bytesAfter(b *testing.B, t turns, says string, n int) int64 {
+	b.Helper()
+	t.start(b, says, 0)
+	for range n {
+		t.turn(b)
+	}
+	t.close(b)
+	info, err := os.Stat(t.path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return info.Size()
 }

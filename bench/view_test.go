@@ -80,36 +80,41 @@ func BenchmarkView(b *testing.B) {
 	for _, window := range []int{16_000, 128_000} {
 		for _, how := range []string{"kept", "anew"} {
 			b.Run(fmt.Sprintf("%s/%d", how, window), func(b *testing.B) {
-				c, spec, n := viewed(b, window)
-				turns := airlineMessages(b, 10_000)
-				views := convo.NewViews(1)
-				v, err := views.View("run", c, spec)
-				if err != nil {
-					b.Fatal(err)
-				}
-				c.Marks = v.Marks
-				i, shown := 0, 0
-				*n = 0
-				b.ReportAllocs()
-				for b.Loop() {
-					i++
-					c.History = c.History.Append(aTurn(turns, 7*i)...)
-					if how == "kept" {
-						v, err = views.View("run", c, spec)
-					} else {
-						v, err = c.View(spec)
-					}
-					if err != nil {
-						b.Fatal(err)
-					}
-					c.Marks = v.Marks
-					shown += len(v.Messages)
-				}
-				b.ReportMetric(float64(*n)/float64(i), "counted/op")
-				b.ReportMetric(float64(shown)/float64(i), "shown/op")
+				measureView(b, how, window)
 			})
 		}
 	}
+}
+
+func measureView(b *testing.B, how string, window int) {
+	b.Helper()
+	c, spec, n := viewed(b, window)
+	turns := airlineMessages(b, 10_000)
+	views := convo.NewViews(1)
+	v, err := views.View("run", c, spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Marks = v.Marks
+	i, shown := 0, 0
+	*n = 0
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		c.History = c.History.Append(aTurn(turns, 7*i)...)
+		if how == "kept" {
+			v, err = views.View("run", c, spec)
+		} else {
+			v, err = c.View(spec)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Marks = v.Marks
+		shown += len(v.Messages)
+	}
+	b.ReportMetric(float64(*n)/float64(i), "counted/op")
+	b.ReportMetric(float64(shown)/float64(i), "shown/op")
 }
 
 // TestAViewCountsOnlyWhatIsNew: after a turn its messages are counted, and

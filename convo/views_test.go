@@ -9,6 +9,24 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
+// look makes a view anew and with the views that are kept, which must be the
+// same or fail the same, and returns the marks to go on with.
+func look(t *rapid.T, views *convo.Views, c convo.Context, spec convo.ViewSpec) convo.Marks {
+	t.Helper()
+	v, err := c.View(spec)
+	again, errAgain := views.View("run", c, spec)
+	if (err == nil) != (errAgain == nil) || err == nil && !sameView(v, again) {
+		t.Fatalf("anew: %v %+v\nkept: %v %+v", err, v, errAgain, again)
+	}
+	if err != nil && (!errors.Is(err, convo.ErrTooLarge) || err.Error() != errAgain.Error()) {
+		t.Fatalf("anew: %v; kept: %v", err, errAgain)
+	}
+	if err != nil {
+		return c.Marks
+	}
+	return v.Marks
+}
+
 // A turn's view is of a lane, whose messages come into the context as copies
 // with ids of their own, or do not come at all.
 func TestAViewGoesOnWhereTheNewestMessagesWereReplacedAsIfMadeAnew(t *testing.T) {
@@ -19,25 +37,11 @@ func TestAViewGoesOnWhereTheNewestMessagesWereReplacedAsIfMadeAnew(t *testing.T)
 		}
 		views := convo.NewViews(2)
 		c := convo.Context{ID: "c"}
-		look := func(c convo.Context) convo.Marks {
-			v, err := c.View(spec)
-			again, errAgain := views.View("run", c, spec)
-			if (err == nil) != (errAgain == nil) || err == nil && !sameView(v, again) {
-				t.Fatalf("anew: %v %+v\nkept: %v %+v", err, v, errAgain, again)
-			}
-			if err != nil && (!errors.Is(err, convo.ErrTooLarge) || err.Error() != errAgain.Error()) {
-				t.Fatalf("anew: %v; kept: %v", err, errAgain)
-			}
-			if err != nil {
-				return c.Marks
-			}
-			return v.Marks
-		}
 		for range rapid.IntRange(1, 20).Draw(t, "turns") {
 			lane := c
 			for range rapid.IntRange(1, 3).Draw(t, "steps") {
 				lane.History = lane.History.Append(drawMessages(t, rapid.IntRange(1, 3).Draw(t, "more"))...)
-				lane.Marks = look(lane)
+				lane.Marks = look(t, views, lane, spec)
 			}
 			if rapid.Bool().Draw(t, "kept") {
 				own, err := lane.Own(c.History.Len())
@@ -47,7 +51,7 @@ func TestAViewGoesOnWhereTheNewestMessagesWereReplacedAsIfMadeAnew(t *testing.T)
 				c.History, c.Marks = c.History.Append(own...), lane.Marks
 			}
 			c.History = c.History.Append(drawMessages(t, 1)...)
-			c.Marks = look(c)
+			c.Marks = look(t, views, c, spec)
 		}
 	})
 }
