@@ -7,7 +7,6 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -65,7 +64,7 @@ nodes:
 }
 
 // commitsOf counts the commits of a run.
-func commitsOf(t *testing.T, s store.Store, run string) int {
+func commitsOf(t *testing.T, s weir.Store, run string) int {
 	t.Helper()
 	n := 0
 	for _, err := range s.Commits(t.Context(), run, 0) {
