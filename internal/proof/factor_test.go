@@ -37,6 +37,47 @@ func (b *biased) ModelCall(req *llm.Request, do func(context.Context, string) (*
 	return resp, nil
 }
 
+// converse holds a conversation in a context, turn by turn.
+func (b *biased) converse(t *testing.T, main *convo.Manager, tools []*tool.Tool, ms []convo.Message) {
+	t.Helper()
+	s := serviceOf(b.vendor)
+	for i, m := range ms {
+		if m.Role != convo.User {
+			continue
+		}
+		end := i + 1
+		for end < len(ms) && ms[end].Role != convo.User {
+			end++
+		}
+		b.host = newHost(ms[i+1 : end])
+		b.plain = true
+		if _, err := s.Turn(t.Context(), b, llm.Turn{Context: main, Message: &m, Tools: tools, MaxSteps: 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// overs are the first request with a cut, how many had one, and how many were
+// over the room before the first and after.
+func (b *biased) overs(room int) (first, cuts, before, after int) {
+	first = -1
+	for i, n := range b.real {
+		if b.cuts[i] {
+			if cuts++; first < 0 {
+				first = i
+			}
+		}
+		switch {
+		case n <= room:
+		case first < 0:
+			before++
+		default:
+			after++
+		}
+	}
+	return first, cuts, before, after
+}
+
 // TestAVendorThatCountsMoreIsBelieved: the server counts 30 % more than is
 // estimated at first. From the cut on that follows its first reports, every
 // request is under the window as the vendor counts.
@@ -52,37 +93,8 @@ func TestAVendorThatCountsMoreIsBelieved(t *testing.T) {
 				System: data.system, Model: v.name + "/" + v.model, Window: window, Reserve: 2000,
 			}}, true)
 			b := &biased{vendor: v, more: more}
-			s, tools := serviceOf(v), data.runnable()
-			for i, m := range ms {
-				if m.Role != convo.User {
-					continue
-				}
-				end := i + 1
-				for end < len(ms) && ms[end].Role != convo.User {
-					end++
-				}
-				b.host = newHost(ms[i+1 : end])
-				b.plain = true
-				if _, err := s.Turn(t.Context(), b, llm.Turn{Context: main, Message: &m, Tools: tools, MaxSteps: 100}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			first, cuts, over, before := -1, 0, 0, 0
-			for i, n := range b.real {
-				if b.cuts[i] {
-					cuts++
-					if first < 0 {
-						first = i
-					}
-				}
-				switch {
-				case n <= window-2000:
-				case first < 0:
-					before++
-				default:
-					over++
-				}
-			}
+			b.converse(t, main, data.runnable(), ms)
+			first, cuts, before, over := b.overs(window - 2000)
 			marks := main.Get().Marks
 			t.Logf("%d requests, %d cuts, the first at %d; %d over the room before it, %d after; factor %d, true %d",
 				len(b.real), cuts, first, before, over, marks.Factor, more)
@@ -103,8 +115,8 @@ func TestAVendorThatCountsMoreIsBelieved(t *testing.T) {
 type caller struct{ *host }
 
 func (c caller) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
-	c.host.sent = append(c.host.sent, req)
-	return do(context.Background(), fmt.Sprint("key", len(c.host.sent)))
+	c.sent = append(c.sent, req)
+	return do(context.Background(), fmt.Sprint("key", len(c.sent)))
 }
 
 // TestAViewTooLongForTheVendorIsMadeSmaller: a server has a smaller window than
@@ -149,7 +161,7 @@ func TestAViewTooLongForTheVendorIsMadeSmaller(t *testing.T) {
 			continue
 		}
 		var sizes []string
-		for _, req := range h.host.sent {
+		for _, req := range h.sent {
 			sizes = append(sizes, fmt.Sprint(v.tokens(req)))
 		}
 		t.Logf("a server takes %d tokens, was sent %s", window, strings.Join(sizes, ", "))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
@@ -74,7 +75,7 @@ func (h *host) ModelCall(req *llm.Request, _ func(context.Context, string) (*llm
 	}
 	h.said++
 	if found := clearedAs.FindStringSubmatch(texts(req.Messages)); found != nil && len(m.Calls) > 0 && h.said%3 == 0 && !h.plain {
-		m.Calls = append(m.Calls[:len(m.Calls):len(m.Calls)], convo.Call{
+		m.Calls = append(slices.Clip(m.Calls), convo.Call{
 			ID: fmt.Sprint("again", h.said), Name: llm.ReaderTool, Arguments: `{"result": ` + found[1] + `}`,
 		})
 	}

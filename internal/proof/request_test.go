@@ -39,14 +39,7 @@ func TestEveryRequestIsValid(t *testing.T) {
 			t.Run(v.name, func(t *testing.T) {
 				t.Parallel()
 				p := newProver(t, data, v)
-				for n, c := range data.all {
-					if *all || n%sample() == len(v.name) {
-						p.conversation(c)
-					}
-					if *all && n%10 == 9 {
-						t.Logf("%d conversations: %+v", n+1, p.tally)
-					}
-				}
+				p.conversations(len(v.name))
 				t.Logf("%+v", p.tally)
 				tallies[i] = p.tally
 			})
@@ -68,8 +61,9 @@ func serviceOf(v vendor) *llm.Service {
 
 // tally counts requests that were built; the different bodies among them, by
 // each wire, all checked; requests that leave out, clear or shorten something; summaries asked for;
-// and turns that were refused since what must stay is too large.
-type tally struct{ Requests, Bodies, Less, Summaries, Refused int }
+// and turns that were refused since what must stay is too large, under the
+// strategy that leaves nothing out apart.
+type tally struct{ Requests, Bodies, Less, Summaries, Refused, RefusedAll int }
 
 func (a *tally) add(b tally) {
 	a.Requests += b.Requests
@@ -77,6 +71,7 @@ func (a *tally) add(b tally) {
 	a.Less += b.Less
 	a.Summaries += b.Summaries
 	a.Refused += b.Refused
+	a.RefusedAll += b.RefusedAll
 }
 
 // prover checks one vendor's requests.
@@ -120,6 +115,18 @@ func (p *prover) conversation(c conversation) {
 			return
 		}
 		budget += *step * stride()
+	}
+}
+
+// conversations checks all, or a sample that begins with one.
+func (p *prover) conversations(first int) {
+	for n, c := range p.data.all {
+		if *all || n%sample() == first {
+			p.conversation(c)
+		}
+		if *all && n%10 == 9 {
+			p.t.Logf("%d conversations: %+v", n+1, p.tally)
+		}
 	}
 }
 
@@ -280,11 +287,14 @@ func (p *prover) ended(err error, c convo.Context, set settings, h *host) {
 			return // nothing is left that could be answered
 		}
 	}
-	var large *convo.TooLarge
-	if !errors.As(err, &large) {
+	if _, ok := errors.AsType[*convo.TooLarge](err); !ok {
 		p.t.Fatalf("%s, %+v: %v", c.ID, set, err)
 	}
-	p.tally.Refused++
+	if set.strategy == convo.All {
+		p.tally.RefusedAll++
+	} else {
+		p.tally.Refused++
+	}
 	least, failed := p.vendor.least(c, set.strategy)
 	if failed != nil {
 		p.t.Fatal(failed)

@@ -164,6 +164,9 @@ func (v *vendor) smallest(group []convo.Message, at int, strategy convo.Strategy
 	for _, m := range convo.Repair(group) {
 		size := v.message(m)
 		if m.Role == convo.Tool && strategy != convo.All {
+			if m.Name == llm.ReaderTool && m.Text == "" {
+				size = 10_000 // the host has not seen it; it is longer than its place holder
+			}
 			m.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens. To read it, call weir_result with {\"result\": %d}.]", size, at)
 			size = min(size, v.message(m))
 		}
