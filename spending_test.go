@@ -34,7 +34,8 @@ func TestARunIsCancelledWhileCallsWaitForWhatOthersHoldOfABudget(t *testing.T) {
 	t.Parallel()
 	m := &meter{block: make(chan struct{}), begun: make(chan struct{}, 8)}
 	w := metered(t, m, nil)
-	run := startText(t, w, manyCalls)
+	// One call has room, and what it leaves is no room for another.
+	run := startText(t, w, strings.Replace(manyCalls, "maxTokens: 1500", "maxTokens: 1050", 1))
 	<-m.begun // the others wait
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
