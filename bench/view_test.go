@@ -96,7 +96,7 @@ func measureView(b *testing.B, how string, window int) {
 		b.Fatal(err)
 	}
 	c.Marks = v.Marks
-	i, shown := 0, 0
+	i, shown, used := 0, 0, processorTime()
 	*n = 0
 	b.ReportAllocs()
 	for b.Loop() {
@@ -113,6 +113,7 @@ func measureView(b *testing.B, how string, window int) {
 		c.Marks = v.Marks
 		shown += len(v.Messages)
 	}
+	b.ReportMetric(float64((processorTime()-used).Nanoseconds())/float64(i), "cpu-ns/op")
 	b.ReportMetric(float64(*n)/float64(i), "counted/op")
 	b.ReportMetric(float64(shown)/float64(i), "shown/op")
 }
