@@ -41,8 +41,8 @@ type Message struct {
 	// verbatim (reasoning signatures); Provider says whose they are.
 	Native   json.RawMessage `json:"native,omitempty"`
 	Provider string          `json:"provider,omitempty"`
-	// Pinned messages stay in every view; Priority orders what is cut first
-	// (50 is the middle; 0 in JSON is 50).
+	// Pinned messages stay in every view. Priority is kept for whoever reads it
+	// (50 is the middle; 0 in JSON is 50); views go by age.
 	Pinned   bool     `json:"pinned,omitempty"`
 	Priority int      `json:"priority,omitempty"`
 	Metadata Metadata `json:"metadata,omitempty"`
