@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"log/slog"
@@ -68,7 +69,7 @@ func (m Model) over(o Model) Model {
 		Window:    positive(o.Window, m.Window),
 		MaxInput:  positive(o.MaxInput, m.MaxInput),
 		MaxOutput: positive(o.MaxOutput, m.MaxOutput),
-		Encoding:  either(o.Encoding, m.Encoding),
+		Encoding:  cmp.Or(o.Encoding, m.Encoding),
 		Price:     m.Price.over(o.Price),
 	}
 }

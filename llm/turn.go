@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,9 +104,9 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 	}
 	run.provider = p
 	run.req = Request{
-		Provider: name, Model: model, System: either(t.System, set.System), Temperature: set.Temperature,
-		MaxOutput: either(t.MaxOutput, set.MaxOutput), Reasoning: either(t.Reasoning, set.Reasoning), Schema: t.Schema,
-		Keep: either(t.History, set.History) == HistoryServer && !t.SkipHistory,
+		Provider: name, Model: model, System: cmp.Or(t.System, set.System), Temperature: set.Temperature,
+		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema,
+		Keep: cmp.Or(t.History, set.History) == HistoryServer && !t.SkipHistory,
 	}
 	if t.Temperature != nil {
 		run.req.Temperature = t.Temperature
@@ -121,14 +122,6 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 	}
 	run.measure(set)
 	return run, run.read()
-}
-
-func either[T comparable](over, set T) T {
-	var zero T
-	if over != zero {
-		return over
-	}
-	return set
 }
 
 // read says the message in the context.

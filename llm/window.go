@@ -46,12 +46,6 @@ func (c counter) Message(m convo.Message) int {
 	return c.Counter.Message(m)
 }
 
-// Head is the beginning of a text in n tokens.
-func (c counter) Head(text string, n int) string { return c.Encoding().Head(text, n) }
-
-// Tail is its end.
-func (c counter) Tail(text string, n int) string { return c.Encoding().Tail(text, n) }
-
 // byBytes counts every byte as a token, which no count is above: what fits so
 // need not be counted.
 type byBytes struct{}
@@ -324,7 +318,7 @@ func (t *turn) factor() int {
 	return 100 // of bytes, which are more than any tokens
 }
 
-func (t *turn) correct(n int) int { return (n*t.factor() + 99) / 100 }
+func (t *turn) correct(n int) int { return token.Factor(t.factor()).Of(n) }
 
 // learn notes what the vendor counted, for when the view changes next.
 func (t *turn) learn(req *Request, resp *Response) {
