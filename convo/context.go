@@ -62,6 +62,13 @@ func New(id string, ch Change) (Context, error) {
 	if ch.Settings != nil {
 		c.Settings = *ch.Settings
 	}
+	if ch.Marks != nil {
+		c.Marks = *ch.Marks
+	}
+	if ch.Session != nil {
+		c.Session = *ch.Session
+	}
+	c.Epoch = ch.Epoch
 	return c, nil
 }
 
@@ -69,8 +76,8 @@ func New(id string, ch Change) (Context, error) {
 func (ch Change) check() error {
 	n := 0
 	for _, set := range []bool{
-		ch.Create || ch.Kind != "" || ch.Label != "" || ch.Settings != nil,
-		len(ch.Append) > 0, ch.Set != nil, ch.Reset, ch.Output != nil, ch.Session != nil, ch.Marks != nil,
+		ch.Create || ch.Kind != "" || ch.Label != "" || ch.Settings != nil || ch.Epoch != 0,
+		len(ch.Append) > 0, ch.Set != nil, ch.Reset, ch.Output != nil, ch.Session != nil && !ch.Create, ch.Marks != nil && !ch.Create,
 	} {
 		if set {
 			n++

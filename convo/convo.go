@@ -93,14 +93,17 @@ const (
 )
 
 // Change is one recorded change to one context, what the journal keeps of it.
-// Exactly one field group is set: creation (Create, Kind, Label, Settings) or
-// one of the others.
+// Exactly one field group is set: creation (Create, Kind, Label, Settings, Epoch,
+// with Marks and Session) or one of the others.
 type Change struct {
 	// Create makes the context, with Kind and Settings.
 	Create   bool      `json:"create,omitempty"`
 	Kind     Kind      `json:"kind,omitempty"`
 	Label    string    `json:"label,omitempty"`
 	Settings *Settings `json:"settings,omitempty"`
+	// Epoch is where views of a context begin that is created with a history;
+	// Marks and Session may then be set with it.
+	Epoch int `json:"epoch,omitempty"`
 	// Append adds messages, in order. A message whose id the history has
 	// already replaces it (a new version); an equal one is a no-op.
 	Append []Message `json:"append,omitempty"`

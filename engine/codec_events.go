@@ -49,6 +49,10 @@ func newRareEvent(kind string) Event {
 		return new(EffectCompleted)
 	case "interrupt.answered":
 		return new(InterruptAnswered)
+	case "child.reported":
+		return new(ChildReported)
+	case "run.forked":
+		return new(RunForked)
 	case "timer.fired":
 		return new(TimerFired)
 	case "cancel.requested":
@@ -131,6 +135,10 @@ func (c *coder) rareFields(e Event) {
 		c.str("interrupt", &v.ID)
 		c.value("value", &v.Value)
 		c.str("by", &v.By)
+	case *ChildReported:
+		c.childReported(v)
+	case *RunForked:
+		c.runForked(v)
 	case *TimerFired:
 		c.str("timer", &v.ID)
 	case *CancelRequested:
@@ -164,6 +172,50 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.int("parallel", &v.Parallel)
 	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
 	c.stringMap("closure", &v.Closure)
+	c.int("depth", &v.Depth)
+	c.str("session", &v.Session)
+	c.int("round", &v.Round)
+	objects(c, "allowances", &v.Allowances, (*coder).account)
+}
+
+func (c *coder) account(v *Account) {
+	c.str("path", &v.Path)
+	c.str("onLimit", &v.OnLimit)
+	c.nested("max", func() { c.usage(&v.Max) })
+	c.nested("used", func() { c.usage(&v.Used) })
+}
+
+func (c *coder) childReported(v *ChildReported) {
+	c.str("interrupt", &v.ID)
+	c.status("status", &v.Status)
+	objects(c, "interrupts", &v.Interrupts, (*coder).interrupt)
+	c.values("outputs", &v.Outputs)
+	pointer(c, "error", &v.Error, (*coder).failure)
+	c.text("answer", &v.Answer)
+	c.nested("usage", func() { c.usage(&v.Usage) })
+}
+
+func (c *coder) runForked(v *RunForked) {
+	c.str("from", &v.From)
+	c.int64("at", &v.At)
+	c.str("flow", &v.Flow)
+	c.str("fingerprint", &v.Fingerprint)
+	c.values("inputs", &v.Inputs)
+	objects(c, "state", &v.State, (*coder).stateChange)
+	c.strings("breaks", &v.Breaks)
+	c.str("origin", &v.Origin)
+	c.str("by", &v.By)
+	c.stringMap("closure", &v.Closure)
+}
+
+func (c *coder) childStart(v *ChildStart) {
+	c.str("run", &v.Run)
+	c.str("fingerprint", &v.Fingerprint)
+	c.values("inputs", &v.Inputs)
+	c.values("state", &v.State)
+	c.str("isolation", &v.Isolation)
+	c.str("context", &v.Context)
+	c.int("at", &v.At)
 }
 
 func (c *coder) nodeCompleted(v *NodeCompleted) {
@@ -221,6 +273,7 @@ func (c *coder) interrupt(v *Interrupt) {
 	c.schema("schema", &v.Schema)
 	c.str("event", &v.Event)
 	c.int64("due", &v.Due)
+	pointer(c, "child", &v.Child, (*coder).childStart)
 }
 
 func (c *coder) stateChange(v *StateChange) {
@@ -235,6 +288,8 @@ func (c *coder) contextChange(v *ContextChange) {
 	c.bool("create", &v.Create)
 	c.str("parent", &v.Parent)
 	c.int("at", &v.At)
+	c.str("run", &v.Run)
+	c.str("session", &v.Session)
 	c.body(v)
 }
 

@@ -320,6 +320,45 @@ func pointer[T any](c *coder, name string, p **T, visit func(*coder, *T)) {
 	}
 }
 
+// nested visits an object that is a field by value; an empty one is left out.
+func (c *coder) nested(name string, visit func()) {
+	if c.enc {
+		b, comma := len(c.b), c.comma
+		c.key(name)
+		c.open()
+		at := len(c.b)
+		visit()
+		if len(c.b) == at {
+			c.b, c.comma = c.b[:b], comma
+			return
+		}
+		c.close()
+		return
+	}
+	if raw, ok := c.take(name); ok {
+		c.object(raw, visit)
+	}
+}
+
+// status visits a status by its name.
+func (c *coder) status(name string, p *Status) {
+	var s string
+	if *p != Pending {
+		s = p.String()
+	}
+	c.str(name, &s)
+	if c.enc || s == "" {
+		return
+	}
+	for st := Pending; st <= NotNeeded; st++ {
+		if st.String() == s {
+			*p = st
+			return
+		}
+	}
+	c.fail(fmt.Errorf("%s: unknown status %q", name, s))
+}
+
 func (c *coder) body(p *ContextChange) {
 	if c.enc {
 		if p.Body != nil && c.err == nil {

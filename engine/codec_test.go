@@ -131,6 +131,8 @@ func (f filler) fill(v reflect.Value) {
 		if v.SetInt(int64(7)); !f.full {
 			v.SetInt(f.Int64N(1 << 50))
 		}
+	case reflect.Uint8:
+		v.SetUint(uint64(Completed))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Interface:

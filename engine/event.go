@@ -20,6 +20,15 @@ type RunStarted struct {
 	State  Values `json:"state,omitempty"`
 	User   string `json:"user,omitempty"`
 	Parent string `json:"parent,omitempty"` // run id
+	// Depth is how many runs are above this one, 0 for the root of a tree.
+	Depth int `json:"depth,omitempty"`
+	// Session is the session that the run is a round of, and Round its number,
+	// from 1; both are zero for a run that is none.
+	Session string `json:"session,omitempty"`
+	Round   int    `json:"round,omitempty"`
+	// Allowances are budgets from outside the run that bind it too: its
+	// session's. Used is what was spent of them before the run.
+	Allowances []Account `json:"allowances,omitempty"`
 	// Origin says what started the run: "cli", "go", "schedule", ...
 	Origin string `json:"origin,omitempty"`
 	// Targets limits the run to what these nodes need; empty is all.
@@ -180,6 +189,42 @@ type InterruptAnswered struct {
 	By    string `json:"by,omitempty"`
 }
 
+// ChildReported says how far a child run has come: what it waits for, or, with
+// a status that is an end, what became of it, which resolves the interrupt.
+type ChildReported struct {
+	// ID is the interrupt of kind child.
+	ID string `json:"interrupt"`
+	// Status is the child run's.
+	Status Status `json:"status"`
+	// Interrupts are what a paused child waits for, as the child names them.
+	Interrupts []Interrupt `json:"interrupts,omitempty"`
+	Outputs    Values      `json:"outputs,omitempty"`
+	Error      *Error      `json:"error,omitempty"`
+	// Answer is the output of the child's main context: its final answer.
+	Answer string `json:"answer,omitempty"`
+	// Usage is what the child and its own children have spent so far, all told.
+	Usage Usage `json:"usage,omitzero"`
+}
+
+// RunForked is the first event of its own of a run that shares the past of
+// another: what was before it is the other run's. Attempts that were executing
+// begin anew.
+type RunForked struct {
+	From string `json:"from"` // run id
+	// At is the number of the last event that is shared.
+	At int64 `json:"at"`
+	// Flow and Fingerprint say what the run goes on under.
+	Flow        string            `json:"flow"`
+	Fingerprint string            `json:"fingerprint"`
+	Closure     map[string]string `json:"closure,omitempty"`
+	// Inputs replace those of the run it is forked from, State adds to its state.
+	Inputs Values        `json:"inputs,omitempty"`
+	State  []StateChange `json:"state,omitempty"`
+	Breaks []string      `json:"breaks,omitempty"`
+	Origin string        `json:"origin,omitempty"`
+	By     string        `json:"by,omitempty"`
+}
+
 // TimerFired resolves a timer: an interrupt's id, or a node's path for a retry.
 type TimerFired struct {
 	ID string `json:"timer"`
@@ -234,6 +279,8 @@ func (*NodeCancelled) Kind() string      { return "node.cancelled" }
 func (*EffectStarted) Kind() string      { return "effect.started" }
 func (*EffectCompleted) Kind() string    { return "effect.completed" }
 func (*InterruptAnswered) Kind() string  { return "interrupt.answered" }
+func (*ChildReported) Kind() string      { return "child.reported" }
+func (*RunForked) Kind() string          { return "run.forked" }
 func (*TimerFired) Kind() string         { return "timer.fired" }
 func (*CancelRequested) Kind() string    { return "cancel.requested" }
 func (*NodeForced) Kind() string         { return "node.forced" }

@@ -67,6 +67,9 @@ const (
 	// to add to the budget that Event names by its path.
 	AwaitApproval InterruptKind = "approval"
 	AwaitBudget   InterruptKind = "budget"
+	// AwaitChild waits for a child run. It is not shown to people: what the child
+	// waits for is.
+	AwaitChild InterruptKind = "child"
 )
 
 // Interrupt is a reason a run waits. Its id is stable: path:name#ordinal.
@@ -80,6 +83,25 @@ type Interrupt struct {
 	// Due is Unix time in milliseconds: when a timer fires, or when the wait
 	// for an answer or event is given up (the answer is then absent); 0 never.
 	Due int64 `json:"due,omitempty"`
+	// Child is what an interrupt of kind child starts.
+	Child *ChildStart `json:"child,omitempty"`
+}
+
+// ChildStart is the beginning of a child run as its parent's journal keeps it,
+// so that a crash between the two journals loses nothing.
+type ChildStart struct {
+	// Run is the child's id. It follows from the parent's, the node and the
+	// attempt, so that starting it twice is starting it once.
+	Run         string `json:"run"`
+	Fingerprint string `json:"fingerprint"` // of the flow it runs
+	Inputs      Values `json:"inputs,omitempty"`
+	State       Values `json:"state,omitempty"`
+	// Isolation is "fresh", "fork" or "share".
+	Isolation string `json:"isolation,omitempty"`
+	// Context is the parent's context whose first At messages the child's main
+	// context begins with, "" for none.
+	Context string `json:"context,omitempty"`
+	At      int    `json:"at,omitempty"`
 }
 
 // StateChange is one write to the state.
@@ -100,6 +122,12 @@ type ContextChange struct {
 	Create bool   `json:"create,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	At     int    `json:"at,omitempty"`
+	// Run is the run that Parent is a context of, "" for this one. Session is
+	// the session whose history the context goes on with, from position At: what
+	// is appended is the session's as well. At most one of the three groups
+	// (Parent, Parent with Run, Session) is set.
+	Run     string `json:"run,omitempty"`
+	Session string `json:"session,omitempty"`
 	// Body is a convo.Change in memory and raw JSON after decoding.
 	Body any `json:"body,omitempty"`
 }

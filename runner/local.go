@@ -25,6 +25,9 @@ type Options struct {
 	Lease time.Duration
 	// Poll is how often messages from other processes are looked for; 250 ms.
 	Poll time.Duration
+	// Flow finds the program of a flow that a run's flow uses, by fingerprint; nil
+	// where no flow uses another.
+	Flow func(ctx context.Context, fingerprint string) (*Program, error)
 	// Program finds the program a run was started under. Where it is set, and
 	// the Store has Timers, the Local resumes runs that nobody holds when their
 	// timer is due: for processes that live long and can run every flow of the
@@ -89,6 +92,7 @@ type Begin struct {
 	State    engine.Values
 	User     string
 	Parent   string
+	Depth    int
 	Origin   string
 	Targets  []string
 	Breaks   []string

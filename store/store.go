@@ -25,6 +25,12 @@ var (
 	ErrFenced = errors.New("the run belongs to another process now")
 	// ErrOwned: the run is owned by a live process.
 	ErrOwned = errors.New("the run is owned by another process")
+	// ErrBusy: the session has a round that has not ended, or messages wait
+	// before this one.
+	ErrBusy = errors.New("the session is busy")
+	// ErrMoved: the session has gone on since the round ended, so that the round
+	// cannot go on.
+	ErrMoved = errors.New("the session has gone on")
 	// ErrSequence: the commit does not follow the last one.
 	ErrSequence = errors.New("commit out of sequence")
 	// ErrNewer: the database was written by a newer version of Weir.
@@ -53,6 +59,9 @@ type Append struct {
 	Commit engine.Commit
 	Fence  int64
 	Head   Head
+	// Main is what a round leaves of its main context beside messages, for the
+	// next round to begin with; nil where it is as it was. The runner's.
+	Main []byte
 }
 
 // Head is the row of a run in listings, kept with each commit so that a
@@ -83,18 +92,38 @@ type Run struct {
 	// Owner is who holds the lease, "" for nobody.
 	Owner string
 	Until time.Time
+	// Base is the past that the run shares with another, nil for none. Commits
+	// and Events count it too.
+	Base *Base
+	// Session is the session that the run is a round of, Round its number.
+	Session string
+	Round   int
 }
 
-// NewRun is what Create is given; the run's first commit comes by Append.
+// Base says that a run's first Seq commits are those of another run.
+type Base struct {
+	Run string
+	Seq int64
+}
+
+// NewRun is what Create is given; the run's first commit comes by Append. With
+// a Base, that commit follows the base's: reading the run gives the base's
+// commits first, under the run's own id, and a context that the run does not
+// make itself is the base's up to there. Nothing is copied.
 type NewRun struct {
 	ID, Flow, Fingerprint, User, Parent, Origin string
 	At                                          time.Time
+	Base                                        *Base
 }
 
 // Filter narrows a listing; zero is everything, newest first.
 type Filter struct {
 	Flow, User, Parent string
-	Status             []engine.Status
+	// Session lists the rounds of one session.
+	Session string
+	// Roots leaves out runs that have a parent.
+	Roots  bool
+	Status []engine.Status
 	// Before continues a listing: runs created before this run id.
 	Before string
 	Limit  int // 0 is 100

@@ -21,6 +21,7 @@ type packedChange struct {
 	Kind     convo.Kind      `json:"kind,omitempty"`
 	Label    string          `json:"label,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
+	Epoch    int             `json:"epoch,omitempty"`
 	Set      json.RawMessage `json:"set,omitempty"`
 	Reset    bool            `json:"reset,omitempty"`
 	Output   json.RawMessage `json:"output,omitempty"`
@@ -91,7 +92,7 @@ func (p *packer) appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) 
 	if c == nil {
 		k.Other, err = json.Marshal(ch.Body)
 	} else {
-		k = packedChange{Append: len(c.Append), Versions: c.Versions, Create: c.Create, Kind: c.Kind, Label: c.Label, Reset: c.Reset}
+		k = packedChange{Append: len(c.Append), Versions: c.Versions, Create: c.Create, Kind: c.Kind, Label: c.Label, Epoch: c.Epoch, Reset: c.Reset}
 		err = p.packChange(&k, c)
 	}
 	if err != nil {
@@ -190,7 +191,7 @@ func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error)
 	if k.Other != nil {
 		return k.Other, nil
 	}
-	c := &convo.Change{Versions: k.Versions, Create: k.Create, Kind: k.Kind, Label: k.Label, Reset: k.Reset}
+	c := &convo.Change{Versions: k.Versions, Create: k.Create, Kind: k.Kind, Label: k.Label, Epoch: k.Epoch, Reset: k.Reset}
 	if err := u.pieces(
 		part{k.Settings, &c.Settings}, part{k.Set, &c.Set},
 		part{k.Output, &c.Output}, part{k.Session, &c.Session}, part{k.Marks, &c.Marks},

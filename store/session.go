@@ -1,0 +1,85 @@
+package store
+
+import (
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// Session is a conversation over many runs, its rounds. Its history is one
+// context: rounds append to it as they commit, one round at a time. A commit of
+// a run that is a round of the session but does not hold it is refused with
+// ErrMoved.
+type Session struct {
+	ID, User, Flow, Thread string
+	// Parent is the session this one was forked from, "" for none: the first At
+	// messages are the parent's, which had ParentRound rounds then.
+	Parent           string
+	ParentRound, At  int
+	Created, Updated time.Time
+	// Rounds is how many were started, Length how many messages there are.
+	Rounds, Length int
+	// Fence grows with each round that begins.
+	Fence int64
+	// Holder is the run that is the current round, "" where none is going on. A
+	// round ends, and gives the session back, with the commit whose head has a
+	// status that is an end.
+	Holder string
+	// Queued is how many messages wait for a round.
+	Queued int
+	// Usage is what all rounds have cost.
+	Usage engine.Usage
+	// Main is what the last round left of its main context; see Append.Main.
+	Main []byte
+	// Expires is when Prune may delete the session; zero is never.
+	Expires time.Time
+}
+
+// NewSession makes a session. One with a Parent begins with the first At
+// messages of it; nothing is copied.
+type NewSession struct {
+	ID, User, Flow, Thread string
+	Parent                 string
+	At                     int
+	Expires                time.Time
+	Now                    time.Time
+}
+
+// Queued is a message to a session that no round has taken yet.
+type Queued struct {
+	// ID is chosen by the sender: sending it twice is sending it once.
+	ID      string
+	Session string
+	Value   engine.Value
+	By      string
+	At      time.Time
+	// Run is the round that took it, "" while it waits.
+	Run string
+}
+
+// SessionMessage is one message of a session's history.
+type SessionMessage struct {
+	Position int
+	// Run and Round say which round said it; Round is 0 for what came with the
+	// session's parent. Status is that round's: what a failed or cancelled round
+	// said stays, and is told apart by it.
+	Run     string
+	Round   int
+	Status  engine.Status
+	At      time.Time
+	Message convo.Message
+}
+
+// SessionFilter narrows a listing; zero is everything, the newest first.
+type SessionFilter struct {
+	User, Flow string
+	// Before continues a listing: sessions created before this one.
+	Before string
+	Limit  int // 0 is 100
+}
+
+// Erased says what a deletion took away.
+type Erased struct {
+	Sessions, Runs, Messages int
+}
