@@ -107,6 +107,12 @@ type Options struct {
 	// providers that the runs in the store need.
 	Tend   bool
 	Logger *slog.Logger
+
+	// Wrap and Skip are for tests of flows. Wrap is given every node type and
+	// returns what is used in its place: one of the same spec, which may run
+	// something else. Skip says when waits pass at once; see runner.Options.
+	Wrap func(t Type) Type
+	Skip func(r *engine.Run) bool
 }
 
 // Weir runs flows in this process.
@@ -122,7 +128,13 @@ type Weir struct {
 
 // Open makes a Weir; Close it.
 func Open(o Options) (*Weir, error) {
-	c, err := node.NewCatalogue(append(builtin.Types(), o.Types...)...)
+	types := append(builtin.Types(), o.Types...)
+	if o.Wrap != nil {
+		for i, t := range types {
+			types[i] = o.Wrap(t)
+		}
+	}
+	c, err := node.NewCatalogue(types...)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
@@ -150,7 +162,7 @@ func Open(o Options) (*Weir, error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	ro := runner.Options{
-		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger,
+		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger, Skip: o.Skip,
 		Services: runner.Services{
 			LLM: llm.NewService(llm.Options{
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits, Logger: o.Logger,

@@ -65,11 +65,9 @@ func (x *Execution) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// now is Unix time in milliseconds.
-func now() int64 { return time.Now().UnixMilli() }
-
 // post sends mail to the execution.
 func (x *Execution) post(m mail) {
+	x.local.clock.stir(x)
 	if x.box.put(m) {
 		x.local.workers.run(job{x, nil})
 	}
@@ -87,6 +85,7 @@ func (x *Execution) drive() *attempt {
 			return nil // driven for ever, so nobody drives it again
 		}
 		x.arm()
+		x.rest()
 		next := x.next
 		if x.box.rest() {
 			return next
@@ -159,7 +158,7 @@ const maxStaged = 2000
 func (x *Execution) perform(a *attempt) error {
 	a.door = x
 	micros, err := a.perform()
-	if serr := x.m.settle(now(), a, err, micros); serr != nil {
+	if serr := x.m.settle(x.local.clock.now(), a, err, micros); serr != nil {
 		return serr
 	}
 	*a = attempt{}
@@ -225,7 +224,7 @@ func (x *Execution) handle(m *mail) error {
 		return x.stop(m.attempt, m.stop)
 	}
 	for _, e := range m.events {
-		if err := x.m.step(now(), e); err != nil {
+		if err := x.m.step(x.local.clock.now(), e); err != nil {
 			m.ack <- err
 			return err
 		}
@@ -240,7 +239,7 @@ func (x *Execution) obey(m *mail) error {
 		m.ack <- err
 		return nil //nolint:nilerr // a command that is refused is its sender's error, not the run's
 	}
-	if err := x.m.step(now(), e); err != nil {
+	if err := x.m.step(x.local.clock.now(), e); err != nil {
 		m.ack <- err
 		return err
 	}
@@ -257,13 +256,13 @@ func (x *Execution) ended(m *mail) error {
 	if x.quit.Load() && m.err != nil && len(a.waits) == 0 && a.pull == "" && a.expand == nil {
 		delete(x.m.active, a.Path)
 		for _, e := range a.pending {
-			if err := x.m.step(now(), e); err != nil {
+			if err := x.m.step(x.local.clock.now(), e); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := x.m.settle(now(), a, m.err, m.micros); err != nil {
+	if err := x.m.settle(x.local.clock.now(), a, m.err, m.micros); err != nil {
 		return err
 	}
 	x.abort()
@@ -328,9 +327,9 @@ func (x *Execution) arm() {
 			x.timer.Stop()
 		}
 	case x.timer == nil:
-		x.timer = time.AfterFunc(time.Until(time.UnixMilli(at)), func() { x.post(mail{}) })
+		x.timer = time.AfterFunc(x.local.clock.until(at), func() { x.post(mail{}) })
 	default:
-		x.timer.Reset(time.Until(time.UnixMilli(at)))
+		x.timer.Reset(x.local.clock.until(at))
 	}
 }
 
@@ -338,10 +337,10 @@ func (x *Execution) arm() {
 func (x *Execution) fire() error {
 	for !x.quit.Load() {
 		id, at, ok := x.m.run.NextTimer()
-		if !ok || at > now() {
+		if !ok || at > x.local.clock.now() {
 			return nil
 		}
-		if err := x.m.step(now(), &engine.TimerFired{ID: id}); err != nil {
+		if err := x.m.step(x.local.clock.now(), &engine.TimerFired{ID: id}); err != nil {
 			return err
 		}
 	}
@@ -350,6 +349,7 @@ func (x *Execution) fire() error {
 
 // end leaves the run as it is in the journal.
 func (x *Execution) end() {
+	x.local.clock.stir(x)
 	ctx := context.WithoutCancel(x.local.ctx)
 	for _, a := range x.m.active {
 		if a.cancel != nil {
@@ -389,7 +389,7 @@ func (x *Execution) refuse() {
 func (x *Execution) flush(a *attempt, events []engine.Event) error {
 	if a.cancel == nil { // on the run's own goroutine
 		for _, e := range events {
-			if err := x.m.step(now(), e); err != nil {
+			if err := x.m.step(x.local.clock.now(), e); err != nil {
 				return err
 			}
 		}
@@ -408,6 +408,6 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 // emit implements door.
 func (x *Execution) emit(a *attempt, c llm.Chunk) {
 	if x.hub.active() {
-		x.hub.publish(Item{At: now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c})
+		x.hub.publish(Item{At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c})
 	}
 }

@@ -33,7 +33,12 @@ type Options struct {
 	// timer is due: for processes that live long and can run every flow of the
 	// store. nil leaves such runs to whoever resumes them.
 	Program func(ctx context.Context, run string) (*Program, error)
-	Logger  *slog.Logger
+	// Skip is asked where all runs that are held here wait, one of them for a
+	// time: true puts the clock forward to the first timer, so that nobody waits
+	// for it. It is given the run that came to rest last, which it may read until
+	// it returns, and must not block. nil waits, as every use but tests wants.
+	Skip   func(r *engine.Run) bool
+	Logger *slog.Logger
 }
 
 // Local runs flows in this process.
@@ -45,6 +50,7 @@ type Local struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	loops     sync.WaitGroup
+	clock     clock
 
 	mu     sync.Mutex
 	held   map[string]*Execution
@@ -73,6 +79,7 @@ func NewLocal(o Options) *Local {
 	l := &Local{
 		o: o, owner: fmt.Sprintf("%s:%d:%s", here(), os.Getpid(), rand.Text()[:8]),
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{}),
+		clock: clock{skip: o.Skip},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())
@@ -188,7 +195,7 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 	x := &Execution{ID: id, local: l, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{})}
 	x.m, err = l.load(ctx, p, id)
 	if err == nil && x.m.run.Start != nil {
-		err = x.m.reenter(now())
+		err = x.m.reenter(l.clock.now())
 	}
 	if err == nil && first != nil {
 		err = first(x)
@@ -208,7 +215,7 @@ func (x *Execution) begin(p *Program, b *Begin) error {
 	if x.m.run.Start != nil {
 		return nil
 	}
-	return x.m.step(now(), b.event(p, x.local.o.Parallel))
+	return x.m.step(x.local.clock.now(), b.event(p, x.local.o.Parallel))
 }
 
 // event is the run's first.

@@ -56,6 +56,13 @@ func (b *mailbox) take(spare []mail) []mail {
 	return out
 }
 
+// waits reports whether there is mail.
+func (b *mailbox) waits() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue) > 0
+}
+
 // rest ends the driver's turn, unless there is mail.
 func (b *mailbox) rest() bool {
 	b.mu.Lock()
