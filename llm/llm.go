@@ -162,6 +162,9 @@ type Error struct {
 	// the vendor asked to wait, 0 where it did not say.
 	Retry bool
 	After time.Duration
+	// Tried says that the provider has tried again itself: what is left is the
+	// node's retry.
+	Tried bool
 	Err   error
 }
 

@@ -93,7 +93,7 @@ func asError(err error) *Error {
 // many calls that failed together do not come back together. What the vendor
 // asks for is the least.
 func backoff(e *Error, try int, key string) (time.Duration, bool) {
-	if !e.Retry || try >= maxTries || e.After > longWait {
+	if !e.Retry || e.Tried || try >= maxTries || e.After > longWait {
 		return 0, false
 	}
 	h := fnv.New32a()

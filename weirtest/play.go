@@ -21,7 +21,7 @@ type player struct {
 
 func open(tb testing.TB, c Case) *player {
 	tb.Helper()
-	p := &player{tb: tb, c: c, script: &script{turns: c.Script, model: c.Model}}
+	p := &player{tb: tb, c: c, script: newScript(&c)}
 	w, err := weir.Open(weir.Options{
 		Types: c.Types, Replay: p.script, Tools: c.Tools, HTTP: c.HTTP,
 		Secrets: func(name string) (string, bool) { s, ok := c.Secrets[name]; return s, ok },

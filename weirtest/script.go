@@ -10,15 +10,11 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/recorded"
 )
 
 // Turn is one answer of the scripted model; Says, Calls and Fails make them.
-type Turn struct {
-	Message convo.Message
-	Usage   llm.Usage
-	// Error fails the call instead.
-	Error *llm.Error
-}
+type Turn = recorded.Turn
 
 // Says is a turn for each text.
 func Says(texts ...string) []Turn {
@@ -46,40 +42,28 @@ func Fails(code string) Turn {
 	return Turn{Error: &llm.Error{Code: code, Message: "the script says so"}}
 }
 
-// script is a model that answers in the order it is called.
+// script is a model that is the test's own, or says its turns in the order it
+// is called.
 type script struct {
-	turns []Turn
 	model weir.Provider
 
 	mu    sync.Mutex
 	asked []*llm.Request
 }
 
+func newScript(c *Case) *script {
+	if c.Model != nil {
+		return &script{model: c.Model}
+	}
+	return &script{model: recorded.NewTurns(c.Script, nil)}
+}
+
 // Generate implements weir.Provider.
 func (s *script) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	s.mu.Lock()
-	n := len(s.asked)
 	s.asked = append(s.asked, req)
 	s.mu.Unlock()
-	switch {
-	case s.model != nil:
-		return s.model.Generate(ctx, req, emit)
-	case n >= len(s.turns):
-		return nil, &llm.Error{
-			Code:    "replay_divergence",
-			Message: fmt.Sprintf("the script has %d turns and the model is called once more", len(s.turns)),
-		}
-	case s.turns[n].Error != nil:
-		return nil, s.turns[n].Error
-	}
-	t := s.turns[n]
-	m := t.Message
-	m.Role = convo.Assistant
-	m.Calls = slices.Clone(m.Calls)
-	if m.Text != "" {
-		emit(llm.Chunk{Text: m.Text})
-	}
-	return &llm.Response{Message: m, Usage: t.Usage}, nil
+	return s.model.Generate(ctx, req, emit)
 }
 
 func (s *script) requests() []*llm.Request {

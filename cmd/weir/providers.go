@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir/llm/anthropic"
 	"github.com/weir-run/weir/llm/gemini"
 	"github.com/weir-run/weir/llm/openai"
+	"github.com/weir-run/weir/llm/recorded"
 )
 
 // scriptProvider is the name of the provider that reads scripts; it is there
@@ -19,7 +20,7 @@ const scriptProvider = "script"
 // providers are those of the configuration and the environment, and the one
 // that reads scripts.
 func providers(cfg *config.Config) map[string]weir.Provider {
-	out := map[string]weir.Provider{scriptProvider: newScripts()}
+	out := map[string]weir.Provider{scriptProvider: recorded.NewFiles()}
 	for name, c := range cfg.Providers {
 		out[name] = providerOf(name, c)
 	}
