@@ -22,6 +22,8 @@ type Flow struct {
 	Description string
 	// Context holds the settings of the main context.
 	Context ContextSettings
+	// Session says how conversations over many runs go on.
+	Session Sessions
 	// Spend bounds what a run may spend on models, its children included.
 	Spend Spend
 	// Inputs are the values a run is started with, sorted by name.

@@ -25,6 +25,7 @@ func (f *Flow) Normal() ([]byte, error) {
 	w.field("name", f.Name)
 	w.text("description", f.Description)
 	w.context(f.Context)
+	w.sessions(f.Session)
 	w.spend(f.Spend)
 	w.inputs(f.Inputs)
 	w.state(f.State)

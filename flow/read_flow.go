@@ -12,7 +12,7 @@ import (
 // readFlow reads the whole document into l.flow.
 func (l *loader) readFlow(doc *value) {
 	f := fields{l, doc, "a flow"}
-	f.only("weir", "name", "description", "context", "budget", "inputs", "state", "nodes", "edges", "outputs")
+	f.only("weir", "name", "description", "context", "session", "budget", "inputs", "state", "nodes", "edges", "outputs")
 	if !l.version(doc) {
 		return
 	}
@@ -20,6 +20,9 @@ func (l *loader) readFlow(doc *value) {
 	l.name(doc, l.flow.Name)
 	if v := doc.get("context"); v != nil && v.kind != kindNull {
 		l.flow.Context = l.contextSettings(v)
+	}
+	if v := doc.get("session"); v != nil {
+		l.flow.Session = l.sessions(v)
 	}
 	if v := doc.get("budget"); v != nil {
 		l.flow.Spend = l.spend(v)

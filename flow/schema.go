@@ -120,6 +120,7 @@ func flowProperties() obj {
 		"budget":  closed(obj{"window": tokens, "reserve": tokens}),
 		"view":    ViewSchema(),
 	})
+	props["session"] = sessionsSchema()
 	props["budget"] = spendSchema()
 	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
 		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
