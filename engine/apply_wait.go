@@ -25,6 +25,11 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 			answered = true
 			continue
 		}
+		if a, given := r.leave(&i); given {
+			put(&n.more().answers, i.ID, &a)
+			answered = true
+			continue
+		}
 		r.open(n, i)
 	}
 	switch {
@@ -79,7 +84,7 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 		r.makeReady(n)
 	default: // the answer is there when the node looks for it
 	}
-	return nil
+	return r.allow(&o.Interrupt, a)
 }
 
 // close removes an open interrupt and its timer.

@@ -31,6 +31,9 @@ func (r *Run) restore(s *snapshot) error {
 	r.Start, r.parallel = first, max(1, first.Parallel)
 	r.events, r.now, r.usage = s.Events, s.Now, s.Usage
 	r.spent, r.reserved, r.raised = s.Spent, s.Reserved, s.Raised
+	if err := r.restoreLeaves(s.Leaves); err != nil {
+		return err
+	}
 	for _, v := range s.State {
 		r.state = r.state.with(v.Name, v.Value)
 	}

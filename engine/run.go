@@ -20,6 +20,8 @@ type Run struct {
 	usage  Usage
 	// spent, reserved and raised are for budgets: by node, effect key and budget.
 	spent, reserved, raised map[string]Usage
+	// leaves are what people allowed for the whole run, by Interrupt.Event.
+	leaves map[string]Answer
 
 	root     *scope
 	scopes   map[string]*scope

@@ -24,6 +24,7 @@ type snapshot struct {
 	Spent    map[string]Usage  `json:"spent,omitempty"`
 	Reserved map[string]Usage  `json:"reserved,omitempty"`
 	Raised   map[string]Usage  `json:"raised,omitempty"`
+	Leaves   json.RawMessage   `json:"leaves,omitempty"` // as answers to what they are about
 }
 
 // kept are values as a snapshot keeps them; see EncodeValue.
@@ -152,6 +153,9 @@ func (r *Run) Snapshot() ([]byte, error) {
 		waits = append(waits, &NodeWaiting{Path: i.node.path(), Interrupts: []Interrupt{i.Interrupt}})
 	}
 	if s.Waits, err = EncodeEvents(nil, waits); err != nil {
+		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
+	}
+	if s.Leaves, err = r.snapLeaves(); err != nil {
 		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
 	}
 	if s.Scopes, err = r.snapScopes(nil, r.root); err != nil {

@@ -63,8 +63,9 @@ const (
 	AwaitEvent  InterruptKind = "event"  // an outside event named Event
 	AwaitBreak  InterruptKind = "break"  // somebody to let the run go on
 	AwaitEffect InterruptKind = "effect" // somebody to say what became of an effect
-	// AwaitApproval waits for a person to allow a tool call, AwaitBudget for one
-	// to add to the budget that Event names by its path.
+	// AwaitApproval waits for a person to allow a tool call; where Event is set, for
+	// all calls in the run that name it so. AwaitBudget waits for one to add to the
+	// budget that Event names by its path.
 	AwaitApproval InterruptKind = "approval"
 	AwaitBudget   InterruptKind = "budget"
 	// AwaitChild waits for a child run. It is not shown to people: what the child

@@ -19,10 +19,10 @@ type replayed struct {
 	results []string
 }
 
-func (r *replayed) ToolCall(int, *tool.Tool, convo.Call) (string, bool, error) {
+func (r *replayed) ToolCall(int, *tool.Tool, convo.Call) (llm.ToolResult, error) {
 	text := r.results[0]
 	r.results = r.results[1:]
-	return text, false, nil
+	return llm.ToolResult{Text: text}, nil
 }
 
 // TestTheRealConversationsAreHeldAgain says what the customers said and lets

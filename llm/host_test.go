@@ -75,34 +75,30 @@ func (a *attempt) ModelCall(req *llm.Request, do func(context.Context, string) (
 	return &resp, json.Unmarshal(kept, &resp)
 }
 
-func (a *attempt) ToolCall(index int, t *tool.Tool, call convo.Call) (string, bool, error) {
+func (a *attempt) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	key := fmt.Sprintf("run1/reply/tool#%d", index)
 	a.mu.Lock()
 	kept, ok := a.journal[key]
 	a.mu.Unlock()
-	type result struct {
-		Text   string
-		Failed bool
-	}
-	var r result
+	var r llm.ToolResult
 	if ok {
 		err := json.Unmarshal(kept, &r)
-		return r.Text, r.Failed, err
+		return r, err
 	}
 	text, err := t.Call(a.ctx, tool.Call{Key: key, Arguments: call.Arguments})
 	if errors.Is(err, errWaits) {
-		return "", false, err
+		return r, err
 	}
 	r.Text = text
 	if err != nil {
-		r = result{err.Error(), true}
+		r.Text, r.Failed = err.Error(), true
 	}
 	kept, err = json.Marshal(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.made = append(a.made, key)
 	a.journal[key] = kept
-	return r.Text, r.Failed, err
+	return r, err
 }
 
 func (a *attempt) Emit(c llm.Chunk) { a.chunks = append(a.chunks, c) }

@@ -70,12 +70,21 @@ type Host interface {
 	// Canonical.
 	ModelCall(req *Request, do func(ctx context.Context, key string) (*Response, error)) (*Response, error)
 	// ToolCall runs one tool call as an effect with that index, or returns what
-	// was recorded for it. It is called concurrently. Text is what the model is
-	// told, failed marks it as an error; err ends the turn, as when the call has
-	// to wait for somebody.
-	ToolCall(index int, t *tool.Tool, call convo.Call) (text string, failed bool, err error)
+	// was recorded for it. It is called concurrently. An error ends
+	// the turn, as when the call has to wait for somebody.
+	ToolCall(index int, t *tool.Tool, call convo.Call) (ToolResult, error)
 	// Emit passes a piece of a stream on. It is called from within do.
 	Emit(c Chunk)
+}
+
+// ToolResult is what came of a tool call.
+type ToolResult struct {
+	// Text is what the model is told, Failed marks it as an error.
+	Text   string
+	Failed bool
+	// Metadata is kept with the result and not sent, such as who allowed the call;
+	// nil is none.
+	Metadata convo.Metadata
 }
 
 // DefaultMaxSteps bounds the model calls of one turn.

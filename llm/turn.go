@@ -259,7 +259,11 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 			out[i].Text, out[i].Failed = problem, true
 			continue
 		}
-		wg.Go(func() { out[i].Text, out[i].Failed, errs[i] = t.host.ToolCall(first+i, tl, c) })
+		wg.Go(func() {
+			var r ToolResult
+			r, errs[i] = t.host.ToolCall(first+i, tl, c)
+			out[i].Text, out[i].Failed, out[i].Metadata = r.Text, r.Failed, r.Metadata
+		})
 	}
 	wg.Wait()
 	for i, err := range errs {

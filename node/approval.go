@@ -30,10 +30,11 @@ type gate struct {
 	earlier, fresh []tool.Answer
 }
 
-// decision is what becomes of a call: it is made where both are zero.
+// decision is what becomes of a call: it is made where refusal and err are zero.
 type decision struct {
-	refusal string // what the model is told in its place
-	err     error  // ErrSuspended: it waits
+	refusal string         // what the model is told in its place
+	note    convo.Metadata // whose leave it was, for the record
+	err     error          // ErrSuspended: it waits
 }
 
 // answered is told of the model's newest answer.
@@ -44,11 +45,11 @@ func (g *gate) answered(calls []convo.Call) {
 	g.earlier, g.fresh = append(g.earlier, g.fresh...), nil
 }
 
-// pass returns when the call may be made, with what the model is told where it
-// may not, or ErrSuspended where a person has to answer first.
-func (g *gate) pass(index int, t *tool.Tool, call convo.Call) (refusal string, err error) {
+// pass decides about a call: whether it may be made, or a person has to answer
+// first.
+func (g *gate) pass(index int, t *tool.Tool, call convo.Call) decision {
 	if t.Approve == "" || t.Approve == tool.ApproveNever {
-		return "", nil
+		return decision{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,8 +60,7 @@ func (g *gate) pass(index int, t *tool.Tool, call convo.Call) (refusal string, e
 		}
 		g.decide(first, calls, index-first, t)
 	}
-	d := g.said[index]
-	return d.refusal, d.err
+	return g.said[index]
 }
 
 // decide decides about the call at a place among those of one answer, whose
@@ -94,18 +94,30 @@ func (g *gate) ask(index int, t *tool.Tool, call convo.Call, earlier []tool.Answ
 	verdict, by := t.Verdict(asked, earlier)
 	var answers []tool.Answer
 	if verdict == tool.Ask {
-		v, given, err := g.c.Wait(questionName(index, t, call), questionOf(t.Question(asked)))
+		a, err := g.c.Ask(questionName(index, t, call), questionOf(t, asked))
 		if err != nil {
 			return decision{err: err}, nil
 		}
-		allow, reason := readLeave(v)
-		answers = []tool.Answer{t.Answer(asked, allow && given, "", reason)}
+		allow, reason := readLeave(a.Value)
+		answers = []tool.Answer{t.Answer(asked, allow && a.Given, a.By, reason)}
 		verdict, by = t.Verdict(asked, answers)
 	}
 	if verdict == tool.Allowed {
-		return decision{}, answers
+		return decision{note: noteOf(by)}, answers
 	}
-	return decision{refusal: by.Refusal()}, answers
+	return decision{refusal: by.Refusal(), note: noteOf(by)}, answers
+}
+
+// noteOf is what is kept of an answer with the result of the call it is about.
+func noteOf(a tool.Answer) convo.Metadata {
+	note := map[string]any{"allowed": a.Allow}
+	if a.By != "" {
+		note["by"] = a.By
+	}
+	if a.Reason != "" {
+		note["reason"] = a.Reason
+	}
+	return convo.Metadata{"approval": note}
 }
 
 // questionName names the question about a call: by the call's place, and by
@@ -121,13 +133,16 @@ const (
 	leaveRefused = "reject"
 )
 
-// questionOf is the interrupt that puts a question.
-func questionOf(q tool.Question) engine.Interrupt {
+// questionOf is the interrupt that puts the question about a call. With
+// ApproveOnce it names the tool as it is defined now, so that leave holds for
+// the run.
+func questionOf(t *tool.Tool, asked tool.Call) engine.Interrupt {
+	q := t.Question(asked)
 	arguments := q.Arguments
 	if arguments == "" {
 		arguments = "no arguments"
 	}
-	return engine.Interrupt{
+	i := engine.Interrupt{
 		Kind: engine.AwaitApproval,
 		Prompt: fmt.Sprintf("The model asks to call %s with %s. Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.",
 			q.Tool, arguments, leaveGiven, leaveRefused),
@@ -142,16 +157,18 @@ func questionOf(q tool.Question) engine.Interrupt {
 			},
 		}},
 	}
+	if t.Approve == tool.ApproveOnce {
+		i.Event = "tool:" + q.Hash
+		i.Prompt += fmt.Sprintf(" Leave holds for every later call of %s in this run.", q.Tool)
+	}
+	return i
 }
 
 // readLeave reads an answer. What does not say plainly that the call may be
 // made refuses it.
 func readLeave(v engine.Value) (allow bool, reason string) {
-	o, ok := v.(map[string]any)
-	if !ok {
-		return v == leaveGiven, ""
+	if o, ok := v.(map[string]any); ok {
+		reason, _ = o["reason"].(string)
 	}
-	allow, _ = o["approve"].(bool)
-	reason, _ = o["reason"].(string)
-	return allow, reason
+	return engine.GivesLeave(v), reason
 }

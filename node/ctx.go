@@ -58,9 +58,9 @@ type Effects interface {
 
 // Waits suspends a node.
 type Waits interface {
-	// Wait opens an interrupt, or returns its answer. ok is false where the
+	// Wait opens an interrupt, or returns its answer, which is not Given where the
 	// wait was given up at Due without one.
-	Wait(name string, i engine.Interrupt) (answer engine.Value, ok bool, err error)
+	Wait(name string, i engine.Interrupt) (engine.Answer, error)
 }
 
 // Contexts gives access to conversation contexts.
@@ -229,6 +229,12 @@ func (c *Ctx) Emit(ch llm.Chunk) { c.host.Emit(ch) }
 // Wait suspends the node until a person, timer or event resolves the
 // interrupt; see Waits.
 func (c *Ctx) Wait(name string, i engine.Interrupt) (engine.Value, bool, error) {
+	a, err := c.host.Wait(name, i)
+	return a.Value, a.Given, err
+}
+
+// Ask is Wait that says as well who answered.
+func (c *Ctx) Ask(name string, i engine.Interrupt) (engine.Answer, error) {
 	return c.host.Wait(name, i)
 }
 

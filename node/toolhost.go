@@ -33,11 +33,18 @@ func (h toolHost) ModelCall(
 // person's leave the call waits for it before it is an effect; one that is
 // refused is none. What a tool says went wrong is an answer for the model; only
 // what suspends or ends the attempt is an error.
-func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (text string, failed bool, err error) {
-	refusal, err := h.gate.pass(index, t, call)
-	if err != nil || refusal != "" {
-		return refusal, refusal != "", err
+func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+	d := h.gate.pass(index, t, call)
+	if d.err != nil || d.refusal != "" {
+		return llm.ToolResult{Text: d.refusal, Failed: true, Metadata: d.note}, d.err
 	}
+	r, err := h.call(index, t, call)
+	r.Metadata = d.note
+	return r, err
+}
+
+// call makes a call that needs no leave, or has it.
+func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	unknown := UnknownAsk
 	if t.ReadOnly {
 		unknown = UnknownRetry
@@ -57,14 +64,14 @@ func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (text strin
 		},
 	})
 	if err != nil {
-		return "", false, err
+		return llm.ToolResult{}, err
 	}
 	var answer struct {
 		Text   string `json:"text"`
 		Failed bool   `json:"failed"`
 	}
 	if err := fromValue(v, &answer); err != nil {
-		return "", false, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
+		return llm.ToolResult{}, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
 	}
-	return answer.Text, answer.Failed, nil
+	return llm.ToolResult{Text: answer.Text, Failed: answer.Failed}, nil
 }

@@ -52,6 +52,7 @@ type attempt struct {
 	effects  map[string]*engine.EffectCompleted
 	begun    map[string]*engine.EffectStarted
 	answers  map[string]*engine.Answer
+	leaves   map[string]engine.Answer
 	pulled   map[string]pulledPort
 	origins  map[string]string
 
@@ -86,7 +87,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
-	a.accounts = nil
+	a.accounts, a.leaves = nil, m.run.Leaves()
 	if bound := m.run.Accounts(e.Path); bound != nil {
 		a.accounts = m.purse.open(bound)
 	}
@@ -262,22 +263,26 @@ func (a *attempt) Emit(c llm.Chunk) {
 }
 
 // Wait implements node.Waits.
-func (a *attempt) Wait(name string, i engine.Interrupt) (engine.Value, bool, error) {
+func (a *attempt) Wait(name string, i engine.Interrupt) (engine.Answer, error) {
 	a.mu.Lock()
 	i.ID = a.Path + ":" + name + "#" + strconv.Itoa(a.ordinal(":"+name))
 	a.mu.Unlock()
 	return a.wait(i)
 }
 
-// wait is Wait for an interrupt that has its id.
-func (a *attempt) wait(i engine.Interrupt) (engine.Value, bool, error) {
+// wait is Wait for an interrupt that has its id. Its own answer comes before
+// one that was given for the whole run: that may have come later.
+func (a *attempt) wait(i engine.Interrupt) (engine.Answer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ans := a.answers[i.ID]; ans != nil {
-		return ans.Value, ans.Given, nil
+		return *ans, nil
+	}
+	if leave, given := a.leaves[i.Event]; given && i.Kind == engine.AwaitApproval {
+		return leave, nil
 	}
 	a.waits = append(a.waits, i)
-	return nil, false, node.ErrSuspended
+	return engine.Answer{}, node.ErrSuspended
 }
 
 // ordinal counts the uses of a name, from 1; a.mu is held.

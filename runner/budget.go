@@ -44,7 +44,7 @@ func (a *attempt) afford(e node.Effect, key string) error {
 		if short.OnLimit != "pause" {
 			return limit(short, text)
 		}
-		_, _, err = a.wait(engine.Interrupt{
+		_, err = a.wait(engine.Interrupt{
 			ID: id, Kind: engine.AwaitBudget, Event: short.Path, Schema: raiseSchema(),
 			Prompt: text + ` Answer with what to add to it, such as {"maxTokens": 10000}, or with "stop".`,
 		})

@@ -141,7 +141,7 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 		return nil, true, unknown
 	case node.UnknownAsk:
 	}
-	ans, given, err := a.wait(engine.Interrupt{
+	ans, err := a.wait(engine.Interrupt{
 		ID: a.effectQuestion(key), Kind: engine.AwaitEffect,
 		Prompt: fmt.Sprintf("%s: did the effect %s happen? Answer \"retry\" to ask again with the same key, "+
 			"\"fail\" to fail the node, or {\"result\": ...} to say what it returned.", unknown.Message, key),
@@ -149,10 +149,10 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 	if err != nil {
 		return nil, true, err
 	}
-	if m, ok := ans.(map[string]any); given && ok {
+	if m, ok := ans.Value.(map[string]any); ans.Given && ok {
 		return m["result"], true, nil
 	}
-	if given && ans == "retry" {
+	if ans.Given && ans.Value == "retry" {
 		return nil, false, nil
 	}
 	return nil, true, unknown

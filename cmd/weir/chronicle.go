@@ -14,6 +14,8 @@ import (
 type chronicle struct {
 	nodes map[string]*nodeRecord
 	order []string // paths, in the order they were first heard of
+	// leaves are what people allowed for the whole run, by Interrupt.Event.
+	leaves map[string]waited
 }
 
 // nodeRecord is what the journal says of one node.
@@ -46,7 +48,7 @@ type waited struct {
 
 // chronicleOf reads a view.
 func chronicleOf(v *runner.View) *chronicle {
-	c := &chronicle{nodes: make(map[string]*nodeRecord)}
+	c := &chronicle{nodes: make(map[string]*nodeRecord), leaves: make(map[string]waited)}
 	for _, commit := range v.Commits {
 		for i, e := range commit.Events {
 			c.tell(e, commit.First+int64(i), commit.At)
@@ -88,7 +90,7 @@ func (c *chronicle) tell(e engine.Event, number, at int64) {
 		n := c.node(e.Path)
 		n.Status = engine.Waiting
 		for _, i := range e.Interrupts {
-			n.Waits = append(n.Waits, waited{Interrupt: i})
+			n.Waits = append(n.Waits, c.waited(i))
 		}
 	case *engine.InterruptAnswered:
 		c.answer(e)
@@ -138,8 +140,37 @@ func (c *chronicle) answer(e *engine.InterruptAnswered) {
 	for i := range n.Waits {
 		if w := &n.Waits[i]; w.ID == e.ID {
 			w.Answered, w.Answer, w.By = true, e.Value, e.By
+			c.allow(*w)
 		}
 	}
+}
+
+// allow tells all that ask for the same what a person allowed for the run.
+func (c *chronicle) allow(given waited) {
+	if given.Kind != engine.AwaitApproval || given.Event == "" || !engine.GivesLeave(given.Answer) {
+		return
+	}
+	if _, known := c.leaves[given.Event]; known {
+		return
+	}
+	c.leaves[given.Event] = given
+	for _, n := range c.nodes {
+		for i := range n.Waits {
+			if !n.Waits[i].Answered {
+				n.Waits[i] = c.waited(n.Waits[i].Interrupt)
+			}
+		}
+	}
+}
+
+// waited is an interrupt that is opened, answered where a person has allowed
+// for the run what it asks.
+func (c *chronicle) waited(i engine.Interrupt) waited {
+	w := waited{Interrupt: i}
+	if g, given := c.leaves[i.Event]; given && i.Kind == engine.AwaitApproval {
+		w.Answered, w.Answer, w.By = true, g.Answer, g.By
+	}
+	return w
 }
 
 // nodeOfEffect is the path of the node an effect key, PATH/NAME#N, is of.

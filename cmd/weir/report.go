@@ -127,7 +127,7 @@ func describe(i engine.Interrupt) string {
 	if i.Prompt != "" {
 		s += "  " + i.Prompt
 	}
-	if i.Event != "" {
+	if i.Event != "" && i.Kind == engine.AwaitEvent {
 		s += "  event " + i.Event
 	}
 	if c := choices(i.Schema); len(c) > 0 {

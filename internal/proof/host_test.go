@@ -104,12 +104,12 @@ func texts(ms []convo.Message) string {
 }
 
 // ToolCall gives the recorded result.
-func (h *host) ToolCall(_ int, _ *tool.Tool, call convo.Call) (string, bool, error) {
+func (h *host) ToolCall(_ int, _ *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	text, ok := h.results[call.Name+call.Arguments]
 	if !ok {
-		return "", false, errors.New("no such call was recorded: " + call.Name + call.Arguments)
+		return llm.ToolResult{}, errors.New("no such call was recorded: " + call.Name + call.Arguments)
 	}
-	return text, false, nil
+	return llm.ToolResult{Text: text}, nil
 }
 
 // encoded is v as JSON, to compare.

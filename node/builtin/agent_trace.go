@@ -30,6 +30,9 @@ func traced(m convo.Message) map[string]any {
 	}
 	if m.Role == convo.Tool {
 		o["name"], o["call"], o["failed"] = m.Name, m.CallID, m.Failed
+		if m.Metadata != nil {
+			o["metadata"] = map[string]any(m.Metadata)
+		}
 	}
 	var calls []any
 	for _, c := range m.Calls {
@@ -62,8 +65,8 @@ func (h *watchedHost) ModelCall(req *llm.Request, do func(context.Context, strin
 }
 
 // ToolCall counts a tool call.
-func (h *watchedHost) ToolCall(index int, t *tool.Tool, call convo.Call) (string, bool, error) {
-	text, failed, err := h.Host.ToolCall(index, t, call)
+func (h *watchedHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+	r, err := h.Host.ToolCall(index, t, call)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tools == nil {
@@ -71,7 +74,7 @@ func (h *watchedHost) ToolCall(index int, t *tool.Tool, call convo.Call) (string
 	}
 	n, _ := h.tools[t.Name].(int64)
 	h.tools[t.Name] = n + 1
-	return text, failed, err
+	return r, err
 }
 
 // summary is what was done, as metadata.

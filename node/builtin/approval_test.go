@@ -109,14 +109,14 @@ outputs: {text: "{{ ask.text }}"}
 
 // world is a durable record and what is offered to the processes that run it.
 type world struct {
-	path  string
-	tools []*tool.Tool
-	model weir.Provider
+	path   string
+	tools  []*tool.Tool
+	models map[string]weir.Provider
 }
 
 func newWorld(t *testing.T, model weir.Provider, tools ...*tool.Tool) *world {
 	t.Helper()
-	return &world{filepath.Join(t.TempDir(), "weir.db"), tools, model}
+	return &world{filepath.Join(t.TempDir(), "weir.db"), tools, models(model)}
 }
 
 // process runs do in a Weir of its own over the record.
@@ -128,7 +128,7 @@ func (w *world) process(t *testing.T, do func(ctx context.Context, p *weir.Weir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := weir.Open(weir.Options{Store: store, Providers: models(w.model), Tools: w.tools})
+	p, err := weir.Open(weir.Options{Store: store, Providers: w.models, Tools: w.tools})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,130 @@
+package builtin_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/tool"
+)
+
+// twice has two nodes that may call every tool, the second after the first or
+// beside it, and the model of each.
+func twice(after, second string) string {
+	return `
+weir: 1
+name: twice
+nodes:
+  first: {type: ` + second + `, in: {message: "Go.", tools: [kept]}, with: {model: one/demo}}
+  second: {type: ` + second + `, ` + after + `in: {message: "Go.", tools: [kept], context: "{{ other.context }}"}, with: {model: two/demo}}
+  other: {type: newContext}
+outputs: {a: "{{ first.text }}", b: "{{ second.text }}"}
+`
+}
+
+// two are two models by the names one and two.
+func two(one, second weir.Provider) map[string]weir.Provider {
+	return map[string]weir.Provider{"one": one, "two": second}
+}
+
+func keeper(n string) *turns {
+	return &turns{steps: []convo.Message{calls(`kept {"n":` + n + `}`), says("done " + n)}}
+}
+
+func TestLeaveOnceIsLeaveInEveryNodeOfTheRun(t *testing.T) {
+	for _, typ := range []string{"llmRequest", "agent"} {
+		t.Run(typ, func(t *testing.T) {
+			var l ledger
+			w := newWorld(t, nil, l.tool("kept", tool.ApproveOnce))
+			w.models = two(keeper("1"), keeper("2"))
+			r := w.start(t, twice("after: first, ", typ))
+			if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":1}`}) {
+				t.Fatalf("the questions are %q", got)
+			}
+			r = w.answer(t, r, "approve")
+			if r.Status != engine.Completed {
+				t.Fatalf("the run %s: %v, and asks %q", r.Status, r.Error, prompts(r))
+			}
+			if got := l.all(); !reflect.DeepEqual(got, []string{`kept{"n":1}`, `kept{"n":2}`}) {
+				t.Errorf("done was %q", got)
+			}
+		})
+	}
+}
+
+func TestNodesThatAskAtOnceAskEachAndOneLeaveAnswersBoth(t *testing.T) {
+	var l ledger
+	w := newWorld(t, nil, l.tool("kept", tool.ApproveOnce))
+	w.models = two(keeper("1"), keeper("2"))
+	r := w.start(t, twice("", "llmRequest"))
+	if got := prompts(r); len(got) != 2 {
+		t.Fatalf("the questions are %q", got)
+	}
+	r = w.answer(t, r, "approve")
+	if r.Status != engine.Completed || len(l.all()) != 2 {
+		t.Fatalf("the run %s: %v, asks %q, done was %q", r.Status, r.Error, prompts(r), l.all())
+	}
+}
+
+func TestARefusalIsOfItsOwnCallAlsoWhereAnotherNodeIsGivenLeaveLater(t *testing.T) {
+	var l ledger
+	w := newWorld(t, nil, l.tool("kept", tool.ApproveOnce), l.tool("other", tool.ApproveAlways))
+	w.models = two(&turns{steps: []convo.Message{
+		calls(`kept {"n":1}`), calls(`other {}`), calls(`kept {"n":3}`), says("done"),
+	}}, keeper("2"))
+	f := twice("", "agent")
+	r := w.start(t, strings.ReplaceAll(f, "[kept]", "[kept, other]"))
+	// The first node is refused, goes on to ask for something else, and is entered
+	// again after the second was given leave.
+	r = w.answer(t, r, "reject")
+	if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":2}`, `other with {}`}) {
+		t.Fatalf("the questions are %q", got)
+	}
+	r = w.answer(t, r, map[string]any{"approve": true, "reason": "go on"})
+	r = w.answer(t, r, "approve")
+	if r.Status != engine.Completed {
+		t.Fatalf("the run %s: %v, and asks %q", r.Status, r.Error, prompts(r))
+	}
+	if got := l.all(); !reflect.DeepEqual(got, []string{`kept{"n":2}`, `kept{"n":3}`, "other{}"}) {
+		t.Errorf("done was %q", got)
+	}
+}
+
+func TestLeaveForTheRunIsOfTheToolAsItIsDefinedAndOfThePolicyOnce(t *testing.T) {
+	var l ledger
+	w := newWorld(t, nil, l.tool("kept", tool.ApproveAlways))
+	w.models = two(keeper("1"), keeper("2"))
+	r := w.answer(t, w.start(t, twice("after: first, ", "llmRequest")), "approve")
+	if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":2}`}) {
+		t.Errorf("after leave for one call the questions are %q", got)
+	}
+}
+
+func TestTheResultOfACallSaysWhoseLeaveItHad(t *testing.T) {
+	var l ledger
+	w := newWorld(t, &turns{steps: []convo.Message{
+		calls(`kept {"n":1}`), calls(`kept {"n":2}`), says("done"),
+	}}, l.tool("kept", tool.ApproveAlways))
+	r := w.start(t, strings.ReplaceAll(asks("agent", ""), `outputs: {text: "{{ ask.text }}"}`, `outputs: {trace: "{{ ask.trace }}"}`))
+	r = w.answer(t, r, "approve")
+	r = w.answer(t, r, map[string]any{"approve": false, "reason": "enough"})
+	v, _ := r.Outputs.Get("trace")
+	trace, _ := v.([]any)
+	var notes []any
+	for _, m := range trace {
+		o, _ := m.(map[string]any)
+		if o["role"] == "tool" {
+			notes = append(notes, o["metadata"])
+		}
+	}
+	want := []any{
+		map[string]any{"approval": map[string]any{"allowed": true, "by": "ann"}},
+		map[string]any{"approval": map[string]any{"allowed": false, "by": "ann", "reason": "enough"}},
+	}
+	if !reflect.DeepEqual(notes, want) {
+		t.Errorf("the results say %v", notes)
+	}
+}
