@@ -1,26 +1,21 @@
 package builtin
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
-	"github.com/weir-run/weir/tool"
 )
 
 // agentNode has a model work with tools in a lane of its own.
 type agentNode struct {
 	ModelSettings
-	Schema    map[string]any           `json:"schema"`
-	MaxSteps  int                      `json:"maxSteps"`
-	MaxTokens int                      `json:"maxTokens"`
-	MaxTime   duration                 `json:"maxTime"`
-	AtMax     string                   `json:"atMax"`
-	Approve   map[string]tool.Approval `json:"approve"`
+	ToolSettings
+	Schema    map[string]any `json:"schema"`
+	MaxTokens int            `json:"maxTokens"`
+	MaxTime   duration       `json:"maxTime"`
 }
 
 // The limits that end an agent's work, beside llm.StopSteps.
@@ -37,23 +32,14 @@ func agentType() node.Type {
 		Doc:      agentDoc,
 		Ports:    agentPorts(nil),
 		Shape:    agentPorts,
-		Settings: object(withModelSettings(map[string]any{
+		Settings: object(withToolSettings(withModelSettings(map[string]any{
 			"schema": setting("object", "JSON Schema of the final answer; text where there is none."),
-			"maxSteps": map[string]any{
-				"type": "integer", "minimum": 1, "maximum": 1000,
-				"description": fmt.Sprintf("The most model calls. Default: %d.", llm.DefaultMaxSteps),
-			},
 			"maxTokens": map[string]any{
 				"type": "integer", "minimum": 1,
 				"description": "No model call begins once the calls have taken this many tokens, input and output together. Default: no limit.",
 			},
 			"maxTime": lasting("No model call begins once the agent has worked this long. Default: no limit."),
-			"atMax":   choice("What to do when the model still calls tools at a limit.", "fail", "stop"),
-			"approve": map[string]any{
-				"type": "object", "description": "Tools, by name, whose calls a person has to allow here: always, or once.",
-				"additionalProperties": map[string]any{"enum": []any{"always", "once", "never"}},
-			},
-		})),
+		}))),
 		Check:    checkSchemaSetting,
 		Context:  flow.ContextWrite,
 		Examples: agentExamples(),
@@ -79,7 +65,7 @@ same in the open: its calls and results stay in the conversation.)
 | ` + "`maxTime`" + ` | no call begins once the agent has worked this long; waiting for people does not count |
 | ` + "`atMax`" + ` | when the model still calls tools at one of these limits: ` + "`fail`" + ` (default) with ` + "`turn_too_long`" + `, or ` + "`stop`" + `: the last thing it said is the answer |
 | ` + "`schema`" + ` | JSON Schema the final answer has to fit: it is then on the port ` + "`value`" + ` too |
-| ` + "`approve`" + ` | ` + "`{TOOL: always}`" + ` or ` + "`{TOOL: once}`" + `: a person has to allow calls of the tool, also where it does not ask for that itself. A tool that asks is asked for, whatever stands here |
+` + approveDoc + `
 | ` + "`model`, `provider`" + ` | the model as ` + "`provider/model`" + `; the context's where not given |
 | ` + "`system`, `temperature`, `maxOutput`, `reasoning`" + ` | in place of the context's; ` + "`system`" + ` is a template |
 | ` + "`budget`, `view`, `history`" + ` | as for ` + "`llmRequest`" + `; what is cut from the lane stays in the context |
@@ -96,11 +82,8 @@ same in the open: its calls and results stay in the conversation.)
 | ` + "`error`" + ` | the failure, where the port is wired |
 
 Every model call and every tool call is an effect with its own key: after a crash or a
-pause the agent goes on where it was, and nothing that is recorded as done is done again. Where a
-person has to allow a call, those of the same answer that need no leave are made first;
-then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
-` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, whose reason the model is told. ` + "`once`" + ` means
-once in this node: a second agent asks again.
+pause the agent goes on where it was, and nothing that is recorded as done is done again.
+` + leaveDoc + `
 
 The trace is also in the journal, where it stays if the agent fails. The node's metadata
 has a summary: the steps, the tools with how often each was called, and the tokens.`
@@ -175,12 +158,9 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	asks := llmRequestNode{ModelSettings: n.ModelSettings, Schema: n.Schema, MaxSteps: n.MaxSteps, AtMax: n.AtMax}
+	asks := llmRequestNode{ModelSettings: n.ModelSettings, ToolSettings: n.ToolSettings, Schema: n.Schema}
 	t, err := asks.turn(ctx, m)
 	if err != nil {
-		return err
-	}
-	if t.Tools, err = n.guarded(t.Tools); err != nil {
 		return err
 	}
 	if t.Message != nil {
@@ -252,27 +232,4 @@ func (n *agentNode) bound(ctx *node.Ctx) func(r llm.Result) (string, error) {
 		}
 		return "", err
 	}
-}
-
-// guarded are the tools with what the settings say of a person's leave, where
-// that is stricter than what a tool says itself.
-func (n *agentNode) guarded(tools []*tool.Tool) ([]*tool.Tool, error) {
-	strictness := func(a tool.Approval) int {
-		return slices.Index([]tool.Approval{tool.ApproveOnce, tool.ApproveAlways}, a)
-	}
-	tools = slices.Clone(tools)
-	for _, name := range slices.Sorted(maps.Keys(n.Approve)) {
-		policy := n.Approve[name]
-		i := slices.IndexFunc(tools, func(t *tool.Tool) bool { return t.Name == name || t.Alias == name && name != "" })
-		if i < 0 {
-			return nil, hinted(failure(CodeToolUnknown, "approve: the agent is not offered the tool %q", name),
-				"correct the name, or wire the tool to the node's port tools")
-		}
-		if strictness(policy) > strictness(tools[i].Approve) {
-			t := *tools[i]
-			t.Approve = policy
-			tools[i] = &t
-		}
-	}
-	return tools, nil
 }

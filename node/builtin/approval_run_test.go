@@ -128,3 +128,21 @@ func TestTheResultOfACallSaysWhoseLeaveItHad(t *testing.T) {
 		t.Errorf("the results say %v", notes)
 	}
 }
+
+func TestEveryNodeThatOffersToolsMayAskForMoreLeave(t *testing.T) {
+	for _, typ := range []string{"llmRequest", "agent"} {
+		var l ledger
+		w := newWorld(t, keeper("1"), l.tool("kept", ""))
+		r := w.start(t, asks(typ, "approve: {kept: once}"))
+		if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":1}`}) {
+			t.Fatalf("%s: the questions are %q", typ, got)
+		}
+		if r = w.answer(t, r, "approve"); r.Status != engine.Completed || len(l.all()) != 1 {
+			t.Errorf("%s: the run %s: %v; done was %q", typ, r.Status, r.Error, l.all())
+		}
+		w = newWorld(t, keeper("1"), l.tool("kept", ""))
+		if e := mustFail(t, w.start(t, asks(typ, "approve: {kepd: once}"))); e.Code != engine.CodeToolUnknown {
+			t.Errorf("%s: leave for a tool that is not offered: %v", typ, e)
+		}
+	}
+}

@@ -12,10 +12,9 @@ import (
 // llmRequestNode asks a model.
 type llmRequestNode struct {
 	ModelSettings
+	ToolSettings
 	Schema      map[string]any `json:"schema"`
 	SkipHistory bool           `json:"skipHistory"`
-	MaxSteps    int            `json:"maxSteps"`
-	AtMax       string         `json:"atMax"`
 }
 
 func llmRequestType() node.Type {
@@ -27,15 +26,10 @@ func llmRequestType() node.Type {
 		Doc:      llmRequestDoc,
 		Ports:    llmRequestPorts(nil),
 		Shape:    llmRequestPorts,
-		Settings: object(withModelSettings(map[string]any{
+		Settings: object(withToolSettings(withModelSettings(map[string]any{
 			"schema":      setting("object", "JSON Schema of the answer; text where there is none."),
 			"skipHistory": setting("boolean", "Read the context and add nothing to it. Default: false."),
-			"maxSteps": map[string]any{
-				"type": "integer", "minimum": 1, "maximum": 1000,
-				"description": fmt.Sprintf("The most model calls in one turn. Default: %d.", llm.DefaultMaxSteps),
-			},
-			"atMax": choice("What to do when the model still calls tools then.", "fail", "stop"),
-		})),
+		}))),
 		Check:   checkSchemaSetting,
 		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },
 		Context: flow.ContextWrite,
@@ -81,6 +75,7 @@ What is asked:
 | ` + "`skipHistory`" + ` | read the context and add nothing to it, neither message nor answer |
 | ` + "`maxSteps`" + ` | the most model calls in one turn (default 16) |
 | ` + "`atMax`" + ` | when the model still calls tools then: ` + "`fail`" + ` (default) with ` + "`turn_too_long`" + `, or ` + "`stop`" + `: the turn is kept as it is and ends |
+` + approveDoc + `
 
 | output | what |
 |---|---|
@@ -92,6 +87,8 @@ What is asked:
 | ` + "`limit`" + ` | alone, where a budget with ` + "`onLimit: branch`" + ` does not cover the call: ` + "`{budget, message, calls, tokens, cost}`" + ` |
 | ` + "`context`" + ` | the context's handle |
 | ` + "`error`" + ` | the failure, where the port is wired |
+
+` + leaveDoc + `
 
 Model calls that failed for a passing reason are tried again by the service, and the call's
 key goes with each try. The streamed text reaches whoever watches the run.`
@@ -218,12 +215,7 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 		return t, err
 	}
 	t.Schema, t.SkipHistory, t.MaxSteps, t.StopAtMax = n.Schema, n.SkipHistory, n.MaxSteps, n.AtMax == "stop"
-	offered, _ := ctx.Input("tools")
-	names, err := toolNames(offered)
-	if err != nil {
-		return t, err
-	}
-	if t.Tools, err = toolsNamed(ctx.Tools(), names); err != nil {
+	if t.Tools, err = n.offered(ctx); err != nil {
 		return t, err
 	}
 	t.Message, err = n.message(ctx, m)
