@@ -354,7 +354,12 @@ func (s *selection) manifest() Manifest {
 		From: s.marks.Cut, To: s.c.History.Len(), Pins: slices.Clone(s.marks.Pins), Tokens: s.tokens, Room: s.spec.Room,
 		Why: strings.Join(s.why, "; "),
 	}
-	m.Left = s.marks.Cut - s.c.Epoch - len(s.marks.Pins)
+	m.Left = s.marks.Cut - s.c.Epoch
+	for _, p := range s.marks.Pins {
+		if p >= s.c.Epoch { // those before it are not of what was to be shown
+			m.Left--
+		}
+	}
 	if y := s.marks.Summary; y != nil {
 		m.Summary = &[2]int{y.From, y.To}
 	}

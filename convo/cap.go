@@ -1,0 +1,108 @@
+package convo
+
+import "slices"
+
+// Cap returns the context with an epoch that leaves at most so many of the
+// newest messages, and of these as many as have at most so many tokens by count;
+// a bound that is 0 does not bind. The epoch never begins with the result of a
+// tool, so that no call is parted from its results. What is pinned before it
+// stays in views, and so does a summary. The context must not have been shown
+// since it was restored: its marks are moved.
+func (c Context) Cap(messages, tokens int, count Counter) (Context, error) {
+	from, n := c.Epoch, c.History.Len()
+	if messages > 0 {
+		from = max(from, n-messages)
+	}
+	if tokens > 0 {
+		var err error
+		if from, err = c.affordable(from, tokens, count); err != nil {
+			return c, err
+		}
+	}
+	for ; from > c.Epoch && from < n; from++ {
+		m, err := c.History.Read(from)
+		if err != nil {
+			return c, err
+		}
+		if m.Role != Tool {
+			break
+		}
+	}
+	if from == c.Epoch {
+		return c, nil
+	}
+	marks, err := c.marksFrom(from)
+	if err != nil {
+		return c, err
+	}
+	if marks.Cut != c.Marks.Cut {
+		c.Session = "" // what the provider keeps begins earlier
+	}
+	c.Epoch, c.Marks = from, marks
+	return c, nil
+}
+
+// affordable is the first position from which on the messages have at most so
+// many tokens, not before from.
+func (c Context) affordable(from, tokens int, count Counter) (int, error) {
+	for i := c.History.Len() - 1; i >= from; i-- {
+		m, err := c.History.Read(i)
+		if err != nil {
+			return 0, err
+		}
+		n := count.Message(m)
+		if f := c.Marks.Factor; f > 0 {
+			n = (n*f + 99) / 100
+		}
+		if tokens -= n; tokens < 0 {
+			return i + 1, nil
+		}
+	}
+	return from, nil
+}
+
+// marksFrom are the marks with a cut at from or later.
+func (c Context) marksFrom(from int) (Marks, error) {
+	marks := c.Marks
+	if marks.Cut < c.Epoch { // they are of an epoch before
+		marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: marks.Factor, Learned: marks.Learned}
+	}
+	if marks.Cut >= from {
+		return marks, nil
+	}
+	marks.Pins = slices.Clone(marks.Pins)
+	for i := marks.Cut; i < from; {
+		end, pinned, err := c.groupAt(i, from)
+		if err != nil {
+			return marks, err
+		}
+		for ; i < end; i++ {
+			if pinned {
+				marks.Pins = append(marks.Pins, i)
+			}
+		}
+	}
+	marks.Cut = from
+	return marks, nil
+}
+
+// groupAt is where the group that begins at position i ends, and whether it is
+// pinned.
+func (c Context) groupAt(i, n int) (end int, pinned bool, err error) {
+	first, err := c.History.Read(i)
+	if err != nil {
+		return 0, false, err
+	}
+	pinned = first.Pinned || first.Role == System
+	for end = i + 1; first.Role == Assistant && end < n; end++ {
+		m, err := c.History.Read(end)
+		if err != nil {
+			return 0, false, err
+		}
+		if m.Role != Tool {
+			break
+		}
+		pinned = pinned || m.Pinned
+	}
+	return end, pinned, nil
+}
