@@ -102,6 +102,8 @@ func (r *Run) applyRare(e Event) error {
 		r.tearDown(r.root, nil)
 	case *NodeForced:
 		return r.applyForced(e)
+	case *RunForked:
+		return r.applyForked(e)
 	case *RunCompleted:
 		r.ended, r.outputs, r.finished = Completed, e.Outputs, nil
 	case *RunFailed:

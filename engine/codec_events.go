@@ -206,6 +206,9 @@ func (c *coder) runForked(v *RunForked) {
 	c.str("origin", &v.Origin)
 	c.str("by", &v.By)
 	c.stringMap("closure", &v.Closure)
+	c.int64("then", &v.Then)
+	c.bool("edited", &v.Edited)
+	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
 }
 
 func (c *coder) childStart(v *ChildStart) {
@@ -306,6 +309,8 @@ func ContextChanges(e Event) []ContextChange {
 	case *NodeCompleted:
 		return v.Contexts
 	case *NodeFailed:
+		return v.Contexts
+	case *RunForked:
 		return v.Contexts
 	}
 	return nil

@@ -206,13 +206,14 @@ type ChildReported struct {
 	Usage Usage `json:"usage,omitzero"`
 }
 
-// RunForked is the first event of its own of a run that shares the past of
-// another: what was before it is the other run's. Attempts that were executing
-// begin anew.
+// RunForked makes a run that shares the past of another one of its own: what was
+// before it is the other run's. Attempts that were executing begin anew.
 type RunForked struct {
 	From string `json:"from"` // run id
-	// At is the number of the last event that is shared.
-	At int64 `json:"at"`
+	// At is the number of the last event that is shared, and Then the time of its
+	// commit in Unix milliseconds: timers go on with what was left of them then.
+	At   int64 `json:"at"`
+	Then int64 `json:"then,omitempty"`
 	// Flow and Fingerprint say what the run goes on under.
 	Flow        string            `json:"flow"`
 	Fingerprint string            `json:"fingerprint"`
@@ -220,9 +221,15 @@ type RunForked struct {
 	// Inputs replace those of the run it is forked from, State adds to its state.
 	Inputs Values        `json:"inputs,omitempty"`
 	State  []StateChange `json:"state,omitempty"`
-	Breaks []string      `json:"breaks,omitempty"`
-	Origin string        `json:"origin,omitempty"`
-	By     string        `json:"by,omitempty"`
+	// Edited says that inputs or state are not what they were: an attempt that
+	// waits begins anew where it has effects behind it, since it may ask for
+	// something else now.
+	Edited bool     `json:"edited,omitempty"`
+	Breaks []string `json:"breaks,omitempty"`
+	// Contexts changes the settings of the main context.
+	Contexts []ContextChange `json:"contexts,omitempty"`
+	Origin   string          `json:"origin,omitempty"`
+	By       string          `json:"by,omitempty"`
 }
 
 // TimerFired resolves a timer: an interrupt's id, or a node's path for a retry.

@@ -30,6 +30,10 @@ func (r *Run) restore(s *snapshot) error {
 	}
 	r.Start, r.parallel = first, max(1, first.Parallel)
 	r.events, r.now, r.usage = s.Events, s.Now, s.Usage
+	r.shared = s.Shared
+	if err := r.restoreForked(s.Forked); err != nil {
+		return err
+	}
 	r.spent, r.reserved, r.raised = s.Spent, s.Reserved, s.Raised
 	if err := r.restoreLeaves(s.Leaves); err != nil {
 		return err

@@ -18,6 +18,10 @@ type Run struct {
 	events int64 // how many were applied
 	now    int64 // time of the newest commit, Unix milliseconds
 	usage  Usage
+	// forked is the newest fork, nil for a run with a past of its own; shared is
+	// what was spent in the past it shares.
+	forked *RunForked
+	shared Usage
 	// spent, reserved and raised are for budgets: by node, effect key and budget.
 	spent, reserved, raised map[string]Usage
 	// leaves are what people allowed for the whole run, by Interrupt.Event.

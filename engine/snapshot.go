@@ -14,6 +14,8 @@ type snapshot struct {
 	Events   int64             `json:"events"`
 	Now      int64             `json:"now"`
 	Usage    Usage             `json:"usage"`
+	Shared   Usage             `json:"shared,omitzero"`
+	Forked   json.RawMessage   `json:"forked,omitempty"` // as an event
 	Start    json.RawMessage   `json:"start"`
 	State    kept              `json:"state,omitempty"`
 	Writers  map[string]string `json:"writers,omitempty"`
@@ -135,7 +137,10 @@ func (r *Run) Snapshot() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
 	}
-	s := snapshot{Events: r.events, Now: r.now, Usage: r.usage, Start: start, Due: r.due, Spent: r.spent, Reserved: r.reserved, Raised: r.raised, Writers: make(map[string]string)}
+	s := snapshot{Events: r.events, Now: r.now, Usage: r.usage, Shared: r.shared, Start: start, Due: r.due, Spent: r.spent, Reserved: r.reserved, Raised: r.raised, Writers: make(map[string]string)}
+	if s.Forked, err = r.snapForked(); err != nil {
+		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
+	}
 	for _, k := range r.state.Keys() {
 		v, _ := r.state.Get(k)
 		s.State = append(s.State, Named{k, v})

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Forked is the newest fork of a run that shares the past of another, nil for a
+// run whose past is its own.
+func (r *Run) Forked() *RunForked { return r.forked }
+
+// Shared is what was spent in the past that the run shares with another. Usage
+// does not count it, and no budget does.
+func (r *Run) Shared() Usage { return r.shared }
+
+// Forkable reports whether another run can go on from here: the run has begun
+// and neither ended nor is about to.
+func (r *Run) Forkable() bool {
+	return r.Start != nil && r.ended == Pending && r.cancelled == nil && len(r.tearing) == 0 && len(r.failures) == 0
+}
+
+// applyForked makes the run one of its own. It is the root of its tree and no
+// round of a session; it has spent nothing, and nobody has allowed it anything.
+func (r *Run) applyForked(e *RunForked) error {
+	if !r.Forkable() {
+		return invalid("%s: the run has ended or is about to", e.Kind())
+	}
+	s := *r.Start
+	s.Flow, s.Fingerprint, s.Closure = e.Flow, e.Fingerprint, e.Closure
+	s.Inputs, s.Breaks, s.Origin = e.Inputs, e.Breaks, e.Origin
+	s.Parent, s.Depth, s.Session, s.Round, s.Allowances = "", 0, "", 0, nil
+	r.Start, r.forked = &s, e
+	r.shared, r.usage = r.shared.Add(r.usage), Usage{}
+	r.spent, r.reserved, r.raised, r.leaves = nil, nil, nil, nil
+	for _, c := range e.State {
+		if c.Delete {
+			r.state = r.state.without(c.Key)
+		} else {
+			r.state = r.state.with(c.Key, c.Value)
+		}
+	}
+	r.applyContexts(e.Contexts)
+	r.postpone(r.now - e.Then)
+	r.restart(r.root, e)
+	return nil
+}
+
+// postpone moves all timers, so that what was left of them is left of them now.
+func (r *Run) postpone(by int64) {
+	if by <= 0 {
+		return
+	}
+	// order: each timer is moved by the same time, and a heap orders them.
+	for id, at := range r.due {
+		r.arm(id, at+by)
+	}
+	for _, o := range r.interrupts {
+		if o.Due > 0 {
+			o.Due += by
+		}
+	}
+}
+
+// restart has the attempts of a scope, and of those in it, begin anew whose
+// function was running or whose child run was.
+func (r *Run) restart(s *scope, e *RunForked) {
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		again := slices.Contains(e.Breaks, n.plan.Def.ID)
+		switch n.phase {
+		case executing:
+			n.passed = n.passed && !again
+			r.beginAnew(n)
+		case asking:
+			r.askAnew(n, e.Edited)
+		case retrying:
+			if e.Edited {
+				n.forgetAll()
+			}
+		case readied:
+			r.readyAnew(n, again, e.Edited)
+		case idle, pulling, expanding, breaking, held, failing, done:
+		}
+		for _, inner := range r.iterations(n) {
+			r.restart(inner, e)
+		}
+	}
+}
+
+// beginAnew puts an attempt that was executing back to where nothing of it had
+// happened. One that had only been answered keeps the answers, and a composite
+// its iterations: both do nothing outside.
+func (r *Run) beginAnew(n *nodeState) {
+	r.yield(n, readied)
+	x := n.ext
+	resumable := x != nil && len(x.effects)+len(x.begun) == 0 && (len(x.answers) > 0 || x.expansion != nil)
+	if !resumable {
+		r.closeAll(n)
+		n.forgetAll()
+		n.entered = false
+		n.attempt--
+	}
+	r.makeReady(n)
+}
+
+// askAnew has a waiting attempt go on where it cannot wait any longer: its child
+// run belongs to the run it is forked from, or what it was given has changed.
+func (r *Run) askAnew(n *nodeState, edited bool) {
+	if edited && len(n.ext.effects)+len(n.ext.begun) > 0 {
+		r.closeAll(n)
+		n.forgetAll()
+		n.entered = false
+		n.attempt--
+		r.makeReady(n)
+		return
+	}
+	orphaned := false
+	for _, o := range slices.Clone(r.interrupts) {
+		if o.node == n && o.Kind == AwaitChild {
+			r.close(o)
+			orphaned = true
+		}
+	}
+	if orphaned {
+		r.makeReady(n)
+	}
+}
+
+// readyAnew looks again at a node that has not been started or resumed yet.
+func (r *Run) readyAnew(n *nodeState, again, edited bool) {
+	switch {
+	case n.entered:
+		if edited && n.ext != nil && len(n.ext.effects)+len(n.ext.begun) > 0 {
+			n.forgetAll()
+			n.entered = false
+			n.attempt--
+		}
+	case again && !slices.Contains(r.skips, n) && !slices.Contains(r.clashes, n) && !slices.Contains(r.breaks, n):
+		n.passed = false
+		r.breaks = append(r.breaks, n)
+	}
+}
+
+// forgetAll drops what the node's attempts did and were told.
+func (n *nodeState) forgetAll() {
+	if x := n.ext; x != nil {
+		x.effects, x.begun, x.answers, x.port, x.cutOff = nil, nil, nil, "", false
+	}
+}
+
+// snapForked is the fork as a snapshot keeps it, nil for none.
+func (r *Run) snapForked() (json.RawMessage, error) {
+	if r.forked == nil {
+		return nil, nil
+	}
+	return EncodeEvents(nil, []Event{r.forked})
+}
+
+func (r *Run) restoreForked(data json.RawMessage) error {
+	if data == nil {
+		return nil
+	}
+	events, err := DecodeEvents(data)
+	if err != nil {
+		return err
+	}
+	e, ok := events[0].(*RunForked)
+	if !ok {
+		return invalid("the fork is %s", events[0].Kind())
+	}
+	r.forked = e
+	return nil
+}
