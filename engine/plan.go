@@ -184,10 +184,7 @@ const errorPort = "error"
 
 // compilePorts works out what the node needs of its ports.
 func (p *GraphPlan) compilePorts(n *NodePlan) {
-	ports := n.Spec.Ports
-	if n.Spec.Shape != nil {
-		ports = n.Spec.Shape(n.Def.With)
-	}
+	ports := n.Spec.PortsOf(n.Def)
 	lazy := make(map[string]bool)
 	for _, port := range ports.In {
 		if port.Required && !port.Lazy {

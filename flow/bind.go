@@ -277,6 +277,45 @@ func (s *scope) bindOutputs(f fields) {
 	}
 }
 
+// outputTypes are the port types of the outputs that have a certain one.
+func (s *scope) outputTypes(f fields) map[string]PortType {
+	types := map[string]PortType{}
+	for _, m := range f.members("outputs") {
+		if t := s.outputType(m.val); t != TypeAny {
+			types[m.key] = t
+		}
+	}
+	return types
+}
+
+func (s *scope) outputType(v *value) PortType {
+	switch v.kind {
+	case kindBool:
+		return TypeBool
+	case kindInt, kindFloat:
+		return TypeNumber
+	case kindList:
+		return TypeList
+	case kindObject:
+		return TypeObject
+	case kindNull:
+		return TypeAny
+	case kindText:
+	}
+	if r, ok := s.reference(v); ok {
+		if from := s.byID[r.Root]; from != nil {
+			if p, ok := from.outPort(r.Path[0]); ok {
+				return p.Type
+			}
+		}
+		return TypeAny
+	}
+	if t, err := expr.ParseTemplate(v.text); err != nil || t.Program() != nil {
+		return TypeAny
+	}
+	return TypeText
+}
+
 func (s *scope) outputRefs(v *value) {
 	switch v.kind {
 	case kindList:

@@ -75,6 +75,9 @@ type TypeSpec struct {
 	// reported by Check, not here.
 	Ports Ports
 	Shape func(with map[string]any) Ports
+	// Uses, where set, makes this a type that runs another flow, which the
+	// setting `flow` names by its reference.
+	Uses *UseSpec
 	// Settings is the JSON Schema of `with`; unknown keys are errors. The
 	// keyword "x-weir" on a property marks its role: "template" (may hold
 	// {{ inputs.* state.* run.* }}), "expression" (bare CEL over the same),
@@ -123,11 +126,32 @@ type TypeSpec struct {
 	Examples []Example
 }
 
+// UseSpec is what a type that runs another flow says of its nodes. The
+// functions are pure and total, as Shape and Check are.
+type UseSpec struct {
+	// Shape gives the ports of a node that runs child.
+	Shape func(with map[string]any, child *Flow) Ports
+	// Check reports settings that do not suit the child; nil is no check.
+	Check func(with map[string]any, child *Flow) []Problem
+}
+
+// PortsOf are the ports of a node of this type.
+func (s *TypeSpec) PortsOf(n *Node) Ports {
+	switch {
+	case s.Uses != nil && n.Uses != nil:
+		return s.Uses.Shape(n.With, n.Uses)
+	case s.Shape != nil:
+		return s.Shape(n.With)
+	}
+	return s.Ports
+}
+
 // Example is a flow with what it is given and what it returns.
 type Example struct {
 	Name string
-	// Flow is YAML.
-	Flow string
+	// Flow is YAML, and Files are the flow files beside it that it uses, by path.
+	Flow  string
+	Files map[string]string
 	// Inputs of the run, answers to its questions by node path, and scripted
 	// model turns in call order.
 	Inputs  map[string]any

@@ -37,7 +37,39 @@ func settings(properties object, required ...string) object {
 }
 
 func testCatalogue() catalogue {
-	return slices.Concat(contextTypes(), controlTypes(), dataTypes(), compositeTypes())
+	return slices.Concat(contextTypes(), controlTypes(), dataTypes(), compositeTypes(), flowTypes())
+}
+
+// flowTypes run other flows: their inputs and outputs are ports.
+func flowTypes() catalogue {
+	text := object{"type": "string", "minLength": 1}
+	return catalogue{{
+		Name: "flow", Aliases: []string{"workflow"}, Version: 1, Context: flow.ContextWrite,
+		Settings: settings(object{"flow": text, "lastMessage": text}, "flow"),
+		Uses: &flow.UseSpec{
+			Shape: func(with object, child *flow.Flow) flow.Ports {
+				p := flow.Ports{In: []flow.Port{in("context", flow.TypeContext)}}
+				for _, i := range child.Inputs {
+					p.In = append(p.In, flow.Port{Name: i.Name, Type: i.Type, Required: i.Required && with["lastMessage"] != i.Name})
+				}
+				for _, o := range child.Outputs {
+					p.Out = append(p.Out, out(o.Name, child.OutputType(o.Name)))
+				}
+				return p
+			},
+			Check: func(with object, child *flow.Flow) []flow.Problem {
+				for _, i := range child.Inputs {
+					if with["lastMessage"] == nil || with["lastMessage"] == i.Name {
+						return nil
+					}
+				}
+				if with["lastMessage"] == nil {
+					return nil
+				}
+				return []flow.Problem{{Code: flow.CodeInvalidSetting, Setting: "lastMessage", Message: "the flow has no such input"}}
+			},
+		},
+	}}
 }
 
 func contextTypes() catalogue {

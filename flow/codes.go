@@ -42,6 +42,9 @@ const (
 	CodeUnorderedWriters  = "unordered_writers"  // two writers of a state key, no reducer
 	CodeUnknownPortal     = "unknown_portal"     // a portalIn without its portalOut
 	CodeDuplicatePortal   = "duplicate_portal"   // two portalOut of one name
+	CodeUnknownFlow       = "unknown_flow"       // a flow that is not there
+	CodeFlowCycle         = "flow_cycle"         // flows that use each other
+	CodeFlowChanged       = "flow_changed"       // a flow is not the one that is pinned
 	CodeTooManyProblems   = "too_many_problems"  // the rest is not listed
 	CodeUnsupportedSyntax = "unsupported_syntax" // YAML that flow files do without
 )
@@ -69,6 +72,8 @@ func Codes() []Code {
 		{CodeDuplicateKey, "An object has one key twice.", "Remove or rename one."},
 		{CodeDuplicatePortal, "Two portalOut nodes of one scope have the same name.", "Rename one."},
 		{CodeEmptyFlow, "A flow or body has no nodes.", "Add a node under `nodes:`."},
+		{CodeFlowChanged, "`uses` pins a flow to a fingerprint, and the flow that is found has another.", "Bring back the flow that was pinned, or remove the entry to take the one that is there."},
+		{CodeFlowCycle, "Flows use each other in a circle.", "Let one flow use itself with flow: self, or repeat with a loop."},
 		{CodeInvalidSetting, "A node type refuses a setting.", "Give what the message expects; `weir nodes TYPE` shows the settings."},
 		{CodeMissingBody, "A loop or forEach has no `with.body`.", "Add body: {nodes: ..., outputs: ...}."},
 		{CodeMissingInput, "A required input port of a node is unbound.", "Bind it under `in:`."},
@@ -76,7 +81,7 @@ func Codes() []Code {
 		{CodeMissingSetting, "A required setting of a node is absent.", "Add it under `with:`."},
 		{CodeNeedsIsolation, "`retry` or `cache` on a composite needs a lane that is dropped as a whole.", "Add isolation: fork."},
 		{CodeNewerVersion, "The file is written for a newer Weir.", "Upgrade weir."},
-		{CodeNotComposite, "`isolation` stands on a node without a body.", "Remove it."},
+		{CodeNotComposite, "`isolation` stands on a node that has no body and runs no flow.", "Remove it."},
 		{CodeNotPure, "`cache` stands on a type whose outputs depend on more than its inputs.", "Remove it, or put the pure part into a node of its own."},
 		{CodeOuterReference, "A body refers to a node outside it.", "Pass the value through the composite's `in:` and read inputs.NAME."},
 		{CodePortConflict, "Two values may arrive at a port that takes one.", "Bring them together with a merge node."},
@@ -86,6 +91,7 @@ func Codes() []Code {
 		{CodeTooBig, "The file passes a bound: size, depth, aliases, numbers.", "Split the flow, or keep data out of it."},
 		{CodeTooManyProblems, "There are more problems than are listed.", "Mend these first."},
 		{CodeTypeMismatch, "A value of one port type cannot go to a port of the other.", "Convert it with a transform or template node."},
+		{CodeUnknownFlow, "A node runs a flow that cannot be found.", "Respell the path, which goes from the folder of the file it stands in, or add the file."},
 		{CodeUnknownInput, "No input has that name.", "Declare it under `inputs:`, or bind it under the node's `in:`."},
 		{CodeUnknownKey, "Flow files have no such key there.", "Remove or respell it."},
 		{CodeUnknownNode, "No node of this scope has that id.", "Respell it, or add the node."},

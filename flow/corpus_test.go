@@ -27,7 +27,9 @@ func splitWants(data string) (wants []string, body string) {
 
 func problemsOf(t *testing.T, name, data string) []flow.Problem {
 	t.Helper()
-	_, err := flow.Parse(name, []byte(data), testCatalogue())
+	files := folder(t)
+	files[name] = data
+	_, err := flow.Source{Files: files}.Parse(name, []byte(data), testCatalogue())
 	if err == nil {
 		return nil
 	}
@@ -36,6 +38,34 @@ func problemsOf(t *testing.T, name, data string) []flow.Problem {
 		t.Fatalf("%s: the error is a %T, not an *Invalid: %v", name, err, err)
 	}
 	return bad.Problems
+}
+
+// folder holds the flows that flows of the corpus use, under flows/.
+func folder(tb testing.TB) flow.Texts {
+	tb.Helper()
+	paths, err := filepath.Glob("testdata/invalid/flows/*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out := flow.Texts{}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out["flows/"+filepath.Base(p)] = string(b)
+	}
+	return out
+}
+
+// told is a problem as want lines have it: with the file where that is another.
+func told(name string, p flow.Problem) string {
+	msg, _, _ := strings.Cut(p.Message, "\n")
+	s := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, msg)
+	if p.Pos.File != name {
+		s = p.Pos.File + ":" + s
+	}
+	return s
 }
 
 func TestEveryInvalidFlowIsRefusedWithAllItsProblemsInPlace(t *testing.T) {
@@ -80,7 +110,7 @@ func checkWants(t *testing.T, path string) []flow.Problem {
 		t.Fatal("the flow is valid")
 	}
 	for i, p := range got {
-		line := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, p.Message)
+		line := told(filepath.Base(path), p)
 		if i >= len(wants) || !strings.HasPrefix(line, wants[i]) {
 			t.Errorf("unexpected: %s", line)
 		}
@@ -104,11 +134,11 @@ func listed(code string) bool {
 func rewrite(t *testing.T, path, data string) []byte {
 	t.Helper()
 	_, body := splitWants(data)
-	n := len(problemsOf(t, path, body))
+	name := filepath.Base(path)
+	n := len(problemsOf(t, name, body))
 	var head strings.Builder
-	for _, p := range problemsOf(t, path, strings.Repeat("#\n", n)+body) {
-		msg, _, _ := strings.Cut(p.Message, "\n")
-		fmt.Fprintf(&head, "%s%d:%d %s %s\n", wantPrefix, p.Pos.Line, p.Pos.Column, p.Code, msg)
+	for _, p := range problemsOf(t, name, strings.Repeat("#\n", n)+body) {
+		fmt.Fprintf(&head, "%s%s\n", wantPrefix, told(name, p))
 	}
 	out := []byte(head.String() + body)
 	if err := os.WriteFile(path, out, 0o644); err != nil {

@@ -25,7 +25,7 @@ type Entry struct {
 // bounds. The error is an *Invalid with all problems; an empty file is null.
 func ReadData(name string, data []byte) (*Datum, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	l := newLoader(name, data, nil)
+	l := newLoader(newFamily(Source{}, nil), name, data)
 	var doc *value
 	switch {
 	case !utf8.Valid(data):

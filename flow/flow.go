@@ -28,6 +28,8 @@ type Flow struct {
 	Spend Spend
 	// Inputs are the values a run is started with, sorted by name.
 	Inputs []Input
+	// Uses are the flows that its nodes run, by Ref; itself is not among them.
+	Uses []Use
 	// State declares keys of the run's state that need a reducer, a first
 	// value or a schema, sorted by name; undeclared keys may be used too.
 	State []StateKey
@@ -36,6 +38,53 @@ type Flow struct {
 	// File is the path the flow was read from, "" for one built in Go.
 	File  string
 	print string // the fingerprint, of a flow that was loaded
+	// outTypes are the port types of Outputs, as far as they are known.
+	outTypes map[string]PortType
+}
+
+// Self is the reference by which a flow uses itself.
+const Self = "self"
+
+// Use is a flow that nodes of another run as child runs.
+type Use struct {
+	// Ref is how the nodes' settings name it: a path from the file of the flow
+	// that uses it, or a name given in Go.
+	Ref  string
+	Flow *Flow
+}
+
+// Used returns the flow that a reference in its nodes' settings stands for; nil
+// where it stands for none.
+func (f *Flow) Used(ref string) *Flow {
+	if ref == Self {
+		return f
+	}
+	for _, u := range f.Uses {
+		if u.Ref == ref {
+			return u.Flow
+		}
+	}
+	return nil
+}
+
+// Closure lists the flow and all that it uses, those that they use and so on,
+// each fingerprint once and used ones before those that use them: the flow itself is the last.
+func (f *Flow) Closure() []*Flow {
+	var out []*Flow
+	seen := map[string]bool{}
+	var visit func(f *Flow)
+	visit = func(f *Flow) {
+		if seen[f.Fingerprint()] {
+			return
+		}
+		seen[f.Fingerprint()] = true
+		for _, u := range f.Uses {
+			visit(u.Flow)
+		}
+		out = append(out, f)
+	}
+	visit(f)
+	return out
 }
 
 // Graph is one scope: the root of a flow, or the body of a loop or forEach.
@@ -153,6 +202,8 @@ type Node struct {
 	With map[string]any
 	// Body is the inner graph of a composite, nil otherwise; it is not in With.
 	Body *Graph
+	// Uses is the flow that a node of a type with Uses runs, nil otherwise.
+	Uses *Flow
 	// Join says which control edges must be taken: "any" (default) or "all".
 	Join string
 	// Retry, Timeout, OnError and Cache are zero where the file has none.
@@ -162,7 +213,8 @@ type Node struct {
 	Cache   Cache
 	// Spend bounds what the node may spend on models, what is inside it included.
 	Spend Spend
-	// Isolation is "", "fresh", "fork" or "share"; only on composites.
+	// Isolation is "", "fresh", "fork" or "share"; only on composites and on nodes
+	// that run a flow.
 	Isolation string
 	// InterruptBefore and InterruptAfter pause the run around the node.
 	InterruptBefore, InterruptAfter bool

@@ -14,6 +14,11 @@ const (
 	MaxAliased = 10_000
 	// MaxScopes is how deep bodies of loops may nest.
 	MaxScopes = 8
+	// MaxFlows is how many flows the closure of a flow may have, MaxUses how deep
+	// flows may use each other, and MaxClosure their size all together, in bytes.
+	MaxFlows   = 200
+	MaxUses    = 16
+	MaxClosure = MaxJSON
 	// MaxProblems is how many problems are reported; the last one says that
 	// there are more.
 	MaxProblems = 500

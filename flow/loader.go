@@ -5,53 +5,47 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// Load reads and validates a flow file. A flow that does not validate is an
-// *Invalid with all its problems; a file that cannot be read is another error.
+// Load reads and validates a flow file, with the files of the flows it uses. A
+// flow that does not validate is an *Invalid with all problems, those of the
+// flows it uses among them; a file that cannot be read is another error.
 // Nothing of the flow is executed.
 func Load(path string, c Catalogue) (*Flow, error) {
-	f, err := os.Open(path)
+	data, err := Disk{}.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load flow: %w", err)
 	}
-	defer func() { _ = f.Close() }() // only read
-	data, err := io.ReadAll(io.LimitReader(f, MaxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("load flow: %w", err)
-	}
-	return Parse(path, data, c)
+	return Source{Files: Disk{}}.Parse(path, data, c)
 }
 
 // Parse reads and validates a flow. The name stands in positions and as the
 // flow's File; where it ends in .json, or data is a JSON object, data is read
 // as JSON, otherwise as YAML. Both the authoring form and the normal form are
-// read. The error is an *Invalid with all problems.
+// read. It finds no flow that this one uses, itself excepted: that is what a
+// Source is for. The error is an *Invalid with all problems.
 func Parse(name string, data []byte, c Catalogue) (*Flow, error) {
-	l := newLoader(name, data, c)
-	f := l.load()
-	if len(l.problems) > 0 {
-		return nil, l.invalid()
-	}
-	f.print = f.fingerprint()
-	return f, nil
+	return Source{}.Parse(name, data, c)
 }
 
 // Build makes a flow out of one written in Go, in any order and in authoring or
-// normal form: Nodes and Edges as a file would list them. The result is valid,
+// normal form: Nodes and Edges as a file would list them, and in Uses the flows
+// that its nodes use. The result is valid,
 // ordered and immutable; the error is an *Invalid.
 func Build(f *Flow, c Catalogue) (*Flow, error) {
 	data, err := f.Normal()
 	if err != nil {
 		return nil, err
 	}
-	l := newLoader(f.File, data, c)
+	given := make(map[string]*Flow, len(f.Uses))
+	for _, u := range f.Uses {
+		given[u.Ref] = u.Flow
+	}
+	l := newLoader(newFamily(Source{Flows: given}, c), f.File, data)
 	l.built = true
 	out := l.load()
 	if len(l.problems) > 0 {
@@ -69,7 +63,7 @@ func (f *Flow) Check(c Catalogue) error {
 
 // loader reads one flow and collects its problems.
 type loader struct {
-	cat   Catalogue
+	*family
 	file  string
 	src   *source
 	built bool // from Go: problems have no place
@@ -79,14 +73,17 @@ type loader struct {
 	flow     *Flow
 	inputs   map[string]bool // declared inputs of the flow
 	state    map[string]Reducer
-	schemas  map[*TypeSpec]*settingsSchema
 	hints    int // hints worked out so far, which is costly
+	// pins are the entries of `uses`, and used the flows that nodes named, by
+	// reference; nil is one that is not there or not valid.
+	pins map[string]*pin
+	used map[string]*Flow
 }
 
-func newLoader(name string, data []byte, c Catalogue) *loader {
+func newLoader(of *family, name string, data []byte) *loader {
 	return &loader{
-		cat: c, file: name, src: &source{data: data},
-		inputs: map[string]bool{}, state: map[string]Reducer{}, schemas: map[*TypeSpec]*settingsSchema{},
+		family: of, file: name, src: &source{data: data},
+		inputs: map[string]bool{}, state: map[string]Reducer{}, pins: map[string]*pin{}, used: map[string]*Flow{},
 	}
 }
 
@@ -174,10 +171,17 @@ func (l *loader) pos(line, col int) Pos {
 
 func (l *loader) posOf(v *value) Pos { return l.pos(int(v.line), int(v.col)) }
 
-// invalid is the error: the problems by place, each once.
+// invalid is the error: the problems by place, each once, those of other files
+// after those of the flow's own.
 func (l *loader) invalid() error {
+	other := func(p Problem) string {
+		if p.Pos.File == l.file {
+			return ""
+		}
+		return p.Pos.File
+	}
 	slices.SortStableFunc(l.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),
+		return cmp.Or(cmp.Compare(other(a), other(b)), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),
 			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
 	return &Invalid{slices.Compact(l.problems)}

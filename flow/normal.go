@@ -29,6 +29,7 @@ func (f *Flow) Normal() ([]byte, error) {
 	w.spend(f.Spend)
 	w.inputs(f.Inputs)
 	w.state(f.State)
+	w.uses(f.Uses)
 	w.graph(&f.Graph)
 	w.close('}')
 	if w.err != nil {
@@ -214,6 +215,23 @@ func (w *writer) state(keys []StateKey) {
 		}
 		w.object("schema", k.Schema)
 		w.close('}')
+	}
+	w.close('}')
+}
+
+// uses pins the flows that this one uses.
+func (w *writer) uses(list []Use) {
+	if len(list) == 0 {
+		return
+	}
+	w.key("uses")
+	w.open('{')
+	for _, u := range sortedBy(list, func(u Use) string { return u.Ref }) {
+		pin := u.Flow.Fingerprint()
+		if pin == "" && w.err == nil {
+			w.err = fmt.Errorf("the flow %s that it uses has no fingerprint", u.Ref)
+		}
+		w.field(u.Ref, pin)
 	}
 	w.close('}')
 }

@@ -12,7 +12,7 @@ import (
 // readFlow reads the whole document into l.flow.
 func (l *loader) readFlow(doc *value) {
 	f := fields{l, doc, "a flow"}
-	f.only("weir", "name", "description", "context", "session", "budget", "inputs", "state", "nodes", "edges", "outputs")
+	f.only("weir", "name", "description", "context", "session", "budget", "inputs", "state", "uses", "nodes", "edges", "outputs")
 	if !l.version(doc) {
 		return
 	}
@@ -35,8 +35,11 @@ func (l *loader) readFlow(doc *value) {
 	}
 	slices.SortFunc(l.flow.Inputs, func(a, b Input) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(l.flow.State, func(a, b StateKey) int { return cmp.Compare(a.Name, b.Name) })
+	l.readPins(f)
 	s := l.readGraph(doc, nil, nil)
 	l.flow.Graph = s.graph
+	l.flow.outTypes = s.outputTypes(f)
+	l.keepUses()
 }
 
 // version checks the `weir:` key; false stops the reading.

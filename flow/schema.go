@@ -125,6 +125,10 @@ func flowProperties() obj {
 	props["inputs"] = obj{"type": []any{"object", "null"}, "propertyNames": nameSchema(), "additionalProperties": closed(obj{
 		"type": obj{"enum": portTypes()}, "required": obj{"type": "boolean"}, "default": true, "description": text, "schema": obj{"type": "object"},
 	})}
+	props["uses"] = obj{
+		"type": []any{"object", "null"}, "additionalProperties": obj{"type": "string", "pattern": pinPattern},
+		"description": "the fingerprints of the flows that nodes run, by reference; in the normal form",
+	}
 	props["state"] = obj{"type": []any{"object", "null"}, "additionalProperties": closed(obj{
 		"reducer": obj{"enum": []any{"append", "max", "merge", "min", "replace", "sum"}}, "initial": true, "schema": obj{"type": "object"},
 	})}

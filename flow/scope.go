@@ -69,6 +69,9 @@ func (l *loader) readGraph(v *value, parent *scope, owner *item) *scope {
 		s.addNode(&nodes[i])
 	}
 	s.graph.Outputs = s.outputNames(f)
+	if parent == nil {
+		l.flow.Outputs = s.graph.Outputs // a flow that uses itself has them as ports
+	}
 	for _, it := range s.items {
 		s.readNode(it)
 	}

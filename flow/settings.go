@@ -141,13 +141,21 @@ func (s *scope) readSettings(it *item) {
 		it.ports = it.spec.Shape(it.node.With)
 	}
 	if it.spec.Check != nil {
-		for _, p := range it.spec.Check(it.node.With) {
-			at := v
-			if p.Setting != "" {
-				at = locate(v, strings.Split(p.Setting, "."))
-			}
-			s.l.at(at, p.Code, p.Message, p.Hint)
+		s.report(v, it.spec.Check(it.node.With))
+	}
+	if it.spec.Uses != nil {
+		s.useFlow(it, v)
+	}
+}
+
+// report tells what a type has against the settings of a node.
+func (s *scope) report(with *value, problems []Problem) {
+	for _, p := range problems {
+		at := with
+		if p.Setting != "" {
+			at = locate(with, strings.Split(p.Setting, "."))
 		}
+		s.l.at(at, p.Code, p.Message, p.Hint)
 	}
 }
 

@@ -110,10 +110,7 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	if h.bindings, err = bind(n.Def.In); err != nil {
 		return err
 	}
-	ports := n.Spec.Ports
-	if n.Spec.Shape != nil {
-		ports = n.Spec.Shape(n.Def.With)
-	}
+	ports := n.Spec.PortsOf(n.Def)
 	for _, port := range ports.In {
 		if port.Lazy {
 			h.lazy = append(h.lazy, port.Name)

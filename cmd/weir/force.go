@@ -64,10 +64,7 @@ func (p *program) outputValues(n *engine.NodePlan, flags []string) (map[string]a
 	if len(flags) == 0 {
 		return nil, nil
 	}
-	ports := n.Spec.Ports
-	if n.Spec.Shape != nil {
-		ports = n.Spec.Shape(n.Def.With)
-	}
+	ports := n.Spec.PortsOf(n.Def)
 	out := make(map[string]any, len(flags))
 	for _, arg := range flags {
 		name, text, ok := strings.Cut(arg, "=")

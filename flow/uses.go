@@ -1,0 +1,248 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// family is what the loaders of a flow and of those it uses share.
+type family struct {
+	Source
+	cat     Catalogue
+	schemas map[*TypeSpec]*settingsSchema
+	// files are the files that were read, by path: nil where one is not valid,
+	// which has been reported. open are those being read, outermost first.
+	files map[string]*Flow
+	kept  map[string]*Flow // by fingerprint
+	open  []string
+	size  int
+}
+
+func newFamily(s Source, c Catalogue) *family {
+	return &family{Source: s, cat: c, schemas: map[*TypeSpec]*settingsSchema{}, files: map[string]*Flow{}, kept: map[string]*Flow{}}
+}
+
+// pin is an entry of `uses`.
+type pin struct {
+	key  *member
+	sum  string
+	used bool
+}
+
+const pinPattern = "^sha256:[0-9a-f]{64}$"
+
+// readPins reads `uses`.
+func (l *loader) readPins(f fields) {
+	valid := regexp.MustCompile(pinPattern)
+	entries := f.entries("uses", "fingerprints")
+	for i := range entries {
+		m := &entries[i]
+		sum, _ := m.val.asText()
+		if !valid.MatchString(sum) {
+			l.at(m.val, CodeBadValue, fmt.Sprintf("uses pins a flow to its fingerprint, sha256: and 64 hex digits; this is %s", l.show(m.val)), "")
+			continue
+		}
+		l.pins[m.key] = &pin{key: m, sum: sum}
+	}
+}
+
+// keepUses gives the flow what its nodes named.
+func (l *loader) keepUses() {
+	for _, ref := range slices.Sorted(maps.Keys(l.pins)) {
+		if p := l.pins[ref]; !p.used {
+			l.atKey(p.key, CodeUnknownReference, fmt.Sprintf("uses pins %s, which no node runs", quote(ref)), "remove the entry")
+		}
+	}
+	for _, ref := range slices.Sorted(maps.Keys(l.used)) {
+		if f := l.used[ref]; f != nil && f != l.flow {
+			l.flow.Uses = append(l.flow.Uses, Use{ref, f})
+		}
+	}
+}
+
+// read is load of a flow and what comes after; nil where there are problems.
+func (l *loader) read() *Flow {
+	l.open = append(l.open, l.path())
+	f := l.load()
+	l.open = l.open[:len(l.open)-1]
+	if len(l.problems) > 0 || f == nil {
+		return nil
+	}
+	f.print = f.fingerprint()
+	return f
+}
+
+// path is where the flow's file is, in the form in which paths are compared.
+func (l *loader) path() string { return filepath.Clean(l.file) }
+
+// useFlow finds the flow that a node runs, and gives the node its ports.
+func (s *scope) useFlow(it *item, with *value) {
+	it.ports = Ports{AnyIn: true, AnyOut: true} // of a flow that is not known nothing is judged
+	v := with.get("flow")
+	ref, _ := it.node.With["flow"].(string)
+	if v == nil || ref == "" {
+		return // the schema asks for it
+	}
+	child := s.l.use(v, ref)
+	if child == nil {
+		return
+	}
+	if child == s.l.flow {
+		it.node.With["flow"] = Self
+	}
+	it.node.Uses = child
+	it.ports = it.spec.Uses.Shape(it.node.With, child)
+	if it.spec.Uses.Check != nil {
+		s.report(with, it.spec.Uses.Check(it.node.With, child))
+	}
+}
+
+// use finds the flow of a reference; what is wrong is reported, once, and nil.
+func (l *loader) use(v *value, ref string) *Flow {
+	if ref == Self {
+		return l.flow
+	}
+	if f, known := l.used[ref]; known {
+		return f
+	}
+	var f *Flow
+	if p := l.pins[ref]; p != nil {
+		p.used = true
+		f = l.usePinned(v, ref, p.sum)
+	} else {
+		f = l.useNamed(v, ref)
+	}
+	l.used[ref] = f
+	return f
+}
+
+// usePinned finds the flow of a fingerprint: among those given in Go, those that
+// are kept, or in the file that it was read from.
+func (l *loader) usePinned(v *value, ref, sum string) *Flow {
+	if f := l.kept[sum]; f != nil {
+		return f
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Flows)) {
+		if f := l.Flows[name]; f.Fingerprint() == sum {
+			return f
+		}
+	}
+	var f *Flow
+	if l.Kept != nil {
+		data, err := l.Kept(sum)
+		if err != nil {
+			l.at(v, CodeUnknownFlow, fmt.Sprintf("the flow %s (%s) cannot be had: %v", ref, sum, err), "")
+			return nil
+		}
+		f = l.child(v, ref+".json", data)
+	} else {
+		f = l.useNamed(v, ref)
+	}
+	if f != nil && f.Fingerprint() != sum {
+		l.at(v, CodeFlowChanged, fmt.Sprintf("%s is pinned to %s, and is now %s", ref, sum, f.Fingerprint()),
+			"bring back the flow that was pinned, or remove it from uses to take the one that is there")
+		return nil
+	}
+	if f != nil {
+		l.kept[sum] = f
+	}
+	return f
+}
+
+// useNamed finds the flow of a name that was given in Go, or of a path.
+func (l *loader) useNamed(v *value, ref string) *Flow {
+	if f := l.Flows[ref]; f != nil {
+		return f
+	}
+	if l.Files == nil {
+		l.at(v, CodeUnknownFlow, fmt.Sprintf("there is no flow %s: this flow is not read from a file, and may use itself and flows that are given with it", quote(ref)),
+			l.suggest(ref, func() []string { return append(slices.Collect(maps.Keys(l.Flows)), Self) }))
+		return nil
+	}
+	file := filepath.FromSlash(ref)
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(l.file), file)
+	}
+	file = filepath.Clean(file)
+	if file == l.path() {
+		return l.flow
+	}
+	if i := slices.Index(l.open, file); i >= 0 {
+		circle := append(slices.Clone(l.open[i:]), file)
+		l.at(v, CodeFlowCycle, "flows use each other in a circle: "+strings.Join(circle, " -> "), "repeat with a loop, or let one flow use itself with flow: self")
+		return nil
+	}
+	if f, known := l.files[file]; known {
+		return f
+	}
+	data, err := l.Files.Read(file)
+	if err != nil {
+		l.noFile(v, ref, file, err)
+		return nil
+	}
+	f := l.child(v, file, data)
+	l.files[file] = f
+	return f
+}
+
+// noFile reports a file that cannot be read.
+func (l *loader) noFile(v *value, ref, file string, err error) {
+	if !errors.Is(err, fs.ErrNotExist) {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err
+		}
+		l.at(v, CodeUnknownFlow, fmt.Sprintf("the flow file %s cannot be read: %v", quote(ref), err), "")
+		return
+	}
+	l.at(v, CodeUnknownFlow, fmt.Sprintf("there is no flow file %s (%s)", quote(ref), file), l.suggest(ref, func() []string {
+		names := flowFiles(l.Files.List(filepath.Dir(file)))
+		folder := path.Dir(filepath.ToSlash(ref))
+		for i, n := range names {
+			if names[i] = path.Join(folder, n); strings.HasPrefix(ref, "./") {
+				names[i] = "./" + names[i]
+			}
+		}
+		return names
+	}))
+}
+
+// child reads a flow that this one uses; its problems become this one's.
+func (l *loader) child(v *value, file string, data []byte) *Flow {
+	l.size += len(data)
+	switch {
+	case len(l.open) > MaxUses:
+		l.at(v, CodeTooBig, fmt.Sprintf("flows use flows deeper than %d: %s", MaxUses, strings.Join(l.open, " -> ")), "")
+		return nil
+	case len(l.files)+len(l.kept) >= MaxFlows:
+		l.at(v, CodeTooBig, fmt.Sprintf("the flow uses more than %d flows, those counted that they use", MaxFlows), "")
+		return nil
+	case l.size > MaxClosure:
+		l.at(v, CodeTooBig, fmt.Sprintf("the flows that it uses have more than %d bytes together", MaxClosure), "")
+		return nil
+	}
+	c := newLoader(l.family, file, data)
+	f := c.read()
+	for _, p := range c.problems {
+		if len(l.problems) <= MaxProblems {
+			l.problems = append(l.problems, p)
+		}
+	}
+	return f
+}
+
+
+// OutputType is the port type of one of the flow's outputs: that of the port it
+// is read from, text where it is made of several, else TypeAny.
+func (f *Flow) OutputType(name string) PortType {
+	if t, known := f.outTypes[name]; known {
+		return t
+	}
+	return TypeAny
+}
