@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -103,6 +105,40 @@ func TestWhatAPersonAddsToABudgetIsHeldAgainstItsBounds(t *testing.T) {
 	} {
 		if _, err := w.Answer(t.Context(), "run", r.Interrupts[0].ID, a, ""); err == nil {
 			t.Fatalf("%v is taken", a)
+		}
+	}
+}
+
+func TestACallThatABudgetInMoneyCannotCountIsNotMade(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		price  llm.Price
+		budget string
+		calls  int32
+	}{
+		"no price":                {budget: "maxCost: 1", calls: 0},
+		"no price, asked to wait": {budget: "maxCost: 1, onLimit: pause", calls: 0},
+		"no price, other bounds":  {budget: "maxTokens: 100000", calls: 1},
+		"free":                    {price: llm.Price{Free: true}, budget: "maxCost: 1", calls: 1},
+	} {
+		m := &meter{}
+		w, err := weir.Open(weir.Options{
+			Providers: map[string]weir.Provider{"meter": m},
+			Models:    llm.NewCatalogue(llm.Model{Name: "meter", Window: 8000, Price: c.price}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := waitFor(t, startText(t, w, questions(1, "budget: {"+c.budget+"}\n")))
+		if m.calls.Load() != c.calls {
+			t.Errorf("%s: %d calls, the run %s: %v", name, m.calls.Load(), r.Status, r.Error)
+		}
+		if c.calls == 0 && (r.Error == nil || r.Error.Code != engine.CodeModelUnpriced ||
+			!strings.Contains(r.Error.Message, "meter/m") || !strings.Contains(r.Error.Hint, "price: {input: ")) {
+			t.Errorf("%s: the run %s: %+v", name, r.Status, r.Error)
+		}
+		if err := w.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -66,8 +66,10 @@ type Request struct {
 	// Estimate is what the call may take at most: its input, the output that is
 	// reserved for it, and what they cost.
 	Estimate Usage
-	// OutputCost is what the output costs of Estimate.CostMicros.
+	// OutputCost is what the output costs of Estimate.CostMicros. Unpriced says
+	// that neither is known, since the model has no price.
 	OutputCost int64
+	Unpriced   bool
 	// Granted, where not 0, is how many tokens of output a budget leaves; the
 	// host sets it.
 	Granted int

@@ -37,7 +37,7 @@ type Model struct {
 	// Encoding is "o200k_base", "cl100k_base", or "" where tokens can only be
 	// estimated.
 	Encoding string `json:"encoding,omitempty"`
-	// Price is zero where it is not known.
+	// Price is zero where it is not known; one that is free says so.
 	Price Price `json:"price,omitzero"`
 }
 
@@ -65,7 +65,7 @@ func (m Model) Room(maxOutput int) int {
 // over returns m with the fields of o that say something.
 func (m Model) over(o Model) Model {
 	return Model{
-		Name:      o.Name,
+		Name:      cmp.Or(o.Name, m.Name),
 		Window:    positive(o.Window, m.Window),
 		MaxInput:  positive(o.MaxInput, m.MaxInput),
 		MaxOutput: positive(o.MaxOutput, m.MaxOutput),
@@ -87,6 +87,11 @@ type Catalogue struct {
 	// Logger is warned once of each model that is not known; nil is nobody. It
 	// is set before the first use.
 	Logger *slog.Logger
+	// Vendors says of providers with a name of their own whose models they serve:
+	// "work": "anthropic". Of such a model is known what is known of the vendor's,
+	// under what the catalogue holds by the provider's own name. It is set before
+	// the first use.
+	Vendors map[string]string
 
 	models map[string]Model // by name; not written after construction
 
@@ -112,7 +117,7 @@ func NewCatalogue(over ...Model) *Catalogue {
 		o.Name = strings.TrimSuffix(o.Name, "/")
 		known, ok := c.find(o.Name)
 		if !ok {
-			known = Model{Window: DefaultWindow}
+			known = Model{} // Find has the default
 		}
 		c.models[o.Name] = known.over(o)
 	}
@@ -130,16 +135,27 @@ func NewCatalogue(over ...Model) *Catalogue {
 // A model that is not known has DefaultWindow, no encoding and no price, and is
 // warned of once.
 func (c *Catalogue) Find(provider, model string) (m Model, known bool) {
-	name := provider + "/" + strings.TrimPrefix(model, "models/") // Gemini's resource names
-	if m, ok := c.find(name); ok {
-		if m.Window <= 0 {
-			m.Window = DefaultWindow
+	model = strings.TrimPrefix(model, "models/") // Gemini's resource names
+	name := provider + "/" + model
+	m, known = c.find(name)
+	if vendor := c.Vendor(provider); vendor != provider {
+		if theirs, ok := c.find(vendor + "/" + model); ok {
+			m, known = theirs.over(m), true
 		}
-		return m, true
 	}
-	c.warn(provider, model)
-	return Model{Name: name, Window: DefaultWindow}, false
+	if !known {
+		c.warn(provider, model)
+		m.Name = name
+	}
+	if m.Window <= 0 {
+		m.Window = DefaultWindow
+	}
+	return m, known
 }
+
+// Vendor is whose models a provider serves: its own name where nothing else is
+// said.
+func (c *Catalogue) Vendor(provider string) string { return cmp.Or(c.Vendors[provider], provider) }
 
 func (c *Catalogue) find(name string) (Model, bool) {
 	for end := len(name); end > 0; end-- {

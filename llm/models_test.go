@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -90,6 +91,58 @@ func TestAnOverrideKeepsWhatItDoesNotSay(t *testing.T) {
 	thing, known := c.Find("new", "thing")
 	if !known || thing.Window != llm.DefaultWindow || thing.MaxOutput != 5 || thing.Price.Input != 1 {
 		t.Errorf("a model the table has not is %+v, %t", thing, known)
+	}
+}
+
+func TestAProviderWithANameOfItsOwnServesTheModelsOfItsVendor(t *testing.T) {
+	c := llm.NewCatalogue(
+		llm.Model{Name: "work/claude-opus-4-5", Price: llm.Price{Output: 1}},
+		llm.Model{Name: "work/claude-opus-4-5-cheap", MaxOutput: 7},
+		llm.Model{Name: "azure", MaxOutput: 9},
+	)
+	c.Vendors = map[string]string{"work": "anthropic", "azure": "openai"}
+	vendors, known := c.Find("anthropic", "claude-opus-4-5")
+	if !known || vendors.Price.Output == 1 {
+		t.Fatalf("the vendor's is %+v, %t", vendors, known)
+	}
+	work, known := c.Find("work", "claude-opus-4-5-20251101")
+	if !known || work.Price.Input != vendors.Price.Input || work.Window != vendors.Window || work.Price.Output != 1 {
+		t.Errorf("under a name of its own it is %+v, %t; the vendor's is %+v", work, known, vendors)
+	}
+	gpt, _ := c.Find("openai", "gpt-5-mini")
+	mini, known := c.Find("azure", "gpt-5-mini")
+	if !known || mini.Price != gpt.Price || mini.Encoding != gpt.Encoding || mini.MaxOutput != 9 {
+		t.Errorf("with something said of all of a provider's it is %+v, %t; the vendor's is %+v", mini, known, gpt)
+	}
+	if m, known := c.Find("other", "gpt-5-mini"); known {
+		t.Errorf("a provider that serves nobody's models has %+v", m)
+	}
+	if m, known := c.Find("work", "gpt-5-mini"); known {
+		t.Errorf("a vendor's models are found under another's: %+v", m)
+	}
+}
+
+func TestAPriceOfNothingIsAPriceOnlyWhereItIsSaid(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{}`: false, `{"input": 0}`: false, `{"input": 0, "output": 0}`: true, `{"input": 0, "output": 2}`: true,
+		`{"input": 0.5}`: true, `{"cached": 1}`: false,
+	} {
+		var p llm.Price
+		if err := json.Unmarshal([]byte(text), &p); err != nil || p.Known() != want {
+			t.Errorf("%s is %+v, known %t, %v", text, p, p.Known(), err)
+		}
+	}
+	c := llm.NewCatalogue(
+		llm.Model{Name: "openai/gpt-5-mini", Price: llm.Price{Free: true}},
+		llm.Model{Name: "box", Price: llm.Price{Free: true}},
+		llm.Model{Name: "box/gold", Price: llm.Price{Input: 2}},
+	)
+	for name, want := range map[string]int64{"openai/gpt-5-mini": 0, "box/any": 0, "box/gold": 2} {
+		provider, model, _ := strings.Cut(name, "/")
+		m, _ := c.Find(provider, model)
+		if got := m.Cost(llm.Usage{Input: 1}); got != want || !m.Price.Known() {
+			t.Errorf("%s costs %d, known %t, want %d", name, got, m.Price.Known(), want)
+		}
 	}
 }
 

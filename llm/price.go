@@ -1,6 +1,9 @@
 package llm
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 // Price is what a model costs, in US dollars per million tokens, which is
 // millionths of a dollar per token. Up to six places behind the point count.
@@ -15,13 +18,40 @@ type Price struct {
 	// than LongOver; its own Long has no meaning.
 	LongOver int    `json:"longOver,omitempty"`
 	Long     *Price `json:"long,omitempty"`
+	// Free says that a call costs nothing, which a price of zero alone does not:
+	// that is one that is not known. In JSON it is an input and an output of 0.
+	Free bool `json:"-"`
 }
 
-// Known reports whether there is a price. A model that is free has none.
-func (p Price) Known() bool { return p.Input > 0 || p.Output > 0 }
+// UnmarshalJSON reads a price, and sees whether it says that the model is free.
+func (p *Price) UnmarshalJSON(data []byte) error {
+	type plain Price
+	given := struct {
+		Input  *float64 `json:"input"`
+		Output *float64 `json:"output"`
+		*plain
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(data, &given); err != nil {
+		return err
+	}
+	if given.Input != nil {
+		p.Input = *given.Input
+	}
+	if given.Output != nil {
+		p.Output = *given.Output
+	}
+	p.Free = given.Input != nil && given.Output != nil && p.Input == 0 && p.Output == 0
+	return nil
+}
+
+// Known reports whether there is a price, which may be that the model is free.
+func (p Price) Known() bool { return p.Free || p.Input > 0 || p.Output > 0 }
 
 // over returns p with the fields of o that say something.
 func (p Price) over(o Price) Price {
+	if o.Free {
+		return o
+	}
 	out := Price{
 		Input:    positive(o.Input, p.Input),
 		Cached:   positive(o.Cached, p.Cached),
@@ -30,6 +60,7 @@ func (p Price) over(o Price) Price {
 		LongOver: positive(o.LongOver, p.LongOver),
 		Long:     p.Long,
 	}
+	out.Free = p.Free && !out.Known()
 	if o.Long != nil {
 		out.Long = o.Long
 	}

@@ -102,7 +102,7 @@ func (t *turn) load() error {
 	if w.loaded {
 		return nil
 	}
-	c, err := token.For(w.model.Encoding, t.req.Provider)
+	c, err := token.For(w.model.Encoding, t.service.models.Vendor(t.req.Provider))
 	if err != nil {
 		return fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
 	}
@@ -182,6 +182,7 @@ func (t *turn) estimate(req *Request, v convo.View) {
 		req.Estimate.Output = min(req.Estimate.Output, most)
 	}
 	req.Estimate.CostMicros, req.OutputCost = w.model.Cost(req.Estimate), w.model.Cost(Usage{Output: req.Estimate.Output})
+	req.Unpriced = !w.model.Price.Known()
 }
 
 // view selects what is sent: by bytes where that fits, else by counting.
@@ -257,7 +258,7 @@ func (t *turn) cheapView() (convo.View, bool, error) {
 	spec.Count, spec.Strategy = byBytes{}, convo.All
 	c := t.lane
 	c.Marks.Factor = t.factor()
-	v, err := t.service.views.View(t.host.Run(), c, spec)
+	v, err := t.service.views.View(t.scope(c), c, spec)
 	if errors.Is(err, convo.ErrTooLarge) {
 		return v, false, nil
 	}

@@ -36,6 +36,10 @@ type Info struct {
 	Attempt         int    // from 1
 	// Started is the time of the attempt's first start as the journal has it.
 	Started time.Time
+	// Session is the session that the run is a round of, and Round its number, from
+	// 1; both are zero for a run that is none.
+	Session string
+	Round   int
 }
 
 // Host is what runs a node; the runner implements it.
@@ -143,6 +147,8 @@ type Reserve struct {
 	engine.Usage
 	// OutputCost is what the Output costs of CostMicros.
 	OutputCost int64
+	// Unpriced names the model of a call whose cost is not known, "" where it is.
+	Unpriced string
 	// Bound is set where a budget binds the effect: Output is then what the budget
 	// leaves for it.
 	Bound bool

@@ -43,6 +43,9 @@ func (h llmHost) ModelCall(
 		}
 	}
 	reserve := &Reserve{Usage: *usageOf(req.Estimate), OutputCost: req.OutputCost}
+	if req.Unpriced {
+		reserve.Unpriced = req.Provider + "/" + req.Model
+	}
 	v, err := h.c.Do(Effect{
 		Name: cmp.Or(req.Purpose, "model"), Reserve: reserve, Request: string(request), Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {

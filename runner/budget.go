@@ -24,6 +24,9 @@ func (e *limitReached) Unwrap() error { return &e.failure }
 // afford reserves what an effect may spend. Where a budget is used up it fails,
 // or asks for more, as the budget says.
 func (a *attempt) afford(e node.Effect, key string) error {
+	if whose := a.m.purse.countsCost(a.accounts); whose != "" && e.Reserve.Unpriced != "" {
+		return unpriced(e.Reserve.Unpriced, whose)
+	}
 	for round := 1; ; round++ {
 		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
 		if a.Attempt > 1 { // what was said of an earlier attempt is done with
@@ -50,6 +53,24 @@ func (a *attempt) afford(e node.Effect, key string) error {
 		})
 		return err
 	}
+}
+
+// unpriced refuses a call that a budget in money cannot count.
+func unpriced(model, whose string) error {
+	return &engine.Error{
+		Code: engine.CodeModelUnpriced, Permanent: true,
+		Message: fmt.Sprintf("the budget %s bounds the cost (maxCost), and nothing is known of what the model %s costs", whoseBudget(whose), model),
+		Hint: fmt.Sprintf("say it in the configuration, in US dollars per million tokens: models: [{name: %q, price: {input: 1, output: 4}}], "+
+			"with 0 for both where it is free; or bound maxTokens instead", model),
+	}
+}
+
+// whoseBudget is a budget in words, by its path.
+func whoseBudget(path string) string {
+	if path == engine.RunBudget {
+		return "of the run"
+	}
+	return "of node " + path
 }
 
 // Budgeted reports whether a budget binds the attempt.
@@ -95,10 +116,6 @@ func limit(short *engine.Account, text string) error {
 
 // budgetText says of which budget how much is used, and what a call needs.
 func budgetText(a *engine.Account, r *node.Reserve) string {
-	whose := "of the run"
-	if a.Path != engine.RunBudget {
-		whose = "of node " + a.Path
-	}
 	var parts []string
 	if a.Max.Calls > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d calls", a.Used.Calls, a.Max.Calls))
@@ -110,5 +127,5 @@ func budgetText(a *engine.Account, r *node.Reserve) string {
 		parts = append(parts, fmt.Sprintf("$%.4f of $%.4f", float64(a.Used.CostMicros)/1e6, float64(a.Max.CostMicros)/1e6))
 	}
 	return fmt.Sprintf("The budget %s does not cover the next model call: %s are used, and the call takes up to %d tokens "+
-		"of input ($%.4f) and its answer.", whose, strings.Join(parts, ", "), r.Input, float64(r.CostMicros-r.OutputCost)/1e6)
+		"of input ($%.4f) and its answer.", whoseBudget(a.Path), strings.Join(parts, ", "), r.Input, float64(r.CostMicros-r.OutputCost)/1e6)
 }

@@ -44,6 +44,18 @@ func (p *purse) open(accounts []engine.Account) []string {
 	return paths
 }
 
+// countsCost is the first of the budgets that bounds the cost, "" for none.
+func (p *purse) countsCost(paths []string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, path := range paths {
+		if p.accounts[path].Max.CostMicros > 0 {
+			return path
+		}
+	}
+	return ""
+}
+
 // take reserves for a call what it may need, less of an answer where less is
 // left, and waits while others hold what it needs. The account is the one that
 // is used up, nil where there is enough.

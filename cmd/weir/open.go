@@ -55,7 +55,7 @@ func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 	}
 	o := weir.Options{
 		Providers: providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel,
-		Models: llm.NewCatalogue(cfg.Models...), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret,
+		Models: models(cfg), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret,
 	}
 	o.Models.Logger = o.Logger
 	client, err := safeClient(cfg)

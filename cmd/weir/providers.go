@@ -27,6 +27,19 @@ func providers(cfg *config.Config) map[string]weir.Provider {
 	return out
 }
 
+// models is what is known of the models of the configuration's providers: one
+// with a name of its own serves those of its type's vendor.
+func models(cfg *config.Config) *llm.Catalogue {
+	c := llm.NewCatalogue(cfg.Models...)
+	c.Vendors = make(map[string]string, len(cfg.Providers))
+	for name, p := range cfg.Providers {
+		if p.Type != config.Compatible {
+			c.Vendors[name] = p.Type
+		}
+	}
+	return c
+}
+
 // providerOf makes a provider. Where the key it is to have is not there, it is
 // one that says so when it is asked: other models can be used all the same.
 func providerOf(name string, c config.Provider) weir.Provider {
