@@ -30,14 +30,15 @@ type Session struct {
 	Queued int
 	// Usage is what all rounds have cost.
 	Usage engine.Usage
-	// Main is what the last round left of its main context; see Append.Main.
+	// Main is what the last round left of its main context; see Append.Main. A
+	// session that begins with all messages of its parent has its parent's.
 	Main []byte
 	// Expires is when Prune may delete the session; zero is never.
 	Expires time.Time
 }
 
 // NewSession makes a session. One with a Parent begins with the first At
-// messages of it; nothing is copied.
+// messages of it; nothing is copied. A Thread that is not given is the ID.
 type NewSession struct {
 	ID, User, Flow, Thread string
 	Parent                 string
@@ -48,7 +49,8 @@ type NewSession struct {
 
 // Queued is a message to a session that no round has taken yet.
 type Queued struct {
-	// ID is chosen by the sender: sending it twice is sending it once.
+	// ID is chosen by the sender: sending it twice is sending it once. No two
+	// messages have the same, whatever their sessions.
 	ID      string
 	Session string
 	Value   engine.Value

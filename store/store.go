@@ -62,6 +62,12 @@ type Append struct {
 	// Main is what a round leaves of its main context beside messages, for the
 	// next round to begin with; nil where it is as it was. The runner's.
 	Main []byte
+	// Take, where it is set, has this commit take a run that nobody owns, so that
+	// no commit of its own is needed for that: its Fence is that of the Append and
+	// one more than the run's. Where the run's is another it is ErrFenced.
+	Take *Lease
+	// Leave gives the run back with this commit, as Release does after it.
+	Leave bool
 }
 
 // Head is the row of a run in listings, kept with each commit so that a
@@ -92,6 +98,9 @@ type Run struct {
 	// Owner is who holds the lease, "" for nobody.
 	Owner string
 	Until time.Time
+	// Fence is that of the newest lease; it grows once more when the run is given
+	// back.
+	Fence int64
 	// Base is the past that the run shares with another, nil for none. Commits
 	// and Events count it too.
 	Base *Base

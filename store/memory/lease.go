@@ -71,11 +71,16 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.holds(l) {
-		// The fence moves at once, so that a commit still on its way is refused.
-		r.fence++
-		r.row.Owner, r.row.Until = "", time.Time{}
+		r.leave()
 	}
 	return nil
+}
+
+// leave has nobody own the run. The fence moves at once, so that a commit still
+// on its way is refused.
+func (r *run) leave() {
+	r.fence++
+	r.row.Owner, r.row.Until = "", time.Time{}
 }
 
 // Due lists at most limit runs that nobody owns and whose earliest timer is

@@ -35,6 +35,8 @@ type Store struct {
 	posts  sync.Mutex // guards what follows
 	lastID int64
 	inbox  []store.Post
+
+	talks talks
 }
 
 type cached struct {
@@ -45,7 +47,10 @@ type cached struct {
 // run is one run; mu guards all but number and the fields of row that never
 // change.
 type run struct {
-	number int // place in order
+	number int           // place in order
+	base   *run          // of row.Base
+	first  int           // position of its first message in the history of its session
+	took   *store.Queued // the message that it is a round for; the mutex of talks guards it
 
 	mu         sync.Mutex
 	row        store.Run
@@ -57,7 +62,10 @@ type run struct {
 
 // New makes an empty store.
 func New() *Store {
-	return &Store{runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cached{}}
+	return &Store{
+		runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cached{},
+		talks: talks{byID: map[string]*session{}, messages: map[string]*store.Queued{}},
+	}
 }
 
 // Close makes every later call fail with store.ErrClosed and forgets nothing
@@ -87,22 +95,73 @@ func (s *Store) run(ctx context.Context, id string) (*run, error) {
 	return r, nil
 }
 
-// Create makes a run without commits; store.ErrExists where the id is taken.
+// Create makes a run without commits of its own; store.ErrExists where the id
+// is taken, store.ErrNotFound where there is no such base.
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	r := &run{row: store.Run{
+	r := newRun(n)
+	if n.Base != nil {
+		b, err := s.run(ctx, n.Base.Run)
+		if err != nil {
+			return fmt.Errorf("create run %s: base: %w", n.ID, err)
+		}
+		if err := r.rest(b, *n.Base); err != nil {
+			return fmt.Errorf("create run %s: %w", n.ID, err)
+		}
+	}
+	return s.add(r)
+}
+
+func newRun(n store.NewRun) *run {
+	return &run{row: store.Run{
 		ID: n.ID, Flow: n.Flow, Fingerprint: n.Fingerprint, User: n.User, Parent: n.Parent,
 		Origin: n.Origin, Created: n.At, Updated: n.At,
 	}}
+}
+
+// rest bases a new run on another.
+func (r *run) rest(base *run, b store.Base) error {
+	last, ok := base.commit(b.Seq)
+	if !ok {
+		return fmt.Errorf("commit %d of base %s: %w", b.Seq, b.Run, store.ErrNotFound)
+	}
+	r.base, r.row.Base = base, &b
+	r.row.Commits, r.row.Events = b.Seq, last.First+int64(len(last.Events))-1
+	return nil
+}
+
+// commit returns a commit by its number.
+func (r *run) commit(seq int64) (engine.Commit, bool) {
+	for r.row.Base != nil && seq <= r.row.Base.Seq {
+		r = r.base
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := seq - r.shared() - 1
+	if i < 0 || i >= int64(len(r.commits)) {
+		return engine.Commit{}, false
+	}
+	return r.commits[i], true
+}
+
+// shared is how many of the run's commits are those of its base.
+func (r *run) shared() int64 {
+	if r.row.Base == nil {
+		return 0
+	}
+	return r.row.Base.Seq
+}
+
+func (s *Store) add(r *run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.runs[n.ID] != nil {
-		return fmt.Errorf("create run %s: %w", n.ID, store.ErrExists)
+	if s.runs[r.row.ID] != nil {
+		return fmt.Errorf("create run %s: %w", r.row.ID, store.ErrExists)
 	}
 	r.number = len(s.order)
-	s.runs[n.ID] = r
+	s.runs[r.row.ID] = r
 	s.order = append(s.order, r)
 	return nil
 }
@@ -115,6 +174,13 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 		a := &appends[i]
 		r, err := s.run(ctx, a.Commit.Run)
 		if err == nil {
+			err = s.checkSources(ctx, r, &a.Commit)
+		}
+		switch {
+		case err != nil:
+		case r.row.Session != "":
+			err = s.appendRound(r, a)
+		default:
 			err = r.append(a)
 		}
 		errs[i] = err
@@ -126,7 +192,11 @@ func (r *run) append(a *store.Append) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := &a.Commit
-	if a.Fence != r.fence || a.Fence == 0 {
+	before := a.Fence
+	if a.Take != nil {
+		before--
+	}
+	if before != r.fence || a.Fence <= 0 || a.Take != nil && r.row.Owner != "" {
 		return fmt.Errorf("append commit %d of run %s under fence %d: %w", c.Seq, c.Run, a.Fence, store.ErrFenced)
 	}
 	if c.Seq != r.row.Commits+1 || c.First != r.row.Events+1 {
@@ -137,6 +207,12 @@ func (r *run) append(a *store.Append) error {
 	r.row.Events += int64(len(c.Events))
 	r.row.Updated = time.UnixMilli(c.At)
 	r.row.Head = a.Head
+	if a.Take != nil {
+		r.fence, r.row.Owner, r.row.Until = a.Fence, a.Take.Owner, a.Take.Until
+	}
+	if a.Leave {
+		r.leave()
+	}
 	return nil
 }
 
@@ -149,16 +225,39 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 			yield(engine.Commit{}, err)
 			return
 		}
-		r.mu.Lock()
-		commits := r.commits
-		r.mu.Unlock()
-		for _, c := range commits[min(max(afterSeq, 0), int64(len(commits))):] {
+		for c := range r.all(max(afterSeq, 0)) {
 			if err := s.open(ctx); err != nil {
 				yield(engine.Commit{}, err)
 				return
 			}
+			c.Run = id
 			if !yield(c, nil) {
 				return
+			}
+		}
+	}
+}
+
+// all iterates over the commits after a number, those of bases first.
+func (r *run) all(after int64) iter.Seq[engine.Commit] {
+	return func(yield func(engine.Commit) bool) {
+		levels := []*run{r}
+		upto := []int64{endless}
+		for r.base != nil {
+			levels, upto = append(levels, r.base), append(upto, min(upto[len(upto)-1], r.row.Base.Seq))
+			r = r.base
+		}
+		for i, l := range slices.Backward(levels) {
+			l.mu.Lock()
+			commits := l.commits
+			l.mu.Unlock()
+			for _, c := range commits[min(max(after-l.shared(), 0), int64(len(commits))):] {
+				if c.Seq > upto[i] {
+					break
+				}
+				if !yield(c) {
+					return
+				}
 			}
 		}
 	}
@@ -177,6 +276,7 @@ func (r *run) copy() store.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	row := r.row
+	row.Fence = r.fence
 	if row.Head.Waiting == nil {
 		row.Head.Waiting = []engine.Interrupt{}
 	}
@@ -214,6 +314,8 @@ func matches(r *store.Run, f store.Filter) bool {
 	return (f.Flow == "" || f.Flow == r.Flow) &&
 		(f.User == "" || f.User == r.User) &&
 		(f.Parent == "" || f.Parent == r.Parent) &&
+		(f.Session == "" || f.Session == r.Session) &&
+		(!f.Roots || r.Parent == "") &&
 		(len(f.Status) == 0 || slices.Contains(f.Status, r.Head.Status))
 }
 

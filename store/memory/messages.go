@@ -4,81 +4,155 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sort"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
 )
 
-// contexts indexes the messages in a run's commits. It is built when somebody
-// asks, so that appending does not pay for it.
+// contexts indexes the messages in a run's own commits. It is built when
+// somebody asks, so that appending does not pay for it.
 type contexts struct {
-	done int // commits indexed
-	byID map[string]*ownMessages
+	done   int // commits indexed
+	byID   map[string]*ownMessages
+	joined *ownMessages // the one that goes on with the run's session
 }
 
-// ownMessages are the messages a context added to what it was forked from.
+// ownMessages are the messages a context added to what it goes on with.
 type ownMessages struct {
 	base int // position of the first
 	list []convo.Message
+	seqs []int64 // by message, the commit that appended it
+	from origin
 }
 
+// origin is what a context goes on with; at most one group is set.
+type origin struct {
+	lane     string // a context of the same run
+	base     bool   // the one of the same name, of the run that this one is based on
+	run, ctx string // a context of another run
+	session  string // the history of a session
+}
+
+// end is the position after the last message.
+func (o *ownMessages) end() int { return o.base + len(o.list) }
+
 // Messages returns the messages of a context at positions from up to to, to
-// not included, as they were appended. A context forked from another begins at
-// the position it was forked at; what lies before is its parent's and not
-// returned. A context that is not there has none.
+// not included, as they were appended. A context forked from another of its run
+// begins at the position it was forked at; what lies before is its parent's and
+// not returned. A context that is not there has none.
 func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int) ([]convo.Message, error) {
-	own, err := s.own(ctx, id, contextID)
-	if err != nil || own == nil {
-		return []convo.Message{}, err
+	out := []convo.Message{}
+	parts, err := s.stretches(ctx, id, contextID, from, to)
+	for _, p := range slices.Backward(parts) {
+		out = append(out, p.messages...)
 	}
-	n := own.base + len(own.list)
-	from, to = min(max(from, own.base), n), min(max(to, own.base), n)
-	out := make([]convo.Message, max(to-from, 0))
-	copy(out, own.list[from-own.base:])
-	return out, nil
+	return out, err
 }
 
 // FindMessage returns the highest position below n at which a context has a
-// message with that id of its own, -1 where there is none.
+// message with that id, -1 where there is none.
 func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
-	own, err := s.own(ctx, id, contextID)
-	if err != nil || own == nil {
-		return -1, err
-	}
-	for i := min(n-own.base, len(own.list)) - 1; i >= 0; i-- {
-		if own.list[i].ID == messageID {
-			return own.base + i, nil
+	parts, err := s.stretches(ctx, id, contextID, 0, n)
+	for _, p := range parts {
+		for i, m := range slices.Backward(p.messages) {
+			if m.ID == messageID {
+				return p.from + i, nil
+			}
 		}
 	}
-	return -1, nil
+	return -1, err
 }
 
-// own returns a view of a context's messages that does not change any more.
-func (s *Store) own(ctx context.Context, id, contextID string) (*ownMessages, error) {
+// stretch is a range of a history that one context has.
+type stretch struct {
+	from     int
+	messages []convo.Message
+}
+
+// place is a context as of one of its run's commits.
+type place struct {
+	run     *run
+	context string
+	upto    int64
+}
+
+// stretches lists the messages of a context at positions from up to to, the last
+// stretch first.
+func (s *Store) stretches(ctx context.Context, id, contextID string, from, to int) ([]stretch, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.contexts.index(r.commits); err != nil {
-		return nil, fmt.Errorf("messages of run %s: %w", id, err)
+	var out []stretch
+	at, inside := place{r, contextID, endless}, true
+	for from < to {
+		own, seen, err := at.own()
+		if err != nil {
+			return nil, fmt.Errorf("messages of run %s: %w", id, err)
+		}
+		if own == nil {
+			return out, nil
+		}
+		if lo, hi := max(from, own.base), min(to, seen); lo < hi {
+			out = append(out, stretch{lo, own.list[lo-own.base : hi-own.base]})
+		}
+		to = min(to, own.base, seen)
+		switch o := own.from; {
+		case o.session != "":
+			more, err := s.sessionStretches(ctx, o.session, max(from, 0), to)
+			return append(out, more...), err
+		case o.run != "":
+			if r, err = s.run(ctx, o.run); err != nil {
+				return nil, err
+			}
+			at, inside = place{r, o.ctx, endless}, false
+		case o.base:
+			at = place{at.run.base, at.context, min(at.upto, at.run.row.Base.Seq)}
+		case o.lane != "" && !inside:
+			at.context = o.lane
+		default:
+			return out, nil
+		}
 	}
-	own := r.contexts.byID[contextID]
-	if own == nil {
-		return nil, nil
-	}
-	return &ownMessages{own.base, own.list}, nil
+	return out, nil
 }
 
-func (c *contexts) index(commits []engine.Commit) error {
+const endless = int64(1) << 62
+
+// own returns a view, which does not change any more, of the messages that the
+// run itself added to the context, and the end of what is visible of them. Where
+// it added none the context is its base's.
+func (p place) own() (own *ownMessages, seen int, err error) {
+	r := p.run
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.contexts.index(r); err != nil {
+		return nil, 0, err
+	}
+	if r.row.Base == nil || p.upto > r.row.Base.Seq {
+		if c := r.contexts.byID[p.context]; c != nil {
+			n := sort.Search(len(c.seqs), func(i int) bool { return c.seqs[i] > p.upto })
+			return new(*c), c.base + n, nil
+		}
+	}
+	if r.base == nil {
+		return nil, 0, nil
+	}
+	return &ownMessages{base: int(endless), from: origin{base: true}}, int(endless), nil
+}
+
+func (c *contexts) index(r *run) error {
 	if c.byID == nil {
 		c.byID = map[string]*ownMessages{}
 	}
-	for ; c.done < len(commits); c.done++ {
-		for _, e := range commits[c.done].Events {
+	for ; c.done < len(r.commits); c.done++ {
+		commit := &r.commits[c.done]
+		for _, e := range commit.Events {
 			for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
-				if err := c.add(&changes[i]); err != nil {
+				if err := c.add(r, commit.Seq, &changes[i]); err != nil {
 					return err
 				}
 			}
@@ -87,23 +161,112 @@ func (c *contexts) index(commits []engine.Commit) error {
 	return nil
 }
 
-func (c *contexts) add(ch *engine.ContextChange) error {
+func (c *contexts) add(r *run, seq int64, ch *engine.ContextChange) error {
+	body, err := changeOf(ch)
+	if err != nil {
+		return err
+	}
 	own := c.byID[ch.ID]
 	if own == nil {
-		own = &ownMessages{base: ch.At}
+		own = &ownMessages{base: ch.At, from: originOf(r, ch)}
+		if own.from.base {
+			if len(body.Append) == 0 {
+				return nil // still the base's
+			}
+			if own.base, err = r.inherited(ch.ID); err != nil {
+				return err
+			}
+		}
 		c.byID[ch.ID] = own
+		if own.from.session != "" {
+			c.joined = own
+		}
 	}
+	own.list = append(own.list, body.Append...)
+	for range body.Append {
+		own.seqs = append(own.seqs, seq)
+	}
+	return nil
+}
+
+func originOf(r *run, ch *engine.ContextChange) origin {
+	switch {
+	case ch.Session != "":
+		return origin{session: ch.Session}
+	case ch.Run != "":
+		return origin{run: ch.Run, ctx: ch.Parent}
+	case ch.Parent != "":
+		return origin{lane: ch.Parent}
+	}
+	return origin{base: !ch.Create && r.base != nil}
+}
+
+// inherited is how long a context was in the run's base, at the commit that the
+// run is based on.
+func (r *run) inherited(contextID string) (int, error) {
+	at := place{r.base, contextID, r.row.Base.Seq}
+	for {
+		own, seen, err := at.own()
+		if err != nil || own == nil {
+			return 0, err
+		}
+		if !own.from.base || seen < int(endless) {
+			return seen, nil
+		}
+		at = place{at.run.base, contextID, min(at.upto, at.run.row.Base.Seq)}
+	}
+}
+
+func changeOf(ch *engine.ContextChange) (convo.Change, error) {
 	switch b := ch.Body.(type) {
 	case *convo.Change:
-		own.list = append(own.list, b.Append...)
+		return *b, nil
 	case convo.Change:
-		own.list = append(own.list, b.Append...)
+		return b, nil
 	case json.RawMessage:
 		var d convo.Change
 		if err := json.Unmarshal(b, &d); err != nil {
-			return fmt.Errorf("change to context %s: %w", ch.ID, err)
+			return d, fmt.Errorf("change to context %s: %w", ch.ID, err)
 		}
-		own.list = append(own.list, d.Append...)
+		return d, nil
+	}
+	return convo.Change{}, nil
+}
+
+// checkSources refuses a change whose context goes on with messages that are not
+// there.
+func (s *Store) checkSources(ctx context.Context, r *run, c *engine.Commit) error {
+	for _, e := range c.Events {
+		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
+			ch := &changes[i]
+			if ch.Session != "" && ch.Session != r.row.Session {
+				return fmt.Errorf("context %s: the run is no round of session %s", ch.ID, ch.Session)
+			}
+			if ch.Run == "" || ch.At == 0 {
+				continue
+			}
+			n, err := s.length(ctx, ch.Run, ch.Parent)
+			if err == nil && n < ch.At {
+				err = store.ErrNotFound
+			}
+			if err != nil {
+				return fmt.Errorf("context %s: %d messages of context %s in run %s: %w", ch.ID, ch.At, ch.Parent, ch.Run, err)
+			}
+		}
 	}
 	return nil
+}
+
+// length is the position after the last message of a run's context.
+func (s *Store) length(ctx context.Context, id, contextID string) (int, error) {
+	r, err := s.run(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	at := place{r, contextID, endless}
+	own, seen, err := at.own()
+	if err == nil && own != nil && own.from.base && seen == int(endless) {
+		seen, err = r.inherited(contextID)
+	}
+	return seen, err
 }

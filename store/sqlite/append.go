@@ -15,11 +15,12 @@ import (
 const rowsPerParent = 1 << 32
 
 // insertCommit holds the checks that make it append or do nothing: the run is
-// still under the fence, and the commit before is there and ends where this
-// one begins. That a commit of this number is not there yet, the key sees to.
+// still under the fence, nobody owns it where it is to be taken, and the commit
+// before is there and ends where this one begins. That a commit of this number is
+// not there yet, the key sees to.
 const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events)
 SELECT ?1, ?2 - created, ?3, ?4, ?5, ?6 FROM run
-WHERE num = ?7 AND fence = ?8
+WHERE num = ?7 AND fence = ?8 AND (?11 OR owner IS NULL)
 AND (?9 OR EXISTS (SELECT 1 FROM run_commit WHERE id = ?1 - 1 AND last = ?10))
 ON CONFLICT DO NOTHING`
 
@@ -83,7 +84,11 @@ func (w *writerTx) appendAll(appends []store.Append, errs []error) error {
 
 func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	c := &a.Commit
-	r, err := w.s.runs.load(w, c.Run, a.Fence)
+	before := a.Fence // the run's, as it must be
+	if a.Take != nil {
+		before--
+	}
+	r, err := w.s.runs.load(w, c.Run, before)
 	switch {
 	case err != nil:
 		return nil, err
@@ -91,8 +96,8 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 		return store.ErrNotFound, nil
 	case a.Fence <= 0: // nobody ever acquired it
 		return store.ErrFenced, nil
-	case c.Seq < 1 || c.Seq >= rowsPerParent || c.Seq == 1 && c.First != 1:
-		return w.refusal(r.num, a.Fence)
+	case !r.base.precedes(c):
+		return w.refusal(r.num, before, a.Take != nil)
 	}
 	p := packer{w: w, run: r, seq: c.Seq}
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
@@ -101,7 +106,7 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	text, base := r.like.shrink(c.Seq, p.text)
 	res, err := w.s.stmts.insertCommit.ExecContext(w.ctx,
 		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(base), p.ranges(), string(text),
-		r.num, a.Fence, c.Seq == 1, c.First-1)
+		r.num, before, c.Seq == r.base.seq+1, c.First-1, a.Take == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -109,21 +114,46 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 		if err != nil {
 			return nil, err
 		}
-		return w.refusal(r.num, a.Fence)
+		return w.refusal(r.num, before, a.Take != nil)
 	}
 	if err := p.insert(); err != nil {
+		return nil, err
+	}
+	if err := w.setOwner(r, a); err != nil {
 		return nil, err
 	}
 	return nil, w.setHead(r, &a.Head)
 }
 
+// setOwner has the commit take the run, give it back, or both. What is
+// remembered of the run holds on, since nobody else was between.
+func (w *writerTx) setOwner(r *runState, a *store.Append) error {
+	if a.Take == nil && !a.Leave {
+		return nil
+	}
+	var owner any
+	var until int64
+	fence := a.Fence
+	if a.Leave {
+		fence++
+	} else {
+		owner, until = a.Take.Owner, a.Take.Until.UnixMilli()
+	}
+	_, err := w.s.stmts.updateOwner.ExecContext(w.ctx, owner, until, fence, r.num)
+	if err == nil {
+		r.fence = fence
+	}
+	return err
+}
+
 // refusal says why a commit does not go in.
-func (w *writerTx) refusal(num, fence int64) (refused, failed error) {
+func (w *writerTx) refusal(num, fence int64, take bool) (refused, failed error) {
 	var now int64
-	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence FROM run WHERE num = ?", num).Scan(&now); err != nil {
+	var free bool
+	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence, owner IS NULL FROM run WHERE num = ?", num).Scan(&now, &free); err != nil {
 		return nil, err
 	}
-	if now != fence {
+	if now != fence || take && !free {
 		return store.ErrFenced, nil
 	}
 	return store.ErrSequence, nil

@@ -54,26 +54,33 @@ type span struct{ from, to int64 }
 // FindMessage returns the highest position below n at which a context has a
 // message with that id of its own, -1 where there is none.
 func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
-	num, err := s.contextNumber(ctx, id, contextID)
-	if err != nil || num == 0 {
-		return -1, err
-	}
 	at := -1
-	spans, err := s.mayHold(ctx, num, messageID, int64(n))
-	for i := 0; i < len(spans) && at < 0 && err == nil; i++ {
-		err = s.reader.QueryRowContext(ctx,
-			"SELECT coalesce(max(id) & 0xffffffff, -1) FROM message WHERE key = ? AND id >= ? AND id < ?",
-			messageID, num*rowsPerParent+spans[i].from, num*rowsPerParent+spans[i].to).Scan(&at)
+	parts, err := s.stretches(ctx, id, contextID, 0, n)
+	for i := 0; i < len(parts) && at < 0 && err == nil; i++ {
+		at, err = s.findIn(ctx, parts[i], messageID)
 	}
 	return at, s.wrap(fmt.Sprintf("find message in run %s, context %s", id, contextID), err)
 }
 
-// mayHold lists the positions of a context below n that may hold a message with
-// that id, the last first.
-func (s *Store) mayHold(ctx context.Context, context int64, key string, n int64) ([]span, error) {
+// findIn returns the highest position in a stretch of a message with that id.
+func (s *Store) findIn(ctx context.Context, p stretch, messageID string) (int, error) {
+	at := -1
+	spans, err := s.mayHold(ctx, p, messageID)
+	for i := 0; i < len(spans) && at < 0 && err == nil; i++ {
+		err = s.reader.QueryRowContext(ctx,
+			"SELECT coalesce(max(id) & 0xffffffff, -1) FROM message WHERE key = ? AND id >= ? AND id < ?",
+			messageID, p.context*rowsPerParent+spans[i].from, p.context*rowsPerParent+spans[i].to).Scan(&at)
+	}
+	return at, err
+}
+
+// mayHold lists the positions of a stretch that may hold a message with that id,
+// the last first.
+func (s *Store) mayHold(ctx context.Context, p stretch, key string) ([]span, error) {
 	var out []span
-	upper := n
+	upper := p.to
 	add := func(from, to int64) {
+		from = max(from, p.from)
 		if k := len(out) - 1; k >= 0 && out[k].from == to {
 			out[k].from = from
 		} else if from < to {
@@ -98,8 +105,8 @@ func (s *Store) mayHold(ctx context.Context, context int64, key string, n int64)
 		upper = from
 		return nil
 	}, "SELECT id & 0xffffffff, hashes FROM message_page WHERE id >= ? AND id < ? ORDER BY id DESC",
-		context*rowsPerParent, context*rowsPerParent+(n+findPage-1)/findPage)
-	add(0, upper)
+		p.context*rowsPerParent+p.from/findPage, p.context*rowsPerParent+(p.to+findPage-1)/findPage)
+	add(p.from, upper)
 	return out, err
 }
 

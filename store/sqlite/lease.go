@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,27 +9,6 @@ import (
 
 	"github.com/weir-run/weir/store"
 )
-
-// saltSize is the length of a run tree's salt, in bytes.
-const saltSize = 16
-
-// Create makes a run without commits; store.ErrExists where the id is taken.
-func (s *Store) Create(ctx context.Context, n store.NewRun) error {
-	salt := make([]byte, saltSize)
-	_, _ = rand.Read(salt) // never fails
-	// A parent's root is the root; without one, or with one that is not kept
-	// here, the run is its own root.
-	made, err := s.exec(ctx, "create run "+n.ID, `
-		INSERT INTO run (num, id, root, salt, flow, fingerprint, user, parent, origin, created)
-		SELECT x.num, ?1, coalesce(p.root, x.num), iif(p.root IS NULL, ?2, NULL), ?3, ?4, ?5, ?6, ?7, ?8
-		FROM (SELECT coalesce(max(num), 0) + 1 AS num FROM run) x LEFT JOIN run p ON p.id = ?6
-		ON CONFLICT (id) DO NOTHING`,
-		n.ID, salt, n.Flow, n.Fingerprint, nullText(n.User), nullText(n.Parent), nullText(n.Origin), n.At.UnixMilli())
-	if err == nil && made == 0 {
-		err = fmt.Errorf("create run %s: %w", n.ID, store.ErrExists)
-	}
-	return err
-}
 
 // Acquire gives owner the run until now+ttl, under a fence that is new unless
 // owner has the run already. store.ErrOwned where another's lease has not run

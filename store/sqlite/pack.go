@@ -57,8 +57,8 @@ type messageRow struct {
 }
 
 type contextRow struct {
-	id, start int64
-	name      string
+	id, start, source int64
+	kind, name        string
 }
 
 // pack fills the packer. It writes nothing; refused is an event that cannot be
@@ -97,12 +97,11 @@ func (p *packer) place(ch *engine.ContextChange) error {
 	if body != nil {
 		list = body.Append
 	}
-	if len(list) == 0 && ch.At == 0 {
+	if len(list) == 0 && ch.At == 0 && ch.Session == "" && !(ch.Create && p.run.base.run != 0) {
 		return nil
 	}
 	c, err := p.context(ch)
 	if err != nil {
-		p.failed = err
 		return err
 	}
 	for i := range list {
@@ -115,21 +114,6 @@ func (p *packer) place(ch *engine.ContextChange) error {
 		p.spans = append(p.spans, c.id, c.next-n, n)
 	}
 	return nil
-}
-
-func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
-	c, err := p.run.context(p.w, ch.ID)
-	if err != nil || c != nil {
-		return c, err
-	}
-	id, err := p.w.nextContext()
-	if err != nil {
-		return nil, err
-	}
-	c = &contextState{id, int64(ch.At)}
-	p.run.contexts[ch.ID] = c
-	p.contexts = append(p.contexts, contextRow{id, c.next, ch.ID})
-	return c, nil
 }
 
 func (p *packer) placeMessage(c *contextState, m *convo.Message) error {
@@ -170,7 +154,7 @@ func (p *packer) insert() error {
 	st := &p.w.s.stmts
 	for i := range p.contexts {
 		c := &p.contexts[i]
-		if _, err := st.insertContext.ExecContext(p.w.ctx, c.id, p.run.num, c.name, c.start); err != nil {
+		if _, err := st.insertContext.ExecContext(p.w.ctx, c.id, p.run.num, c.name, c.start, nullInt(c.source), nullText(c.kind)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +165,7 @@ func (p *packer) insert() error {
 	}
 	for i := range p.messages {
 		m := &p.messages[i]
-		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest); err != nil {
+		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest, p.seq); err != nil {
 			return err
 		}
 		if last := m.id + 1; last%findPage == 0 {

@@ -30,22 +30,27 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 			yield(engine.Commit{}, err)
 			return
 		}
-		r := commitReader{s: s, run: id, num: num, bases: map[int64]*outline{}}
-		for seq := max(afterSeq, 0); ; {
-			commits, err := r.batch(ctx, seq)
-			for _, c := range commits {
-				if !yield(c, nil) {
-					return
+		seq := max(afterSeq, 0)
+		levels, err := lineage{ctx, s.reader}.levels(num, endless)
+		for i := 0; i < len(levels) && err == nil; i++ {
+			r := commitReader{s: s, run: id, num: levels[i].num, upto: levels[i].upto, bases: map[int64]*outline{}}
+			for more := true; more && seq < r.upto && err == nil; {
+				var commits []engine.Commit
+				commits, err = r.batch(ctx, seq)
+				for _, c := range commits {
+					if !yield(c, nil) {
+						return
+					}
+					seq = c.Seq
 				}
-				seq = c.Seq
+				more = len(commits) > 0
 			}
-			if err != nil {
-				yield(engine.Commit{}, s.wrap(fmt.Sprintf("read run %s after commit %d", id, seq), err))
-				return
+			if err == nil && seq < r.upto && i < len(levels)-1 {
+				err = fmt.Errorf("%w: commit %d is missing", store.ErrCorrupt, seq+1)
 			}
-			if len(commits) == 0 {
-				return
-			}
+		}
+		if err != nil {
+			yield(engine.Commit{}, s.wrap(fmt.Sprintf("read run %s after commit %d", id, seq), err))
 		}
 	}
 }
@@ -60,7 +65,8 @@ func (s *Store) number(ctx context.Context, id string) (int64, error) {
 type commitReader struct {
 	s     *Store
 	run   string
-	num   int64
+	num   int64 // of the run that the commits are rows of
+	upto  int64 // the last commit to read
 	bases map[int64]*outline
 }
 
@@ -148,7 +154,7 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 	}, `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
 		coalesce(base, 0), coalesce(messages, ''), events
 		FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`,
-		r.num, r.num*rowsPerParent+from, (r.num+1)*rowsPerParent, limit)
+		r.num, r.num*rowsPerParent+from, r.num*rowsPerParent+min(r.upto+1, rowsPerParent), limit)
 	return out, err
 }
 
@@ -219,34 +225,14 @@ func (u *unpacker) prefetch(rows []commitRow) error {
 }
 
 // Messages returns the messages of a context at positions from up to to, to
-// not included, as they were appended. A context forked from another begins at
-// the position it was forked at; what lies before is its parent's and not
-// returned. A context that is not there has none.
+// not included, as they were appended. A context forked from another of its run
+// begins at the position it was forked at; what lies before is its parent's and
+// not returned. A context that is not there has none.
 func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int) ([]convo.Message, error) {
 	out := []convo.Message{}
-	num, err := s.contextNumber(ctx, id, contextID)
-	if err != nil || num == 0 || from >= to {
-		return out, err
-	}
-	u := newUnpacker(ctx, s)
-	from, to = max(from, 0), min(to, rowsPerParent)
-	ids, err := u.fetchMessages(nil, num, int64(from), int64(to))
-	if err == nil {
-		err = u.fetchValues(ids)
-	}
-	keys := make([]int64, 0, len(u.messages))
-	for k := range u.messages {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		if err != nil {
-			break
-		}
-		var m *convo.Message
-		if m, err = u.message(num, k%rowsPerParent); err == nil {
-			out = append(out, *m)
-		}
+	parts, err := s.stretches(ctx, id, contextID, from, to)
+	if err == nil && len(parts) > 0 {
+		out, err = s.messages(ctx, parts)
 	}
 	if err != nil {
 		return nil, s.wrap(fmt.Sprintf("messages of run %s, context %s", id, contextID), err)
@@ -254,14 +240,44 @@ func (s *Store) Messages(ctx context.Context, id, contextID string, from, to int
 	return out, nil
 }
 
-// contextNumber is the context's number in message, 0 where it has none.
-func (s *Store) contextNumber(ctx context.Context, id, contextID string) (int64, error) {
-	num, err := s.number(ctx, id)
-	if err != nil {
-		return 0, err
+// messages reads stretches, the last of which comes first.
+func (s *Store) messages(ctx context.Context, parts []stretch) ([]convo.Message, error) {
+	u := newUnpacker(ctx, s)
+	var ids []int64
+	var err error
+	n := int64(0)
+	for _, p := range parts {
+		if ids, err = u.fetchMessages(ids, p.context, p.from, p.to); err != nil {
+			return nil, err
+		}
+		n += p.to - p.from
 	}
-	var c int64
-	err = s.reader.QueryRowContext(ctx,
-		"SELECT coalesce((SELECT id FROM context WHERE run = ? AND name = ?), 0)", num, contextID).Scan(&c)
-	return c, s.wrap(fmt.Sprintf("context %s of run %s", contextID, id), err)
+	if err := u.fetchValues(ids); err != nil {
+		return nil, err
+	}
+	out := make([]convo.Message, 0, min(n, int64(len(u.messages))))
+	for _, p := range slices.Backward(parts) {
+		for at := p.from; at < p.to; at++ {
+			m, err := u.message(p.context, at)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, *m)
+		}
+	}
+	return out, nil
+}
+
+// stretches finds where the messages of a run's context lie, the last first.
+func (s *Store) stretches(ctx context.Context, id, contextID string, from, to int) ([]stretch, error) {
+	num, err := s.number(ctx, id)
+	if err != nil || from >= to {
+		return nil, err
+	}
+	l := lineage{ctx, s.reader}
+	h, err := l.history(num, contextID, endless)
+	if err != nil || h.id == 0 {
+		return nil, err
+	}
+	return l.stretches(h, int64(max(from, 0)), int64(min(to, endless)))
 }

@@ -12,9 +12,11 @@ import (
 )
 
 const selectRun = `SELECT r.id, r.flow, r.fingerprint, coalesce(r.user, ''), coalesce(r.parent, ''), coalesce(r.origin, ''),
-	r.created, r.created + coalesce(c.at, 0), coalesce(c.id & 0xffffffff, 0), coalesce(c.last, 0),
-	coalesce(r.owner, ''), r.until,
-	r.status, coalesce(r.waiting, ''), r.due, coalesce(r.usage, ''), coalesce(r.error, '')
+	r.created, r.created + coalesce(c.at, 0), coalesce(c.id & 0xffffffff, r.base_seq, 0), coalesce(c.last, r.base_last, 0),
+	coalesce(r.owner, ''), r.until, r.fence,
+	r.status, coalesce(r.waiting, ''), r.due, coalesce(r.usage, ''), coalesce(r.error, ''),
+	coalesce((SELECT id FROM run b WHERE b.num = r.base), ''), coalesce(r.base_seq, 0),
+	coalesce((SELECT id FROM session s WHERE s.num = r.session), ''), coalesce(r.round, 0)
 	FROM run r LEFT JOIN run_commit c ON c.id = (
 		SELECT max(id) FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32)`
 
@@ -42,6 +44,13 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 			args = append(args, st.String())
 		}
 	}
+	if f.Roots {
+		where = append(where, "r.parent IS NULL")
+	}
+	if f.Session != "" {
+		where = append(where, "r.session = (SELECT num FROM session WHERE id = ?)")
+		args = append(args, f.Session)
+	}
 	if f.Before != "" {
 		num, err := s.number(ctx, f.Before)
 		if err != nil {
@@ -67,11 +76,15 @@ func scanRun(row scanner) (store.Run, error) {
 	var r store.Run
 	var created, updated, until int64
 	var status, waiting, usage, failure string
+	var base store.Base
 	err := row.Scan(&r.ID, &r.Flow, &r.Fingerprint, &r.User, &r.Parent, &r.Origin,
-		&created, &updated, &r.Commits, &r.Events, &r.Owner, &until,
-		&status, &waiting, &r.Head.Due, &usage, &failure)
+		&created, &updated, &r.Commits, &r.Events, &r.Owner, &until, &r.Fence,
+		&status, &waiting, &r.Head.Due, &usage, &failure, &base.Run, &base.Seq, &r.Session, &r.Round)
 	if err != nil {
 		return r, err
+	}
+	if base.Run != "" {
+		r.Base = &base
 	}
 	r.Created, r.Updated = time.UnixMilli(created), time.UnixMilli(updated)
 	if r.Owner != "" {

@@ -22,6 +22,8 @@ type runCache struct {
 type runState struct {
 	num, root int64
 	salt      []byte
+	base      based
+	round     round
 	fence     int64
 	head      *headRow // as written last; nil is not known
 	contexts  map[string]*contextState
@@ -29,9 +31,10 @@ type runState struct {
 	like      likeness
 }
 
-// contextState is a context with its next position.
+// contextState is a context with its next position. Its messages are rows of
+// the context id; row is its own row.
 type contextState struct {
-	id, next int64
+	id, next, row int64
 }
 
 func (c *runCache) drop(id string) { delete(c.byID, id) }
@@ -49,8 +52,12 @@ func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) 
 		r.like.seed = maphash.MakeSeed()
 	}
 	err := w.s.conn.QueryRowContext(w.ctx,
-		"SELECT r.num, r.root, o.salt FROM run r JOIN run o ON o.num = r.root WHERE r.id = ?", id,
-	).Scan(&r.num, &r.root, &r.salt)
+		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
+			coalesce(r.session, 0), coalesce(r.round, 0), coalesce(h.context, 0)
+		FROM run r LEFT JOIN run o ON o.num = r.root LEFT JOIN session s ON s.num = -r.root
+		LEFT JOIN session h ON h.num = r.session WHERE r.id = ?`, id,
+	).Scan(&r.num, &r.root, &r.salt, &r.base.run, &r.base.seq, &r.base.last,
+		&r.round.session, &r.round.number, &r.round.context)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -69,21 +76,18 @@ func (r *runState) context(w *writerTx, name string) (*contextState, error) {
 	if c := r.contexts[name]; c != nil {
 		return c, nil
 	}
-	c := new(contextState)
-	var start int64
-	var last sql.NullInt64
-	err := w.s.conn.QueryRowContext(w.ctx, `SELECT id, start,
-		(SELECT max(m.id) & 0xffffffff FROM message m WHERE m.id >= c.id << 32 AND m.id < (c.id + 1) << 32)
-		FROM context c WHERE run = ? AND name = ?`, r.num, name).Scan(&c.id, &start, &last)
+	var h history
+	err := w.s.conn.QueryRowContext(w.ctx, `SELECT id, start, coalesce(source, 0), coalesce(kind, '')
+		FROM context c WHERE run = ? AND name = ?`, r.num, name).Scan(&h.id, &h.start, &h.source, &h.kind)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.next = start
-	if last.Valid {
-		c.next = last.Int64 + 1
+	c := &contextState{id: h.lies(), row: h.id}
+	if c.next, err = w.lineage().next(c.id, h.start); err != nil {
+		return nil, err
 	}
 	r.contexts[name] = c
 	return c, nil

@@ -148,6 +148,7 @@ type statements struct {
 
 	insertCommit  *sql.Stmt
 	updateHead    *sql.Stmt
+	updateOwner   *sql.Stmt
 	insertContext *sql.Stmt
 	insertMessage *sql.Stmt
 	insertValue   *sql.Stmt
@@ -164,8 +165,9 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 		{&st.rollback, "ROLLBACK"},
 		{&st.insertCommit, insertCommit},
 		{&st.updateHead, updateHead},
-		{&st.insertContext, "INSERT INTO context (id, run, name, start) VALUES (?, ?, ?, ?)"},
-		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest) VALUES (?, ?, ?, ?, ?, ?)"},
+		{&st.updateOwner, "UPDATE run SET owner = ?, until = ?, fence = ? WHERE num = ?"},
+		{&st.insertContext, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, ?, ?, ?, ?, ?)"},
+		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest, seq) VALUES (?, ?, ?, ?, ?, ?, ?)"},
 		{&st.insertValue, "INSERT INTO value (id, root, digest, body) VALUES (?, ?, ?, ?)"},
 		{&st.insertPart, "INSERT INTO value_part (id, body) VALUES (?, ?)"},
 	} {
@@ -181,7 +183,7 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 func (st *statements) close() {
 	for _, s := range []*sql.Stmt{
 		st.begin, st.commit, st.rollback, st.insertCommit,
-		st.updateHead, st.insertContext, st.insertMessage, st.insertValue, st.insertPart,
+		st.updateHead, st.updateOwner, st.insertContext, st.insertMessage, st.insertValue, st.insertPart,
 	} {
 		if s != nil {
 			_ = s.Close() // the connection is closed next

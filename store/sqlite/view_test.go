@@ -22,7 +22,7 @@ func TestTheViewsShowCommitsAndMessagesInFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := commitReader{s: s, run: "r", num: num, bases: map[int64]*outline{}}
+	r := commitReader{s: s, run: "r", num: num, upto: endless, bases: map[int64]*outline{}}
 	want, err := r.rows(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)

@@ -86,7 +86,65 @@ func leaseCases() []testCase {
 			}
 			equal(t, "owners", got, 1)
 		}},
+		{"a commit takes a run that is free, and gives it back", takeAndLeave},
+		{"a commit takes no run that somebody owns", func(t *testing.T, s Store) {
+			w := newWriter(t, s, "r")
+			w.append(t, &engine.NodeStarted{Path: "a"})
+			a := w.next(&engine.NodeStarted{Path: "b"})
+			a.Fence++
+			a.Take = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, Until: epoch().Add(time.Hour)}
+			is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
+			w.append(t, &engine.NodeStarted{Path: "b"})
+			w.check(t, s)
+		}},
 	}
+}
+
+// takeAndLeave has commits carry the change of hands.
+func takeAndLeave(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	say := func(a store.Append, took bool) {
+		t.Helper()
+		must(t, s.Append(t.Context(), []store.Append{a})[0])
+		w.kept(a)
+		run, err := s.Run(t.Context(), "r")
+		must(t, err)
+		owner := ""
+		if took {
+			owner = a.Take.Owner
+			equal(t, "until", run.Until.Equal(a.Take.Until), true)
+		}
+		equal(t, "owner", run.Owner, owner)
+		w.lease.Fence = run.Fence
+	}
+	left := w.next(&engine.NodeStarted{Path: "a"})
+	left.Leave = true
+	say(left, false)
+	gone := w.next(&engine.NodeStarted{Path: "not taken"})
+	gone.Fence = left.Fence
+	is(t, s.Append(t.Context(), []store.Append{gone})[0], store.ErrFenced)
+	takes := func(owner string) store.Append {
+		a := w.next(&engine.NodeStarted{Path: "by " + owner})
+		a.Fence++
+		a.Take = &store.Lease{Run: "r", Owner: owner, Fence: a.Fence, Until: epoch().Add(time.Hour)}
+		return a
+	}
+	late := takes("late")
+	say(takes("you"), true)
+	is(t, s.Append(t.Context(), []store.Append{late})[0], store.ErrFenced)
+	_, err := s.Acquire(t.Context(), "r", "late", time.Hour, epoch())
+	is(t, err, store.ErrOwned)
+	left = w.next(&engine.NodeStarted{Path: "c"})
+	left.Leave = true
+	say(left, false)
+	both := takes("me")
+	both.Leave = true
+	say(both, false)
+	wrong := takes("me")
+	wrong.Commit.Seq++
+	is(t, s.Append(t.Context(), []store.Append{wrong})[0], store.ErrSequence)
+	say(takes("me"), true)
+	w.check(t, s)
 }
 
 func handOver(t *testing.T, s Store) {

@@ -1,0 +1,214 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Enqueue keeps a message to a session until a round takes it. One whose ID is
+// known is not kept again: the first comes back, with its Run, and without its
+// value once its round has begun. store.ErrNotFound where there is no such
+// session, store.ErrExists where the ID is that of a message to another.
+func (s *Store) Enqueue(ctx context.Context, q store.Queued) (out store.Queued, err error) {
+	err = s.withSession(ctx, q.Session, func(*session) error {
+		t := &s.talks
+		if known := t.messages[q.ID]; known != nil {
+			if out = *known; known.Session != q.Session {
+				return fmt.Errorf("message %s: %w, to session %s", q.ID, store.ErrExists, known.Session)
+			}
+			return nil
+		}
+		q.Run, q.Value = "", engine.Copy(q.Value)
+		t.messages[q.ID] = &q
+		t.queue = append(t.queue, &q)
+		out = q
+		return nil
+	})
+	return out, err
+}
+
+// Queue lists the messages that wait for a round of a session, the next first.
+func (s *Store) Queue(ctx context.Context, id string) ([]store.Queued, error) {
+	out := []store.Queued{}
+	err := s.withSession(ctx, id, func(*session) error {
+		for _, q := range s.talks.queue {
+			if q.Session == id {
+				out = append(out, *q)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// NextQueued returns the message that waits first; store.ErrNotFound where none
+// waits.
+func (s *Store) NextQueued(ctx context.Context, id string) (store.Queued, error) {
+	list, err := s.Queue(ctx, id)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("queue of session %s: %w", id, store.ErrNotFound)
+	}
+	if err != nil {
+		return store.Queued{}, err
+	}
+	return list[0], nil
+}
+
+// Unqueue forgets a message that waits; store.ErrNotFound where it does not.
+func (s *Store) Unqueue(ctx context.Context, id string) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[id]
+	if q == nil || q.Run != "" {
+		return fmt.Errorf("message %s: %w in a queue", id, store.ErrNotFound)
+	}
+	delete(t.messages, id)
+	t.queue = slices.DeleteFunc(t.queue, func(x *store.Queued) bool { return x == q })
+	return nil
+}
+
+// RoundMessage returns the message that a round took; its value is there until
+// the round's first commit. store.ErrNotFound where the run is no round.
+func (s *Store) RoundMessage(ctx context.Context, run string) (store.Queued, error) {
+	if err := s.open(ctx); err != nil {
+		return store.Queued{}, err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r, err := s.run(ctx, run); err == nil && r.took != nil {
+		return *r.took, nil
+	}
+	return store.Queued{}, fmt.Errorf("message of run %s: %w", run, store.ErrNotFound)
+}
+
+// BeginRound makes a run the next round of a session, with a message that waits.
+// The session is returned as it is then. store.ErrBusy where the session has a
+// round that has not ended (its Holder) or other messages wait before this one;
+// store.ErrExists where a round took the message before (its Run) or the run is
+// there already; store.ErrNotFound where there is no such message.
+func (s *Store) BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error) {
+	fail := func(err error) (store.Session, store.Queued, error) {
+		return store.Session{}, store.Queued{}, fmt.Errorf("begin round %s: %w", n.ID, err)
+	}
+	if err := s.open(ctx); err != nil {
+		return fail(err)
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[queued]
+	if q == nil {
+		return fail(fmt.Errorf("message %s: %w", queued, store.ErrNotFound))
+	}
+	x := t.byID[q.Session]
+	refused := s.beginRound(x, q, n)
+	row, err := t.show(x)
+	if err != nil {
+		return fail(err)
+	}
+	if refused != nil {
+		refused = fmt.Errorf("begin round %s of session %s: %w", n.ID, q.Session, refused)
+	}
+	return row, *q, refused
+}
+
+func (s *Store) beginRound(x *session, q *store.Queued, n store.NewRun) error {
+	t := &s.talks
+	switch head := slices.IndexFunc(t.queue, func(w *store.Queued) bool { return w.Session == q.Session }); {
+	case q.Run != "":
+		return fmt.Errorf("run %s took message %s: %w", q.Run, q.ID, store.ErrExists)
+	case x.row.Holder != "":
+		return fmt.Errorf("round %s is going on: %w", x.row.Holder, store.ErrBusy)
+	case t.queue[head] != q:
+		return fmt.Errorf("message %s waits before it: %w", t.queue[head].ID, store.ErrBusy)
+	}
+	first, err := x.end()
+	if err != nil {
+		return err
+	}
+	r := newRun(n)
+	r.first, r.row.Session, r.row.Round = first, x.row.ID, x.row.Rounds+1
+	if err := s.add(r); err != nil {
+		return err
+	}
+	x.rounds = append(x.rounds, r)
+	x.row.Rounds++
+	x.row.Fence++
+	x.row.Holder, x.row.Updated, x.billed = n.ID, n.At, false
+	q.Run, r.took = n.ID, q
+	t.queue = slices.DeleteFunc(t.queue, func(w *store.Queued) bool { return w == q })
+	return nil
+}
+
+// appendRound appends to a run that is a round, which must hold its session. One
+// that has ended takes it back where nobody went on.
+func (s *Store) appendRound(r *run, a *store.Append) error {
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.byID[r.row.Session]
+	if x == nil {
+		return fmt.Errorf("session %s: %w", r.row.Session, store.ErrNotFound)
+	}
+	if x.row.Holder != r.row.ID && (x.row.Holder != "" || x.row.Rounds != r.row.Round) {
+		return fmt.Errorf("append commit %d of run %s, round %d of session %s, which has had %d: %w",
+			a.Commit.Seq, r.row.ID, r.row.Round, r.row.Session, x.row.Rounds, store.ErrMoved)
+	}
+	before := r.copy().Head.Usage
+	if err := x.check(r, &a.Commit); err != nil {
+		return err
+	}
+	if err := r.append(a); err != nil {
+		return err
+	}
+	if a.Commit.Seq == 1 {
+		r.took.Value = nil
+	}
+	if x.billed {
+		x.row.Usage, x.billed = minus(x.row.Usage, before), false
+	}
+	if a.Main != nil {
+		x.row.Main = slices.Clone(a.Main)
+	}
+	if x.row.Holder = r.row.ID; a.Head.Status.Ended() {
+		x.row.Holder, x.billed = "", true
+		x.row.Usage = x.row.Usage.Add(a.Head.Usage)
+	}
+	return nil
+}
+
+// check refuses a commit whose context goes on with the session elsewhere than at
+// its end.
+func (s *session) check(r *run, c *engine.Commit) error {
+	for _, e := range c.Events {
+		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
+			ch := &changes[i]
+			if ch.Session == "" {
+				continue
+			}
+			n, err := s.end()
+			if err == nil && (n != ch.At || r.first != n) {
+				err = store.ErrSequence
+			}
+			if err != nil {
+				return fmt.Errorf("context %s: session %s has %d messages, not %d: %w", ch.ID, ch.Session, n, ch.At, err)
+			}
+		}
+	}
+	return nil
+}
+
+func minus(a, b engine.Usage) engine.Usage {
+	return a.Add(engine.Usage{
+		Calls: -b.Calls, Input: -b.Input, Cached: -b.Cached, Output: -b.Output, Reasoning: -b.Reasoning, CostMicros: -b.CostMicros,
+	})
+}

@@ -1,0 +1,310 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// talks are the sessions and the messages to them. Its lock is taken before that
+// of a run.
+type talks struct {
+	mu       sync.Mutex
+	byID     map[string]*session
+	order    []*session // by creation
+	queue    []*store.Queued
+	messages map[string]*store.Queued // by id, also those that were taken
+	active   int64                    // the last number given
+}
+
+// session is one session; the mutex of talks guards it.
+type session struct {
+	number int // grows with creation
+	row    store.Session
+	parent *session
+	rounds []*run
+	active int64 // the highest of (user, flow) is the active one
+	billed bool  // the usage of the last round is in row.Usage
+}
+
+// end is how many messages the history has.
+func (s *session) end() (int, error) {
+	n := len(s.rounds)
+	if n == 0 {
+		return s.row.At, nil
+	}
+	last := s.rounds[n-1]
+	own, err := last.joined()
+	if err != nil || own == nil {
+		return last.first, err
+	}
+	return own.end(), nil
+}
+
+// joined is the run's context that goes on with its session, nil where it has
+// not made it yet.
+func (r *run) joined() (*ownMessages, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.contexts.index(r); err != nil || r.contexts.joined == nil {
+		return nil, err
+	}
+	return new(*r.contexts.joined), nil
+}
+
+// said is a part of a history with the run that said it.
+type said struct {
+	stretch
+	run   *run
+	owner *session
+}
+
+// parts lists the messages at positions from up to to, the last part first.
+func (s *session) parts(from, to int) ([]said, error) {
+	var out []said
+	for ; s != nil; s = s.parent {
+		i := sort.Search(len(s.rounds), func(i int) bool { return s.rounds[i].first >= to }) - 1
+		for ; i >= 0 && from < to; i-- {
+			r := s.rounds[i]
+			own, err := r.joined()
+			if err != nil {
+				return nil, err
+			}
+			if own != nil {
+				if lo, hi := max(from, own.base), min(to, own.end()); lo < hi {
+					out = append(out, said{stretch{lo, own.list[lo-own.base : hi-own.base]}, r, s})
+				}
+			}
+			to = min(to, r.first)
+		}
+		to = min(to, s.row.At)
+	}
+	return out, nil
+}
+
+// sessionStretches lists the messages of a session's history.
+func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) ([]stretch, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	s.talks.mu.Lock()
+	defer s.talks.mu.Unlock()
+	x := s.talks.byID[id]
+	if x == nil {
+		return nil, fmt.Errorf("session %s: %w", id, store.ErrNotFound)
+	}
+	parts, err := x.parts(from, to)
+	out := make([]stretch, len(parts))
+	for i := range parts {
+		out[i] = parts[i].stretch
+	}
+	return out, err
+}
+
+// CreateSession makes a session and has it be the active one of its user and
+// flow. A thread that is not given is the id. store.ErrExists where the id, or
+// the thread of that user and flow, is taken; store.ErrNotFound where there is
+// no such parent, or it has fewer than At messages.
+func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n.Thread = cmp.Or(n.Thread, n.ID)
+	taken := slices.ContainsFunc(t.order, func(x *session) bool {
+		return x.row.User == n.User && x.row.Flow == n.Flow && x.row.Thread == n.Thread
+	})
+	if taken || t.byID[n.ID] != nil {
+		return fmt.Errorf("create session %s: %w", n.ID, store.ErrExists)
+	}
+	x := &session{row: store.Session{
+		ID: n.ID, User: n.User, Flow: n.Flow, Thread: n.Thread, Created: n.Now, Updated: n.Now, Expires: n.Expires,
+	}}
+	if n.Parent != "" {
+		if err := x.fork(t.byID[n.Parent], n.At); err != nil {
+			return fmt.Errorf("create session %s: %d messages of session %s: %w", n.ID, n.At, n.Parent, err)
+		}
+	}
+	if last := len(t.order); last > 0 {
+		x.number = t.order[last-1].number + 1
+	}
+	t.byID[n.ID] = x
+	t.order = append(t.order, x)
+	t.activate(x)
+	return nil
+}
+
+// fork has a new session begin with the first messages of another.
+func (s *session) fork(parent *session, at int) error {
+	if parent == nil {
+		return store.ErrNotFound
+	}
+	n, err := parent.end()
+	if err == nil && (at > n || at < 0) {
+		err = store.ErrNotFound
+	}
+	s.parent, s.row.Parent, s.row.ParentRound, s.row.At = parent, parent.row.ID, parent.row.Rounds, at
+	if at == n {
+		s.row.Main = slices.Clone(parent.row.Main)
+	}
+	return err
+}
+
+func (t *talks) activate(x *session) {
+	t.active++
+	x.active = t.active
+}
+
+// ActivateSession has a session be the one that FindSession gives where no
+// thread is named.
+func (s *Store) ActivateSession(ctx context.Context, id string) error {
+	return s.withSession(ctx, id, func(x *session) error {
+		s.talks.activate(x)
+		return nil
+	})
+}
+
+// ExpireSession sets when PruneSessions may delete a session; zero is never.
+func (s *Store) ExpireSession(ctx context.Context, id string, at time.Time) error {
+	return s.withSession(ctx, id, func(x *session) error {
+		x.row.Expires = at
+		return nil
+	})
+}
+
+// withSession calls do under the lock; store.ErrNotFound where there is no such
+// session.
+func (s *Store) withSession(ctx context.Context, id string, do func(x *session) error) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	s.talks.mu.Lock()
+	defer s.talks.mu.Unlock()
+	x := s.talks.byID[id]
+	if x == nil {
+		return fmt.Errorf("session %s: %w", id, store.ErrNotFound)
+	}
+	return do(x)
+}
+
+// Session returns a session; store.ErrNotFound where there is none.
+func (s *Store) Session(ctx context.Context, id string) (out store.Session, err error) {
+	err = s.withSession(ctx, id, func(x *session) error {
+		out, err = s.talks.show(x)
+		return err
+	})
+	return out, err
+}
+
+// show is a session as callers see it.
+func (t *talks) show(x *session) (store.Session, error) {
+	row := x.row
+	row.Main = slices.Clone(row.Main)
+	for _, q := range t.queue {
+		if q.Session == row.ID {
+			row.Queued++
+		}
+	}
+	var err error
+	row.Length, err = x.end()
+	return row, err
+}
+
+// FindSession returns the session of a thread, or, with no thread, the active
+// one of user and flow: that which was made or activated last. store.ErrNotFound
+// where there is none.
+func (s *Store) FindSession(ctx context.Context, user, flow, thread string) (store.Session, error) {
+	if err := s.open(ctx); err != nil {
+		return store.Session{}, err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found *session
+	for _, x := range t.order {
+		if x.row.User != user || x.row.Flow != flow || thread != "" && x.row.Thread != thread {
+			continue
+		}
+		if found == nil || x.active > found.active {
+			found = x
+		}
+	}
+	if found == nil {
+		return store.Session{}, fmt.Errorf("session of user %q and flow %q, thread %q: %w", user, flow, thread, store.ErrNotFound)
+	}
+	return t.show(found)
+}
+
+// Sessions lists sessions, newest first.
+func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.byID[f.Before]
+	if before == nil && f.Before != "" {
+		return nil, fmt.Errorf("list sessions before: session %s: %w", f.Before, store.ErrNotFound)
+	}
+	out := []store.Session{}
+	for _, x := range slices.Backward(t.order) {
+		if len(out) == cmp.Or(f.Limit, 100) {
+			break
+		}
+		if f.User != "" && f.User != x.row.User || f.Flow != "" && f.Flow != x.row.Flow || before != nil && x.number >= before.number {
+			continue
+		}
+		row, err := t.show(x)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// SessionMessages returns the messages of a session's history at positions from
+// up to to, to not included.
+func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error) {
+	out := []store.SessionMessage{}
+	err := s.withSession(ctx, id, func(x *session) error {
+		parts, err := x.parts(max(from, 0), to)
+		for _, p := range slices.Backward(parts) {
+			out = append(out, p.show(x)...)
+		}
+		return err
+	})
+	return out, err
+}
+
+// show is a part of the history of x.
+func (p said) show(x *session) []store.SessionMessage {
+	row := p.run.copy()
+	own, err := p.run.joined()
+	if err != nil || own == nil {
+		return nil // it was there a moment ago
+	}
+	out := make([]store.SessionMessage, 0, len(p.messages))
+	for i := range p.messages {
+		m := store.SessionMessage{
+			Position: p.from + i, Run: row.ID, Status: row.Head.Status, Message: p.messages[i],
+		}
+		if p.owner == x {
+			m.Round = row.Round
+		}
+		if c, ok := p.run.commit(own.seqs[p.from+i-own.base]); ok {
+			m.At = time.UnixMilli(c.At)
+		}
+		out = append(out, m)
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+func (w *writerTx) lineage() lineage { return lineage{w.ctx, w.s.conn} }
+
+// context is the context that a change is of, made with the commit where it is
+// not there.
+func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
+	c, err := p.run.context(p.w, ch.ID)
+	if err != nil {
+		p.failed = err
+		return nil, err
+	}
+	if c != nil {
+		return c, nil
+	}
+	row, refused, err := p.begin(ch)
+	if err == nil && refused == nil {
+		row.id, err = p.w.nextContext()
+	}
+	if err != nil || refused != nil {
+		p.failed = err
+		return nil, firstOf(err, refused)
+	}
+	c = &contextState{id: row.id, next: row.start, row: row.id}
+	if row.kind == fromSession {
+		c.id = row.source
+	}
+	p.run.contexts[ch.ID] = c
+	p.contexts = append(p.contexts, row)
+	return c, nil
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// begin says what a new context goes on with.
+func (p *packer) begin(ch *engine.ContextChange) (row contextRow, refused, failed error) {
+	row = contextRow{name: ch.ID, start: int64(ch.At)}
+	switch {
+	case ch.Session != "":
+		row.kind, row.source = fromSession, p.run.round.context
+		refused, failed = p.joins(ch)
+	case ch.Run != "":
+		row.kind = fromRun
+		row.source, refused, failed = p.sourceIn(ch)
+	case ch.Parent != "" && ch.At > 0:
+		row.kind = fromLane
+		row.source, failed = p.sourceHere(ch.Parent)
+	case !ch.Create && p.run.base.run != 0:
+		var h history
+		h, failed = p.w.lineage().history(p.run.base.run, ch.ID, p.run.base.seq)
+		if h.id != 0 {
+			row.kind, row.source, row.start = fromBase, h.id, h.length
+		}
+	}
+	if row.source == 0 {
+		row.kind = ""
+	}
+	return row, refused, failed
+}
+
+// joins checks that a context goes on with the session that the run is a round
+// of, and where that session is.
+func (p *packer) joins(ch *engine.ContextChange) (refused, failed error) {
+	var id string
+	var start int64
+	err := p.w.s.conn.QueryRowContext(p.w.ctx, "SELECT coalesce((SELECT id FROM session WHERE num = ?1), ''), coalesce((SELECT start FROM context WHERE id = ?2), 0)",
+		p.run.round.session, p.run.round.context).Scan(&id, &start)
+	if err != nil {
+		return nil, err
+	}
+	if id != ch.Session || id == "" {
+		return fmt.Errorf("context %s: the run is no round of session %s", ch.ID, ch.Session), nil
+	}
+	next, err := p.w.lineage().next(p.run.round.context, start)
+	if err == nil && next != int64(ch.At) {
+		return fmt.Errorf("context %s: session %s has %d messages, not %d: %w", ch.ID, id, next, ch.At, store.ErrSequence), nil
+	}
+	return nil, err
+}
+
+// sourceIn is the row of a context of another run, which has at least so many
+// messages.
+func (p *packer) sourceIn(ch *engine.ContextChange) (id int64, refused, failed error) {
+	if ch.At == 0 {
+		return 0, nil, nil
+	}
+	num, err := p.w.number(ch.Run)
+	if err != nil {
+		return 0, nil, err
+	}
+	h, err := p.w.lineage().history(num, ch.Parent, endless)
+	if err != nil {
+		return 0, nil, err
+	}
+	if num == 0 || h.id == 0 || h.length < int64(ch.At) {
+		return 0, fmt.Errorf("context %s: %d messages of context %s in run %s: %w",
+			ch.ID, ch.At, ch.Parent, ch.Run, store.ErrNotFound), nil
+	}
+	return h.id, nil, nil
+}
+
+// sourceHere is the row of a context of this run, 0 for none.
+func (p *packer) sourceHere(name string) (int64, error) {
+	c, err := p.run.context(p.w, name)
+	if err != nil || c != nil {
+		if c != nil {
+			return c.row, nil
+		}
+		return 0, err
+	}
+	if p.run.base.run == 0 {
+		return 0, nil
+	}
+	h, err := p.w.lineage().history(p.run.base.run, name, p.run.base.seq)
+	return h.id, err
+}
+
+// number is a run's number, 0 where there is no such run.
+func (w *writerTx) number(id string) (num int64, err error) {
+	err = w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce((SELECT num FROM run WHERE id = ?), 0)", id).Scan(&num)
+	return num, err
+}
+
+// precedes reports whether a commit is one that the run itself can have.
+func (b based) precedes(c *engine.Commit) bool {
+	return c.Seq > b.seq && c.Seq < rowsPerParent && (c.Seq > b.seq+1 || c.First == b.last+1)
+}

@@ -1,0 +1,237 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/store"
+)
+
+// A run with a base shares that run's first commits, and a context may begin
+// with another's messages; nothing of either is copied. lineage finds where
+// commits and messages lie.
+type lineage struct {
+	ctx context.Context //nolint:containedctx // lives as long as one call
+	q   querier
+}
+
+// querier is the readers' pool or the writer's connection.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// level is a run whose commits, after from and up to upto, are commits of a run
+// that shares them.
+type level struct {
+	num, from, upto int64
+}
+
+// endless is the number of no commit and no position.
+const endless = rowsPerParent
+
+// ancestry is the run of that number and those it is based on, the nearest
+// first: what of each the run has (own commits after from, up to upto).
+const ancestry = `WITH RECURSIVE up (depth, num, base, own, upto) AS (
+	SELECT 0, num, base, coalesce(base_seq, 0), ?2 FROM run WHERE num = ?1
+	UNION ALL
+	SELECT depth + 1, b.num, b.base, coalesce(b.base_seq, 0), min(up.own, up.upto) FROM up JOIN run b ON b.num = up.base
+)`
+
+// levels lists where a run's commits up to a number lie, the oldest first.
+func (l lineage) levels(num, upto int64) ([]level, error) {
+	var out []level
+	err := l.query(func(row scanner) error {
+		var v level
+		err := row.Scan(&v.num, &v.from, &v.upto)
+		out = append(out, v)
+		return err
+	}, ancestry+" SELECT num, own, upto FROM up WHERE upto > own ORDER BY depth DESC", num, upto)
+	return out, err
+}
+
+func (l lineage) query(scan func(row scanner) error, query string, args ...any) error {
+	rows, err := l.q.QueryContext(l.ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // Err tells what went wrong
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// How a context goes on with another's messages, in the column kind.
+const (
+	fromLane    = "lane"    // forked inside its run
+	fromBase    = "base"    // the same one, of the run that its run is based on
+	fromRun     = "run"     // of another run
+	fromSession = "session" // the history of the session its run is a round of
+)
+
+// history is a row of context and how many of its messages belong to whoever
+// asked; run is the one that the row is of.
+type history struct {
+	id, run, start, source int64
+	kind                   string
+	length                 int64
+}
+
+// lies is the context that its own messages are rows of.
+func (h history) lies() int64 {
+	if h.kind == fromSession {
+		return h.source
+	}
+	return h.id
+}
+
+// history finds the context that a name means in a run, as of one of the run's
+// commits: its own, or the nearest of the runs that it is based on. Its id is 0
+// where there is none.
+func (l lineage) history(num int64, name string, upto int64) (history, error) {
+	h := history{}
+	var seq int64
+	err := l.q.QueryRowContext(l.ctx, ancestry+` SELECT c.id, c.run, c.start, coalesce(c.source, 0), coalesce(c.kind, ''), up.upto
+		FROM up JOIN context c ON c.run = up.num AND c.name = ?3 WHERE up.upto > up.own ORDER BY depth LIMIT 1`,
+		num, upto, name).Scan(&h.id, &h.run, &h.start, &h.source, &h.kind, &seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return history{}, nil
+	}
+	if err != nil {
+		return history{}, err
+	}
+	if h.length, err = l.end(h); err != nil || seq == endless {
+		return h, err
+	}
+	h.length, err = l.lengthAt(h, seq)
+	return h, err
+}
+
+// end is the position after the last message of a context.
+func (l lineage) end(h history) (int64, error) {
+	end, err := l.next(h.lies(), h.start)
+	if err != nil || h.kind != fromSession {
+		return end, err
+	}
+	var first sql.NullInt64
+	err = l.q.QueryRowContext(l.ctx, `SELECT (SELECT n.first FROM run r JOIN run n ON n.session = r.session
+		WHERE r.num = ? AND (n.first, n.num) > (r.first, r.num) ORDER BY n.first, n.num LIMIT 1)`, h.run).Scan(&first)
+	if first.Valid {
+		end = min(end, first.Int64)
+	}
+	return max(end, h.start), err
+}
+
+// next is the position after the last row of a context, or start.
+func (l lineage) next(id, start int64) (int64, error) {
+	var last sql.NullInt64
+	err := l.q.QueryRowContext(l.ctx, "SELECT max(id) & 0xffffffff FROM message WHERE id >= ? AND id < ?",
+		id*rowsPerParent, (id+1)*rowsPerParent).Scan(&last)
+	if last.Valid {
+		return last.Int64 + 1, err
+	}
+	return start, err
+}
+
+// lengthAt is how long a context was after a commit of the run that it is of.
+// Positions are in the order of commits, so that it need not read them all.
+func (l lineage) lengthAt(h history, seq int64) (int64, error) {
+	lo, hi := h.start, h.length // all before lo are of commits up to seq, all from hi on are not
+	for probe := hi - 1; lo < hi; probe = (lo + hi) / 2 {
+		var at int64
+		err := l.q.QueryRowContext(l.ctx, "SELECT seq FROM message WHERE id = ?", messageID(h.lies(), probe)).Scan(&at)
+		if err != nil {
+			return 0, missing("message", messageID(h.lies(), probe), err)
+		}
+		if at <= seq {
+			lo = probe + 1
+		} else {
+			hi = probe
+		}
+	}
+	return lo, nil
+}
+
+// stretch is a range of positions, to not included, whose messages are rows of
+// one context.
+type stretch struct {
+	context, from, to int64
+}
+
+// stretches lists where the positions of a context from up to to lie, the last
+// first. What is before a lane of the run that was asked about is left out.
+func (l lineage) stretches(h history, from, to int64) ([]stretch, error) {
+	var out []stretch
+	add := func(id, lo, hi int64) {
+		lo, hi = max(lo, from), min(hi, to)
+		if k := len(out) - 1; k >= 0 && out[k].context == id && out[k].from == hi && lo < hi {
+			out[k].from = lo
+		} else if lo < hi {
+			out = append(out, stretch{id, lo, hi})
+		}
+	}
+	add(h.lies(), h.start, h.length)
+	upper := min(h.start, h.length)
+	if h.source == 0 || h.kind == fromLane || upper <= from {
+		return out, nil
+	}
+	err := l.query(func(row scanner) error {
+		var v history
+		var hi int64
+		if err := row.Scan(&v.id, &v.start, &v.source, &v.kind, &hi); err != nil {
+			return err
+		}
+		add(v.lies(), v.start, hi)
+		return nil
+	}, `WITH RECURSIVE down (depth, id, start, source, kind, hi, inside) AS (
+			SELECT 0, id, start, source, kind, ?2, ?4 FROM context WHERE id = ?1
+			UNION ALL
+			SELECT depth + 1, c.id, c.start, c.source, c.kind, min(down.start, down.hi), inside AND down.kind = 'base'
+			FROM down JOIN context c ON c.id = down.source
+			WHERE min(down.start, down.hi) > ?3 AND NOT (inside AND down.kind = 'lane')
+		)
+		SELECT id, start, coalesce(source, 0), coalesce(kind, ''), hi FROM down ORDER BY depth`,
+		h.source, upper, from, h.kind == fromBase)
+	return out, err
+}
+
+// based is what a run shares with the one it is based on.
+type based struct {
+	run, seq, last int64
+}
+
+// based finds the base of a new run; store.ErrNotFound where it has no such
+// commit.
+func (l lineage) based(b *store.Base) (based, error) {
+	if b == nil {
+		return based{}, nil
+	}
+	out := based{seq: b.Seq}
+	err := l.q.QueryRowContext(l.ctx, "SELECT num FROM run WHERE id = ?", b.Run).Scan(&out.run)
+	if err != nil {
+		return out, wrap("base "+b.Run, err)
+	}
+	levels, err := l.levels(out.run, b.Seq)
+	if err != nil {
+		return out, err
+	}
+	if n := len(levels); n > 0 && b.Seq > 0 {
+		err = l.q.QueryRowContext(l.ctx, "SELECT last FROM run_commit WHERE id = ?",
+			levels[n-1].num*rowsPerParent+b.Seq).Scan(&out.last)
+		if err == nil || !errors.Is(err, sql.ErrNoRows) {
+			return out, err
+		}
+	}
+	return out, fmt.Errorf("commit %d of base %s: %w", b.Seq, b.Run, store.ErrNotFound)
+}
+
+// round is what a run is in a session; zero for a run that is no round.
+type round struct {
+	session, number int64
+	context         int64 // context.id of the session's history
+}
