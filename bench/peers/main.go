@@ -49,7 +49,10 @@ func run(w io.Writer, rounds int, each time.Duration, only string) error {
 		}
 		print(w, t.shape.name, results)
 	}
-	return nil
+	if !strings.Contains("conversation", only) {
+		return nil
+	}
+	return conversations(ctx, w, []int{10, 100, 300})
 }
 
 // table is one shape and who runs it.
