@@ -65,7 +65,7 @@ func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Exec
 			<-x.done
 		}
 		var ack chan error
-		x, fresh, err := l.hold(ctx, p, id, func(x *Execution) error {
+		x, fresh, err := l.hold(ctx, p, id, true, func(x *Execution) error {
 			ack = x.command(c)
 			return nil
 		})

@@ -18,20 +18,22 @@ import (
 type Execution struct {
 	ID string
 
-	local  *Local
-	m      *machine
-	lease  store.Lease
-	box    *mailbox
-	hub    hub
-	ack    chan error
-	one    [1]store.Append // what is being committed
-	done   chan struct{}
-	quit   atomic.Bool // the Local closes
-	ending bool        // guarded by local.mu: the lease is being given back
-	timer  *time.Timer
-	saving atomic.Bool // a checkpoint is being written
-	retry  int64       // no checkpoint before this many events
-	next   *attempt    // what the driver's goroutine is to run when it has no mail
+	local   *Local
+	m       *machine
+	lease   store.Lease
+	untaken bool // the next commit takes the run
+	left    bool // the last commit gave the run back
+	box     *mailbox
+	hub     hub
+	ack     chan error
+	one     [1]store.Append // what is being committed
+	done    chan struct{}
+	quit    atomic.Bool // the Local closes
+	ending  bool        // guarded by local.mu: the lease is being given back
+	timer   *time.Timer
+	saving  atomic.Bool // a checkpoint is being written
+	retry   int64       // no checkpoint before this many events
+	next    *attempt    // what the driver's goroutine is to run when it has no mail
 
 	waiting []chan error // commands applied, not yet durable
 	mails   []mail
@@ -276,12 +278,16 @@ func (x *Execution) commit() error {
 		x.acknowledge(nil)
 		return nil
 	}
-	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run)}
+	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves()}
+	if x.untaken {
+		x.one[0].Take = &x.lease
+	}
 	err := x.local.committer.commit(x.one[:], x.ack)
 	x.acknowledge(err)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
+	x.untaken, x.left = false, x.one[0].Leave
 	if x.hub.active() {
 		items := make([]Item, len(c.Events))
 		for i, e := range c.Events {
@@ -367,6 +373,9 @@ func (x *Execution) end() {
 	}
 	if x.err == nil {
 		x.local.saveCheckpoint(ctx, x)
+		if x.left {
+			x.m.fence = x.lease.Fence + 1
+		}
 		x.local.parked.put(x.m)
 	}
 	x.local.leave(ctx, x)

@@ -117,25 +117,31 @@ func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, err
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return nil, fmt.Errorf("start run %s: %w", b.ID, err)
 	}
-	x, _, err := l.hold(ctx, p, b.ID, func(x *Execution) error { return x.begin(p, &b) })
+	x, _, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error { return x.begin(p, &b) })
 	return x, err
 }
 
 // Resume drives a run that was left: after a crash, a pause, a shutdown. One
 // that is held here already is returned as it is.
 func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, error) {
-	x, _, err := l.hold(ctx, p, id, nil)
+	x, _, err := l.hold(ctx, p, id, false, nil)
 	return x, err
 }
 
 // hold returns the execution of a run that this process drives. Where there is
-// none it makes one, and fresh is true: first is called before its loop starts.
-func (l *Local) hold(ctx context.Context, p *Program, id string, first func(*Execution) error) (x *Execution, fresh bool, err error) {
+// none it makes one, and fresh is true: first is called before its loop starts,
+// with free perhaps twice, for two executions of which the second counts.
+func (l *Local) hold(ctx context.Context, p *Program, id string, free bool, first func(*Execution) error) (x *Execution, fresh bool, err error) {
 	x, taken, err := l.claim(ctx, id)
 	if err != nil || x != nil {
 		return x, false, err
 	}
-	x, err = l.take(ctx, p, id, first)
+	if free {
+		x, err = l.takeFree(ctx, p, id, first)
+	}
+	if x == nil && err == nil {
+		x, err = l.take(ctx, p, id, first)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.taking, id)
@@ -192,15 +198,18 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	x := &Execution{ID: id, local: l, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{})}
-	x.m, err = l.load(ctx, p, id)
-	if err == nil && x.m.run.Start != nil {
-		err = x.m.reenter(l.clock.now())
+	m, err := l.load(ctx, p, id)
+	x := l.execution(id, m, lease)
+	if err == nil {
+		m.fence = 0
+	}
+	if err == nil && m.run.Start != nil {
+		err = m.reenter(l.clock.now())
 	}
 	if err == nil && first != nil {
 		err = first(x)
 	}
-	if err == nil && x.m.run.Start == nil {
+	if err == nil && m.run.Start == nil {
 		err = fmt.Errorf("run %s was created and never started; start it again", id)
 	}
 	if err != nil {
@@ -208,6 +217,11 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 		return nil, err
 	}
 	return x, nil
+}
+
+// execution is one of a run that is there, driven by who makes it.
+func (l *Local) execution(id string, m *machine, lease store.Lease) *Execution {
+	return &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{})}
 }
 
 // begin stages the run's first event, unless somebody was faster.
@@ -271,6 +285,9 @@ func (l *Local) leave(ctx context.Context, x *Execution) {
 		delete(l.held, x.ID)
 		l.mu.Unlock()
 	}()
+	if x.left {
+		return
+	}
 	if err := l.o.Store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
 		l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
 	}

@@ -33,6 +33,7 @@ type machine struct {
 	forks    map[string]*forkPoint // by path of the expanding composite
 
 	seq    int64          // of the last commit taken
+	fence  int64          // the run's, where it was left with that commit; 0 is not known
 	first  int64          // number of the first staged event
 	staged []engine.Event // applied, not yet committed
 	// starts are attempts to launch once what is staged is durable.

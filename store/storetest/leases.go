@@ -87,17 +87,20 @@ func leaseCases() []testCase {
 			equal(t, "owners", got, 1)
 		}},
 		{"a commit takes a run that is free, and gives it back", takeAndLeave},
-		{"a commit takes no run that somebody owns", func(t *testing.T, s Store) {
-			w := newWriter(t, s, "r")
-			w.append(t, &engine.NodeStarted{Path: "a"})
-			a := w.next(&engine.NodeStarted{Path: "b"})
-			a.Fence++
-			a.Take = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, Until: epoch().Add(time.Hour)}
-			is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
-			w.append(t, &engine.NodeStarted{Path: "b"})
-			w.check(t, s)
-		}},
+		{"a commit takes no run that somebody owns", takeOwned},
 	}
+}
+
+// takeOwned has a commit try to take a run that is not free.
+func takeOwned(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	w.append(t, &engine.NodeStarted{Path: "a"})
+	a := w.next(&engine.NodeStarted{Path: "b"})
+	a.Fence++
+	a.Take = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, Until: epoch().Add(time.Hour)}
+	is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
+	w.append(t, &engine.NodeStarted{Path: "b"})
+	w.check(t, s)
 }
 
 // takeAndLeave has commits carry the change of hands.
