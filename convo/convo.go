@@ -107,7 +107,8 @@ type Change struct {
 	// Append adds messages, in order. A message whose id the history has
 	// already replaces it (a new version); an equal one is a no-op.
 	Append []Message `json:"append,omitempty"`
-	// Versions says that Append holds new versions of messages there already.
+	// Versions says that Append holds new versions of messages there already; with
+	// Create, that the history that the context begins with does.
 	Versions bool `json:"versions,omitempty"`
 	// Set replaces the settings.
 	Set *Settings `json:"set,omitempty"`

@@ -21,12 +21,12 @@ const maxSummaries = 4
 func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 	c := t.lane
 	c.Marks.Factor = t.factor()
-	v, err := t.service.views.View(t.host.Run(), c, spec)
+	v, err := t.service.views.View(t.scope(c), c, spec)
 	if err == nil && v.Manifest.Why != "" && c.Marks.Learned != 0 && c.Marks.Learned != c.Marks.Factor {
 		spec.Room += t.correct(t.space.beside())
 		c.Marks.Factor = c.Marks.Learned
 		spec.Room -= token.Factor(c.Marks.Learned).Of(t.space.beside())
-		v, err = t.service.views.View(t.host.Run(), c, spec)
+		v, err = t.service.views.View(t.scope(c), c, spec)
 	}
 	for n := 0; err == nil && v.Need != nil; n++ {
 		text, failed := "", error(nil)

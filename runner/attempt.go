@@ -83,7 +83,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	a.unfit = unfit
 	info := node.Info{
 		Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
-		Started: time.UnixMilli(e.Started),
+		Started: time.UnixMilli(e.Started), Session: s.Session, Round: s.Round,
 	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
@@ -349,7 +349,7 @@ func (a *attempt) Own() (*convo.Manager, error) {
 
 func (a *attempt) manage(c convo.Context) *convo.Manager {
 	m := convo.NewManager(c, slices.Contains(a.Grants, c.ID))
-	m.SetIDPrefix(a.Path)
+	m.SetIDPrefix(a.ctx.MessageID(a.Path))
 	return m
 }
 

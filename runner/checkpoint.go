@@ -197,13 +197,16 @@ func (l *Local) fromCheckpoint(ctx context.Context, p *Program, id string) *mach
 	if err == nil {
 		var m *machine
 		if m, err = restore(id, p, &l.o.Services, cp, &messages{l.o.Store, id}); err == nil {
+			m.restored(l.o.Store)
 			return m
 		}
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		l.o.Logger.Warn("checkpoint unreadable; reading the journal", "run", id, "error", err)
 	}
-	return newMachine(id, p, &l.o.Services)
+	m := newMachine(id, p, &l.o.Services)
+	m.journal = l.o.Store
+	return m
 }
 
 // messages reads the histories of a run from the store.

@@ -278,7 +278,7 @@ func (x *Execution) commit() error {
 		x.acknowledge(nil)
 		return nil
 	}
-	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves()}
+	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains()}
 	if x.untaken {
 		x.one[0].Take = &x.lease
 	}
@@ -377,6 +377,7 @@ func (x *Execution) end() {
 			x.m.fence = x.lease.Fence + 1
 		}
 		x.local.parked.put(x.m)
+		x.local.talks.put(x.m)
 	}
 	x.local.leave(ctx, x)
 	x.refuse()

@@ -39,6 +39,7 @@ func (v *View) Inputs(path string) (in engine.Values, ok bool, err error) {
 // runs nothing and takes no lease.
 func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*View, error) {
 	m := newMachine(id, p, &l.o.Services)
+	m.journal = l.o.Store
 	v := &View{Run: m.run, m: m}
 	for c, err := range l.o.Store.Commits(ctx, id, 0) {
 		if err != nil {

@@ -57,6 +57,7 @@ type Local struct {
 	taking map[string]chan struct{} // runs being loaded; closed when that is over
 	closed bool
 	parked parked
+	talks  talks
 }
 
 // ErrClosed is returned once the Local is closing.
@@ -104,12 +105,18 @@ type Begin struct {
 	Targets  []string
 	Breaks   []string
 	Settings convo.Settings // of the main context
+	// Round is set for a round of a session, whose run the store has made.
+	Round *Round
 }
 
 // Start creates a run and drives it. A run of that id that exists is resumed
 // instead, whatever b says, so that starting is idempotent.
 func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, error) {
 	at := time.Now()
+	if b.Round != nil {
+		x, _, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error { return x.begin(p, &b) })
+		return x, err
+	}
 	err := l.o.Store.Create(ctx, store.NewRun{
 		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
 		User: b.User, Parent: b.Parent, Origin: b.Origin, At: at,
@@ -229,7 +236,13 @@ func (x *Execution) begin(p *Program, b *Begin) error {
 	if x.m.run.Start != nil {
 		return nil
 	}
-	return x.m.step(x.local.clock.now(), b.event(p, x.local.o.Parallel))
+	e := b.event(p, x.local.o.Parallel)
+	if b.Round != nil {
+		if err := b.Round.begin(x.m, &x.local.talks, e, b.Settings); err != nil {
+			return err
+		}
+	}
+	return x.m.step(x.local.clock.now(), e)
 }
 
 // event is the run's first.

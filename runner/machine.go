@@ -49,6 +49,10 @@ type machine struct {
 	purse            purse
 	// bases are the contexts as attempts saw them, by path; see keepBase.
 	bases map[string]map[string]convo.Context
+	// journal is where histories are read from that began before the run; past is
+	// that of the session that the run is a round of, nil where it is none.
+	journal Journal
+	past    *past
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {
@@ -191,6 +195,9 @@ func (m *machine) turnPages(changes []engine.ContextChange) error {
 }
 
 func (m *machine) turnPage(ch *engine.ContextChange) error {
+	if ch.Create && ch.Session != "" {
+		return m.goOn(ch)
+	}
 	if ch.Create && ch.Parent != "" {
 		return m.fromFork(ch.ID, ch.Parent)
 	}

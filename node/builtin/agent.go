@@ -195,7 +195,7 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 // laneOf is a fork of the node's context for this node alone; it is not kept.
 func laneOf(ctx *node.Ctx, m *convo.Manager) *convo.Manager {
 	lane := convo.NewManager(m.Get().Fork(m.ID()+"@"+ctx.Info().Path), true)
-	lane.SetIDPrefix(ctx.Info().Path)
+	lane.SetIDPrefix(ctx.MessageID(ctx.Info().Path))
 	return lane
 }
 

@@ -1,0 +1,268 @@
+package runner
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Round says which round of which session a run is, and what of the session it
+// goes on with. The store has made the run; see store.NewSession.
+type Round struct {
+	Session string
+	Number  int // from 1
+	// At is how many messages the session has, and Main what its last round left
+	// of its main context, as store.Append.Main has it.
+	At   int
+	Main []byte
+	// MaxMessages and MaxTokens bound what the round begins with, 0 for no bound;
+	// Count counts the tokens.
+	MaxMessages, MaxTokens int
+	Count                  convo.Counter
+	// Allowances are the session's own budgets, with what was spent of them.
+	Allowances []engine.Account
+}
+
+// Histories gives the history of a session. A Store that keeps sessions has it.
+type Histories interface {
+	SessionMessages(ctx context.Context, session string, from, to int) ([]store.SessionMessage, error)
+}
+
+// remains is what a round leaves of its main context for the next one.
+type remains struct {
+	Epoch    int         `json:"epoch,omitempty"`
+	Marks    convo.Marks `json:"marks,omitzero"`
+	Session  string      `json:"session,omitempty"` // the provider's
+	Versions bool        `json:"versions,omitempty"`
+	// Model is what Session, and the factor of Marks, are of.
+	Model string `json:"model,omitempty"`
+}
+
+func remainsOf(c convo.Context) remains {
+	return remains{
+		Epoch: c.Epoch, Marks: c.Marks, Session: c.Session, Versions: c.History.Versions(), Model: modelOf(c.Settings),
+	}
+}
+
+func (r remains) equal(o remains) bool {
+	return r.Epoch == o.Epoch && r.Session == o.Session && r.Versions == o.Versions && r.Model == o.Model &&
+		r.Marks.Equal(o.Marks) && r.Marks.Learned == o.Marks.Learned
+}
+
+func modelOf(s convo.Settings) string { return s.Provider + "/" + s.Model }
+
+// begin completes the first event of a run that is a round, and has the machine
+// make its main context of the session's history.
+func (r *Round) begin(m *machine, kept *talks, e *engine.RunStarted, settings convo.Settings) error {
+	var left remains
+	if len(r.Main) > 0 {
+		if err := json.Unmarshal(r.Main, &left); err != nil {
+			return fmt.Errorf("session %s: what round %d left of its context cannot be read: %w", r.Session, r.Number-1, err)
+		}
+	}
+	c := convo.Context{ID: engine.MainContext, Settings: settings, Epoch: left.Epoch, Marks: left.Marks, Session: left.Session}
+	if left.Model != modelOf(settings) {
+		c.Session, c.Marks.Factor, c.Marks.Learned = "", 0, 0
+	}
+	m.past = newPast(m, r.Session, m.run.ID, r.Number)
+	m.past.left, m.past.said = left, len(r.Main) > 0
+	if h, ok := kept.take(r.Session, r.At); ok {
+		c.History = h
+	} else {
+		c = convo.Restore(c, r.At, left.Versions, m.past)
+	}
+	c, err := c.Cap(r.MaxMessages, r.MaxTokens, r.Count)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", r.Session, err)
+	}
+	m.past.history, m.past.kept = c.History, true
+	e.Session, e.Round, e.Allowances = r.Session, r.Number, r.Allowances
+	change := &convo.Change{
+		Create: true, Kind: convo.Main, Settings: &settings, Epoch: c.Epoch, Versions: c.History.Versions(),
+	}
+	if !c.Marks.Equal(convo.Marks{}) || c.Marks.Learned != 0 {
+		change.Marks = &c.Marks
+	}
+	if c.Session != "" {
+		change.Session = &c.Session
+	}
+	e.Contexts = []engine.ContextChange{{ID: engine.MainContext, Create: true, Session: r.Session, At: r.At, Body: change}}
+	return nil
+}
+
+// goOn makes the context that goes on with a session's history.
+func (m *machine) goOn(ch *engine.ContextChange) error {
+	body, err := changeOf(ch.Body)
+	if err != nil {
+		return err
+	}
+	c, err := convo.New(ch.ID, body)
+	if err != nil {
+		return err
+	}
+	if m.past == nil { // a replay
+		m.past = newPast(m, ch.Session, m.run.ID, m.run.Start.Round)
+		m.past.opened.Store(true)
+	}
+	if m.past.kept && m.past.history.Len() == ch.At {
+		c.History = m.past.history
+	} else {
+		c = convo.Restore(c, ch.At, body.Versions, m.past)
+	}
+	m.book[ch.ID] = c
+	return nil
+}
+
+// remains is what a commit says of the main context for the next round, nil where
+// the last commit said the same or the run is no round.
+func (m *machine) remains() []byte {
+	if m.past == nil {
+		return nil
+	}
+	m.past.opened.Store(true) // this commit makes the context, where none has yet
+	now := remainsOf(m.book[engine.MainContext])
+	if m.past.said && now.equal(m.past.left) {
+		return nil
+	}
+	m.past.left, m.past.said = now, true
+	b, err := json.Marshal(now)
+	if err != nil {
+		return nil // has no value that JSON has no word for
+	}
+	return b
+}
+
+// past is the part of a session's history that was there before a round. It is
+// read through the run once the run's first commit is there.
+type past struct {
+	journal Journal
+	session string
+	run     string
+	round   int
+	opened  atomic.Bool
+	history convo.History
+	kept    bool
+	// left is what the last commit said of the context, if one did.
+	left remains
+	said bool
+}
+
+func newPast(m *machine, session, run string, round int) *past {
+	return &past{journal: m.journal, session: session, run: run, round: round}
+}
+
+var errNoHistories = errors.New("the store keeps no sessions")
+
+// Load implements convo.Source.
+func (p *past) Load(_ string, from, to int) ([]convo.Message, error) {
+	h, ok := p.journal.(Histories)
+	if !ok {
+		return nil, errNoHistories
+	}
+	ms, err := h.SessionMessages(context.Background(), p.session, from, to)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]convo.Message, len(ms))
+	for i := range ms {
+		out[i] = ms[i].Message
+	}
+	return out, nil
+}
+
+// FindMessage implements convo.Finder. An id that this round or a later one has
+// made is not among what was before it.
+func (p *past) FindMessage(contextID, messageID string, n int) (int, error) {
+	if number, _, made := strings.Cut(messageID, "/"); made {
+		if round, err := strconv.Atoi(number); err == nil && round >= p.round {
+			return -1, nil
+		}
+	}
+	if p.opened.Load() {
+		return p.journal.FindMessage(context.Background(), p.run, contextID, messageID, n)
+	}
+	for to := n; to > 0; {
+		from := max(to-1024, 0)
+		ms, err := p.Load(contextID, from, to)
+		if err != nil {
+			return -1, err
+		}
+		for i := len(ms) - 1; i >= 0; i-- {
+			if ms[i].ID == messageID {
+				return from + i, nil
+			}
+		}
+		to = from
+	}
+	return -1, nil
+}
+
+// talks are the histories of sessions whose rounds this process has driven, as
+// the last round left them. What is forgotten is read from the store.
+type talks struct {
+	mu     sync.Mutex
+	byID   map[string]*list.Element
+	recent list.List // of *talk, the newest first
+}
+
+type talk struct {
+	session string
+	history convo.History
+}
+
+// put keeps the history of a round that has ended.
+func (t *talks) put(m *machine) {
+	if m.past == nil || !m.run.Status().Ended() {
+		return
+	}
+	h := m.book[engine.MainContext].History
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID == nil {
+		t.byID = make(map[string]*list.Element)
+	}
+	if e := t.byID[m.past.session]; e != nil {
+		t.recent.Remove(e)
+		delete(t.byID, m.past.session)
+	}
+	if h.Loaded() > maxMessages {
+		return
+	}
+	t.byID[m.past.session] = t.recent.PushFront(&talk{m.past.session, h})
+	if t.recent.Len() > maxParked {
+		delete(t.byID, t.recent.Remove(t.recent.Back()).(*talk).session)
+	}
+}
+
+// take hands out the history of a session where it is n messages long still:
+// nothing is ever taken from one, so that it is the same then.
+func (t *talks) take(session string, n int) (convo.History, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.byID[session]
+	if e == nil {
+		return convo.History{}, false
+	}
+	delete(t.byID, session)
+	k := t.recent.Remove(e).(*talk)
+	return k.history, k.history.Len() == n
+}
+
+// restored readies a machine that was made of a checkpoint.
+func (m *machine) restored(j Journal) {
+	m.journal = j
+	if s := m.run.Start; s.Session != "" {
+		m.past = newPast(m, s.Session, m.run.ID, s.Round)
+		m.past.opened.Store(true)
+	}
+}
