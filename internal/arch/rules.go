@@ -18,7 +18,7 @@ func Rooms() []Room {
 	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "node"}
 	product := []string{
 		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest",
+		"tool", "tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []Room{
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
@@ -64,6 +64,7 @@ func Rooms() []Room {
 			"the library's face wires the rooms and links no vendor SDK",
 		},
 		{"weirtest", product, "a test kit stands on the library's face"},
+		{"flowtest", product, "tests of flows see the library from outside, as its users do"},
 		{"cmd/...", []string{"..."}, "a command wires everything"},
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},

@@ -1,0 +1,105 @@
+package flowtest
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm/recorded"
+)
+
+// answer answers the questions of one node, or one question.
+type answer struct {
+	key    string // a node's path, or an interrupt's id
+	pos    flow.Pos
+	own    bool
+	always bool // the value is given every time
+	values []any
+	places []flow.Pos // of each value
+}
+
+// interruptID is what follows a node's path in the id of an interrupt.
+var interruptID = regexp.MustCompile(`:[^:/]*#\d+$`)
+
+// answers reads `answers`.
+func (r *fileReader) answers(l layers) []*answer {
+	var out []*answer
+	for _, e := range l.entries(&r.reader, "answers", "answers by the path of the node that asks") {
+		a := &answer{key: e.Key, pos: e.Pos, own: e.own}
+		if r.node(e.Pos, interruptID.ReplaceAllString(e.Key, "")) == nil {
+			continue
+		}
+		items := e.Value.Items()
+		if !e.Value.IsList() {
+			a.always, items = true, []*flow.Datum{e.Value}
+		}
+		for _, d := range items {
+			a.values = append(a.values, d.Value())
+			a.places = append(a.places, d.Pos())
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// people give the answers of a test.
+type people struct {
+	byKey map[string]*answer
+
+	mu    sync.Mutex
+	given map[*answer]int
+}
+
+func newPeople(list []*answer) *people {
+	p := &people{byKey: make(map[string]*answer, len(list)), given: make(map[*answer]int)}
+	for _, a := range list {
+		p.byKey[a.key] = a
+	}
+	return p
+}
+
+// to finds the answer to an interrupt, nil where there is none (any more).
+func (p *people) to(i engine.Interrupt) (a *answer, nth int) {
+	path := nodeOfInterrupt(i.ID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range []string{i.ID, path, recorded.PlainPath(path) + i.ID[len(path):], recorded.PlainPath(path)} {
+		a := p.byKey[key]
+		switch {
+		case a == nil:
+		case a.always:
+			return a, 0
+		case p.given[a] < len(a.values):
+			return a, p.given[a]
+		}
+	}
+	return nil, 0
+}
+
+// gave notes that an answer was given.
+func (p *people) gave(a *answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.given[a]++
+}
+
+// left are the test's own answers that nobody asked for, with the place of the
+// first.
+func (p *people) left(list []*answer) []*answer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []*answer
+	for _, a := range list {
+		if a.own && p.given[a] < len(a.values) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N.
+func nodeOfInterrupt(id string) string {
+	return id[:max(strings.LastIndexByte(id, ':'), 0)]
+}

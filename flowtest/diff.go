@@ -1,0 +1,139 @@
+package flowtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// What is shown of a value: at most this many characters within a sentence, and
+// on a line of its own.
+const (
+	briefly = 100
+	aLine   = 2000
+)
+
+// brief is a value within a sentence.
+func brief(v any) string { return shorten(encoded(v), briefly) }
+
+// line is a value on a line of its own.
+func line(v any) string { return shorten(encoded(v), aLine) }
+
+func encoded(v any) string {
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// firstDifference says where two texts part.
+func firstDifference(a, b string) string {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	for i > 0 && i < len(a) && !utf8.RuneStart(a[i]) {
+		i--
+	}
+	before := a[:i]
+	n := strings.Count(before, "\n") + 1
+	col := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
+	if strings.Contains(a, "\n") || strings.Contains(b, "\n") {
+		return fmt.Sprintf("at line %d, character %d", n, col)
+	}
+	return fmt.Sprintf("at character %d", col)
+}
+
+// diffTexts shows two texts line by line: lines that both have, a few around
+// what differs.
+func diffTexts(want, got string) []Line {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	var all []Line
+	align(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }, func(mark byte, i, j int) {
+		if mark == '-' {
+			all = append(all, Line{mark, shorten(a[i], aLine)})
+			return
+		}
+		all = append(all, Line{mark, shorten(b[j], aLine)})
+	})
+	return around(all)
+}
+
+// around leaves out long stretches of lines that both texts have.
+func around(all []Line) []Line {
+	const keep = 3
+	show := make([]bool, len(all))
+	for i, l := range all {
+		if l.Mark == ' ' {
+			continue
+		}
+		for j := max(0, i-keep); j <= min(len(all)-1, i+keep); j++ {
+			show[j] = true
+		}
+	}
+	var out []Line
+	for i := 0; i < len(all); i++ {
+		if show[i] {
+			out = append(out, all[i])
+			continue
+		}
+		from := i
+		for i+1 < len(all) && !show[i+1] {
+			i++
+		}
+		out = append(out, Line{' ', fmt.Sprintf("... %d more lines that are the same", i-from+1)})
+	}
+	return out
+}
+
+// mostAligned bounds the work of aligning: pairs beyond it are not compared.
+const mostAligned = 4_000_000
+
+// align tells a longest common subsequence of two lists of n and m elements:
+// emit is called with '-' and i, with '+' and j, or with ' ' and both.
+func align(n, m int, same func(i, j int) bool, emit func(mark byte, i, j int)) {
+	if n*m > mostAligned {
+		for i := range n {
+			emit('-', i, 0)
+		}
+		for j := range m {
+			emit('+', 0, j)
+		}
+		return
+	}
+	eq := make([][]bool, n)
+	length := make([][]int, n+1) // of the longest from i, j on
+	length[n] = make([]int, m+1)
+	for i := n - 1; i >= 0; i-- {
+		eq[i], length[i] = make([]bool, m), make([]int, m+1)
+		for j := m - 1; j >= 0; j-- {
+			eq[i][j] = same(i, j)
+			if eq[i][j] {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	i, j := 0, 0
+	for i < n || j < m {
+		switch {
+		case i < n && j < m && eq[i][j]:
+			emit(' ', i, j)
+			i, j = i+1, j+1
+		case i < n && (j == m || length[i+1][j] >= length[i][j+1]):
+			emit('-', i, j)
+			i++
+		default:
+			emit('+', i, j)
+			j++
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

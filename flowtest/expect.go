@@ -1,0 +1,191 @@
+package flowtest
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// expectation is what is to come of a run. What is nil is not looked at.
+type expectation struct {
+	pos                                               flow.Pos
+	status                                            string
+	statusPos                                         flow.Pos
+	outputs, state, errors, messages, questions, cost *flow.Datum
+	toolCalls, requests                               *flow.Datum
+	usage                                             *flow.Datum
+	path                                              *pathExpectation
+	golden                                            string // the file's path
+	goldenPos                                         flow.Pos
+}
+
+// The ends a test may expect.
+const (
+	completed = "completed"
+	failed    = "failed"
+	paused    = "paused"
+	cancelled = "cancelled"
+)
+
+// expectation reads `expect`.
+func (r *fileReader) expectation(l layers) expectation {
+	e := expectation{pos: l.own.Pos()}
+	for _, d := range []*flow.Datum{l.base.Get("expect"), l.own.Get("expect")} {
+		if d == nil {
+			continue
+		}
+		e.pos = d.Pos()
+		r.object(d, "expect", "status", "outputs", "error", "path", "messages", "state", "usage", "cost",
+			"questions", "toolCalls", "requests", "golden")
+	}
+	in := layers{l.own.Get("expect"), l.base.Get("expect")}
+	e.outputs, e.state, e.errors = r.expected(in, "outputs"), r.expected(in, "state"), r.expected(in, "error")
+	e.questions, e.cost = r.expected(in, "questions"), r.expected(in, "cost")
+	e.toolCalls, e.requests = r.expected(in, "toolCalls"), r.expected(in, "requests")
+	e.usage, e.messages = r.usage(in), r.messages(in)
+	e.path = r.pathExpectation(in.get("path"))
+	r.status(&e, in)
+	if d := in.get("golden"); d != nil {
+		e.golden, e.goldenPos = r.text(d, "golden"), d.Pos()
+		if !filepath.IsAbs(e.golden) {
+			e.golden = filepath.Join(filepath.Dir(r.path), e.golden)
+		}
+	}
+	return e
+}
+
+// status reads how the run is to end: as the key says, failed where an error is
+// expected, else completed.
+func (r *fileReader) status(e *expectation, in layers) {
+	e.status, e.statusPos = completed, e.pos
+	if e.errors != nil {
+		e.status, e.statusPos = failed, e.errors.Pos()
+	}
+	d := in.get("status")
+	if d == nil {
+		return
+	}
+	all := []string{completed, failed, paused, cancelled}
+	s := r.text(d, "status")
+	if !slices.Contains(all, s) {
+		r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf("status is one of %s; this is %s", strings.Join(all, ", "), show(d)), didYouMean(s, all))
+	}
+	if e.errors != nil && in.own.Get("error") != nil && s != failed {
+		r.bad(d, "a run that is %s has no error", s)
+	}
+	e.status, e.statusPos = s, d.Pos()
+	if s != failed {
+		e.errors = nil // that of the defaults
+	}
+}
+
+// expected reads what is expected of a value.
+func (r *fileReader) expected(in layers, key string) *flow.Datum {
+	d := in.get(key)
+	if d != nil {
+		r.checkExpected(d)
+	}
+	if d != nil && key == "error" && d.IsObject() && !isMatcher(d) {
+		r.object(d, "error", "code", "message", "node", "hint")
+	}
+	return d
+}
+
+func usageKeys() []string {
+	return []string{"calls", "input", "cached", "output", "reasoning", "tokens", "cost"}
+}
+
+func (r *fileReader) usage(in layers) *flow.Datum {
+	d := in.get("usage")
+	if d == nil || !r.object(d, "usage", usageKeys()...) {
+		return nil
+	}
+	r.checkExpected(d)
+	return d
+}
+
+// messages checks what is expected of the contexts: a list for the main one, or
+// an object of lists by context.
+func (r *fileReader) messages(in layers) *flow.Datum {
+	d := in.get("messages")
+	if d == nil {
+		return nil
+	}
+	if d.IsObject() && !isMatcher(d) {
+		for _, e := range d.Entries() {
+			r.checkExpected(e.Value)
+			r.messageList(e.Value)
+		}
+		return d
+	}
+	r.checkExpected(d)
+	r.messageList(d)
+	return d
+}
+
+// messageList checks the keys of messages.
+func (r *fileReader) messageList(d *flow.Datum) {
+	if s := d.Get("$subset"); s != nil {
+		d = s
+	}
+	for _, m := range d.Items() {
+		if m.IsObject() && !isMatcher(m) {
+			r.object(m, "a message", "role", "text", "calls", "name", "failed", "reasoning", "system", "user", "assistant", "tool")
+		}
+	}
+}
+
+// pathExpectation is what is expected of the nodes that ran.
+type pathExpectation struct {
+	pos                                          flow.Pos
+	exactly, order, ran, skipped, failed, notRun []place
+	exact                                        bool // exactly is set
+}
+
+// place is a node's path in a test.
+type place struct {
+	path string
+	pos  flow.Pos
+}
+
+func (r *fileReader) pathExpectation(d *flow.Datum) *pathExpectation {
+	if d == nil {
+		return nil
+	}
+	p := &pathExpectation{pos: d.Pos()}
+	if d.IsList() {
+		p.exactly, p.exact = r.places(d), true
+		return p
+	}
+	if !r.object(d, "path", "exactly", "order", "ran", "skipped", "failed", "notRun") {
+		return p
+	}
+	p.exact = d.Get("exactly") != nil
+	for key, to := range map[string]*[]place{
+		"exactly": &p.exactly, "order": &p.order, "ran": &p.ran, "skipped": &p.skipped, "failed": &p.failed, "notRun": &p.notRun,
+	} {
+		if l := d.Get(key); l != nil {
+			*to = r.places(l)
+		}
+	}
+	return p
+}
+
+// places reads a list of nodes, or one.
+func (r *fileReader) places(d *flow.Datum) []place {
+	items := []*flow.Datum{d}
+	if d.IsList() {
+		items = d.Items()
+	}
+	var out []place
+	for _, e := range items {
+		path := r.text(e, "the path of a node")
+		if r.node(e.Pos(), path) != nil {
+			out = append(out, place{path, e.Pos()})
+		}
+	}
+	return out
+}

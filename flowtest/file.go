@@ -1,0 +1,313 @@
+package flowtest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node"
+)
+
+// Suffixes are the ends of the names of test files.
+func Suffixes() []string { return []string{".test.yaml", ".test.yml", ".test.json"} }
+
+// File is a test file that was read and is valid.
+type File struct {
+	// Path is the file's, and FlowPath that of the flow it tests.
+	Path, FlowPath string
+	Flow           *weir.Flow
+	Tests          []*Test
+}
+
+// Test is one case of a file.
+type Test struct {
+	Name string
+	Pos  flow.Pos
+	// Skip says why the test is not run; "" runs it.
+	Skip string
+
+	inputs, state map[string]any
+	inputsPos     flow.Pos
+	user, model   string
+	targets       []string
+	timeout       time.Duration
+	network       bool
+	secrets       map[string]string
+	mocks         []*mock
+	answers       []*answer
+	tools         []*toolMock
+	script        *script
+	expect        expectation
+}
+
+// DefaultTimeout bounds a test in real time; `timeout` sets another.
+const DefaultTimeout = 30 * time.Second
+
+// Find lists the test files that paths name, each once, in order: a file is
+// itself, a folder those below it, "folder/..." the same. Folders whose names
+// begin with a dot, node_modules and vendor are passed over. A path that is not
+// there, a file that is no test file, and a folder without tests are errors.
+func Find(paths ...string) ([]string, error) {
+	var out []string
+	for _, p := range paths {
+		found, err := find(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out, nil
+}
+
+func find(path string) ([]string, error) {
+	root := path
+	if rest, ok := strings.CutSuffix(filepath.ToSlash(path), "..."); ok && (rest == "" || strings.HasSuffix(rest, "/")) {
+		root = filepath.Clean("./" + rest)
+		if filepath.IsAbs(path) {
+			root = filepath.Clean(rest)
+		}
+	}
+	info, err := os.Stat(root)
+	if err != nil {
+		return nil, fmt.Errorf("find tests: %w", err)
+	}
+	if !info.IsDir() {
+		if !isTest(root) {
+			return nil, fmt.Errorf("%s is not a test file: their names end in %s", path, strings.Join(Suffixes(), ", "))
+		}
+		return []string{root}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && p != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor"):
+			return filepath.SkipDir
+		case !d.IsDir() && isTest(name):
+			out = append(out, p)
+		}
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("there are no test files (*%s) under %s", strings.Join(Suffixes(), ", *"), root)
+	}
+	return out, err
+}
+
+func isTest(name string) bool {
+	return slices.ContainsFunc(Suffixes(), func(s string) bool { return strings.HasSuffix(name, s) })
+}
+
+// fileReader reads one test file.
+type fileReader struct {
+	reader
+	path string
+	flow *weir.Flow
+	cat  *node.Catalogue
+}
+
+// Load reads a test file and the flow it tests. The error is a *flow.Invalid
+// with all that is wrong in either; a file that cannot be read is another error.
+func Load(path string, o Options) (*File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read tests: %w", err)
+	}
+	doc, err := flow.ReadData(path, data)
+	if err != nil {
+		return nil, err
+	}
+	w, err := weir.Open(weir.Options{Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close(context.Background()) //nolint:errcheck // nothing ran
+	r := &fileReader{path: path, cat: w.Catalogue()}
+	f := &File{Path: path}
+	keys := []string{"flow", "description", "defaults", "tests"}
+	if !r.object(doc, "a test file", keys...) {
+		return nil, r.invalid()
+	}
+	f.FlowPath = r.flowPath(doc)
+	if r.flow, err = w.Load(f.FlowPath); err != nil {
+		r.flowInvalid(doc, f.FlowPath, err)
+		return nil, r.invalid()
+	}
+	f.Flow = r.flow
+	f.Tests = r.tests(doc)
+	return f, r.invalid()
+}
+
+// flowPath is the flow's: the key's, or the test file's without ".test".
+func (r *fileReader) flowPath(doc *flow.Datum) string {
+	if d := doc.Get("flow"); d != nil {
+		p := r.text(d, "flow")
+		if filepath.IsAbs(p) {
+			return p
+		}
+		return filepath.Join(filepath.Dir(r.path), p)
+	}
+	ext := filepath.Ext(r.path)
+	return strings.TrimSuffix(strings.TrimSuffix(r.path, ext), ".test") + ext
+}
+
+// flowInvalid reports a flow that cannot be tested.
+func (r *fileReader) flowInvalid(doc *flow.Datum, path string, err error) {
+	at := doc
+	hint := "name the flow that is tested: flow: PATH, relative to this file"
+	if d := doc.Get("flow"); d != nil {
+		at, hint = d, "the path is relative to this file"
+	}
+	if problems, ok := problemsIn(err); ok {
+		r.report(at.Pos(), engine.CodeFlowInvalid, fmt.Sprintf("%s is not a valid flow", path), "mend what is listed at its own places")
+		r.problems = append(r.problems, problems...)
+		return
+	}
+	r.report(at.Pos(), engine.CodeUnreadable, err.Error(), hint)
+}
+
+func (r *fileReader) tests(doc *flow.Datum) []*Test {
+	defaults := doc.Get("defaults")
+	if defaults != nil && !r.object(defaults, "defaults", caseKeys(false)...) {
+		defaults = nil
+	}
+	d := doc.Get("tests")
+	if d == nil || !d.IsList() || len(d.Items()) == 0 {
+		at := doc
+		if d != nil {
+			at = d
+		}
+		r.report(at.Pos(), flow.CodeMissingKey, "a test file has a list of tests", "add tests: [{name: ..., expect: ...}]")
+		return nil
+	}
+	var out []*Test
+	seen := make(map[string]flow.Pos)
+	for _, item := range d.Items() {
+		if !r.object(item, "a test", caseKeys(true)...) {
+			continue
+		}
+		t := r.test(layers{item, defaults})
+		if first, dup := seen[t.Name]; dup && t.Name != "" {
+			r.report(t.Pos, flow.CodeDuplicateID, fmt.Sprintf("two tests are named %q; the first at line %d", t.Name, first.Line), "")
+		}
+		seen[t.Name] = t.Pos
+		out = append(out, t)
+	}
+	return out
+}
+
+// caseKeys are the keys of a test, or of the defaults for all.
+func caseKeys(test bool) []string {
+	keys := []string{
+		"inputs", "state", "user", "model", "target", "script", "replay", "mocks", "tools", "answers",
+		"secrets", "network", "timeout", "expect",
+	}
+	if test {
+		keys = append([]string{"name", "description", "skip"}, keys...)
+	}
+	return keys
+}
+
+// test reads one test.
+func (r *fileReader) test(l layers) *Test {
+	t := &Test{
+		Name: r.text(l.own.Get("name"), "name"), Pos: l.own.Pos(),
+		user: r.text(l.get("user"), "user"), model: r.text(l.get("model"), "model"),
+		targets: r.texts(l.get("target"), "target"), network: r.flag(l.get("network"), "network"),
+		timeout: r.duration(l.get("timeout"), "timeout"),
+	}
+	if strings.TrimSpace(t.Name) == "" {
+		r.report(t.Pos, flow.CodeMissingKey, "a test has a name", "")
+	}
+	if d := l.own.Get("skip"); d != nil {
+		t.Skip = r.skip(d)
+	}
+	if t.timeout == 0 {
+		t.timeout = DefaultTimeout
+	}
+	t.inputsPos = t.Pos
+	if d := l.get("inputs"); d != nil {
+		t.inputsPos = d.Pos()
+	}
+	t.inputs = r.values(l.entries(&r.reader, "inputs", "values by the name of the input"))
+	t.state = r.values(l.entries(&r.reader, "state", "values by key"))
+	t.secrets = make(map[string]string)
+	for _, e := range l.entries(&r.reader, "secrets", "texts by name") {
+		t.secrets[e.Key] = r.text(e.Value, "a secret")
+	}
+	r.checkTargets(l.get("target"), t.targets)
+	t.mocks = r.mocks(l)
+	t.answers = r.answers(l)
+	t.tools = r.toolMocks(l)
+	t.script = r.script(l)
+	t.expect = r.expectation(l)
+	return t
+}
+
+// skip is why a test is skipped.
+func (r *fileReader) skip(d *flow.Datum) string {
+	if b, ok := d.Value().(bool); ok {
+		if b {
+			return "skipped"
+		}
+		return ""
+	}
+	return r.text(d, "skip")
+}
+
+func (r *fileReader) checkTargets(d *flow.Datum, targets []string) {
+	for _, id := range targets {
+		if r.flow.Node(id) == nil {
+			r.report(d.Pos(), flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, id), didYouMean(id, r.paths()))
+		}
+	}
+}
+
+// node finds the node that a path names, with or without the numbers of
+// iterations; one that is not there is reported.
+func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
+	g, n := &r.flow.Graph, (*flow.Node)(nil)
+	for id := range strings.SplitSeq(recorded.PlainPath(path), "/") {
+		if g == nil {
+			n = nil
+			break
+		}
+		if n = g.Node(id); n == nil {
+			break
+		}
+		g = n.Body
+	}
+	if n == nil {
+		r.report(pos, flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, path), didYouMean(recorded.PlainPath(path), r.paths()))
+	}
+	return n
+}
+
+// paths are those of all nodes of the flow, without numbers of iterations.
+func (r *fileReader) paths() []string { return pathsOf(&r.flow.Graph, "") }
+
+func pathsOf(g *flow.Graph, prefix string) []string {
+	var out []string
+	for _, n := range g.Nodes {
+		out = append(out, prefix+n.ID)
+		if n.Body != nil {
+			out = append(out, pathsOf(n.Body, prefix+n.ID+"/")...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,302 @@
+package flowtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// matcherNames are the keys of an object that is no object but says what a value
+// has to be like.
+func matcherNames() []string {
+	return []string{
+		"$above", "$absent", "$all", "$any", "$approx", "$below", "$contains", "$each", "$endsWith", "$equals",
+		"$json", "$length", "$matches", "$max", "$min", "$not", "$oneOf", "$schema", "$startsWith", "$subset", "$within",
+	}
+}
+
+// isMatcher reports whether d says what a value has to be like.
+func isMatcher(d *flow.Datum) bool {
+	return slices.ContainsFunc(d.Entries(), func(e flow.Entry) bool { return strings.HasPrefix(e.Key, "$") })
+}
+
+// checkExpected reports matchers that are not there or cannot be used.
+func (r *reader) checkExpected(d *flow.Datum) {
+	matcher := isMatcher(d)
+	for _, e := range d.Entries() {
+		switch {
+		case !matcher:
+			r.checkExpected(e.Value)
+		case !slices.Contains(matcherNames(), e.Key):
+			hint := didYouMean(e.Key, matcherNames())
+			if hint == "" {
+				hint = "there are " + strings.Join(matcherNames(), ", ") + "; a value that has such a key is written $equals: {...}"
+			}
+			r.report(e.Pos, flow.CodeUnknownKey, fmt.Sprintf("there is no matcher %s", e.Key), hint)
+		default:
+			r.checkMatcher(d, e.Key, e.Value)
+		}
+	}
+	for _, e := range d.Items() {
+		r.checkExpected(e)
+	}
+}
+
+// checkMatcher checks what one matcher is given.
+func (r *reader) checkMatcher(of *flow.Datum, name string, d *flow.Datum) {
+	switch name {
+	case "$above", "$below", "$max", "$min", "$approx", "$within":
+		if _, ok := number(d.Value()); !ok {
+			r.bad(d, "%s is a number; this is %s", name, show(d))
+		}
+		if name == "$within" && of.Get("$approx") == nil {
+			r.bad(d, "$within stands beside $approx")
+		}
+	case "$matches":
+		if _, err := regexp.Compile(r.text(d, name)); err != nil {
+			r.bad(d, "%s is not a regular expression: %v", show(d), err)
+		}
+	case "$startsWith", "$endsWith":
+		r.text(d, name)
+	case "$absent":
+		r.flag(d, name)
+	case "$any":
+		if s, ok := d.Value().(string); d.Value() != true && (!ok || !slices.Contains(kinds(), s)) {
+			r.bad(d, "$any is true, or one of %s; this is %s", strings.Join(kinds(), ", "), show(d))
+		}
+	case "$all", "$oneOf":
+		if !d.IsList() {
+			r.bad(d, "%s is a list of what is expected; this is %s", name, show(d))
+		}
+		r.checkExpected(d)
+	case "$subset":
+		if !d.IsList() && !d.IsObject() {
+			r.bad(d, "$subset is an object or a list; this is %s", show(d))
+		}
+		r.checkExpected(d)
+	case "$schema":
+		s, ok := d.Value().(map[string]any)
+		if !ok {
+			r.bad(d, "$schema is a JSON Schema, an object; this is %s", show(d))
+		} else if _, err := node.CompileSchema(s); err != nil {
+			r.bad(d, "%v", err)
+		}
+	case "$equals":
+	default: // $contains, $each, $json, $length, $not
+		r.checkExpected(d)
+	}
+}
+
+func kinds() []string { return []string{"text", "number", "bool", "list", "object"} }
+
+// match lists where a value is not like the matchers say. All of them have to
+// hold.
+func match(where string, want *flow.Datum, got actual) []Failure {
+	var out []Failure
+	for _, e := range want.Entries() {
+		if e.Key == "$absent" {
+			if absent, _ := e.Value.Value().(bool); absent == got.there {
+				out = append(out, Failure{Pos: e.Pos, Where: where, Message: absence(absent, got)})
+			}
+			continue
+		}
+		if !got.there {
+			return append(out, fail(want, where, "expected a value, and there is nothing")...)
+		}
+		out = append(out, matchOne(where, want, e, got.v)...)
+	}
+	return out
+}
+
+func absence(absent bool, got actual) string {
+	if absent {
+		return "expected nothing, got " + brief(got.v)
+	}
+	return "expected a value, and there is nothing"
+}
+
+// matchOne is one matcher.
+func matchOne(where string, want *flow.Datum, e flow.Entry, got any) []Failure {
+	d := e.Value
+	switch e.Key {
+	case "$above", "$below", "$max", "$min", "$approx":
+		return matchNumber(where, want, e, got)
+	case "$contains", "$matches", "$startsWith", "$endsWith":
+		return matchText(where, e, got)
+	case "$any":
+		if s, _ := d.Value().(string); s != "" && !strings.HasSuffix(kindOf(got), " "+s) {
+			return fail(d, where, "expected a value of kind %s, got %s", s, brief(got))
+		}
+	case "$equals":
+		if !equal(d.Value(), got) {
+			return []Failure{differs(d.Pos(), where, d.Value(), got)}
+		}
+	case "$not":
+		if len(compare("", d, actual{got, true})) == 0 {
+			return fail(d, where, "expected anything but %s, got %s", brief(d.Value()), brief(got))
+		}
+	case "$schema":
+		if s, err := node.CompileSchema(d.Value().(map[string]any)); err != nil {
+			return fail(d, where, "%v", err)
+		} else if err := s.Check(got); err != nil {
+			return fail(d, where, "%s does not fit the schema: %v", brief(got), err)
+		}
+	case "$json":
+		v, err := parseJSON(got)
+		if err != nil {
+			return fail(d, where, "expected JSON, got %s: %v", brief(got), err)
+		}
+		return compare(where, d, actual{v, true})
+	case "$length":
+		n, ok := lengthOf(got)
+		if !ok {
+			return fail(d, where, "expected something that has a length, got %s", brief(got))
+		}
+		return compare(where+".length", d, actual{n, true})
+	default:
+		return matchMany(where, e, got)
+	}
+	return nil
+}
+
+func parseJSON(v any) (any, error) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, fmt.Errorf("it is %s", kindOf(v))
+	}
+	if !json.Valid([]byte(s)) {
+		return nil, fmt.Errorf("it is a text that is not JSON")
+	}
+	return engine.ParseValue([]byte(s))
+}
+
+// lengthOf counts the characters of a text, and the elements of the rest.
+func lengthOf(v any) (int64, bool) {
+	switch t := v.(type) {
+	case string:
+		return int64(utf8.RuneCountInString(t)), true
+	case []any:
+		return int64(len(t)), true
+	case map[string]any:
+		return int64(len(t)), true
+	}
+	return 0, false
+}
+
+// matchMany are the matchers of lists and of several expectations.
+func matchMany(where string, e flow.Entry, got any) []Failure {
+	d := e.Value
+	var out []Failure
+	switch e.Key {
+	case "$all":
+		for _, w := range d.Items() {
+			out = append(out, compare(where, w, actual{got, true})...)
+		}
+	case "$oneOf":
+		for _, w := range d.Items() {
+			if len(compare(where, w, actual{got, true})) == 0 {
+				return nil
+			}
+		}
+		return fail(d, where, "expected one of %s, got %s", brief(d.Value()), brief(got))
+	case "$each":
+		list, ok := got.([]any)
+		if !ok {
+			return fail(d, where, "expected a list, got %s", brief(got))
+		}
+		for i, g := range list {
+			out = append(out, compare(fmt.Sprintf("%s[%d]", where, i), d, actual{g, true})...)
+		}
+	case "$subset":
+		return matchSubset(where, d, got)
+	}
+	return out
+}
+
+func matchSubset(where string, d *flow.Datum, got any) []Failure {
+	if d.IsList() {
+		return subsequence(where, d, got, compare)
+	}
+	o, ok := got.(map[string]any)
+	if !ok {
+		return fail(d, where, "expected an object, got %s", brief(got))
+	}
+	return compareKeys(where, d, o)
+}
+
+// matchText are the matchers of texts; $contains looks into lists as well.
+func matchText(where string, e flow.Entry, got any) []Failure {
+	if list, ok := got.([]any); ok && e.Key == "$contains" {
+		for _, g := range list {
+			if len(compare("", e.Value, actual{g, true})) == 0 {
+				return nil
+			}
+		}
+		return fail(e.Value, where, "expected a list that contains %s, got %s", brief(e.Value.Value()), brief(got))
+	}
+	want, _ := e.Value.Text()
+	s, ok := got.(string)
+	if !ok {
+		return fail(e.Value, where, "expected a text that %s %q, got %s (%s)", e.Key[1:], want, brief(got), kindOf(got))
+	}
+	verb := "contains"
+	switch e.Key {
+	case "$contains":
+		ok = strings.Contains(s, want)
+	case "$startsWith":
+		ok, verb = strings.HasPrefix(s, want), "starts with"
+	case "$endsWith":
+		ok, verb = strings.HasSuffix(s, want), "ends with"
+	case "$matches":
+		ok, verb = regexp.MustCompile(want).MatchString(s), "matches"
+	}
+	if ok {
+		return nil
+	}
+	f := Failure{Pos: e.Value.Pos(), Where: where, Message: fmt.Sprintf("expected a text that %s %q, got %s", verb, want, brief(s))}
+	if utf8.RuneCountInString(s) > briefly || strings.Contains(s, "\n") {
+		f.Message = fmt.Sprintf("expected a text that %s %q, got", verb, want)
+		for l := range strings.SplitSeq(s, "\n") {
+			f.Diff = append(f.Diff, Line{'+', shorten(l, aLine)})
+		}
+	}
+	return []Failure{f}
+}
+
+// matchNumber are the matchers of numbers.
+func matchNumber(where string, want *flow.Datum, e flow.Entry, got any) []Failure {
+	w, _ := number(e.Value.Value())
+	g, ok := number(got)
+	if !ok {
+		return fail(e.Value, where, "expected a number, got %s", brief(got))
+	}
+	how := ""
+	switch e.Key {
+	case "$above":
+		ok, how = g > w, "above"
+	case "$below":
+		ok, how = g < w, "below"
+	case "$min":
+		ok, how = g >= w, "of at least"
+	case "$max":
+		ok, how = g <= w, "of at most"
+	case "$approx":
+		within := math.Abs(w) * 1e-6
+		if d := want.Get("$within"); d != nil {
+			within, _ = number(d.Value())
+		}
+		ok, how = math.Abs(g-w) <= within, fmt.Sprintf("within %v of", within)
+	}
+	if ok {
+		return nil
+	}
+	return fail(e.Value, where, "expected a number %s %s, got %s", how, brief(e.Value.Value()), brief(got))
+}

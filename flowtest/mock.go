@@ -1,0 +1,290 @@
+package flowtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// mock stands in for the function of one node.
+type mock struct {
+	key  string // the node's path, with the numbers of iterations or without
+	pos  flow.Pos
+	own  bool // it stands in the test itself, not in the defaults
+	node *flow.Node
+	// acts are what is done in the first attempt, the second, and so on; the last
+	// is for all that follow.
+	acts []act
+}
+
+// act is what a mock does in one attempt.
+type act struct {
+	real     bool // the node's own function runs
+	delay    time.Duration
+	err      *engine.Error
+	outputs  engine.Values
+	state    map[string]any
+	messages []convo.Message
+}
+
+// of is what the mock does in an attempt, counted from 1.
+func (m *mock) of(attempt int) *act { return &m.acts[min(attempt, len(m.acts))-1] }
+
+// mocks reads `mocks`.
+func (r *fileReader) mocks(l layers) []*mock {
+	var out []*mock
+	for _, e := range l.entries(&r.reader, "mocks", "mocks by the path of the node") {
+		n := r.node(e.Pos, e.Key)
+		if n == nil {
+			continue
+		}
+		m := &mock{key: e.Key, pos: e.Pos, own: e.own, node: n}
+		items := []*flow.Datum{e.Value}
+		if e.Value.IsList() {
+			items = e.Value.Items()
+		}
+		for _, d := range items {
+			m.acts = append(m.acts, r.act(n, d))
+		}
+		if len(m.acts) == 0 {
+			r.bad(e.Value, "a mock is what the node does, or a list of that, an element an attempt; this list is empty")
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// act reads one thing that a mock does: a value, or an object of keys.
+func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
+	a := act{}
+	if !d.IsObject() {
+		a.outputs = r.mockValue(n, d)
+		return r.passOn(n, a)
+	}
+	if !r.object(d, "a mock", "value", "outputs", "branch", "error", "delay", "state", "messages", "real") {
+		return a
+	}
+	a.delay = r.duration(d.Get("delay"), "delay")
+	a.real = r.flag(d.Get("real"), "real")
+	if e := d.Get("error"); e != nil {
+		a.err = r.mockError(e)
+	}
+	given := 0
+	for _, key := range []string{"value", "outputs", "branch", "error", "real"} {
+		if d.Get(key) != nil {
+			given++
+		}
+	}
+	if given > 1 && (d.Get("error") != nil || d.Get("real") != nil || d.Get("value") != nil && d.Get("outputs") != nil) {
+		r.bad(d, "a mock has one of value, outputs, error and real")
+	}
+	if v := d.Get("value"); v != nil {
+		a.outputs = append(a.outputs, r.mockValue(n, v)...)
+	}
+	for _, e := range r.members(d.Get("outputs"), "outputs", "values by port") {
+		a.outputs = r.output(a.outputs, n, e.Key, e.Pos, e.Value)
+	}
+	if b := d.Get("branch"); b != nil {
+		a.outputs = r.branch(a.outputs, n, b)
+	}
+	a.state = r.mockState(d)
+	a.messages = r.mockMessages(n, d.Get("messages"))
+	return r.passOn(n, a)
+}
+
+func (r *fileReader) mockState(d *flow.Datum) map[string]any {
+	out := make(map[string]any)
+	for _, e := range r.members(d.Get("state"), "state", "values by key") {
+		out[e.Key] = e.Value.Value()
+	}
+	return out
+}
+
+// passOn refuses what a mock of this node cannot do.
+func (r *fileReader) passOn(n *flow.Node, a act) act {
+	slices.SortFunc(a.outputs, func(x, y engine.Named) int { return strings.Compare(x.Name, y.Name) })
+	return a
+}
+
+// mockError reads a code, or an object.
+func (r *fileReader) mockError(d *flow.Datum) *engine.Error {
+	e := &engine.Error{Message: "the mock of the node says so"}
+	if !d.IsObject() {
+		e.Code = r.text(d, "error")
+	} else if r.object(d, "error", "code", "message", "permanent", "hint") {
+		e.Code, e.Hint = r.text(d.Get("code"), "code"), r.text(d.Get("hint"), "hint")
+		if m := d.Get("message"); m != nil {
+			e.Message = r.text(m, "message")
+		}
+		e.Permanent = r.flag(d.Get("permanent"), "permanent")
+	}
+	if e.Code == "" {
+		e.Code = engine.CodeNodeFailed
+	}
+	return e
+}
+
+// portsOf are the ports of a node under its settings.
+func (r *fileReader) portsOf(n *flow.Node) flow.Ports {
+	spec := r.cat.Lookup(n.Type)
+	if spec.Shape != nil {
+		return spec.Shape(n.With)
+	}
+	return spec.Ports
+}
+
+// outPorts are the names of the ports that a mock may give a value.
+func outPorts(n *flow.Node, p flow.Ports) []string {
+	var names []string
+	for _, port := range p.Out {
+		if port.Type != flow.TypeContext {
+			names = append(names, port.Name)
+		}
+	}
+	if n.Body != nil {
+		for _, b := range n.Body.Outputs {
+			if !slices.Contains(names, b.Name) {
+				names = append(names, b.Name)
+			}
+		}
+	}
+	return names
+}
+
+// mockValue is a value on the node's first port.
+func (r *fileReader) mockValue(n *flow.Node, d *flow.Datum) engine.Values {
+	p := r.portsOf(n)
+	names := outPorts(n, p)
+	if len(names) == 0 {
+		if !p.AnyOut {
+			r.bad(d, "node %s (%s) has no output that a mock could give a value", n.ID, n.Type)
+			return nil
+		}
+		names = []string{"value"}
+	}
+	return r.output(nil, n, names[0], d.Pos(), d)
+}
+
+// output adds a value on a port, checked against the port.
+func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos flow.Pos, d *flow.Datum) engine.Values {
+	p := r.portsOf(n)
+	i := slices.IndexFunc(p.Out, func(port flow.Port) bool { return port.Name == name })
+	if i < 0 {
+		if names := outPorts(n, p); !p.AnyOut && !slices.Contains(names, name) {
+			r.report(pos, flow.CodeUnknownPort,
+				fmt.Sprintf("node %s (%s) has no output %q; it has %s", n.ID, n.Type, name, strings.Join(names, ", ")), didYouMean(name, names))
+			return out
+		}
+		return append(out, engine.Named{Name: name, Value: d.Value()})
+	}
+	port := p.Out[i]
+	if port.Type == flow.TypeContext {
+		r.report(pos, flow.CodeBadValue, fmt.Sprintf("%s carries a context, which a mock passes on by itself", name), "remove it; `messages` says something in the context")
+		return out
+	}
+	v, err := fitting(port, d.Value())
+	if err != nil {
+		r.report(d.Pos(), flow.CodeTypeMismatch, fmt.Sprintf("output %s of node %s (%s): %v", name, n.ID, n.Type, err), "")
+		return out
+	}
+	return append(out, engine.Named{Name: name, Value: v})
+}
+
+// fitting makes a value fit a port.
+func fitting(port flow.Port, v any) (engine.Value, error) {
+	v, err := engine.Normalize(v)
+	if err != nil {
+		return nil, err
+	}
+	if v, err = node.Coerce(port.Type, v); err != nil || port.Schema == nil {
+		return v, err
+	}
+	s, err := node.CompileSchema(port.Schema)
+	if err != nil {
+		return nil, err
+	}
+	return v, s.Check(v)
+}
+
+// branch adds what it is to take a branch.
+func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.Datum) engine.Values {
+	name := r.text(d, "branch")
+	p := r.portsOf(n)
+	var branches []string
+	for _, port := range p.Out {
+		if port.Branch {
+			branches = append(branches, port.Name)
+		}
+	}
+	if !slices.Contains(branches, name) {
+		has := "it has " + strings.Join(branches, ", ")
+		if len(branches) == 0 {
+			has = "it has none"
+		}
+		r.report(d.Pos(), flow.CodeUnknownPort, fmt.Sprintf("node %s (%s) has no branch %q; %s", n.ID, n.Type, name, has), didYouMean(name, branches))
+		return out
+	}
+	for _, port := range p.Out {
+		_, given := out.Get(port.Name)
+		switch {
+		case given:
+		case port.Name == name && port.Type == flow.TypeBool:
+			out = append(out, engine.Named{Name: name, Value: true})
+		case port.Name == name:
+			v, _ := fitting(port, name)
+			out = append(out, engine.Named{Name: name, Value: v})
+		case !port.Branch && port.Type == flow.TypeText && (port.Name == "result" || port.Name == "category"):
+			out = append(out, engine.Named{Name: port.Name, Value: name})
+		}
+	}
+	return out
+}
+
+// mockMessages reads what a mock says in the node's context.
+func (r *fileReader) mockMessages(n *flow.Node, d *flow.Datum) []convo.Message {
+	if d == nil {
+		return nil
+	}
+	if !d.IsList() {
+		r.bad(d, "messages is a list of messages; this is %s", show(d))
+		return nil
+	}
+	spec := r.cat.Lookup(n.Type)
+	use := spec.Context
+	if spec.ContextFor != nil {
+		use = spec.ContextFor(n.With)
+	}
+	if use != flow.ContextWrite && !spec.NewContext {
+		r.bad(d, "node %s (%s) writes no context, so that its mock cannot say anything in one", n.ID, n.Type)
+	}
+	var out []convo.Message
+	for _, e := range d.Items() {
+		out = append(out, r.message(e))
+	}
+	return out
+}
+
+// message reads {role, text}, or {ROLE: text}.
+func (r *fileReader) message(d *flow.Datum) convo.Message {
+	roles := []string{"system", "user", "assistant", "tool"}
+	if !r.object(d, "a message", append([]string{"role", "text", "name"}, roles...)...) {
+		return convo.Message{}
+	}
+	m := convo.Message{Role: convo.Role(r.text(d.Get("role"), "role")), Text: r.text(d.Get("text"), "text"), Name: r.text(d.Get("name"), "name")}
+	for _, role := range roles {
+		if t := d.Get(role); t != nil {
+			m.Role, m.Text = convo.Role(role), r.text(t, role)
+		}
+	}
+	if !slices.Contains(roles, string(m.Role)) {
+		r.bad(d, "a message is {role: ..., text: ...}, or {user: ...} or {assistant: ...} for short; its role is %q", m.Role)
+	}
+	return m
+}

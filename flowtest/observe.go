@@ -1,0 +1,222 @@
+package flowtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/recorded"
+)
+
+// observed is what came of a run, as plain values.
+type observed struct {
+	status    string
+	err       *engine.Error
+	outputs   map[string]any
+	state     map[string]any
+	usage     engine.Usage
+	path      []step
+	messages  map[string]any // lists by context
+	labels    map[string]string
+	questions []any
+	toolCalls []any
+	requests  []any
+	open      []engine.Interrupt // what the run waits for
+}
+
+// step is what became of one node.
+type step struct {
+	path   string
+	status engine.Status
+	ran    bool
+}
+
+// observe reads the journal of a run.
+func observe(ctx context.Context, w *weir.Weir, r weir.Result) (*observed, error) {
+	o := &observed{
+		status: r.Status.String(), err: r.Error, outputs: plainMap(r.Outputs.Map()), usage: r.Usage,
+		messages: make(map[string]any), labels: make(map[string]string), open: r.Interrupts,
+	}
+	v, err := w.Inspect(ctx, r.Run, 0)
+	if err != nil {
+		return nil, fmt.Errorf("read the run: %w", err)
+	}
+	for id, c := range v.Contexts {
+		list, err := c.Messages()
+		if err != nil {
+			return nil, fmt.Errorf("read context %s: %w", id, err)
+		}
+		o.messages[id] = plainMessages(list)
+		if c.Label != "" {
+			o.labels[c.Label] = id
+		}
+	}
+	o.state = make(map[string]any)
+	state := v.Run.State()
+	for _, k := range state.Keys() {
+		o.state[k], _ = state.Get(k)
+	}
+	o.state = plainMap(o.state)
+	b := &biography{index: make(map[string]int)}
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			b.tell(e)
+		}
+	}
+	o.path, o.questions = b.steps, b.questions
+	return o, nil
+}
+
+// biography is what a journal says of the nodes, in the order they began.
+type biography struct {
+	steps     []step
+	index     map[string]int
+	questions []any
+}
+
+func (b *biography) step(path string) *step {
+	i, ok := b.index[path]
+	if !ok {
+		i = len(b.steps)
+		b.index[path] = i
+		b.steps = append(b.steps, step{path: path})
+	}
+	return &b.steps[i]
+}
+
+func (b *biography) tell(e engine.Event) {
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		s := b.step(e.Path)
+		s.ran, s.status = true, engine.Running
+	case *engine.NodeCompleted:
+		s := b.step(e.Path)
+		s.ran, s.status = true, engine.Completed
+	case *engine.NodeFailed:
+		s := b.step(e.Path)
+		s.ran, s.status = true, engine.Failed
+	case *engine.NodeErrored:
+		b.step(e.Path).status = engine.Failed
+	case *engine.NodeSkipped:
+		b.step(e.Path).status = engine.Skipped
+	case *engine.NodeNotNeeded:
+		b.step(e.Path).status = engine.NotNeeded
+	case *engine.NodeCancelled:
+		b.step(e.Path).status = engine.Cancelled
+	case *engine.NodeWaiting:
+		b.step(e.Path).status = engine.Waiting
+		for _, i := range e.Interrupts {
+			if i.Kind != engine.AwaitTimer {
+				b.questions = append(b.questions, question(i))
+			}
+		}
+	case *engine.InterruptAnswered:
+		for _, q := range b.questions {
+			if m := q.(map[string]any); m["id"] == e.ID {
+				m["answer"] = plainValue(e.Value)
+			}
+		}
+	}
+}
+
+func question(i engine.Interrupt) map[string]any {
+	q := map[string]any{"id": i.ID, "node": nodeOfInterrupt(i.ID), "kind": string(i.Kind), "prompt": i.Prompt}
+	if i.Event != "" {
+		q["event"] = i.Event
+	}
+	return q
+}
+
+// plainMessages are messages without what only Weir reads.
+func plainMessages(list []convo.Message) []any {
+	out := make([]any, len(list))
+	for i := range list {
+		out[i] = plainMessage(&list[i])
+	}
+	return out
+}
+
+func plainMessage(m *convo.Message) map[string]any {
+	o := map[string]any{"role": string(m.Role), "text": m.Text}
+	if m.Reasoning != "" {
+		o["reasoning"] = m.Reasoning
+	}
+	if m.Role == convo.Tool {
+		o["name"], o["failed"] = m.Name, m.Failed
+	} else if m.Name != "" {
+		o["name"] = m.Name
+	}
+	var calls []any
+	for _, c := range m.Calls {
+		var arguments any = c.Arguments
+		if v, err := engine.ParseValue([]byte(c.Arguments)); err == nil {
+			arguments = v
+		}
+		calls = append(calls, map[string]any{"tool": c.Name, "arguments": arguments})
+	}
+	if calls != nil {
+		o["calls"] = calls
+	}
+	return o
+}
+
+// plainRequests are what a model was asked.
+func plainRequests(list []*llm.Request) []any {
+	out := make([]any, len(list))
+	for i, r := range list {
+		o := map[string]any{
+			"node": recorded.NodeOf(r.Key), "model": r.Model, "system": r.System, "messages": plainMessages(r.Messages),
+		}
+		if r.Provider != "" {
+			o["model"] = r.Provider + "/" + r.Model
+		}
+		var tools []any
+		for _, t := range r.Tools {
+			tools = append(tools, t.Name)
+		}
+		if tools != nil {
+			o["tools"] = tools
+		}
+		if n := len(r.Messages); n > 0 {
+			o["last"] = r.Messages[n-1].Text
+		}
+		out[i] = o
+	}
+	return out
+}
+
+// plainMap and plainValue are values as a test file can write them: a handle is
+// an object with the key $context, as in JSON.
+func plainMap(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = plainValue(v)
+	}
+	return out
+}
+
+func plainValue(v any) any {
+	switch t := v.(type) {
+	case map[string]any:
+		return plainMap(t)
+	case []any:
+		out := make([]any, len(t))
+		for i, e := range t {
+			out[i] = plainValue(e)
+		}
+		return out
+	case engine.Handle:
+		return map[string]any{"context": t.ID}
+	}
+	return v
+}
+
+// covers reports whether a path of a test means a node: with its numbers, or
+// without any of them.
+func covers(test, path string) bool {
+	return test == path || !strings.Contains(test, "#") && test == recorded.PlainPath(path)
+}

@@ -1,0 +1,316 @@
+package flowtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node"
+)
+
+// runID is the id of the one run of a test, always the same: a test that is run
+// again does the same.
+const runID = "test"
+
+// player runs one test in a Weir of its own.
+type player struct {
+	test   *Test
+	w      *weir.Weir
+	stage  *stage
+	people *people
+	tools  *toolbox
+	model  *model
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	failures []Failure // beside those of the expectations
+}
+
+// play runs the test and lists what failed. An error is one of the machine, or
+// ctx's.
+func (t *Test) play(ctx context.Context, f *File, o *Options) (*observed, []Failure, error) {
+	p := &player{test: t, stage: newStage(runID, t.mocks), people: newPeople(t.answers), tools: &toolbox{}, model: newModel(t.script)}
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.cancel = cancel
+	wo := weir.Options{
+		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o),
+		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
+		Wrap:    p.stage.wrap, Skip: func(r *engine.Run) bool { return p.skip(bounded, r) },
+	}
+	var err error
+	if p.w, err = weir.Open(wo); err != nil {
+		return nil, nil, err
+	}
+	seen, err := p.run(bounded, f)
+	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer stop()
+	if cerr := p.w.Close(closing); err == nil {
+		err = cerr
+	}
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	if err != nil && len(p.failures) == 0 {
+		return nil, nil, err
+	}
+	return seen, p.verdict(seen), nil
+}
+
+// closeTime bounds how long the nodes of a test have to stop.
+const closeTime = 15 * time.Second
+
+// run starts the flow and answers what it asks, until nothing more can happen.
+func (p *player) run(ctx context.Context, f *File) (*observed, error) {
+	t := p.test
+	timer := time.AfterFunc(t.timeout, func() { p.cancel(errSlow) })
+	defer timer.Stop()
+	tested, err := p.w.Load(f.FlowPath)
+	if err != nil {
+		return nil, err
+	}
+	start := weir.Start{
+		ID: runID, Inputs: t.inputs, State: t.state, User: t.user, Origin: "test", Targets: t.targets, Model: t.model,
+	}
+	if start.Model == "" {
+		start.Model = tested.Context.Model
+	}
+	if start.Model, err = pinned(start.Model, f.FlowPath); err != nil {
+		return nil, err
+	}
+	run, err := p.w.Start(ctx, tested, start)
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return &observed{status: failed, err: e, outputs: map[string]any{}, state: map[string]any{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		r, err := run.Wait(ctx)
+		if err != nil {
+			return nil, p.gaveUp(ctx, run, err)
+		}
+		if r.Status != engine.Paused {
+			return p.observe(ctx, r)
+		}
+		answered, err := p.answer(ctx, r.Interrupts)
+		if err != nil {
+			return nil, err
+		}
+		if answered == nil {
+			return p.observe(ctx, r)
+		}
+		run = answered
+	}
+}
+
+var errSlow = errors.New("the test took too long")
+
+// gaveUp tells of a run that did not come to its end.
+func (p *player) gaveUp(ctx context.Context, run *weir.Run, err error) error {
+	if !errors.Is(context.Cause(ctx), errSlow) {
+		return err
+	}
+	f := Failure{Pos: p.test.Pos, Message: fmt.Sprintf("the run did not end within %v; `timeout` sets another bound", p.test.timeout)}
+	if v, err := p.w.Inspect(context.WithoutCancel(ctx), run.ID, 0); err == nil {
+		for _, n := range v.Run.Nodes() {
+			if n.Status == engine.Running || n.Status == engine.Waiting {
+				f.Diff = append(f.Diff, Line{' ', n.Path + " is " + n.Status.String()})
+			}
+		}
+	}
+	p.fail(f)
+	return nil
+}
+
+func (p *player) observe(ctx context.Context, r weir.Result) (*observed, error) {
+	o, err := observe(ctx, p.w, r)
+	if err != nil {
+		return nil, err
+	}
+	o.toolCalls, o.requests = p.tools.called(), plainRequests(p.model.requests())
+	return o, nil
+}
+
+// answer gives the first answer that there is, nil where there is none.
+func (p *player) answer(ctx context.Context, open []engine.Interrupt) (*weir.Run, error) {
+	for _, i := range open {
+		a, nth := p.people.to(i)
+		if a == nil {
+			continue
+		}
+		p.people.gave(a)
+		run, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
+		if err != nil {
+			p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: err.Error(), Diff: []Line{{' ', asks(i)}}})
+			return nil, nil
+		}
+		return run, nil
+	}
+	return nil, nil
+}
+
+// skip lets time pass at once, unless somebody has something to say before.
+func (p *player) skip(ctx context.Context, r *engine.Run) bool {
+	for _, i := range r.Interrupts() {
+		a, nth := p.people.to(i)
+		if a == nil {
+			continue
+		}
+		p.people.gave(a)
+		go func() {
+			if _, err := p.w.Answer(ctx, r.ID, i.ID, a.values[nth], "test"); err != nil && ctx.Err() == nil {
+				p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: err.Error(), Diff: []Line{{' ', asks(i)}}})
+				p.cancel(errAnswer)
+			}
+		}()
+		return false
+	}
+	return true
+}
+
+var errAnswer = errors.New("an answer was refused")
+
+func (p *player) fail(f Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, f)
+}
+
+// verdict lists what failed.
+func (p *player) verdict(o *observed) []Failure {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.failures
+	if o == nil {
+		return out
+	}
+	checked := p.test.expect.check(o)
+	out = append(out, checked...)
+	for _, m := range p.stage.unused() {
+		out = append(out, Failure{Pos: m.pos, Where: "mocks." + m.key, Message: "the node is mocked and never ran"})
+	}
+	if o.status != p.test.expect.status {
+		return out // what was left over follows from that
+	}
+	for _, a := range p.people.left(p.test.answers) {
+		n := p.people.given[a]
+		msg := "nobody asked for the answer"
+		if n > 0 {
+			msg = fmt.Sprintf("%d answers were given and %d asked for", len(a.values), n)
+		}
+		out = append(out, Failure{Pos: a.places[min(n, len(a.places)-1)], Where: "answers." + a.key, Message: msg})
+	}
+	for _, s := range p.model.left() {
+		out = append(out, Failure{Pos: p.test.script.pos, Where: "script", Message: s})
+	}
+	return out
+}
+
+// network is how nodes reach the network: not at all, unless the test says so.
+func (p *player) network(o *Options) node.HTTPDoer {
+	if p.test.network {
+		return o.HTTP // nil is the library's own
+	}
+	return offline{p}
+}
+
+// offline refuses requests, and has the test fail that makes one.
+type offline struct{ p *player }
+
+// Do implements node.HTTPDoer.
+func (n offline) Do(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	n.p.fail(Failure{
+		Pos: n.p.test.Pos, Message: fmt.Sprintf("a node made the request %s %s", req.Method, req.URL),
+		Diff: []Line{{' ', "tests make no requests: mock the node, or set network: true"}},
+	})
+	return nil, errors.New("tests make no requests")
+}
+
+// model answers the model calls of a test.
+type model struct {
+	turns  *recorded.Turns
+	own    bool
+	answer weir.Provider
+	files  *recorded.Files
+
+	mu    sync.Mutex
+	asked []*llm.Request
+}
+
+func newModel(s *script) *model {
+	m := &model{files: recorded.NewFiles()}
+	switch {
+	case s == nil:
+	case s.replay != nil:
+		m.answer = s.replay
+	default:
+		m.turns, m.own = recorded.NewTurns(s.inOrder, s.byNode), s.own
+		m.answer = m.turns
+	}
+	return m
+}
+
+// scriptProvider is the provider of models that are files of fixed texts.
+const scriptProvider = "script"
+
+// Generate implements weir.Provider.
+func (m *model) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	m.mu.Lock()
+	m.asked = append(m.asked, req)
+	m.mu.Unlock()
+	switch {
+	case m.answer != nil:
+		return m.answer.Generate(ctx, req, emit)
+	case req.Provider == scriptProvider:
+		return m.files.Generate(ctx, req, emit)
+	}
+	return nil, &llm.Error{
+		Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
+			"%s calls the model, and the test says nothing of what it answers: add script: or replay:, or mock the node", recorded.NodeOf(req.Key)),
+	}
+}
+
+func (m *model) requests() []*llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]*llm.Request(nil), m.asked...)
+}
+
+func (m *model) left() []string {
+	if m.turns == nil || !m.own {
+		return nil
+	}
+	return m.turns.Left()
+}
+
+// pinned resolves a model "script/FILE" relative to the flow's folder.
+func pinned(model, flowPath string) (string, error) {
+	name, ok := strings.CutPrefix(model, scriptProvider+"/")
+	if !ok || filepath.IsAbs(name) {
+		return model, nil
+	}
+	path, err := filepath.Abs(filepath.Join(filepath.Dir(flowPath), name))
+	return scriptProvider + "/" + path, err
+}
+
+// problemsIn are the problems of a flow or test file that is not valid.
+func problemsIn(err error) ([]flow.Problem, bool) {
+	if e, ok := errors.AsType[*flow.Invalid](err); ok {
+		return e.Problems, true
+	}
+	return nil, false
+}

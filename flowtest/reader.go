@@ -1,0 +1,212 @@
+package flowtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// reader reads a test file and collects all that is wrong with it.
+type reader struct {
+	problems []flow.Problem
+}
+
+func (r *reader) report(pos flow.Pos, code, msg, hint string) {
+	r.problems = append(r.problems, flow.Problem{Pos: pos, Code: code, Message: msg, Hint: hint})
+}
+
+// bad reports a value that is not what it should be.
+func (r *reader) bad(d *flow.Datum, format string, args ...any) {
+	r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf(format, args...), "")
+}
+
+// invalid is the error: all problems by place, each once; nil where there are
+// none.
+func (r *reader) invalid() error {
+	if len(r.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.problems, func(a, b flow.Problem) int {
+		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line),
+			cmp.Compare(a.Pos.Column, b.Pos.Column), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	return &flow.Invalid{Problems: slices.Compact(r.problems)}
+}
+
+// object reports whether d is an object, and every key that is not listed.
+func (r *reader) object(d *flow.Datum, what string, keys ...string) bool {
+	if !d.IsObject() {
+		r.bad(d, "%s is an object; this is %s", what, show(d))
+		return false
+	}
+	for _, e := range d.Entries() {
+		if !slices.Contains(keys, e.Key) {
+			r.report(e.Pos, flow.CodeUnknownKey,
+				fmt.Sprintf("%s has no key %q; expected one of %s", what, e.Key, strings.Join(keys, ", ")), didYouMean(e.Key, keys))
+		}
+	}
+	return true
+}
+
+// text reads a text; "" where d is nil.
+func (r *reader) text(d *flow.Datum, what string) string {
+	if d == nil {
+		return ""
+	}
+	s, ok := d.Text()
+	if !ok {
+		r.bad(d, "%s is a text; this is %s", what, show(d))
+	}
+	return s
+}
+
+// flag reads a bool; false where d is nil.
+func (r *reader) flag(d *flow.Datum, what string) bool {
+	if d == nil {
+		return false
+	}
+	b, ok := d.Value().(bool)
+	if !ok {
+		r.bad(d, "%s is true or false; this is %s", what, show(d))
+	}
+	return b
+}
+
+// count reads a whole number from 0; 0 where d is nil.
+func (r *reader) count(d *flow.Datum, what string) int {
+	if d == nil {
+		return 0
+	}
+	n, ok := d.Value().(int64)
+	if !ok || n < 0 || n > 1_000_000_000 {
+		r.bad(d, "%s is a whole number from 0; this is %s", what, show(d))
+		return 0
+	}
+	return int(n)
+}
+
+// duration reads a duration: text as Go writes it, or whole seconds.
+func (r *reader) duration(d *flow.Datum, what string) time.Duration {
+	if d == nil {
+		return 0
+	}
+	const most = 10 * 365 * 24 * time.Hour
+	switch v := d.Value().(type) {
+	case int64:
+		if v >= 0 && v <= int64(most/time.Second) {
+			return time.Duration(v) * time.Second
+		}
+	case string:
+		if t, err := time.ParseDuration(v); err == nil && t >= 0 && t <= most {
+			return t
+		}
+	}
+	r.report(d.Pos(), flow.CodeBadDuration, fmt.Sprintf("%s is a duration; this is %s", what, show(d)),
+		"write 30s, 5m or 1h30m, or whole seconds")
+	return 0
+}
+
+// texts reads a text or a list of them.
+func (r *reader) texts(d *flow.Datum, what string) []string {
+	switch {
+	case d == nil:
+		return nil
+	case !d.IsList():
+		return []string{r.text(d, what)}
+	}
+	var out []string
+	for _, e := range d.Items() {
+		out = append(out, r.text(e, "an element of "+what))
+	}
+	return out
+}
+
+// show names a value in a message.
+func show(d *flow.Datum) string {
+	s, ok := d.Text()
+	switch {
+	case !ok:
+		return d.Kind()
+	case d.IsText():
+		return fmt.Sprintf("%q", shorten(s, 60))
+	}
+	return shorten(s, 60)
+}
+
+// didYouMean is a hint that names the candidate that was likely meant.
+func didYouMean(got string, candidates []string) string {
+	if best := flow.Nearest(got, candidates); best != "" {
+		return "did you mean " + best + "?"
+	}
+	return ""
+}
+
+// shorten is s with at most n characters.
+func shorten(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n]) + "..."
+}
+
+// layers are the keys of a test over those of the file's defaults.
+type layers struct{ own, base *flow.Datum }
+
+// get is the value under a key.
+func (l layers) get(key string) *flow.Datum {
+	if d := l.own.Get(key); d != nil {
+		return d
+	}
+	return l.base.Get(key)
+}
+
+// entry is an entry of an object that both layers may have.
+type entry struct {
+	flow.Entry
+	own bool // it stands in the test itself
+}
+
+// entries are those of the object under a key, of both layers; the test's own
+// take the place of those in the defaults.
+func (l layers) entries(r *reader, key, what string) []entry {
+	var out []entry
+	own := r.members(l.own.Get(key), key, what)
+	for _, e := range r.members(l.base.Get(key), key, what) {
+		if !slices.ContainsFunc(own, func(o flow.Entry) bool { return o.Key == e.Key }) {
+			out = append(out, entry{e, false})
+		}
+	}
+	for _, e := range own {
+		out = append(out, entry{e, true})
+	}
+	return out
+}
+
+// members are the entries of an object; another kind is reported.
+func (r *reader) members(d *flow.Datum, key, what string) []flow.Entry {
+	if d == nil || d.IsNull() {
+		return nil
+	}
+	if !d.IsObject() {
+		r.bad(d, "%s is an object of %s; this is %s", key, what, show(d))
+		return nil
+	}
+	return d.Entries()
+}
+
+// values are entries as plain data.
+func (r *reader) values(list []entry) map[string]any {
+	if list == nil {
+		return nil
+	}
+	out := make(map[string]any, len(list))
+	for _, e := range list {
+		out[e.Key] = e.Value.Value()
+	}
+	return out
+}

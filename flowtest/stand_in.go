@@ -1,0 +1,197 @@
+package flowtest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node"
+)
+
+// stage knows which nodes of one test are mocked, and which mocks were used.
+type stage struct {
+	run   string // the test's own; other runs are of flows inside it
+	mocks map[string]*mock
+
+	mu   sync.Mutex
+	used map[*mock]bool
+}
+
+func newStage(run string, mocks []*mock) *stage {
+	s := &stage{run: run, mocks: make(map[string]*mock, len(mocks)), used: make(map[*mock]bool)}
+	for _, m := range mocks {
+		s.mocks[m.key] = m
+	}
+	return s
+}
+
+// wrap is weir.Options.Wrap: nodes of the type are mocked where the test says so.
+func (s *stage) wrap(t weir.Type) weir.Type { return mockable{t, s} }
+
+// of is the mock of a node of the test's run, nil where it has none.
+func (s *stage) of(info node.Info) *mock {
+	if info.Run != s.run {
+		return nil
+	}
+	m := s.mocks[info.Path]
+	if m == nil {
+		m = s.mocks[recorded.PlainPath(info.Path)]
+	}
+	if m != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.used[m] = true
+	}
+	return m
+}
+
+// unused are the test's own mocks whose nodes never ran.
+func (s *stage) unused() []*mock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*mock
+	for _, m := range s.mocks {
+		if m.own && !s.used[m] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// mockable is a node type some of whose nodes may be mocked.
+type mockable struct {
+	weir.Type
+	stage *stage
+}
+
+// Prepare implements weir.Type.
+func (t mockable) Prepare(with map[string]any) (node.Node, error) {
+	inner, err := t.Type.Prepare(with)
+	if err != nil {
+		return nil, err
+	}
+	ports := t.Spec().Ports
+	if t.Spec().Shape != nil {
+		ports = t.Spec().Shape(with)
+	}
+	return &standIn{inner: inner, stage: t.stage, ports: ports, spec: t.Spec()}, nil
+}
+
+// standIn runs a node's own function, or what its mock says.
+type standIn struct {
+	inner node.Node
+	stage *stage
+	ports flow.Ports
+	spec  *flow.TypeSpec
+}
+
+// Run implements node.Node.
+func (n *standIn) Run(ctx *node.Ctx) error {
+	m := n.stage.of(ctx.Info())
+	if m == nil {
+		return n.inner.Run(ctx)
+	}
+	a := m.of(ctx.Info().Attempt)
+	if err := pass(ctx, a.delay, m.node.Timeout); err != nil {
+		return err
+	}
+	switch {
+	case a.real:
+		return n.inner.Run(ctx)
+	case a.err != nil:
+		e := *a.err
+		return &e
+	}
+	return n.act(ctx, a)
+}
+
+// pass lets the delay pass, or as much of it as the node's timeout allows. It is
+// a durable wait, which a test does not wait for.
+func pass(ctx *node.Ctx, delay time.Duration, t flow.Timeout) error {
+	if delay <= 0 {
+		return nil
+	}
+	limit, how := t.Total, "in total"
+	if limit == 0 || t.Idle > 0 && t.Idle < limit {
+		limit, how = t.Idle, "without progress"
+	}
+	late := limit > 0 && delay > limit
+	if late {
+		delay = limit
+	}
+	due := ctx.Now().Add(delay)
+	if _, _, err := ctx.Wait("mock", engine.Interrupt{Kind: engine.AwaitTimer, Due: due.UnixMilli()}); err != nil {
+		return err
+	}
+	if late {
+		return &engine.Error{
+			Code: engine.CodeTimeout, Message: fmt.Sprintf("the node took longer than %v %s", limit, how),
+			Hint: "raise `timeout:` on the node, or add `retry:`",
+		}
+	}
+	return nil
+}
+
+// act gives what the mock gives.
+func (n *standIn) act(ctx *node.Ctx, a *act) error {
+	for _, o := range a.outputs {
+		ctx.Output(o.Name, engine.Copy(o.Value))
+	}
+	if err := ctx.State().Update(a.state); err != nil {
+		return err
+	}
+	h, there, err := n.context(ctx)
+	if err != nil {
+		return err
+	}
+	if len(a.messages) > 0 {
+		m, err := ctx.ContextOf(h)
+		if err != nil {
+			return err
+		}
+		if _, err := m.AddAll(a.messages); err != nil {
+			return err
+		}
+	}
+	for _, p := range n.ports.Out {
+		if p.Type == flow.TypeContext && there {
+			ctx.Output(p.Name, h)
+		}
+	}
+	return nil
+}
+
+// context is the one that the node passes on: its own, a new one where it makes
+// one, or what came in.
+func (n *standIn) context(ctx *node.Ctx) (h engine.Handle, there bool, err error) {
+	switch {
+	case n.spec.NewContext:
+		own, err := ctx.Context()
+		if err != nil {
+			return h, false, err
+		}
+		s := own.Get().Settings
+		h, err = ctx.NewContext(convo.Change{Create: true, Kind: convo.Isolated, Settings: &s})
+		return h, err == nil, err
+	case n.spec.Context != flow.ContextNone:
+		own, err := ctx.Context()
+		if err != nil {
+			return h, false, err
+		}
+		return engine.Handle{ID: own.ID()}, true, nil
+	}
+	for _, p := range n.ports.Out {
+		if p.Type != flow.TypeContext {
+			continue
+		}
+		if v, ok := ctx.Input(p.Name); ok {
+			h, there = v.(engine.Handle)
+		}
+	}
+	return h, there, nil
+}

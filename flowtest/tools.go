@@ -1,0 +1,226 @@
+package flowtest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/tool"
+)
+
+// toolMock is a tool that answers what the test says.
+type toolMock struct {
+	tool    tool.Tool
+	pos     flow.Pos
+	results []toolResult // in the order of the calls; the last stays
+}
+
+// toolResult is what one call returns.
+type toolResult struct {
+	when *flow.Datum // what the arguments have to be; nil is anything
+	text string
+	fail bool
+}
+
+// toolMocks reads `tools`.
+func (r *fileReader) toolMocks(l layers) []*toolMock {
+	var out []*toolMock
+	for _, e := range l.entries(&r.reader, "tools", "what tools return, by name") {
+		m := &toolMock{pos: e.Pos, tool: tool.Tool{Name: e.Key, ReadOnly: true}}
+		if !tool.ValidName(e.Key) {
+			// Flows call tools of servers mcp:server/tool; models see another name.
+			m.tool.Alias = e.Key
+			m.tool.Name = strings.Map(func(c rune) rune {
+				if tool.ValidName(string(c)) {
+					return c
+				}
+				return '_'
+			}, e.Key)
+		}
+		r.toolMock(m, e.Value)
+		if _, err := tool.NewSet(m.offer(nil)); err != nil {
+			r.report(e.Pos, flow.CodeBadValue, err.Error(), "")
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// toolMock reads a result, a list of them, or an object with more to say.
+func (r *fileReader) toolMock(m *toolMock, d *flow.Datum) {
+	described := d.IsObject() && (d.Get("results") != nil || d.Get("description") != nil || d.Get("parameters") != nil ||
+		d.Get("approve") != nil || d.Get("ends") != nil || d.Get("readOnly") != nil)
+	if described {
+		r.object(d, "a tool", "description", "parameters", "approve", "ends", "readOnly", "result", "error", "results")
+		m.tool.Description = r.text(d.Get("description"), "description")
+		m.tool.Ends = r.flag(d.Get("ends"), "ends")
+		m.tool.Approve = tool.Approval(r.text(d.Get("approve"), "approve"))
+		if ro := d.Get("readOnly"); ro != nil {
+			m.tool.ReadOnly = r.flag(ro, "readOnly")
+		}
+		if p := d.Get("parameters"); p != nil {
+			m.tool.Parameters, _ = p.Value().(map[string]any)
+			if m.tool.Parameters == nil {
+				r.bad(p, "parameters is a JSON Schema, an object; this is %s", show(p))
+			}
+		}
+		if d.Get("results") == nil {
+			m.results = append(m.results, r.toolResult(d, true))
+			return
+		}
+		d = d.Get("results")
+	}
+	if !d.IsList() {
+		m.results = append(m.results, r.toolResult(d, false))
+		return
+	}
+	for _, e := range d.Items() {
+		m.results = append(m.results, r.toolResult(e, false))
+	}
+}
+
+// toolResult reads {result: ...}, {error: ...}, with `when`, or a text.
+func (r *fileReader) toolResult(d *flow.Datum, checked bool) toolResult {
+	if !d.IsObject() {
+		return toolResult{text: textOf(d.Value())}
+	}
+	if !checked {
+		r.object(d, "the result of a tool", "result", "error", "when")
+	}
+	out := toolResult{when: d.Get("when")}
+	if out.when != nil {
+		r.checkExpected(out.when)
+	}
+	switch {
+	case d.Get("error") != nil:
+		out.text, out.fail = r.text(d.Get("error"), "error"), true
+	case d.Get("result") != nil:
+		out.text = textOf(d.Get("result").Value())
+	default:
+		r.bad(d, "the result of a tool has result or error")
+	}
+	return out
+}
+
+// textOf is a result as the model is told it: text as it is, the rest as JSON.
+func textOf(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// toolbox offers the tools of a test and notes how they are called.
+type toolbox struct {
+	mu    sync.Mutex
+	calls []toolCall
+}
+
+type toolCall struct {
+	key       string // RUN/PATH/tool#N
+	name      string
+	arguments any
+}
+
+func (b *toolbox) tools(mocks []*toolMock) []*weir.Tool {
+	var out []*weir.Tool
+	for _, m := range mocks {
+		out = append(out, m.offer(b))
+	}
+	return out
+}
+
+// offer makes the tool; b notes its calls.
+func (m *toolMock) offer(b *toolbox) *weir.Tool {
+	t := m.tool
+	var mu sync.Mutex
+	used := make([]bool, len(m.results))
+	t.Call = func(_ context.Context, c tool.Call) (string, error) {
+		var arguments any = c.Arguments
+		if v, err := engine.ParseValue([]byte(c.Arguments)); err == nil {
+			arguments = v
+		}
+		b.note(toolCall{c.Key, t.Name, arguments})
+		mu.Lock()
+		defer mu.Unlock()
+		i, err := m.pick(used, arguments)
+		if err != nil {
+			return "", err
+		}
+		used[i] = true
+		if m.results[i].fail {
+			return "", errors.New(m.results[i].text)
+		}
+		return m.results[i].text, nil
+	}
+	return &t
+}
+
+// pick finds the result of a call: the first that fits the arguments and was not
+// given, else the last that fits.
+func (m *toolMock) pick(used []bool, arguments any) (int, error) {
+	last := -1
+	for i, res := range m.results {
+		if res.when != nil && len(compare("", res.when, actual{arguments, true})) > 0 {
+			continue
+		}
+		if !used[i] {
+			return i, nil
+		}
+		last = i
+	}
+	if last < 0 {
+		b, _ := json.Marshal(arguments)
+		return 0, fmt.Errorf("the test has no result for tool %s with the arguments %s", m.tool.Name, b)
+	}
+	return last, nil
+}
+
+func (b *toolbox) note(c toolCall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, c)
+}
+
+// called are the calls as {node, tool, arguments}: nodes as they came, the calls
+// of each in the order in which the model asked for them.
+func (b *toolbox) called() []any {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rank := make(map[string]int)
+	for _, c := range b.calls {
+		if node := recorded.NodeOf(c.key); rank[node] == 0 {
+			rank[node] = len(rank) + 1
+		}
+	}
+	list := slices.Clone(b.calls)
+	slices.SortStableFunc(list, func(x, y toolCall) int {
+		return cmp.Or(cmp.Compare(rank[recorded.NodeOf(x.key)], rank[recorded.NodeOf(y.key)]), cmp.Compare(ordinal(x.key), ordinal(y.key)))
+	})
+	out := make([]any, len(list))
+	for i, c := range list {
+		out[i] = map[string]any{"node": recorded.NodeOf(c.key), "tool": c.name, "arguments": c.arguments}
+	}
+	return out
+}
+
+// ordinal is the number at the end of an effect key.
+func ordinal(key string) int {
+	n, _ := strconv.Atoi(key[strings.LastIndexByte(key, '#')+1:])
+	return n
+}
