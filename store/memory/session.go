@@ -128,7 +128,7 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	x := &session{row: store.Session{
 		ID: n.ID, User: n.User, Flow: n.Flow, Thread: n.Thread, Created: n.Now, Updated: n.Now, Expires: n.Expires,
 	}}
-	if n.Parent != "" {
+	if n.Parent != "" || n.At != 0 {
 		if err := x.fork(t.byID[n.Parent], n.At); err != nil {
 			return fmt.Errorf("create session %s: %d messages of session %s: %w", n.ID, n.At, n.Parent, err)
 		}

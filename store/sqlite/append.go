@@ -99,6 +99,12 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	case !r.base.precedes(c):
 		return w.refusal(r.num, before, a.Take != nil)
 	}
+	var again *engine.Usage
+	if r.round.session != 0 {
+		if again, refused, failed = w.hold(r); refused != nil || failed != nil {
+			return refused, failed
+		}
+	}
 	p := packer{w: w, run: r, seq: c.Seq}
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
 		return refused, failed
@@ -121,6 +127,11 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	}
 	if err := w.setOwner(r, a); err != nil {
 		return nil, err
+	}
+	if r.round.session != 0 {
+		if err := w.settle(r, a, again); err != nil {
+			return nil, err
+		}
 	}
 	return nil, w.setHead(r, &a.Head)
 }

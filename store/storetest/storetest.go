@@ -26,6 +26,7 @@ type Store interface {
 	Leases
 	Listings
 	Extras
+	Sessions
 	Close() error
 }
 
@@ -68,6 +69,23 @@ type Extras interface {
 	CacheSweep(ctx context.Context, now time.Time) (int64, error)
 }
 
+// Sessions keeps conversations over many runs.
+type Sessions interface {
+	CreateSession(ctx context.Context, n store.NewSession) error
+	ActivateSession(ctx context.Context, id string) error
+	ExpireSession(ctx context.Context, id string, at time.Time) error
+	Session(ctx context.Context, id string) (store.Session, error)
+	FindSession(ctx context.Context, user, flow, thread string) (store.Session, error)
+	Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error)
+	SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error)
+	Enqueue(ctx context.Context, q store.Queued) (store.Queued, error)
+	Queue(ctx context.Context, session string) ([]store.Queued, error)
+	NextQueued(ctx context.Context, session string) (store.Queued, error)
+	Unqueue(ctx context.Context, id string) error
+	BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error)
+	RoundMessage(ctx context.Context, run string) (store.Queued, error)
+}
+
 // Reopener is a store that outlives its process.
 type Reopener interface {
 	// Reopen closes the store and opens it again.
@@ -81,6 +99,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, group := range [][]testCase{
 		journalCases(), refusalCases(), valueCases(), messageCases(),
 		leaseCases(), listingCases(), extraCases(), bulkCases(),
+		baseCases(), sessionCases(), roundCases(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })

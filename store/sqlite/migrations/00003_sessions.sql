@@ -38,7 +38,7 @@ CREATE TABLE queue (
     run INTEGER -- run.num
 );
 CREATE INDEX queue_waiting ON queue (session, num) WHERE run IS NULL;
-CREATE INDEX queue_taken ON queue (run) WHERE run IS NOT NULL AND value IS NOT NULL;
+CREATE INDEX queue_taken ON queue (run) WHERE run IS NOT NULL;
 
 -- A round: its session, its number and the position of its first message in the
 -- session's history. A root of -session.num is that of all rounds of a session.

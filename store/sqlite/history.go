@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// SessionMessages returns the messages of a session's history at positions from
+// up to to, to not included. What it costs follows from how many these are.
+func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error) {
+	op := "messages of session " + id
+	var num int64
+	h := history{length: endless}
+	err := s.reader.QueryRowContext(ctx, `SELECT s.num, c.id, c.start, coalesce(c.source, 0), coalesce(c.kind, '')
+		FROM session s JOIN context c ON c.id = s.context WHERE s.id = ?`, id).Scan(&num, &h.id, &h.start, &h.source, &h.kind)
+	if err != nil {
+		return nil, s.wrap(op, err)
+	}
+	l := lineage{ctx, s.reader}
+	if h.length, err = l.end(h); err != nil {
+		return nil, s.wrap(op, err)
+	}
+	out := []store.SessionMessage{}
+	parts, err := l.stretches(h, int64(max(from, 0)), int64(min(to, endless)))
+	if err != nil || len(parts) == 0 {
+		return out, s.wrap(op, err)
+	}
+	messages, err := s.messages(ctx, parts)
+	if err != nil {
+		return nil, s.wrap(op, err)
+	}
+	for _, p := range slices.Backward(parts) {
+		if out, err = s.saidIn(ctx, out, num, p); err != nil {
+			return nil, s.wrap(op, err)
+		}
+	}
+	for i := range out {
+		out[i].Message = messages[i]
+	}
+	return out, nil
+}
+
+// saidIn appends a message without its content for each position of a stretch of
+// some session's history, as the session of that number shows it.
+func (s *Store) saidIn(ctx context.Context, out []store.SessionMessage, session int64, p stretch) ([]store.SessionMessage, error) {
+	err := s.query(ctx, func(row scanner) error {
+		var m store.SessionMessage
+		var owner, at int64
+		var status string
+		err := row.Scan(&m.Position, &m.Run, &owner, &m.Round, &status, &at)
+		if err != nil {
+			return err
+		}
+		if owner != session {
+			m.Round = 0
+		}
+		m.At = time.UnixMilli(at)
+		m.Status, err = parseStatus(status)
+		out = append(out, m)
+		return err
+	}, `SELECT m.id & 0xffffffff, r.id, r.session, r.round, r.status, r.created + c.at
+		FROM message m JOIN run r ON r.num = (SELECT n.num FROM run n WHERE n.session = (SELECT num FROM session WHERE context = ?1)
+			AND n.first <= m.id & 0xffffffff ORDER BY n.first DESC, n.num DESC LIMIT 1)
+		JOIN run_commit c ON c.id = (r.num << 32) + m.seq
+		WHERE m.id >= ?2 AND m.id < ?3 ORDER BY m.id`, p.context, messageID(p.context, p.from), messageID(p.context, p.to))
+	return out, err
+}

@@ -1,0 +1,170 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+func sessionCases() []testCase {
+	return []testCase{
+		{"a session says what it was made with", oneSession},
+		{"ids and threads of sessions are taken once", func(t *testing.T, s Store) {
+			n := store.NewSession{ID: "s", User: "u", Flow: "f", Thread: "t", Now: epoch()}
+			must(t, s.CreateSession(t.Context(), n))
+			is(t, s.CreateSession(t.Context(), n), store.ErrExists)
+			n.Thread = "other"
+			is(t, s.CreateSession(t.Context(), n), store.ErrExists)
+			n.ID, n.Thread = "s2", "t"
+			is(t, s.CreateSession(t.Context(), n), store.ErrExists)
+			for _, change := range []func(){func() { n.User = "v" }, func() { n.ID, n.Flow = "s3", "g" }, func() { n.ID, n.Thread = "s4", "t2" }} {
+				change()
+				must(t, s.CreateSession(t.Context(), n))
+			}
+		}},
+		{"without a thread the session made or activated last is found", activeSession},
+		{"sessions are listed newest first, filtered and in pages", listSessions},
+		{"a session that is not there is an error everywhere", missingSession},
+		{"a session may begin with messages of another", forkedSession},
+	}
+}
+
+func session(t *testing.T, s Store, id string) store.Session {
+	t.Helper()
+	x, err := s.Session(t.Context(), id)
+	must(t, err)
+	return x
+}
+
+func oneSession(t *testing.T, s Store) {
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "s", User: "u", Flow: "f", Now: epoch(), Expires: epoch().Add(time.Hour)}))
+	x := session(t, s, "s")
+	equal(t, "times", x.Created.Equal(epoch()) && x.Updated.Equal(epoch()) && x.Expires.Equal(epoch().Add(time.Hour)), true)
+	x.Created, x.Updated, x.Expires = time.Time{}, time.Time{}, time.Time{}
+	equal(t, "session", x, store.Session{ID: "s", User: "u", Flow: "f", Thread: "s"})
+	must(t, s.ExpireSession(t.Context(), "s", time.Time{}))
+	equal(t, "expires", session(t, s, "s").Expires.IsZero(), true)
+	ms, err := s.SessionMessages(t.Context(), "s", 0, 10)
+	must(t, err)
+	equal(t, "messages", ms, []store.SessionMessage{})
+}
+
+func activeSession(t *testing.T, s Store) {
+	for _, id := range []string{"a", "b", "c"} {
+		must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: "u", Flow: "f", Thread: "t" + id, Now: epoch()}))
+	}
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "other", Flow: "f", Now: epoch()}))
+	find := func(user, thread, want string) {
+		t.Helper()
+		x, err := s.FindSession(t.Context(), user, "f", thread)
+		if want == "" {
+			is(t, err, store.ErrNotFound)
+			return
+		}
+		must(t, err)
+		equal(t, "found", x.ID, want)
+	}
+	find("u", "", "c")
+	find("u", "ta", "a")
+	find("u", "other", "")
+	find("", "", "other")
+	find("nobody", "", "")
+	must(t, s.ActivateSession(t.Context(), "a"))
+	find("u", "", "a")
+	find("", "", "other")
+	must(t, s.ActivateSession(t.Context(), "b"))
+	find("u", "", "b")
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "d", User: "u", Flow: "f", Now: epoch()}))
+	find("u", "", "d")
+}
+
+func listSessions(t *testing.T, s Store) {
+	for i := range 105 {
+		must(t, s.CreateSession(t.Context(), store.NewSession{ID: fmt.Sprintf("s%03d", i), User: fmt.Sprint("u", i%2), Flow: fmt.Sprint("f", i%3), Now: epoch()}))
+	}
+	list := func(f store.SessionFilter) (ids []string) {
+		t.Helper()
+		page, err := s.Sessions(t.Context(), f)
+		must(t, err)
+		for _, x := range page {
+			ids = append(ids, x.ID)
+		}
+		return ids
+	}
+	equal(t, "default limit", len(list(store.SessionFilter{})), 100)
+	equal(t, "newest", list(store.SessionFilter{Limit: 2}), []string{"s104", "s103"})
+	equal(t, "filtered", list(store.SessionFilter{User: "u1", Flow: "f0", Limit: 2}), []string{"s099", "s093"})
+	equal(t, "before", list(store.SessionFilter{User: "u1", Flow: "f0", Before: "s010"}), []string{"s009", "s003"})
+	equal(t, "nobody's", len(list(store.SessionFilter{User: "x"})), 0)
+	_, err := s.Sessions(t.Context(), store.SessionFilter{Before: "no"})
+	is(t, err, store.ErrNotFound)
+}
+
+func missingSession(t *testing.T, s Store) {
+	ctx := t.Context()
+	_, err := s.Session(ctx, "no")
+	is(t, err, store.ErrNotFound)
+	_, err = s.FindSession(ctx, "", "f", "")
+	is(t, err, store.ErrNotFound)
+	is(t, s.ActivateSession(ctx, "no"), store.ErrNotFound)
+	is(t, s.ExpireSession(ctx, "no", epoch()), store.ErrNotFound)
+	_, err = s.SessionMessages(ctx, "no", 0, 1)
+	is(t, err, store.ErrNotFound)
+	_, err = s.Enqueue(ctx, store.Queued{ID: "q", Session: "no", At: epoch()})
+	is(t, err, store.ErrNotFound)
+	_, err = s.Queue(ctx, "no")
+	is(t, err, store.ErrNotFound)
+	_, err = s.NextQueued(ctx, "no")
+	is(t, err, store.ErrNotFound)
+	is(t, s.Unqueue(ctx, "no"), store.ErrNotFound)
+	_, _, err = s.BeginRound(ctx, "no", store.NewRun{ID: "r", At: epoch()})
+	is(t, err, store.ErrNotFound)
+	newWriter(t, s, "r")
+	for _, run := range []string{"no", "r", ""} {
+		_, err = s.RoundMessage(ctx, run)
+		is(t, err, store.ErrNotFound)
+	}
+	for _, n := range []store.NewSession{{ID: "s", Parent: "no"}, {ID: "s", At: 1}} {
+		is(t, s.CreateSession(ctx, n), store.ErrNotFound)
+	}
+	runs, err := s.Runs(ctx, store.Filter{Session: "no"})
+	must(t, err)
+	equal(t, "runs", len(runs), 0)
+}
+
+// forkedSession forks a session between rounds, within one, and its fork.
+func forkedSession(t *testing.T, s Store) {
+	talk := newTalk(t, s, "s")
+	for range 3 {
+		talk.round(t).finish(t, engine.Completed)
+	}
+	for _, n := range []store.NewSession{{ID: "x", Parent: "s", At: 7}, {ID: "x", Parent: "s", At: -1}} {
+		is(t, s.CreateSession(t.Context(), n), store.ErrNotFound)
+	}
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "f", Parent: "s", At: 3, Now: epoch()}))
+	x := session(t, s, "f")
+	equal(t, "fork", []any{x.Parent, x.ParentRound, x.At, x.Length, x.Rounds, x.Main}, []any{"s", 3, 3, 3, 0, []byte(nil)})
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "whole", Parent: "s", At: 6, Now: epoch()}))
+	equal(t, "main of one that has all messages", string(session(t, s, "whole").Main), "main after 3")
+	f := &talker{s: s, id: "f", said: talk.said[:3:3]}
+	f.round(t).finish(t, engine.Failed)
+	talk.round(t).finish(t, engine.Completed)
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "g", Parent: "f", At: 4, Now: epoch()}))
+	g := &talker{s: s, id: "g", said: f.said[:4:4]}
+	g.round(t).finish(t, engine.Completed)
+	for _, x := range []*talker{talk, f, g} {
+		x.check(t)
+	}
+	ms, err := s.SessionMessages(t.Context(), "g", 0, 99)
+	must(t, err)
+	var rounds []string
+	for _, m := range ms {
+		rounds = append(rounds, fmt.Sprintf("%d %s %d %s", m.Position, m.Run, m.Round, m.Status))
+	}
+	equal(t, "who said what", rounds, []string{
+		"0 s-1 0 completed", "1 s-1 0 completed", "2 s-2 0 completed", "3 f-1 0 failed", "4 g-1 1 completed", "5 g-1 1 completed",
+	})
+}
