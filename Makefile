@@ -56,6 +56,11 @@ peers: ## the product beside its peers, in one run, with ratios
 sim: ## N simulated schedules, by default 100,000
 	go test ./runner -run TestSimulation -count=1 -timeout 0 -sim.n $(N)
 
+.PHONY: writers
+writers: N := 10000
+writers: ## N simulated runs of 64 parallel writers, by default 10,000
+	go test ./runner -run ParallelWriters -count=1 -timeout 0 -v -writers.n $(N)
+
 .PHONY: crash
 crash: N := 10000
 crash: ## N kill points of the real binary, by default 10,000
