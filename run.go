@@ -81,6 +81,12 @@ func (r *Run) Force(ctx context.Context, op, path string, outputs map[string]any
 	return r.do(ctx, runner.Force(op, path, vs, ""))
 }
 
+// Raise adds to the budget that a node of a failed run ran out of, maxTokens,
+// maxCalls or maxCost (US dollars), and tries the node again: the run goes on.
+func (r *Run) Raise(ctx context.Context, path string, more map[string]any) error {
+	return r.do(ctx, runner.Raise(path, more, ""))
+}
+
 func valuesOf(m map[string]any) (engine.Values, error) {
 	var vs engine.Values
 	for _, k := range sortedKeys(m) {
@@ -158,6 +164,12 @@ func (w *Weir) Force(ctx context.Context, id, op, path string, outputs map[strin
 		return nil, err
 	}
 	return w.do(ctx, id, runner.Force(op, path, vs, by))
+}
+
+// Raise adds to the budget that a node of any failed run ran out of and drives
+// the run on here; see Run.Raise.
+func (w *Weir) Raise(ctx context.Context, id, path string, more map[string]any, by string) (*Run, error) {
+	return w.do(ctx, id, runner.Raise(path, more, by))
 }
 
 // Runs lists runs, newest first.

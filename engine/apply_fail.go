@@ -231,6 +231,9 @@ func (r *Run) applyForced(e *NodeForced) error {
 	}
 	r.closeAll(n)
 	delete(r.due, e.Path)
+	if e.Raise != nil {
+		r.add(e.Raise.Budget, e.Raise.More)
+	}
 	if r.ended == Failed {
 		r.revive(n)
 	}

@@ -146,15 +146,20 @@ func (r *Run) raise(i *Interrupt, a Answer) {
 	if i.Kind != AwaitBudget || !ok {
 		return
 	}
-	if r.raised == nil {
-		r.raised = make(map[string]Usage)
-	}
-	more := r.raised[i.Event]
-	more.Calls += int(amount(given["maxCalls"]))
-	more.Input += int(amount(given["maxTokens"]))
-	more.CostMicros += Micros(amount(given["maxCost"]))
-	r.raised[i.Event] = more
+	r.add(i.Event, MoreOf(given))
 }
+
+// MoreOf is what is added to a budget, as people write it: maxCalls, maxTokens,
+// maxCost in US dollars.
+func MoreOf(given map[string]any) Usage {
+	return Usage{
+		Calls: int(amount(given["maxCalls"])), Input: int(amount(given["maxTokens"])),
+		CostMicros: Micros(amount(given["maxCost"])),
+	}
+}
+
+// add adds to a budget.
+func (r *Run) add(budget string, more Usage) { put(&r.raised, budget, r.raised[budget].Add(more)) }
 
 func amount(v Value) float64 {
 	switch n := v.(type) {

@@ -149,6 +149,7 @@ func (c *coder) rareFields(e Event) {
 		c.str("op", &v.Op)
 		c.values("outputs", &v.Outputs)
 		c.str("by", &v.By)
+		pointer(c, "raise", &v.Raise, (*coder).raise)
 	case *RunCompleted:
 		c.values("outputs", &v.Outputs)
 	case *RunFailed:
@@ -258,6 +259,7 @@ func (c *coder) failure(v *Error) {
 	c.str("key", &v.Key)
 	c.str("hint", &v.Hint)
 	c.bool("permanent", &v.Permanent)
+	c.str("budget", &v.Budget)
 }
 
 func (c *coder) usage(v *Usage) {
@@ -267,6 +269,11 @@ func (c *coder) usage(v *Usage) {
 	c.int("output", &v.Output)
 	c.int("reasoning", &v.Reasoning)
 	c.int64("cost", &v.CostMicros)
+}
+
+func (c *coder) raise(v *Raise) {
+	c.str("budget", &v.Budget)
+	c.nested("more", func() { c.usage(&v.More) })
 }
 
 func (c *coder) interrupt(v *Interrupt) {

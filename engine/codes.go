@@ -73,6 +73,7 @@ const (
 	CodeInterruptUnknown = "interrupt_unknown"
 	CodeStatusConflict   = "status_conflict"
 	CodeClosureChanged   = "closure_changed"
+	CodeFork             = "fork_point"
 	CodeStoreNewer       = "store_newer"
 	CodeStoreCorrupt     = "store_corrupt"
 	CodeStoreFull        = "store_full"
@@ -93,7 +94,7 @@ func Codes() []CodeInfo {
 func runCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCancelled, "Somebody cancelled the run. No retry and no onError takes it.", "Start the flow again."},
-		{CodeBudget, "A budget of the run or of a node does not cover the next model call. No retry and no onError takes it.", "Raise `budget:` and run again, or set onLimit: pause to be asked."},
+		{CodeBudget, "A budget of the run or of a node does not cover the next model call. No retry and no onError takes it.", "Add to it and go on with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
 		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
 		{CodeStateConflict, "Two nodes wrote one key of the state, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
 		{CodeStateReducer, "A value does not fit the reducer of its key, as a text given to `sum`.", "Write a value of the reducer's kind, or declare another reducer."},
@@ -162,6 +163,7 @@ func requestCodes() []CodeInfo {
 		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
 		{CodeClosureChanged, "The run was started with another version of the flow or of its node types.", "Use the version it was started with, or start it anew."},
+		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
 		{CodeStoreNewer, "The database was written by a newer Weir. It was not changed.", "Use that version, or another database with --db."},
 		{CodeStoreCorrupt, "The database is damaged, or no database of Weir. It was not changed.", "Restore it from a copy."},
 		{CodeStoreFull, "There is no room left for the database. What was acknowledged is kept.", "Make room and `weir resume` the run."},

@@ -251,6 +251,15 @@ type NodeForced struct {
 	Op      string `json:"op"`
 	Outputs Values `json:"outputs,omitempty"` // of complete
 	By      string `json:"by,omitempty"`
+	// Raise is what is added to a budget, with retry.
+	Raise *Raise `json:"raise,omitempty"`
+}
+
+// Raise is what is added to a budget, by its path: calls, tokens (as Input) and
+// cost.
+type Raise struct {
+	Budget string `json:"budget"`
+	More   Usage  `json:"more"`
 }
 
 // RunCompleted, RunFailed and RunCancelled end a journal; a failed run goes on

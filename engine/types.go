@@ -42,6 +42,8 @@ type Error struct {
 	Hint string `json:"hint,omitempty"`
 	// Permanent errors are not retried unless `on` names their code.
 	Permanent bool `json:"permanent,omitempty"`
+	// Budget is the path of the budget that is used up, with budget_exceeded.
+	Budget string `json:"budget,omitempty"`
 }
 
 // Error is "node: message (code)".

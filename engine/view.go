@@ -296,6 +296,14 @@ func (r *Run) appendExecuting(out []string, s *scope) []string {
 	return out
 }
 
+// FailureOf is why the node at the path failed, nil where it did not.
+func (r *Run) FailureOf(path string) *Error {
+	if n := r.node(path); n != nil && n.ext != nil && n.status == Failed {
+		return n.ext.failure
+	}
+	return nil
+}
+
 // StatusOf is where the node at the path stands, Pending where there is none.
 func (r *Run) StatusOf(path string) Status {
 	if n := r.node(path); n != nil {

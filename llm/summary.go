@@ -41,7 +41,7 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 		}
 		c.Marks = v.Marks
 		c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: text}
-		v, err = t.service.views.View(t.host.Run(), c, spec)
+		v, err = t.service.views.View(t.scope(c), c, spec)
 	}
 	if errors.Is(err, convo.ErrTooLarge) && spec.Strategy == convo.Summarise {
 		c.Marks.Summary = nil
@@ -66,10 +66,16 @@ func (t *turn) without(spec convo.ViewSpec, c convo.Context, failed error) (conv
 // and not because the run ends or waits.
 func isModels(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Code != engine.CodeBudget
+		return !stops(e.Code)
 	}
 	e, ok := errors.AsType[*engine.Error](err)
-	return ok && e.Code != engine.CodeBudget && e.Code != engine.CodeCancelled && strings.HasPrefix(e.Code, "model_")
+	return ok && !stops(e.Code) && strings.HasPrefix(e.Code, "model_")
+}
+
+// stops reports whether a failure is not one of a summary alone: no other call
+// may be made either, or nobody wants it.
+func stops(code string) bool {
+	return code == engine.CodeBudget || code == engine.CodeCancelled || code == engine.CodeModelUnpriced
 }
 
 // summaryTask is what a summary is asked for with.

@@ -142,25 +142,22 @@ func questionOf(t *tool.Tool, asked tool.Call) engine.Interrupt {
 	if arguments == "" {
 		arguments = "no arguments"
 	}
-	i := engine.Interrupt{
-		Kind: engine.AwaitApproval,
-		Prompt: fmt.Sprintf("The model asks to call %s with %s. Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.",
-			q.Tool, arguments, leaveGiven, leaveRefused),
-		Schema: map[string]any{"anyOf": []any{
-			map[string]any{"type": "string", "enum": []any{leaveGiven, leaveRefused}},
-			map[string]any{
-				"type": "object", "required": []any{"approve"}, "additionalProperties": false,
-				"properties": map[string]any{
-					"approve": map[string]any{"type": "boolean"},
-					"reason":  map[string]any{"type": "string"},
-				},
-			},
-		}},
-	}
+	i := engine.Interrupt{Kind: engine.AwaitApproval, Prompt: fmt.Sprintf("The model asks to call %s with %s.", q.Tool, arguments)}
 	if t.Approve == tool.ApproveOnce {
 		i.Event = "tool:" + q.Hash
-		i.Prompt += fmt.Sprintf(" Leave holds for every later call of %s in this run.", q.Tool)
+		i.Prompt += fmt.Sprintf(" Leave holds for all further calls of %s in this run.", q.Tool)
 	}
+	i.Prompt += fmt.Sprintf(" Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.", leaveGiven, leaveRefused)
+	i.Schema = map[string]any{"anyOf": []any{
+		map[string]any{"type": "string", "enum": []any{leaveGiven, leaveRefused}},
+		map[string]any{
+			"type": "object", "required": []any{"approve"}, "additionalProperties": false,
+			"properties": map[string]any{
+				"approve": map[string]any{"type": "boolean"},
+				"reason":  map[string]any{"type": "string"},
+			},
+		},
+	}}
 	return i
 }
 

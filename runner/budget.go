@@ -35,7 +35,7 @@ func (a *attempt) afford(e node.Effect, key string) error {
 		answer, answered := a.answered(id)
 		if answered {
 			if _, more := answer.(map[string]any); !more {
-				return limit(&engine.Account{Path: engine.RunBudget}, "The budget is used up, and nothing was added to it.")
+				return limit(a.m.purse.short(a.accounts, e.Reserve), "The budget is used up, and nothing was added to it.")
 			}
 			continue
 		}
@@ -104,8 +104,8 @@ func limit(short *engine.Account, text string) error {
 	return &limitReached{
 		branch: short.OnLimit == "branch",
 		failure: engine.Error{
-			Code: engine.CodeBudget, Message: text, Permanent: true,
-			Hint: "raise the budget, or set onLimit: pause to be asked",
+			Code: engine.CodeBudget, Message: text, Permanent: true, Budget: short.Path,
+			Hint: `add to it and go on, as with: weir retry RUN NODE --add '{"maxTokens": 10000}'; or set onLimit: pause to be asked`,
 		},
 		outputs: engine.Values{{Name: "limit", Value: map[string]any{
 			"budget": short.Path, "message": text,

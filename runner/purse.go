@@ -102,6 +102,22 @@ func (p *purse) try(key string, paths []string, r *node.Reserve) (short *engine.
 	return nil, false
 }
 
+// short is the budget that does not cover a call, or, where all do by now, the
+// first that binds it.
+func (p *purse) short(paths []string, r *node.Reserve) *engine.Account {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := *p.accounts[paths[0]]
+	for _, path := range paths {
+		a := p.accounts[path]
+		if free, _ := p.free(a); affordable(r, a.Max, free) < min(leastOutput, r.Output) {
+			found = *a
+			break
+		}
+	}
+	return &found
+}
+
 // free is what is left of an account, and whether others hold something of it.
 func (p *purse) free(a *engine.Account) (free engine.Usage, others bool) {
 	free = engine.Usage{

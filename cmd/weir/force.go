@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,11 @@ func (p *program) forceCommands() []*cobra.Command {
 	retry := p.forceCommand("retry", "Run a failed or waiting node again, and go on with the run",
 		`Run a node again that failed, was cancelled when its run failed, or waits, and go
 on with the run. A run that was itself cancelled stays so.
-Effects of it that succeeded are not repeated. Who did it is in the record.`)
+Effects of it that succeeded are not repeated. Who did it is in the record.
+
+Of a node that a budget has stopped (budget_exceeded), --add adds to that budget
+first.`)
+	retry.Example = "  weir retry 01kafw draft\n  weir retry 01kafw draft --add '{\"maxTokens\": 10000}'"
 	skip := p.forceCommand("skip", "Skip a failed or waiting node, and go on with the run",
 		`Skip a node that failed, was cancelled or waits, and go on with the run. What
 depends on it alone is skipped too.`)
@@ -31,6 +37,7 @@ and go on with the run.`)
 func (p *program) forceCommand(op, short, long string) *cobra.Command {
 	d := &driving{p: p}
 	var outputs []string
+	var more string
 	c := &cobra.Command{
 		Use:               op + " RUN NODE",
 		Short:             short,
@@ -44,6 +51,9 @@ func (p *program) forceCommand(op, short, long string) *cobra.Command {
 				if n == nil {
 					return nil, usagef("run %s has no node %q%s", id, args[1], didYouMean(args[1], chronicleOf(v).order))
 				}
+				if c.Flags().Changed("add") {
+					return p.raise(ctx, desk, id, args[1], more)
+				}
 				values, err := p.outputValues(n, outputs)
 				if err != nil {
 					return nil, err
@@ -55,8 +65,20 @@ func (p *program) forceCommand(op, short, long string) *cobra.Command {
 	if op == "complete" {
 		c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "an output, `PORT=VALUE`, read as -i of weir run is; may be repeated")
 	}
+	if op == "retry" {
+		c.Flags().StringVar(&more, "add", "", "first add `MORE` to the budget that the node ran out of: 10000 tokens, 3 calls, $0.50, or {\"maxTokens\": 10000}")
+	}
 	d.flags(c)
 	return c
+}
+
+// raise adds to the budget that a node ran out of, and tries it again.
+func (p *program) raise(ctx context.Context, desk *desk, id, path, text string) (*weir.Run, error) {
+	more, err := moreOf(text)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("--add: %w", err)}
+	}
+	return desk.Raise(ctx, id, path, more, p.person())
 }
 
 // outputValues reads -o flags by the types of the node's ports.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -80,11 +81,29 @@ func raiseOf(i engine.Interrupt, line string) (engine.Value, error) {
 	if strings.HasPrefix(line, "{") {
 		return node.ParseAnswer(i.Schema, line)
 	}
+	sum, err := moreOf(line)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or stop", err)
+	}
+	return sum, node.CheckAnswer(i.Schema, sum)
+}
+
+// moreOf reads what is added to a budget.
+func moreOf(line string) (map[string]any, error) {
+	line = strings.TrimSpace(line)
+	if strings.HasPrefix(line, "{") {
+		v, err := engine.ParseValue([]byte(line))
+		if err != nil {
+			return nil, fmt.Errorf("expected a JSON object such as {\"maxTokens\": 10000}: %w", err)
+		}
+		sum, _ := v.(map[string]any)
+		return sum, nil
+	}
 	sum := make(map[string]any)
 	for part := range strings.SplitSeq(strings.ToLower(line), ",") {
 		m := more.FindStringSubmatch(strings.TrimSpace(part))
 		if m == nil {
-			return nil, fmt.Errorf("expected what to add, as 10000 tokens, 3 calls or $0.50; {\"maxTokens\": 10000}; or stop")
+			return nil, errors.New("expected what to add, as 10000 tokens, 3 calls or $0.50; or {\"maxTokens\": 10000}")
 		}
 		if m[1] != "" {
 			n, err := strconv.ParseInt(m[1], 10, 64)
@@ -100,5 +119,5 @@ func raiseOf(i engine.Interrupt, line string) (engine.Value, error) {
 		}
 		sum["maxCost"] = usd
 	}
-	return sum, node.CheckAnswer(i.Schema, sum)
+	return sum, nil
 }

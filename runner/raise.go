@@ -1,0 +1,48 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+)
+
+// Raise adds to the budget that a node ran out of, and tries the node again.
+// What is added is as in the answer to a question about a budget: maxTokens,
+// maxCalls, maxCost.
+func Raise(path string, more map[string]any, by string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		v, err := engine.Normalize(more)
+		if err == nil {
+			err = node.CheckAnswer(raiseSchema(), v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run %s: what is added to a budget: %w: %w", r.ID, ErrAnswer, err)
+		}
+		if !r.Stuck(path) {
+			return nil, fmt.Errorf("run %s: %s: %w", r.ID, settled(r, path), ErrStatus)
+		}
+		failed := r.FailureOf(path)
+		if failed == nil || failed.Code != engine.CodeBudget || failed.Budget == "" {
+			return nil, fmt.Errorf("run %s: node %s did not fail for want of a budget, so that there is none to add to: %w", r.ID, path, ErrStatus)
+		}
+		given, _ := v.(map[string]any)
+		e := &engine.NodeForced{Path: path, Op: "retry", By: by, Raise: &engine.Raise{Budget: failed.Budget, More: engine.MoreOf(given)}}
+		return e, helps(r, e.Raise, path)
+	}
+}
+
+// helps reports an addition that leaves the budget as it was.
+func helps(r *engine.Run, raise *engine.Raise, path string) error {
+	accounts := r.Accounts(path)
+	i := slices.IndexFunc(accounts, func(a engine.Account) bool { return a.Path == raise.Budget })
+	if i < 0 {
+		return fmt.Errorf("run %s: the budget %s is not there any more: %w", r.ID, whoseBudget(raise.Budget), ErrStatus)
+	}
+	most, more := accounts[i].Max, raise.More
+	if most.Calls > 0 && more.Calls > 0 || most.Input > 0 && more.Input > 0 || most.CostMicros > 0 && more.CostMicros > 0 {
+		return nil
+	}
+	return fmt.Errorf("run %s: the budget %s does not bound what is added to it: %w", r.ID, whoseBudget(raise.Budget), ErrAnswer)
+}
