@@ -146,11 +146,14 @@ func Load(path string, o Options) (*File, error) {
 	f.FlowPath = r.flowPath(doc)
 	if r.flow, err = w.Load(f.FlowPath); err != nil {
 		r.flowInvalid(doc, f.FlowPath, err)
-		return nil, r.invalid()
+		r.flow = nil // what the tests say of its nodes cannot be judged, all else can
 	}
 	f.Flow = r.flow
 	f.Tests = r.tests(doc)
-	return f, r.invalid()
+	if err := r.invalid(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // flowPath is the flow's: the key's, or the test file's without ".test".
@@ -272,15 +275,19 @@ func (r *fileReader) skip(d *flow.Datum) string {
 
 func (r *fileReader) checkTargets(d *flow.Datum, targets []string) {
 	for _, id := range targets {
-		if r.flow.Node(id) == nil {
+		if r.flow != nil && r.flow.Node(id) == nil {
 			r.report(d.Pos(), flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, id), didYouMean(id, r.paths()))
 		}
 	}
 }
 
 // node finds the node that a path names, with or without the numbers of
-// iterations; one that is not there is reported.
+// iterations; one that is not there is reported. It is nil without a report where
+// the flow is not valid.
 func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
+	if r.flow == nil {
+		return nil
+	}
 	g, n := &r.flow.Graph, (*flow.Node)(nil)
 	for id := range strings.SplitSeq(recorded.PlainPath(path), "/") {
 		if g == nil {

@@ -66,10 +66,13 @@ func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
 	a := act{}
 	if !d.IsObject() {
 		a.outputs = r.mockValue(n, d)
-		return r.passOn(n, a)
+		return a
 	}
 	if !r.object(d, "a mock", "value", "outputs", "branch", "error", "delay", "state", "messages", "real") {
 		return a
+	}
+	if len(d.Entries()) == 0 {
+		r.bad(d, "a mock says what the node does: value, outputs, branch, error, delay, state, messages or real; outputs: {} gives nothing")
 	}
 	a.delay = r.duration(d.Get("delay"), "delay")
 	a.real = r.flag(d.Get("real"), "real")
@@ -96,7 +99,8 @@ func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
 	}
 	a.state = r.mockState(d)
 	a.messages = r.mockMessages(n, d.Get("messages"))
-	return r.passOn(n, a)
+	slices.SortFunc(a.outputs, func(x, y engine.Named) int { return strings.Compare(x.Name, y.Name) })
+	return a
 }
 
 func (r *fileReader) mockState(d *flow.Datum) map[string]any {
@@ -105,12 +109,6 @@ func (r *fileReader) mockState(d *flow.Datum) map[string]any {
 		out[e.Key] = e.Value.Value()
 	}
 	return out
-}
-
-// passOn refuses what a mock of this node cannot do.
-func (r *fileReader) passOn(n *flow.Node, a act) act {
-	slices.SortFunc(a.outputs, func(x, y engine.Named) int { return strings.Compare(x.Name, y.Name) })
-	return a
 }
 
 // mockError reads a code, or an object.

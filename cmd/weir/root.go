@@ -55,7 +55,7 @@ Providers of models, limits and tools are set in .weir/config.yaml, or the file 
 			root.AddCommand(c)
 		}
 	}
-	group("flows", p.runCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand())
+	group("flows", p.runCommand(), p.testCommand(), p.validateCommand(), p.graphCommand(), p.nodesCommand(), p.schemaCommand())
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forceCommands()...)
 	root.AddCommand(p.toolsCommand(), p.doctorCommand(), p.versionCommand())

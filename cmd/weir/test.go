@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/flowtest"
+	"github.com/weir-run/weir/llm"
+)
+
+// testOptions are the flags of `weir test`.
+type testOptions struct {
+	run      string
+	junit    string
+	update   bool
+	parallel int
+}
+
+func (p *program) testCommand() *cobra.Command {
+	o := &testOptions{}
+	c := &cobra.Command{
+		Use:   "test [PATH...]",
+		Short: "Run the tests of flows",
+		Long: `Run tests of flows: files whose names end in .test.yaml, which say what a flow is
+given, what the model, the tools, the people and some of the nodes say, and what is to
+come of it. PATH is such a file, or a folder, which stands for all those below it (also
+written FOLDER/...); without one it is the current folder.
+
+Nothing outside is asked: no model, no server, no person. The record is kept in memory,
+and waits, delays and retries take no time.
+
+Exit codes: 0 all passed   1 a test failed   2 a file is not valid, or usage.`,
+		Example: `  weir test
+  weir test flows/review.test.yaml -k 'rejects'
+  weir test ./... --junit results.xml
+  weir test --update`,
+		ValidArgsFunction: p.completeTests,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.test(c.Context(), args, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.run, "run", "k", "", "run only tests whose \"FILE: NAME\" matches this regular `PATTERN`")
+	f.StringVar(&o.junit, "junit", "", "write the results as JUnit XML to `FILE` too; - is stdout")
+	f.BoolVar(&o.update, "update", false, "write the golden files that differ")
+	f.IntVar(&o.parallel, "parallel", 0, "run at most `N` tests at once (default: the number of processors)")
+	f.BoolVar(&p.json, "json", false, "print one JSON object on stdout")
+	_ = c.RegisterFlagCompletionFunc("run", p.completeTestNames)
+	return c
+}
+
+// test runs tests and reports on them.
+func (p *program) test(ctx context.Context, paths []string, o *testOptions) error {
+	fo := flowtest.Options{Update: o.update, Parallel: o.parallel}
+	if o.parallel < 0 {
+		return usagef("--parallel %d: expected a number from 1", o.parallel)
+	}
+	if o.run != "" {
+		var err error
+		if fo.Run, err = regexp.Compile(o.run); err != nil {
+			return usagef("--run: %w", err)
+		}
+	}
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	fo.Models = llm.NewCatalogue(cfg.Models...)
+	client, err := safeClient(cfg)
+	if err != nil {
+		return err
+	}
+	fo.HTTP = client
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	files, err := flowtest.Find(paths...)
+	if err != nil {
+		return &usageError{err}
+	}
+	shown := p.out
+	if o.junit == "-" {
+		shown = p.err
+	}
+	teller := &testTeller{w: shown, style: p.styleOf(shown), all: p.verbose || len(files) == 1}
+	if !p.json {
+		fo.Report = teller.file
+	}
+	r := flowtest.Run(ctx, files, fo)
+	if err := p.writeJUnit(o.junit, &r); err != nil {
+		return err
+	}
+	if p.json {
+		writeJSON(p.out, testReportOf(&r))
+	} else {
+		teller.end(&r)
+	}
+	return testsEnd(ctx, &r, o)
+}
+
+// testsEnd is what the command ends with.
+func testsEnd(ctx context.Context, r *flowtest.Report, o *testOptions) error {
+	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
+		return &exit{s.code()}
+	}
+	switch {
+	case r.Invalid > 0:
+		return &exit{exitUsage}
+	case r.Failed > 0 || r.Stopped > 0:
+		return &exit{exitFailed}
+	case r.Passed+r.Skipped == 0 && o.run != "":
+		return usagef("no test matches --run %s", o.run)
+	}
+	return nil
+}
+
+func (p *program) writeJUnit(path string, r *flowtest.Report) error {
+	switch path {
+	case "":
+		return nil
+	case "-":
+		return r.JUnit(p.out)
+	}
+	f, err := os.Create(path) //nolint:gosec // the file that the person names
+	if err != nil {
+		return usagef("--junit: %w", err)
+	}
+	if err := errors.Join(r.JUnit(f), f.Close()); err != nil {
+		return fmt.Errorf("--junit %s: %w", path, err)
+	}
+	return nil
+}
+
+func (p *program) completeTests(*cobra.Command, []string, string) (completions, cobra.ShellCompDirective) {
+	return completions{"test.yaml", "test.yml", "test.json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeTestNames offers the names of the tests on the command line.
+func (p *program) completeTestNames(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		args = []string{"."}
+	}
+	files, err := flowtest.Find(args...)
+	if err != nil {
+		return nil, noFiles
+	}
+	var out completions
+	for _, file := range files {
+		f, err := flowtest.Load(file, flowtest.Options{})
+		if err != nil {
+			continue
+		}
+		for _, t := range f.Tests {
+			out = append(out, cobra.CompletionWithDesc(regexp.QuoteMeta(t.Name), file))
+		}
+	}
+	return out, noFiles
+}
