@@ -44,7 +44,7 @@ func models(cfg *config.Config) *llm.Catalogue {
 // one that says so when it is asked: other models can be used all the same.
 func providerOf(name string, c config.Provider) weir.Provider {
 	key, err := c.Key.Value()
-	if err != nil && (c.BaseURL == "" || c.Key.File != "") { // a server of one's own may want none
+	if err != nil && (c.BaseURL == "" || !c.Key.Optional()) { // a server of one's own may want none
 		return keyless{name, err}
 	}
 	switch c.Type {

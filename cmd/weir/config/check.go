@@ -153,11 +153,11 @@ func (c *Config) fromEnvironment(v vendor, providers map[string]Provider) {
 			p.BaseURL = base
 		}
 		if !p.Key.Set() && p.Type == v.name && (name == v.name || p.BaseURL == "") {
-			p.Key = Key{Env: key}
+			p.Key = Key{Env: key, assumed: true}
 		}
 		providers[name] = p
 	}
 	if _, configured := providers[v.name]; !configured && (found || base != "") {
-		providers[v.name] = Provider{Type: v.name, BaseURL: base, Key: Key{Env: key}}
+		providers[v.name] = Provider{Type: v.name, BaseURL: base, Key: Key{Env: key, assumed: true}}
 	}
 }

@@ -87,7 +87,7 @@ func providerFinding(name string, p Provider) Finding {
 	switch {
 	case err == nil:
 		f.Detail += ", " + p.Key.String()
-	case p.BaseURL == "" || p.Key.File != "":
+	case p.BaseURL == "" || !p.Key.Optional():
 		f.State, f.Remedy = "bad", "set "+p.Key.Env
 		if p.Key.File != "" {
 			f.Remedy = "write the key into " + p.Key.File

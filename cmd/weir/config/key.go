@@ -14,12 +14,18 @@ type Key struct {
 	Env  string `json:"env"`  // the name of an environment variable
 	File string `json:"file"` // a file with the key and nothing else
 
-	getenv func(string) (string, bool)
+	// assumed: nobody named the variable; it is where the vendor's key usually is.
+	assumed bool
+	getenv  func(string) (string, bool)
 }
 
 // ErrNoKey: the environment variable or file that a key is in is not there or
 // empty.
 var ErrNoKey = errors.New("no key")
+
+// Optional reports whether a server other than the vendor's may do without the
+// key: nobody asked for it by name.
+func (k Key) Optional() bool { return k.assumed }
 
 // Set reports whether the key is said to be somewhere.
 func (k Key) Set() bool { return k.Env != "" || k.File != "" }

@@ -124,7 +124,7 @@ secrets: {good: {env: SET}, bad: {env: UNSET}}
 	for about, want := range map[string][2]string{
 		"provider openai":  {"bad", "api.openai.com, no key: the environment variable OPENAI_API_KEY is not set"},
 		"provider local":   {"ok", "http://localhost:1/v1, without a key"},
-		"provider gateway": {"ok", "https://g/v1, without a key: UNSET is not set"},
+		"provider gateway": {"bad", "https://g/v1, no key: the environment variable UNSET is not set"},
 		"provider file":    {"bad", "generativelanguage.googleapis.com, as gemini, no key: "},
 		"model local/x":    {"ok", "100 tokens of window, $1 in and $2 out a million"},
 		"limit locl":       {"note", "5 requests a minute, 6 tokens a minute"},
