@@ -80,8 +80,3 @@ type SessionFilter struct {
 	Before string
 	Limit  int // 0 is 100
 }
-
-// Erased says what a deletion took away.
-type Erased struct {
-	Sessions, Runs, Messages int
-}

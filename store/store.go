@@ -31,6 +31,9 @@ var (
 	// ErrMoved: the session has gone on since the round ended, so that the round
 	// cannot go on.
 	ErrMoved = errors.New("the session has gone on")
+	// ErrPart: the run is a round of a session, or a child of another run, and can
+	// only be deleted with that.
+	ErrPart = errors.New("part of something larger")
 	// ErrSequence: the commit does not follow the last one.
 	ErrSequence = errors.New("commit out of sequence")
 	// ErrNewer: the database was written by a newer version of Weir.

@@ -47,7 +47,7 @@ type cached struct {
 // run is one run; mu guards all but number and the fields of row that never
 // change.
 type run struct {
-	number int           // place in order
+	number int           // grows with creation
 	base   *run          // of row.Base
 	first  int           // position of its first message in the history of its session
 	took   *store.Queued // the message that it is a round for; the mutex of talks guards it
@@ -160,7 +160,9 @@ func (s *Store) add(r *run) error {
 	if s.runs[r.row.ID] != nil {
 		return fmt.Errorf("create run %s: %w", r.row.ID, store.ErrExists)
 	}
-	r.number = len(s.order)
+	if last := len(s.order); last > 0 {
+		r.number = s.order[last-1].number + 1
+	}
 	s.runs[r.row.ID] = r
 	s.order = append(s.order, r)
 	return nil
@@ -296,7 +298,8 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list runs before: %w", err)
 		}
-		order = order[:r.number]
+		n, _ := slices.BinarySearchFunc(order, r.number, func(o *run, n int) int { return cmp.Compare(o.number, n) })
+		order = order[:n]
 	}
 	out := []store.Run{}
 	for _, r := range slices.Backward(order) {

@@ -207,6 +207,7 @@ func (s *Store) Session(ctx context.Context, id string) (out store.Session, err 
 // show is a session as callers see it.
 func (t *talks) show(x *session) (store.Session, error) {
 	row := x.row
+	row.Updated = x.last()
 	row.Main = slices.Clone(row.Main)
 	for _, q := range t.queue {
 		if q.Session == row.ID {

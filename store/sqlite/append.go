@@ -161,7 +161,11 @@ func (w *writerTx) setOwner(r *runState, a *store.Append) error {
 func (w *writerTx) refusal(num, fence int64, take bool) (refused, failed error) {
 	var now int64
 	var free bool
-	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence, owner IS NULL FROM run WHERE num = ?", num).Scan(&now, &free); err != nil {
+	err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence, owner IS NULL FROM run WHERE num = ?", num).Scan(&now, &free)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.ErrNotFound, nil // deleted since it was looked up
+	}
+	if err != nil {
 		return nil, err
 	}
 	if now != fence || take && !free {

@@ -88,9 +88,9 @@ func (s *Store) Unqueue(ctx context.Context, id string) error {
 	return found("message "+id+" in a queue", n, err)
 }
 
-// RoundMessage returns the message that a round took; its value is there until
+// RoundMessage returns the message that began a round; its value is there until
 // the round's first commit. store.ErrNotFound where the run is no round.
 func (s *Store) RoundMessage(ctx context.Context, run string) (store.Queued, error) {
-	q, err := scanQueued(s.reader.QueryRowContext(ctx, selectQueued+" WHERE q.run = (SELECT num FROM run WHERE id = ?)", run))
+	q, err := scanQueued(s.reader.QueryRowContext(ctx, selectQueued+" WHERE q.run = (SELECT num FROM run WHERE id = ?) ORDER BY q.num LIMIT 1", run))
 	return q, s.wrap("message of run "+run, err)
 }

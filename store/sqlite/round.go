@@ -75,6 +75,9 @@ func (w *writerTx) beginRound(q *store.Queued, n store.NewRun) error {
 // had cost when it ended.
 func (w *writerTx) hold(r *runState) (again *engine.Usage, refused, failed error) {
 	x, err := w.session("num", r.round.session)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, err, nil
+	}
 	if err != nil || x.holder == r.num {
 		return nil, nil, err
 	}

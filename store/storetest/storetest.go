@@ -27,6 +27,7 @@ type Store interface {
 	Listings
 	Extras
 	Sessions
+	Erasing
 	Close() error
 }
 
@@ -82,8 +83,18 @@ type Sessions interface {
 	Queue(ctx context.Context, session string) ([]store.Queued, error)
 	NextQueued(ctx context.Context, session string) (store.Queued, error)
 	Unqueue(ctx context.Context, id string) error
+	FindQueued(ctx context.Context, id string) (store.Queued, error)
+	TakeQueued(ctx context.Context, id, run string) error
 	BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error)
 	RoundMessage(ctx context.Context, run string) (store.Queued, error)
+}
+
+// Erasing deletes for good.
+type Erasing interface {
+	DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
+	DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
+	DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error)
+	PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error)
 }
 
 // Reopener is a store that outlives its process.
@@ -99,7 +110,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, group := range [][]testCase{
 		journalCases(), refusalCases(), valueCases(), messageCases(),
 		leaseCases(), listingCases(), extraCases(), bulkCases(),
-		baseCases(), sessionCases(), roundCases(),
+		baseCases(), sessionCases(), roundCases(), erasureCases(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })

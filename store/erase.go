@@ -1,0 +1,38 @@
+package store
+
+import "time"
+
+// Erasure is how something is deleted for good. What shares a past with it, the
+// forks of its runs and sessions, goes with it, and so does what the cache holds,
+// since that does not say whose it is.
+type Erasure struct {
+	// Now says which leases have not run out. A run that is under one is owned by a
+	// live process, and nothing is deleted then (ErrOwned), unless Force is set: the
+	// process finds its run gone with its next commit.
+	Now   time.Time
+	Force bool
+}
+
+// Prune says which sessions to delete: those that have expired at Now, and those
+// that one of the other fields takes. One that a live process works on, or that
+// something shares a past with which is not to be deleted, stays.
+type Prune struct {
+	Now time.Time
+	// User and Flow narrow it down to the sessions of one user and one flow.
+	User, Flow string
+	// Older takes sessions that nothing was said in for longer; 0 is none.
+	Older time.Duration
+	// Keep takes all but the newest Keep of each user and flow, by when something
+	// was said in them last; 0 is none.
+	Keep int
+	// Dry deletes nothing and says what would be.
+	Dry bool
+}
+
+// Erased says what a deletion took away.
+type Erased struct {
+	Sessions, Runs, Messages int
+	// Copies are files that were left beside the database by an upgrade of it:
+	// what was deleted may be in them, and they are not touched.
+	Copies []string
+}

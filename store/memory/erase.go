@@ -1,0 +1,297 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// What is deleted together is a tree of runs, or a session with the trees of its
+// rounds. Trees that share a past with it depend on it. Its name is that of the
+// session or of the run that began it.
+type tree struct{ session, run string }
+
+// forest is which runs are of which tree, and which trees depend on which.
+type forest struct {
+	of         map[*run]tree
+	dependents map[tree][]tree
+}
+
+// forest reads all runs and sessions; the caller holds the mutexes of both.
+func (s *Store) forest() (forest, error) {
+	f := forest{of: make(map[*run]tree, len(s.order)), dependents: map[tree][]tree{}}
+	for _, r := range s.order { // a parent is older than its children
+		t, known := f.of[s.runs[r.row.Parent]]
+		switch {
+		case known && r.row.Parent != "":
+		case r.row.Session != "":
+			t = tree{session: r.row.Session}
+		default:
+			t = tree{run: r.row.ID}
+		}
+		f.of[r] = t
+	}
+	depend := func(on, t tree) {
+		if on != t {
+			f.dependents[on] = append(f.dependents[on], t)
+		}
+	}
+	for _, r := range s.order {
+		if r.base != nil {
+			depend(f.of[r.base], f.of[r])
+		}
+		linked, err := r.linked()
+		if err != nil {
+			return f, err
+		}
+		for _, id := range linked {
+			if source := s.runs[id]; source != nil {
+				depend(f.of[source], f.of[r])
+			}
+		}
+	}
+	for _, x := range s.talks.order {
+		if x.parent != nil {
+			depend(tree{session: x.parent.row.ID}, tree{session: x.row.ID})
+		}
+	}
+	return f, nil
+}
+
+// linked lists the runs whose contexts those of this one go on with.
+func (r *run) linked() (ids []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err = r.contexts.index(r)
+	for _, c := range r.contexts.byID {
+		if c.from.run != "" {
+			ids = append(ids, c.from.run)
+		}
+	}
+	return ids, err
+}
+
+// with is a set of trees and what depends on them.
+func (f forest) with(trees ...tree) map[tree]bool {
+	seen := map[tree]bool{}
+	for len(trees) > 0 {
+		t := trees[len(trees)-1]
+		if trees = trees[:len(trees)-1]; !seen[t] {
+			seen[t] = true
+			trees = append(trees, f.dependents[t]...)
+		}
+	}
+	return seen
+}
+
+// erase calls find with all runs and sessions at hand and deletes the trees it
+// returns with what depends on them.
+func (s *Store) erase(ctx context.Context, e store.Erasure, find func(f forest) ([]tree, error)) (store.Erased, error) {
+	if err := s.open(ctx); err != nil {
+		return store.Erased{}, err
+	}
+	s.talks.mu.Lock()
+	defer s.talks.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := s.forest()
+	if err != nil {
+		return store.Erased{}, err
+	}
+	trees, err := find(f)
+	if err != nil || len(trees) == 0 {
+		return store.Erased{}, err
+	}
+	doomed := f.with(trees...)
+	for r, t := range f.of {
+		if row := r.copy(); doomed[t] && !e.Force && row.Owner != "" && row.Until.After(e.Now) {
+			return store.Erased{}, fmt.Errorf("run %s: %w: %s", row.ID, store.ErrOwned, row.Owner)
+		}
+	}
+	return s.remove(f, doomed), nil
+}
+
+// remove deletes trees.
+func (s *Store) remove(f forest, doomed map[tree]bool) (out store.Erased) {
+	s.order = slices.DeleteFunc(slices.Clone(s.order), func(r *run) bool { // listings hold the old one
+		if !doomed[f.of[r]] {
+			return false
+		}
+		out.Runs++
+		out.Messages += r.said()
+		r.mu.Lock()
+		r.leave() // who still has it commits no more
+		r.mu.Unlock()
+		delete(s.runs, r.row.ID)
+		s.posts.Lock()
+		s.inbox = slices.DeleteFunc(s.inbox, func(p store.Post) bool { return p.Run == r.row.ID })
+		s.posts.Unlock()
+		return true
+	})
+	t := &s.talks
+	gone := func(id string) bool { return doomed[tree{session: id}] }
+	t.order = slices.DeleteFunc(t.order, func(x *session) bool { return gone(x.row.ID) })
+	t.queue = slices.DeleteFunc(t.queue, func(q *store.Queued) bool { return gone(q.Session) })
+	maps.DeleteFunc(t.messages, func(_ string, q *store.Queued) bool { return gone(q.Session) })
+	maps.DeleteFunc(t.byID, func(id string, _ *session) bool {
+		if gone(id) {
+			out.Sessions++
+		}
+		return gone(id)
+	})
+	clear(s.cache)
+	return out
+}
+
+// said is how many messages the run itself added.
+func (r *run) said() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.contexts.byID { // indexed by forest
+		n += len(c.list)
+	}
+	return n
+}
+
+// DeleteSession deletes a session, its rounds and what depends on them.
+// store.ErrNotFound where there is none, store.ErrOwned where a live process
+// works on it.
+func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
+	out, err := s.erase(ctx, e, func(forest) ([]tree, error) {
+		if s.talks.byID[id] == nil {
+			return nil, store.ErrNotFound
+		}
+		return []tree{{session: id}}, nil
+	})
+	return out, wrap("delete session "+id, err)
+}
+
+// DeleteRun deletes a run with its children and what depends on them.
+// store.ErrPart where it is a round or a child, store.ErrNotFound,
+// store.ErrOwned as for DeleteSession.
+func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
+	out, err := s.erase(ctx, e, func(f forest) ([]tree, error) {
+		r := s.runs[id]
+		if r == nil {
+			return nil, store.ErrNotFound
+		}
+		if t := f.of[r]; t.run != id {
+			return nil, fmt.Errorf("%w: of %s", store.ErrPart, cmp.Or(t.session, t.run))
+		}
+		return []tree{{run: id}}, nil
+	})
+	return out, wrap("delete run "+id, err)
+}
+
+// DeleteUser deletes the sessions and runs of a user and what depends on them. A
+// user who has none is no error. store.ErrOwned as for DeleteSession.
+func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
+	if user == "" {
+		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
+	}
+	out, err := s.erase(ctx, e, func(f forest) (trees []tree, err error) {
+		for r, t := range f.of {
+			if r.row.User == user {
+				trees = append(trees, t)
+			}
+		}
+		for _, x := range s.talks.order {
+			if x.row.User == user {
+				trees = append(trees, tree{session: x.row.ID})
+			}
+		}
+		return trees, nil
+	})
+	return out, wrap("delete user "+user, err)
+}
+
+func wrap(op string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
+// PruneSessions deletes the sessions that p says.
+func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
+	var counted store.Erased
+	out, err := s.erase(ctx, store.Erasure{Now: p.Now, Force: true}, func(f forest) ([]tree, error) {
+		taken := s.talks.old(p)
+		busy := map[tree]bool{}
+		for r, t := range f.of {
+			if row := r.copy(); row.Owner != "" && row.Until.After(p.Now) {
+				busy[t] = true
+			}
+		}
+		var trees []tree
+		for t := range taken {
+			stays := false
+			for d := range f.with(t) {
+				stays = stays || !taken[d] || busy[d]
+			}
+			if !stays {
+				trees = append(trees, t)
+			}
+		}
+		if p.Dry {
+			counted, trees = s.count(f, trees), nil
+		}
+		return trees, nil
+	})
+	if p.Dry {
+		out = counted
+	}
+	return out, wrap("prune sessions", err)
+}
+
+// count says what removing trees would take away.
+func (s *Store) count(f forest, trees []tree) (out store.Erased) {
+	out.Sessions = len(trees)
+	for r, t := range f.of {
+		if slices.Contains(trees, t) {
+			out.Runs++
+			out.Messages += r.said()
+		}
+	}
+	return out
+}
+
+// old are the sessions that p takes.
+func (t *talks) old(p store.Prune) map[tree]bool {
+	type group struct{ user, flow string }
+	groups := map[group][]*session{}
+	for _, x := range slices.Backward(t.order) {
+		if (p.User == "" || p.User == x.row.User) && (p.Flow == "" || p.Flow == x.row.Flow) {
+			g := group{x.row.User, x.row.Flow}
+			groups[g] = append(groups[g], x)
+		}
+	}
+	taken := map[tree]bool{}
+	for _, list := range groups {
+		slices.SortStableFunc(list, func(a, b *session) int { return b.last().Compare(a.last()) })
+		for place, x := range list {
+			expired := !x.row.Expires.IsZero() && !x.row.Expires.After(p.Now)
+			old := p.Older > 0 && x.last().Before(p.Now.Add(-p.Older))
+			if expired || old || p.Keep > 0 && place >= p.Keep {
+				taken[tree{session: x.row.ID}] = true
+			}
+		}
+	}
+	return taken
+}
+
+// last is when something was said in the session last.
+func (s *session) last() time.Time {
+	at := s.row.Updated
+	if n := len(s.rounds); n > 0 {
+		if row := s.rounds[n-1].copy(); row.Commits > 0 && row.Updated.After(at) {
+			at = row.Updated
+		}
+	}
+	return at
+}

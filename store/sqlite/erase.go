@@ -1,0 +1,272 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// What is deleted together is a tree of runs, or a session with the trees of its
+// rounds: what has one root. Trees that share a past with it depend on it.
+
+// DeleteSession deletes a session, its rounds and what depends on them, so that
+// no byte of it is left in the file or its log. store.ErrNotFound where there is
+// none, store.ErrOwned where a live process works on it.
+func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
+	return s.erase(ctx, "delete session "+id, e, func(ctx context.Context) ([]int64, error) {
+		var num int64
+		err := s.conn.QueryRowContext(ctx, "SELECT num FROM session WHERE id = ?", id).Scan(&num)
+		return []int64{-num}, err
+	})
+}
+
+// DeleteRun deletes a run with its children and what depends on them, so that no
+// byte of it is left in the file or its log. store.ErrPart where it is a round or
+// a child, store.ErrNotFound, store.ErrOwned as for DeleteSession.
+func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
+	return s.erase(ctx, "delete run "+id, e, func(ctx context.Context) ([]int64, error) {
+		var num, root int64
+		var whole string
+		err := s.conn.QueryRowContext(ctx, `SELECT num, root, coalesce(
+			(SELECT 'session ' || s.id FROM session s WHERE s.num = -r.root), (SELECT 'run ' || o.id FROM run o WHERE o.num = r.root), '')
+			FROM run r WHERE id = ?`, id).Scan(&num, &root, &whole)
+		if err == nil && num != root {
+			err = fmt.Errorf("%w: of %s", store.ErrPart, whole)
+		}
+		return []int64{root}, err
+	})
+}
+
+// DeleteUser deletes the sessions and runs of a user and what depends on them, so
+// that no byte of it is left in the file or its log. A user who has none is no
+// error. store.ErrOwned as for DeleteSession.
+func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
+	if user == "" {
+		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
+	}
+	return s.erase(ctx, "delete user "+user, e, func(ctx context.Context) (roots []int64, err error) {
+		err = lineage{ctx, s.conn}.query(func(row scanner) error {
+			var root int64
+			err := row.Scan(&root)
+			roots = append(roots, root)
+			return err
+		}, "SELECT root FROM run WHERE user = ?1 UNION SELECT -num FROM session WHERE user = ?1", user)
+		return roots, err
+	})
+}
+
+// erase deletes trees with what depends on them, and then every trace.
+func (s *Store) erase(ctx context.Context, op string, e store.Erasure, find func(ctx context.Context) ([]int64, error)) (store.Erased, error) {
+	var out store.Erased
+	err := s.erasing(ctx, op, func(ctx context.Context) error {
+		roots, err := find(ctx)
+		if err != nil || len(roots) == 0 {
+			return err
+		}
+		x := eraser{lineage{ctx, s.conn}, s.conn, e.Now}
+		trees, err := x.dependents()
+		if err != nil {
+			return err
+		}
+		if roots = trees.with(roots); !e.Force {
+			if err := x.free(roots); err != nil {
+				return err
+			}
+		}
+		out, err = x.delete(roots)
+		return err
+	})
+	return s.scrubbed(ctx, op, out, err)
+}
+
+// erasing runs fn in a transaction whose deletions are overwritten. That rows
+// refer to what is deleted is seen to by deleting them too.
+func (s *Store) erasing(ctx context.Context, op string, fn func(ctx context.Context) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.pragmas(ctx, "foreign_keys = OFF", "secure_delete = ON"); err != nil {
+		return s.wrap(op, err)
+	}
+	err := s.begin(ctx)
+	if err == nil {
+		err = s.finish(fn(context.WithoutCancel(ctx)))
+	}
+	s.runs = runCache{}
+	return s.wrap(op, errors.Join(err, s.pragmas(context.WithoutCancel(ctx), "foreign_keys = ON", "secure_delete = OFF")))
+}
+
+func (s *Store) pragmas(ctx context.Context, list ...string) error {
+	for _, p := range list {
+		if _, err := s.conn.ExecContext(ctx, "PRAGMA "+p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scrubbed makes sure that nothing is left of what was deleted.
+func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err error) (store.Erased, error) {
+	if err != nil || out.Runs == 0 && out.Sessions == 0 {
+		return out, err
+	}
+	if err := s.Scrub(ctx); err != nil {
+		return out, fmt.Errorf("%s: it is deleted, but traces may be left in the file: %w", op, err)
+	}
+	out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
+	return out, err
+}
+
+// globbed is a path that stands for itself in a pattern.
+func globbed(path string) string {
+	var b []rune
+	for _, r := range path {
+		switch r {
+		case '*', '?', '[', '\\':
+			b = append(b, '[', r, ']')
+		default:
+			b = append(b, r)
+		}
+	}
+	return string(b)
+}
+
+// Scrub rewrites the file and empties its log, so that nothing deleted is left
+// in either. It needs as much room again as the file has, and waits for others
+// to be done reading, for as long as Options.BusyTimeout says.
+func (s *Store) Scrub(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.conn.ExecContext(ctx, "VACUUM"); err != nil {
+		return s.wrap("rewrite the database", err)
+	}
+	var busy, inLog, moved int
+	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &moved)
+	if err == nil && busy != 0 {
+		err = errors.New("somebody reads the database, or writes it; try again")
+	}
+	return s.wrap("empty the log", err)
+}
+
+// dependents are, by its root, the roots of trees that share a past with a tree.
+type dependents map[int64][]int64
+
+// with adds to roots what depends on them.
+func (d dependents) with(roots []int64) []int64 {
+	seen := map[int64]bool{}
+	var out []int64
+	for len(roots) > 0 {
+		r := roots[len(roots)-1]
+		roots = roots[:len(roots)-1]
+		if !seen[r] {
+			seen[r] = true
+			out = append(out, r)
+			roots = append(roots, d[r]...)
+		}
+	}
+	return out
+}
+
+// eraser deletes trees in a transaction.
+type eraser struct {
+	lineage
+	conn *sql.Conn
+	now  time.Time
+}
+
+// dependents reads what depends on what: forks of runs, of sessions, and contexts
+// that go on with those of other trees.
+func (x eraser) dependents() (dependents, error) {
+	d := dependents{}
+	err := x.query(func(row scanner) error {
+		var on, root int64
+		err := row.Scan(&on, &root)
+		d[on] = append(d[on], root)
+		return err
+	}, `SELECT b.root, f.root FROM run f JOIN run b ON b.num = f.base WHERE f.base IS NOT NULL AND f.root <> b.root
+		UNION SELECT -parent, -num FROM session WHERE parent IS NOT NULL
+		UNION SELECT o.root, r.root FROM context c JOIN run r ON r.num = c.run
+			JOIN context x ON x.id = c.source JOIN run o ON o.num = x.run
+			WHERE c.kind IN ('run', 'base') AND o.root <> r.root`)
+	return d, err
+}
+
+// free refuses where a live process owns a run of the trees.
+func (x eraser) free(roots []int64) error {
+	list, err := json.Marshal(roots)
+	if err != nil {
+		return err
+	}
+	return x.query(func(row scanner) error {
+		var id, owner string
+		if err := row.Scan(&id, &owner); err != nil {
+			return err
+		}
+		return fmt.Errorf("run %s: %w: %s", id, store.ErrOwned, owner)
+	}, "SELECT id, owner FROM run WHERE owner IS NOT NULL AND until > ? AND root IN (SELECT value FROM json_each(?)) LIMIT 1",
+		x.now.UnixMilli(), string(list))
+}
+
+// delete deletes all rows of the trees.
+func (x eraser) delete(roots []int64) (out store.Erased, err error) {
+	list, err := json.Marshal(roots)
+	if err != nil {
+		return out, err
+	}
+	if _, err := x.conn.ExecContext(x.ctx, "CREATE TEMP TABLE doomed (root INTEGER PRIMARY KEY)"); err != nil {
+		return out, err
+	}
+	if _, err := x.conn.ExecContext(x.ctx, "INSERT INTO doomed SELECT value FROM json_each(?)", string(list)); err != nil {
+		return out, err
+	}
+	for _, q := range []struct {
+		query string
+		count *int
+	}{
+		{"CREATE TEMP TABLE doomed_run AS SELECT num FROM run WHERE root IN (SELECT root FROM doomed)", nil},
+		{`CREATE TEMP TABLE doomed_context AS SELECT id FROM context WHERE run IN (SELECT num FROM doomed_run)
+			UNION SELECT context FROM session WHERE -num IN (SELECT root FROM doomed)`, nil},
+		{`DELETE FROM message WHERE id IN (SELECT m.id FROM doomed_context c JOIN message m
+			ON m.id >= c.id << 32 AND m.id < (c.id + 1) << 32)`, &out.Messages},
+		{`DELETE FROM message_page WHERE id IN (SELECT m.id FROM doomed_context c JOIN message_page m
+			ON m.id >= c.id << 32 AND m.id < (c.id + 1) << 32)`, nil},
+		{`DELETE FROM value_part WHERE id IN (SELECT p.id FROM value v JOIN value_part p
+			ON p.id >= v.id << 20 AND p.id < (v.id + 1) << 20 WHERE v.root IN (SELECT root FROM doomed))`, nil},
+		{"DELETE FROM value WHERE root IN (SELECT root FROM doomed)", nil},
+		{`DELETE FROM run_commit WHERE id IN (SELECT c.id FROM doomed_run r JOIN run_commit c
+			ON c.id >= r.num << 32 AND c.id < (r.num + 1) << 32)`, nil},
+		{"DELETE FROM context WHERE id IN (SELECT id FROM doomed_context)", nil},
+		{"DELETE FROM checkpoint WHERE run IN (SELECT num FROM doomed_run)", nil},
+		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
+		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
+		{"DELETE FROM cache", nil},
+		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'run', max(n) FROM (SELECT max(num) AS n FROM run
+			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},
+		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'session', max(n) FROM (SELECT max(num) AS n FROM session
+			UNION SELECT num FROM gone WHERE name = 'session') HAVING max(n) IS NOT NULL`, nil},
+		{"DELETE FROM run WHERE num IN (SELECT num FROM doomed_run)", &out.Runs},
+		{"DELETE FROM session WHERE -num IN (SELECT root FROM doomed)", &out.Sessions},
+		{"DROP TABLE doomed", nil},
+		{"DROP TABLE doomed_run", nil},
+		{"DROP TABLE doomed_context", nil},
+	} {
+		res, err := x.conn.ExecContext(x.ctx, q.query)
+		if err != nil {
+			return out, fmt.Errorf("%.30s: %w", q.query, err)
+		}
+		if q.count == nil {
+			continue
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return out, err
+		}
+		*q.count = int(n)
+	}
+	return out, nil
+}

@@ -1,0 +1,92 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/weir-run/weir/store"
+)
+
+// PruneSessions deletes the sessions that p says, as DeleteSession does.
+func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
+	const op = "prune sessions"
+	var out store.Erased
+	err := s.erasing(ctx, op, func(ctx context.Context) error {
+		x := eraser{lineage{ctx, s.conn}, s.conn, p.Now}
+		roots, err := x.old(p)
+		if err != nil || len(roots) == 0 {
+			return err
+		}
+		if p.Dry {
+			out, err = x.count(roots)
+			return err
+		}
+		out, err = x.delete(roots)
+		return err
+	})
+	if p.Dry {
+		return out, err
+	}
+	return s.scrubbed(ctx, op, out, err)
+}
+
+// old lists the roots of the sessions to delete.
+func (x eraser) old(p store.Prune) ([]int64, error) {
+	taken := map[int64]bool{}
+	err := x.query(func(row scanner) error {
+		var num int64
+		err := row.Scan(&num)
+		taken[-num] = true
+		return err
+	}, `SELECT num FROM (
+			SELECT num, expires, said, row_number() OVER (PARTITION BY user, flow ORDER BY said DESC, num DESC) AS place
+			FROM (SELECT s.num, s.user, s.flow, s.expires, `+lastSaid+` AS said FROM session s)
+			WHERE (?2 = '' OR user = ?2) AND (?3 = '' OR flow = ?3)
+		) WHERE expires <= ?1 OR ?4 > 0 AND said < ?1 - ?4 OR ?5 > 0 AND place > ?5`,
+		p.Now.UnixMilli(), p.User, p.Flow, p.Older.Milliseconds(), p.Keep)
+	if err != nil || len(taken) == 0 {
+		return nil, err
+	}
+	trees, err := x.dependents()
+	if err != nil {
+		return nil, err
+	}
+	owned, err := x.owned()
+	if err != nil {
+		return nil, err
+	}
+	var roots []int64
+	for root := range taken {
+		if !slices.ContainsFunc(trees.with([]int64{root}), func(r int64) bool { return !taken[r] || owned[r] }) {
+			roots = append(roots, root)
+		}
+	}
+	return roots, nil
+}
+
+// owned are the roots of the trees that live processes work on.
+func (x eraser) owned() (map[int64]bool, error) {
+	out := map[int64]bool{}
+	err := x.query(func(row scanner) error {
+		var root int64
+		err := row.Scan(&root)
+		out[root] = true
+		return err
+	}, "SELECT root FROM run WHERE owner IS NOT NULL AND until > ?", x.now.UnixMilli())
+	return out, err
+}
+
+// count says what deleting trees would take away.
+func (x eraser) count(roots []int64) (out store.Erased, err error) {
+	list, err := json.Marshal(roots)
+	if err != nil {
+		return out, err
+	}
+	err = x.q.QueryRowContext(x.ctx, `WITH doomed (root) AS (SELECT value FROM json_each(?))
+		SELECT (SELECT count(*) FROM session WHERE -num IN doomed), (SELECT count(*) FROM run WHERE root IN doomed),
+			(SELECT count(*) FROM (SELECT id FROM context WHERE run IN (SELECT num FROM run WHERE root IN doomed)
+					UNION SELECT context FROM session WHERE -num IN doomed) c
+				JOIN message m ON m.id >= c.id << 32 AND m.id < (c.id + 1) << 32)`, string(list)).Scan(&out.Sessions, &out.Runs, &out.Messages)
+	return out, err
+}
