@@ -3,6 +3,10 @@ package weir
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-run/weir/flow"
 )
 
 // Definition is a flow written in Go, in the authoring form of a file: the same
@@ -34,8 +38,13 @@ type NodeSpec struct {
 }
 
 // Define validates a definition; the error is a *flow.Invalid with all
-// problems where it is not a valid flow.
+// problems where it is not a valid flow. A node of type flow names the flow it
+// runs by the value itself:
+//
+//	"review": {Type: "flow", With: map[string]any{"flow": review}}
 func (w *Weir) Define(d Definition) (*Flow, error) {
+	used := naming{flows: make(map[string]*Flow)}
+	d.Nodes = used.nodes(d.Nodes)
 	b, err := json.Marshal(struct {
 		Weir int `json:"weir"`
 		Definition
@@ -43,5 +52,49 @@ func (w *Weir) Define(d Definition) (*Flow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("define flow %s: %w", d.Name, err)
 	}
-	return w.Parse(d.Name, b)
+	return flow.Source{Flows: used.flows}.Parse(d.Name, b, w.catalogue)
+}
+
+// naming gives the flows that settings hold as values a name each.
+type naming struct{ flows map[string]*Flow }
+
+// name is the flow's own name, numbered where another flow has it, or where it
+// would mean the flow around it.
+func (n naming) name(f *Flow) string {
+	name := f.Name
+	for i := 2; name == flow.Self || n.flows[name] != nil && n.flows[name].Fingerprint() != f.Fingerprint(); i++ {
+		name = fmt.Sprintf("%s#%d", f.Name, i)
+	}
+	n.flows[name] = f
+	return name
+}
+
+// nodes is a copy with names for flows, those in bodies too.
+func (n naming) nodes(specs map[string]NodeSpec) map[string]NodeSpec {
+	out := make(map[string]NodeSpec, len(specs))
+	for _, id := range slices.Sorted(maps.Keys(specs)) {
+		spec := specs[id]
+		if spec.With != nil {
+			spec.With, _ = n.value(spec.With).(map[string]any)
+		}
+		out[id] = spec
+	}
+	return out
+}
+
+// value is a copy of a setting with names for flows.
+func (n naming) value(v any) any {
+	switch v := v.(type) {
+	case *Flow:
+		return n.name(v)
+	case map[string]NodeSpec:
+		return n.nodes(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out[k] = n.value(v[k])
+		}
+		return out
+	}
+	return v
 }

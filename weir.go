@@ -170,6 +170,7 @@ func Open(o Options) (*Weir, error) {
 			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
+	ro.Flow = w.programUnder
 	if o.Tend {
 		ro.Program = w.programOf
 	}
@@ -185,64 +186,6 @@ func (w *Weir) Close(ctx context.Context) error {
 
 // Catalogue lists the node types.
 func (w *Weir) Catalogue() *node.Catalogue { return w.catalogue }
-
-// Load reads a flow file and validates it; the error is a *flow.Invalid with
-// all problems where the file is not a valid flow.
-func (w *Weir) Load(path string) (*Flow, error) { return flow.Load(path, w.catalogue) }
-
-// Parse is Load for bytes; name stands in positions.
-func (w *Weir) Parse(name string, data []byte) (*Flow, error) {
-	return flow.Parse(name, data, w.catalogue)
-}
-
-// program prepares a flow, once.
-func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
-	fp := f.Fingerprint()
-	w.mu.Lock()
-	p := w.programs[fp]
-	w.mu.Unlock()
-	if p != nil {
-		return p, nil
-	}
-	p, err := runner.Prepare(f, w.catalogue)
-	if err != nil {
-		return nil, err
-	}
-	normal, err := f.Normal()
-	if err != nil {
-		return nil, err
-	}
-	if err := w.store.PutFlow(ctx, fp, normal); err != nil {
-		return nil, fmt.Errorf("keep flow %s: %w", f.Name, err)
-	}
-	w.mu.Lock()
-	w.programs[fp] = p
-	w.mu.Unlock()
-	return p, nil
-}
-
-// programOf finds the program a run was started under.
-func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error) {
-	r, err := w.store.Run(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
-	}
-	w.mu.Lock()
-	p := w.programs[r.Fingerprint]
-	w.mu.Unlock()
-	if p != nil {
-		return p, nil
-	}
-	normal, err := w.store.Flow(ctx, r.Fingerprint)
-	if err != nil {
-		return nil, fmt.Errorf("flow of run %s: %w", r.ID, err)
-	}
-	f, err := w.Parse(r.Flow, normal)
-	if err != nil {
-		return nil, fmt.Errorf("flow of run %s does not load with this catalogue: %w", r.ID, err)
-	}
-	return w.program(ctx, f)
-}
 
 // Start says what a run begins with; the zero value is a run without inputs.
 type Start struct {

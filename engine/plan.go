@@ -128,10 +128,7 @@ func compileGraph(g *flow.Graph, c flow.Catalogue) (*GraphPlan, error) {
 			return nil, fmt.Errorf("node %s: unknown type %q", n.ID, n.Type)
 		}
 		p.index[n.ID] = int32(i)
-		p.Nodes[i] = NodePlan{Def: n, Spec: spec, Index: i, Use: spec.Context, joinAll: n.Join == "all"}
-		if spec.ContextFor != nil {
-			p.Nodes[i].Use = spec.ContextFor(n.With)
-		}
+		p.Nodes[i] = NodePlan{Def: n, Spec: spec, Index: i, Use: spec.ContextOf(n), joinAll: n.Join == "all"}
 		if n.Body != nil {
 			body, err := compileGraph(n.Body, c)
 			if err != nil {

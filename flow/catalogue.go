@@ -146,6 +146,18 @@ func (s *TypeSpec) PortsOf(n *Node) Ports {
 	return s.Ports
 }
 
+// ContextOf is what a node of this type does with its context.
+func (s *TypeSpec) ContextOf(n *Node) ContextUse {
+	use := s.Context
+	if s.ContextFor != nil {
+		use = s.ContextFor(n.With)
+	}
+	if s.Uses != nil && n.Isolation == "share" {
+		return ContextWrite
+	}
+	return use
+}
+
 // Example is a flow with what it is given and what it returns.
 type Example struct {
 	Name string

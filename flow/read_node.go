@@ -146,13 +146,13 @@ func (s *scope) checkPolicy(it *item) {
 	if sp == nil {
 		return
 	}
-	if v := it.val.get("isolation"); v != nil && !sp.Composite {
-		s.l.at(v, CodeNotComposite, fmt.Sprintf("isolation is for nodes with a body; %s (%s) has none", n.ID, sp.Name), "remove it")
+	if v := it.val.get("isolation"); v != nil && !sp.Composite && sp.Uses == nil {
+		s.l.at(v, CodeNotComposite, fmt.Sprintf("isolation is for nodes that have a body or run a flow; %s (%s) does neither", n.ID, sp.Name), "remove it")
 	}
-	if sp.Composite && n.Isolation != "fork" {
+	if sp.Composite && n.Isolation != "fork" && n.Isolation != "fresh" {
 		for _, key := range []string{"retry", "cache"} {
 			if v := it.val.get(key); v != nil && (key == "retry" || n.Cache.On) {
-				s.l.at(v, CodeNeedsIsolation, fmt.Sprintf("%s on the composite %s needs a lane that is dropped as a whole", key, n.ID), "add isolation: fork")
+				s.l.at(v, CodeNeedsIsolation, fmt.Sprintf("%s on the composite %s needs a lane that is dropped as a whole", key, n.ID), "add isolation: fork, or fresh")
 			}
 		}
 	}

@@ -237,7 +237,6 @@ func (l *loader) child(v *value, file string, data []byte) *Flow {
 	return f
 }
 
-
 // OutputType is the port type of one of the flow's outputs: that of the port it
 // is read from, text where it is made of several, else TypeAny.
 func (f *Flow) OutputType(name string) PortType {

@@ -8,13 +8,13 @@ package weirtest
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
@@ -50,6 +50,8 @@ type Case struct {
 	Secrets map[string]string
 	HTTP    node.HTTPDoer
 	User    string
+	// Files are flow files that the flow uses, by path from its own folder.
+	Files map[string]string
 	// Timeout bounds the run; 0 is 20 seconds. A run that is not done then
 	// fails the test.
 	Timeout time.Duration
@@ -151,19 +153,20 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 func Flow(tb testing.TB, text string, c Case) Result {
 	tb.Helper()
 	p := open(tb, c)
-	f, err := p.w.Parse("flow.yaml", []byte(text))
+	f, err := p.w.ParseIn(flow.Texts(c.Files), "flow.yaml", []byte(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return p.run(f, false)
 }
 
-// File runs a flow file.
+// File runs a flow file, with the files that it uses.
 func File(tb testing.TB, path string, c Case) Result {
 	tb.Helper()
-	text, err := os.ReadFile(path)
+	p := open(tb, c)
+	f, err := p.w.Load(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return Flow(tb, string(text), c)
+	return p.run(f, false)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -135,15 +134,11 @@ func flowOf(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
 	if err != nil {
 		return nil
 	}
-	normal, err := s.Flow(ctx, r.Fingerprint)
-	if err != nil {
-		return nil
-	}
 	cat, err := catalogue()
 	if err != nil {
 		return nil
 	}
-	f, err := flow.Parse(r.Flow, normal, cat)
+	f, err := weir.KeptFlow(ctx, s, cat, r.Fingerprint)
 	if err != nil {
 		return nil
 	}

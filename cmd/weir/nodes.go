@@ -133,6 +133,9 @@ func (p *program) printType(s *flow.TypeSpec, asJSON bool) {
 	}
 	for _, e := range s.Examples {
 		fmt.Fprintf(p.out, "\n%s\n%s\n", st.bold.Render("Example: "+e.Name), indent(strings.Trim(e.Flow, "\n"), "  "))
+		for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+			fmt.Fprintf(p.out, "\n%s\n%s\n", name+":", indent(strings.Trim(e.Files[name], "\n"), "  "))
+		}
 	}
 }
 

@@ -197,6 +197,9 @@ func kindOf(p map[string]any) string {
 func example(e *flow.Example) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## Example: %s\n\n```yaml\n%s\n```\n\n", e.Name, strings.Trim(e.Flow, "\n"))
+	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		fmt.Fprintf(&b, "and beside it, in `%s`,\n\n```yaml\n%s\n```\n\n", name, strings.Trim(e.Files[name], "\n"))
+	}
 	var given []string
 	if len(e.Inputs) > 0 {
 		given = append(given, "with the inputs "+shown(e.Inputs))

@@ -76,7 +76,7 @@ func TestEveryExampleRunsAsItSays(t *testing.T) {
 
 func checkExample(t *testing.T, e flow.Example) {
 	t.Helper()
-	r := weirtest.Flow(t, e.Flow, weirtest.Case{In: e.Inputs, Answers: e.Answers, Script: weirtest.Says(e.Script...)})
+	r := weirtest.Flow(t, e.Flow, weirtest.Case{Files: e.Files, In: e.Inputs, Answers: e.Answers, Script: weirtest.Says(e.Script...)})
 	if e.Error != "" {
 		if r.Error == nil || r.Error.Code != e.Error {
 			t.Fatalf("the run %s with %v, expected the error %s", r.Status, r.Error, e.Error)

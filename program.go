@@ -1,0 +1,119 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+)
+
+// Load reads a flow file and validates it, with the files of the flows that its
+// nodes run; the error is a *flow.Invalid with all problems where one is not a
+// valid flow.
+func (w *Weir) Load(path string) (*Flow, error) { return flow.Load(path, w.catalogue) }
+
+// Parse is Load for bytes; name stands in positions. It reads no files: nodes of
+// type flow may run the flow itself and those in uses, by their names. Of two of
+// one name the later counts.
+func (w *Weir) Parse(name string, data []byte, uses ...*Flow) (*Flow, error) {
+	given := make(map[string]*Flow, len(uses))
+	for _, f := range uses {
+		given[f.Name] = f
+	}
+	return flow.Source{Flows: given}.Parse(name, data, w.catalogue)
+}
+
+// ParseIn is Parse where the flows that nodes run are read from files, by paths
+// from the folder that name is in.
+func (w *Weir) ParseIn(files flow.Files, name string, data []byte) (*Flow, error) {
+	return flow.Source{Files: files}.Parse(name, data, w.catalogue)
+}
+
+// program prepares a flow, once, and keeps it and all flows it uses, so that its
+// runs and their children can be gone on with.
+func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
+	var p *runner.Program
+	for _, used := range f.Closure() { // f is the last
+		var err error
+		if p, err = w.prepare(ctx, used); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
+	fp := f.Fingerprint()
+	if p := w.prepared(fp); p != nil {
+		return p, nil
+	}
+	p, err := runner.Prepare(f, w.catalogue)
+	if err != nil {
+		return nil, err
+	}
+	normal, err := f.Normal()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.store.PutFlow(ctx, fp, normal); err != nil {
+		return nil, fmt.Errorf("keep flow %s: %w", f.Name, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.programs[fp] = p
+	return p, nil
+}
+
+// prepared is the program of a flow that was prepared before, else nil.
+func (w *Weir) prepared(fingerprint string) *runner.Program {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.programs[fingerprint]
+}
+
+// programOf finds the program a run was started under.
+func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error) {
+	r, err := w.store.Run(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	p, err := w.programUnder(ctx, r.Fingerprint)
+	if err != nil {
+		return nil, fmt.Errorf("flow %s of run %s: %w", r.Flow, r.ID, err)
+	}
+	return p, nil
+}
+
+// programUnder finds the program of a flow that was kept, by its fingerprint.
+func (w *Weir) programUnder(ctx context.Context, fingerprint string) (*runner.Program, error) {
+	if p := w.prepared(fingerprint); p != nil {
+		return p, nil
+	}
+	f, err := w.FlowUnder(ctx, fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	return w.program(ctx, f)
+}
+
+// FlowUnder returns a flow that a run was started with, by its fingerprint as
+// store.Run has it. The error is a *flow.Invalid where the flow does not load
+// with the node types of this process, and store.ErrNotFound where none is kept.
+func (w *Weir) FlowUnder(ctx context.Context, fingerprint string) (*Flow, error) {
+	return KeptFlow(ctx, w.store, w.catalogue, fingerprint)
+}
+
+// KeptFlow is Weir.FlowUnder for a store that no Weir is open on.
+func KeptFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
+	kept := func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }
+	normal, err := kept(fingerprint)
+	if err != nil {
+		return nil, err
+	}
+	f, err := flow.Source{Kept: kept}.Parse("flow", normal, c)
+	if err != nil {
+		return nil, fmt.Errorf("the flow does not load with this catalogue: %w", err)
+	}
+	return f, nil
+}
