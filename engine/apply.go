@@ -39,7 +39,7 @@ func (r *Run) Apply(e Event) error {
 		return nil
 	}
 	if r.ended != Pending {
-		if _, forced := e.(*NodeForced); !forced || r.ended != Failed {
+		if r.ended != Failed || !revives(e) {
 			return invalid("%s follows the end of the run", e.Kind())
 		}
 	}
@@ -48,6 +48,15 @@ func (r *Run) Apply(e Event) error {
 	}
 	r.events++
 	return nil
+}
+
+// revives reports whether the event may have a failed run go on.
+func revives(e Event) bool {
+	switch e.(type) {
+	case *NodeForced, *ChildReported:
+		return true
+	}
+	return false
 }
 
 func (r *Run) apply(e Event) error {
@@ -78,6 +87,8 @@ func (r *Run) apply(e Event) error {
 		return r.applyIterationDone(e)
 	case *EffectStarted:
 		return r.applyEffectStarted(e)
+	case *ChildReported:
+		return r.applyReport(e)
 	}
 	return r.applyRare(e)
 }

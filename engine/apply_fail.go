@@ -18,6 +18,9 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 	switch n.phase {
 	case executing:
 		r.yield(n, failing)
+		if n.parental() { // decided once its children have ended
+			return nil
+		}
 	case expanding:
 		if open := r.iterations(n); len(open) > 0 {
 			r.tearDown(open[0], e.Error)
@@ -206,7 +209,7 @@ func (r *Run) listActive(s *scope) {
 			r.closeAll(n)
 			r.finish(n, Completed)
 		case pulling, expanding, asking, breaking, retrying:
-			if !slices.Contains(r.toCancel, n) {
+			if !n.parental() && !slices.Contains(r.toCancel, n) {
 				r.toCancel = append(r.toCancel, n)
 			}
 		case idle, executing, failing, done:
@@ -262,7 +265,7 @@ func (r *Run) applyForced(e *NodeForced) error {
 func (r *Run) stuck(n *nodeState) bool {
 	switch n.phase {
 	case asking, breaking, retrying:
-		return r.ended == Pending && !n.scope.torn()
+		return r.ended == Pending && !n.scope.torn() && !n.parental()
 	case done:
 		return r.ended == Failed && n.unfinished()
 	default:

@@ -21,6 +21,9 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 	n.status = Waiting
 	answered := false
 	for _, i := range e.Interrupts {
+		if i.Kind == AwaitChild && n.scope.torn() { // it is not to begin any more
+			continue
+		}
 		if n.ext != nil && n.ext.answers[i.ID] != nil {
 			answered = true
 			continue
@@ -46,7 +49,9 @@ func (r *Run) stray(n *nodeState) bool {
 	if !n.scope.torn() {
 		return false
 	}
-	r.toCancel = append(r.toCancel, n)
+	if !n.parental() { // else once its children have ended
+		r.toCancel = append(r.toCancel, n)
+	}
 	return true
 }
 
@@ -55,11 +60,14 @@ func (r *Run) open(n *nodeState, i Interrupt) {
 	if r.byID[i.ID] != nil {
 		return
 	}
-	o := &openInterrupt{i, n}
+	o := &openInterrupt{Interrupt: i, node: n}
 	r.byID[i.ID] = o
 	r.interrupts = append(r.interrupts, o)
 	n.more().waiting++
 	r.asking++
+	if i.Kind == AwaitChild {
+		r.born(n)
+	}
 	if i.Due > 0 {
 		r.arm(i.ID, i.Due)
 	}
@@ -81,7 +89,9 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 	case held:
 		r.finish(n, Completed)
 	case asking:
-		r.makeReady(n)
+		if !n.parental() || !n.scope.torn() {
+			r.makeReady(n)
+		}
 	default: // the answer is there when the node looks for it
 	}
 	return r.allow(&o.Interrupt, a)
@@ -99,6 +109,9 @@ func (r *Run) close(o *openInterrupt) {
 	}
 	o.node.ext.waiting--
 	r.asking--
+	if o.Kind == AwaitChild {
+		r.gone(o.node)
+	}
 }
 
 func (r *Run) applyTimer(e *TimerFired) error {

@@ -174,6 +174,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
 	c.stringMap("closure", &v.Closure)
 	c.int("depth", &v.Depth)
+	c.str("node", &v.Node)
 	c.str("session", &v.Session)
 	c.int("round", &v.Round)
 	objects(c, "allowances", &v.Allowances, (*coder).account)
@@ -194,6 +195,10 @@ func (c *coder) childReported(v *ChildReported) {
 	pointer(c, "error", &v.Error, (*coder).failure)
 	c.text("answer", &v.Answer)
 	c.nested("usage", func() { c.usage(&v.Usage) })
+	c.str("run", &v.Run)
+	c.int("began", &v.Began)
+	c.int("length", &v.Length)
+	objects(c, "raised", &v.Raised, (*coder).account)
 }
 
 func (c *coder) runForked(v *RunForked) {
@@ -218,8 +223,7 @@ func (c *coder) childStart(v *ChildStart) {
 	c.values("inputs", &v.Inputs)
 	c.values("state", &v.State)
 	c.str("isolation", &v.Isolation)
-	c.str("context", &v.Context)
-	c.int("at", &v.At)
+	c.nested("main", func() { c.contextChange(&v.Main) })
 }
 
 func (c *coder) nodeCompleted(v *NodeCompleted) {

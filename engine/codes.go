@@ -22,6 +22,9 @@ const (
 	CodeContext          = "context_invalid"
 	CodeValue            = "value_invalid"
 	CodeOutput           = "output_unresolved"
+	CodeChildFlow        = "child_flow_unknown"
+	CodeChildCancelled   = "child_cancelled"
+	CodeDepth            = "depth_exceeded"
 )
 
 // The codes of the node types that come with Weir.
@@ -109,6 +112,9 @@ func runCodes() []CodeInfo {
 		{CodeContext, "A context that a node wants is not there, or was not granted to it.", "Bring its handle in on a port of type context."},
 		{CodeValue, "A value cannot go to its port, or cannot be kept in a journal.", "Convert it with a transform or template node; in Go, give values that JSON has."},
 		{CodeOutput, "An output of the flow or of a body reads what is not there.", "Correct `outputs:`, or guard what may be missing: {{ has(state.x) ? state.x : '' }}."},
+		{CodeChildFlow, "The flow that a node runs cannot be had.", "Keep the file where the flow names it, and start the run again or retry the node."},
+		{CodeChildCancelled, "Somebody cancelled the child run that a node waited for.", "Retry the node for another child run, or take it with `onError:`."},
+		{CodeDepth, "Flows run flows deeper than is allowed, 8 below the first unless said otherwise.", "Have flows that use each other end somewhere."},
 	}
 }
 

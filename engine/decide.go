@@ -182,7 +182,7 @@ func backoff(first time.Duration, attempt int32) time.Duration {
 func (r *Run) decideTeardown() Event {
 	for _, s := range r.tearing {
 		if s.owner == nil {
-			if r.executing > 0 {
+			if r.executing > 0 || r.children > 0 {
 				continue
 			}
 			if s.tear.err == nil {

@@ -22,6 +22,8 @@ type RunStarted struct {
 	Parent string `json:"parent,omitempty"` // run id
 	// Depth is how many runs are above this one, 0 for the root of a tree.
 	Depth int `json:"depth,omitempty"`
+	// Node is the interrupt of Parent that waits for this run, "" where none does.
+	Node string `json:"node,omitempty"`
 	// Session is the session that the run is a round of, and Round its number,
 	// from 1; both are zero for a run that is none.
 	Session string `json:"session,omitempty"`
@@ -202,8 +204,16 @@ type ChildReported struct {
 	Error      *Error      `json:"error,omitempty"`
 	// Answer is the output of the child's main context: its final answer.
 	Answer string `json:"answer,omitempty"`
-	// Usage is what the child and its own children have spent so far, all told.
-	Usage Usage `json:"usage,omitzero"`
+	// Run is the child's id. Of the messages of its main context, it said those
+	// from position Began to Length.
+	Run    string `json:"run,omitempty"`
+	Began  int    `json:"began,omitempty"`
+	Length int    `json:"length,omitempty"`
+	// Usage is what the child and its own children have spent so far, all told,
+	// and Raised by how much people, whom they asked, raised budgets of runs above:
+	// Max of "RUN|PATH".
+	Usage  Usage     `json:"usage,omitzero"`
+	Raised []Account `json:"raised,omitempty"`
 }
 
 // RunForked makes a run that shares the past of another one of its own: what was

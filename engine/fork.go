@@ -28,7 +28,7 @@ func (r *Run) applyForked(e *RunForked) error {
 	s := *r.Start
 	s.Flow, s.Fingerprint, s.Closure = e.Flow, e.Fingerprint, e.Closure
 	s.Inputs, s.Breaks, s.Origin = e.Inputs, e.Breaks, e.Origin
-	s.Parent, s.Depth, s.Session, s.Round, s.Allowances = "", 0, "", 0, nil
+	s.Parent, s.Node, s.Depth, s.Session, s.Round, s.Allowances = "", "", 0, "", 0, nil
 	r.Start, r.forked = &s, e
 	r.shared, r.usage = r.shared.Add(r.usage), Usage{}
 	r.spent, r.reserved, r.raised, r.leaves = nil, nil, nil, nil

@@ -167,6 +167,8 @@ func (x *nodeExt) learn(f Event) error {
 		put(&x.answers, f.ID, &Answer{Value: f.Value, Given: true, By: f.By})
 	case *TimerFired:
 		put(&x.answers, f.ID, &Answer{})
+	case *ChildReported:
+		put(&x.answers, f.ID, &Answer{Given: true, Child: f})
 	default:
 		return invalid("%s is not a fact of a node", f.Kind())
 	}
@@ -200,6 +202,9 @@ func (r *Run) restoreRest(s *snapshot) error {
 			r.open(n, i)
 		}
 	}
+	if err := r.restoreReports(s.Children); err != nil {
+		return err
+	}
 	// order: timers are ordered by themselves.
 	for id, at := range s.Due {
 		if r.due[id] == 0 {
@@ -214,6 +219,25 @@ func (r *Run) restoreRest(s *snapshot) error {
 		if n := r.node(path); n != nil {
 			r.writers[k] = n
 		}
+	}
+	return nil
+}
+
+// restoreReports brings back what was reported of open children.
+func (r *Run) restoreReports(data json.RawMessage) error {
+	if data == nil {
+		return nil
+	}
+	reports, err := DecodeEvents(data)
+	if err != nil {
+		return err
+	}
+	for _, e := range reports {
+		c, ok := e.(*ChildReported)
+		if !ok || r.byID[c.ID] == nil {
+			return invalid("%s is not the report of an open child run", e.Kind())
+		}
+		r.byID[c.ID].report = c
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ type Run struct {
 
 	executing  int // attempts whose function may be running
 	asking     int // nodes that wait for somebody
+	children   int // child runs that nodes wait for
 	interrupts []*openInterrupt
 	byID       map[string]*openInterrupt
 	timers     timerHeap
@@ -111,6 +112,7 @@ type nodeExt struct {
 	begun     map[string]*EffectStarted
 	answers   map[string]*Answer
 	waiting   int // open interrupts
+	children  int // of those, child runs
 	port      string
 	expansion *expansion
 	base      int   // iterations of earlier expansions
@@ -130,11 +132,14 @@ type Answer struct {
 	// Given is false where the wait ended without an answer: a timer.
 	Given bool
 	By    string
+	// Child is how a child run ended, for an interrupt of that kind.
+	Child *ChildReported
 }
 
 type openInterrupt struct {
 	Interrupt
-	node *nodeState
+	node   *nodeState
+	report *ChildReported // the newest of a child run
 }
 
 // NewRun returns a run with no events.
@@ -173,38 +178,57 @@ func (r *Run) CancelRequested() bool { return r.cancelled != nil }
 func (r *Run) Idle() bool { return r.executing == 0 }
 
 // Status is where the run stands. It is Paused when only people or outside
-// events can move it; a run that waits for a timer is Running.
+// events can move it and its children; a run that waits for a timer is Running.
 func (r *Run) Status() Status {
 	switch {
 	case r.ended != Pending:
 		return r.ended
 	case r.Start == nil:
 		return Pending
-	case r.executing == 0 && len(r.due) == 0 && r.asking > 0 && !slices.ContainsFunc(r.ready, (*nodeState).waits):
+	case r.executing == 0 && len(r.due) == 0 && r.asking > 0 && !slices.ContainsFunc(r.ready, (*nodeState).waits) && r.childrenRest():
 		return Paused
 	}
 	return Running
 }
 
 // Interrupts lists what the run waits for, oldest first. Timers are not among
-// them.
+// them, and a child run is not but what it waits for: "PATH>ID" for what the
+// child of the node at PATH names ID.
 func (r *Run) Interrupts() []Interrupt {
 	var out []Interrupt
 	for _, i := range r.interrupts {
-		if i.Kind != AwaitTimer {
+		switch i.Kind {
+		case AwaitTimer:
+		case AwaitChild:
+			out = i.surfaced(out)
+		case AwaitInput, AwaitEvent, AwaitBreak, AwaitEffect, AwaitApproval, AwaitBudget:
 			out = append(out, i.Interrupt)
 		}
 	}
 	return out
 }
 
-// Interrupt returns the open interrupt of that id and the path of its node.
+// Interrupt returns the open interrupt of that id, which may be one of a child
+// run, and the path of its node.
 func (r *Run) Interrupt(id string) (i Interrupt, node string, ok bool) {
-	o := r.byID[id]
-	if o == nil {
+	if o := r.byID[id]; o != nil {
+		return o.Interrupt, o.node.path(), true
+	}
+	outer, _, inside := strings.Cut(id, ">")
+	if !inside {
 		return Interrupt{}, "", false
 	}
-	return o.Interrupt, o.node.path(), true
+	for _, o := range r.interrupts {
+		if o.Kind != AwaitChild || surface(o.ID) != outer {
+			continue
+		}
+		for _, i := range o.surfaced(nil) {
+			if i.ID == id {
+				return i, o.node.path(), true
+			}
+		}
+	}
+	return Interrupt{}, "", false
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }

@@ -21,7 +21,8 @@ type snapshot struct {
 	Writers  map[string]string `json:"writers,omitempty"`
 	Contexts []contextSnap     `json:"contexts,omitempty"`
 	Scopes   []scopeSnap       `json:"scopes"`
-	Waits    json.RawMessage   `json:"waits,omitempty"` // open interrupts, oldest first, as events
+	Waits    json.RawMessage   `json:"waits,omitempty"`    // open interrupts, oldest first, as events
+	Children json.RawMessage   `json:"children,omitempty"` // what was reported of those that are child runs
 	Due      map[string]int64  `json:"due,omitempty"`
 	Spent    map[string]Usage  `json:"spent,omitempty"`
 	Reserved map[string]Usage  `json:"reserved,omitempty"`
@@ -153,9 +154,15 @@ func (r *Run) Snapshot() ([]byte, error) {
 		c := r.contexts[id]
 		s.Contexts = append(s.Contexts, contextSnap{id, c.length, c.parent, c.at})
 	}
-	var waits []Event
+	var waits, children []Event
 	for _, i := range r.interrupts {
 		waits = append(waits, &NodeWaiting{Path: i.node.path(), Interrupts: []Interrupt{i.Interrupt}})
+		if i.report != nil {
+			children = append(children, i.report)
+		}
+	}
+	if s.Children, err = EncodeEvents(nil, children); err != nil {
+		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
 	}
 	if s.Waits, err = EncodeEvents(nil, waits); err != nil {
 		return nil, fmt.Errorf("snapshot of run %s: %w", r.ID, err)
@@ -243,7 +250,9 @@ func (n *nodeState) facts() []Event {
 		out = append(out, n.ext.effects[k])
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.ext.answers)) {
-		if a := n.ext.answers[k]; a.Given {
+		if a := n.ext.answers[k]; a.Child != nil {
+			out = append(out, a.Child)
+		} else if a.Given {
 			out = append(out, &InterruptAnswered{ID: k, Value: a.Value, By: a.By})
 		} else {
 			out = append(out, &TimerFired{ID: k})

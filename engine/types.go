@@ -101,10 +101,9 @@ type ChildStart struct {
 	State       Values `json:"state,omitempty"`
 	// Isolation is "fresh", "fork" or "share".
 	Isolation string `json:"isolation,omitempty"`
-	// Context is the parent's context whose first At messages the child's main
-	// context begins with, "" for none.
-	Context string `json:"context,omitempty"`
-	At      int    `json:"at,omitempty"`
+	// Main makes the child's main context: of its own, or from what a context of
+	// the parent holds at the time.
+	Main ContextChange `json:"main"`
 }
 
 // StateChange is one write to the state.

@@ -48,6 +48,7 @@ type attempt struct {
 	created  []engine.ContextChange
 	contexts []convo.Context // snapshots, as Entry.Contexts
 	accounts []string        // the budgets that bind it
+	around   convo.Settings  // of the main context, for a node that runs a flow
 	explain  *explanation    // set where the attempt only tells what it did
 	effects  map[string]*engine.EffectCompleted
 	begun    map[string]*engine.EffectStarted
@@ -90,6 +91,9 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	a.accounts, a.leaves = nil, m.run.Leaves()
 	if bound := m.run.Accounts(e.Path); bound != nil {
 		a.accounts = m.purse.open(bound)
+	}
+	if e.Plan.Def.Uses != nil {
+		a.around = m.book[engine.MainContext].Settings
 	}
 	for _, id := range e.Contexts {
 		c, ok := m.bases[e.Path][id]

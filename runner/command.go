@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/store"
 )
 
 // What commands to a run are refused with.
@@ -20,6 +21,9 @@ var (
 	// ErrStatus: the run or node is not in a status that allows this.
 	ErrStatus = errors.New("not possible now")
 )
+
+// errCancelling: the run is being cancelled already.
+var errCancelling = errors.New("the run is being cancelled")
 
 // Command makes an event from what a run is now, or says why it cannot; nil is
 // nothing to do.
@@ -56,7 +60,49 @@ func (x *Execution) await(ctx context.Context, ack chan error) error {
 
 // Do carries out a command on a run, which is resumed first unless this process
 // drives it, and returns when it is durable.
+//
+// What is answered of a child run, by "PATH>ID", is answered there; the execution
+// is the one of the run that was named.
 func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
+	x, err := l.do(ctx, p, id, c)
+	if e, ok := errors.AsType[*elsewhere](err); ok {
+		return l.pass(ctx, p, id, e)
+	}
+	return x, err
+}
+
+// elsewhere says that a command is for a child run.
+type elsewhere struct {
+	child   *engine.ChildStart
+	command Command
+}
+
+// Error names the child.
+func (e *elsewhere) Error() string { return "this is for child run " + e.child.Run }
+
+// pass carries out a command on a child of a run, and returns the run's own
+// execution, which knows of it.
+func (l *Local) pass(ctx context.Context, p *Program, id string, e *elsewhere) (*Execution, error) {
+	cp, err := l.flowOf(ctx, e.child.Fingerprint)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: child run %s: %w", id, e.child.Run, err)
+	}
+	x, err := l.Do(ctx, cp, e.child.Run, e.command)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: it has not begun", ErrNoInterrupt)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	select {
+	case <-x.bond.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return l.Resume(ctx, p, id)
+}
+
+func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	for {
 		if x := l.Held(id); x != nil {
 			if err := x.Do(ctx, c); !errors.Is(err, ErrEnded) {
@@ -81,6 +127,9 @@ func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Exec
 // Answer resolves an interrupt.
 func Answer(id string, v engine.Value, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
+		if c, inner, ok := r.Through(id); ok {
+			return nil, &elsewhere{c.Start, Answer(inner, v, by)}
+		}
 		i, _, ok := r.Interrupt(id)
 		if !ok {
 			return nil, fmt.Errorf("run %s: %s: %w", r.ID, id, ErrNoInterrupt)
@@ -113,8 +162,8 @@ func Signal(name string, v engine.Value, by string) Command {
 // the end of what is in flight.
 func Cancel(by, reason string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
-		if r.CancelRequested() {
-			return nil, nil
+		if r.CancelRequested() && !r.Status().Ended() {
+			return nil, errCancelling
 		}
 		if r.Status().Ended() {
 			return nil, fmt.Errorf("run %s has %s: %w", r.ID, r.Status(), ErrStatus)

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,10 @@ type Execution struct {
 	retry   int64       // no checkpoint before this many events
 	next    *attempt    // what the driver's goroutine is to run when it has no mail
 
-	waiting []chan error // commands applied, not yet durable
+	bond    bond
+	kids    map[string]*kid // open children, by interrupt
+	waiting []chan error    // commands applied, not yet durable
+	cancels []chan error    // cancellations, not yet durable in all children
 	mails   []mail
 	result  Result
 	err     error
@@ -86,6 +90,7 @@ func (x *Execution) drive() *attempt {
 			x.end()
 			return nil // driven for ever, so nobody drives it again
 		}
+		x.tie()
 		x.arm()
 		x.rest()
 		next := x.next
@@ -115,6 +120,8 @@ func (x *Execution) turn() {
 	if x.err == nil {
 		x.err = x.advance()
 		x.abort()
+		x.keepChildren()
+		x.spread()
 	}
 }
 
@@ -128,8 +135,12 @@ func (x *Execution) advance() error {
 		if err := x.commit(); err != nil {
 			return err
 		}
-		if len(x.m.starts) == 0 && len(x.m.direct) == 0 {
+		held := len(x.m.starts) > 0 && !x.bond.tied && x.m.run.Start.Node != ""
+		if len(x.m.direct) == 0 && (held || len(x.m.starts) == 0) {
 			return nil
+		}
+		if held {
+			continue
 		}
 		if err := x.launch(); err != nil {
 			return err
@@ -237,6 +248,11 @@ func (x *Execution) handle(m *mail) error {
 
 func (x *Execution) obey(m *mail) error {
 	e, err := m.command(x.m.run)
+	if errors.Is(err, errCancelling) {
+		x.cancels = append(x.cancels, m.ack)
+		x.confirm()
+		return nil
+	}
 	if err != nil || e == nil {
 		m.ack <- err
 		return nil //nolint:nilerr // a command that is refused is its sender's error, not the run's
@@ -245,7 +261,12 @@ func (x *Execution) obey(m *mail) error {
 		m.ack <- err
 		return err
 	}
-	x.waiting = append(x.waiting, m.ack)
+	if _, cancel := e.(*engine.CancelRequested); cancel {
+		x.cancels = append(x.cancels, m.ack)
+		x.m.kin = true
+	} else {
+		x.waiting = append(x.waiting, m.ack)
+	}
 	x.abort()
 	return nil
 }
@@ -367,6 +388,10 @@ func (x *Execution) end() {
 	}
 	x.acknowledge(x.err)
 	r := x.m.run
+	if !r.Status().Ended() {
+		x.confirmed(cmp.Or(x.err, ErrEnded))
+	}
+	x.confirmed(x.err)
 	x.result = Result{
 		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure(),
@@ -382,6 +407,7 @@ func (x *Execution) end() {
 	x.local.leave(ctx, x)
 	x.refuse()
 	x.hub.close()
+	x.bequeath()
 	close(x.done)
 	x.local.loops.Done()
 }

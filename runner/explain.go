@@ -109,6 +109,13 @@ func (a *attempt) learn(facts []engine.Event) {
 			if key, ok := strings.CutPrefix(f.Key, a.Path+"/"); ok && !strings.Contains(key, "/") {
 				a.record(f.Key, f)
 			}
+		case *engine.ChildReported:
+			if strings.HasPrefix(f.ID, a.Path+":") && f.Status.Ended() {
+				if a.answers == nil {
+					a.answers = make(map[string]*engine.Answer)
+				}
+				a.answers[f.ID] = &engine.Answer{Given: true, Child: f}
+			}
 		case *engine.InterruptAnswered:
 			if strings.HasPrefix(f.ID, a.Path+":") {
 				if a.answers == nil {

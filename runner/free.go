@@ -49,6 +49,7 @@ func (l *Local) takeFree(ctx context.Context, p *Program, id string, first func(
 // where somebody does or it is not to be had.
 func (l *Local) free(ctx context.Context, p *Program, id string) (*machine, int64) {
 	if m := l.parked.take(id, p); m != nil && m.fence > 0 {
+		m.kin, m.warm = true, true
 		return m, m.fence
 	} else if m != nil {
 		l.parked.put(m)

@@ -28,6 +28,8 @@ type Options struct {
 	// Flow finds the program of a flow that a run's flow uses, by fingerprint; nil
 	// where no flow uses another.
 	Flow func(ctx context.Context, fingerprint string) (*Program, error)
+	// MaxDepth bounds how many runs may be above a run that a node starts; 8.
+	MaxDepth int
 	// Program finds the program a run was started under. Where it is set, and
 	// the Store has Timers, the Local resumes runs that nobody holds when their
 	// timer is due: for processes that live long and can run every flow of the
@@ -82,6 +84,8 @@ func NewLocal(o Options) *Local {
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{}),
 		clock: clock{skip: o.Skip},
 	}
+	l.o.Services.maxDepth = o.MaxDepth
+	l.o.Services.history = func(run string) convo.Source { return &messages{o.Store, run} }
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())
 	l.loops.Add(3)
@@ -107,6 +111,9 @@ type Begin struct {
 	Settings convo.Settings // of the main context
 	// Round is set for a round of a session, whose run the store has made.
 	Round *Round
+
+	node string                // the interrupt of Parent that waits for the run
+	main *engine.ContextChange // makes the main context, in place of Settings
 }
 
 // Start creates a run and drives it. A run of that id that exists is resumed
@@ -211,6 +218,7 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 		m.fence = 0
 	}
 	if err == nil && m.run.Start != nil {
+		m.kin = true
 		err = m.reenter(l.clock.now())
 	}
 	if err == nil && first != nil {
@@ -228,7 +236,7 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 
 // execution is one of a run that is there, driven by who makes it.
 func (l *Local) execution(id string, m *machine, lease store.Lease) *Execution {
-	return &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{})}
+	return &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{}), bond: bond{ready: make(chan struct{})}}
 }
 
 // begin stages the run's first event, unless somebody was faster.
@@ -248,21 +256,27 @@ func (x *Execution) begin(p *Program, b *Begin) error {
 // event is the run's first.
 func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 	s := b.Settings
+	main := engine.ContextChange{
+		ID: engine.MainContext, Create: true,
+		Body: &convo.Change{Create: true, Kind: convo.Main, Settings: &s},
+	}
+	if b.main != nil {
+		main = *b.main
+	}
 	return &engine.RunStarted{
 		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Closure: p.Closure,
-		Contexts: []engine.ContextChange{{
-			ID: engine.MainContext, Create: true,
-			Body: &convo.Change{Create: true, Kind: convo.Main, Settings: &s},
-		}},
+		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node,
 	}
 }
 
 // load rebuilds a run from its journal, or goes on from what it left of it.
 func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
 	m := l.parked.take(id, p)
-	if m == nil {
+	if m != nil {
+		m.warm = true
+	} else {
 		m = l.fromCheckpoint(ctx, p, id)
 	}
 	for c, err := range l.o.Store.Commits(ctx, id, m.seq) {
@@ -272,6 +286,7 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 		if err := m.replay(c); err != nil {
 			return nil, err
 		}
+		m.warm = false
 	}
 	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
 		return nil, m.otherFlow(s)

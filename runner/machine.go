@@ -21,6 +21,9 @@ type Services struct {
 	Cache  node.Cache
 	HTTP   node.HTTPDoer
 	Secret func(name string) (string, bool)
+
+	maxDepth int                           // of child runs; 0 is MaxDepth
+	history  func(run string) convo.Source // the messages of a run's contexts
 }
 
 // machine is one run in memory. It belongs to one goroutine at a time.
@@ -46,6 +49,10 @@ type machine struct {
 	saved, savedSize int64
 	spare            *attempt // to be used again for the next direct attempt
 	active           map[string]*attempt
+	// kin: there may be children to see to. asked: what the run asks may have
+	// changed. warm: nothing has happened to the run or its children since this
+	// process left it.
+	kin, asked, warm bool
 	purse            purse
 	// bases are the contexts as attempts saw them, by path; see keepBase.
 	bases map[string]map[string]convo.Context
@@ -146,7 +153,10 @@ func (m *machine) follow(e engine.Event) error {
 		m.unfork(e.Path)
 		m.forgetBases(e.Path, true)
 		return m.turnPages(e.Contexts)
+	case *engine.ChildReported, *engine.CancelRequested, *engine.InterruptAnswered, *engine.TimerFired:
+		m.kin, m.asked = true, true
 	case *engine.NodeWaiting:
+		m.kin, m.asked = true, true
 		if len(e.Interrupts) > 0 && e.Interrupts[0].Kind != engine.AwaitBreak { // before its start or after its end
 			m.keepBase(e.Path)
 		}
@@ -155,12 +165,14 @@ func (m *machine) follow(e engine.Event) error {
 	case *engine.NodeCancelled: // it may go on once a person has another tried again
 		m.keepBase(e.Path)
 	case *engine.NodeFailed:
+		m.kin = true
 		m.keepBase(e.Path)
 		return m.turnPages(e.Contexts)
 	case *engine.NodeRetrying:
 		m.unfork(e.Path)
 		m.forgetBases(e.Path, false)
 	case *engine.NodeErrored:
+		m.kin = true
 		if e.Handled != "" {
 			m.unfork(e.Path)
 			m.forgetBases(e.Path, true)
@@ -198,7 +210,7 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 	if ch.Create && ch.Session != "" {
 		return m.goOn(ch)
 	}
-	if ch.Create && ch.Parent != "" {
+	if ch.Create && ch.Parent != "" && ch.Run == "" {
 		return m.fromFork(ch.ID, ch.Parent)
 	}
 	body, err := changeOf(ch.Body)
@@ -209,6 +221,9 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 		c, err := convo.New(ch.ID, body)
 		if err != nil {
 			return err
+		}
+		if ch.Run != "" {
+			c = convo.Restore(c, ch.At, body.Versions, &renamed{m.services.history(ch.Run), ch.Parent})
 		}
 		m.book[ch.ID] = c
 		return nil
@@ -305,7 +320,7 @@ func (m *machine) reenter(at int64) error {
 	for _, path := range m.run.Executing() {
 		var err error
 		if m.run.Aborted(path) {
-			err = m.step(at, &engine.NodeCancelled{Path: path, Unknown: m.unsettled(path)})
+			err = m.step(at, m.cancelled(path, m.unsettled(path)))
 		} else {
 			err = m.enter(path, nil)
 		}
@@ -349,7 +364,7 @@ func (m *machine) launchable(at int64) ([]*attempt, error) {
 			continue
 		}
 		delete(m.active, a.Path)
-		if err := m.step(at, &engine.NodeCancelled{Path: a.Path, Unknown: m.unsettled(a.Path)}); err != nil {
+		if err := m.step(at, m.cancelled(a.Path, m.unsettled(a.Path))); err != nil {
 			return nil, err
 		}
 	}

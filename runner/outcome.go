@@ -38,18 +38,34 @@ func (m *machine) ending(a *attempt, err error, micros int64) engine.Event {
 		}
 		return a.expand
 	case err != nil && errors.Is(context.Cause(a.ctx), errAborted):
-		return &engine.NodeCancelled{Path: a.Path, Unknown: a.inFlight()}
+		return m.cancelled(a.Path, a.inFlight())
 	case err != nil:
 		if limit, ok := errors.AsType[*limitReached](err); ok && limit.branch {
 			return &engine.NodeCompleted{Path: a.Path, Outputs: limit.outputs, Micros: micros}
 		}
 		return a.failed(err, micros)
 	}
+	if m.run.Parental(a.Path) {
+		return a.failed(&engine.Error{
+			Code: engine.CodeNodeFailed, Permanent: true,
+			Message: "the node ended while a child run that it began goes on",
+			Hint:    "a node returns the error of ctx.Child as it is: it is run again once the child has ended",
+		}, micros)
+	}
 	done, err := m.completion(a, micros)
 	if err != nil {
 		return a.failed(err, micros)
 	}
 	return done
+}
+
+// cancelled is the event that ends an attempt which the run has no use for any
+// more. One with children waits for their end first.
+func (m *machine) cancelled(path string, unknown bool) engine.Event {
+	if m.run.Parental(path) {
+		return &engine.NodeWaiting{Path: path}
+	}
+	return &engine.NodeCancelled{Path: path, Unknown: unknown}
 }
 
 // inFlight reports whether an effect was announced and has no result.

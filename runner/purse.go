@@ -17,6 +17,25 @@ type purse struct {
 	accounts map[string]*engine.Account
 	held     map[string]engine.Usage // by effect key
 	back     chan struct{}           // closed when something is given back
+	up       *upper                  // nil where no run above has a budget
+}
+
+// link has the purse of a child run draw on its parent's too.
+func (p *purse) link(up *purse, run string, accounts *childAccounts) {
+	if accounts == nil || len(accounts.list) == 0 {
+		return
+	}
+	paths := up.open(accounts.list)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up = &upper{up, paths, accounts.node + "/" + run + "/"}
+}
+
+// upper is the parent's purse as a child's draws on it.
+type upper struct {
+	purse  *purse
+	paths  []string
+	prefix string // of keys
 }
 
 // leastOutput is how many tokens of an answer a budget must leave for a call to

@@ -45,7 +45,7 @@ func (x *Execution) stop(a *attempt, level int) error {
 		return nil
 	}
 	delete(x.m.active, a.Path)
-	return x.m.step(x.local.clock.now(), &engine.NodeCancelled{Path: a.Path, Unknown: true})
+	return x.m.step(x.local.clock.now(), x.m.cancelled(a.Path, true))
 }
 
 // watch bounds the attempt's time as its node asks.

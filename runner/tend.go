@@ -88,9 +88,11 @@ func (l *Local) deliver(x *Execution, p store.Post) {
 	case "cancel":
 		err = x.Do(ctx, Cancel(p.By, ""))
 	case "answer":
-		err = x.Do(ctx, Answer(p.Name, p.Value, p.By))
+		_, err = l.Do(ctx, x.m.program, x.ID, Answer(p.Name, p.Value, p.By))
 	case "event":
-		err = x.Do(ctx, Signal(p.Name, p.Value, p.By))
+		_, err = l.Do(ctx, x.m.program, x.ID, Signal(p.Name, p.Value, p.By))
+	case "child":
+		err = x.Do(ctx, x.lookAfter(p.Name))
 	}
 	if errors.Is(err, ErrEnded) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return // stays in the inbox for whoever holds the run next

@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+)
+
+// OpenChild is a child run that a node waits for.
+type OpenChild struct {
+	// ID is the interrupt's, Node the path of the node.
+	ID, Node string
+	Start    *ChildStart
+	// Report is the newest report, nil before the first.
+	Report *ChildReported
+	// Unwanted children are to be cancelled: the node has failed, or what is
+	// around it is being torn down, which waits for their end.
+	Unwanted bool
+}
+
+// Goes reports whether the child may be doing something: it was not reported to
+// wait for people only.
+func (c *OpenChild) Goes() bool { return c.Report == nil || c.Report.Status != Paused }
+
+// OpenChildren lists the child runs that nodes wait for, oldest first; nil where
+// there are none.
+func (r *Run) OpenChildren() []OpenChild {
+	if r.children == 0 {
+		return nil
+	}
+	out := make([]OpenChild, 0, r.children)
+	for _, o := range r.interrupts {
+		if o.Kind == AwaitChild {
+			out = append(out, o.child())
+		}
+	}
+	return out
+}
+
+// OpenChild returns the open child run with that interrupt.
+func (r *Run) OpenChild(id string) (c OpenChild, ok bool) {
+	o := r.byID[id]
+	if o == nil || o.Kind != AwaitChild {
+		return c, false
+	}
+	return o.child(), true
+}
+
+// Through finds the child run that is asked behind an interrupt's id of the form
+// "PATH>ID", and the id that the child knows it by.
+func (r *Run) Through(id string) (c OpenChild, inner string, ok bool) {
+	outer, inner, found := strings.Cut(id, ">")
+	if !found {
+		return c, "", false
+	}
+	for _, o := range r.interrupts {
+		if o.Kind == AwaitChild && surface(o.ID) == outer {
+			return o.child(), inner, true
+		}
+	}
+	return c, "", false
+}
+
+func (o *openInterrupt) child() OpenChild {
+	return OpenChild{ID: o.ID, Node: o.node.path(), Start: o.Child, Report: o.report, Unwanted: o.node.unwants()}
+}
+
+// unwants reports whether the node's open children are to end.
+func (n *nodeState) unwants() bool { return n.phase == failing || n.scope.torn() }
+
+// ChildName is the name under which a node's only child run is waited for: the
+// questions of that child are then named by the node's path.
+const ChildName = "child"
+
+// surface is the part of a child's interrupt that stands before the ">" in the
+// ids of the child's own: the path where the node runs one flow.
+func surface(id string) string {
+	i := strings.LastIndex(id, ":"+ChildName+"#1")
+	if i < 0 {
+		return id
+	}
+	if rest := id[i+len(ChildName)+3:]; rest == "" || rest[0] == '.' { // ".2" is of the second attempt
+		return id[:i]
+	}
+	return id
+}
+
+// surfaced are the interrupts of a child as its parent's.
+func (o *openInterrupt) surfaced(out []Interrupt) []Interrupt {
+	if o.report == nil || o.node.unwants() {
+		return out
+	}
+	for _, i := range o.report.Interrupts {
+		i.ID = surface(o.ID) + ">" + i.ID
+		out = append(out, i)
+	}
+	return out
+}
+
+// childrenRest reports whether all open children wait for people.
+func (r *Run) childrenRest() bool {
+	if r.children == 0 {
+		return true
+	}
+	return !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool {
+		return o.Kind == AwaitChild && (o.report == nil || o.report.Status != Paused || o.node.unwants())
+	})
+}
+
+// born and gone follow how many children are open; as long as a node has any it
+// counts as live in its scopes, so that nothing around it ends before them.
+func (r *Run) born(n *nodeState) {
+	r.children++
+	if n.ext.children++; n.ext.children == 1 {
+		n.scope.lives(1)
+	}
+}
+
+func (r *Run) gone(n *nodeState) {
+	r.children--
+	if n.ext.children--; n.ext.children > 0 {
+		return
+	}
+	n.scope.lives(-1)
+	if n.phase == failing { // now it is decided what follows
+		r.failures = append(r.failures, n)
+	}
+}
+
+func (s *scope) lives(by int) {
+	for ; s != nil; s = s.parent() {
+		s.live += by
+	}
+}
+
+// Parental reports whether a child run of the node at path is open.
+func (r *Run) Parental(path string) bool {
+	n := r.node(path)
+	return n != nil && n.parental()
+}
+
+// parental reports whether a child of the node is open.
+func (n *nodeState) parental() bool { return n.ext != nil && n.ext.children > 0 }
+
+func (r *Run) applyReport(e *ChildReported) error {
+	if r.ended == Failed {
+		return r.reviveBy(e)
+	}
+	o := r.byID[e.ID]
+	if o == nil || o.Kind != AwaitChild {
+		return invalid("%s: no child run is open as %s", e.Kind(), e.ID)
+	}
+	r.spendChild(o.node, o.report, e)
+	if !e.Status.Ended() {
+		o.report = e
+		return nil
+	}
+	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: e})
+}
+
+// spendChild charges the node with what the child has spent since it was heard
+// of last.
+func (r *Run) spendChild(n *nodeState, before, now *ChildReported) {
+	took := now.Usage
+	if before != nil {
+		took = took.minus(before.Usage)
+	}
+	if took != (Usage{}) {
+		r.spend(n.path(), took)
+	}
+	for _, a := range now.Raised {
+		more, path := a.Max, a.Path
+		if before != nil {
+			more = more.minus(raisedBy(before, path))
+		}
+		if own, mine := strings.CutPrefix(path, r.ID+"|"); mine {
+			path = own
+		}
+		put(&r.raised, path, r.raised[path].Add(more))
+	}
+}
+
+func raisedBy(e *ChildReported, path string) Usage {
+	for _, a := range e.Raised {
+		if a.Path == path {
+			return a.Max
+		}
+	}
+	return Usage{}
+}
+
+func (u Usage) minus(o Usage) Usage {
+	return Usage{
+		u.Calls - o.Calls, u.Input - o.Input, u.Cached - o.Cached,
+		u.Output - o.Output, u.Reasoning - o.Reasoning, u.CostMicros - o.CostMicros,
+	}
+}
+
+// Awaits reports whether news of the child with that interrupt would be of use:
+// it is open, or it is a failed run's and failed with it.
+func (r *Run) Awaits(id string) bool {
+	if o := r.byID[id]; o != nil && o.Kind == AwaitChild {
+		return true
+	}
+	return r.ended == Failed && r.failedBy(id) != nil
+}
+
+// failedBy is the node that ended with the failure of that child.
+func (r *Run) failedBy(id string) *nodeState {
+	path, _, _ := strings.Cut(id, ":")
+	n := r.node(path)
+	if n == nil || n.phase != done || !n.unfinished() || n.ext == nil {
+		return nil
+	}
+	if a := n.ext.answers[id]; a == nil || a.Child == nil || a.Child.Status == Completed {
+		return nil
+	}
+	return n
+}
+
+// reviveBy lets a failed run go on because the child that failed it has
+// completed since: a person saw to it.
+func (r *Run) reviveBy(e *ChildReported) error {
+	n := r.failedBy(e.ID)
+	if n == nil || e.Status != Completed {
+		return invalid("%s follows the end of the run", e.Kind())
+	}
+	r.spendChild(n, n.ext.answers[e.ID].Child, e)
+	r.revive(n)
+	n.ext.answers[e.ID] = &Answer{Given: true, Child: e}
+	n.ext.unhandled, n.ext.failure = false, nil
+	n.entered, n.passed = true, true
+	r.makeReady(n)
+	return nil
+}
+
+// Committed is what the run has spent and what is reserved for calls of which
+// nobody knows yet what they took.
+func (r *Run) Committed() Usage {
+	u := r.usage
+	// order: a sum of whole numbers.
+	for _, held := range r.reserved {
+		u = u.Add(held)
+	}
+	return u
+}
+
+// RaisedAbove is what people added, in this run and in those below it, to
+// budgets of runs above it: Max of "RUN|PATH", sorted; nil for none.
+func (r *Run) RaisedAbove() []Account {
+	var out []Account
+	// order: sorted below.
+	for path, u := range r.raised {
+		if strings.Contains(path, "|") {
+			out = append(out, Account{Path: path, Max: u})
+		}
+	}
+	slices.SortFunc(out, func(a, b Account) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}

@@ -1,0 +1,258 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// bond is what ties a child's execution to its parent's. A child does nothing
+// outside before its parent is driven by this process too, and knows of it.
+type bond struct {
+	asked, tied bool
+	parent      *Execution // nil for a run without one, or whose parent has ended
+	told        *engine.ChildReported
+	ready       chan struct{} // closed once tied, or told how the execution ended
+}
+
+// errUnwanted: nobody waits for the child any more.
+var errUnwanted = errors.New("nothing waits for this run any more")
+
+// tie has the parent driven here. It is called once the execution has something
+// to do.
+func (x *Execution) tie() {
+	b := &x.bond
+	if b.asked {
+		return
+	}
+	b.asked = true
+	s := x.m.run.Start
+	if s.Node == "" {
+		b.tied = true
+		close(b.ready)
+		return
+	}
+	news := x.m.news()
+	b.told = news
+	x.local.loops.Go(func() {
+		parent, accounts, err := x.local.attach(s.Parent, news)
+		x.command(func(*engine.Run) (engine.Event, error) {
+			if b.tied {
+				return nil, nil
+			}
+			b.tied = true
+			defer close(b.ready)
+			switch {
+			case errors.Is(err, errUnwanted):
+				return &engine.CancelRequested{Reason: errUnwanted.Error()}, nil
+			case x.quit.Load():
+			case err != nil:
+				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
+			case parent != nil:
+				b.parent = parent
+				x.m.purse.link(&parent.m.purse, x.ID, accounts)
+			}
+			return nil, nil
+		})
+	})
+}
+
+// attach tells the parent that its child goes on, and returns the parent's
+// execution, which stays as long as that is so, with the budgets of the node. It
+// is nil where the parent has ended.
+func (l *Local) attach(parent string, news *engine.ChildReported) (x *Execution, accounts *childAccounts, err error) {
+	ended := false
+	x, err = l.drive(parent, func(r *engine.Run) (engine.Event, error) {
+		if ended = r.Status().Ended(); ended {
+			return nil, nil
+		}
+		c, ok := r.OpenChild(news.ID)
+		if !ok {
+			return nil, errUnwanted
+		}
+		accounts = &childAccounts{node: c.Node, list: r.Accounts(c.Node)}
+		if sameNews(c.Report, news) {
+			return nil, nil
+		}
+		return news, nil
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && ended:
+		return nil, nil, nil
+	case errors.Is(err, store.ErrOwned):
+		l.post(parent, news.Run)
+		return nil, nil, err
+	case err != nil:
+		return nil, nil, err
+	}
+	select {
+	case <-x.bond.ready:
+		return x, accounts, nil
+	case <-x.done:
+		return nil, nil, cmp.Or(x.err, ErrClosed)
+	}
+}
+
+// childAccounts are the budgets of a node that bind the child it runs.
+type childAccounts struct {
+	node string
+	list []engine.Account
+}
+
+// drive carries out a command on a run that is found by its id alone.
+func (l *Local) drive(id string, c Command) (*Execution, error) {
+	p, err := l.programOf(id)
+	if err != nil {
+		return nil, err
+	}
+	return l.Do(context.WithoutCancel(l.ctx), p, id, c)
+}
+
+func (l *Local) programOf(id string) (*Program, error) {
+	if x := l.Held(id); x != nil {
+		return x.m.program, nil
+	}
+	row, err := l.o.Store.Run(l.ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	if l.o.Flow == nil && l.o.Program != nil {
+		return l.o.Program(l.ctx, id)
+	}
+	return l.flowOf(l.ctx, row.Fingerprint)
+}
+
+// tell reports to the parent how far a child has come, resuming the parent here
+// unless somebody drives it.
+func (l *Local) tell(parent string, news *engine.ChildReported) error {
+	_, err := l.drive(parent, reported(news))
+	if errors.Is(err, store.ErrOwned) {
+		l.post(parent, news.Run)
+		return nil
+	}
+	return err
+}
+
+// reported is the command that brings the parent a report. What it knows, or
+// has no use for, is nothing to do.
+func reported(news *engine.ChildReported) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		if !r.Awaits(news.ID) || r.Status() == engine.Failed && news.Status != engine.Completed {
+			return nil, nil
+		}
+		if c, open := r.OpenChild(news.ID); open && (c.Start.Run != news.Run || sameNews(c.Report, news)) {
+			return nil, nil
+		}
+		return news, nil
+	}
+}
+
+// sameNews reports whether a report says nothing that is not known: before the
+// first, a child goes and has cost nothing.
+func sameNews(known, news *engine.ChildReported) bool {
+	if known == nil {
+		known = &engine.ChildReported{ID: news.ID, Run: news.Run, Status: engine.Running}
+	}
+	return known.Status == news.Status && known.Usage == news.Usage && sameWaits(known.Interrupts, news.Interrupts) &&
+		reflect.DeepEqual(known.Raised, news.Raised)
+}
+
+// post wakes whoever holds a run.
+func (l *Local) post(run, child string) {
+	s, ok := l.o.Store.(Poster)
+	if !ok {
+		return
+	}
+	if err := s.Post(l.ctx, store.Post{Run: run, Kind: "child", Name: child, At: time.Now()}); err != nil && l.ctx.Err() == nil {
+		l.o.Logger.Warn("post", "run", run, "error", err)
+	}
+}
+
+// Poster is a Store that takes messages to runs that other processes hold.
+type Poster interface {
+	Post(ctx context.Context, p store.Post) error
+}
+
+// news is what the run's parent is to know of it.
+func (m *machine) news() *engine.ChildReported {
+	r := m.run
+	e := &engine.ChildReported{
+		ID: r.Start.Node, Run: r.ID, Status: r.Status(), Usage: r.Committed(), Raised: r.RaisedAbove(), Error: r.Failure(),
+	}
+	switch {
+	case !e.Status.Ended():
+		e.Interrupts = r.Interrupts()
+	case e.Status == engine.Completed:
+		main := m.book[engine.MainContext]
+		e.Outputs, e.Answer, e.Length = r.Outputs(), main.Output, main.History.Len()
+		e.Began = r.Start.Contexts[0].At
+	}
+	return e
+}
+
+// spread tells the parent what it should know while the execution goes on: what
+// it asks.
+func (x *Execution) spread() {
+	b := &x.bond
+	if b.parent == nil || !x.m.asked {
+		return
+	}
+	x.m.asked = false
+	news := x.m.news()
+	if news.Status == engine.Paused || news.Status.Ended() || sameWaits(b.told.Interrupts, news.Interrupts) {
+		return // the end of the execution tells
+	}
+	b.told = news
+	b.parent.command(reported(news))
+}
+
+// bequeath tells the parent that the execution has ended, and how.
+func (x *Execution) bequeath() {
+	b := &x.bond
+	s := x.m.run.Start
+	if s == nil || s.Node == "" || x.quit.Load() {
+		x.released()
+		return
+	}
+	news, err := x.m.news(), x.err
+	x.local.loops.Go(func() {
+		defer x.released()
+		if err != nil {
+			x.local.childLost(b.parent, news.ID, err)
+			return
+		}
+		if err := x.local.tell(s.Parent, news); err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && x.local.ctx.Err() == nil {
+			x.local.o.Logger.Warn("tell the parent", "run", x.ID, "parent", s.Parent, "error", err)
+		}
+	})
+}
+
+func (x *Execution) released() {
+	if !x.bond.tied {
+		x.bond.tied = true
+		close(x.bond.ready)
+	}
+}
+
+// childLost has the parent look after a child whose execution could not go on:
+// in a while, where another process has it.
+func (l *Local) childLost(parent *Execution, id string, err error) {
+	if parent == nil {
+		return
+	}
+	if !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrOwned) {
+		parent.give(err)
+		return
+	}
+	parent.command(func(*engine.Run) (engine.Event, error) {
+		delete(parent.kids, id)
+		parent.m.kin = true
+		return nil, nil
+	})
+}

@@ -1,0 +1,317 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// MaxDepth is how many runs may be above another where Options say nothing else.
+const MaxDepth = 8
+
+// The isolation modes of a child run; "" is fresh.
+const (
+	isolationFork  = "fork"
+	isolationShare = "share"
+)
+
+// Child implements node.Children. A child that completed for an earlier attempt
+// is not run again; one that failed or was cancelled is, under another id.
+func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
+	a.mu.Lock()
+	ordinal := a.ordinal(":" + name)
+	a.mu.Unlock()
+	for attempt := 1; attempt <= a.Attempt; attempt++ {
+		id := childInterrupt(a.Path, name, ordinal, attempt)
+		ended := a.childEnded(id)
+		if ended == nil || ended.Status != engine.Completed && attempt < a.Attempt {
+			continue
+		}
+		return a.childResult(c, ended)
+	}
+	start, err := a.childStart(childInterrupt(a.Path, name, ordinal, a.Attempt), c)
+	if err != nil {
+		return node.ChildResult{}, err
+	}
+	_, err = a.wait(engine.Interrupt{
+		ID: childInterrupt(a.Path, name, ordinal, a.Attempt), Kind: engine.AwaitChild, Child: start,
+	})
+	return node.ChildResult{}, err
+}
+
+// childInterrupt is the id under which a node waits for a child run. Each
+// attempt has its own.
+func childInterrupt(path, name string, ordinal, attempt int) string {
+	id := path + ":" + name + "#" + strconv.Itoa(ordinal)
+	if attempt > 1 {
+		id += "." + strconv.Itoa(attempt)
+	}
+	return id
+}
+
+// childRun is the id of the child run that an interrupt of its parent waits for:
+// the tree's, and a digest of where in it the child is.
+func childRun(parent, interrupt string) string {
+	tree, _, _ := strings.Cut(parent, ".")
+	sum := sha256.Sum256([]byte(parent + "\n" + interrupt))
+	return tree + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
+}
+
+func (a *attempt) childEnded(id string) *engine.ChildReported {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ans := a.answers[id]; ans != nil {
+		return ans.Child
+	}
+	return nil
+}
+
+// childStart is what a child run begins with. Whatever keeps it from beginning
+// is told here, before there is anything of it.
+func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error) {
+	f := a.m.program.Flow.Used(c.Flow)
+	if f == nil {
+		return nil, &engine.Error{
+			Code: engine.CodeChildFlow, Permanent: true,
+			Message: fmt.Sprintf("the flow %q is none that this flow uses", c.Flow),
+			Hint:    "the setting `flow` of a node names it, and loading the flow finds it",
+		}
+	}
+	most := a.m.services.maxDepth
+	if most <= 0 {
+		most = MaxDepth
+	}
+	if depth := a.m.run.Start.Depth + 1; depth > most {
+		return nil, &engine.Error{
+			Code: engine.CodeDepth, Permanent: true,
+			Message: fmt.Sprintf("the flow %s would be run %d runs below the first, and %d is the limit", f.Name, depth, most),
+			Hint:    "have flows that use each other end somewhere, or raise the limit where Weir is opened",
+		}
+	}
+	inputs, err := inputsFor(f, c.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	state, err := normalValues(c.State)
+	if err != nil {
+		return nil, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: "state " + err.Error()}
+	}
+	main, err := a.childMain(f, c.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	return &engine.ChildStart{
+		Run: childRun(a.m.run.ID, id), Fingerprint: f.Fingerprint(),
+		Inputs: inputs, State: state, Isolation: c.Isolation, Main: main,
+	}, nil
+}
+
+// inputsFor checks what a flow is given and fills in its defaults.
+func inputsFor(f *flow.Flow, given engine.Values) (engine.Values, error) {
+	var out engine.Values
+	var problems []error
+	for _, in := range f.Inputs {
+		v, ok := given.Get(in.Name)
+		if !ok {
+			v = in.Default
+		}
+		switch {
+		case !ok && in.Default == nil && in.Required:
+			problems = append(problems, fmt.Errorf("input %q is required (%s)", in.Name, in.Type))
+			continue
+		case !ok && in.Default == nil:
+			continue
+		}
+		n, err := node.CheckInput(in, v)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("input %q: %w", in.Name, err))
+			continue
+		}
+		out = append(out, engine.Named{Name: in.Name, Value: n})
+	}
+	for _, g := range given {
+		if !slices.ContainsFunc(f.Inputs, func(in flow.Input) bool { return in.Name == g.Name }) {
+			problems = append(problems, fmt.Errorf("it has no input %q", g.Name))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: fmt.Sprintf("flow %s: %v", f.Name, err)}
+	}
+	return out, nil
+}
+
+func normalValues(vs engine.Values) (engine.Values, error) {
+	out := make(engine.Values, 0, len(vs))
+	for _, v := range vs {
+		n, err := engine.Normalize(v.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.Name, err)
+		}
+		out = append(out, engine.Named{Name: v.Name, Value: n})
+	}
+	return out, nil
+}
+
+// childMain makes the child's main context. A flow that names no model goes on
+// with the node's.
+func (a *attempt) childMain(f *flow.Flow, isolation string) (engine.ContextChange, error) {
+	s := SettingsOf(f)
+	body := &convo.Change{Create: true, Kind: convo.Main, Settings: &s}
+	main := engine.ContextChange{ID: engine.MainContext, Create: true, Body: body}
+	if len(a.contexts) == 0 {
+		if isolation == isolationFork || isolation == isolationShare {
+			return main, &engine.Error{
+				Code: engine.CodeContext, Permanent: true,
+				Message: fmt.Sprintf("isolation: %s needs a context to begin with, and node type %s uses none", isolation, a.Plan.Def.Type),
+			}
+		}
+		inheritModel(&s, a.around)
+		return main, nil
+	}
+	own := a.contexts[0]
+	inheritModel(&s, own.Settings)
+	if isolation != isolationFork && isolation != isolationShare {
+		return main, nil
+	}
+	inheritRest(&s, own.Settings)
+	if main.At = own.History.Len(); main.At > 0 {
+		main.Run, main.Parent = a.m.run.ID, own.ID
+		marks := own.Marks
+		body.Epoch, body.Marks, body.Versions = own.Epoch, &marks, own.History.Versions()
+	}
+	return main, nil
+}
+
+// inheritModel has settings without a model use the one around.
+func inheritModel(s *convo.Settings, around convo.Settings) {
+	if s.Model == "" {
+		s.Provider, s.Model = around.Provider, around.Model
+	}
+}
+
+// inheritRest fills in what a flow that goes on with a conversation leaves open.
+func inheritRest(s *convo.Settings, around convo.Settings) {
+	if s.System == "" {
+		s.System = around.System
+	}
+	if s.Temperature == nil {
+		s.Temperature = around.Temperature
+	}
+	if s.MaxOutput == 0 {
+		s.MaxOutput = around.MaxOutput
+	}
+	if s.Reasoning == "" {
+		s.Reasoning = around.Reasoning
+	}
+	if s.Window == 0 {
+		s.Window = around.Window
+	}
+	if s.Reserve == 0 {
+		s.Reserve = around.Reserve
+	}
+	if s.View == (convo.Viewing{}) {
+		s.View = around.View
+	}
+}
+
+// SettingsOf are the settings that a flow's main context begins with.
+func SettingsOf(f *flow.Flow) convo.Settings {
+	c := f.Context
+	s := convo.Settings{
+		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
+		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
+		View: convo.Viewing{
+			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
+			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
+		},
+	}
+	if i := strings.IndexByte(c.Model, '/'); i > 0 {
+		s.Provider, s.Model = c.Model[:i], c.Model[i+1:]
+	}
+	return s
+}
+
+// childResult is how a child run ended, with its failure as one of this node.
+func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.ChildResult, error) {
+	run := e.Run
+	r := node.ChildResult{Run: run, Status: e.Status, Outputs: e.Outputs, Answer: e.Answer, Usage: e.Usage}
+	switch {
+	case e.Error != nil:
+		failure := *e.Error
+		place := ""
+		if failure.Node != "" {
+			place = " at node " + failure.Node
+		}
+		failure.Message = fmt.Sprintf("child run %s failed%s: %s", run, place, failure.Message)
+		failure.Node, failure.Attempt, failure.Key = "", 0, ""
+		r.Error = &failure
+	case e.Status == engine.Cancelled:
+		r.Error = &engine.Error{
+			Code: engine.CodeChildCancelled, Permanent: true,
+			Message: fmt.Sprintf("child run %s was cancelled", run),
+			Hint:    "`weir show " + run + "` says by whom",
+		}
+	case c.Isolation == isolationShare:
+		return r, a.shareBack(run, e)
+	}
+	return r, nil
+}
+
+// shareBack appends what the child's main context gained to the node's own.
+func (a *attempt) shareBack(run string, e *engine.ChildReported) error {
+	own, err := a.Own()
+	if err != nil {
+		return err
+	}
+	if e.Length <= e.Began {
+		return nil
+	}
+	ms, err := a.m.services.history(run).Load(engine.MainContext, e.Began, e.Length)
+	if err != nil {
+		return fmt.Errorf("read what child run %s said: %w", run, err)
+	}
+	for _, m := range ms {
+		m.ID = run + "/" + m.ID
+		if _, err := own.Upsert(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renamed reads one context of another run, whatever it is called here.
+type renamed struct {
+	src  convo.Source
+	name string
+}
+
+// Load implements convo.Source.
+func (r *renamed) Load(_ string, from, to int) ([]convo.Message, error) {
+	return r.src.Load(r.name, from, to)
+}
+
+// FindMessage implements convo.Finder.
+func (r *renamed) FindMessage(_, message string, n int) (int, error) {
+	if f, ok := r.src.(convo.Finder); ok {
+		return f.FindMessage(r.name, message, n)
+	}
+	for i := n - 1; i >= 0; i-- {
+		ms, err := r.Load("", i, i+1)
+		if err != nil {
+			return -1, err
+		}
+		if ms[0].ID == message {
+			return i, nil
+		}
+	}
+	return -1, nil
+}

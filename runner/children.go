@@ -1,0 +1,235 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// kid is an open child run as its parent's execution sees to it. All but stop
+// and kept belong to the parent's goroutine.
+type kid struct {
+	kept       chan struct{} // closed once the child was started or joined; nil before that is begun
+	stop       atomic.Bool   // it is not to be started any more
+	cancelling bool
+	cancelled  bool // that is durable, in the child and all below it
+}
+
+// keepChildren starts or joins the children that the journal says are open, and
+// cancels those that nobody wants any more. What it acts on is durable.
+func (x *Execution) keepChildren() {
+	if !x.m.kin || x.quit.Load() || x.err != nil {
+		return
+	}
+	x.m.kin = false
+	open := x.m.run.OpenChildren()
+	before := x.kids
+	x.kids = make(map[string]*kid, len(open))
+	for i := range open {
+		c := &open[i]
+		k := before[c.ID]
+		if k == nil {
+			k = &kid{}
+		}
+		x.kids[c.ID] = k
+		switch {
+		case c.Unwanted && !k.cancelling:
+			k.cancelling = true
+			x.local.loops.Go(func() { x.endChild(*c, k) })
+		case !c.Unwanted && k.kept == nil && (c.Goes() || !x.m.warm):
+			k.kept = make(chan struct{})
+			x.local.loops.Go(func() { x.keepChild(*c, k) })
+		}
+	}
+	x.confirm()
+}
+
+// confirm acknowledges a cancellation once it is durable in all open children.
+func (x *Execution) confirm() {
+	if len(x.cancels) == 0 {
+		return
+	}
+	for _, k := range x.kids {
+		if !k.cancelled {
+			return
+		}
+	}
+	x.confirmed(nil)
+}
+
+func (x *Execution) confirmed(err error) {
+	for _, ack := range x.cancels {
+		ack <- err
+	}
+	x.cancels = nil
+}
+
+// keepChild has the child go on, wherever it is. That it ended or pauses it says
+// itself.
+func (x *Execution) keepChild(c engine.OpenChild, k *kid) {
+	defer close(k.kept)
+	err := x.patiently(func() error {
+		if k.stop.Load() {
+			return nil
+		}
+		return x.local.joinChild(x, &c)
+	})
+	x.give(err)
+}
+
+// patiently tries until no other process owns the child.
+func (x *Execution) patiently(try func() error) error {
+	for {
+		err := try()
+		if !errors.Is(err, store.ErrOwned) && !errors.Is(err, store.ErrFenced) {
+			return err
+		}
+		select {
+		case <-time.After(x.local.o.Poll):
+		case <-x.done:
+			return nil
+		case <-x.local.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// give ends the execution where one of its children could not be had; the run
+// stays as its journal has it.
+func (x *Execution) give(err error) {
+	if err == nil || errors.Is(err, ErrClosed) || x.local.ctx.Err() != nil {
+		return
+	}
+	x.command(func(*engine.Run) (engine.Event, error) {
+		if x.err == nil {
+			x.err = err
+		}
+		return nil, nil
+	})
+}
+
+// joinChild starts the child, or resumes it where it has to go on.
+func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
+	row, err := l.o.Store.Run(l.ctx, c.Start.Run)
+	began := err == nil && row.Commits > 0
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("child run %s: %w", c.Start.Run, err)
+	}
+	if began && !c.Goes() && row.Head.Status == engine.Paused && sameWaits(row.Head.Waiting, c.Report.Interrupts) {
+		return nil
+	}
+	p, err := l.flowOf(l.ctx, c.Start.Fingerprint)
+	if err != nil && began {
+		return err
+	}
+	if err != nil {
+		return l.tell(x.ID, &engine.ChildReported{
+			ID: c.ID, Run: c.Start.Run, Status: engine.Failed,
+			Error: &engine.Error{
+				Code: engine.CodeChildFlow, Permanent: true,
+				Message: fmt.Sprintf("it could not begin: %v", err),
+			},
+		})
+	}
+	_, err = l.Start(l.ctx, p, x.childBegin(c))
+	return err
+}
+
+// childBegin is what the child begins with, as the parent's journal has it.
+func (x *Execution) childBegin(c *engine.OpenChild) Begin {
+	s := x.m.run.Start
+	return Begin{
+		ID: c.Start.Run, Inputs: c.Start.Inputs, State: c.Start.State, User: s.User, Parent: x.ID,
+		Depth: s.Depth + 1, Origin: "node", node: c.ID, main: &c.Start.Main,
+	}
+}
+
+// endChild cancels the child and all below it. One that has not begun never
+// does.
+func (x *Execution) endChild(c engine.OpenChild, k *kid) {
+	k.stop.Store(true)
+	if k.kept != nil {
+		<-k.kept
+	}
+	err := x.patiently(func() error { return x.local.cancelChild(x, &c) })
+	if err != nil {
+		x.give(fmt.Errorf("cancel child run %s: %w", c.Start.Run, err))
+		return
+	}
+	x.command(func(*engine.Run) (engine.Event, error) {
+		k.cancelled = true
+		x.confirm()
+		return nil, nil
+	})
+}
+
+func (l *Local) cancelChild(x *Execution, c *engine.OpenChild) error {
+	row, err := l.o.Store.Run(l.ctx, c.Start.Run)
+	if errors.Is(err, store.ErrNotFound) {
+		return l.tell(x.ID, &engine.ChildReported{ID: c.ID, Run: c.Start.Run, Status: engine.Cancelled})
+	}
+	if err != nil {
+		return err
+	}
+	p, err := l.flowOf(l.ctx, c.Start.Fingerprint)
+	if err != nil {
+		return err
+	}
+	if row.Commits == 0 { // it is cancelled with its first commit
+		b := x.childBegin(c)
+		var ack chan error
+		y, fresh, err := l.hold(l.ctx, p, b.ID, false, func(y *Execution) error {
+			if err := y.begin(p, &b); err != nil {
+				return err
+			}
+			ack = y.command(Cancel("", orphanReason))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if fresh {
+			return y.await(l.ctx, ack)
+		}
+	}
+	_, err = l.Do(l.ctx, p, c.Start.Run, Cancel("", orphanReason))
+	if errors.Is(err, ErrStatus) { // it has ended, and says so
+		return nil
+	}
+	return err
+}
+
+// orphanReason is why children are cancelled that did not ask for it.
+const orphanReason = "the run that started it stops"
+
+// sameWaits reports whether two lists name the same interrupts.
+func sameWaits(a, b []engine.Interrupt) bool {
+	return slices.EqualFunc(a, b, func(a, b engine.Interrupt) bool { return a.ID == b.ID })
+}
+
+// flowOf is the program of a flow by its fingerprint.
+func (l *Local) flowOf(ctx context.Context, fingerprint string) (*Program, error) {
+	if l.o.Flow == nil {
+		return nil, fmt.Errorf("the flow %s: %w: this process knows no flows by fingerprint", fingerprint, store.ErrNotFound)
+	}
+	return l.o.Flow(ctx, fingerprint)
+}
+
+// lookAfter has the execution see to a child that somebody else found moving.
+func (x *Execution) lookAfter(run string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		for _, c := range r.OpenChildren() {
+			if c.Start.Run == run {
+				delete(x.kids, c.ID)
+				x.m.kin, x.m.warm = true, false
+			}
+		}
+		return nil, nil
+	}
+}
