@@ -103,11 +103,11 @@ func (p *player) run(ctx context.Context, f *File) (*observed, error) {
 		if r.Status != engine.Paused {
 			return p.observe(ctx, r)
 		}
-		answered, err := p.answer(ctx, r.Interrupts)
-		if err != nil {
-			return nil, err
-		}
-		if answered == nil {
+		answered, ok := p.answer(ctx, r.Interrupts)
+		switch {
+		case !ok:
+			return nil, nil
+		case answered == nil:
 			return p.observe(ctx, r)
 		}
 		run = answered
@@ -142,8 +142,9 @@ func (p *player) observe(ctx context.Context, r weir.Result) (*observed, error) 
 	return o, nil
 }
 
-// answer gives the first answer that there is, nil where there is none.
-func (p *player) answer(ctx context.Context, open []engine.Interrupt) (*weir.Run, error) {
+// answer gives the first answer that there is, nil where there is none; ok is
+// false where it was refused.
+func (p *player) answer(ctx context.Context, open []engine.Interrupt) (run *weir.Run, ok bool) {
 	for _, i := range open {
 		a, nth := p.people.to(i)
 		if a == nil {
@@ -152,12 +153,18 @@ func (p *player) answer(ctx context.Context, open []engine.Interrupt) (*weir.Run
 		p.people.gave(a)
 		run, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
 		if err != nil {
-			p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: err.Error(), Diff: []Line{{' ', asks(i)}}})
-			return nil, nil
+			p.refused(a, nth, i, err)
+			return nil, false
 		}
-		return run, nil
+		return run, true
 	}
-	return nil, nil
+	return nil, true
+}
+
+// refused tells of an answer that the run does not take.
+func (p *player) refused(a *answer, nth int, i engine.Interrupt, err error) {
+	msg := strings.TrimPrefix(err.Error(), "run "+runID+": "+i.ID+": ")
+	p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: msg, Diff: []Line{{' ', asks(i)}}})
 }
 
 // skip lets time pass at once, unless somebody has something to say before.
@@ -170,7 +177,7 @@ func (p *player) skip(ctx context.Context, r *engine.Run) bool {
 		p.people.gave(a)
 		go func() {
 			if _, err := p.w.Answer(ctx, r.ID, i.ID, a.values[nth], "test"); err != nil && ctx.Err() == nil {
-				p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: err.Error(), Diff: []Line{{' ', asks(i)}}})
+				p.refused(a, nth, i, err)
 				p.cancel(errAnswer)
 			}
 		}()

@@ -73,11 +73,11 @@ type FileResult struct {
 
 // Report sums up a run of tests.
 type Report struct {
-	Files                            []FileResult
-	Passed, Failed, Skipped, Stopped int
-	// Invalid is how many files are.
-	Invalid int
-	Took    time.Duration
+	Files []FileResult
+	// Passed, Failed, Skipped and Stopped count tests; a file that was not come to
+	// counts as one that was stopped. Invalid counts files.
+	Passed, Failed, Skipped, Stopped, Invalid int
+	Took                                      time.Duration
 }
 
 // OK reports whether nothing failed and everything ran.
@@ -110,8 +110,11 @@ func Run(ctx context.Context, files []string, o Options) Report {
 
 func (r *Report) add(f FileResult) {
 	r.Files = append(r.Files, f)
-	if f.Status == Invalid {
+	switch {
+	case f.Status == Invalid:
 		r.Invalid++
+	case f.Status == Stopped && len(f.Tests) == 0:
+		r.Stopped++ // whatever is in it
 	}
 	for _, t := range f.Tests {
 		switch t.Status {

@@ -1,0 +1,65 @@
+package flowtest_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/flowtest"
+)
+
+const patient = `
+nodes:
+  long: {type: wait, with: {for: 2000h}}
+  ask: {type: userInput, with: {prompt: "Now?", timeout: 500h}}
+  event: {type: waitEvent, with: {name: paid, timeout: 1000h}}
+  late: {type: template, in: {e: "{{ event.error }}"}, with: {text: "{{ inputs.e.code }}"}}
+  paid: {type: template, in: {v: "{{ event.value }}"}, with: {text: "paid {{ inputs.v.cents }}"}}
+  silent: {type: template, in: {e: "{{ ask.error }}"}, with: {text: "{{ inputs.e.code }}"}}
+outputs:
+  said: "{{ ask.text }}"
+  silent: "{{ silent.text }}"
+  late: "{{ late.text }}"
+  paid: "{{ paid.text }}"
+`
+
+func TestWaitsTakeNoTimeAndAnswersComeBeforeThem(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	passes(t, patient, `
+tests:
+  - name: everybody answers in time
+    answers: {ask: now, event: {cents: 12}}
+    expect: {outputs: {said: now, paid: paid 12}, path: {order: [ask, paid], ran: long}}
+  - name: nobody answers in time
+    expect: {outputs: {silent: answer_timeout, late: event_timeout}, path: {order: [silent, late]}}
+  - name: one does
+    answers: {"event:event#1": {cents: 1}}
+    expect: {outputs: {silent: answer_timeout, paid: paid 1}}
+`)
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("84 days took %v", took)
+	}
+}
+
+func TestWhatTakesTooLongOrIsStoppedIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	fails(t, flowtest.Failed, "nodes: {e: {type: wait, with: {for: 1h}}, f: {type: template, after: e, with: {text: x}}}", `
+tests:
+  - {name: quick, timeout: 0s}
+  - {name: slow, timeout: 1ns}
+`, "failed slow\n", "the run did not end within 1ns; `timeout` sets another bound", "passed quick")
+
+	dir := files(t, map[string]string{
+		"f.yaml":      "weir: 1\nname: f\nnodes: {a: {type: template, with: {text: x}}}",
+		"f.test.yaml": "tests: [{name: a}, {name: b}]",
+		"g.test.yaml": "flow: f.yaml\ntests: [{name: c}]",
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := flowtest.Run(ctx, []string{filepath.Join(dir, "f.test.yaml"), filepath.Join(dir, "g.test.yaml")}, flowtest.Options{})
+	if r.OK() || r.Passed > 0 || r.Files[0].Status != flowtest.Stopped || r.Files[1].Status != flowtest.Stopped {
+		t.Errorf("%+v", r)
+	}
+}
