@@ -28,6 +28,11 @@ type FlowTool struct {
 	// Flow is what runs, or File where it is read from.
 	Flow *Flow
 	File string
+	// Model replaces the flow's model: "provider/model".
+	Model string
+	// Approve and MaxOutput are as those of a Tool.
+	Approve   tool.Approval
+	MaxOutput int
 }
 
 // maxFlowDepth bounds how deep flows may call flows as tools.
@@ -53,20 +58,22 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 		if ft.Description == "" {
 			ft.Description = ft.Flow.Description
 		}
-		t, err := tool.Of(ft.Name, ft.Description, argumentsOf(ft.Flow), w.callFlow(ft.Flow))
+		t, err := tool.Of(ft.Name, ft.Description, FlowParameters(ft.Flow), w.callFlow(ft.Flow, ft.Model))
 		if err != nil {
 			return nil, err
 		}
 		t.Timeout = -1 // the flow's nodes have their own
 		// A repeated call joins the run that the first began.
 		t.ReadOnly, t.Origin = true, "flow:"+ft.Flow.Fingerprint()
+		t.Approve, t.MaxOutput = ft.Approve, ft.MaxOutput
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-// argumentsOf is the JSON Schema of a flow's inputs.
-func argumentsOf(f *Flow) map[string]any {
+// FlowParameters is the JSON Schema of a flow's inputs, as a model is told of it
+// that may call the flow as a tool.
+func FlowParameters(f *Flow) map[string]any {
 	properties, required := map[string]any{}, []any{}
 	for _, in := range f.Inputs {
 		s := in.Schema
@@ -107,7 +114,7 @@ func jsonType(t flow.PortType) string {
 }
 
 // callFlow runs a flow for one tool call.
-func (w *Weir) callFlow(f *Flow) func(context.Context, tool.Call, map[string]any) (string, error) {
+func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, map[string]any) (string, error) {
 	return func(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
 		parent, _, _ := strings.Cut(call.Key, "/")
 		if err := w.checkDepth(ctx, parent); err != nil {
@@ -115,7 +122,7 @@ func (w *Weir) callFlow(f *Flow) func(context.Context, tool.Call, map[string]any
 		}
 		sum := sha256.Sum256([]byte(call.Key))
 		run, err := w.Start(ctx, f, Start{
-			ID: "call-" + hex.EncodeToString(sum[:10]), Inputs: args, Origin: "tool", parent: parent,
+			ID: "call-" + hex.EncodeToString(sum[:10]), Inputs: args, Origin: "tool", Model: model, parent: parent,
 		})
 		if err != nil {
 			return "", err

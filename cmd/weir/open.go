@@ -88,6 +88,9 @@ func safeClient(cfg *config.Config) (*http.Client, error) {
 // begin opens the store, with the tools beforehand where the flow is known: a
 // tool that cannot be used leaves no database behind.
 func (d *desk) begin(ctx context.Context, p *program, what opening, o *weir.Options) (err error) {
+	if o.Flows, err = d.tools.flowTools(); err != nil && (what.flow != nil || what.run != "") {
+		return err // whoever only looks can do without
+	}
 	if what.run == "" {
 		if o.Tools, err = d.tools.offer(ctx, what.flow); err != nil {
 			return err

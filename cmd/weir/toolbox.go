@@ -23,7 +23,8 @@ import (
 // something of theirs is needed; close ends them.
 type toolbox struct {
 	p        *program
-	declared []*tool.Tool  // HTTP requests
+	declared []*tool.Tool // HTTP requests
+	flows    []config.FlowTool
 	servers  []*toolServer // by name
 }
 
@@ -37,7 +38,7 @@ type toolServer struct {
 
 // toolbox makes the tools of the configuration. It starts and calls nothing.
 func (p *program) toolbox(cfg *config.Config, client *http.Client) (*toolbox, error) {
-	b := &toolbox{p: p}
+	b := &toolbox{p: p, flows: cfg.Tools.Flows}
 	for i := range cfg.Tools.HTTP {
 		t, err := declaredTool(&cfg.Tools.HTTP[i], client, cfg.Secret)
 		if err != nil {

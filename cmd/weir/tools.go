@@ -39,6 +39,7 @@ func (p *program) toolsCommand() *cobra.Command {
 		Short: "List the tools that models may be offered, and what became of their definitions",
 		Long: `List the tools of the configuration: what they call, when a person is asked, and,
 for those of MCP servers, whether their definition is the one that was accepted.
+A flow that cannot be read is "invalid".
 The servers are started or called for this. Exit code 1 if a tool cannot be used.
 
 A tool that is new or has changed is not offered to any model until "weir tools
@@ -93,6 +94,7 @@ const (
 	stateConfigured  = "configured"
 	stateAccepted    = "accepted"
 	stateUnreachable = "unreachable"
+	stateInvalid     = "invalid" // also of mcptool.Reason
 )
 
 // list asks all servers.
@@ -103,6 +105,7 @@ func (b *toolbox) list(ctx context.Context) []shownTool {
 		source = source[:max(strings.LastIndexByte(source, ' '), 0)] // without the digest
 		list = append(list, shownToolOf(t, source, stateConfigured))
 	}
+	list = append(list, b.listFlows()...)
 	for _, s := range b.servers {
 		list = append(list, s.list(ctx)...)
 	}

@@ -2,15 +2,12 @@ package recorded
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -25,17 +22,22 @@ import (
 //	talk/answer:
 //	  - Hello.        # in the first iteration of talk
 //	  - See you.      # in the second
+//	work:
+//	  turns:          # one model call after another of the same node
+//	    - calls: [{tool: order_status, arguments: {order: "4711"}}]
+//	    - It is on its way.
 //
-// What it answers depends on the node and the iteration alone, so that a call
-// that is made again after a crash has the same answer. It may be used by any
-// number of goroutines.
+// What it answers depends on the node, the iteration and the number of the call
+// alone, so that a call that is made again after a crash has the same answer. It
+// may be used by any number of goroutines.
 type Files struct {
 	mu    sync.Mutex
 	files map[string]fileScript
 }
 
-// fileScript holds what is said at a node, by the node's path without iterations.
-type fileScript map[string][]string
+// fileScript holds what is said at a node, by the node's path without iterations:
+// the turns of each iteration.
+type fileScript map[string][][]convo.Message
 
 // NewFiles makes the model; it reads a file when it is first asked for.
 func NewFiles() *Files { return &Files{files: make(map[string]fileScript)} }
@@ -46,7 +48,7 @@ var iteration = regexp.MustCompile(`#(\d+)/`)
 // Generate answers with the text for the node that asks. The request's model is
 // the path of the file.
 func (s *Files) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
-	turns, err := s.script(req.Model)
+	script, err := s.script(req.Model)
 	if err != nil {
 		return nil, &llm.Error{Code: engine.CodeModelRequest, Message: err.Error(), Err: err}
 	}
@@ -56,17 +58,31 @@ func (s *Files) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 		nth, _ = strconv.Atoi(m[1])
 	}
 	plain := PlainPath(path)
-	texts, ok := turns[plain]
-	if !ok || nth > len(texts) && len(texts) > 1 {
+	said, ok := script[plain]
+	if !ok || nth > len(said) && len(said) > 1 {
 		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
 			"script %s has nothing for %s to say; add a text under %q", filepath.Base(req.Model), path, plain)}
 	}
-	text := texts[min(nth, len(texts))-1]
-	// Whatever the history holds, this is the first turn of a script of one.
-	return Script(text).Generate(ctx, &llm.Request{
-		Key:      req.Key,
-		Messages: []convo.Message{{Role: convo.User}},
-	}, emit)
+	turns := said[min(nth, len(said))-1]
+	call := 1
+	if len(turns) > 1 {
+		call = ordinal(req.Key)
+	}
+	if call > len(turns) {
+		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
+			"script %s has %s for %s and the model is called once more; add a turn under %q", filepath.Base(req.Model), counted(len(turns)), path, plain)}
+	}
+	return NewTurns([]Turn{{Message: turns[call-1]}}, nil).Generate(ctx, req, emit)
+}
+
+// ordinal is the number of a call in its node, from an effect key as
+// RUN/PATH/model#2.
+func ordinal(key string) int {
+	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '#')+1:])
+	if err != nil {
+		return 1
+	}
+	return n
 }
 
 func (s *Files) script(path string) (fileScript, error) {
@@ -86,40 +102,4 @@ func (s *Files) script(path string) (fileScript, error) {
 func CheckScript(path string) error {
 	_, err := readScript(path)
 	return err
-}
-
-func readScript(path string) (fileScript, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read script: %w", err)
-	}
-	var nodes map[string]saidTexts
-	if err := yaml.Unmarshal(data, &nodes); err != nil {
-		return nil, fmt.Errorf("read script %s: %w", path, err)
-	}
-	t := make(fileScript, len(nodes))
-	for node, texts := range nodes {
-		if len(texts) == 0 {
-			return nil, fmt.Errorf("read script %s: %s says nothing", path, node)
-		}
-		t[node] = texts
-	}
-	return t, nil
-}
-
-// saidTexts is a text, or a list of them.
-type saidTexts []string
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (s *saidTexts) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		*s = saidTexts{n.Value}
-		return nil
-	}
-	var list []string
-	if n.Decode(&list) != nil {
-		return errors.New("expected a text or a list of texts on line " + strconv.Itoa(n.Line))
-	}
-	*s = list
-	return nil
 }

@@ -341,3 +341,59 @@ func TestAScriptAnswersByHowFarTheConversationIs(t *testing.T) {
 	_, _, err := generate(t, s, request("r/a#3", "hi", "hello", "more", "second", "more"))
 	wantDivergence(t, err, "the script has 2 turns and is asked for turn 3")
 }
+
+func TestAScriptInAFileSaysItsTurnsByTheNumberOfTheCall(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "script.yaml")
+	script := `
+work:
+  turns:
+    - {text: I look., calls: [{tool: find, arguments: {n: 1, deep: {a: [true]}}}, stop]}
+    - It is found.
+loop/work:
+  - first
+  - turns: [{calls: [find]}, second]
+same: always
+`
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := recorded.NewFiles()
+	for _, c := range []struct{ key, text, calls string }{
+		{"r/work/model#1", "I look.", `find{"deep":{"a":[true]},"n":1} stop{}`},
+		{"r/work/model#2", "It is found.", ""},
+		{"r/work/model#2", "It is found.", ""},
+		{"r/work/model#3", "!", "replay_divergence"},
+		{"r/loop#1/work/model#1", "first", ""},
+		{"r/loop#1/work/model#2", "first", ""},
+		{"r/loop#2/work/model#1", "", "find{}"},
+		{"r/loop#2/work/model#2", "second", ""},
+		{"r/same/model#7", "always", ""},
+	} {
+		resp, err := f.Generate(t.Context(), &llm.Request{Key: c.key, Model: file}, func(llm.Chunk) {})
+		if e, ok := errors.AsType[*llm.Error](err); ok {
+			resp = &llm.Response{Message: convo.Message{Text: "!", Calls: []convo.Call{{Name: e.Code}}}}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var calls []string
+		for _, call := range resp.Message.Calls {
+			calls = append(calls, call.Name+call.Arguments)
+		}
+		if got := strings.Join(calls, " "); resp.Message.Text != c.text || got != c.calls {
+			t.Errorf("%s says %q and calls %q; expected %q, %q", c.key, resp.Message.Text, got, c.text, c.calls)
+		}
+	}
+	for _, wrong := range []string{
+		"a: []", "a: {turns: []}", "a: {turns: x}", "a: {turn: [x]}", "a: {turns: [x], more: 1}", "a: [[x]]",
+		"a: {turns: [{calls: find}]}", "a: {turns: [{}]}", "a: {turns: [{calls: [{name: find}]}]}", "a: {turns: [[x]]}",
+		"a: {turns: [{calls: [{tool: find, arguments: [1]}]}]}", "[a]",
+	} {
+		if err := os.WriteFile(file, []byte(wrong), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := recorded.CheckScript(file); err == nil {
+			t.Errorf("%s is taken for a script", wrong)
+		}
+	}
+}

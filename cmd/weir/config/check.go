@@ -18,6 +18,7 @@ func (d *document) check(reserved []string) {
 	}
 	d.checkNames("models")
 	d.checkNames("tools", "http")
+	d.checkNames("tools", "flows")
 	sorted(d.problems)
 }
 

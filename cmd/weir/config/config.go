@@ -65,8 +65,18 @@ type HTTP struct {
 
 // Tools are what models may call.
 type Tools struct {
-	HTTP []HTTPTool           `json:"http"`
-	MCP  map[string]MCPServer `json:"mcp"`
+	HTTP  []HTTPTool           `json:"http"`
+	Flows []FlowTool           `json:"flows"`
+	MCP   map[string]MCPServer `json:"mcp"`
+}
+
+// FlowTool is a tool that runs a flow.
+type FlowTool struct {
+	Name        string `json:"name"`
+	File        string `json:"file"`        // its path
+	Description string `json:"description"` // empty is the flow's own
+	Approve     string `json:"approve"`     // "always", "once", "never" or ""
+	MaxOutput   int    `json:"maxOutput"`   // bytes
 }
 
 // HTTPTool is a tool that makes one HTTP request. URL, Query, Headers and Body

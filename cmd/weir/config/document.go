@@ -176,7 +176,7 @@ func child(n *yaml.Node, step string) (at, value *yaml.Node) {
 	return nil, nil
 }
 
-// anchor makes the paths of keys begin at the folder of the file.
+// anchor makes the paths of keys and flows begin at the folder of the file.
 func (d *document) anchor() {
 	dir, err := filepath.Abs(filepath.Dir(d.path))
 	if err != nil {
@@ -194,6 +194,10 @@ func (d *document) anchor() {
 	for _, p := range mapAt(d.values, "providers") {
 		m, _ := p.(map[string]any)
 		fix(m["key"])
+	}
+	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
+	for _, f := range flows {
+		fix(f)
 	}
 	for _, s := range mapAt(d.values, "tools", "mcp") {
 		m, _ := s.(map[string]any)

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,6 +108,13 @@ func (c *Config) toolFindings() []Finding {
 			method = "GET"
 		}
 		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + Shown(t.URL)})
+	}
+	for _, t := range c.Tools.Flows {
+		f := Finding{About: "tool " + t.Name, State: "ok", Detail: "runs " + t.File}
+		if _, err := os.Stat(t.File); err != nil {
+			f.State, f.Detail, f.Remedy = "bad", err.Error(), "correct file: it begins at the folder of the configuration"
+		}
+		list = append(list, f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools.MCP)) {
 		s := c.Tools.MCP[name]

@@ -76,8 +76,8 @@ func (o Options) lookup(name string) (string, bool) {
 
 // Load reads what there is. Later files override earlier ones: a provider, MCP
 // server, limit or secret as a whole, so that the key of one file never meets
-// the address of another; models and HTTP tools by their name, the rest key by
-// key. The error is an *Invalid where a file says what it cannot; a key that is
+// the address of another; models, HTTP tools and flows by their name, the rest
+// key by key. The error is an *Invalid where a file says what it cannot; a key that is
 // not known is one, since it would have no effect.
 func Load(o Options) (*Config, error) {
 	k := koanf.New(separator)
@@ -160,7 +160,7 @@ func merge(src, dest map[string]any) error {
 				tools = make(map[string]any)
 			}
 			for kind, list := range v.(map[string]any) {
-				if kind == "http" {
+				if kind == "http" || kind == "flows" {
 					tools[kind] = join(tools[kind], list)
 				} else {
 					tools[kind] = over(tools[kind], list)

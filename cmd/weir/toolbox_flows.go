@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/tool"
+)
+
+// flowTools are the flows of the configuration that models may call. One that
+// cannot be read is left out and is in the error, which names all such.
+func (b *toolbox) flowTools() ([]weir.FlowTool, error) {
+	var list []weir.FlowTool
+	var wrong error
+	for _, c := range b.flows {
+		t, err := flowTool(c)
+		if err != nil {
+			wrong = errors.Join(wrong, usagef("configuration: tools.flows: %s: %w", c.Name, err))
+			continue
+		}
+		list = append(list, t)
+	}
+	return list, wrong
+}
+
+func flowTool(c config.FlowTool) (weir.FlowTool, error) {
+	t := weir.FlowTool{Name: c.Name, Description: c.Description, File: c.File, Approve: tool.Approval(c.Approve), MaxOutput: c.MaxOutput}
+	var err error
+	if t.Flow, _, err = load(c.File); err != nil {
+		return t, err
+	}
+	if t.Description == "" {
+		t.Description = t.Flow.Description
+	}
+	t.Model, err = pinScript(t.Flow.Context.Model, c.File, false)
+	return t, err
+}
+
+// listFlows are the flows as `weir tools` shows them.
+func (b *toolbox) listFlows() []shownTool {
+	var list []shownTool
+	for _, c := range b.flows {
+		t, err := flowTool(c)
+		row := shownTool{
+			Tool: c.Name, Source: "runs " + c.File, Approve: approval(c.Approve), State: stateConfigured,
+			Description: t.Description, Problems: []string{},
+		}
+		if err != nil {
+			row.State, row.Problems = stateInvalid, faultsOf(err)
+		} else {
+			row.Parameters = weir.FlowParameters(t.Flow)
+		}
+		list = append(list, row)
+	}
+	return list
+}
+
+// faultsOf are the lines of what is wrong with a flow.
+func faultsOf(err error) []string {
+	invalid, ok := errors.AsType[*flow.Invalid](err)
+	if !ok {
+		return []string{err.Error()}
+	}
+	var lines []string
+	for _, p := range invalid.Problems {
+		lines = append(lines, fmt.Sprint(p))
+	}
+	return lines
+}
