@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
@@ -52,6 +51,8 @@ type Store interface {
 	Flows
 	Runs
 	Cache
+	Sessions
+	Queue
 	Close() error
 }
 
@@ -67,6 +68,34 @@ type Runs interface {
 	Find(ctx context.Context, prefix string) ([]string, error)
 	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
 	Post(ctx context.Context, p store.Post) error
+}
+
+// Sessions keeps conversations over many runs.
+type Sessions interface {
+	CreateSession(ctx context.Context, n store.NewSession) error
+	Session(ctx context.Context, id string) (store.Session, error)
+	FindSession(ctx context.Context, user, flow, thread string) (store.Session, error)
+	Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error)
+	SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error)
+	ActivateSession(ctx context.Context, id string) error
+	ExpireSession(ctx context.Context, id string, at time.Time) error
+}
+
+// Queue keeps the messages to sessions until their rounds begin.
+type Queue interface {
+	Enqueue(ctx context.Context, q store.Queued) (store.Queued, error)
+	Queue(ctx context.Context, session string) ([]store.Queued, error)
+	NextQueued(ctx context.Context, session string) (store.Queued, error)
+	FindQueued(ctx context.Context, id string) (store.Queued, error)
+	Unqueue(ctx context.Context, id string) error
+	TakeQueued(ctx context.Context, id, run string) error
+	Rounds
+}
+
+// Rounds makes messages to sessions rounds of them.
+type Rounds interface {
+	BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error)
+	RoundMessage(ctx context.Context, run string) (store.Queued, error)
 }
 
 // Cache keeps values across runs.
@@ -121,6 +150,9 @@ type Weir struct {
 	catalogue *node.Catalogue
 	local     *runner.Local
 	logger    *slog.Logger
+	models    *llm.Catalogue
+	own       map[string]bool // node types beside the built-in ones
+	talks     *conductors
 
 	mu       sync.Mutex
 	programs map[string]*runner.Program // by fingerprint
@@ -152,7 +184,14 @@ func Open(o Options) (*Weir, error) {
 	if o.Secrets == nil {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
-	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, programs: make(map[string]*runner.Program)}
+	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, own: make(map[string]bool), programs: make(map[string]*runner.Program)}
+	w.talks = newConductors(w)
+	for _, t := range o.Types {
+		w.own[t.Spec().Name] = true
+	}
+	if w.models == nil {
+		w.models = llm.NewCatalogue()
+	}
 	flows, err := w.flowTools(o.Flows)
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -181,6 +220,7 @@ func Open(o Options) (*Weir, error) {
 // Close stops all runs where they can be resumed, then closes the store. When
 // ctx ends first, nodes that do not stop are abandoned.
 func (w *Weir) Close(ctx context.Context) error {
+	w.talks.close()
 	return errors.Join(w.local.Close(ctx), w.store.Close())
 }
 
@@ -242,21 +282,7 @@ func beginning(f *Flow, s Start) (b runner.Begin, err error) {
 	if b.State, err = valuesOf(s.State); err != nil {
 		return b, fmt.Errorf("state %w", err)
 	}
-	c := f.Context
-	if s.Model != "" {
-		c.Model = s.Model
-	}
-	b.Settings = convo.Settings{
-		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
-		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
-		View: convo.Viewing{
-			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
-			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
-		},
-	}
-	if i := strings.IndexByte(c.Model, '/'); i > 0 {
-		b.Settings.Provider, b.Settings.Model = c.Model[:i], c.Model[i+1:]
-	}
+	b.Settings = mainSettings(f, s.Model)
 	return b, nil
 }
 

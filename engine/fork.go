@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Forked is the newest fork of a run that shares the past of another, nil for a
@@ -25,11 +26,7 @@ func (r *Run) applyForked(e *RunForked) error {
 	if !r.Forkable() {
 		return invalid("%s: the run has ended or is about to", e.Kind())
 	}
-	s := *r.Start
-	s.Flow, s.Fingerprint, s.Closure = e.Flow, e.Fingerprint, e.Closure
-	s.Inputs, s.Breaks, s.Origin = e.Inputs, e.Breaks, e.Origin
-	s.Parent, s.Node, s.Depth, s.Session, s.Round, s.Allowances = "", "", 0, "", 0, nil
-	r.Start, r.forked = &s, e
+	r.Start, r.forked = e.Over(r.Start), e
 	r.shared, r.usage = r.shared.Add(r.usage), Usage{}
 	r.spent, r.reserved, r.raised, r.leaves = nil, nil, nil, nil
 	for _, c := range e.State {
@@ -43,6 +40,15 @@ func (r *Run) applyForked(e *RunForked) error {
 	r.postpone(r.now - e.Then)
 	r.restart(r.root, e)
 	return nil
+}
+
+// Over is how a run began that was forked so, where the other run began with s.
+func (e *RunForked) Over(s *RunStarted) *RunStarted {
+	o := *s
+	o.Flow, o.Fingerprint, o.Closure = e.Flow, e.Fingerprint, e.Closure
+	o.Inputs, o.Breaks, o.Origin = e.Inputs, e.Breaks, e.Origin
+	o.Parent, o.Node, o.Depth, o.Session, o.Round, o.Allowances = "", "", 0, "", 0, nil
+	return &o
 }
 
 // postpone moves all timers, so that what was left of them is left of them now.
@@ -170,4 +176,101 @@ func (r *Run) restoreForked(data json.RawMessage) error {
 	}
 	r.forked = e
 	return nil
+}
+
+// Fate is what the rest of a plan makes of a node, beside its definition and the
+// edges into it.
+type Fate struct {
+	// Needed is false for a node that runs only when somebody pulls it, or that
+	// no target needs.
+	Needed bool
+	// Caught says that its error port is wired.
+	Caught bool
+}
+
+// Fates are those of the nodes of the root graph, by id, in a run limited to the
+// targets; none is no limit.
+func (p *Plan) Fates(targets []string) map[string]Fate {
+	need := p.Root.needed(targets)
+	out := make(map[string]Fate, len(p.Root.Nodes))
+	for i := range p.Root.Nodes {
+		n := &p.Root.Nodes[i]
+		f := Fate{Needed: !n.lazyOnly, Caught: n.errorWired}
+		if len(targets) > 0 {
+			f.Needed = need[i]
+		}
+		out[n.Def.ID] = f
+	}
+	return out
+}
+
+// NodeOf is the path of the node that an event is about: for an iteration, of
+// the iteration itself; "" where it is about the run.
+func NodeOf(e Event) string {
+	switch e := e.(type) {
+	case *NodeStarted:
+		return e.Path
+	case *NodeResumed:
+		return e.Path
+	case *NodeWaiting:
+		return e.Path
+	case *NodePulling:
+		return e.Path
+	case *NodeExpanded:
+		return e.Path
+	case *IterationStarted:
+		return e.Path
+	case *IterationCompleted:
+		return e.Path
+	case *EffectStarted:
+		return effectNode(e.Key)
+	case *EffectCompleted:
+		return effectNode(e.Key)
+	case *InterruptAnswered:
+		return interruptNode(e.ID)
+	case *ChildReported:
+		return interruptNode(e.ID)
+	case *TimerFired:
+		return interruptNode(e.ID)
+	}
+	return endOf(e)
+}
+
+// endOf is NodeOf for events that end a node or an attempt.
+func endOf(e Event) string {
+	switch e := e.(type) {
+	case *NodeCompleted:
+		return e.Path
+	case *NodeFailed:
+		return e.Path
+	case *NodeRetrying:
+		return e.Path
+	case *NodeErrored:
+		return e.Path
+	case *NodeSkipped:
+		return e.Path
+	case *NodeNotNeeded:
+		return e.Path
+	case *NodeCancelled:
+		return e.Path
+	case *NodeForced:
+		return e.Path
+	}
+	return ""
+}
+
+// interruptNode is the path in an interrupt's id path:name#ordinal; a timer of a
+// retry is called as its node is.
+func interruptNode(id string) string {
+	if i := strings.LastIndexByte(id, ':'); i >= 0 {
+		return id[:i]
+	}
+	return id
+}
+
+// Untouched reports whether there is a node at the path that nothing has happened
+// to yet.
+func (r *Run) Untouched(path string) bool {
+	n := r.node(path)
+	return n != nil && n.attempt == 0 && !n.entered && (n.phase == idle || n.phase == readied)
 }

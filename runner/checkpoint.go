@@ -204,9 +204,7 @@ func (l *Local) fromCheckpoint(ctx context.Context, p *Program, id string) *mach
 	if !errors.Is(err, store.ErrNotFound) {
 		l.o.Logger.Warn("checkpoint unreadable; reading the journal", "run", id, "error", err)
 	}
-	m := newMachine(id, p, &l.o.Services)
-	m.journal = l.o.Store
-	return m
+	return l.fromStart(ctx, p, id)
 }
 
 // messages reads the histories of a run from the store.

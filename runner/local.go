@@ -217,7 +217,7 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 	if err == nil {
 		m.fence = 0
 	}
-	if err == nil && m.run.Start != nil {
+	if err == nil && m.run.Start != nil && m.forking == nil {
 		m.kin = true
 		err = m.reenter(l.clock.now())
 	}
@@ -236,7 +236,11 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 
 // execution is one of a run that is there, driven by who makes it.
 func (l *Local) execution(id string, m *machine, lease store.Lease) *Execution {
-	return &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{}), bond: bond{ready: make(chan struct{})}}
+	x := &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), ack: make(chan error, 1), done: make(chan struct{}), bond: bond{ready: make(chan struct{})}}
+	if m != nil && m.past != nil { // whoever said something is about to watch
+		x.hub.expect()
+	}
+	return x
 }
 
 // begin stages the run's first event, unless somebody was faster.
@@ -249,6 +253,7 @@ func (x *Execution) begin(p *Program, b *Begin) error {
 		if err := b.Round.begin(x.m, &x.local.talks, e, b.Settings); err != nil {
 			return err
 		}
+		x.hub.expect()
 	}
 	return x.m.step(x.local.clock.now(), e)
 }
@@ -287,6 +292,12 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 			return nil, err
 		}
 		m.warm = false
+	}
+	if m.forking != nil {
+		return m, nil
+	}
+	if m.base != nil && m.seq <= m.base.Seq {
+		return nil, neverStarted(id, nil)
 	}
 	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
 		return nil, m.otherFlow(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -34,6 +35,9 @@ type machine struct {
 	book     map[string]convo.Context
 	vars     map[string]any        // `run` in expressions
 	forks    map[string]*forkPoint // by path of the expanding composite
+
+	forking *ForkPlan   // to be a fork of this, which is not staged yet
+	base    *store.Base // the past that a run shares which was read from its beginning
 
 	seq    int64          // of the last commit taken
 	fence  int64          // the run's, where it was left with that commit; 0 is not known
@@ -187,6 +191,8 @@ func (m *machine) follow(e engine.Event) error {
 	case *engine.RunStarted:
 		m.begun(e)
 		return m.turnPages(e.Contexts)
+	case *engine.RunForked:
+		return m.forked(e)
 	}
 	return nil
 }
@@ -211,7 +217,7 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 		return m.goOn(ch)
 	}
 	if ch.Create && ch.Parent != "" && ch.Run == "" {
-		return m.fromFork(ch.ID, ch.Parent)
+		return m.fromFork(ch.ID, ch.Parent, ch.At)
 	}
 	body, err := changeOf(ch.Body)
 	if err != nil {
@@ -285,12 +291,12 @@ func (m *machine) replay(c engine.Commit) error {
 	if c.Seq != m.seq+1 {
 		return fmt.Errorf("run %s: commit %d follows %d", m.run.ID, c.Seq, m.seq)
 	}
-	if s, ok := c.Events[0].(*engine.RunStarted); ok && s.Fingerprint != m.program.Fingerprint {
-		return m.otherFlow(s)
-	}
 	m.run.Tick(c.At)
 	for _, e := range c.Events {
 		if err := m.run.Apply(e); err != nil {
+			if s := m.run.Start; s.Fingerprint != m.program.Fingerprint {
+				return m.otherFlow(s)
+			}
 			return fmt.Errorf("run %s, commit %d: %w", m.run.ID, c.Seq, err)
 		}
 		if err := m.recall(e); err != nil {

@@ -31,6 +31,11 @@ func (p *parked) put(m *machine) {
 		return
 	}
 	m.purse.forget()
+	p.lend(m)
+}
+
+// lend keeps a machine for whoever takes its run next.
+func (p *parked) lend(m *machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byRun == nil {

@@ -1,0 +1,252 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+)
+
+// ForkOptions say how much of another run's past a run shares and what is
+// different from there on. Where neither From nor At is given, the past is shared
+// up to the first start of a node that is not as it was or reads an input that
+// was changed.
+type ForkOptions struct {
+	// ID names the run, so that forking twice joins the first; "" makes one.
+	ID string
+	// From is the path of a node, as "draft" or "refine#2/draft": what was before
+	// its first start is shared.
+	From string
+	// At is the number of the last event that is shared, 0 for none given. Where
+	// the run had failed or ended by then it is the last one before that.
+	At int64
+	// Inputs are those that are different.
+	Inputs map[string]any
+	// State is written where the past ends; it goes with From or At.
+	State map[string]any
+	// Flow is what the run goes on under; nil is what the other run runs under.
+	Flow *Flow
+	// Model replaces the main context's from there on: "provider/model".
+	Model string
+	// Breaks pauses the run before these nodes.
+	Breaks []string
+	// By says who forks; Origin is for listings, "fork".
+	By, Origin string
+}
+
+// ForkPlan says what a fork comes to before it runs: the shared past, and what is
+// reused and what runs again, node by node.
+type ForkPlan struct {
+	*runner.ForkPlan
+
+	id string
+	w  *Weir
+}
+
+// Fork makes a run that shares the past of another and drives it; the other is
+// not touched. It is PlanFork and Start.
+func (w *Weir) Fork(ctx context.Context, run string, o ForkOptions) (*Run, *ForkPlan, error) {
+	p, err := w.PlanFork(ctx, run, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := p.Start(ctx)
+	return r, p, err
+}
+
+// Start makes the run and drives it: one row and one commit are written, whatever
+// the length of the past.
+func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
+	x, err := p.w.local.Fork(ctx, p.ForkPlan)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: p.id, w: p.w, x: x}, nil
+}
+
+// PlanFork finds out what a fork comes to. It makes nothing yet. The error is an
+// *Error with the code fork_point where the run cannot be forked so.
+func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPlan, error) {
+	from, err := w.programOf(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	start, err := w.local.Beginning(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	to := from
+	if o.Flow != nil {
+		if to, err = w.program(ctx, o.Flow); err != nil {
+			return nil, err
+		}
+	}
+	f := runner.Fork{ID: o.ID, Origin: o.Origin, By: o.By, At: o.At, From: o.From, Breaks: o.Breaks}
+	if f.ID == "" {
+		f.ID = newID()
+	}
+	if f.Origin == "" {
+		f.Origin = "fork"
+	}
+	if err := checkFork(to.Flow, start, &o); err != nil {
+		return nil, err
+	}
+	if f.Inputs, err = forkInputs(from.Flow, to.Flow, start.Inputs, o.Inputs); err != nil {
+		return nil, err
+	}
+	if f.State, err = stateChanges(o.State); err != nil {
+		return nil, err
+	}
+	if !reflect.DeepEqual(from.Flow.Context, to.Flow.Context) {
+		s := mainSettings(to.Flow, o.Model)
+		f.Settings = &s
+	}
+	if o.Model != "" {
+		f.Provider, f.Model = splitModel(o.Model)
+	}
+	p, err := w.local.PlanFork(ctx, from, to, run, f)
+	if err != nil {
+		return nil, err
+	}
+	return &ForkPlan{ForkPlan: p, id: f.ID, w: w}, nil
+}
+
+// checkFork refuses what cannot be meant.
+func checkFork(f *Flow, start *engine.RunStarted, o *ForkOptions) error {
+	bad := func(format string, args ...any) error {
+		return &Error{Code: engine.CodeFork, Message: fmt.Sprintf(format, args...), Permanent: true}
+	}
+	switch {
+	case o.At < 0:
+		return bad("events are numbered from 1")
+	case o.At > 0 && o.From != "":
+		return bad("a node and an event exclude each other: both say where the fork begins")
+	case len(o.State) > 0 && o.At == 0 && o.From == "":
+		return bad("state is written at a point: give a node (--from) or an event (--at)")
+	}
+	for _, t := range start.Targets {
+		if f.Node(t) == nil {
+			return bad("the run is limited to what node %s needs, which flow %s does not have", t, f.Name)
+		}
+	}
+	return checkNodes(f, o.Breaks)
+}
+
+// forkInputs are the inputs of a fork: what the run was given, with what is
+// different; those that the flow does not declare any more are left out. One that
+// was left to its default has the flow's default now.
+func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine.Values, error) {
+	if from == to && len(given) == 0 {
+		return was, nil
+	}
+	all := make(map[string]any, len(to.Inputs))
+	for _, in := range to.Inputs {
+		v, ok := was.Get(in.Name)
+		if !ok || in.Default != nil && byDefault(from, in.Name, v) {
+			continue
+		}
+		all[in.Name] = v
+	}
+	for _, name := range sortedKeys(given) {
+		all[name] = given[name]
+	}
+	return inputsOf(to, all)
+}
+
+// byDefault reports whether a value is what the flow gives the input by itself.
+func byDefault(f *Flow, name string, v engine.Value) bool {
+	for _, in := range f.Inputs {
+		if in.Name == name && in.Default != nil {
+			d, err := node.CheckInput(in, in.Default)
+			return err == nil && reflect.DeepEqual(d, v)
+		}
+	}
+	return false
+}
+
+func stateChanges(m map[string]any) ([]engine.StateChange, error) {
+	vs, err := valuesOf(m)
+	if err != nil {
+		return nil, fmt.Errorf("state %w", err)
+	}
+	var out []engine.StateChange
+	for _, v := range vs {
+		out = append(out, engine.StateChange{Key: v.Name, Value: v.Value})
+	}
+	return out, nil
+}
+
+// RerunOptions say what of a run that is done again is different.
+type RerunOptions struct {
+	ID string // "" makes one
+	// Inputs are those that are different.
+	Inputs map[string]any
+	// Breaks pauses the run before these nodes.
+	Breaks []string
+}
+
+// Rerun starts a run of the same flow, as it was then, with the same inputs,
+// first state, model and user as another. It shares nothing with it.
+func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, error) {
+	p, err := w.programOf(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	start, err := w.local.Beginning(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	b := runner.Begin{
+		ID: o.ID, State: start.State, User: start.User, Origin: "rerun", Targets: start.Targets, Breaks: o.Breaks,
+		Settings: mainSettings(p.Flow, ""),
+	}
+	if b.ID == "" {
+		b.ID = newID()
+	}
+	if s, ok := runner.MainSettings(start); ok {
+		b.Settings = s
+	}
+	if err := checkNodes(p.Flow, o.Breaks); err != nil {
+		return nil, err
+	}
+	if b.Inputs, err = forkInputs(p.Flow, p.Flow, start.Inputs, o.Inputs); err != nil {
+		return nil, err
+	}
+	x, err := w.local.Start(ctx, p, b)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: b.ID, w: w, x: x}, nil
+}
+
+// mainSettings are the settings of the main context under a flow; model, where it
+// is not "", replaces the flow's.
+func mainSettings(f *Flow, model string) convo.Settings {
+	c := f.Context
+	if model != "" {
+		c.Model = model
+	}
+	s := convo.Settings{
+		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
+		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
+		View: convo.Viewing{
+			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
+			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
+		},
+	}
+	s.Provider, s.Model = splitModel(c.Model)
+	return s
+}
+
+// splitModel reads "provider/model".
+func splitModel(s string) (provider, model string) {
+	if i := strings.IndexByte(s, '/'); i > 0 {
+		return s[:i], s[i+1:]
+	}
+	return "", s
+}

@@ -1,0 +1,337 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// PlanFork finds out what a fork of a run comes to that goes on under the program
+// to; from is that of the run. It writes nothing and takes no lease. An error
+// whose code is fork_point says why there is no such point.
+func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f Fork) (*ForkPlan, error) {
+	row, err := l.o.Store.Run(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	start, err := l.Beginning(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	e := &edits{from: from, to: to, targets: start.Targets}
+	explicit := f.At > 0 || f.From != ""
+	if !explicit {
+		e.pinned = start.Closure
+		e.inputs = differing(start.Inputs, f.Inputs)
+		e.model = f.Settings != nil || f.Model != ""
+	}
+	s := &survey{
+		local: l, program: to, id: run, f: &f, stale: e.stale(),
+		whole: explicit && from.Fingerprint == to.Fingerprint, begun: make(map[string]bool),
+	}
+	if !explicit && len(s.stale) == 0 && from.Fingerprint == to.Fingerprint && len(e.inputs) == 0 {
+		return nil, nothingChanged(run, row.Head.Error)
+	}
+	if err := s.findPoint(ctx, row); err != nil {
+		return nil, err
+	}
+	p := &ForkPlan{
+		Run: run, At: s.last.at, Events: row.Events, fork: f, user: start.User, program: to,
+		carried: s.last.carried,
+		event: &engine.RunForked{
+			From: run, At: s.last.at, Then: s.last.then, Flow: to.Flow.Name, Fingerprint: to.Fingerprint, Closure: to.Closure,
+			Inputs: f.Inputs, State: f.State, Breaks: f.Breaks, Origin: f.Origin, By: f.By,
+			Edited: len(f.State) > 0 || len(differing(start.Inputs, f.Inputs)) > 0 || f.Settings != nil || f.Model != "",
+		},
+	}
+	if s.last.seq > 0 {
+		p.base = &store.Base{Run: run, Seq: s.last.seq}
+	}
+	if f.At > 0 && f.At != s.last.at {
+		p.Asked = f.At
+	}
+	return p, s.tell(p, from)
+}
+
+// differing are the names of the inputs that are not the same.
+func differing(a, b engine.Values) []string {
+	names := make(map[string]bool)
+	for _, list := range []engine.Values{a, b} {
+		for _, v := range list {
+			x, inA := a.Get(v.Name)
+			y, inB := b.Get(v.Name)
+			if inA != inB || !reflect.DeepEqual(x, y) {
+				names[v.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func forkError(hint, format string, args ...any) error {
+	return &engine.Error{Code: engine.CodeFork, Permanent: true, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+func nothingChanged(run string, failure *engine.Error) error {
+	hint := "say where it begins anew (--from NODE or --at EVENT), or what is different (-i NAME=VALUE, --flow FILE, --model)"
+	if failure != nil && failure.Node != "" {
+		hint += "; the node that failed is " + failure.Node
+	}
+	return forkError(hint, "a fork of run %s with nothing changed would be the same run", run)
+}
+
+// point is a place in a journal: the last event that is shared.
+type point struct {
+	at, then int64 // the event's number, the time of its commit
+	// seq is the last commit that is shared whole, carried what is shared of the
+	// next one.
+	seq     int64
+	carried []engine.Event
+}
+
+// survey reads the journal of a run for the point where another can begin.
+type survey struct {
+	local   *Local
+	program *Program
+	id      string
+	f       *Fork
+	// stale are the nodes none of whose events can be shared; with whole all can.
+	stale map[string]string
+	whole bool
+
+	run     *engine.Run
+	last    *point
+	begun   map[string]bool // nodes that were started after the point, or were at work
+	stopped string          // the stale node before whose first event it stopped
+	found   bool            // At or From was come to
+}
+
+// findPoint leaves run as it was after the last point that can be had.
+func (s *survey) findPoint(ctx context.Context, row store.Run) error {
+	if s.f.At > row.Events {
+		return forkError("`weir show "+s.id+" --events` lists them", "run %s has %d events, and none is number %d", s.id, row.Events, s.f.At)
+	}
+	if !s.nearEnd(ctx, row) {
+		s.run, s.last = engine.NewRun(s.id, s.program.Plan), nil
+		s.begun, s.stopped, s.found = make(map[string]bool), "", false
+		if err := s.read(ctx, 0, 0); err != nil {
+			return err
+		}
+	}
+	if err := s.check(row); err != nil {
+		return err
+	}
+	if s.run.Events() == s.last.at {
+		return nil
+	}
+	begun := s.begun // the point is before where reading stopped
+	to := s.last.at
+	s.run, s.last, s.begun = engine.NewRun(s.id, s.program.Plan), nil, make(map[string]bool)
+	if err := s.read(ctx, 0, to); err != nil {
+		return err
+	}
+	maps.Copy(s.begun, begun)
+	return nil
+}
+
+// check says why there is no such point.
+func (s *survey) check(row store.Run) error {
+	switch {
+	case s.f.From != "" && !s.found && s.stopped == "":
+		return s.neverBegan()
+	case s.last == nil:
+		return forkError("", "run %s has no event that could be shared", s.id)
+	case s.stopped != "" && (s.f.From != "" && !s.found || s.f.At > s.last.at && !s.whole):
+		return forkError(fmt.Sprintf("leave --at and --from out, or give --at %d or one before it", s.last.at),
+			"node %s, which %s, had begun by then: the past can be shared up to event %d of %d", s.stopped, s.stale[s.stopped], s.last.at, row.Events)
+	}
+	return nil
+}
+
+// neverBegan says why what happened to a node is no place to begin.
+func (s *survey) neverBegan() error {
+	path := s.f.From
+	if n := s.program.Plan.Find(path); n == nil {
+		return forkError("", "the flow of run %s has no node %q", s.id, path)
+	}
+	if strings.Contains(path, "#") {
+		return forkError("the path of a node in an iteration is as refine#2/draft; `weir show "+s.id+"` lists them",
+			"node %s was not started in run %s", path, s.id)
+	}
+	if st := s.run.StatusOf(path); st.Ended() {
+		return forkError("give a node that was started, or --at EVENT", "node %s was %s in run %s, and never started", path, st, s.id)
+	}
+	return forkError("give a node that was started, or --at EVENT", "run %s has not come to node %s", s.id, path)
+}
+
+// nearEnd reads from the run's newest checkpoint, where the point cannot be
+// before it; false where it can.
+func (s *survey) nearEnd(ctx context.Context, row store.Run) bool {
+	if row.Fingerprint != s.program.Fingerprint {
+		return false
+	}
+	cp, err := s.local.o.Store.Checkpoint(ctx, s.id)
+	if err != nil {
+		return false
+	}
+	m, err := restore(s.id, s.program, &s.local.o.Services, cp, &messages{s.local.o.Store, s.id})
+	if err != nil || m.run.Start.Fingerprint != s.program.Fingerprint || !s.beyond(m.run) {
+		return false
+	}
+	s.run, s.last = m.run, &point{at: m.run.Events(), then: m.run.Now(), seq: cp.Seq}
+	for _, path := range m.run.Executing() {
+		s.begun[path] = true
+	}
+	return s.read(ctx, cp.Seq, 0) == nil && s.last != nil
+}
+
+// beyond reports whether a run has not come to the point yet.
+func (s *survey) beyond(r *engine.Run) bool {
+	if !r.Forkable() || s.f.At > 0 && r.Events() > s.f.At {
+		return false
+	}
+	if s.f.From != "" {
+		return r.Untouched(s.f.From)
+	}
+	for id := range s.stale {
+		if !s.whole && !r.Untouched(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// read applies events until the point is come to, and from there on only notes
+// what is started. It ends behind event number to, where that is not 0.
+func (s *survey) read(ctx context.Context, after, to int64) error {
+	open := true
+	for c, err := range s.local.o.Store.Commits(ctx, s.id, after) {
+		if err != nil {
+			return fmt.Errorf("read run %s: %w", s.id, err)
+		}
+		if open {
+			s.run.Tick(c.At)
+		}
+		for i, e := range c.Events {
+			n := c.First + int64(i)
+			if to > 0 && n > to {
+				return nil
+			}
+			if open = open && !s.stop(e, n); !open {
+				if st, ok := e.(*engine.NodeStarted); ok {
+					s.begun[st.Path] = true
+				}
+				continue
+			}
+			if err := s.run.Apply(e); err != nil {
+				return fmt.Errorf("run %s, commit %d: %w", s.id, c.Seq, err)
+			}
+			if s.run.Forkable() {
+				s.mark(c, i)
+			}
+		}
+	}
+	return nil
+}
+
+// mark notes that the past can end with event i of a commit.
+func (s *survey) mark(c engine.Commit, i int) {
+	s.last = &point{at: c.First + int64(i), then: c.At, seq: c.Seq}
+	if i+1 < len(c.Events) {
+		s.last.seq, s.last.carried = c.Seq-1, c.Events[:i+1:i+1]
+	}
+}
+
+// stop reports whether an event is the first that is not shared.
+func (s *survey) stop(e engine.Event, number int64) bool {
+	path := engine.NodeOf(e)
+	switch {
+	case s.f.At > 0 && number > s.f.At:
+		s.found = true
+		return true
+	case s.f.From != "" && begins(e) == s.f.From:
+		s.found = true
+		return true
+	case s.whole:
+		return false
+	}
+	root := path
+	if i := strings.IndexByte(root, '#'); i >= 0 {
+		root = root[:i]
+	}
+	if s.stale[root] != "" {
+		s.stopped = root
+		return true
+	}
+	switch e := e.(type) {
+	case *engine.NodeNotNeeded:
+		return !strings.Contains(e.Path, "#")
+	case *engine.RunCompleted:
+		return true
+	}
+	return false
+}
+
+// begins is the path of what an event starts.
+func begins(e engine.Event) string {
+	switch e := e.(type) {
+	case *engine.NodeStarted:
+		return e.Path
+	case *engine.IterationStarted:
+		return e.Path
+	}
+	return "\x00"
+}
+
+// tell lists what becomes of the nodes.
+func (s *survey) tell(p *ForkPlan, from *Program) error {
+	p.Shared = s.run.Shared().Add(s.run.Usage())
+	for _, path := range s.run.Executing() {
+		s.begun[path] = true
+	}
+	if err := s.run.Apply(p.event); err != nil {
+		return fmt.Errorf("fork run %s: %w", s.id, err)
+	}
+	for _, n := range s.run.Nodes() {
+		p.Nodes = append(p.Nodes, s.node(n, from))
+	}
+	for _, n := range from.Flow.Nodes {
+		if p.program.Flow.Node(n.ID) == nil {
+			p.Removed = append(p.Removed, n.ID)
+		}
+	}
+	return nil
+}
+
+func (s *survey) node(n engine.Node, from *Program) ForkedNode {
+	f := ForkedNode{Path: n.Path, Type: n.Type}
+	root := !strings.Contains(n.Path, "/")
+	switch {
+	case n.Status.Ended():
+		f.Reuse = Reused
+	case n.Status == engine.Waiting, n.Status == engine.Running:
+		f.Reuse = Continues
+	case root && from.Flow.Node(n.Path) == nil:
+		f.Reuse = New
+	case s.begun[n.Path]:
+		f.Reuse = Again
+	default:
+		f.Reuse = Ahead
+	}
+	switch {
+	case f.Reuse == Reused || f.Reuse == Continues || f.Reuse == New:
+	case root && !s.whole && s.stale[n.Path] != "":
+		f.Why = s.stale[n.Path]
+	case n.Path == s.f.From:
+		f.Why = "is where the fork begins"
+	case f.Reuse == Again:
+		f.Why = "had not ended by then"
+	}
+	return f
+}
