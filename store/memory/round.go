@@ -159,7 +159,7 @@ func (s *Store) appendRound(r *run, a *store.Append) error {
 	if x == nil {
 		return fmt.Errorf("session %s: %w", r.row.Session, store.ErrNotFound)
 	}
-	if x.row.Holder != r.row.ID && (x.row.Holder != "" || x.row.Rounds != r.row.Round) {
+	if x.row.Holder != r.row.ID && x.row.Rounds != r.row.Round { // another holds it, or held it
 		return fmt.Errorf("append commit %d of run %s, round %d of session %s, which has had %d: %w",
 			a.Commit.Seq, r.row.ID, r.row.Round, r.row.Session, x.row.Rounds, store.ErrMoved)
 	}

@@ -81,7 +81,7 @@ func (w *writerTx) hold(r *runState) (again *engine.Usage, refused, failed error
 	if err != nil || x.holder == r.num {
 		return nil, nil, err
 	}
-	if x.holder != 0 || x.rounds != r.round.number {
+	if x.rounds != r.round.number { // so that another holds it, or held it
 		return nil, fmt.Errorf("round %d of session %s, which has had %d: %w", r.round.number, x.id, x.rounds, store.ErrMoved), nil
 	}
 	var before string

@@ -132,7 +132,7 @@ const lastSaid = `max(s.updated, coalesce((SELECT r.created + c.at FROM run_comm
 		WHERE c.id > l.num << 32 AND c.id < (l.num + 1) << 32)), 0))`
 
 const selectSession = `SELECT s.id, s.user, s.flow, s.thread, coalesce((SELECT id FROM session p WHERE p.num = s.parent), ''),
-	s.parent_round, c.start, s.created, `+lastSaid+`, s.rounds,
+	s.parent_round, c.start, s.created, ` + lastSaid + `, s.rounds,
 	coalesce((SELECT max(m.id) & 0xffffffff FROM message m WHERE m.id >= s.context << 32 AND m.id < (s.context + 1) << 32) + 1, c.start),
 	s.fence, coalesce((SELECT id FROM run r WHERE r.num = s.holder), ''),
 	(SELECT count(*) FROM queue q WHERE q.session = s.num AND q.run IS NULL), coalesce(s.usage, ''), s.main, coalesce(s.expires, 0)

@@ -20,6 +20,7 @@ func roundCases() []testCase {
 		{"of many who begin a round one does", beginAtOnce},
 		{"a round that has ended appends no more once another has begun", moved},
 		{"a failed round that goes on takes its session back", takenBack},
+		{"a message that answers a round begins none", takenAsAnswers},
 		{"a run that is no round goes on with no session", func(t *testing.T, s Store) {
 			talk := newTalk(t, s, "s")
 			talk.round(t).finish(t, engine.Completed)

@@ -1,0 +1,213 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// canary is a text that is found wherever its bytes are: it repeats a word that
+// nothing else has, so that pieces of it are found too.
+func canary(who, kind string, n int) string {
+	return strings.Repeat(who+"-canary-"+kind+" ", n)
+}
+
+// leaveTraces has a user say something of every kind that a store keeps, in small
+// and in large.
+func leaveTraces(t *testing.T, s *Store, who string) {
+	t.Helper()
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := who + "-canary-session"
+	must(s.CreateSession(ctx, store.NewSession{ID: session, User: who + "-canary-user", Flow: "chat", Thread: who + "-canary-thread", Now: time.UnixMilli(1)}))
+	for i, size := range []int{1, 40, 1500} {
+		run := fmt.Sprint(who, "-canary-run-", i)
+		said := func(kind string) string { return canary(who, kind, size) + fmt.Sprint(i) }
+		q := store.Queued{ID: fmt.Sprint(who, "-canary-queued-", i), Session: session, Value: said("queue"), By: who + "-canary-sender", At: time.UnixMilli(1)}
+		_, err := s.Enqueue(ctx, q)
+		must(err)
+		_, _, err = s.BeginRound(ctx, q.ID, store.NewRun{ID: run, Flow: "chat", User: who + "-canary-user", At: time.UnixMilli(1)})
+		must(err)
+		l, err := s.Acquire(ctx, run, who+"-canary-owner", time.Hour, time.UnixMilli(1))
+		must(err)
+		x, err := s.Session(ctx, session)
+		must(err)
+		events := []engine.Event{
+			&engine.RunStarted{
+				Parallel: 1, User: who + "-canary-user", Inputs: engine.Values{{Name: "q", Value: said("input")}}, State: engine.Values{{Name: "k", Value: said("state")}},
+				Contexts: []engine.ContextChange{{ID: "main", Create: true, Session: session, At: x.Length, Body: &convo.Change{
+					Create: true, Settings: &convo.Settings{System: said("system")}, Marks: &convo.Marks{Summary: &convo.Summary{Text: said("summary")}},
+				}}},
+			},
+			&engine.EffectCompleted{Key: "n/e#1", Result: map[string]any{"r": said("result"), "list": []any{said("listed")}}, Manifest: said("manifest")},
+			&engine.InterruptAnswered{ID: "i", Value: said("answer"), By: who + "-canary-by"},
+			&engine.NodeCompleted{
+				Path: "n", Outputs: engine.Values{{Name: "out", Value: said("output")}}, Metadata: engine.Values{{Name: "m", Value: said("metadata")}},
+				State: []engine.StateChange{{Key: who + "-canary-key", Value: said("change")}},
+				Contexts: []engine.ContextChange{{ID: "main", Adds: 1, Body: &convo.Change{Append: []convo.Message{{
+					ID: fmt.Sprint(who, "-canary-message-", i), Role: convo.User, Text: said("text"), Reasoning: said("reasoning"),
+					Parts: []convo.Part{{Kind: "file", Name: said("file"), Data: []byte(said("data"))}}, Native: []byte(`"` + said("native") + `"`),
+					Calls: []convo.Call{{ID: "c", Name: "n", Arguments: said("arguments")}}, Metadata: convo.Metadata{"k": said("note")},
+				}}}}},
+			},
+		}
+		head := store.Head{
+			Status: engine.Paused, Waiting: []engine.Interrupt{{ID: "i", Prompt: said("prompt")}},
+			Error: &engine.Error{Code: "c", Message: said("error")},
+		}
+		appendOne := func(seq, first int64, head store.Head, events ...engine.Event) {
+			t.Helper()
+			a := store.Append{Commit: engine.Commit{Run: run, Seq: seq, First: first, At: seq, Events: events}, Fence: l.Fence, Head: head, Main: []byte(said("main"))}
+			must(s.Append(ctx, []store.Append{a})[0])
+		}
+		appendOne(1, 1, head, events...)
+		must(s.Post(ctx, store.Post{Run: run, Kind: "answer", Name: "i", Value: said("post"), By: who + "-canary-poster", At: time.UnixMilli(1)}))
+		for seq := range int64(3) { // each takes the room of the one before
+			must(s.SaveCheckpoint(ctx, store.Checkpoint{Run: run, Seq: seq + 1, Body: []byte(strings.Repeat(said("checkpoint"), 3-int(seq)))}))
+		}
+		must(s.CachePut(ctx, said("cachekey"), said("cached"), time.Time{}))
+		must(s.Done(ctx, []int64{int64(i + 1)})) // some are gone before
+		appendOne(2, int64(len(events))+1, store.Head{Status: engine.Failed}, &engine.RunFailed{Error: &engine.Error{Code: "c", Message: said("failure")}})
+	}
+	_, err := s.Enqueue(ctx, store.Queued{ID: who + "-canary-waiting", Session: session, Value: canary(who, "waiting", 900), At: time.UnixMilli(1)})
+	must(err)
+	must(s.Create(ctx, store.NewRun{ID: who + "-canary-child", Parent: who + "-canary-run-0", User: who + "-canary-user", At: time.UnixMilli(1)}))
+	must(s.Create(ctx, store.NewRun{ID: who + "-canary-fork", User: "somebody else", At: time.UnixMilli(1), Base: &store.Base{Run: who + "-canary-run-1", Seq: 1}}))
+	must(s.Create(ctx, store.NewRun{ID: who + "-canary-alone", User: who + "-canary-user", Origin: who + "-canary-origin", At: time.UnixMilli(1)}))
+}
+
+// traces counts, in each file beside the database, how often a text is there.
+func traces(tb testing.TB, s *Store, text string) map[string]int {
+	tb.Helper()
+	files, err := filepath.Glob(s.path + "*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if n := bytes.Count(data, []byte(text)); n > 0 {
+			out[strings.TrimPrefix(f, s.path)] = n
+		}
+	}
+	return out
+}
+
+func TestNoByteOfADeletedUserIsLeftInTheFiles(t *testing.T) {
+	for name, erase := range map[string]func(ctx context.Context, s *Store) error{
+		"user": func(ctx context.Context, s *Store) error {
+			_, err := s.DeleteUser(ctx, "bob-canary-user", store.Erasure{Now: time.Now()})
+			return err
+		},
+		"session and run": func(ctx context.Context, s *Store) error {
+			_, err := s.DeleteSession(ctx, "bob-canary-session", store.Erasure{Now: time.Now()})
+			if err != nil {
+				return err
+			}
+			_, err = s.DeleteRun(ctx, "bob-canary-alone", store.Erasure{Now: time.Now()})
+			return err
+		},
+		"prune": func(ctx context.Context, s *Store) error {
+			for _, run := range []string{"bob-canary-fork", "bob-canary-alone"} {
+				if _, err := s.DeleteRun(ctx, run, store.Erasure{Now: time.Now()}); err != nil {
+					return err
+				}
+			}
+			_, err := s.PruneSessions(ctx, store.Prune{Now: time.Now(), User: "bob-canary-user", Older: time.Hour})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+			other := openAt(t, s.path, Options{}) // another process keeps the log
+			leaveTraces(t, s, "alice")
+			leaveTraces(t, s, "bob")
+			if n := traces(t, s, "bob-canary"); n["-wal"] < 100 {
+				t.Fatalf("the test leaves few traces: %v", n)
+			}
+			if err := erase(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if n := traces(t, s, "bob-canary"); len(n) > 0 {
+				t.Errorf("traces are left: %v", n)
+			}
+			if n := traces(t, s, "alice-canary"); n[""] < 100 {
+				t.Errorf("the other's are gone: %v", n)
+			}
+			for _, run := range []string{"alice-canary-run-0", "alice-canary-run-2", "alice-canary-fork"} {
+				for _, err := range other.Commits(t.Context(), run, 0) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if ms, err := other.SessionMessages(t.Context(), "alice-canary-session", 0, 9); err != nil || len(ms) != 3 {
+				t.Errorf("%d messages are left to the other (%v)", len(ms), err)
+			}
+			leaveTraces(t, other, "carol")
+			leaveTraces(t, s, "bob")
+		})
+	}
+}
+
+func TestEveryTableIsEmptyOfWhatWasDeleted(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+	leaveTraces(t, s, "bob")
+	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.Erasure{Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := s.texts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables = slices.DeleteFunc(tables, func(name string) bool {
+		return slices.Contains([]string{"goose_db_version", "sqlite_sequence", "gone"}, name)
+	})
+	if len(tables) < 10 {
+		t.Errorf("tables: %v", tables)
+	}
+	for _, name := range tables {
+		var n int
+		if err := s.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM "+name).Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s has %d rows (%v)", name, n, err)
+		}
+	}
+}
+
+func TestTheCopyThatAnUpgradeLeftIsTold(t *testing.T) {
+	s := openV2(t)
+	gone, err := s.DeleteRun(t.Context(), "r", store.Erasure{Now: time.Now(), Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{s.path + ".v2.backup"}; !slices.Equal(gone.Copies, want) || gone.Messages != 27 {
+		t.Errorf("deleted %+v, want copies %v", gone, want)
+	}
+	for _, text := range []string{"said in the lane", "and another"} {
+		if n := traces(t, s, text); len(n) != 1 || n[".v2.backup"] == 0 {
+			t.Errorf("%q is in %v", text, n)
+		}
+	}
+	if _, err := s.DeleteRun(t.Context(), "r", store.Erasure{Now: time.Now()}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("again: %v", err)
+	}
+}
