@@ -15,6 +15,7 @@ type Definition struct {
 	Name        string              `json:"name"`
 	Description string              `json:"description,omitempty"`
 	Context     map[string]any      `json:"context,omitempty"`
+	Session     map[string]any      `json:"session,omitempty"`
 	Inputs      map[string]any      `json:"inputs,omitempty"`
 	State       map[string]any      `json:"state,omitempty"`
 	Nodes       map[string]NodeSpec `json:"nodes"`

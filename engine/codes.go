@@ -77,6 +77,9 @@ const (
 	CodeStatusConflict   = "status_conflict"
 	CodeClosureChanged   = "closure_changed"
 	CodeFork             = "fork_point"
+	CodeSessionBusy      = "session_busy"
+	CodeSessionMoved     = "session_moved"
+	CodeSessionWaits     = "session_waits"
 	CodeStoreNewer       = "store_newer"
 	CodeStoreCorrupt     = "store_corrupt"
 	CodeStoreFull        = "store_full"
@@ -170,6 +173,9 @@ func requestCodes() []CodeInfo {
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
 		{CodeClosureChanged, "The run was started with another version of the flow or of its node types.", "Use the version it was started with, or start it anew."},
 		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
+		{CodeSessionBusy, "A round of the session is going on, and the message is not to wait its turn.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},
+		{CodeSessionMoved, "The session has gone on since the round ended, so that the round cannot.", "Say it again in the session, or fork the session where the round began."},
+		{CodeSessionWaits, "The session waits for something that a message does not answer: an approval, an event, or several questions.", "Answer the run by the interrupt's id, as the message says."},
 		{CodeStoreNewer, "The database was written by a newer Weir. It was not changed.", "Use that version, or another database with --db."},
 		{CodeStoreCorrupt, "The database is damaged, or no database of Weir. It was not changed.", "Restore it from a copy."},
 		{CodeStoreFull, "There is no room left for the database. What was acknowledged is kept.", "Make room and `weir resume` the run."},

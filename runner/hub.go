@@ -34,12 +34,30 @@ type hub struct {
 	wake   chan struct{} // closed to wake readers; nil while none waits
 	closed bool
 	used   bool // somebody reads
+	// early: what comes before the first reader does is kept for it, if it is not
+	// more than that.
+	early []Item
+}
+
+// maxEarly bounds what is kept for a reader that may come.
+const maxEarly = 512
+
+// expect has what is published from now on kept for the first reader.
+func (h *hub) expect() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.early = make([]Item, 0, 16)
 }
 
 func (h *hub) publish(items ...Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.used {
+		if h.early != nil && len(h.early)+len(items) <= maxEarly {
+			h.early = append(h.early, items...)
+		} else {
+			h.early = nil // they are in the journal
+		}
 		return
 	}
 	if h.ring == nil {
@@ -56,7 +74,7 @@ func (h *hub) publish(items ...Item) {
 func (h *hub) active() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.used
+	return h.used || h.early != nil
 }
 
 func (h *hub) rouse() {
@@ -73,12 +91,14 @@ func (h *hub) close() {
 	h.rouse()
 }
 
-// join returns the position a new reader starts at.
-func (h *hub) join() uint64 {
+// join returns the position a new reader starts at, and what was kept for the
+// first one.
+func (h *hub) join() (pos uint64, early []Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = true
-	return h.next
+	early, h.early = h.early, nil
+	return h.next, early
 }
 
 // read returns the items from pos on, waiting for one. lagged says that some

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // Items yields the run's events from the one after number `after` on, first
@@ -10,10 +11,10 @@ import (
 // them, until the execution ends or ctx does. A reader that falls behind is
 // never waited for: it misses live output, and no event.
 func (x *Execution) Items(ctx context.Context, after int64) iter.Seq2[Item, error] {
-	pos := x.hub.join()
+	pos, early := x.hub.join()
 	return func(yield func(Item, error) bool) {
 		r := &reader{x: x, last: after, pos: pos}
-		if !r.journal(ctx, yield) {
+		if !r.earlier(ctx, early, yield) {
 			return
 		}
 		r.live(ctx, yield)
@@ -24,6 +25,21 @@ type reader struct {
 	x    *Execution
 	last int64 // number of the last event yielded
 	pos  uint64
+}
+
+// earlier yields what was before the reader came: what was kept for it, where
+// that goes back far enough, else what is durable.
+func (r *reader) earlier(ctx context.Context, early []Item, yield func(Item, error) bool) bool {
+	i := slices.IndexFunc(early, func(it Item) bool { return it.Event != nil })
+	if i < 0 || early[i].Number > r.last+1 {
+		return r.journal(ctx, yield)
+	}
+	for _, it := range early {
+		if r.fresh(it) && !yield(it, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // journal yields what is durable and has not been yielded.

@@ -1,0 +1,242 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/store"
+)
+
+// SessionOptions says which conversation is meant. The zero value is the active
+// one of the flow's name and nobody in particular.
+type SessionOptions struct {
+	// User is whose session it is, "" for nobody in particular.
+	User string
+	// Thread names one conversation of the user with the flow; "" is the active
+	// one, which is the newest unless another was activated since.
+	Thread string
+	// ID is the session's own id; nothing else has to be given then.
+	ID string
+	// New makes a session where one is there already, and has it be the active
+	// one. With ID it is made under that id, which is to be free.
+	New bool
+}
+
+// Session is a conversation with a flow over many runs, its rounds. Its
+// messages are in the store: two values of one session, in one process or two,
+// are the same session.
+type Session struct {
+	ID, User, Flow, Thread string
+
+	w    *Weir
+	flow *Flow
+}
+
+// Session finds a conversation with the flow or begins one. It is known by the
+// user and the flow's name, so that it goes on after the flow was changed; what
+// rounds run is f as it is now. With an ID, f may be nil: the session goes on
+// with the flow of its last round. store.ErrNotFound says that there is no
+// session of that id.
+func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+	if f != nil {
+		if _, err := w.program(ctx, f); err != nil {
+			return nil, err
+		}
+		if err := w.takesMessages(f); err != nil {
+			return nil, err
+		}
+	}
+	if o.ID != "" && !o.New {
+		return w.sessionUnder(ctx, f, o)
+	}
+	if f == nil {
+		return nil, &Error{Code: engine.CodeInput, Message: "a session without an id is one with a flow, and none is given", Permanent: true}
+	}
+	if !o.New {
+		row, err := w.store.FindSession(ctx, o.User, f.Name, o.Thread)
+		if err == nil || !errors.Is(err, store.ErrNotFound) {
+			return w.session(&row, f), err
+		}
+	}
+	return w.newSession(ctx, f, o)
+}
+
+// newSession makes one, unless somebody was faster with the same thread.
+func (w *Weir) newSession(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+	n := store.NewSession{ID: o.ID, User: o.User, Flow: f.Name, Thread: o.Thread, Now: time.Now()}
+	if n.ID == "" {
+		n.ID = newID()
+	}
+	if ttl := f.Session.TTL; ttl > 0 {
+		n.Expires = n.Now.Add(ttl)
+	}
+	err := w.store.CreateSession(ctx, n)
+	if errors.Is(err, store.ErrExists) && !o.New {
+		row, err := w.store.FindSession(ctx, o.User, f.Name, o.Thread)
+		return w.session(&row, f), err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("new session of flow %s: %w", f.Name, err)
+	}
+	row, err := w.store.Session(ctx, n.ID)
+	return w.session(&row, f), err
+}
+
+// sessionUnder is the session of an id, held to whose it is said to be.
+func (w *Weir) sessionUnder(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+	row, err := w.store.Session(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.User != "" && o.User != row.User:
+		return nil, fmt.Errorf("session %s of user %q: %w", o.ID, o.User, store.ErrNotFound)
+	case f != nil && f.Name != row.Flow:
+		return nil, &Error{
+			Code: engine.CodeInput, Permanent: true,
+			Message: fmt.Sprintf("session %s is one with flow %s, and this is flow %s", o.ID, row.Flow, f.Name),
+			Hint:    "sessions go on with the flow of their name; begin another with this one",
+		}
+	case f == nil:
+		if f, err = w.flowOfSession(ctx, &row); err != nil {
+			return nil, err
+		}
+	}
+	return w.session(&row, f), nil
+}
+
+func (w *Weir) session(row *store.Session, f *Flow) *Session {
+	return &Session{ID: row.ID, User: row.User, Flow: row.Flow, Thread: row.Thread, w: w, flow: f}
+}
+
+// flowOfSession is the flow of a session's last round.
+func (w *Weir) flowOfSession(ctx context.Context, row *store.Session) (*Flow, error) {
+	for id := row.ID; id != ""; {
+		rounds, err := w.store.Runs(ctx, store.Filter{Session: id, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(rounds) > 0 {
+			return w.FlowUnder(ctx, rounds[0].Fingerprint)
+		}
+		s, err := w.store.Session(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		id = s.Parent
+	}
+	return nil, &Error{
+		Code: engine.CodeInput, Permanent: true,
+		Message: fmt.Sprintf("session %s has had no round, so that nobody knows which file flow %s is", row.ID, row.Flow),
+		Hint:    "name the flow",
+	}
+}
+
+// takesMessages refuses a flow that has no use for a message.
+func (w *Weir) takesMessages(f *Flow) error {
+	if _, ok := messageInput(f); ok || w.asks(&f.Graph) {
+		return nil
+	}
+	return &Error{
+		Code: engine.CodeInput, Permanent: true,
+		Message: fmt.Sprintf("flow %s takes no message: it has no input for one and asks nothing", f.Name),
+		Hint:    "declare an input named message: `inputs: {message: {type: text, required: true}}`",
+	}
+}
+
+// asks reports whether a node of the graph may ask a person something.
+func (w *Weir) asks(g *flow.Graph) bool {
+	for _, n := range g.Nodes {
+		if n.Type == "userInput" || n.Uses != nil || w.own[n.Type] || n.Body != nil && w.asks(n.Body) {
+			return true
+		}
+	}
+	return false
+}
+
+// messageInput is the input that a round's message goes to: the one named
+// message, else the only one that is required and a text or message.
+func messageInput(f *Flow) (flow.Input, bool) {
+	var only flow.Input
+	n := 0
+	for _, in := range f.Inputs {
+		said := in.Type == flow.TypeText || in.Type == flow.TypeMessage
+		switch {
+		case in.Name == messageName && (said || in.Type == flow.TypeAny):
+			return in, true
+		case in.Required && said:
+			only = in
+			n++
+		}
+	}
+	return only, n == 1
+}
+
+// messageName is the input that takes the message of a round. A flow that has
+// none for it is asked nothing of the kind; its run keeps the message under that
+// name until its first question is answered with it.
+const messageName = "message"
+
+// Info is the session as it stands.
+func (s *Session) Info(ctx context.Context) (store.Session, error) {
+	return s.w.store.Session(ctx, s.ID)
+}
+
+// Messages returns the history at positions from up to to, which is not
+// included. All of it can be read for ever, also what no view shows any more.
+func (s *Session) Messages(ctx context.Context, from, to int) ([]store.SessionMessage, error) {
+	return s.w.store.SessionMessages(ctx, s.ID, from, to)
+}
+
+// Rounds lists the session's runs, the newest first, at most limit of them; 0 is
+// 100. Those before a run that is named are listed with before.
+func (s *Session) Rounds(ctx context.Context, before string, limit int) ([]store.Run, error) {
+	return s.w.store.Runs(ctx, store.Filter{Session: s.ID, Before: before, Limit: limit})
+}
+
+// Fork begins another session with the first at messages of this one, -1 for all
+// of them, and has it be the active one. Nothing is copied, and neither sees
+// what the other goes on with.
+func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
+	row, err := s.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if at < 0 {
+		at = row.Length
+	}
+	if at > row.Length {
+		return nil, &Error{
+			Code: engine.CodeInput, Permanent: true,
+			Message: fmt.Sprintf("session %s has %d messages, and cannot be forked at %d", s.ID, row.Length, at),
+		}
+	}
+	n := store.NewSession{ID: newID(), User: s.User, Flow: s.Flow, Parent: s.ID, At: at, Now: time.Now()}
+	if s.flow != nil && s.flow.Session.TTL > 0 {
+		n.Expires = n.Now.Add(s.flow.Session.TTL)
+	}
+	if err := s.w.store.CreateSession(ctx, n); err != nil {
+		return nil, fmt.Errorf("fork session %s: %w", s.ID, err)
+	}
+	row, err = s.w.store.Session(ctx, n.ID)
+	return s.w.session(&row, s.flow), err
+}
+
+// Activate has the session be the one that is meant where no thread is named.
+func (s *Session) Activate(ctx context.Context) error {
+	return s.w.store.ActivateSession(ctx, s.ID)
+}
+
+// With is the session with another flow of the same name, as after an edit.
+func (s *Session) With(ctx context.Context, f *Flow) (*Session, error) {
+	return s.w.Session(ctx, f, SessionOptions{ID: s.ID})
+}
+
+// Sessions lists sessions, the newest first.
+func (w *Weir) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error) {
+	return w.store.Sessions(ctx, f)
+}

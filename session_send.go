@@ -1,0 +1,311 @@
+package weir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Message is an entry of a conversation.
+type Message = convo.Message
+
+// SendOptions of one message; the zero value works.
+type SendOptions struct {
+	// ID names the message among all messages of the store, so that sending it
+	// twice is sending it once; "" makes one.
+	ID string
+	// By is who says it, for the record; the session's user.
+	By string
+	// Busy is what to do while a round is going on, in place of what the flow
+	// says: flow.BusyQueue, flow.BusyReject or flow.BusyFork.
+	Busy string
+	// Inputs are the flow's inputs beside the message.
+	Inputs map[string]any
+	// Model replaces the flow's model for the round: "provider/model".
+	Model string
+	// Origin says what started the round, for listings; "session:" and its id.
+	Origin string
+}
+
+// spoken is a message as the queue keeps it.
+type spoken struct {
+	message engine.Value
+	inputs  map[string]any
+	model   string
+	origin  string
+}
+
+func (m *spoken) value() engine.Value {
+	v := map[string]any{"message": m.message}
+	if len(m.inputs) > 0 {
+		v["inputs"] = m.inputs
+	}
+	if m.model != "" {
+		v["model"] = m.model
+	}
+	if m.origin != "" {
+		v["origin"] = m.origin
+	}
+	return v
+}
+
+func spokenOf(v engine.Value) *spoken {
+	o, ok := v.(map[string]any)
+	if !ok {
+		return &spoken{message: v}
+	}
+	m := &spoken{message: o["message"]}
+	m.inputs, _ = o["inputs"].(map[string]any)
+	m.model, _ = o["model"].(string)
+	m.origin, _ = o["origin"].(string)
+	return m
+}
+
+// Send says something in the session: a text, a Message, or, where the session
+// waits for an answer, any value that fits the question. When it returns, the
+// message is durable and has its turn: a round, which begins as soon as those
+// before it have ended, or the rest of the round that it answers. A message is
+// not kept that a flow cannot take (input_invalid), that does not fit the one
+// question that the session waits for (runner.ErrAnswer), that comes where the
+// session waits for something else (a *WaitsError), or, as Busy says, while a
+// round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
+// goes on, and Wait of the turn says what comes of it.
+func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, error) {
+	said := &spoken{inputs: o.Inputs, model: o.Model, origin: o.Origin}
+	var err error
+	if said.message, err = engine.Normalize(message); err == nil && o.Inputs != nil {
+		var v engine.Value
+		v, err = engine.Normalize(o.Inputs)
+		said.inputs, _ = v.(map[string]any)
+	}
+	if err != nil {
+		return nil, &Error{Code: engine.CodeInput, Message: "the message cannot be kept: " + err.Error(), Permanent: true}
+	}
+	row, err := s.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := newTurn(s, cmp.Or(o.ID, newID()), o)
+	if o.ID != "" {
+		known, err := s.w.store.FindQueued(ctx, o.ID)
+		switch {
+		case err == nil && known.Session != s.ID:
+			return nil, fmt.Errorf("message %s: %w, to session %s", o.ID, store.ErrExists, known.Session)
+		case err == nil:
+			return s.w.talks.join(t)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	busy, err := s.admit(ctx, &row, said)
+	if err != nil {
+		return nil, err
+	}
+	policy := cmp.Or(o.Busy, s.flow.Session.Busy, flow.BusyQueue)
+	switch {
+	case busy && policy == flow.BusyReject:
+		return nil, busyError(&row)
+	case busy && policy == flow.BusyFork:
+		return s.sendAside(ctx, &row, message, o)
+	}
+	q := store.Queued{ID: t.Message, Session: s.ID, Value: said.value(), By: cmp.Or(o.By, s.User), At: time.Now()}
+	if _, err := s.w.store.Enqueue(ctx, q); err != nil {
+		return nil, fmt.Errorf("send to session %s: %w", s.ID, err)
+	}
+	if policy == flow.BusyReject {
+		if err := s.first(ctx, q.ID); err != nil {
+			return nil, err
+		}
+	}
+	return s.w.talks.join(t)
+}
+
+// first takes a message back that is not the first of those that were sent at the
+// same time.
+func (s *Session) first(ctx context.Context, id string) error {
+	row, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := s.w.store.NextQueued(ctx, s.ID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && head.ID == id {
+		return nil
+	}
+	if err == nil {
+		err = s.w.store.Unqueue(ctx, id)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // it has its turn
+	}
+	return errors.Join(busyError(&row), err)
+}
+
+func busyError(row *store.Session) error {
+	return fmt.Errorf("session %s: round %d is going on: %w", row.ID, row.Rounds, store.ErrBusy)
+}
+
+// sendAside says it in a fork of the session.
+func (s *Session) sendAside(ctx context.Context, row *store.Session, message any, o SendOptions) (*Turn, error) {
+	other, err := s.Fork(ctx, row.Length)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Activate(ctx); err != nil {
+		return nil, err
+	}
+	return other.Send(ctx, message, o)
+}
+
+// admit checks that the message can be taken by what the session waits for now;
+// busy says that it has to wait its turn.
+func (s *Session) admit(ctx context.Context, row *store.Session, said *spoken) (busy bool, err error) {
+	if row.Holder != "" {
+		r, err := s.w.store.Run(ctx, row.Holder)
+		if err != nil {
+			return false, err
+		}
+		if r.Head.Status == engine.Paused && row.Queued == 0 && s.w.local.Held(row.Holder) == nil {
+			_, err := s.w.answerTo(ctx, row, &r, said)
+			return false, err
+		}
+		return !r.Head.Status.Ended(), s.fits(said)
+	}
+	return row.Queued > 0, s.fits(said)
+}
+
+// fits checks that a round can begin with the message.
+func (s *Session) fits(said *spoken) error {
+	_, err := beginning(s.flow, said.start(s.flow))
+	return err
+}
+
+// start is what a round with this message begins with.
+func (m *spoken) start(f *Flow) Start {
+	st := Start{Inputs: make(map[string]any, len(m.inputs)+1), Model: m.model}
+	for k, v := range m.inputs {
+		st.Inputs[k] = v
+	}
+	in, ok := messageInput(f)
+	switch {
+	case !ok:
+	case in.Type == flow.TypeText:
+		st.Inputs[in.Name] = node.TextOf(m.message)
+	default:
+		st.Inputs[in.Name] = m.message
+	}
+	return st
+}
+
+// begin is the beginning of a round of the session as the store has begun it.
+func (c *conductor) beginRound(f *Flow, row *store.Session, run string, said *spoken) (runner.Begin, error) {
+	st := said.start(f)
+	st.ID, st.User, st.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
+	b, err := beginning(f, st)
+	if err != nil {
+		return b, err
+	}
+	if _, ok := messageInput(f); !ok { // kept until a question is answered with it
+		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
+	}
+	b.Round = &runner.Round{
+		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Main,
+		MaxMessages: f.Session.MaxMessages, MaxTokens: f.Session.MaxTokens,
+		Allowances: allowances(f.Session.Spend, row.Usage),
+	}
+	if b.Round.MaxTokens > 0 {
+		if b.Round.Count, err = c.w.counter(b.Settings); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// allowances are a session's budget, of which its rounds have spent used.
+func allowances(s flow.Spend, used engine.Usage) []engine.Account {
+	if s == (flow.Spend{}) {
+		return nil
+	}
+	a := engine.Account{Path: "session", OnLimit: cmp.Or(s.OnLimit, "fail"), Used: used}
+	a.Max.Calls, a.Max.Input = s.MaxCalls, s.MaxTokens
+	if s.MaxCost > 0 {
+		a.Max.CostMicros = max(engine.Micros(s.MaxCost), 1)
+	}
+	return []engine.Account{a}
+}
+
+// WaitsError says that the session's round waits for something that a message
+// does not answer.
+type WaitsError struct {
+	Session, Run string
+	// Interrupts are what it waits for.
+	Interrupts []engine.Interrupt
+}
+
+// Error names what the round waits for.
+func (e *WaitsError) Error() string { return e.told().Error() }
+
+// Unwrap is the error with its code and a hint.
+func (e *WaitsError) Unwrap() error { return e.told() }
+
+func (e *WaitsError) told() *Error {
+	text := ""
+	for n, i := range e.Interrupts {
+		if n > 0 {
+			text += "; "
+		}
+		text += i.ID + " (" + string(i.Kind) + ")"
+		if i.Prompt != "" {
+			text += " " + i.Prompt
+		}
+	}
+	return &Error{
+		Code: engine.CodeSessionWaits, Permanent: true,
+		Message: fmt.Sprintf("session %s waits for what a message does not answer: %s", e.Session, text),
+		Hint:    fmt.Sprintf("answer run %s by the interrupt's id: `weir answer %s INTERRUPT VALUE`", e.Run, e.Run),
+	}
+}
+
+// answerTo is the message as an answer to the one question that a paused round
+// of the session waits for.
+func (w *Weir) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *spoken) (answer, error) {
+	open := r.Head.Waiting
+	if len(open) != 1 || open[0].Kind != engine.AwaitInput {
+		return answer{}, &WaitsError{Session: row.ID, Run: r.ID, Interrupts: open}
+	}
+	v, err := asAnswer(open[0].Schema, said.message)
+	if err != nil {
+		return answer{}, fmt.Errorf("session %s asks %q: %w: %w", row.ID, open[0].Prompt, runner.ErrAnswer, err)
+	}
+	return answer{interrupt: open[0].ID, value: v}, ctx.Err()
+}
+
+// answer is a value for an interrupt.
+type answer struct {
+	interrupt string
+	value     engine.Value
+}
+
+// asAnswer is what was said as a value that fits a question.
+func asAnswer(schema map[string]any, said engine.Value) (engine.Value, error) {
+	err := node.CheckAnswer(schema, said)
+	if err == nil {
+		return said, nil
+	}
+	text, ok := said.(string)
+	if o, is := said.(map[string]any); is && o["role"] != nil {
+		text, ok = o["text"].(string)
+	}
+	if !ok {
+		return nil, err
+	}
+	return node.ParseAnswer(schema, text)
+}
