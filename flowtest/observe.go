@@ -3,6 +3,7 @@ package flowtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir"
@@ -111,7 +112,7 @@ func (b *biography) tell(e engine.Event) {
 		b.step(e.Path).status = engine.Waiting
 		for _, i := range e.Interrupts {
 			if i.Kind != engine.AwaitTimer {
-				b.questions = append(b.questions, question(i))
+				b.asked(i)
 			}
 		}
 	case *engine.InterruptAnswered:
@@ -123,12 +124,17 @@ func (b *biography) tell(e engine.Event) {
 	}
 }
 
-func question(i engine.Interrupt) map[string]any {
+// asked notes a question, once: a node that waits for several asks the rest again
+// when one is answered.
+func (b *biography) asked(i engine.Interrupt) {
+	if slices.ContainsFunc(b.questions, func(q any) bool { return q.(map[string]any)["id"] == i.ID }) {
+		return
+	}
 	q := map[string]any{"id": i.ID, "node": nodeOfInterrupt(i.ID), "kind": string(i.Kind), "prompt": i.Prompt}
 	if i.Event != "" {
 		q["event"] = i.Event
 	}
-	return q
+	b.questions = append(b.questions, q)
 }
 
 // plainMessages are messages without what only Weir reads.
