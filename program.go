@@ -111,7 +111,7 @@ func KeptFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint string
 	if err != nil {
 		return nil, err
 	}
-	f, err := flow.Source{Kept: kept}.Parse("flow", normal, c)
+	f, err := flow.Source{Kept: kept, Valid: true}.Parse("flow", normal, c)
 	if err != nil {
 		return nil, fmt.Errorf("the flow does not load with this catalogue: %w", err)
 	}

@@ -57,6 +57,9 @@ type obj = map[string]any
 
 func schemaOf(sp *TypeSpec) (obj, error) {
 	s, err := newSettingsSchema(sp)
+	if err == nil {
+		err = compileSchema(s.raw)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // settingsSchema is the schema of a type's settings, made ready once a load.
 type settingsSchema struct {
 	raw      map[string]any
-	compiled *jsonschema.Schema
+	compiled *jsonschema.Schema // nil where settings are not checked
 }
 
 // compileSchema reports whether a JSON Schema can be used.
@@ -56,6 +56,9 @@ func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
 		return s
 	}
 	s, err := newSettingsSchema(sp)
+	if err == nil && !l.Valid {
+		s.compiled, err = compiled(s.raw)
+	}
 	if err != nil { // the catalogue's fault, and told once for every flow
 		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s cannot be used: %v", sp.Name, err), "")
 	}
@@ -83,11 +86,7 @@ func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
 	if sp.Composite {
 		withoutBody(raw)
 	}
-	c, err := compiled(raw)
-	if err != nil {
-		return nil, err
-	}
-	return &settingsSchema{raw: raw, compiled: c}, nil
+	return &settingsSchema{raw: raw}, nil
 }
 
 // withoutBody takes `body` out of a composite's settings: it is a graph.
@@ -136,7 +135,9 @@ func (s *scope) readSettings(it *item) {
 	if len(with) > 0 {
 		it.node.With = with
 	}
-	r.validate(schema, v, with)
+	if schema.compiled != nil {
+		r.validate(schema, v, with)
+	}
 	if it.spec.Shape != nil {
 		it.ports = it.spec.Shape(it.node.With)
 	}
@@ -249,6 +250,9 @@ func (r *settingsReader) scalar(v *value, schema map[string]any, as role) any {
 	text, ok := v.asText()
 	if !ok || (v.kind != kindText && schema["type"] != "string") {
 		return v.any()
+	}
+	if r.s.l.Valid {
+		return text
 	}
 	switch as {
 	case roleExpression:

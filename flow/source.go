@@ -20,6 +20,10 @@ type Source struct {
 	// Kept returns the normal form of a flow by its fingerprint, for what `uses`
 	// pins; nil has none.
 	Kept func(fingerprint string) ([]byte, error)
+	// Valid says that the flow was found valid before it was kept, under the
+	// fingerprint that it has: that its settings fit their schemas and that its
+	// expressions can be read is not checked again, which is most of the work.
+	Valid bool
 }
 
 // Files is where the files of flows are read.

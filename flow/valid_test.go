@@ -113,6 +113,10 @@ func TestTheNormalFormIsReadBackAsTheSameFlow(t *testing.T) {
 			if err := f.Check(testCatalogue()); err != nil {
 				t.Errorf("Check: %v", err)
 			}
+			trusted, err := flow.Source{Valid: true}.Parse("back.json", []byte(text), testCatalogue())
+			if err != nil || !reflect.DeepEqual(trusted, back) {
+				t.Errorf("read as one that was found valid before, the flow is another, %v", err)
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,5 +322,34 @@ func TestHostileExpressionsEndSoon(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+func TestADeferredExpressionIsTheCompiledOne(t *testing.T) {
+	vars := expr.Map{"a": map[string]any{"b": int64(2)}}
+	for _, src := range []string{"a.b", " a.b ", "a.b + 1", "has(a.c)", "[a.b, 1]", "a.c", "nothing", "a.b + a.c"} {
+		now, err := expr.Compile(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := expr.Defer(src)
+		want, wantErr := now.Eval(vars)
+		got, gotErr := later.Eval(vars)
+		if !reflect.DeepEqual(got, want) || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+			t.Errorf("%q gives %v, %v and deferred %v, %v", src, want, wantErr, got, gotErr)
+		}
+		if refs := expr.Defer(src).Refs(); !reflect.DeepEqual(refs, now.Refs()) || !slices.Equal(later.Path(), now.Path()) {
+			t.Errorf("%q refers to %v and deferred to %v", src, now.Refs(), refs)
+		}
+	}
+	for _, src := range []string{"1 +", "", "nothing(1)", "a.b)", strings.Repeat("a", expr.MaxSource+1), "\xff"} {
+		_, want := expr.Compile(src)
+		_, err := expr.Defer(src).Eval(vars)
+		if err == nil || !strings.Contains(err.Error(), want.Error()) {
+			t.Errorf("evaluating %.20q: %v, want what compiling says: %v", src, err, want)
+		}
+		if refs := expr.Defer(src).Refs(); refs != nil {
+			t.Errorf("%.20q refers to %v", src, refs)
+		}
 	}
 }

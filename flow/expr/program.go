@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
@@ -20,6 +21,11 @@ type Program struct {
 	// resolved without CEL; prog otherwise.
 	path []string
 	prog cel.Program
+	// later compiles the rest of a program that Defer made, once; failed is what
+	// came of it.
+	later  sync.Once
+	put    bool // off: it is compiled when it is first used
+	failed error
 }
 
 // Compile reads one bare CEL expression. A *SyntaxError says what is wrong with
@@ -37,23 +43,57 @@ func Compile(src string) (*Program, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, &SyntaxError{0, "the expression is empty"}
 	}
+	p := &Program{src: src}
+	if err := p.compile(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Defer is Compile for an expression that is known to be valid, such as one of a
+// flow that has been read: what takes time is left to the first use. Where it is
+// not valid after all, evaluating it fails with what Compile would have said.
+func Defer(src string) *Program {
+	if r, ok := plainPath(src); ok && len(src) <= MaxSource {
+		return &Program{src: src, refs: []Ref{r}, path: append([]string{r.Root}, r.Path...)}
+	}
+	return &Program{src: src, put: true}
+}
+
+// ready compiles a program that was put off.
+func (p *Program) ready() error {
+	if p.put {
+		p.later.Do(func() {
+			done, err := Compile(p.src)
+			if err != nil {
+				p.failed = err
+				return
+			}
+			p.refs, p.prog = done.refs, done.prog
+		})
+	}
+	return p.failed
+}
+
+// compile makes what runs the expression.
+func (p *Program) compile() error {
+	src := p.src
 	env, err := environment()
 	if err != nil {
-		return nil, fmt.Errorf("build the CEL environment: %w", err)
+		return fmt.Errorf("build the CEL environment: %w", err)
 	}
 	ast, iss := env.Parse(src)
 	if err := iss.Err(); err != nil {
-		return nil, syntaxError(src, iss.Errors())
+		return syntaxError(src, iss.Errors())
 	}
-	refs, err := references(env, src, ast.NativeRep())
+	if p.refs, err = references(env, src, ast.NativeRep()); err != nil {
+		return err
+	}
+	p.prog, err = env.Program(ast, cel.CostTracking(calls{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(guarded))
 	if err != nil {
-		return nil, err
+		return &SyntaxError{0, err.Error()}
 	}
-	prog, err := env.Program(ast, cel.CostTracking(calls{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(guarded))
-	if err != nil {
-		return nil, &SyntaxError{0, err.Error()}
-	}
-	return &Program{src: src, refs: refs, prog: prog}, nil
+	return nil
 }
 
 // syntaxError takes the first complaint of the parser, with its place in bytes.
@@ -96,8 +136,12 @@ func runeOffset(s string, n int) int {
 // Source is the text that was compiled.
 func (p *Program) Source() string { return p.src }
 
-// Refs lists every reference to a root name, in order of place.
-func (p *Program) Refs() []Ref { return p.refs }
+// Refs lists every reference to a root name, in order of place; none of one that
+// Defer made and that is not valid.
+func (p *Program) Refs() []Ref {
+	_ = p.ready() // evaluating it says so
+	return p.refs
+}
 
 // Path is the reference that the whole expression is, such as a, b, c of
 // a.b.c; nil where it is anything more.
@@ -111,6 +155,9 @@ func (p *Program) Path() []string { return p.path }
 func (p *Program) Eval(v Vars) (any, error) {
 	if p.path != nil {
 		return p.follow(v)
+	}
+	if err := p.ready(); err != nil {
+		return nil, p.fail(0, err.Error())
 	}
 	out, _, err := p.prog.Eval(&activation{v})
 	if err != nil {

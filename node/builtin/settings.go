@@ -120,18 +120,18 @@ func (t template) value(vars expr.Vars, setting string) (engine.Value, error) {
 	return v, nil
 }
 
-// program is a setting that is a bare CEL expression, compiled as it is decoded.
+// program is a setting that is a bare CEL expression, which was compiled when the
+// flow was read and is again when it is first evaluated.
 type program struct{ p *expr.Program }
 
-// UnmarshalJSON compiles the expression.
+// UnmarshalJSON takes the expression.
 func (p *program) UnmarshalJSON(raw []byte) error {
 	var src string
 	if err := json.Unmarshal(raw, &src); err != nil {
 		return fmt.Errorf("an expression is a text: %w", err)
 	}
-	var err error
-	p.p, err = expr.Compile(src)
-	return err
+	p.p = expr.Defer(src)
+	return nil
 }
 
 // isSet reports whether the settings have it.
