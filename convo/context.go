@@ -168,6 +168,15 @@ func (c Context) known(id string) (Message, bool, error) {
 	return m, pos >= c.Epoch && pos >= 0, err
 }
 
+// Empty returns c without its messages and what follows from them: what is left
+// is what it is and its settings.
+func (c Context) Empty() Context {
+	return Context{
+		ID: c.ID, Kind: c.Kind, Label: c.Label, Settings: c.Settings,
+		Marks: Marks{Factor: c.Marks.Factor, Learned: c.Marks.Learned},
+	}
+}
+
 // Fork returns a context of its own that begins as c is now, without c's
 // output and provider session. It costs the same at any length.
 func (c Context) Fork(id string) Context {

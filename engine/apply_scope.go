@@ -13,6 +13,7 @@ type expansion struct {
 	earlier     []*laneResult // of the attempt's expansions before this one
 	concurrency int
 	fork        bool
+	fresh       bool // nothing of the lanes is committed
 	state       State // as it was at the expansion, for lanes
 	bases       []laneBase
 	next        int // item to start next
@@ -42,10 +43,15 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	if m.expansion != nil {
 		m.base += len(m.expansion.items)
 	}
-	x := &expansion{items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency), fork: e.Fork}
+	x := &expansion{items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency), fork: e.Fork, fresh: e.Fork && e.Fresh}
 	if e.Fork {
 		x.lanes = make([]*laneResult, len(e.Items))
 		x.state, x.bases = r.stateOf(n), r.laneBases(n)
+		for i := range x.bases {
+			if x.fresh {
+				x.bases[i].at = 0
+			}
+		}
 		if m.expansion != nil && m.expansion.fork {
 			r.goOnFrom(m.expansion, x)
 		}
@@ -177,6 +183,9 @@ func (r *Run) applyIterationDone(e *IterationCompleted) error {
 	x.outputs[i] = e.Outputs
 	if s.lane != nil {
 		x.lanes[i] = &laneResult{changes: s.lane.changes, writers: s.lane.writers, contexts: s.lane.contexts, commits: r.ownLanes(s.lane)}
+		if x.fresh {
+			x.lanes[i].commits = nil
+		}
 	}
 	x.running--
 	x.done++
@@ -230,7 +239,7 @@ type LaneCommit struct {
 // LaneChanges lists the state changes of a composite's lanes in index order.
 func (r *Run) LaneChanges(path string) []StateChange {
 	n := r.node(path)
-	if n == nil || n.ext == nil || n.ext.expansion == nil || !n.ext.expansion.complete() {
+	if n == nil || n.ext == nil || n.ext.expansion == nil || !n.ext.expansion.complete() || n.ext.expansion.fresh {
 		return nil
 	}
 	var out []StateChange

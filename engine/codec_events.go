@@ -253,6 +253,7 @@ func (c *coder) nodeExpanded(v *NodeExpanded) {
 		func(raw []byte, item *Values) { *item = c.decodeValues(raw) })
 	c.int("concurrency", &v.Concurrency)
 	c.bool("fork", &v.Fork)
+	c.bool("fresh", &v.Fresh)
 }
 
 func (c *coder) failure(v *Error) {

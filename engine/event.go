@@ -86,6 +86,9 @@ type NodeExpanded struct {
 	Concurrency int `json:"concurrency,omitempty"`
 	// Fork gives each iteration lanes of its own for contexts and state.
 	Fork bool `json:"fork,omitempty"`
+	// Fresh, with Fork, has the lanes' contexts begin without messages, and
+	// nothing of the lanes come back but the outputs.
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // IterationStarted opens a scope; Path is "refine#2", counted from 1.

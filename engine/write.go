@@ -92,7 +92,7 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 
 // checkLanes finds two iterations that wrote one key without a reducer.
 func (r *Run) checkLanes(n *nodeState) *Error {
-	if n.ext == nil || n.ext.expansion == nil {
+	if n.ext == nil || n.ext.expansion == nil || n.ext.expansion.fresh {
 		return nil
 	}
 	x, first := n.ext.expansion, make(map[string]int)

@@ -21,10 +21,11 @@ type Child struct {
 	// for is pinned by the flow of the run.
 	Flow          string
 	Inputs, State engine.Values
-	// Isolation is "fresh" (the default: an empty main context), "fork" (the
-	// child sees the history of the node's context and writes to its own) or
-	// "share" (what the child's main context gains, the node's context gains when
-	// the child completes; the node keeps its turn until then).
+	// Isolation is "fresh" (an empty main context), "fork" (the child sees the
+	// history of the node's context and writes to its own) or "share" (what the
+	// child's main context gains, the node's context gains when the child
+	// completes; the node keeps its turn until then). "" is the node's key of that
+	// name, and fresh where it has none.
 	Isolation string
 }
 

@@ -322,8 +322,13 @@ func (a *attempt) Expand(items []engine.Values, concurrency int) error {
 	if a.Plan.Body == nil {
 		return fmt.Errorf("node type %s has no body to run", a.Plan.Def.Type)
 	}
-	fork := a.Plan.Def.Isolation == "fork" || a.Plan.Def.Isolation == "" && concurrency > 1
-	a.expand = &engine.NodeExpanded{Path: a.Path, Items: items, Concurrency: concurrency, Fork: fork}
+	mode := a.Plan.Def.Isolation
+	if mode == "" && concurrency > 1 {
+		mode = "fork"
+	}
+	a.expand = &engine.NodeExpanded{
+		Path: a.Path, Items: items, Concurrency: concurrency, Fork: mode == "fork" || mode == "fresh", Fresh: mode == "fresh",
+	}
 	return node.ErrSuspended
 }
 

@@ -27,6 +27,9 @@ const (
 // Child implements node.Children. A child that completed for an earlier attempt
 // is not run again; one that failed or was cancelled is, under another id.
 func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
+	if c.Isolation == "" {
+		c.Isolation = a.Plan.Def.Isolation
+	}
 	a.mu.Lock()
 	ordinal := a.ordinal(":" + name)
 	a.mu.Unlock()

@@ -45,14 +45,18 @@ func (m *machine) unfork(path string) {
 	}
 }
 
-// fromFork makes a context that is forked from another.
-func (m *machine) fromFork(id, parent string) error {
+// fromFork makes a context that is forked from another; at position 0, of one that
+// had messages, it begins without any.
+func (m *machine) fromFork(id, parent string, at int) error {
 	c, ok := m.forkBase(id, parent)
 	if !ok {
 		return fmt.Errorf("is forked from %s, which is not there", parent)
 	}
 	if f := m.forks[laneOwner(id)]; f != nil {
 		f.lanes = append(f.lanes, id)
+	}
+	if at == 0 {
+		c = c.Empty()
 	}
 	m.book[id] = c.Fork(id)
 	return nil
@@ -74,6 +78,9 @@ func (m *machine) forkBase(id, parent string) (convo.Context, bool) {
 		return c, false
 	}
 	outer, ok := m.forkBase(parent, c.Parent)
+	if c.At == 0 {
+		outer = outer.Empty()
+	}
 	return outer.Fork(parent), ok
 }
 

@@ -37,6 +37,7 @@ func Types() []node.Type {
 		waitEventType(),
 		loopType(),
 		forEachType(),
+		flowType(),
 		portalInType(),
 		portalOutType(),
 		cacheType(),

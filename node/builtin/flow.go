@@ -189,8 +189,11 @@ func (n *flowNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	ctx.Meta("run", r.Run)
-	if r.Status != engine.Completed {
-		return childFailure(r)
+	if r.Error != nil {
+		if r.Error.Hint == "" {
+			return hinted(r.Error, "weir show %s shows the child", r.Run)
+		}
+		return r.Error
 	}
 	text := answerOf(r)
 	for _, o := range r.Outputs {
@@ -270,21 +273,4 @@ func answerOf(r node.ChildResult) string {
 		}
 	}
 	return r.Answer
-}
-
-// childFailure is the error of a node whose child did not complete.
-func childFailure(r node.ChildResult) error {
-	if r.Error == nil {
-		return hinted(failure(CodeFailed, "the child run %s ended %s", r.Run, r.Status), "weir show %s says why", r.Run)
-	}
-	e := *r.Error
-	e.Message = fmt.Sprintf("the child run %s failed: %s", r.Run, e.Message)
-	if e.Node != "" {
-		e.Message = fmt.Sprintf("the child run %s failed at %s: %s", r.Run, e.Node, r.Error.Message)
-	}
-	if e.Hint == "" {
-		e.Hint = fmt.Sprintf("weir show %s shows the child", r.Run)
-	}
-	e.Node, e.Attempt, e.Key = "", 0, ""
-	return &e
 }
