@@ -104,8 +104,10 @@ func (s *Store) mayHold(ctx context.Context, p stretch, key string) ([]span, err
 		}
 		upper = from
 		return nil
-	}, "SELECT id & 0xffffffff, hashes FROM message_page WHERE id >= ? AND id < ? ORDER BY id DESC",
-		p.context*rowsPerParent+p.from/findPage, p.context*rowsPerParent+(p.to+findPage-1)/findPage)
+	}, // Most pages are told apart without being handed over. A match may be of parts
+		// of two hashes.
+		"SELECT id & 0xffffffff, iif(instr(hashes, ?), hashes, NULL) FROM message_page WHERE id >= ? AND id < ? ORDER BY id DESC",
+		want[:], p.context*rowsPerParent+p.from/findPage, p.context*rowsPerParent+(p.to+findPage-1)/findPage)
 	add(p.from, upper)
 	return out, err
 }
