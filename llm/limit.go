@@ -55,10 +55,19 @@ type Claim struct {
 	// Tokens is what the call is expected to take, input and output. More than
 	// the limit counts as the limit.
 	Tokens int
-	// Waiting, where set, is told that the call has to wait and again where a
-	// pause makes it wait longer: for which key, and for how long at least, 0
-	// where it waits for other calls alone. It is called by Acquire's goroutine.
-	Waiting func(key string, atLeast time.Duration)
+	// Waiting, where set, is told that the call has to wait and why, and again
+	// where a pause makes it wait longer. It is called by Acquire's goroutine.
+	Waiting func(Held)
+}
+
+// Held is why a call waits.
+type Held struct {
+	// Key is of the limit that keeps it: "provider" or "provider/model".
+	Key string
+	// AtLeast is how long that will be, 0 where it waits for other calls alone.
+	AtLeast time.Duration
+	// Paused says that the vendor asked for it, and no limit that was set.
+	Paused bool
 }
 
 // line holds the calls of one run that wait.
@@ -117,7 +126,7 @@ func (l *Limits) wait(ctx context.Context, c Claim, w *claim) error {
 			return nil
 		default:
 		}
-		key, atLeast, paused := l.outlook(w)
+		held, paused := l.outlook(w)
 		if paused > longWait {
 			return &Error{
 				Code: engine.CodeModelRateLimited, Retry: true, After: paused,
@@ -125,7 +134,7 @@ func (l *Limits) wait(ctx context.Context, c Claim, w *claim) error {
 			}
 		}
 		if c.Waiting != nil {
-			c.Waiting(key, atLeast)
+			c.Waiting(held)
 		}
 		select {
 		case <-w.through:
@@ -192,24 +201,26 @@ func (l *Limits) gate(key string, b Limit) *gate {
 	return l.gates[key]
 }
 
-// outlook says what a call that waits is kept by.
-func (l *Limits) outlook(w *claim) (key string, atLeast, paused time.Duration) {
+// outlook says what a call that waits is kept by, and for how long the vendor
+// has asked it to wait.
+func (l *Limits) outlook(w *claim) (held Held, paused time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, g := range w.gates {
 		ok, from := g.admits(now, w.tokens)
-		paused = max(paused, g.paused.Sub(now))
-		if wait := from.Sub(now); !ok && wait > atLeast {
-			key, atLeast = g.key, wait
-		} else if key == "" && !ok {
-			key = g.key
+		asked := g.paused.Sub(now)
+		paused = max(paused, asked)
+		if wait := from.Sub(now); !ok && wait > held.AtLeast {
+			held = Held{Key: g.key, AtLeast: wait, Paused: asked >= wait}
+		} else if held.Key == "" && !ok {
+			held.Key = g.key
 		}
 	}
-	if key == "" { // only its turn has not come
-		key = w.gates[0].key
+	if held.Key == "" { // only its turn has not come
+		held.Key = w.gates[0].key
 	}
-	return key, atLeast, paused
+	return held, paused
 }
 
 // leave ends a call that was let through.

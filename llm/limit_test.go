@@ -148,7 +148,7 @@ func TestAPauseHoldsThatModelForEverybodyAndNoOther(t *testing.T) {
 		go func() {
 			defer close(done)
 			c := claimOf("a", "m", 0)
-			c.Waiting = func(key string, atLeast time.Duration) { told = append(told, fmt.Sprint(key, " ", atLeast)) }
+			c.Waiting = func(h llm.Held) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
 			acquire(t, l, c)(0)
 		}()
 		pass(20 * time.Second)
@@ -157,7 +157,7 @@ func TestAPauseHoldsThatModelForEverybodyAndNoOther(t *testing.T) {
 		if waited := time.Since(start); waited != 45*time.Second {
 			t.Errorf("the call began after %v, want the end of the second pause", waited)
 		}
-		if want := []string{"p/m 30s", "p/m 25s"}; !slices.Equal(told, want) {
+		if want := []string{"p/m 30s true", "p/m 25s true"}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
 	})
@@ -218,7 +218,7 @@ func TestACallLetThroughAsItGivesUpHoldsNothing(t *testing.T) {
 			release := acquire(t, l, claimOf("a", "m", 10))
 			ctx, cancel := context.WithCancel(t.Context())
 			c := claimOf("b", "m", 10)
-			c.Waiting = func(string, time.Duration) {
+			c.Waiting = func(llm.Held) {
 				cancel()
 				release(10)
 			}
@@ -249,7 +249,7 @@ func TestAWaitIsToldWithTheKeyThatKeepsIt(t *testing.T) {
 		pass(15 * time.Second)
 		c := claimOf("a", "m", 0)
 		var told []string
-		c.Waiting = func(key string, atLeast time.Duration) { told = append(told, fmt.Sprint(key, " ", atLeast)) }
+		c.Waiting = func(h llm.Held) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
 		acquire(t, l, c) // and kept
 		hold := acquire(t, l, claimOf("a", "n", 0))
 		c.Model = "n"
@@ -262,7 +262,7 @@ func TestAWaitIsToldWithTheKeyThatKeepsIt(t *testing.T) {
 		}
 		c.Tokens = 20
 		acquire(t, l, c)
-		if want := []string{"p/m 45s", "p 0s", "p 40s"}; !slices.Equal(told, want) {
+		if want := []string{"p/m 45s false", "p 0s false", "p 40s false"}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
 	})

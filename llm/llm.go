@@ -141,10 +141,17 @@ type Chunk struct {
 	// Call announces a tool call once its name is known.
 	Call  *convo.Call `json:"call,omitempty"`
 	Usage *Usage      `json:"usage,omitempty"`
-	// Wait is how long the service waits before it tries again; what the call
-	// gave so far is void.
+	// Wait is how long the service waits at least before it makes the call, or
+	// tries again; what the call gave so far is void. Why and About go with it.
 	Wait time.Duration `json:"wait,omitempty"`
+	// Why is WaitLimit, and About the limit's name; or the code of what the vendor
+	// answered, as model_rate_limited, and About what it said.
+	Why   string `json:"why,omitempty"`
+	About string `json:"about,omitempty"`
 }
+
+// WaitLimit is the Chunk.Why of a call that waits for one of Limits.
+const WaitLimit = "limit"
 
 // ErrNoProvider: the model names a provider that is not configured, or none
 // where there is more than one. It is the cause of a model_unknown_provider.

@@ -47,7 +47,7 @@ func (s *Service) call(
 		}
 		s.log.WarnContext(ctx, "model call failed and is tried again", "key", key, "provider", req.Provider,
 			"model", req.Model, "try", try, "wait", wait, "error", failed)
-		emit(Chunk{Wait: wait})
+		emit(Chunk{Wait: wait, Why: failed.Code, About: failed.Message})
 		if err := sleep(ctx, wait); err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func (s *Service) call(
 func (s *Service) generate(ctx context.Context, run string, p Provider, req *Request, emit func(Chunk)) (*Response, error) {
 	release, err := s.limits.Acquire(ctx, Claim{
 		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
-		Waiting: func(_ string, atLeast time.Duration) { emit(Chunk{Wait: max(atLeast, time.Millisecond)}) },
+		Waiting: func(h Held) { emit(h.chunk()) },
 	})
 	if err != nil {
 		return nil, err
@@ -73,6 +73,15 @@ func (s *Service) generate(ctx context.Context, run string, p Provider, req *Req
 	}
 	release(resp.Usage.Input + resp.Usage.Output)
 	return resp, nil
+}
+
+// chunk tells whoever watches of the wait.
+func (h Held) chunk() Chunk {
+	c := Chunk{Wait: max(h.AtLeast, time.Millisecond), Why: WaitLimit, About: h.Key}
+	if h.Paused {
+		c.Why, c.About = engine.CodeModelRateLimited, "calls of "+h.Key+" wait, as the vendor asked"
+	}
+	return c
 }
 
 // asError returns a copy of the *Error in err; anything else a provider

@@ -61,8 +61,8 @@ func TestWhatMaySucceedLaterIsTriedAgainLaterAndLater(t *testing.T) {
 			t.Errorf("it waited %v", waits)
 		}
 		for i, c := range h.chunks[:3] {
-			if c.Wait != waits[i] {
-				t.Errorf("wait %d was told as %v, was %v", i+1, c.Wait, waits[i])
+			if c.Wait != waits[i] || c.Why != "model_rate_limited" || c.About != "slow down" {
+				t.Errorf("wait %d was told as %+v, was %v", i+1, c, waits[i])
 			}
 		}
 		for _, k := range p.keys {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -30,7 +31,8 @@ func (d *driving) watcher(run string) watcher {
 }
 
 // eventPrinter writes the run's events, one JSON object a line: run, number,
-// at (Unix milliseconds), type, and the event's own fields.
+// at (Unix milliseconds), type, and the event's own fields. Between them it
+// tells of model calls that wait, which no journal keeps.
 type eventPrinter struct {
 	run string
 	out io.Writer
@@ -39,6 +41,9 @@ type eventPrinter struct {
 func (w *eventPrinter) watch(items <-chan runner.Item, last int64) (int64, error) {
 	for it := range items {
 		if it.Event == nil {
+			if err := w.wait(it); err != nil {
+				return last, err
+			}
 			continue
 		}
 		last = it.Number
@@ -47,6 +52,37 @@ func (w *eventPrinter) watch(items <-chan runner.Item, last int64) (int64, error
 		}
 	}
 	return last, nil
+}
+
+// waits is a model call that waits, as --events prints it: it has no number,
+// since it is not of the journal.
+type waits struct {
+	Run     string `json:"run"`
+	At      int64  `json:"at"` // Unix milliseconds
+	Type    string `json:"type"`
+	Node    string `json:"node"`
+	Attempt int    `json:"attempt"`
+	Millis  int64  `json:"ms"` // at least
+	Why     string `json:"why"`
+	About   string `json:"about"`
+}
+
+// wait prints live output that tells of a wait, and no other.
+func (w *eventPrinter) wait(it runner.Item) error {
+	if it.Chunk == nil || it.Chunk.Wait == 0 {
+		return nil
+	}
+	line, err := json.Marshal(waits{
+		Run: w.run, At: it.At, Type: "model.waiting", Node: it.Path, Attempt: it.Attempt,
+		Millis: it.Chunk.Wait.Milliseconds(), Why: it.Chunk.Why, About: it.Chunk.About,
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := w.out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
 }
 
 func (w *eventPrinter) print(number, at int64, e engine.Event) error {

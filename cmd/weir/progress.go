@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -178,7 +179,7 @@ func (w *progress) chunk(it runner.Item) {
 	switch c := it.Chunk; {
 	case c.Wait > 0: // what came so far is void
 		r.text.Reset()
-		r.note, r.due = "waits", time.Now().Add(c.Wait)
+		r.note, r.due = waitNote(c), time.Now().Add(c.Wait)
 	case c.Call != nil:
 		r.note = "calls " + c.Call.Name
 	case c.Reasoning != "":
@@ -187,6 +188,14 @@ func (w *progress) chunk(it runner.Item) {
 		r.note = ""
 		r.text.WriteString(c.Text)
 	}
+}
+
+// waitNote says what a model call waits for.
+func waitNote(c *llm.Chunk) string {
+	if c.Why == llm.WaitLimit {
+		return "waits for the limit " + printable(c.About)
+	}
+	return "waits (" + c.Why + ")"
 }
 
 // line writes a line that stays.

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,11 +17,16 @@ import (
 
 // obedient starts a server of models, on the wires of all vendors, that does
 // what it is told: to "call TOOL ARGUMENTS" it calls that tool, a line a call,
-// to anything else, and to the result of a tool, it says it back.
+// to anything else, and to the result of a tool, it says it back. The first time
+// that it is told to be busy, it is.
 func obedient() *llmtest.Server {
 	s := llmtest.Start()
+	var busy atomic.Bool
 	s.Answer(func(r *llmtest.Request) llmtest.Turn {
 		last := r.Messages[len(r.Messages)-1]
+		if last.Text == "Be busy." && busy.CompareAndSwap(false, true) {
+			return llmtest.Turn{Failure: &llmtest.Failure{Status: http.StatusTooManyRequests, Message: "one at a time"}}
+		}
 		turn := llmtest.Turn{Text: "You said: " + last.Text, Usage: llm.Usage{Input: 1000, Output: 100}}
 		if last.Role == convo.Tool {
 			turn.Text = "The tool said: " + last.Text
