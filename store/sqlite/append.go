@@ -109,7 +109,10 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
 		return refused, failed
 	}
-	text, base := r.like.shrink(c.Seq, p.text)
+	text, base := r.like.shrink(r.num*rowsPerParent+c.Seq, p.text)
+	if base/rowsPerParent == r.num {
+		base %= rowsPerParent
+	}
 	res, err := w.s.stmts.insertCommit.ExecContext(w.ctx,
 		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(base), p.ranges(), string(text),
 		r.num, before, c.Seq == r.base.seq+1, c.First-1, a.Take == nil)

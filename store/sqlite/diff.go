@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// The commits of a run look alike: the same events for the same nodes, with
-// other numbers in them. A commit that looks like an earlier one is kept as
-// what differs from it:
+// The commits of a run look alike, and so do those of the rounds of a session: the
+// same events for the same nodes, with other numbers in them. A commit that looks
+// like an earlier one is kept as what differs from it:
 //
 //	[[from, to, ...], leaf, value, leaf, value, ...]
 //
@@ -280,15 +280,15 @@ func readPairs(raw []byte) ([]pair, error) {
 	return pairs, nil
 }
 
-// likeness finds for a commit the one of its run that it looks like. It is
-// bounded: what it forgets costs room on disk and nothing else.
+// likeness finds for a commit the one of its run, or of its session, that it looks
+// like. It is bounded: what it forgets costs room on disk and nothing else.
 type likeness struct {
 	seed  maphash.Seed
 	bases []likenessBase // newest first
 }
 
 type likenessBase struct {
-	seq int64
+	id int64 // of the commit's row
 	outline
 }
 
@@ -299,7 +299,7 @@ const (
 
 // shrink returns text as the differences from an earlier commit where that
 // saves room, and remembers it otherwise; base is 0 then.
-func (l *likeness) shrink(seq int64, text []byte) (out []byte, base int64) {
+func (l *likeness) shrink(id int64, text []byte) (out []byte, base int64) {
 	if len(text) > maxBaseText {
 		return text, 0
 	}
@@ -315,7 +315,7 @@ func (l *likeness) shrink(seq int64, text []byte) (out []byte, base int64) {
 		if err == nil && bytes.Equal(back, text) && len(diff) < len(text)*3/4 {
 			copy(l.bases[1:i+1], l.bases[:i])
 			l.bases[0] = b
-			return diff, b.seq
+			return diff, b.id
 		}
 		l.bases = slices.Delete(l.bases, i, i+1)
 	}
@@ -323,6 +323,6 @@ func (l *likeness) shrink(seq int64, text []byte) (out []byte, base int64) {
 	if len(l.bases) == maxBases {
 		l.bases = l.bases[:maxBases-1]
 	}
-	l.bases = slices.Insert(l.bases, 0, likenessBase{seq, o})
+	l.bases = slices.Insert(l.bases, 0, likenessBase{id, o})
 	return text, 0
 }

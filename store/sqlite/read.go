@@ -67,7 +67,7 @@ type commitReader struct {
 	run   string
 	num   int64 // of the run that the commits are rows of
 	upto  int64 // the last commit to read
-	bases map[int64]*outline
+	bases map[int64]*outline // by the id of the commit's row
 }
 
 type commitRow struct {
@@ -163,20 +163,27 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
 	if c.base == 0 {
 		if len(c.text) <= maxBaseText {
-			r.remember(c)
+			r.remember(r.num*rowsPerParent+c.seq, c)
 		}
 		return nil
 	}
-	base := r.bases[c.base]
+	// A number that has no run in it is that of a commit of the same run; any other
+	// is of an earlier round of the session.
+	id := c.base
+	if id < rowsPerParent {
+		id += r.num * rowsPerParent
+	}
+	base := r.bases[id]
 	if base == nil {
-		rows, err := r.scan(ctx, c.base, 1)
+		of := commitReader{s: r.s, num: id / rowsPerParent, upto: endless}
+		rows, err := of.scan(ctx, id%rowsPerParent, 1)
 		if err != nil {
 			return err
 		}
-		if len(rows) != 1 || rows[0].seq != c.base || rows[0].base != 0 {
+		if len(rows) != 1 || rows[0].seq != id%rowsPerParent || rows[0].base != 0 {
 			return fmt.Errorf("%w: commit %d, which commit %d differs from, is missing", store.ErrCorrupt, c.base, c.seq)
 		}
-		base = r.remember(&rows[0])
+		base = r.remember(id, &rows[0])
 	}
 	text, err := applyDiff(base, c.text)
 	if err != nil {
@@ -189,12 +196,12 @@ func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
 // maxKept bounds the texts a reader remembers; a forgotten one is read again.
 const maxKept = 256
 
-func (r *commitReader) remember(c *commitRow) *outline {
+func (r *commitReader) remember(id int64, c *commitRow) *outline {
 	if len(r.bases) == maxKept {
 		clear(r.bases)
 	}
 	o := newOutline(c.text, maphash.MakeSeed())
-	r.bases[c.seq] = &o
+	r.bases[id] = &o
 	return &o
 }
 

@@ -16,6 +16,7 @@ const maxRuns = 1024
 // kept under an earlier one can still be referred to, since rows do not change.
 type runCache struct {
 	byID map[string]*runState
+	like map[int64]*likeness // by session
 }
 
 // runState is what the writer remembers of one run.
@@ -28,7 +29,7 @@ type runState struct {
 	head      *headRow // as written last; nil is not known
 	contexts  map[string]*contextState
 	recent    recent
-	like      likeness
+	like      *likeness // a session's is that of all its rounds
 }
 
 // contextState is a context with its next position. Its messages are rows of
@@ -37,7 +38,13 @@ type contextState struct {
 	id, next, row int64
 }
 
-func (c *runCache) drop(id string) { delete(c.byID, id) }
+// drop forgets a run, whose last commits may not have been kept.
+func (c *runCache) drop(id string) {
+	if r := c.byID[id]; r != nil {
+		delete(c.like, r.round.session)
+		delete(c.byID, id)
+	}
+}
 
 // load returns the state of a run, nil where there is no such run.
 func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) {
@@ -48,8 +55,6 @@ func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) 
 	r := &runState{fence: fence, contexts: map[string]*contextState{}}
 	if old != nil {
 		r.recent, r.like = old.recent, old.like
-	} else {
-		r.like.seed = maphash.MakeSeed()
 	}
 	err := w.s.conn.QueryRowContext(w.ctx,
 		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
@@ -65,10 +70,25 @@ func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) 
 		return nil, err
 	}
 	if c.byID == nil || len(c.byID) >= maxRuns {
-		c.byID = make(map[string]*runState)
+		c.byID, c.like = make(map[string]*runState), make(map[int64]*likeness)
 	}
 	c.byID[id] = r
+	if r.like == nil {
+		r.like = c.likeness(r.round.session)
+	}
 	return r, nil
+}
+
+// likeness is the one that a new run's commits are compared by.
+func (c *runCache) likeness(session int64) *likeness {
+	if l := c.like[session]; session != 0 && l != nil {
+		return l
+	}
+	l := &likeness{seed: maphash.MakeSeed()}
+	if session != 0 {
+		c.like[session] = l
+	}
+	return l
 }
 
 // context returns a context's state, nil where it is not in the database.

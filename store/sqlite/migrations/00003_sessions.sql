@@ -113,3 +113,50 @@ JOIN message m ON m.id >= s.context << 32 AND m.id < (s.context + 1) << 32
 JOIN run r ON r.num = (SELECT n.num FROM run n
     WHERE n.session = s.num AND n.first <= m.id & 0xffffffff ORDER BY n.first DESC, n.num DESC LIMIT 1)
 JOIN run_commit c ON c.id = (r.num << 32) + m.seq;
+
+-- Commits for people with the sqlite3 shell: events in full. What a round's differs
+-- from may be of an earlier round: base is the id then. Those that a run shares with
+-- its base are the base's.
+DROP VIEW journal;
+CREATE VIEW journal (run, seq, at, events) AS
+SELECT r.id, c.id & 0xffffffff, r.created + c.at,
+    CASE WHEN c.base IS NULL THEN c.events ELSE (
+        WITH RECURSIVE
+        leaf (path, i, atom, type) AS (
+            SELECT t.fullkey, row_number() OVER (ORDER BY t.id) - 1, t.atom, t.type
+            FROM run_commit b, json_tree(b.events) t
+            WHERE b.id = iif(c.base >> 32, c.base, (c.id >> 32 << 32) + c.base) AND t.type NOT IN ('object', 'array')
+        ),
+        pair (k, was, now) AS (
+            SELECT f.key, f.value, iif(f.type = 'text' AND t.type = 'integer', rtrim(f.value, '0123456789') || t.value, t.value)
+            FROM json_each(c.events, '$[0]') f, json_each(c.events, '$[0]') t
+            WHERE f.key % 2 = 0 AND t.key = f.key + 1
+        ),
+        change (n, path, atom, quoted) AS (
+            SELECT row_number() OVER (ORDER BY i), path, atom, quoted FROM (
+                SELECT l.i, l.path, iif(l.type = 'text', p.now || substr(l.atom, length(p.was) + 1), p.now) AS atom,
+                    l.type = 'text' AS quoted, min(p.k)
+                FROM leaf l JOIN pair p ON typeof(p.was) = typeof(l.atom) AND (l.atom = p.was OR l.type = 'text'
+                    AND substr(l.atom, 1, length(p.was)) = p.was
+                    AND substr(l.atom, length(p.was) + 1, 1) IN ('/', ':'))
+                WHERE l.i NOT IN (SELECT value FROM json_each(c.events) WHERE key % 2 = 1)
+                GROUP BY l.i
+                UNION ALL
+                SELECT l.i, l.path, x.value, x.type = 'text', 0
+                FROM json_each(c.events) k
+                JOIN json_each(c.events) x ON x.key = k.key + 1
+                JOIN leaf l ON l.i = k.value
+                WHERE k.key % 2 = 1
+            )
+        ),
+        step (n, doc) AS (
+            SELECT 0, b.events FROM run_commit b WHERE b.id = iif(c.base >> 32, c.base, (c.id >> 32 << 32) + c.base)
+            UNION ALL
+            SELECT s.n + 1, CASE WHEN h.quoted THEN json_set(s.doc, h.path, h.atom)
+                ELSE json_set(s.doc, h.path, json(h.atom)) END
+            FROM step s JOIN change h ON h.n = s.n + 1
+        )
+        SELECT doc FROM step ORDER BY n DESC LIMIT 1
+    ) END
+FROM run_commit c
+JOIN run r ON r.num = c.id >> 32;
