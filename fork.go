@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/runner"
 )
@@ -104,6 +106,9 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	}
 	if !reflect.DeepEqual(from.Flow.Context, to.Flow.Context) {
 		s := mainSettings(to.Flow, o.Model)
+		if was, ok := runner.MainSettings(start); ok && o.Model == "" && from.Flow.Context.Model == to.Flow.Context.Model {
+			s.Provider, s.Model = was.Provider, was.Model
+		}
 		f.Settings = &s
 	}
 	if o.Model != "" {
@@ -134,7 +139,22 @@ func checkFork(f *Flow, start *engine.RunStarted, o *ForkOptions) error {
 			return bad("the run is limited to what node %s needs, which flow %s does not have", t, f.Name)
 		}
 	}
-	return checkNodes(f, o.Breaks)
+	return checkBreaks(f, o.Breaks)
+}
+
+// checkBreaks refuses breakpoints at nodes that the flow does not have, inside
+// composites either.
+func checkBreaks(f *Flow, ids []string) error {
+	for _, id := range ids {
+		if !hasNode(&f.Graph, id) {
+			return &Error{Code: engine.CodeInput, Message: fmt.Sprintf("flow %s has no node %q to pause before", f.Name, id), Hint: "give the id of a node, also of one in a body"}
+		}
+	}
+	return nil
+}
+
+func hasNode(g *flow.Graph, id string) bool {
+	return g.Node(id) != nil || slices.ContainsFunc(g.Nodes, func(n *flow.Node) bool { return n.Body != nil && hasNode(n.Body, id) })
 }
 
 // forkInputs are the inputs of a fork: what the run was given, with what is
@@ -181,6 +201,15 @@ func stateChanges(m map[string]any) ([]engine.StateChange, error) {
 	return out, nil
 }
 
+// FlowOf is the flow that a run goes by.
+func (w *Weir) FlowOf(ctx context.Context, run string) (*Flow, error) {
+	p, err := w.programOf(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return p.Flow, nil
+}
+
 // RerunOptions say what of a run that is done again is different.
 type RerunOptions struct {
 	ID string // "" makes one
@@ -211,7 +240,7 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 	if s, ok := runner.MainSettings(start); ok {
 		b.Settings = s
 	}
-	if err := checkNodes(p.Flow, o.Breaks); err != nil {
+	if err := checkBreaks(p.Flow, o.Breaks); err != nil {
 		return nil, err
 	}
 	if b.Inputs, err = forkInputs(p.Flow, p.Flow, start.Inputs, o.Inputs); err != nil {

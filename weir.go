@@ -141,7 +141,7 @@ type Options struct {
 	// returns what is used in its place: one of the same spec, which may run
 	// something else. Skip says when waits pass at once; see runner.Options.
 	Wrap func(t Type) Type
-	Skip func(r *engine.Run) bool
+	Skip func(open map[string][]engine.Interrupt) bool
 }
 
 // Weir runs flows in this process.
@@ -273,7 +273,7 @@ func beginning(f *Flow, s Start) (b runner.Begin, err error) {
 	if b.Origin == "" {
 		b.Origin = "go"
 	}
-	if err := checkNodes(f, append(s.Targets, s.Breaks...)); err != nil {
+	if err := errors.Join(checkNodes(f, s.Targets), checkBreaks(f, s.Breaks)); err != nil {
 		return b, err
 	}
 	if b.Inputs, err = inputsOf(f, s.Inputs); err != nil {

@@ -48,6 +48,9 @@ func (e *RunForked) Over(s *RunStarted) *RunStarted {
 	o.Flow, o.Fingerprint, o.Closure = e.Flow, e.Fingerprint, e.Closure
 	o.Inputs, o.Breaks, o.Origin = e.Inputs, e.Breaks, e.Origin
 	o.Parent, o.Node, o.Depth, o.Session, o.Round, o.Allowances = "", "", 0, "", 0, nil
+	if len(e.Contexts) > 0 {
+		o.Contexts = slices.Concat(s.Contexts, e.Contexts)
+	}
 	return &o
 }
 

@@ -51,7 +51,7 @@ type ForkPlan struct {
 	user    string
 	program *Program
 	event   *engine.RunForked
-	base    *store.Base // nil where no commit is shared whole
+	base    *store.Base    // nil where no commit is shared whole
 	carried []engine.Event // of the commit after the base's, those that are shared
 }
 
@@ -118,15 +118,21 @@ func (l *Local) forkOf(ctx context.Context, row *store.Run) (*engine.RunForked, 
 	return nil, err
 }
 
-// MainSettings are those that the main context of a run was made with.
-func MainSettings(s *engine.RunStarted) (convo.Settings, bool) {
+// MainSettings are those that the main context of a run began with, and a fork's
+// went on with.
+func MainSettings(s *engine.RunStarted) (settings convo.Settings, ok bool) {
 	for _, c := range s.Contexts {
 		body, err := changeOf(c.Body)
-		if err == nil && c.ID == engine.MainContext && body.Settings != nil {
-			return *body.Settings, true
+		if err != nil || c.ID != engine.MainContext {
+			continue
+		}
+		for _, x := range []*convo.Settings{body.Settings, body.Set} {
+			if x != nil {
+				settings, ok = *x, true
+			}
 		}
 	}
-	return convo.Settings{}, false
+	return settings, ok
 }
 
 func neverStarted(id string, err error) error {

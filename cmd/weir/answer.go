@@ -14,7 +14,7 @@ import (
 func (p *program) answerCommand() *cobra.Command {
 	d := &driving{p: p}
 	c := &cobra.Command{
-		Use:   "answer RUN INTERRUPT VALUE",
+		Use:   "answer RUN INTERRUPT [VALUE]",
 		Short: "Answer what a run waits for, and go on with it",
 		Long: `Answer a question of a paused run, and go on with the run as "weir run" does.
 
@@ -23,13 +23,13 @@ without a schema is given is JSON where it is an object or a list. @FILE reads i
 from a file, @- from stdin; one that begins with - goes behind --. To a question
 about the call of a tool it is approve, reject, or {"approve": false, "reason":
 "..."}; to one about a budget what is added to it, as {"maxTokens": 10000}
-(maxTokens, maxCalls, maxCost in US dollars), or stop.
+(maxTokens, maxCalls, maxCost in US dollars), or stop. A breakpoint needs none.
 
 RUN may be the beginning of a run id. INTERRUPT is the id that "weir run" and
 "weir show" print; the node's path does where it waits for one thing only.`,
 		Example: `  weir answer 01kafw ask:ask#1 approve
   weir answer 01kafw ask 42 --json`,
-		Args:              exactArgs("RUN", "INTERRUPT", "VALUE"),
+		Args:              answerArgs,
 		ValidArgsFunction: p.completeAnswer,
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.answer(c.Context(), args, d)
@@ -45,6 +45,12 @@ func (p *program) answer(ctx context.Context, args []string, d *driving) error {
 		if err != nil {
 			return nil, err
 		}
+		if len(args) == 2 {
+			if i.Kind != engine.AwaitBreak {
+				return nil, usagef("%s waits for an answer: expected VALUE; see `weir answer --help`", i.ID)
+			}
+			args = append(args, "")
+		}
 		text := args[2]
 		if len(text) > 1 && text[0] == '@' {
 			s, err := p.inputValue("text", text)
@@ -59,6 +65,14 @@ func (p *program) answer(ctx context.Context, args []string, d *driving) error {
 		}
 		return desk.Answer(ctx, id, i.ID, value, p.person())
 	})
+}
+
+// answerArgs takes a run, what it waits for and mostly an answer.
+func answerArgs(c *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return nil
+	}
+	return exactArgs("RUN", "INTERRUPT", "VALUE")(c, args)
 }
 
 // openInterrupt finds what a run waits for, by id or by the path of the one
@@ -161,13 +175,14 @@ func (p *program) resumeCommand() *cobra.Command {
 		Use:   "resume RUN",
 		Short: "Go on with a run that was stopped or whose process died",
 		Long: `Go on with a run that was stopped, or whose process died. What has completed is
-not done again. A run that waits for somebody shows what it waits for.`,
+not done again. One that is paused at breakpoints goes on past them. A run that
+waits for somebody shows what it waits for.`,
 		Args:              exactArgs("RUN"),
 		ValidArgsFunction: p.completeRuns,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			return p.move(ctx, args[0], d, func(desk *desk, id string, _ *runner.View) (*weir.Run, error) {
-				return desk.Resume(ctx, id)
+			return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
+				return p.goOn(ctx, desk, id, v)
 			})
 		},
 	}

@@ -18,6 +18,7 @@ type driving struct {
 	noInput bool
 	record  string
 	replay  string
+	forked  *forked  // of a run that shares the past of another
 	atWork  []string // nodes that were when the run was opened, and go on
 }
 

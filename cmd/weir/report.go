@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir"
@@ -18,6 +19,12 @@ type report struct {
 	Interrupts []interrupt   `json:"interrupts"`
 	Usage      usage         `json:"usage"`
 	Error      *engine.Error `json:"error"`
+}
+
+// forkReport is that of `weir fork`.
+type forkReport struct {
+	report
+	Fork *forked `json:"fork"`
 }
 
 // interrupt is what a paused run waits for.
@@ -66,6 +73,8 @@ func nodeOfInterrupt(id string) string {
 // stderr what to do next.
 func (p *program) report(r weir.Result, d *driving) {
 	switch {
+	case p.json && d.forked != nil:
+		p.printJSON(&forkReport{*reportOf(r), d.forked})
 	case p.json:
 		p.printJSON(reportOf(r))
 	case d.events:
@@ -88,7 +97,12 @@ func (p *program) advise(r weir.Result) {
 	case engine.Paused:
 		p.say("run %s waits for input", r.Run)
 		for _, i := range r.Interrupts {
-			p.say("  %s", p.self("answer", r.Run, shellWord(i.ID), answerWord(i)))
+			if i.Kind != engine.AwaitBreak {
+				p.say("  %s", p.self("answer", r.Run, shellWord(i.ID), answerWord(i)))
+			}
+		}
+		if slices.ContainsFunc(r.Interrupts, func(i engine.Interrupt) bool { return i.Kind == engine.AwaitBreak }) {
+			p.say("  %s   goes on past the breakpoint", p.self("resume", r.Run))
 		}
 	case engine.Failed:
 		if r.Error == nil {
@@ -168,7 +182,11 @@ func (p *program) printOutputs(vs engine.Values) {
 
 // printJSON writes one object on a line of its own.
 func (p *program) printJSON(v any) {
-	if r, ok := v.(*report); ok {
+	r, ok := v.(*report)
+	if f, forked := v.(*forkReport); forked {
+		r, ok = &f.report, true
+	}
+	if ok {
 		if r.Outputs == nil {
 			r.Outputs = engine.Values{}
 		}

@@ -22,6 +22,7 @@ type runOptions struct {
 	inputs  []string
 	file    string
 	targets []string
+	breaks  []string
 	model   string
 	id      string
 	user    string
@@ -39,6 +40,9 @@ In a terminal, questions of the flow are asked in place. Elsewhere, and with
 Stopping it with Ctrl-C keeps the run; "weir resume" goes on. A second Ctrl-C
 ends the process at once, which loses nothing that was acknowledged.
 
+With --break it pauses before a node: look with "weir show", and go on with "weir
+resume", or by pressing Enter in a terminal.
+
 Inputs are read by their declared type: text as it stands, everything else as
 JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.`,
 		Example: `  weir run review.yaml -i invoice="1250 EUR, ACME, 40 chairs"
@@ -55,11 +59,13 @@ JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.
 	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input, `NAME=VALUE`; may be repeated")
 	f.StringVar(&o.file, "inputs", "", "inputs from a YAML or JSON `FILE`; -i goes over them")
 	f.StringSliceVar(&o.targets, "target", nil, "run only what this `NODE` needs; may be repeated")
+	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`, as a debugger does; may be repeated")
 	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in place of the flow's")
 	f.StringVar(&o.id, "id", "", "give the run this `ID`; one that exists is joined, not started twice")
 	f.StringVar(&o.user, "user", "", "on whose behalf the flow runs")
 	d.flags(c)
 	_ = c.RegisterFlagCompletionFunc("target", p.completeTargets)
+	_ = c.RegisterFlagCompletionFunc("break", p.completeBreaks)
 	_ = c.RegisterFlagCompletionFunc("input", p.completeInputs)
 	return c
 }
@@ -71,8 +77,11 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if err != nil {
 		return err
 	}
-	start := weir.Start{ID: o.id, User: o.user, Origin: "cli", Targets: o.targets, Model: o.model}
+	start := weir.Start{ID: o.id, User: o.user, Origin: "cli", Targets: o.targets, Breaks: o.breaks, Model: o.model}
 	if err := checkTargets(f, o.targets); err != nil {
+		return err
+	}
+	if err := checkBreaks(f, o.breaks); err != nil {
 		return err
 	}
 	if start.Inputs, err = p.inputs(f, o.file, o.inputs); err != nil {

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// checkBreaks refuses breakpoints at nodes that the flow does not have.
+func checkBreaks(f *weir.Flow, breaks []string) error {
+	ids := nodeIDs(nil, &f.Graph)
+	for _, b := range breaks {
+		if !slices.Contains(ids, b) {
+			return usagef("--break: flow %s has no node %q%s", f.Name, b, didYouMean(b, ids))
+		}
+	}
+	return nil
+}
+
+// nodeIDs are the ids of all nodes of a graph, inner ones too.
+func nodeIDs(ids []string, g *flow.Graph) []string {
+	for _, n := range g.Nodes {
+		ids = append(ids, n.ID)
+		if n.Body != nil {
+			ids = nodeIDs(ids, n.Body)
+		}
+	}
+	return ids
+}
+
+// completeBreaks offers all nodes of the flow file on the command line.
+func (p *program) completeBreaks(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	f := loadFirst(args)
+	if f == nil {
+		return nil, noFiles
+	}
+	return nodeIDs(nil, &f.Graph), noFiles
+}
+
+// completeRunNodes offers all nodes of the flow of the run on the command line.
+func (p *program) completeRunNodes(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	f := p.flowOfFirst(c, args)
+	if f == nil {
+		return nil, noFiles
+	}
+	return nodeIDs(nil, &f.Graph), noFiles
+}
+
+// completeRunInputs offers the inputs of the flow of the run on the command line.
+func (p *program) completeRunInputs(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	f := p.flowOfFirst(c, args)
+	if f == nil {
+		return nil, noFiles
+	}
+	var out completions
+	for _, in := range f.Inputs {
+		out = append(out, cobra.CompletionWithDesc(in.Name+"=", string(in.Type)))
+	}
+	return out, noFiles | cobra.ShellCompDirectiveNoSpace
+}
+
+// flowOfFirst is the flow of the run on the command line, nil where it cannot be
+// had.
+func (p *program) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
+	if len(args) == 0 {
+		return nil
+	}
+	desk, err := p.look(contextOf(c))
+	if err != nil {
+		return nil
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	id, err := desk.find(contextOf(c), args[0])
+	if err != nil {
+		return nil
+	}
+	f, err := desk.FlowOf(contextOf(c), id)
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// goOn resumes a run, past the breakpoints that it waits at.
+func (p *program) goOn(ctx context.Context, desk *desk, id string, v *runner.View) (*weir.Run, error) {
+	var run *weir.Run
+	if v.Run.Status() == engine.Paused {
+		for _, i := range v.Run.Interrupts() {
+			if i.Kind != engine.AwaitBreak {
+				continue
+			}
+			on, err := desk.Answer(ctx, id, i.ID, nil, p.person())
+			if err != nil && !errors.Is(err, runner.ErrNoInterrupt) && !errors.Is(err, store.ErrOwned) {
+				return nil, err
+			}
+			if err == nil {
+				run = on
+			}
+		}
+	}
+	if run != nil {
+		return run, nil
+	}
+	return desk.Resume(ctx, id)
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/runner"
+)
+
+// forkOptions are the flags of `weir fork` beside those it shares.
+type forkOptions struct {
+	from   string
+	at     int64
+	inputs []string
+	file   string
+	state  []string
+	flow   string
+	model  string
+	id     string
+	breaks []string
+	dry    bool
+}
+
+func (p *program) forkCommand() *cobra.Command {
+	o, d := &forkOptions{}, &driving{p: p}
+	c := &cobra.Command{
+		Use:   "fork RUN",
+		Short: "Go back in a run: make another that shares its past and goes on from there",
+		Long: `Make a run that shares the past of another up to a point and goes on from there,
+with other inputs, other state or a changed flow. Nothing of the past is copied or
+done again, and the other run is not touched, whether it has ended, failed, waits
+or goes on. What is reused and what runs again is listed before it runs.
+
+Where the past ends:
+  --from NODE   just before the first start of that node (refine#2/draft: in the
+                second iteration of refine)
+  --at EVENT    with that event; "weir show RUN --events" lists them. Where the run
+                had failed or ended by then, with the last one before that
+  neither       before the first start of a node that is not as it was in --flow or
+                reads an input that -i changes, so that all that is not touched by
+                the change is reused
+
+Nodes that were at work at that point begin anew; questions that were open stay
+open. Only what the new run itself spends counts in its usage and its budgets.`,
+		Example: `  weir fork 01kafw --from reply
+  weir fork 01kafw --from reply --state amount=1200
+  weir fork 01kafw -i invoice=@other.txt
+  weir fork 01kafw --flow review-2.yaml --dry-run
+  weir fork 01kafw --at 12 --break reply --json`,
+		Args:              exactArgs("RUN"),
+		ValidArgsFunction: p.completeRuns,
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("at") && o.at < 1 {
+				return usagef("--at: events are numbered from 1")
+			}
+			return p.fork(c.Context(), args[0], o, d)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.from, "from", "", "share what was before the first start of this `NODE`")
+	f.Int64Var(&o.at, "at", 0, "share the past up to this `EVENT`, a number from 1")
+	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input that is different, `NAME=VALUE`; may be repeated")
+	f.StringVar(&o.file, "inputs", "", "inputs that are different from a YAML or JSON `FILE`; -i goes over them")
+	f.StringArrayVar(&o.state, "state", nil, "a state key as it is to be at that point, `KEY=VALUE`, JSON or text; may be repeated")
+	f.StringVar(&o.flow, "flow", "", "go on under this flow `FILE`")
+	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` from there on")
+	f.StringVar(&o.id, "id", "", "give the new run this `ID`; a fork of that id that exists is joined")
+	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`; may be repeated")
+	f.BoolVar(&o.dry, "dry-run", false, "only list what is reused and what would run")
+	d.flags(c)
+	_ = c.RegisterFlagCompletionFunc("from", p.completeNodePaths)
+	_ = c.RegisterFlagCompletionFunc("break", p.completeRunNodes)
+	_ = c.RegisterFlagCompletionFunc("input", p.completeRunInputs)
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeFiles)
+	return c
+}
+
+func (p *program) fork(ctx context.Context, prefix string, o *forkOptions, d *driving) error {
+	if err := p.mustExist(); err != nil {
+		return err
+	}
+	var changed *weir.Flow
+	if o.flow != "" {
+		f, _, err := load(o.flow)
+		if err != nil {
+			return err
+		}
+		changed = f
+	}
+	what := opening{record: d.record, replay: d.replay, run: prefix}
+	if changed != nil {
+		what.flow, what.run = changed, ""
+	}
+	desk, err := p.open(ctx, what)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // drive has closed it where that matters
+	id, err := desk.find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	plan, err := p.planFork(ctx, desk, id, changed, o, d)
+	if err != nil {
+		return err
+	}
+	told := forkedOf(plan)
+	if o.dry {
+		if p.json {
+			writeJSON(p.out, struct {
+				Fork *forked `json:"fork"`
+			}{told})
+			return nil
+		}
+		p.tellFork(p.out, plan)
+		return nil
+	}
+	if !p.json && !d.events {
+		p.tellFork(p.err, plan)
+	}
+	run, err := plan.Start(ctx)
+	if err != nil {
+		return err
+	}
+	d.forked = told
+	return d.drive(ctx, desk, run, plan.At)
+}
+
+// planFork reads what is to be different and finds out what it comes to.
+func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *weir.Flow, o *forkOptions, d *driving) (*weir.ForkPlan, error) {
+	f := changed
+	if f == nil {
+		var err error
+		if f, err = desk.FlowOf(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	w := weir.ForkOptions{
+		ID: o.id, From: o.from, At: o.at, Flow: changed, Model: o.model, Breaks: o.breaks, By: p.person(), Origin: "fork",
+	}
+	if err := checkNodeFlags(f, o); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.Inputs, err = p.changes(f, o.file, o.inputs); err != nil {
+		return nil, err
+	}
+	if w.State, err = p.stateValues(o.state); err != nil {
+		return nil, err
+	}
+	if changed != nil && w.Model == "" && strings.HasPrefix(changed.Context.Model, scriptProvider+"/") {
+		was, err := desk.FlowOf(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if was.Context.Model != changed.Context.Model {
+			w.Model = changed.Context.Model
+		}
+	}
+	if w.Model, err = pinScript(w.Model, o.flow, d.replay == ""); err != nil {
+		return nil, err
+	}
+	if o.model != "" && d.replay == "" {
+		if err := desk.checkModel(o.model); err != nil {
+			return nil, err
+		}
+	}
+	return desk.PlanFork(ctx, id, w)
+}
+
+// checkNodeFlags refuses nodes that the flow does not have.
+func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
+	if err := checkBreaks(f, o.breaks); err != nil {
+		return err
+	}
+	if o.from == "" {
+		return nil
+	}
+	if o.at > 0 {
+		return usagef("--from and --at exclude each other: both say where the past ends")
+	}
+	root := rootOf(o.from)
+	if f.Node(root) != nil {
+		return nil
+	}
+	var ids []string
+	for _, n := range f.Nodes {
+		ids = append(ids, n.ID)
+	}
+	return usagef("--from: flow %s has no node %q%s", f.Name, root, didYouMean(root, ids))
+}
+
+// changes reads inputs that are different; what is not given is as it was.
+func (p *program) changes(f *weir.Flow, file string, flags []string) (map[string]any, error) {
+	given, err := p.inputs(f, file, flags)
+	if err != nil || len(given) > 0 {
+		return given, err
+	}
+	return nil, nil
+}
+
+// stateValues reads --state flags: JSON where it is, else text.
+func (p *program) stateValues(flags []string) (map[string]any, error) {
+	out := make(map[string]any, len(flags))
+	for _, arg := range flags {
+		key, text, ok := strings.Cut(arg, "=")
+		if !ok || key == "" {
+			return nil, usagef("--state %s: expected KEY=VALUE", arg)
+		}
+		v, err := p.inputValue("any", text)
+		if err != nil {
+			return nil, usagef("--state %s: %w", key, err)
+		}
+		out[key] = v
+	}
+	return out, nil
+}
+
+// forked is what `weir fork --json` says of the past.
+type forked struct {
+	From    string       `json:"from"`
+	At      int64        `json:"at"`    // the last event that is shared
+	Asked   int64        `json:"asked"` // 0 where At is what was asked for
+	Reused  []string     `json:"reused"`
+	Again   []forkedNode `json:"again"` // what runs again, or for the first time
+	Nodes   []forkedNode `json:"nodes"`
+	Removed []string     `json:"removed"`
+	Shared  usage        `json:"shared_usage"` // of the past; not in usage
+}
+
+type forkedNode struct {
+	Node  string `json:"node"`
+	Type  string `json:"type"`
+	Reuse string `json:"reuse"`
+	Why   string `json:"why"`
+}
+
+func forkedOf(plan *weir.ForkPlan) *forked {
+	f := &forked{
+		From: plan.Run, At: plan.At, Asked: plan.Asked, Reused: []string{}, Again: []forkedNode{}, Nodes: []forkedNode{},
+		Removed: append([]string{}, plan.Removed...), Shared: usageOf(plan.Shared),
+	}
+	for _, n := range plan.Nodes {
+		node := forkedNode{Node: n.Path, Type: n.Type, Reuse: string(n.Reuse), Why: n.Why}
+		f.Nodes = append(f.Nodes, node)
+		switch n.Reuse {
+		case runner.Reused:
+			f.Reused = append(f.Reused, n.Path)
+		case runner.Again, runner.New:
+			f.Again = append(f.Again, node)
+		case runner.Continues, runner.Ahead:
+		}
+	}
+	return f
+}

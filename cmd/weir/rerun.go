@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+)
+
+// rerunOptions are the flags of `weir rerun` beside those it shares.
+type rerunOptions struct {
+	inputs []string
+	file   string
+	id     string
+	breaks []string
+}
+
+func (p *program) rerunCommand() *cobra.Command {
+	o, d := &rerunOptions{}, &driving{p: p}
+	c := &cobra.Command{
+		Use:   "rerun RUN",
+		Short: "Do a run again from the beginning: same flow, inputs, first state and user",
+		Long: `Start a new run of the flow that another ran, as the flow was then, with the same
+inputs, first state, model and user. Nothing is reused; "weir fork" reuses.`,
+		Example: `  weir rerun 01kafw
+  weir rerun 01kafw -i invoice=@other.txt --json`,
+		Args:              exactArgs("RUN"),
+		ValidArgsFunction: p.completeRuns,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.rerun(c.Context(), args[0], o, d)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input that is different, `NAME=VALUE`; may be repeated")
+	f.StringVar(&o.file, "inputs", "", "inputs that are different from a YAML or JSON `FILE`; -i goes over them")
+	f.StringVar(&o.id, "id", "", "give the new run this `ID`; one that exists is joined")
+	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`; may be repeated")
+	d.flags(c)
+	_ = c.RegisterFlagCompletionFunc("break", p.completeRunNodes)
+	_ = c.RegisterFlagCompletionFunc("input", p.completeRunInputs)
+	return c
+}
+
+func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *driving) error {
+	if err := p.mustExist(); err != nil {
+		return err
+	}
+	desk, err := p.open(ctx, opening{record: d.record, replay: d.replay, run: prefix})
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // drive has closed it where that matters
+	id, err := desk.find(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	f, err := desk.FlowOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := checkBreaks(f, o.breaks); err != nil {
+		return err
+	}
+	inputs, err := p.changes(f, o.file, o.inputs)
+	if err != nil {
+		return err
+	}
+	run, err := desk.Rerun(ctx, id, weir.RerunOptions{ID: o.id, Inputs: inputs, Breaks: o.breaks})
+	if err != nil {
+		return err
+	}
+	return d.drive(ctx, desk, run, 0)
+}
