@@ -77,7 +77,7 @@ func (r *Run) nextStart() (*nodeState, []string) {
 			continue
 		}
 		grants := r.grantsFor(n)
-		if c := r.busy(grants); c != nil {
+		if c := r.busy(n, grants); c != nil {
 			heap.Push(&c.waiters, n)
 			n.more().wants = grants
 			r.offer(grants) // what it waited for before may be free
@@ -118,10 +118,10 @@ func (r *Run) callNext(c *contextState) {
 	}
 }
 
-// busy returns a context of the list that somebody is writing.
-func (r *Run) busy(ids []string) *contextState {
+// busy returns a context of the list that somebody else is writing.
+func (r *Run) busy(n *nodeState, ids []string) *contextState {
 	for _, id := range ids {
-		if c := r.contexts[id]; c != nil && c.writer != nil {
+		if c := r.contexts[id]; c != nil && c.writer != nil && c.writer != n {
 			return c
 		}
 	}

@@ -130,6 +130,7 @@ func (r *Run) applyCancelled(e *NodeCancelled) error {
 	r.toCancel = drop(r.toCancel, n)
 	r.breaks = drop(r.breaks, n)
 	r.closeAll(n)
+	r.release(n)
 	delete(r.due, e.Path)
 	n.phase, n.status = done, Cancelled
 	return nil
@@ -233,6 +234,7 @@ func (r *Run) applyForced(e *NodeForced) error {
 		return invalid("%s: node %s is not failed, cancelled or waiting", e.Kind(), e.Path)
 	}
 	r.closeAll(n)
+	r.release(n)
 	delete(r.due, e.Path)
 	if e.Raise != nil {
 		r.add(e.Raise.Budget, e.Raise.More)

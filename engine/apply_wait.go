@@ -9,7 +9,12 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 	}
 	switch n.phase {
 	case executing:
-		r.yield(n, asking)
+		if sharing(e.Interrupts) { // its turn lasts until the child has ended
+			n.phase = asking
+			r.count(n, -1)
+		} else {
+			r.yield(n, asking)
+		}
 	case readied: // before its start
 		r.breaks = drop(r.breaks, n)
 		n.phase = breaking

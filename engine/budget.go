@@ -42,14 +42,36 @@ func (r *Run) Accounts(path string) []Account {
 	if s := r.plan.Flow.Spend; s != (flow.Spend{}) {
 		out = append(out, r.account(RunBudget, s, r.usage))
 	}
+	for _, a := range r.Start.Allowances {
+		out = append(out, r.allowance(a))
+	}
 	return out
+}
+
+// allowance is a budget from outside the run as it stands now. Its path begins
+// with RunBudget, as no node's does.
+func (r *Run) allowance(a Account) Account {
+	a.Path = RunBudget + strings.TrimPrefix(a.Path, RunBudget)
+	now := r.account(a.Path, flow.Spend{OnLimit: a.OnLimit}, r.usage)
+	more := r.raised[a.Path]
+	if a.Max.Calls > 0 {
+		now.Max.Calls = a.Max.Calls + more.Calls
+	}
+	if a.Max.Input > 0 {
+		now.Max.Input = a.Max.Input + more.Input
+	}
+	if a.Max.CostMicros > 0 {
+		now.Max.CostMicros = a.Max.CostMicros + more.CostMicros
+	}
+	now.Used = now.Used.Add(a.Used)
+	return now
 }
 
 func (r *Run) account(path string, s flow.Spend, used Usage) Account {
 	a := Account{Path: path, OnLimit: s.OnLimit, Used: used}
 	// order: a sum of whole numbers.
 	for key, u := range r.reserved {
-		if path == RunBudget || inside(key, path) {
+		if strings.HasPrefix(path, RunBudget) || inside(key, path) {
 			a.Used = a.Used.Add(u)
 		}
 	}

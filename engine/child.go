@@ -257,3 +257,11 @@ func (r *Run) RaisedAbove() []Account {
 	slices.SortFunc(out, func(a, b Account) int { return strings.Compare(a.Path, b.Path) })
 	return out
 }
+
+// ShareContext is the isolation of a child that goes on with its node's context:
+// nobody else writes it meanwhile.
+const ShareContext = "share"
+
+func sharing(waits []Interrupt) bool {
+	return slices.ContainsFunc(waits, func(i Interrupt) bool { return i.Child != nil && i.Child.Isolation == ShareContext })
+}

@@ -70,7 +70,10 @@ func (r *Run) restoreWork(s *snapshot) error {
 				if err := r.hold(n, sn.Grants); err != nil {
 					return err
 				}
-			default:
+			default: // of those that wait, who shares a context keeps it
+				if err := r.hold(n, sn.Grants); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -67,14 +67,27 @@ func unpriced(model, whose string) error {
 
 // whoseBudget is a budget in words, by its path.
 func whoseBudget(path string) string {
-	if path == engine.RunBudget {
-		return "of the run"
+	run, path, above := strings.Cut(path, "|")
+	if !above {
+		run, path = "", run
 	}
-	return "of node " + path
+	whose := "of node " + path
+	switch {
+	case path == engine.RunBudget && above:
+		return "of run " + run
+	case path == engine.RunBudget:
+		return "of the run"
+	case wholeRun(path):
+		whose = "of the " + strings.TrimPrefix(path, engine.RunBudget)
+	}
+	if above {
+		whose += " of run " + run
+	}
+	return whose
 }
 
 // Budgeted reports whether a budget binds the attempt.
-func (a *attempt) Budgeted() bool { return len(a.accounts) > 0 }
+func (a *attempt) Budgeted() bool { return a.m.purse.binds(a.accounts) }
 
 // answered returns what was said to an interrupt before.
 func (a *attempt) answered(id string) (engine.Value, bool) {

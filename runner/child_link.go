@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -18,7 +19,37 @@ type bond struct {
 	asked, tied bool
 	parent      *Execution // nil for a run without one, or whose parent has ended
 	told        *engine.ChildReported
-	ready       chan struct{} // closed once tied, or told how the execution ended
+
+	mu    sync.Mutex
+	ready chan struct{} // closed once tied, or told how the execution ended
+}
+
+// whenReady is closed once the execution and all above it know of each other.
+func (b *bond) whenReady() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready
+}
+
+// settled notes that the bond is tied, or never will be.
+func (b *bond) settled() {
+	b.tied = true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.ready)
+}
+
+// retie has the runs above hear of what a person added to their budgets, before
+// anything is launched that counts on it.
+func (x *Execution) retie() {
+	b := &x.bond
+	if !b.tied || b.parent == nil || reflect.DeepEqual(b.told.Raised, x.m.run.RaisedAbove()) {
+		return
+	}
+	b.asked, b.tied = false, false
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = make(chan struct{})
 }
 
 // errUnwanted: nobody waits for the child any more.
@@ -34,8 +65,7 @@ func (x *Execution) tie() {
 	b.asked = true
 	s := x.m.run.Start
 	if s.Node == "" {
-		b.tied = true
-		close(b.ready)
+		b.settled()
 		return
 	}
 	news := x.m.news()
@@ -46,8 +76,7 @@ func (x *Execution) tie() {
 			if b.tied {
 				return nil, nil
 			}
-			b.tied = true
-			defer close(b.ready)
+			defer b.settled()
 			switch {
 			case errors.Is(err, errUnwanted):
 				return &engine.CancelRequested{Reason: errUnwanted.Error()}, nil
@@ -56,7 +85,7 @@ func (x *Execution) tie() {
 				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
 			case parent != nil:
 				b.parent = parent
-				x.m.purse.link(&parent.m.purse, x.ID, accounts)
+				x.m.purse.draw(parent, x.ID, accounts)
 			}
 			return nil, nil
 		})
@@ -67,32 +96,35 @@ func (x *Execution) tie() {
 // execution, which stays as long as that is so, with the budgets of the node. It
 // is nil where the parent has ended.
 func (l *Local) attach(parent string, news *engine.ChildReported) (x *Execution, accounts *childAccounts, err error) {
-	ended := false
-	x, err = l.drive(parent, func(r *engine.Run) (engine.Event, error) {
-		if ended = r.Status().Ended(); ended {
-			return nil, nil
+	for told, ended := true, false; told; {
+		x, err = l.drive(parent, func(r *engine.Run) (engine.Event, error) {
+			told = false
+			if ended = r.Status().Ended(); ended {
+				return nil, nil
+			}
+			c, ok := r.OpenChild(news.ID)
+			if !ok {
+				return nil, errUnwanted
+			}
+			accounts = &childAccounts{node: c.Node, list: r.Accounts(c.Node)}
+			if sameNews(c.Report, news) {
+				return nil, nil
+			}
+			told = true // and once more, for the accounts as they are after it
+			return news, nil
+		})
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && ended:
+			return nil, nil, nil
+		case errors.Is(err, store.ErrOwned):
+			l.post(parent, news.Run)
+			return nil, nil, err
+		case err != nil:
+			return nil, nil, err
 		}
-		c, ok := r.OpenChild(news.ID)
-		if !ok {
-			return nil, errUnwanted
-		}
-		accounts = &childAccounts{node: c.Node, list: r.Accounts(c.Node)}
-		if sameNews(c.Report, news) {
-			return nil, nil
-		}
-		return news, nil
-	})
-	switch {
-	case errors.Is(err, store.ErrNotFound) || err == nil && ended:
-		return nil, nil, nil
-	case errors.Is(err, store.ErrOwned):
-		l.post(parent, news.Run)
-		return nil, nil, err
-	case err != nil:
-		return nil, nil, err
 	}
 	select {
-	case <-x.bond.ready:
+	case <-x.bond.whenReady():
 		return x, accounts, nil
 	case <-x.done:
 		return nil, nil, cmp.Or(x.err, ErrClosed)
@@ -235,8 +267,7 @@ func (x *Execution) bequeath() {
 
 func (x *Execution) released() {
 	if !x.bond.tied {
-		x.bond.tied = true
-		close(x.bond.ready)
+		x.bond.settled()
 	}
 }
 

@@ -256,6 +256,11 @@ func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.Child
 		}
 		failure.Message = fmt.Sprintf("child run %s failed%s: %s", run, place, failure.Message)
 		failure.Node, failure.Attempt, failure.Key = "", 0, ""
+		if own, ours := strings.CutPrefix(failure.Budget, a.m.run.ID+"|"); ours {
+			failure.Budget = own
+		} else if failure.Budget != "" && !strings.Contains(failure.Budget, "|") {
+			failure.Budget = run + "|" + failure.Budget
+		}
 		r.Error = &failure
 	case e.Status == engine.Cancelled:
 		r.Error = &engine.Error{

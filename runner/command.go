@@ -95,7 +95,7 @@ func (l *Local) pass(ctx context.Context, p *Program, id string, e *elsewhere) (
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	select {
-	case <-x.bond.ready:
+	case <-x.bond.whenReady():
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

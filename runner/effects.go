@@ -35,7 +35,7 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 			return v, err
 		}
 	}
-	if len(a.accounts) == 0 {
+	if !a.m.purse.binds(a.accounts) {
 		e.Reserve = nil
 	}
 	if e.Reserve != nil {

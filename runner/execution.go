@@ -261,6 +261,7 @@ func (x *Execution) obey(m *mail) error {
 		m.ack <- err
 		return err
 	}
+	x.retie()
 	if _, cancel := e.(*engine.CancelRequested); cancel {
 		x.cancels = append(x.cancels, m.ack)
 		x.m.kin = true

@@ -50,6 +50,7 @@ func (l *Local) takeFree(ctx context.Context, p *Program, id string, first func(
 func (l *Local) free(ctx context.Context, p *Program, id string) (*machine, int64) {
 	if m := l.parked.take(id, p); m != nil && m.fence > 0 {
 		m.kin, m.warm = true, true
+		m.purse.expect(m.run.OpenChildren())
 		return m, m.fence
 	} else if m != nil {
 		l.parked.put(m)

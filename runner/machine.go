@@ -157,7 +157,10 @@ func (m *machine) follow(e engine.Event) error {
 		m.unfork(e.Path)
 		m.forgetBases(e.Path, true)
 		return m.turnPages(e.Contexts)
-	case *engine.ChildReported, *engine.CancelRequested, *engine.InterruptAnswered, *engine.TimerFired:
+	case *engine.ChildReported:
+		m.kin, m.asked = true, true
+		m.purse.hear(e)
+	case *engine.CancelRequested, *engine.InterruptAnswered, *engine.TimerFired:
 		m.kin, m.asked = true, true
 	case *engine.NodeWaiting:
 		m.kin, m.asked = true, true

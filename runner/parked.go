@@ -84,5 +84,5 @@ func (m *machine) parkable() bool {
 func (p *purse) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.accounts, p.held, p.back = nil, nil, nil
+	p.accounts, p.held, p.back, p.up, p.kin, p.absent = nil, nil, nil, nil, nil, nil
 }

@@ -18,24 +18,11 @@ type purse struct {
 	held     map[string]engine.Usage // by effect key
 	back     chan struct{}           // closed when something is given back
 	up       *upper                  // nil where no run above has a budget
-}
-
-// link has the purse of a child run draw on its parent's too.
-func (p *purse) link(up *purse, run string, accounts *childAccounts) {
-	if accounts == nil || len(accounts.list) == 0 {
-		return
-	}
-	paths := up.open(accounts.list)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.up = &upper{up, paths, accounts.node + "/" + run + "/"}
-}
-
-// upper is the parent's purse as a child's draws on it.
-type upper struct {
-	purse  *purse
-	paths  []string
-	prefix string // of keys
+	// kin is what this purse has counted of child runs, by their id. Children that
+	// go on and have not been heard of since the run was loaded are in absent: until
+	// they are, nobody knows what is left.
+	kin    map[string]engine.Usage
+	absent map[string]bool
 }
 
 // leastOutput is how many tokens of an answer a budget must leave for a call to
@@ -65,11 +52,13 @@ func (p *purse) open(accounts []engine.Account) []string {
 
 // countsCost is the first of the budgets that bounds the cost, "" for none.
 func (p *purse) countsCost(paths []string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, path := range paths {
-		if p.accounts[path].Max.CostMicros > 0 {
-			return path
+	first := p.chain(paths)
+	defer first.lock()()
+	for l := first; l != nil; l = l.up() {
+		for _, path := range l.paths {
+			if l.purse.accounts[path].Max.CostMicros > 0 {
+				return l.name(path)
+			}
 		}
 	}
 	return ""
@@ -80,11 +69,8 @@ func (p *purse) countsCost(paths []string) string {
 // is used up, nil where there is enough.
 func (p *purse) take(ctx context.Context, key string, paths []string, r *node.Reserve) (*engine.Account, error) {
 	for {
-		p.mu.Lock()
-		short, wait := p.try(key, paths, r)
-		back := p.back
-		p.mu.Unlock()
-		if !wait {
+		short, back := p.try(key, paths, r)
+		if back == nil {
 			return short, nil
 		}
 		select {
@@ -95,20 +81,20 @@ func (p *purse) take(ctx context.Context, key string, paths []string, r *node.Re
 	}
 }
 
-// try takes what a call needs if there is enough; wait says that there may be
-// once others give back.
-func (p *purse) try(key string, paths []string, r *node.Reserve) (short *engine.Account, wait bool) {
+// try takes what a call needs if there is enough, in this purse and in those
+// above; back is closed when there may be once others give back.
+func (p *purse) try(key string, paths []string, r *node.Reserve) (short *engine.Account, back chan struct{}) {
+	first := p.chain(paths)
+	defer first.lock()()
 	output := r.Output
-	for _, path := range paths {
-		a := p.accounts[path]
-		free, others := p.free(a)
-		can := affordable(r, a.Max, free)
-		if can < min(leastOutput, r.Output) {
-			if others {
-				return nil, true
-			}
-			copied := *a
-			return &copied, false
+	for l := first; l != nil; l = l.up() {
+		can, lacking, wait := l.purse.survey(l.paths, r)
+		if wait {
+			return nil, l.purse.back
+		}
+		if lacking != nil {
+			lacking.Path = l.name(lacking.Path)
+			return lacking, nil
 		}
 		output = min(output, can)
 	}
@@ -117,24 +103,52 @@ func (p *purse) try(key string, paths []string, r *node.Reserve) (short *engine.
 		r.CostMicros, r.OutputCost = r.CostMicros-r.OutputCost+cost, cost
 	}
 	r.Output, r.Bound = output, true
-	p.held[key] = r.Usage
-	return nil, false
+	for l := first; l != nil; l = l.up() {
+		if len(l.paths) > 0 {
+			l.purse.held[l.prefix+key] = r.Usage
+		}
+	}
+	return nil, nil
+}
+
+// survey is how much of an answer the accounts have room for, or the first that
+// does not cover the call, or that it is not known yet.
+func (p *purse) survey(paths []string, r *node.Reserve) (can int, lacking *engine.Account, wait bool) {
+	can = r.Output
+	if len(paths) > 0 && len(p.absent) > 0 {
+		return 0, nil, true
+	}
+	for _, path := range paths {
+		a := p.accounts[path]
+		free, others := p.free(a)
+		room := affordable(r, a.Max, free)
+		if room < min(leastOutput, r.Output) {
+			copied := *a
+			return 0, &copied, others
+		}
+		can = min(can, room)
+	}
+	return can, nil, false
 }
 
 // short is the budget that does not cover a call, or, where all do by now, the
 // first that binds it.
 func (p *purse) short(paths []string, r *node.Reserve) *engine.Account {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found := *p.accounts[paths[0]]
-	for _, path := range paths {
-		a := p.accounts[path]
-		if free, _ := p.free(a); affordable(r, a.Max, free) < min(leastOutput, r.Output) {
-			found = *a
-			break
+	first := p.chain(paths)
+	defer first.lock()()
+	var found *engine.Account
+	for l := first; l != nil; l = l.up() {
+		if found == nil && len(l.paths) > 0 {
+			copied := *l.purse.accounts[l.paths[0]]
+			copied.Path = l.name(copied.Path)
+			found = &copied
+		}
+		if _, lacking, _ := l.purse.survey(l.paths, r); lacking != nil {
+			lacking.Path = l.name(lacking.Path)
+			return lacking
 		}
 	}
-	return &found
+	return found
 }
 
 // free is what is left of an account, and whether others hold something of it.
@@ -143,7 +157,7 @@ func (p *purse) free(a *engine.Account) (free engine.Usage, others bool) {
 		Calls: a.Max.Calls - a.Used.Calls, Input: a.Max.Input - a.Used.Tokens(), CostMicros: a.Max.CostMicros - a.Used.CostMicros,
 	}
 	for key, u := range p.held {
-		if a.Path != engine.RunBudget && !within(key, a.Path) {
+		if !wholeRun(a.Path) && !within(key, a.Path) {
 			continue
 		}
 		others = true
@@ -182,15 +196,15 @@ func affordable(r *node.Reserve, most, free engine.Usage) int {
 	return can
 }
 
+// wholeRun reports whether a budget is one of the run itself, and not of a node.
+func wholeRun(path string) bool { return strings.HasPrefix(path, engine.RunBudget) }
+
 // settle gives back what a call held and notes what it took.
 func (p *purse) settle(key string, paths []string, took engine.Usage) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.held, key)
-	for _, path := range paths {
-		a := p.accounts[path]
-		a.Used = a.Used.Add(took)
+	first := p.chain(paths)
+	defer first.lock()()
+	for l := first; l != nil; l = l.up() {
+		delete(l.purse.held, l.prefix+key)
+		l.spend(took)
 	}
-	close(p.back)
-	p.back = make(chan struct{})
 }
