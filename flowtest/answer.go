@@ -85,6 +85,13 @@ func (p *people) gave(a *answer) {
 	p.given[a]++
 }
 
+// tookBack notes that an answer was not needed.
+func (p *people) tookBack(a *answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.given[a]--
+}
+
 // left are the test's own answers that nobody asked for, with the place of the
 // first.
 func (p *people) left(list []*answer) []*answer {

@@ -268,12 +268,12 @@ func walked(o *observed) []Line {
 }
 
 // checkExactly compares all nodes that ran, in the order in which they began.
-// Nodes in bodies count where the test names one.
+// Nodes in bodies and in flows inside count where the test names one.
 func (p *pathExpectation) checkExactly(o *observed) []Failure {
-	inner := slices.ContainsFunc(p.exactly, func(w place) bool { return strings.Contains(w.path, "/") })
+	inner := slices.ContainsFunc(p.exactly, func(w place) bool { return strings.ContainsAny(w.path, "/>") })
 	var got []string
 	for _, s := range o.path {
-		if s.ran && (inner || !strings.Contains(s.path, "/")) {
+		if s.ran && (inner || !strings.ContainsAny(s.path, "/>")) {
 			got = append(got, s.path)
 		}
 	}

@@ -288,32 +288,49 @@ func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
 	if r.flow == nil {
 		return nil
 	}
-	g, n := &r.flow.Graph, (*flow.Node)(nil)
-	for id := range strings.SplitSeq(recorded.PlainPath(path), "/") {
-		if g == nil {
-			n = nil
-			break
-		}
-		if n = g.Node(id); n == nil {
-			break
-		}
-		g = n.Body
-	}
+	n := nodeAt(&r.flow.Graph, recorded.PlainPath(path))
 	if n == nil {
 		r.report(pos, flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, path), didYouMean(recorded.PlainPath(path), r.paths()))
 	}
 	return n
 }
 
-// paths are those of all nodes of the flow, without numbers of iterations.
-func (r *fileReader) paths() []string { return pathsOf(&r.flow.Graph, "") }
+// nodeAt finds a node by its path: "refine/draft" is in a body, "research>notes"
+// in the flow that a node runs.
+func nodeAt(g *flow.Graph, path string) *flow.Node {
+	outer, inner, child := strings.Cut(path, ">")
+	var n *flow.Node
+	for id := range strings.SplitSeq(outer, "/") {
+		if g == nil {
+			return nil
+		}
+		if n = g.Node(id); n == nil {
+			return nil
+		}
+		g = n.Body
+	}
+	if !child {
+		return n
+	}
+	if n.Uses == nil {
+		return nil
+	}
+	return nodeAt(&n.Uses.Graph, inner)
+}
 
-func pathsOf(g *flow.Graph, prefix string) []string {
+// paths are those of all nodes of the flow, without numbers of iterations.
+func (r *fileReader) paths() []string { return pathsOf(&r.flow.Graph, "", 0) }
+
+func pathsOf(g *flow.Graph, prefix string, depth int) []string {
+	const deepest = 3 // of flows in flows, which may be endless
 	var out []string
 	for _, n := range g.Nodes {
 		out = append(out, prefix+n.ID)
 		if n.Body != nil {
-			out = append(out, pathsOf(n.Body, prefix+n.ID+"/")...)
+			out = append(out, pathsOf(n.Body, prefix+n.ID+"/", depth)...)
+		}
+		if n.Uses != nil && depth < deepest {
+			out = append(out, pathsOf(&n.Uses.Graph, prefix+n.ID+">", depth+1)...)
 		}
 	}
 	return out

@@ -130,13 +130,7 @@ func (r *fileReader) mockError(d *flow.Datum) *engine.Error {
 }
 
 // portsOf are the ports of a node under its settings.
-func (r *fileReader) portsOf(n *flow.Node) flow.Ports {
-	spec := r.cat.Lookup(n.Type)
-	if spec.Shape != nil {
-		return spec.Shape(n.With)
-	}
-	return spec.Ports
-}
+func (r *fileReader) portsOf(n *flow.Node) flow.Ports { return r.cat.Lookup(n.Type).PortsOf(n) }
 
 // outPorts are the names of the ports that a mock may give a value.
 func outPorts(n *flow.Node, p flow.Ports) []string {
@@ -255,11 +249,7 @@ func (r *fileReader) mockMessages(n *flow.Node, d *flow.Datum) []convo.Message {
 		return nil
 	}
 	spec := r.cat.Lookup(n.Type)
-	use := spec.Context
-	if spec.ContextFor != nil {
-		use = spec.ContextFor(n.With)
-	}
-	if use != flow.ContextWrite && !spec.NewContext {
+	if spec.ContextOf(n) != flow.ContextWrite && !spec.NewContext {
 		r.bad(d, "node %s (%s) writes no context, so that its mock cannot say anything in one", n.ID, n.Type)
 	}
 	var out []convo.Message

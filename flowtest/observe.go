@@ -2,6 +2,7 @@ package flowtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 )
 
 // observed is what came of a run, as plain values.
@@ -42,19 +45,10 @@ func observe(ctx context.Context, w *weir.Weir, r weir.Result) (*observed, error
 		status: r.Status.String(), err: r.Error, outputs: plainMap(r.Outputs.Map()), usage: r.Usage,
 		messages: make(map[string]any), labels: make(map[string]string), open: r.Interrupts,
 	}
-	v, err := w.Inspect(ctx, r.Run, 0)
+	b := &biography{o: o, index: make(map[string]int), told: make(map[string]bool), inspect: func(run string) (*runner.View, error) { return w.Inspect(ctx, run, 0) }}
+	v, err := b.read(r.Run, "")
 	if err != nil {
-		return nil, fmt.Errorf("read the run: %w", err)
-	}
-	for id, c := range v.Contexts {
-		list, err := c.Messages()
-		if err != nil {
-			return nil, fmt.Errorf("read context %s: %w", id, err)
-		}
-		o.messages[id] = plainMessages(list)
-		if c.Label != "" {
-			o.labels[c.Label] = id
-		}
+		return nil, err
 	}
 	o.state = make(map[string]any)
 	state := v.Run.State()
@@ -62,24 +56,53 @@ func observe(ctx context.Context, w *weir.Weir, r weir.Result) (*observed, error
 		o.state[k], _ = state.Get(k)
 	}
 	o.state = plainMap(o.state)
-	b := &biography{index: make(map[string]int)}
-	for _, c := range v.Commits {
-		for _, e := range c.Events {
-			b.tell(e)
-		}
-	}
 	o.path, o.questions = b.steps, b.questions
 	return o, nil
 }
 
-// biography is what a journal says of the nodes, in the order they began.
+// biography is what the journals of a run and of those below it say of the nodes,
+// in the order they began.
 type biography struct {
+	o         *observed
+	inspect   func(run string) (*runner.View, error)
+	prefix    string // of the paths of the run that is read
 	steps     []step
 	index     map[string]int
+	told      map[string]bool // runs
 	questions []any
 }
 
+// read tells the journal of a run, and what was said in its contexts.
+func (b *biography) read(run, prefix string) (*runner.View, error) {
+	v, err := b.inspect(run)
+	if err != nil {
+		return nil, fmt.Errorf("read run %s: %w", run, err)
+	}
+	for id, c := range v.Contexts {
+		list, err := c.Messages()
+		if err != nil {
+			return nil, fmt.Errorf("read context %s of run %s: %w", id, run, err)
+		}
+		b.o.messages[prefix+id] = plainMessages(list)
+		if c.Label != "" {
+			b.o.labels[prefix+c.Label] = prefix + id
+		}
+	}
+	around := b.prefix
+	b.prefix = prefix
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			if err := b.tell(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.prefix = around
+	return v, nil
+}
+
 func (b *biography) step(path string) *step {
+	path = b.prefix + path
 	i, ok := b.index[path]
 	if !ok {
 		i = len(b.steps)
@@ -89,7 +112,7 @@ func (b *biography) step(path string) *step {
 	return &b.steps[i]
 }
 
-func (b *biography) tell(e engine.Event) {
+func (b *biography) tell(e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
 		s := b.step(e.Path)
@@ -109,28 +132,46 @@ func (b *biography) tell(e engine.Event) {
 	case *engine.NodeCancelled:
 		b.step(e.Path).status = engine.Cancelled
 	case *engine.NodeWaiting:
-		b.step(e.Path).status = engine.Waiting
-		for _, i := range e.Interrupts {
-			if i.Kind != engine.AwaitTimer {
-				b.asked(i)
-			}
-		}
+		return b.waits(e)
 	case *engine.InterruptAnswered:
 		for _, q := range b.questions {
-			if m := q.(map[string]any); m["id"] == e.ID {
+			if m := q.(map[string]any); m["id"] == b.prefix+e.ID {
 				m["answer"] = plainValue(e.Value)
 			}
 		}
 	}
+	return nil
+}
+
+// waits notes what a node waits for. A run that it waits for is told at this
+// place.
+func (b *biography) waits(e *engine.NodeWaiting) error {
+	b.step(e.Path).status = engine.Waiting
+	for _, i := range e.Interrupts {
+		switch i.Kind {
+		case engine.AwaitTimer:
+		case engine.AwaitChild:
+			if b.told[i.Child.Run] {
+				continue
+			}
+			b.told[i.Child.Run] = true
+			if _, err := b.read(i.Child.Run, b.prefix+e.Path+">"); err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+		default:
+			b.asked(i)
+		}
+	}
+	return nil
 }
 
 // asked notes a question, once: a node that waits for several asks the rest again
 // when one is answered.
 func (b *biography) asked(i engine.Interrupt) {
-	if slices.ContainsFunc(b.questions, func(q any) bool { return q.(map[string]any)["id"] == i.ID }) {
+	if slices.ContainsFunc(b.questions, func(q any) bool { return q.(map[string]any)["id"] == b.prefix+i.ID }) {
 		return
 	}
-	q := map[string]any{"id": i.ID, "node": nodeOfInterrupt(i.ID), "kind": string(i.Kind), "prompt": i.Prompt}
+	q := map[string]any{"id": b.prefix + i.ID, "node": b.prefix + nodeOfInterrupt(i.ID), "kind": string(i.Kind), "prompt": i.Prompt}
 	if i.Event != "" {
 		q["event"] = i.Event
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
 )
 
 // runID is the id of the one run of a test, always the same: a test that is run
@@ -26,35 +27,45 @@ const runID = "test"
 type player struct {
 	test   *Test
 	w      *weir.Weir
+	places *places
 	stage  *stage
 	people *people
 	tools  *toolbox
 	model  *model
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex
-	failures []Failure // beside those of the expectations
+	mu        sync.Mutex
+	failures  []Failure // beside those of the expectations
+	answering bool      // somebody is about to, while the run goes on
 }
 
 // play runs the test and lists what failed. An error is one of the machine, or
 // ctx's.
 func (t *Test) play(ctx context.Context, f *File, o *Options) (*observed, []Failure, error) {
-	p := &player{test: t, stage: newStage(runID, t.mocks), people: newPeople(t.answers), tools: &toolbox{}, model: newModel(t.script)}
+	at := newPlaces(runID)
+	p := &player{
+		test: t, places: at, stage: newStage(at, t.mocks), people: newPeople(t.answers),
+		tools: &toolbox{places: at}, model: newModel(t.script, at),
+	}
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.cancel = cancel
 	wo := weir.Options{
 		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o),
 		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
-		Wrap:    p.stage.wrap, Skip: func(r *engine.Run) bool { return p.skip(bounded, r) },
+		Wrap:    p.stage.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.skip(bounded, open[runID]) },
 	}
 	var err error
 	if p.w, err = weir.Open(wo); err != nil {
 		return nil, nil, err
 	}
+	at.w = p.w
 	seen, err := p.run(bounded, f)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
+	if err != nil && errors.Is(context.Cause(bounded), errSlow) {
+		p.slow(closing)
+	}
 	if cerr := p.w.Close(closing); err == nil {
 		err = cerr
 	}
@@ -98,7 +109,7 @@ func (p *player) run(ctx context.Context, f *File) (*observed, error) {
 	for {
 		r, err := run.Wait(ctx)
 		if err != nil {
-			return nil, p.gaveUp(ctx, run, err)
+			return nil, err
 		}
 		if r.Status != engine.Paused {
 			return p.observe(ctx, r)
@@ -116,13 +127,10 @@ func (p *player) run(ctx context.Context, f *File) (*observed, error) {
 
 var errSlow = errors.New("the test took too long")
 
-// gaveUp tells of a run that did not come to its end.
-func (p *player) gaveUp(ctx context.Context, run *weir.Run, err error) error {
-	if !errors.Is(context.Cause(ctx), errSlow) {
-		return err
-	}
+// slow tells of a run that did not come to its end.
+func (p *player) slow(ctx context.Context) {
 	f := Failure{Pos: p.test.Pos, Message: fmt.Sprintf("the run did not end within %v; `timeout` sets another bound", p.test.timeout)}
-	if v, err := p.w.Inspect(context.WithoutCancel(ctx), run.ID, 0); err == nil {
+	if v, err := p.w.Inspect(ctx, runID, 0); err == nil {
 		for _, n := range v.Run.Nodes() {
 			if n.Status == engine.Running || n.Status == engine.Waiting {
 				f.Diff = append(f.Diff, Line{' ', n.Path + " is " + n.Status.String()})
@@ -130,7 +138,6 @@ func (p *player) gaveUp(ctx context.Context, run *weir.Run, err error) error {
 		}
 	}
 	p.fail(f)
-	return nil
 }
 
 func (p *player) observe(ctx context.Context, r weir.Result) (*observed, error) {
@@ -168,22 +175,40 @@ func (p *player) refused(a *answer, nth int, i engine.Interrupt, err error) {
 }
 
 // skip lets time pass at once, unless somebody has something to say before.
-func (p *player) skip(ctx context.Context, r *engine.Run) bool {
-	for _, i := range r.Interrupts() {
+func (p *player) skip(ctx context.Context, open []engine.Interrupt) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answering {
+		return false
+	}
+	for _, i := range open {
 		a, nth := p.people.to(i)
 		if a == nil {
 			continue
 		}
 		p.people.gave(a)
-		go func() {
-			if _, err := p.w.Answer(ctx, r.ID, i.ID, a.values[nth], "test"); err != nil && ctx.Err() == nil {
-				p.refused(a, nth, i, err)
-				p.cancel(errAnswer)
-			}
-		}()
+		p.answering = true
+		go p.answerNow(ctx, a, nth, i)
 		return false
 	}
 	return true
+}
+
+// answerNow gives an answer while the run goes on. One to a run inside may be
+// found answered: it takes a moment until the test's own run knows.
+func (p *player) answerNow(ctx context.Context, a *answer, nth int, i engine.Interrupt) {
+	_, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, runner.ErrNoInterrupt) && strings.Contains(i.ID, ">"):
+		p.people.tookBack(a)
+	default:
+		p.refused(a, nth, i, err)
+		p.cancel(errAnswer)
+	}
+	p.mu.Lock()
+	p.answering = false
+	p.mu.Unlock()
 }
 
 var errAnswer = errors.New("an answer was refused")
@@ -252,21 +277,21 @@ type model struct {
 	turns  *recorded.Turns
 	own    bool
 	answer weir.Provider
+	places *places
 	files  *recorded.Files
 
 	mu    sync.Mutex
 	asked []*llm.Request
 }
 
-func newModel(s *script) *model {
-	m := &model{files: recorded.NewFiles()}
+func newModel(s *script, p *places) *model {
+	m := &model{files: recorded.NewFiles(), places: p}
 	switch {
 	case s == nil:
 	case s.replay != nil:
 		m.answer = s.replay
 	default:
 		m.turns, m.own = recorded.NewTurns(s.inOrder, s.byNode), s.own
-		m.answer = m.turns
 	}
 	return m
 }
@@ -276,10 +301,14 @@ const scriptProvider = "script"
 
 // Generate implements weir.Provider.
 func (m *model) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	here := *req
+	here.Key = m.places.key(req.Key)
 	m.mu.Lock()
-	m.asked = append(m.asked, req)
+	m.asked = append(m.asked, &here)
 	m.mu.Unlock()
 	switch {
+	case m.turns != nil:
+		return m.turns.Generate(ctx, &here, emit)
 	case m.answer != nil:
 		return m.answer.Generate(ctx, req, emit)
 	case req.Provider == scriptProvider:
@@ -287,7 +316,7 @@ func (m *model) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 	}
 	return nil, &llm.Error{
 		Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
-			"%s calls the model, and the test says nothing of what it answers: add script: or replay:, or mock the node", recorded.NodeOf(req.Key)),
+			"%s calls the model, and the test says nothing of what it answers: add script: or replay:, or mock the node", recorded.NodeOf(here.Key)),
 	}
 }
 

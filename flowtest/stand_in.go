@@ -15,15 +15,15 @@ import (
 
 // stage knows which nodes of one test are mocked, and which mocks were used.
 type stage struct {
-	run   string // the test's own; other runs are of flows inside it
-	mocks map[string]*mock
+	places *places
+	mocks  map[string]*mock
 
 	mu   sync.Mutex
 	used map[*mock]bool
 }
 
-func newStage(run string, mocks []*mock) *stage {
-	s := &stage{run: run, mocks: make(map[string]*mock, len(mocks)), used: make(map[*mock]bool)}
+func newStage(p *places, mocks []*mock) *stage {
+	s := &stage{places: p, mocks: make(map[string]*mock, len(mocks)), used: make(map[*mock]bool)}
 	for _, m := range mocks {
 		s.mocks[m.key] = m
 	}
@@ -33,14 +33,15 @@ func newStage(run string, mocks []*mock) *stage {
 // wrap is weir.Options.Wrap: nodes of the type are mocked where the test says so.
 func (s *stage) wrap(t weir.Type) weir.Type { return mockable{t, s} }
 
-// of is the mock of a node of the test's run, nil where it has none.
+// of is the mock of a node, nil where it has none.
 func (s *stage) of(info node.Info) *mock {
-	if info.Run != s.run {
+	if len(s.mocks) == 0 {
 		return nil
 	}
-	m := s.mocks[info.Path]
+	path := s.places.of(info.Run) + info.Path
+	m := s.mocks[path]
 	if m == nil {
-		m = s.mocks[recorded.PlainPath(info.Path)]
+		m = s.mocks[recorded.PlainPath(path)]
 	}
 	if m != nil {
 		s.mu.Lock()
@@ -137,10 +138,16 @@ func pass(ctx *node.Ctx, delay time.Duration, t flow.Timeout) error {
 	return nil
 }
 
+// outputsPort holds all outputs of a flow that a node runs.
+const outputsPort = "outputs"
+
 // act gives what the mock gives.
 func (n *standIn) act(ctx *node.Ctx, a *act) error {
 	for _, o := range a.outputs {
 		ctx.Output(o.Name, engine.Copy(o.Value))
+	}
+	if _, given := a.outputs.Get(outputsPort); n.spec.Uses != nil && !given {
+		ctx.Output(outputsPort, a.outputs.Map())
 	}
 	if err := ctx.State().Update(a.state); err != nil {
 		return err

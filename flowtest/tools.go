@@ -127,8 +127,9 @@ func textOf(v any) string {
 
 // toolbox offers the tools of a test and notes how they are called.
 type toolbox struct {
-	mu    sync.Mutex
-	calls []toolCall
+	places *places
+	mu     sync.Mutex
+	calls  []toolCall
 }
 
 type toolCall struct {
@@ -155,7 +156,7 @@ func (m *toolMock) offer(b *toolbox) *weir.Tool {
 		if v, err := engine.ParseValue([]byte(c.Arguments)); err == nil {
 			arguments = v
 		}
-		b.note(toolCall{c.Key, t.Name, arguments})
+		b.note(toolCall{b.places.key(c.Key), t.Name, arguments})
 		mu.Lock()
 		defer mu.Unlock()
 		i, err := m.pick(used, arguments)

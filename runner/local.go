@@ -37,9 +37,9 @@ type Options struct {
 	Program func(ctx context.Context, run string) (*Program, error)
 	// Skip is asked where all runs that are held here wait, one of them for a
 	// time: true puts the clock forward to the first timer, so that nobody waits
-	// for it. It is given the run that came to rest last, which it may read until
-	// it returns, and must not block. nil waits, as every use but tests wants.
-	Skip   func(r *engine.Run) bool
+	// for it; false is asked again soon. It is given what they wait for, by run,
+	// and must not block. nil waits, as every use but tests wants.
+	Skip   func(open map[string][]engine.Interrupt) bool
 	Logger *slog.Logger
 }
 
