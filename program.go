@@ -52,6 +52,7 @@ func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.pin(p)
 	normal, err := f.Normal()
 	if err != nil {
 		return nil, err

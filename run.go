@@ -115,6 +115,19 @@ func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error
 	if err != nil {
 		return nil, err
 	}
+	return w.doUnder(ctx, p, id, c)
+}
+
+// stop is do for what stops a run, also where its tools have changed.
+func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.doUnder(ctx, p.Anyhow(), id, c)
+}
+
+func (w *Weir) doUnder(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
 	x, err := w.local.Do(ctx, p, id, c)
 	if x == nil {
 		return nil, err
@@ -149,7 +162,7 @@ func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (
 // Cancel stops any run. One that another process drives is sent a message, and
 // the Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
-	r, err := w.do(ctx, id, runner.Cancel(by, reason))
+	r, err := w.stop(ctx, id, runner.Cancel(by, reason))
 	if errors.Is(err, store.ErrOwned) {
 		return nil, w.store.Post(ctx, store.Post{Run: id, Kind: "cancel", By: by, At: time.Now()})
 	}

@@ -149,6 +149,7 @@ type Weir struct {
 	store     Store
 	catalogue *node.Catalogue
 	local     *runner.Local
+	tools     *tool.Set
 	logger    *slog.Logger
 	models    *llm.Catalogue
 	own       map[string]bool // node types beside the built-in ones
@@ -200,6 +201,7 @@ func Open(o Options) (*Weir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}
+	w.tools = tools
 	ro := runner.Options{
 		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger, Skip: o.Skip,
 		Services: runner.Services{

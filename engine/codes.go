@@ -171,7 +171,7 @@ func requestCodes() []CodeInfo {
 		{CodeRunOwned, "Another process runs it.", "Wait for it to end, watch it with `weir show`, or stop it with `weir cancel`."},
 		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
-		{CodeClosureChanged, "The run was started with another version of the flow or of its node types.", "Use the version it was started with, or start it anew."},
+		{CodeClosureChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names.", "Use the version it was started with; or go on under what there is now with `weir fork`, or start it anew."},
 		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
 		{CodeSessionBusy, "A round of the session is going on, and the message is not to wait its turn.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},
 		{CodeSessionMoved, "The session has gone on since the round ended, so that the round cannot.", "Say it again in the session, or fork the session where the round began."},

@@ -312,7 +312,7 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 
 // ErrClosure: the run was started under something else than it is to be
 // resumed with.
-var ErrClosure = errors.New("the flow has changed since the run was started")
+var ErrClosure = errors.New("what the run runs under has changed since it was started")
 
 // leave gives an execution's lease back and forgets the execution; who wants the
 // run meanwhile waits until it is done.

@@ -385,13 +385,25 @@ func (m *machine) otherFlow(s *engine.RunStarted) error {
 	return fmt.Errorf("run %s was started under flow %s and this is %s: %w", m.run.ID, s.Fingerprint, m.program.Fingerprint, ErrClosure)
 }
 
-// otherTypes says which node types are not what they were when the run was
-// started; nil where they all are.
+// otherTypes says which node types and tools are not what they were when the run
+// was started; nil where they all are. Tools are no matter to a run that is over.
 func (m *machine) otherTypes(s *engine.RunStarted) error {
+	status := m.run.Status()
+	anyhow := m.program.anyhow || status == engine.Completed || status == engine.Cancelled
 	var diff []string
 	for _, name := range slices.Sorted(maps.Keys(s.Closure)) {
-		if was, is := s.Closure[name], m.program.Closure[name]; was != is {
+		was, is := s.Closure[name], m.program.Closure[name]
+		if was == is {
+			continue
+		}
+		switch tool, ok := strings.CutPrefix(name, toolPin); {
+		case !ok:
 			diff = append(diff, fmt.Sprintf("%s was version %s and is %s", name, was, is))
+		case anyhow:
+		case is == "":
+			diff = append(diff, fmt.Sprintf("the tool %s is not offered any more", tool))
+		default:
+			diff = append(diff, fmt.Sprintf("the tool %s is defined otherwise (was %.8s, is %.8s)", tool, was, is))
 		}
 	}
 	if diff == nil {

@@ -16,8 +16,11 @@ type Program struct {
 	Flow        *flow.Flow
 	Plan        *engine.Plan
 	Fingerprint string
-	// Closure pins the versions of the node types.
+	// Closure pins the versions of the node types by their names and, by ToolPin,
+	// the hashes of the tools that the flow names; whoever prepares the program
+	// adds these before it is used.
 	Closure map[string]string
+	anyhow  bool                    // changed tools are no matter
 	schemas map[string]*node.Schema // of state keys
 }
 
@@ -54,6 +57,20 @@ func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
 		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
 	}
 	return p, nil
+}
+
+// ToolPin is a tool's name in a closure.
+func ToolPin(name string) string { return toolPin + name }
+
+// toolPin is in front of the names of tools: no node type has a colon.
+const toolPin = "tool:"
+
+// Anyhow is the program for what may be done to a run whatever became of its
+// tools since it was started: to stop it.
+func (p *Program) Anyhow() *Program {
+	q := *p
+	q.anyhow = true
+	return &q
 }
 
 // prepareState compiles the schemas of state keys.

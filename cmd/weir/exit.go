@@ -87,6 +87,8 @@ func errorCode(err error) string {
 		{runner.ErrStatus, engine.CodeStatusConflict},
 		{runner.ErrNotStarted, engine.CodeStatusConflict},
 		{runner.ErrClosure, engine.CodeClosureChanged},
+		{store.ErrBusy, engine.CodeSessionBusy},
+		{store.ErrMoved, engine.CodeSessionMoved},
 		{store.ErrNewer, engine.CodeStoreNewer},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
 		{store.ErrFull, engine.CodeStoreFull},
@@ -109,12 +111,16 @@ func hint(err error) string {
 	switch {
 	case errors.Is(err, store.ErrOwned):
 		return "wait for it to end, watch it with `weir show`, or stop it with `weir cancel`"
+	case errors.Is(err, store.ErrBusy):
+		return "send it again when the round has ended, or have it wait or fork with --busy"
+	case errors.Is(err, store.ErrMoved):
+		return "say it again in the session, or go on from before it with `weir sessions fork`"
 	case errors.Is(err, store.ErrNotFound):
 		return "`weir runs` lists the runs; --db or WEIR_DB says in which database"
 	case errors.Is(err, runner.ErrNoInterrupt):
 		return "`weir show RUN` lists what the run waits for"
 	case errors.Is(err, runner.ErrClosure):
-		return "run it with the version of Weir and of the flow that it was started with"
+		return "go on with what it was started with, or go on from some point under what there is now, as with: weir fork RUN --from NODE"
 	case errors.Is(err, store.ErrNewer):
 		return "use the version of Weir that wrote the database, or another one with --db"
 	case errors.Is(err, store.ErrCorrupt):

@@ -4,11 +4,10 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/flow"
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-// needs are the tools that a flow may offer a model, as far as the file says.
+// needs are the tools that a flow, or one that it uses, may offer a model, as far as the file says.
 type needs struct {
 	all   bool // whatever is offered
 	names map[string]bool
@@ -17,42 +16,19 @@ type needs struct {
 // needsOf reads a flow; nil needs nothing.
 func needsOf(f *weir.Flow) needs {
 	n := needs{names: make(map[string]bool)}
-	if f != nil {
-		n.graph(&f.Graph)
+	if f == nil {
+		return n
 	}
-	return n
-}
-
-func (n *needs) graph(g *flow.Graph) {
-	for _, x := range g.Nodes {
-		list := x.With["tools"]
-		if _, chosen := list.([]any); x.Type == "tools" && !chosen {
-			n.all = true
-		}
-		n.named(list)
-		for _, b := range x.In {
-			if b.Name == "tools" {
-				n.named(b.Value)
+	for _, used := range f.Closure() {
+		names, all := weir.ToolsNamed(used)
+		n.all = n.all || all
+		for _, name := range names {
+			if strings.HasPrefix(name, "mcp:") || strings.HasPrefix(name, "mcp__") {
+				n.names[name] = true
 			}
 		}
-		if x.Body != nil {
-			n.graph(x.Body)
-		}
 	}
-}
-
-// named collects the names of tools of servers.
-func (n *needs) named(v any) {
-	switch t := v.(type) {
-	case string:
-		if strings.HasPrefix(t, "mcp:") || strings.HasPrefix(t, "mcp__") {
-			n.names[t] = true
-		}
-	case []any:
-		for _, e := range t {
-			n.named(e)
-		}
-	}
+	return n
 }
 
 // tool reports whether a tool of a server is needed.

@@ -278,7 +278,9 @@ func TestAlwaysAsksAboutEveryCall(t *testing.T) {
 func TestAnAnswerHoldsForTheToolAsItWasShownAlone(t *testing.T) {
 	var l ledger
 	w := newWorld(t, &turns{steps: []convo.Message{calls(`kept {}`), says("done")}}, l.tool("kept", tool.ApproveAlways))
-	r := w.start(t, asks("llmRequest", ""))
+	// The name comes by a value, so that the run does not pin the tool.
+	named := strings.NewReplacer("{type: tools}", `{type: transform, with: {expr: "['kept']"}}`, "pick.tools", "pick.value")
+	r := w.start(t, named.Replace(asks("llmRequest", "")))
 	w.tools[0].Description = "Does something else altogether."
 	r = w.answer(t, r, "approve")
 	if e := mustFail(t, r); e.Code != engine.CodeNondeterministic || len(l.all()) != 0 {
