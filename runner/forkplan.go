@@ -108,6 +108,7 @@ type survey struct {
 	run     *engine.Run
 	last    *point
 	begun   map[string]bool // nodes that were started after the point, or were at work
+	working map[string]bool // nodes that were at work at the point
 	stopped string          // the stale node before whose first event it stopped
 	found   bool            // At or From was come to
 }
@@ -292,8 +293,9 @@ func begins(e engine.Event) string {
 // tell lists what becomes of the nodes.
 func (s *survey) tell(p *ForkPlan, from *Program) error {
 	p.Shared = s.run.Shared().Add(s.run.Usage())
+	s.working = make(map[string]bool)
 	for _, path := range s.run.Executing() {
-		s.begun[path] = true
+		s.begun[path], s.working[path] = true, true
 	}
 	if err := s.run.Apply(p.event); err != nil {
 		return fmt.Errorf("fork run %s: %w", s.id, err)
@@ -330,8 +332,10 @@ func (s *survey) node(n engine.Node, from *Program) ForkedNode {
 		f.Why = s.stale[n.Path]
 	case n.Path == s.f.From:
 		f.Why = "is where the fork begins"
+	case f.Reuse == Again && s.working[n.Path]:
+		f.Why = "was at work then"
 	case f.Reuse == Again:
-		f.Why = "had not ended by then"
+		f.Why = "comes later"
 	}
 	return f
 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// diffReport is what `weir diff --json` prints. All keys are always there; a key
+// of an entry that one side does not have is null there.
+type diffReport struct {
+	Same     bool          `json:"same"`
+	A        diffSide      `json:"a"`
+	B        diffSide      `json:"b"`
+	Shared   *diffShared   `json:"shared"`
+	Flow     []diffEntry   `json:"flow"`
+	Inputs   []diffEntry   `json:"inputs"`
+	Nodes    []diffNode    `json:"nodes"`
+	First    *diffEvents   `json:"first_event"`
+	Contexts []diffContext `json:"contexts"`
+	State    []diffEntry   `json:"state"`
+	Outputs  []diffEntry   `json:"outputs"`
+}
+
+type diffSide struct {
+	Run         string        `json:"run"`
+	Flow        string        `json:"flow"`
+	Fingerprint string        `json:"fingerprint"`
+	User        string        `json:"user"`
+	Status      string        `json:"status"`
+	Events      int64         `json:"events"`
+	Usage       usage         `json:"usage"` // the shared past included
+	Error       *engine.Error `json:"error"`
+}
+
+type diffShared struct {
+	Run string `json:"run"`
+	At  int64  `json:"at"`
+}
+
+type diffEntry struct {
+	Node string          `json:"node,omitempty"`
+	Name string          `json:"name"`
+	A    json.RawMessage `json:"a"`
+	B    json.RawMessage `json:"b"`
+}
+
+type diffNode struct {
+	Node      string      `json:"node"`
+	A         string      `json:"a"` // "" where the run never came to it
+	B         string      `json:"b"`
+	AttemptsA int         `json:"attempts_a"`
+	AttemptsB int         `json:"attempts_b"`
+	Outputs   []diffEntry `json:"outputs"`
+}
+
+type diffEvents struct {
+	NumberA int64           `json:"number_a"`
+	NumberB int64           `json:"number_b"`
+	A       json.RawMessage `json:"a"`
+	B       json.RawMessage `json:"b"`
+}
+
+type diffContext struct {
+	Context string          `json:"context"`
+	Common  int             `json:"common"`
+	A       []convo.Message `json:"a"`
+	B       []convo.Message `json:"b"`
+}
+
+func diffOf(d *weir.Diff) *diffReport {
+	r := &diffReport{
+		Same: d.Same, A: diffSideOf(d.A), B: diffSideOf(d.B), Flow: []diffEntry{}, Nodes: []diffNode{}, Contexts: []diffContext{},
+		Inputs: diffEntries(d.Inputs), State: diffEntries(d.State), Outputs: diffEntries(d.Outputs),
+	}
+	if d.Shared != nil {
+		r.Shared = &diffShared{d.Shared.Run, d.Shared.At}
+	}
+	for _, f := range d.Flow {
+		r.Flow = append(r.Flow, diffEntry{Node: f.Node, Name: f.Key, A: rawOf(f.A, f.InA), B: rawOf(f.B, f.InB)})
+	}
+	for _, n := range d.Nodes {
+		e := diffNode{Node: n.Path, AttemptsA: n.AttemptsA, AttemptsB: n.AttemptsB, Outputs: diffEntries(n.Outputs)}
+		if n.ReachedA {
+			e.A = n.A.String()
+		}
+		if n.ReachedB {
+			e.B = n.B.String()
+		}
+		r.Nodes = append(r.Nodes, e)
+	}
+	if f := d.First; f != nil {
+		r.First = &diffEvents{NumberA: f.NumberA, NumberB: f.NumberB, A: rawEvent(f.A), B: rawEvent(f.B)}
+	}
+	for _, c := range d.Contexts {
+		r.Contexts = append(r.Contexts, diffContext{
+			Context: c.ID, Common: c.Common, A: append([]convo.Message{}, c.A...), B: append([]convo.Message{}, c.B...),
+		})
+	}
+	return r
+}
+
+func diffSideOf(s weir.Side) diffSide {
+	return diffSide{
+		Run: s.Run, Flow: s.Flow, Fingerprint: s.Fingerprint, User: s.User, Status: s.Status.String(),
+		Events: s.Events, Usage: usageOf(s.Usage), Error: s.Error,
+	}
+}
+
+func diffEntries(list []weir.ValueDifference) []diffEntry {
+	out := []diffEntry{}
+	for _, v := range list {
+		out = append(out, diffEntry{Name: v.Name, A: rawOf(v.A, v.InA), B: rawOf(v.B, v.InB)})
+	}
+	return out
+}
+
+// rawOf is a value as JSON, null where there is none.
+func rawOf(v any, there bool) json.RawMessage {
+	if !there {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(wordsJSON(v))
+}
+
+func wordsJSON(v any) []byte {
+	if b, err := engine.AppendValue(nil, v); err == nil {
+		return b
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return []byte("null")
+	}
+	return b
+}
+
+func rawEvent(e engine.Event) json.RawMessage {
+	if e == nil {
+		return json.RawMessage("null")
+	}
+	b, err := engine.EncodeEvents(nil, []engine.Event{e})
+	if err != nil || len(b) < 2 {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(b[1 : len(b)-1])
+}

@@ -1,0 +1,384 @@
+package weir
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// Diff says where two runs part. Lists are empty where there is nothing to say.
+type Diff struct {
+	A, B Side
+	// Same is true where none of what follows differs.
+	Same bool
+	// Shared is the past that both share, nil where they share none.
+	Shared *SharedPast
+	// Flow are the differences of what they run, in the normal form.
+	Flow []FlowDifference
+	// Inputs, Outputs and State differ by name.
+	Inputs, Outputs, State []ValueDifference
+	// Nodes that ended another way, or gave something else, in the order in which
+	// the runs came to them.
+	Nodes []NodeDifference
+	// First is the first event that is not the same in both, nil where all are.
+	// What says how long something took does not count.
+	First *EventDifference
+	// Contexts whose messages differ, by id.
+	Contexts []ContextDifference
+}
+
+// Side is one of the two runs.
+type Side struct {
+	Run, Flow, Fingerprint, User string
+	Status                       engine.Status
+	Error                        *engine.Error
+	Events                       int64
+	// Usage is all that the run and the past that it shares have spent.
+	Usage engine.Usage
+}
+
+// SharedPast says up to which of its events a run is part of both runs.
+type SharedPast struct {
+	Run string
+	At  int64
+}
+
+// ValueDifference is a value that one run has and the other not, or another.
+type ValueDifference struct {
+	Name     string
+	A, B     engine.Value
+	InA, InB bool
+}
+
+// NodeDifference is a node that ended another way.
+type NodeDifference struct {
+	Path string
+	// A and B are where it stands in each run; Reached is false where the run never
+	// came to it.
+	A, B                 engine.Status
+	ReachedA, ReachedB   bool
+	AttemptsA, AttemptsB int
+	// Outputs are those that differ.
+	Outputs []ValueDifference
+}
+
+// EventDifference is where two journals part. One of the events is nil where its
+// journal ends there.
+type EventDifference struct {
+	// NumberA and NumberB are the events' numbers in their runs.
+	NumberA, NumberB int64
+	A, B             engine.Event
+}
+
+// ContextDifference is a context whose messages differ behind the first Common.
+type ContextDifference struct {
+	ID     string
+	Common int
+	// A and B are what each has behind those, as it stands now.
+	A, B []convo.Message
+}
+
+// Diff compares two runs as they are now. It reads the whole of both.
+func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
+	va, err := w.Inspect(ctx, a, 0)
+	if err != nil {
+		return nil, err
+	}
+	vb, err := w.Inspect(ctx, b, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range []*runner.View{va, vb} {
+		if v.Run.Start == nil {
+			return nil, &Error{
+				Code: engine.CodeFork, Permanent: true,
+				Message: fmt.Sprintf("run %s was created and never started: there is nothing to compare", v.Run.ID),
+			}
+		}
+	}
+	d := &Diff{
+		A: sideOf(va), B: sideOf(vb), Shared: sharedPast(va, vb),
+		Inputs:  values(va.Run.Start.Inputs, vb.Run.Start.Inputs),
+		Outputs: values(va.Run.Outputs(), vb.Run.Outputs()),
+		State:   values(stateValues(va.Run.State()), stateValues(vb.Run.State())),
+		Nodes:   nodeDifferences(va, vb), First: firstDifference(va, vb),
+	}
+	if d.Flow, err = flowDifferences(va.Run.Plan().Flow, vb.Run.Plan().Flow); err != nil {
+		return nil, err
+	}
+	if d.Contexts, err = contextDifferences(va.Contexts, vb.Contexts); err != nil {
+		return nil, err
+	}
+	d.Same = len(d.Flow)+len(d.Inputs)+len(d.Outputs)+len(d.State)+len(d.Nodes)+len(d.Contexts) == 0 && d.First == nil &&
+		d.A.Status == d.B.Status && d.A.Usage == d.B.Usage && d.A.User == d.B.User
+	return d, nil
+}
+
+func sideOf(v *runner.View) Side {
+	r := v.Run
+	return Side{
+		Run: r.ID, Flow: r.Start.Flow, Fingerprint: r.Start.Fingerprint, User: r.Start.User, Status: r.Status(),
+		Error: r.Failure(), Events: r.Events(), Usage: r.Shared().Add(r.Usage()),
+	}
+}
+
+func stateValues(s engine.State) engine.Values {
+	var out engine.Values
+	for _, k := range s.Keys() {
+		v, _ := s.Get(k)
+		out = append(out, engine.Named{Name: k, Value: v})
+	}
+	return out
+}
+
+// values are the names under which two lists do not have the same.
+func values(a, b engine.Values) []ValueDifference {
+	names := make(map[string]bool)
+	for _, v := range slices.Concat(a, b) {
+		names[v.Name] = true
+	}
+	var out []ValueDifference
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d := ValueDifference{Name: name}
+		d.A, d.InA = a.Get(name)
+		d.B, d.InB = b.Get(name)
+		if d.InA != d.InB || !reflect.DeepEqual(d.A, d.B) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// lineage is a run and those whose past it shares, each with the number of the
+// last event that is shared with the one before.
+func lineage(v *runner.View) []SharedPast {
+	out := []SharedPast{{v.Run.ID, v.Run.Events()}}
+	forks := []SharedPast{}
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			if f, ok := e.(*engine.RunForked); ok {
+				forks = append(forks, SharedPast{f.From, f.At})
+			}
+		}
+	}
+	slices.Reverse(forks) // the newest first
+	at := v.Run.Events()
+	for _, f := range forks {
+		at = min(at, f.At)
+		out = append(out, SharedPast{f.Run, at})
+	}
+	return out
+}
+
+// sharedPast finds the nearest run whose past is in both.
+func sharedPast(a, b *runner.View) *SharedPast {
+	for _, x := range lineage(a) {
+		for _, y := range lineage(b) {
+			if x.Run == y.Run {
+				return &SharedPast{x.Run, min(x.At, y.At)}
+			}
+		}
+	}
+	return nil
+}
+
+// came is what a run made of a node.
+type came struct {
+	status   engine.Status
+	attempts int
+	outputs  engine.Values
+	order    int
+}
+
+// nodesOf are the nodes that a run came to.
+func nodesOf(v *runner.View) map[string]*came {
+	out := make(map[string]*came)
+	at := func(path string) *came {
+		n := out[path]
+		if n == nil {
+			n = &came{order: len(out)}
+			out[path] = n
+		}
+		return n
+	}
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			switch e := e.(type) {
+			case *engine.NodeStarted:
+				n := at(e.Path)
+				n.status, n.attempts = engine.Running, max(1, e.Attempt)
+			case *engine.NodeCompleted:
+				n := at(e.Path)
+				n.status, n.outputs = engine.Completed, e.Outputs
+			case *engine.NodeErrored:
+				n := at(e.Path)
+				n.status, n.outputs = engine.Failed, e.Outputs
+			case *engine.NodeSkipped:
+				at(e.Path).status = engine.Skipped
+			case *engine.NodeNotNeeded:
+				at(e.Path).status = engine.NotNeeded
+			case *engine.NodeCancelled:
+				at(e.Path).status = engine.Cancelled
+			case *engine.NodeWaiting:
+				at(e.Path).status = engine.Waiting
+			}
+		}
+	}
+	return out
+}
+
+func nodeDifferences(va, vb *runner.View) []NodeDifference {
+	a, b := nodesOf(va), nodesOf(vb)
+	order := make(map[string]int)
+	for path, n := range b {
+		order[path] = n.order
+	}
+	for path, n := range a {
+		order[path] = n.order
+	}
+	paths := slices.Sorted(maps.Keys(order))
+	slices.SortStableFunc(paths, func(x, y string) int { return order[x] - order[y] })
+	var out []NodeDifference
+	for _, path := range paths {
+		d := NodeDifference{Path: path}
+		x, y := a[path], b[path]
+		if d.ReachedA = x != nil; d.ReachedA {
+			d.A, d.AttemptsA = x.status, x.attempts
+		} else {
+			x = &came{}
+		}
+		if d.ReachedB = y != nil; d.ReachedB {
+			d.B, d.AttemptsB = y.status, y.attempts
+		} else {
+			y = &came{}
+		}
+		d.Outputs = values(x.outputs, y.outputs)
+		if d.A != d.B || d.ReachedA != d.ReachedB || d.AttemptsA != d.AttemptsB || len(d.Outputs) > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// numbered is an event of a view with its number.
+type numbered struct {
+	number int64
+	event  engine.Event
+}
+
+// told are the events of a run without those that only say that it is a fork.
+func told(v *runner.View) []numbered {
+	var out []numbered
+	for _, c := range v.Commits {
+		for i, e := range c.Events {
+			if _, fork := e.(*engine.RunForked); !fork {
+				out = append(out, numbered{c.First + int64(i), e})
+			}
+		}
+	}
+	return out
+}
+
+func firstDifference(va, vb *runner.View) *EventDifference {
+	a, b := told(va), told(vb)
+	for i := range max(len(a), len(b)) {
+		d := &EventDifference{NumberA: int64(i) + 1, NumberB: int64(i) + 1}
+		if i < len(a) {
+			d.A, d.NumberA = a[i].event, a[i].number
+		}
+		if i < len(b) {
+			d.B, d.NumberB = b[i].event, b[i].number
+		}
+		if d.A == nil || d.B == nil || !sameEvent(d.A, d.B) {
+			return d
+		}
+	}
+	return nil
+}
+
+// sameEvent compares two events but for what differs between any two runs.
+func sameEvent(a, b engine.Event) bool {
+	if a == b {
+		return true
+	}
+	return a.Kind() == b.Kind() && reflect.DeepEqual(essence(a), essence(b))
+}
+
+// passing are fields that say when or how an event came about, not what it is.
+var passing = []string{"us", "due", "origin", "by", "parallel", "closure", "again", "fingerprint", "at"}
+
+func essence(e engine.Event) any {
+	data, err := engine.EncodeEvents(nil, []engine.Event{e})
+	var list []map[string]any
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil || len(list) != 1 {
+		return e
+	}
+	for _, k := range passing {
+		delete(list[0], k)
+	}
+	if waits, ok := list[0]["interrupts"].([]any); ok {
+		for _, w := range waits {
+			if i, ok := w.(map[string]any); ok {
+				delete(i, "due")
+				delete(i, "child")
+			}
+		}
+	}
+	return list[0]
+}
+
+// contextDifferences compares messages without their metadata.
+func contextDifferences(a, b map[string]convo.Context) ([]ContextDifference, error) {
+	ids := make(map[string]bool)
+	for _, m := range []map[string]convo.Context{a, b} {
+		for id := range m {
+			ids[id] = true
+		}
+	}
+	var out []ContextDifference
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		x, err := messagesOf(a, id)
+		if err != nil {
+			return nil, err
+		}
+		y, err := messagesOf(b, id)
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for n < min(len(x), len(y)) && sameMessage(x[n], y[n]) {
+			n++
+		}
+		if n < max(len(x), len(y)) {
+			out = append(out, ContextDifference{ID: id, Common: n, A: x[n:], B: y[n:]})
+		}
+	}
+	return out, nil
+}
+
+func messagesOf(m map[string]convo.Context, id string) ([]convo.Message, error) {
+	c, ok := m[id]
+	if !ok {
+		return nil, nil
+	}
+	ms, err := c.Own(0)
+	if err != nil {
+		return nil, fmt.Errorf("context %s: %w", id, err)
+	}
+	return ms, nil
+}
+
+func sameMessage(a, b convo.Message) bool {
+	a.Metadata, b.Metadata = nil, nil
+	return a.Equal(b)
+}

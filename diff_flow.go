@@ -1,0 +1,118 @@
+package weir
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// FlowDifference is one value of two flows' normal forms that is not the same.
+type FlowDifference struct {
+	// Node is the node it is of, "" for the flow's own.
+	Node string
+	// Key is its place: "with.text", "context.model"; "" for a node that only one
+	// of the flows has. An edge is "edge FROM -> TO".
+	Key      string
+	A, B     any
+	InA, InB bool
+}
+
+func flowDifferences(a, b *Flow) ([]FlowDifference, error) {
+	if a == b || a.Fingerprint() == b.Fingerprint() {
+		return nil, nil
+	}
+	x, err := normalOf(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := normalOf(b)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make(map[string]bool)
+	for _, f := range []map[string]any{x, y} {
+		for id := range members(f["nodes"]) {
+			nodes[id] = true
+		}
+	}
+	var out []FlowDifference
+	for _, id := range slices.Sorted(maps.Keys(nodes)) {
+		n, inA := members(x["nodes"])[id]
+		m, inB := members(y["nodes"])[id]
+		if inA != inB {
+			out = append(out, FlowDifference{Node: id, InA: inA, InB: inB, A: n, B: m})
+			continue
+		}
+		out = append(out, leaves(id, n, m)...)
+	}
+	delete(x, "nodes")
+	delete(y, "nodes")
+	x["edges"], y["edges"] = edgesOf(x), edgesOf(y)
+	return append(out, leaves("", x, y)...), nil
+}
+
+func normalOf(f *Flow) (map[string]any, error) {
+	data, err := f.Normal()
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("normal form of flow %s: %w", f.Name, err)
+	}
+	return out, nil
+}
+
+func members(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// edgesOf are a flow's edges by what they join.
+func edgesOf(f map[string]any) map[string]any {
+	out := make(map[string]any)
+	list, _ := f["edges"].([]any)
+	for _, e := range list {
+		m := members(e)
+		out[fmt.Sprint(m["from"], " -> ", m["to"])] = m["id"]
+	}
+	return out
+}
+
+// leaves are the values in two trees that are not the same, by their place.
+func leaves(node string, a, b any) []FlowDifference {
+	x, y := make(map[string]any), make(map[string]any)
+	flatten(x, "", a)
+	flatten(y, "", b)
+	keys := maps.Clone(x)
+	maps.Copy(keys, y)
+	var out []FlowDifference
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		v, inA := x[k]
+		w, inB := y[k]
+		if inA != inB || !reflect.DeepEqual(v, w) {
+			if e, ok := strings.CutPrefix(k, "edges."); ok {
+				k = "edge " + e
+			}
+			out = append(out, FlowDifference{Node: node, Key: k, A: v, B: w, InA: inA, InB: inB})
+		}
+	}
+	return out
+}
+
+func flatten(out map[string]any, key string, v any) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		out[key] = v
+		return
+	}
+	for k, x := range m {
+		if key != "" {
+			k = key + "." + k
+		}
+		flatten(out, k, x)
+	}
+}
