@@ -5,9 +5,13 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -48,6 +52,7 @@ func TestTheQueriesOfTheDocsFindWhatTheySay(t *testing.T) {
 	if _, err := run.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	talk(t, s)
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +66,40 @@ func TestTheQueriesOfTheDocsFindWhatTheySay(t *testing.T) {
 		if err := found(t, db, query); err != nil {
 			t.Errorf("store.md:%d: %v", line, err)
 		}
+	}
+}
+
+// talk makes a session with a round that goes on, and a fork of the demo's run.
+func talk(t *testing.T, s *sqlite.Store) {
+	t.Helper()
+	ctx, now := t.Context(), time.UnixMilli(1)
+	_, err := s.Enqueue(ctx, store.Queued{ID: "q", Session: "talk", Value: "Hello", At: now})
+	if !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("a message to no session: %v", err)
+	}
+	err = s.CreateSession(ctx, store.NewSession{ID: "talk", User: "ada", Flow: "asked", Now: now})
+	if err == nil {
+		_, err = s.Enqueue(ctx, store.Queued{ID: "q", Session: "talk", Value: "Hello", At: now})
+	}
+	if err == nil {
+		_, _, err = s.BeginRound(ctx, "q", store.NewRun{ID: "round", Flow: "asked", At: now})
+	}
+	if err == nil {
+		err = s.Create(ctx, store.NewRun{ID: "fork", Flow: "asked", At: now, Base: &store.Base{Run: "demo", Seq: 1}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(ctx, "round", "me", time.Hour, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := convo.Change{Create: true, Append: []convo.Message{{ID: "1/ask", Role: convo.User, Text: "Hello"}}}
+	commit := engine.Commit{Run: "round", Seq: 1, First: 1, At: 1, Events: []engine.Event{
+		&engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Session: "talk", Adds: 1, Body: &said}}},
+	}}
+	if err := s.Append(ctx, []store.Append{{Commit: commit, Fence: l.Fence}})[0]; err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 )
 
 // findPage is how many positions of a context make a page of message_page. An
@@ -56,21 +58,43 @@ type span struct{ from, to int64 }
 func (s *Store) FindMessage(ctx context.Context, id, contextID, messageID string, n int) (int, error) {
 	at := -1
 	parts, err := s.stretches(ctx, id, contextID, 0, n)
-	for i := 0; i < len(parts) && at < 0 && err == nil; i++ {
-		at, err = s.findIn(ctx, parts[i], messageID)
+	for some := range slices.Chunk(parts, findTogether) {
+		if err == nil && at < 0 {
+			at, err = s.findIn(ctx, some, messageID)
+		}
 	}
 	return at, s.wrap(fmt.Sprintf("find message in run %s, context %s", id, contextID), err)
 }
 
-// findIn returns the highest position in a stretch of a message with that id.
-func (s *Store) findIn(ctx context.Context, p stretch, messageID string) (int, error) {
-	at := -1
-	spans, err := s.mayHold(ctx, p, messageID)
-	for i := 0; i < len(spans) && at < 0 && err == nil; i++ {
-		err = s.reader.QueryRowContext(ctx,
-			"SELECT coalesce(max(id) & 0xffffffff, -1) FROM message WHERE key = ? AND id >= ? AND id < ?",
-			messageID, p.context*rowsPerParent+spans[i].from, p.context*rowsPerParent+spans[i].to).Scan(&at)
+// findTogether is in how many stretches a message is looked for with one query.
+const findTogether = 128
+
+// findIn returns the highest position in some stretches of a message with that
+// id.
+func (s *Store) findIn(ctx context.Context, parts []stretch, messageID string) (int, error) {
+	var ranges [][2]int64
+	for _, p := range parts {
+		spans := []span{{p.from, p.to}}
+		if p.to/findPage > p.from/findPage { // a page may end in it
+			var err error
+			if spans, err = s.mayHold(ctx, p, messageID); err != nil {
+				return -1, err
+			}
+		}
+		for _, x := range spans {
+			ranges = append(ranges, [2]int64{p.context*rowsPerParent + x.from, p.context*rowsPerParent + x.to})
+		}
 	}
+	if len(ranges) == 0 {
+		return -1, nil
+	}
+	list, err := json.Marshal(ranges)
+	if err != nil {
+		return -1, err
+	}
+	var at int
+	err = s.reader.QueryRowContext(ctx, `SELECT coalesce(max(m.id & 0xffffffff), -1)
+		FROM json_each(?) r JOIN message m ON m.id >= r.value ->> 0 AND m.id < r.value ->> 1 WHERE m.key = ?`, string(list), messageID).Scan(&at)
 	return at, err
 }
 

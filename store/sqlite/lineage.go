@@ -33,11 +33,11 @@ type level struct {
 const endless = rowsPerParent
 
 // ancestry is the run of that number and those it is based on, the nearest
-// first: what of each the run has (own commits after from, up to upto).
+// first (in this order also for the planner, hence CROSS): what of each the run has (own commits after from, up to upto).
 const ancestry = `WITH RECURSIVE up (depth, num, base, own, upto) AS (
 	SELECT 0, num, base, coalesce(base_seq, 0), ?2 FROM run WHERE num = ?1
 	UNION ALL
-	SELECT depth + 1, b.num, b.base, coalesce(b.base_seq, 0), min(up.own, up.upto) FROM up JOIN run b ON b.num = up.base
+	SELECT depth + 1, b.num, b.base, coalesce(b.base_seq, 0), min(up.own, up.upto) FROM up CROSS JOIN run b ON b.num = up.base
 )`
 
 // levels lists where a run's commits up to a number lie, the oldest first.
@@ -97,7 +97,7 @@ func (l lineage) history(num int64, name string, upto int64) (history, error) {
 	h := history{}
 	var seq int64
 	err := l.q.QueryRowContext(l.ctx, ancestry+` SELECT c.id, c.run, c.start, coalesce(c.source, 0), coalesce(c.kind, ''), up.upto
-		FROM up JOIN context c ON c.run = up.num AND c.name = ?3 WHERE up.upto > up.own ORDER BY depth LIMIT 1`,
+		FROM up CROSS JOIN context c ON c.run = up.num AND c.name = ?3 WHERE up.upto > up.own ORDER BY depth LIMIT 1`,
 		num, upto, name).Scan(&h.id, &h.run, &h.start, &h.source, &h.kind, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return history{}, nil
@@ -192,7 +192,7 @@ func (l lineage) stretches(h history, from, to int64) ([]stretch, error) {
 			SELECT 0, id, start, source, kind, ?2, ?4 FROM context WHERE id = ?1
 			UNION ALL
 			SELECT depth + 1, c.id, c.start, c.source, c.kind, min(down.start, down.hi), inside AND down.kind = 'base'
-			FROM down JOIN context c ON c.id = down.source
+			FROM down CROSS JOIN context c ON c.id = down.source
 			WHERE min(down.start, down.hi) > ?3 AND NOT (inside AND down.kind = 'lane')
 		)
 		SELECT id, start, coalesce(source, 0), coalesce(kind, ''), hi FROM down ORDER BY depth`,

@@ -28,15 +28,49 @@ func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
-	where := []string{"TRUE"}
-	var args []any
-	for _, c := range []struct{ column, value string }{
-		{"r.flow", f.Flow}, {"r.user", f.User}, {"r.parent", f.Parent},
+	where, args := conditions(f)
+	order := "r.num DESC"
+	if f.Session != "" {
+		order = "r.first DESC, r.num DESC" // that of the index, and of the rounds
+	}
+	if f.Before != "" {
+		num, err := s.number(ctx, f.Before)
+		if err != nil {
+			return nil, fmt.Errorf("list runs before: %w", err)
+		}
+		where, args = append(where, "r.num < ?"), append(args, num)
+		if f.Session != "" {
+			where = append(where, "r.first <= coalesce((SELECT b.first FROM run b JOIN session s ON s.num = b.session WHERE b.num = ? AND s.id = ?), 1 << 62)")
+			args = append(args, num, f.Session)
+		}
+	}
+	out := []store.Run{}
+	err := s.query(ctx, func(row scanner) error {
+		r, err := scanRun(row)
+		out = append(out, r)
+		return err
+	}, selectRun+" WHERE "+strings.Join(where, " AND ")+" ORDER BY "+order+" LIMIT ?", append(args, cmp.Or(f.Limit, 100))...)
+	if err != nil {
+		return nil, s.wrap("list runs", err)
+	}
+	return out, nil
+}
+
+// conditions are those of a filter, but for where it continues.
+func conditions(f store.Filter) (where []string, args []any) {
+	where = []string{"TRUE"}
+	for _, c := range []struct{ condition, value string }{
+		{"r.flow = ?", f.Flow},
+		{"r.user = ?", f.User},
+		{"r.parent = ?", f.Parent},
+		{"r.session = (SELECT num FROM session WHERE id = ?)", f.Session},
 	} {
 		if c.value != "" {
-			where = append(where, c.column+" = ?")
-			args = append(args, c.value)
+			where, args = append(where, c.condition), append(args, c.value)
 		}
+	}
+	if f.Roots {
+		where = append(where, "r.parent IS NULL")
 	}
 	if len(f.Status) > 0 {
 		where = append(where, "r.status IN (?"+strings.Repeat(", ?", len(f.Status)-1)+")")
@@ -44,32 +78,7 @@ func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 			args = append(args, st.String())
 		}
 	}
-	if f.Roots {
-		where = append(where, "r.parent IS NULL")
-	}
-	if f.Session != "" {
-		where = append(where, "r.session = (SELECT num FROM session WHERE id = ?)")
-		args = append(args, f.Session)
-	}
-	if f.Before != "" {
-		num, err := s.number(ctx, f.Before)
-		if err != nil {
-			return nil, fmt.Errorf("list runs before: %w", err)
-		}
-		where = append(where, "r.num < ?")
-		args = append(args, num)
-	}
-	args = append(args, cmp.Or(f.Limit, 100))
-	out := []store.Run{}
-	err := s.query(ctx, func(row scanner) error {
-		r, err := scanRun(row)
-		out = append(out, r)
-		return err
-	}, selectRun+" WHERE "+strings.Join(where, " AND ")+" ORDER BY r.num DESC LIMIT ?", args...)
-	if err != nil {
-		return nil, s.wrap("list runs", err)
-	}
-	return out, nil
+	return where, args
 }
 
 func scanRun(row scanner) (store.Run, error) {
