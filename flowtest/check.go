@@ -249,6 +249,7 @@ func became(s step) string {
 		return "was not needed"
 	case engine.Waiting:
 		return "waits"
+	case engine.Pending, engine.Running, engine.Paused:
 	}
 	return "is " + s.status.String()
 }
@@ -298,7 +299,7 @@ func (p *pathExpectation) checkExactly(o *observed) []Failure {
 func checkOrder(want []place, o *observed) []Failure {
 	at := 0
 	for i, w := range want {
-		for at < len(o.path) && !(o.path[at].ran && covers(w.path, o.path[at].path)) {
+		for at < len(o.path) && (!o.path[at].ran || !covers(w.path, o.path[at].path)) {
 			at++
 		}
 		if at == len(o.path) {

@@ -27,7 +27,6 @@ const (
 	completed = "completed"
 	failed    = "failed"
 	paused    = "paused"
-	cancelled = "cancelled"
 )
 
 // expectation reads `expect`.
@@ -68,7 +67,7 @@ func (r *fileReader) status(e *expectation, in layers) {
 	if d == nil {
 		return
 	}
-	all := []string{completed, failed, paused, cancelled}
+	all := []string{completed, failed, paused}
 	s := r.text(d, "status")
 	if !slices.Contains(all, s) {
 		r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf("status is one of %s; this is %s", strings.Join(all, ", "), show(d)), didYouMean(s, all))

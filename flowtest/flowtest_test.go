@@ -212,7 +212,7 @@ tests:
   - {}
 `,
 		`f.test.yaml:2:1: a test file has no key "tets"; expected one of flow, description, defaults, tests (unknown_key)`+"\n  hint: did you mean tests?",
-		`f.test.yaml:4:32: status is one of completed, failed, paused, cancelled; this is "complete"`,
+		`f.test.yaml:4:32: status is one of completed, failed, paused; this is "complete"`,
 		"f.test.yaml:4:61: there is no matcher $contain (unknown_key)\n  hint: did you mean $contains?",
 		"f.test.yaml:4:83: flow f has no node \"snt\" (unknown_node)\n  hint: did you mean sent?",
 		`two tests are named "a"; the first at line 4`,

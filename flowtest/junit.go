@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/flow"
 )
 
 // The elements of JUnit's XML that build servers read.
@@ -75,8 +77,8 @@ func junitSuiteOf(f *FileResult) junitSuite {
 	s := junitSuite{Name: f.Path, Time: junitTime(f.Took)}
 	if f.Status == Invalid {
 		text := f.Error
-		for _, p := range f.Problems {
-			text += p.String() + "\n"
+		if f.Problems != nil {
+			text = (&flow.Invalid{Problems: f.Problems}).Error()
 		}
 		s.Tests, s.Errors = 1, 1
 		s.Cases = []junitCase{{

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// matcherNames are the keys of an object that is no object but says what a value
+// Matchers are the keys of an object that is no object but says what a value
 // has to be like.
-func matcherNames() []string {
+func Matchers() []string {
 	return []string{
 		"$above", "$absent", "$all", "$any", "$approx", "$below", "$contains", "$each", "$endsWith", "$equals",
 		"$json", "$length", "$matches", "$max", "$min", "$not", "$oneOf", "$schema", "$startsWith", "$subset", "$within",
@@ -35,10 +35,10 @@ func (r *reader) checkExpected(d *flow.Datum) {
 		switch {
 		case !matcher:
 			r.checkExpected(e.Value)
-		case !slices.Contains(matcherNames(), e.Key):
-			hint := didYouMean(e.Key, matcherNames())
+		case !slices.Contains(Matchers(), e.Key):
+			hint := didYouMean(e.Key, Matchers())
 			if hint == "" {
-				hint = "there are " + strings.Join(matcherNames(), ", ") + "; a value that has such a key is written $equals: {...}"
+				hint = "there are " + strings.Join(Matchers(), ", ") + "; a value that has such a key is written $equals: {...}"
 			}
 			r.report(e.Pos, flow.CodeUnknownKey, fmt.Sprintf("there is no matcher %s", e.Key), hint)
 		default:

@@ -1,0 +1,36 @@
+package flowtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/flowtest"
+)
+
+func TestTheExampleOfThePageRuns(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/flow-tests.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, b := range strings.Split(string(page), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(b, "```")
+		blocks = append(blocks, text)
+	}
+	if len(blocks) < 2 {
+		t.Fatalf("the page has %d blocks of YAML", len(blocks))
+	}
+	dir := files(t, map[string]string{"order.yaml": blocks[0], "order.test.yaml": blocks[1]})
+	r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "order.test.yaml")}, flowtest.Options{})
+	if !r.OK() || r.Passed != 4 {
+		t.Error(told(&r.Files[0]))
+	}
+	for _, name := range flowtest.Matchers() {
+		if !strings.Contains(string(page), "`"+name) {
+			t.Errorf("the page does not have the matcher %s", name)
+		}
+	}
+}

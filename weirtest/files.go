@@ -1,0 +1,48 @@
+package weirtest
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir/flowtest"
+)
+
+// Files runs files of tests of flows, and those in folders, as subtests: one a
+// file, and below it one a test. See docs/flow-tests.md.
+func Files(t *testing.T, o flowtest.Options, paths ...string) {
+	t.Helper()
+	files, err := flowtest.Find(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := flowtest.Run(t.Context(), files, o)
+	for i := range r.Files {
+		f := &r.Files[i]
+		t.Run(f.Path, func(t *testing.T) {
+			t.Helper()
+			for _, p := range f.Problems {
+				t.Error(p)
+			}
+			if f.Error != "" {
+				t.Error(f.Error)
+			}
+			for j := range f.Tests {
+				t.Run(f.Tests[j].Name, func(t *testing.T) { file(t, &f.Tests[j]) })
+			}
+		})
+	}
+}
+
+// file tells how one test went.
+func file(t *testing.T, r *flowtest.Result) {
+	t.Helper()
+	switch r.Status {
+	case flowtest.Skipped:
+		t.Skip(r.Reason)
+	case flowtest.Stopped:
+		t.Error("the test was stopped before it had ended")
+	case flowtest.Passed, flowtest.Failed, flowtest.Invalid:
+	}
+	for i := range r.Failures {
+		t.Error(r.Failures[i].String())
+	}
+}
