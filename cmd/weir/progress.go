@@ -192,7 +192,10 @@ func (w *progress) chunk(it runner.Item) {
 
 // waitNote says what a model call waits for.
 func waitNote(c *llm.Chunk) string {
-	if c.Why == llm.WaitLimit {
+	switch c.Why {
+	case "":
+		return "waits"
+	case llm.WaitLimit:
 		return "waits for the limit " + printable(c.About)
 	}
 	return "waits (" + c.Why + ")"

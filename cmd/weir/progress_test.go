@@ -120,6 +120,13 @@ func TestACallThatWaitsSaysForHowLongAtLeast(t *testing.T) {
 	if got := screen.String(); !strings.Contains(got, "waits, ") || !strings.Contains(got, "s at least") || strings.Contains(got, "answ") {
 		t.Errorf("drew %q", got)
 	}
+	for why, want := range map[string]string{llm.WaitLimit: "waits for the limit p/m, ", "model_overloaded": "waits (model_overloaded), "} {
+		w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: time.Minute, Why: why, About: "p/m"}})
+		w.draw()
+		if got := screen.String(); !strings.Contains(got, want) {
+			t.Errorf("drew %q, want %q", got, want)
+		}
+	}
 	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "an answer"}})
 	w.draw()
 	if got := screen.String(); !strings.Contains(got, "an answer") {
