@@ -45,15 +45,9 @@ func (r *Request) Canonical() ([]byte, error) {
 		Temperature: r.Temperature, MaxOutput: r.MaxOutput, Reasoning: r.Reasoning, Schema: r.Schema,
 		Messages: make([]canonicalMessage, len(r.Messages)),
 	}
-	for i, m := range r.Messages {
-		c.Messages[i] = canonicalMessage{
-			Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: m.Calls, CallID: m.CallID, Name: m.Name,
-			Failed: m.Failed, Provider: m.Provider,
-		}
-		if m.Native == nil {
-			continue
-		}
-		if err := json.Unmarshal(m.Native, &c.Messages[i].Native); err != nil {
+	for i := range r.Messages {
+		var err error
+		if c.Messages[i], err = canonicalOf(&r.Messages[i]); err != nil {
 			return nil, fmt.Errorf("canonical form of a request: native blocks of message %d: %w", i+1, err)
 		}
 	}
@@ -64,4 +58,15 @@ func (r *Request) Canonical() ([]byte, error) {
 		return nil, fmt.Errorf("canonical form of a request: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func canonicalOf(m *convo.Message) (canonicalMessage, error) {
+	c := canonicalMessage{
+		Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: m.Calls, CallID: m.CallID, Name: m.Name,
+		Failed: m.Failed, Provider: m.Provider,
+	}
+	if m.Native == nil {
+		return c, nil
+	}
+	return c, json.Unmarshal(m.Native, &c.Native)
 }

@@ -22,3 +22,9 @@ func (l *Limits) Idle() bool {
 	}
 	return len(l.lines) == 0
 }
+
+// Apart is a request without what is remembered of those before it.
+func Apart(r Request) Request {
+	r.digests, r.of = nil, digestOf{}
+	return r
+}

@@ -76,6 +76,11 @@ type Request struct {
 	// Manifest says what the messages show of their context and what not; nil
 	// where they show all of it.
 	Manifest *Manifest
+
+	// digests, where set, has the digest of the request before this one; of says
+	// whose it is.
+	digests *digests
+	of      digestOf
 }
 
 // The purposes of a model call.

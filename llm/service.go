@@ -21,6 +21,7 @@ type Service struct {
 	models    *Catalogue
 	limits    *Limits
 	views     *convo.Views
+	digests   digests
 	log       *slog.Logger
 }
 

@@ -92,7 +92,7 @@ func TestATurnOverridesTheSettingsOfItsContext(t *testing.T) {
 		if _, err := service(recorded.Script(`{"a":"x"}`)).Turn(t.Context(), h, c.turn); err != nil {
 			t.Fatal(err)
 		}
-		got := *h.reqs[0]
+		got := llm.Apart(*h.reqs[0])
 		got.Messages, got.Place = nil, 0
 		if c.want.Estimate = got.Estimate; got.Estimate.Input == 0 || got.Estimate.Output == 0 {
 			t.Errorf("estimated at %+v", got.Estimate)

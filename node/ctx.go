@@ -133,6 +133,10 @@ type Effect struct {
 	Index int
 	// Request identifies what is asked; its digest is compared on re-entry.
 	Request engine.Value
+	// Text gives a Request that is a text, which is nil then, where making it takes
+	// long, and Digest the SHA-256 of its JSON, which does not.
+	Text   func() ([]byte, error)
+	Digest []byte
 	// Unknown is the policy for an effect in flight at a crash.
 	Unknown Unknown
 	// Reserve is what a model call may spend, nil for what spends nothing. Where

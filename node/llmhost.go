@@ -32,7 +32,7 @@ func (h llmHost) Counted() bool {
 func (h llmHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
-	request, err := req.Canonical()
+	digest, err := req.Digest()
 	if err != nil {
 		return nil, fmt.Errorf("model call: %w", err)
 	}
@@ -47,7 +47,7 @@ func (h llmHost) ModelCall(
 		reserve.Unpriced = req.Provider + "/" + req.Model
 	}
 	v, err := h.c.Do(Effect{
-		Name: cmp.Or(req.Purpose, "model"), Reserve: reserve, Request: string(request), Unknown: UnknownRetry,
+		Name: cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			if reserve.Bound {
 				req.Granted = reserve.Output

@@ -20,7 +20,7 @@ import (
 // one may depend on it and leaves the process.
 func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	key := a.effectKey(e)
-	digest, err := digestOf(e.Request)
+	digest, err := digestOf(&e)
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeValue, Key: key, Permanent: true, Message: err.Error()}
 	}
@@ -203,15 +203,19 @@ func (a *attempt) record(key string, done *engine.EffectCompleted) {
 }
 
 // digestOf identifies a request.
-func digestOf(request engine.Value) (string, error) {
-	if request == nil {
-		return "", nil
+func digestOf(e *node.Effect) (string, error) {
+	sum := e.Digest
+	if sum == nil {
+		if e.Request == nil {
+			return "", nil
+		}
+		b, err := engine.AppendValue(nil, e.Request)
+		if err != nil {
+			return "", fmt.Errorf("effect request: %w", err)
+		}
+		whole := sha256.Sum256(b)
+		sum = whole[:]
 	}
-	b, err := engine.AppendValue(nil, request)
-	if err != nil {
-		return "", fmt.Errorf("effect request: %w", err)
-	}
-	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:12]), nil
 }
 

@@ -131,8 +131,12 @@ func (a *attempt) learn(facts []engine.Event) {
 // tell notes a model call and returns what is recorded of any effect.
 func (a *attempt) tell(e node.Effect, key, digest string) (engine.Value, error) {
 	known := a.known(key)
-	if text, ok := e.Request.(string); ok && e.Reserve != nil {
-		s := Sent{Key: key, Request: json.RawMessage(text)}
+	if e.Text != nil && e.Reserve != nil {
+		text, err := e.Text()
+		if err != nil {
+			return nil, err
+		}
+		s := Sent{Key: key, Request: text}
 		if known != nil {
 			s.Proven, s.Manifest = known.Digest == digest, known.Manifest
 			s.Result, s.Error = known.Result, known.Error
