@@ -90,6 +90,28 @@ func (cs *conductors) join(t *Turn) (*Turn, error) {
 	return t, nil
 }
 
+// watch ends a turn that no message began when its run comes to rest.
+func (cs *conductors) watch(t *Turn, on *Run) error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed {
+		return runner.ErrClosed
+	}
+	cs.all.Go(func() {
+		r, err := on.Wait(cs.ctx)
+		if row, infoErr := t.Session.Info(cs.ctx); infoErr == nil {
+			t.mu.Lock()
+			t.to = row.Length
+			t.mu.Unlock()
+		}
+		if cs.ctx.Err() != nil {
+			err = runner.ErrClosed
+		}
+		cs.resolve(t, r, err)
+	})
+	return nil
+}
+
 // resolve ends a turn.
 func (cs *conductors) resolve(t *Turn, r Result, err error) {
 	cs.mu.Lock()

@@ -309,3 +309,26 @@ func asAnswer(schema map[string]any, said engine.Value) (engine.Value, error) {
 	}
 	return node.ParseAnswer(schema, text)
 }
+
+// Answer resolves what the session's round waits for, by the interrupt's id:
+// approvals, events, one of several questions. The turn is the rest of the round.
+func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOptions) (*Turn, error) {
+	row, err := s.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if row.Holder == "" {
+		return nil, fmt.Errorf("session %s: %s: %w", s.ID, interrupt, runner.ErrNoInterrupt)
+	}
+	r, err := s.w.store.Run(ctx, row.Holder)
+	if err != nil {
+		return nil, err
+	}
+	on, err := s.w.Answer(ctx, r.ID, interrupt, v, cmp.Or(o.By, s.User))
+	if err != nil {
+		return nil, err
+	}
+	t := newTurn(s, "", o)
+	t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
+	return t, s.w.talks.watch(t, on)
+}

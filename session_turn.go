@@ -45,6 +45,7 @@ type TurnState struct {
 	Result
 	Session string
 	Round   int
+	Message string // the id
 	// Text is what the assistant said last in the turn.
 	Text string
 	// Messages are what the turn has added to the history.
@@ -99,7 +100,7 @@ func (t *Turn) Wait(ctx context.Context) (TurnState, error) {
 
 // gather reads what the turn has left in the record.
 func (t *Turn) gather(ctx context.Context) (TurnState, error) {
-	s := TurnState{Result: t.result, Session: t.Session.ID}
+	s := TurnState{Result: t.result, Session: t.Session.ID, Message: t.Message}
 	if t.run == "" {
 		return s, nil
 	}

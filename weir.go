@@ -53,6 +53,7 @@ type Store interface {
 	Cache
 	Sessions
 	Queue
+	Erasures
 	Close() error
 }
 

@@ -40,6 +40,8 @@ type Info struct {
 	// 1; both are zero for a run that is none.
 	Session string
 	Round   int
+	// Prefix begins the ids of messages that the run says in the session.
+	Prefix string
 }
 
 // Host is what runs a node; the runner implements it.

@@ -74,7 +74,7 @@ func (r *Round) begin(m *machine, kept *talks, e *engine.RunStarted, settings co
 	if left.Model != modelOf(settings) {
 		c.Session, c.Marks.Factor, c.Marks.Learned = "", 0, 0
 	}
-	m.past = newPast(m, r.Session, m.run.ID, r.Number)
+	m.past = newPast(m, r.Session, m.run.ID, r.At)
 	m.past.left, m.past.said = left, len(r.Main) > 0
 	if h, ok := kept.take(r.Session, r.At); ok {
 		c.History = h
@@ -111,7 +111,7 @@ func (m *machine) goOn(ch *engine.ContextChange) error {
 		return err
 	}
 	if m.past == nil { // a replay
-		m.past = newPast(m, ch.Session, m.run.ID, m.run.Start.Round)
+		m.past = newPast(m, ch.Session, m.run.ID, ch.At)
 		m.past.opened.Store(true)
 	}
 	if m.past.kept && m.past.history.Len() == ch.At {
@@ -148,7 +148,7 @@ type past struct {
 	journal Journal
 	session string
 	run     string
-	round   int
+	at      int // how long it is
 	opened  atomic.Bool
 	history convo.History
 	kept    bool
@@ -157,8 +157,27 @@ type past struct {
 	said bool
 }
 
-func newPast(m *machine, session, run string, round int) *past {
-	return &past{journal: m.journal, session: session, run: run, round: round}
+func newPast(m *machine, session, run string, at int) *past {
+	return &past{journal: m.journal, session: session, run: run, at: at}
+}
+
+// messagePrefix begins the ids of the messages that a round says: its number and
+// where in the history it begins, so that they repeat neither in the session nor
+// in one that is forked from it.
+func messagePrefix(s *engine.RunStarted) string {
+	if s.Round == 0 || len(s.Contexts) == 0 {
+		return ""
+	}
+	return strconv.Itoa(s.Round) + "." + strconv.Itoa(s.Contexts[0].At) + "/"
+}
+
+// madeIn reads the prefix of an id.
+func madeIn(messageID string) (round, at int, ok bool) {
+	prefix, _, _ := strings.Cut(messageID, "/")
+	first, second, ok := strings.Cut(prefix, ".")
+	round, err := strconv.Atoi(first)
+	at, err2 := strconv.Atoi(second)
+	return round, at, ok && err == nil && err2 == nil
 }
 
 var errNoHistories = errors.New("the store keeps no sessions")
@@ -180,13 +199,11 @@ func (p *past) Load(_ string, from, to int) ([]convo.Message, error) {
 	return out, nil
 }
 
-// FindMessage implements convo.Finder. An id that this round or a later one has
-// made is not among what was before it.
+// FindMessage implements convo.Finder. An id that was made in this round or a
+// later one is not among what was before it.
 func (p *past) FindMessage(contextID, messageID string, n int) (int, error) {
-	if number, _, made := strings.Cut(messageID, "/"); made {
-		if round, err := strconv.Atoi(number); err == nil && round >= p.round {
-			return -1, nil
-		}
+	if _, at, made := madeIn(messageID); made && at >= p.at {
+		return -1, nil
 	}
 	if p.opened.Load() {
 		return p.journal.FindMessage(context.Background(), p.run, contextID, messageID, n)
@@ -262,7 +279,7 @@ func (t *talks) take(session string, n int) (convo.History, bool) {
 func (m *machine) restored(j Journal) {
 	m.journal = j
 	if s := m.run.Start; s.Session != "" {
-		m.past = newPast(m, s.Session, m.run.ID, s.Round)
+		m.past = newPast(m, s.Session, m.run.ID, s.Contexts[0].At)
 		m.past.opened.Store(true)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -41,12 +42,16 @@ func (e *errSignal) code() int { return 128 + int(e.signal) }
 // interruptible returns a context that the first SIGINT or SIGTERM ends, so
 // that runs are left resumable. The second ends the process at once.
 func interruptible(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
+	a := &attention{}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, attentionKey{}, a))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		stopping := false
 		for s := range signals {
+			if s == os.Interrupt && a.given() {
+				continue
+			}
 			e := &errSignal{syscall.SIGINT}
 			if n, ok := s.(syscall.Signal); ok {
 				e.signal = n
@@ -63,6 +68,31 @@ func interruptible(parent context.Context) (context.Context, func()) {
 		signal.Stop(signals)
 		cancel(nil)
 	}
+}
+
+// attention is who is told of Ctrl-C in place of the command as a whole.
+type attention struct{ tell atomic.Pointer[func()] }
+
+type attentionKey struct{}
+
+// given tells whoever wants to be told of Ctrl-C; false where nobody does.
+func (a *attention) given() bool {
+	tell := a.tell.Load()
+	if tell == nil {
+		return false
+	}
+	(*tell)()
+	return true
+}
+
+// onInterrupt has Ctrl-C call tell until the function it returns is called.
+func onInterrupt(ctx context.Context, tell func()) (off func()) {
+	a, ok := ctx.Value(attentionKey{}).(*attention)
+	if !ok {
+		return func() {}
+	}
+	a.tell.Store(&tell)
+	return func() { a.tell.Store(nil) }
 }
 
 // command carries out one command line and returns the exit code.

@@ -27,8 +27,11 @@ import (
 //	    - calls: [{tool: order_status, arguments: {order: "4711"}}]
 //	    - It is on its way.
 //
-// What it answers depends on the node, the iteration and the number of the call
-// alone, so that a call that is made again after a crash has the same answer. It
+// In a session, the texts of a node in no iteration are those of its rounds, one
+// after another and then from the first again.
+//
+// What it answers depends on the node, the iteration, the round and the number of
+// the call alone, so that a call that is made again after a crash has the same answer. It
 // may be used by any number of goroutines.
 type Files struct {
 	mu    sync.Mutex
@@ -59,6 +62,9 @@ func (s *Files) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 	}
 	plain := PlainPath(path)
 	said, ok := script[plain]
+	if round := roundOf(req.Messages); round > 0 && plain == path && len(said) > 0 {
+		nth = (round-1)%len(said) + 1
+	}
 	if !ok || nth > len(said) && len(said) > 1 {
 		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
 			"script %s has nothing for %s to say; add a text under %q", filepath.Base(req.Model), path, plain)}
@@ -73,6 +79,20 @@ func (s *Files) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 			"script %s has %s for %s and the model is called once more; add a turn under %q", filepath.Base(req.Model), counted(len(turns)), path, plain)}
 	}
 	return NewTurns([]Turn{{Message: turns[call-1]}}, nil).Generate(ctx, req, emit)
+}
+
+// roundOf is the number of the session's round that the messages end with, which
+// their ids begin with ("3.4/ask.user"); 0 where it is none.
+func roundOf(ms []convo.Message) int {
+	for i := len(ms) - 1; i >= 0; i-- {
+		prefix, _, made := strings.Cut(ms[i].ID, "/")
+		number, at, ok := strings.Cut(prefix, ".")
+		n, err := strconv.Atoi(number)
+		if _, err2 := strconv.Atoi(at); made && ok && err == nil && err2 == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // ordinal is the number of a call in its node, from an effect key as

@@ -1,0 +1,398 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/store"
+)
+
+// chatOptions are the flags of `weir chat` beside those it shares.
+type chatOptions struct {
+	session, thread, user, model, busy string
+	fresh                              bool
+	inputs                             []string
+	file                               string
+}
+
+func (p *program) chatCommand() *cobra.Command {
+	o, d := &chatOptions{}, &driving{p: p}
+	c := &cobra.Command{
+		Use:   "chat [FLOW]",
+		Short: "Talk with a flow in a session, turn after turn",
+		Long: `Talk with a flow: each line is a message, each message a round of a session, with
+what was said before. Without --session, --thread and --new it is the active session
+of the user and the flow's name; FLOW may be left out with --session.
+
+A line that ends with \ goes on in the next one, and what is pasted is one message.
+Ctrl-C cancels the turn and not the chat; at the prompt it quits when it comes twice.
+Questions of the flow, and about calls of tools, are asked in place. /help lists the
+commands. A line that begins with // is said with one / less.
+
+Elsewhere than in a terminal each line of stdin is a turn, and the chat ends with
+the input; with --json each turn prints one object.`,
+		Example: `  weir chat examples/talk/flow.yaml
+  weir chat support.yaml --user ada --thread invoices --model openai/gpt-5-mini
+  printf 'Hello.\nWhere is berth 4?\n' | weir chat examples/talk/flow.yaml --json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("did not expect %q; see `weir chat --help`", args[1])
+			}
+			return nil
+		},
+		ValidArgsFunction: p.completeFlows,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.chat(c.Context(), strings.Join(args, ""), o, d)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.session, "session", "", "go on with the `SESSION` of this id, or beginning of one")
+	f.StringVar(&o.thread, "thread", "", "go on with the user's conversation of this `NAME`, or begin it")
+	f.BoolVar(&o.fresh, "new", false, "begin another session")
+	f.StringVar(&o.user, "user", "", "whose session it is")
+	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in place of the flow's")
+	f.StringVar(&o.busy, "busy", "", "what to do while a round goes on elsewhere: queue, reject or fork")
+	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input beside the message, `NAME=VALUE`; may be repeated")
+	f.StringVar(&o.file, "inputs", "", "such inputs from a YAML or JSON `FILE`; -i goes over them")
+	f.BoolVar(&p.json, "json", false, "print one JSON object a turn on stdout")
+	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
+	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
+	_ = c.RegisterFlagCompletionFunc("session", func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
+		return p.sessionIDs(c), noFiles
+	})
+	_ = c.RegisterFlagCompletionFunc("input", p.completeInputs)
+	_ = c.RegisterFlagCompletionFunc("busy", cobra.FixedCompletions(
+		[]cobra.Completion{flow.BusyQueue, flow.BusyReject, flow.BusyFork}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// chat is a conversation at the command line. It belongs to one goroutine.
+type chat struct {
+	p     *program
+	desk  *desk
+	s     *weir.Session
+	flow  *weir.Flow // nil where the session brings its own
+	send  weir.SendOptions
+	lines lineSource
+	shown *turnView
+	// waits is what the session's round waits for.
+	waits  []engine.Interrupt
+	failed bool // a turn did
+}
+
+func (p *program) chat(ctx context.Context, path string, o *chatOptions, d *driving) error {
+	if err := o.check(path); err != nil {
+		return err
+	}
+	c := &chat{p: p}
+	if err := c.open(ctx, path, o, d); err != nil {
+		return err
+	}
+	defer c.desk.close() //nolint:errcheck // what was said is durable
+	c.lines = p.lineSource(c.history(ctx))
+	c.shown = &turnView{p: p}
+	c.greet(ctx)
+	err := c.talk(ctx)
+	if closeErr := c.desk.close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && c.failed && !c.lines.live() {
+		return &exit{exitFailed}
+	}
+	return err
+}
+
+func (o *chatOptions) check(path string) error {
+	switch {
+	case path == "" && o.session == "":
+		return usagef("expected FLOW, or --session; see `weir chat --help`")
+	case o.session != "" && (o.thread != "" || o.fresh):
+		return usagef("--session names one; --thread and --new look for another")
+	case o.busy != "" && o.busy != flow.BusyQueue && o.busy != flow.BusyReject && o.busy != flow.BusyFork:
+		return usagef("--busy: expected queue, reject or fork, not %q", o.busy)
+	}
+	return nil
+}
+
+// open reads all that it is given before it opens the database for writing, and
+// finds the session.
+func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *driving) error {
+	p := c.p
+	what := opening{record: d.record, replay: d.replay}
+	var err error
+	if path != "" {
+		if c.flow, _, err = load(path); err != nil {
+			return err
+		}
+		what.flow = c.flow
+		c.send.Model = cmp.Or(o.model, c.flow.Context.Model)
+		if c.send.Inputs, err = p.inputsBeside(c.flow, o); err != nil {
+			return err
+		}
+	} else if what.run, c.send.Model, err = p.lastRound(ctx, o); err != nil {
+		return err
+	}
+	if c.send.Model, err = pinScript(c.send.Model, path, d.replay == ""); err != nil {
+		return err
+	}
+	c.send.By, c.send.Busy, c.send.Origin = cmp.Or(o.user, p.person()), o.busy, "chat"
+	if c.desk, err = p.open(ctx, what); err != nil {
+		return err
+	}
+	if o.model != "" && d.replay == "" {
+		err = c.desk.checkModel(o.model)
+	}
+	if err == nil {
+		err = c.find(ctx, o)
+	}
+	if err != nil {
+		return errors.Join(err, c.desk.close())
+	}
+	return nil
+}
+
+// inputsBeside are the flow's inputs that come with no message.
+func (p *program) inputsBeside(f *weir.Flow, o *chatOptions) (map[string]any, error) {
+	if o.file == "" && len(o.inputs) == 0 {
+		return nil, nil
+	}
+	return p.inputs(f, o.file, o.inputs)
+}
+
+// lastRound is the newest round of the session that is gone on with without a
+// flow, and the model that it had.
+func (p *program) lastRound(ctx context.Context, o *chatOptions) (run, model string, err error) {
+	err = p.withSession(ctx, o.session, func(ctx context.Context, desk *desk, s *store.Session) error {
+		rounds, err := desk.Runs(ctx, store.Filter{Session: s.ID, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(rounds) == 0 {
+			return usagef("session %s has had no round: name the flow, `weir chat FLOW --session %s`", s.ID, s.ID)
+		}
+		v, err := desk.Inspect(ctx, rounds[0].ID, 0)
+		if err != nil {
+			return err
+		}
+		run, model = rounds[0].ID, modelOf(v.Contexts[engine.MainContext].Settings)
+		return nil
+	})
+	return run, cmp.Or(o.model, model), err
+}
+
+// find finds the session or begins it.
+func (c *chat) find(ctx context.Context, o *chatOptions) error {
+	so := weir.SessionOptions{User: o.user, Thread: o.thread, New: o.fresh}
+	if o.session != "" {
+		id, err := c.desk.FindSession(ctx, o.session)
+		if err != nil {
+			return unknownSession(err)
+		}
+		so = weir.SessionOptions{ID: id, User: o.user}
+	}
+	var err error
+	c.s, err = c.desk.Session(ctx, c.flow, so)
+	if errors.Is(err, store.ErrExists) {
+		return usagef("--new --thread %s: there is a session of that thread; leave out --new to go on with it", o.thread)
+	}
+	return err
+}
+
+// talk takes line after line until there are no more or somebody quits.
+func (c *chat) talk(ctx context.Context) error {
+	quitting := false
+	for {
+		text, err := c.read(ctx)
+		switch {
+		case errors.Is(err, errInterrupted):
+			if quitting {
+				return nil
+			}
+			quitting = true
+			c.p.say("%s", c.p.style().dim.Render("(Ctrl-C once more quits, and so does /quit)"))
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		quitting = false
+		if strings.TrimSpace(text) == "" && len(c.waits) == 0 {
+			continue
+		}
+		if quit, err := c.line(ctx, text); quit || err != nil {
+			return err
+		}
+	}
+}
+
+// read reads one message: lines that end with \ go on.
+func (c *chat) read(ctx context.Context) (string, error) {
+	prompt := "> "
+	if len(c.waits) > 0 {
+		prompt = "? "
+	}
+	var whole strings.Builder
+	for {
+		line, err := c.lines.read(ctx, prompt)
+		if err != nil {
+			if errors.Is(err, io.EOF) && whole.Len() > 0 {
+				return whole.String(), nil
+			}
+			return "", err
+		}
+		part, more := strings.CutSuffix(line, `\`)
+		whole.WriteString(part)
+		if !more {
+			return whole.String(), nil
+		}
+		whole.WriteByte('\n')
+		prompt = "… "
+	}
+}
+
+// line does what one line says.
+func (c *chat) line(ctx context.Context, text string) (quit bool, err error) {
+	if rest, ok := strings.CutPrefix(text, "//"); ok {
+		text = "/" + rest
+	} else if strings.HasPrefix(text, "/") {
+		return c.command(ctx, text)
+	}
+	turn, err := c.begin(ctx, text)
+	if err == nil {
+		err = c.see(ctx, turn)
+	}
+	return false, c.told(ctx, err)
+}
+
+// told tells of an error, which ends the turn and not the chat, unless the chat
+// is to end.
+func (c *chat) told(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
+		return &exit{s.code()}
+	}
+	c.failed = true
+	if c.p.json {
+		writeJSON(c.p.out, turnReport{
+			Session: c.s.ID, Status: "refused", Outputs: engine.Values{}, Messages: []saidRow{}, Interrupts: interruptsOf(c.waits),
+			Error: &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)},
+		})
+		return nil
+	}
+	c.p.say("%s", c.p.style().bad.Render(printable(err.Error())))
+	if h := hint(err); h != "" {
+		c.p.say("  %s", h)
+	}
+	return nil
+}
+
+// begin sends what was said, or answers with it what is open.
+func (c *chat) begin(ctx context.Context, text string) (*weir.Turn, error) {
+	if n := len(c.waits); n == 0 || n == 1 && c.waits[0].Kind == engine.AwaitInput {
+		if n == 1 { // also a choice by its number
+			v, err := answerOf(c.waits[0], text)
+			if err != nil {
+				return nil, &usageError{err}
+			}
+			return c.s.Send(ctx, v, c.send)
+		}
+		return c.s.Send(ctx, text, c.send)
+	}
+	v, err := answerOf(c.waits[0], text)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return c.s.Answer(ctx, c.waits[0].ID, v, c.send)
+}
+
+// see shows a turn as it goes, and what has come of it. Ctrl-C cancels it; the
+// second time nobody waits for its end.
+func (c *chat) see(ctx context.Context, turn *weir.Turn) error {
+	wait, leave := context.WithCancel(ctx)
+	defer leave()
+	times := 0
+	off := onInterrupt(ctx, func() {
+		if times++; times > 1 {
+			leave()
+			return
+		}
+		c.p.say("%s", c.p.style().dim.Render("cancelling the turn; Ctrl-C once more does not wait for it"))
+		go turn.Cancel(context.WithoutCancel(ctx), "Ctrl-C") //nolint:errcheck // the turn tells what became of it
+	})
+	defer off()
+	if turn.Session.ID != c.s.ID {
+		c.s = turn.Session
+		if !c.p.json {
+			c.p.say("%s", c.p.style().dim.Render("a round is going on: this goes on in a fork, session "+c.s.ID))
+		}
+	}
+	c.shown.begin()
+	for item, err := range turn.Items(wait) {
+		if err != nil {
+			break // Wait says why
+		}
+		c.shown.item(item)
+	}
+	state, err := turn.Wait(wait)
+	if err != nil {
+		c.shown.end(nil)
+		if ctx.Err() == nil && wait.Err() != nil {
+			c.p.say("the round is being cancelled; %s", c.p.self("show", turn.Run()))
+			return nil
+		}
+		return err
+	}
+	c.waits = state.Interrupts
+	c.failed = c.failed || state.Status == engine.Failed
+	c.shown.end(&state)
+	if !c.p.json {
+		c.ask()
+	}
+	return nil
+}
+
+// ask puts what the session waits for, the first of several.
+func (c *chat) ask() {
+	if len(c.waits) == 0 {
+		return
+	}
+	st, i := c.p.style(), c.waits[0]
+	prompt, help := promptOf(i)
+	if i.Event != "" && i.Kind == engine.AwaitEvent {
+		prompt = strings.TrimSpace(prompt + " (waits for the event " + i.Event + ")")
+	}
+	c.p.say("%s %s", st.ask.Render("?"), st.bold.Render(printable(cmp.Or(prompt, i.ID))))
+	if help != "" {
+		c.p.say("  %s", st.dim.Render(help))
+	}
+	for n, choice := range choices(i.Schema) {
+		c.p.say("  %s %s", st.dim.Render(fmt.Sprintf("%d.", n+1)), printable(choice))
+	}
+	if more := len(c.waits) - 1; more > 0 {
+		c.p.say("  %s", st.dim.Render(fmt.Sprintf("and %s after it", count(more, "question"))))
+	}
+}
+
+// refresh finds out what the session waits for.
+func (c *chat) refresh(ctx context.Context) {
+	c.waits = nil
+	row, err := c.s.Info(ctx)
+	if err != nil || row.Holder == "" {
+		return
+	}
+	if r, err := c.desk.store.Run(ctx, row.Holder); err == nil && r.Head.Status == engine.Paused {
+		c.waits = r.Head.Waiting
+	}
+}

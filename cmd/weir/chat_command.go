@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/store"
+)
+
+// chatCommand is a line that is no message.
+type chatCommand struct {
+	name, argument, what string
+	do                   func(c *chat, ctx context.Context, argument string) error
+}
+
+// chatCommands are what /help lists. Quitting is done by who reads the line.
+func chatCommands() []chatCommand {
+	return []chatCommand{
+		{"help", "", "these commands", func(c *chat, _ context.Context, _ string) error { c.help(); return nil }},
+		{"show", "[N]", "the session and its last round; the last N messages", (*chat).showCommand},
+		{"history", "[N]", "the last N messages, 20 where N is not given", (*chat).historyCommand},
+		{"tokens", "", "what the session and its last round have used", (*chat).tokensCommand},
+		{"fork", "[N]", "go on in another session that begins with the first N messages, or all", (*chat).forkCommand},
+		{"new", "", "go on in a new session", (*chat).newCommand},
+		{"sessions", "", "the sessions with this flow", (*chat).sessionsCommand},
+		{"session", "ID", "go on with another session", (*chat).switchCommand},
+		{"quit", "", "end the chat; the session stays", nil},
+	}
+}
+
+// command carries out a line that begins with a /.
+func (c *chat) command(ctx context.Context, line string) (quit bool, err error) {
+	name, argument, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), " ")
+	if name == "exit" || name == "q" {
+		name = "quit"
+	}
+	var names []string
+	for _, k := range chatCommands() {
+		names = append(names, k.name)
+		if k.name != name {
+			continue
+		}
+		if k.do == nil {
+			return true, nil
+		}
+		return false, c.told(ctx, k.do(c, ctx, strings.TrimSpace(argument)))
+	}
+	return false, c.told(ctx, usagef("there is no command /%s%s; /help lists them, and // says a line that begins with /", name, didYouMean(name, names)))
+}
+
+func (c *chat) help() {
+	t := c.p.table("")
+	t.out = c.p.err
+	for _, k := range chatCommands() {
+		t.row(strings.TrimSpace("/"+k.name+" "+k.argument), k.what)
+	}
+	t.print()
+	c.p.say("A line that ends with \\ goes on in the next. Ctrl-C cancels the turn; twice at the prompt it quits.")
+}
+
+// history are the person's messages of the session, for the editor.
+func (c *chat) history(ctx context.Context) []string {
+	var out []string
+	for _, m := range c.last(ctx, 200) {
+		if m.Message.Role == convo.User {
+			out = append(out, strings.ReplaceAll(m.Message.Text, "\n", " "))
+		}
+	}
+	return out
+}
+
+// last are the session's newest messages, at most n.
+func (c *chat) last(ctx context.Context, n int) []store.SessionMessage {
+	row, err := c.s.Info(ctx)
+	if err != nil {
+		return nil
+	}
+	list, err := c.s.Messages(ctx, max(row.Length-n, 0), row.Length)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// shownOnEntry is how many of the newest messages a chat begins with.
+const shownOnEntry = 6
+
+// greet says which session it is, and what was said last.
+func (c *chat) greet(ctx context.Context) {
+	c.refresh(ctx)
+	if !c.lines.live() {
+		return
+	}
+	st := c.p.style()
+	row, err := c.s.Info(ctx)
+	if err != nil {
+		return
+	}
+	line := "a new session"
+	if row.Length > 0 {
+		line = fmt.Sprintf("%s, %s so far", count(row.Rounds, "round"), count(row.Length, "message"))
+	}
+	c.p.say("%s  %s", st.bold.Render(printable(row.Flow)), st.dim.Render(c.s.ID+", "+line+"; /help lists the commands"))
+	if row.Length > shownOnEntry {
+		c.p.say("%s", st.dim.Render(fmt.Sprintf("… %s before; /history %d shows them", count(row.Length-shownOnEntry, "message"), row.Length)))
+	}
+	for _, m := range c.last(ctx, shownOnEntry) {
+		c.p.printEntry(&m.Message, "")
+	}
+	c.ask()
+}
+
+func (c *chat) showCommand(ctx context.Context, argument string) error {
+	if argument != "" {
+		return c.historyCommand(ctx, argument)
+	}
+	row, err := c.s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if c.p.json {
+		writeJSON(c.p.out, sessionRowOf(&row))
+		return nil
+	}
+	c.p.printSession(&row)
+	rounds, err := c.s.Rounds(ctx, "", 1)
+	if err != nil || len(rounds) == 0 {
+		return err
+	}
+	v, err := c.desk.Inspect(ctx, rounds[0].ID, 0)
+	if err == nil && v.Run.Start != nil {
+		fmt.Fprintln(c.p.out)
+		c.p.printShown(v, "")
+	}
+	return err
+}
+
+func (c *chat) historyCommand(ctx context.Context, argument string) error {
+	n, err := numberOr(argument, 20)
+	if err != nil {
+		return err
+	}
+	list := c.last(ctx, n)
+	if c.p.json {
+		writeJSON(c.p.out, saidRows(list))
+		return nil
+	}
+	c.p.printSaid(list)
+	return nil
+}
+
+// numberOr reads a number from 0, or takes one where none is given.
+func numberOr(text string, n int) (int, error) {
+	if text == "" {
+		return n, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, usagef("expected a number from 0, not %q", text)
+	}
+	return n, nil
+}
+
+func (c *chat) tokensCommand(ctx context.Context, _ string) error {
+	row, err := c.s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if c.p.json {
+		writeJSON(c.p.out, map[string]any{"session": c.s.ID, "usage": usageOf(row.Usage), "messages": row.Length})
+		return nil
+	}
+	fmt.Fprintf(c.p.out, "session: %s, %s, %s\n", count(row.Length, "message"), count(row.Usage.Calls, "model call"), usedUp(row.Usage))
+	if last := c.shown.last; last != nil {
+		fmt.Fprintf(c.p.out, "last turn: %s\n", usedUp(last.Spent))
+		fmt.Fprintf(c.p.out, "its last model call was sent %d tokens%s\n", last.Sent, leftOut(last.View))
+	}
+	return nil
+}
+
+// leftOut says what of the history a model was not given.
+func leftOut(v *convo.Manifest) string {
+	if v == nil {
+		return ", all of the history among them"
+	}
+	s := fmt.Sprintf(": %d of the history's %s, %d tokens of %d", v.To-v.Left, count(v.To, "message"), v.Tokens, v.Room)
+	if v.Summary != nil {
+		s += fmt.Sprintf(", a summary of %d to %d", v.Summary[0], v.Summary[1])
+	}
+	if v.Cleared > 0 {
+		s += ", " + count(v.Cleared, "tool result") + " without text"
+	}
+	return s
+}
+
+func (c *chat) forkCommand(ctx context.Context, argument string) error {
+	at, err := numberOr(argument, -1)
+	if err != nil {
+		return err
+	}
+	other, err := c.s.Fork(ctx, at)
+	if err != nil {
+		return err
+	}
+	return c.goTo(ctx, other, "forked from "+c.s.ID)
+}
+
+func (c *chat) newCommand(ctx context.Context, _ string) error {
+	f := c.flow
+	if f == nil {
+		rounds, err := c.s.Rounds(ctx, "", 1)
+		if err != nil || len(rounds) == 0 {
+			return err
+		}
+		if f, err = c.desk.FlowUnder(ctx, rounds[0].Fingerprint); err != nil {
+			return err
+		}
+	}
+	other, err := c.desk.Session(ctx, f, weir.SessionOptions{User: c.s.User, New: true})
+	if err != nil {
+		return err
+	}
+	return c.goTo(ctx, other, "a new session")
+}
+
+func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
+	list, err := c.desk.Sessions(ctx, store.SessionFilter{User: c.s.User, Flow: c.s.Flow, Limit: 20})
+	if err != nil {
+		return err
+	}
+	if c.p.json {
+		rows := make([]sessionRow, 0, len(list))
+		for i := range list {
+			rows = append(rows, sessionRowOf(&list[i]))
+		}
+		writeJSON(c.p.out, rows)
+		return nil
+	}
+	c.p.printSessions(list, c.s.ID)
+	return nil
+}
+
+func (c *chat) switchCommand(ctx context.Context, argument string) error {
+	if argument == "" {
+		return usagef("expected the id of a session; /sessions lists them")
+	}
+	id, err := c.desk.FindSession(ctx, argument)
+	if err != nil {
+		return unknownSession(err)
+	}
+	other, err := c.desk.Session(ctx, c.flow, weir.SessionOptions{ID: id})
+	if err != nil {
+		return err
+	}
+	return c.goTo(ctx, other, "")
+}
+
+// goTo goes on in another session.
+func (c *chat) goTo(ctx context.Context, s *weir.Session, why string) error {
+	c.s, c.shown.last = s, nil
+	c.refresh(ctx)
+	row, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if c.p.json {
+		writeJSON(c.p.out, sessionRowOf(&row))
+		return nil
+	}
+	if why != "" {
+		why = ", " + why
+	}
+	c.p.say("%s", c.p.style().dim.Render(fmt.Sprintf("session %s%s, %s", s.ID, why, count(row.Length, "message"))))
+	c.ask()
+	return nil
+}

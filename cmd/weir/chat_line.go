@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// lineSource is where a chat's lines come from.
+type lineSource interface {
+	// read returns the next line: io.EOF where there is none, errInterrupted where
+	// Ctrl-C came instead.
+	read(ctx context.Context, prompt string) (string, error)
+	// live reports whether a person types them.
+	live() bool
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// lineSource is the terminal with an editor, where both ends are one, else the
+// lines of stdin. Past lines can be brought back in the editor.
+func (p *program) lineSource(past []string) lineSource {
+	if f, ok := p.in.(*os.File); ok && isTerminal(p.in) && isTerminal(p.err) && !p.json {
+		return &editor{p: p, in: f, past: past}
+	}
+	return &plainLines{p}
+}
+
+// plainLines are the lines of a file or pipe.
+type plainLines struct{ p *program }
+
+func (l *plainLines) read(ctx context.Context, _ string) (string, error) { return l.p.readLine(ctx) }
+func (l *plainLines) live() bool                                         { return false }
+
+// editor edits lines in a terminal, which is in raw mode while one is typed and
+// as it was before and after.
+type editor struct {
+	p    *program
+	in   *os.File
+	past []string
+}
+
+func (e *editor) live() bool { return true }
+
+// Add, Len and At are term.History: the newest line is at 0.
+func (e *editor) Add(line string) {
+	if line = strings.TrimSpace(line); line != "" && (len(e.past) == 0 || e.past[len(e.past)-1] != line) {
+		e.past = append(e.past, line)
+	}
+}
+
+// Len is how many past lines there are.
+func (e *editor) Len() int { return len(e.past) }
+
+// At is the i-th past line, the newest first.
+func (e *editor) At(i int) string { return e.past[len(e.past)-1-i] }
+
+func (e *editor) read(ctx context.Context, prompt string) (string, error) {
+	fd := int(e.in.Fd())
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return "", err
+	}
+	defer term.Restore(fd, before) //nolint:errcheck // nothing can be done about it
+	keys := &keyboard{in: e.in}
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{keys, e.p.err}, e.p.style().ask.Render(prompt))
+	t.History = e
+	t.AutoCompleteCallback = completeCommand
+	if w, h, err := term.GetSize(fd); err == nil {
+		_ = t.SetSize(w, h)
+	}
+	t.SetBracketedPasteMode(true)
+	defer t.SetBracketedPasteMode(false)
+	type result struct {
+		line string
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		line, err := readPasted(t)
+		got <- result{line, err}
+	}()
+	select {
+	case r := <-got:
+		if errors.Is(r.err, io.EOF) && keys.last == ctrlC {
+			_, _ = io.WriteString(e.p.err, "\r\n")
+			return "", errInterrupted
+		}
+		if errors.Is(r.err, io.EOF) {
+			_, _ = io.WriteString(e.p.err, "\r\n")
+		}
+		return r.line, r.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// readPasted reads a line; the lines of one paste are one.
+func readPasted(t *term.Terminal) (string, error) {
+	var whole strings.Builder
+	for {
+		line, err := t.ReadLine()
+		whole.WriteString(line)
+		if !errors.Is(err, term.ErrPasteIndicator) {
+			return whole.String(), err
+		}
+		whole.WriteByte('\n')
+	}
+}
+
+const ctrlC = 3
+
+// keyboard notes the last key, which tells Ctrl-C from Ctrl-D.
+type keyboard struct {
+	in   io.Reader
+	last byte
+}
+
+// Read reads keys.
+func (k *keyboard) Read(b []byte) (int, error) {
+	n, err := k.in.Read(b)
+	if n > 0 {
+		k.last = b[n-1]
+	}
+	return n, err
+}
+
+// completeCommand completes a command at Tab.
+func completeCommand(line string, pos int, key rune) (string, int, bool) {
+	if key != '\t' || !strings.HasPrefix(line, "/") || pos != len(line) {
+		return "", 0, false
+	}
+	for _, c := range chatCommands() {
+		if strings.HasPrefix("/"+c.name, line) {
+			return "/" + c.name + " ", len(c.name) + 2, true
+		}
+	}
+	return "", 0, false
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// turnReport is a turn as `weir chat --json` prints it.
+type turnReport struct {
+	Session    string          `json:"session"`
+	Round      int             `json:"round"`
+	Run        string          `json:"run"`
+	Message    string          `json:"message"` // the id
+	Status     string          `json:"status"`
+	Text       string          `json:"text"` // what the model said last
+	Outputs    engine.Values   `json:"outputs"`
+	Messages   []saidRow       `json:"messages"` // that the turn added
+	Interrupts []interrupt     `json:"interrupts"`
+	Usage      usage           `json:"usage"`   // of the turn
+	Sent       int             `json:"sent"`    // tokens that the last model call was sent
+	View       *convo.Manifest `json:"view"`    // of it; null is the whole history
+	Took       int64           `json:"took_ms"` // milliseconds
+	Error      *engine.Error   `json:"error"`
+}
+
+func turnReportOf(s *weir.TurnState) turnReport {
+	return turnReport{
+		Session: s.Session, Round: s.Round, Run: s.Run, Message: s.Message, Status: s.Status.String(), Text: s.Text,
+		Outputs: orEmpty(s.Outputs), Messages: saidRows(s.Messages), Interrupts: interruptsOf(s.Interrupts),
+		Usage: usageOf(s.Spent), Sent: s.Sent, View: s.View, Took: s.Took.Milliseconds(), Error: s.Error,
+	}
+}
+
+// turnView shows a turn as it goes: what models say on stdout, what else they do
+// dimly on stderr.
+type turnView struct {
+	p     *program
+	last  *weir.TurnState // the last that has ended
+	path  string          // of the node that speaks
+	said  strings.Builder // by it, since it began
+	kind  string          // of what was shown last
+	whole string          // what was shown last of a node that has ended
+}
+
+func (v *turnView) begin() { *v = turnView{p: v.p, last: v.last} }
+
+// item shows one thing.
+func (v *turnView) item(it runner.Item) {
+	if v.p.json {
+		return
+	}
+	switch {
+	case it.Chunk != nil:
+		v.chunk(&it)
+	case it.Event != nil:
+		v.event(it.Event)
+	}
+}
+
+func (v *turnView) chunk(it *runner.Item) {
+	if it.Path != v.path {
+		v.settle()
+		v.path = it.Path
+	}
+	st := v.p.style()
+	switch c := it.Chunk; {
+	case c.Wait > 0:
+		if v.said.Len() > 0 {
+			v.said.Reset()
+		}
+		v.show("note")
+		fmt.Fprintln(v.p.err, st.dim.Render(fmt.Sprintf("waits %s: %s", took(c.Wait), strings.TrimSpace(c.Why+" "+shorten(c.About, 80)))))
+		v.kind = ""
+	case c.Call != nil:
+		v.show("note")
+		fmt.Fprintln(v.p.err, st.dim.Render("calls "+printable(c.Call.Name)+" "+shorten(c.Call.Arguments, 100)))
+		v.kind = ""
+	case c.Reasoning != "":
+		v.show("reasoning")
+		fmt.Fprint(v.p.err, st.dim.Render(printable(c.Reasoning)))
+	case c.Text != "":
+		v.show("text")
+		v.said.WriteString(c.Text)
+		fmt.Fprint(v.p.out, printable(c.Text))
+	}
+}
+
+// show begins another kind of output on a line of its own.
+func (v *turnView) show(kind string) {
+	if v.kind != "" && v.kind != kind {
+		if v.kind == "text" {
+			fmt.Fprintln(v.p.out)
+		} else {
+			fmt.Fprintln(v.p.err)
+		}
+	}
+	v.kind = kind
+}
+
+// settle ends the lines of the node that spoke.
+func (v *turnView) settle() {
+	v.show("")
+	if v.said.Len() > 0 {
+		v.whole = strings.TrimSpace(v.said.String())
+		v.said.Reset()
+	}
+}
+
+func (v *turnView) event(e engine.Event) {
+	st := v.p.style()
+	switch e := e.(type) {
+	case *engine.NodeRetrying:
+		v.settle()
+		v.p.say("%s", st.dim.Render(e.Path+" tries again"))
+	case *engine.NodeFailed:
+		v.settle()
+		v.p.say("%s", st.dim.Render(e.Path+" failed: "+shorten(e.Error.Message, 120)))
+	}
+}
+
+// end shows what has come of the turn, nil where nobody knows.
+func (v *turnView) end(s *weir.TurnState) {
+	v.settle()
+	if s == nil {
+		return
+	}
+	v.last = s
+	if v.p.json {
+		writeJSON(v.p.out, turnReportOf(s))
+		return
+	}
+	switch {
+	case s.Text != "" && strings.TrimSpace(s.Text) != v.whole:
+		fmt.Fprintln(v.p.out, printable(strings.TrimSpace(s.Text)))
+	case s.Text == "" && s.Status == engine.Completed && v.whole == "":
+		v.p.printOutputs(s.Outputs)
+	}
+	v.closing(s)
+}
+
+// closing is the line below a turn.
+func (v *turnView) closing(s *weir.TurnState) {
+	st := v.p.style()
+	switch s.Status {
+	case engine.Failed:
+		v.p.say("%s", st.bad.Render("the turn failed: "+printable(s.Error.Error())))
+		if h := wayOut(s.Error); h != "" {
+			v.p.say("  %s", h)
+		}
+		if s.Error.Node != "" {
+			v.p.say("  %s", st.dim.Render("try it again: "+v.p.self("retry", s.Run, shellWord(s.Error.Node))))
+		}
+	case engine.Cancelled:
+		v.p.say("%s", st.dim.Render("the turn was cancelled; what was said stays"))
+	default:
+	}
+	var parts []string
+	if s.Spent.Calls > 0 {
+		parts = append(parts, usedUp(s.Spent))
+	}
+	if s.View != nil && s.View.Left > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %d not sent", count(s.View.Left, "message"), s.View.To))
+	}
+	if s.Took > 0 {
+		parts = append(parts, took(s.Took.Round(time.Millisecond)))
+	}
+	if len(parts) > 0 && isTerminal(v.p.err) {
+		v.p.say("%s", st.dim.Render(strings.Join(parts, " · ")))
+	}
+}

@@ -1,0 +1,407 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/store"
+)
+
+// sessionRow is a session as `weir sessions --json` prints it.
+type sessionRow struct {
+	Session     string    `json:"session"`
+	User        string    `json:"user"`
+	Flow        string    `json:"flow"`
+	Thread      string    `json:"thread"`
+	Parent      string    `json:"parent"`
+	ParentRound int       `json:"parent_round"`
+	At          int       `json:"at"` // how many of the messages are the parent's
+	Rounds      int       `json:"rounds"`
+	Messages    int       `json:"messages"`
+	Queued      int       `json:"queued"`
+	Holder      string    `json:"run"` // the round that is going on, "" for none
+	Usage       usage     `json:"usage"`
+	Created     time.Time `json:"created"`
+	Updated     time.Time `json:"updated"`
+	Expires     string    `json:"expires"` // "" is never
+}
+
+func sessionRowOf(s *store.Session) sessionRow {
+	r := sessionRow{
+		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.At,
+		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: usageOf(s.Usage),
+		Created: s.Created, Updated: s.Updated,
+	}
+	if !s.Expires.IsZero() {
+		r.Expires = s.Expires.UTC().Format(time.RFC3339)
+	}
+	return r
+}
+
+type sessionsOptions struct {
+	store.SessionFilter
+	json bool
+}
+
+func (p *program) sessionsCommand() *cobra.Command {
+	o := &sessionsOptions{}
+	c := &cobra.Command{
+		Use:   "sessions",
+		Short: "List sessions, newest first; show, fork and delete them",
+		Long: `List sessions: conversations with a flow over many runs, its rounds. A session is
+known by its user, its flow's name and its thread; SESSION in the commands below may
+be the beginning of its id. "weir chat" talks in one.`,
+		Example: `  weir sessions --user ada
+  weir sessions show 01kafw --messages
+  weir sessions prune --older-than 30d --dry-run`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return p.sessions(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.Flow, "flow", "", "only sessions with the flow of this `NAME`")
+	f.StringVar(&o.User, "user", "", "only sessions of this `USER`")
+	f.IntVar(&o.Limit, "limit", 20, "at most this many")
+	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.deleteSessionCommand(), p.pruneSessionsCommand())
+	return c
+}
+
+func (p *program) sessions(ctx context.Context, o *sessionsOptions) error {
+	if o.Limit <= 0 {
+		return usagef("--limit: expected at least 1")
+	}
+	desk, err := p.look(ctx)
+	if errors.Is(err, store.ErrNotFound) {
+		if o.json {
+			writeJSON(p.out, []sessionRow{})
+			return nil
+		}
+		p.say("no sessions yet: there is no database at %s", p.database())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	list, err := desk.Sessions(ctx, o.SessionFilter)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		rows := make([]sessionRow, 0, len(list))
+		for i := range list {
+			rows = append(rows, sessionRowOf(&list[i]))
+		}
+		writeJSON(p.out, rows)
+		return nil
+	}
+	p.printSessions(list, "")
+	return nil
+}
+
+// printSessions lists sessions; current is marked.
+func (p *program) printSessions(list []store.Session, current string) {
+	if len(list) == 0 {
+		p.say("no sessions")
+		return
+	}
+	now, t := time.Now(), p.table("SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE")
+	for i := range list {
+		s := &list[i]
+		thread, note := printable(s.Thread), ""
+		if s.Thread == s.ID {
+			thread = "-"
+		}
+		switch {
+		case s.ID == current:
+			note = "this one"
+		case s.Holder != "":
+			note = "round " + s.Holder + " goes on or waits"
+		case s.Queued > 0:
+			note = count(s.Queued, "message") + " waiting"
+		case s.Parent != "":
+			note = fmt.Sprintf("forked from %s at %d", s.Parent, s.At)
+		}
+		t.row(s.ID, orDash(printable(s.User)), printable(s.Flow), thread, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length),
+			tokens(s.Usage), ago(now.Sub(s.Updated)), note)
+	}
+	t.print()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func (p *program) forkSessionCommand() *cobra.Command {
+	at, asJSON := -1, false
+	c := &cobra.Command{
+		Use:   "fork SESSION",
+		Short: "Begin another session with the first messages of one",
+		Long: `Begin another session with the first messages of one, all where --at is not
+given. Nothing is copied, and the one is not changed by what is said in the other.
+The new one becomes the active one of its user and flow.`,
+		Args:              exactArgs("SESSION"),
+		ValidArgsFunction: p.completeSessions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("at") && at < 0 {
+				return usagef("--at: expected how many messages the new session begins with, from 0")
+			}
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *desk, s *store.Session) error {
+				if at > s.Length {
+					return usagef("--at %d: session %s has %s", at, s.ID, count(s.Length, "message"))
+				}
+				other, err := desk.ForkSession(ctx, s.ID, at)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					row, err := desk.store.Session(ctx, other)
+					if err != nil {
+						return err
+					}
+					writeJSON(p.out, sessionRowOf(&row))
+					return nil
+				}
+				fmt.Fprintln(p.out, other)
+				return nil
+			})
+		},
+	}
+	c.Flags().IntVar(&at, "at", -1, "with the first `N` messages; all where it is not given")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// withSession finds a session by the beginning of its id.
+func (p *program) withSession(ctx context.Context, prefix string, do func(ctx context.Context, desk *desk, s *store.Session) error) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // what it wrote is durable
+	id, err := desk.FindSession(ctx, prefix)
+	if err != nil {
+		return unknownSession(err)
+	}
+	s, err := desk.store.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	return do(ctx, desk, &s)
+}
+
+// unknownSession has a session that is not there be a mistake of the command
+// line, with its own hint.
+func unknownSession(err error) error {
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return &weir.Error{
+		Code: "not_found", Message: err.Error(), Permanent: true,
+		Hint: "`weir sessions` lists the sessions; --db or WEIR_DB says in which database",
+	}
+}
+
+func (p *program) deleteSessionCommand() *cobra.Command {
+	o := &deletion{}
+	c := &cobra.Command{
+		Use:   "delete SESSION... | --user USER",
+		Short: "Delete sessions, or all that is kept of a user, for good",
+		Long: `Delete sessions for good: their messages, rounds and forks. With --user, all that
+is kept of a user, runs that belong to no session too. The space is overwritten.
+It asks first, unless --yes is given, and says what was deleted.`,
+		ValidArgsFunction: p.completeSessions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if (len(args) == 0) == (o.user == "") {
+				return usagef("expected SESSION..., or --user USER")
+			}
+			return p.deleteSessions(c.Context(), args, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.user, "user", "", "all that is kept of this `USER`")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&o.force, "force", false, "also what a live process works on")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	return c
+}
+
+type deletion struct {
+	user             string
+	yes, force, json bool
+}
+
+// erased is what was deleted, as --json prints it.
+type erased struct {
+	Sessions int      `json:"sessions"`
+	Runs     int      `json:"runs"`
+	Messages int      `json:"messages"`
+	Copies   []string `json:"copies"` // of the database, which were not touched
+}
+
+func (e *erased) add(x store.Erased) {
+	e.Sessions += x.Sessions
+	e.Runs += x.Runs
+	e.Messages += x.Messages
+	if x.Copies != nil {
+		e.Copies = x.Copies
+	}
+}
+
+func (p *program) deleteSessions(ctx context.Context, prefixes []string, o *deletion) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // what it did is durable
+	var ids []string
+	what := "all that is kept of user " + o.user
+	for _, prefix := range prefixes {
+		id, err := desk.FindSession(ctx, prefix)
+		if err != nil {
+			return unknownSession(err)
+		}
+		ids = append(ids, id)
+		what = "session " + id
+	}
+	if len(ids) > 1 {
+		what = count(len(ids), "session")
+	}
+	if ok, err := p.sure(ctx, fmt.Sprintf("Delete %s for good?", what), o.yes || o.json); !ok || err != nil {
+		return err
+	}
+	sum, how := erased{Copies: []string{}}, store.Erasure{Force: o.force}
+	if o.user != "" {
+		x, err := desk.DeleteUser(ctx, o.user, how)
+		if err != nil {
+			return err
+		}
+		sum.add(x)
+	}
+	for _, id := range ids {
+		x, err := desk.DeleteSession(ctx, id, how)
+		if err != nil && (!errors.Is(err, store.ErrNotFound) || len(ids) == 1) { // a fork goes with its parent
+			return err
+		}
+		sum.add(x)
+	}
+	p.tellErased(sum, o.json, "deleted")
+	return nil
+}
+
+// sure asks for leave to delete; where nobody can be asked, --yes is needed.
+func (p *program) sure(ctx context.Context, question string, yes bool) (bool, error) {
+	if yes {
+		return true, nil
+	}
+	if !isTerminal(p.in) || !isTerminal(p.err) {
+		return false, usagef("%s nobody can be asked here: give --yes", question)
+	}
+	fmt.Fprintf(p.err, "%s %s ", p.style().bold.Render(question), p.style().dim.Render("[y/N]"))
+	line, err := p.readLine(ctx)
+	if err != nil || !isYes(line) {
+		p.say("nothing was deleted")
+		return false, nil //nolint:nilerr // no answer is no leave
+	}
+	return true, nil
+}
+
+func (p *program) tellErased(e erased, asJSON bool, verb string) {
+	if asJSON {
+		writeJSON(p.out, e)
+		return
+	}
+	fmt.Fprintf(p.out, "%s %s, %s, %s\n", verb, count(e.Sessions, "session"), count(e.Runs, "run"), count(e.Messages, "message"))
+	for _, path := range e.Copies {
+		p.say("  it may still be in %s, which an upgrade left and you may delete", path)
+	}
+}
+
+func (p *program) pruneSessionsCommand() *cobra.Command {
+	var older string
+	var expired, dry, asJSON bool
+	prune := store.Prune{}
+	c := &cobra.Command{
+		Use:   "prune --older-than TIME | --expired",
+		Short: "Delete sessions that are old, or have outlived their time",
+		Long: `Delete for good the sessions in which nothing was said for longer than a time, or
+whose flow's session: {ttl: ...} is over. Those that have expired go with the others.
+With --dry-run nothing is deleted, and it says what would be.`,
+		Example: `  weir sessions prune --expired
+  weir sessions prune --older-than 30d --flow support --dry-run`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if older == "" && !expired && prune.Keep == 0 {
+				return usagef("expected --older-than TIME, --keep N or --expired")
+			}
+			if older != "" {
+				d, err := flow.ParseLifetime(older)
+				if err != nil || d <= 0 {
+					return usagef("--older-than %s: expected a time such as 30d or 12h", older)
+				}
+				prune.Older = d
+			}
+			desk, err := p.look(c.Context())
+			if err != nil {
+				return err
+			}
+			defer desk.close() //nolint:errcheck // what it did is durable
+			prune.Dry = dry
+			x, err := desk.PruneSessions(c.Context(), prune)
+			if err != nil {
+				return err
+			}
+			sum := erased{Copies: []string{}}
+			sum.add(x)
+			verb := "deleted"
+			if dry {
+				verb = "would delete"
+			}
+			p.tellErased(sum, asJSON, verb)
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&older, "older-than", "", "in which nothing was said for this `TIME`: 30d, 12h")
+	f.IntVar(&prune.Keep, "keep", 0, "all but the newest `N` of each user and flow")
+	f.BoolVar(&expired, "expired", false, "whose time is over; these go in any case")
+	f.StringVar(&prune.User, "user", "", "only sessions of this `USER`")
+	f.StringVar(&prune.Flow, "flow", "", "only sessions with the flow of this `NAME`")
+	f.BoolVar(&dry, "dry-run", false, "delete nothing, and say what would be")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// completeSessions offers the newest sessions.
+func (p *program) completeSessions(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) > 0 && c.Name() != "delete" {
+		return nil, noFiles
+	}
+	return p.sessionIDs(c), noFiles
+}
+
+func (p *program) sessionIDs(c *cobra.Command) completions {
+	desk, err := p.look(contextOf(c))
+	if err != nil {
+		return nil
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	list, err := desk.Sessions(contextOf(c), store.SessionFilter{})
+	if err != nil {
+		return nil
+	}
+	var out completions
+	for i := range list {
+		out = append(out, cobra.CompletionWithDesc(list[i].ID, list[i].Flow+" "+list[i].User))
+	}
+	return out
+}

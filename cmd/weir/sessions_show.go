@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/store"
+)
+
+// saidRow is a message of a session as --json prints it.
+type saidRow struct {
+	Position int           `json:"position"`
+	Run      string        `json:"run"`
+	Round    int           `json:"round"` // 0 is what came with the parent
+	Status   string        `json:"status"`
+	At       time.Time     `json:"at"`
+	Message  convo.Message `json:"message"`
+}
+
+func saidRows(list []store.SessionMessage) []saidRow {
+	rows := make([]saidRow, 0, len(list))
+	for i := range list {
+		m := &list[i]
+		rows = append(rows, saidRow{m.Position, m.Run, m.Round, m.Status.String(), m.At, m.Message})
+	}
+	return rows
+}
+
+// shownSession is a session as `weir sessions show --json` prints it.
+type shownSession struct {
+	sessionRow
+	Runs    []runRow  `json:"rounds_list"`
+	History []saidRow `json:"history,omitempty"`
+}
+
+type showSessionOptions struct {
+	messages bool
+	from, to int
+	json     bool
+}
+
+func (p *program) showSessionCommand() *cobra.Command {
+	o := &showSessionOptions{}
+	c := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show a session: its rounds, and its messages",
+		Long: `Show a session and its newest rounds. With --messages its history, also what no
+model is shown any more; positions count from 0, and --to is not included. What a
+round that failed or was cancelled has said is marked.`,
+		Example: `  weir sessions show 01kafw --messages
+  weir sessions show 01kafw --messages --from 100 --to 120 --json`,
+		Args:              exactArgs("SESSION"),
+		ValidArgsFunction: p.completeSessions,
+	}
+	f := c.Flags()
+	f.BoolVar(&o.messages, "messages", false, "its history")
+	f.IntVar(&o.from, "from", 0, "with --messages: from this `POSITION`")
+	f.IntVar(&o.to, "to", 0, "with --messages: up to this `POSITION`, which is not included")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if o.from < 0 || o.to < 0 {
+			return usagef("--from and --to: positions count from 0")
+		}
+		if c.Flags().Changed("from") || c.Flags().Changed("to") {
+			o.messages = true
+		}
+		whole := !c.Flags().Changed("to")
+		return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *desk, s *store.Session) error {
+			if whole {
+				o.to = s.Length
+			}
+			return p.showSession(ctx, desk, s, o)
+		})
+	}
+	return c
+}
+
+func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session, o *showSessionOptions) error {
+	rounds, err := desk.Runs(ctx, store.Filter{Session: s.ID, Limit: 20})
+	if err != nil {
+		return err
+	}
+	var said []store.SessionMessage
+	if o.messages {
+		if said, err = desk.store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		shown := shownSession{sessionRow: sessionRowOf(s), Runs: []runRow{}}
+		for i := range rounds {
+			shown.Runs = append(shown.Runs, runRowOf(&rounds[i]))
+		}
+		if o.messages {
+			shown.History = saidRows(said)
+		}
+		writeJSON(p.out, shown)
+		return nil
+	}
+	p.printSession(s)
+	if o.messages {
+		fmt.Fprintln(p.out)
+		p.printSaid(said)
+		return nil
+	}
+	if len(rounds) > 0 {
+		fmt.Fprintln(p.out)
+		p.printRounds(rounds)
+	}
+	return nil
+}
+
+// printSession is a session for people, in a few lines.
+func (p *program) printSession(s *store.Session) {
+	st := p.styleOf(p.out)
+	fmt.Fprintf(p.out, "%s  %s", st.bold.Render(s.ID), printable(s.Flow))
+	if s.User != "" {
+		fmt.Fprintf(p.out, "  user %s", printable(s.User))
+	}
+	if s.Thread != s.ID {
+		fmt.Fprintf(p.out, "  thread %s", printable(s.Thread))
+	}
+	fmt.Fprintln(p.out)
+	line := fmt.Sprintf("begun %s, %s, %s", s.Created.Format("2006-01-02 15:04:05"), count(s.Rounds, "round"), count(s.Length, "message"))
+	if u := s.Usage; u.Calls > 0 {
+		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
+	}
+	if s.Queued > 0 {
+		line += fmt.Sprintf(", %s waiting", count(s.Queued, "message"))
+	}
+	if !s.Expires.IsZero() {
+		line += ", expires " + s.Expires.Format("2006-01-02 15:04")
+	}
+	fmt.Fprintln(p.out, st.dim.Render(line))
+	if s.Parent != "" {
+		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("forked from %s at message %d, after its round %d", s.Parent, s.At, s.ParentRound)))
+	}
+	if s.Holder != "" {
+		fmt.Fprintf(p.out, "%s run %s\n", st.ask.Render("a round goes on or waits:"), s.Holder)
+	}
+}
+
+func (p *program) printRounds(list []store.Run) {
+	now, t := time.Now(), p.table("ROUND RUN STATUS ORIGIN STARTED TOOK TOKENS NOTE")
+	for i := range list {
+		r := &list[i]
+		t.row(fmt.Sprint(r.Round), r.ID, p.status(r.Head.Status), printable(r.Origin), ago(now.Sub(r.Created)),
+			took(r.Updated.Sub(r.Created)), tokens(r.Head.Usage), note(r))
+	}
+	t.print()
+}
+
+// printSaid is a piece of a history for people.
+func (p *program) printSaid(list []store.SessionMessage) {
+	st, round := p.styleOf(p.out), -1
+	for i := range list {
+		m := &list[i]
+		if m.Round != round {
+			round = m.Round
+			fmt.Fprintln(p.out, st.dim.Render(roundLine(m)))
+		}
+		p.printEntry(&m.Message, fmt.Sprintf("%4d ", m.Position))
+	}
+}
+
+// roundLine says which round begins, and what became of it where that is not
+// what is to be expected.
+func roundLine(m *store.SessionMessage) string {
+	if m.Round == 0 {
+		return "── from the parent"
+	}
+	line := fmt.Sprintf("── round %d  %s", m.Round, m.At.Format("2006-01-02 15:04:05"))
+	if s := m.Status.String(); s != "completed" {
+		line += "  " + s
+	}
+	return line
+}
+
+// printEntry is one message for people, wrapped, behind a margin.
+func (p *program) printEntry(m *convo.Message, margin string) {
+	st := p.styleOf(p.out)
+	width := widthOf(p.out)
+	if width == 0 {
+		width = 100
+	}
+	who := map[convo.Role]string{
+		convo.User: st.ask.Render("you"), convo.Assistant: st.good.Render("model"),
+		convo.Tool: st.dim.Render("result of " + printable(m.Name)), convo.System: st.dim.Render("system"),
+	}[m.Role]
+	room := max(width-lipgloss.Width(margin)-lipgloss.Width(who)-2, 30)
+	blank := strings.Repeat(" ", lipgloss.Width(margin))
+	text := strings.TrimSpace(printable(m.Text))
+	if m.Role == convo.Tool {
+		text = st.dim.Render(shorten(text, 3*room))
+	}
+	if text != "" {
+		text = lipgloss.Wrap(text, room, "")
+	}
+	fmt.Fprintf(p.out, "%s%s  %s\n", margin, who, strings.ReplaceAll(text, "\n", "\n"+blank+"  "))
+	for _, c := range m.Calls {
+		fmt.Fprintf(p.out, "%s  %s\n", blank, st.dim.Render("calls "+printable(c.Name)+" "+shorten(c.Arguments, room)))
+	}
+}

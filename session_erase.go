@@ -1,0 +1,99 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Erasures deletes for good.
+type Erasures interface {
+	DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
+	DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
+	DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error)
+	PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error)
+}
+
+// Delete deletes the session for good: its messages, rounds, what waits for it,
+// and its forks. store.ErrOwned says that a live process works on a round.
+func (s *Session) Delete(ctx context.Context) (store.Erased, error) {
+	return s.w.DeleteSession(ctx, s.ID, store.Erasure{})
+}
+
+// DeleteSession is Session.Delete by id. A zero Now is the present.
+func (w *Weir) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
+	return w.store.DeleteSession(ctx, id, present(e))
+}
+
+// DeleteUser deletes all that is kept of a user for good: sessions, runs and what
+// shares a past with them.
+func (w *Weir) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
+	return w.store.DeleteUser(ctx, user, present(e))
+}
+
+func present(e store.Erasure) store.Erasure {
+	if e.Now.IsZero() {
+		e.Now = time.Now()
+	}
+	return e
+}
+
+// PruneSessions deletes sessions that have expired, and others as p says. A zero
+// Now is the present.
+func (w *Weir) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
+	if p.Now.IsZero() {
+		p.Now = time.Now()
+	}
+	return w.store.PruneSessions(ctx, p)
+}
+
+// FindSession returns the id of the one session whose id begins with prefix;
+// store.ErrNotFound where there is none.
+func (w *Weir) FindSession(ctx context.Context, prefix string) (string, error) {
+	if _, err := w.store.Session(ctx, prefix); err == nil {
+		return prefix, nil
+	}
+	var found []string
+	for f := (store.SessionFilter{Limit: 1000}); ; {
+		list, err := w.store.Sessions(ctx, f)
+		if err != nil {
+			return "", err
+		}
+		for i := range list {
+			if strings.HasPrefix(list[i].ID, prefix) {
+				found = append(found, list[i].ID)
+			}
+			f.Before = list[i].ID
+		}
+		if len(list) < f.Limit {
+			break
+		}
+	}
+	switch {
+	case len(found) == 0 || prefix == "":
+		return "", fmt.Errorf("session %s: %w", prefix, store.ErrNotFound)
+	case len(found) > 1:
+		return "", &Error{
+			Code: engine.CodeUsage, Permanent: true,
+			Message: fmt.Sprintf("%d sessions begin with %q, as %s and %s; give more of it", len(found), prefix, found[0], found[1]),
+		}
+	}
+	return found[0], nil
+}
+
+// ForkSession is Session.Fork by id; it returns the new session's.
+func (w *Weir) ForkSession(ctx context.Context, id string, at int) (string, error) {
+	row, err := w.store.Session(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	s, err := w.session(&row, nil).Fork(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	return s.ID, nil
+}
