@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -190,9 +191,13 @@ func (w *Weir) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 	return w.store.Runs(ctx, f)
 }
 
-// Find returns the one run whose id begins with prefix.
+// Find returns the one run whose id begins with prefix, its child runs, whose ids
+// begin with the same, aside.
 func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
 	ids, err := w.store.Find(ctx, prefix)
+	if !slices.Contains(ids, prefix) {
+		ids = roots(ids)
+	}
 	switch {
 	case err != nil:
 		return "", err
@@ -204,6 +209,25 @@ func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
 		return prefix, nil
 	}
 	return ids[0], nil
+}
+
+// mostFound is how many ids of runs a store finds at most.
+const mostFound = 100
+
+// roots leaves out the runs of a list, sorted, that are children of others in it:
+// their ids begin with the id of the root of their tree. A list that is full is
+// as it is, since it may lack others.
+func roots(ids []string) []string {
+	if len(ids) >= mostFound {
+		return ids
+	}
+	var out []string
+	for _, id := range ids {
+		if n := len(out); n == 0 || !strings.HasPrefix(id, out[n-1]+".") {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // Explain returns the model calls of a node's newest attempt with exactly what

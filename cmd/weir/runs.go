@@ -22,6 +22,8 @@ type runRow struct {
 	Updated    time.Time     `json:"updated"`
 	User       string        `json:"user"`
 	Origin     string        `json:"origin"`
+	Parent     string        `json:"parent"`   // "" for a run that is nobody's child
+	Children   int           `json:"children"` // its own, not theirs
 	Events     int64         `json:"events"`
 	Interrupts []interrupt   `json:"interrupts"`
 	Usage      usage         `json:"usage"`
@@ -32,6 +34,8 @@ type runsOptions struct {
 	status []string
 	flow   string
 	user   string
+	parent string
+	all    bool
 	limit  int
 	json   bool
 }
@@ -41,7 +45,11 @@ func (p *program) runsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs, newest first",
+		Long: `List runs, newest first. Child runs, which nodes of type flow and calls of tools
+start, are counted in the line of the run they belong to, and listed with --all
+or --parent; "weir show RUN" draws the tree.`,
 		Example: `  weir runs --status paused
+  weir runs --parent 01kafw
   weir runs --flow invoice-review --json`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return p.runs(c.Context(), o) },
@@ -50,8 +58,11 @@ func (p *program) runsCommand() *cobra.Command {
 	f.StringSliceVar(&o.status, "status", nil, "only runs with this `STATUS`; may be repeated")
 	f.StringVar(&o.flow, "flow", "", "only runs of the flow of this `NAME`")
 	f.StringVar(&o.user, "user", "", "only runs on behalf of this user")
+	f.StringVar(&o.parent, "parent", "", "only children of this `RUN`")
+	f.BoolVar(&o.all, "all", false, "list child runs too")
 	f.IntVar(&o.limit, "limit", 20, "at most this many")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	_ = c.RegisterFlagCompletionFunc("parent", p.completeRuns)
 	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -75,7 +86,7 @@ func statusNamed(name string) (engine.Status, error) {
 }
 
 func (p *program) runs(ctx context.Context, o *runsOptions) error {
-	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit}
+	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit, Roots: !o.all && o.parent == ""}
 	for _, name := range o.status {
 		s, err := statusNamed(name)
 		if err != nil {
@@ -85,6 +96,9 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 	}
 	if o.limit <= 0 {
 		return usagef("--limit: expected at least 1")
+	}
+	if o.all && o.parent != "" {
+		return usagef("--all and --parent exclude each other")
 	}
 	desk, err := p.look(ctx)
 	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
@@ -99,41 +113,59 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // it only read
+	if o.parent != "" {
+		if filter.Parent, err = desk.find(ctx, o.parent); err != nil {
+			return err
+		}
+	}
 	list, err := desk.Runs(ctx, filter)
 	if err != nil {
 		return err
 	}
+	children := make([]int, len(list))
+	for i := range list {
+		below, err := desk.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: mostChildren})
+		if err != nil {
+			return err
+		}
+		children[i] = len(below)
+	}
 	if o.json {
 		rows := make([]runRow, 0, len(list))
 		for i := range list {
-			rows = append(rows, runRowOf(&list[i]))
+			row := runRowOf(&list[i])
+			row.Children = children[i]
+			rows = append(rows, row)
 		}
 		writeJSON(p.out, rows)
 		return nil
 	}
-	p.printRuns(list)
+	p.printRuns(list, children)
 	return nil
 }
 
 func runRowOf(r *store.Run) runRow {
 	return runRow{
 		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
-		User: r.User, Origin: r.Origin, Events: r.Events, Interrupts: interruptsOf(r.Head.Waiting),
+		User: r.User, Origin: r.Origin, Parent: r.Parent, Events: r.Events, Interrupts: interruptsOf(r.Head.Waiting),
 		Usage: usageOf(r.Head.Usage), Error: r.Head.Error,
 	}
 }
 
-func (p *program) printRuns(list []store.Run) {
+func (p *program) printRuns(list []store.Run, children []int) {
 	if len(list) == 0 {
 		p.say("no runs")
 		return
 	}
 	now := time.Now()
-	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS NOTE")
+	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS CHILDREN NOTE")
 	for i := range list {
-		r := &list[i]
+		r, below := &list[i], "-"
+		if children[i] > 0 {
+			below = fmt.Sprint(children[i])
+		}
 		t.row(r.ID, p.status(r.Head.Status), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
-			tokens(r.Head.Usage), note(r))
+			tokens(r.Head.Usage), below, note(r))
 	}
 	t.print()
 }

@@ -27,7 +27,7 @@ func (p *program) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show a run: its nodes, contexts and state, now or as of an event",
-		Long: `Show a run from its journal. With --node, what one node was given, asked for,
+		Long: `Show a run from its journal, and the tree of its child runs. With --node, what one node was given, asked for,
 said and gave, in full; with --view exactly what each of its model calls was
 sent, what of the conversation was not, and why. With --at, all of it as it was after that event; "weir
 show RUN --events" lists them.`,
@@ -87,7 +87,11 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	case o.node != "":
 		return p.showNode(ctx, desk, v, o)
 	case o.json:
-		writeJSON(p.out, shownOf(v))
+		s, err := shownIn(ctx, desk, v)
+		if err != nil {
+			return err
+		}
+		writeJSON(p.out, s)
 	default:
 		return p.showRun(ctx, desk, v, o.at == 0)
 	}
@@ -96,10 +100,25 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 
 // showRun shows a run for people; now says that it is shown as it is now.
 func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now bool) error {
-	p.printShown(v)
+	above := ""
+	if parent := v.Run.Start.Parent; parent != "" {
+		node, err := desk.parentOf(ctx, v.Run.ID, parent)
+		if err != nil {
+			return err
+		}
+		if above = "child of " + parent; node != "" {
+			above += " at " + node
+		}
+	}
+	p.printShown(v, above)
 	if !now {
 		return nil
 	}
+	children, err := desk.childrenOf(ctx, v.Run.ID, v.Commits)
+	if err != nil {
+		return err
+	}
+	p.printTree(children)
 	r, err := desk.store.Run(ctx, v.Run.ID)
 	if err == nil && left(&r) {
 		p.say("nobody drives the run; go on with: %s", p.self("resume", r.ID))
@@ -128,6 +147,8 @@ type shown struct {
 	At         int64          `json:"at"`    // of it, Unix milliseconds
 	User       string         `json:"user"`
 	Origin     string         `json:"origin"`
+	Parent     string         `json:"parent"`     // "" for the root of a tree
+	ParentNode string         `json:"parentNode"` // whose child the run is, in the parent
 	Inputs     engine.Values  `json:"inputs"`
 	Outputs    engine.Values  `json:"outputs"`
 	State      engine.Values  `json:"state"`
@@ -136,6 +157,7 @@ type shown struct {
 	Error      *engine.Error  `json:"error"`
 	Nodes      []shownNode    `json:"nodes"`
 	Contexts   []shownContext `json:"contexts"`
+	Children   []branch       `json:"children"` // as they are now
 }
 
 type shownNode struct {
@@ -160,11 +182,24 @@ type shownContext struct {
 	Messages []convo.Message `json:"messages"`
 }
 
+// shownIn is a run with those around it.
+func shownIn(ctx context.Context, d *desk, v *runner.View) (*shown, error) {
+	s := shownOf(v)
+	var err error
+	if s.Parent != "" {
+		if s.ParentNode, err = d.parentOf(ctx, s.Run, s.Parent); err != nil {
+			return nil, err
+		}
+	}
+	s.Children, err = d.childrenOf(ctx, s.Run, v.Commits)
+	return s, err
+}
+
 func shownOf(v *runner.View) *shown {
 	r := v.Run
 	s := &shown{
 		Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
-		User: r.Start.User, Origin: r.Start.Origin, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()),
+		User: r.Start.User, Origin: r.Start.Origin, Parent: r.Start.Parent, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()),
 		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageOf(r.Usage()), Error: r.Failure(),
 		Nodes: []shownNode{}, Contexts: []shownContext{},
 	}
@@ -219,8 +254,8 @@ func stateOf(s engine.State) engine.Values {
 	return out
 }
 
-// printShown is a run for people.
-func (p *program) printShown(v *runner.View) {
+// printShown is a run for people; above says whose child it is, "" of none.
+func (p *program) printShown(v *runner.View, above string) {
 	r, st := v.Run, p.styleOf(p.out)
 	first := time.UnixMilli(v.Commits[0].At)
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.status(r.Status()))
@@ -230,6 +265,9 @@ func (p *program) printShown(v *runner.View) {
 		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
 	}
 	fmt.Fprintln(p.out, st.dim.Render(line))
+	if above != "" {
+		fmt.Fprintln(p.out, st.dim.Render(above))
+	}
 	if e := r.Failure(); e != nil {
 		fmt.Fprintln(p.out, st.bad.Render(printable(e.Error())))
 	}

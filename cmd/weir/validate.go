@@ -24,6 +24,8 @@ type verdict struct {
 }
 
 type problem struct {
+	// File is that of the flow, or of one it uses.
+	File    string `json:"file"`
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Code    string `json:"code"`
@@ -37,7 +39,7 @@ func (p *program) validateCommand() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check flow files and list everything that is wrong with them",
 		Long: `Check flow files without running anything. Problems are listed all at once, each
-with its place, on stderr. Exit code 2 if a file is not a valid flow.`,
+with its place, on stderr; the files of flows that nodes run are checked too. Exit code 2 if a file is not a valid flow.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected a flow file; see `weir validate --help`")
@@ -67,7 +69,7 @@ func (p *program) validate(files []string, asJSON bool) error {
 			v.Flow = f.Name
 		} else {
 			valid = false
-			v.Problems = problemsOf(err)
+			v.Problems = problemsOf(file, err)
 		}
 		verdicts = append(verdicts, v)
 		switch {
@@ -75,7 +77,11 @@ func (p *program) validate(files []string, asJSON bool) error {
 		case err != nil:
 			fmt.Fprintln(p.err, err)
 		default:
-			fmt.Fprintf(p.out, "%s: valid: %s, %s\n", file, f.Name, count(countNodes(&f.Graph), "node"))
+			line := count(countNodes(&f.Graph), "node")
+			if n := len(f.Closure()) - 1; n > 0 {
+				line += ", uses " + count(n, "flow")
+			}
+			fmt.Fprintf(p.out, "%s: valid: %s, %s\n", file, f.Name, line)
 		}
 	}
 	if asJSON {
@@ -87,14 +93,14 @@ func (p *program) validate(files []string, asJSON bool) error {
 	return nil
 }
 
-func problemsOf(err error) []problem {
+func problemsOf(file string, err error) []problem {
 	invalid, ok := errors.AsType[*flow.Invalid](err)
 	if !ok {
-		return []problem{{Code: engine.CodeUnreadable, Message: err.Error()}}
+		return []problem{{File: file, Code: engine.CodeUnreadable, Message: err.Error()}}
 	}
 	out := make([]problem, 0, len(invalid.Problems))
 	for _, x := range invalid.Problems {
-		out = append(out, problem{Line: x.Pos.Line, Column: x.Pos.Column, Code: x.Code, Message: x.Message, Hint: x.Hint})
+		out = append(out, problem{File: x.Pos.File, Line: x.Pos.Line, Column: x.Pos.Column, Code: x.Code, Message: x.Message, Hint: x.Hint})
 	}
 	return out
 }

@@ -55,9 +55,18 @@ func category(c flow.Catalogue, n *flow.Node) string {
 	return ""
 }
 
+// kind is what stands below a node's id: its type, with the flow that it runs.
+func kind(n *flow.Node) string {
+	if ref, _ := n.With["flow"].(string); n.Uses != nil && ref != "" {
+		return n.Type + " " + ref
+	}
+	return n.Type
+}
+
 // Mermaid returns the flow as a Mermaid flowchart. Data is drawn as an arrow,
 // control as a dotted one with the branch as its label, context as a thick one
-// and tools with a circle at its end.
+// and tools with a circle at its end. A node that runs a flow is a box with
+// double sides that names it.
 func Mermaid(f *flow.Flow) []byte {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -74,6 +83,8 @@ func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 			b.WriteString(indent + "subgraph " + id + `["` + quote(n.ID) + " · " + quote(n.Type) + "\"]\n")
 			mermaidScope(b, n.Body, id+"_", indent+"  ")
 			b.WriteString(indent + "end\n")
+		case n.Uses != nil:
+			b.WriteString(indent + id + `[["` + quote(n.ID) + "<br/>" + quote(kind(n)) + "\"]]\n")
 		case branches(g, n.ID):
 			b.WriteString(indent + id + `{"` + quote(n.ID) + "<br/>" + quote(n.Type) + "\"}\n")
 		default:
@@ -111,8 +122,11 @@ func DOT(f *flow.Flow) []byte {
 func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 	for i, n := range g.Nodes {
 		id := name(prefix, i)
-		label := " [label=" + quoted(n.ID+"\n"+n.Type)
-		if branches(g, n.ID) {
+		label := " [label=" + quoted(n.ID+"\n"+kind(n))
+		switch {
+		case n.Uses != nil:
+			label += ", peripheries=2"
+		case branches(g, n.ID):
 			label += ", shape=diamond, style=\"\""
 		}
 		if n.Body == nil {

@@ -88,6 +88,21 @@ func TestSVGIsWellFormedAndTheSameEveryTime(t *testing.T) {
 	}
 }
 
+func TestANodeThatRunsAFlowIsABoxThatNamesIt(t *testing.T) {
+	t.Parallel()
+	files := flow.Texts{"child.yaml": "weir: 1\nname: child\nnodes: {a: {type: start}}\n"}
+	text := "weir: 1\nname: parent\nnodes: {do: {type: flow, with: {flow: ./child.yaml}}}\n"
+	f, err := flow.Source{Files: files}.Parse("parent.yaml", []byte(text), catalogue(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, graph.Mermaid(f), `n0[["do<br/>flow ./child.yaml"]]`)
+	want(t, graph.DOT(f), `label="do\nflow ./child.yaml", peripheries=2`)
+	svg := graph.SVG(f, catalogue(t))
+	wellFormed(t, svg)
+	want(t, svg, ">flow ./child.yaml</text>", `rx="5" fill="none"`)
+}
+
 func wellFormed(t *testing.T, svg []byte) {
 	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(svg))

@@ -44,7 +44,7 @@ func layout(g *flow.Graph) *picture {
 	inner := make([]*picture, len(g.Nodes))
 	sizes := make([]size, len(g.Nodes))
 	for i, n := range g.Nodes {
-		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(n.Type))*letterType+28), nodeHeight}
+		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(kind(n)))*letterType+28), nodeHeight}
 		if n.Body != nil {
 			inner[i] = layout(n.Body)
 			sizes[i] = size{max(sizes[i].w, inner[i].w+2*clusterPad), inner[i].h + clusterPad + clusterHead}

@@ -127,6 +127,9 @@ func (d *drawing) box(b *box) {
 	}
 	d.printf(`<g><rect class="%s" x="%s" y="%s" width="%s" height="%s" rx="8"/>`, class, px(b.x), px(b.y), px(b.w), px(b.h))
 	d.printf(`<rect x="%s" y="%s" width="4" height="%s" rx="2" fill="%s"/>`, px(b.x+6), px(middle-13), px(26), fill)
+	if n.Uses != nil {
+		d.printf(`<rect x="%s" y="%s" width="%s" height="%s" rx="5" fill="none" stroke="#94a3b8"/>`, px(b.x+3), px(b.y+3), px(b.w-6), px(b.h-6))
+	}
 	if n.Description != "" {
 		d.printf("<title>%s</title>", escape(n.Description))
 	}
@@ -137,7 +140,7 @@ func (d *drawing) box(b *box) {
 		return
 	}
 	d.printf(`<text class="id" x="%s" y="%s">%s</text>`, px(b.x+b.w/2+3), px(middle-2), escape(n.ID))
-	d.printf(`<text class="type" x="%s" y="%s">%s</text></g>`+"\n", px(b.x+b.w/2+3), px(middle+13), escape(n.Type))
+	d.printf(`<text class="type" x="%s" y="%s">%s</text></g>`+"\n", px(b.x+b.w/2+3), px(middle+13), escape(kind(n)))
 }
 
 // px is a length with at most one decimal.
