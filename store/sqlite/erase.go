@@ -110,15 +110,23 @@ func (s *Store) pragmas(ctx context.Context, list ...string) error {
 	return nil
 }
 
-// scrubbed makes sure that nothing is left of what was deleted.
+// scrubbed makes sure that nothing is left of what was deleted, also by an earlier
+// call that could not, or by a process that died.
 func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err error) (store.Erased, error) {
-	if err != nil || out.Runs == 0 && out.Sessions == 0 {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return out, err
 	}
-	if err := s.Scrub(ctx); err != nil {
-		return out, fmt.Errorf("%s: it is deleted, but traces may be left in the file: %w", op, err)
+	var left bool
+	e := s.reader.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM gone WHERE name = 'traces')").Scan(&left)
+	if e == nil && left {
+		e = s.Scrub(ctx)
 	}
-	out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
+	if e != nil {
+		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, s.wrap("scrub", e)))
+	}
+	if err == nil && out.Runs+out.Sessions > 0 {
+		out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
+	}
 	return out, err
 }
 
@@ -148,7 +156,10 @@ func (s *Store) Scrub(ctx context.Context) error {
 	var busy, inLog, moved int
 	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &inLog, &moved)
 	if err == nil && busy != 0 {
-		err = errors.New("somebody reads the database, or writes it; try again")
+		err = errors.New("somebody reads the database, or writes it")
+	}
+	if err == nil {
+		_, err = s.conn.ExecContext(ctx, "DELETE FROM gone WHERE name = 'traces'")
 	}
 	return s.wrap("empty the log", err)
 }
@@ -245,6 +256,7 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
 		{"DELETE FROM cache", nil},
+		{"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", nil}, // until Scrub
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'run', max(n) FROM (SELECT max(num) AS n FROM run
 			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'session', max(n) FROM (SELECT max(num) AS n FROM session

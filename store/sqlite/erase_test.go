@@ -136,37 +136,41 @@ func TestNoByteOfADeletedUserIsLeftInTheFiles(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-			other := openAt(t, s.path, Options{}) // another process keeps the log
-			leaveTraces(t, s, "alice")
-			leaveTraces(t, s, "bob")
-			if n := traces(t, s, "bob-canary"); n["-wal"] < 100 {
-				t.Fatalf("the test leaves few traces: %v", n)
-			}
-			if err := erase(t.Context(), s); err != nil {
-				t.Fatal(err)
-			}
-			if n := traces(t, s, "bob-canary"); len(n) > 0 {
-				t.Errorf("traces are left: %v", n)
-			}
-			if n := traces(t, s, "alice-canary"); n[""] < 100 {
-				t.Errorf("the other's are gone: %v", n)
-			}
-			for _, run := range []string{"alice-canary-run-0", "alice-canary-run-2", "alice-canary-fork"} {
-				for _, err := range other.Commits(t.Context(), run, 0) {
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			}
-			if ms, err := other.SessionMessages(t.Context(), "alice-canary-session", 0, 9); err != nil || len(ms) != 3 {
-				t.Errorf("%d messages are left to the other (%v)", len(ms), err)
-			}
-			leaveTraces(t, other, "carol")
-			leaveTraces(t, s, "bob")
-		})
+		t.Run(name, func(t *testing.T) { erasesBob(t, erase) })
 	}
+}
+
+// erasesBob has two people say things, deletes what one said, and looks for it.
+func erasesBob(t *testing.T, erase func(ctx context.Context, s *Store) error) {
+	t.Helper()
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+	other := openAt(t, s.path, Options{}) // another process keeps the log
+	leaveTraces(t, s, "alice")
+	leaveTraces(t, s, "bob")
+	if n := traces(t, s, "bob-canary"); n["-wal"] < 100 {
+		t.Fatalf("the test leaves few traces: %v", n)
+	}
+	if err := erase(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if n := traces(t, s, "bob-canary"); len(n) > 0 {
+		t.Errorf("traces are left: %v", n)
+	}
+	if n := traces(t, s, "alice-canary"); n[""] < 100 {
+		t.Errorf("the other's are gone: %v", n)
+	}
+	for _, run := range []string{"alice-canary-run-0", "alice-canary-run-2", "alice-canary-fork"} {
+		for _, err := range other.Commits(t.Context(), run, 0) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if ms, err := other.SessionMessages(t.Context(), "alice-canary-session", 0, 9); err != nil || len(ms) != 3 {
+		t.Errorf("%d messages are left to the other (%v)", len(ms), err)
+	}
+	leaveTraces(t, other, "carol")
+	leaveTraces(t, s, "bob")
 }
 
 func TestEveryTableIsEmptyOfWhatWasDeleted(t *testing.T) {

@@ -97,7 +97,7 @@ func (p *packer) place(ch *engine.ContextChange) error {
 	if body != nil {
 		list = body.Append
 	}
-	if len(list) == 0 && ch.At == 0 && ch.Session == "" && !(ch.Create && p.run.base.run != 0) {
+	if len(list) == 0 && ch.At == 0 && ch.Session == "" && (!ch.Create || p.run.base.run == 0) {
 		return nil
 	}
 	c, err := p.context(ch)

@@ -34,16 +34,9 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 		levels, err := lineage{ctx, s.reader}.levels(num, endless)
 		for i := 0; i < len(levels) && err == nil; i++ {
 			r := commitReader{s: s, run: id, num: levels[i].num, upto: levels[i].upto, bases: map[int64]*outline{}}
-			for more := true; more && seq < r.upto && err == nil; {
-				var commits []engine.Commit
-				commits, err = r.batch(ctx, seq)
-				for _, c := range commits {
-					if !yield(c, nil) {
-						return
-					}
-					seq = c.Seq
-				}
-				more = len(commits) > 0
+			var more bool
+			if seq, more, err = r.read(ctx, seq, yield); !more {
+				return
 			}
 			if err == nil && seq < r.upto && i < len(levels)-1 {
 				err = fmt.Errorf("%w: commit %d is missing", store.ErrCorrupt, seq+1)
@@ -53,6 +46,25 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 			yield(engine.Commit{}, s.wrap(fmt.Sprintf("read run %s after commit %d", id, seq), err))
 		}
 	}
+}
+
+// read yields the commits after one, and returns the number of the last; more is
+// false where nobody wants any more.
+func (r *commitReader) read(ctx context.Context, seq int64, yield func(engine.Commit, error) bool) (last int64, more bool, err error) {
+	for seq < r.upto && err == nil {
+		var commits []engine.Commit
+		commits, err = r.batch(ctx, seq)
+		for _, c := range commits {
+			if !yield(c, nil) {
+				return seq, false, nil
+			}
+			seq = c.Seq
+		}
+		if len(commits) == 0 {
+			break
+		}
+	}
+	return seq, true, err
 }
 
 // number is the run's number in other tables.
@@ -65,8 +77,8 @@ func (s *Store) number(ctx context.Context, id string) (int64, error) {
 type commitReader struct {
 	s     *Store
 	run   string
-	num   int64 // of the run that the commits are rows of
-	upto  int64 // the last commit to read
+	num   int64              // of the run that the commits are rows of
+	upto  int64              // the last commit to read
 	bases map[int64]*outline // by the id of the commit's row
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -74,9 +75,10 @@ func (w *writerTx) beginRound(q *store.Queued, n store.NewRun) error {
 // takes it back because it has ended and nobody went on. Then again is what it
 // had cost when it ended.
 func (w *writerTx) hold(r *runState) (again *engine.Usage, refused, failed error) {
-	x, err := w.session("num", r.round.session)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, err, nil
+	var x sessionState
+	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id, rounds, coalesce(holder, 0) FROM session WHERE num = ?", r.round.session).Scan(&x.id, &x.rounds, &x.holder)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, store.ErrNotFound, nil
 	}
 	if err != nil || x.holder == r.num {
 		return nil, nil, err

@@ -33,122 +33,122 @@ func BenchmarkSession(b *testing.B) {
 	for _, rounds := range []int{100, 50_000} {
 		c := longChat(b, rounds)
 		ctx := b.Context()
-		b.Run(fmt.Sprint("history/", rounds), func(b *testing.B) {
-			for b.Loop() {
-				if ms, err := c.s.SessionMessages(ctx, "s", rounds-50, rounds+50); err != nil || len(ms) != 100 {
-					b.Fatal(len(ms), err)
-				}
-			}
-		})
-		b.Run(fmt.Sprint("of the last round/", rounds), func(b *testing.B) {
-			run := fmt.Sprintf("run-of-s-01hzx%06d", rounds)
-			for b.Loop() {
-				if ms, err := c.s.Messages(ctx, run, "main", rounds-50, rounds+50); err != nil || len(ms) != 100 {
-					b.Fatal(len(ms), err)
-				}
-			}
-		})
-		b.Run(fmt.Sprint("find/", rounds), func(b *testing.B) {
-			run := fmt.Sprintf("run-of-s-01hzx%06d", rounds)
-			for b.Loop() {
-				if at, err := c.s.FindMessage(ctx, run, "main", "none/ask", 2*rounds); err != nil || at != -1 {
-					b.Fatal(at, err)
-				}
-			}
-		})
-		b.Run(fmt.Sprint("row/", rounds), func(b *testing.B) {
-			for b.Loop() {
-				if x, err := c.s.Session(ctx, "s"); err != nil || x.Length < 2*rounds {
-					b.Fatal(x, err)
-				}
-			}
-		})
-		b.Run(fmt.Sprint("rounds listed/", rounds), func(b *testing.B) {
-			for b.Loop() {
-				if rs, err := c.s.Runs(ctx, store.Filter{Session: "s", Limit: 20, Before: fmt.Sprintf("run-of-s-01hzx%06d", rounds/2)}); err != nil || len(rs) != 20 {
-					b.Fatal(len(rs), err)
-				}
-			}
-		})
-		b.Run(fmt.Sprint("fork/", rounds), func(b *testing.B) {
-			run := fmt.Sprintf("run-of-s-01hzx%06d", rounds)
-			for i := 0; b.Loop(); i++ {
-				if err := c.s.Create(ctx, store.NewRun{ID: fmt.Sprint("fork", b.N, i), At: time.UnixMilli(1), Base: &store.Base{Run: run, Seq: 1}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(fmt.Sprint("round/", rounds), func(b *testing.B) {
-			for b.Loop() {
+		run := fmt.Sprintf("run-of-s-01hzx%06d", rounds)
+		middle := store.Filter{Session: "s", Limit: 20, Before: fmt.Sprintf("run-of-s-01hzx%06d", rounds/2)}
+		for _, x := range []struct {
+			name string
+			do   func(i int) (got, want int, err error)
+		}{
+			{"history", func(int) (int, int, error) {
+				ms, err := c.s.SessionMessages(ctx, "s", rounds-50, rounds+50)
+				return len(ms), 100, err
+			}},
+			{"of the last round", func(int) (int, int, error) {
+				ms, err := c.s.Messages(ctx, run, "main", rounds-50, rounds+50)
+				return len(ms), 100, err
+			}},
+			{"find", func(int) (int, int, error) {
+				at, err := c.s.FindMessage(ctx, run, "main", "none/ask", 2*rounds)
+				return at, -1, err
+			}},
+			{"row", func(int) (int, int, error) {
+				x, err := c.s.Session(ctx, "s")
+				return x.Length, 2 * rounds, err
+			}},
+			{"rounds listed", func(int) (int, int, error) {
+				rs, err := c.s.Runs(ctx, middle)
+				return len(rs), 20, err
+			}},
+			{"fork", func(i int) (int, int, error) {
+				id := fmt.Sprint("fork", b.N, i)
+				return 0, 0, c.s.Create(ctx, store.NewRun{ID: id, At: time.UnixMilli(1), Base: &store.Base{Run: run, Seq: 1}})
+			}},
+			{"round", func(int) (int, int, error) {
 				c.round(b, "one more", "and an answer")
-			}
-		})
+				return 0, 0, nil
+			}},
+		} {
+			b.Run(fmt.Sprint(x.name, "/", rounds), func(b *testing.B) { repeat(b, x.do) })
+		}
 	}
 }
 
-// BenchmarkForks reads 100 messages, and looks for one that is not there, in a
-// run at the end of a chain of forks each of which said something.
+// repeat does something as often as a benchmark wants.
+func repeat(b *testing.B, do func(i int) (got, want int, err error)) {
+	b.Helper()
+	for i := 0; b.Loop(); i++ {
+		if got, want, err := do(i); err != nil || got != want {
+			b.Fatal(got, want, err)
+		}
+	}
+}
+
+// forkChain makes a chain of forks, each of which says add things, and returns
+// the last.
+func forkChain(b *testing.B, s *Store, deep, add int) string {
+	b.Helper()
+	ctx, run := b.Context(), "r"
+	if err := s.Create(ctx, store.NewRun{ID: run, At: time.UnixMilli(1)}); err != nil {
+		b.Fatal(err)
+	}
+	for i := range deep {
+		l, err := s.Acquire(ctx, run, "me", time.Hour, time.UnixMilli(1))
+		if err != nil {
+			b.Fatal(err)
+		}
+		ch := &convo.Change{}
+		for k := range add {
+			n := i*add + k
+			ch.Append = append(ch.Append, convo.Message{ID: fmt.Sprint("m", n), Role: convo.User, Text: fmt.Sprint("message ", n)})
+		}
+		c := engine.Commit{Run: run, Seq: int64(i + 1), First: int64(i + 1), Events: []engine.Event{
+			&engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{ID: "main", Adds: add, Body: ch}}},
+		}}
+		if err := s.Append(ctx, []store.Append{{Commit: c, Fence: l.Fence}})[0]; err != nil {
+			b.Fatal(err)
+		}
+		run = fmt.Sprint("fork", i)
+		if err := s.Create(ctx, store.NewRun{ID: run, At: time.UnixMilli(1), Base: &store.Base{Run: c.Run, Seq: c.Seq}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return run
+}
+
+// BenchmarkForks reads 100 messages, looks for one that is not there, and reads
+// all commits, in a run at the end of a chain of forks each of which said
+// something.
 func BenchmarkForks(b *testing.B) {
 	for _, deep := range []int{1, 1000} {
 		s := openAt(b, filepath.Join(b.TempDir(), "weir.db"), Options{})
 		if _, err := s.conn.ExecContext(b.Context(), "PRAGMA synchronous = OFF"); err != nil {
 			b.Fatal(err)
 		}
-		ctx, run := b.Context(), "r"
-		if err := s.Create(ctx, store.NewRun{ID: run, At: time.UnixMilli(1)}); err != nil {
-			b.Fatal(err)
-		}
-		n := 0
-		for i := range deep {
-			l, err := s.Acquire(ctx, run, "me", time.Hour, time.UnixMilli(1))
-			if err != nil {
-				b.Fatal(err)
-			}
-			add := 1 + 100/deep
-			ch := &convo.Change{}
-			for range add {
-				ch.Append = append(ch.Append, convo.Message{ID: fmt.Sprint("m", n), Role: convo.User, Text: fmt.Sprint("message ", n)})
-				n++
-			}
-			c := engine.Commit{Run: run, Seq: int64(i + 1), First: int64(i + 1), Events: []engine.Event{
-				&engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{ID: "main", Adds: add, Body: ch}}},
-			}}
-			if err := s.Append(ctx, []store.Append{{Commit: c, Fence: l.Fence}})[0]; err != nil {
-				b.Fatal(err)
-			}
-			next := fmt.Sprint("fork", i)
-			if err := s.Create(ctx, store.NewRun{ID: next, At: time.UnixMilli(1), Base: &store.Base{Run: run, Seq: int64(i + 1)}}); err != nil {
-				b.Fatal(err)
-			}
-			run = next
-		}
+		add := max(1, 100/deep)
+		n := deep * add
+		run := forkChain(b, s, deep, add)
 		b.Run(fmt.Sprint("messages/", deep), func(b *testing.B) {
-			for b.Loop() {
-				if ms, err := s.Messages(ctx, run, "main", n-100, n); err != nil || len(ms) != 100 {
-					b.Fatal(len(ms), err)
-				}
-			}
+			repeat(b, func(int) (int, int, error) {
+				ms, err := s.Messages(b.Context(), run, "main", n-100, n)
+				return len(ms), 100, err
+			})
 		})
 		b.Run(fmt.Sprint("find/", deep), func(b *testing.B) {
-			for b.Loop() {
-				if at, err := s.FindMessage(ctx, run, "main", "none", n); err != nil || at != -1 {
-					b.Fatal(at, err)
-				}
-			}
+			repeat(b, func(int) (int, int, error) {
+				at, err := s.FindMessage(b.Context(), run, "main", "none", n)
+				return at, -1, err
+			})
 		})
 		b.Run(fmt.Sprint("commits/", deep), func(b *testing.B) {
-			for b.Loop() {
-				k := 0
-				for _, err := range s.Commits(ctx, run, 0) {
+			repeat(b, func(int) (k, want int, err error) {
+				for _, err := range s.Commits(b.Context(), run, 0) {
 					if err != nil {
-						b.Fatal(err)
+						return k, deep, err
 					}
 					k++
 				}
-				if k != deep {
-					b.Fatal(k)
-				}
-			}
+				return k, deep, nil
+			})
 		})
 	}
 }

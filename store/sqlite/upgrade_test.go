@@ -41,13 +41,7 @@ func TestADatabaseOfVersion2IsReadAsItWas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range c.Events {
-			for _, ch := range engine.ContextChanges(e) {
-				if ch.ID == "main" {
-					want += ch.Adds
-				}
-			}
-		}
+		want += addsToMain(c)
 		// A fork at each commit has the messages up to there: the commit of each is
 		// known though version 2 did not keep it.
 		id := fmt.Sprint("fork ", c.Seq)
@@ -71,6 +65,18 @@ func TestADatabaseOfVersion2IsReadAsItWas(t *testing.T) {
 	if err != nil || fmt.Sprint(texts) != "[24 user one more 25 assistant and another]" {
 		t.Errorf("the view: %v (%v)", texts, err)
 	}
+}
+
+// addsToMain is how many messages a commit adds to the main context.
+func addsToMain(c engine.Commit) (n int) {
+	for _, e := range c.Events {
+		for _, ch := range engine.ContextChanges(e) {
+			if ch.ID == "main" {
+				n += ch.Adds
+			}
+		}
+	}
+	return n
 }
 
 func TestARunOfVersion2GoesOn(t *testing.T) {

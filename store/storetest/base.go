@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -173,7 +174,7 @@ func forksEverywhere(t *testing.T, s Store) {
 			} else {
 				id := fmt.Sprint(run, "-", len(w.wrote))
 				w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", id, "said")}})
-				last = append(last[:len(last):len(last)], id)
+				last = append(slices.Clip(last), id)
 			}
 			model[run] = append(model[run], last)
 		}

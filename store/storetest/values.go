@@ -158,6 +158,7 @@ func messageCases() []testCase {
 			settings := &convo.Settings{Provider: "p", Model: "m", System: strings.Repeat("be kind ", 300), Temperature: &temperature, MaxOutput: 5}
 			for _, b := range []convo.Change{
 				{Create: true, Kind: convo.Isolated, Label: "l", Settings: settings},
+				{Create: true, Kind: convo.Main, Epoch: 7, Session: &session, Marks: &convo.Marks{Cut: 9, Pins: []int{8}}},
 				{Set: settings},
 				{Reset: true},
 				{Output: &output},

@@ -53,7 +53,8 @@ ALTER TABLE run ADD COLUMN base_last INTEGER;
 CREATE INDEX run_session ON run (session, first) WHERE session IS NOT NULL;
 CREATE INDEX run_base ON run (base) WHERE base IS NOT NULL;
 
--- Numbers that were given out and must not be again, though their rows are gone.
+-- Numbers that were given out and must not be again, though their rows are gone; and
+-- 'traces' while the file may still hold bytes of deleted rows.
 CREATE TABLE gone (
     name TEXT PRIMARY KEY,
     num INTEGER NOT NULL
