@@ -1,7 +1,6 @@
 package flowtest
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/builtin"
 )
 
 // Suffixes are the ends of the names of test files.
@@ -128,23 +128,27 @@ func Load(path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read tests: %w", err)
 	}
+	return Parse(path, data, o)
+}
+
+// Parse is Load for bytes; other files are found from path.
+func Parse(path string, data []byte, o Options) (*File, error) {
 	doc, err := flow.ReadData(path, data)
 	if err != nil {
 		return nil, err
 	}
-	w, err := weir.Open(weir.Options{Types: o.Types})
+	cat, err := node.NewCatalogue(append(builtin.Types(), o.Types...)...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read tests: %w", err)
 	}
-	defer w.Close(context.Background()) //nolint:errcheck // nothing ran
-	r := &fileReader{path: path, cat: w.Catalogue()}
+	r := &fileReader{path: path, cat: cat}
 	f := &File{Path: path}
 	keys := []string{"flow", "description", "defaults", "tests"}
 	if !r.object(doc, "a test file", keys...) {
 		return nil, r.invalid()
 	}
 	f.FlowPath = r.flowPath(doc)
-	if r.flow, err = w.Load(f.FlowPath); err != nil {
+	if r.flow, err = flow.Load(f.FlowPath, cat); err != nil {
 		r.flowInvalid(doc, f.FlowPath, err)
 		r.flow = nil // what the tests say of its nodes cannot be judged, all else can
 	}

@@ -126,7 +126,7 @@ func (p *program) writeJUnit(path string, r *flowtest.Report) error {
 	case "-":
 		return r.JUnit(p.out)
 	}
-	f, err := os.Create(path) //nolint:gosec // the file that the person names
+	f, err := os.Create(path)
 	if err != nil {
 		return usagef("--junit: %w", err)
 	}
