@@ -205,7 +205,8 @@ type ChildReported struct {
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 	Outputs    Values      `json:"outputs,omitempty"`
 	Error      *Error      `json:"error,omitempty"`
-	// Answer is the output of the child's main context: its final answer.
+	// Answer is what a model said last in the child's main context, else what its
+	// last node left there to be said.
 	Answer string `json:"answer,omitempty"`
 	// Run is the child's id. Of the messages of its main context, it said those
 	// from position Began to Length.

@@ -35,7 +35,8 @@ type ChildResult struct {
 	Status  engine.Status // Completed, Failed or Cancelled
 	Outputs engine.Values
 	Error   *engine.Error
-	// Answer is the output of the child's main context, "" for none.
+	// Answer is what a model said last in the child's main context, else what its
+	// last node left there to be said; "" for none.
 	Answer string
 	Usage  engine.Usage
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
@@ -222,10 +223,25 @@ func (m *machine) news() *engine.ChildReported {
 		e.Interrupts = r.Interrupts()
 	case e.Status == engine.Completed:
 		main := m.book[engine.MainContext]
-		e.Outputs, e.Answer, e.Length = r.Outputs(), main.Output, main.History.Len()
-		e.Began = r.Start.Contexts[0].At
+		e.Began, e.Length = r.Start.Contexts[0].At, main.History.Len()
+		e.Outputs, e.Answer = r.Outputs(), finalAnswer(main, e.Began)
 	}
 	return e
+}
+
+// finalAnswer is the last thing that a model said in a context from a position
+// on; where none did, what its last node left to be said.
+func finalAnswer(c convo.Context, began int) string {
+	for i := c.History.Len() - 1; i >= max(began, c.Epoch); i-- {
+		m, err := c.History.Read(i)
+		if err != nil {
+			break
+		}
+		if m.Role == convo.Assistant && m.Text != "" {
+			return m.Text
+		}
+	}
+	return c.Output
 }
 
 // spread tells the parent what it should know while the execution goes on: what

@@ -75,7 +75,7 @@ flow is read, the file of the child with it.
 |---|---|
 | the child's outputs | each under its name; absent where the child did not put it out |
 | ` + "`outputs`" + ` | all of them, an object |
-| ` + "`text`" + ` | the answer: the child's output ` + "`text`" + ` if it has one; its only output if that is a text; else the last thing its main context was left with |
+| ` + "`text`" + ` | the answer: the child's output ` + "`text`" + ` if it has one; its only output if that is a text; else what a model said last in its main context |
 | ` + "`run`" + ` | the id of the child run |
 | ` + "`context`" + ` | the node's context, passed on |
 
