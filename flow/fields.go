@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-run/weir/flow/schema"
 )
 
 // fields reads the keys of one object and reports what is not among them.
@@ -164,7 +166,7 @@ func (f fields) schema(key string) map[string]any {
 		return nil
 	}
 	s, _ := schemaValue(v).(map[string]any)
-	if err := compileSchema(s); err != nil {
+	if _, err := schema.Compile(s); err != nil {
 		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is not a JSON Schema: %v", key, err), "")
 	}
 	return s

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-run/weir/flow/schema"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of flow files in both forms, with
@@ -58,7 +60,7 @@ type obj = map[string]any
 func schemaOf(sp *TypeSpec) (obj, error) {
 	s, err := newSettingsSchema(sp)
 	if err == nil {
-		err = compileSchema(s.raw)
+		_, err = schema.Compile(s.raw)
 	}
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,44 +9,14 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	fault "github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
+
+	"github.com/weir-run/weir/flow/schema"
 )
 
 // settingsSchema is the schema of a type's settings, made ready once a load.
 type settingsSchema struct {
 	raw      map[string]any
-	compiled *jsonschema.Schema // nil where settings are not checked
-}
-
-// compileSchema reports whether a JSON Schema can be used.
-func compileSchema(s map[string]any) error {
-	_, err := compiled(s)
-	return err
-}
-
-func compiled(s map[string]any) (*jsonschema.Schema, error) {
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("mem:///schema.json", s); err != nil {
-		return nil, err
-	}
-	sch, err := c.Compile("mem:///schema.json")
-	if e := new(jsonschema.SchemaValidationError); errors.As(err, &e) {
-		if v, ok := e.Err.(*jsonschema.ValidationError); ok { //nolint:errorlint // the library wraps it so
-			return nil, errors.New(strings.Join(leafMessages(v), "; "))
-		}
-	}
-	return sch, err
-}
-
-// noLoader refuses references to other documents: reading a flow reads one file.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("the schema refers to %s; only references inside it are read", url)
+	compiled *schema.Schema // nil where settings are not checked
 }
 
 // settingsOf is the schema of a type's settings, nil where it has none.
@@ -57,7 +26,7 @@ func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
 	}
 	s, err := newSettingsSchema(sp)
 	if err == nil && !l.Valid {
-		s.compiled, err = compiled(s.raw)
+		s.compiled, err = schema.Compile(s.raw)
 	}
 	if err != nil { // the catalogue's fault, and told once for every flow
 		l.report(1, 1, CodeInvalidSetting, fmt.Sprintf("the settings schema of node type %s cannot be used: %v", sp.Name, err), "")
@@ -73,7 +42,7 @@ func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
 		return nil, err
 	}
 	if sp.Settings != nil {
-		v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(b)))
+		v, err := schema.Parse(string(b))
 		if err != nil {
 			return nil, err
 		}
@@ -313,14 +282,12 @@ func alternative(schema map[string]any, of func(map[string]any) map[string]any) 
 
 // validate checks the settings against the schema; what a template will fill in
 // is not judged.
-func (r *settingsReader) validate(schema *settingsSchema, at *value, with map[string]any) {
-	err := schema.compiled.Validate(with)
-	if err == nil {
-		return
-	}
-	e := new(jsonschema.ValidationError)
-	if !errors.As(err, &e) {
+func (r *settingsReader) validate(of *settingsSchema, at *value, with map[string]any) {
+	e, err := of.compiled.Invalid(with)
+	if err != nil {
 		r.s.l.at(at, CodeInvalidSetting, err.Error(), "")
+	}
+	if e == nil {
 		return
 	}
 	for _, leaf := range leaves(e, nil) {
@@ -377,7 +344,7 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 		if en, ok := k.(*fault.Enum); ok {
 			hint = l.suggest(fmt.Sprint(en.Got), func() []string { return words(en.Want) })
 		}
-		l.at(at, CodeInvalidSetting, fmt.Sprintf("the setting %s of %s: %s", joinPath(path, ""), id, strings.Join(leafMessages(e), ", or ")), hint)
+		l.at(at, CodeInvalidSetting, fmt.Sprintf("the setting %s of %s: %s", joinPath(path, ""), id, strings.Join(schema.Reasons(e), ", or ")), hint)
 	}
 }
 
@@ -404,25 +371,6 @@ func words(of []any) []string {
 }
 
 func joinPath(path, name string) string { return strings.Trim(path+"."+name, ".") }
-
-// leafMessages says what was expected and what there is.
-func leafMessages(e *jsonschema.ValidationError) []string {
-	if len(e.Causes) == 0 {
-		if t, ok := e.ErrorKind.(*fault.Type); ok {
-			return []string{fmt.Sprintf("expected %s, got %s", strings.Join(t.Want, " or "), t.Got)}
-		}
-		return []string{e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}
-	}
-	var out []string
-	for _, c := range e.Causes {
-		for _, m := range leafMessages(c) {
-			if !slices.Contains(out, m) && len(out) < 8 {
-				out = append(out, m)
-			}
-		}
-	}
-	return out
-}
 
 // locate follows a path of keys and indexes; where it ends early the value
 // reached is returned.

@@ -1,47 +1,23 @@
 package llm
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow/schema"
 )
 
 // compileAnswer compiles the schema that an answer has to fit, nil for none.
-func compileAnswer(schema map[string]any) (*jsonschema.Schema, error) {
-	if schema == nil {
+func compileAnswer(of map[string]any) (*schema.Schema, error) {
+	if of == nil {
 		return nil, nil
 	}
-	raw, err := json.Marshal(schema)
-	if err != nil {
-		return nil, fmt.Errorf("schema of the answer: %w", err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		return nil, fmt.Errorf("schema of the answer: %w", err)
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(nothing{})
-	if err := c.AddResource("weir:answer", doc); err != nil {
-		return nil, fmt.Errorf("schema of the answer: %w", err)
-	}
-	s, err := c.Compile("weir:answer")
+	s, err := schema.Compile(of)
 	if err != nil {
 		return nil, fmt.Errorf("schema of the answer: %w", err)
 	}
 	return s, nil
-}
-
-// nothing loads no other schema.
-type nothing struct{}
-
-// Load refuses.
-func (nothing) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: a schema may only refer to itself", url)
 }
 
 // answer is the model's answer, which fits the schema where there is one: an
@@ -93,12 +69,12 @@ func (t *turn) unfit(resp *Response) string {
 	if resp.Stop == "length" {
 		return "it was cut off at the limit of output"
 	}
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(resp.Message.Text))
+	v, err := schema.Parse(resp.Message.Text)
 	if err != nil {
 		return "it is not JSON: " + err.Error()
 	}
-	if err := t.accept.Validate(v); err != nil {
-		return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "jsonschema validation failed with 'weir:answer#'\n"), "\n", " ")
+	if err := t.accept.Check(v); err != nil {
+		return err.Error()
 	}
 	return ""
 }

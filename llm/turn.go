@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow/schema"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -88,7 +87,7 @@ type turn struct {
 	lane   convo.Context
 	own    int
 	space  space
-	accept *jsonschema.Schema
+	accept *schema.Schema
 	result Result
 }
 

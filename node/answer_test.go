@@ -40,8 +40,8 @@ func TestTextThatDoesNotFitIsRefusedWithWhatIsExpected(t *testing.T) {
 		want   string
 	}{
 		{map[string]any{"enum": []any{"approve", "reject"}}, "maybe", "'approve', 'reject'"},
-		{map[string]any{"type": "integer"}, "5 apples", "want integer"},
-		{map[string]any{"type": "integer"}, "", "want integer"},
+		{map[string]any{"type": "integer"}, "5 apples", "expected integer"},
+		{map[string]any{"type": "integer"}, "", "expected integer"},
 		{map[string]any{"type": "integer", "minimum": 3}, "2", "minimum"},
 		{map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}, `{"a": 1}`, "a: "},
 	} {

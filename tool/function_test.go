@@ -74,11 +74,11 @@ func TestArgumentsThatDoNotFitAreToldSoThatTheModelCanMendThem(t *testing.T) {
 	f := forecastTool(t)
 	for arguments, wants := range map[string][]string{
 		`{"city":"Bern"}`:                              {"days", "missing", "it takes city, country, days"},
-		`{"city":1,"days":"x"}`:                        {"city: got number, want string", "days: got string, want integer"},
+		`{"city":1,"days":"x"}`:                        {"city: expected string, got number", "days: expected integer, got string"},
 		`{"city":"Bern","days":1,"day":2}`:             {"'day' not allowed"},
 		`{"city":"Bern","days":1,"unit":"kelvin"}`:     {"unit: value must be one of 'celsius', 'fahrenheit'"},
-		`{"city":"Bern","days":1,"via":[{"city":{}}]}`: {"via.0.city: got object, want string"},
-		`{"city":null,"days":1}`:                       {"city: got null, want string"},
+		`{"city":"Bern","days":1,"via":[{"city":{}}]}`: {"via.0.city: expected string, got object"},
+		`{"city":null,"days":1}`:                       {"city: expected string, got null"},
 		`{"city":"Bern","days":99999999999999999999}`:  {"do not fit"},
 		`{"city":"Bern"`:                               {"are not JSON"},
 		`["Bern"]`:                                     {"not a JSON object"},

@@ -27,7 +27,7 @@ func TestAWrongAnswerIsAskedForAgainWithTheReason(t *testing.T) {
 	if err != nil || !ok || v != int64(7) {
 		t.Fatalf("got %v, %v, %v", v, ok, err)
 	}
-	for _, want := range []string{"? How [31mmany?\n", "got string, want integer", "got -1, want 0"} {
+	for _, want := range []string{"? How [31mmany?\n", "expected integer, got string", "got -1, want 0"} {
 		if !strings.Contains(screen.String(), want) {
 			t.Errorf("the screen lacks %q:\n%s", want, screen)
 		}

@@ -33,7 +33,7 @@ func TestToolsOfAServerAreCalledByTheirNameInFlows(t *testing.T) {
 			set := accepted(t, client(t, s, lock(t)))
 			for _, c := range []struct{ name, arguments, want, fail string }{
 				{"echo", `{"text":"hej ","times":2}`, "hej hej ", ""},
-				{"echo", `{"text":1}`, "", "text: got number, want string"},
+				{"echo", `{"text":1}`, "", "text: expected string, got number"},
 				{"echo", `{"txt":"a"}`, "", "it takes text, times"},
 				{"sum", `{"A":2,"B":3}`, `{"sum":5}`, ""},
 				{"fail", ``, "", "no such thing"},

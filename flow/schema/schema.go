@@ -1,0 +1,136 @@
+// Package schema compiles JSON Schemas and says in words what they refuse. It is
+// the one place where settings, questions, arguments of tools and answers of
+// models are held to a schema.
+//
+// It must not know what the values are for.
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Schema is a compiled JSON Schema. It may be used by any number of goroutines.
+type Schema struct{ s *jsonschema.Schema }
+
+// root is where a schema is found by its own references.
+const root = "weir:///schema.json"
+
+// Compile compiles a JSON Schema, of draft 2020-12 unless it names another. It
+// reads no file and no network: references point into the schema itself. The
+// error says what is wrong with the schema.
+func Compile(s map[string]any) (*Schema, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := Parse(string(raw))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(nothing{})
+	if err := c.AddResource(root, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(root)
+	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		if v, ok := errors.AsType[*jsonschema.ValidationError](e.Err); ok {
+			return nil, errors.New(strings.Join(Words(v), "; "))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{compiled}, nil
+}
+
+// nothing loads no other document.
+type nothing struct{}
+
+// Load implements jsonschema.URLLoader.
+func (nothing) Load(url string) (any, error) {
+	return nil, fmt.Errorf("the schema refers to %s; only references inside it are read", url)
+}
+
+// Parse reads a JSON text, and nothing behind it. Numbers are json.Number.
+func Parse(text string) (any, error) { return jsonschema.UnmarshalJSON(strings.NewReader(text)) }
+
+// Check says what in v the schema refuses: every place, up to eight, with what
+// was expected there, "; " between them. Nil means that v is valid.
+func (s *Schema) Check(v any) error {
+	e, err := s.Invalid(v)
+	if e == nil {
+		return err
+	}
+	return errors.New(strings.Join(Words(e), "; "))
+}
+
+// Invalid is Check with the library's own error, nil for a valid value; err is
+// set where v could not be checked.
+func (s *Schema) Invalid(v any) (e *jsonschema.ValidationError, err error) {
+	err = s.s.Validate(v)
+	if errors.As(err, &e) {
+		return e, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("check against the schema: %w", err)
+	}
+	return nil, nil
+}
+
+// Optional lists the members of an object that may be left out and may not be
+// null, in alphabetical order.
+func (s *Schema) Optional() []string {
+	var out []string
+	for name, p := range s.s.Properties {
+		if !slices.Contains(s.s.Required, name) && p.Validate(nil) != nil {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// maxWords bounds how many places an error names.
+const maxWords = 8
+
+// Words are the reasons of an error, each once and with its place.
+func Words(e *jsonschema.ValidationError) []string {
+	return words(nil, e, true, message.NewPrinter(language.English))
+}
+
+// Reasons are the reasons of an error without their places.
+func Reasons(e *jsonschema.ValidationError) []string {
+	return words(nil, e, false, message.NewPrinter(language.English))
+}
+
+// words appends the leaves of an error, where the reasons are.
+func words(out []string, e *jsonschema.ValidationError, placed bool, p *message.Printer) []string {
+	for _, c := range e.Causes {
+		out = words(out, c, placed, p)
+	}
+	if len(e.Causes) > 0 || len(out) == maxWords {
+		return out
+	}
+	word := e.ErrorKind.LocalizedString(p)
+	if t, ok := e.ErrorKind.(*kind.Type); ok {
+		word = fmt.Sprintf("expected %s, got %s", strings.Join(t.Want, " or "), t.Got)
+	}
+	if placed && len(e.InstanceLocation) > 0 {
+		word = strings.Join(e.InstanceLocation, ".") + ": " + word
+	}
+	if !slices.Contains(out, word) {
+		out = append(out, word)
+	}
+	return out
+}
