@@ -41,13 +41,20 @@ func TestEveryFlowInTheDocsIsValid(t *testing.T) {
 	}
 	found := 0
 	for _, page := range pages {
-		for line, text := range fences(t, page, "yaml") {
+		blocks := fences(t, page, "yaml")
+		files := flow.Texts{} // those that say which file they are
+		for _, text := range blocks {
+			if first, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "# ") && strings.HasSuffix(first, ".yaml") {
+				files[first[2:]] = text
+			}
+		}
+		for line, text := range blocks {
 			name := fmt.Sprintf("%s:%d", filepath.Base(page), line)
 			if !strings.HasPrefix(text, "weir:") {
 				continue // a configuration, or a part of a flow
 			}
 			found++
-			if _, err := flow.Parse(name, []byte(text), builtin.Catalogue()); err != nil {
+			if _, err := (flow.Source{Files: files}).Parse(name, []byte(text), builtin.Catalogue()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
