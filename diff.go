@@ -334,10 +334,18 @@ func essence(e engine.Event) any {
 			}
 		}
 	}
+	changes, _ := list[0]["contexts"].([]any)
+	for _, c := range changes {
+		said, _ := members(members(c)["body"])["append"].([]any)
+		for _, m := range said {
+			delete(members(m), "id")
+			delete(members(m), "metadata")
+		}
+	}
 	return list[0]
 }
 
-// contextDifferences compares messages without their metadata.
+// contextDifferences compares messages without their ids and metadata.
 func contextDifferences(a, b map[string]convo.Context) ([]ContextDifference, error) {
 	ids := make(map[string]bool)
 	for _, m := range []map[string]convo.Context{a, b} {
@@ -380,5 +388,6 @@ func messagesOf(m map[string]convo.Context, id string) ([]convo.Message, error) 
 
 func sameMessage(a, b convo.Message) bool {
 	a.Metadata, b.Metadata = nil, nil
+	a.ID, b.ID = "", "" // those of a child's messages hold its run's id
 	return a.Equal(b)
 }

@@ -17,7 +17,10 @@ func (r *Run) Shared() Usage { return r.shared }
 // Forkable reports whether another run can go on from here: the run has begun
 // and neither ended nor is about to.
 func (r *Run) Forkable() bool {
-	return r.Start != nil && r.ended == Pending && r.cancelled == nil && len(r.tearing) == 0 && len(r.failures) == 0
+	if r.Start == nil || r.ended != Pending || r.cancelled != nil || len(r.tearing)+len(r.failures) > 0 {
+		return false
+	}
+	return r.children == 0 || !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool { return o.node.phase == failing })
 }
 
 // applyForked makes the run one of its own. It is the root of its tree and no
@@ -117,6 +120,7 @@ func (r *Run) beginAnew(n *nodeState) {
 func (r *Run) askAnew(n *nodeState, edited bool) {
 	if edited && len(n.ext.effects)+len(n.ext.begun) > 0 {
 		r.closeAll(n)
+		r.release(n)
 		n.forgetAll()
 		n.entered = false
 		n.attempt--
@@ -131,6 +135,7 @@ func (r *Run) askAnew(n *nodeState, edited bool) {
 		}
 	}
 	if orphaned {
+		r.release(n) // a shared context was its child's
 		r.makeReady(n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -233,6 +234,9 @@ func (m *machine) forkOff(at int64) error {
 	m.forking = nil
 	m.run.Tick(at)
 	for _, e := range p.carried {
+		if s, ok := e.(*engine.RunStarted); ok && s.Session != "" {
+			e = apart(s, p.Run)
+		}
 		if err := m.run.Apply(e); err != nil {
 			return fmt.Errorf("run %s: %w", m.run.ID, err)
 		}
@@ -252,6 +256,20 @@ func (m *machine) forkOff(at int64) error {
 		p.event.Contexts = []engine.ContextChange{{ID: engine.MainContext, Body: &convo.Change{Set: &s}}}
 	}
 	return m.step(at, p.event)
+}
+
+// apart is how a round began, for a fork of it, which is no round: where the
+// round went on with its session's history, the fork goes on with the round's.
+func apart(s *engine.RunStarted, run string) *engine.RunStarted {
+	o := *s
+	o.Session, o.Round, o.Allowances = "", 0, nil
+	o.Contexts = slices.Clone(s.Contexts)
+	for i := range o.Contexts {
+		if c := &o.Contexts[i]; c.Session != "" {
+			c.Session, c.Parent, c.Run = "", c.ID, run
+		}
+	}
+	return &o
 }
 
 // forked keeps the contexts in step with a fork: attempts that begin anew see

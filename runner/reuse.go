@@ -148,6 +148,9 @@ func (e *edits) reads(n *flow.Node, keys []string) string {
 	}
 	r := &reading{}
 	r.node(n)
+	if name := e.otherTool(r); name != "" {
+		return "names the tool " + name + ", which is not what it was"
+	}
 	switch {
 	case len(e.inputs) > 0 && r.all:
 		return "reads the inputs"
@@ -178,6 +181,18 @@ func (e *edits) otherType(n *flow.Node) string {
 	for _, inner := range n.Body.Nodes {
 		if why := e.otherType(inner); why != "" {
 			return why
+		}
+	}
+	return ""
+}
+
+// otherTool is a tool that the node names and that is not what it was, "" for
+// none. One that takes all tools there are names them all.
+func (e *edits) otherTool(r *reading) string {
+	for _, pin := range slices.Sorted(maps.Keys(e.pinned)) {
+		name, ok := strings.CutPrefix(pin, toolPin)
+		if ok && e.pinned[pin] != e.to.Closure[pin] && (r.mentions(name) || slices.Contains(r.texts, "auto")) {
+			return name
 		}
 	}
 	return ""

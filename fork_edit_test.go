@@ -1,0 +1,218 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// sketch is a flow that is easy to change: nodes that each read some before them,
+// inputs of the run and, where they are alone in it, the conversation.
+type sketch struct {
+	inputs map[string]string
+	nodes  []sketchNode
+}
+
+type sketchNode struct {
+	id, text string
+	kind     string // template, ask, branch, model, loop
+	from     []string
+	input    string // of the run, "" for none
+}
+
+// text is the sketch as a flow file.
+func (s *sketch) text() string {
+	var b strings.Builder
+	b.WriteString("weir: 1\nname: sketch\ncontext: {model: p/m, budget: {window: 100000}}\ninputs:\n")
+	for _, name := range []string{"a", "b"} {
+		fmt.Fprintf(&b, "  %s: {type: text, default: %s}\n", name, s.inputs[name])
+	}
+	b.WriteString("nodes:\n")
+	last := "" // in the conversation
+	for i, n := range s.nodes {
+		fmt.Fprintf(&b, "  %s:\n", n.id)
+		in := "x: start"
+		text := "{{ inputs.x }} " + n.text
+		for j, from := range n.from {
+			in += fmt.Sprintf(", x%d: \"{{ %s }}\"", j, s.port(from))
+			text += fmt.Sprintf(" <{{ inputs.x%d }}>", j)
+		}
+		if n.input != "" {
+			text += " {{ run.inputs." + n.input + " }}"
+		}
+		switch n.kind {
+		case "model":
+			after := ""
+			if last != "" {
+				after = ", after: " + last
+			}
+			said := n.text
+			for _, from := range n.from {
+				said += " {{ " + s.port(from) + " }}"
+			}
+			if n.input != "" {
+				said += " {{ run.inputs." + n.input + " }}"
+			}
+			fmt.Fprintf(&b, "    {type: llmRequest, in: {message: %q}%s}\n", said, after)
+			last = n.id
+		case "loop":
+			fmt.Fprintf(&b, "    {type: loop, in: {%s}, with: {max: 2, body: {nodes: {t: {type: template, in: {%s}, with: {text: %q}}}, outputs: {text: \"{{ t.text }}\"}}}}\n",
+				in, inner(len(n.from)), text)
+		default:
+			fmt.Fprintf(&b, "    {type: template, in: {%s}, with: {text: %q}}\n", in, text)
+		}
+		_ = i
+	}
+	b.WriteString("outputs:\n")
+	for _, n := range s.nodes {
+		fmt.Fprintf(&b, "  %s: \"{{ %s }}\"\n", n.id, s.port(n.id))
+	}
+	return b.String()
+}
+
+func inner(n int) string {
+	in := `x: "{{ inputs.x }}"`
+	for j := range n {
+		in += fmt.Sprintf(`, x%d: "{{ inputs.x%d }}"`, j, j)
+	}
+	return in
+}
+
+func (s *sketch) port(id string) string { return id + ".text" }
+
+func drawNode(t *rapid.T, id string, before []string) sketchNode {
+	n := sketchNode{
+		id: id, text: rapid.StringMatching(`[a-z]{1,4}`).Draw(t, "text"),
+		kind:  rapid.SampledFrom([]string{"template", "model", "template", "loop"}).Draw(t, "kind"),
+		input: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "input"),
+	}
+	for _, b := range before {
+		if rapid.IntRange(0, 2).Draw(t, "edge") == 0 {
+			n.from = append(n.from, b)
+		}
+	}
+	return n
+}
+
+func drawSketch(t *rapid.T) *sketch {
+	s := &sketch{inputs: map[string]string{"a": "one", "b": "two"}}
+	var ids []string
+	for i := range rapid.IntRange(2, 7).Draw(t, "nodes") {
+		id := fmt.Sprint("n", i)
+		s.nodes = append(s.nodes, drawNode(t, id, ids))
+		ids = append(ids, id)
+	}
+	return s
+}
+
+// edit changes a copy of the sketch somewhere.
+func (s *sketch) edit(t *rapid.T) *sketch {
+	c := &sketch{inputs: map[string]string{"a": s.inputs["a"], "b": s.inputs["b"]}, nodes: slices.Clone(s.nodes)}
+	for range rapid.IntRange(1, 3).Draw(t, "edits") {
+		at := rapid.IntRange(0, len(c.nodes)-1).Draw(t, "at")
+		switch rapid.IntRange(0, 5).Draw(t, "edit") {
+		case 0:
+			c.nodes[at].text += "x"
+		case 1: // a new node at the end
+			var ids []string
+			for _, n := range c.nodes {
+				ids = append(ids, n.id)
+			}
+			c.nodes = append(c.nodes, drawNode(t, fmt.Sprint("m", len(c.nodes)), ids))
+		case 2: // one that nobody reads goes
+			id := c.nodes[at].id
+			if len(c.nodes) > 2 && !slices.ContainsFunc(c.nodes, func(n sketchNode) bool { return slices.Contains(n.from, id) }) {
+				c.nodes = slices.Delete(c.nodes, at, at+1)
+			}
+		case 3:
+			c.nodes[at].input = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "input")
+		case 4:
+			c.inputs[rapid.SampledFrom([]string{"a", "b"}).Draw(t, "default")] = "three"
+		case 5:
+			c.nodes[at].from = slices.Clone(c.nodes[at].from[:len(c.nodes[at].from)/2])
+		}
+	}
+	return c
+}
+
+// A fork under a changed flow comes to what a fresh run of that flow comes to,
+// whatever was changed, and does no node again that it says is reused.
+func TestAForkUnderAChangedFlowComesToWhatAFreshRunComesTo(t *testing.T) {
+	t.Parallel()
+	w := open(t, weir.Options{Providers: map[string]weir.Provider{"p": &echo{}}})
+	reused, forks := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		s := drawSketch(t)
+		was := parsed(t, w, s)
+		base, err := w.Start(ctx, was, weir.Start{ID: fmt.Sprintf("base%x", rand.Uint64())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := base.Wait(ctx); err != nil || r.Status != engine.Completed {
+			t.Fatalf("%+v %v\n%s", r, err, s.text())
+		}
+		changed := s.edit(t)
+		is := parsed(t, w, changed)
+		if is.Fingerprint() == was.Fingerprint() {
+			return
+		}
+		fresh, err := w.Start(ctx, is, weir.Start{ID: fmt.Sprintf("fresh%x", rand.Uint64())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := fresh.Wait(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fork, plan, err := w.Fork(ctx, base.ID, weir.ForkOptions{Flow: is})
+		if err != nil {
+			t.Fatalf("%v\n%s\n%s", err, s.text(), changed.text())
+		}
+		got, err := fork.Wait(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got.Status, got.Outputs) != fmt.Sprint(want.Status, want.Outputs) {
+			t.Fatalf("the fork came to\n%v %v %v\na fresh run to\n%v %v\nplan %+v\n%s\n%s", got.Status, got.Outputs, got.Error, want.Status, want.Outputs, plan.Nodes, s.text(), changed.text())
+		}
+		forks++
+		v, err := w.Inspect(ctx, fork.ID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range plan.Nodes {
+			if n.Reuse != runner.Reused {
+				continue
+			}
+			reused++
+			for _, c := range v.Commits {
+				for i, e := range c.Events {
+					if st, ok := e.(*engine.NodeStarted); ok && st.Path == n.Path && c.First+int64(i) > plan.At {
+						t.Fatalf("%s is said to be reused and was started by event %d", n.Path, c.First+int64(i))
+					}
+				}
+			}
+		}
+	})
+	if reused == 0 || forks == 0 {
+		t.Errorf("%d forks reused %d nodes: nothing was tested", forks, reused)
+	}
+}
+
+func parsed(t *rapid.T, w *weir.Weir, s *sketch) *weir.Flow {
+	f, err := w.Parse("sketch", []byte(s.text()))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.text())
+	}
+	return f
+}
