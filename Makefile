@@ -61,6 +61,11 @@ writers: N := 10000
 writers: ## N simulated runs of 64 parallel writers, by default 10,000
 	go test ./runner -run ParallelWriters -count=1 -timeout 0 -v -writers.n $(N)
 
+.PHONY: trees
+trees: N := 1000
+trees: ## N trees of runs cancelled or killed, by default 1,000
+	go test ./runner -run TestTreesOfFiveLevels -v -count=1 -timeout 0 -trees.n $(N)
+
 .PHONY: crash
 crash: N := 10000
 crash: ## N kill points of the real binary, by default 10,000

@@ -260,22 +260,23 @@ func (x *Execution) spread() {
 	b.parent.command(reported(news))
 }
 
-// bequeath tells the parent that the execution has ended, and how.
+// bequeath ends the execution for all who wait for it. The parent is told first,
+// so that what the next execution of the run has to say comes after it.
 func (x *Execution) bequeath() {
-	b := &x.bond
 	s := x.m.run.Start
 	if s == nil || s.Node == "" || x.quit.Load() {
 		x.released()
 		return
 	}
-	news, err := x.m.news(), x.err
+	news := x.m.news()
 	x.local.loops.Go(func() {
 		defer x.released()
-		if err != nil {
-			x.local.childLost(b.parent, news.ID, err)
+		if x.err != nil {
+			x.local.childLost(cmp.Or(x.bond.parent, x.local.Held(s.Parent)), news.ID, x.err)
 			return
 		}
-		if err := x.local.tell(s.Parent, news); err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && x.local.ctx.Err() == nil {
+		err := x.local.tell(s.Parent, news)
+		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && x.local.ctx.Err() == nil {
 			x.local.o.Logger.Warn("tell the parent", "run", x.ID, "parent", s.Parent, "error", err)
 		}
 	})
@@ -285,6 +286,7 @@ func (x *Execution) released() {
 	if !x.bond.tied {
 		x.bond.settled()
 	}
+	x.local.forget(x)
 }
 
 // childLost has the parent look after a child whose execution could not go on:

@@ -236,11 +236,26 @@ func (x *Execution) handle(m *mail) error {
 	case m.stop > 0:
 		return x.stop(m.attempt, m.stop)
 	}
+	return x.journal(m)
+}
+
+// journal applies what an attempt wants durable before it goes on. One that the
+// run has stopped begins no effect any more.
+func (x *Execution) journal(m *mail) error {
+	refused := false
 	for _, e := range m.events {
+		if _, begins := e.(*engine.EffectStarted); begins && m.attempt.stopping.Load() {
+			refused = true
+			continue
+		}
 		if err := x.m.step(x.local.clock.now(), e); err != nil {
 			m.ack <- err
 			return err
 		}
+	}
+	if refused {
+		m.ack <- errAborted
+		return nil
 	}
 	x.waiting = append(x.waiting, m.ack)
 	return nil
@@ -250,7 +265,7 @@ func (x *Execution) obey(m *mail) error {
 	e, err := m.command(x.m.run)
 	if errors.Is(err, errCancelling) {
 		x.cancels = append(x.cancels, m.ack)
-		x.confirm()
+		x.m.kin = true
 		return nil
 	}
 	if err != nil || e == nil {
@@ -409,7 +424,6 @@ func (x *Execution) end() {
 	x.refuse()
 	x.hub.close()
 	x.bequeath()
-	close(x.done)
 	x.local.loops.Done()
 }
 

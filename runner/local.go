@@ -314,23 +314,26 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 // resumed with.
 var ErrClosure = errors.New("what the run runs under has changed since it was started")
 
-// leave gives an execution's lease back and forgets the execution; who wants the
-// run meanwhile waits until it is done.
+// leave gives an execution's lease back; who wants the run meanwhile waits until
+// the execution is done.
 func (l *Local) leave(ctx context.Context, x *Execution) {
 	l.mu.Lock()
 	x.ending = true
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.held, x.ID)
-		l.mu.Unlock()
-	}()
 	if x.left {
 		return
 	}
 	if err := l.o.Store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
 		l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
 	}
+}
+
+// forget ends an execution for those who wait for that.
+func (l *Local) forget(x *Execution) {
+	l.mu.Lock()
+	delete(l.held, x.ID)
+	l.mu.Unlock()
+	close(x.done)
 }
 
 // Held returns the execution of a run that this process drives, or nil.
