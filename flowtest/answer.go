@@ -63,9 +63,13 @@ func newPeople(list []*answer) *people {
 // to finds the answer to an interrupt, nil where there is none (any more).
 func (p *people) to(i engine.Interrupt) (a *answer, nth int) {
 	path := nodeOfInterrupt(i.ID)
+	keys := []string{i.ID, path, recorded.PlainPath(path) + i.ID[len(path):], recorded.PlainPath(path)}
+	if i.Kind == engine.AwaitBreak { // what the node itself asks is another matter
+		keys = []string{keys[0], keys[2]}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, key := range []string{i.ID, path, recorded.PlainPath(path) + i.ID[len(path):], recorded.PlainPath(path)} {
+	for _, key := range keys {
 		a := p.byKey[key]
 		switch {
 		case a == nil:

@@ -61,7 +61,7 @@ func (e *expectation) wrongEnd(o *observed) Failure {
 		for _, i := range o.open {
 			f.Diff = append(f.Diff, Line{'+', asks(i)})
 		}
-		f.Diff = append(f.Diff, Line{' ', "add the answer under answers:, by the path of the node, or expect status: paused"})
+		f.Diff = append(f.Diff, Line{' ', "add the answer under answers:, by the path of the node or this id, or expect status: paused"})
 	case e.status == failed && len(o.outputs) > 0:
 		f.Diff = append(f.Diff, Line{'+', "outputs: " + line(o.outputs)})
 	}

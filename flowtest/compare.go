@@ -241,7 +241,7 @@ func (f *Failure) String() string {
 	if f.Where != "" {
 		b.WriteString(f.Where + ": ")
 	}
-	b.WriteString(f.Message)
+	b.WriteString(strings.ReplaceAll(f.Message, "\n", "\n    "))
 	for _, l := range f.Diff {
 		fmt.Fprintf(&b, "\n  %c %s", l.Mark, l.Text)
 	}

@@ -33,7 +33,7 @@ const (
 func (r *fileReader) expectation(l layers) expectation {
 	e := expectation{pos: l.own.Pos()}
 	for _, d := range []*flow.Datum{l.base.Get("expect"), l.own.Get("expect")} {
-		if d == nil {
+		if d == nil || d.IsNull() {
 			continue
 		}
 		e.pos = d.Pos()
@@ -41,6 +41,9 @@ func (r *fileReader) expectation(l layers) expectation {
 			"questions", "toolCalls", "requests", "golden")
 	}
 	in := layers{l.own.Get("expect"), l.base.Get("expect")}
+	if in.own != nil && in.own.IsNull() {
+		in.base = nil
+	}
 	e.outputs, e.state, e.errors = r.expected(in, "outputs"), r.expected(in, "state"), r.expected(in, "error")
 	e.questions, e.cost = r.expected(in, "questions"), r.expected(in, "cost")
 	e.toolCalls, e.requests = r.expected(in, "toolCalls"), r.expected(in, "requests")

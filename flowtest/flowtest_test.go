@@ -243,3 +243,40 @@ tests:
 	fails(t, flowtest.Invalid, gate, "flow: g.yaml\ntests: [{name: a}]", "f.test.yaml:1:7: ", "g.yaml", "the path is relative to this file")
 	fails(t, flowtest.Invalid, gate, "tests: [", "f.test.yaml:2:1: not YAML")
 }
+
+func TestANullTakesBackWhatTheDefaultsSay(t *testing.T) {
+	t.Parallel()
+	passes(t, gate, `
+defaults: {answers: {ask: yes}, expect: {outputs: {result: sent}}}
+tests:
+  - name: the defaults
+  - name: no answers, another end
+    answers: null
+    expect: {outputs: null, status: paused}
+  - name: nothing is expected
+    answers: {ask: no}
+    expect: null
+`)
+}
+
+func TestABreakpointIsAnsweredByItsIDAlone(t *testing.T) {
+	t.Parallel()
+	const flow = "nodes: {ask: {type: userInput, interruptBefore: true, with: {prompt: Well}}}\noutputs: {a: \"{{ ask.text }}\"}"
+	passes(t, flow, `
+tests:
+  - name: let through, then asked
+    answers: {"ask:before#1": true, ask: yes}
+    expect: {outputs: {a: yes}, questions: [{kind: break}, Well]}
+  - name: not let through
+    answers: {ask: []}
+    expect: {status: paused, path: {notRun: ask}}
+`)
+	fails(t, flowtest.Failed, flow, "tests: [{name: x, answers: {ask: yes}}]", "ask:before#1 asks: paused before ask", "or this id")
+}
+
+func TestWhatTheRunIsGivenDoesNotFit(t *testing.T) {
+	t.Parallel()
+	passes(t, two, "tests: [{name: x, inputs: {n: x, m: 1}, expect: {error: {code: input_invalid, message: {$contains: 'no input \"m\"'}}, outputs: {}}}]")
+	fails(t, flowtest.Failed, two, "tests: [{name: x, inputs: {n: x, m: 1}}]",
+		"expected completed, got failed: input \"n\": expected number, got text\n    the flow has no input \"m\"")
+}

@@ -154,15 +154,20 @@ func shorten(s string, n int) string {
 	return string(r[:n]) + "..."
 }
 
-// layers are the keys of a test over those of the file's defaults.
+// layers are the keys of a test over those of the file's defaults. A null in the
+// test takes back what the defaults say.
 type layers struct{ own, base *flow.Datum }
 
 // get is the value under a key.
 func (l layers) get(key string) *flow.Datum {
-	if d := l.own.Get(key); d != nil {
-		return d
+	d := l.own.Get(key)
+	if d == nil {
+		d = l.base.Get(key)
 	}
-	return l.base.Get(key)
+	if d != nil && d.IsNull() {
+		return nil
+	}
+	return d
 }
 
 // entry is an entry of an object that both layers may have.
@@ -175,8 +180,11 @@ type entry struct {
 // take the place of those in the defaults.
 func (l layers) entries(r *reader, key, what string) []entry {
 	var out []entry
-	own := r.members(l.own.Get(key), key, what)
-	for _, e := range r.members(l.base.Get(key), key, what) {
+	own, base := r.members(l.own.Get(key), key, what), l.base.Get(key)
+	if d := l.own.Get(key); d != nil && d.IsNull() {
+		base = nil
+	}
+	for _, e := range r.members(base, key, what) {
 		if !slices.ContainsFunc(own, func(o flow.Entry) bool { return o.Key == e.Key }) {
 			out = append(out, entry{e, false})
 		}

@@ -27,7 +27,8 @@ func (r *fileReader) script(l layers) *script {
 	if l.own.Get("script") != nil || l.own.Get("replay") != nil {
 		from, own = l.own, true
 	}
-	turns, replay := from.Get("script"), from.Get("replay")
+	only := layers{own: from}
+	turns, replay := only.get("script"), only.get("replay")
 	switch {
 	case turns == nil && replay == nil:
 		return nil

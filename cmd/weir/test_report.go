@@ -53,10 +53,13 @@ func (t *testTeller) test(r *flowtest.Result) {
 		}
 	case flowtest.Skipped:
 		fmt.Fprintf(t.w, "  %s %s: %s\n", t.style.dim.Render("-"), printable(r.Name), printable(r.Reason))
-	case flowtest.Passed, flowtest.Stopped, flowtest.Invalid:
-		if t.all && r.Status == flowtest.Passed {
+	case flowtest.Stopped:
+		fmt.Fprintf(t.w, "  %s %s: stopped\n", t.style.ask.Render("-"), printable(r.Name))
+	case flowtest.Passed:
+		if t.all {
 			fmt.Fprintf(t.w, "  %s %s\n", t.style.good.Render("✓"), printable(r.Name))
 		}
+	case flowtest.Invalid:
 	}
 	if r.Updated != "" {
 		fmt.Fprintf(t.w, "  wrote %s\n", r.Updated)
@@ -74,7 +77,7 @@ func (t *testTeller) failure(f *flowtest.Failure, r *flowtest.Result) {
 	if f.Where != "" {
 		where = t.style.bold.Render(f.Where) + ": "
 	}
-	fmt.Fprintf(t.w, "      %s: %s%s\n", t.style.dim.Render(pos.String()), where, printable(f.Message))
+	fmt.Fprintf(t.w, "      %s: %s%s\n", t.style.dim.Render(pos.String()), where, strings.ReplaceAll(printable(f.Message), "\n", "\n        "))
 	for _, l := range f.Diff {
 		text := string(l.Mark) + " " + printable(strings.ReplaceAll(l.Text, "\n", "\n  "))
 		switch l.Mark {
