@@ -189,6 +189,7 @@ func forksEverywhere(t *testing.T, s Store) {
 				id := fmt.Sprintf("%s.%d", base, seq)
 				writers[id] = fork(t, s, writers[base], id, int64(seq))
 				model[id] = append([][]string{}, model[base][:seq+1]...)
+				has(t, s, id, "main", 0, 99, model[base][seq]...) // before it says anything
 				grow(writers[id], id, 1+seq%3)
 				runs = append(runs, id)
 			}
