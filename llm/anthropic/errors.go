@@ -12,18 +12,6 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The codes of engine's table that a call can end with.
-const (
-	codeRateLimited = engine.CodeModelRateLimited
-	codeOverloaded  = engine.CodeModelOverloaded
-	codeAuth        = engine.CodeModelAuth
-	codeInvalid     = engine.CodeModelRequest
-	codeContext     = engine.CodeModelContextLength
-	codeFiltered    = engine.CodeModelFiltered
-	codeUnavailable = engine.CodeModelUnavailable
-	codeTimeout     = engine.CodeModelTimeout
-)
-
 // fault is what a server says went wrong.
 type fault struct{ Type, Message string }
 
@@ -31,41 +19,21 @@ type fault struct{ Type, Message string }
 // the SDK makes an error of its own that carries the request and its headers.
 func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(req)
-	if err != nil || res.StatusCode < 300 {
-		return res, err
-	}
-	body, err := wire.Refusal(res)
-	if err != nil {
-		return nil, err
-	}
-	e := p.classify(res.StatusCode, parseFault(body))
-	wire.Advise(e, res.Header)
-	return nil, e
+	return wire.Succeeded(res, err, func(status int, body []byte) *llm.Error { return p.classify(status, parseFault(body)) })
 }
 
 // parseFault reads {"type": "error", "error": {"type", "message"}} and what
 // gateways write instead; what is none of them is kept as text.
 func parseFault(body []byte) fault {
-	var top struct {
-		Error   json.RawMessage `json:"error"`
-		Message json.RawMessage `json:"message"`
-		Detail  json.RawMessage `json:"detail"`
-	}
-	if json.Unmarshal(body, &top) != nil {
-		return fault{Message: wire.Plain(body)}
+	raw, plain := wire.Fault(body)
+	if raw == nil {
+		return fault{Message: plain}
 	}
 	var f struct{ Type, Message json.RawMessage }
-	switch {
-	case wire.Given(top.Error) && json.Unmarshal(top.Error, &f) == nil:
-		return fault{Type: wire.Scalar(f.Type), Message: wire.Scalar(f.Message)}
-	case wire.Given(top.Error):
-		return fault{Message: wire.Scalar(top.Error)}
-	case wire.Given(top.Message):
-		return fault{Message: wire.Scalar(top.Message)}
-	case wire.Given(top.Detail):
-		return fault{Message: wire.Scalar(top.Detail)}
+	if json.Unmarshal(raw, &f) != nil {
+		return fault{Message: wire.Scalar(raw)}
 	}
-	return fault{Message: strings.TrimSpace(string(body))}
+	return fault{Type: wire.Scalar(f.Type), Message: wire.Scalar(f.Message)}
 }
 
 // classify maps a status (0 inside a stream) and what the server said.
@@ -76,7 +44,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 			code, retry = c, r
 		}
 	}
-	if code == codeInvalid {
+	if code == engine.CodeModelRequest {
 		code = byWords(f.Message)
 	}
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.speaker.Describe(status, f.Message)}
@@ -86,19 +54,19 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 func byType(kind string) (code string, retry, known bool) {
 	switch kind {
 	case "invalid_request_error", "not_found_error", "request_too_large":
-		return codeInvalid, false, true
+		return engine.CodeModelRequest, false, true
 	case "authentication_error", "permission_error":
-		return codeAuth, false, true
+		return engine.CodeModelAuth, false, true
 	case "billing_error":
-		return codeRateLimited, false, true
+		return engine.CodeModelRateLimited, false, true
 	case "rate_limit_error":
-		return codeRateLimited, true, true
+		return engine.CodeModelRateLimited, true, true
 	case "timeout_error":
-		return codeTimeout, true, true
+		return engine.CodeModelTimeout, true, true
 	case "overloaded_error":
-		return codeOverloaded, true, true
+		return engine.CodeModelOverloaded, true, true
 	case "api_error":
-		return codeUnavailable, true, true
+		return engine.CodeModelUnavailable, true, true
 	}
 	return "", false, false
 }
@@ -107,17 +75,17 @@ func byType(kind string) (code string, retry, known bool) {
 func byWords(message string) string {
 	m := strings.ToLower(message)
 	for _, known := range []struct{ words, code string }{
-		{"prompt is too long", codeContext},
-		{"exceed context limit", codeContext},
-		{"exceeds the context", codeContext},
-		{"context window", codeContext},
-		{"maximum context length", codeContext},
-		{"content filtering policy", codeFiltered},
-		{"credit balance is too low", codeRateLimited},
+		{"prompt is too long", engine.CodeModelContextLength},
+		{"exceed context limit", engine.CodeModelContextLength},
+		{"exceeds the context", engine.CodeModelContextLength},
+		{"context window", engine.CodeModelContextLength},
+		{"maximum context length", engine.CodeModelContextLength},
+		{"content filtering policy", engine.CodeModelFiltered},
+		{"credit balance is too low", engine.CodeModelRateLimited},
 	} {
 		if strings.Contains(m, known.words) {
 			return known.code
 		}
 	}
-	return codeInvalid
+	return engine.CodeModelRequest
 }

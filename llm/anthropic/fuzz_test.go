@@ -1,11 +1,6 @@
 package anthropic_test
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,16 +9,6 @@ import (
 	"github.com/weir-run/weir/llm/anthropic"
 	"github.com/weir-run/weir/llm/llmtest"
 )
-
-// canned answers every request with the same bytes.
-type canned struct{ kind, body string }
-
-func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.kind}},
-		Body: io.NopCloser(strings.NewReader(c.body)), Request: req,
-	}, nil
-}
 
 func FuzzAnyAnswer(f *testing.F) {
 	for _, t := range []llmtest.Turn{
@@ -39,36 +24,13 @@ func FuzzAnyAnswer(f *testing.F) {
 	f.Add("application/json", `{"id":"1","content":[{"type":"thinking","thinking":"x","signature":"y"},{"type":"tool_use","name":"x","input":[]}],"stop_reason":"tool_use"}`)
 	f.Add("application/json", `{"content":[{"type":"text","text":"x","citations":[{}]},{"type":"text","text":" "}],"stop_reason":"pause_turn","usage":{"input_tokens":-1}}`)
 	f.Fuzz(func(t *testing.T, kind, body string) {
-		p := anthropic.New(anthropic.Options{BaseURL: "http://fuzz.test", HTTPClient: &http.Client{Transport: canned{kind, body}}})
+		p := anthropic.New(anthropic.Options{BaseURL: "http://fuzz.test", HTTPClient: llmtest.Canned(kind, body)})
 		var chunks []llm.Chunk
 		res, err := p.Generate(t.Context(), hello(), func(c llm.Chunk) { chunks = append(chunks, c) })
-		if err != nil {
-			var e *llm.Error
-			if !errors.As(err, &e) || e.Code == "" || e.Message == "" || res != nil {
-				t.Fatalf("the failure is a %T: %v", err, err)
-			}
-			return
+		if llmtest.Answered(t, res, err, chunks) {
+			sendable(t, p, res.Message)
 		}
-		wantWhole(t, res, chunks)
-		sendable(t, p, res.Message)
 	})
-}
-
-// wantWhole checks what holds of any answer.
-func wantWhole(t *testing.T, res *llm.Response, chunks []llm.Chunk) {
-	t.Helper()
-	wantSaid(t, res, chunks, res.Message.Text, res.Message.Reasoning)
-	if !slices.Contains([]string{"end", "calls", "length", "filter"}, res.Stop) || (res.Stop == "calls" && len(res.Message.Calls) == 0) {
-		t.Errorf("stop %q with %d calls", res.Stop, len(res.Message.Calls))
-	}
-	for _, c := range res.Message.Calls {
-		if c.ID == "" || c.Name == "" || c.Arguments == "" {
-			t.Errorf("the call is %+v", c)
-		}
-	}
-	if (res.Message.Native != nil) != (res.Message.Provider != "") || (res.Message.Native != nil && !json.Valid(res.Message.Native)) {
-		t.Errorf("the native blocks of %q are %q", res.Message.Provider, res.Message.Native)
-	}
 }
 
 // sendable fails unless an answer is a history that can be sent.

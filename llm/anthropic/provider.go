@@ -16,6 +16,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -158,7 +159,7 @@ func (p *Provider) check(req *llm.Request) error {
 	case p.invalid != nil:
 		return p.speaker.Refused("%v", p.invalid)
 	case p.vendor && p.keyless:
-		return &llm.Error{Code: codeAuth, Message: "anthropic: no API key"}
+		return &llm.Error{Code: engine.CodeModelAuth, Message: "anthropic: no API key"}
 	case req.Model == "":
 		return p.speaker.Refused("no model is named")
 	case len(req.Messages) == 0:

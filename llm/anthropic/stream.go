@@ -16,6 +16,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -46,7 +47,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 			return a.complete(p), nil
 		}
 		if pauses == maxPauses {
-			return nil, &llm.Error{Code: codeUnavailable, Message: "anthropic: the server pauses its turn again and again"}
+			return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "anthropic: the server pauses its turn again and again"}
 		}
 		sofar := sdk.MessageParam{Role: sdk.MessageParamRoleAssistant}
 		for _, raw := range a.raw() {

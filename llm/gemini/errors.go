@@ -13,19 +13,6 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The codes of engine's table that a call can end with.
-const (
-	codeRateLimited = engine.CodeModelRateLimited
-	codeOverloaded  = engine.CodeModelOverloaded
-	codeAuth        = engine.CodeModelAuth
-	codeInvalid     = engine.CodeModelRequest
-	codeContext     = engine.CodeModelContextLength
-	codeFiltered    = engine.CodeModelFiltered
-	codeUnavailable = engine.CodeModelUnavailable
-	codeTimeout     = engine.CodeModelTimeout
-	codeSession     = engine.CodeModelSessionLost
-)
-
 // fault is what a server says went wrong: a google.rpc.Status under "error", or
 // what gateways make of one.
 type fault struct {
@@ -58,19 +45,11 @@ func parseFault(body []byte) fault {
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
 		raw = list[0]
 	}
-	var top struct {
-		Error   json.RawMessage `json:"error"`
-		Message json.RawMessage `json:"message"`
+	found, plain := wire.Fault(raw)
+	if found == nil {
+		return fault{Message: plain}
 	}
-	switch {
-	case json.Unmarshal(raw, &top) != nil:
-		return fault{Message: wire.Plain(body)}
-	case wire.Given(top.Error):
-		return decodeFault(top.Error)
-	case wire.Given(top.Message):
-		return decodeFault(raw)
-	}
-	return fault{Message: wire.Plain(body)}
+	return decodeFault(found)
 }
 
 func decodeFault(raw json.RawMessage) fault {
@@ -116,14 +95,14 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	}
 	switch {
 	case strings.HasPrefix(f.Reason, "API_KEY_") || f.Reason == "SERVICE_DISABLED" || f.Reason == "ACCESS_TOKEN_EXPIRED":
-		code, retry = codeAuth, false
-	case code == codeInvalid && (f.Reason == "PROHIBITED_CONTENT" || f.Reason == "SAFETY" || f.Reason == "BLOCKLIST"):
-		code, retry = codeFiltered, false
-	case code == codeInvalid && longPrompt(f.Message):
-		code, retry = codeContext, false
-	case code == codeInvalid && strings.Contains(strings.ToLower(f.Message), "api key not valid"):
-		code, retry = codeAuth, false
-	case code == codeRateLimited && f.Daily:
+		code, retry = engine.CodeModelAuth, false
+	case code == engine.CodeModelRequest && (f.Reason == "PROHIBITED_CONTENT" || f.Reason == "SAFETY" || f.Reason == "BLOCKLIST"):
+		code, retry = engine.CodeModelFiltered, false
+	case code == engine.CodeModelRequest && longPrompt(f.Message):
+		code, retry = engine.CodeModelContextLength, false
+	case code == engine.CodeModelRequest && strings.Contains(strings.ToLower(f.Message), "api key not valid"):
+		code, retry = engine.CodeModelAuth, false
+	case code == engine.CodeModelRateLimited && f.Daily:
 		retry = false // no wait that a call can make mends it
 	}
 	e := &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
@@ -137,19 +116,19 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 func byWord(word string) (code string, retry, known bool) {
 	switch strings.ToUpper(word) {
 	case "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
-		return codeRateLimited, true, true
+		return engine.CodeModelRateLimited, true, true
 	case "UNAVAILABLE", "OVERLOADED":
-		return codeOverloaded, true, true
+		return engine.CodeModelOverloaded, true, true
 	case "DEADLINE_EXCEEDED":
-		return codeTimeout, true, true
+		return engine.CodeModelTimeout, true, true
 	case "UNAUTHENTICATED", "PERMISSION_DENIED":
-		return codeAuth, false, true
+		return engine.CodeModelAuth, false, true
 	case "INVALID_ARGUMENT", "INVALID_REQUEST", "NOT_FOUND", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED":
-		return codeInvalid, false, true
+		return engine.CodeModelRequest, false, true
 	case "CONTENT_FILTERED", "SAFETY", "CONTENT_BLOCKED":
-		return codeFiltered, false, true
+		return engine.CodeModelFiltered, false, true
 	case "INTERNAL", "UNKNOWN", "ABORTED", "CANCELLED", "DATA_LOSS":
-		return codeUnavailable, true, true
+		return engine.CodeModelUnavailable, true, true
 	}
 	return "", false, false
 }
@@ -175,7 +154,7 @@ func (p *Provider) mislaid(req *llm.Request, err error) error {
 	if !ok || !goesOn(req) || !lost(e) {
 		return err
 	}
-	return &llm.Error{Code: codeSession, Message: e.Message, Status: e.Status}
+	return &llm.Error{Code: engine.CodeModelSessionLost, Message: e.Message, Status: e.Status}
 }
 
 // lost says whether a refusal of a call that named a session means that the

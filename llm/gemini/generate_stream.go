@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -84,7 +85,7 @@ func (r *generateReader) event(data []byte) (bool, error) {
 		if g.PromptFeedback.BlockReasonMessage != "" {
 			message += ": " + g.PromptFeedback.BlockReasonMessage
 		}
-		return false, &llm.Error{Code: codeFiltered, Message: "gemini: " + message}
+		return false, &llm.Error{Code: engine.CodeModelFiltered, Message: "gemini: " + message}
 	}
 	for _, c := range g.Candidates {
 		if c.Index != 0 {
@@ -172,10 +173,10 @@ func (r *generateReader) failed() *llm.Error {
 		message += ": " + r.said
 	}
 	e := &llm.Error{
-		Code: codeUnavailable, Retry: true, Status: http.StatusOK, Message: "gemini: " + message,
+		Code: engine.CodeModelUnavailable, Retry: true, Status: http.StatusOK, Message: "gemini: " + message,
 	}
 	if r.finish == "MISSING_THOUGHT_SIGNATURE" {
-		e.Code, e.Retry = codeInvalid, false
+		e.Code, e.Retry = engine.CodeModelRequest, false
 	}
 	return e
 }

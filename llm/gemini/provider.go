@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -185,7 +186,7 @@ func (p *Provider) check(req *llm.Request) error {
 	case p.invalid != nil:
 		return p.speaker.Refused("%v", p.invalid)
 	case p.vendor && p.keyless:
-		return &llm.Error{Code: codeAuth, Message: "gemini: no API key"}
+		return &llm.Error{Code: engine.CodeModelAuth, Message: "gemini: no API key"}
 	case req.Model == "":
 		return p.speaker.Refused("no model is named")
 	case len(req.Messages) == 0:

@@ -9,6 +9,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -191,7 +192,7 @@ func finish(reason string) (string, error) {
 	case "content_filter":
 		return stopFilter, nil
 	case "error", "abort", "insufficient_system_resource": // OpenRouter; vLLM; DeepSeek
-		return "", &llm.Error{Code: codeOverloaded, Retry: true, Message: "openai: the server broke the answer off: " + reason}
+		return "", &llm.Error{Code: engine.CodeModelOverloaded, Retry: true, Message: "openai: the server broke the answer off: " + reason}
 	}
 	return stopEnd, nil
 }

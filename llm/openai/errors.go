@@ -13,19 +13,6 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// The codes of engine's table that a call can end with.
-const (
-	codeRateLimited = engine.CodeModelRateLimited
-	codeOverloaded  = engine.CodeModelOverloaded
-	codeAuth        = engine.CodeModelAuth
-	codeInvalid     = engine.CodeModelRequest
-	codeContext     = engine.CodeModelContextLength
-	codeFiltered    = engine.CodeModelFiltered
-	codeUnavailable = engine.CodeModelUnavailable
-	codeTimeout     = engine.CodeModelTimeout
-	codeSession     = engine.CodeModelSessionLost
-)
-
 // fault is what a server says went wrong, in whichever shape it says it.
 type fault struct {
 	Message string
@@ -38,38 +25,17 @@ type fault struct {
 // the SDK makes an error of its own that carries the request and its headers.
 func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(req)
-	if err != nil || res.StatusCode < 300 {
-		return res, err
-	}
-	body, err := wire.Refusal(res)
-	if err != nil {
-		return nil, err
-	}
-	e := p.classify(res.StatusCode, parseFault(body))
-	wire.Advise(e, res.Header)
-	return nil, e
+	return wire.Succeeded(res, err, func(status int, body []byte) *llm.Error { return p.classify(status, parseFault(body)) })
 }
 
 // parseFault reads {"error": {...}}, {"error": "text"}, {"message": "text"}
 // and {"detail": ...}; what is none of them is kept as text.
 func parseFault(body []byte) fault {
-	var top struct {
-		Error   json.RawMessage `json:"error"`
-		Detail  json.RawMessage `json:"detail"`
-		Message json.RawMessage `json:"message"`
+	raw, plain := wire.Fault(body)
+	if raw == nil {
+		return fault{Message: plain}
 	}
-	if json.Unmarshal(body, &top) != nil {
-		return fault{Message: wire.Plain(body)}
-	}
-	switch {
-	case wire.Given(top.Error):
-		return decodeFault(top.Error)
-	case wire.Given(top.Message):
-		return decodeFault(body)
-	case wire.Given(top.Detail):
-		return fault{Message: wire.Scalar(top.Detail)}
-	}
-	return fault{Message: wire.Plain(body)}
+	return decodeFault(raw)
 }
 
 func decodeFault(raw json.RawMessage) fault {
@@ -89,7 +55,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	}
 	code, retry := wire.ByStatus(status)
 	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
-		code, retry = codeInvalid, false
+		code, retry = engine.CodeModelRequest, false
 	}
 	if c, r, ok := byWord(f.Type); ok {
 		code, retry = c, r
@@ -97,8 +63,8 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if c, r, ok := byWord(f.Code); ok {
 		code, retry = c, r
 	}
-	if code == codeInvalid && longPrompt(f.Message) {
-		code, retry = codeContext, false
+	if code == engine.CodeModelRequest && longPrompt(f.Message) {
+		code, retry = engine.CodeModelContextLength, false
 	}
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
 }
@@ -107,22 +73,22 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 func byWord(word string) (code string, retry, known bool) {
 	switch word {
 	case "context_length_exceeded", "exceed_context_size_error", "string_above_max_length":
-		return codeContext, false, true
+		return engine.CodeModelContextLength, false, true
 	case "insufficient_quota", "billing_hard_limit_reached":
-		return codeRateLimited, false, true // no wait mends it
+		return engine.CodeModelRateLimited, false, true // no wait mends it
 	case "rate_limit_exceeded", "rate_limit_error":
-		return codeRateLimited, true, true
+		return engine.CodeModelRateLimited, true, true
 	case "invalid_api_key", "authentication_error", "permission_error", "account_deactivated":
-		return codeAuth, false, true
+		return engine.CodeModelAuth, false, true
 	case "previous_response_not_found":
-		return codeSession, false, true
+		return engine.CodeModelSessionLost, false, true
 	case "content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation":
-		return codeFiltered, false, true
+		return engine.CodeModelFiltered, false, true
 	case "invalid_prompt", "invalid_image", "invalid_image_format", "image_parse_error",
 		"image_too_large", "model_not_found", "unsupported_value":
-		return codeInvalid, false, true
+		return engine.CodeModelRequest, false, true
 	case "server_is_overloaded", "overloaded_error", "slow_down", "engine_overloaded":
-		return codeOverloaded, true, true
+		return engine.CodeModelOverloaded, true, true
 	}
 	return "", false, false
 }

@@ -1,56 +1,26 @@
 package openai_test
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/llmtest"
 	"github.com/weir-run/weir/llm/openai"
 )
-
-// canned answers every request with the same bytes.
-type canned struct{ kind, body string }
-
-func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.kind}},
-		Body: io.NopCloser(strings.NewReader(c.body)), Request: req,
-	}, nil
-}
 
 // checkAny makes one call that is answered with body, and checks what holds of
 // any answer and any failure.
 func checkAny(t *testing.T, api, kind, body string) {
 	t.Helper()
 	p := openai.New(openai.Options{
-		BaseURL: "http://fuzz.test/v1", API: api, HTTPClient: &http.Client{Transport: canned{kind, body}},
+		BaseURL: "http://fuzz.test/v1", API: api, HTTPClient: llmtest.Canned(kind, body),
 	})
 	var chunks []llm.Chunk
 	res, err := p.Generate(t.Context(), hello(), func(c llm.Chunk) { chunks = append(chunks, c) })
-	if err != nil {
-		var e *llm.Error
-		if !errors.As(err, &e) || e.Code == "" || e.Message == "" || res != nil {
-			t.Fatalf("the failure is a %T: %v", err, err)
-		}
+	if !llmtest.Answered(t, res, err, chunks) {
 		return
-	}
-	wantSaid(t, res, chunks, res.Message.Text, res.Message.Reasoning)
-	if !slices.Contains([]string{"end", "calls", "length", "filter"}, res.Stop) || (res.Stop == "calls" && len(res.Message.Calls) == 0) {
-		t.Errorf("stop %q with %d calls", res.Stop, len(res.Message.Calls))
-	}
-	for _, c := range res.Message.Calls {
-		if c.ID == "" || c.Name == "" || c.Arguments == "" {
-			t.Errorf("the call is %+v", c)
-		}
-	}
-	if (res.Message.Native != nil) != (res.Message.Provider != "") || (res.Message.Native != nil && !json.Valid(res.Message.Native)) {
-		t.Errorf("the native blocks of %q are %q", res.Message.Provider, res.Message.Native)
 	}
 	// The answer is a history that can be sent.
 	next := hello()

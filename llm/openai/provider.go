@@ -16,6 +16,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
@@ -155,7 +156,7 @@ func (p *Provider) check(req *llm.Request) error {
 	case p.invalid != nil:
 		return p.speaker.Refused("%v", p.invalid)
 	case p.vendor && p.keyless:
-		return &llm.Error{Code: codeAuth, Message: "openai: no API key"}
+		return &llm.Error{Code: engine.CodeModelAuth, Message: "openai: no API key"}
 	case req.Model == "":
 		return p.speaker.Refused("no model is named")
 	case len(req.Messages) == 0 && (p.api == Responses || req.System == ""):

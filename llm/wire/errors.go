@@ -129,6 +129,42 @@ func ByStatus(status int) (code string, retry bool) {
 	return engine.CodeModelRequest, false
 }
 
+// Fault finds where a server says what went wrong: in {"error": ...}, in
+// {"message": ...}, which is then the body itself, or in {"detail": ...}. Where
+// the body is none of these, raw is nil and plain is its text.
+func Fault(body []byte) (raw json.RawMessage, plain string) {
+	var top struct {
+		Error   json.RawMessage `json:"error"`
+		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	switch {
+	case json.Unmarshal(body, &top) != nil:
+	case Given(top.Error):
+		return top.Error, ""
+	case Given(top.Message):
+		return body, ""
+	case Given(top.Detail):
+		return nil, Scalar(top.Detail)
+	}
+	return nil, Plain(body)
+}
+
+// Succeeded turns every answer that is not a success into what classify makes of
+// its status and body, with the wait that its headers ask for.
+func Succeeded(res *http.Response, err error, classify func(status int, body []byte) *llm.Error) (*http.Response, error) {
+	if err != nil || res.StatusCode < 300 {
+		return res, err
+	}
+	body, err := Refusal(res)
+	if err != nil {
+		return nil, err
+	}
+	e := classify(res.StatusCode, body)
+	Advise(e, res.Header)
+	return nil, e
+}
+
 // Given says that a JSON value is there and not null.
 func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
