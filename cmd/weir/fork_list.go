@@ -58,3 +58,27 @@ func spentWords(u engine.Usage) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// shownFork says of a run whose past it shares.
+type shownFork struct {
+	From   string `json:"from"`
+	At     int64  `json:"at"`
+	Shared usage  `json:"shared_usage"` // not in usage
+}
+
+func shownForkOf(r *engine.Run) *shownFork {
+	f := r.Forked()
+	if f == nil {
+		return nil
+	}
+	return &shownFork{From: f.From, At: f.At, Shared: usageOf(r.Shared())}
+}
+
+// forkLine says the same for people.
+func forkLine(f *engine.RunForked, shared engine.Usage) string {
+	s := fmt.Sprintf("a fork of run %s, with its past up to event %d", f.From, f.At)
+	if shared != (engine.Usage{}) {
+		s += ", which took " + spentWords(shared)
+	}
+	return s
+}

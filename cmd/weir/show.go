@@ -155,6 +155,7 @@ type shown struct {
 	Interrupts []interrupt    `json:"interrupts"`
 	Usage      usage          `json:"usage"`
 	Error      *engine.Error  `json:"error"`
+	Fork       *shownFork     `json:"fork"` // null where its past is its own
 	Nodes      []shownNode    `json:"nodes"`
 	Contexts   []shownContext `json:"contexts"`
 	Children   []branch       `json:"children"` // as they are now
@@ -203,6 +204,7 @@ func shownOf(v *runner.View) *shown {
 		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageOf(r.Usage()), Error: r.Failure(),
 		Nodes: []shownNode{}, Contexts: []shownContext{},
 	}
+	s.Fork = shownForkOf(r)
 	c := chronicleOf(v)
 	for _, path := range c.order {
 		s.Nodes = append(s.Nodes, shownNodeOf(c.nodes[path]))
@@ -267,6 +269,9 @@ func (p *program) printShown(v *runner.View, above string) {
 	fmt.Fprintln(p.out, st.dim.Render(line))
 	if above != "" {
 		fmt.Fprintln(p.out, st.dim.Render(above))
+	}
+	if f := r.Forked(); f != nil {
+		fmt.Fprintln(p.out, st.dim.Render(forkLine(f, r.Shared())))
 	}
 	if e := r.Failure(); e != nil {
 		fmt.Fprintln(p.out, st.bad.Render(printable(e.Error())))
