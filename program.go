@@ -118,3 +118,13 @@ func KeptFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint string
 	}
 	return f, nil
 }
+
+// Driven returns a run that this process drives, nil where it does not: a child
+// run, for one that is to be watched.
+func (w *Weir) Driven(id string) *Run {
+	x := w.local.Held(id)
+	if x == nil {
+		return nil
+	}
+	return &Run{ID: id, w: w, x: x}
+}

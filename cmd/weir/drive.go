@@ -18,8 +18,9 @@ type driving struct {
 	noInput bool
 	record  string
 	replay  string
-	forked  *forked  // of a run that shares the past of another
-	atWork  []string // nodes that were when the run was opened, and go on
+	forked  *forked           // of a run that shares the past of another
+	atWork  []string          // nodes that were when the run was opened, and go on
+	open    map[string]*child // children that go on
 }
 
 // flags adds the flags that all commands share that drive a run.
@@ -38,7 +39,7 @@ func (d *driving) flags(c *cobra.Command) {
 func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after int64) error {
 	w := d.watcher(run.ID)
 	for {
-		last, err := d.follow(ctx, run, after, w)
+		last, err := d.follow(ctx, desk, run, after, w)
 		if err == nil {
 			var r weir.Result
 			if r, err = run.Wait(ctx); err == nil {
@@ -61,14 +62,22 @@ func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after in
 
 // follow hands the run's events to whoever watches until the execution ends.
 // It returns the number of the last event.
-func (d *driving) follow(ctx context.Context, run *weir.Run, after int64, w watcher) (int64, error) {
+func (d *driving) follow(ctx context.Context, desk *desk, run *weir.Run, after int64, w watcher) (int64, error) {
 	if w == nil {
 		return after, nil
+	}
+	if d.open == nil {
+		d.open = make(map[string]*child)
 	}
 	items := make(chan runner.Item, 256)
 	var failed error
 	go func() {
 		defer close(items)
+		if _, ok := w.(*progress); ok { // who sees children too
+			k := &kin{desk: desk, items: items}
+			failed = k.follow(ctx, run.EventsAfter(ctx, after), "", d.open)
+			return
+		}
 		for item, err := range run.EventsAfter(ctx, after) {
 			if err != nil {
 				failed = err

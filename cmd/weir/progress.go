@@ -65,8 +65,8 @@ func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
 				return last, nil
 			}
 			if it.Event != nil {
-				last = it.Number
-				w.event(it.Event, it.At)
+				last = max(last, it.Number)
+				w.event(it.Event, it.Path, it.At)
 			} else if it.Chunk != nil {
 				w.chunk(it)
 			}
@@ -77,13 +77,13 @@ func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
 	}
 }
 
-// event takes one event.
-func (w *progress) event(e engine.Event, at int64) {
+// event takes one event; above stands before the paths of a child run's nodes.
+func (w *progress) event(e engine.Event, above string, at int64) {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
-		w.begin(e.Path, at)
+		w.begin(above+e.Path, at)
 	case *engine.NodeResumed:
-		w.begin(e.Path, at)
+		w.begin(above+e.Path, at)
 	case *engine.EffectCompleted:
 		if e.Usage != nil {
 			w.usage = w.usage.Add(*e.Usage)
@@ -95,18 +95,18 @@ func (w *progress) event(e engine.Event, at int64) {
 			note = "cached"
 		}
 		w.ended++
-		w.finish(e.Path, mark, note, e.Micros, gistOf(e.Outputs))
+		w.finish(above+e.Path, mark, note, e.Micros, gistOf(e.Outputs))
 	case *engine.NodeErrored:
 		w.ended++
 	case *engine.NodeFailed:
-		w.finish(e.Path, w.st.bad.Render("✗"), "", e.Micros, w.st.bad.Render(shorten(e.Error.Message, w.width()-30)))
+		w.finish(above+e.Path, w.st.bad.Render("✗"), "", e.Micros, w.st.bad.Render(shorten(e.Error.Message, w.width()-30)))
 	case *engine.NodeRetrying:
-		w.line("%s %s tries again %s", w.st.ask.Render("↻"), e.Path, until(e.Due, at))
+		w.line("%s %s tries again %s", w.st.ask.Render("↻"), above+e.Path, until(e.Due, at))
 	case *engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded:
-		w.wait(e, at)
+		w.wait(e, above, at)
 	case *engine.NodeCancelled:
 		w.ended++
-		w.finish(e.Path, w.st.bad.Render("✗"), "cancelled", 0, "")
+		w.finish(above+e.Path, w.st.bad.Render("✗"), "cancelled", 0, "")
 	}
 }
 
@@ -118,19 +118,19 @@ func (w *progress) begin(path string, at int64) {
 
 // wait takes a node that cannot go on by itself off the board; one that waits
 // for a timer says so.
-func (w *progress) wait(e engine.Event, at int64) {
+func (w *progress) wait(e engine.Event, above string, at int64) {
 	switch e := e.(type) {
 	case *engine.NodeWaiting:
-		w.drop(e.Path)
+		w.drop(above + e.Path)
 		for _, i := range e.Interrupts {
 			if i.Kind == engine.AwaitTimer {
-				w.line("%s %s goes on %s", w.st.ask.Render("◷"), e.Path, until(i.Due, at))
+				w.line("%s %s goes on %s", w.st.ask.Render("◷"), above+e.Path, until(i.Due, at))
 			}
 		}
 	case *engine.NodePulling:
-		w.drop(e.Path)
+		w.drop(above + e.Path)
 	case *engine.NodeExpanded:
-		w.drop(e.Path)
+		w.drop(above + e.Path)
 	}
 }
 
