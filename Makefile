@@ -75,6 +75,11 @@ crash: ## N kill points of the real binary, by default 10,000
 views: ## the requests of all conversations, at every budget and cut point
 	go test ./internal/proof -run EveryRequest -v -count=1 -timeout 0 -views.all
 
+.PHONY: sessions
+sessions: N := 1000
+sessions: ## two processes on one session, N rounds each, and killed in the middle
+	go test ./internal/proof -run 'Processes|64' -v -count=1 -timeout 0 -sessions.n $(N)
+
 .PHONY: fuzz
 fuzz: ## every fuzz test for T each, by default 60s
 	@grep -rlE '^func Fuzz' --include=*_test.go . | xargs -r -n1 dirname | sort -u | while read -r dir; do \

@@ -213,6 +213,7 @@ func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
 		return nil, &Error{
 			Code: engine.CodeInput, Permanent: true,
 			Message: fmt.Sprintf("session %s has %d messages, and cannot be forked at %d", s.ID, row.Length, at),
+			Hint:    "give how many of its messages the fork begins with",
 		}
 	}
 	n := store.NewSession{ID: newID(), User: s.User, Flow: s.Flow, Parent: s.ID, At: at, Now: time.Now()}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/store"
 )
@@ -205,11 +204,17 @@ func unknownSession(err error) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	return &weir.Error{
-		Code: "not_found", Message: err.Error(), Permanent: true,
-		Hint: "`weir sessions` lists the sessions; --db or WEIR_DB says in which database",
-	}
+	return &noSession{err}
 }
+
+// noSession is a session that is not there.
+type noSession struct{ err error }
+
+// Error is the cause's.
+func (e *noSession) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *noSession) Unwrap() error { return e.err }
 
 func (p *program) deleteSessionCommand() *cobra.Command {
 	o := &deletion{}
