@@ -22,7 +22,7 @@ func TestOf1000ConcurrentAnswersToOneQuestionOfAChildOneWins(t *testing.T) {
 	tr.add("l0", asks)
 	tr.add("l1", wraps("l0"))
 	p := tr.add("l2", wraps("l1"))
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	var won atomic.Int64
 	var all sync.WaitGroup
 	for i := range 1000 {
@@ -38,7 +38,7 @@ func TestOf1000ConcurrentAnswersToOneQuestionOfAChildOneWins(t *testing.T) {
 	}
 	all.Wait()
 	equal(t, "answers that won", won.Load(), 1)
-	eventually(t, func() bool { return tr.runs("r")[0].Head.Status == engine.Completed })
+	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
 }
 
 func TestAChildThatFailsFailsItsNodeWithItsCode(t *testing.T) {
@@ -48,11 +48,11 @@ nodes:
   bad: {type: fail, with: {message: no good, code: out_of_luck}}
 `)
 	p := tr.add("l1", wraps("l0"))
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Failed)
 	equal(t, "code", r.Error.Code, "out_of_luck")
 	equal(t, "node", r.Error.Node, "down")
-	child := tr.runs("r")[1]
+	child := tr.runs()[1]
 	for _, want := range []string{child.ID, "bad", "no good"} {
 		if !strings.Contains(r.Error.Message, want) {
 			t.Errorf("the message %q does not name %s", r.Error.Message, want)
@@ -69,9 +69,9 @@ nodes:
   down: {type: sub, with: {flow: l0}, retry: {attempts: 3, backoff: 1ms}}
 outputs: {out: "{{ down.out }}"}
 `)
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Completed)
-	equal(t, "runs", len(tr.runs("r")), 4)
+	equal(t, "runs", len(tr.runs()), 4)
 }
 
 // newFlaky is a node type that fails so many times.
@@ -105,16 +105,16 @@ func TestANodeInsideAFailedChildIsForcedAndTheParentsGoOn(t *testing.T) {
 	tr.add("l0", "nodes:\n  try: {type: flaky}\noutputs: {out: \"{{ try.out }}\"}\n")
 	tr.add("l1", wraps("l0"))
 	p := tr.add("l2", wraps("l1"))
-	equal(t, "status", tr.wait(tr.start(p, "r")).Status, engine.Failed)
-	leaf := tr.runs("r")[2]
+	equal(t, "status", tr.wait(tr.start(p)).Status, engine.Failed)
+	leaf := tr.runs()[2]
 	if _, err := tr.local.Do(t.Context(), tr.programs[leaf.Fingerprint], leaf.ID, runner.Force("retry", "try", nil, "me")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return tr.runs("r")[0].Head.Status == engine.Completed })
-	for _, run := range tr.runs("r") {
+	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
+	for _, run := range tr.runs() {
 		equal(t, run.ID, run.Head.Status, engine.Completed)
 	}
-	equal(t, "runs", len(tr.runs("r")), 3)
+	equal(t, "runs", len(tr.runs()), 3)
 }
 
 func TestAChildCancelledByItselfFailsItsNodeAndOnErrorTakesIt(t *testing.T) {
@@ -125,13 +125,13 @@ nodes:
   down: {type: sub, with: {flow: l0}, onError: {value: never mind}}
 outputs: {out: "{{ down.out }}"}
 `)
-	tr.wait(tr.start(p, "r"))
-	leaf := tr.runs("r")[1]
+	tr.wait(tr.start(p))
+	leaf := tr.runs()[1]
 	if _, err := tr.local.Do(t.Context(), tr.programs[leaf.Fingerprint], leaf.ID, runner.Cancel("me", "")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return tr.runs("r")[0].Head.Status == engine.Completed })
-	equal(t, "child", tr.runs("r")[1].Head.Status, engine.Cancelled)
+	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
+	equal(t, "child", tr.runs()[1].Head.Status, engine.Cancelled)
 }
 
 func TestACancelledTreeThatWasPausedEndsFromTheLeaf(t *testing.T) {
@@ -139,12 +139,12 @@ func TestACancelledTreeThatWasPausedEndsFromTheLeaf(t *testing.T) {
 	tr.add("l0", asks)
 	tr.add("l1", wraps("l0"))
 	p := tr.add("l2", wraps("l1"))
-	tr.wait(tr.start(p, "r"))
+	tr.wait(tr.start(p))
 	x, err := tr.local.Do(t.Context(), p, "r", runner.Cancel("me", "enough"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, run := range tr.runs("r")[1:] {
+	for _, run := range tr.runs()[1:] {
 		requested := false
 		for c, err := range tr.store.Commits(t.Context(), run.ID, 0) {
 			if err != nil {
@@ -158,7 +158,7 @@ func TestACancelledTreeThatWasPausedEndsFromTheLeaf(t *testing.T) {
 		equal(t, "acknowledged before run "+run.ID+" had it", requested, true)
 	}
 	equal(t, "status", tr.wait(x).Status, engine.Cancelled)
-	for _, run := range tr.runs("r") {
+	for _, run := range tr.runs() {
 		equal(t, run.ID, run.Head.Status, engine.Cancelled)
 	}
 }
@@ -166,10 +166,10 @@ func TestACancelledTreeThatWasPausedEndsFromTheLeaf(t *testing.T) {
 func TestDepthIsBoundedBeforeAnythingStarts(t *testing.T) {
 	tr := newTree(t)
 	p := tr.add("again", "nodes:\n  down: {type: sub, with: {flow: self}}\n")
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Failed)
 	equal(t, "code", r.Error.Code, engine.CodeDepth)
-	equal(t, "runs", len(tr.runs("r")), 9)
+	equal(t, "runs", len(tr.runs()), 9)
 }
 
 func TestOneBudgetBindsTheTreeUnderParallelCalls(t *testing.T) {
@@ -179,7 +179,7 @@ func TestOneBudgetBindsTheTreeUnderParallelCalls(t *testing.T) {
 	tr.add("l0", "nodes:\n  a: {type: work}\n  b: {type: work}\n")
 	tr.add("l1", "nodes:\n  x: {type: sub, with: {flow: l0}}\n  y: {type: sub, with: {flow: l0}}\n")
 	p := tr.add("l2", "budget: {maxCalls: 5}\nnodes:\n  x: {type: sub, with: {flow: l1}}\n  y: {type: sub, with: {flow: l1}}\n")
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Failed)
 	equal(t, "code", r.Error.Code, engine.CodeBudget)
 	if l.begun > 5 || r.Usage.Calls != l.begun {
@@ -194,7 +194,7 @@ func TestAChildAsksForItsAncestorsBudgetAndGoesOnWithWhatIsAdded(t *testing.T) {
 	tr.add("l0", "nodes:\n  a: {type: work}\n  b: {type: work, after: a}\n  c: {type: work, after: b}\n")
 	tr.add("l1", wraps("l0"))
 	p := tr.add("l2", "budget: {maxCalls: 2, onLimit: pause}\n"+wraps("l1"))
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Paused)
 	equal(t, "calls", l.begun, 2)
 	equal(t, "kind", r.Interrupts[0].Kind, engine.AwaitBudget)
@@ -237,7 +237,7 @@ nodes:
   last: {type: says, after: down}
 outputs: {out: "{{ down.out }}", end: "{{ last.seen }}"}
 `)
-			r := tr.wait(tr.start(p, "r"))
+			r := tr.wait(tr.start(p))
 			equal(t, "status", r.Status, engine.Paused)
 			_ = tr.local.Close(context.Background())
 			tr.open() // another process goes on
@@ -248,5 +248,38 @@ outputs: {out: "{{ down.out }}", end: "{{ last.seen }}"}
 			end, _ := r.Outputs.Get("end")
 			equal[any](t, "messages afterwards", end, c.length)
 		})
+	}
+}
+
+func TestWhoWatchesATreeSeesTheRunsBelow(t *testing.T) {
+	gate := make(chan struct{})
+	tr := newTree(t, &function{flow.TypeSpec{Name: "gated", Version: 1}, func(ctx *node.Ctx) error {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}})
+	tr.add("l0", "nodes:\n  a: {type: gated}\n")
+	tr.add("l1", wraps("l0"))
+	p := tr.add("l2", wraps("l1"))
+	x := tr.start(p)
+	all, own := x.Tree(t.Context(), 0), x.Items(t.Context(), 0)
+	close(gate)
+	seen := map[string]bool{}
+	for it, err := range all {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[it.Run] = true
+	}
+	for it, err := range own {
+		if err != nil || it.Run != "" {
+			t.Fatalf("the run's own items: %v, %v", it, err)
+		}
+	}
+	equal(t, "status", tr.wait(x).Status, engine.Completed)
+	for _, run := range tr.runs()[1:] {
+		equal(t, "seen "+run.ID, seen[run.ID], true)
 	}
 }

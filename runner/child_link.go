@@ -85,7 +85,9 @@ func (x *Execution) tie() {
 			case err != nil:
 				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
 			case parent != nil:
-				b.parent = parent
+				if b.parent != parent { // it is read by who watches
+					b.parent = parent
+				}
 				x.m.purse.draw(parent, x.ID, accounts)
 			}
 			return nil, nil

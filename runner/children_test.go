@@ -117,9 +117,9 @@ func (t *tree) add(name, text string) *runner.Program {
 	return p
 }
 
-func (t *tree) start(p *runner.Program, id string) *runner.Execution {
+func (t *tree) start(p *runner.Program) *runner.Execution {
 	t.tb.Helper()
-	x, err := t.local.Start(t.tb.Context(), p, runner.Begin{ID: id})
+	x, err := t.local.Start(t.tb.Context(), p, runner.Begin{ID: "r"})
 	if err != nil {
 		t.tb.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (t *tree) answer(p *runner.Program, id, interrupt string, v any) runner.Res
 }
 
 // runs lists the ids of the tree, parents first.
-func (t *tree) runs(root string) []store.Run {
+func (t *tree) runs() []store.Run {
 	t.tb.Helper()
 	list, err := t.store.(interface {
 		Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
@@ -170,7 +170,7 @@ func (t *tree) runs(root string) []store.Run {
 			}
 		}
 	}
-	below(root)
+	below("r")
 	return out
 }
 
@@ -204,10 +204,10 @@ nodes:
   a: {type: sub, in: {in: 21}, with: {flow: double}}
 outputs: {n: "{{ a.out }}"}
 `)
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	n, _ := r.Outputs.Get("n")
 	equal[any](t, "output", n, int64(42))
-	list := tr.runs("r")
+	list := tr.runs()
 	equal(t, "runs", len(list), 2)
 	equal(t, "parent", list[1].Parent, "r")
 	equal(t, "status", list[1].Head.Status, engine.Completed)
@@ -230,11 +230,11 @@ func TestAQuestionOfAChildSurfacesAtTheRootAndItsAnswerFindsIt(t *testing.T) {
 	for i := 1; i <= 5; i++ {
 		p = tr.add(fmt.Sprintf("l%d", i), wraps(fmt.Sprintf("l%d", i-1)))
 	}
-	r := tr.wait(tr.start(p, "r"))
+	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Paused)
 	equal(t, "interrupts", ids(r.Interrupts), "down>down>down>down>down>ask:ask#1")
 	equal(t, "prompt", r.Interrupts[0].Prompt, "Your name?")
-	for _, run := range tr.runs("r") {
+	for _, run := range tr.runs() {
 		equal(t, run.ID, run.Head.Status, engine.Paused)
 		equal(t, run.ID+" owner", run.Owner, "")
 	}
@@ -253,25 +253,27 @@ func TestAnsweringTheLeafItselfMovesItsAncestors(t *testing.T) {
 	tr.add("l0", asks)
 	tr.add("l1", wraps("l0"))
 	p := tr.add("l2", wraps("l1"))
-	tr.wait(tr.start(p, "r"))
-	leaf := tr.runs("r")[2]
+	tr.wait(tr.start(p))
+	leaf := tr.runs()[2]
 	tr.answer(tr.programs[leaf.Fingerprint], leaf.ID, "ask:ask#1", "Ada")
 	x, err := tr.local.Resume(t.Context(), p, "r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return tr.runs("r")[0].Head.Status == engine.Completed })
+	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
 	_ = x
 }
 
 // eventually waits for what another goroutine brings about.
 func eventually(tb testing.TB, f func() bool) {
 	tb.Helper()
-	for range 5000 {
-		if f() {
-			return
+	late, tick := time.After(20*time.Second), time.NewTicker(2*time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-tick.C:
+		case <-late:
+			tb.Fatal("it did not come about in 20 s")
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
-	tb.Fatal("it did not come about in 10 s")
 }

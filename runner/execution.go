@@ -325,12 +325,13 @@ func (x *Execution) commit() error {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
 	x.untaken, x.left = false, x.one[0].Leave
-	if x.hub.active() {
+	if x.hub.active() || x.bond.parent != nil {
 		items := make([]Item, len(c.Events))
 		for i, e := range c.Events {
 			items[i] = Item{Number: c.First + int64(i), At: c.At, Event: e}
 		}
 		x.hub.publish(items...)
+		x.publishUp(items...)
 	}
 	x.local.keepCheckpoint(x)
 	return nil
@@ -458,7 +459,9 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 
 // emit implements door.
 func (x *Execution) emit(a *attempt, c llm.Chunk) {
-	if x.hub.active() {
-		x.hub.publish(Item{At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c})
+	if x.hub.active() || x.bond.parent != nil {
+		it := Item{At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c}
+		x.hub.publish(it)
+		x.publishUp(it)
 	}
 }

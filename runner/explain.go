@@ -110,22 +110,24 @@ func (a *attempt) learn(facts []engine.Event) {
 				a.record(f.Key, f)
 			}
 		case *engine.ChildReported:
-			if strings.HasPrefix(f.ID, a.Path+":") && f.Status.Ended() {
-				if a.answers == nil {
-					a.answers = make(map[string]*engine.Answer)
-				}
-				a.answers[f.ID] = &engine.Answer{Given: true, Child: f}
+			if f.Status.Ended() {
+				a.learnAnswer(f.ID, engine.Answer{Given: true, Child: f})
 			}
 		case *engine.InterruptAnswered:
-			if strings.HasPrefix(f.ID, a.Path+":") {
-				if a.answers == nil {
-					a.answers = make(map[string]*engine.Answer)
-				}
-				a.answers[f.ID] = &engine.Answer{Value: f.Value, Given: true, By: f.By}
-			}
+			a.learnAnswer(f.ID, engine.Answer{Value: f.Value, Given: true, By: f.By})
 		}
 	}
 	a.pending = nil
+}
+
+func (a *attempt) learnAnswer(id string, ans engine.Answer) {
+	if !strings.HasPrefix(id, a.Path+":") {
+		return
+	}
+	if a.answers == nil {
+		a.answers = make(map[string]*engine.Answer)
+	}
+	a.answers[id] = &ans
 }
 
 // tell notes a model call and returns what is recorded of any effect.

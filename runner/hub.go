@@ -11,6 +11,9 @@ import (
 // Item is one thing seen of a run: an event of its journal, or a piece of live
 // output that is in no journal.
 type Item struct {
+	// Run is the run below the watched one that the item is of, "" for the watched
+	// run itself; only Tree yields others.
+	Run string
 	// Number is the event's number in the run, from 1; 0 for live output.
 	Number int64
 	// At is Unix time in milliseconds.
@@ -34,6 +37,7 @@ type hub struct {
 	wake   chan struct{} // closed to wake readers; nil while none waits
 	closed bool
 	used   bool // somebody reads
+	tree   bool // and what is below the run as well
 	// early: what comes before the first reader does is kept for it, if it is not
 	// more than that.
 	early []Item
@@ -41,6 +45,20 @@ type hub struct {
 
 // maxEarly bounds what is kept for a reader that may come.
 const maxEarly = 512
+
+// watches has what is published of runs below kept for readers too.
+func (h *hub) watches() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tree = true
+}
+
+// watched reports whether anybody reads what is published of runs below.
+func (h *hub) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tree
+}
 
 // expect has what is published from now on kept for the first reader.
 func (h *hub) expect() {

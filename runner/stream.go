@@ -21,8 +21,37 @@ func (x *Execution) Items(ctx context.Context, after int64) iter.Seq2[Item, erro
 	}
 }
 
+// Tree is Items with what is seen of the runs below, as far as this process
+// drives them: theirs is live only, from now on, and may be missed.
+func (x *Execution) Tree(ctx context.Context, after int64) iter.Seq2[Item, error] {
+	x.hub.watches()
+	pos, early := x.hub.join()
+	return func(yield func(Item, error) bool) {
+		r := &reader{x: x, last: after, pos: pos, tree: true}
+		if !r.earlier(ctx, early, yield) {
+			return
+		}
+		r.live(ctx, yield)
+	}
+}
+
+// publishUp shows the runs above what is seen of this one.
+func (x *Execution) publishUp(items ...Item) {
+	for p := x.bond.parent; p != nil; p = p.bond.parent {
+		if !p.hub.watched() {
+			continue
+		}
+		of := slices.Clone(items)
+		for i := range of {
+			of[i].Run = x.ID
+		}
+		p.hub.publish(of...)
+	}
+}
+
 type reader struct {
 	x    *Execution
+	tree bool
 	last int64 // number of the last event yielded
 	pos  uint64
 }
@@ -89,6 +118,9 @@ func (r *reader) live(ctx context.Context, yield func(Item, error) bool) {
 // fresh reports whether an item is to be yielded: events that the journal gave
 // already are not.
 func (r *reader) fresh(it Item) bool {
+	if it.Run != "" {
+		return r.tree
+	}
 	if it.Event == nil {
 		return true
 	}

@@ -214,7 +214,7 @@ func (w *working) Prepare(map[string]any) (node.Node, error) {
 				}
 				w.ledger.begin()
 				defer w.ledger.end()
-				time.Sleep(w.pause) // what is in flight ends by itself, soon
+				<-time.After(w.pause) // what is in flight ends by itself, soon
 				return node.Outcome{Value: int64(1), Usage: &took}, nil
 			},
 		})
@@ -270,6 +270,7 @@ func TestTreesOfFiveLevels(t *testing.T) {
 }
 
 func aTree(t *testing.T, seed uint64) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
 	l := &ledger{reached: make(map[int]chan struct{})}
 	tr := newTree(t, newWorking(l, time.Duration(rng.IntN(2000))*time.Microsecond))
@@ -346,7 +347,7 @@ func (t *tree) settle(p *runner.Program) {
 			t.tb.Fatalf("the tree is %s and asks nothing", r.Status)
 		}
 	}
-	for _, r := range t.runs("r") {
+	for _, r := range t.runs() {
 		t.tb.Logf("%s of %s: %s, %s, owner %q", r.ID, r.Parent, r.Head.Status, ids(r.Head.Waiting), r.Owner)
 	}
 	t.tb.Fatal("no end after 1,000 rounds")
@@ -357,19 +358,8 @@ func (l *ledger) check(t *testing.T, s *memory.Store, log *commitLog, kills int)
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range log.list[l.at:] {
-		for _, e := range c.Events {
-			switch e := e.(type) {
-			case *engine.RunStarted:
-				if l.cancelled {
-					t.Errorf("run %s began after the cancellation was acknowledged", c.Run)
-				}
-			case *engine.EffectStarted:
-				if l.cancelled {
-					t.Errorf("effect %s of run %s began after the cancellation was acknowledged", e.Key, c.Run)
-				}
-			}
-		}
+	if l.cancelled {
+		nothingBegins(t, log.list[l.at:])
 	}
 	list, err := s.Runs(t.Context(), store.Filter{Limit: 10_000})
 	if err != nil {
@@ -393,6 +383,21 @@ func (l *ledger) check(t *testing.T, s *memory.Store, log *commitLog, kills int)
 		}
 		if r.Parent == "" {
 			l.checkUsage(t, &r, kills)
+		}
+	}
+}
+
+// nothingBegins holds what came after an acknowledgement to it.
+func nothingBegins(t *testing.T, after []engine.Commit) {
+	t.Helper()
+	for _, c := range after {
+		for _, e := range c.Events {
+			switch e := e.(type) {
+			case *engine.RunStarted:
+				t.Errorf("run %s began after the cancellation was acknowledged", c.Run)
+			case *engine.EffectStarted:
+				t.Errorf("effect %s of run %s began after the cancellation was acknowledged", e.Key, c.Run)
+			}
 		}
 	}
 }
