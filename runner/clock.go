@@ -50,6 +50,24 @@ func (c *clock) stir(x *Execution) {
 	delete(c.resting, x)
 }
 
+// look has the clock looked at again by one that rests, where another has left
+// since.
+func (c *clock) look() {
+	if c.skip == nil {
+		return
+	}
+	c.mu.Lock()
+	var one *Execution
+	for x := range c.resting {
+		one = x
+		break
+	}
+	c.mu.Unlock()
+	if one != nil {
+		one.post(mail{})
+	}
+}
+
 // askAgain is how long after a no Skip is asked again.
 const askAgain = time.Millisecond
 

@@ -156,6 +156,7 @@ func (l *Local) hold(ctx context.Context, p *Program, id string, free bool, firs
 	if x == nil && err == nil {
 		x, err = l.take(ctx, p, id, first)
 	}
+	defer l.clock.look()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.taking, id)
@@ -333,6 +334,7 @@ func (l *Local) forget(x *Execution) {
 	l.mu.Lock()
 	delete(l.held, x.ID)
 	l.mu.Unlock()
+	l.clock.look()
 	close(x.done)
 }
 
