@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store/sqlite"
@@ -56,6 +57,14 @@ func TestARunThatABudgetHasFailedGoesOnWithWhatAPersonAdds(t *testing.T) {
 	if r = waitFor(t, run); r.Status != engine.Completed || m.calls.Load() != 4 {
 		t.Fatalf("the run %s after %d calls: %+v", r.Status, m.calls.Load(), r.Error)
 	}
+	if who := whoAdded(t, w); strings.Join(who, " ") != "ann bob" {
+		t.Errorf("added was by %q", who)
+	}
+}
+
+// whoAdded are those who added calls to the budget of the run, as its record has it.
+func whoAdded(t *testing.T, w *weir.Weir) []string {
+	t.Helper()
 	v, err := w.Inspect(t.Context(), "run", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -68,9 +77,7 @@ func TestARunThatABudgetHasFailedGoesOnWithWhatAPersonAdds(t *testing.T) {
 			}
 		}
 	}
-	if strings.Join(who, " ") != "ann bob" {
-		t.Errorf("added was by %q", who)
-	}
+	return who
 }
 
 func TestWhatIsAddedGoesToTheBudgetThatIsUsedUp(t *testing.T) {
