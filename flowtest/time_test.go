@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/flowtest"
 )
 
@@ -45,11 +46,19 @@ tests:
 
 func TestWhatTakesTooLongOrIsStoppedIsSaidToBe(t *testing.T) {
 	t.Parallel()
-	fails(t, flowtest.Failed, "nodes: {e: {type: wait, with: {for: 1h}}, f: {type: template, after: e, with: {text: x}}}", `
-tests:
-  - {name: quick, timeout: 0s}
-  - {name: slow, timeout: 1ns}
-`, "failed slow\n", "the run did not end within 1ns; `timeout` sets another bound", "passed quick")
+	hang := weir.Func("hang", func(ctx weir.Ctx, _ struct{}) (struct{}, error) {
+		<-ctx.Done()
+		return struct{}{}, ctx.Err()
+	})
+	slow := files(t, map[string]string{
+		"f.yaml":      "weir: 1\nname: f\nnodes: {e: {type: wait, with: {for: 1h}}, f: {type: hang, after: e}}",
+		"f.test.yaml": "tests:\n  - {name: quick, mocks: {f: {outputs: {}}}}\n  - {name: slow, timeout: 50ms}",
+	})
+	s := flowtest.Run(t.Context(), []string{filepath.Join(slow, "f.test.yaml")}, flowtest.Options{Types: []weir.Type{hang}})
+	const says = "passed quick\nfailed slow\nf.test.yaml:3:5: the run did not end within 50ms; `timeout` sets another bound\n    f is running\n"
+	if got := told(&s.Files[0]); got != says {
+		t.Errorf("it is said:\n%s\nexpected:\n%s", got, says)
+	}
 
 	dir := files(t, map[string]string{
 		"f.yaml":      "weir: 1\nname: f\nnodes: {a: {type: template, with: {text: x}}}",
