@@ -66,11 +66,19 @@ type SessionMessage struct {
 	// Run and Round say which round said it; Round is 0 for what came with the
 	// session's parent. Status is that round's: what a failed or cancelled round
 	// said stays, and is told apart by it.
-	Run     string
-	Round   int
-	Status  engine.Status
-	At      time.Time
+	Run    string
+	Round  int
+	Status engine.Status
+	At     time.Time
+	// Tokens is how many the message has; 0 is not counted.
+	Tokens  int
 	Message convo.Message
+}
+
+// Counting is a store that keeps how many tokens the messages of sessions have.
+type Counting interface {
+	// CountTokens says how messages are counted from now on.
+	CountTokens(count func(convo.Message) int)
 }
 
 // SessionFilter narrows a listing; zero is everything, the newest first.

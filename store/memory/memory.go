@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
@@ -25,6 +26,7 @@ import (
 // Store is a store in memory. It is safe for concurrent use.
 type Store struct {
 	closed atomic.Bool
+	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
 	mu    sync.RWMutex // guards what follows
 	runs  map[string]*run
@@ -74,6 +76,9 @@ func (s *Store) Close() error {
 	s.closed.Store(true)
 	return nil
 }
+
+// CountTokens implements store.Counting; messages are counted when they are read.
+func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&count) }
 
 func (s *Store) open(ctx context.Context) error {
 	if s.closed.Load() {

@@ -282,6 +282,11 @@ func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([
 		for _, p := range slices.Backward(parts) {
 			out = append(out, p.show(x)...)
 		}
+		if count := s.tokens.Load(); count != nil {
+			for i := range out {
+				out[i].Tokens = (*count)(out[i].Message)
+			}
+		}
 		return err
 	})
 	return out, err

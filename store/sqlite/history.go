@@ -50,7 +50,7 @@ func (s *Store) saidIn(ctx context.Context, out []store.SessionMessage, session 
 		var m store.SessionMessage
 		var owner, at int64
 		var status string
-		err := row.Scan(&m.Position, &m.Run, &owner, &m.Round, &status, &at)
+		err := row.Scan(&m.Position, &m.Run, &owner, &m.Round, &status, &at, &m.Tokens)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *Store) saidIn(ctx context.Context, out []store.SessionMessage, session 
 		m.Status, err = parseStatus(status)
 		out = append(out, m)
 		return err
-	}, `SELECT m.id & 0xffffffff, r.id, r.session, r.round, r.status, r.created + c.at
+	}, `SELECT m.id & 0xffffffff, r.id, r.session, r.round, r.status, r.created + c.at, coalesce(m.tokens, 0)
 		FROM message m JOIN run r ON r.num = (SELECT n.num FROM run n WHERE n.session = (SELECT num FROM session WHERE context = ?1)
 			AND n.first <= m.id & 0xffffffff ORDER BY n.first DESC, n.num DESC LIMIT 1)
 		JOIN run_commit c ON c.id = (r.num << 32) + m.seq

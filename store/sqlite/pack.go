@@ -149,6 +149,15 @@ func utf8Text(quoted []byte, s string) string {
 	return t
 }
 
+// tokens is how many tokens a message of a session has, nil where nobody counts.
+func (p *packer) tokens(m *convo.Message) any {
+	count := p.w.s.tokens.Load()
+	if p.run.round.session == 0 || count == nil {
+		return nil
+	}
+	return int64((*count)(*m))
+}
+
 // insert writes the rows that go with the commit.
 func (p *packer) insert() error {
 	st := &p.w.s.stmts
@@ -165,7 +174,7 @@ func (p *packer) insert() error {
 	}
 	for i := range p.messages {
 		m := &p.messages[i]
-		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest, p.seq); err != nil {
+		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest, p.seq, p.tokens(m.message)); err != nil {
 			return err
 		}
 		if last := m.id + 1; last%findPage == 0 {

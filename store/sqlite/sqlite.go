@@ -19,6 +19,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/weir-run/weir/convo"
 )
 
 // Options tune a store; the zero value is right for most.
@@ -39,6 +41,7 @@ type Store struct {
 	path   string
 	reader *sql.DB
 	closed atomic.Bool
+	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
 	mu     sync.Mutex // held by whoever writes; guards what follows
 	writer *sql.DB
@@ -54,6 +57,10 @@ type Store struct {
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return open(ctx, path, opts, migrations())
 }
+
+// CountTokens implements store.Counting: messages of sessions are kept with how
+// many tokens they have.
+func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&count) }
 
 // begin starts a transaction of the one writer; the caller holds s.mu.
 func (s *Store) begin(ctx context.Context) error {
@@ -167,7 +174,7 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 		{&st.updateHead, updateHead},
 		{&st.updateOwner, "UPDATE run SET owner = ?, until = ?, fence = ? WHERE num = ?"},
 		{&st.insertContext, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, ?, ?, ?, ?, ?)"},
-		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest, seq) VALUES (?, ?, ?, ?, ?, ?, ?)"},
+		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest, seq, tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&st.insertValue, "INSERT INTO value (id, root, digest, body) VALUES (?, ?, ?, ?)"},
 		{&st.insertPart, "INSERT INTO value_part (id, body) VALUES (?, ?)"},
 	} {

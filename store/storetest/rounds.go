@@ -188,6 +188,10 @@ func queueInOrder(t *testing.T, s Store) {
 }
 
 func liveHistory(t *testing.T, s Store) {
+	counting, counts := s.(store.Counting)
+	if counts {
+		counting.CountTokens(func(m convo.Message) int { return 100 + len(m.Text) })
+	}
 	talk := newTalk(t, s, "s")
 	for range 4 {
 		r := talk.round(t)
@@ -212,6 +216,9 @@ func liveHistory(t *testing.T, s Store) {
 	equal(t, "who said what", []any{ms[0].Run, ms[0].Round, ms[0].Status, ms[1].Run, ms[1].Round, ms[1].Status},
 		[]any{"s-4", 4, engine.Completed, "s-5", 5, engine.Failed})
 	equal(t, "at", ms[0].At.UnixMilli(), talk.runs[3].wrote[2].At)
+	if counts {
+		equal(t, "tokens", []any{ms[0].Tokens, ms[1].Tokens}, []any{100 + len(ms[0].Message.Text), 100 + len(ms[1].Message.Text)})
+	}
 	// One that says nothing leaves nothing.
 	talk.begin(t).finish(t, engine.Cancelled)
 	talk.check(t)

@@ -62,6 +62,8 @@ CREATE TABLE gone (
 
 -- Which commit of its run appended a message.
 ALTER TABLE message ADD COLUMN seq INTEGER;
+-- How many tokens it has, of messages of sessions that were counted.
+ALTER TABLE message ADD COLUMN tokens INTEGER;
 CREATE TABLE span_of (lo INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
 INSERT INTO span_of (lo, seq)
 SELECT (x.value << 32) + p.value, c.id & 0xffffffff
@@ -107,7 +109,7 @@ CREATE VIEW session_message (id, session, run, role, content, token_count, creat
 SELECT m.key, s.id, r.id,
     CASE m.role WHEN 0 THEN 'user' WHEN 1 THEN 'assistant' WHEN 2 THEN 'tool' WHEN 3 THEN 'system' ELSE m.role END,
     coalesce(m.content, (SELECT body ->> '$' FROM value_json WHERE id = m.value)),
-    coalesce(m.rest ->> '$.metadata.tokens', m.rest ->> '$.metadata.token_count'),
+    m.tokens,
     r.created + c.at, m.id & 0xffffffff, r.round, r.status
 FROM session s
 JOIN message m ON m.id >= s.context << 32 AND m.id < (s.context + 1) << 32
