@@ -73,7 +73,7 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	}{keys, e.p.err}, e.p.style().ask.Render(prompt))
 	t.History = e
 	t.AutoCompleteCallback = completeCommand
-	if w, h, err := term.GetSize(fd); err == nil {
+	if w, h, err := term.GetSize(fd); err == nil && w > 0 && h > 0 {
 		_ = t.SetSize(w, h)
 	}
 	t.SetBracketedPasteMode(true)
@@ -117,7 +117,8 @@ func readPasted(t *term.Terminal) (string, error) {
 
 const ctrlC = 3
 
-// keyboard notes the last key, which tells Ctrl-C from Ctrl-D.
+// keyboard reads a byte at a time, so that what is typed ahead is there for who
+// reads next, and notes the last, which tells Ctrl-C from Ctrl-D.
 type keyboard struct {
 	in   io.Reader
 	last byte
@@ -125,7 +126,7 @@ type keyboard struct {
 
 // Read reads keys.
 func (k *keyboard) Read(b []byte) (int, error) {
-	n, err := k.in.Read(b)
+	n, err := k.in.Read(b[:min(len(b), 1)])
 	if n > 0 {
 		k.last = b[n-1]
 	}
