@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -281,4 +282,25 @@ func interruptNode(id string) string {
 func (r *Run) Untouched(path string) bool {
 	n := r.node(path)
 	return n != nil && n.attempt == 0 && !n.entered && (n.phase == idle || n.phase == readied)
+}
+
+// StartOf is how the run began that a Snapshot was taken of, as it holds for what
+// it does now. It reads no more of the snapshot than that.
+func StartOf(data []byte) (*RunStarted, error) {
+	var s struct {
+		Start json.RawMessage `json:"start"`
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("start of a snapshot: %w", err)
+	}
+	events, err := DecodeEvents(s.Start)
+	if err != nil {
+		return nil, fmt.Errorf("start of a snapshot: %w", err)
+	}
+	if len(events) == 1 {
+		if start, ok := events[0].(*RunStarted); ok {
+			return start, nil
+		}
+	}
+	return nil, invalid("the snapshot has no start")
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,6 +84,9 @@ func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, e
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
+	if start := l.kept(ctx, id); start != nil {
+		return start, nil
+	}
 	first, err := l.firstCommit(ctx, id, 0)
 	if err != nil || len(first) == 0 {
 		return nil, errors.Join(err, neverStarted(id, err))
@@ -101,6 +105,24 @@ func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, e
 		return nil, neverStarted(id, nil)
 	}
 	return start, nil
+}
+
+// kept is how a run began, as its checkpoint has it; nil where there is none. The
+// first commit of a run may be a long one.
+func (l *Local) kept(ctx context.Context, id string) *engine.RunStarted {
+	cp, err := l.o.Store.Checkpoint(ctx, id)
+	if err != nil {
+		return nil
+	}
+	var c checkpoint
+	if json.Unmarshal(cp.Body, &c) != nil || c.Version != checkpointVersion {
+		return nil
+	}
+	start, err := engine.StartOf(c.Run)
+	if err != nil {
+		return nil
+	}
+	return start
 }
 
 // forkOf is what made the run a fork, nil where it is none. A fork that shares no
