@@ -614,8 +614,8 @@ func (c *conductor) settled(ctx context.Context, t *Turn, r *store.Run) error {
 	}, nil)
 }
 
-// counter counts tokens as the model of the settings does.
-func (w *Weir) counter(s convo.Settings) (convo.Counter, error) {
+// counterOf counts tokens as the model of the settings does.
+func (w *Weir) counterOf(s convo.Settings) (convo.Counter, error) {
 	m, _ := w.models.Find(s.Provider, s.Model)
 	c, err := token.For(m.Encoding, w.models.Vendor(s.Provider))
 	if err != nil {

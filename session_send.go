@@ -222,7 +222,7 @@ func (c *conductor) beginRound(f *Flow, row *store.Session, run string, said *sp
 		Allowances: allowances(f.Session.Spend, row.Usage),
 	}
 	if b.Round.MaxTokens > 0 {
-		if b.Round.Count, err = c.w.counter(b.Settings); err != nil {
+		if b.Round.Count, err = c.w.counterOf(b.Settings); err != nil {
 			return b, err
 		}
 	}
