@@ -42,6 +42,7 @@ type Session struct {
 // with the flow of its last round. store.ErrNotFound says that there is no
 // session of that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+	w.readyToCount()
 	if f != nil {
 		if _, err := w.program(ctx, f); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/token"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -155,6 +156,7 @@ type Weir struct {
 	models    *llm.Catalogue
 	own       map[string]bool // node types beside the built-in ones
 	talks     *conductors
+	tally     func() token.Counter // nil where the store keeps no counts
 
 	mu       sync.Mutex
 	programs map[string]*runner.Program // by fingerprint
@@ -188,6 +190,7 @@ func Open(o Options) (*Weir, error) {
 	}
 	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, own: make(map[string]bool), programs: make(map[string]*runner.Program)}
 	w.talks = newConductors(w)
+	w.countMessages()
 	for _, t := range o.Types {
 		w.own[t.Spec().Name] = true
 	}
