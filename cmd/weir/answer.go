@@ -32,6 +32,9 @@ RUN may be the beginning of a run id. INTERRUPT is the id that "weir run" and
 		Args:              answerArgs,
 		ValidArgsFunction: p.completeAnswer,
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 && p.mustExist() != nil { // nothing waits at a breakpoint
+				return usagef("expected VALUE; see `weir answer --help`")
+			}
 			return p.answer(c.Context(), args, d)
 		},
 	}
