@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// console is a pseudo-terminal with a command in it.
+type console struct {
+	t    *testing.T
+	tty  *os.File
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	seen bytes.Buffer
+	from int // of seen, what was waited for already
+	more chan struct{}
+}
+
+func consoleWith(t *testing.T, dir string, args ...string) *console {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("needs a pseudo-terminal:", err)
+	}
+	t.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	c := &console{t: t, tty: master, more: make(chan struct{}, 1)}
+	c.cmd = exec.CommandContext(ctx, os.Args[0])
+	c.cmd.Args = append([]string{"weir"}, args...)
+	c.cmd.Dir, c.cmd.Env = dir, append(os.Environ(), "TERM=xterm", "HOME="+dir)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = slave.Close()
+	go c.listen()
+	return c
+}
+
+func (c *console) listen() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := c.tty.Read(buf)
+		c.mu.Lock()
+		c.seen.Write(buf[:n])
+		c.mu.Unlock()
+		select {
+		case c.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// expect waits until the terminal has shown a text, after what it waited for
+// before.
+func (c *console) expect(text string) {
+	c.t.Helper()
+	late := time.After(40 * time.Second)
+	for {
+		c.mu.Lock()
+		shown := c.seen.String()
+		c.mu.Unlock()
+		if i := strings.Index(shown[c.from:], text); i >= 0 {
+			c.from += i + len(text)
+			return
+		}
+		select {
+		case <-c.more:
+		case <-late:
+			c.t.Fatalf("%q was not shown; the terminal shows\n%s", text, shown)
+		}
+	}
+}
+
+func (c *console) press(keys string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.tty, keys); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+const slowTalk = `
+weir: 1
+name: slow
+context: {model: script/script.yaml}
+inputs: {message: {type: text, required: true}}
+nodes:
+  answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
+  again: {type: decision, in: {said: "{{ run.inputs.message }}"}, with: {expr: inputs.said == 'slow'}}
+  pause: {type: wait, after: [answer, again.true], join: all, with: {for: 1h}}
+`
+
+// TestAChatInATerminal types what a person would, Ctrl-C too.
+func TestAChatInATerminal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"slow.yaml": slowTalk, "script.yaml": "answer: [First., Second., Third.]\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := consoleWith(t, dir, "chat", "slow.yaml")
+	c.expect("a new session")
+	c.expect("> ")
+	c.press("Hel")
+	c.press("lo.\r")
+	c.expect("First.")
+	c.expect("> ")
+	c.press("slow\r")
+	c.expect("Second.")
+	c.press("\x03")
+	c.expect("cancelling the turn")
+	c.expect("the turn was cancelled")
+	c.expect("> ")
+	c.press("two\\\r")
+	c.expect("… ")
+	c.press("lines\r")
+	c.expect("Third.")
+	c.expect("> ")
+	c.press("\x1b[200~pasted\rtext\x1b[201~\r")
+	c.expect("First.")
+	c.expect("> ")
+	c.press("/history 2\r")
+	c.expect("pasted")
+	c.expect("text")
+	c.expect("> ")
+	c.press("\x03")
+	c.expect("once more quits")
+	c.expect("> ")
+	c.press("\x03")
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, c.seen.String())
+	}
+	again := consoleWith(t, dir, "chat", "slow.yaml")
+	again.expect("4 rounds, 8 messages so far")
+	again.expect("Third.")
+	again.expect("> ")
+	again.press("/quit\r")
+	if err := again.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
