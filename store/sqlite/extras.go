@@ -24,12 +24,13 @@ func (s *Store) SaveCheckpoint(ctx context.Context, c store.Checkpoint) error {
 	return err
 }
 
+const selectCheckpoint = "SELECT c.seq, c.body FROM checkpoint c JOIN run r ON r.num = c.run WHERE r.id = ?"
+
 // Checkpoint returns the newest checkpoint of a run, store.ErrNotFound where
 // there is none.
 func (s *Store) Checkpoint(ctx context.Context, id string) (store.Checkpoint, error) {
 	c := store.Checkpoint{Run: id}
-	err := s.reader.QueryRowContext(ctx,
-		"SELECT c.seq, c.body FROM checkpoint c JOIN run r ON r.num = c.run WHERE r.id = ?", id).Scan(&c.Seq, &c.Body)
+	err := s.reader.QueryRowContext(ctx, selectCheckpoint, id).Scan(&c.Seq, &c.Body)
 	if err != nil {
 		return store.Checkpoint{}, s.wrap("checkpoint of run "+id, err)
 	}
@@ -56,10 +57,12 @@ func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) 
 	return err
 }
 
+const selectFlow = "SELECT normal FROM flow WHERE fingerprint = ?"
+
 // Flow returns what PutFlow kept, store.ErrNotFound where there is none.
 func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
 	var normal []byte
-	err := s.reader.QueryRowContext(ctx, "SELECT normal FROM flow WHERE fingerprint = ?", fingerprint).Scan(&normal)
+	err := s.reader.QueryRowContext(ctx, selectFlow, fingerprint).Scan(&normal)
 	return normal, s.wrap("flow "+fingerprint, err)
 }
 

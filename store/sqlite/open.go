@@ -67,7 +67,16 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 			return nil, errors.Join(err, s.abandon())
 		}
 	}
-	if err := s.stmts.prepare(ctx, s.conn); err != nil {
+	read := make(chan struct{})
+	go func() { // the schema is read and what every run asks prepared meanwhile
+		defer close(read)
+		for _, query := range []string{selectOne, selectNumber, selectFlow, selectCheckpoint, selectCommits} {
+			s.reader.stmt(ctx, query)
+		}
+	}()
+	err = s.stmts.prepare(ctx, s.conn)
+	<-read
+	if err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
 	return s, nil
@@ -189,9 +198,11 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	if s.conn, err = s.writer.Conn(ctx); err != nil {
 		return err
 	}
-	if s.reader, err = sql.Open("sqlite", dsn(s.path, append([]string{"query_only(1)"}, shared...))); err != nil {
+	pool, err := sql.Open("sqlite", dsn(s.path, append([]string{"query_only(1)"}, shared...)))
+	if err != nil {
 		return err
 	}
+	s.reader = &readers{DB: pool}
 	readers := opts.Readers
 	if readers == 0 {
 		readers = 4
@@ -214,10 +225,11 @@ func (s *Store) abandon() error {
 	if s.conn != nil {
 		errs = append(errs, s.conn.Close())
 	}
-	for _, db := range []*sql.DB{s.reader, s.writer} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -239,7 +251,7 @@ func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.F
 	if err == nil {
 		return nil
 	}
-	if now, e := schemaVersion(ctx, s.reader); e == nil && now == target {
+	if now, e := schemaVersion(ctx, s.reader.DB); e == nil && now == target {
 		return nil
 	}
 	return fmt.Errorf("upgrade from version %d to %d: %w", from, target, err)

@@ -67,10 +67,12 @@ func (r *commitReader) read(ctx context.Context, seq int64, yield func(engine.Co
 	return seq, true, err
 }
 
+const selectNumber = "SELECT num FROM run WHERE id = ?"
+
 // number is the run's number in other tables.
 func (s *Store) number(ctx context.Context, id string) (int64, error) {
 	var num int64
-	err := s.reader.QueryRowContext(ctx, "SELECT num FROM run WHERE id = ?", id).Scan(&num)
+	err := s.reader.QueryRowContext(ctx, selectNumber, id).Scan(&num)
 	return num, s.wrap("run "+id, err)
 }
 
@@ -147,6 +149,10 @@ func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, erro
 	return out, nil
 }
 
+const selectCommits = `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
+	coalesce(base, 0), coalesce(messages, ''), events
+	FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`
+
 func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []commitRow, err error) {
 	size := 0
 	err = r.s.query(ctx, func(row scanner) error {
@@ -163,10 +169,7 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 		size += len(c.text)
 		out = append(out, c)
 		return err
-	}, `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
-		coalesce(base, 0), coalesce(messages, ''), events
-		FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`,
-		r.num, r.num*rowsPerParent+from, r.num*rowsPerParent+min(r.upto+1, rowsPerParent), limit)
+	}, selectCommits, r.num, r.num*rowsPerParent+from, r.num*rowsPerParent+min(r.upto+1, rowsPerParent), limit)
 	return out, err
 }
 

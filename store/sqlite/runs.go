@@ -20,9 +20,11 @@ const selectRun = `SELECT r.id, r.flow, r.fingerprint, coalesce(r.user, ''), coa
 	FROM run r LEFT JOIN run_commit c ON c.id = (
 		SELECT max(id) FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32)`
 
+const selectOne = selectRun + " WHERE r.id = ?"
+
 // Run returns a run as listings show it; store.ErrNotFound where there is none.
 func (s *Store) Run(ctx context.Context, id string) (store.Run, error) {
-	r, err := scanRun(s.reader.QueryRowContext(ctx, selectRun+" WHERE r.id = ?", id))
+	r, err := scanRun(s.reader.QueryRowContext(ctx, selectOne, id))
 	return r, s.wrap("run "+id, err)
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 // the file between processes.
 type Store struct {
 	path   string
-	reader *sql.DB
+	reader *readers
 	closed atomic.Bool
 	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
