@@ -30,6 +30,9 @@ type FlowTool struct {
 	File string
 	// Model replaces the flow's model: "provider/model".
 	Model string
+	// Isolation is "fresh", as "" is: what a model calls may not see, let alone
+	// write, the conversation it is called from. Open refuses "fork" and "share".
+	Isolation string
 	// Approve and MaxOutput are as those of a Tool.
 	Approve   tool.Approval
 	MaxOutput int
@@ -54,6 +57,9 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 		}
 		if ft.Name == "" {
 			ft.Name = ft.Flow.Name
+		}
+		if ft.Isolation != "" && ft.Isolation != "fresh" {
+			return nil, fmt.Errorf("flow %s as a tool: isolation: %s: a tool never shares its caller's conversation; run the flow by a node of type flow", ft.Name, ft.Isolation)
 		}
 		if ft.Description == "" {
 			ft.Description = ft.Flow.Description

@@ -84,3 +84,14 @@ outputs: {text: "{{ say.text }}"}
 		})
 	}
 }
+
+func TestAFlowThatIsAToolSharesNothing(t *testing.T) {
+	f := parse(t, open(t, weir.Options{}), "weir: 1\nname: helper\nnodes: {a: {type: template, with: {text: a}}}\n")
+	for _, isolation := range []string{"share", "fork"} {
+		_, err := weir.Open(weir.Options{Flows: []weir.FlowTool{{Flow: f, Isolation: isolation}}})
+		if err == nil || !strings.Contains(err.Error(), "isolation: "+isolation) {
+			t.Errorf("a tool with isolation %s: %v", isolation, err)
+		}
+	}
+	open(t, weir.Options{Flows: []weir.FlowTool{{Flow: f, Isolation: "fresh"}}})
+}

@@ -50,27 +50,33 @@ func (k *kin) follow(ctx context.Context, source iter.Seq2[runner.Item, error], 
 		if err != nil {
 			return err
 		}
-		switch e := it.Event.(type) {
-		case *engine.NodeWaiting:
-			for _, i := range e.Interrupts {
-				if i.Child != nil && open[i.Child.Run] == nil {
-					c := &child{run: i.Child.Run, above: above + e.Path + ">"}
-					open[c.run] = c
-					k.begin(ctx, c)
-				}
-			}
-		case *engine.ChildReported:
-			if c := open[e.Run]; c != nil && e.Status.Ended() {
-				k.end(c)
-				delete(open, e.Run)
-			}
-		}
+		k.heed(ctx, it.Event, above, open)
 		if above != "" {
 			it.Number, it.Path = 0, above+it.Path
 		}
 		k.items <- it
 	}
 	return nil
+}
+
+// heed begins to follow the children that an event begins, and ends that of those
+// whose end it tells.
+func (k *kin) heed(ctx context.Context, e engine.Event, above string, open map[string]*child) {
+	switch e := e.(type) {
+	case *engine.NodeWaiting:
+		for _, i := range e.Interrupts {
+			if i.Child != nil && open[i.Child.Run] == nil {
+				c := &child{run: i.Child.Run, above: above + e.Path + ">"}
+				open[c.run] = c
+				k.begin(ctx, c)
+			}
+		}
+	case *engine.ChildReported:
+		if c := open[e.Run]; c != nil && e.Status.Ended() {
+			k.end(c)
+			delete(open, e.Run)
+		}
+	}
 }
 
 // begin follows a child until its end.

@@ -122,13 +122,9 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 	if err != nil {
 		return err
 	}
-	children := make([]int, len(list))
-	for i := range list {
-		below, err := desk.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: mostChildren})
-		if err != nil {
-			return err
-		}
-		children[i] = len(below)
+	children, err := desk.countChildren(ctx, list)
+	if err != nil {
+		return err
 	}
 	if o.json {
 		rows := make([]runRow, 0, len(list))
@@ -142,6 +138,19 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 	}
 	p.printRuns(list, children)
 	return nil
+}
+
+// countChildren says how many children of their own runs have.
+func (d *desk) countChildren(ctx context.Context, list []store.Run) ([]int, error) {
+	out := make([]int, len(list))
+	for i := range list {
+		below, err := d.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: mostChildren})
+		if err != nil {
+			return nil, err
+		}
+		out[i] = len(below)
+	}
+	return out, nil
 }
 
 func runRowOf(r *store.Run) runRow {

@@ -71,11 +71,13 @@ func TestIsolationSaysWhatAChildSeesAndWhatComesBack(t *testing.T) {
 		},
 		{
 			"the last message, and a reply", "with: {flow: child.yaml, lastMessage: word, reply: true}",
-			[]string{"user: 1"}, with("assistant: 2", "user: last"),
+			[]string{"user: 1"},
+			with("assistant: 2", "user: last"),
 		},
 		{
 			"what is wired goes before the last message", "in: {word: wired}, with: {flow: child.yaml, lastMessage: word}",
-			[]string{"user: wired"}, with("user: last"),
+			[]string{"user: wired"},
+			with("user: last"),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -81,7 +81,8 @@ func TestIsolationSaysWhatALaneSeesAndWhatComesBack(t *testing.T) {
 	}{
 		{
 			"fresh for each", fmt.Sprintf(forEachIn, "fresh"), "results",
-			[][]string{{"user: a"}, {"user: b"}}, turns("user: last"), 0,
+			[][]string{{"user: a"}, {"user: b"}},
+			turns("user: last"), 0,
 		},
 		{
 			"fork for each", fmt.Sprintf(forEachIn, "fork"), "results",
@@ -95,7 +96,8 @@ func TestIsolationSaysWhatALaneSeesAndWhatComesBack(t *testing.T) {
 		},
 		{
 			"fresh loop", fmt.Sprintf(loopIn, "fresh"), "said",
-			[][]string{{"user: a"}, {"user: a", "assistant: 2", "user: b"}}, turns("user: last"), 0,
+			[][]string{{"user: a"}, {"user: a", "assistant: 2", "user: b"}},
+			turns("user: last"), 0,
 		},
 		{
 			"fork loop", fmt.Sprintf(loopIn, "fork"), "said",
