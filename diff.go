@@ -311,9 +311,8 @@ func sameEvent(a, b engine.Event) bool {
 	return a.Kind() == b.Kind() && reflect.DeepEqual(essence(a), essence(b))
 }
 
-// passing are fields that say when or how an event came about, not what it is.
-var passing = []string{"us", "due", "origin", "by", "parallel", "closure", "again", "fingerprint", "at"}
-
+// essence is an event without the fields that say when or how it came about, and
+// not what it is.
 func essence(e engine.Event) any {
 	data, err := engine.EncodeEvents(nil, []engine.Event{e})
 	var list []map[string]any
@@ -323,7 +322,7 @@ func essence(e engine.Event) any {
 	if err != nil || len(list) != 1 {
 		return e
 	}
-	for _, k := range passing {
+	for _, k := range []string{"us", "due", "origin", "by", "parallel", "closure", "again", "fingerprint", "at"} {
 		delete(list[0], k)
 	}
 	if waits, ok := list[0]["interrupts"].([]any); ok {

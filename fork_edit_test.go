@@ -154,27 +154,17 @@ func TestAForkUnderAChangedFlowComesToWhatAFreshRunComesTo(t *testing.T) {
 		ctx := context.Background()
 		s := drawSketch(t)
 		was := parsed(t, w, s)
-		base, err := w.Start(ctx, was, weir.Start{ID: fmt.Sprintf("base%x", rand.Uint64())})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := base.Wait(ctx); err != nil || r.Status != engine.Completed {
-			t.Fatalf("%+v %v\n%s", r, err, s.text())
+		base := ranTo(t, w, was, "base")
+		if base.Status != engine.Completed {
+			t.Fatalf("%+v\n%s", base, s.text())
 		}
 		changed := s.edit(t)
 		is := parsed(t, w, changed)
 		if is.Fingerprint() == was.Fingerprint() {
 			return
 		}
-		fresh, err := w.Start(ctx, is, weir.Start{ID: fmt.Sprintf("fresh%x", rand.Uint64())})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := fresh.Wait(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fork, plan, err := w.Fork(ctx, base.ID, weir.ForkOptions{Flow: is})
+		want := ranTo(t, w, is, "fresh")
+		fork, plan, err := w.Fork(ctx, base.Run, weir.ForkOptions{Flow: is})
 		if err != nil {
 			t.Fatalf("%v\n%s\n%s", err, s.text(), changed.text())
 		}
@@ -186,27 +176,49 @@ func TestAForkUnderAChangedFlowComesToWhatAFreshRunComesTo(t *testing.T) {
 			t.Fatalf("the fork came to\n%v %v %v\na fresh run to\n%v %v\nplan %+v\n%s\n%s", got.Status, got.Outputs, got.Error, want.Status, want.Outputs, plan.Nodes, s.text(), changed.text())
 		}
 		forks++
-		v, err := w.Inspect(ctx, fork.ID, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range plan.Nodes {
-			if n.Reuse != runner.Reused {
-				continue
-			}
-			reused++
-			for _, c := range v.Commits {
-				for i, e := range c.Events {
-					if st, ok := e.(*engine.NodeStarted); ok && st.Path == n.Path && c.First+int64(i) > plan.At {
-						t.Fatalf("%s is said to be reused and was started by event %d", n.Path, c.First+int64(i))
-					}
-				}
-			}
-		}
+		reused += checkReused(t, w, fork.ID, plan)
 	})
 	if reused == 0 || forks == 0 {
 		t.Errorf("%d forks reused %d nodes: nothing was tested", forks, reused)
 	}
+}
+
+func ranTo(t *rapid.T, w *weir.Weir, f *weir.Flow, name string) weir.Result {
+	run, err := w.Start(context.Background(), f, weir.Start{ID: fmt.Sprintf("%s%x", name, rand.Uint64())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.Wait(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// checkReused counts the nodes that a plan says are reused, none of which the fork
+// may start.
+func checkReused(t *rapid.T, w *weir.Weir, id string, plan *weir.ForkPlan) (reused int) {
+	v, err := w.Inspect(context.Background(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(map[string]bool)
+	for _, c := range v.Commits {
+		for i, e := range c.Events {
+			if st, ok := e.(*engine.NodeStarted); ok && c.First+int64(i) > plan.At {
+				started[st.Path] = true
+			}
+		}
+	}
+	for _, n := range plan.Nodes {
+		if n.Reuse == runner.Reused {
+			reused++
+			if started[n.Path] {
+				t.Fatalf("%s is said to be reused and was started", n.Path)
+			}
+		}
+	}
+	return reused
 }
 
 func parsed(t *rapid.T, w *weir.Weir, s *sketch) *weir.Flow {

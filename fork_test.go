@@ -259,44 +259,48 @@ func TestAForkAtAnyEventComesToWhatTheRunCameTo(t *testing.T) {
 		for name := range travels {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				s := make(t)
-				w := journey(t, s, &echo{})
-				run, err := w.Start(t.Context(), travelOn(t, w, name), weir.Start{ID: "original"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				whole := goOn(t, w, run)
-				if whole.Status != engine.Completed {
-					t.Fatalf("%+v", whole)
-				}
-				want, journal := seen(t, w, whole), bytesOf(t, s, "original")
-				row, err := s.Run(t.Context(), "original")
-				if err != nil {
-					t.Fatal(err)
-				}
-				for at := int64(1); at <= row.Events; at++ {
-					id := fmt.Sprint("fork", at)
-					fork, plan, err := w.Fork(t.Context(), "original", weir.ForkOptions{ID: id, At: at})
-					if err != nil {
-						t.Fatalf("at %d: %v", at, err)
-					}
-					r := goOn(t, w, fork)
-					if got := seen(t, w, r); got != want {
-						t.Fatalf("forked at %d of %d (%d):\n%s\nthe original:\n%s\nerror %v", at, row.Events, plan.At, got, want, r.Error)
-					}
-				}
-				if now := bytesOf(t, s, "original"); now != journal {
-					t.Error("the original was touched")
-				}
-				again, err := s.Run(t.Context(), "original")
-				if err != nil {
-					t.Fatal(err)
-				}
-				again.Fence = row.Fence // moves when the original itself is left
-				if !reflect.DeepEqual(again, row) {
-					t.Errorf("the original's row was touched: %+v, was %+v", again, row)
-				}
+				forkEverywhere(t, make(t), name)
 			})
 		}
+	}
+}
+
+// forkEverywhere forks a travel at each of its events.
+func forkEverywhere(t *testing.T, s weir.Store, name string) {
+	t.Helper()
+	w := journey(t, s, &echo{})
+	run, err := w.Start(t.Context(), travelOn(t, w, name), weir.Start{ID: "original"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := goOn(t, w, run)
+	if whole.Status != engine.Completed {
+		t.Fatalf("%+v", whole)
+	}
+	want, journal := seen(t, w, whole), bytesOf(t, s, "original")
+	row, err := s.Run(t.Context(), "original")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := int64(1); at <= row.Events; at++ {
+		fork, plan, err := w.Fork(t.Context(), "original", weir.ForkOptions{ID: fmt.Sprint("fork", at), At: at})
+		if err != nil {
+			t.Fatalf("at %d: %v", at, err)
+		}
+		r := goOn(t, w, fork)
+		if got := seen(t, w, r); got != want {
+			t.Fatalf("forked at %d of %d (%d):\n%s\nthe original:\n%s\nerror %v", at, row.Events, plan.At, got, want, r.Error)
+		}
+	}
+	if now := bytesOf(t, s, "original"); now != journal {
+		t.Error("the original was touched")
+	}
+	again, err := s.Run(t.Context(), "original")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Fence = row.Fence // moves when the original itself is left
+	if !reflect.DeepEqual(again, row) {
+		t.Errorf("the original's row was touched: %+v, was %+v", again, row)
 	}
 }

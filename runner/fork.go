@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,11 +90,11 @@ func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, e
 	}
 	first, err := l.firstCommit(ctx, id, 0)
 	if err != nil || len(first) == 0 {
-		return nil, errors.Join(err, neverStarted(id, err))
+		return nil, cmp.Or(err, neverStarted(id))
 	}
 	start, ok := first[0].(*engine.RunStarted)
 	if !ok {
-		return nil, neverStarted(id, nil)
+		return nil, neverStarted(id)
 	}
 	f, err := l.forkOf(ctx, &row)
 	switch {
@@ -102,7 +103,7 @@ func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, e
 	case f != nil:
 		return f.Over(start), nil
 	case row.Base != nil:
-		return nil, neverStarted(id, nil)
+		return nil, neverStarted(id)
 	}
 	return start, nil
 }
@@ -133,8 +134,8 @@ func (l *Local) forkOf(ctx context.Context, row *store.Run) (*engine.RunForked, 
 		shared = row.Base.Seq
 	}
 	own, err := l.firstCommit(ctx, row.ID, shared)
-	for i := len(own) - 1; i >= 0; i-- {
-		if f, ok := own[i].(*engine.RunForked); ok {
+	for _, e := range slices.Backward(own) {
+		if f, ok := e.(*engine.RunForked); ok {
 			return f, err
 		}
 	}
@@ -158,10 +159,7 @@ func MainSettings(s *engine.RunStarted) (settings convo.Settings, ok bool) {
 	return settings, ok
 }
 
-func neverStarted(id string, err error) error {
-	if err != nil {
-		return nil
-	}
+func neverStarted(id string) error {
 	return &engine.Error{
 		Code: engine.CodeFork, Permanent: true, Message: fmt.Sprintf("run %s was created and never started", id),
 		Hint: "start it again, or fork it again, under its id",

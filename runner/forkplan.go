@@ -225,18 +225,31 @@ func (s *survey) read(ctx context.Context, after, to int64) error {
 				return nil
 			}
 			if open = open && !s.stop(e, n); !open {
-				if st, ok := e.(*engine.NodeStarted); ok {
-					s.begun[st.Path] = true
-				}
+				s.note(e)
 				continue
 			}
-			if err := s.run.Apply(e); err != nil {
-				return fmt.Errorf("run %s, commit %d: %w", s.id, c.Seq, err)
-			}
-			if s.run.Forkable() {
-				s.mark(c, i)
+			if err := s.share(c, i); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// note notes what is started behind the point.
+func (s *survey) note(e engine.Event) {
+	if st, ok := e.(*engine.NodeStarted); ok {
+		s.begun[st.Path] = true
+	}
+}
+
+// share applies event i of a commit.
+func (s *survey) share(c engine.Commit, i int) error {
+	if err := s.run.Apply(c.Events[i]); err != nil {
+		return fmt.Errorf("run %s, commit %d: %w", s.id, c.Seq, err)
+	}
+	if s.run.Forkable() {
+		s.mark(c, i)
 	}
 	return nil
 }

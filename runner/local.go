@@ -299,7 +299,7 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 		return m, nil
 	}
 	if m.base != nil && m.seq <= m.base.Seq {
-		return nil, neverStarted(id, nil)
+		return nil, neverStarted(id)
 	}
 	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
 		return nil, m.otherFlow(s)

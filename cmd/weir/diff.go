@@ -264,11 +264,12 @@ func (w *diffPrinter) messages(c weir.ContextDifference) {
 
 // messageWords is a message as a listing of differences shows it.
 func messageWords(m convo.Message) string {
-	s := string(m.Role) + ": " + shorten(m.Text, 400)
+	var b strings.Builder
+	b.WriteString(string(m.Role) + ": " + shorten(m.Text, 400))
 	for _, c := range m.Calls {
-		s += fmt.Sprintf(" [calls %s %s]", c.Name, shorten(c.Arguments, 80))
+		fmt.Fprintf(&b, " [calls %s %s]", c.Name, shorten(c.Arguments, 80))
 	}
-	return s
+	return b.String()
 }
 
 func (w *diffPrinter) failure() {
