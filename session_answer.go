@@ -70,7 +70,7 @@ func (c *conductor) reopen(ctx context.Context, row *store.Session, r *store.Run
 	}
 	a, err := c.w.answerTo(ctx, row, r, said)
 	if err != nil {
-		return false, nil //nolint:nilerr // it was told when it began; another message may do
+		return false, nil
 	}
 	on, err := c.w.Answer(ctx, r.ID, a.interrupt, a.value, row.User)
 	if elsewhere(err) {

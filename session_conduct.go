@@ -330,7 +330,7 @@ func (c *conductor) ended(ctx context.Context, t *Turn, r Result, err error) err
 		return nil
 	}
 	if t == nil {
-		return nil //nolint:nilerr // it is its sender's, who is told by the record
+		return nil
 	}
 	row, infoErr := c.w.store.Session(ctx, c.id)
 	if infoErr != nil {
@@ -407,7 +407,7 @@ func (c *conductor) follow(ctx context.Context, run string, x *runner.Execution)
 	}
 	r, err := x.Wait(ctx)
 	if t == nil && ctx.Err() == nil {
-		return nil //nolint:nilerr // the record says what came of it
+		return nil
 	}
 	return c.ended(ctx, t, r, err)
 }

@@ -67,6 +67,7 @@ func await(t *testing.T, turn *weir.Turn) weir.TurnState {
 func TestWhatComesWhileARoundGoesOnWaitsIsRefusedOrForks(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		g := newLatched()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
@@ -133,6 +134,7 @@ func TestOfManyWhoWillNotWaitOneIsHeard(t *testing.T) {
 func TestAMessageThatIsSentTwiceIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		g := newLatched()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
@@ -174,6 +176,7 @@ outputs: {answer: "{{ answer.text }}"}
 func TestTheNextMessageAnswersTheQuestionOfTheRound(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		w, f := openTalk(t, path, &parrot{}, askFlow)
 		s := sessionOf(t, w, f)
 		first := say(t, s, "Ada", weir.SendOptions{}) // the flow's first question
@@ -236,6 +239,7 @@ func TestWhatAMessageDoesNotAnswerIsNamed(t *testing.T) {
 func TestARoundThatIsCancelledOrFailsLeavesWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		g := newLatched()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
@@ -273,6 +277,7 @@ func TestARoundThatIsCancelledOrFailsLeavesWhatWasSaid(t *testing.T) {
 func TestAForkBeginsWithWhatWasSaidAndGoesItsOwnWay(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		w, f := openTalk(t, path, &parrot{}, talkFlow)
 		s := sessionOf(t, w, f)
 		for i := range 3 {
@@ -307,6 +312,7 @@ func TestAForkBeginsWithWhatWasSaidAndGoesItsOwnWay(t *testing.T) {
 func TestWhatARoundBeginsWithIsCappedAsTheFlowSaysNow(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		var mu sync.Mutex
 		var sent []*llm.Request
 		p := &parrot{sent: func(r *llm.Request) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -191,9 +193,7 @@ func (s *Session) fits(said *spoken) error {
 // start is what a round with this message begins with.
 func (m *spoken) start(f *Flow) Start {
 	st := Start{Inputs: make(map[string]any, len(m.inputs)+1), Model: m.model}
-	for k, v := range m.inputs {
-		st.Inputs[k] = v
-	}
+	maps.Copy(st.Inputs, m.inputs)
 	in, ok := messageInput(f)
 	switch {
 	case !ok:
@@ -257,19 +257,13 @@ func (e *WaitsError) Error() string { return e.told().Error() }
 func (e *WaitsError) Unwrap() error { return e.told() }
 
 func (e *WaitsError) told() *Error {
-	text := ""
-	for n, i := range e.Interrupts {
-		if n > 0 {
-			text += "; "
-		}
-		text += i.ID + " (" + string(i.Kind) + ")"
-		if i.Prompt != "" {
-			text += " " + i.Prompt
-		}
+	var list []string
+	for _, i := range e.Interrupts {
+		list = append(list, strings.TrimSpace(fmt.Sprintf("%s (%s) %s", i.ID, i.Kind, i.Prompt)))
 	}
 	return &Error{
 		Code: engine.CodeSessionWaits, Permanent: true,
-		Message: fmt.Sprintf("session %s waits for what a message does not answer: %s", e.Session, text),
+		Message: fmt.Sprintf("session %s waits for what a message does not answer: %s", e.Session, strings.Join(list, "; ")),
 		Hint:    fmt.Sprintf("answer run %s by the interrupt's id: `weir answer %s INTERRUPT VALUE`", e.Run, e.Run),
 	}
 }

@@ -101,6 +101,7 @@ func textsOf(t *testing.T, s *weir.Session) []string {
 }
 
 func stores(t *testing.T, do func(t *testing.T, path string)) {
+	t.Helper()
 	t.Run("memory", func(t *testing.T) { do(t, "") })
 	t.Run("sqlite", func(t *testing.T) { do(t, filepath.Join(t.TempDir(), "weir.db")) })
 }
@@ -108,6 +109,7 @@ func stores(t *testing.T, do func(t *testing.T, path string)) {
 func TestASessionGoesOnOverRounds(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		w, f := openTalk(t, path, &parrot{}, talkFlow)
 		s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "anna"})
 		if err != nil {
@@ -144,6 +146,7 @@ func TestASessionGoesOnOverRounds(t *testing.T) {
 func TestWhichSessionIsMeantFollowsFromUserFlowAndThread(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
+		t.Helper()
 		w, f := openTalk(t, path, &parrot{}, talkFlow)
 		get := func(f *weir.Flow, o weir.SessionOptions) *weir.Session {
 			t.Helper()

@@ -236,19 +236,7 @@ func (t *Turn) far(ctx context.Context, run string, after int64) iter.Seq2[Item,
 	return func(yield func(Item, error) bool) {
 		seq := t.first
 		for ended := false; ; {
-			for c, err := range t.Session.w.store.Commits(ctx, run, seq) {
-				if err != nil {
-					yield(Item{}, err)
-					return
-				}
-				seq = c.Seq
-				for i, e := range c.Events {
-					if n := c.First + int64(i); n > after && !yield(Item{Number: n, At: c.At, Event: e}, nil) {
-						return
-					}
-				}
-			}
-			if ended {
+			if !t.read(ctx, run, &seq, after, yield) || ended {
 				return
 			}
 			select {
@@ -261,6 +249,23 @@ func (t *Turn) far(ctx context.Context, run string, after int64) iter.Seq2[Item,
 			}
 		}
 	}
+}
+
+// read yields the events of a run's commits after one, and notes the last.
+func (t *Turn) read(ctx context.Context, run string, seq *int64, after int64, yield func(Item, error) bool) bool {
+	for c, err := range t.Session.w.store.Commits(ctx, run, *seq) {
+		if err != nil {
+			yield(Item{}, err)
+			return false
+		}
+		*seq = c.Seq
+		for i, e := range c.Events {
+			if n := c.First + int64(i); n > after && !yield(Item{Number: n, At: c.At, Event: e}, nil) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Cancel stops the turn: a message that waits is taken back, a round that goes

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,8 +215,8 @@ func (p *past) FindMessage(contextID, messageID string, n int) (int, error) {
 		if err != nil {
 			return -1, err
 		}
-		for i := len(ms) - 1; i >= 0; i-- {
-			if ms[i].ID == messageID {
+		for i, m := range slices.Backward(ms) {
+			if m.ID == messageID {
 				return from + i, nil
 			}
 		}

@@ -36,7 +36,7 @@ func saidRows(list []store.SessionMessage) []saidRow {
 // shownSession is a session as `weir sessions show --json` prints it.
 type shownSession struct {
 	sessionRow
-	Runs    []runRow  `json:"rounds_list"`
+	Runs    []runRow  `json:"runs"`
 	History []saidRow `json:"history,omitempty"`
 }
 
