@@ -139,7 +139,7 @@ func (s *Session) first(ctx context.Context, id string) error {
 		return err
 	}
 	head, err := s.w.store.NextQueued(ctx, s.ID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && head.ID == id {
+	if errors.Is(err, store.ErrNotFound) || err == nil && head.ID == id && row.Holder == "" {
 		return nil
 	}
 	if err == nil {
