@@ -134,12 +134,12 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, 
 // first takes a message back that is not the first of those that were sent at the
 // same time.
 func (s *Session) first(ctx context.Context, id string) error {
-	row, err := s.Info(ctx)
-	if err != nil {
-		return err
-	}
 	head, err := s.w.store.NextQueued(ctx, s.ID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && head.ID == id && row.Holder == "" {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	row, infoErr := s.Info(ctx) // after the queue: who was before it holds the session then, or has ended
+	if err = errors.Join(err, infoErr); err == nil && head.ID == id && row.Holder == "" {
 		return nil
 	}
 	if err == nil {
