@@ -48,6 +48,7 @@ type talker struct {
 func conversations(ctx context.Context, w io.Writer, turns []int) error {
 	talkers := []talker{
 		{"weir, a run that waits (FULL)", weirTalk},
+		{"weir, rounds of a session (FULL)", weirSession},
 		{"langgraph js, its SQLite saver", langgraphTalk},
 	}
 	fmt.Fprintf(w, "\nconversation, %d bytes a message\n", talkMessage)
@@ -98,44 +99,45 @@ const talkFlow = `{weir: 1, name: talk, context: {model: echo/one, view: {strate
     nodes: {ask: {type: userInput, with: {history: true}}, reply: {type: llmRequest, after: ask}},
     outputs: {said: "{{ reply.text }}"}}}}}}`
 
-// weirTalk is a loop that waits for a person in each turn: the run is paused,
-// left and taken up again, and the model is given the whole history, as the
-// node of the graph in conversation.mjs is.
-func weirTalk(ctx context.Context, dir string, turns []int) (marks []mark, err error) {
-	path := filepath.Join(dir, "weir.db")
-	file, err := sqlite.Open(ctx, path, sqlite.Options{})
+// sessionFlow answers one message.
+const sessionFlow = `{weir: 1, name: talk, context: {model: echo/one, view: {strategy: all}, budget: {window: 100000000}},
+  inputs: {message: {type: text, required: true}},
+  nodes: {reply: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}}`
+
+// opened is a Weir on a file with a flow.
+type opened struct {
+	path string
+	w    *weir.Weir
+	flow *weir.Flow
+}
+
+func open(ctx context.Context, dir, text string) (*opened, error) {
+	o := &opened{path: filepath.Join(dir, "weir.db")}
+	file, err := sqlite.Open(ctx, o.path, sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
-	w, err := weir.Open(weir.Options{Store: file, Providers: map[string]weir.Provider{"echo": new(echo)}})
+	o.w, err = weir.Open(weir.Options{Store: file, Providers: map[string]weir.Provider{"echo": new(echo)}})
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	defer func() { err = errors.Join(err, w.Close(ctx)) }()
-	f, err := w.Parse("talk.yaml", []byte(talkFlow))
-	if err != nil {
-		return nil, err
+	if o.flow, err = o.w.Parse("talk.yaml", []byte(text)); err != nil {
+		return nil, errors.Join(err, o.w.Close(ctx))
 	}
-	run, err := w.Start(ctx, f, weir.Start{ID: "talk"})
-	if err != nil {
-		return nil, err
-	}
+	return o, nil
+}
+
+// takeTurns takes turns and says how the file stood after some.
+func (o *opened) takeTurns(ctx context.Context, turns []int, take func(turn int) error) (marks []mark, err error) {
 	var took []float64
 	for turn := 1; turn <= slices.Max(turns); turn++ {
-		r, err := run.Wait(ctx)
-		if err != nil || r.Status != engine.Paused {
-			return nil, fmt.Errorf("turn %d: the run is %s: %w", turn, r.Status, errors.Join(err, r.Error))
-		}
 		begin := time.Now()
-		if run, err = w.Answer(ctx, "talk", r.Interrupts[0].ID, words(2*turn), "bench"); err != nil {
-			return nil, err
-		}
-		if _, err := run.Wait(ctx); err != nil {
-			return nil, err
+		if err := take(turn); err != nil {
+			return nil, fmt.Errorf("turn %d: %w", turn, err)
 		}
 		took = append(took, float64(time.Since(begin).Microseconds())/1000)
 		if slices.Contains(turns, turn) {
-			bytes, err := sizeOf(ctx, path)
+			bytes, err := sizeOf(ctx, o.path)
 			if err != nil {
 				return nil, err
 			}
@@ -143,6 +145,60 @@ func weirTalk(ctx context.Context, dir string, turns []int) (marks []mark, err e
 		}
 	}
 	return marks, nil
+}
+
+// weirTalk is a loop that waits for a person in each turn: the run is paused,
+// left and taken up again, and the model is given the whole history, as the
+// node of the graph in conversation.mjs is.
+func weirTalk(ctx context.Context, dir string, turns []int) (marks []mark, err error) {
+	o, err := open(ctx, dir, talkFlow)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.w.Close(ctx)) }()
+	run, err := o.w.Start(ctx, o.flow, weir.Start{ID: "talk"})
+	if err != nil {
+		return nil, err
+	}
+	r, err := run.Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.takeTurns(ctx, turns, func(turn int) error {
+		if r.Status != engine.Paused {
+			return fmt.Errorf("the run is %s: %w", r.Status, r.Error)
+		}
+		run, err := o.w.Answer(ctx, "talk", r.Interrupts[0].ID, words(2*turn), "bench")
+		if err != nil {
+			return err
+		}
+		r, err = run.Wait(ctx)
+		return err
+	})
+}
+
+// weirSession sends messages to a session, each a round of its own.
+func weirSession(ctx context.Context, dir string, turns []int) (marks []mark, err error) {
+	o, err := open(ctx, dir, sessionFlow)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.w.Close(ctx)) }()
+	s, err := o.w.Session(ctx, o.flow, weir.SessionOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return o.takeTurns(ctx, turns, func(turn int) error {
+		t, err := s.Send(ctx, words(2*turn), weir.SendOptions{})
+		if err != nil {
+			return err
+		}
+		end, err := t.Wait(ctx)
+		if err == nil && end.Status != engine.Completed {
+			err = fmt.Errorf("the round is %s: %w", end.Status, end.Error)
+		}
+		return err
+	})
 }
 
 // lastTen is the median of the last ten.
