@@ -143,7 +143,7 @@ type digests struct {
 }
 
 // digestOf names a context.
-type digestOf struct{ run, context string }
+type digestOf struct{ scope, context string }
 
 // take hands one out; its taker alone may use it.
 func (s *digests) take(of digestOf) *digest {

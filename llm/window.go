@@ -140,7 +140,7 @@ func (t *turn) request(shrink int) (*Request, error) {
 	w, req := &t.space, t.req
 	t.lane.Marks, w.unmarked = view.Marks, w.unmarked || view.Manifest.Short > 0
 	req.Messages, req.Place = view.Messages, t.lane.History.Len()
-	req.digests, req.of = &t.service.digests, digestOf{t.host.Run(), t.lane.ID}
+	req.digests, req.of = &t.service.digests, digestOf{t.scope(t.lane), t.lane.ID}
 	if w.last != nil && view.Manifest.Why == "" {
 		req.Stable = len(w.last.Messages)
 	}
