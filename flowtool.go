@@ -2,13 +2,9 @@ package weir
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -37,12 +33,6 @@ type FlowTool struct {
 	Approve   tool.Approval
 	MaxOutput int
 }
-
-// maxFlowDepth bounds how deep flows may call flows as tools.
-const maxFlowDepth = 8
-
-// ErrTooDeep: flows call each other as tools without end.
-var ErrTooDeep = errors.New("flows call flows as tools, 8 deep")
 
 // flowTools makes the tools of Options.Flows.
 func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
@@ -122,18 +112,15 @@ func jsonType(t flow.PortType) string {
 // callFlow runs a flow for one tool call.
 func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, map[string]any) (string, error) {
 	return func(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
-		parent, _, _ := strings.Cut(call.Key, "/")
-		if err := w.checkDepth(ctx, parent); err != nil {
-			return "", err
-		}
-		sum := sha256.Sum256([]byte(call.Key))
-		run, err := w.Start(ctx, f, Start{
-			ID: "call-" + hex.EncodeToString(sum[:10]), Inputs: args, Origin: "tool", Model: model, parent: parent,
-		})
+		p, err := w.program(ctx, f)
 		if err != nil {
 			return "", err
 		}
-		r, err := run.Wait(ctx)
+		b, err := beginning(f, Start{Inputs: args, Model: model})
+		if err != nil {
+			return "", err
+		}
+		r, err := w.local.Call(ctx, p, call.Key, b)
 		if err != nil {
 			return "", err
 		}
@@ -141,31 +128,13 @@ func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, 
 		case engine.Completed:
 			return outputText(r.Outputs)
 		case engine.Paused:
-			if _, err := w.Cancel(ctx, run.ID, "weir", "a flow that is called as a tool cannot ask"); err != nil {
-				return "", err
-			}
-			return "", fmt.Errorf("the flow %s asks a person something, which it cannot do as a tool (run %s)", f.Name, run.ID)
+			return "", fmt.Errorf("the flow %s asks a person something, which it cannot do as a tool (run %s)", f.Name, r.Run)
 		case engine.Failed:
-			return "", fmt.Errorf("the flow %s failed: %w (run %s)", f.Name, r.Error, run.ID)
+			return "", fmt.Errorf("the flow %s failed: %w (run %s)", f.Name, r.Error, r.Run)
 		case engine.Pending, engine.Running, engine.Waiting, engine.Skipped, engine.Cancelled, engine.NotNeeded:
 		}
-		return "", fmt.Errorf("the flow %s ended %s (run %s)", f.Name, r.Status, run.ID)
+		return "", fmt.Errorf("the flow %s ended %s (run %s)", f.Name, r.Status, r.Run)
 	}
-}
-
-// checkDepth refuses a call by a run that is too deep itself.
-func (w *Weir) checkDepth(ctx context.Context, run string) error {
-	for depth := 1; run != ""; depth++ {
-		if depth >= maxFlowDepth {
-			return ErrTooDeep
-		}
-		r, err := w.store.Run(ctx, run)
-		if err != nil {
-			return err
-		}
-		run = r.Parent
-	}
-	return nil
 }
 
 // outputText is what a model is told of a flow's outputs: a single text as it

@@ -49,7 +49,7 @@ context: {model: m/m}
 nodes:
   pick: {type: tools}
   say: {type: llmRequest, in: {message: "Again.", tools: "{{ pick.tools }}"}}
-outputs: {text: "{{ say.text }}"}`, `{}`, "8 deep"},
+outputs: {text: "{{ say.text }}"}`, `{}`, "8 is the limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -123,6 +123,11 @@ func (r *Run) applyTimer(e *TimerFired) error {
 	if _, ok := r.due[e.ID]; !ok {
 		return invalid("timer %s is not set", e.ID)
 	}
+	if o := r.byID[e.ID]; o != nil && o.Kind == AwaitChild { // resolved by the child's end
+		delete(r.due, e.ID)
+		o.late = true
+		return nil
+	}
 	if r.byID[e.ID] != nil {
 		return r.resolveInterrupt(e.ID, Answer{})
 	}

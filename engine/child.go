@@ -12,8 +12,8 @@ type OpenChild struct {
 	Start    *ChildStart
 	// Report is the newest report, nil before the first.
 	Report *ChildReported
-	// Unwanted children are to be cancelled: the node has failed, or what is
-	// around it is being torn down, which waits for their end.
+	// Unwanted children are to be cancelled: their time is up, the node has failed,
+	// or what is around it is being torn down, which waits for their end.
 	Unwanted bool
 }
 
@@ -61,8 +61,11 @@ func (r *Run) Through(id string) (c OpenChild, inner string, ok bool) {
 }
 
 func (o *openInterrupt) child() OpenChild {
-	return OpenChild{ID: o.ID, Node: o.node.path(), Start: o.Child, Report: o.report, Unwanted: o.node.unwants()}
+	return OpenChild{ID: o.ID, Node: o.node.path(), Start: o.Child, Report: o.report, Unwanted: o.unwanted()}
 }
+
+// unwanted reports whether a child is to end.
+func (o *openInterrupt) unwanted() bool { return o.late || o.node.unwants() }
 
 // unwants reports whether the node's open children are to end.
 func (n *nodeState) unwants() bool { return n.phase == failing || n.scope.torn() }
@@ -86,7 +89,7 @@ func surface(id string) string {
 
 // surfaced are the interrupts of a child as its parent's.
 func (o *openInterrupt) surfaced(out []Interrupt) []Interrupt {
-	if o.report == nil || o.node.unwants() {
+	if o.report == nil || o.unwanted() {
 		return out
 	}
 	for _, i := range o.report.Interrupts {
@@ -102,7 +105,7 @@ func (r *Run) childrenRest() bool {
 		return true
 	}
 	return !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool {
-		return o.Kind == AwaitChild && (o.report == nil || o.report.Status != Paused || o.node.unwants())
+		return o.Kind == AwaitChild && (o.report == nil || o.report.Status != Paused || o.unwanted())
 	})
 }
 
@@ -154,7 +157,21 @@ func (r *Run) applyReport(e *ChildReported) error {
 		o.report = e
 		return nil
 	}
-	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: e})
+	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: o.overdue(e)})
+}
+
+// overdue is the last report of a child, with why it was cancelled where that was
+// because its time was up.
+func (o *openInterrupt) overdue(e *ChildReported) *ChildReported {
+	if !o.late || e.Status != Cancelled || e.Error != nil {
+		return e
+	}
+	late := *e
+	late.Error = &Error{
+		Code: CodeTimeout, Message: "it took longer than its node may, and was cancelled",
+		Hint: "raise `timeout:` on the node, or add `retry:`, which runs another child",
+	}
+	return &late
 }
 
 // spendChild charges the node with what the child has spent since it was heard

@@ -208,6 +208,12 @@ func (r *Run) restoreRest(s *snapshot) error {
 	if err := r.restoreReports(s.Children); err != nil {
 		return err
 	}
+	for _, o := range r.interrupts {
+		if o.Kind == AwaitChild && o.Due > 0 && s.Due[o.ID] == 0 { // its timer has fired
+			o.late = true
+			delete(r.due, o.ID)
+		}
+	}
 	// order: timers are ordered by themselves.
 	for id, at := range s.Due {
 		if r.due[id] == 0 {

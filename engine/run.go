@@ -140,6 +140,7 @@ type openInterrupt struct {
 	Interrupt
 	node   *nodeState
 	report *ChildReported // the newest of a child run
+	late   bool           // a child run whose time is up: it is to end
 }
 
 // NewRun returns a run with no events.

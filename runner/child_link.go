@@ -65,8 +65,12 @@ func (x *Execution) tie() {
 	}
 	b.asked = true
 	s := x.m.run.Start
-	if s.Node == "" {
+	switch {
+	case !dependent(s):
 		b.settled()
+		return
+	case s.Node == "":
+		x.local.loops.Go(x.seekCaller)
 		return
 	}
 	news := x.m.news()
@@ -92,6 +96,34 @@ func (x *Execution) tie() {
 			}
 			return nil, nil
 		})
+	})
+}
+
+// dependent reports whether a run may do nothing before it is known of above.
+func dependent(s *engine.RunStarted) bool {
+	return s.Node != "" || s.Parent != "" && s.Origin == originTool
+}
+
+// seekCaller has the run of a tool call that is resumed by itself go on, unless
+// its caller was cancelled: then nobody is left to hear of it.
+func (x *Execution) seekCaller() {
+	row, err := x.local.o.Store.Run(x.local.ctx, x.m.run.Start.Parent)
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	x.command(func(r *engine.Run) (engine.Event, error) {
+		b := &x.bond
+		switch {
+		case b.tied:
+			return nil, nil
+		case err != nil && !x.quit.Load():
+			x.err = fmt.Errorf("run %s, whose caller is %s: %w", x.ID, r.Start.Parent, err)
+		}
+		b.settled()
+		if row.Head.Status == engine.Cancelled {
+			return &engine.CancelRequested{Reason: errUnwanted.Error()}, nil
+		}
+		return nil, nil
 	})
 }
 

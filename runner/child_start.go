@@ -46,9 +46,26 @@ func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 		return node.ChildResult{}, err
 	}
 	_, err = a.wait(engine.Interrupt{
-		ID: childInterrupt(a.Path, name, ordinal, a.Attempt), Kind: engine.AwaitChild, Child: start,
+		ID: childInterrupt(a.Path, name, ordinal, a.Attempt), Kind: engine.AwaitChild, Child: start, Due: a.deadline(),
 	})
 	return node.ChildResult{}, err
+}
+
+func tooDeep(flow string, depth, most int) error {
+	return &engine.Error{
+		Code: engine.CodeDepth, Permanent: true,
+		Message: fmt.Sprintf("the flow %s would be run %d runs below the first, and %d is the limit", flow, depth, most),
+		Hint:    "have flows that use each other end somewhere, or raise the limit where Weir is opened",
+	}
+}
+
+// deadline is when a child must have ended, Unix milliseconds, 0 for never: the
+// timeout of the node holds while it waits for one as well.
+func (a *attempt) deadline() int64 {
+	if total := a.Plan.Def.Timeout.Total; total > 0 {
+		return a.Started + max(total.Milliseconds(), 1)
+	}
+	return 0
 }
 
 // childInterrupt is the id under which a node waits for a child run. Each
@@ -94,11 +111,7 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 		most = MaxDepth
 	}
 	if depth := a.m.run.Start.Depth + 1; depth > most {
-		return nil, &engine.Error{
-			Code: engine.CodeDepth, Permanent: true,
-			Message: fmt.Sprintf("the flow %s would be run %d runs below the first, and %d is the limit", f.Name, depth, most),
-			Hint:    "have flows that use each other end somewhere, or raise the limit where Weir is opened",
-		}
+		return nil, tooDeep(f.Name, depth, most)
 	}
 	inputs, err := inputsFor(f, c.Inputs)
 	if err != nil {

@@ -159,14 +159,17 @@ func Signal(name string, v engine.Value, by string) Command {
 }
 
 // Cancel asks the run to stop: no effect starts once it is durable. Wait for
-// the end of what is in flight.
+// the end of what is in flight. One that was cancelled before stays so.
 func Cancel(by, reason string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		if r.CancelRequested() && !r.Status().Ended() {
 			return nil, errCancelling
 		}
-		if r.Status().Ended() {
-			return nil, fmt.Errorf("run %s has %s: %w", r.ID, r.Status(), ErrStatus)
+		switch s := r.Status(); {
+		case s == engine.Cancelled:
+			return nil, nil
+		case s.Ended():
+			return nil, fmt.Errorf("run %s has %s: %w", r.ID, s, ErrStatus)
 		}
 		return &engine.CancelRequested{By: by, Reason: reason}, nil
 	}
@@ -192,9 +195,22 @@ func settled(r *engine.Run, path string) string {
 		return "the run has completed, and its nodes stay as they are"
 	case r.CancelRequested():
 		return "the run is being cancelled"
+	case r.Parental(path):
+		return waitsForChild(r, path)
 	case s == engine.Failed:
 		return fmt.Sprintf("node %s is %s; in a run that failed a node can be forced that failed or was cancelled with it", path, r.StatusOf(path))
 	default:
 		return fmt.Sprintf("node %s is %s; while the run goes on a node can be forced that waits", path, r.StatusOf(path))
 	}
+}
+
+// waitsForChild says what to force instead of a node that a child run goes on for.
+func waitsForChild(r *engine.Run, path string) string {
+	for _, c := range r.OpenChildren() {
+		if c.Node == path {
+			return fmt.Sprintf("node %s waits for the child run %s; force a node of that run, or cancel it (weir show %s, weir cancel %s)",
+				path, c.Start.Run, c.Start.Run, c.Start.Run)
+		}
+	}
+	return fmt.Sprintf("node %s waits for a child run", path)
 }

@@ -75,8 +75,16 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	begin := time.Now()
 	out, err := e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
 	a.progress()
+	spent := a.spentBy(key)
 	if err != nil && a.ctx.Err() != nil {
+		a.charge(key, digest, spent)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
+	}
+	if spent != (engine.Usage{}) {
+		if out.Usage != nil {
+			spent = spent.Add(*out.Usage)
+		}
+		out.Usage = &spent
 	}
 	done := &engine.EffectCompleted{
 		Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,

@@ -40,6 +40,7 @@ type Execution struct {
 	kids    map[string]*kid // open children, by interrupt
 	waiting []chan error    // commands applied, not yet durable
 	cancels []chan error    // cancellations, not yet durable in all children
+	calls   calls           // flows that tools run
 	mails   []mail
 	result  Result
 	err     error
@@ -90,9 +91,11 @@ func (x *Execution) drive() *attempt {
 			x.end()
 			return nil // driven for ever, so nobody drives it again
 		}
-		x.tie()
-		x.arm()
-		x.rest()
+		if x.m.run.Status() != engine.Paused { // else it looks after its children
+			x.tie()
+			x.arm()
+			x.rest()
+		}
 		next := x.next
 		if x.box.rest() {
 			return next
@@ -135,7 +138,7 @@ func (x *Execution) advance() error {
 		if err := x.commit(); err != nil {
 			return err
 		}
-		held := len(x.m.starts) > 0 && !x.bond.tied && x.m.run.Start.Node != ""
+		held := len(x.m.starts) > 0 && (!x.bond.tied && dependent(x.m.run.Start) || x.calls.ceasing())
 		if len(x.m.direct) == 0 && (held || len(x.m.starts) == 0) {
 			return nil
 		}
@@ -272,6 +275,9 @@ func (x *Execution) obey(m *mail) error {
 		m.ack <- err
 		return nil //nolint:nilerr // a command that is refused is its sender's error, not the run's
 	}
+	if _, cancel := e.(*engine.CancelRequested); cancel && x.cease(m) {
+		return nil
+	}
 	if err := x.m.step(x.local.clock.now(), e); err != nil {
 		m.ack <- err
 		return err
@@ -359,7 +365,7 @@ func (x *Execution) over() bool {
 	if x.quit.Load() {
 		return len(x.m.active) == 0
 	}
-	return s.Ended() || s == engine.Paused
+	return (s.Ended() || s == engine.Paused && !x.joining()) && !x.calls.ceasing()
 }
 
 // arm sets the clock for the next timer of the run.

@@ -119,20 +119,27 @@ type Begin struct {
 // Start creates a run and drives it. A run of that id that exists is resumed
 // instead, whatever b says, so that starting is idempotent.
 func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, error) {
-	at := time.Now()
 	if b.Round != nil {
 		x, _, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error { return x.begin(p, &b) })
 		return x, err
 	}
-	err := l.o.Store.Create(ctx, store.NewRun{
-		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
-		User: b.User, Parent: b.Parent, Origin: b.Origin, At: at,
-	})
-	if err != nil && !errors.Is(err, store.ErrExists) {
-		return nil, fmt.Errorf("start run %s: %w", b.ID, err)
+	if err := l.create(ctx, p, &b); err != nil {
+		return nil, err
 	}
 	x, _, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error { return x.begin(p, &b) })
 	return x, err
+}
+
+// create makes the run's row, unless it is there.
+func (l *Local) create(ctx context.Context, p *Program, b *Begin) error {
+	err := l.o.Store.Create(ctx, store.NewRun{
+		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
+		User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(),
+	})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("start run %s: %w", b.ID, err)
+	}
+	return nil
 }
 
 // Resume drives a run that was left: after a crash, a pause, a shutdown. One

@@ -93,8 +93,7 @@ func (p *purse) try(key string, paths []string, r *node.Reserve) (short *engine.
 			return nil, l.purse.back
 		}
 		if lacking != nil {
-			lacking.Path = l.name(lacking.Path)
-			return lacking, nil
+			return l.lacks(lacking), nil
 		}
 		output = min(output, can)
 	}
@@ -140,12 +139,10 @@ func (p *purse) short(paths []string, r *node.Reserve) *engine.Account {
 	for l := first; l != nil; l = l.up() {
 		if found == nil && len(l.paths) > 0 {
 			copied := *l.purse.accounts[l.paths[0]]
-			copied.Path = l.name(copied.Path)
-			found = &copied
+			found = l.lacks(&copied)
 		}
 		if _, lacking, _ := l.purse.survey(l.paths, r); lacking != nil {
-			lacking.Path = l.name(lacking.Path)
-			return lacking
+			return l.lacks(lacking)
 		}
 	}
 	return found

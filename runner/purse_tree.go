@@ -13,6 +13,7 @@ type upper struct {
 	child  string   // the child's
 	paths  []string // the accounts that bind the node which runs the child
 	prefix string   // of the child's keys
+	called bool     // a tool call waits for the child, so that nobody below can be asked
 }
 
 // link is one purse of those that a call draws on: its run's, or one of a run
@@ -23,6 +24,7 @@ type link struct {
 	prefix string // of the call's key
 	run    string // "" for the call's own run
 	child  string // the run that draws on it, "" for the call's own
+	called bool   // a tool call is between the call's run and this one
 }
 
 // chain is the purse of a call, from which up leads to those above, once they are
@@ -34,7 +36,7 @@ func (l *link) up() *link {
 	if u == nil {
 		return nil
 	}
-	return &link{purse: u.purse, paths: u.paths, prefix: u.prefix + l.prefix, run: u.run, child: u.child}
+	return &link{purse: u.purse, paths: u.paths, prefix: u.prefix + l.prefix, run: u.run, child: u.child, called: l.called || u.called}
 }
 
 // name is the path of an account, with the run's id where that is one above.
@@ -43,6 +45,16 @@ func (l *link) name(path string) string {
 		return path
 	}
 	return l.run + "|" + path
+}
+
+// lacks is an account of the purse as the call knows it. One above a tool call
+// asks nobody.
+func (l *link) lacks(a *engine.Account) *engine.Account {
+	a.Path = l.name(a.Path)
+	if l.called {
+		a.OnLimit = "fail"
+	}
+	return a
 }
 
 // lock locks the purses from the call's own up, which is the order everybody
@@ -115,6 +127,22 @@ func (p *purse) draw(parent *Execution, child string, accounts *childAccounts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.up = &upper{purse: up, run: parent.ID, child: child, paths: paths, prefix: accounts.node + "/" + child + "/"}
+}
+
+// lend has the purse of a run that a tool call waits for draw on its caller's,
+// which is told what the run has spent before.
+func (p *purse) lend(up *purse, c *call, spent engine.Usage) {
+	p.mu.Lock()
+	p.up = &upper{purse: up, run: c.caller, child: c.run, paths: c.accounts, prefix: c.path + "/" + c.run + "/", called: true}
+	p.mu.Unlock()
+	first := up.chain(c.accounts)
+	defer first.lock()()
+	known := up.kin[c.run]
+	more := beyond(spent, known)
+	up.count(c.run, known.Add(more))
+	for l := first; l != nil; l = l.up() {
+		l.spend(more)
+	}
 }
 
 // expect notes the children of a run that was loaded: what the journal has

@@ -25,6 +25,7 @@ func (x *Execution) abort() {
 			continue
 		}
 		a.stopping.Store(true)
+		x.endCalls(path)
 		if a.inflight.Load() == 0 {
 			a.cancel(errAborted)
 		} else {
