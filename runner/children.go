@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // and kept belong to the parent's goroutine.
 type kid struct {
 	kept       chan struct{} // closed once the child was started or joined; nil before that is begun
+	joined     bool          // and it has told how far it is, where that is news
 	stop       atomic.Bool   // it is not to be started any more
 	cancelling bool
 	cancelled  bool // that is durable, in the child and all below it
@@ -73,6 +75,10 @@ func (x *Execution) confirmed(err error) {
 // keepChild has the child go on, wherever it is. That it ended or pauses it says
 // itself.
 func (x *Execution) keepChild(c engine.OpenChild, k *kid) {
+	defer x.command(func(*engine.Run) (engine.Event, error) {
+		k.joined = true
+		return nil, nil
+	})
 	defer close(k.kept)
 	err := x.patiently(func() error {
 		if k.stop.Load() {
@@ -121,7 +127,8 @@ func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("child run %s: %w", c.Start.Run, err)
 	}
-	if began && !c.Goes() && row.Head.Status == engine.Paused && sameWaits(row.Head.Waiting, c.Report.Interrupts) {
+	if began && !c.Goes() && row.Head.Status == engine.Paused && sameWaits(row.Head.Waiting, c.Report.Interrupts) &&
+		!relays(row.Head.Waiting) {
 		return nil
 	}
 	p, err := l.flowOf(l.ctx, c.Start.Fingerprint)
@@ -137,8 +144,32 @@ func (l *Local) joinChild(x *Execution, c *engine.OpenChild) error {
 			},
 		})
 	}
-	_, err = l.Start(l.ctx, p, x.childBegin(c))
-	return err
+	y, err := l.Start(l.ctx, p, x.childBegin(c))
+	if err != nil {
+		return err
+	}
+	select {
+	case <-y.bond.whenReady(): // it has told what is news
+	case <-x.done:
+	}
+	return nil
+}
+
+// joining reports whether children are being joined, of which the journal may
+// not have what they did last: a process may have died before it told.
+func (x *Execution) joining() bool {
+	for _, k := range x.kids {
+		if k.kept != nil && !k.joined {
+			return true
+		}
+	}
+	return false
+}
+
+// relays reports whether some of what a run waits for is asked by a child, so that
+// its row does not say whether it still is.
+func relays(waits []engine.Interrupt) bool {
+	return slices.ContainsFunc(waits, func(i engine.Interrupt) bool { return strings.Contains(i.ID, ">") })
 }
 
 // childBegin is what the child begins with, as the parent's journal has it.

@@ -264,6 +264,51 @@ func TestAnsweringTheLeafItselfMovesItsAncestors(t *testing.T) {
 	_ = x
 }
 
+// answerOnly leaves an answer in a run's journal as a process does that dies
+// before anybody above hears of it.
+func (t *tree) answerOnly(r store.Run, interrupt string, v any) {
+	t.tb.Helper()
+	lease, err := t.store.Acquire(t.tb.Context(), r.ID, "dead", time.Minute, time.Now())
+	if err != nil {
+		t.tb.Fatal(err)
+	}
+	err = errors.Join(t.store.Append(t.tb.Context(), []store.Append{{
+		Commit: engine.Commit{
+			Run: r.ID, Seq: r.Commits + 1, First: r.Events + 1, At: time.Now().UnixMilli(),
+			Events: []engine.Event{&engine.InterruptAnswered{ID: interrupt, Value: v}},
+		},
+		Fence: lease.Fence, Head: store.Head{Status: engine.Running},
+	}})...)
+	if err = errors.Join(err, t.store.Release(t.tb.Context(), lease)); err != nil {
+		t.tb.Fatal(err)
+	}
+}
+
+func TestResumingARootFindsTheAnswerThatALeafWasGivenBeforeItsProcessDied(t *testing.T) {
+	for depth := 1; depth <= 4; depth++ {
+		tr := newTree(t)
+		tr.add("l0", asks)
+		var p *runner.Program
+		for i := 1; i <= depth; i++ {
+			p = tr.add(fmt.Sprintf("l%d", i), wraps(fmt.Sprintf("l%d", i-1)))
+		}
+		tr.wait(tr.start(p))
+		tr.answerOnly(tr.runs()[depth], "ask:ask#1", "Ada")
+		if err := tr.local.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tr.open() // as another process
+		x, err := tr.local.Resume(t.Context(), p, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tr.wait(x)
+		equal(t, fmt.Sprintf("status, %d runs below", depth), r.Status, engine.Completed)
+		out, _ := r.Outputs.Get("out")
+		equal[any](t, "output", out, "Ada")
+	}
+}
+
 // eventually waits for what another goroutine brings about.
 func eventually(tb testing.TB, f func() bool) {
 	tb.Helper()
