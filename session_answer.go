@@ -28,7 +28,7 @@ func (c *conductor) paused(ctx context.Context, row *store.Session, r *store.Run
 	for i := range list {
 		q := &list[i]
 		t, _ := c.turn(q.ID)
-		if t == nil {
+		if t == nil || t.again {
 			if known, err := c.w.sentBefore(ctx, row, q.ID); known || err != nil {
 				return true, err
 			}
@@ -93,12 +93,12 @@ func (c *conductor) answer(ctx context.Context, row *store.Session, r *store.Run
 	case err != nil:
 		return err
 	}
+	t, _ := c.turn(q.ID)
+	if t != nil { // first, since what is in the journal is not to be taken back
+		t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
+	}
 	if err := c.w.store.TakeQueued(ctx, q.ID, r.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
-	}
-	t, _ := c.turn(q.ID)
-	if t != nil {
-		t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
 	}
 	result, err := on.Wait(ctx)
 	return c.ended(ctx, t, result, err)

@@ -205,7 +205,7 @@ func (c *conductor) step(ctx context.Context) (moved bool, err error) {
 // begin has the message that waits first be the next round.
 func (c *conductor) begin(ctx context.Context, row *store.Session, q *store.Queued) (moved bool, err error) {
 	t, f := c.turn(q.ID)
-	if t == nil { // of another process, which may have died when it had answered with it
+	if t == nil || t.again { // of a process that may have died when it had answered with it
 		if _, err := c.settle(ctx); err != nil {
 			return false, err
 		}

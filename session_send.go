@@ -103,6 +103,7 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, 
 		case err == nil && known.Session != s.ID:
 			return nil, fmt.Errorf("message %s: %w, to session %s", o.ID, store.ErrExists, known.Session)
 		case err == nil:
+			t.again = known.Run == ""
 			return s.w.talks.join(t)
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err

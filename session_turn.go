@@ -23,9 +23,12 @@ type Turn struct {
 	Message string
 
 	opts SendOptions
-	mu   sync.Mutex
-	run  string
-	from int // the session's length before
+	// again: the message was in the queue before, and may have answered a
+	// question where that is not noted.
+	again bool
+	mu    sync.Mutex
+	run   string
+	from  int // the session's length before
 	// parts are the executions that the turn takes, and after the number of the
 	// last event before it.
 	parts  []*runner.Execution

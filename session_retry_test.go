@@ -1,0 +1,170 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// sulky refuses to answer what has "please" in it, until it is mollified.
+type sulky struct {
+	parrot
+	calm atomic.Bool
+}
+
+func (s *sulky) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	if !s.calm.Load() && strings.Contains(r.Messages[len(r.Messages)-1].Text, "please") {
+		return nil, &llm.Error{Code: engine.CodeModelRequest, Message: "no"}
+	}
+	return s.parrot.Generate(ctx, r, emit)
+}
+
+func TestAFailedRoundThatIsRetriedTakesItsSessionAgainUnlessItWentOn(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, path string) {
+		t.Helper()
+		p := &sulky{}
+		w, f := openTalk(t, path, p, talkFlow)
+		s := sessionOf(t, w, f)
+		say(t, s, "hello", weir.SendOptions{})
+		failed := say(t, s, "please", weir.SendOptions{})
+		if failed.Status != engine.Failed {
+			t.Fatalf("%+v", failed)
+		}
+		p.calm.Store(true)
+		again, err := w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := waitFor(t, again); r.Status != engine.Completed || !strings.HasSuffix(r.Outputs[0].Value.(string), ": please") {
+			t.Fatalf("%+v", r)
+		}
+		if got := textsOf(t, s); len(got) != 4 || got[3] != "assistant 3: please" {
+			t.Fatal(got)
+		}
+		if next := say(t, s, "and then?", weir.SendOptions{}); next.Round != 3 || next.Text != "5: and then?" {
+			t.Fatalf("%+v", next)
+		}
+
+		p.calm.Store(false)
+		failed = say(t, s, "please, once more", weir.SendOptions{})
+		p.calm.Store(true)
+		say(t, s, "never mind", weir.SendOptions{})
+		before := textsOf(t, s)
+		again, err = w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
+		if err == nil {
+			_, err = again.Wait(t.Context())
+		}
+		if !errors.Is(err, store.ErrMoved) {
+			t.Fatalf("a round whose session went on: %v", err)
+		}
+		if got := textsOf(t, s); !slices.Equal(got, before) {
+			t.Errorf("%q, before %q", got, before)
+		}
+		row, err := w.Runs(t.Context(), store.Filter{Session: s.ID, Limit: 2})
+		if err != nil || row[1].ID != failed.Run || row[1].Head.Status != engine.Failed {
+			t.Errorf("%+v %v", row, err)
+		}
+		if next := say(t, s, "still here?", weir.SendOptions{}); next.Status != engine.Completed || next.Round != 6 {
+			t.Errorf("%+v", next)
+		}
+	})
+}
+
+// dying is a store whose process dies before it has noted which message was
+// taken.
+type dying struct {
+	*sqlite.Store
+	dead chan struct{}
+	once sync.Once
+}
+
+func (d *dying) TakeQueued(ctx context.Context, _, _ string) error {
+	d.once.Do(func() { close(d.dead) })
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+const agesFlow = `
+weir: 1
+name: ages
+inputs: {message: {type: text, required: true}}
+nodes:
+  his: {type: userInput, with: {prompt: "His age?", schema: {type: integer, minimum: 0}}}
+  hers: {type: userInput, after: his, with: {prompt: "Hers?", schema: {type: integer, minimum: 0}}}
+  both: {type: transform, in: {his: "{{ his.value }}", hers: "{{ hers.value }}"}, with: {expr: inputs.his + inputs.hers}}
+outputs: {both: "{{ both.value }}"}
+`
+
+func TestAnAnswerWhoseProcessDiedBeforeItWasNotedIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	for name, resend := range map[string]bool{"and is not sent again": false, "and is sent again": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "weir.db")
+			id := dieAfterAnAnswer(t, path)
+			w, f := openTalk(t, path, &parrot{}, agesFlow)
+			s, err := w.Session(t.Context(), f, weir.SessionOptions{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resend {
+				if state := say(t, s, "36", weir.SendOptions{ID: "m1"}); state.Status != engine.Paused || state.Interrupts[0].Prompt != "Hers?" {
+					t.Fatalf("%+v", state)
+				}
+			}
+			state := say(t, s, "40", weir.SendOptions{})
+			if both, err := weir.Output[int](state.Result, "both"); err != nil || both != 76 || state.Round != 1 {
+				t.Fatalf("%d %v: %+v", both, err, state)
+			}
+			if row, err := s.Info(t.Context()); err != nil || row.Queued != 0 || row.Holder != "" {
+				t.Errorf("%+v %v", row, err)
+			}
+		})
+	}
+}
+
+// dieAfterAnAnswer has a process die when the first question was answered with
+// message m1, and returns the session's id.
+func dieAfterAnAnswer(t *testing.T, path string) string {
+	t.Helper()
+	inner, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dying{Store: inner, dead: make(chan struct{})}
+	w, err := weir.Open(weir.Options{Store: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.Parse("ages.yaml", []byte(agesFlow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sessionOf(t, w, f)
+	first := say(t, s, "go", weir.SendOptions{})
+	turn := send(t, s, "36", weir.SendOptions{ID: "m1"})
+	<-d.dead
+	if on := w.Driven(first.Run); on != nil {
+		waitFor(t, on)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := turn.Wait(t.Context()); !errors.Is(err, runner.ErrClosed) {
+		t.Fatal(err)
+	}
+	return s.ID
+}
