@@ -3,6 +3,7 @@ package crash_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +24,8 @@ import (
 )
 
 var (
-	points = flag.Int("crash.n", 240, "how many kill points")
+	points = flag.Int("crash.n", 216, "how many kill points")
+	of     = flag.String("crash.of", "", "the one scenario that is killed; all where none is named")
 	only   = flag.String("crash.point", "", "one kill point alone, as a failure prints it: SCENARIO:STEP[,STEP...]")
 )
 
@@ -138,26 +141,45 @@ func (r *rig) journey(way travels, run string, kills ...int) *journey {
 	return &journey{rig: r, way: way, run: run, dir: filepath.Join(r.dir, run), kills: kills, with: syscall.SIGKILL}
 }
 
-// calm makes every scenario's undisturbed run, which says how many steps there
-// are and what the outputs must be.
-func (r *rig) calm(t *testing.T) []*journey {
+// calm makes the undisturbed run of each of the scenarios, all where none is named,
+// which says how many steps there are and what the outputs must be. The first leaves the
+// database that others begin with.
+func (r *rig) calm(t *testing.T, names ...string) []*journey {
 	t.Helper()
 	var out []*journey
 	for _, way := range scenarios() {
-		j := r.journey(way, "calm-"+way.name)
-		if err := j.travel(t); err != nil {
-			t.Fatalf("%s, undisturbed: %v", way.name, err)
+		if len(names) == 0 || slices.Contains(names, way.name) || way.fresh {
+			out = append(out, r.journey(way, "calm-"+way.name))
 		}
-		if err := j.check(t, nil); err != nil {
-			t.Fatalf("%s, undisturbed: %v", way.name, err)
-		}
-		if len(j.last.Outputs) < 10 {
-			t.Fatalf("%s, undisturbed: the outputs are %s", way.name, j.last.Outputs)
-		}
-		r.database = j.db()
-		out = append(out, j)
+	}
+	failures := make([]error, len(out))
+	failures[0] = out[0].undisturbed(t)
+	r.database = out[0].db()
+	var all sync.WaitGroup
+	for i := 1; i < len(out); i++ {
+		all.Go(func() { failures[i] = out[i].undisturbed(t) })
+	}
+	all.Wait()
+	if err := errors.Join(failures...); err != nil {
+		t.Fatal(err)
 	}
 	return out
+}
+
+// undisturbed makes a journey without kills.
+func (j *journey) undisturbed(tb testing.TB) error {
+	tb.Helper()
+	err := j.travel(tb)
+	if err == nil {
+		err = j.check(tb, nil)
+	}
+	if err == nil && len(j.last.Outputs) < 10 {
+		err = fmt.Errorf("the outputs are %s", j.last.Outputs)
+	}
+	if err != nil {
+		return fmt.Errorf("%s, undisturbed: %w", j.way.name, err)
+	}
+	return nil
 }
 
 // point is where one journey's process is killed.
@@ -171,7 +193,12 @@ type point struct {
 // three times, by a fixed seed.
 func plan(calm []*journey, n int) []point {
 	var all []point
+	var ways []int
 	for s, j := range calm {
+		if *of != "" && *of != j.way.name {
+			continue
+		}
+		ways = append(ways, s)
 		for k := range j.seen {
 			all = append(all, point{s, []int{k + 1}})
 		}
@@ -183,7 +210,7 @@ func plan(calm []*journey, n int) []point {
 	}
 	for i := single; i < n; i++ {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
-		p := point{scenario: r.IntN(len(calm))}
+		p := point{scenario: ways[r.IntN(len(ways))]}
 		for range 2 + r.IntN(2) {
 			p.kills = append(p.kills, 1+r.IntN(calm[p.scenario].seen))
 		}

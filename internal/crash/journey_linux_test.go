@@ -17,10 +17,11 @@ import (
 )
 
 // travels is a flow with the answers that a person gives in it, by the id of
-// the question.
+// the question, or what is said in a session with it.
 type travels struct {
 	name    string
 	flow    string
+	talk    []string
 	fresh   bool // without a database yet
 	answers map[string]string
 	// careful lists effects that are not asked for again unless a person says so.
@@ -40,12 +41,17 @@ func scenarios() []travels {
 		}},
 		{name: "each", flow: "each"},
 		{name: "time", flow: "time", careful: []string{"finish/request#1"}, answers: map[string]string{"ask:ask#1": "yes"}},
+		{name: "tree", flow: "tree", careful: []string{"review>order/request#1"}, answers: map[string]string{"review>ask>ask:ask#1": "yes"}},
+		{name: "rounds", flow: "rounds", careful: []string{"book>book/request#1"}, talk: []string{"hello", "book", "42", "bye"}},
 	}
 }
 
 // report is what the binary prints with --json.
 type report struct {
 	Run        string
+	Message    string
+	Text       string
+	Messages   []struct{ Message struct{ ID, Text string } }
 	Status     string
 	Outputs    json.RawMessage
 	Interrupts []struct{ ID string }
@@ -67,6 +73,10 @@ type journey struct {
 	printed  []string        // events that the binary has printed
 	answered map[string]bool // questions whose answer the binary has acknowledged
 	known    *record         // what the journal held after the last kill
+	lines    []string        // what was said in the session, as far as it was durable
+	turns    []report        // that the binary has acknowledged, of a session
+	sent     []string        // what the last chat was given
+	more     int             // what was said beside that
 	last     report
 	unsynced bool // the log of the database has writes that may not be on the disk
 	early    error
@@ -81,6 +91,9 @@ func (j *journey) travel(tb testing.TB) error {
 	tb.Helper()
 	if err := j.prepare(); err != nil {
 		return err
+	}
+	if len(j.way.talk) > 0 {
+		return j.converse(tb)
 	}
 	args := j.start()
 	for range maxProcesses {
@@ -112,6 +125,9 @@ func (j *journey) travel(tb testing.TB) error {
 func (j *journey) prepare() error {
 	j.counts, j.answered = make(map[crash.Kind]int), make(map[string]bool)
 	if err := os.MkdirAll(j.data(), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(j.dir, "stdin"), nil, 0o600); err != nil {
 		return err
 	}
 	if _, err := os.Stat(j.db()); j.way.fresh || err == nil {
@@ -156,14 +172,22 @@ func (j *journey) process(tb testing.TB, args []string) (int, error) {
 		return 0, err
 	}
 	defer errs.Close() //nolint:errcheck // it is read by name
-	args = append([]string{j.rig.binary}, append(args, "--events", "--json", "--db", j.db())...)
+	if args[0] != "chat" {
+		args = append(args, "--events")
+	}
+	args = append([]string{j.rig.binary}, append(args, "--json", "--db", j.db())...)
+	in, err := os.Open(filepath.Join(j.dir, "stdin"))
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close() //nolint:errcheck // only read
 	var code int
 	if len(j.killed) < len(j.kills) || len(j.kills) == 0 {
-		p := crash.Process{Args: args, Env: j.rig.env, Dir: j.dir, Stdout: out, Stderr: errs, Data: j.data(), Before: j.before}
+		p := crash.Process{Args: args, Env: j.rig.env, Dir: j.dir, Stdin: in, Stdout: out, Stderr: errs, Data: j.data(), Before: j.before}
 		code, err = p.Run()
 	} else {
 		cmd := exec.CommandContext(tb.Context(), args[0], args[1:]...)
-		cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = j.rig.env, j.dir, out, errs
+		cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = j.rig.env, j.dir, in, out, errs
 		if err = cmd.Run(); cmd.ProcessState != nil {
 			code, err = cmd.ProcessState.ExitCode(), nil
 		}
@@ -220,6 +244,9 @@ func (j *journey) read() error {
 			if err := json.Unmarshal(line, &j.last); err != nil {
 				return fmt.Errorf("the binary printed %q: %w", line, err)
 			}
+			if len(j.way.talk) > 0 && j.last.Message != "" {
+				j.turns = append(j.turns, j.last)
+			}
 		}
 	}
 	return nil
@@ -234,27 +261,34 @@ func (j *journey) stderr() string {
 // the journal has begun, else with run.
 func (j *journey) afterKill(tb testing.TB) ([]string, error) {
 	tb.Helper()
-	r, err := j.look(tb)
+	r, err := j.recall(tb)
 	if err != nil {
-		return nil, fmt.Errorf("after the kill: %w", err)
-	}
-	if r.asks, err = crash.ReadAsks(j.rig.asks, j.run); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(j.kept(r), j.quiet(r)); err != nil {
-		return nil, fmt.Errorf("after the kill: %w", err)
-	}
-	j.known = r
-	if len(r.lines) == 0 {
+	if len(r.journal(j.run).lines) == 0 {
 		return j.start(), nil
 	}
 	return []string{"resume", j.run}, nil
 }
 
+// recall looks at what is there after a kill.
+func (j *journey) recall(tb testing.TB) (*record, error) {
+	tb.Helper()
+	r, err := j.look(tb)
+	if err == nil {
+		err = errors.Join(j.kept(r), j.quiet(r))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("after the kill: %w", err)
+	}
+	j.known = r
+	return r, nil
+}
+
 // kept checks that everything that was known is in the journal.
 func (j *journey) kept(r *record) error {
 	for _, line := range j.printed {
-		if !slices.Contains(r.lines, line) {
+		if !slices.ContainsFunc(r.runs, func(o *journal) bool { return slices.Contains(o.lines, line) }) {
 			return fmt.Errorf("an event was printed and is not in the journal: %s", line)
 		}
 	}
@@ -263,8 +297,14 @@ func (j *journey) kept(r *record) error {
 			return fmt.Errorf("the answer to %s was acknowledged and is not in the journal", id)
 		}
 	}
-	if j.known != nil && !slices.Equal(j.known.lines, r.lines[:min(len(j.known.lines), len(r.lines))]) {
-		return errors.New("the journal is not what it was with more at the end")
+	if j.known == nil {
+		return nil
+	}
+	for _, o := range j.known.runs {
+		now := r.journal(o.id).lines
+		if !slices.Equal(o.lines, now[:min(len(o.lines), len(now))]) {
+			return fmt.Errorf("the journal of %s (%s) is not what it was with more at the end", o.id, o.label)
+		}
 	}
 	return nil
 }

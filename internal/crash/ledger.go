@@ -25,7 +25,7 @@ import (
 
 // Ask is one effect that the ledger was asked for, as its log has it.
 type Ask struct {
-	// Key is the effect's idempotency key without the run, PATH/NAME#N.
+	// Key is the effect's idempotency key, RUN/PATH/NAME#N.
 	Key string `json:"key"`
 	// At is when it came, Unix microseconds.
 	At int64 `json:"at"`
@@ -39,7 +39,8 @@ type Ask struct {
 
 // Addresses are where a ledger listens.
 type Addresses struct {
-	// HTTP is host:port; a request's path is /RUN/NAME.
+	// HTTP is host:port; a request's path is /WHO/NAME, where WHO is the run for
+	// requests without a key of their own.
 	HTTP string `json:"http"`
 	// Model is the base URL of an OpenAI-compatible server.
 	Model string `json:"model"`
@@ -97,7 +98,7 @@ func (l *Ledger) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	run, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if err != nil || !ok {
-		http.Error(w, "expected /RUN/NAME", http.StatusBadRequest)
+		http.Error(w, "expected /WHO/NAME", http.StatusBadRequest)
 		return
 	}
 	key := r.Header.Get("Idempotency-Key")
@@ -109,7 +110,7 @@ func (l *Ledger) serve(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	a := Ask{Key: key, What: r.Method + " " + name, Digest: digest(r.Method, r.URL.RequestURI(), string(body)), Status: status}
-	if err := l.note(run, a); err != nil {
+	if err := l.note(a); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -133,9 +134,8 @@ func (l *Ledger) wait(r *http.Request) {
 
 // turn answers a request to the model.
 func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
-	run, _, _ := strings.Cut(r.Key, "/")
 	a := Ask{Key: r.Key, What: r.Model, Digest: digest(string(r.Body)), Status: http.StatusOK}
-	if err := l.note(run, a); err != nil {
+	if err := l.note(a); err != nil {
 		return llmtest.Turn{Failure: &llmtest.Failure{Status: http.StatusBadRequest, Message: err.Error()}}
 	}
 	var said []string
@@ -162,18 +162,20 @@ func (l *Ledger) first(key string) bool {
 	return true
 }
 
-// note writes an ask to the run's file; it is on the disk when note returns.
-func (l *Ledger) note(run string, a Ask) error {
-	own, ok := strings.CutPrefix(a.Key, run+"/")
-	if !ok || own == "" || run == "" {
-		return fmt.Errorf("the idempotency key %q is not the run's", a.Key)
+// note writes an ask to the file of the tree of runs that its key names; it is on
+// the disk when note returns.
+func (l *Ledger) note(a Ask) error {
+	run, own, _ := strings.Cut(a.Key, "/")
+	tree, _, _ := strings.Cut(run, ".") // a child's id begins with that of the tree
+	if tree == "" || own == "" {
+		return fmt.Errorf("the idempotency key %q is not a run's", a.Key)
 	}
-	a.Key, a.At = own, time.Now().UnixMicro()
+	a.At = time.Now().UnixMicro()
 	line, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(logOf(l.dir, run), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(logOf(l.dir, tree), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -181,11 +183,12 @@ func (l *Ledger) note(run string, a Ask) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-func logOf(dir, run string) string { return filepath.Join(dir, filepath.Base(run)+".asks") }
+func logOf(dir, tree string) string { return filepath.Join(dir, filepath.Base(tree)+".asks") }
 
-// ReadAsks returns what the ledger at dir was asked for in a run, in order.
-func ReadAsks(dir, run string) ([]Ask, error) {
-	f, err := os.Open(logOf(dir, run))
+// ReadAsks returns what the ledger at dir was asked for by a run and the child
+// runs below it, in order.
+func ReadAsks(dir, tree string) ([]Ask, error) {
+	f, err := os.Open(logOf(dir, tree))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -198,7 +201,7 @@ func ReadAsks(dir, run string) ([]Ask, error) {
 	for lines.Scan() {
 		var a Ask
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			return nil, fmt.Errorf("ledger of %s: %w", run, err)
+			return nil, fmt.Errorf("ledger of %s: %w", tree, err)
 		}
 		asks = append(asks, a)
 	}

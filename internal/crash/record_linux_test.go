@@ -19,23 +19,53 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// record is what a run's journal holds at one moment.
+// record is what the journals of a journey hold at one moment. What belongs to a
+// child run has the path of its node and ">" before its name, and what belongs to
+// a round of a session the message that it began with.
 type record struct {
-	lines     []string       // the events, as --events prints them
-	effects   map[string]int // how often an effect's end is journaled, by key
-	done      map[string]int // the same, successes alone
-	completed map[string]int // nodes, by path
-	answered  map[string]int // questions, by id
-	end       string         // kind of the last event
-	asks      []crash.Ask    // what the ledger had been asked for by then
+	runs      []*journal
+	labels    map[string]string // of the runs, by id
+	effects   map[string]int    // how often an effect's end is journaled, by key
+	done      map[string]int    // the same, successes alone
+	completed map[string]int    // nodes, by path
+	answered  map[string]int    // questions, by id
+	asks      []crash.Ask       // what the ledger had been asked for by then
+	talk      talkRecord
 }
 
-// look reads the journal from a copy, so that the binary finds the files as
+// journal is one run of a record.
+type journal struct {
+	id, label string
+	row       store.Run
+	lines     []string // the events, as --events prints them
+	end       string   // kind of the last event
+	open      []engine.Interrupt
+}
+
+// named is the name of something in a run.
+func named(label, name string) string {
+	if label == "" {
+		return name
+	}
+	return label + ">" + name
+}
+
+// journal is that of a run, empty where there is none.
+func (r *record) journal(id string) *journal {
+	for _, o := range r.runs {
+		if o.id == id {
+			return o
+		}
+	}
+	return &journal{}
+}
+
+// look reads the journals from a copy, so that the binary finds the files as
 // they were left.
 func (j *journey) look(tb testing.TB) (*record, error) {
 	tb.Helper()
 	r := &record{
-		effects: make(map[string]int), done: make(map[string]int),
+		labels: make(map[string]string), effects: make(map[string]int), done: make(map[string]int),
 		completed: make(map[string]int), answered: make(map[string]int),
 	}
 	if _, err := os.Stat(j.db()); errors.Is(err, fs.ErrNotExist) {
@@ -59,40 +89,108 @@ func (j *journey) look(tb testing.TB) (*record, error) {
 		return nil, err
 	}
 	defer s.Close() //nolint:errcheck // only read
-	if _, err := s.Run(tb.Context(), j.run); errors.Is(err, store.ErrNotFound) {
-		return r, nil
+	if len(j.way.talk) > 0 {
+		err = r.addSession(tb.Context(), s, j)
+	} else {
+		err = r.addTree(tb.Context(), s, j.run, "")
 	}
-	for c, err := range s.Commits(tb.Context(), j.run, 0) {
+	if err != nil {
+		return nil, err
+	}
+	return r, r.heard(j.rig.asks)
+}
+
+// addTree takes a run in and those that it has started, and theirs.
+func (r *record) addTree(ctx context.Context, s *sqlite.Store, id, label string) error {
+	row, err := s.Run(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if known, ok := r.labels[id]; ok {
+		return fmt.Errorf("%s and %s are one run, %s", known, label, id)
+	}
+	o := &journal{id: id, label: label, row: row}
+	r.runs = append(r.runs, o)
+	r.labels[id] = label
+	for c, err := range s.Commits(ctx, id, 0) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := r.add(j.run, c); err != nil {
-			return nil, err
+		if err := r.add(o, c); err != nil {
+			return err
 		}
 	}
-	return r, nil
+	kids, err := s.Runs(ctx, store.Filter{Parent: id})
+	if err != nil {
+		return err
+	}
+	for n := range kids { // none that its parent's journal does not have
+		if !slices.ContainsFunc(o.open, func(i engine.Interrupt) bool { return i.Child.Run == kids[n].ID }) {
+			return fmt.Errorf("run %s is there and its parent's journal does not have it", kids[n].ID)
+		}
+	}
+	for _, i := range o.open {
+		node, _, _ := strings.Cut(i.ID, ":")
+		if err := r.addTree(ctx, s, i.Child.Run, named(label, node)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add takes a commit in.
-func (r *record) add(run string, c engine.Commit) error {
+func (r *record) add(o *journal, c engine.Commit) error {
 	for i, e := range c.Events {
 		list, err := engine.EncodeEvents(nil, []engine.Event{e})
 		if err != nil {
 			return err
 		}
-		r.lines = append(r.lines, fmt.Sprintf(`{"run":%q,"number":%d,"at":%d,%s`+"\n",
-			run, c.First+int64(i), c.At, list[2:len(list)-1]))
-		r.end = e.Kind()
+		o.lines = append(o.lines, fmt.Sprintf(`{"run":%q,"number":%d,"at":%d,%s`+"\n",
+			o.id, c.First+int64(i), c.At, list[2:len(list)-1]))
+		o.end = e.Kind()
+		r.talk.add(e)
 		switch e := e.(type) {
+		case *engine.NodeWaiting:
+			for _, i := range e.Interrupts {
+				if i.Child != nil {
+					o.open = append(o.open, i)
+				}
+			}
 		case *engine.EffectCompleted:
-			r.effects[e.Key]++
+			r.effects[named(o.label, e.Key)]++
 			if e.Error == nil {
-				r.done[e.Key]++
+				r.done[named(o.label, e.Key)]++
 			}
 		case *engine.NodeCompleted:
-			r.completed[e.Path]++
+			r.completed[named(o.label, e.Path)]++
 		case *engine.InterruptAnswered:
-			r.answered[e.ID]++
+			r.answered[named(o.label, e.ID)]++
+		}
+	}
+	return nil
+}
+
+// heard takes in what the ledger was asked for by these runs.
+func (r *record) heard(dir string) error {
+	for _, o := range r.runs {
+		if strings.Contains(o.id, ".") { // with the root of its tree
+			continue
+		}
+		asks, err := crash.ReadAsks(dir, o.id)
+		if err != nil {
+			return err
+		}
+		for _, a := range asks {
+			run, own, _ := strings.Cut(a.Key, "/")
+			label, ok := r.labels[run]
+			if !ok {
+				return fmt.Errorf("%s was asked for by a run that no journal has", a.Key)
+			}
+			a.Key = named(label, own)
+			r.asks = append(r.asks, a)
 		}
 	}
 	return nil
@@ -126,18 +224,29 @@ func (j *journey) check(tb testing.TB, calm *journey) error {
 	if err != nil {
 		return err
 	}
-	if r.asks, err = crash.ReadAsks(j.rig.asks, j.run); err != nil {
-		return err
+	errs := []error{j.early, j.kept(r), j.quiet(r), j.asked(r), r.once(), r.ended(), r.balance(len(j.killed))}
+	if j.last.Status != "completed" {
+		errs = append(errs, fmt.Errorf("the binary says %q", j.last.Status))
 	}
-	errs := []error{j.early, j.kept(r), j.quiet(r), j.asked(r), r.once(), r.balance(len(j.killed))}
-	if r.end != "run.completed" || j.last.Status != "completed" {
-		errs = append(errs, fmt.Errorf("the journal ends with %s, the binary says %q", r.end, j.last.Status))
+	if len(j.way.talk) > 0 {
+		errs = append(errs, j.spoken(r))
 	}
 	if calm != nil {
 		errs = append(errs, j.same(r, calm))
 	}
 	j.known = r
 	return errors.Join(errs...)
+}
+
+// ended checks that no run is left that has not completed or that somebody owns.
+func (r *record) ended() error {
+	for _, o := range r.runs {
+		if o.end != "run.completed" || o.row.Head.Status != engine.Completed || o.row.Owner != "" {
+			return fmt.Errorf("run %s (%s) is %s, owned by %q, and its journal ends with %s",
+				o.id, o.label, o.row.Head.Status, o.row.Owner, o.end)
+		}
+	}
+	return nil
 }
 
 // once checks that nothing is in the journal twice.
@@ -203,8 +312,13 @@ func (j *journey) quiet(r *record) error {
 	if j.known == nil {
 		return nil
 	}
-	for _, a := range r.asks[min(len(j.known.asks), len(r.asks)):] {
-		if j.known.done[a.Key] > 0 {
+	before := make(map[string]int)
+	for _, a := range j.known.asks {
+		before[a.Key]++
+	}
+	now := make(map[string]int)
+	for _, a := range r.asks {
+		if now[a.Key]++; now[a.Key] > before[a.Key] && j.known.done[a.Key] > 0 {
 			return fmt.Errorf("%s was in the journal when the process was killed, and was asked for again", a.Key)
 		}
 	}
@@ -215,7 +329,7 @@ func (j *journey) quiet(r *record) error {
 // again only where a person said so.
 func (j *journey) asked(r *record) error {
 	for _, key := range j.way.careful {
-		path, _, _ := strings.Cut(key, "/request#")
+		path := key[:strings.LastIndex(key, "/request#")]
 		asks, told := 0, 0
 		for _, a := range r.asks {
 			if a.Key == key {
@@ -236,6 +350,9 @@ func (j *journey) asked(r *record) error {
 
 // same checks that the run gave what the undisturbed one did.
 func (j *journey) same(r *record, calm *journey) error {
+	if len(j.way.talk) > 0 {
+		return j.sameTalk(r, calm)
+	}
 	if string(j.last.Outputs) != string(calm.last.Outputs) {
 		return fmt.Errorf("the outputs are %s, undisturbed they are %s", j.last.Outputs, calm.last.Outputs)
 	}

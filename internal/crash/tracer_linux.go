@@ -37,8 +37,9 @@ type Process struct {
 	Args []string
 	Env  []string
 	Dir  string
-	// Stdout and Stderr are files of the caller.
-	Stdout, Stderr *os.File
+	// Stdin, Stdout and Stderr are files of the caller. Without a Stdin there is
+	// nothing to read.
+	Stdin, Stdout, Stderr *os.File
 	// Data is the database's folder: files below it are the journal.
 	Data string
 	// Before is called before each step, while the process stands still. The
@@ -82,14 +83,16 @@ type tracer struct {
 const traceOptions = syscall.PTRACE_O_TRACECLONE | syscall.PTRACE_O_TRACESYSGOOD | 0x100000 // EXITKILL
 
 func (t *tracer) run() error {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
+	in, err := t.p.Stdin, error(nil)
+	if in == nil {
+		if in, err = os.Open(os.DevNull); err != nil {
+			return err
+		}
+		defer in.Close() //nolint:errcheck // only read
 	}
-	defer null.Close() //nolint:errcheck // only read
 	//nolint:gosec // which program to run is what the caller says
 	t.pid, err = syscall.ForkExec(t.p.Args[0], t.p.Args, &syscall.ProcAttr{
-		Dir: t.p.Dir, Env: t.p.Env, Files: []uintptr{null.Fd(), t.p.Stdout.Fd(), t.p.Stderr.Fd()},
+		Dir: t.p.Dir, Env: t.p.Env, Files: []uintptr{in.Fd(), t.p.Stdout.Fd(), t.p.Stderr.Fd()},
 		Sys: &syscall.SysProcAttr{Ptrace: true, Setpgid: true},
 	})
 	if err != nil {
