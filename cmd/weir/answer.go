@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -94,10 +95,24 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 		return found[0], nil
 	}
 	if r.Status() != engine.Paused {
-		return engine.Interrupt{}, usagef("run %s is %s and waits for nothing", r.ID, r.Status())
+		return engine.Interrupt{}, noInterrupt("run %s is %s and waits for nothing", r.ID, r.Status())
 	}
-	return engine.Interrupt{}, usagef("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
+	return engine.Interrupt{}, noInterrupt("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
 }
+
+// noInterrupt is the error of an answer to what is not asked, or no longer.
+func noInterrupt(format string, args ...any) error {
+	return &unasked{fmt.Errorf(format, args...)}
+}
+
+// unasked is such an error. Its message says all that runner.ErrNoInterrupt says.
+type unasked struct{ err error }
+
+// Error implements error.
+func (e *unasked) Error() string { return e.err.Error() }
+
+// Unwrap says what kind of error it is.
+func (e *unasked) Unwrap() error { return runner.ErrNoInterrupt }
 
 func interruptIDs(list []engine.Interrupt) string {
 	ids := make([]string, len(list))

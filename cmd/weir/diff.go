@@ -253,7 +253,11 @@ func (w *diffPrinter) first() {
 }
 
 func (w *diffPrinter) messages(c weir.ContextDifference) {
-	w.head("messages of %s: %s the same, then %d and %d", c.ID, count(c.Common, "message"), len(c.A), len(c.B))
+	same := "no message is the same"
+	if c.Common > 0 {
+		same = count(c.Common, "message") + " the same"
+	}
+	w.head("messages of %s: %s, then %d and %d", c.ID, same, len(c.A), len(c.B))
 	for _, m := range c.A {
 		w.minus("  ", messageWords(m))
 	}

@@ -56,7 +56,7 @@ func exitCode(ctx context.Context, err error) int {
 	if _, ok := errors.AsType[*flow.Invalid](err); ok {
 		return exitUsage
 	}
-	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus, runner.ErrNotStarted} {
+	for _, e := range []error{store.ErrNotFound, runner.ErrAnswer, runner.ErrNoInterrupt, runner.ErrStatus, runner.ErrNotStarted, store.ErrExists} {
 		if errors.Is(err, e) {
 			return exitUsage
 		}
@@ -120,6 +120,8 @@ func hint(err error) string {
 		return "say it again in the session, or go on from before it with `weir sessions fork`"
 	case errors.Is(err, store.ErrNotFound):
 		return "`weir runs` lists the runs; --db or WEIR_DB says in which database"
+	case errors.Is(err, store.ErrExists):
+		return "give another with --id, or none"
 	case errors.Is(err, runner.ErrNoInterrupt):
 		return "`weir show RUN` lists what the run waits for"
 	case errors.Is(err, runner.ErrClosure):

@@ -182,6 +182,9 @@ func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
 	if o.at > 0 {
 		return usagef("--from and --at exclude each other: both say where the past ends")
 	}
+	if above, _, ok := strings.Cut(o.from, ">"); ok {
+		return usagef("--from %s is in a child run: fork that run (`weir show RUN` lists them), or give --from %s to begin it anew", o.from, shellWord(above))
+	}
 	root := rootOf(o.from)
 	if f.Node(root) != nil {
 		return nil

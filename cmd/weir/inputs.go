@@ -16,8 +16,25 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// inputs gathers a run's inputs from a file and from -i flags. Whether they fit
-// is checked when the run starts.
+// startInputs are the inputs of a run that begins with them alone. Where some are
+// refused it says in the same breath which are missing.
+func (p *program) startInputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
+	given, err := p.inputs(f, file, flags)
+	if _, ok := errors.AsType[*strangeInputs](err); !ok {
+		return given, err // what is missing is told when the run starts, with all that does not fit
+	}
+	lines := []string{err.Error()}
+	for _, in := range f.Inputs {
+		if _, ok := given[in.Name]; !ok && in.Required && in.Default == nil {
+			lines = append(lines, fmt.Sprintf("input %q is required (%s)", in.Name, in.Type))
+		}
+	}
+	return nil, usagef("%s", strings.Join(lines, "\n"))
+}
+
+// inputs gathers inputs from a file and from -i flags. Those that the flow does
+// not have are returned with the error that says so; whether the others fit is
+// checked when the run starts.
 func (p *program) inputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
 	out := make(map[string]any)
 	if file != "" {
@@ -78,15 +95,17 @@ func datesAreText(n *yaml.Node) {
 	}
 }
 
-// checkNames refuses inputs that the flow does not have, with what it has, and
-// says in the same breath which are missing.
+// strangeInputs are inputs that the flow does not have.
+type strangeInputs struct{ lines []string }
+
+// Error implements error.
+func (e *strangeInputs) Error() string { return strings.Join(e.lines, "\n") }
+
+// checkNames refuses inputs that the flow does not have, with what it has.
 func checkNames(f *weir.Flow, given map[string]any) error {
-	var names, missing []string
+	var names []string
 	for _, in := range f.Inputs {
 		names = append(names, in.Name)
-		if _, ok := given[in.Name]; !ok && in.Required && in.Default == nil {
-			missing = append(missing, fmt.Sprintf("input %q is required (%s)", in.Name, in.Type))
-		}
 	}
 	has := "it has " + strings.Join(names, ", ")
 	if len(names) == 0 {
@@ -99,9 +118,9 @@ func checkNames(f *weir.Flow, given map[string]any) error {
 		}
 	}
 	if len(wrong) == 0 {
-		return nil // what is missing is told when the run starts, with all that does not fit
+		return nil
 	}
-	return usagef("%s", strings.Join(append(wrong, missing...), "\n"))
+	return &usageError{&strangeInputs{wrong}}
 }
 
 // typeOf is the declared type of an input. One that is not declared is refused

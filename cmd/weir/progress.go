@@ -22,10 +22,13 @@ type progress struct {
 	st      style
 	start   time.Time
 	running []*running // in the order they started
-	ended   int        // nodes
-	usage   engine.Usage
-	screen  *screen
-	frame   int
+	// parted are the nodes that have started and wait for something, a body or a
+	// child run among it: when they started, Unix milliseconds.
+	parted map[string]int64
+	ended  int // nodes
+	usage  engine.Usage
+	screen *screen
+	frame  int
 }
 
 // running is a node at work.
@@ -46,7 +49,7 @@ const mostRunning = 8
 // newProgress makes one. atWork are the nodes that go on where another process
 // has left them, and do not start again.
 func newProgress(p *program, atWork []string) *progress {
-	w := &progress{p: p, st: p.style(), start: time.Now(), screen: p.screen()}
+	w := &progress{p: p, st: p.style(), start: time.Now(), screen: p.screen(), parted: map[string]int64{}}
 	for _, path := range atWork {
 		w.begin(path, w.start.UnixMilli())
 	}
@@ -95,11 +98,11 @@ func (w *progress) event(e engine.Event, above string, at int64) {
 			note = "cached"
 		}
 		w.ended++
-		w.finish(above+e.Path, mark, note, e.Micros, gistOf(e.Outputs))
+		w.finish(above+e.Path, mark, note, w.sinceStart(above+e.Path, e.Micros, at), gistOf(e.Outputs))
 	case *engine.NodeErrored:
 		w.ended++
 	case *engine.NodeFailed:
-		w.finish(above+e.Path, w.st.bad.Render("✗"), "", e.Micros, w.st.bad.Render(shorten(e.Error.Message, w.width()-30)))
+		w.finish(above+e.Path, w.st.bad.Render("✗"), "", w.sinceStart(above+e.Path, e.Micros, at), w.st.bad.Render(shorten(e.Error.Message, w.width()-30)))
 	case *engine.NodeRetrying:
 		w.line("%s %s tries again %s", w.st.ask.Render("↻"), above+e.Path, until(e.Due, at))
 	case *engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded:
@@ -121,17 +124,34 @@ func (w *progress) begin(path string, at int64) {
 func (w *progress) wait(e engine.Event, above string, at int64) {
 	switch e := e.(type) {
 	case *engine.NodeWaiting:
-		w.drop(above + e.Path)
+		w.part(above + e.Path)
 		for _, i := range e.Interrupts {
 			if i.Kind == engine.AwaitTimer {
 				w.line("%s %s goes on %s", w.st.ask.Render("◷"), above+e.Path, until(i.Due, at))
 			}
 		}
 	case *engine.NodePulling:
-		w.drop(above + e.Path)
+		w.part(above + e.Path)
 	case *engine.NodeExpanded:
-		w.drop(above + e.Path)
+		w.part(above + e.Path)
 	}
+}
+
+// part takes a node off the board that will be entered again.
+func (w *progress) part(path string) {
+	if r := w.drop(path); r != nil && w.parted[path] == 0 {
+		w.parted[path] = r.from.UnixMilli()
+	}
+}
+
+// sinceStart is how long a node took that ended at a moment, in microseconds: us
+// of its function alone is little of it where others worked for it.
+func (w *progress) sinceStart(path string, us, at int64) int64 {
+	if from, ok := w.parted[path]; ok {
+		delete(w.parted, path)
+		us = max(us, (at-from)*1000)
+	}
+	return us
 }
 
 func (w *progress) find(path string) *running {
@@ -298,13 +318,22 @@ func until(due, at int64) string {
 	return "in " + took(time.Duration(max(due-at, 0))*time.Millisecond)
 }
 
-// gistOf is the first output that says something.
+// gistOf is what a node gave as its answer, or the first output that says
+// something where it names none so.
 func gistOf(vs engine.Values) string {
+	var first string
 	for _, o := range vs {
 		text := plain(o.Value)
-		if o.Name != "context" && text != "" && text != "{}" && text != "[]" {
+		if o.Name == "context" || text == "" || text == "{}" || text == "[]" {
+			continue
+		}
+		switch o.Name {
+		case "text", "result", "value":
 			return shorten(text, 200)
 		}
+		if first == "" {
+			first = shorten(text, 200)
+		}
 	}
-	return ""
+	return first
 }

@@ -52,6 +52,26 @@ func TestProgressKeepsWhatHasEndedAndDrawsWhatRuns(t *testing.T) {
 	}
 }
 
+func TestTheTimeOfANodeThatWaitedIsThatSinceItsStart(t *testing.T) {
+	t.Parallel()
+	p, screen := typing("")
+	w := newProgress(p, nil)
+	for _, e := range []struct {
+		at int64
+		e  engine.Event
+	}{
+		{1000, &engine.NodeStarted{Path: "review"}},
+		{1001, &engine.NodeWaiting{Path: "review"}},
+		{3500, &engine.NodeResumed{Path: "review"}},
+		{3500, &engine.NodeCompleted{Path: "review", Micros: 60}},
+	} {
+		w.event(e.e, "", e.at)
+	}
+	if !strings.Contains(screen.String(), "✓ review 2.5s") {
+		t.Errorf("the time is not that since the start:\n%s", screen)
+	}
+}
+
 func TestANodeThatGoesOnFromAnotherProcessIsSeenAtWork(t *testing.T) {
 	t.Parallel()
 	p, screen := typing("")

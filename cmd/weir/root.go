@@ -67,6 +67,7 @@ Providers of models, limits and tools are set in .weir/config.yaml, or the file 
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
 	p.mark(root)
+	bareFlags(root)
 	return root
 }
 

@@ -62,7 +62,7 @@ JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.
 	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`, as a debugger does; may be repeated")
 	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in place of the flow's")
 	f.StringVar(&o.id, "id", "", "give the run this `ID`; one that exists is joined, not started twice")
-	f.StringVar(&o.user, "user", "", "on whose behalf the flow runs")
+	f.StringVar(&o.user, "user", "", "on behalf of this `USER`")
 	d.flags(c)
 	_ = c.RegisterFlagCompletionFunc("target", p.completeTargets)
 	_ = c.RegisterFlagCompletionFunc("break", p.completeBreaks)
@@ -84,7 +84,7 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if err := checkBreaks(f, o.breaks); err != nil {
 		return err
 	}
-	if start.Inputs, err = p.inputs(f, o.file, o.inputs); err != nil {
+	if start.Inputs, err = p.startInputs(f, o.file, o.inputs); err != nil {
 		return err
 	}
 	if start.Model == "" {

@@ -27,10 +27,12 @@ func (p *program) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show a run: its nodes, contexts and state, now or as of an event",
-		Long: `Show a run from its journal, and the tree of its child runs. With --node, what one node was given, asked for,
-said and gave, in full; with --view exactly what each of its model calls was
-sent, what of the conversation was not, and why. With --at, all of it as it was after that event; "weir
-show RUN --events" lists them.`,
+		Long: `Show a run from its journal, and the tree of its child runs. With --node, what
+one node was given, asked for, said and gave, in full; with --view exactly what
+each of its model calls was sent, what of the conversation was not, and why. A
+node of a child run is named from its root: review>ask is ask in the child of
+review. With --at, all of it as it was after that event; "weir show RUN --events"
+lists them.`,
 		Example: `  weir show 01kafw
   weir show 01kafw --node 'talk#2/answer'
   weir show 01kafw --node 'talk#2/answer' --view
@@ -69,6 +71,9 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	defer desk.close() //nolint:errcheck // it only read
 	id, err := desk.find(ctx, prefix)
 	if err != nil {
+		return err
+	}
+	if id, err = p.descend(ctx, desk, id, o); err != nil {
 		return err
 	}
 	v, err := desk.Inspect(ctx, id, o.at)

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/weir-run/weir/flow"
 )
 
@@ -14,4 +17,17 @@ func didYouMean(typed string, candidates []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// bareFlags has the shell offer nothing, and not the files of the folder, for
+// flags whose values are no files and that have no completion of their own.
+func bareFlags(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		bareFlags(sub)
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if word, _ := pflag.UnquoteUsage(f); word != "" && word != "FILE" && word != "PATH" {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // refused where it has its own
+		}
+	})
 }

@@ -37,6 +37,9 @@ func wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, sql.ErrNoRows) { // which says no more than the store's word for it
+		return fmt.Errorf("%s: %w", op, store.ErrNotFound)
+	}
 	if kind := kindOf(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("%s: %w (%w)", op, kind, err)
 	}

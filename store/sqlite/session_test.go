@@ -218,3 +218,12 @@ func TestWhereSomebodyReadsTheTracesAreToldToBeLeft(t *testing.T) {
 		t.Errorf("traces are left: %v", n)
 	}
 }
+
+func TestWhatIsNotThereIsToldInTheStoresWords(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+	_, err := s.Session(t.Context(), "gone")
+	if !errors.Is(err, store.ErrNotFound) || strings.Contains(err.Error(), "sql") {
+		t.Errorf("a session that is not there: %v", err)
+	}
+}
