@@ -59,7 +59,7 @@ type attempt struct {
 
 	mu       sync.Mutex // guards what effects on several goroutines share
 	ordinals map[string]int
-	pending  []engine.Event // effects that are not durable yet
+	pending  []engine.Event          // effects that are not durable yet
 	called   map[string]engine.Usage // what flows that tools ran have spent, by effect key
 	waits    []engine.Interrupt
 	pull     string

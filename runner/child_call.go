@@ -135,7 +135,17 @@ func (l *Local) cutOff(ctx context.Context, c *call) error {
 	}
 	soon, stop := context.WithTimeout(l.ctx, lastWords)
 	defer stop()
-	if r, err := y.Wait(soon); err == nil {
+	r, err := y.Wait(soon)
+	if err != nil { // what is in flight is counted at what it may take
+		err = y.Do(l.ctx, func(run *engine.Run) (engine.Event, error) {
+			r.Usage = run.Committed()
+			return nil, nil
+		})
+	}
+	if errors.Is(err, ErrEnded) {
+		r, err = y.Wait(l.ctx)
+	}
+	if err == nil {
 		c.spent(r.Usage)
 	}
 	return nil
@@ -171,10 +181,22 @@ func (l *Local) answerCall(ctx context.Context, x *Execution, c *call, p *Progra
 			continue // what it has spent is charged
 		}
 		c.run = row.ID
-		return l.joinCall(ctx, x, c, p, b)
+		y, err := l.joinCall(ctx, x, c, p, b)
+		if err != nil || !y.cancelling(ctx) {
+			return y, err
+		}
 	}
 	c.run = callRun(c.caller, c.key, c.attempt)
 	return l.joinCall(ctx, x, c, p, b)
+}
+
+// cancelling reports whether the run is being cancelled.
+func (x *Execution) cancelling(ctx context.Context) (is bool) {
+	err := x.Do(ctx, func(r *engine.Run) (engine.Event, error) {
+		is = r.CancelRequested()
+		return nil, nil
+	})
+	return err == nil && is
 }
 
 // joinCall drives the run of a call here, on its caller's account; it waits while

@@ -1,0 +1,281 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// helped is a model that calls the tool "inner" and says what it was told, and
+// that answers "in" where it is asked inside it. Each call takes 10 tokens.
+type helped struct {
+	calls  atomic.Int64
+	inside chan struct{}                   // sent to where a call inside begins; nil is not
+	hold   func(ctx context.Context) error // what a call inside waits for; nil is nothing
+}
+
+func (h *helped) Generate(ctx context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	h.calls.Add(1)
+	last := req.Messages[len(req.Messages)-1]
+	m := convo.Message{Role: convo.Assistant, Text: "told: " + last.Text}
+	switch {
+	case strings.HasPrefix(last.Text, "In"):
+		if h.inside != nil {
+			h.inside <- struct{}{}
+		}
+		if h.hold != nil {
+			if err := h.hold(ctx); err != nil {
+				return nil, err
+			}
+		}
+		m.Text = "in"
+	case last.Role == convo.User:
+		m = convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c", Name: "inner", Arguments: "{}"}}}
+	}
+	return &llm.Response{Message: m, Usage: llm.Usage{Input: 5, Output: 5}}, nil
+}
+
+const innerFlow = `
+weir: 1
+name: inner
+description: Helps.
+context: {model: m/m}
+nodes:
+  one: {type: llmRequest, in: {message: "In one."}}
+  two: {type: llmRequest, after: one, in: {message: "In two."}}
+outputs: {user: "{{ run.user }}"}
+`
+
+// outerFlow is one that has the tool called; more stands before its nodes, with
+// in the node.
+func outerFlow(more, with string) string {
+	return "weir: 1\nname: outer\ncontext: {model: m/m}\n" + more + `
+nodes:
+  pick: {type: tools}
+  say: {type: llmRequest, in: {message: "Go.", tools: "{{ pick.tools }}"}` + with + `}
+outputs: {text: "{{ say.text }}"}
+`
+}
+
+func withHelp(t *testing.T, h *helped, s weir.Store) *weir.Weir {
+	t.Helper()
+	parsing := open(t, weir.Options{})
+	return open(t, weir.Options{
+		Store: s, Providers: map[string]weir.Provider{"m": h}, Flows: []weir.FlowTool{{Flow: parse(t, parsing, innerFlow)}},
+	})
+}
+
+// called is the run that the tool call of a run began.
+func called(t *testing.T, w *weir.Weir, n int) []store.Run {
+	t.Helper()
+	runs, err := w.Runs(t.Context(), store.Filter{Parent: "run"})
+	if err != nil || len(runs) != n {
+		t.Fatalf("%d runs below the caller, want %d: %v", len(runs), n, err)
+	}
+	return runs
+}
+
+func TestAFlowThatIsAToolSpendsForItsCallerAndActsForItsUser(t *testing.T) {
+	t.Parallel()
+	h := &helped{}
+	w := withHelp(t, h, nil)
+	f := parse(t, w, outerFlow("budget: {maxCalls: 4}", ""))
+	run, err := w.Start(t.Context(), f, weir.Start{ID: "run", User: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := waitFor(t, run)
+	if text, _ := weir.Output[string](r, "text"); r.Status != engine.Completed || text != "told: ada" {
+		t.Errorf("%s %v: %q", r.Status, r.Error, text)
+	}
+	if r.Usage.Calls != 4 || r.Usage.Tokens() != 40 || h.calls.Load() != 4 {
+		t.Errorf("%d calls were made, and the run's usage is %+v", h.calls.Load(), r.Usage)
+	}
+	called(t, w, 1)
+}
+
+func TestAnAccountThatIsUsedUpInsideAFlowThatIsAToolFailsTheCall(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"fail", "pause"} {
+		h := &helped{}
+		w := withHelp(t, h, nil)
+		run := startText(t, w, outerFlow("budget: {maxCalls: 2, onLimit: "+limit+"}", ""))
+		r := waitFor(t, run)
+		below := called(t, w, 1)[0]
+		if below.Head.Status != engine.Failed || below.Head.Error.Code != engine.CodeBudget {
+			t.Errorf("%s: the tool's run is %s: %v", limit, below.Head.Status, below.Head.Error)
+		}
+		if h.calls.Load() != 2 || r.Usage.Calls != 2 {
+			t.Errorf("%s: %d calls were made and %d counted, of 2", limit, h.calls.Load(), r.Usage.Calls)
+		}
+		if limit == "pause" {
+			if r.Status != engine.Paused || r.Interrupts[0].Kind != engine.AwaitBudget {
+				t.Fatalf("the caller is %s: %v", r.Status, r.Error)
+			}
+			if err := run.Answer(t.Context(), r.Interrupts[0].ID, map[string]any{"maxCalls": 1}); err != nil {
+				t.Fatal(err)
+			}
+			r = waitFor(t, run)
+			if text, _ := weir.Output[string](r, "text"); !strings.Contains(text, engine.CodeBudget) || h.calls.Load() != 3 {
+				t.Errorf("%s: the model was told %q", r.Status, text)
+			}
+		} else if r.Status != engine.Failed || r.Error.Code != engine.CodeBudget {
+			t.Errorf("the caller is %s: %v", r.Status, r.Error)
+		}
+	}
+}
+
+func TestAFlowThatIsAToolIsCancelledBeforeItsCallersCancellationIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	h := &helped{inside: make(chan struct{}, 2), hold: func(context.Context) error { <-gate; return nil }}
+	s := memory.New()
+	w := withHelp(t, h, s)
+	run := startText(t, w, outerFlow("", ""))
+	<-h.inside
+	if err := run.Cancel(t.Context(), "enough"); err != nil {
+		t.Fatal(err)
+	}
+	below := called(t, w, 1)[0]
+	if !requested(t, s, below.ID) {
+		t.Error("the caller's cancellation was acknowledged before the tool's run had it")
+	}
+	close(gate)
+	r := waitFor(t, run)
+	if r.Status != engine.Cancelled || h.calls.Load() != 2 || r.Usage.Calls != 2 {
+		t.Errorf("%s, %d calls made, %d counted", r.Status, h.calls.Load(), r.Usage.Calls)
+	}
+	if is := called(t, w, 1)[0].Head.Status; is != engine.Cancelled {
+		t.Errorf("the tool's run is %s", is)
+	}
+	if _, err := w.Cancel(t.Context(), "run", "", ""); err != nil {
+		t.Errorf("cancelled once more: %v", err)
+	}
+}
+
+func TestAFlowThatIsAToolGoesOnInAnotherProcessOnTheAccountOfItsCaller(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "weir.db")
+	db := func() weir.Store {
+		s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	h := &helped{inside: make(chan struct{}, 2)}
+	dies := errors.New("the process stops")
+	h.hold = func(ctx context.Context) error {
+		if h.calls.Load() < 3 { // the second call inside is cut off
+			return nil
+		}
+		<-ctx.Done()
+		return dies
+	}
+	w := withHelp(t, h, db())
+	startText(t, w, outerFlow("budget: {maxCalls: 5}", ""))
+	<-h.inside
+	<-h.inside
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again := &helped{}
+	second := withHelp(t, again, db())
+	run, err := second.Resume(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := waitFor(t, run)
+	// Of the call that was cut off nobody knows what it took: it is charged.
+	if r.Status != engine.Completed || again.calls.Load() != 2 || r.Usage.Calls != 5 {
+		t.Errorf("%s %v, %d calls more, %d counted", r.Status, r.Error, again.calls.Load(), r.Usage.Calls)
+	}
+	called(t, second, 1)
+}
+
+func TestAFlowThatIsAToolIsCancelledThoughItsCallersProcessHasGone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "weir.db")
+	db := func() weir.Store {
+		s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	h := &helped{inside: make(chan struct{}, 2), hold: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+	w := withHelp(t, h, db())
+	startText(t, w, outerFlow("", ""))
+	<-h.inside
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again, s := &helped{}, db()
+	second := withHelp(t, again, s)
+	run, err := second.Cancel(t.Context(), "run", "ada", "enough")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := waitFor(t, run); r.Status != engine.Cancelled || again.calls.Load() != 0 {
+		t.Errorf("%s after %d calls", r.Status, again.calls.Load())
+	}
+	below := called(t, second, 1)[0]
+	if !requested(t, s, below.ID) {
+		t.Errorf("the tool's run is %s", below.Head.Status)
+	}
+}
+
+func TestANodeWhoseTimeIsUpCancelsTheFlowItsToolRunsAndARetryCallsAnother(t *testing.T) {
+	t.Parallel()
+	h := &helped{}
+	h.hold = func(ctx context.Context) error {
+		if h.calls.Load() > 2 {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	w := withHelp(t, h, nil)
+	run := startText(t, w, outerFlow("", ", timeout: 200ms, retry: {attempts: 2, backoff: 1ms}"))
+	r := waitFor(t, run)
+	if r.Status != engine.Completed {
+		t.Fatalf("%s: %v", r.Status, r.Error)
+	}
+	if first := w.Driven(called(t, w, 2)[1].ID); first != nil { // what is in flight has a moment to end
+		waitFor(t, first)
+	}
+	runs := called(t, w, 2)
+	if runs[1].Head.Status != engine.Cancelled || runs[0].Head.Status != engine.Completed {
+		t.Errorf("the first is %s, the second %s", runs[1].Head.Status, runs[0].Head.Status)
+	}
+	if sum := runs[0].Head.Usage.Calls + runs[1].Head.Usage.Calls; r.Usage.Calls != sum+2 {
+		t.Errorf("%d calls are counted; the flows made %d and their caller 2", r.Usage.Calls, sum)
+	}
+}
+
+// requested reports whether a cancellation is in a run's journal.
+func requested(t *testing.T, s weir.Store, run string) bool {
+	t.Helper()
+	for c, err := range s.Commits(t.Context(), run, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range c.Events {
+			if _, is := e.(*engine.CancelRequested); is {
+				return true
+			}
+		}
+	}
+	return false
+}

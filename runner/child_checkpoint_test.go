@@ -1,0 +1,112 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// newTells is a node type that puts out all that its view has, and adds to it.
+func newTells() node.Type {
+	return &function{flow.TypeSpec{
+		Name: "tells", Version: 1, Context: flow.ContextWrite, Ports: flow.Ports{Out: []flow.Port{{Name: "seen", Type: flow.TypeText}}},
+	}, func(ctx *node.Ctx) error {
+		m, err := ctx.Context()
+		if err != nil {
+			return err
+		}
+		view, err := m.Get().Messages()
+		if err != nil {
+			return err
+		}
+		var seen []string
+		for _, said := range view {
+			seen = append(seen, said.Text)
+		}
+		ctx.Output("seen", strings.Join(seen, " "))
+		_, err = m.Add(convo.Message{Role: convo.User, Text: ctx.Info().Path})
+		return err
+	}}
+}
+
+// telling is a chain of n nodes that tell, after one.
+func telling(prefix, after string, n int) (text, last string) {
+	var b strings.Builder
+	for i := range n {
+		needs := ""
+		if after != "" {
+			needs = ", after: " + after
+		}
+		after = fmt.Sprintf("%s%d", prefix, i)
+		fmt.Fprintf(&b, "  %s: {type: tells%s}\n", after, needs)
+	}
+	return b.String(), after
+}
+
+func TestAChildWithAHistoryFromAboveGoesOnFromACheckpointInAnotherProcess(t *testing.T) {
+	for _, isolation := range []string{"fork", "share"} {
+		t.Run(isolation, func(t *testing.T) {
+			tr := newTree(t, newTells())
+			s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			_ = tr.local.Close(t.Context())
+			tr.store = s
+			tr.open()
+			child, last := telling("c", "", 40)
+			tr.add("l0", "nodes:\n"+child+"  ask: {type: userInput, after: "+last+", with: {prompt: more}}\n  end: {type: tells, after: ask}\noutputs: {out: \"{{ end.seen }}\"}\n")
+			above, top := telling("p", "", 30)
+			p := tr.add("l1", "nodes:\n"+above+"  down: {type: sub, after: "+top+", with: {flow: l0, isolation: "+isolation+"}}\n"+
+				"  last: {type: tells, after: down}\noutputs: {out: \"{{ down.out }}\", end: \"{{ last.seen }}\"}\n")
+			r := tr.wait(tr.start(p))
+			equal(t, "status", r.Status, engine.Paused)
+			if err := tr.local.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			for _, run := range tr.runs() {
+				if _, err := s.Checkpoint(t.Context(), run.ID); err != nil {
+					t.Fatalf("no checkpoint of run %s: %v", run.ID, err)
+				}
+			}
+			tr.open()
+			if _, err := tr.local.Do(t.Context(), p, "r", runner.Answer(r.Interrupts[0].ID, "yes", "me")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() bool { return tr.runs()[0].Head.Status.Ended() })
+			x, err := tr.local.Resume(t.Context(), p, "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = tr.wait(x)
+			equal(t, "status", r.Status, engine.Completed)
+			own, below := names("p", 30), names("c", 40)
+			out, _ := r.Outputs.Get("out")
+			equal[any](t, "what the child sees", out, own+" "+below)
+			end, _ := r.Outputs.Get("end")
+			if isolation == "share" {
+				own += " " + below + " end"
+			}
+			equal[any](t, "what is seen afterwards", end, own)
+		})
+	}
+}
+
+// names are prefix0, prefix1 and so on.
+func names(prefix string, n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return strings.Join(out, " ")
+}
