@@ -157,7 +157,7 @@ func TestABudgetThatPausesGoesOnWithWhatAPersonAdds(t *testing.T) {
 	if r.Status != engine.Paused || len(r.Interrupts) != 1 || r.Interrupts[0].Kind != engine.AwaitBudget {
 		t.Fatalf("%s %+v", r.Status, r.Interrupts)
 	}
-	if !strings.Contains(r.Interrupts[0].Prompt, "1 of 1 calls") {
+	if p := r.Interrupts[0].Prompt; !strings.Contains(p, "1 of 1 calls") || !strings.Contains(p, `such as {"maxCalls": 10}, or`) {
 		t.Errorf("asked %q", r.Interrupts[0].Prompt)
 	}
 	if err := w.Close(t.Context()); err != nil {

@@ -35,7 +35,7 @@ func (a *attempt) afford(e node.Effect, key string) error {
 		answer, answered := a.answered(id)
 		if answered {
 			if _, more := answer.(map[string]any); !more {
-				return limit(a.m.purse.short(a.accounts, e.Reserve), "The budget is used up, and nothing was added to it.")
+				return limit(a.m.purse.short(a.accounts, e.Reserve), e.Reserve, "The budget is used up, and nothing was added to it.")
 			}
 			continue
 		}
@@ -45,11 +45,11 @@ func (a *attempt) afford(e node.Effect, key string) error {
 		}
 		text := budgetText(short, e.Reserve)
 		if short.OnLimit != "pause" {
-			return limit(short, text)
+			return limit(short, e.Reserve, text)
 		}
 		_, err = a.wait(engine.Interrupt{
 			ID: id, Kind: engine.AwaitBudget, Event: short.Path, Schema: raiseSchema(),
-			Prompt: text + ` Answer with what to add to it, such as {"maxTokens": 10000}, or with "stop".`,
+			Prompt: text + " Answer with what to add to it, such as " + suggested(short, e.Reserve) + `, or with "stop".`,
 		})
 		return err
 	}
@@ -113,18 +113,50 @@ func raiseSchema() map[string]any {
 	}}
 }
 
-func limit(short *engine.Account, text string) error {
+func limit(short *engine.Account, r *node.Reserve, text string) error {
 	return &limitReached{
 		branch: short.OnLimit == "branch",
 		failure: engine.Error{
 			Code: engine.CodeBudget, Message: text, Permanent: true, Budget: short.Path,
-			Hint: `add to it and go on, as with: weir retry RUN NODE --add '{"maxTokens": 10000}'; or set onLimit: pause to be asked`,
+			Hint: fmt.Sprintf("add to it and go on, as with: weir retry RUN NODE --add '%s'; or set onLimit: pause to be asked", suggested(short, r)),
 		},
 		outputs: engine.Values{{Name: "limit", Value: map[string]any{
 			"budget": short.Path, "message": text,
 			"calls": int64(short.Used.Calls), "tokens": int64(short.Used.Tokens()), "cost": float64(short.Used.CostMicros) / 1e6,
 		}}},
 	}
+}
+
+// suggested is an answer that would let a call be made: more of each bound that
+// is short of it, at least as much again as the call may take, as JSON.
+func suggested(short *engine.Account, r *node.Reserve) string {
+	most, used := short.Max, short.Used
+	leastCost := r.CostMicros - r.OutputCost
+	if r.Output > 0 {
+		leastCost += r.OutputCost * int64(min(leastOutput, r.Output)) / int64(r.Output)
+	}
+	var parts []string
+	if most.Calls > 0 && most.Calls-used.Calls < r.Calls {
+		parts = append(parts, `"maxCalls": 10`)
+	}
+	if most.Input > 0 && most.Input-used.Tokens() < r.Input+min(leastOutput, r.Output) {
+		more := 10000
+		for more < r.Input+r.Output {
+			more *= 10
+		}
+		parts = append(parts, fmt.Sprintf(`"maxTokens": %d`, more))
+	}
+	if most.CostMicros > 0 && most.CostMicros-used.CostMicros < leastCost {
+		more := int64(500_000)
+		for more < r.CostMicros {
+			more *= 10
+		}
+		parts = append(parts, fmt.Sprintf(`"maxCost": %.2f`, float64(more)/1e6))
+	}
+	if len(parts) == 0 { // others hold what is free
+		parts = append(parts, `"maxTokens": 10000`)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 // budgetText says of which budget how much is used, and what a call needs.
@@ -140,5 +172,6 @@ func budgetText(a *engine.Account, r *node.Reserve) string {
 		parts = append(parts, fmt.Sprintf("$%.4f of $%.4f", float64(a.Used.CostMicros)/1e6, float64(a.Max.CostMicros)/1e6))
 	}
 	return fmt.Sprintf("The budget %s does not cover the next model call: %s are used, and the call takes up to %d tokens "+
-		"of input ($%.4f) and its answer.", whoseBudget(a.Path), strings.Join(parts, ", "), r.Input, float64(r.CostMicros-r.OutputCost)/1e6)
+		"of input ($%.4f) and an answer of at least %d.", whoseBudget(a.Path), strings.Join(parts, ", "), r.Input,
+		float64(r.CostMicros-r.OutputCost)/1e6, min(leastOutput, r.Output))
 }
