@@ -101,6 +101,9 @@ type Manifest struct {
 	// Factor, in per cent, is what estimates were multiplied by; 0 where counts
 	// are exact.
 	Factor int `json:"factor,omitempty"`
+	// Held is how many of the first messages were not sent, since the vendor keeps
+	// them.
+	Held int `json:"held,omitempty"`
 }
 
 // Tool is a tool as a model is told of it.

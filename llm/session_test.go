@@ -30,6 +30,9 @@ func (k *keeper) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)
 		if got := k.held[req.Session]; !slices.Equal(got, all[:req.Held]) {
 			k.t.Errorf("session %s holds\n%q\nand is said to hold\n%q", req.Session, got, all[:req.Held])
 		}
+		if req.Manifest == nil || req.Manifest.Held != req.Held {
+			k.t.Errorf("%d messages are held, and the manifest says %+v", req.Held, req.Manifest)
+		}
 		if req.Held >= len(all) {
 			k.t.Errorf("nothing new is sent: %q", all)
 		}

@@ -150,10 +150,10 @@ func (t *turn) request(shrink int) (*Request, error) {
 	}
 	t.estimate(&req, view)
 	m := view.Manifest
-	if m.Left > 0 || m.Cleared > 0 || m.Short > 0 || m.Repaired > 0 || m.Summary != nil {
+	if m.Left > 0 || m.Cleared > 0 || m.Short > 0 || m.Repaired > 0 || m.Summary != nil || req.Held > 0 {
 		req.Manifest = &Manifest{
 			Manifest: m, Window: w.model.Window, Reserve: w.reserve,
-			System: w.system, Tools: w.tools, Factor: t.factor() % 100,
+			System: w.system, Tools: w.tools, Factor: t.factor() % 100, Held: req.Held,
 		}
 		if req.Manifest.Factor != 0 || !w.counter.Exact() {
 			req.Manifest.Factor = t.factor()

@@ -177,6 +177,9 @@ func (w *viewPrinter) manifest(v engine.Value, messages int) error {
 	for _, row := range roomOf(&m, messages) {
 		t.row(w.st.dim.Render("  "+row[0]), row[1])
 	}
+	if m.Held > 0 {
+		t.row(w.st.ask.Render("  not sent"), fmt.Sprintf("the first %s below: the vendor keeps them (history: server)", count(m.Held, "message")))
+	}
 	for _, text := range withheld(&m) {
 		t.row(w.st.ask.Render("  not sent"), text)
 	}
