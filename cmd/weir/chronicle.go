@@ -89,8 +89,10 @@ func (c *chronicle) tell(e engine.Event, number, at int64) {
 	case *engine.NodeWaiting:
 		n := c.node(e.Path)
 		n.Status = engine.Waiting
-		for _, i := range e.Interrupts {
-			n.Waits = append(n.Waits, c.waited(i))
+		for _, i := range e.Interrupts { // what is still open is said again each time the node waits
+			if !slices.ContainsFunc(n.Waits, func(w waited) bool { return w.ID == i.ID && !w.Answered }) {
+				n.Waits = append(n.Waits, c.waited(i))
+			}
 		}
 	case *engine.InterruptAnswered:
 		c.answer(e)

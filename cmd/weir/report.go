@@ -161,10 +161,20 @@ func answerWord(i engine.Interrupt) string {
 	case engine.AwaitApproval:
 		return leaveGiven
 	case engine.AwaitBudget:
-		return `'{"maxTokens": 10000}'`
+		return "'" + exampleOf(i.Prompt) + "'"
 	default:
 		return "VALUE"
 	}
+}
+
+// exampleOf is the example of an answer that a question about a budget gives.
+func exampleOf(prompt string) string {
+	if _, after, ok := strings.Cut(prompt, " such as "); ok {
+		if example, _, ok := strings.Cut(after, ", or with "); ok {
+			return example
+		}
+	}
+	return `{"maxTokens": 10000}`
 }
 
 // printOutputs writes outputs for people: a line each, long texts below their

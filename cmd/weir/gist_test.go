@@ -1,0 +1,55 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir/engine"
+)
+
+func TestTheGistOfANodeIsItsAnswer(t *testing.T) {
+	t.Parallel()
+	trace := engine.Named{Name: "trace", Value: []any{map[string]any{"role": "assistant"}}}
+	for name, c := range map[string]struct {
+		outputs engine.Values
+		want    string
+	}{
+		"an agent's text beside its trace": {engine.Values{{Name: "context", Value: "main"}, trace, {Name: "text", Value: "Done."}}, "Done."},
+		"an empty text":                    {engine.Values{{Name: "text", Value: ""}, {Name: "value", Value: int64(3)}}, "3"},
+		"another name":                     {engine.Values{{Name: "greeting", Value: "Hello"}, {Name: "n", Value: int64(3)}}, "Hello"},
+		"nothing":                          {engine.Values{{Name: "text", Value: ""}}, ""},
+	} {
+		if got := gistOf(c.outputs); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAQuestionAboutABudgetIsAnsweredWithWhatIsShort(t *testing.T) {
+	t.Parallel()
+	for prompt, want := range map[string]string{
+		`It is used up. Answer with what to add to it, such as {"maxCalls": 10}, or with "stop".`: `'{"maxCalls": 10}'`,
+		"It is used up.": `'{"maxTokens": 10000}'`, // an earlier version's
+	} {
+		if got := answerWord(engine.Interrupt{Kind: engine.AwaitBudget, Prompt: prompt}); got != want {
+			t.Errorf("%q: got %s, want %s", prompt, got, want)
+		}
+	}
+}
+
+func TestAQuestionThatStaysOpenIsToldOnce(t *testing.T) {
+	t.Parallel()
+	c := &chronicle{nodes: make(map[string]*nodeRecord), leaves: make(map[string]waited)}
+	ask := func(ids ...string) *engine.NodeWaiting {
+		e := &engine.NodeWaiting{Path: "a"}
+		for _, id := range ids {
+			e.Interrupts = append(e.Interrupts, engine.Interrupt{ID: "a:" + id, Kind: engine.AwaitApproval})
+		}
+		return e
+	}
+	c.tell(ask("one", "two"), 1, 0)
+	c.tell(&engine.InterruptAnswered{ID: "a:one", Value: "approve", By: "ada"}, 2, 0)
+	c.tell(ask("two"), 3, 0)
+	if w := c.nodes["a"].Waits; len(w) != 2 || !w[0].Answered || w[1].Answered {
+		t.Errorf("got %+v", w)
+	}
+}
