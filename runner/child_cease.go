@@ -75,13 +75,16 @@ func (x *Execution) cease(m *mail) bool {
 			x.give(err)
 			return
 		}
-		x.command(func(*engine.Run) (engine.Event, error) { return nil, x.haveCeased() })
+		x.command(func(*engine.Run) (engine.Event, error) {
+			x.haveCeased()
+			return nil, nil
+		})
 	})
 	return true
 }
 
 // haveCeased cancels the run, now that its calls' are.
-func (x *Execution) haveCeased() error {
+func (x *Execution) haveCeased() {
 	c := &x.calls
 	waiting, held := c.waiting, c.held
 	c.waiting, c.held, c.ceased = nil, nil, true
@@ -93,7 +96,6 @@ func (x *Execution) haveCeased() error {
 	for _, free := range held {
 		close(free)
 	}
-	return nil
 }
 
 // endCalls cancels the runs that tool calls of a node wait for which stops.

@@ -71,15 +71,7 @@ func TestAChildWithAHistoryFromAboveGoesOnFromACheckpointInAnotherProcess(t *tes
 				"  last: {type: tells, after: down}\noutputs: {out: \"{{ down.out }}\", end: \"{{ last.seen }}\"}\n")
 			r := tr.wait(tr.start(p))
 			equal(t, "status", r.Status, engine.Paused)
-			if err := tr.local.Close(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			for _, run := range tr.runs() {
-				if _, err := s.Checkpoint(t.Context(), run.ID); err != nil {
-					t.Fatalf("no checkpoint of run %s: %v", run.ID, err)
-				}
-			}
-			tr.open()
+			tr.restartFromCheckpoints()
 			if _, err := tr.local.Do(t.Context(), p, "r", runner.Answer(r.Interrupts[0].ID, "yes", "me")); err != nil {
 				t.Fatal(err)
 			}
@@ -109,4 +101,19 @@ func names(prefix string, n int) string {
 		out = append(out, fmt.Sprintf("%s%d", prefix, i))
 	}
 	return strings.Join(out, " ")
+}
+
+// restartFromCheckpoints goes on in another process, for which all runs have a
+// checkpoint.
+func (t *tree) restartFromCheckpoints() {
+	t.tb.Helper()
+	if err := t.local.Close(context.Background()); err != nil {
+		t.tb.Fatal(err)
+	}
+	for _, run := range t.runs() {
+		if _, err := t.store.Checkpoint(t.tb.Context(), run.ID); err != nil {
+			t.tb.Fatalf("no checkpoint of run %s: %v", run.ID, err)
+		}
+	}
+	t.open()
 }
