@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,9 @@ import (
 func checkBreaks(f *weir.Flow, breaks []string) error {
 	ids := nodeIDs(nil, &f.Graph)
 	for _, b := range breaks {
+		if above, _, ok := strings.Cut(b, ">"); ok && slices.Contains(ids, above) {
+			return usagef("--break %s is in a child run: write interruptBefore: true at the node, in the flow that %s runs", b, above)
+		}
 		if !slices.Contains(ids, b) {
 			return usagef("--break: flow %s has no node %q%s", f.Name, b, didYouMean(b, ids))
 		}

@@ -17,8 +17,15 @@ func readScript(path string) (fileScript, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read script: %w", err)
 	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("read script %s: %w", path, err)
+	}
+	if len(doc.Content) == 1 && doc.Content[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("read script %s: expected an object of what is said by node, as in `answer: [Good morning.]`", path)
+	}
 	var nodes map[string]yaml.Node
-	if err := yaml.Unmarshal(data, &nodes); err != nil {
+	if err := doc.Decode(&nodes); err != nil {
 		return nil, fmt.Errorf("read script %s: %w", path, err)
 	}
 	t := make(fileScript, len(nodes))

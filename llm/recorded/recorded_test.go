@@ -396,4 +396,10 @@ same: always
 			t.Errorf("%s is taken for a script", wrong)
 		}
 	}
+	if err := os.WriteFile(file, []byte("[a, b]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := recorded.CheckScript(file); err == nil || !strings.Contains(err.Error(), "expected an object of what is said by node") {
+		t.Errorf("a list for a script: %v", err)
+	}
 }
