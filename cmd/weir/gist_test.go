@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine"
@@ -51,5 +52,34 @@ func TestAQuestionThatStaysOpenIsToldOnce(t *testing.T) {
 	c.tell(ask("two"), 3, 0)
 	if w := c.nodes["a"].Waits; len(w) != 2 || !w[0].Answered || w[1].Answered {
 		t.Errorf("got %+v", w)
+	}
+}
+
+func TestAViewSaysOfWhatAllWasSent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ nodeType, call, want string }{
+		{"llmRequest", "talk#2/say/model#1", "all of the context"},
+		{"llmRequest", "say/summary#1", "to be summarised"},
+		{"categorizer", "sort/model#1", "nothing of the context beside it"},
+	} {
+		p, _ := typing("")
+		var out strings.Builder
+		p.out = &out
+		w := &viewPrinter{program: p, st: p.styleOf(&out), nodeType: c.nodeType}
+		if err := w.call(&shownCall{Call: c.call, Sent: []byte(`{"messages":[]}`)}); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s of %s: %v\n%s", c.call, c.nodeType, err, out.String())
+		}
+	}
+}
+
+func TestAViewSaysWhatTheVendorKeepsAndWasNotSent(t *testing.T) {
+	t.Parallel()
+	p, _ := typing("")
+	var out strings.Builder
+	p.out = &out
+	w := &viewPrinter{program: p, st: p.styleOf(&out)}
+	c := &shownCall{Call: "say/model#1", Sent: []byte(`{"messages":[]}`), Manifest: map[string]any{"held": int64(2), "to": int64(3)}}
+	if err := w.call(c); err != nil || !strings.Contains(out.String(), "the first 2 messages below: the vendor keeps them") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }

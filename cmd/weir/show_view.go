@@ -18,6 +18,8 @@ type shownView struct {
 	Run   string      `json:"run"`
 	Node  string      `json:"node"`
 	Calls []shownCall `json:"calls"`
+
+	nodeType string
 }
 
 // shownCall is one model call.
@@ -56,7 +58,7 @@ func (p *program) showView(ctx context.Context, desk *desk, v *runner.View, o *s
 	if err != nil {
 		return err
 	}
-	out := shownView{Run: v.Run.ID, Node: o.node, Calls: []shownCall{}}
+	out := shownView{Run: v.Run.ID, Node: o.node, Calls: []shownCall{}, nodeType: c.nodes[o.node].Type}
 	for _, s := range sent {
 		out.Calls = append(out.Calls, shownCall{
 			Call: s.Key, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error,
@@ -74,7 +76,7 @@ func (p *program) printView(v *shownView) error {
 		fmt.Fprintf(p.out, "%s has asked no model\n", v.Node)
 		return nil
 	}
-	w := &viewPrinter{program: p, st: p.styleOf(p.out), fold: isTerminal(p.out)}
+	w := &viewPrinter{program: p, st: p.styleOf(p.out), fold: isTerminal(p.out), nodeType: v.nodeType}
 	for i, c := range v.Calls {
 		if i > 0 {
 			fmt.Fprintln(p.out)
@@ -95,6 +97,8 @@ type viewPrinter struct {
 	st     style
 	fold   bool // long texts
 	folded bool // one was
+	// nodeType is the type of the node that asked.
+	nodeType string
 }
 
 func (w *viewPrinter) call(c *shownCall) error {
@@ -108,7 +112,9 @@ func (w *viewPrinter) call(c *shownCall) error {
 	}
 	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), proof)
 	fmt.Fprintln(w.out, w.st.dim.Render("  "+printable(r.asked())))
-	if err := w.manifest(c.Manifest, len(r.Messages)); err != nil {
+	if c.Manifest == nil {
+		fmt.Fprintln(w.out, "  "+w.whole(c.Call))
+	} else if err := w.manifest(c.Manifest, len(r.Messages)); err != nil {
 		return err
 	}
 	if r.System != "" {
@@ -159,12 +165,19 @@ func (r *sentRequest) asked() string {
 	return strings.Join(parts, ", ")
 }
 
+// whole says what a call was sent of which nothing was left out.
+func (w *viewPrinter) whole(key string) string {
+	switch name := key[strings.LastIndexByte(key, '/')+1:]; {
+	case strings.HasPrefix(name, "summary#"):
+		return "the part of the conversation that is to be summarised was sent, and nothing else of it"
+	case w.nodeType == "categorizer" || w.nodeType == "extract" || w.nodeType == "summarize":
+		return "what the node was given was sent, and nothing of the context beside it"
+	}
+	return "all of the context was sent"
+}
+
 // manifest is what the window held, and what of the context was not sent.
 func (w *viewPrinter) manifest(v engine.Value, messages int) error {
-	if v == nil {
-		fmt.Fprintf(w.out, "  all of the context was sent\n")
-		return nil
-	}
 	var m llm.Manifest
 	b, err := engine.AppendValue(nil, v)
 	if err == nil {
