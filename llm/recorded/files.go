@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,8 +85,8 @@ func (s *Files) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 // roundOf is the number of the session's round that the messages end with, which
 // their ids begin with ("3.4/ask.user"); 0 where it is none.
 func roundOf(ms []convo.Message) int {
-	for i := len(ms) - 1; i >= 0; i-- {
-		prefix, _, made := strings.Cut(ms[i].ID, "/")
+	for _, m := range slices.Backward(ms) {
+		prefix, _, made := strings.Cut(m.ID, "/")
 		number, at, ok := strings.Cut(prefix, ".")
 		n, err := strconv.Atoi(number)
 		if _, err2 := strconv.Atoi(at); made && ok && err == nil && err2 == nil {
