@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -57,32 +56,19 @@ func (w *Weir) FindSession(ctx context.Context, prefix string) (string, error) {
 	if _, err := w.store.Session(ctx, prefix); err == nil {
 		return prefix, nil
 	}
-	var found []string
-	for f := (store.SessionFilter{Limit: 1000}); ; {
-		list, err := w.store.Sessions(ctx, f)
-		if err != nil {
-			return "", err
-		}
-		for i := range list {
-			if strings.HasPrefix(list[i].ID, prefix) {
-				found = append(found, list[i].ID)
-			}
-			f.Before = list[i].ID
-		}
-		if len(list) < f.Limit {
-			break
-		}
-	}
+	found, err := w.store.Sessions(ctx, store.SessionFilter{Prefix: prefix, Limit: 1000})
 	switch {
+	case err != nil:
+		return "", err
 	case len(found) == 0 || prefix == "":
 		return "", fmt.Errorf("session %s: %w", prefix, store.ErrNotFound)
 	case len(found) > 1:
 		return "", &Error{
 			Code: engine.CodeUsage, Permanent: true,
-			Message: fmt.Sprintf("%d sessions begin with %q, as %s and %s; give more of it", len(found), prefix, found[0], found[1]),
+			Message: fmt.Sprintf("%d sessions begin with %q, as %s and %s; give more of it", len(found), prefix, found[0].ID, found[1].ID),
 		}
 	}
-	return found[0], nil
+	return found[0].ID, nil
 }
 
 // ForkSession is Session.Fork by id; it returns the new session's.

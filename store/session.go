@@ -84,6 +84,8 @@ type Counting interface {
 // SessionFilter narrows a listing; zero is everything, the newest first.
 type SessionFilter struct {
 	User, Flow string
+	// Prefix is what the session's id begins with.
+	Prefix string
 	// Before continues a listing: sessions created before this one.
 	Before string
 	Limit  int // 0 is 100

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -261,7 +262,8 @@ func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Se
 		if len(out) == cmp.Or(f.Limit, 100) {
 			break
 		}
-		if f.User != "" && f.User != x.row.User || f.Flow != "" && f.Flow != x.row.Flow || before != nil && x.number >= before.number {
+		other := f.User != "" && f.User != x.row.User || f.Flow != "" && f.Flow != x.row.Flow || !strings.HasPrefix(x.row.ID, f.Prefix)
+		if other || before != nil && x.number >= before.number {
 			continue
 		}
 		row, err := t.show(x)

@@ -165,6 +165,9 @@ func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Se
 			where, args = append(where, c.column+" = ?"), append(args, c.value)
 		}
 	}
+	if f.Prefix != "" {
+		where, args = append(where, "s.id >= ? AND substr(s.id, 1, length(?)) = ?"), append(args, f.Prefix, f.Prefix, f.Prefix)
+	}
 	if f.Before != "" {
 		var num int64
 		if err := s.reader.QueryRowContext(ctx, "SELECT num FROM session WHERE id = ?", f.Before).Scan(&num); err != nil {
