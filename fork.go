@@ -95,6 +95,9 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	if f.Origin == "" {
 		f.Origin = "fork"
 	}
+	if err := checkOrigin(f.Origin); err != nil {
+		return nil, err
+	}
 	if err := checkFork(to.Flow, start, &o); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type SendOptions struct {
 	Inputs map[string]any
 	// Model replaces the flow's model for the round: "provider/model".
 	Model string
-	// Origin says what started the round, for listings; "session:" and its id.
+	// Origin says what started the round, as Start.Origin; "session:" and its id.
 	Origin string
 }
 
@@ -193,7 +193,7 @@ func (s *Session) fits(said *spoken) error {
 
 // start is what a round with this message begins with.
 func (m *spoken) start(f *Flow) Start {
-	st := Start{Inputs: make(map[string]any, len(m.inputs)+1), Model: m.model}
+	st := Start{Inputs: make(map[string]any, len(m.inputs)+1), Model: m.model, Origin: m.origin}
 	maps.Copy(st.Inputs, m.inputs)
 	in, ok := messageInput(f)
 	switch {

@@ -241,7 +241,9 @@ type Start struct {
 	// State is what the state begins with, over the flow's initial values.
 	State map[string]any
 	User  string
-	// Origin says what started the run, for listings; "go".
+	// Origin says what started the run, as the journal and listings have it:
+	// "go" where it is "", or KIND or KIND:NAME, as "schedule:nightly",
+	// "file:PATH", "webhook:NAME". Another form is input_invalid.
 	Origin string
 	// Targets limits the run to what these nodes need.
 	Targets []string
@@ -279,7 +281,7 @@ func beginning(f *Flow, s Start) (b runner.Begin, err error) {
 	if b.Origin == "" {
 		b.Origin = "go"
 	}
-	if err := errors.Join(checkNodes(f, s.Targets), checkBreaks(f, s.Breaks)); err != nil {
+	if err := errors.Join(checkOrigin(b.Origin), checkNodes(f, s.Targets), checkBreaks(f, s.Breaks)); err != nil {
 		return b, err
 	}
 	if b.Inputs, err = inputsOf(f, s.Inputs); err != nil {

@@ -167,14 +167,14 @@ func (p *program) printRuns(list []store.Run, children []int) {
 		return
 	}
 	now := time.Now()
-	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS CHILDREN NOTE")
+	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS CHILDREN ORIGIN NOTE")
 	for i := range list {
 		r, below := &list[i], "-"
 		if children[i] > 0 {
 			below = fmt.Sprint(children[i])
 		}
 		t.row(r.ID, p.status(r.Head.Status), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
-			tokens(r.Head.Usage), below, note(r))
+			tokens(r.Head.Usage), below, orDash(shorten(r.Origin, 24)), note(r))
 	}
 	t.print()
 }

@@ -67,7 +67,8 @@ be the beginning of its id. "weir chat" talks in one.`,
 	f.StringVar(&o.User, "user", "", "only sessions of this `USER`")
 	f.IntVar(&o.Limit, "limit", 20, "at most this many")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
-	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.deleteSessionCommand(), p.pruneSessionsCommand())
+	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.unqueueCommand(),
+		p.deleteSessionCommand(), p.pruneSessionsCommand())
 	return c
 }
 

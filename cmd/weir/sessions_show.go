@@ -36,8 +36,9 @@ func saidRows(list []store.SessionMessage) []saidRow {
 // shownSession is a session as `weir sessions show --json` prints it.
 type shownSession struct {
 	sessionRow
-	Runs    []runRow  `json:"runs"`
-	History []saidRow `json:"history,omitempty"`
+	Runs    []runRow     `json:"runs"`
+	Waiting []waitingRow `json:"waiting"` // the next first
+	History []saidRow    `json:"history,omitempty"`
 }
 
 type showSessionOptions struct {
@@ -51,9 +52,9 @@ func (p *program) showSessionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show a session: its rounds, and its messages",
-		Long: `Show a session and its newest rounds. With --messages its history, also what no
-model is shown any more; positions count from 0, and --to is not included. What a
-round that failed or was cancelled has said is marked.`,
+		Long: `Show a session, its newest rounds and what waits for one. With --messages its
+history, also what no model is shown any more; positions count from 0, and --to is
+not included. What a round that failed or was cancelled has said is marked.`,
 		Example: `  weir sessions show 01kafw --messages
   weir sessions show 01kafw --messages --from 100 --to 120 --json`,
 		Args:              exactArgs("SESSION"),
@@ -87,6 +88,10 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 	if err != nil {
 		return err
 	}
+	waiting, err := desk.Waiting(ctx, s.ID)
+	if err != nil {
+		return err
+	}
 	var said []store.SessionMessage
 	if o.messages {
 		if said, err = desk.store.SessionMessages(ctx, s.ID, o.from, o.to); err != nil {
@@ -94,7 +99,7 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 		}
 	}
 	if o.json {
-		shown := shownSession{sessionRow: sessionRowOf(s), Runs: []runRow{}}
+		shown := shownSession{sessionRow: sessionRowOf(s), Runs: []runRow{}, Waiting: waitingRows(waiting)}
 		for i := range rounds {
 			shown.Runs = append(shown.Runs, runRowOf(&rounds[i]))
 		}
@@ -113,6 +118,10 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 	if len(rounds) > 0 {
 		fmt.Fprintln(p.out)
 		p.printRounds(rounds)
+	}
+	if len(waiting) > 0 {
+		fmt.Fprintln(p.out)
+		p.printWaiting(waiting)
 	}
 	return nil
 }

@@ -266,7 +266,7 @@ func (p *program) printShown(v *runner.View, above string) {
 	r, st := v.Run, p.styleOf(p.out)
 	first := time.UnixMilli(v.Commits[0].At)
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.status(r.Status()))
-	line := fmt.Sprintf("started %s, %s, %s", first.Format("2006-01-02 15:04:05"),
+	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), orDash(printable(r.Start.Origin)),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
 	if u := r.Usage(); u.Calls > 0 {
 		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
@@ -274,6 +274,9 @@ func (p *program) printShown(v *runner.View, above string) {
 	fmt.Fprintln(p.out, st.dim.Render(line))
 	if above != "" {
 		fmt.Fprintln(p.out, st.dim.Render(above))
+	}
+	if s := r.Start; s.Session != "" {
+		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("round %d of session %s", s.Round, s.Session)))
 	}
 	if f := r.Forked(); f != nil {
 		fmt.Fprintln(p.out, st.dim.Render(forkLine(f, r.Shared())))

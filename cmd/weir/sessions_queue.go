@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/store"
+)
+
+// waitingRow is a message that waits for a round as --json prints it.
+type waitingRow struct {
+	ID      string       `json:"id"`
+	By      string       `json:"by"`
+	Origin  string       `json:"origin"` // "" is a call from Go
+	At      time.Time    `json:"at"`
+	Message engine.Value `json:"message"`
+}
+
+func waitingRows(list []weir.Waiting) []waitingRow {
+	rows := make([]waitingRow, 0, len(list))
+	for _, w := range list {
+		rows = append(rows, waitingRow{w.ID, w.By, w.Origin, w.At, w.Message})
+	}
+	return rows
+}
+
+// printWaiting is what waits, for people, the next first.
+func (p *program) printWaiting(list []weir.Waiting) {
+	now, t := time.Now(), p.table("WAITING BY SENT MESSAGE")
+	for _, w := range list {
+		t.row(printable(w.ID), orDash(printable(w.By)), ago(now.Sub(w.At)), shorten(node.TextOf(w.Message), 60))
+	}
+	t.print()
+}
+
+func (p *program) unqueueCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "unqueue MESSAGE...",
+		Short: "Take messages back that wait for a round",
+		Long: `Take messages back that were sent to a session and that no round has taken, as
+where a message that no flow can take any more holds up those behind it. MESSAGE is
+the id; "weir sessions show SESSION" lists what waits. A message that a round has
+taken stays: cancel the round with "weir cancel RUN".`,
+		Example:           `  weir sessions unqueue 01kafwm1`,
+		Args:              atLeastOneMessage,
+		ValidArgsFunction: p.completeWaiting,
+		RunE: func(c *cobra.Command, args []string) error {
+			desk, err := p.look(c.Context())
+			if err != nil {
+				return err
+			}
+			defer desk.close() //nolint:errcheck // what it did is durable
+			return p.unqueue(c.Context(), desk, args, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a message")
+	return c
+}
+
+func atLeastOneMessage(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("expected MESSAGE; see `weir sessions unqueue --help`")
+	}
+	return nil
+}
+
+func (p *program) unqueue(ctx context.Context, desk *desk, messages []string, asJSON bool) error {
+	for _, id := range messages {
+		session, err := desk.Unqueue(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return usagef("no message %s waits; `weir sessions show SESSION` lists those that do, with their ids", id)
+		}
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			writeJSON(p.out, map[string]any{"message": id, "session": session})
+			continue
+		}
+		fmt.Fprintf(p.out, "took back message %s of session %s\n", printable(id), session)
+	}
+	return nil
+}
+
+// completeWaiting offers the messages that wait.
+func (p *program) completeWaiting(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
+	ctx := contextOf(c)
+	desk, err := p.look(ctx)
+	if err != nil {
+		return nil, noFiles
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	list, err := desk.Sessions(ctx, store.SessionFilter{})
+	if err != nil {
+		return nil, noFiles
+	}
+	var out completions
+	for i := range list {
+		if list[i].Queued == 0 {
+			continue
+		}
+		waiting, err := desk.Waiting(ctx, list[i].ID)
+		if err != nil {
+			return out, noFiles
+		}
+		for _, w := range waiting {
+			out = append(out, cobra.CompletionWithDesc(w.ID, shorten(node.TextOf(w.Message), 40)))
+		}
+	}
+	return out, noFiles
+}

@@ -1,0 +1,59 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Waiting is a message to a session that no round has taken.
+type Waiting struct {
+	ID, By string
+	At     time.Time
+	// Message is what was said, and Origin what said it, "" for a call from Go.
+	Message engine.Value
+	Origin  string
+}
+
+// Waiting lists the messages that wait for a round, the next first.
+func (s *Session) Waiting(ctx context.Context) ([]Waiting, error) { return s.w.Waiting(ctx, s.ID) }
+
+// Waiting is Session.Waiting by id.
+func (w *Weir) Waiting(ctx context.Context, session string) ([]Waiting, error) {
+	list, err := w.store.Queue(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Waiting, len(list))
+	for i := range list {
+		q, said := &list[i], spokenOf(list[i].Value)
+		out[i] = Waiting{ID: q.ID, By: q.By, At: q.At, Message: said.message, Origin: said.origin}
+	}
+	return out, nil
+}
+
+// Unqueue takes a message back that waits for a round, by its id, and returns
+// the session it was sent to; who waits for it is told that it is cancelled.
+// store.ErrNotFound says that there is no such message, and runner.ErrStatus
+// that a round has taken it.
+func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err error) {
+	q, err := w.store.FindQueued(ctx, message)
+	if err == nil && q.Run == "" {
+		err = w.store.Unqueue(ctx, message)
+		if errors.Is(err, store.ErrNotFound) { // taken a moment ago, or taken back
+			q, err = w.store.FindQueued(ctx, message)
+		}
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("take back message %s: %w", message, err)
+	case q.Run != "":
+		return q.Session, fmt.Errorf("take back message %s: %w: run %s has taken it", message, runner.ErrStatus, q.Run)
+	}
+	return q.Session, nil
+}
