@@ -15,42 +15,44 @@ import (
 
 func TestASessionsBudgetHoldsOverAllItsRounds(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, path string) {
-		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 3}}\ninputs:", 1))
-		s := sessionOf(t, w, f)
-		for i := range 3 {
-			if state := say(t, s, fmt.Sprint(i), weir.SendOptions{}); state.Status != engine.Completed {
-				t.Fatalf("%+v", state)
-			}
+	stores(t, spendOverRounds)
+}
+
+func spendOverRounds(t *testing.T, path string) {
+	t.Helper()
+	w, f := openTalk(t, path, &parrot{}, strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 3}}\ninputs:", 1))
+	s := sessionOf(t, w, f)
+	for i := range 3 {
+		if state := say(t, s, fmt.Sprint(i), weir.SendOptions{}); state.Status != engine.Completed {
+			t.Fatalf("%+v", state)
 		}
-		fork, err := s.Fork(t.Context(), 4)
-		if err != nil {
-			t.Fatal(err)
+	}
+	fork, err := s.Fork(t.Context(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		state := say(t, s, "too much", weir.SendOptions{})
+		if state.Status != engine.Failed || state.Error.Code != engine.CodeBudget || !strings.Contains(state.Error.Budget, "session") || state.Spent.Calls != 0 {
+			t.Fatalf("%s: %#v", state.Status, state.Error)
 		}
-		for range 2 {
-			state := say(t, s, "too much", weir.SendOptions{})
-			if state.Status != engine.Failed || state.Error.Code != engine.CodeBudget || !strings.Contains(state.Error.Budget, "session") || state.Spent.Calls != 0 {
-				t.Fatalf("%s: %#v", state.Status, state.Error)
-			}
+	}
+	for i := range 4 {
+		state := say(t, fork, "aside", weir.SendOptions{})
+		if want := i < 3; (state.Status == engine.Completed) != want {
+			t.Fatalf("round %d of the fork: %+v %+v", i+1, state, state.Error)
 		}
-		for i := range 4 {
-			state := say(t, fork, "aside", weir.SendOptions{})
-			if want := i < 3; (state.Status == engine.Completed) != want {
-				t.Fatalf("round %d of the fork: %+v %+v", i+1, state, state.Error)
-			}
-		}
-		more, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 4}}\ninputs:", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s, err = s.With(t.Context(), more); err != nil {
-			t.Fatal(err)
-		}
-		if state := say(t, s, "with more", weir.SendOptions{}); state.Status != engine.Completed {
-			t.Errorf("%+v", state.Error)
-		}
-	})
+	}
+	more, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 4}}\ninputs:", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.With(t.Context(), more); err != nil {
+		t.Fatal(err)
+	}
+	if state := say(t, s, "with more", weir.SendOptions{}); state.Status != engine.Completed {
+		t.Errorf("%+v", state.Error)
+	}
 }
 
 func TestARoundThatReachesItsSessionsBudgetMayWaitForMore(t *testing.T) {
@@ -191,74 +193,83 @@ func TestTheNextMessageAnswersAQuestionOfAChildThatSeesWhatItMay(t *testing.T) {
 			t.Parallel()
 			stores(t, func(t *testing.T, path string) {
 				t.Helper()
-				w, child := openTalk(t, path, &parrot{}, childFlow)
-				f, err := w.Parse("parent.yaml", fmt.Appendf(nil, parentFlow, isolation), child)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s := sessionOf(t, w, f)
-				added := 2
-				if isolation == "share" {
-					added = 4
-				}
-				for i := range 3 {
-					before := len(textsOf(t, s))
-					state := say(t, s, fmt.Sprint("hello", i), weir.SendOptions{})
-					if len(state.Interrupts) != 1 || state.Interrupts[0].Prompt != "Which berth?" || !strings.HasPrefix(state.Interrupts[0].ID, "inner>") {
-						t.Fatalf("%+v %+v", state, state.Error)
-					}
-					state = say(t, s, fmt.Sprint("number ", i), weir.SendOptions{})
-					want := fmt.Sprintf("%d: number %d", sees+i*added*min(sees-1, 1), i)
-					if said, err := weir.Output[string](state.Result, "said"); err != nil || said != want {
-						t.Fatalf("round %d: %q, want %q, %v %+v", i+1, said, want, err, state.Error)
-					}
-					if got := textsOf(t, s); len(got) != before+added {
-						t.Fatalf("%q", got)
-					}
-				}
+				answerChildren(t, path, isolation, sees)
 			})
 		})
 	}
 }
 
+// answerChildren is three rounds that each answer the question of a child, which
+// sees so many messages in the first.
+func answerChildren(t *testing.T, path, isolation string, sees int) {
+	t.Helper()
+	w, child := openTalk(t, path, &parrot{}, childFlow)
+	f, err := w.Parse("parent.yaml", fmt.Appendf(nil, parentFlow, isolation), child)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sessionOf(t, w, f)
+	added := 2
+	if isolation == "share" {
+		added = 4
+	}
+	for i := range 3 {
+		before := len(textsOf(t, s))
+		state := say(t, s, fmt.Sprint("hello", i), weir.SendOptions{})
+		if len(state.Interrupts) != 1 || state.Interrupts[0].Prompt != "Which berth?" || !strings.HasPrefix(state.Interrupts[0].ID, "inner>") {
+			t.Fatalf("%+v %+v", state, state.Error)
+		}
+		state = say(t, s, fmt.Sprint("number ", i), weir.SendOptions{})
+		want := fmt.Sprintf("%d: number %d", sees+i*added*min(sees-1, 1), i)
+		if said, err := weir.Output[string](state.Result, "said"); err != nil || said != want {
+			t.Fatalf("round %d: %q, want %q, %v %+v", i+1, said, want, err, state.Error)
+		}
+		if got := textsOf(t, s); len(got) != before+added {
+			t.Fatalf("%q", got)
+		}
+	}
+}
+
 func TestTheRoundsOfASessionAreReplayedAsTheyWere(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, path string) {
-		t.Helper()
-		var sent [][]convo.Message
-		p := &parrot{sent: func(r *llm.Request) { sent = append(sent, slices.Clone(r.Messages)) }}
-		w, f := openTalk(t, path, p, talkFlow)
-		s := sessionOf(t, w, f)
-		for i := range 5 {
-			say(t, s, fmt.Sprint("m", i), weir.SendOptions{})
+	stores(t, replayRounds)
+}
+
+func replayRounds(t *testing.T, path string) {
+	t.Helper()
+	var sent [][]convo.Message
+	p := &parrot{sent: func(r *llm.Request) { sent = append(sent, slices.Clone(r.Messages)) }}
+	w, f := openTalk(t, path, p, talkFlow)
+	s := sessionOf(t, w, f)
+	for i := range 5 {
+		say(t, s, fmt.Sprint("m", i), weir.SendOptions{})
+	}
+	whole := textsOf(t, s)
+	rounds, err := s.Rounds(t.Context(), "", 0)
+	if err != nil || len(rounds) != 5 {
+		t.Fatal(len(rounds), err)
+	}
+	for i := range rounds {
+		n := 4 - i // the newest is first
+		v, err := w.Inspect(t.Context(), rounds[i].ID, 0)
+		if err != nil || rounds[i].Round != n+1 {
+			t.Fatal(rounds[i].Round, err)
 		}
-		whole := textsOf(t, s)
-		rounds, err := s.Rounds(t.Context(), "", 0)
-		if err != nil || len(rounds) != 5 {
-			t.Fatal(len(rounds), err)
+		ms, err := v.Contexts[engine.MainContext].Messages()
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i := range rounds {
-			n := 4 - i // the newest is first
-			v, err := w.Inspect(t.Context(), rounds[i].ID, 0)
-			if err != nil || rounds[i].Round != n+1 {
-				t.Fatal(rounds[i].Round, err)
-			}
-			ms, err := v.Contexts[engine.MainContext].Messages()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, m := range ms {
-				got = append(got, string(m.Role)+" "+m.Text)
-			}
-			if !slices.Equal(got, whole[:2*n+2]) {
-				t.Errorf("round %d: %q", n+1, got)
-			}
-			for j, m := range sent[n] {
-				if m.Text != ms[j].Text || m.Role != ms[j].Role {
-					t.Errorf("round %d was sent %+v at %d and has %+v", n+1, m, j, ms[j])
-				}
+		var got []string
+		for _, m := range ms {
+			got = append(got, string(m.Role)+" "+m.Text)
+		}
+		if !slices.Equal(got, whole[:2*n+2]) {
+			t.Errorf("round %d: %q", n+1, got)
+		}
+		for j, m := range sent[n] {
+			if m.Text != ms[j].Text || m.Role != ms[j].Role {
+				t.Errorf("round %d was sent %+v at %d and has %+v", n+1, m, j, ms[j])
 			}
 		}
-	})
+	}
 }

@@ -33,54 +33,56 @@ func (s *sulky) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chun
 
 func TestAFailedRoundThatIsRetriedTakesItsSessionAgainUnlessItWentOn(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, path string) {
-		t.Helper()
-		p := &sulky{}
-		w, f := openTalk(t, path, p, talkFlow)
-		s := sessionOf(t, w, f)
-		say(t, s, "hello", weir.SendOptions{})
-		failed := say(t, s, "please", weir.SendOptions{})
-		if failed.Status != engine.Failed {
-			t.Fatalf("%+v", failed)
-		}
-		p.calm.Store(true)
-		again, err := w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := waitFor(t, again); r.Status != engine.Completed || !strings.HasSuffix(r.Outputs[0].Value.(string), ": please") {
-			t.Fatalf("%+v", r)
-		}
-		if got := textsOf(t, s); len(got) != 4 || got[3] != "assistant 3: please" {
-			t.Fatal(got)
-		}
-		if next := say(t, s, "and then?", weir.SendOptions{}); next.Round != 3 || next.Text != "5: and then?" {
-			t.Fatalf("%+v", next)
-		}
+	stores(t, retryRounds)
+}
 
-		p.calm.Store(false)
-		failed = say(t, s, "please, once more", weir.SendOptions{})
-		p.calm.Store(true)
-		say(t, s, "never mind", weir.SendOptions{})
-		before := textsOf(t, s)
-		again, err = w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
-		if err == nil {
-			_, err = again.Wait(t.Context())
-		}
-		if !errors.Is(err, store.ErrMoved) {
-			t.Fatalf("a round whose session went on: %v", err)
-		}
-		if got := textsOf(t, s); !slices.Equal(got, before) {
-			t.Errorf("%q, before %q", got, before)
-		}
-		row, err := w.Runs(t.Context(), store.Filter{Session: s.ID, Limit: 2})
-		if err != nil || row[1].ID != failed.Run || row[1].Head.Status != engine.Failed {
-			t.Errorf("%+v %v", row, err)
-		}
-		if next := say(t, s, "still here?", weir.SendOptions{}); next.Status != engine.Completed || next.Round != 6 {
-			t.Errorf("%+v", next)
-		}
-	})
+func retryRounds(t *testing.T, path string) {
+	t.Helper()
+	p := &sulky{}
+	w, f := openTalk(t, path, p, talkFlow)
+	s := sessionOf(t, w, f)
+	say(t, s, "hello", weir.SendOptions{})
+	failed := say(t, s, "please", weir.SendOptions{})
+	if failed.Status != engine.Failed {
+		t.Fatalf("%+v", failed)
+	}
+	p.calm.Store(true)
+	again, err := w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := waitFor(t, again); r.Status != engine.Completed || !strings.HasSuffix(r.Outputs[0].Value.(string), ": please") {
+		t.Fatalf("%+v", r)
+	}
+	if got := textsOf(t, s); len(got) != 4 || got[3] != "assistant 3: please" {
+		t.Fatal(got)
+	}
+	if next := say(t, s, "and then?", weir.SendOptions{}); next.Round != 3 || next.Text != "5: and then?" {
+		t.Fatalf("%+v", next)
+	}
+
+	p.calm.Store(false)
+	failed = say(t, s, "please, once more", weir.SendOptions{})
+	p.calm.Store(true)
+	say(t, s, "never mind", weir.SendOptions{})
+	before := textsOf(t, s)
+	again, err = w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
+	if err == nil {
+		_, err = again.Wait(t.Context())
+	}
+	if !errors.Is(err, store.ErrMoved) {
+		t.Fatalf("a round whose session went on: %v", err)
+	}
+	if got := textsOf(t, s); !slices.Equal(got, before) {
+		t.Errorf("%q, before %q", got, before)
+	}
+	row, err := w.Runs(t.Context(), store.Filter{Session: s.ID, Limit: 2})
+	if err != nil || row[1].ID != failed.Run || row[1].Head.Status != engine.Failed {
+		t.Errorf("%+v %v", row, err)
+	}
+	if next := say(t, s, "still here?", weir.SendOptions{}); next.Status != engine.Completed || next.Round != 6 {
+		t.Errorf("%+v", next)
+	}
 }
 
 // dying is a store whose process dies before it has noted which message was
