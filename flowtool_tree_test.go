@@ -107,33 +107,42 @@ func TestAFlowThatIsAToolSpendsForItsCallerAndActsForItsUser(t *testing.T) {
 
 func TestAnAccountThatIsUsedUpInsideAFlowThatIsAToolFailsTheCall(t *testing.T) {
 	t.Parallel()
-	for _, limit := range []string{"fail", "pause"} {
-		h := &helped{}
-		w := withHelp(t, h, nil)
-		run := startText(t, w, outerFlow("budget: {maxCalls: 2, onLimit: "+limit+"}", ""))
-		r := waitFor(t, run)
-		below := called(t, w, 1)[0]
-		if below.Head.Status != engine.Failed || below.Head.Error.Code != engine.CodeBudget {
-			t.Errorf("%s: the tool's run is %s: %v", limit, below.Head.Status, below.Head.Error)
-		}
-		if h.calls.Load() != 2 || r.Usage.Calls != 2 {
-			t.Errorf("%s: %d calls were made and %d counted, of 2", limit, h.calls.Load(), r.Usage.Calls)
-		}
-		if limit == "pause" {
-			if r.Status != engine.Paused || r.Interrupts[0].Kind != engine.AwaitBudget {
-				t.Fatalf("the caller is %s: %v", r.Status, r.Error)
-			}
-			if err := run.Answer(t.Context(), r.Interrupts[0].ID, map[string]any{"maxCalls": 1}); err != nil {
-				t.Fatal(err)
-			}
-			r = waitFor(t, run)
-			if text, _ := weir.Output[string](r, "text"); !strings.Contains(text, engine.CodeBudget) || h.calls.Load() != 3 {
-				t.Errorf("%s: the model was told %q", r.Status, text)
-			}
-		} else if r.Status != engine.Failed || r.Error.Code != engine.CodeBudget {
+	t.Run("fail", func(t *testing.T) {
+		_, _, r := usedUpInside(t, "fail")
+		if r.Status != engine.Failed || r.Error.Code != engine.CodeBudget {
 			t.Errorf("the caller is %s: %v", r.Status, r.Error)
 		}
+	})
+	t.Run("pause", func(t *testing.T) {
+		h, run, r := usedUpInside(t, "pause")
+		if r.Status != engine.Paused || r.Interrupts[0].Kind != engine.AwaitBudget {
+			t.Fatalf("the caller is %s: %v", r.Status, r.Error)
+		}
+		if err := run.Answer(t.Context(), r.Interrupts[0].ID, map[string]any{"maxCalls": 1}); err != nil {
+			t.Fatal(err)
+		}
+		r = waitFor(t, run)
+		if text, _ := weir.Output[string](r, "text"); !strings.Contains(text, engine.CodeBudget) || h.calls.Load() != 3 {
+			t.Errorf("%s: the model was told %q", r.Status, text)
+		}
+	})
+}
+
+// usedUpInside runs a flow whose two calls are used up by the flow it calls.
+func usedUpInside(t *testing.T, limit string) (*helped, *weir.Run, weir.Result) {
+	t.Helper()
+	h := &helped{}
+	w := withHelp(t, h, nil)
+	run := startText(t, w, outerFlow("budget: {maxCalls: 2, onLimit: "+limit+"}", ""))
+	r := waitFor(t, run)
+	below := called(t, w, 1)[0]
+	if below.Head.Status != engine.Failed || below.Head.Error.Code != engine.CodeBudget {
+		t.Errorf("the tool's run is %s: %v", below.Head.Status, below.Head.Error)
 	}
+	if h.calls.Load() != 2 || r.Usage.Calls != 2 {
+		t.Errorf("%d calls were made and %d counted, of 2", h.calls.Load(), r.Usage.Calls)
+	}
+	return h, run, r
 }
 
 func TestAFlowThatIsAToolIsCancelledBeforeItsCallersCancellationIsAcknowledged(t *testing.T) {

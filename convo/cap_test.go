@@ -26,36 +26,49 @@ func TestACappedHistoryIsTheNewestAndNeverBeginsWithAResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest := ms[capped.Epoch:]
-		if !mayBegin(ms, capped.Epoch) && capped.Epoch > 0 {
-			t.Fatalf("begins at %d with the result of a tool", capped.Epoch)
-		}
-		if most > 0 && len(rest) > most || tokens > 0 && tokensOf(rest) > tokens {
-			t.Fatalf("%d messages with %d tokens, at most %d with %d", len(rest), tokensOf(rest), most, tokens)
-		}
-		before := capped.Epoch - 1 // the last place before it where it might have begun
-		for before > 0 && !mayBegin(ms, before) {
-			before--
-		}
-		if fits := ms[max(before, 0):]; capped.Epoch > 0 && (most == 0 || len(fits) <= most) && (tokens == 0 || tokensOf(fits) <= tokens) {
-			t.Fatalf("begins at %d where %d would do", capped.Epoch, before)
-		}
-		v, err := capped.View(convo.ViewSpec{Room: 1_000_000, Count: words{}})
-		if err != nil || convo.Validate(v.Messages) != nil {
-			t.Fatalf("%v %v", err, convo.Validate(v.Messages))
-		}
-		for i, m := range ms {
-			if m.Role != convo.System && (m.Role != convo.User || !m.Pinned) {
-				continue
-			}
-			if !slices.ContainsFunc(v.Messages, func(o convo.Message) bool { return o.ID == m.ID }) {
-				t.Fatalf("message %d is to stay and is not in the view from %d on", i, capped.Epoch)
-			}
-		}
-		if v.Manifest.Left != 0 {
-			t.Fatalf("%+v", v.Manifest)
-		}
+		checkCap(t, ms, capped.Epoch, func(rest []convo.Message) bool {
+			return (most == 0 || len(rest) <= most) && (tokens == 0 || tokensOf(rest) <= tokens)
+		})
+		checkCappedView(t, ms, capped)
 	})
+}
+
+// checkCap holds the place where a capped history begins to what fits.
+func checkCap(t *rapid.T, ms []convo.Message, epoch int, fits func([]convo.Message) bool) {
+	t.Helper()
+	if !mayBegin(ms, epoch) && epoch > 0 {
+		t.Fatalf("begins at %d with the result of a tool", epoch)
+	}
+	if rest := ms[epoch:]; !fits(rest) {
+		t.Fatalf("%d messages with %d tokens are too many", len(rest), tokensOf(rest))
+	}
+	before := epoch - 1 // the last place before it where it might have begun
+	for before > 0 && !mayBegin(ms, before) {
+		before--
+	}
+	if epoch > 0 && fits(ms[max(before, 0):]) {
+		t.Fatalf("begins at %d where %d would do", epoch, before)
+	}
+}
+
+// checkCappedView holds the view of a capped history to what must be in it.
+func checkCappedView(t *rapid.T, ms []convo.Message, capped convo.Context) {
+	t.Helper()
+	v, err := capped.View(convo.ViewSpec{Room: 1_000_000, Count: words{}})
+	if err != nil || convo.Validate(v.Messages) != nil {
+		t.Fatalf("%v %v", err, convo.Validate(v.Messages))
+	}
+	for i, m := range ms {
+		if m.Role != convo.System && (m.Role != convo.User || !m.Pinned) {
+			continue
+		}
+		if !slices.ContainsFunc(v.Messages, func(o convo.Message) bool { return o.ID == m.ID }) {
+			t.Fatalf("message %d is to stay and is not in the view from %d on", i, capped.Epoch)
+		}
+	}
+	if v.Manifest.Left != 0 {
+		t.Fatalf("%+v", v.Manifest)
+	}
 }
 
 func TestACapThatDoesNotBindKeepsTheMarksAndOneThatDoesKeepsTheSummary(t *testing.T) {

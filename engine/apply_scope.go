@@ -13,7 +13,7 @@ type expansion struct {
 	earlier     []*laneResult // of the attempt's expansions before this one
 	concurrency int
 	fork        bool
-	fresh       bool // nothing of the lanes is committed
+	fresh       bool  // nothing of the lanes is committed
 	state       State // as it was at the expansion, for lanes
 	bases       []laneBase
 	next        int // item to start next

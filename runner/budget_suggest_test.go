@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -44,8 +45,8 @@ func TestWhatIsSuggestedIsMoreOfWhatIsShort(t *testing.T) {
 		if got := suggested(a, c.call); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
-		if hint := limit(a, c.call, "short").(*limitReached).failure.Hint; !strings.Contains(hint, c.want) {
-			t.Errorf("%s: the hint is %q", name, hint)
+		if reached, ok := errors.AsType[*limitReached](limit(a, c.call, "short")); !ok || !strings.Contains(reached.failure.Hint, c.want) {
+			t.Errorf("%s: the hint is %+v", name, reached)
 		}
 	}
 }

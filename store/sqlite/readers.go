@@ -28,7 +28,7 @@ func (r *readers) stmt(ctx context.Context, query string) *sql.Stmt {
 		return s
 	}
 	// Without the lock: it may wait for a connection.
-	s, err := r.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept until the pool is closed
+	s, err := r.PrepareContext(ctx, query)
 	if err != nil {
 		return nil // asking says why
 	}
