@@ -49,7 +49,8 @@ type TurnState struct {
 	Session string
 	Round   int
 	Message string // the id
-	// Text is what the assistant said last in the turn.
+	// Text is what the assistant said last in the turn; where no model spoke, the
+	// round's output if it is one text.
 	Text string
 	// Messages are what the turn has added to the history.
 	Messages []store.SessionMessage
@@ -139,6 +140,9 @@ func (t *Turn) gather(ctx context.Context) (TurnState, error) {
 		if m := &said[i].Message; m.Role == convo.Assistant && m.Text != "" {
 			s.Text = m.Text
 		}
+	}
+	if outputs := s.Outputs; s.Text == "" && len(outputs) == 1 {
+		s.Text, _ = outputs[0].Value.(string)
 	}
 	return s, err
 }
