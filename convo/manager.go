@@ -25,6 +25,8 @@ type Manager struct {
 	prefix   string
 	made     int      // ids made
 	log      []Change // appends and resets, in order
+	// heard are messages that outlive a failure of the node.
+	heard []Message
 	// What else has changed; its order against the log means nothing.
 	settings, output, session, marks bool
 }
@@ -72,6 +74,20 @@ func (m *Manager) Upsert(msg Message) (Message, error) {
 	}
 	return ms[0], nil
 }
+
+// Hear is Add for what a person said to the node, which stays in the record
+// where the node finally fails.
+func (m *Manager) Hear(msg Message) (Message, error) {
+	at := m.now.History.Len()
+	said, err := m.Add(msg)
+	if err == nil && m.now.History.Len() > at {
+		m.heard = append(m.heard, said)
+	}
+	return said, err
+}
+
+// Heard are the messages of the transaction that outlive a failure.
+func (m *Manager) Heard() []Message { return m.heard }
 
 func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
 	if err := m.may("add to"); err != nil {

@@ -121,6 +121,7 @@ func (r *Run) applyCancelled(e *NodeCancelled) error {
 	if n == nil || n.phase == done || n.phase == idle {
 		return invalid("%s: node %s is not active", e.Kind(), e.Path)
 	}
+	r.applyContexts(e.Contexts)
 	if n.entered && n.phase != retrying {
 		n.more().cutOff = true
 	}

@@ -131,6 +131,7 @@ func (c *coder) rareFields(e Event) {
 	case *NodeCancelled:
 		c.str("node", &v.Path)
 		c.bool("unknown", &v.Unknown)
+		objects(c, "contexts", &v.Contexts, (*coder).contextChange)
 	case *InterruptAnswered:
 		c.str("interrupt", &v.ID)
 		c.value("value", &v.Value)
@@ -321,6 +322,8 @@ func ContextChanges(e Event) []ContextChange {
 	case *NodeCompleted:
 		return v.Contexts
 	case *NodeFailed:
+		return v.Contexts
+	case *NodeCancelled:
 		return v.Contexts
 	case *RunForked:
 		return v.Contexts

@@ -132,7 +132,7 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	if n.scope.torn() {
 		return &NodeErrored{Path: n.path()}
 	}
-	if int(n.attempt-n.ext.free) < def.Retry.Attempts && retries(&def.Retry, err) {
+	if n.triesAgain(err) {
 		return &NodeRetrying{Path: n.path(), Due: r.now + backoff(def.Retry.Backoff, n.attempt).Milliseconds()}
 	}
 	switch {
@@ -154,6 +154,22 @@ func retries(p *flow.Retry, err *Error) bool {
 		return !err.Permanent
 	}
 	return slices.Contains(p.On, err.Code)
+}
+
+// Retries reports whether the attempt of the node at path would be made again
+// if it failed with that error now.
+func (r *Run) Retries(path string, err *Error) bool {
+	n := r.node(path)
+	return n != nil && !n.scope.torn() && n.triesAgain(err)
+}
+
+// triesAgain reports whether the node's policy allows another attempt.
+func (n *nodeState) triesAgain(err *Error) bool {
+	p, free := &n.plan.Def.Retry, int32(0)
+	if n.ext != nil {
+		free = n.ext.free
+	}
+	return int(n.attempt-free) < p.Attempts && retries(p, err)
 }
 
 // value is the error as a node's error port gives it.

@@ -160,6 +160,8 @@ type NodeCancelled struct {
 	Path string `json:"node"`
 	// Unknown: an effect was in flight and its outcome is not known.
 	Unknown bool `json:"unknown,omitempty"`
+	// Contexts keeps what must outlive it: what the person said.
+	Contexts []ContextChange `json:"contexts,omitempty"`
 }
 
 // EffectStarted is journaled before an effect that must not be repeated blindly.

@@ -134,7 +134,7 @@ func (t *turn) read() error {
 		if msg.Role == "" {
 			msg.Role = convo.User
 		}
-		if _, err := m.Add(msg); err != nil {
+		if _, err := m.Hear(msg); err != nil {
 			return err
 		}
 	}

@@ -95,8 +95,25 @@ func (m *machine) changesOf(path string, mgr *convo.Manager) ([]engine.ContextCh
 			if adds = now.History.Len() - before; adds == 0 && len(ch.Append) > 0 {
 				continue
 			}
+			if ch.Append, err = positions(now, before); err != nil {
+				return nil, fmt.Errorf("context %s: %w", mgr.ID(), err)
+			}
 		}
 		list = append(list, engine.ContextChange{ID: mgr.ID(), Adds: adds, Body: &ch})
 	}
 	return list, nil
+}
+
+// positions are what a context has from a position on, for a record of what was
+// appended: a store keeps as many messages as the record has.
+func positions(c convo.Context, from int) ([]convo.Message, error) {
+	var out []convo.Message
+	for i := from; i < c.History.Len(); i++ {
+		m, err := c.History.Read(i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }

@@ -131,7 +131,10 @@ func (m *machine) laneCommits(path string) ([]engine.ContextChange, error) {
 		}
 		grown[l.Parent] = after
 		// Fewer than ms where two lanes said the same message.
-		if n := after.History.Len() - before.History.Len(); n > 0 {
+		if change.Append, err = positions(after, before.History.Len()); err != nil {
+			return nil, err
+		}
+		if n := len(change.Append); n > 0 {
 			out = append(out, engine.ContextChange{ID: l.Parent, Adds: n, Body: &change})
 		}
 	}

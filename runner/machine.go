@@ -171,6 +171,7 @@ func (m *machine) follow(e engine.Event) error {
 		m.keepBase(e.Path)
 	case *engine.NodeCancelled: // it may go on once a person has another tried again
 		m.keepBase(e.Path)
+		return m.turnPages(e.Contexts)
 	case *engine.NodeFailed:
 		m.kin = true
 		m.keepBase(e.Path)

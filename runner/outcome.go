@@ -38,7 +38,7 @@ func (m *machine) ending(a *attempt, err error, micros int64) engine.Event {
 		}
 		return a.expand
 	case err != nil && errors.Is(context.Cause(a.ctx), errAborted):
-		return m.cancelled(a.Path, a.inFlight())
+		return m.givenUp(a)
 	case err != nil:
 		if limit, ok := errors.AsType[*limitReached](err); ok && limit.branch {
 			return &engine.NodeCompleted{Path: a.Path, Outputs: limit.outputs, Micros: micros}
@@ -86,7 +86,44 @@ func (a *attempt) failed(err error, micros int64) engine.Event {
 	}
 	_, meta, _ := a.ctx.Result()
 	e := a.errorOf(err)
-	return &engine.NodeFailed{Path: a.Path, Error: e, Micros: micros, Metadata: meta}
+	failed := &engine.NodeFailed{Path: a.Path, Error: e, Micros: micros, Metadata: meta}
+	if !a.m.run.Retries(a.Path, e) {
+		failed.Contexts = a.m.heard(a)
+	}
+	return failed
+}
+
+// givenUp is the event that ends an attempt which the run has stopped.
+func (m *machine) givenUp(a *attempt) engine.Event {
+	e := m.cancelled(a.Path, a.inFlight())
+	if c, ok := e.(*engine.NodeCancelled); ok {
+		c.Contexts = m.heard(a)
+	}
+	return e
+}
+
+// heard keeps what a person said to a node that will not answer.
+func (m *machine) heard(a *attempt) []engine.ContextChange {
+	managers := a.others
+	if a.own != nil {
+		managers = append([]*convo.Manager{a.own}, managers...)
+	}
+	var out []engine.ContextChange
+	for _, mgr := range managers {
+		before, ok := m.book[mgr.ID()]
+		if !ok || len(mgr.Heard()) == 0 {
+			continue
+		}
+		change := convo.Change{Append: mgr.Heard()}
+		after, err := before.Apply(change)
+		if err != nil {
+			continue // whoever reads the history next is told
+		}
+		if n := after.History.Len() - before.History.Len(); n == len(change.Append) {
+			out = append(out, engine.ContextChange{ID: mgr.ID(), Adds: n, Body: &change})
+		}
+	}
+	return out
 }
 
 func (a *attempt) normalizeItems() error {

@@ -164,7 +164,7 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if t.Message != nil {
-		if _, err := m.Add(*t.Message); err != nil {
+		if _, err := m.Hear(*t.Message); err != nil {
 			return err
 		}
 		t.Message = nil
