@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,10 +88,10 @@ func testStreamFault(t *testing.T, x *trial) {
 // testCut cuts one stream after every event but the last ones, which say
 // nothing that the answer needs.
 func testCut(t *testing.T, x *trial) {
-	events := 0
+	var sent atomic.Int64 // the server may still be at the last ones when the answer is there
 	turn := Turn{
 		Text: "A whole answer.", Calls: []convo.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Bern"}`}},
-		Before: func(context.Context, int) { events++ },
+		Before: func(context.Context, int) { sent.Add(1) },
 	}
 	ask := func() *llm.Request {
 		req := say("Hello.")
@@ -100,6 +101,7 @@ func testCut(t *testing.T, x *trial) {
 	x.Script(turn)
 	x.ask(t, ask())
 	turn.Before = nil
+	events := int(sent.Load())
 	for _, clean := range []bool{false, true} {
 		for n := range events - tailOf(x.Last().API) {
 			turn.Break = &Break{After: n, Clean: clean}
