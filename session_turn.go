@@ -141,10 +141,18 @@ func (t *Turn) gather(ctx context.Context) (TurnState, error) {
 			s.Text = m.Text
 		}
 	}
-	if outputs := s.Outputs; s.Text == "" && len(outputs) == 1 {
-		s.Text, _ = outputs[0].Value.(string)
+	if s.Text == "" {
+		s.Text = onlyText(s.Outputs)
 	}
 	return s, err
+}
+
+// onlyText is the one output of a round, if it is text.
+func onlyText(outputs engine.Values) (text string) {
+	if len(outputs) == 1 {
+		text, _ = outputs[0].Value.(string)
+	}
+	return text
 }
 
 // add takes what one event says of models.

@@ -81,27 +81,35 @@ func (m *machine) changesOf(path string, mgr *convo.Manager) ([]engine.ContextCh
 	for _, ch := range mgr.Changes() {
 		adds := len(ch.Append)
 		if stale {
-			before := now.History.Len()
-			if ch.Marks != nil {
-				continue
-			}
-			if ch.Session != nil {
-				ch.Session = new("")
-			}
+			said := adds > 0
 			var err error
-			if now, err = now.Apply(ch); err != nil {
+			if ch, now, err = late(ch, now); err != nil {
 				return nil, fmt.Errorf("context %s: %w", mgr.ID(), err)
 			}
-			if adds = now.History.Len() - before; adds == 0 && len(ch.Append) > 0 {
+			if adds = len(ch.Append); said && adds == 0 || ch.Marks != nil {
 				continue
-			}
-			if ch.Append, err = positions(now, before); err != nil {
-				return nil, fmt.Errorf("context %s: %w", mgr.ID(), err)
 			}
 		}
 		list = append(list, engine.ContextChange{ID: mgr.ID(), Adds: adds, Body: &ch})
 	}
 	return list, nil
+}
+
+// late is a change as it comes to a context that others have written meanwhile,
+// and the context after it. Marks are for positions of the history as it was:
+// they are left as they came, and change nothing.
+func late(ch convo.Change, now convo.Context) (convo.Change, convo.Context, error) {
+	if ch.Marks != nil {
+		return ch, now, nil
+	}
+	if ch.Session != nil {
+		ch.Session = new("")
+	}
+	after, err := now.Apply(ch)
+	if err == nil {
+		ch.Append, err = positions(after, now.History.Len())
+	}
+	return ch, after, err
 }
 
 // positions are what a context has from a position on, for a record of what was
