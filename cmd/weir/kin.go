@@ -82,6 +82,7 @@ func (k *kin) heed(ctx context.Context, e engine.Event, above string, open map[s
 // begin follows a child until its end.
 func (k *kin) begin(ctx context.Context, c *child) {
 	c.stop, c.done = make(chan struct{}), make(chan struct{})
+	stop := c.stop // the goroutine below may outlive this following
 	if c.below == nil {
 		c.below = make(map[string]*child)
 	}
@@ -91,7 +92,7 @@ func (k *kin) begin(ctx context.Context, c *child) {
 		defer cancel()
 		go func() {
 			select {
-			case <-c.stop:
+			case <-stop:
 			case <-ctx.Done():
 				return
 			}
