@@ -140,10 +140,8 @@ func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, 
 // outputText is what a model is told of a flow's outputs: a single text as it
 // is, anything else as JSON.
 func outputText(outputs engine.Values) (string, error) {
-	if len(outputs) == 1 {
-		if s, ok := outputs[0].Value.(string); ok {
-			return s, nil
-		}
+	if s, ok := onlyText(outputs); ok {
+		return s, nil
 	}
 	b, err := json.Marshal(outputs)
 	return string(b), err

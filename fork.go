@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -115,7 +114,7 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 		f.Settings = &s
 	}
 	if o.Model != "" {
-		f.Provider, f.Model = splitModel(o.Model)
+		f.Provider, f.Model = runner.SplitModel(o.Model)
 	}
 	p, err := w.local.PlanFork(ctx, from, to, run, f)
 	if err != nil {
@@ -259,26 +258,9 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 // mainSettings are the settings of the main context under a flow; model, where it
 // is not "", replaces the flow's.
 func mainSettings(f *Flow, model string) convo.Settings {
-	c := f.Context
+	s := runner.SettingsOf(f)
 	if model != "" {
-		c.Model = model
+		s.Provider, s.Model = runner.SplitModel(model)
 	}
-	s := convo.Settings{
-		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
-		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
-		View: convo.Viewing{
-			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
-			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
-		},
-	}
-	s.Provider, s.Model = splitModel(c.Model)
 	return s
-}
-
-// splitModel reads "provider/model".
-func splitModel(s string) (provider, model string) {
-	if i := strings.IndexByte(s, '/'); i > 0 {
-		return s[:i], s[i+1:]
-	}
-	return "", s
 }

@@ -275,34 +275,12 @@ func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) 
 
 // inputsOf fills in defaults and checks what a run is given.
 func inputsOf(f *Flow, given map[string]any) (engine.Values, error) {
-	var out engine.Values
-	var problems []error
-	known := make(map[string]bool, len(f.Inputs))
-	for _, in := range f.Inputs {
-		known[in.Name] = true
-		v, ok := given[in.Name]
-		switch {
-		case !ok && in.Default != nil:
-			v = in.Default
-		case !ok && in.Required:
-			problems = append(problems, fmt.Errorf("input %q is required (%s)", in.Name, in.Type))
-			continue
-		case !ok:
-			continue
-		}
-		n, err := node.CheckInput(in, v)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("input %q: %w", in.Name, err))
-			continue
-		}
-		out = append(out, engine.Named{Name: in.Name, Value: n})
-	}
+	named := make(engine.Values, 0, len(given))
 	for _, k := range sortedKeys(given) {
-		if !known[k] {
-			problems = append(problems, fmt.Errorf("the flow has no input %q", k))
-		}
+		named = append(named, engine.Named{Name: k, Value: given[k]})
 	}
-	if err := errors.Join(problems...); err != nil {
+	out, err := node.CheckInputs(f.Inputs, named)
+	if err != nil {
 		return nil, &Error{Code: engine.CodeInput, Message: err.Error(), Permanent: true}
 	}
 	return out, nil

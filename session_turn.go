@@ -142,17 +142,17 @@ func (t *Turn) gather(ctx context.Context) (TurnState, error) {
 		}
 	}
 	if s.Text == "" {
-		s.Text = onlyText(s.Outputs)
+		s.Text, _ = onlyText(s.Outputs)
 	}
 	return s, err
 }
 
-// onlyText is the one output of a round, if it is text.
-func onlyText(outputs engine.Values) (text string) {
+// onlyText is the one output of a flow, if it is text.
+func onlyText(outputs engine.Values) (text string, ok bool) {
 	if len(outputs) == 1 {
-		text, _ = outputs[0].Value.(string)
+		text, ok = outputs[0].Value.(string)
 	}
-	return text
+	return text, ok
 }
 
 // add takes what one event says of models.

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -28,6 +30,38 @@ func CheckInput(in flow.Input, v any) (engine.Value, error) {
 		}
 	}
 	return n, nil
+}
+
+// CheckInputs holds what a flow is given against the inputs it declares, fills in
+// their defaults, and returns them in the declared order. The error names every
+// input that is missing, unknown or does not fit.
+func CheckInputs(declared []flow.Input, given engine.Values) (engine.Values, error) {
+	var out engine.Values
+	var problems []error
+	for _, in := range declared {
+		v, ok := given.Get(in.Name)
+		if !ok {
+			if in.Default == nil {
+				if in.Required {
+					problems = append(problems, fmt.Errorf("input %q is required (%s)", in.Name, in.Type))
+				}
+				continue
+			}
+			v = in.Default
+		}
+		n, err := CheckInput(in, v)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("input %q: %w", in.Name, err))
+			continue
+		}
+		out = append(out, engine.Named{Name: in.Name, Value: n})
+	}
+	for _, g := range given {
+		if !slices.ContainsFunc(declared, func(in flow.Input) bool { return in.Name == g.Name }) {
+			problems = append(problems, fmt.Errorf("the flow has no input %q", g.Name))
+		}
+	}
+	return out, errors.Join(problems...)
 }
 
 func fits(t flow.PortType, v engine.Value) bool {

@@ -3,9 +3,7 @@ package runner
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -113,9 +111,9 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 	if depth := a.m.run.Start.Depth + 1; depth > most {
 		return nil, tooDeep(f.Name, depth, most)
 	}
-	inputs, err := inputsFor(f, c.Inputs)
+	inputs, err := node.CheckInputs(f.Inputs, c.Inputs)
 	if err != nil {
-		return nil, err
+		return nil, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: fmt.Sprintf("flow %s: %v", f.Name, err)}
 	}
 	state, err := normalValues(c.State)
 	if err != nil {
@@ -129,40 +127,6 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 		Run: childRun(a.m.run.ID, id), Fingerprint: f.Fingerprint(),
 		Inputs: inputs, State: state, Isolation: c.Isolation, Main: main,
 	}, nil
-}
-
-// inputsFor checks what a flow is given and fills in its defaults.
-func inputsFor(f *flow.Flow, given engine.Values) (engine.Values, error) {
-	var out engine.Values
-	var problems []error
-	for _, in := range f.Inputs {
-		v, ok := given.Get(in.Name)
-		if !ok {
-			v = in.Default
-		}
-		switch {
-		case !ok && in.Default == nil && in.Required:
-			problems = append(problems, fmt.Errorf("input %q is required (%s)", in.Name, in.Type))
-			continue
-		case !ok && in.Default == nil:
-			continue
-		}
-		n, err := node.CheckInput(in, v)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("input %q: %w", in.Name, err))
-			continue
-		}
-		out = append(out, engine.Named{Name: in.Name, Value: n})
-	}
-	for _, g := range given {
-		if !slices.ContainsFunc(f.Inputs, func(in flow.Input) bool { return in.Name == g.Name }) {
-			problems = append(problems, fmt.Errorf("it has no input %q", g.Name))
-		}
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, &engine.Error{Code: engine.CodeInput, Permanent: true, Message: fmt.Sprintf("flow %s: %v", f.Name, err)}
-	}
-	return out, nil
 }
 
 func normalValues(vs engine.Values) (engine.Values, error) {
@@ -243,17 +207,23 @@ func inheritRest(s *convo.Settings, around convo.Settings) {
 func SettingsOf(f *flow.Flow) convo.Settings {
 	c := f.Context
 	s := convo.Settings{
-		Model: c.Model, System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
+		System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
 		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
 		View: convo.Viewing{
 			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
 			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
 		},
 	}
-	if i := strings.IndexByte(c.Model, '/'); i > 0 {
-		s.Provider, s.Model = c.Model[:i], c.Model[i+1:]
-	}
+	s.Provider, s.Model = SplitModel(c.Model)
 	return s
+}
+
+// SplitModel reads "provider/model"; without a provider it is the model alone.
+func SplitModel(s string) (provider, model string) {
+	if i := strings.IndexByte(s, '/'); i > 0 {
+		return s[:i], s[i+1:]
+	}
+	return "", s
 }
 
 // childResult is how a child run ended, with its failure as one of this node.

@@ -102,14 +102,19 @@ func (m *machine) givenUp(a *attempt) engine.Event {
 	return e
 }
 
+// managers are those of the contexts that the attempt may have changed, its own
+// first.
+func (a *attempt) managers() []*convo.Manager {
+	if a.own == nil {
+		return a.others
+	}
+	return append([]*convo.Manager{a.own}, a.others...)
+}
+
 // heard keeps what a person said to a node that will not answer.
 func (m *machine) heard(a *attempt) []engine.ContextChange {
-	managers := a.others
-	if a.own != nil {
-		managers = append([]*convo.Manager{a.own}, managers...)
-	}
 	var out []engine.ContextChange
-	for _, mgr := range managers {
+	for _, mgr := range a.managers() {
 		before, ok := m.book[mgr.ID()]
 		if !ok || len(mgr.Heard()) == 0 {
 			continue
@@ -203,11 +208,7 @@ func (m *machine) gather(a *attempt, done *engine.NodeCompleted) error {
 		done.State = append(m.run.LaneChanges(a.Path), done.State...)
 	}
 	done.Contexts = append(done.Contexts, a.created...)
-	managers := a.others
-	if a.own != nil {
-		managers = append([]*convo.Manager{a.own}, managers...)
-	}
-	for _, mgr := range managers {
+	for _, mgr := range a.managers() {
 		changes, err := m.changesOf(a.Path, mgr)
 		if err != nil {
 			return err
