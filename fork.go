@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -94,7 +95,7 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	if f.Origin == "" {
 		f.Origin = "fork"
 	}
-	if err := checkOrigin(f.Origin); err != nil {
+	if err := errors.Join(checkName("run id", o.ID), checkOrigin(f.Origin)); err != nil {
 		return nil, err
 	}
 	if err := checkFork(to.Flow, start, &o); err != nil {
@@ -224,6 +225,9 @@ type RerunOptions struct {
 // Rerun starts a run of the same flow, as it was then, with the same inputs,
 // first state, model and user as another. It shares nothing with it.
 func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, error) {
+	if err := checkName("run id", o.ID); err != nil {
+		return nil, err
+	}
 	p, err := w.programOf(ctx, run)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,8 @@ import (
 // SessionOptions says which conversation is meant. The zero value is the active
 // one of the flow's name and nobody in particular.
 type SessionOptions struct {
-	// User is whose session it is, "" for nobody in particular.
+	// User is whose session it is, "" for nobody in particular. It and Thread fit on
+	// a line: at most 200 bytes, no control characters, no blanks at the ends.
 	User string
 	// Thread names one conversation of the user with the flow; "" is the active
 	// one, which is the newest unless another was activated since.
@@ -43,6 +44,11 @@ type Session struct {
 // session of that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
 	w.readyToCount()
+	if o.ID == "" || o.New {
+		if err := o.checkNames(); err != nil {
+			return nil, err
+		}
+	}
 	if f != nil {
 		if _, err := w.program(ctx, f); err != nil {
 			return nil, err

@@ -76,7 +76,7 @@ func spokenOf(v engine.Value) *spoken {
 // waits for an answer, any value that fits the question. When it returns, the
 // message is durable and has its turn: a round, which begins as soon as those
 // before it have ended, or the rest of the round that it answers. A message is
-// not kept that a flow cannot take (input_invalid), that does not fit the one
+// not kept that says nothing or that a flow cannot take (input_invalid), that does not fit the one
 // question that the session waits for (runner.ErrAnswer), that comes where the
 // session waits for something else (a *WaitsError), or, as Busy says, while a
 // round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
@@ -187,6 +187,9 @@ func (s *Session) admit(ctx context.Context, row *store.Session, said *spoken) (
 
 // fits checks that a round can begin with the message.
 func (s *Session) fits(said *spoken) error {
+	if silent(said.message) {
+		return errSilent(s.ID)
+	}
 	_, err := beginning(s.flow, said.start(s.flow))
 	return err
 }

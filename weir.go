@@ -257,6 +257,9 @@ type Start struct {
 
 // Start runs a flow and returns at once.
 func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
+	if err := errors.Join(checkName("run id", s.ID), checkName("user", s.User)); err != nil {
+		return nil, err
+	}
 	p, err := w.program(ctx, f)
 	if err != nil {
 		return nil, err
