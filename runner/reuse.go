@@ -146,11 +146,11 @@ func (e *edits) reads(n *flow.Node, keys []string) string {
 	if e.model && e.converses(n) {
 		return "uses a context, whose settings were changed"
 	}
+	if name := e.otherTool(n); name != "" {
+		return e.toolNow(name)
+	}
 	r := &reading{}
 	r.node(n)
-	if name := e.otherTool(r); name != "" {
-		return "names the tool " + name + ", which is not what it was"
-	}
 	switch {
 	case len(e.inputs) > 0 && r.all:
 		return "reads the inputs"
@@ -186,16 +186,27 @@ func (e *edits) otherType(n *flow.Node) string {
 	return ""
 }
 
-// otherTool is a tool that the node names and that is not what it was, "" for
-// none. One that takes all tools there are names them all.
-func (e *edits) otherTool(r *reading) string {
+// otherTool is a tool that the node names, or a flow that it runs, and that is not
+// what it was, "" for none. One that takes all tools there are names them all.
+func (e *edits) otherTool(n *flow.Node) string {
+	named := toolNames{}
+	named.node(n)
+	named.runs(n)
 	for _, pin := range slices.Sorted(maps.Keys(e.pinned)) {
 		name, ok := strings.CutPrefix(pin, toolPin)
-		if ok && e.pinned[pin] != e.to.Closure[pin] && (r.mentions(name) || slices.Contains(r.texts, "auto")) {
+		if ok && e.pinned[pin] != e.to.Closure[pin] && (named.all || slices.Contains(named.names, name)) {
 			return name
 		}
 	}
 	return ""
+}
+
+// toolNow says what has become of a tool.
+func (e *edits) toolNow(name string) string {
+	if e.to.Closure[ToolPin(name)] == "" {
+		return "names the tool " + name + ", which is not offered any more"
+	}
+	return "names the tool " + name + ", which was changed"
 }
 
 // converses reports whether the node, or one in it, uses a context.

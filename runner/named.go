@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// ToolsNamed are the names of tools that the nodes of a graph say a model may
+// call, in alphabetical order; all says that one may call whatever is offered.
+// Names that come by a value as the flow runs are not among them, nor are those
+// of flows that the graph's nodes run.
+func ToolsNamed(g *flow.Graph) (names []string, all bool) {
+	n := toolNames{}
+	n.graph(g)
+	slices.Sort(n.names)
+	return slices.Compact(n.names), n.all
+}
+
+type toolNames struct {
+	names []string
+	all   bool
+}
+
+func (n *toolNames) graph(g *flow.Graph) {
+	for _, x := range g.Nodes {
+		n.node(x)
+	}
+}
+
+func (n *toolNames) node(x *flow.Node) {
+	list := x.With["tools"]
+	if _, chosen := list.([]any); x.Type == "tools" && !chosen {
+		n.all = true
+	}
+	n.value(list)
+	for _, b := range x.In {
+		if b.Name == "tools" {
+			n.value(b.Value)
+		}
+	}
+	if x.Body != nil {
+		n.graph(x.Body)
+	}
+}
+
+// value collects the names that stand there.
+func (n *toolNames) value(v any) {
+	switch t := v.(type) {
+	case string:
+		if !strings.Contains(t, "{{") && t != "auto" {
+			n.names = append(n.names, t)
+		}
+	case []any:
+		for _, e := range t {
+			n.value(e)
+		}
+	}
+}
+
+// runs adds what the flows name that the node runs, or one in it, and those that
+// they run.
+func (n *toolNames) runs(x *flow.Node) {
+	if x.Uses != nil {
+		for _, f := range x.Uses.Closure() {
+			n.graph(&f.Graph)
+		}
+	}
+	if x.Body != nil {
+		for _, inner := range x.Body.Nodes {
+			n.runs(inner)
+		}
+	}
+}
