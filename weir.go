@@ -20,6 +20,7 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/token"
@@ -125,6 +126,9 @@ type Options struct {
 	Tools []*Tool
 	// Flows are flows that models may be allowed to call as tools.
 	Flows []FlowTool
+	// Executors run the code of action and decision nodes, the first of a language
+	// where a node names none; without any such nodes fail. See package sandbox.
+	Executors []sandbox.Executor
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
 	// WEIR_SECRET_NAME.
 	Secrets func(name string) (string, bool)
@@ -206,13 +210,17 @@ func Open(o Options) (*Weir, error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	w.tools = tools
+	executors, err := sandbox.NewSet(o.Executors...)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
 	ro := runner.Options{
 		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger, Skip: o.Skip,
 		Services: runner.Services{
 			LLM: llm.NewService(llm.Options{
 				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits, Logger: o.Logger,
 			}),
-			Tools: tools, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
+			Tools: tools, Executors: executors, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
 	ro.Flow = w.programUnder

@@ -89,6 +89,8 @@ func (r *Run) apply(e Event) error {
 		return r.applyEffectStarted(e)
 	case *ChildReported:
 		return r.applyReport(e)
+	case *StepRecorded:
+		return r.applyStep(e)
 	}
 	return r.applyRare(e)
 }
@@ -287,6 +289,16 @@ func (r *Run) applyEffect(e *EffectCompleted) error {
 	if e.Usage != nil {
 		r.spend(effectNode(e.Key), *e.Usage)
 	}
+	return nil
+}
+
+func (r *Run) applyStep(e *StepRecorded) error {
+	n, err := r.active(e.Path, executing, e)
+	if err != nil {
+		return err
+	}
+	x := n.more()
+	x.steps = append(x.steps, e.Key(int(n.attempt)))
 	return nil
 }
 

@@ -47,6 +47,8 @@ func newRareEvent(kind string) Event {
 		return new(EffectStarted)
 	case "effect.completed":
 		return new(EffectCompleted)
+	case "step.recorded":
+		return new(StepRecorded)
 	case "interrupt.answered":
 		return new(InterruptAnswered)
 	case "child.reported":
@@ -113,6 +115,8 @@ func (c *coder) fields(e Event) {
 
 func (c *coder) rareFields(e Event) {
 	switch v := e.(type) {
+	case *StepRecorded:
+		c.stepRecorded(v)
 	case *RunStarted:
 		c.runStarted(v)
 	case *NodeFailed:
@@ -247,6 +251,22 @@ func (c *coder) effectCompleted(v *EffectCompleted) {
 	c.value("manifest", &v.Manifest)
 }
 
+func (c *coder) stepRecorded(v *StepRecorded) {
+	c.str("node", &v.Path)
+	c.int("number", &v.Number)
+	c.str("name", &v.Name)
+	c.int("attempt", &v.Attempt)
+	c.str("status", &v.Status)
+	c.value("input", &v.Input)
+	c.value("output", &v.Output)
+	c.text("code", &v.Code)
+	c.text("error", &v.Error)
+	c.str("model", &v.Model)
+	pointer(c, "usage", &v.Usage, (*coder).usage)
+	c.int64("us", &v.Micros)
+	c.str("sandbox", &v.Sandbox)
+}
+
 func (c *coder) nodeExpanded(v *NodeExpanded) {
 	c.str("node", &v.Path)
 	each(c, "items", &v.Items,
@@ -266,6 +286,8 @@ func (c *coder) failure(v *Error) {
 	c.str("hint", &v.Hint)
 	c.bool("permanent", &v.Permanent)
 	c.str("budget", &v.Budget)
+	c.str("below", &v.Below)
+	c.str("run", &v.Run)
 }
 
 func (c *coder) usage(v *Usage) {

@@ -48,6 +48,22 @@ const (
 	CodeFailed        = "failed"
 )
 
+// The codes of code nodes and of what runs their code.
+const (
+	CodeCodeFailed         = "code_failed"
+	CodeCodeInvalid        = "code_invalid"
+	CodeCodeValue          = "code_value_invalid"
+	CodeCodeTimeout        = "code_timeout"
+	CodeCodeMemory         = "code_out_of_memory"
+	CodeCodeOutput         = "code_output_too_long"
+	CodeCodeKilled         = "code_killed"
+	CodeBranchMissing      = "branch_missing"
+	CodeSandboxUnavailable = "sandbox_unavailable"
+	CodeSandboxFailed      = "sandbox_failed"
+	CodeGeneration         = "code_generation_failed"
+	CodeBreakerOpen        = "breaker_open"
+)
+
 // The codes of model calls.
 const (
 	CodeModelRateLimited     = "model_rate_limited"
@@ -94,7 +110,7 @@ type CodeInfo struct {
 
 // Codes is the table of error codes, in the order in which they are declared.
 func Codes() []CodeInfo {
-	return slices.Concat(runCodes(), nodeCodes(), modelCodes(), requestCodes())
+	return slices.Concat(runCodes(), nodeCodes(), codeCodes(), modelCodes(), requestCodes())
 }
 
 func runCodes() []CodeInfo {
@@ -118,6 +134,23 @@ func runCodes() []CodeInfo {
 		{CodeChildFlow, "The flow that a node runs cannot be had.", "Keep the file where the flow names it, and start the run again or retry the node."},
 		{CodeChildCancelled, "Somebody cancelled the child run that a node waited for.", "Retry the node for another child run, or take it with `onError:`."},
 		{CodeDepth, "Flows run flows deeper than is allowed, 8 below the first unless said otherwise.", "Have flows that use each other end somewhere."},
+	}
+}
+
+func codeCodes() []CodeInfo {
+	return []CodeInfo{
+		{CodeCodeFailed, "The code of a node raised an error, or printed `status: error`.", "See the traceback; the line is that of the node's code."},
+		{CodeCodeInvalid, "The code of a node cannot be read as the language it is written in.", "Correct it; the message has the line."},
+		{CodeCodeValue, "The code of a node left a value in the context that JSON does not have.", "Convert it; the message names the key."},
+		{CodeCodeTimeout, "The code of a node ran longer than its `timeout`, and was killed.", "Raise it, up to 300 seconds, or do less."},
+		{CodeCodeMemory, "The code of a node took more memory than it may.", "Take less at once, or raise the executor's limit."},
+		{CodeCodeOutput, "The code of a node wrote more than it may.", "Write less, or raise the executor's limit."},
+		{CodeCodeKilled, "The sandbox killed the code of a node, or it ended without a word.", "See the message; what is forbidden in a sandbox is listed in its documentation."},
+		{CodeBranchMissing, "The code of a decision did not set `branch_decision`.", "Set context['branch_decision'] on every way through the code."},
+		{CodeSandboxUnavailable, "Code cannot be isolated here, so it is not run.", "`weir doctor` says what is missing and how to get it; another executor may do."},
+		{CodeSandboxFailed, "The sandbox could not be made, or was lost.", "Try again, with `retry:`."},
+		{CodeGeneration, "No attempt at writing a node's code did what was asked.", "See `weir show RUN --chain`; say more in the prompt, or raise `attempts`."},
+		{CodeBreakerOpen, "An executor or a model failed again and again, and is left alone for a while.", "Wait, then retry the node."},
 	}
 }
 

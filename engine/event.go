@@ -189,6 +189,13 @@ type EffectCompleted struct {
 	Manifest Value `json:"manifest,omitempty"`
 }
 
+// StepRecorded says what one step inside a node did, for those who ask how its
+// result came about. Nothing is decided by it.
+type StepRecorded struct {
+	Path string `json:"node"`
+	Step
+}
+
 // InterruptAnswered resolves an interrupt of kind input, event or approval.
 type InterruptAnswered struct {
 	ID    string `json:"interrupt"`
@@ -310,6 +317,7 @@ func (*NodeNotNeeded) Kind() string      { return "node.not_needed" }
 func (*NodeCancelled) Kind() string      { return "node.cancelled" }
 func (*EffectStarted) Kind() string      { return "effect.started" }
 func (*EffectCompleted) Kind() string    { return "effect.completed" }
+func (*StepRecorded) Kind() string       { return "step.recorded" }
 func (*InterruptAnswered) Kind() string  { return "interrupt.answered" }
 func (*ChildReported) Kind() string      { return "child.reported" }
 func (*RunForked) Kind() string          { return "run.forked" }

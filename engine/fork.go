@@ -159,7 +159,7 @@ func (r *Run) readyAnew(n *nodeState, again, edited bool) {
 // forgetAll drops what the node's attempts did and were told.
 func (n *nodeState) forgetAll() {
 	if x := n.ext; x != nil {
-		x.effects, x.begun, x.answers, x.port, x.cutOff = nil, nil, nil, "", false
+		x.effects, x.begun, x.answers, x.steps, x.port, x.cutOff = nil, nil, nil, nil, "", false
 	}
 }
 
@@ -235,6 +235,8 @@ func NodeOf(e Event) string {
 		return effectNode(e.Key)
 	case *EffectCompleted:
 		return effectNode(e.Key)
+	case *StepRecorded:
+		return e.Path
 	case *InterruptAnswered:
 		return interruptNode(e.ID)
 	case *ChildReported:

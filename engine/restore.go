@@ -130,7 +130,7 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 	}
 	n.ext = &nodeExt{
 		port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: Values(sn.Metadata),
-		micros: sn.Micros, cached: sn.Cached, free: sn.Free, cutOff: sn.CutOff,
+		micros: sn.Micros, cached: sn.Cached, free: sn.Free, cutOff: sn.CutOff, steps: sn.Steps,
 	}
 	if x := sn.Expand; x != nil {
 		n.ext.expansion = &expansion{
@@ -156,7 +156,7 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 // plain reports whether the node has none of what few nodes need.
 func (sn *nodeSnap) plain() bool {
 	return sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil &&
-		!sn.Cached && sn.Expand == nil && sn.Free == 0 && !sn.CutOff
+		!sn.Cached && sn.Steps == nil && sn.Expand == nil && sn.Free == 0 && !sn.CutOff
 }
 
 // learn brings back one fact of a node.

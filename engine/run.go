@@ -111,8 +111,9 @@ type nodeExt struct {
 	effects   map[string]*EffectCompleted
 	begun     map[string]*EffectStarted
 	answers   map[string]*Answer
-	waiting   int // open interrupts
-	children  int // of those, child runs
+	steps     []string // keys of those that were recorded
+	waiting   int      // open interrupts
+	children  int      // of those, child runs
 	port      string
 	expansion *expansion
 	base      int   // iterations of earlier expansions

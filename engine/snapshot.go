@@ -83,6 +83,7 @@ type nodeSnap struct {
 	Passed   bool            `json:"p,omitempty"`
 	Outputs  kept            `json:"o,omitempty"`
 	Facts    json.RawMessage `json:"f,omitempty"` // effects and answers, as events
+	Steps    []string        `json:"steps,omitempty"`
 	Port     string          `json:"port,omitempty"`
 	Base     int             `json:"base,omitempty"`
 	Past     int             `json:"past,omitempty"`
@@ -227,7 +228,7 @@ func (n *nodeState) snap() (nodeSnap, error) {
 		return s, nil
 	}
 	s.Port, s.Base, s.Past, s.Failure, s.Metadata, s.Micros, s.Cached = x.port, x.base, x.past, x.failure, kept(x.metadata), x.micros, x.cached
-	s.Grants, s.Free, s.CutOff = x.grants, x.free, x.cutOff
+	s.Grants, s.Free, s.CutOff, s.Steps = x.grants, x.free, x.cutOff, x.steps
 	if e := x.expansion; e != nil {
 		s.Expand = &expandSnap{keep(e.items), keep(e.outputs), e.concurrency, e.next, e.running, e.done}
 	}

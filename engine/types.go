@@ -44,15 +44,30 @@ type Error struct {
 	Permanent bool `json:"permanent,omitempty"`
 	// Budget is the path of the budget that is used up, with budget_exceeded.
 	Budget string `json:"budget,omitempty"`
+	// Below says where it happened in the child runs of Node, as "review>ask", and
+	// Run in which run that was; both are "" where Node itself failed.
+	Below string `json:"below,omitempty"`
+	Run   string `json:"run,omitempty"`
 }
 
-// Error is "node: message (code)".
+// Error is "place: message (code)".
 func (e *Error) Error() string {
 	s := e.Message + " (" + e.Code + ")"
-	if e.Node != "" {
-		s = e.Node + ": " + s
+	switch place := e.Place(); {
+	case e.Run != "" && e.Below == "": // of no node of that run
+		s = place + ": child run " + e.Run + ": " + s
+	case place != "":
+		s = place + ": " + s
 	}
 	return s
+}
+
+// Place is the path of the node that failed, down into child runs: "part>review>ask".
+func (e *Error) Place() string {
+	if e.Node == "" || e.Below == "" {
+		return e.Node + e.Below
+	}
+	return e.Node + ">" + e.Below
 }
 
 // InterruptKind is what an interrupt waits for.

@@ -50,7 +50,7 @@ func (r *Run) Entry(path string) (Entry, bool) {
 		if x.expansion != nil {
 			e.Iterations = x.expansion.outputs
 		}
-		e.Resumed = x.answers != nil || x.effects != nil || x.begun != nil
+		e.Resumed = x.answers != nil || x.effects != nil || x.begun != nil || x.steps != nil
 	}
 	return e, true
 }
@@ -224,6 +224,14 @@ func (r *Run) Effects(path string) map[string]*EffectCompleted {
 func (r *Run) BegunEffects(path string) map[string]*EffectStarted {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.begun
+	}
+	return nil
+}
+
+// Steps are the keys of the steps of a node that were recorded, in order.
+func (r *Run) Steps(path string) []string {
+	if n := r.node(path); n != nil && n.ext != nil {
+		return n.ext.steps
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -57,6 +58,9 @@ type Host interface {
 type Effects interface {
 	// Do runs e, or returns its recorded result.
 	Do(e Effect) (engine.Value, error)
+	// Record notes a step the node took, with the effects before it. One that is
+	// recorded is not again.
+	Record(s engine.Step) error
 	// Emit passes a piece of live output to whoever watches; it never blocks
 	// and is not part of the journal.
 	Emit(c llm.Chunk)
@@ -99,6 +103,7 @@ type Graph interface {
 type Services interface {
 	LLM() *llm.Service
 	Tools() *tool.Set
+	Executors() *sandbox.Set
 	Cache() Cache
 	// Secret resolves a secret's name; ok is false where there is none.
 	Secret(name string) (value string, ok bool)
@@ -235,6 +240,9 @@ func (c *Ctx) NewContext(init convo.Change) (engine.Handle, error) { return c.ho
 // Do runs an effect, or returns the result it had before.
 func (c *Ctx) Do(e Effect) (engine.Value, error) { return c.host.Do(e) }
 
+// Record notes a step the node took; see Effects.
+func (c *Ctx) Record(s engine.Step) error { return c.host.Record(s) }
+
 // Emit streams a piece of output to whoever watches.
 func (c *Ctx) Emit(ch llm.Chunk) { c.host.Emit(ch) }
 
@@ -272,6 +280,9 @@ func (c *Ctx) LLM() *llm.Service { return c.host.LLM() }
 
 // Tools are the tools this process offers.
 func (c *Ctx) Tools() *tool.Set { return c.host.Tools() }
+
+// Executors run code; use them inside an effect.
+func (c *Ctx) Executors() *sandbox.Set { return c.host.Executors() }
 
 // Cache keeps values across runs; use it inside an effect.
 func (c *Ctx) Cache() Cache { return c.host.Cache() }

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -53,6 +54,7 @@ type attempt struct {
 	effects  map[string]*engine.EffectCompleted
 	begun    map[string]*engine.EffectStarted
 	answers  map[string]*engine.Answer
+	steps    []string // keys of those that are recorded
 	leaves   map[string]engine.Answer
 	pulled   map[string]pulledPort
 	origins  map[string]string
@@ -121,6 +123,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 		a.effects = maps.Clone(m.run.Effects(e.Path))
 		a.begun = maps.Clone(m.run.BegunEffects(e.Path))
 		a.answers = maps.Clone(m.run.Answers(e.Path))
+		a.steps = slices.Clone(m.run.Steps(e.Path))
 	}
 }
 
@@ -411,6 +414,9 @@ func (a *attempt) LLM() *llm.Service { return a.m.services.LLM }
 
 // Tools are those of the process.
 func (a *attempt) Tools() *tool.Set { return a.m.services.Tools }
+
+// Executors implements node.Services.
+func (a *attempt) Executors() *sandbox.Set { return a.m.services.Executors }
 
 // Cache keeps values across runs.
 func (a *attempt) Cache() node.Cache { return a.m.services.Cache }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -198,6 +199,25 @@ func (a *attempt) announce(e node.Effect, key, digest string) error {
 	err := a.door.flush(a, a.pending)
 	a.pending = nil
 	return err
+}
+
+// Record implements node.Effects.
+func (a *attempt) Record(s engine.Step) error {
+	e := &engine.StepRecorded{Path: a.Path, Step: s}
+	for _, v := range []*engine.Value{&e.Input, &e.Output} {
+		n, err := engine.Normalize(*v)
+		if err != nil {
+			return fmt.Errorf("step %d, %s: %w", s.Number, s.Name, err)
+		}
+		*v = n
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if key := s.Key(a.Attempt); a.explain == nil && !slices.Contains(a.steps, key) {
+		a.steps = append(a.steps, key)
+		a.pending = append(a.pending, e)
+	}
+	return nil
 }
 
 func (a *attempt) record(key string, done *engine.EffectCompleted) {

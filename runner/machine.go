@@ -11,17 +11,20 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/tool"
 )
 
 // Services are what nodes may use; see node.Services.
 type Services struct {
-	LLM    *llm.Service
-	Tools  *tool.Set
-	Cache  node.Cache
-	HTTP   node.HTTPDoer
-	Secret func(name string) (string, bool)
+	LLM   *llm.Service
+	Tools *tool.Set
+	// Executors run the code of nodes.
+	Executors *sandbox.Set
+	Cache     node.Cache
+	HTTP      node.HTTPDoer
+	Secret    func(name string) (string, bool)
 
 	maxDepth int                           // of child runs; 0 is MaxDepth
 	history  func(run string) convo.Source // the messages of a run's contexts

@@ -15,10 +15,10 @@ type Room struct {
 // so that a new room is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func Rooms() []Room {
-	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "node"}
+	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "sandbox", "node"}
 	product := []string{
 		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
+		"tool", "tool/...", "sandbox", "sandbox/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []Room{
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
@@ -32,12 +32,14 @@ func Rooms() []Room {
 		{"llm/...", []string{"llm", "llm/wire", "convo", "tool", "engine"}, "a provider is swapped without touching what calls it"},
 		{"llm/wire", []string{"llm", "engine"}, "what vendors have alike knows none of them, nor conversations"},
 		{"llm/llmtest", []string{"llm", "llm/recorded", "convo", "tool", "engine"}, "the suite sees providers from outside, and knows real conversations"},
+		{"sandbox", []string{"engine"}, "a job is code and values, and what comes back is the change of those"},
+		{"sandbox/...", []string{"sandbox", "engine"}, "an executor is swapped without touching what uses it"},
 		{"tool", []string{"engine", "flow/schema"}, "a tool is a name, a schema and a function"},
 		{"tool/...", []string{"tool", "tool/template", "engine"}, "a kind of tool is swapped without touching what calls it"},
 		{"tool/template", nil, "references are looked up in what is passed in"},
 		{
 			"node",
-			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool"},
+			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool", "sandbox"},
 			"the contract of nodes does not know the catalogue, the runner or the store",
 		},
 		{"node/...", contracts, "a node sees the world through its Ctx only"},
@@ -60,7 +62,7 @@ func Rooms() []Room {
 			".",
 			[]string{
 				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
-				"tool/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
+				"tool/...", "sandbox", "node", "node/...", "store", "store/...", "runner", "runner/...",
 			},
 			"the library's face wires the rooms and links no vendor SDK",
 		},
