@@ -53,10 +53,10 @@ type Error struct {
 // Error is "place: message (code)".
 func (e *Error) Error() string {
 	s := e.Message + " (" + e.Code + ")"
-	switch place := e.Place(); {
-	case e.Run != "" && e.Below == "": // of no node of that run
-		s = place + ": child run " + e.Run + ": " + s
-	case place != "":
+	if e.Run != "" && e.Below == "" { // of no node of that run
+		s = "child run " + e.Run + ": " + s
+	}
+	if place := e.Place(); place != "" {
 		s = place + ": " + s
 	}
 	return s

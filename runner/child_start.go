@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -233,11 +234,7 @@ func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.Child
 	switch {
 	case e.Error != nil:
 		failure := *e.Error
-		place := ""
-		if failure.Node != "" {
-			place = " at node " + failure.Node
-		}
-		failure.Message = fmt.Sprintf("child run %s failed%s: %s", run, place, failure.Message)
+		failure.Below, failure.Run = failure.Place(), cmp.Or(failure.Run, run)
 		failure.Node, failure.Attempt, failure.Key = "", 0, ""
 		if own, ours := strings.CutPrefix(failure.Budget, a.m.run.ID+"|"); ours {
 			failure.Budget = own

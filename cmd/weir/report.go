@@ -114,7 +114,7 @@ func (p *program) advise(r weir.Result) {
 			p.say("  hint: %s", h)
 		}
 		if r.Error.Node != "" {
-			p.say("  look:      %s", p.self("show", r.Run, "--node", shellWord(r.Error.Node)))
+			p.say("  look:      %s", p.self("show", r.Run, "--node", shellWord(r.Error.Place())))
 			p.say("  try again: %s", p.self("retry", r.Run, shellWord(r.Error.Node)))
 		}
 	case engine.Cancelled:

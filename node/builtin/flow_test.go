@@ -188,7 +188,7 @@ name: stubborn
 nodes:
   child: {type: flow, retry: {attempts: 2, on: [refused]}, with: {flow: never.yaml}}
 `, weirtest.Case{Files: map[string]string{"never.yaml": "weir: 1\nname: never\nnodes: {stop: {type: fail, with: {code: refused, message: No.}}}\n"}})
-	if r.Error == nil || r.Error.Code != "refused" || !strings.Contains(r.Error.Message, "failed at node stop: No.") {
+	if r.Error == nil || r.Error.Code != "refused" || !strings.HasPrefix(r.Error.Error(), "child>stop: No. (") {
 		t.Fatalf("the run %s: %v", r.Status, r.Error)
 	}
 	runs := map[string]bool{}
