@@ -117,7 +117,7 @@ func drawSketch(t *rapid.T) *sketch {
 // edit changes a copy of the sketch somewhere.
 func (s *sketch) edit(t *rapid.T) *sketch {
 	c := &sketch{inputs: map[string]string{"a": s.inputs["a"], "b": s.inputs["b"]}, nodes: slices.Clone(s.nodes)}
-	for range rapid.IntRange(1, 3).Draw(t, "edits") {
+	for i := range rapid.IntRange(1, 3).Draw(t, "edits") {
 		at := rapid.IntRange(0, len(c.nodes)-1).Draw(t, "at")
 		switch rapid.IntRange(0, 5).Draw(t, "edit") {
 		case 0:
@@ -127,7 +127,7 @@ func (s *sketch) edit(t *rapid.T) *sketch {
 			for _, n := range c.nodes {
 				ids = append(ids, n.id)
 			}
-			c.nodes = append(c.nodes, drawNode(t, fmt.Sprint("m", len(c.nodes)), ids))
+			c.nodes = append(c.nodes, drawNode(t, fmt.Sprint("m", i), ids))
 		case 2: // one that nobody reads goes
 			id := c.nodes[at].id
 			if len(c.nodes) > 2 && !slices.ContainsFunc(c.nodes, func(n sketchNode) bool { return slices.Contains(n.from, id) }) {

@@ -124,6 +124,36 @@ func TestAForkWritesOneRunAndOneCommitAndCountsOnlyItsOwnSpending(t *testing.T) 
 	}
 }
 
+func TestAForkInTheFirstCommitSaysWhoseForkItIs(t *testing.T) {
+	t.Parallel()
+	ws, s := pair(t)
+	run, err := ws[0].Start(t.Context(), travelOn(t, ws[0], "chain"), weir.Start{ID: "original"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := seen(t, ws[0], goOn(t, ws[0], run))
+	for range 2 { // the second joins the first
+		fork, plan, err := ws[0].Fork(t.Context(), "original", weir.ForkOptions{ID: "fork", At: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := seen(t, ws[0], goOn(t, ws[0], fork)); got != want || plan.At != 1 {
+			t.Errorf("forked at %d:\n%s\nthe original:\n%s", plan.At, got, want)
+		}
+		row, err := s.Run(t.Context(), "fork")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.Base == nil || *row.Base != (store.Base{Run: "original"}) {
+			t.Errorf("the base of the fork is %+v", row.Base)
+		}
+	}
+	d, err := ws[1].Diff(t.Context(), "original", "fork")
+	if err != nil || d.Shared == nil || d.Shared.Run != "original" {
+		t.Errorf("%+v %v", d.Shared, err)
+	}
+}
+
 func TestWhatCannotBeForkedSaysWhatToGive(t *testing.T) {
 	t.Parallel()
 	w := journey(t, nil, &echo{})

@@ -54,7 +54,7 @@ type ForkPlan struct {
 	user    string
 	program *Program
 	event   *engine.RunForked
-	base    *store.Base    // nil where no commit is shared whole
+	base    store.Base
 	carried []engine.Event // of the commit after the base's, those that are shared
 }
 
@@ -126,8 +126,8 @@ func (l *Local) kept(ctx context.Context, id string) *engine.RunStarted {
 	return start
 }
 
-// forkOf is what made the run a fork, nil where it is none. A fork that shares no
-// whole commit of the other run has no base.
+// forkOf is what made the run a fork, nil where it is none. One made by an older
+// version, that shares no whole commit of the other run, has no base.
 func (l *Local) forkOf(ctx context.Context, row *store.Run) (*engine.RunForked, error) {
 	var shared int64
 	if row.Base != nil {
@@ -184,7 +184,7 @@ func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	f := &p.fork
 	err := l.o.Store.Create(ctx, store.NewRun{
 		ID: f.ID, Flow: p.program.Flow.Name, Fingerprint: p.program.Fingerprint,
-		User: p.user, Origin: f.Origin, At: time.Now(), Base: p.base,
+		User: p.user, Origin: f.Origin, At: time.Now(), Base: &p.base,
 	})
 	if errors.Is(err, store.ErrExists) {
 		var begun bool
@@ -216,8 +216,8 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 	if err != nil {
 		return false, err
 	}
-	same := r.Fingerprint == p.program.Fingerprint && (r.Base == nil) == (p.base == nil) && (r.Base == nil || *r.Base == *p.base)
-	if !same || was != nil && (was.From != p.Run || was.At != p.At) || was == nil && p.base == nil {
+	same := r.Fingerprint == p.program.Fingerprint && r.Base != nil && *r.Base == p.base
+	if !same || was != nil && (was.From != p.Run || was.At != p.At) {
 		return false, fmt.Errorf("run %s is there and is another: %w", p.fork.ID, store.ErrExists)
 	}
 	return was != nil, nil
@@ -226,10 +226,10 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 // shared makes the machine of a fork as of the last commit of the other run that
 // it shares whole.
 func (l *Local) shared(ctx context.Context, p *ForkPlan) (*machine, error) {
-	if p.base == nil {
+	if p.base.Seq == 0 {
 		return l.empty(p.program, p.fork.ID), nil
 	}
-	m := l.fromBase(ctx, p.program, p.fork.ID, p.base)
+	m := l.fromBase(ctx, p.program, p.fork.ID, &p.base)
 	if m == nil {
 		m = l.empty(p.program, p.fork.ID)
 	}

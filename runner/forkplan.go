@@ -50,9 +50,7 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 			Edited: len(f.State) > 0 || len(differing(start.Inputs, f.Inputs)) > 0 || f.Settings != nil || f.Model != "",
 		},
 	}
-	if s.last.seq > 0 {
-		p.base = &store.Base{Run: run, Seq: s.last.seq}
-	}
+	p.base = store.Base{Run: run, Seq: s.last.seq}
 	if f.At > 0 && f.At != s.last.at {
 		p.Asked = f.At
 	}

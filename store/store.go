@@ -34,6 +34,9 @@ var (
 	// ErrPart: the run is a round of a session, or a child of another run, and can
 	// only be deleted with that.
 	ErrPart = errors.New("part of something larger")
+	// ErrBase: a round was to have a base: it goes on with its session, and with no
+	// other run's past.
+	ErrBase = errors.New("a round has no base")
 	// ErrSequence: the commit does not follow the last one.
 	ErrSequence = errors.New("commit out of sequence")
 	// ErrNewer: the database was written by a newer version of Weir.
@@ -112,7 +115,8 @@ type Run struct {
 	Round   int
 }
 
-// Base says that a run's first Seq commits are those of another run.
+// Base says that a run's first Seq commits are those of another run; with 0 it
+// comes from that run and shares no commit as a whole.
 type Base struct {
 	Run string
 	Seq int64

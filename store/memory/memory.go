@@ -128,11 +128,14 @@ func newRun(n store.NewRun) *run {
 
 // rest bases a new run on another.
 func (r *run) rest(base *run, b store.Base) error {
+	r.base, r.row.Base = base, &b
+	if b.Seq == 0 {
+		return nil
+	}
 	last, ok := base.commit(b.Seq)
 	if !ok {
 		return fmt.Errorf("commit %d of base %s: %w", b.Seq, b.Run, store.ErrNotFound)
 	}
-	r.base, r.row.Base = base, &b
 	r.row.Commits, r.row.Events = b.Seq, last.First+int64(len(last.Events))-1
 	return nil
 }

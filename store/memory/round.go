@@ -94,13 +94,17 @@ func (s *Store) RoundMessage(ctx context.Context, run string) (store.Queued, err
 // The session is returned as it is then. store.ErrBusy where the session has a
 // round that has not ended (its Holder) or other messages wait before this one;
 // store.ErrExists where a round took the message before (its Run) or the run is
-// there already; store.ErrNotFound where there is no such message.
+// there already; store.ErrNotFound where there is no such message; store.ErrBase
+// where n has a base.
 func (s *Store) BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error) {
 	fail := func(err error) (store.Session, store.Queued, error) {
 		return store.Session{}, store.Queued{}, fmt.Errorf("begin round %s: %w", n.ID, err)
 	}
 	if err := s.open(ctx); err != nil {
 		return fail(err)
+	}
+	if n.Base != nil {
+		return fail(store.ErrBase)
 	}
 	t := &s.talks
 	t.mu.Lock()

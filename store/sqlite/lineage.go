@@ -217,10 +217,10 @@ func (l lineage) based(b *store.Base) (based, error) {
 		return out, wrap("base "+b.Run, err)
 	}
 	levels, err := l.levels(out.run, b.Seq)
-	if err != nil {
+	if err != nil || b.Seq == 0 {
 		return out, err
 	}
-	if n := len(levels); n > 0 && b.Seq > 0 {
+	if n := len(levels); n > 0 {
 		err = l.q.QueryRowContext(l.ctx, "SELECT last FROM run_commit WHERE id = ?",
 			levels[n-1].num*rowsPerParent+b.Seq).Scan(&out.last)
 		if err == nil || !errors.Is(err, sql.ErrNoRows) {

@@ -14,11 +14,15 @@ import (
 // The session is returned as it is then. store.ErrBusy where the session has a
 // round that has not ended (its Holder) or other messages wait before this one;
 // store.ErrExists where a round took the message before (its Run) or the run is
-// there already; store.ErrNotFound where there is no such message.
+// there already; store.ErrNotFound where there is no such message; store.ErrBase
+// where n has a base.
 func (s *Store) BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error) {
 	var x store.Session
 	var q store.Queued
 	op := "begin round " + n.ID
+	if n.Base != nil {
+		return x, q, fmt.Errorf("%s: %w", op, store.ErrBase)
+	}
 	err := s.write(ctx, op, func(ctx context.Context) error {
 		w := writerTx{s: s, ctx: ctx}
 		var err error

@@ -29,13 +29,15 @@ func baseCases() []testCase {
 		{"a base must be there, and have that commit", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
-			for _, b := range []store.Base{{Run: "no", Seq: 1}, {Run: "r", Seq: 0}, {Run: "r", Seq: 2}, {Run: "r", Seq: -1}} {
+			for _, b := range []store.Base{{Run: "no", Seq: 1}, {Run: "r", Seq: 2}, {Run: "r", Seq: -1}} {
 				is(t, s.Create(t.Context(), store.NewRun{ID: "f", At: epoch(), Base: &b}), store.ErrNotFound)
 			}
 			fork(t, s, w, "f", 1)
 			is(t, s.Create(t.Context(), store.NewRun{ID: "f", At: epoch(), Base: &store.Base{Run: "r", Seq: 1}}), store.ErrExists)
 		}},
 		{"a run with a base takes the commit that follows the base's and no other", followsBase},
+		{"a run may have a base that it shares no commit of", sharesNone},
+		{"a round has no base", roundWithBase},
 		{"a context may go on with that of another run", linkedContexts},
 		{"a context goes on with no more messages than are there", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
@@ -95,6 +97,48 @@ func has(t *testing.T, s Store, run, context string, from, to int, want ...strin
 	at, err := s.FindMessage(t.Context(), run, context, "none", to)
 	must(t, err)
 	equal(t, "position of no message", at, -1)
+}
+
+func sharesNone(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "1", "one")}})
+	f := fork(t, s, w, "f", 0)
+	run, err := s.Run(t.Context(), "f")
+	must(t, err)
+	equal(t, "base", run.Base, &store.Base{Run: "r", Seq: 0})
+	equal(t, "commits and events", []int64{run.Commits, run.Events}, []int64{0, 0})
+	f.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{Create: true}}}})
+	f.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{said("main", "2", "two"), said("x", "3", "three")}})
+	g := fork(t, s, f, "g", 1)
+	g.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{said("main", "4", "four")}})
+	if r, ok := s.(Reopener); ok {
+		s = r.Reopen(t)
+	}
+	for _, x := range []*writer{w, f, g} {
+		x.check(t, s)
+	}
+	has(t, s, "r", "main", 0, 9, "1")
+	has(t, s, "f", "main", 0, 9, "2")
+	has(t, s, "f", "x", 0, 9, "3")
+	has(t, s, "g", "main", 0, 9, "4")
+}
+
+// roundWithBase: a round goes on with its session, and with no other run's past.
+func roundWithBase(t *testing.T, s Store) {
+	w := newWriter(t, s, "r")
+	w.append(t, &engine.NodeStarted{Path: "a"})
+	newTalk(t, s, "s")
+	_, err := s.Enqueue(t.Context(), store.Queued{ID: "q", Session: "s", Value: "hello", At: epoch()})
+	must(t, err)
+	for _, b := range []store.Base{{Run: "r", Seq: 1}, {Run: "r"}, {Run: "no", Seq: 1}} {
+		_, _, err := s.BeginRound(t.Context(), "q", store.NewRun{ID: "round", At: epoch(), Base: &b})
+		is(t, err, store.ErrBase)
+	}
+	if _, err := s.Run(t.Context(), "round"); err == nil {
+		t.Error("the round was made all the same")
+	}
+	_, _, err = s.BeginRound(t.Context(), "q", store.NewRun{ID: "round", At: epoch()})
+	must(t, err)
 }
 
 func sharedCommits(t *testing.T, s Store) {
