@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -228,11 +229,15 @@ func (c *conductor) begin(ctx context.Context, row *store.Session, q *store.Queu
 	if err != nil {
 		return false, err
 	}
-	n := store.NewRun{ID: newID(), Flow: f.Name, Fingerprint: p.Fingerprint, User: row.User, Origin: said.origin, At: time.Now()}
+	n := store.NewRun{ID: roundID(q.ID), Flow: f.Name, Fingerprint: p.Fingerprint, User: row.User, Origin: said.origin, At: time.Now()}
 	if n.Origin == "" {
 		n.Origin = "session:" + row.ID
 	}
-	now, _, err := c.w.store.BeginRound(ctx, q.ID, n)
+	now, took, err := c.w.store.BeginRound(ctx, q.ID, n)
+	if errors.Is(err, store.ErrExists) && took.Run == "" { // not the message, but a run of that id
+		n.ID = newID()
+		now, _, err = c.w.store.BeginRound(ctx, q.ID, n)
+	}
 	switch {
 	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
 		return true, nil // somebody was faster
@@ -241,6 +246,15 @@ func (c *conductor) begin(ctx context.Context, row *store.Session, q *store.Queu
 	}
 	c.expire(ctx, &now, f)
 	return c.start(ctx, f, &now, n.ID, q.ID, said)
+}
+
+// roundID is the id of the round that a message begins: the message's own where
+// that was made as runs' ids are, so that the store keeps one for both.
+func roundID(message string) string {
+	if len(message) == len(newID()) && strings.Trim(message, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
+		return message
+	}
+	return newID()
 }
 
 // expire puts off when the session may be deleted.

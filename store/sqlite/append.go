@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -18,13 +19,13 @@ const rowsPerParent = 1 << 32
 // still under the fence, nobody owns it where it is to be taken, and the commit
 // before is there and ends where this one begins. That a commit of this number is
 // not there yet, the key sees to.
-const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events)
-SELECT ?1, ?2 - created, ?3, ?4, ?5, ?6 FROM run
+const insertCommit = `INSERT INTO run_commit (id, at, last, base, messages, events, tag)
+SELECT ?1, ?2 - created, ?3, ?4, ?5, ?6, ?12 FROM run
 WHERE num = ?7 AND fence = ?8 AND (?11 OR owner IS NULL)
 AND (?9 OR EXISTS (SELECT 1 FROM run_commit WHERE id = ?1 - 1 AND last = ?10))
 ON CONFLICT DO NOTHING`
 
-const updateHead = `UPDATE run SET status = ?, waiting = ?, due = ?, usage = ?, error = ? WHERE num = ?`
+const updateHead = `UPDATE run_row SET status = ?, waiting = ?, due = ?, usage = ?, error = ? WHERE num = ?`
 
 // Append keeps commits in one transaction, each or not at all; the result has
 // one element for each of them: nil, store.ErrFenced, store.ErrSequence or
@@ -109,13 +110,14 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
 		return refused, failed
 	}
-	text, base := r.like.shrink(r.num*rowsPerParent+c.Seq, p.text)
-	if base/rowsPerParent == r.num {
-		base %= rowsPerParent
+	tag, refused, failed := w.link(r, c)
+	if refused != nil || failed != nil {
+		return refused, failed
 	}
+	text, base := r.like.shrink(r.num*rowsPerParent+c.Seq, p.text)
 	res, err := w.s.stmts.insertCommit.ExecContext(w.ctx,
-		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(base), p.ranges(), string(text),
-		r.num, before, c.Seq == r.base.seq+1, c.First-1, a.Take == nil)
+		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(packBase(r.num, base)), p.ranges(), string(text),
+		r.num, before, c.Seq == r.base.seq+1, c.First-1, a.Take == nil, int64(tag))
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +139,31 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 		}
 	}
 	return nil, w.setHead(r, &a.Head)
+}
+
+// packBase is the id of a commit that one of run num differs from, as its row has
+// it: the commit's number where it is of the same run; less than 0 where it is one
+// of the first of an earlier run.
+func packBase(num, id int64) int64 {
+	run, seq := id/rowsPerParent, id%rowsPerParent
+	switch {
+	case run == num || id == 0:
+		return seq
+	case run < num && seq < 16:
+		return -((num-run)*16 + seq)
+	}
+	return id
+}
+
+// unpackBase is the other direction of packBase.
+func unpackBase(num, base int64) int64 {
+	switch {
+	case base < 0:
+		return (num-(-base)/16)*rowsPerParent + (-base)%16
+	case base < rowsPerParent:
+		return num*rowsPerParent + base
+	}
+	return base
 }
 
 // setOwner has the commit take the run, give it back, or both. What is
@@ -235,7 +262,7 @@ type headRow struct {
 }
 
 func newHeadRow(h *store.Head) (headRow, error) {
-	row := headRow{status: h.Status.String(), due: h.Due}
+	row := headRow{status: statusText(h.Status), due: h.Due}
 	e := engine.NodeWaiting{Interrupts: h.Waiting}
 	var err error
 	if len(h.Waiting) > 0 {
@@ -244,14 +271,37 @@ func newHeadRow(h *store.Head) (headRow, error) {
 		}
 	}
 	if h.Usage != (engine.Usage{}) {
-		if row.usage, err = encodeOne(&engine.EffectCompleted{Usage: &h.Usage}); err != nil {
-			return row, err
-		}
+		row.usage = usageList(h.Usage)
 	}
 	if h.Error != nil {
 		row.failure, err = encodeOne(&engine.RunFailed{Error: h.Error})
 	}
 	return row, err
+}
+
+// statusText is a status as the table keeps it; the view run spells it out.
+func statusText(s engine.Status) string {
+	if s == engine.Completed {
+		return "c"
+	}
+	return s.String()
+}
+
+// usageList is a usage as the table keeps it: its numbers in the order of the
+// event's fields, which the view run names, without the zeros at the end.
+func usageList(u engine.Usage) string {
+	list := []int64{int64(u.Calls), int64(u.Input), int64(u.Cached), int64(u.Output), int64(u.Reasoning), u.CostMicros}
+	for len(list) > 1 && list[len(list)-1] == 0 {
+		list = list[:len(list)-1]
+	}
+	b := []byte{'['}
+	for i, n := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(append(b, ']'))
 }
 
 // encodeOne writes part of a head as the event that has such a part, so that

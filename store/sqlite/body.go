@@ -304,8 +304,9 @@ func unpackRole(x any) convo.Role {
 // messageID is the id of a message's row.
 func messageID(context, position int64) int64 { return context*rowsPerParent + position }
 
-// parseSpans reads the column that says which messages a commit appended.
-func parseSpans(s string) ([]int64, error) {
+// parseSpans reads the column that says which messages a commit appended; main is
+// what the two numbers of a round's go on from.
+func parseSpans(s string, main [2]int64) ([]int64, error) {
 	var spans []int64
 	if s == "" {
 		return nil, nil
@@ -316,6 +317,9 @@ func parseSpans(s string) ([]int64, error) {
 			return nil, fmt.Errorf("%w: messages of a commit: %q", store.ErrCorrupt, s)
 		}
 		spans = append(spans, n)
+	}
+	if len(spans) == 2 && main[0] != 0 {
+		return []int64{main[0], main[1] + spans[0], spans[1]}, nil
 	}
 	if len(spans)%3 != 0 {
 		return nil, fmt.Errorf("%w: messages of a commit: %q", store.ErrCorrupt, s)

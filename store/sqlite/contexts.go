@@ -22,7 +22,7 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 	}
 	row, refused, err := p.begin(ch)
 	if err == nil && refused == nil {
-		row.id, err = p.w.nextContext()
+		err = p.number(&row)
 	}
 	if err != nil || refused != nil {
 		p.failed = err
@@ -33,8 +33,49 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 		c.id = row.source
 	}
 	p.run.contexts[ch.ID] = c
-	p.contexts = append(p.contexts, row)
 	return c, nil
+}
+
+// number gives a new context its row, unless it is a round's main one, of which
+// the run's row says all.
+func (p *packer) number(row *contextRow) (err error) {
+	r := p.run.round
+	if row.kind == fromSession && row.name == engine.MainContext && row.start == r.first && row.source == r.context {
+		row.id, p.folds = -p.run.num, true
+		return nil
+	}
+	if row.source == -p.run.num {
+		p.folds = false
+	}
+	if row.source, err = p.w.rowOf(row.source); err != nil {
+		return err
+	}
+	row.id, err = p.w.nextContext()
+	p.contexts = append(p.contexts, *row)
+	return err
+}
+
+// rowOf is the row of a context that others refer to. A round's main context that
+// has none gets one.
+func (w *writerTx) rowOf(id int64) (int64, error) {
+	if id >= 0 {
+		return id, nil
+	}
+	var row int64
+	err := w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce((SELECT id FROM context WHERE run = ? AND name = ?), 0)", -id, engine.MainContext).Scan(&row)
+	if err != nil || row != 0 {
+		return row, err
+	}
+	if row, err = w.nextContext(); err != nil {
+		return 0, err
+	}
+	_, err = w.s.conn.ExecContext(w.ctx, `INSERT INTO context (id, run, name, start, source, kind)
+		SELECT ?, r.num, ?, r.first, s.context, 'session' FROM run_row r JOIN session s ON s.num = r.session WHERE r.num = ?`,
+		row, engine.MainContext, -id)
+	if err == nil {
+		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE run_row SET folded = nullif(folded & ?, 0) WHERE num = ?", ^foldedMain, -id)
+	}
+	return row, err
 }
 
 func firstOf(a, b error) error {

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/weir-run/weir/store"
@@ -26,28 +28,43 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 		if err != nil {
 			return err
 		}
-		_, err = l.create(n, base, round{}, 0)
+		_, err = l.create(n, base, round{})
 		return err
 	})
 }
 
-// create inserts the row of a run, which is its only one. A round begins at
-// position first of its session's history.
-func (l lineage) create(n store.NewRun, base based, r round, first int64) (num int64, err error) {
+// create inserts the row of a run, which is its only one.
+func (l lineage) create(n store.NewRun, base based, r round) (num int64, err error) {
+	program, err := l.program(n.Flow, n.Fingerprint)
+	if err != nil {
+		return 0, err
+	}
 	// A parent's root is the root; without one, or with one that is not kept here,
-	// a round's is that of its session and any other run is its own.
+	// a round's is that of its session and any other run is its own. Of a round it is
+	// left out what its session has.
 	err = l.q.QueryRowContext(l.ctx, `
-		INSERT INTO run (num, id, root, salt, flow, fingerprint, user, parent, origin, created,
+		INSERT INTO run_row (num, id, root, salt, flow, fingerprint, program, user, parent, origin, created,
 			base, base_seq, base_last, session, round, first)
-		SELECT x.num, ?1, coalesce(p.root, -?12, x.num), iif(p.root IS NULL AND ?12 IS NULL, ?2, NULL), ?3, ?4, ?5, ?6, ?7, ?8,
-			?9, ?10, ?11, ?12, ?13, iif(?12 IS NULL, NULL, ?14)
+		SELECT x.num, ?1, coalesce(p.root, -?12, x.num), iif(p.root IS NULL AND ?12 IS NULL, ?2, NULL), '', '', ?3,
+			iif(s.num IS NULL, nullif(?4, ''), nullif(?4, s.user)), ?6,
+			iif(s.num IS NULL, nullif(?7, ''), nullif(?7, 'session:' || s.id)), ?8,
+			?9, ?10, ?11, ?12, ?13, iif(?12 IS NULL, NULL, ?5)
 		FROM (SELECT 1 + max(coalesce((SELECT max(num) FROM run), 0), coalesce((SELECT num FROM gone WHERE name = 'run'), 0)) AS num) x
-			LEFT JOIN run p ON p.id = ?6
-		WHERE NOT EXISTS (SELECT 1 FROM run WHERE id = ?1) RETURNING num`,
-		n.ID, newSalt(), n.Flow, n.Fingerprint, nullText(n.User), nullText(n.Parent), nullText(n.Origin), n.At.UnixMilli(),
-		nullInt(base.run), nullInt(base.seq), nullInt(base.last), nullInt(r.session), nullInt(r.number), first).Scan(&num)
+			LEFT JOIN run_row p ON p.id = ?6 LEFT JOIN session s ON s.num = ?12
+		WHERE NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1) RETURNING num`,
+		n.ID, newSalt(), program, n.User, r.first, nullText(n.Parent), n.Origin, n.At.UnixMilli(),
+		nullInt(base.run), nullInt(base.seq), nullInt(base.last), nullInt(r.session), nullInt(r.number)).Scan(&num)
 	if kindOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
 		err = fmt.Errorf("run %s: %w", n.ID, store.ErrExists)
+	}
+	return num, err
+}
+
+// program is the number of what runs of one flow and fingerprint have alike.
+func (l lineage) program(flow, fingerprint string) (num int64, err error) {
+	err = l.q.QueryRowContext(l.ctx, "SELECT num FROM program WHERE fingerprint = ? AND flow = ?", fingerprint, flow).Scan(&num)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = l.q.QueryRowContext(l.ctx, "INSERT INTO program (flow, fingerprint) VALUES (?, ?) RETURNING num", flow, fingerprint).Scan(&num)
 	}
 	return num, err
 }

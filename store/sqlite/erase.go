@@ -261,7 +261,8 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'session', max(n) FROM (SELECT max(num) AS n FROM session
 			UNION SELECT num FROM gone WHERE name = 'session') HAVING max(n) IS NOT NULL`, nil},
-		{"DELETE FROM run WHERE num IN (SELECT num FROM doomed_run)", &out.Runs},
+		{"DELETE FROM run_row WHERE num IN (SELECT num FROM doomed_run)", &out.Runs},
+		{"DELETE FROM program WHERE num NOT IN (SELECT program FROM run_row WHERE program IS NOT NULL)", nil},
 		{"DELETE FROM session WHERE -num IN (SELECT root FROM doomed)", &out.Sessions},
 		{"DROP TABLE doomed", nil},
 		{"DROP TABLE doomed_run", nil},

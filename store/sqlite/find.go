@@ -27,7 +27,11 @@ func idHash(id string) [hashSize]byte {
 
 // sealPage notes the ids of a page whose last position was just written.
 func (w *writerTx) sealPage(context, page int64) error {
-	rows, err := w.s.conn.QueryContext(w.ctx, "SELECT key FROM message WHERE id >= ? AND id < ? AND key IS NOT NULL",
+	p, err := w.lineage().prefixes(context, page*findPage, (page+1)*findPage)
+	if err != nil {
+		return err
+	}
+	rows, err := w.s.conn.QueryContext(w.ctx, "SELECT id & 0xffffffff, key FROM message WHERE id >= ? AND id < ? AND key IS NOT NULL",
 		messageID(context, page*findPage), messageID(context, (page+1)*findPage))
 	if err != nil {
 		return err
@@ -35,11 +39,12 @@ func (w *writerTx) sealPage(context, page int64) error {
 	defer rows.Close() // Err tells what went wrong
 	hashes := make([]byte, 0, findPage*hashSize)
 	for rows.Next() {
+		var position int64
 		var key string
-		if err := rows.Scan(&key); err != nil {
+		if err := rows.Scan(&position, &key); err != nil {
 			return err
 		}
-		h := idHash(key)
+		h := idHash(p.unpack(key, position))
 		hashes = append(hashes, h[:]...)
 	}
 	if err := rows.Err(); err != nil {
@@ -93,8 +98,12 @@ func (s *Store) findIn(ctx context.Context, parts []stretch, messageID string) (
 		return -1, err
 	}
 	var at int
+	packed, prefix := splitKey(messageID)
 	err = s.reader.QueryRowContext(ctx, `SELECT coalesce(max(m.id & 0xffffffff), -1)
-		FROM json_each(?) r JOIN message m ON m.id >= r.value ->> 0 AND m.id < r.value ->> 1 WHERE m.key = ?`, string(list), messageID).Scan(&at)
+		FROM json_each(?1) r JOIN message m ON m.id >= r.value ->> 0 AND m.id < r.value ->> 1
+		WHERE m.key = ?2 OR m.key = ?3 AND ?4 = (SELECT n.round || '.' || n.first FROM session s JOIN run_row n ON n.session = s.num
+			WHERE s.context = m.id >> 32 AND n.first <= m.id & 0xffffffff ORDER BY n.first DESC, n.num DESC LIMIT 1)`,
+		string(list), plainKey(messageID), packed, prefix).Scan(&at)
 	return at, err
 }
 

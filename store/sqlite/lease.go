@@ -17,7 +17,7 @@ func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration
 	l := store.Lease{Run: id, Owner: owner, Until: now.Add(ttl).Truncate(time.Millisecond)}
 	err := s.write(ctx, "acquire run "+id, func(ctx context.Context) error {
 		err := s.conn.QueryRowContext(ctx, `
-			UPDATE run SET fence = fence + (owner IS NOT ?2), owner = ?2, until = ?3
+			UPDATE run_row SET fence = fence + (owner IS NOT ?2), owner = ?2, until = ?3
 			WHERE id = ?1 AND (owner IS NULL OR owner = ?2 OR until <= ?4) RETURNING fence`,
 			id, owner, l.Until.UnixMilli(), now.UnixMilli()).Scan(&l.Fence)
 		if !errors.Is(err, sql.ErrNoRows) {
@@ -47,7 +47,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 	err := s.write(ctx, "renew leases", func(ctx context.Context) error {
 		lost = nil
 		for _, l := range leases {
-			res, err := s.conn.ExecContext(ctx, "UPDATE run SET until = ? WHERE id = ? AND fence = ? AND owner = ?",
+			res, err := s.conn.ExecContext(ctx, "UPDATE run_row SET until = ? WHERE id = ? AND fence = ? AND owner = ?",
 				now.Add(ttl).UnixMilli(), l.Run, l.Fence, l.Owner)
 			if err != nil {
 				return err
@@ -65,7 +65,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Durati
 func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	// The fence moves at once, so that a commit still on its way is refused.
 	_, err := s.exec(ctx, "release run "+l.Run,
-		"UPDATE run SET owner = NULL, until = 0, fence = fence + 1 WHERE id = ? AND fence = ? AND owner = ?",
+		"UPDATE run_row SET owner = NULL, until = 0, fence = fence + 1 WHERE id = ? AND fence = ? AND owner = ?",
 		l.Run, l.Fence, l.Owner)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -74,7 +75,8 @@ const (
 	fromSession = "session" // the history of the session its run is a round of
 )
 
-// history is a row of context and how many of its messages belong to whoever
+// history is a row of context, or minus the num of a round whose context main has
+// none, and how many of its messages belong to whoever
 // asked; run is the one that the row is of.
 type history struct {
 	id, run, start, source int64
@@ -96,9 +98,13 @@ func (h history) lies() int64 {
 func (l lineage) history(num int64, name string, upto int64) (history, error) {
 	h := history{}
 	var seq int64
-	err := l.q.QueryRowContext(l.ctx, ancestry+` SELECT c.id, c.run, c.start, coalesce(c.source, 0), coalesce(c.kind, ''), up.upto
-		FROM up CROSS JOIN context c ON c.run = up.num AND c.name = ?3 WHERE up.upto > up.own ORDER BY depth LIMIT 1`,
-		num, upto, name).Scan(&h.id, &h.run, &h.start, &h.source, &h.kind, &seq)
+	err := l.q.QueryRowContext(l.ctx, ancestry+` SELECT id, run, start, source, kind, upto FROM (
+			SELECT depth, c.id, c.run, c.start, coalesce(c.source, 0) AS source, coalesce(c.kind, '') AS kind, up.upto
+			FROM up CROSS JOIN context c ON c.run = up.num AND c.name = ?3 WHERE up.upto > up.own
+			UNION ALL SELECT depth, -r.num, r.num, r.first, s.context, 'session', up.upto
+			FROM up CROSS JOIN run_row r ON r.num = up.num AND r.folded & 1 CROSS JOIN session s ON s.num = r.session
+			WHERE up.upto > up.own AND ?3 = ?4
+		) ORDER BY depth LIMIT 1`, num, upto, name, engine.MainContext).Scan(&h.id, &h.run, &h.start, &h.source, &h.kind, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return history{}, nil
 	}
@@ -213,11 +219,11 @@ func (l lineage) based(b *store.Base) (based, error) {
 	}
 	out := based{seq: b.Seq}
 	err := l.q.QueryRowContext(l.ctx, "SELECT num FROM run WHERE id = ?", b.Run).Scan(&out.run)
-	if err != nil {
+	if err != nil || b.Seq == 0 {
 		return out, wrap("base "+b.Run, err)
 	}
 	levels, err := l.levels(out.run, b.Seq)
-	if err != nil || b.Seq == 0 {
+	if err != nil {
 		return out, err
 	}
 	if n := len(levels); n > 0 {
@@ -234,4 +240,12 @@ func (l lineage) based(b *store.Base) (based, error) {
 type round struct {
 	session, number int64
 	context         int64 // context.id of the session's history
+	first           int64 // position in it that the round begins at
+	folded          int64 // what it has no row of its own for
 }
+
+// What a round has no row of its own for, as bits.
+const (
+	foldedMain    = 1 // the context main, which goes on with the session's history
+	foldedMessage = 2 // the message that began it
+)

@@ -170,7 +170,7 @@ func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 3"},
+		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 4"},
 		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
 		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
 		{"short", []byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
@@ -215,7 +215,7 @@ func TestAFolderIsNoDatabase(t *testing.T) {
 
 func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	older := fstest.MapFS{}
-	for _, name := range []string{"00001_start.sql", "00002_find.sql", "00003_sessions.sql"} {
+	for _, name := range []string{"00001_start.sql", "00002_find.sql", "00003_sessions.sql", "00004_rounds.sql"} {
 		data, err := migrationFiles.ReadFile("migrations/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -223,8 +223,8 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 		older[name] = &fstest.MapFile{Data: data}
 	}
 	newer := maps.Clone(older)
-	newer["00004_more.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE more (a);\n")}
-	newer["00005_bad.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE run (a);\n")}
+	newer["00005_more.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE more (a);\n")}
+	newer["00006_bad.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE run (a);\n")}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "weir.db")
 	s, err := open(t.Context(), path, Options{}, older)
@@ -234,10 +234,10 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	fill(t, s, "r", 5)
 	closedSize(t, s)
 
-	if _, err := open(t.Context(), path, Options{}, newer); err == nil || !strings.Contains(err.Error(), "upgrade from version 3 to 5") {
+	if _, err := open(t.Context(), path, Options{}, newer); err == nil || !strings.Contains(err.Error(), "upgrade from version 4 to 6") {
 		t.Fatalf("a migration that fails: %v", err)
 	}
-	delete(newer, "00005_bad.sql")
+	delete(newer, "00006_bad.sql")
 	s, err = open(t.Context(), path, Options{}, newer)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 		t.Errorf("the older build: %v", err)
 	}
 
-	backup, err := open(t.Context(), path+".v3.backup", Options{}, older)
+	backup, err := open(t.Context(), path+".v4.backup", Options{}, older)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ type packer struct {
 	messages []messageRow
 	contexts []contextRow
 	spans    []int64 // context, position, count, ...
+	folds    bool    // the run's main context has no row
 	failed   error   // of the database
 }
 
@@ -117,7 +118,7 @@ func (p *packer) place(ch *engine.ContextChange) error {
 }
 
 func (p *packer) placeMessage(c *contextState, m *convo.Message) error {
-	row := messageRow{id: messageID(c.id, c.next), role: packRole(m.Role), key: nullText(m.ID), message: m}
+	row := messageRow{id: messageID(c.id, c.next), role: packRole(m.Role), key: nullText(p.run.round.packKey(c.id, m.ID)), message: m}
 	quoted := engine.AppendString(nil, m.Text)
 	var at stored
 	if len(quoted) >= smallText {
@@ -161,6 +162,11 @@ func (p *packer) tokens(m *convo.Message) any {
 // insert writes the rows that go with the commit.
 func (p *packer) insert() error {
 	st := &p.w.s.stmts
+	if p.folds {
+		if err := p.w.fold(p.run, foldedMain); err != nil {
+			return err
+		}
+	}
 	for i := range p.contexts {
 		c := &p.contexts[i]
 		if _, err := st.insertContext.ExecContext(p.w.ctx, c.id, p.run.num, c.name, c.start, nullInt(c.source), nullText(c.kind)); err != nil {
@@ -191,8 +197,12 @@ func (p *packer) ranges() any {
 	if len(p.spans) == 0 {
 		return nil
 	}
+	spans := p.spans
+	if r := p.run.round; len(spans) == 3 && spans[0] == r.context && spans[1] >= r.first {
+		spans = []int64{spans[1] - r.first, spans[2]}
+	}
 	var b []byte
-	for i, n := range p.spans {
+	for i, n := range spans {
 		if i > 0 {
 			b = append(b, ',')
 		}

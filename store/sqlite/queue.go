@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,15 +23,16 @@ func (s *Store) Enqueue(ctx context.Context, q store.Queued) (store.Queued, erro
 	var out store.Queued
 	err = s.write(ctx, "message to session "+q.Session, func(ctx context.Context) error {
 		res, err := s.conn.ExecContext(ctx, `INSERT INTO queue (id, session, value, sender, at)
-			SELECT ?, num, ?, ?, ? FROM session WHERE id = ? ON CONFLICT DO NOTHING`,
-			q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session)
+			SELECT ?1, num, ?2, ?3, ?4 FROM session WHERE id = ?5
+			AND NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1 AND folded & ?6) ON CONFLICT DO NOTHING`,
+			q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session, foldedMessage)
 		if err != nil {
 			return err
 		}
 		if _, err := res.RowsAffected(); err != nil {
 			return err
 		}
-		if out, err = scanQueued(s.conn.QueryRowContext(ctx, selectQueued+" WHERE q.id = ?", q.ID)); err != nil {
+		if out, err = findQueued(ctx, s.conn, q.ID); err != nil {
 			return err
 		}
 		if out.Session != q.Session {
@@ -42,6 +45,18 @@ func (s *Store) Enqueue(ctx context.Context, q store.Queued) (store.Queued, erro
 
 const selectQueued = `SELECT q.id, s.id, coalesce(q.value, ''), coalesce(q.sender, ''), q.at,
 	coalesce((SELECT id FROM run r WHERE r.num = q.run), '') FROM queue q JOIN session s ON s.num = q.session`
+
+// selectFolded reads a message that is kept as the round which it began alone.
+const selectFolded = "SELECT r.id, s.id, '', s.user, r.created, r.id FROM run_row r JOIN session s ON s.num = r.session WHERE r.id = ? AND r.folded & ?"
+
+// findQueued reads a message by its id.
+func findQueued(ctx context.Context, c querier, id string) (store.Queued, error) {
+	q, err := scanQueued(c.QueryRowContext(ctx, selectQueued+" WHERE q.id = ?", id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return scanQueued(c.QueryRowContext(ctx, selectFolded, id, foldedMessage))
+	}
+	return q, err
+}
 
 func scanQueued(row scanner) (q store.Queued, err error) {
 	var value string
@@ -91,6 +106,10 @@ func (s *Store) Unqueue(ctx context.Context, id string) error {
 // RoundMessage returns the message that began a round; its value is there until
 // the round's first commit. store.ErrNotFound where the run is no round.
 func (s *Store) RoundMessage(ctx context.Context, run string) (store.Queued, error) {
-	q, err := scanQueued(s.reader.QueryRowContext(ctx, selectQueued+" WHERE q.run = (SELECT num FROM run WHERE id = ?) ORDER BY q.num LIMIT 1", run))
+	q, err := scanQueued(s.reader.QueryRowContext(ctx, selectFolded, run, foldedMessage))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return q, s.wrap("message of run "+run, err)
+	}
+	q, err = scanQueued(s.reader.QueryRowContext(ctx, selectQueued+" WHERE q.run = (SELECT num FROM run WHERE id = ?) ORDER BY q.num LIMIT 1", run))
 	return q, s.wrap("message of run "+run, err)
 }

@@ -87,6 +87,7 @@ type commitReader struct {
 type commitRow struct {
 	seq, at, last, base int64
 	spans               []int64
+	main                [2]int64 // of a round, the context of its session's history and where it begins
 	text                []byte
 }
 
@@ -149,9 +150,9 @@ func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, erro
 	return out, nil
 }
 
-const selectCommits = `SELECT id & 0xffffffff, at + (SELECT created FROM run WHERE num = ?), last,
-	coalesce(base, 0), coalesce(messages, ''), events
-	FROM run_commit WHERE id >= ? AND id < ? ORDER BY id LIMIT ?`
+const selectCommits = `SELECT c.id & 0xffffffff, c.at + r.created, c.last, coalesce(c.base, 0), coalesce(c.messages, ''), c.events,
+	coalesce((SELECT s.context FROM session s WHERE s.num = r.session), 0), coalesce(r.first, 0)
+	FROM run_commit c JOIN run_row r ON r.num = ? WHERE c.id >= ? AND c.id < ? ORDER BY c.id LIMIT ?`
 
 func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []commitRow, err error) {
 	size := 0
@@ -161,11 +162,11 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 		}
 		var c commitRow
 		var spans string
-		err := row.Scan(&c.seq, &c.at, &c.last, &c.base, &spans, &c.text)
+		err := row.Scan(&c.seq, &c.at, &c.last, &c.base, &spans, &c.text, &c.main[0], &c.main[1])
 		if err != nil {
 			return err
 		}
-		c.spans, err = parseSpans(spans)
+		c.spans, err = parseSpans(spans, c.main)
 		size += len(c.text)
 		out = append(out, c)
 		return err
@@ -182,12 +183,7 @@ func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
 		}
 		return nil
 	}
-	// A number that has no run in it is that of a commit of the same run; any other
-	// is of an earlier round of the session.
-	id := c.base
-	if id < rowsPerParent {
-		id += r.num * rowsPerParent
-	}
+	id := unpackBase(r.num, c.base) // of the same run, or of an earlier round of the session
 	base := r.bases[id]
 	if base == nil {
 		of := commitReader{s: r.s, num: id / rowsPerParent, upto: endless}

@@ -26,7 +26,7 @@ func (s *Store) BeginRound(ctx context.Context, queued string, n store.NewRun) (
 	err := s.write(ctx, op, func(ctx context.Context) error {
 		w := writerTx{s: s, ctx: ctx}
 		var err error
-		if q, err = scanQueued(s.conn.QueryRowContext(ctx, selectQueued+" WHERE q.id = ?", queued)); err != nil {
+		if q, err = findQueued(ctx, s.conn, queued); err != nil {
 			return wrap("message "+queued, err)
 		}
 		if err := w.beginRound(&q, n); err != nil {
@@ -61,7 +61,7 @@ func (w *writerTx) beginRound(q *store.Queued, n store.NewRun) error {
 	if err != nil {
 		return err
 	}
-	num, err := w.lineage().create(n, based{}, round{session: x.num, number: x.rounds + 1}, x.length)
+	num, err := w.lineage().create(n, based{}, round{session: x.num, number: x.rounds + 1, first: x.length})
 	if err != nil {
 		return err
 	}
@@ -104,8 +104,7 @@ func (w *writerTx) hold(r *runState) (again *engine.Usage, refused, failed error
 func (w *writerTx) settle(r *runState, a *store.Append, again *engine.Usage) error {
 	c := w.s.conn
 	if a.Commit.Seq == 1 {
-		// The journal has the message from here on.
-		if _, err := c.ExecContext(w.ctx, "UPDATE queue SET value = NULL WHERE run = ?", r.num); err != nil {
+		if err := w.foldMessage(r); err != nil {
 			return err
 		}
 	}
@@ -127,6 +126,33 @@ func (w *writerTx) settle(r *runState, a *store.Append, again *engine.Usage) err
 		delta, holder = delta.Add(a.Head.Usage), 0
 	}
 	return w.bill(r, delta, holder)
+}
+
+// foldMessage drops what is kept of the message that began a round: the journal
+// has it from here on. Where the run's row says all the rest, nothing stays.
+func (w *writerTx) foldMessage(r *runState) error {
+	res, err := w.s.conn.ExecContext(w.ctx, `DELETE FROM queue WHERE run = ?1 AND id = (SELECT id FROM run_row WHERE num = ?1)
+		AND coalesce(sender, '') = (SELECT user FROM session WHERE num = ?2)`, r.num, r.round.session)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE queue SET value = NULL WHERE run = ?", r.num)
+	default:
+		err = w.fold(r, foldedMessage)
+	}
+	return err
+}
+
+// fold notes that a round has no row of its own for something.
+func (w *writerTx) fold(r *runState, what int64) error {
+	r.round.folded |= what
+	_, err := w.s.conn.ExecContext(w.ctx, "UPDATE run_row SET folded = coalesce(folded, 0) | ? WHERE num = ?", what, r.num)
+	return err
 }
 
 // bill adds usage to that of the run's session and says who holds it.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"hash/maphash"
+
+	"github.com/weir-run/weir/engine"
 )
 
 // maxRuns is how many runs the writer remembers; forgetting one costs a few
@@ -29,11 +31,13 @@ type runState struct {
 	head      *headRow // as written last; nil is not known
 	contexts  map[string]*contextState
 	recent    recent
+	chain     chainState
 	like      *likeness // a session's is that of all its rounds
 }
 
 // contextState is a context with its next position. Its messages are rows of
-// the context id; row is its own row.
+// the context id; row is its own row, or minus the num of a round that has none
+// for it.
 type contextState struct {
 	id, next, row int64
 }
@@ -58,11 +62,11 @@ func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) 
 	}
 	err := w.s.conn.QueryRowContext(w.ctx,
 		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
-			coalesce(r.session, 0), coalesce(r.round, 0), coalesce(h.context, 0)
-		FROM run r LEFT JOIN run o ON o.num = r.root LEFT JOIN session s ON s.num = -r.root
+			coalesce(r.session, 0), coalesce(r.round, 0), coalesce(h.context, 0), coalesce(r.first, 0), coalesce(r.folded, 0)
+		FROM run_row r LEFT JOIN run_row o ON o.num = r.root LEFT JOIN session s ON s.num = -r.root
 		LEFT JOIN session h ON h.num = r.session WHERE r.id = ?`, id,
 	).Scan(&r.num, &r.root, &r.salt, &r.base.run, &r.base.seq, &r.base.last,
-		&r.round.session, &r.round.number, &r.round.context)
+		&r.round.session, &r.round.number, &r.round.context, &r.round.first, &r.round.folded)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -100,7 +104,10 @@ func (r *runState) context(w *writerTx, name string) (*contextState, error) {
 	err := w.s.conn.QueryRowContext(w.ctx, `SELECT id, start, coalesce(source, 0), coalesce(kind, '')
 		FROM context c WHERE run = ? AND name = ?`, r.num, name).Scan(&h.id, &h.start, &h.source, &h.kind)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+		if name != engine.MainContext || r.round.folded&foldedMain == 0 {
+			return nil, nil
+		}
+		h, err = history{id: -r.num, start: r.round.first, source: r.round.context, kind: fromSession}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -43,11 +43,12 @@ type Store struct {
 	closed atomic.Bool
 	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
-	mu     sync.Mutex // held by whoever writes; guards what follows
-	writer *sql.DB
-	conn   *sql.Conn // the one connection of writer
-	stmts  statements
-	runs   runCache
+	mu      sync.Mutex // held by whoever writes; guards what follows
+	writer  *sql.DB
+	conn    *sql.Conn // the one connection of writer
+	stmts   statements
+	runs    runCache
+	payload []byte // room for one
 }
 
 // Open opens the file at path, making it, and its folder, where there is none,
@@ -172,7 +173,7 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 		{&st.rollback, "ROLLBACK"},
 		{&st.insertCommit, insertCommit},
 		{&st.updateHead, updateHead},
-		{&st.updateOwner, "UPDATE run SET owner = ?, until = ?, fence = ? WHERE num = ?"},
+		{&st.updateOwner, "UPDATE run_row SET owner = ?, until = ?, fence = ? WHERE num = ?"},
 		{&st.insertContext, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, ?, ?, ?, ?, ?)"},
 		{&st.insertMessage, "INSERT INTO message (id, role, content, value, key, rest, seq, tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&st.insertValue, "INSERT INTO value (id, root, digest, body) VALUES (?, ?, ?, ?)"},

@@ -9,7 +9,7 @@ import (
 // FindQueued returns a message by its id, whether it waits or was taken;
 // store.ErrNotFound where there is none, or it was taken back.
 func (s *Store) FindQueued(ctx context.Context, id string) (store.Queued, error) {
-	q, err := scanQueued(s.reader.QueryRowContext(ctx, selectQueued+" WHERE q.id = ?", id))
+	q, err := findQueued(ctx, s.reader, id)
 	return q, s.wrap("message "+id, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -89,6 +90,7 @@ func (u *unpacker) wanted(ids []int64, text []byte) []int64 {
 // fetchMessages fetches messages of a context at positions from up to to, and
 // returns the values these refer to.
 func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64, error) {
+	var slashed []int64
 	err := u.s.query(u.ctx, func(row scanner) error {
 		m := new(storedMessage)
 		var id int64
@@ -96,6 +98,9 @@ func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64,
 			return err
 		}
 		u.messages[id] = m
+		if strings.HasPrefix(m.key, "/") {
+			slashed = append(slashed, id)
+		}
 		if _, here := u.values[m.value]; m.value != 0 && !here {
 			ids = append(ids, m.value)
 		}
@@ -105,6 +110,13 @@ func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64,
 		return nil
 	}, `SELECT id, role, content, coalesce(value, 0), coalesce(key, ''), coalesce(rest, '')
 		FROM message WHERE id >= ? AND id < ?`, messageID(context, from), messageID(context, to))
+	if err != nil || len(slashed) == 0 {
+		return ids, err
+	}
+	p, err := lineage{u.ctx, u.s.reader}.prefixes(context, from, to)
+	for _, id := range slashed {
+		u.messages[id].key = p.unpack(u.messages[id].key, id%rowsPerParent)
+	}
 	return ids, err
 }
 

@@ -16,8 +16,14 @@ import (
 // conversation of 12 turns in the run r, a lane, and the run chain.
 func openV2(t *testing.T) *Store {
 	t.Helper()
+	return openDump(t, "testdata/v2.sql")
+}
+
+// openDump opens a file made of what an earlier version's held.
+func openDump(t *testing.T, dumped string) *Store {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
-	dump, err := os.ReadFile("testdata/v2.sql")
+	dump, err := os.ReadFile(dumped)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +98,67 @@ func TestARunOfVersion2GoesOn(t *testing.T) {
 	c := chain{"chain", l.Fence, 3}
 	if err := s.Append(t.Context(), []store.Append{c.next()})[0]; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// openV3 opens a file that version 3 of the schema wrote: a session of six rounds,
+// a fork of the fourth, a session that goes on with five messages, and a run.
+func openV3(t *testing.T) *Store {
+	t.Helper()
+	return openDump(t, "testdata/v3.sql")
+}
+
+func TestADatabaseOfVersion3IsReadAsItWas(t *testing.T) {
+	s := openV3(t)
+	rounds, err := s.Runs(t.Context(), store.Filter{Session: "s"})
+	if err != nil || len(rounds) != 6 {
+		t.Fatal(len(rounds), err)
+	}
+	for i, r := range rounds {
+		if r.Flow != "chat" || len(r.Fingerprint) != 64 || r.User != "u" || r.Origin != "cli" || r.Round != 6-i ||
+			r.Head.Status != engine.Completed || r.Head.Usage != (engine.Usage{Calls: 1, Input: 100, Output: 10}) {
+			t.Errorf("%+v", r)
+		}
+	}
+	ms, err := s.SessionMessages(t.Context(), "s", 0, 100)
+	if err != nil || len(ms) != 12 || ms[7].Message.Text != "answer 3, which is as long as answers are" || ms[7].Message.ID != "4/reply" {
+		t.Fatal(len(ms), err)
+	}
+	for run, want := range map[string]int{"fork": 8, "plain": 1, "run-of-s-01hzx000002": 4} {
+		ms, err := s.Messages(t.Context(), run, "main", 0, 100)
+		if err != nil || len(ms) != want {
+			t.Fatalf("%s has %d messages, want %d (%v)", run, len(ms), want, err)
+		}
+	}
+	if at, err := s.FindMessage(t.Context(), "plain", "main", "/slash", 9); at != 0 || err != nil {
+		t.Errorf("the id that begins with a slash is at %d (%v)", at, err)
+	}
+	q, err := s.RoundMessage(t.Context(), "run-of-s-01hzx000003")
+	if err != nil || q.ID != "s-01hzx000003" {
+		t.Errorf("what began a round: %+v (%v)", q, err)
+	}
+	views, err := s.texts(t.Context(), "read the views",
+		"SELECT status || ' ' || (usage ->> '$[0].usage.calls') || ' ' || (SELECT count(*) FROM journal WHERE run = id) FROM run ORDER BY num")
+	if err != nil || fmt.Sprint(views) != "[completed 1 2 completed 1 2 completed 1 2 completed 1 2 completed 1 2 completed 1 2 completed 2 1 completed 2 1]" {
+		t.Errorf("%v (%v)", views, err)
+	}
+}
+
+func TestASessionOfVersion3GoesOn(t *testing.T) {
+	s := openV3(t)
+	c := &chat{s: s, session: "s", n: 6}
+	if err := c.take(t, "waits", "the answer to what waited"); err != nil {
+		t.Fatal(err)
+	}
+	c.round(t, "one more question", "one more answer")
+	x, err := s.Session(t.Context(), "s")
+	if err != nil || x.Rounds != 8 || x.Length != 16 || x.Queued != 0 || x.Usage.Calls != 8 {
+		t.Errorf("%+v (%v)", x, err)
+	}
+	for i, r := range []string{"run-of-waits", "run-of-s-01hzx000004"} {
+		ms, err := s.Messages(t.Context(), r, "main", 0, 100)
+		if want := []int{14, 8}[i]; err != nil || len(ms) != want {
+			t.Errorf("%s has %d messages, want %d (%v)", r, len(ms), want, err)
+		}
 	}
 }

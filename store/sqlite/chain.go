@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// chainState is the end of a run's chain as the writer remembers it.
+type chainState struct {
+	known bool
+	seq   int64 // of the last commit
+	tag   store.Tag
+}
+
+// maxPayload is the size up to which the writer keeps the room that it wrote a
+// payload in, in bytes.
+const maxPayload = 1 << 20
+
+// link is the tag of a commit that follows what is there; refused is an event that
+// cannot be stored.
+func (w *writerTx) link(r *runState, c *engine.Commit) (tag store.Tag, refused, failed error) {
+	if !r.chain.known || r.chain.seq != c.Seq-1 {
+		if r.chain.tag, failed = w.lastTag(r, c.Run, c.Seq-1); failed != nil {
+			return 0, nil, failed
+		}
+		r.chain.known = true
+	}
+	payload, err := store.AppendPayload(w.s.payload[:0], c.Events)
+	if err != nil {
+		return 0, err, nil
+	}
+	if cap(payload) <= maxPayload {
+		w.s.payload = payload
+	}
+	r.chain.seq = c.Seq
+	r.chain.tag = r.chain.tag.Next(store.HeaderOf(c), store.Digest(r.salt, c.Run, c.Seq, payload))
+	return r.chain.tag, nil, nil
+}
+
+// lastTag is the tag that a run's next commit follows.
+func (w *writerTx) lastTag(r *runState, run string, seq int64) (store.Tag, error) {
+	l := w.lineage()
+	if seq > r.base.seq {
+		tag, ok, err := l.tag(r.num, seq)
+		if ok || err != nil {
+			return tag, err
+		}
+		// A commit from before there were chains.
+		return store.BeginTag(0, store.Origin(r.salt, run)), nil
+	}
+	base, err := l.tagIn(r.base)
+	return store.BeginTag(base, store.Origin(r.salt, run)), err
+}
+
+// tagIn is the tag of the last commit that a run shares with its base, 0 for none.
+func (l lineage) tagIn(b based) (store.Tag, error) {
+	if b.run == 0 || b.seq == 0 {
+		return 0, nil
+	}
+	levels, err := l.levels(b.run, b.seq)
+	if err != nil || len(levels) == 0 {
+		return 0, err
+	}
+	tag, _, err := l.tag(levels[len(levels)-1].num, b.seq)
+	return tag, err
+}
+
+// tag is that of a commit; ok is false where it has none.
+func (l lineage) tag(num, seq int64) (_ store.Tag, ok bool, err error) {
+	var tag sql.NullInt64
+	err = l.q.QueryRowContext(l.ctx, "SELECT tag FROM run_commit WHERE id = ?", num*rowsPerParent+seq).Scan(&tag)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return store.Tag(tag.Int64), tag.Valid, err
+}
