@@ -19,9 +19,12 @@ import (
 // travels is a flow with the answers that a person gives in it, by the id of
 // the question, or what is said in a session with it.
 type travels struct {
-	name    string
-	flow    string
-	talk    []string
+	name string
+	flow string
+	talk []string
+	// from is where the run begins as a fork of another one, of the same flow, that
+	// waits at that moment: the path of a node. "" is a run of its own.
+	from    string
 	fresh   bool // without a database yet
 	answers map[string]string
 	// careful lists effects that are not asked for again unless a person says so.
@@ -42,6 +45,10 @@ func scenarios() []travels {
 		{name: "each", flow: "each"},
 		{name: "time", flow: "time", careful: []string{"finish/request#1"}, answers: map[string]string{"ask:ask#1": "yes"}},
 		{name: "tree", flow: "tree", careful: []string{"review>order/request#1"}, answers: map[string]string{"review>ask>ask:ask#1": "yes"}},
+		{name: "fork", flow: "talk", from: "talk#2/answer", careful: []string{"book/request#1"}, alone: true, answers: map[string]string{
+			"talk#3/user:ask#1": "bye", "amount:ask#1": "42",
+		}},
+		{name: "forktree", flow: "tree", from: "each", careful: []string{"review>order/request#1"}, answers: map[string]string{"review>ask>ask:ask#1": "yes"}},
 		{name: "rounds", flow: "rounds", careful: []string{"book>book/request#1"}, talk: []string{"hello", "book", "42", "bye"}},
 	}
 }
@@ -80,6 +87,7 @@ type journey struct {
 	last     report
 	unsynced bool // the log of the database has writes that may not be on the disk
 	early    error
+	past     string // the journals of the run that this one is a fork of, as they were
 }
 
 // maxProcesses bounds a journey; the longest takes fewer than ten without
@@ -94,6 +102,9 @@ func (j *journey) travel(tb testing.TB) error {
 	}
 	if len(j.way.talk) > 0 {
 		return j.converse(tb)
+	}
+	if err := j.begun(tb); err != nil {
+		return err
 	}
 	args := j.start()
 	for range maxProcesses {
@@ -140,8 +151,13 @@ func (j *journey) data() string { return filepath.Join(j.dir, "data") }
 func (j *journey) db() string   { return filepath.Join(j.data(), "weir.db") }
 
 func (j *journey) start() []string {
-	return []string{"run", j.rig.flow(j.way.flow), "--id", j.run, "-i", "base=http://" + j.rig.ledger.HTTP + "/" + j.run}
+	if j.way.from != "" {
+		return []string{"fork", j.was(), "--from", j.way.from, "--id", j.run, "-i", j.base(j.run)}
+	}
+	return []string{"run", j.rig.flow(j.way.flow), "--id", j.run, "-i", j.base(j.run)}
 }
+
+func (j *journey) base(run string) string { return "base=http://" + j.rig.ledger.HTTP + "/" + run }
 
 // answer is how to answer the first question that the run waits with.
 func (j *journey) answer() ([]string, error) {
@@ -265,7 +281,8 @@ func (j *journey) afterKill(tb testing.TB) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(r.journal(j.run).lines) == 0 {
+	o := r.journal(j.run)
+	if len(o.lines) == 0 || o.row.Base != nil && o.row.Commits == o.row.Base.Seq { // it has no commit of its own
 		return j.start(), nil
 	}
 	return []string{"resume", j.run}, nil

@@ -64,22 +64,13 @@ func (r *record) journal(id string) *journal {
 // they were left.
 func (j *journey) look(tb testing.TB) (*record, error) {
 	tb.Helper()
-	r := &record{
-		labels: make(map[string]string), effects: make(map[string]int), done: make(map[string]int),
-		completed: make(map[string]int), answered: make(map[string]int),
-	}
+	r := newRecord()
 	if _, err := os.Stat(j.db()); errors.Is(err, fs.ErrNotExist) {
 		return r, nil
 	}
-	copied := filepath.Join(j.dir, "copy")
-	if err := errors.Join(os.RemoveAll(copied), os.Mkdir(copied, 0o700)); err != nil {
+	path, err := j.copied()
+	if err != nil {
 		return nil, err
-	}
-	path := filepath.Join(copied, "weir.db")
-	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(j.db()+suffix, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
 	}
 	if err := sound(tb.Context(), path); err != nil {
 		return nil, err
@@ -98,6 +89,28 @@ func (j *journey) look(tb testing.TB) (*record, error) {
 		return nil, err
 	}
 	return r, r.heard(j.rig.asks)
+}
+
+func newRecord() *record {
+	return &record{
+		labels: make(map[string]string), effects: make(map[string]int), done: make(map[string]int),
+		completed: make(map[string]int), answered: make(map[string]int),
+	}
+}
+
+// copied copies the database as it was left, and returns where to.
+func (j *journey) copied() (string, error) {
+	folder := filepath.Join(j.dir, "copy")
+	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)); err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "weir.db")
+	for _, suffix := range []string{"", "-wal"} {
+		if err := copyFile(j.db()+suffix, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return path, nil
 }
 
 // addTree takes a run in and those that it has started, and theirs.
@@ -153,6 +166,8 @@ func (r *record) add(o *journal, c engine.Commit) error {
 		o.end = e.Kind()
 		r.talk.add(e)
 		switch e := e.(type) {
+		case *engine.RunForked:
+			r.forked(o)
 		case *engine.NodeWaiting:
 			for _, i := range e.Interrupts {
 				if i.Child != nil {
@@ -230,6 +245,9 @@ func (j *journey) check(tb testing.TB, calm *journey) error {
 	}
 	if len(j.way.talk) > 0 {
 		errs = append(errs, j.spoken(r))
+	}
+	if j.way.from != "" {
+		errs = append(errs, j.untouched(tb))
 	}
 	if calm != nil {
 		errs = append(errs, j.same(r, calm))
