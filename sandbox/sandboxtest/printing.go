@@ -1,0 +1,142 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// say is a statement that prints a text, the same in every language.
+func say(text string) string {
+	return "print('" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "')\n"
+}
+
+// dumps is an expression of an expression's value as JSON.
+func (s *suite) dumps(expr string) string { return fmt.Sprintf(s.Dumps, expr) }
+
+func (s *suite) printing(t *testing.T) {
+	const change = "context['assigned'] = 1\n"
+	for _, tt := range []struct {
+		name, code string
+		want       map[string]any
+		message    string
+	}{
+		{
+			"the printed update replaces what was assigned",
+			change + say(`{"status": "success", "context_updates": {"a": 1, "b": [2]}, "message": "done"}`),
+			map[string]any{"a": int64(1), "b": []any{int64(2)}}, "done",
+		},
+		{"the last object line wins", say(`{"context_updates": {"a": 1}}`) + say(`{"context_updates": {"b": 2}}`), map[string]any{"b": int64(2)}, ""},
+		{"empty ones are passed over", say(`{"context_updates": {"a": 1}}`) + say("{}") + say("[]") + say("null") + say(""), map[string]any{"a": int64(1)}, ""},
+		{"text around it does not matter", say("begin") + say(`{"context_updates": {"a": 1}}`) + say("the end: {") + say("} 12"), map[string]any{"a": int64(1)}, ""},
+		{"spaces around it do not matter", say(`   {"context_updates": {"a": 1}}   `), map[string]any{"a": int64(1)}, ""},
+		{"without context_updates the object is the update", change + say(`{"status": "success", "total": 3, "message": "m"}`), map[string]any{"total": int64(3)}, "m"},
+		{"without status it is the update too", say(`{"total": 3.0}`), map[string]any{"total": 3.0}, ""},
+		{"an empty update is an update", change + say(`{"status": "success", "context_updates": {}}`), map[string]any{}, ""},
+		{"an object over several lines is none", change + say("{\n\"context_updates\": {\"a\": 1}\n}"), map[string]any{"assigned": int64(1)}, ""},
+		{"what is not quite JSON is none", change + say(`{'context_updates': 1}`) + say(`{"a": 1,}`) + say(`{"a": 1} trailing`), map[string]any{"assigned": int64(1)}, ""},
+		{"a null is a value", say(`{"context_updates": {"old": null}}`), map[string]any{"old": nil}, ""},
+		{"whole numbers are exact", say(`{"context_updates": {"n": 9007199254740993}}`), map[string]any{"n": int64(9007199254740993)}, ""},
+		{"_ai_metadata does not enter", say(`{"context_updates": {"a": 1, "_ai_metadata": {"x": 1}}, "_ai_metadata": {}}`), map[string]any{"a": int64(1)}, ""},
+		{"_ai_metadata does not enter from a bare object", say(`{"a": 1, "_ai_metadata": {"x": 1}}`), map[string]any{"a": int64(1)}, ""},
+		{"it may be made of values", "print(" + s.dumps("{'context_updates': {'list': [1, 'é']}}") + ")\n", map[string]any{"list": []any{int64(1), "é"}}, ""},
+		{"it may be long", "print(" + s.dumps("{'context_updates': {'long': 'é' * 50000}}") + ")\n", map[string]any{"long": strings.Repeat("é", 50000)}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := s.run(t, &sandbox.Job{Code: tt.code, Context: map[string]any{"old": int64(1)}})
+			expect(t, r, tt.want)
+			if r.Message != tt.message {
+				t.Errorf("the message is %q, want %q", r.Message, tt.message)
+			}
+			if _, assigned := tt.want["assigned"]; r.Printed == assigned {
+				t.Errorf("Printed is %t", r.Printed)
+			}
+		})
+	}
+	t.Run("what else is printed is kept in order", func(t *testing.T) {
+		r := s.run(t, &sandbox.Job{Code: say("one") + say(`{"context_updates": {"a": 1}}`) + say("two ü")})
+		if r.Stdout != "one\ntwo ü\n" {
+			t.Errorf("the output is %q", r.Stdout)
+		}
+		if r = s.run(t, &sandbox.Job{Code: say("only this")}); r.Stdout != "only this\n" {
+			t.Errorf("the output without an update is %q", r.Stdout)
+		}
+	})
+	t.Run("what goes to standard error is kept apart", func(t *testing.T) {
+		s.needs(t, s.Stderr, "write to standard error")
+		r := s.run(t, &sandbox.Job{Code: s.Stderr})
+		if r.Stderr != "careful\n" || r.Stdout != "" {
+			t.Errorf("the output is %q and %q", r.Stdout, r.Stderr)
+		}
+	})
+	t.Run("status error fails with the message", func(t *testing.T) {
+		e := s.refused(t, &sandbox.Job{
+			Code: change + say(`{"status": "error", "message": "the invoice has no total", "context_updates": {"a": 1}}`),
+		}, engine.CodeCodeFailed)
+		if !strings.Contains(e.Message, "the invoice has no total") || e.Retry {
+			t.Errorf("the error is %+v", e)
+		}
+		s.refused(t, &sandbox.Job{Code: say(`{"status": "error"}`)}, engine.CodeCodeFailed)
+	})
+	t.Run("printed numbers that JSON does not have make it no update", func(t *testing.T) {
+		_, err := s.try(t, t.Context(), &sandbox.Job{Code: change + say(`{"context_updates": {"odd": NaN}}`)})
+		if err == nil {
+			return // taken for text: the assignment is the update
+		}
+		if !strings.Contains(err.Error(), "odd") && !strings.Contains(err.Error(), "NaN") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+func (s *suite) decisions(t *testing.T) {
+	for _, tt := range []struct{ name, code, branch string }{
+		{"a text is the branch", "context['branch_decision'] = 'approved'\n", "approved"},
+		{"true reads true", "context['branch_decision'] = True\n", "true"},
+		{"false reads false", "context['branch_decision'] = 1 > 2\n", "false"},
+		{"a whole number reads as its digits", "context['branch_decision'] = 12\n", "12"},
+		{"a printed one is the branch", say(`{"status": "success", "context_updates": {"branch_decision": "high", "a": 1}}`), "high"},
+		{"a printed one of a bare object is the branch", say(`{"branch_decision": true, "a": 1}`), "true"},
+		{"the printed one wins", "context['branch_decision'] = 'low'\n" + say(`{"context_updates": {"branch_decision": "high"}}`), "high"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := s.run(t, &sandbox.Job{Code: tt.code, Decision: true, Context: map[string]any{"branch_decision": "stale"}})
+			if r.Branch != tt.branch {
+				t.Errorf("the branch is %q, want %q", r.Branch, tt.branch)
+			}
+			if _, set := r.Set["branch_decision"]; set || len(r.Delete) > 0 {
+				t.Errorf("branch_decision is in the update: %v, %v", r.Set, r.Delete)
+			}
+		})
+	}
+	t.Run("other keys that a decision sets are the update", func(t *testing.T) {
+		r := s.run(t, &sandbox.Job{Code: "context['why'] = 'x'\ncontext['branch_decision'] = 'yes'\n", Decision: true})
+		expect(t, r, map[string]any{"why": "x"})
+	})
+	t.Run("the one of an earlier node is gone before the code runs", func(t *testing.T) {
+		r := s.run(t, &sandbox.Job{
+			Code: "context['branch_decision'] = 'stale' if 'branch_decision' in context else 'fresh'\n", Decision: true,
+			Context: map[string]any{"branch_decision": "stale"},
+		})
+		if r.Branch != "fresh" {
+			t.Error("the code read an earlier decision")
+		}
+	})
+	t.Run("a decision that sets none is an error, whatever was there before", func(t *testing.T) {
+		for _, code := range []string{"", "x = 1\n", "context['branch'] = 'yes'\n", say(`{"context_updates": {"a": 1}}`)} {
+			e := s.refused(t, &sandbox.Job{Code: code, Decision: true, Context: map[string]any{"branch_decision": "stale"}}, engine.CodeBranchMissing)
+			if !strings.Contains(e.Message, "branch_decision") {
+				t.Errorf("the error is %s", e.Message)
+			}
+		}
+	})
+	t.Run("an action's branch_decision does not enter the state", func(t *testing.T) {
+		r := s.run(t, &sandbox.Job{Code: "context['branch_decision'] = 'x'\ncontext['a'] = 1\n"})
+		expect(t, r, map[string]any{"a": int64(1)})
+		r = s.run(t, &sandbox.Job{Code: say(`{"context_updates": {"branch_decision": "x", "a": 2}}`)})
+		expect(t, r, map[string]any{"a": int64(2)})
+	})
+}

@@ -1,0 +1,195 @@
+// Package sandboxtest holds every executor to one behaviour. An executor's tests
+// call Suite with the dialect of its language; what a language cannot do is left
+// empty there, and its test is skipped by name.
+package sandboxtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/sandbox"
+)
+
+// Dialect is how a language says what is not said alike in all of them.
+type Dialect struct {
+	// Dumps is the call that writes a value as JSON, with %s for the value.
+	Dumps string
+	// ReadFile is an expression of the text of the file called "note".
+	ReadFile string
+	// Fail raises an error on line 3, below a function that it is in, with the
+	// text "no such customer".
+	Fail string
+	// Exit ends the code at once, as if it had come to its end; ExitWith ends it
+	// with an exit code that is none of success. Empty where there is none.
+	Exit, ExitWith string
+	// Stderr writes "careful" to standard error, empty where there is none.
+	Stderr string
+	// NaN and Infinity are expressions; Alien is one of a value that JSON does not have.
+	NaN, Infinity, Alien string
+	// Forever never ends; Flood writes without end; Hoard takes 4 GB of memory
+	// bit by bit, Double by doubling a list.
+	Forever, Flood, Hoard, Double string
+	// Broken does not parse, on line 2.
+	Broken string
+}
+
+// Python is the dialect of Python 3.
+func Python() Dialect {
+	return Dialect{
+		Dumps:    "__import__('json').dumps(%s)",
+		ReadFile: "open(files['note'], encoding='utf-8').read()",
+		Fail:     "def find(name):\n    if name:\n        raise ValueError('no such customer')\nfind('x')\n",
+		Exit:     "import sys\nsys.exit()",
+		ExitWith: "import os\nos._exit(7)",
+		Stderr:   "import sys\nprint('careful', file=sys.stderr)",
+		NaN:      "float('nan')", Infinity: "float('-inf')", Alien: "{1, 2}",
+		Forever: "while True:\n    pass\n",
+		Flood:   "while True:\n    print('x' * 1000)\n",
+		Hoard:   "l = []\nwhile True:\n    l.append(bytearray(1000000))\n",
+		Double:  "l = [0]\nwhile True:\n    l = l + l\n",
+		Broken:  "x = 1\nif x ==\n    y = 2\n",
+	}
+}
+
+// Starlark is the dialect of Starlark.
+func Starlark() Dialect {
+	return Dialect{
+		Dumps:    "json.encode(%s)",
+		ReadFile: "files['note']",
+		Fail:     "def find(name):\n    if name:\n        fail('no such customer')\nfind('x')\n",
+		NaN:      "float('nan')", Infinity: "float('-inf')", Alien: "len",
+		Forever: "while True:\n    pass\n",
+		Flood:   "while True:\n    print('x' * 1000)\n",
+		Hoard:   "l = []\nwhile True:\n    l.append('x' * 1000000 + str(len(l)))\n",
+		Double:  "l = [0]\nwhile True:\n    l = l + l\n",
+		Broken:  "x = 1\nif x ==\n    y = 2\n",
+	}
+}
+
+// Suite runs all tests; open returns an executor that is ready to run code, and
+// has its end seen to.
+func Suite(t *testing.T, open func(t *testing.T) sandbox.Executor, d Dialect) {
+	s := &suite{open: open, Dialect: d}
+	for _, group := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"reading", s.reading},
+		{"changes", s.changes},
+		{"values", s.values},
+		{"printing", s.printing},
+		{"decisions", s.decisions},
+		{"failures", s.failures},
+		{"checks", s.checks},
+		{"limits", s.limits},
+		{"many", s.many},
+	} {
+		t.Run(group.name, group.run)
+	}
+}
+
+type suite struct {
+	Dialect
+	open func(t *testing.T) sandbox.Executor
+}
+
+// patience is longer than any job of the suite takes that is not meant to be
+// cut short.
+const patience = 30 * time.Second
+
+// run runs a job that has to succeed.
+func (s *suite) run(t *testing.T, job *sandbox.Job) *sandbox.Result {
+	t.Helper()
+	r, err := s.try(t, t.Context(), job)
+	if err != nil {
+		t.Fatalf("the code failed: %v\n%s", err, traceback(err))
+	}
+	return r
+}
+
+// try runs a job; what it answers must hang together.
+func (s *suite) try(t *testing.T, ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+	t.Helper()
+	if job.Limits.Time == 0 {
+		job.Limits.Time = patience
+	}
+	r, err := s.open(t).Run(ctx, job)
+	if err == nil && r == nil {
+		t.Fatal("neither a result nor an error")
+	}
+	if err != nil {
+		if _, ok := errors.AsType[*sandbox.Error](err); !ok {
+			t.Fatalf("the error is of type %T: %v", err, err)
+		}
+	}
+	return r, err
+}
+
+// refused runs a job that has to fail with a code.
+func (s *suite) refused(t *testing.T, job *sandbox.Job, code string) *sandbox.Error {
+	t.Helper()
+	r, err := s.try(t, t.Context(), job)
+	if err == nil {
+		t.Fatalf("the code brought %+v, want the error %s", r, code)
+	}
+	e, _ := errors.AsType[*sandbox.Error](err)
+	if e.Code != code {
+		t.Fatalf("the error is %s: %v, want %s\n%s", e.Code, e, code, e.Traceback)
+	}
+	if e.Message == "" {
+		t.Error("the error says nothing")
+	}
+	return e
+}
+
+// update is what a result sets and deletes, deletions as the value gone.
+func update(r *sandbox.Result) map[string]any {
+	m := make(map[string]any, len(r.Set)+len(r.Delete))
+	for k, v := range r.Set {
+		m[k] = v
+	}
+	for _, k := range r.Delete {
+		m[k] = gone
+	}
+	return m
+}
+
+// gone stands for a deletion in what update returns.
+const gone = "(deleted)"
+
+func expect(t *testing.T, r *sandbox.Result, want map[string]any) {
+	t.Helper()
+	if got := update(r); !reflect.DeepEqual(got, want) {
+		t.Errorf("the update is\n%#v, want\n%#v", got, want)
+	}
+}
+
+func traceback(err error) string {
+	e, ok := errors.AsType[*sandbox.Error](err)
+	if !ok {
+		return ""
+	}
+	return e.Traceback
+}
+
+// write makes a file that a job may read.
+func write(t *testing.T, name, text string) sandbox.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "outside-"+name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return sandbox.File{Name: name, Path: path}
+}
+
+func (s *suite) needs(t *testing.T, snippet, what string) {
+	t.Helper()
+	if snippet == "" {
+		t.Skip("the language has no way to " + what)
+	}
+}
