@@ -53,7 +53,10 @@ func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err
 	case err != nil:
 		return "", fmt.Errorf("take back message %s: %w", message, err)
 	case q.Run != "":
-		return q.Session, fmt.Errorf("take back message %s: %w: run %s has taken it", message, runner.ErrStatus, q.Run)
+		return q.Session, &runner.Refusal{
+			What: fmt.Sprintf("message %s cannot be taken back", message), Why: fmt.Sprintf("run %s has taken it", q.Run),
+			Instead: "`" + engine.CommandLine("cancel", q.Run) + "` cancels the round",
+		}
 	}
 	return q.Session, nil
 }

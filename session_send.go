@@ -268,7 +268,7 @@ func (e *WaitsError) told() *Error {
 	return &Error{
 		Code: engine.CodeSessionWaits, Permanent: true,
 		Message: fmt.Sprintf("session %s waits for what a message does not answer: %s", e.Session, strings.Join(list, "; ")),
-		Hint:    fmt.Sprintf("answer run %s by the interrupt's id: `weir answer %s INTERRUPT VALUE`", e.Run, e.Run),
+		Hint:    fmt.Sprintf("answer run %s by the interrupt's id: `%s`", e.Run, engine.CommandLine("answer", e.Run, "INTERRUPT", "VALUE")),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,9 +52,25 @@ nodes:
 	equal(t, "code", r.Error.Code, "out_of_luck")
 	equal(t, "node", r.Error.Node, "down")
 	child := tr.runs()[1]
-	for _, want := range []string{child.ID, "bad", "no good"} {
-		if !strings.Contains(r.Error.Message, want) {
-			t.Errorf("the message %q does not name %s", r.Error.Message, want)
+	equal(t, "where", r.Error.Place(), "down>bad")
+	equal(t, "in which run", r.Error.Run, child.ID)
+	equal(t, "message", r.Error.Message, "no good")
+}
+
+func TestWhatFailsFarBelowIsSaidOnceWithItsPlaceInTheTree(t *testing.T) {
+	tr := newTree(t)
+	tr.add("l0", `
+nodes:
+  bad: {type: fail, with: {message: no good, code: out_of_luck}}
+`)
+	tr.add("l1", wraps("l0"))
+	tr.add("l2", wraps("l1"))
+	p := tr.add("l3", wraps("l2"))
+	r := tr.wait(tr.start(p))
+	equal(t, "failure", r.Error.Error(), "down>down>down>bad: no good (out_of_luck)")
+	for _, run := range tr.runs() {
+		if run.Flow == "l0" {
+			equal(t, "in which run", r.Error.Run, run.ID)
 		}
 	}
 }

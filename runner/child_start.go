@@ -246,7 +246,7 @@ func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.Child
 		r.Error = &engine.Error{
 			Code: engine.CodeChildCancelled, Permanent: true,
 			Message: fmt.Sprintf("child run %s was cancelled", run),
-			Hint:    "`weir show " + run + "` says by whom",
+			Hint:    "`" + engine.CommandLine("show", run) + "` says by whom",
 		}
 	case c.Isolation == isolationShare:
 		return r, a.shareBack(run, e)

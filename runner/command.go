@@ -19,7 +19,7 @@ var (
 	// ErrEnded: the execution has ended; the run may be resumed.
 	ErrEnded = errors.New("the execution has ended")
 	// ErrStatus: the run or node is not in a status that allows this.
-	ErrStatus = errors.New("not possible now")
+	ErrStatus = errors.New("the status of the run or node does not allow it")
 )
 
 // errCancelling: the run is being cancelled already.
@@ -169,7 +169,7 @@ func Cancel(by, reason string) Command {
 		case s == engine.Cancelled:
 			return nil, nil
 		case s.Ended():
-			return nil, fmt.Errorf("run %s has %s: %w", r.ID, s, ErrStatus)
+			return nil, &Refusal{What: fmt.Sprintf("run %s cannot be cancelled", r.ID), Why: fmt.Sprintf("it has %s already", s), Instead: over(r.ID)}
 		}
 		return &engine.CancelRequested{By: by, Reason: reason}, nil
 	}
@@ -180,37 +180,8 @@ func Cancel(by, reason string) Command {
 func Force(op, path string, outputs engine.Values, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		if !r.Stuck(path) {
-			return nil, fmt.Errorf("run %s: %s: %w", r.ID, settled(r, path), ErrStatus)
+			return nil, unforced(r, path, forced(op))
 		}
 		return &engine.NodeForced{Path: path, Op: op, Outputs: outputs, By: by}, nil
 	}
-}
-
-// settled says why the node at path cannot be forced.
-func settled(r *engine.Run, path string) string {
-	switch s := r.Status(); {
-	case s == engine.Cancelled:
-		return "the run was cancelled, which is for good; start another"
-	case s == engine.Completed:
-		return "the run has completed, and its nodes stay as they are"
-	case r.CancelRequested():
-		return "the run is being cancelled"
-	case r.Parental(path):
-		return waitsForChild(r, path)
-	case s == engine.Failed:
-		return fmt.Sprintf("node %s is %s; in a run that failed a node can be forced that failed or was cancelled with it", path, r.StatusOf(path))
-	default:
-		return fmt.Sprintf("node %s is %s; while the run goes on a node can be forced that waits", path, r.StatusOf(path))
-	}
-}
-
-// waitsForChild says what to force instead of a node that a child run goes on for.
-func waitsForChild(r *engine.Run, path string) string {
-	for _, c := range r.OpenChildren() {
-		if c.Node == path {
-			return fmt.Sprintf("node %s waits for the child run %s; force a node of that run, or cancel it (weir show %s, weir cancel %s)",
-				path, c.Start.Run, c.Start.Run, c.Start.Run)
-		}
-	}
-	return fmt.Sprintf("node %s waits for a child run", path)
 }

@@ -114,7 +114,7 @@ type survey struct {
 // findPoint leaves run as it was after the last point that can be had.
 func (s *survey) findPoint(ctx context.Context, row store.Run) error {
 	if s.f.At > row.Events {
-		return forkError("`weir show "+s.id+" --events` lists them", "run %s has %d events, and none is number %d", s.id, row.Events, s.f.At)
+		return forkError("`"+engine.CommandLine("show", s.id, "--events")+"` lists them", "run %s has %d events, and none is number %d", s.id, row.Events, s.f.At)
 	}
 	if !s.nearEnd(ctx, row) {
 		s.run, s.last = engine.NewRun(s.id, s.program.Plan), nil
@@ -160,7 +160,7 @@ func (s *survey) neverBegan() error {
 		return forkError("", "the flow of run %s has no node %q", s.id, path)
 	}
 	if strings.Contains(path, "#") {
-		return forkError("the path of a node in an iteration is as refine#2/draft; `weir show "+s.id+"` lists them",
+		return forkError("the path of a node in an iteration is as refine#2/draft; `"+engine.CommandLine("show", s.id)+"` lists them",
 			"node %s was not started in run %s", path, s.id)
 	}
 	if st := s.run.StatusOf(path); st.Ended() {

@@ -218,7 +218,7 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 		lease, err = l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", id, err)
+		return nil, l.owned(ctx, id, err)
 	}
 	m, err := l.load(ctx, p, id)
 	x := l.execution(id, m, lease)

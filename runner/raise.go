@@ -21,11 +21,14 @@ func Raise(path string, more map[string]any, by string) Command {
 			return nil, fmt.Errorf("run %s: what is added to a budget: %w: %w", r.ID, ErrAnswer, err)
 		}
 		if !r.Stuck(path) {
-			return nil, fmt.Errorf("run %s: %s: %w", r.ID, settled(r, path), ErrStatus)
+			return nil, unforced(r, path, forced("retry"))
 		}
 		failed := r.FailureOf(path)
 		if failed == nil || failed.Code != engine.CodeBudget || failed.Budget == "" {
-			return nil, fmt.Errorf("run %s: node %s did not fail for want of a budget, so that there is none to add to: %w", r.ID, path, ErrStatus)
+			return nil, &Refusal{
+				What: fmt.Sprintf("run %s: nothing can be added to a budget for node %s", r.ID, path),
+				Why:  "the node did not fail for want of one", Instead: "`" + engine.CommandLine("retry", r.ID, path) + "` tries it again as it is",
+			}
 		}
 		given, _ := v.(map[string]any)
 		e := &engine.NodeForced{Path: path, Op: "retry", By: by, Raise: &engine.Raise{Budget: failed.Budget, More: engine.MoreOf(given)}}
@@ -38,7 +41,9 @@ func helps(r *engine.Run, raise *engine.Raise, path string) error {
 	accounts := r.Accounts(path)
 	i := slices.IndexFunc(accounts, func(a engine.Account) bool { return a.Path == raise.Budget })
 	if i < 0 {
-		return fmt.Errorf("run %s: the budget %s is not there any more: %w", r.ID, whoseBudget(raise.Budget), ErrStatus)
+		return &Refusal{
+			What: fmt.Sprintf("run %s: nothing can be added to the budget %s", r.ID, whoseBudget(raise.Budget)), Why: "it is not there any more",
+		}
 	}
 	most, more := accounts[i].Max, raise.More
 	if most.Calls > 0 && more.Calls > 0 || most.Input > 0 && more.Input > 0 || most.CostMicros > 0 && more.CostMicros > 0 {

@@ -127,18 +127,11 @@ func interruptIDs(list []engine.Interrupt) string {
 func (p *program) move(ctx context.Context, prefix string, d *driving,
 	do func(desk *desk, id string, v *runner.View) (*weir.Run, error),
 ) error {
-	if err := p.mustExist(); err != nil {
-		return err
-	}
-	desk, err := p.open(ctx, opening{record: d.record, replay: d.replay, run: prefix})
+	desk, id, err := p.reach(ctx, prefix, opening{record: d.record, replay: d.replay, run: prefix})
 	if err != nil {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	id, err := desk.find(ctx, prefix)
-	if err != nil {
-		return err
-	}
 	v, err := desk.Inspect(ctx, id, 0)
 	if err != nil {
 		return err

@@ -77,15 +77,11 @@ func (p *program) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 	if len(args) == 0 {
 		return nil
 	}
-	desk, err := p.look(contextOf(c))
+	desk, id, err := p.reach(contextOf(c), args[0], opening{})
 	if err != nil {
 		return nil
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.find(contextOf(c), args[0])
-	if err != nil {
-		return nil
-	}
 	f, err := desk.FlowOf(contextOf(c), id)
 	if err != nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
 )
 
 func (p *program) cancelCommand() *cobra.Command {
@@ -29,15 +30,11 @@ a message and waited for. The process that drives it exits with code 4.`,
 }
 
 func (p *program) cancel(ctx context.Context, prefix, reason string) error {
-	desk, err := p.look(ctx)
+	desk, id, err := p.reach(ctx, prefix, opening{})
 	if err != nil {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // the run has ended, or the error says more
-	id, err := desk.find(ctx, prefix)
-	if err != nil {
-		return err
-	}
 	// Whoever owns the run may go before it reads the message, so look again.
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
@@ -75,7 +72,7 @@ func (p *program) stop(ctx context.Context, desk *desk, id, reason string, told 
 		return 0, false, err
 	}
 	if run == nil {
-		p.say("another process drives the run (%s); it has been told", r.Owner)
+		p.say("another process drives the run, %s; it has been told", runner.OwnerName(r.Owner))
 		return 0, false, nil
 	}
 	result, err := run.Wait(ctx)

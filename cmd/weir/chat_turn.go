@@ -154,7 +154,7 @@ func (v *turnView) closing(s *weir.TurnState) {
 			v.p.say("  %s", h)
 		}
 		if s.Error.Node != "" {
-			v.p.say("  %s", st.dim.Render("try it again: "+v.p.self("retry", s.Run, shellWord(s.Error.Node))))
+			v.p.say("  %s", st.dim.Render("try it again: "+v.p.self("retry", s.Run, s.Error.Node)))
 		}
 	case engine.Cancelled:
 		v.p.say("%s", st.dim.Render("the turn was cancelled; what was said stays"))

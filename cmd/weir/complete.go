@@ -177,15 +177,11 @@ func (p *program) nodePaths(c *cobra.Command, run string, want func(*runner.View
 
 // glance is a run as it is now, nil where it cannot be had.
 func (p *program) glance(c *cobra.Command, prefix string) *runner.View {
-	desk, err := p.look(contextOf(c))
+	desk, id, err := p.reach(contextOf(c), prefix, opening{})
 	if err != nil {
 		return nil
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.find(contextOf(c), prefix)
-	if err != nil {
-		return nil
-	}
 	v, err := desk.Inspect(contextOf(c), id, 0)
 	if err != nil || v.Run.Start == nil {
 		return nil

@@ -108,6 +108,12 @@ func hint(err error) string {
 		}
 		return e.Hint
 	}
+	if e, ok := errors.AsType[*runner.Refusal](err); ok {
+		return e.Instead
+	}
+	if e, ok := errors.AsType[*runner.Owned](err); ok {
+		return e.Hint()
+	}
 	if _, ok := errors.AsType[*noSession](err); ok {
 		return "`weir sessions` lists the sessions; --db or WEIR_DB says in which database"
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/runner"
 )
 
@@ -79,30 +80,20 @@ open. Only what the new run itself spends counts in its usage and its budgets.`,
 }
 
 func (p *program) fork(ctx context.Context, prefix string, o *forkOptions, d *driving) error {
-	if err := p.mustExist(); err != nil {
-		return err
-	}
 	var changed *weir.Flow
+	what := opening{record: d.record, replay: d.replay, run: prefix}
 	if o.flow != "" {
 		f, _, err := load(o.flow)
 		if err != nil {
 			return err
 		}
-		changed = f
+		changed, what.flow, what.run = f, f, ""
 	}
-	what := opening{record: d.record, replay: d.replay, run: prefix}
-	if changed != nil {
-		what.flow, what.run = changed, ""
-	}
-	desk, err := p.open(ctx, what)
+	desk, id, err := p.reach(ctx, prefix, what)
 	if err != nil {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	id, err := desk.find(ctx, prefix)
-	if err != nil {
-		return err
-	}
 	plan, err := p.planFork(ctx, desk, id, changed, o, d)
 	if err != nil {
 		return err
@@ -183,7 +174,7 @@ func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
 		return usagef("--from and --at exclude each other: both say where the past ends")
 	}
 	if above, _, ok := strings.Cut(o.from, ">"); ok {
-		return usagef("--from %s is in a child run: fork that run (`weir show RUN` lists them), or give --from %s to begin it anew", o.from, shellWord(above))
+		return usagef("--from %s is in a child run: fork that run (`weir show RUN` lists them), or give --from %s to begin it anew", o.from, engine.ShellWord(above))
 	}
 	root := rootOf(o.from)
 	if f.Node(root) != nil {

@@ -139,6 +139,23 @@ func (p *program) look(ctx context.Context) (*desk, error) {
 	return p.open(ctx, opening{})
 }
 
+// reach opens the database for work on one run that is in it, and finds it by the
+// beginning of its id.
+func (p *program) reach(ctx context.Context, prefix string, what opening) (*desk, string, error) {
+	if err := p.mustExist(); err != nil {
+		return nil, "", err
+	}
+	d, err := p.open(ctx, what)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := d.find(ctx, prefix)
+	if err != nil {
+		return nil, "", errors.Join(err, d.close())
+	}
+	return d, id, nil
+}
+
 // find returns the id of the one run whose id begins with prefix.
 func (d *desk) find(ctx context.Context, prefix string) (string, error) {
 	id, err := d.Find(ctx, prefix)

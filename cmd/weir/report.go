@@ -98,7 +98,7 @@ func (p *program) advise(r weir.Result) {
 		p.say("run %s waits for input", r.Run)
 		for _, i := range r.Interrupts {
 			if i.Kind != engine.AwaitBreak {
-				p.say("  %s", p.self("answer", r.Run, shellWord(i.ID), answerWord(i)))
+				p.say("  %s", p.self("answer", r.Run, i.ID, answerWord(i)))
 			}
 		}
 		if slices.ContainsFunc(r.Interrupts, func(i engine.Interrupt) bool { return i.Kind == engine.AwaitBreak }) {
@@ -111,11 +111,11 @@ func (p *program) advise(r weir.Result) {
 		}
 		p.say("run %s failed: %s", r.Run, r.Error.Error())
 		if h := wayOut(r.Error); h != "" {
-			p.say("  hint: %s", h)
+			p.say("  hint: %s", strings.ReplaceAll(h, "weir retry RUN NODE", p.self("retry", r.Run, r.Error.Node)))
 		}
 		if r.Error.Node != "" {
-			p.say("  look:      %s", p.self("show", r.Run, "--node", shellWord(r.Error.Place())))
-			p.say("  try again: %s", p.self("retry", r.Run, shellWord(r.Error.Node)))
+			p.say("  look:      %s", p.self("show", r.Run, "--node", r.Error.Place()))
+			p.say("  try again: %s", p.self("retry", r.Run, r.Error.Node))
 		}
 	case engine.Cancelled:
 		p.say("run %s was cancelled", r.Run)
@@ -153,7 +153,7 @@ func describe(i engine.Interrupt) string {
 // answerWord stands for the value in an example of how to answer.
 func answerWord(i engine.Interrupt) string {
 	if c := choices(i.Schema); len(c) > 0 {
-		return shellWord(c[0])
+		return c[0]
 	}
 	switch i.Kind {
 	case engine.AwaitBreak:
@@ -161,7 +161,7 @@ func answerWord(i engine.Interrupt) string {
 	case engine.AwaitApproval:
 		return leaveGiven
 	case engine.AwaitBudget:
-		return "'" + exampleOf(i.Prompt) + "'"
+		return exampleOf(i.Prompt)
 	default:
 		return "VALUE"
 	}

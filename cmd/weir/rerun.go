@@ -43,18 +43,11 @@ inputs, first state, model and user. Nothing is reused; "weir fork" reuses.`,
 }
 
 func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *driving) error {
-	if err := p.mustExist(); err != nil {
-		return err
-	}
-	desk, err := p.open(ctx, opening{record: d.record, replay: d.replay, run: prefix})
+	desk, id, err := p.reach(ctx, prefix, opening{record: d.record, replay: d.replay, run: prefix})
 	if err != nil {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // drive has closed it where that matters
-	id, err := desk.find(ctx, prefix)
-	if err != nil {
-		return err
-	}
 	f, err := desk.FlowOf(ctx, id)
 	if err != nil {
 		return err

@@ -3,11 +3,11 @@ package main
 import (
 	"bufio"
 	"log/slog"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
 )
 
 // program is one use of the command: where it reads and writes, and the flags
@@ -104,22 +104,14 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.screen(), &slog.HandlerOptions{Level: level}))
 }
 
-// self is how to call this program about the same database, for hints.
+// self is how to call this program about the same database, for hints: a line for
+// a shell, in which all words are quoted that need it.
 func (p *program) self(args ...string) string {
-	line := append([]string{"weir"}, args...)
 	if p.db != "" {
-		line = append(line, "--db", shellWord(p.db))
+		args = append(args, "--db", p.db)
 	}
 	if p.configFile != "" {
-		line = append(line, "--config", shellWord(p.configFile))
+		args = append(args, "--config", p.configFile)
 	}
-	return strings.Join(line, " ")
-}
-
-// shellWord quotes a word where a shell would split or expand it.
-func shellWord(s string) string {
-	if s != "" && !strings.ContainsAny(s, " \t\n'\"$`\\|&;<>()*?[]{}~!") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return engine.CommandLine(args...)
 }

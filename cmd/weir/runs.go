@@ -188,7 +188,7 @@ func note(r *store.Run) string {
 		return shorten(r.Head.Error.Error(), 48)
 	}
 	if left(r) {
-		return "nobody drives it: weir resume " + r.ID
+		return "nobody drives it: " + engine.CommandLine("resume", r.ID)
 	}
 	return ""
 }

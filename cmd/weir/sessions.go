@@ -177,6 +177,7 @@ The new one becomes the active one of its user and flow.`,
 		},
 	}
 	c.Flags().IntVar(&at, "at", -1, "with the first `N` messages; all where it is not given")
+	c.Flags().Lookup("at").DefValue = "0" // -1 is nobody's business
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
@@ -346,6 +347,9 @@ With --dry-run nothing is deleted, and it says what would be.`,
   weir sessions prune --older-than 30d --flow support --dry-run`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("keep") && prune.Keep < 1 {
+				return usagef("--keep %d: expected how many sessions of each user and flow to keep, at least 1", prune.Keep)
+			}
 			if older == "" && !expired && prune.Keep == 0 {
 				return usagef("expected --older-than TIME, --keep N or --expired")
 			}

@@ -69,7 +69,7 @@ func (p *program) showNode(ctx context.Context, desk *desk, v *runner.View, o *s
 }
 
 func noNode(v *runner.View, path string, c *chronicle) error {
-	return usagef("run %s has no node %q%s; `weir show %s` lists them", v.Run.ID, path, didYouMean(path, c.order), v.Run.ID)
+	return usagef("run %s has no node %q%s; `%s` lists them", v.Run.ID, path, didYouMean(path, c.order), engine.CommandLine("show", v.Run.ID))
 }
 
 // inputsOfNode rebuilds what the node was given when it was last entered.

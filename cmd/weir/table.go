@@ -33,7 +33,15 @@ func (p *program) table(head string) *table {
 	return t
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+// row adds a row; what would break it is a blank.
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		if strings.ContainsAny(c, "\n\r\t") {
+			cells[i] = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(c)
+		}
+	}
+	t.rows = append(t.rows, cells)
+}
 
 func (t *table) empty() bool { return len(t.rows) == 0 }
 

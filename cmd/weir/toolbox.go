@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/tool"
 	httptool "github.com/weir-run/weir/tool/http"
@@ -160,7 +161,7 @@ func (s *toolServer) checked(ctx context.Context, needs needs) ([]*tool.Tool, er
 		}
 		lines = append(lines, printable(r.String()))
 		if acceptable(r) {
-			lines = append(lines, "  look at it with `weir tools`, and accept it with: weir tools accept "+shellWord(s.name+"/"+r.Tool))
+			lines = append(lines, "  look at it with `weir tools`, and accept it with: "+engine.CommandLine("tools", "accept", s.name+"/"+r.Tool))
 		}
 	}
 	if lines == nil {

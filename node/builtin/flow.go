@@ -191,7 +191,7 @@ func (n *flowNode) Run(ctx *node.Ctx) error {
 	ctx.Meta("run", r.Run)
 	if r.Error != nil {
 		if r.Error.Hint == "" {
-			return hinted(r.Error, "weir show %s shows the child", r.Run)
+			return hinted(r.Error, "`%s` shows the child", engine.CommandLine("show", r.Run))
 		}
 		return r.Error
 	}

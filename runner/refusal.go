@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// Refusal is an ErrStatus that says what cannot be done, why, and what can be
+// done instead.
+type Refusal struct {
+	// What cannot be done, as "run r cannot be cancelled", and Why.
+	What, Why string
+	// Instead is a hint, "" where there is none.
+	Instead string
+}
+
+// Error says what cannot be done, and why.
+func (e *Refusal) Error() string { return e.What + ": " + e.Why }
+
+// Unwrap returns ErrStatus.
+func (e *Refusal) Unwrap() error { return ErrStatus }
+
+// over says what to do about a run that has ended for good.
+func over(run string) string {
+	return fmt.Sprintf("`%s` makes a run that goes on from an earlier point of it, `%s` does all of it again",
+		engine.CommandLine("fork", run, "--from", "NODE"), engine.CommandLine("rerun", run))
+}
+
+// forced is what has been done to a node that was forced.
+func forced(op string) string {
+	switch op {
+	case "retry":
+		return "retried"
+	case "skip":
+		return "skipped"
+	default:
+		return "completed by hand"
+	}
+}
+
+// unforced refuses to force the node at path, which is not stuck.
+func unforced(r *engine.Run, path, what string) error {
+	e := &Refusal{What: fmt.Sprintf("run %s: node %s cannot be %s", r.ID, path, what)}
+	switch s := r.Status(); {
+	case s == engine.Cancelled:
+		e.Why, e.Instead = "the run was cancelled, which is for good", over(r.ID)
+	case s == engine.Completed:
+		e.Why, e.Instead = "the run has completed, and its nodes stay as they are", over(r.ID)
+	case r.CancelRequested():
+		e.Why = "the run is being cancelled"
+	case r.Parental(path):
+		e.Why, e.Instead = waitsForChild(r, path)
+	case s == engine.Failed:
+		e.Why = fmt.Sprintf("it is %s; in a run that failed that can be done with nodes that failed or were cancelled with it", r.StatusOf(path))
+		if f := r.Failure(); f != nil && f.Node != "" {
+			e.Instead = "the node that failed is " + f.Node
+		}
+	default:
+		e.Why = fmt.Sprintf("it is %s; while a run goes on that can be done with nodes that wait", r.StatusOf(path))
+	}
+	return e
+}
+
+// waitsForChild says why a node cannot be forced that a child run goes on for,
+// and what can be.
+func waitsForChild(r *engine.Run, path string) (why, instead string) {
+	for _, c := range r.OpenChildren() {
+		if c.Node == path {
+			return "it waits for the child run " + c.Start.Run, fmt.Sprintf("force a node of that run (`%s`), or cancel it (`%s`)",
+				engine.CommandLine("show", c.Start.Run), engine.CommandLine("cancel", c.Start.Run))
+		}
+	}
+	return "it waits for a child run", ""
+}
