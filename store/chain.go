@@ -1,0 +1,125 @@
+package store
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// The commits of a run are chained, so that none can be changed, removed, put
+// elsewhere or added later without a trace:
+//
+//	payload  the events of a commit as AppendPayload writes them, whole
+//	digest   SHA-256(salt || payload), the salt HMAC(secret, run, seq)
+//	head     SHA-256(head before || seq, first, at || digest)
+//	tag      the first 4 bytes of SHA-256(tag before || seq, first, at || digest)
+//
+// A store keeps the tag of each commit, which says where a chain is broken: each
+// link is checked by the tags on both of its sides. That is enough for what breaks
+// by itself or by hand, one in four thousand million of which would pass; who can
+// write a database can write tags. Heads are never stored: they are computed from
+// the payloads, and one that somebody took a copy of proves all commits up to it. The secret is the salt of a tree of runs, or of a session. It
+// goes when the tree is erased; what stays, the digests, says nothing then of what
+// was in the payloads, and the heads can still be computed from them.
+
+// Hash is a digest or a head of a chain. Its text is 64 hexadecimal digits.
+type Hash [sha256.Size]byte
+
+// String is the hash as people copy it.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *Hash) UnmarshalText(b []byte) error {
+	if len(b) != 2*len(h) {
+		return fmt.Errorf("a hash has %d hexadecimal digits, and this has %d characters", 2*len(h), len(b))
+	}
+	if _, err := hex.Decode(h[:], b); err != nil {
+		return fmt.Errorf("%q is not a hash: %w", b, err)
+	}
+	return nil
+}
+
+// Tag is what is stored of a link of a chain.
+type Tag int32
+
+// Header is what the chain holds of a commit beside its events.
+type Header struct {
+	Seq, First, At int64
+}
+
+// HeaderOf is the header of a commit.
+func HeaderOf(c *engine.Commit) Header { return Header{c.Seq, c.First, c.At} }
+
+const headerBytes = 24
+
+func (h Header) bytes() [headerBytes]byte {
+	var b [headerBytes]byte
+	binary.BigEndian.PutUint64(b[0:], uint64(h.Seq))
+	binary.BigEndian.PutUint64(b[8:], uint64(h.First))
+	binary.BigEndian.PutUint64(b[16:], uint64(h.At))
+	return b
+}
+
+// Next is the head after a commit with that header and digest.
+func (h Hash) Next(hd Header, digest Hash) Hash {
+	var b [2*sha256.Size + headerBytes]byte
+	copy(b[:], h[:])
+	head := hd.bytes()
+	copy(b[sha256.Size:], head[:])
+	copy(b[sha256.Size+headerBytes:], digest[:])
+	return sha256.Sum256(b[:])
+}
+
+const tagBytes = 4
+
+// Next is the tag of a commit with that header and digest that follows one with
+// this tag.
+func (t Tag) Next(hd Header, digest Hash) Tag {
+	var b [tagBytes + headerBytes + sha256.Size]byte
+	binary.BigEndian.PutUint32(b[:], uint32(t)) //nolint:gosec // all 32 bits
+	head := hd.bytes()
+	copy(b[tagBytes:], head[:])
+	copy(b[tagBytes+headerBytes:], digest[:])
+	return tagOf(sha256.Sum256(b[:]))
+}
+
+func tagOf(h Hash) Tag { return Tag(binary.BigEndian.Uint32(h[:tagBytes])) } //nolint:gosec // all 32 bits
+
+// Origin names a run in its chain without saying its id to who has no secret.
+func Origin(secret []byte, run string) Hash { return keyed(secret, 'r', run, 0) }
+
+// Begin is the head that a run's own commits follow. Base is the head of the last
+// commit that it shares with another, the zero Hash for none.
+func Begin(base, origin Hash) Hash { return base.Next(Header{}, origin) }
+
+// BeginTag is the tag that a run's own commits follow; base is that of the last
+// commit that it shares with another, 0 for none.
+func BeginTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }
+
+func keyed(secret []byte, what byte, run string, seq int64) (out Hash) {
+	m := hmac.New(sha256.New, secret)
+	var n [9]byte
+	n[0] = what
+	binary.BigEndian.PutUint64(n[1:], uint64(seq))
+	_, _ = m.Write(n[:]) // a hash never fails
+	_, _ = m.Write([]byte(run))
+	m.Sum(out[:0])
+	return out
+}
+
+// Digest is that of a commit's payload in a run's chain.
+func Digest(secret []byte, run string, seq int64, payload []byte) (out Hash) {
+	salt := keyed(secret, 'c', run, seq)
+	h := sha256.New()
+	_, _ = h.Write(salt[:]) // a hash never fails
+	_, _ = h.Write(payload)
+	h.Sum(out[:0])
+	return out
+}

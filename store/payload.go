@@ -1,0 +1,162 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// AppendPayload appends the JSON of events that chains are made of: that of the
+// journal with all values and messages in place, the keys of objects sorted. It is
+// the same for events that are appended and for those that are read back.
+func AppendPayload(b []byte, events []engine.Event) ([]byte, error) {
+	codec := engine.Codec{AppendValue: appendPlain, AppendBody: appendBody}
+	return codec.Encode(b, events)
+}
+
+// appendPlain is engine.EncodeValue for values of which parts may be types of their
+// own, which are read back as what their JSON says.
+func appendPlain(b []byte, v engine.Value) (_ []byte, err error) {
+	switch t := v.(type) {
+	case nil, bool, int64, float64, int, string, engine.Handle:
+		return engine.EncodeValue(b, v)
+	case []any:
+		b = append(b, '[')
+		for i, e := range t {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendPlain(b, e); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	case map[string]any:
+		return appendObject(b, t)
+	case engine.Values:
+		return appendObject(b, t.Map())
+	}
+	data, err := engine.AppendValue(nil, v)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := engine.DecodeValue(data)
+	if err != nil {
+		return nil, err
+	}
+	return appendPlain(b, plain)
+}
+
+func appendObject(b []byte, m map[string]any) (_ []byte, err error) {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	marked := len(keys) == 1 && keys[0] != "" && keys[0][0] == '$'
+	if marked {
+		b = append(b, `{"$":`...)
+	}
+	b = append(b, '{')
+	for i, k := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(engine.AppendString(b, k), ':')
+		if b, err = appendPlain(b, m[k]); err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	if marked {
+		b = append(b, '}')
+	}
+	return append(b, '}'), nil
+}
+
+// ChangeOf is a body of a context change as convo has it, nil for anything else.
+// JSON that says a change is one.
+func ChangeOf(body any) (*convo.Change, error) {
+	switch t := body.(type) {
+	case *convo.Change:
+		return t, nil
+	case convo.Change:
+		return &t, nil
+	case json.RawMessage:
+		if !json.Valid(t) {
+			return nil, fmt.Errorf("the body of a change is not JSON: %.40s", t)
+		}
+		var c convo.Change
+		d := json.NewDecoder(bytes.NewReader(t))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&c); err == nil {
+			return &c, nil
+		}
+	}
+	return nil, nil
+}
+
+func appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
+	c, err := ChangeOf(ch.Body)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return appendJSON(b, ch.Body)
+	}
+	b = append(b, '{')
+	if len(c.Append) > 0 {
+		b = append(b, `"append":[`...)
+		for i := range c.Append {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendMessage(b, &c.Append[i]); err != nil {
+				return nil, err
+			}
+		}
+		b = append(b, `],`...)
+	}
+	rest := *c
+	rest.Append = nil
+	b = append(b, `"change":`...)
+	if b, err = appendJSON(b, &rest); err != nil {
+		return nil, err
+	}
+	return append(b, '}'), nil
+}
+
+// appendMessage writes what all messages have by hand, since most have no more.
+func appendMessage(b []byte, m *convo.Message) ([]byte, error) {
+	b = engine.AppendString(append(b, `{"id":`...), m.ID)
+	b = engine.AppendString(append(b, `,"role":`...), string(m.Role))
+	b = engine.AppendString(append(b, `,"text":`...), m.Text)
+	if m.Native != nil { // kept as it is, not as what it says
+		b = engine.AppendString(append(b, `,"native":`...), string(m.Native))
+	}
+	rest := *m
+	rest.ID, rest.Role, rest.Text, rest.Native = "", "", "", nil
+	if !rest.Equal(convo.Message{}) || rest.Metadata != nil {
+		var err error
+		if b, err = appendJSON(append(b, `,"rest":`...), &rest); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// appendJSON writes what the JSON of x says, with sorted keys.
+func appendJSON(b []byte, x any) ([]byte, error) {
+	data, err := json.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	v, err := engine.ParseValue(data)
+	if err != nil {
+		return nil, err
+	}
+	return appendPlain(b, v)
+}
