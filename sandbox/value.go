@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep lists and objects of a value may be nested.
+const MaxDepth = 200
+
+// Normal is v as the state keeps it, sharing nothing with v, or what of it JSON
+// or the state does not have; Key of that is left to the caller. v holds nil,
+// bool, int64, float64, json.Number, string, []any and map[string]any.
+func Normal(v any) (any, *Odd) {
+	var path []string
+	out, why := normalAt(v, &path, 0)
+	if why == "" {
+		return out, nil
+	}
+	slices.Reverse(path)
+	return nil, &Odd{Path: strings.Join(path, ""), Why: why}
+}
+
+// normalAt collects the path from the inside outwards, once there is a fault.
+func normalAt(v any, path *[]string, depth int) (any, string) {
+	if depth > MaxDepth {
+		return nil, "is nested deeper than " + strconv.Itoa(MaxDepth) + " lists and objects"
+	}
+	switch t := v.(type) {
+	case nil, bool, int64:
+		return t, ""
+	case int:
+		return int64(t), ""
+	case float64:
+		if t != t || t-t != 0 {
+			return nil, "is " + notFinite(t)
+		}
+		return t, ""
+	case json.Number:
+		return number(t)
+	case string:
+		if why := notJSON(t); why != "" {
+			return nil, why
+		}
+		if !utf8.ValidString(t) {
+			return nil, "is a text that is not Unicode"
+		}
+		return strings.Clone(t), ""
+	case []any:
+		return normalList(t, path, depth)
+	case map[string]any:
+		return normalObject(t, path, depth)
+	default:
+		return nil, "is " + kindOf(v)
+	}
+}
+
+func normalList(list []any, path *[]string, depth int) (any, string) {
+	out := make([]any, len(list))
+	for i, e := range list {
+		x, why := normalAt(e, path, depth+1)
+		if why != "" {
+			*path = append(*path, "["+strconv.Itoa(i)+"]")
+			return nil, why
+		}
+		out[i] = x
+	}
+	return out, ""
+}
+
+func normalObject(object map[string]any, path *[]string, depth int) (any, string) {
+	out := make(map[string]any, len(object))
+	for _, k := range slices.Sorted(maps.Keys(object)) {
+		x, why := normalAt(object[k], path, depth+1)
+		if why != "" {
+			*path = append(*path, "["+strconv.Quote(k)+"]")
+			return nil, why
+		}
+		out[k] = x
+	}
+	return out, ""
+}
+
+// number is what the state keeps of a number; a whole one that does not fit 64
+// bits would lose digits, so it is refused.
+func number(n json.Number) (any, string) {
+	if i, err := n.Int64(); err == nil {
+		return i, ""
+	}
+	if !strings.ContainsAny(n.String(), ".eE") {
+		return nil, "is a whole number that does not fit 64 bits"
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, "is a number that is out of range"
+	}
+	return f, ""
+}
+
+func notFinite(f float64) string {
+	switch {
+	case f != f:
+		return "NaN"
+	case f > 0:
+		return "Infinity"
+	default:
+		return "-Infinity"
+	}
+}
+
+// kindOf says what a value is, as "a list".
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case int64, int, float64, json.Number:
+		return "a number"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "no value of JSON"
+	}
+}
