@@ -54,3 +54,7 @@ func (l *Local) owned(ctx context.Context, id string, err error) error {
 	}
 	return &Owned{Run: id, Owner: r.Owner, Until: r.Until}
 }
+
+// OwnerGone reports whether the owner of a run is a process of this machine that
+// is not there any more.
+func OwnerGone(owner string) bool { return dead(owner) }

@@ -39,7 +39,11 @@ Questions of the flow, and about calls of tools, are asked in place. /help lists
 commands. A line that begins with // is said with one / less.
 
 Elsewhere than in a terminal each line of stdin is a turn, and the chat ends with
-the input; with --json each turn prints one object.`,
+the input; with --json each turn prints one object. It exits with 1 where a turn
+failed, and with 3 where a question of the flow is left open.
+
+What was sent to the session before and has had no turn, as where the chat died
+that sent it, has its turn first.`,
 		Example: `  weir chat examples/talk/flow.yaml
   weir chat support.yaml --user ada --thread invoices --model openai/gpt-5-mini
   printf 'Hello.\nWhere is berth 4?\n' | weir chat examples/talk/flow.yaml --json`,
@@ -86,7 +90,8 @@ type chat struct {
 	shown *turnView
 	// waits is what the session's round waits for.
 	waits  []engine.Interrupt
-	failed bool // a turn did
+	left   []weir.Waiting // was sent before and has had no turn, the next first
+	failed bool           // a turn did
 }
 
 func (p *program) chat(ctx context.Context, path string, o *chatOptions, d *driving) error {
@@ -101,14 +106,36 @@ func (p *program) chat(ctx context.Context, path string, o *chatOptions, d *driv
 	c.lines = p.lineSource(c.history(ctx))
 	c.shown = &turnView{p: p}
 	c.greet(ctx)
-	err := c.talk(ctx)
+	err := c.leftOver(ctx)
+	if err == nil {
+		c.sayLeft()
+		if !p.json {
+			c.ask()
+		}
+		err = c.talk(ctx)
+	}
 	if closeErr := c.desk.close(); err == nil {
 		err = closeErr
 	}
-	if err == nil && c.failed && !c.lines.live() {
-		return &exit{exitFailed}
+	if err != nil || c.lines.live() {
+		return err
 	}
-	return err
+	return c.ending()
+}
+
+// ending is the exit code of a chat whose lines came from elsewhere than a
+// terminal: 1 where a turn failed, 3 where a question is left open.
+func (c *chat) ending() error {
+	switch {
+	case c.failed:
+		return &exit{exitFailed}
+	case len(c.waits) > 0:
+		if !c.p.json {
+			c.p.say("session %s waits for an answer; go on with: %s", c.s.ID, c.p.self("chat", "--session", c.s.ID))
+		}
+		return &exit{exitPaused}
+	}
+	return nil
 }
 
 func (o *chatOptions) check(path string) error {
@@ -211,6 +238,9 @@ func (c *chat) find(ctx context.Context, o *chatOptions) error {
 func (c *chat) talk(ctx context.Context) error {
 	quitting := false
 	for {
+		if err := c.goOnWithLeft(ctx); err != nil {
+			return err
+		}
 		text, err := c.read(ctx)
 		switch {
 		case errors.Is(err, errInterrupted):
@@ -284,6 +314,9 @@ func (c *chat) told(ctx context.Context, err error) error {
 		return &exit{s.code()}
 	}
 	c.failed = true
+	if _, gone := c.s.Info(ctx); errors.Is(gone, store.ErrNotFound) {
+		err = &noSession{fmt.Errorf("session %s was deleted: %w", c.s.ID, store.ErrNotFound)}
+	}
 	if c.p.json {
 		writeJSON(c.p.out, turnReport{
 			Session: c.s.ID, Status: "refused", Outputs: engine.Values{}, Messages: []saidRow{}, Interrupts: interruptsOf(c.waits),

@@ -111,7 +111,6 @@ func (c *chat) greet(ctx context.Context) {
 	for _, m := range c.last(ctx, shownOnEntry) {
 		c.p.printEntry(&m.Message, "")
 	}
-	c.ask()
 }
 
 func (c *chat) showCommand(ctx context.Context, argument string) error {
@@ -126,7 +125,9 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 		writeJSON(c.p.out, sessionRowOf(&row))
 		return nil
 	}
-	c.p.printSession(&row)
+	if err := c.p.printSession(ctx, c.desk, &row); err != nil {
+		return err
+	}
 	rounds, err := c.s.Rounds(ctx, "", 1)
 	if err != nil || len(rounds) == 0 {
 		return err
@@ -240,8 +241,7 @@ func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
 		writeJSON(c.p.out, rows)
 		return nil
 	}
-	c.p.printSessions(list, c.s.ID)
-	return nil
+	return c.p.printSessions(ctx, c.desk, list, c.s.ID)
 }
 
 func (c *chat) switchCommand(ctx context.Context, argument string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
 
@@ -199,7 +200,7 @@ func left(r *store.Run) bool {
 	if r.Head.Status != engine.Running && r.Head.Status != engine.Pending {
 		return false
 	}
-	return r.Owner == "" || time.Now().After(r.Until)
+	return r.Owner == "" || time.Now().After(r.Until) || runner.OwnerGone(r.Owner)
 }
 
 // status is a status in its colour.

@@ -101,15 +101,18 @@ func (p *program) sessions(ctx context.Context, o *sessionsOptions) error {
 		writeJSON(p.out, rows)
 		return nil
 	}
-	p.printSessions(list, "")
-	return nil
+	return p.printSessions(ctx, desk, list, "")
 }
 
 // printSessions lists sessions; current is marked.
-func (p *program) printSessions(list []store.Session, current string) {
+func (p *program) printSessions(ctx context.Context, desk *desk, list []store.Session, current string) error {
 	if len(list) == 0 {
 		p.say("no sessions")
-		return
+		return nil
+	}
+	holders, err := desk.holders(ctx, list)
+	if err != nil {
+		return err
 	}
 	now, t := time.Now(), p.table("SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE")
 	for i := range list {
@@ -118,13 +121,11 @@ func (p *program) printSessions(list []store.Session, current string) {
 		if s.Thread == s.ID {
 			thread = "-"
 		}
-		switch {
+		switch stands := standing(s, holders[s.ID]); {
 		case s.ID == current:
 			note = "this one"
-		case s.Holder != "":
-			note = "round " + s.Holder + " goes on or waits"
-		case s.Queued > 0:
-			note = count(s.Queued, "message") + " waiting"
+		case stands != "":
+			note = stands
 		case s.Parent != "":
 			note = fmt.Sprintf("forked from %s at %d", s.Parent, s.At)
 		}
@@ -132,6 +133,7 @@ func (p *program) printSessions(list []store.Session, current string) {
 			tokens(s.Usage), ago(now.Sub(s.Updated)), note)
 	}
 	t.print()
+	return nil
 }
 
 func orDash(s string) string {

@@ -38,6 +38,8 @@ func TestWhatWaitsInASessionIsShownAndTakenBack(t *testing.T) {
 		}
 	}
 	call(0, "Is berth m1 free?", "sessions", "show", "s1")
+	call(0, "Is berth m1 free?", "sessions", "show", "s1", "--messages")
+	call(0, "2 messages wait", "sessions")
 	call(0, `"waiting":[{"id":"m1","by":"ada"`, "sessions", "show", "s1", "--json")
 	call(0, "m2\tIs berth m2 free?", "__complete", "sessions", "unqueue", "")
 	call(0, "took back message m1 of session s1", "sessions", "unqueue", "m1")

@@ -109,13 +109,13 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 		writeJSON(p.out, shown)
 		return nil
 	}
-	p.printSession(s)
+	if err := p.printSession(ctx, desk, s); err != nil {
+		return err
+	}
 	if o.messages {
 		fmt.Fprintln(p.out)
 		p.printSaid(said)
-		return nil
-	}
-	if len(rounds) > 0 {
+	} else if len(rounds) > 0 {
 		fmt.Fprintln(p.out)
 		p.printRounds(rounds)
 	}
@@ -123,11 +123,18 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 		fmt.Fprintln(p.out)
 		p.printWaiting(waiting)
 	}
+	if s.Rounds > 0 && (s.Holder != "" || len(waiting) > 0) {
+		p.say("go on with: %s", p.self("chat", "--session", s.ID))
+	}
 	return nil
 }
 
 // printSession is a session for people, in a few lines.
-func (p *program) printSession(s *store.Session) {
+func (p *program) printSession(ctx context.Context, desk *desk, s *store.Session) error {
+	holders, err := desk.holders(ctx, []store.Session{*s})
+	if err != nil {
+		return err
+	}
 	st := p.styleOf(p.out)
 	fmt.Fprintf(p.out, "%s  %s", st.bold.Render(s.ID), printable(s.Flow))
 	if s.User != "" {
@@ -141,9 +148,6 @@ func (p *program) printSession(s *store.Session) {
 	if u := s.Usage; u.Calls > 0 {
 		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
 	}
-	if s.Queued > 0 {
-		line += fmt.Sprintf(", %s waiting", count(s.Queued, "message"))
-	}
 	if !s.Expires.IsZero() {
 		line += ", expires " + s.Expires.Format("2006-01-02 15:04")
 	}
@@ -151,9 +155,13 @@ func (p *program) printSession(s *store.Session) {
 	if s.Parent != "" {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("forked from %s at message %d, after its round %d", s.Parent, s.At, s.ParentRound)))
 	}
-	if s.Holder != "" {
-		fmt.Fprintf(p.out, "%s run %s\n", st.ask.Render("a round goes on or waits:"), s.Holder)
+	if stands := standing(s, holders[s.ID]); stands != "" {
+		if s.Holder != "" {
+			stands += "  " + st.dim.Render("run "+s.Holder)
+		}
+		fmt.Fprintln(p.out, st.ask.Render("now")+"  "+stands)
 	}
+	return nil
 }
 
 func (p *program) printRounds(list []store.Run) {

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// holders are the rounds that have not ended, by session.
+func (d *desk) holders(ctx context.Context, list []store.Session) (map[string]*store.Run, error) {
+	out := make(map[string]*store.Run)
+	for i := range list {
+		s := &list[i]
+		if s.Holder == "" {
+			continue
+		}
+		r, err := d.store.Run(ctx, s.Holder)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[s.ID] = &r
+	}
+	return out, nil
+}
+
+// standing says how it stands with a session: what its round does, and how many
+// messages wait; "" where nothing goes on.
+func standing(s *store.Session, holder *store.Run) string {
+	var parts []string
+	if holder != nil {
+		parts = append(parts, fmt.Sprintf("round %d: %s", s.Rounds, roundStanding(holder)))
+	}
+	if s.Queued > 0 {
+		parts = append(parts, waiting(s.Queued))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// roundStanding says what a round that has not ended does.
+func roundStanding(r *store.Run) string {
+	switch {
+	case r.Head.Status == engine.Paused && len(r.Head.Waiting) > 0:
+		i := r.Head.Waiting[0]
+		what := "waits for " + cmp.Or(shorten(i.Prompt, 50), i.ID)
+		if more := len(r.Head.Waiting) - 1; more > 0 {
+			what += fmt.Sprintf(" and %d more", more)
+		}
+		return what
+	case left(r):
+		return "nobody drives it; it goes on with the next chat"
+	}
+	return "goes on in another process, " + runner.OwnerName(r.Owner)
+}
