@@ -183,6 +183,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.str("session", &v.Session)
 	c.int("round", &v.Round)
 	objects(c, "allowances", &v.Allowances, (*coder).account)
+	c.str("folder", &v.Folder)
 }
 
 func (c *coder) account(v *Account) {

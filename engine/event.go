@@ -43,6 +43,9 @@ type RunStarted struct {
 	Contexts []ContextChange `json:"contexts,omitempty"`
 	// Closure pins what the run runs under: node-type versions and tool hashes.
 	Closure map[string]string `json:"closure,omitempty"`
+	// Folder is where the flow's file was, for files that its nodes name; "" where
+	// they name none.
+	Folder string `json:"folder,omitempty"`
 }
 
 // NodeStarted begins an attempt.

@@ -113,6 +113,9 @@ type TypeSpec struct {
 	// Inline: cheap enough to run on the run's own goroutine. Only with Pure,
 	// unless the author vouches for it.
 	Inline bool
+	// InlineFor, where set, decides from the settings which nodes of a type are
+	// Inline, and what Replays says holds for those alone.
+	InlineFor func(with map[string]any) bool
 	// PassThrough: the output on port P is the value that came in unchanged,
 	// so provenance follows through it (merge, portalIn, portalOut).
 	PassThrough bool

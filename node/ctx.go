@@ -43,6 +43,9 @@ type Info struct {
 	Round   int
 	// Prefix begins the ids of messages that the run says in the session.
 	Prefix string
+	// Folder is that of the flow's file, as it was when the run was started; "" where
+	// no node of the flow names files.
+	Folder string
 }
 
 // Host is what runs a node; the runner implements it.

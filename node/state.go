@@ -65,6 +65,15 @@ func (s *State) All() map[string]any {
 	return m
 }
 
+// Reducer names how what is written under a key combines with what is there,
+// flow.ReduceNone where it takes its place.
+func (s *State) Reducer(key string) flow.Reducer {
+	if s.reducers == nil {
+		return flow.ReduceNone
+	}
+	return s.reducers(key)
+}
+
 // Snapshot is the state as the node found it, without the node's changes. It
 // is immutable and costs nothing.
 func (s *State) Snapshot() engine.State { return s.base }

@@ -87,7 +87,7 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	a.unfit = unfit
 	info := node.Info{
 		Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
-		Started: time.UnixMilli(e.Started), Session: s.Session, Round: s.Round, Prefix: messagePrefix(s),
+		Started: time.UnixMilli(e.Started), Session: s.Session, Round: s.Round, Prefix: messagePrefix(s), Folder: s.Folder,
 	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a

@@ -109,6 +109,8 @@ type Begin struct {
 	Targets  []string
 	Breaks   []string
 	Settings convo.Settings // of the main context
+	// Folder is where files are that nodes name; "" is the folder of the flow's file.
+	Folder string
 	// Round is set for a round of a session, whose run the store has made.
 	Round *Round
 
@@ -281,7 +283,7 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Closure: p.Closure,
-		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node,
+		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Folder: p.folder(b.Folder),
 	}
 }
 

@@ -114,7 +114,8 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	if err != nil {
 		return err
 	}
-	h := &prepared{node: run, types: make(map[string]flow.PortType), direct: n.Spec.Inline, early: n.Spec.Inline && (n.Spec.Pure || n.Spec.Replays)}
+	inline := n.Spec.Inline && (n.Spec.InlineFor == nil || n.Spec.InlineFor(n.Def.With))
+	h := &prepared{node: run, types: make(map[string]flow.PortType), direct: inline, early: inline && (n.Spec.Pure || n.Spec.Replays)}
 	if n.Def.Timeout.Total > 0 || n.Def.Timeout.Idle > 0 {
 		h.direct, h.early = false, false
 	}

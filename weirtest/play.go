@@ -23,7 +23,7 @@ func open(tb testing.TB, c Case) *player {
 	tb.Helper()
 	p := &player{tb: tb, c: c, script: newScript(&c)}
 	w, err := weir.Open(weir.Options{
-		Types: c.Types, Replay: p.script, Tools: c.Tools, HTTP: c.HTTP,
+		Types: c.Types, Replay: p.script, Tools: c.Tools, HTTP: c.HTTP, Executors: c.Executors,
 		Secrets: func(name string) (string, bool) { s, ok := c.Secrets[name]; return s, ok },
 	})
 	if err != nil {

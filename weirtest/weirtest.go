@@ -18,6 +18,7 @@ import (
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/node/builtin"
+	"github.com/weir-run/weir/sandbox"
 )
 
 // Case is what a node or flow is run with. The zero value gives nothing.
@@ -45,6 +46,8 @@ type Case struct {
 	// Types are node types beside the built-in ones and the one under test.
 	Types []weir.Type
 	Tools []*weir.Tool
+	// Executors run the code of action and decision nodes.
+	Executors []sandbox.Executor
 	// Secrets resolve secrets.NAME; HTTP performs requests. Without it private
 	// addresses are refused, as always.
 	Secrets map[string]string

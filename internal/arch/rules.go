@@ -44,8 +44,8 @@ func Rooms() []Room {
 		},
 		{"node/...", contracts, "a node sees the world through its Ctx only"},
 		{
-			"node/builtin", append([]string{"node/builtin/safehttp"}, contracts...),
-			"a node sees the world through its Ctx only; the client it is given refuses inside addresses",
+			"node/builtin", append([]string{"node/builtin/safehttp", "node/codegen"}, contracts...),
+			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
 		},
 		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
 		{"store", []string{"engine", "convo"}, "a store keeps commits and decides nothing"},
@@ -73,6 +73,7 @@ func Rooms() []Room {
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
 		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
+		{"internal/barepython", []string{"sandbox", "engine"}, "it is an executor, for tests alone"},
 		{"internal/proof", nil, "it has tests alone, which wire what they need"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
 		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
@@ -120,6 +121,12 @@ func Vendors() []Vendor {
 			"the protocol's types stay behind tool/mcp, and the library must not link its SDK unasked",
 		},
 		{"github.com/google/jsonschema-go", []string{"tool"}, true, false, "schemas of structs are inferred in one place"},
+		{
+			"go.starlark.net",
+			[]string{"sandbox/starlark"},
+			true, true,
+			"code is run by one executor, in a process of its own; the library must not link an interpreter unasked",
+		},
 		{"cel.dev/", []string{"flow/expr"}, true, false, "there is one expression language, behind flow/expr"},
 		{
 			"modernc.org/sqlite",

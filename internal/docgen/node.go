@@ -54,12 +54,14 @@ func facts(s *flow.TypeSpec) string {
 	switch {
 	case s.Pure:
 		list = append(list, "pure: it may run before its start is durable, and `cache:` may stand on it")
+	case s.InlineFor != nil:
+		list = append(list, "under settings that make it pure it runs on the run's own goroutine and before its start is durable, and `cache:` may stand on it")
 	case s.Replays && s.Inline:
 		list = append(list, "may run before its start is durable, since it has no effect and is the same when it is run again")
 	case s.PureFor != nil:
 		list = append(list, "`cache:` may stand on it under settings that make it pure")
 	}
-	if s.Inline {
+	if s.Inline && s.InlineFor == nil {
 		list = append(list, "runs on the run's own goroutine")
 	}
 	return strings.Join(append(list, fmt.Sprintf("version %d", s.Version)), "; ") + "."

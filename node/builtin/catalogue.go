@@ -11,10 +11,12 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/codegen"
 )
 
 // Types lists the types of this package, for a catalogue that adds its own.
 func Types() []node.Type {
+	breakers := codegen.NewBreakers()
 	return []node.Type{
 		startType(),
 		userInputType(),
@@ -29,7 +31,8 @@ func Types() []node.Type {
 		injectMessagesType(),
 		templateType(),
 		transformType(),
-		decisionType(),
+		actionType(breakers),
+		decisionType(breakers),
 		switchType(),
 		mergeType(),
 		httpRequestType(),

@@ -9,10 +9,12 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/codegen"
 )
 
-// decisionNode takes the branch that an expression names.
+// decisionNode takes the branch that an expression names, or code.
 type decisionNode struct {
+	CodeSettings
 	Expr     program  `json:"expr"`
 	Branches []branch `json:"branches"`
 }
@@ -49,19 +51,25 @@ func branchName(v engine.Value) (string, bool) {
 	return "", false
 }
 
-func decisionType() node.Type {
-	return define[decisionNode](&flow.TypeSpec{
+func decisionType(b *codegen.Breakers) node.Type {
+	return sharing(b, define[decisionNode](&flow.TypeSpec{
 		Name:     "decision",
 		Category: "control",
-		Summary:  "Takes one of several branches, by an expression that names it.",
-		Doc: `The expression is CEL and stands bare; it reads ` + "`inputs.*`" + ` (whatever is wired to the node,
-under any port name), ` + "`state.*`" + ` and ` + "`run.*`" + `. Its result, as text, is the branch that is
+		Summary:  "Takes one of several branches, by an expression or by code.",
+		Doc: `What decides is an expression or code. Its result, as text, is the branch that is
 taken: nodes with ` + "`after: NODE.BRANCH`" + ` run, those behind the other branches are skipped.
+
+An expression is CEL and stands bare; it reads ` + "`inputs.*`" + ` (whatever is wired to the node,
+under any port name), ` + "`state.*`" + ` and ` + "`run.*`" + `.
+
+` + codeDoc + ` Code has to set ` + "`context['branch_decision']`" + `: it
+finds none there, and what it sets is no part of the state.
 
 | setting | what |
 |---|---|
 | ` + "`expr`" + ` | gives the name of a branch; a boolean reads ` + "`true` or `false`" + ` |
 | ` + "`branches`" + ` | the names it may give (default ` + "`[true, false]`" + `) |
+` + codeSettingsDoc + `
 
 | output | what |
 |---|---|
@@ -69,25 +77,42 @@ taken: nodes with ` + "`after: NODE.BRANCH`" + ` run, those behind the other bra
 | a port for each branch | ` + "`true`" + ` on the one that is taken; the others have no value |
 
 A result that is no branch fails the node with ` + "`branch_unknown`" + ` and the list of those
-there are. For conditions tried one after another see ` + "`switch`" + `.`,
+there are, code that sets no branch with ` + "`branch_missing`" + `. For conditions tried one after another see ` + "`switch`" + `.`,
 		Ports: flow.Ports{Out: branchPorts([]string{"true", "false"}), AnyIn: true},
 		Shape: func(with map[string]any) flow.Ports {
 			return flow.Ports{Out: branchPorts(decisionBranches(with)), AnyIn: true}
 		},
-		Settings: object(map[string]any{
+		Settings: object(withCodeSettings(map[string]any{
 			"expr": expression("Gives the name of a branch."),
 			"branches": map[string]any{
 				"type": "array", "minItems": 1, "uniqueItems": true,
-				"description": "The names the expression may give. Default: [true, false].",
+				"description": "The names the decision may give. Default: [true, false].",
 				"items":       map[string]any{"type": []any{"string", "boolean", "integer"}},
 			},
-		}, "expr"),
-		Check:  func(with map[string]any) []flow.Problem { return checkBranches(decisionBranches(with)) },
-		Pure:   true,
-		Inline: true,
-		Examples: []flow.Example{{
-			Name: "high or low",
-			Flow: `
+		})),
+		Check:     checkDecision,
+		PureFor:   byExpression,
+		Replays:   true,
+		Inline:    true,
+		InlineFor: byExpression,
+		Examples:  decisionExamples(),
+	}))
+}
+
+func byExpression(with map[string]any) bool { return with["expr"] != nil }
+
+func checkDecision(with map[string]any) []flow.Problem {
+	problems := append(checkBranches(decisionBranches(with)), checkCode(with)...)
+	if byExpression(with) {
+		problems = append(problems, only(with, "expr", "language", "executor", "timeout", "files")...)
+	}
+	return append(problems, exactlyOne(with, "expr", "code")...)
+}
+
+func decisionExamples() []flow.Example {
+	return []flow.Example{{
+		Name: "high or low",
+		Flow: `
 weir: 1
 name: triage
 inputs:
@@ -109,11 +134,11 @@ nodes:
     in: {value: ["{{ ask.text }}", "{{ note.text }}"]}
 outputs: {branch: "{{ check.result }}", verdict: "{{ end.value }}"}
 `,
-			Inputs:  map[string]any{"amount": 20},
-			Outputs: map[string]any{"branch": "low", "verdict": "Fine."},
-		}, {
-			Name: "a result that is no branch",
-			Flow: `
+		Inputs:  map[string]any{"amount": 20},
+		Outputs: map[string]any{"branch": "low", "verdict": "Fine."},
+	}, {
+		Name: "a result that is no branch",
+		Flow: `
 weir: 1
 name: lost
 nodes:
@@ -122,9 +147,32 @@ nodes:
     with: {expr: "'sideways'", branches: [up, down]}
 outputs: {branch: "{{ check.result }}"}
 `,
-			Error: CodeBranch,
-		}},
-	})
+		Error: CodeBranch,
+	}, {
+		Name: "by code",
+		Flow: `
+weir: 1
+name: coded
+inputs:
+  amount: {type: number, required: true}
+nodes:
+  check:
+    type: decision
+    in: {amount: "{{ run.inputs.amount }}"}
+    with:
+      branches: [high, low]
+      code: |
+        context['limit'] = 1000
+        context['branch_decision'] = 'high' if inputs['amount'] > context['limit'] else 'low'
+  ask:
+    type: template
+    after: check.high
+    with: {text: "More than {{ state.limit }}."}
+outputs: {branch: "{{ check.result }}", verdict: "{{ ask.text }}"}
+`,
+		Inputs:  map[string]any{"amount": 1200},
+		Outputs: map[string]any{"branch": "high", "verdict": "More than 1000."},
+	}}
 }
 
 // decisionBranches lists the branches of the settings, as far as they are good.
@@ -170,8 +218,11 @@ func (n *decisionNode) setDefaults() {
 	}
 }
 
-// Run evaluates the expression and takes the branch.
+// Run evaluates the expression or runs the code, and takes the branch.
 func (n *decisionNode) Run(ctx *node.Ctx) error {
+	if n.Code != "" {
+		return n.runCode(ctx)
+	}
 	v, err := n.Expr.value(ctx, "expr")
 	if err != nil {
 		return err
@@ -181,6 +232,23 @@ func (n *decisionNode) Run(ctx *node.Ctx) error {
 		return failure(CodeBranch, "expr gave %s, which is none of the branches %s", describe(v), listed(n.Branches))
 	}
 	takeBranch(ctx, name)
+	return nil
+}
+
+func (n *decisionNode) runCode(ctx *node.Ctx) error {
+	j, err := n.job(ctx)
+	if err != nil {
+		return err
+	}
+	j.Decision = true
+	for _, b := range n.Branches {
+		j.Branches = append(j.Branches, string(b))
+	}
+	r, err := j.RunCode(ctx, n.Code)
+	if err != nil {
+		return err
+	}
+	takeBranch(ctx, r.Branch)
 	return nil
 }
 

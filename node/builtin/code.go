@@ -1,0 +1,166 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/codegen"
+)
+
+// The bounds of the setting timeout of code, and what holds without it.
+const (
+	minCodeTime     = time.Second
+	maxCodeTime     = 300 * time.Second
+	defaultCodeTime = 60 * time.Second
+)
+
+// The languages of code.
+const (
+	python   = "python"
+	starlark = "starlark"
+)
+
+// languageOf is the language that each executor runs.
+func languageOf(executor string) string {
+	if executor == starlark {
+		return starlark
+	}
+	return python
+}
+
+// CodeSettings say what code a node runs and how; they are the settings that all
+// nodes which run code have in common.
+type CodeSettings struct {
+	Code     string              `json:"code"`
+	Language string              `json:"language"`
+	Executor string              `json:"executor"`
+	Timeout  *duration           `json:"timeout"`
+	Files    map[string]template `json:"files"`
+
+	breakers *codegen.Breakers
+}
+
+// withCodeSettings adds the settings of CodeSettings.
+func withCodeSettings(properties map[string]any) map[string]any {
+	properties["code"] = setting("string", "The code. Nothing in it is a template.")
+	properties["language"] = choice("What the code is written in.", python, starlark)
+	properties["executor"] = map[string]any{
+		"type": "string", "enum": []any{python, starlark, "e2b"},
+		"description": "What runs the code. Default: the first that is offered for the language.",
+	}
+	properties["timeout"] = lasting("How long the code may run, from 1 to 300 seconds. Default: 60.")
+	files := setting("object", "Files that the code may read, by the name it calls them by: paths from the folder of the flow's file, or a template that gives one.")
+	files["additionalProperties"] = templated("string", "Where the file is.")
+	properties["files"] = files
+	return properties
+}
+
+// codeSettingsDoc are the rows of the settings of CodeSettings.
+const codeSettingsDoc = "| `code` | the code; nothing in it is a template |\n" +
+	"| `language` | `python` (default) or `starlark` |\n" +
+	"| `executor` | `python`, `starlark` or `e2b`: what runs it; without it the first that is offered for the language |\n" +
+	"| `timeout` | how long it may run, from 1 to 300 seconds (60) |\n" +
+	"| `files` | `{NAME: PATH}`: files it may read; a path is from the folder of the flow's file, or one `{{ }}` that gives a file |"
+
+// codeDoc says what code finds and how it changes the state.
+const codeDoc = "The code finds `context`, the state as the node found it; `inputs`, what is wired to the node, by port;\n" +
+	"and `files`, the paths of the declared files by their names. What it does to `context` (assignments, changes deep\n" +
+	"in a value, deletions) is the update of the state, unless the last line it prints that is a JSON object says it:\n" +
+	"`{\"status\", \"context_updates\", \"message\"}`, or the update itself. A `status` of `error` fails the node with the message.\n" +
+	"See [code nodes](../code-nodes.md)."
+
+// checkCode reports what is wrong with the settings of code, as far as their
+// schema cannot say it.
+func checkCode(with map[string]any) []flow.Problem {
+	var problems []flow.Problem
+	if code, ok := with["code"].(string); ok && strings.TrimSpace(code) == "" {
+		problems = append(problems, problem("code", "there is no code"))
+	}
+	executor, _ := with["executor"].(string)
+	language, given := with["language"].(string)
+	if executor != "" && given && language != languageOf(executor) {
+		problems = append(problems, problem("executor", "the executor %s runs %s, and the language is %s", executor, languageOf(executor), language))
+	}
+	if v, given := with["timeout"]; given {
+		d, err := durationOf(v)
+		switch {
+		case err != nil:
+			problems = append(problems, problem("timeout", "%v", err))
+		case d < minCodeTime || d > maxCodeTime:
+			problems = append(problems, problem("timeout", "code may run from 1 to 300 seconds; this is %v", d))
+		}
+	}
+	for _, name := range namesOf(with["files"]) {
+		if !isFileName(name) {
+			problems = append(problems, problem("files", "%q cannot be the name of a file: use letters, digits, dots, _ and -", name))
+		}
+	}
+	return problems
+}
+
+// isFileName reports whether a file can be called so in a sandbox.
+func isFileName(name string) bool {
+	other := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._- ", r)
+	}
+	return name != "" && len(name) <= 200 && strings.Trim(name, ". ") != "" && !strings.ContainsFunc(name, other)
+}
+
+// exactlyOne reports settings of which not exactly one is given.
+func exactlyOne(with map[string]any, names ...string) []flow.Problem {
+	var given []string
+	for _, name := range names {
+		if with[name] != nil {
+			given = append(given, name)
+		}
+	}
+	wanted := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	switch len(given) {
+	case 0:
+		return []flow.Problem{problem("", "%s is missing", wanted)}
+	case 1:
+		return nil
+	}
+	return []flow.Problem{problem(given[len(given)-1], "%s are both given; expected one of %s", strings.Join(given, " and "), wanted)}
+}
+
+// only reports settings that mean nothing beside what a node is made of.
+func only(with map[string]any, beside string, names ...string) []flow.Problem {
+	var problems []flow.Problem
+	for _, name := range names {
+		if with[name] != nil {
+			problems = append(problems, problem(name, "%s means nothing beside %s", name, beside))
+		}
+	}
+	return problems
+}
+
+// job is what the settings say of one execution.
+func (s *CodeSettings) job(ctx *node.Ctx) (*codegen.Job, error) {
+	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, Breakers: s.breakers}
+	if j.Language == "" {
+		j.Language = languageOf(s.Executor)
+	}
+	if s.Timeout != nil {
+		j.Timeout = s.Timeout.Duration
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		f := codegen.File{Name: name}
+		if v, fixed := s.Files[name].literal(); fixed {
+			f.Path = fmt.Sprint(v)
+		} else {
+			v, err := s.Files[name].value(ctx, "files."+name)
+			if err != nil {
+				return nil, err
+			}
+			f.Value = v
+		}
+		j.Files = append(j.Files, f)
+	}
+	return j, nil
+}

@@ -1,0 +1,133 @@
+package codegen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// The breaker of an executor or a model opens where within breakerWindow there
+// were breakerFailures outages, and those were at least half of what was asked of
+// it. It lets one call through, to see, after breakerRest.
+const (
+	breakerFailures = 5
+	breakerWindow   = 300 * time.Second
+	breakerBucket   = 30 * time.Second
+	breakerRest     = 60 * time.Second
+)
+
+// Breakers keep nodes from executors and models that fail again and again: one
+// breaker each, by name. They are shared by all runs of a process.
+type Breakers struct {
+	mu  sync.Mutex
+	all map[string]*breaker
+}
+
+type breaker struct {
+	circuit *gobreaker.CircuitBreaker[any]
+
+	mu    sync.Mutex
+	last  error     // the newest outage
+	until time.Time // when an open breaker lets a call through
+}
+
+// NewBreakers makes breakers that are closed.
+func NewBreakers() *Breakers { return &Breakers{all: make(map[string]*breaker)} }
+
+func (b *Breakers) get(name string) *breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.all[name]; c != nil {
+		return c
+	}
+	c := &breaker{}
+	c.circuit = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
+		Name: name, Interval: breakerWindow, BucketPeriod: breakerBucket, Timeout: breakerRest,
+		ReadyToTrip: func(n gobreaker.Counts) bool {
+			return n.TotalFailures >= breakerFailures && 2*n.TotalFailures >= n.Requests
+		},
+		IsSuccessful: func(err error) bool { return !isOutage(err) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen {
+				c.opens()
+			}
+		},
+	})
+	b.all[name] = c
+	return c
+}
+
+func (c *breaker) opens() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Now().Add(breakerRest)
+}
+
+func (c *breaker) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = err
+}
+
+// refusal is the error of a call that an open breaker keeps back.
+func (c *breaker) refusal(name string) *engine.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &engine.Error{
+		Code:    engine.CodeBreakerOpen,
+		Message: fmt.Sprintf("%s has failed %d times within %d seconds and is left alone", name, breakerFailures, int(breakerWindow.Seconds())),
+		Hint:    "retry the node after " + c.until.UTC().Format(time.RFC3339),
+	}
+	if c.last != nil {
+		e.Message += "; the last time: " + c.last.Error()
+	}
+	return e
+}
+
+// guarded makes a call unless the breaker of that name is open. The error is
+// then breaker_open.
+func guarded[T any](b *Breakers, name string, call func() (T, error)) (T, error) {
+	if b == nil {
+		return call()
+	}
+	c := b.get(name)
+	var out T
+	_, err := c.circuit.Execute(func() (any, error) {
+		var err error
+		out, err = call()
+		if isOutage(err) {
+			c.note(err)
+		}
+		return nil, err
+	})
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return out, c.refusal(name)
+	}
+	return out, err
+}
+
+// isOutage reports whether an error says that an executor or a model is out of
+// order, and not that what was asked of it is wrong.
+func isOutage(err error) bool {
+	var s *sandbox.Error
+	var m *llm.Error
+	switch {
+	case errors.As(err, &s):
+		return s.Code == engine.CodeSandboxFailed || s.Code == engine.CodeSandboxUnavailable
+	case errors.As(err, &m):
+		switch m.Code {
+		case engine.CodeModelOverloaded, engine.CodeModelUnavailable, engine.CodeModelTimeout, engine.CodeModelAuth, engine.CodeModelRateLimited:
+			return true
+		}
+	}
+	return false
+}

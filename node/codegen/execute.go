@@ -1,0 +1,169 @@
+package codegen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// Ran is what one execution of code brought, as the journal keeps it.
+type Ran struct {
+	// Set and Delete are what the code did to the state: whole values by key.
+	Set    map[string]any
+	Delete []string
+	// Branch is what a decision decided.
+	Branch  string
+	Message string
+	// Stdout and Stderr are what it wrote, without the line of its update.
+	Stdout, Stderr string
+	// Sandbox is the id of the sandbox, Micros how long it ran in microseconds.
+	Sandbox string
+	Micros  int64
+	// Failure is the code's own error, where it is to be mended and not the node's.
+	Failure *engine.Error
+}
+
+// purpose tells executions apart in their effect's name.
+const (
+	runs     = "execute" // its result may become the node's
+	analyses = "analyse" // it only reads
+)
+
+// execute runs code as an effect. The code's own errors fail the effect, or are
+// its result where mend is set: then what is asked next follows from them, also
+// when the node is tried again. What keeps the sandbox from running code always
+// fails it.
+func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, error) {
+	v, err := ctx.Do(node.Effect{
+		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry,
+		Do: func(c context.Context, _ string) (node.Outcome, error) {
+			r, err := j.run(c, ctx, purpose, code)
+			var failed *sandbox.Error
+			switch {
+			case err == nil:
+				return node.Outcome{Value: r.value()}, nil
+			case !errors.As(err, &failed):
+				return node.Outcome{}, err
+			case mend && c.Err() == nil && ownFault(failed.Code):
+				r.Failure = failed.Failure()
+				return node.Outcome{Value: r.value()}, nil
+			}
+			return node.Outcome{}, failed.Failure()
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return readRan(v)
+}
+
+// run runs the code in a sandbox. What it returns is never nil.
+func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Ran, error) {
+	out := &Ran{}
+	x, err := j.executor(ctx.Executors())
+	if err != nil {
+		return out, err
+	}
+	job := j.sandboxed(ctx, code)
+	job.Decision = j.Decision && purpose == runs
+	files, done, err := mount(ctx, j.Files)
+	if err != nil {
+		return out, err
+	}
+	defer done()
+	job.Files = files
+	r, err := guarded(j.Breakers, "executor "+x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
+	if r != nil {
+		*out = Ran{
+			Set: r.Set, Delete: r.Delete, Branch: r.Branch, Message: r.Message, Stdout: r.Stdout, Stderr: r.Stderr,
+			Sandbox: r.Sandbox, Micros: r.Took.Microseconds(),
+		}
+	}
+	if err == nil && job.Decision && out.Branch == "" {
+		err = &sandbox.Error{
+			Code: engine.CodeBranchMissing, Message: "the code did not set branch_decision",
+			Hint: "set context['branch_decision'] on every way through the code",
+		}
+	}
+	return out, err
+}
+
+// ownFault reports whether an error is the code's own, which other code may not make.
+func ownFault(code string) bool {
+	switch code {
+	case engine.CodeSandboxUnavailable, engine.CodeSandboxFailed, engine.CodeBreakerOpen:
+		return false
+	}
+	return true
+}
+
+// value is r as an effect's result. What the code wrote stands in it as it is:
+// nothing of it can become a handle.
+func (r *Ran) value() engine.Value {
+	set := r.Set
+	if set == nil {
+		set = map[string]any{}
+	}
+	v := map[string]any{"set": set}
+	put := func(name, text string) {
+		if text != "" {
+			v[name] = text
+		}
+	}
+	put("branch", r.Branch)
+	put("message", r.Message)
+	put("stdout", r.Stdout)
+	put("stderr", r.Stderr)
+	put("sandbox", r.Sandbox)
+	if len(r.Delete) > 0 {
+		v["delete"] = texts(r.Delete)
+	}
+	if r.Micros > 0 {
+		v["us"] = r.Micros
+	}
+	if f := r.Failure; f != nil {
+		v["failed"] = map[string]any{"code": f.Code, "message": f.Message, "hint": f.Hint}
+	}
+	return v
+}
+
+// readRan reads what value wrote.
+func readRan(v engine.Value) (*Ran, error) {
+	o, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the recorded result of an execution is a %T", v)
+	}
+	r := &Ran{
+		Branch: textOf(o["branch"]), Message: textOf(o["message"]), Stdout: textOf(o["stdout"]),
+		Stderr: textOf(o["stderr"]), Sandbox: textOf(o["sandbox"]),
+	}
+	r.Set, _ = o["set"].(map[string]any)
+	r.Micros, _ = o["us"].(int64)
+	deleted, _ := o["delete"].([]any)
+	for _, k := range deleted {
+		r.Delete = append(r.Delete, textOf(k))
+	}
+	if f, ok := o["failed"].(map[string]any); ok {
+		r.Failure = &engine.Error{
+			Code: textOf(f["code"]), Message: textOf(f["message"]), Hint: textOf(f["hint"]), Permanent: true,
+		}
+	}
+	return r, nil
+}
+
+func textOf(v engine.Value) string {
+	s, _ := v.(string)
+	return s
+}
+
+func texts(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package codegen
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// File is a file that code may read.
+type File struct {
+	// Name is how the code calls it.
+	Name string
+	// Path is where the flow says it is, from the folder of the flow's file.
+	Path string
+	// Value is set in place of Path where a run says which file it is: an object
+	// {path}, with a path inside the folder of the flow's file, or {text} or
+	// {base64}, which hold what is in it. A text is a path.
+	Value engine.Value
+}
+
+// mount finds the files of a job. The function it returns removes those that
+// were written for it.
+func mount(ctx *node.Ctx, files []File) (mounted []sandbox.File, done func(), err error) {
+	folder := ""
+	done = func() {
+		if folder != "" {
+			_ = os.RemoveAll(folder) // what is left is in the folder for temporary files
+		}
+	}
+	for _, f := range files {
+		at, content, held, err := f.resolve(ctx.Info().Folder)
+		if err == nil && held {
+			if folder == "" {
+				folder, err = os.MkdirTemp("", "weir-files-")
+			}
+			if at = filepath.Join(folder, f.Name); err == nil {
+				err = os.WriteFile(at, content, 0o600)
+			}
+		}
+		if err != nil {
+			done()
+			return nil, func() {}, fileError(f.Name, err)
+		}
+		mounted = append(mounted, sandbox.File{Name: f.Name, Path: at})
+	}
+	return mounted, done, nil
+}
+
+func fileError(name string, err error) error {
+	hint := "paths are from the folder of the flow's file"
+	var path *fs.PathError
+	if errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no file %s", path.Path)
+	}
+	return &engine.Error{
+		Code: engine.CodeInput, Permanent: true, Message: fmt.Sprintf("files.%s: %v", name, err), Hint: hint,
+	}
+}
+
+// resolve is where the file is, or what is in it where the run holds that.
+func (f *File) resolve(folder string) (at string, content []byte, held bool, err error) {
+	if f.Value == nil {
+		at, err = existing(below(folder, f.Path))
+		return at, nil, false, err
+	}
+	switch v := f.Value.(type) {
+	case string:
+		at, err = inside(folder, v)
+		return at, nil, false, err
+	case map[string]any:
+		if text, ok := v["text"].(string); ok {
+			return "", []byte(text), true, nil
+		}
+		if coded, ok := v["base64"].(string); ok {
+			content, err = base64.StdEncoding.DecodeString(coded)
+			return "", content, true, err
+		}
+		if path, ok := v["path"].(string); ok {
+			at, err = inside(folder, path)
+			return at, nil, false, err
+		}
+	}
+	return "", nil, false, errors.New("expected a path, or an object with path, text or base64")
+}
+
+func below(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}
+
+// existing is the real path of a regular file.
+func existing(path string) (string, error) {
+	at, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		at, err = filepath.Abs(at)
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(at)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a file", path)
+	}
+	return at, nil
+}
+
+// inside is existing for a path that a run gives: it stays in the folder.
+func inside(folder, path string) (string, error) {
+	at, err := existing(below(folder, path))
+	if err != nil {
+		return "", err
+	}
+	root, err := filepath.EvalSymlinks(below(folder, "."))
+	if err == nil {
+		root, err = filepath.Abs(root)
+	}
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(at, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator)) {
+		return "", fmt.Errorf("%s is not in the folder of the flow's file, and a path that a run gives stays there", path)
+	}
+	return at, nil
+}

@@ -1,0 +1,116 @@
+package codegen
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+)
+
+// The numbers and names of the steps of code nodes.
+const (
+	stepInput    = 1
+	stepData     = 2
+	stepGenerate = 3
+	stepValidate = 4
+	stepExecute  = 5
+	stepOutput   = 6
+)
+
+// stepName is what a step is called.
+func stepName(number int) string {
+	return [...]string{
+		"", "input_analysis", "data_analysis", "code_generation", "code_validation", "execution", "output_validation",
+	}[number]
+}
+
+// RunCode runs code that stands in a flow, writes what it did to the state and
+// records it as a step. A decision's branch is one of Branches.
+func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
+	step := j.execution(ctx, code, 1)
+	r, err := j.execute(ctx, runs, code, false)
+	if err != nil && passesOn(ctx, err) {
+		return nil, err
+	}
+	if err == nil {
+		err = j.accept(ctx.State(), r)
+	}
+	ended(&step, r, err)
+	if rec := ctx.Record(step); rec != nil && err == nil {
+		err = rec
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// accept holds what the code brought against the node and the state, and writes
+// it.
+func (j *Job) accept(state *node.State, r *Ran) error {
+	if j.Decision && !slices.Contains(j.Branches, r.Branch) {
+		return &engine.Error{
+			Code: engine.CodeBranch, Permanent: true,
+			Message: "the code decided " + shorten(r.Branch, maxShown) + ", which is none of the branches " + strings.Join(j.Branches, ", "),
+			Hint:    "set context['branch_decision'] to one of the node's branches, or add the branch",
+		}
+	}
+	return update(state, r)
+}
+
+// execution is the step of an execution that begins.
+func (j *Job) execution(ctx *node.Ctx, code string, attempt int) engine.Step {
+	input := map[string]any{
+		"language": j.Language, "context_keys": texts(ctx.State().Keys()), "inputs": texts(sortedKeys(ctx.Inputs())),
+	}
+	for _, f := range j.Files {
+		input["files"] = append(listOf(input["files"]), f.Name)
+	}
+	return engine.Step{Number: stepExecute, Name: stepName(stepExecute), Attempt: attempt, Status: engine.StepSuccess, Input: input, Code: code}
+}
+
+// ended completes the step of an execution, r being nil where nothing is known
+// of it but its error.
+func ended(s *engine.Step, r *Ran, err error) {
+	if r != nil {
+		s.Sandbox, s.Micros = r.Sandbox, r.Micros
+		s.Output = outputOf(r)
+	}
+	if err != nil {
+		s.Status, s.Error = engine.StepFailed, messageOf(err)
+	}
+}
+
+// outputOf is what an execution brought, as its step has it.
+func outputOf(r *Ran) map[string]any {
+	out := map[string]any{}
+	if r.Set != nil {
+		out["context_updates"] = r.Set
+	}
+	for name, text := range map[string]string{"branch_decision": r.Branch, "message": r.Message, "stdout": r.Stdout, "stderr": r.Stderr} {
+		if text != "" {
+			out[name] = shorten(text, maxKept)
+		}
+	}
+	if len(r.Delete) > 0 {
+		out["deleted"] = texts(r.Delete)
+	}
+	return out
+}
+
+// passesOn reports whether an error is to be returned as it is, since it ends or
+// suspends the attempt and says nothing of the step.
+func passesOn(ctx *node.Ctx, err error) bool {
+	return errors.Is(err, node.ErrSuspended) || ctx.Err() != nil
+}
+
+// messageOf is an error as text for a step.
+func messageOf(err error) string {
+	var e *engine.Error
+	if errors.As(err, &e) {
+		return e.Message + " (" + e.Code + ")"
+	}
+	return err.Error()
+}

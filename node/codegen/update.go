@@ -1,0 +1,136 @@
+package codegen
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+)
+
+// update writes what the code did to the state. A key that was left as it was is
+// not written. Code leaves whole values; where a key has a reducer, what is
+// written is what makes the value of the snapshot that one, so that what others
+// wrote meanwhile combines with it. On an error nothing is written.
+func update(state *node.State, r *Ran) error {
+	operands := make(map[string]any, len(r.Set))
+	for _, key := range slices.Sorted(maps.Keys(r.Set)) {
+		now, there := state.Get(key)
+		v, err := engine.Normalize(r.Set[key])
+		if err != nil {
+			return invalidValue(key, err)
+		}
+		if there && reflect.DeepEqual(now, v) {
+			continue
+		}
+		if operands[key], err = operand(state.Reducer(key), now, there, v); err != nil {
+			return &engine.Error{
+				Code: engine.CodeStateReducer, Permanent: true,
+				Message: fmt.Sprintf("state key %q: %v", key, err),
+				Hint:    "the code leaves the whole new value under a key; what it leaves has to be one that the key's reducer can come to",
+			}
+		}
+	}
+	if err := state.Update(operands); err != nil {
+		return err
+	}
+	for _, key := range r.Delete {
+		state.Delete(key)
+	}
+	return nil
+}
+
+func invalidValue(key string, err error) error {
+	return &engine.Error{
+		Code: engine.CodeCodeValue, Permanent: true, Message: fmt.Sprintf("the code left a value under %q that cannot be kept: %v", key, err),
+	}
+}
+
+// operand is what has to be written for a reducer to make now into v.
+func operand(red flow.Reducer, now engine.Value, there bool, v engine.Value) (engine.Value, error) {
+	if !there || now == nil {
+		return v, nil
+	}
+	switch red {
+	case flow.ReduceAppend:
+		return appended(now, v)
+	case flow.ReduceMerge:
+		return merged(now, v)
+	case flow.ReduceSum:
+		return added(now, v)
+	case flow.ReduceMax, flow.ReduceMin:
+		after, err := engine.Reduce(red, now, true, v)
+		if err == nil && !reflect.DeepEqual(after, v) {
+			err = fmt.Errorf("the code left %v, and the %s of what there was, %v, cannot become that", v, red, now)
+		}
+		return v, err
+	case flow.ReduceNone, flow.ReduceReplace:
+	}
+	return v, nil
+}
+
+// appended is what follows in v after the list that was there; what is no list is
+// one element to be appended.
+func appended(now, v engine.Value) (engine.Value, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return v, nil
+	}
+	before, ok := now.([]any)
+	if !ok {
+		before = []any{now}
+	}
+	if len(list) < len(before) || !reflect.DeepEqual(list[:len(before)], before) {
+		return nil, fmt.Errorf("the code left a list that does not begin with the %d elements there were, and a list that is appended to only grows", len(before))
+	}
+	return list[len(before):], nil
+}
+
+// merged are the members of v that differ from those there were.
+func merged(now, v engine.Value) (engine.Value, error) {
+	before, ok1 := now.(map[string]any)
+	after, ok2 := v.(map[string]any)
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("merge needs objects, got %T and %T", now, v)
+	}
+	changed := make(map[string]any)
+	for _, k := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := after[k]; !ok {
+			return nil, fmt.Errorf("the code took %q out of an object, and what is merged only gains", k)
+		}
+	}
+	for k, e := range after {
+		if old, ok := before[k]; !ok || !reflect.DeepEqual(old, e) {
+			changed[k] = e
+		}
+	}
+	return changed, nil
+}
+
+// added is the difference of two numbers.
+func added(now, v engine.Value) (engine.Value, error) {
+	a, isInt := now.(int64)
+	b, isInt2 := v.(int64)
+	if isInt && isInt2 && (b >= a) == (b-a >= 0) {
+		return b - a, nil
+	}
+	x, ok1 := float(now)
+	y, ok2 := float(v)
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("sum needs numbers, got %T and %T", now, v)
+	}
+	return y - x, nil
+}
+
+func float(v engine.Value) (float64, bool) {
+	switch t := v.(type) {
+	case int64:
+		return float64(t), true
+	case float64:
+		return t, true
+	}
+	return 0, false
+}
