@@ -304,8 +304,12 @@ func unpackRole(x any) convo.Role {
 // messageID is the id of a message's row.
 func messageID(context, position int64) int64 { return context*rowsPerParent + position }
 
+// aTurn is how many messages a turn of a conversation appends: what is asked and
+// what is answered.
+const aTurn = 2
+
 // parseSpans reads the column that says which messages a commit appended; main is
-// what the two numbers of a round's go on from.
+// what two numbers alone go on from, and one, which has as many messages as a turn.
 func parseSpans(s string, main [2]int64) ([]int64, error) {
 	var spans []int64
 	if s == "" {
@@ -318,7 +322,10 @@ func parseSpans(s string, main [2]int64) ([]int64, error) {
 		}
 		spans = append(spans, n)
 	}
-	if len(spans) == 2 && main[0] != 0 {
+	if main[0] != 0 && len(spans) == 1 {
+		spans = append(spans, aTurn)
+	}
+	if main[0] != 0 && len(spans) == 2 {
 		return []int64{main[0], main[1] + spans[0], spans[1]}, nil
 	}
 	if len(spans)%3 != 0 {

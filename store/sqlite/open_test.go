@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -170,7 +171,7 @@ func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (9, 1)"), store.ErrNewer, "schema version 9 and this build knows up to 4"},
+		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"), store.ErrNewer, fmt.Sprint("schema version 99 and this build knows up to ", newest(t))},
 		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
 		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
 		{"short", []byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
@@ -213,18 +214,33 @@ func TestAFolderIsNoDatabase(t *testing.T) {
 	}
 }
 
+// newest is the version of the schema that this build writes.
+func newest(t *testing.T) int64 {
+	t.Helper()
+	v, err := newestVersion(migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
-	older := fstest.MapFS{}
-	for _, name := range []string{"00001_start.sql", "00002_find.sql", "00003_sessions.sql", "00004_rounds.sql"} {
-		data, err := migrationFiles.ReadFile("migrations/" + name)
+	older, was := fstest.MapFS{}, newest(t)
+	files, err := fs.ReadDir(migrations(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		data, err := fs.ReadFile(migrations(), f.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		older[name] = &fstest.MapFile{Data: data}
+		older[f.Name()] = &fstest.MapFile{Data: data}
 	}
+	bad := fmt.Sprintf("%05d_bad.sql", was+2)
 	newer := maps.Clone(older)
-	newer["00005_more.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE more (a);\n")}
-	newer["00006_bad.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE run (a);\n")}
+	newer[fmt.Sprintf("%05d_more.sql", was+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE more (a);\n")}
+	newer[bad] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE run (a);\n")}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "weir.db")
 	s, err := open(t.Context(), path, Options{}, older)
@@ -234,10 +250,10 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	fill(t, s, "r", 5)
 	closedSize(t, s)
 
-	if _, err := open(t.Context(), path, Options{}, newer); err == nil || !strings.Contains(err.Error(), "upgrade from version 4 to 6") {
+	if _, err := open(t.Context(), path, Options{}, newer); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("upgrade from version %d to %d", was, was+2)) {
 		t.Fatalf("a migration that fails: %v", err)
 	}
-	delete(newer, "00006_bad.sql")
+	delete(newer, bad)
 	s, err = open(t.Context(), path, Options{}, newer)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +267,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 		t.Errorf("the older build: %v", err)
 	}
 
-	backup, err := open(t.Context(), path+".v4.backup", Options{}, older)
+	backup, err := open(t.Context(), fmt.Sprintf("%s.v%d.backup", path, was), Options{}, older)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,8 +198,11 @@ func (p *packer) ranges() any {
 		return nil
 	}
 	spans := p.spans
-	if r := p.run.round; len(spans) == 3 && spans[0] == r.context && spans[1] >= r.first {
-		spans = []int64{spans[1] - r.first, spans[2]}
+	if main, first := p.run.mainRange(); len(spans) == 3 && spans[0] == main && spans[1] >= first {
+		spans = []int64{spans[1] - first, spans[2]}
+		if spans[1] == aTurn {
+			spans = spans[:1]
+		}
 	}
 	var b []byte
 	for i, n := range spans {

@@ -87,7 +87,7 @@ type commitReader struct {
 type commitRow struct {
 	seq, at, last, base int64
 	spans               []int64
-	main                [2]int64 // of a round, the context of its session's history and where it begins
+	main                [2]int64 // the context that the run's main messages are rows of, and where they are counted from
 	text                []byte
 }
 
@@ -151,7 +151,8 @@ func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, erro
 }
 
 const selectCommits = `SELECT c.id & 0xffffffff, c.at + r.created, c.last, coalesce(c.base, 0), coalesce(c.messages, ''), c.events,
-	coalesce((SELECT s.context FROM session s WHERE s.num = r.session), 0), coalesce(r.first, 0)
+	coalesce((SELECT s.context FROM session s WHERE s.num = r.session), (SELECT x.id FROM context x WHERE x.run = r.num AND x.name = '` + engine.MainContext + `'), 0),
+	coalesce(r.first, 0)
 	FROM run_commit c JOIN run_row r ON r.num = ? WHERE c.id >= ? AND c.id < ? ORDER BY c.id LIMIT ?`
 
 func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []commitRow, err error) {

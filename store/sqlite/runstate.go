@@ -120,6 +120,18 @@ func (r *runState) context(w *writerTx, name string) (*contextState, error) {
 	return c, nil
 }
 
+// mainRange is where the messages of the run's main context are rows, and what
+// their positions are counted from in the rows of commits.
+func (r *runState) mainRange() (context, first int64) {
+	if r.round.session != 0 {
+		return r.round.context, r.round.first
+	}
+	if c := r.contexts[engine.MainContext]; c != nil {
+		return c.id, 0
+	}
+	return 0, 0
+}
+
 // digest identifies the JSON of a value within a tree of runs: half of a
 // SHA-256, so that equal digests of different values are not to be found.
 type digest [sha256.Size / 2]byte
