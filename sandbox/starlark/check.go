@@ -1,0 +1,184 @@
+package starlark
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.starlark.net/resolve"
+	lang "go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// check finds what is wrong with the code without running it.
+func check(r *request) *report {
+	w, err := newWorld(r)
+	if err != nil {
+		return &report{Kind: kindFailed, Message: err.Error()}
+	}
+	var list []problem
+	f, err := options().Parse(fileName, r.Code, 0)
+	if err != nil {
+		list = problemsOf(err)
+	} else {
+		if err := resolve.File(f, w.names.Has, lang.Universe.Has); err != nil {
+			list = problemsOf(err)
+		}
+		list = append(list, missingKeys(f, w.names)...)
+	}
+	slices.SortStableFunc(list, func(a, b problem) int { return cmp.Compare(a.Line, b.Line) })
+	return &report{Kind: kindProblems, Problems: list}
+}
+
+// reads is what a piece of code does with the keys of one of its dicts.
+type reads struct {
+	name string
+	lang *lang.Dict
+	// at are the keys it reads, with the line of the first reading.
+	at map[string]int
+	// known are keys it sets or asks for; free: it does what may set any.
+	known map[string]bool
+	free  bool
+}
+
+// missingKeys finds keys that are read by name and that nothing sets. Where the
+// code gives the dict away, or looks before it reads, it finds nothing.
+func missingKeys(f *syntax.File, names lang.StringDict) []problem {
+	var list []problem
+	for _, name := range []string{"context", "inputs", "files"} {
+		d, _ := names[name].(*lang.Dict)
+		r := &reads{name: name, lang: d, at: map[string]int{}, known: map[string]bool{}}
+		for _, s := range f.Stmts {
+			syntax.Walk(s, r.visit)
+		}
+		if r.free {
+			continue
+		}
+		for key, line := range r.at {
+			if _, found, _ := d.Get(lang.String(key)); !found && !r.known[key] {
+				list = append(list, problem{line, r.missing(key)})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b problem) int { return strings.Compare(a.Message, b.Message) })
+	return list
+}
+
+func (r *reads) missing(key string) string {
+	keys := make([]string, 0, r.lang.Len())
+	for _, k := range r.lang.Keys() {
+		text, _ := lang.AsString(k)
+		keys = append(keys, text)
+	}
+	if len(keys) == 0 {
+		return fmt.Sprintf("%s has no key %q; it is empty", r.name, key)
+	}
+	const shown = 20
+	more := ""
+	if len(keys) > shown {
+		keys, more = keys[:shown], ", ..."
+	}
+	return fmt.Sprintf("%s has no key %q; it has %s%s", r.name, key, strings.Join(keys, ", "), more)
+}
+
+// visit looks at one node of the syntax; false: its parts are seen to.
+func (r *reads) visit(n syntax.Node) bool {
+	switch t := n.(type) {
+	case *syntax.AssignStmt:
+		return r.assignment(t)
+	case *syntax.IndexExpr:
+		if !r.is(t.X) {
+			return true
+		}
+		if key, ok := text(t.Y); ok {
+			r.read(key, t)
+			return false
+		}
+		syntax.Walk(t.Y, r.visit)
+		return false // a key that is computed says nothing of the others
+	case *syntax.BinaryExpr:
+		if (t.Op == syntax.IN || t.Op == syntax.NOT_IN) && r.is(t.Y) {
+			r.asked(t.X)
+			return false
+		}
+	case *syntax.CallExpr:
+		return r.call(t)
+	case *syntax.Ident:
+		if t.Name == r.name {
+			r.free = true // given away, or made another
+		}
+	}
+	return true
+}
+
+func (r *reads) assignment(s *syntax.AssignStmt) bool {
+	target, ok := s.LHS.(*syntax.IndexExpr)
+	if !ok || !r.is(target.X) {
+		return true
+	}
+	key, literal := text(target.Y)
+	switch {
+	case !literal:
+		r.free = true
+	case s.Op == syntax.EQ:
+		r.known[key] = true
+	default:
+		r.read(key, target) // += reads it first
+	}
+	syntax.Walk(s.RHS, r.visit)
+	return false
+}
+
+// call looks at methods of the dict; len(context) and the like only look.
+func (r *reads) call(c *syntax.CallExpr) bool {
+	dot, ok := c.Fn.(*syntax.DotExpr)
+	if ok && r.is(dot.X) {
+		switch dot.Name.Name {
+		case "get", "setdefault", "pop":
+			if len(c.Args) > 0 {
+				r.asked(c.Args[0])
+			}
+		case "keys", "values", "items", "clear", "popitem":
+		default:
+			r.free = true
+		}
+		for _, a := range c.Args {
+			syntax.Walk(a, r.visit)
+		}
+		return false
+	}
+	fn, ok := c.Fn.(*syntax.Ident)
+	looks := ok && slices.Contains([]string{"len", "sorted", "list", "print", "str", "repr", "type", "dict", "bool"}, fn.Name)
+	if looks && len(c.Args) == 1 && r.is(c.Args[0]) {
+		return false
+	}
+	return true
+}
+
+func (r *reads) is(e syntax.Expr) bool {
+	id, ok := e.(*syntax.Ident)
+	return ok && id.Name == r.name
+}
+
+func (r *reads) read(key string, at syntax.Node) {
+	start, _ := at.Span()
+	if line, ok := r.at[key]; !ok || int(start.Line) < line {
+		r.at[key] = int(start.Line)
+	}
+}
+
+func (r *reads) asked(e syntax.Expr) {
+	if key, ok := text(e); ok {
+		r.known[key] = true
+	}
+}
+
+func text(e syntax.Expr) (string, bool) {
+	lit, ok := e.(*syntax.Literal)
+	if !ok || lit.Token != syntax.STRING {
+		return "", false
+	}
+	s, ok := lit.Value.(string)
+	return s, ok
+}

@@ -1,0 +1,65 @@
+package starlark
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/weir-run/weir/sandbox"
+)
+
+// roleName is the child's.
+const roleName = "starlark"
+
+// reportFD is the descriptor that the child's report goes to.
+const reportFD = 3
+
+// exitMemory is the child's exit code where it saw itself past its memory.
+const exitMemory = 3
+
+// Role is what a program must offer to sandbox.Begin for New to work.
+func Role() sandbox.Role { return sandbox.Role{Name: roleName, Main: child} }
+
+// child reads a request from standard input and writes its report to descriptor
+// 3; what the code prints goes to standard output.
+func child([]string) int {
+	out := os.NewFile(reportFD, "report")
+	var r request
+	if err := json.NewDecoder(bufio.NewReader(os.Stdin)).Decode(&r); err != nil {
+		fmt.Fprintf(os.Stderr, "read the job: %v\n", err)
+		return 2
+	}
+	confine(r.Memory)
+	if err := json.NewEncoder(out).Encode(answer(&r, os.Stdout)); err != nil {
+		fmt.Fprintf(os.Stderr, "report: %v\n", err)
+		return 2
+	}
+	return 0
+}
+
+func answer(r *request, stdout io.Writer) (rep *report) {
+	defer func() {
+		if x := recover(); x != nil { // the interpreter's fault, not the program's
+			rep = &report{Kind: kindFailed, Message: fmt.Sprint("the interpreter failed: ", x)}
+		}
+	}()
+	if r.Check {
+		return check(r)
+	}
+	return execute(r, func(line string) { _, _ = io.WriteString(stdout, line+"\n") })
+}
+
+// confine takes from the process what code could take too much of. The
+// interpreter's values are collected early, so that what it holds is what the
+// code holds.
+func confine(memory int64) {
+	if memory <= 0 {
+		return
+	}
+	debug.SetMemoryLimit(memory * 3 / 4)
+	limitMemory(memory)
+	go watchMemory(memory, func() { os.Exit(exitMemory) })
+}

@@ -1,0 +1,140 @@
+package starlark
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// maxReport bounds what the child may report, in bytes.
+const maxReport = 64 << 20
+
+// ended is what became of a child.
+type ended struct {
+	report         *report
+	raw            []byte // the report as it was sent
+	stdout, stderr string
+	took           time.Duration
+	pid            int
+}
+
+// start runs a child over a request until it reports, breaks a limit or ctx
+// ends; then it is dead. The error is a *sandbox.Error.
+func (e *Executor) start(ctx context.Context, r *request, limits sandbox.Limits) (*ended, error) {
+	line := e.self.Command(roleName)
+	if line == nil {
+		return nil, unavailable()
+	}
+	input, err := json.Marshal(r)
+	if err != nil {
+		return nil, failed("write the job", err)
+	}
+	reportRead, reportWrite, err := os.Pipe()
+	if err != nil {
+		return nil, failed("make a pipe", err)
+	}
+	defer reportRead.Close() //nolint:errcheck // it was read
+	limited, cancel := context.WithTimeoutCause(ctx, limits.Time, errTime)
+	defer cancel()
+	cmd := exec.CommandContext(limited, line[0], line[1:]...) //nolint:gosec // this program
+	stdout, stderr := &capped{most: limits.Output, stop: cancel}, &capped{most: limits.Output, stop: cancel}
+	reported := &capped{most: maxReport, stop: cancel}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
+	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, string(os.PathSeparator), []*os.File{reportWrite}
+	cmd.SysProcAttr, cmd.WaitDelay = apart(), time.Second
+	began := time.Now()
+	err = cmd.Start()
+	_ = reportWrite.Close()
+	if err != nil {
+		return nil, failed("start a process for the code", err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(reported, reportRead)
+	}()
+	waited := cmd.Wait()
+	<-read
+	done := &ended{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(began), pid: cmd.Process.Pid}
+	switch {
+	case stdout.over || stderr.over || reported.over:
+		return done, &sandbox.Error{
+			Code: engine.CodeCodeOutput, Message: fmt.Sprintf("the code wrote more than %d bytes", limits.Output),
+		}
+	case ctx.Err() != nil:
+		return done, stopped(ctx)
+	case errors.Is(context.Cause(limited), errTime):
+		return done, &sandbox.Error{Code: engine.CodeCodeTimeout, Message: fmt.Sprintf("the code ran longer than %s", limits.Time)}
+	case waited != nil:
+		return done, lost(waited, done.stderr, r.Memory)
+	}
+	done.report, done.raw = &report{}, reported.buf.Bytes()
+	if err := json.Unmarshal(done.raw, done.report); err != nil {
+		return done, failed("read what the code left", err)
+	}
+	return done, nil
+}
+
+// errTime ends a child that took too long.
+var errTime = errors.New("out of time")
+
+// lost says why a child ended without a report.
+func lost(waited error, stderr string, memory int64) *sandbox.Error {
+	exit, ok := errors.AsType[*exec.ExitError](waited)
+	outOfMemory := bytes.Contains([]byte(stderr), []byte("out of memory")) || bytes.Contains([]byte(stderr), []byte("cannot allocate memory"))
+	if ok && (exit.ExitCode() == exitMemory || outOfMemory) {
+		return &sandbox.Error{
+			Code: engine.CodeCodeMemory, Message: fmt.Sprintf("the code took more than %d MB of memory", memory>>20),
+		}
+	}
+	return &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the process that ran the code ended: " + waited.Error()}
+}
+
+// stopped is the error of a job whose context ended.
+func stopped(ctx context.Context) *sandbox.Error {
+	return &sandbox.Error{Code: engine.CodeCancelled, Message: "the code was stopped: " + context.Cause(ctx).Error()}
+}
+
+func failed(what string, err error) *sandbox.Error {
+	return &sandbox.Error{Code: engine.CodeSandboxFailed, Message: what + ": " + err.Error(), Retry: true}
+}
+
+// capped keeps what is written up to a bound, and stops the writer past it.
+type capped struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	most int64
+	over bool
+	stop func()
+}
+
+// Write never fails: the writer is stopped from outside.
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	room := c.most - int64(c.buf.Len())
+	if int64(len(p)) > room {
+		c.buf.Write(p[:room])
+		c.over = true
+		c.stop()
+		return len(p), nil
+	}
+	return c.buf.Write(p)
+}
+
+// String is what was kept.
+func (c *capped) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.buf.String()
+}

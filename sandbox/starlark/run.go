@@ -1,0 +1,144 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/lib/json"
+	"go.starlark.net/lib/math"
+	"go.starlark.net/resolve"
+	lang "go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// fileName is what the language calls the code in tracebacks.
+const fileName = "code"
+
+// options make a dialect in which a short script reads as it would in Python.
+func options() *syntax.FileOptions {
+	return &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true}
+}
+
+// world is what the code finds.
+type world struct {
+	names   lang.StringDict
+	context *lang.Dict
+}
+
+func newWorld(r *request) (*world, error) {
+	var dicts [2]*lang.Dict
+	for i, raw := range [][]byte{r.Context, r.Inputs} {
+		v, err := engine.ParseValue(raw)
+		if err != nil {
+			return nil, err
+		}
+		m, _ := v.(map[string]any)
+		if dicts[i], err = toDict(m); err != nil {
+			return nil, err
+		}
+	}
+	files := fileValues(r.Files)
+	files.Freeze()
+	return &world{context: dicts[0], names: lang.StringDict{
+		"context": dicts[0], "inputs": dicts[1], "files": files, "json": json.Module, "math": math.Module,
+	}}, nil
+}
+
+// execute runs the code; print receives what it prints, a line a call.
+func execute(r *request, print func(line string)) *report {
+	w, err := newWorld(r)
+	if err != nil {
+		return &report{Kind: kindFailed, Message: err.Error()}
+	}
+	thread := &lang.Thread{Name: fileName, Print: func(_ *lang.Thread, line string) { print(line) }}
+	thread.SetMaxExecutionSteps(r.Steps)
+	exhausted := false
+	thread.OnMaxSteps = func(t *lang.Thread) {
+		exhausted = true
+		t.Cancel("too many steps")
+	}
+	globals, err := lang.ExecFileOptions(options(), thread, fileName, r.Code, w.names)
+	switch {
+	case exhausted:
+		rep := faultOf(err)
+		rep.Kind, rep.Message = kindSteps, fmt.Sprintf("the code took more than %d steps", r.Steps)
+		return rep
+	case err != nil:
+		return faultOf(err)
+	}
+	return w.leave(globals)
+}
+
+// leave says what the code made of the context, which may be another dict that
+// it assigned to the name.
+func (w *world) leave(globals lang.StringDict) *report {
+	final := w.context
+	if v, ok := globals["context"]; ok {
+		d, isDict := v.(*lang.Dict)
+		if !isDict {
+			return &report{Kind: "context", Message: "the code made context " + article(v.Type()) + "; it is a dict"}
+		}
+		final = d
+	}
+	rep, values := &report{Kind: "left"}, make(map[string]any, final.Len())
+	for _, item := range final.Items() {
+		key, ok := lang.AsString(item[0])
+		if !ok {
+			why := "has a key that is " + article(item[0].Type()) + " and not a text"
+			rep.Odd = append(rep.Odd, sandbox.Odd{Key: item[0].String(), Why: why})
+			continue
+		}
+		v, err := fromStarlark(item[1], 0)
+		if err != nil {
+			rep.Odd = append(rep.Odd, oddity(key, err))
+			continue
+		}
+		values[key] = v
+	}
+	raw, err := engine.AppendValue(nil, values)
+	if err != nil {
+		return &report{Kind: kindFailed, Message: err.Error()}
+	}
+	rep.Context = raw
+	return rep
+}
+
+// faultOf reads what the interpreter says.
+func faultOf(err error) *report {
+	if e, ok := errors.AsType[*lang.EvalError](err); ok {
+		rep := &report{Kind: "exception", Message: e.Msg, Traceback: e.Backtrace()}
+		for _, frame := range e.CallStack {
+			if frame.Pos.Filename() == fileName && frame.Pos.Line > 0 {
+				rep.Line = int(frame.Pos.Line)
+			}
+		}
+		return rep
+	}
+	problems := problemsOf(err)
+	if len(problems) == 0 {
+		return &report{Kind: "exception", Message: err.Error()}
+	}
+	lines := []string{problems[0].Message} // whose line is the report's
+	for _, p := range problems[1:] {
+		lines = append(lines, fmt.Sprintf("line %d: %s", p.Line, p.Message))
+	}
+	return &report{Kind: "syntax", Message: strings.Join(lines, "; "), Line: problems[0].Line}
+}
+
+// problemsOf reads the errors of code that cannot be run.
+func problemsOf(err error) []problem {
+	if e, ok := errors.AsType[syntax.Error](err); ok {
+		return []problem{{int(e.Pos.Line), e.Msg}}
+	}
+	var list []problem
+	if es, ok := errors.AsType[resolve.ErrorList](err); ok {
+		for _, e := range es {
+			list = append(list, problem{int(e.Pos.Line), e.Msg})
+		}
+	}
+	return list
+}

@@ -1,0 +1,192 @@
+package starlark
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// What a job gets where its limits say nothing.
+const (
+	DefaultTime   = 60 * time.Second
+	DefaultMemory = 256 << 20 // bytes
+	DefaultOutput = 1 << 20   // bytes
+	// DefaultSteps are those of the interpreter, a few for each line it runs.
+	DefaultSteps = 2_000_000_000
+)
+
+// maxFiles bounds what all files of a job hold, in bytes.
+const maxFiles = 32 << 20
+
+// Options are what New may be told; the zero value works.
+type Options struct {
+	// Steps bounds what one job may do, DefaultSteps where it is 0.
+	Steps uint64
+}
+
+// Executor runs Starlark in child processes.
+type Executor struct {
+	self  sandbox.Self
+	steps uint64
+}
+
+// New returns the executor of a program that handed Role to sandbox.Begin, whose
+// result self is.
+func New(self sandbox.Self, o Options) *Executor {
+	if o.Steps == 0 {
+		o.Steps = DefaultSteps
+	}
+	return &Executor{self: self, steps: o.Steps}
+}
+
+// Name is "starlark".
+func (e *Executor) Name() string { return "starlark" }
+
+// Language is "starlark".
+func (e *Executor) Language() string { return "starlark" }
+
+// Probe fails where the program cannot start itself again.
+func (e *Executor) Probe(context.Context) error {
+	if e.self.Command(roleName) == nil {
+		return unavailable()
+	}
+	return nil
+}
+
+func unavailable() *sandbox.Error {
+	return &sandbox.Error{
+		Code: engine.CodeSandboxUnavailable, Message: "Starlark runs in a child process, and this program cannot start one",
+		Hint: "Call sandbox.Begin first thing in main, with starlark.Role().",
+	}
+}
+
+// Check finds errors of syntax, names that nothing defines, and keys of context,
+// inputs and files that are read by name and not there.
+func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
+	r, err := e.request(job)
+	if err != nil {
+		return nil, err
+	}
+	r.Check = true
+	done, err := e.start(ctx, r, bounded(job.Limits))
+	if err != nil {
+		return nil, err
+	}
+	if done.report.Kind != kindProblems {
+		return nil, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: done.report.Message}
+	}
+	list := make([]sandbox.Problem, len(done.report.Problems))
+	for i, p := range done.report.Problems {
+		list[i] = sandbox.Problem(p)
+	}
+	return list, nil
+}
+
+// Run runs the job's code in a child of its own.
+func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, stopped(ctx)
+	}
+	r, err := e.request(job)
+	if err != nil {
+		return nil, err
+	}
+	done, err := e.start(ctx, r, bounded(job.Limits))
+	if done == nil {
+		return nil, err
+	}
+	result, err := conclude(job, done, err)
+	result.Sandbox, result.Took = "starlark-"+strconv.Itoa(done.pid), done.took
+	return result, err
+}
+
+// conclude reads how a child ended. There is a result in any case.
+func conclude(job *sandbox.Job, done *ended, err error) (*sandbox.Result, error) {
+	if err != nil {
+		return &sandbox.Result{Stdout: done.stdout}, err
+	}
+	rep := done.report
+	switch rep.Kind {
+	case kindSteps:
+		return &sandbox.Result{Stdout: done.stdout}, &sandbox.Error{
+			Code: engine.CodeCodeTimeout, Message: rep.Message, Traceback: rep.Traceback, Line: rep.Line,
+		}
+	case kindFailed:
+		return &sandbox.Result{Stdout: done.stdout}, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: rep.Message}
+	}
+	read, err := sandbox.ReadReport(done.raw)
+	if err != nil {
+		return &sandbox.Result{Stdout: done.stdout}, failed("read what the code left", err)
+	}
+	return read.Conclude(job, done.stdout, "")
+}
+
+// request is what the child is told of the job.
+func (e *Executor) request(job *sandbox.Job) (*request, error) {
+	r := &request{Code: job.Code, Steps: e.steps, Memory: bounded(job.Limits).Memory}
+	var err error
+	if r.Context, err = engine.AppendValue(nil, job.Given()); err != nil {
+		return nil, failed("write the context", err)
+	}
+	inputs := job.Inputs
+	if inputs == nil {
+		inputs = map[string]any{}
+	}
+	if r.Inputs, err = engine.AppendValue(nil, inputs); err != nil {
+		return nil, failed("write the inputs", err)
+	}
+	if r.Files, err = contents(job.Files); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// contents reads the files.
+func contents(files []sandbox.File) (map[string][]byte, error) {
+	m := make(map[string][]byte, len(files))
+	room := int64(maxFiles)
+	for _, f := range files {
+		b, err := read(f.Path, room)
+		if err != nil {
+			return nil, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: fmt.Sprintf("the file %s: %v", f.Name, err)}
+		}
+		room -= int64(len(b))
+		m[f.Name] = b
+	}
+	return m, nil
+}
+
+func read(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the flow declared it
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > most {
+		return nil, fmt.Errorf("the files of a job in Starlark may hold %s MB together", strconv.Itoa(maxFiles>>20))
+	}
+	return b, nil
+}
+
+func bounded(l sandbox.Limits) sandbox.Limits {
+	if l.Time <= 0 {
+		l.Time = DefaultTime
+	}
+	if l.Memory <= 0 {
+		l.Memory = DefaultMemory
+	}
+	if l.Output <= 0 {
+		l.Output = DefaultOutput
+	}
+	return l
+}

@@ -1,0 +1,189 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	lang "go.starlark.net/starlark"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// toStarlark makes the language's value of an engine.Value.
+func toStarlark(v engine.Value) (lang.Value, error) {
+	switch t := v.(type) {
+	case nil:
+		return lang.None, nil
+	case bool:
+		return lang.Bool(t), nil
+	case int64:
+		return lang.MakeInt64(t), nil
+	case float64:
+		return lang.Float(t), nil
+	case string:
+		return lang.String(t), nil
+	case []any:
+		list := make([]lang.Value, len(t))
+		for i, e := range t {
+			x, err := toStarlark(e)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = x
+		}
+		return lang.NewList(list), nil
+	case map[string]any:
+		return toDict(t)
+	}
+	return nil, fmt.Errorf("a value of type %T cannot be given to code", v)
+}
+
+// toDict makes a dict with its keys in alphabetical order.
+func toDict(m map[string]any) (*lang.Dict, error) {
+	d := lang.NewDict(len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		x, err := toStarlark(m[k])
+		if err != nil {
+			return nil, err
+		}
+		if err := d.SetKey(lang.String(k), x); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// fileValues are the files' contents by name.
+func fileValues(files map[string][]byte) *lang.Dict {
+	d := lang.NewDict(len(files))
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		var v lang.Value = lang.Bytes(files[name])
+		if utf8.Valid(files[name]) {
+			v = lang.String(files[name])
+		}
+		_ = d.SetKey(lang.String(name), v) // a text is always a key
+	}
+	return d
+}
+
+// errDeep: a list or dict holds itself, or nests past all use.
+var errDeep = errors.New("is nested deeper than " + strconv.Itoa(sandbox.MaxDepth) + " lists and objects")
+
+// fromStarlark makes an engine.Value, tuples as lists. The error says where
+// within v and what is not JSON, as "['a'][3] is a function".
+func fromStarlark(v lang.Value, depth int) (engine.Value, error) {
+	if depth > sandbox.MaxDepth {
+		return nil, errDeep
+	}
+	switch t := v.(type) {
+	case lang.NoneType:
+		return nil, nil
+	case lang.Bool:
+		return bool(t), nil
+	case lang.Int:
+		return fromInt(t)
+	case lang.Float:
+		if f := float64(t); !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return f, nil
+		}
+		return nil, fmt.Errorf("is %s", notFinite(float64(t)))
+	case lang.String:
+		return string(t), nil
+	case *lang.Dict:
+		return fromDict(t, depth)
+	case *lang.List, lang.Tuple:
+		return fromSequence(v.(lang.Indexable), depth)
+	}
+	return nil, errors.New("is " + article(v.Type()))
+}
+
+func fromInt(i lang.Int) (engine.Value, error) {
+	if n, ok := i.Int64(); ok {
+		return n, nil
+	}
+	return nil, errors.New("is a whole number that does not fit 64 bits")
+}
+
+func fromDict(d *lang.Dict, depth int) (engine.Value, error) {
+	m := make(map[string]any, d.Len())
+	for _, item := range d.Items() {
+		k, ok := lang.AsString(item[0])
+		if !ok {
+			return nil, errors.New("has a key that is " + article(item[0].Type()) + " and not a text")
+		}
+		x, err := fromStarlark(item[1], depth+1)
+		if err != nil {
+			return nil, within("["+strconv.Quote(k)+"]", err)
+		}
+		m[k] = x
+	}
+	return m, nil
+}
+
+func fromSequence(s lang.Indexable, depth int) (engine.Value, error) {
+	list := make([]any, s.Len())
+	for i := range list {
+		x, err := fromStarlark(s.Index(i), depth+1)
+		if err != nil {
+			return nil, within("["+strconv.Itoa(i)+"]", err)
+		}
+		list[i] = x
+	}
+	return list, nil
+}
+
+// place is an error at a place within a value.
+type place struct {
+	path string
+	err  error
+}
+
+// Error is the place and what is wrong there.
+func (p *place) Error() string { return p.path + " " + p.err.Error() }
+
+func within(step string, err error) error {
+	if inner, ok := errors.AsType[*place](err); ok {
+		return &place{step + inner.path, inner.err}
+	}
+	if errors.Is(err, errDeep) {
+		return err // the way there says nothing
+	}
+	return &place{step, err}
+}
+
+// oddity is an error of fromStarlark as a value that JSON does not have.
+func oddity(key string, err error) sandbox.Odd {
+	if p, ok := errors.AsType[*place](err); ok {
+		return sandbox.Odd{Key: key, Path: p.path, Why: p.err.Error()}
+	}
+	return sandbox.Odd{Key: key, Why: err.Error()}
+}
+
+func notFinite(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "NaN"
+	case f > 0:
+		return "Infinity"
+	default:
+		return "-Infinity"
+	}
+}
+
+// article is the name of a type behind its article.
+func article(name string) string {
+	if strings.ContainsAny(name[:1], "aeiouN") { // NoneType is None
+		if name == "NoneType" {
+			return "None"
+		}
+		return "an " + name
+	}
+	return "a " + name
+}
