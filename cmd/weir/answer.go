@@ -141,7 +141,7 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 			d.atWork = append(d.atWork, n.Path)
 		}
 	}
-	if err := d.openChildren(ctx, desk, v.Run); err != nil {
+	if d.open, err = desk.openChildren(ctx, v.Run, ""); err != nil {
 		return err
 	}
 	run, err := do(desk, id, v)

@@ -27,7 +27,7 @@ type driving struct {
 func (d *driving) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&d.p.json, "json", false, "print one JSON object last on stdout")
-	f.BoolVar(&d.events, "events", false, "print the run's events on stdout, one JSON object a line")
+	f.BoolVar(&d.events, "events", false, "print the events of the run and its child runs on stdout, one JSON object a line")
 	f.BoolVar(&d.noInput, "no-input", false, "ask nothing in the terminal; pause instead")
 	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
 	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
@@ -60,7 +60,7 @@ func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after in
 	}
 }
 
-// follow hands the run's events to whoever watches until the execution ends.
+// follow hands the run's events, and those of its children, to whoever watches until the execution ends.
 // It returns the number of the last event.
 func (d *driving) follow(ctx context.Context, desk *desk, run *weir.Run, after int64, w watcher) (int64, error) {
 	if w == nil {
@@ -73,18 +73,8 @@ func (d *driving) follow(ctx context.Context, desk *desk, run *weir.Run, after i
 	var failed error
 	go func() {
 		defer close(items)
-		if _, ok := w.(*progress); ok { // who sees children too
-			k := &kin{desk: desk, items: items}
-			failed = k.follow(ctx, run.EventsAfter(ctx, after), "", d.open)
-			return
-		}
-		for item, err := range run.EventsAfter(ctx, after) {
-			if err != nil {
-				failed = err
-				return
-			}
-			items <- item
-		}
+		k := &kin{desk: desk, items: items}
+		failed = k.follow(ctx, run.EventsAfter(ctx, after), "", "", d.open)
 	}()
 	last, err := w.watch(items, after)
 	for range items { // what is left where the watcher failed

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
@@ -31,8 +33,10 @@ func (d *driving) watcher(run string) watcher {
 }
 
 // eventPrinter writes the run's events, one JSON object a line: run, number,
-// at (Unix milliseconds), type, and the event's own fields. Between them it
-// tells of model calls that wait, which no journal keeps.
+// at (Unix milliseconds), type, and the event's own fields. Those of a child run
+// have its id, its own numbers, and in above what stands before its paths in the
+// tree, "review>". Between them it tells of model calls that wait, which no journal
+// keeps.
 type eventPrinter struct {
 	run string
 	out io.Writer
@@ -46,8 +50,10 @@ func (w *eventPrinter) watch(items <-chan runner.Item, last int64) (int64, error
 			}
 			continue
 		}
-		last = it.Number
-		if err := w.print(it.Number, it.At, it.Event); err != nil {
+		if it.Run == "" {
+			last = it.Number
+		}
+		if err := w.print(it); err != nil {
 			return last, err
 		}
 	}
@@ -58,6 +64,7 @@ func (w *eventPrinter) watch(items <-chan runner.Item, last int64) (int64, error
 // since it is not of the journal.
 type waits struct {
 	Run     string `json:"run"`
+	Above   string `json:"above,omitempty"`
 	At      int64  `json:"at"` // Unix milliseconds
 	Type    string `json:"type"`
 	Node    string `json:"node"`
@@ -72,8 +79,9 @@ func (w *eventPrinter) wait(it runner.Item) error {
 	if it.Chunk == nil || it.Chunk.Wait == 0 {
 		return nil
 	}
+	at := strings.LastIndexByte(it.Path, '>') + 1
 	line, err := json.Marshal(waits{
-		Run: w.run, At: it.At, Type: "model.waiting", Node: it.Path, Attempt: it.Attempt,
+		Run: cmp.Or(it.Run, w.run), Above: it.Path[:at], At: it.At, Type: "model.waiting", Node: it.Path[at:], Attempt: it.Attempt,
 		Millis: it.Chunk.Wait.Milliseconds(), Why: it.Chunk.Why, About: it.Chunk.About,
 	})
 	if err != nil {
@@ -85,8 +93,8 @@ func (w *eventPrinter) wait(it runner.Item) error {
 	return nil
 }
 
-func (w *eventPrinter) print(number, at int64, e engine.Event) error {
-	line, err := eventLine(w.run, number, at, e)
+func (w *eventPrinter) print(it runner.Item) error {
+	line, err := eventLine(cmp.Or(it.Run, w.run), it.Path, it.Number, it.At, it.Event)
 	if err != nil {
 		return err
 	}
@@ -99,12 +107,21 @@ func (w *eventPrinter) print(number, at int64, e engine.Event) error {
 func (w *eventPrinter) end(weir.Result) {}
 
 // eventLine is an event as --events prints it, with a newline.
-func eventLine(run string, number, at int64, e engine.Event) ([]byte, error) {
+func eventLine(run, above string, number, at int64, e engine.Event) ([]byte, error) {
 	list, err := engine.EncodeEvents(nil, []engine.Event{e})
 	if err != nil {
 		return nil, err
 	}
-	line := fmt.Appendf(nil, `{"run":%q,"number":%d,"at":%d,`, run, number, at)
+	line := fmt.Appendf(nil, `{"run":%s,"number":%d,"at":%d,`, quoted(run), number, at)
+	if above != "" {
+		line = fmt.Appendf(line, `"above":%s,`, quoted(above))
+	}
 	line = append(line, list[2:len(list)-1]...) // without "[{" and "]"
 	return append(line, '\n'), nil
+}
+
+// quoted is a text as JSON.
+func quoted(s string) []byte {
+	b, _ := engine.AppendValue(nil, s) // text always can be
+	return b
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // kin follows a run together with its child runs, and theirs. What is seen of a
-// child has the path of its node and ">" before its own paths, and its events
-// have no number.
+// child names the child as its Run and has the path of its node and ">" before its
+// own Path; events have that alone as their Path.
 type kin struct {
 	desk  *desk
 	items chan<- runner.Item
@@ -35,9 +35,9 @@ type child struct {
 // known.
 const grace = time.Second
 
-// follow passes on what is seen of a run until its source ends. open are its
-// children that go on, which it keeps.
-func (k *kin) follow(ctx context.Context, source iter.Seq2[runner.Item, error], above string, open map[string]*child) error {
+// follow passes on what is seen of a run, "" for the one at the root, until its
+// source ends. open are its children that go on, which it keeps.
+func (k *kin) follow(ctx context.Context, source iter.Seq2[runner.Item, error], run, above string, open map[string]*child) error {
 	for _, id := range slices.Sorted(maps.Keys(open)) {
 		k.begin(ctx, open[id])
 	}
@@ -51,9 +51,7 @@ func (k *kin) follow(ctx context.Context, source iter.Seq2[runner.Item, error], 
 			return err
 		}
 		k.heed(ctx, it.Event, above, open)
-		if above != "" {
-			it.Number, it.Path = 0, above+it.Path
-		}
+		it.Run, it.Path = run, above+it.Path
 		k.items <- it
 	}
 	return nil
@@ -141,7 +139,7 @@ func (k *kin) attend(ctx context.Context, c *child) bool {
 			}
 		}
 	}
-	if k.follow(ctx, counted, c.above, c.below) != nil {
+	if k.follow(ctx, counted, c.run, c.above, c.below) != nil {
 		return false // what is durable is in the record
 	}
 	return !over
@@ -164,19 +162,23 @@ func (k *kin) journal(ctx context.Context, run string, last int64) iter.Seq2[run
 	}
 }
 
-// openChildren notes the child runs that a run waits for, of which what was is no
-// news.
-func (d *driving) openChildren(ctx context.Context, desk *desk, r *engine.Run) error {
-	d.open = make(map[string]*child)
+// openChildren are the child runs that a run waits for, and theirs, of which what
+// was is no news.
+func (d *desk) openChildren(ctx context.Context, r *engine.Run, above string) (map[string]*child, error) {
+	open := make(map[string]*child)
 	for _, c := range r.OpenChildren() {
-		row, err := desk.store.Run(ctx, c.Start.Run)
+		v, err := d.Inspect(ctx, c.Start.Run, 0)
 		if errors.Is(err, store.ErrNotFound) { // it is about to begin
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		d.open[c.Start.Run] = &child{run: c.Start.Run, above: c.Node + ">", last: row.Events}
+		x := &child{run: c.Start.Run, above: above + c.Node + ">", last: v.Run.Events()}
+		if x.below, err = d.openChildren(ctx, v.Run, x.above); err != nil {
+			return nil, err
+		}
+		open[x.run] = x
 	}
-	return nil
+	return open, nil
 }

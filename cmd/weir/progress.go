@@ -68,7 +68,9 @@ func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
 				return last, nil
 			}
 			if it.Event != nil {
-				last = max(last, it.Number)
+				if it.Run == "" {
+					last = max(last, it.Number)
+				}
 				w.event(it.Event, it.Path, it.At)
 			} else if it.Chunk != nil {
 				w.chunk(it)

@@ -135,7 +135,7 @@ func (p *program) showEvents(v *runner.View) error {
 	w := &eventPrinter{run: v.Run.ID, out: p.out}
 	for _, c := range v.Commits {
 		for i, e := range c.Events {
-			if err := w.print(c.First+int64(i), c.At, e); err != nil {
+			if err := w.print(runner.Item{Number: c.First + int64(i), At: c.At, Event: e}); err != nil {
 				return err
 			}
 		}
