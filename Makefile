@@ -66,6 +66,11 @@ trees: N := 1000
 trees: ## N trees of runs cancelled or killed, by default 1,000
 	go test ./runner -run TestTreesOfFiveLevels -v -count=1 -timeout 0 -trees.n $(N)
 
+.PHONY: simtrees
+simtrees: N := 10000
+simtrees: ## N simulated schedules of trees of runs, by default 10,000
+	go test ./runner -run TestSimulatedTrees -v -count=1 -timeout 0 -simtrees.n $(N)
+
 .PHONY: crash
 crash: N := 10000
 crash: ## N kill points of the real binary, by default 10,000

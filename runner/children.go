@@ -173,10 +173,11 @@ func relays(waits []engine.Interrupt) bool {
 }
 
 // childBegin is what the child begins with, as the parent's journal has it.
-func (x *Execution) childBegin(c *engine.OpenChild) Begin {
-	s := x.m.run.Start
+func (x *Execution) childBegin(c *engine.OpenChild) Begin { return childBeginOf(x.m.run.Start, x.ID, c) }
+
+func childBeginOf(s *engine.RunStarted, parent string, c *engine.OpenChild) Begin {
 	return Begin{
-		ID: c.Start.Run, Inputs: c.Start.Inputs, State: c.Start.State, User: s.User, Parent: x.ID,
+		ID: c.Start.Run, Inputs: c.Start.Inputs, State: c.Start.State, User: s.User, Parent: parent,
 		Depth: s.Depth + 1, Origin: "node", node: c.ID, main: &c.Start.Main,
 	}
 }

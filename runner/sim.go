@@ -65,8 +65,13 @@ type simulation struct {
 	waiting  []*coroutine // their events are staged
 	journal  []engine.Commit
 	saved    store.Checkpoint // the newest; Body is nil where there is none
-	clock    int64
+	clock    *int64
 	report   SimReport
+	past     func(run string) []engine.Commit // the journals that histories are read from
+	// first begins the run, where there is nothing of it yet, and fall is called
+	// where a commit failed.
+	first, fall func() error
+	held        bool // no attempt is launched yet
 }
 
 // coroutine is an attempt that runs until it needs something of the machine.
@@ -81,32 +86,47 @@ type coroutine struct {
 // Run simulates a run of the program until it ends or nothing can happen.
 func (s *Sim) Run(p *Program, services Services, b Begin) (SimReport, error) {
 	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
-	sim := &simulation{Sim: s, rng: rng, program: p, services: &services, id: b.ID, clock: 1_700_000_000_000}
-	parallel := s.Parallel
-	if parallel == 0 {
-		parallel = 1 + rng.IntN(8)
-	}
+	sim := &simulation{Sim: s, rng: rng, program: p, services: &services, id: b.ID, clock: new(simEpoch)}
+	parallel := s.parallel(rng)
+	sim.first = func() error { return sim.m.step(*sim.clock, b.event(p, parallel)) }
+	sim.fall = sim.crash
+	sim.past = func(string) []engine.Commit { return sim.journal }
 	sim.m = newMachine(b.ID, p, sim.services)
-	err := sim.m.step(sim.clock, b.event(p, parallel))
+	err := sim.first()
 	if err == nil {
-		err = sim.loop(func() error { return sim.m.step(sim.clock, b.event(p, parallel)) })
+		err = sim.loop()
 	}
 	sim.kill()
-	r := sim.m.run
-	sim.report.Result = Result{
-		Run: b.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
-		Usage: r.Usage(), Error: r.Failure(),
-	}
-	sim.report.Commits, sim.report.Contexts = sim.journal, sim.m.book
+	sim.reported()
 	if err != nil {
 		err = fmt.Errorf("seed %d, step %d: %w", s.Seed, sim.report.Steps, err)
 	}
 	return sim.report, err
 }
 
-// loop takes steps until the run has ended and that is durable. begin starts
-// the run anew where a crash left nothing of it.
-func (s *simulation) loop(begin func() error) error {
+// simEpoch is when simulations begin, Unix milliseconds.
+const simEpoch int64 = 1_700_000_000_000
+
+// parallel is how many nodes may run at once.
+func (s *Sim) parallel(rng *rand.Rand) int {
+	if s.Parallel > 0 {
+		return s.Parallel
+	}
+	return 1 + rng.IntN(8)
+}
+
+// reported says what the run came to.
+func (s *simulation) reported() {
+	r := s.m.run
+	s.report.Result = Result{
+		Run: s.id, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
+		Usage: r.Usage(), Error: r.Failure(),
+	}
+	s.report.Commits, s.report.Contexts = s.journal, s.m.book
+}
+
+// loop takes steps until the run has ended and that is durable.
+func (s *simulation) loop() error {
 	limit := s.MaxSteps
 	if limit == 0 {
 		limit = 1_000_000
@@ -121,12 +141,12 @@ func (s *simulation) loop(begin func() error) error {
 			return err
 		}
 		if s.rng.Float64() < s.Crash {
-			if err := s.crash(begin); err != nil {
+			if err := s.crash(); err != nil {
 				return err
 			}
 			continue
 		}
-		done, err := s.move(begin)
+		done, err := s.move()
 		if done || err != nil {
 			return err
 		}
@@ -147,7 +167,7 @@ func (s *simulation) act() error {
 	if err != nil || e == nil {
 		return nil //nolint:nilerr // a command that comes too late is refused, as in life
 	}
-	err = s.m.step(s.clock, e)
+	err = s.m.step(*s.clock, e)
 	s.abort()
 	return err
 }
@@ -169,34 +189,39 @@ func (s *simulation) abort() {
 }
 
 // move picks one thing that can happen and lets it happen.
-func (s *simulation) move(begin func() error) (done bool, err error) {
-	var choices []func() error
-	for i := range s.m.direct {
-		choices = append(choices, func() error { return s.runDirect(i) })
-	}
-	for i := range s.running {
-		choices = append(choices, func() error { return s.advance(i) })
-	}
-	if len(s.m.staged) > 0 { // also between direct attempts, as a full commit is written
-		choices = append(choices, func() error { return s.commit(begin) })
-	}
+func (s *simulation) move() (done bool, err error) {
+	choices := s.choices()
 	ended := s.m.run.Status().Ended()
 	if !ended && len(s.m.direct) == 0 {
 		choices = append(choices, s.answers()...)
 	}
 	if len(choices) == 0 && !ended {
 		if id, at, ok := s.m.run.NextTimer(); ok {
-			s.clock = max(s.clock, at)
-			return false, s.m.step(s.clock, &engine.TimerFired{ID: id})
+			*s.clock = max(*s.clock, at)
+			return false, s.m.step(*s.clock, &engine.TimerFired{ID: id})
 		}
 	}
 	if len(choices) == 0 {
 		return true, nil
 	}
-	s.clock += int64(s.rng.IntN(3))
+	*s.clock += int64(s.rng.IntN(3))
 	err = choices[s.rng.IntN(len(choices))]()
 	s.abort()
 	return false, err
+}
+
+// choices are what the run itself may do next.
+func (s *simulation) choices() (out []func() error) {
+	for i := range s.m.direct {
+		out = append(out, func() error { return s.runDirect(i) })
+	}
+	for i := range s.running {
+		out = append(out, func() error { return s.advance(i) })
+	}
+	if len(s.m.staged) > 0 { // also between direct attempts, as a full commit is written
+		out = append(out, s.commit)
+	}
+	return out
 }
 
 // answers are the questions that may be answered now.
@@ -212,7 +237,7 @@ func (s *simulation) answers() []func() error {
 				if err != nil {
 					return err
 				}
-				return s.m.step(s.clock, e)
+				return s.m.step(*s.clock, e)
 			})
 		}
 	}
@@ -224,7 +249,7 @@ func (s *simulation) runDirect(i int) error {
 	s.m.direct = slices.Delete(s.m.direct, i, i+1)
 	a.door = refusing{}
 	_, err := a.perform()
-	return s.m.settle(s.clock, a, err, 0)
+	return s.m.settle(*s.clock, a, err, 0)
 }
 
 // advance lets an attempt go on until it needs a flush, lets somebody else
@@ -236,16 +261,23 @@ func (s *simulation) advance(i int) error {
 		s.running = slices.Delete(s.running, i, i+1)
 		c.a.cancel(nil)
 		withoutTime(c.a.pending)
-		return s.m.settle(s.clock, c.a, c.err, 0)
+		return s.m.settle(*s.clock, c.a, c.err, 0)
 	}
 	if len(events) == 0 {
 		return nil
 	}
 	withoutTime(events)
 	for _, e := range events {
-		if err := s.m.step(s.clock, e); err != nil {
+		if _, begins := e.(*engine.EffectStarted); begins && c.a.stopping.Load() {
+			c.refuse = errAborted
+			continue
+		}
+		if err := s.m.step(*s.clock, e); err != nil {
 			return err
 		}
+	}
+	if c.refuse != nil {
+		return nil // it goes on at once, to its end
 	}
 	s.running = slices.Delete(s.running, i, i+1)
 	s.waiting = append(s.waiting, c)
@@ -262,7 +294,7 @@ func withoutTime(events []engine.Event) {
 }
 
 // commit writes what is staged, or fails to.
-func (s *simulation) commit(begin func() error) error {
+func (s *simulation) commit() error {
 	c, _ := s.m.take()
 	fault := s.rng.Float64() < s.Fault
 	if !fault || s.rng.IntN(2) == 0 {
@@ -275,7 +307,7 @@ func (s *simulation) commit(begin func() error) error {
 	}
 	if fault {
 		s.report.Faults++
-		return s.crash(begin)
+		return s.fall()
 	}
 	if err := s.keepCheckpoint(); err != nil {
 		return err
@@ -287,7 +319,10 @@ func (s *simulation) commit(begin func() error) error {
 
 // launch begins the attempts whose start is durable.
 func (s *simulation) launch() error {
-	starts, err := s.m.launchable(s.clock)
+	if s.held {
+		return nil
+	}
+	starts, err := s.m.launchable(*s.clock)
 	for _, a := range starts {
 		s.running = append(s.running, s.begin(a))
 	}
@@ -307,14 +342,18 @@ func (s *simulation) begin(a *attempt) *coroutine {
 	return c
 }
 
-// crash loses everything that is not durable and starts again from the journal,
-// read back from its encoding.
-func (s *simulation) crash(begin func() error) error {
+// crash loses everything that is not durable and starts again from the journal.
+func (s *simulation) crash() error {
 	s.report.Crashes++
 	s.kill()
 	if s.Crashed != nil {
 		s.Crashed()
 	}
+	return s.revive()
+}
+
+// revive loads the run, whose journal is read back from its encoding.
+func (s *simulation) revive() error {
 	m, err := s.reload()
 	if err != nil {
 		return err
@@ -333,9 +372,9 @@ func (s *simulation) crash(begin func() error) error {
 		}
 	}
 	if s.m.run.Start == nil {
-		return begin()
+		return s.first()
 	}
-	if err := s.m.reenter(s.clock); err != nil || len(s.m.staged) > 0 {
+	if err := s.m.reenter(*s.clock); err != nil || len(s.m.staged) > 0 {
 		return err
 	}
 	return s.launch()
@@ -358,7 +397,10 @@ type simDoor struct {
 }
 
 func (d *simDoor) flush(_ *attempt, events []engine.Event) error {
-	if d.c.refuse != nil || !d.yield(slices.Clone(events)) {
+	if d.c.refuse != nil {
+		return d.c.refuse
+	}
+	if !d.yield(slices.Clone(events)) {
 		return errQuit
 	}
 	return d.c.refuse

@@ -30,23 +30,34 @@ func (s *simulation) reload() (*machine, error) {
 	if s.saved.Body == nil || s.rng.IntN(2) == 0 {
 		return newMachine(s.id, s.program, s.services), nil
 	}
-	m, err := restore(s.id, s.program, s.services, s.saved, simSource{s})
+	m, err := restore(s.id, s.program, s.services, s.saved, simSource{s.past, s.id})
 	if err != nil {
 		return nil, fmt.Errorf("restore checkpoint: %w", err)
 	}
 	return m, nil
 }
 
-// simSource reads histories from a simulation's journal.
-type simSource struct{ s *simulation }
+// simSource reads the histories of a run from the journals of a simulation.
+type simSource struct {
+	past func(run string) []engine.Commit
+	run  string
+}
 
 // Load implements convo.Source.
 func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error) {
 	var all []convo.Message
-	for _, c := range j.s.journal {
+	for _, c := range j.past(j.run) {
 		for _, e := range c.Events {
 			for _, ch := range engine.ContextChanges(e) {
 				if ch.ID != contextID {
+					continue
+				}
+				before, err := j.before(&ch)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, before...)
+				if ch.Body == nil { // a lane's own
 					continue
 				}
 				body, err := changeOf(ch.Body)
@@ -58,7 +69,18 @@ func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error)
 		}
 	}
 	if to > len(all) {
-		return nil, fmt.Errorf("context %s has %d messages, not %d", contextID, len(all), to)
+		return nil, fmt.Errorf("context %s of run %s has %d messages, not %d", contextID, j.run, len(all), to)
 	}
 	return slices.Clone(all[from:to]), nil
+}
+
+// before is what a new context goes on with.
+func (j simSource) before(ch *engine.ContextChange) ([]convo.Message, error) {
+	if !ch.Create || ch.Parent == "" || ch.At == 0 {
+		return nil, nil
+	}
+	if ch.Run != "" {
+		j.run = ch.Run
+	}
+	return j.Load(ch.Parent, 0, ch.At)
 }

@@ -32,11 +32,7 @@ type simCase struct {
 
 // switchedWorld lets one compiled program be run against one ledger after
 // another.
-type switchedWorld struct{ *ledger }
-
-func (w *switchedWorld) asked(path string, attempt int, key string) error {
-	return w.ledger.asked(path, attempt, key)
-}
+type switchedWorld struct{ outside }
 
 // newCase draws a valid flow from a seed.
 func newCase(tb testing.TB, seed uint64) *simCase {
@@ -71,7 +67,7 @@ func (c *simCase) run(seed uint64, compare bool) (SimReport, error) {
 	case 1, 2:
 		s.mode = "force"
 	}
-	c.world.ledger = s.ledger
+	c.world.outside = s.ledger
 	if compare {
 		s.replica = newReplica("sim", c.program)
 	}

@@ -1,0 +1,391 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+)
+
+// SimTree drives a run and all runs below it in one goroutine from a seed, as Sim
+// does one: which run and which attempt goes on, when children are started, tell
+// their parents how far they are and leave memory, when commits are written,
+// timers fire and questions are answered, by the root or where they are asked, and
+// when the process dies. After that any of the runs may be the first that somebody
+// resumes. The same seed gives the same tree.
+type SimTree struct {
+	Seed uint64
+	// Crash is the chance, at each step, that the process dies; Fault that a commit
+	// fails, half of the time although it was written, and the process with it.
+	Crash, Fault float64
+	// Flow finds the program of a flow by fingerprint.
+	Flow func(fingerprint string) (*Program, error)
+	// Answer gives the answer to an interrupt, and false to leave it open.
+	Answer func(i engine.Interrupt) (engine.Value, bool)
+	// Cancel is the chance, at each step, that somebody cancels the root; Stray that
+	// somebody cancels a run below it.
+	Cancel, Stray float64
+	// Early is the chance, at each step, that time passes up to the next timer
+	// although there is something to do.
+	Early float64
+	// Committed is called when a commit of a run was written, Crashed after each
+	// crash, and Acknowledged when a cancellation of the root is.
+	Committed    func(c engine.Commit, r *engine.Run) error
+	Crashed      func()
+	Acknowledged func()
+	// MaxSteps bounds the simulation; 0 is 1,000,000.
+	MaxSteps int
+}
+
+// SimTreeReport is what a simulated tree came to: Runs in the order in which they
+// were made, the root first.
+type SimTreeReport struct {
+	Steps, Crashes, Faults int
+	Runs                   []SimReport
+}
+
+// simTree is one SimTree at work.
+type simTree struct {
+	*SimTree
+	rng      *rand.Rand
+	services Services
+	parallel int
+	clock    int64
+	runs     []*simRun
+	byID     map[string]*simRun
+	report   SimTreeReport
+	idle     int  // how often the root was resumed since something was committed
+	asked    bool // somebody waits for the acknowledgement of a cancellation
+}
+
+// simRun is a run of a tree.
+type simRun struct {
+	simulation
+
+	tree   *simTree
+	parent *simRun
+	begun  Begin
+	live   bool     // in memory, and driven
+	left   *machine // what was in memory when the run was left, to be used again
+	tied   bool     // it is known of above
+	told   []engine.Interrupt
+	kids   map[string]*simKid // by interrupt, of this life
+
+	head      []engine.Interrupt // what listings say that the run waits for
+	status    engine.Status      // and its status
+	cancelled bool               // durably so
+}
+
+// simKid is a child as its parent sees to it.
+type simKid struct {
+	kept, cancelling, cancelled bool
+}
+
+// Run simulates the tree until its root has ended or nothing can happen.
+func (s *SimTree) Run(p *Program, services Services, b Begin) (SimTreeReport, error) {
+	rng := rand.New(rand.NewPCG(s.Seed, 0x51ed270b0a1f39c1))
+	t := &simTree{
+		SimTree: s, rng: rng, services: services, parallel: 1 + rng.IntN(6), clock: simEpoch, byID: make(map[string]*simRun),
+	}
+	t.services.history = func(run string) convo.Source { return simSource{t.journal, run} }
+	err := t.wake(t.add(p, b, nil))
+	if err == nil {
+		err = t.loop()
+	}
+	for _, x := range t.runs {
+		if x.live {
+			x.kill()
+		}
+		if e := t.tell(x); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("seed %d, step %d: %w", s.Seed, t.report.Steps, err)
+	}
+	return t.report, err
+}
+
+func (t *simTree) journal(run string) []engine.Commit {
+	if x := t.byID[run]; x != nil {
+		return x.simulation.journal
+	}
+	return nil
+}
+
+// add makes the row of a run.
+func (t *simTree) add(p *Program, b Begin, parent *simRun) *simRun {
+	x := &simRun{tree: t, parent: parent, begun: b}
+	x.simulation = simulation{
+		Sim: &Sim{Seed: t.Seed, Fault: t.Fault, Committed: x.committed}, rng: t.rng, program: p, services: &t.services, id: b.ID,
+		clock: &t.clock, past: t.journal, fall: t.crash,
+		first: func() error { return x.m.step(t.clock, b.event(p, t.parallel)) },
+	}
+	t.runs = append(t.runs, x)
+	t.byID[b.ID] = x
+	return x
+}
+
+// committed keeps what listings say of the run.
+func (x *simRun) committed(c engine.Commit, r *engine.Run, _ map[string]convo.Context) error {
+	x.head, x.status, x.tree.idle = r.Interrupts(), r.Status(), 0
+	for _, e := range c.Events {
+		if _, ok := e.(*engine.CancelRequested); ok {
+			x.cancelled = true
+		}
+	}
+	if x.tree.Committed != nil {
+		return x.tree.Committed(c, r)
+	}
+	return nil
+}
+
+// tell adds what a run came to, as its journal has it, to the report.
+func (t *simTree) tell(x *simRun) error {
+	m := newMachine(x.id, x.program, x.services)
+	for _, c := range x.simulation.journal {
+		if err := m.replay(c); err != nil {
+			return err
+		}
+	}
+	x.m = m
+	x.reported()
+	t.report.Runs = append(t.report.Runs, x.simulation.report)
+	return nil
+}
+
+// loop takes steps until the root has ended and nothing is left to do.
+func (t *simTree) loop() error {
+	limit := t.MaxSteps
+	if limit == 0 {
+		limit = 1_000_000
+	}
+	for ; t.report.Steps < limit; t.report.Steps++ {
+		if t.rng.Float64() < t.Crash {
+			if err := t.crash(); err != nil {
+				return err
+			}
+		}
+		if err := t.interfere(); err != nil {
+			return err
+		}
+		done, err := t.move()
+		if done || err != nil {
+			return err
+		}
+		t.acknowledge()
+	}
+	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
+}
+
+// move picks one thing that can happen anywhere in the tree and lets it happen.
+func (t *simTree) move() (done bool, err error) {
+	var choices []func() error
+	for _, x := range t.runs {
+		if x.live {
+			choices = append(choices, x.chances()...)
+		}
+	}
+	choices = append(choices, t.answers()...)
+	if len(choices) == 0 || t.rng.Float64() < t.Early {
+		if fire := t.timer(); fire != nil {
+			choices = []func() error{fire}
+		}
+	}
+	if len(choices) == 0 {
+		return t.settle()
+	}
+	t.clock += int64(t.rng.IntN(3))
+	err = choices[t.rng.IntN(len(choices))]()
+	for _, x := range t.runs {
+		if x.live {
+			x.abort()
+		}
+	}
+	return false, err
+}
+
+// timer fires the timer that is due first.
+func (t *simTree) timer() func() error {
+	var next *simRun
+	var id string
+	var due int64
+	for _, x := range t.runs {
+		if !x.live || len(x.m.direct) > 0 {
+			continue
+		}
+		if i, at, ok := x.m.run.NextTimer(); ok && (next == nil || at < due) {
+			next, id, due = x, i, at
+		}
+	}
+	if next == nil {
+		return nil
+	}
+	return func() error {
+		t.clock = max(t.clock, due)
+		return next.m.step(t.clock, &engine.TimerFired{ID: id})
+	}
+}
+
+// settle has the root resumed where nothing else can happen and it has not ended.
+func (t *simTree) settle() (done bool, err error) {
+	root := t.runs[0]
+	if root.status.Ended() {
+		return true, nil
+	}
+	if t.idle++; t.idle > 3 || root.live {
+		return false, fmt.Errorf("%w: %s", ErrSimStuck, t)
+	}
+	return false, t.wake(root)
+}
+
+// String says how far the runs are that have not ended.
+func (t *simTree) String() string {
+	var b strings.Builder
+	for _, x := range t.runs {
+		if x.status.Ended() && !x.live {
+			continue
+		}
+		fmt.Fprintf(&b, "run %s (parent %s) is %s, in memory %t, known above %t, waits for", x.id, x.begun.Parent, x.status, x.live, x.tied)
+		for _, i := range x.head {
+			b.WriteString(" " + i.ID)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// crash ends the process. Any run that has not ended may be the first that is
+// resumed, else it is the root.
+func (t *simTree) crash() error {
+	t.report.Crashes++
+	var open []*simRun
+	for _, x := range t.runs {
+		t.report.Faults += x.simulation.report.Faults
+		x.simulation.report.Faults, x.left = 0, nil
+		if x.live {
+			x.kill()
+			x.live = false
+		}
+		if len(x.simulation.journal) > 0 && !x.status.Ended() {
+			open = append(open, x)
+		}
+	}
+	t.asked, t.idle = false, 0 // nobody is left who waits
+	if t.Crashed != nil {
+		t.Crashed()
+	}
+	if len(open) > 0 && t.rng.IntN(3) == 0 {
+		return t.wake(open[t.rng.IntN(len(open))])
+	}
+	return nil
+}
+
+// wake has a run in memory and driven.
+func (t *simTree) wake(x *simRun) error {
+	if x.live {
+		return nil
+	}
+	x.live, x.told, x.kids = true, nil, make(map[string]*simKid)
+	x.tied = x.parent == nil
+	x.held = !x.tied
+	left := x.left
+	x.left = nil
+	if left != nil && t.rng.IntN(2) == 0 {
+		x.m = left
+		x.m.warm = true
+		return x.m.reenter(t.clock)
+	}
+	return x.revive()
+}
+
+// interfere may have somebody cancel a run.
+func (t *simTree) interfere() error {
+	var x *simRun
+	switch p := t.rng.Float64(); {
+	case p < t.Cancel:
+		x = t.runs[0]
+	case p < t.Cancel+t.Stray && len(t.runs) > 1:
+		x = t.runs[1+t.rng.IntN(len(t.runs)-1)]
+	}
+	if x == nil || len(x.simulation.journal) == 0 || x.status.Ended() {
+		return nil
+	}
+	err := t.do(x, Cancel("somebody", ""))
+	if x.parent == nil && err == nil {
+		t.asked = true
+	}
+	return ignored(err)
+}
+
+// acknowledge tells who cancelled the root once that is durable in all below it.
+func (t *simTree) acknowledge() {
+	if t.asked && t.runs[0].ceased() {
+		t.asked = false
+		if t.Acknowledged != nil {
+			t.Acknowledged()
+		}
+	}
+}
+
+// do carries out a command on a run, which is resumed first unless it is driven;
+// one for a child is carried out there.
+func (t *simTree) do(x *simRun, c Command) error {
+	if err := t.wake(x); err != nil {
+		return err
+	}
+	if len(x.m.direct) > 0 {
+		return errSimBusy
+	}
+	e, err := c(x.m.run)
+	if w, ok := errors.AsType[*elsewhere](err); ok {
+		if below := t.byID[w.child.Run]; below != nil {
+			return t.do(below, w.command)
+		}
+		return ErrNoInterrupt
+	}
+	if err != nil || e == nil {
+		return err
+	}
+	return x.m.step(t.clock, e)
+}
+
+// errSimBusy: the run's goroutine has not come to its mail yet.
+var errSimBusy = errors.New("the run is at work")
+
+// ignored takes the errors away that a command which comes too late is refused
+// with, as in life.
+func ignored(err error) error {
+	for _, late := range []error{ErrNoInterrupt, ErrStatus, errSimBusy, errCancelling} {
+		if errors.Is(err, late) {
+			return nil
+		}
+	}
+	return err
+}
+
+// answers are the questions that may be answered now, by the root's name for them
+// or where they are asked.
+func (t *simTree) answers() (out []func() error) {
+	if t.Answer == nil {
+		return nil
+	}
+	for _, x := range t.runs {
+		if x.status.Ended() || x.live && len(x.m.direct) > 0 {
+			continue
+		}
+		list := x.head
+		if x.live {
+			list = x.m.run.Interrupts()
+		}
+		for _, i := range list {
+			if v, ok := t.Answer(i); ok && (x.parent == nil || !relays([]engine.Interrupt{i})) {
+				out = append(out, func() error { return ignored(t.do(x, Answer(i.ID, v, "sim"))) })
+			}
+		}
+	}
+	return out
+}

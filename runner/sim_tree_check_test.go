@@ -1,0 +1,134 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// treeLedger stands outside a tree: it knows what its runs asked for, and what
+// their journals say.
+type treeLedger struct {
+	life  int
+	runs  map[string]*ledger
+	acked bool // a cancellation of the root was acknowledged
+	ended map[string]bool
+	kin   map[string]string // the parents of runs
+	asks  int
+	err   error
+}
+
+func (l *treeLedger) of(run string) *ledger {
+	x := l.runs[run]
+	if x == nil {
+		x = newLedger(run)
+		l.runs[run] = x
+	}
+	x.life = l.life
+	return x
+}
+
+func (l *treeLedger) complain(format string, args ...any) {
+	if l.err == nil {
+		l.err = fmt.Errorf(format, args...)
+	}
+}
+
+// asked is told of an effect when it happens.
+func (l *treeLedger) asked(path string, attempt int, key string) error {
+	l.asks++
+	run, _, _ := strings.Cut(key, "/")
+	x := l.of(run)
+	_ = x.asked(path, attempt, key) // it always answers
+	if l.err == nil {
+		l.err = x.err
+	}
+	if l.acked {
+		l.complain("%s is asked for after the cancellation of the tree was acknowledged", key)
+	}
+	for above := l.kin[run]; above != ""; above = l.kin[above] {
+		if l.ended[above] {
+			l.complain("%s is asked for and the run %s above it has ended", key, above)
+		}
+	}
+	return nil
+}
+
+func (l *treeLedger) acknowledged() { l.acked = true }
+
+// committed is told of every commit when it is durable.
+func (l *treeLedger) committed(c engine.Commit, r *engine.Run) error {
+	x := l.of(c.Run)
+	if l.ended[c.Run] {
+		l.complain("run %s goes on after its end", c.Run)
+	}
+	x.committed(c)
+	if l.err == nil {
+		l.err = x.err
+	}
+	for _, e := range c.Events {
+		switch e := e.(type) {
+		case *engine.RunStarted:
+			if l.kin == nil {
+				l.kin = make(map[string]string)
+			}
+			l.kin[c.Run] = e.Parent
+			if l.acked {
+				l.complain("run %s begins after the cancellation of the tree was acknowledged", c.Run)
+			}
+		case *engine.EffectStarted:
+			if l.acked {
+				l.complain("effect %s of run %s begins after the cancellation of the tree was acknowledged", e.Key, c.Run)
+			}
+		case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
+			l.end(c.Run, e)
+		}
+	}
+	if r.Status().Ended() != l.ended[c.Run] {
+		l.complain("run %s is %s after a commit that ends with %s", c.Run, r.Status(), c.Events[len(c.Events)-1].Kind())
+	}
+	return nil
+}
+
+// end notes that a run has ended: all below it have, before.
+func (l *treeLedger) end(run string, e engine.Event) {
+	l.ended[run] = true
+	for below, parent := range l.kin {
+		if parent == run && !l.ended[below] {
+			l.complain("%s of run %s comes before the end of run %s below it", e.Kind(), run, below)
+		}
+	}
+}
+
+// check holds the journals at the end to what was promised.
+func (l *treeLedger) check(report SimTreeReport) error {
+	var own engine.Usage
+	for i := range report.Runs {
+		r := &report.Runs[i]
+		if !r.Status.Ended() {
+			return fmt.Errorf("run %s is left %s", r.Run, r.Status)
+		}
+		n := int64(0)
+		var last engine.Event
+		for j, c := range r.Commits {
+			if c.Seq != int64(j+1) || c.First != n+1 {
+				return fmt.Errorf("run %s: commit %d has number %d and begins with event %d after %d", r.Run, j+1, c.Seq, c.First, n)
+			}
+			n += int64(len(c.Events))
+			for _, e := range c.Events {
+				last = e
+				if done, ok := e.(*engine.EffectCompleted); ok && done.Usage != nil {
+					own = own.Add(*done.Usage)
+				}
+			}
+		}
+		if want := "run." + r.Status.String(); last.Kind() != want {
+			return fmt.Errorf("run %s is %s and its last event is %s", r.Run, r.Status, last.Kind())
+		}
+	}
+	if root := report.Runs[0].Usage; root != own {
+		return fmt.Errorf("the root has spent %+v, and all runs together %+v", root, own)
+	}
+	return nil
+}
