@@ -59,6 +59,9 @@ type TurnState struct {
 	// Began and Took say when.
 	Began time.Time
 	Took  time.Duration
+	// Earlier is how many of the session's first messages the round did not begin
+	// with: those that the flow's session caps leave out, or that were reset.
+	Earlier int
 	// Sent is how many tokens the last call of a model was sent, as the provider
 	// counted them, and View what of the history it was not given; nil is nothing.
 	Sent int
@@ -126,7 +129,7 @@ func (t *Turn) gather(ctx context.Context) (TurnState, error) {
 		s.Took = at.Sub(s.Began)
 		for _, e := range c.Events {
 			if start, ok := e.(*engine.RunStarted); ok && len(start.Contexts) > 0 {
-				from = start.Contexts[0].At
+				from, s.Earlier = start.Contexts[0].At, epochOf(start.Contexts[0].Body)
 			}
 			s.add(e)
 		}
@@ -170,6 +173,18 @@ func (s *TurnState) add(e engine.Event) {
 			s.View = manifestOf(o)
 		}
 	}
+}
+
+// epochOf is where the history begins that a round begins with.
+func epochOf(body any) int {
+	switch b := body.(type) {
+	case *convo.Change:
+		return b.Epoch
+	case map[string]any: // as it is read from a store
+		n, _ := b["epoch"].(int64)
+		return int(n)
+	}
+	return 0
 }
 
 func manifestOf(o map[string]any) *convo.Manifest {

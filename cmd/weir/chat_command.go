@@ -178,17 +178,20 @@ func (c *chat) tokensCommand(ctx context.Context, _ string) error {
 	fmt.Fprintf(c.p.out, "session: %s, %s, %s\n", count(row.Length, "message"), count(row.Usage.Calls, "model call"), usedUp(row.Usage))
 	if last := c.shown.last; last != nil {
 		fmt.Fprintf(c.p.out, "last turn: %s\n", usedUp(last.Spent))
-		fmt.Fprintf(c.p.out, "its last model call was sent %d tokens%s\n", last.Sent, leftOut(last.View))
+		fmt.Fprintf(c.p.out, "its last model call was sent %d tokens%s\n", last.Sent, leftOut(last.View, last.Earlier))
 	}
 	return nil
 }
 
 // leftOut says what of the history a model was not given.
-func leftOut(v *convo.Manifest) string {
-	if v == nil {
+func leftOut(v *convo.Manifest, earlier int) string {
+	switch {
+	case v == nil && earlier > 0:
+		return fmt.Sprintf(", all of the history after its first %s among them", count(earlier, "message"))
+	case v == nil:
 		return ", all of the history among them"
 	}
-	s := fmt.Sprintf(": %d of the history's %s, %d tokens of %d", v.To-v.Left, count(v.To, "message"), v.Tokens, v.Room)
+	s := fmt.Sprintf(": %d of the history's %s, %d tokens of %d", v.To-v.Left-earlier, count(v.To, "message"), v.Tokens, v.Room)
 	if v.Summary != nil {
 		s += fmt.Sprintf(", a summary of %d to %d", v.Summary[0], v.Summary[1])
 	}

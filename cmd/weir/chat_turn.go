@@ -24,7 +24,8 @@ type turnReport struct {
 	Interrupts []interrupt     `json:"interrupts"`
 	Usage      usage           `json:"usage"`   // of the turn
 	Sent       int             `json:"sent"`    // tokens that the last model call was sent
-	View       *convo.Manifest `json:"view"`    // of it; null is the whole history
+	View       *convo.Manifest `json:"view"`    // of it; null is the whole history that the round began with
+	Earlier    int             `json:"earlier"` // messages before that
 	Took       int64           `json:"took_ms"` // milliseconds
 	Error      *engine.Error   `json:"error"`
 }
@@ -33,7 +34,7 @@ func turnReportOf(s *weir.TurnState) turnReport {
 	return turnReport{
 		Session: s.Session, Round: s.Round, Run: s.Run, Message: s.Message, Status: s.Status.String(), Text: s.Text,
 		Outputs: orEmpty(s.Outputs), Messages: saidRows(s.Messages), Interrupts: interruptsOf(s.Interrupts),
-		Usage: usageOf(s.Spent), Sent: s.Sent, View: s.View, Took: s.Took.Milliseconds(), Error: s.Error,
+		Usage: usageOf(s.Spent), Sent: s.Sent, View: s.View, Earlier: s.Earlier, Took: s.Took.Milliseconds(), Error: s.Error,
 	}
 }
 
@@ -164,8 +165,11 @@ func (v *turnView) closing(s *weir.TurnState) {
 	if s.Spent.Calls > 0 {
 		parts = append(parts, usedUp(s.Spent))
 	}
-	if s.View != nil && s.View.Left > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %d not sent", count(s.View.Left, "message"), s.View.To))
+	switch {
+	case s.View != nil && s.View.Left > 0:
+		parts = append(parts, fmt.Sprintf("%s of %d not sent", count(s.View.Left+s.Earlier, "message"), s.View.To))
+	case s.Earlier > 0 && s.Spent.Calls > 0:
+		parts = append(parts, "the first "+count(s.Earlier, "message")+" not sent")
 	}
 	if s.Took > 0 {
 		parts = append(parts, took(s.Took.Round(time.Millisecond)))

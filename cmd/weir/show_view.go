@@ -30,6 +30,8 @@ type shownCall struct {
 	Sent   json.RawMessage `json:"sent"`
 	// Manifest says what of the context was not sent, null where all was.
 	Manifest engine.Value  `json:"manifest"`
+	// Earlier is what of the conversation came before that, null where nothing did.
+	Earlier *earlier `json:"earlier"`
 	Answer   engine.Value  `json:"answer"`
 	Error    *engine.Error `json:"error"`
 }
@@ -59,10 +61,16 @@ func (p *program) showView(ctx context.Context, desk *desk, v *runner.View, o *s
 		return err
 	}
 	out := shownView{Run: v.Run.ID, Node: o.node, Calls: []shownCall{}, nodeType: c.nodes[o.node].Type}
+	before, err := desk.earlierOf(ctx, v.Run.ID, c.nodes[o.node].Entered)
+	if err != nil {
+		return err
+	}
 	for _, s := range sent {
-		out.Calls = append(out.Calls, shownCall{
-			Call: s.Key, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error,
-		})
+		call := shownCall{Call: s.Key, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
+		if showsContext(out.nodeType, s.Key) {
+			call.Earlier = before
+		}
+		out.Calls = append(out.Calls, call)
 	}
 	if o.json {
 		writeJSON(p.out, &out)
@@ -112,10 +120,21 @@ func (w *viewPrinter) call(c *shownCall) error {
 	}
 	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), proof)
 	fmt.Fprintln(w.out, w.st.dim.Render("  "+printable(r.asked())))
-	if c.Manifest == nil {
+	if c.Earlier != nil {
+		t := w.table("")
+		t.row(w.st.ask.Render("  not sent"), c.Earlier.line())
+		t.row(w.st.ask.Render("  why"), c.Earlier.Why)
+		t.print()
+	}
+	switch {
+	case c.Manifest != nil:
+		if err := w.manifest(c.Manifest, len(r.Messages)); err != nil {
+			return err
+		}
+	case c.Earlier != nil:
+		fmt.Fprintln(w.out, "  all of the context after that was sent")
+	default:
 		fmt.Fprintln(w.out, "  "+w.whole(c.Call))
-	} else if err := w.manifest(c.Manifest, len(r.Messages)); err != nil {
-		return err
 	}
 	if r.System != "" {
 		w.section("System")
@@ -167,13 +186,23 @@ func (r *sentRequest) asked() string {
 
 // whole says what a call was sent of which nothing was left out.
 func (w *viewPrinter) whole(key string) string {
-	switch name := key[strings.LastIndexByte(key, '/')+1:]; {
-	case strings.HasPrefix(name, "summary#"):
+	switch {
+	case showsContext(w.nodeType, key):
+		return "all of the context was sent"
+	case summarises(key):
 		return "the part of the conversation that is to be summarised was sent, and nothing else of it"
-	case w.nodeType == "categorizer" || w.nodeType == "extract" || w.nodeType == "summarize":
-		return "what the node was given was sent, and nothing of the context beside it"
 	}
-	return "all of the context was sent"
+	return "what the node was given was sent, and nothing of the context beside it"
+}
+
+// showsContext reports whether a call of a node is one that shows a model the
+// node's context.
+func showsContext(nodeType, key string) bool {
+	return !summarises(key) && nodeType != "categorizer" && nodeType != "extract" && nodeType != "summarize"
+}
+
+func summarises(key string) bool {
+	return strings.HasPrefix(key[strings.LastIndexByte(key, '/')+1:], "summary#")
 }
 
 // manifest is what the window held, and what of the context was not sent.
