@@ -17,9 +17,14 @@ import (
 )
 
 // answering says one sentence, whatever it is asked.
-type answering struct{}
+type answering struct {
+	called func() // nil where nobody wants to know
+}
 
-func (answering) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
+func (a *answering) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
+	if a.called != nil {
+		a.called()
+	}
 	return &llm.Response{
 		Message: convo.Message{Role: convo.Assistant, Text: "Berth 4 is free until Friday; shall I keep it for you?"},
 		Usage:   llm.Usage{Input: 100, Output: 12},
@@ -43,7 +48,7 @@ func aSession(b *testing.B, path, id string, fill bool) (*weir.Weir, *weir.Flow,
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"answering": answering{}}})
+	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"answering": &answering{}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -104,6 +104,31 @@ type Marks struct {
 	// Learned is the factor that a vendor's reports show, taken over at the next
 	// cut; 0 where there is none.
 	Learned int `json:"learned,omitempty"`
+	// Rest is set while no summary is asked for.
+	Rest Rest `json:"rest,omitzero"`
+}
+
+// Rest says that the last summaries failed, Times of them in a row, so that none is
+// asked for before the history has Until messages.
+type Rest struct {
+	Until int `json:"until"`
+	Times int `json:"times"`
+}
+
+// The shortest and the longest rest, in messages.
+const (
+	shortestRest = 16
+	longestRest  = 256
+)
+
+// Next is the rest after one more failure with a history of n messages: twice as
+// long as the one before, 16 messages at first and 256 at most.
+func (r Rest) Next(n int) Rest {
+	long := shortestRest
+	for i := 0; i < r.Times && long < longestRest; i++ {
+		long *= 2
+	}
+	return Rest{Until: n + long, Times: r.Times + 1}
 }
 
 // Summary is a text that stands for the messages at positions From up to To,
@@ -114,10 +139,10 @@ type Summary struct {
 	Text string `json:"text"`
 }
 
-// Equal reports whether both leave out the same.
+// Equal reports whether both leave out the same, and rest as long.
 func (m Marks) Equal(o Marks) bool {
 	same := m.Summary == o.Summary || m.Summary != nil && o.Summary != nil && *m.Summary == *o.Summary
-	return same && m.Cut == o.Cut && m.Cleared == o.Cleared && m.Factor == o.Factor && slices.Equal(m.Pins, o.Pins)
+	return same && m.Cut == o.Cut && m.Cleared == o.Cleared && m.Factor == o.Factor && m.Rest == o.Rest && slices.Equal(m.Pins, o.Pins)
 }
 
 // View is what one model call is given of a context.

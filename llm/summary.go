@@ -17,7 +17,8 @@ const wordsOf = 75
 const maxSummaries = 4
 
 // fit makes the view, with the summaries it needs. A summary that fails leaves
-// the history as it was: this call does without, and the next tries again.
+// the history as it was: this call does without, and so do those that follow until
+// the history has grown, so that a summariser that is down holds up one of many.
 func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 	c := t.lane
 	c.Marks.Factor = t.factor()
@@ -29,6 +30,9 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 		v, err = t.service.views.View(t.scope(c), c, spec)
 	}
 	for n := 0; err == nil && v.Need != nil; n++ {
+		if rest := c.Marks.Rest; c.History.Len() < rest.Until {
+			return t.without(spec, c, fmt.Sprintf("the last failed, and none is asked for before there are %d messages", rest.Until))
+		}
 		text, failed := "", error(nil)
 		if n < maxSummaries {
 			text, failed = t.summarise(v.Need)
@@ -36,16 +40,21 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 		if failed != nil && !isModels(failed) {
 			return v, failed
 		}
+		if failed != nil {
+			t.lane.Marks.Rest = t.lane.Marks.Rest.Next(c.History.Len())
+			t.service.log.Warn("no summary", "context", c.ID, "until", t.lane.Marks.Rest.Until, "error", failed)
+		}
 		if text == "" {
-			return t.without(spec, c, failed)
+			return t.without(spec, c, fmt.Sprint(failed))
 		}
 		c.Marks = v.Marks
+		c.Marks.Rest = convo.Rest{}
 		c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: text}
 		v, err = t.service.views.View(t.scope(c), c, spec)
 	}
 	if errors.Is(err, convo.ErrTooLarge) && spec.Strategy == convo.Summarise {
 		c.Marks.Summary = nil
-		return t.without(spec, c, err)
+		return t.without(spec, c, err.Error())
 	}
 	if v.Marks.Factor == int(t.space.counter.Prior()) && t.lane.Marks.Factor == 0 {
 		v.Marks.Factor = 0
@@ -54,11 +63,11 @@ func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
 }
 
 // without is a view with no summary, whose marks are not kept.
-func (t *turn) without(spec convo.ViewSpec, c convo.Context, failed error) (convo.View, error) {
+func (t *turn) without(spec convo.ViewSpec, c convo.Context, why string) (convo.View, error) {
 	spec.Strategy, t.space.unmarked = convo.Window, true
 	v, err := c.View(spec)
 	v.Marks = t.lane.Marks
-	v.Manifest.Why = strings.TrimPrefix(fmt.Sprintf("%s; no summary: %v", v.Manifest.Why, failed), "; ")
+	v.Manifest.Why = strings.TrimPrefix(fmt.Sprintf("%s; no summary: %s", v.Manifest.Why, why), "; ")
 	return v, err
 }
 

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,4 +80,58 @@ func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
 	if len(p.asked) != 1 {
 		t.Errorf("%d requests were made for a turn that is refused", len(p.asked)-1)
 	}
+}
+
+// TestASummariserThatFailsIsLeftAloneForAWhile: of the calls that want a summary one
+// is held up by it, then one of eight, then one of sixteen, until it works again.
+func TestASummariserThatFailsIsLeftAloneForAWhile(t *testing.T) {
+	t.Parallel()
+	down := true
+	var summaries, calls int
+	p := askedOf(func(req *llm.Request) (*llm.Response, error) {
+		if req.Purpose != llm.PurposeSummary {
+			calls++
+			return &llm.Response{Message: convo.Message{Text: "Yes."}}, nil
+		}
+		if summaries++; down {
+			return nil, &llm.Error{Code: "model_request", Message: "there is no such model"}
+		}
+		return &llm.Response{Message: convo.Message{Text: "They counted."}}, nil
+	})
+	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
+	c := long("Well?")
+	var at []int // the calls that asked for a summary
+	for turn := range 60 {
+		if turn == 30 {
+			down = false
+		}
+		m, h, before := convo.NewManager(c, true), newAttempt(t.Context()), summaries
+		if _, err := s.Turn(t.Context(), h, llm.Turn{Context: m, Message: &convo.Message{Role: convo.User, Text: "And now?"}}); err != nil {
+			t.Fatal(err)
+		}
+		why := h.reqs[len(h.reqs)-1].Manifest.Why
+		switch {
+		case summaries > before:
+			at = append(at, turn)
+			if down && !strings.Contains(why, "there is no such model") {
+				t.Errorf("turn %d says %q", turn, why)
+			}
+		case turn < 56 && !strings.Contains(why, fmt.Sprintf("before there are %d messages", m.Get().Marks.Rest.Until)):
+			t.Errorf("turn %d says %q", turn, why)
+		}
+		c = m.Get()
+	}
+	if want := []int{0, 8, 24, 56}; !slices.Equal(at, want) {
+		t.Errorf("summaries were asked for in turns %v, want %v", at, want)
+	}
+	if calls != 60 || c.Marks.Rest != (convo.Rest{}) || c.Marks.Summary == nil {
+		t.Errorf("%d calls were answered, and at the end the marks are %+v", calls, c.Marks)
+	}
+}
+
+// askedOf is a provider that is a function.
+type askedOf func(*llm.Request) (*llm.Response, error)
+
+func (a askedOf) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	return a(req)
 }

@@ -123,7 +123,7 @@ func (e *Encoding) Decode(ids []int) (string, error) {
 		if id < 0 || id >= e.words.len() {
 			return "", fmt.Errorf("decode %s: no token has id %d", e.name, id)
 		}
-		b.WriteString(e.words.text(uint32(id)))
+		b.Write(e.words.text(uint32(id)))
 	}
 	return b.String(), nil
 }
