@@ -48,6 +48,8 @@ func Rooms() []Room {
 			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
 		},
 		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
+		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},
+		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},
 		{"store", []string{"engine", "convo"}, "a store keeps commits and decides nothing"},
 		{"store/...", []string{"store", "engine", "convo"}, "a store is swapped without touching what uses it"},
 		{

@@ -1,0 +1,273 @@
+package trajectory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Book hands out recorders, one for each key in a process. Make one a process.
+type Book struct {
+	storage Storage
+	now     func() time.Time
+
+	mu   sync.Mutex
+	open map[Key]*entry // mu
+}
+
+// entry is a recorder that somebody holds or loads.
+type entry struct {
+	ready    chan struct{} // closed once recorder or err is there
+	recorder *Recorder
+	err      error
+	holders  int // the book's mu
+}
+
+// NewBook makes a book. A nil storage keeps nothing once a recorder is
+// released; a nil clock is the machine's.
+func NewBook(s Storage, now func() time.Time) *Book {
+	if now == nil {
+		now = time.Now
+	}
+	return &Book{storage: s, now: now, open: map[Key]*entry{}}
+}
+
+// Open returns the recorder of the key, the same one to all who hold it, and a
+// function to release it with. The first to open it loads what is stored of
+// the round, and of the round before it.
+//
+// The last to release it saves what changed, and it is gone from the book, also
+// where saving fails: the error says so, and who wants to try again calls Save
+// before. More calls of release do nothing.
+//
+// Opening a round ends the ones before it: they take no more nodes.
+func (b *Book) Open(ctx context.Context, k Key) (*Recorder, func(context.Context) error, error) {
+	if err := k.Check(); err != nil {
+		return nil, nil, fmt.Errorf("open trajectory: %w", err)
+	}
+	for {
+		e, first := b.hold(k)
+		if first {
+			e.recorder, e.err = b.load(ctx, k)
+			if e.err != nil {
+				b.drop(k, e)
+			}
+			close(e.ready)
+		}
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			b.leave(k, e)
+			return nil, nil, fmt.Errorf("open trajectory of %s: %w", k, ctx.Err())
+		}
+		switch {
+		case e.err == nil:
+			return e.recorder, b.releaser(k, e), nil
+		case first || ctx.Err() != nil || !canceled(e.err):
+			return nil, nil, fmt.Errorf("open trajectory of %s: %w", k, e.err)
+		}
+		// Whoever was loading gave up; we did not.
+	}
+}
+
+func canceled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// hold takes a share in the entry of the key; first says that the caller must
+// load it.
+func (b *Book) hold(k Key) (e *entry, first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e = b.open[k]
+	if e == nil {
+		e, first = &entry{ready: make(chan struct{})}, true
+		b.open[k] = e
+	}
+	e.holders++
+	return e, first
+}
+
+// drop takes an entry that could not be loaded out of the book.
+func (b *Book) drop(k Key, e *entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open[k] == e {
+		delete(b.open, k)
+	}
+}
+
+// leave gives a share back without saving; an entry that nobody holds is gone.
+func (b *Book) leave(k Key, e *entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.holders--; e.holders == 0 && b.open[k] == e {
+		delete(b.open, k)
+	}
+}
+
+// releaser returns the function that gives one share back, once.
+func (b *Book) releaser(k Key, e *entry) func(context.Context) error {
+	var mu sync.Mutex
+	done := false
+	return func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if done {
+			return nil
+		}
+		done = true
+		// Others may come, change something and go while the last one saves.
+		for !b.last(k, e) {
+			if err := e.recorder.Save(ctx); err != nil {
+				b.leave(k, e)
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// last gives a share back and reports true, unless it is the last one and there
+// is something to save.
+func (b *Book) last(k Key, e *entry) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.holders == 1 && e.recorder.Unsaved() {
+		return false
+	}
+	if e.holders--; e.holders == 0 && b.open[k] == e {
+		delete(b.open, k)
+	}
+	return true
+}
+
+// Held is how many recorders somebody holds.
+func (b *Book) Held() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open)
+}
+
+// load makes a recorder of what is stored.
+func (b *Book) load(ctx context.Context, k Key) (*Recorder, error) {
+	live, over, err := b.neighbours(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	stored, found, earlier, err := b.stored(ctx, k, &over)
+	if err != nil {
+		return nil, err
+	}
+	if live != nil && (earlier == nil || live.Round >= earlier.Round) {
+		earlier = live
+	}
+	if !found {
+		stored = begin(k, earlier)
+	}
+	if earlier != nil {
+		if _, err := Join(*earlier, stored); err != nil {
+			return nil, err
+		}
+	}
+	r := newRecorder(stored, earlier, b.storage, b.now)
+	r.over = over
+	return r, nil
+}
+
+// neighbours ends the rounds before k that are held and returns the latest of
+// them with nodes, and whether a later round is held.
+func (b *Book) neighbours(ctx context.Context, k Key) (latest *Record, over int, err error) {
+	var before []*entry
+	b.mu.Lock()
+	for other, e := range b.open {
+		round := other.Round
+		other.Round = k.Round
+		switch {
+		case other != k || round == k.Round:
+		case round < k.Round:
+			before = append(before, e)
+		case over == 0 || round < over:
+			over = round
+		}
+	}
+	b.mu.Unlock()
+	for _, e := range before {
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+		if e.err != nil {
+			continue
+		}
+		r := e.recorder.end(k.Round)
+		if len(r.Nodes) > 0 && (latest == nil || r.Round > latest.Round) {
+			latest = &r
+		}
+	}
+	return latest, over, nil
+}
+
+// stored loads round k and the latest with nodes before it. A stored later
+// round is put into over.
+func (b *Book) stored(ctx context.Context, k Key, over *int) (own Record, found bool, earlier *Record, err error) {
+	if b.storage == nil {
+		return Record{}, false, nil, nil
+	}
+	keys, err := b.storage.List(ctx, Agent(k.User, k.Session, k.Sub))
+	if err != nil {
+		return Record{}, false, nil, err
+	}
+	for _, other := range slices.Backward(keys) {
+		if other.Round > k.Round {
+			*over = other.Round
+			continue
+		}
+		r, err := b.storage.Load(ctx, other)
+		switch {
+		case err != nil:
+			return Record{}, false, nil, err
+		case other.Round == k.Round:
+			own, found = r, true
+		case len(r.Nodes) > 0:
+			return own, found, &r, nil
+		}
+	}
+	return own, found, nil, nil
+}
+
+// Save stores the round, if anything changed since it was stored. Changes made
+// meanwhile are stored by the next save.
+func (r *Recorder) Save(ctx context.Context) error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	r.mu.Lock()
+	revision, changed, record := r.revision, r.revision != r.saved, Record{}
+	if changed {
+		record = r.record.Clone()
+	}
+	r.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	if r.storage != nil {
+		if err := r.storage.Save(ctx, record); err != nil {
+			return fmt.Errorf("save trajectory of %s: %w", r.key, err)
+		}
+	}
+	r.mu.Lock()
+	r.saved = revision
+	r.mu.Unlock()
+	return nil
+}
+
+// Unsaved reports whether something changed since the round was stored.
+func (r *Recorder) Unsaved() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.revision != r.saved
+}

@@ -1,0 +1,208 @@
+package trajectory
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// ErrNoCall: a result answers no call of the round.
+var ErrNoCall = errors.New("no answer of this round made the call")
+
+// Say adds messages to the round and to its graph:
+//
+//   - what a user says first is the Query; what a user says later is an Action
+//     of the kind input,
+//   - an assistant's answer that calls tools is an Action of the kind answer; it
+//     generates one of the kind call for each call, and that refers_to the Tool
+//     that it calls, one for each name in a round,
+//   - the result of a call becomes attributes of the call's Action,
+//   - an answer that calls nothing is a State,
+//   - what the system says is kept among the messages only.
+//
+// Each answer follows from the active branch pointers, and so from all calls of
+// the answer before it. A message whose id the round has is a new version: its
+// text is edited, or nothing is done where it is equal.
+//
+// The messages before the one that an error names have been added. A zero at is
+// now.
+func (r *Recorder) Say(by Attribution, at time.Time, messages ...convo.Message) error {
+	for _, m := range messages {
+		if err := r.say(by, at, m); err != nil {
+			return fmt.Errorf("record %s message %s: %w", m.Role, m.ID, err)
+		}
+	}
+	return nil
+}
+
+func (r *Recorder) say(by Attribution, at time.Time, m convo.Message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := r.said(m.ID); i >= 0 {
+		return r.sayAgain(i, by, at, m)
+	}
+	s := saying{r, by, r.moment(at), len(r.record.Messages), m}
+	var err error
+	switch m.Role {
+	case convo.System:
+	case convo.User:
+		err = s.user()
+	case convo.Assistant:
+		err = s.assistant()
+	case convo.Tool:
+		err = s.result()
+	default:
+		err = fmt.Errorf("%q: %w", m.Role, convo.ErrUnknownRole)
+	}
+	if err != nil {
+		return err
+	}
+	r.ids[m.ID] = len(r.record.Messages)
+	r.record.Messages = append(r.record.Messages, m)
+	r.revision++
+	return nil
+}
+
+// said is the place of the message with an id, -1 for none.
+func (r *Recorder) said(id string) int {
+	if i, ok := r.ids[id]; ok && id != "" {
+		return i
+	}
+	return -1
+}
+
+// sayAgain puts a new version of a message in the place of the old one.
+func (r *Recorder) sayAgain(i int, by Attribution, at time.Time, m convo.Message) error {
+	old := r.record.Messages[i]
+	if reflect.DeepEqual(old, m) {
+		return nil
+	}
+	if old.Role != m.Role || old.CallID != m.CallID || !slices.Equal(old.Calls, m.Calls) {
+		return errors.New("a new version has the same role and the same calls")
+	}
+	for _, n := range r.record.Nodes {
+		var e Edit
+		switch position := any(int64(i)); {
+		case n.Attributes[Position] == position && n.Attributes[Kind] != Call:
+			e.Set = map[string]any{Text: m.Text}
+			if m.Reasoning != old.Reasoning {
+				e.Set[Reasoning] = m.Reasoning
+			}
+		case n.Attributes[ResultPosition] == position:
+			e.Set = map[string]any{Result: m.Text, Failed: m.Failed}
+		default:
+			continue
+		}
+		if err := r.edit(n.ID, e, by, at); err != nil {
+			return err
+		}
+	}
+	r.record.Messages[i] = m
+	r.revision++
+	return nil
+}
+
+// saying is one message on its way into the graph; the recorder's mu is held.
+type saying struct {
+	r        *Recorder
+	by       Attribution
+	at       time.Time
+	position int
+	m        convo.Message
+}
+
+// add makes a node of what the message says.
+func (s *saying) add(n New, more Attributes) (ID, error) {
+	values := Attributes{Position: s.position}
+	for name, text := range map[string]string{Text: s.m.Text, Reasoning: s.m.Reasoning, MessageID: s.m.ID} {
+		if text != "" || name == Text {
+			values[name] = text
+		}
+	}
+	for k, v := range more {
+		values[k] = v
+	}
+	attrs, err := attributes(values)
+	if err != nil {
+		return "", err
+	}
+	n.By, n.At = s.by, s.at
+	return s.r.add(n, attrs)
+}
+
+func (s *saying) user() error {
+	if len(s.r.record.Nodes) == 0 {
+		_, err := s.add(New{Type: Query}, nil)
+		return err
+	}
+	_, err := s.add(New{Type: Action, Name: Input, Relation: Triggers}, Attributes{Kind: Input})
+	return err
+}
+
+func (s *saying) assistant() error {
+	if len(s.m.Calls) == 0 {
+		_, err := s.add(New{Type: State, Relation: HasConclusion}, nil)
+		return err
+	}
+	answer, err := s.add(New{Type: Action, Name: Answer, Relation: Triggers}, Attributes{Kind: Answer})
+	if err != nil {
+		return err
+	}
+	for _, c := range s.m.Calls {
+		if err := s.call(answer, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *saying) call(answer ID, c convo.Call) error {
+	attrs, err := attributes(Attributes{
+		Kind: Call, Position: s.position, ToolName: c.Name, Arguments: c.Arguments, CallID: c.ID,
+	})
+	if err != nil {
+		return err
+	}
+	call, err := s.r.add(New{
+		Type: Action, Name: c.Name, After: []ID{answer}, Relation: Generates, By: s.by, At: s.at,
+	}, attrs)
+	if err != nil {
+		return err
+	}
+	if tool, ok := s.r.tools[c.Name]; ok {
+		err := s.r.link(call, tool, RefersTo)
+		if errors.Is(err, ErrCycle) { // the tool was recorded by hand as what led here
+			return nil
+		}
+		return err
+	}
+	_, err = s.r.add(New{
+		Type: Tool, Name: c.Name, After: []ID{call}, Relation: RefersTo, By: s.by, At: s.at,
+	}, Attributes{})
+	return err
+}
+
+// result gives the newest call with the id that has no result yet its own.
+func (s *saying) result() error {
+	for _, n := range slices.Backward(s.r.record.Nodes) {
+		if n.Attributes[Kind] != Call || n.Attributes[CallID] != s.m.CallID {
+			continue
+		}
+		if _, has := n.Attributes[Result]; has {
+			continue
+		}
+		e := Edit{Set: map[string]any{Result: s.m.Text, ResultPosition: s.position}}
+		if s.m.ID != "" {
+			e.Set[ResultID] = s.m.ID
+		}
+		if s.m.Failed {
+			e.Set[Failed] = true
+		}
+		return s.r.edit(n.ID, e, s.by, s.at)
+	}
+	return fmt.Errorf("call %q: %w", s.m.CallID, ErrNoCall)
+}

@@ -1,0 +1,161 @@
+package trajectory
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Graph is what one agent did over rounds: their nodes and edges and the
+// bridges between them. It is a copy that nobody changes.
+type Graph struct {
+	Key   // Round is the latest
+	Nodes []Node
+	// Edges has the bridges, which are continues_to, after the edges of the
+	// round that they lead from.
+	Edges  []Edge
+	Rounds []Mark
+}
+
+// Mark says where a round begins in a graph and where its active branches end.
+type Mark struct {
+	Round   int  `json:"round"`
+	Initial ID   `json:"initial_pt"`
+	Current []ID `json:"current_pt"`
+}
+
+// Join makes one graph of the rounds of an agent in a session. Each round is
+// joined to the next that has nodes by continues_to edges, from all its leaves
+// to the other's initial node. The records may come in any order; two of one
+// round, or of two agents, are an error.
+func Join(records ...Record) (*Graph, error) {
+	list := clone(records)
+	slices.SortFunc(list, func(a, b Record) int { return compareKeys(a.Key, b.Key) })
+	g := &Graph{Nodes: []Node{}, Edges: []Edge{}, Rounds: []Mark{}}
+	seen := map[ID]int{}
+	var last *Record
+	for i := range list {
+		r := list[i].Clone()
+		if i > 0 && (r.User != g.User || r.Session != g.Session || r.Sub != g.Sub || r.Round == g.Round) {
+			return nil, fmt.Errorf("join %s and %s: rounds of one agent in one session are joined, each once", g.Key, r.Key)
+		}
+		for _, n := range r.Nodes {
+			if round, twice := seen[n.ID]; twice {
+				return nil, fmt.Errorf("join %s: %s is in round %d too", r.Key, n.ID, round)
+			}
+			seen[n.ID] = r.Round
+		}
+		g.Key = r.Key
+		g.Nodes = append(g.Nodes, r.Nodes...)
+		g.Rounds = append(g.Rounds, Mark{Round: r.Round, Initial: r.Initial, Current: r.Current})
+		if r.Initial != "" {
+			g.Edges = append(g.Edges, bridges(last, r.Initial)...)
+			last = &r
+		}
+		g.Edges = append(g.Edges, r.Edges...)
+	}
+	return g, nil
+}
+
+// bridges lead from the leaves of a round to where the next one begins.
+func bridges(from *Record, to ID) []Edge {
+	if from == nil {
+		return nil
+	}
+	var out []Edge
+	for _, leaf := range from.Leaves() {
+		out = append(out, Edge{Source: leaf, Target: to, Relationship: ContinuesTo})
+	}
+	return out
+}
+
+// split returns the records that a graph was joined of, without messages.
+func (g *Graph) split() []Record {
+	at := make(map[int]int, len(g.Rounds))
+	out := make([]Record, len(g.Rounds))
+	for i, m := range g.Rounds {
+		at[m.Round] = i
+		out[i] = Record{Key: g.Key, Initial: m.Initial, Current: m.Current}
+		out[i].Round = m.Round
+	}
+	home := make(map[ID]int, len(g.Nodes))
+	for _, n := range g.Nodes {
+		home[n.ID] = at[n.Round]
+		r := &out[at[n.Round]]
+		r.Nodes = append(r.Nodes, n)
+	}
+	for _, e := range g.Edges {
+		if e.Relationship != ContinuesTo {
+			r := &out[home[e.Source]]
+			r.Edges = append(r.Edges, e)
+		}
+	}
+	return out
+}
+
+// Active returns the active branches alone: in each round the pointers and what
+// leads to them, rounds joined anew. A round without pointers keeps its initial
+// node, so that the graph stays one.
+func (g *Graph) Active() *Graph {
+	rounds := g.split()
+	for i := range rounds {
+		rounds[i] = rounds[i].active()
+	}
+	out, err := Join(rounds...)
+	if err != nil {
+		return g // a graph that was joined once can be joined again
+	}
+	out.Key = g.Key
+	return out
+}
+
+func (r Record) active() Record {
+	from := make(map[ID][]ID, len(r.Nodes))
+	for _, e := range r.Edges {
+		from[e.Target] = append(from[e.Target], e.Source)
+	}
+	keep := map[ID]bool{}
+	todo := clone(r.Current)
+	if r.Initial != "" {
+		todo = append(todo, r.Initial)
+	}
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !keep[id] {
+			keep[id] = true
+			todo = append(todo, from[id]...)
+		}
+	}
+	nodes, edges := r.Nodes, r.Edges
+	r.Nodes, r.Edges = nil, nil
+	for _, n := range nodes {
+		if keep[n.ID] {
+			r.Nodes = append(r.Nodes, n)
+		}
+	}
+	for _, e := range edges {
+		if keep[e.Source] && keep[e.Target] {
+			r.Edges = append(r.Edges, e)
+		}
+	}
+	return r
+}
+
+// Only returns one round of the graph, without bridges; an error says which
+// rounds there are.
+func (g *Graph) Only(round int) (*Graph, error) {
+	have := []int{}
+	for _, r := range g.split() {
+		if r.Round == round {
+			return Join(r)
+		}
+		have = append(have, r.Round)
+	}
+	return nil, fmt.Errorf("session %s has no trajectory of round %d; there are %v", g.Session, round, have)
+}
+
+// Leaves are the nodes that no edge leaves, in order.
+func (g *Graph) Leaves() []ID { return Record{Nodes: g.Nodes, Edges: g.Edges}.Leaves() }
+
+// Acyclic reports whether no node leads to itself.
+func (g *Graph) Acyclic() bool { return cycle(g.Nodes, g.Edges) == "" }

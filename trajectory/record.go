@@ -1,0 +1,261 @@
+package trajectory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// Key says whose trajectory it is.
+type Key struct {
+	User    string `json:"user"`
+	Session string `json:"session"`
+	Round   int    `json:"round"` // from 1
+	Sub     int    `json:"sub"`   // 0 is the main agent
+}
+
+// String is the key for messages.
+func (k Key) String() string {
+	s := fmt.Sprintf("session %s round %d", k.Session, k.Round)
+	if k.Sub > 0 {
+		s += fmt.Sprintf(" sub-agent %d", k.Sub)
+	}
+	if k.User != "" {
+		s += " of " + k.User
+	}
+	return s
+}
+
+// ErrKey: a key needs a session, a round from 1 and a sub-agent from 0.
+var ErrKey = errors.New("a trajectory needs a session, a round from 1 and a sub-agent from 0")
+
+// Check returns ErrKey for a key that names nothing.
+func (k Key) Check() error {
+	if k.Session == "" || k.Round < 1 || k.Sub < 0 {
+		return fmt.Errorf("%s: %w", k, ErrKey)
+	}
+	return nil
+}
+
+// compareKeys orders by user, session, sub-agent and round.
+func compareKeys(a, b Key) int {
+	return cmp.Or(
+		cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session),
+		cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Round, b.Round))
+}
+
+// Edge leads from one node to another; there is at most one between two.
+type Edge struct {
+	Source       ID       `json:"source"`
+	Target       ID       `json:"target"`
+	Relationship Relation `json:"relationship"`
+}
+
+// Record is one round of one agent as it is stored: its own nodes and edges and
+// nothing of other rounds.
+type Record struct {
+	Key
+	// Nodes and Edges are in the order in which they were made.
+	Nodes []Node
+	Edges []Edge
+	// Initial is the query, or the first node of a round without one; "" while
+	// there is no node.
+	Initial ID
+	// Current are the active branch pointers, a set in order of ID.
+	Current []ID
+	// First is the number that the round's nodes of a type begin at; what is
+	// not there is 0.
+	First map[Type]int
+	// Messages are those of the round, in order.
+	Messages []convo.Message
+}
+
+// ErrRecord: what was read is not a round that a recorder could have made.
+var ErrRecord = errors.New("is not a trajectory")
+
+// Check returns an ErrRecord that says what is wrong with a record from
+// outside: ids, types, relations, dangling edges and pointers, a second query,
+// a cycle.
+func (r Record) Check() error {
+	if err := r.Key.Check(); err != nil {
+		return err
+	}
+	index, err := r.checkNodes()
+	if err != nil {
+		return err
+	}
+	if err := r.checkEdges(index); err != nil {
+		return err
+	}
+	if _, ok := index[r.Initial]; r.Initial != "" && !ok {
+		return r.bad("the initial node %s is not there", r.Initial)
+	}
+	for _, id := range r.Current {
+		if _, ok := index[id]; !ok {
+			return r.bad("the pointer %s leads to no node", id)
+		}
+	}
+	return nil
+}
+
+func (r Record) bad(format string, args ...any) error {
+	return fmt.Errorf("%s %w: %s", r.Key, ErrRecord, fmt.Sprintf(format, args...))
+}
+
+func (r Record) checkNodes() (map[ID]int, error) {
+	index := make(map[ID]int, len(r.Nodes))
+	var query ID
+	for i, n := range r.Nodes {
+		t, number, err := n.ID.Parse()
+		switch {
+		case err != nil:
+			return nil, r.bad("%v", err)
+		case t != n.Type:
+			return nil, r.bad("%s has the type %s", n.ID, n.Type)
+		case number < r.First[t]:
+			return nil, r.bad("%s is of an older round, whose numbers end before %d", n.ID, r.First[t])
+		case n.Round != r.Round || n.Sub != r.Sub:
+			return nil, r.bad("%s is of round %d, sub-agent %d", n.ID, n.Round, n.Sub)
+		case t == Query && query != "":
+			return nil, r.bad("%s and %s: a round has one query at most", query, n.ID)
+		}
+		if _, twice := index[n.ID]; twice {
+			return nil, r.bad("%s is there twice", n.ID)
+		}
+		if t == Query {
+			query = n.ID
+		}
+		index[n.ID] = i
+	}
+	return index, nil
+}
+
+func (r Record) checkEdges(index map[ID]int) error {
+	seen := make(map[[2]ID]bool, len(r.Edges))
+	for _, e := range r.Edges {
+		_, from := index[e.Source]
+		_, to := index[e.Target]
+		pair := [2]ID{e.Source, e.Target}
+		switch {
+		case !from || !to:
+			return r.bad("%s -> %s: one of the two is not there", e.Source, e.Target)
+		case seen[pair]:
+			return r.bad("%s -> %s is there twice", e.Source, e.Target)
+		case e.Relationship == "":
+			return r.bad("%s -> %s has no relationship", e.Source, e.Target)
+		}
+		if _, err := Relate(e.Source, e.Target, e.Relationship); err != nil {
+			return r.bad("%v", err)
+		}
+		seen[pair] = true
+	}
+	if at := cycle(r.Nodes, r.Edges); at != "" {
+		return r.bad("%s leads to itself", at)
+	}
+	return nil
+}
+
+// cycle returns a node that lies on or behind a cycle, "" where there is none.
+func cycle(nodes []Node, edges []Edge) ID {
+	open := make(map[ID]int, len(nodes))
+	next := make(map[ID][]ID, len(nodes))
+	for _, e := range edges {
+		open[e.Target]++
+		next[e.Source] = append(next[e.Source], e.Target)
+	}
+	var free []ID
+	for _, n := range nodes {
+		if open[n.ID] == 0 {
+			free = append(free, n.ID)
+		}
+	}
+	for len(free) > 0 {
+		id := free[len(free)-1]
+		free = free[:len(free)-1]
+		for _, to := range next[id] {
+			if open[to]--; open[to] == 0 {
+				free = append(free, to)
+			}
+		}
+	}
+	for _, n := range nodes {
+		if open[n.ID] > 0 {
+			return n.ID
+		}
+	}
+	return ""
+}
+
+// Leaves are the nodes that no edge leaves, in order.
+func (r Record) Leaves() []ID {
+	left := make(map[ID]bool, len(r.Nodes))
+	for _, e := range r.Edges {
+		left[e.Source] = true
+	}
+	var out []ID
+	for _, n := range r.Nodes {
+		if !left[n.ID] {
+			out = append(out, n.ID)
+		}
+	}
+	return out
+}
+
+// Next is the number that the nodes of each type of the next round begin at.
+func (r Record) Next() map[Type]int {
+	next := maps.Clone(r.First)
+	if next == nil {
+		next = map[Type]int{}
+	}
+	for _, n := range r.Nodes {
+		if t, number, err := n.ID.Parse(); err == nil {
+			next[t] = max(next[t], number+1)
+		}
+	}
+	return next
+}
+
+// Clone returns a record that shares no node, edge or list with r; messages are
+// immutable and shared.
+func (r Record) Clone() Record {
+	nodes := make([]Node, len(r.Nodes))
+	for i, n := range r.Nodes {
+		nodes[i] = n.clone()
+	}
+	r.Nodes = nodes
+	r.Edges, r.Current, r.Messages = clone(r.Edges), clone(r.Current), clone(r.Messages)
+	r.First = maps.Clone(r.First)
+	if r.First == nil {
+		r.First = map[Type]int{}
+	}
+	return r
+}
+
+// clone copies a list; none is an empty one.
+func clone[T any](list []T) []T {
+	return append(make([]T, 0, len(list)), list...)
+}
+
+func compareIDs(a, b ID) int {
+	x, n, _ := a.Parse()
+	y, m, _ := b.Parse()
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(n, m))
+}
+
+// set returns the IDs once each, in order.
+func set(ids []ID) []ID {
+	out := clone(ids)
+	slices.SortFunc(out, compareIDs)
+	return slices.Compact(out)
+}
+
+// SortKeys returns the keys in the order in which a storage lists them, each
+// once. It may reuse the list.
+func SortKeys(keys []Key) []Key {
+	slices.SortFunc(keys, compareKeys)
+	return slices.Compact(keys)
+}

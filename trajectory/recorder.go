@@ -1,0 +1,400 @@
+package trajectory
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Recorder fills the trajectory of one round of one agent. It is safe for
+// concurrent use; each call is done as a whole or not at all.
+type Recorder struct {
+	key     Key
+	storage Storage // nil keeps nothing
+	now     func() time.Time
+	// earlier is the latest round before this one that has nodes, nil for none.
+	earlier *Record
+
+	mu       sync.Mutex
+	record   Record         // mu
+	index    map[ID]int     // mu; into record.Nodes
+	into     map[ID][]int   // mu; edges by target, into record.Edges
+	next     map[Type]int   // mu; numbers of the nodes to come
+	ids      map[string]int // mu; messages by id, into record.Messages
+	tools    map[string]ID  // mu; the first Tool of each name
+	revision int            // mu; grows with each change
+	over     int            // mu; the round that began after this one, 0 for none
+
+	saving sync.Mutex // one save at a time
+	saved  int        // saving and mu; revision that is stored
+}
+
+// newRecorder goes on with what is stored of the round, or begins it.
+func newRecorder(stored Record, earlier *Record, s Storage, now func() time.Time) *Recorder {
+	r := &Recorder{
+		key: stored.Key, storage: s, now: now, earlier: earlier, record: stored.Clone(),
+		index: map[ID]int{}, into: map[ID][]int{}, next: stored.Next(), ids: map[string]int{}, tools: map[string]ID{},
+	}
+	for i, n := range r.record.Nodes {
+		r.enlist(n, i)
+	}
+	for i, m := range r.record.Messages {
+		r.ids[m.ID] = i
+	}
+	for i, e := range r.record.Edges {
+		r.into[e.Target] = append(r.into[e.Target], i)
+	}
+	return r
+}
+
+// Key says whose round it is.
+func (r *Recorder) Key() Key { return r.key }
+
+// New is a node to be made.
+type New struct {
+	Type              Type
+	Name, Description string
+	Attributes        map[string]any
+	// After are its predecessors, nodes of this round; none are the active
+	// branch pointers. A query has none.
+	After []ID
+	// Relation is that of the edges from all of them, "" what follows from the
+	// types; Link makes edges of other relations.
+	Relation Relation
+	Pointer  Pointer
+	By       Attribution
+	At       time.Time // zero is now
+}
+
+// Pointer is what a new node does to the active branch pointers.
+type Pointer int
+
+// The ways to move the pointers.
+const (
+	// Auto advances for a Query, a State and an Action and keeps for data.
+	Auto Pointer = iota
+	// Advance puts the node in the place of its predecessors.
+	Advance
+	// Append adds the node and leaves its predecessors there: a branch.
+	Append
+	// Keep changes nothing.
+	Keep
+)
+
+// What recorders refuse.
+var (
+	// ErrSecondQuery: the round has a query, or has begun without one.
+	ErrSecondQuery = errors.New("a round has one query at most, and begins with it")
+	// ErrOlderRound: a predecessor must be of the same round.
+	ErrOlderRound = errors.New("is of an older round")
+	// ErrOver: a later round has begun, whose numbers go on from this one's.
+	ErrOver = errors.New("the round is over and takes no more nodes")
+	// ErrUnknown: there is no such node.
+	ErrUnknown = errors.New("no such node in this round")
+	// ErrCycle: the edge would close a cycle.
+	ErrCycle = errors.New("the edge would close a cycle")
+	// ErrLinked: there is an edge between the two, of another relation.
+	ErrLinked = errors.New("the two are linked by another relation")
+	// ErrType: there is no such type of node.
+	ErrType = errors.New("there is no such type of node")
+)
+
+// Add makes a node with the edges that lead to it and returns its ID. A query
+// is at once bridged to the leaves of the round before, see Graph. Any other
+// node needs a predecessor, unless it is the first of a round without query.
+func (r *Recorder) Add(n New) (ID, error) {
+	attrs, err := attributes(n.Attributes)
+	if err != nil {
+		return "", fmt.Errorf("add %s: %w", n.Type, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, err := r.add(n, attrs)
+	if err != nil {
+		return "", fmt.Errorf("add %s: %w", n.Type, err)
+	}
+	return id, nil
+}
+
+// add makes a node; mu is held.
+func (r *Recorder) add(n New, attrs Attributes) (ID, error) {
+	if !n.Type.Known() {
+		return "", fmt.Errorf("%q: %w", string(n.Type), ErrType)
+	}
+	if n.Pointer < Auto || n.Pointer > Keep {
+		return "", fmt.Errorf("%d is no way to move the pointers", n.Pointer)
+	}
+	if r.over > 0 {
+		return "", fmt.Errorf("%s: round %d has begun: %w", r.key, r.over, ErrOver)
+	}
+	id := MakeID(n.Type, r.next[n.Type])
+	after, edges, err := r.enter(id, n)
+	if err != nil {
+		return "", err
+	}
+	r.next[n.Type]++
+	node := Node{
+		ID: id, Type: n.Type, Round: r.key.Round, Sub: r.key.Sub, Name: n.Name, Description: n.Description,
+		Attributes: attrs, By: n.By, Created: r.moment(n.At), Version: 1, History: History{},
+	}
+	r.enlist(node, len(r.record.Nodes))
+	r.record.Nodes = append(r.record.Nodes, node)
+	for _, e := range edges {
+		r.connect(e)
+	}
+	r.advance(id, n, after)
+	r.revision++
+	return id, nil
+}
+
+// enter returns the predecessors of a new node and the edges from them.
+func (r *Recorder) enter(id ID, n New) ([]ID, []Edge, error) {
+	if n.Type == Query {
+		if len(r.record.Nodes) > 0 {
+			return nil, nil, fmt.Errorf("%s begins with %s: %w", r.key, r.record.Initial, ErrSecondQuery)
+		}
+		if len(n.After) > 0 {
+			_, err := Relate(n.After[0], id, n.Relation)
+			return nil, nil, err
+		}
+		return nil, nil, nil
+	}
+	after := set(n.After)
+	if len(after) == 0 {
+		after = r.record.Current
+	}
+	if len(after) == 0 && len(r.record.Nodes) > 0 {
+		return nil, nil, errors.New("the round has no active branch: name the predecessors")
+	}
+	var edges []Edge
+	for _, from := range after {
+		if err := r.own(from); err != nil {
+			return nil, nil, err
+		}
+		relation, err := Relate(from, id, n.Relation)
+		if err != nil {
+			return nil, nil, err
+		}
+		edges = append(edges, Edge{Source: from, Target: id, Relationship: relation})
+	}
+	return after, edges, nil
+}
+
+// own returns an error for an ID that is not a node of this round.
+func (r *Recorder) own(id ID) error {
+	if _, ok := r.index[id]; ok {
+		return nil
+	}
+	t, number, err := id.Parse()
+	if err != nil {
+		return err
+	}
+	if number < r.record.First[t] {
+		return fmt.Errorf("%s %w than %s; rounds are joined by themselves", id, ErrOlderRound, r.key)
+	}
+	return fmt.Errorf("%s: %w", id, ErrUnknown)
+}
+
+// enlist makes a node found again by its ID, and a tool by its name.
+func (r *Recorder) enlist(n Node, at int) {
+	r.index[n.ID] = at
+	if _, known := r.tools[n.Name]; n.Type == Tool && !known {
+		r.tools[n.Name] = n.ID
+	}
+}
+
+func (r *Recorder) connect(e Edge) {
+	r.into[e.Target] = append(r.into[e.Target], len(r.record.Edges))
+	r.record.Edges = append(r.record.Edges, e)
+}
+
+// advance moves the pointers for a new node.
+func (r *Recorder) advance(id ID, n New, after []ID) {
+	if r.record.Initial == "" {
+		r.record.Initial = id
+	}
+	way := n.Pointer
+	if way == Auto {
+		way = Advance
+		if n.Type.Data() {
+			way = Keep
+		}
+	}
+	current := r.record.Current
+	switch way {
+	case Keep:
+		return
+	case Advance:
+		current = slices.DeleteFunc(clone(current), func(p ID) bool { return slices.Contains(after, p) })
+	}
+	r.record.Current = set(append(clone(current), id))
+}
+
+// Link makes an edge between two nodes of the round. An edge that is there
+// already is no error.
+func (r *Recorder) Link(from, to ID, relation Relation) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.link(from, to, relation); err != nil {
+		return fmt.Errorf("link: %w", err)
+	}
+	return nil
+}
+
+func (r *Recorder) link(from, to ID, relation Relation) error {
+	if err := errors.Join(r.own(from), r.own(to)); err != nil {
+		return err
+	}
+	relation, err := Relate(from, to, relation)
+	if err != nil {
+		return err
+	}
+	for _, i := range r.into[to] {
+		if e := r.record.Edges[i]; e.Source == from {
+			if e.Relationship != relation {
+				return fmt.Errorf("%s -> %s is %s: %w", from, to, e.Relationship, ErrLinked)
+			}
+			return nil
+		}
+	}
+	if r.reaches(to, from) {
+		return fmt.Errorf("%s -> %s: %w", from, to, ErrCycle)
+	}
+	r.connect(Edge{Source: from, Target: to, Relationship: relation})
+	r.revision++
+	return nil
+}
+
+// reaches reports whether a path leads from one node to the other, by going
+// back from the other.
+func (r *Recorder) reaches(from, to ID) bool {
+	seen := map[ID]bool{}
+	todo := []ID{to}
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if id == from {
+			return true
+		}
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		for _, i := range r.into[id] {
+			todo = append(todo, r.record.Edges[i].Source)
+		}
+	}
+	return false
+}
+
+// Edit changes a node and keeps what it replaces in the node's history. An edit
+// that changes nothing makes no version. A zero at is now.
+func (r *Recorder) Edit(id ID, e Edit, by Attribution, at time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.edit(id, e, by, at); err != nil {
+		return fmt.Errorf("edit %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Recorder) edit(id ID, e Edit, by Attribution, at time.Time) error {
+	if err := r.own(id); err != nil {
+		return err
+	}
+	n := &r.record.Nodes[r.index[id]]
+	after, err := edited(*n, e, r.moment(at), by)
+	if err != nil {
+		return err
+	}
+	if after.Version != n.Version {
+		*n = after
+		r.revision++
+	}
+	return nil
+}
+
+// Point sets the active branch pointers, to nodes of this round.
+func (r *Recorder) Point(ids ...ID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range ids {
+		if err := r.own(id); err != nil {
+			return fmt.Errorf("point: %w", err)
+		}
+	}
+	if current := set(ids); !slices.Equal(current, r.record.Current) {
+		r.record.Current = current
+		r.revision++
+	}
+	return nil
+}
+
+// Node returns a node of this round.
+func (r *Recorder) Node(id ID) (Node, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.own(id); err != nil {
+		return Node{}, err
+	}
+	return r.record.Nodes[r.index[id]].clone(), nil
+}
+
+// Current returns the active branch pointers.
+func (r *Recorder) Current() []ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return clone(r.record.Current)
+}
+
+// Record returns the round as it would be stored now.
+func (r *Recorder) Record() Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Clone()
+}
+
+// Graph returns this round joined to the latest one before it. Load joins all
+// that are stored.
+func (r *Recorder) Graph() *Graph {
+	own := r.Record()
+	records := []Record{own}
+	if r.earlier != nil {
+		records = append(records, *r.earlier)
+	}
+	g, err := Join(records...)
+	if err != nil { // the book has checked that the two are apart
+		return &Graph{Key: r.key, Nodes: own.Nodes, Edges: own.Edges}
+	}
+	return g
+}
+
+// end lets the round take no more nodes, because another has begun, and returns
+// it.
+func (r *Recorder) end(later int) Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over == 0 || later < r.over {
+		r.over = later
+	}
+	return r.record.Clone()
+}
+
+func (r *Recorder) moment(at time.Time) time.Time {
+	if at.IsZero() {
+		at = r.now()
+	}
+	return at.Round(0).UTC() // no monotonic reading: a stored node equals the live one
+}
+
+// begin is where a round starts to count, after the one before it.
+func begin(k Key, earlier *Record) Record {
+	r := Record{Key: k, First: map[Type]int{}}
+	if earlier != nil {
+		r.First = maps.Clone(earlier.Next())
+	}
+	return r.Clone()
+}

@@ -1,0 +1,82 @@
+package trajectory
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weir-run/weir/convo"
+)
+
+// Replay makes the messages of a conversation from its graph alone: what was
+// asked and said, the calls and their results, in the order in which they were
+// recorded, round by round. They have what nodes have of them: id, role, text,
+// reasoning, calls, result. What the system said, parts and a provider's own
+// blocks are in Record.Messages only.
+func (g *Graph) Replay() []convo.Message {
+	var out []convo.Message
+	for _, r := range g.split() {
+		out = append(out, r.replay()...)
+	}
+	return out
+}
+
+// placed is a message with its position in its round.
+type placed struct {
+	position int64
+	convo.Message
+}
+
+func (r Record) replay() []convo.Message {
+	var list []placed
+	answers := map[ID]int{}
+	generatedBy := map[ID]ID{}
+	for _, e := range r.Edges {
+		if e.Relationship == Generates {
+			generatedBy[e.Target] = e.Source
+		}
+	}
+	for _, n := range r.Nodes {
+		position, ok := n.Attributes[Position].(int64)
+		if !ok {
+			continue
+		}
+		if n.Attributes[Kind] != Call {
+			answers[n.ID] = len(list)
+			list = append(list, placed{position, n.message()})
+			continue
+		}
+		if at, ok := answers[generatedBy[n.ID]]; ok {
+			list[at].Calls = append(list[at].Calls, convo.Call{
+				ID: n.text(CallID), Name: n.text(ToolName), Arguments: n.text(Arguments),
+			})
+		}
+		if at, ok := n.Attributes[ResultPosition].(int64); ok {
+			failed, _ := n.Attributes[Failed].(bool)
+			list = append(list, placed{at, convo.Message{
+				ID: n.text(ResultID), Role: convo.Tool, Text: n.text(Result),
+				CallID: n.text(CallID), Name: n.text(ToolName), Failed: failed,
+			}})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b placed) int { return cmp.Compare(a.position, b.position) })
+	out := make([]convo.Message, len(list))
+	for i, p := range list {
+		out[i] = p.Message
+	}
+	return out
+}
+
+// message is what a node says, without calls.
+func (n Node) message() convo.Message {
+	m := convo.Message{ID: n.text(MessageID), Role: convo.User, Text: n.text(Text), Reasoning: n.text(Reasoning)}
+	if n.Type == State || n.Attributes[Kind] == Answer {
+		m.Role = convo.Assistant
+	}
+	return m
+}
+
+// text is an attribute that is text, "" where there is none.
+func (n Node) text(name string) string {
+	s, _ := n.Attributes[name].(string)
+	return s
+}

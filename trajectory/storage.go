@@ -1,0 +1,109 @@
+package trajectory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Storage keeps rounds. It is safe for concurrent use.
+type Storage interface {
+	// Save stores a round in place of what was stored of it; as a whole or not
+	// at all.
+	Save(ctx context.Context, r Record) error
+	// Load returns a round, or ErrNotFound.
+	Load(ctx context.Context, k Key) (Record, error)
+	// List returns what is stored that fits the filter, ordered by user,
+	// session, sub-agent and round.
+	List(ctx context.Context, f Filter) ([]Key, error)
+}
+
+// ErrNotFound: nothing is stored under the key.
+var ErrNotFound = errors.New("no such trajectory")
+
+// Filter says which rounds are meant; what is nil may be anything.
+type Filter struct {
+	User, Session *string
+	Round, Sub    *int
+}
+
+// Match reports whether the filter lets the key through.
+func (f Filter) Match(k Key) bool {
+	return same(f.User, k.User) && same(f.Session, k.Session) && same(f.Round, k.Round) && same(f.Sub, k.Sub)
+}
+
+func same[T comparable](want *T, have T) bool { return want == nil || *want == have }
+
+// Agent is the filter for all rounds of one agent in a session.
+func Agent(user, session string, sub int) Filter {
+	return Filter{User: &user, Session: &session, Sub: &sub}
+}
+
+// Load joins all that is stored of an agent in a session. It is ErrNotFound
+// where there is nothing.
+func Load(ctx context.Context, s Storage, user, session string, sub int) (*Graph, error) {
+	keys, err := s.List(ctx, Agent(user, session, sub))
+	if err != nil {
+		return nil, fmt.Errorf("load trajectory of session %s: %w", session, err)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("session %s: %w", session, ErrNotFound)
+	}
+	records := make([]Record, len(keys))
+	for i, k := range keys {
+		if records[i], err = s.Load(ctx, k); err != nil {
+			return nil, fmt.Errorf("load trajectory: %w", err)
+		}
+	}
+	return Join(records...)
+}
+
+// Copy stores in one storage what another has that fits the filter, and returns
+// how many rounds that were.
+func Copy(ctx context.Context, to, from Storage, f Filter) (int, error) {
+	keys, err := from.List(ctx, f)
+	if err != nil {
+		return 0, fmt.Errorf("copy trajectories: %w", err)
+	}
+	for i, k := range keys {
+		r, err := from.Load(ctx, k)
+		if err != nil {
+			return i, fmt.Errorf("copy trajectories: %w", err)
+		}
+		if err := to.Save(ctx, r); err != nil {
+			return i, fmt.Errorf("copy trajectories: %w", err)
+		}
+	}
+	return len(keys), nil
+}
+
+// Both is a storage that saves to two and reads what the first does not have
+// from the second.
+type Both struct{ First, Second Storage }
+
+// Save saves to both; where one fails the other has been tried all the same.
+func (b Both) Save(ctx context.Context, r Record) error {
+	return errors.Join(b.First.Save(ctx, r), b.Second.Save(ctx, r))
+}
+
+// Load reads from the first, or where it has nothing from the second.
+func (b Both) Load(ctx context.Context, k Key) (Record, error) {
+	r, err := b.First.Load(ctx, k)
+	if errors.Is(err, ErrNotFound) {
+		return b.Second.Load(ctx, k)
+	}
+	return r, err
+}
+
+// List lists what either has.
+func (b Both) List(ctx context.Context, f Filter) ([]Key, error) {
+	one, err := b.First.List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	two, err := b.Second.List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return SortKeys(append(one, two...)), nil
+}

@@ -1,0 +1,229 @@
+// Package tables keeps trajectories as rows: a table for each type of node, one
+// for edges and one for rounds. It says what the rows are and turns rounds into
+// rows and back; who has a database implements [Tables]. [Memory] is one without.
+//
+// It must not know SQL.
+package tables
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// The tables that are not of a type of node.
+const (
+	EdgeTable  = "trajectory_edge"
+	RoundTable = "trajectory_round"
+)
+
+// NodeTable is the name of the table for nodes of a type.
+func NodeTable(t trajectory.Type) string { return "trajectory_" + strings.ToLower(string(t)) }
+
+// Node is a row of the table of its type. Its primary key is the round's key
+// with ID.
+type Node struct {
+	User, Session string
+	Round, Sub    int
+	ID            string
+	// Seq is the node's place among all nodes of the round, from 0.
+	Seq               int
+	Name, Description string
+	Attributes        string // a JSON object
+	// Run, Path, Agent and Author are the attribution.
+	Run, Path, Agent, Author string
+	Created                  time.Time
+	Version                  int
+	History                  string // a JSON object: {version: {at, by, old, added}}
+}
+
+// Edge is a row of the table of edges. Its primary key is the round's key with
+// Source and Target.
+type Edge struct {
+	Source, Target, Relationship string
+	User, Session                string
+	Round, Sub                   int
+	Seq                          int // the edge's place in the round, from 0
+}
+
+// Round is a row of the table of rounds, whose primary key is the round's key.
+type Round struct {
+	User, Session string
+	Round, Sub    int
+	InitialPt     string
+	CurrentPt     string // a JSON list of ids
+	First         string // a JSON object: {type: number}
+	Messages      string // a JSON list
+}
+
+// Rows are all rows of one round.
+type Rows struct {
+	Round Round
+	Nodes map[trajectory.Type][]Node
+	Edges []Edge
+}
+
+// Tables are where rows are kept. They are made on first use, and safe for
+// concurrent use.
+type Tables interface {
+	// Replace stores the rows of a round in place of those that were there, in
+	// one transaction.
+	Replace(ctx context.Context, r Rows) error
+	// Rows returns the rows of a round, or trajectory.ErrNotFound. Nodes and
+	// edges are in the order of Seq.
+	Rows(ctx context.Context, k trajectory.Key) (Rows, error)
+	// Rounds returns the keys that fit the filter, ordered by user, session,
+	// sub-agent and round.
+	Rounds(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error)
+	// Nodes returns the rows of one type whose round fits the filter, in the
+	// order of Rounds and then of Seq.
+	Nodes(ctx context.Context, t trajectory.Type, f trajectory.Filter) ([]Node, error)
+	// Edges returns the edges whose round fits the filter, in that order.
+	Edges(ctx context.Context, f trajectory.Filter) ([]Edge, error)
+}
+
+// Storage is a trajectory.Storage on tables.
+type Storage struct{ tables Tables }
+
+// New returns the storage that keeps rounds in the tables.
+func New(t Tables) *Storage { return &Storage{t} }
+
+// Save stores a round in place of what was stored of it.
+func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
+	if err := r.Check(); err != nil {
+		return fmt.Errorf("save trajectory rows: %w", err)
+	}
+	rows, err := Split(r)
+	if err != nil {
+		return err
+	}
+	if err := s.tables.Replace(ctx, rows); err != nil {
+		return fmt.Errorf("save trajectory rows: %w", err)
+	}
+	return nil
+}
+
+// Load returns a round, or trajectory.ErrNotFound.
+func (s *Storage) Load(ctx context.Context, k trajectory.Key) (trajectory.Record, error) {
+	if err := k.Check(); err != nil {
+		return trajectory.Record{}, fmt.Errorf("load trajectory rows: %w", err)
+	}
+	rows, err := s.tables.Rows(ctx, k)
+	if err != nil {
+		return trajectory.Record{}, fmt.Errorf("load trajectory rows: %w", err)
+	}
+	return Unite(rows)
+}
+
+// List returns the keys that fit the filter.
+func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
+	keys, err := s.tables.Rounds(ctx, f)
+	if err != nil {
+		return nil, fmt.Errorf("list trajectory rows: %w", err)
+	}
+	return keys, nil
+}
+
+// Split turns a round into rows.
+func Split(r trajectory.Record) (Rows, error) {
+	r = r.Clone()
+	text := &texts{}
+	out := Rows{
+		Round: Round{
+			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, InitialPt: string(r.Initial),
+			CurrentPt: text.of(r.Current), First: text.of(r.First), Messages: text.of(r.Messages),
+		},
+		Nodes: map[trajectory.Type][]Node{},
+		Edges: make([]Edge, len(r.Edges)),
+	}
+	for i, n := range r.Nodes {
+		out.Nodes[n.Type] = append(out.Nodes[n.Type], Node{
+			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, ID: string(n.ID), Seq: i,
+			Name: n.Name, Description: n.Description, Attributes: text.of(n.Attributes),
+			Run: n.By.Run, Path: n.By.Path, Agent: n.By.Agent, Author: n.By.User,
+			Created: n.Created, Version: n.Version, History: text.of(n.History),
+		})
+	}
+	for i, e := range r.Edges {
+		out.Edges[i] = Edge{
+			Source: string(e.Source), Target: string(e.Target), Relationship: string(e.Relationship),
+			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, Seq: i,
+		}
+	}
+	if text.err != nil {
+		return Rows{}, fmt.Errorf("write the rows of %s: %w", r.Key, text.err)
+	}
+	return out, nil
+}
+
+// texts writes JSON and keeps the first error.
+type texts struct{ err error }
+
+func (t *texts) of(v any) string {
+	b, err := json.Marshal(v)
+	t.err = errors.Join(t.err, err)
+	return string(b)
+}
+
+func (t *texts) into(text string, v any) {
+	t.err = errors.Join(t.err, json.Unmarshal([]byte(text), v))
+}
+
+// Unite makes the round that rows came from, and checks it.
+func Unite(rows Rows) (trajectory.Record, error) {
+	text := &texts{}
+	r := trajectory.Record{
+		Key:     trajectory.Key{User: rows.Round.User, Session: rows.Round.Session, Round: rows.Round.Round, Sub: rows.Round.Sub},
+		Initial: trajectory.ID(rows.Round.InitialPt),
+	}
+	text.into(rows.Round.CurrentPt, &r.Current)
+	text.into(rows.Round.First, &r.First)
+	text.into(rows.Round.Messages, &r.Messages)
+	var nodes []typed
+	for t, list := range rows.Nodes {
+		for _, n := range list {
+			nodes = append(nodes, typed{t, n})
+		}
+	}
+	slices.SortFunc(nodes, func(a, b typed) int { return a.Seq - b.Seq })
+	for _, n := range nodes {
+		r.Nodes = append(r.Nodes, text.node(n))
+	}
+	edges := slices.Clone(rows.Edges)
+	slices.SortFunc(edges, func(a, b Edge) int { return a.Seq - b.Seq })
+	for _, e := range edges {
+		r.Edges = append(r.Edges, trajectory.Edge{
+			Source: trajectory.ID(e.Source), Target: trajectory.ID(e.Target), Relationship: trajectory.Relation(e.Relationship),
+		})
+	}
+	if err := text.err; err != nil {
+		return trajectory.Record{}, fmt.Errorf("read the rows of %s: %w", r.Key, err)
+	}
+	if err := r.Check(); err != nil {
+		return trajectory.Record{}, err
+	}
+	return r.Clone(), nil
+}
+
+// typed is a row with the type whose table it is of.
+type typed struct {
+	of trajectory.Type
+	Node
+}
+
+func (t *texts) node(n typed) trajectory.Node {
+	out := trajectory.Node{
+		ID: trajectory.ID(n.ID), Type: n.of, Round: n.Round, Sub: n.Sub, Name: n.Name, Description: n.Description,
+		By:      trajectory.Attribution{Run: n.Run, Path: n.Path, Agent: n.Agent, User: n.Author},
+		Created: n.Created.UTC(), Version: n.Version,
+	}
+	t.into(n.Attributes, &out.Attributes)
+	t.into(n.History, &out.History)
+	return out
+}
