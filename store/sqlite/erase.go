@@ -79,6 +79,9 @@ func (s *Store) erase(ctx context.Context, op string, e store.Erasure, find func
 				return err
 			}
 		}
+		if err = x.bury(s, roots); err != nil {
+			return err
+		}
 		out, err = x.delete(roots)
 		return err
 	})

@@ -22,6 +22,9 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 			out, err = x.count(roots)
 			return err
 		}
+		if err = x.bury(s, roots); err != nil {
+			return err
+		}
 		out, err = x.delete(roots)
 		return err
 	})

@@ -12,10 +12,12 @@ UPDATE run_row SET unchained = (SELECT nullif(max(c.id) & 0xffffffff, 0) FROM ru
 CREATE TABLE tombstone (
     num INTEGER PRIMARY KEY, -- run.num
     origin BLOB NOT NULL,
-    base INTEGER, -- run.num and number of the last commit that it shared
+    base INTEGER, -- these as in run
     base_seq INTEGER,
-    links BLOB NOT NULL -- digest, tag, events and time of each commit of its own
+    base_last INTEGER,
+    unchained INTEGER,
+    links BLOB NOT NULL -- of each commit of its own: digest, tag, events, time
 );
--- Runs up to this number may have gone without a tombstone.
+-- Runs up to this number may be gone without a tombstone.
 INSERT OR REPLACE INTO gone (name, num) SELECT 'unmarked',
     max(coalesce((SELECT max(num) FROM run_row), 0), coalesce((SELECT num FROM gone WHERE name = 'run'), 0));

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// verifyOptions are the flags of `weir verify`.
+type verifyOptions struct {
+	all  bool
+	head string
+}
+
+func (p *program) verifyCommand() *cobra.Command {
+	o := &verifyOptions{}
+	c := &cobra.Command{
+		Use:   "verify RUN | --all",
+		Short: "Check that the record is as it was written, and say where it is not",
+		Long: `Check that the record of a run, or of all, is as it was written. The commits of a
+run are chained by their digests: one that was changed, removed, put elsewhere or
+added since, in its events, messages or values, is found, and where.
+
+What this proves: without --head, that the record is consistent. It does not find
+what was done by somebody who can write the database and computes the chain anew,
+and not that the last commits of a run were cut off together with what is said of
+them elsewhere. Each verification prints a head; keep it where who writes the
+database cannot write. With --head it proves that all up to there is as it was
+when the head was printed:
+  --head HASH   of a run: the head of its chain after some commit; of --all: the
+                digest of all heads, which is another as soon as anything goes on
+  --head FILE   of --all: what "weir verify --all --json" printed once; each run
+                in it must still have had that head, and may have gone on since
+
+What was erased stays in the chain as digests that say nothing of what was erased.
+There is no signing with a key: a head that is kept elsewhere serves instead.
+
+Exit codes: 0 nothing was found, 1 something was, 2 trouble.`,
+		Example: `  weir verify 01kafw
+  weir verify 01kafw --head 3f0c5a...
+  weir verify --all --json > heads.json
+  weir verify --all --head heads.json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := p.verify(c.Context(), args, o); err != nil {
+				return trouble(err)
+			}
+			return nil
+		},
+		ValidArgsFunction: p.completeRuns,
+	}
+	f := c.Flags()
+	f.BoolVar(&o.all, "all", false, "verify all runs, and all else that is in the record")
+	f.StringVar(&o.head, "head", "", "a `HEAD` that was printed before, or a file of them")
+	f.BoolVar(&p.json, "json", false, "print one JSON object")
+	return c
+}
+
+func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) error {
+	switch {
+	case len(args) > 1:
+		return usagef("did not expect %q; see `weir verify --help`", args[1])
+	case len(args) == 0 && !o.all:
+		return usagef("expected RUN or --all; see `weir verify --help`")
+	case len(args) == 1 && o.all:
+		return usagef("--all and a run exclude each other")
+	}
+	v := weir.Verify{}
+	if err := keptHead(&v, o); err != nil {
+		return err
+	}
+	if err := p.mustExist(); err != nil {
+		return err
+	}
+	s, err := sqlite.Open(ctx, p.database(), sqlite.Options{})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", p.database(), err)
+	}
+	defer s.Close() //nolint:errcheck // it only read
+	if !o.all {
+		if v.Run, err = onlyRun(ctx, s, args[0]); err != nil {
+			return err
+		}
+	}
+	out, err := weir.VerifyIn(ctx, s, v)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		writeJSON(p.out, out)
+	} else {
+		p.printVerified(&v, out)
+	}
+	if !out.OK {
+		return &exit{exitFailed}
+	}
+	return nil
+}
+
+// onlyRun finds the run whose id begins with prefix.
+func onlyRun(ctx context.Context, s *sqlite.Store, prefix string) (string, error) {
+	ids, err := s.Find(ctx, prefix)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("no run begins with %q (one that was erased is verified with --all): %w", prefix, store.ErrNotFound)
+	case len(ids) > 1 && ids[0] != prefix:
+		return "", usagef("%d runs begin with %q: %s, %s, ...", len(ids), prefix, ids[0], ids[1])
+	}
+	return ids[0], nil
+}
+
+// keptHead reads --head.
+func keptHead(v *weir.Verify, o *verifyOptions) error {
+	if o.head == "" {
+		return nil
+	}
+	var h store.Hash
+	wrong := h.UnmarshalText([]byte(o.head))
+	if wrong == nil {
+		v.Head = &h
+		return nil
+	}
+	data, err := os.ReadFile(o.head)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef("--head: %q is no file, and %w", o.head, wrong)
+	}
+	if err != nil {
+		return usagef("--head: %w", err)
+	}
+	var kept struct {
+		Runs []weir.KeptHead `json:"runs"`
+	}
+	if err := json.Unmarshal(data, &kept); err != nil || len(kept.Runs) == 0 {
+		return usagef("--head: %s is not what `weir verify --all --json` printed (%v)", o.head, err)
+	}
+	if !o.all {
+		return usagef("--head: a file of heads goes with --all; of one run give the head itself")
+	}
+	v.Heads = kept.Runs
+	return nil
+}
+
+// printVerified shows people what a verification came to.
+func (p *program) printVerified(v *weir.Verify, out *weir.Verified) {
+	st := p.styleOf(p.out)
+	line := func(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+	if len(out.Findings) > 0 {
+		t := p.table("RUN FOUND WHAT")
+		t.width = 0 // what was found is said whole
+		for _, f := range out.Findings {
+			t.row(f.Run, st.bad.Render(f.What), printable(f.Message))
+		}
+		t.print()
+	}
+	if out.Erased > 0 {
+		line("erased: %s of %s, %s", count(out.ErasedCommits, "commit"), count(out.Erased, "run"), verdictOf(st, out.OK, "chain intact", "chain broken"))
+	}
+	if out.Unchained > 0 {
+		line("%s from before the chain began: what they hold is not verified", count(out.Unchained, "commit"))
+	}
+	if v.Run == "" {
+		line("%s: %s", count(len(out.Runs), "run"), verdictOf(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
+		line("digest of all heads %s", out.Digest)
+	} else {
+		r := out.Runs[len(out.Runs)-1]
+		line("run %s: %s, %s: %s", r.Run, count(r.Commits, "commit"), count(r.Events, "event"),
+			verdictOf(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
+		line("head %s", r.Head)
+		if v.Head != nil && r.At > 0 {
+			line("as it was up to commit %d when the head was kept", r.At)
+		}
+	}
+	if v.Head == nil && v.Heads == nil && out.OK {
+		line("%s", st.dim.Render("This proves that the record is consistent. Somebody who can write the database could\n"+
+			"have written it anew, or have cut off its end: keep the head elsewhere, and give it\nwith --head the next time."))
+	}
+}
+
+func verdictOf(st style, ok bool, good, bad string) string {
+	if ok {
+		return st.good.Render(good)
+	}
+	return st.bad.Render(bad)
+}

@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/weir-run/weir/store"
+)
+
+// A link in a tombstone is flags, the number of events, the milliseconds since the
+// link before, and, where the flags say so, tag and digest.
+const (
+	buriedTag    = 1 // it had a tag
+	buriedDigest = 2 // it could be read
+)
+
+func appendBuried(b []byte, l *store.Link, before int64) []byte {
+	flags := byte(0)
+	if l.Tagged {
+		flags |= buriedTag
+	}
+	if l.Err == nil {
+		flags |= buriedDigest
+	}
+	b = append(b, flags)
+	b = binary.AppendUvarint(b, uint64(max(l.Count, 0)))
+	b = binary.AppendVarint(b, l.At-before)
+	if l.Tagged {
+		b = binary.BigEndian.AppendUint32(b, uint32(l.Tag)) //nolint:gosec // all 32 bits
+	}
+	if l.Err == nil {
+		b = append(b, l.Digest[:]...)
+	}
+	return b
+}
+
+var (
+	errTombstone = fmt.Errorf("%w: the tombstone cannot be read", store.ErrCorrupt)
+	errUnread    = errors.New("it could not be read when it was erased")
+)
+
+// cutBuried reads the link that b begins with; before is the one before.
+func cutBuried(b []byte, before *store.Link) (l store.Link, rest []byte, err error) {
+	if len(b) == 0 || b[0]&^(buriedTag|buriedDigest) != 0 {
+		return l, nil, errTombstone
+	}
+	flags, b := b[0], b[1:]
+	count, n := binary.Uvarint(b)
+	if n <= 0 || count > endless {
+		return l, nil, errTombstone
+	}
+	b = b[n:]
+	after, n := binary.Varint(b)
+	if n <= 0 {
+		return l, nil, errTombstone
+	}
+	b = b[n:]
+	l.Header = store.Header{Seq: before.Seq + 1, First: before.First + before.Count, At: before.At + after}
+	l.Count = int64(count) //nolint:gosec // bounded above
+	if l.Tagged = flags&buriedTag != 0; l.Tagged {
+		if len(b) < 4 {
+			return l, nil, errTombstone
+		}
+		l.Tag, b = store.Tag(binary.BigEndian.Uint32(b)), b[4:] //nolint:gosec // all 32 bits
+	}
+	if flags&buriedDigest == 0 {
+		l.Err = errUnread
+		return l, b, nil
+	}
+	if len(b) < len(l.Digest) {
+		return l, nil, errTombstone
+	}
+	return l, b[copy(l.Digest[:], b):], nil
+}
+
+// bury leaves tombstones of the runs of trees that are about to be deleted.
+func (x eraser) bury(s *Store, roots []int64) error {
+	chains, err := s.chainsOf(x.ctx, roots)
+	if err != nil {
+		return err
+	}
+	for _, c := range chains {
+		var links []byte
+		at := int64(0)
+		for l, err := range s.Links(x.ctx, c) {
+			if err != nil {
+				return err
+			}
+			links, at = appendBuried(links, &l, at), l.At
+		}
+		_, err := x.conn.ExecContext(x.ctx, `INSERT INTO tombstone (num, origin, base, base_seq, base_last, unchained, links)
+			VALUES (?, ?, ?, ?, ?, ?, ?)`, c.Number, c.Origin[:], nullInt(c.Base), nullInt(c.BaseSeq), nullInt(c.BaseEvents),
+			nullInt(c.Unchained), notNil(links))
+		if err != nil {
+			return fmt.Errorf("tombstone: %w", err)
+		}
+	}
+	return nil
+}
+
+// chainsOf are the chains of the runs of trees.
+func (s *Store) chainsOf(ctx context.Context, roots []int64) (out []store.Chain, err error) {
+	list, err := json.Marshal(roots)
+	if err != nil {
+		return nil, err
+	}
+	err = s.query(ctx, func(row scanner) error {
+		c, err := scanChain(row)
+		out = append(out, c)
+		return err
+	}, selectChain+" WHERE r.root IN (SELECT value FROM json_each(?))", string(list))
+	return out, err
+}
+
+// erasedLinks iterates over the links that a tombstone holds.
+func (s *Store) erasedLinks(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error] {
+	return func(yield func(store.Link, error) bool) {
+		var b []byte
+		err := s.reader.QueryRowContext(ctx, "SELECT links FROM tombstone WHERE num = ?", c.Number).Scan(&b)
+		before := store.Link{Header: store.Header{Seq: c.BaseSeq, First: c.BaseEvents + 1}}
+		for err == nil && len(b) > 0 {
+			var l store.Link
+			if l, b, err = cutBuried(b, &before); err == nil && !yield(l, nil) {
+				return
+			}
+			before = l
+		}
+		if err != nil {
+			yield(store.Link{}, s.wrap(fmt.Sprintf("tombstone of run %d", c.Number), err))
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package weir
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/weir-run/weir/store"
+)
+
+// Chains is a store that chains the commits of its runs, so that what is changed
+// in it later is found; see package store.
+type Chains interface {
+	// Chain returns the chain of a run, Chains those of all, the erased ones too, in
+	// the order that the runs were made in.
+	Chain(ctx context.Context, run string) (store.Chain, error)
+	Chains(ctx context.Context) ([]store.Chain, error)
+	// Links yields the links of a chain in order.
+	Links(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error]
+}
+
+// Verify says what to verify.
+type Verify struct {
+	// Run is the run, "" for all.
+	Run string
+	// Head, where it is set, is what somebody kept: of one run the head of its chain
+	// after some commit, of all the digest of their heads.
+	Head *store.Hash
+	// Heads are heads that somebody kept of single runs.
+	Heads []KeptHead
+	// Progress, where it is set, is called after each run with how many of all are
+	// done.
+	Progress func(done, all int)
+}
+
+// KeptHead is the head of a run's chain as it was once.
+type KeptHead struct {
+	Run string `json:"run"`
+	// Number is the run's in its database, by which an erased one is found.
+	Number int64      `json:"number,omitempty"`
+	Head   store.Hash `json:"head"`
+}
+
+// Verified is what a verification came to.
+type Verified struct {
+	// OK says that nothing was found.
+	OK   bool          `json:"ok"`
+	Runs []VerifiedRun `json:"runs"`
+	// Erased runs are among Runs, without an id.
+	Erased        int   `json:"erased"`
+	ErasedCommits int64 `json:"erased_commits"`
+	// Unchained is how many commits are from before there were chains.
+	Unchained int64 `json:"unchained"`
+	// Digest is that of the heads of all runs, where all were verified.
+	Digest *store.Hash `json:"digest,omitempty"`
+	// Findings are all that is not as it was written.
+	Findings []store.Finding `json:"findings"`
+}
+
+// VerifiedRun is one run in it.
+type VerifiedRun struct {
+	KeptHead
+	Erased    bool  `json:"erased,omitempty"`
+	Commits   int64 `json:"commits"`
+	Events    int64 `json:"events"`
+	Unchained int64 `json:"unchained,omitempty"`
+	// At is the commit whose head was kept, 0 where none was given.
+	At int64 `json:"at,omitempty"`
+	OK bool  `json:"ok"`
+}
+
+// ErrNoChain: the store keeps no chain.
+var ErrNoChain = errors.New("the store keeps no chain")
+
+// Verify checks that runs are as they were written. Without a head that was kept
+// elsewhere it proves that they are consistent: somebody who can write the database
+// could have written another history with a chain of its own, or have cut off the
+// end of this one. With a head all up to its commit is as it was then.
+func (w *Weir) Verify(ctx context.Context, v Verify) (*Verified, error) {
+	chains, ok := w.store.(Chains)
+	if !ok {
+		return nil, ErrNoChain
+	}
+	return VerifyIn(ctx, chains, v)
+}
+
+// VerifyIn is Verify for a store that no Weir is open on.
+func VerifyIn(ctx context.Context, s Chains, v Verify) (*Verified, error) {
+	x := verifier{ctx: ctx, s: s, v: v, out: &Verified{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
+	if err := x.list(); err != nil {
+		return nil, err
+	}
+	err := x.walk()
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	x.settle()
+	return x.out, nil
+}
+
+// place is a commit of a run, by numbers.
+type place struct{ run, seq int64 }
+
+// ending is what is known of a chain after some commit.
+type ending struct {
+	head store.Hash
+	tag  store.Tag
+}
+
+type verifier struct {
+	ctx context.Context //nolint:containedctx // lives as long as one call
+	s   Chains
+	v   Verify
+	out *Verified
+
+	chains []store.Chain         // to verify
+	byNum  map[int64]store.Chain // all
+	wanted map[place]bool        // where others go on from
+	ends   map[place]ending
+	kept   map[int64]store.Hash // heads that were given, by the number of the run
+}
+
+// list finds the chains to verify.
+func (x *verifier) list() error {
+	all, err := x.s.Chains(x.ctx)
+	if err != nil {
+		return err
+	}
+	x.byNum, x.wanted, x.ends = make(map[int64]store.Chain), make(map[place]bool), make(map[place]ending)
+	byRun := make(map[string]store.Chain)
+	for _, c := range all {
+		x.byNum[c.Number] = c
+		if c.Run != "" {
+			byRun[c.Run] = c
+		}
+	}
+	if x.chains = all; x.v.Run != "" {
+		c, ok := byRun[x.v.Run]
+		if !ok {
+			return fmt.Errorf("run %s: %w", x.v.Run, store.ErrNotFound)
+		}
+		x.chains = x.lineage(c)
+	}
+	for _, c := range x.chains {
+		if p, ok := x.source(c); ok {
+			x.wanted[p] = true
+		}
+	}
+	x.kept = make(map[int64]store.Hash)
+	for _, k := range x.v.Heads {
+		c, ok := byRun[k.Run]
+		if !ok {
+			c, ok = x.byNum[k.Number]
+			ok = ok && c.Run == ""
+		}
+		if !ok {
+			x.find(store.Finding{Run: k.Run, What: store.FoundMissing, Message: "the run is gone without a trace, and its head was kept"})
+			continue
+		}
+		x.kept[c.Number] = k.Head
+	}
+	if x.v.Run != "" && x.v.Head != nil {
+		x.kept[byRun[x.v.Run].Number] = *x.v.Head
+	}
+	return nil
+}
+
+// lineage is a chain with those that it goes on from, the oldest first.
+func (x *verifier) lineage(c store.Chain) []store.Chain {
+	if base, ok := x.byNum[c.Base]; ok && c.Base < c.Number {
+		return append(x.lineage(base), c)
+	}
+	return []store.Chain{c}
+}
+
+// source is where the last commit lies that a chain shares with its base.
+func (x *verifier) source(c store.Chain) (place, bool) {
+	seq := c.BaseSeq
+	for c.Base != 0 && seq > 0 {
+		base, ok := x.byNum[c.Base]
+		if !ok || c.Base >= c.Number {
+			return place{c.Base, seq}, true
+		}
+		if c = base; c.BaseSeq < seq {
+			return place{c.Number, seq}, true
+		}
+	}
+	return place{}, false
+}
+
+func (x *verifier) walk() error {
+	for i, c := range x.chains {
+		if err := x.chain(c); err != nil {
+			return err
+		}
+		if x.v.Progress != nil {
+			x.v.Progress(i+1, len(x.chains))
+		}
+	}
+	return nil
+}
+
+func (x *verifier) find(f ...store.Finding) {
+	x.out.Findings = append(x.out.Findings, f...)
+}
+
+// chain verifies one chain.
+func (x *verifier) chain(c store.Chain) error {
+	var base ending
+	if p, ok := x.source(c); ok {
+		if base, ok = x.ends[p]; !ok {
+			x.find(store.Finding{
+				Run: c.Run, What: store.FoundMissing, Commit: p.seq,
+				Message: fmt.Sprintf("commit %d of the run it was forked from is missing", p.seq),
+			})
+		}
+	}
+	w := store.NewWalker(c, base.head, base.tag)
+	r := VerifiedRun{KeptHead: KeptHead{Run: c.Run, Number: c.Number}, Erased: c.Run == "", Unchained: c.Unchained}
+	before, kept := len(x.out.Findings), x.kept[c.Number]
+	if w.Head == kept {
+		r.At = max(w.Seq, 1)
+	}
+	for l, err := range x.s.Links(x.ctx, c) {
+		if err != nil && x.ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			x.find(store.Finding{Run: c.Run, What: store.FoundUnreadable, Message: err.Error()})
+			break
+		}
+		x.find(w.Step(&l)...)
+		if w.Head == kept {
+			r.At = w.Seq
+		}
+		if p := (place{c.Number, w.Seq}); x.wanted[p] {
+			head, tag := w.End()
+			x.ends[p] = ending{head, tag}
+		}
+	}
+	r.Head, r.Commits, r.Events = w.Head, w.Seq, w.Events
+	if kept, ok := x.kept[c.Number]; ok && r.At == 0 {
+		x.find(store.Finding{Run: c.Run, What: store.FoundChanged, Message: fmt.Sprintf(
+			"the head %s is not in its chain: commits were changed with their links, or the last ones are cut off", kept)})
+	}
+	r.OK = len(x.out.Findings) == before
+	x.out.Runs = append(x.out.Runs, r)
+	return nil
+}
+
+// settle adds up.
+func (x *verifier) settle() {
+	h := sha256.New()
+	for _, r := range x.out.Runs {
+		if r.Erased {
+			x.out.Erased++
+			x.out.ErasedCommits += r.Commits - x.byNum[r.Number].BaseSeq
+		}
+		x.out.Unchained += r.Unchained
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(r.Number)) //nolint:gosec // never negative
+		_, _ = h.Write(n[:])                               // a hash never fails
+		_, _ = h.Write(r.Head[:])
+	}
+	if x.v.Run == "" {
+		digest := store.Hash(h.Sum(nil))
+		if x.out.Digest = &digest; x.v.Head != nil && *x.v.Head != digest {
+			x.find(store.Finding{What: store.FoundChanged, Message: fmt.Sprintf(
+				"the digest of all heads is %s, and not %s: runs went on or were begun since it was kept, or the record was changed", digest, x.v.Head)})
+		}
+	}
+	x.out.OK = len(x.out.Findings) == 0
+}
