@@ -1,6 +1,7 @@
 // Package sandboxtest holds every executor to one behaviour. An executor's tests
 // call Suite with the dialect of its language; what a language cannot do is left
-// empty there, and its test is skipped by name.
+// empty there, and its test is skipped by name. It must not know how any of them
+// isolates code.
 package sandboxtest
 
 import (
