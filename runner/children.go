@@ -173,7 +173,9 @@ func relays(waits []engine.Interrupt) bool {
 }
 
 // childBegin is what the child begins with, as the parent's journal has it.
-func (x *Execution) childBegin(c *engine.OpenChild) Begin { return childBeginOf(x.m.run.Start, x.ID, c) }
+func (x *Execution) childBegin(c *engine.OpenChild) Begin {
+	return childBeginOf(x.m.run.Start, x.ID, c)
+}
 
 func childBeginOf(s *engine.RunStarted, parent string, c *engine.OpenChild) Begin {
 	return Begin{
