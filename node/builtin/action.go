@@ -11,6 +11,7 @@ import (
 // actionNode runs code that changes the state.
 type actionNode struct {
 	CodeSettings
+	PromptSettings
 }
 
 func actionType(b *codegen.Breakers) node.Type {
@@ -20,24 +21,38 @@ func actionType(b *codegen.Breakers) node.Type {
 		Summary:  "Runs code in a sandbox, which may change the state.",
 		Doc: codeDoc + `
 
+` + promptDoc + `
+
 | setting | what |
 |---|---|
 ` + codeSettingsDoc + `
+` + promptSettingsDoc + `
 
 | output | what |
 |---|---|
 | ` + "`value`" + ` | what the code wrote to the state: an object of the new values by key |
 | ` + "`message`" + ` | the message it printed with its update, text |
 | ` + "`stdout`" + ` | what else it printed, text |
+` + promptOutputsDoc + `
 | ` + "`error`" + ` | the failure, where the port is wired |
 
 A process that cannot isolate the code does not run it: the node fails with
 ` + "`sandbox_unavailable`" + `.`,
-		Ports:    actionPorts(),
-		Settings: object(withCodeSettings(map[string]any{}), "code"),
-		Check:    checkCode,
-		Examples: actionExamples(),
+		Ports:      actionPorts(),
+		Shape:      func(with map[string]any) flow.Ports { return withPromptPorts(actionPorts(), with) },
+		Settings:   object(withPromptSettings(withCodeSettings(map[string]any{}))),
+		Check:      checkAction,
+		ContextFor: promptContext,
+		Examples:   actionExamples(),
 	}))
+}
+
+func checkAction(with map[string]any) []flow.Problem {
+	problems := append(checkCode(with), checkPrompt(with)...)
+	if !prompted(with) && with["code"] != nil {
+		problems = append(problems, only(with, "code", promptKeys()...)...)
+	}
+	return append(problems, exactlyOne(with, "code", "prompt")...)
 }
 
 func actionPorts() flow.Ports {
@@ -126,13 +141,9 @@ func sharing(b *codegen.Breakers, t node.Type) node.Type {
 	}}
 }
 
-// Run runs the code and puts out what it wrote.
+// Run runs the code, has it written first where the flow does not have it, and puts out what it wrote.
 func (n *actionNode) Run(ctx *node.Ctx) error {
-	j, err := n.job(ctx)
-	if err != nil {
-		return err
-	}
-	r, err := j.RunCode(ctx, n.Code)
+	r, err := runJob(ctx, &n.CodeSettings, &n.PromptSettings, nil)
 	if err != nil {
 		return err
 	}

@@ -111,6 +111,9 @@ func isFileName(name string) bool {
 	return name != "" && len(name) <= 200 && strings.Trim(name, ". ") != "" && !strings.ContainsFunc(name, other)
 }
 
+// codeKeys are the settings that say how code is run.
+func codeKeys() []string { return []string{"language", "executor", "timeout", "files"} }
+
 // exactlyOne reports settings of which not exactly one is given.
 func exactlyOne(with map[string]any, names ...string) []flow.Problem {
 	var given []string

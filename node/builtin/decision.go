@@ -15,6 +15,7 @@ import (
 // decisionNode takes the branch that an expression names, or code.
 type decisionNode struct {
 	CodeSettings
+	PromptSettings
 	Expr     program  `json:"expr"`
 	Branches []branch `json:"branches"`
 }
@@ -56,7 +57,7 @@ func decisionType(b *codegen.Breakers) node.Type {
 		Name:     "decision",
 		Category: "control",
 		Summary:  "Takes one of several branches, by an expression or by code.",
-		Doc: `What decides is an expression or code. Its result, as text, is the branch that is
+		Doc: `What decides is an expression, code, or code that models write. Its result, as text, is the branch that is
 taken: nodes with ` + "`after: NODE.BRANCH`" + ` run, those behind the other branches are skipped.
 
 An expression is CEL and stands bare; it reads ` + "`inputs.*`" + ` (whatever is wired to the node,
@@ -65,48 +66,63 @@ under any port name), ` + "`state.*`" + ` and ` + "`run.*`" + `.
 ` + codeDoc + ` Code has to set ` + "`context['branch_decision']`" + `: it
 finds none there, and what it sets is no part of the state.
 
+` + promptDoc + `
+
 | setting | what |
 |---|---|
 | ` + "`expr`" + ` | gives the name of a branch; a boolean reads ` + "`true` or `false`" + ` |
 | ` + "`branches`" + ` | the names it may give (default ` + "`[true, false]`" + `) |
 ` + codeSettingsDoc + `
+` + promptSettingsDoc + `
 
 | output | what |
 |---|---|
 | ` + "`result`" + ` | the branch's name, text |
 | a port for each branch | ` + "`true`" + ` on the one that is taken; the others have no value |
+` + promptOutputsDoc + `
 
 A result that is no branch fails the node with ` + "`branch_unknown`" + ` and the list of those
 there are, code that sets no branch with ` + "`branch_missing`" + `. For conditions tried one after another see ` + "`switch`" + `.`,
 		Ports: flow.Ports{Out: branchPorts([]string{"true", "false"}), AnyIn: true},
 		Shape: func(with map[string]any) flow.Ports {
-			return flow.Ports{Out: branchPorts(decisionBranches(with)), AnyIn: true}
+			return withPromptPorts(flow.Ports{Out: branchPorts(decisionBranches(with)), AnyIn: true}, with)
 		},
-		Settings: object(withCodeSettings(map[string]any{
+		Settings: object(withPromptSettings(withCodeSettings(map[string]any{
 			"expr": expression("Gives the name of a branch."),
 			"branches": map[string]any{
 				"type": "array", "minItems": 1, "uniqueItems": true,
 				"description": "The names the decision may give. Default: [true, false].",
 				"items":       map[string]any{"type": []any{"string", "boolean", "integer"}},
 			},
-		})),
-		Check:     checkDecision,
-		PureFor:   byExpression,
-		Replays:   true,
-		Inline:    true,
-		InlineFor: byExpression,
-		Examples:  decisionExamples(),
+		}))),
+		Check:      checkDecision,
+		ContextFor: promptContext,
+		PureFor:    byExpression,
+		Replays:    true,
+		Inline:     true,
+		InlineFor:  byExpression,
+		Examples:   decisionExamples(),
 	}))
 }
 
 func byExpression(with map[string]any) bool { return with["expr"] != nil }
 
 func checkDecision(with map[string]any) []flow.Problem {
-	problems := append(checkBranches(decisionBranches(with)), checkCode(with)...)
-	if byExpression(with) {
-		problems = append(problems, only(with, "expr", "language", "executor", "timeout", "files")...)
+	names := decisionBranches(with)
+	problems := slices.Concat(checkBranches(names), checkCode(with), checkPrompt(with), exactlyOne(with, "expr", "code", "prompt"))
+	switch {
+	case prompted(with):
+		for _, name := range names {
+			if name == "usage" || name == "limit" || name == contextPort {
+				problems = append(problems, problem("branches", "%q cannot be the name of a branch of a decision with a prompt", name))
+			}
+		}
+	case byExpression(with):
+		problems = append(problems, only(with, "expr", append(codeKeys(), promptKeys()...)...)...)
+	case with["code"] != nil:
+		problems = append(problems, only(with, "code", promptKeys()...)...)
 	}
-	return append(problems, exactlyOne(with, "expr", "code")...)
+	return problems
 }
 
 func decisionExamples() []flow.Example {
@@ -220,7 +236,7 @@ func (n *decisionNode) setDefaults() {
 
 // Run evaluates the expression or runs the code, and takes the branch.
 func (n *decisionNode) Run(ctx *node.Ctx) error {
-	if n.Code != "" {
+	if !n.Expr.isSet() {
 		return n.runCode(ctx)
 	}
 	v, err := n.Expr.value(ctx, "expr")
@@ -236,15 +252,11 @@ func (n *decisionNode) Run(ctx *node.Ctx) error {
 }
 
 func (n *decisionNode) runCode(ctx *node.Ctx) error {
-	j, err := n.job(ctx)
-	if err != nil {
-		return err
+	names := make([]string, len(n.Branches))
+	for i, b := range n.Branches {
+		names[i] = string(b)
 	}
-	j.Decision = true
-	for _, b := range n.Branches {
-		j.Branches = append(j.Branches, string(b))
-	}
-	r, err := j.RunCode(ctx, n.Code)
+	r, err := runJob(ctx, &n.CodeSettings, &n.PromptSettings, names)
 	if err != nil {
 		return err
 	}

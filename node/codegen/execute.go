@@ -18,6 +18,8 @@ type Ran struct {
 	// Branch is what a decision decided.
 	Branch  string
 	Message string
+	// Printed: the update was printed.
+	Printed bool
 	// Stdout and Stderr are what it wrote, without the line of its update.
 	Stdout, Stderr string
 	// Sandbox is the id of the sandbox, Micros how long it ran in microseconds.
@@ -79,7 +81,7 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Ran,
 	r, err := guarded(j.Breakers, "executor "+x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
 	if r != nil {
 		*out = Ran{
-			Set: r.Set, Delete: r.Delete, Branch: r.Branch, Message: r.Message, Stdout: r.Stdout, Stderr: r.Stderr,
+			Set: r.Set, Delete: r.Delete, Branch: r.Branch, Message: r.Message, Printed: r.Printed, Stdout: r.Stdout, Stderr: r.Stderr,
 			Sandbox: r.Sandbox, Micros: r.Took.Microseconds(),
 		}
 	}
@@ -122,6 +124,9 @@ func (r *Ran) value() engine.Value {
 	if len(r.Delete) > 0 {
 		v["delete"] = texts(r.Delete)
 	}
+	if r.Printed {
+		v["printed"] = true
+	}
 	if r.Micros > 0 {
 		v["us"] = r.Micros
 	}
@@ -143,6 +148,7 @@ func readRan(v engine.Value) (*Ran, error) {
 	}
 	r.Set, _ = o["set"].(map[string]any)
 	r.Micros, _ = o["us"].(int64)
+	r.Printed, _ = o["printed"].(bool)
 	deleted, _ := o["delete"].([]any)
 	for _, k := range deleted {
 		r.Delete = append(r.Delete, textOf(k))

@@ -35,7 +35,10 @@ func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
 		return nil, err
 	}
 	if err == nil {
-		err = j.accept(ctx.State(), r)
+		err = j.fits(ctx.State(), r)
+	}
+	if err == nil {
+		err = update(ctx.State(), r)
 	}
 	ended(&step, r, err)
 	if rec := ctx.Record(step); rec != nil && err == nil {
@@ -47,9 +50,8 @@ func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
 	return r, nil
 }
 
-// accept holds what the code brought against the node and the state, and writes
-// it.
-func (j *Job) accept(state *node.State, r *Ran) error {
+// fits holds what the code brought against the node and the state.
+func (j *Job) fits(state *node.State, r *Ran) error {
 	if j.Decision && !slices.Contains(j.Branches, r.Branch) {
 		return &engine.Error{
 			Code: engine.CodeBranch, Permanent: true,
@@ -57,7 +59,8 @@ func (j *Job) accept(state *node.State, r *Ran) error {
 			Hint:    "set context['branch_decision'] to one of the node's branches, or add the branch",
 		}
 	}
-	return update(state, r)
+	_, err := writes(state, r)
+	return err
 }
 
 // execution is the step of an execution that begins.

@@ -11,28 +11,37 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// update writes what the code did to the state. A key that was left as it was is
-// not written. Code leaves whole values; where a key has a reducer, what is
-// written is what makes the value of the snapshot that one, so that what others
-// wrote meanwhile combines with it. On an error nothing is written.
-func update(state *node.State, r *Ran) error {
+// writes is what has to be written for the state to become what the code made of
+// it. A key that was left as it was is not written. Code leaves whole values;
+// where a key has a reducer, what is written is what makes the value of the
+// snapshot that one, so that what others wrote meanwhile combines with it.
+func writes(state *node.State, r *Ran) (map[string]any, error) {
 	operands := make(map[string]any, len(r.Set))
 	for _, key := range slices.Sorted(maps.Keys(r.Set)) {
 		now, there := state.Get(key)
 		v, err := engine.Normalize(r.Set[key])
 		if err != nil {
-			return invalidValue(key, err)
+			return nil, invalidValue(key, err)
 		}
 		if there && reflect.DeepEqual(now, v) {
 			continue
 		}
 		if operands[key], err = operand(state.Reducer(key), now, there, v); err != nil {
-			return &engine.Error{
+			return nil, &engine.Error{
 				Code: engine.CodeStateReducer, Permanent: true,
 				Message: fmt.Sprintf("state key %q: %v", key, err),
 				Hint:    "the code leaves the whole new value under a key; what it leaves has to be one that the key's reducer can come to",
 			}
 		}
+	}
+	return operands, nil
+}
+
+// update writes what the code did to the state; on an error nothing of it.
+func update(state *node.State, r *Ran) error {
+	operands, err := writes(state, r)
+	if err != nil {
+		return err
 	}
 	if err := state.Update(operands); err != nil {
 		return err

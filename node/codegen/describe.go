@@ -1,0 +1,166 @@
+package codegen
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// How much of values a model is told of.
+const (
+	maxNames = 100
+	maxDepth = 4
+)
+
+// describe says what values there are, a line each: names, types and sizes, and
+// nothing of what is in them.
+func describe(values map[string]any) string {
+	if len(values) == 0 {
+		return "(nothing)"
+	}
+	var b strings.Builder
+	names := sortedKeys(values)
+	for _, name := range names[:min(len(names), maxNames)] {
+		fmt.Fprintf(&b, "- %q: %s\n", name, kind(values[name], true, 0))
+	}
+	if more := len(names) - maxNames; more > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", more)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// kind is the type of a value, down to a few levels; with sizes, how much of it
+// there is as well.
+func kind(v engine.Value, sizes bool, depth int) string {
+	switch t := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case int64, float64:
+		return "number"
+	case string:
+		if sizes {
+			return fmt.Sprintf("text of %d characters", utf8.RuneCountInString(t))
+		}
+		return "text"
+	case []any:
+		return listKind(t, sizes, depth)
+	case map[string]any:
+		return objectKind(t, sizes, depth)
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+func listKind(l []any, sizes bool, depth int) string {
+	var kinds []string
+	for _, e := range l {
+		k := "…"
+		if depth < maxDepth {
+			k = kind(e, false, depth+1)
+		}
+		if !slices.Contains(kinds, k) && len(kinds) < 5 {
+			kinds = append(kinds, k)
+		}
+	}
+	slices.Sort(kinds)
+	of := "list of " + strings.Join(kinds, " or ")
+	if len(l) == 0 {
+		of = "empty list"
+	}
+	if sizes && len(l) > 0 {
+		return fmt.Sprintf("%s (%d elements)", of, len(l))
+	}
+	return of
+}
+
+func objectKind(o map[string]any, sizes bool, depth int) string {
+	if depth >= maxDepth {
+		return "object"
+	}
+	names := sortedKeys(o)
+	parts := make([]string, 0, len(names))
+	for _, name := range names[:min(len(names), maxNames)] {
+		parts = append(parts, fmt.Sprintf("%q: %s", name, kind(o[name], sizes, depth+1)))
+	}
+	if len(names) > maxNames {
+		parts = append(parts, "…")
+	}
+	return "object {" + strings.Join(parts, ", ") + "}"
+}
+
+// secretive are names of values that no model is shown.
+var secretive = regexp.MustCompile(`(?i)passw|passphrase|secret|api_?-?key|(^|[_-])token$|(access|auth|refresh|session)_?-?token|bearer|credential|private_?-?key`)
+
+// minHidden is the shortest text that is hidden, in bytes: the letters of a
+// shorter one are everywhere.
+const minHidden = 4
+
+// hidden are the texts in values whose names say that they are secret.
+func hidden(values ...map[string]any) []string {
+	var found []string
+	var visit func(v engine.Value, secret bool)
+	visit = func(v engine.Value, secret bool) {
+		switch t := v.(type) {
+		case string:
+			if secret && len(t) >= minHidden && !slices.Contains(found, t) {
+				found = append(found, t)
+			}
+		case []any:
+			for _, e := range t {
+				visit(e, secret)
+			}
+		case map[string]any:
+			for name, e := range t {
+				visit(e, secret || secretive.MatchString(name))
+			}
+		}
+	}
+	for _, m := range values {
+		visit(m, false)
+	}
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	return found
+}
+
+// hide takes texts out of what a model is shown.
+func hide(text string, secrets []string) string {
+	for _, s := range secrets {
+		text = strings.ReplaceAll(text, s, "[hidden]")
+	}
+	return text
+}
+
+// hideIn is a value with texts taken out of it.
+func hideIn(v engine.Value, secrets []string) engine.Value {
+	switch t := v.(type) {
+	case string:
+		return hide(t, secrets)
+	case []any:
+		out := make([]any, len(t))
+		for i, e := range t {
+			out[i] = hideIn(e, secrets)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(t))
+		for name, e := range t {
+			out[name] = hideIn(e, secrets)
+		}
+		return out
+	}
+	return v
+}
+
+// jsonText is a value as a model is shown it, at most n bytes of it.
+func jsonText(v engine.Value, secrets []string, n int) string {
+	b, err := engine.AppendValue(nil, hideIn(v, secrets))
+	if err != nil {
+		return fmt.Sprintf("(%v)", err)
+	}
+	return shorten(string(b), n)
+}

@@ -1,0 +1,109 @@
+package codegen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// generate has the code written.
+func (k *work) generate() (ok bool, err error) {
+	s := engine.Step{Number: stepGenerate, Attempt: k.round, Status: engine.StepSuccess}
+	more := map[string]any{"insights": k.insights}
+	if len(k.faults) > 0 {
+		more["error_history"] = k.errorHistory()
+	}
+	s.Input = k.given(more)
+	a, wrong, err := k.ask(stepGenerate, generateSystem(&k.Job), k.request(), nil)
+	a.on(&s)
+	if err != nil {
+		return false, k.hard(s, err)
+	}
+	k.code = codeIn(a.text, k.Language)
+	s.Code = k.code
+	if wrong == "" && k.code == "" {
+		wrong = "the answer holds no code"
+	}
+	found := map[string]any{"characters": int64(len(k.code))}
+	if len(a.calls) > 0 {
+		found["tool_calls"] = a.calls
+	}
+	s.Output = found
+	k.notes[stepName(stepGenerate)] = map[string]any{"model": a.model, "tool_calls": int64(len(a.calls))}
+	if wrong != "" {
+		s.Status, s.Error = engine.StepFailed, wrong
+		k.refuse(stepGenerate, wrong)
+	}
+	return wrong == "", k.record(s)
+}
+
+// problems are what the executor finds in the code, as text, and how long that
+// took in microseconds.
+func (k *work) problems() (list []string, micros int64, err error) {
+	v, err := k.ctx.Do(node.Effect{
+		Name: "check", Request: []any{k.Language, k.Executor, k.code}, Unknown: node.UnknownRetry,
+		Do: func(c context.Context, _ string) (node.Outcome, error) {
+			x, err := k.executor(k.ctx.Executors())
+			if err != nil {
+				return node.Outcome{}, err
+			}
+			begin := time.Now()
+			found, err := guarded(k.Breakers, "executor "+x.Name(), func() ([]sandbox.Problem, error) {
+				return x.Check(c, k.sandboxed(k.ctx, k.code))
+			})
+			if failed, ok := errors.AsType[*sandbox.Error](err); ok {
+				err = failed.Failure()
+			}
+			if err != nil {
+				return node.Outcome{}, err
+			}
+			out := make([]any, len(found))
+			for i, p := range found {
+				out[i] = problemText(p)
+			}
+			return node.Outcome{Value: map[string]any{"problems": out, "us": time.Since(begin).Microseconds()}}, nil
+		},
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	o, _ := v.(map[string]any)
+	for _, p := range listOf(o["problems"]) {
+		list = append(list, textOf(p))
+	}
+	micros, _ = o["us"].(int64)
+	return list, micros, nil
+}
+
+func problemText(p sandbox.Problem) string {
+	if p.Line > 0 {
+		return fmt.Sprintf("line %d: %s", p.Line, p.Message)
+	}
+	return p.Message
+}
+
+// err is the code's own failure, nil where there is none.
+func (r *Ran) err() error {
+	if r.Failure == nil {
+		return nil
+	}
+	return r.Failure
+}
+
+func said(text string) *convo.Message { return &convo.Message{Role: convo.User, Text: text} }
+
+func joined(list []string) string { return strings.Join(list, "; ") }
+
+func orNone(s string) string {
+	if s == "" {
+		return "(nothing in particular)"
+	}
+	return s
+}

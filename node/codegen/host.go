@@ -1,0 +1,84 @@
+package codegen
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+)
+
+// tookKey is where a recorded answer keeps how long the call took, in
+// microseconds, so that an attempt which is entered again is told the same.
+const tookKey = "us"
+
+// host is the llm.Host of one agent's turn: it keeps from models that are out of
+// order, finds the JSON in answers that have more around it, and knows which model
+// was asked and how long it took.
+type host struct {
+	llm.Host
+	breakers *Breakers
+	schema   map[string]any // of the answer, nil for text
+	model    string
+	micros   int64
+	usage    engine.Usage
+}
+
+// ModelCall implements llm.Host.
+func (h *host) ModelCall(
+	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
+) (*llm.Response, error) {
+	h.model = req.Model
+	if req.Provider != "" {
+		h.model = req.Provider + "/" + req.Model
+	}
+	resp, err := h.Host.ModelCall(req, func(ctx context.Context, key string) (*llm.Response, error) {
+		begin := time.Now()
+		resp, err := guarded(h.breakers, "model "+h.model, func() (*llm.Response, error) { return do(ctx, key) })
+		if err == nil {
+			resp.Message.Metadata = convo.Metadata{tookKey: time.Since(begin).Microseconds()}
+		}
+		return resp, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	took, _ := resp.Message.Metadata[tookKey].(int64)
+	h.micros += took
+	u := resp.Usage
+	h.usage = h.usage.Add(engine.Usage{
+		Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros,
+	})
+	resp.Message.Metadata = nil
+	if h.schema != nil && len(resp.Message.Calls) == 0 {
+		resp.Message.Text = mended(resp.Message.Text, h.schema)
+	}
+	return resp, nil
+}
+
+// Emit passes on what an agent says as its thinking: none of it is what the node
+// says.
+func (h *host) Emit(c llm.Chunk) {
+	if c.Text != "" {
+		c = llm.Chunk{Reasoning: c.Text}
+	}
+	h.Host.Emit(c)
+}
+
+// Scope implements llm.Scoped.
+func (h *host) Scope(contextID string) string {
+	if s, ok := h.Host.(llm.Scoped); ok {
+		return s.Scope(contextID)
+	}
+	return h.Run()
+}
+
+// spent is what the calls cost, nil where there was none.
+func (h *host) spent() *engine.Usage {
+	if h.usage.Calls == 0 {
+		return nil
+	}
+	u := h.usage
+	return &u
+}

@@ -1,0 +1,279 @@
+package codegen
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/tool"
+)
+
+// Writer has models write the code of a job, and runs it.
+type Writer struct {
+	Job
+	// Task is what the code has to do, in the words of the flow.
+	Task string
+	// Attempts is how many codes are tried, at least 1.
+	Attempts int
+	// Learn has code that did what was asked used again for the same task.
+	Learn bool
+	// Turn is a turn in an empty context under the settings that the node has for
+	// an agent.
+	Turn func(agent string) (llm.Turn, error)
+	// Tools are what the agent may call that writes the code, at most MaxSteps
+	// model calls long.
+	Tools     []*tool.Tool
+	MaxSteps  int
+	StopAtMax bool
+}
+
+// Agents lists the names of the agents that ask a model, which may have models of
+// their own.
+func Agents() []string {
+	return []string{stepName(stepInput), stepName(stepData), stepName(stepGenerate), stepName(stepOutput)}
+}
+
+// Run comes from the task to code that did it, and writes what it did to the
+// state. Usage is what the models were asked and gave. Whatever it comes to, the
+// node's metadata tells how.
+func (w *Writer) Run(ctx *node.Ctx) (r *Ran, usage map[string]any, err error) {
+	k := &work{
+		Writer: w, ctx: ctx, state: readable(ctx.State().All()), inputs: readable(ctx.Inputs()),
+		notes: map[string]any{},
+	}
+	k.secrets = hidden(k.state, k.inputs)
+	r, err = k.do()
+	if err != nil && passesOn(ctx, err) {
+		return nil, nil, err
+	}
+	if err == nil {
+		err = update(ctx.State(), r)
+	}
+	ctx.Meta("ai_metadata", k.metadata())
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, usageValue(k.usage), nil
+}
+
+// work is one run of a Writer.
+type work struct {
+	*Writer
+	ctx           *node.Ctx
+	state, inputs map[string]any
+	secrets       []string
+	round         int // of the code that is tried, from 1; 0 before the first
+	code          string
+	insights      engine.Value
+	faults        []fault
+	calls         int // of tools, so far
+	usage         engine.Usage
+	cached        bool
+	// For the metadata: what agents found, by their names, steps and their time.
+	notes  map[string]any
+	steps  int
+	micros int64
+	model  string
+}
+
+// fault is why code was not taken.
+type fault struct {
+	round, step int
+	code, why   string
+}
+
+// do comes to code that did the task, by what was learned or by the agents.
+func (k *work) do() (*Ran, error) {
+	if err := k.probe(); err != nil {
+		return nil, err
+	}
+	if k.Learn {
+		r, err := k.known()
+		if r != nil || err != nil {
+			return r, err
+		}
+	}
+	if err := k.analyse(); err != nil {
+		return nil, err
+	}
+	most := max(k.Attempts, 1) * max(k.ctx.Info().Attempt, 1)
+	for range most {
+		r, err := k.attempt()
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			if k.Learn {
+				err = k.learn(true)
+			}
+			return r, err
+		}
+	}
+	return nil, k.failed(most)
+}
+
+// attempt has code written and tries it. Without a result and an error it was not
+// taken, and the faults say why.
+func (k *work) attempt() (*Ran, error) {
+	k.round++
+	k.code = ""
+	if ok, err := k.generate(); !ok || err != nil {
+		return nil, err
+	}
+	if ok, err := k.check(); !ok || err != nil {
+		return nil, err
+	}
+	return k.try()
+}
+
+// try runs the code there is and has judged what it did.
+func (k *work) try() (*Ran, error) {
+	r, err := k.run()
+	if r == nil || err != nil {
+		return nil, err
+	}
+	ok, err := k.judge(r)
+	if !ok || err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// refuse notes why the code was not taken.
+func (k *work) refuse(step int, why string) {
+	k.faults = append(k.faults, fault{round: k.round, step: step, code: k.code, why: why})
+}
+
+// failed is the error of a node none of whose codes was taken.
+func (k *work) failed(most int) *engine.Error {
+	last := k.faults[len(k.faults)-1]
+	tries := fmt.Sprintf("none of %d attempts came", most)
+	if most == 1 {
+		tries = "the attempt did not come"
+	}
+	return &engine.Error{
+		Code: engine.CodeGeneration, Permanent: true,
+		Message: fmt.Sprintf("%s to code that does what was asked; the last: %s: %s", tries, stepName(last.step), last.why),
+		Hint: fmt.Sprintf("`%s` shows every attempt; say more in the prompt, raise attempts, or go on with as many more by `%s`",
+			engine.CommandLine("show", k.ctx.Info().Run, "--chain"), engine.CommandLine("retry", k.ctx.Info().Run, k.ctx.Info().Path)),
+	}
+}
+
+// record records a step and counts it in.
+func (k *work) record(s engine.Step) error {
+	s.Name = stepName(s.Number)
+	k.steps++
+	k.micros += s.Micros
+	if s.Usage != nil {
+		k.usage = k.usage.Add(*s.Usage)
+	}
+	return k.ctx.Record(s)
+}
+
+// metadata is what the node reports of its agents.
+func (k *work) metadata() map[string]any {
+	m := k.notes
+	m["attempts"] = int64(k.round)
+	m["errors"] = k.errorHistory()
+	m["total_time_ms"] = k.micros / 1000
+	m["steps"] = int64(k.steps)
+	m["cache"] = map[string]any{"hit": k.cached}
+	m["model"] = k.model
+	return m
+}
+
+func usageValue(u engine.Usage) map[string]any {
+	return map[string]any{
+		"input": int64(u.Input), "cached": int64(u.Cached), "output": int64(u.Output),
+		"reasoning": int64(u.Reasoning), "calls": int64(u.Calls),
+	}
+}
+
+// answer is what an agent's model said.
+type answer struct {
+	text   string
+	calls  []any // of tools: {name, arguments}
+	model  string
+	usage  *engine.Usage
+	micros int64
+}
+
+// on puts what is known of a model's answer on the step it was for.
+func (a *answer) on(s *engine.Step) {
+	s.Model, s.Usage, s.Micros = a.model, a.usage, s.Micros+a.micros
+}
+
+// ask has the model of an agent answer. What the model got wrong is told in
+// fault, and what else failed in err.
+func (k *work) ask(number int, system, message string, schema map[string]any) (a answer, fault string, err error) {
+	t, err := k.Turn(stepName(number))
+	if err != nil {
+		return a, "", err
+	}
+	if t.System != "" {
+		system += "\n\n" + t.System
+	}
+	t.System, t.Schema, t.SkipHistory, t.ToolsBefore = system, schema, true, k.calls
+	t.Message = said(message)
+	if number == stepGenerate {
+		t.Tools, t.MaxSteps, t.StopAtMax = k.Tools, k.MaxSteps, k.StopAtMax
+	}
+	h := &host{Host: k.ctx.LLMHost(), breakers: k.Breakers, schema: schema}
+	r, err := k.ctx.LLM().Turn(k.ctx, h, t)
+	a.model, a.micros, a.usage = h.model, h.micros, h.spent()
+	if number == stepGenerate || k.model == "" {
+		k.model = h.model
+	}
+	if err != nil {
+		if why, ok := ownMistake(err); ok {
+			return a, why, nil
+		}
+		return a, "", node.ModelError(err)
+	}
+	a.text = r.Text
+	k.calls += len(r.Calls)
+	for _, c := range r.Calls {
+		a.calls = append(a.calls, map[string]any{"name": c.Name, "arguments": c.Arguments})
+	}
+	if r.Stop == "length" {
+		return a, "the answer was cut off at the limit of output: raise maxOutput", nil
+	}
+	return a, "", nil
+}
+
+// ownMistake reports whether an error says that a model did not answer as it was
+// asked to, and how.
+func ownMistake(err error) (string, bool) {
+	var m *llm.Error
+	if errors.As(err, &m) && (m.Code == engine.CodeModelAnswer || m.Code == engine.CodeTurnTooLong) {
+		return m.Message, true
+	}
+	return "", false
+}
+
+// hard records a step that an error ended, and returns the error.
+func (k *work) hard(s engine.Step, err error) error {
+	if passesOn(k.ctx, err) {
+		return err
+	}
+	s.Status, s.Error = engine.StepFailed, messageOf(err)
+	if rec := k.record(s); rec != nil {
+		return errors.Join(err, rec)
+	}
+	return err
+}
+
+// errorHistory is what earlier codes failed with, as steps keep it.
+func (k *work) errorHistory() []any {
+	list := make([]any, len(k.faults))
+	for i, f := range k.faults {
+		list[i] = map[string]any{"attempt": int64(f.round), "agent": stepName(f.step), "error": f.why}
+	}
+	return list
+}
+
+// task is what the code has to do, without blanks around it.
+func (k *work) task() string { return strings.TrimSpace(k.Task) }
