@@ -11,7 +11,13 @@ type Erasure struct {
 	// process finds its run gone with its next commit.
 	Now   time.Time
 	Force bool
+	// Dry deletes nothing and says what would be.
+	Dry bool
 }
+
+// Tree is what is only deleted as a whole, by the id of one of the two: a session
+// with its rounds, or a run with its children.
+type Tree struct{ Session, Run string }
 
 // Prune says which sessions to delete: those that have expired at Now, and those
 // that one of the other fields takes. One that a live process works on, or that
@@ -35,4 +41,17 @@ type Erased struct {
 	// Copies are files that were left beside the database by an upgrade of it:
 	// what was deleted may be in them, and they are not touched.
 	Copies []string
+	// Forks went with what was asked for, since they share its past; Prune takes
+	// none.
+	Forks []Tree
+	// Kept are what Prune has left though its fields take it.
+	Kept []Kept
+}
+
+// Kept is a session that Prune left: something that stays shares a past with it,
+// or a live process works on it or on a fork of it.
+type Kept struct {
+	Session string
+	Forks   []Tree
+	Busy    bool
 }

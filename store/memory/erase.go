@@ -20,6 +20,7 @@ type tree struct{ session, run string }
 type forest struct {
 	of         map[*run]tree
 	dependents map[tree][]tree
+	order      []tree // sessions first, each by age
 }
 
 // forest reads all runs and sessions; the caller holds the mutexes of both.
@@ -35,6 +36,14 @@ func (s *Store) forest() (forest, error) {
 			t = tree{run: r.row.ID}
 		}
 		f.of[r] = t
+	}
+	for _, x := range s.talks.order {
+		f.order = append(f.order, tree{session: x.row.ID})
+	}
+	for _, r := range s.order {
+		if t := f.of[r]; t.run == r.row.ID {
+			f.order = append(f.order, t)
+		}
 	}
 	depend := func(on, t tree) {
 		if on != t {
@@ -107,13 +116,32 @@ func (s *Store) erase(ctx context.Context, e store.Erasure, find func(f forest) 
 	if err != nil || len(trees) == 0 {
 		return store.Erased{}, err
 	}
-	doomed := f.with(trees...)
+	doomed := f.with(slices.Clone(trees)...)
+	forks := f.forks(doomed, trees)
 	for r, t := range f.of {
 		if row := r.copy(); doomed[t] && !e.Force && row.Owner != "" && row.Until.After(e.Now) {
 			return store.Erased{}, fmt.Errorf("run %s: %w: %s", row.ID, store.ErrOwned, row.Owner)
 		}
 	}
-	return s.remove(f, doomed), nil
+	var out store.Erased
+	if e.Dry {
+		out = s.count(f, slices.Collect(maps.Keys(doomed)))
+	} else {
+		out = s.remove(f, doomed)
+	}
+	out.Forks = forks
+	return out, nil
+}
+
+// forks are the trees of a set less some, sessions first, each by age.
+func (f forest) forks(set map[tree]bool, less []tree) []store.Tree {
+	var out []store.Tree
+	for _, t := range f.order {
+		if set[t] && !slices.Contains(less, t) {
+			out = append(out, store.Tree{Session: t.session, Run: t.run})
+		}
+	}
+	return out
 }
 
 // remove deletes trees.
@@ -220,6 +248,7 @@ func wrap(op string, err error) error {
 // PruneSessions deletes the sessions that p says.
 func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
 	var counted store.Erased
+	var kept []store.Kept
 	out, err := s.erase(ctx, store.Erasure{Now: p.Now, Force: true}, func(f forest) ([]tree, error) {
 		taken := s.talks.old(p)
 		busy := map[tree]bool{}
@@ -229,13 +258,22 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 			}
 		}
 		var trees []tree
-		for t := range taken {
-			stays := false
-			for d := range f.with(t) {
-				stays = stays || !taken[d] || busy[d]
+		for _, t := range f.order {
+			if !taken[t] {
+				continue
 			}
-			if !stays {
+			with := f.with(t)
+			k := store.Kept{Session: t.session}
+			for d := range with { // order: a set is made smaller
+				k.Busy = k.Busy || busy[d]
+				if taken[d] {
+					delete(with, d)
+				}
+			}
+			if k.Forks = f.forks(with, nil); k.Forks == nil && !k.Busy {
 				trees = append(trees, t)
+			} else {
+				kept = append(kept, k)
 			}
 		}
 		if p.Dry {
@@ -246,12 +284,17 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 	if p.Dry {
 		out = counted
 	}
+	out.Kept = kept
 	return out, wrap("prune sessions", err)
 }
 
 // count says what removing trees would take away.
 func (s *Store) count(f forest, trees []tree) (out store.Erased) {
-	out.Sessions = len(trees)
+	for _, t := range trees {
+		if t.session != "" {
+			out.Sessions++
+		}
+	}
 	for r, t := range f.of {
 		if slices.Contains(trees, t) {
 			out.Runs++

@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/store"
@@ -74,10 +76,20 @@ func (s *Store) erase(ctx context.Context, op string, e store.Erasure, find func
 		if err != nil {
 			return err
 		}
+		forks := forksOf(trees, roots)
 		if roots = trees.with(roots); !e.Force {
 			if err := x.free(roots); err != nil {
 				return err
 			}
+		}
+		names, err := x.names(forks)
+		if err != nil {
+			return err
+		}
+		defer func() { out.Forks = names }()
+		if e.Dry {
+			out, err = x.count(roots)
+			return err
 		}
 		if err = x.bury(s, roots); err != nil {
 			return err
@@ -85,6 +97,9 @@ func (s *Store) erase(ctx context.Context, op string, e store.Erasure, find func
 		out, err = x.delete(roots)
 		return err
 	})
+	if e.Dry {
+		return out, err
+	}
 	return s.scrubbed(ctx, op, out, err)
 }
 
@@ -186,6 +201,18 @@ func (d dependents) with(roots []int64) []int64 {
 	return out
 }
 
+// forksOf are the trees that depend on others, without those.
+func forksOf(trees dependents, roots []int64) []int64 {
+	forks := slices.DeleteFunc(trees.with(slices.Clone(roots)), func(r int64) bool { return slices.Contains(roots, r) })
+	slices.SortFunc(forks, func(a, b int64) int { // sessions first, then runs, each by age
+		if a < 0 != (b < 0) {
+			return cmp.Compare(a, b)
+		}
+		return cmp.Compare(max(a, -a), max(b, -b))
+	})
+	return forks
+}
+
 // eraser deletes trees in a transaction.
 type eraser struct {
 	lineage
@@ -208,6 +235,23 @@ func (x eraser) dependents() (dependents, error) {
 			JOIN context x ON x.id = c.source JOIN run o ON o.num = x.run
 			WHERE c.kind IN ('run', 'base') AND o.root <> r.root`)
 	return d, err
+}
+
+// names are what trees are called, by their roots.
+func (x eraser) names(roots []int64) ([]store.Tree, error) {
+	var out []store.Tree
+	for _, root := range roots {
+		var t store.Tree
+		query, num, id := "SELECT id FROM run WHERE num = ?", root, &t.Run
+		if root < 0 {
+			query, num, id = "SELECT id FROM session WHERE num = ?", -root, &t.Session
+		}
+		if err := x.q.QueryRowContext(x.ctx, query, num).Scan(id); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
 }
 
 // free refuses where a live process owns a run of the trees.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/weir-run/weir/store"
@@ -14,9 +15,13 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 	var out store.Erased
 	err := s.erasing(ctx, op, func(ctx context.Context) error {
 		x := eraser{lineage{ctx, s.conn}, s.conn, p.Now}
-		roots, err := x.old(p)
-		if err != nil || len(roots) == 0 {
+		roots, kept, err := x.old(p)
+		if err != nil {
 			return err
+		}
+		defer func() { out.Kept = kept }()
+		if len(roots) == 0 {
+			return nil
 		}
 		if p.Dry {
 			out, err = x.count(roots)
@@ -34,10 +39,11 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 	return s.scrubbed(ctx, op, out, err)
 }
 
-// old lists the roots of the sessions to delete.
-func (x eraser) old(p store.Prune) ([]int64, error) {
+// old lists the roots of the sessions to delete, and what is kept of those that p
+// takes.
+func (x eraser) old(p store.Prune) (roots []int64, kept []store.Kept, err error) {
 	taken := map[int64]bool{}
-	err := x.query(func(row scanner) error {
+	err = x.query(func(row scanner) error {
 		var num int64
 		err := row.Scan(&num)
 		taken[-num] = true
@@ -49,23 +55,30 @@ func (x eraser) old(p store.Prune) ([]int64, error) {
 		) WHERE expires <= ?1 OR ?4 > 0 AND said < ?1 - ?4 OR ?5 > 0 AND place > ?5`,
 		p.Now.UnixMilli(), p.User, p.Flow, p.Older.Milliseconds(), p.Keep)
 	if err != nil || len(taken) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
 	trees, err := x.dependents()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	owned, err := x.owned()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var roots []int64
-	for root := range taken {
-		if !slices.ContainsFunc(trees.with([]int64{root}), func(r int64) bool { return !taken[r] || owned[r] }) {
+	for _, root := range slices.Backward(slices.Sorted(maps.Keys(taken))) { // the oldest first: they are negative
+		stay := slices.DeleteFunc(forksOf(trees, []int64{root}), func(r int64) bool { return taken[r] })
+		busy := slices.ContainsFunc(trees.with([]int64{root}), func(r int64) bool { return owned[r] })
+		if len(stay) == 0 && !busy {
 			roots = append(roots, root)
+			continue
 		}
+		names, err := x.names(append([]int64{root}, stay...))
+		if err != nil {
+			return nil, nil, err
+		}
+		kept = append(kept, store.Kept{Session: names[0].Session, Forks: names[1:], Busy: busy})
 	}
-	return roots, nil
+	return roots, kept, nil
 }
 
 // owned are the roots of the trees that live processes work on.

@@ -67,9 +67,14 @@ func deleteSession(t *testing.T, s Store) {
 
 	_, err = s.DeleteSession(t.Context(), "no", lapsed())
 	is(t, err, store.ErrNotFound)
-	gone, err := s.DeleteSession(t.Context(), "s", lapsed())
-	must(t, err)
-	equal(t, "deleted", []int{gone.Sessions, gone.Runs, gone.Messages}, []int{2, 6, 4 + 1 + 1 + 1})
+	dry := lapsed()
+	dry.Dry = true
+	for _, e := range []store.Erasure{dry, lapsed()} {
+		gone, err := s.DeleteSession(t.Context(), "s", e)
+		must(t, err)
+		equal(t, "deleted", []int{gone.Sessions, gone.Runs, gone.Messages}, []int{2, 6, 4 + 1 + 1 + 1})
+		equal(t, "with it", gone.Forks, []store.Tree{{Session: "fork"}, {Run: "fork-of-child"}})
+	}
 	equal(t, "runs left", runIDs(t, s), []string{"kept-1"})
 	for _, id := range []string{"s", "fork"} {
 		_, err := s.Session(t.Context(), id)
@@ -253,10 +258,16 @@ func pruneShared(t *testing.T, s Store) {
 	gone, err := s.PruneSessions(t.Context(), p)
 	must(t, err)
 	equal(t, "pruned", gone.Sessions, 0)
+	equal(t, "kept", gone.Kept, []store.Kept{{Session: "s", Forks: []store.Tree{{Session: "f"}}}})
 	p.Now = epoch().AddDate(1, 0, 0)
 	fork(t, s, &r.writer, "run", 1)
-	gone, err = s.PruneSessions(t.Context(), p)
-	must(t, err)
+	dry := p
+	dry.Dry = true
+	for _, p := range []store.Prune{dry, p} {
+		gone, err = s.PruneSessions(t.Context(), p)
+		must(t, err)
+		equal(t, "kept", gone.Kept, []store.Kept{{Session: "s", Forks: []store.Tree{{Run: "run"}}}})
+	}
 	equal(t, "pruned", []int{gone.Sessions, gone.Runs}, []int{1, 0}) // the fork, not what the run shares
 	_, err = s.DeleteRun(t.Context(), "run", store.Erasure{Now: p.Now})
 	must(t, err)
