@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
 )
 
 // rerunOptions are the flags of `weir rerun` beside those it shares.
@@ -22,7 +25,11 @@ func (p *program) rerunCommand() *cobra.Command {
 		Use:   "rerun RUN",
 		Short: "Do a run again from the beginning: same flow, inputs, first state and user",
 		Long: `Start a new run of the flow that another ran, as the flow was then, with the same
-inputs, first state, model and user. Nothing is reused; "weir fork" reuses.`,
+inputs, first state, model and user. Nothing is reused; "weir fork" reuses.
+
+Of a fork, the inputs and the flow are those of the fork. State that "weir fork
+--state" gave it is not: it was written in the middle of the run and not before it.
+Where there was such, it says so, and how to do that part again.`,
 		Example: `  weir rerun 01kafw
   weir rerun 01kafw -i invoice=@other.txt --json`,
 		Args:              exactArgs("RUN"),
@@ -59,9 +66,53 @@ func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *
 	if err != nil {
 		return err
 	}
+	edits, err := desk.stateEdits(ctx, id)
+	if err != nil {
+		return err
+	}
 	run, err := desk.Rerun(ctx, id, weir.RerunOptions{ID: o.id, Inputs: inputs, Breaks: o.breaks})
 	if err != nil {
 		return err
 	}
+	for _, e := range edits {
+		p.say("not done again: the state that fork %s was given after event %d (%s); to do that: %s", id, e.At, keysOf(e.State),
+			p.self(append([]string{"fork", e.From, "--at", fmt.Sprint(e.At)}, stateFlags(e.State)...)...))
+	}
 	return d.drive(ctx, desk, run, 0)
+}
+
+// stateEdits are the forks in a run's past that were given state of their own.
+func (d *desk) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
+	var out []*engine.RunForked
+	for c, err := range d.store.Commits(ctx, run, 0) {
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range c.Events {
+			if f, ok := e.(*engine.RunForked); ok && len(f.State) > 0 {
+				out = append(out, f)
+			}
+		}
+	}
+	return out, nil
+}
+
+func keysOf(list []engine.StateChange) string {
+	keys := make([]string, len(list))
+	for i, s := range list {
+		keys[i] = printable(s.Key)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// stateFlags are the flags that write the same state.
+func stateFlags(list []engine.StateChange) []string {
+	var out []string
+	for _, s := range list {
+		if !s.Delete {
+			b, _ := engine.AppendValue(nil, s.Value) // it is from a journal
+			out = append(out, "--state", s.Key+"="+string(b))
+		}
+	}
+	return out
 }
