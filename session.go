@@ -18,7 +18,9 @@ type SessionOptions struct {
 	// a line: at most 200 bytes, no control characters, no blanks at the ends.
 	User string
 	// Thread names one conversation of the user with the flow; "" is the active
-	// one, which is the newest unless another was activated since.
+	// one, which is the newest unless another was activated since. One that has
+	// outlived the lifetime that its flow gives it (`ttl`) is active no more: it goes
+	// on where its thread or ID is given, until it is pruned.
 	Thread string
 	// ID is the session's own id; nothing else has to be given then.
 	ID string
@@ -65,7 +67,9 @@ func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session
 	}
 	if !o.New {
 		row, err := w.store.FindSession(ctx, o.User, f.Name, o.Thread)
-		if err == nil || !errors.Is(err, store.ErrNotFound) {
+		switch {
+		case err == nil && o.Thread == "" && hasExpired(&row): // another begins
+		case err == nil || !errors.Is(err, store.ErrNotFound):
 			return w.session(&row, f), err
 		}
 	}
@@ -91,6 +95,12 @@ func (w *Weir) newSession(ctx context.Context, f *Flow, o SessionOptions) (*Sess
 	}
 	row, err := w.store.Session(ctx, n.ID)
 	return w.session(&row, f), err
+}
+
+// hasExpired reports whether a session has outlived its lifetime and nothing goes on
+// in it: it may be deleted at any time.
+func hasExpired(row *store.Session) bool {
+	return !row.Expires.IsZero() && !time.Now().Before(row.Expires) && row.Holder == "" && row.Queued == 0
 }
 
 // sessionUnder is the session of an id, held to whose it is said to be.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -29,7 +30,7 @@ func (c *conductor) paused(ctx context.Context, row *store.Session, r *store.Run
 		q := &list[i]
 		t, _ := c.turn(q.ID)
 		if t == nil || t.again {
-			if known, err := c.w.sentBefore(ctx, row, q.ID); known || err != nil {
+			if known, err := c.w.sentBefore(ctx, row, q); known || err != nil {
 				return true, err
 			}
 		}
@@ -107,25 +108,52 @@ func (c *conductor) answer(ctx context.Context, row *store.Session, r *store.Run
 // saidBy is who answered, and with which message.
 func saidBy(q *store.Queued) string { return strings.TrimSpace(q.By + " (message " + q.ID + ")") }
 
-// sentBefore reports whether a message has answered a question of the round that
-// goes on, or of the last one; it is then out of the queue.
-func (w *Weir) sentBefore(ctx context.Context, row *store.Session, id string) (bool, error) {
-	rounds, err := w.store.Runs(ctx, store.Filter{Session: row.ID, Limit: 1})
-	if err != nil || len(rounds) == 0 {
-		return false, err
+// sentBefore reports whether a message has answered a question of a round that has
+// done something since the message was sent; it is then out of the queue. That need
+// not be the newest: messages that came before it may have had rounds since.
+func (w *Weir) sentBefore(ctx context.Context, row *store.Session, q *store.Queued) (bool, error) {
+	for before := ""; ; {
+		rounds, err := w.store.Runs(ctx, store.Filter{Session: row.ID, Before: before, Limit: fewRounds})
+		if err != nil {
+			return false, err
+		}
+		for i := range rounds {
+			r := &rounds[i]
+			if r.Updated.Before(q.At.Truncate(time.Millisecond)) {
+				return false, nil
+			}
+			answered, err := w.answered(ctx, r.ID, q.ID)
+			if err != nil {
+				return false, err
+			}
+			if answered {
+				err = w.store.TakeQueued(ctx, q.ID, r.ID)
+				if errors.Is(err, store.ErrNotFound) {
+					err = nil
+				}
+				return true, err
+			}
+			before = r.ID
+		}
+		if len(rounds) < fewRounds {
+			return false, nil
+		}
 	}
-	mark := saidBy(&store.Queued{ID: id})
-	for c, err := range w.store.Commits(ctx, rounds[0].ID, 0) {
+}
+
+// fewRounds is how many rounds are listed at a time, where the first mostly tells.
+const fewRounds = 4
+
+// answered reports whether a question of a run was answered with a message.
+func (w *Weir) answered(ctx context.Context, run, message string) (bool, error) {
+	mark := saidBy(&store.Queued{ID: message})
+	for c, err := range w.store.Commits(ctx, run, 0) {
 		if err != nil {
 			return false, err
 		}
 		for _, e := range c.Events {
 			if a, ok := e.(*engine.InterruptAnswered); ok && strings.HasSuffix(a.By, mark) {
-				err := w.store.TakeQueued(ctx, id, rounds[0].ID)
-				if errors.Is(err, store.ErrNotFound) {
-					err = nil
-				}
-				return true, err
+				return true, nil
 			}
 		}
 	}

@@ -210,7 +210,7 @@ func (c *conductor) begin(ctx context.Context, row *store.Session, q *store.Queu
 		if _, err := c.settle(ctx); err != nil {
 			return false, err
 		}
-		if known, err := c.w.sentBefore(ctx, row, q.ID); known || err != nil {
+		if known, err := c.w.sentBefore(ctx, row, q); known || err != nil {
 			return known, err
 		}
 	}

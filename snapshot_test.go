@@ -110,7 +110,7 @@ func (s *shaky) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 func TestARetryKeepsTheFailuresThatTheAttemptGotOver(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string][]string{
-		"a summary that failed":       {"model_unavailable", "", "", "model_unavailable"},
+		"a summary that failed":       {"model_unavailable", "", "model_unavailable"},
 		"a request that was too long": {"", "model_context_length", "", "model_unavailable"},
 	} {
 		model := &shaky{script: script}
