@@ -14,11 +14,15 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/weir-run/weir/sandbox"
 )
 
 func main() {
+	self := sandbox.Begin(roles()...)
 	ctx, stop := interruptible(context.Background())
-	code := command(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	p := &program{terminal: terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr}, env: os.LookupEnv, sandboxes: self}
+	code := p.command(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
@@ -97,12 +101,16 @@ func onInterrupt(ctx context.Context, tell func()) (off func()) {
 
 // command carries out one command line and returns the exit code.
 func command(ctx context.Context, args []string, t terminal) int {
-	p := &program{terminal: t, env: os.LookupEnv}
+	return (&program{terminal: t, env: os.LookupEnv}).command(ctx, args)
+}
+
+// command carries out one command line and returns the exit code.
+func (p *program) command(ctx context.Context, args []string) int {
 	root := p.root()
 	root.SetArgs(args)
-	root.SetIn(t.in)
-	root.SetOut(t.out)
-	root.SetErr(t.err)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

@@ -62,7 +62,7 @@ func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.HTTP = client
+	o.HTTP, o.Executors = client, p.executors(cfg)
 	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers))}
 	if d.tools, err = p.toolbox(cfg, client); err != nil {
 		return nil, err

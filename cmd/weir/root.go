@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
 )
 
 // program is one use of the command: where it reads and writes, and the flags
@@ -17,6 +18,10 @@ type program struct {
 	env    func(string) (string, bool)
 	lines  *bufio.Reader // of in, made by the first question
 	stderr *screen       // made by the first use of screen
+
+	// sandboxes is how the program starts itself again for code in sandboxes; the
+	// zero value cannot.
+	sandboxes sandbox.Self
 
 	db         string
 	configFile string

@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	_ "embed" // the harness
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+)
+
+//go:embed harness.py
+var harness string
+
+//go:embed check.py
+var checker string
+
+// HarnessPython is a program in Python 3 that defines run(job, send) and, behind
+// it, nothing else that an executor needs: job is a dict with the text code and
+// the dicts context, inputs and files (paths by name), and send takes the report
+// that ReadReport reads, as one line of ASCII. It returns when the code has come
+// to its end, however it did, unless the process was ended.
+//
+// The code runs in the harness's own process and can report what it likes; that
+// is no more than it may do to the context anyway. The channel has to keep apart
+// what is printed and what is reported, for code that means no harm.
+func HarnessPython() string { return harness }
+
+// CheckPython is a program in Python 3 that defines check(job, send), which does
+// what Executor.Check says, without running the code, and sends the report that
+// ReadProblems reads.
+func CheckPython() string { return checker }
+
+// Report is what a harness says of how code left things.
+type Report struct {
+	// Kind is "left", or why the code brought nothing: "syntax", "exception",
+	// "memory", "exit" (it ended itself with an exit code) or "context" (it made
+	// that something else than a dict).
+	Kind      string         `json:"kind"`
+	Message   string         `json:"message"`
+	Traceback string         `json:"traceback"`
+	Line      int            `json:"line"`
+	Context   map[string]any `json:"context"`
+	Odd       []Odd          `json:"odd"`
+}
+
+// ReadReport reads what a harness sent.
+func ReadReport(text []byte) (*Report, error) {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	r := &Report{}
+	if err := d.Decode(r); err != nil {
+		return nil, fmt.Errorf("read the report of the code's harness: %w", err)
+	}
+	return r, nil
+}
+
+// Conclude is what the job brought where its code left things as the report
+// says; stdout and stderr are what it wrote.
+func (r *Report) Conclude(job *Job, stdout, stderr string) (*Result, error) {
+	failed := &Result{Stdout: stdout, Stderr: stderr}
+	e := &Error{Message: r.Message, Traceback: r.Traceback, Line: r.Line}
+	switch r.Kind {
+	case "left":
+		return Conclude(job, &Ended{Context: r.Context, Odd: r.Odd, Stdout: stdout, Stderr: stderr})
+	case "syntax":
+		e.Code = engine.CodeCodeInvalid
+	case "exception", "exit":
+		e.Code = engine.CodeCodeFailed
+	case "memory":
+		e.Code = engine.CodeCodeMemory
+		e.Hint = "take less at once, or raise the executor's limit"
+	case "context":
+		e.Code, e.Key = engine.CodeCodeValue, "context"
+		e.Hint = "give the name context a dict, or leave it"
+	default:
+		e.Code, e.Message = engine.CodeCodeKilled, "the code ended without a word of how it left things"
+	}
+	if e.Line > 0 {
+		e.Message = fmt.Sprintf("%s (line %d)", e.Message, e.Line)
+	}
+	return failed, e
+}
+
+// ReadProblems reads what the check sent.
+func ReadProblems(text []byte) ([]Problem, error) {
+	var list []struct {
+		Line    int    `json:"line"`
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("read what the check of the code found: %w", err)
+	}
+	out := make([]Problem, 0, len(list))
+	for _, p := range list {
+		out = append(out, Problem(p))
+	}
+	return out, nil
+}

@@ -1,0 +1,256 @@
+//go:build linux && (amd64 || arm64)
+
+package python
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespacesOfJob are those that every job gets for itself.
+const namespacesOfJob = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// child is the process of a job.
+type child struct {
+	process *os.Process
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *os.File
+	report  *os.File
+	once    sync.Once
+	group   *group
+}
+
+// setupError is why a sandbox could not be made: a step of it, and the error.
+type setupError struct {
+	step string
+	err  error
+}
+
+// Error names the step.
+func (e *setupError) Error() string { return e.step + ": " + e.err.Error() }
+
+// Unwrap is the error of the step.
+func (e *setupError) Unwrap() error { return e.err }
+
+// begin makes a sandbox and starts the interpreter in it. Whoever calls it has to
+// end with child.end.
+func (p *plan) begin() (*child, error) {
+	c := &child{}
+	pipes := make([]pipe, 0, len(p.ends))
+	defer func() {
+		for _, one := range pipes {
+			one.close()
+		}
+	}()
+	for i := range p.ends {
+		one, err := newPipe(i == 0 || i == fdGo)
+		if err != nil {
+			return nil, &setupError{"make pipes", err}
+		}
+		pipes = append(pipes, one)
+		p.ends[i] = one.theirs
+	}
+	list := p.calls()
+	pid, err := list.begin(namespacesOfJob, fdStatus)
+	if err != nil {
+		return nil, &setupError{"make namespaces", err}
+	}
+	for i := range pipes {
+		pipes[i].closeTheirs()
+	}
+	if c.process, err = os.FindProcess(pid); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return nil, &setupError{"watch the process", err}
+	}
+	if err := p.admit(c, pid, pipes); err != nil {
+		c.end()
+		return nil, err
+	}
+	if err := started(list, pipes[fdStatus].ours); err != nil {
+		c.end()
+		return nil, err
+	}
+	c.stdin, c.stdout, c.stderr, c.report = pipes[0].take(), pipes[1].take(), pipes[2].take(), pipes[fdReport].take()
+	return c, nil
+}
+
+// admit gives the process its user and its group of limits, and has it begin.
+func (p *plan) admit(c *child, pid int, pipes []pipe) error {
+	if err := mapUser(pid, p.groups); err != nil {
+		return err
+	}
+	var err error
+	if c.group, err = p.newGroup(pid); err != nil {
+		return &setupError{"make a cgroup", err}
+	}
+	if _, err := pipes[fdGo].ours.Write([]byte{1}); err != nil {
+		return &setupError{"begin", err}
+	}
+	return nil
+}
+
+// started waits until the interpreter has taken the place of the calls, and says
+// which of them failed if it has not.
+func started(list *calls, status *os.File) error {
+	var b [8]byte
+	n, err := io.ReadFull(status, b[:])
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return &setupError{"begin", err}
+	}
+	i := int(int32(binary.NativeEndian.Uint32(b[:4])))
+	e := syscall.Errno(binary.NativeEndian.Uint32(b[4:]))
+	if e == 0 || i < 0 || i >= len(list.what) {
+		return &setupError{"begin", errors.New("it ended before the interpreter")}
+	}
+	return &setupError{list.what[i], e}
+}
+
+// kill ends all processes of the sandbox: they do not outlive its first.
+func (c *child) kill() { _ = c.process.Kill() }
+
+// end kills what is left and frees what the child holds.
+func (c *child) end() *os.ProcessState {
+	c.kill()
+	return c.wait()
+}
+
+// wait waits for the end, which must be near.
+func (c *child) wait() *os.ProcessState {
+	state, _ := c.process.Wait()
+	c.once.Do(func() {
+		for _, f := range []*os.File{c.stdin, c.stdout, c.stderr, c.report} {
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	})
+	return state
+}
+
+// pipe has an end for the child and one for us.
+type pipe struct {
+	theirs int
+	ours   *os.File
+}
+
+// newPipe makes a pipe that the child reads or writes. The child's end has a
+// number above those it will be given.
+func newPipe(childReads bool) (pipe, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return pipe{}, err
+	}
+	theirs, ours := fds[0], fds[1]
+	if !childReads {
+		theirs, ours = ours, theirs
+	}
+	moved, err := unix.FcntlInt(uintptr(theirs), unix.F_DUPFD_CLOEXEC, 64)
+	_ = unix.Close(theirs)
+	if err == nil {
+		err = unix.SetNonblock(ours, true)
+	}
+	if err != nil {
+		_ = unix.Close(ours)
+		return pipe{}, err
+	}
+	return pipe{theirs: moved, ours: os.NewFile(uintptr(ours), "pipe")}, nil
+}
+
+func (p *pipe) closeTheirs() {
+	if p.theirs >= 0 {
+		_ = unix.Close(p.theirs)
+		p.theirs = -1
+	}
+}
+
+// take hands over our end.
+func (p *pipe) take() *os.File {
+	f := p.ours
+	p.ours = nil
+	return f
+}
+
+func (p *pipe) close() {
+	p.closeTheirs()
+	if p.ours != nil {
+		_ = p.ours.Close()
+	}
+}
+
+// written is what a job's process wrote, up to a limit.
+type written struct {
+	stdout, stderr, report bytes.Buffer
+	over                   string // the stream that went past its limit
+}
+
+// converse hands the job to the process and reads what it writes until it has
+// ended or been killed.
+func (c *child) converse(job []byte, output int64) *written {
+	w := &written{}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	read := func(name string, f *os.File, to *bytes.Buffer, most int64) {
+		wait.Go(func() {
+			n, _ := io.Copy(to, io.LimitReader(f, most+1))
+			if n <= most {
+				return
+			}
+			mu.Lock()
+			w.over = name
+			mu.Unlock()
+			c.kill()
+			to.Truncate(int(most))
+		})
+	}
+	read("stdout", c.stdout, &w.stdout, output)
+	read("stderr", c.stderr, &w.stderr, output)
+	read("the context", c.report, &w.report, maxReport)
+	wait.Go(func() {
+		_, _ = c.stdin.Write(job) // it may have ended; then nobody misses the rest
+		_ = c.stdin.Close()
+	})
+	wait.Wait()
+	return w
+}
+
+// mapUser says who the process is outside: somebody who owns nothing, where we
+// may say so, and else ourselves.
+func mapUser(pid int, may bool) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if may {
+		uid, gid = stranger(), stranger()
+	} else if err := writeProc(pid, "setgroups", "deny"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := writeProc(pid, "gid_map", fmt.Sprintf("%d %d 1", inside, gid)); err != nil {
+		return err
+	}
+	return writeProc(pid, "uid_map", fmt.Sprintf("%d %d 1", inside, uid))
+}
+
+func writeProc(pid int, name, text string) error {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, name), []byte(text), 0); err != nil {
+		return &setupError{"map the user (" + name + ")", err}
+	}
+	return nil
+}
+
+// stranger is a user or group that nobody is: far above those that are given
+// out, and another one for each of many jobs that follow one another.
+func stranger() int {
+	return 0x70000000 + int(time.Now().UnixNano()>>12&0xfffff)
+}

@@ -1,0 +1,138 @@
+//go:build linux && (amd64 || arm64)
+
+package python
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// calls is a list of system calls that a new process makes between its birth and
+// the interpreter. It is written out beforehand, down to the memory that the
+// arguments point to, because a process that was cloned out of a program in Go
+// may not use Go's runtime: no memory, no stack that grows, no other thread. It
+// is also why no program has to be started in between, which would cost more
+// than the interpreter itself.
+type calls struct {
+	list []call
+	what []string // what each is for, to tell which has failed
+	keep []any    // what the arguments point to
+	fd   uintptr  // the number that the next file to be opened gets
+}
+
+// call is one system call.
+type call struct {
+	number uintptr
+	args   [6]uintptr
+	// want is the result it must have; -1 is any that is no error. A call that is
+	// optional may fail.
+	want     int
+	optional bool
+}
+
+// anything that is no error is the result a call wants.
+const anything = -1
+
+// add appends a call. Text and pointers in args become the addresses of memory
+// that is kept.
+func (c *calls) add(what string, number uintptr, args ...any) *call {
+	one := call{number: number, want: anything}
+	for i, a := range args {
+		one.args[i] = c.address(a)
+	}
+	c.list = append(c.list, one)
+	c.what = append(c.what, what)
+	return &c.list[len(c.list)-1]
+}
+
+// address is an argument as the kernel takes it.
+func (c *calls) address(a any) uintptr {
+	switch t := a.(type) {
+	case int:
+		return uintptr(t)
+	case uintptr:
+		return t
+	case uint64:
+		return uintptr(t)
+	case nil:
+		return 0
+	case string:
+		b := append([]byte(t), 0)
+		c.keep = append(c.keep, b)
+		return uintptr(unsafe.Pointer(&b[0]))
+	case []string:
+		list := make([]uintptr, 0, len(t)+1)
+		for _, s := range t {
+			list = append(list, c.address(s))
+		}
+		list = append(list, 0)
+		c.keep = append(c.keep, list)
+		return uintptr(unsafe.Pointer(&list[0]))
+	case *unix.MountAttr:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *unix.LandlockRulesetAttr:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *unix.LandlockPathBeneathAttr:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *unix.CapUserHeader:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *[2]unix.CapUserData:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *unix.Rlimit:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *unix.SockFprog:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	case *[4]uint64:
+		c.keep = append(c.keep, t)
+		return uintptr(unsafe.Pointer(t))
+	default:
+		panic(fmt.Sprintf("a system call takes no %T", a))
+	}
+}
+
+// open appends a call that opens a file, and returns its number: files are
+// numbered upwards from the first free one, which is known.
+func (c *calls) open(what string, number uintptr, args ...any) uintptr {
+	one := c.add(what, number, args...)
+	one.want = int(c.fd)
+	c.fd++
+	return c.fd - 1
+}
+
+// closeFrom appends a call that closes all files from n on.
+func (c *calls) closeFrom(n uintptr) {
+	c.add("close what is open", unix.SYS_CLOSE_RANGE, n, uintptr(^uint32(0)), 0)
+	c.fd = n
+}
+
+// begin clones the process and, in the child, makes the calls; the last of them
+// does not return. What fails is written to the file status as two 32-bit
+// numbers, the index of the call and its error. Nothing of the child's returns.
+func (c *calls) begin(flags uintptr, status uintptr) (pid int, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// No signal may be handled in the child before the interpreter has replaced
+	// the program: its handlers need Go's runtime.
+	var all, before [1]uint64
+	all[0] = ^uint64(0)
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&before)), 8, 0, 0); e != 0 {
+		return 0, e
+	}
+	r, e := clone(flags|uintptr(unix.SIGCHLD), c.list, status)
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&before)), 0, 8, 0, 0)
+	runtime.KeepAlive(c)
+	if e != 0 {
+		return 0, e
+	}
+	return int(r), nil
+}

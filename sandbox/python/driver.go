@@ -1,0 +1,53 @@
+package python
+
+// first bytes on stdin: the length of the compiled harness on a line, the
+// harness, and the job as JSON. The report goes to file 3, which only the
+// harness is told of.
+
+// boot is what the interpreter is started with.
+const boot = `import sys,marshal;_=sys.stdin.buffer;exec(marshal.loads(_.read(int(_.readline()))),{"__name__":"weir","source":_})`
+
+// driverHead reads the job without the module json, whose import would cost
+// several milliseconds.
+const driverHead = `
+def job_and_send():
+    import posix, sys
+    text = source.read().decode()
+    try:
+        from _json import make_scanner
+    except ImportError:
+        import json
+        job = json.loads(text)
+    else:
+        class Plain:
+            strict = False
+            object_hook = object_pairs_hook = None
+            parse_float = float
+            parse_int = int
+            parse_constant = float
+            memo = {}
+        job = make_scanner(Plain)(text, 0)[0]
+    write = posix.write
+    def send(report):
+        data = memoryview(report.encode("ascii"))
+        while data:
+            data = data[write(3, data):]
+    sys.path.extend(job["path"])
+    sys.stdout.reconfigure(line_buffering=True)
+    return job, send
+`
+
+const runDriver = driverHead + `
+def main():
+    import posix
+    leave = posix._exit
+    run(*job_and_send())
+    leave(0)
+main()
+`
+
+const checkDriver = driverHead + `
+def main():
+    check(*job_and_send())
+main()
+`

@@ -1,0 +1,218 @@
+//go:build linux && (amd64 || arm64)
+
+package python
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files of a job's process. The last two are closed when the interpreter
+// starts.
+const (
+	fdReport = 3
+	fdStatus = 4
+	fdGo     = 5 // readable once the process may begin
+	fdFirst  = 6 // the first that is free
+)
+
+// inside is what the process's user and group are called in its namespace.
+const inside = 65534
+
+// plan is all that a job's process is to be.
+type plan struct {
+	in     *installation
+	files  []given
+	memory int64
+	disk   int64
+	tasks  int
+	time   time.Duration
+	filter *unix.SockFprog
+	abi    int    // of Landlock
+	root   string // a folder of the outside to mount the new root on
+	groups bool   // supplementary groups can be dropped
+	ends   [6]int // the files that become 0 to 5
+}
+
+// given is a file that the code may read.
+type given struct {
+	from string
+	name string
+	// size of a file that has to be copied in, because the process's user may not
+	// read it; -1 where it is shown as it is.
+	size int64
+}
+
+// to is where the code finds it.
+func (g given) to() string { return "/files/" + g.name }
+
+// calls are those that make the sandbox, in the order they have to be in.
+func (p *plan) calls() *calls {
+	c := &calls{}
+	for want, fd := range p.ends {
+		flags := 0
+		if want >= fdStatus {
+			flags = unix.O_CLOEXEC
+		}
+		c.add("take its files", unix.SYS_DUP3, fd, want, flags)
+	}
+	c.closeFrom(fdFirst)
+	c.add("wait to begin", unix.SYS_READ, fdGo, string(make([]byte, 8)), 1).want = 1
+	trees := p.openTrees(c)
+	p.identity(c)
+	p.newRoot(c)
+	p.show(c, trees)
+	p.finishRoot(c)
+	p.drop(c)
+	p.landlock(c)
+	p.noCaps(c)
+	p.signals(c)
+	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.filter)
+	p.rlimits(c)
+	exe := p.in.Executable
+	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{"python3", "-I", "-S", "-B", "-X", "utf8", "-c", boot}, []string{})
+	return c
+}
+
+// openTrees takes hold of what is shown of the outside, while the process is
+// still the user who may.
+func (p *plan) openTrees(c *calls) (trees []uintptr) {
+	cloneTree := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE
+	for _, b := range p.binds() {
+		fd := c.open("show "+b.from, unix.SYS_OPEN_TREE, here, b.from, cloneTree)
+		attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+		if b.device {
+			attr.Attr_set = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+		}
+		c.add("protect "+b.from, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr, sizeofMountAttr)
+		trees = append(trees, fd)
+	}
+	for _, g := range p.files {
+		if g.size >= 0 {
+			trees = append(trees, c.open("read the file "+g.name, unix.SYS_OPENAT, here, g.from, unix.O_RDONLY|unix.O_CLOEXEC, 0))
+		}
+	}
+	return trees
+}
+
+// here is AT_FDCWD as a register holds it.
+const here = ^uintptr(-unix.AT_FDCWD - 1)
+
+// binds are what is shown of the outside, folders before what is in them.
+func (p *plan) binds() []bind {
+	list := slices.Clone(p.in.binds)
+	for _, g := range p.files {
+		if g.size < 0 {
+			list = append(list, bind{from: g.from, to: g.to()})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b bind) int { return strings.Compare(a.to, b.to) })
+	return list
+}
+
+// identity makes the process the user of its namespace.
+func (p *plan) identity(c *calls) {
+	c.add("become a group", unix.SYS_SETRESGID, inside, inside, inside)
+	if p.groups {
+		c.add("leave groups", unix.SYS_SETGROUPS, 0, nil)
+	}
+	c.add("become a user", unix.SYS_SETRESUID, inside, inside, inside)
+	c.add("end with whoever started it", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
+	c.add("set the umask", unix.SYS_UMASK, 0o22)
+}
+
+// newRoot puts an empty file system in the place of the outside's.
+func (p *plan) newRoot(c *calls) {
+	c.add("part from the outside's mounts", unix.SYS_MOUNT, nil, "/", nil, unix.MS_REC|unix.MS_PRIVATE, nil)
+	size := int64(1 << 20)
+	for _, g := range p.files {
+		size += max(g.size, 0) + 1<<14
+	}
+	options := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", size, 4096+len(p.files))
+	c.add("mount a root", unix.SYS_MOUNT, "weir", p.root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
+	// While the outside's is there to compare: a container that hides parts of its
+	// own does not allow a new one. Python does without.
+	c.add("make /proc", unix.SYS_MKDIRAT, here, p.root+"/proc", 0o555)
+	flags := unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	c.add("mount /proc", unix.SYS_MOUNT, "proc", p.root+"/proc", "proc", flags, "hidepid=invisible,subset=pid").optional = true
+	c.add("go to the new root", unix.SYS_CHDIR, p.root)
+	c.add("change the root", unix.SYS_PIVOT_ROOT, ".", ".")
+	c.add("leave the outside's files", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
+	c.add("go to the root", unix.SYS_CHDIR, "/")
+}
+
+// show makes the folders of the new root and mounts in them what is shown.
+func (p *plan) show(c *calls, trees []uintptr) {
+	made := map[string]bool{"/": true, ".": true}
+	for _, name := range []string{"/bin", "/lib", "/lib32", "/lib64"} {
+		if target, err := os.Readlink(name); err == nil && !path.IsAbs(target) {
+			c.add("link "+name, unix.SYS_SYMLINKAT, target, here, name)
+			made[name] = true
+		}
+	}
+	for _, dir := range []string{"/dev", "/tmp", "/files"} {
+		makeFolder(c, made, dir)
+	}
+	list := p.binds()
+	var shown []string
+	for i, b := range list {
+		if !slices.ContainsFunc(shown, func(dir string) bool { return strings.HasPrefix(b.to, dir+"/") }) {
+			makeFolder(c, made, path.Dir(b.to))
+			if b.folder {
+				makeFolder(c, made, b.to)
+			} else {
+				c.add("make "+b.to, unix.SYS_MKNODAT, here, b.to, unix.S_IFREG|0o444, 0)
+			}
+		}
+		if b.folder {
+			shown = append(shown, b.to)
+		}
+		c.add("mount "+b.to, unix.SYS_MOVE_MOUNT, trees[i], "", here, b.to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	}
+	p.copies(c, trees[len(list):])
+}
+
+// copies writes the files that cannot be shown as they are.
+func (p *plan) copies(c *calls, sources []uintptr) {
+	i := 0
+	for _, g := range p.files {
+		if g.size < 0 {
+			continue
+		}
+		fd := c.open("make "+g.to(), unix.SYS_OPENAT, here, g.to(), unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o444)
+		c.add("copy the file "+g.name, unix.SYS_SENDFILE, fd, sources[i], nil, int(g.size)).want = int(g.size)
+		i++
+	}
+}
+
+// makeFolder appends the calls that make a folder and those above it.
+func makeFolder(c *calls, made map[string]bool, dir string) {
+	if made[dir] {
+		return
+	}
+	made[dir] = true
+	makeFolder(c, made, path.Dir(dir))
+	c.add("make "+dir, unix.SYS_MKDIRAT, here, dir, 0o755)
+}
+
+// finishRoot adds what is not shown of the outside, and locks the root.
+func (p *plan) finishRoot(c *calls) {
+	c.closeFrom(fdFirst)
+	options := fmt.Sprintf("mode=0700,size=%d,nr_inodes=%d", p.disk, 16384)
+	c.add("mount /tmp", unix.SYS_MOUNT, "tmp", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
+	c.add("protect the root", unix.SYS_MOUNT_SETATTR, here, "/", 0, &unix.MountAttr{
+		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
+	}, sizeofMountAttr)
+	c.add("go to /tmp", unix.SYS_CHDIR, "/tmp")
+	c.add("set a host name", unix.SYS_SETHOSTNAME, "sandbox", len("sandbox"))
+	c.add("set a domain name", unix.SYS_SETDOMAINNAME, "", 0)
+}
+
+// sizeofMountAttr is the size of unix.MountAttr, in bytes.
+const sizeofMountAttr = 32

@@ -1,0 +1,72 @@
+//go:build linux && (amd64 || arm64)
+
+package python
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lastCapability is the highest that is dropped; the kernel knows fewer.
+const lastCapability = 63
+
+// drop gives up what a program could gain by starting another.
+func (p *plan) drop(c *calls) {
+	for i := range lastCapability + 1 {
+		c.add("drop a capability", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, i, 0, 0, 0).optional = i > unix.CAP_LAST_CAP
+	}
+	c.add("drop ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	c.add("give up new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	c.add("leave the session", unix.SYS_SETSID)
+}
+
+// noCaps gives up all capabilities.
+func (p *plan) noCaps(c *calls) {
+	c.add("drop all capabilities", unix.SYS_CAPSET, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{})
+}
+
+// signals sets every signal to what it does in a new program, and lets them
+// through again.
+func (p *plan) signals(c *calls) {
+	plain := &[4]uint64{}
+	for s := 1; s <= 64; s++ {
+		if s == int(unix.SIGKILL) || s == int(unix.SIGSTOP) {
+			continue
+		}
+		c.add("reset a signal", unix.SYS_RT_SIGACTION, s, plain, nil, 8)
+	}
+	c.add("let signals through", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, plain, nil, 8)
+}
+
+// rlimits are set last: the process is still a program in Go, which may need
+// more than it is allowed afterwards.
+func (p *plan) rlimits(c *calls) {
+	seconds := uint64((p.time+time.Second-1)/time.Second)*uint64(max(1, p.tasks)) + 1
+	for _, l := range []struct {
+		resource int
+		most     uint64
+	}{
+		{unix.RLIMIT_CPU, seconds},
+		{unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_FSIZE, uint64(p.disk)},
+		{unix.RLIMIT_NOFILE, 256},
+		{unix.RLIMIT_NPROC, uint64(p.tasks)},
+		{unix.RLIMIT_STACK, 8 << 20},
+		{rlimitMemlock, 64 << 10},
+		{unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_NICE, 0},
+		{unix.RLIMIT_RTPRIO, 0},
+		{unix.RLIMIT_SIGPENDING, 256},
+		{unix.RLIMIT_AS, uint64(p.memory + overhead)},
+	} {
+		c.add("set a limit", unix.SYS_PRLIMIT64, 0, l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}, nil)
+	}
+}
+
+// overhead is what the interpreter takes of the address space for itself, in
+// bytes.
+const overhead = 64 << 20
+
+// rlimitMemlock bounds memory that is kept from being paged out.
+const rlimitMemlock = 8

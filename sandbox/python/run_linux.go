@@ -1,0 +1,263 @@
+//go:build linux && (amd64 || arm64)
+
+package python
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// Run runs the job's code. What the code itself reports is taken for what it
+// says, since it can do no more by that than by changing its context; a report
+// is asked for only where its process ended by itself and well.
+func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+	o, err := e.execute(ctx, job, false)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.conclude(job)
+	if r == nil {
+		r = &sandbox.Result{Stdout: o.stdout.String(), Stderr: o.stderr.String()}
+	}
+	r.Sandbox, r.Took = o.id, o.took
+	return r, err
+}
+
+// Check finds what is wrong with the code, in a sandbox like that of Run.
+func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
+	o, err := e.execute(ctx, job, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.verdict(); err != nil {
+		return nil, err
+	}
+	list, err := sandbox.ReadProblems(o.report.Bytes())
+	if err != nil {
+		return nil, failed("check the code", err)
+	}
+	return list, nil
+}
+
+// outcome is how a job's process ended.
+type outcome struct {
+	*written
+	id      string
+	took    time.Duration
+	limits  sandbox.Limits
+	state   *os.ProcessState
+	late    bool  // its time was up
+	given   error // why its caller gave it up
+	starved bool  // the cgroup's memory was used up
+}
+
+func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*outcome, error) {
+	in, err := e.installed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limits := e.limits(job.Limits)
+	p, err := e.plan(in, job, limits)
+	if err != nil {
+		return nil, err
+	}
+	text, err := p.message(job, check)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := e.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	began := time.Now()
+	c, err := p.begin()
+	if err != nil {
+		return nil, explain(err)
+	}
+	o := &outcome{id: name(began), limits: limits}
+	var late atomic.Bool
+	timer := time.AfterFunc(limits.Time, func() { late.Store(true); c.kill() })
+	stop := context.AfterFunc(ctx, c.kill)
+	o.written = c.converse(text, limits.Output)
+	o.state = c.wait()
+	timer.Stop()
+	stop()
+	o.took, o.late, o.given = time.Since(began), late.Load(), ctx.Err()
+	return o, nil
+}
+
+// name is the id of a sandbox, for the record.
+func name(at time.Time) string {
+	return "py-" + strconv.FormatInt(at.UnixNano(), 36)
+}
+
+// plan is what the job's process is to be.
+func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*plan, error) {
+	f, err := filter()
+	if err != nil {
+		return nil, failed("make a sandbox", err)
+	}
+	p := &plan{
+		in: in, memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time, filter: f,
+		abi: landlockABI(), root: mountpoint(), groups: os.Geteuid() == 0,
+	}
+	if p.abi == 0 {
+		return nil, unavailable("the kernel has no Landlock", landlockHint)
+	}
+	for _, file := range job.Files {
+		g, err := open(file, p.groups)
+		if err != nil {
+			return nil, err
+		}
+		p.files = append(p.files, g)
+	}
+	return p, nil
+}
+
+const landlockHint = "Linux 5.13 or later with landlock among the security modules that are started (lsm= on the kernel's command line)"
+
+// mountpoint is a folder that is there; what is in it stays as it is.
+func mountpoint() string {
+	for _, dir := range []string{"/tmp", "/var", "/usr"} {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+	}
+	return "/dev"
+}
+
+// open makes sure of a file that the code may read. As root, whose sandboxes are
+// somebody else, a file that is not for everybody is copied in.
+func open(f sandbox.File, root bool) (given, error) {
+	refuse := func(err error) (given, error) {
+		return given{}, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: fmt.Sprintf("the file %s cannot be given to the code: %v", f.Name, err)}
+	}
+	if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\x00") {
+		return refuse(errors.New("its name has to be one without separators"))
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return refuse(err)
+	}
+	defer file.Close() //nolint:errcheck // it is only read
+	info, err := file.Stat()
+	if err != nil {
+		return refuse(err)
+	}
+	if !info.Mode().IsRegular() {
+		return refuse(errors.New("it is no regular file"))
+	}
+	g := given{from: f.Path, name: f.Name, size: -1}
+	if root && info.Mode().Perm()&0o004 == 0 {
+		g.size = info.Size()
+	}
+	return g, nil
+}
+
+// message is what the process reads: the harness, and the job as JSON.
+func (p *plan) message(job *sandbox.Job, check bool) ([]byte, error) {
+	code := p.in.run
+	if check {
+		code = p.in.check
+	}
+	compiled, err := base64.StdEncoding.DecodeString(code)
+	if err != nil {
+		return nil, failed("read the harness", err)
+	}
+	files := make(map[string]any, len(p.files))
+	for _, g := range p.files {
+		files[g.name] = g.to()
+	}
+	path := make([]any, 0, len(p.in.path))
+	for _, dir := range p.in.path {
+		path = append(path, dir)
+	}
+	inputs := job.Inputs
+	if inputs == nil {
+		inputs = map[string]any{}
+	}
+	text := append(strconv.AppendInt(nil, int64(len(compiled)), 10), '\n')
+	text = append(text, compiled...)
+	text, err = engine.AppendValue(text, map[string]any{
+		"code": job.Code, "context": job.Given(), "inputs": inputs, "files": files, "path": path, "depth": int64(sandbox.MaxDepth),
+	})
+	if err != nil {
+		return nil, failed("write the job", err)
+	}
+	return text, nil
+}
+
+// verdict is why the process did not come to its end by itself and well.
+func (o *outcome) verdict() error {
+	e := &sandbox.Error{}
+	status, _ := o.state.Sys().(syscall.WaitStatus)
+	switch {
+	case o.late:
+		e.Code, e.Message = engine.CodeCodeTimeout, fmt.Sprintf("the code was not done after %s, and was killed", o.limits.Time)
+		e.Hint = "raise timeout, up to 300 seconds, or do less"
+	case o.over == "the context":
+		e.Code, e.Message = engine.CodeCodeOutput, fmt.Sprintf("the code left more than %d MB in the context", maxReport>>20)
+	case o.over != "":
+		e.Code, e.Message = engine.CodeCodeOutput, fmt.Sprintf("the code wrote more than %d bytes to %s", o.limits.Output, o.over)
+		e.Hint = "write less, or raise the executor's limit"
+	case o.given != nil:
+		return cancelled(o.given)
+	case o.starved:
+		e.Code, e.Message = engine.CodeCodeMemory, fmt.Sprintf("the code took more than %d MB of memory", o.limits.Memory>>20)
+	case status.Signaled() && status.Signal() == unix.SIGXCPU:
+		e.Code, e.Message = engine.CodeCodeTimeout, "the code used more time of the processor than it may"
+	case status.Signaled():
+		e.Code, e.Message = engine.CodeCodeKilled, "the code was ended by the signal "+unix.SignalName(status.Signal())
+	case status.ExitStatus() != 0:
+		e.Code, e.Message = engine.CodeCodeFailed, fmt.Sprintf("the code ended its process with the exit code %d", status.ExitStatus())
+	case o.report.Len() == 0:
+		e.Code, e.Message = engine.CodeCodeKilled, "the code ended its process before its end, without a word of how it left things"
+		e.Hint = "use sys.exit(), or nothing, in place of os._exit()"
+	default:
+		return nil
+	}
+	return e
+}
+
+// conclude is what the job brought.
+func (o *outcome) conclude(job *sandbox.Job) (*sandbox.Result, error) {
+	if err := o.verdict(); err != nil {
+		return nil, err
+	}
+	r, err := sandbox.ReadReport(o.report.Bytes())
+	if err != nil {
+		return nil, &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the code ended with a report that cannot be read", Hint: "it may not write to files that it did not open"}
+	}
+	return r.Conclude(job, text(o.stdout.String()), text(o.stderr.String()))
+}
+
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// explain says which part of the isolation is missing here.
+func explain(err error) error {
+	e, ok := errors.AsType[*setupError](err)
+	if !ok {
+		return failed("make a sandbox", err)
+	}
+	return unavailable(e.Error(), "see weir doctor")
+}
+
+// Probe runs a piece of code in a sandbox that says how it is isolated.
+func (e *Executor) Probe(ctx context.Context) error {
+	_, err := e.Run(ctx, &sandbox.Job{Code: "pass"})
+	return err
+}

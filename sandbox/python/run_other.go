@@ -1,0 +1,28 @@
+//go:build !linux || !(amd64 || arm64)
+
+package python
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/weir-run/weir/sandbox"
+)
+
+// Run refuses: there is nothing here to isolate code with.
+func (e *Executor) Run(context.Context, *sandbox.Job) (*sandbox.Result, error) {
+	return nil, elsewhere()
+}
+
+// Check refuses too.
+func (e *Executor) Check(context.Context, *sandbox.Job) ([]sandbox.Problem, error) {
+	return nil, elsewhere()
+}
+
+// Probe says that code is isolated on Linux only.
+func (e *Executor) Probe(context.Context) error { return elsewhere() }
+
+func elsewhere() error {
+	return unavailable("that takes Linux on amd64 or arm64, and this is "+runtime.GOOS+" on "+runtime.GOARCH,
+		"run Weir on Linux, in a container or a virtual machine, or use the executor starlark or e2b")
+}
