@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
@@ -242,6 +243,66 @@ func TestAFlowThatIsAToolIsCancelledThoughItsCallersProcessHasGone(t *testing.T)
 	below := called(t, second, 1)[0]
 	if !requested(t, s, below.ID) {
 		t.Errorf("the tool's run is %s", below.Head.Status)
+	}
+}
+
+func TestAFlowThatIsAToolIsCancelledThoughItsCallerFailedAsItsProcessDied(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "weir.db")
+	db := func() weir.Store {
+		s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	h := &helped{inside: make(chan struct{}, 2), hold: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+	w := withHelp(t, h, db())
+	startText(t, w, strings.Replace(outerFlow("", ""), "nodes:", "nodes:\n  ask: {type: userInput, with: {prompt: \"Well?\"}}", 1))
+	<-h.inside
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again, s := &helped{}, db()
+	dieFailing(t, s, "ask")
+	second := withHelp(t, again, s)
+	run, err := second.Resume(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := waitFor(t, run); r.Status != engine.Failed || again.calls.Load() != 0 {
+		t.Errorf("%s after %d calls", r.Status, again.calls.Load())
+	}
+	below := called(t, second, 1)[0]
+	if x := second.Driven(below.ID); x != nil {
+		waitFor(t, x)
+	}
+	if below = called(t, second, 1)[0]; below.Head.Status != engine.Cancelled || below.Owner != "" {
+		t.Errorf("the tool's run is %s, owned by %q", below.Head.Status, below.Owner)
+	}
+}
+
+// dieFailing has a process fail the run because of a node that waited, and die
+// before it has done anything about what else goes on.
+func dieFailing(t *testing.T, s weir.Store, path string) {
+	t.Helper()
+	row, err := s.Run(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Acquire(t.Context(), "run", "dead", time.Minute, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := store.Append{
+		Commit: engine.Commit{Run: "run", Seq: row.Commits + 1, First: row.Events + 1, At: time.Now().UnixMilli(), Events: []engine.Event{
+			&engine.InterruptAnswered{ID: path + ":ask#1", Value: "x"}, &engine.NodeResumed{Path: path},
+			&engine.NodeFailed{Path: path, Error: &engine.Error{Code: engine.CodeNodeFailed, Message: "no", Node: path}}, &engine.NodeErrored{Path: path},
+		}},
+		Fence: l.Fence, Head: store.Head{Status: engine.Running},
+	}
+	if err := errors.Join(s.Append(t.Context(), []store.Append{a})[0], s.Release(t.Context(), l)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
@@ -138,6 +139,21 @@ func (l *Local) cancelCalls(caller string) error {
 			return nil
 		}
 	}
+}
+
+// endLeft cancels what tool calls of a run have begun and a process that died has
+// left, where the run was stopping: nobody looks for it any more once the nodes
+// that called are noted as cancelled.
+func (l *Local) endLeft(m *machine) error {
+	executing := m.run.Executing()
+	goesOn := func(path string) bool { return !m.run.Aborted(path) }
+	if !m.run.Tearing() || len(executing) == 0 || slices.ContainsFunc(executing, goesOn) {
+		return nil
+	}
+	if _, ok := l.o.Store.(lister); !ok {
+		return nil
+	}
+	return l.cancelCalls(m.run.ID)
 }
 
 // cancelCall cancels the run of a tool call, if there is one and it goes on. A

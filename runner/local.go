@@ -230,7 +230,9 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 	if err == nil && m.run.Start != nil && m.forking == nil {
 		m.kin = true
 		m.purse.expect(m.run.OpenChildren())
-		err = m.reenter(l.clock.now())
+		if err = l.endLeft(m); err == nil {
+			err = m.reenter(l.clock.now())
+		}
 	}
 	if err == nil && first != nil {
 		err = first(x)
