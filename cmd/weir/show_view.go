@@ -29,11 +29,11 @@ type shownCall struct {
 	Proven bool            `json:"proven"`
 	Sent   json.RawMessage `json:"sent"`
 	// Manifest says what of the context was not sent, null where all was.
-	Manifest engine.Value  `json:"manifest"`
+	Manifest engine.Value `json:"manifest"`
 	// Earlier is what of the conversation came before that, null where nothing did.
-	Earlier *earlier `json:"earlier"`
-	Answer   engine.Value  `json:"answer"`
-	Error    *engine.Error `json:"error"`
+	Earlier *earlier      `json:"earlier"`
+	Answer  engine.Value  `json:"answer"`
+	Error   *engine.Error `json:"error"`
 }
 
 // sentRequest is the canonical form of a request as it is shown.

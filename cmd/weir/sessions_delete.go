@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/store"
+)
+
+func (p *program) deleteSessionCommand() *cobra.Command {
+	o := &deletion{}
+	c := &cobra.Command{
+		Use:   "delete SESSION... | --user USER",
+		Short: "Delete sessions, or all that is kept of a user, for good",
+		Long: `Delete sessions for good: their messages and rounds. With --user, all that is kept
+of a user, runs that belong to no session too. The space is overwritten.
+
+What was forked from it, sessions and runs, shares its past and goes with it; it is
+named first. It asks, unless --yes is given, and says what was deleted. With
+--dry-run it only says what would be.`,
+		Example: `  weir sessions delete 01kafw --dry-run
+  weir sessions delete --user ada --yes`,
+		ValidArgsFunction: p.completeSessions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if (len(args) == 0) == (o.user == "") {
+				return usagef("expected SESSION..., or --user USER")
+			}
+			return p.deleteSessions(c.Context(), args, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.user, "user", "", "all that is kept of this `USER`")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&o.dry, "dry-run", false, "delete nothing, and say what would be")
+	f.BoolVar(&o.force, "force", false, "also what a live process works on")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	return c
+}
+
+type deletion struct {
+	user                  string
+	yes, force, dry, json bool
+}
+
+// erased is what was deleted, as --json prints it.
+type erased struct {
+	Sessions int           `json:"sessions"`
+	Runs     int           `json:"runs"`
+	Messages int           `json:"messages"`
+	Copies   []string      `json:"copies"` // of the database, which were not touched
+	Forks    []forest      `json:"forks"`  // what shares the past of what was named, and goes with it
+	Kept     []keptSession `json:"kept"`   // what pruning has left, and why
+}
+
+// forest is a session, or a run with its children; one of them is set.
+type forest struct {
+	Session string `json:"session,omitempty"`
+	Run     string `json:"run,omitempty"`
+}
+
+func (f forest) String() string {
+	if f.Session != "" {
+		return "session " + f.Session
+	}
+	return "run " + f.Run
+}
+
+// keptSession is a session that pruning has left.
+type keptSession struct {
+	Session string   `json:"session"`
+	Forks   []forest `json:"forks"` // that stay and share its past
+	Busy    bool     `json:"busy"`  // a live process works on it, or on a fork of it
+}
+
+func newErased() erased { return erased{Copies: []string{}, Forks: []forest{}, Kept: []keptSession{}} }
+
+func forests(list []store.Tree) []forest {
+	out := make([]forest, 0, len(list))
+	for _, t := range list {
+		out = append(out, forest(t))
+	}
+	return out
+}
+
+func (e *erased) add(x store.Erased) {
+	e.Sessions += x.Sessions
+	e.Runs += x.Runs
+	e.Messages += x.Messages
+	if x.Copies != nil {
+		e.Copies = x.Copies
+	}
+	e.Forks = append(e.Forks, forests(x.Forks)...)
+	for _, k := range x.Kept {
+		e.Kept = append(e.Kept, keptSession{k.Session, forests(k.Forks), k.Busy})
+	}
+}
+
+func (p *program) deleteSessions(ctx context.Context, prefixes []string, o *deletion) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // what it did is durable
+	var ids []string
+	what := "all that is kept of user " + o.user
+	for _, prefix := range prefixes {
+		id, err := desk.FindSession(ctx, prefix)
+		if err != nil {
+			return unknownSession(err)
+		}
+		ids = append(ids, id)
+		what = "session " + id
+	}
+	if len(ids) > 1 {
+		what = count(len(ids), "session")
+	}
+	doomed, err := desk.erase(ctx, ids, o, true)
+	if err != nil {
+		return err
+	}
+	if o.dry {
+		p.tellErased(doomed, o.json, "would delete")
+		return nil
+	}
+	if !o.json && len(doomed.Forks) > 0 {
+		p.say("%s, and goes with it: %s", map[bool]string{true: "this shares its past", false: "these share its past"}[len(doomed.Forks) == 1], namesOf(doomed.Forks))
+	}
+	if ok, err := p.sure(ctx, fmt.Sprintf("Delete %s for good?", what), o); !ok || err != nil {
+		return err
+	}
+	sum, err := desk.erase(ctx, ids, o, false)
+	if err != nil {
+		return err
+	}
+	p.tellErased(sum, o.json, "deleted")
+	return nil
+}
+
+// erase deletes sessions or what is kept of a user, or finds out what that comes to.
+func (d *desk) erase(ctx context.Context, ids []string, o *deletion, dry bool) (erased, error) {
+	sum, how := newErased(), store.Erasure{Force: o.force, Dry: dry}
+	if o.user != "" {
+		x, err := d.DeleteUser(ctx, o.user, how)
+		sum.add(x)
+		return sum, err
+	}
+	below := make(map[string]bool) // goes with another
+	for _, id := range ids {
+		x, err := d.DeleteSession(ctx, id, store.Erasure{Force: o.force, Dry: true})
+		if err != nil {
+			return sum, err
+		}
+		for _, f := range x.Forks {
+			below[f.Session] = true
+		}
+	}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		if below[id] {
+			continue
+		}
+		x, err := d.DeleteSession(ctx, id, how)
+		if err != nil {
+			return sum, err
+		}
+		sum.add(x)
+	}
+	sum.Forks = slices.DeleteFunc(sum.Forks, func(f forest) bool { return slices.Contains(ids, f.Session) })
+	return sum, nil
+}
+
+// sure asks for leave to delete; where nobody can be asked, --yes is needed.
+func (p *program) sure(ctx context.Context, question string, o *deletion) (bool, error) {
+	if o.yes {
+		return true, nil
+	}
+	if o.json || !isTerminal(p.in) || !isTerminal(p.err) {
+		return false, usagef("%s nobody can be asked here: give --yes", question)
+	}
+	fmt.Fprintf(p.err, "%s %s ", p.style().bold.Render(question), p.style().dim.Render("[y/N]"))
+	line, err := p.readLine(ctx)
+	if err != nil || !isYes(line) {
+		p.say("nothing was deleted")
+		return false, nil //nolint:nilerr // no answer is no leave
+	}
+	return true, nil
+}
+
+func (p *program) tellErased(e erased, asJSON bool, verb string) {
+	if asJSON {
+		writeJSON(p.out, e)
+		return
+	}
+	fmt.Fprintf(p.out, "%s %s, %s, %s\n", verb, count(e.Sessions, "session"), count(e.Runs, "run"), count(e.Messages, "message"))
+	if len(e.Forks) > 0 {
+		fmt.Fprintf(p.out, "  among them, since they share a past with what was named: %s\n", namesOf(e.Forks))
+	}
+	for _, k := range e.Kept {
+		fmt.Fprintf(p.out, "  kept %s: %s\n", k.Session, k.why())
+	}
+	for _, path := range e.Copies {
+		p.say("  it may still be in %s, which an upgrade left and you may delete", path)
+	}
+}
+
+// why says why pruning has left it.
+func (k *keptSession) why() string {
+	var parts []string
+	if len(k.Forks) > 0 {
+		parts = append(parts, "its past is shared by "+namesOf(k.Forks)+", which "+map[bool]string{true: "stays", false: "stay"}[len(k.Forks) == 1])
+	}
+	if k.Busy {
+		parts = append(parts, "a process works on it, or on a fork of it")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// namesOf is a list of what is deleted together, the first few by name.
+func namesOf(list []forest) string {
+	const most = 5
+	var names []string
+	for _, f := range list[:min(len(list), most)] {
+		names = append(names, f.String())
+	}
+	if more := len(list) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (p *program) pruneSessionsCommand() *cobra.Command {
+	var older string
+	var expired, dry, asJSON bool
+	prune := store.Prune{}
+	c := &cobra.Command{
+		Use:   "prune --older-than TIME | --keep N | --expired",
+		Short: "Delete sessions that are old, or have outlived their time",
+		Long: `Delete for good the sessions in which nothing was said for longer than a time, or
+whose flow's session: {ttl: ...} is over. Those that have expired go with the others.
+With --dry-run nothing is deleted, and it says what would be.
+
+A session stays, and it says so, while something that stays was forked from it and
+shares its past, or a process works on it.`,
+		Example: `  weir sessions prune --expired
+  weir sessions prune --older-than 30d --flow support --dry-run`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("keep") && prune.Keep < 1 {
+				return usagef("--keep %d: expected how many sessions of each user and flow to keep, at least 1", prune.Keep)
+			}
+			if older == "" && !expired && prune.Keep == 0 {
+				return usagef("expected --older-than TIME, --keep N or --expired")
+			}
+			if older != "" {
+				d, err := flow.ParseLifetime(older)
+				if err != nil || d <= 0 {
+					return usagef("--older-than %s: expected a time such as 30d or 12h", older)
+				}
+				prune.Older = d
+			}
+			desk, err := p.look(c.Context())
+			if err != nil {
+				return err
+			}
+			defer desk.close() //nolint:errcheck // what it did is durable
+			prune.Dry = dry
+			x, err := desk.PruneSessions(c.Context(), prune)
+			if err != nil {
+				return err
+			}
+			sum := newErased()
+			sum.add(x)
+			verb := "deleted"
+			if dry {
+				verb = "would delete"
+			}
+			p.tellErased(sum, asJSON, verb)
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&older, "older-than", "", "in which nothing was said for this `TIME`: 30d, 12h")
+	f.IntVar(&prune.Keep, "keep", 0, "all but the newest `N` of each user and flow")
+	f.BoolVar(&expired, "expired", false, "whose time is over; these go in any case")
+	f.StringVar(&prune.User, "user", "", "only sessions of this `USER`")
+	f.StringVar(&prune.Flow, "flow", "", "only sessions with the flow of this `NAME`")
+	f.BoolVar(&dry, "dry-run", false, "delete nothing, and say what would be")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
