@@ -238,7 +238,7 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 	}
 	b := runner.Begin{
 		ID: o.ID, State: start.State, User: start.User, Origin: "rerun", Targets: start.Targets, Breaks: o.Breaks,
-		Settings: mainSettings(p.Flow, ""),
+		Settings: mainSettings(p.Flow, ""), Folder: start.Folder,
 	}
 	if b.ID == "" {
 		b.ID = newID()

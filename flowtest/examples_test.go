@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/flowtest"
+	"github.com/weir-run/weir/internal/barepython"
+	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/weirtest"
 )
 
@@ -19,5 +21,5 @@ func TestTheExamplesDoWhatTheirTestsSay(t *testing.T) {
 			t.Errorf("the example is not tested: %v", err)
 		}
 	}
-	weirtest.Files(t, flowtest.Options{}, "../examples")
+	weirtest.Files(t, flowtest.Options{Executors: []sandbox.Executor{&barepython.Executor{}}}, "../examples")
 }

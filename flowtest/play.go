@@ -51,7 +51,7 @@ func (t *Test) play(ctx context.Context, f *File, o *Options) (*observed, []Fail
 	defer cancel(nil)
 	p.cancel = cancel
 	wo := weir.Options{
-		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o),
+		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o), Executors: o.Executors,
 		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
 		Wrap:    p.stage.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.skip(bounded, open[runID]) },
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/sandbox"
 )
 
 // Options of a run of tests; the zero value works.
@@ -23,6 +24,8 @@ type Options struct {
 	// HTTP is how tests with `network: true` reach the network; nil refuses
 	// private addresses.
 	HTTP node.HTTPDoer
+	// Executors run the code of nodes that are not mocked.
+	Executors []sandbox.Executor
 	// Run selects tests by "FILE: NAME"; nil is all.
 	Run *regexp.Regexp
 	// Update writes the golden files that differ.

@@ -161,6 +161,9 @@ func (s *CodeSettings) job(ctx *node.Ctx) (*codegen.Job, error) {
 			if err != nil {
 				return nil, err
 			}
+			if v == nil { // this run has no such file
+				continue
+			}
 			f.Value = v
 		}
 		j.Files = append(j.Files, f)
