@@ -39,6 +39,11 @@ type Histories interface {
 	SessionMessages(ctx context.Context, session string, from, to int) ([]store.SessionMessage, error)
 }
 
+// histories is a store that gives the history alone, in less time.
+type histories interface {
+	SessionHistory(ctx context.Context, session string, from, to int) ([]convo.Message, error)
+}
+
 // remains is what a round leaves of its main context for the next one.
 type remains struct {
 	Epoch    int         `json:"epoch,omitempty"`
@@ -185,6 +190,9 @@ var errNoHistories = errors.New("the store keeps no sessions")
 
 // Load implements convo.Source.
 func (p *past) Load(_ string, from, to int) ([]convo.Message, error) {
+	if h, ok := p.journal.(histories); ok {
+		return h.SessionHistory(context.Background(), p.session, from, to)
+	}
 	h, ok := p.journal.(Histories)
 	if !ok {
 		return nil, errNoHistories

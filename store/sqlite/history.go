@@ -5,36 +5,64 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/store"
 )
 
 // SessionMessages returns the messages of a session's history at positions from
 // up to to, to not included. What it costs follows from how many these are.
 func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error) {
-	op := "messages of session " + id
-	var num int64
+	out := []store.SessionMessage{}
+	num, parts, err := s.sessionStretches(ctx, id, from, to)
+	if err == nil && len(parts) > 0 {
+		out, err = s.saidInAll(ctx, num, parts)
+	}
+	if err != nil {
+		return nil, s.wrap("messages of session "+id, err)
+	}
+	return out, nil
+}
+
+// SessionHistory is SessionMessages without who said them when, which takes half
+// the time.
+func (s *Store) SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error) {
+	out := []convo.Message{}
+	_, parts, err := s.sessionStretches(ctx, id, from, to)
+	if err == nil && len(parts) > 0 {
+		out, err = s.messages(ctx, parts)
+	}
+	if err != nil {
+		return nil, s.wrap("history of session "+id, err)
+	}
+	return out, nil
+}
+
+// sessionStretches finds a session's number and where its messages lie, the last
+// first.
+func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) (num int64, parts []stretch, err error) {
 	h := history{length: endless}
-	err := s.reader.QueryRowContext(ctx, `SELECT s.num, c.id, c.start, coalesce(c.source, 0), coalesce(c.kind, '')
+	err = s.reader.QueryRowContext(ctx, `SELECT s.num, c.id, c.start, coalesce(c.source, 0), coalesce(c.kind, '')
 		FROM session s JOIN context c ON c.id = s.context WHERE s.id = ?`, id).Scan(&num, &h.id, &h.start, &h.source, &h.kind)
 	if err != nil {
-		return nil, s.wrap(op, err)
+		return 0, nil, err
 	}
 	l := lineage{ctx, s.reader}
 	if h.length, err = l.end(h); err != nil {
-		return nil, s.wrap(op, err)
+		return 0, nil, err
 	}
-	out := []store.SessionMessage{}
-	parts, err := l.stretches(h, int64(max(from, 0)), int64(min(to, endless)))
-	if err != nil || len(parts) == 0 {
-		return out, s.wrap(op, err)
-	}
+	parts, err = l.stretches(h, int64(max(from, 0)), int64(min(to, endless)))
+	return num, parts, err
+}
+
+// saidInAll reads stretches of the history of the session of that number.
+func (s *Store) saidInAll(ctx context.Context, num int64, parts []stretch) (out []store.SessionMessage, err error) {
 	messages, err := s.messages(ctx, parts)
 	if err != nil {
-		return nil, s.wrap(op, err)
+		return nil, err
 	}
 	for _, p := range slices.Backward(parts) {
 		if out, err = s.saidIn(ctx, out, num, p); err != nil {
-			return nil, s.wrap(op, err)
+			return nil, err
 		}
 	}
 	for i := range out {

@@ -143,6 +143,14 @@ func (k *talker) check(t *testing.T) {
 		part, err := k.s.SessionMessages(t.Context(), k.id, from, from+2)
 		must(t, err)
 		equal(t, fmt.Sprint("messages from ", from), part, ms[from:min(from+2, len(ms))])
+		if h, ok := k.s.(Historian); ok {
+			alone, err := h.SessionHistory(t.Context(), k.id, from, from+2)
+			must(t, err)
+			equal(t, fmt.Sprint("history from ", from), len(alone), len(part))
+			for i := range alone {
+				equal(t, "message", alone[i], part[i].Message)
+			}
+		}
 	}
 	for _, r := range k.runs {
 		has(t, k.s, r.lease.Run, "main", 0, 1<<20, r.said...)

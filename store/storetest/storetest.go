@@ -97,6 +97,12 @@ type Erasing interface {
 	PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error)
 }
 
+// Historian is a store that gives the history of a session without who said what
+// when.
+type Historian interface {
+	SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error)
+}
+
 // Reopener is a store that outlives its process.
 type Reopener interface {
 	// Reopen closes the store and opens it again.
