@@ -85,6 +85,10 @@ sessions: N := 1000
 sessions: ## two processes on one session, N rounds each, and killed in the middle
 	go test ./internal/proof -run 'Processes|64' -v -count=1 -timeout 0 -sessions.n $(N)
 
+.PHONY: clouds
+clouds: ## the public npm clients of E2B against the server that the tests take for it
+	go test ./sandbox/e2b -run ThePublicClients -v -count=1 -e2b.npm
+
 .PHONY: fuzz
 fuzz: ## every fuzz test for T each, by default 60s
 	@grep -rlE '^func Fuzz' --include=*_test.go . | xargs -r -n1 dirname | sort -u | while read -r dir; do \

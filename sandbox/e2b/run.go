@@ -1,0 +1,191 @@
+package e2b
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// beyond is by how much the server may be late with the end of a job that the
+// sandbox itself should have ended.
+const beyond = 20 * time.Second
+
+// Run runs the job's code in a sandbox of its own.
+func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+	limits := bounded(job.Limits)
+	out, err := e.visit(ctx, job, limits, sandbox.HarnessPython(), "run")
+	if out == nil {
+		return nil, err
+	}
+	result, err := out.conclude(job, limits, err)
+	result.Sandbox, result.Took = out.sandbox, out.took
+	return result, err
+}
+
+// Check finds what is wrong with the job's code. It has a sandbox of its own for
+// that, where there is a Python to ask.
+func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
+	limits := bounded(job.Limits)
+	out, err := e.visit(ctx, job, limits, sandbox.CheckPython(), "check")
+	if err != nil {
+		return nil, err
+	}
+	if out.end.End != "done" || out.end.Report == "" {
+		_, err := out.conclude(job, limits, nil)
+		return nil, err
+	}
+	list, err := sandbox.ReadProblems([]byte(out.end.Report))
+	if err != nil {
+		return nil, lost("check the code", err)
+	}
+	return list, nil
+}
+
+// outcome is what came out of a sandbox.
+type outcome struct {
+	sandbox        string
+	end            end
+	stdout, stderr string
+	took           time.Duration
+}
+
+// visit makes a sandbox, has it run a program over the job, and deletes it. There
+// is an outcome where the program began; the error is a *sandbox.Error.
+func (e *Executor) visit(ctx context.Context, job *sandbox.Job, limits sandbox.Limits, program, function string) (*outcome, error) {
+	if err := e.Probe(ctx); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, stopped(ctx)
+	}
+	uploads, err := pack(job, limits, program, function)
+	if err != nil {
+		return nil, err
+	}
+	b, fault := e.obtain(ctx, limits.Time)
+	if fault != nil {
+		return nil, fault
+	}
+	defer func() { _ = e.remove(ctx, b.ID) }() // one that cannot be deleted ends by itself
+	if fault := e.write(ctx, b, uploads); fault != nil {
+		return nil, cancelledOr(ctx, fault)
+	}
+	return e.inside(ctx, b, limits)
+}
+
+// obtain is create for a caller that may leave before there is an answer: the
+// sandbox that comes after that is deleted.
+func (e *Executor) obtain(ctx context.Context, jobTime time.Duration) (*box, *sandbox.Error) {
+	type made struct {
+		box *box
+		err *sandbox.Error
+	}
+	done := make(chan made, 1)
+	go func() {
+		b, err := e.create(context.WithoutCancel(ctx), jobTime)
+		done <- made{b, err}
+	}()
+	select {
+	case m := <-done:
+		return m.box, m.err
+	case <-ctx.Done():
+		go func() {
+			if m := <-done; m.err == nil {
+				_ = e.remove(ctx, m.box.ID)
+			}
+		}()
+		return nil, stopped(ctx)
+	}
+}
+
+// inside runs the code in a sandbox that has all it needs.
+func (e *Executor) inside(ctx context.Context, b *box, limits sandbox.Limits) (*outcome, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, limits.Time+beyond, errLate)
+	defer cancel()
+	began := time.Now()
+	s, fault := e.execute(limited, b, call(limits), limits.Output)
+	out := &outcome{sandbox: b.ID, took: time.Since(began)}
+	if s != nil {
+		out.stdout, out.stderr = s.stdout.String(), s.stderr.String()
+	}
+	switch {
+	case fault == nil:
+	case ctx.Err() != nil:
+		return out, stopped(ctx)
+	case errors.Is(context.Cause(limited), errLate):
+		return out, tooLong(limits)
+	default:
+		return out, fault
+	}
+	raw, fault := e.read(ctx, b, endPath, maxEnd)
+	if fault != nil {
+		return out, cancelledOr(ctx, fault)
+	}
+	if err := json.Unmarshal(raw, &out.end); err != nil {
+		return out, lost("read how the code ended", err)
+	}
+	out.took = seconds(out.end.Took)
+	return out, nil
+}
+
+// errLate ends a request for an execution that should be over.
+var errLate = errors.New("the execution is late")
+
+// conclude reads how the code ended. There is a result in any case.
+func (o *outcome) conclude(job *sandbox.Job, limits sandbox.Limits, err error) (*sandbox.Result, error) {
+	failed := &sandbox.Result{Stdout: o.stdout, Stderr: o.stderr}
+	switch {
+	case err != nil:
+		return failed, err
+	case o.end.End == "time":
+		return failed, tooLong(limits)
+	case o.end.End == "output":
+		return failed, tooMuch(limits.Output)
+	case o.end.Report == "":
+		return failed, o.wordless()
+	}
+	report, err := sandbox.ReadReport([]byte(o.end.Report))
+	if err != nil {
+		return failed, lost("read what the code left", err)
+	}
+	return report.Conclude(job, o.stdout, o.stderr)
+}
+
+// wordless is a process that ended without a report.
+func (o *outcome) wordless() *sandbox.Error {
+	err := &sandbox.Error{Code: engine.CodeCodeKilled, Message: fmt.Sprintf("the code ended its process with the exit code %d", o.end.Exit)}
+	if o.end.Exit < 0 {
+		err.Message = "the code's process was killed: " + syscall.Signal(-o.end.Exit).String()
+	}
+	if strings.Contains(o.stderr, "MemoryError") {
+		err.Code = engine.CodeCodeMemory
+	}
+	return err
+}
+
+func tooLong(limits sandbox.Limits) *sandbox.Error {
+	return &sandbox.Error{Code: engine.CodeCodeTimeout, Message: fmt.Sprintf("the code ran longer than %s", limits.Time)}
+}
+
+func tooMuch(most int64) *sandbox.Error {
+	return &sandbox.Error{Code: engine.CodeCodeOutput, Message: fmt.Sprintf("the code wrote more than %d bytes", most)}
+}
+
+// stopped is the error of a job whose context ended.
+func stopped(ctx context.Context) *sandbox.Error {
+	return &sandbox.Error{Code: engine.CodeCancelled, Message: "the code was stopped: " + context.Cause(ctx).Error()}
+}
+
+func cancelledOr(ctx context.Context, fault *sandbox.Error) *sandbox.Error {
+	if ctx.Err() != nil {
+		return stopped(ctx)
+	}
+	return fault
+}

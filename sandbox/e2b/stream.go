@@ -1,0 +1,114 @@
+package e2b
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/sandbox"
+)
+
+// maxFrame bounds one line of the stream, in bytes.
+const maxFrame = 16 << 20
+
+// stream is what an execution streams, as lines of JSON. Text comes in pieces
+// that need not end where lines do.
+type stream struct {
+	most           int64 // bytes of stdout and of stderr, each
+	stdout, stderr strings.Builder
+	failed         *failure
+	ended          bool
+}
+
+// failure is an error of what was executed, or of what executes.
+type failure struct {
+	Name      string `json:"name"`
+	Value     string `json:"value"`
+	Traceback string `json:"traceback"`
+}
+
+type frame struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+	failure
+}
+
+// errFlood: the code wrote more than it may.
+var errFlood = errors.New("too much output")
+
+// read reads to the end of the execution. Frames of kinds it does not know, of
+// results and of signs of life say nothing to it.
+func (s *stream) read(r io.Reader, id string) *sandbox.Error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxFrame)
+	for lines.Scan() {
+		var f frame
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
+			return lost("read the stream of the sandbox "+id, err)
+		}
+		if err := s.take(&f); err != nil {
+			return tooMuch(s.most)
+		}
+		if s.ended {
+			return s.judge(id)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return lost("read the stream of the sandbox "+id, err)
+	}
+	if s.failed != nil {
+		return s.judge(id)
+	}
+	return &sandbox.Error{Code: engine.CodeSandboxFailed, Message: "the stream of the sandbox " + id + " ended before the execution did", Retry: true}
+}
+
+func (s *stream) take(f *frame) error {
+	switch f.Type {
+	case "stdout":
+		return s.keep(&s.stdout, f.Text)
+	case "stderr":
+		return s.keep(&s.stderr, f.Text)
+	case "error":
+		if s.failed == nil {
+			s.failed = &f.failure
+		}
+	case "end_of_execution":
+		s.ended = true
+	}
+	return nil
+}
+
+func (s *stream) keep(to *strings.Builder, text string) error {
+	if room := s.most - int64(to.Len()); int64(len(text)) > room {
+		to.WriteString(strings.ToValidUTF8(text[:room], ""))
+		return errFlood
+	}
+	to.WriteString(text)
+	return nil
+}
+
+// judge says what an error of the interpreter means. The job's code has a process
+// of its own, so none of these is the code's, except that it may have killed the
+// kernel.
+func (s *stream) judge(id string) *sandbox.Error {
+	if s.failed == nil {
+		return nil
+	}
+	switch s.failed.Name {
+	case "UnexpectedEndOfExecution", "ContextRestarting", "WebSocketError":
+		return &sandbox.Error{
+			Code: engine.CodeCodeKilled, Message: "the kernel in the sandbox " + id + " ended: " + s.failed.Name + ": " + s.failed.Value,
+			Hint: "The code may have taken all memory of the sandbox, or killed what runs it.",
+		}
+	}
+	return &sandbox.Error{
+		Code: engine.CodeSandboxFailed, Message: "the sandbox " + id + " cannot run code: " + s.failed.Name + ": " + s.failed.Value,
+		Traceback: s.failed.Traceback, Retry: true,
+	}
+}
