@@ -11,9 +11,9 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/internal/barepython"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/sandbox/python"
 )
 
 // stepTable is what a chain of work shows of a run's steps: node, number, name,
@@ -38,9 +38,9 @@ func stepTable(t *testing.T, w *weir.Weir, run string) []string {
 // withPython is a Weir that runs code, over a store of its own.
 func withPython(t *testing.T, o weir.Options) *weir.Weir {
 	t.Helper()
-	x := &barepython.Executor{}
+	x := python.New(python.Options{})
 	if err := x.Probe(t.Context()); err != nil {
-		t.Skip("this machine has no python3")
+		t.Skipf("code cannot be isolated here: %v", err)
 	}
 	o.Executors = []sandbox.Executor{x}
 	w, err := weir.Open(o)

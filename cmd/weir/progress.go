@@ -101,6 +101,8 @@ func (w *progress) event(e engine.Event, above string, at int64) {
 		}
 		w.ended++
 		w.finish(above+e.Path, mark, note, w.sinceStart(above+e.Path, e.Micros, at), gistOf(e.Outputs))
+	case *engine.StepRecorded:
+		w.step(above, e)
 	case *engine.NodeErrored:
 		w.ended++
 	case *engine.NodeFailed:
@@ -137,6 +139,31 @@ func (w *progress) wait(e engine.Event, above string, at int64) {
 	case *engine.NodeExpanded:
 		w.part(above + e.Path)
 	}
+}
+
+// step shows what one of the agents of a node did.
+func (w *progress) step(above string, e *engine.StepRecorded) {
+	mark, more := w.st.good.Render("·"), ""
+	switch e.Status {
+	case engine.StepFailed:
+		mark, more = w.st.bad.Render("·"), e.Error
+	case engine.StepSkipped:
+		mark, more = w.st.dim.Render("·"), e.Status
+	}
+	name := fmt.Sprintf("%d %s", e.Number, e.Name)
+	if e.Attempt > 1 {
+		name += fmt.Sprintf(", attempt %d", e.Attempt)
+	}
+	about := e.Model
+	if e.Micros > 0 {
+		about = strings.TrimSpace(about + " " + micros(e.Micros))
+	}
+	line := fmt.Sprintf("  %s %s %s %s", mark, above+e.Path, name, w.st.dim.Render(about))
+	if more != "" {
+		more = shorten(strings.Join(strings.Fields(printable(more)), " "), max(w.width()-lipgloss.Width(line)-3, 10))
+		line += "  " + w.st.dim.Render(more)
+	}
+	w.line("%s", line)
 }
 
 // part takes a node off the board that will be entered again.

@@ -75,7 +75,6 @@ func Rooms() []Room {
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
 		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
-		{"internal/barepython", []string{"sandbox", "engine"}, "it is an executor, for tests alone"},
 		{"internal/proof", nil, "it has tests alone, which wire what they need"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
 		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},

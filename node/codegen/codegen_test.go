@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/internal/barepython"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/sandbox/python"
 	"github.com/weir-run/weir/weirtest"
 )
 
@@ -42,9 +42,9 @@ const (
 // play runs a flow of code nodes on this machine's Python.
 func play(t *testing.T, flow string, c weirtest.Case) weirtest.Result {
 	t.Helper()
-	x := &barepython.Executor{}
+	x := python.New(python.Options{})
 	if err := x.Probe(t.Context()); err != nil {
-		t.Skip("this machine has no python3")
+		t.Skipf("code cannot be isolated here: %v", err)
 	}
 	if c.Executors == nil {
 		c.Executors = []sandbox.Executor{x}
