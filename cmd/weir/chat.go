@@ -73,6 +73,8 @@ that sent it, has its turn first.`,
 	_ = c.RegisterFlagCompletionFunc("session", func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		return p.sessionIDs(c), noFiles
 	})
+	_ = c.RegisterFlagCompletionFunc("thread", p.completeFrom(threadOf))
+	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
 	_ = c.RegisterFlagCompletionFunc("input", p.completeInputs)
 	_ = c.RegisterFlagCompletionFunc("busy", cobra.FixedCompletions(
 		[]cobra.Completion{flow.BusyQueue, flow.BusyReject, flow.BusyFork}, cobra.ShellCompDirectiveNoFileComp))
@@ -103,7 +105,7 @@ func (p *program) chat(ctx context.Context, path string, o *chatOptions, d *driv
 		return err
 	}
 	defer c.desk.close() //nolint:errcheck // what was said is durable
-	c.lines = p.lineSource(c.history(ctx))
+	c.lines = p.lineSource(c.history(ctx), func() []string { return c.sessionIDs(ctx) })
 	c.shown = &turnView{p: p}
 	c.greet(ctx)
 	err := c.leftOver(ctx)

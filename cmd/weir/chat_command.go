@@ -247,6 +247,19 @@ func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
 	return c.p.printSessions(ctx, c.desk, list, c.s.ID)
 }
 
+// sessionIDs are the sessions of the user with this flow, the newest first.
+func (c *chat) sessionIDs(ctx context.Context) []string {
+	list, err := c.desk.Sessions(ctx, store.SessionFilter{User: c.s.User, Flow: c.s.Flow})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for i := range list {
+		out = append(out, list[i].ID)
+	}
+	return out
+}
+
 func (c *chat) switchCommand(ctx context.Context, argument string) error {
 	if argument == "" {
 		return usagef("expected the id of a session; /sessions lists them")

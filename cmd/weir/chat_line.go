@@ -22,10 +22,11 @@ type lineSource interface {
 var errInterrupted = errors.New("interrupted")
 
 // lineSource is the terminal with an editor, where both ends are one, else the
-// lines of stdin. Past lines can be brought back in the editor.
-func (p *program) lineSource(past []string) lineSource {
+// lines of stdin. Past lines can be brought back in the editor; sessions are the ids
+// that it completes.
+func (p *program) lineSource(past []string, sessions func() []string) lineSource {
 	if f, ok := p.in.(*os.File); ok && isTerminal(p.in) && isTerminal(p.err) && !p.json {
-		return &editor{p: p, in: f, past: past}
+		return &editor{p: p, in: f, past: past, sessions: sessions}
 	}
 	return &plainLines{p}
 }
@@ -42,6 +43,8 @@ type editor struct {
 	p    *program
 	in   *os.File
 	past []string
+	// sessions are the ids that /session takes.
+	sessions func() []string
 }
 
 func (e *editor) live() bool { return true }
@@ -72,7 +75,7 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 		io.Writer
 	}{keys, e.p.err}, e.p.style().ask.Render(prompt))
 	t.History = e
-	t.AutoCompleteCallback = completeCommand
+	t.AutoCompleteCallback = e.complete
 	if w, h, err := term.GetSize(fd); err == nil && w > 0 && h > 0 {
 		_ = t.SetSize(w, h)
 	}
@@ -133,15 +136,43 @@ func (k *keyboard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// completeCommand completes a command at Tab.
-func completeCommand(line string, pos int, key rune) (string, int, bool) {
+// complete completes a command at Tab, and the id of a session after /session.
+func (e *editor) complete(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' || !strings.HasPrefix(line, "/") || pos != len(line) {
 		return "", 0, false
 	}
-	for _, c := range chatCommands() {
-		if strings.HasPrefix("/"+c.name, line) {
-			return "/" + c.name + " ", len(c.name) + 2, true
+	var candidates []string
+	if rest, ok := strings.CutPrefix(line, "/session "); ok {
+		for _, id := range e.sessions() {
+			if strings.HasPrefix(id, rest) {
+				candidates = append(candidates, "/session "+id)
+			}
+		}
+	} else {
+		for _, c := range chatCommands() {
+			if strings.HasPrefix("/"+c.name, line) {
+				candidates = append(candidates, "/"+c.name+" ")
+			}
 		}
 	}
-	return "", 0, false
+	whole := completion(line, candidates)
+	return whole, len(whole), whole != line
+}
+
+// completion is what a line can be made longer to: the first command, or as much as
+// all candidates share.
+func completion(line string, candidates []string) string {
+	if len(candidates) == 0 {
+		return line
+	}
+	if !strings.HasPrefix(line, "/session ") {
+		return candidates[0]
+	}
+	shared := candidates[0]
+	for _, c := range candidates[1:] {
+		for !strings.HasPrefix(c, shared) {
+			shared = shared[:len(shared)-1]
+		}
+	}
+	return shared
 }

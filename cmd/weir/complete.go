@@ -159,6 +159,39 @@ func (p *program) completeNodePaths(c *cobra.Command, args []string, _ string) (
 	return p.nodePaths(c, args[0], func(*runner.View, string) bool { return true }), noFiles
 }
 
+// completeTreePaths offers all nodes of the run on the command line, and of its
+// child runs: review>ask.
+func (p *program) completeTreePaths(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, noFiles
+	}
+	ctx := contextOf(c)
+	desk, id, err := p.reach(ctx, args[0], opening{})
+	if err != nil {
+		return nil, noFiles
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	return desk.treePaths(ctx, id, ""), noFiles
+}
+
+// treePaths are the nodes of a run and of its child runs, above before each.
+func (d *desk) treePaths(ctx context.Context, run, above string) completions {
+	v, err := d.Inspect(ctx, run, 0)
+	if err != nil || v.Run.Start == nil {
+		return nil
+	}
+	var out completions
+	told := chronicleOf(v)
+	for _, path := range told.order {
+		n := told.nodes[path]
+		out = append(out, cobra.CompletionWithDesc(above+path, n.Type+" "+n.Status.String()))
+		if child, err := d.childAt(ctx, run, path); err == nil && child != "" {
+			out = append(out, d.treePaths(ctx, child, above+path+">")...)
+		}
+	}
+	return out
+}
+
 func (p *program) nodePaths(c *cobra.Command, run string, want func(*runner.View, string) bool) completions {
 	v := p.glance(c, run)
 	if v == nil {

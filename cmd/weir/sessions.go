@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,8 @@ be the beginning of its id. "weir chat" talks in one.`,
 	f.StringVar(&o.User, "user", "", "only sessions of this `USER`")
 	f.IntVar(&o.Limit, "limit", 20, "at most this many")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
+	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
 	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.unqueueCommand(),
 		p.deleteSessionCommand(), p.pruneSessionsCommand())
 	return c
@@ -242,4 +245,37 @@ func (p *program) sessionIDs(c *cobra.Command) completions {
 		out = append(out, cobra.CompletionWithDesc(list[i].ID, list[i].Flow+" "+list[i].User))
 	}
 	return out
+}
+
+// completeFrom offers what newer sessions have of something: users, flows, threads.
+func (p *program) completeFrom(of func(*store.Session) string) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
+		desk, err := p.look(contextOf(c))
+		if err != nil {
+			return nil, noFiles
+		}
+		defer desk.close() //nolint:errcheck // it only read
+		list, err := desk.Sessions(contextOf(c), store.SessionFilter{})
+		if err != nil {
+			return nil, noFiles
+		}
+		var out completions
+		for i := range list {
+			if s := of(&list[i]); s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+		return out, noFiles
+	}
+}
+
+func userOf(s *store.Session) string     { return s.User }
+func flowNameOf(s *store.Session) string { return s.Flow }
+
+// threadOf is a session's thread, "" for one that has its id as its thread.
+func threadOf(s *store.Session) string {
+	if s.Thread == s.ID {
+		return ""
+	}
+	return s.Thread
 }

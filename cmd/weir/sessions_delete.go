@@ -35,6 +35,7 @@ named first. It asks, unless --yes is given, and says what was deleted. With
 	}
 	f := c.Flags()
 	f.StringVar(&o.user, "user", "", "all that is kept of this `USER`")
+	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&o.dry, "dry-run", false, "delete nothing, and say what would be")
 	f.BoolVar(&o.force, "force", false, "also what a live process works on")
@@ -288,6 +289,8 @@ shares its past, or a process works on it.`,
 	f.BoolVar(&expired, "expired", false, "whose time is over; these go in any case")
 	f.StringVar(&prune.User, "user", "", "only sessions of this `USER`")
 	f.StringVar(&prune.Flow, "flow", "", "only sessions with the flow of this `NAME`")
+	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
 	f.BoolVar(&dry, "dry-run", false, "delete nothing, and say what would be")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c

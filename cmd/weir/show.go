@@ -47,7 +47,7 @@ lists them.`,
 	f.BoolVar(&o.view, "view", false, "with --node: what each model call was sent, what not, and why")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&events, "events", false, "print the events, one JSON object a line")
-	_ = c.RegisterFlagCompletionFunc("node", p.completeNodePaths)
+	_ = c.RegisterFlagCompletionFunc("node", p.completeTreePaths)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.at < 0 || o.at == 0 && c.Flags().Changed("at") {
 			return usagef("--at: events are numbered from 1")
