@@ -24,11 +24,22 @@ import (
 )
 
 // Storage is a trajectory.Storage in a folder.
-type Storage struct{ root string }
+type Storage struct {
+	root string
+	o    Options
+}
+
+// Options are how files are written.
+type Options struct {
+	// NoSync leaves it to the operating system when a file reaches the disk. A
+	// save then takes a fraction of a millisecond and not several; after a power
+	// cut the newest files may be damaged, and must be made again.
+	NoSync bool
+}
 
 // New returns the storage in a folder, which is made with the first round that
 // is saved.
-func New(root string) *Storage { return &Storage{root} }
+func New(root string, o Options) *Storage { return &Storage{root, o} }
 
 // Path returns the file with the graph of a round; the other is beside it.
 func (s *Storage) Path(k trajectory.Key) string {
@@ -63,7 +74,7 @@ func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 		path string
 		data []byte
 	}{{path, graph}, {metaPath(path), meta}} {
-		if err := replace(f.path, f.data); err != nil {
+		if err := s.replace(f.path, f.data); err != nil {
 			return fmt.Errorf("save trajectory files: %w", err)
 		}
 	}
@@ -87,18 +98,24 @@ func (s *Storage) guard(path string, k trajectory.Key) error {
 
 // replace writes a file beside the old one, and gives it the old one's name
 // once it is on disk.
-func replace(path string, data []byte) error {
+func (s *Storage) replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil && !s.o.NoSync {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if s.o.NoSync {
+		return nil
 	}
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

@@ -18,7 +18,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
-		return files.New(filepath.Join(t.TempDir(), "made", "on", "use"))
+		return files.New(filepath.Join(t.TempDir(), "made", "on", "use"), files.Options{})
 	})
 }
 
@@ -26,7 +26,7 @@ func TestFilesAndTablesTogether(t *testing.T) {
 	t.Parallel()
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
-		return trajectory.Both{First: tables.New(tables.NewMemory()), Second: files.New(t.TempDir())}
+		return trajectory.Both{First: tables.New(tables.NewMemory()), Second: files.New(t.TempDir(), files.Options{NoSync: true})}
 	})
 }
 
@@ -36,7 +36,7 @@ var ann = trajectory.Key{User: "ann", Session: "s1", Round: 2, Sub: 3}
 func saved(t *testing.T) (s *files.Storage, graph, meta string) {
 	t.Helper()
 	root := t.TempDir()
-	s = files.New(root)
+	s = files.New(root, files.Options{})
 	if err := s.Save(t.Context(), trajectorytest.Sample(t, ann, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestEitherStorageRestoresTheOther(t *testing.T) {
 	t.Parallel()
 	one, graph, meta := saved(t)
 	rows := tables.New(tables.NewMemory())
-	other := files.New(t.TempDir())
+	other := files.New(t.TempDir(), files.Options{NoSync: true})
 	for _, step := range []struct{ to, from trajectory.Storage }{{rows, one}, {other, rows}} {
 		if n, err := trajectory.Copy(t.Context(), step.to, step.from, trajectory.Filter{}); err != nil || n != 1 {
 			t.Fatalf("copied %d, %v", n, err)

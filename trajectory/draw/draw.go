@@ -1,0 +1,113 @@
+// Package draw shows trajectories: as Mermaid and DOT for others to lay out,
+// and as SVG laid out here, a panel for each round. The same graph always gives
+// the same bytes.
+//
+// It must not know how a graph came about or where it is kept.
+package draw
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// Formats lists what Render takes.
+func Formats() []string { return []string{"json", "dot", "mermaid", "svg"} }
+
+// Render returns the graph in one of the formats; json is what networkx reads.
+func Render(g *trajectory.Graph, format string) ([]byte, error) {
+	switch format {
+	case "json":
+		return g.NodeLink()
+	case "dot":
+		return DOT(g), nil
+	case "mermaid":
+		return Mermaid(g), nil
+	case "svg":
+		return SVG(g), nil
+	}
+	return nil, fmt.Errorf("a trajectory is drawn as %s, not as %q", strings.Join(Formats(), ", "), format)
+}
+
+// round is what a graph has of one round.
+type round struct {
+	number int
+	nodes  []trajectory.Node
+	edges  []trajectory.Edge // its own
+}
+
+// split cuts a graph into its rounds that have nodes, and the bridges between
+// them.
+func split(g *trajectory.Graph) (rounds []round, bridges []trajectory.Edge) {
+	at := map[int]int{}
+	home := map[trajectory.ID]int{}
+	for _, n := range g.Nodes {
+		i, ok := at[n.Round]
+		if !ok {
+			i = len(rounds)
+			at[n.Round] = i
+			rounds = append(rounds, round{number: n.Round})
+		}
+		home[n.ID] = i
+		rounds[i].nodes = append(rounds[i].nodes, n)
+	}
+	for _, e := range g.Edges {
+		from, ok1 := home[e.Source]
+		to, ok2 := home[e.Target]
+		switch {
+		case !ok1 || !ok2:
+		case e.Relationship == trajectory.ContinuesTo || from != to:
+			bridges = append(bridges, e)
+		default:
+			rounds[from].edges = append(rounds[from].edges, e)
+		}
+	}
+	return rounds, bridges
+}
+
+// colour is that of a type on light and on dark ground.
+func colour(t trajectory.Type) (light, dark string) {
+	switch t {
+	case trajectory.Query:
+		return "#2563eb", "#60a5fa"
+	case trajectory.State:
+		return "#047857", "#34d399"
+	case trajectory.Action:
+		return "#b45309", "#fbbf24"
+	case trajectory.Knowledge:
+		return "#7c3aed", "#a78bfa"
+	case trajectory.Tool:
+		return "#475569", "#94a3b8"
+	case trajectory.Table:
+		return "#0e7490", "#22d3ee"
+	case trajectory.Column:
+		return "#0f766e", "#2dd4bf"
+	case trajectory.File:
+		return "#be185d", "#f472b6"
+	case trajectory.Script:
+		return "#4d7c0f", "#a3e635"
+	case trajectory.Skill:
+		return "#be123c", "#fb7185"
+	}
+	return "#6b7280", "#9ca3af"
+}
+
+// current is the set of pointers of the newest round.
+func current(g *trajectory.Graph) []trajectory.ID {
+	if len(g.Rounds) == 0 {
+		return nil
+	}
+	return g.Rounds[len(g.Rounds)-1].Current
+}
+
+// present lists the types that a graph has, in their order, with how many.
+func present(g *trajectory.Graph) (types []trajectory.Type, counts map[trajectory.Type]int) {
+	counts = map[trajectory.Type]int{}
+	for _, n := range g.Nodes {
+		counts[n.Type]++
+	}
+	types = slices.DeleteFunc(trajectory.Types(), func(t trajectory.Type) bool { return counts[t] == 0 })
+	return types, counts
+}

@@ -1,0 +1,102 @@
+package draw
+
+// gapX is the room between two neighbours in a row, pixels.
+const gapX = 20
+
+// rounds of place: the first ones carry what is above down and what is below up,
+// the last ones weigh both sides.
+const (
+	carries = 12
+	weighs  = 12
+)
+
+// place gives each vertex its x so that strands are as straight as the order of
+// the rows allows; the leftmost edge is 0, and the width is returned.
+func (l *layers) place() float64 {
+	for _, row := range l.rows {
+		x := 0.0
+		for _, v := range row {
+			l.vertices[v].x = x + l.vertices[v].w/2
+			x += l.vertices[v].w + gapX
+		}
+	}
+	for i := range carries + weighs {
+		for j := range l.rows {
+			row := l.rows[j]
+			if i%2 == 1 {
+				row = l.rows[len(l.rows)-1-j]
+			}
+			l.settle(row, i >= carries || i%2 == 0, i >= carries || i%2 == 1)
+		}
+	}
+	left, right := 0.0, 0.0
+	for i, v := range l.vertices {
+		if i == 0 || v.x-v.w/2 < left {
+			left = v.x - v.w/2
+		}
+		if i == 0 || v.x+v.w/2 > right {
+			right = v.x + v.w/2
+		}
+	}
+	for i := range l.vertices {
+		l.vertices[i].x -= left
+	}
+	return right - left
+}
+
+// group is a run of neighbours in a row that stand as close as they may, with
+// the sum of their weights and of where they want its first one to be.
+type group struct {
+	count       int
+	weight, sum float64
+}
+
+func (g group) at() float64 { return g.sum / g.weight }
+
+// settle puts the vertices of a row where the weighted squares of their distance
+// from where they want to be have the least sum, their order and gaps kept:
+// neighbours that would overlap are pooled, the classical way to fit a rising
+// sequence (pool adjacent violators).
+func (l *layers) settle(row []int, up, down bool) {
+	offset := make([]float64, len(row))
+	var groups []group
+	for i, v := range row {
+		if i > 0 {
+			offset[i] = offset[i-1] + l.vertices[row[i-1]].w/2 + gapX + l.vertices[v].w/2
+		}
+		x, weight := l.wanted(v, up, down)
+		groups = append(groups, group{1, weight, weight * (x - offset[i])})
+		for n := len(groups); n > 1 && groups[n-2].at() > groups[n-1].at(); n-- {
+			a, b := groups[n-2], groups[n-1]
+			groups = append(groups[:n-2], group{a.count + b.count, a.weight + b.weight, a.sum + b.sum})
+		}
+	}
+	i := 0
+	for _, g := range groups {
+		for range g.count {
+			l.vertices[row[i]].x = g.at() + offset[i]
+			i++
+		}
+	}
+}
+
+// wanted is the middle of what a vertex is joined to on the sides that count,
+// and how much it wants to be there. One that is joined to nothing there stays.
+func (l *layers) wanted(v int, up, down bool) (x, weight float64) {
+	here := &l.vertices[v]
+	var links []link
+	if up {
+		links = append(links, here.up...)
+	}
+	if down {
+		links = append(links, here.down...)
+	}
+	if len(links) == 0 {
+		return here.x, 0.01
+	}
+	for _, k := range links {
+		x += k.weight * l.vertices[k.to].x
+		weight += k.weight
+	}
+	return x / weight, weight
+}

@@ -1,0 +1,55 @@
+package draw_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/draw"
+	"github.com/weir-run/weir/trajectory/tables"
+	"github.com/weir-run/weir/trajectory/trajectorytest"
+)
+
+// go test ./trajectory/draw -args -pictures FOLDER writes what the tests draw.
+var pictures = flag.String("pictures", "", "a folder for the pictures of the tests")
+
+func keep(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	if *pictures == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(*pictures, name), picture, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// airline is a session of one customer: the named conversations one after the
+// other.
+func airline(t *testing.T, ids ...string) *trajectory.Graph {
+	t.Helper()
+	byID := map[string][]convo.Message{}
+	for _, c := range trajectorytest.Airline(t, "../..") {
+		byID[c.ID] = c.Messages
+	}
+	var all []convo.Message
+	for _, id := range ids {
+		all = append(all, byID[id]...)
+	}
+	s := tables.New(tables.NewMemory())
+	trajectorytest.Record(t, s, ids[0], all, nil)
+	g, err := trajectory.Load(t.Context(), s, "customer", ids[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestTmp(t *testing.T) {
+	g := airline(t, "airline-9-2", "airline-17-1")
+	keep(t, "long.svg", draw.SVG(g))
+	keep(t, "long-active.svg", draw.SVG(g.Active()))
+	keep(t, "deep.svg", draw.SVG(airline(t, "airline-2-1")))
+}

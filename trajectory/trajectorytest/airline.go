@@ -1,0 +1,117 @@
+package trajectorytest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/trajectory"
+)
+
+// Conversation is a real one between a customer and an agent that calls tools.
+type Conversation struct {
+	ID       string
+	Messages []convo.Message
+	// Raw are the messages as they were published, for who counts for himself.
+	Raw json.RawMessage
+}
+
+// Airline reads the 120 airline conversations from the shared data beside a
+// checkout, and skips where they are absent. The path is that of the checkout
+// from the folder of the test.
+func Airline(t *testing.T, checkout string) []Conversation {
+	t.Helper()
+	f, err := os.Open(checkout + "/../shared/data/airline/conversations.jsonl")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the airline conversations are not beside this checkout (../shared/data)")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	var out []Conversation
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var raw struct {
+			ID       string
+			Messages json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &raw); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, Conversation{ID: raw.ID, Messages: chat(t, raw.Messages), Raw: raw.Messages})
+	}
+	if err := lines.Err(); err != nil || len(out) != 120 {
+		t.Fatalf("there are %d conversations, %v", len(out), err)
+	}
+	return out
+}
+
+// chat reads messages in the form of OpenAI's Chat Completions.
+func chat(t *testing.T, raw []byte) []convo.Message {
+	t.Helper()
+	var list []struct {
+		Role, Content, Name string
+		ToolCallID          string `json:"tool_call_id"`
+		ToolCalls           []struct {
+			ID       string
+			Function struct{ Name, Arguments string }
+		} `json:"tool_calls"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]convo.Message, len(list))
+	for i, m := range list {
+		out[i] = convo.Message{Role: convo.Role(m.Role), Text: m.Content, CallID: m.ToolCallID, Name: m.Name}
+		for _, c := range m.ToolCalls {
+			out[i].Calls = append(out[i].Calls, convo.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+	}
+	return out
+}
+
+// Rounds cuts messages where the user speaks; what comes before is of the first
+// round.
+func Rounds(messages []convo.Message) [][]convo.Message {
+	out := [][]convo.Message{nil}
+	begun := false
+	for _, m := range messages {
+		if m.Role == convo.User && begun {
+			out = append(out, nil)
+		}
+		begun = begun || m.Role == convo.User
+		out[len(out)-1] = append(out[len(out)-1], m)
+	}
+	return out
+}
+
+// Record makes a session of rounds of messages, a round at a time as a process
+// would; check is called with each recorder before it is released.
+func Record(t *testing.T, s trajectory.Storage, session string, messages []convo.Message, check func(*trajectory.Recorder)) {
+	t.Helper()
+	at := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
+	book := trajectory.NewBook(s, nil)
+	for i, said := range Rounds(messages) {
+		k := trajectory.Key{User: "customer", Session: session, Round: i + 1}
+		r, release, err := book.Open(t.Context(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Say(trajectory.Attribution{Run: k.String()}, at, said...); err != nil {
+			t.Fatal(err)
+		}
+		if check != nil {
+			check(r)
+		}
+		if err := release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
