@@ -15,6 +15,8 @@ type treeLedger struct {
 	acked bool // a cancellation of the root was acknowledged
 	ended map[string]bool
 	kin   map[string]string // the parents of runs
+	nodes map[string]string // and the nodes of those that run them
+	early bool              // the acknowledgement came before the end
 	asks  int
 	err   error
 }
@@ -55,7 +57,7 @@ func (l *treeLedger) asked(path string, attempt int, key string) error {
 	return nil
 }
 
-func (l *treeLedger) acknowledged() { l.acked = true }
+func (l *treeLedger) acknowledged() { l.acked, l.early = true, !l.ended["sim"] }
 
 // committed is told of every commit when it is durable.
 func (l *treeLedger) committed(c engine.Commit, r *engine.Run) error {
@@ -70,10 +72,8 @@ func (l *treeLedger) committed(c engine.Commit, r *engine.Run) error {
 	for _, e := range c.Events {
 		switch e := e.(type) {
 		case *engine.RunStarted:
-			if l.kin == nil {
-				l.kin = make(map[string]string)
-			}
 			l.kin[c.Run] = e.Parent
+			l.nodes[c.Run], _, _ = strings.Cut(e.Node, ":")
 			if l.acked {
 				l.complain("run %s begins after the cancellation of the tree was acknowledged", c.Run)
 			}
@@ -81,6 +81,10 @@ func (l *treeLedger) committed(c engine.Commit, r *engine.Run) error {
 			if l.acked {
 				l.complain("effect %s of run %s begins after the cancellation of the tree was acknowledged", e.Key, c.Run)
 			}
+		case *engine.NodeFailed:
+			l.over(c.Run, e.Path, e)
+		case *engine.NodeCompleted:
+			l.over(c.Run, e.Path, e)
 		case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
 			l.end(c.Run, e)
 		}
@@ -97,6 +101,17 @@ func (l *treeLedger) end(run string, e engine.Event) {
 	for below, parent := range l.kin {
 		if parent == run && !l.ended[below] {
 			l.complain("%s of run %s comes before the end of run %s below it", e.Kind(), run, below)
+		}
+	}
+}
+
+// over notes that a node has ended: all runs of it and of what is in it have,
+// before.
+func (l *treeLedger) over(run, path string, e engine.Event) {
+	for below, node := range l.nodes {
+		inside := node == path || strings.HasPrefix(node, path+"#")
+		if inside && l.kin[below] == run && !l.ended[below] {
+			l.complain("%s of %s in run %s comes before the end of run %s in it", e.Kind(), path, run, below)
 		}
 	}
 }
