@@ -53,7 +53,7 @@ func readVocabulary(name string) (*vocabulary, error) {
 				return nil, fmt.Errorf("line %d: %w", n, problem)
 			}
 		}
-		if err == io.EOF { //nolint:errorlint // as the interface says
+		if err == io.EOF {
 			break
 		}
 		if err != nil {

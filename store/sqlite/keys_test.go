@@ -3,6 +3,7 @@ package sqlite
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +13,11 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// namedRound has a round whose id is its message's, which says messages with the
+// namedRound has a round of the session s whose id is its message's, which says messages with the
 // ids given.
-func namedRound(t *testing.T, s *Store, session, id, user string, ids func(round, at int) []string) {
+func namedRound(t *testing.T, s *Store, id, user string, ids func(round, at int) []string) {
 	t.Helper()
+	const session = "s"
 	ctx := t.Context()
 	if _, err := s.Enqueue(ctx, store.Queued{ID: id, Session: session, Value: "hello", By: user, At: time.UnixMilli(3)}); err != nil {
 		t.Fatal(err)
@@ -62,7 +64,7 @@ func TestIdsOfMessagesAreReadAsTheyWereSaid(t *testing.T) {
 	newChat(t, s, "s")
 	var want []string
 	for i := range 80 { // 640 messages, so that a page of ids is sealed
-		namedRound(t, s, "s", fmt.Sprint("r", i), "u", func(round, at int) []string {
+		namedRound(t, s, fmt.Sprint("r", i), "u", func(round, at int) []string {
 			ids := oddIDs(round, at)
 			want = append(want, ids...)
 			return ids
@@ -76,16 +78,13 @@ func TestIdsOfMessagesAreReadAsTheyWereSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	backwards := slices.Clone(want)
+	slices.Reverse(backwards)
 	for i, id := range want {
 		if ms[i].Message.ID != id || ms[i].Run != fmt.Sprint("r", i/8) || shown[i] != id {
 			t.Fatalf("at %d: %q of %s, shown as %q, want %q", i, ms[i].Message.ID, ms[i].Run, shown[i], id)
 		}
-		last := i
-		for k := range want {
-			if want[k] == id {
-				last = k
-			}
-		}
+		last := len(want) - 1 - slices.Index(backwards, id)
 		if at, err := s.FindMessage(t.Context(), "r79", "main", id, len(want)); at != last || err != nil {
 			t.Fatalf("%q is found at %d, want %d (%v)", id, at, last, err)
 		}
@@ -106,8 +105,8 @@ func TestARoundThatHasTheIdOfItsMessageIsKeptOnce(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	newChat(t, s, "s")
 	says := func(round, at int) []string { return []string{fmt.Sprintf("%d.%d/a", round, at)} }
-	namedRound(t, s, "s", "mine", "u", says)
-	namedRound(t, s, "s", "guest's", "somebody else", says)
+	namedRound(t, s, "mine", "u", says)
+	namedRound(t, s, "guest's", "somebody else", says)
 	for _, c := range []struct{ id, by string }{{"mine", "u"}, {"guest's", "somebody else"}} {
 		for what, read := range map[string]func() (store.Queued, error){
 			"found":  func() (store.Queued, error) { return s.FindQueued(ctx, c.id) },
@@ -145,7 +144,7 @@ func TestARoundsContextGetsARowWhenOthersGoOnWithIt(t *testing.T) {
 		return []string{fmt.Sprintf("%d.%d/a", round, at), fmt.Sprintf("%d.%d/b", round, at)}
 	}
 	for i := range 3 {
-		namedRound(t, s, "s", fmt.Sprint("r", i), "u", says)
+		namedRound(t, s, fmt.Sprint("r", i), "u", says)
 	}
 	if err := s.Create(ctx, store.NewRun{ID: "fork", At: time.UnixMilli(1), Base: &store.Base{Run: "r1", Seq: 2}}); err != nil {
 		t.Fatal(err)

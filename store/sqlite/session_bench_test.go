@@ -157,7 +157,7 @@ func BenchmarkForks(b *testing.B) {
 // text of its two messages.
 func TestARoundTakesLittleMoreRoomThanItsText(t *testing.T) {
 	const rounds = 700
-	for _, bytes := range []int{40, 900, 2000} {
+	for bytes, most := range map[int]float64{40: 400, 900: 475, 2000: 900} {
 		path := filepath.Join(t.TempDir(), "weir.db")
 		s := openAt(t, path, Options{})
 		newChat(t, s, "seed").round(t, "a", "b")
@@ -173,8 +173,8 @@ func TestARoundTakesLittleMoreRoomThanItsText(t *testing.T) {
 		}
 		over := float64(closedSize(t, s)-empty-int64(rounds*bytes)) / rounds
 		t.Logf("%5d B a round: %.0f B a round over it", bytes, over)
-		if over > 1000 {
-			t.Errorf("%d B a round: %.0f B a round over the text", bytes, over)
+		if over > most {
+			t.Errorf("%d B a round: %.0f B a round over the text, %.0f are allowed", bytes, over, most)
 		}
 	}
 }
