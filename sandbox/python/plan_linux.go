@@ -28,6 +28,7 @@ const inside = 65534
 // plan is all that a job's process is to be.
 type plan struct {
 	in     *installation
+	id     string // of the sandbox; it is seen in the process's command line
 	files  []given
 	memory int64
 	disk   int64
@@ -76,7 +77,7 @@ func (p *plan) calls() *calls {
 	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.filter)
 	p.rlimits(c)
 	exe := p.in.Executable
-	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{"python3", "-I", "-S", "-B", "-X", "utf8", "-c", boot}, []string{})
+	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", boot, p.id}, []string{})
 	return c
 }
 

@@ -4,6 +4,7 @@ package python
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	if err != nil {
 		return nil, explain(err)
 	}
-	o := &outcome{id: name(began), limits: limits}
+	o := &outcome{id: p.id, limits: limits}
 	var late atomic.Bool
 	timer := time.AfterFunc(limits.Time, func() { late.Store(true); c.kill() })
 	stop := context.AfterFunc(ctx, c.kill)
@@ -101,9 +102,7 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 }
 
 // name is the id of a sandbox, for the record.
-func name(at time.Time) string {
-	return "py-" + strconv.FormatInt(at.UnixNano(), 36)
-}
+func name() string { return "py-" + strings.ToLower(rand.Text()) }
 
 // plan is what the job's process is to be.
 func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*plan, error) {
@@ -112,7 +111,7 @@ func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*
 		return nil, failed("make a sandbox", err)
 	}
 	p := &plan{
-		in: in, memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time, filter: f,
+		in: in, id: name(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time, filter: f,
 		abi: landlockABI(), root: mountpoint(), groups: os.Geteuid() == 0,
 	}
 	if p.abi == 0 {

@@ -1,0 +1,3 @@
+# Ends with a code. want: code_failed
+import os
+os._exit(3)

@@ -1,0 +1,4 @@
+# Calls itself. want: code_failed
+def f():
+    return f()
+f()

@@ -1,0 +1,2 @@
+# Reads who has an account. outside: REACHED
+print("REACHED", open("/etc/passwd").read()[:40])

@@ -1,0 +1,2 @@
+# Reads the passwords.
+print("REACHED", open("/etc/shadow").read())

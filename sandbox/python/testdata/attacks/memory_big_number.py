@@ -1,0 +1,2 @@
+# Computes a number that does not end.
+x = 10 ** (10 ** 9)

@@ -1,0 +1,4 @@
+# Takes memory by doubling.
+l = [0]
+while True:
+    l = l + l

@@ -1,0 +1,4 @@
+# Repeats a text until nothing is left.
+s = "x"
+while True:
+    s *= 2

@@ -1,0 +1,2 @@
+# Takes a block that is larger than the machine.
+b = bytearray(1 << 45)

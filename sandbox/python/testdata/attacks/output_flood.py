@@ -1,0 +1,3 @@
+# Prints for ever.
+while True:
+    print("x" * 1000)

@@ -1,0 +1,2 @@
+# Leaves more in the context than it may.
+context["a"] = ["x" * 1000] * 200_000

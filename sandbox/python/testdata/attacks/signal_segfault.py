@@ -1,0 +1,3 @@
+# Reads from nowhere. want: code_killed
+import ctypes
+ctypes.string_at(1)

@@ -1,0 +1,13 @@
+# Ignores every signal and sleeps. want: code_timeout
+import signal, time
+for s in range(1, 65):
+    try:
+        signal.signal(s, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+while True:
+    try:
+        time.sleep(3600)
+    except BaseException:
+        pass

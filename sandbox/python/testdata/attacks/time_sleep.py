@@ -1,0 +1,3 @@
+# Sleeps. want: code_timeout
+import time
+time.sleep(3600)

@@ -1,0 +1,3 @@
+# Computes for ever. want: code_timeout
+while True:
+    pass

@@ -1,0 +1,3 @@
+# Leaves keys without end.
+while True:
+    context[str(len(context))] = len(context)

@@ -1,0 +1,2 @@
+# Leaves a number that JSON does not have. want: code_value_invalid
+context["a"] = float("nan")
