@@ -28,9 +28,9 @@ type panel struct {
 	column int
 	tops   []float64 // of the layers, from the panel's
 	deep   []float64 // how high the layers are
-	shift  float64 // from a layer's x to the panel's
-	exit   int     // the vertex that leads to the next round, -1 for none
-	entry  int     // the node that the round before leads to, -1 for none
+	shift  float64   // from a layer's x to the panel's
+	exit   int       // the vertex that leads to the next round, -1 for none
+	entry  int       // the node that the round before leads to, -1 for none
 }
 
 // top and bottom are where a layer begins and ends on the page.
