@@ -267,17 +267,19 @@ func (s *simulation) advance(i int) error {
 		return nil
 	}
 	withoutTime(events)
+	refused := false
 	for _, e := range events {
 		if _, begins := e.(*engine.EffectStarted); begins && c.a.stopping.Load() {
-			c.refuse = errAborted
+			refused = true
 			continue
 		}
 		if err := s.m.step(*s.clock, e); err != nil {
 			return err
 		}
 	}
-	if c.refuse != nil {
-		return nil // it goes on at once, to its end
+	if refused { // it goes on at once, to its end
+		c.refuse = errAborted
+		return nil
 	}
 	s.running = slices.Delete(s.running, i, i+1)
 	s.waiting = append(s.waiting, c)

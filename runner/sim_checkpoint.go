@@ -52,19 +52,11 @@ func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error)
 				if ch.ID != contextID {
 					continue
 				}
-				before, err := j.before(&ch)
+				more, err := j.added(&ch)
 				if err != nil {
 					return nil, err
 				}
-				all = append(all, before...)
-				if ch.Body == nil { // a lane's own
-					continue
-				}
-				body, err := changeOf(ch.Body)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, body.Append...)
+				all = append(all, more...)
 			}
 		}
 	}
@@ -72,6 +64,16 @@ func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error)
 		return nil, fmt.Errorf("context %s of run %s has %d messages, not %d", contextID, j.run, len(all), to)
 	}
 	return slices.Clone(all[from:to]), nil
+}
+
+// added is what a context has more after a change of it.
+func (j simSource) added(ch *engine.ContextChange) ([]convo.Message, error) {
+	before, err := j.before(ch)
+	if err != nil || ch.Body == nil { // a lane's own
+		return before, err
+	}
+	body, err := changeOf(ch.Body)
+	return append(before, body.Append...), err
 }
 
 // before is what a new context goes on with.

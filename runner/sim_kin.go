@@ -72,7 +72,7 @@ func (x *simRun) joinKid(c *engine.OpenChild, k *simKid) error {
 		}
 		below = x.tree.add(p, x.kidBegin(c), x)
 	}
-	if len(below.simulation.journal) > 0 && !below.live && !c.Goes() && below.status == engine.Paused &&
+	if len(below.journal) > 0 && !below.live && !c.Goes() && below.status == engine.Paused &&
 		sameWaits(below.head, c.Report.Interrupts) && !relays(below.head) {
 		return nil
 	}

@@ -111,7 +111,7 @@ func (s *SimTree) Run(p *Program, services Services, b Begin) (SimTreeReport, er
 
 func (t *simTree) journal(run string) []engine.Commit {
 	if x := t.byID[run]; x != nil {
-		return x.simulation.journal
+		return x.journal
 	}
 	return nil
 }
@@ -146,14 +146,14 @@ func (x *simRun) committed(c engine.Commit, r *engine.Run, _ map[string]convo.Co
 // tell adds what a run came to, as its journal has it, to the report.
 func (t *simTree) tell(x *simRun) error {
 	m := newMachine(x.id, x.program, x.services)
-	for _, c := range x.simulation.journal {
+	for _, c := range x.journal {
 		if err := m.replay(c); err != nil {
 			return err
 		}
 	}
 	x.m = m
 	x.reported()
-	t.report.Runs = append(t.report.Runs, x.simulation.report)
+	t.report.Runs = append(t.report.Runs, x.report)
 	return nil
 }
 
@@ -264,13 +264,13 @@ func (t *simTree) crash() error {
 	t.report.Crashes++
 	var open []*simRun
 	for _, x := range t.runs {
-		t.report.Faults += x.simulation.report.Faults
-		x.simulation.report.Faults, x.left = 0, nil
+		t.report.Faults += x.report.Faults
+		x.report.Faults, x.left = 0, nil
 		if x.live {
 			x.kill()
 			x.live = false
 		}
-		if len(x.simulation.journal) > 0 && !x.status.Ended() {
+		if len(x.journal) > 0 && !x.status.Ended() {
 			open = append(open, x)
 		}
 	}
@@ -311,7 +311,7 @@ func (t *simTree) interfere() error {
 	case p < t.Cancel+t.Stray && len(t.runs) > 1:
 		x = t.runs[1+t.rng.IntN(len(t.runs)-1)]
 	}
-	if x == nil || len(x.simulation.journal) == 0 || x.status.Ended() {
+	if x == nil || len(x.journal) == 0 || x.status.Ended() {
 		return nil
 	}
 	err := t.do(x, Cancel("somebody", ""))
