@@ -1,0 +1,239 @@
+package codegen_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/weirtest"
+)
+
+func invoice() map[string]any { return map[string]any{"invoice": "1250 EUR, ACME"} }
+
+// fails is the error of a run that failed.
+func fails(t *testing.T, r weirtest.Result, code string) *weir.Error {
+	t.Helper()
+	if r.Error == nil || r.Error.Code != code {
+		t.Fatalf("the run %s with %v; expected %s; steps %q", r.Status, r.Error, code, steps(r))
+	}
+	return r.Error
+}
+
+func TestModelsMayAnswerInTheirOwnWays(t *testing.T) {
+	const program = "import json\namount = float(inputs['invoice'].split(' EUR')[0])\n" +
+		"print(json.dumps({'status': 'success', 'context_updates': {'amount': amount}}))"
+	for _, c := range []struct {
+		name   string
+		script []string
+	}{
+		{"JSON in prose", []string{"Let me see {here}. I think:\n```json\n" + noAnalysis + "\n```\nThat is all.", readAmount, "Well: " + good}},
+		{"booleans as texts", []string{`{"needs_analysis": "No", "complexity": "LOW"}`, readAmount, `{"valid": "yes"}`}},
+		{"another name for valid", []string{noAnalysis, readAmount, `{"is_valid": true}`}},
+		{"null where a field is unknown", []string{`{"needs_analysis": false, "reason": null, "hint": null}`, readAmount, `{"valid": true, "reason": null}`}},
+		{"code without a fence", []string{noAnalysis, program, good}},
+		{"code in a fence of no language", []string{noAnalysis, "Sure!\n```\n" + program + "\n```\nHope that helps.", good}},
+		{"a fence that is not closed", []string{noAnalysis, "```python\n" + program, good}},
+		{"the longest of several fences", []string{noAnalysis, "```bash\npip install pdf\n# and many more lines than the program has, which is not that long at all, or is it? it is, " +
+			"since this goes on and on and on and on and on and on and on and on and on\n```\n```py\nx = 1\n```\n```python\n" + program + "\n```", good}},
+		{"indented code", []string{noAnalysis, "```python\n    " + strings.ReplaceAll(program, "\n", "\n    ") + "\n```", good}},
+		{"code as JSON", []string{noAnalysis, fmt.Sprintf(`{"code": %q}`, program), good}},
+		{"lines that end as on Windows", []string{noAnalysis, strings.ReplaceAll(readAmount, "\n", "\r\n"), good}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(c.script...)})
+			completes(t, r)
+			equal(t, "the state", r.State, map[string]any{"amount": 1250.0})
+			equal(t, "steps", steps(r), []string{
+				"1 input_analysis 1 success", "2 data_analysis 1 skipped", "3 code_generation 1 success",
+				"4 code_validation 1 success", "5 execution 1 success", "6 output_validation 1 success",
+			})
+		})
+	}
+}
+
+func TestWhatAnAgentGetsWrongIsTriedAgain(t *testing.T) {
+	start := []string{"1 input_analysis 1 success", "2 data_analysis 1 skipped"}
+	second := []string{"3 code_generation 2 success", "4 code_validation 2 success", "5 execution 2 success", "6 output_validation 2 success"}
+	for _, c := range []struct {
+		name, say string
+		more      []string
+		steps     []string
+		told      string
+	}{
+		{"an empty answer", "", nil, []string{"3 code_generation 1 failed"}, "no code"},
+		{"a program in Python 2", "```python\nprint 'hello'\n```", nil, []string{"3 code_generation 1 success", "4 code_validation 1 failed"}, "line 1"},
+		{"prose for a program", "I would rather not.", nil, []string{"3 code_generation 1 success", "4 code_validation 1 failed"}, "line 1"},
+		{
+			"a program that says it failed", "```\nprint('{\"status\": \"error\", \"message\": \"where is it\"}')\n```", nil,
+			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 failed"},
+			"where is it",
+		},
+		{
+			"a value that JSON does not have", "```\ncontext['amount'] = {1, 2}\n```", nil,
+			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 failed"},
+			"amount",
+		},
+		{
+			"an outcome that is not what was asked for", "```\ncontext['amount'] = 0\n```",
+			[]string{`{"valid": false, "reason": "It is 1250."}`},
+			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 success", "6 output_validation 1 failed"},
+			"It is 1250.",
+		},
+		{
+			"a verdict that says nothing", "```\ncontext['amount'] = 0\n```",
+			[]string{`{"opinion": "fine"}`},
+			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 success", "6 output_validation 1 failed"},
+			"does not say whether",
+		},
+		{
+			"a verdict that is no JSON, nor when it is mended", "```\ncontext['amount'] = 0\n```",
+			[]string{"Fine!", "Really fine!"},
+			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 success", "6 output_validation 1 failed"},
+			"does not fit the schema",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			script := append([]string{noAnalysis, c.say}, c.more...)
+			r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(append(script, readAmount, good)...)})
+			completes(t, r)
+			equal(t, "steps", steps(r), append(append(append([]string{}, start...), c.steps...), second...))
+			equal(t, "the state", r.State, map[string]any{"amount": 1250.0})
+			if text := sent(r.Asked[len(r.Asked)-2]); !strings.Contains(text, c.told) {
+				t.Errorf("the second generation is not told %q: %s", c.told, text)
+			}
+		})
+	}
+}
+
+func TestAnalysesThatComeToNothingAreRecordedAndTheWorkGoesOn(t *testing.T) {
+	r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says("No idea.", "Still none.", "```python\n1/0\n```", readAmount, good)})
+	completes(t, r)
+	equal(t, "steps", steps(r)[:3], []string{"1 input_analysis 1 failed", "2 data_analysis 1 failed", "3 code_generation 1 success"})
+	if s := stepsOf(r)[1]; !strings.Contains(s.Error, "ZeroDivisionError") || !strings.Contains(s.Code, "1/0") {
+		t.Errorf("the analysis is recorded as %+v", s)
+	}
+}
+
+func TestWhatAnAnalysisDoesToTheContextIsDropped(t *testing.T) {
+	r := play(t, reading, weirtest.Case{In: invoice(), State: map[string]any{"kept": 1}, Script: weirtest.Says(
+		analysis, "```python\ncontext['spy'] = 1\ndel context['kept']\nprint('a text, then EUR')\n```", readAmount, good)})
+	completes(t, r)
+	equal(t, "the state", r.State, map[string]any{"amount": 1250.0, "kept": int64(1)})
+	if text := sent(r.Asked[2]); !strings.Contains(text, "a text, then EUR") {
+		t.Errorf("the generation is not told what was found: %s", text)
+	}
+}
+
+func TestANodeWhoseAttemptsAllFailSaysTheLastErrorAndKeepsItsMetadata(t *testing.T) {
+	r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile, readFile, "```python\nraise ValueError('the last')\n```")})
+	e := fails(t, r, engine.CodeGeneration)
+	if !strings.Contains(e.Message, "the last") || !strings.Contains(e.Message, "3 attempts") || !strings.Contains(e.Hint, "--chain") {
+		t.Errorf("the error is %v, %q", e, e.Hint)
+	}
+	m := metadata(t, r)
+	if len(m["errors"].([]any)) != 3 || m["attempts"] != int64(3) || m["steps"] != int64(11) {
+		t.Errorf("the metadata is %v", m)
+	}
+	equal(t, "the state", r.State, map[string]any{})
+}
+
+func TestADecisionIsWrittenToo(t *testing.T) {
+	const deciding = `
+weir: 1
+name: deciding
+context: {model: script/demo}
+nodes:
+  size:
+    type: decision
+    with: {prompt: "Is amount more than 1000?", branches: [true, false], learn: false}
+  big: {type: template, after: size.true, with: {text: big}}
+outputs: {branch: "{{ size.result }}", text: "{{ big.text }}"}
+`
+	r := play(t, deciding, weirtest.Case{State: map[string]any{"amount": 1250, "branch_decision": "false"}, Script: weirtest.Says(
+		noAnalysis, "```python\npass\n```", "```python\ncontext['branch_decision'] = 'maybe'\n```", "```python\ncontext['branch_decision'] = context['amount'] > 1000\n```", good)})
+	completes(t, r)
+	equal(t, "outputs", r.Outputs, map[string]any{"branch": "true", "text": "big"})
+	all := stepsOf(r)
+	if len(all) != 12 || !strings.Contains(all[4].Error, engine.CodeBranchMissing) || !strings.Contains(all[7].Error, engine.CodeBranch) {
+		t.Errorf("steps %q: %s; %s", steps(r), all[4].Error, all[7].Error)
+	}
+	if text := sent(r.Asked[1]); !strings.Contains(text, `"true", "false"`) || !strings.Contains(text, "branch_decision") {
+		t.Errorf("the generation is not told of the branches: %s", text)
+	}
+	equal(t, "the state", r.State, map[string]any{"amount": int64(1250), "branch_decision": "false"})
+}
+
+func TestModelsAreToldNamesAndTypesAndNoValues(t *testing.T) {
+	r := play(t, reading, weirtest.Case{
+		In:    map[string]any{"invoice": "1250 EUR, my-own-words"},
+		State: map[string]any{"api_key": "sk-very-secret", "customer": map[string]any{"name": "Ada Lovelace", "password": "correct horse"}},
+		Script: weirtest.Says(analysis, "```python\nimport json\nprint(json.dumps({'found': 'sk-very-secret and correct horse'}))\n```",
+			"```python\ncontext['amount'] = 1250.0\ncontext['copy'] = context['api_key']\nraise ValueError('correct horse')\n```",
+			"```python\ncontext['amount'] = 1250.0\ncontext['token'] = 'fresh-secret'\nprint('used sk-very-secret')\n```", good),
+	})
+	completes(t, r)
+	for i, req := range r.Asked {
+		text := sent(req)
+		for _, secret := range []string{"sk-very-secret", "correct horse", "fresh-secret", "Ada Lovelace", "my-own-words"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("call %d is told %q: %s", i+1, secret, text)
+			}
+		}
+	}
+	text := sent(r.Asked[0])
+	for _, want := range []string{`"api_key": text of 14 characters`, `"name": text of 12 characters`, `"invoice": text of 22 characters`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the first call is not told %s: %s", want, text)
+		}
+	}
+}
+
+func TestEachAgentMayHaveAModelOfItsOwn(t *testing.T) {
+	flow := strings.Replace(reading, "learn: false}", "learn: false, models: {input_analysis: script/small, code_generation: other/large}}", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readAmount, good)})
+	completes(t, r)
+	var models []string
+	for _, s := range stepsOf(r) {
+		models = append(models, s.Model)
+	}
+	equal(t, "models", models, []string{"script/small", "", "other/large", "", "", "script/demo"})
+	equal(t, "the model of the metadata", metadata(t, r)["model"], "other/large")
+}
+
+func TestTheOneWhoWritesMayCallToolsAndItsCallsAreRecorded(t *testing.T) {
+	look := &weir.Tool{Name: "look_up", Call: func(_ context.Context, c tool.Call) (string, error) { return "EUR stands behind the amount", nil }}
+	flow := strings.Replace(reading, "learn: false}", "learn: false, tools: [look_up]}", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Tools: []*weir.Tool{look}, Script: append(append(
+		weirtest.Says(noAnalysis), weirtest.Calls("look_up", map[string]any{"what": "EUR"})), weirtest.Says(readFile, readAmount, good)...)})
+	completes(t, r)
+	s := stepsOf(r)[2]
+	if out := fmt.Sprint(s.Output); !strings.Contains(out, "look_up") || s.Usage.Calls != 2 {
+		t.Errorf("the generation is recorded as %s, %+v", out, s.Usage)
+	}
+	if len(r.Asked[0].Tools) != 0 || len(r.Asked[1].Tools) != 1 || len(r.Asked[len(r.Asked)-1].Tools) != 0 {
+		t.Error("others than the one who writes are offered tools")
+	}
+}
+
+func TestNothingOfItIsSaidInTheConversation(t *testing.T) {
+	r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readAmount, good)})
+	completes(t, r)
+	if len(r.Messages) != 0 {
+		t.Errorf("the context has %v", r.Messages)
+	}
+}
+
+func TestAModelThatFailsFailsTheNodeWithItsCode(t *testing.T) {
+	r := play(t, reading, weirtest.Case{In: invoice(), Script: append(weirtest.Says(noAnalysis), weirtest.Fails(engine.CodeModelOverloaded))})
+	fails(t, r, engine.CodeModelOverloaded)
+	equal(t, "steps", steps(r), []string{"1 input_analysis 1 success", "2 data_analysis 1 skipped", "3 code_generation 1 failed"})
+	if m := metadata(t, r); m["attempts"] != int64(1) {
+		t.Errorf("the metadata is %v", m)
+	}
+}
