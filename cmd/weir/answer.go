@@ -87,7 +87,7 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 	}
 	var found []engine.Interrupt
 	for _, i := range r.Interrupts() {
-		if nodeOfInterrupt(i.ID) == id {
+		if path := nodeOfInterrupt(i.ID); path == id || strings.HasPrefix(path, id+">") { // in a child run of the node
 			found = append(found, i)
 		}
 	}

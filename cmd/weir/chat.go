@@ -230,6 +230,9 @@ func (c *chat) find(ctx context.Context, o *chatOptions) error {
 	}
 	var err error
 	c.s, err = c.desk.Session(ctx, c.flow, so)
+	if errors.Is(err, store.ErrNotFound) {
+		return unknownSession(err)
+	}
 	if errors.Is(err, store.ErrExists) {
 		return usagef("--new --thread %s: there is a session of that thread; leave out --new to go on with it", o.thread)
 	}

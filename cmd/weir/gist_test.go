@@ -28,8 +28,8 @@ func TestTheGistOfANodeIsItsAnswer(t *testing.T) {
 func TestAQuestionAboutABudgetIsAnsweredWithWhatIsShort(t *testing.T) {
 	t.Parallel()
 	for prompt, want := range map[string]string{
-		`It is used up. Answer with what to add to it, such as {"maxCalls": 10}, or with "stop".`: `'{"maxCalls": 10}'`,
-		"It is used up.": `'{"maxTokens": 10000}'`, // an earlier version's
+		`It is used up. Answer with what to add to it, such as {"maxCalls": 10}, or with "stop".`: `{"maxCalls": 10}`,
+		"It is used up.": `{"maxTokens": 10000}`, // an earlier version's
 	} {
 		if got := answerWord(engine.Interrupt{Kind: engine.AwaitBudget, Prompt: prompt}); got != want {
 			t.Errorf("%q: got %s, want %s", prompt, got, want)

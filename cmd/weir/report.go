@@ -95,7 +95,11 @@ func (p *program) advise(r weir.Result) {
 	switch r.Status {
 	case engine.Completed:
 	case engine.Paused:
-		p.say("run %s waits for input", r.Run)
+		what := "waits for input"
+		if len(r.Interrupts) > 0 && !slices.ContainsFunc(r.Interrupts, func(i engine.Interrupt) bool { return i.Kind != engine.AwaitBreak }) {
+			what = "is paused at a breakpoint"
+		}
+		p.say("run %s %s", r.Run, what)
 		for _, i := range r.Interrupts {
 			if i.Kind != engine.AwaitBreak {
 				p.say("  %s", p.self("answer", r.Run, i.ID, answerWord(i)))

@@ -77,6 +77,9 @@ not included. What a round that failed or was cancelled has said is marked.`,
 			if whole {
 				o.to = s.Length
 			}
+			if o.messages && o.from >= o.to && o.from > 0 {
+				return usagef("--from %d: no messages before position %d; the session has %s", o.from, o.to, count(s.Length, "message"))
+			}
 			return p.showSession(ctx, desk, s, o)
 		})
 	}
