@@ -16,6 +16,7 @@ func (d *document) check(reserved []string) {
 		s, _ := v.(map[string]any)
 		d.checkMCP(name, s)
 	}
+	d.checkExecutors()
 	d.checkNames("models")
 	d.checkNames("tools", "http")
 	d.checkNames("tools", "flows")
@@ -89,6 +90,16 @@ func (d *document) checkNames(path ...string) {
 	}
 }
 
+// checkUnique reports texts that a list has twice.
+func (d *document) checkUnique(path ...string) {
+	items, _ := mapAt(d.values, path[:len(path)-1]...)[path[len(path)-1]].([]any)
+	for i, item := range items {
+		if slices.Contains(items[:i], item) {
+			d.report(append(slices.Clone(path), strconv.Itoa(i)), "this name is there already", "")
+		}
+	}
+}
+
 // vendors are the providers that the environment alone can give: by the
 // variables that hold the key, the first one strongest, and the address.
 type vendor struct {
@@ -123,6 +134,7 @@ func (c *Config) complete() {
 		providers[name] = p
 	}
 	c.Providers = providers
+	c.completeExecutors()
 	for name, k := range c.Secrets {
 		k.getenv = c.env
 		c.Secrets[name] = k

@@ -26,6 +26,8 @@ type Config struct {
 	Limits map[string]llm.Limit `json:"limits"`
 	HTTP   HTTP                 `json:"http"`
 	Tools  Tools                `json:"tools"`
+	// Executors are what may run code.
+	Executors Executors `json:"executors"`
 	// Secrets are those the files name; Secret finds others too.
 	Secrets map[string]Key `json:"secrets"`
 

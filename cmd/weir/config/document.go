@@ -195,6 +195,7 @@ func (d *document) anchor() {
 		m, _ := p.(map[string]any)
 		fix(m["key"])
 	}
+	fix(mapAt(d.values, "executors", "e2b")["key"])
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)

@@ -50,7 +50,7 @@ func (c *Config) Findings() []Finding {
 		}
 		list = append(list, Finding{About: "model " + m.Name, State: "ok", Detail: strings.Join(parts, ", ")})
 	}
-	return append(append(list, c.toolFindings()...), c.secretFindings()...)
+	return slices.Concat(list, c.executorFindings(), c.toolFindings(), c.secretFindings())
 }
 
 // Shown is an address without what may be a secret in it.

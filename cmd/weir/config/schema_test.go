@@ -42,6 +42,8 @@ func TestTheSchemaHasTheKeysOfTheTypesAndNoOther(t *testing.T) {
 		{llm.Price{}, []string{"$defs", "price"}},
 		{llm.Limit{}, []string{"$defs", "limit"}},
 		{config.HTTPTool{}, []string{"$defs", "httpTool"}},
+		{config.Executors{}, []string{"properties", "executors"}},
+		{config.E2B{}, []string{"$defs", "e2b"}},
 		{config.MCPServer{}, []string{"$defs", "mcpServer"}},
 	} {
 		var fields []string

@@ -94,7 +94,8 @@ func (d *document) wrongType(path []string, k *kind.Type) {
 
 // isKey reports whether a path leads to where a key is said to be.
 func isKey(path []string) bool {
-	return len(path) == 3 && path[0] == "providers" && path[2] == "key" || len(path) == 2 && path[0] == "secrets"
+	return len(path) == 3 && path[0] == "providers" && path[2] == "key" ||
+		slices.Equal(path, []string{"executors", "e2b", "key"}) || len(path) == 2 && path[0] == "secrets"
 }
 
 func (d *document) wrongForm(path []string, want string) {
