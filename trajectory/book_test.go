@@ -215,7 +215,7 @@ func TestAStorageThatFailsIsToldAndHoldsNothing(t *testing.T) {
 
 func TestWritersAtTheSameTimeLoseNothing(t *testing.T) {
 	t.Parallel()
-	const writers, each = 64, 12
+	const writers, each = 64, 4
 	s := memory()
 	b := trajectory.NewBook(s, clock)
 	_, releaseMain := hold(t, b, 1)

@@ -101,7 +101,7 @@ const sheet = `  text { font-family: ui-sans-serif, system-ui, -apple-system, "S
   .name { font-size: 11.5px; font-weight: 600; }
   .text { font-size: 11.5px; fill: #334155; }
   .failed { font-size: 10.5px; font-weight: 650; fill: #dc2626; text-anchor: end; }
-  .relation { font-size: 9.5px; fill: #64748b; }
+  .relation { font-size: 9.5px; fill: #64748b; paint-order: stroke; stroke: #f8fafc; stroke-width: 3px; }
   .line { fill: none; stroke: #94a3b8; stroke-width: 1.5; }
   .tip { fill: #94a3b8; }
   .has_conclusion { stroke: #10b981; } .tip-has_conclusion { fill: #10b981; }
@@ -114,7 +114,7 @@ const sheet = `  text { font-family: ui-sans-serif, system-ui, -apple-system, "S
 const darkSheet = `  text { fill: #e2e8f0; }
   .page { fill: #0b1120; }
   .panel { fill: #111a2e; stroke: #22304a; }
-  .subtitle, .round, .relation { fill: #94a3b8; }
+  .subtitle, .round, .relation { fill: #94a3b8; } .relation { stroke: #111a2e; }
   .legend, .text { fill: #cbd5e1; }
   .card { fill: #0f172a; }
   .tint { fill-opacity: .12; }

@@ -55,7 +55,7 @@ func newPanel(r round, leaves []trajectory.Edge, entry trajectory.ID) *panel {
 	p.w = max(minPanel, wide+2*panelPad)
 	p.shift = (p.w - wide) / 2
 	y := float64(panelHead)
-	for _, row := range p.layers.rows {
+	for layer, row := range p.layers.rows {
 		high := 0.0
 		for _, v := range row {
 			high = max(high, p.layers.vertices[v].h)
@@ -64,7 +64,7 @@ func newPanel(r round, leaves []trajectory.Edge, entry trajectory.ID) *panel {
 		if high > 0 { // the exit stands in a layer without height
 			p.h = y + high + panelPad
 		}
-		y += high + gapY
+		y += high + p.layers.gap(layer)
 	}
 	for i, v := range p.layers.vertices {
 		switch {

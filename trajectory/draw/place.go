@@ -100,3 +100,12 @@ func (l *layers) wanted(v int, up, down bool) (x, weight float64) {
 	}
 	return x / weight, weight
 }
+
+// gap is the room below a layer: more where many strands share it.
+func (l *layers) gap(layer int) float64 {
+	strands := 0
+	for _, v := range l.rows[layer] {
+		strands += len(l.vertices[v].down)
+	}
+	return gapY + min(30, 3*float64(max(0, strands-3)))
+}

@@ -159,9 +159,13 @@ func (d *drawing) strand(p *panel, s strand) {
 		class += " leaf"
 	}
 	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said))
-	if class == "other" && a.node >= 0 {
-		d.printf(`<text class="relation" x="%s" y="%s">%s</text>`+"\n",
-			px(x+(p.middle(s.to)-x)/2+6), px(y+gapY/2+3), escape(string(s.edge.Relationship)))
+	if class == "other" && b.node >= 0 { // on the side that the line does not come from
+		beside, anchor := p.middle(s.to)+8, "start"
+		if x > p.middle(s.to)+1 {
+			beside, anchor = p.middle(s.to)-8, "end"
+		}
+		d.printf(`<text class="relation" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n",
+			px(beside), px(end-5), anchor, escape(shorten(string(s.edge.Relationship), nodeWidth/2/9.5)))
 	}
 }
 

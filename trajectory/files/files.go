@@ -13,12 +13,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/weir-run/weir/trajectory"
 )
@@ -27,6 +29,10 @@ import (
 type Storage struct {
 	root string
 	o    Options
+	// locks make the two files of a round one to all who use this value; a
+	// session always has the same.
+	locks [64]sync.RWMutex
+	seed  maphash.Seed
 }
 
 // Options are how files are written.
@@ -39,7 +45,13 @@ type Options struct {
 
 // New returns the storage in a folder, which is made with the first round that
 // is saved.
-func New(root string, o Options) *Storage { return &Storage{root, o} }
+func New(root string, o Options) *Storage {
+	return &Storage{root: root, o: o, seed: maphash.MakeSeed()}
+}
+
+func (s *Storage) lock(k trajectory.Key) *sync.RWMutex {
+	return &s.locks[maphash.String(s.seed, k.Session)%uint64(len(s.locks))]
+}
 
 // Path returns the file with the graph of a round; the other is beside it.
 func (s *Storage) Path(k trajectory.Key) string {
@@ -49,8 +61,9 @@ func (s *Storage) Path(k trajectory.Key) string {
 func metaPath(graph string) string { return strings.TrimSuffix(graph, ".json") + ".meta.json" }
 
 // Save writes both files, each in place of the old one in one step and the graph
-// first: a crash between the two leaves a round whose newest messages and
-// pointers are missing until it is saved again, and of a new round nothing.
+// first: after a crash between the two, and to another process in that moment, a
+// round lacks its newest messages and pointers until it is saved again, and a
+// new round is not there. Of a session only one process at a time may save.
 func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err := errors.Join(ctx.Err(), r.Check()); err != nil {
 		return fmt.Errorf("save trajectory files: %w", err)
@@ -63,6 +76,9 @@ func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err != nil {
 		return err
 	}
+	lock := s.lock(r.Key)
+	lock.Lock()
+	defer lock.Unlock()
 	path := s.Path(r.Key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("save trajectory files: %w", err)
@@ -130,6 +146,9 @@ func (s *Storage) Load(ctx context.Context, k trajectory.Key) (trajectory.Record
 	if err := errors.Join(ctx.Err(), k.Check()); err != nil {
 		return trajectory.Record{}, fmt.Errorf("load trajectory files: %w", err)
 	}
+	lock := s.lock(k)
+	lock.RLock()
+	defer lock.RUnlock()
 	meta, err := os.ReadFile(metaPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return trajectory.Record{}, fmt.Errorf("%s: %w", k, trajectory.ErrNotFound)

@@ -47,9 +47,30 @@ func airline(t *testing.T, ids ...string) *trajectory.Graph {
 	return g
 }
 
-func TestTmp(t *testing.T) {
-	g := airline(t, "airline-9-2", "airline-17-1")
-	keep(t, "long.svg", draw.SVG(g))
-	keep(t, "long-active.svg", draw.SVG(g.Active()))
-	keep(t, "deep.svg", draw.SVG(airline(t, "airline-2-1")))
+// TestARealConversationOfMoreThanAHundredNodesIsReadable holds the picture to
+// what a reader needs; whether it looks good was judged by looking (-pictures).
+func TestARealConversationOfMoreThanAHundredNodesIsReadable(t *testing.T) {
+	t.Parallel()
+	for name, g := range map[string]*trajectory.Graph{
+		"rounds": airline(t, "airline-9-2", "airline-17-1"),
+		"deep":   airline(t, "airline-2-1", "airline-9-3"),
+	} {
+		for variant, g := range map[string]*trajectory.Graph{name: g, name + "-active": g.Active()} {
+			t.Run(variant, func(t *testing.T) {
+				t.Parallel()
+				svg := draw.SVG(g)
+				keep(t, variant+".svg", svg)
+				keep(t, variant+".dot", draw.DOT(g))
+				keep(t, variant+".mmd", draw.Mermaid(g))
+				if len(g.Nodes) < 100 {
+					t.Errorf("the graph has %d nodes", len(g.Nodes))
+				}
+				p := parse(t, svg)
+				p.holds(t, g)
+				if p.width > 4000 || p.height > 4500 {
+					t.Errorf("the page has %.0f x %.0f pixels", p.width, p.height)
+				}
+			})
+		}
+	}
 }
