@@ -93,6 +93,20 @@ func TestAForkOfARoundGoesOnWithTheHistoryOfItsSessionAndLeavesTheSessionAlone(t
 	})
 }
 
+// answered is what a run comes to whose question, if it waits with one, is answered.
+func answered(t *testing.T, w *weir.Weir, run *weir.Run, value string) weir.Result {
+	t.Helper()
+	r := waitFor(t, run)
+	if r.Status != engine.Paused {
+		return r
+	}
+	run, err := w.Answer(t.Context(), run.ID, r.Interrupts[0].ID, value, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return waitFor(t, run)
+}
+
 // forkRound forks the second round of a session at each of its events.
 func forkRound(t *testing.T, w *weir.Weir, s *weir.Session, over bool) {
 	t.Helper()
@@ -111,13 +125,7 @@ func forkRound(t *testing.T, w *weir.Weir, s *weir.Session, over bool) {
 		if err != nil {
 			t.Fatalf("at %d: %v", at, err)
 		}
-		r := waitFor(t, fork)
-		if r.Status == engine.Paused { // the answer may be shared
-			if fork, err = w.Answer(t.Context(), fork.ID, r.Interrupts[0].ID, "yes two", ""); err != nil {
-				t.Fatal(err)
-			}
-			r = waitFor(t, fork)
-		}
+		r := answered(t, w, fork, "yes two")
 		if got := mainOf(t, w, fork.ID); r.Status != engine.Completed || got != want {
 			t.Fatalf("forked at %d of %d it is %s with\n%s\nand not\n%s", plan.At, round.Events, r.Status, got, want)
 		}
@@ -137,6 +145,26 @@ func forkRound(t *testing.T, w *weir.Weir, s *weir.Session, over bool) {
 	}
 }
 
+// forkUnbound forks a round that its session's budget has failed.
+func forkUnbound(t *testing.T, w *weir.Weir, run, from string, calls int) {
+	t.Helper()
+	fork, _, err := w.Fork(t.Context(), run, weir.ForkOptions{From: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := answered(t, w, fork, "yes")
+	if r.Status != engine.Completed || r.Usage.Calls != calls {
+		t.Errorf("the fork from %s is %s after %d calls: %v", from, r.Status, r.Usage.Calls, r.Error)
+	}
+	v, err := w.Inspect(t.Context(), fork.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Run.Start.Allowances) > 0 {
+		t.Errorf("the fork from %s is bound by %+v", from, v.Run.Start.Allowances)
+	}
+}
+
 func TestAForkOfARoundIsNotBoundByItsSessionsBudgetAndSpendsNothingOfIt(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
@@ -151,23 +179,7 @@ func TestAForkOfARoundIsNotBoundByItsSessionsBudgetAndSpendsNothingOfIt(t *testi
 			t.Fatalf("%+v", over)
 		}
 		for from, calls := range map[string]int{"hear": 2, "answer": 1} { // its beginning is carried over, or shared
-			fork, _, err := w.Fork(t.Context(), over.Run, weir.ForkOptions{From: from})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := waitFor(t, fork)
-			if r.Status == engine.Paused {
-				if fork, err = w.Answer(t.Context(), fork.ID, r.Interrupts[0].ID, "yes", ""); err != nil {
-					t.Fatal(err)
-				}
-				r = waitFor(t, fork)
-			}
-			if r.Status != engine.Completed || r.Usage.Calls != calls {
-				t.Errorf("the fork from %s is %s after %d calls: %v", from, r.Status, r.Usage.Calls, r.Error)
-			}
-			if v, err := w.Inspect(t.Context(), fork.ID, 0); err != nil || len(v.Run.Start.Allowances) > 0 {
-				t.Errorf("the fork from %s is bound by %+v, %v", from, v.Run.Start.Allowances, err)
-			}
+			forkUnbound(t, w, over.Run, from, calls)
 		}
 		if row, err := s.Info(t.Context()); err != nil || row.Usage.Calls != 3 {
 			t.Errorf("the session has spent %+v, %v", row.Usage, err)
