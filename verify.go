@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,6 +21,15 @@ type Chains interface {
 	Chains(ctx context.Context) ([]store.Chain, error)
 	// Links yields the links of a chain in order.
 	Links(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error]
+}
+
+// Audited is a store that can compare what it keeps beside its chains with what is
+// in them: of one run, and all else.
+type Audited interface {
+	Audit(ctx context.Context, c store.Chain, f *store.Facts) ([]store.Finding, error)
+	AuditAll(ctx context.Context) ([]store.Finding, error)
+	// Fingerprints are those of all flows that it keeps.
+	Fingerprints(ctx context.Context) ([]string, error)
 }
 
 // Verify says what to verify.
@@ -89,12 +99,15 @@ func (w *Weir) Verify(ctx context.Context, v Verify) (*Verified, error) {
 
 // VerifyIn is Verify for a store that no Weir is open on.
 func VerifyIn(ctx context.Context, s Chains, v Verify) (*Verified, error) {
-	x := verifier{ctx: ctx, s: s, v: v, out: &Verified{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
+	x := verifier{ctx: ctx, s: s, v: v, flows: map[string]string{}, users: map[int64]string{}, out: &Verified{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
 	if err := x.list(); err != nil {
 		return nil, err
 	}
 	err := x.walk()
 	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	if err := x.rest(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	x.settle()
@@ -120,6 +133,8 @@ type verifier struct {
 	byNum  map[int64]store.Chain // all
 	wanted map[place]bool        // where others go on from
 	ends   map[place]ending
+	users  map[int64]string     // by the number of the run
+	flows  map[string]string    // what was found of a flow, by fingerprint
 	kept   map[int64]store.Hash // heads that were given, by the number of the run
 }
 
@@ -220,7 +235,7 @@ func (x *verifier) chain(c store.Chain) error {
 	}
 	w := store.NewWalker(c, base.head, base.tag)
 	r := VerifiedRun{KeptHead: KeptHead{Run: c.Run, Number: c.Number}, Erased: c.Run == "", Unchained: c.Unchained}
-	before, kept := len(x.out.Findings), x.kept[c.Number]
+	before, kept, facts := len(x.out.Findings), x.kept[c.Number], store.Facts{User: x.users[c.Base]}
 	if w.Head == kept {
 		r.At = max(w.Seq, 1)
 	}
@@ -233,6 +248,7 @@ func (x *verifier) chain(c store.Chain) error {
 			break
 		}
 		x.find(w.Step(&l)...)
+		facts.Add(l.Seq, l.Events)
 		if w.Head == kept {
 			r.At = w.Seq
 		}
@@ -241,14 +257,102 @@ func (x *verifier) chain(c store.Chain) error {
 			x.ends[p] = ending{head, tag}
 		}
 	}
+	x.users[c.Number] = facts.User
 	r.Head, r.Commits, r.Events = w.Head, w.Seq, w.Events
 	if kept, ok := x.kept[c.Number]; ok && r.At == 0 {
 		x.find(store.Finding{Run: c.Run, What: store.FoundChanged, Message: fmt.Sprintf(
 			"the head %s is not in its chain: commits were changed with their links, or the last ones are cut off", kept)})
 	}
+	if err := x.audit(c, &facts, before); err != nil {
+		return err
+	}
 	r.OK = len(x.out.Findings) == before
 	x.out.Runs = append(x.out.Runs, r)
 	return nil
+}
+
+// audit has the store compare what is beside a chain, unless the chain is broken.
+func (x *verifier) audit(c store.Chain, f *store.Facts, before int) error {
+	a, ok := x.s.(Audited)
+	if !ok || len(x.out.Findings) > before {
+		return nil
+	}
+	found, err := a.Audit(x.ctx, c, f)
+	if err != nil {
+		return err
+	}
+	x.find(found...)
+	flows, ok := x.s.(Flows)
+	if !ok || f.Started == nil && f.Forked == nil {
+		return nil
+	}
+	fingerprint := ""
+	if f.Started != nil {
+		fingerprint = f.Started.Fingerprint
+	}
+	if f.Forked != nil {
+		fingerprint = f.Forked.Fingerprint
+	}
+	wrong, err := x.flow(flows, fingerprint)
+	if err != nil {
+		return err
+	}
+	if wrong != "" {
+		x.find(store.Finding{Run: c.Run, What: wrong, Message: "the flow that it ran, " + fingerprint + ", is " + wrong})
+	}
+	return nil
+}
+
+// flow says what is wrong with a flow that is kept, "" for nothing.
+func (x *verifier) flow(flows Flows, fingerprint string) (string, error) {
+	wrong, known := x.flows[fingerprint]
+	if known {
+		return wrong, nil
+	}
+	normal, err := flows.Flow(x.ctx, fingerprint)
+	sum := sha256.Sum256(normal)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		wrong = store.FoundMissing
+	case err != nil:
+		return "", err
+	case fingerprint != "sha256:"+hex.EncodeToString(sum[:]):
+		wrong = store.FoundChanged
+	}
+	x.flows[fingerprint] = wrong
+	return wrong, nil
+}
+
+// rest has the store look at all that is beside the chains, and looks at the flows
+// that no run ran.
+func (x *verifier) rest() error {
+	a, ok := x.s.(Audited)
+	if !ok || x.v.Run != "" {
+		return nil
+	}
+	found, err := a.AuditAll(x.ctx)
+	if err != nil {
+		return err
+	}
+	x.find(found...)
+	flows, ok := x.s.(Flows)
+	if !ok {
+		return nil
+	}
+	all, err := a.Fingerprints(x.ctx)
+	for _, fingerprint := range all {
+		if _, seen := x.flows[fingerprint]; seen {
+			continue
+		}
+		var wrong string
+		if wrong, err = x.flow(flows, fingerprint); err != nil {
+			break
+		}
+		if wrong != "" {
+			x.find(store.Finding{What: wrong, Message: "the flow " + fingerprint + " is " + wrong})
+		}
+	}
+	return err
 }
 
 // settle adds up.

@@ -27,32 +27,34 @@ func idHash(id string) [hashSize]byte {
 
 // sealPage notes the ids of a page whose last position was just written.
 func (w *writerTx) sealPage(context, page int64) error {
-	p, err := w.lineage().prefixes(context, page*findPage, (page+1)*findPage)
+	hashes, err := w.lineage().hashes(context, page)
 	if err != nil {
-		return err
-	}
-	rows, err := w.s.conn.QueryContext(w.ctx, "SELECT id & 0xffffffff, key FROM message WHERE id >= ? AND id < ? AND key IS NOT NULL",
-		messageID(context, page*findPage), messageID(context, (page+1)*findPage))
-	if err != nil {
-		return err
-	}
-	defer rows.Close() // Err tells what went wrong
-	hashes := make([]byte, 0, findPage*hashSize)
-	for rows.Next() {
-		var position int64
-		var key string
-		if err := rows.Scan(&position, &key); err != nil {
-			return err
-		}
-		h := idHash(p.unpack(key, position))
-		hashes = append(hashes, h[:]...)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	_, err = w.s.conn.ExecContext(w.ctx, "INSERT OR REPLACE INTO message_page (id, hashes) VALUES (?, ?)",
 		messageID(context, page), hashes)
 	return err
+}
+
+// hashes are what a page keeps of the ids of its messages.
+func (l lineage) hashes(context, page int64) ([]byte, error) {
+	p, err := l.prefixes(context, page*findPage, (page+1)*findPage)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make([]byte, 0, findPage*hashSize)
+	err = l.query(func(row scanner) error {
+		var position int64
+		var key string
+		if err := row.Scan(&position, &key); err != nil {
+			return err
+		}
+		h := idHash(p.unpack(key, position))
+		hashes = append(hashes, h[:]...)
+		return nil
+	}, "SELECT id & 0xffffffff, key FROM message WHERE id >= ? AND id < ? AND key IS NOT NULL",
+		messageID(context, page*findPage), messageID(context, (page+1)*findPage))
+	return hashes, err
 }
 
 // span is a range of positions, to not included.

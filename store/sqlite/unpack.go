@@ -24,6 +24,7 @@ type unpacker struct {
 	messages map[int64]*storedMessage
 	spans    []int64 // of the commit at hand
 	next     int     // of its messages, the first that no body has taken
+	nested   int     // values whose bodies are being read
 }
 
 // storedMessage is a row of message; decoded is made when it is asked for.
@@ -266,11 +267,28 @@ func (u *unpacker) decodeMarked(key string, raw []byte) (engine.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return u.decodeValue(body)
+		return u.decodeStored(id, body)
 	case "$m":
 		return u.decodeMessageText(raw)
 	}
 	return nil, fmt.Errorf("%w: reference of unknown kind %.40q", store.ErrCorrupt, key)
+}
+
+// maxNested bounds how deep values refer to each other. Those that are as they were
+// written do so less deep than JSON nests.
+const maxNested = 10000
+
+// decodeStored reads the body of a value, which refers to others perhaps.
+func (u *unpacker) decodeStored(id int64, body []byte) (engine.Value, error) {
+	if !json.Valid(body) {
+		return nil, fmt.Errorf("%w: value %d is not JSON", store.ErrCorrupt, id)
+	}
+	if u.nested++; u.nested > maxNested {
+		return nil, fmt.Errorf("%w: value %d refers to itself", store.ErrCorrupt, id)
+	}
+	v, err := u.decodeValue(bytes.TrimSpace(body))
+	u.nested--
+	return v, err
 }
 
 func (u *unpacker) decodeMessageText(raw []byte) (engine.Value, error) {

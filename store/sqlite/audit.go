@@ -1,0 +1,255 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Audit compares what is kept beside the chain of a run with what its commits say:
+// its row, its contexts and where its messages lie. Nothing is said of a run that
+// was begun before there were chains.
+func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.Facts) ([]store.Finding, error) {
+	if c.Run == "" || c.Unchained > 0 {
+		return nil, nil
+	}
+	a := audit{lineage: lineage{ctx, s.reader}, chain: c, facts: f}
+	if err := a.row(s); err != nil {
+		return nil, s.wrap("audit run "+c.Run, err)
+	}
+	if err := a.contexts(); err != nil {
+		return nil, s.wrap("audit contexts of run "+c.Run, err)
+	}
+	return a.found, nil
+}
+
+// audit is that of one run.
+type audit struct {
+	lineage
+	chain store.Chain
+	facts *store.Facts
+	found []store.Finding
+}
+
+func (a *audit) find(what, format string, args ...any) {
+	a.found = append(a.found, store.Finding{Run: a.chain.Run, What: what, Message: fmt.Sprintf(format, args...)})
+}
+
+// differs finds a column that is not what the journal says.
+func (a *audit) differs(column, is, said string) {
+	if is != said {
+		a.find(store.FoundChanged, "the run's %s is %q, and its journal says %q", column, is, said)
+	}
+}
+
+// row compares the run's row with its first event and its last.
+func (a *audit) row(s *Store) error {
+	r, err := s.Run(a.ctx, a.chain.Run)
+	if err != nil {
+		if errors.Is(err, store.ErrCorrupt) {
+			a.find(store.FoundUnreadable, "the run's row cannot be read: %v", err)
+			return nil
+		}
+		return err
+	}
+	if a.facts.Started != nil || a.facts.Forked != nil {
+		a.differs("user", r.User, a.facts.User)
+	}
+	switch f := a.facts; {
+	case f.Forked != nil:
+		a.differs("flow", r.Flow, f.Forked.Flow)
+		a.differs("fingerprint", r.Fingerprint, f.Forked.Fingerprint)
+		a.differs("origin", r.Origin, f.Forked.Origin)
+		a.differs("session", r.Session, "")
+		a.differs("parent", r.Parent, "")
+		if r.Base == nil {
+			a.find(store.FoundChanged, "the run has no base, and its journal says that it was forked from %s", f.Forked.From)
+		}
+	case f.Started != nil:
+		a.differs("flow", r.Flow, f.Started.Flow)
+		a.differs("fingerprint", r.Fingerprint, f.Started.Fingerprint)
+		a.differs("parent", r.Parent, f.Started.Parent)
+		a.differs("origin", r.Origin, f.Started.Origin)
+		a.differs("session", r.Session, f.Started.Session)
+		a.differs("round", fmt.Sprint(r.Round), fmt.Sprint(f.Started.Round))
+		if r.Base != nil {
+			a.find(store.FoundChanged, "the run has run %s as its base, and its journal says that it has none", r.Base.Run)
+		}
+	}
+	if is, said := r.Head.Status, a.facts.Ended; is != said && (is.Ended() || said.Ended()) {
+		what := "that it has not ended"
+		if said.Ended() {
+			what = said.String()
+		}
+		a.find(store.FoundChanged, "the run's status is %s, and its journal says %s", is, what)
+	}
+	if is, said := failure(r.Head.Error), failure(a.facts.Error); is != said && a.facts.Ended.Ended() {
+		a.find(store.FoundChanged, "the run's error is %s, and its journal says %s", is, said)
+	}
+	return nil
+}
+
+func failure(e *engine.Error) string {
+	if e == nil {
+		return "none"
+	}
+	text, err := encodeOne(&engine.RunFailed{Error: e})
+	if err != nil {
+		return e.Error()
+	}
+	return text
+}
+
+// ownContext is a context of the run: what its row should say, and what it has.
+type ownContext struct {
+	row   history
+	spans [][3]int64 // position, count, commit
+	next  int64
+}
+
+// contexts compares the rows of the run's contexts with the changes that made them.
+func (a *audit) contexts() error {
+	kept, err := a.kept()
+	if err != nil {
+		return err
+	}
+	should := map[string]*ownContext{}
+	for i := range a.facts.Changes {
+		ch := &a.facts.Changes[i]
+		c := should[ch.ID]
+		if c == nil && ch.Messages == 0 && ch.At == 0 && ch.Session == "" && (!ch.Create || a.chain.Base == 0) {
+			continue
+		}
+		if c == nil {
+			row, err := a.expected(&ch.ContextChange, kept)
+			if err != nil {
+				return err
+			}
+			c = &ownContext{row: row, next: row.start}
+			should[ch.ID] = c
+		}
+		if ch.Messages > 0 {
+			c.spans = append(c.spans, [3]int64{c.next, int64(ch.Messages), ch.Seq})
+			c.next += int64(ch.Messages)
+		}
+	}
+	for _, name := range sorted(should) {
+		c := should[name]
+		row, ok := kept[name]
+		if !ok {
+			a.find(store.FoundMissing, "context %s is missing", name)
+			continue
+		}
+		delete(kept, name)
+		if row.start != c.row.start || row.source != c.row.source || row.kind != c.row.kind {
+			a.find(store.FoundChanged, "context %s goes on from another place than its journal says", name)
+			continue
+		}
+		if err := a.messages(name, row, c); err != nil {
+			return err
+		}
+	}
+	for _, name := range sorted(kept) {
+		a.find(store.FoundAdded, "context %s is in no commit", name)
+	}
+	return nil
+}
+
+func sorted[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// kept are the contexts that the run has rows of, by name.
+func (a *audit) kept() (map[string]history, error) {
+	out := map[string]history{}
+	err := a.query(func(row scanner) error {
+		h := history{run: a.chain.Number}
+		var name string
+		err := row.Scan(&name, &h.id, &h.start, &h.source, &h.kind)
+		out[name] = h
+		return err
+	}, `SELECT name, id, start, coalesce(source, 0), coalesce(kind, '') FROM context WHERE run = ?1
+		UNION ALL SELECT ?2, -r.num, r.first, s.context, 'session' FROM run_row r JOIN session s ON s.num = r.session
+		WHERE r.num = ?1 AND r.folded & 1`, a.chain.Number, engine.MainContext)
+	return out, err
+}
+
+// expected is the row that a change makes of a new context, as packer.begin does.
+func (a *audit) expected(ch *engine.ContextChange, kept map[string]history) (history, error) {
+	h := history{start: int64(ch.At)}
+	var from history
+	var err error
+	switch {
+	case ch.Session != "":
+		h.kind = fromSession
+		err = a.q.QueryRowContext(a.ctx, "SELECT coalesce((SELECT s.context FROM run_row r JOIN session s ON s.num = r.session WHERE r.num = ?), 0)", a.chain.Number).Scan(&h.source)
+	case ch.Run != "" && ch.At > 0:
+		var num int64
+		err = a.q.QueryRowContext(a.ctx, "SELECT coalesce((SELECT num FROM run_row WHERE id = ?), 0)", ch.Run).Scan(&num)
+		if err == nil {
+			from, err = a.history(num, ch.Parent, endless)
+		}
+		h.kind, h.source = fromRun, from.id
+	case ch.Run == "" && ch.Parent != "" && ch.At > 0:
+		h.kind = fromLane
+		if own, ok := kept[ch.Parent]; ok {
+			h.source = own.id
+		} else if a.chain.Base != 0 {
+			from, err = a.history(a.chain.Base, ch.Parent, a.chain.BaseSeq)
+			h.source = from.id
+		}
+	case ch.Run == "" && !ch.Create && a.chain.Base != 0:
+		if from, err = a.history(a.chain.Base, ch.ID, a.chain.BaseSeq); from.id != 0 {
+			h.kind, h.source, h.start = fromBase, from.id, from.length
+		}
+	}
+	if h.source == 0 {
+		h.kind = ""
+	}
+	return h, err
+}
+
+// messages checks that a context has the messages that commits appended, and no
+// others, each with its commit.
+func (a *audit) messages(name string, row history, c *ownContext) error {
+	end := (row.lies() + 1) * rowsPerParent
+	if row.kind == fromSession { // the next round's are behind
+		length, err := a.end(history{id: row.id, run: row.run, start: row.start, source: row.source, kind: row.kind})
+		if err != nil {
+			return err
+		}
+		end = messageID(row.lies(), length)
+	}
+	spans := c.spans
+	return a.query(func(r scanner) error {
+		var at, seq int64
+		if err := r.Scan(&at, &seq); err != nil {
+			return err
+		}
+		for len(spans) > 0 && at >= spans[0][0]+spans[0][1] {
+			spans = spans[1:]
+		}
+		switch {
+		case len(spans) == 0:
+			a.find(store.FoundAdded, "message %d of context %s is in no commit", at, name)
+		case seq != spans[0][2]:
+			a.find(store.FoundChanged, "message %d of context %s is said to be of commit %d, and is of commit %d", at, name, seq, spans[0][2])
+		}
+		return nil
+	}, "SELECT id & 0xffffffff, coalesce(seq, 0) FROM message WHERE id >= ? AND id < ? ORDER BY id",
+		messageID(row.lies(), row.start), end)
+}
+
+// Fingerprints lists those of all flows that are kept.
+func (s *Store) Fingerprints(ctx context.Context) ([]string, error) {
+	return s.texts(ctx, "list flows", "SELECT fingerprint FROM flow ORDER BY 1")
+}

@@ -1,0 +1,100 @@
+package weir_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+// archive fills a database with all that a record can hold, runs of every kind,
+// forks, sessions and what is left of those that were erased, and returns its path.
+func archive(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := journey(t, s, &echo{})
+	var names []string
+	for name := range travels {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		r := endedRun(t, w, travelOn(t, w, name))
+		at := r.Run
+		for _, event := range []int64{2, 9} {
+			fork, _, err := w.Fork(t.Context(), at, weir.ForkOptions{At: event})
+			if err != nil {
+				t.Logf("fork %s at %d: %v", name, event, err)
+				continue
+			}
+			at = goOn(t, w, fork).Run
+		}
+	}
+	f, err := w.Parse("talk.yaml", []byte(strings.ReplaceAll(talkFlow, "echo/m", "p/m")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{"anna", "bea", "cleo"} {
+		session, err := w.Session(t.Context(), f, weir.SessionOptions{User: user})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			say(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
+		}
+		if user == "bea" {
+			if _, err := s.DeleteSession(t.Context(), session.ID, store.Erasure{Now: time.Now(), Force: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func endedRun(t *testing.T, w *weir.Weir, f *weir.Flow) weir.Result {
+	t.Helper()
+	run, err := w.Start(t.Context(), f, weir.Start{User: "ute"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return goOn(t, w, run)
+}
+
+func verified(t *testing.T, path string, v weir.Verify) *weir.Verified {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	out, err := weir.VerifyIn(t.Context(), s, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestARecordOfEveryKindIsAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	path := archive(t)
+	out := verified(t, path, weir.Verify{})
+	for _, f := range out.Findings {
+		t.Errorf("%+v", f)
+	}
+	if out.Erased != 4 || out.ErasedCommits == 0 {
+		t.Errorf("%d runs with %d commits were erased", out.Erased, out.ErasedCommits)
+	}
+	t.Log(len(out.Runs), out.Digest)
+}
