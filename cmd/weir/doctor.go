@@ -25,10 +25,12 @@ func (p *program) doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the database, the configuration and the providers of models",
-		Long: `Check the database, the configuration and the providers of models, and say what to
-do about what is wrong. Nothing is changed and no server is called; keys are
-looked for and never shown. Exit code 1 if something will fail.`,
+		Short: "Check the database, the configuration, the providers of models and the sandboxes of code",
+		Long: `Check the database, the configuration, the providers of models and what isolates the
+code of action and decision nodes, and say what to do about what is wrong or
+missing. Nothing is changed and no server is called; keys are looked for and never
+shown. An empty piece of code is run in a sandbox.
+Exit code 1 if something will fail.`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return p.doctor(c.Context(), asJSON) },
 	}
@@ -53,6 +55,7 @@ func (p *program) doctor(ctx context.Context, asJSON bool) error {
 		for _, f := range cfg.Findings() {
 			list = append(list, finding(f))
 		}
+		list = append(list, p.examineExecutors(ctx, cfg)...)
 	}
 	if asJSON {
 		writeJSON(p.out, list)

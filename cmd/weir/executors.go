@@ -14,7 +14,7 @@ func (p *program) executors(cfg *config.Config) []sandbox.Executor {
 	for _, name := range cfg.Executors.Order {
 		switch name {
 		case config.ExecutorPython:
-			list = append(list, python.New(python.Options{}))
+			list = append(list, python.New(pythonOptions(cfg.Executors.Python)))
 		case config.ExecutorStarlark:
 			list = append(list, starlark.New(p.sandboxes, starlark.Options{}))
 		case config.ExecutorE2B:
@@ -25,6 +25,13 @@ func (p *program) executors(cfg *config.Config) []sandbox.Executor {
 		}
 	}
 	return list
+}
+
+func pythonOptions(c config.Python) python.Options {
+	return python.Options{
+		Interpreter: c.Interpreter, Packages: c.Packages, Concurrent: c.Parallel,
+		Limits: sandbox.Limits{Memory: c.Memory << 20},
+	}
 }
 
 // roles are what this program does as a child of one of its executors.

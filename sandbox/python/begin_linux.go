@@ -29,6 +29,7 @@ type child struct {
 	report  *os.File
 	once    sync.Once
 	group   *group
+	starved bool // the memory of its cgroup was used up; known at its end
 }
 
 // setupError is why a sandbox could not be made: a step of it, and the error.
@@ -62,8 +63,10 @@ func (p *plan) begin() (*child, error) {
 		p.ends[i] = one.theirs
 	}
 	list := p.calls()
+	c.group = p.within.add(p.id, p.memory+p.disk)
 	pid, err := list.begin(namespacesOfJob, fdStatus)
 	if err != nil {
+		c.group.remove()
 		return nil, &setupError{"make namespaces", err}
 	}
 	for i := range pipes {
@@ -71,6 +74,7 @@ func (p *plan) begin() (*child, error) {
 	}
 	if c.process, err = os.FindProcess(pid); err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
+		c.group.remove()
 		return nil, &setupError{"watch the process", err}
 	}
 	if err := p.admit(c, pid, pipes); err != nil {
@@ -90,13 +94,19 @@ func (p *plan) admit(c *child, pid int, pipes []pipe) error {
 	if err := mapUser(pid, p.groups); err != nil {
 		return err
 	}
-	var err error
-	if c.group, err = p.newGroup(pid); err != nil {
-		return &setupError{"make a cgroup", err}
+	begin := func() error {
+		if _, err := pipes[fdGo].ours.Write([]byte{1}); err != nil {
+			return &setupError{"begin", err}
+		}
+		return nil
 	}
-	if _, err := pipes[fdGo].ours.Write([]byte{1}); err != nil {
-		return &setupError{"begin", err}
+	if err := begin(); err != nil { // to make its file system
+		return err
 	}
+	if err := c.group.admit(pid); err != nil {
+		return &setupError{"join a cgroup", err}
+	}
+	_ = begin() // to start the interpreter; if it has failed before, started says why
 	return nil
 }
 
@@ -132,6 +142,8 @@ func (c *child) end() *os.ProcessState {
 func (c *child) wait() *os.ProcessState {
 	state, _ := c.process.Wait()
 	c.once.Do(func() {
+		c.starved = c.group.starved()
+		c.group.remove()
 		for _, f := range []*os.File{c.stdin, c.stdout, c.stderr, c.report} {
 			if f != nil {
 				_ = f.Close()

@@ -2,9 +2,166 @@
 
 package python
 
-// group is the cgroup of a job.
-type group struct{}
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// newGroup puts the process into a cgroup of its own, where one can be made; nil
-// where none can.
-func (p *plan) newGroup(int) (*group, error) { return nil, nil }
+// groups is where cgroups for jobs can be made. They are one bound more, on the
+// memory that the kernel holds for a process too; limits of the process itself
+// hold everywhere.
+type groups struct {
+	version int
+	folder  string // to make groups in
+}
+
+// findGroups finds where this process may make cgroups that bound memory; nil where it may not, and why.
+func findGroups() (*groups, string) {
+	mounts := groupMounts()
+	own := ownGroups()
+	if base, ok := mounts["memory"]; ok { // version 1
+		g := &groups{version: 1, folder: filepath.Join(base, own["memory"])}
+		if why := writable(g.folder); why != "" {
+			return nil, why
+		}
+		return g, ""
+	}
+	base, ok := mounts[""]
+	if !ok {
+		return nil, "no cgroups are mounted"
+	}
+	var why string
+	for _, dir := range []string{filepath.Join(base, own[""]), base} {
+		dir = filepath.Join(dir, "weir-jobs")
+		if why = prepare(dir); why == "" {
+			return &groups{version: 2, folder: dir}, ""
+		}
+	}
+	return nil, why
+}
+
+// prepare makes a group whose own groups bound memory.
+func prepare(dir string) (why string) {
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+		return err.Error()
+	}
+	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0)
+	if err != nil {
+		_ = os.Remove(dir)
+		return err.Error()
+	}
+	return ""
+}
+
+func writable(dir string) (why string) {
+	try := filepath.Join(dir, "weir-try-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(try, 0o755); err != nil {
+		return err.Error()
+	}
+	_ = os.Remove(try)
+	return ""
+}
+
+// groupMounts are the hierarchies that are mounted, by controller; that of
+// version 2 is "".
+func groupMounts() map[string]string {
+	found := map[string]string{}
+	b, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(b)) {
+		left, right, ok := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(left), strings.Fields(right)
+		if !ok || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		switch kind[0] {
+		case "cgroup":
+			for name := range strings.SplitSeq(kind[2], ",") {
+				if name == "memory" {
+					found[name] = fields[4]
+				}
+			}
+		case "cgroup2":
+			found[""] = fields[4]
+		}
+	}
+	return found
+}
+
+// ownGroups are those of this process, by controller.
+func ownGroups() map[string]string {
+	found := map[string]string{}
+	b, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(b)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) == 3 {
+			for name := range strings.SplitSeq(parts[1], ",") {
+				found[name] = parts[2]
+			}
+		}
+	}
+	return found
+}
+
+// group is the cgroup of a job.
+type group struct {
+	version int
+	dir     string
+}
+
+// add makes a group that takes so many bytes. One that cannot be made is none:
+// the limits of the process hold without it.
+func (g *groups) add(id string, memory int64) *group {
+	if g == nil {
+		return nil
+	}
+	one := &group{version: g.version, dir: filepath.Join(g.folder, id)}
+	if err := os.Mkdir(one.dir, 0o755); err != nil {
+		return nil
+	}
+	file := map[int]string{1: "memory.limit_in_bytes", 2: "memory.max"}[g.version]
+	if err := one.write(file, strconv.FormatInt(memory, 10)); err != nil {
+		one.remove()
+		return nil
+	}
+	if g.version == 2 {
+		_ = one.write("memory.swap.max", "0") // absent where there is no swap
+	}
+	return one
+}
+
+// admit moves the process into the group. The kernel takes milliseconds for it,
+// in which the process may go on.
+func (g *group) admit(pid int) error {
+	if g == nil {
+		return nil
+	}
+	return g.write("cgroup.procs", strconv.Itoa(pid))
+}
+
+func (g *group) write(file, text string) error {
+	return os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0)
+}
+
+// starved reports whether the kernel killed something in the group because its
+// memory was used up.
+func (g *group) starved() bool {
+	if g == nil {
+		return false
+	}
+	file := map[int]string{1: "memory.oom_control", 2: "memory.events"}[g.version]
+	b, _ := os.ReadFile(filepath.Join(g.dir, file))
+	return slices.ContainsFunc(strings.Split(string(b), "\n"), func(line string) bool {
+		n, ok := strings.CutPrefix(line, "oom_kill ")
+		return ok && n != "0"
+	})
+}
+
+// remove removes the group; its processes must have ended.
+func (g *group) remove() {
+	if g != nil {
+		_ = os.Remove(g.dir)
+	}
+}

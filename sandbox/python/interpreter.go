@@ -26,6 +26,7 @@ type installation struct {
 	path       []string
 	// run and check are the compiled harnesses, as base64 of what marshal reads.
 	run, check string
+	system
 }
 
 // bind is a file or folder of the outside that a sandbox shows under to.
@@ -156,6 +157,7 @@ func (d *description) installation(o Options) (*installation, error) {
 		return nil, unavailable("the interpreter is no program that can be shown to a sandbox: "+err.Error(), interpreterHint)
 	}
 	defer f.Close() //nolint:errcheck // it is only read
+	in.system = newSystem()
 	in.loader = loader(f)
 	in.add(bind{from: d.Executable, execute: true})
 	if in.loader != "" {

@@ -35,10 +35,11 @@ type plan struct {
 	tasks  int
 	time   time.Duration
 	filter *unix.SockFprog
-	abi    int    // of Landlock
-	root   string // a folder of the outside to mount the new root on
-	groups bool   // supplementary groups can be dropped
-	ends   [6]int // the files that become 0 to 5
+	abi    int     // of Landlock
+	root   string  // a folder of the outside to mount the new root on
+	within *groups // where its cgroup is made; nil for nowhere
+	groups bool    // supplementary groups can be dropped
+	ends   [6]int  // the files that become 0 to 5
 }
 
 // given is a file that the code may read.
@@ -64,7 +65,7 @@ func (p *plan) calls() *calls {
 		c.add("take its files", unix.SYS_DUP3, fd, want, flags)
 	}
 	c.closeFrom(fdFirst)
-	c.add("wait to begin", unix.SYS_READ, fdGo, string(make([]byte, 8)), 1).want = 1
+	p.await(c)
 	trees := p.openTrees(c)
 	p.identity(c)
 	p.newRoot(c)
@@ -73,12 +74,18 @@ func (p *plan) calls() *calls {
 	p.drop(c)
 	p.landlock(c)
 	p.noCaps(c)
+	p.await(c)
 	p.signals(c)
 	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.filter)
 	p.rlimits(c)
 	exe := p.in.Executable
 	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", boot, p.id}, []string{})
 	return c
+}
+
+// await has the process wait until the other side has done its part.
+func (p *plan) await(c *calls) {
+	c.add("wait to begin", unix.SYS_READ, fdGo, string(make([]byte, 8)), 1).want = 1
 }
 
 // openTrees takes hold of what is shown of the outside, while the process is

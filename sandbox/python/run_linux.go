@@ -97,7 +97,7 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	o.state = c.wait()
 	timer.Stop()
 	stop()
-	o.took, o.late, o.given = time.Since(began), late.Load(), ctx.Err()
+	o.took, o.late, o.given, o.starved = time.Since(began), late.Load(), ctx.Err(), c.starved
 	return o, nil
 }
 
@@ -112,7 +112,7 @@ func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*
 	}
 	p := &plan{
 		in: in, id: name(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time, filter: f,
-		abi: landlockABI(), root: mountpoint(), groups: os.Geteuid() == 0,
+		abi: in.abi, root: mountpoint(), groups: os.Geteuid() == 0, within: in.groups,
 	}
 	if p.abi == 0 {
 		return nil, unavailable("the kernel has no Landlock", landlockHint)
@@ -245,18 +245,3 @@ func (o *outcome) conclude(job *sandbox.Job) (*sandbox.Result, error) {
 }
 
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// explain says which part of the isolation is missing here.
-func explain(err error) error {
-	e, ok := errors.AsType[*setupError](err)
-	if !ok {
-		return failed("make a sandbox", err)
-	}
-	return unavailable(e.Error(), "see weir doctor")
-}
-
-// Probe runs a piece of code in a sandbox that says how it is isolated.
-func (e *Executor) Probe(ctx context.Context) error {
-	_, err := e.Run(ctx, &sandbox.Job{Code: "pass"})
-	return err
-}

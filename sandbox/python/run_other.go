@@ -22,6 +22,11 @@ func (e *Executor) Check(context.Context, *sandbox.Job) ([]sandbox.Problem, erro
 // Probe says that code is isolated on Linux only.
 func (e *Executor) Probe(context.Context) error { return elsewhere() }
 
+// Examine says the same.
+func (e *Executor) Examine(context.Context) []Fact {
+	return []Fact{{About: "isolation", State: Bad, Detail: elsewhere().Error(), Remedy: "run Weir on Linux, or use the executor starlark or e2b"}}
+}
+
 func elsewhere() error {
 	return unavailable("that takes Linux on amd64 or arm64, and this is "+runtime.GOOS+" on "+runtime.GOARCH,
 		"run Weir on Linux, in a container or a virtual machine, or use the executor starlark or e2b")

@@ -196,6 +196,7 @@ func (d *document) anchor() {
 		fix(m["key"])
 	}
 	fix(mapAt(d.values, "executors", "e2b")["key"])
+	d.anchorPython(dir)
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)

@@ -1,13 +1,30 @@
 package config
 
-import "slices"
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
 
 // Executors say what may run the code of action and decision nodes.
 type Executors struct {
 	// Order lists those that are offered, the first of a language being what
 	// nodes in it use that name none. It is always set.
-	Order []string `json:"order"`
-	E2B   E2B      `json:"e2b"`
+	Order  []string `json:"order"`
+	Python Python   `json:"python"`
+	E2B    E2B      `json:"e2b"`
+
+	// Chosen: the files say something of the order or of executors.python.
+	Chosen bool `json:"-"`
+}
+
+// Python is how executors.python runs code; zero fields are its own defaults.
+type Python struct {
+	Interpreter string   `json:"interpreter"` // its path, or a name to look for in the PATH
+	Packages    []string `json:"packages"`    // folders that code may import from
+	Memory      int64    `json:"memory"`      // MB of one job
+	Parallel    int      `json:"parallel"`    // jobs at once
 }
 
 // Names of executors.
@@ -42,6 +59,7 @@ const (
 // server that the file names is given no key that it does not name too.
 func (c *Config) completeExecutors() {
 	e := &c.Executors
+	e.Chosen = e.Order != nil || !reflect.ValueOf(e.Python).IsZero()
 	if !e.E2B.elsewhere() {
 		e.E2B.URL, _ = c.env(e2bURL)
 		e.E2B.SandboxURL, _ = c.env(e2bSandbox)
@@ -95,4 +113,19 @@ func (c *Config) executorFindings() []Finding {
 		f.Detail += ", " + e.Key.String()
 	}
 	return []Finding{f}
+}
+
+// anchorPython makes the paths of executors.python begin at the folder of the
+// file; a bare name of an interpreter is left to the PATH.
+func (d *document) anchorPython(dir string) {
+	python := mapAt(d.values, "executors", "python")
+	if path, ok := python["interpreter"].(string); ok && strings.ContainsRune(path, '/') && !filepath.IsAbs(path) {
+		python["interpreter"] = filepath.Join(dir, path)
+	}
+	packages, _ := python["packages"].([]any)
+	for i, p := range packages {
+		if path, ok := p.(string); ok && !filepath.IsAbs(path) {
+			packages[i] = filepath.Join(dir, path)
+		}
+	}
 }

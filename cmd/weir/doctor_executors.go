@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/sandbox/python"
+)
+
+// examineExecutors says how each executor isolates code, and what is missing. The
+// cloud is not called; what is configured of it is a finding of the
+// configuration.
+func (p *program) examineExecutors(ctx context.Context, cfg *config.Config) (list []finding) {
+	for _, e := range p.executors(cfg) {
+		about := "executor " + e.Name()
+		switch e := e.(type) {
+		case *python.Executor:
+			for _, f := range e.Examine(ctx) {
+				list = append(list, finding{about + ", " + f.About, severity(cfg, f.State), f.Detail, f.Remedy})
+			}
+		default:
+			if e.Name() == config.ExecutorE2B {
+				continue
+			}
+			list = append(list, probed(ctx, cfg, about, e))
+		}
+	}
+	return list
+}
+
+// severity is what it means that code cannot be isolated: something will fail
+// where the configuration asks for it, and else it is worth knowing.
+func severity(cfg *config.Config, state string) string {
+	if state == python.Bad && !cfg.Executors.Chosen {
+		return python.Note
+	}
+	return state
+}
+
+func probed(ctx context.Context, cfg *config.Config, about string, e sandbox.Executor) finding {
+	err := e.Probe(ctx)
+	if err == nil {
+		return finding{About: about, State: "ok", Detail: "in a child process with limits of memory, time and steps"}
+	}
+	f := finding{About: about, State: severity(cfg, python.Bad), Detail: err.Error()}
+	if s, ok := errors.AsType[*sandbox.Error](err); ok {
+		f.Remedy = s.Hint
+	}
+	return f
+}
