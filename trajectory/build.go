@@ -61,7 +61,7 @@ func (r *Recorder) say(by Attribution, at time.Time, m convo.Message) error {
 	if err != nil {
 		return err
 	}
-	r.ids[m.ID] = len(r.record.Messages)
+	r.index.messages[m.ID] = len(r.record.Messages)
 	r.record.Messages = append(r.record.Messages, m)
 	r.revision++
 	return nil
@@ -69,7 +69,7 @@ func (r *Recorder) say(by Attribution, at time.Time, m convo.Message) error {
 
 // said is the place of the message with an id, -1 for none.
 func (r *Recorder) said(id string) int {
-	if i, ok := r.ids[id]; ok && id != "" {
+	if i, ok := r.index.messages[id]; ok && id != "" {
 		return i
 	}
 	return -1
@@ -173,7 +173,7 @@ func (s *saying) call(answer ID, c convo.Call) error {
 	if err != nil {
 		return err
 	}
-	if tool, ok := s.r.tools[c.Name]; ok {
+	if tool, ok := s.r.index.tools[c.Name]; ok {
 		err := s.r.link(call, tool, RefersTo)
 		if errors.Is(err, ErrCycle) { // the tool was recorded by hand as what led here
 			return nil

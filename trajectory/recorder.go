@@ -19,14 +19,10 @@ type Recorder struct {
 	earlier *Record
 
 	mu       sync.Mutex
-	record   Record         // mu
-	index    map[ID]int     // mu; into record.Nodes
-	into     map[ID][]int   // mu; edges by target, into record.Edges
-	next     map[Type]int   // mu; numbers of the nodes to come
-	ids      map[string]int // mu; messages by id, into record.Messages
-	tools    map[string]ID  // mu; the first Tool of each name
-	revision int            // mu; grows with each change
-	over     int            // mu; the round that began after this one, 0 for none
+	record   Record // mu
+	index    *index // mu; of record
+	revision int    // mu; grows with each change
+	over     int    // mu; the round that began after this one, 0 for none
 
 	saving sync.Mutex // one save at a time
 	saved  int        // saving and mu; revision that is stored
@@ -36,17 +32,8 @@ type Recorder struct {
 func newRecorder(stored Record, earlier *Record, s Storage, now func() time.Time) *Recorder {
 	r := &Recorder{
 		key: stored.Key, storage: s, now: now, earlier: earlier, record: stored.Clone(),
-		index: map[ID]int{}, into: map[ID][]int{}, next: stored.Next(), ids: map[string]int{}, tools: map[string]ID{},
 	}
-	for i, n := range r.record.Nodes {
-		r.enlist(n, i)
-	}
-	for i, m := range r.record.Messages {
-		r.ids[m.ID] = i
-	}
-	for i, e := range r.record.Edges {
-		r.into[e.Target] = append(r.into[e.Target], i)
-	}
+	r.index = newIndex(&r.record)
 	return r
 }
 
@@ -130,17 +117,17 @@ func (r *Recorder) add(n New, attrs Attributes) (ID, error) {
 	if r.over > 0 {
 		return "", fmt.Errorf("%s: round %d has begun: %w", r.key, r.over, ErrOver)
 	}
-	id := MakeID(n.Type, r.next[n.Type])
+	id := MakeID(n.Type, r.index.next[n.Type])
 	after, edges, err := r.enter(id, n)
 	if err != nil {
 		return "", err
 	}
-	r.next[n.Type]++
+	r.index.next[n.Type]++
 	node := Node{
 		ID: id, Type: n.Type, Round: r.key.Round, Sub: r.key.Sub, Name: n.Name, Description: n.Description,
 		Attributes: attrs, By: n.By, Created: r.moment(n.At), Version: 1, History: History{},
 	}
-	r.enlist(node, len(r.record.Nodes))
+	r.index.node(node, len(r.record.Nodes))
 	r.record.Nodes = append(r.record.Nodes, node)
 	for _, e := range edges {
 		r.connect(e)
@@ -185,7 +172,7 @@ func (r *Recorder) enter(id ID, n New) ([]ID, []Edge, error) {
 
 // own returns an error for an ID that is not a node of this round.
 func (r *Recorder) own(id ID) error {
-	if _, ok := r.index[id]; ok {
+	if _, ok := r.index.nodes[id]; ok {
 		return nil
 	}
 	t, number, err := id.Parse()
@@ -198,16 +185,8 @@ func (r *Recorder) own(id ID) error {
 	return fmt.Errorf("%s: %w", id, ErrUnknown)
 }
 
-// enlist makes a node found again by its ID, and a tool by its name.
-func (r *Recorder) enlist(n Node, at int) {
-	r.index[n.ID] = at
-	if _, known := r.tools[n.Name]; n.Type == Tool && !known {
-		r.tools[n.Name] = n.ID
-	}
-}
-
 func (r *Recorder) connect(e Edge) {
-	r.into[e.Target] = append(r.into[e.Target], len(r.record.Edges))
+	r.index.edge(e)
 	r.record.Edges = append(r.record.Edges, e)
 }
 
@@ -252,42 +231,18 @@ func (r *Recorder) link(from, to ID, relation Relation) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range r.into[to] {
-		if e := r.record.Edges[i]; e.Source == from {
-			if e.Relationship != relation {
-				return fmt.Errorf("%s -> %s is %s: %w", from, to, e.Relationship, ErrLinked)
-			}
-			return nil
+	if have, linked := r.index.edges[[2]ID{from, to}]; linked {
+		if have != relation {
+			return fmt.Errorf("%s -> %s is %s: %w", from, to, have, ErrLinked)
 		}
+		return nil
 	}
-	if r.reaches(to, from) {
+	if r.index.reaches(to, from) {
 		return fmt.Errorf("%s -> %s: %w", from, to, ErrCycle)
 	}
 	r.connect(Edge{Source: from, Target: to, Relationship: relation})
 	r.revision++
 	return nil
-}
-
-// reaches reports whether a path leads from one node to the other, by going
-// back from the other.
-func (r *Recorder) reaches(from, to ID) bool {
-	seen := map[ID]bool{}
-	todo := []ID{to}
-	for len(todo) > 0 {
-		id := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if id == from {
-			return true
-		}
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		for _, i := range r.into[id] {
-			todo = append(todo, r.record.Edges[i].Source)
-		}
-	}
-	return false
 }
 
 // Edit changes a node and keeps what it replaces in the node's history. An edit
@@ -305,7 +260,7 @@ func (r *Recorder) edit(id ID, e Edit, by Attribution, at time.Time) error {
 	if err := r.own(id); err != nil {
 		return err
 	}
-	n := &r.record.Nodes[r.index[id]]
+	n := &r.record.Nodes[r.index.nodes[id]]
 	after, err := edited(*n, e, r.moment(at), by)
 	if err != nil {
 		return err
@@ -340,7 +295,7 @@ func (r *Recorder) Node(id ID) (Node, error) {
 	if err := r.own(id); err != nil {
 		return Node{}, err
 	}
-	return r.record.Nodes[r.index[id]].clone(), nil
+	return r.record.Nodes[r.index.nodes[id]].clone(), nil
 }
 
 // Current returns the active branch pointers.
