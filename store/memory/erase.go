@@ -37,14 +37,7 @@ func (s *Store) forest() (forest, error) {
 		}
 		f.of[r] = t
 	}
-	for _, x := range s.talks.order {
-		f.order = append(f.order, tree{session: x.row.ID})
-	}
-	for _, r := range s.order {
-		if t := f.of[r]; t.run == r.row.ID {
-			f.order = append(f.order, t)
-		}
-	}
+	f.order = s.trees(f)
 	depend := func(on, t tree) {
 		if on != t {
 			f.dependents[on] = append(f.dependents[on], t)
@@ -70,6 +63,19 @@ func (s *Store) forest() (forest, error) {
 		}
 	}
 	return f, nil
+}
+
+// trees lists all of a forest: sessions first, each by age.
+func (s *Store) trees(f forest) (out []tree) {
+	for _, x := range s.talks.order {
+		out = append(out, tree{session: x.row.ID})
+	}
+	for _, r := range s.order {
+		if t := f.of[r]; t.run == r.row.ID {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // linked lists the runs whose contexts those of this one go on with.
@@ -258,24 +264,7 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 			}
 		}
 		var trees []tree
-		for _, t := range f.order {
-			if !taken[t] {
-				continue
-			}
-			with := f.with(t)
-			k := store.Kept{Session: t.session}
-			for d := range with { // order: a set is made smaller
-				k.Busy = k.Busy || busy[d]
-				if taken[d] {
-					delete(with, d)
-				}
-			}
-			if k.Forks = f.forks(with, nil); k.Forks == nil && !k.Busy {
-				trees = append(trees, t)
-			} else {
-				kept = append(kept, k)
-			}
-		}
+		trees, kept = f.prunable(taken, busy)
 		if p.Dry {
 			counted, trees = s.count(f, trees), nil
 		}
@@ -286,6 +275,30 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 	}
 	out.Kept = kept
 	return out, wrap("prune sessions", err)
+}
+
+// prunable are the sessions of a set that can go, and what is kept of it: what
+// shares a past with something that stays, or is worked on.
+func (f forest) prunable(taken, busy map[tree]bool) (out []tree, kept []store.Kept) {
+	for _, t := range f.order {
+		if !taken[t] {
+			continue
+		}
+		with := f.with(t)
+		k := store.Kept{Session: t.session}
+		for d := range with { // order: a set is made smaller
+			k.Busy = k.Busy || busy[d]
+			if taken[d] {
+				delete(with, d)
+			}
+		}
+		if k.Forks = f.forks(with, nil); k.Forks == nil && !k.Busy {
+			out = append(out, t)
+		} else {
+			kept = append(kept, k)
+		}
+	}
+	return out, kept
 }
 
 // count says what removing trees would take away.
