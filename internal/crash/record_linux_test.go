@@ -154,6 +154,14 @@ func (r *record) addTree(ctx context.Context, s *sqlite.Store, id, label string)
 	return nil
 }
 
+// above is where in its tree a child run is, as --events prints it.
+func (o *journal) above() string {
+	if !strings.Contains(o.id, ".") { // with the root of its tree
+		return ""
+	}
+	return fmt.Sprintf(`"above":%q,`, o.label+">")
+}
+
 // add takes a commit in.
 func (r *record) add(o *journal, c engine.Commit) error {
 	for i, e := range c.Events {
@@ -161,8 +169,8 @@ func (r *record) add(o *journal, c engine.Commit) error {
 		if err != nil {
 			return err
 		}
-		o.lines = append(o.lines, fmt.Sprintf(`{"run":%q,"number":%d,"at":%d,%s`+"\n",
-			o.id, c.First+int64(i), c.At, list[2:len(list)-1]))
+		o.lines = append(o.lines, fmt.Sprintf(`{"run":%q,"number":%d,"at":%d,%s%s`+"\n",
+			o.id, c.First+int64(i), c.At, o.above(), list[2:len(list)-1]))
 		o.end = e.Kind()
 		r.talk.add(e)
 		switch e := e.(type) {
