@@ -87,57 +87,87 @@ func summarised(t *testing.T, s *weir.Session, p *scribe) weir.TurnState {
 	return weir.TurnState{}
 }
 
+// shortLived is a store with a flow whose sessions live for an hour.
+type shortLived struct {
+	both
+	w *weir.Weir
+	f *weir.Flow
+}
+
+func newShortLived(t *testing.T, st both) *shortLived {
+	t.Helper()
+	w, err := weir.Open(weir.Options{Store: st, Providers: map[string]weir.Provider{"echo": &parrot{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
+	f, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "inputs:", "session: {ttl: 1h}\ninputs:", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shortLived{st, w, f}
+}
+
+func (m *shortLived) session(t *testing.T, o weir.SessionOptions) *weir.Session {
+	t.Helper()
+	s, err := m.w.Session(t.Context(), m.f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (m *shortLived) expire(t *testing.T, s *weir.Session) {
+	t.Helper()
+	if err := m.ExpireSession(t.Context(), s.ID, time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestASessionThatHasExpiredIsNotTheActiveOne(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		st := openStore(t, path)
-		w, err := weir.Open(weir.Options{Store: st, Providers: map[string]weir.Provider{"echo": &parrot{}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
-		f, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "inputs:", "session: {ttl: 1h}\ninputs:", 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		active := func(o weir.SessionOptions) *weir.Session {
-			t.Helper()
-			s, err := w.Session(t.Context(), f, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		old := active(weir.SessionOptions{User: "u"})
+		m := newShortLived(t, openStore(t, path))
+		old := m.session(t, weir.SessionOptions{User: "u"})
 		say(t, old, "before", weir.SendOptions{})
 		if info, err := old.Info(t.Context()); err != nil || time.Until(info.Expires) < 50*time.Minute {
 			t.Fatalf("%+v (%v)", info, err)
 		}
-		if again := active(weir.SessionOptions{User: "u"}); again.ID != old.ID {
+		if again := m.session(t, weir.SessionOptions{User: "u"}); again.ID != old.ID {
 			t.Fatal("the active session is another before its time")
 		}
-		if err := st.ExpireSession(t.Context(), old.ID, time.Now().Add(-time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		fresh := active(weir.SessionOptions{User: "u"})
+		m.expire(t, old)
+		fresh := m.session(t, weir.SessionOptions{User: "u"})
 		if fresh.ID == old.ID || len(textsOf(t, fresh)) != 0 {
 			t.Fatal("the session that has expired is the active one")
 		}
-		if again := active(weir.SessionOptions{User: "u"}); again.ID != fresh.ID {
+		if again := m.session(t, weir.SessionOptions{User: "u"}); again.ID != fresh.ID {
 			t.Error("each time another session begins")
 		}
-		if texts := textsOf(t, active(weir.SessionOptions{ID: old.ID})); len(texts) != 2 {
+	})
+}
+
+func TestASessionThatHasExpiredIsReadableUntilItIsPruned(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, path string) {
+		t.Helper()
+		m := newShortLived(t, openStore(t, path))
+		old := m.session(t, weir.SessionOptions{User: "u"})
+		say(t, old, "before", weir.SendOptions{})
+		m.expire(t, old)
+		m.session(t, weir.SessionOptions{User: "u"})
+		if texts := textsOf(t, m.session(t, weir.SessionOptions{ID: old.ID})); len(texts) != 2 {
 			t.Errorf("what is left of the history: %v", texts)
 		}
-		if named := active(weir.SessionOptions{User: "u", Thread: old.Thread}); named.ID != old.ID {
+		if named := m.session(t, weir.SessionOptions{User: "u", Thread: old.Thread}); named.ID != old.ID {
 			t.Error("the thread that is named is another")
 		}
-		gone, err := st.PruneSessions(t.Context(), store.Prune{Now: time.Now()})
+		gone, err := m.PruneSessions(t.Context(), store.Prune{Now: time.Now()})
 		if err != nil || gone.Sessions != 1 {
 			t.Fatalf("%+v (%v)", gone, err)
 		}
-		if _, err := w.Session(t.Context(), f, weir.SessionOptions{ID: old.ID}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := m.w.Session(t.Context(), m.f, weir.SessionOptions{ID: old.ID}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("after pruning: %v", err)
 		}
 	})
@@ -145,21 +175,11 @@ func TestASessionThatHasExpiredIsNotTheActiveOne(t *testing.T) {
 
 func TestASessionThatHasExpiredLivesOnWithARound(t *testing.T) {
 	t.Parallel()
-	st := memory.New()
-	w, err := weir.Open(weir.Options{Store: st, Providers: map[string]weir.Provider{"echo": &parrot{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "inputs:", "session: {ttl: 1h}\ninputs:", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := sessionOf(t, w, f)
-	if err := st.ExpireSession(t.Context(), s.ID, time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	m := newShortLived(t, memory.New())
+	s := m.session(t, weir.SessionOptions{})
+	m.expire(t, s)
 	say(t, s, "still here", weir.SendOptions{})
-	if again := sessionOf(t, w, f); again.ID != s.ID {
+	if again := m.session(t, weir.SessionOptions{}); again.ID != s.ID {
 		t.Error("a session that has just had a round is not the active one")
 	}
 }
