@@ -74,6 +74,7 @@ def loads(ast, table, tree, known):
 def keys(ast, tree, job, report):
     # Keys of context, inputs and files that are read by a literal and are neither
     # there, nor set, nor asked for anywhere in the code.
+    guarded = set(guards(ast, tree))
     for name in ("context", "inputs", "files"):
         seen = set(job[name])
         reads = []
@@ -82,7 +83,7 @@ def keys(ast, tree, job, report):
                 seen = None
                 break
             seen.update(mentions(ast, node, name))
-            if is_subscript(ast, node, name) and isinstance(node.ctx, ast.Load):
+            if is_subscript(ast, node, name) and isinstance(node.ctx, ast.Load) and id(node) not in guarded:
                 reads.append((node.lineno, node.slice.value))
         if seen is None:
             continue
@@ -90,6 +91,22 @@ def keys(ast, tree, job, report):
             if key not in seen:
                 what = {"context": "context has no key %r", "inputs": "there is no input %r", "files": "there is no file %r"}[name]
                 report(line, what % key)
+
+
+def guards(ast, tree):
+    # What stands in a try that catches that a key is not there.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(catches(ast, h.type) for h in node.handlers):
+            for statement in node.body:
+                yield from (id(n) for n in ast.walk(statement))
+
+
+def catches(ast, kind):
+    if kind is None:
+        return True
+    if isinstance(kind, ast.Tuple):
+        return any(catches(ast, k) for k in kind.elts)
+    return isinstance(kind, ast.Name) and kind.id in ("KeyError", "LookupError", "Exception", "BaseException")
 
 
 def assigns(ast, node, name):

@@ -167,6 +167,8 @@ func (p *plan) show(c *calls, trees []uintptr) {
 	for _, dir := range []string{"/dev", "/tmp", "/files"} {
 		makeFolder(c, made, dir)
 	}
+	options := fmt.Sprintf("mode=0700,size=%d,nr_inodes=%d", p.disk, 16384)
+	c.add("mount /tmp", unix.SYS_MOUNT, "tmp", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 	list := p.binds()
 	var shown []string
 	for i, b := range list {
@@ -212,8 +214,6 @@ func makeFolder(c *calls, made map[string]bool, dir string) {
 // finishRoot adds what is not shown of the outside, and locks the root.
 func (p *plan) finishRoot(c *calls) {
 	c.closeFrom(fdFirst)
-	options := fmt.Sprintf("mode=0700,size=%d,nr_inodes=%d", p.disk, 16384)
-	c.add("mount /tmp", unix.SYS_MOUNT, "tmp", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 	c.add("protect the root", unix.SYS_MOUNT_SETATTR, here, "/", 0, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
 	}, sizeofMountAttr)
