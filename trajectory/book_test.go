@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/tables"
@@ -324,19 +325,16 @@ func TestManyOpenAndReleaseAtTheSameTime(t *testing.T) {
 	}
 }
 
-// slow is a storage whose first List waits until it may go on, or its context
-// is over.
+// slow is a storage whose first List waits until its context is over.
 type slow struct {
 	trajectory.Storage
-	once    sync.Once
-	waiting chan struct{}
+	once sync.Once
 }
 
 func (s *slow) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
 	first := false
 	s.once.Do(func() { first = true })
 	if first {
-		close(s.waiting)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -345,33 +343,41 @@ func (s *slow) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key,
 
 func TestWhoWaitsForALoaderThatGaveUpLoadsItself(t *testing.T) {
 	t.Parallel()
-	s := &slow{Storage: memory(), waiting: make(chan struct{})}
-	b := trajectory.NewBook(s, clock)
-	ctx, cancel := context.WithCancel(t.Context())
-	gaveUp := make(chan error)
-	go func() {
-		_, _, err := b.Open(ctx, round(1))
-		gaveUp <- err
-	}()
-	<-s.waiting
-	opened := make(chan error)
-	go func() {
-		_, release, err := b.Open(t.Context(), round(1))
-		if err == nil {
-			err = release(t.Context())
+	synctest.Test(t, func(t *testing.T) {
+		b := trajectory.NewBook(&slow{Storage: memory()}, clock)
+		ctx, cancel := context.WithCancel(t.Context())
+		open := func(ctx context.Context) chan error {
+			result := make(chan error, 1)
+			go func() {
+				_, release, err := b.Open(ctx, round(1))
+				if err == nil {
+					err = release(ctx)
+				}
+				result <- err
+			}()
+			return result
 		}
-		opened <- err
-	}()
-	cancel()
-	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up got %v", err)
-	}
-	if err := <-opened; err != nil {
-		t.Errorf("who did not got %v", err)
-	}
-	if b.Held() != 0 {
-		t.Errorf("%d recorders are held", b.Held())
-	}
+		gaveUp := open(ctx)
+		synctest.Wait() // it waits for the storage
+		opened := open(t.Context())
+		other, cancelOther := context.WithCancel(t.Context())
+		gaveUpToo := open(other)
+		synctest.Wait() // they wait for it
+		cancelOther()
+		if err := <-gaveUpToo; !errors.Is(err, context.Canceled) {
+			t.Errorf("who waited and gave up got %v", err)
+		}
+		cancel()
+		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+			t.Errorf("who gave up got %v", err)
+		}
+		if err := <-opened; err != nil {
+			t.Errorf("who did not got %v", err)
+		}
+		if b.Held() != 0 {
+			t.Errorf("%d recorders are held", b.Held())
+		}
+	})
 }
 
 func TestEitherOfTwoStoragesIsEnough(t *testing.T) {

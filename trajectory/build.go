@@ -3,6 +3,7 @@ package trajectory
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -123,9 +124,7 @@ func (s *saying) add(n New, more Attributes) (ID, error) {
 			values[name] = text
 		}
 	}
-	for k, v := range more {
-		values[k] = v
-	}
+	maps.Copy(values, more)
 	attrs, err := attributes(values)
 	if err != nil {
 		return "", err

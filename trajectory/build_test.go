@@ -35,7 +35,7 @@ func result(id, name, text string) convo.Message {
 
 func TestMessagesBecomeNodes(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	messages := []convo.Message{
 		{Role: convo.System, Text: "Be brief."},
 		user("Which is cheaper?"),
@@ -68,7 +68,7 @@ func TestMessagesBecomeNodes(t *testing.T) {
 
 func TestAResultOfNoCallIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	say(t, r, user("Go."), said("", "1 look"), result("1", "look", "x"))
 	before := r.Record()
 	for _, m := range []convo.Message{result("2", "look", "y"), result("1", "look", "again")} {
@@ -86,7 +86,7 @@ func TestAResultOfNoCallIsRefusedAndChangesNothing(t *testing.T) {
 
 func TestAMessageIsSaidOnceAndItsNewVersionKeepsTheOldText(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	ask, answer := user("Ready?"), said("Yes.")
 	call, ok := said("", "1 look"), result("1", "look", "x")
 	ask.ID, answer.ID, call.ID, ok.ID = "m1", "m4", "m2", "m3"
@@ -113,7 +113,7 @@ func TestAMessageIsSaidOnceAndItsNewVersionKeepsTheOldText(t *testing.T) {
 
 func TestAToolThatWasFoundByHandIsNotReferredToFromBehind(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	say(t, r, user("Go."))
 	tool := add(t, r, trajectory.New{Type: trajectory.Tool, Name: "look", Relation: trajectory.FindRelevantTool, Pointer: trajectory.Advance})
 	say(t, r, said("", "1 look"), result("1", "look", "x"), said("Done."))
@@ -124,7 +124,7 @@ func TestAToolThatWasFoundByHandIsNotReferredToFromBehind(t *testing.T) {
 
 func TestAJournalTimeIsKept(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	at := time.Date(2020, 1, 2, 3, 4, 5, 6, time.FixedZone("x", 7200))
 	if err := r.Say(trajectory.Attribution{}, at, user("Go.")); err != nil {
 		t.Fatal(err)

@@ -81,10 +81,10 @@ func round(number int) trajectory.Key {
 	return trajectory.Key{User: "ann", Session: "s", Round: number}
 }
 
-// open opens a round in a book of its own, which keeps nothing.
-func open(t *testing.T, number int) *trajectory.Recorder {
+// open opens the first round in a book of its own, which keeps nothing.
+func open(t *testing.T) *trajectory.Recorder {
 	t.Helper()
-	r, release, err := trajectory.NewBook(nil, clock).Open(t.Context(), round(number))
+	r, release, err := trajectory.NewBook(nil, clock).Open(t.Context(), round(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestIDsAreReadAsTheyAreMade(t *testing.T) {
 
 func TestBridgesLeadFromAllLeavesToTheNextQuery(t *testing.T) {
 	t.Parallel()
-	one := open(t, 1)
+	one := open(t)
 	q := add(t, one, trajectory.New{Type: trajectory.Query})
 	a := add(t, one, trajectory.New{Type: trajectory.Action})
 	add(t, one, trajectory.New{Type: trajectory.File, After: []trajectory.ID{a}, Relation: trajectory.Produces})
@@ -185,7 +185,7 @@ func TestOnlyRoundsOfOneAgentAreJoinedAndEachOnce(t *testing.T) {
 
 func TestActiveBranchesKeepWhatLeadsToThePointers(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	add(t, r, trajectory.New{Type: trajectory.Query})
 	a := add(t, r, trajectory.New{Type: trajectory.Action})
 	dead := add(t, r, trajectory.New{Type: trajectory.State, After: []trajectory.ID{a}, Pointer: trajectory.Keep})

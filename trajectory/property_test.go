@@ -1,6 +1,7 @@
 package trajectory_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -90,9 +91,15 @@ func (m *naive) add(t trajectory.Type, after []trajectory.ID, given trajectory.R
 	}
 	m.nodes, m.home[id], m.values[id] = append(m.nodes, id), m.round, []any{int64(0)}
 	m.edges = append(m.edges, edges...)
+	m.move(id, after, pointer)
+	return id
+}
+
+// move is what becomes of the pointers.
+func (m *naive) move(id trajectory.ID, after []trajectory.ID, pointer trajectory.Pointer) {
 	if pointer == trajectory.Auto {
 		pointer = trajectory.Keep
-		if !t.Data() {
+		if !id.Type().Data() {
 			pointer = trajectory.Advance
 		}
 	}
@@ -104,7 +111,6 @@ func (m *naive) add(t trajectory.Type, after []trajectory.ID, given trajectory.R
 	if pointer != trajectory.Keep {
 		m.current[m.round][id] = true
 	}
-	return id
 }
 
 // link says whether Link must succeed, and does it.
@@ -151,95 +157,109 @@ func (m *naive) bridged() []trajectory.Edge {
 	return out
 }
 
+// walk does operations on a session and on the model of it.
+type walk struct {
+	*naive
+	book    *trajectory.Book
+	r       *trajectory.Recorder
+	release func(context.Context) error
+}
+
 func TestRandomOperationsDoWhatANaiveModelDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := memory()
-		book := trajectory.NewBook(s, clock)
-		m := &naive{home: map[trajectory.ID]int{}, values: map[trajectory.ID][]any{}, current: map[int]map[trajectory.ID]bool{}}
-		var r *trajectory.Recorder
-		var release func() error
-		begin := func(number int) {
-			if release != nil {
-				if err := release(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var err error
-			var done func() error
-			r, done, err = openRapid(t, book, number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			release = done
-			m.round = number
-			if m.current[number] == nil {
-				m.current[number] = map[trajectory.ID]bool{}
-			}
+		w := &walk{
+			naive: &naive{home: map[trajectory.ID]int{}, values: map[trajectory.ID][]any{}, current: map[int]map[trajectory.ID]bool{}},
+			book:  trajectory.NewBook(s, clock),
 		}
-		begin(1)
-		some := func(label string) trajectory.ID {
-			if len(m.nodes) == 0 || rapid.IntRange(0, 30).Draw(t, "unknown") == 0 {
-				return "State(state00500)"
-			}
-			return rapid.SampledFrom(m.nodes).Draw(t, label)
-		}
-		given := rapid.SampledFrom([]trajectory.Relation{"", "", "", "refers_to", "made_up"})
+		w.begin(t, 1)
 		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				n := trajectory.New{
-					Type: rapid.SampledFrom(trajectory.Types()).Draw(t, "type"), Relation: given.Draw(t, "relation"),
-					Pointer: trajectory.Pointer(rapid.IntRange(0, 3).Draw(t, "pointer")), Attributes: map[string]any{"v": 0},
-				}
-				for range rapid.IntRange(0, 3).Draw(t, "predecessors") {
-					n.After = append(n.After, some("after"))
-				}
-				id, err := r.Add(n)
-				if want := m.add(n.Type, n.After, n.Relation, n.Pointer); id != want || (err == nil) != (want != "") {
-					t.Fatalf("add %+v: %q, %v, want %q", n, id, err, want)
-				}
-			},
-			"link": func(t *rapid.T) {
-				from, to, relation := some("from"), some("to"), given.Draw(t, "relation")
-				err := r.Link(from, to, relation)
-				if want := m.link(from, to, relation); (err == nil) != want {
-					t.Fatalf("link %s -%s-> %s: %v, want %v", from, relation, to, err, want)
-				}
-			},
-			"edit": func(t *rapid.T) {
-				id, v := some("node"), int64(rapid.IntRange(0, 3).Draw(t, "value"))
-				err := r.Edit(id, trajectory.Edit{Set: map[string]any{"v": v}}, trajectory.Attribution{}, now)
-				if own := slices.Contains(m.own(), id); own != (err == nil) {
-					t.Fatalf("edit %s: %v", id, err)
-				} else if old := m.values[id]; own && old[len(old)-1] != any(v) {
-					m.values[id] = append(old, v)
-				}
-			},
-			"point": func(t *rapid.T) {
-				id := some("node")
-				err := r.Point(id)
-				if own := slices.Contains(m.own(), id); own != (err == nil) {
-					t.Fatalf("point %s: %v", id, err)
-				} else if own {
-					m.current[m.round] = map[trajectory.ID]bool{id: true}
-				}
-			},
-			"next round":         func(*rapid.T) { begin(m.round + 1) },
-			"the same one again": func(*rapid.T) { begin(m.round) },
-			"": func(t *rapid.T) {
-				compareRound(t, r, m)
-			},
+			"add": w.doAdd, "link": w.doLink, "edit": w.doEdit, "point": w.doPoint,
+			"next round":         func(t *rapid.T) { w.begin(t, w.round+1) },
+			"the same one again": func(t *rapid.T) { w.begin(t, w.round) },
+			"":                   func(t *rapid.T) { compareRound(t, w.r, w.naive) },
 		})
-		if err := release(); err != nil {
+		if err := w.release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		compareSession(t, s, m)
+		compareSession(t, s, w.naive)
 	})
 }
 
-func openRapid(t *rapid.T, b *trajectory.Book, number int) (*trajectory.Recorder, func() error, error) {
-	r, release, err := b.Open(t.Context(), round(number))
-	return r, func() error { return release(t.Context()) }, err
+// begin releases the round and opens another, or the same again.
+func (w *walk) begin(t *rapid.T, number int) {
+	if w.release != nil {
+		if err := w.release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if w.r, w.release, err = w.book.Open(t.Context(), round(number)); err != nil {
+		t.Fatal(err)
+	}
+	w.round = number
+	if w.current[number] == nil {
+		w.current[number] = map[trajectory.ID]bool{}
+	}
+}
+
+// some is any node of the session, and now and then none.
+func (w *walk) some(t *rapid.T, label string) trajectory.ID {
+	if len(w.nodes) == 0 || rapid.IntRange(0, 30).Draw(t, "unknown") == 0 {
+		return "State(state00500)"
+	}
+	return rapid.SampledFrom(w.nodes).Draw(t, label)
+}
+
+func given(t *rapid.T) trajectory.Relation {
+	return rapid.SampledFrom([]trajectory.Relation{"", "", "", "refers_to", "made_up"}).Draw(t, "relation")
+}
+
+func (w *walk) doAdd(t *rapid.T) {
+	n := trajectory.New{
+		Type: rapid.SampledFrom(trajectory.Types()).Draw(t, "type"), Relation: given(t),
+		Pointer: trajectory.Pointer(rapid.IntRange(0, 3).Draw(t, "pointer")), Attributes: map[string]any{"v": 0},
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "predecessors") {
+		n.After = append(n.After, w.some(t, "after"))
+	}
+	id, err := w.r.Add(n)
+	if want := w.add(n.Type, n.After, n.Relation, n.Pointer); id != want || (err == nil) != (want != "") {
+		t.Fatalf("add %+v: %q, %v, want %q", n, id, err, want)
+	}
+}
+
+func (w *walk) doLink(t *rapid.T) {
+	from, to, relation := w.some(t, "from"), w.some(t, "to"), given(t)
+	err := w.r.Link(from, to, relation)
+	if want := w.link(from, to, relation); (err == nil) != want {
+		t.Fatalf("link %s -%s-> %s: %v, want %v", from, relation, to, err, want)
+	}
+}
+
+func (w *walk) doEdit(t *rapid.T) {
+	id, v := w.some(t, "node"), int64(rapid.IntRange(0, 3).Draw(t, "value"))
+	err := w.r.Edit(id, trajectory.Edit{Set: map[string]any{"v": v}}, trajectory.Attribution{}, now)
+	own := slices.Contains(w.own(), id)
+	if own != (err == nil) {
+		t.Fatalf("edit %s: %v", id, err)
+	}
+	if old := w.values[id]; own && old[len(old)-1] != any(v) {
+		w.values[id] = append(old, v)
+	}
+}
+
+func (w *walk) doPoint(t *rapid.T) {
+	id := w.some(t, "node")
+	err := w.r.Point(id)
+	own := slices.Contains(w.own(), id)
+	if own != (err == nil) {
+		t.Fatalf("point %s: %v", id, err)
+	}
+	if own {
+		w.current[w.round] = map[trajectory.ID]bool{id: true}
+	}
 }
 
 func compareRound(t *rapid.T, r *trajectory.Recorder, m *naive) {

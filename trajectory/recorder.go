@@ -202,14 +202,14 @@ func (r *Recorder) advance(id ID, n New, after []ID) {
 			way = Keep
 		}
 	}
-	current := r.record.Current
-	switch way {
-	case Keep:
+	if way == Keep {
 		return
-	case Advance:
-		current = slices.DeleteFunc(clone(current), func(p ID) bool { return slices.Contains(after, p) })
 	}
-	r.record.Current = set(append(clone(current), id))
+	current := clone(r.record.Current)
+	if way == Advance {
+		current = slices.DeleteFunc(current, func(p ID) bool { return slices.Contains(after, p) })
+	}
+	r.record.Current = set(append(current, id))
 }
 
 // Link makes an edge between two nodes of the round. An edge that is there

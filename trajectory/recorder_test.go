@@ -66,7 +66,7 @@ func TestAGivenRelationMustFitItsEnd(t *testing.T) {
 
 func TestARoundHasOneQueryAndBeginsWithIt(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	q := add(t, r, trajectory.New{Type: trajectory.Query, Attributes: map[string]any{trajectory.Text: "Why?"}})
 	if q != "Query(query00000)" {
 		t.Errorf("the first query is %s", q)
@@ -74,7 +74,7 @@ func TestARoundHasOneQueryAndBeginsWithIt(t *testing.T) {
 	if _, err := r.Add(trajectory.New{Type: trajectory.Query}); !errors.Is(err, trajectory.ErrSecondQuery) {
 		t.Errorf("a second query: got %v", err)
 	}
-	late := open(t, 1)
+	late := open(t)
 	a := add(t, late, trajectory.New{Type: trajectory.Action})
 	if _, err := late.Add(trajectory.New{Type: trajectory.Query}); !errors.Is(err, trajectory.ErrSecondQuery) || !strings.Contains(err.Error(), string(a)) {
 		t.Errorf("a query after an action: got %v", err)
@@ -82,14 +82,14 @@ func TestARoundHasOneQueryAndBeginsWithIt(t *testing.T) {
 	if rec := late.Record(); rec.Initial != a {
 		t.Errorf("a round without query begins with %q, want %s", rec.Initial, a)
 	}
-	if _, err := open(t, 1).Add(trajectory.New{Type: trajectory.Query, After: []trajectory.ID{q}}); !errors.Is(err, trajectory.ErrRelation) {
+	if _, err := open(t).Add(trajectory.New{Type: trajectory.Query, After: []trajectory.ID{q}}); !errors.Is(err, trajectory.ErrRelation) {
 		t.Errorf("a query after a query: got %v", err)
 	}
 }
 
 func TestPointersAdvanceForStepsAndAppendWhereSaid(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	at := func(want ...trajectory.ID) {
 		t.Helper()
 		if got := r.Current(); !slices.Equal(got, want) {
@@ -127,7 +127,7 @@ func TestPointersAdvanceForStepsAndAppendWhereSaid(t *testing.T) {
 
 func TestANodeNeedsPredecessorsOfItsRound(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	add(t, r, trajectory.New{Type: trajectory.Query})
 	if err := r.Point(); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestANodeNeedsPredecessorsOfItsRound(t *testing.T) {
 
 func TestLinksCloseNoCycleAndDoNotChangeTheirRelation(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	q := add(t, r, trajectory.New{Type: trajectory.Query})
 	a := add(t, r, trajectory.New{Type: trajectory.Action})
 	b := add(t, r, trajectory.New{Type: trajectory.Action, Relation: trajectory.Triggers})
@@ -185,7 +185,7 @@ func TestLinksCloseNoCycleAndDoNotChangeTheirRelation(t *testing.T) {
 
 func TestEachChangeKeepsTheOldValue(t *testing.T) {
 	t.Parallel()
-	r := open(t, 1)
+	r := open(t)
 	made := trajectory.Attribution{Run: "r1", Path: "draft", Agent: "writer", User: "ann"}
 	id, err := r.Add(trajectory.New{
 		Type: trajectory.Query, Name: "first", Attributes: map[string]any{"rows": 12, "gone": nil, "list": []int{1, 2}}, By: made,

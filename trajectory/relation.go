@@ -119,8 +119,9 @@ func leadsTo(r Relation) []Type {
 		return []Type{Knowledge}
 	case FindRelevantTool:
 		return []Type{Tool, Skill}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // suggest lists what a caller may have meant.

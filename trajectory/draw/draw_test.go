@@ -21,6 +21,9 @@ import (
 // hostile is text that is not meant well.
 const hostile = "</title><script>alert(1)</script> & \"quotes\" 'too' ]]> --> \\n %% #1; | ` \x00\x1b[31m \u202e\ufffe {{ state.x }}"
 
+// name is as bad, and short enough to be written whole.
+const name = "\\\"];`<b>#1;&"
+
 // everything is two rounds with all types, parallel calls, a dead branch, a
 // failure and hostile text.
 func everything(t *testing.T) *trajectory.Graph {
@@ -42,7 +45,8 @@ func everything(t *testing.T) *trajectory.Graph {
 	do(one.Say(by, time.Time{},
 		convo.Message{Role: convo.User, Text: "Which suppliers were late last month, and what did that cost us?"},
 		convo.Message{Role: convo.Assistant, Text: "I look at orders and deliveries.", Calls: []convo.Call{
-			{ID: "1", Name: "query_orders", Arguments: `{"month":"2026-10"}`}, {ID: "2", Name: "query_deliveries", Arguments: `{"month":"2026-10"}`},
+			{ID: "1", Name: "query_orders", Arguments: `{"month":"2026-10"}`},
+			{ID: "2", Name: "query_deliveries", Arguments: `{"month":"2026-10"}`},
 			{ID: "3", Name: "read_contract", Arguments: `{"supplier":"ACME"}`},
 		}},
 		convo.Message{Role: convo.Tool, CallID: "1", Text: "12 rows"},
@@ -60,7 +64,7 @@ func everything(t *testing.T) *trajectory.Graph {
 	table := add(trajectory.New{Type: trajectory.Table, Name: "orders", Description: "Orders of October, a row each", After: after("Action(action00001)"), Relation: trajectory.ToolOutput})
 	column := add(trajectory.New{Type: trajectory.Column, Name: "promised_at", After: after(table), Relation: trajectory.HasColumn})
 	add(trajectory.New{Type: trajectory.Column, Name: "price", Attributes: map[string]any{"unit": "EUR", "nulls": 0}, After: after(table), Relation: trajectory.HasColumn})
-	add(trajectory.New{Type: trajectory.Knowledge, Name: "penalties", After: after("Query(query00000)"), Relation: trajectory.FindRelevantKnowledge})
+	add(trajectory.New{Type: trajectory.Knowledge, Name: name, After: after("Query(query00000)"), Relation: trajectory.FindRelevantKnowledge})
 	skill := add(trajectory.New{Type: trajectory.Skill, Name: "spreadsheets", After: after("Action(action00000)"), Relation: "chosen_by_hand"})
 	script := add(trajectory.New{Type: trajectory.Script, Name: "late.py", After: after(skill), Relation: trajectory.HasScript})
 	do(one.Link(column, script, trajectory.RefersTo))
@@ -88,52 +92,58 @@ type box struct{ x, y, w, h float64 }
 
 func parse(t *testing.T, svg []byte) *picture {
 	t.Helper()
-	p := &picture{elements: map[string]int{}}
+	r := reader{picture: &picture{elements: map[string]int{}}}
 	d := xml.NewDecoder(bytes.NewReader(svg))
-	var offset []box // of the open groups
-	var into *[]string
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
-			return p
+			return r.picture
 		}
 		if err != nil {
 			t.Fatalf("the SVG is no XML: %v", err)
 		}
 		switch e := token.(type) {
 		case xml.StartElement:
-			p.elements[e.Name.Local]++
-			a := attributes(e)
-			switch e.Name.Local {
-			case "svg":
-				p.width, p.height = number(a["width"]), number(a["height"])
-			case "g":
-				offset = append(offset, moved(a["transform"]))
-			case "rect":
-				if a["class"] == "card" {
-					b := box{w: number(a["width"]), h: number(a["height"])}
-					for _, o := range offset {
-						b.x, b.y = b.x+o.x, b.y+o.y
-					}
-					p.boxes = append(p.boxes, b)
-				}
-			case "title":
-				p.titles = append(p.titles, "")
-				into = &p.titles
-			case "text":
-				p.texts = append(p.texts, "")
-				into = &p.texts
-			}
+			r.start(e.Name.Local, attributes(e))
 		case xml.CharData:
-			if into != nil {
-				(*into)[len(*into)-1] += string(e)
+			if r.into != nil {
+				(*r.into)[len(*r.into)-1] += string(e)
 			}
 		case xml.EndElement:
-			into = nil
+			r.into = nil
 			if e.Name.Local == "g" {
-				offset = offset[:len(offset)-1]
+				r.offset = r.offset[:len(r.offset)-1]
 			}
 		}
+	}
+}
+
+// reader is where a test is in an SVG.
+type reader struct {
+	*picture
+	offset []box     // of the open groups
+	into   *[]string // where text goes
+}
+
+func (r *reader) start(name string, a map[string]string) {
+	r.elements[name]++
+	switch {
+	case name == "svg":
+		r.width, r.height = number(a["width"]), number(a["height"])
+	case name == "g":
+		r.offset = append(r.offset, moved(a["transform"]))
+	case name == "rect" && a["class"] == "card":
+		b := box{w: number(a["width"]), h: number(a["height"])}
+		for _, o := range r.offset {
+			b.x, b.y = b.x+o.x, b.y+o.y
+		}
+		r.boxes = append(r.boxes, b)
+	case name == "title":
+		r.titles = append(r.titles, "")
+		r.into = &r.titles
+	case name == "text":
+		r.texts = append(r.texts, "")
+		r.into = &r.texts
 	}
 }
 
@@ -253,13 +263,14 @@ func TestTextsCannotBreakOutOfDOTAndMermaid(t *testing.T) {
 	g := everything(t)
 	quoted := regexp.MustCompile(`"(\\.|[^"\\])*"`)
 	for i, line := range strings.Split(string(draw.DOT(g)), "\n") {
-		if bare := quoted.ReplaceAllString(line, ""); strings.ContainsAny(bare, `"<\`) || strings.Contains(bare, "alert") {
+		if bare := quoted.ReplaceAllString(line, ""); strings.ContainsAny(bare, "\"<\\`") || strings.Contains(bare, "alert") {
 			t.Errorf("DOT line %d has text outside quotes: %s", i+1, line)
 		}
 	}
 	box := regexp.MustCompile(`^    n\d+\["[^"]*"\]:::[A-Z][a-z]+$`)
 	for i, line := range strings.Split(string(draw.Mermaid(g)), "\n") {
-		if strings.HasPrefix(line, "    ") && !box.MatchString(line) || strings.Contains(line, "<script") {
+		text := strings.ReplaceAll(line, "<br/>", "")
+		if strings.HasPrefix(line, "    ") && (!box.MatchString(line) || strings.ContainsAny(text, "<`\\&")) {
 			t.Errorf("Mermaid line %d is broken: %s", i+1, line)
 		}
 	}

@@ -164,8 +164,9 @@ func pull(r trajectory.Relation) float64 {
 		return course
 	case trajectory.ContinuesTo:
 		return 0.2
+	default:
+		return 1
 	}
-	return 1
 }
 
 // sweeps is how often rows are put in order, down and up in turn.
@@ -176,11 +177,12 @@ const sweeps = 16
 func (l *layers) order() {
 	best, least := clones(l.rows), l.crossings()
 	for s := 0; s < sweeps && least > 0; s++ {
+		at := l.places()
 		for i := range l.rows {
 			if s%2 == 0 {
-				l.arrange(l.rows[i], func(v *vertex) []link { return v.up })
+				l.arrange(l.rows[i], at, func(v *vertex) []link { return v.up })
 			} else {
-				l.arrange(l.rows[len(l.rows)-1-i], func(v *vertex) []link { return v.down })
+				l.arrange(l.rows[len(l.rows)-1-i], at, func(v *vertex) []link { return v.down })
 			}
 		}
 		if n := l.crossings(); n < least {
@@ -209,8 +211,9 @@ func (l *layers) places() []int {
 	return at
 }
 
-func (l *layers) arrange(row []int, side func(*vertex) []link) {
-	at := l.places()
+// arrange puts one row in order and keeps at, where each vertex stands in its
+// row, up to date.
+func (l *layers) arrange(row, at []int, side func(*vertex) []link) {
 	middle := make(map[int]float64, len(row))
 	for i, v := range row {
 		middle[v] = float64(i)
@@ -225,6 +228,9 @@ func (l *layers) arrange(row []int, side func(*vertex) []link) {
 	slices.SortStableFunc(row, func(a, b int) int {
 		return cmp.Or(cmp.Compare(middle[a], middle[b]), cmp.Compare(l.rank(a), l.rank(b)))
 	})
+	for i, v := range row {
+		at[v] = i
+	}
 }
 
 // rank puts the course of the work to the left of data, and what passes to the

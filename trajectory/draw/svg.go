@@ -175,8 +175,9 @@ func relationClass(r trajectory.Relation) string {
 	switch r {
 	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates, trajectory.RefersTo, trajectory.ContinuesTo:
 		return string(r)
+	default:
+		return "other"
 	}
-	return "other"
 }
 
 // lines is what stands in a box below its kind: the name, and as much of the
