@@ -75,7 +75,7 @@ func (p *program) test(ctx context.Context, paths []string, o *testOptions) erro
 	if err != nil {
 		return err
 	}
-	fo.HTTP = client
+	fo.HTTP, fo.Executors = client, p.executors(cfg)
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}

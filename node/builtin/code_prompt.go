@@ -175,3 +175,32 @@ func runJob(ctx *node.Ctx, c *CodeSettings, p *PromptSettings, branches []string
 	ctx.Meta("tokenUsage", usage)
 	return r, nil
 }
+
+// writtenExample is an action whose code models write.
+func writtenExample() flow.Example {
+	return flow.Example{
+		Name: "code that models write",
+		Flow: `
+weir: 1
+name: written
+context: {model: script/demo}
+inputs:
+  invoice: {type: text, required: true}
+nodes:
+  read:
+    type: action
+    in: {invoice: "{{ run.inputs.invoice }}"}
+    with:
+      prompt: "The input invoice begins with an amount, as in 1250 EUR. Set amount to it, a number."
+      attempts: 2
+outputs: {amount: "{{ read.value.amount }}", calls: "{{ read.usage.calls }}"}
+`,
+		Inputs: map[string]any{"invoice": "1250 EUR, ACME"},
+		Script: []string{
+			`{"needs_analysis": false, "complexity": "low", "reason": "The task says how the text begins."}`,
+			"```python\nimport json\namount = float(inputs['invoice'].split(' EUR')[0])\nprint(json.dumps({'status': 'success', 'context_updates': {'amount': amount}}))\n```",
+			`{"valid": true, "task_completed": true, "changes_made": true, "reason": "The amount is a number."}`,
+		},
+		Outputs: map[string]any{"amount": 1250.0, "calls": 3},
+	}
+}

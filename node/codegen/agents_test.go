@@ -237,3 +237,12 @@ func TestAModelThatFailsFailsTheNodeWithItsCode(t *testing.T) {
 		t.Errorf("the metadata is %v", m)
 	}
 }
+
+func TestWhatTheSchemaOfAKeyRefusesIsTriedAgain(t *testing.T) {
+	flow := strings.Replace(reading, "nodes:", "state: {amount: {schema: {type: number, minimum: 1}}}\nnodes:", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, "```\ncontext['amount'] = -5\n```", readAmount, good)})
+	completes(t, r)
+	if s := stepsOf(r)[4]; s.Status != engine.StepFailed || !strings.Contains(s.Error, "minimum") {
+		t.Errorf("the execution is recorded as %+v", s)
+	}
+}

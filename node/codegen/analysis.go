@@ -163,7 +163,7 @@ func (k *work) run() (*Ran, error) {
 		return nil, k.hard(s, err)
 	}
 	if err = r.err(); err == nil {
-		err = k.fits(k.ctx.State(), r)
+		err = k.fits(k.ctx, r)
 	}
 	ended(&s, r, err)
 	if err != nil {

@@ -43,6 +43,7 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, err
 	v, err := ctx.Do(node.Effect{
 		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry,
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
+			j.doing()
 			r, err := j.run(c, ctx, purpose, code)
 			var failed *sandbox.Error
 			switch {

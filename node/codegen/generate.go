@@ -50,6 +50,7 @@ func (k *work) problems() (list []string, micros int64, err error) {
 	v, err := k.ctx.Do(node.Effect{
 		Name: "check", Request: []any{k.Language, k.Executor, k.code}, Unknown: node.UnknownRetry,
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
+			k.doing()
 			x, err := k.executor(k.ctx.Executors())
 			if err != nil {
 				return node.Outcome{}, err

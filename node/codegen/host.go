@@ -20,6 +20,7 @@ type host struct {
 	llm.Host
 	breakers *Breakers
 	schema   map[string]any // of the answer, nil for text
+	doing    func()
 	model    string
 	micros   int64
 	usage    engine.Usage
@@ -34,6 +35,7 @@ func (h *host) ModelCall(
 		h.model = req.Provider + "/" + req.Model
 	}
 	resp, err := h.Host.ModelCall(req, func(ctx context.Context, key string) (*llm.Response, error) {
+		h.doing()
 		begin := time.Now()
 		resp, err := guarded(h.breakers, "model "+h.model, func() (*llm.Response, error) { return do(ctx, key) })
 		if err == nil {

@@ -25,6 +25,16 @@ type Job struct {
 	Files []File
 	// Breakers keep from what fails again and again; nil keeps from nothing.
 	Breakers *Breakers
+
+	// done is told, where it is set, that an effect is done now and was not before.
+	done func()
+}
+
+// doing notes that an effect is done now.
+func (j *Job) doing() {
+	if j.done != nil {
+		j.done()
+	}
 }
 
 // executor finds what runs the job among those that the process offers.

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
 		return nil, err
 	}
 	if err == nil {
-		err = j.fits(ctx.State(), r)
+		err = j.fits(ctx, r)
 	}
 	if err == nil {
 		err = update(ctx.State(), r)
@@ -51,7 +52,7 @@ func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
 }
 
 // fits holds what the code brought against the node and the state.
-func (j *Job) fits(state *node.State, r *Ran) error {
+func (j *Job) fits(ctx *node.Ctx, r *Ran) error {
 	if j.Decision && !slices.Contains(j.Branches, r.Branch) {
 		return &engine.Error{
 			Code: engine.CodeBranch, Permanent: true,
@@ -59,7 +60,15 @@ func (j *Job) fits(state *node.State, r *Ran) error {
 			Hint:    "set context['branch_decision'] to one of the node's branches, or add the branch",
 		}
 	}
-	_, err := writes(state, r)
+	for _, key := range sortedKeys(r.Set) {
+		if err := ctx.Fits(key, r.Set[key]); err != nil {
+			return &engine.Error{
+				Code: engine.CodeValue, Permanent: true, Message: fmt.Sprintf("state key %q: %v", key, err),
+				Hint: "write what the key's schema under `state:` allows",
+			}
+		}
+	}
+	_, err := writes(ctx.State(), r)
 	return err
 }
 
@@ -113,7 +122,8 @@ func passesOn(ctx *node.Ctx, err error) bool {
 func messageOf(err error) string {
 	var e *engine.Error
 	if errors.As(err, &e) {
-		return e.Message + " (" + e.Code + ")"
+		first, more, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+		return strings.TrimSpace(first + " (" + e.Code + ")\n" + more)
 	}
 	return err.Error()
 }

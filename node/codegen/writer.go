@@ -45,6 +45,7 @@ func (w *Writer) Run(ctx *node.Ctx) (r *Ran, usage map[string]any, err error) {
 		notes: map[string]any{},
 	}
 	k.secrets = hidden(k.state, k.inputs)
+	k.done = func() { k.fresh = true }
 	r, err = k.do()
 	if err != nil && passesOn(ctx, err) {
 		return nil, nil, err
@@ -72,6 +73,7 @@ type work struct {
 	calls         int // of tools, so far
 	usage         engine.Usage
 	cached        bool
+	fresh         bool // something of the step was done in this entry
 	// For the metadata: what agents found, by their names, steps and their time.
 	notes  map[string]any
 	steps  int
@@ -162,13 +164,19 @@ func (k *work) failed(most int) *engine.Error {
 	}
 }
 
-// record records a step and counts it in.
+// record records a step and counts it in. What failed in an earlier attempt of
+// the node, and is only gone through again, is recorded already.
 func (k *work) record(s engine.Step) error {
+	again := s.Status == engine.StepFailed && !k.fresh && k.ctx.Info().Attempt > 1
+	k.fresh = false
 	s.Name = stepName(s.Number)
 	k.steps++
 	k.micros += s.Micros
 	if s.Usage != nil {
 		k.usage = k.usage.Add(*s.Usage)
+	}
+	if again {
+		return nil
 	}
 	return k.ctx.Record(s)
 }
@@ -221,7 +229,7 @@ func (k *work) ask(number int, system, message string, schema map[string]any) (a
 	if number == stepGenerate {
 		t.Tools, t.MaxSteps, t.StopAtMax = k.Tools, k.MaxSteps, k.StopAtMax
 	}
-	h := &host{Host: k.ctx.LLMHost(), breakers: k.Breakers, schema: schema}
+	h := &host{Host: k.ctx.LLMHost(), breakers: k.Breakers, schema: schema, doing: k.doing}
 	r, err := k.ctx.LLM().Turn(k.ctx, h, t)
 	a.model, a.micros, a.usage = h.model, h.micros, h.spent()
 	if number == stepGenerate || k.model == "" {
@@ -260,6 +268,7 @@ func (k *work) hard(s engine.Step, err error) error {
 		return err
 	}
 	s.Status, s.Error = engine.StepFailed, messageOf(err)
+	k.fresh = true
 	if rec := k.record(s); rec != nil {
 		return errors.Join(err, rec)
 	}
