@@ -20,6 +20,9 @@ import (
 const namespacesOfJob = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
+// setupTime bounds how long a sandbox may take to be made.
+const setupTime = 30 * time.Second
+
 // child is the process of a job.
 type child struct {
 	process *os.Process
@@ -77,6 +80,9 @@ func (p *plan) begin() (*child, error) {
 		c.group.remove()
 		return nil, &setupError{"watch the process", err}
 	}
+	// A folder of the outside may be on a disk that does not answer.
+	guard := time.AfterFunc(setupTime, c.kill)
+	defer guard.Stop()
 	if err := p.admit(c, pid, pipes); err != nil {
 		c.end()
 		return nil, err

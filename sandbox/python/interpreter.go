@@ -24,8 +24,8 @@ type installation struct {
 	loader     string // the program that loads it, "" where it is linked statically
 	binds      []bind // what a sandbox shows of the file system, read-only
 	path       []string
-	// run and check are the compiled harnesses, as base64 of what marshal reads.
-	run, check string
+	// run and check are the compiled harnesses, as marshal reads them.
+	run, check []byte
 	system
 }
 
@@ -67,8 +67,8 @@ type description struct {
 	Executable     string   `json:"executable"`
 	Path           []string `json:"path"`
 	Maps           []string `json:"maps"`
-	Run            string   `json:"run"`
-	Check          string   `json:"check"`
+	Run            []byte   `json:"run"`
+	Check          []byte   `json:"check"`
 }
 
 // installed is the interpreter that jobs run on; it is looked for once, and
@@ -84,6 +84,19 @@ func (e *Executor) installed(ctx context.Context) (*installation, error) {
 		e.until = time.Now().Add(10 * time.Second)
 	}
 	return e.found, e.failed
+}
+
+// forget has the interpreter looked for again where a part of it is gone, as
+// after an upgrade of the system.
+func (e *Executor) forget(in *installation, err error) {
+	if !errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.found == in {
+		e.found = nil
+	}
 }
 
 const interpreterHint = "install Python 3.8 or later (Debian, Ubuntu: apt install python3), or name one in the configuration: sandbox.python.interpreter"
@@ -157,7 +170,9 @@ func (d *description) installation(o Options) (*installation, error) {
 		return nil, unavailable("the interpreter is no program that can be shown to a sandbox: "+err.Error(), interpreterHint)
 	}
 	defer f.Close() //nolint:errcheck // it is only read
-	in.system = newSystem()
+	if in.system, err = newSystem(); err != nil {
+		return nil, failed("look at the system", err)
+	}
 	in.loader = loader(f)
 	in.add(bind{from: d.Executable, execute: true})
 	if in.loader != "" {

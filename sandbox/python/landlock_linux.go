@@ -62,8 +62,8 @@ func size(abi int) int {
 // landlock allows what the mounts allow and nothing else: a second wall, that
 // also stands where a way around the first is found.
 func (p *plan) landlock(c *calls) {
-	rules := handled(p.abi)
-	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, rules, size(p.abi), 0)
+	rules := handled(p.in.abi)
+	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, rules, size(p.in.abi), 0)
 	allow := func(path string, rights uint64) *call {
 		fd := c.fd
 		one := c.add("open "+path, unix.SYS_OPENAT, here, path, unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -34,8 +34,6 @@ type plan struct {
 	disk   int64
 	tasks  int
 	time   time.Duration
-	filter *unix.SockFprog
-	abi    int     // of Landlock
 	root   string  // a folder of the outside to mount the new root on
 	within *groups // where its cgroup is made; nil for nowhere
 	groups bool    // supplementary groups can be dropped
@@ -76,7 +74,8 @@ func (p *plan) calls() *calls {
 	p.noCaps(c)
 	p.await(c)
 	p.signals(c)
-	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.filter)
+	p.noCore(c)
+	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.in.filter)
 	p.rlimits(c)
 	exe := p.in.Executable
 	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", boot, p.id}, []string{})

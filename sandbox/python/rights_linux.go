@@ -39,6 +39,12 @@ func (p *plan) signals(c *calls) {
 	c.add("let signals through", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, plain, nil, 8)
 }
 
+// noCore has no core written when the process crashes. 1 is the value at which
+// the kernel does not start the program that would take it, either; at 0 it does.
+func (p *plan) noCore(c *calls) {
+	c.add("set a limit", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+}
+
 // rlimits are set last: the process is still a program in Go, which may need
 // more than it is allowed afterwards.
 func (p *plan) rlimits(c *calls) {
@@ -48,7 +54,6 @@ func (p *plan) rlimits(c *calls) {
 		most     uint64
 	}{
 		{unix.RLIMIT_CPU, seconds},
-		{unix.RLIMIT_CORE, 0},
 		{unix.RLIMIT_FSIZE, uint64(p.disk)},
 		{unix.RLIMIT_NOFILE, 256},
 		{unix.RLIMIT_NPROC, uint64(p.tasks)},

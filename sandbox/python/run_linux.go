@@ -5,7 +5,6 @@ package python
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -87,6 +86,7 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	began := time.Now()
 	c, err := p.begin()
 	if err != nil {
+		e.forget(in, err)
 		return nil, explain(err)
 	}
 	o := &outcome{id: p.id, limits: limits}
@@ -106,15 +106,11 @@ func name() string { return "py-" + strings.ToLower(rand.Text()) }
 
 // plan is what the job's process is to be.
 func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*plan, error) {
-	f, err := filter()
-	if err != nil {
-		return nil, failed("make a sandbox", err)
-	}
 	p := &plan{
-		in: in, id: name(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time, filter: f,
-		abi: in.abi, root: mountpoint(), groups: os.Geteuid() == 0, within: in.groups,
+		in: in, id: name(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time,
+		root: mountpoint(), groups: os.Geteuid() == 0, within: in.groups,
 	}
-	if p.abi == 0 {
+	if in.abi == 0 {
 		return nil, unavailable("the kernel has no Landlock", landlockHint)
 	}
 	for _, file := range job.Files {
@@ -173,10 +169,6 @@ func (p *plan) message(job *sandbox.Job, check bool) ([]byte, error) {
 	if check {
 		code = p.in.check
 	}
-	compiled, err := base64.StdEncoding.DecodeString(code)
-	if err != nil {
-		return nil, failed("read the harness", err)
-	}
 	files := make(map[string]any, len(p.files))
 	for _, g := range p.files {
 		files[g.name] = g.to()
@@ -189,9 +181,9 @@ func (p *plan) message(job *sandbox.Job, check bool) ([]byte, error) {
 	if inputs == nil {
 		inputs = map[string]any{}
 	}
-	text := append(strconv.AppendInt(nil, int64(len(compiled)), 10), '\n')
-	text = append(text, compiled...)
-	text, err = engine.AppendValue(text, map[string]any{
+	head := append(strconv.AppendInt(nil, int64(len(code)), 10), '\n')
+	head = append(head, code...)
+	text, err := engine.AppendValue(head, map[string]any{
 		"code": job.Code, "context": job.Given(), "inputs": inputs, "files": files, "path": path, "depth": int64(sandbox.MaxDepth),
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ func allowed() []string {
 		// time and who it is
 		"clock_gettime", "clock_getres", "gettimeofday", "time", "times", "getpid", "getppid", "gettid",
 		"getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getpgrp", "getpgid", "getsid",
-		"uname", "sysinfo", "getrusage", "getrlimit", "setrlimit", "prlimit64", "getrandom", "getcpu", "getpriority",
+		"uname", "sysinfo", "getrusage", "getrlimit", "getrandom", "getcpu", "getpriority",
 		"sched_getaffinity", "sched_getparam", "sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",
 		// the process itself
 		"arch_prctl", "set_tid_address", "exit", "exit_group", "wait4", "waitid", "execve",
@@ -75,6 +75,11 @@ func restricted() []seccomp.NameWithConditions {
 	list := equal("ioctl", 1, fionread, fionbio, fioclex, fionclex, tcgets, tiocgwinsz)
 	list = append(list, equal("socketpair", 0, unix.AF_UNIX)...)
 	list = append(list, equal("prctl", 0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE)...)
+	// Limits may be asked for, and lowered but for that of cores: see noCore.
+	list = append(list,
+		seccomp.NameWithConditions{Name: "setrlimit", Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: seccomp.NotEqual, Value: unix.RLIMIT_CORE}}},
+		seccomp.NameWithConditions{Name: "prlimit64", Conditions: seccomp.ArgumentConditions{{Argument: 1, Operation: seccomp.NotEqual, Value: unix.RLIMIT_CORE}}},
+		seccomp.NameWithConditions{Name: "prlimit64", Conditions: seccomp.ArgumentConditions{{Argument: 2, Operation: seccomp.Equal, Value: 0}}})
 	return append(list, seccomp.NameWithConditions{Name: "clone", Conditions: seccomp.ArgumentConditions{ // a thread
 		{Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_THREAD},
 		{Argument: 0, Operation: seccomp.BitsNotSet, Value: namespaces},
