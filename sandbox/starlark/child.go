@@ -20,6 +20,10 @@ const reportFD = 3
 // exitMemory is the child's exit code where it saw itself past its memory.
 const exitMemory = 3
 
+// maxStack bounds the interpreter's own stack, in bytes: it goes as deep as
+// values and code nest.
+const maxStack = 16 << 20
+
 // Role is what a program must offer to sandbox.Begin for New to work.
 func Role() sandbox.Role { return sandbox.Role{Name: roleName, Main: child} }
 
@@ -33,6 +37,7 @@ func child([]string) int {
 		return 2
 	}
 	confine(r.Memory)
+	forgo()
 	if err := json.NewEncoder(out).Encode(answer(&r, os.Stdout)); err != nil {
 		fmt.Fprintf(os.Stderr, "report: %v\n", err)
 		return 2
@@ -59,7 +64,10 @@ func confine(memory int64) {
 	if memory <= 0 {
 		return
 	}
+	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(memory * 3 / 4)
-	limitMemory(memory)
+	if !raced {
+		limitMemory(memory)
+	}
 	go watchMemory(memory, func() { os.Exit(exitMemory) })
 }

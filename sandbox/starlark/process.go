@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,7 +51,10 @@ func (e *Executor) start(ctx context.Context, r *request, limits sandbox.Limits)
 	stdout, stderr := &capped{most: limits.Output, stop: cancel}, &capped{most: limits.Output, stop: cancel}
 	reported := &capped{most: maxReport, stop: cancel}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
-	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{}, string(os.PathSeparator), []*os.File{reportWrite}
+	// Neither is the code's to see. Without the first the runtime would watch how
+	// many processors there are, for which it reads files.
+	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	cmd.Dir, cmd.ExtraFiles = string(os.PathSeparator), []*os.File{reportWrite}
 	cmd.SysProcAttr, cmd.WaitDelay = apart(), time.Second
 	began := time.Now()
 	err = cmd.Start()
@@ -91,10 +95,17 @@ var errTime = errors.New("out of time")
 // lost says why a child ended without a report.
 func lost(waited error, stderr string, memory int64) *sandbox.Error {
 	exit, ok := errors.AsType[*exec.ExitError](waited)
-	outOfMemory := bytes.Contains([]byte(stderr), []byte("out of memory")) || bytes.Contains([]byte(stderr), []byte("cannot allocate memory"))
-	if ok && (exit.ExitCode() == exitMemory || outOfMemory) {
+	says := func(what string) bool { return strings.Contains(stderr, what) }
+	switch {
+	case ok && says("stack exceeds"):
+		return &sandbox.Error{Code: engine.CodeCodeFailed, Message: "the code, or a value in it, is nested too deep"}
+	// What the kernel refuses ends Go's runtime in ways of its own: it says that
+	// memory is out, or steps on what it did not get. Other faults of the
+	// interpreter are panics, which the child reports.
+	case ok && (exit.ExitCode() == exitMemory || says("out of memory") || says("cannot allocate") || says("pthread_create failed") || says("SIGSEGV")):
 		return &sandbox.Error{
 			Code: engine.CodeCodeMemory, Message: fmt.Sprintf("the code took more than %d MB of memory", memory>>20),
+			Hint: "take less at once, or raise the executor's limit",
 		}
 	}
 	return &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the process that ran the code ended: " + waited.Error()}

@@ -1,0 +1,4 @@
+package starlark
+
+// Raced says how the child was built.
+const Raced = raced
