@@ -231,7 +231,9 @@ func TestNothingOfItIsSaidInTheConversation(t *testing.T) {
 
 func TestAModelThatFailsFailsTheNodeWithItsCode(t *testing.T) {
 	r := play(t, reading, weirtest.Case{In: invoice(), Script: append(weirtest.Says(noAnalysis), weirtest.Fails(engine.CodeModelOverloaded))})
-	fails(t, r, engine.CodeModelOverloaded)
+	if e := fails(t, r, engine.CodeModelOverloaded); e.Node != "read" {
+		t.Errorf("the error is of %q", e.Node)
+	}
 	equal(t, "steps", steps(r), []string{"1 input_analysis 1 success", "2 data_analysis 1 skipped", "3 code_generation 1 failed"})
 	if m := metadata(t, r); m["attempts"] != int64(1) {
 		t.Errorf("the metadata is %v", m)

@@ -120,8 +120,7 @@ func passesOn(ctx *node.Ctx, err error) bool {
 
 // messageOf is an error as text for a step.
 func messageOf(err error) string {
-	var e *engine.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
 		first, more, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
 		return strings.TrimSpace(first + " (" + e.Code + ")\n" + more)
 	}

@@ -3,6 +3,8 @@ package codegen
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weir-run/weir/flow"
 )
 
 // What agents are told is data of the run, and not for them to obey.
@@ -144,12 +146,13 @@ func (k *work) reducers() string {
 	var lines []string
 	for _, key := range sortedKeys(k.state) {
 		switch red := k.ctx.State().Reducer(key); red {
-		case "append":
+		case flow.ReduceAppend:
 			lines = append(lines, fmt.Sprintf("- %q only grows: its new value begins with its old one", key))
-		case "merge":
+		case flow.ReduceMerge:
 			lines = append(lines, fmt.Sprintf("- %q only gains members or changes them", key))
-		case "max", "min":
+		case flow.ReduceMax, flow.ReduceMin:
 			lines = append(lines, fmt.Sprintf("- %q keeps the %s of its old value and the new one", key, red))
+		case flow.ReduceNone, flow.ReduceReplace, flow.ReduceSum:
 		}
 	}
 	return strings.Join(lines, "\n")
