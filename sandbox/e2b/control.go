@@ -59,10 +59,10 @@ func (e *Executor) create(ctx context.Context, jobTime time.Duration) (*box, *sa
 
 // remove deletes a sandbox, also where ctx has ended; one that is gone is
 // deleted.
-func (e *Executor) remove(ctx context.Context, id string) *sandbox.Error {
+func (e *Executor) remove(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()
-	return e.control(ctx, http.MethodDelete, "/sandboxes/"+url.PathEscape(id), nil, nil)
+	_ = e.control(ctx, http.MethodDelete, "/sandboxes/"+url.PathEscape(id), nil, nil) // it ends by itself
 }
 
 // control calls the API, and again where it asks to wait.
@@ -112,7 +112,7 @@ func retryAfter(answer *http.Response) (time.Duration, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(answer.Header.Get("Retry-After")), 10, 31)
-	return time.Duration(n) * time.Second, err == nil //nolint:gosec // 31 bits
+	return time.Duration(n) * time.Second, err == nil
 }
 
 func fits(ctx context.Context, wait time.Duration) bool {

@@ -117,7 +117,7 @@ func (e *Executor) read(ctx context.Context, b *box, path string, most int64) ([
 	if fault != nil {
 		return nil, fault
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer closed(answer)
 	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	if err != nil {
 		return nil, lost("read what the sandbox "+b.ID+" left", err)
@@ -127,6 +127,9 @@ func (e *Executor) read(ctx context.Context, b *box, path string, most int64) ([
 	}
 	return data, nil
 }
+
+// closed closes what was read.
+func closed(answer *http.Response) { _ = answer.Body.Close() }
 
 // execute runs code in the sandbox's interpreter and reads what it streams.
 func (e *Executor) execute(ctx context.Context, b *box, code string, most int64) (*stream, *sandbox.Error) {
@@ -138,7 +141,7 @@ func (e *Executor) execute(ctx context.Context, b *box, code string, most int64)
 	if fault != nil {
 		return nil, fault
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer closed(answer)
 	s := &stream{most: most}
 	return s, s.read(answer.Body, b.ID)
 }

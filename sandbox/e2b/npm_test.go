@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/sandbox/e2b/e2btest"
 )
 
-var npm = flag.Bool("e2b.npm", false, "drive the public npm packages against the server of the tests; needs node and npm") //nolint:gochecknoglobals // a flag
+var npm = flag.Bool("e2b.npm", false, "drive the public npm packages against the server of the tests; needs node and npm")
 
 // Our client is tested against our server, which would prove little if both
 // misread the protocol alike. The clients that E2B publishes are the witness.

@@ -73,7 +73,7 @@ func (e *Executor) visit(ctx context.Context, job *sandbox.Job, limits sandbox.L
 	if fault != nil {
 		return nil, fault
 	}
-	defer func() { _ = e.remove(ctx, b.ID) }() // one that cannot be deleted ends by itself
+	defer e.remove(ctx, b.ID)
 	if fault := e.write(ctx, b, uploads); fault != nil {
 		return nil, cancelledOr(ctx, fault)
 	}
@@ -98,7 +98,7 @@ func (e *Executor) obtain(ctx context.Context, jobTime time.Duration) (*box, *sa
 	case <-ctx.Done():
 		go func() {
 			if m := <-done; m.err == nil {
-				_ = e.remove(ctx, m.box.ID)
+				e.remove(ctx, m.box.ID)
 			}
 		}()
 		return nil, stopped(ctx)

@@ -43,7 +43,7 @@ func (s *suite) reading(t *testing.T) {
 		expect(t, r, map[string]any{"n": []any{int64(0), int64(0), int64(0)}})
 	})
 	t.Run("a file that is not there is an error that names it", func(t *testing.T) {
-		_, err := s.try(t, t.Context(), &sandbox.Job{Code: "x = 1", Files: []sandbox.File{{Name: "gone", Path: "/nowhere/to/be/found"}}})
+		_, err := s.try(t.Context(), t, &sandbox.Job{Code: "x = 1", Files: []sandbox.File{{Name: "gone", Path: "/nowhere/to/be/found"}}})
 		if err == nil || !strings.Contains(err.Error(), "gone") {
 			t.Errorf("the error is %v", err)
 		}
@@ -162,7 +162,7 @@ func (s *suite) values(t *testing.T) {
 		}
 	})
 	t.Run("a context that is no dict is an error", func(t *testing.T) {
-		s.refused(t, &sandbox.Job{Code: "context = [1]\n"}, engine.CodeCodeValue)
+		_ = s.refused(t, &sandbox.Job{Code: "context = [1]\n"}, engine.CodeCodeValue)
 	})
 	t.Run("a tuple is a list", func(t *testing.T) {
 		expect(t, s.run(t, &sandbox.Job{Code: "context['t'] = (1, ('a', None))\n"}), map[string]any{"t": []any{int64(1), []any{"a", nil}}})

@@ -9,30 +9,9 @@ import (
 )
 
 func (s *suite) failures(t *testing.T) {
-	t.Run("an error has its message, the traceback and the line", func(t *testing.T) {
-		e := s.refused(t, &sandbox.Job{Code: s.Fail}, engine.CodeCodeFailed)
-		if !strings.Contains(e.Message, "no such customer") {
-			t.Errorf("the message is %q", e.Message)
-		}
-		if e.Line != 3 {
-			t.Errorf("the line is %d, want 3", e.Line)
-		}
-		for _, want := range []string{"find", "3", "4", "no such customer"} {
-			if !strings.Contains(e.Traceback, want) {
-				t.Errorf("the traceback does not say %q:\n%s", want, e.Traceback)
-			}
-		}
-		for _, foreign := range []string{"weir", "harness", "sandbox"} {
-			if strings.Contains(e.Traceback, foreign) {
-				t.Errorf("the traceback shows what is not the user's, %q:\n%s", foreign, e.Traceback)
-			}
-		}
-		if e.Retry {
-			t.Error("the same code fails the same way, and the error says that it may not")
-		}
-	})
+	t.Run("an error has its message, the traceback and the line", s.raised)
 	t.Run("what was printed before an error is there", func(t *testing.T) {
-		r, err := s.try(t, t.Context(), &sandbox.Job{Code: say("so far") + s.Fail})
+		r, err := s.try(t.Context(), t, &sandbox.Job{Code: say("so far") + s.Fail})
 		if err == nil || r == nil || r.Stdout != "so far\n" {
 			t.Errorf("the result is %+v, %v", r, err)
 		}
@@ -40,8 +19,37 @@ func (s *suite) failures(t *testing.T) {
 			t.Errorf("code that failed has an update: %+v", r)
 		}
 	})
+	s.endings(t)
+}
+
+// raised is an error that the code raises itself.
+func (s *suite) raised(t *testing.T) {
+	e := s.refused(t, &sandbox.Job{Code: s.Fail}, engine.CodeCodeFailed)
+	if !strings.Contains(e.Message, "no such customer") {
+		t.Errorf("the message is %q", e.Message)
+	}
+	if e.Line != 3 {
+		t.Errorf("the line is %d, want 3", e.Line)
+	}
+	for _, want := range []string{"find", "3", "4", "no such customer"} {
+		if !strings.Contains(e.Traceback, want) {
+			t.Errorf("the traceback does not say %q:\n%s", want, e.Traceback)
+		}
+	}
+	for _, foreign := range []string{"weir", "harness", "sandbox"} {
+		if strings.Contains(e.Traceback, foreign) {
+			t.Errorf("the traceback shows what is not the user's, %q:\n%s", foreign, e.Traceback)
+		}
+	}
+	if e.Retry {
+		t.Error("the same code fails the same way, and the error says that it may not")
+	}
+}
+
+// endings are other ways in which code does not come to its end.
+func (s *suite) endings(t *testing.T) {
 	t.Run("an error wins over an update that was printed before", func(t *testing.T) {
-		s.refused(t, &sandbox.Job{Code: say(`{"status": "success", "context_updates": {"a": 1}}`) + s.Fail}, engine.CodeCodeFailed)
+		_ = s.refused(t, &sandbox.Job{Code: say(`{"status": "success", "context_updates": {"a": 1}}`) + s.Fail}, engine.CodeCodeFailed)
 	})
 	t.Run("a key that is not there is an error of the code with its line", func(t *testing.T) {
 		e := s.refused(t, &sandbox.Job{Code: "x = 1\ny = context['amout']\n"}, engine.CodeCodeFailed)
@@ -62,7 +70,7 @@ func (s *suite) failures(t *testing.T) {
 	})
 	t.Run("an exit code is an error", func(t *testing.T) {
 		s.needs(t, s.ExitWith, "end with a code")
-		_, err := s.try(t, t.Context(), &sandbox.Job{Code: "context['a'] = 1\n" + s.ExitWith + "\n"})
+		_, err := s.try(t.Context(), t, &sandbox.Job{Code: "context['a'] = 1\n" + s.ExitWith + "\n"})
 		if err == nil {
 			t.Error("no error")
 		}

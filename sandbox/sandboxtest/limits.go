@@ -29,13 +29,13 @@ func (s *suite) limits(t *testing.T) {
 		}
 	})
 	t.Run("what was printed before the end is there", func(t *testing.T) {
-		r, err := s.try(t, t.Context(), &sandbox.Job{Code: say("so far") + s.Forever, Limits: sandbox.Limits{Time: time.Second}})
+		r, err := s.try(t.Context(), t, &sandbox.Job{Code: say("so far") + s.Forever, Limits: sandbox.Limits{Time: time.Second}})
 		if err == nil || r == nil || !strings.HasPrefix(r.Stdout, "so far\n") {
 			t.Errorf("the result is %+v, %v", r, err)
 		}
 	})
 	t.Run("a flood of output is cut off", func(t *testing.T) {
-		r, err := s.try(t, t.Context(), &sandbox.Job{Code: s.Flood, Limits: sandbox.Limits{Output: 100_000}})
+		r, err := s.try(t.Context(), t, &sandbox.Job{Code: s.Flood, Limits: sandbox.Limits{Output: 100_000}})
 		e, _ := errors.AsType[*sandbox.Error](err)
 		if e == nil || e.Code != engine.CodeCodeOutput {
 			t.Fatalf("the error is %v", err)
@@ -52,7 +52,7 @@ func (s *suite) limits(t *testing.T) {
 	})
 	for name, code := range map[string]string{"bit by bit": s.Hoard, "by doubling": s.Double} {
 		t.Run("memory taken "+name+" ends the code", func(t *testing.T) {
-			s.refused(t, &sandbox.Job{Code: code, Limits: sandbox.Limits{Memory: 128 << 20}}, engine.CodeCodeMemory)
+			_ = s.refused(t, &sandbox.Job{Code: code, Limits: sandbox.Limits{Memory: 128 << 20}}, engine.CodeCodeMemory)
 		})
 	}
 	t.Run("memory within the limit is there", func(t *testing.T) {
@@ -87,6 +87,12 @@ func (s *suite) many(t *testing.T) {
 		}
 		wait.Wait()
 	})
+	s.alike(t)
+	s.cancelling(t)
+}
+
+// alike are jobs one after the other.
+func (s *suite) alike(t *testing.T) {
 	t.Run("a job leaves nothing to the next", func(t *testing.T) {
 		e := s.open(t)
 		for i := range 2 {
@@ -110,11 +116,15 @@ func (s *suite) many(t *testing.T) {
 			}
 		}
 	})
+}
+
+// cancelling are jobs that somebody ends.
+func (s *suite) cancelling(t *testing.T) {
 	t.Run("a job ends with its context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(300*time.Millisecond, cancel)
 		began := time.Now()
-		_, err := s.try(t, ctx, &sandbox.Job{Code: s.Forever})
+		_, err := s.try(ctx, t, &sandbox.Job{Code: s.Forever})
 		if err == nil {
 			t.Fatal("no error")
 		}
@@ -128,7 +138,7 @@ func (s *suite) many(t *testing.T) {
 	t.Run("a context that has ended runs nothing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.try(t, ctx, &sandbox.Job{Code: "x = 1"}); err == nil {
+		if _, err := s.try(ctx, t, &sandbox.Job{Code: "x = 1"}); err == nil {
 			t.Error("no error")
 		}
 	})

@@ -27,7 +27,8 @@ func (s *suite) printing(t *testing.T) {
 		{
 			"the printed update replaces what was assigned",
 			change + say(`{"status": "success", "context_updates": {"a": 1, "b": [2]}, "message": "done"}`),
-			map[string]any{"a": int64(1), "b": []any{int64(2)}}, "done",
+			map[string]any{"a": int64(1), "b": []any{int64(2)}},
+			"done",
 		},
 		{"the last object line wins", say(`{"context_updates": {"a": 1}}`) + say(`{"context_updates": {"b": 2}}`), map[string]any{"b": int64(2)}, ""},
 		{"empty ones are passed over", say(`{"context_updates": {"a": 1}}`) + say("{}") + say("[]") + say("null") + say(""), map[string]any{"a": int64(1)}, ""},
@@ -56,6 +57,12 @@ func (s *suite) printing(t *testing.T) {
 			}
 		})
 	}
+	s.output(t)
+	s.statuses(t)
+}
+
+// output is what code writes beside its update.
+func (s *suite) output(t *testing.T) {
 	t.Run("what else is printed is kept in order", func(t *testing.T) {
 		r := s.run(t, &sandbox.Job{Code: say("one") + say(`{"context_updates": {"a": 1}}`) + say("two ü")})
 		if r.Stdout != "one\ntwo ü\n" {
@@ -72,6 +79,11 @@ func (s *suite) printing(t *testing.T) {
 			t.Errorf("the output is %q and %q", r.Stdout, r.Stderr)
 		}
 	})
+}
+
+// statuses are updates that fail the job.
+func (s *suite) statuses(t *testing.T) {
+	const change = "context['assigned'] = 1\n"
 	t.Run("status error fails with the message", func(t *testing.T) {
 		e := s.refused(t, &sandbox.Job{
 			Code: change + say(`{"status": "error", "message": "the invoice has no total", "context_updates": {"a": 1}}`),
@@ -79,7 +91,7 @@ func (s *suite) printing(t *testing.T) {
 		if !strings.Contains(e.Message, "the invoice has no total") || e.Retry {
 			t.Errorf("the error is %+v", e)
 		}
-		s.refused(t, &sandbox.Job{Code: say(`{"status": "error"}`)}, engine.CodeCodeFailed)
+		_ = s.refused(t, &sandbox.Job{Code: say(`{"status": "error"}`)}, engine.CodeCodeFailed)
 	})
 	t.Run("printed numbers that JSON does not have are an error that names the key", func(t *testing.T) {
 		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {

@@ -7,6 +7,7 @@ package sandboxtest
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -106,7 +107,7 @@ const patience = 30 * time.Second
 // run runs a job that has to succeed.
 func (s *suite) run(t *testing.T, job *sandbox.Job) *sandbox.Result {
 	t.Helper()
-	r, err := s.try(t, t.Context(), job)
+	r, err := s.try(t.Context(), t, job)
 	if err != nil {
 		t.Fatalf("the code failed: %v\n%s", err, traceback(err))
 	}
@@ -114,7 +115,7 @@ func (s *suite) run(t *testing.T, job *sandbox.Job) *sandbox.Result {
 }
 
 // try runs a job; what it answers must hang together.
-func (s *suite) try(t *testing.T, ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+func (s *suite) try(ctx context.Context, t *testing.T, job *sandbox.Job) (*sandbox.Result, error) {
 	t.Helper()
 	if job.Limits.Time == 0 {
 		job.Limits.Time = patience
@@ -134,7 +135,7 @@ func (s *suite) try(t *testing.T, ctx context.Context, job *sandbox.Job) (*sandb
 // refused runs a job that has to fail with a code.
 func (s *suite) refused(t *testing.T, job *sandbox.Job, code string) *sandbox.Error {
 	t.Helper()
-	r, err := s.try(t, t.Context(), job)
+	r, err := s.try(t.Context(), t, job)
 	if err == nil {
 		t.Fatalf("the code brought %+v, want the error %s", r, code)
 	}
@@ -151,9 +152,7 @@ func (s *suite) refused(t *testing.T, job *sandbox.Job, code string) *sandbox.Er
 // update is what a result sets and deletes, deletions as the value gone.
 func update(r *sandbox.Result) map[string]any {
 	m := make(map[string]any, len(r.Set)+len(r.Delete))
-	for k, v := range r.Set {
-		m[k] = v
-	}
+	maps.Copy(m, r.Set)
 	for _, k := range r.Delete {
 		m[k] = gone
 	}

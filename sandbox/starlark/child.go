@@ -36,13 +36,20 @@ func child([]string) int {
 		fmt.Fprintf(os.Stderr, "read the job: %v\n", err)
 		return 2
 	}
-	confine(r.Memory)
+	over := confine(r.Memory)
 	forgo()
-	if err := json.NewEncoder(out).Encode(answer(&r, os.Stdout)); err != nil {
-		fmt.Fprintf(os.Stderr, "report: %v\n", err)
-		return 2
+	done := make(chan *report, 1)
+	go func() { done <- answer(&r, os.Stdout) }()
+	select {
+	case <-over:
+		return exitMemory
+	case rep := <-done:
+		if err := json.NewEncoder(out).Encode(rep); err != nil {
+			fmt.Fprintf(os.Stderr, "report: %v\n", err)
+			return 2
+		}
+		return 0
 	}
-	return 0
 }
 
 func answer(r *request, stdout io.Writer) (rep *report) {
@@ -59,15 +66,14 @@ func answer(r *request, stdout io.Writer) (rep *report) {
 
 // confine takes from the process what code could take too much of. The
 // interpreter's values are collected early, so that what it holds is what the
-// code holds.
-func confine(memory int64) {
-	if memory <= 0 {
-		return
-	}
+// code holds. The channel is closed when that is too much.
+func confine(memory int64) <-chan struct{} {
+	over := make(chan struct{})
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(memory * 3 / 4)
 	if !raced {
 		limitMemory(memory)
 	}
-	go watchMemory(memory, func() { os.Exit(exitMemory) })
+	go watchMemory(memory, func() { close(over) })
+	return over
 }

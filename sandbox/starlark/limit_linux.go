@@ -19,7 +19,7 @@ const slack = 160 << 20
 // when it begins comes on top. (RLIMIT_DATA would not do: the kernel takes what
 // is reserved for what is there when the runtime maps over it.)
 func limitMemory(limit int64) {
-	most := uint64(reserved() + limit + slack) //nolint:gosec // all are positive
+	most := uint64(reserved() + limit + slack)
 	_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most})
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{})

@@ -14,7 +14,7 @@ func watchMemory(limit int64, over func()) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	for range time.Tick(watchEvery) {
 		metrics.Read(sample)
-		if sample[0].Value.Uint64() > uint64(limit) { //nolint:gosec // limit is positive
+		if sample[0].Value.Uint64() > uint64(limit) {
 			over()
 			return
 		}

@@ -48,13 +48,13 @@ func newWorld(r *request) (*world, error) {
 	}}, nil
 }
 
-// execute runs the code; print receives what it prints, a line a call.
-func execute(r *request, print func(line string)) *report {
+// execute runs the code; say receives what it prints, a line a call.
+func execute(r *request, say func(line string)) *report {
 	w, err := newWorld(r)
 	if err != nil {
 		return &report{Kind: kindFailed, Message: err.Error()}
 	}
-	thread := &lang.Thread{Name: fileName, Print: func(_ *lang.Thread, line string) { print(line) }}
+	thread := &lang.Thread{Name: fileName, Print: func(_ *lang.Thread, line string) { say(line) }}
 	thread.SetMaxExecutionSteps(r.Steps)
 	exhausted := false
 	thread.OnMaxSteps = func(t *lang.Thread) {

@@ -163,7 +163,7 @@ func contents(files []sandbox.File) (map[string][]byte, error) {
 }
 
 func read(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the flow declared it
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

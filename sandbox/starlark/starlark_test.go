@@ -18,7 +18,7 @@ import (
 )
 
 // self is how the test binary starts itself again.
-var self sandbox.Self //nolint:gochecknoglobals // only TestMain can know it
+var self sandbox.Self
 
 func TestMain(m *testing.M) {
 	self = sandbox.Begin(starlark.Role(), sandbox.Role{Name: "forgoing", Main: forgoing})

@@ -72,17 +72,17 @@ type box struct {
 
 // Serve starts a server that ends with the test. The test is skipped where there
 // is no python3.
-func Serve(t testing.TB) *Server {
-	t.Helper()
+func Serve(tb testing.TB) *Server {
+	tb.Helper()
 	// What is found may be a script that looks for the interpreter each time.
-	python, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable, end='')").Output()
+	python, err := exec.CommandContext(tb.Context(), "python3", "-c", "import sys; print(sys.executable, end='')").Output()
 	if err != nil {
-		t.Skip("needs python3, which stands for the cloud's: ", err)
+		tb.Skip("needs python3, which stands for the cloud's: ", err)
 	}
-	s := &Server{python: string(python), root: t.TempDir(), boxes: make(map[string]*box)}
+	s := &Server{python: string(python), root: tb.TempDir(), boxes: make(map[string]*box)}
 	server := httptest.NewServer(s.noted(s.routes()))
 	s.URL = server.URL
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		for _, id := range s.Running() {
 			s.remove(id)
 		}

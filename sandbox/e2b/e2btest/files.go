@@ -1,6 +1,7 @@
 package e2btest
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -70,7 +71,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, b *box) {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		f, err := os.Create(to) //nolint:gosec // below the sandbox's folder
+		f, err := os.Create(to)
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func uploadForm(r *http.Request, path string, keep func(string, io.Reader) error
 	}
 	for {
 		part, err := form.NextPart()
-		if err == io.EOF { //nolint:errorlint // as NextPart says
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ type kernel struct {
 const maxLine = 1 << 20
 
 func (s *Server) start(b *box) (*kernel, error) {
-	cmd := exec.Command(s.python, "-c", kernelProgram) //nolint:gosec,noctx // ends with its sandbox
+	cmd := exec.Command(s.python, "-c", kernelProgram) //nolint:noctx // ends with its sandbox
 	cmd.Dir, cmd.Stderr = b.dir, os.Stderr
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "PYTHONUTF8=1"}
 	in, err := cmd.StdinPipe()
