@@ -32,7 +32,8 @@ type child struct {
 	report  *os.File
 	once    sync.Once
 	group   *group
-	starved bool // the memory of its cgroup was used up; known at its end
+	outside error // why it is not in its cgroup
+	starved bool  // the memory of its cgroup was used up; known at its end
 }
 
 // setupError is why a sandbox could not be made: a step of it, and the error.
@@ -83,7 +84,7 @@ func (p *plan) begin() (*child, error) {
 	// A folder of the outside may be on a disk that does not answer.
 	guard := time.AfterFunc(setupTime, c.kill)
 	defer guard.Stop()
-	if err := p.admit(c, pid, pipes); err != nil {
+	if err := p.admit(pid, pipes); err != nil {
 		c.end()
 		return nil, err
 	}
@@ -95,24 +96,14 @@ func (p *plan) begin() (*child, error) {
 	return c, nil
 }
 
-// admit gives the process its user and its group of limits, and has it begin.
-func (p *plan) admit(c *child, pid int, pipes []pipe) error {
+// admit gives the process its user and has it begin.
+func (p *plan) admit(pid int, pipes []pipe) error {
 	if err := mapUser(pid, p.groups); err != nil {
 		return err
 	}
-	begin := func() error {
-		if _, err := pipes[fdGo].ours.Write([]byte{1}); err != nil {
-			return &setupError{"begin", err}
-		}
-		return nil
+	if _, err := pipes[fdGo].ours.Write([]byte{1}); err != nil {
+		return &setupError{"begin", err}
 	}
-	if err := begin(); err != nil { // to make its file system
-		return err
-	}
-	if err := c.group.admit(pid); err != nil {
-		return &setupError{"join a cgroup", err}
-	}
-	_ = begin() // to start the interpreter; if it has failed before, started says why
 	return nil
 }
 
@@ -238,6 +229,11 @@ func (c *child) converse(job []byte, output int64) *written {
 	read("stderr", c.stderr, &w.stderr, output)
 	read("the context", c.report, &w.report, maxReport)
 	wait.Go(func() {
+		// The kernel takes milliseconds for it, in which the interpreter starts; the
+		// code does not begin before it is done.
+		if c.outside = c.group.admit(c.process.Pid); c.outside != nil {
+			c.kill()
+		}
 		_, _ = c.stdin.Write(job) // it may have ended; then nobody misses the rest
 		_ = c.stdin.Close()
 	})

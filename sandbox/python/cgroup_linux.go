@@ -132,8 +132,7 @@ func (g *groups) add(id string, memory int64) *group {
 	return one
 }
 
-// admit moves the process into the group. The kernel takes milliseconds for it,
-// in which the process may go on.
+// admit moves the process into the group.
 func (g *group) admit(pid int) error {
 	if g == nil {
 		return nil

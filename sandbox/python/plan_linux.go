@@ -72,7 +72,6 @@ func (p *plan) calls() *calls {
 	p.drop(c)
 	p.landlock(c)
 	p.noCaps(c)
-	p.await(c)
 	p.signals(c)
 	p.noCore(c)
 	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.in.filter)

@@ -97,6 +97,9 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	o.state = c.wait()
 	timer.Stop()
 	stop()
+	if c.outside != nil && ctx.Err() == nil {
+		return nil, failed("put the code's process into a cgroup", c.outside)
+	}
 	o.took, o.late, o.given, o.starved = time.Since(began), late.Load(), ctx.Err(), c.starved
 	return o, nil
 }
