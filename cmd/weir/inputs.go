@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -135,7 +137,7 @@ func typeOf(f *weir.Flow, name string) flow.PortType {
 }
 
 // inputValue reads a value from the command line: as it stands for text, as
-// JSON for every other type.
+// JSON for every other type. A file after an @ is that for an input of type file.
 func (p *program) inputValue(t flow.PortType, text string) (any, error) {
 	if rest, ok := strings.CutPrefix(text, "@"); ok {
 		text = rest
@@ -143,6 +145,9 @@ func (p *program) inputValue(t flow.PortType, text string) (any, error) {
 			var err error
 			if text, err = p.readFile(rest); err != nil {
 				return nil, err
+			}
+			if t == flow.TypeFile {
+				return map[string]any{"name": filepath.Base(rest), "base64": base64.StdEncoding.EncodeToString([]byte(text))}, nil
 			}
 		}
 	}

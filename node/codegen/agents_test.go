@@ -248,3 +248,20 @@ func TestWhatTheSchemaOfAKeyRefusesIsTriedAgain(t *testing.T) {
 		t.Errorf("the execution is recorded as %+v", s)
 	}
 }
+
+func TestABudgetHoldsForTheAgents(t *testing.T) {
+	flow := strings.Replace(reading, "in: {invoice", "budget: {maxCalls: 2}\n    in: {invoice", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile, readAmount, good)})
+	fails(t, r, engine.CodeBudget)
+	if len(r.Asked) != 2 || r.Usage.Calls != 2 {
+		t.Errorf("%d calls were made, %d counted", len(r.Asked), r.Usage.Calls)
+	}
+	equal(t, "the last step", steps(r)[5], "3 code_generation 2 failed")
+
+	branch := strings.Replace(strings.Replace(flow, "maxCalls: 2", "maxCalls: 2, onLimit: branch", 1), "outputs:",
+		"  over: {type: template, after: read.limit, with: {text: over}}\noutputs:", 1)
+	branch = strings.Replace(branch, `value: "{{ read.value }}"`, `value: "{{ read.value }}", over: "{{ over.text }}"`, 1)
+	r = play(t, branch, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile)})
+	completes(t, r)
+	equal(t, "outputs", r.Outputs, map[string]any{"over": "over"})
+}
