@@ -54,6 +54,7 @@ func BenchmarkSandbox(b *testing.B) {
 func BenchmarkSandboxThroughput(b *testing.B) {
 	e, bare := pythonToMeasure(b)
 	rate := func(b *testing.B, run func()) {
+		b.Helper()
 		b.SetParallelism(1)
 		var n atomic.Int64
 		b.RunParallel(func(pb *testing.PB) {

@@ -29,11 +29,11 @@ func Begin(roles ...Role) Self {
 	if len(os.Args) > 2 && os.Args[1] == childArgument {
 		for _, r := range roles {
 			if r.Name == os.Args[2] {
-				os.Exit(r.Main(os.Args[3:]))
+				os.Exit(r.Main(os.Args[3:])) //nolint:forbidigo // it stands in for main
 			}
 		}
 		fmt.Fprintf(os.Stderr, "this program has no part %q to run code in\n", os.Args[2])
-		os.Exit(2)
+		os.Exit(2) //nolint:forbidigo // it stands in for main
 	}
 	path, err := os.Executable()
 	if err != nil {

@@ -128,6 +128,7 @@ func attackAll(t *testing.T) {
 
 // attack runs one payload and looks for what it must not bring.
 func (m *machine) attack(t *testing.T, e *python.Executor, a attack) {
+	t.Helper()
 	began := time.Now()
 	r, err := e.Run(t.Context(), &sandbox.Job{
 		Code: a.code, Inputs: m.inputs(), Files: []sandbox.File{{Name: "note", Path: m.note}},
@@ -338,7 +339,7 @@ func watch(t *testing.T) func() time.Duration {
 // openFolder is a temporary folder that an ordinary user may reach.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "weir-attacks-")
+	dir, err := os.MkdirTemp("", "weir-attacks-") //nolint:usetesting // the folder above that of t.TempDir is the owner's alone
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +356,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	defer in.Close() //nolint:errcheck // it was only read
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)

@@ -130,9 +130,9 @@ func started(list *calls, status *os.File) error {
 func (c *child) kill() { _ = c.process.Kill() }
 
 // end kills what is left and frees what the child holds.
-func (c *child) end() *os.ProcessState {
+func (c *child) end() {
 	c.kill()
-	return c.wait()
+	c.wait()
 }
 
 // wait waits for the end, which must be near.

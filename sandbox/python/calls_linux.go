@@ -36,8 +36,7 @@ type call struct {
 // anything that is no error is the result a call wants.
 const anything = -1
 
-// add appends a call. Text and pointers in args become the addresses of memory
-// that is kept.
+// add appends a call. Text in args becomes the address of memory that is kept.
 func (c *calls) add(what string, number uintptr, args ...any) *call {
 	one := call{number: number, want: anything}
 	for i, a := range args {
@@ -55,49 +54,27 @@ func (c *calls) address(a any) uintptr {
 		return uintptr(t)
 	case uintptr:
 		return t
-	case uint64:
-		return uintptr(t)
 	case nil:
 		return 0
 	case string:
 		b := append([]byte(t), 0)
-		c.keep = append(c.keep, b)
-		return uintptr(unsafe.Pointer(&b[0]))
+		return at(c, &b[0])
 	case []string:
 		list := make([]uintptr, 0, len(t)+1)
 		for _, s := range t {
 			list = append(list, c.address(s))
 		}
 		list = append(list, 0)
-		c.keep = append(c.keep, list)
-		return uintptr(unsafe.Pointer(&list[0]))
-	case *unix.MountAttr:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *unix.LandlockRulesetAttr:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *unix.LandlockPathBeneathAttr:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *unix.CapUserHeader:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *[2]unix.CapUserData:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *unix.Rlimit:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *unix.SockFprog:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
-	case *[4]uint64:
-		c.keep = append(c.keep, t)
-		return uintptr(unsafe.Pointer(t))
+		return at(c, &list[0])
 	default:
 		panic(fmt.Sprintf("a system call takes no %T", a))
 	}
+}
+
+// at is the address of p, which is kept where it is.
+func at[T any](c *calls, p *T) uintptr {
+	c.keep = append(c.keep, p)
+	return uintptr(unsafe.Pointer(p)) //nolint:gosec // G103: an argument of a system call
 }
 
 // open appends a call that opens a file, and returns its number: files are
@@ -123,16 +100,25 @@ func (c *calls) begin(flags uintptr, status uintptr) (pid int, err error) {
 	defer runtime.UnlockOSThread()
 	// No signal may be handled in the child before the interpreter has replaced
 	// the program: its handlers need Go's runtime.
-	var all, before [1]uint64
-	all[0] = ^uint64(0)
-	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&before)), 8, 0, 0); e != 0 {
-		return 0, e
+	var all, before uint64
+	all = ^all
+	if err := mask(&all, &before); err != nil {
+		return 0, err
 	}
 	r, e := clone(flags|uintptr(unix.SIGCHLD), c.list, status)
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&before)), 0, 8, 0, 0)
+	err = mask(&before, nil)
 	runtime.KeepAlive(c)
 	if e != 0 {
 		return 0, e
 	}
-	return int(r), nil
+	return int(r), err
+}
+
+// mask says which signals are held back from this thread.
+func mask(set, before *uint64) error {
+	//nolint:gosec // G103: arguments of a system call
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(before)), 8, 0, 0); e != 0 {
+		return e
+	}
+	return nil
 }

@@ -45,7 +45,7 @@ func findGroups() (*groups, string) {
 
 // prepare makes a group whose own groups bound memory.
 func prepare(dir string) (why string) {
-	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(dir, 0o750); err != nil && !os.IsExist(err) {
 		return err.Error()
 	}
 	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0)
@@ -58,7 +58,7 @@ func prepare(dir string) (why string) {
 
 func writable(dir string) (why string) {
 	try := filepath.Join(dir, "weir-try-"+strconv.Itoa(os.Getpid()))
-	if err := os.Mkdir(try, 0o755); err != nil {
+	if err := os.Mkdir(try, 0o750); err != nil {
 		return err.Error()
 	}
 	_ = os.Remove(try)
@@ -118,7 +118,7 @@ func (g *groups) add(id string, memory int64) *group {
 		return nil
 	}
 	one := &group{version: g.version, dir: filepath.Join(g.folder, id)}
-	if err := os.Mkdir(one.dir, 0o755); err != nil {
+	if err := os.Mkdir(one.dir, 0o750); err != nil {
 		return nil
 	}
 	file := map[int]string{1: "memory.limit_in_bytes", 2: "memory.max"}[g.version]

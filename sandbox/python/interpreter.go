@@ -133,7 +133,7 @@ func ask(ctx context.Context, path string) (*description, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := exec.CommandContext(ctx, path, "-I", "-S", "-B", "-X", "utf8", "-c", describe) //nolint:gosec // the interpreter that the configuration names
+	c := exec.CommandContext(ctx, path, "-I", "-S", "-B", "-X", "utf8", "-c", describe)
 	c.Stdin = bytes.NewReader(sources)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")} // for shims, which are scripts
 	var stderr bytes.Buffer
@@ -220,8 +220,8 @@ func (in *installation) addPath(p string) {
 func (in *installation) add(b bind) {
 	if b.to == "" {
 		b.to = b.from
-		if real, err := filepath.EvalSymlinks(filepath.Dir(b.from)); err == nil {
-			b.to = filepath.Join(real, filepath.Base(b.from))
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(b.from)); err == nil {
+			b.to = filepath.Join(dir, filepath.Base(b.from))
 		}
 	}
 	for _, have := range in.binds {

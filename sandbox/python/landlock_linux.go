@@ -63,15 +63,14 @@ func size(abi int) int {
 // also stands where a way around the first is found.
 func (p *plan) landlock(c *calls) {
 	rules := handled(p.in.abi)
-	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, rules, size(p.in.abi), 0)
-	allow := func(path string, rights uint64) *call {
+	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, at(c, rules), size(p.in.abi), 0)
+	allow := func(path string, rights uint64) {
 		fd := c.fd
-		one := c.add("open "+path, unix.SYS_OPENAT, here, path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		c.add("allow "+path, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, &unix.LandlockPathBeneathAttr{
+		c.add("open "+path, unix.SYS_OPENAT, here, path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		c.add("allow "+path, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, at(c, &unix.LandlockPathBeneathAttr{
 			Allowed_access: rights & rules.Handled_access_fs, Parent_fd: int32(fd),
-		}, 0)
+		}), 0)
 		c.add("close "+path, unix.SYS_CLOSE, fd)
-		return one
 	}
 	for _, b := range p.binds() {
 		rights := uint64(readFile)

@@ -74,7 +74,7 @@ func (p *plan) calls() *calls {
 	p.noCaps(c)
 	p.signals(c)
 	p.noCore(c)
-	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, p.in.filter)
+	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, at(c, p.in.filter))
 	p.rlimits(c)
 	exe := p.in.Executable
 	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", boot, p.id}, []string{})
@@ -96,7 +96,7 @@ func (p *plan) openTrees(c *calls) (trees []uintptr) {
 		if b.device {
 			attr.Attr_set = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 		}
-		c.add("protect "+b.from, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr, sizeofMountAttr)
+		c.add("protect "+b.from, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, at(c, attr), sizeofMountAttr)
 		trees = append(trees, fd)
 	}
 	for _, g := range p.files {
@@ -212,9 +212,9 @@ func makeFolder(c *calls, made map[string]bool, dir string) {
 // finishRoot adds what is not shown of the outside, and locks the root.
 func (p *plan) finishRoot(c *calls) {
 	c.closeFrom(fdFirst)
-	c.add("protect the root", unix.SYS_MOUNT_SETATTR, here, "/", 0, &unix.MountAttr{
+	c.add("protect the root", unix.SYS_MOUNT_SETATTR, here, "/", 0, at(c, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
-	}, sizeofMountAttr)
+	}), sizeofMountAttr)
 	c.add("go to /tmp", unix.SYS_CHDIR, "/tmp")
 	c.add("set a host name", unix.SYS_SETHOSTNAME, "sandbox", len("sandbox"))
 	c.add("set a domain name", unix.SYS_SETDOMAINNAME, "", 0)

@@ -23,13 +23,13 @@ func (p *plan) drop(c *calls) {
 
 // noCaps gives up all capabilities.
 func (p *plan) noCaps(c *calls) {
-	c.add("drop all capabilities", unix.SYS_CAPSET, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{})
+	c.add("drop all capabilities", unix.SYS_CAPSET, at(c, &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), at(c, &[2]unix.CapUserData{}))
 }
 
 // signals sets every signal to what it does in a new program, and lets them
 // through again.
 func (p *plan) signals(c *calls) {
-	plain := &[4]uint64{}
+	plain := at(c, &[4]uint64{})
 	for s := 1; s <= 64; s++ {
 		if s == int(unix.SIGKILL) || s == int(unix.SIGSTOP) {
 			continue
@@ -42,7 +42,7 @@ func (p *plan) signals(c *calls) {
 // noCore has no core written when the process crashes. 1 is the value at which
 // the kernel does not start the program that would take it, either; at 0 it does.
 func (p *plan) noCore(c *calls) {
-	c.add("set a limit", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+	c.add("set a limit", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, at(c, &unix.Rlimit{Cur: 1, Max: 1}), nil)
 }
 
 // rlimits are set last: the process is still a program in Go, which may need
@@ -65,7 +65,7 @@ func (p *plan) rlimits(c *calls) {
 		{unix.RLIMIT_SIGPENDING, 256},
 		{unix.RLIMIT_AS, uint64(p.memory + overhead)},
 	} {
-		c.add("set a limit", unix.SYS_PRLIMIT64, 0, l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}, nil)
+		c.add("set a limit", unix.SYS_PRLIMIT64, 0, l.resource, at(c, &unix.Rlimit{Cur: l.most, Max: l.most}), nil)
 	}
 }
 
