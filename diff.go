@@ -2,10 +2,8 @@ package weir
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/weir-run/weir/convo"
@@ -27,8 +25,9 @@ type Diff struct {
 	// Nodes that ended another way, or gave something else, in the order in which
 	// the runs came to them.
 	Nodes []NodeDifference
-	// First is the first event that is not the same in both, nil where all are.
-	// What says how long something took does not count.
+	// First is the first event of each run that the other has not, nil where both
+	// have all. What says how long something took does not count, nor which of two
+	// nodes that worked at the same time was ahead.
 	First *EventDifference
 	// Contexts whose messages differ, by id.
 	Contexts []ContextDifference
@@ -70,7 +69,7 @@ type NodeDifference struct {
 }
 
 // EventDifference is where two journals part. One of the events is nil where its
-// journal ends there.
+// journal has none that the other has not.
 type EventDifference struct {
 	// NumberA and NumberB are the events' numbers in their runs.
 	NumberA, NumberB int64
@@ -103,17 +102,18 @@ func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
 			}
 		}
 	}
+	same := idlessOf(va, vb)
 	d := &Diff{
 		A: sideOf(va), B: sideOf(vb), Shared: sharedPast(va, vb),
-		Inputs:  values(va.Run.Start.Inputs, vb.Run.Start.Inputs),
-		Outputs: values(va.Run.Outputs(), vb.Run.Outputs()),
-		State:   values(stateValues(va.Run.State()), stateValues(vb.Run.State())),
-		Nodes:   nodeDifferences(va, vb), First: firstDifference(va, vb),
+		Inputs:  same.differences(va.Run.Start.Inputs, vb.Run.Start.Inputs),
+		Outputs: same.differences(va.Run.Outputs(), vb.Run.Outputs()),
+		State:   same.differences(stateValues(va.Run.State()), stateValues(vb.Run.State())),
+		Nodes:   same.nodes(va, vb), First: same.first(va, vb),
 	}
 	if d.Flow, err = flowDifferences(va.Run.Plan().Flow, vb.Run.Plan().Flow); err != nil {
 		return nil, err
 	}
-	if d.Contexts, err = contextDifferences(va.Contexts, vb.Contexts); err != nil {
+	if d.Contexts, err = same.contexts(va.Contexts, vb.Contexts); err != nil {
 		return nil, err
 	}
 	d.Same = len(d.Flow)+len(d.Inputs)+len(d.Outputs)+len(d.State)+len(d.Nodes)+len(d.Contexts) == 0 && d.First == nil &&
@@ -138,8 +138,8 @@ func stateValues(s engine.State) engine.Values {
 	return out
 }
 
-// values are the names under which two lists do not have the same.
-func values(a, b engine.Values) []ValueDifference {
+// differences are the names under which two lists do not have the same.
+func (i idless) differences(a, b engine.Values) []ValueDifference {
 	names := make(map[string]bool)
 	for _, v := range slices.Concat(a, b) {
 		names[v.Name] = true
@@ -149,7 +149,7 @@ func values(a, b engine.Values) []ValueDifference {
 		d := ValueDifference{Name: name}
 		d.A, d.InA = a.Get(name)
 		d.B, d.InB = b.Get(name)
-		if d.InA != d.InB || !reflect.DeepEqual(d.A, d.B) {
+		if d.InA != d.InB || !i.values(d.A, d.B) {
 			out = append(out, d)
 		}
 	}
@@ -234,7 +234,7 @@ func nodesOf(v *runner.View) map[string]*came {
 	return out
 }
 
-func nodeDifferences(va, vb *runner.View) []NodeDifference {
+func (i idless) nodes(va, vb *runner.View) []NodeDifference {
 	a, b := nodesOf(va), nodesOf(vb)
 	order := make(map[string]int)
 	for path, n := range b {
@@ -259,7 +259,7 @@ func nodeDifferences(va, vb *runner.View) []NodeDifference {
 		} else {
 			y = &came{}
 		}
-		d.Outputs = values(x.outputs, y.outputs)
+		d.Outputs = i.differences(x.outputs, y.outputs)
 		if d.A != d.B || d.ReachedA != d.ReachedB || d.AttemptsA != d.AttemptsB || len(d.Outputs) > 0 {
 			out = append(out, d)
 		}
@@ -267,85 +267,8 @@ func nodeDifferences(va, vb *runner.View) []NodeDifference {
 	return out
 }
 
-// numbered is an event of a view with its number.
-type numbered struct {
-	number int64
-	event  engine.Event
-}
-
-// told are the events of a run without those that only say that it is a fork.
-func told(v *runner.View) []numbered {
-	var out []numbered
-	for _, c := range v.Commits {
-		for i, e := range c.Events {
-			if _, fork := e.(*engine.RunForked); !fork {
-				out = append(out, numbered{c.First + int64(i), e})
-			}
-		}
-	}
-	return out
-}
-
-func firstDifference(va, vb *runner.View) *EventDifference {
-	a, b := told(va), told(vb)
-	for i := range max(len(a), len(b)) {
-		d := &EventDifference{NumberA: int64(i) + 1, NumberB: int64(i) + 1}
-		if i < len(a) {
-			d.A, d.NumberA = a[i].event, a[i].number
-		}
-		if i < len(b) {
-			d.B, d.NumberB = b[i].event, b[i].number
-		}
-		if d.A == nil || d.B == nil || !sameEvent(d.A, d.B) {
-			return d
-		}
-	}
-	return nil
-}
-
-// sameEvent compares two events but for what differs between any two runs.
-func sameEvent(a, b engine.Event) bool {
-	if a == b {
-		return true
-	}
-	return a.Kind() == b.Kind() && reflect.DeepEqual(essence(a), essence(b))
-}
-
-// essence is an event without the fields that say when or how it came about, and
-// not what it is.
-func essence(e engine.Event) any {
-	data, err := engine.EncodeEvents(nil, []engine.Event{e})
-	var list []map[string]any
-	if err == nil {
-		err = json.Unmarshal(data, &list)
-	}
-	if err != nil || len(list) != 1 {
-		return e
-	}
-	for _, k := range []string{"us", "due", "origin", "by", "parallel", "closure", "again", "fingerprint", "at"} {
-		delete(list[0], k)
-	}
-	if waits, ok := list[0]["interrupts"].([]any); ok {
-		for _, w := range waits {
-			if i, ok := w.(map[string]any); ok {
-				delete(i, "due")
-				delete(i, "child")
-			}
-		}
-	}
-	changes, _ := list[0]["contexts"].([]any)
-	for _, c := range changes {
-		said, _ := members(members(c)["body"])["append"].([]any)
-		for _, m := range said {
-			delete(members(m), "id")
-			delete(members(m), "metadata")
-		}
-	}
-	return list[0]
-}
-
-// contextDifferences compares messages without their ids and metadata.
-func contextDifferences(a, b map[string]convo.Context) ([]ContextDifference, error) {
+// contexts compares messages without their ids and metadata.
+func (i idless) contexts(a, b map[string]convo.Context) ([]ContextDifference, error) {
 	ids := make(map[string]bool)
 	for _, m := range []map[string]convo.Context{a, b} {
 		for id := range m {
@@ -363,7 +286,7 @@ func contextDifferences(a, b map[string]convo.Context) ([]ContextDifference, err
 			return nil, err
 		}
 		n := 0
-		for n < min(len(x), len(y)) && sameMessage(x[n], y[n]) {
+		for n < min(len(x), len(y)) && i.messages(x[n], y[n]) {
 			n++
 		}
 		if n < max(len(x), len(y)) {
@@ -383,10 +306,4 @@ func messagesOf(m map[string]convo.Context, id string) ([]convo.Message, error) 
 		return nil, fmt.Errorf("context %s: %w", id, err)
 	}
 	return ms, nil
-}
-
-func sameMessage(a, b convo.Message) bool {
-	a.Metadata, b.Metadata = nil, nil
-	a.ID, b.ID = "", "" // those of a child's messages hold its run's id
-	return a.Equal(b)
 }

@@ -19,7 +19,7 @@ func (p *program) diffCommand() *cobra.Command {
 		Long: `Show where two runs part: their flows, inputs, outputs and state, the nodes that
 ended another way or gave something else, the first event that is not the same, the
 messages behind those that are, and what each has spent. How long something took is
-no difference. Of forks the past that both share is shown.
+no difference, nor are ids of child runs. Of forks the past that both share is shown.
 
 Exit codes, as diff(1): 0 no difference, 1 some, 2 trouble.`,
 		Example: `  weir diff 01kafw 01kag2
@@ -240,7 +240,7 @@ func (w *diffPrinter) first() {
 		number int64
 		second bool
 	}{{f.A, f.NumberA, false}, {f.B, f.NumberB, true}} {
-		text := "none: the journal ends"
+		text := "none: the other has all of these"
 		if s.e != nil {
 			text = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.number, s.e.Kind(), engine.NodeOf(s.e)))
 		}

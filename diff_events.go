@@ -1,0 +1,90 @@
+package weir
+
+import (
+	"encoding/json"
+	"maps"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+)
+
+// numbered is an event of a view with its number.
+type numbered struct {
+	number int64
+	event  engine.Event
+}
+
+// told are the events of a run by the node that they are of, "" for the run's own,
+// without those that only say that it is a fork.
+func told(v *runner.View) map[string][]numbered {
+	out := make(map[string][]numbered)
+	for _, c := range v.Commits {
+		for i, e := range c.Events {
+			if _, fork := e.(*engine.RunForked); !fork {
+				node := engine.NodeOf(e)
+				out[node] = append(out[node], numbered{c.First + int64(i), e})
+			}
+		}
+	}
+	return out
+}
+
+// first is the first event of each run that the other has not. Events are held
+// against each other node by node, since which of two nodes that work at the same
+// time is ahead is chance.
+func (i idless) first(va, vb *runner.View) *EventDifference {
+	x, y := told(va), told(vb)
+	d := &EventDifference{NumberA: va.Run.Events() + 1, NumberB: vb.Run.Events() + 1}
+	nodes := maps.Clone(x)
+	maps.Copy(nodes, y)
+	for node := range nodes { // order: the least of all is kept
+		a, b := x[node], y[node]
+		n := 0
+		for n < min(len(a), len(b)) && i.events(a[n].event, b[n].event) {
+			n++
+		}
+		if n < len(a) && a[n].number < d.NumberA {
+			d.A, d.NumberA = a[n].event, a[n].number
+		}
+		if n < len(b) && b[n].number < d.NumberB {
+			d.B, d.NumberB = b[n].event, b[n].number
+		}
+	}
+	if d.A == nil && d.B == nil {
+		return nil
+	}
+	return d
+}
+
+// essence is an event without the fields that say when or how it came about, and
+// not what it is.
+func essence(e engine.Event) any {
+	data, err := engine.EncodeEvents(nil, []engine.Event{e})
+	var list []map[string]any
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	if err != nil || len(list) != 1 {
+		return e
+	}
+	for _, k := range []string{"us", "due", "origin", "by", "parallel", "closure", "again", "fingerprint", "at"} {
+		delete(list[0], k)
+	}
+	if waits, ok := list[0]["interrupts"].([]any); ok {
+		for _, w := range waits {
+			if i, ok := w.(map[string]any); ok {
+				delete(i, "due")
+				delete(i, "child")
+			}
+		}
+	}
+	changes, _ := list[0]["contexts"].([]any)
+	for _, c := range changes {
+		said, _ := members(members(c)["body"])["append"].([]any)
+		for _, m := range said {
+			delete(members(m), "id")
+			delete(members(m), "metadata")
+		}
+	}
+	return list[0]
+}

@@ -1,0 +1,97 @@
+package weir_test
+
+import (
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+)
+
+// family is a flow whose children are worked on at the same time; theirs have one
+// each. It passes the children's ids on in every way there is.
+const family = `
+weir: 1
+name: family
+inputs: {names: {type: list, default: [Ada, Bo, Cy, Di]}}
+nodes:
+  each:
+    type: forEach
+    in: {items: "{{ run.inputs.names }}"}
+    with:
+      concurrency: 4
+      body:
+        nodes:
+          one: {type: flow, in: {name: "{{ inputs.item }}"}, with: {flow: middle}}
+        outputs: {result: {line: "{{ one.line }}", id: "{{ one.run }}", deep: "{{ one.below }}"}}
+  note:
+    type: transform
+    in: {all: "{{ each.results }}"}
+    with: {expr: "'it was ' + inputs.all[0].id", state: {first: "inputs.all[0].id"}}
+  say: {type: injectMessages, in: {messages: [{role: user, text: "{{ note.value }}"}]}}
+outputs: {results: "{{ each.results }}", note: "{{ note.value }}"}
+`
+
+const middle = `
+weir: 1
+name: middle
+inputs: {name: {type: text, required: true}}
+nodes:
+  low: {type: flow, in: {name: "{{ run.inputs.name }}"}, with: {flow: low}}
+outputs: {line: "{{ low.line }}", below: "{{ low.run }}"}
+`
+
+const low = `
+weir: 1
+name: low
+inputs: {name: {type: text, required: true}}
+nodes:
+  say: {type: template, with: {text: "Hello {{ run.inputs.name }}"}}
+outputs: {line: "{{ say.text }}"}
+`
+
+func TestTheIdsOfChildrenAndTheOrderOfWhatGoesOnAtOnceAreNoDifference(t *testing.T) {
+	t.Parallel()
+	w := open(t, weir.Options{Parallel: 4})
+	l, err := w.Parse("low", []byte(low))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := w.Parse("middle", []byte(middle), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := w.Parse("family", []byte(family), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := w.Start(t.Context(), f, weir.Start{ID: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := goOn(t, w, run); r.Status != engine.Completed {
+		t.Fatal(r.Error)
+	}
+	for range 5 {
+		again, err := w.Rerun(t.Context(), "first", weir.RerunOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		goOn(t, w, again)
+		if d, err := w.Diff(t.Context(), "first", again.ID); err != nil || !d.Same {
+			t.Fatalf("%+v %v", d, err)
+		}
+	}
+	other, err := w.Rerun(t.Context(), "first", weir.RerunOptions{Inputs: map[string]any{"names": []any{"Ada", "Bo", "Cy", "Ed"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn(t, w, other)
+	d, err := w.Diff(t.Context(), "first", other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Same || len(d.Inputs) != 1 || len(d.Outputs) != 1 || len(d.State)+len(d.Contexts) > 0 || d.First == nil ||
+		d.First.A.Kind() != "run.started" || d.First.B.Kind() != "run.started" {
+		t.Errorf("%+v", d)
+	}
+}
