@@ -3,6 +3,7 @@
 package starlark_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/sandbox/starlark"
 )
 
@@ -35,4 +38,42 @@ func TestTheChildGivesUpFilesNetworkAndProcesses(t *testing.T) {
 	if err != nil || string(out) != "true true true true true\n" {
 		t.Errorf("the child says %s, %v", out, err)
 	}
+}
+
+func TestCodeRunsInAChildThatHasGivenThemUp(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := starlark.New(self, starlark.Options{}).Run(ctx, &sandbox.Job{Code: "while True:\n    pass\n"})
+		ended <- err
+	}()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for filtered := false; !filtered; {
+		select {
+		case <-look.C:
+			filtered = childIsFiltered()
+		case err := <-ended:
+			t.Fatalf("no child was under a filter of system calls: %v", err)
+		}
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("code that was cancelled has no error")
+	}
+}
+
+// childIsFiltered reports whether a child of this process is under a filter.
+func childIsFiltered() bool {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range lists {
+		pids, _ := os.ReadFile(list)
+		for pid := range strings.FieldsSeq(string(pids)) {
+			status, _ := os.ReadFile(filepath.Join("/proc", pid, "status"))
+			if strings.Contains(string(status), "Seccomp:\t2") {
+				return true
+			}
+		}
+	}
+	return false
 }
