@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 //go:embed kernel.py
@@ -55,7 +54,9 @@ func (b *box) stop() {
 	}
 	_ = k.cmd.Process.Kill()
 	for _, pid := range b.processes() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		if process, err := os.FindProcess(pid); err == nil {
+			_ = process.Kill()
+		}
 	}
 	go func() { _ = k.cmd.Wait() }()
 }
