@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
@@ -34,65 +33,127 @@ func (f *failing) Append(ctx context.Context, appends []store.Append) []error {
 	return f.Store.Append(ctx, appends)
 }
 
-func TestAProcessMayDieAtAnyCommitOfTheAgents(t *testing.T) {
-	x := python.New(python.Options{})
-	if err := x.Probe(t.Context()); err != nil {
-		t.Skipf("code cannot be isolated here: %v", err)
+// many is more commits than a run of these tests has.
+const many = 1 << 20
+
+// onFile is a Weir over a file that takes so many commits.
+func onFile(t *testing.T, file string, left int, x sandbox.Executor) *weir.Weir {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	w, err := weir.Open(weir.Options{
+		Store: &failing{s, left}, Executors: []sandbox.Executor{x}, Providers: map[string]weir.Provider{"script": recorded.NewFiles()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// startInvoice starts the run "run" of the invoice flow whose code models write.
+func startInvoice(t *testing.T, w *weir.Weir, inputs map[string]any) (*weir.Run, error) {
+	t.Helper()
 	script, err := filepath.Abs("examples/invoice/written.script.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 120*time.Second)
-	defer cancel()
+	f, err := w.Load("examples/invoice/written.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Start(t.Context(), f, weir.Start{ID: "run", Inputs: inputs, Model: "script/" + script})
+}
+
+// goesOn has another process take the run up, which comes to this status by the
+// steps of the documents, each recorded once.
+func goesOn(t *testing.T, w *weir.Weir, status weir.Status) {
+	t.Helper()
+	run, err := w.Resume(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.Wait(t.Context())
+	if err != nil || r.Status != status {
+		t.Fatalf("%s %v, %v", r.Status, r.Error, err)
+	}
+	if got := stepTable(t, w, "run"); !slices.Equal(got, written()) {
+		t.Errorf("the steps are\n%s", strings.Join(got, "\n"))
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isolating is Python in sandboxes, where there can be any.
+func isolating(t *testing.T) *python.Executor {
+	t.Helper()
+	x := python.New(python.Options{})
+	if err := x.Probe(t.Context()); err != nil {
+		t.Skipf("code cannot be isolated here: %v", err)
+	}
+	return x
+}
+
+func TestAProcessMayDieAtAnyCommitOfTheAgents(t *testing.T) {
+	x := isolating(t)
 	died := 0
-	for most := 1; ; most++ {
+	for {
 		file := filepath.Join(t.TempDir(), "weir.db")
-		open := func(left int) *weir.Weir {
-			s, err := sqlite.Open(ctx, file, sqlite.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := weir.Open(weir.Options{
-				Store: &failing{s, left}, Executors: []sandbox.Executor{x}, Providers: map[string]weir.Provider{"script": recorded.NewFiles()},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return w
-		}
-		first := open(most)
-		f, err := first.Load("examples/invoice/written.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		run, err := first.Start(ctx, f, weir.Start{ID: "run", Inputs: map[string]any{"text": "A Ltd. Total: 5 EUR"}, Model: "script/" + script})
+		first := onFile(t, file, died+1, x)
+		run, err := startInvoice(t, first, map[string]any{"text": "A Ltd. Total: 5 EUR"})
 		if err == nil {
-			_, err = run.Wait(ctx)
+			_, err = run.Wait(t.Context())
 		}
-		_ = first.Close(ctx) // it cannot write any more
-		if err == nil {
+		if closed := first.Close(t.Context()); err == nil {
+			if closed != nil {
+				t.Error(closed)
+			}
 			break // all was written before
 		}
 		died++
-		second := open(1000)
-		run, err = second.Resume(ctx, "run")
-		if err != nil {
-			t.Fatalf("after %d commits: %v", most, err)
-		}
-		r, err := run.Wait(ctx)
-		if err != nil || r.Status != engine.Completed {
-			t.Fatalf("after %d commits: %s %v, %v", most, r.Status, r.Error, err)
-		}
-		if got := stepTable(t, second, "run"); !slices.Equal(got, written()) {
-			t.Errorf("after %d commits the steps are\n%s", most, strings.Join(got, "\n"))
-		}
-		if err := second.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
+		goesOn(t, onFile(t, file, many, x), engine.Completed)
 	}
 	if died < 10 {
 		t.Errorf("the run has %d commits in which a process may die, expected more", died)
 	}
-	t.Logf("died at each of %d commits", died)
+}
+
+// mortal is an executor in which a process is stopped at an execution.
+type mortal struct {
+	sandbox.Executor
+	at   int
+	runs int
+	in   chan struct{}
+}
+
+func (d *mortal) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+	if d.runs++; d.runs == d.at {
+		close(d.in)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return d.Executor.Run(ctx, job)
+}
+
+func TestStepsAreRecordedOnceWhereverTheProcessIsStopped(t *testing.T) {
+	x := isolating(t)
+	for at := 1; at <= 4; at++ { // analysis, first program, second program, decision
+		file := filepath.Join(t.TempDir(), "weir.db")
+		d := &mortal{Executor: x, at: at, in: make(chan struct{})}
+		first := onFile(t, file, many, d)
+		if _, err := startInvoice(t, first, map[string]any{"pdf": map[string]any{"path": "invoice.pdf"}}); err != nil {
+			t.Fatal(err)
+		}
+		<-d.in
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		counted := &mortal{Executor: x}
+		goesOn(t, onFile(t, file, many, counted), engine.Paused)
+		if counted.runs != 5-at {
+			t.Errorf("stopped in execution %d, %d ran after it; expected %d", at, counted.runs, 5-at)
+		}
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/sandbox"
-	"github.com/weir-run/weir/sandbox/python"
 )
 
 // stepTable is what a chain of work shows of a run's steps: node, number, name,
@@ -38,10 +37,7 @@ func stepTable(t *testing.T, w *weir.Weir, run string) []string {
 // withPython is a Weir that runs code, over a store of its own.
 func withPython(t *testing.T, o weir.Options) *weir.Weir {
 	t.Helper()
-	x := python.New(python.Options{})
-	if err := x.Probe(t.Context()); err != nil {
-		t.Skipf("code cannot be isolated here: %v", err)
-	}
+	x := isolating(t)
 	o.Executors = []sandbox.Executor{x}
 	w, err := weir.Open(o)
 	if err != nil {
@@ -79,6 +75,25 @@ func written() []string {
 	}
 }
 
+// approved runs a flow, whose one question is answered.
+func approved(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) weir.Result {
+	t.Helper()
+	run, err := w.Start(t.Context(), f, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.Wait(t.Context())
+	if err == nil && r.Status == engine.Paused && len(r.Interrupts) == 1 {
+		if err = run.Answer(t.Context(), r.Interrupts[0].ID, "approve"); err == nil {
+			r, err = run.Wait(t.Context())
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestTheInvoiceFlowTakesTheStepsOfTheDocuments(t *testing.T) {
 	script, err := filepath.Abs("examples/invoice/written.script.yaml")
 	if err != nil {
@@ -98,26 +113,12 @@ func TestTheInvoiceFlowTakesTheStepsOfTheDocuments(t *testing.T) {
 		{"models, from a PDF", "written.yaml", "true", pdf, written()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-			defer cancel()
 			w := withPython(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewFiles()}})
 			f, err := w.Load(filepath.Join("examples/invoice", c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
-			run, err := w.Start(ctx, f, weir.Start{ID: "invoice", Inputs: c.inputs, Model: "script/" + script})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := run.Wait(ctx)
-			if err == nil && r.Status == engine.Paused && len(r.Interrupts) == 1 {
-				if err = run.Answer(ctx, r.Interrupts[0].ID, "approve"); err == nil {
-					r, err = run.Wait(ctx)
-				}
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := approved(t, w, f, weir.Start{ID: "invoice", Inputs: c.inputs, Model: "script/" + script})
 			if large, _ := r.Outputs.Get("large"); r.Status != engine.Completed || large != c.large {
 				t.Fatalf("the run %s with %v, %v", r.Status, r.Outputs, r.Error)
 			}

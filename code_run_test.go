@@ -14,7 +14,6 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/sandbox"
-	"github.com/weir-run/weir/sandbox/python"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/weirtest"
@@ -23,10 +22,7 @@ import (
 // coded runs a flow on sandboxes of this machine.
 func coded(t *testing.T, flow string, c weirtest.Case) weirtest.Result {
 	t.Helper()
-	x := python.New(python.Options{})
-	if err := x.Probe(t.Context()); err != nil {
-		t.Skipf("code cannot be isolated here: %v", err)
-	}
+	x := isolating(t)
 	c.Executors = []sandbox.Executor{x}
 	return weirtest.Flow(t, flow, c)
 }
@@ -204,88 +200,6 @@ func TestCodeReadsTheFilesThatAreDeclaredAndNoOthers(t *testing.T) {
 	}
 }
 
-// mortal is an executor in which a process dies at an execution.
-type mortal struct {
-	sandbox.Executor
-	at   int
-	runs int
-	in   chan struct{}
-}
-
-func (d *mortal) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
-	if d.runs++; d.runs == d.at {
-		close(d.in)
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return d.Executor.Run(ctx, job)
-}
-
-func TestStepsAreRecordedOnceWhereverTheProcessStopsOrWaits(t *testing.T) {
-	real := python.New(python.Options{})
-	if err := real.Probe(t.Context()); err != nil {
-		t.Skipf("code cannot be isolated here: %v", err)
-	}
-	script, err := filepath.Abs("examples/invoice/written.script.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flow, err := filepath.Abs("examples/invoice/written.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for at := 1; at <= 4; at++ { // analysis, first program, second program, decision
-		file := filepath.Join(t.TempDir(), "weir.db")
-		open := func(x sandbox.Executor) *weir.Weir {
-			s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, err := weir.Open(weir.Options{
-				Store: s, Executors: []sandbox.Executor{x}, Providers: map[string]weir.Provider{"script": recorded.NewFiles()},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return w
-		}
-		d := &mortal{Executor: real, at: at, in: make(chan struct{})}
-		first := open(d)
-		f, err := first.Load(flow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pdf := map[string]any{"pdf": map[string]any{"path": "invoice.pdf"}}
-		if _, err := first.Start(t.Context(), f, weir.Start{ID: "run", Inputs: pdf, Model: "script/" + script}); err != nil {
-			t.Fatal(err)
-		}
-		<-d.in
-		if err := first.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		t.Chdir(t.TempDir()) // the files are found from the folder of the flow all the same
-		counted := &mortal{Executor: real}
-		second := open(counted)
-		run, err := second.Resume(t.Context(), "run")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := run.Wait(t.Context())
-		if err != nil || r.Status != engine.Paused {
-			t.Fatalf("%s %v, %v", r.Status, r.Error, err)
-		}
-		if got := stepTable(t, second, "run"); !reflect.DeepEqual(got, written()) {
-			t.Errorf("stopped in execution %d, the steps are\n%s", at, strings.Join(got, "\n"))
-		}
-		if counted.runs != 5-at {
-			t.Errorf("stopped in execution %d, %d ran after it; expected %d", at, counted.runs, 5-at)
-		}
-		if err := second.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestAPauseForLeaveInTheMiddleRecordsStepsOnce(t *testing.T) {
 	look := &weir.Tool{Name: "look_up", Approve: tool.ApproveAlways, Call: func(context.Context, tool.Call) (string, error) { return "EUR", nil }}
 	r := coded(t, `
@@ -349,3 +263,48 @@ outputs: {v: "{{ a.value }}"}
 
 // stage is a model that others take the place of.
 type stage struct{ weir.Provider }
+
+func TestAChildRunFindsItsFilesFromItsOwnFolderAlsoInAnotherProcess(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"sub/a.txt":  "below",
+		"sub/c.yaml": "weir: 1\nname: child\nnodes:\n  a: {type: action, with: {files: {a: a.txt}, code: \"print(open(files['a']).read())\"}}\noutputs: {read: \"{{ a.stdout }}\"}\n",
+		"p.yaml": "weir: 1\nname: parent\nnodes:\n  ask: {type: userInput, with: {prompt: \"Go on?\"}}\n" +
+			"  c: {type: flow, after: ask, with: {flow: sub/c.yaml}}\noutputs: {read: \"{{ c.read }}\"}\n",
+	} {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := func() weir.Store {
+		s, err := sqlite.Open(t.Context(), filepath.Join(dir, "weir.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := withPython(t, weir.Options{Store: db()})
+	f, err := first.Load(filepath.Join(dir, "p.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := first.Start(t.Context(), f, weir.Start{ID: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := withPython(t, weir.Options{Store: db()}) // it has the flows from the store alone
+	if run, err = second.Resume(t.Context(), "run"); err == nil {
+		err = run.Answer(t.Context(), "ask:ask#1", "yes")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.Wait(t.Context())
+	if read, _ := r.Outputs.Get("read"); err != nil || r.Status != engine.Completed || read != "below\n" {
+		t.Errorf("%s %v, %v: %v", r.Status, r.Error, err, read)
+	}
+}

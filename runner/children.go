@@ -174,7 +174,9 @@ func relays(waits []engine.Interrupt) bool {
 
 // childBegin is what the child begins with, as the parent's journal has it.
 func (x *Execution) childBegin(c *engine.OpenChild) Begin {
-	return childBeginOf(x.m.run.Start, x.ID, c)
+	b := childBeginOf(x.m.run.Start, x.ID, c)
+	b.Folder = x.m.program.folderOf(x.m.run.Start.Folder, c.Start.Fingerprint)
+	return b
 }
 
 func childBeginOf(s *engine.RunStarted, parent string, c *engine.OpenChild) Begin {

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// folder is where the files are that nodes of the flow name: the folder that is
-// given, else that of the flow's file; "" where no node names files, or where
-// the place of the flow's file is not known.
+// folder is where the files are that nodes of the flow, or of flows that it uses,
+// name: the folder that is given, else that of the flow's file; "" where no node
+// names files.
 func (p *Program) folder(given string) string {
-	if !namesFiles(&p.Flow.Graph) {
+	if !p.files {
 		return ""
 	}
 	if given == "" {
@@ -22,6 +22,20 @@ func (p *Program) folder(given string) string {
 		return given
 	}
 	return at
+}
+
+// folderOf is where the files are of a flow that this one uses, seen from the
+// folder of this one; "" where that is not known.
+func (p *Program) folderOf(folder, fingerprint string) string {
+	if folder == "" {
+		return ""
+	}
+	for _, u := range p.Flow.Uses {
+		if u.Flow.Fingerprint() == fingerprint {
+			return filepath.Join(folder, filepath.Dir(u.Ref))
+		}
+	}
+	return folder // it uses itself
 }
 
 // namesFiles reports whether a node of the graph has the setting files.

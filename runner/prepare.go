@@ -21,6 +21,7 @@ type Program struct {
 	// adds these before it is used.
 	Closure map[string]string
 	anyhow  bool                    // changed tools are no matter
+	files   bool                    // nodes of the flow, or of one that it uses, name files
 	schemas map[string]*node.Schema // of state keys
 }
 
@@ -49,7 +50,10 @@ func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Closure: make(map[string]string)}
+	p := &Program{
+		Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Closure: make(map[string]string),
+		files: slices.ContainsFunc(f.Closure(), func(f *flow.Flow) bool { return namesFiles(&f.Graph) }),
+	}
 	if err := p.prepareState(); err != nil {
 		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
 	}

@@ -58,11 +58,14 @@ func truth(v any) (value, ok bool) {
 	return false, false
 }
 
+// maxBraces bounds at how many places of an answer an object is looked for.
+const maxBraces = 500
+
 // objectIn is the first JSON object in a text that has one of the members, else
 // the first; nil where there is none.
 func objectIn(text string, members map[string]any) map[string]any {
 	var first map[string]any
-	for at := 0; at < len(text); {
+	for at, tries := 0, 0; at < len(text) && tries < maxBraces; tries++ {
 		i := strings.IndexByte(text[at:], '{')
 		if i < 0 {
 			break
