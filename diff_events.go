@@ -15,15 +15,29 @@ type numbered struct {
 }
 
 // told are the events of a run by the node that they are of, "" for the run's own,
-// without those that only say that it is a fork.
+// without those that only say that it is a fork, and of the reports of a child
+// without those before the last: what it waits for in the meantime is seen by
+// chance where it does several things at once.
 func told(v *runner.View) map[string][]numbered {
+	last := make(map[string]engine.Event)
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			if r, ok := e.(*engine.ChildReported); ok {
+				last[r.ID] = r
+			}
+		}
+	}
 	out := make(map[string][]numbered)
 	for _, c := range v.Commits {
 		for i, e := range c.Events {
-			if _, fork := e.(*engine.RunForked); !fork {
-				node := engine.NodeOf(e)
-				out[node] = append(out[node], numbered{c.First + int64(i), e})
+			if _, ok := e.(*engine.RunForked); ok {
+				continue
 			}
+			if r, ok := e.(*engine.ChildReported); ok && last[r.ID] != e {
+				continue
+			}
+			node := engine.NodeOf(e)
+			out[node] = append(out[node], numbered{c.First + int64(i), e})
 		}
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 )
 
 // family is a flow whose children are worked on at the same time; theirs have one
-// each. It passes the children's ids on in every way there is.
+// each, which asks two things at once. It passes the children's ids on in every way there is.
 const family = `
 weir: 1
 name: family
@@ -45,7 +45,9 @@ weir: 1
 name: low
 inputs: {name: {type: text, required: true}}
 nodes:
-  say: {type: template, with: {text: "Hello {{ run.inputs.name }}"}}
+  one: {type: userInput, with: {prompt: "Your word?"}}
+  two: {type: userInput, with: {prompt: "Another?"}}
+  say: {type: template, in: {a: "{{ one.text }}", b: "{{ two.text }}"}, with: {text: "{{ inputs.a }} {{ inputs.b }} {{ run.inputs.name }}"}}
 outputs: {line: "{{ say.text }}"}
 `
 
