@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // groups is where cgroups for jobs can be made. They are one bound more, on the
@@ -27,6 +28,7 @@ func findGroups() (*groups, string) {
 		if why := writable(g.folder); why != "" {
 			return nil, why
 		}
+		g.sweep()
 		return g, ""
 	}
 	base, ok := mounts[""]
@@ -37,10 +39,24 @@ func findGroups() (*groups, string) {
 	for _, dir := range []string{filepath.Join(base, own[""]), base} {
 		dir = filepath.Join(dir, "weir-jobs")
 		if why = prepare(dir); why == "" {
-			return &groups{version: 2, folder: dir}, ""
+			g := &groups{version: 2, folder: dir}
+			g.sweep()
+			return g, ""
 		}
 	}
 	return nil, why
+}
+
+// sweep removes the groups of processes that were killed before they could: old
+// ones, since another process may be about to use a new one. The kernel keeps
+// those with processes in them.
+func (g *groups) sweep() {
+	left, _ := filepath.Glob(filepath.Join(g.folder, sandboxPrefix+"*"))
+	for _, dir := range left {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(dir)
+		}
+	}
 }
 
 // prepare makes a group whose own groups bound memory.

@@ -104,8 +104,11 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	return o, nil
 }
 
+// sandboxPrefix begins the ids of sandboxes.
+const sandboxPrefix = "py-"
+
 // name is the id of a sandbox, for the record.
-func name() string { return "py-" + strings.ToLower(rand.Text()) }
+func name() string { return sandboxPrefix + strings.ToLower(rand.Text()) }
 
 // plan is what the job's process is to be.
 func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*plan, error) {
