@@ -264,3 +264,17 @@ func TestABudgetHoldsForTheAgents(t *testing.T) {
 	completes(t, r)
 	equal(t, "outputs", r.Outputs, map[string]any{"over": "over"})
 }
+
+func TestAnAnalysisForADecisionDecidesNothing(t *testing.T) {
+	r := play(t, `
+weir: 1
+name: deciding
+context: {model: script/demo}
+nodes:
+  size: {type: decision, with: {prompt: "Is amount more than 1000?", learn: false}}
+outputs: {branch: "{{ size.result }}"}
+`, weirtest.Case{State: map[string]any{"amount": 1250}, Script: weirtest.Says(
+		analysis, "```python\nprint('a whole number')\n```", "```python\ncontext['branch_decision'] = context['amount'] > 1000\n```", good)})
+	completes(t, r)
+	equal(t, "the analysis", steps(r)[1], "2 data_analysis 1 success")
+}
