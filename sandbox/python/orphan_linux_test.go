@@ -20,7 +20,7 @@ import (
 func TestASandboxEndsWithTheProcessThatStartedIt(t *testing.T) {
 	const variable = "WEIR_TEST_SLEEP_IN_A_SANDBOX"
 	if os.Getenv(variable) != "" {
-		_, err := python.New(python.Options{}).Run(t.Context(), &sandbox.Job{Code: "import time\ntime.sleep(40)"})
+		_, err := python.New(python.Options{}).Run(t.Context(), &sandbox.Job{Code: "import threading, time\nfor _ in range(2):\n    threading.Thread(target=time.sleep, args=(40,)).start()\n"})
 		t.Fatal("the job ended", err)
 	}
 	ready(t)
@@ -57,14 +57,14 @@ func until(most time.Duration, holds func() bool) bool {
 	return holds()
 }
 
-// childrenOf are the processes that have the interpreter's command line and a
-// parent.
+// childrenOf are the interpreters of a parent whose code has begun: it has
+// threads.
 func childrenOf(parent int) (found []string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range paths {
 		status, _ := os.ReadFile(filepath.Join(p, "status"))
 		line, _ := os.ReadFile(filepath.Join(p, "cmdline"))
-		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) && strings.Contains(string(line), "\x00py-") {
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", parent)) && strings.Contains(string(line), "\x00py-") && strings.Contains(string(status), "\nThreads:\t3\n") {
 			found = append(found, p)
 		}
 	}
