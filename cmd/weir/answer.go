@@ -27,7 +27,8 @@ about the call of a tool it is approve, reject, or {"approve": false, "reason":
 (maxTokens, maxCalls, maxCost in US dollars), or stop. A breakpoint needs none.
 
 RUN may be the beginning of a run id. INTERRUPT is the id that "weir run" and
-"weir show" print; the node's path does where it waits for one thing only.`,
+"weir show" print; the node's path does where it waits for one thing only, and of a
+node in a child run its path there.`,
 		Example: `  weir answer 01kafw ask:ask#1 approve
   weir answer 01kafw ask 42 --json`,
 		Args:              answerArgs,
@@ -80,19 +81,24 @@ func answerArgs(c *cobra.Command, args []string) error {
 }
 
 // openInterrupt finds what a run waits for, by id or by the path of the one
-// node that waits.
+// node that waits, from the root or from the child run that it is in.
 func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 	if i, _, ok := r.Interrupt(id); ok {
 		return i, nil
 	}
-	var found []engine.Interrupt
-	for _, i := range r.Interrupts() {
-		if path := nodeOfInterrupt(i.ID); path == id || strings.HasPrefix(path, id+">") { // in a child run of the node
-			found = append(found, i)
+	for _, fits := range []func(path string) bool{
+		func(path string) bool { return path == id || strings.HasPrefix(path, id+">") }, // in a child run of the node
+		func(path string) bool { return strings.HasSuffix(path, ">"+id) },               // as the child run calls it
+	} {
+		var found []engine.Interrupt
+		for _, i := range r.Interrupts() {
+			if fits(nodeOfInterrupt(i.ID)) {
+				found = append(found, i)
+			}
 		}
-	}
-	if len(found) == 1 {
-		return found[0], nil
+		if len(found) == 1 {
+			return found[0], nil
+		}
 	}
 	if r.Status() != engine.Paused {
 		return engine.Interrupt{}, noInterrupt("run %s is %s and waits for nothing", r.ID, r.Status())

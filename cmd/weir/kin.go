@@ -154,7 +154,7 @@ func (k *kin) journal(ctx context.Context, run string, last int64) iter.Seq2[run
 				return
 			}
 			for i, e := range c.Events {
-				if n := c.First + int64(i); n > last && !yield(runner.Item{Number: n, At: c.At, Event: e}, nil) {
+				if n := c.First + int64(i); n > last && !yield(runner.Item{Number: n, At: whenOf(&c, i), Event: e}, nil) {
 					return
 				}
 			}
