@@ -319,3 +319,13 @@ func (r *Run) StatusOf(path string) Status {
 	}
 	return Pending
 }
+
+// StateOf is the state that a node sees now: its lane's where it is in one, else the
+// run's. ok is false where the run has no such node.
+func (r *Run) StateOf(path string) (s State, ok bool) {
+	n := r.node(path)
+	if n == nil {
+		return State{}, false
+	}
+	return r.stateOf(n), true
+}

@@ -20,6 +20,8 @@ type showOptions struct {
 	at   int64
 	view bool
 	json bool
+	// chain shows the chain of work, diff what one node changed in the state.
+	chain, diff bool
 }
 
 func (p *program) showCommand() *cobra.Command {
@@ -31,11 +33,15 @@ func (p *program) showCommand() *cobra.Command {
 one node was given, asked for, said and gave, in full; with --view exactly what
 each of its model calls was sent, what of the conversation was not, and why. A
 node of a child run is named from its root: review>ask is ask in the child of
-review. With --at, all of it as it was after that event; "weir show RUN --events"
+review. With --chain, the chain of work: each attempt of a node with its steps, what
+they took and cost; with --json also the state before and after. With --node and
+--diff, what the node changed in the state. With --at, all of it as it was after that event; "weir show RUN --events"
 lists them.`,
 		Example: `  weir show 01kafw
   weir show 01kafw --node 'talk#2/answer'
   weir show 01kafw --node 'talk#2/answer' --view
+  weir show 01kafw --chain
+  weir show 01kafw --node extract --diff
   weir show 01kafw --at 12 --json`,
 		Args:              exactArgs("RUN"),
 		ValidArgsFunction: p.completeRuns,
@@ -45,6 +51,8 @@ lists them.`,
 	f.StringVar(&o.node, "node", "", "the node at this `PATH`, in full")
 	f.Int64Var(&o.at, "at", 0, "as of `EVENT`, a number from 1")
 	f.BoolVar(&o.view, "view", false, "with --node: what each model call was sent, what not, and why")
+	f.BoolVar(&o.chain, "chain", false, "the chain of work: attempts and steps; with --node those of one node")
+	f.BoolVar(&o.diff, "diff", false, "with --node: what its newest attempt changed in the state")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.BoolVar(&events, "events", false, "print the events, one JSON object a line")
 	_ = c.RegisterFlagCompletionFunc("node", p.completeTreePaths)
@@ -58,9 +66,23 @@ lists them.`,
 		if o.view && (o.node == "" || o.at > 0) {
 			return usagef("--view goes with --node, and is of the node's newest attempt: without --at")
 		}
+		if err := o.fits(events); err != nil {
+			return err
+		}
 		return p.show(c.Context(), args[0], o, events)
 	}
 	return c
+}
+
+// fits checks what --chain and --diff go with.
+func (o *showOptions) fits(events bool) error {
+	switch {
+	case o.diff && (o.node == "" || o.view):
+		return usagef("--diff goes with --node, and not with --view")
+	case (o.chain || o.diff) && (o.at > 0 || events || o.view):
+		return usagef("--chain and --diff are of the whole run: without --at, --events and --view")
+	}
+	return nil
 }
 
 func (p *program) show(ctx context.Context, prefix string, o *showOptions, events bool) error {
@@ -75,6 +97,9 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	}
 	if id, err = p.descend(ctx, desk, id, o); err != nil {
 		return err
+	}
+	if o.chain || o.diff {
+		return p.showChain(ctx, desk, id, o)
 	}
 	v, err := desk.Inspect(ctx, id, o.at)
 	if err != nil {
@@ -135,7 +160,7 @@ func (p *program) showEvents(v *runner.View) error {
 	w := &eventPrinter{run: v.Run.ID, out: p.out}
 	for _, c := range v.Commits {
 		for i, e := range c.Events {
-			if err := w.print(runner.Item{Number: c.First + int64(i), At: c.At, Event: e}); err != nil {
+			if err := w.print(runner.Item{Number: c.First + int64(i), At: whenOf(&c, i), Event: e}); err != nil {
 				return err
 			}
 		}
@@ -264,7 +289,7 @@ func stateOf(s engine.State) engine.Values {
 // printShown is a run for people; above says whose child it is, "" of none.
 func (p *program) printShown(v *runner.View, above string) {
 	r, st := v.Run, p.styleOf(p.out)
-	first := time.UnixMilli(v.Commits[0].At)
+	first := time.UnixMilli(begunAt(v))
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.status(r.Status()))
 	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), orDash(printable(r.Start.Origin)),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))

@@ -1,0 +1,208 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+)
+
+// Work is one row of a run's chain of work: an attempt of a node.
+type Work struct {
+	// Seq counts the attempts of a run in the order they started in, from 1.
+	Seq  int
+	Node string // path
+	Type string
+	// Code is the literal code of the node, else what was written for it.
+	Code    string
+	Attempt int
+	// Status is "success", "failed", "cancelled" or "running".
+	Status         string
+	Started, Ended time.Time // Ended is zero for one that has not ended
+	// Before and After are the state before the attempt and after it: the lane's where
+	// the node is in one. They share what they have in common.
+	Before, After engine.State
+	// First and Last are the numbers of the events that began and ended it.
+	First, Last int64
+	Took        time.Duration
+	// Metadata is the node's ai_metadata, nil for none.
+	Metadata engine.Value
+	Error    *engine.Error
+	Usage    engine.Usage
+	Steps    []WorkStep
+}
+
+// WorkStep is one of the steps that a node took to its result.
+type WorkStep struct {
+	// Sequence counts the steps of a run, from 1.
+	Sequence int
+	engine.Step
+}
+
+// Chain yields the chain of work of a run, an attempt of a node at a time, each when
+// it has ended and those that have not at the end. No state is copied.
+func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[Work, error] {
+	return func(yield func(Work, error) bool) {
+		p, err := w.programOf(ctx, id)
+		if err != nil {
+			yield(Work{}, err)
+			return
+		}
+		c := chain{run: engine.NewRun(id, p.Plan), open: make(map[string]*Work), yield: yield}
+		for commit, err := range w.store.Commits(ctx, id, 0) {
+			if err == nil {
+				err = c.commit(&commit)
+			}
+			if err != nil {
+				yield(Work{}, fmt.Errorf("chain of work of run %s: %w", id, err))
+				return
+			}
+			if c.enough {
+				return
+			}
+		}
+		c.rest()
+	}
+}
+
+// chain follows a run through its journal.
+type chain struct {
+	run    *engine.Run
+	open   map[string]*Work // attempts that have not ended, by path
+	seq    int
+	steps  int
+	yield  func(Work, error) bool
+	enough bool
+}
+
+func (c *chain) commit(commit *engine.Commit) error {
+	c.run.Tick(commit.At)
+	at := time.UnixMilli(commit.At)
+	for i, e := range commit.Events {
+		if c.enough {
+			return nil
+		}
+		number := commit.First + int64(i)
+		if s, ok := e.(*engine.NodeStarted); ok {
+			c.close(s.Path, "cancelled") // one that a fork began anew
+			c.begin(s, number, at)
+		}
+		if err := c.run.Apply(e); err != nil {
+			return fmt.Errorf("commit %d: %w", commit.Seq, err)
+		}
+		c.follow(e, number, at)
+	}
+	return nil
+}
+
+func (c *chain) begin(e *engine.NodeStarted, number int64, at time.Time) {
+	c.seq++
+	w := &Work{Seq: c.seq, Node: e.Path, Attempt: max(1, e.Attempt), Status: "running", Started: at, First: number}
+	w.Before, _ = c.run.StateOf(e.Path)
+	if d := definition(c.run.Plan().Flow, e.Path); d != nil {
+		w.Type = d.Type
+		w.Code, _ = d.With["code"].(string)
+	}
+	c.open[e.Path] = w
+}
+
+// definition is the node of a flow at a path.
+func definition(f *flow.Flow, path string) *flow.Node {
+	g := &f.Graph
+	for {
+		id, rest, inner := strings.Cut(path, "/")
+		id, _, _ = strings.Cut(id, "#")
+		n := g.Node(id)
+		if n == nil || !inner {
+			return n
+		}
+		if g = n.Body; g == nil {
+			return nil
+		}
+		path = rest
+	}
+}
+
+// follow notes what an event says of the attempts that are open.
+func (c *chain) follow(e engine.Event, number int64, at time.Time) {
+	switch e := e.(type) {
+	case *engine.StepRecorded:
+		w := c.open[e.Path]
+		if c.steps++; w == nil {
+			return
+		}
+		w.Steps = append(w.Steps, WorkStep{Sequence: c.steps, Step: e.Step})
+		if e.Number == executionStep && e.Status == engine.StepSuccess && literal(c.run.Plan().Flow, e.Path) == "" {
+			w.Code = e.Code
+		}
+	case *engine.EffectCompleted:
+		path, _, _ := strings.Cut(e.Key, "#")
+		if i := strings.LastIndexByte(e.Key, '/'); i >= 0 {
+			path = e.Key[:i]
+		}
+		if w := c.open[path]; w != nil && e.Usage != nil {
+			w.Usage = w.Usage.Add(*e.Usage)
+		}
+	case *engine.NodeCompleted:
+		c.end(e.Path, "success", e.Micros, e.Metadata, nil, number, at)
+	case *engine.NodeFailed:
+		c.end(e.Path, "failed", e.Micros, e.Metadata, e.Error, number, at)
+	case *engine.NodeCancelled:
+		c.end(e.Path, "cancelled", 0, nil, nil, number, at)
+	}
+}
+
+// executionStep is the number of the step that runs a node's code.
+const executionStep = 5
+
+// literal is the code that stands in the flow, "" for none.
+func literal(f *flow.Flow, path string) string {
+	d := definition(f, path)
+	if d == nil {
+		return ""
+	}
+	code, _ := d.With["code"].(string)
+	return code
+}
+
+func (c *chain) end(path, status string, micros int64, metadata engine.Values, failed *engine.Error, number int64, at time.Time) {
+	w := c.open[path]
+	if w == nil {
+		return
+	}
+	w.Ended, w.Last, w.Error = at, number, failed
+	w.After, _ = c.run.StateOf(path)
+	w.Metadata, _ = metadata.Get("ai_metadata")
+	if w.Took = time.Duration(micros) * time.Microsecond; micros == 0 {
+		w.Took = at.Sub(w.Started)
+	}
+	c.close(path, status)
+}
+
+// close hands over an attempt.
+func (c *chain) close(path, status string) {
+	w := c.open[path]
+	if w == nil {
+		return
+	}
+	delete(c.open, path)
+	w.Status = status
+	c.enough = c.enough || !c.yield(*w, nil)
+}
+
+// rest hands over what has not ended, in the order it started in.
+func (c *chain) rest() {
+	for len(c.open) > 0 && !c.enough {
+		var first *Work
+		for _, w := range c.open {
+			if first == nil || w.Seq < first.Seq {
+				first = w
+			}
+		}
+		c.close(first.Node, first.Status)
+	}
+}
