@@ -13,7 +13,7 @@ import (
 
 // proof is `package: Test`, `package: Test/scenario` or, of a conformance
 // suite, `package: name of the case`.
-var proof = regexp.MustCompile("`([a-z./]+): ([^`]+)`")
+var proof = regexp.MustCompile("`([a-z0-9./]+): ([^`]+)`")
 
 func TestEveryGuaranteeNamesTestsThatExist(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
