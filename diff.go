@@ -195,6 +195,7 @@ type came struct {
 	attempts int
 	outputs  engine.Values
 	order    int
+	done     bool // it has completed, and waits at the breakpoint after it
 }
 
 // nodesOf are the nodes that a run came to.
@@ -227,7 +228,13 @@ func nodesOf(v *runner.View) map[string]*came {
 			case *engine.NodeCancelled:
 				at(e.Path).status = engine.Cancelled
 			case *engine.NodeWaiting:
-				at(e.Path).status = engine.Waiting
+				n := at(e.Path)
+				n.done = n.status == engine.Completed
+				n.status = engine.Waiting
+			case *engine.InterruptAnswered:
+				if n := out[engine.NodeOf(e)]; n != nil && n.done && n.status == engine.Waiting {
+					n.status = engine.Completed
+				}
 			}
 		}
 	}

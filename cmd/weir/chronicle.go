@@ -36,6 +36,8 @@ type nodeRecord struct {
 	Contexts []engine.ContextChange
 	State    []engine.StateChange
 	Waits    []waited
+
+	done bool // it has completed, and waits at the breakpoint after it
 }
 
 // waited is one thing a node waited for, and what became of it.
@@ -113,6 +115,7 @@ func (c *chronicle) tell(e engine.Event, number, at int64) {
 		n.Status, n.Entered = engine.Running, number
 	case *engine.NodeWaiting:
 		n := c.node(e.Path)
+		n.done = n.Status == engine.Completed
 		n.Status = engine.Waiting
 		for _, i := range e.Interrupts { // what is still open is said again each time the node waits
 			if !slices.ContainsFunc(n.Waits, func(w waited) bool { return w.ID == i.ID && !w.Answered }) {
@@ -164,6 +167,9 @@ func (c *chronicle) end(e engine.Event, at int64) {
 
 func (c *chronicle) answer(e *engine.InterruptAnswered) {
 	n := c.node(nodeOfInterrupt(e.ID))
+	if n.done && n.Status == engine.Waiting {
+		n.Status = engine.Completed
+	}
 	for i := range n.Waits {
 		if w := &n.Waits[i]; w.ID == e.ID {
 			w.Answered, w.Answer, w.By = true, e.Value, e.By
