@@ -1,0 +1,291 @@
+package convo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// FormatOptions say how Format shows messages. The zero value shows each as
+// lines of text: who speaks and what they say; of a tool call its name and
+// arguments and no id; of a result the tool's name and the text.
+type FormatOptions struct {
+	// Markdown shows each message as a line that says who speaks, with what they
+	// say in a fenced block: no Markdown or HTML in it has an effect.
+	Markdown bool
+	// SkipQuery does not show the first message of a person.
+	SkipQuery bool
+	// CallNames shows of a tool call its name alone.
+	CallNames bool
+	// Reasoning shows that of models.
+	Reasoning bool
+	// IDs shows the ids of messages and of calls.
+	IDs bool
+	// Note, where set, returns what is shown beside who speaks, such as a time; ""
+	// is nothing. It is called with the position of the message in the list, in
+	// order, once for each message that is shown.
+	Note func(i int, m Message) string
+	// MaxText, MaxResult and MaxArguments bound what is shown of the text and
+	// reasoning of a message, the text of a result, and the arguments of a call, in
+	// bytes: of one that is longer about two thirds of that from its beginning and
+	// the rest from its end, and between them how much is left out; 0 or less is all.
+	MaxText, MaxResult, MaxArguments int
+}
+
+// Format shows messages as one text for a prompt, a log or a person. The same
+// arguments give the same text, in time and memory in proportion to what is shown.
+//
+// What a message holds cannot pass for another message: as text every line but
+// the first of a message is indented by two spaces, so that only who speaks
+// stands at the beginning of a line, "user: ..."; a name or an id that is not
+// made of plain characters is quoted. All that ends a line is a line end, control
+// characters and characters that are invisible or turn the direction of writing
+// are written as \u001b, and what is not UTF-8 as U+FFFD. Line ends at the end of
+// a text are not shown.
+//
+// A message that says nothing is not shown, unless it is a result. Parts are named,
+// never shown. For a prompt, put the text into a Fence.
+func Format(ms []Message, o FormatOptions) string {
+	f := formatter{o: o}
+	f.b.Grow(o.size(ms))
+	query := o.SkipQuery
+	for i := range ms {
+		if query && ms[i].Role == User {
+			query = false
+			continue
+		}
+		f.message(i, &ms[i])
+	}
+	return f.b.String()
+}
+
+// size is about how many bytes are shown.
+func (o FormatOptions) size(ms []Message) int {
+	n := 0
+	for i := range ms {
+		m := &ms[i]
+		n += 24 + len(m.Name) + bounded(m.Text, o.limit(m))
+		if o.Reasoning {
+			n += 20 + bounded(m.Reasoning, o.MaxText)
+		}
+		for _, c := range m.Calls {
+			n += 24 + len(c.Name) + bounded(c.Arguments, o.MaxArguments)
+		}
+	}
+	return n
+}
+
+func bounded(text string, limit int) int {
+	if limit > 0 && len(text) > limit {
+		return limit + 64
+	}
+	return len(text)
+}
+
+// limit is how many bytes of a message's text are shown.
+func (o FormatOptions) limit(m *Message) int {
+	if m.Role == Tool {
+		return o.MaxResult
+	}
+	return o.MaxText
+}
+
+// formatter writes messages one after the other.
+type formatter struct {
+	o FormatOptions
+	b strings.Builder
+}
+
+func (f *formatter) message(i int, m *Message) {
+	note := ""
+	if f.o.Note != nil {
+		note = f.o.Note(i, *m)
+	}
+	if f.o.Reasoning && m.Reasoning != "" {
+		f.head(m, " thinks", "", m.ID, "", note)
+		f.body(m.Reasoning, f.o.MaxText, "")
+	}
+	switch {
+	case m.Role == Tool:
+		f.head(m, "", "", m.ID, m.CallID, note)
+		f.body(m.Text, f.o.MaxResult, "")
+	case m.Text != "":
+		f.head(m, "", "", m.ID, "", note)
+		f.body(m.Text, f.o.MaxText, "")
+	}
+	for _, c := range m.Calls {
+		f.head(m, " calls ", c.Name, m.ID, c.ID, note)
+		f.arguments(c.Arguments)
+	}
+	for _, p := range m.Parts {
+		f.head(m, " attaches ", p.Kind, m.ID, "", note)
+		f.part(p)
+	}
+}
+
+// head writes who does what, up to what they say. The ids are shown where the
+// options say so.
+func (f *formatter) head(m *Message, verb, what, id, call, note string) {
+	f.who(m)
+	f.b.WriteString(verb)
+	if what != "" {
+		f.word(what)
+	}
+	f.tags(id, call, note)
+}
+
+// who writes who speaks.
+func (f *formatter) who(m *Message) {
+	role, bold := string(m.Role), ""
+	if f.o.Markdown {
+		bold = "**"
+	}
+	switch m.Role {
+	case Tool:
+		role = "result"
+	case System, User, Assistant:
+	default:
+		f.word(role)
+		return
+	}
+	f.b.WriteString(bold + role + bold)
+	if m.Role != Tool {
+		return
+	}
+	if m.Name != "" {
+		f.b.WriteString(" of ")
+		f.word(m.Name)
+	}
+	if m.Failed {
+		f.b.WriteString(" (failed)")
+	}
+}
+
+// tags writes what is shown in brackets.
+func (f *formatter) tags(id, call, note string) {
+	var tags []string
+	if f.o.IDs && id != "" {
+		tags = append(tags, "id "+oneLine(id))
+	}
+	if f.o.IDs && call != "" {
+		tags = append(tags, "call "+oneLine(call))
+	}
+	if note != "" {
+		tags = append(tags, remark(note))
+	}
+	if len(tags) == 0 {
+		return
+	}
+	all := "[" + strings.Join(tags, ", ") + "]"
+	if f.o.Markdown {
+		all = codeSpan(all)
+	}
+	f.b.WriteString(" ")
+	f.b.WriteString(all)
+}
+
+// word writes a name.
+func (f *formatter) word(s string) {
+	s = oneLine(s)
+	if f.o.Markdown {
+		s = codeSpan(s)
+	}
+	f.b.WriteString(s)
+}
+
+// body writes what is said, of a language where it is in one.
+func (f *formatter) body(text string, limit int, language string) {
+	text = strings.TrimRight(text, "\r\n")
+	head, tail := ends(text, limit)
+	if f.o.Markdown {
+		fence := strings.Repeat("`", max(ticks(head), ticks(tail), 2)+1)
+		f.b.WriteString("\n\n" + fence + language + "\n")
+		f.pieces(text, head, tail, "")
+		if text != "" {
+			f.b.WriteByte('\n')
+		}
+		f.b.WriteString(fence + "\n\n")
+		return
+	}
+	if language == "" {
+		f.b.WriteByte(':')
+	}
+	if text != "" && !strings.ContainsRune(lineEnds, firstRune(text)) {
+		f.b.WriteByte(' ')
+	}
+	f.pieces(text, head, tail, "  ")
+	f.b.WriteByte('\n')
+}
+
+// pieces writes the beginning and the end of a text, and what is left out.
+func (f *formatter) pieces(text, head, tail, indent string) {
+	writeLines(&f.b, head, indent)
+	if left := len(text) - len(head) - len(tail); left > 0 {
+		fmt.Fprintf(&f.b, "\n%s[… %d of %d bytes are left out …]\n", indent, left, len(text))
+		if tail != "" && !strings.ContainsRune(lineEnds, firstRune(tail)) {
+			f.b.WriteString(indent)
+		}
+		writeLines(&f.b, tail, indent)
+	}
+}
+
+// arguments writes those of a call.
+func (f *formatter) arguments(args string) {
+	if f.o.CallNames || strings.TrimSpace(args) == "" {
+		f.end()
+		return
+	}
+	if !f.o.Markdown && strings.ContainsAny(args, "\r\n") {
+		var b bytes.Buffer
+		if json.Compact(&b, []byte(args)) == nil {
+			args = b.String()
+		}
+	}
+	f.body(args, f.o.MaxArguments, "json")
+}
+
+// part writes what a part is, after its kind.
+func (f *formatter) part(p Part) {
+	for _, s := range []string{p.Name, p.MIME} {
+		if s != "" {
+			f.b.WriteByte(' ')
+			f.word(s)
+		}
+	}
+	f.end()
+}
+
+// end ends a line that says all.
+func (f *formatter) end() {
+	f.b.WriteByte('\n')
+	if f.o.Markdown {
+		f.b.WriteByte('\n')
+	}
+}
+
+// oneLine is a name or an id, quoted where it is not plain.
+func oneLine(s string) string {
+	for i := range len(s) {
+		c := s[i]
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_-./#@+:>", c) >= 0
+		if !plain || c == ':' && i == len(s)-1 {
+			return strconv.Quote(s)
+		}
+	}
+	if s == "" {
+		return `""`
+	}
+	return s
+}
+
+// remark is a note, quoted where it could pass for something else.
+func remark(s string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("[]\"", r) }
+	if strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
+}
