@@ -180,7 +180,7 @@ tests:
     expect: {path: {order: [end, ask], ran: kept, failed: sent, skipped: [sent], notRun: sent}}
 `,
 		"f.test.yaml:4:13: status: nobody answers, and the test expects the run to be completed\n  + ask:ask#1 asks: Send it? [\"yes\",\"no\"]",
-		"f.test.yaml:6:20: answers.ask: the answer does not fit",
+		"f.test.yaml:6:20: answers.ask: the answer does not fit: value must be one of",
 		"f.test.yaml:8:26: answers.ask: 2 answers were given and 1 asked for",
 		"f.test.yaml:11:20: path: other nodes ran, or in another order\n    ask\n    route\n  - kept\n  + sent\n    end",
 		"path.order: ask did not run after end\n    ran: ask, route, sent, end",

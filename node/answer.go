@@ -32,10 +32,7 @@ func CheckAnswer(form map[string]any, value engine.Value) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Check(value); err != nil {
-		return fmt.Errorf("the answer does not fit the question: %w", err)
-	}
-	return nil
+	return s.Check(value)
 }
 
 // ParseAnswer turns what a person typed into an answer: the text itself where
@@ -51,14 +48,14 @@ func ParseAnswer(form map[string]any, text string) (engine.Value, error) {
 		return text, nil
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, fmt.Errorf("the answer does not fit the question: %w", asText)
+		return nil, asText
 	}
 	v, err := engine.ParseValue([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("the answer does not fit the question: %w", err)
+		return nil, err
 	}
 	if err := s.Check(v); err != nil {
-		return nil, fmt.Errorf("the answer does not fit the question: %w", err)
+		return nil, err
 	}
 	return v, nil
 }

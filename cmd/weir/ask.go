@@ -95,9 +95,9 @@ func answerOf(i engine.Interrupt, line string) (engine.Value, error) {
 		return node.ParseAnswer(i.Schema, c[n-1])
 	}
 	if len(c) > 0 {
-		return nil, fmt.Errorf("the answer does not fit the question: expected one of %s", strings.Join(c, ", "))
+		err = fmt.Errorf("expected one of %s", strings.Join(c, ", "))
 	}
-	return nil, err
+	return nil, fmt.Errorf("the answer does not fit the question: %w", err)
 }
 
 // payload is what an event brings that has no schema: a JSON object or list as
