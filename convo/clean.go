@@ -206,9 +206,10 @@ func mergeRuns(ms []Message) []Message {
 	return out
 }
 
-// joins reports whether b goes on with what a says.
+// joins reports whether b goes on with what a says. In a valid list a has no
+// calls then: their results would stand between.
 func joins(a, b *Message) bool {
-	return a.Role == b.Role && a.Role != Tool && len(a.Calls) == 0 && a.Name == b.Name && !a.Pinned && !b.Pinned
+	return a.Role == b.Role && a.Role != Tool && a.Name == b.Name && !a.Pinned && !b.Pinned
 }
 
 // joined is one message of a run.

@@ -105,36 +105,37 @@ func (f *formatter) message(i int, m *Message) {
 		note = f.o.Note(i, *m)
 	}
 	if f.o.Reasoning && m.Reasoning != "" {
-		f.head(m, " thinks", "", m.ID, "", note)
+		f.head(m, " thinks")
+		f.tags(m.ID, "", note)
 		f.body(m.Reasoning, f.o.MaxText, "")
 	}
-	switch {
-	case m.Role == Tool:
-		f.head(m, "", "", m.ID, m.CallID, note)
-		f.body(m.Text, f.o.MaxResult, "")
-	case m.Text != "":
-		f.head(m, "", "", m.ID, "", note)
-		f.body(m.Text, f.o.MaxText, "")
+	if m.Role == Tool || m.Text != "" {
+		f.head(m, "")
+		f.tags(m.ID, m.CallID, note)
+		f.body(m.Text, f.o.limit(m), "")
 	}
 	for _, c := range m.Calls {
-		f.head(m, " calls ", c.Name, m.ID, c.ID, note)
+		f.head(m, " calls", c.Name)
+		f.tags(m.ID, c.ID, note)
 		f.arguments(c.Arguments)
 	}
 	for _, p := range m.Parts {
-		f.head(m, " attaches ", p.Kind, m.ID, "", note)
-		f.part(p)
+		f.head(m, " attaches", p.Kind, p.Name, p.MIME)
+		f.tags(m.ID, "", note)
+		f.end()
 	}
 }
 
-// head writes who does what, up to what they say. The ids are shown where the
-// options say so.
-func (f *formatter) head(m *Message, verb, what, id, call, note string) {
+// head writes who does what, with the names that are not empty.
+func (f *formatter) head(m *Message, verb string, names ...string) {
 	f.who(m)
 	f.b.WriteString(verb)
-	if what != "" {
-		f.word(what)
+	for _, s := range names {
+		if s != "" {
+			f.b.WriteByte(' ')
+			f.word(s)
+		}
 	}
-	f.tags(id, call, note)
 }
 
 // who writes who speaks.
@@ -164,7 +165,7 @@ func (f *formatter) who(m *Message) {
 	}
 }
 
-// tags writes what is shown in brackets.
+// tags writes in brackets the ids, where the options say so, and the note.
 func (f *formatter) tags(id, call, note string) {
 	var tags []string
 	if f.o.IDs && id != "" {
@@ -245,17 +246,6 @@ func (f *formatter) arguments(args string) {
 		}
 	}
 	f.body(args, f.o.MaxArguments, "json")
-}
-
-// part writes what a part is, after its kind.
-func (f *formatter) part(p Part) {
-	for _, s := range []string{p.Name, p.MIME} {
-		if s != "" {
-			f.b.WriteByte(' ')
-			f.word(s)
-		}
-	}
-	f.end()
 }
 
 // end ends a line that says all.

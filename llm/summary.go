@@ -153,20 +153,6 @@ func (t *turn) tell(text string, output int) (tokens int, err error) {
 // transcript is a part of a conversation as one text, so that nothing in it has
 // a role of its own for who summarises it.
 func transcript(need *convo.Need) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Summarise this in at most %d words.\n\n<conversation>\n", max(need.Tokens*wordsOf/100, 1))
-	for _, m := range need.Messages {
-		who := string(m.Role)
-		if m.Role == convo.Tool {
-			who = "result of " + m.Name
-		}
-		if m.Text != "" {
-			fmt.Fprintf(&b, "%s: %s\n", who, m.Text)
-		}
-		for _, c := range m.Calls {
-			fmt.Fprintf(&b, "%s calls %s(%s)\n", who, c.Name, c.Arguments)
-		}
-	}
-	b.WriteString("</conversation>")
-	return b.String()
+	return fmt.Sprintf("Summarise this in at most %d words.\n\n%s", max(need.Tokens*wordsOf/100, 1),
+		convo.Fence(convo.Format(need.Messages, convo.FormatOptions{}), "conversation"))
 }

@@ -179,20 +179,13 @@ func toldOf(v engine.Value) convo.Message {
 	return m
 }
 
-// spoken is a message as lines of a transcript.
+// spoken is a message as lines of a transcript, none where it says nothing.
 func spoken(m convo.Message) []string {
-	who := string(m.Role)
-	if m.Role == convo.Tool {
-		who = "result of " + m.Name
+	text := convo.Format([]convo.Message{m}, convo.FormatOptions{})
+	if text == "" {
+		return nil
 	}
-	var lines []string
-	if m.Text != "" {
-		lines = append(lines, who+": "+m.Text)
-	}
-	for _, c := range m.Calls {
-		lines = append(lines, who+" calls "+c.Name+" "+c.Arguments)
-	}
-	return lines
+	return []string{strings.TrimSuffix(text, "\n")}
 }
 
 // summary is one that is being written.
@@ -260,8 +253,8 @@ func (s *summary) write(pieces []string) (string, error) {
 	n := *s.n
 	longest := cmp.Or(n.MaxTokens, defaultSummary)
 	n.MaxOutput = cmp.Or(n.MaxOutput, longest)
-	about := convo.Message{Text: fmt.Sprintf("Summarise this in at most %d words.\n\n<text>\n%s\n</text>",
-		max(longest*3/4, 1), strings.Join(pieces, "\n"))}
+	about := convo.Message{Text: fmt.Sprintf("Summarise this in at most %d words.\n\n%s",
+		max(longest*3/4, 1), convo.Fence(strings.Join(pieces, "\n"), "text"))}
 	r, err := n.ask(s.ctx, s.m, summaryTask, about, nil)
 	if err != nil {
 		return "", err
