@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -239,4 +240,110 @@ func TestWhateverIsChangedInTheRecordIsFound(t *testing.T) {
 	}
 	j, _ := json.Marshal(done)
 	t.Logf("found: %s", j)
+}
+
+// longRuns are the numbers of runs of one commit or more that are nobody's base and no
+// fork.
+func longRuns(t *testing.T, db *sql.DB, least int) (nums []int64, ids []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), `SELECT r.num, r.id FROM run_row r JOIN run_commit c ON c.id > r.num << 32 AND c.id < (r.num + 1) << 32
+		WHERE r.base IS NULL AND r.num NOT IN (SELECT base FROM run_row WHERE base IS NOT NULL) GROUP BY 1 HAVING count(*) >= ? ORDER BY 1`, least)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var num int64
+		var id string
+		if err := rows.Scan(&num, &id); err != nil {
+			t.Fatal(err)
+		}
+		nums, ids = append(nums, num), append(ids, id)
+	}
+	if err := rows.Err(); err != nil || len(nums) == 0 {
+		t.Fatal(len(nums), err)
+	}
+	return nums, ids
+}
+
+// recompute gives the commits of a run the tags that go with what they are now.
+func recompute(t *testing.T, path string, run string) {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	c, err := s.Chain(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	tag := store.BeginTag(0, c.Origin)
+	for l, err := range s.Links(t.Context(), c) {
+		if err != nil || l.Err != nil {
+			t.Fatal(err, l.Err)
+		}
+		tag = tag.Next(l.Header, l.Digest)
+		if _, err := db.ExecContext(t.Context(), "UPDATE run_commit SET tag = ? WHERE id = ?", int64(tag), c.Number<<32+l.Seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Somebody who can write the database can have it be consistent: what is then found is
+// found by the heads that were kept elsewhere.
+func TestWithKeptHeadsACutTailAndARecomputedChainAreFound(t *testing.T) {
+	t.Parallel()
+	original := archive(t)
+	heads := verified(t, original, weir.Verify{})
+	var kept []weir.KeptHead
+	for _, r := range heads.Runs {
+		kept = append(kept, r.KeptHead)
+	}
+	data, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(tampered(200) / 10) {
+		rnd := rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // a seed
+		path, db := copied(t, data)
+		nums, ids := longRuns(t, db, 3)
+		i := rnd.IntN(len(nums))
+		what, unseen := "recomputed chain", true
+		var err error
+		if seed%2 == 0 {
+			what = "cut tail"
+			_, err = db.ExecContext(t.Context(), "DELETE FROM run_commit WHERE id = (SELECT max(id) FROM run_commit WHERE id >> 32 = ?)", nums[i])
+			if err == nil {
+				_, err = db.ExecContext(t.Context(), "UPDATE run_row SET status = 'running', error = NULL WHERE num = ?", nums[i])
+			}
+			unseen = false // the messages of the last commit may be left over
+		} else {
+			_, err = db.ExecContext(t.Context(), "UPDATE run_commit SET events = replace(events, '\"us\":', '\"us\":1') WHERE id >> 32 = ? AND base IS NULL", nums[i])
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if unseen {
+			recompute(t, path, ids[i])
+			if out := verified(t, path, weir.Verify{}); !out.OK {
+				t.Errorf("seed %d: a %s is found without heads: %+v", seed, what, out.Findings)
+			}
+		}
+		if out := verified(t, path, weir.Verify{Heads: kept}); out.OK {
+			t.Errorf("seed %d: a %s of run %s is not found", seed, what, ids[i])
+		}
+		if out := verified(t, path, weir.Verify{Head: heads.Digest}); out.OK {
+			t.Errorf("seed %d: a %s of run %s is not found by the digest", seed, what, ids[i])
+		}
+		_ = os.Remove(path)
+	}
+	if out := verified(t, original, weir.Verify{Heads: kept, Head: heads.Digest}); !out.OK {
+		t.Errorf("what was not changed: %+v", out.Findings)
+	}
 }

@@ -160,3 +160,41 @@ func appendJSON(b []byte, x any) ([]byte, error) {
 	}
 	return appendPlain(b, v)
 }
+
+// DecodePayload reads what AppendPayload wrote. The bodies of context changes are
+// *convo.Change, or JSON for what is none.
+func DecodePayload(data []byte) ([]engine.Event, error) {
+	codec := engine.Codec{DecodeBody: decodeBody}
+	return codec.Decode(data)
+}
+
+// messagePayload is a message as appendMessage writes it.
+type messagePayload struct {
+	ID     string        `json:"id"`
+	Role   convo.Role    `json:"role"`
+	Text   string        `json:"text"`
+	Native *string       `json:"native"`
+	Rest   convo.Message `json:"rest"`
+}
+
+func decodeBody(data []byte, _ *engine.ContextChange) (any, error) {
+	var body struct {
+		Append []messagePayload `json:"append"`
+		Change *convo.Change    `json:"change"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&body); err != nil || body.Change == nil {
+		return json.RawMessage(bytes.Clone(data)), nil //nolint:nilerr // it is no convo.Change
+	}
+	for i := range body.Append {
+		p := &body.Append[i]
+		m := p.Rest
+		m.ID, m.Role, m.Text = p.ID, p.Role, p.Text
+		if p.Native != nil {
+			m.Native = json.RawMessage(*p.Native)
+		}
+		body.Change.Append = append(body.Change.Append, m)
+	}
+	return body.Change, nil
+}

@@ -64,7 +64,7 @@ Providers of models, limits and tools are set in .weir/config.yaml, or the file 
 	group("runs", p.runsCommand(), p.showCommand(), p.answerCommand(), p.resumeCommand(), p.cancelCommand())
 	group("runs", p.forkCommand(), p.rerunCommand(), p.diffCommand())
 	group("runs", p.chatCommand(), p.sessionsCommand())
-	group("runs", p.verifyCommand())
+	group("runs", p.verifyCommand(), p.exportCommand(), p.importCommand())
 	group("runs", p.forceCommands()...)
 	root.AddCommand(p.toolsCommand(), p.doctorCommand(), p.versionCommand())
 	root.InitDefaultCompletionCmd("completion")

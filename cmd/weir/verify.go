@@ -19,12 +19,14 @@ import (
 type verifyOptions struct {
 	all  bool
 	head string
+	// proves says that there is a head that was kept elsewhere.
+	proves bool
 }
 
 func (p *program) verifyCommand() *cobra.Command {
 	o := &verifyOptions{}
 	c := &cobra.Command{
-		Use:   "verify RUN | --all",
+		Use:   "verify RUN | FILE | --all",
 		Short: "Check that the record is as it was written, and say where it is not",
 		Long: `Check that the record of a run, or of all, is as it was written. The commits of a
 run are chained by their digests: one that was changed, removed, put elsewhere or
@@ -41,12 +43,16 @@ when the head was printed:
   --head FILE   of --all: what "weir verify --all --json" printed once; each run
                 in it must still have had that head, and may have gone on since
 
+A FILE that "weir export" wrote is verified as it is, - is stdin: against the heads
+that it had when it was made, which are in it as well.
+
 What was erased stays in the chain as digests that say nothing of what was erased.
 There is no signing with a key: a head that is kept elsewhere serves instead.
 
 Exit codes: 0 nothing was found, 1 something was, 2 trouble.`,
 		Example: `  weir verify 01kafw
   weir verify 01kafw --head 3f0c5a...
+  weir verify run.weir
   weir verify --all --json > heads.json
   weir verify --all --head heads.json`,
 		Args: cobra.ArbitraryArgs,
@@ -70,7 +76,7 @@ func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) e
 	case len(args) > 1:
 		return usagef("did not expect %q; see `weir verify --help`", args[1])
 	case len(args) == 0 && !o.all:
-		return usagef("expected RUN or --all; see `weir verify --help`")
+		return usagef("expected RUN, FILE or --all; see `weir verify --help`")
 	case len(args) == 1 && o.all:
 		return usagef("--all and a run exclude each other")
 	}
@@ -78,32 +84,66 @@ func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) e
 	if err := keptHead(&v, o); err != nil {
 		return err
 	}
-	if err := p.mustExist(); err != nil {
-		return err
-	}
-	s, err := sqlite.Open(ctx, p.database(), sqlite.Options{})
-	if err != nil {
-		return fmt.Errorf("open %s: %w", p.database(), err)
-	}
-	defer s.Close() //nolint:errcheck // it only read
-	if !o.all {
-		if v.Run, err = onlyRun(ctx, s, args[0]); err != nil {
-			return err
-		}
-	}
-	out, err := weir.VerifyIn(ctx, s, v)
+	p.progressOf(&v)
+	out, err := p.verifyWhere(ctx, args, o, &v)
 	if err != nil {
 		return err
 	}
 	if p.json {
 		writeJSON(p.out, out)
 	} else {
-		p.printVerified(&v, out)
+		p.printVerified(&v, out, o.proves)
 	}
 	if !out.OK {
 		return &exit{exitFailed}
 	}
 	return nil
+}
+
+// verifyWhere verifies a file of an export, or in the database.
+func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptions, v *weir.Verify) (*weir.Verified, error) {
+	if !o.all && isFile(args[0]) {
+		e, err := p.readExport(args[0])
+		if err != nil {
+			return nil, err
+		}
+		o.proves = v.Head != nil
+		if v.Head != nil {
+			v.Heads, v.Head = []weir.KeptHead{{Run: e.Run(), Head: *v.Head}}, nil
+		}
+		v.Heads = append(e.Heads(), v.Heads...)
+		return weir.VerifyIn(ctx, e, *v)
+	}
+	s, err := p.openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close() //nolint:errcheck // it only read
+	o.proves = v.Head != nil || v.Heads != nil
+	if !o.all {
+		if v.Run, err = onlyRun(ctx, s, args[0]); err != nil {
+			return nil, err
+		}
+	}
+	return weir.VerifyIn(ctx, s, *v)
+}
+
+// verifySteps is after how many runs the progress of a verification is told.
+const verifySteps = 100
+
+// progressOf has people at a terminal told how far a verification is.
+func (p *program) progressOf(v *weir.Verify) {
+	if p.json || !isTerminal(p.err) {
+		return
+	}
+	v.Progress = func(done, all int) {
+		switch {
+		case done == all:
+			p.screen().draw(nil)
+		case done%verifySteps == 0:
+			p.screen().draw([]string{fmt.Sprintf("verified %d of %s", done, count(all, "run"))})
+		}
+	}
 }
 
 // onlyRun finds the run whose id begins with prefix.
@@ -152,7 +192,7 @@ func keptHead(v *weir.Verify, o *verifyOptions) error {
 }
 
 // printVerified shows people what a verification came to.
-func (p *program) printVerified(v *weir.Verify, out *weir.Verified) {
+func (p *program) printVerified(v *weir.Verify, out *weir.Verified, proves bool) {
 	st := p.styleOf(p.out)
 	line := func(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
 	if len(out.Findings) > 0 {
@@ -181,7 +221,7 @@ func (p *program) printVerified(v *weir.Verify, out *weir.Verified) {
 			line("as it was up to commit %d when the head was kept", r.At)
 		}
 	}
-	if v.Head == nil && v.Heads == nil && out.OK {
+	if !proves && out.OK {
 		line("%s", st.dim.Render("This proves that the record is consistent. Somebody who can write the database could\n"+
 			"have written it anew, or have cut off its end: keep the head elsewhere, and give it\nwith --head the next time."))
 	}

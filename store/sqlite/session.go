@@ -18,36 +18,40 @@ import (
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return s.write(ctx, "create session "+n.ID, func(ctx context.Context) error {
 		w := writerTx{s: s, ctx: ctx}
-		parent, err := w.parentOf(n)
-		if err != nil {
-			return err
-		}
-		id, err := w.nextContext()
-		if err != nil {
-			return err
-		}
-		res, err := s.conn.ExecContext(ctx, `
-			INSERT INTO session (num, id, user, flow, thread, parent, parent_round, salt, context, created, updated, active, main, expires)
-			SELECT 1 + max(coalesce((SELECT max(num) FROM session), 0), coalesce((SELECT num FROM gone WHERE name = 'session'), 0)),
-				?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
-				1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), ?10, ?11
-			ON CONFLICT DO NOTHING`,
-			n.ID, n.User, n.Flow, cmp.Or(n.Thread, n.ID), nullInt(parent.num), parent.rounds, newSalt(), id,
-			n.Now.UnixMilli(), parent.main, nullTime(n.Expires))
-		if err != nil {
-			return err
-		}
-		if made, err := res.RowsAffected(); err != nil || made == 0 {
-			return firstOf(err, store.ErrExists)
-		}
-		kind := ""
-		if parent.num != 0 {
-			kind = fromRun
-		}
-		_, err = s.conn.ExecContext(ctx, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, NULL, ?, ?, ?, ?)",
-			id, "main", n.At, nullInt(parent.context), nullText(kind))
-		return err
+		return w.createSession(n)
 	})
+}
+
+func (w *writerTx) createSession(n store.NewSession) error {
+	parent, err := w.parentOf(n)
+	if err != nil {
+		return err
+	}
+	id, err := w.nextContext()
+	if err != nil {
+		return err
+	}
+	res, err := w.s.conn.ExecContext(w.ctx, `
+		INSERT INTO session (num, id, user, flow, thread, parent, parent_round, salt, context, created, updated, active, main, expires)
+		SELECT 1 + max(coalesce((SELECT max(num) FROM session), 0), coalesce((SELECT num FROM gone WHERE name = 'session'), 0)),
+			?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
+			1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), ?10, ?11
+		ON CONFLICT DO NOTHING`,
+		n.ID, n.User, n.Flow, cmp.Or(n.Thread, n.ID), nullInt(parent.num), parent.rounds, newSalt(), id,
+		n.Now.UnixMilli(), parent.main, nullTime(n.Expires))
+	if err != nil {
+		return err
+	}
+	if made, err := res.RowsAffected(); err != nil || made == 0 {
+		return firstOf(err, store.ErrExists)
+	}
+	kind := ""
+	if parent.num != 0 {
+		kind = fromRun
+	}
+	_, err = w.s.conn.ExecContext(w.ctx, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, NULL, ?, ?, ?, ?)",
+		id, "main", n.At, nullInt(parent.context), nullText(kind))
+	return err
 }
 
 func nullTime(t time.Time) any {

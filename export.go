@@ -1,0 +1,383 @@
+package weir
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Archives is a store whose runs can be exported and imported.
+type Archives interface {
+	Chains
+	Flows
+	Archive(ctx context.Context, run string) ([]store.Archived, []store.ArchivedSession, error)
+	Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.Restoring) error
+}
+
+// exportVersion is the version of the format of exports.
+const exportVersion = 1
+
+// exportLine is a line of an export: one of its fields is set.
+type exportLine struct {
+	Export  *exportHead            `json:"export,omitempty"`
+	Flow    *exportFlow            `json:"flow,omitempty"`
+	Session *store.ArchivedSession `json:"session,omitempty"`
+	Run     *store.Archived        `json:"run,omitempty"`
+	Commit  *exportCommit          `json:"commit,omitempty"`
+	End     *exportEnd             `json:"end,omitempty"`
+}
+
+type exportHead struct {
+	Version int       `json:"version"`
+	Run     string    `json:"run"`
+	Made    time.Time `json:"made"`
+}
+
+type exportFlow struct {
+	Fingerprint string `json:"fingerprint"`
+	Normal      string `json:"normal"`
+}
+
+// exportCommit is a commit of the run before it, its events whole.
+type exportCommit struct {
+	Seq    int64           `json:"seq"`
+	First  int64           `json:"first"`
+	At     int64           `json:"at"` // Unix milliseconds
+	Tag    *store.Tag      `json:"tag,omitempty"`
+	Events json.RawMessage `json:"events"`
+}
+
+// exportEnd says that the export is complete, and the heads of all its chains.
+type exportEnd struct {
+	Runs    int        `json:"runs"`
+	Commits int64      `json:"commits"`
+	Heads   []KeptHead `json:"heads"`
+}
+
+// ErrExport: what is to be imported or verified is no whole export, or not one that
+// this version reads.
+var ErrExport = errors.New("not an export that can be read")
+
+// ExportFrom writes a run of a store to out as one self-contained text, a JSON object
+// a line: its tree of runs, the runs whose past they share, of a session the rounds up
+// to its own, their flows, commits, heads, and the salts by which the heads are
+// verified. Erasing a run does not reach its exports.
+func ExportFrom(ctx context.Context, s Archives, run string, out io.Writer) error {
+	runs, sessions, err := s.Archive(ctx, run)
+	if err != nil {
+		return err
+	}
+	w := &exporter{ctx: ctx, s: s, out: bufio.NewWriter(out)}
+	w.line(exportLine{Export: &exportHead{Version: exportVersion, Run: run, Made: time.Now().UTC().Truncate(time.Second)}})
+	w.flows(runs)
+	for i := range sessions {
+		w.line(exportLine{Session: &sessions[i]})
+	}
+	for i := range runs {
+		w.run(&runs[i])
+	}
+	w.line(exportLine{End: &w.end})
+	if w.err == nil {
+		w.err = w.out.Flush()
+	}
+	if w.err != nil {
+		return fmt.Errorf("export run %s: %w", run, w.err)
+	}
+	return nil
+}
+
+// exporter writes an export; its first error sticks.
+type exporter struct {
+	ctx context.Context //nolint:containedctx // lives as long as one call
+	s   Archives
+	out *bufio.Writer
+	end exportEnd
+	err error
+}
+
+func (w *exporter) line(l exportLine) {
+	if w.err != nil {
+		return
+	}
+	e := json.NewEncoder(w.out)
+	e.SetEscapeHTML(false)
+	w.err = e.Encode(l)
+}
+
+// flows writes the flows that runs ran, and those that these name.
+func (w *exporter) flows(runs []store.Archived) {
+	var wanted []string
+	for i := range runs {
+		wanted = append(wanted, runs[i].Fingerprint)
+	}
+	names := regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+	for i := 0; i < len(wanted) && w.err == nil; i++ {
+		if slices.Contains(wanted[:i], wanted[i]) {
+			continue
+		}
+		normal, err := w.s.Flow(w.ctx, wanted[i])
+		if errors.Is(err, store.ErrNotFound) {
+			continue // a name that is no flow's, or one that was only built in Go
+		}
+		if w.err = err; err == nil {
+			w.line(exportLine{Flow: &exportFlow{wanted[i], string(normal)}})
+			wanted = append(wanted, names.FindAllString(string(normal), -1)...)
+		}
+	}
+}
+
+func (w *exporter) run(a *store.Archived) {
+	w.line(exportLine{Run: a})
+	if w.err != nil {
+		return
+	}
+	c, err := w.s.Chain(w.ctx, a.ID)
+	if err != nil {
+		w.err = err
+		return
+	}
+	var head KeptHead
+	v, err := VerifyIn(w.ctx, w.s, Verify{Run: a.ID})
+	switch {
+	case err != nil:
+		w.err = err
+		return
+	case !v.OK:
+		w.err = fmt.Errorf("run %s is not as it was written (%s); see weir verify", a.ID, v.Findings[0].Message)
+		return
+	}
+	head = v.Runs[len(v.Runs)-1].KeptHead
+	for l, err := range w.s.Links(w.ctx, c) {
+		if err == nil {
+			err = l.Err
+		}
+		if w.err = err; w.err != nil {
+			return
+		}
+		events, err := store.AppendPayload(nil, l.Events)
+		if w.err = err; w.err != nil {
+			return
+		}
+		x := &exportCommit{Seq: l.Seq, First: l.First, At: l.At, Events: events}
+		if l.Tagged {
+			x.Tag = &l.Tag
+		}
+		w.line(exportLine{Commit: x})
+		w.end.Commits++
+	}
+	w.end.Runs++
+	w.end.Heads = append(w.end.Heads, head)
+}
+
+// Export is an export that was read. It is verified like a store: VerifyIn(ctx, e,
+// Verify{Heads: e.Heads()}).
+type Export struct {
+	head     exportHead
+	flows    map[string]string
+	sessions []store.ArchivedSession
+	runs     []exportRun
+	end      *exportEnd
+}
+
+type exportRun struct {
+	store.Archived
+	commits []exportCommit
+}
+
+// Run is the run that was exported.
+func (e *Export) Run() string { return e.head.Run }
+
+// Heads are the heads of its chains as they were when it was made.
+func (e *Export) Heads() []KeptHead { return e.end.Heads }
+
+// ReadExport reads what ExportFrom wrote; ErrExport where it is none, or not whole.
+func ReadExport(in io.Reader) (*Export, error) {
+	e := &Export{flows: map[string]string{}}
+	r := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 0 {
+			if wrong := e.add(n, line); wrong != nil {
+				return nil, fmt.Errorf("%w: line %d: %w", ErrExport, n, wrong)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if e.end == nil {
+		return nil, fmt.Errorf("%w: its end is missing", ErrExport)
+	}
+	var commits int64
+	for i := range e.runs {
+		commits += int64(len(e.runs[i].commits))
+	}
+	if len(e.runs) != e.end.Runs || commits != e.end.Commits {
+		return nil, fmt.Errorf("%w: it has %d runs with %d commits, and says that there are %d with %d",
+			ErrExport, len(e.runs), commits, e.end.Runs, e.end.Commits)
+	}
+	return e, nil
+}
+
+func (e *Export) add(n int, line []byte) error {
+	var l exportLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
+	}
+	switch {
+	case e.end != nil:
+		return errors.New("there is something after the end")
+	case n == 1 && l.Export == nil:
+		return errors.New("it does not begin as an export does")
+	case l.Export != nil:
+		if e.head = *l.Export; e.head.Version != exportVersion {
+			return fmt.Errorf("it is of version %d, and this build reads %d", e.head.Version, exportVersion)
+		}
+	case l.Flow != nil:
+		e.flows[l.Flow.Fingerprint] = l.Flow.Normal
+	case l.Session != nil:
+		e.sessions = append(e.sessions, *l.Session)
+	case l.Run != nil:
+		e.runs = append(e.runs, exportRun{Archived: *l.Run})
+	case l.Commit != nil:
+		if len(e.runs) == 0 {
+			return errors.New("a commit of no run")
+		}
+		r := &e.runs[len(e.runs)-1]
+		r.commits = append(r.commits, *l.Commit)
+	case l.End != nil:
+		e.end = l.End
+	default:
+		return errors.New("it says nothing that is known")
+	}
+	return nil
+}
+
+// Chain implements Chains.
+func (e *Export) Chain(ctx context.Context, run string) (store.Chain, error) {
+	all, err := e.Chains(ctx)
+	for _, c := range all {
+		if err == nil && c.Run == run {
+			return c, nil
+		}
+	}
+	return store.Chain{}, errors.Join(err, fmt.Errorf("run %s: %w", run, store.ErrNotFound))
+}
+
+// Chains implements Chains.
+func (e *Export) Chains(context.Context) ([]store.Chain, error) {
+	numbers := map[string]int64{}
+	out := make([]store.Chain, 0, len(e.runs))
+	for i := range e.runs {
+		r := &e.runs[i]
+		c := store.Chain{Run: r.ID, Number: r.Number, Origin: store.Origin(r.Secret, r.ID), Unchained: r.Unchained}
+		if r.Base != nil {
+			c.Base, c.BaseSeq, c.BaseEvents = numbers[r.Base.Run], r.Base.Seq, e.events(r.Base)
+		}
+		numbers[r.ID] = r.Number
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// events is the number of the last event that a base shares.
+func (e *Export) events(b *store.Base) int64 {
+	for i := range e.runs {
+		r := &e.runs[i]
+		if r.ID != b.Run {
+			continue
+		}
+		for _, c := range r.commits {
+			if c.Seq == b.Seq {
+				events, _ := store.DecodePayload(c.Events)
+				return c.First + int64(len(events)) - 1
+			}
+		}
+		if r.Base != nil {
+			return e.events(&store.Base{Run: r.Base.Run, Seq: b.Seq})
+		}
+	}
+	return 0
+}
+
+// Links implements Chains.
+func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.Link, error] {
+	return func(yield func(store.Link, error) bool) {
+		for i := range e.runs {
+			if e.runs[i].ID != c.Run {
+				continue
+			}
+			for _, x := range e.runs[i].commits {
+				l := store.Link{Header: store.Header{Seq: x.Seq, First: x.First, At: x.At}}
+				if l.Tagged = x.Tag != nil; l.Tagged {
+					l.Tag = *x.Tag
+				}
+				if l.Events, l.Err = store.DecodePayload(x.Events); l.Err == nil {
+					var payload []byte
+					payload, l.Err = store.AppendPayload(nil, l.Events)
+					l.Count, l.Digest = int64(len(l.Events)), store.Digest(e.runs[i].Secret, c.Run, x.Seq, payload)
+				}
+				if !yield(l, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Audit implements Audited: of what is beside the chains it has the rows of runs.
+func (e *Export) Audit(_ context.Context, c store.Chain, f *store.Facts) ([]store.Finding, error) {
+	var out []store.Finding
+	for i := range e.runs {
+		r := &e.runs[i]
+		if r.ID != c.Run || c.Unchained > 0 {
+			continue
+		}
+		said := [][3]string{{"user", r.User, f.User}}
+		if f.Started != nil && f.Forked == nil {
+			said = append(said, [3]string{"flow", r.Flow, f.Started.Flow}, [3]string{"fingerprint", r.Fingerprint, f.Started.Fingerprint},
+				[3]string{"parent", r.Parent, f.Started.Parent}, [3]string{"origin", r.Origin, f.Started.Origin}, [3]string{"session", r.Session, f.Started.Session})
+		}
+		if f.Ended.Ended() || r.Status == engine.Completed.String() {
+			said = append(said, [3]string{"status", r.Status, f.Ended.String()})
+		}
+		for _, x := range said {
+			if x[1] != x[2] {
+				out = append(out, store.Finding{Run: c.Run, What: store.FoundChanged, Message: fmt.Sprintf("the run's %s is %q, and its journal says %q", x[0], x[1], x[2])})
+			}
+		}
+	}
+	return out, nil
+}
+
+// AuditAll implements Audited.
+func (e *Export) AuditAll(context.Context) ([]store.Finding, error) { return nil, nil }
+
+// Fingerprints implements Audited.
+func (e *Export) Fingerprints(context.Context) ([]string, error) { return sortedKeysOf(e.flows), nil }
+
+// Flow implements Flows.
+func (e *Export) Flow(_ context.Context, fingerprint string) ([]byte, error) {
+	if normal, ok := e.flows[fingerprint]; ok {
+		return []byte(normal), nil
+	}
+	return nil, fmt.Errorf("flow %s: %w", fingerprint, store.ErrNotFound)
+}
+
+// PutFlow implements Flows; an export is not written to.
+func (e *Export) PutFlow(context.Context, string, []byte) error {
+	return fmt.Errorf("put flow: %w", errors.ErrUnsupported)
+}

@@ -1,0 +1,126 @@
+package weir_test
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/sqlite"
+)
+
+func openSQLite(t *testing.T, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func exported(t *testing.T, s weir.Archives, run string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := weir.ExportFrom(t.Context(), s, run, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestAnImportedRunIsAsTheOriginal(t *testing.T) {
+	t.Parallel()
+	from := openSQLite(t, archive(t))
+	defer func() { _ = from.Close() }()
+	to := openSQLite(t, filepath.Join(t.TempDir(), "other.db"))
+	w := journey(t, to, &echo{})
+	all, err := from.Runs(t.Context(), store.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range all {
+		e, err := weir.ReadExport(bytes.NewReader(exported(t, from, r.ID)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := weir.ImportTo(t.Context(), to, e)
+		if err != nil {
+			t.Fatalf("run %s (%s): %v", r.ID, r.Flow, err)
+		}
+		if got.Runs+got.Same == 0 {
+			t.Errorf("run %s: %+v", r.ID, got)
+		}
+		v, err := weir.VerifyIn(t.Context(), to, weir.Verify{Heads: e.Heads()})
+		if err != nil || !v.OK {
+			t.Fatalf("run %s, imported: %+v %v", r.ID, v.Findings, err)
+		}
+		if i%7 == 0 {
+			if again, err := weir.ImportTo(t.Context(), to, e); err != nil || again.Runs != 0 {
+				t.Errorf("again: %+v %v", again, err)
+			}
+		}
+		is, err := to.Run(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is.Fence, r.Fence = 0, 0
+		if !reflect.DeepEqual(is, r) {
+			t.Errorf("run %s is\n%+v, want\n%+v", r.ID, is, r)
+		}
+		a, b := bytesOf(t, to, r.ID), bytesOf(t, from, r.ID)
+		if a != b {
+			t.Errorf("run %s has other commits", r.ID)
+		}
+		goRows(t, w, r.ID)
+	}
+	for _, r := range all {
+		if r.Session == "" && r.Parent == "" && r.Events > 12 {
+			fork, _, err := w.Fork(t.Context(), r.ID, weir.ForkOptions{At: 5})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := goOn(t, w, fork); got.Status != engine.Completed {
+				t.Errorf("the fork is %s: %v", got.Status, got.Error)
+			}
+			break
+		}
+	}
+}
+
+func TestAnExportThatWasChangedIsRefused(t *testing.T) {
+	t.Parallel()
+	from := openSQLite(t, archive(t))
+	defer func() { _ = from.Close() }()
+	all, err := from.Runs(t.Context(), store.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := string(exported(t, from, all[len(all)-1].ID))
+	lines := strings.SplitAfter(data, "\n")
+	to := openSQLite(t, filepath.Join(t.TempDir(), "other.db"))
+	defer func() { _ = to.Close() }()
+	for what, text := range map[string]string{
+		"a word":       strings.Replace(data, `"attempt":1`, `"attempt":2`, 1),
+		"a flow":       strings.Replace(data, `userInput`, `userinput`, 1),
+		"a line fewer": strings.Join(append(append([]string{}, lines[:4]...), lines[5:]...), ""),
+		"no end":       strings.Join(lines[:len(lines)-2], ""),
+		"nothing":      "",
+		"words":        "hello\n",
+		"a status":     strings.Replace(data, `"status":"completed"`, `"status":"failed"`, 1),
+	} {
+		e, err := weir.ReadExport(strings.NewReader(text))
+		if err == nil {
+			_, err = weir.ImportTo(t.Context(), to, e)
+		}
+		if !errors.Is(err, weir.ErrExport) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if runs, err := to.Runs(t.Context(), store.Filter{}); err != nil || len(runs) != 0 {
+		t.Errorf("%d runs were imported (%v)", len(runs), err)
+	}
+}

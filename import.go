@@ -1,0 +1,94 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Imported says what an import brought.
+type Imported struct {
+	Run     string `json:"run"`
+	Runs    int    `json:"runs"`
+	Commits int64  `json:"commits"`
+	// Same is how many runs were there already as they are in the export.
+	Same int `json:"same"`
+}
+
+// ImportTo brings the runs of an export into a store, as they were: they are shown,
+// forked and verified there as where they are from, with the same heads. The export is
+// verified first. A run of the same id that is there already must be the same,
+// store.ErrExists where it is another, or has gone on otherwise. All is kept or
+// nothing.
+func ImportTo(ctx context.Context, s Archives, e *Export) (Imported, error) {
+	out := Imported{Run: e.Run()}
+	v, err := VerifyIn(ctx, e, Verify{Heads: e.Heads()})
+	if err != nil {
+		return out, err
+	}
+	if !v.OK {
+		return out, fmt.Errorf("%w: it is not as it was written: %s", ErrExport, v.Findings[0].Message)
+	}
+	var restoring []store.Restoring
+	for i := range e.runs {
+		r := &e.runs[i]
+		same, err := isSame(ctx, s, e, r)
+		if err != nil {
+			return out, err
+		}
+		if same {
+			out.Same++
+			continue
+		}
+		x := store.Restoring{Archived: r.Archived}
+		for _, c := range r.commits {
+			events, err := store.DecodePayload(c.Events)
+			if err != nil {
+				return out, fmt.Errorf("%w: run %s, commit %d: %w", ErrExport, r.ID, c.Seq, err)
+			}
+			x.Commits = append(x.Commits, engine.Commit{Run: r.ID, Seq: c.Seq, First: c.First, At: c.At, Events: events})
+		}
+		out.Runs++
+		out.Commits += int64(len(x.Commits))
+		restoring = append(restoring, x)
+	}
+	for _, fingerprint := range sortedKeysOf(e.flows) {
+		if err := s.PutFlow(ctx, fingerprint, []byte(e.flows[fingerprint])); err != nil {
+			return out, err
+		}
+	}
+	if len(restoring) > 0 {
+		err = s.Restore(ctx, e.sessions, restoring)
+	}
+	return out, err
+}
+
+// isSame reports whether a run of an export is in the store already: its chain there
+// has the head that it has in the export.
+func isSame(ctx context.Context, s Archives, e *Export, r *exportRun) (bool, error) {
+	all, err := s.Chains(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !slices.ContainsFunc(all, func(c store.Chain) bool { return c.Run == r.ID }) {
+		return false, nil
+	}
+	i := slices.IndexFunc(e.end.Heads, func(k KeptHead) bool { return k.Run == r.ID })
+	if i < 0 {
+		return false, fmt.Errorf("%w: it has no head of run %s", ErrExport, r.ID)
+	}
+	v, err := VerifyIn(ctx, s, Verify{Run: r.ID, Head: &e.end.Heads[i].Head})
+	if err != nil {
+		return false, err
+	}
+	if !v.OK {
+		return false, fmt.Errorf("run %s: %w, and is another than that of the export: %s", r.ID, store.ErrExists, v.Findings[0].Message)
+	}
+	return true, nil
+}
+
+func sortedKeysOf(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

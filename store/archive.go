@@ -1,0 +1,54 @@
+package store
+
+import (
+	"time"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// Archived is a run as an export of it says: its row and its secret. Its commits come
+// with it or, those that it shares, with its base.
+type Archived struct {
+	ID          string    `json:"run"`
+	Number      int64     `json:"number"` // runs are in this order
+	Flow        string    `json:"flow"`
+	Fingerprint string    `json:"fingerprint"`
+	User        string    `json:"user,omitempty"`
+	Parent      string    `json:"parent,omitempty"`
+	Origin      string    `json:"origin,omitempty"`
+	Created     time.Time `json:"created"`
+	Base        *Base     `json:"base,omitempty"`
+	// Session is the id of the session that it is a round of, Round its number.
+	Session string `json:"session,omitempty"`
+	Round   int    `json:"round,omitempty"`
+	// Secret is that of the chains of its tree of runs, or of its session.
+	Secret []byte `json:"secret"`
+	// Unchained is how many commits are from before there were chains.
+	Unchained int64 `json:"unchained,omitempty"`
+	// Status is what listings say of it, and Head the rest of that, as events.
+	Status  string `json:"status"`
+	Due     int64  `json:"due,omitempty"`
+	Waiting string `json:"waiting,omitempty"`
+	Usage   string `json:"usage,omitempty"`
+	Failure string `json:"failure,omitempty"`
+}
+
+// ArchivedSession is a session in an export: what its rounds are rounds of.
+type ArchivedSession struct {
+	ID      string    `json:"session"`
+	User    string    `json:"user"`
+	Flow    string    `json:"flow"`
+	Thread  string    `json:"thread"`
+	Created time.Time `json:"created"`
+	// Parent is the session that it was forked from, with its first At messages.
+	Parent string `json:"parent,omitempty"`
+	At     int    `json:"at,omitempty"`
+	// Main is what its last round left, nil where that is not known.
+	Main []byte `json:"main,omitempty"`
+}
+
+// Restoring is a run to restore with its own commits.
+type Restoring struct {
+	Archived
+	Commits []engine.Commit
+}
