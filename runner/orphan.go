@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -56,5 +57,19 @@ func dead(owner string) bool {
 		return true // Windows: there is no such process
 	}
 	err = p.Signal(syscall.Signal(0))
-	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH)
+	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) || unburied(pid)
+}
+
+// unburied reports whether a process has ended and its parent has not asked yet
+// how, as it is where a container's first process never asks. It still has its
+// number, and no thread that could do anything.
+func unburied(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false // another system, which tells by other ways
+	}
+	// "PID (NAME) STATE ...": a name may hold anything. The number of threads is
+	// the 18th behind it.
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return len(f) > 17 && (f[0] == "Z" || f[0] == "X") && (f[17] == "0" || f[17] == "1")
 }
