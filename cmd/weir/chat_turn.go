@@ -158,7 +158,11 @@ func (v *turnView) closing(s *weir.TurnState) {
 			v.p.say("  %s", st.dim.Render("try it again: "+v.p.self("retry", s.Run, s.Error.Node)))
 		}
 	case engine.Cancelled:
-		v.p.say("%s", st.dim.Render("the turn was cancelled; what was said stays"))
+		left := "what was said stays"
+		if len(s.Messages) == 0 {
+			left = "nothing had been said yet, and the message is not in the history"
+		}
+		v.p.say("%s", st.dim.Render("the turn was cancelled; "+left))
 	default:
 	}
 	var parts []string
