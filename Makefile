@@ -71,6 +71,11 @@ simtrees: N := 10000
 simtrees: ## N simulated schedules of trees of runs, by default 10,000
 	go test ./runner -run TestSimulatedTrees -v -count=1 -timeout 0 -simtrees.n $(N)
 
+.PHONY: tampered
+tampered: N := 1000
+tampered: ## N records tampered with, by default 1,000: all must be found
+	WEIR_TAMPERED=$(N) go test . -run 'WhateverIsChangedInTheRecord|WithKeptHeads' -v -count=1 -timeout 0
+
 .PHONY: crash
 crash: N := 10000
 crash: ## N kill points of the real binary, by default 10,000

@@ -98,3 +98,33 @@ func TestARecordOfEveryKindIsAsItWasWritten(t *testing.T) {
 	}
 	t.Log(len(out.Runs), out.Digest)
 }
+
+func TestAnErasedSessionStillVerifies(t *testing.T) {
+	t.Parallel()
+	path := archive(t)
+	before := verified(t, path, weir.Verify{})
+	var kept []weir.KeptHead
+	for _, r := range before.Runs {
+		kept = append(kept, r.KeptHead)
+	}
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.DeleteUser(t.Context(), "anna", store.Erasure{Now: time.Now(), Force: true})
+	if err != nil || gone.Runs == 0 {
+		t.Fatal(gone, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after := verified(t, path, weir.Verify{Heads: kept, Head: before.Digest})
+	if !after.OK || after.Erased != before.Erased+gone.Runs || after.ErasedCommits <= before.ErasedCommits {
+		t.Errorf("%d runs erased, %d before: %+v", after.Erased, before.Erased, after.Findings)
+	}
+	for i, r := range after.Runs {
+		if r.Head != before.Runs[i].Head || r.At != r.Commits {
+			t.Errorf("run number %d has another head", r.Number)
+		}
+	}
+}

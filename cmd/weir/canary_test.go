@@ -195,9 +195,15 @@ func (c *canary) tell(id string) {
 		{"--node", "say", "--json"},
 		{"--node", "say", "--view"},
 		{"--node", "say", "--view", "--json"},
+		{"--chain"},
+		{"--chain", "--json"},
+		{"--node", "say", "--diff"},
 	} {
 		c.weir(0, append([]string{"show", id}, args...)...)
 	}
+	c.weir(0, "verify", id, "--json")
+	c.weir(0, "export", id, "-o", "run.weir")
+	c.weir(0, "export", id, "-o", "-")
 }
 
 func TestNoKeyOfAVendorIsEverWrittenOrShown(t *testing.T) {

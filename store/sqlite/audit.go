@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -50,11 +49,11 @@ func (a *audit) differs(column, is, said string) {
 func (a *audit) row(s *Store) error {
 	r, err := s.Run(a.ctx, a.chain.Run)
 	if err != nil {
-		if errors.Is(err, store.ErrCorrupt) {
-			a.find(store.FoundUnreadable, "the run's row cannot be read: %v", err)
-			return nil
+		if a.ctx.Err() != nil {
+			return err
 		}
-		return err
+		a.find(store.FoundUnreadable, "the run's row cannot be read: %v", err)
+		return nil
 	}
 	if a.facts.Started != nil || a.facts.Forked != nil {
 		a.differs("user", r.User, a.facts.User)
@@ -66,6 +65,9 @@ func (a *audit) row(s *Store) error {
 		a.differs("origin", r.Origin, f.Forked.Origin)
 		a.differs("session", r.Session, "")
 		a.differs("parent", r.Parent, "")
+		if r.Base != nil && r.Base.Seq == 0 { // the chain says the rest
+			a.differs("base", r.Base.Run, f.Forked.From)
+		}
 		if r.Base == nil {
 			a.find(store.FoundChanged, "the run has no base, and its journal says that it was forked from %s", f.Forked.From)
 		}
