@@ -82,18 +82,18 @@ func (s *scribbles) value(depth int) any {
 func (s *scribbles) ops() string {
 	var ops []map[string]any
 	for range 1 + s.IntN(4) {
-		switch k := s.IntN(10); {
-		case k == 0:
+		switch s.IntN(10) {
+		case 0:
 			ops = append(ops, map[string]any{"op": "delete", "key": s.key()})
-		case k == 1:
+		case 1:
 			ops = append(ops, map[string]any{"op": "step", "value": s.value(1)})
-		case k == 2:
+		case 2:
 			ops = append(ops, map[string]any{"op": "fail"})
-		case k == 3:
+		case 3:
 			ops = append(ops, map[string]any{"key": "list", "value": s.value(1)})
-		case k == 4:
+		case 4:
 			ops = append(ops, map[string]any{"key": "sum", "value": s.IntN(50)}, map[string]any{"key": "low", "value": float64(s.IntN(99)) / 4})
-		case k == 5:
+		case 5:
 			ops = append(ops, map[string]any{"key": "top", "value": s.IntN(50)}, map[string]any{"key": "all", "value": map[string]any{s.key(): s.value(1)}})
 		default:
 			ops = append(ops, map[string]any{"key": s.key(), "value": s.value(2)})
@@ -284,7 +284,7 @@ func TestTheViewsOfTheChainOfWorkSayWhatGoSays(t *testing.T) {
 	}
 	defer func() { _ = db.Close() }()
 	for seed := range uint64(25) {
-		x := &scribbles{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a seed
+		x := &scribbles{rand.New(rand.NewPCG(seed, 1))}
 		f, err := w.Parse("f", []byte(x.flow()))
 		if err != nil {
 			t.Fatal(seed, err)

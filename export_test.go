@@ -42,39 +42,8 @@ func TestAnImportedRunIsAsTheOriginal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range all {
-		e, err := weir.ReadExport(bytes.NewReader(exported(t, from, r.ID)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := weir.ImportTo(t.Context(), to, e)
-		if err != nil {
-			t.Fatalf("run %s (%s): %v", r.ID, r.Flow, err)
-		}
-		if got.Runs+got.Same == 0 {
-			t.Errorf("run %s: %+v", r.ID, got)
-		}
-		v, err := weir.VerifyIn(t.Context(), to, weir.Verify{Heads: e.Heads()})
-		if err != nil || !v.OK {
-			t.Fatalf("run %s, imported: %+v %v", r.ID, v.Findings, err)
-		}
-		if i%7 == 0 {
-			if again, err := weir.ImportTo(t.Context(), to, e); err != nil || again.Runs != 0 {
-				t.Errorf("again: %+v %v", again, err)
-			}
-		}
-		is, err := to.Run(t.Context(), r.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		is.Fence, r.Fence = 0, 0
-		if !reflect.DeepEqual(is, r) {
-			t.Errorf("run %s is\n%+v, want\n%+v", r.ID, is, r)
-		}
-		a, b := bytesOf(t, to, r.ID), bytesOf(t, from, r.ID)
-		if a != b {
-			t.Errorf("run %s has other commits", r.ID)
-		}
+	for _, r := range all {
+		bringOver(t, from, to, r)
 		goRows(t, w, r.ID)
 	}
 	for _, r := range all {
@@ -88,6 +57,41 @@ func TestAnImportedRunIsAsTheOriginal(t *testing.T) {
 			}
 			break
 		}
+	}
+}
+
+// bringOver exports a run, imports it, and compares what is there then.
+func bringOver(t *testing.T, from, to *sqlite.Store, r store.Run) {
+	t.Helper()
+	e, err := weir.ReadExport(bytes.NewReader(exported(t, from, r.ID)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := weir.ImportTo(t.Context(), to, e)
+	if err != nil {
+		t.Fatalf("run %s (%s): %v", r.ID, r.Flow, err)
+	}
+	if got.Runs+got.Same == 0 {
+		t.Errorf("run %s: %+v", r.ID, got)
+	}
+	v, err := weir.VerifyIn(t.Context(), to, weir.Verify{Heads: e.Heads()})
+	if err != nil || !v.OK {
+		t.Fatalf("run %s, imported: %+v %v", r.ID, v.Findings, err)
+	}
+	if again, err := weir.ImportTo(t.Context(), to, e); err != nil || again.Runs != 0 {
+		t.Errorf("again: %+v %v", again, err)
+	}
+	is, err := to.Run(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is.Fence, r.Fence = 0, 0
+	if !reflect.DeepEqual(is, r) {
+		t.Errorf("run %s is\n%+v, want\n%+v", r.ID, is, r)
+	}
+	a, b := bytesOf(t, to, r.ID), bytesOf(t, from, r.ID)
+	if a != b {
+		t.Errorf("run %s has other commits", r.ID)
 	}
 }
 

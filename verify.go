@@ -365,8 +365,8 @@ func (x *verifier) settle() {
 		}
 		x.out.Unchained += r.Unchained
 		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(r.Number)) //nolint:gosec // never negative
-		_, _ = h.Write(n[:])                               // a hash never fails
+		binary.BigEndian.PutUint64(n[:], uint64(r.Number))
+		_, _ = h.Write(n[:]) // a hash never fails
 		_, _ = h.Write(r.Head[:])
 	}
 	if x.v.Run == "" {

@@ -83,14 +83,14 @@ const tagBytes = 4
 // this tag.
 func (t Tag) Next(hd Header, digest Hash) Tag {
 	var b [tagBytes + headerBytes + sha256.Size]byte
-	binary.BigEndian.PutUint32(b[:], uint32(t)) //nolint:gosec // all 32 bits
+	binary.BigEndian.PutUint32(b[:], uint32(t))
 	head := hd.bytes()
 	copy(b[tagBytes:], head[:])
 	copy(b[tagBytes+headerBytes:], digest[:])
 	return tagOf(sha256.Sum256(b[:]))
 }
 
-func tagOf(h Hash) Tag { return Tag(binary.BigEndian.Uint32(h[:tagBytes])) } //nolint:gosec // all 32 bits
+func tagOf(h Hash) Tag { return Tag(binary.BigEndian.Uint32(h[:tagBytes])) }
 
 // Origin names a run in its chain without saying its id to who has no secret.
 func Origin(secret []byte, run string) Hash { return keyed(secret, 'r', run, 0) }

@@ -119,25 +119,9 @@ func (a *audit) contexts() error {
 	if err != nil {
 		return err
 	}
-	should := map[string]*ownContext{}
-	for i := range a.facts.Changes {
-		ch := &a.facts.Changes[i]
-		c := should[ch.ID]
-		if c == nil && ch.Messages == 0 && ch.At == 0 && ch.Session == "" && (!ch.Create || a.chain.Base == 0) {
-			continue
-		}
-		if c == nil {
-			row, err := a.expected(&ch.ContextChange, kept)
-			if err != nil {
-				return err
-			}
-			c = &ownContext{row: row, next: row.start}
-			should[ch.ID] = c
-		}
-		if ch.Messages > 0 {
-			c.spans = append(c.spans, [3]int64{c.next, int64(ch.Messages), ch.Seq})
-			c.next += int64(ch.Messages)
-		}
+	should, err := a.should(kept)
+	if err != nil {
+		return err
 	}
 	for _, name := range sorted(should) {
 		c := should[name]
@@ -159,6 +143,31 @@ func (a *audit) contexts() error {
 		a.find(store.FoundAdded, "context %s is in no commit", name)
 	}
 	return nil
+}
+
+// should are the contexts that the run's changes make.
+func (a *audit) should(kept map[string]history) (map[string]*ownContext, error) {
+	should := map[string]*ownContext{}
+	for i := range a.facts.Changes {
+		ch := &a.facts.Changes[i]
+		c := should[ch.ID]
+		if c == nil && ch.Messages == 0 && ch.At == 0 && ch.Session == "" && (!ch.Create || a.chain.Base == 0) {
+			continue
+		}
+		if c == nil {
+			row, err := a.expected(&ch.ContextChange, kept)
+			if err != nil {
+				return nil, err
+			}
+			c = &ownContext{row: row, next: row.start}
+			should[ch.ID] = c
+		}
+		if ch.Messages > 0 {
+			c.spans = append(c.spans, [3]int64{c.next, int64(ch.Messages), ch.Seq})
+			c.next += int64(ch.Messages)
+		}
+	}
+	return should, nil
 }
 
 func sorted[T any](m map[string]T) []string {

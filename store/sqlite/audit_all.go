@@ -28,8 +28,8 @@ type auditAll struct {
 	found []store.Finding
 }
 
-func (a *auditAll) find(run, what, format string, args ...any) {
-	a.found = append(a.found, store.Finding{Run: run, What: what, Message: fmt.Sprintf(format, args...)})
+func (a *auditAll) find(what, format string, args ...any) {
+	a.found = append(a.found, store.Finding{What: what, Message: fmt.Sprintf(format, args...)})
 }
 
 // numbers finds runs that are gone without a trace: each number that was given out
@@ -42,9 +42,9 @@ func (a *auditAll) numbers() error {
 	}
 	missing := func(upto int64) {
 		if next < upto-1 {
-			a.find("", store.FoundMissing, "runs number %d to %d are gone, and were not erased", next, upto-1)
+			a.find(store.FoundMissing, "runs number %d to %d are gone, and were not erased", next, upto-1)
 		} else if next < upto {
-			a.find("", store.FoundMissing, "run number %d is gone, and was not erased", next)
+			a.find(store.FoundMissing, "run number %d is gone, and was not erased", next)
 		}
 	}
 	err = a.query(func(row scanner) error {
@@ -53,7 +53,7 @@ func (a *auditAll) numbers() error {
 			return err
 		}
 		if num < next && num > 0 {
-			a.find("", store.FoundAdded, "run number %d is there and erased as well", num)
+			a.find(store.FoundAdded, "run number %d is there and erased as well", num)
 		}
 		missing(num)
 		next = num + 1
@@ -90,7 +90,7 @@ func (a *auditAll) strays() error {
 			var owner, n int64
 			err := row.Scan(&owner, &n)
 			if err == nil {
-				a.find("", store.FoundAdded, "there are %d %s that is not there (number %d)", n, x.what, owner)
+				a.find(store.FoundAdded, "there are %d %s that is not there (number %d)", n, x.what, owner)
 			}
 			return err
 		}, x.query)
@@ -108,7 +108,7 @@ func (a *auditAll) sessions() error {
 		var says, has int64
 		err := row.Scan(&id, &says, &has)
 		if err == nil {
-			a.find("", store.FoundChanged, "session %s says that it has had %d rounds, and the last is number %d", id, says, has)
+			a.find(store.FoundChanged, "session %s says that it has had %d rounds, and the last is number %d", id, says, has)
 		}
 		return err
 	}, `SELECT id, rounds, n FROM (SELECT s.id, s.rounds, coalesce((SELECT max(round) FROM run_row r WHERE r.session = s.num), 0) AS n FROM session s)
@@ -125,7 +125,7 @@ func (a *auditAll) values() error {
 		}
 		r := runState{salt: salt}
 		if d := r.digest(body); !bytes.Equal(d[:], want) {
-			a.find("", store.FoundChanged, "value %d (%d bytes, %.40s...) is not what its digest says", id, len(body), body)
+			a.find(store.FoundChanged, "value %d (%d bytes, %.40s...) is not what its digest says", id, len(body), body)
 		}
 		return nil
 	}, `SELECT v.id, v.digest, j.body, coalesce(r.salt, s.salt) FROM value v JOIN value_json j ON j.id = v.id
@@ -163,9 +163,9 @@ func (a *auditAll) references() error {
 		var id, root int64
 		err := row.Scan(&id, &root)
 		if by, ok := known[id]; err == nil && !ok {
-			a.find("", store.FoundAdded, "nothing refers to value %d", id)
+			a.find(store.FoundAdded, "nothing refers to value %d", id)
 		} else if err == nil && by != root {
-			a.find("", store.FoundChanged, "value %d is said to be of another tree of runs (root %d) than what refers to it (root %d)", id, root, by)
+			a.find(store.FoundChanged, "value %d is said to be of another tree of runs (root %d) than what refers to it (root %d)", id, root, by)
 		}
 		return err
 	}, "SELECT id, root FROM value")
@@ -235,7 +235,7 @@ func (a *auditAll) pages() error {
 			return err
 		}
 		if !bytes.Equal(hashes, p.hashes) {
-			a.find("", store.FoundChanged, "page %d of context %d does not name the messages in it", number, context)
+			a.find(store.FoundChanged, "page %d of context %d does not name the messages in it", number, context)
 		}
 	}
 	return nil

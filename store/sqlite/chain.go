@@ -75,5 +75,5 @@ func (l lineage) tag(num, seq int64) (_ store.Tag, ok bool, err error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return store.Tag(tag.Int64), tag.Valid, err //nolint:gosec // another is no tag
+	return store.Tag(tag.Int64), tag.Valid, err
 }

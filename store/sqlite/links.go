@@ -123,7 +123,7 @@ func (r *linkReader) batch(ctx context.Context) ([]store.Link, error) {
 			}
 			c, ok = read[b.seq]
 		}
-		l := store.Link{Header: store.Header{Seq: b.seq, First: r.events + 1, At: b.at}, Tag: store.Tag(b.tag.Int64), Tagged: b.tag.Valid} //nolint:gosec // another is no tag
+		l := store.Link{Header: store.Header{Seq: b.seq, First: r.events + 1, At: b.at}, Tag: store.Tag(b.tag.Int64), Tagged: b.tag.Valid}
 		if l.Count = b.last - r.events; ok {
 			unread = r.fill(&l, &c)
 		} else if unread == nil {

@@ -30,7 +30,7 @@ func appendBuried(b []byte, l *store.Link, before int64) []byte {
 	b = binary.AppendUvarint(b, uint64(max(l.Count, 0)))
 	b = binary.AppendVarint(b, l.At-before)
 	if l.Tagged {
-		b = binary.BigEndian.AppendUint32(b, uint32(l.Tag)) //nolint:gosec // all 32 bits
+		b = binary.BigEndian.AppendUint32(b, uint32(l.Tag))
 	}
 	if l.Err == nil {
 		b = append(b, l.Digest[:]...)
@@ -60,12 +60,12 @@ func cutBuried(b []byte, before *store.Link) (l store.Link, rest []byte, err err
 	}
 	b = b[n:]
 	l.Header = store.Header{Seq: before.Seq + 1, First: before.First + before.Count, At: before.At + after}
-	l.Count = int64(count) //nolint:gosec // bounded above
+	l.Count = int64(count)
 	if l.Tagged = flags&buriedTag != 0; l.Tagged {
 		if len(b) < 4 {
 			return l, nil, errTombstone
 		}
-		l.Tag, b = store.Tag(binary.BigEndian.Uint32(b)), b[4:] //nolint:gosec // all 32 bits
+		l.Tag, b = store.Tag(binary.BigEndian.Uint32(b)), b[4:]
 	}
 	if flags&buriedDigest == 0 {
 		l.Err = errUnread
