@@ -129,11 +129,30 @@ func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, err
 }
 
 func (w *Weir) doUnder(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
-	x, err := w.local.Do(ctx, p, id, c)
-	if x == nil {
-		return nil, err
+	for begin := time.Now(); ; {
+		x, err := w.local.Do(ctx, p, id, c)
+		if x != nil {
+			return &Run{ID: id, w: w, x: x}, err
+		}
+		if !errors.Is(err, store.ErrOwned) || time.Since(begin) > patience || !w.resting(ctx, id) {
+			return nil, err
+		}
+		select {
+		case <-time.After(patience / 100):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return &Run{ID: id, w: w, x: x}, err
+}
+
+// patience is how long a command waits for a run that rests in another process.
+const patience = 2 * time.Second
+
+// resting reports whether a run that somebody has waits for people alone: it is
+// about to be given back.
+func (w *Weir) resting(ctx context.Context, id string) bool {
+	r, err := w.store.Run(ctx, id)
+	return err == nil && r.Head.Status == engine.Paused && r.Head.Due == 0
 }
 
 // Resume drives a run again after a crash, shutdown or pause.

@@ -135,7 +135,11 @@ func Answer(id string, v engine.Value, by string) Command {
 			return nil, fmt.Errorf("run %s: %s: %w", r.ID, id, ErrNoInterrupt)
 		}
 		n, err := engine.Normalize(v)
-		if err == nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitApproval || i.Schema != nil) {
+		switch {
+		case err != nil:
+		case i.Kind == engine.AwaitEffect:
+			err = checkOutcome(n)
+		case i.Kind == engine.AwaitInput, i.Kind == engine.AwaitApproval, i.Schema != nil:
 			err = node.CheckAnswer(i.Schema, n)
 		}
 		if err != nil {
@@ -143,6 +147,27 @@ func Answer(id string, v engine.Value, by string) Command {
 		}
 		return &engine.InterruptAnswered{ID: id, Value: n, By: by}, nil
 	}
+}
+
+// The answers to the question whether an effect happened, beside an object with
+// its result.
+const (
+	outcomeRetry = "retry"
+	outcomeFail  = "fail"
+)
+
+// checkOutcome reports why a value does not say what became of an effect. What
+// was meant for somebody else must not fail the node.
+func checkOutcome(v engine.Value) error {
+	if o, ok := v.(map[string]any); ok {
+		if _, ok = o["result"]; ok && len(o) == 1 {
+			return nil
+		}
+	}
+	if v == outcomeRetry || v == outcomeFail {
+		return nil
+	}
+	return fmt.Errorf("expected %q, %q or {\"result\": ...}", outcomeRetry, outcomeFail)
 }
 
 // Signal brings an outside event to the node that has waited longest for one

@@ -161,7 +161,7 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 	if m, ok := ans.Value.(map[string]any); ans.Given && ok {
 		return m["result"], true, nil
 	}
-	if ans.Given && ans.Value == "retry" {
+	if ans.Given && ans.Value == outcomeRetry {
 		return nil, false, nil
 	}
 	return nil, true, unknown

@@ -336,8 +336,12 @@ func (c *chat) told(ctx context.Context, err error) error {
 	return nil
 }
 
-// begin sends what was said, or answers with it what is open.
+// begin sends what was said, or answers with it what is open. A line of a file is
+// no answer to the question what became of an effect.
 func (c *chat) begin(ctx context.Context, text string) (*weir.Turn, error) {
+	if len(c.waits) > 0 && c.waits[0].Kind == engine.AwaitEffect && !c.lines.live() {
+		return c.s.Send(ctx, text, c.send)
+	}
 	if n := len(c.waits); n == 0 || n == 1 && c.waits[0].Kind == engine.AwaitInput {
 		if n == 1 { // also a choice by its number
 			v, err := answerOf(c.waits[0], text)
