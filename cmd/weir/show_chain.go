@@ -142,6 +142,12 @@ func stateMap(s engine.State) map[string]any {
 	return m
 }
 
+// topLine is the first line of an error, without the traceback below it.
+func topLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return shorten(line, 120)
+}
+
 // printChain shows people what was done, with the steps of each node below it.
 func (p *program) printChain(work []weir.Work) {
 	st := p.styleOf(p.out)
@@ -156,7 +162,7 @@ func (p *program) printChain(work []weir.Work) {
 		if w.Error != nil {
 			note = w.Error.Message
 		}
-		t.row(fmt.Sprint(w.Seq), name, w.Type, statusLook(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spent(w.Usage.CostMicros), printable(note))
+		t.row(fmt.Sprint(w.Seq), name, w.Type, statusLook(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spent(w.Usage.CostMicros), topLine(note))
 		for j := range w.Steps {
 			s := &w.Steps[j]
 			u := engine.Usage{}
@@ -164,7 +170,7 @@ func (p *program) printChain(work []weir.Work) {
 				u = *s.Usage
 			}
 			t.row("", fmt.Sprintf("  %d %s", s.Number, s.Name), fmt.Sprintf("attempt %d", s.Attempt), statusLook(st, s.Status),
-				took(time.Duration(s.Micros)*time.Microsecond), s.Model, tokensIn(u), spent(u.CostMicros), printable(s.Error))
+				took(time.Duration(s.Micros)*time.Microsecond), s.Model, tokensIn(u), spent(u.CostMicros), topLine(s.Error))
 		}
 	}
 	t.print()
