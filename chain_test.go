@@ -283,7 +283,11 @@ func TestTheViewsOfTheChainOfWorkSayWhatGoSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	for seed := range uint64(25) {
+	seeds := uint64(25)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
 		x := &scribbles{rand.New(rand.NewPCG(seed, 1))}
 		f, err := w.Parse("f", []byte(x.flow()))
 		if err != nil {

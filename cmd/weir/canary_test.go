@@ -33,7 +33,7 @@ func newCanary(t *testing.T) *canary {
 	c := &canary{T: t, key: "wk-" + rand.Text() + rand.Text(), dir: t.TempDir(), model: obedient()}
 	t.Cleanup(c.model.Close)
 	c.model.APIKey = c.key
-	c.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "USER=ada"}
+	c.env = []string{"GORACE=" + os.Getenv("GORACE"), "PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "USER=ada"}
 	if err := os.Mkdir(filepath.Join(c.dir, ".weir"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("USER", "ada")
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			model := obedient()
 			e.Defer(model.Close)
 			e.Setenv("MODEL_URL", model.URL)
