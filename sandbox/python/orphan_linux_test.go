@@ -40,7 +40,7 @@ func TestASandboxEndsWithTheProcessThatStartedIt(t *testing.T) {
 	sandboxes := childrenOf(c.Process.Pid)
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	if !until(time.Second, func() bool { return len(alive(sandboxes)) == 0 }) {
+	if !until(20*time.Second, func() bool { return len(alive(sandboxes)) == 0 }) {
 		t.Errorf("%v outlived what started them", alive(sandboxes))
 	}
 }
