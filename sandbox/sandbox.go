@@ -9,6 +9,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -67,6 +68,15 @@ type Limits struct {
 	Disk   int64         // bytes of files it may write, which are gone with it
 	// Processes is how many it may have at once, threads counted.
 	Processes int
+}
+
+// Or is l with those of other where l has none.
+func (l Limits) Or(other Limits) Limits {
+	return Limits{
+		Time: cmp.Or(max(l.Time, 0), other.Time), Memory: cmp.Or(max(l.Memory, 0), other.Memory),
+		Output: cmp.Or(max(l.Output, 0), other.Output), Disk: cmp.Or(max(l.Disk, 0), other.Disk),
+		Processes: cmp.Or(max(l.Processes, 0), other.Processes),
+	}
 }
 
 // Result is what a job brought.

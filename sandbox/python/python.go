@@ -72,23 +72,9 @@ func (e *Executor) Language() string { return "python" }
 
 // limits fills in what the job leaves open.
 func (e *Executor) limits(l sandbox.Limits) sandbox.Limits {
-	o := e.options.Limits
-	l.Time = first(l.Time, o.Time, DefaultTime)
-	l.Memory = first(l.Memory, o.Memory, DefaultMemory)
-	l.Output = first(l.Output, o.Output, DefaultOutput)
-	l.Disk = first(l.Disk, o.Disk, DefaultDisk)
-	l.Processes = first(l.Processes, o.Processes, DefaultThreads)
-	return l
-}
-
-// first is the first of the values that is set.
-func first[T int | int64 | time.Duration](values ...T) T {
-	for _, v := range values {
-		if v > 0 {
-			return v
-		}
-	}
-	return 0
+	return l.Or(e.options.Limits).Or(sandbox.Limits{
+		Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput, Disk: DefaultDisk, Processes: DefaultThreads,
+	})
 }
 
 // enter waits for a place among the jobs that run at once.

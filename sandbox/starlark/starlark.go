@@ -179,14 +179,5 @@ func read(path string, most int64) ([]byte, error) {
 }
 
 func bounded(l sandbox.Limits) sandbox.Limits {
-	if l.Time <= 0 {
-		l.Time = DefaultTime
-	}
-	if l.Memory <= 0 {
-		l.Memory = DefaultMemory
-	}
-	if l.Output <= 0 {
-		l.Output = DefaultOutput
-	}
-	return l
+	return l.Or(sandbox.Limits{Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput})
 }

@@ -47,28 +47,6 @@ type packedRest struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// changeOf is a body as convo has it, nil for anything else. JSON that says a
-// change is one.
-func changeOf(body any) (*convo.Change, error) {
-	switch t := body.(type) {
-	case *convo.Change:
-		return t, nil
-	case convo.Change:
-		return &t, nil
-	case json.RawMessage:
-		if !json.Valid(t) {
-			return nil, fmt.Errorf("the body of a change is not JSON: %.40s", t)
-		}
-		var c convo.Change
-		d := json.NewDecoder(bytes.NewReader(t))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&c); err == nil {
-			return &c, nil
-		}
-	}
-	return nil, nil
-}
-
 // piece is the JSON that stands for a value.
 func (p *packer) piece(v engine.Value) (json.RawMessage, error) {
 	return p.appendValue(nil, v)
@@ -84,7 +62,7 @@ func plain(x any) (engine.Value, error) {
 }
 
 func (p *packer) appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
-	c, err := changeOf(ch.Body)
+	c, err := store.ChangeOf(ch.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
 )
 
 // Sizes from which something is stored apart, in bytes of JSON.
@@ -90,7 +91,7 @@ func (p *packer) pack(events []engine.Event) (refused, failed error) {
 // place gives positions to the messages of a change. All of a commit are
 // placed before anything is encoded, since results and outputs repeat them.
 func (p *packer) place(ch *engine.ContextChange) error {
-	body, err := changeOf(ch.Body)
+	body, err := store.ChangeOf(ch.Body)
 	if err != nil {
 		return err
 	}
