@@ -52,15 +52,16 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 	v, err := h.c.Do(Effect{
 		Name: "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
-			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments})
+			made := &artifacts{}
+			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments, By: h.c.caller(), Declared: made.add})
 			if err == nil {
-				return Outcome{Value: map[string]any{"text": text}}, nil
+				return Outcome{Value: made.into(map[string]any{"text": text})}, nil
 			}
 			// A call that was cut off has no answer: its outcome is unknown.
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				return Outcome{}, err
 			}
-			return Outcome{Value: map[string]any{"text": err.Error(), "failed": true}}, nil
+			return Outcome{Value: made.into(map[string]any{"text": err.Error(), "failed": true})}, nil
 		},
 	})
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/weir-run/weir/trajectory"
 )
 
 // Tool is something a model can call. Callers use Run, which keeps to the
@@ -56,6 +58,34 @@ type Tool struct {
 type Call struct {
 	Key       string
 	Arguments string
+	By        Caller
+	// Declared, where set, is told of the data that the tool found, used or made;
+	// tools call Declare.
+	Declared func(trajectory.Artifact)
+}
+
+// Caller says for whom a tool is called. It comes from the run and never from
+// the model.
+type Caller struct {
+	Run, Flow, User string
+	// Session is the session that the run is a round of, and Round its number; both
+	// are zero for a run that is none.
+	Session string
+	Round   int
+}
+
+// Declare says that the tool found, used or made a piece of data, for the
+// trajectory of the run; the model is told nothing of it. It may be called until
+// the tool returns. An artifact that cannot be declared is an error, and nothing
+// is noted.
+func (c Call) Declare(a trajectory.Artifact) error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if c.Declared != nil {
+		c.Declared(a)
+	}
+	return nil
 }
 
 // Hash identifies what a model and a person are told about a tool, and so what

@@ -15,10 +15,10 @@ type Room struct {
 // so that a new room is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func Rooms() []Room {
-	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "sandbox", "node"}
+	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
 		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "sandbox", "sandbox/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
+		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []Room{
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
@@ -34,12 +34,12 @@ func Rooms() []Room {
 		{"llm/llmtest", []string{"llm", "llm/recorded", "convo", "tool", "engine"}, "the suite sees providers from outside, and knows real conversations"},
 		{"sandbox", []string{"engine"}, "a job is code and values, and what comes back is the change of those"},
 		{"sandbox/...", []string{"sandbox", "engine"}, "an executor is swapped without touching what uses it"},
-		{"tool", []string{"engine", "flow/schema"}, "a tool is a name, a schema and a function"},
-		{"tool/...", []string{"tool", "tool/template", "engine"}, "a kind of tool is swapped without touching what calls it"},
+		{"tool", []string{"engine", "flow/schema", "trajectory"}, "a tool is a name, a schema and a function, and declares the data it made"},
+		{"tool/...", []string{"tool", "tool/template", "engine", "trajectory"}, "a kind of tool is swapped without touching what calls it"},
 		{"tool/template", nil, "references are looked up in what is passed in"},
 		{
 			"node",
-			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool", "sandbox"},
+			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool", "sandbox", "trajectory"},
 			"the contract of nodes does not know the catalogue, the runner or the store",
 		},
 		{"node/...", contracts, "a node sees the world through its Ctx only"},
@@ -50,8 +50,8 @@ func Rooms() []Room {
 		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
 		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},
 		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},
-		{"store", []string{"engine", "convo"}, "a store keeps commits and decides nothing"},
-		{"store/...", []string{"store", "engine", "convo"}, "a store is swapped without touching what uses it"},
+		{"store", []string{"engine", "convo", "trajectory"}, "a store keeps commits and decides nothing"},
+		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables"}, "a store is swapped without touching what uses it"},
 		{
 			"runner", append([]string{"store"}, contracts...),
 			"the runner takes a store and a catalogue; it names none",
@@ -64,7 +64,7 @@ func Rooms() []Room {
 			".",
 			[]string{
 				"flow", "flow/expr", "convo", "token", "engine", "llm", "llm/recorded", "tool",
-				"tool/...", "sandbox", "node", "node/...", "store", "store/...", "runner", "runner/...",
+				"tool/...", "sandbox", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...",
 			},
 			"the library's face wires the rooms and links no vendor SDK",
 		},
