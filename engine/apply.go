@@ -39,7 +39,7 @@ func (r *Run) Apply(e Event) error {
 		return nil
 	}
 	if r.ended != Pending {
-		if r.ended != Failed || !revives(e) {
+		if !noted(r.ended, e) && (r.ended != Failed || !revives(e)) {
 			return invalid("%s follows the end of the run", e.Kind())
 		}
 	}
@@ -48,6 +48,12 @@ func (r *Run) Apply(e Event) error {
 	}
 	r.events++
 	return nil
+}
+
+// noted reports whether the event is a note of the run that may follow its end.
+func noted(end Status, e Event) bool {
+	n, ok := e.(*NoteRecorded)
+	return ok && n.Path == "" && end != Cancelled
 }
 
 // revives reports whether the event may have a failed run go on.
@@ -91,6 +97,8 @@ func (r *Run) apply(e Event) error {
 		return r.applyReport(e)
 	case *StepRecorded:
 		return r.applyStep(e)
+	case *NoteRecorded:
+		return r.applyNote(e)
 	}
 	return r.applyRare(e)
 }
@@ -299,6 +307,22 @@ func (r *Run) applyStep(e *StepRecorded) error {
 	}
 	x := n.more()
 	x.steps = append(x.steps, e.Key(int(n.attempt)))
+	return nil
+}
+
+func (r *Run) applyNote(e *NoteRecorded) error {
+	if e.Usage != nil {
+		r.spend(e.Path, *e.Usage)
+	}
+	if e.Path == "" {
+		return nil
+	}
+	n, err := r.active(e.Path, executing, e)
+	if err != nil {
+		return err
+	}
+	x := n.more()
+	x.steps = append(x.steps, e.Key)
 	return nil
 }
 

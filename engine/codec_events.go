@@ -49,6 +49,8 @@ func newRareEvent(kind string) Event {
 		return new(EffectCompleted)
 	case "step.recorded":
 		return new(StepRecorded)
+	case "note.recorded":
+		return new(NoteRecorded)
 	case "interrupt.answered":
 		return new(InterruptAnswered)
 	case "child.reported":
@@ -117,6 +119,11 @@ func (c *coder) rareFields(e Event) {
 	switch v := e.(type) {
 	case *StepRecorded:
 		c.stepRecorded(v)
+	case *NoteRecorded:
+		c.str("node", &v.Path)
+		c.str("key", &v.Key)
+		c.value("value", &v.Value)
+		pointer(c, "usage", &v.Usage, (*coder).usage)
 	case *RunStarted:
 		c.runStarted(v)
 	case *NodeFailed:
@@ -184,6 +191,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.int("round", &v.Round)
 	objects(c, "allowances", &v.Allowances, (*coder).account)
 	c.str("folder", &v.Folder)
+	c.strings("agents", &v.Agents)
 }
 
 func (c *coder) account(v *Account) {

@@ -46,6 +46,10 @@ type RunStarted struct {
 	// Folder is where the flow's file was, for files that its nodes name; "" where
 	// they name none.
 	Folder string `json:"folder,omitempty"`
+	// Agents are the sub-agents of the run's trajectory: paths of nodes, down into
+	// child runs as "review>ask", in the order of their numbers from 1. Child runs
+	// have none of their own.
+	Agents []string `json:"agents,omitempty"`
 }
 
 // NodeStarted begins an attempt.
@@ -199,6 +203,19 @@ type StepRecorded struct {
 	Step
 }
 
+// NoteRecorded is what a node, or what watches the run, says of the work for
+// whoever reads the journal. Nothing is decided by it.
+type NoteRecorded struct {
+	// Path is the node's, "" for a note of the run; that may also come after the
+	// run's end, where the run was not cancelled.
+	Path string `json:"node,omitempty"`
+	// Key tells it from the other notes of the node, or of the run.
+	Key   string `json:"key"`
+	Value Value  `json:"value"`
+	// Usage is what it took to make.
+	Usage *Usage `json:"usage,omitempty"`
+}
+
 // InterruptAnswered resolves an interrupt of kind input, event or approval.
 type InterruptAnswered struct {
 	ID    string `json:"interrupt"`
@@ -321,6 +338,7 @@ func (*NodeCancelled) Kind() string      { return "node.cancelled" }
 func (*EffectStarted) Kind() string      { return "effect.started" }
 func (*EffectCompleted) Kind() string    { return "effect.completed" }
 func (*StepRecorded) Kind() string       { return "step.recorded" }
+func (*NoteRecorded) Kind() string       { return "note.recorded" }
 func (*InterruptAnswered) Kind() string  { return "interrupt.answered" }
 func (*ChildReported) Kind() string      { return "child.reported" }
 func (*RunForked) Kind() string          { return "run.forked" }

@@ -237,6 +237,8 @@ func NodeOf(e Event) string {
 		return effectNode(e.Key)
 	case *StepRecorded:
 		return e.Path
+	case *NoteRecorded:
+		return e.Path
 	case *InterruptAnswered:
 		return interruptNode(e.ID)
 	case *ChildReported:

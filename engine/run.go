@@ -111,7 +111,7 @@ type nodeExt struct {
 	effects   map[string]*EffectCompleted
 	begun     map[string]*EffectStarted
 	answers   map[string]*Answer
-	steps     []string // keys of those that were recorded
+	steps     []string // keys of the steps and notes that were recorded
 	waiting   int      // open interrupts
 	children  int      // of those, child runs
 	port      string

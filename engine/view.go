@@ -228,7 +228,8 @@ func (r *Run) BegunEffects(path string) map[string]*EffectStarted {
 	return nil
 }
 
-// Steps are the keys of the steps of a node that were recorded, in order.
+// Steps are the keys of the steps and notes of a node that were recorded, in
+// order.
 func (r *Run) Steps(path string) []string {
 	if n := r.node(path); n != nil && n.ext != nil {
 		return n.ext.steps

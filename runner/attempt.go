@@ -54,7 +54,7 @@ type attempt struct {
 	effects  map[string]*engine.EffectCompleted
 	begun    map[string]*engine.EffectStarted
 	answers  map[string]*engine.Answer
-	steps    []string // keys of those that are recorded
+	steps    []string // keys of the steps and notes that are recorded
 	leaves   map[string]engine.Answer
 	pulled   map[string]pulledPort
 	origins  map[string]string

@@ -229,6 +229,8 @@ func nodeOf(e engine.Event) string {
 		return e.Path
 	case *engine.StepRecorded:
 		return e.Path
+	case *engine.NoteRecorded:
+		return e.Path
 	case *engine.EffectStarted:
 		return beforeLast(e.Key, "/")
 	case *engine.EffectCompleted:
