@@ -1,8 +1,10 @@
 package trajectory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 )
@@ -57,6 +59,55 @@ func (a Artifact) Check() error {
 
 // Value is the artifact as plain JSON, for those who record it.
 func (a Artifact) Value() (engine.Value, error) { return engine.Normalize(a) }
+
+// Declare says that a node of the round found, used or made a piece of data. The
+// first time there is a node made for it; later it is linked to that, which is
+// edited where the artifact says something else. relation is that of an artifact
+// without one.
+func (r *Recorder) Declare(by Attribution, at time.Time, from ID, a Artifact, relation Relation) (ID, error) {
+	if err := a.Check(); err != nil {
+		return "", fmt.Errorf("declare: %w", err)
+	}
+	a.Relation = cmp.Or(a.Relation, relation)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, err := r.declare(by, at, from, a)
+	if err != nil {
+		return "", fmt.Errorf("declare: %w", err)
+	}
+	for _, name := range a.Columns {
+		if _, err := r.declare(by, at, id, Artifact{Type: Column, Name: a.Name + "." + name, Relation: HasColumn}); err != nil {
+			return id, fmt.Errorf("declare column %s: %w", name, err)
+		}
+	}
+	return id, nil
+}
+
+// declare makes or finds the node of an artifact and links it; mu is held.
+func (r *Recorder) declare(by Attribution, at time.Time, from ID, a Artifact) (ID, error) {
+	attrs, err := attributes(a.Attributes)
+	if err != nil {
+		return "", err
+	}
+	id, known := r.index.data[datum{a.Type, a.Name}]
+	if !known {
+		return r.add(New{
+			Type: a.Type, Name: a.Name, Description: a.Description, After: []ID{from}, Relation: a.Relation, By: by, At: at,
+		}, attrs)
+	}
+	e := Edit{Set: attrs}
+	if a.Description != "" {
+		e.Description = &a.Description
+	}
+	if err := r.edit(id, e, by, at); err != nil {
+		return id, err
+	}
+	err = r.link(from, id, a.Relation)
+	if errors.Is(err, ErrCycle) || errors.Is(err, ErrLinked) { // it led here, or is linked in another way
+		return id, nil
+	}
+	return id, err
+}
 
 func data() []Type {
 	var out []Type

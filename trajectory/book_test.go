@@ -306,7 +306,8 @@ func TestManyOpenAndReleaseAtTheSameTime(t *testing.T) {
 			}
 			m := user("x")
 			m.ID = fmt.Sprint(w)
-			if err := errors.Join(r.Say(trajectory.Attribution{}, now, m), release(t.Context())); err != nil {
+			_, err = r.Say(trajectory.Said{At: now}, m)
+			if err := errors.Join(err, release(t.Context())); err != nil {
 				t.Error(err)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 
 func say(t *testing.T, r *trajectory.Recorder, messages ...convo.Message) {
 	t.Helper()
-	if err := r.Say(trajectory.Attribution{Run: "r1"}, now, messages...); err != nil {
+	if _, err := r.Say(trajectory.Said{By: trajectory.Attribution{Run: "r1"}, At: now}, messages...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,11 +72,11 @@ func TestAResultOfNoCallIsRefusedAndChangesNothing(t *testing.T) {
 	say(t, r, user("Go."), said("", "1 look"), result("1", "look", "x"))
 	before := r.Record()
 	for _, m := range []convo.Message{result("2", "look", "y"), result("1", "look", "again")} {
-		if err := r.Say(trajectory.Attribution{}, now, m); !errors.Is(err, trajectory.ErrNoCall) {
+		if _, err := r.Say(trajectory.Said{At: now}, m); !errors.Is(err, trajectory.ErrNoCall) {
 			t.Errorf("call %s: got %v", m.CallID, err)
 		}
 	}
-	if err := r.Say(trajectory.Attribution{}, now, convo.Message{Role: "robot"}); !errors.Is(err, convo.ErrUnknownRole) {
+	if _, err := r.Say(trajectory.Said{At: now}, convo.Message{Role: "robot"}); !errors.Is(err, convo.ErrUnknownRole) {
 		t.Errorf("an unknown role: got %v", err)
 	}
 	if !reflect.DeepEqual(before, r.Record()) {
@@ -106,7 +106,7 @@ func TestAMessageIsSaidOnceAndItsNewVersionKeepsTheOldText(t *testing.T) {
 		t.Errorf("replayed are %+v", got)
 	}
 	call.Calls = nil
-	if err := r.Say(trajectory.Attribution{}, now, call); err == nil {
+	if _, err := r.Say(trajectory.Said{At: now}, call); err == nil {
 		t.Error("a new version without the calls was taken")
 	}
 }
@@ -126,7 +126,7 @@ func TestAJournalTimeIsKept(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	at := time.Date(2020, 1, 2, 3, 4, 5, 6, time.FixedZone("x", 7200))
-	if err := r.Say(trajectory.Attribution{}, at, user("Go.")); err != nil {
+	if _, err := r.Say(trajectory.Said{At: at}, user("Go.")); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := r.Node("Query(query00000)"); err != nil || n.Created != at.UTC() {

@@ -24,7 +24,7 @@ func ExampleBook() {
 		return
 	}
 	by := trajectory.Attribution{Run: "r1", Path: "ask"}
-	err = recorder.Say(by, at,
+	_, err = recorder.Say(trajectory.Said{By: by, At: at},
 		convo.Message{Role: convo.User, Text: "Who was late?"},
 		convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "1", Name: "query", Arguments: `{"month":10}`}}},
 		convo.Message{Role: convo.Tool, CallID: "1", Text: "12 rows"},
@@ -40,7 +40,7 @@ func ExampleBook() {
 		fmt.Println(err)
 		return
 	}
-	if err := recorder.Say(by, at, convo.Message{Role: convo.Assistant, Text: "ACME was."}); err != nil {
+	if _, err := recorder.Say(trajectory.Said{By: by, At: at}, convo.Message{Role: convo.Assistant, Text: "ACME was."}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -7,14 +7,20 @@ type index struct {
 	into     map[ID][]ID        // sources by target
 	left     map[ID]bool        // the nodes that an edge leaves
 	messages map[string]int     // by id, into Record.Messages
-	tools    map[string]ID      // the first Tool of each name
+	data     map[datum]ID       // the first of each type of data and name
 	next     map[Type]int       // numbers of the nodes to come
+}
+
+// datum tells a piece of data from the others of a round.
+type datum struct {
+	of   Type
+	name string
 }
 
 func newIndex(r *Record) *index {
 	x := &index{
 		nodes: map[ID]int{}, edges: map[[2]ID]Relation{}, into: map[ID][]ID{}, left: map[ID]bool{},
-		messages: map[string]int{}, tools: map[string]ID{}, next: r.Next(),
+		messages: map[string]int{}, data: map[datum]ID{}, next: r.Next(),
 	}
 	for i, n := range r.Nodes {
 		x.node(n, i)
@@ -30,8 +36,9 @@ func newIndex(r *Record) *index {
 
 func (x *index) node(n Node, at int) {
 	x.nodes[n.ID] = at
-	if _, known := x.tools[n.Name]; n.Type == Tool && !known {
-		x.tools[n.Name] = n.ID
+	d := datum{n.Type, n.Name}
+	if _, known := x.data[d]; n.Type.Data() && n.Name != "" && !known {
+		x.data[d] = n.ID
 	}
 }
 

@@ -36,7 +36,8 @@ func TestEachCallIsSafeBesideEachOther(t *testing.T) {
 			func() error {
 				m := said("Well.")
 				m.ID = fmt.Sprint("m", w%8)
-				return r.Say(trajectory.Attribution{}, now, m)
+				_, err := r.Say(trajectory.Said{At: now}, m)
+				return err
 			},
 			func() error { return r.Save(t.Context()) },
 			func() error { return r.Record().Check() },

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/trajectory"
@@ -42,7 +41,12 @@ func everything(t *testing.T) *trajectory.Graph {
 		}
 	}
 	by := trajectory.Attribution{Run: "r1", Path: "work/ask", Agent: "buyer"}
-	do(one.Say(by, time.Time{},
+	say := func(messages ...convo.Message) {
+		t.Helper()
+		_, err := one.Say(trajectory.Said{By: by}, messages...)
+		do(err)
+	}
+	say(
 		convo.Message{Role: convo.User, Text: "Which suppliers were late last month, and what did that cost us?"},
 		convo.Message{Role: convo.Assistant, Text: "I look at orders and deliveries.", Calls: []convo.Call{
 			{ID: "1", Name: "query_orders", Arguments: `{"month":"2026-10"}`},
@@ -52,7 +56,7 @@ func everything(t *testing.T) *trajectory.Graph {
 		convo.Message{Role: convo.Tool, CallID: "1", Text: "12 rows"},
 		convo.Message{Role: convo.Tool, CallID: "2", Text: "9 rows"},
 		convo.Message{Role: convo.Tool, CallID: "3", Text: "no such file", Failed: true},
-	))
+	)
 	add := func(n trajectory.New) trajectory.ID {
 		t.Helper()
 		n.By = by
@@ -70,7 +74,7 @@ func everything(t *testing.T) *trajectory.Graph {
 	do(one.Link(column, script, trajectory.RefersTo))
 	add(trajectory.New{Type: trajectory.File, Name: "late.xlsx", Attributes: map[string]any{trajectory.Text: hostile}, After: after(script), Relation: trajectory.Produces})
 	add(trajectory.New{Type: trajectory.State, Attributes: map[string]any{trajectory.Text: "A dead end."}, After: after("Action(action00003)"), Pointer: trajectory.Keep})
-	do(one.Say(by, time.Time{}, convo.Message{Role: convo.Assistant, Text: hostile}))
+	say(convo.Message{Role: convo.Assistant, Text: hostile})
 	records = append(records, one.Record())
 	two := trajectory.Record{Key: trajectory.Key{User: "ann", Session: "s<1>", Round: 2}, Initial: "Query(query00001)", Current: after("Query(query00001)")}
 	two.Nodes = []trajectory.Node{{ID: "Query(query00001)", Type: trajectory.Query, Round: 2, Attributes: trajectory.Attributes{trajectory.Text: strings.Repeat("\u65e5\u672c\u8a9e", 40) + " \U0001F468\u200d\U0001F469\u200d\U0001F467"}}}

@@ -104,7 +104,7 @@ func Record(t *testing.T, s trajectory.Storage, session string, messages []convo
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Say(trajectory.Attribution{Run: k.String()}, at, said...); err != nil {
+		if _, err := r.Say(trajectory.Said{By: trajectory.Attribution{Run: k.String()}, At: at}, said...); err != nil {
 			t.Fatal(err)
 		}
 		if check != nil {

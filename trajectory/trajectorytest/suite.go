@@ -50,7 +50,7 @@ func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 	}
 	defer release(t.Context()) //nolint:errcheck // nothing is stored
 	by := trajectory.Attribution{Run: "r1", Path: "refine#2/draft", Agent: "writer", User: k.User}
-	err = r.Say(by, at,
+	_, err = r.Say(trajectory.Said{By: by, At: at},
 		convo.Message{ID: "1", Role: convo.System, Text: "You are brief."},
 		convo.Message{ID: "2", Role: convo.User, Text: "<b>Wie \u2028 geht's?</b> \U0001F600", Metadata: convo.Metadata{"n": int64(1), "f": 1.5}},
 		convo.Message{ID: "3", Role: convo.Assistant, Reasoning: "hm", Calls: []convo.Call{
@@ -80,7 +80,7 @@ func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 		t.Fatal(err)
 	}
 	for range n + 1 {
-		if err := r.Say(by, at, convo.Message{Role: convo.Assistant, Text: "Well."}); err != nil {
+		if _, err := r.Say(trajectory.Said{By: by, At: at}, convo.Message{Role: convo.Assistant, Text: "Well."}); err != nil {
 			t.Fatal(err)
 		}
 	}
