@@ -129,7 +129,7 @@ func checkReplay(t *testing.T, s trajectory.Storage, c trajectorytest.Conversati
 	t.Helper()
 	var kept []convo.Message
 	rounds := count(t, c.Raw).queries
-	keys, err := s.List(t.Context(), trajectory.Agent("customer", c.ID, 0))
+	keys, err := s.List(t.Context(), trajectory.OfAgent("customer", c.ID, 0))
 	if err != nil || len(keys) != rounds {
 		t.Errorf("%s: %d rounds are stored, %v, want %d", c.ID, len(keys), err, rounds)
 	}

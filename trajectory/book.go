@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -218,26 +217,31 @@ func (b *Book) stored(ctx context.Context, k Key, over *int) (own Record, found 
 	if b.storage == nil {
 		return Record{}, false, nil, nil
 	}
-	keys, err := b.storage.List(ctx, Agent(k.User, k.Session, k.Sub))
+	before, after, err := b.storage.Near(ctx, k)
 	if err != nil {
 		return Record{}, false, nil, err
 	}
-	for _, other := range slices.Backward(keys) {
-		if other.Round > k.Round {
-			*over = other.Round
-			continue
-		}
-		r, err := b.storage.Load(ctx, other)
-		switch {
-		case err != nil:
-			return Record{}, false, nil, err
-		case other.Round == k.Round:
-			own, found = r, true
-		case len(r.Nodes) > 0:
-			return own, found, &r, nil
+	if after > 0 && (*over == 0 || after < *over) {
+		*over = after
+	}
+	own, found, err = b.read(ctx, k)
+	for at := k; err == nil && before > 0; before, _, err = b.storage.Near(ctx, at) {
+		at.Round = before
+		var r Record
+		if r, _, err = b.read(ctx, at); err != nil || len(r.Nodes) > 0 {
+			return own, found, &r, err
 		}
 	}
-	return own, found, nil, nil
+	return own, found, nil, err
+}
+
+// read loads a round, if it is stored.
+func (b *Book) read(ctx context.Context, k Key) (r Record, found bool, err error) {
+	r, err = b.storage.Load(ctx, k)
+	if errors.Is(err, ErrNotFound) {
+		return Record{}, false, nil
+	}
+	return r, err == nil, err
 }
 
 // Save stores the round, if anything changed since it was stored. Changes made

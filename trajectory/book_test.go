@@ -182,11 +182,18 @@ func (b *broken) Save(ctx context.Context, r trajectory.Record) error {
 	return b.Storage.Save(ctx, r)
 }
 
-func (b *broken) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
+func (b *broken) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if b.err != nil {
-		return nil, b.err
+		return 0, 0, b.err
 	}
-	return b.Storage.List(ctx, f)
+	return b.Storage.Near(ctx, k)
+}
+
+func (b *broken) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.Storage.Delete(ctx, f)
 }
 
 func TestAStorageThatFailsIsToldAndHoldsNothing(t *testing.T) {
@@ -326,20 +333,20 @@ func TestManyOpenAndReleaseAtTheSameTime(t *testing.T) {
 	}
 }
 
-// slow is a storage whose first List waits until its context is over.
+// slow is a storage whose first look waits until its context is over.
 type slow struct {
 	trajectory.Storage
 	once sync.Once
 }
 
-func (s *slow) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
+func (s *slow) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	first := false
 	s.once.Do(func() { first = true })
 	if first {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return 0, 0, ctx.Err()
 	}
-	return s.Storage.List(ctx, f)
+	return s.Storage.Near(ctx, k)
 }
 
 func TestWhoWaitsForALoaderThatGaveUpLoadsItself(t *testing.T) {

@@ -25,6 +25,7 @@ type nodeLink struct {
 // meta is what stands beside a round's graph.
 type meta struct {
 	Key
+	Agent    string          `json:"agent"`
 	Initial  ID              `json:"initial_pt"`
 	Current  []ID            `json:"current_pt"`
 	First    map[Type]int    `json:"first"`
@@ -46,13 +47,14 @@ func (g *Graph) NodeLink() ([]byte, error) {
 func (r Record) NodeLink() ([]byte, error) { return writeNodeLink(r.Key, r.Nodes, r.Edges) }
 
 // Meta returns what node-link JSON does not have of a round, as a JSON object:
-// initial_pt, current_pt, first, messages and the key.
+// initial_pt, current_pt, first, messages, agent and the key.
 func (r Record) Meta() ([]byte, error) {
 	w := newWriter()
 	w.field("", "user", r.User)
 	w.field(",", "session", r.Session)
 	w.field(",", "round", r.Round)
 	w.field(",", "sub", r.Sub)
+	w.field(",", "agent", r.Agent)
 	w.field(",\n", "initial_pt", r.Initial)
 	w.field(",\n", "current_pt", clone(r.Current))
 	first := r.First
@@ -149,7 +151,7 @@ func ReadRecord(graph, metadata []byte) (Record, error) {
 		return Record{}, fmt.Errorf("%s %w: %w", k, ErrRecord, err)
 	}
 	r := Record{
-		Key: k, Nodes: l.Nodes, Edges: edges, Initial: m.Initial, Current: set(m.Current), First: m.First, Messages: m.Messages,
+		Key: k, Agent: m.Agent, Nodes: l.Nodes, Edges: edges, Initial: m.Initial, Current: set(m.Current), First: m.First, Messages: m.Messages,
 	}
 	for i := range r.Nodes {
 		r.Nodes[i].complete()

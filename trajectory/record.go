@@ -59,6 +59,9 @@ type Edge struct {
 // nothing of other rounds.
 type Record struct {
 	Key
+	// Agent is the path of the sub-agent in the flow, such as "research" or
+	// "refine/write"; "" for the main agent.
+	Agent string
 	// Nodes and Edges are in the order in which they were made.
 	Nodes []Node
 	Edges []Edge
@@ -245,6 +248,9 @@ func compareIDs(a, b ID) int {
 	y, m, _ := b.Parse()
 	return cmp.Or(cmp.Compare(x, y), cmp.Compare(n, m))
 }
+
+// Distinct returns the IDs once each, in order; the list is not changed.
+func Distinct(ids []ID) []ID { return set(ids) }
 
 // set returns the IDs once each, in order.
 func set(ids []ID) []ID {

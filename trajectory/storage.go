@@ -16,6 +16,14 @@ type Storage interface {
 	// List returns what is stored that fits the filter, ordered by user,
 	// session, sub-agent and round.
 	List(ctx context.Context, f Filter) ([]Key, error)
+	// Near returns the rounds on either side of the key's round that are stored
+	// of its agent: the latest before it and the first after it, 0 where there
+	// is none. It reads no round, and takes little however many there are.
+	Near(ctx context.Context, k Key) (before, after int, err error)
+	// Delete removes the rounds that fit the filter for good, and returns how
+	// many they were; the zero filter is for all. Where it fails some may be
+	// gone, and it can be called again.
+	Delete(ctx context.Context, f Filter) (int, error)
 }
 
 // ErrNotFound: nothing is stored under the key.
@@ -34,15 +42,20 @@ func (f Filter) Match(k Key) bool {
 
 func same[T comparable](want *T, have T) bool { return want == nil || *want == have }
 
-// Agent is the filter for all rounds of one agent in a session.
-func Agent(user, session string, sub int) Filter {
+// OfAgent is the filter for all rounds of one agent in a session.
+func OfAgent(user, session string, sub int) Filter {
 	return Filter{User: &user, Session: &session, Sub: &sub}
+}
+
+// OfSession is the filter for all rounds of all agents in a session.
+func OfSession(user, session string) Filter {
+	return Filter{User: &user, Session: &session}
 }
 
 // Load joins all that is stored of an agent in a session. It is ErrNotFound
 // where there is nothing.
 func Load(ctx context.Context, s Storage, user, session string, sub int) (*Graph, error) {
-	keys, err := s.List(ctx, Agent(user, session, sub))
+	keys, err := s.List(ctx, OfAgent(user, session, sub))
 	if err != nil {
 		return nil, fmt.Errorf("load trajectory of session %s: %w", session, err)
 	}
@@ -106,4 +119,32 @@ func (b Both) List(ctx context.Context, f Filter) ([]Key, error) {
 		return nil, err
 	}
 	return SortKeys(append(one, two...)), nil
+}
+
+// Near returns the nearest rounds that either has.
+func (b Both) Near(ctx context.Context, k Key) (before, after int, err error) {
+	before, after, err = b.First.Near(ctx, k)
+	if err != nil {
+		return 0, 0, err
+	}
+	earlier, later, err := b.Second.Near(ctx, k)
+	if err != nil {
+		return 0, 0, err
+	}
+	if later > 0 && (after == 0 || later < after) {
+		after = later
+	}
+	return max(before, earlier), after, nil
+}
+
+// Delete deletes from both; where one fails the other has been tried all the
+// same. It returns how many rounds either had.
+func (b Both) Delete(ctx context.Context, f Filter) (int, error) {
+	keys, _ := b.List(ctx, f) // what cannot be listed may well be deleted
+	one, err := b.First.Delete(ctx, f)
+	two, second := b.Second.Delete(ctx, f)
+	if err := errors.Join(err, second); err != nil {
+		return max(one, two), err
+	}
+	return max(len(keys), one, two), nil
 }

@@ -8,18 +8,12 @@ package files
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/weir-run/weir/trajectory"
@@ -52,13 +46,6 @@ func New(root string, o Options) *Storage {
 func (s *Storage) lock(k trajectory.Key) *sync.RWMutex {
 	return &s.locks[maphash.String(s.seed, k.Session)%uint64(len(s.locks))]
 }
-
-// Path returns the file with the graph of a round; the other is beside it.
-func (s *Storage) Path(k trajectory.Key) string {
-	return filepath.Join(s.root, folder(k.User), folder(k.Session), fmt.Sprintf("Run%d_Sub%d.json", k.Round, k.Sub))
-}
-
-func metaPath(graph string) string { return strings.TrimSuffix(graph, ".json") + ".meta.json" }
 
 // Save writes both files, each in place of the old one in one step and the graph
 // first: after a crash between the two, and to another process in that moment, a
@@ -115,7 +102,7 @@ func (s *Storage) guard(path string, k trajectory.Key) error {
 // replace writes a file beside the old one, and gives it the old one's name
 // once it is on disk.
 func (s *Storage) replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
+	f, err := os.CreateTemp(filepath.Dir(path), writing+"*")
 	if err != nil {
 		return err
 	}
@@ -168,153 +155,4 @@ func (s *Storage) Load(ctx context.Context, k trajectory.Key) (trajectory.Record
 		return trajectory.Record{}, fmt.Errorf("%s holds %s, not %s", path, r.Key, k)
 	}
 	return r, nil
-}
-
-// List reads the folders that the filter lets through. A graph without its
-// metadata is of a round that was never saved whole, and is not listed.
-func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
-	users, err := folders(s.root, f.User)
-	if err != nil {
-		return nil, fmt.Errorf("list trajectory files: %w", err)
-	}
-	var keys []trajectory.Key
-	for _, user := range users {
-		sessions, err := folders(user, f.Session)
-		if err != nil {
-			return nil, fmt.Errorf("list trajectory files: %w", err)
-		}
-		for _, session := range sessions {
-			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("list trajectory files: %w", err)
-			}
-			found, err := rounds(session)
-			if err != nil {
-				return nil, fmt.Errorf("list trajectory files: %w", err)
-			}
-			for _, k := range found {
-				if f.Match(k) {
-					keys = append(keys, k)
-				}
-			}
-		}
-	}
-	return trajectory.SortKeys(keys), nil
-}
-
-// folders lists the folders in dir, or the one of a name that is given.
-func folders(dir string, name *string) ([]string, error) {
-	if name != nil {
-		return []string{filepath.Join(dir, folder(*name))}, nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	var out []string
-	for _, e := range entries {
-		if e.IsDir() {
-			out = append(out, filepath.Join(dir, e.Name()))
-		}
-	}
-	return out, nil
-}
-
-// rounds lists the rounds in a session's folder. Whose they are stands in the
-// files; the names say which, so that one file is opened for all.
-func rounds(dir string) ([]trajectory.Key, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var keys []trajectory.Key
-	var whose *trajectory.Key
-	name := regexp.MustCompile(`^Run(\d+)_Sub(\d+)\.meta\.json$`)
-	for _, e := range entries {
-		m := name.FindStringSubmatch(e.Name())
-		if m == nil {
-			continue
-		}
-		if whose == nil {
-			k, err := keyIn(filepath.Join(dir, e.Name()))
-			if err != nil {
-				return nil, err
-			}
-			whose = &k
-		}
-		k := *whose
-		var bad error
-		k.Round, err = strconv.Atoi(m[1])
-		k.Sub, bad = strconv.Atoi(m[2])
-		if err == nil && bad == nil {
-			keys = append(keys, k)
-		}
-	}
-	return keys, nil
-}
-
-// keyIn reads whose round a metadata file is of, and no more of it than that.
-func keyIn(path string) (trajectory.Key, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return trajectory.Key{}, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	k, err := readKey(json.NewDecoder(f))
-	if err != nil {
-		return trajectory.Key{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return k, nil
-}
-
-func readKey(d *json.Decoder) (k trajectory.Key, err error) {
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return k, errors.Join(errors.New("is not a JSON object"), err)
-	}
-	fields := map[string]any{"user": &k.User, "session": &k.Session, "round": &k.Round, "sub": &k.Sub}
-	for len(fields) > 0 && d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return k, err
-		}
-		name, _ := t.(string)
-		into := fields[name]
-		if into == nil {
-			into = &json.RawMessage{}
-		}
-		if err := d.Decode(into); err != nil {
-			return k, fmt.Errorf("%s: %w", name, err)
-		}
-		delete(fields, name)
-	}
-	return k, k.Check()
-}
-
-// longest is what a file system takes for a name, bytes.
-const longest = 255
-
-// folder is the name of the folder for a user or session: the name itself, with
-// %XX for bytes that not every file system takes, "_" for none, and a digest in
-// place of the end of what is too long.
-func folder(name string) string {
-	if name == "" {
-		return "_"
-	}
-	var b strings.Builder
-	for i := range len(name) {
-		c := name[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if letter || c == '-' || c == '@' || i > 0 && (c == '_' || c == '.' && i < len(name)-1) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	if b.Len() <= longest {
-		return b.String()
-	}
-	sum := sha256.Sum256([]byte(name))
-	return b.String()[:longest-40] + "~" + hex.EncodeToString(sum[:])[:39]
 }

@@ -11,12 +11,21 @@ import (
 
 // Memory are tables that end with the process.
 type Memory struct {
-	mu   sync.RWMutex
-	rows map[trajectory.Key]Rows // mu
+	mu     sync.RWMutex
+	rows   map[trajectory.Key]Rows  // mu
+	rounds map[trajectory.Key][]int // mu; of each agent, in order; under the key with round 0
 }
 
 // NewMemory returns empty tables.
-func NewMemory() *Memory { return &Memory{rows: map[trajectory.Key]Rows{}} }
+func NewMemory() *Memory {
+	return &Memory{rows: map[trajectory.Key]Rows{}, rounds: map[trajectory.Key][]int{}}
+}
+
+// agent is the key that the rounds of an agent are under.
+func agent(k trajectory.Key) trajectory.Key {
+	k.Round = 0
+	return k
+}
 
 // Replace stores the rows of a round.
 func (m *Memory) Replace(ctx context.Context, r Rows) error {
@@ -25,7 +34,11 @@ func (m *Memory) Replace(ctx context.Context, r Rows) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rows[r.key()] = r.clone()
+	k := r.Key()
+	if i, there := slices.BinarySearch(m.rounds[agent(k)], k.Round); !there {
+		m.rounds[agent(k)] = slices.Insert(m.rounds[agent(k)], i, k.Round)
+	}
+	m.rows[k] = r.clone()
 	return nil
 }
 
@@ -63,6 +76,52 @@ func (m *Memory) keys(f trajectory.Filter) []trajectory.Key {
 	return trajectory.SortKeys(out)
 }
 
+// Near returns the rounds of the key's agent next to its round.
+func (m *Memory) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, 0, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	rounds := m.rounds[agent(k)]
+	i, there := slices.BinarySearch(rounds, k.Round)
+	if i > 0 {
+		before = rounds[i-1]
+	}
+	if there {
+		i++
+	}
+	if i < len(rounds) {
+		after = rounds[i]
+	}
+	return before, after, nil
+}
+
+// Delete removes the rounds that fit the filter.
+func (m *Memory) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := m.keys(f)
+	for _, k := range keys {
+		delete(m.rows, k)
+	}
+	for a, rounds := range m.rounds {
+		rounds = slices.DeleteFunc(rounds, func(n int) bool {
+			a.Round = n
+			return f.Match(a)
+		})
+		if a.Round = 0; len(rounds) == 0 {
+			delete(m.rounds, a)
+		} else {
+			m.rounds[a] = rounds
+		}
+	}
+	return len(keys), nil
+}
+
 // Nodes returns the rows of one type.
 func (m *Memory) Nodes(ctx context.Context, t trajectory.Type, f trajectory.Filter) ([]Node, error) {
 	return collect(ctx, m, f, func(r Rows) []Node { return r.Nodes[t] })
@@ -84,10 +143,6 @@ func collect[T any](ctx context.Context, m *Memory, f trajectory.Filter, of func
 		out = append(out, of(m.rows[k])...)
 	}
 	return out, nil
-}
-
-func (r Rows) key() trajectory.Key {
-	return trajectory.Key{User: r.Round.User, Session: r.Round.Session, Round: r.Round.Round, Sub: r.Round.Sub}
 }
 
 // clone returns rows that share no list with r.

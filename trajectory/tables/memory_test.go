@@ -23,7 +23,7 @@ func TestRowsAreFoundByTypeAndKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	states, err := m.Nodes(t.Context(), trajectory.State, trajectory.Agent("ann", "s", 0))
+	states, err := m.Nodes(t.Context(), trajectory.State, trajectory.OfAgent("ann", "s", 0))
 	if err != nil || len(states) != 2+3+4 {
 		t.Errorf("there are %d states, %v, want 9", len(states), err)
 	}

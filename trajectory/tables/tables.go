@@ -56,6 +56,7 @@ type Edge struct {
 type Round struct {
 	User, Session string
 	Round, Sub    int
+	Agent         string // the path of the sub-agent in the flow
 	InitialPt     string
 	CurrentPt     string // a JSON list of ids
 	First         string // a JSON object: {type: number}
@@ -67,6 +68,11 @@ type Rows struct {
 	Round Round
 	Nodes map[trajectory.Type][]Node
 	Edges []Edge
+}
+
+// Key is the key of the round that the rows are of.
+func (r Rows) Key() trajectory.Key {
+	return trajectory.Key{User: r.Round.User, Session: r.Round.Session, Round: r.Round.Round, Sub: r.Round.Sub}
 }
 
 // Tables are where rows are kept. They are made on first use, and safe for
@@ -86,6 +92,19 @@ type Tables interface {
 	Nodes(ctx context.Context, t trajectory.Type, f trajectory.Filter) ([]Node, error)
 	// Edges returns the edges whose round fits the filter, in that order.
 	Edges(ctx context.Context, f trajectory.Filter) ([]Edge, error)
+	// Near returns the rounds of the key's agent next to its round, 0 for none.
+	Near(ctx context.Context, k trajectory.Key) (before, after int, err error)
+	// Delete removes the rows of the rounds that fit the filter, so that nothing
+	// of them is left, and returns how many rounds those were.
+	Delete(ctx context.Context, f trajectory.Filter) (int, error)
+}
+
+// Holder is what a store that has such tables can do besides; another store
+// cannot.
+type Holder interface {
+	// Trajectories returns the store's tables, which live as long as the store
+	// and are closed with it.
+	Trajectories() Tables
 }
 
 // Storage is a trajectory.Storage on tables.
@@ -130,14 +149,35 @@ func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.K
 	return keys, nil
 }
 
+// Near returns the rounds next to the key's.
+func (s *Storage) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+	if err := k.Check(); err != nil {
+		return 0, 0, fmt.Errorf("look around in trajectory rows: %w", err)
+	}
+	before, after, err = s.tables.Near(ctx, k)
+	if err != nil {
+		return 0, 0, fmt.Errorf("look around in trajectory rows: %w", err)
+	}
+	return before, after, nil
+}
+
+// Delete deletes the rows of the rounds that fit the filter.
+func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
+	n, err := s.tables.Delete(ctx, f)
+	if err != nil {
+		return n, fmt.Errorf("delete trajectory rows: %w", err)
+	}
+	return n, nil
+}
+
 // Split turns a round into rows.
 func Split(r trajectory.Record) (Rows, error) {
 	r = r.Clone()
 	text := &texts{}
 	out := Rows{
 		Round: Round{
-			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, InitialPt: string(r.Initial),
-			CurrentPt: text.of(r.Current), First: text.of(r.First), Messages: text.of(r.Messages),
+			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, Agent: r.Agent,
+			InitialPt: string(r.Initial), CurrentPt: text.of(r.Current), First: text.of(r.First), Messages: text.of(r.Messages),
 		},
 		Nodes: map[trajectory.Type][]Node{},
 		Edges: make([]Edge, len(r.Edges)),
@@ -179,8 +219,7 @@ func (t *texts) into(text string, v any) {
 func Unite(rows Rows) (trajectory.Record, error) {
 	text := &texts{}
 	r := trajectory.Record{
-		Key:     trajectory.Key{User: rows.Round.User, Session: rows.Round.Session, Round: rows.Round.Round, Sub: rows.Round.Sub},
-		Initial: trajectory.ID(rows.Round.InitialPt),
+		Key: rows.Key(), Agent: rows.Round.Agent, Initial: trajectory.ID(rows.Round.InitialPt),
 	}
 	text.into(rows.Round.CurrentPt, &r.Current)
 	text.into(rows.Round.First, &r.First)

@@ -33,6 +33,13 @@ func Run(t *testing.T, open func(t *testing.T) trajectory.Storage) {
 		{"what is loaded or was saved can be changed without harm", shares},
 		{"saves and loads at the same time see whole rounds", concurrent},
 		{"a context that is over stops everything", stops},
+		{"the rounds next to one are those of its agent", near},
+		{"what is deleted is gone and the rest is as it was", deletes},
+		{"deleting what is not there is no error", deletesNothing},
+		{"a round that was deleted can be saved again", savesAgain},
+		{"saves and deletions in any order leave what a list of them says", leavesWhatAListSays},
+		{"agents are listed with the names of their latest rounds", listsAgents},
+		{"a recorder goes on from the round before, however many there are", goesOn},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -49,6 +56,9 @@ func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 		t.Fatal(err)
 	}
 	defer release(t.Context()) //nolint:errcheck // nothing is stored
+	if k.Sub > 0 {
+		r.SetAgent("refine/write")
+	}
 	by := trajectory.Attribution{Run: "r1", Path: "refine#2/draft", Agent: "writer", User: k.User}
 	_, err = r.Say(trajectory.Said{By: by, At: at},
 		convo.Message{ID: "1", Role: convo.System, Text: "You are brief."},
@@ -160,6 +170,9 @@ func refuses(t *testing.T, s trajectory.Storage) {
 		if _, err := s.Load(t.Context(), k); !errors.Is(err, trajectory.ErrKey) {
 			t.Errorf("load %+v: got %v, want ErrKey", k, err)
 		}
+		if _, _, err := s.Near(t.Context(), k); !errors.Is(err, trajectory.ErrKey) {
+			t.Errorf("near %+v: got %v, want ErrKey", k, err)
+		}
 	}
 }
 
@@ -181,8 +194,8 @@ func lists(t *testing.T, s trajectory.Storage) {
 		{trajectory.Filter{Session: &session}, []trajectory.Key{all[0], all[1], all[2], all[3], all[5]}},
 		{trajectory.Filter{Round: &round}, []trajectory.Key{all[1], all[3]}},
 		{trajectory.Filter{Sub: &sub}, all[3:4]},
-		{trajectory.Agent(user, session, 0), all[:3]},
-		{trajectory.Agent("eve", session, 0), nil},
+		{trajectory.OfAgent(user, session, 0), all[:3]},
+		{trajectory.OfAgent("eve", session, 0), nil},
 	} {
 		got, err := s.List(t.Context(), test.f)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -272,9 +285,12 @@ func stops(t *testing.T, s trajectory.Storage) {
 	cancel()
 	_, load := s.Load(ctx, k)
 	_, list := s.List(ctx, trajectory.Filter{})
-	for _, err := range []error{s.Save(ctx, Sample(t, k, 1)), load, list} {
+	_, _, near := s.Near(ctx, k)
+	_, gone := s.Delete(ctx, trajectory.Filter{})
+	for _, err := range []error{s.Save(ctx, Sample(t, k, 1)), load, list, near, gone} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want canceled", err)
 		}
 	}
+	expect(t, s, Sample(t, k, 0))
 }

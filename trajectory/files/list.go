@@ -1,0 +1,131 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// List reads the folders that the filter lets through. A graph without its
+// metadata is of a round that was never saved whole, and is not listed.
+func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
+	users, err := folders(s.root, f.User)
+	if err != nil {
+		return nil, fmt.Errorf("list trajectory files: %w", err)
+	}
+	var keys []trajectory.Key
+	for _, user := range users {
+		sessions, err := folders(user, f.Session)
+		if err != nil {
+			return nil, fmt.Errorf("list trajectory files: %w", err)
+		}
+		for _, session := range sessions {
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("list trajectory files: %w", err)
+			}
+			found, err := rounds(session)
+			if err != nil {
+				return nil, fmt.Errorf("list trajectory files: %w", err)
+			}
+			for _, k := range found {
+				if f.Match(k) {
+					keys = append(keys, k)
+				}
+			}
+		}
+	}
+	return trajectory.SortKeys(keys), nil
+}
+
+// folders lists the folders in dir, or the one of a name that is given.
+func folders(dir string, name *string) ([]string, error) {
+	if name != nil {
+		return []string{filepath.Join(dir, folder(*name))}, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out, nil
+}
+
+// rounds lists the rounds in a session's folder. Whose they are stands in the
+// files; the names say which, so that one file is opened for all. Files of
+// another's rounds, in a folder that somebody copied, are not listed.
+func rounds(dir string) ([]trajectory.Key, error) {
+	names, err := names(dir)
+	if err != nil {
+		return nil, err
+	}
+	var keys []trajectory.Key
+	var whose *trajectory.Key
+	var damaged error
+	for _, name := range names {
+		round, sub, meta, ok := parseName(name)
+		if !ok || !meta {
+			continue
+		}
+		if whose == nil {
+			switch k, err := keyIn(filepath.Join(dir, name)); {
+			case err != nil:
+				damaged = errors.Join(damaged, err)
+			case in(k, dir):
+				whose = &k
+			}
+		}
+		keys = append(keys, trajectory.Key{Round: round, Sub: sub})
+	}
+	if whose == nil {
+		return nil, damaged
+	}
+	for i := range keys {
+		keys[i].User, keys[i].Session = whose.User, whose.Session
+	}
+	return keys, nil
+}
+
+// names are those in a folder, in no order; none where there is no such folder.
+func names(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := f.Readdirnames(-1)
+	return names, errors.Join(err, f.Close())
+}
+
+// Near reads the names in the session's folder, and no file.
+func (s *Storage) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+	if err := errors.Join(ctx.Err(), k.Check()); err != nil {
+		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
+	}
+	names, err := names(filepath.Dir(s.Path(k)))
+	if err != nil {
+		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
+	}
+	for _, name := range names {
+		round, sub, meta, ok := parseName(name)
+		switch {
+		case !ok || !meta || sub != k.Sub:
+		case round < k.Round:
+			before = max(before, round)
+		case round > k.Round && (after == 0 || round < after):
+			after = round
+		}
+	}
+	return before, after, nil
+}

@@ -1,0 +1,125 @@
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// Path returns the file with the graph of a round; the other is beside it.
+func (s *Storage) Path(k trajectory.Key) string {
+	return filepath.Join(s.root, folder(k.User), folder(k.Session), graphName(k.Round, k.Sub))
+}
+
+const (
+	graphEnd = ".json"
+	metaEnd  = ".meta.json"
+	writing  = ".writing-" // begins the name of a file that is not in its place yet
+)
+
+func graphName(round, sub int) string {
+	return "Run" + strconv.Itoa(round) + "_Sub" + strconv.Itoa(sub) + graphEnd
+}
+
+func metaPath(graph string) string { return strings.TrimSuffix(graph, graphEnd) + metaEnd }
+
+// parseName reads the name of a graph's file, or of the one beside it.
+func parseName(name string) (round, sub int, meta, ok bool) {
+	graph, meta := strings.CutSuffix(name, metaEnd)
+	if meta {
+		graph += graphEnd
+	} else {
+		graph = name
+	}
+	numbers, ok := strings.CutSuffix(strings.TrimPrefix(graph, "Run"), graphEnd)
+	one, two, _ := strings.Cut(numbers, "_Sub")
+	round, err := strconv.Atoi(one)
+	sub, bad := strconv.Atoi(two)
+	if !ok || err != nil || bad != nil || graph != graphName(round, sub) {
+		return 0, 0, false, false
+	}
+	return round, sub, meta, true
+}
+
+// in reports whether the key is that of a round in a session's folder.
+func in(k trajectory.Key, session string) bool {
+	return folder(k.Session) == filepath.Base(session) && folder(k.User) == filepath.Base(filepath.Dir(session))
+}
+
+// keyIn reads whose round a metadata file is of, and no more of it than that.
+func keyIn(path string) (trajectory.Key, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return trajectory.Key{}, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	k, err := readKey(f)
+	if err != nil {
+		return trajectory.Key{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return k, nil
+}
+
+// readKey reads the key in metadata, or in a graph, where it is one level down.
+func readKey(r io.Reader) (k trajectory.Key, err error) {
+	d := json.NewDecoder(r)
+	fields := map[string]any{"user": &k.User, "session": &k.Session, "round": &k.Round, "sub": &k.Sub}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return k, errors.Join(errors.New("is not a JSON object"), err)
+	}
+	for len(fields) > 0 && d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return k, err
+		}
+		name, _ := t.(string)
+		into := fields[name]
+		switch {
+		case name == "graph":
+			into, fields = &k, nil
+		case into == nil:
+			into = &json.RawMessage{}
+		}
+		if err := d.Decode(into); err != nil {
+			return k, fmt.Errorf("%s: %w", name, err)
+		}
+		delete(fields, name)
+	}
+	return k, k.Check()
+}
+
+// longest is what a file system takes for a name, bytes.
+const longest = 255
+
+// folder is the name of the folder for a user or session: the name itself, with
+// %XX for bytes that not every file system takes, "_" for none, and a digest in
+// place of the end of what is too long.
+func folder(name string) string {
+	if name == "" {
+		return "_"
+	}
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if letter || c == '-' || c == '@' || i > 0 && (c == '_' || c == '.' && i < len(name)-1) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	if b.Len() <= longest {
+		return b.String()
+	}
+	sum := sha256.Sum256([]byte(name))
+	return b.String()[:longest-40] + "~" + hex.EncodeToString(sum[:])[:39]
+}
