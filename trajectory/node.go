@@ -128,11 +128,12 @@ func (h History) MarshalJSON() ([]byte, error) {
 
 // Edit is a change to a node. What is not set stays.
 type Edit struct {
-	Name, Description *string
+	Name        *string `json:"name,omitempty"`
+	Description *string `json:"description,omitempty"`
 	// Set gives attributes values, and Delete removes attributes; null is a
 	// value.
-	Set    map[string]any
-	Delete []string
+	Set    map[string]any `json:"set,omitempty"`
+	Delete []string       `json:"delete,omitempty"`
 }
 
 // ErrReserved: an attribute may not have the name of a field.

@@ -42,18 +42,19 @@ func (r *Recorder) Key() Key { return r.key }
 
 // New is a node to be made.
 type New struct {
-	Type              Type
-	Name, Description string
-	Attributes        map[string]any
+	Type        Type           `json:"type"`
+	Name        string         `json:"name,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Attributes  map[string]any `json:"attributes,omitempty"`
 	// After are its predecessors, nodes of this round; none are the active
 	// branch pointers. A query has none.
-	After []ID
+	After []ID `json:"after,omitempty"`
 	// Relation is that of the edges from all of them, "" what follows from the
 	// types; Link makes edges of other relations.
-	Relation Relation
-	Pointer  Pointer
-	By       Attribution
-	At       time.Time // zero is now
+	Relation Relation    `json:"relation,omitempty"`
+	Pointer  Pointer     `json:"pointer,omitempty"`
+	By       Attribution `json:"-"`
+	At       time.Time   `json:"-"` // zero is now
 }
 
 // Pointer is what a new node does to the active branch pointers.
@@ -296,6 +297,36 @@ func (r *Recorder) Node(id ID) (Node, error) {
 		return Node{}, err
 	}
 	return r.record.Nodes[r.index.nodes[id]].clone(), nil
+}
+
+// Initial returns the query, or the first node of a round without one; "" while
+// there is no node.
+func (r *Recorder) Initial() ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Initial
+}
+
+// Data returns the node of a piece of data by its type and name, and whether there
+// is one.
+func (r *Recorder) Data(t Type, name string) (ID, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, ok := r.index.data[datum{t, name}]
+	return id, ok
+}
+
+// Clear takes everything out of the round, which then begins anew after the one
+// before it: for those who make a trajectory again from what it follows from.
+func (r *Recorder) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.record.Nodes)+len(r.record.Messages) == 0 {
+		return
+	}
+	r.record = begin(r.key, r.earlier)
+	r.index = newIndex(&r.record)
+	r.revision++
 }
 
 // Current returns the active branch pointers.

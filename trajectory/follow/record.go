@@ -1,0 +1,334 @@
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/trajectory"
+)
+
+// The kinds of Action that nodes of the flow make, beside those of messages.
+const (
+	Step  = "node"  // a node did something
+	Agent = "agent" // a sub-agent worked; sub is its number
+	Child = "flow"  // a child run; sub is its number and run its id
+)
+
+// completed records what a node of the flow did.
+func (f *Follower) completed(ctx context.Context, at time.Time, e *engine.NodeCompleted) error {
+	w := f.open[e.Path]
+	if w == nil {
+		w = &work{path: e.Path}
+	}
+	def, _ := definition(f.o.Flow, e.Path)
+	if l := f.loops[e.Path]; l != nil {
+		if w.ends = l.ends(); len(w.ends) == 0 {
+			w.ends = f.before(e.Path)
+		}
+		delete(f.loops, e.Path)
+		f.close(w, names(e.Outputs))
+		return nil
+	}
+	messages, err := messagesOf(e.Contexts)
+	if err == nil {
+		err = f.did(ctx, at, w, def, e, messages)
+	}
+	if err == nil {
+		err = f.declared(at, w)
+	}
+	f.close(w, names(e.Outputs))
+	return err
+}
+
+// did records the work of a node that completed.
+func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Node, e *engine.NodeCompleted, messages []convo.Message) error {
+	attrs := map[string]any{trajectory.Kind: Step}
+	if def != nil {
+		attrs["type"] = def.Type
+	}
+	if e.Cached {
+		attrs["cached"] = true
+	}
+	switch {
+	case def != nil && def.Type == agentType:
+		return f.agent(ctx, at, w, attrs, e, messages)
+	case def != nil && def.Uses != nil:
+		attrs[trajectory.Kind], attrs["sub"], attrs["run"] = Child, f.o.Agents.Number(f.place(w.path)), w.child
+		attrs["outputs"] = shorten(e.Outputs)
+		if err := f.act(at, w, attrs, ""); err != nil {
+			return err
+		}
+		return f.say(at, w, f.main, messages, nil)
+	case len(messages) > 0:
+		return f.say(at, w, f.main, messages, nil)
+	case len(w.said) > 0:
+		attrs[trajectory.Kind], attrs[trajectory.Text] = trajectory.Input, joined(w.said)
+		return f.act(at, w, attrs, "")
+	case w.byHand || f.silent(w, def, e):
+		return nil
+	}
+	attrs["outputs"] = shorten(e.Outputs)
+	if err := f.act(at, w, attrs, ""); err != nil {
+		return err
+	}
+	return f.scripts(at, w, def)
+}
+
+// silent reports whether a node did nothing that anybody would ask about: it
+// passed on values, or chose nothing.
+func (f *Follower) silent(w *work, def *flow.Node, e *engine.NodeCompleted) bool {
+	if def == nil || w.effects > 0 || len(e.State) > 0 || len(w.notes) > 0 {
+		return false
+	}
+	spec := f.o.Types.Lookup(def.Type)
+	if spec == nil || !spec.Inline {
+		return false
+	}
+	for _, p := range spec.PortsOf(def).Out {
+		if p.Branch {
+			return false
+		}
+	}
+	return true
+}
+
+// act makes the Action of a node of the flow.
+func (f *Follower) act(at time.Time, w *work, attrs map[string]any, user string) error {
+	id, err := f.main.recorder.Add(trajectory.New{
+		Type: trajectory.Action, Name: w.path, Relation: trajectory.Triggers, After: f.after(w), Attributes: attrs, At: at, By: f.by(w.path, user),
+	})
+	if err == nil {
+		w.ends = []trajectory.ID{id}
+	}
+	return err
+}
+
+// say records messages, and the data that the tools declared which they called.
+func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, after []trajectory.ID) error {
+	if after == nil && s == f.main {
+		after = f.after(w)
+	}
+	told, err := s.recorder.Say(trajectory.Said{By: f.by(w.path, ""), At: at, After: after}, messages...)
+	if s == f.main {
+		w.ends = told.Ends
+	}
+	if err != nil {
+		return err
+	}
+	for i, call := range told.Calls {
+		for _, a := range w.tools[i+1].Artifacts {
+			id, err := s.recorder.Declare(f.by(w.path, ""), at, call, a, trajectory.ToolOutput)
+			if err != nil {
+				return err
+			}
+			f.noticed(s, id, a)
+		}
+	}
+	return f.describeTools(at, s, messages)
+}
+
+// describeTools says of the tools that were called what they do.
+func (f *Follower) describeTools(at time.Time, s *sub, messages []convo.Message) error {
+	if f.o.Describe == nil {
+		return nil
+	}
+	for _, m := range messages {
+		for _, c := range m.Calls {
+			text := f.o.Describe(c.Name)
+			id, ok := s.recorder.Data(trajectory.Tool, c.Name)
+			if !ok || text == "" {
+				continue
+			}
+			if err := s.recorder.Edit(id, trajectory.Edit{Description: &text}, trajectory.Attribution{}, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// agent records a sub-agent's work: in its own trajectory what it did, in the run's
+// that it was asked and what it answered.
+func (f *Follower) agent(ctx context.Context, at time.Time, w *work, attrs map[string]any, e *engine.NodeCompleted, messages []convo.Message) error {
+	asked, answered := split(messages)
+	if err := f.say(at, w, f.main, asked, nil); err != nil {
+		return err
+	}
+	number := f.o.Agents.Number(f.place(w.path))
+	attrs[trajectory.Kind], attrs["sub"] = Agent, number
+	if m, ok := e.Metadata.Get("agent"); ok {
+		attrs["work"] = m
+	}
+	if err := f.act(at, w, attrs, ""); err != nil {
+		return err
+	}
+	trace, _ := e.Outputs.Get("trace")
+	said, err := traced(trace)
+	if err == nil {
+		err = f.work(ctx, at, w, number, asked, said)
+	}
+	if err != nil {
+		return fmt.Errorf("sub-agent %d: %w", number, err)
+	}
+	return f.say(at, w, f.main, answered, nil)
+}
+
+// work records messages in the trajectory of a sub-agent. Each time it works begins
+// with what it is asked.
+func (f *Follower) work(ctx context.Context, at time.Time, w *work, number int, asked, said []convo.Message) error {
+	path := f.place(w.path)
+	s := f.subs[path]
+	if s == nil {
+		k := f.o.Key
+		k.Sub = number
+		var err error
+		if s, err = f.recorder(ctx, k, path); err != nil {
+			return err
+		}
+		f.subs[path] = s
+	}
+	var after []trajectory.ID
+	if first := s.recorder.Initial(); first != "" {
+		after = []trajectory.ID{first}
+	} else if len(asked) == 0 {
+		asked = []convo.Message{{Role: convo.User, Text: path}}
+	}
+	return f.say(at, w, s, append(asked, said...), after)
+}
+
+// split parts what an agent was asked from what it answered.
+func split(messages []convo.Message) (asked, answered []convo.Message) {
+	for _, m := range messages {
+		if m.Role == convo.Assistant {
+			answered = append(answered, m)
+		} else {
+			asked = append(asked, m)
+		}
+	}
+	return asked, answered
+}
+
+// traced are the messages in the trace of an agent.
+func traced(v engine.Value) ([]convo.Message, error) {
+	var list []struct {
+		Role, Text, Reasoning, Name, Call string
+		Failed                            bool
+		Calls                             []convo.Call
+	}
+	if v == nil {
+		return nil, nil
+	}
+	if err := fill(v, &list); err != nil {
+		return nil, fmt.Errorf("read the trace: %w", err)
+	}
+	out := make([]convo.Message, len(list))
+	for i, m := range list {
+		out[i] = convo.Message{
+			Role: convo.Role(m.Role), Text: m.Text, Reasoning: m.Reasoning, Calls: m.Calls,
+			Name: m.Name, CallID: m.Call, Failed: m.Failed,
+		}
+	}
+	return out, nil
+}
+
+// unfinished records what a node did that did not complete: the answers of models
+// and the results of tools that it had.
+func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept []engine.ContextChange) error {
+	asked, err := messagesOf(kept)
+	if err == nil && len(asked) > 0 {
+		err = f.say(at, w, f.main, asked, nil)
+	}
+	if err != nil {
+		return err
+	}
+	messages := w.messages()
+	if len(messages) == 0 {
+		return f.declared(at, w)
+	}
+	def, _ := definition(f.o.Flow, w.path)
+	if def == nil || def.Type != agentType {
+		if err := f.say(at, w, f.main, messages, nil); err != nil {
+			return err
+		}
+		return f.declared(at, w)
+	}
+	number := f.o.Agents.Number(f.place(w.path))
+	attrs := map[string]any{trajectory.Kind: Agent, "type": agentType, "sub": number, trajectory.Failed: true}
+	if err := f.act(at, w, attrs, ""); err != nil {
+		return err
+	}
+	return f.work(ctx, at, w, number, asked, messages)
+}
+
+// messages are the answers of models and the results of tools, in order.
+func (w *work) messages() []convo.Message {
+	var out []convo.Message
+	calls := 0
+	for n := 1; ; n++ {
+		m, ok := w.answers[n]
+		if !ok {
+			return out
+		}
+		out = append(out, m)
+		for _, c := range m.Calls {
+			calls++
+			if r, ok := w.tools[calls]; ok {
+				out = append(out, convo.Message{Role: convo.Tool, Name: c.Name, CallID: c.ID, Text: r.Text, Failed: r.Failed})
+			}
+		}
+	}
+}
+
+// scripts records the code that a node ran.
+func (f *Follower) scripts(at time.Time, w *work, def *flow.Node) error {
+	relation := trajectory.Generates
+	if def != nil && len(w.scripts) == 0 {
+		if code, ok := def.With["code"].(string); ok {
+			w.scripts, relation = []string{code}, trajectory.HasScript
+		}
+	}
+	for _, code := range w.scripts {
+		a := trajectory.Artifact{
+			Type: trajectory.Script, Name: static(w.path), Relation: relation, Attributes: map[string]any{"code": shortText(code)},
+		}
+		id, err := f.main.recorder.Declare(f.by(w.path, ""), at, w.ends[0], a, relation)
+		if err != nil {
+			return err
+		}
+		f.noticed(f.main, id, a)
+	}
+	return nil
+}
+
+// place is the path of a node down from the root of the tree of runs.
+func (f *Follower) place(path string) string {
+	if f.o.Above == "" {
+		return static(path)
+	}
+	return f.o.Above + below + static(path)
+}
+
+// messagesOf are the messages that changes add to contexts.
+func messagesOf(changes []engine.ContextChange) ([]convo.Message, error) {
+	var out []convo.Message
+	for i := range changes {
+		switch b := changes[i].Body.(type) {
+		case *convo.Change:
+			out = append(out, b.Append...)
+		case convo.Change:
+			out = append(out, b.Append...)
+		case json.RawMessage:
+			var c convo.Change
+			if err := json.Unmarshal(b, &c); err != nil {
+				return nil, fmt.Errorf("read the change of context %s: %w", changes[i].ID, err)
+			}
+			out = append(out, c.Append...)
+		}
+	}
+	return out, nil
+}
