@@ -168,7 +168,7 @@ func (w *Weir) takesMessages(f *Flow) error {
 // asks reports whether a node of the graph may ask a person something.
 func (w *Weir) asks(g *flow.Graph) bool {
 	for _, n := range g.Nodes {
-		if n.Type == "userInput" || n.Uses != nil || w.own[n.Type] || n.Body != nil && w.asks(n.Body) {
+		if n.Type == "userInput" || n.Uses != nil || len(n.Runs) > 0 || w.own[n.Type] || n.Body != nil && w.asks(n.Body) {
 			return true
 		}
 	}

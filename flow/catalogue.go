@@ -78,6 +78,9 @@ type TypeSpec struct {
 	// Uses, where set, makes this a type that runs another flow, which the
 	// setting `flow` names by its reference.
 	Uses *UseSpec
+	// Flows, where set, lists the flows that other settings name, each of which a
+	// node of the type may run as a child run. It is total, as Shape is.
+	Flows func(with map[string]any) []FlowRef
 	// Settings is the JSON Schema of `with`; unknown keys are errors. The
 	// keyword "x-weir" on a property marks its role: "template" (may hold
 	// {{ inputs.* state.* run.* }}), "expression" (bare CEL over the same),
@@ -136,6 +139,16 @@ type UseSpec struct {
 	Shape func(with map[string]any, child *Flow) Ports
 	// Check reports settings that do not suit the child; nil is no check.
 	Check func(with map[string]any, child *Flow) []Problem
+}
+
+// FlowRef is a flow that a setting names.
+type FlowRef struct {
+	// Setting is where it is named, as Problem.Setting is: "pre.0.flow".
+	Setting string
+	// Ref is what stands there.
+	Ref string
+	// Check reports settings that do not suit the flow; nil is no check.
+	Check func(child *Flow) []Problem
 }
 
 // PortsOf are the ports of a node of this type.

@@ -69,6 +69,24 @@ func flowTypes() catalogue {
 				return []flow.Problem{{Code: flow.CodeInvalidSetting, Setting: "lastMessage", Message: "the flow has no such input"}}
 			},
 		},
+	}, {
+		Name: "steps", Version: 1,
+		Settings: settings(object{"steps": object{"type": "array", "items": object{"type": "object", "properties": object{"flow": text}}}}),
+		Flows: func(with object) (refs []flow.FlowRef) {
+			list, _ := with["steps"].([]any)
+			for i, e := range list {
+				step, _ := e.(object)
+				ref, _ := step["flow"].(string)
+				at := fmt.Sprintf("steps.%d.flow", i)
+				refs = append(refs, flow.FlowRef{Setting: at, Ref: ref, Check: func(child *flow.Flow) []flow.Problem {
+					if len(child.Inputs) == 0 {
+						return nil
+					}
+					return []flow.Problem{{Code: flow.CodeInvalidSetting, Setting: at, Message: "the flow has inputs"}}
+				}})
+			}
+			return refs
+		},
 	}}
 }
 

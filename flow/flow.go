@@ -204,6 +204,9 @@ type Node struct {
 	Body *Graph
 	// Uses is the flow that a node of a type with Uses runs, nil otherwise.
 	Uses *Flow
+	// Runs are the flows that a node of a type with Flows may run, in the order in
+	// which its settings name them, each once.
+	Runs []*Flow
 	// Join says which control edges must be taken: "any" (default) or "all".
 	Join string
 	// Retry, Timeout, OnError and Cache are zero where the file has none.

@@ -116,6 +116,9 @@ func (s *scope) readSettings(it *item) {
 	if it.spec.Uses != nil {
 		s.useFlow(it, v)
 	}
+	if it.spec.Flows != nil {
+		s.nameFlows(it, v)
+	}
 }
 
 // report tells what a type has against the settings of a node.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -101,6 +102,52 @@ func (s *scope) useFlow(it *item, with *value) {
 	it.ports = it.spec.Uses.Shape(it.node.With, child)
 	if it.spec.Uses.Check != nil {
 		s.report(with, it.spec.Uses.Check(it.node.With, child))
+	}
+}
+
+// nameFlows finds the flows that a node's settings name beside `flow`.
+func (s *scope) nameFlows(it *item, with *value) {
+	for _, r := range it.spec.Flows(it.node.With) {
+		path := strings.Split(r.Setting, ".")
+		v := locate(with, path)
+		if r.Ref == "" || v.kind == kindObject || v.kind == kindList { // other checks report it
+			continue
+		}
+		child := s.l.use(v, r.Ref)
+		if child == nil {
+			continue
+		}
+		if child == s.l.flow {
+			put(it.node.With, path, Self)
+		}
+		if !slices.Contains(it.node.Runs, child) {
+			it.node.Runs = append(it.node.Runs, child)
+		}
+		if r.Check != nil {
+			s.report(with, r.Check(child))
+		}
+	}
+}
+
+// put sets a text that is there, at a path of keys and indexes.
+func put(v any, path []string, text string) {
+	key, rest := path[0], path[1:]
+	switch v := v.(type) {
+	case map[string]any:
+		if len(rest) > 0 {
+			put(v[key], rest, text)
+		} else {
+			v[key] = text
+		}
+	case []any:
+		i, err := strconv.Atoi(key)
+		switch {
+		case err != nil || i < 0 || i >= len(v):
+		case len(rest) > 0:
+			put(v[i], rest, text)
+		default:
+			v[i] = text
+		}
 	}
 }
 

@@ -125,6 +125,40 @@ func TestTheNormalFormFindsWhatItPinsByFingerprint(t *testing.T) {
 	}
 }
 
+const stepping = `
+weir: 1
+name: stepping
+nodes:
+  work: {type: steps, with: {steps: [{flow: ./plain.yaml}, {}, {flow: stepping.yaml}, {flow: plain.yaml}]}}
+`
+
+func TestAFlowPinsTheFlowsThatItsSettingsNameInLists(t *testing.T) {
+	files := flow.Texts{"plain.yaml": "weir: 1\nname: plain\nnodes: {n: {type: start}}\n", "stepping.yaml": stepping}
+	f := parseUsing(t, flow.Source{Files: files}, "stepping.yaml", stepping)
+	work := f.Node("work")
+	if len(work.Runs) != 2 || work.Runs[0].Name != "plain" || work.Runs[1] != f {
+		t.Errorf("the node may run %v", work.Runs)
+	}
+	if len(f.Uses) != 2 || f.Used("./plain.yaml") != f.Used("plain.yaml") || f.Used("plain.yaml") == nil {
+		t.Errorf("it uses %v", f.Uses)
+	}
+	if !strings.Contains(normal(t, f), `{"flow": "self"}`) {
+		t.Errorf("its own path is not self in\n%s", normal(t, f))
+	}
+	before := f.Fingerprint()
+	files["plain.yaml"] = strings.Replace(files["plain.yaml"], "n:", "m:", 1)
+	if after := parseUsing(t, flow.Source{Files: files}, "stepping.yaml", stepping); after.Fingerprint() == before {
+		t.Error("a change of a named flow leaves the fingerprint as it is")
+	}
+	files["child.yaml"] = child
+	_, err := flow.Source{Files: files}.Parse("bad.yaml", []byte(strings.NewReplacer("./plain", "no", "{flow: plain", "{flow: child").Replace(stepping)), testCatalogue())
+	for _, want := range []string{`bad.yaml:5:45: there is no flow file "no.yaml"`, `bad.yaml:5:89: the flow has inputs`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("expected %q in: %v", want, err)
+		}
+	}
+}
+
 func TestOutputsOfAUsedFlowHaveTheTypesTheyAreReadFrom(t *testing.T) {
 	f := parseUsing(t, flow.Source{}, "child.yaml", child)
 	for name, want := range map[string]flow.PortType{"said": "text", "both": "text", "any": "any", "four": "number", "none": "any"} {

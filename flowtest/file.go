@@ -316,10 +316,20 @@ func nodeAt(g *flow.Graph, path string) *flow.Node {
 	if !child {
 		return n
 	}
-	if n.Uses == nil {
-		return nil
+	for _, f := range flowsOf(n) {
+		if at := nodeAt(&f.Graph, inner); at != nil {
+			return at
+		}
 	}
-	return nodeAt(&n.Uses.Graph, inner)
+	return nil
+}
+
+// flowsOf are the flows that a node runs, or may run.
+func flowsOf(n *flow.Node) []*flow.Flow {
+	if n.Uses != nil {
+		return []*flow.Flow{n.Uses}
+	}
+	return n.Runs
 }
 
 // paths are those of all nodes of the flow, without numbers of iterations.
@@ -333,8 +343,10 @@ func pathsOf(g *flow.Graph, prefix string, depth int) []string {
 		if n.Body != nil {
 			out = append(out, pathsOf(n.Body, prefix+n.ID+"/", depth)...)
 		}
-		if n.Uses != nil && depth < deepest {
-			out = append(out, pathsOf(&n.Uses.Graph, prefix+n.ID+">", depth+1)...)
+		if depth < deepest {
+			for _, f := range flowsOf(n) {
+				out = append(out, pathsOf(&f.Graph, prefix+n.ID+">", depth+1)...)
+			}
 		}
 	}
 	return out

@@ -40,8 +40,23 @@ func (n *toolNames) node(x *flow.Node) {
 			n.value(b.Value)
 		}
 	}
+	for _, queue := range []string{"pre", "todo", "post"} {
+		n.entries(x.With[queue])
+	}
 	if x.Body != nil {
 		n.graph(x.Body)
+	}
+}
+
+// entries collects the names in the entries of an agent's queue.
+func (n *toolNames) entries(queue any) {
+	list, _ := queue.([]any)
+	for _, e := range list {
+		if o, ok := e.(map[string]any); ok {
+			if name, ok := o["tool"].(string); ok {
+				n.value(name)
+			}
+		}
 	}
 }
 
@@ -64,6 +79,11 @@ func (n *toolNames) value(v any) {
 func (n *toolNames) runs(x *flow.Node) {
 	if x.Uses != nil {
 		for _, f := range x.Uses.Closure() {
+			n.graph(&f.Graph)
+		}
+	}
+	for _, run := range x.Runs {
+		for _, f := range run.Closure() {
 			n.graph(&f.Graph)
 		}
 	}

@@ -112,6 +112,9 @@ func used(n *flow.Node) string {
 	if n.Uses != nil {
 		s = " " + n.Uses.Fingerprint()
 	}
+	for _, f := range n.Runs {
+		s += " " + f.Fingerprint()
+	}
 	if n.Body != nil {
 		for _, inner := range n.Body.Nodes {
 			s += used(inner)
