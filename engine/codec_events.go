@@ -192,6 +192,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	objects(c, "allowances", &v.Allowances, (*coder).account)
 	c.str("folder", &v.Folder)
 	c.strings("agents", &v.Agents)
+	c.str("caller", &v.Caller)
 }
 
 func (c *coder) account(v *Account) {

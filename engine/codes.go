@@ -33,6 +33,7 @@ const (
 	CodeAnswerTimeout = "answer_timeout"
 	CodeEventTimeout  = "event_timeout"
 	CodeToolUnknown   = "tool_unknown"
+	CodeToolFailed    = "tool_failed"
 	CodeBranch        = "branch_unknown"
 	CodeOutputInvalid = "output_invalid"
 	CodeLoopLimit     = "loop_limit"
@@ -160,6 +161,7 @@ func nodeCodes() []CodeInfo {
 		{CodeAnswerTimeout, "Nobody answered in time.", "Raise the node's `timeout`, or wire its `error` port."},
 		{CodeEventTimeout, "The event did not come in time.", "Raise the node's `timeout`, or wire its `error` port."},
 		{CodeToolUnknown, "A tool is named that this process does not offer.", "Offer it where Weir is opened, or correct the name."},
+		{CodeToolFailed, "A tool that a node calls by itself, as an agent's queue has it, failed or was refused by a person.", "See the message; `retry:` calls it again."},
 		{CodeBranch, "A decision gave a result that is none of its branches, or no case of a switch holds.", "Add the branch, or a default."},
 		{CodeOutputInvalid, "A value does not fit the schema of an output.", "Correct what makes it, or the schema."},
 		{CodeLoopLimit, "A loop reached `max` and its condition never held.", "Raise `max`, or set atMax: stop."},

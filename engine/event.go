@@ -20,6 +20,9 @@ type RunStarted struct {
 	State  Values `json:"state,omitempty"`
 	User   string `json:"user,omitempty"`
 	Parent string `json:"parent,omitempty"` // run id
+	// Caller is the path of the node of Parent whose tool call began the run, "" where
+	// none did.
+	Caller string `json:"caller,omitempty"`
 	// Depth is how many runs are above this one, 0 for the root of a tree.
 	Depth int `json:"depth,omitempty"`
 	// Node is the interrupt of Parent that waits for this run, "" where none does.

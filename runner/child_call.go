@@ -72,6 +72,7 @@ func (x *Execution) admit(c *call, p *Program, b *Begin) Command {
 		}
 		c.attempt, c.accounts = c.by.Attempt, c.by.accounts
 		b.Parent, b.User, b.Depth, b.Origin = x.ID, r.Start.User, r.Start.Depth+1, originTool
+		b.caller = c.path
 		x.calls.open = append(x.calls.open, c)
 		return nil, nil
 	}

@@ -111,11 +111,14 @@ type Begin struct {
 	Settings convo.Settings // of the main context
 	// Folder is where files are that nodes name; "" is the folder of the flow's file.
 	Folder string
+	// Agents are the sub-agents of the run's trajectory; see engine.RunStarted.
+	Agents []string
 	// Round is set for a round of a session, whose run the store has made.
 	Round *Round
 
-	node string                // the interrupt of Parent that waits for the run
-	main *engine.ContextChange // makes the main context, in place of Settings
+	node   string                // the interrupt of Parent that waits for the run
+	caller string                // the node of Parent whose tool call begins it
+	main   *engine.ContextChange // makes the main context, in place of Settings
 }
 
 // Start creates a run and drives it. A run of that id that exists is resumed
@@ -285,7 +288,7 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Closure: p.Closure,
-		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Folder: p.folder(b.Folder),
+		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: b.Agents, Folder: p.folder(b.Folder),
 	}
 }
 

@@ -1,10 +1,12 @@
 package follow
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 )
 
@@ -12,33 +14,52 @@ import (
 // flow.
 const agentType = "agent"
 
-// Agents are the sub-agents of a session, by their paths: that of a node without
-// the numbers of iterations, and down into child runs, as "review>ask". The first
-// has the number 1. They are safe for concurrent use.
+// Agents number the sub-agents of a session by their paths: that of a node without
+// the numbers of iterations, and down into child runs, as "review>ask". They are
+// safe for concurrent use.
 type Agents struct {
 	mu    sync.Mutex
 	paths []string
+	other map[int]string // mu; those beside paths, by number
 }
 
-// NewAgents are those with the numbers 1, 2 and so on.
-func NewAgents(paths []string) *Agents { return &Agents{paths: slices.Clone(paths)} }
+// NewAgents gives paths the numbers 1, 2 and so on.
+func NewAgents(paths []string) *Agents {
+	return &Agents{paths: slices.Clone(paths), other: map[int]string{}}
+}
 
-// Number is the number of a sub-agent. One that is not known gets the next.
+// The numbers of sub-agents that no flow names: those of flows that models called
+// as tools. They follow from the path.
+const firstCalled, lastCalled = 1_000, 1_000_000
+
+// Number is the number of a sub-agent.
 func (a *Agents) Number(path string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i := slices.Index(a.paths, path); i >= 0 {
 		return i + 1
 	}
-	a.paths = append(a.paths, path)
-	return len(a.paths)
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(path))
+	n := firstCalled + int(h.Sum32())%(lastCalled-firstCalled)
+	for a.other[n] != "" && a.other[n] != path {
+		n++
+	}
+	a.other[n] = path
+	return n
 }
 
-// Paths are those of all there are by now.
-func (a *Agents) Paths() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.paths)
+// Below is the path of a child run, by how it started, of a run with the path
+// above.
+func Below(above string, start *engine.RunStarted) string {
+	path := start.Caller + below + start.Flow
+	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 {
+		path = start.Node[:i]
+	}
+	if above == "" {
+		return static(path)
+	}
+	return above + below + static(path)
 }
 
 // AgentsOf are the sub-agents of a flow and of the flows that it uses, after those

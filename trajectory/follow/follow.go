@@ -1,9 +1,11 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,6 +51,8 @@ type Follower struct {
 	plain map[Datum]bool              // mu; data that nothing describes
 	into  map[*flow.Graph]inward      // mu; the edges of graphs, by the nodes that they lead to
 	errs  []error                     // mu
+	// called: a node waited for a child run, or a tool was called, which may be a flow.
+	called bool // mu
 }
 
 // inward are edges by the node that they lead to.
@@ -96,6 +100,25 @@ func (f *Follower) Recorder() *trajectory.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.main.recorder
+}
+
+// Recorders are the run's own and those of its sub-agents; not of its child runs.
+func (f *Follower) Recorders() []*trajectory.Recorder {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := []*trajectory.Recorder{f.main.recorder}
+	for _, s := range f.subs { // order: they are sorted
+		out = append(out, s.recorder)
+	}
+	slices.SortFunc(out[1:], func(a, b *trajectory.Recorder) int { return cmp.Compare(a.Key().Sub, b.Key().Sub) })
+	return out
+}
+
+// Parental reports whether the run has, or may have, child runs.
+func (f *Follower) Parental() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.called
 }
 
 // Made is what became of the note with a key, and whether there was one.

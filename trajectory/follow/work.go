@@ -79,6 +79,7 @@ func (f *Follower) effect(e *engine.EffectCompleted) {
 		if fill(e.Result, &r) == nil {
 			w.tools[n] = r
 		}
+		f.called = true
 	}
 }
 
@@ -101,6 +102,7 @@ func (f *Follower) step(e *engine.StepRecorded) {
 func (f *Follower) wait(e *engine.NodeWaiting) {
 	w := f.open[e.Path]
 	for _, i := range e.Interrupts {
+		f.called = f.called || i.Child != nil
 		if w != nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitEvent) {
 			if w.asks == nil {
 				w.asks = map[string]bool{}

@@ -1,0 +1,241 @@
+package weir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/follow"
+)
+
+// Trajectory returns the graph of what an agent did in a session and why, its
+// rounds joined: of the main agent where sub is 0, else of the sub-agent with that
+// number. The session may be the id of a run: that of its session, or of the run
+// itself, which is then the one round of a session of that name. The graph is made
+// from the journal, whatever is stored of it elsewhere.
+//
+// store.ErrNotFound says that there is no such session or run, and
+// trajectory.ErrNotFound that the agent did nothing in it.
+func (w *Weir) Trajectory(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
+	return TrajectoryIn(ctx, w.store, w.catalogue, session, sub)
+}
+
+// Agents lists who worked in a session, the main agent first. The session may be
+// the id of a run, as for Trajectory.
+func (w *Weir) Agents(ctx context.Context, session string) ([]trajectory.Agent, error) {
+	return AgentsIn(ctx, w.store, w.catalogue, session)
+}
+
+// TrajectoryIn is Weir.Trajectory for a store that no Weir is open on.
+func TrajectoryIn(ctx context.Context, s Store, types flow.Catalogue, session string, sub int) (*trajectory.Graph, error) {
+	t := newTrails(s, types)
+	if err := t.session(ctx, session); err != nil {
+		return nil, err
+	}
+	var records []trajectory.Record
+	for _, r := range t.records() {
+		if r.Sub == sub {
+			records = append(records, r)
+		}
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("session %s, sub-agent %d: %w", session, sub, trajectory.ErrNotFound)
+	}
+	return trajectory.Join(records...)
+}
+
+// AgentsIn is Weir.Agents for a store that no Weir is open on.
+func AgentsIn(ctx context.Context, s Store, types flow.Catalogue, session string) ([]trajectory.Agent, error) {
+	t := newTrails(s, types)
+	if err := t.session(ctx, session); err != nil {
+		return nil, err
+	}
+	var out []trajectory.Agent
+	for _, r := range t.records() {
+		if len(out) == 0 || out[len(out)-1].Sub != r.Sub {
+			out = append(out, trajectory.Agent{Sub: r.Sub})
+		}
+		a := &out[len(out)-1]
+		a.Name, a.Rounds = r.Agent, append(a.Rounds, r.Round)
+	}
+	return out, nil
+}
+
+// trails makes trajectories from journals.
+type trails struct {
+	s     Store
+	types flow.Catalogue
+	book  *trajectory.Book
+	// open are the recorders of all rounds so far: a round goes on with the numbers of
+	// those before it.
+	open []*follow.Follower
+	// agents are the paths of the sub-agents by the last round.
+	agents []string
+	most   int // rounds, 0 for all
+}
+
+func newTrails(s Store, types flow.Catalogue) *trails {
+	return &trails{s: s, types: types, book: trajectory.NewBook(nil, nil)}
+}
+
+// records are those of all agents and rounds, in order.
+func (t *trails) records() []trajectory.Record {
+	var out []trajectory.Record
+	seen := map[trajectory.Key]bool{}
+	for _, f := range t.open {
+		for _, r := range f.Recorders() {
+			if k := r.Key(); !seen[k] {
+				seen[k] = true
+				out = append(out, r.Record())
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b trajectory.Record) int { return cmp.Or(cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Round, b.Round)) })
+	return out
+}
+
+// session follows all rounds of a session, or a run that is none.
+func (t *trails) session(ctx context.Context, id string) error {
+	_, err := t.s.Session(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return t.alone(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("trajectory of session %s: %w", id, err)
+	}
+	rounds, err := t.rounds(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, r := range rounds {
+		if err := t.round(ctx, &r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rounds are those of a session, in order.
+func (t *trails) rounds(ctx context.Context, session string) ([]store.Run, error) {
+	var out []store.Run
+	f := store.Filter{Session: session, Limit: 1000}
+	for {
+		page, err := t.s.Runs(ctx, f)
+		if err != nil {
+			return nil, fmt.Errorf("rounds of session %s: %w", session, err)
+		}
+		out = append(out, page...)
+		if len(page) < f.Limit {
+			break
+		}
+		f.Before = page[len(page)-1].ID
+	}
+	slices.SortFunc(out, func(a, b store.Run) int { return cmp.Compare(a.Round, b.Round) })
+	if t.most > 0 {
+		out = slices.DeleteFunc(out, func(r store.Run) bool { return r.Round > t.most })
+	}
+	return out, nil
+}
+
+// alone follows the tree that a run is in, or the session that it is a round of.
+func (t *trails) alone(ctx context.Context, id string) error {
+	for {
+		r, err := t.s.Run(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("there is no session and no run %s: %w", id, store.ErrNotFound)
+		case err != nil:
+			return fmt.Errorf("trajectory of run %s: %w", id, err)
+		case r.Parent != "":
+			id = r.Parent
+		case r.Session != "":
+			return t.session(ctx, r.Session)
+		default:
+			return t.round(ctx, &r)
+		}
+	}
+}
+
+// round follows a run at the root of its tree, and those below.
+func (t *trails) round(ctx context.Context, r *store.Run) error {
+	if r.Commits == 0 {
+		return nil
+	}
+	k := trajectory.Key{User: r.User, Session: cmp.Or(r.Session, r.ID), Round: max(r.Round, 1)}
+	start, err := runner.StartIn(ctx, t.s, r.ID)
+	if err != nil {
+		return fmt.Errorf("trajectory of %s: %w", k, err)
+	}
+	f, err := KeptFlow(ctx, t.s, t.types, r.Fingerprint)
+	if err != nil {
+		return fmt.Errorf("trajectory of %s: %w", k, err)
+	}
+	t.agents = agentsOf(f, start, t.agents)
+	return t.run(ctx, r, f, k, "", follow.NewAgents(t.agents))
+}
+
+// agentsOf are the sub-agents of a round: as its journal has them, else those before
+// and those of its flow.
+func agentsOf(f *Flow, start *engine.RunStarted, before []string) []string {
+	if len(start.Agents) > 0 {
+		return start.Agents
+	}
+	return follow.AgentsOf(f, before)
+}
+
+// run follows a run and those below it.
+func (t *trails) run(ctx context.Context, r *store.Run, f *Flow, k trajectory.Key, above string, agents *follow.Agents) error {
+	fo, err := follow.New(ctx, follow.Options{
+		Flow: f, Run: r.ID, Types: t.types, Book: t.book, Key: k, Above: above, Agents: agents,
+	})
+	if err != nil {
+		return err
+	}
+	t.open = append(t.open, fo)
+	for c, err := range t.s.Commits(ctx, r.ID, 0) {
+		if err != nil {
+			return fmt.Errorf("trajectory of %s: %w", k, err)
+		}
+		fo.Commit(ctx, &c)
+	}
+	if err := fo.Err(); err != nil {
+		return err
+	}
+	if !fo.Parental() {
+		return nil
+	}
+	children, err := t.s.Runs(ctx, store.Filter{Parent: r.ID, Limit: 10_000})
+	if err != nil {
+		return fmt.Errorf("runs below %s: %w", r.ID, err)
+	}
+	for _, c := range slices.Backward(children) {
+		if err := t.child(ctx, &c, k, above, agents); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trails) child(ctx context.Context, c *store.Run, k trajectory.Key, above string, agents *follow.Agents) error {
+	if c.Commits == 0 {
+		return nil
+	}
+	start, err := runner.StartIn(ctx, t.s, c.ID)
+	if err != nil {
+		return fmt.Errorf("trajectory of %s: %w", k, err)
+	}
+	f, err := KeptFlow(ctx, t.s, t.types, c.Fingerprint)
+	if err != nil {
+		return fmt.Errorf("trajectory of %s: %w", k, err)
+	}
+	path := follow.Below(above, start)
+	k.Sub = agents.Number(path)
+	return t.run(ctx, c, f, k, path, agents)
+}
