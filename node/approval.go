@@ -18,7 +18,8 @@ import (
 // order in which parallel calls arrive: an attempt that is entered again decides
 // the same.
 type gate struct {
-	c *Ctx
+	c      *Ctx
+	prefix string // of the names of the effects that the calls are
 
 	mu sync.Mutex // parallel calls share what follows
 	// calls are those of the model's newest answer, said what was decided about
@@ -47,7 +48,7 @@ func (g *gate) answered(calls []convo.Call) {
 
 // pass decides about a call: whether it may be made, or a person has to answer
 // first.
-func (g *gate) pass(index int, t *tool.Tool, call convo.Call) decision {
+func (g *gate) pass(index int, t *tool.Tool, call convo.Call, own bool) decision {
 	if t.Approve == "" || t.Approve == tool.ApproveNever {
 		return decision{}
 	}
@@ -58,7 +59,7 @@ func (g *gate) pass(index int, t *tool.Tool, call convo.Call) decision {
 		if i := slices.Index(g.calls, call); i >= 0 && !slices.Contains(g.calls[i+1:], call) {
 			first, calls = index-i, g.calls
 		}
-		g.decide(first, calls, index-first, t)
+		g.decide(first, calls, index-first, t, own)
 	}
 	return g.said[index]
 }
@@ -66,7 +67,7 @@ func (g *gate) pass(index int, t *tool.Tool, call convo.Call) decision {
 // decide decides about the call at a place among those of one answer, whose
 // first has the given index, and about all others of its tool. With ApproveOnce
 // one question is open at a time: its answer may be one to those that follow.
-func (g *gate) decide(first int, calls []convo.Call, place int, t *tool.Tool) {
+func (g *gate) decide(first int, calls []convo.Call, place int, t *tool.Tool, own bool) {
 	if g.said == nil {
 		g.said = make(map[int]decision)
 	}
@@ -80,7 +81,7 @@ func (g *gate) decide(first int, calls []convo.Call, place int, t *tool.Tool) {
 			g.said[first+i] = decision{err: ErrSuspended}
 			continue
 		}
-		d, answers := g.ask(first+i, t, call, earlier)
+		d, answers := g.ask(first+i, t, call, earlier, own)
 		g.said[first+i] = d
 		waits = waits || d.err != nil
 		earlier, g.fresh = append(earlier, answers...), append(g.fresh, answers...)
@@ -89,12 +90,16 @@ func (g *gate) decide(first int, calls []convo.Call, place int, t *tool.Tool) {
 
 // ask decides about one call, by earlier answers or a person's to a question of
 // its own, which it returns.
-func (g *gate) ask(index int, t *tool.Tool, call convo.Call, earlier []tool.Answer) (decision, []tool.Answer) {
-	asked := tool.Call{Key: fmt.Sprintf("%s/tool#%d", g.c.info.Path, index), Arguments: call.Arguments}
+func (g *gate) ask(index int, t *tool.Tool, call convo.Call, earlier []tool.Answer, own bool) (decision, []tool.Answer) {
+	asked := tool.Call{Key: fmt.Sprintf("%s/%stool#%d", g.c.info.Path, g.prefix, index), Arguments: call.Arguments}
 	verdict, by := t.Verdict(asked, earlier)
 	var answers []tool.Answer
 	if verdict == tool.Ask {
-		a, err := g.c.Ask(questionName(index, t, call), questionOf(t, asked))
+		who := "The model"
+		if own {
+			who = "The node " + g.c.info.Path
+		}
+		a, err := g.c.Ask(g.prefix+questionName(index, t, call), questionOf(t, asked, who))
 		if err != nil {
 			return decision{err: err}, nil
 		}
@@ -136,13 +141,13 @@ const (
 // questionOf is the interrupt that puts the question about a call. With
 // ApproveOnce it names the tool as it is defined now, so that leave holds for
 // the run.
-func questionOf(t *tool.Tool, asked tool.Call) engine.Interrupt {
+func questionOf(t *tool.Tool, asked tool.Call, who string) engine.Interrupt {
 	q := t.Question(asked)
 	arguments := q.Arguments
 	if arguments == "" {
 		arguments = "no arguments"
 	}
-	i := engine.Interrupt{Kind: engine.AwaitApproval, Prompt: fmt.Sprintf("The model asks to call %s with %s.", q.Tool, arguments)}
+	i := engine.Interrupt{Kind: engine.AwaitApproval, Prompt: fmt.Sprintf("%s asks to call %s with %s.", who, q.Tool, arguments)}
 	if t.Approve == tool.ApproveOnce {
 		i.Event = "tool:" + q.Hash
 		i.Prompt += fmt.Sprintf(" Leave holds for all further calls of %s in this run.", q.Tool)

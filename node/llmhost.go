@@ -12,10 +12,21 @@ import (
 )
 
 // LLMHost lets the LLM service make its calls as effects of this attempt.
-func (c *Ctx) LLMHost() llm.Host { return toolHost{llmHost{c}, &gate{c: c}} }
+func (c *Ctx) LLMHost() llm.Host { return c.LLMHostAs("") }
+
+// LLMHostAs is LLMHost for work apart from the rest of the attempt, such as what is
+// done once the rest has failed: the names of its effects begin with prefix, and
+// are numbered by themselves, so that neither moves the numbers of the other. A
+// prefix ends with a dot, as "post.".
+func (c *Ctx) LLMHostAs(prefix string) llm.Host {
+	return toolHost{llmHost: llmHost{c, prefix}, gate: &gate{c: c, prefix: prefix}}
+}
 
 // llmHost is an llm.Host but for the tool calls, which toolHost makes.
-type llmHost struct{ c *Ctx }
+type llmHost struct {
+	c      *Ctx
+	prefix string // of the names of its effects
+}
 
 // Run is the id of the run.
 func (h llmHost) Run() string { return h.c.info.Run }
@@ -47,7 +58,7 @@ func (h llmHost) ModelCall(
 		reserve.Unpriced = req.Provider + "/" + req.Model
 	}
 	v, err := h.c.Do(Effect{
-		Name: cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry,
+		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			if reserve.Bound {
 				req.Granted = reserve.Output

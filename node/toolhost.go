@@ -15,6 +15,9 @@ import (
 type toolHost struct {
 	llmHost
 	gate *gate
+	// own: it is the node that calls, not a model. insist: what a tool says went
+	// wrong is a failure of the effect.
+	own, insist bool
 }
 
 // ModelCall tells the gate which calls an answer asks for.
@@ -34,7 +37,7 @@ func (h toolHost) ModelCall(
 // refused is none. What a tool says went wrong is an answer for the model; only
 // what suspends or ends the attempt is an error.
 func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
-	d := h.gate.pass(index, t, call)
+	d := h.gate.pass(index, t, call, h.own)
 	if d.err != nil || d.refusal != "" {
 		return llm.ToolResult{Text: d.refusal, Failed: true, Metadata: d.note}, d.err
 	}
@@ -50,7 +53,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 		unknown = UnknownRetry
 	}
 	v, err := h.c.Do(Effect{
-		Name: "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
+		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
 			made := &artifacts{}
 			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments, By: h.c.caller(), Declared: made.add})
@@ -60,6 +63,9 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 			// A call that was cut off has no answer: its outcome is unknown.
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 				return Outcome{}, err
+			}
+			if h.insist {
+				return Outcome{}, toolFailed(t, err.Error())
 			}
 			return Outcome{Value: made.into(map[string]any{"text": err.Error(), "failed": true})}, nil
 		},

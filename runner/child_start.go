@@ -24,7 +24,8 @@ const (
 )
 
 // Child implements node.Children. A child that completed for an earlier attempt
-// is not run again; one that failed or was cancelled is, under another id.
+// is not run again; one that failed or was cancelled is, under another id, unless
+// Keep says of a failed one that it stays.
 func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 	if c.Isolation == "" {
 		c.Isolation = a.Plan.Def.Isolation
@@ -35,7 +36,8 @@ func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 	for attempt := 1; attempt <= a.Attempt; attempt++ {
 		id := childInterrupt(a.Path, name, ordinal, attempt)
 		ended := a.childEnded(id)
-		if ended == nil || ended.Status != engine.Completed && attempt < a.Attempt {
+		kept := ended != nil && (ended.Status == engine.Completed || c.Keep && ended.Status == engine.Failed)
+		if ended == nil || !kept && attempt < a.Attempt {
 			continue
 		}
 		return a.childResult(c, ended)
