@@ -38,6 +38,8 @@ type Prune struct {
 // Erased says what a deletion took away.
 type Erased struct {
 	Sessions, Runs, Messages int
+	// Trajectories are rounds of agents whose trajectories went with them.
+	Trajectories int
 	// Copies are files that were left beside the database by an upgrade of it:
 	// what was deleted may be in them, and they are not touched.
 	Copies []string

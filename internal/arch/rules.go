@@ -50,6 +50,7 @@ func Rooms() []Room {
 		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
 		{"trajectory", []string{"engine", "convo"}, "a trajectory is made of messages and values, and says itself what it wants of a storage"},
 		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},
+		{"trajectory/trajectorytest", []string{"trajectory", "trajectory/tables", "convo"}, "the suite sees storages and tables from outside"},
 		{
 			"trajectory/follow", []string{"trajectory", "engine", "flow", "convo", "node"},
 			"what a run did is read from its journal and its flow, by whoever has them",
@@ -57,7 +58,7 @@ func Rooms() []Room {
 		{"store", []string{"engine", "convo", "trajectory"}, "a store keeps commits and decides nothing"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables"}, "a store is swapped without touching what uses it"},
 		{
-			"runner", append([]string{"store"}, contracts...),
+			"runner", append([]string{"store", "trajectory/follow"}, contracts...),
 			"the runner takes a store and a catalogue; it names none",
 		},
 		{

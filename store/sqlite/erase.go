@@ -21,7 +21,7 @@ import (
 // no byte of it is left in the file or its log. store.ErrNotFound where there is
 // none, store.ErrOwned where a live process works on it.
 func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	return s.erase(ctx, "delete session "+id, e, func(ctx context.Context) ([]int64, error) {
+	return s.erase(ctx, "delete session "+id, e, "", func(ctx context.Context) ([]int64, error) {
 		var num int64
 		err := s.conn.QueryRowContext(ctx, "SELECT num FROM session WHERE id = ?", id).Scan(&num)
 		return []int64{-num}, err
@@ -32,7 +32,7 @@ func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (
 // byte of it is left in the file or its log. store.ErrPart where it is a round or
 // a child, store.ErrNotFound, store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	return s.erase(ctx, "delete run "+id, e, func(ctx context.Context) ([]int64, error) {
+	return s.erase(ctx, "delete run "+id, e, "", func(ctx context.Context) ([]int64, error) {
 		var num, root int64
 		var whole string
 		err := s.conn.QueryRowContext(ctx, `SELECT num, root, coalesce(
@@ -45,14 +45,14 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (stor
 	})
 }
 
-// DeleteUser deletes the sessions and runs of a user and what depends on them, so
+// DeleteUser deletes the sessions, runs and trajectories of a user and what depends on them, so
 // that no byte of it is left in the file or its log. A user who has none is no
 // error. store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
 	if user == "" {
 		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
 	}
-	return s.erase(ctx, "delete user "+user, e, func(ctx context.Context) (roots []int64, err error) {
+	return s.erase(ctx, "delete user "+user, e, user, func(ctx context.Context) (roots []int64, err error) {
 		err = lineage{ctx, s.conn}.query(func(row scanner) error {
 			var root int64
 			err := row.Scan(&root)
@@ -63,15 +63,20 @@ func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (s
 	})
 }
 
-// erase deletes trees with what depends on them, and then every trace.
-func (s *Store) erase(ctx context.Context, op string, e store.Erasure, find func(ctx context.Context) ([]int64, error)) (store.Erased, error) {
+// erase deletes trees with what depends on them and the trajectories of a user, ""
+// for nobody's, and then every trace.
+func (s *Store) erase(ctx context.Context, op string, e store.Erasure, user string, find func(ctx context.Context) ([]int64, error)) (store.Erased, error) {
 	var out store.Erased
 	err := s.erasing(ctx, op, func(ctx context.Context) error {
 		roots, err := find(ctx)
-		if err != nil || len(roots) == 0 {
+		if err != nil {
 			return err
 		}
-		x := eraser{lineage{ctx, s.conn}, s.conn, e.Now}
+		x := eraser{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: e.Now, user: user}
+		if len(roots) == 0 {
+			out, err = x.alone(e.Dry)
+			return err
+		}
 		trees, err := x.dependents()
 		if err != nil {
 			return err
@@ -142,7 +147,7 @@ func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err e
 	if e != nil {
 		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, s.wrap("scrub", e)))
 	}
-	if err == nil && out.Runs+out.Sessions > 0 {
+	if err == nil && out.Runs+out.Sessions+out.Trajectories > 0 {
 		out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
 	}
 	return out, err
@@ -216,8 +221,10 @@ func forksOf(trees dependents, roots []int64) []int64 {
 // eraser deletes trees in a transaction.
 type eraser struct {
 	lineage
+	s    *Store
 	conn *sql.Conn
 	now  time.Time
+	user string // whose trajectories go too, "" for nobody's
 }
 
 // dependents reads what depends on what: forks of runs, of sessions, and contexts
@@ -274,6 +281,9 @@ func (x eraser) free(roots []int64) error {
 func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 	list, err := json.Marshal(roots)
 	if err != nil {
+		return out, err
+	}
+	if out.Trajectories, err = x.deleteTrails(doomedTrails, string(list), nullText(x.user)); err != nil {
 		return out, err
 	}
 	if _, err := x.conn.ExecContext(x.ctx, "CREATE TEMP TABLE doomed (root INTEGER PRIMARY KEY)"); err != nil {

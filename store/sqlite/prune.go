@@ -14,7 +14,7 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 	const op = "prune sessions"
 	var out store.Erased
 	err := s.erasing(ctx, op, func(ctx context.Context) error {
-		x := eraser{lineage{ctx, s.conn}, s.conn, p.Now}
+		x := eraser{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: p.Now}
 		roots, kept, err := x.old(p)
 		if err != nil {
 			return err
@@ -97,6 +97,9 @@ func (x eraser) owned() (map[int64]bool, error) {
 func (x eraser) count(roots []int64) (out store.Erased, err error) {
 	list, err := json.Marshal(roots)
 	if err != nil {
+		return out, err
+	}
+	if out.Trajectories, err = x.countTrails(doomedTrails, string(list), nullText(x.user)); err != nil {
 		return out, err
 	}
 	err = x.q.QueryRowContext(x.ctx, `WITH doomed (root) AS (SELECT value FROM json_each(?))

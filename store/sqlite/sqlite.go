@@ -49,6 +49,7 @@ type Store struct {
 	stmts   statements
 	runs    runCache
 	payload []byte // room for one
+	trails  trails
 }
 
 // Open opens the file at path, making it, and its folder, where there is none,
@@ -135,6 +136,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stmts.close()
+	s.trails.close()
 	err := s.conn.Close()
 	if e := s.reader.Close(); err == nil {
 		err = e

@@ -183,6 +183,9 @@ func Split(r trajectory.Record) (Rows, error) {
 		Edges: make([]Edge, len(r.Edges)),
 	}
 	for i, n := range r.Nodes {
+		if y := n.Created.UTC().Year(); y < 0 || y > 9999 {
+			return Rows{}, fmt.Errorf("%s %w: %s was created in the year %d", r.Key, trajectory.ErrRecord, n.ID, y)
+		}
 		out.Nodes[n.Type] = append(out.Nodes[n.Type], Node{
 			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, ID: string(n.ID), Seq: i,
 			Name: n.Name, Description: n.Description, Attributes: text.of(n.Attributes),

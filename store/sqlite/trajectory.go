@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/tables"
+)
+
+// Trajectories returns the tables of trajectories. They are in the file from the
+// first round on that is stored, and not before.
+func (s *Store) Trajectories() tables.Tables { return trajectories{s} }
+
+// trajectories are the tables of a store.
+type trajectories struct{ s *Store }
+
+// Replace stores the rows of a round in place of those that were there, and makes
+// the tables where there are none.
+func (t trajectories) Replace(ctx context.Context, r tables.Rows) error {
+	s := t.s
+	err := s.write(ctx, "store trajectory of "+r.Key().String(), func(ctx context.Context) error {
+		if err := s.makeTrails(ctx); err != nil {
+			return err
+		}
+		if err := s.clearTrail(ctx, r.Key()); err != nil {
+			return err
+		}
+		return s.storeTrail(ctx, r)
+	})
+	if err == nil {
+		s.trails.made.Store(true)
+	}
+	return err
+}
+
+// clearTrail deletes the rows of a round.
+func (s *Store) clearTrail(ctx context.Context, k trajectory.Key) error {
+	key := []any{k.User, k.Session, k.Sub, k.Round}
+	res, err := s.conn.ExecContext(ctx, "DELETE FROM trajectory_round WHERE user = ? AND session = ? AND sub = ? AND round = ?", key...)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	for _, table := range slices.Sorted(maps.Keys(trajectoryTables())) {
+		if table == tables.RoundTable {
+			continue
+		}
+		if _, err := s.conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE user = ? AND session = ? AND sub = ? AND round = ?", key...); err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+	}
+	return nil
+}
+
+// storeTrail inserts the rows of a round.
+func (s *Store) storeTrail(ctx context.Context, r tables.Rows) error {
+	round := r.Round
+	err := s.insertTrail(ctx, tables.RoundTable, roundColumns, round.User, round.Session, round.Round, round.Sub, round.Agent,
+		round.InitialPt, round.CurrentPt, round.First, round.Messages)
+	if err != nil {
+		return err
+	}
+	for _, typ := range trajectory.Types() {
+		for _, n := range r.Nodes[typ] {
+			err := s.insertTrail(ctx, tables.NodeTable(typ), nodeColumns, n.User, n.Session, n.Round, n.Sub, n.ID, n.Seq, n.Name, n.Description,
+				n.Attributes, n.Run, n.Path, n.Agent, n.Author, n.Created.UTC().Format(timeText), n.Version, n.History)
+			if err != nil {
+				return fmt.Errorf("%s: %w", n.ID, err)
+			}
+		}
+	}
+	for _, e := range r.Edges {
+		err := s.insertTrail(ctx, tables.EdgeTable, edgeColumns, e.User, e.Session, e.Round, e.Sub, e.Source, e.Target, e.Relationship, e.Seq)
+		if err != nil {
+			return fmt.Errorf("%s -> %s: %w", e.Source, e.Target, err)
+		}
+	}
+	return nil
+}
+
+// Delete deletes the rows of the rounds that fit the filter, so that no byte of
+// them is left in the file or its log, as DeleteSession does.
+func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (n int, err error) {
+	const op = "delete trajectories"
+	where, args := whereRound(f)
+	err = t.s.erasing(ctx, op, func(ctx context.Context) error {
+		x := eraser{lineage: lineage{ctx, t.s.conn}, s: t.s, conn: t.s.conn}
+		n, err = x.deleteTrails(where, args...)
+		return err
+	})
+	_, err = t.s.scrubbed(ctx, op, store.Erased{}, err)
+	return n, err
+}
+
+// doomedTrails are the rounds that go with trees, whose roots are the first
+// argument, a JSON list, and with a user, who is the second, NULL for nobody. A run
+// that is of no session has its trajectory under its own id.
+const doomedTrails = ` WHERE user = ?2 OR session IN (
+	SELECT id FROM session WHERE num IN (SELECT -value FROM json_each(?1))
+	UNION SELECT id FROM run d WHERE root IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (SELECT 1 FROM session s WHERE s.id = d.id))`
+
+// alone deletes the trajectories of a user who has no sessions and runs.
+func (x eraser) alone(dry bool) (out store.Erased, err error) {
+	do := x.deleteTrails
+	if dry {
+		do = x.countTrails
+	}
+	out.Trajectories, err = do(doomedTrails, "[]", nullText(x.user))
+	return out, err
+}
+
+// countTrails counts rounds.
+func (x eraser) countTrails(where string, args ...any) (n int, err error) {
+	if there, err := x.s.trailsIn(x.ctx, x.conn); !there || err != nil {
+		return 0, err
+	}
+	err = x.q.QueryRowContext(x.ctx, "SELECT count(*) FROM trajectory_round r"+where, args...).Scan(&n)
+	return n, err
+}
+
+// deleteTrails deletes rounds with all that is theirs, and returns how many they
+// were.
+func (x eraser) deleteTrails(where string, args ...any) (n int, err error) {
+	if n, err = x.countTrails(where, args...); n == 0 || err != nil {
+		return 0, err
+	}
+	queries := []string{}
+	for _, table := range slices.Sorted(maps.Keys(trajectoryTables())) {
+		if table != tables.RoundTable {
+			queries = append(queries, deleteOfRounds(table))
+		}
+	}
+	queries = append(queries,
+		"DELETE FROM trajectory_round WHERE rowid IN (SELECT num FROM doomed_round)",
+		"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", // until Scrub
+		"DROP TABLE doomed_round")
+	if _, err := x.conn.ExecContext(x.ctx, "CREATE TEMP TABLE doomed_round (num INTEGER PRIMARY KEY)"); err != nil {
+		return 0, err
+	}
+	if _, err := x.conn.ExecContext(x.ctx, "INSERT INTO doomed_round SELECT rowid FROM trajectory_round r"+where, args...); err != nil {
+		return 0, err
+	}
+	for _, query := range queries {
+		if _, err := x.conn.ExecContext(x.ctx, query); err != nil {
+			return 0, fmt.Errorf("%.40s: %w", query, err)
+		}
+	}
+	return n, nil
+}
+
+// deleteOfRounds deletes the rows of a table that are of rounds in doomed_round.
+func deleteOfRounds(table string) string {
+	return "DELETE FROM " + table + ` WHERE rowid IN (SELECT n.rowid FROM doomed_round d
+		CROSS JOIN trajectory_round r ON r.rowid = d.num CROSS JOIN ` + table + " n ON " + ofRound + ")"
+}

@@ -1,0 +1,334 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/files"
+	"github.com/weir-run/weir/trajectory/tables"
+	"github.com/weir-run/weir/trajectory/trajectorytest"
+)
+
+// trailed is an empty store that does not wait for the disk.
+func trailed(tb testing.TB) *Store {
+	tb.Helper()
+	s := openAt(tb, filepath.Join(tb.TempDir(), "weir.db"), Options{})
+	if _, err := s.conn.ExecContext(tb.Context(), "PRAGMA synchronous = OFF"); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func TestTrajectoriesAreStoredInTables(t *testing.T) {
+	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
+		t.Helper()
+		return tables.New(trailed(t).Trajectories())
+	})
+	trajectorytest.RunTables(t, func(t *testing.T) tables.Tables {
+		t.Helper()
+		var h tables.Holder = trailed(t)
+		return h.Trajectories()
+	})
+}
+
+func TestTrajectoriesAreStoredInFilesAndTables(t *testing.T) {
+	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
+		t.Helper()
+		return trajectory.Both{First: files.New(t.TempDir(), files.Options{NoSync: true}), Second: tables.New(trailed(t).Trajectories())}
+	})
+}
+
+// trailTables are the tables of trajectories in a file.
+func trailTables(t *testing.T, s *Store) []string {
+	t.Helper()
+	names, err := s.texts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'trajectory%' ORDER BY name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestAStoreThatKeptNoTrajectoryHasNoTablesOfThem(t *testing.T) {
+	ctx := t.Context()
+	s := trailed(t)
+	other := openAt(t, s.path, Options{})
+	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
+	in := s.Trajectories()
+	_, err := in.Rounds(ctx, trajectory.Filter{})
+	_, _, near := in.Near(ctx, k)
+	_, gone := in.Delete(ctx, trajectory.Filter{})
+	_, user := s.DeleteUser(ctx, "ann", store.Erasure{})
+	if err := errors.Join(err, near, gone, user); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Rows(ctx, k); !errors.Is(err, trajectory.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	bad := trajectorytest.Sample(t, k, 1)
+	rows, err := tables.Split(bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows.Edges = append(rows.Edges, rows.Edges[0])
+	if err := in.Replace(ctx, rows); err == nil {
+		t.Error("an edge was stored twice")
+	}
+	if names := trailTables(t, s); len(names) > 0 {
+		t.Errorf("there are %v", names)
+	}
+	if err := tables.New(in).Save(ctx, bad); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for name := range trajectoryTables() { // order: they are sorted
+		want = append(want, name)
+	}
+	if names := trailTables(t, s); len(names) != 12 || !slices.Equal(names, slices.Sorted(slices.Values(want))) {
+		t.Errorf("there are %v", names)
+	}
+	if keys, err := other.Trajectories().Rounds(ctx, trajectory.Filter{}); err != nil || len(keys) != 1 {
+		t.Errorf("a process that looked before they were made sees %v, %v", keys, err)
+	}
+}
+
+func TestSeveralProcessesMakeTheTablesAtOnceAndLoseNothing(t *testing.T) {
+	const processes, each = 4, 6
+	path := filepath.Join(t.TempDir(), "weir.db")
+	openAt(t, path, Options{})
+	var wg sync.WaitGroup
+	for p := range processes {
+		s := openAt(t, path, Options{})
+		wg.Go(func() {
+			in := tables.New(s.Trajectories())
+			for i := range each {
+				k := trajectory.Key{User: "ann", Session: fmt.Sprint("s", p), Round: i + 1}
+				if err := in.Save(t.Context(), trajectorytest.Sample(t, k, i)); err != nil {
+					t.Errorf("process %d: %v", p, err)
+				}
+				if _, err := in.Load(t.Context(), k); err != nil {
+					t.Errorf("process %d: %v", p, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := openAt(t, path, Options{})
+	keys, err := s.Trajectories().Rounds(t.Context(), trajectory.Filter{})
+	if err != nil || len(keys) != processes*each {
+		t.Errorf("%d rounds are stored, %v", len(keys), err)
+	}
+	for _, k := range keys {
+		r, err := tables.New(s.Trajectories()).Load(t.Context(), k)
+		if want := trajectorytest.Sample(t, k, k.Round-1); err != nil || !reflect.DeepEqual(r, want) {
+			t.Errorf("%s is not as it was saved: %v", k, err)
+		}
+	}
+}
+
+func TestTrajectoriesOfAClosedStoreAreRefused(t *testing.T) {
+	ctx := t.Context()
+	for _, stored := range []bool{false, true} {
+		s := trailed(t)
+		in := s.Trajectories()
+		rows, err := tables.Split(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored {
+			err = in.Replace(ctx, rows)
+		}
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, ofRows := in.Rows(ctx, rows.Key())
+		_, rounds := in.Rounds(ctx, trajectory.Filter{})
+		_, nodes := in.Nodes(ctx, trajectory.Query, trajectory.Filter{})
+		_, edges := in.Edges(ctx, trajectory.Filter{})
+		_, _, near := in.Near(ctx, rows.Key())
+		_, gone := in.Delete(ctx, trajectory.Filter{})
+		for i, err := range []error{in.Replace(ctx, rows), ofRows, rounds, nodes, edges, near, gone} {
+			if !errors.Is(err, store.ErrClosed) {
+				t.Errorf("call %d: got %v, want ErrClosed", i, err)
+			}
+		}
+	}
+}
+
+// plan is how SQLite finds rows, a step a line.
+func plan(t *testing.T, s *Store, query string, args ...any) []string {
+	t.Helper()
+	var out []string
+	err := lineage{t.Context(), s.conn}.query(func(row scanner) error {
+		var id, parent, unused int
+		var step string
+		err := row.Scan(&id, &parent, &unused, &step)
+		out = append(out, step)
+		return err
+	}, "EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return out
+}
+
+func TestRowsOfTrajectoriesAreFoundByIndexes(t *testing.T) {
+	s := trailed(t)
+	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
+	if err := tables.New(s.Trajectories()).Save(t.Context(), trajectorytest.Sample(t, k, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.conn.ExecContext(t.Context(), "CREATE TEMP TABLE doomed_round (num INTEGER PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	indexed := func(query string, args ...any) {
+		t.Helper()
+		steps := plan(t, s, query, args...)
+		for _, step := range steps {
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "json_each") && step != "SCAN d" && step != "SCAN CONSTANT ROW" {
+				t.Errorf("%s\nis done by %q", query, steps)
+				return
+			}
+		}
+	}
+	filters := 0
+	for bits := 1; bits < 16; bits++ {
+		f := trajectory.Filter{User: &k.User, Session: &k.Session, Round: &k.Round, Sub: &k.Sub}
+		for i, part := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
+			if bits&(1<<i) == 0 {
+				part()
+			}
+		}
+		query, args := roundsQuery(f)
+		indexed(query, args...)
+		for table, columns := range trajectoryTables() { // order: each is tried
+			if table != tables.RoundTable {
+				query, args := partsQuery(table, columns, f)
+				indexed(query, args...)
+				indexed(deleteOfRounds(table))
+			}
+		}
+		where, args := whereRound(f)
+		indexed("SELECT rowid FROM trajectory_round r"+where, args...)
+		filters++
+	}
+	if filters != 15 {
+		t.Errorf("%d filters were tried", filters)
+	}
+	indexed(rowsQuery(), "ann", "s", 0, 1)
+	indexed(selectNear, "ann", "s", 0, 1)
+	for table := range trajectoryTables() { // order: each is tried
+		for _, where := range []string{
+			"user = 'ann'", "session = 's'", "user = 'ann' AND session = 's'",
+			"session = 's' AND user = 'ann' AND round = 1 AND sub = 0",
+		} {
+			indexed("SELECT * FROM " + table + " WHERE " + where)
+			indexed("DELETE FROM " + table + " WHERE " + where)
+		}
+	}
+}
+
+func TestConversationsGoFromFilesToSQLiteAndBackUnchanged(t *testing.T) {
+	all := trajectorytest.Airline(t, "../..")
+	if testing.Short() {
+		all = all[:10]
+	}
+	root, second := t.TempDir(), t.TempDir()
+	quick := files.Options{NoSync: true}
+	one, rows, two := files.New(root, quick), tables.New(trailed(t).Trajectories()), files.New(second, quick)
+	for _, c := range all {
+		trajectorytest.Record(t, one, c.ID, c.Messages, nil)
+	}
+	for _, step := range []struct{ to, from trajectory.Storage }{{rows, one}, {two, rows}} {
+		if n, err := trajectory.Copy(t.Context(), step.to, step.from, trajectory.Filter{}); err != nil || n < len(all) {
+			t.Fatalf("copied %d rounds, %v", n, err)
+		}
+	}
+	if n := sameFiles(t, root, second) + sameFiles(t, second, root); n < 4*len(all) {
+		t.Errorf("only %d files were compared", n)
+	}
+}
+
+// sameFiles compares each file below one folder with that below the other.
+func sameFiles(t *testing.T, one, two string) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(one, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(one, path)
+		if err != nil {
+			return err
+		}
+		a, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(two, rel))
+		if err != nil {
+			return err
+		}
+		if n++; !bytes.Equal(a, b) {
+			t.Errorf("%s changed on its way", rel)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestFilesAndSQLiteRestoreEachOther(t *testing.T) {
+	ctx := t.Context()
+	root := t.TempDir()
+	inFiles, inTables := files.New(root, files.Options{NoSync: true}), tables.New(trailed(t).Trajectories())
+	both := trajectory.Both{First: inFiles, Second: inTables}
+	var all []trajectory.Record
+	for i := range 6 {
+		r := trajectorytest.Sample(t, trajectory.Key{User: "ann", Session: "s", Round: i + 1, Sub: i % 2}, i)
+		all = append(all, r)
+		if err := both.Save(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(s trajectory.Storage) {
+		t.Helper()
+		keys, err := s.List(ctx, trajectory.Filter{})
+		if err != nil || len(keys) != len(all) {
+			t.Errorf("there are %v, %v", keys, err)
+		}
+		for _, r := range all {
+			if got, err := s.Load(ctx, r.Key); err != nil || !reflect.DeepEqual(got, r) {
+				t.Errorf("%s is not as it was: %v", r.Key, err)
+			}
+		}
+	}
+	for _, step := range []struct{ lost, from trajectory.Storage }{{inFiles, inTables}, {inTables, inFiles}} {
+		if n, err := step.lost.Delete(ctx, trajectory.Filter{}); err != nil || n != len(all) {
+			t.Fatalf("deleted %d, %v", n, err)
+		}
+		check(both) // the other is enough
+		if n, err := trajectory.Copy(ctx, step.lost, step.from, trajectory.Filter{}); err != nil || n != len(all) {
+			t.Fatalf("copied %d, %v", n, err)
+		}
+		check(step.lost)
+		check(both)
+	}
+	if n, err := both.Delete(ctx, trajectory.Filter{}); err != nil || n != len(all) {
+		t.Errorf("deleted %d from both, %v", n, err)
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
+		t.Errorf("of the files there are left %v, %v", left, err)
+	}
+}
