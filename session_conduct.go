@@ -289,7 +289,7 @@ func (c *conductor) start(ctx context.Context, f *Flow, row *store.Session, run,
 	if err != nil {
 		return false, err
 	}
-	b, err := c.beginRound(f, row, run, said)
+	b, err := c.beginRound(ctx, f, row, run, said)
 	if err != nil {
 		return false, err
 	}

@@ -210,7 +210,7 @@ func (m *spoken) start(f *Flow) Start {
 }
 
 // begin is the beginning of a round of the session as the store has begun it.
-func (c *conductor) beginRound(f *Flow, row *store.Session, run string, said *spoken) (runner.Begin, error) {
+func (c *conductor) beginRound(ctx context.Context, f *Flow, row *store.Session, run string, said *spoken) (runner.Begin, error) {
 	st := said.start(f)
 	st.ID, st.User, st.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
 	b, err := beginning(f, st)
@@ -230,7 +230,8 @@ func (c *conductor) beginRound(f *Flow, row *store.Session, run string, said *sp
 			return b, err
 		}
 	}
-	return b, nil
+	b.Agents, err = c.w.agentsOfRound(ctx, f, row)
+	return b, err
 }
 
 // allowances are a session's budget, of which its rounds have spent used.

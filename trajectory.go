@@ -15,6 +15,108 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
+// Trajectories say how trajectories are kept.
+type Trajectories struct {
+	// Storage keeps each round when it ends, and whenever its run pauses: files.New,
+	// tables.New, trajectory.Both; nil keeps none.
+	Storage trajectory.Storage
+	// Portraits has a model describe the data that nothing describes; nil does not.
+	Portraits *Portraits
+}
+
+// Portraits have a model describe data in the background of the run that found or
+// made it, under the run's budget; see runner.Portraits.
+type Portraits = runner.Portraits
+
+// trails say how the runner fills trajectories.
+func (w *Weir) trails(o *Trajectories) *runner.Trails {
+	kept := &kept{w: w}
+	t := &runner.Trails{Every: o != nil}
+	if o != nil {
+		kept.Storage, t.Portraits = o.Storage, o.Portraits
+	}
+	t.Book = trajectory.NewBook(kept, nil)
+	return t
+}
+
+// kept is a storage that makes of the journal what another does not have, so that a
+// round always goes on with the numbers of the one before it.
+type kept struct {
+	trajectory.Storage // nil keeps nothing
+	w                  *Weir
+}
+
+// Save saves a round where there is a storage.
+func (k *kept) Save(ctx context.Context, r trajectory.Record) error {
+	if k.Storage == nil {
+		return nil
+	}
+	return k.Storage.Save(ctx, r)
+}
+
+// Near is the round before the key's, where the session has one, and none after.
+func (k *kept) Near(ctx context.Context, key trajectory.Key) (before, after int, err error) {
+	if k.Storage != nil {
+		before, after, err = k.Storage.Near(ctx, key)
+		if err != nil || before == key.Round-1 {
+			return before, after, err
+		}
+		main := key
+		main.Sub = 0
+		if last, _, err := k.Storage.Near(ctx, main); err != nil || last == key.Round-1 {
+			return before, after, err
+		}
+	}
+	if key.Round == 1 {
+		return 0, 0, nil
+	}
+	records, err := k.made(ctx, key)
+	for _, r := range records {
+		if r.Sub == key.Sub && r.Round < key.Round {
+			before = max(before, r.Round)
+		}
+	}
+	return before, after, err
+}
+
+// Load reads a round, or makes it of the journal.
+func (k *kept) Load(ctx context.Context, key trajectory.Key) (trajectory.Record, error) {
+	if k.Storage != nil {
+		r, err := k.Storage.Load(ctx, key)
+		if err == nil || !errors.Is(err, trajectory.ErrNotFound) {
+			return r, err
+		}
+	}
+	next := key
+	next.Round++
+	records, err := k.made(ctx, next)
+	for _, r := range records {
+		if r.Key == key {
+			return r, nil
+		}
+	}
+	return trajectory.Record{}, cmp.Or(err, fmt.Errorf("%s: %w", key, trajectory.ErrNotFound))
+}
+
+// made are the rounds of a session before that of the key.
+func (k *kept) made(ctx context.Context, key trajectory.Key) ([]trajectory.Record, error) {
+	t := newTrails(k.w.store, k.w.catalogue)
+	t.most = key.Round - 1
+	if t.most < 1 {
+		return nil, nil
+	}
+	if _, err := k.w.store.Session(ctx, key.Session); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if err := t.session(ctx, key.Session); err != nil {
+		return nil, err
+	}
+	return t.records(), nil
+}
+
 // Trajectory returns the graph of what an agent did in a session and why, its
 // rounds joined: of the main agent where sub is 0, else of the sub-agent with that
 // number. The session may be the id of a run: that of its session, or of the run
@@ -83,6 +185,30 @@ type trails struct {
 
 func newTrails(s Store, types flow.Catalogue) *trails {
 	return &trails{s: s, types: types, book: trajectory.NewBook(nil, nil)}
+}
+
+// agentsOfRound are the sub-agents of a round that begins: those of the round before
+// keep their numbers.
+func (w *Weir) agentsOfRound(ctx context.Context, f *Flow, row *store.Session) ([]string, error) {
+	own := follow.AgentsOf(f, nil)
+	if len(own) == 0 || row.Rounds <= 1 {
+		return own, nil
+	}
+	last, err := w.store.Runs(ctx, store.Filter{Session: row.ID, Limit: 2})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range last {
+		if r.Round != row.Rounds-1 || r.Commits == 0 {
+			continue
+		}
+		start, err := runner.StartIn(ctx, w.store, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		return follow.AgentsOf(f, start.Agents), nil
+	}
+	return own, nil
 }
 
 // records are those of all agents and rounds, in order.

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/token"
 	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/trajectory/follow"
 )
 
 // Names of other rooms that users of the library meet at every turn.
@@ -132,6 +133,9 @@ type Options struct {
 	// Secrets resolves secrets.NAME; nil looks for the environment variable
 	// WEIR_SECRET_NAME.
 	Secrets func(name string) (string, bool)
+	// Trajectories has the trajectories of all runs kept while they go on; nil keeps
+	// none beside the journal, of which Trajectory makes them at any time.
+	Trajectories *Trajectories
 	// HTTP is how httpRequest reaches the network; nil refuses private
 	// addresses.
 	HTTP node.HTTPDoer
@@ -223,6 +227,7 @@ func Open(o Options) (*Weir, error) {
 			Tools: tools, Executors: executors, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
+	ro.Trails = w.trails(o.Trajectories)
 	ro.Flow = w.programUnder
 	if o.Tend {
 		ro.Program = w.programOf
@@ -276,6 +281,7 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.Agents = follow.AgentsOf(f, nil)
 	x, err := w.local.Start(ctx, p, b)
 	if err != nil {
 		return nil, err

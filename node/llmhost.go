@@ -53,10 +53,7 @@ func (h llmHost) ModelCall(
 			return nil, fmt.Errorf("manifest of a model call: %w", err)
 		}
 	}
-	reserve := &Reserve{Usage: *usageOf(req.Estimate), OutputCost: req.OutputCost}
-	if req.Unpriced {
-		reserve.Unpriced = req.Provider + "/" + req.Model
-	}
+	reserve := ReserveOf(req)
 	v, err := h.c.Do(Effect{
 		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
@@ -68,7 +65,7 @@ func (h llmHost) ModelCall(
 				return Outcome{}, ModelError(err)
 			}
 			v, err := recordedResponse(resp)
-			return Outcome{Value: v, Usage: usageOf(resp.Usage), Manifest: manifest}, err
+			return Outcome{Value: v, Usage: UsageOf(resp.Usage), Manifest: manifest}, err
 		},
 	})
 	if err != nil {
@@ -119,9 +116,18 @@ func ModelError(err error) error {
 // Emit streams a piece of a model's answer.
 func (h llmHost) Emit(c llm.Chunk) { h.c.Emit(c) }
 
-// usageOf is what one model call cost.
-func usageOf(u llm.Usage) *engine.Usage {
+// UsageOf is what one model call cost.
+func UsageOf(u llm.Usage) *engine.Usage {
 	return &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros}
+}
+
+// ReserveOf is what a model call may spend at most.
+func ReserveOf(req *llm.Request) *Reserve {
+	r := &Reserve{Usage: *UsageOf(req.Estimate), OutputCost: req.OutputCost}
+	if req.Unpriced {
+		r.Unpriced = req.Provider + "/" + req.Model
+	}
+	return r
 }
 
 // fromValue decodes a value into a struct.

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory/follow"
 )
 
 // Execution is a run held in memory by a Local. It ends when the run ends, when
@@ -36,14 +37,17 @@ type Execution struct {
 	retry   int64       // no checkpoint before this many events
 	next    *attempt    // what the driver's goroutine is to run when it has no mail
 
-	bond    bond
-	kids    map[string]*kid // open children, by interrupt
-	waiting []chan error    // commands applied, not yet durable
-	cancels []chan error    // cancellations, not yet durable in all children
-	calls   calls           // flows that tools run
-	mails   []mail
-	result  Result
-	err     error
+	bond      bond
+	kids      map[string]*kid // open children, by interrupt
+	waiting   []chan error    // commands applied, not yet durable
+	cancels   []chan error    // cancellations, not yet durable in all children
+	calls     calls           // flows that tools run
+	trail     *follow.Follower
+	trailed   bool // the trail was lost
+	portraits portrayer
+	mails     []mail
+	result    Result
+	err       error
 }
 
 // Result is how far a run has come.
@@ -339,6 +343,7 @@ func (x *Execution) commit() error {
 		x.hub.publish(items...)
 		x.publishUp(items...)
 	}
+	x.follow(&c)
 	x.local.keepCheckpoint(x)
 	return nil
 }
@@ -365,7 +370,7 @@ func (x *Execution) over() bool {
 	if x.quit.Load() {
 		return len(x.m.active) == 0
 	}
-	return (s.Ended() || s == engine.Paused && !x.joining()) && !x.calls.ceasing()
+	return (s.Ended() || s == engine.Paused && !x.joining()) && !x.calls.ceasing() && x.portraits.sitting == 0
 }
 
 // arm sets the clock for the next timer of the run.
@@ -427,6 +432,8 @@ func (x *Execution) end() {
 		x.local.parked.put(x.m)
 		x.local.talks.put(x.m)
 	}
+	x.dropPortraits()
+	x.closeTrail(ctx)
 	x.local.leave(ctx, x)
 	x.refuse()
 	x.hub.close()

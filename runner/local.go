@@ -35,6 +35,8 @@ type Options struct {
 	// timer is due: for processes that live long and can run every flow of the
 	// store. nil leaves such runs to whoever resumes them.
 	Program func(ctx context.Context, run string) (*Program, error)
+	// Trails fill the trajectories of runs; nil keeps none.
+	Trails *Trails
 	// Skip is asked where all runs that are held here wait, one of them for a
 	// time: true puts the clock forward to the first timer, so that nobody waits
 	// for it; false is asked again soon. It is given what they wait for, by run,

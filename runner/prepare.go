@@ -20,6 +20,7 @@ type Program struct {
 	// the hashes of the tools that the flow names; whoever prepares the program
 	// adds these before it is used.
 	Closure map[string]string
+	types   flow.Catalogue
 	anyhow  bool                    // changed tools are no matter
 	files   bool                    // nodes of the flow, or of one that it uses, name files
 	schemas map[string]*node.Schema // of state keys
@@ -51,7 +52,7 @@ func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{
-		Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Closure: make(map[string]string),
+		Flow: f, Plan: plan, Fingerprint: f.Fingerprint(), Closure: make(map[string]string), types: c,
 		files: slices.ContainsFunc(f.Closure(), func(f *flow.Flow) bool { return namesFiles(&f.Graph) }),
 	}
 	if err := p.prepareState(); err != nil {

@@ -307,6 +307,23 @@ func (r *Recorder) Initial() ID {
 	return r.record.Initial
 }
 
+// maxNewest bounds how many nodes Newest compares with each other.
+const maxNewest = 32
+
+// Newest returns those of the nodes, once each and in order, that do not lead to
+// another of them; of very many, all.
+func (r *Recorder) Newest(ids []ID) []ID {
+	ids = set(ids)
+	if len(ids) > maxNewest {
+		return ids
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(clone(ids), func(id ID) bool {
+		return slices.ContainsFunc(ids, func(other ID) bool { return other != id && r.index.reaches(id, other) })
+	})
+}
+
 // Data returns the node of a piece of data by its type and name, and whether there
 // is one.
 func (r *Recorder) Data(t Type, name string) (ID, bool) {
@@ -327,6 +344,26 @@ func (r *Recorder) Clear() {
 	r.record = begin(r.key, r.earlier)
 	r.index = newIndex(&r.record)
 	r.revision++
+}
+
+// Before returns the nodes that lead to one, the nearest first, at most that many.
+func (r *Recorder) Before(id ID, most int) []Node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Node
+	seen := map[ID]bool{id: true}
+	for near := []ID{id}; len(near) > 0 && len(out) < most; {
+		next := r.index.into[near[0]]
+		near = near[1:]
+		for _, from := range next {
+			if !seen[from] && len(out) < most {
+				seen[from] = true
+				out = append(out, r.record.Nodes[r.index.nodes[from]].clone())
+				near = append(near, from)
+			}
+		}
+	}
+	return out
 }
 
 // Current returns the active branch pointers.

@@ -228,6 +228,9 @@ func (f *Follower) end(at time.Time, e engine.Event) error {
 		}
 		attrs[trajectory.Text] = outcome(e.Outputs)
 	case *engine.RunFailed:
+		if f.concluded() { // why is there already
+			return nil
+		}
 		attrs[trajectory.Text], attrs[trajectory.Failed], attrs["code"] = e.Error.Error(), true, e.Error.Code
 	case *engine.RunCancelled:
 		attrs[trajectory.Text], attrs[trajectory.Failed] = "The run was cancelled.", true

@@ -13,28 +13,14 @@ import (
 )
 
 // The notes of nodes: their keys are PATH/KIND#ORDINAL.DIGEST. A note of the kind
-// artifact has the Artifact as its value, one of the kind trajectory an Operation.
+// artifact has the Artifact as its value, one of the kind trajectory a
+// trajectory.Operation.
 const (
 	NoteArtifact   = "artifact"
 	NoteTrajectory = "trajectory"
 	// NotePortrait is the kind of notes of a run: a Portrait.
 	NotePortrait = "portrait"
 )
-
-// Operation is one thing that a node does to the trajectory of its run by hand;
-// one of the four is set.
-type Operation struct {
-	Add   *trajectory.New  `json:"add,omitempty"`
-	Link  *trajectory.Edge `json:"link,omitempty"`
-	Edit  *Edit            `json:"edit,omitempty"`
-	Point []trajectory.ID  `json:"point,omitempty"`
-}
-
-// Edit is the change of one node of the graph.
-type Edit struct {
-	ID trajectory.ID `json:"id"`
-	trajectory.Edit
-}
 
 // Portrait is the description that a model made of a piece of data, or why it made
 // none.
@@ -75,7 +61,7 @@ func (f *Follower) note(at time.Time, e *engine.NoteRecorded) error {
 		}
 		w.notes = append(w.notes, noted{e.Key, a})
 	case NoteTrajectory:
-		var op Operation
+		var op trajectory.Operation
 		if err := fill(e.Value, &op); err != nil {
 			return fmt.Errorf("read an operation: %w", err)
 		}
@@ -87,7 +73,7 @@ func (f *Follower) note(at time.Time, e *engine.NoteRecorded) error {
 
 // operate does what a node asks for. What it adds without predecessors follows from
 // what it added before, else from what the node follows from.
-func (f *Follower) operate(at time.Time, w *work, op Operation) (trajectory.ID, error) {
+func (f *Follower) operate(at time.Time, w *work, op trajectory.Operation) (trajectory.ID, error) {
 	r, by := f.main.recorder, f.by(w.path, "")
 	switch {
 	case op.Add != nil:
@@ -192,5 +178,7 @@ func (f *Follower) portrait(at time.Time, e *engine.NoteRecorded) error {
 	}
 	return r.Edit(p.ID, edit, by, at)
 }
+
+func sorted(m trajectory.Attributes) []string { return slices.Sorted(maps.Keys(m)) }
 
 func joined(texts []string) string { return strings.Join(texts, "\n") }

@@ -86,7 +86,7 @@ func (f *Follower) silent(w *work, def *flow.Node, e *engine.NodeCompleted) bool
 		return false
 	}
 	spec := f.o.Types.Lookup(def.Type)
-	if spec == nil || !spec.Inline {
+	if spec == nil || !spec.Inline && !spec.NewContext {
 		return false
 	}
 	for _, p := range spec.PortsOf(def).Out {

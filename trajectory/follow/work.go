@@ -164,6 +164,10 @@ func (f *Follower) errored(ctx context.Context, at time.Time, e *engine.NodeErro
 	if w == nil || w.failed == nil {
 		return nil
 	}
+	if l := f.loops[e.Path]; l != nil {
+		w.ends = l.ends()
+		delete(f.loops, e.Path)
+	}
 	err := f.unfinished(ctx, at, w, w.failed.Contexts)
 	if err == nil {
 		err = f.concludeFailure(at, w)
@@ -233,7 +237,7 @@ func (f *Follower) before(path string) []trajectory.ID {
 	if len(out) == 0 {
 		return []trajectory.ID{f.main.recorder.Initial()}
 	}
-	return trajectory.Distinct(out)
+	return f.main.recorder.Newest(out)
 }
 
 // edges are those that lead to a node of the flow.
@@ -309,13 +313,16 @@ func (l *iterations) ends() []trajectory.ID {
 
 // asked is what a run was given, as text, and whether that is all of it.
 func asked(e *engine.RunStarted) (text string, whole bool) {
-	if len(e.Inputs) == 1 {
-		switch v := e.Inputs[0].Value.(type) {
+	for _, in := range e.Inputs {
+		if len(e.Inputs) > 1 && in.Name != "message" {
+			continue
+		}
+		switch v := in.Value.(type) {
 		case string:
-			return v, true
+			return v, len(e.Inputs) == 1
 		case map[string]any:
 			if v["role"] != nil {
-				return node.TextOf(v), true
+				return node.TextOf(v), len(e.Inputs) == 1
 			}
 		}
 	}

@@ -1,0 +1,79 @@
+package follow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/trajectory"
+)
+
+// How much of what led to a piece of data is told to whoever describes it.
+const (
+	maxSubject   = 8 << 10 // bytes in all
+	maxAttribute = 1 << 10
+	maxBefore    = 12 // nodes
+)
+
+// Subject is what is known of a piece of data, as text for a model that describes
+// it: the data, the Actions that it came of, and what these followed from, back to
+// the query. ok is false where it is described by now, or there is no such data.
+func (f *Follower) Subject(d Datum) (text string, ok bool) {
+	f.mu.Lock()
+	r := f.of(d.Sub)
+	f.mu.Unlock()
+	if r == nil {
+		return "", false
+	}
+	n, err := r.Node(d.ID)
+	if err != nil || n.Description != "" {
+		return "", false
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The data: %s %q.\n", n.Type, n.Name)
+	b.WriteString(convo.Fence(attributesOf(n), "data"))
+	b.WriteString("\n\nWhat led to it, the latest first:\n")
+	for _, before := range r.Before(d.ID, maxBefore) {
+		if b.Len() > maxSubject {
+			break
+		}
+		b.WriteString(convo.Fence(fmt.Sprintf("%s %s\n%s", before.Type, before.Name, attributesOf(before)), "step"))
+		b.WriteByte('\n')
+	}
+	return b.String(), true
+}
+
+// told are the attributes of steps that say what they did.
+func told() []string {
+	return []string{
+		trajectory.Kind, trajectory.Text, trajectory.ToolName, trajectory.Arguments, trajectory.Result, "type", "outputs", "code",
+	}
+}
+
+// attributesOf are a node's attributes as lines, those of data all, those of steps
+// that say what was done.
+func attributesOf(n trajectory.Node) string {
+	var b strings.Builder
+	write := func(name string) {
+		v, ok := n.Attributes[name]
+		if !ok {
+			return
+		}
+		text := node.TextOf(v)
+		if len(text) > maxAttribute {
+			text = strings.ToValidUTF8(text[:maxAttribute], "") + "…"
+		}
+		fmt.Fprintf(&b, "%s: %s\n", name, text)
+	}
+	if !n.Type.Data() {
+		for _, name := range told() {
+			write(name)
+		}
+		return b.String()
+	}
+	for _, name := range sorted(n.Attributes) {
+		write(name)
+	}
+	return b.String()
+}
