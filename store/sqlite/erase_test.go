@@ -87,6 +87,7 @@ func leaveTraces(t *testing.T, s *Store, who string) {
 	}
 	_, err := s.Enqueue(ctx, store.Queued{ID: who + "-canary-waiting", Session: session, Value: canary(who, "waiting", 900), At: time.UnixMilli(1)})
 	must(err)
+	leaveTrails(t, s, who, "session", "alone")
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-child", Parent: who + "-canary-run-0", User: who + "-canary-user", At: time.UnixMilli(1)}))
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-fork", User: "somebody else", At: time.UnixMilli(1), Base: &store.Base{Run: who + "-canary-run-1", Seq: 1}}))
 	must(s.Create(ctx, store.NewRun{ID: who + "-canary-alone", User: who + "-canary-user", Origin: who + "-canary-origin", At: time.UnixMilli(1)}))
