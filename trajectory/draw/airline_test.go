@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
@@ -38,14 +39,13 @@ func airline(t *testing.T, ids ...string) *trajectory.Graph {
 	for _, id := range ids {
 		all = append(all, byID[id]...)
 	}
-	s := tables.New(tables.NewMemory())
-	trajectorytest.Record(t, s, ids[0], all, nil)
-	g, err := trajectory.Load(t.Context(), s, "customer", ids[0], 0)
-	if err != nil {
-		t.Fatal(err)
+	for i := range all { // the data has no mark
+		all[i].Failed = all[i].Role == convo.Tool && strings.HasPrefix(all[i].Text, "Error")
 	}
-	return g
+	return session(t, ids[0], all)
 }
+
+func newTables() trajectory.Storage { return tables.New(tables.NewMemory()) }
 
 // TestARealConversationOfMoreThanAHundredNodesIsReadable holds the picture to
 // what a reader needs; whether it looks good was judged by looking (-pictures).

@@ -94,14 +94,6 @@ func colour(t trajectory.Type) (light, dark string) {
 	return "#6b7280", "#9ca3af"
 }
 
-// current is the set of pointers of the newest round.
-func current(g *trajectory.Graph) []trajectory.ID {
-	if len(g.Rounds) == 0 {
-		return nil
-	}
-	return g.Rounds[len(g.Rounds)-1].Current
-}
-
 // present lists the types that a graph has, in their order, with how many.
 func present(g *trajectory.Graph) (types []trajectory.Type, counts map[trajectory.Type]int) {
 	counts = map[trajectory.Type]int{}

@@ -11,35 +11,171 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// caption is what stands in a node's box: what it is, and what it says.
+// caption is what a card says.
 type caption struct {
-	kind   string // the type, and for an Action its kind
-	number string // the ID's number
+	word   string // what it is, with its number: "call 5"
 	name   string // may be empty
-	text   string // may be empty
+	by     string // the relation that is not obvious, may be empty
+	parts  []part
+	silent bool // an answer without a word
 	failed bool
+	off    bool // a step that is not on an active branch
+	active bool // an active branch ends here
 }
 
-func captionOf(n trajectory.Node) caption {
-	c := caption{kind: string(n.Type), name: plain(n.Name)}
-	if _, number, err := n.ID.Parse(); err == nil {
-		c.number = fmt.Sprint(number)
+// part is one text below the head of a card.
+type part struct {
+	class string // of the SVG's style
+	sign  string // that it begins with
+	text  string
+	lines int // that it may fill
+}
+
+// marks says what is active in a graph.
+type marks struct {
+	current map[trajectory.ID]bool // pointers of the newest round
+	off     map[trajectory.ID]bool
+}
+
+// marked finds what is active: in each round the pointers and all that leads to
+// them.
+func marked(g *trajectory.Graph) marks {
+	m := marks{current: map[trajectory.ID]bool{}, off: map[trajectory.ID]bool{}}
+	from := make(map[trajectory.ID][]trajectory.ID, len(g.Nodes))
+	for _, e := range g.Edges {
+		if e.Relationship != trajectory.ContinuesTo {
+			from[e.Target] = append(from[e.Target], e.Source)
+		}
 	}
-	if kind := text(n, trajectory.Kind); kind != "" {
-		c.kind += " \u00b7 " + kind
+	on := map[trajectory.ID]bool{}
+	pointed := map[int]bool{}
+	for i, mark := range g.Rounds {
+		todo := append([]trajectory.ID{mark.Initial}, mark.Current...)
+		pointed[mark.Round] = len(mark.Current) > 0
+		for len(todo) > 0 {
+			id := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if !on[id] {
+				on[id] = true
+				todo = append(todo, from[id]...)
+			}
+		}
+		if i == len(g.Rounds)-1 {
+			for _, id := range mark.Current {
+				m.current[id] = true
+			}
+		}
 	}
+	for _, n := range g.Nodes {
+		if pointed[n.Round] && !on[n.ID] && !n.Type.Data() {
+			m.off[n.ID] = true
+		}
+	}
+	return m
+}
+
+// captionOf says what stands on a node's card, where it hangs on another by the
+// relation, "" where it does not.
+func captionOf(n trajectory.Node, m marks, by trajectory.Relation) caption {
+	c := caption{word: wordOf(n), name: plain(n.Name), off: m.off[n.ID], active: m.current[n.ID]}
 	if c.name == text(n, trajectory.Kind) {
 		c.name = "" // "answer" is said already
 	}
 	c.failed, _ = n.Attributes[trajectory.Failed].(bool)
-	for _, s := range []string{
-		text(n, trajectory.Text), text(n, trajectory.Arguments), n.Description, text(n, trajectory.Reasoning), summary(n),
-	} {
-		if c.text = plain(s); c.text != "" {
-			break
+	if by != "" && !obvious(n, by) {
+		c.by = plain(string(by))
+	}
+	c.say(n)
+	return c
+}
+
+// wordOf is a node's type, or the kind of an Action or a State, with the number
+// of its ID.
+func wordOf(n trajectory.Node) string {
+	word := string(n.Type)
+	if kind := plain(text(n, trajectory.Kind)); kind != "" && !n.Type.Data() {
+		word = shorten(kind, 9)
+	}
+	return word + " " + numberOf(n.ID)
+}
+
+func numberOf(id trajectory.ID) string {
+	_, number, err := id.Parse()
+	if err != nil {
+		return plain(string(id))
+	}
+	return fmt.Sprint(number)
+}
+
+// obvious reports whether a relation need not be said: where a card hangs shows
+// it.
+func obvious(n trajectory.Node, by trajectory.Relation) bool {
+	switch by {
+	case trajectory.Generates, trajectory.ToolOutput, trajectory.HasColumn, trajectory.HasScript:
+		return n.Type != trajectory.File && n.Type != trajectory.Skill
+	default:
+		return false
+	}
+}
+
+// say fills the parts, by what the node is.
+func (c *caption) say(n trajectory.Node) {
+	add := func(class, sign, s string, lines int) bool {
+		s = plain(s)
+		if s != "" {
+			c.parts = append(c.parts, part{class, sign, s, lines})
+		}
+		return s != ""
+	}
+	tells := text(n, trajectory.Text)
+	switch {
+	case n.Type == trajectory.Query || n.Type == trajectory.State:
+		if !add("said", "", tells, 3) && !add("said", "", n.Description, 3) {
+			add("said", "", summary(n), 2)
+		}
+	case text(n, trajectory.Kind) == trajectory.Answer || text(n, trajectory.Kind) == trajectory.Input:
+		if !add("said", "", tells, 2) {
+			c.silent = !add("note", "", text(n, trajectory.Reasoning), 2)
+		}
+	case n.Type == trajectory.Action:
+		c.does(n, add)
+	default:
+		if !add("text", "", n.Description, 2) && !add("text", "", tells, 2) {
+			add("text", "", summary(n), 1)
 		}
 	}
-	return c
+	if c.failed {
+		for i := range c.parts {
+			if c.parts[i].class == "said" || c.parts[i].class == "result" {
+				c.parts[i].class = "wrong"
+			}
+		}
+	}
+}
+
+// does says what an Action did: with what, and what came of it.
+func (c *caption) does(n trajectory.Node, add func(class, sign, s string, lines int) bool) {
+	kind, _ := n.Attributes["type"].(string)
+	if sub, ok := n.Attributes["sub"]; ok {
+		kind = strings.TrimSpace(kind + fmt.Sprintf(" \u00b7 has trajectory --sub %v", sub))
+		kind = strings.TrimPrefix(kind, "\u00b7 ")
+	}
+	if kind != c.name {
+		add("note", "", kind, 1)
+	}
+	arguments, result := text(n, trajectory.Arguments), ""
+	for _, k := range []string{trajectory.Result, "outputs"} {
+		if v, ok := n.Attributes[k]; ok && result == "" {
+			result = worded(v)
+		}
+	}
+	said := add("text", "", fields(arguments), 1)
+	said = add("text", "", text(n, trajectory.Text), 1) || said
+	said = add("text", "", n.Description, 1) || said
+	said = add("result", "\u2192 ", fields(result), 1) || said
+	if !said && kind == "" {
+		add("text", "", summary(n), 1)
+	}
 }
 
 // text is an attribute that is text, "" where there is none.
@@ -53,9 +189,9 @@ func summary(n trajectory.Node) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(n.Attributes)) {
 		switch k {
-		case trajectory.Kind, trajectory.Position, trajectory.MessageID, trajectory.Text:
+		case trajectory.Kind, trajectory.Position, trajectory.MessageID, trajectory.Text, trajectory.Failed, trajectory.ResultPosition, trajectory.ResultID:
 		default:
-			parts = append(parts, fmt.Sprintf("%s %v", k, n.Attributes[k]))
+			parts = append(parts, fmt.Sprintf("%s %s", k, worded(n.Attributes[k])))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -98,7 +234,7 @@ func tooltip(n trajectory.Node) string {
 		case slices.Contains(shown, k) && text(n, k) != "":
 		case k == trajectory.Position, k == trajectory.ResultPosition:
 		default:
-			say(k, clip(fmt.Sprint(n.Attributes[k])))
+			say(k, clip(worded(n.Attributes[k])))
 		}
 	}
 	by := n.By
@@ -118,72 +254,4 @@ func clip(s string) string {
 		return s
 	}
 	return fmt.Sprintf("%s\u2026 (%d more characters)", string(r[:most]), len(r)-most)
-}
-
-// width is about how wide text is in a sans-serif font, in parts of its size.
-func width(s string) float64 {
-	w := 0.0
-	for _, r := range s {
-		w += advance(r)
-	}
-	return w
-}
-
-// advance is generous: a box may have room left, and must not overflow where a
-// reader's font is a little wider.
-func advance(r rune) float64 {
-	switch {
-	case unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r), unicode.Is(unicode.Cf, r):
-		return 0
-	case strings.ContainsRune("iljtf.,:;'|!I[]()`", r):
-		return 0.34
-	case strings.ContainsRune("mwMW@%\u2026", r):
-		return 0.95
-	case r >= '0' && r <= '9', r == '_':
-		return 0.62
-	case unicode.IsUpper(r):
-		return 0.72
-	case r == ' ':
-		return 0.32
-	case r >= 0x1100 && !unicode.Is(unicode.Latin, r) && r > 0x2e7f:
-		return 1.15
-	}
-	return 0.6
-}
-
-// fit cuts text to a width in parts of the font size, and says what is left
-// over, "" where all of it fits. At a break between words where there is one.
-func fit(s string, room float64) (line, rest string) {
-	if width(s) <= room {
-		return s, ""
-	}
-	w, space, last := 0.0, 0, 0
-	for i, r := range s {
-		if r == ' ' {
-			space = i
-		}
-		if w += advance(r); w > room {
-			last = i
-			break
-		}
-	}
-	if space > last/2 {
-		return s[:space], strings.TrimSpace(s[space:])
-	}
-	return s[:last], s[last:]
-}
-
-// shorten cuts text to a width, with an ellipsis.
-func shorten(s string, room float64) string {
-	line, rest := fit(s, room)
-	if rest == "" {
-		return line
-	}
-	w := advance('\u2026')
-	for i, r := range s {
-		if w += advance(r); w > room {
-			return strings.TrimRight(s[:i], " ") + "\u2026"
-		}
-	}
-	return s
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// vertex is a node in a layer, or a place where lines pass it. Lines of one
-// relation to one target share their places, so that they come together.
+// vertex is a block in a layer, a place where lines pass it, or where lines
+// come from or lead to other panels. Lines of one relation to one target share
+// their places, so that they come together.
 type vertex struct {
-	node  int // index into round.nodes, -1 where lines pass, exit
+	block int // index into the panel's blocks, else passing, entry or exit
 	layer int
 	w, h  float64
 	x     float64 // its middle
@@ -18,8 +19,12 @@ type vertex struct {
 	down  []link
 }
 
-// exit is where a round goes on to the next: all its leaves lead there.
-const exit = -2
+// What a vertex is that is no block.
+const (
+	passing = -1 - iota
+	entry   // where lines come from the panel before
+	exit    // where lines lead to the next panel
+)
 
 // link leads to a vertex of the layer above or below, and pulls at it.
 type link struct {
@@ -27,44 +32,45 @@ type link struct {
 	weight float64
 }
 
-// strand is one drawn piece, from a vertex to one a layer below.
+// strand is one drawn piece of a tie, from a vertex to one a layer below.
 type strand struct {
 	from, to int
-	edge     trajectory.Edge // of the first that runs through it
-	several  bool            // there are more
-	last     bool            // it ends at the target
+	tie      tie
+	several  bool // there are more ties that run through it
 }
 
-// layers is a round cut into layers so that all strands lead one layer down.
+// layers is a panel cut into layers so that all strands lead one layer down.
 type layers struct {
 	vertices []vertex
 	rows     [][]int
 	strands  []strand
+	in, out  int // the vertices that are entry and exit, -1 for none
 }
 
-// layered puts the nodes of a round into layers by the longest path that leads
-// to them, and leads edges through the layers that they pass.
-func layered(r round, leaves []trajectory.Edge) *layers {
-	index := make(map[trajectory.ID]int, len(r.nodes))
-	for i, n := range r.nodes {
-		index[n.ID] = i
+// layered puts blocks into layers by the longest path that leads to them, and
+// leads ties through the layers that they pass. A tie may begin at entry or end
+// at exit.
+func layered(blocks []*block, ties []tie) *layers {
+	l := &layers{vertices: make([]vertex, len(blocks), len(blocks)+2), in: -1, out: -1}
+	for i, b := range blocks {
+		l.vertices[i] = vertex{block: i, w: b.w, h: b.h}
 	}
-	l := &layers{vertices: make([]vertex, len(r.nodes))}
-	last := l.deepen(r, index)
-	for i := range r.nodes {
-		l.vertices[i].node, l.vertices[i].w, l.vertices[i].h = i, nodeWidth, boxHeight(r.nodes[i])
-	}
-	shared := map[pass]int{}
-	known := map[[2]int]int{}
-	for _, e := range r.edges {
-		l.route(e, index[e.Source], index[e.Target], shared, known)
-	}
-	if len(leaves) > 0 {
-		l.vertices = append(l.vertices, vertex{node: exit, layer: last + 1, w: passWidth})
-		out := len(l.vertices) - 1
-		for _, e := range leaves {
-			l.route(e, index[e.Source], out, shared, known)
+	for _, t := range ties {
+		if t.card >= 0 { // it leaves beside
+			l.vertices[t.from].w = blocks[t.from].w + 2*besideWidth
 		}
+		if t.from == entry && l.in < 0 {
+			l.in = l.add(vertex{block: entry, w: passWidth})
+		}
+		if t.to == exit && l.out < 0 {
+			l.out = l.add(vertex{block: exit, w: passWidth})
+		}
+	}
+	l.deepen(ties)
+	shared := map[pass]int{}
+	known := map[way]int{}
+	for _, t := range ties {
+		l.route(t, shared, known)
 	}
 	for i := range l.vertices {
 		v := &l.vertices[i]
@@ -79,16 +85,57 @@ func layered(r round, leaves []trajectory.Edge) *layers {
 	return l
 }
 
-// deepen gives each node its layer and returns the last one. Nodes stand in the
-// order in which they were made, but an edge may have been made later between
-// any two.
-func (l *layers) deepen(r round, index map[trajectory.ID]int) int {
-	open := make([]int, len(r.nodes))
-	next := make([][]int, len(r.nodes))
-	for _, e := range r.edges {
-		from, to := index[e.Source], index[e.Target]
-		open[to]++
+func (l *layers) add(v vertex) int {
+	l.vertices = append(l.vertices, v)
+	return len(l.vertices) - 1
+}
+
+// ends are the vertices that a tie leads from and to.
+func (l *layers) ends(t tie) (from, to int) {
+	from, to = t.from, t.to
+	if from == entry {
+		from = l.in
+	}
+	if to == exit {
+		to = l.out
+	}
+	return from, to
+}
+
+// deepen gives each vertex its layer: entry stands above all, exit below.
+func (l *layers) deepen(ties []tie) {
+	next := make([][]int, len(l.vertices))
+	led := make([]bool, len(l.vertices))
+	for _, t := range ties {
+		from, to := l.ends(t)
 		next[from] = append(next[from], to)
+		led[to] = true
+	}
+	for i := range l.vertices {
+		if l.in >= 0 && i != l.in && !led[i] {
+			next[l.in] = append(next[l.in], i)
+		}
+	}
+	last := 0
+	for i, depth := range depths(next) {
+		l.vertices[i].layer = depth
+		if i != l.out {
+			last = max(last, depth)
+		}
+	}
+	if l.out >= 0 {
+		l.vertices[l.out].layer = last + 1
+	}
+}
+
+// depths is for each vertex the length of the longest path that leads to it.
+func depths(next [][]int) []int {
+	out := make([]int, len(next))
+	open := make([]int, len(next))
+	for _, list := range next {
+		for _, to := range list {
+			open[to]++
+		}
 	}
 	var free []int
 	for i, n := range open {
@@ -96,19 +143,17 @@ func (l *layers) deepen(r round, index map[trajectory.ID]int) int {
 			free = append(free, i)
 		}
 	}
-	last := 0
 	for len(free) > 0 {
 		i := free[0]
 		free = free[1:]
-		last = max(last, l.vertices[i].layer)
 		for _, to := range next[i] {
-			l.vertices[to].layer = max(l.vertices[to].layer, l.vertices[i].layer+1)
+			out[to] = max(out[to], out[i]+1)
 			if open[to]--; open[to] == 0 {
 				free = append(free, to)
 			}
 		}
 	}
-	return last
+	return out
 }
 
 // pass is a place where lines of one relation on their way to one vertex pass a
@@ -119,35 +164,44 @@ type pass struct {
 	layer    int
 }
 
+// way is where a strand leads from and to; card is where it leaves a block.
+type way struct{ from, to, card int }
+
 // passWidth is the room that lines take where they pass a layer, pixels.
 const passWidth = 12
 
-func (l *layers) route(e trajectory.Edge, from, to int, shared map[pass]int, known map[[2]int]int) {
-	at := from
-	for layer := l.vertices[from].layer + 1; layer < l.vertices[to].layer; layer++ {
-		key := pass{to, e.Relationship, layer}
+// besideWidth is the room of lines that leave a block beside its cards, pixels.
+const besideWidth = 12
+
+func (l *layers) route(t tie, shared map[pass]int, known map[way]int) {
+	at, to := l.ends(t)
+	for layer := l.vertices[at].layer + 1; layer < l.vertices[to].layer; layer++ {
+		key := pass{to, t.edge.Relationship, layer}
 		place, ok := shared[key]
 		if !ok {
-			place = len(l.vertices)
-			l.vertices = append(l.vertices, vertex{node: -1, layer: layer, w: passWidth})
+			place = l.add(vertex{block: passing, layer: layer, w: passWidth})
 			shared[key] = place
 		}
-		l.join(e, at, place, false, known)
+		l.join(t, at, place, known)
 		at = place
 	}
-	l.join(e, at, to, true, known)
+	l.join(t, at, to, known)
 }
 
 // join makes a strand, unless there is one.
-func (l *layers) join(e trajectory.Edge, from, to int, last bool, known map[[2]int]int) {
-	if i, ok := known[[2]int{from, to}]; ok {
+func (l *layers) join(t tie, from, to int, known map[way]int) {
+	w := way{from, to, -1}
+	if l.vertices[from].block >= 0 {
+		w.card = t.card
+	}
+	if i, ok := known[w]; ok {
 		l.strands[i].several = true
 		return
 	}
-	known[[2]int{from, to}] = len(l.strands)
-	l.strands = append(l.strands, strand{from: from, to: to, edge: e, last: last})
-	weight := pull(e.Relationship)
-	if l.vertices[from].node < 0 && l.vertices[to].node < 0 {
+	known[w] = len(l.strands)
+	l.strands = append(l.strands, strand{from: from, to: to, tie: t})
+	weight := pull(t.edge.Relationship)
+	if l.vertices[from].block < 0 && l.vertices[to].block < 0 {
 		weight *= 10 // what passes is straight
 	}
 	l.vertices[from].down = append(l.vertices[from].down, link{to, weight})
@@ -237,7 +291,7 @@ func (l *layers) arrange(row, at []int, side func(*vertex) []link) {
 // right of both.
 func (l *layers) rank(v int) int {
 	switch {
-	case l.vertices[v].node < 0:
+	case l.vertices[v].block < 0:
 		return 2
 	case slices.ContainsFunc(l.vertices[v].up, func(k link) bool { return k.weight >= course }):
 		return 0

@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weir-run/weir/trajectory"
@@ -8,29 +9,30 @@ import (
 
 // All lengths are pixels.
 const (
-	nodeWidth  = 212
-	lineHeight = 16
-	gapY       = 24 // between layers
-	panelPad   = 14
-	panelHead  = 30 // the line with the round's number
-	panelGap   = 34 // between panels of a column
-	gutter     = 40 // between columns
-	minPanel   = 240
-	aspect     = 1.5 // width to height that a page wants to have
+	gapY      = 17 // between layers
+	panelPad  = 9
+	panelHead = 27  // the line with the round's number
+	tallest   = 880 // a round that is higher goes on in another panel
 )
 
-// panel is a round that is laid out. Its places are relative to x and y.
+// panel is a round, or a piece of one, that is laid out. Its places are
+// relative to x and y.
 type panel struct {
-	round
+	*folded
+	title  string
+	blocks []*block
+	shelf  []*block
+	ties   []tie // indexes are into blocks
 	layers *layers
 	x, y   float64 // its upper left corner on the page
 	w, h   float64
+	band   int
 	column int
+	head   float64   // above the first layer
 	tops   []float64 // of the layers, from the panel's
 	deep   []float64 // how high the layers are
 	shift  float64   // from a layer's x to the panel's
-	exit   int       // the vertex that leads to the next round, -1 for none
-	entry  int       // the node that the round before leads to, -1 for none
+	bridge tie       // how the panel before leads here
 }
 
 // top and bottom are where a layer begins and ends on the page.
@@ -40,98 +42,224 @@ func (p *panel) bottom(layer int) float64 { return p.top(layer) + p.deep[layer] 
 // middle is the x of a vertex on the page.
 func (p *panel) middle(v int) float64 { return p.x + p.shift + p.layers.vertices[v].x }
 
-// box is the upper left corner of a node on the page, in the middle of its
-// layer.
-func (p *panel) box(node int) (x, y float64) {
-	v := &p.layers.vertices[node]
-	return p.middle(node) - nodeWidth/2, p.top(v.layer) + (p.deep[v.layer]-v.h)/2
+// corner is the upper left one of a block on the page.
+func (p *panel) corner(b int) (x, y float64) {
+	v := &p.layers.vertices[b]
+	return p.middle(b) - p.blocks[v.block].w/2, p.top(v.layer)
 }
 
-// newPanel lays a round out; leaves are the bridges that leave it.
-func newPanel(r round, leaves []trajectory.Edge, entry trajectory.ID) *panel {
-	p := &panel{round: r, layers: layered(r, leaves), exit: -1, entry: -1}
+// lay gives all that is in a panel its place.
+func (p *panel) lay() {
+	p.layers = layered(p.blocks, p.ties)
 	p.layers.order()
 	wide := p.layers.place()
-	p.w = max(minPanel, wide+2*panelPad)
+	p.w = max(cardWidth+2*framePad, wide) + 2*panelPad
 	p.shift = (p.w - wide) / 2
-	y := float64(panelHead)
+	p.head = panelHead + shelve(p.shelf, p.w-2*panelPad)
+	p.h = p.head + panelPad/2
+	y := p.head
 	for layer, row := range p.layers.rows {
 		high := 0.0
 		for _, v := range row {
 			high = max(high, p.layers.vertices[v].h)
 		}
 		p.tops, p.deep = append(p.tops, y), append(p.deep, high)
-		if high > 0 { // the exit stands in a layer without height
-			p.h = y + high + panelPad
-		}
-		y += high + p.layers.gap(layer)
-	}
-	for i, v := range p.layers.vertices {
 		switch {
-		case v.node == exit:
-			p.exit = i
-		case v.node >= 0 && p.nodes[v.node].ID == entry:
-			p.entry = i
+		case high > 0:
+			p.h = y + high + panelPad
+			y += high + p.layers.gap(layer)
+		case layer == 0 && p.layers.in >= 0:
+			y += gapY / 2 // below the entry
+			if len(p.layers.vertices[p.layers.in].down) > 1 {
+				y += gapY
+			}
 		}
 	}
-	return p
 }
 
-// page is all panels in columns, from top to bottom and left to right.
-type page struct {
-	panels []*panel
-	w, h   float64
+// shelve lays the blocks of a shelf out in lines of that width, and returns how
+// high they are.
+func shelve(shelf []*block, wide float64) float64 {
+	x, y, line := 0.0, 0.0, 0.0
+	for _, b := range shelf {
+		if x > 0 && x+b.w > wide {
+			x, y = 0, y+line+cardGap
+			line = 0
+		}
+		for i := range b.cards {
+			b.cards[i].x += x
+			b.cards[i].y += y
+		}
+		x += b.w + cardGap
+		line = max(line, b.h)
+	}
+	if len(shelf) == 0 {
+		return 0
+	}
+	return y + line + gapY
 }
 
-// arrange puts panels into columns so that the page has about the shape that is
-// wanted, with its upper left corner at 0, 0.
-func arrange(panels []*panel) *page {
-	var heights []float64
-	sum := 0.0
-	for _, p := range panels {
-		sum += p.h + panelGap
-		heights = append(heights, p.h, sum)
+// newPanels lays a round out, in several panels where it is long; leaves are
+// the bridges that leave it, and arrival is one that leads to it.
+func newPanels(r round, m marks, leaves []trajectory.Edge, arrival trajectory.Edge) []*panel {
+	f := fold(r, m)
+	f.size()
+	pieces := f.cut()
+	of := make([]int, len(f.blocks))
+	panels := make([]*panel, pieces.count)
+	at := make([]int, len(f.blocks)) // indexes into the blocks of the panels
+	for i := range panels {
+		panels[i] = &panel{folded: f, title: fmt.Sprintf("Round %d", r.number)}
+		if pieces.count > 1 {
+			panels[i].title = fmt.Sprintf("Round %d \u00b7 %d of %d", r.number, i+1, pieces.count)
+		}
 	}
-	slices.Sort(heights)
-	best := &page{panels: panels}
-	limit := 0.0
-	tallest := 0.0
-	for _, p := range panels {
-		tallest = max(tallest, p.h)
-	}
-	// The limits worth a try are the sums of runs of panels; these are not all
-	// of them, and enough.
-	for i := range 24 {
-		heights = append(heights, tallest+(sum-tallest)*float64(i)/24)
-	}
-	least := 0.0
-	for _, h := range heights {
-		if h < tallest {
+	for b := range f.blocks {
+		p := panels[pieces.of[b]]
+		of[b] = pieces.of[b]
+		if f.shelf[b] {
+			panels[0].shelf = append(panels[0].shelf, &f.blocks[b])
 			continue
 		}
-		w, used := columns(panels, h)
-		if size := max(w, aspect*used); limit == 0 || size < least {
-			limit, least = h, size
-		}
+		at[b] = len(p.blocks)
+		p.blocks = append(p.blocks, &f.blocks[b])
 	}
-	best.w, best.h = columns(panels, limit)
-	return best
+	f.spread(panels, of, at)
+	f.arrive(panels, of, at, arrival)
+	f.leave(panels[len(panels)-1], of, at, leaves)
+	f.size()
+	for _, p := range panels {
+		p.lay()
+	}
+	return panels
 }
 
-// columns gives each panel its place, in columns that are no higher than the
-// limit, and returns the size of it all.
-func columns(panels []*panel, limit float64) (w, h float64) {
-	x, y, wide, column := 0.0, 0.0, 0.0, 0
-	for _, p := range panels {
-		if y > 0 && y+p.h > limit {
-			x += wide + gutter
-			y, wide = 0, 0
-			column++
+// spread gives each tie to its panel. One that leads to the next panel ends
+// below the one and begins above the other; one that leads farther becomes
+// tags.
+func (f *folded) spread(panels []*panel, of, at []int) {
+	for _, t := range f.ties {
+		from, to := of[t.from], of[t.to]
+		local := t
+		local.from, local.to = at[t.from], at[t.to]
+		switch {
+		case from == to:
+			panels[from].ties = append(panels[from].ties, local)
+		case from+1 == to:
+			up, down := local, local
+			up.to, down.from, down.card = exit, entry, -1
+			panels[from].ties = append(panels[from].ties, up)
+			panels[to].ties = append(panels[to].ties, down)
+			if panels[to].bridge.edge.Target == "" {
+				panels[to].bridge = t
+			}
+		default:
+			for _, e := range t.edges() {
+				f.tagFrom(e)
+				f.tagTo(e)
+			}
 		}
-		p.x, p.y, p.column = x, y, column
-		y += p.h + panelGap
-		wide = max(wide, p.w)
-		w, h = max(w, x+wide), max(h, y-panelGap)
 	}
-	return w, h
+	f.clarify(of)
+}
+
+// edges are those that a tie stands for.
+func (t tie) edges() []trajectory.Edge {
+	var out []trajectory.Edge
+	for _, s := range t.sources {
+		out = append(out, trajectory.Edge{Source: s, Target: t.edge.Target, Relationship: t.edge.Relationship})
+	}
+	return out
+}
+
+// clarify writes on the cards of a panel where the lines come from that lead to
+// it together, where not all of them lead to the same.
+func (f *folded) clarify(of []int) {
+	crossing := map[int][]tie{} // by the panel that they lead to
+	for _, t := range f.ties {
+		if of[t.from]+1 == of[t.to] {
+			crossing[of[t.to]] = append(crossing[of[t.to]], t)
+		}
+	}
+	for _, ties := range crossing { // each has cards of its own
+		from, to := map[trajectory.ID]bool{}, map[int]bool{}
+		pairs := 0
+		for _, t := range ties {
+			for _, s := range t.sources {
+				from[s] = true
+				pairs++
+			}
+			to[t.to] = true
+		}
+		if pairs == len(from)*len(to) {
+			continue
+		}
+		for _, t := range ties {
+			for _, e := range t.edges() {
+				f.tagTo(e)
+			}
+		}
+	}
+}
+
+// arrive leads from above the first panel to the node that a bridge leads to, or
+// no farther than to the panel.
+func (f *folded) arrive(panels []*panel, of, at []int, bridge trajectory.Edge) {
+	i, ok := f.index[bridge.Target]
+	if !ok || f.shelf[f.at[i].block] {
+		return
+	}
+	b := f.at[i].block
+	t := tie{from: entry, to: at[b], edge: bridge, card: -1}
+	p := panels[of[b]]
+	p.bridge = t
+	if len(p.shelf) == 0 { // it would cross what stands there
+		p.ties = append(p.ties, t)
+	}
+}
+
+// leave leads from the steps that the next round follows from to below the last
+// panel; a step of an earlier panel says so in words. Data is led from only
+// where the round has no step that is a leaf.
+func (f *folded) leave(p *panel, of, at []int, bridges []trajectory.Edge) {
+	steps := slices.ContainsFunc(bridges, func(e trajectory.Edge) bool { return !e.Source.Type().Data() })
+	last := 0
+	for _, i := range of {
+		last = max(last, i)
+	}
+	seen := map[int]bool{}
+	for _, e := range bridges {
+		where := f.at[f.index[e.Source]]
+		switch {
+		case steps && e.Source.Type().Data() || f.shelf[where.block]:
+		case of[where.block] < last:
+			f.tagFrom(e)
+		case !seen[where.block]:
+			seen[where.block] = true
+			p.ties = append(p.ties, tie{from: at[where.block], to: exit, edge: e, card: -1})
+		}
+	}
+}
+
+// size gives all cards their sizes.
+func (f *folded) size() {
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		b.arrange(f.tags)
+		if c := &b.cards[0]; f.shelf[i] && len(b.cards) == 1 && f.nodes[c.node].Type == trajectory.Tool {
+			c.shelve()
+			b.w, b.h = c.w, c.h
+		}
+	}
+}
+
+// shelve makes a card of a tool that stands at the head of a round: its name
+// alone.
+func (c *card) shelve() {
+	c.title = middle(c.name, (cardWidth-padLeft-padRight-7)/headSize/1.05-width(c.word))
+	c.lines, c.h = nil, headHigh
+	c.w = min(cardWidth, padLeft+padRight+7+(width(c.word)+width(c.title)*1.05)*headSize)
+	if len(c.chips) > 0 {
+		c.w = cardWidth
+	}
 }

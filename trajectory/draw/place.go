@@ -1,7 +1,7 @@
 package draw
 
 // gapX is the room between two neighbours in a row, pixels.
-const gapX = 20
+const gapX = 26
 
 // rounds of place: the first ones carry what is above down and what is below up,
 // the last ones weigh both sides.
@@ -107,5 +107,5 @@ func (l *layers) gap(layer int) float64 {
 	for _, v := range l.rows[layer] {
 		strands += len(l.vertices[v].down)
 	}
-	return gapY + min(30, 3*float64(max(0, strands-3)))
+	return gapY + min(30, 3*float64(max(0, strands-2)))
 }

@@ -1,113 +1,131 @@
 package draw
 
 import (
-	"fmt"
 	"strings"
-
-	"github.com/weir-run/weir/trajectory"
+	"unicode"
+	"unicode/utf8"
 )
 
-// labelLength is how many letters of a name or text stand in a node that
-// somebody else lays out.
-const labelLength = 28
-
-// DOT returns the graph for Graphviz: a cluster for each round, tooltips with
-// the full text.
-func DOT(g *trajectory.Graph) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "digraph trajectory {\n  label=%s;\n  tooltip=\" \";\n", dotText(heading(g)))
-	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", fontsize=10];\n" +
-		"  edge [fontname=\"Helvetica\", fontsize=8, color=\"#6b7280\"];\n")
-	rounds, bridges := split(g)
-	for _, r := range rounds {
-		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=\"Round %d\"; color=\"#d1d5db\";\n", r.number, r.number)
-		for _, n := range r.nodes {
-			light, _ := colour(n.Type)
-			fmt.Fprintf(&b, "    %s [label=%s, tooltip=%s, color=\"%s\"];\n",
-				dotText(string(n.ID)), dotText(strings.Join(label(n), "\n")), dotText(tooltip(n)), light)
-		}
-		b.WriteString("  }\n")
-		for _, e := range r.edges {
-			fmt.Fprintf(&b, "  %s -> %s [label=%s];\n", dotText(string(e.Source)), dotText(string(e.Target)), dotText(string(e.Relationship)))
-		}
+// width is about how wide text is in a sans-serif font, in parts of its size.
+func width(s string) float64 {
+	w := 0.0
+	for _, c := range clusters(s) {
+		w += advance(c)
 	}
-	for _, e := range bridges {
-		fmt.Fprintf(&b, "  %s -> %s [label=%s, style=dashed];\n", dotText(string(e.Source)), dotText(string(e.Target)), dotText(string(e.Relationship)))
-	}
-	b.WriteString("}\n")
-	return []byte(b.String())
+	return w
 }
 
-// dotText quotes text: in DOT a backslash begins an escape.
-func dotText(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r == 0 {
-			return -1
+// clusters cuts text into what is seen as one character: a letter with its
+// marks, an emoji that is made of several, a flag.
+func clusters(s string) []string {
+	var out []string
+	begin, flag := 0, false
+	var before rune
+	for i, r := range s {
+		regional := r >= 0x1f1e6 && r <= 0x1f1ff
+		joined := i == 0 || before == zwj || r == zwj || unicode.In(r, unicode.Mn, unicode.Me, unicode.Mc) ||
+			r >= 0x1f3fb && r <= 0x1f3ff || regional && flag
+		if !joined {
+			out = append(out, s[begin:i])
+			begin = i
 		}
-		return r
-	}, s)
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", "", "\n", `\n`).Replace(s) + `"`
-}
-
-// Mermaid returns the graph as a Mermaid flowchart: a subgraph for each round.
-func Mermaid(g *trajectory.Graph) []byte {
-	var b strings.Builder
-	b.WriteString("flowchart TD\n")
-	names := make(map[trajectory.ID]string, len(g.Nodes))
-	rounds, bridges := split(g)
-	for _, r := range rounds {
-		fmt.Fprintf(&b, "  subgraph round%d[\"Round %d\"]\n", r.number, r.number)
-		for _, n := range r.nodes {
-			name := fmt.Sprintf("n%d", len(names))
-			names[n.ID] = name
-			var lines []string
-			for _, l := range label(n) {
-				lines = append(lines, mermaidText(l))
-			}
-			fmt.Fprintf(&b, "    %s[\"%s\"]:::%s\n", name, strings.Join(lines, "<br/>"), n.Type)
-		}
-		b.WriteString("  end\n")
-		for _, e := range r.edges {
-			fmt.Fprintf(&b, "  %s -->|%s| %s\n", names[e.Source], e.Relationship, names[e.Target])
-		}
+		flag = regional && (!flag || !joined)
+		before = r
 	}
-	for _, e := range bridges {
-		fmt.Fprintf(&b, "  %s -.->|%s| %s\n", names[e.Source], e.Relationship, names[e.Target])
-	}
-	types, _ := present(g)
-	for _, t := range types {
-		light, _ := colour(t)
-		fmt.Fprintf(&b, "  classDef %s stroke:%s,stroke-width:2px\n", t, light)
-	}
-	return []byte(b.String())
-}
-
-// mermaidText writes what Mermaid or HTML would read as theirs as entities.
-func mermaidText(s string) string {
-	return strings.NewReplacer(
-		"#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "`", "#96;", "\\", "#92;").Replace(s)
-}
-
-// label is a node in two or three lines.
-func label(n trajectory.Node) []string {
-	c := captionOf(n)
-	out := []string{strings.TrimSpace(c.kind + " " + c.number)}
-	for _, s := range []string{c.name, c.text} {
-		if r := []rune(s); len(r) > labelLength {
-			s = strings.TrimSpace(string(r[:labelLength])) + "\u2026"
-		}
-		if s != "" {
-			out = append(out, s)
-		}
+	if begin < len(s) {
+		out = append(out, s[begin:])
 	}
 	return out
 }
 
-// heading says whose graph it is.
-func heading(g *trajectory.Graph) string {
-	h := "Trajectory of session " + plain(g.Session)
-	if g.Sub > 0 {
-		h += fmt.Sprintf(", sub-agent %d", g.Sub)
+const zwj = '\u200d'
+
+// advance is generous: a box may have room left, and must not overflow where a
+// reader's font is a little wider.
+func advance(cluster string) float64 {
+	r, _ := utf8.DecodeRuneInString(cluster)
+	switch {
+	case cluster == "":
+		return 0
+	case strings.ContainsRune("iljtf.,:;'|!I[]()`", r):
+		return 0.34
+	case strings.ContainsRune("mwMW@%\u2026\u2192", r):
+		return 0.95
+	case r >= '0' && r <= '9', r == '_':
+		return 0.62
+	case r == ' ':
+		return 0.32
+	case r > 0x2e7f && !unicode.Is(unicode.Latin, r):
+		return 1.3
+	case r >= 0x2190:
+		return 1.1
+	case unicode.IsUpper(r):
+		return 0.72
 	}
-	return h
+	return 0.6
+}
+
+// fit cuts text to a width in parts of the font size, and says what is left
+// over, "" where all of it fits. At a break between words where there is one.
+func fit(s string, room float64) (line, rest string) {
+	w, space, at := 0.0, 0, 0
+	for _, c := range clusters(s) {
+		if c == " " {
+			space = at
+		}
+		if w += advance(c); w > room {
+			if space > at/2 {
+				return s[:space], strings.TrimSpace(s[space:])
+			}
+			return s[:at], s[at:]
+		}
+		at += len(c)
+	}
+	return s, ""
+}
+
+// shorten cuts text to a width, with an ellipsis.
+func shorten(s string, room float64) string {
+	if width(s) <= room {
+		return s
+	}
+	w, at := advance("\u2026"), 0
+	for _, c := range clusters(s) {
+		if w += advance(c); w > room {
+			break
+		}
+		at += len(c)
+	}
+	return strings.TrimRight(s[:at], " ") + "\u2026"
+}
+
+// middle cuts text to a width and keeps its end, which tells files apart.
+func middle(s string, room float64) string {
+	if width(s) <= room {
+		return s
+	}
+	const tail = 10
+	parts := clusters(s)
+	if len(parts) <= tail {
+		return shorten(s, room)
+	}
+	end := strings.Join(parts[len(parts)-tail:], "")
+	if width(end) > room/2 {
+		return shorten(s, room)
+	}
+	return shorten(strings.Join(parts[:len(parts)-tail], ""), room-width(end)) + end
+}
+
+// leftward reports whether text is read from right to left: whether its first
+// letter is Hebrew, Arabic or the like.
+func leftward(s string) bool {
+	for _, r := range s {
+		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam) {
+			return true
+		}
+		if unicode.IsLetter(r) {
+			return false
+		}
+	}
+	return false
 }

@@ -1,0 +1,97 @@
+package draw
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// labelWidth is how wide a text may be in a node that somebody else lays out, in
+// parts of the size of its letters.
+const labelWidth = 20
+
+// DOT returns the graph for Graphviz: a cluster for each round, tooltips with
+// the full text.
+func DOT(g *trajectory.Graph) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph trajectory {\n  label=%s;\n  tooltip=\" \";\n", dotText(heading(g)))
+	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", fontsize=10];\n" +
+		"  edge [fontname=\"Helvetica\", fontsize=8, color=\"#6b7280\"];\n")
+	rounds, bridges := split(g)
+	m := marked(g)
+	for _, r := range rounds {
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=\"Round %d\"; color=\"#d1d5db\";\n", r.number, r.number)
+		for _, n := range r.nodes {
+			fmt.Fprintf(&b, "    %s [label=%s, tooltip=%s, %s];\n",
+				dotText(string(n.ID)), dotText(strings.Join(label(n, m), "\n")), dotText(tooltip(n)), dotLook(n, m))
+		}
+		b.WriteString("  }\n")
+		for _, e := range r.edges {
+			fmt.Fprintf(&b, "  %s -> %s [label=%s];\n", dotText(string(e.Source)), dotText(string(e.Target)), dotText(string(e.Relationship)))
+		}
+	}
+	for _, e := range bridges {
+		fmt.Fprintf(&b, "  %s -> %s [label=%s, style=dashed];\n", dotText(string(e.Source)), dotText(string(e.Target)), dotText(string(e.Relationship)))
+	}
+	b.WriteString("}\n")
+	return []byte(b.String())
+}
+
+// dotText quotes text: in DOT a backslash begins an escape.
+func dotText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == 0 {
+			return -1
+		}
+		return r
+	}, s)
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", "", "\n", `\n`).Replace(s) + `"`
+}
+
+// dotLook is how a node is drawn: in the colour of its type, red where it
+// failed, with a thick edge where an active branch ends and a broken one where
+// none leads there.
+func dotLook(n trajectory.Node, m marks) string {
+	c := captionOf(n, m, "")
+	light, _ := colour(n.Type)
+	look := fmt.Sprintf("color=%q, fillcolor=%q", light, light+"14")
+	switch {
+	case c.failed:
+		look = `color="#dc2626", fillcolor="#fef2f2", fontcolor="#b91c1c"`
+	case c.off:
+		look = fmt.Sprintf("color=%q, style=\"rounded,dashed\", fontcolor=\"#6b7280\"", light)
+	}
+	if c.active {
+		look += ", penwidth=3"
+	}
+	return look
+}
+
+// label is a node in a few lines.
+func label(n trajectory.Node, m marks) []string {
+	c := captionOf(n, m, "")
+	out := []string{c.head()}
+	if c.active {
+		out[0] += " (active)"
+	}
+	parts := []string{c.name}
+	for _, p := range c.parts {
+		parts = append(parts, p.sign+p.text)
+	}
+	for _, s := range parts {
+		if s != "" && len(out) < 4 {
+			out = append(out, shorten(s, labelWidth))
+		}
+	}
+	return out
+}
+
+// heading says whose graph it is.
+func heading(g *trajectory.Graph) string {
+	h := "Trajectory of session " + plain(g.Session)
+	if g.Sub > 0 {
+		h += fmt.Sprintf(", sub-agent %d", g.Sub)
+	}
+	return h
+}

@@ -1,0 +1,222 @@
+package draw
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// All lengths are pixels.
+const (
+	panelGap = 30   // between panels of a column
+	gutter   = 22   // between columns
+	bandGap  = 44   // between bands
+	widest   = 1532 // of a band, as a window of 1600 shows it
+	aspect   = 1.5  // width to height that a small page wants to have
+)
+
+// page is all panels, in bands that a window shows whole, one below the other;
+// in a band they stand in columns, to be read as a newspaper is.
+type page struct {
+	panels []*panel
+	bands  []float64 // where each ends
+	w, h   float64
+}
+
+// arrange puts panels into bands and columns, the upper left corner at 0, 0.
+func arrange(panels []*panel) *page {
+	p := &page{panels: panels}
+	y := 0.0
+	for len(panels) > 0 {
+		n, w, h := band(panels)
+		for _, q := range panels[:n] {
+			q.band = len(p.bands)
+			q.y += y
+		}
+		p.w, p.h = max(p.w, w), y+h
+		p.bands = append(p.bands, p.h)
+		y = p.h + bandGap
+		panels = panels[n:]
+	}
+	return p
+}
+
+// band places the panels that one band takes, and says how many these are and
+// how large it is. Where all that is left fits, its columns are of the height
+// that gives it the shape that is wanted.
+func band(panels []*panel) (n int, w, h float64) {
+	highest, sum := 0.0, 0.0
+	for _, p := range panels {
+		highest = max(highest, p.h)
+		sum += p.h + panelGap
+	}
+	limit := max(tallest, panels[0].h)
+	if n, w, h = columns(panels, limit); n < len(panels) {
+		return n, w, h
+	}
+	best, least := limit, max(w, aspect*h)
+	const tries = 40
+	for i := range tries {
+		try := highest + (min(limit, sum)-highest)*float64(i)/tries
+		if m, w, h := columns(panels, try); m == n && max(w, aspect*h) < least {
+			best, least = try, max(w, aspect*h)
+		}
+	}
+	return columns(panels, best)
+}
+
+// columns places panels into columns that are no higher than the limit, until
+// the band is full, and says how many it took.
+func columns(panels []*panel, limit float64) (n int, w, h float64) {
+	x, y, wide, column := 0.0, 0.0, 0.0, 0
+	for i, p := range panels {
+		if y > 0 && y+p.h > limit {
+			x += wide + gutter
+			y, wide = 0, 0
+			column++
+		}
+		if i > 0 && x+p.w > widest && (y == 0 || p.w > wide) {
+			return i, w, h
+		}
+		p.x, p.y, p.column = x, y, column
+		y += p.h + panelGap
+		wide = max(wide, p.w)
+		w, h = max(w, x+wide), max(h, y-panelGap)
+	}
+	return len(panels), w, h
+}
+
+// page draws panels first, then what lies over them: bridges, strands, blocks.
+func (d *drawing) page(p *page) {
+	for _, panel := range p.panels {
+		d.printf(`<rect class="panel" x="%s" y="%s" width="%s" height="%s" rx="10"/>`+"\n",
+			px(panel.x), px(panel.y), px(panel.w), px(panel.h))
+		d.printf(`<text class="round" x="%s" y="%s">%s</text>`+"\n", px(panel.x+panelPad), px(panel.y+18), escape(panel.title))
+	}
+	for i, panel := range p.panels {
+		if i > 0 {
+			d.bridge(p, p.panels[i-1], panel)
+		}
+	}
+	for _, panel := range p.panels {
+		for _, s := range panel.layers.strands {
+			d.strand(panel, s)
+		}
+		for _, b := range panel.shelf {
+			d.block(b, panel.nodes, panel.x+panelPad, panel.y+panelHead)
+		}
+		for i, b := range panel.blocks {
+			x, y := panel.corner(i)
+			d.block(b, panel.nodes, x, y)
+		}
+	}
+}
+
+// bridge leads from below one panel to the next: down, and where that is in
+// another column or band around what lies between.
+func (d *drawing) bridge(page *page, from, to *panel) {
+	relation := to.bridge.edge.Relationship
+	if from.layers.out < 0 || relation == "" {
+		return
+	}
+	x1, y1 := from.middle(from.layers.out), from.y+from.h
+	x2, y2, tip := to.x+to.w/2, to.y, ` marker-end="url(#tip-`+relationClass(relation)+`)"`
+	if to.layers.in >= 0 {
+		x2, y2, tip = to.middle(to.layers.in), to.y+to.head, ""
+	}
+	line := path{}
+	line.start(x1, y1)
+	class := relationClass(relation)
+	if from.band != to.band || from.column != to.column {
+		class += " far"
+	}
+	switch below := y1 + panelGap/3; {
+	case from.band != to.band:
+		below = page.bands[from.band] + bandGap/2
+		line.through([]point{{x1, below}, {x2, below}}, point{x2, y2})
+	case from.column != to.column:
+		lane, above := to.x-gutter/2, to.y-panelGap/3
+		line.through([]point{{x1, below}, {lane, below}, {lane, above}, {x2, above}}, point{x2, y2})
+	default:
+		line.curve(x2, to.y)
+		if y2 > to.y {
+			line.line(x2, y2)
+		}
+	}
+	said := says(to.bridge.edge, to.bridge.sources)
+	if relation == trajectory.ContinuesTo {
+		said = fmt.Sprintf("continues_to: round %d to round %d", from.number, to.number)
+	}
+	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said))
+}
+
+// strand draws a piece of a tie. Where lines come together they touch with the
+// same direction.
+func (d *drawing) strand(p *panel, s strand) {
+	a, b := &p.layers.vertices[s.from], &p.layers.vertices[s.to]
+	line := path{}
+	x, begin := p.middle(s.from), p.top(a.layer)+a.h // what passes has no height
+	if s.tie.card >= 0 && a.block >= 0 {
+		x = d.beside(p, s, &line)
+	} else {
+		line.start(x, begin)
+		if below := p.bottom(a.layer); below > begin {
+			line.line(x, below)
+		}
+	}
+	end := p.top(b.layer)
+	if b.block == exit {
+		end = p.y + p.h
+	}
+	line.curve(p.middle(s.to), end)
+	class, tip := relationClass(s.tie.edge.Relationship), ""
+	if b.block >= 0 {
+		tip = ` marker-end="url(#tip-` + class + `)"`
+	}
+	said := says(s.tie.edge, s.tie.sources)
+	if s.several {
+		said = fmt.Sprintf("%s: several to %s", s.tie.edge.Relationship, s.tie.edge.Target)
+	}
+	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said))
+	if class == "other" && b.block >= 0 { // on the side that the line does not come from
+		beside, anchor := p.middle(s.to)+8, "start"
+		if x > p.middle(s.to)+1 {
+			beside, anchor = p.middle(s.to)-8, "end"
+		}
+		d.printf(`<text class="relation" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n",
+			px(beside), px(end-5), anchor, escape(shorten(string(s.tie.edge.Relationship), cardWidth/2/9.5)))
+	}
+}
+
+// beside leads a line out of the right side of a card and down beside the
+// block, and returns its x there.
+func (d *drawing) beside(p *panel, s strand, line *path) float64 {
+	b := p.blocks[p.layers.vertices[s.from].block]
+	c := &b.cards[s.tie.card]
+	left, top := p.corner(s.from)
+	y := top + c.y + c.h/2
+	out := left + b.w + besideWidth*2/3
+	line.start(left+c.x+c.w, y)
+	below := p.bottom(p.layers.vertices[s.from].layer)
+	line.through([]point{{out, y}}, point{out, below})
+	return out
+}
+
+// arrivals are the first of the bridges that lead to a round, and those that
+// leave it.
+func arrivals(r round, bridges []trajectory.Edge) (arrival trajectory.Edge, leaves []trajectory.Edge) {
+	for _, e := range bridges {
+		if r.has(e.Target) && arrival.Target == "" {
+			arrival = e
+		}
+		if r.has(e.Source) {
+			leaves = append(leaves, e)
+		}
+	}
+	return arrival, leaves
+}
+
+func (r round) has(id trajectory.ID) bool {
+	return slices.ContainsFunc(r.nodes, func(n trajectory.Node) bool { return n.ID == id })
+}
