@@ -223,7 +223,9 @@ func (t *trails) records() []trajectory.Record {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b trajectory.Record) int { return cmp.Or(cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Round, b.Round)) })
+	slices.SortFunc(out, func(a, b trajectory.Record) int {
+		return cmp.Or(cmp.Compare(a.Sub, b.Sub), cmp.Compare(a.Round, b.Round))
+	})
 	return out
 }
 

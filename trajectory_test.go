@@ -2,17 +2,19 @@ package weir_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/tables"
 )
 
 // clerk is a model that calls the tool look once for each question with "look" in
@@ -110,9 +112,43 @@ func sketched(g *trajectory.Graph) string {
 	return b.String()
 }
 
-func TestScratch(t *testing.T) {
-	w := openClerk(t, weir.Options{})
-	for _, text := range []string{`
+// keeper is a storage in memory that says what it was given.
+func keeper() trajectory.Storage { return tables.New(tables.NewMemory()) }
+
+// wantKept checks that what was kept of a session while its runs went on is what its
+// journal gives.
+func wantKept(t *testing.T, w *weir.Weir, s trajectory.Storage, user, session string) {
+	t.Helper()
+	agents, err := w.Agents(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := trajectory.Agents(t.Context(), s, user, session)
+	if err != nil || !reflect.DeepEqual(agents, stored) {
+		t.Errorf("the journal has agents %v, and the storage %v, %v", agents, stored, err)
+	}
+	for _, a := range agents {
+		made, err := w.Trajectory(t.Context(), session, a.Sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := trajectory.Load(t.Context(), s, user, session, a.Sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := sketched(kept), sketched(made); got != want {
+			t.Errorf("sub-agent %d: kept\n%s\nthe journal gives\n%s", a.Sub, got, want)
+		}
+		if !made.Acyclic() {
+			t.Errorf("sub-agent %d: there is a cycle in\n%s", a.Sub, sketched(made))
+		}
+	}
+}
+
+// trails are flows, each with what its trajectory has to be.
+func trails() map[string]string {
+	return map[string]string{
+		"one": `
 weir: 1
 name: one
 context: {model: clerk/m}
@@ -121,7 +157,8 @@ nodes:
   a: {type: llmRequest, in: {message: "{{ run.inputs.q }}", tools: [look]}}
   b: {type: llmRequest, in: {message: "and {{ a.text }}"}}
 outputs: {x: "{{ b.text }}"}
-`, `
+`,
+		"wide": `
 weir: 1
 name: wide
 context: {model: clerk/m}
@@ -135,7 +172,8 @@ nodes:
   pick: {type: decision, after: both, with: {expr: "size(run.inputs.q) > 3 ? 'long' : 'short'", branches: [long, short]}}
   end: {type: llmRequest, after: pick.long, in: {message: "{{ both.text }}"}}
 outputs: {x: "{{ end.text }}"}
-`, `
+`,
+		"agents": `
 weir: 1
 name: agents
 context: {model: clerk/m}
@@ -153,7 +191,8 @@ nodes:
         outputs: {text: "{{ note.text }}"}
   after: {type: llmRequest, after: work, in: {message: "so?"}}
 outputs: {x: "{{ after.text }}"}
-`, `
+`,
+		"fails": `
 weir: 1
 name: fails
 context: {model: clerk/m}
@@ -162,7 +201,8 @@ nodes:
   a: {type: llmRequest, in: {message: "{{ run.inputs.q }} look", tools: [look]}}
   b: {type: llmRequest, retry: {attempts: 2, on: [model_refused]}, in: {message: "break {{ a.text }}"}}
 outputs: {x: "{{ b.text }}"}
-`, `
+`,
+		"each": `
 weir: 1
 name: each
 context: {model: clerk/m}
@@ -178,21 +218,20 @@ nodes:
           ask: {type: llmRequest, in: {message: "do {{ inputs.item }}"}}
         outputs: {text: "{{ ask.text }}"}
 outputs: {x: "{{ each.results }}"}
-`} {
-		res := runOf(t, w, text, weir.Start{Inputs: map[string]any{"q": "look here"}})
-		t.Log(res.Status, res.Error)
-		agents, err := w.Agents(t.Context(), res.Run)
-		t.Log(agents, err)
-		for _, a := range agents {
-			g, err := w.Trajectory(t.Context(), res.Run, a.Sub)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log("\n" + sketched(g))
-			for _, m := range g.Replay() {
-				t.Logf("%s: %s %v", m.Role, m.Text, m.Calls)
-			}
-		}
+`,
 	}
-	_ = errors.New
+}
+
+func TestWhatIsKeptWhileRunsGoOnIsWhatTheJournalGives(t *testing.T) {
+	for name, text := range trails() {
+		t.Run(name, func(t *testing.T) {
+			s := keeper()
+			w := openClerk(t, weir.Options{Trajectories: &weir.Trajectories{Storage: s}})
+			res := runOf(t, w, text, weir.Start{ID: name, Inputs: map[string]any{"q": "look here"}, User: "ann"})
+			if name != "fails" && name != "agents" && res.Status != engine.Completed {
+				t.Fatal(res.Status, res.Error)
+			}
+			wantKept(t, w, s, "ann", name)
+		})
+	}
 }

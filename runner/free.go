@@ -86,5 +86,8 @@ func (x *Execution) prove() error {
 // made: nothing goes on in it.
 func (x *Execution) leaves() bool {
 	s := x.m.run.Status()
-	return (s.Ended() || s == engine.Paused) && len(x.m.active)+len(x.m.starts)+len(x.m.direct)+x.portraits.sitting == 0
+	if x.portrays() { // what the commit brings may be described under this lease
+		return false
+	}
+	return (s.Ended() || s == engine.Paused) && len(x.m.active)+len(x.m.starts)+len(x.m.direct) == 0
 }

@@ -42,10 +42,10 @@ type portrayer struct {
 // portray begins the portraits of what nothing describes. Data of runs that others
 // wait for has none: they would wait longer.
 func (x *Execution) portray() {
-	how := x.local.o.Trails.Portraits
-	if how == nil || dependent(x.m.run.Start) || x.quit.Load() {
+	if !x.portrays() || x.quit.Load() {
 		return
 	}
+	how := x.local.o.Trails.Portraits
 	if x.m.run.CancelRequested() {
 		x.dropPortraits()
 		return
@@ -67,6 +67,12 @@ func (x *Execution) portray() {
 		}
 		x.local.loops.Go(func() { x.sit(&h, how, d, text) })
 	}
+}
+
+// portrays reports whether data of the run is described.
+func (x *Execution) portrays() bool {
+	t := x.local.o.Trails
+	return t != nil && t.Every && t.Portraits != nil && x.m.run.Start != nil && !dependent(x.m.run.Start)
 }
 
 // dropPortraits ends those that are being made.
@@ -95,7 +101,7 @@ func (x *Execution) sit(h *portraitHost, how *Portraits, d follow.Datum, subject
 	default:
 		p.Error = err.Error()
 	}
-	<-x.command(func(r *engine.Run) (engine.Event, error) {
+	ack := x.command(func(r *engine.Run) (engine.Event, error) {
 		x.portraits.sitting--
 		if r.CancelRequested() || x.quit.Load() {
 			return nil, nil
@@ -110,6 +116,10 @@ func (x *Execution) sit(h *portraitHost, how *Portraits, d follow.Datum, subject
 		}
 		return e, nil
 	})
+	select {
+	case <-ack:
+	case <-x.done:
+	}
 }
 
 // portraitHost makes the one model call of a portrait, under the budget of the run.

@@ -66,10 +66,12 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 		return f.say(at, w, f.main, messages, nil)
 	case len(messages) > 0:
 		return f.say(at, w, f.main, messages, nil)
+	case w.byHand:
+		return nil
 	case len(w.said) > 0:
 		attrs[trajectory.Kind], attrs[trajectory.Text] = trajectory.Input, joined(w.said)
 		return f.act(at, w, attrs, "")
-	case w.byHand || f.silent(w, def, e):
+	case f.silent(w, def, e):
 		return nil
 	}
 	attrs["outputs"] = shorten(e.Outputs)
