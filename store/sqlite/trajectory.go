@@ -40,7 +40,7 @@ func (t trajectories) Replace(ctx context.Context, r tables.Rows) error {
 // clearTrail deletes the rows of a round.
 func (s *Store) clearTrail(ctx context.Context, k trajectory.Key) error {
 	key := []any{k.User, k.Session, k.Sub, k.Round}
-	res, err := s.conn.ExecContext(ctx, "DELETE FROM trajectory_round WHERE user = ? AND session = ? AND sub = ? AND round = ?", key...)
+	res, err := s.conn.ExecContext(ctx, deleteOfRound(tables.RoundTable), key...)
 	if err != nil {
 		return err
 	}
@@ -51,11 +51,16 @@ func (s *Store) clearTrail(ctx context.Context, k trajectory.Key) error {
 		if table == tables.RoundTable {
 			continue
 		}
-		if _, err := s.conn.ExecContext(ctx, "DELETE FROM "+table+" WHERE user = ? AND session = ? AND sub = ? AND round = ?", key...); err != nil {
+		if _, err := s.conn.ExecContext(ctx, deleteOfRound(table), key...); err != nil {
 			return fmt.Errorf("%s: %w", table, err)
 		}
 	}
 	return nil
+}
+
+// deleteOfRound deletes the rows of a table that are of one round.
+func deleteOfRound(table string) string {
+	return "DELETE FROM " + table + " WHERE user = ? AND session = ? AND sub = ? AND round = ?"
 }
 
 // storeTrail inserts the rows of a round.
@@ -115,12 +120,19 @@ func (x eraser) alone(dry bool) (out store.Erased, err error) {
 	return out, err
 }
 
+// ofRounds reads something of rounds.
+func ofRounds(what, where string) string {
+	return "SELECT " + what + " FROM trajectory_round r" + where
+}
+
+func chooseRounds(where string) string { return "INSERT INTO doomed_round " + ofRounds("rowid", where) }
+
 // countTrails counts rounds.
 func (x eraser) countTrails(where string, args ...any) (n int, err error) {
 	if there, err := x.s.trailsIn(x.ctx, x.conn); !there || err != nil {
 		return 0, err
 	}
-	err = x.q.QueryRowContext(x.ctx, "SELECT count(*) FROM trajectory_round r"+where, args...).Scan(&n)
+	err = x.q.QueryRowContext(x.ctx, ofRounds("count(*)", where), args...).Scan(&n)
 	return n, err
 }
 
@@ -143,7 +155,7 @@ func (x eraser) deleteTrails(where string, args ...any) (n int, err error) {
 	if _, err := x.conn.ExecContext(x.ctx, "CREATE TEMP TABLE doomed_round (num INTEGER PRIMARY KEY)"); err != nil {
 		return 0, err
 	}
-	if _, err := x.conn.ExecContext(x.ctx, "INSERT INTO doomed_round SELECT rowid FROM trajectory_round r"+where, args...); err != nil {
+	if _, err := x.conn.ExecContext(x.ctx, chooseRounds(where), args...); err != nil {
 		return 0, err
 	}
 	for _, query := range queries {

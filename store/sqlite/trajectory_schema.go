@@ -42,7 +42,8 @@ func trajectoryTables() map[string]string {
 // and by their keys; rounds also by their numbers, and what belongs to them with
 // them.
 func trajectorySchema() []string {
-	out := []string{`CREATE TABLE IF NOT EXISTS trajectory_round (
+	out := []string{
+		`CREATE TABLE IF NOT EXISTS trajectory_round (
     user TEXT NOT NULL,
     session TEXT NOT NULL,
     round INTEGER NOT NULL,
@@ -126,9 +127,8 @@ func (s *Store) makeTrails(ctx context.Context) error {
 func (s *Store) insertTrail(ctx context.Context, table, columns string, values ...any) error {
 	stmt := s.trails.stmts[table]
 	if stmt == nil {
-		marks := strings.Repeat(", ?", len(values))[2:]
 		var err error
-		stmt, err = s.conn.PrepareContext(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+marks+")") //nolint:sqlclosecheck // kept until close
+		stmt, err = s.conn.PrepareContext(ctx, insertInto(table, columns, len(values)))
 		if err != nil {
 			return err
 		}
@@ -139,4 +139,8 @@ func (s *Store) insertTrail(ctx context.Context, table, columns string, values .
 	}
 	_, err := stmt.ExecContext(ctx, values...)
 	return err
+}
+
+func insertInto(table, columns string, values int) string {
+	return "INSERT INTO " + table + " (" + columns + ") VALUES (" + strings.Repeat(", ?", values)[2:] + ")"
 }

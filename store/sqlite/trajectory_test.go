@@ -182,6 +182,32 @@ func plan(t *testing.T, s *Store, query string, args ...any) []string {
 	return out
 }
 
+// byIndex fails the test where a query reads a table from its beginning to its end.
+func byIndex(t *testing.T, s *Store, query string, args ...any) {
+	t.Helper()
+	steps := plan(t, s, query, args...)
+	for _, step := range steps {
+		if strings.HasPrefix(step, "SCAN") && !slices.Contains([]string{"SCAN d", "SCAN CONSTANT ROW"}, step) {
+			t.Errorf("%s\nis done by %q", query, steps)
+			return
+		}
+	}
+}
+
+// allFilters are those that say anything: 15 of the 16 choices of what they say.
+func allFilters(k trajectory.Key) (out []trajectory.Filter) {
+	for bits := range 15 {
+		f := trajectory.Filter{User: &k.User, Session: &k.Session, Round: &k.Round, Sub: &k.Sub}
+		for i, leave := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
+			if bits&(1<<i) != 0 {
+				leave()
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
 func TestRowsOfTrajectoriesAreFoundByIndexes(t *testing.T) {
 	s := trailed(t)
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
@@ -191,49 +217,30 @@ func TestRowsOfTrajectoriesAreFoundByIndexes(t *testing.T) {
 	if _, err := s.conn.ExecContext(t.Context(), "CREATE TEMP TABLE doomed_round (num INTEGER PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	indexed := func(query string, args ...any) {
-		t.Helper()
-		steps := plan(t, s, query, args...)
-		for _, step := range steps {
-			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "json_each") && step != "SCAN d" && step != "SCAN CONSTANT ROW" {
-				t.Errorf("%s\nis done by %q", query, steps)
-				return
-			}
-		}
-	}
-	filters := 0
-	for bits := 1; bits < 16; bits++ {
-		f := trajectory.Filter{User: &k.User, Session: &k.Session, Round: &k.Round, Sub: &k.Sub}
-		for i, part := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
-			if bits&(1<<i) == 0 {
-				part()
-			}
-		}
+	parts := trajectoryTables()
+	delete(parts, tables.RoundTable)
+	for _, f := range allFilters(k) {
 		query, args := roundsQuery(f)
-		indexed(query, args...)
-		for table, columns := range trajectoryTables() { // order: each is tried
-			if table != tables.RoundTable {
-				query, args := partsQuery(table, columns, f)
-				indexed(query, args...)
-				indexed(deleteOfRounds(table))
-			}
+		byIndex(t, s, query, args...)
+		for table, columns := range parts { // order: each is tried
+			query, args := partsQuery(table, columns, f)
+			byIndex(t, s, query, args...)
 		}
 		where, args := whereRound(f)
-		indexed("SELECT rowid FROM trajectory_round r"+where, args...)
-		filters++
+		byIndex(t, s, ofRounds("rowid", where), args...)
 	}
-	if filters != 15 {
-		t.Errorf("%d filters were tried", filters)
+	for table := range parts { // order: each is tried
+		byIndex(t, s, deleteOfRounds(table))
 	}
-	indexed(rowsQuery(), "ann", "s", 0, 1)
-	indexed(selectNear, "ann", "s", 0, 1)
+	byIndex(t, s, rowsQuery(), "ann", "s", 0, 1)
+	byIndex(t, s, selectNear, "ann", "s", 0, 1)
 	for table := range trajectoryTables() { // order: each is tried
 		for _, where := range []string{
 			"user = 'ann'", "session = 's'", "user = 'ann' AND session = 's'",
 			"session = 's' AND user = 'ann' AND round = 1 AND sub = 0",
 		} {
-			indexed("SELECT * FROM " + table + " WHERE " + where)
-			indexed("DELETE FROM " + table + " WHERE " + where)
+			byIndex(t, s, "SELECT * FROM "+table+" WHERE "+where)
+			byIndex(t, s, "DELETE FROM "+table+" WHERE "+where)
 		}
 	}
 }
@@ -289,6 +296,20 @@ func sameFiles(t *testing.T, one, two string) (n int) {
 	return n
 }
 
+// holds fails the test where a storage does not have these rounds, and no others.
+func holds(t *testing.T, s trajectory.Storage, all []trajectory.Record) {
+	t.Helper()
+	keys, err := s.List(t.Context(), trajectory.Filter{})
+	if err != nil || len(keys) != len(all) {
+		t.Errorf("there are %v, %v", keys, err)
+	}
+	for _, r := range all {
+		if got, err := s.Load(t.Context(), r.Key); err != nil || !reflect.DeepEqual(got, r) {
+			t.Errorf("%s is not as it was: %v", r.Key, err)
+		}
+	}
+}
+
 func TestFilesAndSQLiteRestoreEachOther(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -302,28 +323,16 @@ func TestFilesAndSQLiteRestoreEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check := func(s trajectory.Storage) {
-		t.Helper()
-		keys, err := s.List(ctx, trajectory.Filter{})
-		if err != nil || len(keys) != len(all) {
-			t.Errorf("there are %v, %v", keys, err)
-		}
-		for _, r := range all {
-			if got, err := s.Load(ctx, r.Key); err != nil || !reflect.DeepEqual(got, r) {
-				t.Errorf("%s is not as it was: %v", r.Key, err)
-			}
-		}
-	}
 	for _, step := range []struct{ lost, from trajectory.Storage }{{inFiles, inTables}, {inTables, inFiles}} {
 		if n, err := step.lost.Delete(ctx, trajectory.Filter{}); err != nil || n != len(all) {
 			t.Fatalf("deleted %d, %v", n, err)
 		}
-		check(both) // the other is enough
+		holds(t, both, all) // the other is enough
 		if n, err := trajectory.Copy(ctx, step.lost, step.from, trajectory.Filter{}); err != nil || n != len(all) {
 			t.Fatalf("copied %d, %v", n, err)
 		}
-		check(step.lost)
-		check(both)
+		holds(t, step.lost, all)
+		holds(t, both, all)
 	}
 	if n, err := both.Delete(ctx, trajectory.Filter{}); err != nil || n != len(all) {
 		t.Errorf("deleted %d from both, %v", n, err)

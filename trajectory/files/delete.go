@@ -38,7 +38,7 @@ func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) 
 	d := &deletion{ctx: ctx, root: root, filter: f, sync: !s.o.NoSync}
 	err = errors.Join(d.in(".", f.User, d.user), root.Close())
 	if err != nil {
-		return d.gone, fmt.Errorf("delete trajectory files: %w", err)
+		return d.gone, fmt.Errorf("delete trajectory files in %s: %w", s.root, err)
 	}
 	return d.gone, nil
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -44,7 +45,7 @@ func parseName(name string) (round, sub int, meta, ok bool) {
 	one, two, _ := strings.Cut(numbers, "_Sub")
 	round, err := strconv.Atoi(one)
 	sub, bad := strconv.Atoi(two)
-	if !ok || err != nil || bad != nil || graph != graphName(round, sub) {
+	if !ok || err != nil || bad != nil || round < 1 || sub < 0 || graph != graphName(round, sub) {
 		return 0, 0, false, false
 	}
 	return round, sub, meta, true
@@ -83,16 +84,20 @@ func readKey(r io.Reader) (k trajectory.Key, err error) {
 		}
 		name, _ := t.(string)
 		into := fields[name]
-		switch {
-		case name == "graph":
-			into, fields = &k, nil
-		case into == nil:
-			into = &json.RawMessage{}
+		var inside json.RawMessage
+		if into == nil {
+			into = &inside
 		}
 		if err := d.Decode(into); err != nil {
 			return k, fmt.Errorf("%s: %w", name, err)
 		}
+		if name == "graph" {
+			return readKey(bytes.NewReader(inside))
+		}
 		delete(fields, name)
+	}
+	if len(fields) > 0 {
+		return k, errors.New("does not say whose it is")
 	}
 	return k, k.Check()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -11,8 +12,6 @@ import (
 
 	"github.com/weir-run/weir/trajectory"
 )
-
-func ptr[T any](v T) *T { return &v }
 
 func expectNear(t *testing.T, s trajectory.Storage, k trajectory.Key, before, after int) {
 	t.Helper()
@@ -68,15 +67,15 @@ func deletes(t *testing.T, s trajectory.Storage) {
 		save(t, s, all[len(all)-1])
 	}
 	for _, f := range []trajectory.Filter{
-		{User: ptr("ann"), Session: ptr("s1"), Round: ptr(2), Sub: ptr(1)},
-		{User: ptr("ann"), Session: ptr("s1"), Round: ptr(2)},
-		{User: ptr("ann"), Session: ptr("s1"), Sub: ptr(1)},
-		{User: ptr("ann"), Session: ptr("s1")},
-		{User: ptr("")},
-		{Session: ptr("s2"), Round: ptr(2)},
-		{Round: ptr(2)},
-		{User: ptr("ann")},
-		{Session: ptr("s1")},
+		{User: new("ann"), Session: new("s1"), Round: new(2), Sub: new(1)},
+		{User: new("ann"), Session: new("s1"), Round: new(2)},
+		{User: new("ann"), Session: new("s1"), Sub: new(1)},
+		{User: new("ann"), Session: new("s1")},
+		{User: new("")},
+		{Session: new("s2"), Round: new(2)},
+		{Round: new(2)},
+		{User: new("ann")},
+		{Session: new("s1")},
 	} {
 		before := len(all)
 		var gone []trajectory.Record
@@ -119,11 +118,11 @@ func deletesNothing(t *testing.T, s trajectory.Storage) {
 	r := Sample(t, key("ann", "s1", 1, 0), 0)
 	save(t, s, r)
 	for _, f := range []trajectory.Filter{
-		{User: ptr("eve")},
-		{User: ptr("ann"), Session: ptr("s2")},
-		{User: ptr("ann"), Session: ptr("s1"), Round: ptr(2)},
-		{Sub: ptr(1)},
-		{Round: ptr(-1)},
+		{User: new("eve")},
+		{User: new("ann"), Session: new("s2")},
+		{User: new("ann"), Session: new("s1"), Round: new(2)},
+		{Sub: new(1)},
+		{Round: new(-1)},
 	} {
 		remove(t, s, f, 0)
 	}
@@ -135,7 +134,7 @@ func deletesNothing(t *testing.T, s trajectory.Storage) {
 func savesAgain(t *testing.T, s trajectory.Storage) {
 	k := key("ann", "s1", 2, 0)
 	save(t, s, Sample(t, k, 5))
-	remove(t, s, trajectory.Filter{User: ptr("ann")}, 1)
+	remove(t, s, trajectory.Filter{User: new("ann")}, 1)
 	expectNear(t, s, key("ann", "s1", 3, 0), 0, 0)
 	r := Sample(t, k, 1)
 	save(t, s, r)
@@ -143,52 +142,55 @@ func savesAgain(t *testing.T, s trajectory.Storage) {
 	expectNear(t, s, key("ann", "s1", 3, 0), 2, 0)
 }
 
-func leavesWhatAListSays(t *testing.T, s trajectory.Storage) {
-	random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // the same each time
-	list := map[trajectory.Key]trajectory.Record{}
-	some := func() trajectory.Key {
-		return key([]string{"", "ann", "bob"}[random.IntN(3)], fmt.Sprint("s", random.IntN(2)), 1+random.IntN(4), random.IntN(2))
+// naive is what should be stored.
+type naive map[trajectory.Key]trajectory.Record
+
+// remove takes out what fits a filter and returns how much that was.
+func (n naive) remove(f trajectory.Filter) int {
+	was := len(n)
+	maps.DeleteFunc(n, func(k trajectory.Key, _ trajectory.Record) bool { return f.Match(k) })
+	return was - len(n)
+}
+
+// near is what Near should say.
+func (n naive) near(k trajectory.Key) (before, after int) {
+	for other := range n { // order: the nearest are taken
+		switch at := other.Round; {
+		case !trajectory.OfAgent(k.User, k.Session, k.Sub).Match(other):
+		case at < k.Round:
+			before = max(before, at)
+		case at > k.Round && (after == 0 || at < after):
+			after = at
+		}
 	}
+	return before, after
+}
+
+func leavesWhatAListSays(t *testing.T, s trajectory.Storage) {
+	random := rand.New(rand.NewPCG(7, 7))
+	list := naive{}
 	for range 150 {
-		k := some()
+		k := key([]string{"", "ann", "bob"}[random.IntN(3)], fmt.Sprint("s", random.IntN(2)), 1+random.IntN(4), random.IntN(2))
 		if random.IntN(4) > 0 {
 			list[k] = trajectory.Record{Key: k, Agent: fmt.Sprint("a", random.IntN(9))}.Clone()
 			save(t, s, list[k])
 			continue
 		}
 		f := trajectory.Filter{User: &k.User, Session: &k.Session, Round: &k.Round, Sub: &k.Sub}
-		for i, part := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
-			if random.IntN(3) == i%3 {
-				part()
+		for _, leave := range []func(){func() { f.User = nil }, func() { f.Session = nil }, func() { f.Round = nil }, func() { f.Sub = nil }} {
+			if random.IntN(3) == 0 {
+				leave()
 			}
 		}
-		want := 0
-		for k := range list { // order: each is counted
-			if f.Match(k) {
-				delete(list, k)
-				want++
-			}
-		}
-		remove(t, s, f, want)
+		remove(t, s, f, list.remove(f))
 	}
-	var left []trajectory.Record
-	for _, r := range list { // order: they are sorted
-		left = append(left, r)
+	for _, r := range list { // order: each is looked at
 		expect(t, s, r)
-		before, after := 0, 0
-		for other := range list { // order: the nearest are taken
-			if at := other.Round; trajectory.OfAgent(r.User, r.Session, r.Sub).Match(other) {
-				if at < r.Round {
-					before = max(before, at)
-				} else if at > r.Round && (after == 0 || at < after) {
-					after = at
-				}
-			}
-		}
+		before, after := list.near(r.Key)
 		expectNear(t, s, r.Key, before, after)
 	}
-	if expectKeys(t, s, left); len(left) < 5 {
-		t.Errorf("the test left %d rounds alone", len(left))
+	if expectKeys(t, s, slices.Collect(maps.Values(list))); len(list) < 5 {
+		t.Errorf("the test left %d rounds alone", len(list))
 	}
 }
 
@@ -197,10 +199,14 @@ func listsAgents(t *testing.T, s trajectory.Storage) {
 		t.Errorf("of nothing there are %v, %v", got, err)
 	}
 	for _, r := range []trajectory.Record{
-		{Key: key("ann", "s1", 1, 0)}, {Key: key("ann", "s1", 2, 0)}, {Key: key("ann", "s1", 10, 0)},
-		{Key: key("ann", "s1", 2, 2), Agent: "find"}, {Key: key("ann", "s1", 10, 2), Agent: "research"},
+		{Key: key("ann", "s1", 1, 0)},
+		{Key: key("ann", "s1", 2, 0)},
+		{Key: key("ann", "s1", 10, 0)},
+		{Key: key("ann", "s1", 2, 2), Agent: "find"},
+		{Key: key("ann", "s1", 10, 2), Agent: "research"},
 		{Key: key("ann", "s1", 1, 11), Agent: "refine/write"},
-		{Key: key("ann", "s2", 1, 3), Agent: "another session's"}, {Key: key("bob", "s1", 1, 4), Agent: "another's"},
+		{Key: key("ann", "s2", 1, 3), Agent: "another session's"},
+		{Key: key("bob", "s1", 1, 4), Agent: "another's"},
 	} {
 		save(t, s, r)
 		expect(t, s, r.Clone())

@@ -66,12 +66,12 @@ func findsRows(t *testing.T, m tables.Tables) {
 		{trajectory.OfAgent("ann", "s1", 0), 2 + 3 + 4},
 		{trajectory.OfSession("ann", "s1"), 2 * (2 + 3 + 4)},
 		{trajectory.Filter{}, 4 * (2 + 3 + 4)},
-		{trajectory.Filter{User: ptr("ann")}, 3 * (2 + 3 + 4)},
-		{trajectory.Filter{Session: ptr("s3")}, 2 + 3 + 4},
-		{trajectory.Filter{Round: ptr(2)}, 4 * 3},
-		{trajectory.Filter{Sub: ptr(1)}, 2 + 3 + 4},
-		{trajectory.Filter{User: ptr("bob"), Round: ptr(3)}, 4},
-		{trajectory.Filter{User: ptr("bob"), Session: ptr("s1")}, 0},
+		{trajectory.Filter{User: new("ann")}, 3 * (2 + 3 + 4)},
+		{trajectory.Filter{Session: new("s3")}, 2 + 3 + 4},
+		{trajectory.Filter{Round: new(2)}, 4 * 3},
+		{trajectory.Filter{Sub: new(1)}, 2 + 3 + 4},
+		{trajectory.Filter{User: new("bob"), Round: new(3)}, 4},
+		{trajectory.Filter{User: new("bob"), Session: new("s1")}, 0},
 	} {
 		states, err := m.Nodes(t.Context(), trajectory.State, test.f)
 		if err != nil || len(states) != test.want {
@@ -81,26 +81,41 @@ func findsRows(t *testing.T, m tables.Tables) {
 		if err != nil || (len(edges) > 0) != (test.want > 0) {
 			t.Errorf("%+v: there are %d edges, %v", test.f, len(edges), err)
 		}
-		var last trajectory.Key
-		seq := -1
+		var places []place
 		for _, n := range states {
-			k := key(n.User, n.Session, n.Round, n.Sub)
-			if in := trajectory.SortKeys([]trajectory.Key{k, last}); k == last && n.Seq <= seq || in[0] != last {
-				t.Errorf("%s is after seq %d of %s", n.ID, seq, last)
-			}
-			if last, seq = k, n.Seq; !test.f.Match(k) {
-				t.Errorf("%+v: %s is of %s", test.f, n.ID, k)
-			}
+			places = append(places, place{key(n.User, n.Session, n.Round, n.Sub), n.Seq})
 		}
+		inOrder(t, test.f, places)
+		places = nil
 		for _, e := range edges {
-			if !test.f.Match(key(e.User, e.Session, e.Round, e.Sub)) || e.Relationship == string(trajectory.ContinuesTo) {
-				t.Errorf("%+v: %+v is no edge of such a round alone", test.f, e)
-			}
+			places = append(places, place{key(e.User, e.Session, e.Round, e.Sub), e.Seq})
 		}
+		inOrder(t, test.f, places)
 	}
 	found, err := m.Nodes(t.Context(), trajectory.Table, trajectory.OfAgent("bob", "s3", 0))
 	if err != nil || len(found) != 3 || found[0].Name != "Orders" || found[0].Author != "bob" || found[0].Version != 2 {
 		t.Errorf("the tables are %+v, %v", found, err)
+	}
+}
+
+// place is where a row is of.
+type place struct {
+	k   trajectory.Key
+	seq int
+}
+
+// inOrder fails the test where rows are not in the order of their rounds and
+// places, or not of rounds that fit a filter.
+func inOrder(t *testing.T, f trajectory.Filter, rows []place) {
+	t.Helper()
+	last := place{seq: -1}
+	for _, p := range rows {
+		if first := trajectory.SortKeys([]trajectory.Key{p.k, last.k})[0]; first != last.k || p.k == last.k && p.seq <= last.seq {
+			t.Errorf("%+v: %+v comes after %+v", f, p, last)
+		}
+		if last = p; !f.Match(p.k) {
+			t.Errorf("%+v: there is a row of %s", f, p.k)
+		}
 	}
 }
 
