@@ -38,6 +38,9 @@ type Prune struct {
 // Erased says what a deletion took away.
 type Erased struct {
 	Sessions, Runs, Messages int
+	// Memories are items of long-term memory: the user's, and those of sessions
+	// with nobody in particular.
+	Memories int
 	// Trajectories are rounds of agents whose trajectories went with them.
 	Trajectories int
 	// Copies are files that were left beside the database by an upgrade of it:

@@ -18,7 +18,7 @@ func Rooms() []Room {
 	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
 		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
+		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []Room{
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
@@ -36,6 +36,7 @@ func Rooms() []Room {
 		{"sandbox/...", []string{"sandbox", "engine"}, "an executor is swapped without touching what uses it"},
 		{"tool", []string{"engine", "flow/schema", "trajectory"}, "a tool is a name, a schema and a function, and declares the data it made"},
 		{"tool/...", []string{"tool", "tool/template", "engine", "trajectory"}, "a kind of tool is swapped without touching what calls it"},
+		{"tool/recall", []string{"tool", "recall", "convo", "trajectory"}, "what is remembered is shown to models as data"},
 		{"tool/template", nil, "references are looked up in what is passed in"},
 		{
 			"node",
@@ -55,8 +56,9 @@ func Rooms() []Room {
 			"trajectory/follow", []string{"trajectory", "engine", "flow", "convo", "node"},
 			"what a run did is read from its journal and its flow, by whoever has them",
 		},
+		{"recall", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory"}, "a store keeps commits and decides nothing"},
-		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables"}, "a store is swapped without touching what uses it"},
+		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "recall"}, "a store is swapped without touching what uses it"},
 		{
 			"runner", append([]string{"store", "trajectory/follow"}, contracts...),
 			"the runner takes a store and a catalogue; it names none",

@@ -105,8 +105,9 @@ func (f forest) with(trees ...tree) map[tree]bool {
 }
 
 // erase calls find with all runs and sessions at hand and deletes the trees it
-// returns with what depends on them.
-func (s *Store) erase(ctx context.Context, e store.Erasure, find func(f forest) ([]tree, error)) (store.Erased, error) {
+// returns with what depends on them; with a user, what is remembered of that user
+// too.
+func (s *Store) erase(ctx context.Context, e store.Erasure, user string, find func(f forest) ([]tree, error)) (store.Erased, error) {
 	if err := s.open(ctx); err != nil {
 		return store.Erased{}, err
 	}
@@ -120,7 +121,8 @@ func (s *Store) erase(ctx context.Context, e store.Erasure, find func(f forest) 
 	}
 	trees, err := find(f)
 	if err != nil || len(trees) == 0 {
-		return store.Erased{}, err
+		dry := err != nil || e.Dry
+		return store.Erased{Memories: s.forget(f, user, nil, dry), Trajectories: s.forgetTrails(f, user, nil, dry)}, err
 	}
 	doomed := f.with(slices.Clone(trees)...)
 	forks := f.forks(doomed, trees)
@@ -130,12 +132,13 @@ func (s *Store) erase(ctx context.Context, e store.Erasure, find func(f forest) 
 		}
 	}
 	var out store.Erased
+	memories, trails := s.forget(f, user, doomed, e.Dry), s.forgetTrails(f, user, doomed, e.Dry)
 	if e.Dry {
 		out = s.count(f, slices.Collect(maps.Keys(doomed)))
 	} else {
 		out = s.remove(f, doomed)
 	}
-	out.Forks = forks
+	out.Forks, out.Memories, out.Trajectories = forks, memories, trails
 	return out, nil
 }
 
@@ -196,7 +199,7 @@ func (r *run) said() (n int) {
 // store.ErrNotFound where there is none, store.ErrOwned where a live process
 // works on it.
 func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	out, err := s.erase(ctx, e, func(forest) ([]tree, error) {
+	out, err := s.erase(ctx, e, "", func(forest) ([]tree, error) {
 		if s.talks.byID[id] == nil {
 			return nil, store.ErrNotFound
 		}
@@ -209,7 +212,7 @@ func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (
 // store.ErrPart where it is a round or a child, store.ErrNotFound,
 // store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	out, err := s.erase(ctx, e, func(f forest) ([]tree, error) {
+	out, err := s.erase(ctx, e, "", func(f forest) ([]tree, error) {
 		r := s.runs[id]
 		if r == nil {
 			return nil, store.ErrNotFound
@@ -222,13 +225,13 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (stor
 	return out, wrap("delete run "+id, err)
 }
 
-// DeleteUser deletes the sessions and runs of a user and what depends on them. A
-// user who has none is no error. store.ErrOwned as for DeleteSession.
+// DeleteUser deletes the sessions, runs, memory and trajectories of a user and
+// what depends on them. A user who has none is no error. store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
 	if user == "" {
 		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
 	}
-	out, err := s.erase(ctx, e, func(f forest) (trees []tree, err error) {
+	out, err := s.erase(ctx, e, user, func(f forest) (trees []tree, err error) {
 		for r, t := range f.of {
 			if r.row.User == user {
 				trees = append(trees, t)
@@ -255,7 +258,7 @@ func wrap(op string, err error) error {
 func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
 	var counted store.Erased
 	var kept []store.Kept
-	out, err := s.erase(ctx, store.Erasure{Now: p.Now, Force: true}, func(f forest) ([]tree, error) {
+	out, err := s.erase(ctx, store.Erasure{Now: p.Now, Force: true}, "", func(f forest) ([]tree, error) {
 		taken := s.talks.old(p)
 		busy := map[tree]bool{}
 		for r, t := range f.of {
@@ -266,7 +269,10 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 		var trees []tree
 		trees, kept = f.prunable(taken, busy)
 		if p.Dry {
-			counted, trees = s.count(f, trees), nil
+			counted = s.count(f, trees)
+			with := f.with(slices.Clone(trees)...)
+			counted.Memories, counted.Trajectories = s.forget(f, "", with, true), s.forgetTrails(f, "", with, true)
+			trees = nil
 		}
 		return trees, nil
 	})

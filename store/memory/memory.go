@@ -21,6 +21,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory/tables"
 )
 
 // Store is a store in memory. It is safe for concurrent use.
@@ -38,7 +39,10 @@ type Store struct {
 	lastID int64
 	inbox  []store.Post
 
-	talks talks
+	talks  talks
+	trails *tables.Memory
+
+	memories memories
 }
 
 type cached struct {
@@ -66,6 +70,7 @@ type run struct {
 func New() *Store {
 	return &Store{
 		runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cached{},
+		trails: tables.NewMemory(),
 		talks: talks{byID: map[string]*session{}, messages: map[string]*store.Queued{}},
 	}
 }

@@ -45,9 +45,9 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (stor
 	})
 }
 
-// DeleteUser deletes the sessions, runs and trajectories of a user and what depends on them, so
-// that no byte of it is left in the file or its log. A user who has none is no
-// error. store.ErrOwned as for DeleteSession.
+// DeleteUser deletes the sessions, runs, trajectories and memory of a user and what
+// depends on them, so that no byte of it is left in the file or its log. A user who
+// has none is no error. store.ErrOwned as for DeleteSession.
 func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
 	if user == "" {
 		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
@@ -63,8 +63,8 @@ func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (s
 	})
 }
 
-// erase deletes trees with what depends on them and the trajectories of a user, ""
-// for nobody's, and then every trace.
+// erase deletes trees with what depends on them and the trajectories and memory of a
+// user, "" for nobody's, and then every trace.
 func (s *Store) erase(ctx context.Context, op string, e store.Erasure, user string, find func(ctx context.Context) ([]int64, error)) (store.Erased, error) {
 	var out store.Erased
 	err := s.erasing(ctx, op, func(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err e
 	if e != nil {
 		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, s.wrap("scrub", e)))
 	}
-	if err == nil && out.Runs+out.Sessions+out.Trajectories > 0 {
+	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories > 0 {
 		out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
 	}
 	return out, err
@@ -290,6 +290,9 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 		return out, err
 	}
 	if _, err := x.conn.ExecContext(x.ctx, "INSERT INTO doomed SELECT value FROM json_each(?)", string(list)); err != nil {
+		return out, err
+	}
+	if out.Memories, err = x.forget(string(list)); err != nil {
 		return out, err
 	}
 	for _, q := range []struct {

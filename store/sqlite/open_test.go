@@ -282,7 +282,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 
 func TestAFullDiskLosesNothingAndReadsGoOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
-	s := openAt(t, path, Options{maxPages: 60})
+	s := openAt(t, path, Options{maxPages: 80})
 	fullDisk(t, s, path)
 }
 

@@ -107,5 +107,8 @@ func (x eraser) count(roots []int64) (out store.Erased, err error) {
 			(SELECT count(*) FROM (SELECT id FROM context WHERE run IN (SELECT num FROM run WHERE root IN doomed)
 					UNION SELECT context FROM session WHERE -num IN doomed) c
 				JOIN message m ON m.id >= c.id << 32 AND m.id < (c.id + 1) << 32)`, string(list)).Scan(&out.Sessions, &out.Runs, &out.Messages)
+	if err == nil {
+		out.Memories, err = x.countMemories(string(list))
+	}
 	return out, err
 }

@@ -110,13 +110,16 @@ const doomedTrails = ` WHERE user = ?2 OR session IN (
 	SELECT id FROM session WHERE num IN (SELECT -value FROM json_each(?1))
 	UNION SELECT id FROM run d WHERE root IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (SELECT 1 FROM session s WHERE s.id = d.id))`
 
-// alone deletes the trajectories of a user who has no sessions and runs.
+// alone deletes the trajectories and the memory of a user who has no sessions and
+// runs.
 func (x eraser) alone(dry bool) (out store.Erased, err error) {
-	do := x.deleteTrails
+	do, forget := x.deleteTrails, x.forget
 	if dry {
-		do = x.countTrails
+		do, forget = x.countTrails, x.countMemories
 	}
-	out.Trajectories, err = do(doomedTrails, "[]", nullText(x.user))
+	if out.Trajectories, err = do(doomedTrails, "[]", nullText(x.user)); err == nil {
+		out.Memories, err = forget("[]")
+	}
 	return out, err
 }
 

@@ -28,6 +28,7 @@ type Store interface {
 	Extras
 	Sessions
 	Erasing
+	Memory
 	Close() error
 }
 
@@ -117,6 +118,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		journalCases(), refusalCases(), valueCases(), messageCases(),
 		leaseCases(), listingCases(), extraCases(), bulkCases(),
 		baseCases(), sessionCases(), roundCases(), erasureCases(),
+		memoryCases(), memorySearchCases(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
