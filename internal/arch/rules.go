@@ -45,7 +45,7 @@ func Rooms() []Room {
 		},
 		{"node/...", contracts, "a node sees the world through its Ctx only"},
 		{
-			"node/builtin", append([]string{"node/builtin/safehttp", "node/codegen"}, contracts...),
+			"node/builtin", append([]string{"node/builtin/safehttp", "node/codegen", "node/queue"}, contracts...),
 			"a node sees the world through its Ctx only; the client it is given refuses inside addresses, and the agents are asked through it",
 		},
 		{"node/builtin/safehttp", []string{"node"}, "which addresses may be reached is a question of addresses; it is a node.HTTPDoer"},
