@@ -71,7 +71,7 @@ func New() *Store {
 	return &Store{
 		runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cached{},
 		trails: tables.NewMemory(),
-		talks: talks{byID: map[string]*session{}, messages: map[string]*store.Queued{}},
+		talks:  talks{byID: map[string]*session{}, messages: map[string]*store.Queued{}},
 	}
 }
 

@@ -102,16 +102,22 @@ func (m *Memory) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	return m.DeleteFunc(f.Match), nil
+}
+
+// DeleteFunc removes the rounds that gone says, and returns how many they were.
+func (m *Memory) DeleteFunc(gone func(trajectory.Key) bool) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	keys := m.keys(f)
-	for _, k := range keys {
-		delete(m.rows, k)
-	}
+	before := len(m.rows)
 	for a, rounds := range m.rounds {
 		rounds = slices.DeleteFunc(rounds, func(n int) bool {
 			a.Round = n
-			return f.Match(a)
+			if gone(a) {
+				delete(m.rows, a)
+				return true
+			}
+			return false
 		})
 		if a.Round = 0; len(rounds) == 0 {
 			delete(m.rounds, a)
@@ -119,7 +125,7 @@ func (m *Memory) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
 			m.rounds[a] = rounds
 		}
 	}
-	return len(keys), nil
+	return before - len(m.rows)
 }
 
 // Nodes returns the rows of one type.

@@ -1,0 +1,125 @@
+package memory_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/tables"
+	"github.com/weir-run/weir/trajectory/trajectorytest"
+)
+
+func TestTrajectoriesAreKeptInMemory(t *testing.T) {
+	trajectorytest.Run(t, func(*testing.T) trajectory.Storage { return tables.New(memory.New().Trajectories()) })
+	trajectorytest.RunTables(t, func(*testing.T) tables.Tables {
+		var h tables.Holder = memory.New()
+		return h.Trajectories()
+	})
+}
+
+func TestTrajectoriesLiveAsLongAsTheStore(t *testing.T) {
+	ctx := t.Context()
+	s := memory.New()
+	rows, err := tables.Split(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Trajectories().Replace(ctx, rows); err != nil {
+		t.Fatal(err)
+	}
+	in := s.Trajectories()
+	if _, err := in.Rows(ctx, rows.Key()); err != nil {
+		t.Errorf("asked for again, the tables are others: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, ofRows := in.Rows(ctx, rows.Key())
+	_, rounds := in.Rounds(ctx, trajectory.Filter{})
+	_, nodes := in.Nodes(ctx, trajectory.Query, trajectory.Filter{})
+	_, edges := in.Edges(ctx, trajectory.Filter{})
+	_, _, near := in.Near(ctx, rows.Key())
+	_, gone := in.Delete(ctx, trajectory.Filter{})
+	for i, err := range []error{in.Replace(ctx, rows), ofRows, rounds, nodes, edges, near, gone} {
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("call %d: got %v, want ErrClosed", i, err)
+		}
+	}
+}
+
+func TestTrajectoriesGoWithTheSessionTheRunOrTheUserThatTheyAreOf(t *testing.T) {
+	at := time.UnixMilli(1)
+	now := at.Add(24 * time.Hour)
+	ctx := t.Context()
+	all := []string{"bob/alone", "bob/bobs", "bob/elsewhere", "bob/same", "eve/eves"}
+	for _, x := range []struct {
+		name  string
+		erase func(s *memory.Store, dry bool) (store.Erased, error)
+		gone  []string
+	}{
+		{"session", func(s *memory.Store, dry bool) (store.Erased, error) {
+			return s.DeleteSession(ctx, "bobs", store.Erasure{Now: now, Dry: dry})
+		}, []string{"bob/bobs"}},
+		{"run", func(s *memory.Store, dry bool) (store.Erased, error) {
+			return s.DeleteRun(ctx, "alone", store.Erasure{Now: now, Dry: dry})
+		}, []string{"bob/alone"}},
+		{"run with the name of a session", func(s *memory.Store, dry bool) (store.Erased, error) {
+			return s.DeleteRun(ctx, "same", store.Erasure{Now: now, Dry: dry})
+		}, nil},
+		{"user", func(s *memory.Store, dry bool) (store.Erased, error) {
+			return s.DeleteUser(ctx, "bob", store.Erasure{Now: now, Dry: dry})
+		}, all[:4]},
+		{"user without a session", func(s *memory.Store, dry bool) (store.Erased, error) {
+			return s.DeleteUser(ctx, "eve", store.Erasure{Now: now, Dry: dry})
+		}, all[4:]},
+		{"prune", func(s *memory.Store, dry bool) (store.Erased, error) {
+			return s.PruneSessions(ctx, store.Prune{Now: now, User: "bob", Older: time.Hour, Dry: dry})
+		}, []string{"bob/bobs", "bob/same"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := memory.New()
+			in := tables.New(s.Trajectories())
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(s.CreateSession(ctx, store.NewSession{ID: "bobs", User: "bob", Flow: "f", Thread: "1", Now: at}))
+			must(s.CreateSession(ctx, store.NewSession{ID: "same", User: "bob", Flow: "f", Thread: "2", Now: at}))
+			must(s.Create(ctx, store.NewRun{ID: "alone", User: "bob", At: at}))
+			must(s.Create(ctx, store.NewRun{ID: "same", At: at}))
+			for _, k := range []trajectory.Key{
+				{User: "bob", Session: "alone", Round: 1},
+				{User: "bob", Session: "bobs", Round: 1},
+				{User: "bob", Session: "same", Round: 1},
+				{User: "bob", Session: "elsewhere", Round: 1},
+				{User: "eve", Session: "eves", Round: 1},
+			} {
+				must(in.Save(ctx, trajectorytest.Sample(t, k, 0)))
+			}
+			for _, dry := range []bool{true, false} {
+				out, err := x.erase(s, dry)
+				must(err)
+				if out.Trajectories != len(x.gone) {
+					t.Errorf("deleted %d trajectories, want %d (dry: %v)", out.Trajectories, len(x.gone), dry)
+				}
+				keys, err := in.List(ctx, trajectory.Filter{})
+				must(err)
+				var left []string
+				for _, k := range keys {
+					left = append(left, fmt.Sprint(k.User, "/", k.Session))
+				}
+				want := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !dry && slices.Contains(x.gone, s) })
+				if !slices.Equal(left, want) {
+					t.Errorf("left are %v, want %v (dry: %v)", left, want, dry)
+				}
+			}
+		})
+	}
+}
