@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -86,7 +85,7 @@ func everything(t *testing.T) *trajectory.Graph {
 // picture is what a test reads out of an SVG.
 type picture struct {
 	width, height float64
-	boxes         []box
+	boxes, panels []box
 	titles        []string
 	texts         []string
 	elements      map[string]int
@@ -138,6 +137,8 @@ func (r *reader) start(name string, a map[string]string) {
 		r.width, r.height = number(a["width"]), number(a["height"])
 	case name == "g":
 		r.offset = append(r.offset, moved(a["transform"]))
+	case name == "rect" && a["class"] == "panel":
+		r.panels = append(r.panels, box{w: number(a["width"]), h: number(a["height"])})
 	case name == "rect" && a["class"] == "card":
 		b := box{w: number(a["width"]), h: number(a["height"])}
 		for _, o := range r.offset {
@@ -279,18 +280,5 @@ func TestTextsCannotBreakOutOfDOTAndMermaid(t *testing.T) {
 		if strings.HasPrefix(line, "    ") && (!box.MatchString(line) || strings.ContainsAny(text, "<`\\&")) {
 			t.Errorf("Mermaid line %d is broken: %s", i+1, line)
 		}
-	}
-}
-
-func TestGraphvizReadsDOT(t *testing.T) {
-	t.Parallel()
-	dot, err := exec.LookPath("dot")
-	if err != nil {
-		t.Skip("Graphviz is not installed (Debian: apt-get install graphviz)")
-	}
-	cmd := exec.Command(dot, "-Tsvg")
-	cmd.Stdin = bytes.NewReader(draw.DOT(everything(t)))
-	if out, err := cmd.CombinedOutput(); err != nil || bytes.Contains(out, []byte("Warning")) {
-		t.Errorf("%v\n%.2000s", err, out)
 	}
 }

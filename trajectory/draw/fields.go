@@ -33,7 +33,7 @@ func fields(s string) string {
 		}
 		parts = append(parts, fmt.Sprintf("%v: %s", key, words))
 	}
-	if len(parts) == 0 {
+	if _, err := d.Token(); err != nil || len(parts) == 0 || d.InputOffset() < int64(len(s)) {
 		return s
 	}
 	return strings.Join(parts, ", ")

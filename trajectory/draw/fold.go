@@ -13,9 +13,10 @@ import (
 // tie is a line that is drawn from one block to another.
 type tie struct {
 	from, to int
-	edge     trajectory.Edge // of the first that it stands for
+	relation trajectory.Relation
 	sources  []trajectory.ID
-	card     int // where it leaves the block beside a card, -1 below the block
+	targets  []trajectory.ID // more than one where they are a pile
+	card     int             // where it leaves the block beside a card, -1 below the block
 }
 
 // tag is an edge that is written on a card and not drawn.
@@ -188,7 +189,10 @@ func (f *folded) locate() {
 
 // tie makes lines and tags of the edges that no tree shows.
 func (f *folded) tie(makers []int) {
-	type pair struct{ from, to int }
+	type pair struct {
+		from, to int
+		relation trajectory.Relation
+	}
 	found := map[pair][]trajectory.Edge{}
 	var order []pair
 	for i, e := range f.edges {
@@ -196,7 +200,7 @@ func (f *folded) tie(makers []int) {
 		if makers[to] == i {
 			continue
 		}
-		p := pair{f.at[from].block, f.at[to].block}
+		p := pair{f.at[from].block, f.at[to].block, e.Relationship}
 		switch {
 		case f.nodes[to].Type.Data():
 			f.tagFrom(e)
@@ -254,24 +258,29 @@ func (f *folded) lines(from, to int, edges []trajectory.Edge) {
 		}
 		whole = whole && found
 	}
-	var beside []tie
-	below := tie{from: from, to: to, card: -1}
+	var ties []tie
 	for _, e := range edges {
 		at := f.at[f.index[e.Source]].card
-		switch {
-		case !whole || !covered[at]:
-			beside = append(beside, tie{from, to, e, []trajectory.ID{e.Source}, at})
-		case len(below.sources) == 0:
-			below.edge, below.sources = e, []trajectory.ID{e.Source}
-		case !slices.Contains(below.sources, e.Source):
-			below.sources = append(below.sources, e.Source)
+		if whole && covered[at] {
+			at = -1
 		}
+		i := slices.IndexFunc(ties, func(t tie) bool { return t.card == at })
+		if i < 0 {
+			i = len(ties)
+			ties = append(ties, tie{from: from, to: to, relation: e.Relationship, card: at})
+		}
+		ties[i].sources = with(ties[i].sources, e.Source)
+		ties[i].targets = with(ties[i].targets, e.Target)
 	}
-	if len(below.sources) > 0 {
-		f.ties = append(f.ties, below)
+	f.ties = append(f.ties, ties...)
+}
+
+// with is a set with one more.
+func with(set []trajectory.ID, id trajectory.ID) []trajectory.ID {
+	if slices.Contains(set, id) {
+		return set
 	}
-	slices.SortStableFunc(beside, func(a, b tie) int { return cmp.Compare(a.card, b.card) })
-	f.ties = append(f.ties, slices.CompactFunc(beside, func(a, b tie) bool { return a.card == b.card })...)
+	return append(set, id)
 }
 
 // ends are the steps of a block that no step of it follows.
@@ -287,17 +296,23 @@ func (f *folded) ends(b int) []int {
 	return slices.Sorted(maps.Keys(last))
 }
 
-// says is an edge in words.
-func says(e trajectory.Edge, sources []trajectory.ID) string {
-	var from []string
-	for _, s := range sources {
-		from = append(from, string(s))
+// says is a tie in words.
+func (t tie) says() string {
+	return fmt.Sprintf("%s: %s to %s", t.relation, some(t.sources), some(t.targets))
+}
+
+// some are the first of many.
+func some(ids []trajectory.ID) string {
+	const most = 12
+	var out []string
+	for i, id := range ids {
+		if i == most && len(ids) > most+1 {
+			out = append(out, fmt.Sprintf("%d more", len(ids)-most))
+			break
+		}
+		out = append(out, string(id))
 	}
-	const most = 8
-	if len(from) > most {
-		from = append(from[:most-1], fmt.Sprintf("%d more", len(from)-most+1))
-	}
-	return fmt.Sprintf("%s: %s to %s", e.Relationship, strings.Join(from, ", "), e.Target)
+	return strings.Join(out, ", ")
 }
 
 // compareTags puts what refers to a Tool last: its name says it already.

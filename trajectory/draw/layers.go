@@ -32,11 +32,10 @@ type link struct {
 	weight float64
 }
 
-// strand is one drawn piece of a tie, from a vertex to one a layer below.
+// strand is one drawn piece of ties, from a vertex to one a layer below.
 type strand struct {
 	from, to int
-	tie      tie
-	several  bool // there are more ties that run through it
+	ties     []tie // that run through it, at least one
 }
 
 // layers is a panel cut into layers so that all strands lead one layer down.
@@ -176,7 +175,7 @@ const besideWidth = 12
 func (l *layers) route(t tie, shared map[pass]int, known map[way]int) {
 	at, to := l.ends(t)
 	for layer := l.vertices[at].layer + 1; layer < l.vertices[to].layer; layer++ {
-		key := pass{to, t.edge.Relationship, layer}
+		key := pass{to, t.relation, layer}
 		place, ok := shared[key]
 		if !ok {
 			place = l.add(vertex{block: passing, layer: layer, w: passWidth})
@@ -195,12 +194,12 @@ func (l *layers) join(t tie, from, to int, known map[way]int) {
 		w.card = t.card
 	}
 	if i, ok := known[w]; ok {
-		l.strands[i].several = true
+		l.strands[i].ties = append(l.strands[i].ties, t)
 		return
 	}
 	known[w] = len(l.strands)
-	l.strands = append(l.strands, strand{from: from, to: to, tie: t})
-	weight := pull(t.edge.Relationship)
+	l.strands = append(l.strands, strand{from: from, to: to, ties: []tie{t}})
+	weight := pull(t.relation)
 	if l.vertices[from].block < 0 && l.vertices[to].block < 0 {
 		weight *= 10 // what passes is straight
 	}

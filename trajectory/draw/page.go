@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/trajectory"
 )
@@ -116,10 +117,10 @@ func (d *drawing) page(p *page) {
 // bridge leads from below one panel to the next: down, and where that is in
 // another column or band around what lies between.
 func (d *drawing) bridge(page *page, from, to *panel) {
-	relation := to.bridge.edge.Relationship
-	if from.layers.out < 0 || relation == "" {
+	if from.layers.out < 0 || len(to.bridge) == 0 {
 		return
 	}
+	relation := to.bridge[0].relation
 	x1, y1 := from.middle(from.layers.out), from.y+from.h
 	x2, y2, tip := to.x+to.w/2, to.y, ` marker-end="url(#tip-`+relationClass(relation)+`)"`
 	if to.layers.in >= 0 {
@@ -144,7 +145,7 @@ func (d *drawing) bridge(page *page, from, to *panel) {
 			line.line(x2, y2)
 		}
 	}
-	said := says(to.bridge.edge, to.bridge.sources)
+	said := said(to.bridge)
 	if relation == trajectory.ContinuesTo {
 		said = fmt.Sprintf("continues_to: round %d to round %d", from.number, to.number)
 	}
@@ -157,7 +158,7 @@ func (d *drawing) strand(p *panel, s strand) {
 	a, b := &p.layers.vertices[s.from], &p.layers.vertices[s.to]
 	line := path{}
 	x, begin := p.middle(s.from), p.top(a.layer)+a.h // what passes has no height
-	if s.tie.card >= 0 && a.block >= 0 {
+	if s.ties[0].card >= 0 && a.block >= 0 {
 		x = d.beside(p, s, &line)
 	} else {
 		line.start(x, begin)
@@ -170,30 +171,36 @@ func (d *drawing) strand(p *panel, s strand) {
 		end = p.y + p.h
 	}
 	line.curve(p.middle(s.to), end)
-	class, tip := relationClass(s.tie.edge.Relationship), ""
+	relation := s.ties[0].relation
+	class, tip := relationClass(relation), ""
 	if b.block >= 0 {
 		tip = ` marker-end="url(#tip-` + class + `)"`
 	}
-	said := says(s.tie.edge, s.tie.sources)
-	if s.several {
-		said = fmt.Sprintf("%s: several to %s", s.tie.edge.Relationship, s.tie.edge.Target)
-	}
-	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said))
+	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said(s.ties)))
 	if class == "other" && b.block >= 0 { // on the side that the line does not come from
 		beside, anchor := p.middle(s.to)+8, "start"
 		if x > p.middle(s.to)+1 {
 			beside, anchor = p.middle(s.to)-8, "end"
 		}
 		d.printf(`<text class="relation" x="%s" y="%s" text-anchor="%s">%s</text>`+"\n",
-			px(beside), px(end-5), anchor, escape(shorten(string(s.tie.edge.Relationship), cardWidth/2/9.5)))
+			px(beside), px(end-5), anchor, escape(shorten(string(relation), cardWidth/2/9.5)))
 	}
+}
+
+// said is what runs through a line, in words.
+func said(ties []tie) string {
+	var out []string
+	for _, t := range ties {
+		out = append(out, t.says())
+	}
+	return strings.Join(out, "\n")
 }
 
 // beside leads a line out of the right side of a card and down beside the
 // block, and returns its x there.
 func (d *drawing) beside(p *panel, s strand, line *path) float64 {
 	b := p.blocks[p.layers.vertices[s.from].block]
-	c := &b.cards[s.tie.card]
+	c := &b.cards[s.ties[0].card]
 	left, top := p.corner(s.from)
 	y := top + c.y + c.h/2
 	out := left + b.w + besideWidth*2/3

@@ -32,7 +32,7 @@ type panel struct {
 	tops   []float64 // of the layers, from the panel's
 	deep   []float64 // how high the layers are
 	shift  float64   // from a layer's x to the panel's
-	bridge tie       // how the panel before leads here
+	bridge []tie     // how the panel before leads here
 }
 
 // top and bottom are where a layer begins and ends on the page.
@@ -150,9 +150,7 @@ func (f *folded) spread(panels []*panel, of, at []int) {
 			up.to, down.from, down.card = exit, entry, -1
 			panels[from].ties = append(panels[from].ties, up)
 			panels[to].ties = append(panels[to].ties, down)
-			if panels[to].bridge.edge.Target == "" {
-				panels[to].bridge = t
-			}
+			panels[to].bridge = append(panels[to].bridge, t)
 		default:
 			for _, e := range t.edges() {
 				f.tagFrom(e)
@@ -167,7 +165,9 @@ func (f *folded) spread(panels []*panel, of, at []int) {
 func (t tie) edges() []trajectory.Edge {
 	var out []trajectory.Edge
 	for _, s := range t.sources {
-		out = append(out, trajectory.Edge{Source: s, Target: t.edge.Target, Relationship: t.edge.Relationship})
+		for _, to := range t.targets {
+			out = append(out, trajectory.Edge{Source: s, Target: to, Relationship: t.relation})
+		}
 	}
 	return out
 }
@@ -187,9 +187,9 @@ func (f *folded) clarify(of []int) {
 		for _, t := range ties {
 			for _, s := range t.sources {
 				from[s] = true
-				pairs++
 			}
 			to[t.to] = true
+			pairs += len(t.sources)
 		}
 		if pairs == len(from)*len(to) {
 			continue
@@ -210,12 +210,16 @@ func (f *folded) arrive(panels []*panel, of, at []int, bridge trajectory.Edge) {
 		return
 	}
 	b := f.at[i].block
-	t := tie{from: entry, to: at[b], edge: bridge, card: -1}
+	t := bridgeTie(entry, at[b], bridge)
 	p := panels[of[b]]
-	p.bridge = t
+	p.bridge = []tie{t}
 	if len(p.shelf) == 0 { // it would cross what stands there
 		p.ties = append(p.ties, t)
 	}
+}
+
+func bridgeTie(from, to int, e trajectory.Edge) tie {
+	return tie{from: from, to: to, relation: e.Relationship, sources: []trajectory.ID{e.Source}, targets: []trajectory.ID{e.Target}, card: -1}
 }
 
 // leave leads from the steps that the next round follows from to below the last
@@ -236,7 +240,7 @@ func (f *folded) leave(p *panel, of, at []int, bridges []trajectory.Edge) {
 			f.tagFrom(e)
 		case !seen[where.block]:
 			seen[where.block] = true
-			p.ties = append(p.ties, tie{from: at[where.block], to: exit, edge: e, card: -1})
+			p.ties = append(p.ties, bridgeTie(at[where.block], exit, e))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package draw_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,5 +244,86 @@ func TestEveryShapeIsDrawnWholeWithoutSidewaysScrolling(t *testing.T) {
 				t.Errorf("the page is %.0f wide", p.width)
 			}
 		})
+	}
+}
+
+func TestAllConversationsAreDrawnWhole(t *testing.T) {
+	t.Parallel()
+	for name, g := range all(t) {
+		p := parse(t, draw.SVG(g))
+		p.holds(t, g)
+		if p.width > 1600 {
+			t.Errorf("%s is %.0f wide", name, p.width)
+		}
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// TestEveryEdgeIsDrawnOrWritten looks for each edge in the tooltips of lines and
+// of tags.
+func TestEveryEdgeIsDrawnOrWritten(t *testing.T) {
+	t.Parallel()
+	for name, g := range all(t) {
+		lines := strings.Split(strings.Join(parse(t, draw.SVG(g)).titles, "\n"), "\n")
+		has := func(list string, id trajectory.ID) bool {
+			return strings.Contains(list, string(id)) || strings.HasSuffix(list, " more")
+		}
+		for _, e := range g.Edges {
+			if e.Relationship == trajectory.ContinuesTo {
+				continue // of panels
+			}
+			relation := string(e.Relationship) + ": "
+			if !slices.ContainsFunc(lines, func(s string) bool {
+				from, to, _ := strings.Cut(strings.TrimPrefix(s, relation), " to ")
+				line := strings.HasPrefix(s, relation) && has(from, e.Source) && has(to, e.Target)
+				return line || s == relation+"to "+string(e.Target) || s == relation+"from "+string(e.Source)
+			}) {
+				t.Errorf("%s: %s %s %s is nowhere", name, e.Source, e.Relationship, e.Target)
+			}
+		}
+	}
+}
+
+func TestALongRoundGoesOnInFurtherPanels(t *testing.T) {
+	t.Parallel()
+	p := parse(t, draw.SVG(oneRound(t, 40)))
+	if !slices.Contains(p.texts, "Round 1 \u00b7 1 of 6") || len(p.panels) != 6 {
+		t.Errorf("there are %d panels", len(p.panels))
+	}
+	for i, b := range p.panels {
+		if b.h > 880 {
+			t.Errorf("panel %d is %.0f high", i, b.h)
+		}
+	}
+	if p.height > 2000 {
+		t.Errorf("the page is %.0f high", p.height)
+	}
+}
+
+func TestCardsSayWhatFailedWhatIsActiveAndWhatIsNot(t *testing.T) {
+	t.Parallel()
+	svg := string(draw.SVG(everyKind(t)))
+	for class, want := range map[string]int{"t-state active": 1, "t-action active": 1, "t-action failed": 2, "t-state failed": 1, "t-state off": 1, " off": 1} {
+		if got := strings.Count(svg, class+`" transform`); got != want {
+			t.Errorf("%q: %d cards, want %d", class, got, want)
+		}
+	}
+	if n := strings.Count(svg, `direction="rtl"`); n != 1 {
+		t.Errorf("%d texts are read from the right", n)
+	}
+}
+
+func TestWhatIsNotDrawnIsWrittenOnCards(t *testing.T) {
+	t.Parallel()
+	texts := parse(t, draw.SVG(everyKind(t))).texts
+	for _, want := range []string{
+		"Tool 0", "\u2192 File 0", "\u2192 Script 0", "\u2190 call 5", "produces", "has_additional_file", "chosen_by_hand",
+		"agent \u00b7 has trajectory --sub 2", "month: 2026-10, late: true, columns:\u2026", "\u2192 rows: 12, sum: 90124.5",
+	} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("nowhere is written %q: %q", want, texts)
+		}
 	}
 }
