@@ -49,7 +49,7 @@ func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolRe
 // call makes a call that needs no leave, or has it.
 func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	unknown := UnknownAsk
-	if t.ReadOnly {
+	if t.ReadOnly || t.Idempotent {
 		unknown = UnknownRetry
 	}
 	v, err := h.c.Do(Effect{

@@ -33,6 +33,9 @@ type Tool struct {
 	Parameters map[string]any
 	// ReadOnly tools may be called again when an outcome is unknown.
 	ReadOnly bool
+	// Idempotent tools may be, too: a call under a Key that they know changes nothing
+	// further and has the same answer.
+	Idempotent bool
 	// Ends makes a call of this tool the last step of the model's turn: its
 	// result is recorded and the model is not asked again.
 	Ends bool
