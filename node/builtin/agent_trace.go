@@ -30,9 +30,9 @@ func traced(m convo.Message) map[string]any {
 	}
 	if m.Role == convo.Tool {
 		o["name"], o["call"], o["failed"] = m.Name, m.CallID, m.Failed
-		if m.Metadata != nil {
-			o["metadata"] = map[string]any(m.Metadata)
-		}
+	}
+	if m.Metadata != nil && m.Role != convo.Assistant { // whose leave a call had, or whose entry it is
+		o["metadata"] = map[string]any(m.Metadata)
 	}
 	var calls []any
 	for _, c := range m.Calls {
@@ -67,14 +67,19 @@ func (h *watchedHost) ModelCall(req *llm.Request, do func(context.Context, strin
 // ToolCall counts a tool call.
 func (h *watchedHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	r, err := h.Host.ToolCall(index, t, call)
+	h.count(t.Name)
+	return r, err
+}
+
+// count counts a call of a tool.
+func (h *watchedHost) count(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tools == nil {
 		h.tools = make(map[string]any)
 	}
-	n, _ := h.tools[t.Name].(int64)
-	h.tools[t.Name] = n + 1
-	return r, err
+	n, _ := h.tools[name].(int64)
+	h.tools[name] = n + 1
 }
 
 // summary is what was done, as metadata.
@@ -84,6 +89,49 @@ func (h *watchedHost) summary() map[string]any {
 	s := map[string]any{"steps": int64(h.steps), "tokens": int64(h.usage.Input + h.usage.Output)}
 	if h.tools != nil {
 		s["tools"] = h.tools
+	}
+	return s
+}
+
+// report is what was done of queues.
+type report struct {
+	planned         int
+	pre, todo, post queueReport
+	runs            []string // child runs
+	failures        []string // of post
+}
+
+// queueReport is what was done of one queue.
+type queueReport struct{ run, failed, added, refused, left int }
+
+// values are the figures that are not 0, and how many entries were worked on.
+func (q *queueReport) values() map[string]any {
+	o := map[string]any{"run": int64(q.run)}
+	for name, n := range map[string]int{"failed": q.failed, "added": q.added, "refused": q.refused, "left": q.left} {
+		if n > 0 {
+			o[name] = int64(n)
+		}
+	}
+	return o
+}
+
+// summary is what was done, as metadata.
+func (w *worker) summary() map[string]any {
+	s, r := w.watch.summary(), &w.report
+	queues := make(map[string]any)
+	for name, q := range map[string]*queueReport{"pre": &r.pre, "todo": &r.todo, "post": &r.post} {
+		if *q != (queueReport{}) {
+			queues[name] = q.values()
+		}
+	}
+	if r.planned > 0 {
+		queues["planned"] = int64(r.planned)
+	}
+	s["queues"] = queues
+	for name, list := range map[string][]string{"runs": r.runs, "postFailures": r.failures} {
+		if list != nil {
+			s[name] = anyOf(list)
+		}
 	}
 	return s
 }

@@ -1,0 +1,148 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/queue"
+)
+
+// queueNames are the settings that are queues, in the order in which they are worked
+// off.
+func queueNames() []string { return []string{"pre", "todo", "post"} }
+
+// checkAgent reports what the schema cannot say of an agent's settings.
+func checkAgent(with map[string]any) []flow.Problem {
+	out := checkSchemaSetting(with)
+	capacity := queue.DefaultCapacity
+	if q, ok := with["queue"].(map[string]any); ok {
+		if n, ok := q["capacity"].(int64); ok && n > 0 {
+			capacity = int(n)
+		}
+	}
+	for _, name := range queueNames() {
+		list, _ := with[name].([]any)
+		if len(list) > capacity {
+			p := problem(name, "%s has %d entries, and the queue takes %d", name, len(list), capacity)
+			p.Hint = fmt.Sprintf("take entries out, or raise queue.capacity, to at most %d", maxCapacity)
+			out = append(out, p)
+		}
+		for i, e := range list {
+			out = append(out, checkEntry(fmt.Sprintf("%s.%d", name, i), e)...)
+		}
+	}
+	if with["planner"] != nil && with["mode"] != planMode {
+		p := problem("planner", "planner is for an agent that plans")
+		p.Hint = "add mode: plan, or take it out"
+		out = append(out, p)
+	}
+	return out
+}
+
+// checkEntry reports what is wrong with the entry at a place.
+func checkEntry(at string, v any) []flow.Problem {
+	e, ok := v.(map[string]any)
+	if !ok {
+		return nil // a text, or what the schema refuses
+	}
+	var out []flow.Problem
+	if kinds := entryKinds(e["say"] != nil, e["tool"] != nil, e["flow"] != nil); kinds != 1 {
+		p := problem(at, "%s has %d of them", oneKind, kinds)
+		if kinds == 0 {
+			p = problem(at, "%s; this is none", oneKind)
+		}
+		out = append(out, p)
+	}
+	for of, with := range map[string]string{"tool": "arguments", "flow": "in"} {
+		if e[with] != nil && e[of] == nil {
+			out = append(out, problem(at+"."+with, "%s goes with %s", with, of))
+		}
+		if name, _ := e[of].(string); strings.Contains(name, "{{") {
+			p := problem(at+"."+of, "%s is a name, and no template", of)
+			p.Hint = "name it as it is; " + with + " may be templates"
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b flow.Problem) int { return strings.Compare(a.Setting, b.Setting) })
+	return out
+}
+
+// agentFlows are the flows that an agent's settings name.
+func agentFlows(with map[string]any) []flow.FlowRef {
+	var refs []flow.FlowRef
+	for _, name := range queueNames() {
+		list, _ := with[name].([]any)
+		for i, v := range list {
+			e, _ := v.(map[string]any)
+			ref, _ := e["flow"].(string)
+			if ref == "" || strings.Contains(ref, "{{") {
+				continue
+			}
+			at := fmt.Sprintf("%s.%d", name, i)
+			refs = append(refs, flow.FlowRef{Setting: at + ".flow", Ref: ref, Check: func(child *flow.Flow) []flow.Problem {
+				return append(checkGivable(at+".flow", child), checkIn(at, e["in"], child)...)
+			}})
+		}
+	}
+	list, _ := with["flows"].([]any)
+	for i, v := range list {
+		at := fmt.Sprintf("flows.%d", i)
+		ref, _ := v.(string)
+		refs = append(refs, flow.FlowRef{Setting: at, Ref: ref, Check: func(child *flow.Flow) []flow.Problem {
+			return checkGivable(at, child)
+		}})
+	}
+	return refs
+}
+
+// checkGivable reports inputs of a flow that nobody can give.
+func checkGivable(at string, child *flow.Flow) []flow.Problem {
+	out := checkFlow(nil, child)
+	for i := range out {
+		out[i].Setting = at
+		out[i].Hint = "take the input out of the flow"
+	}
+	return out
+}
+
+// checkIn holds what an entry gives a flow against the inputs that this declares.
+func checkIn(at string, in any, child *flow.Flow) []flow.Problem {
+	given, isObject := in.(map[string]any)
+	if in != nil && !isObject {
+		return nil // a template, or what the schema refuses
+	}
+	var out []flow.Problem
+	var names []string
+	for _, d := range child.Inputs {
+		names = append(names, d.Name)
+		v, ok := given[d.Name]
+		if !ok {
+			if d.Required && d.Default == nil && d.Type != flow.TypeContext {
+				p := problem(at+".flow", "the flow %s needs the input %s (%s)", child.Name, d.Name, d.Type)
+				p.Hint = fmt.Sprintf("add in: {%s: ...} to the entry", d.Name)
+				out = append(out, p)
+			}
+			continue
+		}
+		if fixed, ok := literalOf(v); ok && d.Type != flow.TypeContext {
+			if _, err := node.CheckInput(d, fixed); err != nil {
+				out = append(out, problem(at+".in."+d.Name, "the input %s of the flow %s: %v", d.Name, child.Name, err))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		p := problem(at+".in."+name, "the flow %s has no input %q", child.Name, name)
+		if near := flow.Nearest(name, names); near != "" {
+			p.Hint = "did you mean " + near + "?"
+		}
+		out = append(out, p)
+	}
+	return out
+}

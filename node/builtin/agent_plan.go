@@ -1,0 +1,160 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// planPurpose is what the planner's model calls are for, and the name of their
+// effects.
+const planPurpose = "plan"
+
+// purposeHost has model calls be effects of another name.
+type purposeHost struct {
+	llm.Host
+	purpose string
+}
+
+// ModelCall implements llm.Host.
+func (h purposeHost) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
+	req.Purpose = cmp.Or(req.Purpose, h.purpose)
+	return h.Host.ModelCall(req, do)
+}
+
+// plan has the planner fill the queue, and says in the lane what was asked and what
+// is to be done.
+func (w *worker) plan(message *convo.Message) error {
+	if stop, err := w.limits.reached(); stop != "" || err != nil {
+		return cmpErr(err, &limitReached{stop})
+	}
+	if message != nil {
+		if _, err := w.lane.Hear(*message); err != nil {
+			return err
+		}
+	}
+	t, err := w.planning(w.todo.Capacity() - w.todo.Len())
+	if err != nil {
+		return err
+	}
+	r, err := w.ctx.LLM().Turn(w.ctx, purposeHost{w.watch, planPurpose}, t)
+	if err != nil {
+		return node.ModelError(err)
+	}
+	steps, err := w.stepsOf(r)
+	if err != nil {
+		return err
+	}
+	if err := w.todo.Add(steps...); err != nil {
+		return failure(engine.CodeModelAnswer, "the plan: %v", err)
+	}
+	w.report.planned = len(steps)
+	if len(steps) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("The plan:")
+	for i := range steps {
+		fmt.Fprintf(&b, "\n%d. %s", steps[i].step, &steps[i])
+	}
+	_, err = w.lane.Add(convo.Message{Role: convo.Assistant, Text: b.String()})
+	return err
+}
+
+// planning is the planner's turn, which reads the lane and says nothing in it.
+func (w *worker) planning(room int) (llm.Turn, error) {
+	p := &w.n.Planner
+	t := w.base
+	t.Tools, t.SkipHistory, t.History = nil, true, ""
+	t.Schema, t.MaxSteps = w.planSchema(room), w.limits.left()
+	if p.Model != "" || p.Provider != "" {
+		t.Provider, t.Model = p.Provider, cmp.Or(p.Model, t.Model)
+	}
+	if p.Temperature != nil {
+		t.Temperature = p.Temperature
+	}
+	t.MaxOutput, t.Reasoning = cmp.Or(p.MaxOutput, t.MaxOutput), cmp.Or(p.Reasoning, t.Reasoning)
+	system, err := p.System.text(w.ctx, "planner.system")
+	if err != nil {
+		return t, err
+	}
+	system = cmp.Or(system, t.System, w.lane.Get().Settings.System)
+	t.System = strings.TrimPrefix(system+"\n\n"+w.planTask(room), "\n\n")
+	return t, nil
+}
+
+// planTask says what a plan is.
+func (w *worker) planTask(room int) string {
+	var b strings.Builder
+	b.WriteString("Do not answer yet: make the plan of the work. List the steps in the order in which they are to be done. " +
+		"Each is done by itself, by an assistant who sees this conversation, the plan, and what came of the steps before.")
+	if len(w.offered) > 0 {
+		b.WriteString("\n\nThe assistant can call these tools:")
+		for _, t := range w.offered {
+			fmt.Fprintf(&b, "\n- %s: %s", t.Name, t.Description)
+		}
+	}
+	if len(w.flows) > 0 {
+		b.WriteString("\n\nThese flows can be run:")
+		for _, f := range w.flows {
+			b.WriteString("\n- " + f.String())
+		}
+	}
+	b.WriteString("\n\nA step is {\"say\": what the assistant is to do}")
+	if len(w.offered) > 0 {
+		b.WriteString(", or {\"tool\": name, \"arguments\": text that is JSON} where a tool is to be called with arguments that are known now")
+	}
+	if len(w.flows) > 0 {
+		b.WriteString(", or {\"flow\": name, \"in\": text that is JSON of the inputs}")
+	}
+	fmt.Fprintf(&b, ". List at most %d steps. The final answer is asked for after the last and is no step; where no step is needed, list none.", room)
+	return b.String()
+}
+
+// planSchema is what the planner's answer has to fit: objects that are closed, whose
+// properties are all required, so that every provider can be held to it.
+func (w *worker) planSchema(room int) map[string]any {
+	text := map[string]any{"type": "string"}
+	kinds := []any{object(map[string]any{"say": text}, "say")}
+	if len(w.offered) > 0 {
+		name := map[string]any{"type": "string", "enum": anyOf(w.toolNames())}
+		kinds = append(kinds, object(map[string]any{"tool": name, "arguments": text}, "tool", "arguments"))
+	}
+	if len(w.flows) > 0 {
+		name := map[string]any{"type": "string", "enum": anyOf(w.flowNames())}
+		kinds = append(kinds, object(map[string]any{"flow": name, "in": text}, "flow", "in"))
+	}
+	step := kinds[0]
+	if len(kinds) > 1 {
+		step = map[string]any{"anyOf": kinds}
+	}
+	return object(map[string]any{"steps": map[string]any{"type": "array", "maxItems": room, "items": step}}, "steps")
+}
+
+// stepsOf are the steps of the planner's answer.
+func (w *worker) stepsOf(r *llm.Result) ([]task, error) {
+	var plan struct {
+		Steps []wanted `json:"steps"`
+	}
+	if err := json.Unmarshal([]byte(r.Text), &plan); err != nil {
+		return nil, hinted(passing(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err),
+			"the answer ended with %q; raise planner.maxOutput if it was cut off", r.Stop)
+	}
+	var steps []task
+	for i := range plan.Steps {
+		t, err := w.taskOf(&plan.Steps[i])
+		if err != nil {
+			return nil, passing(engine.CodeModelAnswer, "step %d of the plan: %v", i+1, err)
+		}
+		t.step = i + 1
+		steps = append(steps, t)
+	}
+	return steps, nil
+}

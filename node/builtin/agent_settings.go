@@ -1,0 +1,183 @@
+package builtin
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow/expr"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node/queue"
+)
+
+// agentQueues are the settings of what an agent does beside answering its message:
+// before it, step by step in place of it, and after it.
+type agentQueues struct {
+	Mode    string          `json:"mode"`
+	Pre     []entry         `json:"pre"`
+	Todo    []entry         `json:"todo"`
+	Post    []entry         `json:"post"`
+	Flows   []string        `json:"flows"`
+	Queue   queueSettings   `json:"queue"`
+	Planner plannerSettings `json:"planner"`
+}
+
+// planMode is the mode in which a planner fills the queue; reactMode is the other.
+const (
+	reactMode = "react"
+	planMode  = "plan"
+)
+
+// plannedSteps is how many model calls an agent makes at most that works to a plan,
+// where its settings do not say.
+const plannedSteps = 64
+
+// queueSettings bound the queues and say whether a model may add to them; nil is
+// where the queue is in use.
+type queueSettings struct {
+	Capacity int   `json:"capacity"`
+	Tools    *bool `json:"tools"`
+}
+
+// plannerSettings are what the planner is asked with, in place of what the agent's
+// own calls are.
+type plannerSettings struct {
+	Provider    string   `json:"provider"`
+	Model       string   `json:"model"`
+	System      template `json:"system"`
+	Temperature *float64 `json:"temperature"`
+	MaxOutput   int      `json:"maxOutput"`
+	Reasoning   string   `json:"reasoning"`
+}
+
+// queued reports whether anything is set of queues: an agent without works as it
+// did before there were any.
+func (q *agentQueues) queued() bool {
+	return q.Mode == planMode || len(q.Pre)+len(q.Post) > 0 || q.consumes()
+}
+
+// consumes reports whether there is a queue that the loop works off, beside a plan.
+func (q *agentQueues) consumes() bool {
+	return len(q.Todo)+len(q.Flows) > 0 || q.Queue.Tools != nil && *q.Queue.Tools
+}
+
+// offersTools reports whether the model is offered tools that add to the queue.
+func (q *agentQueues) offersTools() bool {
+	if q.Queue.Tools != nil {
+		return *q.Queue.Tools
+	}
+	return q.Mode == planMode || q.consumes()
+}
+
+// steps is the most model calls.
+func (n *agentNode) steps() int {
+	if n.Mode == planMode {
+		return cmp.Or(n.MaxSteps, plannedSteps)
+	}
+	return cmp.Or(n.MaxSteps, llm.DefaultMaxSteps)
+}
+
+// entry is one thing in a queue as the settings have it: an instruction to the model,
+// a tool call or a flow.
+type entry struct {
+	Say       template
+	Tool      string
+	Arguments template
+	Flow      string
+	In        template
+}
+
+// UnmarshalJSON reads a text, which is an instruction, or an object.
+func (e *entry) UnmarshalJSON(raw []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte(`"`)) {
+		return e.Say.UnmarshalJSON(raw)
+	}
+	var o struct {
+		Say       *template `json:"say"`
+		Tool      string    `json:"tool"`
+		Arguments template  `json:"arguments"`
+		Flow      string    `json:"flow"`
+		In        template  `json:"in"`
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		return err
+	}
+	*e = entry{Tool: o.Tool, Arguments: o.Arguments, Flow: o.Flow, In: o.In}
+	if o.Say != nil {
+		e.Say = *o.Say
+	}
+	if kinds := entryKinds(o.Say != nil, o.Tool != "", o.Flow != ""); kinds != 1 {
+		return errors.New(oneKind)
+	}
+	return nil
+}
+
+// oneKind says what an entry is.
+const oneKind = "an entry is one of say (an instruction), tool (a tool call) and flow (a flow that is run)"
+
+func entryKinds(is ...bool) (n int) {
+	for _, b := range is {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// withQueueSettings adds the settings of agentQueues.
+func withQueueSettings(properties map[string]any) map[string]any {
+	text := map[string]any{"type": "string", "minLength": 1}
+	values := map[string]any{"type": "object", "additionalProperties": map[string]any{}}
+	list := func(description string) map[string]any {
+		return map[string]any{"type": "array", "description": description, "items": map[string]any{
+			"type": []any{"string", "object"}, "x-weir": "template", "minLength": 1, "additionalProperties": false,
+			"description": "An instruction, or one of say, tool and flow.",
+			"properties":  map[string]any{"say": text, "tool": text, "arguments": values, "flow": text, "in": values},
+		}}
+	}
+	properties["mode"] = choice("Whether the message is answered, or a plan is made and worked off.", reactMode, planMode)
+	properties["pre"] = list("What is done first, in order.")
+	properties["todo"] = list("What the loop works off, in order, beside what is added as it works.")
+	properties["post"] = list("What is done last, in order, also where the work failed.")
+	properties["flows"] = map[string]any{
+		"type": "array", "items": text, "uniqueItems": true,
+		"description": "Flows that the model may put into the queue, each by its path from the folder of this one; or self.",
+	}
+	bounds := object(map[string]any{
+		"capacity": map[string]any{
+			"type": "integer", "minimum": 1, "maximum": maxCapacity,
+			"description": fmt.Sprintf("How many entries each queue takes. Default: %d.", queue.DefaultCapacity),
+		},
+		"tools": setting("boolean", "Offer the model tools that add to the queue. Default: where there is a plan, todo or flows."),
+	})
+	bounds["description"] = "How much the queues take, and whether the model adds to them."
+	properties["queue"] = bounds
+	planner := object(map[string]any{
+		"provider":    setting("string", "Who serves the planner's model; not needed where the model names it."),
+		"model":       setting("string", "The model that plans, as provider/model."),
+		"system":      templated("string", "Instructions for the planner."),
+		"temperature": map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied its answers are."},
+		"maxOutput":   map[string]any{"type": "integer", "minimum": 1, "description": "The longest plan, in tokens."},
+		"reasoning":   setting("string", "How hard to think, in the provider's words: low, medium, high."),
+	})
+	planner["description"] = "What the planner is asked with, in place of the node's own settings."
+	properties["planner"] = planner
+	return properties
+}
+
+// maxCapacity bounds what a queue may be told to take.
+const maxCapacity = 10_000
+
+// literalOf is a setting that holds no template.
+func literalOf(v any) (engine.Value, bool) {
+	t, err := expr.ParseTemplate(v)
+	if err != nil {
+		return nil, false
+	}
+	return t.Literal()
+}

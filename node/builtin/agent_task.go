@@ -1,0 +1,223 @@
+package builtin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/tool"
+)
+
+// task is an entry of a queue that is ready to be worked on: one of say, tool and
+// flow is set.
+type task struct {
+	say       string
+	tool      *tool.Tool
+	arguments string // JSON
+	flow      string // the reference of the settings
+	in        engine.Values
+	step      int // its number in the plan, 0 for none
+}
+
+// what names the task in messages of errors.
+func (t *task) what() string {
+	switch {
+	case t.tool != nil:
+		return "tool " + t.tool.Name
+	case t.flow != "":
+		return "flow " + t.flow
+	}
+	return "say"
+}
+
+// String is the task as a model is shown it.
+func (t *task) String() string {
+	switch {
+	case t.tool != nil:
+		return "call the tool " + t.tool.Name + " with " + t.arguments
+	case t.flow != "":
+		return "run the flow " + t.flow + " with " + jsonText(t.in.Map())
+	}
+	return t.say
+}
+
+// ready makes the task of an entry of the settings.
+func (w *worker) ready(at string, e *entry) (task, error) {
+	switch {
+	case e.Tool != "":
+		v, err := objectOf(w.ctx, e.Arguments, at+".arguments")
+		if err != nil {
+			return task{}, err
+		}
+		return task{tool: w.tools[e.Tool], arguments: jsonText(v)}, nil
+	case e.Flow != "":
+		v, err := objectOf(w.ctx, e.In, at+".in")
+		if err != nil {
+			return task{}, err
+		}
+		in, err := flowInputs(w.ctx.Flow(e.Flow), e.Flow, v)
+		if err != nil {
+			return task{}, failure(CodeInput, "%s: %v", at, err)
+		}
+		return task{flow: e.Flow, in: in}, nil
+	}
+	text, err := e.Say.text(w.ctx, at)
+	if err == nil && strings.TrimSpace(text) == "" {
+		err = failure(CodeExpression, "%s: the instruction is empty", at)
+	}
+	return task{say: text}, err
+}
+
+// objectOf is the value of a template that gives an object; an empty one where it is
+// not set.
+func objectOf(ctx *node.Ctx, t template, at string) (map[string]any, error) {
+	v, err := t.value(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return map[string]any{}, nil
+	}
+	o, ok := v.(map[string]any)
+	if !ok {
+		return nil, failure(CodeExpression, "%s: the template gave %s, expected an object", at, describe(v))
+	}
+	return o, nil
+}
+
+// flowInputs holds what a flow is given against its inputs.
+func flowInputs(f *flow.Flow, ref string, given map[string]any) (engine.Values, error) {
+	if f == nil {
+		return nil, fmt.Errorf("the flow %s is none that this flow uses", ref)
+	}
+	in := sorted(given)
+	if _, err := node.CheckInputs(f.Inputs, in); err != nil {
+		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
+	}
+	return in, nil
+}
+
+// wanted is an entry as a model writes it.
+type wanted struct {
+	Say       string    `json:"say"`
+	Tool      string    `json:"tool"`
+	Arguments arguments `json:"arguments"`
+	Flow      string    `json:"flow"`
+	In        arguments `json:"in"`
+}
+
+// arguments are an object, or a text that is JSON of one.
+type arguments map[string]any
+
+// UnmarshalJSON reads either.
+func (a *arguments) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if raw = []byte(text); strings.TrimSpace(text) == "" {
+			return nil
+		}
+	}
+	v, err := engine.ParseValue(raw)
+	if err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	o, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("expected an object, got %s", describe(v))
+	}
+	*a = o
+	return nil
+}
+
+// taskOf is the task that a model wants: of tools those that it is offered, of flows
+// those that the settings let it run. The error is for the model.
+func (w *worker) taskOf(o *wanted) (task, error) {
+	if kinds := entryKinds(o.Say != "", o.Tool != "", o.Flow != ""); kinds != 1 {
+		return task{}, errors.New(oneKind)
+	}
+	if o.Arguments == nil {
+		o.Arguments = arguments{}
+	}
+	switch {
+	case o.Tool != "":
+		i := slices.IndexFunc(w.offered, func(t *tool.Tool) bool { return t.Name == o.Tool || t.Alias == o.Tool })
+		if i < 0 {
+			return task{}, fmt.Errorf("there is no tool %q; there are: %s", o.Tool, strings.Join(w.toolNames(), ", "))
+		}
+		return task{tool: w.offered[i], arguments: jsonText(map[string]any(o.Arguments))}, nil
+	case o.Flow != "":
+		for _, f := range w.flows {
+			if f.name == o.Flow || f.ref == o.Flow {
+				in, err := flowInputs(f.flow, f.ref, o.In)
+				return task{flow: f.ref, in: in}, err
+			}
+		}
+		return task{}, fmt.Errorf("there is no flow %q; there are: %s", o.Flow, strings.Join(w.flowNames(), ", "))
+	}
+	return task{say: o.Say}, nil
+}
+
+// runnable is a flow that a model may put into the queue.
+type runnable struct {
+	name, ref string
+	flow      *flow.Flow
+}
+
+// runnables are the flows of the setting flows, under their own names where those
+// tell them apart.
+func (w *worker) runnables() error {
+	for _, ref := range w.n.Flows {
+		f := w.ctx.Flow(ref)
+		if f == nil {
+			return failure(engine.CodeChildFlow, "flows: the flow %s is none that this flow uses", ref)
+		}
+		name := f.Name
+		if slices.ContainsFunc(w.flows, func(r runnable) bool { return r.name == name }) {
+			name = ref
+		}
+		w.flows = append(w.flows, runnable{name, ref, f})
+	}
+	return nil
+}
+
+// String is a flow as a model is told of it.
+func (r runnable) String() string {
+	var b strings.Builder
+	b.WriteString(r.name)
+	if r.flow.Description != "" {
+		b.WriteString(": " + r.flow.Description)
+	}
+	for i, in := range r.flow.Inputs {
+		b.WriteString(map[bool]string{true: " Its inputs: ", false: ", "}[i == 0])
+		fmt.Fprintf(&b, "%s (%s", in.Name, in.Type)
+		if in.Required && in.Default == nil {
+			b.WriteString(", required")
+		}
+		b.WriteString(")")
+		if in.Description != "" {
+			b.WriteString(" " + in.Description)
+		}
+	}
+	return b.String()
+}
+
+func (w *worker) toolNames() []string {
+	names := make([]string, len(w.offered))
+	for i, t := range w.offered {
+		names[i] = t.Name
+	}
+	return names
+}
+
+func (w *worker) flowNames() []string {
+	names := make([]string, len(w.flows))
+	for i, f := range w.flows {
+		names[i] = f.name
+	}
+	return names
+}
