@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory"
 )
 
 // Erasures deletes for good.
@@ -25,13 +26,24 @@ func (s *Session) Delete(ctx context.Context) (store.Erased, error) {
 
 // DeleteSession is Session.Delete by id. A zero Now is the present.
 func (w *Weir) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	return w.store.DeleteSession(ctx, id, present(e))
+	gone, err := w.store.DeleteSession(ctx, id, present(e))
+	if err == nil && !e.Dry {
+		err = w.forget(ctx, append(gone.Forks, store.Tree{Session: id}))
+	}
+	return gone, err
 }
 
 // DeleteUser deletes all that is kept of a user for good: sessions, runs and what
 // shares a past with them.
 func (w *Weir) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
-	return w.store.DeleteUser(ctx, user, present(e))
+	gone, err := w.store.DeleteUser(ctx, user, present(e))
+	if err == nil && !e.Dry && w.trajectories != nil {
+		_, err = w.trajectories.Delete(ctx, trajectory.Filter{User: &user})
+	}
+	if err == nil && !e.Dry {
+		err = w.forget(ctx, gone.Forks)
+	}
+	return gone, err
 }
 
 func present(e store.Erasure) store.Erasure {
@@ -47,7 +59,11 @@ func (w *Weir) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, 
 	if p.Now.IsZero() {
 		p.Now = time.Now()
 	}
-	return w.store.PruneSessions(ctx, p)
+	gone, err := w.store.PruneSessions(ctx, p)
+	if err == nil && !p.Dry && gone.Sessions > 0 {
+		err = w.forgetOrphans(ctx)
+	}
+	return gone, err
 }
 
 // FindSession returns the id of the one session whose id begins with prefix;

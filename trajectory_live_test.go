@@ -29,7 +29,7 @@ func survey(entered *int) weir.Type {
 			return struct{ ID string }{}, err
 		}
 		if _, err := g.Add(trajectory.New{Type: trajectory.File, Name: "dam.txt", After: []trajectory.ID{plan}}); !errors.Is(err, trajectory.ErrNoRelation) {
-			return struct{ ID string }{}, fmt.Errorf("an edge from a State to a File was made: %v", err)
+			return struct{ ID string }{}, fmt.Errorf("an edge from a State to a File was made: %w", err)
 		}
 		file, err := g.Add(trajectory.New{Type: trajectory.File, Name: "dam.txt", After: []trajectory.ID{plan}, Relation: trajectory.RefersTo})
 		if err != nil {
@@ -63,64 +63,77 @@ outputs: {id: "{{ go.iD }}"}
 
 func TestNodesAddToATrajectoryByHandOnceOverPausesAndProcesses(t *testing.T) {
 	for _, every := range []bool{true, false} {
-		t.Run(fmt.Sprint(every), func(t *testing.T) {
-			path, entered, s := filepath.Join(t.TempDir(), "weir.db"), 0, keeper()
-			open := func() *weir.Weir {
-				db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				o := weir.Options{Store: db, Types: []weir.Type{survey(&entered)}, Providers: map[string]weir.Provider{"clerk": clerk{}}}
-				if every {
-					o.Trajectories = &weir.Trajectories{Storage: s}
-				}
-				w, err := weir.Open(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return w
-			}
-			w := open()
-			res := runOf(t, w, surveyFlow, weir.Start{ID: "r1", Inputs: map[string]any{"q": "why?"}})
-			if res.Status != engine.Paused {
-				t.Fatal(res.Status, res.Error)
-			}
-			if err := w.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			w = open()
-			defer w.Close(t.Context()) //nolint:errcheck // the test is over
-			r, err := w.Resume(t.Context(), "r1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Answer(t.Context(), res.Interrupts[0].ID, "yes"); err != nil {
-				t.Fatal(err)
-			}
-			if res, err = r.Wait(t.Context()); err != nil || res.Status != engine.Completed {
-				t.Fatal(res.Status, res.Error, err)
-			}
-			if id, _ := res.Outputs.Get("id"); id != "File(file00000)" || entered != 2 {
-				t.Errorf("the node was entered %d times and its file is %v", entered, id)
-			}
-			g, err := w.Trajectory(t.Context(), "r1", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := strings.TrimLeft(`
+		t.Run(fmt.Sprint(every), func(t *testing.T) { surveyed(t, every) })
+	}
+}
+
+// surveyed runs a survey in two processes, one up to its question and one from there.
+func surveyed(t *testing.T, every bool) {
+	t.Helper()
+	path, entered, s := filepath.Join(t.TempDir(), "weir.db"), 0, keeper()
+	open := func() *weir.Weir {
+		db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := weir.Options{Store: db, Types: []weir.Type{survey(&entered)}, Providers: map[string]weir.Provider{"clerk": clerk{}}}
+		if every {
+			o.Trajectories = &weir.Trajectories{Storage: s}
+		}
+		w, err := weir.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w := open()
+	res := runOf(t, w, surveyFlow, weir.Start{ID: "r1", Inputs: map[string]any{"q": "why?"}})
+	if res.Status != engine.Paused {
+		t.Fatal(res.Status, res.Error)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w = open()
+	defer w.Close(t.Context()) //nolint:errcheck // the test is over
+	answerSurvey(t, w, res.Interrupts[0].ID)
+	if entered != 2 {
+		t.Errorf("the node was entered %d times", entered)
+	}
+	g, err := w.Trajectory(t.Context(), "r1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimLeft(`
 query00000 survey why?
 state00000 plan Look at the dam. <-has_conclusion- query00000
 file00000 dam.txt <-refers_to- state00000
 knowledge00000 dams hold water <-produces- state00000
 state00001 WHY? <-has_conclusion- state00000
 `, "\n")
-			if got := sketched(g); got != want {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
-			if every {
-				wantKept(t, w, s, "", "r1")
-			}
-		})
+	if got := sketched(g); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if every {
+		wantKept(t, w, s, "", "r1")
+	}
+}
+
+func answerSurvey(t *testing.T, w *weir.Weir, question string) {
+	t.Helper()
+	r, err := w.Resume(t.Context(), "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Answer(t.Context(), question, "yes"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Wait(t.Context())
+	if err != nil || res.Status != engine.Completed {
+		t.Fatal(res.Status, res.Error, err)
+	}
+	if id, _ := res.Outputs.Get("id"); id != "File(file00000)" {
+		t.Errorf("the file is %v", id)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/token"
 	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
@@ -165,6 +166,8 @@ type Weir struct {
 	own       map[string]bool // node types beside the built-in ones
 	talks     *conductors
 	tally     func() token.Counter // nil where the store keeps no counts
+	// trajectories is where they are kept beside the journal, nil for nowhere.
+	trajectories trajectory.Storage
 
 	mu       sync.Mutex
 	programs map[string]*runner.Program // by fingerprint

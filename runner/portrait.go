@@ -117,7 +117,10 @@ func (x *Execution) sit(h *portraitHost, how *Portraits, d follow.Datum, subject
 		return e, nil
 	})
 	select {
-	case <-ack:
+	case err := <-ack:
+		if err != nil {
+			x.local.o.Logger.Warn("a portrait is not kept", "run", x.ID, "of", d.ID, "error", err)
+		}
 	case <-x.done:
 	}
 }

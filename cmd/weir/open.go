@@ -29,6 +29,7 @@ type desk struct {
 	providers []string           // their names, in order
 	tools     *toolbox           // what models may call
 	recorder  *recorded.Recorder // nil where nothing is recorded
+	trails    config.Trajectory
 	closed    bool
 }
 
@@ -63,7 +64,7 @@ func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 		return nil, err
 	}
 	o.HTTP, o.Executors = client, p.executors(cfg)
-	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers))}
+	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers)), trails: cfg.Trajectory}
 	if d.tools, err = p.toolbox(cfg, client); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (d *desk) begin(ctx context.Context, p *program, what opening, o *weir.Opti
 		o.Tools, err = d.tools.offer(ctx, flowOf(ctx, d.store, what.run))
 	}
 	if err == nil {
-		o.Store = d.store
+		o.Store, o.Trajectories = d.store, trajectories(d.trails, d.store)
 		d.Weir, err = weir.Open(*o)
 	}
 	if err != nil {

@@ -53,7 +53,8 @@ func Rooms() []Room {
 		{"trajectory/...", []string{"trajectory", "convo"}, "storages and drawings are swapped without touching what records"},
 		{"trajectory/trajectorytest", []string{"trajectory", "trajectory/tables", "convo"}, "the suite sees storages and tables from outside"},
 		{
-			"trajectory/follow", []string{"trajectory", "engine", "flow", "convo", "node"},
+			"trajectory/follow",
+			[]string{"trajectory", "engine", "flow", "convo", "node"},
 			"what a run did is read from its journal and its flow, by whoever has them",
 		},
 		{"recall", nil, "memory stands beside conversations, and says itself what it wants of a store"},

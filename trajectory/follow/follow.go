@@ -43,14 +43,14 @@ type Follower struct {
 	subs map[string]*sub // mu; of agents, by static path
 	// ends are the nodes of the graph in which the work of a node of the flow ends, and
 	// ports the output ports that it gave.
-	ends  map[string][]trajectory.ID  // mu
-	ports map[string][]string         // mu
-	open  map[string]*work            // mu; attempts under way
-	loops map[string]*iterations      // mu; composites under way
-	made  map[string]Made             // mu; what notes became, by key
-	plain map[Datum]bool              // mu; data that nothing describes
-	into  map[*flow.Graph]inward      // mu; the edges of graphs, by the nodes that they lead to
-	errs  []error                     // mu
+	ends  map[string][]trajectory.ID // mu
+	ports map[string][]string        // mu
+	open  map[string]*work           // mu; attempts under way
+	loops map[string]*iterations     // mu; composites under way
+	made  map[string]Made            // mu; what notes became, by key
+	plain map[Datum]bool             // mu; data that nothing describes
+	into  map[*flow.Graph]inward     // mu; the edges of graphs, by the nodes that they lead to
+	errs  []error                    // mu
 	// called: a node waited for a child run, or a tool was called, which may be a flow.
 	called bool // mu
 }

@@ -25,11 +25,11 @@ type work struct {
 	answers map[int]convo.Message
 	tools   map[int]toolResult
 	effects int
-	scripts []string // code that was written
+	scripts []string        // code that was written
 	asks    map[string]bool // interrupts that people or outside events answer
 	said    []string        // their answers
-	child   string   // the child run
-	notes   []noted  // artifacts that it declared
+	child   string          // the child run
+	notes   []noted         // artifacts that it declared
 	// byHand are the nodes that it made itself, and ends those that what it does
 	// next follows from.
 	byHand bool

@@ -27,7 +27,8 @@ type Config struct {
 	HTTP   HTTP                 `json:"http"`
 	Tools  Tools                `json:"tools"`
 	// Executors are what may run code.
-	Executors Executors `json:"executors"`
+	Executors  Executors  `json:"executors"`
+	Trajectory Trajectory `json:"trajectory"`
 	// Secrets are those the files name; Secret finds others too.
 	Secrets map[string]Key `json:"secrets"`
 

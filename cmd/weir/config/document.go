@@ -197,6 +197,7 @@ func (d *document) anchor() {
 	}
 	fix(mapAt(d.values, "executors", "e2b")["key"])
 	d.anchorPython(dir)
+	d.anchorTrajectory(dir)
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)
