@@ -136,6 +136,21 @@ func TestSeveralProcessesMakeTheTablesAtOnceAndLoseNothing(t *testing.T) {
 	}
 }
 
+func TestAStoreOfTrajectoriesLeavesNoLogWhenItIsClosed(t *testing.T) {
+	s := trailed(t)
+	in := tables.New(s.Trajectories())
+	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
+	for range 2 {
+		if err := in.Save(t.Context(), trajectorytest.Sample(t, k, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Load(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closedSize(t, s)
+}
+
 func TestTrajectoriesOfAClosedStoreAreRefused(t *testing.T) {
 	ctx := t.Context()
 	for _, stored := range []bool{false, true} {
