@@ -24,7 +24,7 @@ test: ## all tests
 
 .PHONY: race
 race: ## all tests with the race detector, in random order
-	go test -race -shuffle=on -short ./...
+	.ci/run race
 
 .PHONY: lint
 lint: ## format check and linters, at the pinned version
