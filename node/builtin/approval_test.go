@@ -32,6 +32,13 @@ func (l *ledger) add(what string) {
 	l.done = append(l.done, what)
 }
 
+// forget begins a new page.
+func (l *ledger) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = nil
+}
+
 // all is what was done, in alphabetical order.
 func (l *ledger) all() []string {
 	l.mu.Lock()

@@ -1,0 +1,260 @@
+package builtin_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/tool"
+)
+
+// mortal is a store that takes so many commits and no more, as if the process
+// had died.
+type mortal struct {
+	weir.Store
+	mu   sync.Mutex
+	left int
+}
+
+// Close leaves the record to the next process.
+func (m *mortal) Close() error { return nil }
+
+var errDied = errors.New("the process died")
+
+func (m *mortal) Append(ctx context.Context, appends []store.Append) []error {
+	m.mu.Lock()
+	m.left--
+	dead := m.left < 0
+	m.mu.Unlock()
+	if dead {
+		return slices.Repeat([]error{errDied}, len(appends))
+	}
+	return m.Store.Append(ctx, appends)
+}
+
+// immortal is more commits than a run has.
+const immortal = 1 << 20
+
+// byKey is a model that says what is written down for the call, by the key of its
+// effect without the run: "work/plan#1".
+type byKey struct {
+	said map[string]convo.Message
+	l    *ledger
+}
+
+// Generate gives what is said.
+func (p *byKey) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	p.l.add(req.Key)
+	_, key, _ := strings.Cut(req.Key, "/")
+	m, ok := p.said[key]
+	if !ok {
+		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: "nothing is said at " + key}
+	}
+	m.Role = convo.Assistant
+	m.Calls = slices.Clone(m.Calls)
+	for i := range m.Calls {
+		m.Calls[i].ID = key + string(rune('a'+i))
+	}
+	return &llm.Response{Message: m, Usage: llm.Usage{Input: 10, Output: 1}}, nil
+}
+
+// keyed is a tool that enters the keys of its calls in the ledger.
+func keyed(l *ledger, name string, approve tool.Approval) *tool.Tool {
+	return &tool.Tool{Name: name, Approve: approve, Call: func(_ context.Context, c tool.Call) (string, error) {
+		l.add(c.Key)
+		return name + " did " + c.Arguments, nil
+	}}
+}
+
+// saga is a flow whose agent does everything that an agent can, and files beside it.
+var sagaFiles = map[string]string{
+	"asking.yaml": `
+weir: 1
+name: asking
+inputs: {who: {type: text, required: true}}
+nodes:
+  ask: {type: userInput, with: {prompt: "{{ run.inputs.who }}?"}}
+  say: {type: llmRequest, in: {message: "{{ ask.text }}"}}
+outputs: {word: "{{ say.text }}"}
+`,
+}
+
+func sagaFlow() string {
+	return queues(`
+mode: plan
+pre:
+  - Prepare.
+  - {tool: look, arguments: {at: pre}}
+  - {flow: asking.yaml, in: {who: pre}}
+todo:
+  - {tool: kept, arguments: {at: todo}}
+flows: [asking.yaml]
+maxTime: 1h
+post:
+  - {tool: kept, arguments: {at: post}}
+  - {flow: asking.yaml, in: {who: post}}
+  - Write it up.
+`)
+}
+
+func sagaSaid() map[string]convo.Message {
+	return map[string]convo.Message{
+		"work/model#1":        calls(`look {"at":"one"}`, `kept {"at":"one"}`),
+		"work/model#2":        says("prepared"),
+		"work/plan#1":         says(`{"steps": [{"say": "first"}, {"tool": "look", "arguments": "{\"at\":\"plan\"}"}, {"flow": "asking", "in": "{\"who\":\"plan\"}"}]}`),
+		"work/model#3":        calls(`addTodo {"say":"second"}`, `look {"at":"two"}`, `addTodo {"flow":"asking","in":{"who":"model"}}`, `listTodo {}`),
+		"work/model#4":        says("first is done"),
+		"work/model#5":        says("second is done"),
+		"work/model#6":        says("all is done"),
+		"say/model#1":         says("heard"),
+		"work/post.3.model#1": says("written"),
+	}
+}
+
+// process is a Weir over a record that takes so many commits.
+func process(t *testing.T, record weir.Store, left int, l *ledger) *weir.Weir {
+	t.Helper()
+	w, err := weir.Open(weir.Options{
+		Store: &mortal{Store: record, left: left}, Providers: models(&byKey{sagaSaid(), l}),
+		Tools: []*tool.Tool{keyed(l, "look", ""), keyed(l, "kept", tool.ApproveAlways)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// carryOn sees the run to its end, answering what it asks; the error is that of a
+// process that died.
+func carryOn(ctx context.Context, w *weir.Weir, run *weir.Run) (weir.Result, error) {
+	for {
+		r, err := run.Wait(ctx)
+		if err != nil || r.Status != engine.Paused {
+			return r, err
+		}
+		for _, i := range r.Interrupts {
+			answer := map[engine.InterruptKind]any{engine.AwaitApproval: "approve", engine.AwaitEffect: "retry", engine.AwaitInput: "me"}[i.Kind]
+			if run, err = w.Answer(ctx, "run", i.ID, answer, "ann"); err != nil {
+				return r, err
+			}
+		}
+	}
+}
+
+// recordedKeys are the keys of the effects that the record has, of the run and its
+// child runs.
+func recordedKeys(t *testing.T, w *weir.Weir, run string) []string {
+	t.Helper()
+	v, err := w.Inspect(t.Context(), run, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			switch e := e.(type) {
+			case *engine.EffectCompleted:
+				if !strings.Contains(e.Key, "clock#") {
+					keys = append(keys, run+"/"+e.Key)
+				}
+			case *engine.NodeWaiting:
+				for _, i := range e.Interrupts {
+					if i.Child != nil {
+						keys = append(keys, recordedKeys(t, w, i.Child.Run)...)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// saga runs the flow in a process that dies after so many commits, and on in another;
+// dead is false where it did not live to see that.
+func saga(t *testing.T, left int) (r weir.Result, keys []string, dead bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var l ledger
+	record := memory.New()
+	w := process(t, record, left, &l)
+	f, err := w.ParseIn(flow.Texts(sagaFiles), "flow.yaml", []byte(sagaFlow()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := w.Start(ctx, f, weir.Start{ID: "run"})
+	if err == nil {
+		r, err = carryOn(ctx, w, run)
+	}
+	if closed := w.Close(ctx); err == nil && closed != nil {
+		t.Error(closed)
+	}
+	w = process(t, record, immortal, &l)
+	defer func() {
+		if err := w.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err == nil {
+		return r, recordedKeys(t, w, "run"), false
+	}
+	before := recordedKeys(t, w, "run")
+	l.forget()
+	run, err = w.Start(ctx, f, weir.Start{ID: "run"})
+	if err == nil {
+		r, err = carryOn(ctx, w, run)
+	}
+	if err != nil {
+		t.Fatalf("after %d commits: %v", left, err)
+	}
+	for _, key := range l.all() {
+		if slices.Contains(before, key) {
+			t.Errorf("after %d commits %s is done again, which was recorded as done", left, key)
+		}
+	}
+	return r, recordedKeys(t, w, "run"), true
+}
+
+func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
+	t.Parallel()
+	whole, keys, _ := saga(t, immortal)
+	if text, _ := weir.Output[string](whole, "text"); whole.Status != engine.Completed || text != "all is done" {
+		t.Fatalf("the run %s with %q: %v", whole.Status, text, whole.Error)
+	}
+	if len(keys) != 22 {
+		t.Errorf("there were %d effects: %q", len(keys), keys)
+	}
+	died := 0
+	for {
+		r, got, dead := saga(t, died+1)
+		if !dead {
+			break
+		}
+		died++
+		if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs, whole.Outputs) {
+			t.Errorf("after %d commits the run %s with %v: %v", died, r.Status, r.Outputs, r.Error)
+		}
+		if !slices.Equal(got, keys) {
+			t.Errorf("after %d commits the effects are %q, expected %q", died, got, keys)
+		}
+	}
+	if died < 40 {
+		t.Errorf("the run has %d commits in which a process may die, expected more", died)
+	}
+}
