@@ -54,6 +54,9 @@ func (e *Executor) start(ctx context.Context, r *request, limits sandbox.Limits)
 	// Neither is the code's to see. Without the first the runtime would watch how
 	// many processors there are, for which it reads files.
 	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	if race := os.Getenv("GORACE"); raced && race != "" { // how long it waits for reports before it ends
+		cmd.Env = append(cmd.Env, "GORACE="+race)
+	}
 	cmd.Dir, cmd.ExtraFiles = string(os.PathSeparator), []*os.File{reportWrite}
 	cmd.SysProcAttr, cmd.WaitDelay = apart(), time.Second
 	began := time.Now()
