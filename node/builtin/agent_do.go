@@ -77,8 +77,7 @@ func (w *worker) child(name string, t *task, insist bool) error {
 	if r.Status == engine.Cancelled || spent {
 		return r.Error
 	}
-	why := fmt.Sprintf("%s (%s)", r.Error.Message, r.Error.Code)
-	if told := w.tell(name, head, why, true, note); told != nil {
+	if told := w.tell(name, head, whyOf(r.Error), true, note); told != nil {
 		return told
 	}
 	if !insist {
@@ -137,6 +136,14 @@ func entryError(name string, i int, t *task, err error) error {
 	return &e
 }
 
+// whyOf says why something failed, without the place, which is the agent's.
+func whyOf(err error) string {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return fmt.Sprintf("%s (%s)", e.Message, e.Code)
+	}
+	return err.Error()
+}
+
 // finish does what comes after the work, whatever came of that, and returns how the
 // agent ends: as the work did, else with the first failure here. Every entry is
 // tried.
@@ -147,8 +154,7 @@ func (w *worker) finish(worked error) error {
 		return worked
 	}
 	if worked != nil {
-		why := worked.Error()
-		if _, err := w.lane.Add(convo.Message{Role: convo.User, Text: endText + why}); err != nil {
+		if _, err := w.lane.Add(convo.Message{Role: convo.User, Text: endText + whyOf(worked)}); err != nil {
 			return err
 		}
 	}
@@ -170,7 +176,7 @@ func (w *worker) finish(worked error) error {
 		after = true
 		err = entryError("post", i, &w.post[i], err)
 		w.report.post.failed++
-		w.report.failures = append(w.report.failures, err.Error())
+		w.report.failures = append(w.report.failures, whyOf(err))
 		first = cmp.Or(first, err)
 	}
 	return cmp.Or(worked, first)
