@@ -230,7 +230,7 @@ func (c *conductor) beginRound(ctx context.Context, f *Flow, row *store.Session,
 			return b, err
 		}
 	}
-	b.Agents, err = c.w.agentsOfRound(ctx, f, row)
+	b.Agents, err = c.w.agentsBefore(ctx, f, row)
 	return b, err
 }
 

@@ -98,28 +98,26 @@ func newTrails(s Store, types flow.Catalogue) *trails {
 	return &trails{s: s, types: types, book: trajectory.NewBook(nil, nil)}
 }
 
-// agentsOfRound are the sub-agents of a round that begins: those of the round before
-// keep their numbers.
-func (w *Weir) agentsOfRound(ctx context.Context, f *Flow, row *store.Session) ([]string, error) {
-	own := follow.AgentsOf(f, nil)
-	if len(own) == 0 || row.Rounds <= 1 {
-		return own, nil
+// agentsBefore are the sub-agents that a session has when a round begins that works
+// with some.
+func (w *Weir) agentsBefore(ctx context.Context, f *Flow, row *store.Session) ([]string, error) {
+	if row.Rounds <= 1 || len(follow.AgentsOf(f, nil)) == 0 {
+		return nil, nil
 	}
 	last, err := w.store.Runs(ctx, store.Filter{Session: row.ID, Limit: 2})
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range last {
-		if r.Round != row.Rounds-1 || r.Commits == 0 {
-			continue
+		if r.Round == row.Rounds-1 && r.Commits > 0 {
+			start, err := runner.StartIn(ctx, w.store, r.ID)
+			if err != nil {
+				return nil, err
+			}
+			return start.Agents, nil
 		}
-		start, err := runner.StartIn(ctx, w.store, r.ID)
-		if err != nil {
-			return nil, err
-		}
-		return follow.AgentsOf(f, start.Agents), nil
 	}
-	return own, nil
+	return nil, nil
 }
 
 // records are those of all agents and rounds, in order.

@@ -26,7 +26,6 @@ import (
 	"github.com/weir-run/weir/token"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
-	"github.com/weir-run/weir/trajectory/follow"
 )
 
 // Names of other rooms that users of the library meet at every turn.
@@ -284,7 +283,6 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Agents = follow.AgentsOf(f, nil)
 	x, err := w.local.Start(ctx, p, b)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ type RunStarted struct {
 	State  Values `json:"state,omitempty"`
 	User   string `json:"user,omitempty"`
 	Parent string `json:"parent,omitempty"` // run id
-	// Caller is the path of the node of Parent whose tool call began the run, "" where
-	// none did.
+	// Caller is the effect key of the tool call of Parent that began the run, with
+	// the attempt where that was not the first; "" where none did.
 	Caller string `json:"caller,omitempty"`
 	// Depth is how many runs are above this one, 0 for the root of a tree.
 	Depth int `json:"depth,omitempty"`

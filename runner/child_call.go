@@ -72,7 +72,10 @@ func (x *Execution) admit(c *call, p *Program, b *Begin) Command {
 		}
 		c.attempt, c.accounts = c.by.Attempt, c.by.accounts
 		b.Parent, b.User, b.Depth, b.Origin = x.ID, r.Start.User, r.Start.Depth+1, originTool
-		b.caller = c.path
+		b.caller = c.key
+		if c.attempt > 1 {
+			b.caller = fmt.Sprintf("%s.%d", c.key, c.attempt)
+		}
 		x.calls.open = append(x.calls.open, c)
 		return nil, nil
 	}

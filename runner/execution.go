@@ -330,6 +330,9 @@ func (x *Execution) commit() error {
 		x.one[0].Take = &x.lease
 	}
 	err := x.local.committer.commit(x.one[:], x.ack)
+	if err == nil {
+		x.follow(&c)
+	}
 	x.acknowledge(err)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)
@@ -343,7 +346,6 @@ func (x *Execution) commit() error {
 		x.hub.publish(items...)
 		x.publishUp(items...)
 	}
-	x.follow(&c)
 	x.local.keepCheckpoint(x)
 	return nil
 }

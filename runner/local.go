@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
+	"github.com/weir-run/weir/trajectory/follow"
 )
 
 // Options of a Local; Store is required, zero is the default elsewhere.
@@ -113,7 +114,8 @@ type Begin struct {
 	Settings convo.Settings // of the main context
 	// Folder is where files are that nodes name; "" is the folder of the flow's file.
 	Folder string
-	// Agents are the sub-agents of the run's trajectory; see engine.RunStarted.
+	// Agents are the sub-agents that the session has so far, whose numbers stay; see
+	// engine.RunStarted.
 	Agents []string
 	// Round is set for a round of a session, whose run the store has made.
 	Round *Round
@@ -286,11 +288,15 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 	if b.main != nil {
 		main = *b.main
 	}
+	var agents []string
+	if b.Parent == "" {
+		agents = follow.AgentsOf(p.Flow, b.Agents)
+	}
 	return &engine.RunStarted{
 		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Closure: p.Closure,
-		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: b.Agents, Folder: p.folder(b.Folder),
+		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: agents, Folder: p.folder(b.Folder),
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 // flow.
 const agentType = "agent"
 
-// Agents number the sub-agents of a session by their paths: that of a node without
-// the numbers of iterations, and down into child runs, as "review>ask". They are
-// safe for concurrent use.
+// Agents number the sub-agents of a session by their paths: that of an agent node
+// without the numbers of iterations, that of a child run with them, and down into
+// child runs, as "review>ask". They are safe for concurrent use.
 type Agents struct {
 	mu    sync.Mutex
 	paths []string
@@ -28,8 +28,8 @@ func NewAgents(paths []string) *Agents {
 	return &Agents{paths: slices.Clone(paths), other: map[int]string{}}
 }
 
-// The numbers of sub-agents that no flow names: those of flows that models called
-// as tools. They follow from the path.
+// The numbers of sub-agents that are not known from the flow: child runs in
+// iterations, and flows that models called as tools. They follow from the path.
 const firstCalled, lastCalled = 1_000, 1_000_000
 
 // Number is the number of a sub-agent.
@@ -50,24 +50,28 @@ func (a *Agents) Number(path string) int {
 }
 
 // Below is the path of a child run, by how it started, of a run with the path
-// above.
+// above: that of the node that waits for it, or of the call and the flow where a tool
+// call began it. No other child run of the tree has it.
 func Below(above string, start *engine.RunStarted) string {
 	path := start.Caller + below + start.Flow
 	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 {
 		path = start.Node[:i]
+		if !strings.HasSuffix(start.Node, "#1") { // not the first child of the first attempt
+			path = start.Node
+		}
 	}
 	if above == "" {
-		return static(path)
+		return path
 	}
-	return above + below + static(path)
+	return above + below + path
 }
 
 // AgentsOf are the sub-agents of a flow and of the flows that it uses, after those
-// that were there before: nodes of the type agent, and those that run a flow, in
-// the order of the file. One that is there keeps its place.
+// that were there before: nodes of the type agent, and those that run a flow and are
+// in no iteration, in the order of the flow. One that is there keeps its place.
 func AgentsOf(f *flow.Flow, before []string) []string {
 	w := walk{paths: slices.Clone(before)}
-	w.graph("", &f.Graph)
+	w.graph("", &f.Graph, false)
 	return w.paths
 }
 
@@ -77,18 +81,19 @@ type walk struct {
 	in    []*flow.Flow // those around, so that one that uses itself ends
 }
 
-func (w *walk) graph(above string, g *flow.Graph) {
+func (w *walk) graph(above string, g *flow.Graph, iterated bool) {
 	for _, n := range g.Nodes {
 		path := above + n.ID
-		if (n.Type == agentType || n.Uses != nil) && !slices.Contains(w.paths, path) {
+		runs := n.Uses != nil && !iterated
+		if (n.Type == agentType || runs) && !slices.Contains(w.paths, path) {
 			w.paths = append(w.paths, path)
 		}
 		if n.Body != nil {
-			w.graph(path+"/", n.Body)
+			w.graph(path+"/", n.Body, true)
 		}
-		if n.Uses != nil && !slices.Contains(w.in, n.Uses) {
+		if runs && !slices.Contains(w.in, n.Uses) {
 			w.in = append(w.in, n.Uses)
-			w.graph(path+below, &n.Uses.Graph)
+			w.graph(path+below, &n.Uses.Graph, false)
 			w.in = w.in[:len(w.in)-1]
 		}
 	}

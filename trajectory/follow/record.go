@@ -58,7 +58,7 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 	case def != nil && def.Type == agentType:
 		return f.agent(ctx, at, w, attrs, e, messages)
 	case def != nil && def.Uses != nil:
-		attrs[trajectory.Kind], attrs["sub"], attrs["run"] = Child, f.o.Agents.Number(f.place(w.path)), w.child
+		attrs[trajectory.Kind], attrs["sub"], attrs["run"] = Child, f.o.Agents.Number(w.place), w.child
 		attrs["outputs"] = shorten(e.Outputs)
 		if err := f.act(at, w, attrs, ""); err != nil {
 			return err
@@ -307,7 +307,7 @@ func (f *Follower) scripts(at time.Time, w *work, def *flow.Node) error {
 	return nil
 }
 
-// place is the path of a node down from the root of the tree of runs.
+// place is the path of an agent's node down from the root of the tree of runs.
 func (f *Follower) place(path string) string {
 	if f.o.Above == "" {
 		return static(path)

@@ -29,6 +29,7 @@ type work struct {
 	asks    map[string]bool // interrupts that people or outside events answer
 	said    []string        // their answers
 	child   string          // the child run
+	place   string          // its path
 	notes   []noted         // artifacts that it declared
 	// byHand are the nodes that it made itself, and ends those that what it does
 	// next follows from.
@@ -122,7 +123,7 @@ func (f *Follower) answer(e *engine.InterruptAnswered) {
 func (f *Follower) child(e *engine.ChildReported) {
 	i := strings.LastIndexByte(e.ID, ':')
 	if w := f.open[e.ID[:max(i, 0)]]; w != nil {
-		w.child = e.Run
+		w.child, w.place = e.Run, Below(f.o.Above, &engine.RunStarted{Node: e.ID})
 	}
 }
 
