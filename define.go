@@ -96,6 +96,12 @@ func (n naming) value(v any) any {
 			out[k] = n.value(v[k])
 		}
 		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = n.value(v[i])
+		}
+		return out
 	}
 	return v
 }

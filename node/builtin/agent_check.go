@@ -51,7 +51,7 @@ func checkEntry(at string, v any) []flow.Problem {
 	}
 	var out []flow.Problem
 	if kinds := entryKinds(e["say"] != nil, e["tool"] != nil, e["flow"] != nil); kinds != 1 {
-		p := problem(at, "%s has %d of them", oneKind, kinds)
+		p := problem(at, "%s; this has %d of them", oneKind, kinds)
 		if kinds == 0 {
 			p = problem(at, "%s; this is none", oneKind)
 		}

@@ -149,7 +149,7 @@ func whyOf(err error) string {
 // tried.
 func (w *worker) finish(worked error) error {
 	w.closed = true
-	w.report.todo.left = w.todo.Len()
+	w.report.todo.left = w.left()
 	if len(w.post) == 0 {
 		return worked
 	}

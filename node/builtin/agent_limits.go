@@ -53,21 +53,27 @@ func (l *limits) reached() (string, error) {
 	return "", err
 }
 
-// limitReached ends the work of an agent.
-type limitReached struct{ stop string }
+// limitReached ends the work of an agent, in a turn that has begun or before it.
+type limitReached struct {
+	stop  string
+	begun bool
+}
 
 // Error implements error.
 func (e *limitReached) Error() string { return "the limit of " + e.stop + " is reached" }
 
+// left is how many entries wait, one that no turn was left for among them.
+func (w *worker) left() int { return w.todo.Len() + w.unbegun }
+
 // tooLong is the failure of an agent that came to a limit; other errors it returns as
 // they are.
 func (w *worker) tooLong(err error) error {
-	var reached *limitReached
-	if !errors.As(err, &reached) {
+	reached, is := errors.AsType[*limitReached](err)
+	if !is {
 		return err
 	}
 	left := ""
-	if n := w.todo.Len(); n > 0 && !w.closed {
+	if n := w.left(); n > 0 && !w.closed {
 		left = fmt.Sprintf(", and %d entries wait in the queue", n)
 	}
 	return hinted(failure(engine.CodeTurnTooLong, "the work is not done after %d model calls, at the limit of %s%s", w.watch.steps-w.limits.steps, reached.stop, left),

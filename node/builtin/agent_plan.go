@@ -33,7 +33,7 @@ func (h purposeHost) ModelCall(req *llm.Request, do func(context.Context, string
 // is to be done.
 func (w *worker) plan(message *convo.Message) error {
 	if stop, err := w.limits.reached(); stop != "" || err != nil {
-		return cmpErr(err, &limitReached{stop})
+		return cmpErr(err, &limitReached{stop: stop})
 	}
 	if message != nil {
 		if _, err := w.lane.Hear(*message); err != nil {

@@ -30,6 +30,7 @@ type worker struct {
 	pre, post []task
 	todo      *queue.Queue[task]
 	closed    bool // nothing is added any more
+	unbegun   int  // entries that were taken out and not begun
 
 	watch  *watchedHost
 	host   *queue.Host
@@ -210,8 +211,7 @@ func (w *worker) work(message *convo.Message) error {
 		message = &convo.Message{Role: convo.User, Text: goOnText}
 	}
 	err := w.loop(message)
-	var reached *limitReached
-	if errors.As(err, &reached) && w.n.AtMax == "stop" {
+	if reached, is := errors.AsType[*limitReached](err); is && w.n.AtMax == "stop" {
 		w.last.Stop = reached.stop
 		return nil
 	}
@@ -255,10 +255,11 @@ func (w *worker) consume() (over bool, err error) {
 			return false, nil
 		}
 		w.report.todo.run++
-		failed := w.report.todo.failed
 		if over, err = w.do("todo", &t, false); over || err != nil {
-			var reached *limitReached
-			if err != nil && w.report.todo.failed == failed && !errors.As(err, &reached) {
+			if reached, is := errors.AsType[*limitReached](err); is && !reached.begun {
+				w.report.todo.run--
+				w.unbegun++
+			} else if _, failed := errors.AsType[*engine.Error](err); failed {
 				w.report.todo.failed++
 			}
 			return over, err
@@ -283,7 +284,7 @@ func (w *worker) answer(message *convo.Message, final bool) (over bool, err erro
 // there is a result with what was said, and the error limitReached.
 func (w *worker) turn(message *convo.Message, schema map[string]any) (*llm.Result, error) {
 	if stop, err := w.limits.reached(); stop != "" || err != nil {
-		return nil, cmpErr(err, &limitReached{stop})
+		return nil, cmpErr(err, &limitReached{stop: stop})
 	}
 	t := w.base
 	t.Message, t.Schema, t.ToolsBefore = message, schema, w.host.Calls()
@@ -293,7 +294,7 @@ func (w *worker) turn(message *convo.Message, schema map[string]any) (*llm.Resul
 		return nil, node.ModelError(err)
 	}
 	if r.Stop != stopCalls && cutOff(r.Stop) {
-		return r, &limitReached{r.Stop}
+		return r, &limitReached{r.Stop, true}
 	}
 	return r, nil
 }
