@@ -13,6 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/follow"
@@ -296,5 +297,39 @@ func TestCancellingARunEndsItsPortraits(t *testing.T) {
 	}
 	if res, err := r.Wait(t.Context()); err != nil || res.Status != engine.Completed {
 		t.Error(res.Status, err)
+	}
+}
+
+func TestAPortraitOfARoundIsSpentByItsSessionAndVerified(t *testing.T) {
+	let := make(chan struct{})
+	close(let)
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := keeper()
+	w := openClerk(t, weir.Options{
+		Store: db, Trajectories: &weir.Trajectories{Storage: s, Portraits: &weir.Portraits{Model: "paint/m"}},
+	}, painter{let: let})
+	f, err := w.Parse("flow.yaml", []byte(fmt.Sprintf(strings.ReplaceAll(strings.Replace(paintFlow, "q: {", "message: {", 1), "run.inputs.q", "run.inputs.message"), "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk, err := w.Session(t.Context(), f, weir.SessionOptions{User: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if st := say(t, talk, "look", weir.SendOptions{}); st.Status != engine.Completed || st.Usage.Calls != 4 {
+			t.Errorf("%v: used %+v, with two answers and two portraits", st.Status, st.Usage)
+		}
+	}
+	row, err := w.Sessions(t.Context(), store.SessionFilter{})
+	if err != nil || len(row) != 1 || row[0].Usage.Calls != 8 {
+		t.Errorf("the session has used %+v, %v", row, err)
+	}
+	wantKept(t, w, s, "ann", talk.ID)
+	if v, err := w.Verify(t.Context(), weir.Verify{}); err != nil || len(v.Findings) > 0 {
+		t.Error(v, err)
 	}
 }

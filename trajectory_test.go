@@ -50,9 +50,12 @@ func lookTool() *weir.Tool {
 	}
 }
 
-func openClerk(t *testing.T, o weir.Options) *weir.Weir {
+func openClerk(t *testing.T, o weir.Options, paint ...weir.Provider) *weir.Weir {
 	t.Helper()
 	o.Providers = map[string]weir.Provider{"clerk": clerk{}}
+	if len(paint) > 0 {
+		o.Providers["paint"] = paint[0]
+	}
 	o.Tools = append(o.Tools, lookTool())
 	w, err := weir.Open(o)
 	if err != nil {
