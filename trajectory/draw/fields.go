@@ -1,13 +1,14 @@
 package draw
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 )
 
 // fields writes a JSON object as "month: 2026-10, all: true", which is shorter
-// to read; any other text stays.
+// to read, without handles of contexts; any other text stays.
 func fields(s string) string {
 	s = strings.TrimSpace(s)
 	if !strings.HasPrefix(s, "{") {
@@ -26,6 +27,9 @@ func fields(s string) string {
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return s
+		}
+		if bytes.HasPrefix(value, []byte(`{"$context"`)) {
+			continue // a handle says nothing to a reader
 		}
 		var words string
 		if json.Unmarshal(value, &words) != nil {

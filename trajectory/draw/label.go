@@ -156,13 +156,14 @@ func (c *caption) say(n trajectory.Node) {
 // does says what an Action did: with what, and what came of it.
 func (c *caption) does(n trajectory.Node, add func(class, sign, s string, lines int) bool) {
 	kind, _ := n.Attributes["type"].(string)
+	if kind == text(n, trajectory.Kind) || kind == c.name {
+		kind = ""
+	}
+	notes := []string{kind}
 	if sub, ok := n.Attributes["sub"]; ok {
-		kind = strings.TrimSpace(kind + fmt.Sprintf(" \u00b7 has trajectory --sub %v", sub))
-		kind = strings.TrimPrefix(kind, "\u00b7 ")
+		notes = append(notes, fmt.Sprintf("sub-agent %v", sub))
 	}
-	if kind != c.name {
-		add("note", "", kind, 1)
-	}
+	noted := add("note", "", strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), ", "), 1)
 	arguments, result := text(n, trajectory.Arguments), ""
 	for _, k := range []string{trajectory.Result, "outputs"} {
 		if v, ok := n.Attributes[k]; ok && result == "" {
@@ -173,7 +174,7 @@ func (c *caption) does(n trajectory.Node, add func(class, sign, s string, lines 
 	said = add("text", "", text(n, trajectory.Text), 1) || said
 	said = add("text", "", n.Description, 1) || said
 	said = add("result", "\u2192 ", fields(result), 1) || said
-	if !said && kind == "" {
+	if !said && !noted {
 		add("text", "", summary(n), 1)
 	}
 }

@@ -320,7 +320,7 @@ func TestWhatIsNotDrawnIsWrittenOnCards(t *testing.T) {
 	texts := parse(t, draw.SVG(everyKind(t))).texts
 	for _, want := range []string{
 		"Tool 0", "\u2192 File 0", "\u2192 Script 0", "\u2190 call 5", "produces", "has_additional_file", "chosen_by_hand",
-		"agent \u00b7 has trajectory --sub 2", "month: 2026-10, late: true, columns:\u2026", "\u2192 rows: 12, sum: 90124.5",
+		"sub-agent 2", "month: 2026-10, late: true, columns:\u2026", "\u2192 rows: 12, sum: 90124.5",
 	} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("nowhere is written %q: %q", want, texts)

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/draw"
+)
+
+// Most that a line has of what was said and of a result, in characters.
+const (
+	mostSaid   = 120
+	mostResult = 80
+)
+
+// printOutline lists a graph for people, a line a node. In a terminal the lines
+// end where it ends.
+func (p *program) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.Agent) {
+	st, colours := p.styleOf(out), p.typeStyles(out)
+	who := ""
+	if agent.Sub > 0 {
+		who = fmt.Sprintf("  sub-agent %d  %s", agent.Sub, printable(agent.Name))
+	}
+	fmt.Fprintf(out, "%s%s\n", st.bold.Render(g.Session), who)
+	fmt.Fprintln(out, st.dim.Render(fmt.Sprintf("%s, %s, %s", count(len(g.Rounds), "round"), count(len(g.Nodes), "node"), count(len(g.Edges), "edge"))))
+	width, round, wide := widthOf(out), 0, 0
+	lines := draw.Outline(g)
+	for i := range lines {
+		wide = max(wide, len(short(lines[i].ID)))
+	}
+	for i := range lines {
+		l := &lines[i]
+		if l.Round != round {
+			round = l.Round
+			fmt.Fprintf(out, "\n%s\n", st.bold.Render(fmt.Sprintf("Round %d", round)))
+		}
+		line := outlineLine(l, wide, st, colours[l.ID.Type()])
+		if width > 0 {
+			line = lipgloss.NewStyle().MaxWidth(width).Render(line)
+		}
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
+	if used := marksOf(lines); used != "" {
+		fmt.Fprintf(out, "\n%s\n", st.dim.Render(used))
+	}
+}
+
+// marksOf explains what stands before lines, "" where nothing does.
+func marksOf(lines []draw.Line) string {
+	var used []string
+	for _, m := range []struct {
+		says string
+		of   func(draw.Line) bool
+	}{
+		{"* an active branch ends here", func(l draw.Line) bool { return l.Active }},
+		{"! failed", func(l draw.Line) bool { return l.Failed }},
+		{"~ on no active branch", func(l draw.Line) bool { return l.Off }},
+	} {
+		if slices.ContainsFunc(lines, m.of) {
+			used = append(used, m.says)
+		}
+	}
+	return strings.Join(used, "   ")
+}
+
+// short is what in an id names the node: query00000 of Query(query00000).
+func short(id trajectory.ID) string {
+	_, rest, _ := strings.Cut(string(id), "(")
+	return strings.TrimSuffix(rest, ")")
+}
+
+// outlineLine is one node: its mark, its id, and indented what it is and says.
+func outlineLine(l *draw.Line, wide int, st style, colour lipgloss.Style) string {
+	said := lipgloss.NewStyle()
+	where, how := " ", " "
+	switch {
+	case l.Active:
+		where = st.bold.Render("*")
+	case l.Off:
+		where, said = st.dim.Render("~"), st.dim
+	}
+	if l.Failed {
+		how, said = st.bad.Render("!"), st.bad
+	}
+	id := short(l.ID)
+	parts := []string{where + how + " " + colour.Render(id) + strings.Repeat(" ", wide-len(id)) + " " + strings.Repeat("  ", l.Depth)}
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if l.Kind != "" {
+		add(colour.Render(shorten(l.Kind, 12)))
+	}
+	if l.Name != "" {
+		add(st.bold.Render(shorten(l.Name, 60)))
+	}
+	var notes []string
+	if len(l.After) > 0 {
+		notes = append(notes, "after "+fewOf(l.After))
+	}
+	if l.By != "" {
+		notes = append(notes, l.By)
+	}
+	if len(l.Refers) > 0 {
+		notes = append(notes, fewOf(l.Refers))
+	}
+	if len(notes) > 0 {
+		add(st.dim.Render("(" + shorten(strings.Join(notes, "; "), 60) + ")"))
+	}
+	if last := len(parts) - 1; last > 0 && l.Said != "" {
+		parts[last] += " " // apart from what it is
+	}
+	if l.Said != "" {
+		add(said.Render(shorten(l.Said, mostSaid)))
+	}
+	if l.Result != "" {
+		style := st.dim
+		if l.Failed {
+			style = st.bad
+		}
+		add(style.Render("→ " + shorten(l.Result, mostResult)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// fewOf lists the first of many.
+func fewOf(list []string) string {
+	const most = 4
+	if len(list) > most+1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+	}
+	return strings.Join(list, ", ")
+}
+
+// typeStyles are the colours of node types, as drawings have them where a
+// terminal has such.
+func (p *program) typeStyles(out io.Writer) map[trajectory.Type]lipgloss.Style {
+	st := p.styleOf(out)
+	if st.bad.Render("x") == "x" { // no colours here
+		return nil
+	}
+	s := lipgloss.NewStyle()
+	return map[trajectory.Type]lipgloss.Style{
+		trajectory.Query:     s.Bold(true).Foreground(lipgloss.BrightBlue),
+		trajectory.State:     s.Bold(true).Foreground(lipgloss.Green),
+		trajectory.Action:    s.Foreground(lipgloss.Yellow),
+		trajectory.Knowledge: s.Foreground(lipgloss.Magenta),
+		trajectory.Tool:      s.Foreground(lipgloss.BrightBlack),
+		trajectory.Table:     s.Foreground(lipgloss.Cyan),
+		trajectory.Column:    s.Foreground(lipgloss.Cyan),
+		trajectory.File:      s.Foreground(lipgloss.BrightMagenta),
+		trajectory.Script:    s.Foreground(lipgloss.BrightGreen),
+		trajectory.Skill:     s.Foreground(lipgloss.BrightRed),
+	}
+}
