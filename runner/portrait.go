@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -188,7 +189,7 @@ func (h *portraitHost) ModelCall(
 		h.usage = reserve.Usage // unless it is known better
 		defer func() { purse.settle(h.key, h.accounts, h.usage) }()
 	}
-	resp, err := do(h.ctx, h.x.ID+"/"+h.key)
+	resp, err := do(h.ctx, h.x.ID+"/"+strings.Replace(h.key, "#", "/", 1)+"#1") // as that of an effect
 	switch {
 	case err == nil:
 		h.usage = *node.UsageOf(resp.Usage)

@@ -250,10 +250,7 @@ func compareIDs(a, b ID) int {
 }
 
 // Distinct returns the IDs once each, in order; the list is not changed.
-func Distinct(ids []ID) []ID { return set(ids) }
-
-// set returns the IDs once each, in order.
-func set(ids []ID) []ID {
+func Distinct(ids []ID) []ID {
 	out := clone(ids)
 	slices.SortFunc(out, compareIDs)
 	return slices.Compact(out)

@@ -150,7 +150,7 @@ func (r *Recorder) enter(id ID, n New) ([]ID, []Edge, error) {
 		}
 		return nil, nil, nil
 	}
-	after := set(n.After)
+	after := Distinct(n.After)
 	if len(after) == 0 {
 		after = r.record.Current
 	}
@@ -210,7 +210,7 @@ func (r *Recorder) advance(id ID, n New, after []ID) {
 	if way == Advance {
 		current = slices.DeleteFunc(current, func(p ID) bool { return slices.Contains(after, p) })
 	}
-	r.record.Current = set(append(current, id))
+	r.record.Current = Distinct(append(current, id))
 }
 
 // Link makes an edge between two nodes of the round. An edge that is there
@@ -282,7 +282,7 @@ func (r *Recorder) Point(ids ...ID) error {
 			return fmt.Errorf("point: %w", err)
 		}
 	}
-	if current := set(ids); !slices.Equal(current, r.record.Current) {
+	if current := Distinct(ids); !slices.Equal(current, r.record.Current) {
 		r.record.Current = current
 		r.revision++
 	}
@@ -313,7 +313,7 @@ const maxNewest = 32
 // Newest returns those of the nodes, once each and in order, that do not lead to
 // another of them; of very many, all.
 func (r *Recorder) Newest(ids []ID) []ID {
-	ids = set(ids)
+	ids = Distinct(ids)
 	if len(ids) > maxNewest {
 		return ids
 	}

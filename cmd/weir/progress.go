@@ -12,6 +12,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/trajectory/follow"
 )
 
 // progress shows a run in a terminal as it goes: a line for each node that has
@@ -25,7 +26,8 @@ type progress struct {
 	// parted are the nodes that have started and wait for something, a body or a
 	// child run among it: when they started, Unix milliseconds.
 	parted map[string]int64
-	ended  int // nodes
+	ended  int  // nodes
+	over   bool // the run has ended, and what it found is being described
 	usage  engine.Usage
 	screen *screen
 	frame  int
@@ -114,6 +116,25 @@ func (w *progress) event(e engine.Event, above string, at int64) {
 	case *engine.NodeCancelled:
 		w.ended++
 		w.finish(above+e.Path, w.st.bad.Render("✗"), "cancelled", 0, "")
+	case *engine.NoteRecorded:
+		w.described(e)
+	case *engine.RunCompleted, *engine.RunFailed:
+		w.over = above == ""
+	}
+}
+
+// described shows that a model has described what the run found.
+func (w *progress) described(e *engine.NoteRecorded) {
+	if p, ok := follow.PortraitOf(e); ok {
+		mark, text := w.st.good.Render("·"), p.Text
+		if p.Error != "" {
+			mark, text = w.st.bad.Render("·"), p.Error
+		}
+		head := fmt.Sprintf("  %s %s", mark, p.ID)
+		w.line("%s  %s", head, w.st.dim.Render(shorten(printable(text), max(w.width()-lipgloss.Width(head)-3, 10))))
+	}
+	if e.Usage != nil {
+		w.usage = w.usage.Add(*e.Usage)
 	}
 }
 
@@ -267,6 +288,9 @@ func (w *progress) draw() {
 	}
 	if more := len(w.running) - mostRunning; more > 0 {
 		lines = append(lines, w.st.dim.Render(fmt.Sprintf("  and %d more", more)))
+	}
+	if w.over && len(w.running) == 0 {
+		lines = append(lines, w.st.dim.Render(fmt.Sprintf("%c what was found is being described", frames[w.frame%len(frames)])))
 	}
 	lines = append(lines, w.st.dim.Render(w.sum()))
 	fit := lipgloss.NewStyle().MaxWidth(w.width()) // a line that wraps could not be taken away

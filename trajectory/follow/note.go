@@ -156,14 +156,20 @@ func (f *Follower) of(number int) *trajectory.Recorder {
 	return nil
 }
 
+// PortraitOf is the portrait that a note is, and whether it is one.
+func PortraitOf(e *engine.NoteRecorded) (Portrait, bool) {
+	var p Portrait
+	if e.Path != "" || !strings.HasPrefix(e.Key, NotePortrait+"#") {
+		return p, false
+	}
+	return p, fill(e.Value, &p) == nil
+}
+
 // portrait describes a piece of data as a model did, or says that it did not.
 func (f *Follower) portrait(at time.Time, e *engine.NoteRecorded) error {
-	var p Portrait
-	if !strings.HasPrefix(e.Key, NotePortrait+"#") {
+	p, ok := PortraitOf(e)
+	if !ok {
 		return nil
-	}
-	if err := fill(e.Value, &p); err != nil {
-		return fmt.Errorf("read a portrait: %w", err)
 	}
 	delete(f.plain, Datum{p.Sub, p.ID})
 	r := f.of(p.Sub)

@@ -289,7 +289,7 @@ func (w *work) messages() []convo.Message {
 // scripts records the code that a node ran.
 func (f *Follower) scripts(at time.Time, w *work, def *flow.Node) error {
 	relation := trajectory.Generates
-	if def != nil && len(w.scripts) == 0 {
+	if def != nil {
 		if code, ok := def.With["code"].(string); ok {
 			w.scripts, relation = []string{code}, trajectory.HasScript
 		}
