@@ -1,0 +1,212 @@
+package builtin_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/weirtest"
+)
+
+// plot is what an agent is told to do, and what its model adds at which of its turns.
+// Entries are names: those with a T are tool calls, which a person has to allow.
+type plot struct {
+	capacity        int
+	pre, todo, post []string
+	plan            []string // nil for none
+	adds            map[string][]string
+}
+
+const lastTurn = "That was the last step. Now give the final answer to what was asked at first."
+
+func drawPlot(t *rapid.T) plot {
+	n := 0
+	names := func(label string, most int) []string {
+		out := []string{}
+		for range rapid.IntRange(0, most).Draw(t, label) {
+			n++
+			kind := rapid.SampledFrom([]string{"S", "S", "T"}).Draw(t, "kind")
+			out = append(out, fmt.Sprintf("%s%d", kind, n))
+		}
+		return out
+	}
+	p := plot{capacity: rapid.IntRange(1, 4).Draw(t, "capacity"), adds: map[string][]string{}}
+	p.pre, p.todo, p.post = names("pre", min(2, p.capacity)), names("todo", min(3, p.capacity)), names("post", min(2, p.capacity))
+	if rapid.Bool().Draw(t, "plans") {
+		p.plan = names("plan", p.capacity-len(p.todo))
+	}
+	turns := append([]string{"Go.", lastTurn}, p.pre...)
+	turns = append(append(append(turns, p.todo...), p.plan...), p.post...)
+	for i := 0; i < len(turns) && n < 20; i++ {
+		if strings.HasPrefix(turns[i], "T") || p.plan != nil && turns[i] == "Go." {
+			continue
+		}
+		if more := names("adds", 2); len(more) > 0 {
+			p.adds[turns[i]] = more
+			turns = append(turns, more...)
+		}
+	}
+	return p
+}
+
+// naive is what is done, in order, and how much is refused: the queues as a list and
+// a loop.
+func (p plot) naive() (done []string, refused int) {
+	waiting := append([]string{}, p.todo...)
+	adds := map[string][]string{}
+	for name, more := range p.adds {
+		adds[name] = more
+	}
+	closed := false
+	do := func(name string) {
+		done = append(done, name)
+		for _, more := range adds[name] {
+			switch {
+			case closed:
+			case len(waiting) == p.capacity:
+				refused++
+			default:
+				waiting = append(waiting, more)
+			}
+		}
+		delete(adds, name)
+	}
+	for _, name := range p.pre {
+		do(name)
+	}
+	// What was added before may leave the plan no room: it is then refused as a whole.
+	if p.plan != nil {
+		waiting = append(waiting, p.plan...)
+	}
+	do("Go.")
+	for again := p.plan != nil || len(waiting) > 0; again; again = len(waiting) > 0 {
+		for len(waiting) > 0 {
+			name := waiting[0]
+			waiting = waiting[1:]
+			do(name)
+		}
+		do(lastTurn)
+	}
+	closed = true
+	for _, name := range p.post {
+		do(name)
+	}
+	return done, refused
+}
+
+// settings are the plot as the agent's.
+func (p plot) settings() string {
+	list := func(names []string) string {
+		var out []string
+		for _, name := range names {
+			if strings.HasPrefix(name, "T") {
+				name = `{tool: asks, arguments: {at: ` + name + `}}`
+			}
+			out = append(out, name)
+		}
+		return "[" + strings.Join(out, ", ") + "]"
+	}
+	s := fmt.Sprintf("pre: %s\ntodo: %s\npost: %s\nqueue: {capacity: %d, tools: true}\nmaxSteps: 1000", list(p.pre), list(p.todo), list(p.post), p.capacity)
+	if p.plan != nil {
+		s += "\nmode: plan"
+	}
+	return s
+}
+
+// Generate gives what the plot says that the model does at this turn: it follows from
+// the request alone.
+func (p plot) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	m := convo.Message{Role: convo.Assistant, Text: "so"}
+	last := req.Messages[len(req.Messages)-1]
+	name := nameOf(last.Text)
+	if req.Schema != nil && len(req.Tools) == 0 {
+		var steps []string
+		for _, s := range p.plan {
+			steps = append(steps, stepJSON(s))
+		}
+		m.Text = `{"steps": [` + strings.Join(steps, ", ") + `]}`
+		return &llm.Response{Message: m}, nil
+	}
+	times := 0
+	for _, before := range req.Messages {
+		if before.Role == convo.User && nameOf(before.Text) == name {
+			times++
+		}
+	}
+	if last.Role == convo.User && times == 1 {
+		for i, more := range p.adds[name] {
+			args := fmt.Sprintf(`{"say": %q}`, more)
+			if strings.HasPrefix(more, "T") {
+				args = fmt.Sprintf(`{"tool": "asks", "arguments": {"at": %q}}`, more)
+			}
+			m.Calls = append(m.Calls, convo.Call{ID: fmt.Sprint(name, i), Name: "addTodo", Arguments: args})
+		}
+	}
+	return &llm.Response{Message: m}, nil
+}
+
+func stepJSON(name string) string {
+	if !strings.HasPrefix(name, "T") {
+		return fmt.Sprintf(`{"say": %q}`, name)
+	}
+	args, _ := json.Marshal(fmt.Sprintf(`{"at": %q}`, name))
+	return `{"tool": "asks", "arguments": ` + string(args) + `}`
+}
+
+var entryName = regexp.MustCompile(`^The tool asks was called with {"at":"(T\d+)"}`)
+
+// nameOf is the name of the entry that a message is of.
+func nameOf(text string) string {
+	if m := entryName.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	if i := strings.Index(text, ": "); i > 0 && strings.HasPrefix(text, "Step ") {
+		return text[i+2:]
+	}
+	return text
+}
+
+// Every call of a tool waits for a person, so that the agent is entered again and
+// again, and has to take the same way every time.
+func TestAnAgentDoesWhatItsQueuesHoldInTheOrderOfAListAndALoop(t *testing.T) {
+	t.Parallel()
+	asked := &tool.Tool{Name: "asks", Approve: tool.ApproveAlways, Call: func(context.Context, tool.Call) (string, error) { return "done", nil }}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawPlot(rt)
+		room := p.capacity - len(p.todo)
+		for _, name := range p.pre { // so that the plan has room
+			room -= len(p.adds[name])
+		}
+		if p.plan != nil && len(p.plan) > room {
+			p.plan = p.plan[:max(room, 0)]
+		}
+		r := weirtest.Flow(t, queues(p.settings()), weirtest.Case{Model: p, Tools: []*tool.Tool{asked}, Answers: map[string]any{"work": "approve"}})
+		if r.Status != engine.Completed {
+			rt.Fatalf("%+v: the run %s: %v", p, r.Status, r.Error)
+		}
+		want, refused := p.naive()
+		var got []string
+		for _, m := range weirtest.Output[[]any](t, r, "trace") {
+			if o := m.(map[string]any); o["role"] == "user" {
+				got = append(got, nameOf(o["text"].(string)))
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			rt.Fatalf("%+v: done was\n%q, expected\n%q", p, got, want)
+		}
+		todo, _ := queuesOf(t, r).(map[string]any)["todo"].(map[string]any)
+		if n, _ := todo["refused"].(int64); int(n) != refused {
+			rt.Fatalf("%+v: %d were refused, expected %d", p, n, refused)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/node/queue"
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/weirtest"
+)
+
+// errand is a node type whose model puts errands into a queue, which are run then.
+func errand(capacity int) weir.Type {
+	type in struct{ Message string }
+	type out struct{ Ran []string }
+	return weir.Func("errand", func(ctx weir.Ctx, i in) (out, error) {
+		m, err := ctx.Context()
+		if err != nil {
+			return out{}, err
+		}
+		q := queue.New[string](capacity)
+		add := &tool.Tool{Name: "add", Call: func(_ context.Context, c tool.Call) (string, error) {
+			if err := q.Add(c.Arguments); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("number %d", q.Len()), nil
+		}}
+		slow, asks := ctx.Tools().Get("slow"), ctx.Tools().Get("asks")
+		h := queue.Ordered(ctx, ctx.LLMHost(), add)
+		for range 2 { // indexes go on from turn to turn
+			turn := llm.Turn{Context: m, Message: &convo.Message{Text: i.Message}, Tools: []*tool.Tool{add, slow, asks}, ToolsBefore: h.Calls()}
+			if _, err := ctx.LLM().Turn(ctx, h, turn); err != nil {
+				return out{}, node.ModelError(err)
+			}
+		}
+		o := out{Ran: []string{}}
+		for e, ok := q.Next(); ok; e, ok = q.Next() {
+			o.Ran = append(o.Ran, e)
+		}
+		return o, nil
+	}).WritesContext()
+}
+
+// Calls of one answer end in any order, some wait for a person so that the node is
+// entered again, and a queue that is short of room takes those that were called
+// first, every time.
+func TestWhatModelsAddIsInTheOrderOfTheirCallsHoweverTheseEnd(t *testing.T) {
+	t.Parallel()
+	yields := func(context.Context, tool.Call) (string, error) {
+		for range rand.IntN(20) {
+			runtime.Gosched()
+		}
+		return "slow", nil
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		capacity := rapid.IntRange(1, 6).Draw(rt, "capacity")
+		names := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"add", "slow", "asks"}), 1, 8), 2, 2).Draw(rt, "calls")
+		var script []weirtest.Turn
+		want, told := []any{}, []string{}
+		for turn, list := range names {
+			var m convo.Message
+			for i, name := range list {
+				args := fmt.Sprintf(`{"n":%d}`, turn*10+i)
+				m.Calls = append(m.Calls, convo.Call{Name: name, Arguments: args})
+				switch {
+				case name != "add":
+					told = append(told, "slow")
+				case len(want) < capacity:
+					want = append(want, args)
+					told = append(told, fmt.Sprintf("number %d", len(want)))
+				default:
+					told = append(told, fmt.Sprintf("the queue is full: it takes %d entries, and %[1]d wait in it; it has no room for 1 more", capacity))
+				}
+			}
+			script = append(script, weirtest.Turn{Message: m}, weirtest.Says("done")[0])
+		}
+		r := weirtest.Node(t, errand(capacity), weirtest.Case{
+			In: map[string]any{"message": "Go."}, Script: script, Answers: map[string]any{"node": "approve"},
+			Tools: []*tool.Tool{{Name: "slow", Call: yields}, {Name: "asks", Approve: tool.ApproveAlways, Call: yields}},
+		})
+		if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs["ran"], want) {
+			rt.Fatalf("the run %s with %v, expected %v: %v", r.Status, r.Outputs, want, r.Error)
+		}
+		var got []string
+		for _, m := range r.Messages {
+			if m.Role == convo.Tool {
+				got = append(got, m.Text)
+			}
+		}
+		if !reflect.DeepEqual(got, told) {
+			rt.Fatalf("the model was told %q, expected %q", got, told)
+		}
+	})
+}
