@@ -32,23 +32,33 @@ type Portraits = runner.Portraits
 // rounds joined: of the main agent where sub is 0, else of the sub-agent with that
 // number. The session may be the id of a run: that of its session, or of the run
 // itself, which is then the one round of a session of that name. The graph is made
-// from the journal, whatever is stored of it elsewhere.
+// from the journal, whatever is stored of it elsewhere; what tools do, which no
+// journal has, is said of those of this process.
 //
 // store.ErrNotFound says that there is no such session or run, and
 // trajectory.ErrNotFound that the agent did nothing in it.
 func (w *Weir) Trajectory(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
-	return TrajectoryIn(ctx, w.store, w.catalogue, session, sub)
+	return w.newTrails().graph(ctx, session, sub)
 }
 
 // Agents lists who worked in a session, the main agent first. The session may be
 // the id of a run, as for Trajectory.
 func (w *Weir) Agents(ctx context.Context, session string) ([]trajectory.Agent, error) {
-	return AgentsIn(ctx, w.store, w.catalogue, session)
+	return w.newTrails().who(ctx, session)
 }
 
 // TrajectoryIn is Weir.Trajectory for a store that no Weir is open on.
 func TrajectoryIn(ctx context.Context, s Store, types flow.Catalogue, session string, sub int) (*trajectory.Graph, error) {
-	t := newTrails(s, types)
+	return newTrails(s, types).graph(ctx, session, sub)
+}
+
+// AgentsIn is Weir.Agents for a store that no Weir is open on.
+func AgentsIn(ctx context.Context, s Store, types flow.Catalogue, session string) ([]trajectory.Agent, error) {
+	return newTrails(s, types).who(ctx, session)
+}
+
+// graph is that of one agent.
+func (t *trails) graph(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
 	if err := t.session(ctx, session); err != nil {
 		return nil, err
 	}
@@ -64,9 +74,8 @@ func TrajectoryIn(ctx context.Context, s Store, types flow.Catalogue, session st
 	return trajectory.Join(records...)
 }
 
-// AgentsIn is Weir.Agents for a store that no Weir is open on.
-func AgentsIn(ctx context.Context, s Store, types flow.Catalogue, session string) ([]trajectory.Agent, error) {
-	t := newTrails(s, types)
+// who are the agents, the main one first.
+func (t *trails) who(ctx context.Context, session string) ([]trajectory.Agent, error) {
 	if err := t.session(ctx, session); err != nil {
 		return nil, err
 	}
@@ -92,10 +101,24 @@ type trails struct {
 	// agents are the paths of the sub-agents by the last round.
 	agents []string
 	most   int // rounds, 0 for all
+	// describe says what a tool does; nil where there are none.
+	describe func(tool string) string
 }
 
 func newTrails(s Store, types flow.Catalogue) *trails {
 	return &trails{s: s, types: types, book: trajectory.NewBook(nil, nil)}
+}
+
+// newTrails makes trajectories of the store, with what this process's tools do.
+func (w *Weir) newTrails() *trails {
+	t := newTrails(w.store, w.catalogue)
+	t.describe = func(name string) string {
+		if known := w.tools.Get(name); known != nil {
+			return known.Description
+		}
+		return ""
+	}
+	return t
 }
 
 // agentsBefore are the sub-agents that a session has when a round begins that works
@@ -230,7 +253,7 @@ func agentsOf(f *Flow, start *engine.RunStarted, before []string) []string {
 // run follows a run and those below it.
 func (t *trails) run(ctx context.Context, r *store.Run, f *Flow, k trajectory.Key, above string, agents *follow.Agents) error {
 	fo, err := follow.New(ctx, follow.Options{
-		Flow: f, Run: r.ID, Types: t.types, Book: t.book, Key: k, Above: above, Agents: agents,
+		Flow: f, Run: r.ID, Types: t.types, Book: t.book, Key: k, Above: above, Agents: agents, Describe: t.describe,
 	})
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func (k *kept) Load(ctx context.Context, key trajectory.Key) (trajectory.Record,
 
 // made are the rounds of a session before that of the key.
 func (k *kept) made(ctx context.Context, key trajectory.Key) ([]trajectory.Record, error) {
-	t := newTrails(k.w.store, k.w.catalogue)
+	t := k.w.newTrails()
 	t.most = key.Round - 1
 	if t.most < 1 {
 		return nil, nil

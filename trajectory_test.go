@@ -3,7 +3,6 @@ package weir_test
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
-	"github.com/weir-run/weir/trajectory/tables"
 )
 
 // clerk is a model that calls the tool look once for each question with "look" in
@@ -113,39 +111,6 @@ func sketched(g *trajectory.Graph) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// keeper is a storage in memory that says what it was given.
-func keeper() trajectory.Storage { return tables.New(tables.NewMemory()) }
-
-// wantKept checks that what was kept of a session while its runs went on is what its
-// journal gives.
-func wantKept(t *testing.T, w *weir.Weir, s trajectory.Storage, user, session string) {
-	t.Helper()
-	agents, err := w.Agents(t.Context(), session)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := trajectory.Agents(t.Context(), s, user, session)
-	if err != nil || !reflect.DeepEqual(agents, stored) {
-		t.Errorf("the journal has agents %v, and the storage %v, %v", agents, stored, err)
-	}
-	for _, a := range agents {
-		made, err := w.Trajectory(t.Context(), session, a.Sub)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept, err := trajectory.Load(t.Context(), s, user, session, a.Sub)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := sketched(kept), sketched(made); got != want {
-			t.Errorf("sub-agent %d: kept\n%s\nthe journal gives\n%s", a.Sub, got, want)
-		}
-		if !made.Acyclic() {
-			t.Errorf("sub-agent %d: there is a cycle in\n%s", a.Sub, sketched(made))
-		}
-	}
 }
 
 // trails are flows, each with what its trajectory has to be.
