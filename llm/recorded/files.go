@@ -27,6 +27,11 @@ import (
 //	  turns:          # one model call after another of the same node
 //	    - calls: [{tool: order_status, arguments: {order: "4711"}}]
 //	    - It is on its way.
+//	work:plan: '{"steps": []}'   # what a call of another kind says there
+//
+// The kind of a call is the name of its effect where that is not model: "plan" of
+// work/plan#1, "post.2" of work/post.2.model#1. Without an entry of its own it is
+// answered as the node's other calls are.
 //
 // In a session, the texts of a node in no iteration are those of its rounds, one
 // after another and then from the first again.
@@ -63,7 +68,12 @@ func (s *Files) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 	}
 	plain := PlainPath(path)
 	said, ok := script[plain]
-	if round := roundOf(req.Messages); round > 0 && plain == path && len(said) > 0 {
+	once := plain == path // in no iteration
+	if kind := kindOf(req.Key); kind != "" && script[plain+":"+kind] != nil {
+		plain, ok = plain+":"+kind, true
+		said = script[plain]
+	}
+	if round := roundOf(req.Messages); round > 0 && once && len(said) > 0 {
 		nth = (round-1)%len(said) + 1
 	}
 	if !ok || nth > len(said) && len(said) > 1 {
@@ -94,6 +104,14 @@ func roundOf(ms []convo.Message) int {
 		}
 	}
 	return 0
+}
+
+// kindOf is the kind of a call by its key, "" for a model's ordinary one.
+func kindOf(key string) string {
+	name, _, _ := strings.Cut(key[strings.LastIndexByte(key, '/')+1:], "#")
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "model"), ".")
+	name, _, _ = strings.Cut(name, "@") // in a later attempt
+	return name
 }
 
 // ordinal is the number of a call in its node, from an effect key as

@@ -354,6 +354,9 @@ loop/work:
   - first
   - turns: [{calls: [find]}, second]
 same: always
+work:plan: a plan
+work:post.2: {turns: [after, more]}
+loop/work:plan: [one, two]
 `
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
@@ -369,6 +372,13 @@ same: always
 		{"r/loop#2/work/model#1", "", "find{}"},
 		{"r/loop#2/work/model#2", "second", ""},
 		{"r/same/model#7", "always", ""},
+		{"r/same/plan#1", "always", ""},
+		{"r/work/plan#1", "a plan", ""},
+		{"r/work/post.2.model#1", "after", ""},
+		{"r/work/post.2.model#2", "more", ""},
+		{"r/work/post.2@3.model#2", "more", ""},
+		{"r/work/post.1.model#2", "It is found.", ""},
+		{"r/loop#2/work/plan#1", "two", ""},
 	} {
 		resp, err := f.Generate(t.Context(), &llm.Request{Key: c.key, Model: file}, func(llm.Chunk) {})
 		if e, ok := errors.AsType[*llm.Error](err); ok {
