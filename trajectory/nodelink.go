@@ -151,7 +151,7 @@ func ReadRecord(graph, metadata []byte) (Record, error) {
 		return Record{}, fmt.Errorf("%s %w: %w", k, ErrRecord, err)
 	}
 	r := Record{
-		Key: k, Agent: m.Agent, Nodes: l.Nodes, Edges: edges, Initial: m.Initial, Current: set(m.Current), First: m.First, Messages: m.Messages,
+		Key: k, Agent: m.Agent, Nodes: l.Nodes, Edges: edges, Initial: m.Initial, Current: Distinct(m.Current), First: m.First, Messages: m.Messages,
 	}
 	for i := range r.Nodes {
 		r.Nodes[i].complete()
