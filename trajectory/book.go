@@ -225,7 +225,7 @@ func (b *Book) stored(ctx context.Context, k Key, over *int) (own Record, found 
 		*over = after
 	}
 	own, found, err = b.read(ctx, k)
-	for at := k; err == nil && before > 0; before, _, err = b.storage.Near(ctx, at) {
+	for at := k; err == nil && 0 < before && before < at.Round; before, _, err = b.storage.Near(ctx, at) {
 		at.Round = before
 		var r Record
 		if r, _, err = b.read(ctx, at); err != nil || len(r.Nodes) > 0 {
