@@ -267,19 +267,32 @@ func TestAFolderThatSomebodyCopiedIsNotListedAndADamagedFileHidesNoOther(t *test
 	if err := os.CopyFS(filepath.Join(root, "ann", "s1-copy"), os.DirFS(filepath.Dir(graph))); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{meta, filepath.Join(filepath.Dir(graph), "Run1_Sub0.meta.json")} {
+	one, two := filepath.Join(filepath.Dir(graph), "Run1_Sub0.meta.json"), meta
+	listed := func(rounds ...int) {
+		t.Helper()
+		keys, err := s.List(t.Context(), trajectory.Filter{})
+		var got []int
+		for _, k := range keys {
+			got = append(got, k.Round)
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(got, rounds) {
+			t.Errorf("listed are %v, %v, want rounds %v", keys, err, rounds)
+		}
+	}
+	for _, bad := range []string{one, two} {
 		data := read(t, bad)
 		write(t, bad, []byte("{"))
-		keys, err := s.List(t.Context(), trajectory.Filter{})
-		if err != nil || len(keys) != 2 {
-			t.Errorf("listed are %v, %v", keys, err)
-		}
+		listed(1, 2)
 		write(t, bad, data)
 	}
-	if n, err := s.Delete(t.Context(), trajectory.Filter{}); n != 2 || err != nil {
-		t.Errorf("deleted %d rounds, %v", n, err)
+	for left, n := range []int{2, 1} {
+		round := 1 + left
+		if n, err := s.Delete(t.Context(), trajectory.Filter{Round: &round}); n != 1 || err != nil {
+			t.Errorf("deleted %d rounds, %v", n, err)
+		}
+		listed([]int{2}[:n-1]...)
 	}
-	if got := below(t, root); len(got) != 6 {
+	if got := below(t, filepath.Join(root, "ann", "s1-copy")); len(got) != 4 {
 		t.Errorf("of the copy there are %v", got)
 	}
 }
