@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-func TestEitherOfTwoStoragesHasTheNearestRound(t *testing.T) {
+func TestTwoStoragesAreLookedAtAndDeletedFromAsOne(t *testing.T) {
 	t.Parallel()
 	one, two := memory(), memory()
 	for _, s := range []struct {
@@ -24,6 +24,10 @@ func TestEitherOfTwoStoragesHasTheNearestRound(t *testing.T) {
 		if err != nil || before != 3 || after != 8 {
 			t.Errorf("next to round 5 are %d and %d, %v, want 3 and 8", before, after, err)
 		}
+	}
+	both := trajectory.Both{First: one, Second: two}
+	if n, err := both.Delete(t.Context(), trajectory.Filter{}); err != nil || n != 4 {
+		t.Errorf("deleted %d rounds, %v, want those of both", n, err)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestFilesThatAreNoTrajectoriesAreNotDeleted(t *testing.T) {
 	}
 }
 
-// cutOff is a storage with two rounds that were never saved whole and two files
+// cutOff is a storage with two rounds that were never saved whole and three files
 // that were being written, of one of which keep bytes were.
 func cutOff(t *testing.T, keep int) (s *files.Storage, root, dir string) {
 	t.Helper()
@@ -118,6 +118,7 @@ func cutOff(t *testing.T, keep int) (s *files.Storage, root, dir string) {
 	data := read(t, graph)
 	write(t, filepath.Join(dir, ".writing-1"), data[:min(keep, len(data))])
 	write(t, filepath.Join(dir, ".writing-2"), read(t, meta))
+	write(t, filepath.Join(dir, ".writing-3"), read(t, filepath.Join(dir, "Run4_Sub0.json")))
 	if err := errors.Join(os.Remove(meta), os.Remove(filepath.Join(dir, "Run4_Sub0.meta.json"))); err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +132,9 @@ func TestWhatASaveThatWasCutOffLeftIsDeletedToo(t *testing.T) {
 		keep int
 		left []string // when round 2 is gone
 	}{
-		{1 << 20, []string{"Run4_Sub0.json"}},
-		{700, []string{"Run4_Sub0.json"}},
-		{0, []string{".writing-1", "Run4_Sub0.json"}}, // which does not say whose it was to be
+		{1 << 20, []string{".writing-3", "Run4_Sub0.json"}},
+		{700, []string{".writing-3", "Run4_Sub0.json"}},
+		{0, []string{".writing-1", ".writing-3", "Run4_Sub0.json"}}, // which does not say whose it was to be
 	} {
 		s, root, dir := cutOff(t, x.keep)
 		for _, step := range []struct {
@@ -141,7 +142,7 @@ func TestWhatASaveThatWasCutOffLeftIsDeletedToo(t *testing.T) {
 			in   string
 			left []string
 		}{
-			{trajectory.Filter{Session: &other}, dir, []string{".writing-1", ".writing-2", "Run2_Sub3.json", "Run4_Sub0.json"}},
+			{trajectory.Filter{Session: &other}, dir, []string{".writing-1", ".writing-2", ".writing-3", "Run2_Sub3.json", "Run4_Sub0.json"}},
 			{trajectory.Filter{Round: &round}, dir, x.left},
 			{of("ann"), root, nil},
 		} {
