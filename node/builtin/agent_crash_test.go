@@ -192,7 +192,7 @@ func saga(t *testing.T, left int) (r weir.Result, keys []string, dead bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	var l ledger
-	record := memory.New()
+	record := newRecord(t)
 	w := process(t, record, left, &l)
 	f, err := w.ParseIn(flow.Texts(sagaFiles), "flow.yaml", []byte(sagaFlow()))
 	if err != nil {
@@ -257,4 +257,9 @@ func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
 	if died < 40 {
 		t.Errorf("the run has %d commits in which a process may die, expected more", died)
 	}
+}
+
+func newRecord(t *testing.T) weir.Store {
+	t.Helper()
+	return memory.New()
 }
