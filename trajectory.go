@@ -265,6 +265,7 @@ func (t *trails) run(ctx context.Context, r *store.Run, f *Flow, k trajectory.Ke
 		}
 		fo.Commit(ctx, &c)
 	}
+	fo.Unfinished(ctx)
 	if err := fo.Err(); err != nil {
 		return err
 	}

@@ -113,6 +113,7 @@ func (x *Execution) closeTrail(ctx context.Context) {
 	if x.trail == nil {
 		return
 	}
+	x.trail.Unfinished(ctx)
 	if err := errors.Join(x.trail.Err(), x.trail.Close(ctx)); err != nil {
 		x.local.o.Logger.Error("the trajectory of a run is not whole", "run", x.ID, "error", err)
 	}

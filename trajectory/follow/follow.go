@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,8 @@ type Follower struct {
 	plain map[Datum]bool             // mu; data that nothing describes
 	into  map[*flow.Graph]inward     // mu; the edges of graphs, by the nodes that they lead to
 	errs  []error                    // mu
+	at    time.Time                  // mu; of the newest commit
+	over  bool                       // mu; the run has ended
 	// called: a node waited for a child run, or a tool was called, which may be a flow.
 	called bool // mu
 }
@@ -147,12 +150,35 @@ func (f *Follower) Close(ctx context.Context) error {
 	return err
 }
 
+// Unfinished records what nodes have done that have not ended, for whoever reads the
+// trajectory of a run that goes on or waits; what it makes has the attribute
+// Unfinished. No commit may be read after it.
+func (f *Follower) Unfinished(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return
+	}
+	for _, path := range slices.Sorted(maps.Keys(f.open)) {
+		w := f.open[path]
+		if err := f.unfinished(ctx, f.at, w, nil, Unfinished); err != nil {
+			f.errs = append(f.errs, fmt.Errorf("record the unfinished work of %s: %w", path, err))
+		}
+		f.close(w, nil)
+	}
+}
+
+// Unfinished is the attribute of what a node did that has not ended: it is made again,
+// perhaps as another node of the graph, when the run goes on.
+const Unfinished = "unfinished"
+
 // Commit reads a commit. Commits come in order, each once; an error is kept for
 // Err and ends nothing.
 func (f *Follower) Commit(ctx context.Context, c *engine.Commit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	at := time.UnixMilli(c.At)
+	f.at = at
 	for i, e := range c.Events {
 		if err := f.event(ctx, at, e); err != nil && len(f.errs) < 100 {
 			f.errs = append(f.errs, fmt.Errorf("record event %d, %s, of run %s: %w", c.First+int64(i), e.Kind(), c.Run, err))
@@ -221,6 +247,10 @@ func (f *Follower) begin(at time.Time, e *engine.RunStarted) error {
 // end makes the conclusion of a run that came to none that is in the graph.
 func (f *Follower) end(at time.Time, e engine.Event) error {
 	attrs := map[string]any{trajectory.Kind: Outcome}
+	switch e.(type) {
+	case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
+		f.over = true
+	}
 	switch e := e.(type) {
 	case *engine.RunCompleted:
 		if f.concluded() {

@@ -115,7 +115,7 @@ func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, 
 	if after == nil && s == f.main {
 		after = f.after(w)
 	}
-	told, err := s.recorder.Say(trajectory.Said{By: f.by(w.path, ""), At: at, After: after}, messages...)
+	told, err := s.recorder.Say(trajectory.Said{By: f.by(w.path, ""), At: at, After: after, Attributes: w.marks}, messages...)
 	if s == f.main {
 		w.ends = told.Ends
 	}
@@ -240,7 +240,7 @@ func traced(v engine.Value) ([]convo.Message, error) {
 
 // unfinished records what a node did that did not complete: the answers of models
 // and the results of tools that it had.
-func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept []engine.ContextChange) error {
+func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept []engine.ContextChange, mark string) error {
 	asked, err := messagesOf(kept)
 	if err == nil && len(asked) > 0 {
 		err = f.say(at, w, f.main, asked, nil)
@@ -249,6 +249,9 @@ func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept [
 		return err
 	}
 	messages := w.messages()
+	if mark == Unfinished {
+		w.marks = map[string]any{mark: true}
+	}
 	if len(messages) == 0 {
 		return f.declared(at, w)
 	}
@@ -260,7 +263,7 @@ func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept [
 		return f.declared(at, w)
 	}
 	number := f.o.Agents.Number(f.place(w.path))
-	attrs := map[string]any{trajectory.Kind: Agent, "type": agentType, "sub": number, trajectory.Failed: true}
+	attrs := map[string]any{trajectory.Kind: Agent, "type": agentType, "sub": number, mark: true}
 	if err := f.act(at, w, attrs, ""); err != nil {
 		return err
 	}

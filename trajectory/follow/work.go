@@ -36,6 +36,7 @@ type work struct {
 	byHand bool
 	ends   []trajectory.ID
 	failed *engine.NodeFailed
+	marks  map[string]any // attributes of what it makes in the graph from now on
 }
 
 // toolResult is what the journal has of a tool call.
@@ -169,7 +170,7 @@ func (f *Follower) errored(ctx context.Context, at time.Time, e *engine.NodeErro
 		w.ends = l.ends()
 		delete(f.loops, e.Path)
 	}
-	err := f.unfinished(ctx, at, w, w.failed.Contexts)
+	err := f.unfinished(ctx, at, w, w.failed.Contexts, trajectory.Failed)
 	if err == nil {
 		err = f.concludeFailure(at, w)
 	}
@@ -182,14 +183,14 @@ func (f *Follower) cancelled(ctx context.Context, at time.Time, e *engine.NodeCa
 	if w == nil {
 		return nil
 	}
-	err := f.unfinished(ctx, at, w, e.Contexts)
+	err := f.unfinished(ctx, at, w, e.Contexts, trajectory.Failed)
 	f.close(w, nil)
 	return err
 }
 
 // forced records that a person moved a stuck node.
 func (f *Follower) forced(at time.Time, e *engine.NodeForced) error {
-	if e.Op == "retry" {
+	if f.over = false; e.Op == "retry" {
 		return nil
 	}
 	w := f.open[e.Path]
