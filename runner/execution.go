@@ -331,7 +331,7 @@ func (x *Execution) commit() error {
 	}
 	err := x.local.committer.commit(x.one[:], x.ack)
 	if err == nil {
-		x.follow(&c)
+		x.follow(c)
 	}
 	x.acknowledge(err)
 	if err != nil {

@@ -26,13 +26,16 @@ type Trails struct {
 	Portraits *Portraits
 }
 
-// follow reads a durable commit into the run's trajectory, where it is followed. A
-// trajectory that cannot be kept is told to the logger and holds up nothing.
-func (x *Execution) follow(c *engine.Commit) {
-	t := x.local.o.Trails
-	if t == nil || x.trail == nil && !t.Every || x.trailed {
-		return
+// follow reads a durable commit into the run's trajectory, where it is followed.
+func (x *Execution) follow(c engine.Commit) {
+	if t := x.local.o.Trails; t != nil && (t.Every || x.trail != nil) && !x.trailed {
+		x.followed(c) // apart, so that a commit that nobody follows stays on the stack
 	}
+}
+
+// followed reads a commit. A trajectory that cannot be kept is told to the logger and
+// holds up nothing.
+func (x *Execution) followed(c engine.Commit) {
 	if x.trail == nil {
 		if err := x.openTrail(c.Seq - 1); err != nil {
 			x.trailed = true
@@ -40,7 +43,7 @@ func (x *Execution) follow(c *engine.Commit) {
 			return
 		}
 	}
-	x.trail.Commit(x.local.ctx, c)
+	x.trail.Commit(x.local.ctx, &c)
 	x.portray()
 }
 
