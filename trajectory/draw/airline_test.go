@@ -27,20 +27,27 @@ func keep(t *testing.T, name string, picture []byte) {
 	}
 }
 
+// conversations are all of the airline's by their ids. What failed is marked, which
+// the data does not.
+func conversations(t *testing.T) map[string][]convo.Message {
+	t.Helper()
+	out := map[string][]convo.Message{}
+	for _, c := range trajectorytest.Airline(t, "../..") {
+		for i := range c.Messages {
+			c.Messages[i].Failed = c.Messages[i].Role == convo.Tool && strings.HasPrefix(c.Messages[i].Text, "Error")
+		}
+		out[c.ID] = c.Messages
+	}
+	return out
+}
+
 // airline is a session of one customer: the named conversations one after the
 // other.
-func airline(t *testing.T, ids ...string) *trajectory.Graph {
+func airline(t *testing.T, from map[string][]convo.Message, ids ...string) *trajectory.Graph {
 	t.Helper()
-	byID := map[string][]convo.Message{}
-	for _, c := range trajectorytest.Airline(t, "../..") {
-		byID[c.ID] = c.Messages
-	}
 	var all []convo.Message
 	for _, id := range ids {
-		all = append(all, byID[id]...)
-	}
-	for i := range all { // the data has no mark
-		all[i].Failed = all[i].Role == convo.Tool && strings.HasPrefix(all[i].Text, "Error")
+		all = append(all, from[id]...)
 	}
 	return session(t, ids[0], all)
 }
@@ -51,9 +58,10 @@ func newTables() trajectory.Storage { return tables.New(tables.NewMemory()) }
 // what a reader needs; whether it looks good was judged by looking (-pictures).
 func TestARealConversationOfMoreThanAHundredNodesIsReadable(t *testing.T) {
 	t.Parallel()
+	from := conversations(t)
 	for name, g := range map[string]*trajectory.Graph{
-		"rounds": airline(t, "airline-9-2", "airline-17-1"),
-		"deep":   airline(t, "airline-2-1", "airline-9-3"),
+		"rounds": airline(t, from, "airline-9-2", "airline-17-1"),
+		"deep":   airline(t, from, "airline-2-1", "airline-9-3"),
 	} {
 		for variant, g := range map[string]*trajectory.Graph{name: g, name + "-active": g.Active()} {
 			t.Run(variant, func(t *testing.T) {
@@ -67,7 +75,7 @@ func TestARealConversationOfMoreThanAHundredNodesIsReadable(t *testing.T) {
 				}
 				p := parse(t, svg)
 				p.holds(t, g)
-				if p.width > 4000 || p.height > 4500 {
+				if p.width > 1600 || p.height > 3500 {
 					t.Errorf("the page has %.0f x %.0f pixels", p.width, p.height)
 				}
 			})

@@ -14,6 +14,7 @@ type block struct {
 type card struct {
 	caption
 	node     int                 // index into round.nodes
+	lane     bool                // it is a later step of a lane
 	parent   int                 // index into block.cards, -1 for none
 	relation trajectory.Relation // by which it hangs on its parent
 	title    string              // the name, where it stands in the head
@@ -33,6 +34,7 @@ const (
 	deepest   = 5   // indents there are
 	cardGap   = 5   // between the cards of a block
 	framePad  = 4   // from the frame around a block of several cards to these
+	rowGap    = 14  // between the rows of a pile
 	pileHigh  = 420 // a pile that is higher goes on beside itself
 )
 
@@ -50,6 +52,9 @@ func (b *block) arrange(tags [][]tag) {
 		c := &b.cards[i]
 		if c.parent >= 0 {
 			depth[i] = min(depth[c.parent]+1, deepest)
+			if c.lane {
+				depth[i] = 1
+			}
 		}
 		c.x = float64(depth[i]) * indent
 		c.w = cardWidth - c.x
@@ -89,9 +94,9 @@ func (b *block) wrap(tops []int) {
 				deep = max(deep, c.y+c.h-y)
 			}
 		}
-		y += deep + cardGap
+		y += deep + rowGap
 	}
-	b.w, b.h = float64(columns)*(cardWidth+cardGap)-cardGap, y-cardGap
+	b.w, b.h = float64(columns)*(cardWidth+cardGap)-cardGap, y-rowGap
 }
 
 // take adds the cards of another block.

@@ -173,9 +173,9 @@ func (d *drawing) block(b *block, nodes []trajectory.Node, x, y float64) {
 	if len(b.cards) > 1 {
 		d.printf(`<rect class="frame" x="%s" y="%s" width="%s" height="%s" rx="10"/>`+"\n", px(x), px(y), px(b.w), px(b.h))
 	}
-	for _, c := range b.cards {
+	for i, c := range b.cards {
 		if c.parent >= 0 {
-			d.twig(b.cards[c.parent], c, nodes, x, y)
+			d.twig(b, i, nodes, x, y)
 		}
 	}
 	for _, c := range b.cards {
@@ -183,13 +183,25 @@ func (d *drawing) block(b *block, nodes []trajectory.Node, x, y float64) {
 	}
 }
 
-// twig leads from the foot of a card to the side of one that hangs on it.
-func (d *drawing) twig(from, to card, nodes []trajectory.Node, x, y float64) {
+// twig leads from the foot of a card to the side of one that hangs on it. That of
+// a lane goes on where the one before ends.
+func (d *drawing) twig(b *block, i int, nodes []trajectory.Node, x, y float64) {
+	from, to := b.cards[b.cards[i].parent], b.cards[i]
 	class := relationClass(to.relation)
-	left := x + to.x - indent + 8
+	left, begin := x+to.x-indent+8, y+from.y+from.h
+	if from.x == to.x && !to.lane { // as deep as it gets
+		left = x + to.x - 4
+	}
+	if to.lane && from.x >= to.x {
+		mate := i - 1
+		for b.cards[mate].x > to.x {
+			mate--
+		}
+		begin = y + b.cards[mate].y + headHigh/2
+	}
 	at := y + to.y + headHigh/2
 	d.printf(`<path class="line %s" d="M%s %sV%sQ%s %s %s %sH%s" marker-end="url(#tip-%s)"><title>%s</title></path>`+"\n",
-		class, px(left), px(y+from.y+from.h), px(at-6), px(left), px(at), px(left+6), px(at), px(x+to.x), class,
+		class, px(left), px(begin), px(at-6), px(left), px(at), px(left+6), px(at), px(x+to.x), class,
 		escape(fmt.Sprintf("%s: %s to %s", to.relation, nodes[from.node].ID, nodes[to.node].ID)))
 }
 

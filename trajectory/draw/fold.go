@@ -65,7 +65,8 @@ func fold(r round, m marks) *folded {
 			f.shelf = append(f.shelf, r.nodes[i].Type.Data())
 		}
 	}
-	f.pile()
+	f.locate()
+	f.pile(makers)
 	f.locate()
 	f.tie(makers)
 	for i := range f.blocks {
@@ -122,61 +123,6 @@ func (f *folded) grow(b *block, node, parent int, by trajectory.Relation, childr
 	for _, e := range children[node] {
 		f.grow(b, f.index[f.edges[e].Target], at, f.edges[e].Relationship, children)
 	}
-}
-
-// few is how many alike stand beside each other; more are piled.
-const few = 3
-
-// pile makes one block of steps that follow from the same and lead to the same,
-// where they are many.
-func (f *folded) pile() {
-	f.locate()
-	alike := map[string][]int{}
-	for i, key := range f.joints() {
-		if key != "" && !f.shelf[i] {
-			alike[key] = append(alike[key], i)
-		}
-	}
-	gone := make([]bool, len(f.blocks))
-	for _, list := range alike { // each is changed by itself
-		if len(list) <= few {
-			continue
-		}
-		for _, i := range list[1:] {
-			f.blocks[list[0]].take(f.blocks[i].cards)
-			gone[i] = true
-		}
-	}
-	var blocks []block
-	var shelf []bool
-	for i := range f.blocks {
-		if !gone[i] {
-			blocks, shelf = append(blocks, f.blocks[i]), append(shelf, f.shelf[i])
-		}
-	}
-	f.blocks, f.shelf = blocks, shelf
-}
-
-// joints says for each block what it follows from and what it leads to, "" where
-// it follows from nothing.
-func (f *folded) joints() []string {
-	into, out := make([][]string, len(f.blocks)), make([][]string, len(f.blocks))
-	for _, e := range f.edges {
-		from, to := f.at[f.index[e.Source]], f.at[f.index[e.Target]]
-		if from.block != to.block && !f.nodes[f.index[e.Target]].Type.Data() {
-			into[to.block] = append(into[to.block], string(e.Relationship)+" "+string(e.Source))
-			out[from.block] = append(out[from.block], string(e.Relationship)+" "+string(e.Target))
-		}
-	}
-	keys := make([]string, len(f.blocks))
-	for i := range keys {
-		if len(into[i]) > 0 {
-			slices.Sort(into[i])
-			slices.Sort(out[i])
-			keys[i] = fmt.Sprint(into[i], slices.Compact(out[i]))
-		}
-	}
-	return keys
 }
 
 func (f *folded) locate() {

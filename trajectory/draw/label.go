@@ -111,7 +111,9 @@ func numberOf(id trajectory.ID) string {
 // it.
 func obvious(n trajectory.Node, by trajectory.Relation) bool {
 	switch by {
-	case trajectory.Generates, trajectory.ToolOutput, trajectory.HasColumn, trajectory.HasScript:
+	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates:
+		return true
+	case trajectory.ToolOutput, trajectory.HasColumn, trajectory.HasScript:
 		return n.Type != trajectory.File && n.Type != trajectory.Skill
 	default:
 		return false

@@ -8,33 +8,94 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/draw"
-	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
 // all are the graphs of all airline conversations, of all shapes, and a hostile
 // one.
 func all(t *testing.T) map[string]*trajectory.Graph {
 	t.Helper()
-	graphs := shapes(t)
+	from := conversations(t)
+	graphs := shapes(t, from)
 	graphs["hostile"] = everything(t)
-	for _, c := range trajectorytest.Airline(t, "../..") {
-		graphs[c.ID] = session(t, c.ID, c.Messages)
+	for id, messages := range from {
+		graphs[id] = session(t, id, messages)
 	}
 	return graphs
 }
 
-func TestGraphvizReadsTheDOTOfAllConversations(t *testing.T) {
+func TestAllConversationsAreDrawn(t *testing.T) {
 	t.Parallel()
+	graphs := all(t)
+	for name, test := range map[string]func(*testing.T, map[string]*trajectory.Graph){
+		"each node in a picture that a window shows": drawnWhole,
+		"each node in a line of the outline":         outlined,
+		"Graphviz reads the DOT":                     readByGraphviz,
+		"Mermaid reads the Mermaid":                  readByMermaid,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, graphs)
+		})
+	}
+}
+
+// drawnWhole looks for each edge in the tooltips of lines and of tags.
+func drawnWhole(t *testing.T, graphs map[string]*trajectory.Graph) {
+	t.Helper()
+	has := func(list string, id trajectory.ID) bool {
+		return strings.Contains(list, string(id)) || strings.HasSuffix(list, " more")
+	}
+	for name, g := range graphs {
+		p := parse(t, draw.SVG(g))
+		p.holds(t, g)
+		if p.width > 1600 {
+			t.Errorf("%s is %.0f wide", name, p.width)
+		}
+		titles := strings.Split(strings.Join(p.titles, "\n"), "\n")
+		for _, e := range g.Edges {
+			relation := string(e.Relationship) + ": "
+			if e.Relationship != trajectory.ContinuesTo && !slices.ContainsFunc(titles, func(s string) bool { // that is of panels
+				from, to, _ := strings.Cut(strings.TrimPrefix(s, relation), " to ")
+				line := strings.HasPrefix(s, relation) && has(from, e.Source) && has(to, e.Target)
+				return line || s == relation+"to "+string(e.Target) || s == relation+"from "+string(e.Source)
+			}) {
+				t.Errorf("%s: %s %s %s is nowhere", name, e.Source, e.Relationship, e.Target)
+			}
+		}
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+func outlined(t *testing.T, graphs map[string]*trajectory.Graph) {
+	t.Helper()
+	for name, g := range graphs {
+		lines := draw.Outline(g)
+		if len(lines) != len(g.Nodes) {
+			t.Fatalf("%s: %d lines for %d nodes", name, len(lines), len(g.Nodes))
+		}
+		for _, l := range lines {
+			if text := l.Kind + l.Name + l.By + l.Said + l.Result; strings.ContainsAny(text, "\n\r\t\x1b\x00") {
+				t.Errorf("%s: %s is not on one line: %q", name, l.ID, text)
+			}
+		}
+	}
+}
+
+func readByGraphviz(t *testing.T, graphs map[string]*trajectory.Graph) {
+	t.Helper()
 	dot, err := exec.LookPath("dot")
 	if err != nil {
 		t.Skip("Graphviz is not installed (Debian: apt-get install graphviz)")
 	}
-	for name, g := range all(t) {
+	for name, g := range graphs {
 		cmd := exec.CommandContext(t.Context(), dot, "-Tplain")
 		cmd.Stdin = bytes.NewReader(draw.DOT(g))
 		var said bytes.Buffer
@@ -70,16 +131,15 @@ for (const s of document.querySelectorAll("textarea")) {
 document.getElementById("said").textContent = JSON.stringify(said)
 </script>`
 
-// TestMermaidReadsAllConversations needs Chromium and Mermaid's own code:
+// readByMermaid needs Chromium and Mermaid's own code:
 // WEIR_MERMAID is the path of mermaid.min.js of the npm package mermaid.
-func TestMermaidReadsAllConversations(t *testing.T) {
-	t.Parallel()
+func readByMermaid(t *testing.T, graphs map[string]*trajectory.Graph) {
+	t.Helper()
 	code := os.Getenv("WEIR_MERMAID")
 	chromium, err := exec.LookPath("chromium")
 	if code == "" || err != nil {
 		t.Skip("needs Chromium (Debian: apt-get install chromium) and WEIR_MERMAID, the path of mermaid.min.js (npm install mermaid: node_modules/mermaid/dist)")
 	}
-	graphs := all(t)
 	var texts strings.Builder
 	for name, g := range graphs {
 		fmt.Fprintf(&texts, "<textarea hidden id=%q>\n%s</textarea>\n", name, html.EscapeString(string(draw.Mermaid(g))))
