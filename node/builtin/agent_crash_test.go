@@ -164,23 +164,26 @@ func recordedKeys(t *testing.T, w *weir.Weir, run string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys []string
+	var events []engine.Event
 	for _, c := range v.Commits {
-		for _, e := range c.Events {
-			switch e := e.(type) {
-			case *engine.EffectCompleted:
-				if !strings.Contains(e.Key, "clock#") {
-					keys = append(keys, run+"/"+e.Key)
-				}
-			case *engine.NodeWaiting:
-				for _, i := range e.Interrupts {
-					if i.Child != nil {
-						keys = append(keys, recordedKeys(t, w, i.Child.Run)...)
-					}
-				}
-			}
+		events = append(events, c.Events...)
+	}
+	var keys []string
+	var waits []engine.Interrupt
+	for _, e := range events {
+		switch e := e.(type) {
+		case *engine.EffectCompleted:
+			keys = append(keys, run+"/"+e.Key)
+		case *engine.NodeWaiting:
+			waits = append(waits, e.Interrupts...)
 		}
 	}
+	for _, i := range waits {
+		if i.Child != nil {
+			keys = append(keys, recordedKeys(t, w, i.Child.Run)...)
+		}
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, "/clock#") })
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }

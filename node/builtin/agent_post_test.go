@@ -15,9 +15,9 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// broken is a tool that fails so many times.
-func broken(l *ledger, name string, times int) *tool.Tool {
-	return &tool.Tool{Name: name, Call: func(_ context.Context, c tool.Call) (string, error) {
+// broken is the tool bad, which fails so many times.
+func broken(l *ledger, times int) *tool.Tool {
+	return &tool.Tool{Name: "bad", Call: func(_ context.Context, c tool.Call) (string, error) {
 		l.add(c.Key)
 		if times--; times >= 0 {
 			return "", errors.New("it is broken")
@@ -26,10 +26,18 @@ func broken(l *ledger, name string, times int) *tool.Tool {
 	}}
 }
 
+// codeOf is the code that a run failed with, "" where it did not.
+func codeOf(r weirtest.Result) string {
+	if r.Error == nil {
+		return ""
+	}
+	return r.Error.Code
+}
+
 // queuesOf is the metadata of an agent's queues.
 func queuesOf(t *testing.T, r weirtest.Result) any {
 	t.Helper()
-	return metaOf(t, r, "work", "agent").(map[string]any)["queues"]
+	return metaOf(t, r, "work").(map[string]any)["queues"]
 }
 
 func TestWhatComesAfterIsDoneWhateverTheWorkCameTo(t *testing.T) {
@@ -50,18 +58,12 @@ func TestWhatComesAfterIsDoneWhateverTheWorkCameTo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var l ledger
 			r := weirtest.Flow(t, queues(c.with+"\npost: [{tool: tidy}, {say: Note it.}, {tool: tidy, arguments: {n: 2}}]"), weirtest.Case{
-				Tools: []*tool.Tool{l.tool("look", ""), l.tool("tidy", ""), broken(new(ledger), "bad", 9)}, Script: c.script,
+				Tools: []*tool.Tool{l.tool("look", ""), l.tool("tidy", ""), broken(new(ledger), 9)}, Script: c.script,
 			})
-			if c.code == "" && r.Status != engine.Completed || c.code != "" && (r.Error == nil || r.Error.Code != c.code) {
+			if got := codeOf(r); got != c.code {
 				t.Fatalf("the run %s: %v, expected %q", r.Status, r.Error, c.code)
 			}
-			tidied := 0
-			for _, done := range l.all() {
-				if strings.HasPrefix(done, "tidy") {
-					tidied++
-				}
-			}
-			if tidied != 2 || len(r.Asked) != len(c.script) {
+			if tidied := strings.Count(strings.Join(l.all(), " "), "tidy"); tidied != 2 || len(r.Asked) != len(c.script) {
 				t.Errorf("it was tidied %d times, and the model asked %d times of %d", tidied, len(r.Asked), len(c.script))
 			}
 			if got := queuesOf(t, r).(map[string]any)["post"]; !reflect.DeepEqual(got, map[string]any{"run": int64(3)}) {
@@ -87,13 +89,13 @@ func TestEveryEntryAfterTheWorkIsTriedAndTheirFailureIsTheAgentsOnlyWhereItHasNo
 	} {
 		var l ledger
 		r := weirtest.Flow(t, queues(post), weirtest.Case{
-			Tools:  []*tool.Tool{broken(new(ledger), "bad", 9), l.tool("tidy", "")},
+			Tools:  []*tool.Tool{broken(new(ledger), 9), l.tool("tidy", "")},
 			Script: []weirtest.Turn{c.answer, weirtest.Fails(engine.CodeModelAuth)},
 		})
 		if r.Error == nil || r.Error.Code != c.code || r.Error.Message != c.place {
 			t.Errorf("the run %s: %v, expected %s", r.Status, r.Error, c.place)
 		}
-		meta := metaOf(t, r, "work", "agent").(map[string]any)
+		meta := metaOf(t, r, "work").(map[string]any)
 		failures := []any{"post.0 (tool bad): tool bad: it is broken (tool_failed)", "post.1 (say): the script says so (model_auth)"}
 		if !reflect.DeepEqual(meta["postFailures"], failures) || len(l.all()) != 1 {
 			t.Errorf("the metadata says %v, and done was %q", meta, l.all())
@@ -145,7 +147,7 @@ post: [{tool: tidy}, Note it.]
 func TestAnotherAttemptDoesAgainOfWhatComesAfterOnlyWhatFailedAndWhatFollowedThat(t *testing.T) {
 	var l ledger
 	r := weirtest.Flow(t, tried("2", "post: [{tool: tidy, arguments: {n: 1}}, {tool: bad}, Note it., {tool: tidy, arguments: {n: 3}}]"), weirtest.Case{
-		Tools:  []*tool.Tool{broken(new(ledger), "bad", 1), l.tool("tidy", "")},
+		Tools:  []*tool.Tool{broken(new(ledger), 1), l.tool("tidy", "")},
 		Script: weirtest.Says("done", "noted that it is broken", "noted that it is mended"),
 	})
 	if r.Status != engine.Completed || r.Outputs["text"] != "done" {
@@ -163,7 +165,7 @@ func TestAnotherAttemptDoesAgainOfWhatComesAfterOnlyWhatFailedAndWhatFollowedTha
 func TestAToolThatFailsBeforeTheWorkIsCalledAgainByAnotherAttempt(t *testing.T) {
 	var l ledger
 	r := weirtest.Flow(t, tried("3", "pre: [{tool: look}, {tool: bad}]"), weirtest.Case{
-		Tools:  []*tool.Tool{broken(&l, "bad", 2), l.tool("look", "")},
+		Tools:  []*tool.Tool{broken(&l, 2), l.tool("look", "")},
 		Script: weirtest.Says("done"),
 	})
 	want := []string{"look{}", "run/work/queue.tool#2", "run/work/queue.tool#2", "run/work/queue.tool#2"}
@@ -178,7 +180,7 @@ func TestTheModelIsToldOfWhatFailsInTheQueueAndThatStaysForAnotherAttempt(t *tes
 	var l ledger
 	r := weirtest.Flow(t, tried("2", "todo: [{tool: bad}, {flow: unlucky.yaml}, Go on.]"), weirtest.Case{
 		Files:  map[string]string{"unlucky.yaml": unlucky},
-		Tools:  []*tool.Tool{broken(&l, "bad", 1)},
+		Tools:  []*tool.Tool{broken(&l, 1)},
 		Script: []weirtest.Turn{weirtest.Says("begun")[0], overloaded(), weirtest.Says("gone on")[0], weirtest.Says("all")[0]},
 	})
 	if r.Status != engine.Completed || len(l.all()) != 1 {

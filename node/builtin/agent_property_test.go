@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -63,10 +64,7 @@ func drawPlot(t *rapid.T) plot {
 // a loop.
 func (p plot) naive() (done []string, refused int) {
 	waiting := append([]string{}, p.todo...)
-	adds := map[string][]string{}
-	for name, more := range p.adds {
-		adds[name] = more
-	}
+	adds := maps.Clone(p.adds)
 	closed := false
 	do := func(name string) {
 		done = append(done, name)

@@ -128,7 +128,7 @@ queue: {capacity: 3, tools: true}
 			t.Errorf("%v is not said to have failed as it did", m)
 		}
 	}
-	queues := metaOf(t, r, "work", "agent").(map[string]any)["queues"]
+	queues := metaOf(t, r, "work").(map[string]any)["queues"]
 	if !reflect.DeepEqual(queues, map[string]any{"todo": map[string]any{"run": int64(3), "added": int64(3), "refused": int64(1)}}) {
 		t.Errorf("the metadata says of the queues %v", queues)
 	}
@@ -180,7 +180,7 @@ func TestAToolThatEndsTheWorkLeavesTheRestOfTheQueue(t *testing.T) {
 	if r.Status != engine.Completed || r.Outputs["text"] != "bye" || r.Outputs["stop"] != "calls" {
 		t.Fatalf("the run %s with %v: %v", r.Status, r.Outputs, r.Error)
 	}
-	got := metaOf(t, r, "work", "agent").(map[string]any)["queues"]
+	got := metaOf(t, r, "work").(map[string]any)["queues"]
 	if want := map[string]any{
 		"pre": map[string]any{"run": int64(1)}, "todo": map[string]any{"run": int64(2), "left": int64(1)}, "post": map[string]any{"run": int64(1)},
 	}; !reflect.DeepEqual(got, want) {

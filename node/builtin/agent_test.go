@@ -74,15 +74,15 @@ func TestOnlyTheAnswerOfAnAgentEntersTheContext(t *testing.T) {
 	if !reflect.DeepEqual(trace, want) {
 		t.Errorf("the trace is %v, expected %v", trace, want)
 	}
-	if got := metaOf(t, r, "work", "agent"); !reflect.DeepEqual(got, map[string]any{
+	if got := metaOf(t, r, "work"); !reflect.DeepEqual(got, map[string]any{
 		"steps": int64(2), "tokens": int64(0), "tools": map[string]any{"search": int64(1)},
 	}) {
 		t.Errorf("the metadata is %v", got)
 	}
 }
 
-// metaOf is what a node left as metadata, also where it failed.
-func metaOf(t *testing.T, r weirtest.Result, path, name string) any {
+// metaOf is what an agent left as metadata, also where it failed.
+func metaOf(t *testing.T, r weirtest.Result, path string) any {
 	t.Helper()
 	var meta engine.Values
 	for _, e := range r.Events {
@@ -97,9 +97,9 @@ func metaOf(t *testing.T, r weirtest.Result, path, name string) any {
 			}
 		}
 	}
-	v, ok := meta.Get(name)
+	v, ok := meta.Get("agent")
 	if !ok {
-		t.Fatalf("%s has no metadata %s: %v", path, name, meta)
+		t.Fatalf("%s has no metadata: %v", path, meta)
 	}
 	return v
 }
@@ -213,7 +213,7 @@ func TestAnAgentsLimitsEndItOrFailItAsItsSettingsSay(t *testing.T) {
 			if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || r.Error.Node != "ask" {
 				t.Fatalf("the run %s with %v", r.Status, r.Error)
 			}
-			if got := metaOf(t, r, "ask", "agent").(map[string]any)["steps"]; got != int64(c.calls) {
+			if got := metaOf(t, r, "ask").(map[string]any)["steps"]; got != int64(c.calls) {
 				t.Errorf("the metadata says %v steps, expected %d", got, c.calls)
 			}
 		})

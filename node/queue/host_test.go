@@ -52,6 +52,30 @@ func errand(capacity int) weir.Type {
 	}).WritesContext()
 }
 
+// plot is what the model says, what is run because of it, and what the model is told
+// of its calls.
+func plot(names [][]string, capacity int) (script []weirtest.Turn, want []any, told []string) {
+	want = []any{}
+	for turn, list := range names {
+		var m convo.Message
+		for i, name := range list {
+			args := fmt.Sprintf(`{"n":%d}`, turn*10+i)
+			m.Calls = append(m.Calls, convo.Call{Name: name, Arguments: args})
+			switch {
+			case name != "add":
+				told = append(told, "slow")
+			case len(want) < capacity:
+				want = append(want, args)
+				told = append(told, fmt.Sprintf("number %d", len(want)))
+			default:
+				told = append(told, fmt.Sprintf("the queue is full: it takes %d entries, and %[1]d wait in it; it has no room for 1 more", capacity))
+			}
+		}
+		script = append(script, weirtest.Turn{Message: m}, weirtest.Says("done")[0])
+	}
+	return script, want, told
+}
+
 // Calls of one answer end in any order, some wait for a person so that the node is
 // entered again, and a queue that is short of room takes those that were called
 // first, every time.
@@ -66,25 +90,7 @@ func TestWhatModelsAddIsInTheOrderOfTheirCallsHoweverTheseEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		capacity := rapid.IntRange(1, 6).Draw(rt, "capacity")
 		names := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"add", "slow", "asks"}), 1, 8), 2, 2).Draw(rt, "calls")
-		var script []weirtest.Turn
-		want, told := []any{}, []string{}
-		for turn, list := range names {
-			var m convo.Message
-			for i, name := range list {
-				args := fmt.Sprintf(`{"n":%d}`, turn*10+i)
-				m.Calls = append(m.Calls, convo.Call{Name: name, Arguments: args})
-				switch {
-				case name != "add":
-					told = append(told, "slow")
-				case len(want) < capacity:
-					want = append(want, args)
-					told = append(told, fmt.Sprintf("number %d", len(want)))
-				default:
-					told = append(told, fmt.Sprintf("the queue is full: it takes %d entries, and %[1]d wait in it; it has no room for 1 more", capacity))
-				}
-			}
-			script = append(script, weirtest.Turn{Message: m}, weirtest.Says("done")[0])
-		}
+		script, want, told := plot(names, capacity)
 		r := weirtest.Node(t, errand(capacity), weirtest.Case{
 			In: map[string]any{"message": "Go."}, Script: script, Answers: map[string]any{"node": "approve"},
 			Tools: []*tool.Tool{{Name: "slow", Call: yields}, {Name: "asks", Approve: tool.ApproveAlways, Call: yields}},

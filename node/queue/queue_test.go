@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,46 +13,54 @@ import (
 	"github.com/weir-run/weir/node/queue"
 )
 
+// model is a queue beside a list that it has to be as.
+type model struct {
+	queue         *queue.Queue[int]
+	capacity      int
+	list          []int
+	next, refused int
+}
+
+func (m *model) add(t *rapid.T) {
+	var more []int
+	for range rapid.IntRange(0, 3).Draw(t, "entries") {
+		m.next++
+		more = append(more, m.next)
+	}
+	err := m.queue.Add(more...)
+	if full := len(m.list)+len(more) > m.capacity; full != errors.Is(err, queue.ErrFull) || full != (err != nil) {
+		t.Fatalf("%d more to %d of %d: %v", len(more), len(m.list), m.capacity, err)
+	}
+	if err != nil {
+		m.refused += len(more)
+		return
+	}
+	m.list = append(m.list, more...)
+}
+
+func (m *model) take(t *rapid.T) {
+	got, ok := m.queue.Next()
+	if ok != (len(m.list) > 0) || ok && got != m.list[0] {
+		t.Fatalf("next is %d, %v of %v", got, ok, m.list)
+	}
+	if ok {
+		m.list = m.list[1:]
+	}
+}
+
+func (m *model) check(t *rapid.T) {
+	q := m.queue
+	if q.Len() != len(m.list) || !slices.Equal(q.Entries(), m.list) || q.Refused() != m.refused || q.Capacity() != m.capacity {
+		t.Fatalf("it holds %v, expected %v; it refused %d, expected %d", q.Entries(), m.list, q.Refused(), m.refused)
+	}
+}
+
 func TestWhatComesInFirstComesOutFirstAndAFullQueueRefuses(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 5).Draw(t, "capacity")
-		q := queue.New[int](capacity)
-		var naive []int
-		refused := 0
-		next := 0
-		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				var more []int
-				for range rapid.IntRange(0, 3).Draw(t, "entries") {
-					next++
-					more = append(more, next)
-				}
-				err := q.Add(more...)
-				if full := len(naive)+len(more) > capacity; full != errors.Is(err, queue.ErrFull) || full != (err != nil) {
-					t.Fatalf("%d more to %d of %d: %v", len(more), len(naive), capacity, err)
-				}
-				if err != nil {
-					refused += len(more)
-					return
-				}
-				naive = append(naive, more...)
-			},
-			"next": func(t *rapid.T) {
-				got, ok := q.Next()
-				if ok != (len(naive) > 0) || ok && got != naive[0] {
-					t.Fatalf("next is %d, %v of %v", got, ok, naive)
-				}
-				if ok {
-					naive = naive[1:]
-				}
-			},
-			"": func(t *rapid.T) {
-				if q.Len() != len(naive) || !slices.Equal(q.Entries(), naive) || q.Refused() != refused || q.Capacity() != capacity {
-					t.Fatalf("it holds %v, expected %v; it refused %d, expected %d", q.Entries(), naive, q.Refused(), refused)
-				}
-			},
-		})
+		m := &model{queue: queue.New[int](capacity), capacity: capacity}
+		t.Repeat(map[string]func(*rapid.T){"add": m.add, "next": m.take, "": m.check})
 	})
 }
 
@@ -72,39 +81,32 @@ func TestAQueueThatIsNotToldOtherwiseTakesAHundred(t *testing.T) {
 
 func TestManyGoroutinesAddAndTakeEachEntryOnce(t *testing.T) {
 	t.Parallel()
-	q := queue.New[int](10_000)
+	const workers, each = 64, 100
+	q := queue.New[int](workers * each)
 	var all sync.WaitGroup
-	taken := make([]bool, 64*100)
-	var mu sync.Mutex
-	for w := range 64 {
+	var taken [workers*each + 1]atomic.Int32
+	take := func(most int) {
+		for range most {
+			if n, ok := q.Next(); ok {
+				taken[n].Add(1)
+			}
+		}
+	}
+	for w := range workers {
 		all.Go(func() {
-			for i := range 100 {
-				if err := q.Add(w*100 + i); err != nil {
+			for i := range each {
+				if err := q.Add(w*each + i); err != nil {
 					t.Error(err)
 				}
 			}
 		})
-		all.Go(func() {
-			for range 50 {
-				if n, ok := q.Next(); ok {
-					mu.Lock()
-					if taken[n] {
-						t.Errorf("%d was taken twice", n)
-					}
-					taken[n] = true
-					mu.Unlock()
-				}
-			}
-		})
+		all.Go(func() { take(each / 2) })
 	}
 	all.Wait()
-	for n, ok := q.Next(); ok; n, ok = q.Next() {
-		if taken[n] {
-			t.Errorf("%d was taken twice", n)
+	take(q.Len())
+	for n := range workers * each {
+		if times := taken[n].Load(); times != 1 {
+			t.Errorf("%d was taken %d times", n, times)
 		}
-		taken[n] = true
-	}
-	if slices.Contains(taken, false) {
-		t.Error("an entry was lost")
 	}
 }
