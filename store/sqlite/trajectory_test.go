@@ -43,6 +43,9 @@ func TestTrajectoriesAreStoredInTables(t *testing.T) {
 }
 
 func TestTrajectoriesAreStoredInFilesAndTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("either is tested alone")
+	}
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
 		return trajectory.Both{First: files.New(t.TempDir(), files.Options{NoSync: true}), Second: tables.New(trailed(t).Trajectories())}
