@@ -11,6 +11,7 @@ package recall
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -114,8 +115,9 @@ type Store interface {
 type Filter struct {
 	Namespace, User, Session string
 	Kind                     Kind
-	// ID is the beginning of the ids.
-	ID string
+	ID                       string
+	// Prefix is the beginning of the ids.
+	Prefix string
 	// From is the run or session that the newest version came from.
 	From string
 	// Limit is how many are listed, the newest; 0 is all.
@@ -125,7 +127,7 @@ type Filter struct {
 // Matches reports whether the filter takes an item.
 func (f Filter) Matches(i *Item) bool {
 	return f.Owns(i.Scope) && (f.Kind == "" || f.Kind == i.Kind) &&
-		len(i.ID) >= len(f.ID) && i.ID[:len(f.ID)] == f.ID &&
+		(f.ID == "" || f.ID == i.ID) && strings.HasPrefix(i.ID, f.Prefix) &&
 		(f.From == "" || f.From == i.Source.Run || f.From == i.Source.Session)
 }
 

@@ -104,6 +104,9 @@ func (d *desk) begin(ctx context.Context, p *program, what opening, o *weir.Opti
 		o.Tools, err = d.tools.offer(ctx, flowOf(ctx, d.store, what.run))
 	}
 	if err == nil {
+		err = d.remember(o)
+	}
+	if err == nil {
 		o.Store, o.Trajectories = d.store, trajectories(d.trails, d.store)
 		d.Weir, err = weir.Open(*o)
 	}

@@ -18,7 +18,8 @@ func (p *program) deleteSessionCommand() *cobra.Command {
 		Use:   "delete SESSION... | --user USER",
 		Short: "Delete sessions, or all that is kept of a user, for good",
 		Long: `Delete sessions for good: their messages and rounds. With --user, all that is kept
-of a user, runs that belong to no session too. The space is overwritten.
+of a user: runs that belong to no session, and what is remembered, too. The space is
+overwritten.
 
 What was forked from it, sessions and runs, shares its past and goes with it; it is
 named first. It asks, unless --yes is given, and says what was deleted. With
@@ -53,9 +54,10 @@ type erased struct {
 	Sessions int           `json:"sessions"`
 	Runs     int           `json:"runs"`
 	Messages int           `json:"messages"`
-	Copies   []string      `json:"copies"` // of the database, which were not touched
-	Forks    []forest      `json:"forks"`  // what shares the past of what was named, and goes with it
-	Kept     []keptSession `json:"kept"`   // what pruning has left, and why
+	Memories int           `json:"memories"` // items of long-term memory
+	Copies   []string      `json:"copies"`   // of the database, which were not touched
+	Forks    []forest      `json:"forks"`    // what shares the past of what was named, and goes with it
+	Kept     []keptSession `json:"kept"`     // what pruning has left, and why
 }
 
 // forest is a session, or a run with its children; one of them is set.
@@ -92,6 +94,7 @@ func (e *erased) add(x store.Erased) {
 	e.Sessions += x.Sessions
 	e.Runs += x.Runs
 	e.Messages += x.Messages
+	e.Memories += x.Memories
 	if x.Copies != nil {
 		e.Copies = x.Copies
 	}
@@ -196,7 +199,11 @@ func (p *program) tellErased(e erased, asJSON bool, verb string) {
 		writeJSON(p.out, e)
 		return
 	}
-	fmt.Fprintf(p.out, "%s %s, %s, %s\n", verb, count(e.Sessions, "session"), count(e.Runs, "run"), count(e.Messages, "message"))
+	line := fmt.Sprintf("%s %s, %s, %s", verb, count(e.Sessions, "session"), count(e.Runs, "run"), count(e.Messages, "message"))
+	if e.Memories > 0 {
+		line += ", " + count(e.Memories, "remembered item")
+	}
+	fmt.Fprintln(p.out, line)
 	if len(e.Forks) > 0 {
 		fmt.Fprintf(p.out, "  among them, since they share a past with what was named: %s\n", namesOf(e.Forks))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-run/weir/cmd/weir/config"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node/builtin/safehttp"
+	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
 	httptool "github.com/weir-run/weir/tool/http"
 	mcptool "github.com/weir-run/weir/tool/mcp"
@@ -27,6 +28,7 @@ type toolbox struct {
 	declared []*tool.Tool // HTTP requests
 	flows    []config.FlowTool
 	servers  []*toolServer // by name
+	memory   config.Memory
 }
 
 // toolServer is one MCP server of the configuration.
@@ -39,13 +41,16 @@ type toolServer struct {
 
 // toolbox makes the tools of the configuration. It starts and calls nothing.
 func (p *program) toolbox(cfg *config.Config, client *http.Client) (*toolbox, error) {
-	b := &toolbox{p: p, flows: cfg.Tools.Flows}
+	b := &toolbox{p: p, flows: cfg.Tools.Flows, memory: cfg.Tools.Memory}
 	for i := range cfg.Tools.HTTP {
 		t, err := declaredTool(&cfg.Tools.HTTP[i], client, cfg.Secret)
 		if err != nil {
 			return nil, usagef("configuration (%s): tools.http: %w", strings.Join(cfg.Files, ", "), err)
 		}
 		b.declared = append(b.declared, t)
+	}
+	if _, err := b.memoryTools(memory.New()); err != nil {
+		return nil, usagef("configuration (%s): tools.memory: %w", strings.Join(cfg.Files, ", "), err)
 	}
 	pins := mcptool.NewLockFile(p.lockFile(cfg))
 	for _, name := range slices.Sorted(maps.Keys(cfg.Tools.MCP)) {

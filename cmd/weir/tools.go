@@ -106,6 +106,7 @@ func (b *toolbox) list(ctx context.Context) []shownTool {
 		list = append(list, shownToolOf(t, source, stateConfigured))
 	}
 	list = append(list, b.listFlows()...)
+	list = append(list, b.listMemory()...)
 	for _, s := range b.servers {
 		list = append(list, s.list(ctx)...)
 	}

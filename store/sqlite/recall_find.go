@@ -183,11 +183,12 @@ func scanVersion(row scanner, before ...any) (v recall.Version, err error) {
 // their arguments are those of filter.
 const (
 	owning    = " (?1 = '' OR s.namespace = ?1) AND (?2 = '' OR s.user = ?2) AND (?3 = '' OR s.session = ?3)"
-	filtering = owning + " AND (?4 = '' OR i.kind = ?4) AND substr(i.id, 1, length(?5)) = ?5 AND (?6 = '' OR i.run = ?6 OR i.session = ?6)"
+	filtering = owning + ` AND (?4 = '' OR i.kind = ?4) AND (?5 = '' OR i.id = ?5)
+		AND substr(i.id, 1, length(?6)) = ?6 AND (?7 = '' OR i.run = ?7 OR i.session = ?7)`
 )
 
 func filter(f recall.Filter) []any {
-	return []any{f.Namespace, f.User, f.Session, string(f.Kind), f.ID, f.From}
+	return []any{f.Namespace, f.User, f.Session, string(f.Kind), f.ID, f.Prefix, f.From}
 }
 
 // Memories lists items of all scopes, what was written last first.
@@ -201,7 +202,7 @@ func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, e
 		i, err := scanItem(row)
 		out = append(out, i)
 		return err
-	}, selectItem+" WHERE"+filtering+" ORDER BY i.written DESC, i.num DESC LIMIT ?7", append(filter(f), limit)...)
+	}, selectItem+" WHERE"+filtering+" ORDER BY i.written DESC, i.num DESC LIMIT ?8", append(filter(f), limit)...)
 	return out, s.wrap("list memories", err)
 }
 

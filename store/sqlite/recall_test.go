@@ -77,7 +77,7 @@ func TestNoByteOfAForgottenMemoryIsLeftInTheFiles(t *testing.T) {
 		},
 		"id": func(w *recall.Write) recall.Filter {
 			w.ID = fmt.Sprint("bobs", w.Now.UnixMilli())
-			return recall.Filter{ID: "bobs"}
+			return recall.Filter{Prefix: "bobs"}
 		},
 		"kind": func(w *recall.Write) recall.Filter {
 			w.Kind = recall.Episode

@@ -335,8 +335,10 @@ func memoryFilters(t *testing.T, s Store) {
 		{recall.Filter{Session: "s1"}, "three"},
 		{recall.Filter{Kind: recall.Episode}, "four"},
 		{recall.Filter{ID: "m1"}, "two"},
-		{recall.Filter{ID: "m"}, "four three two one"},
-		{recall.Filter{ID: "m_"}, ""},
+		{recall.Filter{ID: "m"}, ""},
+		{recall.Filter{Prefix: "m"}, "four three two one"},
+		{recall.Filter{Prefix: "m3", User: "ada"}, "four"},
+		{recall.Filter{Prefix: "m_"}, ""},
 		{recall.Filter{From: "r1"}, "four two"},
 		{recall.Filter{From: "s2", User: "bob"}, "two"},
 	} {

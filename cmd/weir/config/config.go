@@ -71,6 +71,8 @@ type Tools struct {
 	HTTP  []HTTPTool           `json:"http"`
 	Flows []FlowTool           `json:"flows"`
 	MCP   map[string]MCPServer `json:"mcp"`
+	// Memory is long-term memory.
+	Memory Memory `json:"memory"`
 }
 
 // FlowTool is a tool that runs a flow.

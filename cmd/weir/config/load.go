@@ -110,7 +110,7 @@ func Load(o Options) (*Config, error) {
 	}
 	err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		Result: c, ErrorUnused: true, WeaklyTypedInput: true, TagName: "json",
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(mapstructure.StringToTimeDurationHookFunc(), textHook),
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(mapstructure.StringToTimeDurationHookFunc(), textHook, memoryHook),
 	}})
 	if err != nil { // of files only the environment is not checked yet
 		return nil, fmt.Errorf("environment: %w", err)

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/store"
+)
+
+func (p *program) forgetMemoryCommand() *cobra.Command {
+	o, how, all := &memoryFilter{}, &deletion{}, false
+	c := &cobra.Command{
+		Use:   "forget ITEM... | --user USER | --namespace NAMESPACE | ...",
+		Short: "Forget what is remembered, for good",
+		Long: `Forget items for good, with what they said before: those that are named, or all that
+the flags take. The space is overwritten. It asks, unless --yes is given, and says how
+many were forgotten. With --dry-run it lists what would be.
+
+Conversations in which it was said or read stay: "weir sessions delete" deletes those,
+and with --user what is remembered of the user too.`,
+		Example: `  weir memory forget m4k2
+  weir memory forget --user ada --kind episode --dry-run
+  weir memory forget --from 01kafw --yes`,
+		ValidArgsFunction: p.completeMemories,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			filtered := o.Filter != (recall.Filter{})
+			switch {
+			case all && (filtered || len(args) > 0):
+				return usagef("--all takes everything: leave out the rest")
+			case len(args) > 0 && filtered:
+				return usagef("expected ITEM... or flags that say which, and not both")
+			case len(args) == 0 && !filtered && !all:
+				return usagef("expected ITEM..., flags such as --user USER that say which, or --all")
+			}
+			how.json = o.json
+			return p.forgetMemories(c.Context(), args, o, how)
+		},
+	}
+	p.filterFlags(c, o)
+	f := c.Flags()
+	f.BoolVar(&all, "all", false, "everything that is remembered of anybody")
+	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&how.dry, "dry-run", false, "forget nothing, and list what would be")
+	return c
+}
+
+func (p *program) forgetMemories(ctx context.Context, names []string, o *memoryFilter, how *deletion) error {
+	if err := p.mustExist(); err != nil {
+		return err
+	}
+	return p.withMemory(ctx, o.json, func(ctx context.Context, m memories) error {
+		doomed, err := doomedMemories(ctx, m, names, o.Filter)
+		if err != nil {
+			return err
+		}
+		if how.dry || len(doomed) == 0 {
+			p.printMemories(doomed, o.json)
+			return nil
+		}
+		what := count(len(doomed), "remembered item")
+		if len(names) == 1 {
+			what = fmt.Sprintf("%s (%s)", doomed[0].ID, shorten(doomed[0].Text, 60))
+		} else if owners := ownersOf(doomed); len(owners) == 1 {
+			what += " of " + owners[0]
+		} else {
+			what += fmt.Sprintf(" of %d users and sessions", len(owners))
+		}
+		if ok, err := p.sure(ctx, fmt.Sprintf("Forget %s for good?", what), how); !ok || err != nil {
+			return err
+		}
+		gone, err := forgetAll(ctx, m, doomed, o.Filter, len(names) > 0)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			writeJSON(p.out, map[string]any{"memories": gone.Memories, "copies": append([]string{}, gone.Copies...)})
+			return nil
+		}
+		fmt.Fprintf(p.out, "forgot %s\n", count(gone.Memories, "item"))
+		for _, path := range gone.Copies {
+			p.say("  it may still be in %s, which an upgrade left and you may delete", path)
+		}
+		return nil
+	})
+}
+
+// forgetAll forgets items that were named, or what a filter takes. Only the last of
+// those that were named has the file rewritten.
+func forgetAll(ctx context.Context, m memories, doomed []recall.Item, f recall.Filter, named bool) (store.Erased, error) {
+	if !named {
+		return m.ForgetMemories(ctx, f)
+	}
+	n, last := 0, len(doomed)-1
+	for i := range doomed[:last] {
+		was, err := m.Forget(ctx, doomed[i].Scope, doomed[i].ID, "")
+		if err != nil {
+			return store.Erased{}, err
+		}
+		if was {
+			n++
+		}
+	}
+	gone, err := m.ForgetMemories(ctx, recall.Filter{ID: doomed[last].ID})
+	gone.Memories += n
+	return gone, err
+}
+
+// doomedMemories lists what is to be forgotten.
+func doomedMemories(ctx context.Context, m memories, names []string, f recall.Filter) (list []recall.Item, err error) {
+	if len(names) == 0 {
+		return m.Memories(ctx, f)
+	}
+	for _, name := range names {
+		i, err := findMemory(ctx, m, name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(x recall.Item) bool { return x.ID == i.ID }) {
+			list = append(list, *i)
+		}
+	}
+	return list, nil
+}
+
+func ownersOf(list []recall.Item) (names []string) {
+	for i := range list {
+		who := whose(list[i].Scope)
+		if !slices.Contains(names, who) {
+			names = append(names, who)
+		}
+	}
+	return names
+}
+
+// findMemory returns the one item whose id begins with prefix.
+func findMemory(ctx context.Context, m memories, prefix string) (*recall.Item, error) {
+	list, err := m.Memories(ctx, recall.Filter{Prefix: prefix, Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].ID == prefix || len(list) == 1 && prefix != "" {
+			return &list[i], nil
+		}
+	}
+	if len(list) == 0 || prefix == "" {
+		return nil, &noMemory{fmt.Errorf("item %s: %w", prefix, store.ErrNotFound)}
+	}
+	return nil, usagef("%d items begin with %q, as %s and %s; give more of it", len(list), prefix, list[0].ID, list[1].ID)
+}
+
+// noMemory is an item that is not there.
+type noMemory struct{ err error }
+
+// Error is the cause's.
+func (e *noMemory) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *noMemory) Unwrap() error { return e.err }

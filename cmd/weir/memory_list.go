@@ -1,0 +1,228 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir/recall"
+)
+
+func (p *program) listMemoryCommand() *cobra.Command {
+	o := &memoryFilter{}
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List what is remembered, newest first",
+		Args:  exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.checkLimit(); err != nil {
+				return err
+			}
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memories) error {
+				list, err := m.Memories(ctx, o.Filter)
+				if err == nil {
+					p.printMemories(list, o.json)
+				}
+				return err
+			})
+		},
+	}
+	p.filterFlags(c, o)
+	c.Flags().IntVar(&o.Limit, "limit", 20, "at most this many")
+	return c
+}
+
+func (o *memoryFilter) checkLimit() error {
+	if o.Limit < 1 || o.Limit > recall.MaxLimit {
+		return usagef("--limit: expected 1 to %d", recall.MaxLimit)
+	}
+	return o.check()
+}
+
+func (p *program) searchMemoryCommand() *cobra.Command {
+	o := &memoryFilter{}
+	c := &cobra.Command{
+		Use:   "search WORDS",
+		Short: "Look for what holds at least one of the words, the best first",
+		Long: `Look for what is remembered and holds at least one of the words, as the tool
+memoryRead does: in each memory the best first. Longer words are found by their
+beginnings; case and diacritics do not count.`,
+		Example: `  weir memory search "boat berth" --user ada`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("expected WORDS")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.checkLimit(); err != nil {
+				return err
+			}
+			words := strings.Join(args, " ")
+			if len(recall.Search(words)) == 0 {
+				return usagef("%q holds no word to look for", words)
+			}
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memories) error {
+				list, err := searchMemories(ctx, m, words, o.Filter)
+				if err == nil {
+					p.printMemories(list, o.json)
+				}
+				return err
+			})
+		},
+	}
+	p.filterFlags(c, o)
+	c.Flags().IntVar(&o.Limit, "limit", 20, "at most this many")
+	return c
+}
+
+// searchMemories looks in each memory that the filter takes. What is found in one
+// cannot be compared with what is in another: the best of each come first, then the
+// second.
+func searchMemories(ctx context.Context, m memories, words string, f recall.Filter) ([]recall.Item, error) {
+	owners, err := m.MemoryOwners(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	type found struct {
+		place int
+		item  recall.Item
+	}
+	var all []found
+	for _, o := range owners {
+		q := recall.Query{Scope: o.Scope, Text: words, Kind: f.Kind, Limit: f.Limit}
+		if f.From != "" {
+			q.Limit = recall.MaxLimit // of which some are left out
+		}
+		got, err := m.Recall(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		place := 0
+		for i := range got.Items {
+			if f.Matches(&got.Items[i]) {
+				all = append(all, found{place, got.Items[i]})
+				place++
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.place, b.place) })
+	var out []recall.Item
+	for _, x := range all[:min(len(all), f.Limit)] {
+		out = append(out, x.item)
+	}
+	return out, nil
+}
+
+func (p *program) printMemories(list []recall.Item, asJSON bool) {
+	if asJSON {
+		rows := make([]memoryRow, 0, len(list))
+		for i := range list {
+			rows = append(rows, memoryRowOf(&list[i]))
+		}
+		writeJSON(p.out, rows)
+		return
+	}
+	if len(list) == 0 {
+		p.say("nothing of the kind is remembered")
+		return
+	}
+	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT")
+	for i := range list {
+		x := &list[i]
+		t.row(x.ID, string(x.Kind), printable(x.Namespace), whose(x.Scope), orDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))
+	}
+	t.print()
+}
+
+// whose names a scope within its namespace.
+func whose(s recall.Scope) string {
+	if s.User == "" {
+		return "session " + printable(s.Session)
+	}
+	return printable(s.User)
+}
+
+// shownMemory is an item as `weir memory show --json` prints it.
+type shownMemory struct {
+	memoryRow
+	Versions []versionRow `json:"versions"` // the oldest first
+}
+
+func (p *program) showMemoryCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:               "show ITEM",
+		Short:             "Show an item: what it says and said before, and where it came from",
+		Args:              exactArgs("ITEM"),
+		ValidArgsFunction: p.completeMemories,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := p.mustExist(); err != nil {
+				return err
+			}
+			return p.withMemory(c.Context(), asJSON, func(ctx context.Context, m memories) error {
+				item, err := findMemory(ctx, m, args[0])
+				if err != nil {
+					return err
+				}
+				versions, err := m.MemoryVersions(ctx, item.ID)
+				if err != nil {
+					return err
+				}
+				p.printMemory(item, versions, asJSON)
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (p *program) printMemory(i *recall.Item, versions []recall.Version, asJSON bool) {
+	if asJSON {
+		shown := shownMemory{memoryRow: memoryRowOf(i)}
+		for n := range versions {
+			shown.Versions = append(shown.Versions, versionRowOf(&versions[n]))
+		}
+		writeJSON(p.out, shown)
+		return
+	}
+	st := p.styleOf(p.out)
+	owner := "user " + whose(i.Scope)
+	if i.User == "" {
+		owner = "nobody in particular, of " + whose(i.Scope)
+	}
+	fmt.Fprintf(p.out, "%s  %s  %s  %s\n", st.bold.Render(i.ID), i.Kind, printable(i.Namespace), owner)
+	if i.Key != "" {
+		fmt.Fprintln(p.out, "key  "+printable(i.Key))
+	}
+	for n := range slices.Backward(versions) {
+		v := &versions[n]
+		line := fmt.Sprintf("version %d  written %s", v.Number, v.Written.Format("2006-01-02 15:04:05"))
+		if i.Kind == recall.Episode {
+			line += "  happened " + v.At.Format("2006-01-02 15:04:05")
+		}
+		fmt.Fprintf(p.out, "\n%s\n", st.dim.Render(line+cameFrom(&v.Source)))
+		fmt.Fprintln(p.out, printable(v.Text))
+		if len(v.Tags) > 0 {
+			fmt.Fprintln(p.out, st.dim.Render("tags "+printable(strings.Join(v.Tags, ", "))))
+		}
+	}
+}
+
+// cameFrom says where a version came from.
+func cameFrom(x *recall.Source) string {
+	var b strings.Builder
+	for _, part := range []struct{ what, is string }{{"by", x.By}, {"in run", x.Run}, {"of", x.Flow}, {"in session", x.Session}} {
+		if part.is != "" {
+			b.WriteString("  " + part.what + " " + printable(part.is))
+		}
+	}
+	return b.String()
+}
