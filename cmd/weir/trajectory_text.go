@@ -101,6 +101,9 @@ func outlineLine(l *draw.Line, wide int, st style, colour lipgloss.Style) string
 		add(st.bold.Render(shorten(l.Name, 60)))
 	}
 	var notes []string
+	if l.Open {
+		notes = append(notes, "goes on")
+	}
 	if len(l.After) > 0 {
 		notes = append(notes, "after "+fewOf(l.After))
 	}

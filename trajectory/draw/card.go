@@ -77,12 +77,20 @@ func (c *card) fill(w float64, tags []tag) {
 	}
 }
 
-// head is what begins a card: its word, and whether it failed.
+// head is what begins a card: its word, and how it stands.
 func (c caption) head() string {
-	if c.failed {
-		return c.word + " failed"
+	return strings.TrimSpace(c.word + " " + c.stands())
+}
+
+// stands says that it failed or has not ended, "" where there is nothing to say.
+func (c caption) stands() string {
+	switch {
+	case c.failed:
+		return "failed"
+	case c.open:
+		return "goes on"
 	}
-	return c.word
+	return ""
 }
 
 // wrap breaks a part into its lines; the last one is cut.
@@ -210,7 +218,7 @@ func (d *drawing) card(c card, n trajectory.Node, x, y float64) {
 	for _, is := range []struct {
 		so   bool
 		name string
-	}{{c.active, "active"}, {c.failed, "failed"}, {c.off, "off"}} {
+	}{{c.active, "active"}, {c.failed, "failed"}, {c.open && !c.failed, "open"}, {c.off, "off"}} {
 		if is.so {
 			class = append(class, is.name)
 		}
@@ -219,8 +227,8 @@ func (d *drawing) card(c card, n trajectory.Node, x, y float64) {
 	d.printf(`<rect class="card" width="%[1]s" height="%[2]s" rx="7"/><rect class="tint" width="%[1]s" height="%[2]s" rx="7"/>`, px(c.w), px(c.h))
 	d.printf(`<path class="bar" d="M5 0H7A7 7 0 0 0 0 7V%sA7 7 0 0 0 7 %sH5z"/>`+"\n", px(c.h-7), px(c.h))
 	d.printf(`<text class="head" x="%d" y="%s"><tspan class="word">%s</tspan>`, padLeft, px(min(15, c.h/2+4)), escape(c.word))
-	if c.failed {
-		d.printf(`<tspan class="bad" dx="5">failed</tspan>`)
+	if s := c.stands(); s != "" {
+		d.printf(`<tspan class="stands" dx="5">%s</tspan>`, s)
 	}
 	if c.title != "" {
 		d.printf(`<tspan class="name" dx="7">%s</tspan>`, escape(c.title))

@@ -19,6 +19,7 @@ type caption struct {
 	parts  []part
 	silent bool // an answer without a word
 	failed bool
+	open   bool // it has not ended
 	off    bool // a step that is not on an active branch
 	active bool // an active branch ends here
 }
@@ -30,6 +31,9 @@ type part struct {
 	text  string
 	lines int // that it may fill
 }
+
+// unfinished is the attribute of what a node did that has not ended.
+const unfinished = "unfinished"
 
 // marks says what is active in a graph.
 type marks struct {
@@ -82,6 +86,7 @@ func captionOf(n trajectory.Node, m marks, by trajectory.Relation) caption {
 		c.name = "" // "answer" is said already
 	}
 	c.failed, _ = n.Attributes[trajectory.Failed].(bool)
+	c.open, _ = n.Attributes[unfinished].(bool)
 	if by != "" && !obvious(n, by) {
 		c.by = plain(string(by))
 	}
@@ -192,7 +197,7 @@ func summary(n trajectory.Node) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(n.Attributes)) {
 		switch k {
-		case trajectory.Kind, trajectory.Position, trajectory.MessageID, trajectory.Text, trajectory.Failed, trajectory.ResultPosition, trajectory.ResultID:
+		case unfinished, trajectory.Kind, trajectory.Position, trajectory.MessageID, trajectory.Text, trajectory.Failed, trajectory.ResultPosition, trajectory.ResultID:
 		default:
 			parts = append(parts, fmt.Sprintf("%s %s", k, worded(n.Attributes[k])))
 		}

@@ -24,9 +24,9 @@ type Line struct {
 	// After names the steps that this one follows from, where that is not the one
 	// step above it; Refers what else it has to do with, but for a tool of its name.
 	After, Refers []string
-	// Failed, Active and Off say that it failed, that an active branch ends here,
-	// and that it is a step of none.
-	Failed, Active, Off bool
+	// Failed, Open, Active and Off say that it failed, that it has not ended, that an
+	// active branch ends here, and that it is a step of none.
+	Failed, Open, Active, Off bool
 }
 
 // Outline lists the nodes of a graph round after round: steps in their order, each
@@ -67,7 +67,7 @@ func (f *folded) outline(b, above int) []Line {
 		n := f.nodes[c.node]
 		l := Line{
 			Round: f.number, ID: n.ID, Called: c.word, Name: c.name, By: c.by,
-			Kind: plain(text(n, trajectory.Kind)), Failed: c.failed, Active: c.active, Off: c.off,
+			Kind: plain(text(n, trajectory.Kind)), Failed: c.failed, Open: c.open, Active: c.active, Off: c.off,
 		}
 		if c.parent >= 0 {
 			depth[i] = depth[c.parent] + 1

@@ -129,6 +129,9 @@ func (d *drawing) bridge(page *page, from, to *panel) {
 	line := path{}
 	line.start(x1, y1)
 	class := relationClass(relation)
+	if slices.ContainsFunc(to.bridge, func(t tie) bool { return t.relation != relation }) {
+		class = "other"
+	}
 	if from.band != to.band || from.column != to.column {
 		class += " far"
 	}

@@ -1,7 +1,10 @@
 package draw_test
 
 import (
+	"bytes"
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +33,7 @@ func byHand(t *testing.T) *hand {
 func (h *hand) round(number int) {
 	h.t.Helper()
 	h.keep()
-	r, release, err := h.book.Open(h.t.Context(), trajectory.Key{Session: "by-hand", Round: number})
+	r, release, err := h.book.Open(h.t.Context(), trajectory.Key{Session: "late-suppliers", Round: number})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func everyKind(t *testing.T) *trajectory.Graph {
 	h.add(trajectory.New{Type: trajectory.File, Name: "template.xlsx", After: after(skill), Relation: trajectory.HasAdditionalFile})
 	h.link(promised, script, trajectory.RefersTo)
 	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "Without its contract Initech cannot be judged."}, After: after(broken), Pointer: trajectory.Keep})
-	run := h.add(trajectory.New{Type: trajectory.Action, Name: "evaluate", Attributes: values{"kind": "flow", "type": "flow", "sub": 3, "result": "3 suppliers, 4,210 EUR"}, After: after(orders, lawyer, broken), Relation: trajectory.Triggers})
+	run := h.add(trajectory.New{Type: trajectory.Action, Name: "evaluate", Attributes: values{"kind": "flow", "type": "flow", "sub": 3, "result": "3 suppliers, 4,210 EUR"}, After: after(orders, agent, broken), Relation: trajectory.Triggers})
 	h.add(trajectory.New{Type: trajectory.File, Name: "late.xlsx", Description: "A sheet for each supplier", After: after(run), Relation: trajectory.Produces})
 	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "ACME, Umbrella and Hooli were late, which cost 4,210 EUR. Talk to ACME first: it owes more than half of that."}, After: after(run)})
 
@@ -127,7 +130,7 @@ func everyKind(t *testing.T) *trajectory.Graph {
 		items = append(items, h.add(trajectory.New{Type: trajectory.Action, Name: fmt.Sprintf("each#%d/score", i), Attributes: values{"kind": "node", "type": "llmRequest", "result": fmt.Sprintf("0.%d", 9-i)}, After: after(input), Relation: trajectory.Triggers}))
 	}
 	sum := h.add(trajectory.New{Type: trajectory.Action, Name: "sum", Attributes: values{"kind": "node", "type": "action"}, After: items, Relation: trajectory.Triggers})
-	left := h.add(trajectory.New{Type: trajectory.Action, Name: "mail", Attributes: values{"kind": "node", "type": "httpRequest"}, After: after(sum), Relation: trajectory.Triggers})
+	left := h.add(trajectory.New{Type: trajectory.Action, Name: "mail", Attributes: values{"kind": "node", "type": "httpRequest", "unfinished": true}, After: after(sum), Relation: trajectory.Triggers})
 	h.add(trajectory.New{Type: trajectory.Action, Name: "archive", Attributes: values{"kind": "node", "type": "sql"}, After: after(sum), Relation: trajectory.Triggers, Pointer: trajectory.Append})
 	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "Mailed."}, After: after(left)})
 	return h.graph()
@@ -284,7 +287,7 @@ func TestALongRoundGoesOnInFurtherPanels(t *testing.T) {
 func TestCardsSayWhatFailedWhatIsActiveAndWhatIsNot(t *testing.T) {
 	t.Parallel()
 	svg := string(draw.SVG(everyKind(t)))
-	for class, want := range map[string]int{"t-state active": 1, "t-action active": 1, "t-action failed": 2, "t-state failed": 1, "t-state off": 1, " off": 1} {
+	for class, want := range map[string]int{"t-state active": 1, "t-action active": 1, "t-action failed": 2, "t-state failed": 1, "t-state off": 1, " off": 1, "t-action open": 1} {
 		if got := strings.Count(svg, class+`" transform`); got != want {
 			t.Errorf("%q: %d cards, want %d", class, got, want)
 		}
@@ -304,6 +307,27 @@ func TestWhatIsNotDrawnIsWrittenOnCards(t *testing.T) {
 		if !slices.Contains(texts, want) {
 			t.Errorf("nowhere is written %q: %q", want, texts)
 		}
+	}
+}
+
+// update writes the picture of the docs.
+var update = flag.Bool("update", false, "write the picture of the docs")
+
+func TestThePictureInTheDocsIsWhatIsDrawn(t *testing.T) {
+	t.Parallel()
+	g, err := everyKind(t).Only(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "../../docs/images/trajectory.svg"
+	svg := draw.SVG(g)
+	if *update {
+		if err := os.WriteFile(file, svg, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept, err := os.ReadFile(file); err != nil || !bytes.Equal(kept, svg) {
+		t.Errorf("the picture is not that of the docs (%v); go test ./trajectory/draw -args -update writes it", err)
 	}
 }
 

@@ -56,7 +56,8 @@ const sheet = `  text { font-family: ui-sans-serif, system-ui, -apple-system, "S
 const marksSheet = `  .t-query .card, .t-state .card { stroke-opacity: 1; stroke-width: 1.5; }
   .t-query .tint, .t-state .tint { fill-opacity: .13; }
   .failed .card, .failed .mark { stroke: #dc2626; stroke-opacity: 1; stroke-width: 1.5; fill: #fef2f2; }
-  .failed .bar { fill: #dc2626; } .failed .tint { fill-opacity: 0; } .wrong, .bad { fill: #b91c1c; } .bad { font-weight: 650; }
+  .failed .bar { fill: #dc2626; } .failed .tint { fill-opacity: 0; } .failed .stands, .wrong { fill: #b91c1c; } .stands { font-weight: 650; }
+  .open .card { stroke-dasharray: 7 3; } .open .stands { fill: #64748b; }
   .off .card, .off .mark { stroke-dasharray: 4 3; stroke-opacity: .8; } .off .tint { fill-opacity: 0; } .off .bar { fill-opacity: .35; }
   .off text { opacity: .65; }
   .active .card { stroke-opacity: 1; stroke-width: 3; }
@@ -77,7 +78,7 @@ const darkSheet = `  text { fill: #e2e8f0; }
 `
 
 const darkMarksSheet = `  .t-query .tint, .t-state .tint { fill-opacity: .2; } .failed .tint, .off .tint { fill-opacity: 0; }
-  .failed .card, .failed .mark { fill: #2a1218; stroke: #f87171; } .failed .bar, .wrong, .bad { fill: #f87171; }
+  .failed .card, .failed .mark { fill: #2a1218; stroke: #f87171; } .failed .bar, .failed .stands, .wrong { fill: #f87171; } .open .stands { fill: #94a3b8; }
   .flag { fill: #e2e8f0; } .flagged { fill: #0b1120; }
 `
 
