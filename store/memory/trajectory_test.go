@@ -82,44 +82,54 @@ func TestTrajectoriesGoWithTheSessionTheRunOrTheUserThatTheyAreOf(t *testing.T) 
 		}, []string{"bob/bobs", "bob/same"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			s := memory.New()
-			in := tables.New(s.Trajectories())
-			must := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			must(s.CreateSession(ctx, store.NewSession{ID: "bobs", User: "bob", Flow: "f", Thread: "1", Now: at}))
-			must(s.CreateSession(ctx, store.NewSession{ID: "same", User: "bob", Flow: "f", Thread: "2", Now: at}))
-			must(s.Create(ctx, store.NewRun{ID: "alone", User: "bob", At: at}))
-			must(s.Create(ctx, store.NewRun{ID: "same", At: at}))
-			for _, k := range []trajectory.Key{
-				{User: "bob", Session: "alone", Round: 1},
-				{User: "bob", Session: "bobs", Round: 1},
-				{User: "bob", Session: "same", Round: 1},
-				{User: "bob", Session: "elsewhere", Round: 1},
-				{User: "eve", Session: "eves", Round: 1},
-			} {
-				must(in.Save(ctx, trajectorytest.Sample(t, k, 0)))
-			}
+			s := remembered(t, at)
 			for _, dry := range []bool{true, false} {
 				out, err := x.erase(s, dry)
-				must(err)
-				if out.Trajectories != len(x.gone) {
-					t.Errorf("deleted %d trajectories, want %d (dry: %v)", out.Trajectories, len(x.gone), dry)
-				}
-				keys, err := in.List(ctx, trajectory.Filter{})
-				must(err)
-				var left []string
-				for _, k := range keys {
-					left = append(left, fmt.Sprint(k.User, "/", k.Session))
+				if err != nil || out.Trajectories != len(x.gone) {
+					t.Errorf("deleted %d trajectories, %v, want %d (dry: %v)", out.Trajectories, err, len(x.gone), dry)
 				}
 				want := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !dry && slices.Contains(x.gone, s) })
-				if !slices.Equal(left, want) {
+				if left := whose(t, s); !slices.Equal(left, want) {
 					t.Errorf("left are %v, want %v (dry: %v)", left, want, dry)
 				}
 			}
 		})
 	}
+}
+
+// remembered is a store with sessions and runs, some of one name, and trajectories.
+func remembered(t *testing.T, at time.Time) *memory.Store {
+	t.Helper()
+	ctx := t.Context()
+	s := memory.New()
+	in := tables.New(s.Trajectories())
+	err := errors.Join(
+		s.CreateSession(ctx, store.NewSession{ID: "bobs", User: "bob", Flow: "f", Thread: "1", Now: at}),
+		s.CreateSession(ctx, store.NewSession{ID: "same", User: "bob", Flow: "f", Thread: "2", Now: at}),
+		s.Create(ctx, store.NewRun{ID: "alone", User: "bob", At: at}),
+		s.Create(ctx, store.NewRun{ID: "same", At: at}),
+	)
+	for _, k := range []trajectory.Key{
+		{User: "bob", Session: "alone", Round: 1}, {User: "bob", Session: "bobs", Round: 1}, {User: "bob", Session: "same", Round: 1},
+		{User: "bob", Session: "elsewhere", Round: 1}, {User: "eve", Session: "eves", Round: 1},
+	} {
+		err = errors.Join(err, in.Save(ctx, trajectorytest.Sample(t, k, 0)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// whose are the sessions of which there are trajectories, with their users.
+func whose(t *testing.T, s *memory.Store) (out []string) {
+	t.Helper()
+	keys, err := s.Trajectories().Rounds(t.Context(), trajectory.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		out = append(out, fmt.Sprint(k.User, "/", k.Session))
+	}
+	return out
 }
