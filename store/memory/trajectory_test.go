@@ -110,8 +110,11 @@ func remembered(t *testing.T, at time.Time) *memory.Store {
 		s.Create(ctx, store.NewRun{ID: "same", At: at}),
 	)
 	for _, k := range []trajectory.Key{
-		{User: "bob", Session: "alone", Round: 1}, {User: "bob", Session: "bobs", Round: 1}, {User: "bob", Session: "same", Round: 1},
-		{User: "bob", Session: "elsewhere", Round: 1}, {User: "eve", Session: "eves", Round: 1},
+		{User: "bob", Session: "alone", Round: 1},
+		{User: "bob", Session: "bobs", Round: 1},
+		{User: "bob", Session: "same", Round: 1},
+		{User: "bob", Session: "elsewhere", Round: 1},
+		{User: "eve", Session: "eves", Round: 1},
 	} {
 		err = errors.Join(err, in.Save(ctx, trajectorytest.Sample(t, k, 0)))
 	}
