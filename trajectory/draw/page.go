@@ -213,20 +213,22 @@ func (d *drawing) beside(p *panel, s strand, line *path) float64 {
 	return out
 }
 
-// arrivals are the first of the bridges that lead to a round, and those that
-// leave it.
-func arrivals(r round, bridges []trajectory.Edge) (arrival trajectory.Edge, leaves []trajectory.Edge) {
-	for _, e := range bridges {
-		if r.has(e.Target) && arrival.Target == "" {
-			arrival = e
-		}
-		if r.has(e.Source) {
-			leaves = append(leaves, e)
+// between sorts bridges by their rounds: the first that leads to each, and those
+// that leave it.
+func between(rounds []round, bridges []trajectory.Edge) (arrivals []trajectory.Edge, leaves [][]trajectory.Edge) {
+	home := map[trajectory.ID]int{}
+	for i, r := range rounds {
+		for _, n := range r.nodes {
+			home[n.ID] = i
 		}
 	}
-	return arrival, leaves
-}
-
-func (r round) has(id trajectory.ID) bool {
-	return slices.ContainsFunc(r.nodes, func(n trajectory.Node) bool { return n.ID == id })
+	arrivals, leaves = make([]trajectory.Edge, len(rounds)), make([][]trajectory.Edge, len(rounds))
+	for _, e := range bridges {
+		from, to := home[e.Source], home[e.Target]
+		if arrivals[to].Target == "" {
+			arrivals[to] = e
+		}
+		leaves[from] = append(leaves[from], e)
+	}
+	return arrivals, leaves
 }

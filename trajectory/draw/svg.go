@@ -27,9 +27,9 @@ func SVG(g *trajectory.Graph) []byte {
 	rounds, bridges := split(g)
 	m := marked(g)
 	var panels []*panel
-	for _, r := range rounds {
-		arrival, leaves := arrivals(r, bridges)
-		panels = append(panels, newPanels(r, m, leaves, arrival)...)
+	arrivals, leaves := between(rounds, bridges)
+	for i, r := range rounds {
+		panels = append(panels, newPanels(r, m, leaves[i], arrivals[i])...)
 	}
 	p := arrange(panels)
 	d := &drawing{}
