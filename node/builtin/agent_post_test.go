@@ -203,6 +203,32 @@ func TestTheModelIsToldOfWhatFailsInTheQueueAndThatStaysForAnotherAttempt(t *tes
 	}
 }
 
+// A flow that fails the first time alone: what the model was told of it then is what
+// another attempt goes on from.
+func TestAFailedFlowOfTheQueueIsNotRunAgainByAnotherAttempt(t *testing.T) {
+	ran := 0
+	flaky := weir.Func("flaky", func(weir.Ctx, struct{}) (struct{}, error) {
+		if ran++; ran == 1 {
+			return struct{}{}, &engine.Error{Code: "out_of_luck", Message: "No luck."}
+		}
+		return struct{}{}, nil
+	})
+	for queue, times := range map[string]int{"todo": 1, "pre": 2} {
+		ran = 0
+		script := []weirtest.Turn{weirtest.Says("begun")[0], overloaded(), weirtest.Says("gone on")[0], weirtest.Says("all")[0]}
+		if queue == "pre" {
+			script = weirtest.Says("done", "more", "all")
+		}
+		r := weirtest.Flow(t, tried("2", queue+": [{flow: flaky.yaml}]\nqueue: {tools: true}"), weirtest.Case{
+			Files: map[string]string{"flaky.yaml": "weir: 1\nname: flaky\nnodes: {try: {type: flaky}}\n"},
+			Types: []weir.Type{flaky}, Script: script,
+		})
+		if r.Status != engine.Completed || ran != times {
+			t.Errorf("%s: the run %s: %v; the flow ran %d times", queue, r.Status, r.Error, ran)
+		}
+	}
+}
+
 func TestAFlowThatFailsBeforeOrAfterTheWorkFailsTheAgentWithItsPlace(t *testing.T) {
 	for queue, script := range map[string][]string{"pre": nil, "post": {"done"}} {
 		r := weirtest.Flow(t, queues(queue+": [{flow: unlucky.yaml}]"), weirtest.Case{

@@ -2,7 +2,6 @@ package builtin_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -20,7 +19,8 @@ import (
 )
 
 // plot is what an agent is told to do, and what its model adds at which of its turns.
-// Entries are names: those with a T are tool calls, which a person has to allow.
+// Entries are names: those with a C are tool calls, which a person has to allow, and
+// those with an F flows.
 type plot struct {
 	capacity        int
 	pre, todo, post []string
@@ -36,7 +36,7 @@ func drawPlot(t *rapid.T) plot {
 		out := []string{}
 		for range rapid.IntRange(0, most).Draw(t, label) {
 			n++
-			kind := rapid.SampledFrom([]string{"S", "S", "T"}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]string{"S", "S", "C", "F"}).Draw(t, "kind")
 			out = append(out, fmt.Sprintf("%s%d", kind, n))
 		}
 		return out
@@ -49,7 +49,7 @@ func drawPlot(t *rapid.T) plot {
 	turns := append([]string{"Go.", lastTurn}, p.pre...)
 	turns = append(append(append(turns, p.todo...), p.plan...), p.post...)
 	for i := 0; i < len(turns) && n < 20; i++ {
-		if strings.HasPrefix(turns[i], "T") || p.plan != nil && turns[i] == "Go." {
+		if kindOf(turns[i]) != "say" || p.plan != nil && turns[i] == "Go." {
 			continue
 		}
 		if more := names("adds", 2); len(more) > 0 {
@@ -59,6 +59,25 @@ func drawPlot(t *rapid.T) plot {
 	}
 	return p
 }
+
+// kindOf is what an entry of that name is.
+func kindOf(name string) string {
+	switch name[0] {
+	case 'C':
+		return "tool"
+	case 'F':
+		return "flow"
+	}
+	return "say"
+}
+
+const echo = `
+weir: 1
+name: echo
+inputs: {at: {type: text, required: true}}
+nodes: {n: {type: template, with: {text: "{{ run.inputs.at }}"}}}
+outputs: {text: "{{ n.text }}"}
+`
 
 // naive is what is done, in order, and how much is refused: the queues as a list and
 // a loop.
@@ -107,14 +126,13 @@ func (p plot) settings() string {
 	list := func(names []string) string {
 		var out []string
 		for _, name := range names {
-			if strings.HasPrefix(name, "T") {
-				name = `{tool: asks, arguments: {at: ` + name + `}}`
-			}
-			out = append(out, name)
+			out = append(out, map[string]string{
+				"say": name, "tool": `{tool: asks, arguments: {at: ` + name + `}}`, "flow": `{flow: echo.yaml, in: {at: ` + name + `}}`,
+			}[kindOf(name)])
 		}
 		return "[" + strings.Join(out, ", ") + "]"
 	}
-	s := fmt.Sprintf("pre: %s\ntodo: %s\npost: %s\nqueue: {capacity: %d, tools: true}\nmaxSteps: 1000", list(p.pre), list(p.todo), list(p.post), p.capacity)
+	s := fmt.Sprintf("pre: %s\ntodo: %s\npost: %s\nflows: [echo.yaml]\nqueue: {capacity: %d}\nmaxSteps: 1000", list(p.pre), list(p.todo), list(p.post), p.capacity)
 	if p.plan != nil {
 		s += "\nmode: plan"
 	}
@@ -143,25 +161,20 @@ func (p plot) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (
 	}
 	if last.Role == convo.User && times == 1 {
 		for i, more := range p.adds[name] {
-			args := fmt.Sprintf(`{"say": %q}`, more)
-			if strings.HasPrefix(more, "T") {
-				args = fmt.Sprintf(`{"tool": "asks", "arguments": {"at": %q}}`, more)
-			}
-			m.Calls = append(m.Calls, convo.Call{ID: fmt.Sprint(name, i), Name: "addTodo", Arguments: args})
+			m.Calls = append(m.Calls, convo.Call{ID: fmt.Sprint(name, i), Name: "addTodo", Arguments: stepJSON(more)})
 		}
 	}
 	return &llm.Response{Message: m}, nil
 }
 
 func stepJSON(name string) string {
-	if !strings.HasPrefix(name, "T") {
-		return fmt.Sprintf(`{"say": %q}`, name)
-	}
-	args, _ := json.Marshal(fmt.Sprintf(`{"at": %q}`, name))
-	return `{"tool": "asks", "arguments": ` + string(args) + `}`
+	at := fmt.Sprintf(`{\"at\": \"%s\"}`, name)
+	return map[string]string{
+		"say": `{"say": "` + name + `"}`, "tool": `{"tool": "asks", "arguments": "` + at + `"}`, "flow": `{"flow": "echo", "in": "` + at + `"}`,
+	}[kindOf(name)]
 }
 
-var entryName = regexp.MustCompile(`^The tool asks was called with {"at":"(T\d+)"}`)
+var entryName = regexp.MustCompile(`^The (?:tool asks was called|flow echo.yaml was run) with {"at":"([CF]\d+)"}`)
 
 // nameOf is the name of the entry that a message is of.
 func nameOf(text string) string {
@@ -188,7 +201,7 @@ func TestAnAgentDoesWhatItsQueuesHoldInTheOrderOfAListAndALoop(t *testing.T) {
 		if p.plan != nil && len(p.plan) > room {
 			p.plan = p.plan[:max(room, 0)]
 		}
-		r := weirtest.Flow(t, queues(p.settings()), weirtest.Case{Model: p, Tools: []*tool.Tool{asked}, Answers: map[string]any{"work": "approve"}})
+		r := weirtest.Flow(t, queues(p.settings()), weirtest.Case{Model: p, Tools: []*tool.Tool{asked}, Files: map[string]string{"echo.yaml": echo}, Answers: map[string]any{"work": "approve"}})
 		if r.Status != engine.Completed {
 			rt.Fatalf("%+v: the run %s: %v", p, r.Status, r.Error)
 		}
