@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/weir-run/weir/trajectory"
 )
@@ -117,10 +119,13 @@ func (s *Storage) Near(ctx context.Context, k trajectory.Key) (before, after int
 	if err != nil {
 		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
 	}
+	ofAgent := metaPath("_Sub" + strconv.Itoa(k.Sub) + graphEnd)
 	for _, name := range names {
-		round, sub, meta, ok := parseName(name)
-		switch {
-		case !ok || !meta || sub != k.Sub:
+		if !strings.HasSuffix(name, ofAgent) {
+			continue
+		}
+		switch round, _, _, ok := parseName(name); {
+		case !ok:
 		case round < k.Round:
 			before = max(before, round)
 		case round > k.Round && (after == 0 || round < after):

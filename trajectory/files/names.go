@@ -41,14 +41,21 @@ func parseName(name string) (round, sub int, meta, ok bool) {
 	} else {
 		graph = name
 	}
-	numbers, ok := strings.CutSuffix(strings.TrimPrefix(graph, "Run"), graphEnd)
-	one, two, _ := strings.Cut(numbers, "_Sub")
-	round, err := strconv.Atoi(one)
-	sub, bad := strconv.Atoi(two)
-	if !ok || err != nil || bad != nil || round < 1 || sub < 0 || graph != graphName(round, sub) {
+	numbers, isRun := strings.CutPrefix(graph, "Run")
+	numbers, ends := strings.CutSuffix(numbers, graphEnd)
+	one, two, both := strings.Cut(numbers, "_Sub")
+	round, first := number(one)
+	sub, second := number(two)
+	if !isRun || !ends || !both || !first || !second || round < 1 {
 		return 0, 0, false, false
 	}
 	return round, sub, meta, true
+}
+
+// number reads a number as strconv.Itoa writes it, from 0.
+func number(digits string) (n int, ok bool) {
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n >= 0 && digits[0] != '+' && (digits[0] != '0' || len(digits) == 1) && digits[0] != '-'
 }
 
 // in reports whether the key is that of a round in a session's folder.
