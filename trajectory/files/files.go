@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/weir-run/weir/trajectory"
 )
@@ -54,6 +55,9 @@ func (s *Storage) lock(k trajectory.Key) *sync.RWMutex {
 func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err := errors.Join(ctx.Err(), r.Check()); err != nil {
 		return fmt.Errorf("save trajectory files: %w", err)
+	}
+	if !utf8.ValidString(r.User) || !utf8.ValidString(r.Session) { // JSON would write another
+		return fmt.Errorf("save trajectory files: user %q, session %q: %w, and names in UTF-8", r.User, r.Session, trajectory.ErrKey)
 	}
 	graph, err := r.NodeLink()
 	if err != nil {

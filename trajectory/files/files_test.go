@@ -3,6 +3,7 @@ package files_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,20 @@ func TestNothingIsLeftBesideTheFilesAndOnlyTheirUserReadsThem(t *testing.T) {
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has the mode %v, %v", e.Name(), info.Mode(), err)
 		}
+	}
+}
+
+func TestANameThatJSONCannotHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	s := files.New(root, files.Options{})
+	for _, k := range []trajectory.Key{{User: "a\xff", Session: "s", Round: 1}, {Session: "s\xff", Round: 1}} {
+		if err := s.Save(t.Context(), trajectory.Record{Key: k}); !errors.Is(err, trajectory.ErrKey) || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("got %v, want ErrKey", err)
+		}
+	}
+	if left := below(t, root); len(left) > 0 {
+		t.Errorf("there are %v", left)
 	}
 }
 
