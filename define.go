@@ -36,6 +36,8 @@ type NodeSpec struct {
 	OnError   any            `json:"onError,omitempty"`
 	Cache     any            `json:"cache,omitempty"`
 	Isolation string         `json:"isolation,omitempty"`
+	// Artifacts declare data that the node found, used or made, as flow.Artifact does.
+	Artifacts []map[string]any `json:"artifacts,omitempty"`
 }
 
 // Define validates a definition; the error is a *flow.Invalid with all

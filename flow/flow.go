@@ -221,7 +221,9 @@ type Node struct {
 	Isolation string
 	// InterruptBefore and InterruptAfter pause the run around the node.
 	InterruptBefore, InterruptAfter bool
-	Pos                             Pos
+	// Artifacts are the data that it declares where it completes.
+	Artifacts []Artifact
+	Pos       Pos
 }
 
 // Binding gives a name a value: a literal, or a structure with templates in it.

@@ -292,6 +292,7 @@ func (w *writer) node(n *Node) {
 	w.spend(n.Spend)
 	w.flag("interruptBefore", n.InterruptBefore)
 	w.flag("interruptAfter", n.InterruptAfter)
+	w.artifacts(n.Artifacts)
 	w.close('}')
 }
 

@@ -67,6 +67,9 @@ func randomNode(t *rapid.T, before []string, kinds map[string]string, id string,
 	if in != nil {
 		n["in"] = in
 	}
+	if rapid.Bool().Draw(t, "declares") {
+		n["artifacts"] = rapid.SliceOfN(rapid.Custom(randomArtifact), 0, 3).Draw(t, "artifacts")
+	}
 	if in != nil && kinds[id] != "collect" && len(before) > 0 {
 		in["one"] = ref()
 		if rapid.Bool().Draw(t, "partial") {
@@ -79,6 +82,21 @@ func randomNode(t *rapid.T, before []string, kinds map[string]string, id string,
 		})
 	}
 	return n
+}
+
+// randomArtifact draws an entry of `artifacts` that any node of randomNode may have.
+func randomArtifact(t *rapid.T) any {
+	kind := rapid.SampledFrom(flow.ArtifactTypes()).Draw(t, "type")
+	a := object{"type": kind, "name": rapid.SampledFrom([]string{"n", "{{ run.id }}", "é {{ size(outputs) }}"}).Draw(t, "name")}
+	if kind == "Table" && rapid.Bool().Draw(t, "columned") {
+		a["columns"] = rapid.SampledFrom([]any{[]any{"a", "{{ run.flow }}"}, "{{ ['x'] }}", []any{}}).Draw(t, "columns")
+	}
+	if rapid.Bool().Draw(t, "more") {
+		a["each"] = rapid.SampledFrom([]any{"{{ [1, 2] }}", []any{"{{ state.k }}", nil}}).Draw(t, "each")
+		a["attributes"] = object{"item": "{{ item }}", "value": randomValue(t, 2)}
+		a["relation"] = rapid.StringMatching(`[a-z]_[a-z0-9_]{0,20}`).Draw(t, "relation")
+	}
+	return a
 }
 
 func textPort(kind string) string {

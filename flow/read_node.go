@@ -13,7 +13,7 @@ func (s *scope) readNode(it *item) {
 		return
 	}
 	f.only("type", "in", "after", "with", "context", "join", "retry", "timeout", "onError", "cache",
-		"isolation", "budget", "interruptBefore", "interruptAfter", "description")
+		"isolation", "budget", "interruptBefore", "interruptAfter", "artifacts", "description")
 	s.readType(it)
 	n.Description = f.text("description")
 	if n.Join = f.choice("join", "any", "all"); n.Join == "" {
@@ -37,6 +37,7 @@ func (s *scope) readNode(it *item) {
 		n.Cache = s.cache(it, v)
 	}
 	s.readSettings(it)
+	n.Artifacts = s.artifacts(it)
 	s.checkPolicy(it)
 }
 

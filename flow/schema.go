@@ -225,6 +225,7 @@ func nodeSchema(types []any) obj {
 		"onError":   obj{"anyOf": []any{obj{"const": "fail"}, obj{"type": "object", "required": []any{"value"}, "additionalProperties": false, "properties": obj{"value": true}}}},
 		"cache":     obj{"anyOf": []any{flag, closed(obj{"ttl": duration, "key": text})}},
 		"isolation": obj{"enum": []any{"fresh", "fork", "share"}}, "budget": spendSchema(), "interruptBefore": flag, "interruptAfter": flag,
+		"artifacts": artifactsSchema(),
 	})
 	s["required"] = []any{"type"}
 	return s

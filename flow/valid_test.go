@@ -55,7 +55,10 @@ func placelessGraph(g flow.Graph) flow.Graph {
 	out := flow.Graph{Outputs: placelessBindings(g.Outputs)}
 	for _, n := range g.Nodes {
 		c := *n
-		c.Pos, c.In = flow.Pos{}, placelessBindings(n.In)
+		c.Pos, c.In, c.Artifacts = flow.Pos{}, placelessBindings(n.In), slices.Clone(n.Artifacts)
+		for i := range c.Artifacts {
+			c.Artifacts[i].Pos = flow.Pos{}
+		}
 		if n.Body != nil {
 			b := placelessGraph(*n.Body)
 			c.Body = &b

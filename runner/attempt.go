@@ -58,6 +58,7 @@ type attempt struct {
 	leaves   map[string]engine.Answer
 	pulled   map[string]pulledPort
 	origins  map[string]string
+	declared *engine.NoteRecorded // by the node's key `artifacts`
 
 	mu       sync.Mutex // guards what effects on several goroutines share
 	ordinals map[string]int
@@ -253,7 +254,11 @@ func (a *attempt) perform() (micros int64, err error) {
 	} else {
 		err = a.host.node.Run(&a.ctx)
 	}
-	return time.Since(begin).Microseconds(), err
+	micros = time.Since(begin).Microseconds()
+	if a.host.artifacts != nil && err == nil && a.explain == nil {
+		a.declare()
+	}
+	return micros, err
 }
 
 // firstFrames keeps enough of a stack to find the fault.

@@ -22,7 +22,13 @@ func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
 		}
 	}
 	a.pending = nil
-	return m.step(at, m.ending(a, err, micros))
+	end := m.ending(a, err, micros)
+	if _, completed := end.(*engine.NodeCompleted); completed && a.declared != nil {
+		if err := m.step(at, a.declared); err != nil {
+			return err
+		}
+	}
+	return m.step(at, end)
 }
 
 // ending is the event that ends an entry into an attempt.

@@ -28,13 +28,14 @@ type Program struct {
 
 // prepared is what a node's plan holds for the runner.
 type prepared struct {
-	node     node.Node
-	cache    *caching
-	bindings []binding
-	lazy     []string                 // lazy ports
-	types    map[string]flow.PortType // of ports that take one value of a certain type
-	direct   bool                     // may run on the run's own goroutine
-	early    bool                     // may run before its start is durable
+	node      node.Node
+	cache     *caching
+	bindings  []binding
+	artifacts []artifact               // that it declares
+	lazy      []string                 // lazy ports
+	types     map[string]flow.PortType // of ports that take one value of a certain type
+	direct    bool                     // may run on the run's own goroutine
+	early     bool                     // may run before its start is durable
 }
 
 // binding is a port or an output with its template.
@@ -132,6 +133,12 @@ func (p *Program) prepareNode(n *engine.NodePlan, c *node.Catalogue) error {
 	}
 	if h.bindings, err = bind(n.Def.In); err != nil {
 		return err
+	}
+	if h.artifacts, err = prepareArtifacts(n.Def.Artifacts); err != nil {
+		return err
+	}
+	if h.artifacts != nil { // templates over many elements take their time
+		h.direct, h.early = false, false
 	}
 	ports := n.Spec.PortsOf(n.Def)
 	for _, port := range ports.In {

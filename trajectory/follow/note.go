@@ -2,6 +2,7 @@ package follow
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,10 @@ import (
 // artifact has the Artifact as its value, one of the kind trajectory a
 // trajectory.Operation.
 const (
-	NoteArtifact   = "artifact"
+	NoteArtifact = "artifact"
+	// NoteArtifacts has what the key `artifacts` of a node of the flow declared: a list
+	// of them, and why others could not be made.
+	NoteArtifacts  = "artifacts"
 	NoteTrajectory = "trajectory"
 	// NotePortrait is the kind of notes of a run: a Portrait.
 	NotePortrait = "portrait"
@@ -35,10 +39,15 @@ type Portrait struct {
 // PortraitError is the attribute that says why a piece of data has no portrait.
 const PortraitError = "portrait_error"
 
-// noted is an artifact that a node declared.
+// ArtifactError is the attribute of a node's Action that says which of the artifacts
+// that the flow has it declare could not be made, and why.
+const ArtifactError = "artifact_error"
+
+// noted is a note of artifacts that a node declared, and why others could not be made.
 type noted struct {
-	key      string
-	artifact trajectory.Artifact
+	key       string
+	Artifacts []trajectory.Artifact `json:"artifacts"`
+	Error     string                `json:"error"`
 }
 
 func (f *Follower) note(at time.Time, e *engine.NoteRecorded) error {
@@ -59,7 +68,13 @@ func (f *Follower) note(at time.Time, e *engine.NoteRecorded) error {
 		if err := fill(e.Value, &a); err != nil {
 			return fmt.Errorf("read an artifact: %w", err)
 		}
-		w.notes = append(w.notes, noted{e.Key, a})
+		w.notes = append(w.notes, noted{key: e.Key, Artifacts: []trajectory.Artifact{a}})
+	case NoteArtifacts:
+		n := noted{key: e.Key}
+		if err := fill(e.Value, &n); err != nil {
+			return fmt.Errorf("read artifacts: %w", err)
+		}
+		w.notes = append(w.notes, n)
 	case NoteTrajectory:
 		var op trajectory.Operation
 		if err := fill(e.Value, &op); err != nil {
@@ -103,16 +118,25 @@ func (f *Follower) operate(at time.Time, w *work, op trajectory.Operation) (traj
 
 // declared records the artifacts that a node declared.
 func (f *Follower) declared(at time.Time, w *work) error {
+	var errs []error
 	for _, n := range w.notes {
-		id, err := f.main.recorder.Declare(f.by(w.path, ""), at, f.after(w)[0], n.artifact, trajectory.Produces)
-		f.made[n.key] = Made{id, err}
-		if err != nil {
-			return err
+		made := Made{}
+		for _, a := range n.Artifacts {
+			id, err := f.main.recorder.Declare(f.by(w.path, ""), at, f.after(w)[0], a, trajectory.Produces)
+			if made = (Made{id, err}); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			f.noticed(f.main, id, a)
 		}
-		f.noticed(f.main, id, n.artifact)
+		if len(w.ends) > 0 && n.Error != "" {
+			edit := trajectory.Edit{Set: map[string]any{ArtifactError: n.Error}}
+			errs = append(errs, f.main.recorder.Edit(w.ends[0], edit, f.by(w.path, ""), at))
+		}
+		f.made[n.key] = made
 	}
 	w.notes = nil
-	return nil
+	return errors.Join(errs...)
 }
 
 // Datum is a piece of data in the trajectory of an agent.

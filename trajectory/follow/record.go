@@ -31,8 +31,18 @@ func (f *Follower) completed(ctx context.Context, at time.Time, e *engine.NodeCo
 			w.ends = f.before(e.Path)
 		}
 		delete(f.loops, e.Path)
+		var err error
+		if len(w.notes) > 0 { // what came of all iterations is declared by one Action
+			attrs := map[string]any{trajectory.Kind: Step, "outputs": shorten(e.Outputs)}
+			if def != nil {
+				attrs["type"] = def.Type
+			}
+			if err = f.act(at, w, attrs, ""); err == nil {
+				err = f.declared(at, w)
+			}
+		}
 		f.close(w, names(e.Outputs))
-		return nil
+		return err
 	}
 	messages, err := messagesOf(e.Contexts)
 	if err == nil {

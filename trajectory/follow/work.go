@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,7 +92,9 @@ func fill(v engine.Value, into any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(b, into)
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber() // what is whole stays so
+	return d.Decode(into)
 }
 
 func (f *Follower) step(e *engine.StepRecorded) {

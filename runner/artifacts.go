@@ -1,0 +1,302 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/expr"
+	"github.com/weir-run/weir/trajectory"
+	"github.com/weir-run/weir/trajectory/follow"
+)
+
+// What one completion of a node may declare by its key `artifacts`.
+const (
+	maxArtifacts     = 1000
+	maxArtifactBytes = 1 << 20 // of all of them as JSON
+	maxArtifactName  = 1000    // bytes
+	maxTroubles      = 5       // that are told one by one
+)
+
+// artifact is an entry of a node's key `artifacts` with its templates, which are nil
+// where the entry has none.
+type artifact struct {
+	def                                          *flow.Artifact
+	name, description, attributes, columns, each *expr.Template
+}
+
+func prepareArtifacts(list []flow.Artifact) ([]artifact, error) {
+	var out []artifact
+	for i := range list {
+		d := &list[i]
+		p := artifact{def: d}
+		for _, t := range []struct {
+			of   any
+			into **expr.Template
+		}{{d.Name, &p.name}, {textOrNil(d.Description), &p.description}, {d.Attributes, &p.attributes}, {d.Columns, &p.columns}, {d.Each, &p.each}} {
+			if t.of == nil {
+				continue
+			}
+			var err error
+			if *t.into, err = expr.ParseTemplate(t.of); err != nil {
+				return nil, fmt.Errorf("%s: artifacts: %w", d.Pos, err)
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func textOrNil(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// declare evaluates the node's key `artifacts` over what its function put out. What
+// cannot be made is told with the rest, and fails nothing.
+func (a *attempt) declare() {
+	d := declaration{a: a, list: []any{}}
+	if err := d.all(); err != nil {
+		d.trouble("", err)
+	}
+	if len(d.list) == 0 && d.troubles == 0 {
+		return
+	}
+	note := map[string]any{"artifacts": d.list}
+	if d.troubles > maxTroubles {
+		d.told = append(d.told, fmt.Sprintf("and %d more", d.troubles-maxTroubles))
+	}
+	if d.troubles > 0 {
+		note["error"] = strings.Join(d.told, "; ")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if key, err := a.noteKey(follow.NoteArtifacts, note); err == nil { // its parts were written before
+		a.declared = &engine.NoteRecorded{Path: a.Path, Key: key, Value: note}
+	}
+}
+
+// declaration gathers what one completion of a node declares.
+type declaration struct {
+	a        *attempt
+	outputs  object
+	list     []any
+	size     int // bytes
+	told     []string
+	troubles int
+}
+
+func (d *declaration) all() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the templates panicked: %v", p)
+		}
+	}()
+	outputs, _, _ := d.a.ctx.Result()
+	for _, o := range outputs {
+		if v, err := engine.Normalize(o.Value); err == nil { // else the node does not complete
+			d.outputs = append(d.outputs, engine.Named{Name: o.Name, Value: v})
+		}
+	}
+	for i := range d.a.host.artifacts {
+		p := &d.a.host.artifacts[i]
+		place := fmt.Sprintf("artifact %d (%s)", i+1, p.def.Type)
+		if p.each == nil {
+			err = d.add(p, artifactVars{d: d}, place)
+		} else {
+			err = d.addEach(p, place)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addEach declares an artifact for each element of a list.
+func (d *declaration) addEach(p *artifact, place string) error {
+	v, err := p.each.Eval(artifactVars{d: d})
+	if err == nil {
+		v, err = engine.Normalize(v)
+	}
+	if err != nil {
+		d.trouble(place, fmt.Errorf("each: %w", err))
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok && v != nil {
+		d.trouble(place, fmt.Errorf("each: expected a list, this is %s", shown(v)))
+	}
+	for i, e := range list {
+		if err := d.add(p, artifactVars{d, true, e, int64(i)}, fmt.Sprintf("%s, element %d", place, i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add declares an artifact, or tells why not. The error is one that ends all.
+func (d *declaration) add(p *artifact, vars artifactVars, place string) error {
+	switch {
+	case len(d.list)+d.troubles >= maxArtifacts:
+		return fmt.Errorf("a node declares at most %d artifacts at once; the rest is left out", maxArtifacts)
+	case d.a.ctx.Err() != nil:
+		return errors.New("the time of the node is up; the rest is left out")
+	}
+	made, err := p.eval(vars)
+	if err != nil {
+		d.trouble(place, err)
+		return nil
+	}
+	if d.size += made.size; d.size > maxArtifactBytes {
+		return fmt.Errorf("%s: the artifacts of a node have at most %d bytes together; the rest is left out", place, maxArtifactBytes)
+	}
+	d.list = append(d.list, made.value)
+	return nil
+}
+
+func (d *declaration) trouble(place string, err error) {
+	if d.troubles++; d.troubles > maxTroubles {
+		return
+	}
+	text := err.Error()
+	if place != "" {
+		text = place + ": " + text
+	}
+	d.told = append(d.told, text)
+}
+
+// madeArtifact is an artifact as a plain value.
+type madeArtifact struct {
+	value engine.Value
+	size  int
+}
+
+// eval evaluates the templates of an entry.
+func (p *artifact) eval(vars artifactVars) (m madeArtifact, err error) {
+	out := trajectory.Artifact{Type: trajectory.Type(p.def.Type), Relation: trajectory.Relation(p.def.Relation)}
+	if out.Name, err = textFrom(p.name, vars); err != nil {
+		return m, fmt.Errorf("name: %w", err)
+	}
+	if len(out.Name) > maxArtifactName {
+		return m, fmt.Errorf("its name has %d bytes; a name has at most %d", len(out.Name), maxArtifactName)
+	}
+	if out.Description, err = textFrom(p.description, vars); err != nil {
+		return m, fmt.Errorf("description: %w", err)
+	}
+	if out.Attributes, err = p.attributesOf(vars); err != nil {
+		return m, fmt.Errorf("attributes: %w", err)
+	}
+	if out.Columns, err = p.columnsOf(vars); err != nil {
+		return m, fmt.Errorf("columns: %w", err)
+	}
+	if err := out.Check(); err != nil {
+		return m, err
+	}
+	if m.value, err = out.Value(); err != nil {
+		return m, err
+	}
+	b, err := engine.AppendValue(nil, m.value)
+	m.size = len(b)
+	return m, err
+}
+
+// textFrom is what a template gives as text, "" where there is none or it gives null.
+func textFrom(t *expr.Template, vars expr.Vars) (string, error) {
+	if t == nil {
+		return "", nil
+	}
+	if v, err := t.Eval(vars); err != nil || v == nil {
+		return "", err
+	}
+	text, err := t.Text(vars)
+	return strings.ToValidUTF8(text, "\uFFFD"), err
+}
+
+func (p *artifact) attributesOf(vars artifactVars) (map[string]any, error) {
+	if p.attributes == nil {
+		return nil, nil
+	}
+	v, err := p.attributes.Eval(vars)
+	if err == nil {
+		v, err = engine.Normalize(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return nil, fmt.Errorf("expected an object, this is %s", shown(v))
+	}
+	return m, nil
+}
+
+func (p *artifact) columnsOf(vars artifactVars) ([]string, error) {
+	if p.columns == nil {
+		return nil, nil
+	}
+	v, err := p.columns.Eval(vars)
+	if err == nil {
+		v, err = engine.Normalize(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, ok := v.([]any)
+	if !ok && v != nil {
+		return nil, fmt.Errorf("expected a list, this is %s", shown(v))
+	}
+	var out []string
+	for i, e := range list {
+		name, ok := e.(string)
+		if !ok || name == "" || len(name) > maxArtifactName {
+			return nil, fmt.Errorf("column %d is %s; expected a text of 1 to %d bytes", i+1, shown(e), maxArtifactName)
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// shown names a value in a message.
+func shown(v engine.Value) string {
+	switch t := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a bool"
+	case string:
+		return fmt.Sprintf("a text of %d bytes", len(t))
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "a handle of a context"
+}
+
+// artifactVars are the names that templates of artifacts may read.
+type artifactVars struct {
+	d     *declaration
+	each  bool
+	item  any
+	index int64
+}
+
+// Lookup resolves what the node put out, what it reads, and the element of a list.
+func (v artifactVars) Lookup(name string) (any, bool) {
+	switch name {
+	case "outputs":
+		return v.d.outputs, true
+	case "item":
+		return v.item, v.each
+	case "index":
+		return v.index, v.each
+	}
+	return v.d.a.ctx.Lookup(name)
+}
