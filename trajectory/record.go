@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 )
@@ -243,10 +244,15 @@ func clone[T any](list []T) []T {
 	return append(make([]T, 0, len(list)), list...)
 }
 
+// compareIDs orders by type and number. Numbers have leading zeros only up to five
+// digits, so that of one type the longer is the higher.
 func compareIDs(a, b ID) int {
-	x, n, _ := a.Parse()
-	y, m, _ := b.Parse()
-	return cmp.Or(cmp.Compare(x, y), cmp.Compare(n, m))
+	if len(a) != len(b) {
+		if t, _, ok := strings.Cut(string(a), "("); ok && strings.HasPrefix(string(b), t+"(") {
+			return cmp.Compare(len(a), len(b))
+		}
+	}
+	return strings.Compare(string(a), string(b))
 }
 
 // Distinct returns the IDs once each, in order; the list is not changed.

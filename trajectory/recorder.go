@@ -206,11 +206,21 @@ func (r *Recorder) advance(id ID, n New, after []ID) {
 	if way == Keep {
 		return
 	}
-	current := clone(r.record.Current)
-	if way == Advance {
-		current = slices.DeleteFunc(current, func(p ID) bool { return slices.Contains(after, p) })
+	current := r.record.Current // what is handed out of it is a copy
+	switch {
+	case way == Advance && len(n.After) == 0: // after is the pointers
+		current = nil
+	case way == Advance:
+		for _, p := range after {
+			if i, there := slices.BinarySearchFunc(current, p, compareIDs); there {
+				current = slices.Delete(current, i, i+1)
+			}
+		}
 	}
-	r.record.Current = Distinct(append(current, id))
+	if i, there := slices.BinarySearchFunc(current, id, compareIDs); !there {
+		current = slices.Insert(current, i, id)
+	}
+	r.record.Current = current
 }
 
 // Link makes an edge between two nodes of the round. An edge that is there

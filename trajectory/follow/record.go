@@ -69,7 +69,7 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 		return f.agent(ctx, at, w, attrs, e, messages)
 	case def != nil && def.Uses != nil:
 		attrs[trajectory.Kind], attrs["sub"], attrs["run"] = Child, f.o.Agents.Number(w.place), w.child
-		attrs["outputs"] = shorten(e.Outputs)
+		attrs["outputs"] = shorten(results(e.Outputs))
 		if err := f.act(at, w, attrs, ""); err != nil {
 			return err
 		}
@@ -89,6 +89,18 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 		return err
 	}
 	return f.scripts(at, w, def)
+}
+
+// results are what a node gave, without what says only where it comes from: handles
+// of contexts, and of a child run its id and its outputs once more.
+func results(vs engine.Values) engine.Values {
+	var out engine.Values
+	for _, v := range vs {
+		if _, handle := v.Value.(engine.Handle); !handle && v.Name != "run" && v.Name != "outputs" {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // silent reports whether a node did nothing that anybody would ask about: it
