@@ -100,7 +100,8 @@ type trails struct {
 	open []*follow.Follower
 	// agents are the paths of the sub-agents by the last round.
 	agents []string
-	most   int // rounds, 0 for all
+	most   int  // rounds, 0 for all
+	ended  bool // only rounds that have ended
 	// describe says what a tool does; nil where there are none.
 	describe func(tool string) string
 }
@@ -225,7 +226,7 @@ func (t *trails) alone(ctx context.Context, id string) error {
 
 // round follows a run at the root of its tree, and those below.
 func (t *trails) round(ctx context.Context, r *store.Run) error {
-	if r.Commits == 0 {
+	if r.Commits == 0 || t.ended && !r.Head.Status.Ended() {
 		return nil
 	}
 	k := trajectory.Key{User: r.User, Session: cmp.Or(r.Session, r.ID), Round: max(r.Round, 1)}

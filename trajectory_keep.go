@@ -1,10 +1,13 @@
 package weir
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
@@ -27,7 +30,16 @@ func (w *Weir) trails(o *Trajectories) *runner.Trails {
 type kept struct {
 	trajectory.Storage // nil keeps nothing
 	w                  *Weir
+
+	mu sync.Mutex
+	// named are rounds made of the journal that Near has named, until they are loaded.
+	named map[trajectory.Key]trajectory.Record // mu
+	// seen are the sessions whose newest stored round is known to be whole.
+	seen map[string]bool // mu
 }
+
+// maxKnown bounds what is remembered of rounds and sessions.
+const maxKnown = 4096
 
 // Save saves a round where there is a storage.
 func (k *kept) Save(ctx context.Context, r trajectory.Record) error {
@@ -39,7 +51,13 @@ func (k *kept) Save(ctx context.Context, r trajectory.Record) error {
 
 // Near is the round before the key's, where the session has one, and none after.
 func (k *kept) Near(ctx context.Context, key trajectory.Key) (before, after int, err error) {
+	if key.Round == 1 {
+		return 0, 0, nil
+	}
 	if k.Storage != nil {
+		if err := k.mend(ctx, key); err != nil {
+			return 0, 0, err
+		}
 		before, after, err = k.Storage.Near(ctx, key)
 		if err != nil || before == key.Round-1 {
 			return before, after, err
@@ -50,19 +68,36 @@ func (k *kept) Near(ctx context.Context, key trajectory.Key) (before, after int,
 			return before, after, err
 		}
 	}
-	if key.Round == 1 {
-		return 0, 0, nil
-	}
 	records, err := k.made(ctx, key)
-	for _, r := range records {
-		if r.Sub == key.Sub && r.Round < key.Round {
-			before = max(before, r.Round)
-		}
+	if err != nil {
+		return 0, 0, err
+	}
+	if k.Storage == nil {
+		return k.name(key, records), 0, nil
+	}
+	if err = keep(ctx, k.Storage, records); err == nil {
+		before, _, err = k.Storage.Near(ctx, key)
 	}
 	return before, after, err
 }
 
-// Load reads a round, or makes it of the journal.
+// name notes the latest round of an agent that has nodes, for Load.
+func (k *kept) name(key trajectory.Key, records []trajectory.Record) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.named == nil || len(k.named) > maxKnown {
+		k.named = map[trajectory.Key]trajectory.Record{}
+	}
+	for _, r := range slices.Backward(records) { // in order
+		if r.Sub == key.Sub && len(r.Nodes) > 0 {
+			k.named[r.Key] = r
+			return r.Round
+		}
+	}
+	return 0
+}
+
+// Load reads a round, or hands out what Near has made of it.
 func (k *kept) Load(ctx context.Context, key trajectory.Key) (trajectory.Record, error) {
 	if k.Storage != nil {
 		r, err := k.Storage.Load(ctx, key)
@@ -70,34 +105,138 @@ func (k *kept) Load(ctx context.Context, key trajectory.Key) (trajectory.Record,
 			return r, err
 		}
 	}
-	next := key
-	next.Round++
-	records, err := k.made(ctx, next)
-	for _, r := range records {
-		if r.Key == key {
-			return r, nil
-		}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r, ok := k.named[key]; ok {
+		delete(k.named, key)
+		return r, nil
 	}
-	return trajectory.Record{}, cmp.Or(err, fmt.Errorf("%s: %w", key, trajectory.ErrNotFound))
+	return trajectory.Record{}, fmt.Errorf("%s: %w", key, trajectory.ErrNotFound)
 }
 
 // made are the rounds of a session before that of the key.
 func (k *kept) made(ctx context.Context, key trajectory.Key) ([]trajectory.Record, error) {
-	t := k.w.newTrails()
-	t.most = key.Round - 1
-	if t.most < 1 {
-		return nil, nil
-	}
 	if _, err := k.w.store.Session(ctx, key.Session); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, nil
 		}
 		return nil, err
 	}
+	t := k.w.newTrails()
+	t.most = key.Round - 1
 	if err := t.session(ctx, key.Session); err != nil {
 		return nil, err
 	}
 	return t.records(), nil
+}
+
+// mend stores what is missing of the round before the key's: the process that had it
+// may have died when its run had ended and before it was stored. A process looks
+// once a session.
+func (k *kept) mend(ctx context.Context, key trajectory.Key) error {
+	k.mu.Lock()
+	if k.seen == nil || len(k.seen) > maxKnown {
+		k.seen = map[string]bool{}
+	}
+	seen := k.seen[key.Session]
+	k.seen[key.Session] = true
+	k.mu.Unlock()
+	if seen {
+		return nil
+	}
+	runs, err := k.w.store.Runs(ctx, store.Filter{Session: key.Session, Limit: 3})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(runs, func(r store.Run) bool { return r.Round == key.Round-1 })
+	if i < 0 {
+		return nil
+	}
+	t := k.w.newTrails()
+	t.book = trajectory.NewBook(&earlier{k.Storage, key.Round - 1}, nil)
+	main := key
+	main.Round, main.Sub = key.Round-1, 0
+	if last, _, err := k.Storage.Near(ctx, main); err != nil || last < key.Round-2 { // it is made with all before it
+		return err
+	}
+	if err := t.round(ctx, &runs[i]); err != nil {
+		return err
+	}
+	return keep(ctx, k.Storage, t.records())
+}
+
+// earlier is what a storage has of the rounds before one.
+type earlier struct {
+	trajectory.Storage
+	round int
+}
+
+// Load reads an earlier round.
+func (e *earlier) Load(ctx context.Context, k trajectory.Key) (trajectory.Record, error) {
+	if k.Round >= e.round {
+		return trajectory.Record{}, trajectory.ErrNotFound
+	}
+	return e.Storage.Load(ctx, k)
+}
+
+// Near is the round before the key's, and none after.
+func (e *earlier) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+	before, _, err = e.Storage.Near(ctx, k)
+	return before, 0, err
+}
+
+// Save keeps nothing.
+func (e *earlier) Save(context.Context, trajectory.Record) error { return nil }
+
+// keep stores those records that the storage has otherwise, or not at all.
+func keep(ctx context.Context, s trajectory.Storage, records []trajectory.Record) error {
+	for _, r := range records {
+		have, err := s.Load(ctx, r.Key)
+		if err != nil && !errors.Is(err, trajectory.ErrNotFound) {
+			return err
+		}
+		if err == nil {
+			same, err := sameRound(have, r)
+			if err != nil {
+				return err
+			}
+			if same {
+				continue
+			}
+		}
+		if err := s.Save(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameRound reports whether two records are stored alike.
+func sameRound(a, b trajectory.Record) (bool, error) {
+	x, err := a.NodeLink()
+	y, err2 := b.NodeLink()
+	u, err3 := a.Meta()
+	v, err4 := b.Meta()
+	return bytes.Equal(x, y) && bytes.Equal(u, v), errors.Join(err, err2, err3, err4)
+}
+
+// KeepTrajectory stores what the journal gives of a session, or of a run, in
+// Options.Trajectories: what was had before that was set, and what a process that
+// died left to be stored; rounds that have not ended are stored when they go on.
+// Sessions are looked after as their rounds begin.
+func (w *Weir) KeepTrajectory(ctx context.Context, session string) error {
+	if w.trajectories == nil {
+		return errors.New("no trajectories are kept: Options.Trajectories has no storage")
+	}
+	t := w.newTrails()
+	t.ended = true
+	if err := t.session(ctx, session); err != nil {
+		return err
+	}
+	if err := keep(ctx, w.trajectories, t.records()); err != nil {
+		return fmt.Errorf("keep the trajectory of %s: %w", session, err)
+	}
+	return nil
 }
 
 // forget deletes what the storage has of sessions and runs that are deleted.

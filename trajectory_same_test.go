@@ -3,6 +3,7 @@ package weir_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -39,32 +40,39 @@ func sameAsKept(ctx context.Context, w *weir.Weir, s trajectory.Storage, user, s
 		return fmt.Errorf("the journal has agents %v, and the storage %v, %w", agents, stored, err)
 	}
 	for _, a := range agents {
-		made, err := w.Trajectory(ctx, session, a.Sub)
-		if err != nil {
-			return err
-		}
-		kept, err := trajectory.Load(ctx, s, user, session, a.Sub)
-		if err != nil {
-			return err
-		}
-		if err := sameGraph(made, kept); err != nil {
+		if err := sameOfAgent(ctx, w, s, user, session, a.Sub); err != nil {
 			return fmt.Errorf("sub-agent %d, %s: %w", a.Sub, a.Name, err)
 		}
-		if err := whole(made); err != nil {
-			return fmt.Errorf("sub-agent %d, %s: %w in\n%s", a.Sub, a.Name, err, sketched(made))
+	}
+	return nil
+}
+
+func sameOfAgent(ctx context.Context, w *weir.Weir, s trajectory.Storage, user, session string, sub int) error {
+	made, err := w.Trajectory(ctx, session, sub)
+	if err != nil {
+		return err
+	}
+	kept, err := trajectory.Load(ctx, s, user, session, sub)
+	if err == nil {
+		err = sameGraph(made, kept)
+	}
+	if err != nil {
+		return err
+	}
+	if err := whole(made); err != nil {
+		return fmt.Errorf("%w in\n%s", err, sketched(made))
+	}
+	keys, err := s.List(ctx, trajectory.OfAgent(user, session, sub))
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		r, err := s.Load(ctx, k)
+		if err == nil {
+			err = r.Check()
 		}
-		keys, err := s.List(ctx, trajectory.OfAgent(user, session, a.Sub))
 		if err != nil {
 			return err
-		}
-		for _, k := range keys {
-			r, err := s.Load(ctx, k)
-			if err == nil {
-				err = r.Check()
-			}
-			if err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -93,7 +101,7 @@ func sameGraph(made, kept *trajectory.Graph) error {
 // that is left out, a pointer to what a later step follows from.
 func whole(g *trajectory.Graph) error {
 	if !g.Acyclic() {
-		return fmt.Errorf("there is a cycle")
+		return errors.New("there is a cycle")
 	}
 	if n := pieces(g); n != 1 {
 		return fmt.Errorf("there are %d pieces", n)
