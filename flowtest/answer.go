@@ -23,12 +23,18 @@ type answer struct {
 // interruptID is what follows a node's path in the id of an interrupt.
 var interruptID = regexp.MustCompile(`:[^:/]*#\d+$`)
 
+// childID is what says in it which of a node's child runs asks, where it has many.
+var childID = regexp.MustCompile(`:[^:/>]*#\d+(\.\d+)?>`)
+
+// withoutChildren is the path of a node, whichever child run it is in.
+func withoutChildren(path string) string { return childID.ReplaceAllString(path, ">") }
+
 // answers reads `answers`.
 func (r *fileReader) answers(l layers) []*answer {
 	var out []*answer
 	for _, e := range l.entries(&r.reader, "answers", "answers by the path of the node that asks") {
 		a := &answer{key: e.Key, pos: e.Pos, own: e.own}
-		if r.node(e.Pos, interruptID.ReplaceAllString(e.Key, "")) == nil {
+		if r.node(e.Pos, withoutChildren(interruptID.ReplaceAllString(e.Key, ""))) == nil {
 			continue
 		}
 		items := e.Value.Items()
@@ -62,8 +68,9 @@ func newPeople(list []*answer) *people {
 
 // to finds the answer to an interrupt, nil where there is none (any more).
 func (p *people) to(i engine.Interrupt) (a *answer, nth int) {
+	asks := i.ID[:max(strings.LastIndexByte(i.ID, ':'), 0)]
 	path := nodeOfInterrupt(i.ID)
-	keys := []string{i.ID, path, recorded.PlainPath(path) + i.ID[len(path):], recorded.PlainPath(path)}
+	keys := []string{i.ID, path, recorded.PlainPath(asks) + i.ID[len(asks):], recorded.PlainPath(path)}
 	if i.Kind == engine.AwaitBreak { // what the node itself asks is another matter
 		keys = []string{keys[0], keys[2]}
 	}
@@ -112,5 +119,5 @@ func (p *people) left(list []*answer) []*answer {
 
 // nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N.
 func nodeOfInterrupt(id string) string {
-	return id[:max(strings.LastIndexByte(id, ':'), 0)]
+	return withoutChildren(id[:max(strings.LastIndexByte(id, ':'), 0)])
 }

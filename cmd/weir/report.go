@@ -64,9 +64,21 @@ func usageOf(u engine.Usage) usage {
 	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros}
 }
 
-// nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N.
+// nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N, and
+// PATH:NAME#N> stands before those that a node's child asks that is not its only one.
 func nodeOfInterrupt(id string) string {
-	return id[:max(strings.LastIndexByte(id, ':'), 0)]
+	var path strings.Builder
+	parts := strings.Split(id[:max(strings.LastIndexByte(id, ':'), 0)], ">")
+	for i, part := range parts {
+		if i > 0 {
+			path.WriteByte('>')
+		}
+		if i < len(parts)-1 {
+			part, _, _ = strings.Cut(part, ":")
+		}
+		path.WriteString(part)
+	}
+	return path.String()
 }
 
 // report tells how far a run has come: on stdout what it gave or waits for, on
