@@ -343,7 +343,7 @@ func (c *treeTally) runAll(t *testing.T, first, last uint64) {
 }
 
 func TestTheSameSeedGivesTheSameTree(t *testing.T) {
-	for seed := uint64(1); seed < 40; seed++ {
+	for seed := range seeds(40) {
 		var texts []string
 		for range 2 {
 			f := newForest(t, seed)

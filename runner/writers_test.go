@@ -87,7 +87,8 @@ func writersProgram(t *testing.T) *Program {
 func TestOfParallelWritersNoMessageAndNoUpdateIsLost(t *testing.T) {
 	p := writersProgram(t)
 	crashes, orders := 0, map[string]bool{}
-	for seed := range uint64(*writersN) {
+	n := int(seeds(uint64(*writersN)))
+	for seed := range uint64(n) {
 		sim := &Sim{Seed: seed, Parallel: writers, Crash: 0.01, Fault: 0.03}
 		report, err := sim.Run(p, Services{}, Begin{ID: "writers"})
 		if err != nil {
@@ -100,8 +101,8 @@ func TestOfParallelWritersNoMessageAndNoUpdateIsLost(t *testing.T) {
 		crashes += report.Crashes
 		orders[order] = true
 	}
-	t.Logf("%d runs of %d writers, %d crashes, %d orders", *writersN, writers, crashes, len(orders))
-	if crashes < *writersN/4 || len(orders) < min(*writersN/4, 1000) {
+	t.Logf("%d runs of %d writers, %d crashes, %d orders", n, writers, crashes, len(orders))
+	if crashes < n/4 || len(orders) < min(n/4, 1000) {
 		t.Error("the simulation does not simulate what it should")
 	}
 }

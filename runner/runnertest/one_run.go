@@ -306,7 +306,10 @@ outputs: {v: "{{ a.value }}"}
 func chains(t *testing.T, s Subject) {
 	// More events than a commit may gather, all from nodes that need not be
 	// durable before they run.
-	const nodes = 1500
+	nodes := 1500
+	if testing.Short() {
+		nodes = 1010
+	}
 	var b strings.Builder
 	b.WriteString("weir: 1\nname: chain\nnodes:\n  n0: {type: transform, with: {expr: \"0\"}}\n")
 	for i := 1; i <= nodes; i++ {
