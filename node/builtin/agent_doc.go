@@ -80,7 +80,7 @@ one at a time, first in, first out:
 With a plan, ` + "`todo`, `flows` or `queue: {tools: true}`" + ` the model has the tools ` + "`addTodo`" + ` (an instruction, a call of
 a tool that is wired to the node, or one of ` + "`flows`" + `) and ` + "`listTodo`" + `. A queue that is full refuses, and says so.
 
-The limits hold for ` + "`pre`" + `, the planner and the loop together, and once more for ` + "`post`" + `.`
+The limits hold for ` + "`pre`" + `, the planner and the loop together, and once more for ` + "`post`" + `. See [agents](../agents.md).`
 
 func agentExamples() []flow.Example {
 	return []flow.Example{{

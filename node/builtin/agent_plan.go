@@ -144,14 +144,14 @@ func (w *worker) stepsOf(r *llm.Result) ([]task, error) {
 		Steps []wanted `json:"steps"`
 	}
 	if err := json.Unmarshal([]byte(r.Text), &plan); err != nil {
-		return nil, hinted(passing(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err),
+		return nil, hinted(failure(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err),
 			"the answer ended with %q; raise planner.maxOutput if it was cut off", r.Stop)
 	}
 	var steps []task
 	for i := range plan.Steps {
 		t, err := w.taskOf(&plan.Steps[i])
 		if err != nil {
-			return nil, passing(engine.CodeModelAnswer, "step %d of the plan: %v", i+1, err)
+			return nil, failure(engine.CodeModelAnswer, "step %d of the plan: %v", i+1, err)
 		}
 		t.step = i + 1
 		steps = append(steps, t)

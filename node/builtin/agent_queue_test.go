@@ -212,3 +212,32 @@ outputs: {text: "{{ work.text }}"}
 		t.Errorf("the context has %q", got)
 	}
 }
+
+func TestWhatAModelPutsIntoTheQueueIsNeverEvaluated(t *testing.T) {
+	var l ledger
+	r := weirtest.Flow(t, queues("mode: plan\nsystem: \"{{ run.flow }}\""), weirtest.Case{
+		Tools: []*tool.Tool{l.tool("look", "")},
+		Script: []weirtest.Turn{
+			weirtest.Says(`{"steps": [{"say": "{{ run.flow }}"}, {"tool": "look", "arguments": "{\"at\": \"{{ run.flow }}\"}"}]}`)[0],
+			weirtest.Calls("addTodo", map[string]string{"say": "{{ secrets.key }}"}), weirtest.Says("a")[0], weirtest.Says("b")[0], weirtest.Says("c")[0],
+		},
+	})
+	trace := strings.Join(linesOf(weirtest.Output[[]any](t, r, "trace")), "\n")
+	for _, want := range []string{"user: Step 1: {{ run.flow }}\n", `with {"at":"{{ run.flow }}"}`, "user: {{ secrets.key }}\n"} {
+		if !strings.Contains(trace, want) {
+			t.Errorf("%q is not in\n%s", want, trace)
+		}
+	}
+}
+
+func TestTheTimeOfAnAgentBeginsWithItsFirstCallAndHoldsForItsQueue(t *testing.T) {
+	with := "todo: [One., Two.]\npost: [End., Really.]\nmaxTime: 1us"
+	r := weirtest.Flow(t, queues(with+"\natMax: stop"), weirtest.Case{Script: weirtest.Says("begun", "ended")})
+	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || !strings.HasPrefix(r.Error.Message, "post.1 (say): ") || len(r.Asked) != 2 {
+		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Asked), r.Error)
+	}
+	want := map[string]any{"todo": map[string]any{"run": int64(0), "left": int64(2)}, "post": map[string]any{"run": int64(2), "failed": int64(1)}}
+	if got := queuesOf(t, r); !reflect.DeepEqual(got, want) {
+		t.Errorf("the queues are %v", got)
+	}
+}
