@@ -66,6 +66,10 @@ func (s *Store) newest(ctx context.Context, scope int64, q recall.Query) (recall
 	return out, err
 }
 
+// fromMatching asks the index first: CROSS JOIN keeps SQLite from asking it for
+// each item of the scope.
+const fromMatching = " FROM recall_index CROSS JOIN recall_item i ON i.num = recall_index.rowid WHERE recall_index MATCH ?5 AND" + fitting
+
 // matching finds what holds a term of the text, and ranks it.
 func (s *Store) matching(ctx context.Context, scope int64, q recall.Query) (recall.Found, error) {
 	out := recall.Found{Items: []recall.Item{}}
@@ -75,8 +79,7 @@ func (s *Store) matching(ctx context.Context, scope int64, q recall.Query) (reca
 	}
 	prefix := scopePrefix(scope)
 	args := append(fit(scope, q), matchAny(prefix, terms))
-	const from = " FROM recall_index JOIN recall_item i ON i.num = recall_index.rowid WHERE recall_index MATCH ?5 AND" + fitting
-	if err := s.reader.QueryRowContext(ctx, "SELECT count(*)"+from, args...).Scan(&out.Total); err != nil || out.Total == 0 {
+	if err := s.reader.QueryRowContext(ctx, "SELECT count(*)"+fromMatching, args...).Scan(&out.Total); err != nil || out.Total == 0 {
 		return out, err
 	}
 	var list []recall.Candidate
@@ -93,7 +96,7 @@ func (s *Store) matching(ctx context.Context, scope int64, q recall.Query) (reca
 		}
 		list = append(list, c)
 		return nil
-	}, "SELECT i.num, i.at, recall_index.terms"+from+" ORDER BY bm25(recall_index), i.at DESC, i.num DESC LIMIT ?6", append(args, recall.MaxCandidates)...)
+	}, "SELECT i.num, i.at, recall_index.terms"+fromMatching+" ORDER BY bm25(recall_index), i.at DESC, i.num DESC LIMIT ?6", append(args, recall.MaxCandidates)...)
 	if err != nil {
 		return out, err
 	}

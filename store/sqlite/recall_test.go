@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,31 +176,31 @@ func TestAForgottenTextIsOverwrittenAtOnceAndItsWordsWithTheNextDeletion(t *test
 	}
 }
 
+func TestTheIndexOfTermsIsAskedOnceForAQuery(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
+	args := append(fit(1, recall.Query{}), matchAny("1·", recall.Search("boat")))
+	var plan []string
+	err := s.query(t.Context(), func(row scanner) error {
+		var id, parent, unused int
+		var detail string
+		err := row.Scan(&id, &parent, &unused, &detail)
+		plan = append(plan, detail)
+		return err
+	}, "EXPLAIN QUERY PLAN SELECT count(*)"+fromMatching, args...)
+	if err != nil || len(plan) == 0 || !strings.Contains(plan[0], "recall_index VIRTUAL TABLE") {
+		t.Errorf("%q (%v)", plan, err)
+	}
+}
+
 func TestAMemoryOfManyIsRankedWhereMoreFitThanAreLookedAt(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-	scope := recall.Scope{Namespace: "shop", User: "ada"}
-	err := s.write(t.Context(), "fill", func(ctx context.Context) error { // in one commit
-		r := rememberer{ctx, s.conn}
-		num, err := r.scope(scope)
-		for n := range recall.MaxCandidates + 200 {
-			w := recall.Write{Scope: scope, Kind: recall.Fact, Text: fmt.Sprint("the boat has berth number ", n), Now: time.UnixMilli(int64(n))}
-			if n == 7 {
-				w.Text = "the boat is blue"
-			}
-			if w, err = w.Checked(); err == nil {
-				_, err = r.keep(num, &w)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return err
-	})
-	if err != nil {
+	scope := userOf(0)
+	remembers(t, s, recall.Write{Scope: scope, Kind: recall.Fact, Text: "the boat is blue", Now: time.UnixMilli(7)})
+	if err := fillMemory(t.Context(), s, 1, recall.MaxCandidates+200); err != nil {
 		t.Fatal(err)
 	}
-	found, err := s.Recall(t.Context(), recall.Query{Scope: scope, Text: "is the boat blue?", Limit: 2})
-	if err != nil || found.Total != recall.MaxCandidates+200 || len(found.Items) != 2 || found.Items[0].Text != "the boat is blue" {
+	found, err := s.Recall(t.Context(), recall.Query{Scope: scope, Text: "the user's boat is blue?", Limit: 2})
+	if err != nil || found.Total != recall.MaxCandidates+201 || len(found.Items) != 2 || found.Items[0].Text != "the boat is blue" {
 		t.Errorf("%+v (%v)", found, err)
 	}
 	checkIndex(t, s)
