@@ -265,3 +265,46 @@ func TestNothingIsDoneAfterACancelledAgent(t *testing.T) {
 		t.Errorf("the run %s, %v; done was %q", r.Status, err, l.all())
 	}
 }
+
+func TestABudgetThatIsUsedUpEndsTheWorkAndLeavesWhatNeedsNoModel(t *testing.T) {
+	for limit, status := range map[string]engine.Status{"fail": engine.Failed, "branch": engine.Completed} {
+		var l ledger
+		text := strings.Replace(queues("pre: [Begin.]\npost: [Note it., {tool: tidy}]"), "nodes:\n", "budget: {maxCalls: 1, onLimit: "+limit+"}\nnodes:\n", 1)
+		text = strings.Replace(text, "outputs: {", `outputs: {limit: "{{ work.limit }}", `, 1)
+		r := weirtest.Flow(t, text, weirtest.Case{Tools: []*tool.Tool{l.tool("tidy", "")}, Script: weirtest.Says("begun")})
+		if r.Status != status || len(l.all()) != 1 || len(r.Asked) != 1 {
+			t.Errorf("%s: the run %s: %v; done was %q", limit, r.Status, r.Error, l.all())
+		}
+		if limit == "fail" && codeOf(r) != engine.CodeBudget || limit == "branch" && r.Outputs["limit"] == nil {
+			t.Errorf("%s: the run %s with %v: %v", limit, r.Status, r.Outputs, r.Error)
+		}
+	}
+}
+
+func TestABudgetThatAsksIsAskedForInTheMiddleOfAQueue(t *testing.T) {
+	var l ledger
+	text := strings.Replace(queues("pre: [{tool: tidy}, Begin.]\ntodo: [{flow: one.yaml}]"), "nodes:\n", "budget: {maxCalls: 2, onLimit: pause}\nnodes:\n", 1)
+	r := weirtest.Flow(t, text, weirtest.Case{
+		Files: map[string]string{"one.yaml": "weir: 1\nname: one\nnodes: {say: {type: llmRequest, in: {message: Hi.}}}\n"},
+		Tools: []*tool.Tool{l.tool("tidy", "")}, Script: weirtest.Says("begun", "answered", "hello", "all"),
+		Answers: map[string]any{"work": map[string]any{"maxCalls": 5}, "work>say": map[string]any{"maxCalls": 5}},
+	})
+	if r.Status != engine.Completed || r.Outputs["text"] != "all" || len(l.all()) != 1 || r.Usage.Calls != 4 {
+		t.Errorf("the run %s with %v: %v; waits for %+v; done was %q, %d calls", r.Status, r.Outputs, r.Error, r.Waiting, l.all(), r.Usage.Calls)
+	}
+}
+
+func TestNothingIsDoneAfterAnAgentWhoseTimeoutIsOver(t *testing.T) {
+	var l ledger
+	slow := &tool.Tool{Name: "slow", Call: func(ctx context.Context, _ tool.Call) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}}
+	text := strings.Replace(queues("post: [{tool: tidy}]"), "    with:\n", "    timeout: {total: 20s, idle: 30ms}\n    with:\n", 1)
+	r := weirtest.Flow(t, text, weirtest.Case{
+		Tools: []*tool.Tool{slow, l.tool("tidy", "")}, Script: []weirtest.Turn{weirtest.Calls("slow", nil)},
+	})
+	if codeOf(r) != engine.CodeTimeout || len(l.all()) != 0 {
+		t.Errorf("the run %s: %v; done was %q", r.Status, r.Error, l.all())
+	}
+}
