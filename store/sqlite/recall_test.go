@@ -205,3 +205,42 @@ func TestAMemoryOfManyIsRankedWhereMoreFitThanAreLookedAt(t *testing.T) {
 	}
 	checkIndex(t, s)
 }
+
+func TestADatabaseOfVersion3RemembersOnceItIsUpgraded(t *testing.T) {
+	s := openV3(t)
+	scope := userOf(1)
+	remembers(t, s, recall.Write{Scope: scope, Kind: recall.Fact, Text: "the boat is blue", Now: time.UnixMilli(7)})
+	found, err := s.Recall(t.Context(), recall.Query{Scope: scope, Text: "boat"})
+	if err != nil || found.Total != 1 {
+		t.Error(found, err)
+	}
+	checkIndex(t, s)
+}
+
+// FuzzNoTextIsAQueryThatCannotBeRead remembers any text and looks for any, and for
+// itself.
+func FuzzNoTextIsAQueryThatCannotBeRead(f *testing.F) {
+	for _, text := range []string{`"`, `a" OR "b`, "NEAR(a b)", "北京", "1·a", "a*", "\x00", "🏳️‍🌈", "terms : a", "İ"} {
+		f.Add(text, "a")
+		f.Add("a", text)
+	}
+	s, err := Open(f.Context(), filepath.Join(f.TempDir(), "weir.db"), Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = s.Close() })
+	f.Fuzz(func(t *testing.T, text, question string) {
+		if _, err := s.Recall(t.Context(), recall.Query{Scope: userOf(0), Text: question}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := recall.Write{Scope: userOf(0), Kind: recall.Fact, Key: "k", Text: text, Now: time.UnixMilli(1)}.Checked()
+		if err != nil {
+			return
+		}
+		remembers(t, s, w)
+		found, err := s.Recall(t.Context(), recall.Query{Scope: userOf(0), Text: text})
+		if err != nil || (found.Total == 1) != (len(recall.Terms(text)) > 0) {
+			t.Errorf("%q finds %d (%v)", text, found.Total, err)
+		}
+	})
+}
