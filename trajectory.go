@@ -185,24 +185,31 @@ func (t *trails) session(ctx context.Context, id string) error {
 
 // rounds are those of a session, in order.
 func (t *trails) rounds(ctx context.Context, session string) ([]store.Run, error) {
-	var out []store.Run
-	f := store.Filter{Session: session, Limit: 1000}
-	for {
-		page, err := t.s.Runs(ctx, f)
-		if err != nil {
-			return nil, fmt.Errorf("rounds of session %s: %w", session, err)
-		}
-		out = append(out, page...)
-		if len(page) < f.Limit {
-			break
-		}
-		f.Before = page[len(page)-1].ID
+	out, err := t.list(ctx, store.Filter{Session: session})
+	if err != nil {
+		return nil, fmt.Errorf("rounds of session %s: %w", session, err)
 	}
 	slices.SortFunc(out, func(a, b store.Run) int { return cmp.Compare(a.Round, b.Round) })
 	if t.most > 0 {
 		out = slices.DeleteFunc(out, func(r store.Run) bool { return r.Round > t.most })
 	}
 	return out, nil
+}
+
+// list are all runs that fit a filter, the newest first.
+func (t *trails) list(ctx context.Context, f store.Filter) (out []store.Run, err error) {
+	f.Limit = 1000
+	for {
+		page, err := t.s.Runs(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page...)
+		if len(page) < f.Limit {
+			return out, nil
+		}
+		f.Before = page[len(page)-1].ID
+	}
 }
 
 // alone follows the tree that a run is in, or the session that it is a round of.
@@ -273,7 +280,7 @@ func (t *trails) run(ctx context.Context, r *store.Run, f *Flow, k trajectory.Ke
 	if !fo.Parental() {
 		return nil
 	}
-	children, err := t.s.Runs(ctx, store.Filter{Parent: r.ID, Limit: 10_000})
+	children, err := t.list(ctx, store.Filter{Parent: r.ID})
 	if err != nil {
 		return fmt.Errorf("runs below %s: %w", r.ID, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/follow"
 )
@@ -43,14 +44,14 @@ func (x *Execution) followed(c engine.Commit) {
 			return
 		}
 	}
-	x.trail.Commit(x.local.ctx, &c)
+	x.trail.Commit(context.WithoutCancel(x.local.ctx), &c) // also what is committed as the process ends
 	x.portray()
 }
 
 // openTrail begins to follow the run: its commits up to seq are read again. It is
 // called on the run's goroutine.
 func (x *Execution) openTrail(seq int64) error {
-	ctx := x.local.ctx
+	ctx := context.WithoutCancel(x.local.ctx)
 	k, above, agents, err := x.local.place(ctx, x.ID, x.m.run.Start)
 	if err != nil {
 		return err
@@ -113,7 +114,13 @@ func (x *Execution) describe(name string) string {
 
 // closeTrail saves the run's trajectory and lets go of it.
 func (x *Execution) closeTrail(ctx context.Context) {
-	if x.trail == nil {
+	switch {
+	case x.trail == nil:
+		return
+	case errors.Is(x.err, store.ErrFenced): // another process has the run, and keeps it
+		if err := x.trail.Abandon(ctx); err != nil {
+			x.local.o.Logger.Error("the trajectory of a run is not let go of", "run", x.ID, "error", err)
+		}
 		return
 	}
 	x.trail.Unfinished(ctx)

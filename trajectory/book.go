@@ -269,6 +269,16 @@ func (r *Recorder) Save(ctx context.Context) error {
 	return nil
 }
 
+// Discard takes what the recorder has for stored, so that none of it is saved: for who
+// finds that another process goes on with the round.
+func (r *Recorder) Discard() {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.saved = r.revision
+}
+
 // Unsaved reports whether something changed since the round was stored.
 func (r *Recorder) Unsaved() bool {
 	r.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
@@ -16,37 +15,31 @@ const agentType = "agent"
 
 // Agents number the sub-agents of a session by their paths: that of an agent node
 // without the numbers of iterations, that of a child run with them, and down into
-// child runs, as "review>ask". They are safe for concurrent use.
-type Agents struct {
-	mu    sync.Mutex
-	paths []string
-	other map[int]string // mu; those beside paths, by number
-}
+// child runs, as "review>ask".
+type Agents struct{ numbers map[string]int }
 
 // NewAgents gives paths the numbers 1, 2 and so on.
 func NewAgents(paths []string) *Agents {
-	return &Agents{paths: slices.Clone(paths), other: map[int]string{}}
+	a := &Agents{make(map[string]int, len(paths))}
+	for i, path := range paths {
+		a.numbers[path] = i + 1
+	}
+	return a
 }
 
 // The numbers of sub-agents that are not known from the flow: child runs in
-// iterations, and flows that models called as tools. They follow from the path.
-const firstCalled, lastCalled = 1_000, 1_000_000
+// iterations, and flows that models called as tools. They follow from the path and
+// nothing else, so that every process finds the same.
+const firstCalled, lastCalled = 1_000, 1_000_000_000
 
 // Number is the number of a sub-agent.
 func (a *Agents) Number(path string) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if i := slices.Index(a.paths, path); i >= 0 {
-		return i + 1
+	if n := a.numbers[path]; n > 0 {
+		return n
 	}
-	h := fnv.New32a()
+	h := fnv.New64a()
 	_, _ = h.Write([]byte(path))
-	n := firstCalled + int(h.Sum32())%(lastCalled-firstCalled)
-	for a.other[n] != "" && a.other[n] != path {
-		n++
-	}
-	a.other[n] = path
-	return n
+	return firstCalled + int(h.Sum64()%(lastCalled-firstCalled))
 }
 
 // Below is the path of a child run, by how it started, of a run with the path
@@ -144,7 +137,7 @@ func scope(path string) (prefix, composite string) {
 		return "", ""
 	}
 	prefix = path[:i+1]
-	return prefix, path[:strings.LastIndexByte(prefix, '#')]
+	return prefix, path[:max(strings.LastIndexByte(prefix, '#'), 0)]
 }
 
 // leaf is the path's last part.

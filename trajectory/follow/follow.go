@@ -43,13 +43,15 @@ type Follower struct {
 	main *sub            // mu
 	subs map[string]*sub // mu; of agents, by static path
 	// ends are the nodes of the graph in which the work of a node of the flow ends, and
-	// ports the output ports that it gave.
+	// ports the output ports that it gave, "" for that it completed.
 	ends  map[string][]trajectory.ID // mu
 	ports map[string][]string        // mu
 	open  map[string]*work           // mu; attempts under way
 	loops map[string]*iterations     // mu; composites under way
 	made  map[string]Made            // mu; what notes became, by key
+	stuck map[string]*work           // mu; what failed or was stopped: a person may have it tried again
 	plain map[Datum]bool             // mu; data that nothing describes
+	given map[Datum]bool             // mu; that which Plain has given, or that has a portrait
 	into  map[*flow.Graph]inward     // mu; the edges of graphs, by the nodes that they lead to
 	errs  []error                    // mu
 	at    time.Time                  // mu; of the newest commit
@@ -78,7 +80,8 @@ type Made struct {
 func New(ctx context.Context, o Options) (*Follower, error) {
 	f := &Follower{
 		o: o, subs: map[string]*sub{}, ends: map[string][]trajectory.ID{}, ports: map[string][]string{}, open: map[string]*work{},
-		loops: map[string]*iterations{}, made: map[string]Made{}, plain: map[Datum]bool{}, into: map[*flow.Graph]inward{},
+		loops: map[string]*iterations{}, made: map[string]Made{}, stuck: map[string]*work{},
+		plain: map[Datum]bool{}, given: map[Datum]bool{}, into: map[*flow.Graph]inward{},
 	}
 	main, err := f.recorder(ctx, o.Key, o.Above)
 	if err != nil {
@@ -150,6 +153,15 @@ func (f *Follower) Close(ctx context.Context) error {
 	return err
 }
 
+// Abandon lets go of the recorders and has nothing of them saved: another process
+// goes on with the run.
+func (f *Follower) Abandon(ctx context.Context) error {
+	for _, r := range f.Recorders() {
+		r.Discard()
+	}
+	return f.Close(ctx)
+}
+
 // Unfinished records what nodes have done that have not ended, for whoever reads the
 // trajectory of a run that goes on or waits; what it makes has the attribute
 // Unfinished. No commit may be read after it.
@@ -190,6 +202,8 @@ func (f *Follower) event(ctx context.Context, at time.Time, e engine.Event) erro
 	switch e := e.(type) {
 	case *engine.RunStarted:
 		return f.begin(at, e)
+	case *engine.RunForked:
+		return f.forked(at, e)
 	case *engine.NodeStarted:
 		f.start(e)
 	case *engine.NodeExpanded:
@@ -244,6 +258,22 @@ func (f *Follower) begin(at time.Time, e *engine.RunStarted) error {
 	return err
 }
 
+// forked has the query be what the fork was given, where nothing has been said of
+// the original's.
+func (f *Follower) forked(at time.Time, e *engine.RunForked) error {
+	r := f.main.recorder
+	query, err := r.Node(r.Initial())
+	if _, said := query.Attributes[trajectory.Position]; err != nil || said || query.Type != trajectory.Query {
+		return nil //nolint:nilerr // there is no query to speak of
+	}
+	text, whole := asked(&engine.RunStarted{Flow: e.Flow, Inputs: e.Inputs})
+	edit := trajectory.Edit{Name: &e.Flow, Set: map[string]any{trajectory.Text: text}, Delete: []string{"inputs"}}
+	if !whole {
+		edit.Set["inputs"], edit.Delete = e.Inputs.Map(), nil
+	}
+	return r.Edit(query.ID, edit, f.by("", e.By), at)
+}
+
 // end makes the conclusion of a run that came to none that is in the graph.
 func (f *Follower) end(at time.Time, e engine.Event) error {
 	attrs := map[string]any{trajectory.Kind: Outcome}
@@ -261,7 +291,8 @@ func (f *Follower) end(at time.Time, e engine.Event) error {
 		if f.concluded() { // why is there already
 			return nil
 		}
-		attrs[trajectory.Text], attrs[trajectory.Failed], attrs["code"] = e.Error.Error(), true, e.Error.Code
+		why := reason(e.Error)
+		attrs[trajectory.Text], attrs[trajectory.Failed], attrs["code"] = why.Error(), true, why.Code
 	case *engine.RunCancelled:
 		attrs[trajectory.Text], attrs[trajectory.Failed] = "The run was cancelled.", true
 	default:
@@ -271,6 +302,14 @@ func (f *Follower) end(at time.Time, e engine.Event) error {
 		Type: trajectory.State, Name: "end", Relation: trajectory.HasConclusion, Attributes: attrs, At: at, By: f.by("", ""),
 	})
 	return err
+}
+
+// reason is why something failed, also where a journal does not say.
+func reason(e *engine.Error) *engine.Error {
+	if e == nil {
+		return &engine.Error{Message: "the journal does not say why"}
+	}
+	return e
 }
 
 // Outcome is the kind of a State that says how a run ended, where no model said it.

@@ -147,8 +147,8 @@ type Datum struct {
 
 // noticed remembers a piece of data that nothing describes yet.
 func (f *Follower) noticed(s *sub, id trajectory.ID, a trajectory.Artifact) {
-	if a.Description == "" {
-		f.plain[Datum{s.recorder.Key().Sub, id}] = true
+	if d := (Datum{s.recorder.Key().Sub, id}); a.Description == "" && !f.given[d] {
+		f.plain[d] = true
 	}
 }
 
@@ -163,6 +163,7 @@ func (f *Follower) Plain() []Datum {
 	out := slices.SortedFunc(maps.Keys(f.plain), func(a, b Datum) int {
 		return cmp.Or(cmp.Compare(a.Sub, b.Sub), strings.Compare(string(a.ID), string(b.ID)))
 	})
+	maps.Copy(f.given, f.plain)
 	clear(f.plain)
 	return out
 }
@@ -196,6 +197,7 @@ func (f *Follower) portrait(at time.Time, e *engine.NoteRecorded) error {
 		return nil
 	}
 	delete(f.plain, Datum{p.Sub, p.ID})
+	f.given[Datum{p.Sub, p.ID}] = true
 	r := f.of(p.Sub)
 	if r == nil {
 		return fmt.Errorf("a portrait of %s of sub-agent %d, which did not work", p.ID, p.Sub)

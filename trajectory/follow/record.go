@@ -41,7 +41,7 @@ func (f *Follower) completed(ctx context.Context, at time.Time, e *engine.NodeCo
 				err = f.declared(at, w)
 			}
 		}
-		f.close(w, names(e.Outputs))
+		f.close(w, completed(e.Outputs))
 		return err
 	}
 	messages, err := messagesOf(e.Contexts)
@@ -51,7 +51,7 @@ func (f *Follower) completed(ctx context.Context, at time.Time, e *engine.NodeCo
 	if err == nil {
 		err = f.declared(at, w)
 	}
-	f.close(w, names(e.Outputs))
+	f.close(w, completed(e.Outputs))
 	return err
 }
 
@@ -68,6 +68,9 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 	case def != nil && def.Type == agentType:
 		return f.agent(ctx, at, w, attrs, e, messages)
 	case def != nil && def.Uses != nil:
+		if err := f.slipped(w); err != nil {
+			return err
+		}
 		attrs[trajectory.Kind], attrs["sub"], attrs["run"] = Child, f.o.Agents.Number(w.place), w.child
 		attrs["outputs"] = shorten(results(e.Outputs))
 		if err := f.act(at, w, attrs, ""); err != nil {
@@ -75,7 +78,17 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 		}
 		return f.say(at, w, f.main, messages, nil)
 	case len(messages) > 0:
-		return f.say(at, w, f.main, messages, nil)
+		return f.tell(at, w, messages)
+	}
+	return f.acted(at, w, def, e, attrs)
+}
+
+// acted records the work of a node that said nothing.
+func (f *Follower) acted(at time.Time, w *work, def *flow.Node, e *engine.NodeCompleted, attrs map[string]any) error {
+	if err := f.slipped(w); err != nil {
+		return err
+	}
+	switch {
 	case w.byHand:
 		return nil
 	case len(w.said) > 0:
@@ -140,12 +153,23 @@ func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, 
 	told, err := s.recorder.Say(trajectory.Said{By: f.by(w.path, ""), At: at, After: after, Attributes: w.marks}, messages...)
 	if s == f.main {
 		w.ends = told.Ends
+	} else {
+		w.within = told.Ends
 	}
 	if err != nil {
 		return err
 	}
-	for i, call := range told.Calls {
-		for _, a := range w.tools[i+1].Artifacts {
+	w.calls = append(w.calls, told.Calls...)
+	for i, call := range w.calls {
+		result, ended := w.tools[i+1]
+		if !ended || w.declared[i+1] {
+			continue
+		}
+		if w.declared == nil {
+			w.declared = map[int]bool{}
+		}
+		w.declared[i+1] = true
+		for _, a := range result.Artifacts {
 			id, err := s.recorder.Declare(f.by(w.path, ""), at, call, a, trajectory.ToolOutput)
 			if err != nil {
 				return err
@@ -180,7 +204,11 @@ func (f *Follower) describeTools(at time.Time, s *sub, messages []convo.Message)
 // that it was asked and what it answered.
 func (f *Follower) agent(ctx context.Context, at time.Time, w *work, attrs map[string]any, e *engine.NodeCompleted, messages []convo.Message) error {
 	asked, answered := split(messages)
-	if err := f.say(at, w, f.main, asked, nil); err != nil {
+	err := f.say(at, w, f.main, asked, nil)
+	if err == nil {
+		err = f.slipped(w)
+	}
+	if err != nil {
 		return err
 	}
 	number := f.o.Agents.Number(f.place(w.path))
@@ -194,7 +222,7 @@ func (f *Follower) agent(ctx context.Context, at time.Time, w *work, attrs map[s
 	trace, _ := e.Outputs.Get("trace")
 	said, err := traced(trace)
 	if err == nil {
-		err = f.work(ctx, at, w, number, asked, said)
+		err = f.work(ctx, at, w, number, asked, w.fresh(said))
 	}
 	if err != nil {
 		return fmt.Errorf("sub-agent %d: %w", number, err)
@@ -216,10 +244,10 @@ func (f *Follower) work(ctx context.Context, at time.Time, w *work, number int, 
 		}
 		f.subs[path] = s
 	}
-	var after []trajectory.ID
-	if first := s.recorder.Initial(); first != "" {
+	after := w.within
+	if first := s.recorder.Initial(); first != "" && after == nil {
 		after = []trajectory.ID{first}
-	} else if len(asked) == 0 {
+	} else if first == "" && len(asked) == 0 {
 		asked = []convo.Message{{Role: convo.User, Text: path}}
 	}
 	return f.say(at, w, s, append(asked, said...), after)
@@ -270,18 +298,20 @@ func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept [
 	if err != nil {
 		return err
 	}
-	messages := w.messages()
 	if mark == Unfinished {
 		w.marks = map[string]any{mark: true}
 	}
-	if len(messages) == 0 {
-		return f.declared(at, w)
-	}
-	def, _ := definition(f.o.Flow, w.path)
-	if def == nil || def.Type != agentType {
-		if err := f.say(at, w, f.main, messages, nil); err != nil {
+	if def, _ := definition(f.o.Flow, w.path); def == nil || def.Type != agentType {
+		if err := f.tell(at, w, w.messages()); err != nil {
 			return err
 		}
+		return f.declared(at, w)
+	}
+	if err := f.slipped(w); err != nil {
+		return err
+	}
+	messages := w.fresh(w.messages())
+	if len(messages) == 0 {
 		return f.declared(at, w)
 	}
 	number := f.o.Agents.Number(f.place(w.path))

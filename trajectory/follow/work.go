@@ -37,7 +37,9 @@ type work struct {
 	byHand bool
 	ends   []trajectory.ID
 	failed *engine.NodeFailed
-	marks  map[string]any // attributes of what it makes in the graph from now on
+	slips  []slip // earlier failures that are not in the graph yet
+	saying
+	marks map[string]any // attributes of what it makes in the graph from now on
 }
 
 // toolResult is what the journal has of a tool call.
@@ -49,6 +51,11 @@ type toolResult struct {
 
 func (f *Follower) start(e *engine.NodeStarted) {
 	w := f.open[e.Path]
+	if w == nil && f.stuck[e.Path] != nil {
+		w = f.stuck[e.Path]
+		delete(f.stuck, e.Path)
+		f.open[e.Path] = w
+	}
 	if w == nil {
 		w = &work{path: e.Path, answers: map[int]convo.Message{}, tools: map[int]toolResult{}}
 		f.open[e.Path] = w
@@ -75,6 +82,9 @@ func (f *Follower) effect(e *engine.EffectCompleted) {
 			Message convo.Message `json:"message"`
 		}
 		if fill(e.Result, &answer) == nil {
+			if _, again := w.answers[n]; again { // all is done anew
+				w.saying = saying{}
+			}
 			w.answers[n] = answer.Message
 		}
 	case "tool":
@@ -137,21 +147,50 @@ func (f *Follower) failed(e *engine.NodeFailed) {
 	}
 }
 
-// retrying concludes an attempt that is tried again: the next follows from that.
+// retrying notes an attempt that is tried again: what comes next follows from why. What
+// a node says is known when it has ended, and the failure has its place in that.
 func (f *Follower) retrying(at time.Time, e *engine.NodeRetrying) error {
 	w := f.open[e.Path]
 	if w == nil || w.failed == nil {
 		return nil
 	}
-	return f.concludeFailure(at, w)
+	l := f.loops[e.Path]
+	w.slips = append(w.slips, slip{w.failed, w.attempt, len(w.answers), at})
+	if l == nil && !w.byHand {
+		return nil
+	}
+	if l != nil {
+		w.ends = l.ends()
+		delete(f.loops, e.Path)
+	}
+	return f.slipped(w)
 }
 
-func (f *Follower) concludeFailure(at time.Time, w *work) error {
+// slip is a failure of an attempt, after so many answers.
+type slip struct {
+	failed  *engine.NodeFailed
+	attempt int
+	answers int
+	at      time.Time
+}
+
+// slipped concludes what failed so far.
+func (f *Follower) slipped(w *work) error {
+	for _, s := range w.slips {
+		if err := f.conclude(w, s); err != nil {
+			return err
+		}
+	}
+	w.slips = nil
+	return nil
+}
+
+func (f *Follower) conclude(w *work, s slip) error {
+	why := reason(s.failed.Error)
 	id, err := f.main.recorder.Add(trajectory.New{
-		Type: trajectory.State, Name: w.path, Relation: trajectory.HasConclusion, After: f.after(w), At: at, By: f.by(w.path, ""),
+		Type: trajectory.State, Name: w.path, Relation: trajectory.HasConclusion, After: f.after(w), At: s.at, By: f.by(w.path, ""),
 		Attributes: map[string]any{
-			trajectory.Kind: Failure, trajectory.Text: w.failed.Error.Message, trajectory.Failed: true,
-			"code": w.failed.Error.Code, "attempt": w.attempt,
+			trajectory.Kind: Failure, trajectory.Text: why.Message, trajectory.Failed: true, "code": why.Code, "attempt": s.attempt,
 		},
 	})
 	if err == nil {
@@ -175,9 +214,17 @@ func (f *Follower) errored(ctx context.Context, at time.Time, e *engine.NodeErro
 	}
 	err := f.unfinished(ctx, at, w, w.failed.Contexts, trajectory.Failed)
 	if err == nil {
-		err = f.concludeFailure(at, w)
+		err = f.conclude(w, slip{w.failed, w.attempt, len(w.answers), at})
 	}
-	f.close(w, append(names(e.Outputs), "error"))
+	switch e.Handled {
+	case "port":
+		f.close(w, names(e.Outputs))
+	case "value":
+		f.close(w, completed(e.Outputs))
+	default:
+		f.close(w, nil)
+		f.stuck[w.path] = w
+	}
 	return err
 }
 
@@ -188,6 +235,7 @@ func (f *Follower) cancelled(ctx context.Context, at time.Time, e *engine.NodeCa
 	}
 	err := f.unfinished(ctx, at, w, e.Contexts, trajectory.Failed)
 	f.close(w, nil)
+	f.stuck[w.path] = w
 	return err
 }
 
@@ -199,9 +247,20 @@ func (f *Follower) forced(at time.Time, e *engine.NodeForced) error {
 	w := f.open[e.Path]
 	if w == nil {
 		w = &work{path: e.Path}
+		if stuck := f.stuck[e.Path]; stuck != nil {
+			w.ends = stuck.ends
+		}
 	}
-	err := f.act(at, w, map[string]any{trajectory.Kind: Step, "forced": e.Op, "outputs": shorten(e.Outputs)}, e.By)
-	f.close(w, names(e.Outputs))
+	err := f.slipped(w)
+	if err != nil {
+		return err
+	}
+	err = f.act(at, w, map[string]any{trajectory.Kind: Step, "forced": e.Op, "outputs": shorten(e.Outputs)}, e.By)
+	if delete(f.stuck, e.Path); e.Op == "skip" {
+		f.close(w, nil)
+	} else {
+		f.close(w, completed(e.Outputs))
+	}
 	return err
 }
 
@@ -263,9 +322,11 @@ func (f *Follower) edges(path string) []*flow.Edge {
 }
 
 func (f *Follower) took(source, port string) bool {
-	given, done := f.ports[source]
-	return done && (port == "" || slices.Contains(given, port))
+	return slices.Contains(f.ports[source], port)
 }
+
+// completed are the ports that a node gives which completed.
+func completed(outputs engine.Values) []string { return append(names(outputs), "") }
 
 func names(vs engine.Values) []string {
 	out := make([]string, len(vs))
@@ -288,8 +349,16 @@ type iterations struct {
 // where it had others before, from these.
 func (f *Follower) expand(e *engine.NodeExpanded) {
 	l := f.loops[e.Path]
+	for path := range f.stuck { // order: each is looked at alone
+		if strings.HasPrefix(path, e.Path+"#") {
+			delete(f.stuck, path)
+		}
+	}
 	if l == nil {
 		l = &iterations{base: f.before(e.Path)}
+		if w := f.open[e.Path]; w != nil {
+			l.base = f.after(w)
+		}
 		f.loops[e.Path] = l
 	} else if ends := l.ends(); len(ends) > 0 {
 		l.base = ends
