@@ -79,7 +79,7 @@ func keyed(l *ledger, name string, approve tool.Approval) *tool.Tool {
 }
 
 // saga is a flow whose agent does everything that an agent can, and files beside it.
-var sagaFiles = map[string]string{
+var sagaFiles = flow.Texts{
 	"asking.yaml": `
 weir: 1
 name: asking
@@ -123,17 +123,41 @@ func sagaSaid() map[string]convo.Message {
 	}
 }
 
+// tale is a flow and what it meets, in one process after another.
+type tale struct {
+	text  string
+	files flow.Texts
+	model weir.Provider
+	tools []*tool.Tool
+	l     *ledger // of the keys of all that is done outside
+}
+
 // process is a Weir over a record that takes so many commits.
-func process(t *testing.T, record weir.Store, left int, l *ledger) *weir.Weir {
+func (s *tale) process(t require, record weir.Store, left int) *weir.Weir {
 	t.Helper()
-	w, err := weir.Open(weir.Options{
-		Store: &mortal{Store: record, left: left}, Providers: models(&byKey{sagaSaid(), l}),
-		Tools: []*tool.Tool{keyed(l, "look", ""), keyed(l, "kept", tool.ApproveAlways)},
-	})
+	w, err := weir.Open(weir.Options{Store: &mortal{Store: record, left: left}, Providers: models(s.model), Tools: s.tools})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// require is what helpers want of a test.
+type require interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Context() context.Context
+}
+
+// theSaga is the tale whose agent does everything that an agent can.
+func theSaga() *tale {
+	l := new(ledger)
+	return &tale{
+		text: sagaFlow(), files: sagaFiles, model: &byKey{sagaSaid(), l}, l: l,
+		tools: []*tool.Tool{keyed(l, "look", ""), keyed(l, "kept", tool.ApproveAlways)},
+	}
 }
 
 // carryOn sees the run to its end, answering what it asks; the error is that of a
@@ -155,7 +179,7 @@ func carryOn(ctx context.Context, w *weir.Weir, run *weir.Run) (weir.Result, err
 
 // recordedKeys are the keys of the effects that the record has, of the run and its
 // child runs.
-func recordedKeys(t *testing.T, w *weir.Weir, run string) []string {
+func recordedKeys(t require, w *weir.Weir, run string) []string {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), run, 0)
 	if errors.Is(err, store.ErrNotFound) {
@@ -188,16 +212,16 @@ func recordedKeys(t *testing.T, w *weir.Weir, run string) []string {
 	return slices.Compact(keys)
 }
 
-// saga runs the flow in a process that dies after so many commits, and on in another;
-// dead is false where it did not live to see that.
-func saga(t *testing.T, left int) (r weir.Result, keys []string, dead bool) {
+// lives runs the flow in a process that dies after so many commits, and on in another;
+// dead is false where it did not live to see that. What was recorded as done may not
+// be done again.
+func (s *tale) lives(t require, left int) (r weir.Result, keys []string, dead bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	var l ledger
-	record := newRecord(t)
-	w := process(t, record, left, &l)
-	f, err := w.ParseIn(flow.Texts(sagaFiles), "flow.yaml", []byte(sagaFlow()))
+	record := memory.New()
+	w := s.process(t, record, left)
+	f, err := w.ParseIn(s.files, "flow.yaml", []byte(s.text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,19 +230,19 @@ func saga(t *testing.T, left int) (r weir.Result, keys []string, dead bool) {
 		r, err = carryOn(ctx, w, run)
 	}
 	if closed := w.Close(ctx); err == nil && closed != nil {
-		t.Error(closed)
+		t.Fatal(closed)
 	}
-	w = process(t, record, immortal, &l)
+	w = s.process(t, record, immortal)
 	defer func() {
 		if err := w.Close(ctx); err != nil {
-			t.Error(err)
+			t.Errorf("close: %v", err)
 		}
 	}()
 	if err == nil {
 		return r, recordedKeys(t, w, "run"), false
 	}
 	before := recordedKeys(t, w, "run")
-	l.forget()
+	s.l.forget()
 	run, err = w.Start(ctx, f, weir.Start{ID: "run"})
 	if err == nil {
 		r, err = carryOn(ctx, w, run)
@@ -226,7 +250,7 @@ func saga(t *testing.T, left int) (r weir.Result, keys []string, dead bool) {
 	if err != nil {
 		t.Fatalf("after %d commits: %v", left, err)
 	}
-	for _, key := range l.all() {
+	for _, key := range s.l.all() {
 		if slices.Contains(before, key) {
 			t.Errorf("after %d commits %s is done again, which was recorded as done", left, key)
 		}
@@ -236,7 +260,7 @@ func saga(t *testing.T, left int) (r weir.Result, keys []string, dead bool) {
 
 func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
 	t.Parallel()
-	whole, keys, _ := saga(t, immortal)
+	whole, keys, _ := theSaga().lives(t, immortal)
 	if text, _ := weir.Output[string](whole, "text"); whole.Status != engine.Completed || text != "all is done" {
 		t.Fatalf("the run %s with %q: %v", whole.Status, text, whole.Error)
 	}
@@ -245,7 +269,7 @@ func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
 	}
 	died := 0
 	for {
-		r, got, dead := saga(t, died+1)
+		r, got, dead := theSaga().lives(t, died+1)
 		if !dead {
 			break
 		}
@@ -260,9 +284,4 @@ func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
 	if died < 40 {
 		t.Errorf("the run has %d commits in which a process may die, expected more", died)
 	}
-}
-
-func newRecord(t *testing.T) weir.Store {
-	t.Helper()
-	return memory.New()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/weirtest"
 )
@@ -96,14 +96,14 @@ func TestWhoseLeaveAnEntryHadIsInTheTrace(t *testing.T) {
 // What a model was sent is told from the record, for planners and for what comes
 // after the work too.
 func TestWhatTheModelsOfAnAgentWithQueuesWereSentIsProven(t *testing.T) {
-	var l ledger
-	w := process(t, newRecord(t), immortal, &l)
+	s := theSaga()
+	w := s.process(t, memory.New(), immortal)
 	defer func() {
 		if err := w.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}()
-	f, err := w.ParseIn(flow.Texts(sagaFiles), "flow.yaml", []byte(sagaFlow()))
+	f, err := w.ParseIn(s.files, "flow.yaml", []byte(s.text))
 	if err != nil {
 		t.Fatal(err)
 	}

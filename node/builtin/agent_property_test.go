@@ -11,8 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/weirtest"
@@ -187,32 +189,72 @@ func nameOf(text string) string {
 	return text
 }
 
+// drawRoomy is a plot whose plan finds room in the queue.
+func drawRoomy(t *rapid.T) plot {
+	p := drawPlot(t)
+	room := p.capacity - len(p.todo)
+	for _, name := range p.pre {
+		room -= len(p.adds[name])
+	}
+	if p.plan != nil && len(p.plan) > room {
+		p.plan = p.plan[:max(room, 0)]
+	}
+	return p
+}
+
+// doneOf is what a trace says was done, in order.
+func doneOf(trace []any) []string {
+	var got []string
+	for _, m := range trace {
+		if o := m.(map[string]any); o["role"] == "user" {
+			got = append(got, nameOf(o["text"].(string)))
+		}
+	}
+	return got
+}
+
+// told is a plot whose model's calls are entered in a ledger.
+type told struct {
+	plot
+	l *ledger
+}
+
+// Generate enters the call.
+func (p told) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	p.l.add(req.Key)
+	return p.plot.Generate(ctx, req, emit)
+}
+
+func TestAProcessMayDieAnywhereInWhatAnAgentsQueuesHold(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		p, l := drawRoomy(rt), new(ledger)
+		s := &tale{
+			text: queues(p.settings()), files: flow.Texts{"echo.yaml": echo}, model: told{p, l}, l: l,
+			tools: []*tool.Tool{keyed(l, "asks", tool.ApproveAlways)},
+		}
+		r, _, _ := s.lives(rt, rapid.IntRange(1, 40).Draw(rt, "commits"))
+		want, _ := p.naive()
+		trace, err := weir.Output[[]any](r, "trace")
+		if got := doneOf(trace); err != nil || r.Status != engine.Completed || !reflect.DeepEqual(got, want) {
+			rt.Fatalf("%+v: the run %s: %v; done was\n%q, expected\n%q", p, r.Status, r.Error, got, want)
+		}
+	})
+}
+
 // Every call of a tool waits for a person, so that the agent is entered again and
 // again, and has to take the same way every time.
 func TestAnAgentDoesWhatItsQueuesHoldInTheOrderOfAListAndALoop(t *testing.T) {
 	t.Parallel()
 	asked := &tool.Tool{Name: "asks", Approve: tool.ApproveAlways, Call: func(context.Context, tool.Call) (string, error) { return "done", nil }}
 	rapid.Check(t, func(rt *rapid.T) {
-		p := drawPlot(rt)
-		room := p.capacity - len(p.todo)
-		for _, name := range p.pre { // so that the plan has room
-			room -= len(p.adds[name])
-		}
-		if p.plan != nil && len(p.plan) > room {
-			p.plan = p.plan[:max(room, 0)]
-		}
+		p := drawRoomy(rt)
 		r := weirtest.Flow(t, queues(p.settings()), weirtest.Case{Model: p, Tools: []*tool.Tool{asked}, Files: map[string]string{"echo.yaml": echo}, Answers: map[string]any{"work": "approve"}})
 		if r.Status != engine.Completed {
 			rt.Fatalf("%+v: the run %s: %v", p, r.Status, r.Error)
 		}
 		want, refused := p.naive()
-		var got []string
-		for _, m := range weirtest.Output[[]any](t, r, "trace") {
-			if o := m.(map[string]any); o["role"] == "user" {
-				got = append(got, nameOf(o["text"].(string)))
-			}
-		}
-		if !reflect.DeepEqual(got, want) {
+		if got := doneOf(weirtest.Output[[]any](t, r, "trace")); !reflect.DeepEqual(got, want) {
 			rt.Fatalf("%+v: done was\n%q, expected\n%q", p, got, want)
 		}
 		todo, _ := queuesOf(t, r).(map[string]any)["todo"].(map[string]any)
