@@ -263,7 +263,7 @@ func fullMemory(t *testing.T, s Store) {
 // memoryWriters has eight write items, versions of one fact, and one call that all
 // of them make, while they look.
 func memoryWriters(t *testing.T, s Store) {
-	const writers, each = 8, 12
+	const writers, each = 8, 5
 	var wg sync.WaitGroup
 	ids := make([]string, writers)
 	for n := range writers {
