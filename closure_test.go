@@ -23,6 +23,7 @@ func TestToolsThatAFlowNamesAreFoundWhereverTheyStand(t *testing.T) {
 		`{p: {type: tools}, a: {type: llmRequest, in: {message: "Go.", tools: "{{ p.tools }}"}}}`:                                                "and all",
 		`{p: {type: tools, with: {tools: auto}}}`:                                                                                                "and all",
 		`{l: {type: loop, with: {max: 1, until: "true", body: {nodes: {a: {type: agent, in: {message: "Go.", tools: [inner]}}}, outputs: {}}}}}`: "inner",
+		`{a: {type: agent, in: {message: "Go.", tools: [look]}, with: {pre: [{tool: lock}], post: [Say it., {tool: unlock}]}}}`:                  "lock look unlock",
 		`{a: {type: llmRequest, in: {message: "Go."}}}`:                                                                                          "",
 	} {
 		f, err := w.Parse("flow.yaml", []byte("weir: 1\nname: f\ncontext: {model: meter/m}\nnodes: "+nodes+"\n"))
