@@ -197,6 +197,7 @@ weir: 1
 name: helper
 description: Helps.
 context: {model: puppet/m}
+inputs: {at: {type: text}}
 nodes:
   ask: {type: agent, in: {message: "help !look", tools: [look]}}
   so: {type: llmRequest, in: {message: "so {{ ask.text }}"}}

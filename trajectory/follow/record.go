@@ -301,7 +301,11 @@ func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept [
 	if mark == Unfinished {
 		w.marks = map[string]any{mark: true}
 	}
-	if def, _ := definition(f.o.Flow, w.path); def == nil || def.Type != agentType {
+	def, _ := definition(f.o.Flow, w.path)
+	if err := f.begat(at, w, mark); err != nil {
+		return err
+	}
+	if def == nil || def.Type != agentType {
 		if err := f.tell(at, w, w.messages()); err != nil {
 			return err
 		}
@@ -320,6 +324,17 @@ func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept [
 		return err
 	}
 	return f.work(ctx, at, w, number, asked, messages)
+}
+
+// begat records the child run of a node that has nothing of it: it failed, or has
+// not ended.
+func (f *Follower) begat(at time.Time, w *work, mark string) error {
+	if def, _ := definition(f.o.Flow, w.path); def == nil || def.Uses == nil || w.child == "" {
+		return nil
+	}
+	return f.act(at, w, map[string]any{
+		trajectory.Kind: Child, "sub": f.o.Agents.Number(w.place), "run": w.child, mark: true,
+	}, "")
 }
 
 // messages are the answers of models and the results of tools, in order.

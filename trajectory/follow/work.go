@@ -61,6 +61,7 @@ func (f *Follower) start(e *engine.NodeStarted) {
 		f.open[e.Path] = w
 	}
 	w.attempt, w.failed, w.notes = max(1, e.Attempt), nil, nil
+	w.child, w.place = "", ""
 }
 
 // effect notes what an effect brought.
@@ -156,8 +157,11 @@ func (f *Follower) retrying(at time.Time, e *engine.NodeRetrying) error {
 	}
 	l := f.loops[e.Path]
 	w.slips = append(w.slips, slip{w.failed, w.attempt, len(w.answers), at})
-	if l == nil && !w.byHand {
+	if l == nil && !w.byHand && w.child == "" {
 		return nil
+	}
+	if err := f.begat(at, w, trajectory.Failed); err != nil {
+		return err
 	}
 	if l != nil {
 		w.ends = l.ends()
