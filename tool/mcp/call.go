@@ -47,6 +47,7 @@ func (r *remote) call(ctx context.Context, call tool.Call) (string, error) {
 		if text = r.client.secrets.Scrub(text); failed {
 			return "", errors.New(text)
 		}
+		r.declare(call, result)
 		return text, nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()

@@ -1,0 +1,101 @@
+package mcptool
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/trajectory"
+)
+
+// What one result declares at most: how many pieces, and how many bytes of a text
+// that tells of one.
+const (
+	maxDeclared = 200
+	maxAbout    = 2000
+	maxURI      = 500
+)
+
+// declare tells the trajectory of the resources, images and sounds of a result, each
+// by what the server says of it. What cannot be declared is left out: the model is
+// given it all the same.
+func (r *remote) declare(call tool.Call, result *mcp.CallToolResult) {
+	if call.Declared == nil {
+		return
+	}
+	declared := 0
+	for _, c := range result.Content {
+		if a, ok := r.artifact(c); ok && declared < maxDeclared && call.Declare(a) == nil {
+			declared++
+		}
+	}
+}
+
+// artifact is the data that a piece of a result is or leads to. A resource is named
+// by its URI, which tells it from others of the same name, and what has none by its
+// digest.
+func (r *remote) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
+	switch c := c.(type) {
+	case *mcp.ResourceLink:
+		a = r.resource(trajectory.File, c.URI, c.MIMEType)
+		a.Description = r.about(c.Description)
+		r.put(a, "title", cmp.Or(c.Title, c.Name))
+		if c.Size != nil && *c.Size >= 0 {
+			a.Attributes["size"] = *c.Size
+		}
+		return a, c.URI != ""
+	case *mcp.EmbeddedResource:
+		if c.Resource == nil || c.Resource.URI == "" {
+			return a, false
+		}
+		if c.Resource.Text == "" {
+			a = r.resource(trajectory.File, c.Resource.URI, c.Resource.MIMEType)
+			a.Attributes["size"] = int64(len(c.Resource.Blob))
+			return a, true
+		}
+		a = r.resource(trajectory.Knowledge, c.Resource.URI, c.Resource.MIMEType)
+		a.Attributes["size"] = int64(len(c.Resource.Text))
+		r.put(a, "text", c.Resource.Text)
+		return a, true
+	case *mcp.ImageContent:
+		return r.blob("image", c.MIMEType, c.Data)
+	case *mcp.AudioContent:
+		return r.blob("audio", c.MIMEType, c.Data)
+	}
+	return a, false
+}
+
+func (r *remote) resource(kind trajectory.Type, uri, media string) trajectory.Artifact {
+	if len(uri) > maxURI { // data: URIs are as long as what they hold
+		sum := sha256.Sum256([]byte(uri))
+		uri = strings.ToValidUTF8(uri[:maxURI], "") + "… sha256:" + hex.EncodeToString(sum[:])
+	}
+	a := trajectory.Artifact{Type: kind, Name: r.about(uri), Attributes: map[string]any{}}
+	r.put(a, "mimeType", media)
+	return a
+}
+
+// blob is data that came without a name.
+func (r *remote) blob(kind, media string, data []byte) (trajectory.Artifact, bool) {
+	sum := sha256.Sum256(data)
+	digest := hex.EncodeToString(sum[:])
+	a := r.resource(trajectory.File, kind+" "+digest[:12], media)
+	a.Attributes["size"], a.Attributes["sha256"] = int64(len(data)), digest
+	return a, true
+}
+
+// put sets an attribute, unless the server says nothing.
+func (r *remote) put(a trajectory.Artifact, name, text string) {
+	if text != "" {
+		a.Attributes[name] = r.about(text)
+	}
+}
+
+// about is a text of the server's as it may be kept.
+func (r *remote) about(text string) string {
+	return tool.Cut(tool.Clean(r.client.secrets.Scrub(text)), maxAbout)
+}
