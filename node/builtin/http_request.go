@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/tool"
 )
 
 // The bounds of a request.
@@ -204,7 +206,8 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := named.request(ctx); err != nil {
+	req, err := named.request(ctx)
+	if err != nil {
 		return err
 	}
 	answer, err := ctx.Do(node.Effect{
@@ -216,7 +219,30 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if err := n.declareFile(ctx, req.URL.String(), answer); err != nil {
+		return err
+	}
 	return putOutAnswer(ctx, answer)
+}
+
+// declareFile tells the trajectory of a recorded answer that is a file.
+func (n *httpRequestNode) declareFile(ctx *node.Ctx, url string, answer engine.Value) error {
+	a, _ := answer.(map[string]any)
+	status, _ := a["status"].(int64)
+	if n.Method == "HEAD" || status/100 != 2 {
+		return nil
+	}
+	headers, _ := a["headers"].(map[string]any)
+	media, _ := headers["content-type"].(string)
+	disposition, _ := headers["content-disposition"].(string)
+	text, _ := a["body"].(string)
+	coded, _ := a["base64"].(string)
+	size := len(text) + base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(coded, "=")))
+	f, ok := tool.Download{URL: url, Type: media, Disposition: disposition, Size: int64(size)}.File()
+	if !ok {
+		return nil
+	}
+	return ctx.Declare(f)
 }
 
 // putOutAnswer sets the output ports from the recorded answer.

@@ -42,7 +42,26 @@ func (c *caller) exchange(ctx context.Context, call tool.Call, args map[string]a
 	if err != nil {
 		return "", c.lost(err, true)
 	}
-	return c.result(resp, body, secrets)
+	text, err := c.result(resp, body, secrets)
+	if err == nil && c.request.method != http.MethodHead {
+		c.declare(call, req, resp, len(body), secrets)
+	}
+	return text, err
+}
+
+// declare tells the trajectory of an answer that is a file.
+func (c *caller) declare(call tool.Call, req *http.Request, resp *http.Response, read int, secrets *template.Secrets) {
+	size := int64(read)
+	if read > c.maxBody { // the rest was not read
+		size = resp.ContentLength
+	}
+	f, ok := tool.Download{
+		URL: secrets.Scrub(req.URL.String()), Size: size,
+		Type: secrets.Scrub(resp.Header.Get("Content-Type")), Disposition: secrets.Scrub(resp.Header.Get("Content-Disposition")),
+	}.File()
+	if ok {
+		_ = call.Declare(f) // what cannot be declared is told to the model all the same
+	}
 }
 
 // lost is the error of a request that was not answered.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -17,7 +16,6 @@ import (
 const (
 	maxDeclared = 200
 	maxAbout    = 2000
-	maxURI      = 500
 )
 
 // declare tells the trajectory of the resources, images and sounds of a result, each
@@ -70,11 +68,7 @@ func (r *remote) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
 }
 
 func (r *remote) resource(kind trajectory.Type, uri, media string) trajectory.Artifact {
-	if len(uri) > maxURI { // data: URIs are as long as what they hold
-		sum := sha256.Sum256([]byte(uri))
-		uri = strings.ToValidUTF8(uri[:maxURI], "") + "… sha256:" + hex.EncodeToString(sum[:])
-	}
-	a := trajectory.Artifact{Type: kind, Name: r.about(uri), Attributes: map[string]any{}}
+	a := trajectory.Artifact{Type: kind, Name: tool.DataName(r.client.secrets.Scrub(uri)), Attributes: map[string]any{}}
 	r.put(a, "mimeType", media)
 	return a
 }
