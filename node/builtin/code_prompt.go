@@ -153,17 +153,27 @@ func (s *PromptSettings) writer(ctx *node.Ctx, j *codegen.Job) (*codegen.Writer,
 	return w, nil
 }
 
-// run runs the code that stands in the flow, or has it written.
+// runJob runs the code that stands in the flow, or has it written, and declares the
+// files that it was given.
 func runJob(ctx *node.Ctx, c *CodeSettings, p *PromptSettings, branches []string) (*codegen.Ran, error) {
 	j, err := c.job(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j.Decision, j.Branches = branches != nil, branches
-	if !p.Prompt.isSet() {
+	r, err := p.run(ctx, c, j)
+	if err == nil {
+		err = j.Declare(ctx)
+	}
+	return r, err
+}
+
+// run runs the code of a job, written first where there is a prompt.
+func (s *PromptSettings) run(ctx *node.Ctx, c *CodeSettings, j *codegen.Job) (*codegen.Ran, error) {
+	if !s.Prompt.isSet() {
 		return j.RunCode(ctx, c.Code)
 	}
-	w, err := p.writer(ctx, j)
+	w, err := s.writer(ctx, j)
 	if err != nil {
 		return nil, err
 	}

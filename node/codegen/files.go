@@ -12,6 +12,8 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/sandbox"
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/trajectory"
 )
 
 // File is a file that code may read.
@@ -134,4 +136,40 @@ func inside(folder, path string) (string, error) {
 		return "", fmt.Errorf("%s is not in the folder of the flow's file, and a path that a run gives stays there", path)
 	}
 	return at, nil
+}
+
+// Declare says which files the code was given, for the trajectory of the run. What is
+// said follows from the settings and the inputs alone: a node that is entered again
+// says the same.
+func (j *Job) Declare(ctx *node.Ctx) error {
+	for _, f := range j.Files {
+		if err := ctx.Declare(f.artifact()); err != nil {
+			return fmt.Errorf("declare file %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// artifact is the file by its path, else by the name that it came with.
+func (f *File) artifact() trajectory.Artifact {
+	name, attrs := f.Path, map[string]any{"as": f.Name}
+	switch v := f.Value.(type) {
+	case string:
+		name = v
+	case map[string]any:
+		text, isText := v["text"].(string)
+		coded, isCoded := v["base64"].(string)
+		switch {
+		case isText:
+			name, attrs["size"] = textOf(v["name"]), int64(len(text))
+		case isCoded:
+			name, attrs["size"] = textOf(v["name"]), int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(coded, "="))))
+		default:
+			name = textOf(v["path"])
+		}
+	}
+	if name == "" {
+		name = f.Name
+	}
+	return trajectory.Artifact{Type: trajectory.File, Name: tool.DataName(name), Relation: trajectory.HasAdditionalFile, Attributes: attrs}
 }

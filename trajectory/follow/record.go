@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -101,6 +103,13 @@ func (f *Follower) acted(at time.Time, w *work, def *flow.Node, e *engine.NodeCo
 	if err := f.act(at, w, attrs, ""); err != nil {
 		return err
 	}
+	var made []trajectory.Artifact
+	for _, n := range slices.Sorted(maps.Keys(w.tools)) {
+		made = append(made, w.tools[n].Artifacts...)
+	}
+	if err := f.byTools(at, w, append(made, w.beside...)); err != nil {
+		return err
+	}
 	return f.scripts(at, w, def)
 }
 
@@ -170,11 +179,9 @@ func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, 
 		}
 		w.declared[i+1] = true
 		for _, a := range result.Artifacts {
-			id, err := s.recorder.Declare(f.by(w.path, ""), at, call, a, trajectory.ToolOutput)
-			if err != nil {
+			if err := f.declare(at, w, s, call, a, trajectory.ToolOutput); err != nil {
 				return err
 			}
-			f.noticed(s, id, a)
 		}
 	}
 	return f.describeTools(at, s, messages)
@@ -217,6 +224,9 @@ func (f *Follower) agent(ctx context.Context, at time.Time, w *work, attrs map[s
 		attrs["work"] = m
 	}
 	if err := f.act(at, w, attrs, ""); err != nil {
+		return err
+	}
+	if err := f.byTools(at, w, w.beside); err != nil {
 		return err
 	}
 	trace, _ := e.Outputs.Get("trace")
@@ -358,23 +368,40 @@ func (w *work) messages() []convo.Message {
 
 // scripts records the code that a node ran.
 func (f *Follower) scripts(at time.Time, w *work, def *flow.Node) error {
-	relation := trajectory.Generates
 	if def != nil {
 		if code, ok := def.With["code"].(string); ok {
-			w.scripts, relation = []string{code}, trajectory.HasScript
+			w.scripts = []script{{static(w.path), code, trajectory.HasScript}}
 		}
 	}
-	for _, code := range w.scripts {
+	for _, c := range w.scripts {
 		a := trajectory.Artifact{
-			Type: trajectory.Script, Name: static(w.path), Relation: relation, Attributes: map[string]any{"code": shortText(code)},
+			Type: trajectory.Script, Name: c.name, Relation: c.relation, Attributes: map[string]any{"code": shortText(c.code)},
 		}
-		id, err := f.main.recorder.Declare(f.by(w.path, ""), at, w.ends[0], a, relation)
-		if err != nil {
+		if err := f.declare(at, w, f.main, w.ends[0], a, c.relation); err != nil {
 			return err
 		}
-		f.noticed(f.main, id, a)
 	}
 	return nil
+}
+
+// byTools records what tools declared whose calls are in no message: from the Action of
+// the node that called them.
+func (f *Follower) byTools(at time.Time, w *work, made []trajectory.Artifact) error {
+	for _, a := range made {
+		if err := f.declare(at, w, f.main, w.ends[0], a, trajectory.ToolOutput); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declare records an artifact, and remembers it where nothing describes it.
+func (f *Follower) declare(at time.Time, w *work, s *sub, from trajectory.ID, a trajectory.Artifact, relation trajectory.Relation) error {
+	id, err := s.recorder.Declare(f.by(w.path, ""), at, from, a, relation)
+	if err == nil {
+		f.noticed(s, id, a)
+	}
+	return err
 }
 
 // place is the path of an agent's node down from the root of the tree of runs.

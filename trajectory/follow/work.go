@@ -26,12 +26,13 @@ type work struct {
 	answers map[int]convo.Message
 	tools   map[int]toolResult
 	effects int
-	scripts []string        // code that was written
-	asks    map[string]bool // interrupts that people or outside events answer
-	said    []string        // their answers
-	child   string          // the child run
-	place   string          // its path
-	notes   []noted         // artifacts that it declared
+	scripts []script              // code that was written
+	asks    map[string]bool       // interrupts that people or outside events answer
+	said    []string              // their answers
+	child   string                // the child run
+	place   string                // its path
+	notes   []noted               // artifacts that it declared
+	beside  []trajectory.Artifact // that tools declared whose calls are in no message
 	// byHand are the nodes that it made itself, and ends those that what it does
 	// next follows from.
 	byHand bool
@@ -94,6 +95,11 @@ func (f *Follower) effect(e *engine.EffectCompleted) {
 			w.tools[n] = r
 		}
 		f.called = true
+	default:
+		var r toolResult
+		if strings.HasSuffix(name, ".tool") && fill(e.Result, &r) == nil {
+			w.beside, f.called = append(w.beside, r.Artifacts...), true
+		}
 	}
 }
 
@@ -108,9 +114,33 @@ func fill(v engine.Value, into any) error {
 	return d.Decode(into)
 }
 
+// script is code that a node ran.
+type script struct {
+	name, code string
+	relation   trajectory.Relation
+}
+
+// dataAnalysis is the step that looks at data by code of its own.
+const dataAnalysis = "data_analysis"
+
+// step notes code that models wrote, or that was learned earlier, of which the newest
+// is what the node ran; and that of the analysis before it.
 func (f *Follower) step(e *engine.StepRecorded) {
-	if w := f.open[e.Path]; w != nil && e.Code != "" && e.Status == engine.StepSuccess {
-		w.scripts = []string{e.Code}
+	w := f.open[e.Path]
+	if w == nil || e.Code == "" || e.Status == engine.StepFailed {
+		return
+	}
+	c := script{static(w.path), e.Code, trajectory.Generates}
+	switch {
+	case e.Status == engine.StepSkipped:
+		c.relation = trajectory.HasScript // nobody wrote it now
+	case e.Name == dataAnalysis:
+		c.name += " " + dataAnalysis
+	}
+	if i := slices.IndexFunc(w.scripts, func(old script) bool { return old.name == c.name }); i < 0 {
+		w.scripts = append(w.scripts, c)
+	} else if w.scripts[i].code != c.code { // else it is checked or run
+		w.scripts[i] = c
 	}
 }
 
