@@ -34,7 +34,7 @@ func (w *Weir) DeleteSession(ctx context.Context, id string, e store.Erasure) (s
 }
 
 // DeleteUser deletes all that is kept of a user for good: sessions, runs and what
-// shares a past with them.
+// shares a past with them, trajectories, and what was remembered of them.
 func (w *Weir) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
 	gone, err := w.store.DeleteUser(ctx, user, present(e))
 	if err == nil && !e.Dry && w.trajectories != nil {

@@ -47,16 +47,6 @@ func (w *Weir) Agents(ctx context.Context, session string) ([]trajectory.Agent, 
 	return w.newTrails().who(ctx, session)
 }
 
-// TrajectoryIn is Weir.Trajectory for a store that no Weir is open on.
-func TrajectoryIn(ctx context.Context, s Store, types flow.Catalogue, session string, sub int) (*trajectory.Graph, error) {
-	return newTrails(s, types).graph(ctx, session, sub)
-}
-
-// AgentsIn is Weir.Agents for a store that no Weir is open on.
-func AgentsIn(ctx context.Context, s Store, types flow.Catalogue, session string) ([]trajectory.Agent, error) {
-	return newTrails(s, types).who(ctx, session)
-}
-
 // graph is that of one agent.
 func (t *trails) graph(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
 	if err := t.session(ctx, session); err != nil {

@@ -20,8 +20,9 @@ type RunStarted struct {
 	State  Values `json:"state,omitempty"`
 	User   string `json:"user,omitempty"`
 	Parent string `json:"parent,omitempty"` // run id
-	// Caller is the effect key of the tool call of Parent that began the run, with
-	// the attempt where that was not the first; "" where none did.
+	// Caller is what of an agent of Parent began the run: the effect key of a tool
+	// call, with the attempt where that was not the first, or the interrupt of an entry
+	// of its queues; "" where a node runs the flow.
 	Caller string `json:"caller,omitempty"`
 	// Depth is how many runs are above this one, 0 for the root of a tree.
 	Depth int `json:"depth,omitempty"`

@@ -176,6 +176,10 @@ func relays(waits []engine.Interrupt) bool {
 func (x *Execution) childBegin(c *engine.OpenChild) Begin {
 	b := childBeginOf(x.m.run.Start, x.ID, c)
 	b.Folder = x.m.program.folderOf(x.m.run.Start.Folder, c.Start.Fingerprint)
+	path := c.ID[:max(strings.LastIndexByte(c.ID, ':'), 0)]
+	if n := x.m.run.Plan().Find(path); n != nil && n.Def.Uses == nil {
+		b.caller = c.ID
+	}
 	return b
 }
 

@@ -43,11 +43,11 @@ func (a *Agents) Number(path string) int {
 }
 
 // Below is the path of a child run, by how it started, of a run with the path
-// above: that of the node that waits for it, or of the call and the flow where a tool
-// call began it. No other child run of the tree has it.
+// above: that of the node that runs the flow; where an agent began it, that of its
+// call or entry and the flow. No other child run of the tree has it, and no agent.
 func Below(above string, start *engine.RunStarted) string {
 	path := start.Caller + below + start.Flow
-	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 {
+	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 && start.Caller == "" {
 		path = start.Node[:i]
 		if !strings.HasSuffix(start.Node, "#1") { // not the first child of the first attempt
 			path = start.Node

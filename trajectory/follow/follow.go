@@ -283,12 +283,12 @@ func (f *Follower) end(at time.Time, e engine.Event) error {
 	}
 	switch e := e.(type) {
 	case *engine.RunCompleted:
-		if f.concluded() {
+		if f.concluded(false) {
 			return nil
 		}
 		attrs[trajectory.Text] = outcome(e.Outputs)
 	case *engine.RunFailed:
-		if f.concluded() { // why is there already
+		if f.concluded(true) { // why is there already
 			return nil
 		}
 		why := reason(e.Error)
@@ -315,11 +315,13 @@ func reason(e *engine.Error) *engine.Error {
 // Outcome is the kind of a State that says how a run ended, where no model said it.
 const Outcome = "outcome"
 
-// concluded reports whether all active branches end in a conclusion.
-func (f *Follower) concluded() bool {
+// concluded reports whether all active branches end in a conclusion, be it why
+// something failed where failed says so.
+func (f *Follower) concluded(failed bool) bool {
 	current := f.main.recorder.Current()
 	for _, id := range current {
-		if id.Type() != trajectory.State {
+		n, err := f.main.recorder.Node(id)
+		if err != nil || id.Type() != trajectory.State || !failed && n.Attributes[trajectory.Failed] == true {
 			return false
 		}
 	}
