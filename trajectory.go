@@ -118,20 +118,29 @@ func (w *Weir) agentsBefore(ctx context.Context, f *Flow, row *store.Session) ([
 	if row.Rounds <= 1 || len(follow.AgentsOf(f, nil)) == 0 {
 		return nil, nil
 	}
-	last, err := w.store.Runs(ctx, store.Filter{Session: row.ID, Limit: 2})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range last {
-		if r.Round == row.Rounds-1 && r.Commits > 0 {
+	rounds := store.Filter{Session: row.ID, Limit: 16}
+	for {
+		page, err := w.store.Runs(ctx, rounds)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page { // the newest first; one that had no agents does not say
+			if r.Round >= row.Rounds || r.Commits == 0 {
+				continue
+			}
 			start, err := runner.StartIn(ctx, w.store, r.ID)
 			if err != nil {
 				return nil, err
 			}
-			return start.Agents, nil
+			if len(start.Agents) > 0 {
+				return start.Agents, nil
+			}
 		}
+		if len(page) < rounds.Limit {
+			return nil, nil
+		}
+		rounds.Before = page[len(page)-1].ID
 	}
-	return nil, nil
 }
 
 // records are those of all agents and rounds, in order.

@@ -34,8 +34,15 @@ type kept struct {
 	mu sync.Mutex
 	// named are rounds made of the journal that Near has named, until they are loaded.
 	named map[trajectory.Key]trajectory.Record // mu
-	// seen are the sessions whose newest stored round is known to be whole.
-	seen map[string]bool // mu
+	// whole are rounds that this process has stored, by session: how many events their
+	// runs had.
+	whole map[string]stored // mu
+}
+
+// stored is a round that was stored when its run had so many events.
+type stored struct {
+	round  int
+	events int64
 }
 
 // maxKnown bounds what is remembered of rounds and sessions.
@@ -46,12 +53,28 @@ func (k *kept) Save(ctx context.Context, r trajectory.Record) error {
 	if k.Storage == nil {
 		return nil
 	}
-	return k.Storage.Save(ctx, r)
+	if r.Sub != 0 || len(r.Nodes) == 0 {
+		return k.Storage.Save(ctx, r)
+	}
+	run, err := k.w.store.Run(ctx, r.Nodes[0].By.Run)
+	if err == nil {
+		err = k.Storage.Save(ctx, r)
+	}
+	if err != nil || run.Session == "" {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.whole == nil || len(k.whole) > maxKnown {
+		k.whole = map[string]stored{}
+	}
+	k.whole[r.Session] = stored{r.Round, run.Events}
+	return nil
 }
 
 // Near is the round before the key's, where the session has one, and none after.
 func (k *kept) Near(ctx context.Context, key trajectory.Key) (before, after int, err error) {
-	if key.Round == 1 {
+	if key.Round == 1 && k.Storage == nil {
 		return 0, 0, nil
 	}
 	if k.Storage != nil {
@@ -131,17 +154,9 @@ func (k *kept) made(ctx context.Context, key trajectory.Key) ([]trajectory.Recor
 }
 
 // mend stores what is missing of the round before the key's: the process that had it
-// may have died when its run had ended and before it was stored. A process looks
-// once a session.
+// may have died when its run had ended and before it was stored.
 func (k *kept) mend(ctx context.Context, key trajectory.Key) error {
-	k.mu.Lock()
-	if k.seen == nil || len(k.seen) > maxKnown {
-		k.seen = map[string]bool{}
-	}
-	seen := k.seen[key.Session]
-	k.seen[key.Session] = true
-	k.mu.Unlock()
-	if seen {
+	if key.Round == 1 || key.Sub != 0 {
 		return nil
 	}
 	runs, err := k.w.store.Runs(ctx, store.Filter{Session: key.Session, Limit: 3})
@@ -150,6 +165,12 @@ func (k *kept) mend(ctx context.Context, key trajectory.Key) error {
 	}
 	i := slices.IndexFunc(runs, func(r store.Run) bool { return r.Round == key.Round-1 })
 	if i < 0 {
+		return nil
+	}
+	k.mu.Lock()
+	whole := k.whole[key.Session] == stored{key.Round - 1, runs[i].Events}
+	k.mu.Unlock()
+	if whole {
 		return nil
 	}
 	t := k.w.newTrails()
