@@ -59,11 +59,15 @@ func (w *worker) call(name string, t *task, insist bool) error {
 	return nil
 }
 
+// entryFlow is the name under which an agent waits for the flows of entries, of
+// which there may be many: what they ask has it in its id.
+const entryFlow = "flow"
+
 // child runs a flow as a child run, and puts what it puts out where the model sees
 // it. A budget that is used up, and a child that somebody cancelled, are the agent's
 // failure in any case.
 func (w *worker) child(name string, t *task, insist bool) error {
-	r, err := w.ctx.Child(w.prefix+engine.ChildName, node.Child{Flow: t.flow, Inputs: t.in, Isolation: "fresh", Keep: !insist})
+	r, err := w.ctx.Child(w.prefix+entryFlow, node.Child{Flow: t.flow, Inputs: t.in, Isolation: "fresh", Keep: !insist})
 	if err != nil {
 		return err
 	}

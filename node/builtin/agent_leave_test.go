@@ -138,7 +138,7 @@ func TestAnEntrysFlowAsksAtTheRootUnderThePathOfTheAgent(t *testing.T) {
 	r := weirtest.Flow(t, queues("pre: [{flow: asking.yaml, in: {who: a}}, {flow: asking.yaml, in: {who: b}}]\npost: [{flow: asking.yaml, in: {who: c}}]"), weirtest.Case{
 		Files:   sagaFiles,
 		Model:   &byKey{map[string]convo.Message{"say/model#1": says("heard"), "work/model#1": says("done")}, &l},
-		Answers: map[string]any{"work>ask": "1", "work:child#2>ask": "2", "work:post.1.child#1>ask": "3"},
+		Answers: map[string]any{"work:flow#1>ask": "1", "work:flow#2>ask": "2", "work:post.1.flow#1>ask": "3"},
 	})
 	if r.Status != engine.Completed {
 		t.Errorf("the run %s: %v, waits for %+v", r.Status, r.Error, r.Waiting)

@@ -287,7 +287,7 @@ func TestABudgetThatAsksIsAskedForInTheMiddleOfAQueue(t *testing.T) {
 	r := weirtest.Flow(t, text, weirtest.Case{
 		Files: map[string]string{"one.yaml": "weir: 1\nname: one\nnodes: {say: {type: llmRequest, in: {message: Hi.}}}\n"},
 		Tools: []*tool.Tool{l.tool("tidy", "")}, Script: weirtest.Says("begun", "answered", "hello", "all"),
-		Answers: map[string]any{"work": map[string]any{"maxCalls": 5}, "work>say": map[string]any{"maxCalls": 5}},
+		Answers: map[string]any{"work": map[string]any{"maxCalls": 5}, "work:flow#1>say": map[string]any{"maxCalls": 5}},
 	})
 	if r.Status != engine.Completed || r.Outputs["text"] != "all" || len(l.all()) != 1 || r.Usage.Calls != 4 {
 		t.Errorf("the run %s with %v: %v; waits for %+v; done was %q, %d calls", r.Status, r.Outputs, r.Error, r.Waiting, l.all(), r.Usage.Calls)

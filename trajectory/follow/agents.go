@@ -49,7 +49,7 @@ func Below(above string, start *engine.RunStarted) string {
 	path := start.Caller + below + start.Flow
 	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 && start.Caller == "" {
 		path = start.Node[:i]
-		if !strings.HasSuffix(start.Node, "#1") { // not the first child of the first attempt
+		if start.Node[i+1:] != engine.ChildName+"#1" { // not the first attempt's only child: an agent's are not
 			path = start.Node
 		}
 	}
