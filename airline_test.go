@@ -312,7 +312,10 @@ func differ(got, want []convo.Message) error {
 func TestRealConversationsAreHadAgainMessageForMessage(t *testing.T) {
 	t.Parallel()
 	messages, cut := 0, 0
-	for _, r := range airline(t) {
+	for i, r := range airline(t) {
+		if testing.Short() && i%4 > 0 {
+			continue
+		}
 		h := newHad(t, r)
 		h.have(t, h.open(t, nil), nil)
 		messages += len(r.messages) + 1
@@ -323,7 +326,7 @@ func TestRealConversationsAreHadAgainMessageForMessage(t *testing.T) {
 			}
 		}
 	}
-	if messages != 3136 || cut != 3 {
+	if !testing.Short() && (messages != 3136 || cut != 3) {
 		t.Errorf("%d messages, expected 3136; %d conversations were cut off, expected 3", messages, cut)
 	}
 }

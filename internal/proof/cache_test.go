@@ -22,7 +22,11 @@ const wanted = 80
 func TestRequestsRepeatWhatTheVendorHasCached(t *testing.T) {
 	t.Parallel()
 	data := read(t)
-	ms := data.longest(2000)
+	length := 2000
+	if testing.Short() {
+		length = 800
+	}
+	ms := data.longest(length)
 	v := &counts{vendors(t)[0], map[string]int{}}
 	rows := []replayed{
 		replay(t, data, v, ms, "Weir, window", convo.Viewing{}),

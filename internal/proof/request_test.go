@@ -141,8 +141,11 @@ func sample() int {
 
 // stride is how many steps are taken at once.
 func stride() int {
-	if *all {
+	switch {
+	case *all:
 		return 1
+	case testing.Short():
+		return 4
 	}
 	return 2
 }

@@ -158,6 +158,9 @@ func BenchmarkForks(b *testing.B) {
 func TestARoundTakesLittleMoreRoomThanItsText(t *testing.T) {
 	const rounds = 700
 	for bytes, most := range map[int]float64{40: 400, 900: 475, 2000: 900} {
+		if testing.Short() && bytes != 900 {
+			continue
+		}
 		path := filepath.Join(t.TempDir(), "weir.db")
 		s := openAt(t, path, Options{})
 		newChat(t, s, "seed").round(t, "a", "b")

@@ -127,7 +127,11 @@ func (t *talk) words(n int) string {
 
 func TestAConversationTakesLittleMoreRoomThanItsText(t *testing.T) {
 	const turns = 700
-	for _, bytes := range []int{40, 200, 500, 800, 900, 2000, 3600, 8000} {
+	sizes := []int{40, 200, 500, 800, 900, 2000, 3600, 8000}
+	if testing.Short() {
+		sizes = sizes[4:5]
+	}
+	for _, bytes := range sizes {
 		for _, page := range pageSizes() {
 			used, text := converse(t, page, turns, bytes)
 			over := float64(used-text) / turns
