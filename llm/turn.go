@@ -239,14 +239,16 @@ func (t *turn) codeIs(err error, codes ...string) bool {
 	return slices.Contains(codes, code)
 }
 
-// callTools runs the calls of one answer at the same time and returns their
-// results in the order of the calls. All have ended when it returns.
+// callTools runs the calls of one answer at the same time, but those of tools that
+// are InOrder, and returns their results in the order of the calls. All have ended
+// when it returns.
 func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 	first := t.ToolsBefore + len(t.result.Calls) + 1
 	t.result.Calls = append(t.result.Calls, calls...)
 	out := make([]convo.Message, len(calls))
 	errs := make([]error, len(calls))
 	var wg sync.WaitGroup
+	var last *inLine // of the calls that are made one after another
 	for i, c := range calls {
 		out[i] = convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name}
 		tl := t.tools[c.Name]
@@ -258,11 +260,15 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 			out[i].Text, out[i].Failed = problem, true
 			continue
 		}
-		wg.Go(func() {
-			var r ToolResult
-			r, errs[i] = t.host.ToolCall(first+i, tl, c)
+		call := func() error {
+			r, err := t.host.ToolCall(first+i, tl, c)
 			out[i].Text, out[i].Failed, out[i].Metadata = r.Text, r.Failed, r.Metadata
-		})
+			return err
+		}
+		if tl.InOrder {
+			call, last = last.then(call)
+		}
+		wg.Go(func() { errs[i] = call() })
 	}
 	wg.Wait()
 	for i, err := range errs {
@@ -274,6 +280,29 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 		}
 	}
 	return out, nil
+}
+
+// inLine is a call that others may follow.
+type inLine struct {
+	ended chan struct{}
+	err   error // of the call, once it has ended
+}
+
+// then is a call that is made when the one before has ended. Where that has to wait,
+// it waits too.
+func (before *inLine) then(call func() error) (func() error, *inLine) {
+	own := &inLine{ended: make(chan struct{})}
+	return func() error {
+		defer close(own.ended)
+		if before != nil {
+			<-before.ended
+			own.err = before.err
+		}
+		if own.err == nil {
+			own.err = call()
+		}
+		return own.err
+	}, own
 }
 
 // refuse says to the model why a call cannot be made, "" where it can.

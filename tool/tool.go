@@ -36,6 +36,9 @@ type Tool struct {
 	// Idempotent tools may be, too: a call under a Key that they know changes nothing
 	// further and has the same answer.
 	Idempotent bool
+	// InOrder has the calls of one answer to such tools made one after another, in the
+	// order in which the model wrote them; calls of other tools go on beside them.
+	InOrder bool
 	// Ends makes a call of this tool the last step of the model's turn: its
 	// result is recorded and the model is not asked again.
 	Ends bool

@@ -77,7 +77,7 @@ func Tools(store recall.Store, o Options) ([]*tool.Tool, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Origin, t.Timeout = "memory:"+o.Namespace, 30*time.Second
+		t.Origin, t.Timeout, t.InOrder = "memory:"+o.Namespace, 30*time.Second, true
 		if s.name == Identify || s.name == Read {
 			t.ReadOnly = true
 		} else {
