@@ -137,9 +137,22 @@ type journalCheck struct {
 	completed map[string]bool
 	cancel    bool
 	last      engine.Event
+	notes     int // that no completion has followed yet
+}
+
+// declared checks that a node which declares data has said so once, right before its
+// completion, and no other has.
+func (j *journalCheck) declared(path string, before engine.Event) error {
+	note, ok := before.(*engine.NoteRecorded)
+	if want := j.x.g.find(path).declares; want != (ok && note.Path == path) || want != (j.notes == 1) {
+		return fmt.Errorf("%s declares an artifact: %v; before its completion there is %#v, and there are %d notes", path, want, before, j.notes)
+	}
+	j.notes = 0
+	return nil
 }
 
 func (j *journalCheck) event(e engine.Event) error {
+	before := j.last
 	j.last = e
 	switch e := e.(type) {
 	case *engine.NodeStarted:
@@ -150,7 +163,12 @@ func (j *journalCheck) event(e engine.Event) error {
 		}
 	case *engine.NodeCompleted:
 		j.ended[e.Path] = true
+		if err := j.declared(e.Path, before); err != nil {
+			return err
+		}
 		return j.outcome(e.Path, "completed", e.Outputs)
+	case *engine.NoteRecorded:
+		j.notes++
 	case *engine.NodeErrored:
 		if e.Handled != "" {
 			j.ended[e.Path] = true

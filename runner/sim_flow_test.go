@@ -30,6 +30,7 @@ type (
 		turns    int // of a loop, or items of a forEach
 		lanes    int // concurrency of a forEach
 		fork     bool
+		declares bool // an artifact
 	}
 	// simIn binds a port: to one edge, or to several (merge, a template).
 	simIn struct {
@@ -112,6 +113,7 @@ func randomNode(d draw, g *simGraph, i, depth int, flaky bool, prefix string) *s
 		n.body = randomGraph(d, 3, depth-1, flaky, n.id+"_")
 	}
 	wire(d, g, n, i)
+	n.declares = (int(n.id[0])+i)%5 == 0 // drawn by nobody: seeds stay what they are
 	return n
 }
 
@@ -316,6 +318,9 @@ func (g *simGraph) nodeJSON(n *simNode) map[string]any {
 	}
 	if n.behind {
 		m["interruptAfter"] = true
+	}
+	if n.declares {
+		m["artifacts"] = []any{map[string]any{"type": "File", "name": n.id + " of {{ run.flow }}", "attributes": map[string]any{"outputs": "{{ size(outputs) }}"}}}
 	}
 	n.withJSON(m, in)
 	if len(in) > 0 {

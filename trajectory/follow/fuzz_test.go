@@ -71,7 +71,7 @@ func (s strangers) value() engine.Value {
 	return pick[engine.Value](s, nil, "text", int64(3), true, []any{}, map[string]any{}, []any{map[string]any{"role": "tool", "call": "c1"}},
 		map[string]any{"message": map[string]any{"role": "assistant", "text": "t"}},
 		map[string]any{"message": map[string]any{"role": "assistant", "calls": []any{map[string]any{"id": "c1", "name": "look", "arguments": "{}"}}}},
-		map[string]any{"text": "r", "artifacts": []any{map[string]any{"type": "Table", "name": "t", "columns": []any{"x"}}, map[string]any{"type": "Nothing"}}},
+		map[string]any{"text": "r", "artifacts": []any{map[string]any{"type": "Table", "name": "t", "columns": []any{"x"}}, map[string]any{"type": "Nothing"}}, "error": pick(s, "", "why")},
 		map[string]any{"type": "File", "name": "f"}, map[string]any{"type": "State", "name": "f"}, map[string]any{"type": "Tool", "name": ""},
 		map[string]any{"add": map[string]any{"type": "State", "after": []any{string(s.id())}}},
 		map[string]any{"add": map[string]any{"type": "File", "relation": "produces", "pointer": int64(s.draw(6))}},
@@ -107,9 +107,9 @@ func (s strangers) event() engine.Event {
 	case 0:
 		return pick[engine.Event](s, &engine.NodeStarted{Path: path, Attempt: s.draw(4) - 1}, &engine.NodeStarted{Path: path})
 	case 1:
-		return &engine.EffectCompleted{Key: path + pick(s, "/", "") + pick(s, "model", "tool", "work") + tail, Result: s.value(), Error: pick(s, nil, nil, s.fault())}
+		return &engine.EffectCompleted{Key: path + pick(s, "/", "") + pick(s, "model", "tool", "work", "queue.tool") + tail, Result: s.value(), Error: pick(s, nil, nil, s.fault())}
 	case 2:
-		return &engine.NoteRecorded{Path: pick(s, path, ""), Key: pick(s, path+"/", "") + pick(s, "artifact", "trajectory", "portrait") + tail, Value: s.value()}
+		return &engine.NoteRecorded{Path: pick(s, path, ""), Key: pick(s, path+"/", "") + pick(s, "artifact", "trajectory", "portrait", "artifacts") + tail, Value: s.value()}
 	case 3:
 		return &engine.NodeCompleted{Path: path, Outputs: s.values(), Contexts: s.contexts(), Metadata: s.values(), Cached: s.draw(5) == 0}
 	}
