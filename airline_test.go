@@ -358,11 +358,11 @@ func TestRealConversationsInADatabaseSurviveARestartBeforeEveryTurn(t *testing.T
 	}
 }
 
-func openFile(t *testing.T, path string) *sqlite.Store {
-	t.Helper()
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+func openFile(tb testing.TB, path string) *sqlite.Store {
+	tb.Helper()
+	s, err := sqlite.Open(tb.Context(), path, sqlite.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }

@@ -85,6 +85,7 @@ type trails struct {
 	s     Store
 	types flow.Catalogue
 	book  *trajectory.Book
+	flows map[string]*Flow // by fingerprint
 	// open are the recorders of all rounds so far: a round goes on with the numbers of
 	// those before it.
 	open []*follow.Follower
@@ -97,7 +98,7 @@ type trails struct {
 }
 
 func newTrails(s Store, types flow.Catalogue) *trails {
-	return &trails{s: s, types: types, book: trajectory.NewBook(nil, nil)}
+	return &trails{s: s, types: types, flows: make(map[string]*Flow), book: trajectory.NewBook(nil, nil)}
 }
 
 // newTrails makes trajectories of the store, with what this process's tools do.
@@ -232,20 +233,14 @@ func (t *trails) alone(ctx context.Context, id string) error {
 
 // round follows a run at the root of its tree, and those below.
 func (t *trails) round(ctx context.Context, r *store.Run) error {
-	if r.Commits == 0 || t.ended && !r.Head.Status.Ended() {
+	if t.ended && !r.Head.Status.Ended() {
 		return nil
 	}
 	k := trajectory.Key{User: r.User, Session: cmp.Or(r.Session, r.ID), Round: max(r.Round, 1)}
-	start, err := runner.StartIn(ctx, t.s, r.ID)
-	if err != nil {
-		return fmt.Errorf("trajectory of %s: %w", k, err)
-	}
-	f, err := KeptFlow(ctx, t.s, t.types, r.Fingerprint)
-	if err != nil {
-		return fmt.Errorf("trajectory of %s: %w", k, err)
-	}
-	t.agents = agentsOf(f, start, t.agents)
-	return t.run(ctx, r, f, k, "", follow.NewAgents(t.agents))
+	return t.run(ctx, r, func(start *engine.RunStarted, f *Flow) follow.Options {
+		t.agents = agentsOf(f, start, t.agents)
+		return follow.Options{Key: k, Agents: follow.NewAgents(t.agents)}
+	})
 }
 
 // agentsOf are the sub-agents of a round: as its journal has them, else those before
@@ -257,24 +252,14 @@ func agentsOf(f *Flow, start *engine.RunStarted, before []string) []string {
 	return follow.AgentsOf(f, before)
 }
 
-// run follows a run and those below it.
-func (t *trails) run(ctx context.Context, r *store.Run, f *Flow, k trajectory.Key, above string, agents *follow.Agents) error {
-	fo, err := follow.New(ctx, follow.Options{
-		Flow: f, Run: r.ID, Types: t.types, Book: t.book, Key: k, Above: above, Agents: agents, Describe: t.describe,
-	})
+// run follows a run and those below it; place says whose trajectory its own is.
+func (t *trails) run(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) error {
+	if r.Commits == 0 {
+		return nil
+	}
+	fo, o, err := t.read(ctx, r, place)
 	if err != nil {
-		return err
-	}
-	t.open = append(t.open, fo)
-	for c, err := range t.s.Commits(ctx, r.ID, 0) {
-		if err != nil {
-			return fmt.Errorf("trajectory of %s: %w", k, err)
-		}
-		fo.Commit(ctx, &c)
-	}
-	fo.Unfinished(ctx)
-	if err := fo.Err(); err != nil {
-		return err
+		return fmt.Errorf("trajectory of run %s: %w", r.ID, err)
 	}
 	if !fo.Parental() {
 		return nil
@@ -284,26 +269,59 @@ func (t *trails) run(ctx context.Context, r *store.Run, f *Flow, k trajectory.Ke
 		return fmt.Errorf("runs below %s: %w", r.ID, err)
 	}
 	for _, c := range slices.Backward(children) {
-		if err := t.child(ctx, &c, k, above, agents); err != nil {
+		err := t.run(ctx, &c, func(start *engine.RunStarted, _ *Flow) follow.Options {
+			below := follow.Options{Key: o.Key, Above: follow.Below(o.Above, start), Agents: o.Agents}
+			below.Key.Sub = o.Agents.Number(below.Above)
+			return below
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *trails) child(ctx context.Context, c *store.Run, k trajectory.Key, above string, agents *follow.Agents) error {
-	if c.Commits == 0 {
-		return nil
-	}
-	start, err := runner.StartIn(ctx, t.s, c.ID)
+// read has a follower read a run's journal.
+func (t *trails) read(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) (*follow.Follower, follow.Options, error) {
+	var fo *follow.Follower
+	var o follow.Options
+	f, err := t.flow(ctx, r.Fingerprint)
 	if err != nil {
-		return fmt.Errorf("trajectory of %s: %w", k, err)
+		return nil, o, err
 	}
-	f, err := KeptFlow(ctx, t.s, t.types, c.Fingerprint)
-	if err != nil {
-		return fmt.Errorf("trajectory of %s: %w", k, err)
+	for c, err := range t.s.Commits(ctx, r.ID, 0) {
+		if err != nil {
+			return nil, o, err
+		}
+		if fo == nil {
+			start, ok := c.Events[0].(*engine.RunStarted)
+			if !ok {
+				return nil, o, fmt.Errorf("its journal begins with %s", c.Events[0].Kind())
+			}
+			o = place(start, f)
+			o.Flow, o.Run, o.Types, o.Book, o.Describe = f, r.ID, t.types, t.book, t.describe
+			if fo, err = follow.New(ctx, o); err != nil {
+				return nil, o, err
+			}
+			t.open = append(t.open, fo)
+		}
+		fo.Commit(ctx, &c)
 	}
-	path := follow.Below(above, start)
-	k.Sub = agents.Number(path)
-	return t.run(ctx, c, f, k, path, agents)
+	if fo == nil {
+		return nil, o, errors.New("its journal is empty")
+	}
+	fo.Unfinished(ctx)
+	return fo, o, fo.Err()
+}
+
+// flow is that of a fingerprint, read once.
+func (t *trails) flow(ctx context.Context, fingerprint string) (*Flow, error) {
+	if f := t.flows[fingerprint]; f != nil {
+		return f, nil
+	}
+	f, err := KeptFlow(ctx, t.s, t.types, fingerprint)
+	if err == nil {
+		t.flows[fingerprint] = f
+	}
+	return f, err
 }

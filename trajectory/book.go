@@ -1,9 +1,11 @@
 package trajectory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -180,7 +182,11 @@ func (b *Book) load(ctx context.Context, k Key) (*Recorder, error) {
 // neighbours ends the rounds before k that are held and returns the latest of
 // them with nodes, and whether a later round is held.
 func (b *Book) neighbours(ctx context.Context, k Key) (latest *Record, over int, err error) {
-	var before []*entry
+	type held struct {
+		round int
+		*entry
+	}
+	var before []held
 	b.mu.Lock()
 	for other, e := range b.open {
 		round := other.Round
@@ -188,13 +194,14 @@ func (b *Book) neighbours(ctx context.Context, k Key) (latest *Record, over int,
 		switch {
 		case other != k || round == k.Round:
 		case round < k.Round:
-			before = append(before, e)
+			before = append(before, held{round, e})
 		case over == 0 || round < over:
 			over = round
 		}
 	}
 	b.mu.Unlock()
-	for _, e := range before {
+	slices.SortFunc(before, func(a, b held) int { return cmp.Compare(b.round, a.round) })
+	for _, e := range before { // the latest first
 		select {
 		case <-e.ready:
 		case <-ctx.Done():
@@ -203,9 +210,8 @@ func (b *Book) neighbours(ctx context.Context, k Key) (latest *Record, over int,
 		if e.err != nil {
 			continue
 		}
-		r := e.recorder.end(k.Round)
-		if len(r.Nodes) > 0 && (latest == nil || r.Round > latest.Round) {
-			latest = &r
+		if e.recorder.end(k.Round); latest == nil {
+			latest = e.recorder.filled()
 		}
 	}
 	return latest, over, nil

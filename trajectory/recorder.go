@@ -405,15 +405,24 @@ func (r *Recorder) Graph() *Graph {
 	return g
 }
 
-// end lets the round take no more nodes, because another has begun, and returns
-// it.
-func (r *Recorder) end(later int) Record {
+// end lets the round take no more nodes, because another has begun.
+func (r *Recorder) end(later int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over == 0 || later < r.over {
 		r.over = later
 	}
-	return r.record.Clone()
+}
+
+// filled returns the round, nil where it has no nodes.
+func (r *Recorder) filled() *Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.record.Nodes) == 0 {
+		return nil
+	}
+	own := r.record.Clone()
+	return &own
 }
 
 func (r *Recorder) moment(at time.Time) time.Time {
