@@ -66,7 +66,7 @@ Providers of models, limits and tools are set in .weir/config.yaml, or the file 
 	group("runs", p.chatCommand(), p.sessionsCommand(), p.memoryCommand(), p.trajectoryCommand())
 	group("runs", p.verifyCommand(), p.exportCommand(), p.importCommand())
 	group("runs", p.forceCommands()...)
-	root.AddCommand(p.toolsCommand(), p.doctorCommand(), p.versionCommand())
+	root.AddCommand(p.toolsCommand(), p.doctorCommand(), p.versionCommand(), p.licensesCommand())
 	root.InitDefaultCompletionCmd("completion")
 	if c, _, err := root.Find([]string{"completion"}); err == nil && c != root {
 		c.Args = exactArgs()

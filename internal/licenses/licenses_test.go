@@ -1,0 +1,251 @@
+package licenses_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir/internal/licenses"
+)
+
+var update = flag.Bool("update", false, "write the generated files")
+
+// platforms are the operating systems that releases are built for.
+var platforms = []string{"linux", "darwin", "windows"}
+
+// source is one module and the files of its root that state terms.
+type source struct {
+	licenses.Module
+	files []file
+}
+
+type file struct{ name, text string }
+
+// linked lists the modules that the binary links on any platform.
+func linked(t *testing.T) []source {
+	t.Helper()
+	found := map[string]source{}
+	for _, platform := range platforms {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=Module,Standard", "../../cmd/weir")
+		cmd.Env = append(os.Environ(), "GOOS="+platform, "GOARCH=amd64", "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list for %s: %v", platform, err)
+		}
+		for d := json.NewDecoder(bytes.NewReader(out)); ; {
+			var p struct {
+				Module *struct {
+					Path, Version, Dir string
+					Main               bool
+				}
+			}
+			if err := d.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if m := p.Module; m != nil && !m.Main {
+				found[m.Path] = source{licenses.Module{Path: m.Path, Version: m.Version}, terms(t, m.Dir)}
+			}
+		}
+	}
+	found["std"] = source{licenses.Module{Path: "std"}, terms(t, runtime.GOROOT())}
+	var out []source
+	for _, s := range found {
+		s.License = spdx(s.files)
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(x, y source) int { return strings.Compare(x.Path, y.Path) })
+	return out
+}
+
+var isTerms = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)`)
+
+// terms reads the licence, notice and patent files of a folder.
+func terms(t *testing.T, dir string) []file {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []file
+	for _, e := range entries {
+		if e.IsDir() || !isTerms.MatchString(e.Name()) || strings.Contains(e.Name(), "LOGO") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, file{e.Name(), strings.TrimSpace(strings.ReplaceAll(string(b), "\r\n", "\n"))})
+	}
+	return out
+}
+
+// kinds are phrases by which a licence is recognised; the first that fits counts.
+var kinds = []struct{ phrase, id string }{
+	{"apache license version 2.0", "Apache-2.0"},
+	{"mozilla public license", "MPL-2.0"},
+	{"permission is hereby granted, free of charge", "MIT"},
+	{"and distribute this software for any purpose", "ISC"},
+	{"neither the name", "BSD-3-Clause"},
+	{"redistribution and use in source and binary forms", "BSD-2-Clause"},
+	{"public domain", "LicenseRef-public-domain"},
+	{"mit license", "MIT"},
+}
+
+// states fits the files that state the licence of the module itself; notices, patent
+// grants and lists of others' licences are kept in the text alone.
+var states = regexp.MustCompile(`(?i)^(licen[sc]e|copying)([^3]*)$`)
+
+// spdx names the licences of the files, "" where one of them is unknown.
+func spdx(files []file) string {
+	var ids []string
+	for _, f := range files {
+		if !states.MatchString(f.name) {
+			continue
+		}
+		words := strings.Join(strings.Fields(strings.ToLower(f.text)), " ")
+		words = strings.ReplaceAll(words, "license, version", "license version")
+		for _, k := range kinds {
+			if strings.Contains(words, k.phrase) {
+				ids = append(ids, k.id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if slices.Contains(ids, "BSD-3-Clause") {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == "BSD-2-Clause" })
+	}
+	return strings.Join(ids, " AND ")
+}
+
+const textHead = `Third-party software in the weir binary
+
+The binary links the modules below, on one platform or another. Each text is followed
+by the modules that it applies to.
+`
+
+// notices is the text of all terms, each once, in the order of the first module that has it.
+func notices(list []source) string {
+	type group struct {
+		text string
+		of   []string
+	}
+	var groups []*group
+	byText := map[string]*group{}
+	for _, s := range list {
+		for _, f := range s.files {
+			key := strings.Join(strings.Fields(f.text), " ")
+			g := byText[key]
+			if g == nil {
+				g = &group{text: f.text}
+				byText[key], groups = g, append(groups, g)
+			}
+			g.of = append(g.of, strings.TrimSpace(s.Path+" "+s.Version)+" ("+f.name+")")
+		}
+	}
+	var b strings.Builder
+	b.WriteString(textHead)
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n%s\n\n%s\n\n", strings.Repeat("=", 80), g.text)
+		fmt.Fprintf(&b, "Applies to:\n  %s\n", strings.Join(g.of, "\n  "))
+	}
+	return b.String()
+}
+
+const noticeHead = `Weir
+Copyright 2026 The Weir Authors
+
+Licensed under the Apache License, Version 2.0; see LICENSE.
+
+The weir binary links the third-party modules listed below. ` + "`weir licenses`" + ` prints
+their licences and notices in full; the text is internal/licenses/third_party.txt.
+
+`
+
+func notice(list []source) string {
+	var b strings.Builder
+	b.WriteString(noticeHead)
+	for _, s := range list {
+		path := s.Path
+		if path == "std" {
+			path = "Go standard library"
+		}
+		fmt.Fprintf(&b, "%s: %s\n", path, s.License)
+	}
+	return b.String()
+}
+
+func TestTheNoticesOnDiskAreThoseOfTheLinkedModules(t *testing.T) {
+	list := linked(t)
+	modules := make([]licenses.Module, 0, len(list))
+	for _, s := range list {
+		modules = append(modules, s.Module)
+	}
+	asJSON, err := json.MarshalIndent(modules, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"third_party.txt":  notices(list),
+		"third_party.json": string(asJSON) + "\n",
+		"../../NOTICE":     notice(list),
+	} {
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Errorf("%s is not up to date: run `make generate` and commit (%v)", path, err)
+		}
+	}
+}
+
+// Weir is Apache-2.0: what it links must not ask more of those who pass it on than to
+// keep notices.
+func TestEveryLinkedModuleHasALicenceThatTheBinaryMayCarry(t *testing.T) {
+	permissive := []string{"Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LicenseRef-public-domain"}
+	modules, err := licenses.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(modules) < 10 {
+		t.Fatalf("the list has %d modules", len(modules))
+	}
+	for _, m := range modules {
+		for id := range strings.SplitSeq(m.License, " AND ") {
+			if !slices.Contains(permissive, id) {
+				t.Errorf("%s: licence %q is unknown or not permissive", m.Path, id)
+			}
+		}
+	}
+}
+
+func TestEveryModuleIsNamedInTheText(t *testing.T) {
+	modules, err := licenses.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range modules {
+		if !strings.Contains(licenses.Text(), "\n  "+strings.TrimSpace(m.Path+" "+m.Version)+" (") {
+			t.Errorf("the text has no licence of %s", m.Path)
+		}
+	}
+}
