@@ -107,6 +107,7 @@ func (p *program) agrees(ctx context.Context, question string) (bool, error) {
 		return true, nil
 	}
 	st := p.style()
+	p.forgetTyped()
 	fmt.Fprintf(p.err, "%s %s ", st.ask.Render("?"), st.bold.Render(question+" (y/n)"))
 	line, err := p.readLine(ctx)
 	if errors.Is(err, io.EOF) {

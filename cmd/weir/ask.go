@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +16,23 @@ import (
 )
 
 func isTerminal(s any) bool {
-	f, ok := s.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := fileOf(s)
+	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// fileOf is the file behind a reader or writer, nil where there is none.
+func fileOf(s any) *os.File {
+	if g, ok := s.(*guard); ok {
+		return g.File
+	}
+	f, _ := s.(*os.File)
+	return f
 }
 
 // widthOf is how many columns a terminal has, 0 where s is none.
 func widthOf(s any) int {
-	f, ok := s.(*os.File)
-	if !ok {
+	f := fileOf(s)
+	if f == nil {
 		return 0
 	}
 	n, _, err := term.GetSize(int(f.Fd()))
@@ -39,12 +47,13 @@ func widthOf(s any) int {
 func (p *program) question(ctx context.Context, i engine.Interrupt) (v engine.Value, ok bool, err error) {
 	st := p.style()
 	prompt, help := promptOf(i)
+	p.forgetTyped()
 	fmt.Fprintf(p.err, "%s %s\n", st.ask.Render("?"), st.bold.Render(printable(prompt)))
 	if help != "" {
 		fmt.Fprintf(p.err, "  %s\n", st.dim.Render(help))
 	}
 	for n, c := range choices(i.Schema) {
-		fmt.Fprintf(p.err, "  %s %s\n", st.dim.Render(fmt.Sprintf("%d.", n+1)), c)
+		fmt.Fprintf(p.err, "  %s %s\n", st.dim.Render(fmt.Sprintf("%d.", n+1)), printable(c))
 	}
 	for {
 		fmt.Fprint(p.err, st.ask.Render("> "))
@@ -122,30 +131,4 @@ func choices(schema map[string]any) []string {
 		out = append(out, plain(v))
 	}
 	return out
-}
-
-// readLine reads a line of stdin, or returns when ctx ends. The read itself
-// cannot be taken back; what it brings later is lost with the process.
-func (p *program) readLine(ctx context.Context) (string, error) {
-	type result struct {
-		line string
-		err  error
-	}
-	if p.lines == nil {
-		p.lines = bufio.NewReader(p.in)
-	}
-	got := make(chan result, 1)
-	go func() {
-		line, err := p.lines.ReadString('\n')
-		got <- result{line, err}
-	}()
-	select {
-	case r := <-got:
-		if r.err != nil && r.line == "" {
-			return "", r.err
-		}
-		return strings.TrimRight(r.line, "\r\n"), nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
 }

@@ -411,6 +411,7 @@ func (c *chat) ask() {
 		return
 	}
 	st, i := c.p.style(), c.waits[0]
+	c.p.forgetTyped()
 	prompt, help := promptOf(i)
 	if i.Event != "" && i.Kind == engine.AwaitEvent {
 		prompt = strings.TrimSpace(prompt + " (waits for the event " + i.Event + ")")

@@ -73,7 +73,7 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{keys, e.p.err}, e.p.style().ask.Render(prompt))
+	}{keys, raw(e.p.err)}, e.p.style().ask.Render(prompt))
 	t.History = e
 	t.AutoCompleteCallback = e.complete
 	if w, h, err := term.GetSize(fd); err == nil && w > 0 && h > 0 {
@@ -93,11 +93,11 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	select {
 	case r := <-got:
 		if errors.Is(r.err, io.EOF) && keys.last == ctrlC {
-			_, _ = io.WriteString(e.p.err, "\r\n")
+			_, _ = io.WriteString(raw(e.p.err), "\r\n")
 			return "", errInterrupted
 		}
 		if errors.Is(r.err, io.EOF) {
-			_, _ = io.WriteString(e.p.err, "\r\n")
+			_, _ = io.WriteString(raw(e.p.err), "\r\n")
 		}
 		return r.line, r.err
 	case <-ctx.Done():

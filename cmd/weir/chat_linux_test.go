@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,41 +27,70 @@ type console struct {
 	seen bytes.Buffer
 	from int // of seen, what was waited for already
 	more chan struct{}
+	// ended is closed when the command and all that it started have closed the terminal.
+	ended chan struct{}
 }
 
 func consoleWith(t *testing.T, dir string, args ...string) *console {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Args = append([]string{"weir"}, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TERM=xterm", "HOME="+dir)
+	c, err := newConsole(cmd)
+	if errors.Is(err, errNoTerminal) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	c.t = t
+	return c
+}
+
+var errNoTerminal = errors.New("needs a pseudo-terminal")
+
+// newConsole starts a command in a pseudo-terminal of its own.
+func newConsole(cmd *exec.Cmd) (*console, error) {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skip("needs a pseudo-terminal:", err)
+		return nil, fmt.Errorf("%w: %w", errNoTerminal, err)
 	}
-	t.Cleanup(func() { _ = master.Close() })
+	c := &console{tty: master, more: make(chan struct{}, 1), ended: make(chan struct{}), cmd: cmd}
 	fd := int(master.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err != nil {
-		t.Fatal(err)
+		c.close()
+		return nil, err
 	}
 	slave, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Fatal(err)
+		c.close()
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	c := &console{t: t, tty: master, more: make(chan struct{}, 1)}
-	c.cmd = exec.CommandContext(ctx, os.Args[0])
-	c.cmd.Args = append([]string{"weir"}, args...)
-	c.cmd.Dir, c.cmd.Env = dir, append(os.Environ(), "TERM=xterm", "HOME="+dir)
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
+	defer slave.Close() //nolint:errcheck // the command has it
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		c.close()
+		return nil, err
 	}
-	_ = slave.Close()
 	go c.listen()
-	return c
+	return c, nil
+}
+
+func (c *console) close() { _ = c.tty.Close() }
+
+// shown is all that the terminal has shown.
+func (c *console) shown() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen.String()
 }
 
 func (c *console) listen() {
@@ -75,10 +105,14 @@ func (c *console) listen() {
 		default:
 		}
 		if err != nil {
+			close(c.ended)
 			return
 		}
 	}
 }
+
+// drained waits until all that the command wrote has been read.
+func (c *console) drained() { <-c.ended }
 
 // expect waits until the terminal has shown a text, after what it waited for
 // before.
@@ -86,9 +120,7 @@ func (c *console) expect(text string) {
 	c.t.Helper()
 	late := time.After(40 * time.Second)
 	for {
-		c.mu.Lock()
-		shown := c.seen.String()
-		c.mu.Unlock()
+		shown := c.shown()
 		if i := strings.Index(shown[c.from:], text); i >= 0 {
 			c.from += i + len(text)
 			return
@@ -102,9 +134,8 @@ func (c *console) expect(text string) {
 }
 
 func (c *console) press(keys string) {
-	c.t.Helper()
 	if _, err := io.WriteString(c.tty, keys); err != nil {
-		c.t.Fatal(err)
+		panic(err) // the terminal is the test's own
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func main() {
 	self := sandbox.Begin(roles()...)
 	ctx, stop := interruptible(context.Background())
-	p := &program{terminal: terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr}, env: os.LookupEnv, sandboxes: self}
+	p := &program{terminal: terminal{in: os.Stdin, out: guarded(os.Stdout), err: guarded(os.Stderr)}, env: os.LookupEnv, sandboxes: self}
 	code := p.command(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -16,8 +15,8 @@ import (
 type program struct {
 	terminal
 	env    func(string) (string, bool)
-	lines  *bufio.Reader // of in, made by the first question
-	stderr *screen       // made by the first use of screen
+	lines  typed   // of in
+	stderr *screen // made by the first use of screen
 
 	// sandboxes is how the program starts itself again for code in sandboxes; the
 	// zero value cannot.

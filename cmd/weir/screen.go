@@ -51,7 +51,7 @@ func (s *screen) erase() {
 
 func (s *screen) clear() {
 	if s.drawn > 0 {
-		fmt.Fprintf(s.out, "\r\x1b[%dA\x1b[J", s.drawn)
+		fmt.Fprintf(raw(s.out), "\r\x1b[%dA\x1b[J", s.drawn)
 		s.drawn = 0
 	}
 }

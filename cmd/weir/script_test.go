@@ -48,6 +48,7 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 			"lines":    lines,
 			"keeps":    keeps,
 			"becoming": becoming,
+			"typing":   typingAnswers,
 		},
 	})
 }

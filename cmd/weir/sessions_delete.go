@@ -185,6 +185,7 @@ func (p *program) sure(ctx context.Context, question string, o *deletion) (bool,
 	if o.json || !isTerminal(p.in) || !isTerminal(p.err) {
 		return false, usagef("%s nobody can be asked here: give --yes", question)
 	}
+	p.forgetTyped()
 	fmt.Fprintf(p.err, "%s %s ", p.style().bold.Render(question), p.style().dim.Render("[y/N]"))
 	line, err := p.readLine(ctx)
 	if err != nil || !isYes(line) {

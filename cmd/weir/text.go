@@ -42,11 +42,16 @@ func shorten(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// printable takes out what would move a terminal's cursor or change its state:
-// texts come from models and people.
+// printable takes out what would move a terminal's cursor or change its state, and
+// what reverses the order of the characters shown: texts come from models and people.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r < ' ', r == 0x7f, r >= 0x80 && r < 0xa0: // C0, DEL, C1
+			return -1
+		case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional controls
 			return -1
 		}
 		return r

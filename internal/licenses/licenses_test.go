@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +60,11 @@ func linked(t *testing.T) []source {
 			}
 		}
 	}
-	found["std"] = source{licenses.Module{Path: "std"}, terms(t, runtime.GOROOT())}
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found["std"] = source{licenses.Module{Path: "std"}, terms(t, strings.TrimSpace(string(root)))}
 	var out []source
 	for _, s := range found {
 		s.License = spdx(s.files)
