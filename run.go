@@ -157,11 +157,51 @@ func (w *Weir) resting(ctx context.Context, id string) bool {
 
 // Resume drives a run again after a crash, shutdown or pause.
 func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
+	if x, err := w.startUnstarted(ctx, id); x != nil || err != nil {
+		return x, err
+	}
 	p, err := w.programOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	x, err := w.local.Resume(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: id, w: w, x: x}, nil
+}
+
+// startUnstarted starts a round whose process died before its first commit: the
+// message that it begins with is still kept. It returns nil for any other run.
+func (w *Weir) startUnstarted(ctx context.Context, id string) (*Run, error) {
+	r, err := w.store.Run(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	if r.Commits > 0 || r.Session == "" {
+		return nil, nil
+	}
+	q, err := w.store.RoundMessage(ctx, id)
+	if err != nil || q.Value == nil { // it has been started since
+		return nil, err
+	}
+	row, err := w.store.Session(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	f, err := w.FlowUnder(ctx, r.Fingerprint)
+	if err != nil {
+		return nil, fmt.Errorf("flow %s of run %s: %w", r.Flow, id, err)
+	}
+	p, err := w.program(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	b, err := w.beginRound(ctx, f, &row, id, spokenOf(q.Value))
+	if err != nil {
+		return nil, err
+	}
+	x, err := w.local.Start(ctx, p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -182,11 +222,25 @@ func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (
 // Cancel stops any run. One that another process drives is sent a message, and
 // the Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
-	r, err := w.stop(ctx, id, runner.Cancel(by, reason))
-	if errors.Is(err, store.ErrOwned) {
-		return nil, w.store.Post(ctx, store.Post{Run: id, Kind: "cancel", By: by, At: time.Now()})
+	if _, err := w.startUnstarted(ctx, id); err != nil && !errors.Is(err, store.ErrOwned) {
+		return nil, err
 	}
-	return r, err
+	for posted := false; ; posted = true {
+		r, err := w.stop(ctx, id, runner.Cancel(by, reason))
+		if !errors.Is(err, store.ErrOwned) {
+			return r, err
+		}
+		if posted {
+			return nil, nil
+		}
+		if err := w.store.Post(ctx, store.Post{Run: id, Kind: "cancel", By: by, At: time.Now()}); err != nil {
+			return nil, err
+		}
+		// The owner may have given the run back before it could see the message.
+		if row, err := w.store.Run(ctx, id); err != nil || row.Owner != "" {
+			return nil, err
+		}
+	}
 }
 
 // Force moves a stuck node of any run and drives the run on here; see

@@ -216,8 +216,8 @@ func (s *Session) Rounds(ctx context.Context, before string, limit int) ([]store
 }
 
 // Fork begins another session with the first at messages of this one, -1 for all
-// of them, and has it be the active one. Nothing is copied, and neither sees
-// what the other goes on with.
+// of them. Nothing is copied, and neither sees what the other continues with. The
+// active session of the user stays the active one; see Activate.
 func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
 	row, err := s.Info(ctx)
 	if err != nil {

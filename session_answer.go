@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/token"
 )
@@ -16,10 +16,10 @@ import (
 // paused answers the question that the round waits for with the first message
 // that fits it.
 func (c *conductor) paused(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
-	if moved, err = c.settle(ctx); moved || err != nil {
+	if moved, err = c.reopen(ctx, row, r); moved || err != nil {
 		return moved, err
 	}
-	if moved, err = c.reopen(ctx, row, r); moved || err != nil {
+	if moved, err = c.settle(ctx); moved || err != nil {
 		return moved, err
 	}
 	list, err := c.w.store.Queue(ctx, c.id)
@@ -28,21 +28,22 @@ func (c *conductor) paused(ctx context.Context, row *store.Session, r *store.Run
 	}
 	for i := range list {
 		q := &list[i]
-		t, _ := c.turn(q.ID)
-		if t == nil || t.again {
-			if known, err := c.w.sentBefore(ctx, row, q); known || err != nil {
-				return true, err
-			}
-		}
 		a, err := c.w.answerTo(ctx, row, r, spokenOf(q.Value))
 		if err == nil {
-			return true, c.answer(ctx, row, r, q, a)
+			return c.answer(ctx, row, r, q, a)
 		}
-		if t != nil {
-			c.refuse(ctx, t, err)
+		// The round may have moved on since it was read: then the message may fit.
+		t, _ := c.turn(q.ID)
+		if t != nil && t.adopted {
+			c.w.talks.resolve(t, Result{}, &StalledError{Session: c.id, Err: err})
+		} else if t != nil {
+			if err := c.refuse(t, err, c.w.store.Refuse(ctx, q.ID, r.ID, r.Commits)); err != nil {
+				return moved, err
+			}
+			moved = true
 		}
 	}
-	return false, nil
+	return moved, nil
 }
 
 // reopen is open for a round whose process died before it had answered.
@@ -75,7 +76,7 @@ func (c *conductor) reopen(ctx context.Context, row *store.Session, r *store.Run
 	}
 	on, err := c.w.Answer(ctx, r.ID, a.interrupt, a.value, row.User)
 	if elsewhere(err) {
-		return true, nil
+		return false, nil
 	}
 	if err != nil {
 		return false, err
@@ -83,134 +84,88 @@ func (c *conductor) reopen(ctx context.Context, row *store.Session, r *store.Run
 	return true, c.follow(ctx, r.ID, on.execution())
 }
 
-// answer answers the round's question with a message, and sees the round
-// through. The answer says which message it is, so that a crash before that is
-// noted does not say it twice.
-func (c *conductor) answer(ctx context.Context, row *store.Session, r *store.Run, q *store.Queued, a answer) error {
-	on, err := c.w.Answer(ctx, r.ID, a.interrupt, a.value, saidBy(q))
+// answer answers the round's question with a message, and sees the round through.
+// The commit that answers takes the message out of the queue, so that it is given
+// once wherever a process dies.
+func (c *conductor) answer(ctx context.Context, row *store.Session, r *store.Run, q *store.Queued, a answer) (moved bool, err error) {
+	on, err := c.w.do(ctx, r.ID, runner.AnswerQueued(a.interrupt, a.value, saidBy(q), q.ID))
+	t, _ := c.turn(q.ID)
 	switch {
 	case elsewhere(err):
-		return nil
+		return false, nil
+	case errors.Is(err, runner.ErrAnswer) && t != nil:
+		return true, c.refuse(t, err, c.w.store.Refuse(ctx, q.ID, r.ID, r.Commits))
 	case err != nil:
-		return err
+		return false, err
 	}
-	t, _ := c.turn(q.ID)
-	if t != nil { // first, since what is in the journal is not to be taken back
+	if t != nil {
 		t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
 	}
-	if err := c.w.store.TakeQueued(ctx, q.ID, r.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
 	result, err := on.Wait(ctx)
-	return c.ended(ctx, t, result, err)
+	return true, c.ended(ctx, t, result, err)
 }
 
 // saidBy is who answered, and with which message.
 func saidBy(q *store.Queued) string { return strings.TrimSpace(q.By + " (message " + q.ID + ")") }
 
-// sentBefore reports whether a message has answered a question of a round that has
-// done something since the message was sent; it is then out of the queue. That need
-// not be the newest: messages that came before it may have had rounds since.
-func (w *Weir) sentBefore(ctx context.Context, row *store.Session, q *store.Queued) (bool, error) {
-	for before := ""; ; {
-		rounds, err := w.store.Runs(ctx, store.Filter{Session: row.ID, Before: before, Limit: fewRounds})
-		if err != nil {
-			return false, err
-		}
-		for i := range rounds {
-			r := &rounds[i]
-			if r.Updated.Before(q.At.Truncate(time.Millisecond)) {
-				return false, nil
-			}
-			answered, err := w.answered(ctx, r.ID, q.ID)
-			if err != nil {
-				return false, err
-			}
-			if answered {
-				err = w.store.TakeQueued(ctx, q.ID, r.ID)
-				if errors.Is(err, store.ErrNotFound) {
-					err = nil
-				}
-				return true, err
-			}
-			before = r.ID
-		}
-		if len(rounds) < fewRounds {
-			return false, nil
-		}
-	}
-}
-
-// fewRounds is how many rounds are listed at a time, where the first mostly tells.
-const fewRounds = 4
-
-// answered reports whether a question of a run was answered with a message.
-func (w *Weir) answered(ctx context.Context, run, message string) (bool, error) {
-	mark := saidBy(&store.Queued{ID: message})
-	for c, err := range w.store.Commits(ctx, run, 0) {
-		if err != nil {
-			return false, err
-		}
-		for _, e := range c.Events {
-			if a, ok := e.(*engine.InterruptAnswered); ok && strings.HasSuffix(a.By, mark) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
 // settle ends the turns whose messages others have taken, as far as their rounds
 // have come.
 func (c *conductor) settle(ctx context.Context) (moved bool, err error) {
-	list, err := c.w.store.Queue(ctx, c.id)
+	turns := make(map[string]*Turn)
+	var waits []string
+	for _, t := range c.waiting() {
+		if turns[t.Message] = t; t.Run() == "" {
+			waits = append(waits, t.Message)
+		}
+	}
+	taken, err := c.w.store.NotWaiting(ctx, waits)
 	if err != nil {
 		return false, err
 	}
-	queued := make(map[string]bool, len(list))
-	for i := range list {
-		queued[list[i].ID] = true
+	for _, message := range taken {
+		q, err := c.w.store.FindQueued(ctx, message)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // taken back
+			c.w.talks.resolve(turns[message], Result{Status: engine.Cancelled}, nil)
+			delete(turns, message)
+			moved = true
+		case err != nil:
+			return moved, err
+		case q.Run != "":
+			turns[message].attachNew(q.Run, c.w.local.Held(q.Run))
+		}
 	}
-	for _, t := range c.waiting() {
-		if queued[t.Message] {
+	for _, t := range turns {
+		if t.Run() == "" {
 			continue
 		}
-		q, err := c.w.store.FindQueued(ctx, t.Message)
-		if errors.Is(err, store.ErrNotFound) { // taken back
-			c.w.talks.resolve(t, Result{Status: engine.Cancelled}, nil)
-			continue
-		}
+		ended, err := c.settled(ctx, t)
 		if err != nil {
 			return moved, err
 		}
-		if q.Run == "" { // sent a moment ago
-			continue
-		}
-		r, err := c.w.store.Run(ctx, q.Run)
-		if err != nil {
-			return moved, err
-		}
-		if !r.Head.Status.Ended() && r.Head.Status != engine.Paused || c.w.local.Held(q.Run) != nil {
-			continue
-		}
-		moved = true
-		if err := c.settled(ctx, t, &r); err != nil {
-			return moved, err
-		}
+		moved = moved || ended
 	}
 	return moved, nil
 }
 
-// settled ends a turn whose round another process has driven.
-func (c *conductor) settled(ctx context.Context, t *Turn, r *store.Run) error {
+// settled ends a turn whose round rests and is not driven here.
+func (c *conductor) settled(ctx context.Context, t *Turn) (bool, error) {
+	r, err := c.w.store.Run(ctx, t.Run())
+	if err != nil {
+		return false, err
+	}
+	if !r.Head.Status.Ended() && r.Head.Status != engine.Paused || c.w.local.Held(r.ID) != nil {
+		return false, nil
+	}
 	v, err := c.w.Inspect(ctx, r.ID, 0)
 	if err != nil {
-		return err
+		if patienceWith(err) > 0 {
+			return false, err
+		}
+		c.w.talks.resolve(t, Result{Run: r.ID, Status: r.Head.Status, Interrupts: r.Head.Waiting, Usage: r.Head.Usage, Error: r.Head.Error}, err)
+		return true, nil
 	}
-	if t.Run() == "" {
-		t.attach(r.ID, nil, 0, 0, 0)
-	}
-	return c.ended(ctx, t, Result{
+	return true, c.ended(ctx, t, Result{
 		Run: r.ID, Status: v.Run.Status(), Outputs: v.Run.Outputs(), Interrupts: v.Run.Interrupts(),
 		Usage: v.Run.Usage(), Error: v.Run.Failure(),
 	}, nil)

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 )
@@ -88,26 +90,63 @@ func (cs *conductors) join(t *Turn) (*Turn, error) {
 	return t, nil
 }
 
-// watch ends a turn that no message began when its run comes to rest.
-func (cs *conductors) watch(t *Turn, on *Run) error {
+// watch ends a turn that no message began when its run comes to rest, wherever that
+// is.
+func (cs *conductors) watch(t *Turn) error {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.closed {
 		return runner.ErrClosed
 	}
 	cs.all.Go(func() {
-		r, err := on.Wait(cs.ctx)
-		if row, infoErr := t.Session.Info(cs.ctx); infoErr == nil {
-			t.mu.Lock()
-			t.to = row.Length
-			t.mu.Unlock()
+		c := conductor{w: cs.w, id: t.Session.ID}
+		var failing time.Time
+		for cs.ctx.Err() == nil {
+			ended, err := c.rest(cs.ctx, t)
+			if ended {
+				return
+			}
+			if err == nil {
+				failing = time.Time{}
+			} else if failing.IsZero() {
+				failing = time.Now()
+			}
+			if err != nil && time.Since(failing) >= patienceWith(err) {
+				cs.resolve(t, Result{Run: t.Run()}, err)
+				return
+			}
+			select {
+			case <-time.After(longestPause):
+			case <-cs.ctx.Done():
+			}
 		}
-		if cs.ctx.Err() != nil {
-			err = runner.ErrClosed
-		}
-		cs.resolve(t, r, err)
+		cs.resolve(t, Result{}, runner.ErrClosed)
 	})
 	return nil
+}
+
+// rest waits for the run of a turn, resuming it where no process drives it.
+func (c *conductor) rest(ctx context.Context, t *Turn) (ended bool, err error) {
+	x := c.w.local.Held(t.Run())
+	if x == nil {
+		if ended, err := c.settled(ctx, t); ended || err != nil {
+			return ended, err
+		}
+		on, err := c.w.Resume(ctx, t.Run())
+		if err != nil {
+			if elsewhere(err) {
+				err = nil
+			}
+			return false, err
+		}
+		x = on.execution()
+	}
+	t.attachNew(t.Run(), x)
+	r, err := x.Wait(ctx)
+	if err != nil && elsewhere(err) {
+		return false, nil
+	}
+	return err == nil, c.ended(ctx, t, r, err)
 }
 
 // resolve ends a turn.
@@ -150,35 +189,104 @@ func (c *conductor) turn(message string) (*Turn, *Flow) {
 	return c.turns[message], c.flow
 }
 
+// How long a session driver tries again after an error before it reports it to those
+// who wait, and how long it pauses between two tries at most. What is not found may
+// be a run or flow that another process deletes; it is looked for again for a shorter
+// time.
+const (
+	driverPatience  = 30 * time.Second
+	missingPatience = time.Second
+	longestRetry    = time.Second
+)
+
+// StalledError says that a session cannot go on in this process for now. The messages
+// that wait in its queue stay there and keep their turn: a process that can drive the
+// session, or the next message sent to it, continues with them.
+type StalledError struct {
+	Session string
+	// Err is what keeps the session from going on.
+	Err error
+}
+
+// Error names the session and the cause.
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("session %s cannot go on: %v; messages that wait stay in its queue", e.Session, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StalledError) Unwrap() error { return e.Err }
+
+// run drives the session until the turns from here have ended. An error of the store
+// withdraws no message: the same is tried again, and an error that stays is reported
+// to those who wait.
 func (c *conductor) run(ctx context.Context) {
 	pause := firstPause
+	var failing time.Time // since when every step has failed
 	for len(c.waiting()) > 0 {
 		moved, err := c.step(ctx)
 		switch {
 		case ctx.Err() != nil:
-			c.fail(runner.ErrClosed)
-		case err != nil:
-			c.fail(fmt.Errorf("session %s: %w", c.id, err))
-		case moved:
+			c.report(runner.ErrClosed)
+			continue
+		case errors.Is(err, errGone):
+			c.report(err)
+			continue
+		case err != nil && failing.IsZero():
+			failing = time.Now()
+			c.w.logger.Warn("session: trying again", "session", c.id, "error", err)
+		case err == nil:
+			failing = time.Time{}
+		}
+		if err != nil && time.Since(failing) >= patienceWith(err) {
+			c.report(&StalledError{Session: c.id, Err: err})
+			failing = time.Time{}
+			continue
+		}
+		if moved && err == nil {
 			pause = firstPause
-		default:
-			select {
-			case <-c.poke:
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
-			pause = min(2*pause, longestPause)
+			continue
+		}
+		select {
+		case <-c.poke:
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		if pause *= 2; err != nil {
+			pause = min(pause, longestRetry)
+		} else {
+			pause = min(pause, longestPause)
 		}
 	}
 }
 
-// fail ends all turns. Their messages that no round has taken are taken back,
-// unless this process only ends.
-func (c *conductor) fail(err error) {
-	for _, t := range c.waiting() {
-		if t.Run() == "" && !errors.Is(err, runner.ErrClosed) {
-			_ = c.w.store.Unqueue(context.WithoutCancel(c.w.talks.ctx), t.Message)
+// errGone: the session has been deleted, and its messages with it.
+var errGone = errors.New("the session was deleted")
+
+// patienceWith is how long a step that fails with an error is tried again: not at all
+// where the error follows from what is stored or configured.
+func patienceWith(err error) time.Duration {
+	for _, lasting := range []error{
+		store.ErrCorrupt, store.ErrNewer, store.ErrClosed, store.ErrFull, runner.ErrClosure, runner.ErrStatus, runner.ErrClosed,
+	} {
+		if errors.Is(err, lasting) {
+			return 0
 		}
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Permanent {
+		return 0
+	}
+	if _, ok := errors.AsType[*flow.Invalid](err); ok {
+		return 0
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return missingPatience
+	}
+	return driverPatience
+}
+
+// report ends all turns with an error. Their messages stay where they are.
+func (c *conductor) report(err error) {
+	for _, t := range c.waiting() {
 		c.w.talks.resolve(t, Result{}, err)
 	}
 }
@@ -187,6 +295,9 @@ func (c *conductor) fail(err error) {
 // that is for others to do.
 func (c *conductor) step(ctx context.Context) (moved bool, err error) {
 	row, err := c.w.store.Session(ctx, c.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("%w: %w", errGone, err)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -206,24 +317,15 @@ func (c *conductor) step(ctx context.Context) (moved bool, err error) {
 // begin has the message that waits first be the next round.
 func (c *conductor) begin(ctx context.Context, row *store.Session, q *store.Queued) (moved bool, err error) {
 	t, f := c.turn(q.ID)
-	if t == nil || t.again { // of a process that may have died when it had answered with it
-		if _, err := c.settle(ctx); err != nil {
-			return false, err
-		}
-		if known, err := c.w.sentBefore(ctx, row, q); known || err != nil {
-			return known, err
-		}
-	}
 	said := spokenOf(q.Value)
 	if t != nil {
 		f = t.Session.flow
 	}
-	if _, err := beginning(f, said.start(f)); err != nil {
-		if t == nil {
-			return false, fmt.Errorf("message %s of %s waits before: %w", q.ID, q.By, err)
+	if err := c.w.canBegin(f, said); err != nil {
+		if t == nil || t.adopted {
+			return false, c.blocked(q, err)
 		}
-		c.refuse(ctx, t, err)
-		return true, nil
+		return true, c.refuse(t, err, c.w.store.Unqueue(ctx, q.ID))
 	}
 	p, err := c.w.program(ctx, f)
 	if err != nil {
@@ -275,12 +377,36 @@ func (c *conductor) expire(ctx context.Context, row *store.Session, f *Flow) {
 	}
 }
 
-// refuse takes a message back that cannot be taken, and tells its sender.
-func (c *conductor) refuse(ctx context.Context, t *Turn, why error) {
-	if err := c.w.store.Unqueue(ctx, t.Message); err != nil && !errors.Is(err, store.ErrNotFound) {
-		why = errors.Join(why, err)
+// blocked is the error that a message which is not of a sender of this process cannot
+// begin its round.
+func (c *conductor) blocked(q *store.Queued, err error) error {
+	return &Error{
+		Code: engine.CodeInput, Permanent: true,
+		Message: fmt.Sprintf("message %s of %s has its turn, and flow cannot take it: %v", q.ID, cmp.Or(q.By, "nobody"), err),
+		Hint:    "take it back with `" + engine.CommandLine("sessions", "unqueue", q.ID) + "`, or send with a flow that takes it",
 	}
-	c.w.talks.resolve(t, Result{}, why)
+}
+
+// canBegin checks that a round of a flow can begin with a message.
+func (w *Weir) canBegin(f *Flow, said *spoken) error {
+	b, err := beginning(f, said.start(f))
+	if err == nil && f.Session.MaxTokens > 0 {
+		_, err = w.counterOf(b.Settings)
+	}
+	return err
+}
+
+// refuse tells the sender of a message that cannot be taken, once it has been taken
+// back: unqueued is what that came to. A message that no longer waits is not refused:
+// whatever has taken it says what became of it.
+func (c *conductor) refuse(t *Turn, why, unqueued error) error {
+	switch {
+	case unqueued == nil:
+		c.w.talks.resolve(t, Result{}, why)
+	case !errors.Is(unqueued, store.ErrNotFound) && !errors.Is(unqueued, store.ErrTaken) && !errors.Is(unqueued, store.ErrMoved):
+		return unqueued
+	}
+	return nil
 }
 
 // start starts the run of a round that the store has begun, and sees it through.
@@ -289,7 +415,7 @@ func (c *conductor) start(ctx context.Context, f *Flow, row *store.Session, run,
 	if err != nil {
 		return false, err
 	}
-	b, err := c.beginRound(ctx, f, row, run, said)
+	b, err := c.w.beginRound(ctx, f, row, run, said)
 	if err != nil {
 		return false, err
 	}
@@ -335,32 +461,41 @@ func (c *conductor) open(ctx context.Context, t *Turn, f *Flow, row *store.Sessi
 	return run.Wait(ctx)
 }
 
-// ended tells the sender how far the round has come.
+// ended tells the sender how far the round has come. An error that ended its
+// execution here is no end of the round, which is resumed with the next step.
 func (c *conductor) ended(ctx context.Context, t *Turn, r Result, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if elsewhere(err) {
-		return nil
+	if err != nil {
+		if elsewhere(err) {
+			return nil
+		}
+		return err
 	}
 	if t == nil {
 		return nil
 	}
-	row, infoErr := c.w.store.Session(ctx, c.id)
-	if infoErr != nil {
-		return infoErr
+	row, err := c.w.store.Session(ctx, c.id)
+	if err != nil {
+		return err
 	}
 	t.mu.Lock()
 	t.to = row.Length
 	t.mu.Unlock()
-	c.w.talks.resolve(t, r, err)
+	c.w.talks.resolve(t, r, nil)
 	return nil
 }
 
 // elsewhere reports whether another process has done what was to be done, or
-// goes on with the run.
+// goes on with the run: the session is looked at again.
 func elsewhere(err error) bool {
-	return errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrFenced) || errors.Is(err, runner.ErrNoInterrupt)
+	for _, is := range []error{store.ErrOwned, store.ErrFenced, store.ErrMoved, store.ErrTaken, runner.ErrNoInterrupt} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // attend sees to the round that is going on.
@@ -382,7 +517,7 @@ func (c *conductor) attend(ctx context.Context, row *store.Session) (moved bool,
 		return false, nil // the session is being given back
 	}
 	on, err := c.w.Resume(ctx, run)
-	if errors.Is(err, store.ErrOwned) {
+	if elsewhere(err) {
 		return c.watch(ctx, &r)
 	}
 	if err != nil {
@@ -416,13 +551,10 @@ func (c *conductor) follow(ctx context.Context, run string, x *runner.Execution)
 	if err != nil {
 		return err
 	}
-	if t != nil && t.Run() == "" {
-		t.attach(run, x, 0, 0, 0)
+	if t != nil {
+		t.attachNew(run, x)
 	}
 	r, err := x.Wait(ctx)
-	if t == nil && ctx.Err() == nil {
-		return nil
-	}
 	return c.ended(ctx, t, r, err)
 }
 
@@ -442,8 +574,8 @@ func (c *conductor) watch(ctx context.Context, r *store.Run) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if t != nil && t.Run() == "" {
-		t.attach(r.ID, nil, 0, 0, 0)
+	if t != nil {
+		t.attachNew(r.ID, nil)
 	}
 	_, err = c.settle(ctx)
 	return false, err

@@ -37,6 +37,55 @@ func (w *Weir) Waiting(ctx context.Context, session string) ([]Waiting, error) {
 	return out, nil
 }
 
+// ContinueSession has this process drive a session whose senders are gone: its round,
+// where no process executes it, and the messages that wait in its queue, each with the
+// flow that it was sent with. The turns say what becomes of them; there are none where
+// nothing is to be done. A message that cannot be taken stays in the queue, and its turn
+// ends with an error that says why. Another process may do the same at the same time:
+// each message still has one turn.
+func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Turn, error) {
+	row, err := w.store.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := w.store.Queue(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if row.Holder != "" {
+		q, err := w.store.RoundMessage(ctx, row.Holder)
+		switch {
+		case err == nil:
+			list = append([]store.Queued{q}, list...)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+	}
+	var turns []*Turn
+	for i := range list {
+		f, err := w.flowOfMessage(ctx, &row, &list[i])
+		if err != nil {
+			return turns, fmt.Errorf("session %s: message %s: %w", id, list[i].ID, err)
+		}
+		t := newTurn(w.session(&row, f), list[i].ID, SendOptions{By: list[i].By})
+		t.adopted = true
+		if t, err = w.talks.join(t); err != nil {
+			return turns, err
+		}
+		turns = append(turns, t)
+	}
+	return turns, nil
+}
+
+// flowOfMessage is the flow that a message was sent with, else that of the session's
+// last round.
+func (w *Weir) flowOfMessage(ctx context.Context, row *store.Session, q *store.Queued) (*Flow, error) {
+	if fp := spokenOf(q.Value).flow; fp != "" {
+		return w.FlowUnder(ctx, fp)
+	}
+	return w.flowOfSession(ctx, row)
+}
+
 // Unqueue takes a message back that waits for a round, by its id, and returns
 // the session it was sent to; who waits for it is told that it is cancelled.
 // store.ErrNotFound says that there is no such message, and runner.ErrStatus

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/engine"
@@ -85,18 +86,44 @@ func retryRounds(t *testing.T, path string) {
 	}
 }
 
-// dying is a store whose process dies before it has noted which message was
-// taken.
+// dying is a store whose process dies when an answer is durable and nobody has been
+// told so.
 type dying struct {
 	*sqlite.Store
 	dead chan struct{}
 	once sync.Once
 }
 
-func (d *dying) TakeQueued(ctx context.Context, _, _ string) error {
-	d.once.Do(func() { close(d.dead) })
-	<-ctx.Done()
-	return ctx.Err()
+var errProcessDied = errors.New("the process has died")
+
+func (d *dying) died() bool {
+	select {
+	case <-d.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *dying) Append(ctx context.Context, as []store.Append) []error {
+	if d.died() {
+		return slices.Repeat([]error{errProcessDied}, len(as))
+	}
+	errs := d.Store.Append(ctx, as)
+	for i := range as {
+		if len(as[i].Queued) > 0 {
+			d.once.Do(func() { close(d.dead) })
+			errs[i] = errProcessDied
+		}
+	}
+	return errs
+}
+
+func (d *dying) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+	if d.died() {
+		return store.Lease{}, errProcessDied
+	}
+	return d.Store.Acquire(ctx, run, owner, ttl, now)
 }
 
 const agesFlow = `
@@ -156,12 +183,9 @@ func dieAfterAnAnswer(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	s := sessionOf(t, w, f)
-	first := say(t, s, "go", weir.SendOptions{})
+	say(t, s, "go", weir.SendOptions{})
 	turn := send(t, s, "36", weir.SendOptions{ID: "m1"})
 	<-d.dead
-	if on := w.Driven(first.Run); on != nil {
-		waitFor(t, on)
-	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -169,4 +193,11 @@ func dieAfterAnAnswer(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return s.ID
+}
+
+func (d *dying) NotWaiting(ctx context.Context, ids []string) ([]string, error) {
+	if d.died() {
+		return nil, errProcessDied
+	}
+	return d.Store.NotWaiting(ctx, ids)
 }

@@ -3,6 +3,8 @@ package weir
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,6 +46,9 @@ type spoken struct {
 	inputs  map[string]any
 	model   string
 	origin  string
+	// flow is the fingerprint of the flow that the message was sent with, for a
+	// process that continues the session and has no other; "" is not known.
+	flow string
 }
 
 func (m *spoken) value() engine.Value {
@@ -57,6 +62,9 @@ func (m *spoken) value() engine.Value {
 	if m.origin != "" {
 		v["origin"] = m.origin
 	}
+	if m.flow != "" {
+		v["flow"] = m.flow
+	}
 	return v
 }
 
@@ -69,6 +77,7 @@ func spokenOf(v engine.Value) *spoken {
 	m.inputs, _ = o["inputs"].(map[string]any)
 	m.model, _ = o["model"].(string)
 	m.origin, _ = o["origin"].(string)
+	m.flow, _ = o["flow"].(string)
 	return m
 }
 
@@ -82,7 +91,7 @@ func spokenOf(v engine.Value) *spoken {
 // round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
 // goes on, and Wait of the turn says what comes of it.
 func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, error) {
-	said := &spoken{inputs: o.Inputs, model: o.Model, origin: o.Origin}
+	said := &spoken{inputs: o.Inputs, model: o.Model, origin: o.Origin, flow: s.flow.Fingerprint()}
 	var err error
 	if said.message, err = engine.Normalize(message); err == nil && o.Inputs != nil {
 		var v engine.Value
@@ -92,80 +101,116 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, 
 	if err != nil {
 		return nil, &Error{Code: engine.CodeInput, Message: "the message cannot be kept: " + err.Error(), Permanent: true}
 	}
+	id := cmp.Or(o.ID, newID())
+	for {
+		t, err := s.send(ctx, id, said, o)
+		if !errors.Is(err, errSentMeanwhile) || ctx.Err() != nil {
+			return t, err
+		}
+	}
+}
+
+// errSentMeanwhile: another sender has just kept a message of the same id, here or in
+// a fork; looking again finds it.
+var errSentMeanwhile = errors.New("the message was sent meanwhile")
+
+// send keeps a message where its sender wants it and has it wait for its turn. Whether
+// the session is free is decided by the write that keeps the message, so that of many
+// senders at once, in any processes, one finds it free.
+func (s *Session) send(ctx context.Context, id string, said *spoken, o SendOptions) (*Turn, error) {
+	if o.ID != "" {
+		known, err := s.w.store.FindQueued(ctx, id)
+		if err == nil {
+			return s.sendAgain(ctx, &known, o)
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
 	row, err := s.Info(ctx)
 	if err != nil {
 		return nil, err
-	}
-	t := newTurn(s, cmp.Or(o.ID, newID()), o)
-	if o.ID != "" {
-		known, err := s.w.store.FindQueued(ctx, o.ID)
-		switch {
-		case err == nil && known.Session != s.ID:
-			return nil, fmt.Errorf("message %s: %w, to session %s", o.ID, store.ErrExists, known.Session)
-		case err == nil:
-			t.again = known.Run == ""
-			return s.w.talks.join(t)
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, err
-		}
 	}
 	busy, err := s.admit(ctx, &row, said)
 	if err != nil {
 		return nil, err
 	}
 	policy := cmp.Or(o.Busy, s.flow.Session.Busy, flow.BusyQueue)
+	q := store.Queued{
+		ID: id, Session: s.ID, Value: said.value(), By: cmp.Or(o.By, s.User), At: time.Now(), IfFree: policy != flow.BusyQueue,
+	}
+	if !busy || !q.IfFree {
+		_, err = s.w.store.Enqueue(ctx, q)
+		busy = errors.Is(err, store.ErrBusy)
+	}
 	switch {
 	case busy && policy == flow.BusyReject:
 		return nil, busyError(&row)
 	case busy && policy == flow.BusyFork:
-		return s.sendAside(ctx, &row, message, o)
-	}
-	q := store.Queued{ID: t.Message, Session: s.ID, Value: said.value(), By: cmp.Or(o.By, s.User), At: time.Now()}
-	if _, err := s.w.store.Enqueue(ctx, q); err != nil {
+		return s.sendAside(ctx, &row, q, o)
+	case errors.Is(err, store.ErrExists) && o.ID != "":
+		return nil, errSentMeanwhile
+	case err != nil:
 		return nil, fmt.Errorf("send to session %s: %w", s.ID, err)
 	}
-	if policy == flow.BusyReject {
-		if err := s.first(ctx, q.ID); err != nil {
-			return nil, err
-		}
-	}
-	return s.w.talks.join(t)
+	return s.w.talks.join(newTurn(s, id, o))
 }
 
-// first takes a message back that is not the first of those that were sent at the
-// same time.
-func (s *Session) first(ctx context.Context, id string) error {
-	head, err := s.w.store.NextQueued(ctx, s.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
+// sendAgain waits for a message that is known: in the session, or in the fork that
+// was made for it because the session was busy.
+func (s *Session) sendAgain(ctx context.Context, known *store.Queued, o SendOptions) (*Turn, error) {
+	in := s
+	switch known.Session {
+	case s.ID:
+	case asideID(s.ID, known.ID):
+		row, err := s.w.store.Session(ctx, known.Session)
+		if err != nil {
+			return nil, err
+		}
+		in = s.w.session(&row, s.flow)
+	default:
+		return nil, fmt.Errorf("message %s: %w, to session %s", known.ID, store.ErrExists, known.Session)
 	}
-	row, infoErr := s.Info(ctx) // after the queue: who was before it holds the session then, or has ended
-	if err = errors.Join(err, infoErr); err == nil && head.ID == id && row.Holder == "" {
-		return nil
-	}
-	if err == nil {
-		err = s.w.store.Unqueue(ctx, id)
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return nil // it has its turn
-	}
-	return errors.Join(busyError(&row), err)
+	return s.w.talks.join(newTurn(in, known.ID, o))
 }
 
 func busyError(row *store.Session) error {
 	return fmt.Errorf("session %s: round %d is going on: %w", row.ID, row.Rounds, store.ErrBusy)
 }
 
-// sendAside says it in a fork of the session.
-func (s *Session) sendAside(ctx context.Context, row *store.Session, message any, o SendOptions) (*Turn, error) {
-	other, err := s.Fork(ctx, row.Length)
+// sendAside makes a fork of the session whose first message it is, in one write. It
+// does not become the active session: the user's next message goes where it went
+// before.
+func (s *Session) sendAside(ctx context.Context, row *store.Session, q store.Queued, o SendOptions) (*Turn, error) {
+	q.Session, q.IfFree = asideID(s.ID, q.ID), false
+	n := store.NewSession{ID: q.Session, User: s.User, Flow: s.Flow, Parent: s.ID, At: row.Length, Now: q.At, First: &q}
+	if ttl := s.flow.Session.TTL; ttl > 0 {
+		n.Expires = n.Now.Add(ttl)
+	}
+	err := s.w.store.CreateSession(ctx, n)
+	if errors.Is(err, store.ErrExists) { // the message is known, or was taken back and is sent again
+		if _, err = s.w.store.FindQueued(ctx, q.ID); err == nil {
+			return nil, errSentMeanwhile
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			_, err = s.w.store.Enqueue(ctx, q)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("send in a fork of session %s: %w", s.ID, err)
+	}
+	other, err := s.w.store.Session(ctx, q.Session)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Activate(ctx); err != nil {
-		return nil, err
-	}
-	return other.Send(ctx, message, o)
+	return s.w.talks.join(newTurn(s.w.session(&other, s.flow), q.ID, o))
+}
+
+// asideID is the id of the fork of a session that a message is said in while the
+// session is busy: it follows from both, so that sending the message again finds it.
+func asideID(session, message string) string {
+	sum := sha256.Sum256([]byte(session + "\x00" + message))
+	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:26])
 }
 
 // admit checks that the message can be taken by what the session waits for now;
@@ -190,8 +235,7 @@ func (s *Session) fits(said *spoken) error {
 	if silent(said.message) {
 		return errSilent(s.ID)
 	}
-	_, err := beginning(s.flow, said.start(s.flow))
-	return err
+	return s.w.canBegin(s.flow, said)
 }
 
 // start is what a round with this message begins with.
@@ -209,8 +253,8 @@ func (m *spoken) start(f *Flow) Start {
 	return st
 }
 
-// begin is the beginning of a round of the session as the store has begun it.
-func (c *conductor) beginRound(ctx context.Context, f *Flow, row *store.Session, run string, said *spoken) (runner.Begin, error) {
+// beginRound is the beginning of a round of the session as the store has begun it.
+func (w *Weir) beginRound(ctx context.Context, f *Flow, row *store.Session, run string, said *spoken) (runner.Begin, error) {
 	st := said.start(f)
 	st.ID, st.User, st.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
 	b, err := beginning(f, st)
@@ -226,11 +270,11 @@ func (c *conductor) beginRound(ctx context.Context, f *Flow, row *store.Session,
 		Allowances: allowances(f.Session.Spend, row.Usage),
 	}
 	if b.Round.MaxTokens > 0 {
-		if b.Round.Count, err = c.w.counterOf(b.Settings); err != nil {
+		if b.Round.Count, err = w.counterOf(b.Settings); err != nil {
 			return b, err
 		}
 	}
-	b.Agents, err = c.w.agentsBefore(ctx, f, row)
+	b.Agents, err = w.agentsBefore(ctx, f, row)
 	return b, err
 }
 
@@ -329,5 +373,5 @@ func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOpt
 	}
 	t := newTurn(s, "", o)
 	t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
-	return t, s.w.talks.watch(t, on)
+	return t, s.w.talks.watch(t)
 }

@@ -23,12 +23,13 @@ type Turn struct {
 	Message string
 
 	opts SendOptions
-	// again: the message was in the queue before, and may have answered a
-	// question where that is not noted.
-	again bool
-	mu    sync.Mutex
-	run   string
-	from  int // the session's length before
+	// adopted: the message was sent by a process that is gone, so that nobody is
+	// told where it is refused; it stays in the queue instead.
+	adopted bool
+
+	mu   sync.Mutex
+	run  string
+	from int // the session's length before
 	// parts are the executions that the turn takes, and after the number of the
 	// last event before it.
 	parts  []*runner.Execution
@@ -333,6 +334,17 @@ func (t *Turn) begun() <-chan struct{} {
 		return c
 	}
 	return t.news
+}
+
+// attachNew is attach for an execution that may be attached already.
+func (t *Turn) attachNew(run string, x *runner.Execution) {
+	t.mu.Lock()
+	n := len(t.parts)
+	known := n > 0 && t.parts[n-1] == x
+	t.mu.Unlock()
+	if !known {
+		t.attach(run, x, 0, 0, 0)
+	}
 }
 
 // attach notes an execution that the turn takes, nil for one of another process.

@@ -91,8 +91,9 @@ type Queue interface {
 	Queue(ctx context.Context, session string) ([]store.Queued, error)
 	NextQueued(ctx context.Context, session string) (store.Queued, error)
 	FindQueued(ctx context.Context, id string) (store.Queued, error)
+	NotWaiting(ctx context.Context, ids []string) ([]string, error)
 	Unqueue(ctx context.Context, id string) error
-	TakeQueued(ctx context.Context, id, run string) error
+	Refuse(ctx context.Context, id, holder string, commits int64) error
 	Rounds
 }
 

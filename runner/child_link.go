@@ -198,12 +198,20 @@ func (l *Local) programOf(id string) (*Program, error) {
 // tell reports to the parent how far a child has come, resuming the parent here
 // unless somebody drives it.
 func (l *Local) tell(parent string, news *engine.ChildReported) error {
-	_, err := l.drive(parent, reported(news))
-	if errors.Is(err, store.ErrOwned) {
+	for posted := false; ; posted = true {
+		_, err := l.drive(parent, reported(news))
+		if !errors.Is(err, store.ErrOwned) {
+			return err
+		}
+		if posted {
+			return nil
+		}
 		l.post(parent, news.Run)
-		return nil
+		// The owner may have given the parent back before it could see the message.
+		if row, err := l.o.Store.Run(l.ctx, parent); err != nil || row.Owner != "" {
+			return err
+		}
 	}
-	return err
 }
 
 // reported is the command that brings the parent a report. What it knows, or

@@ -170,6 +170,33 @@ func checkOutcome(v engine.Value) error {
 	return fmt.Errorf("expected %q, %q or {\"result\": ...}", outcomeRetry, outcomeFail)
 }
 
+// AnswerQueued is Answer with a message that waits in the queue of the session: the
+// commit that answers takes it out of the queue. Where the message does not wait any
+// more, the commit is refused with store.ErrTaken.
+func AnswerQueued(id string, v engine.Value, by, message string) Command {
+	return takes(Answer(id, v, by), message)
+}
+
+func takes(c Command, message string) Command {
+	return func(r *engine.Run) (engine.Event, error) {
+		e, err := c(r)
+		if child, ok := errors.AsType[*elsewhere](err); ok {
+			return nil, &elsewhere{child.child, takes(child.command, message)}
+		}
+		if err != nil || e == nil {
+			return e, err
+		}
+		return &queuedAnswer{e, message}, nil
+	}
+}
+
+// queuedAnswer is an event made of a message in the queue of a session. It is never
+// journaled itself.
+type queuedAnswer struct {
+	engine.Event
+	message string
+}
+
 // Signal brings an outside event to the node that has waited longest for one
 // of that name.
 func Signal(name string, v engine.Value, by string) Command {

@@ -40,6 +40,8 @@ type Execution struct {
 	bond      bond
 	kids      map[string]*kid // open children, by interrupt
 	waiting   []chan error    // commands applied, not yet durable
+	queued    []string        // messages to the session that the next commit takes
+	posts     []int64         // messages of the inbox that the next commit takes
 	cancels   []chan error    // cancellations, not yet durable in all children
 	calls     calls           // flows that tools run
 	trail     *follow.Follower
@@ -282,6 +284,14 @@ func (x *Execution) obey(m *mail) error {
 	if _, cancel := e.(*engine.CancelRequested); cancel && x.cease(m) {
 		return nil
 	}
+	if q, ok := e.(*queuedAnswer); ok {
+		e = q.Event
+		x.queued = append(x.queued, q.message)
+	}
+	if m.post != nil {
+		m.post.taken = true
+		x.posts = append(x.posts, m.post.ID)
+	}
 	if err := x.m.step(x.local.clock.now(), e); err != nil {
 		m.ack <- err
 		return err
@@ -325,7 +335,8 @@ func (x *Execution) commit() error {
 		x.acknowledge(nil)
 		return nil
 	}
-	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains()}
+	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains(), Queued: x.queued, Posts: x.posts}
+	x.queued, x.posts = nil, nil
 	if x.untaken {
 		x.one[0].Take = &x.lease
 	}

@@ -23,6 +23,9 @@ type mail struct {
 	// durable.
 	command func(r *engine.Run) (engine.Event, error)
 	ack     chan error
+	// post is the message of the run's inbox that the command carries out, nil for
+	// none.
+	post *delivery
 }
 
 // mailbox never blocks a sender. Whoever takes its mail drives the execution;
@@ -38,10 +41,10 @@ func newMailbox() *mailbox { return &mailbox{driven: true} }
 
 // put adds mail. Where nobody drives, lead is true and the caller must have the
 // execution driven.
-func (b *mailbox) put(m mail) (lead bool) {
+func (b *mailbox) put(ms ...mail) (lead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue = append(b.queue, m)
+	b.queue = append(b.queue, ms...)
 	lead = !b.driven
 	b.driven = true
 	return lead

@@ -37,7 +37,8 @@ type Leases interface {
 
 // Inbox brings messages from processes that do not own the run.
 type Inbox interface {
-	Inbox(ctx context.Context, run string) ([]store.Post, error)
+	// Posts returns the messages to all runs that owner has, the oldest first.
+	Posts(ctx context.Context, owner string) ([]store.Post, error)
 	Done(ctx context.Context, ids []int64) error
 }
 

@@ -38,13 +38,16 @@ type Session struct {
 }
 
 // NewSession makes a session. One with a Parent begins with the first At
-// messages of it; nothing is copied. A Thread that is not given is the ID.
+// messages of it; nothing is copied, and it becomes the active session only when
+// ActivateSession says so. A Thread that is not given is the ID.
 type NewSession struct {
 	ID, User, Flow, Thread string
 	Parent                 string
 	At                     int
 	Expires                time.Time
 	Now                    time.Time
+	// First, where set, is kept with the session as its first message.
+	First *Queued
 }
 
 // Queued is a message to a session that no round has taken yet.
@@ -58,6 +61,9 @@ type Queued struct {
 	At      time.Time
 	// Run is the round that took it, "" while it waits.
 	Run string
+	// IfFree is for Enqueue: keep the message only where the session can take it at
+	// once, that is, no message waits and no round goes on but one that is paused.
+	IfFree bool
 }
 
 // SessionMessage is one message of a session's history.

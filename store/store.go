@@ -31,6 +31,9 @@ var (
 	// ErrMoved: the session has gone on since the round ended, so that the round
 	// cannot go on.
 	ErrMoved = errors.New("the session has gone on")
+	// ErrTaken: a message does not wait any more: a round has taken it, or its
+	// sender has taken it back.
+	ErrTaken = errors.New("the message does not wait any more")
 	// ErrPart: the run is a round of a session, or a child of another run, and can
 	// only be deleted with that.
 	ErrPart = errors.New("part of something larger")
@@ -74,6 +77,13 @@ type Append struct {
 	Take *Lease
 	// Leave gives the run back with this commit, as Release does after it.
 	Leave bool
+	// Queued are messages that the commit answers questions with: the round that
+	// holds their session takes them. One that no longer waits refuses the commit
+	// with ErrTaken, so that no message answers twice and none answers that its
+	// sender has taken back.
+	Queued []string
+	// Posts are messages of inboxes that the commit acts on; they are removed.
+	Posts []int64
 }
 
 // Head is the row of a run in listings, kept with each commit so that a

@@ -152,7 +152,8 @@ func (p *program) forkSessionCommand() *cobra.Command {
 		Short: "Begin another session with the first messages of one",
 		Long: `Begin another session with the first messages of one, all where --at is not
 given. Nothing is copied, and the one is not changed by what is said in the other.
-The new one becomes the active one of its user and flow.`,
+The active session of the user stays the active one; talk in the new one with
+"weir chat --session ID".`,
 		Args:              exactArgs("SESSION"),
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -51,6 +51,11 @@ func talkIn(t *testing.T, path string) *weir.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return talkOn(t, s)
+}
+
+func talkOn(t *testing.T, s weir.Store) *weir.Session {
+	t.Helper()
 	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"parrot": parrot{}}})
 	if err != nil {
 		t.Fatal(err)

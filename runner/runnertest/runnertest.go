@@ -18,6 +18,7 @@ import (
 type Store interface {
 	runner.Store
 	Post(ctx context.Context, p store.Post) error
+	Inbox(ctx context.Context, run string) ([]store.Post, error)
 }
 
 // Subject is a way of running flows.

@@ -85,15 +85,29 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 
 // Inbox returns a run's messages, oldest first, and takes none.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
+	return s.postsTo(ctx, func(p *store.Post) bool { return p.Run == id })
+}
+
+// Posts returns the messages to all runs that owner has, oldest first, and takes
+// none.
+func (s *Store) Posts(ctx context.Context, owner string) ([]store.Post, error) {
+	return s.postsTo(ctx, func(p *store.Post) bool {
+		r, err := s.run(ctx, p.Run)
+		return err == nil && r.copy().Owner == owner
+	})
+}
+
+func (s *Store) postsTo(ctx context.Context, wanted func(*store.Post) bool) ([]store.Post, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	s.posts.Lock()
-	defer s.posts.Unlock()
+	inbox := slices.Clone(s.inbox)
+	s.posts.Unlock()
 	out := []store.Post{}
-	for _, p := range s.inbox {
-		if p.Run == id {
-			out = append(out, p)
+	for i := range inbox {
+		if wanted(&inbox[i]) {
+			out = append(out, inbox[i])
 		}
 	}
 	return out, nil
@@ -104,10 +118,17 @@ func (s *Store) Done(ctx context.Context, ids []int64) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
+	s.removePosts(ids)
+	return nil
+}
+
+func (s *Store) removePosts(ids []int64) {
+	if len(ids) == 0 {
+		return
+	}
 	s.posts.Lock()
 	defer s.posts.Unlock()
 	s.inbox = slices.DeleteFunc(s.inbox, func(p store.Post) bool { return slices.Contains(ids, p.ID) })
-	return nil
 }
 
 // CacheGet returns what CachePut kept under key and has not expired at now.

@@ -193,10 +193,13 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 		}
 		switch {
 		case err != nil:
-		case r.row.Session != "":
-			err = s.appendRound(r, a)
+		case r.row.Session != "" || len(a.Queued) > 0:
+			err = s.appendTalk(r, a)
 		default:
 			err = r.append(a)
+		}
+		if err == nil {
+			s.removePosts(a.Posts)
 		}
 		errs[i] = err
 	}

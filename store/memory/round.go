@@ -12,9 +12,10 @@ import (
 // Enqueue keeps a message to a session until a round takes it. One whose ID is
 // known is not kept again: the first comes back, with its Run, and without its
 // value once its round has begun. store.ErrNotFound where there is no such
-// session, store.ErrExists where the ID is that of a message to another.
+// session, store.ErrExists where the ID is that of a message to another,
+// store.ErrBusy where q.IfFree does not hold.
 func (s *Store) Enqueue(ctx context.Context, q store.Queued) (out store.Queued, err error) {
-	err = s.withSession(ctx, q.Session, func(*session) error {
+	err = s.withSession(ctx, q.Session, func(x *session) error {
 		t := &s.talks
 		if known := t.messages[q.ID]; known != nil {
 			if out = *known; known.Session != q.Session {
@@ -22,13 +23,82 @@ func (s *Store) Enqueue(ctx context.Context, q store.Queued) (out store.Queued, 
 			}
 			return nil
 		}
-		q.Run, q.Value = "", engine.Copy(q.Value)
-		t.messages[q.ID] = &q
-		t.queue = append(t.queue, &q)
-		out = q
+		if q.IfFree && !s.free(ctx, x) {
+			return fmt.Errorf("message to session %s: %w", q.Session, store.ErrBusy)
+		}
+		out = t.enqueue(q)
 		return nil
 	})
 	return out, err
+}
+
+// enqueue keeps a message that is not known.
+func (t *talks) enqueue(q store.Queued) store.Queued {
+	q.Run, q.Value, q.IfFree = "", engine.Copy(q.Value), false
+	t.messages[q.ID] = &q
+	t.queue = append(t.queue, &q)
+	return q
+}
+
+// free reports whether a session can take a message at once.
+func (s *Store) free(ctx context.Context, x *session) bool {
+	if slices.ContainsFunc(s.talks.queue, func(q *store.Queued) bool { return q.Session == x.row.ID }) {
+		return false
+	}
+	if x.row.Holder == "" {
+		return true
+	}
+	r, err := s.run(ctx, x.row.Holder)
+	return err == nil && r.copy().Head.Status == engine.Paused
+}
+
+// Refuse takes a message back that waits and that the session, as its round stands,
+// cannot take: holder, with so many commits, holds the session. store.ErrMoved where
+// that has changed, so that the message may fit now, store.ErrTaken where it does not
+// wait.
+func (s *Store) Refuse(ctx context.Context, id, holder string, commits int64) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[id]
+	if q == nil || q.Run != "" {
+		return fmt.Errorf("refuse message %s: %w", id, store.ErrTaken)
+	}
+	if t.byID[q.Session].row.Holder != holder {
+		return fmt.Errorf("refuse message %s: %w", id, store.ErrMoved)
+	}
+	if r, err := s.run(ctx, holder); err != nil || r.copy().Commits != commits {
+		return fmt.Errorf("refuse message %s: %w", id, store.ErrMoved)
+	}
+	t.drop(q)
+	return nil
+}
+
+// drop forgets a message that waits.
+func (t *talks) drop(q *store.Queued) {
+	delete(t.messages, q.ID)
+	t.queue = slices.DeleteFunc(t.queue, func(x *store.Queued) bool { return x == q })
+}
+
+// NotWaiting returns those of some messages that do not wait: rounds have taken them,
+// or their senders have taken them back.
+func (s *Store) NotWaiting(ctx context.Context, ids []string) ([]string, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []string{}
+	for _, id := range ids {
+		if q := t.messages[id]; q == nil || q.Run != "" {
+			out = append(out, id)
+		}
+	}
+	return out, nil
 }
 
 // Queue lists the messages that wait for a round of a session, the next first.
@@ -70,8 +140,7 @@ func (s *Store) Unqueue(ctx context.Context, id string) error {
 	if q == nil || q.Run != "" {
 		return fmt.Errorf("message %s: %w in a queue", id, store.ErrNotFound)
 	}
-	delete(t.messages, id)
-	t.queue = slices.DeleteFunc(t.queue, func(x *store.Queued) bool { return x == q })
+	t.drop(q)
 	return nil
 }
 
@@ -153,12 +222,40 @@ func (s *Store) beginRound(x *session, q *store.Queued, n store.NewRun) error {
 	return nil
 }
 
+// appendTalk appends to a run of a session: a round, or one that a message to the
+// session answers.
+func (s *Store) appendTalk(r *run, a *store.Append) error {
+	t := &s.talks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range a.Queued {
+		if q := t.messages[id]; q == nil || q.Run != "" {
+			return fmt.Errorf("append commit %d of run %s: message %s: %w", a.Commit.Seq, r.row.ID, id, store.ErrTaken)
+		}
+	}
+	holders := make([]string, len(a.Queued)) // the commit may end the round
+	for i, id := range a.Queued {
+		holders[i] = t.byID[t.messages[id].Session].row.Holder
+	}
+	if r.row.Session == "" {
+		if err := r.append(a); err != nil {
+			return err
+		}
+	} else if err := s.appendRound(r, a); err != nil {
+		return err
+	}
+	for i, id := range a.Queued {
+		q := t.messages[id]
+		q.Run, q.Value = holders[i], nil
+		t.queue = slices.DeleteFunc(t.queue, func(x *store.Queued) bool { return x == q })
+	}
+	return nil
+}
+
 // appendRound appends to a run that is a round, which must hold its session. One
 // that has ended takes it back where nobody went on.
 func (s *Store) appendRound(r *run, a *store.Append) error {
 	t := &s.talks
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	x := t.byID[r.row.Session]
 	if x == nil {
 		return fmt.Errorf("session %s: %w", r.row.Session, store.ErrNotFound)

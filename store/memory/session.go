@@ -108,10 +108,11 @@ func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) (
 	return out, err
 }
 
-// CreateSession makes a session and has it be the active one of its user and
-// flow. A thread that is not given is the id. store.ErrExists where the id, or
-// the thread of that user and flow, is taken; store.ErrNotFound where there is
-// no such parent, or it has fewer than At messages.
+// CreateSession makes a session and, unless it has a parent, has it be the active
+// one of its user and flow. A thread that is not given is the id. store.ErrExists
+// where the id, the thread of that user and flow, or the id of the first message is
+// taken; store.ErrNotFound where there is no such parent, or it has fewer than At
+// messages.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	taken := slices.ContainsFunc(t.order, func(x *session) bool {
 		return x.row.User == n.User && x.row.Flow == n.Flow && x.row.Thread == n.Thread
 	})
-	if taken || t.byID[n.ID] != nil {
+	if taken || t.byID[n.ID] != nil || n.First != nil && t.messages[n.First.ID] != nil {
 		return fmt.Errorf("create session %s: %w", n.ID, store.ErrExists)
 	}
 	x := &session{row: store.Session{
@@ -139,7 +140,12 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	}
 	t.byID[n.ID] = x
 	t.order = append(t.order, x)
-	t.activate(x)
+	if n.Parent == "" {
+		t.activate(x)
+	}
+	if n.First != nil {
+		t.enqueue(*n.First)
+	}
 	return nil
 }
 

@@ -106,6 +106,9 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 			return refused, failed
 		}
 	}
+	if id, err := w.gone(a.Queued); id != "" || err != nil {
+		return fmt.Errorf("message %s: %w", id, store.ErrTaken), err
+	}
 	p := packer{w: w, run: r, seq: c.Seq}
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
 		return refused, failed
@@ -128,6 +131,9 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 		return w.refusal(r.num, before, a.Take != nil)
 	}
 	if err := p.insert(); err != nil {
+		return nil, err
+	}
+	if err := w.consume(a); err != nil {
 		return nil, err
 	}
 	if err := w.setOwner(r, a); err != nil {

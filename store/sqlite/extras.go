@@ -91,22 +91,31 @@ func encodeValue(v engine.Value) (string, error) {
 
 // Inbox returns a run's messages, oldest first, and takes none.
 func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
+	return s.posts(ctx, "inbox of run "+id, "r.id = ?", id)
+}
+
+// Posts returns the messages to all runs that owner has, oldest first, and takes
+// none.
+func (s *Store) Posts(ctx context.Context, owner string) ([]store.Post, error) {
+	return s.posts(ctx, "inbox of "+owner, "r.owner = ?", owner)
+}
+
+func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post, error) {
 	out := []store.Post{}
 	err := s.query(ctx, func(row scanner) error {
-		p := store.Post{Run: id}
+		var p store.Post
 		var value string
 		var at int64
-		err := row.Scan(&p.ID, &p.Kind, &p.Name, &value, &p.By, &at)
+		err := row.Scan(&p.ID, &p.Run, &p.Kind, &p.Name, &value, &p.By, &at)
 		if err == nil {
 			p.At = time.UnixMilli(at)
 			p.Value, err = engine.DecodeValue([]byte(value))
 		}
 		out = append(out, p)
 		return err
-	}, `SELECT i.id, i.kind, i.name, i.value, i.sender, i.at
-		FROM inbox i JOIN run r ON r.num = i.run WHERE r.id = ? ORDER BY i.id`, id)
+	}, "SELECT i.id, r.id, i.kind, i.name, i.value, i.sender, i.at FROM inbox i JOIN run_row r ON r.num = i.run WHERE "+where+" ORDER BY i.id", arg)
 	if err != nil {
-		return nil, s.wrap("inbox of run "+id, err)
+		return nil, s.wrap(op, err)
 	}
 	return out, nil
 }

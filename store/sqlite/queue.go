@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +15,8 @@ import (
 // Enqueue keeps a message to a session until a round takes it. One whose ID is
 // known is not kept again: the first comes back, with its Run, and without its
 // value once its round has begun. store.ErrNotFound where there is no such
-// session, store.ErrExists where the ID is that of a message to another.
+// session, store.ErrExists where the ID is that of a message to another,
+// store.ErrBusy where q.IfFree does not hold.
 func (s *Store) Enqueue(ctx context.Context, q store.Queued) (store.Queued, error) {
 	value, err := encodeValue(q.Value)
 	if err != nil {
@@ -22,40 +24,67 @@ func (s *Store) Enqueue(ctx context.Context, q store.Queued) (store.Queued, erro
 	}
 	var out store.Queued
 	err = s.write(ctx, "message to session "+q.Session, func(ctx context.Context) error {
-		res, err := s.conn.ExecContext(ctx, `INSERT INTO queue (id, session, value, sender, at)
-			SELECT ?1, num, ?2, ?3, ?4 FROM session WHERE id = ?5
-			AND NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1 AND folded & ?6) ON CONFLICT DO NOTHING`,
-			q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session, foldedMessage)
-		if err != nil {
-			return err
-		}
-		if _, err := res.RowsAffected(); err != nil {
-			return err
-		}
-		if out, err = findQueued(ctx, s.conn, q.ID); err != nil {
-			return err
-		}
-		if out.Session != q.Session {
-			return fmt.Errorf("%s: %w, to session %s", q.ID, store.ErrExists, out.Session)
-		}
-		return nil
+		w := writerTx{s: s, ctx: ctx}
+		out, err = w.enqueue(&q, value)
+		return err
 	})
 	return out, err
 }
 
-const selectQueued = `SELECT q.id, s.id, coalesce(q.value, ''), coalesce(q.sender, ''), q.at,
-	coalesce((SELECT id FROM run r WHERE r.num = q.run), '') FROM queue q JOIN session s ON s.num = q.session`
+// enqueue inserts a message unless it is known, and returns what is kept of it.
+func (w *writerTx) enqueue(q *store.Queued, value string) (out store.Queued, err error) {
+	_, err = w.s.conn.ExecContext(w.ctx, `INSERT INTO queue (id, session, value, sender, at)
+		SELECT ?1, s.num, ?2, ?3, ?4 FROM session s WHERE s.id = ?5
+		AND NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1 AND folded & ?6)
+		AND NOT (?7 AND (EXISTS (SELECT 1 FROM queue WHERE session = s.num AND run IS NULL)
+			OR EXISTS (SELECT 1 FROM run_row r WHERE r.num = s.holder AND r.status IS NOT ?8)))
+		ON CONFLICT DO NOTHING`,
+		q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session, foldedMessage, q.IfFree, engine.Paused.String())
+	if err != nil {
+		return out, err
+	}
+	out, err = findQueued(w.ctx, w.s.conn, q.ID)
+	if q.IfFree && errors.Is(err, sql.ErrNoRows) { // it was not kept: there is no such session, or it is busy
+		if _, err = w.session("id", q.Session); err == nil {
+			err = store.ErrBusy
+		}
+	}
+	if err == nil && out.Session != q.Session {
+		err = fmt.Errorf("%s: %w, to session %s", q.ID, store.ErrExists, out.Session)
+	}
+	return out, err
+}
 
-// selectFolded reads a message that is kept as the round which it began alone.
-const selectFolded = "SELECT r.id, s.id, '', s.user, r.created, r.id FROM run_row r JOIN session s ON s.num = r.session WHERE r.id = ? AND r.folded & ?"
+const queuedColumns = `q.id, s.id, coalesce(q.value, ''), coalesce(q.sender, ''), q.at,
+	coalesce((SELECT id FROM run_row r WHERE r.num = q.run), '')`
+
+const selectQueued = "SELECT " + queuedColumns + " FROM queue q JOIN session s ON s.num = q.session"
+
+// A message lies in the queue, and is folded into the row of its round with that
+// round's first commit (see foldMessage). Both places are read by one statement:
+// between two, that commit would make a message that is there look like none. ?1 is
+// the id of the message or of the run, ?2 is foldedMessage.
+const (
+	selectFolded = ` FROM (
+		SELECT r.id AS id, s.id, '', s.user, r.created, r.id, 0 AS place
+			FROM run_row r JOIN session s ON s.num = r.session WHERE r.id = ?1 AND r.folded & ?2
+		UNION ALL SELECT ` + queuedColumns + `, q.num FROM queue q JOIN session s ON s.num = q.session WHERE `
+	selectEither  = "SELECT *" + selectFolded + "q.id = ?1) LIMIT 1"
+	selectRoundOf = "SELECT *" + selectFolded + "q.run = (SELECT num FROM run_row WHERE id = ?1)) ORDER BY place LIMIT 1"
+)
 
 // findQueued reads a message by its id.
 func findQueued(ctx context.Context, c querier, id string) (store.Queued, error) {
-	q, err := scanQueued(c.QueryRowContext(ctx, selectQueued+" WHERE q.id = ?", id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return scanQueued(c.QueryRowContext(ctx, selectFolded, id, foldedMessage))
-	}
-	return q, err
+	return scanQueued(placed{c.QueryRowContext(ctx, selectEither, id, foldedMessage)})
+}
+
+// placed is a row whose last column is not wanted.
+type placed struct{ row scanner }
+
+// Scan implements scanner.
+func (p placed) Scan(into ...any) error {
+	var place int64
+	return p.row.Scan(append(into, &place)...)
 }
 
 func scanQueued(row scanner) (q store.Queued, err error) {
@@ -103,13 +132,80 @@ func (s *Store) Unqueue(ctx context.Context, id string) error {
 	return found("message "+id+" in a queue", n, err)
 }
 
+// Refuse takes a message back that waits and that the session, as its round stands,
+// cannot take: holder, with so many commits, holds the session. store.ErrMoved where
+// that has changed, so that the message may fit now, store.ErrTaken where it does not
+// wait.
+func (s *Store) Refuse(ctx context.Context, id, holder string, commits int64) error {
+	return s.write(ctx, "refuse message "+id, func(ctx context.Context) error {
+		q, err := findQueued(ctx, s.conn, id)
+		if err == nil && q.Run != "" || errors.Is(err, sql.ErrNoRows) {
+			return store.ErrTaken
+		}
+		if err != nil {
+			return err
+		}
+		var same bool
+		err = s.conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM session s JOIN run_row r ON r.num = s.holder
+			WHERE s.id = ?1 AND r.id = ?2 AND ?3 = coalesce(
+				(SELECT max(id) & 0xffffffff FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32), 0))`,
+			q.Session, holder, commits).Scan(&same)
+		if err == nil && !same {
+			err = store.ErrMoved
+		}
+		if err == nil {
+			_, err = s.conn.ExecContext(ctx, "DELETE FROM queue WHERE id = ?", id)
+		}
+		return err
+	})
+}
+
+// NotWaiting returns those of some messages that do not wait: rounds have taken them,
+// or their senders have taken them back.
+func (s *Store) NotWaiting(ctx context.Context, ids []string) ([]string, error) {
+	list, err := json.Marshal(ids)
+	if err != nil || len(ids) == 0 {
+		return []string{}, err
+	}
+	return s.texts(ctx, "look for messages that wait",
+		"SELECT j.value FROM json_each(?) j WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.id = j.value AND q.run IS NULL)", string(list))
+}
+
+// gone returns the first of some messages that does not wait, "" where all do.
+func (w *writerTx) gone(messages []string) (string, error) {
+	for _, id := range messages {
+		var waits bool
+		err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM queue WHERE id = ? AND run IS NULL)", id).Scan(&waits)
+		if err != nil || !waits {
+			return id, err
+		}
+	}
+	return "", nil
+}
+
+// consume takes the messages out of the queue and the inbox that a commit acts on.
+// The values are in the journal.
+func (w *writerTx) consume(a *store.Append) error {
+	for _, id := range a.Queued {
+		_, err := w.s.conn.ExecContext(w.ctx, `UPDATE queue SET value = NULL,
+			run = (SELECT holder FROM session WHERE num = queue.session) WHERE id = ?`, id)
+		if err != nil {
+			return err
+		}
+	}
+	if len(a.Posts) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(a.Posts)
+	if err == nil {
+		_, err = w.s.conn.ExecContext(w.ctx, "DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?))", string(list))
+	}
+	return err
+}
+
 // RoundMessage returns the message that began a round; its value is there until
 // the round's first commit. store.ErrNotFound where the run is no round.
 func (s *Store) RoundMessage(ctx context.Context, run string) (store.Queued, error) {
-	q, err := scanQueued(s.reader.QueryRowContext(ctx, selectFolded, run, foldedMessage))
-	if !errors.Is(err, sql.ErrNoRows) {
-		return q, s.wrap("message of run "+run, err)
-	}
-	q, err = scanQueued(s.reader.QueryRowContext(ctx, selectQueued+" WHERE q.run = (SELECT num FROM run WHERE id = ?) ORDER BY q.num LIMIT 1", run))
+	q, err := scanQueued(placed{s.reader.QueryRowContext(ctx, selectRoundOf, run, foldedMessage)})
 	return q, s.wrap("message of run "+run, err)
 }

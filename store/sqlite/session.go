@@ -3,6 +3,8 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,14 +13,29 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// CreateSession makes a session and has it be the active one of its user and
-// flow. A thread that is not given is the id. store.ErrExists where the id, or
-// the thread of that user and flow, is taken; store.ErrNotFound where there is
-// no such parent, or it has fewer than At messages.
+// CreateSession makes a session and, unless it has a parent, has it be the active
+// one of its user and flow. A thread that is not given is the id. store.ErrExists
+// where the id, the thread of that user and flow, or the id of the first message is
+// taken; store.ErrNotFound where there is no such parent, or it has fewer than At
+// messages.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return s.write(ctx, "create session "+n.ID, func(ctx context.Context) error {
 		w := writerTx{s: s, ctx: ctx}
-		return w.createSession(n)
+		if err := w.createSession(n); err != nil || n.First == nil {
+			return err
+		}
+		value, err := encodeValue(n.First.Value)
+		if err != nil {
+			return err
+		}
+		_, err = findQueued(ctx, s.conn, n.First.ID)
+		if err == nil {
+			return fmt.Errorf("message %s: %w", n.First.ID, store.ErrExists)
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			_, err = w.enqueue(n.First, value)
+		}
+		return err
 	})
 }
 
@@ -35,7 +52,7 @@ func (w *writerTx) createSession(n store.NewSession) error {
 		INSERT INTO session (num, id, user, flow, thread, parent, parent_round, salt, context, created, updated, active, main, expires)
 		SELECT 1 + max(coalesce((SELECT max(num) FROM session), 0), coalesce((SELECT num FROM gone WHERE name = 'session'), 0)),
 			?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
-			1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), ?10, ?11
+			iif(?5 IS NULL, 1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), 0), ?10, ?11
 		ON CONFLICT DO NOTHING`,
 		n.ID, n.User, n.Flow, cmp.Or(n.Thread, n.ID), nullInt(parent.num), parent.rounds, newSalt(), id,
 		n.Now.UnixMilli(), parent.main, nullTime(n.Expires))

@@ -20,6 +20,12 @@ func (r reopenable) Reopen(tb testing.TB) storetest.Store {
 	return reopenable{openAt(tb, r.path, Options{})}
 }
 
+// Another opens the file once more, as another process does.
+func (r reopenable) Another(tb testing.TB) storetest.Store {
+	tb.Helper()
+	return reopenable{openAt(tb, r.path, Options{})}
+}
+
 func openAt(tb testing.TB, path string, opts Options) *Store {
 	tb.Helper()
 	s, err := Open(tb.Context(), path, opts)

@@ -37,6 +37,7 @@ func extraCases() []testCase {
 			equal(t, "flow", string(got), string(normal))
 		}},
 		{"what is posted stays in the inbox until it is done", inbox},
+		{"messages to all runs of an owner are read at once, and removed by commits", postsOfOwner},
 		{"the cache forgets what has expired", func(t *testing.T, s Store) {
 			now := epoch()
 			value := map[string]any{"a": []any{int64(1), 1.0, "x"}, "$v": int64(1)}

@@ -21,6 +21,9 @@ func roundCases() []testCase {
 		{"a round that has ended appends no more once another has begun", moved},
 		{"a failed round that goes on takes its session back", takenBack},
 		{"a message that answers a round begins none", takenAsAnswers},
+		{"a message is refused only while the round stands as it was", refusedAsItStands},
+		{"a message that will not wait is kept where the session is free", keptIfFree},
+		{"a fork is made with its first message and is not the active session", forkedAside},
 		{"a run that is no round goes on with no session", func(t *testing.T, s Store) {
 			talk := newTalk(t, s, "s")
 			talk.round(t).finish(t, engine.Completed)

@@ -65,6 +65,7 @@ type Extras interface {
 	Flow(ctx context.Context, fingerprint string) ([]byte, error)
 	Post(ctx context.Context, p store.Post) error
 	Inbox(ctx context.Context, run string) ([]store.Post, error)
+	Posts(ctx context.Context, owner string) ([]store.Post, error)
 	Done(ctx context.Context, ids []int64) error
 	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
 	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
@@ -85,7 +86,8 @@ type Sessions interface {
 	NextQueued(ctx context.Context, session string) (store.Queued, error)
 	Unqueue(ctx context.Context, id string) error
 	FindQueued(ctx context.Context, id string) (store.Queued, error)
-	TakeQueued(ctx context.Context, id, run string) error
+	Refuse(ctx context.Context, id, holder string, commits int64) error
+	NotWaiting(ctx context.Context, ids []string) ([]string, error)
 	BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error)
 	RoundMessage(ctx context.Context, run string) (store.Queued, error)
 }
@@ -117,7 +119,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, group := range [][]testCase{
 		journalCases(), refusalCases(), valueCases(), messageCases(),
 		leaseCases(), listingCases(), extraCases(), bulkCases(),
-		baseCases(), sessionCases(), roundCases(), erasureCases(),
+		baseCases(), sessionCases(), roundCases(), momentCases(), erasureCases(),
 		memoryCases(), memorySearchCases(),
 	} {
 		for _, c := range group {

@@ -3,7 +3,9 @@ package storetest
 import (
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
@@ -22,10 +24,33 @@ func takenAsAnswers(t *testing.T, s Store) {
 	is(t, err, store.ErrNotFound)
 	_, _, err = s.BeginRound(t.Context(), "q0", store.NewRun{ID: "r", At: epoch()})
 	must(t, err)
-	is(t, s.TakeQueued(t.Context(), "q2", "no run"), store.ErrNotFound)
-	must(t, s.TakeQueued(t.Context(), "q2", "r")) // not the first: it is the one that fits
-	is(t, s.TakeQueued(t.Context(), "q2", "r"), store.ErrNotFound)
-	is(t, s.TakeQueued(t.Context(), "q0", "r"), store.ErrNotFound)
+	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, epoch())
+	must(t, err)
+	w := &writer{s: s, lease: l, first: 1}
+	answer := func(want error, messages ...string) {
+		t.Helper()
+		a := w.next(&engine.InterruptAnswered{ID: "i", Value: "hi"})
+		a.Queued = messages
+		err := s.Append(t.Context(), []store.Append{a})[0]
+		is(t, err, want)
+		if err == nil {
+			w.kept(a)
+		}
+	}
+	answer(store.ErrTaken, "no message")
+	answer(store.ErrTaken, "q2", "q0") // q0 began the round; neither is taken
+	stale := w.next(&engine.InterruptAnswered{ID: "i"})
+	stale.Queued, stale.Fence = []string{"q2"}, stale.Fence+7
+	is(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
+	waits, err := s.NotWaiting(t.Context(), []string{"q0", "q1", "q2", "q3"})
+	must(t, err)
+	equal(t, "those that do not wait", waits, []string{"q0", "q3"})
+	waits, err = s.NotWaiting(t.Context(), nil)
+	must(t, err)
+	equal(t, "of none", waits, []string{})
+	answer(nil, "q2") // not the first: it is the one that fits
+	answer(store.ErrTaken, "q2")
+	w.check(t, s)
 	is(t, s.Unqueue(t.Context(), "q2"), store.ErrNotFound)
 	if r, ok := s.(Reopener); ok {
 		s = r.Reopen(t)
@@ -38,8 +63,115 @@ func takenAsAnswers(t *testing.T, s Store) {
 	equal(t, "sent twice", q.Run, "r")
 	q, err = s.RoundMessage(t.Context(), "r")
 	must(t, err)
-	equal(t, "what began the round", []any{q.ID, q.Value}, []any{"q0", "hi"})
+	equal(t, "what began the round", []any{q.ID, q.Value}, []any{"q0", nil})
 	list, err := s.Queue(t.Context(), "s")
 	must(t, err)
 	equal(t, "what waits", []any{len(list), list[0].ID}, []any{1, "q1"})
+}
+
+// refusedAsItStands takes messages back only while the round that they do not fit
+// stands as it was.
+func refusedAsItStands(t *testing.T, s Store) {
+	talk := newTalk(t, s, "s")
+	r := talk.round(t) // two commits
+	for _, id := range []string{"q1", "q2"} {
+		_, err := s.Enqueue(t.Context(), store.Queued{ID: id, Session: "s", Value: "hi", At: epoch()})
+		must(t, err)
+	}
+	is(t, s.Refuse(t.Context(), "q1", "other", 2), store.ErrMoved)
+	is(t, s.Refuse(t.Context(), "q1", r.lease.Run, 1), store.ErrMoved)
+	is(t, s.Refuse(t.Context(), "no", r.lease.Run, 2), store.ErrTaken)
+	must(t, s.Refuse(t.Context(), "q1", r.lease.Run, 2))
+	is(t, s.Refuse(t.Context(), "q1", r.lease.Run, 2), store.ErrTaken)
+	r.finish(t, engine.Completed)
+	is(t, s.Refuse(t.Context(), "q2", r.lease.Run, 4), store.ErrMoved)
+	equal(t, "how many wait", session(t, s, "s").Queued, 1)
+}
+
+// keptIfFree keeps messages only where nothing goes on.
+func keptIfFree(t *testing.T, s Store) {
+	talk := newTalk(t, s, "s")
+	send := func(id string, want error) {
+		t.Helper()
+		_, err := s.Enqueue(t.Context(), store.Queued{ID: id, Session: "s", Value: "hi", At: epoch(), IfFree: true})
+		is(t, err, want)
+	}
+	r := talk.round(t)
+	send("a", store.ErrBusy)
+	_, err := s.FindQueued(t.Context(), "a")
+	is(t, err, store.ErrNotFound)
+	a := r.next(&engine.NodeWaiting{Path: "n"})
+	a.Head.Status = engine.Paused
+	must(t, s.Append(t.Context(), []store.Append{a})[0])
+	r.kept(a)
+	send("a", nil) // for the question
+	send("a", nil) // sent twice
+	send("b", store.ErrBusy)
+	must(t, s.Unqueue(t.Context(), "a"))
+	r.finish(t, engine.Failed)
+	send("b", nil)
+	send("c", store.ErrBusy)
+	_, err = s.Enqueue(t.Context(), store.Queued{ID: "d", Session: "no", At: epoch(), IfFree: true})
+	is(t, err, store.ErrNotFound)
+}
+
+// forkedAside makes a fork with its first message in one write.
+func forkedAside(t *testing.T, s Store) {
+	newTalk(t, s, "s").round(t).finish(t, engine.Completed)
+	fork := func(id, message string) store.NewSession {
+		return store.NewSession{
+			ID: id, User: "u", Flow: "f", Parent: "s", At: 1, Now: epoch(),
+			First: &store.Queued{ID: message, Session: id, Value: "aside", At: epoch()},
+		}
+	}
+	must(t, s.CreateSession(t.Context(), fork("x", "m1")))
+	is(t, s.CreateSession(t.Context(), fork("x", "m2")), store.ErrExists)
+	is(t, s.CreateSession(t.Context(), fork("y", "m1")), store.ErrExists)
+	_, err := s.Session(t.Context(), "y")
+	is(t, err, store.ErrNotFound)
+	q, err := s.NextQueued(t.Context(), "x")
+	must(t, err)
+	equal(t, "its first message", []any{q.ID, q.Value}, []any{"m1", "aside"})
+	active, err := s.FindSession(t.Context(), "u", "f", "")
+	must(t, err)
+	equal(t, "the active session", active.ID, "s")
+	must(t, s.ActivateSession(t.Context(), "x"))
+	active, err = s.FindSession(t.Context(), "u", "f", "")
+	must(t, err)
+	equal(t, "the active session", active.ID, "x")
+}
+
+// postsOfOwner reads the messages to all runs of an owner at once, of which commits
+// remove those that they act on.
+func postsOfOwner(t *testing.T, s Store) {
+	r := newWriter(t, s, "r")
+	newWriter(t, s, "mine")
+	must(t, s.Create(t.Context(), store.NewRun{ID: "nobody's", At: epoch()}))
+	for _, run := range []string{"r", "nobody's", "mine", "r"} {
+		must(t, s.Post(t.Context(), store.Post{Run: run, Kind: "cancel", At: epoch()}))
+	}
+	runs := func() (out []string, ids []int64) {
+		t.Helper()
+		posts, err := s.Posts(t.Context(), "me")
+		must(t, err)
+		for _, p := range posts {
+			out, ids = append(out, p.Run), append(ids, p.ID)
+		}
+		return out, ids
+	}
+	got, ids := runs()
+	equal(t, "to my runs", got, []string{"r", "mine", "r"})
+	a := r.next(&engine.CancelRequested{})
+	a.Posts, a.Fence = []int64{ids[0]}, a.Fence+1
+	is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
+	got, _ = runs()
+	equal(t, "a refused commit removes none", len(got), 3)
+	a.Fence--
+	a.Posts = []int64{ids[0], ids[2]}
+	must(t, s.Append(t.Context(), []store.Append{a})[0])
+	got, _ = runs()
+	equal(t, "left", got, []string{"mine"})
+	posts, err := s.Posts(t.Context(), "nobody")
+	must(t, err)
+	equal(t, "to nobody's runs", len(posts), 0)
 }

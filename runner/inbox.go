@@ -1,0 +1,163 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// delivery is a message of an inbox on its way to an execution. Until ack is read,
+// taken belongs to the execution's driver.
+type delivery struct {
+	store.Post
+	x   *Execution
+	ack chan error
+	// taken: the commit that acts on the message removes it.
+	taken bool
+}
+
+// deliverWithin bounds how long one message may take to be acted on. One that takes
+// longer stays in the inbox.
+const deliverWithin = 10 * time.Second
+
+// inboxReader brings messages of other processes to the runs held here. It asks once
+// for all of them, and only while runs are held.
+type inboxReader struct {
+	l      *Local
+	out    map[int64]bool // deliveries under way
+	landed chan []int64   // those that have ended
+}
+
+func (l *Local) readInbox() {
+	defer l.loops.Done()
+	r := inboxReader{l: l, out: make(map[int64]bool), landed: make(chan []int64)}
+	t := time.NewTicker(l.o.Poll)
+	defer t.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case ids := <-r.landed:
+			for _, id := range ids {
+				delete(r.out, id)
+			}
+		case <-t.C:
+			r.read()
+		}
+	}
+}
+
+// read delivers what is there. Messages to one run reach it together, so that one
+// commit acts on them.
+func (r *inboxReader) read() {
+	l := r.l
+	if !l.holds() {
+		return
+	}
+	posts, err := l.o.Store.Posts(l.ctx, l.owner)
+	if err != nil && l.ctx.Err() == nil {
+		l.o.Logger.Warn("read inbox", "error", err)
+	}
+	byRun := make(map[*Execution][]*delivery)
+	for _, p := range posts {
+		x := l.Held(p.Run)
+		if x == nil || r.out[p.ID] {
+			continue
+		}
+		r.out[p.ID] = true
+		byRun[x] = append(byRun[x], &delivery{Post: p, x: x})
+	}
+	for x, ds := range byRun {
+		x.deliver(ds)
+		l.loops.Go(func() {
+			ids := l.land(ds)
+			select {
+			case r.landed <- ids:
+			case <-l.ctx.Done():
+			}
+		})
+	}
+}
+
+func (l *Local) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held) > 0
+}
+
+// deliver puts messages into the execution's mailbox in one go.
+func (x *Execution) deliver(ds []*delivery) {
+	mails := make([]mail, 0, len(ds))
+	for _, d := range ds {
+		d.ack = make(chan error, 1)
+		c := x.commandOf(&d.Post)
+		if c == nil { // of a later version
+			d.ack <- nil
+			continue
+		}
+		mails = append(mails, mail{command: c, ack: d.ack, post: d})
+	}
+	x.local.clock.stir(x)
+	if x.box.put(mails...) {
+		x.local.workers.run(job{x, nil})
+	}
+}
+
+// commandOf is what a message asks for, nil where this version does not know it.
+func (x *Execution) commandOf(p *store.Post) Command {
+	switch p.Kind {
+	case "cancel":
+		return Cancel(p.By, "")
+	case "answer":
+		return Answer(p.Name, p.Value, p.By)
+	case "event":
+		return Signal(p.Name, p.Value, p.By)
+	case "child":
+		return x.lookAfter(p.Name)
+	}
+	return nil
+}
+
+// land waits until messages are acted on, and removes from the inbox those that no
+// commit has removed. It returns their ids.
+func (l *Local) land(ds []*delivery) []int64 {
+	ctx, cancel := context.WithTimeout(l.ctx, deliverWithin)
+	defer cancel()
+	var ids, rest []int64
+	for _, d := range ds {
+		ids = append(ids, d.ID)
+		if l.landOne(ctx, d) {
+			rest = append(rest, d.ID)
+		}
+	}
+	if err := l.o.Store.Done(l.ctx, rest); err != nil && l.ctx.Err() == nil {
+		l.o.Logger.Warn("take messages", "run", ds[0].Run, "error", err)
+	}
+	return ids
+}
+
+// landOne reports whether a message is still to be removed. One that cannot be
+// applied is dropped with a warning: its sender was told that it was sent, not that
+// it fits.
+func (l *Local) landOne(ctx context.Context, d *delivery) (remove bool) {
+	err := d.x.await(ctx, d.ack)
+	_, child := errors.AsType[*elsewhere](err)
+	if child || errors.Is(err, ErrEnded) && d.Kind != "child" {
+		p := d.x.m.program
+		if d.Kind == "cancel" {
+			p = p.Anyhow()
+		}
+		_, err = l.Do(ctx, p, d.Run, d.x.commandOf(&d.Post))
+		d.taken = false
+	}
+	switch {
+	case err == nil:
+		return !d.taken
+	case errors.Is(err, ErrNoInterrupt), errors.Is(err, ErrAnswer), errors.Is(err, ErrStatus):
+		l.o.Logger.Warn("message refused", "run", d.Run, "kind", d.Kind, "error", err)
+		return true
+	}
+	return false // stays in the inbox, for whoever holds the run then
+}

@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+func momentCases() []testCase {
+	return []testCase{
+		{"every read of a session is of one moment", func(t *testing.T, s Store) { momentOfRounds(t, s, s) }},
+		{"every read of a session is of one moment, also from another process", func(t *testing.T, s Store) {
+			other, ok := s.(Another)
+			if !ok {
+				t.Skip("Another: the store is of one process")
+			}
+			momentOfRounds(t, s, other.Another(t))
+		}},
+	}
+}
+
+// Another is a store that several processes may have open.
+type Another interface {
+	// Another opens the store once more, as another process does; tb closes it.
+	Another(tb testing.TB) Store
+}
+
+// moment is what a writer has made durable, for readers to hold reads against.
+type moment struct {
+	message, run atomic.Pointer[string] // the newest that was sent, and begun
+	rounds       atomic.Int64
+	length       atomic.Int64
+}
+
+// momentOfRounds has rounds begin and end while every read is made over and over:
+// no read may mix what was before a commit with what was after it.
+func momentOfRounds(t *testing.T, s, from Store) {
+	const rounds = 24
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "s", User: "u", Flow: "f", Now: epoch()}))
+	var m moment
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for name, read := range momentReads(from, &m) {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				if err := read(t.Context()); err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+			}
+		})
+	}
+	defer readers.Wait()
+	defer stop()
+	for i := range rounds {
+		m.haveRound(t, s, i)
+	}
+}
+
+// haveRound sends a message, begins its round and ends it.
+func (m *moment) haveRound(t *testing.T, s Store, i int) {
+	id := fmt.Sprintf("m%d", i)
+	_, err := s.Enqueue(t.Context(), store.Queued{ID: id, Session: "s", Value: "hello", By: "u", At: epoch()})
+	must(t, err)
+	m.message.Store(&id)
+	x, _, err := s.BeginRound(t.Context(), id, store.NewRun{ID: id, Flow: "f", User: "u", At: epoch()})
+	must(t, err)
+	m.run.Store(&id)
+	m.rounds.Store(int64(x.Rounds))
+	l, err := s.Acquire(t.Context(), id, "me", time.Hour, epoch())
+	must(t, err)
+	w := writer{s: s, lease: l, first: 1}
+	w.append(t, &engine.RunStarted{Parallel: 1, Session: "s", Round: i + 1, Contexts: []engine.ContextChange{
+		{ID: "main", Create: true, Session: "s", At: x.Length, Body: &convo.Change{Create: true}},
+	}})
+	w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", id+"/said", "a text that is long enough to be shared")}})
+	m.length.Store(int64(x.Length + 1))
+	a := w.next(&engine.RunCompleted{})
+	a.Head.Status = engine.Completed
+	must(t, s.Append(t.Context(), []store.Append{a})[0])
+}
+
+// momentReads are the reads of a session, each with what must hold of its result.
+func momentReads(s Store, m *moment) map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{
+		"RoundMessage": func(ctx context.Context) error {
+			run := m.run.Load()
+			if run == nil {
+				return nil
+			}
+			q, err := s.RoundMessage(ctx, *run)
+			return wants(err, q.ID == *run && q.Run == *run && q.Session == "s", q)
+		},
+		"FindQueued": func(ctx context.Context) error {
+			id := m.message.Load()
+			if id == nil {
+				return nil
+			}
+			q, err := s.FindQueued(ctx, *id)
+			return wants(err, q.ID == *id && (q.Run != "" || q.Value != nil), q)
+		},
+		"Session": func(ctx context.Context) error {
+			rounds, length := m.rounds.Load(), m.length.Load()
+			x, err := s.Session(ctx, "s")
+			idle := x.Holder == "" || x.Queued == 0
+			return wants(err, idle && int64(x.Rounds) >= rounds && int64(x.Length) >= length && x.Length <= x.Rounds, x)
+		},
+		"NextQueued": func(ctx context.Context) error {
+			q, err := s.NextQueued(ctx, "s")
+			if errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			return wants(err, q.Run == "" && q.Value != nil, q)
+		},
+		"Queue": func(ctx context.Context) error {
+			list, err := s.Queue(ctx, "s")
+			return wants(err, len(list) == 0 || len(list) == 1 && list[0].Run == "" && list[0].Value != nil, list)
+		},
+		"SessionMessages": func(ctx context.Context) error {
+			length := m.length.Load()
+			list, err := s.SessionMessages(ctx, "s", 0, 1<<20)
+			for i := range list {
+				if err == nil && (list[i].Position != i || list[i].Run == "" || list[i].Message.ID != list[i].Run+"/said") {
+					err = fmt.Errorf("message %d: %+v", i, list[i])
+				}
+			}
+			return wants(err, int64(len(list)) >= length, len(list))
+		},
+		"Runs": func(ctx context.Context) error {
+			rounds := m.rounds.Load()
+			list, err := s.Runs(ctx, store.Filter{Session: "s", Limit: 1000})
+			return wants(err, int64(len(list)) >= rounds, len(list))
+		},
+		"Commits and Messages": func(ctx context.Context) error {
+			run := m.run.Load()
+			if run == nil {
+				return nil
+			}
+			seq := int64(0)
+			for c, err := range s.Commits(ctx, *run, 0) {
+				if seq++; err != nil || c.Seq != seq {
+					return wants(err, false, c)
+				}
+			}
+			list, err := s.Messages(ctx, *run, "main", 0, 1<<20)
+			// The history before the round is read through the round as well.
+			return wants(err, seq < 2 || int64(len(list)) >= 1, len(list))
+		},
+	}
+}
+
+func wants(err error, holds bool, got any) error {
+	if err == nil && !holds {
+		err = fmt.Errorf("got %+v", got)
+	}
+	return err
+}
