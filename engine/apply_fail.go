@@ -70,9 +70,33 @@ func (n *nodeState) forgetErrors() {
 	}
 	// order: each entry is looked at alone.
 	for key, e := range n.ext.effects {
-		if e.Error != nil && (!known || follows(key, last)) {
+		if e.Error != nil && !e.rejected() && (!known || follows(key, last)) {
 			delete(n.ext.effects, key)
 			delete(n.ext.begun, key)
+		}
+	}
+	if n.ext.failure != nil && n.ext.failure.Code == CodeModelAnswer {
+		n.passRejected(last, known)
+	}
+}
+
+// passRejected has the next attempt ask anew for an answer whose rejection ended this
+// one, its repair included. A rejected answer that a later one has replaced stays, so
+// that the attempt comes to the same place again.
+func (n *nodeState) passRejected(last string, known bool) {
+	// order: each name is looked at alone.
+	for key, e := range n.ext.effects {
+		name, number := ordinalOf(key)
+		if known && key != last || !e.rejected() || n.ext.effects[name+"#"+strconv.Itoa(number+1)] != nil {
+			continue
+		}
+		for e.rejected() && !e.Passed {
+			passed := *e
+			passed.Passed = true
+			n.ext.effects[key] = &passed
+			number--
+			key = name + "#" + strconv.Itoa(number)
+			e = n.ext.effects[key]
 		}
 	}
 }

@@ -259,6 +259,7 @@ func (c *coder) effectCompleted(v *EffectCompleted) {
 	pointer(c, "usage", &v.Usage, (*coder).usage)
 	c.int64("us", &v.Micros)
 	c.value("manifest", &v.Manifest)
+	c.bool("passed", &v.Passed)
 }
 
 func (c *coder) stepRecorded(v *StepRecorded) {

@@ -190,7 +190,7 @@ func modelCodes() []CodeInfo {
 		{CodeModelTimeout, "The provider did not answer in time.", "Try again, with `retry:`."},
 		{CodeModelUnknownProvider, "The model names a provider that is not configured, or none.", "Write it as provider/model, with one of the providers that the message lists."},
 		{CodeModelSessionLost, "The provider no longer holds the conversation that the call names.", "Weir sends the whole history again by itself; if you see this, set `history: client`."},
-		{CodeModelAnswer, "The model's answer does not fit the schema that was asked for, also after one repair.", "Simplify the schema, or use a model with structured output."},
+		{CodeModelAnswer, "The model's answer cannot be read as what was asked for, also after one repair.", "Simplify the schema, use a model with structured output, or set `retry` with `on: [model_answer_invalid]`: each attempt asks anew."},
 		{CodeModelUnpriced, "A budget bounds the cost of calls (`maxCost`) and the model has no price. The call was not made.", "Set the model's `price` in the configuration, 0 for input and output where it is free, or bound `maxTokens` instead."},
 		{CodeTurnTooLong, "A model still calls tools after as many calls of it as the node allows.", "Raise `maxSteps`."},
 		{CodeReplayDivergence, "A replay or a script has no answer for this call, or the request differs from the recorded one.", "See the difference in the message; record again where it is meant."},

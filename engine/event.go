@@ -192,12 +192,22 @@ type EffectCompleted struct {
 	// Digest identifies the request, to catch a node that asks for something
 	// else under the same key.
 	Digest string `json:"digest,omitempty"`
+	// Result is what it gave. Beside an Error it is what was rejected.
 	Result Value  `json:"result,omitempty"`
 	Error  *Error `json:"error,omitempty"`
 	Usage  *Usage `json:"usage,omitempty"`
 	Micros int64  `json:"us,omitempty"`
 	// Manifest says what a model call was given and what not, and why.
 	Manifest Value `json:"manifest,omitempty"`
+	// Passed says that the effect is a rejected answer which ended an earlier attempt:
+	// attempts from then on ask under the next ordinal. It follows from the journal and
+	// is set in a run and its checkpoints alone.
+	Passed bool `json:"passed,omitempty"`
+}
+
+// rejected reports whether the effect is an answer of a model that could not be used.
+func (e *EffectCompleted) rejected() bool {
+	return e != nil && e.Error != nil && e.Error.Code == CodeModelAnswer && e.Result != nil
 }
 
 // StepRecorded says what one step inside a node did, for those who ask how its

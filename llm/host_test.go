@@ -20,11 +20,13 @@ type attempt struct {
 	ctx     context.Context
 	mu      sync.Mutex
 	journal map[string][]byte
-	digests map[string]string
-	models  int // ordinal of the last model call of this entry
-	made    []string
-	chunks  []llm.Chunk
-	reqs    []*llm.Request
+	// rejected are the errors of answers that were rejected, by key.
+	rejected map[string]error
+	digests  map[string]string
+	models   int // ordinal of the last model call of this entry
+	made     []string
+	chunks   []llm.Chunk
+	reqs     []*llm.Request
 }
 
 func newAttempt(ctx context.Context) *attempt {
@@ -53,15 +55,22 @@ func (a *attempt) ModelCall(req *llm.Request, do func(context.Context, string) (
 	kept, ok := a.journal[key]
 	if !ok {
 		resp, err := do(a.ctx, key)
-		if err != nil {
+		if resp == nil {
 			return nil, err
 		}
-		if kept, err = json.Marshal(resp); err != nil {
-			return nil, err
+		kept, unkept := json.Marshal(resp)
+		if unkept != nil {
+			return nil, unkept
 		}
 		a.made = append(a.made, key)
 		a.journal[key] = kept
-		return resp, nil
+		if err != nil {
+			if a.rejected == nil {
+				a.rejected = map[string]error{}
+			}
+			a.rejected[key] = err
+		}
+		return resp, err
 	}
 	// Journals keep values, not bytes: the order of keys is lost.
 	var v any
@@ -72,7 +81,10 @@ func (a *attempt) ModelCall(req *llm.Request, do func(context.Context, string) (
 		return nil, err
 	}
 	var resp llm.Response
-	return &resp, json.Unmarshal(kept, &resp)
+	if err := json.Unmarshal(kept, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, a.rejected[key]
 }
 
 func (a *attempt) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {

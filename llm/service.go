@@ -68,7 +68,8 @@ type Host interface {
 	// ModelCall runs do as an effect under the name "model", or another for
 	// another purpose, with the next ordinal, or returns the response recorded for it. The key given to do is
 	// the effect's. The request is not to be changed; its digest is that of
-	// Canonical.
+	// Canonical. An answer that do returns together with an error was rejected: the
+	// effect has failed, and keeps the answer and what it cost. Both are returned.
 	ModelCall(req *Request, do func(ctx context.Context, key string) (*Response, error)) (*Response, error)
 	// ToolCall runs one tool call as an effect with that index, or returns what
 	// was recorded for it. It is called concurrently. An error ends
@@ -111,6 +112,10 @@ type Turn struct {
 	Reasoning   string
 	// Schema asks for an answer that is JSON of this schema.
 	Schema map[string]any
+	// Read reads the answer instead of the schema, nil for none. It is a function of
+	// the text alone. Its error tells the model what to change, and the model is asked
+	// once more.
+	Read func(text string) (engine.Value, error)
 	// Window and Reserve bound the input, in tokens, in place of the context's;
 	// see Model.Room. View says how the context is shown, where its fields are
 	// set.
@@ -136,8 +141,10 @@ type Turn struct {
 
 // Result is what came of a turn.
 type Result struct {
-	// Text and Reasoning are those of the last answer.
+	// Text and Reasoning are those of the last answer; a structured one is the JSON in
+	// it, and Value what that reads as.
 	Text, Reasoning string
+	Value           engine.Value
 	// Calls are all tool calls of the turn, in order.
 	Calls []convo.Call
 	// Usage is the sum over all model calls.

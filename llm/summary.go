@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm/structured"
 	"github.com/weir-run/weir/token"
 )
 
@@ -96,6 +97,7 @@ const summaryTask = "You summarise a part of a conversation for whoever continue
 // summarise has a model write what stands for the messages.
 func (t *turn) summarise(need *convo.Need) (string, error) {
 	sub := *t
+	sub.reading = nil
 	sub.req = Request{
 		Provider: t.req.Provider, Model: t.req.Model, System: summaryTask, MaxOutput: need.Tokens, Purpose: PurposeSummary,
 	}
@@ -119,7 +121,7 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := strings.TrimSpace(resp.Message.Text)
+	text := structured.Plain(resp.Message.Text)
 	if text == "" || len(resp.Message.Calls) > 0 {
 		return "", &Error{Code: engine.CodeModelAnswer, Message: "the model wrote no summary"}
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/flow/schema"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -84,11 +83,11 @@ type turn struct {
 	req      Request // without messages and key
 	// lane is the context with what the turn has added so far, own where the
 	// turn's own begins: after the message, which is in the context already.
-	lane   convo.Context
-	own    int
-	space  space
-	accept *schema.Schema
-	result Result
+	lane    convo.Context
+	own     int
+	space   space
+	reading reading // of structured answers, nil for text
+	result  Result
 }
 
 func (s *Service) begin(h Host, t Turn) (*turn, error) {
@@ -116,7 +115,7 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 			run.req.Tools = append(run.req.Tools, Tool{Name: tl.Name, Description: tl.Description, Parameters: tl.Parameters})
 		}
 	}
-	if run.accept, err = compileAnswer(t.Schema); err != nil {
+	if run.reading, err = readingOf(&run.Turn); err != nil {
 		return nil, err
 	}
 	run.measure(set)
@@ -164,6 +163,11 @@ func (t *turn) step() (done bool, err error) {
 	t.held(resp)
 	t.result.Text, t.result.Reasoning, t.result.Stop = msg.Text, msg.Reasoning, resp.Stop
 	if len(msg.Calls) == 0 {
+		if t.reading != nil {
+			if t.result.Value, t.result.Text, err = t.reading(msg.Text); err != nil {
+				return false, err
+			}
+		}
 		return true, nil
 	}
 	results, err := t.callTools(msg.Calls)
@@ -189,9 +193,9 @@ func (t *turn) ask() (*Response, error) {
 			return nil, err
 		}
 		resp, err := t.call(req)
-		if err == nil {
+		if resp != nil {
 			t.learn(req, resp)
-			return resp, nil
+			return resp, err
 		}
 		var failed *Error
 		if !errors.As(err, &failed) && !t.codeIs(err, engine.CodeModelSessionLost, engine.CodeModelContextLength) {
@@ -212,16 +216,18 @@ func (t *turn) ask() (*Response, error) {
 // more than was estimated.
 const maxShrink = 2
 
-// call makes one model call as an effect and counts it in.
+// call makes one model call as an effect and counts it in. A rejected answer is
+// returned together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
 		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit)
-		if err == nil {
-			resp.Usage.CostMicros = t.space.model.Cost(resp.Usage)
+		if err != nil {
+			return nil, err
 		}
-		return resp, err
+		resp.Usage.CostMicros = t.space.model.Cost(resp.Usage)
+		return resp, t.reject(resp)
 	})
-	if err == nil {
+	if resp != nil {
 		t.result.Steps++
 		t.result.Usage = t.result.Usage.Add(resp.Usage)
 	}

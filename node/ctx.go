@@ -59,7 +59,8 @@ type Host interface {
 
 // Effects runs effects.
 type Effects interface {
-	// Do runs e, or returns its recorded result.
+	// Do runs e, or returns its recorded result: of one that failed the error, and
+	// the value that came with it.
 	Do(e Effect) (engine.Value, error)
 	// Record notes a step the node took, with the effects before it. One that is
 	// recorded is not again.
@@ -170,6 +171,8 @@ type Reserve struct {
 
 // Outcome is what an effect returned.
 type Outcome struct {
+	// Value is the result. Beside an error it is what was rejected, such as a model's
+	// answer that cannot be read.
 	Value    engine.Value
 	Usage    *engine.Usage
 	Manifest engine.Value

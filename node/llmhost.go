@@ -61,17 +61,24 @@ func (h llmHost) ModelCall(
 				req.Granted = reserve.Output
 			}
 			resp, err := do(ctx, key)
-			if err != nil {
+			if resp == nil {
 				return Outcome{}, ModelError(err)
 			}
-			v, err := recordedResponse(resp)
-			return Outcome{Value: v, Usage: UsageOf(resp.Usage), Manifest: manifest}, err
+			v, unkept := recordedResponse(resp)
+			if err == nil {
+				err = unkept
+			}
+			return Outcome{Value: v, Usage: UsageOf(resp.Usage), Manifest: manifest}, ModelError(err)
 		},
 	})
-	if err != nil {
+	if v == nil {
 		return nil, err
 	}
-	return readResponse(v)
+	resp, unread := readResponse(v)
+	if unread != nil {
+		return nil, unread
+	}
+	return resp, err
 }
 
 // nativeKey is where an effect's result keeps the blocks that only their

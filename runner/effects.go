@@ -91,8 +91,11 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 		Key: key, Digest: digest, Usage: out.Usage, Manifest: out.Manifest,
 		Micros: time.Since(begin).Microseconds(),
 	}
-	if err == nil {
-		done.Result, err = engine.Normalize(out.Value)
+	if err == nil || out.Value != nil {
+		v, invalid := engine.Normalize(out.Value)
+		if done.Result = v; err == nil {
+			err = invalid
+		}
 	}
 	if err != nil {
 		done.Error = a.errorOf(err)
@@ -100,19 +103,26 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	}
 	a.record(key, done)
 	if done.Error != nil {
-		return nil, done.Error
+		return engine.Copy(done.Result), done.Error
 	}
 	return engine.Copy(done.Result), nil
 }
 
+// effectKey is the key of an effect. The ordinals of answers that ended an earlier
+// attempt are passed over.
 func (a *attempt) effectKey(e node.Effect) string {
-	n := e.Index
-	if n == 0 {
-		a.mu.Lock()
-		n = a.ordinal(e.Name)
-		a.mu.Unlock()
+	prefix := a.Path + "/" + e.Name + "#"
+	if e.Index > 0 {
+		return prefix + strconv.Itoa(e.Index)
 	}
-	return a.Path + "/" + e.Name + "#" + strconv.Itoa(n)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		key := prefix + strconv.Itoa(a.ordinal(e.Name))
+		if known := a.effects[key]; known == nil || !known.Passed {
+			return key
+		}
+	}
 }
 
 func (a *attempt) known(key string) *engine.EffectCompleted {
@@ -131,7 +141,7 @@ func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.V
 		}
 	}
 	if known.Error != nil {
-		return nil, known.Error
+		return engine.Copy(known.Result), known.Error
 	}
 	return engine.Copy(known.Result), nil
 }

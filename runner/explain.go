@@ -151,7 +151,7 @@ func (a *attempt) tell(e node.Effect, key, digest string) (engine.Value, error) 
 	case known == nil:
 		return nil, errExplained
 	case known.Error != nil:
-		return nil, known.Error
+		return engine.Copy(known.Result), known.Error
 	}
 	return engine.Copy(known.Result), nil
 }

@@ -15,7 +15,7 @@ type Room struct {
 // so that a new room is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func Rooms() []Room {
-	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "tool", "sandbox", "trajectory", "node"}
+	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
 		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
@@ -28,8 +28,9 @@ func Rooms() []Room {
 		{"convo", nil, "contexts are used by every runner and provider; counters and summarisers are passed in"},
 		{"token", []string{"convo"}, "counting is a function of text and of messages"},
 		{"engine", []string{"flow"}, "the core decides from the flow and the events alone"},
-		{"llm", []string{"convo", "token", "tool", "engine", "flow/schema"}, "the service knows contexts and tools, and not the nodes that call it"},
+		{"llm", []string{"llm/structured", "convo", "token", "tool", "engine", "flow/schema"}, "the service knows contexts and tools, and not the nodes that call it"},
 		{"llm/...", []string{"llm", "llm/wire", "convo", "tool", "engine"}, "a provider is swapped without touching what calls it"},
+		{"llm/structured", []string{"flow/schema"}, "what a model wrote is read by its schema alone"},
 		{"llm/wire", []string{"llm", "engine"}, "what vendors have alike knows none of them, nor conversations"},
 		{"llm/llmtest", []string{"llm", "llm/recorded", "convo", "tool", "engine"}, "the suite sees providers from outside, and knows real conversations"},
 		{"sandbox", []string{"engine"}, "a job is code and values, and what comes back is the change of those"},

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/structured"
 	"github.com/weir-run/weir/node"
 )
 
@@ -48,9 +49,10 @@ func (w *worker) plan(message *convo.Message) error {
 	if err != nil {
 		return node.ModelError(err)
 	}
-	steps, err := w.stepsOf(r)
+	plan, _ := r.Value.(string) // read, and so a plan
+	steps, err := w.stepsOf(plan)
 	if err != nil {
-		return err
+		return failure(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err)
 	}
 	if err := w.todo.Add(steps...); err != nil {
 		return failure(engine.CodeModelAnswer, "the plan: %v", err)
@@ -74,6 +76,17 @@ func (w *worker) planning(room int) (llm.Turn, error) {
 	t := w.base
 	t.Tools, t.SkipHistory, t.History = nil, true, ""
 	t.Schema, t.MaxSteps = w.planSchema(room), w.limits.left()
+	form, err := structured.Compile(t.Schema)
+	if err != nil {
+		return t, fmt.Errorf("schema of the plan: %w", err)
+	}
+	t.Read = func(text string) (engine.Value, error) {
+		plan, err := form.Read(text)
+		if err == nil {
+			_, err = w.stepsOf(plan)
+		}
+		return plan, err
+	}
 	if p.Model != "" || p.Provider != "" {
 		t.Provider, t.Model = p.Provider, cmp.Or(p.Model, t.Model)
 	}
@@ -138,20 +151,20 @@ func (w *worker) planSchema(room int) map[string]any {
 	return object(map[string]any{"steps": map[string]any{"type": "array", "maxItems": room, "items": step}}, "steps")
 }
 
-// stepsOf are the steps of the planner's answer.
-func (w *worker) stepsOf(r *llm.Result) ([]task, error) {
+// stepsOf are the steps of a plan, JSON that fits its schema. The error is for the
+// planner.
+func (w *worker) stepsOf(text string) ([]task, error) {
 	var plan struct {
 		Steps []wanted `json:"steps"`
 	}
-	if err := json.Unmarshal([]byte(r.Text), &plan); err != nil {
-		return nil, hinted(failure(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err),
-			"the answer ended with %q; raise planner.maxOutput if it was cut off", r.Stop)
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		return nil, fmt.Errorf("it is not a plan: %w", err)
 	}
 	var steps []task
 	for i := range plan.Steps {
 		t, err := w.taskOf(&plan.Steps[i])
 		if err != nil {
-			return nil, failure(engine.CodeModelAnswer, "step %d of the plan: %v", i+1, err)
+			return nil, fmt.Errorf("step %d of the plan: %w", i+1, err)
 		}
 		t.step = i + 1
 		steps = append(steps, t)

@@ -122,7 +122,8 @@ func TestAPlanThatIsNoneIsToldToThePlannerAndThenFails(t *testing.T) {
 			t.Errorf("%s, repaired: the run %s: %v; %q", c.bad, r.Status, r.Error, keysOf(r))
 		}
 	}
-	in := weirtest.Case{Tools: []*tool.Tool{l.tool("look", "")}, Script: weirtest.Says(`{"steps": [{"tool": "look", "arguments": "at the map"}]}`)}
+	lost := `{"steps": [{"tool": "look", "arguments": "at the map"}]}`
+	in := weirtest.Case{Tools: []*tool.Tool{l.tool("look", "")}, Script: weirtest.Says(lost, lost)}
 	if r := weirtest.Flow(t, queues("mode: plan"), in); r.Error == nil || r.Error.Code != engine.CodeModelAnswer || !strings.Contains(r.Error.Message, "not JSON") {
 		t.Errorf("arguments that are none: the run %s: %v", r.Status, r.Error)
 	}

@@ -57,7 +57,7 @@ type watchedHost struct {
 // ModelCall counts a model call.
 func (h *watchedHost) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
 	resp, err := h.Host.ModelCall(req, do)
-	if err == nil {
+	if resp != nil {
 		h.steps++
 		h.usage = h.usage.Add(resp.Usage)
 	}

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
@@ -46,8 +47,12 @@ func (n *asideNode) about(ctx *node.Ctx, m *convo.Manager) (convo.Message, error
 }
 
 // ask has the model answer a message under instructions of the node's own,
-// with the model and limits of the context.
-func (n *asideNode) ask(ctx *node.Ctx, m *convo.Manager, system string, about convo.Message, schema map[string]any) (*llm.Result, error) {
+// with the model and limits of the context. The answer is read by read, where that is
+// not nil, else by the schema.
+func (n *asideNode) ask(
+	ctx *node.Ctx, m *convo.Manager, system string, about convo.Message,
+	schema map[string]any, read func(text string) (engine.Value, error),
+) (*llm.Result, error) {
 	alone := convo.Context{ID: m.ID() + "@" + ctx.Info().Path, Kind: convo.Isolated, Settings: m.Get().Settings}
 	t, err := n.turn(ctx, convo.NewManager(alone, true))
 	if err != nil {
@@ -56,7 +61,7 @@ func (n *asideNode) ask(ctx *node.Ctx, m *convo.Manager, system string, about co
 	if t.System != "" {
 		system += "\n\n" + t.System
 	}
-	t.System, t.Schema, t.SkipHistory = system, schema, true
+	t.System, t.Schema, t.Read, t.SkipHistory = system, schema, read, true
 	t.Message = &convo.Message{Role: convo.User, Text: about.Text, Parts: about.Parts}
 	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
 	if err != nil {

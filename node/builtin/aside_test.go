@@ -102,7 +102,7 @@ func TestACategorizerTakesOneBranchAndPassesTheMessageOnAsTheOneItIs(t *testing.
 
 func TestACategorizersModelIsHeldToTheNamesAndRepairedOnce(t *testing.T) {
 	text, in := route, weirtest.Case{Answers: map[string]any{"ask": "x"}}
-	in.Script = weirtest.Says("work", `{"category": "work"}`)
+	in.Script = weirtest.Says("It is work.", `{"category": "work"}`)
 	r := weirtest.Flow(t, text, in)
 	if got := r.Outputs["work"]; got != "at work" || len(r.Asked) != 2 {
 		t.Fatalf("after a repair: %v, %v", r.Outputs, r.Error)
@@ -111,14 +111,27 @@ func TestACategorizersModelIsHeldToTheNamesAndRepairedOnce(t *testing.T) {
 	if !reflect.DeepEqual(schema["enum"], []any{"talk", "work", "rest"}) {
 		t.Errorf("the schema is %v", schema)
 	}
-	in.Script = weirtest.Says("work", "work")
+	in.Script = weirtest.Says("It is work.", "It is work.")
 	if r = weirtest.Flow(t, text, in); r.Error == nil || r.Error.Code != engine.CodeModelAnswer || r.Error.Node != "route" {
 		t.Errorf("after two bad answers the run %s: %v", r.Status, r.Error)
 	}
 	text = strings.Replace(text, "rest]}", "rest], default: talk}", 1)
-	in.Script = weirtest.Says("work", "work", "hi")
+	in.Script = weirtest.Says("It is work.", "It is work.")
+	if r = weirtest.Flow(t, text, in); r.Error == nil || r.Error.Code != engine.CodeModelAnswer {
+		t.Errorf("answers that cannot be read took the default: %v", r.Outputs)
+	}
+	in.Script = weirtest.Says("It is work.", "none of these", "hi")
 	if r = weirtest.Flow(t, text, in); r.Outputs["category"] != "talk" || r.Outputs["talk"] != "hi" {
 		t.Errorf("with a default the outputs are %v: %v", r.Outputs, r.Error)
+	}
+	told := false
+	for _, e := range r.Events {
+		if done, ok := e.(*engine.NodeCompleted); ok && done.Path == "route" {
+			_, told = done.Metadata.Get("default")
+		}
+	}
+	if !told {
+		t.Error("the metadata do not say that the default was taken")
 	}
 	in.Script = []weirtest.Turn{weirtest.Fails(engine.CodeModelAuth)}
 	if r = weirtest.Flow(t, text, in); r.Error == nil || r.Error.Code != engine.CodeModelAuth {
@@ -301,9 +314,13 @@ func TestASummaryIsHeldToItsLengthAndAnEmptyOneIsAnError(t *testing.T) {
 			t.Errorf("%q: the limit of output is %d, expected %d: %v", with, r.Asked[0].MaxOutput, want, r.Error)
 		}
 	}
-	r := weirtest.Node(t, typ, weirtest.Case{In: in, Script: weirtest.Says("  ")})
+	r := weirtest.Node(t, typ, weirtest.Case{In: in, Script: weirtest.Says("  ", "<think>hm")})
 	if r.Error == nil || r.Error.Code != engine.CodeModelAnswer {
 		t.Errorf("nothing was written and the run %s: %v", r.Status, r.Error)
+	}
+	r = weirtest.Node(t, typ, weirtest.Case{In: in, Script: weirtest.Says("<think>hm</think>\nIn short.")})
+	if r.Outputs["text"] != "In short." {
+		t.Errorf("the summary is %q: %v", r.Outputs["text"], r.Error)
 	}
 }
 

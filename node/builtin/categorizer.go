@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm/structured"
 	"github.com/weir-run/weir/node"
 )
 
@@ -80,7 +81,7 @@ func categorizerType() node.Type {
 					map[string]any{"type": "object", "minProperties": 1, "additionalProperties": map[string]any{"type": "string"}},
 				},
 			},
-			"default": branchSetting("The category where the model names none, also after one repair."),
+			"default": branchSetting("The category where the model says that none of them fits."),
 		}), "categories"),
 		Check:    checkCategories,
 		PureFor:  func(map[string]any) bool { return true },
@@ -90,9 +91,12 @@ func categorizerType() node.Type {
 }
 
 const categorizerDoc = `The model is sent the message alone, with the categories as its instructions: nothing else
-of the conversation, and nothing that is said here enters it. Its answer is held to the
-names of the categories. One that is none of them is shown to it once, to be mended; then
-` + "`default`" + ` is taken, and without a default the node fails with ` + "`model_answer_invalid`" + `.
+of the conversation, and nothing that is said here enters it. It answers with the name of a
+category, as JSON or alone, in any letters and quotes, also with prose, a fence or reasoning
+around the JSON. An answer that names no category, or several, is shown to the model once,
+with what is wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that
+code asks anew. An answer that says that none of the categories fits (` + "`none`, `null`" + `) takes
+` + "`default`" + `, and the node's metadata say so; without a default it is an answer that names no category.
 
 | input | what |
 |---|---|
@@ -102,7 +106,7 @@ names of the categories. One that is none of them is shown to it once, to be men
 | setting | what |
 |---|---|
 | ` + "`categories`" + ` | a list of names or of ` + "`{name, description}`" + `, or a map of names to descriptions |
-| ` + "`default`" + ` | the category, one of these, for what belongs to none |
+| ` + "`default`" + ` | the category, one of these, for a message that belongs to none; never taken for an answer that cannot be read |
 ` + asideSettings + `
 
 | output | what |
@@ -206,7 +210,7 @@ nodes:
     with: {categories: {question: It asks something., order: It wants something done.}, default: question}
 outputs: {category: "{{ route.category }}"}
 `,
-		Script:  []string{`{"category": "poem"}`, "a poem, surely"},
+		Script:  []string{`{"category": "poem"}`, "None of these."},
 		Outputs: map[string]any{"category": "question"},
 	}, {
 		Name: "an answer that is no category",
@@ -237,37 +241,41 @@ func (n *categorizerNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	name, err := n.sort(ctx, m, about)
-	if e, ok := errors.AsType[*engine.Error](err); ok && e.Code == engine.CodeModelAnswer && n.Default != "" {
-		ctx.Meta("default", e.Message)
-		name, err = string(n.Default), nil
-	}
 	if err != nil {
 		return err
+	}
+	if name == "" {
+		name = string(n.Default)
+		ctx.Meta("default", "the model named none of the categories")
 	}
 	ctx.Output("category", name)
 	ctx.Output(name, said(about))
 	return nil
 }
 
-// sort is the category that the model names.
+// sort is the category that the model names, "" where it says that none fits and
+// there is a default.
 func (n *categorizerNode) sort(ctx *node.Ctx, m *convo.Manager, about convo.Message) (string, error) {
-	names := make([]any, len(n.Categories))
+	names := make([]string, len(n.Categories))
 	for i, c := range n.Categories {
 		names[i] = string(c.Name)
 	}
 	r, err := n.ask(ctx, m, n.instructions(), about, map[string]any{
 		"type": "object", "additionalProperties": false, "required": []any{"category"},
-		"properties": map[string]any{"category": map[string]any{"type": "string", "enum": names}},
+		"properties": map[string]any{"category": map[string]any{"type": "string", "enum": anyOf(names)}},
+	}, func(text string) (engine.Value, error) {
+		name, err := structured.Choice(text, "category", names)
+		if errors.Is(err, structured.ErrNone) && n.Default != "" {
+			return "", nil
+		}
+		return name, err
 	})
 	if err != nil {
 		return "", err
 	}
 	putUsage(ctx, r.Usage, r.Steps)
-	var answer struct{ Category string }
-	if err := json.Unmarshal([]byte(r.Text), &answer); err != nil || !slices.Contains(names, any(answer.Category)) {
-		return "", failure(engine.CodeModelAnswer, "the model named no category; its answer ended with %q: %s", r.Stop, shorten(r.Text, maxShown))
-	}
-	return answer.Category, nil
+	name, _ := r.Value.(string)
+	return name, nil
 }
 
 // instructions tell the model the categories.

@@ -22,8 +22,9 @@ func extractType() node.Type {
 		Category: "model",
 		Summary:  "Has a model take data of a given form out of a text.",
 		Doc: `The model is sent the message alone, with the schema: nothing else of the conversation, and
-nothing that is said here enters it. An answer that does not fit the schema is shown to it
-once, to be mended; after that the node fails with ` + "`model_answer_invalid`" + `.
+nothing that is said here enters it. The JSON is read out of prose, fences and reasoning
+around it. An answer that does not fit the schema is shown to the model once, with what is
+wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + "`retry`" + ` on that code asks anew.
 
 | input | what |
 |---|---|
@@ -144,17 +145,13 @@ func (n *extractNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, err := n.ask(ctx, m, extractTask, about, n.Schema)
+	r, err := n.ask(ctx, m, extractTask, about, n.Schema, nil)
 	if err != nil {
 		return err
 	}
 	putUsage(ctx, r.Usage, r.Steps)
-	v, err := parseJSON(r.Text)
-	if err != nil {
-		return failure(engine.CodeModelAnswer, "the model gave no data; its answer ended with %q: %s", r.Stop, shorten(r.Text, maxShown))
-	}
-	ctx.Output("value", v)
-	data, _ := v.(map[string]any)
+	ctx.Output("value", r.Value)
+	data, _ := r.Value.(map[string]any)
 	properties, _ := n.Schema["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if properties[name] != nil && isExtracted(name) {

@@ -71,7 +71,7 @@ What is asked:
 | ` + "`budget`" + ` | ` + "`{window, reserve}`" + ` in tokens, in place of the context's |
 | ` + "`view`" + ` | ` + "`{strategy, low, keepResults, maxResult, summary, model}`" + `: how the context is shown where it outgrows its budget |
 | ` + "`history`" + ` | ` + "`server`" + `: the provider may keep the conversation, and is then sent what is new alone |
-| ` + "`schema`" + ` | JSON Schema the answer has to fit: it is then on the port ` + "`value`" + ` too |
+| ` + "`schema`" + ` | JSON Schema the answer has to fit: it is read out of prose, fences and reasoning around it, and is then on the port ` + "`value`" + ` too |
 | ` + "`skipHistory`" + ` | read the context and add nothing to it, neither message nor answer |
 | ` + "`maxSteps`" + ` | the most model calls in one turn (default 16) |
 | ` + "`atMax`" + ` | when the model still calls tools then: ` + "`fail`" + ` (default) with ` + "`turn_too_long`" + `, or ` + "`stop`" + `: the turn is kept as it is and ends |
@@ -287,11 +287,10 @@ func (n *llmRequestNode) putOut(ctx *node.Ctx, r *llm.Result) error {
 	if n.Schema == nil {
 		return nil
 	}
-	v, err := parseJSON(r.Text)
-	if err != nil {
-		return hinted(failure(CodeJSON, "the model's answer is not JSON: %v", err),
-			"the answer ended with %q; raise maxOutput if it was cut off", r.Stop)
+	if r.Value == nil && r.Text != "null" {
+		return hinted(failure(CodeJSON, "the turn ended without an answer that fits the schema"),
+			"the last answer ended with %q; let the model answer after its last call of a tool", r.Stop)
 	}
-	ctx.Output("value", v)
+	ctx.Output("value", r.Value)
 	return nil
 }

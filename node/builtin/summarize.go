@@ -11,6 +11,7 @@ import (
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/structured"
 	"github.com/weir-run/weir/node"
 )
 
@@ -255,15 +256,19 @@ func (s *summary) write(pieces []string) (string, error) {
 	n.MaxOutput = cmp.Or(n.MaxOutput, longest)
 	about := convo.Message{Text: fmt.Sprintf("Summarise this in at most %d words.\n\n%s",
 		max(longest*3/4, 1), convo.Fence(strings.Join(pieces, "\n"), "text"))}
-	r, err := n.ask(s.ctx, s.m, summaryTask, about, nil)
+	r, err := n.ask(s.ctx, s.m, summaryTask, about, nil, readSummary)
 	if err != nil {
 		return "", err
 	}
 	s.usage, s.calls = s.usage.Add(r.Usage), s.calls+r.Steps
-	text := strings.TrimSpace(r.Text)
-	if text == "" {
-		return "", hinted(failure(engine.CodeModelAnswer, "the model wrote no summary; its answer ended with %q", r.Stop),
-			"raise maxOutput: a model that reasons needs more room than its answer")
+	text, _ := r.Value.(string)
+	return text, nil
+}
+
+// readSummary is a summary without the model's reasoning before it.
+func readSummary(text string) (engine.Value, error) {
+	if text = structured.Plain(text); text == "" {
+		return nil, errors.New("it has no summary in it; a model that reasons needs more room than its answer: raise maxOutput")
 	}
 	return text, nil
 }

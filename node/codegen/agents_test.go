@@ -86,15 +86,15 @@ func TestWhatAnAgentGetsWrongIsTriedAgain(t *testing.T) {
 		},
 		{
 			"a verdict that says nothing", "```\ncontext['amount'] = 0\n```",
-			[]string{`{"opinion": "fine"}`},
+			[]string{`{"opinion": "fine"}`, `{"opinion": "good"}`},
 			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 success", "6 output_validation 1 failed"},
-			"does not say whether",
+			"missing propert",
 		},
 		{
 			"a verdict that is no JSON, nor when it is mended", "```\ncontext['amount'] = 0\n```",
 			[]string{"Fine!", "Really fine!"},
 			[]string{"3 code_generation 1 success", "4 code_validation 1 success", "5 execution 1 success", "6 output_validation 1 failed"},
-			"does not fit the schema",
+			"also after one repair: it is not JSON",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

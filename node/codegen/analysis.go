@@ -48,17 +48,14 @@ func (k *work) analyse() error {
 // it has.
 func (k *work) analyseInput() (needed bool, hint string, err error) {
 	s := engine.Step{Number: stepInput, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.given(nil)}
-	a, wrong, err := k.ask(stepInput, inputSystem, k.situation(), inputSchema())
+	a, wrong, err := k.ask(stepInput, inputSystem, k.situation(), inputSchema(), "needs_analysis")
 	a.on(&s)
 	if err != nil {
 		return false, "", k.hard(s, err)
 	}
-	o := objectIn(a.text, properties(inputSchema()))
-	if o == nil && wrong == "" {
-		wrong = "the answer is not the JSON object that was asked for: " + shorten(a.text, maxShown)
-	}
+	o := a.object
 	needed = true
-	if v, ok := truth(o["needs_analysis"]); ok {
+	if v, ok := o["needs_analysis"].(bool); ok {
 		needed = v
 	}
 	found := map[string]any{"needs_analysis": needed}
@@ -184,12 +181,12 @@ func (k *work) judge(r *Ran) (ok bool, err error) {
 		Number: stepOutput, Attempt: k.round, Status: engine.StepSuccess,
 		Input: k.given(map[string]any{"changes": texts(changes), "branch_decision": r.Branch}),
 	}
-	a, wrong, err := k.ask(stepOutput, outputSystem, k.outcome(r), outputSchema())
+	a, wrong, err := k.ask(stepOutput, outputSystem, k.outcome(r), outputSchema(), verdictNames()...)
 	a.on(&s)
 	if err != nil {
 		return false, k.hard(s, err)
 	}
-	o := objectIn(a.text, properties(outputSchema()))
+	o := a.object
 	valid, said := verdict(o)
 	if !said && wrong == "" {
 		wrong = "the answer does not say whether the output is valid: " + shorten(a.text, maxShown)
@@ -216,10 +213,13 @@ func (k *work) judge(r *Ran) (ok bool, err error) {
 
 // verdict reads what a model says of an output, under the names that models give it.
 func verdict(o map[string]any) (valid, said bool) {
-	for _, name := range []string{"valid", "is_valid", "task_completed", "success", "ok"} {
-		if v, ok := truth(o[name]); ok {
+	for _, name := range verdictNames() {
+		if v, ok := o[name].(bool); ok {
 			return v, true
 		}
 	}
 	return false, false
 }
+
+// verdictNames are the names under which models say whether an output is valid.
+func verdictNames() []string { return []string{"valid", "is_valid", "task_completed", "success", "ok"} }

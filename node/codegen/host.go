@@ -13,13 +13,11 @@ import (
 // microseconds, so that an attempt which is entered again is told the same.
 const tookKey = "us"
 
-// host is the llm.Host of one agent's turn: it keeps from models that are out of
-// order, finds the JSON in answers that have more around it, and knows which model
-// was asked and how long it took.
+// host is the llm.Host of one agent's turn: it refuses calls of models that are out of
+// order, and knows which model was asked and how long it took.
 type host struct {
 	llm.Host
 	breakers *Breakers
-	schema   map[string]any // of the answer, nil for text
 	doing    func()
 	model    string
 	micros   int64
@@ -38,12 +36,12 @@ func (h *host) ModelCall(
 		h.doing()
 		begin := time.Now()
 		resp, err := guarded(h.breakers, "model "+h.model, func() (*llm.Response, error) { return do(ctx, key) })
-		if err == nil {
+		if resp != nil {
 			resp.Message.Metadata = convo.Metadata{tookKey: time.Since(begin).Microseconds()}
 		}
 		return resp, err
 	})
-	if err != nil {
+	if resp == nil {
 		return nil, err
 	}
 	took, _ := resp.Message.Metadata[tookKey].(int64)
@@ -53,10 +51,7 @@ func (h *host) ModelCall(
 		Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros,
 	})
 	resp.Message.Metadata = nil
-	if h.schema != nil && len(resp.Message.Calls) == 0 {
-		resp.Message.Text = mended(resp.Message.Text, h.schema)
-	}
-	return resp, nil
+	return resp, err
 }
 
 // Emit passes on what an agent says as its thinking: none of it is what the node

@@ -1,128 +1,77 @@
 package codegen
 
 import (
-	"bytes"
-	"encoding/json"
+	"maps"
 	"strings"
+	"sync"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/llm/structured"
 )
 
-// mended is the JSON object in an answer of a model that was asked for one: what
-// stands around it is left off, and texts and numbers where the schema has
-// booleans are read as such. An answer without an object is returned as it is.
-func mended(text string, schema map[string]any) string {
-	properties, _ := schema["properties"].(map[string]any)
-	o := objectIn(text, properties)
-	if o == nil {
-		return text
-	}
-	for name, p := range properties {
-		s, _ := p.(map[string]any)
-		v, given := o[name]
-		if given && v == nil {
-			delete(o, name)
-			continue
+// readObject reads the JSON object that an agent was asked for: one that says what the
+// agent was asked, a boolean under one of the names.
+func readObject(schema map[string]any, names ...string) func(text string) (engine.Value, error) {
+	form := sync.OnceValues(func() (*structured.Form, error) {
+		of, as := maps.Clone(schema), maps.Clone(properties(schema))
+		var known []any
+		for _, name := range names {
+			known = append(known, map[string]any{"required": []any{name}})
+			as[name] = map[string]any{"type": "boolean"}
 		}
-		if s["type"] == "boolean" && given {
-			if b, ok := truth(v); ok {
-				o[name] = b
-			}
+		of["anyOf"], of["properties"] = known, as
+		return structured.Compile(of)
+	})
+	return func(text string) (engine.Value, error) {
+		f, err := form()
+		if err != nil {
+			return nil, err
 		}
-		if t, ok := v.(string); ok && s["enum"] != nil {
-			o[name] = strings.ToLower(strings.TrimSpace(t))
+		as, err := f.Read(text)
+		if err != nil {
+			return nil, err
 		}
+		return engine.ParseValue([]byte(as))
 	}
-	b, err := engine.AppendValue(nil, o)
-	if err != nil {
-		return text
-	}
-	return string(b)
 }
 
-// truth reads a boolean as models write it.
-func truth(v any) (value, ok bool) {
-	switch t := v.(type) {
-	case bool:
-		return t, true
-	case int64:
-		return t != 0, true
-	case string:
-		switch strings.ToLower(strings.TrimSpace(t)) {
-		case "true", "yes", "y", "1":
-			return true, true
-		case "false", "no", "n", "0":
-			return false, true
-		}
-	}
-	return false, false
+// codeNames are the members under which models put code into JSON.
+func codeNames() []string {
+	return []string{"code", "python_code", "python", "program", "script", "source", "generated_code"}
 }
 
-// maxBraces bounds at how many places of an answer an object is looked for.
-const maxBraces = 500
-
-// objectIn is the first JSON object in a text that has one of the members, else
-// the first; nil where there is none.
-func objectIn(text string, members map[string]any) map[string]any {
-	var first map[string]any
-	for at, tries := 0, 0; at < len(text) && tries < maxBraces; tries++ {
-		i := strings.IndexByte(text[at:], '{')
-		if i < 0 {
-			break
-		}
-		at += i
-		d := json.NewDecoder(strings.NewReader(text[at:]))
-		d.UseNumber()
-		var raw map[string]any
-		if err := d.Decode(&raw); err != nil {
-			at++
-			continue
-		}
-		o := plainObject(raw)
-		for name := range members {
-			if _, ok := o[name]; ok {
-				return o
-			}
-		}
-		if first == nil && len(o) > 0 {
-			first = o
-		}
-		at += int(d.InputOffset())
-	}
-	return first
-}
-
-// plainObject is decoded JSON as engine values; nothing in it becomes a handle.
-func plainObject(raw map[string]any) map[string]any {
-	b, err := json.Marshal(raw)
-	if err != nil {
-		return nil
-	}
-	v, err := engine.ParseValue(bytes.TrimSpace(b))
-	if err != nil {
-		return nil
-	}
+// codeInValue is the code that a JSON object has as one of its members.
+func codeInValue(v any) (string, bool) {
 	o, _ := v.(map[string]any)
-	return o
+	for _, name := range codeNames() {
+		if code, ok := o[name].(string); ok && strings.TrimSpace(code) != "" {
+			return code, true
+		}
+	}
+	return "", false
 }
 
 // codeIn is the code in an answer of a model: what stands in the longest fence, of
-// those that say no other language; the member code of an answer that is a JSON
-// object; else all of it.
+// those that say no other language; the member code of a JSON object; else all of
+// it. Reasoning is no part of the answer.
 func codeIn(answer, language string) string {
 	text := strings.ReplaceAll(answer, "\r\n", "\n")
-	if best, found := fenced(text, language); found {
-		return tidy(best)
+	if plain := structured.Plain(text); plain != strings.TrimSpace(text) {
+		text = plain
 	}
-	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, "{") {
-		if o := objectIn(trimmed, map[string]any{"code": nil}); o != nil {
-			if code, ok := o["code"].(string); ok {
+	best, found := fenced(text, language)
+	if !found {
+		best = text
+	}
+	// JSON around code: all of the fence or of the text, or beside prose.
+	if trimmed := strings.TrimSpace(best); !found || strings.HasPrefix(trimmed, "{") {
+		for _, v := range structured.Values(trimmed) {
+			if code, ok := codeInValue(v); ok {
 				return codeIn(code, language)
 			}
 		}
 	}
-	return tidy(text)
+	return tidy(best)
 }
 
 // fence opens and closes a block of code.

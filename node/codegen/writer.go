@@ -203,7 +203,8 @@ func usageValue(u engine.Usage) map[string]any {
 // answer is what an agent's model said.
 type answer struct {
 	text   string
-	calls  []any // of tools: {name, arguments}
+	object map[string]any // of an answer that is structured
+	calls  []any          // of tools: {name, arguments}
 	model  string
 	usage  *engine.Usage
 	micros int64
@@ -214,9 +215,10 @@ func (a *answer) on(s *engine.Step) {
 	s.Model, s.Usage, s.Micros = a.model, a.usage, s.Micros+a.micros
 }
 
-// ask has the model of an agent answer. What the model got wrong is told in
+// ask has the model of an agent answer; says are the names under which a structured
+// answer says what was asked. What the model got wrong is told in
 // fault, and what else failed in err.
-func (k *work) ask(number int, system, message string, schema map[string]any) (a answer, fault string, err error) {
+func (k *work) ask(number int, system, message string, schema map[string]any, says ...string) (a answer, fault string, err error) {
 	t, err := k.Turn(stepName(number))
 	if err != nil {
 		return a, "", err
@@ -225,11 +227,14 @@ func (k *work) ask(number int, system, message string, schema map[string]any) (a
 		system += "\n\n" + t.System
 	}
 	t.System, t.Schema, t.SkipHistory, t.ToolsBefore = system, schema, true, k.calls
+	if schema != nil {
+		t.Read = readObject(schema, says...)
+	}
 	t.Message = said(message)
 	if number == stepGenerate {
 		t.Tools, t.MaxSteps, t.StopAtMax = k.Tools, k.MaxSteps, k.StopAtMax
 	}
-	h := &host{Host: k.ctx.LLMHost(), breakers: k.Breakers, schema: schema, doing: k.doing}
+	h := &host{Host: k.ctx.LLMHost(), breakers: k.Breakers, doing: k.doing}
 	r, err := k.ctx.LLM().Turn(k.ctx, h, t)
 	a.model, a.micros, a.usage = h.model, h.micros, h.spent()
 	if number == stepGenerate || k.model == "" {
@@ -242,6 +247,7 @@ func (k *work) ask(number int, system, message string, schema map[string]any) (a
 		return a, "", node.ModelError(err)
 	}
 	a.text = r.Text
+	a.object, _ = r.Value.(map[string]any)
 	k.calls += len(r.Calls)
 	for _, c := range r.Calls {
 		a.calls = append(a.calls, map[string]any{"name": c.Name, "arguments": c.Arguments})
@@ -255,11 +261,13 @@ func (k *work) ask(number int, system, message string, schema map[string]any) (a
 // ownMistake reports whether an error says that a model did not answer as it was
 // asked to, and how.
 func ownMistake(err error) (string, bool) {
-	var m *llm.Error
-	if errors.As(err, &m) && (m.Code == engine.CodeModelAnswer || m.Code == engine.CodeTurnTooLong) {
-		return m.Message, true
+	code, message := "", ""
+	if m, ok := errors.AsType[*llm.Error](err); ok {
+		code, message = m.Code, m.Message
+	} else if e, ok := errors.AsType[*engine.Error](err); ok {
+		code, message = e.Code, e.Message
 	}
-	return "", false
+	return message, code == engine.CodeModelAnswer || code == engine.CodeTurnTooLong
 }
 
 // hard records a step that an error ended, and returns the error.

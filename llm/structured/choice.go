@@ -1,0 +1,192 @@
+package structured
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// ErrNone says that an answer names none of what there is to choose from, and says
+// so itself.
+var ErrNone = errors.New("it names none of them")
+
+// Choice returns which of the names an answer gives: as JSON, under the member called
+// member or as its only one, or as the name alone, in any letters, quotes and
+// punctuation. A name inside of a sentence is not read, since the sentence may deny
+// it. An answer that says that none applies gives ErrNone; every other error is for
+// the model.
+func Choice(text, member string, names []string) (string, error) {
+	text = bare(text)
+	if text == "" {
+		return "", errors.New("it is empty")
+	}
+	if v, n, err := decode(text); err == nil && bare(text[n:]) == "" {
+		return chosen(v, member, names)
+	}
+	s := scan(text)
+	if len(s.values) == 0 && len(s.broken) == 0 {
+		if s.unclosed && bare(s.rest) == "" {
+			return "", errors.New("its reasoning does not end, and there is no answer behind it")
+		}
+		return named(s.rest, member, names)
+	}
+	var found []string
+	var none, first error
+	for _, v := range s.values {
+		name, err := chosen(v, member, names)
+		switch {
+		case errors.Is(err, ErrNone):
+			none = err
+		case err == nil && !slices.Contains(found, name):
+			found = append(found, name)
+		case err != nil && first == nil:
+			first = err
+		}
+	}
+	switch {
+	case len(found) > 1 || len(found) == 1 && none != nil:
+		return "", errors.New("it names more than one; give one")
+	case len(s.broken) > 0:
+		return "", errors.New(s.broken[0])
+	case len(found) == 1:
+		return found[0], nil
+	case none != nil:
+		return "", none
+	}
+	return "", first
+}
+
+// chosen is the name that a JSON value gives.
+func chosen(v any, member string, names []string) (string, error) {
+	switch t := v.(type) {
+	case nil:
+		return "", ErrNone
+	case string:
+		return named(t, member, names)
+	case []any:
+		if len(t) == 1 {
+			return chosen(t[0], member, names)
+		}
+		return "", fmt.Errorf("it is a list of %d; give one", len(t))
+	case map[string]any:
+		if as, ok := otherLetters(member, t, nil); ok {
+			return chosen(t[as], member, names)
+		}
+		if len(t) == 1 {
+			for _, one := range slices.Collect(maps.Values(t)) {
+				if text, ok := one.(string); ok {
+					return named(text, member, names)
+				}
+			}
+		}
+		return "", fmt.Errorf("it has no member %q", member)
+	}
+	return "", fmt.Errorf("%s is none of: %s", shown(jsonText(v)), strings.Join(names, ", "))
+}
+
+// label is what models write before the name alone.
+var label = regexp.MustCompile(`(?i)^(the\s+)?(final\s+)?(category|answer|label|intent|class|classification|result|output)(\s+is)?\s*[:=]\s*`)
+
+// named is the name that a text is.
+func named(text, member string, names []string) (string, error) {
+	text = unfenced(bare(text))
+	for _, as := range []string{text, label.ReplaceAllString(trimmed(text), ""), strings.TrimLeft(strings.TrimPrefix(text, member), ":= ")} {
+		if name, ok := match(as, names); ok {
+			return name, nil
+		}
+	}
+	switch fold(trimmed(label.ReplaceAllString(trimmed(text), ""))) {
+	case "none", "null", "none of these", "none of them", "none of the above", "none of the categories", "no category", "n/a":
+		return "", ErrNone
+	}
+	if text == "" {
+		return "", errors.New("it is empty")
+	}
+	return "", fmt.Errorf("%q is none of: %s", shown(text), strings.Join(names, ", "))
+}
+
+// match is the one of the names that a text is, in whatever letters, quotes and
+// punctuation.
+func match(text string, names []string) (string, bool) {
+	for _, as := range []func(string) string{
+		func(s string) string { return s }, trimmed,
+		func(s string) string { return fold(trimmed(s)) },
+	} {
+		var found []string
+		for _, name := range names {
+			if as(text) == name || as(text) == as(name) {
+				found = append(found, name)
+			}
+		}
+		if len(found) == 1 {
+			return found[0], true
+		}
+		if len(found) > 1 {
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// fold is a text for comparison: in lower case, with one kind of separator.
+func fold(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return unicode.IsSpace(r) || r == '_' || r == '-'
+	}), " ")
+}
+
+// around are the characters that may stand around a name: quotes of all languages,
+// marks of Markdown, the ends of sentences.
+const around = "\"'`´“”„‟‘’‚‛«»‹›「」『』《》〈〉＂＇*_~#>.,;:!?。．！？、，；：()[]<>"
+
+// trimmed is a text without what may stand around a name.
+func trimmed(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(around, r) })
+}
+
+// quotes are pairs of characters that a text may stand in.
+func quotes() []string {
+	return []string{`""`, "''", "``", "“”", "„“", "„”", "‘’", "«»", "»«", "‹›", "「」", "『』"}
+}
+
+// unquoted is a text without the quotes around it.
+func unquoted(s string) (string, bool) {
+	for _, pair := range quotes() {
+		r := []rune(pair)
+		if inner, ok := strings.CutPrefix(s, string(r[0])); ok {
+			if inner, ok = strings.CutSuffix(inner, string(r[1])); ok && !strings.ContainsAny(inner, pair) {
+				return inner, true
+			}
+		}
+	}
+	return s, false
+}
+
+// unfenced is what stands in a fence, where the text is one and nothing else.
+func unfenced(text string) string {
+	const fence = "```"
+	inner, ok := strings.CutPrefix(text, fence)
+	if !ok {
+		return text
+	}
+	if inner, ok = strings.CutSuffix(inner, fence); !ok || strings.Contains(inner, fence) {
+		return text
+	}
+	if tag, rest, lines := strings.Cut(inner, "\n"); lines && !strings.ContainsAny(strings.TrimSpace(tag), " \t") {
+		inner = rest
+	}
+	return bare(inner)
+}
+
+// shown is the beginning of a text, for an error.
+func shown(s string) string {
+	const most = 120
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

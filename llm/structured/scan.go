@@ -1,0 +1,304 @@
+package structured
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxTries bounds at how many places of a text a value is looked for.
+const maxTries = 500
+
+// scanned is what a text consists of.
+type scanned struct {
+	values []any    // JSON values, in order; numbers are json.Number
+	broken []string // why what looks like an object is none
+	// rest is the text without reasoning and without the values.
+	rest string
+	// unclosed says that the text ends inside of reasoning.
+	unclosed bool
+	tries    int
+}
+
+// scan finds the JSON values of a text, outside of what the model marks as its
+// reasoning.
+func scan(text string) *scanned {
+	s := &scanned{}
+	var rest strings.Builder
+	for i := 0; i < len(text); {
+		if t, n := tagAt(text[i:]); n > 0 {
+			if t.closes { // a template has opened it: all before it is reasoning
+				*s = scanned{tries: s.tries}
+				rest.Reset()
+				i += n
+				continue
+			}
+			end := t.end(text[i+n:])
+			if end < 0 {
+				s.unclosed = true
+				break
+			}
+			i += n + end
+			continue
+		}
+		if c := text[i]; c == '{' || c == '[' {
+			if end := s.value(text[i:]); end > 0 {
+				i += end
+				continue
+			}
+		}
+		rest.WriteByte(text[i])
+		i++
+	}
+	s.rest = rest.String()
+	return s
+}
+
+// value reads the JSON value that a text begins with and returns its length; 0
+// where the bracket is none of JSON.
+func (s *scanned) value(text string) (length int) {
+	if s.tries++; s.tries > maxTries {
+		if s.tries == maxTries+1 {
+			s.broken = append(s.broken, "it has too many brackets")
+		}
+		return 0
+	}
+	v, n, err := decode(text)
+	if err == nil {
+		s.values = append(s.values, v)
+		return n
+	}
+	if errors.Is(err, errTwice) {
+		s.broken = append(s.broken, err.Error())
+		return n
+	}
+	if !looksLikeJSON(text) {
+		return 0
+	}
+	end := closing(text)
+	if end > 0 {
+		if v, n, e := decode(lenient(text[:end])); e == nil && n > 0 {
+			s.values = append(s.values, v)
+			return end
+		}
+	}
+	if text[0] == '[' {
+		return max(end, 0)
+	}
+	s.broken = append(s.broken, "it is not JSON: "+err.Error())
+	if end > 0 {
+		return end
+	}
+	return len(text)
+}
+
+// errTwice: an object has a member twice, so that it depends on the reader which
+// of the two counts.
+var errTwice = errors.New("a member is there twice")
+
+// decode reads the JSON value that a text begins with and returns its length.
+func decode(text string) (v any, n int, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, 0, err
+	}
+	n = int(d.InputOffset())
+	if name, twice := repeated(text[:n]); twice {
+		return nil, n, fmt.Errorf("%w: %q", errTwice, name)
+	}
+	return v, n, nil
+}
+
+// repeated is a member that an object of a JSON text has twice.
+func repeated(text string) (name string, twice bool) {
+	d := json.NewDecoder(strings.NewReader(text))
+	var open []map[string]bool // the members so far of each bracket; nil for a list
+	key := false               // the next token may be a member's name
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return "", false
+		}
+		switch t := t.(type) {
+		case json.Delim:
+			switch t {
+			case '{':
+				open, key = append(open, map[string]bool{}), true
+				continue
+			case '[':
+				open = append(open, nil)
+			default:
+				open = open[:len(open)-1]
+			}
+		case string:
+			if key {
+				of := open[len(open)-1]
+				if of[t] {
+					return t, true
+				}
+				of[t], key = true, false
+				continue
+			}
+		}
+		key = len(open) > 0 && open[len(open)-1] != nil
+	}
+}
+
+// object and list are how JSON begins, and what models write in its place; a
+// bracket of prose is followed by something else.
+var (
+	object = regexp.MustCompile(`^\{\s*("|'|[A-Za-z_]\w*\s*:\s)`)
+	list   = regexp.MustCompile(`^\[\s*["{\[]`)
+)
+
+func looksLikeJSON(text string) bool { return object.MatchString(text) || list.MatchString(text) }
+
+// closing is the length of what stands in brackets at the beginning of a text, -1
+// where they are not closed.
+func closing(text string) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// lenient is a text without the commas that stand before a closing bracket, and
+// with line ends and tabs inside of strings written as JSON writes them.
+func lenient(text string) string {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quoted && c == '\\' && i+1 < len(text):
+			b.WriteByte(c)
+			i++
+			c = text[i]
+		case c == '"':
+			quoted = !quoted
+		case quoted && c < ' ':
+			fmt.Fprintf(&b, `\u%04x`, c)
+			continue
+		case !quoted && c == ',':
+			after := strings.TrimLeft(text[i+1:], " \t\r\n")
+			if after != "" && (after[0] == '}' || after[0] == ']') {
+				continue
+			}
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// tag is a mark by which models tell their reasoning from their answer.
+type tag struct {
+	opening, close string
+	closes         bool
+}
+
+// tags are those of the models that people run themselves.
+func tags() []tag {
+	var out []tag
+	for _, name := range []string{"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis", "seed:think"} {
+		out = append(out, tag{opening: "<" + name + ">", close: "</" + name + ">"})
+	}
+	return append(out, tag{opening: "[THINK]", close: "[/THINK]"}, tag{opening: "◁think▷", close: "◁/think▷"})
+}
+
+// tagAt is the tag that a text begins with, and its length; 0 for none.
+func tagAt(text string) (t tag, length int) {
+	if text == "" || text[0] != '<' && text[0] != '[' && text[0] != "◁"[0] {
+		return t, 0
+	}
+	for _, t := range tags() {
+		if hasPrefixFold(text, t.opening) {
+			return t, len(t.opening)
+		}
+		if hasPrefixFold(text, t.close) {
+			t.closes = true
+			return t, len(t.close)
+		}
+	}
+	return t, 0
+}
+
+// end is where the text goes on behind the reasoning that t has opened, -1 where
+// it is not closed.
+func (t tag) end(text string) int {
+	for depth, i := 1, 0; i < len(text); {
+		switch {
+		case hasPrefixFold(text[i:], t.opening):
+			depth++
+			i += len(t.opening)
+		case hasPrefixFold(text[i:], t.close):
+			i += len(t.close)
+			if depth--; depth == 0 {
+				return i
+			}
+		default:
+			i++
+		}
+	}
+	return -1
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}
+
+// bare is a text without a byte order mark, characters that are not seen, and
+// blanks around it.
+func bare(text string) string {
+	return strings.TrimFunc(strings.ToValidUTF8(text, "�"), func(r rune) bool {
+		return unicode.IsSpace(r) || slices.Contains([]rune{'\uFEFF', '\u200B', '\u200C', '\u200D', '\u2060'}, r)
+	})
+}
+
+// Plain is the answer of a model without the reasoning before it, "" where the
+// reasoning has no end.
+func Plain(text string) string {
+	text = bare(text)
+	for {
+		t, n := tagAt(text)
+		if n == 0 {
+			break
+		}
+		if t.closes {
+			text = bare(text[n:])
+			continue
+		}
+		end := t.end(text[n:])
+		if end < 0 {
+			return ""
+		}
+		text = bare(text[n+end:])
+	}
+	for _, t := range tags() { // a template has opened it
+		if i := strings.LastIndex(text, t.close); i >= 0 && !strings.Contains(text[:i], t.opening) {
+			text = bare(text[i+len(t.close):])
+		}
+	}
+	return text
+}
+
+// Values are the JSON objects and lists in an answer, outside of its reasoning.
+// Numbers are json.Number.
+func Values(text string) []any { return scan(bare(text)).values }
