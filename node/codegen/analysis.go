@@ -88,6 +88,7 @@ func (k *work) analyseData(hint string) error {
 	if wrong == "" {
 		r, err := k.execute(k.ctx, analyses, s.Code, true)
 		if err != nil {
+			ended(&s, r, err)
 			return k.hard(s, err)
 		}
 		s.Sandbox, s.Micros = r.Sandbox, s.Micros+r.Micros
@@ -157,6 +158,7 @@ func (k *work) run() (*Ran, error) {
 	s := k.execution(k.ctx, k.code, k.round)
 	r, err := k.execute(k.ctx, runs, k.code, true)
 	if err != nil {
+		ended(&s, r, err)
 		return nil, k.hard(s, err)
 	}
 	if err = r.err(); err == nil {

@@ -67,11 +67,12 @@ func TestCodeThatModelsWroteOrThatWasLearnedIsAScript(t *testing.T) {
 		"read generates Script read code=" + bare(readAmount),
 		"read generates Script read data_analysis code=" + bare(lookAtData),
 	})
+	s.learns(learning, readAmount, map[string]any{"invoice": "7 EUR"})
 	s.says(good)
 	if r, _ := s.run(learning, invoice()); r.Status != engine.Completed {
 		t.Fatal(r.Status, r.Error)
 	}
-	equal(t, "the scripts that were learned", dataOf(t, s.w, "r2"), []string{"read has_script Script read code=" + bare(readAmount)})
+	equal(t, "the scripts that were learned", dataOf(t, s.w, "r3"), []string{"read has_script Script read code=" + bare(readAmount)})
 }
 
 // filed is a Weir that runs code.

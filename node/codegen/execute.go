@@ -33,12 +33,14 @@ type Ran struct {
 const (
 	runs     = "execute" // its result may become the node's
 	analyses = "analyse" // it only reads
+	// confirmations only show what code comes to.
+	confirmations = "confirm"
 )
 
 // execute runs code as an effect. The code's own errors fail the effect, or are
 // its result where mend is set: then what is asked next follows from them, also
 // when the node is tried again. What keeps the sandbox from running code always
-// fails it.
+// fails it. What is known of a failed execution comes with its error.
 func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, error) {
 	v, err := ctx.Do(node.Effect{
 		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry,
@@ -55,13 +57,17 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, err
 				r.Failure = failed.Failure()
 				return node.Outcome{Value: r.value()}, nil
 			}
-			return node.Outcome{}, failed.Failure()
+			return node.Outcome{Value: r.value()}, failed.Failure()
 		},
 	})
-	if err != nil {
+	if v == nil {
 		return nil, err
 	}
-	return readRan(v)
+	r, unread := readRan(v)
+	if unread != nil {
+		return nil, unread
+	}
+	return r, err
 }
 
 // run runs the code in a sandbox. What it returns is never nil.
@@ -72,7 +78,7 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Ran,
 		return out, err
 	}
 	job := j.sandboxed(ctx, code)
-	job.Decision = j.Decision && purpose == runs
+	job.Decision = j.Decision && purpose != analyses
 	files, done, err := mount(ctx, j.Files)
 	if err != nil {
 		return out, err

@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
@@ -14,27 +17,47 @@ import (
 // again, of the times it was used.
 const reliable = 0.8
 
+// The states of learned code.
+const (
+	// candidate: it did what was asked for one input, and is not used.
+	candidate = "candidate"
+	// accepted: it came to the same as code that was written without it, for another
+	// input. It is used.
+	accepted = "learned"
+	// disabled: a person has switched it off. No other is learned in its place.
+	disabled = "disabled"
+)
+
+// LearnedPrefix begins the keys of learned code in the cache. The name of the user
+// and of the flow follow, escaped as in URLs.
+const LearnedPrefix = "learned/"
+
 // learned is code that did what was asked, with how it fared.
 type learned struct {
-	code            string
-	model           string
-	uses, successes int64
+	code, model, state string
+	evidence           string // digest of the values that it did it for
+	about              map[string]any
+	uses, successes    int64
 }
 
 func (l *learned) reliability() float64 {
 	if l.uses == 0 {
-		return 0
+		return 1
 	}
 	return float64(l.successes) / float64(l.uses)
 }
 
 func (l *learned) value() map[string]any {
-	return map[string]any{"code": l.code, "model": l.model, "uses": l.uses, "successes": l.successes}
+	v := maps.Clone(l.about)
+	maps.Copy(v, map[string]any{
+		"code": l.code, "model": l.model, "state": l.state, "evidence": l.evidence, "uses": l.uses, "successes": l.successes,
+	})
+	return v
 }
 
 func readLearned(v engine.Value) *learned {
 	o, _ := v.(map[string]any)
-	l := &learned{code: textOf(o["code"]), model: textOf(o["model"])}
+	l := &learned{code: textOf(o["code"]), model: textOf(o["model"]), state: textOf(o["state"]), evidence: textOf(o["evidence"]), about: o}
 	l.uses, _ = o["uses"].(int64)
 	l.successes, _ = o["successes"].(int64)
 	if l.code == "" {
@@ -43,8 +66,8 @@ func readLearned(v engine.Value) *learned {
 	return l
 }
 
-// key is what learned code is kept under: it is for the same task over values of
-// the same names and types, in the same flow.
+// key is what learned code is kept under: it is of one user, for the same task over
+// values of the same names and types, in the same flow.
 func (k *work) key() (string, error) {
 	b, err := engine.AppendValue(nil, []any{
 		k.Language, k.Decision, texts(k.Branches), strings.ToLower(k.task()), kinds(k.state), kinds(k.inputs), texts(fileNames(k.Files)),
@@ -53,7 +76,31 @@ func (k *work) key() (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(b)
-	return "code/" + k.ctx.Info().Flow + "/" + hex.EncodeToString(sum[:]), nil
+	of := k.ctx.Info()
+	return LearnedPrefix + url.PathEscape(of.User) + "/" + url.PathEscape(of.Flow) + "/" + hex.EncodeToString(sum[:]), nil
+}
+
+// about is what a person is told of learned code.
+func (k *work) about() map[string]any {
+	of := k.ctx.Info()
+	return map[string]any{
+		"user": of.User, "flow": of.Flow, "node": of.Path, "run": of.Run, "task": shorten(k.hidden(k.task()), maxKept),
+		"language": k.Language, "at": k.ctx.Now().UnixMilli(),
+	}
+}
+
+// evidence identifies the values that code works on.
+func (k *work) evidence() (string, error) {
+	files := make([]any, len(k.Files))
+	for i, f := range k.Files {
+		files[i] = []any{f.Name, f.Path, f.Value}
+	}
+	b, err := engine.AppendValue(nil, []any{k.state, k.inputs, files})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 func kinds(values map[string]any) map[string]any {
@@ -76,7 +123,8 @@ func fileNames(files []File) []string {
 // returns nil where there is none, or where it failed.
 func (k *work) known() (*Ran, error) {
 	l, err := k.recall()
-	if l == nil || err != nil || l.reliability() < reliable {
+	k.before = l
+	if l == nil || err != nil || l.state != accepted || l.reliability() < reliable {
 		return nil, err
 	}
 	k.cached, k.code, k.round, k.model = true, l.code, 1, l.model
@@ -94,7 +142,7 @@ func (k *work) known() (*Ran, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, k.learn(r != nil)
+	return r, k.count(r != nil)
 }
 
 // recall looks learned code up, as an effect: a replay finds what was there then.
@@ -116,27 +164,111 @@ func (k *work) recall() (*learned, error) {
 	return readLearned(v), nil
 }
 
-// learn keeps how the code fared that was used: code that is new is kept where it
-// did what was asked, in the place of what was there.
-func (k *work) learn(success bool) error {
+// count keeps how learned code fared that was used.
+func (k *work) count(success bool) error {
+	return k.change([]any{k.code, success}, func(now *learned) *learned {
+		if now == nil || now.code != k.code {
+			return nil
+		}
+		now.uses++
+		if success {
+			now.successes++
+		}
+		return now
+	})
+}
+
+// learn keeps code that did what was asked, as a candidate. A candidate from another
+// input is tried on this one, and learned where it comes to the same. Code whose
+// literals are values of this run is never kept: it would carry them into another.
+func (k *work) learn(r *Ran) error {
+	if k.before != nil && k.before.state == disabled {
+		k.notes["learning"] = map[string]any{"kept": false, "reason": "learning is disabled for this task"}
+		return nil
+	}
+	if k.leaks(k.code) {
+		k.notes["learning"] = map[string]any{"kept": false, "reason": "the code has values of this run in its literals"}
+		return nil
+	}
+	evidence, err := k.evidence()
+	if err != nil {
+		return err
+	}
+	l := &learned{code: withoutComments(k.code), model: k.model, state: candidate, evidence: evidence, about: k.about()}
+	if b := k.before; b != nil && b.state == candidate && b.evidence != evidence && !k.leaks(b.code) {
+		same, err := k.confirms(b.code, r)
+		if err != nil {
+			return err
+		}
+		if same {
+			b.state = accepted
+			l = b
+		}
+	}
+	k.notes["learning"] = map[string]any{"kept": true, "state": l.state}
+	return k.change([]any{l.code, l.state, evidence}, func(now *learned) *learned {
+		if now != nil && (now.state == disabled || now.state == accepted && now.code == l.code) {
+			return nil
+		}
+		return l
+	})
+}
+
+// leaks reports whether code has a value of this run among its literals.
+func (k *work) leaks(code string) bool {
+	told := slices.Concat([]string{k.task()}, k.Branches, fileNames(k.Files))
+	c := corpusOf(told, k.state, k.inputs, k.insights)
+	return slices.ContainsFunc(literalsOf(code), c.holds)
+}
+
+// confirms reports whether a candidate comes to the same, on the values of this run,
+// as the code did that was written for them.
+func (k *work) confirms(code string, r *Ran) (bool, error) {
+	as, err := k.execute(k.ctx, confirmations, code, true)
+	if err != nil {
+		if passesOn(k.ctx, err) {
+			return false, err
+		}
+		return false, nil
+	}
+	return as.Failure == nil && as.Branch == r.Branch && slices.Equal(as.Delete, r.Delete) && alike(as.Set, r.Set), nil
+}
+
+// alike compares what two programs set; 1 and 1.0 are the same.
+func alike(a, b engine.Value) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		o, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, o, func(x, y any) bool { return alike(x, y) })
+	case []any:
+		l, ok := b.([]any)
+		return ok && slices.EqualFunc(a, l, func(x, y any) bool { return alike(x, y) })
+	case int64:
+		if f, ok := b.(float64); ok {
+			return float64(a) == f
+		}
+	case float64:
+		if n, ok := b.(int64); ok {
+			return a == float64(n)
+		}
+	}
+	return a == b
+}
+
+// change changes what is kept, as an effect; nil leaves it as it is.
+func (k *work) change(request []any, to func(now *learned) *learned) error {
 	key, err := k.key()
 	if err != nil {
 		return err
 	}
-	_, err = k.ctx.Do(node.Effect{Name: "learn", Request: []any{key, k.code, success}, Do: func(c context.Context, _ string) (node.Outcome, error) {
-		v, ok, err := k.ctx.Cache().Get(c, key)
+	_, err = k.ctx.Do(node.Effect{Name: "learn", Request: append([]any{key}, request...), Do: func(c context.Context, _ string) (node.Outcome, error) {
+		v, _, err := k.ctx.Cache().Get(c, key)
 		if err != nil {
 			return node.Outcome{}, cacheError("look up learned code", err)
 		}
-		l := &learned{code: k.code, model: k.model}
-		if before := readLearned(v); ok && before != nil && before.code == k.code {
-			l = before
-		} else if !success {
+		l := to(readLearned(v))
+		if l == nil {
 			return node.Outcome{}, nil
-		}
-		l.uses++
-		if success {
-			l.successes++
 		}
 		return node.Outcome{}, cacheError("keep learned code", k.ctx.Cache().Put(c, key, l.value(), 0))
 	}})

@@ -21,6 +21,7 @@ type school struct {
 	t     *testing.T
 	w     *weir.Weir
 	model *turns
+	user  string
 	n     int
 }
 
@@ -65,7 +66,7 @@ func (s *school) run(flow string, inputs map[string]any) (weir.Result, []engine.
 		s.t.Fatal(err)
 	}
 	s.n++
-	run, err := s.w.Start(ctx, f, weir.Start{ID: fmt.Sprintf("r%d", s.n), Inputs: inputs})
+	run, err := s.w.Start(ctx, f, weir.Start{ID: fmt.Sprintf("r%d", s.n), Inputs: inputs, User: s.user})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -99,6 +100,15 @@ func (s *school) passes(flow string, inputs map[string]any, want ...string) {
 	}
 }
 
+// learns has the same code written for several inputs.
+func (s *school) learns(flow, code string, inputs ...map[string]any) {
+	s.t.Helper()
+	for _, in := range inputs {
+		s.says(noAnalysis, code, good)
+		s.passes(flow, in, "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
+	}
+}
+
 func TestCodeThatDidWhatWasAskedIsUsedAgain(t *testing.T) {
 	s := newSchool(t)
 	learning := strings.Replace(reading, ", learn: false", "", 1)
@@ -106,6 +116,10 @@ func TestCodeThatDidWhatWasAskedIsUsedAgain(t *testing.T) {
 	again := []string{"1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success"}
 	s.says(noAnalysis, readAmount, good)
 	s.passes(learning, invoice(), first...)
+	s.says(noAnalysis, readAmount, good) // the same values show nothing new
+	s.passes(learning, invoice(), first...)
+	s.says(noAnalysis, readAmount, good) // other values, for which it is confirmed
+	s.passes(learning, map[string]any{"invoice": "7 EUR"}, first...)
 	s.says(good) // one call alone
 	s.passes(learning, map[string]any{"invoice": "3 EUR"}, again...)
 	s.says(good)
@@ -125,8 +139,7 @@ func TestCodeThatDidWhatWasAskedIsUsedAgain(t *testing.T) {
 func TestLearnedCodeThatFailsIsWrittenAnew(t *testing.T) {
 	s := newSchool(t)
 	learning := strings.Replace(reading, ", learn: false", "", 1)
-	s.says(noAnalysis, readAmount, good)
-	s.passes(learning, invoice(), "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
+	s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
 	const other = "```python\ncontext['amount'] = float(inputs['invoice'].split('$')[0])\n```"
 	s.says(noAnalysis, other, good)
 	dollars := map[string]any{"invoice": "7$"}
@@ -135,6 +148,7 @@ func TestLearnedCodeThatFailsIsWrittenAnew(t *testing.T) {
 	if text := sent(s.model.Provider.(*recorded.Turns).Asked()[1]); !strings.Contains(text, "could not convert string to float") {
 		t.Errorf("the generation is not told how learned code failed: %s", text)
 	}
+	s.learns(learning, other, map[string]any{"invoice": "8$"})
 	s.says(good) // the new code is what is known now
 	s.passes(learning, dollars, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
 }
@@ -142,16 +156,97 @@ func TestLearnedCodeThatFailsIsWrittenAnew(t *testing.T) {
 func TestCodeThatFailsTooOftenIsNotUsed(t *testing.T) {
 	s := newSchool(t)
 	learning := strings.Replace(reading, "learn: false", "attempts: 1", 1)
-	s.says(noAnalysis, readAmount, good)
-	s.passes(learning, invoice(), "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
+	s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
 	bad := map[string]any{"invoice": "none"}
 	s.says(noAnalysis, readAmount)
 	if r, _ := s.run(learning, bad); r.Error == nil {
 		t.Fatal("an invoice without an amount is read")
 	}
-	// It succeeded once and failed once: it is not tried any more.
+	// It failed the only time that it was used: it is not tried any more.
 	s.says(noAnalysis, readAmount, good)
 	s.passes(learning, invoice(), "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
+}
+
+// TestCodeWithValuesOfARunInItIsNeverLearned: each program is right for the first
+// document, and says what is in it instead of reading it.
+func TestCodeWithValuesOfARunInItIsNeverLearned(t *testing.T) {
+	s := newSchool(t)
+	learning := strings.Replace(reading, ", learn: false", "", 1)
+	document := map[string]any{"invoice": "1250 EUR, ACME of ada"}
+	for name, code := range map[string]string{
+		"a number":               "context['amount'] = 1250",
+		"a number as a float":    "context['amount'] = 1250.00",
+		"a text":                 "context['vendor'] = 'ACME of ada'",
+		"a text in two":          "context['vendor'] = 'ACME ' 'of ada'",
+		"a text that is added":   "context['vendor'] = 'ACME ' + \"of ada\"",
+		"a text in upper case":   "context['vendor'] = 'acme OF ADA'.title()",
+		"an escaped text":        "context['vendor'] = '\\x41CME of ada'",
+		"a text in a longer one": "context['said'] = 'It is of ada, ACME of ada'",
+		"a number in a text":     "context['amount'] = float('1,250'.replace(',', ''))",
+		"a test for the value":   "context['amount'] = len(inputs['invoice']) if 'ACME of' in inputs['invoice'] else 0",
+		"a formatted text":       "context['vendor'] = f'ACME of ada {1}'",
+		"a long text":            "context['vendor'] = \"\"\"\nACME\nof ada\"\"\"",
+	} {
+		for _, in := range []map[string]any{document, {"invoice": "980 EUR, Other of bob, not of ACME of ada"}, document} {
+			s.says(noAnalysis, "```python\n"+code+"\n```", good)
+			if r, steps := s.run(learning, in); r.Status != engine.Completed || steps[0].Status != engine.StepSuccess {
+				t.Errorf("%s: the run %s: %v; learned code was used: %v", name, r.Status, r.Error, steps[0].Status)
+			}
+		}
+	}
+}
+
+// TestAProgramThatMakesItsConstantsIsNotLearnedForOtherValues: nothing in its literals
+// tells that it answers for one document alone.
+func TestAProgramThatMakesItsConstantsIsNotLearnedForOtherValues(t *testing.T) {
+	s := newSchool(t)
+	learning := strings.Replace(reading, ", learn: false", "", 1)
+	const constant = "```python\ncontext['amount'] = float(50 * 25)\n```"
+	s.learns(learning, constant, invoice())
+	s.learns(learning, readAmount, map[string]any{"invoice": "7 EUR"}, map[string]any{"invoice": "8 EUR"})
+	s.says(good)
+	s.passes(learning, map[string]any{"invoice": "3 EUR"}, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
+	r, steps := s.run(learning, map[string]any{"invoice": "4 EUR"})
+	if code := steps[2].Code; !strings.Contains(code, "split") {
+		t.Errorf("the learned code is %q; the run %s", code, r.Status)
+	}
+}
+
+func TestLearnedCodeHasNoComments(t *testing.T) {
+	s := newSchool(t)
+	learning := strings.Replace(reading, ", learn: false", "", 1)
+	s.learns(learning, strings.Replace(readAmount, "amount =", "# for ACME\namount =", 1), invoice(), map[string]any{"invoice": "7 EUR"})
+	s.says(good)
+	if _, steps := s.run(learning, invoice()); strings.Contains(steps[2].Code, "ACME") || !strings.Contains(steps[2].Code, "split(' EUR')") {
+		t.Errorf("the learned code is %q", steps[2].Code)
+	}
+}
+
+func TestLearnedCodeIsOfOneUser(t *testing.T) {
+	s := newSchool(t)
+	learning := strings.Replace(reading, ", learn: false", "", 1)
+	s.user = "ada"
+	s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
+	s.user = "bob"
+	s.learns(learning, readAmount, invoice())
+	s.user = "ada"
+	s.says(good)
+	s.passes(learning, invoice(), "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
+}
+
+func TestTheJudgeIsToldWhatComesFromNoValue(t *testing.T) {
+	s := newSchool(t)
+	s.says(noAnalysis, "```python\ncontext['vendor'] = 'ACME of ada'\ncontext['amount'] = 980\ncontext['total'] = 1250\n```", good)
+	s.run(reading, map[string]any{"invoice": "980 EUR, Other"})
+	text := sent(s.model.Provider.(*recorded.Turns).Asked()[2])
+	for _, want := range []string{`"vendor": "ACME of ada" (this text is in none`, `"total": 1250 (this number is in none`, `input "invoice": "980 EUR, Other"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the judge is not told %s: %s", want, text)
+		}
+	}
+	if strings.Contains(text, `980 (this number`) {
+		t.Errorf("a number of the input is said to come from nowhere: %s", text)
+	}
 }
 
 // broken is an executor that is out of order as long as it says so.

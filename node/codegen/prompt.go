@@ -2,8 +2,10 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
 )
 
@@ -29,7 +31,8 @@ func inputSchema() map[string]any {
 // outputSystem instructs the agent that judges what code did.
 const outputSystem = "You check the outcome of one step of a workflow. You are told the task, what the program that did it changed in the state, and " +
 	"what it printed. Values in brackets as [hidden] are not shown to you and are no fault. Say whether the task is done. Do not ask for more " +
-	"than the task does. " + untrusted + "\n" +
+	"than the task does. You are shown the beginnings of the values that the program was given: an outcome that follows from other values than these, " +
+	"such as a name or a number of another document, is not valid. " + untrusted + "\n" +
 	`Answer with a JSON object and nothing else: {"valid": true or false, "task_completed": true or false, "changes_made": true or false, ` +
 	`"reason": one sentence; where it is not valid, what is wrong and what to do about it}`
 
@@ -175,7 +178,7 @@ func (k *work) outcome(r *Ran) string {
 		if secretive.MatchString(key) {
 			value = "[hidden]"
 		}
-		fmt.Fprintf(&b, "- %q: %s\n", key, value)
+		fmt.Fprintf(&b, "- %q: %s%s\n", key, value, k.origin(r.Set[key]))
 	}
 	if len(r.Delete) > 0 {
 		b.WriteString("\nIt deleted: " + quoted(r.Delete))
@@ -189,7 +192,62 @@ func (k *work) outcome(r *Ran) string {
 	if r.Stdout != "" {
 		b.WriteString("\nIt printed: " + shorten(hide(r.Stdout, secrets), maxKept/4))
 	}
+	b.WriteString("\n\nThe values that the program was given, or their beginnings:\n" + k.excerpts())
 	return b.String()
+}
+
+// excerpts are the beginnings of the values that code works on, without what is
+// secret.
+func (k *work) excerpts() string {
+	const (
+		most = 2 * maxKept
+		each = maxKept / 5
+	)
+	var b strings.Builder
+	for _, of := range []struct {
+		what   string
+		values map[string]any
+	}{{"input", k.inputs}, {"context", k.state}} {
+		for _, name := range sortedKeys(of.values) {
+			value := jsonText(of.values[name], k.secrets, each)
+			if secretive.MatchString(name) {
+				value = "[hidden]"
+			}
+			if b.Len()+len(value) > most {
+				b.WriteString("- and more that is not shown\n")
+				return b.String()
+			}
+			fmt.Fprintf(&b, "- %s %q: %s\n", of.what, name, value)
+		}
+	}
+	if b.Len() == 0 {
+		return "(none)"
+	}
+	return b.String()
+}
+
+// origin says of a text or number that a program has set where it is in none of the
+// values that it was given.
+func (k *work) origin(v engine.Value) string {
+	text := ""
+	switch t := v.(type) {
+	case string:
+		text = t
+	case int64, float64:
+		text = jsonText(t, nil, maxShown)
+	}
+	c := corpusOf(nil, k.state, k.inputs)
+	number := digitsOf(text)
+	switch {
+	case len(k.Files) > 0: // whose text is not known here
+	case isNumber.MatchString(text):
+		if len(number) >= minDigits && !slices.Contains(c.digits, number) {
+			return " (this number is in none of the values that the program was given)"
+		}
+	case letters(text) >= minLetters && !slices.ContainsFunc(c.texts, func(t string) bool { return strings.Contains(t, plainText(text)) }):
+		return " (this text is in none of the values that the program was given)"
+	}
+	return ""
 }
 
 // secretsWith are what no model is shown, that in further values among them.

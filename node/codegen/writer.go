@@ -73,7 +73,8 @@ type work struct {
 	calls         int // of tools, so far
 	usage         engine.Usage
 	cached        bool
-	fresh         bool // something of the step was done in this entry
+	before        *learned // what is known of the task when the work starts
+	fresh         bool     // something of the step was done in this entry
 	// For the metadata: what agents found, by their names, steps and their time.
 	notes  map[string]any
 	steps  int
@@ -109,7 +110,7 @@ func (k *work) do() (*Ran, error) {
 		}
 		if r != nil {
 			if k.Learn {
-				err = k.learn(true)
+				err = k.learn(r)
 			}
 			return r, err
 		}
