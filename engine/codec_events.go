@@ -193,6 +193,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.str("folder", &v.Folder)
 	c.strings("agents", &v.Agents)
 	c.str("caller", &v.Caller)
+	c.str("messagePrefix", &v.MessagePrefix)
 }
 
 func (c *coder) account(v *Account) {

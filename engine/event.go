@@ -54,6 +54,10 @@ type RunStarted struct {
 	// child runs as "review>ask", in the order of their numbers from 1. Child runs
 	// have none of their own.
 	Agents []string `json:"agents,omitempty"`
+	// MessagePrefix begins the ids of the messages that the run adds to contexts, so
+	// that they are unique in the tree of runs; "" in a run without a parent, and in
+	// child runs of journals that were written before the field existed.
+	MessagePrefix string `json:"messagePrefix,omitempty"`
 }
 
 // NodeStarted begins an attempt.

@@ -41,7 +41,7 @@ type Info struct {
 	// 1; both are zero for a run that is none.
 	Session string
 	Round   int
-	// Prefix begins the ids of messages that the run says in the session.
+	// Prefix begins the ids of messages that the run says in a session, or as a child run.
 	Prefix string
 	// Folder is that of the flow's file, as it was when the run was started; "" where
 	// no node of the flow names files.

@@ -270,7 +270,9 @@ func (a *attempt) shareBack(run string, e *engine.ChildReported) error {
 		return fmt.Errorf("read what child run %s said: %w", run, err)
 	}
 	for _, m := range ms {
-		m.ID = run + "/" + m.ID
+		if !strings.HasPrefix(m.ID, run+"/") { // of a child whose ids are not unique in the tree
+			m.ID = run + "/" + m.ID
+		}
 		if _, err := own.Upsert(m); err != nil {
 			return err
 		}

@@ -297,7 +297,17 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
 		Parallel: parallel, Closure: p.Closure,
 		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: agents, Folder: p.folder(b.Folder),
+		MessagePrefix: b.messagePrefix(),
 	}
+}
+
+// messagePrefix of a child run is its id, which is unique. Two flows of a tree may
+// use the same node ids, and a flow may run itself.
+func (b *Begin) messagePrefix() string {
+	if b.Parent == "" {
+		return ""
+	}
+	return b.ID + "/"
 }
 
 // load rebuilds a run from its journal, or goes on from what it left of it.

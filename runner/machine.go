@@ -60,7 +60,9 @@ type machine struct {
 	// changed. warm: nothing has happened to the run or its children since this
 	// process left it.
 	kin, asked, warm bool
-	purse            purse
+	// late: what the main context begins with can be read after the first commit only.
+	late  bool
+	purse purse
 	// bases are the contexts as attempts saw them, by path; see keepBase.
 	bases map[string]map[string]convo.Context
 	// journal is where histories are read from that began before the run; past is
@@ -236,7 +238,7 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 			return err
 		}
 		if ch.Run != "" {
-			c = convo.Restore(c, ch.At, body.Versions, &renamed{m.services.history(ch.Run), ch.Parent})
+			c = convo.Restore(c, ch.At, body.Versions, m.begunWith(ch))
 		}
 		m.book[ch.ID] = c
 		return nil
@@ -252,6 +254,17 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 	}
 	m.book[ch.ID] = c
 	return nil
+}
+
+// begunWith is where the messages are read that a child run's context begins with.
+// A lane of the parent has only its own messages under its name: the run itself is
+// asked, which the store leads on from lane to lane once the first commit is there.
+func (m *machine) begunWith(ch *engine.ContextChange) convo.Source {
+	if strings.Contains(ch.Parent, "@") {
+		m.late = true
+		return &renamed{m.services.history(m.run.ID), ch.ID}
+	}
+	return &renamed{m.services.history(ch.Run), ch.Parent}
 }
 
 // enter makes the attempt that an event starts. What the node is given is
@@ -272,7 +285,7 @@ func (m *machine) enter(path string, forks []engine.ContextChange) error {
 		a = &attempt{}
 	}
 	m.fill(a, e, h)
-	if h.early {
+	if h.early && (!m.late || m.seq > 0) {
 		m.direct = append(m.direct, a)
 	} else {
 		m.starts = append(m.starts, a)

@@ -167,10 +167,13 @@ func newPast(m *machine, session, run string, at int) *past {
 	return &past{journal: m.journal, session: session, run: run, at: at}
 }
 
-// messagePrefix begins the ids of the messages that a round says: its number and
-// where in the history it begins, so that they repeat neither in the session nor
-// in one that is forked from it.
+// messagePrefix begins the ids of the messages that a run says. For a round it is
+// its number and where in the history it begins, so that they repeat neither in the
+// session nor in one that is forked from it; for a child run it is the run's id.
 func messagePrefix(s *engine.RunStarted) string {
+	if s.MessagePrefix != "" {
+		return s.MessagePrefix
+	}
 	if s.Round == 0 || len(s.Contexts) == 0 {
 		return ""
 	}
