@@ -27,6 +27,8 @@ def check(job, send):
     if not names(ast, table, tree, known, report):
         for line, name in loads(ast, table, tree, known):
             report(line, "the name %s is not defined" % name)
+    for line in rebindings(ast, tree.body):
+        report(line, "the name context is assigned; change it in place: context['key'] = value, context.update({...})")
     keys(ast, tree, job, report)
     problems = [{"line": line, "message": message} for line, message in sorted(found)]
     send(json.dumps(problems))
@@ -91,6 +93,22 @@ def keys(ast, tree, job, report):
             if key not in seen:
                 what = {"context": "context has no key %r", "inputs": "there is no input %r", "files": "there is no file %r"}[name]
                 report(line, what % key)
+
+
+def rebindings(ast, statements):
+    # Where the program, outside of functions and classes, gives the name context
+    # another value.
+    for s in statements:
+        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        targets = s.targets if isinstance(s, ast.Assign) else [s.target] if isinstance(s, ast.AnnAssign) and s.value else []
+        for t in targets:
+            if is_name(ast, t, "context") and not is_name(ast, s.value, "context"):
+                yield s.lineno
+        for part in ("body", "orelse", "finalbody"):
+            yield from rebindings(ast, getattr(s, part, []))
+        for h in getattr(s, "handlers", []):
+            yield from rebindings(ast, h.body)
 
 
 def guards(ast, tree):

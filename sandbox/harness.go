@@ -34,8 +34,8 @@ func CheckPython() string { return checker }
 // Report is what a harness says of how code left things.
 type Report struct {
 	// Kind is "left", or why the code brought nothing: "syntax", "exception",
-	// "memory", "exit" (it ended itself with an exit code) or "context" (it made
-	// that something else than a dict).
+	// "memory", "exit" (it ended itself with an exit code) or "context" (it
+	// assigned that name).
 	Kind      string         `json:"kind"`
 	Message   string         `json:"message"`
 	Traceback string         `json:"traceback"`
@@ -72,7 +72,7 @@ func (r *Report) Conclude(job *Job, stdout, stderr string) (*Result, error) {
 		e.Hint = "take less at once, or raise the executor's limit"
 	case "context":
 		e.Code, e.Key = engine.CodeCodeValue, "context"
-		e.Hint = "give the name context a dict, or leave it"
+		e.Hint = "change context in place: context['key'] = value, context.update({...}), context.pop('key')"
 	default:
 		e.Code, e.Message = engine.CodeCodeKilled, "the code ended without a word of how it left things"
 	}

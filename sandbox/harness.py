@@ -35,7 +35,25 @@ def run(job, send):
         problem = failure(e, name, source, quote, job.get("limit", 8192))
     if problem is None:
         problem = end(sys, name, source, quote)
-    send(problem or left(main.__dict__.get("context"), quote, job.get("depth", 200)))
+    if problem is None and main.__dict__.get("context") is not given:
+        problem = rebound(main.__dict__.get("context"), source, quote)
+    send(problem or left(given, quote, job.get("depth", 200)))
+
+
+def rebound(context, source, quote):
+    # The update is what the code did to the dict it was given; another one under
+    # the name would delete every key that it does not have.
+    line = 0
+    try:
+        import ast
+
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Name) and node.id == "context" and not isinstance(node.ctx, ast.Load):
+                line = node.lineno
+                break
+    except BaseException:
+        pass
+    return fault(quote, "context", "the code assigned %s to the name context" % kind_of(context), "", line)
 
 
 def quoter():
@@ -123,8 +141,6 @@ class Odd(Exception):
 
 
 def left(context, quote, depth):
-    if not isinstance(context, dict):
-        return fault(quote, "context", "the code made context %s; it is a dict" % kind_of(context), "", 0)
     good, odd = [], []
     for key, value in dict.items(context):
         if not isinstance(key, str):

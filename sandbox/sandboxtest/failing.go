@@ -63,6 +63,21 @@ func (s *suite) endings(t *testing.T) {
 			t.Errorf("the line is %d, want 2: %s", e.Line, e.Message)
 		}
 	})
+	for name, code := range map[string]string{
+		"a dict": "x = 1\ncontext = {'old': 1, 'only': 2}\n", "a list": "x = 1\ncontext = []\n", "none": "x = 1\ncontext = None\n",
+		"one of several": "x = 1\ncontext, y = {'a': 1}, 2\n",
+	} {
+		t.Run("another value under the name context is refused: "+name, func(t *testing.T) {
+			e := s.refused(t, &sandbox.Job{Code: code, Context: map[string]any{"kept": int64(1)}}, engine.CodeCodeValue)
+			if e.Line != 2 || e.Key != "context" || !strings.Contains(e.Hint, "in place") {
+				t.Errorf("the error is %+v", e)
+			}
+		})
+	}
+	t.Run("a local name context is the code's own", func(t *testing.T) {
+		code := "def f(context):\n    context = {'a': 1}\n    return context\n\ncontext['b'] = f(1)['a']\n"
+		expect(t, s.run(t, &sandbox.Job{Code: code, Context: map[string]any{"kept": int64(1)}}), map[string]any{"b": int64(1)})
+	})
 	t.Run("an exit in the middle keeps what was done", func(t *testing.T) {
 		s.needs(t, s.Exit, "end early")
 		r := s.run(t, &sandbox.Job{Code: "context['a'] = 1\n" + s.Exit + "\ncontext['a'] = 2\n"})

@@ -24,6 +24,8 @@ func check(r *request) *report {
 	} else {
 		if err := resolve.File(f, w.names.Has, lang.Universe.Has); err != nil {
 			list = problemsOf(err)
+		} else if line := rebound(f); line > 0 {
+			list = append(list, problem{line, "the name context is assigned; change it in place: context['key'] = value, context.update({...})"})
 		}
 		list = append(list, missingKeys(f, w.names)...)
 	}

@@ -61,7 +61,13 @@ func execute(r *request, say func(line string)) *report {
 		exhausted = true
 		t.Cancel("too many steps")
 	}
-	globals, err := lang.ExecFileOptions(options(), thread, fileName, r.Code, w.names)
+	file, program, err := lang.SourceProgramOptions(options(), fileName, r.Code, w.names.Has)
+	if err == nil {
+		if line := rebound(file); line > 0 {
+			return &report{Kind: "context", Message: "the code assigns another value to the name context", Line: line}
+		}
+		_, err = program.Init(thread, w.names)
+	}
 	switch {
 	case exhausted:
 		rep := faultOf(err)
@@ -70,20 +76,28 @@ func execute(r *request, say func(line string)) *report {
 	case err != nil:
 		return faultOf(err)
 	}
-	return w.leave(globals)
+	return w.leave()
 }
 
-// leave says what the code made of the context, which may be another dict that
-// it assigned to the name.
-func (w *world) leave(globals lang.StringDict) *report {
-	final := w.context
-	if v, ok := globals["context"]; ok {
-		d, isDict := v.(*lang.Dict)
-		if !isDict {
-			return &report{Kind: "context", Message: "the code made context " + article(v.Type()) + "; it is a dict"}
-		}
-		final = d
+// rebound is where the code assigns the name context, 0 for nowhere. The update is
+// what the code does to the dict it is given; another one under the name would
+// delete every key that it does not have.
+func rebound(f *syntax.File) int {
+	module, ok := f.Module.(*resolve.Module)
+	if !ok {
+		return 0
 	}
+	for _, b := range module.Globals {
+		if b.First != nil && b.First.Name == "context" {
+			return int(b.First.NamePos.Line)
+		}
+	}
+	return 0
+}
+
+// leave says what the code made of the context.
+func (w *world) leave() *report {
+	final := w.context
 	rep, values := &report{Kind: "left"}, make(map[string]any, final.Len())
 	for _, item := range final.Items() {
 		key, ok := lang.AsString(item[0])
