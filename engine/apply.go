@@ -204,6 +204,7 @@ func (r *Run) applyResumed(e *NodeResumed) error {
 }
 
 func (r *Run) execute(n *nodeState, grants []string, forks []ContextChange) error {
+	r.unlimit(n)
 	r.applyContexts(forks)
 	r.trackForks(forks)
 	if err := r.hold(n, grants); err != nil {

@@ -12,6 +12,7 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 		return invalid("%s names %s, which is not there", e.Kind(), e.Path)
 	}
 	r.applyContexts(e.Contexts)
+	r.unlimit(n)
 	m := n.more()
 	m.failure, m.metadata, m.micros = e.Error, e.Metadata, e.Micros
 	m.cutOff = false
@@ -29,6 +30,10 @@ func (r *Run) applyFailed(e *NodeFailed) error {
 			return nil
 		}
 		r.tearing = slices.DeleteFunc(r.tearing, func(s *scope) bool { return s.owner == n })
+		n.phase = failing
+	case asking, pulling: // its time is up
+		r.closeAll(n)
+		r.release(n)
 		n.phase = failing
 	case readied: // two edges on one port
 		r.clashes = drop(r.clashes, n)
@@ -156,6 +161,7 @@ func (r *Run) applyCancelled(e *NodeCancelled) error {
 	r.breaks = drop(r.breaks, n)
 	r.closeAll(n)
 	r.release(n)
+	r.unlimit(n)
 	delete(r.due, e.Path)
 	n.phase, n.status = done, Cancelled
 	return nil
@@ -260,6 +266,7 @@ func (r *Run) applyForced(e *NodeForced) error {
 	}
 	r.closeAll(n)
 	r.release(n)
+	r.unlimit(n)
 	delete(r.due, e.Path)
 	if e.Raise != nil {
 		r.add(e.Raise.Budget, e.Raise.More)

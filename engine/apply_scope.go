@@ -58,6 +58,7 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 	}
 	m.expansion = x
 	r.yield(n, expanding)
+	r.limitWait(n)
 	if r.stray(n) {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package engine
 
-import "container/heap"
+import (
+	"container/heap"
+	"strings"
+)
 
 func (r *Run) applyWaiting(e *NodeWaiting) error {
 	n := r.node(e.Path)
@@ -15,6 +18,7 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 		} else {
 			r.yield(n, asking)
 		}
+		r.limitWait(n)
 	case readied: // before its start
 		r.breaks = drop(r.breaks, n)
 		n.phase = breaking
@@ -131,6 +135,9 @@ func (r *Run) applyTimer(e *TimerFired) error {
 	if r.byID[e.ID] != nil {
 		return r.resolveInterrupt(e.ID, Answer{})
 	}
+	if strings.HasSuffix(e.ID, timeoutTimer) {
+		return r.applyTimeout(e)
+	}
 	delete(r.due, e.ID)
 	n, err := r.active(e.ID, retrying, e)
 	if err != nil {
@@ -148,6 +155,7 @@ func (r *Run) applyPulling(e *NodePulling) error {
 	}
 	n.more().port = e.Port
 	r.yield(n, pulling)
+	r.limitWait(n)
 	if r.stray(n) {
 		return nil
 	}

@@ -30,6 +30,8 @@ func (r *Run) Decide() Event {
 		return &NodeSkipped{Path: r.skips[0].path()}
 	case len(r.clashes) > 0:
 		return r.decideClash(r.clashes[0])
+	case len(r.late) > 0:
+		return decideLate(r.late[0])
 	case len(r.breaks) > 0:
 		return decideBreak(r.breaks[0])
 	case len(r.unneeded) > 0:

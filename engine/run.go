@@ -39,6 +39,7 @@ type Run struct {
 	ready    nodeHeap
 	skips    []*nodeState
 	clashes  []*nodeState // two taken edges on one port
+	late     []*nodeState // suspended, and their time is up
 	failures []*nodeState
 	breaks   []*nodeState
 	finished []*scope // all nodes done; outputs to be collected

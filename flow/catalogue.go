@@ -119,6 +119,9 @@ type TypeSpec struct {
 	// InlineFor, where set, decides from the settings which nodes of a type are
 	// Inline, and what Replays says holds for those alone.
 	InlineFor func(with map[string]any) bool
+	// OnlyWaits: the node waits for something outside and does nothing else, so that a
+	// `timeout: {idle: ...}` would say nothing.
+	OnlyWaits bool
 	// PassThrough: the output on port P is the value that came in unchanged,
 	// so provenance follows through it (merge, portalIn, portalOut).
 	PassThrough bool

@@ -157,9 +157,29 @@ func (s *scope) checkPolicy(it *item) {
 			}
 		}
 	}
+	if v := it.val.get("timeout"); v != nil && n.Timeout.Idle > 0 {
+		s.checkIdle(it, v)
+	}
 	if n.Cache.On && !sp.Pure && !sp.Composite && (sp.PureFor == nil || !sp.PureFor(n.With)) {
 		s.l.at(it.val.get("cache"), CodeNotPure, fmt.Sprintf("%s is of type %s, whose outputs depend on more than its settings and inputs; it cannot be cached", n.ID, sp.Name), "")
 	}
+}
+
+// checkIdle refuses the time without progress where the node makes none by itself.
+func (s *scope) checkIdle(it *item, v *value) {
+	why := ""
+	switch sp := it.spec; {
+	case sp.Composite:
+		why = "repeats a body, whose nodes have times of their own"
+	case sp.Uses != nil:
+		why = "runs a flow, whose nodes have times of their own"
+	case sp.OnlyWaits:
+		why = "does nothing but wait"
+	default:
+		return
+	}
+	s.l.at(v, CodeBadValue, fmt.Sprintf("timeout.idle is the time without an effect or output of the node itself, and %s (%s) %s", it.node.ID, it.spec.Name, why),
+		"use timeout: DURATION, the time in all")
 }
 
 // bound reports whether something is wired to an input of the node.

@@ -68,10 +68,12 @@ type attempt struct {
 	pull     string
 	expand   *engine.NodeExpanded
 
-	stopping atomic.Bool  // no effect may start any more
-	inflight atomic.Int32 // effects that are out
-	total    *time.Timer
-	idle     *time.Timer
+	entered   time.Time    // when its function was called
+	abandoned bool         // its function has not returned and is not waited for; guarded by mu
+	stopping  atomic.Bool  // no effect may start any more
+	inflight  atomic.Int32 // effects that are out
+	total     *time.Timer
+	idle      *time.Timer
 }
 
 type pulledPort struct {
@@ -272,6 +274,12 @@ func firstFrames(stack []byte) string {
 // Emit passes on live output.
 func (a *attempt) Emit(c llm.Chunk) {
 	a.progress()
+	a.mu.Lock()
+	late := a.abandoned
+	a.mu.Unlock()
+	if late {
+		return
+	}
 	a.door.emit(a, c)
 }
 

@@ -233,6 +233,9 @@ func (a *attempt) Record(s engine.Step) error {
 func (a *attempt) record(key string, done *engine.EffectCompleted) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.abandoned {
+		return
+	}
 	if a.effects == nil {
 		a.effects = make(map[string]*engine.EffectCompleted)
 	}

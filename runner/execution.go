@@ -220,7 +220,8 @@ func (x *Execution) spawn(a *attempt) {
 	actx, cancel := context.WithCancelCause(x.local.ctx)
 	a.cancel = cancel
 	a.ctx.Bind(actx)
-	a.watch()
+	a.entered = time.Now()
+	x.watch(a)
 	if x.next == nil && len(x.m.active) == 1 {
 		x.next = a
 		return

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/convo"
@@ -56,6 +57,7 @@ type Local struct {
 	cancel    context.CancelFunc
 	loops     sync.WaitGroup
 	clock     clock
+	abandoned atomic.Int64 // functions of nodes that were given up and have not returned
 
 	mu     sync.Mutex
 	held   map[string]*Execution

@@ -14,8 +14,7 @@ type mail struct {
 	ended  bool
 	err    error
 	micros int64
-	// stop: the attempt's time to stop by itself is over (1), then to stop at
-	// all (2).
+	// stop is one of the levels of Execution.stop.
 	stop int
 	// events are to be made durable for the attempt, which waits for ack.
 	events []engine.Event

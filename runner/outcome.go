@@ -33,7 +33,10 @@ func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
 
 // ending is the event that ends an entry into an attempt.
 func (m *machine) ending(a *attempt, err error, micros int64) engine.Event {
+	late, isLate := a.timedOut()
 	switch {
+	case isLate:
+		return a.failed(late, micros)
 	case len(a.waits) > 0:
 		return &engine.NodeWaiting{Path: a.Path, Interrupts: a.waits}
 	case a.pull != "":

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -29,9 +30,9 @@ func (x *Execution) abort() {
 		if a.inflight.Load() == 0 {
 			a.cancel(errAborted)
 		} else {
-			x.after(a, drain, 1)
+			x.after(a, drain, stopContext)
 		}
-		x.after(a, grace, 2)
+		x.after(a, grace, stopGiveUp)
 	}
 }
 
@@ -39,25 +40,102 @@ func (x *Execution) after(a *attempt, d time.Duration, stop int) {
 	time.AfterFunc(d, func() { x.post(mail{attempt: a, stop: stop}) })
 }
 
+// The levels of mail.stop.
+const (
+	stopContext = 1 // end the attempt's context
+	stopGiveUp  = 2 // give it up: its run is being cancelled or has failed
+	stopTimeout = 3 // give it up: its time was up and its function has not returned
+)
+
+// patience is how long a function may take to return once its context has ended
+// because its time was up; with an effect in flight it is drain.
+const patience = 100 * time.Millisecond
+
 // stop makes an attempt end: by its context first, then without it.
 func (x *Execution) stop(a *attempt, level int) error {
-	a.cancel(errAborted)
-	if level < 2 {
+	switch {
+	case level == stopTimeout && !x.m.run.Aborted(a.Path):
+		e := a.errorOf(context.Cause(a.ctx))
+		return x.abandon(a, &engine.NodeFailed{Path: a.Path, Error: e, Micros: time.Since(a.entered).Microseconds()})
+	case level == stopContext:
+		a.cancel(errAborted)
 		return nil
 	}
-	delete(x.m.active, a.Path)
-	return x.m.step(x.local.clock.now(), x.m.cancelled(a.Path, true))
+	a.cancel(errAborted)
+	return x.abandon(a, x.m.cancelled(a.Path, true))
 }
 
-// watch bounds the attempt's time as its node asks.
-func (a *attempt) watch() {
+// abandon ends an attempt whose function has not returned: what its effects brought
+// is kept, what it does from now on is discarded, and its goroutine is counted until
+// it ends.
+func (x *Execution) abandon(a *attempt, e engine.Event) error {
+	delete(x.m.active, a.Path)
+	a.mu.Lock()
+	pending := a.pending
+	a.pending, a.abandoned = nil, true
+	a.mu.Unlock()
+	n := x.local.abandoned.Add(1)
+	x.local.o.Logger.Warn("a node's function does not return; its result is discarded",
+		"run", x.ID, "node", a.Path, "attempt", a.Attempt, "type", a.Plan.Def.Type, "abandoned", n)
+	for _, p := range pending {
+		if err := x.m.step(x.local.clock.now(), p); err != nil {
+			return err
+		}
+	}
+	return x.m.step(x.local.clock.now(), e)
+}
+
+// returned notes that the function of an attempt has returned.
+func (x *Execution) returned(a *attempt) {
+	a.mu.Lock()
+	late := a.abandoned
+	a.mu.Unlock()
+	if late {
+		n := x.local.abandoned.Add(-1)
+		x.local.o.Logger.Info("an abandoned node has returned", "run", x.ID, "node", a.Path, "abandoned", n)
+	}
+}
+
+// Abandoned is how many functions of nodes that were given up have not returned.
+func (l *Local) Abandoned() int { return int(l.abandoned.Load()) }
+
+// watch bounds the attempt's time as its node asks. What it has waited counts.
+func (x *Execution) watch(a *attempt) {
 	t := a.Plan.Def.Timeout
 	if t.Total > 0 {
-		a.total = time.AfterFunc(t.Total, func() { a.cancel(timeoutError(a, "in total", t.Total)) })
+		left := t.Total
+		if len(a.answers) > 0 || len(a.pulled) > 0 || a.Iterated() > 0 {
+			left += x.local.clock.until(a.Started)
+		}
+		a.total = time.AfterFunc(max(left, 0), func() { x.expire(a, timeoutError(a, "in total", t.Total)) })
 	}
 	if t.Idle > 0 {
-		a.idle = time.AfterFunc(t.Idle, func() { a.cancel(timeoutError(a, "without progress", t.Idle)) })
+		a.idle = time.AfterFunc(t.Idle, func() { x.expire(a, timeoutError(a, "without progress", t.Idle)) })
 	}
+}
+
+// expire ends the context of an attempt whose time is up, and soon after gives the
+// attempt up where its function does not return.
+func (x *Execution) expire(a *attempt, err error) {
+	a.cancel(err)
+	wait := patience
+	if a.inflight.Load() > 0 {
+		wait = drain
+	}
+	x.after(a, wait, stopTimeout)
+}
+
+// timedOut is why the attempt failed where its time was up, whatever its function
+// returned after that.
+func (a *attempt) timedOut() (err *engine.Error, ok bool) {
+	cause := context.Cause(a.ctx)
+	if cause == nil {
+		return nil, false
+	}
+	if !errors.As(cause, &err) || err.Code != engine.CodeTimeout || err.Node != a.Path {
+		return nil, false
+	}
+	return err, true
 }
 
 // progress puts the idle timeout off.

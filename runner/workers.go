@@ -56,6 +56,7 @@ func (j job) do() {
 		if a != nil {
 			micros, err := a.perform()
 			a.unwatch()
+			j.x.returned(a)
 			if !j.x.box.put(mail{attempt: a, ended: true, err: err, micros: micros}) {
 				return
 			}

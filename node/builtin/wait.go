@@ -17,9 +17,10 @@ type waitNode struct {
 
 func waitType() node.Type {
 	return define[waitNode](&flow.TypeSpec{
-		Name:     "wait",
-		Category: "control",
-		Summary:  "Waits for a while, or until a moment.",
+		Name:      "wait",
+		Category:  "control",
+		OnlyWaits: true,
+		Summary:   "Waits for a while, or until a moment.",
 		Doc: `The wait is durable and costs nothing: the process may end, and whichever process holds the
 run goes on when the time has come. A moment that is past already is no wait.
 

@@ -19,9 +19,10 @@ type waitEventNode struct {
 
 func waitEventType() node.Type {
 	return define[waitEventNode](&flow.TypeSpec{
-		Name:     "waitEvent",
-		Category: "control",
-		Summary:  "Waits for an event from outside, by name.",
+		Name:      "waitEvent",
+		Category:  "control",
+		OnlyWaits: true,
+		Summary:   "Waits for an event from outside, by name.",
 		Doc: `The run pauses until an event of this name is given to it: over HTTP, from Go, or with
 ` + "`weir answer RUN INTERRUPT VALUE`" + `. Waiting costs nothing and outlives the process.
 
