@@ -353,3 +353,8 @@ func (c cache) Put(ctx context.Context, key string, v engine.Value, ttl time.Dur
 	}
 	return c.s.CachePut(ctx, key, v, expires)
 }
+
+// Abandoned is how many functions of nodes have not returned although their node
+// failed at its `timeout:` or was cancelled. Their results and effects are refused;
+// their goroutines last until they return by themselves. Each is logged once.
+func (w *Weir) Abandoned() int { return w.local.Abandoned() }

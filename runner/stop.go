@@ -10,7 +10,8 @@ import (
 
 // How an attempt is stopped when its run is cancelled or fails: no effect
 // starts any more; those in flight have drain to end by themselves, then their
-// context ends, and after grace they are given up as unknown.
+// context ends, and after grace they are given up as unknown. A function without an
+// effect in flight has drain to return.
 const (
 	drain = 2 * time.Second
 	grace = 10 * time.Second
@@ -27,11 +28,12 @@ func (x *Execution) abort() {
 		}
 		a.stopping.Store(true)
 		x.endCalls(path)
-		if a.inflight.Load() == 0 {
+		if a.inflight.Load() == 0 { // its function is all there is to wait for
 			a.cancel(errAborted)
-		} else {
-			x.after(a, drain, stopContext)
+			x.after(a, drain, stopGiveUp)
+			continue
 		}
+		x.after(a, drain, stopContext)
 		x.after(a, grace, stopGiveUp)
 	}
 }
@@ -62,7 +64,7 @@ func (x *Execution) stop(a *attempt, level int) error {
 		return nil
 	}
 	a.cancel(errAborted)
-	return x.abandon(a, x.m.cancelled(a.Path, true))
+	return x.abandon(a, x.m.cancelled(a.Path, a.inflight.Load() > 0 || a.inFlight()))
 }
 
 // abandon ends an attempt whose function has not returned: what its effects brought
