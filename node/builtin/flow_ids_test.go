@@ -119,20 +119,15 @@ func TestMessagesOfFlowsWithTheSameNodeIDsStandBesideEachOther(t *testing.T) {
 	}
 }
 
-func TestMessageIDsAreUniqueInLanesLoopsAttemptsAndFlowsThatRunThemselves(t *testing.T) {
-	t.Parallel()
-	child := `
-weir: 1
-name: child
-context: {model: script/demo}
-inputs: {n: {type: any, default: 0}}
-nodes: {say: {type: llmRequest, in: {message: "child {{ run.inputs.n }}"}}, quick: {type: manualInput, with: {text: x}}}
-outputs: {said: "{{ say.text }}"}
-`
-	for _, c := range []struct {
-		name, flow string
-		asked      [][]string
-	}{
+// repeated is a flow in which a node id comes back, with the words that each request
+// held.
+type repeated struct {
+	name, flow string
+	asked      [][]string
+}
+
+func repeatedNodes() []repeated {
+	return []repeated{
 		{"a flow that runs itself", `
 inputs: {n: {type: number, default: 2}}
 nodes:
@@ -170,6 +165,11 @@ nodes:
     with: {body: {nodes: {say: {type: flow, isolation: share, in: {n: "{{ inputs.item }}"}, with: {flow: child.yaml}}}}}
   last: {type: llmRequest, after: each, in: {message: "last"}}
 `, [][]string{{"say"}, {"say", "child 1"}, {"say", "child 2"}, {"say", "child 1", "child 2", "last"}}},
+	}
+}
+
+func repeatedLanes() []repeated {
+	return []repeated{
 		{"a loop that forks", `
 nodes:
   say: {type: llmRequest, in: {message: "say"}}
@@ -219,7 +219,20 @@ nodes:
   a: {type: flow, isolation: share, after: say, in: {n: 1}, with: {flow: child.yaml}}
   b: {type: flow, isolation: share, after: a, in: {n: 2}, with: {flow: child.yaml}}
 `, [][]string{{"say"}, {"say", "child 1"}, {"say", "child 1", "child 2"}}},
-	} {
+	}
+}
+
+func TestMessageIDsAreUniqueInLanesLoopsAttemptsAndFlowsThatRunThemselves(t *testing.T) {
+	t.Parallel()
+	child := `
+weir: 1
+name: child
+context: {model: script/demo}
+inputs: {n: {type: any, default: 0}}
+nodes: {say: {type: llmRequest, in: {message: "child {{ run.inputs.n }}"}}, quick: {type: manualInput, with: {text: x}}}
+outputs: {said: "{{ say.text }}"}
+`
+	for _, c := range append(repeatedNodes(), repeatedLanes()...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := weirtest.Flow(t, "weir: 1\nname: top\ncontext: {model: script/demo}"+c.flow, weirtest.Case{

@@ -20,10 +20,9 @@ type userInputNode struct {
 
 func userInputType() node.Type {
 	return define[userInputNode](&flow.TypeSpec{
-		Name:      "userInput",
-		Category:  "context",
-		OnlyWaits: true,
-		Summary:   "Asks a person a question and waits for the answer.",
+		Name:     "userInput",
+		Category: "context", OnlyWaits: true,
+		Summary: "Asks a person a question and waits for the answer.",
 		Doc: `The run pauses until somebody answers: in the terminal, with
 ` + "`weir answer RUN INTERRUPT VALUE`" + `, over HTTP or from Go. Waiting costs nothing and
 outlives the process. The question's id is ` + "`PATH:ask#1`" + `.
