@@ -60,6 +60,9 @@ type Lease struct {
 	Fence int64
 	// Until is when others may take the run unless the lease is renewed.
 	Until time.Time
+	// Crashes is how many processes have ended while they executed the run, one
+	// after the other without a commit between; Acquire and Seize count.
+	Crashes int
 }
 
 // Append is a commit with the lease it is made under and what listings should
@@ -84,6 +87,9 @@ type Append struct {
 	Queued []string
 	// Posts are messages of inboxes that the commit acts on; they are removed.
 	Posts []int64
+	// Announces says that the commit only announces effects: it is no progress, and
+	// the run's count of crashes stays. Any other commit sets the count to zero.
+	Announces bool
 }
 
 // Head is the row of a run in listings, kept with each commit so that a
@@ -123,6 +129,29 @@ type Run struct {
 	// Session is the session that the run is a round of, Round its number.
 	Session string
 	Round   int
+	// Crashes is how many processes have ended while they executed the run, without
+	// a commit between.
+	Crashes int
+}
+
+// Unfinished is a run that some process should be executing: it was executing when
+// it was last written, its timer is due, or messages wait in its inbox.
+type Unfinished struct {
+	// Number orders runs by when they were created.
+	Number int64
+	Run    string
+	Parent string
+	// Session is the session that the run is a round of.
+	Session string
+	Status  engine.Status
+	// Due is the earliest timer, Unix milliseconds, 0 for none.
+	Due int64
+	// Posts says that messages wait in its inbox.
+	Posts bool
+	// Owner holds the run until Until; "" is nobody.
+	Owner   string
+	Until   time.Time
+	Crashes int
 }
 
 // Base says that a run's first Seq commits are those of another run; with 0 it

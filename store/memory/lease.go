@@ -4,31 +4,48 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
 // Acquire gives owner the run until now+ttl, under a fence that is new unless
 // owner has the run already. store.ErrOwned where another's lease has not run
-// out, store.ErrNotFound where there is no such run.
+// out, store.ErrNotFound where there is no such run. Taking an executing run from
+// an owner that let its lease run out counts as a crash.
 func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+	return s.acquire(ctx, id, "", owner, ttl, now)
+}
+
+// Seize is Acquire from an owner that is known to be dead, whose lease need not have
+// run out. store.ErrOwned where the run is another's by now.
+func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+	return s.acquire(ctx, id, from, owner, ttl, now)
+}
+
+func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
 	r, err := s.run(ctx, id)
 	if err != nil {
 		return store.Lease{}, fmt.Errorf("acquire: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.row.Owner != "" && r.row.Owner != owner && r.row.Until.After(now) {
+	another := r.row.Owner != "" && r.row.Owner != owner
+	if another && r.row.Owner != from && r.row.Until.After(now) {
 		return store.Lease{}, fmt.Errorf("acquire run %s: %w: %s has it until %s",
 			id, store.ErrOwned, r.row.Owner, r.row.Until.UTC().Format(time.RFC3339))
 	}
 	if r.row.Owner != owner {
 		r.fence++
 	}
+	if another && r.row.Head.Status == engine.Running {
+		r.row.Crashes++
+	}
 	r.row.Owner, r.row.Until = owner, now.Add(ttl)
-	return store.Lease{Run: id, Owner: owner, Fence: r.fence, Until: r.row.Until}, nil
+	return store.Lease{Run: id, Owner: owner, Fence: r.fence, Until: r.row.Until, Crashes: r.row.Crashes}, nil
 }
 
 // Renew extends leases to now+ttl and returns the ids of the runs that are no
@@ -120,6 +137,76 @@ func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error)
 		return time.Time{}, err
 	}
 	return time.UnixMilli(next), nil
+}
+
+// Unfinished lists at most limit runs that a process should be executing at now and
+// that except does not own, with a number above after, the oldest first.
+func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	s.posts.Lock()
+	posted := make(map[string]bool, len(s.inbox))
+	for i := range s.inbox {
+		posted[s.inbox[i].Run] = true
+	}
+	s.posts.Unlock()
+	s.mu.RLock()
+	order := s.order
+	s.mu.RUnlock()
+	out := []store.Unfinished{}
+	for _, r := range order {
+		row := r.copy()
+		u := store.Unfinished{
+			Number: int64(r.number) + 1, Run: row.ID, Parent: row.Parent, Session: row.Session, Status: row.Head.Status,
+			Due: row.Head.Due, Posts: posted[row.ID], Owner: row.Owner, Until: row.Until, Crashes: row.Crashes,
+		}
+		switch {
+		case len(out) == limit:
+			return out, nil
+		case u.Number <= after, except != "" && u.Owner == except:
+		case unfinished(&u, now):
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+func unfinished(u *store.Unfinished, now time.Time) bool {
+	switch u.Status {
+	case engine.Running:
+		return true
+	case engine.Pending:
+		return u.Session != "" || u.Posts
+	case engine.Paused:
+		return u.Posts || u.Due > 0 && u.Due <= now.UnixMilli()
+	default:
+		return false
+	}
+}
+
+// PendingSessions lists the sessions in which messages wait or whose round was begun
+// and has no commit, at most limit with ids after the given one, by id.
+func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([]string, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	s.talks.mu.Lock()
+	found := map[string]bool{}
+	for _, q := range s.talks.queue {
+		found[q.Session] = true
+	}
+	s.talks.mu.Unlock()
+	s.mu.RLock()
+	order := s.order
+	s.mu.RUnlock()
+	for _, r := range order {
+		if row := r.copy(); row.Session != "" && row.Head.Status == engine.Pending {
+			found[row.Session] = true
+		}
+	}
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(id string) bool { return id <= after })
+	return ids[:min(len(ids), limit)], nil
 }
 
 // unowned visits the runs that nobody owns at a time.

@@ -225,6 +225,9 @@ func (r *run) append(a *store.Append) error {
 	r.row.Events += int64(len(c.Events))
 	r.row.Updated = time.UnixMilli(c.At)
 	r.row.Head = a.Head
+	if !a.Announces {
+		r.row.Crashes = 0
+	}
 	if a.Take != nil {
 		r.fence, r.row.Owner, r.row.Until = a.Fence, a.Take.Owner, a.Take.Until
 	}

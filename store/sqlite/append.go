@@ -144,7 +144,22 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 			return nil, err
 		}
 	}
+	if err := w.clearCrashes(r, a); err != nil {
+		return nil, err
+	}
 	return nil, w.setHead(r, &a.Head)
+}
+
+// clearCrashes sets the run's count of crashes to zero: the run has made progress.
+func (w *writerTx) clearCrashes(r *runState, a *store.Append) error {
+	if r.crashes == 0 || a.Announces {
+		return nil
+	}
+	_, err := w.s.conn.ExecContext(w.ctx, "DELETE FROM run_crash WHERE run = ?", r.num)
+	if err == nil {
+		r.crashes = 0
+	}
+	return err
 }
 
 // packBase is the id of a commit that one of run num differs from, as its row has

@@ -313,6 +313,7 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 			ON c.id >= r.num << 32 AND c.id < (r.num + 1) << 32)`, nil},
 		{"DELETE FROM context WHERE id IN (SELECT id FROM doomed_context)", nil},
 		{"DELETE FROM checkpoint WHERE run IN (SELECT num FROM doomed_run)", nil},
+		{"DELETE FROM run_crash WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
 		{"DELETE FROM cache", nil},

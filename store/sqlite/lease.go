@@ -2,34 +2,55 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 )
 
 // Acquire gives owner the run until now+ttl, under a fence that is new unless
 // owner has the run already. store.ErrOwned where another's lease has not run
-// out, store.ErrNotFound where there is no such run.
+// out, store.ErrNotFound where there is no such run. Taking an executing run from
+// an owner that let its lease run out counts as a crash.
 func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+	return s.acquire(ctx, id, "", owner, ttl, now)
+}
+
+// Seize is Acquire from an owner that is known to be dead, whose lease need not have
+// run out. store.ErrOwned where the run is another's by now.
+func (s *Store) Seize(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+	return s.acquire(ctx, id, from, owner, ttl, now)
+}
+
+func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
 	l := store.Lease{Run: id, Owner: owner, Until: now.Add(ttl).Truncate(time.Millisecond)}
 	err := s.write(ctx, "acquire run "+id, func(ctx context.Context) error {
-		err := s.conn.QueryRowContext(ctx, `
-			UPDATE run_row SET fence = fence + (owner IS NOT ?2), owner = ?2, until = ?3
-			WHERE id = ?1 AND (owner IS NULL OR owner = ?2 OR until <= ?4) RETURNING fence`,
-			id, owner, l.Until.UnixMilli(), now.UnixMilli()).Scan(&l.Fence)
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		var holder string
-		var until int64
-		err = s.conn.QueryRowContext(ctx, "SELECT coalesce(owner, ''), until FROM run WHERE id = ?", id).Scan(&holder, &until)
+		var num, until int64
+		var holder, status string
+		err := s.conn.QueryRowContext(ctx, `SELECT r.num, coalesce(r.owner, ''), r.until, r.fence, r.status, coalesce(k.count, 0)
+			FROM run_row r LEFT JOIN run_crash k ON k.run = r.num WHERE r.id = ?`, id,
+		).Scan(&num, &holder, &until, &l.Fence, &status, &l.Crashes)
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: %s has it until %s", store.ErrOwned, holder, time.UnixMilli(until).UTC().Format(time.RFC3339))
+		another := holder != "" && holder != owner
+		if another && holder != from && until > now.UnixMilli() {
+			return fmt.Errorf("%w: %s has it until %s", store.ErrOwned, holder, time.UnixMilli(until).UTC().Format(time.RFC3339))
+		}
+		if holder != owner {
+			l.Fence++
+		}
+		if another && status == engine.Running.String() {
+			l.Crashes++
+			if _, err := s.conn.ExecContext(ctx, `INSERT INTO run_crash (run, count) VALUES (?1, ?2)
+				ON CONFLICT (run) DO UPDATE SET count = ?2`, num, l.Crashes); err != nil {
+				return err
+			}
+		}
+		_, err = s.conn.ExecContext(ctx, "UPDATE run_row SET fence = ?, owner = ?, until = ? WHERE num = ?",
+			l.Fence, owner, l.Until.UnixMilli(), num)
+		return err
 	})
 	if err != nil {
 		return store.Lease{}, err
@@ -89,6 +110,49 @@ func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error)
 		return time.Time{}, s.wrap("find next timer", err)
 	}
 	return time.UnixMilli(next), nil
+}
+
+// Unfinished lists at most limit runs that a process should be executing at now and
+// that except does not own, with a number above after, the oldest first.
+func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error) {
+	out := []store.Unfinished{}
+	err := s.query(ctx, func(row scanner) error {
+		var u store.Unfinished
+		var until int64
+		var status string
+		err := row.Scan(&u.Number, &u.Run, &u.Parent, &u.Session, &status, &u.Due, &u.Posts, &u.Owner, &until, &u.Crashes)
+		if err != nil {
+			return err
+		}
+		if u.Owner != "" {
+			u.Until = time.UnixMilli(until)
+		}
+		u.Status, err = parseStatus(status)
+		out = append(out, u)
+		return err
+	}, `SELECT r.num, r.id, coalesce(r.parent, ''), coalesce(s.id, ''), r.status, r.due,
+			EXISTS (SELECT 1 FROM inbox i WHERE i.run = r.num), coalesce(r.owner, ''), r.until, coalesce(k.count, 0)
+		FROM run_row r LEFT JOIN session s ON s.num = r.session LEFT JOIN run_crash k ON k.run = r.num
+		WHERE r.num IN (
+			SELECT num FROM run_row WHERE status IN ('running', 'pending') AND (status = 'running' OR session IS NOT NULL)
+			UNION SELECT num FROM run_row WHERE due > 0 AND due <= ?1
+			UNION SELECT run FROM inbox)
+		AND (?2 = '' OR r.owner IS NOT ?2) AND r.num > ?3 AND r.status IN ('running', 'pending', 'paused')
+		ORDER BY r.num LIMIT ?4`,
+		now.UnixMilli(), except, after, limit)
+	if err != nil {
+		return nil, s.wrap("list unfinished runs", err)
+	}
+	return out, nil
+}
+
+// PendingSessions lists the sessions in which messages wait or whose round was begun
+// and has no commit, at most limit with ids after the given one, by id.
+func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([]string, error) {
+	return s.texts(ctx, "list sessions with messages", `SELECT id FROM session
+		WHERE num IN (SELECT session FROM queue WHERE run IS NULL
+			UNION SELECT session FROM run_row WHERE status IN ('running', 'pending') AND status = 'pending' AND session IS NOT NULL)
+		AND id > ? ORDER BY id LIMIT ?`, after, limit)
 }
 
 // Find lists the ids of at most 100 runs that begin with prefix, in

@@ -28,6 +28,7 @@ type runState struct {
 	base      based
 	round     round
 	fence     int64
+	crashes   int
 	head      *headRow // as written last; nil is not known
 	contexts  map[string]*contextState
 	recent    recent
@@ -62,11 +63,12 @@ func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) 
 	}
 	err := w.s.conn.QueryRowContext(w.ctx,
 		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
-			coalesce(r.session, 0), coalesce(r.round, 0), coalesce(h.context, 0), coalesce(r.first, 0), coalesce(r.folded, 0)
+			coalesce(r.session, 0), coalesce(r.round, 0), coalesce(h.context, 0), coalesce(r.first, 0), coalesce(r.folded, 0),
+			coalesce((SELECT count FROM run_crash k WHERE k.run = r.num), 0)
 		FROM run_row r LEFT JOIN run_row o ON o.num = r.root LEFT JOIN session s ON s.num = -r.root
 		LEFT JOIN session h ON h.num = r.session WHERE r.id = ?`, id,
 	).Scan(&r.num, &r.root, &r.salt, &r.base.run, &r.base.seq, &r.base.last,
-		&r.round.session, &r.round.number, &r.round.context, &r.round.first, &r.round.folded)
+		&r.round.session, &r.round.number, &r.round.context, &r.round.first, &r.round.folded, &r.crashes)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -44,6 +44,7 @@ type Journal interface {
 // Leases says who may write.
 type Leases interface {
 	Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
+	Seize(ctx context.Context, run, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
 	Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error)
 	Release(ctx context.Context, l store.Lease) error
 }
@@ -55,6 +56,8 @@ type Listings interface {
 	Find(ctx context.Context, prefix string) ([]string, error)
 	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
+	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error)
+	PendingSessions(ctx context.Context, after string, limit int) ([]string, error)
 }
 
 // Extras is what is kept beside journals.
@@ -118,7 +121,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for _, group := range [][]testCase{
 		journalCases(), refusalCases(), valueCases(), messageCases(),
-		leaseCases(), listingCases(), extraCases(), bulkCases(),
+		leaseCases(), recoveryCases(), listingCases(), extraCases(), bulkCases(),
 		baseCases(), sessionCases(), roundCases(), momentCases(), erasureCases(),
 		memoryCases(), memorySearchCases(),
 	} {
