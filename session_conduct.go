@@ -132,7 +132,7 @@ func (c *conductor) rest(ctx context.Context, t *Turn) (ended bool, err error) {
 		if ended, err := c.settled(ctx, t); ended || err != nil {
 			return ended, err
 		}
-		on, err := c.w.Resume(ctx, t.Run())
+		on, err := c.w.Continue(ctx, t.Run())
 		if err != nil {
 			if elsewhere(err) {
 				err = nil
@@ -516,7 +516,7 @@ func (c *conductor) attend(ctx context.Context, row *store.Session) (moved bool,
 	case r.Head.Status.Ended():
 		return false, nil // the session is being given back
 	}
-	on, err := c.w.Resume(ctx, run)
+	on, err := c.w.Continue(ctx, run)
 	if elsewhere(err) {
 		return c.watch(ctx, &r)
 	}

@@ -46,9 +46,9 @@ type spoken struct {
 	inputs  map[string]any
 	model   string
 	origin  string
-	// flow is the fingerprint of the flow that the message was sent with, for a
-	// process that continues the session and has no other; "" is not known.
-	flow string
+	// flow is the fingerprint of the flow that the message was sent to, and process who
+	// sent it, as an owner of runs: so that another process can begin its round.
+	flow, process string
 }
 
 func (m *spoken) value() engine.Value {
@@ -63,7 +63,7 @@ func (m *spoken) value() engine.Value {
 		v["origin"] = m.origin
 	}
 	if m.flow != "" {
-		v["flow"] = m.flow
+		v["flow"], v["process"] = m.flow, m.process
 	}
 	return v
 }
@@ -78,6 +78,7 @@ func spokenOf(v engine.Value) *spoken {
 	m.model, _ = o["model"].(string)
 	m.origin, _ = o["origin"].(string)
 	m.flow, _ = o["flow"].(string)
+	m.process, _ = o["process"].(string)
 	return m
 }
 
@@ -91,7 +92,10 @@ func spokenOf(v engine.Value) *spoken {
 // round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
 // goes on, and Wait of the turn says what comes of it.
 func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, error) {
-	said := &spoken{inputs: o.Inputs, model: o.Model, origin: o.Origin, flow: s.flow.Fingerprint()}
+	said := &spoken{inputs: o.Inputs, model: o.Model, origin: o.Origin, process: s.w.local.Owner()}
+	if s.flow != nil {
+		said.flow = s.flow.Fingerprint()
+	}
 	var err error
 	if said.message, err = engine.Normalize(message); err == nil && o.Inputs != nil {
 		var v engine.Value

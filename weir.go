@@ -142,10 +142,21 @@ type Options struct {
 	HTTP node.HTTPDoer
 	// Parallel bounds how many nodes of one run are running at once; 16.
 	Parallel int
-	// Tend has this process resume runs that nobody drives when a timer of theirs
-	// is due. It is for processes that live long and offer all types, tools and
-	// providers that the runs in the store need.
-	Tend   bool
+	// Recover has this process continue what others left in the store: runs that were
+	// executing, runs whose timer is due, and messages to sessions that no round has
+	// taken. A run is taken only if no process owns it, its owner's lease has run out, or
+	// its owner is a process of this machine that is known to be dead. A run that needs
+	// something that this process lacks stays where it is; Blocked lists it. It is for
+	// processes that live long.
+	Recover bool
+	// Tend does the same as Recover.
+	//
+	// Deprecated: set Recover.
+	Tend bool
+	// Drain is how long Close waits for effects in flight (model calls, tools, code,
+	// requests) to end by themselves; no other effect starts meanwhile. 0 cancels them at
+	// once.
+	Drain  time.Duration
 	Logger *slog.Logger
 
 	// Wrap and Skip are for tests of flows. Wrap is given every node type and
@@ -166,6 +177,12 @@ type Weir struct {
 	own       map[string]bool // node types beside the built-in ones
 	talks     *conductors
 	tally     func() token.Counter // nil where the store keeps no counts
+	// providers are the names of those that are configured; replays, that one answers for
+	// all.
+	providers map[string]bool
+	replays   bool
+	secret    func(name string) (string, bool)
+	sessions  *sessionRecovery // nil where nothing is recovered
 	// trajectories is where they are kept beside the journal, nil for nowhere.
 	trajectories trajectory.Storage
 
@@ -201,6 +218,10 @@ func Open(o Options) (*Weir, error) {
 	}
 	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, own: make(map[string]bool), programs: make(map[string]*runner.Program)}
 	w.talks = newConductors(w)
+	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
+	for name := range o.Providers {
+		w.providers[name] = true
+	}
 	w.countMessages()
 	for _, t := range o.Types {
 		w.own[t.Spec().Name] = true
@@ -232,16 +253,27 @@ func Open(o Options) (*Weir, error) {
 	}
 	ro.Trails = w.trails(o.Trajectories)
 	ro.Flow = w.programUnder
-	if o.Tend {
-		ro.Program = w.programOf
+	ro.Drain = o.Drain
+	if o.Recover || o.Tend {
+		ro.Program = w.recoverable
 	}
 	w.local = runner.NewLocal(ro)
+	if ro.Program != nil {
+		w.sessions = newSessionRecovery(w)
+	}
 	return w, nil
 }
 
 // Close stops all runs where they can be resumed, then closes the store. When
 // ctx ends first, nodes that do not stop are abandoned.
+//
+// No effect starts any more; those in flight have Options.Drain to end by themselves,
+// then they are cancelled. What has ended by then is kept, and the runs are given back
+// at once, so that another process can continue them.
 func (w *Weir) Close(ctx context.Context) error {
+	if w.sessions != nil {
+		w.sessions.close()
+	}
 	w.talks.close()
 	return errors.Join(w.local.Close(ctx), w.store.Close())
 }

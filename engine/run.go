@@ -194,6 +194,31 @@ func (r *Run) Status() Status {
 	return Running
 }
 
+// Activity says what a running run does.
+type Activity uint8
+
+const (
+	// Executing: nodes are at work, or about to be.
+	Executing Activity = iota
+	// AwaitsChildren: no node is at work, and child runs are.
+	AwaitsChildren
+	// AwaitsTimers: nothing happens before a timer is due, or somebody answers.
+	AwaitsTimers
+)
+
+// Activity says what the run does; it is of use while the run's status is Running.
+func (r *Run) Activity() Activity {
+	switch {
+	case r.ended != Pending, r.Start == nil, r.executing > 0, slices.ContainsFunc(r.ready, (*nodeState).waits):
+		return Executing
+	case !r.childrenRest():
+		return AwaitsChildren
+	case len(r.due) > 0:
+		return AwaitsTimers
+	}
+	return Executing
+}
+
 // Interrupts lists what the run waits for, oldest first. Timers are not among
 // them, and a child run is not but what it waits for: "PATH>ID" for what the
 // child of the node at PATH names ID.

@@ -101,7 +101,7 @@ func (l *Local) carryOut(ctx context.Context, x *Execution, c *call, p *Program,
 	asked := false
 	for err == nil {
 		var r Result
-		r, err = l.attend(ctx, y)
+		r, err = l.attend(ctx, c, y)
 		switch {
 		case errors.Is(err, store.ErrFenced): // another process has looked at it
 			y, err = l.joinCall(ctx, x, c, p, b)
@@ -158,13 +158,15 @@ func (l *Local) cutOff(ctx context.Context, c *call) error {
 // lastWords is how long a tool that is cut off has, less than a tool is given.
 const lastWords = 1500 * time.Millisecond
 
-// attend returns how a run ended or that it pauses.
-func (l *Local) attend(ctx context.Context, y *Execution) (Result, error) {
+// attend returns how a run ended or that it pauses. Where the process closes, the
+// attempt that made the call ends with the run, so that nothing is recorded of the call.
+func (l *Local) attend(ctx context.Context, c *call, y *Execution) (Result, error) {
 	r, err := y.Wait(ctx)
 	switch {
-	case err == nil && !r.Status.Ended() && r.Status != engine.Paused: // the process stops
-		<-l.ctx.Done()
-		return r, l.ctx.Err()
+	case errors.Is(err, ErrStopped):
+		c.by.cancel(errQuit)
+		<-ctx.Done()
+		return r, ctx.Err()
 	case ctx.Err() == nil:
 		return r, err
 	}

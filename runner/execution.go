@@ -50,6 +50,7 @@ type Execution struct {
 	mails     []mail
 	result    Result
 	err       error
+	stopped   *Stopped // the Local closed before the run came to an end or a pause
 }
 
 // Result is how far a run has come.
@@ -67,11 +68,15 @@ var errQuit = errors.New("the process is shutting down")
 // Done is closed when the execution has ended.
 func (x *Execution) Done() <-chan struct{} { return x.done }
 
-// Wait returns the result once the execution has ended. When ctx ends first
-// that is an error and the run goes on.
+// Wait returns the result once the execution has ended. When ctx ends first that is an
+// error and the run goes on. Where the Local closed before the run came to its end or
+// to a pause, the error is a *Stopped.
 func (x *Execution) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-x.done:
+		if x.err == nil && x.stopped != nil {
+			return x.result, x.stopped
+		}
 		return x.result, x.err
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
@@ -336,7 +341,7 @@ func (x *Execution) commit() error {
 		x.acknowledge(nil)
 		return nil
 	}
-	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains(), Queued: x.queued, Posts: x.posts}
+	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains(), Queued: x.queued, Posts: x.posts, Announces: announces(c.Events)}
 	x.queued, x.posts = nil, nil
 	if x.untaken {
 		x.one[0].Take = &x.lease
@@ -362,6 +367,16 @@ func (x *Execution) commit() error {
 	return nil
 }
 
+// announces reports whether events only say that effects are about to start.
+func announces(events []engine.Event) bool {
+	for _, e := range events {
+		if _, ok := e.(*engine.EffectStarted); !ok {
+			return false
+		}
+	}
+	return true
+}
+
 func (x *Execution) acknowledge(err error) {
 	for _, ack := range x.waiting {
 		ack <- err
@@ -372,6 +387,9 @@ func (x *Execution) acknowledge(err error) {
 // head is what listings say of the run.
 func head(r *engine.Run) store.Head {
 	h := store.Head{Status: r.Status(), Waiting: r.Interrupts(), Usage: r.Usage(), Error: r.Failure()}
+	if h.Status == engine.Running {
+		h.Activity = r.Activity()
+	}
 	if _, at, ok := r.NextTimer(); ok {
 		h.Due = at
 	}
@@ -439,6 +457,9 @@ func (x *Execution) end() {
 		Usage: r.Usage(), Error: r.Failure(),
 	}
 	if x.err == nil {
+		if x.quit.Load() && !r.Status().Ended() && r.Status() != engine.Paused {
+			x.stopped = &Stopped{x.ID}
+		}
 		x.local.saveCheckpoint(ctx, x)
 		if x.left {
 			x.m.fence = x.lease.Fence + 1

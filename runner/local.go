@@ -32,11 +32,14 @@ type Options struct {
 	Flow func(ctx context.Context, fingerprint string) (*Program, error)
 	// MaxDepth bounds how many runs may be above a run that a node starts; 8.
 	MaxDepth int
-	// Program finds the program a run was started under. Where it is set, and
-	// the Store has Timers, the Local resumes runs that nobody holds when their
-	// timer is due: for processes that live long and can run every flow of the
-	// store. nil leaves such runs to whoever resumes them.
+	// Program finds the program a run was started under; a *Missing error says what
+	// this process lacks. Where it is set, and the Store is a Recovery, the Local
+	// continues runs that their processes left: those that were executing and those
+	// whose timer is due. nil leaves such runs to whoever resumes them.
 	Program func(ctx context.Context, run string) (*Program, error)
+	// Drain is how long Close waits for effects in flight to end by themselves; 0 cancels
+	// them at once.
+	Drain time.Duration
 	// Trails fill the trajectories of runs; nil keeps none.
 	Trails *Trails
 	// Skip is asked where all runs that are held here wait, one of them for a
@@ -55,6 +58,7 @@ type Local struct {
 	workers   *workers
 	ctx       context.Context
 	cancel    context.CancelFunc
+	sweeper   *sweeper // nil where nothing is recovered
 	loops     sync.WaitGroup
 	clock     clock
 	abandoned atomic.Int64 // functions of nodes that were given up and have not returned
@@ -96,7 +100,13 @@ func NewLocal(o Options) *Local {
 	l.loops.Add(3)
 	go l.keepLeases()
 	go l.readInbox()
-	go l.tend()
+	go l.sweepCache()
+	if r, ok := o.Store.(Recovery); ok && o.Program != nil {
+		l.sweeper = &sweeper{l: l, store: r}
+		l.sweeper.timers, _ = o.Store.(Timers)
+		l.loops.Add(1)
+		go l.recover()
+	}
 	l.loops.Go(warm)
 	return l
 }
@@ -224,10 +234,7 @@ func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}
 
 // take acquires the lease and loads the run.
 func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
-	lease, err := l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
-	if errors.Is(err, store.ErrOwned) && l.orphaned(ctx, id) {
-		lease, err = l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
-	}
+	lease, err := l.acquire(ctx, id)
 	if err != nil {
 		return nil, l.owned(ctx, id, err)
 	}
@@ -372,6 +379,9 @@ func (l *Local) forget(x *Execution) {
 	close(x.done)
 }
 
+// Owner is this process as the owner of runs: "here:pid:random".
+func (l *Local) Owner() string { return l.owner }
+
 // Held returns the execution of a run that this process drives, or nil.
 func (l *Local) Held(id string) *Execution {
 	l.mu.Lock()
@@ -379,20 +389,25 @@ func (l *Local) Held(id string) *Execution {
 	return l.held[id]
 }
 
-// Close stops: no node starts any more, those that run are told to stop, what
-// their effects brought is kept, and every run is left resumable. When ctx ends
-// first the rest is abandoned, which loses nothing that was acknowledged.
+// Close stops: no node and no effect starts any more, and the effects in flight have
+// Options.Drain to end by themselves before they are cancelled. What effects brought is
+// kept, every run is left resumable, and its lease is given back as soon as nothing of
+// it is in flight. When ctx ends first the rest is abandoned, which loses nothing that
+// was acknowledged.
 func (l *Local) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
+	held := make([]*Execution, 0, len(l.held))
 	for _, x := range l.held {
+		held = append(held, x)
 		x.quit.Store(true)
 		x.command(func(*engine.Run) (engine.Event, error) {
-			x.quitAll()
+			x.quitAll(l.o.Drain > 0)
 			return nil, nil
 		})
 	}
 	l.mu.Unlock()
+	l.awaitEffects(ctx, held)
 	l.cancel()
 	ended := make(chan struct{})
 	go func() {
@@ -403,15 +418,53 @@ func (l *Local) Close(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
+		l.releaseAbandoned()
 		return fmt.Errorf("close: some nodes did not stop: %w", ctx.Err())
 	}
 }
 
-// quitAll tells all attempts to stop; on the run's goroutine.
-func (x *Execution) quitAll() {
-	for _, a := range x.m.active {
-		if a.cancel != nil {
-			a.cancel(errQuit)
+// awaitEffects returns when nothing is in flight in the executions any more, or when
+// the time for that is over.
+func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
+	if l.o.Drain <= 0 {
+		return
+	}
+	over := time.NewTimer(l.o.Drain)
+	defer over.Stop()
+	for _, x := range held {
+		select {
+		case <-x.done:
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
 		}
+	}
+}
+
+// releaseAbandoned gives back the leases of runs whose nodes did not stop: the fence
+// refuses whatever they still want to commit.
+func (l *Local) releaseAbandoned() {
+	for _, x := range l.snapshot() {
+		if err := l.o.Store.Release(context.WithoutCancel(l.ctx), x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
+			l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
+		}
+	}
+}
+
+// quitAll tells all attempts to stop; on the run's goroutine. With drain those that have
+// effects in flight may wait for them, and start no other.
+func (x *Execution) quitAll(drain bool) {
+	for _, a := range x.m.active {
+		if a.cancel == nil {
+			continue
+		}
+		if drain {
+			a.stopping.Store(true)
+			if a.inflight.Load() > 0 {
+				continue
+			}
+		}
+		a.cancel(errQuit)
 	}
 }

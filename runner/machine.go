@@ -407,13 +407,28 @@ func (m *machine) otherFlow(s *engine.RunStarted) error {
 func (m *machine) otherTypes(s *engine.RunStarted) error {
 	status := m.run.Status()
 	anyhow := m.program.anyhow || status == engine.Completed || status == engine.Cancelled
+	diff := m.program.lacks(s.Closure, anyhow)
+	if diff == nil {
+		return nil
+	}
+	return fmt.Errorf("run %s: %s: %w", m.run.ID, strings.Join(diff, ", "), ErrClosure)
+}
+
+// Lacks lists the node types and tools of a run's closure that are not what they were
+// when the run was started, or are not there any more.
+func (p *Program) Lacks(closure map[string]string) []string { return p.lacks(closure, false) }
+
+// lacks is Lacks; anyhow leaves out tools.
+func (p *Program) lacks(closure map[string]string, anyhow bool) []string {
 	var diff []string
-	for _, name := range slices.Sorted(maps.Keys(s.Closure)) {
-		was, is := s.Closure[name], m.program.Closure[name]
+	for _, name := range slices.Sorted(maps.Keys(closure)) {
+		was, is := closure[name], p.Closure[name]
 		if was == is {
 			continue
 		}
 		switch tool, ok := strings.CutPrefix(name, toolPin); {
+		case !ok && is == "":
+			diff = append(diff, fmt.Sprintf("there is no node type %s, whose version was %s", name, was))
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s was version %s and is %s", name, was, is))
 		case anyhow:
@@ -423,8 +438,5 @@ func (m *machine) otherTypes(s *engine.RunStarted) error {
 			diff = append(diff, fmt.Sprintf("the tool %s is defined otherwise (was %.8s, is %.8s)", tool, was, is))
 		}
 	}
-	if diff == nil {
-		return nil
-	}
-	return fmt.Errorf("run %s: %s: %w", m.run.ID, strings.Join(diff, ", "), ErrClosure)
+	return diff
 }

@@ -2,14 +2,12 @@ package runner
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // here names the machine and, on Linux, the namespace in which its process ids
@@ -24,21 +22,6 @@ func here() string {
 		host += "+" + strings.Trim(strings.TrimPrefix(ns, "pid:"), "[]")
 	}
 	return strings.ReplaceAll(host, ":", "_")
-}
-
-// orphaned reports whether the run belongs to a process of this machine that
-// has died, and takes the lease from it: so that a run goes on at once after a
-// crash and not when the lease runs out. A dead process cannot commit any
-// more, so this is no risk to the journal, and the fence moves as always.
-func (l *Local) orphaned(ctx context.Context, id string) bool {
-	r, err := l.o.Store.Run(ctx, id)
-	if err != nil || !dead(r.Owner) {
-		return false
-	}
-	// In the dead owner's name: nobody else has it, and where somebody was
-	// faster the run is not that owner's any more and this changes nothing.
-	lease, err := l.o.Store.Acquire(ctx, id, r.Owner, time.Second, time.Now())
-	return err == nil && l.o.Store.Release(ctx, lease) == nil
 }
 
 // dead reports whether an owner, "here:pid:random", is a process of this

@@ -31,6 +31,8 @@ type Checkpoints interface {
 // Leases says who owns a run.
 type Leases interface {
 	Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
+	// Seize is Acquire from an owner that is known to be dead.
+	Seize(ctx context.Context, run, from, owner string, ttl time.Duration, now time.Time) (store.Lease, error)
 	Renew(ctx context.Context, ls []store.Lease, ttl time.Duration, now time.Time) (lost []string, err error)
 	Release(ctx context.Context, l store.Lease) error
 }

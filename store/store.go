@@ -96,6 +96,8 @@ type Append struct {
 // listing reads no journal.
 type Head struct {
 	Status engine.Status
+	// Activity says what a run of status Running does.
+	Activity engine.Activity
 	// Waiting lists open questions, "[]" where there are none.
 	Waiting []engine.Interrupt
 	// Due is the earliest timer, Unix milliseconds, 0 for none.
@@ -134,8 +136,8 @@ type Run struct {
 	Crashes int
 }
 
-// Unfinished is a run that some process should be executing: it was executing when
-// it was last written, its timer is due, or messages wait in its inbox.
+// Unfinished is a run that some process should be executing: nodes or child runs were
+// at work when it was last written, its timer is due, or messages wait in its inbox.
 type Unfinished struct {
 	// Number orders runs by when they were created.
 	Number int64
@@ -144,6 +146,8 @@ type Unfinished struct {
 	// Session is the session that the run is a round of.
 	Session string
 	Status  engine.Status
+	// Activity says what a run of status Running does.
+	Activity engine.Activity
 	// Due is the earliest timer, Unix milliseconds, 0 for none.
 	Due int64
 	// Posts says that messages wait in its inbox.

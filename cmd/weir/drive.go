@@ -129,6 +129,9 @@ func (d *driving) interrupted(desk *desk, run *weir.Run, w watcher, s *errSignal
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	r, waitErr := run.Wait(ctx)
+	if errors.Is(waitErr, runner.ErrStopped) {
+		waitErr = nil // the report says how to continue it
+	}
 	if err = errors.Join(err, waitErr); err != nil {
 		return err
 	}

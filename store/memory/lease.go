@@ -41,7 +41,7 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 	if r.row.Owner != owner {
 		r.fence++
 	}
-	if another && r.row.Head.Status == engine.Running {
+	if another && r.row.Head.Status == engine.Running && r.row.Head.Activity == engine.Executing {
 		r.row.Crashes++
 	}
 	r.row.Owner, r.row.Until = owner, now.Add(ttl)
@@ -159,7 +159,7 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 		row := r.copy()
 		u := store.Unfinished{
 			Number: int64(r.number) + 1, Run: row.ID, Parent: row.Parent, Session: row.Session, Status: row.Head.Status,
-			Due: row.Head.Due, Posts: posted[row.ID], Owner: row.Owner, Until: row.Until, Crashes: row.Crashes,
+			Activity: row.Head.Activity, Due: row.Head.Due, Posts: posted[row.ID], Owner: row.Owner, Until: row.Until, Crashes: row.Crashes,
 		}
 		switch {
 		case len(out) == limit:
@@ -175,7 +175,7 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 func unfinished(u *store.Unfinished, now time.Time) bool {
 	switch u.Status {
 	case engine.Running:
-		return true
+		return u.Activity < engine.AwaitsTimers || u.Posts || u.Due > 0 && u.Due <= now.UnixMilli()
 	case engine.Pending:
 		return u.Session != "" || u.Posts
 	case engine.Paused:

@@ -25,7 +25,7 @@ WHERE num = ?7 AND fence = ?8 AND (?11 OR owner IS NULL)
 AND (?9 OR EXISTS (SELECT 1 FROM run_commit WHERE id = ?1 - 1 AND last = ?10))
 ON CONFLICT DO NOTHING`
 
-const updateHead = `UPDATE run_row SET status = ?, waiting = ?, due = ?, usage = ?, error = ? WHERE num = ?`
+const updateHead = `UPDATE run_row SET status = ?, waiting = ?, due = ?, usage = ?, error = ?, activity = ? WHERE num = ?`
 
 // Append keeps commits in one transaction, each or not at all; the result has
 // one element for each of them: nil, store.ErrFenced, store.ErrSequence or
@@ -235,7 +235,7 @@ func (w *writerTx) setHead(r *runState, h *store.Head) error {
 		return nil
 	}
 	_, err = w.s.stmts.updateHead.ExecContext(w.ctx, row.status, nullText(row.waiting), row.due,
-		nullText(row.usage), nullText(row.failure), r.num)
+		nullText(row.usage), nullText(row.failure), nullInt(row.activity), r.num)
 	if err == nil {
 		r.head = &row
 	}
@@ -278,12 +278,15 @@ func (w *writerTx) findValue(root int64, d digest) (int64, error) {
 // headRow is a head as its columns have it.
 type headRow struct {
 	status                  string
-	due                     int64
+	due, activity           int64
 	waiting, usage, failure string
 }
 
 func newHeadRow(h *store.Head) (headRow, error) {
 	row := headRow{status: statusText(h.Status), due: h.Due}
+	if h.Status == engine.Running {
+		row.activity = int64(h.Activity)
+	}
 	e := engine.NodeWaiting{Interrupts: h.Waiting}
 	var err error
 	if len(h.Waiting) > 0 {

@@ -28,7 +28,7 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 	err := s.write(ctx, "acquire run "+id, func(ctx context.Context) error {
 		var num, until int64
 		var holder, status string
-		err := s.conn.QueryRowContext(ctx, `SELECT r.num, coalesce(r.owner, ''), r.until, r.fence, r.status, coalesce(k.count, 0)
+		err := s.conn.QueryRowContext(ctx, `SELECT r.num, coalesce(r.owner, ''), r.until, r.fence, r.status || coalesce(r.activity, ''), coalesce(k.count, 0)
 			FROM run_row r LEFT JOIN run_crash k ON k.run = r.num WHERE r.id = ?`, id,
 		).Scan(&num, &holder, &until, &l.Fence, &status, &l.Crashes)
 		if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 		var u store.Unfinished
 		var until int64
 		var status string
-		err := row.Scan(&u.Number, &u.Run, &u.Parent, &u.Session, &status, &u.Due, &u.Posts, &u.Owner, &until, &u.Crashes)
+		err := row.Scan(&u.Number, &u.Run, &u.Parent, &u.Session, &status, &u.Activity, &u.Due, &u.Posts, &u.Owner, &until, &u.Crashes)
 		if err != nil {
 			return err
 		}
@@ -130,11 +130,12 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 		u.Status, err = parseStatus(status)
 		out = append(out, u)
 		return err
-	}, `SELECT r.num, r.id, coalesce(r.parent, ''), coalesce(s.id, ''), r.status, r.due,
+	}, `SELECT r.num, r.id, coalesce(r.parent, ''), coalesce(s.id, ''), r.status, coalesce(r.activity, 0), r.due,
 			EXISTS (SELECT 1 FROM inbox i WHERE i.run = r.num), coalesce(r.owner, ''), r.until, coalesce(k.count, 0)
 		FROM run_row r LEFT JOIN session s ON s.num = r.session LEFT JOIN run_crash k ON k.run = r.num
 		WHERE r.num IN (
-			SELECT num FROM run_row WHERE status IN ('running', 'pending') AND (status = 'running' OR session IS NOT NULL)
+			SELECT num FROM run_row WHERE status IN ('running', 'pending') AND coalesce(activity, 0) < 2
+				AND (status = 'running' OR session IS NOT NULL)
 			UNION SELECT num FROM run_row WHERE due > 0 AND due <= ?1
 			UNION SELECT run FROM inbox)
 		AND (?2 = '' OR r.owner IS NOT ?2) AND r.num > ?3 AND r.status IN ('running', 'pending', 'paused')
@@ -151,7 +152,7 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([]string, error) {
 	return s.texts(ctx, "list sessions with messages", `SELECT id FROM session
 		WHERE num IN (SELECT session FROM queue WHERE run IS NULL
-			UNION SELECT session FROM run_row WHERE status IN ('running', 'pending') AND status = 'pending' AND session IS NOT NULL)
+			UNION SELECT session FROM run_row WHERE status IN ('running', 'pending') AND coalesce(activity, 0) < 2 AND status = 'pending' AND session IS NOT NULL)
 		AND id > ? ORDER BY id LIMIT ?`, after, limit)
 }
 

@@ -17,7 +17,7 @@ const selectRun = `SELECT r.id, r.flow, r.fingerprint, coalesce(r.user, ''), coa
 	r.status, coalesce(r.waiting, ''), r.due, coalesce(r.usage, ''), coalesce(r.error, ''),
 	coalesce((SELECT id FROM run b WHERE b.num = r.base), ''), coalesce(r.base_seq, 0),
 	coalesce((SELECT id FROM session s WHERE s.num = r.session), ''), coalesce(r.round, 0),
-	coalesce((SELECT count FROM run_crash k WHERE k.run = r.num), 0)
+	coalesce((SELECT count FROM run_crash k WHERE k.run = r.num), 0), coalesce((SELECT activity FROM run_row a WHERE a.num = r.num), 0)
 	FROM run r LEFT JOIN run_commit c ON c.id = (
 		SELECT max(id) FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32)`
 
@@ -91,7 +91,7 @@ func scanRun(row scanner) (store.Run, error) {
 	var base store.Base
 	err := row.Scan(&r.ID, &r.Flow, &r.Fingerprint, &r.User, &r.Parent, &r.Origin,
 		&created, &updated, &r.Commits, &r.Events, &r.Owner, &until, &r.Fence,
-		&status, &waiting, &r.Head.Due, &usage, &failure, &base.Run, &base.Seq, &r.Session, &r.Round, &r.Crashes)
+		&status, &waiting, &r.Head.Due, &usage, &failure, &base.Run, &base.Seq, &r.Session, &r.Round, &r.Crashes, &r.Head.Activity)
 	if err != nil {
 		return r, err
 	}

@@ -44,6 +44,13 @@ func recoveryCases() []testCase {
 			l, err = s.Seize(t.Context(), "r", "you", "third", time.Hour, epoch())
 			must(t, err)
 			equal(t, "crashes of a run that waited", l.Crashes, 0)
+			w = newWriter(t, s, "timer")
+			a = w.next(&engine.NodeStarted{Path: "a"})
+			a.Head.Activity, a.Head.Due = engine.AwaitsTimers, epoch().UnixMilli()
+			must(t, s.Append(t.Context(), []store.Append{a})[0])
+			l, err = s.Seize(t.Context(), "timer", "me", "you", time.Hour, epoch())
+			must(t, err)
+			equal(t, "crashes of a run that waited for a timer", l.Crashes, 0)
 		}},
 		{"unfinished runs are listed by age, with who holds them", unfinishedRuns},
 		{"runs with messages in their inbox are unfinished", func(t *testing.T, s Store) {
@@ -99,17 +106,19 @@ func countCrashes(t *testing.T, s Store) {
 func unfinishedRuns(t *testing.T, s Store) {
 	at := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Minute) }
 	type unfinished struct {
-		status engine.Status
-		due    int
-		free   bool
+		status   engine.Status
+		due      int
+		free     bool
+		activity engine.Activity
 	}
 	for i, u := range []unfinished{
-		{engine.Running, 0, false}, {engine.Running, 0, true}, {engine.Paused, 0, true}, {engine.Paused, 10, true},
-		{engine.Paused, 20, false}, {engine.Completed, 0, true}, {engine.Failed, 0, true}, {engine.Cancelled, 0, true},
+		{engine.Running, 0, false, 0}, {engine.Running, 0, true, engine.AwaitsChildren}, {engine.Paused, 0, true, 0},
+		{engine.Running, 10, true, engine.AwaitsTimers}, {engine.Running, 20, false, engine.AwaitsTimers},
+		{engine.Completed, 0, true, 0}, {engine.Failed, 0, true, 0}, {engine.Cancelled, 0, true, 0},
 	} {
 		w := newWriter(t, s, fmt.Sprint("r", i))
 		a := w.next(&engine.NodeStarted{Path: "a"})
-		a.Head.Status, a.Leave = u.status, u.free
+		a.Head.Status, a.Head.Activity, a.Leave = u.status, u.activity, u.free
 		if u.due > 0 {
 			a.Head.Due = at(u.due).UnixMilli()
 		}

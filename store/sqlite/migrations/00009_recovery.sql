@@ -7,5 +7,9 @@ CREATE TABLE run_crash (
     count INTEGER NOT NULL
 );
 
+-- What a running run does: NULL where nodes are at work, 1 where only child runs are, 2
+-- where it waits for timers.
+ALTER TABLE run_row ADD COLUMN activity INTEGER;
+
 -- Runs that a process executes, or should: the ones to look at after a crash.
-CREATE INDEX run_unfinished ON run_row (num) WHERE status IN ('running', 'pending');
+CREATE INDEX run_unfinished ON run_row (num) WHERE status IN ('running', 'pending') AND coalesce(activity, 0) < 2;

@@ -1,0 +1,190 @@
+package weir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+)
+
+// Blocked is a run that this process found unfinished and does not continue: it lacks
+// something that the run needs, or the run has brought down its processes.
+type Blocked = runner.Blocked
+
+// Blocked lists the unfinished runs that this process does not continue, and why. It
+// is empty where Options.Recover is not set.
+func (w *Weir) Blocked() []Blocked {
+	out := w.local.Blocked()
+	if w.sessions != nil {
+		out = append(out, w.sessions.list()...)
+	}
+	return out
+}
+
+// Continue is Resume for whoever acts without a person who asks for it: a run that has
+// brought down its processes is a runner.ErrPoisoned, and one for which this process
+// lacks something a *runner.Missing.
+func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
+	p, err := w.recoverable(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	x, err := w.local.Recover(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{ID: id, w: w, x: x}, nil
+}
+
+// Missing lists what this process lacks to continue a run: node types, tools, providers
+// of models and secrets, as far as the run's flow names them. It is empty where nothing
+// is missing.
+func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
+	_, err := w.recoverable(ctx, id)
+	if m, ok := errors.AsType[*runner.Missing](err); ok {
+		return m.What, nil
+	}
+	return nil, err
+}
+
+// recoverable is the program of a run if this process has all that the run needs, else
+// a *runner.Missing.
+func (w *Weir) recoverable(ctx context.Context, id string) (*runner.Program, error) {
+	p, err := w.programOf(ctx, id)
+	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
+		return nil, missingTypes(id, invalid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	start, err := w.startOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if what := w.missing(p, start); len(what) > 0 {
+		return nil, &runner.Missing{Run: id, What: what}
+	}
+	return p, nil
+}
+
+// missingTypes says what a flow needs that does not load here.
+func missingTypes(run string, invalid *flow.Invalid) *runner.Missing {
+	m := &runner.Missing{Run: run}
+	for i := range invalid.Problems {
+		m.What = append(m.What, invalid.Problems[i].Message)
+	}
+	return m
+}
+
+// startOf is the first event of a run, nil where it has none.
+func (w *Weir) startOf(ctx context.Context, id string) (*engine.RunStarted, error) {
+	for c, err := range w.store.Commits(ctx, id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read run %s: %w", id, err)
+		}
+		for _, e := range c.Events {
+			if s, ok := e.(*engine.RunStarted); ok {
+				return s, nil
+			}
+		}
+		break
+	}
+	return nil, nil
+}
+
+// missing lists what this process lacks for a run.
+func (w *Weir) missing(p *runner.Program, start *engine.RunStarted) []string {
+	var out []string
+	if start != nil {
+		out = p.Lacks(start.Closure)
+	}
+	n := needs{providers: map[string]bool{}, secrets: map[string]bool{}}
+	for _, f := range p.Flow.Closure() {
+		n.graph(&f.Graph)
+		if start == nil || f != p.Flow {
+			n.model(f.Context.Model)
+		}
+	}
+	if start != nil {
+		n.model(modelOfStart(start))
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.providers)) {
+		if !w.replays && !w.providers[name] {
+			out = append(out, fmt.Sprintf("the provider of models %s is not configured", name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.secrets)) {
+		if _, ok := w.secret(name); !ok {
+			out = append(out, fmt.Sprintf("the secret %s is not set", name))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// modelOfStart is the model of the main context that a run began with.
+func modelOfStart(s *engine.RunStarted) string {
+	if len(s.Contexts) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(s.Contexts[0].Body)
+	var change convo.Change
+	if err != nil || json.Unmarshal(b, &change) != nil || change.Settings == nil || change.Settings.Provider == "" {
+		return ""
+	}
+	return change.Settings.Provider + "/" + change.Settings.Model
+}
+
+// needs are the providers and secrets that the nodes of flows name. What comes by a
+// value while a run goes on is not among them.
+type needs struct{ providers, secrets map[string]bool }
+
+var secretName = regexp.MustCompile(`\bsecrets\.([A-Za-z_][A-Za-z0-9_]*)`)
+
+func (n *needs) graph(g *flow.Graph) {
+	for _, x := range g.Nodes {
+		n.settings(x.With)
+		if x.Body != nil {
+			n.graph(x.Body)
+		}
+	}
+}
+
+func (n *needs) settings(v any) {
+	switch t := v.(type) {
+	case map[string]any:
+		for k, x := range t {
+			if s, ok := x.(string); ok && k == "model" {
+				n.model(s)
+			}
+			n.settings(x)
+		}
+	case []any:
+		for _, x := range t {
+			n.settings(x)
+		}
+	case string:
+		if !strings.Contains(t, "{{") {
+			return
+		}
+		for _, m := range secretName.FindAllStringSubmatch(t, -1) {
+			n.secrets[m[1]] = true
+		}
+	}
+}
+
+// model notes the provider of a model that is named as PROVIDER/MODEL.
+func (n *needs) model(name string) {
+	if provider, _, ok := strings.Cut(name, "/"); ok && provider != "" && !strings.Contains(name, "{{") {
+		n.providers[provider] = true
+	}
+}

@@ -1,0 +1,151 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Recovery is a Store that lists what processes have left behind.
+type Recovery interface {
+	// Unfinished lists at most limit runs that a process should be executing at now
+	// and that except does not own, with a number above after, the oldest first.
+	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error)
+	// Inbox returns the messages to a run, the oldest first.
+	Inbox(ctx context.Context, run string) ([]store.Post, error)
+}
+
+// maxCrashes is how many processes may end while they execute a run, without a commit
+// of it between, before it is no longer continued automatically.
+const maxCrashes = 3
+
+// ErrPoisoned: processes have ended several times while they executed the run.
+var ErrPoisoned = errors.New("the run is set aside: processes ended while they executed it")
+
+// Poisoned is an ErrPoisoned that names the run.
+type Poisoned struct {
+	Run     string
+	Crashes int
+}
+
+// Error names the run.
+func (e *Poisoned) Error() string {
+	return fmt.Sprintf("run %s is set aside (poisoned): %d processes in a row ended while they executed it", e.Run, e.Crashes)
+}
+
+// Unwrap returns ErrPoisoned and ErrStatus.
+func (e *Poisoned) Unwrap() []error { return []error{ErrPoisoned, ErrStatus} }
+
+// Hint says what to do.
+func (e *Poisoned) Hint() string {
+	return fmt.Sprintf("`%s` continues it all the same, `%s` ends it",
+		engine.CommandLine("resume", e.Run), engine.CommandLine("cancel", e.Run))
+}
+
+// ErrStopped: the process closed while it executed the run.
+var ErrStopped = errors.New("the process stopped executing the run")
+
+// Stopped is an ErrStopped that names the run. Nothing that was acknowledged is lost.
+type Stopped struct{ Run string }
+
+// Error says how the run is continued.
+func (e *Stopped) Error() string {
+	return fmt.Sprintf("run %s was stopped before its end because its process is closing; continue it with `%s`",
+		e.Run, engine.CommandLine("resume", e.Run))
+}
+
+// Unwrap returns ErrStopped.
+func (e *Stopped) Unwrap() error { return ErrStopped }
+
+// Missing says what a process lacks to continue a run.
+type Missing struct {
+	Run string
+	// What names each thing: a node type, a tool, a provider, a secret.
+	What []string
+}
+
+// Error lists what is missing.
+func (e *Missing) Error() string {
+	text := "run " + e.Run + " cannot be continued here"
+	for i, w := range e.What {
+		if i == 0 {
+			text += ": " + w
+		} else {
+			text += "; " + w
+		}
+	}
+	return text
+}
+
+// Unwrap returns ErrClosure.
+func (e *Missing) Unwrap() error { return ErrClosure }
+
+// Blocked is a run that this process found unfinished and does not continue.
+type Blocked struct {
+	Run, Session string
+	// Poisoned: processes ended while they executed the run.
+	Poisoned bool
+	// Missing is what this process lacks, where that is why.
+	Missing []string
+	// Err is why.
+	Err error
+}
+
+// Recover is Resume without a person who asks for it: a run that has brought down its
+// processes is a *Poisoned error.
+func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution, error) {
+	if x := l.Held(id); x != nil {
+		return l.Resume(ctx, p, id)
+	}
+	row, err := l.o.Store.Run(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	u := store.Unfinished{Run: id, Status: row.Head.Status, Activity: row.Head.Activity, Owner: row.Owner, Until: row.Until, Crashes: row.Crashes}
+	if l.crashesOf(&u, time.Now(), dead(row.Owner)) >= maxCrashes {
+		return nil, l.setAside(ctx, &u)
+	}
+	return l.Resume(ctx, p, id)
+}
+
+// crashesOf is the run's count of crashes once this process has taken it.
+func (l *Local) crashesOf(u *store.Unfinished, now time.Time, gone bool) int {
+	left := u.Owner != "" && u.Owner != l.owner && (gone || !u.Until.After(now))
+	if left && u.Status == engine.Running && u.Activity == engine.Executing {
+		return u.Crashes + 1
+	}
+	return u.Crashes
+}
+
+// setAside makes the count of a poisoned run durable and gives the run back.
+func (l *Local) setAside(ctx context.Context, u *store.Unfinished) error {
+	if u.Owner == "" {
+		return &Poisoned{u.Run, u.Crashes}
+	}
+	lease, err := l.acquire(ctx, u.Run)
+	if err != nil {
+		return l.owned(ctx, u.Run, err)
+	}
+	if err := l.o.Store.Release(ctx, lease); err != nil {
+		return fmt.Errorf("set run %s aside: %w", u.Run, err)
+	}
+	return &Poisoned{u.Run, lease.Crashes}
+}
+
+// acquire takes the lease of a run, at once where its owner is a process of this
+// machine that is known to be dead: such a process cannot commit any more.
+func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
+	lease, err := l.o.Store.Acquire(ctx, id, l.owner, l.o.Lease, time.Now())
+	if !errors.Is(err, store.ErrOwned) {
+		return lease, err
+	}
+	r, e := l.o.Store.Run(ctx, id)
+	if e != nil || !dead(r.Owner) {
+		return lease, err
+	}
+	return l.o.Store.Seize(ctx, id, r.Owner, l.owner, l.o.Lease, time.Now())
+}

@@ -1,0 +1,339 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+const (
+	// sweepPause is about how long passes between two looks for unfinished runs.
+	sweepPause = time.Second
+	// provingPause is how long passes while runs that were taken have not committed.
+	provingPause = 50 * time.Millisecond
+	// claimsASweep bounds how many runs a process takes in one look, so that several
+	// processes share what another left.
+	claimsASweep = 32
+	// pageOfRuns is how many unfinished runs are read at a time.
+	pageOfRuns = 500
+)
+
+// sweeper continues runs that their processes left: those that were executing, those
+// whose timer is due, and those with messages in their inbox. One goroutine uses it.
+type sweeper struct {
+	l       *Local
+	store   Recovery
+	timers  Timers
+	proving []string // runs that were taken after a crash and have not committed
+	refused refusals
+}
+
+// refusals are the runs that could not be continued.
+type refusals struct {
+	mu   sync.Mutex
+	runs map[string]refused
+}
+
+type refused struct {
+	Blocked
+	until time.Time     // when it is tried again
+	after time.Duration // how long that is
+}
+
+// found is an unfinished run that nobody executes, as one sweep sees it.
+type found struct {
+	store.Unfinished
+	crashes int // once it is taken
+}
+
+// sweep continues what it may and returns how long there is nothing to do.
+func (s *sweeper) sweep(ctx context.Context, now time.Time) (time.Duration, error) {
+	free, all, err := s.list(ctx, now)
+	if err != nil {
+		return sweepPause, err
+	}
+	if err := s.stillProving(ctx); err != nil {
+		return sweepPause, err
+	}
+	s.forget(all)
+	poisoned := s.poisoned(ctx, free)
+	claims, suspects := 0, []*found(nil)
+	for i := range free {
+		u := &free[i]
+		switch {
+		case s.waits(u, all, now), poisoned[u.Run]:
+		case suspect(free, u):
+			suspects = append(suspects, u)
+		case claims == claimsASweep:
+			return jitter(provingPause), nil
+		default:
+			claims++
+			s.take(ctx, u, free)
+		}
+	}
+	// A run that may have brought down its process is tried alone, so that the next
+	// crash, if there is one, is counted for it and for no other.
+	for _, u := range suspects {
+		if len(s.proving) > 0 {
+			return jitter(provingPause), nil
+		}
+		s.take(ctx, u, free)
+	}
+	if len(s.proving) > 0 {
+		return jitter(provingPause), nil
+	}
+	return s.pause(ctx, now), nil
+}
+
+// list reads the unfinished runs that nobody executes, and the ids of all that are
+// unfinished and not executed here.
+func (s *sweeper) list(ctx context.Context, now time.Time) (free []found, all map[string]bool, err error) {
+	all = make(map[string]bool)
+	gone := make(map[string]bool)
+	for after := int64(0); ; {
+		page, err := s.store.Unfinished(ctx, s.l.owner, now, after, pageOfRuns)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range page {
+			u := &page[i]
+			after = u.Number
+			all[u.Run] = true
+			if _, known := gone[u.Owner]; !known {
+				gone[u.Owner] = dead(u.Owner)
+			}
+			if u.Owner == "" || gone[u.Owner] || !u.Until.After(now) {
+				free = append(free, found{*u, s.l.crashesOf(u, now, gone[u.Owner])})
+			}
+		}
+		if len(page) < pageOfRuns {
+			return free, all, nil
+		}
+	}
+}
+
+// stillProving forgets the runs that have committed, ended or come to rest since they
+// were taken.
+func (s *sweeper) stillProving(ctx context.Context) error {
+	var failed error
+	s.proving = slices.DeleteFunc(s.proving, func(id string) bool {
+		row, err := s.l.o.Store.Run(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return true
+		}
+		if err != nil {
+			failed = err
+			return false
+		}
+		return row.Crashes == 0 || row.Head.Status != engine.Running || row.Owner == ""
+	})
+	return failed
+}
+
+// poisoned sets aside the runs that have brought down their processes, and says which
+// runs are not to be continued because of that: they and those above them.
+func (s *sweeper) poisoned(ctx context.Context, free []found) map[string]bool {
+	out := make(map[string]bool)
+	parents := make(map[string]string, len(free))
+	for i := range free {
+		parents[free[i].Run] = free[i].Parent
+	}
+	for i := range free {
+		u := &free[i]
+		if u.crashes < maxCrashes {
+			continue
+		}
+		err := s.l.setAside(ctx, &u.Unfinished)
+		if !errors.Is(err, ErrPoisoned) {
+			continue // somebody else has it
+		}
+		s.refuse(&u.Unfinished, err)
+		for id := u.Run; id != "" && !out[id]; id = parents[id] {
+			out[id] = true
+			if id != u.Run {
+				s.refuse(&store.Unfinished{Run: id}, err)
+			}
+		}
+	}
+	return out
+}
+
+// waits reports whether a run is not for this sweep: another run brings it along, or
+// it was refused a moment ago.
+func (s *sweeper) waits(u *found, all map[string]bool, now time.Time) bool {
+	if u.Parent != "" && (all[u.Parent] || s.l.Held(u.Parent) != nil) || s.l.Held(u.Run) != nil {
+		return true
+	}
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	r, ok := s.refused.runs[u.Run]
+	return ok && now.Before(r.until)
+}
+
+// suspect reports whether the run, or one below it, has ended two processes: then the
+// next crash sets it aside, and no other run may be the cause of that.
+func suspect(free []found, u *found) bool {
+	for i := range free {
+		if of := &free[i]; of.crashes > 1 && (of.Run == u.Run || strings.HasPrefix(of.Run, u.Run+".")) {
+			return true
+		}
+	}
+	return false
+}
+
+// take continues a run here, unless somebody was faster.
+func (s *sweeper) take(ctx context.Context, u *found, free []found) {
+	p, err := s.l.o.Program(ctx, u.Run)
+	if err == nil && u.Status == engine.Pending {
+		return // a round without a commit: whoever drives its session starts it
+	}
+	if err == nil && u.Posts && (u.Status == engine.Paused || u.Activity == engine.AwaitsTimers) {
+		s.deliver(ctx, p, u.Run)
+		return
+	}
+	var x *Execution
+	if err == nil {
+		x, err = s.l.Resume(ctx, p, u.Run)
+	}
+	switch {
+	case errors.Is(err, store.ErrOwned), errors.Is(err, ErrClosed), ctx.Err() != nil:
+	case err != nil:
+		s.refuse(&u.Unfinished, err)
+		s.warn("continue run", u.Run, err)
+	default:
+		s.l.o.Logger.Info("run continued", "run", u.Run, "owner", OwnerName(u.Owner), "crashes", u.crashes)
+		for i := range free {
+			if of := &free[i]; of.crashes > 0 && (of.Run == u.Run || strings.HasPrefix(of.Run, u.Run+".")) {
+				s.proving = append(s.proving, of.Run)
+			}
+		}
+		s.l.loops.Go(func() { s.follow(u.Unfinished, x) })
+	}
+}
+
+// follow notes why a run that was continued cannot go on.
+func (s *sweeper) follow(u store.Unfinished, x *Execution) {
+	select {
+	case <-x.done:
+	case <-s.l.ctx.Done():
+		return
+	}
+	if err := x.err; err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrOwned) {
+		s.refuse(&u, err)
+	} else {
+		s.accept(u.Run)
+	}
+}
+
+// refuse notes that a run cannot be continued, and tries it again later: the more
+// often that was so, the later.
+func (s *sweeper) refuse(u *store.Unfinished, err error) {
+	b := Blocked{Run: u.Run, Session: u.Session, Poisoned: errors.Is(err, ErrPoisoned), Err: err}
+	if m, ok := errors.AsType[*Missing](err); ok {
+		b.Missing = m.What
+	}
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	if s.refused.runs == nil {
+		s.refused.runs = make(map[string]refused)
+	}
+	r := s.refused.runs[u.Run]
+	r.Blocked, r.after = b, min(max(2*r.after, sweepPause), refusedFor)
+	r.until = time.Now().Add(r.after)
+	s.refused.runs[u.Run] = r
+}
+
+func (s *sweeper) accept(run string) {
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	delete(s.refused.runs, run)
+}
+
+// forget drops refusals of runs that are not unfinished any more.
+func (s *sweeper) forget(all map[string]bool) {
+	s.refused.mu.Lock()
+	defer s.refused.mu.Unlock()
+	maps.DeleteFunc(s.refused.runs, func(id string, _ refused) bool { return !all[id] && s.l.Held(id) == nil })
+}
+
+// pause is how long to wait before the next sweep.
+func (s *sweeper) pause(ctx context.Context, now time.Time) time.Duration {
+	pause := jitter(sweepPause)
+	if s.timers == nil {
+		return pause
+	}
+	next, err := s.timers.NextDue(ctx, now)
+	if err != nil {
+		s.warn("find the next timer", "", err)
+		return pause
+	}
+	if !next.IsZero() {
+		pause = min(pause, max(time.Until(next), 0))
+	}
+	return pause
+}
+
+// jitter spreads pauses of several processes, by a quarter.
+func jitter(d time.Duration) time.Duration {
+	return d - d/4 + rand.N(d/2) //nolint:gosec // not a secret
+}
+
+func (s *sweeper) warn(doing, run string, err error) {
+	if s.l.ctx.Err() == nil {
+		s.l.o.Logger.Warn(doing, "run", run, "error", err)
+	}
+}
+
+// Blocked lists the unfinished runs that this process does not continue, by id.
+func (l *Local) Blocked() []Blocked {
+	if l.sweeper == nil {
+		return nil
+	}
+	r := &l.sweeper.refused
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Blocked
+	for _, id := range slices.Sorted(maps.Keys(r.runs)) {
+		out = append(out, r.runs[id].Blocked)
+	}
+	return out
+}
+
+// deliver brings a run that nobody executes what waits in its inbox.
+func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
+	l := s.l
+	posts, err := s.store.Inbox(ctx, run)
+	if err != nil {
+		l.o.Logger.Warn("read inbox", "run", run, "error", err)
+	}
+	for _, post := range posts {
+		var err error
+		switch post.Kind {
+		case "cancel":
+			_, err = l.Do(ctx, p, run, Cancel(post.By, ""))
+		case "answer":
+			_, err = l.Do(ctx, p, run, Answer(post.Name, post.Value, post.By))
+		case "event":
+			_, err = l.Do(ctx, p, run, Signal(post.Name, post.Value, post.By))
+		case "child": // whoever takes the run looks after its children
+			_, err = l.Resume(ctx, p, run)
+		}
+		if errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded) || ctx.Err() != nil {
+			return // whoever holds it takes the rest
+		}
+		if err != nil {
+			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)
+		}
+		if err := l.o.Store.Done(ctx, []int64{post.ID}); err != nil {
+			l.o.Logger.Warn("take message", "run", run, "error", err)
+		}
+	}
+}
