@@ -2,9 +2,6 @@ package weir_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +47,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not after a minute: %s", what)
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-t.Context().Done():
+		}
 	}
 }
 
@@ -124,8 +124,3 @@ func TestAServiceThatIsOpenedContinuesWhatAClosedProcessLeft(t *testing.T) {
 		})
 	}
 }
-
-var _ = errors.Is
-var _ = fmt.Sprint
-var _ = strings.Contains
-var _ runner.Result

@@ -16,7 +16,6 @@ import (
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
-	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
@@ -202,30 +201,52 @@ nodes: {say: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}}
 outputs: {text: "{{ say.text }}"}
 `
 	return []left{
-		{name: "a model call", flow: flow("  f: {type: first}\n  say: {type: llmRequest, after: f, in: {message: hold}}\n", "{{ say.text }}"),
-			want: "answer to hold", once: []string{"first"}, again: []string{"asked hold"}},
-		{name: "a model call under a budget", flow: flow("  say: {type: llmRequest, budget: {maxCalls: 5}, in: {message: hold}}\n", "{{ say.text }}"),
-			want: "answer to hold", again: []string{"asked hold"}},
-		{name: "a read-only tool", flow: flow("  say: {type: llmRequest, in: {message: call look, tools: [look]}}\n", "{{ say.text }}"),
-			want: "answer to seen", once: []string{"asked call look"}, again: []string{"called look"}},
-		{name: "a tool with effects", flow: flow("  say: {type: llmRequest, in: {message: call send, tools: [send]}}\n", "{{ say.text }}"),
-			want: "answer to seen", once: []string{"asked call send"}, again: []string{"called send"}, answer: "retry"},
+		{
+			name: "a model call", flow: flow("  f: {type: first}\n  say: {type: llmRequest, after: f, in: {message: hold}}\n", "{{ say.text }}"),
+			want: "answer to hold", once: []string{"first"}, again: []string{"asked hold"},
+		},
+		{
+			name: "a model call under a budget", flow: flow("  say: {type: llmRequest, budget: {maxCalls: 5}, in: {message: hold}}\n", "{{ say.text }}"),
+			want: "answer to hold", again: []string{"asked hold"},
+		},
+		{
+			name: "a read-only tool", flow: flow("  say: {type: llmRequest, in: {message: call look, tools: [look]}}\n", "{{ say.text }}"),
+			want: "answer to seen", once: []string{"asked call look"}, again: []string{"called look"},
+		},
+		{
+			name: "a tool with effects", flow: flow("  say: {type: llmRequest, in: {message: call send, tools: [send]}}\n", "{{ say.text }}"),
+			want: "answer to seen", once: []string{"asked call send"}, again: []string{"called send"}, answer: "retry",
+		},
 		{name: "a Go function", flow: flow("  w: {type: work}\n", "{{ w.text }}"), want: "worked", again: []string{"worked"}},
-		{name: "a lane of a forEach", flow: flow("  each: {type: forEach, in: {items: [a, hold b, c]}, with: {concurrency: 3, body: {nodes: {say: {type: llmRequest, in: {message: \"{{ inputs.item }}\"}}}, outputs: {result: \"{{ say.text }}\"}}}}\n", "{{ each.results[1] }}"),
-			want: "answer to hold b", again: []string{"asked hold b"}},
-		{name: "a child run", uses: calledFlow, flow: flow("  f: {type: first}\n  c: {type: flow, after: f, with: {flow: called}}\n", "{{ c.outputs.text }}"),
-			want: "answer to inner hold", once: []string{"first"}, again: []string{"asked inner hold"}},
-		{name: "a flow that is a tool", flow: flow("  say: {type: llmRequest, in: {message: call called, tools: [called]}}\n", "{{ say.text }}"),
-			want: "answer to answer to inner hold", once: []string{"asked call called"}, again: []string{"asked inner hold"}},
-		{name: "the backoff of a retry", flow: flow("  try: {type: flaky, retry: {attempts: 2, backoff: 700ms}}\n", "{{ try.text }}"), until: "node.retrying",
-			want: "at last"},
-		{name: "a timer that comes due meanwhile", flow: flow("  nap: {type: wait, with: {for: 300ms}}\n  say: {type: llmRequest, after: nap, in: {message: late}}\n", "{{ say.text }}"), until: "node.waiting",
-			want: "answer to late"},
+		{
+			name: "a lane of a forEach", flow: flow("  each: {type: forEach, in: {items: [a, hold b, c]}, with: {concurrency: 3, body: {nodes: {say: {type: llmRequest, in: {message: \"{{ inputs.item }}\"}}}, outputs: {result: \"{{ say.text }}\"}}}}\n", "{{ each.results[1] }}"),
+			want: "answer to hold b", again: []string{"asked hold b"},
+		},
+		{
+			name: "a child run", uses: calledFlow, flow: flow("  f: {type: first}\n  c: {type: flow, after: f, with: {flow: called}}\n", "{{ c.outputs.text }}"),
+			want: "answer to inner hold", once: []string{"first"}, again: []string{"asked inner hold"},
+		},
+		{
+			name: "a flow that is a tool", flow: flow("  say: {type: llmRequest, in: {message: call called, tools: [called]}}\n", "{{ say.text }}"),
+			want: "answer to answer to inner hold", once: []string{"asked call called"}, again: []string{"asked inner hold"},
+		},
+		{
+			name: "the backoff of a retry", flow: flow("  try: {type: flaky, retry: {attempts: 2, backoff: 700ms}}\n", "{{ try.text }}"), until: "node.retrying",
+			want: "at last",
+		},
+		{
+			name: "a timer that comes due meanwhile", flow: flow("  nap: {type: wait, with: {for: 300ms}}\n  say: {type: llmRequest, after: nap, in: {message: late}}\n", "{{ say.text }}"), until: "node.waiting",
+			want: "answer to late",
+		},
 		{name: "a timer that is not due", flow: flow("  nap: {type: wait, with: {for: 1h}}\n", "x"), until: "node.waiting"},
-		{name: "a question", flow: flow("  ask: {type: userInput, with: {prompt: \"Which?\"}}\n  say: {type: llmRequest, after: ask, in: {message: \"{{ ask.text }}\"}}\n", "{{ say.text }}"), until: "node.waiting",
-			want: "answer to this", answer: "this"},
-		{name: "an outside event", flow: flow("  ev: {type: waitEvent, with: {name: paid}}\n", "{{ ev.value }}"), until: "node.waiting",
-			want: "paid", answer: "paid"},
+		{
+			name: "a question", flow: flow("  ask: {type: userInput, with: {prompt: \"Which?\"}}\n  say: {type: llmRequest, after: ask, in: {message: \"{{ ask.text }}\"}}\n", "{{ say.text }}"), until: "node.waiting",
+			want: "answer to this", answer: "this",
+		},
+		{
+			name: "an outside event", flow: flow("  ev: {type: waitEvent, with: {name: paid}}\n", "{{ ev.value }}"), until: "node.waiting",
+			want: "paid", answer: "paid",
+		},
 		{name: "a round that streams", flow: session, say: []string{"hold"}, want: "answer to hold", again: []string{"asked hold"}},
 		{name: "messages in the queue", flow: session, say: []string{"hold", "second", "third"}, want: "answer to third", again: []string{"asked hold"}, once: []string{"asked second", "asked third"}},
 		{name: "a message whose round has not begun", flow: session, say: []string{"one"}, stop: "begin", want: "answer to one", once: []string{"asked one"}},
@@ -273,31 +294,39 @@ func (l *left) begin(ctx context.Context, w *world) (*weir.Weir, error) {
 		return nil, err
 	}
 	if l.say != nil {
-		s, err := eng.Session(ctx, f, weir.SessionOptions{ID: "talk", New: true})
-		if err != nil {
-			return nil, err
-		}
-		for i, text := range l.say {
-			if _, err := s.Send(ctx, text, weir.SendOptions{ID: fmt.Sprint("message", i)}); err != nil {
-				return nil, err
-			}
-		}
-		return eng, nil
+		return eng, l.talk(ctx, eng, f)
 	}
 	run, err := eng.Start(ctx, f, weir.Start{ID: "therun"})
 	if err != nil {
 		return nil, err
 	}
 	if l.until != "" {
-		go func() {
-			for item, err := range run.Events(ctx) {
-				if err == nil && item.Event != nil && item.Event.Kind() == l.until {
-					w.once.Do(w.reached)
-				}
-			}
-		}()
+		go w.watch(ctx, run, l.until)
 	}
 	return eng, nil
+}
+
+// watch reports when an event of a kind has happened.
+func (w *world) watch(ctx context.Context, run *weir.Run, kind string) {
+	for item, err := range run.Events(ctx) {
+		if err == nil && item.Event != nil && item.Event.Kind() == kind {
+			w.once.Do(w.reached)
+		}
+	}
+}
+
+// talk sends the messages of a session, and waits for nothing.
+func (l *left) talk(ctx context.Context, eng *weir.Weir, f *weir.Flow) error {
+	s, err := eng.Session(ctx, f, weir.SessionOptions{ID: "talk", New: true})
+	if err != nil {
+		return err
+	}
+	for i, text := range l.say {
+		if _, err := s.Send(ctx, text, weir.SendOptions{ID: fmt.Sprint("message", i)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *left) load(eng *weir.Weir) (*weir.Flow, error) {
@@ -319,7 +348,7 @@ func TestProcessOfRecovery(t *testing.T) {
 		t.Skip("is run by the tests of recovery")
 	}
 	w := &world{dir: os.Getenv("WEIR_DIR"), holds: os.Getenv("WEIR_HOLDS") != "", recover: os.Getenv("WEIR_RECOVER") != ""}
-	w.reached = func() { fmt.Println("reached") }
+	w.reached = func() { _, _ = os.Stdout.WriteString("reached\n") }
 	var eng *weir.Weir
 	var err error
 	if name == "recover" {
@@ -352,7 +381,7 @@ type process struct {
 // startProcess starts one and returns once it has come far enough.
 func startProcess(t *testing.T, dir, what string, env ...string) *process {
 	t.Helper()
-	c := exec.Command(os.Args[0], "-test.run=^TestProcessOfRecovery$", "-test.v") //nolint:gosec // itself
+	c := exec.Command(os.Args[0], "-test.run=^TestProcessOfRecovery$", "-test.v")
 	c.Env = append(append(os.Environ(), "WEIR_LEFT="+what, "WEIR_DIR="+dir), env...)
 	var errs strings.Builder
 	c.Stderr = &errs
@@ -403,5 +432,3 @@ func (p *process) close(t *testing.T) {
 		t.Fatalf("%v: %s", err, strings.Join(said, "\n"))
 	}
 }
-
-var _ = engine.Completed

@@ -88,7 +88,7 @@ func (s *sessionRecovery) run(from pendingSessions) {
 		if err := s.sweep(from); err != nil && s.ctx.Err() == nil {
 			s.w.logger.Warn("list sessions with messages", "error", err)
 		}
-		clock.Reset(sessionsPause - sessionsPause/4 + rand.N(sessionsPause/2)) //nolint:gosec // not a secret
+		clock.Reset(sessionsPause - sessionsPause/4 + rand.N(sessionsPause/2))
 	}
 }
 
@@ -108,7 +108,7 @@ func (s *sessionRecovery) sweep(from pendingSessions) error {
 			joined, err := s.recover(id)
 			switch {
 			case s.ctx.Err() != nil:
-				return nil
+				return s.ctx.Err()
 			case err != nil && !errors.Is(err, store.ErrNotFound):
 				s.block(id, err)
 			case joined:

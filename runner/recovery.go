@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -70,15 +71,7 @@ type Missing struct {
 
 // Error lists what is missing.
 func (e *Missing) Error() string {
-	text := "run " + e.Run + " cannot be continued here"
-	for i, w := range e.What {
-		if i == 0 {
-			text += ": " + w
-		} else {
-			text += "; " + w
-		}
-	}
-	return text
+	return "run " + e.Run + " cannot be continued here: " + strings.Join(e.What, "; ")
 }
 
 // Unwrap returns ErrClosure.

@@ -283,12 +283,12 @@ func (s *sweeper) pause(ctx context.Context, now time.Time) time.Duration {
 
 // jitter spreads pauses of several processes, by a quarter.
 func jitter(d time.Duration) time.Duration {
-	return d - d/4 + rand.N(d/2) //nolint:gosec // not a secret
+	return d - d/4 + rand.N(d/2)
 }
 
 func (s *sweeper) warn(doing, run string, err error) {
 	if s.l.ctx.Err() == nil {
-		s.l.o.Logger.Warn(doing, "run", run, "error", err)
+		s.l.o.Logger.Warn("recover", "doing", doing, "run", run, "error", err)
 	}
 }
 

@@ -144,10 +144,7 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 			return nil, err
 		}
 	}
-	if err := w.clearCrashes(r, a); err != nil {
-		return nil, err
-	}
-	return nil, w.setHead(r, &a.Head)
+	return nil, firstOf(w.clearCrashes(r, a), w.setHead(r, &a.Head))
 }
 
 // clearCrashes sets the run's count of crashes to zero: the run has made progress.

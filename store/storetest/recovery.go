@@ -112,9 +112,14 @@ func unfinishedRuns(t *testing.T, s Store) {
 		activity engine.Activity
 	}
 	for i, u := range []unfinished{
-		{engine.Running, 0, false, 0}, {engine.Running, 0, true, engine.AwaitsChildren}, {engine.Paused, 0, true, 0},
-		{engine.Running, 10, true, engine.AwaitsTimers}, {engine.Running, 20, false, engine.AwaitsTimers},
-		{engine.Completed, 0, true, 0}, {engine.Failed, 0, true, 0}, {engine.Cancelled, 0, true, 0},
+		{engine.Running, 0, false, 0},
+		{engine.Running, 0, true, engine.AwaitsChildren},
+		{engine.Paused, 0, true, 0},
+		{engine.Running, 10, true, engine.AwaitsTimers},
+		{engine.Running, 20, false, engine.AwaitsTimers},
+		{engine.Completed, 0, true, 0},
+		{engine.Failed, 0, true, 0},
+		{engine.Cancelled, 0, true, 0},
 	} {
 		w := newWriter(t, s, fmt.Sprint("r", i))
 		a := w.next(&engine.NodeStarted{Path: "a"})
