@@ -47,7 +47,7 @@ type WorkStep struct {
 // it has ended and those that have not at the end. No state is copied.
 func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[Work, error] {
 	return func(yield func(Work, error) bool) {
-		p, err := w.programOf(ctx, id)
+		p, err := w.recordOf(ctx, id)
 		if err != nil {
 			yield(Work{}, err)
 			return

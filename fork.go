@@ -74,7 +74,7 @@ func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 // PlanFork finds out what a fork comes to. It makes nothing yet. The error is an
 // *Error with the code fork_point where the run cannot be forked so.
 func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPlan, error) {
-	from, err := w.programOf(ctx, run)
+	from, err := w.recordOf(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,14 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	if err != nil {
 		return nil, err
 	}
-	to := from
+	var to *runner.Program
 	if o.Flow != nil {
-		if to, err = w.program(ctx, o.Flow); err != nil {
-			return nil, err
-		}
+		to, err = w.program(ctx, o.Flow)
+	} else {
+		to, err = w.programOf(ctx, run)
+	}
+	if err != nil {
+		return nil, err
 	}
 	f := runner.Fork{ID: o.ID, Origin: o.Origin, By: o.By, At: o.At, From: o.From, Breaks: o.Breaks}
 	if f.ID == "" {
@@ -204,9 +207,9 @@ func stateChanges(m map[string]any) ([]engine.StateChange, error) {
 	return out, nil
 }
 
-// FlowOf is the flow that a run goes by.
+// FlowOf is the flow that a run goes by, as it was recorded.
 func (w *Weir) FlowOf(ctx context.Context, run string) (*Flow, error) {
-	p, err := w.programOf(ctx, run)
+	p, err := w.recordOf(ctx, run)
 	if err != nil {
 		return nil, err
 	}

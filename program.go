@@ -2,10 +2,12 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
 )
 
 // Load reads a flow file and validates it, with the files of the flows that its
@@ -34,6 +36,13 @@ func (w *Weir) ParseIn(files flow.Files, name string, data []byte) (*Flow, error
 // runs and their children can be gone on with.
 func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
 	var p *runner.Program
+	if f.Recorded() {
+		loaded, err := w.FlowUnder(ctx, f.Fingerprint())
+		if err != nil {
+			return nil, err
+		}
+		f = loaded
+	}
 	for _, used := range f.Closure() { // f is the last
 		var err error
 		if p, err = w.prepare(ctx, used); err != nil {
@@ -60,6 +69,14 @@ func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	if err := w.store.PutFlow(ctx, fp, normal); err != nil {
 		return nil, fmt.Errorf("keep flow %s: %w", f.Name, err)
 	}
+	specs, data, err := flow.SpecsOf(f, w.catalogue).Encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.store.PutFlow(ctx, specs, data); err != nil {
+		return nil, fmt.Errorf("keep the node types of flow %s: %w", f.Name, err)
+	}
+	p.Specs = specs
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.programs[fp] = p
@@ -96,6 +113,74 @@ func (w *Weir) programUnder(ctx context.Context, fingerprint string) (*runner.Pr
 		return nil, err
 	}
 	return w.program(ctx, f)
+}
+
+// recordOf finds the program for reading a run: that of the node types that it was
+// recorded with, whatever this process has. A run of an earlier version, which
+// recorded none, is read with the node types of this process.
+func (w *Weir) recordOf(ctx context.Context, id string) (*runner.Program, error) {
+	row, err := w.store.Run(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	specs := ""
+	if start, err := w.local.Beginning(ctx, id); err == nil { // one that never began has none
+		specs = start.Specs
+	}
+	if p := w.prepared(row.Fingerprint); p != nil && p.Specs == specs {
+		return p, nil
+	}
+	return w.recorded(ctx, row.Fingerprint, specs)
+}
+
+// onlyRecorded is recordOf for what must not enter any node.
+func (w *Weir) onlyRecorded(ctx context.Context, id string) (*runner.Program, error) {
+	p, err := w.recordOf(ctx, id)
+	if err != nil || !p.Runs() {
+		return p, err
+	}
+	return w.recorded(ctx, p.Fingerprint, p.Specs)
+}
+
+// recorded is the recorded program of a flow with specs, made once.
+func (w *Weir) recorded(ctx context.Context, fingerprint, specs string) (*runner.Program, error) {
+	key := fingerprint + " " + specs
+	w.mu.Lock()
+	p := w.records[key]
+	w.mu.Unlock()
+	if p != nil {
+		return p, nil
+	}
+	f, inferred, err := RecordedFlow(ctx, w.store, w.catalogue, fingerprint, specs)
+	if err != nil {
+		return nil, fmt.Errorf("the flow of the record: %w", err)
+	}
+	if p, err = runner.Recorded(f, specs, inferred); err != nil {
+		return nil, fmt.Errorf("the flow of the record: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.records[key] = p
+	return p, nil
+}
+
+// RecordedFlow returns a flow as a run was started with it, for reading the record
+// of that run: fingerprint and specs are those in its first event. It needs no node
+// type where the specs are kept; c is asked for types where they are not, and may
+// be nil. Inferred lists the types that neither has: what is read of their nodes'
+// ports is inferred from the edges.
+func RecordedFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint, specs string) (f *Flow, inferred []string, err error) {
+	r := flow.Record{Kept: func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }, Types: c}
+	if specs != "" {
+		data, err := s.Flow(ctx, specs)
+		if err == nil {
+			r.Specs, err = flow.DecodeSpecs(data)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, nil, fmt.Errorf("node types %s: %w", specs, err)
+		}
+	}
+	return r.Read(fingerprint)
 }
 
 // FlowUnder returns a flow that a run was started with, by its fingerprint as

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,13 +120,21 @@ func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error
 	return w.doUnder(ctx, p, id, c)
 }
 
-// stop is do for what stops a run, also where its tools have changed.
+// stop is do for what stops a run, also where its tools have changed and where its
+// node types are not those of this process.
 func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, error) {
 	p, err := w.programOf(ctx, id)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r, err := w.doUnder(ctx, p.Anyhow(), id, c)
+		if !errors.Is(err, runner.ErrClosure) {
+			return r, err
+		}
 	}
-	return w.doUnder(ctx, p.Anyhow(), id, c)
+	recorded, recordErr := w.onlyRecorded(ctx, id)
+	if recordErr != nil {
+		return nil, cmp.Or(err, recordErr)
+	}
+	return w.doUnder(ctx, recorded, id, c)
 }
 
 func (w *Weir) doUnder(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
@@ -314,9 +323,10 @@ func (w *Weir) Explain(ctx context.Context, id, path string) ([]runner.Sent, err
 }
 
 // Inspect rebuilds a run from its journal as it was after event number at, 0
-// for now. It runs nothing and needs no lease.
+// for now. It runs nothing and needs no lease, and no node type: it reads the run
+// with what was recorded of its types.
 func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.View, error) {
-	p, err := w.programOf(ctx, id)
+	p, err := w.recordOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (w *Weir) flowOfSession(ctx context.Context, row *store.Session) (*Flow, er
 			return nil, err
 		}
 		if len(rounds) > 0 {
-			return w.FlowUnder(ctx, rounds[0].Fingerprint)
+			return w.FlowOf(ctx, rounds[0].ID)
 		}
 		s, err := w.store.Session(ctx, id)
 		if err != nil {

@@ -85,7 +85,7 @@ type trails struct {
 	s     Store
 	types flow.Catalogue
 	book  *trajectory.Book
-	flows map[string]*Flow // by fingerprint
+	flows map[string]*Flow // as recorded, by fingerprint and specs
 	// open are the recorders of all rounds so far: a round goes on with the numbers of
 	// those before it.
 	open []*follow.Follower
@@ -285,7 +285,7 @@ func (t *trails) run(ctx context.Context, r *store.Run, place func(*engine.RunSt
 func (t *trails) read(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) (*follow.Follower, follow.Options, error) {
 	var fo *follow.Follower
 	var o follow.Options
-	f, err := t.flow(ctx, r.Fingerprint)
+	f, err := t.flow(ctx, r)
 	if err != nil {
 		return nil, o, err
 	}
@@ -314,14 +314,19 @@ func (t *trails) read(ctx context.Context, r *store.Run, place func(*engine.RunS
 	return fo, o, fo.Err()
 }
 
-// flow is that of a fingerprint, read once.
-func (t *trails) flow(ctx context.Context, fingerprint string) (*Flow, error) {
-	if f := t.flows[fingerprint]; f != nil {
+// flow is that of a run as it was recorded, read once.
+func (t *trails) flow(ctx context.Context, r *store.Run) (*Flow, error) {
+	start, err := runner.BeginningIn(ctx, t.s, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	key := r.Fingerprint + " " + start.Specs
+	if f := t.flows[key]; f != nil {
 		return f, nil
 	}
-	f, err := KeptFlow(ctx, t.s, t.types, fingerprint)
+	f, _, err := RecordedFlow(ctx, t.s, t.types, r.Fingerprint, start.Specs)
 	if err == nil {
-		t.flows[fingerprint] = f
+		t.flows[key] = f
 	}
 	return f, err
 }

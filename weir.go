@@ -188,6 +188,7 @@ type Weir struct {
 
 	mu       sync.Mutex
 	programs map[string]*runner.Program // by fingerprint
+	records  map[string]*runner.Program // for reading, by fingerprint and specs
 }
 
 // Open makes a Weir; Close it.
@@ -216,7 +217,7 @@ func Open(o Options) (*Weir, error) {
 	if o.Secrets == nil {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
-	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, own: make(map[string]bool), programs: make(map[string]*runner.Program)}
+	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, own: make(map[string]bool), programs: make(map[string]*runner.Program), records: make(map[string]*runner.Program)}
 	w.talks = newConductors(w)
 	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
 	for name := range o.Providers {
@@ -252,7 +253,7 @@ func Open(o Options) (*Weir, error) {
 		},
 	}
 	ro.Trails = w.trails(o.Trajectories)
-	ro.Flow = w.programUnder
+	ro.Flow, ro.Record = w.programUnder, w.onlyRecorded
 	ro.Drain = o.Drain
 	if o.Recover || o.Tend {
 		ro.Program = w.recoverable

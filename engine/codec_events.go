@@ -194,6 +194,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.strings("agents", &v.Agents)
 	c.str("caller", &v.Caller)
 	c.str("messagePrefix", &v.MessagePrefix)
+	c.str("specs", &v.Specs)
 }
 
 func (c *coder) account(v *Account) {
@@ -231,6 +232,7 @@ func (c *coder) runForked(v *RunForked) {
 	c.int64("then", &v.Then)
 	c.bool("edited", &v.Edited)
 	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
+	c.str("specs", &v.Specs)
 }
 
 func (c *coder) childStart(v *ChildStart) {

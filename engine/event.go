@@ -47,6 +47,9 @@ type RunStarted struct {
 	Contexts []ContextChange `json:"contexts,omitempty"`
 	// Closure pins what the run runs under: node-type versions and tool hashes.
 	Closure map[string]string `json:"closure,omitempty"`
+	// Specs is the digest under which the store keeps what reading the record needs
+	// of the node types: see flow.Specs. "" in runs of earlier versions.
+	Specs string `json:"specs,omitempty"`
 	// Folder is where the flow's file was, for files that its nodes name; "" where
 	// they name none.
 	Folder string `json:"folder,omitempty"`
@@ -279,6 +282,7 @@ type RunForked struct {
 	Flow        string            `json:"flow"`
 	Fingerprint string            `json:"fingerprint"`
 	Closure     map[string]string `json:"closure,omitempty"`
+	Specs       string            `json:"specs,omitempty"`
 	// Inputs replace those of the run it is forked from, State adds to its state.
 	Inputs Values        `json:"inputs,omitempty"`
 	State  []StateChange `json:"state,omitempty"`

@@ -49,7 +49,7 @@ func (r *Run) applyForked(e *RunForked) error {
 // Over is how a run began that was forked so, where the other run began with s.
 func (e *RunForked) Over(s *RunStarted) *RunStarted {
 	o := *s
-	o.Flow, o.Fingerprint, o.Closure = e.Flow, e.Fingerprint, e.Closure
+	o.Flow, o.Fingerprint, o.Closure, o.Specs = e.Flow, e.Fingerprint, e.Closure, e.Specs
 	o.Inputs, o.Breaks, o.Origin = e.Inputs, e.Breaks, e.Origin
 	o.Parent, o.Node, o.Depth, o.Session, o.Round, o.Allowances = "", "", 0, "", 0, nil
 	if len(e.Contexts) > 0 {

@@ -123,7 +123,7 @@ func (p *GraphPlan) budgets() bool {
 func compileGraph(g *flow.Graph, c flow.Catalogue) (*GraphPlan, error) {
 	p := &GraphPlan{Def: g, Nodes: make([]NodePlan, len(g.Nodes)), index: make(map[string]int32, len(g.Nodes))}
 	for i, n := range g.Nodes {
-		spec := c.Lookup(n.Type)
+		spec := n.SpecIn(c)
 		if spec == nil {
 			return nil, fmt.Errorf("node %s: unknown type %q", n.ID, n.Type)
 		}

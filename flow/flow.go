@@ -40,7 +40,12 @@ type Flow struct {
 	print string // the fingerprint, of a flow that was loaded
 	// outTypes are the port types of Outputs, as far as they are known.
 	outTypes map[string]PortType
+	recorded bool
 }
+
+// Recorded reports whether Record.Read returned the flow: it is for reading the
+// records of its runs, and cannot be run.
+func (f *Flow) Recorded() bool { return f.recorded }
 
 // Self is the reference by which a flow uses itself.
 const Self = "self"
@@ -224,6 +229,8 @@ type Node struct {
 	// Artifacts are the data that it declares where it completes.
 	Artifacts []Artifact
 	Pos       Pos
+
+	recorded *TypeSpec // of a node of a recorded flow; see SpecIn
 }
 
 // Binding gives a name a value: a literal, or a structure with templates in it.

@@ -16,8 +16,18 @@ func (l *loader) readFlow(doc *value) {
 	if !l.version(doc) {
 		return
 	}
+	l.name(doc, l.settings(doc).Name)
+	l.readPins(f)
+	s := l.readGraph(doc, nil, nil)
+	l.flow.Graph = s.graph
+	l.flow.outTypes = s.outputTypes(f)
+	l.keepUses()
+}
+
+// settings reads into l.flow what is not of the graph and names no other flow.
+func (l *loader) settings(doc *value) *Flow {
+	f := fields{l, doc, "a flow"}
 	l.flow = &Flow{Name: f.text("name"), Description: f.text("description"), File: l.file}
-	l.name(doc, l.flow.Name)
 	if v := doc.get("context"); v != nil && v.kind != kindNull {
 		l.flow.Context = l.contextSettings(v)
 	}
@@ -35,11 +45,7 @@ func (l *loader) readFlow(doc *value) {
 	}
 	slices.SortFunc(l.flow.Inputs, func(a, b Input) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(l.flow.State, func(a, b StateKey) int { return cmp.Compare(a.Name, b.Name) })
-	l.readPins(f)
-	s := l.readGraph(doc, nil, nil)
-	l.flow.Graph = s.graph
-	l.flow.outTypes = s.outputTypes(f)
-	l.keepUses()
+	return l.flow
 }
 
 // version checks the `weir:` key; false stops the reading.

@@ -66,7 +66,7 @@ func (x *Execution) tie() {
 	b.asked = true
 	s := x.m.run.Start
 	switch {
-	case !dependent(s):
+	case !dependent(s), x.m.program.recorded: // the end of the execution tells
 		b.settled()
 		return
 	case s.Node == "":
@@ -86,7 +86,7 @@ func (x *Execution) tie() {
 			case errors.Is(err, errUnwanted):
 				return &engine.CancelRequested{Reason: errUnwanted.Error()}, nil
 			case x.quit.Load():
-			case err != nil:
+			case err != nil && !x.m.run.CancelRequested(): // one that stops needs no budget from above
 				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
 			case parent != nil:
 				if b.parent != parent { // it is read by who watches
@@ -158,6 +158,9 @@ func (l *Local) attach(parent string, news *engine.ChildReported) (x *Execution,
 			return nil, nil, err
 		}
 	}
+	if x.m.program.recorded {
+		return nil, nil, fmt.Errorf("run %s cannot be continued by this process: %w", parent, ErrClosure)
+	}
 	select {
 	case <-x.bond.whenReady():
 		return x, accounts, nil
@@ -172,27 +175,23 @@ type childAccounts struct {
 	list []engine.Account
 }
 
-// drive carries out a command on a run that is found by its id alone.
-func (l *Local) drive(id string, c Command) (*Execution, error) {
-	p, err := l.programOf(id)
-	if err != nil {
-		return nil, err
+// drive carries out a command on a run that is found by its id alone: under the
+// recorded program where this process cannot run it.
+func (l *Local) drive(id string, c Command) (x *Execution, err error) {
+	do := func(p *Program) (err error) {
+		x, err = l.Do(context.WithoutCancel(l.ctx), p, id, c)
+		return err
 	}
-	return l.Do(context.WithoutCancel(l.ctx), p, id, c)
-}
-
-func (l *Local) programOf(id string) (*Program, error) {
-	if x := l.Held(id); x != nil {
-		return x.m.program, nil
+	if held := l.Held(id); held != nil {
+		err = do(held.m.program)
+		return x, err
 	}
 	row, err := l.o.Store.Run(l.ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	if l.o.Flow == nil && l.o.Program != nil {
-		return l.o.Program(l.ctx, id)
-	}
-	return l.flowOf(l.ctx, row.Fingerprint)
+	err = l.recordedElse(l.ctx, id, row.Fingerprint, do)
+	return x, err
 }
 
 // tell reports to the parent how far a child has come, resuming the parent here

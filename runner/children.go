@@ -31,6 +31,9 @@ func (x *Execution) keepChildren() {
 	}
 	x.m.kin = false
 	open := x.m.run.OpenChildren()
+	if x.m.program.recorded && !x.m.run.Tearing() {
+		open = nil // only a process that has the node types drives its children
+	}
 	before := x.kids
 	x.kids = make(map[string]*kid, len(open))
 	for i := range open {
@@ -217,29 +220,36 @@ func (l *Local) cancelChild(x *Execution, c *engine.OpenChild) error {
 	if err != nil {
 		return err
 	}
-	p, err := l.flowOf(l.ctx, c.Start.Fingerprint)
-	if err != nil {
-		return err
-	}
-	if row.Commits == 0 { // it is cancelled with its first commit
-		b := x.childBegin(c)
-		var ack chan error
-		y, fresh, err := l.hold(l.ctx, p, b.ID, false, func(y *Execution) error {
-			if err := y.begin(p, &b); err != nil {
-				return err
-			}
-			ack = y.command(Cancel("", orphanReason))
+	return l.recordedElse(l.ctx, c.Start.Run, c.Start.Fingerprint, func(p *Program) error {
+		p = p.Anyhow()
+		if row.Commits == 0 { // it is cancelled with its first commit
+			return l.cancelUnbegun(p, x.childBegin(c))
+		}
+		_, err = l.Do(l.ctx, p, c.Start.Run, Cancel("", orphanReason))
+		if errors.Is(err, ErrStatus) { // it has ended, and says so
 			return nil
-		})
-		if err != nil {
+		}
+		return err
+	})
+}
+
+// cancelUnbegun cancels a child run that has made no commit, with its first.
+func (l *Local) cancelUnbegun(p *Program, b Begin) error {
+	var ack chan error
+	y, fresh, err := l.hold(l.ctx, p, b.ID, false, func(y *Execution) error {
+		if err := y.begin(p, &b); err != nil {
 			return err
 		}
-		if fresh {
-			return y.await(l.ctx, ack)
-		}
+		ack = y.command(Cancel("", orphanReason))
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case fresh:
+		return y.await(l.ctx, ack)
 	}
-	_, err = l.Do(l.ctx, p, c.Start.Run, Cancel("", orphanReason))
-	if errors.Is(err, ErrStatus) { // it has ended, and says so
+	if _, err = l.Do(l.ctx, p, b.ID, Cancel("", orphanReason)); errors.Is(err, ErrStatus) {
 		return nil
 	}
 	return err

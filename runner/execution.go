@@ -129,6 +129,9 @@ func (x *Execution) turn() {
 		x.mails[i] = mail{}
 	}
 	if x.err == nil {
+		x.err = x.m.abandon(x.local.clock.now())
+	}
+	if x.err == nil {
 		x.err = x.fire()
 	}
 	if x.err == nil {
@@ -402,14 +405,15 @@ func (x *Execution) over() bool {
 	if x.quit.Load() {
 		return len(x.m.active) == 0
 	}
-	return (s.Ended() || s == engine.Paused && !x.joining()) && !x.calls.ceasing() && x.portraits.sitting == 0
+	rests := s.Ended() || s == engine.Paused && !x.joining() || x.m.program.recorded && x.resting()
+	return rests && !x.calls.ceasing() && x.portraits.sitting == 0
 }
 
 // arm sets the clock for the next timer of the run.
 func (x *Execution) arm() {
 	_, at, ok := x.m.run.NextTimer()
 	switch {
-	case !ok || x.quit.Load():
+	case !ok || x.quit.Load() || x.m.program.recorded:
 		if x.timer != nil {
 			x.timer.Stop()
 		}
@@ -422,7 +426,7 @@ func (x *Execution) arm() {
 
 // fire fires the timers that are due.
 func (x *Execution) fire() error {
-	for !x.quit.Load() {
+	for !x.quit.Load() && !x.m.program.recorded {
 		id, at, ok := x.m.run.NextTimer()
 		if !ok || at > x.local.clock.now() {
 			return nil

@@ -81,14 +81,25 @@ type ForkedNode struct {
 // Beginning is how a run began, as it holds for what it does now: for a fork with
 // its own flow and inputs.
 func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, error) {
-	row, err := l.o.Store.Run(ctx, id)
+	return BeginningIn(ctx, l.o.Store, id)
+}
+
+// Record is what of a store says how runs began.
+type Record interface {
+	Journal
+	Checkpoints
+}
+
+// BeginningIn is Local.Beginning for a store.
+func BeginningIn(ctx context.Context, s Record, id string) (*engine.RunStarted, error) {
+	row, err := s.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	if start := l.kept(ctx, id); start != nil {
+	if start := kept(ctx, s, id); start != nil {
 		return start, nil
 	}
-	first, err := l.firstCommit(ctx, id, 0)
+	first, err := firstCommit(ctx, s, id, 0)
 	if err != nil || len(first) == 0 {
 		return nil, cmp.Or(err, neverStarted(id))
 	}
@@ -96,7 +107,7 @@ func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, e
 	if !ok {
 		return nil, neverStarted(id)
 	}
-	f, err := l.forkOf(ctx, &row)
+	f, err := forkOf(ctx, s, &row)
 	switch {
 	case err != nil:
 		return nil, err
@@ -110,8 +121,8 @@ func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, e
 
 // kept is how a run began, as its checkpoint has it; nil where there is none. The
 // first commit of a run may be a long one.
-func (l *Local) kept(ctx context.Context, id string) *engine.RunStarted {
-	cp, err := l.o.Store.Checkpoint(ctx, id)
+func kept(ctx context.Context, s Checkpoints, id string) *engine.RunStarted {
+	cp, err := s.Checkpoint(ctx, id)
 	if err != nil {
 		return nil
 	}
@@ -128,12 +139,12 @@ func (l *Local) kept(ctx context.Context, id string) *engine.RunStarted {
 
 // forkOf is what made the run a fork, nil where it is none. One made by an older
 // version, that shares no whole commit of the other run, has no base.
-func (l *Local) forkOf(ctx context.Context, row *store.Run) (*engine.RunForked, error) {
+func forkOf(ctx context.Context, j Journal, row *store.Run) (*engine.RunForked, error) {
 	var shared int64
 	if row.Base != nil {
 		shared = row.Base.Seq
 	}
-	own, err := l.firstCommit(ctx, row.ID, shared)
+	own, err := firstCommit(ctx, j, row.ID, shared)
 	for _, e := range slices.Backward(own) {
 		if f, ok := e.(*engine.RunForked); ok {
 			return f, err
@@ -167,8 +178,8 @@ func neverStarted(id string) error {
 }
 
 // firstCommit are the events of the commit after seq.
-func (l *Local) firstCommit(ctx context.Context, id string, seq int64) ([]engine.Event, error) {
-	for c, err := range l.o.Store.Commits(ctx, id, seq) {
+func firstCommit(ctx context.Context, j Journal, id string, seq int64) ([]engine.Event, error) {
+	for c, err := range j.Commits(ctx, id, seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
 		}
@@ -212,7 +223,7 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 	if err != nil {
 		return false, err
 	}
-	was, err := l.forkOf(ctx, &r)
+	was, err := forkOf(ctx, l.o.Store, &r)
 	if err != nil {
 		return false, err
 	}

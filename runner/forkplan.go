@@ -45,7 +45,7 @@ func (l *Local) PlanFork(ctx context.Context, from, to *Program, run string, f F
 		Run: run, At: s.last.at, Events: row.Events, fork: f, user: start.User, program: to,
 		carried: s.last.carried,
 		event: &engine.RunForked{
-			From: run, At: s.last.at, Then: s.last.then, Flow: to.Flow.Name, Fingerprint: to.Fingerprint, Closure: to.Closure,
+			From: run, At: s.last.at, Then: s.last.then, Flow: to.Flow.Name, Fingerprint: to.Fingerprint, Closure: to.Closure, Specs: to.Specs,
 			Inputs: f.Inputs, State: f.State, Breaks: f.Breaks, Origin: f.Origin, By: f.By,
 			Edited: len(f.State) > 0 || len(differing(start.Inputs, f.Inputs)) > 0 || f.Settings != nil || f.Model != "",
 		},

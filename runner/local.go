@@ -30,6 +30,9 @@ type Options struct {
 	// Flow finds the program of a flow that a run's flow uses, by fingerprint; nil
 	// where no flow uses another.
 	Flow func(ctx context.Context, fingerprint string) (*Program, error)
+	// Record makes the program for reading and stopping a run whose own program this
+	// process does not have: see Recorded. Nil has none.
+	Record func(ctx context.Context, run string) (*Program, error)
 	// MaxDepth bounds how many runs may be above a run that a node starts; 8.
 	MaxDepth int
 	// Program finds the program a run was started under; a *Missing error says what
@@ -304,7 +307,7 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 	return &engine.RunStarted{
 		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
-		Parallel: parallel, Closure: p.Closure,
+		Parallel: parallel, Closure: p.Closure, Specs: p.Specs,
 		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: agents, Folder: p.folder(b.Folder),
 		MessagePrefix: b.messagePrefix(),
 	}

@@ -107,7 +107,7 @@ func (m *machine) step(at int64, e engine.Event) error {
 // collect evaluates the outputs of a scope that has finished, if there is one.
 func (m *machine) collect() engine.Event {
 	path, ok := m.run.Finished()
-	if !ok {
+	if !ok || m.program.recorded {
 		return nil
 	}
 	scope, _ := m.run.ScopeAt(path)
@@ -278,6 +278,9 @@ func (m *machine) enter(path string, forks []engine.ContextChange) error {
 	if !ok {
 		return fmt.Errorf("run %s: node %s was started and is not executing", m.run.ID, path)
 	}
+	if m.program.recorded {
+		return nil
+	}
 	h := e.Plan.Host.(*prepared)
 	a := m.spare
 	m.spare = nil
@@ -343,6 +346,9 @@ func (m *machine) recall(e engine.Event) error {
 // last seen, and carries on with what was decided but not journaled. Where the
 // run stops, what was executing has ended with the process.
 func (m *machine) reenter(at int64) error {
+	if m.program.recorded && !m.run.Tearing() {
+		return nil
+	}
 	for _, path := range m.run.Executing() {
 		var err error
 		if m.run.Aborted(path) {
@@ -405,6 +411,9 @@ func (m *machine) otherFlow(s *engine.RunStarted) error {
 // otherTypes says which node types and tools are not what they were when the run
 // was started; nil where they all are. Tools are no matter to a run that is over.
 func (m *machine) otherTypes(s *engine.RunStarted) error {
+	if m.program.recorded {
+		return nil
+	}
 	status := m.run.Status()
 	anyhow := m.program.anyhow || status == engine.Completed || status == engine.Cancelled
 	diff := m.program.lacks(s.Closure, anyhow)

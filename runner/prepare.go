@@ -20,8 +20,14 @@ type Program struct {
 	// the hashes of the tools that the flow names; whoever prepares the program
 	// adds these before it is used.
 	Closure map[string]string
-	types   flow.Catalogue
-	anyhow  bool                    // changed tools are no matter
+	// Specs is the digest under which the store keeps flow.Specs of the flow, "" where
+	// it keeps none. Inferred are the node types of a recorded program whose ports
+	// were inferred from the edges.
+	Specs    string
+	Inferred []string
+	recorded bool // made by Recorded
+	types    flow.Catalogue
+	anyhow   bool                    // changed tools are no matter
 	files   bool                    // nodes of the flow, or of one that it uses, name files
 	schemas map[string]*node.Schema // of state keys
 }
@@ -48,6 +54,9 @@ type binding struct {
 
 // Prepare compiles a valid flow. An error is a *flow.Invalid or names the node.
 func Prepare(f *flow.Flow, c *node.Catalogue) (*Program, error) {
+	if f.Recorded() {
+		return nil, fmt.Errorf("flow %s is that of a record, and cannot be run", f.Name)
+	}
 	plan, err := engine.Compile(f, c)
 	if err != nil {
 		return nil, err

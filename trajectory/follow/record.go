@@ -131,7 +131,7 @@ func (f *Follower) silent(w *work, def *flow.Node, e *engine.NodeCompleted) bool
 	if def == nil || w.effects > 0 || len(e.State) > 0 || len(w.notes) > 0 {
 		return false
 	}
-	spec := f.o.Types.Lookup(def.Type)
+	spec := def.SpecIn(f.o.Types)
 	if spec == nil || !spec.Inline && !spec.NewContext {
 		return false
 	}
