@@ -77,7 +77,7 @@ func ExportFrom(ctx context.Context, s Archives, run string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	w := &exporter{ctx: ctx, s: s, out: bufio.NewWriter(out)}
+	w := &exporter{ctx: ctx, s: s, out: bufio.NewWriter(out), wrote: make(map[string]bool)}
 	w.line(exportLine{Export: &exportHead{Version: exportVersion, Run: run, Made: time.Now().UTC().Truncate(time.Second)}})
 	w.flows(runs)
 	for i := range sessions {
@@ -103,6 +103,8 @@ type exporter struct {
 	out *bufio.Writer
 	end exportEnd
 	err error
+	// wrote are the digests of specs that are written.
+	wrote map[string]bool
 }
 
 func (w *exporter) line(l exportLine) {
@@ -136,6 +138,31 @@ func (w *exporter) flows(runs []store.Archived) {
 	}
 }
 
+// specs writes what reading the record needs of the node types that runs began
+// with, each once.
+func (w *exporter) specs(events []engine.Event) {
+	for _, e := range events {
+		digest := ""
+		switch e := e.(type) {
+		case *engine.RunStarted:
+			digest = e.Specs
+		case *engine.RunForked:
+			digest = e.Specs
+		}
+		if digest == "" || w.wrote[digest] || w.err != nil {
+			continue
+		}
+		data, err := w.s.Flow(w.ctx, digest)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it is read with the types of whoever reads it
+		}
+		if w.err = err; err == nil {
+			w.wrote[digest] = true
+			w.line(exportLine{Flow: &exportFlow{digest, string(data)}})
+		}
+	}
+}
+
 func (w *exporter) run(a *store.Archived) {
 	w.line(exportLine{Run: a})
 	if w.err != nil {
@@ -164,6 +191,7 @@ func (w *exporter) run(a *store.Archived) {
 		if w.err = err; w.err != nil {
 			return
 		}
+		w.specs(l.Events)
 		events, err := store.AppendPayload(nil, l.Events)
 		if w.err = err; w.err != nil {
 			return

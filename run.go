@@ -313,13 +313,23 @@ func roots(ids []string) []string {
 }
 
 // Explain returns the model calls of a node's newest attempt with exactly what
-// each was sent, what not, and why. Path is as "refine#2/draft".
+// each was sent, what not, and why. Path is as "refine#2/draft". Where this process
+// lacks the node's type, or its types do not fit the record, the calls are as the
+// journal has them: their Request is nil.
 func (w *Weir) Explain(ctx context.Context, id, path string) ([]runner.Sent, error) {
-	p, err := w.programOf(ctx, id)
+	recorded, err := w.recordOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return w.local.Explain(ctx, p, id, path)
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return w.local.Calls(ctx, recorded, id, path)
+	}
+	sent, err := w.local.Explain(ctx, p, id, path)
+	if err != nil && p.Specs != recorded.Specs {
+		return w.local.Calls(ctx, recorded, id, path)
+	}
+	return sent, err
 }
 
 // Inspect rebuilds a run from its journal as it was after event number at, 0

@@ -93,6 +93,7 @@ const (
 	CodeInterruptUnknown = "interrupt_unknown"
 	CodeStatusConflict   = "status_conflict"
 	CodeClosureChanged   = "closure_changed"
+	CodeTypesUnknown     = "types_unknown"
 	CodeFork             = "fork_point"
 	CodeSessionBusy      = "session_busy"
 	CodeSessionMoved     = "session_moved"
@@ -207,6 +208,7 @@ func requestCodes() []CodeInfo {
 		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
 		{CodeClosureChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names.", "Use the version it was started with; or go on under what there is now with `weir fork`, or start it anew."},
+		{CodeTypesUnknown, "The run was recorded by a version that did not record its node types, and this process lacks some of them.", "Read it with a program that has these node types, or print its events with `weir show RUN --events`."},
 		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
 		{CodeSessionBusy, "A round of the session is going on, and the message is not to wait its turn.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},
 		{CodeSessionMoved, "The session has gone on since the round ended, so that the round cannot.", "Say it again in the session, or fork the session where the round began."},

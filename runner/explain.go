@@ -20,8 +20,10 @@ var ErrNotStarted = errors.New("the node has not started")
 type Sent struct {
 	// Key is the effect's: path/name#ordinal.
 	Key string
-	// Request is what the model was sent, in the form of llm.Request.Canonical.
+	// Request is what the model was sent, in the form of llm.Request.Canonical; nil
+	// where the node's type is not at hand, and the record has its Digest alone.
 	Request json.RawMessage
+	Digest  string
 	// Proven says that the journal holds the digest of exactly this request.
 	// Where it does not, the call was not finished, or the program has changed
 	// since.
@@ -77,6 +79,30 @@ func (l *Local) Explain(ctx context.Context, p *Program, id, path string) ([]Sen
 		return nil, fmt.Errorf("explain %s: %w", path, err)
 	}
 	return a.explain.sent, nil
+}
+
+// Calls returns the model calls of a node's newest attempt as the journal has them,
+// without what was sent: that needs the node's type.
+func (l *Local) Calls(ctx context.Context, p *Program, id, path string) ([]Sent, error) {
+	all, err := l.Inspect(ctx, p, id, 0)
+	if err != nil {
+		return nil, err
+	}
+	entered, facts := lastEntry(all.Commits, path)
+	if entered == 0 {
+		return nil, fmt.Errorf("model calls of %s: %w", path, ErrNotStarted)
+	}
+	var out []Sent
+	for _, f := range facts {
+		e, ok := f.(*engine.EffectCompleted)
+		if !ok || e.Usage == nil || e.Usage.Calls == 0 {
+			continue
+		}
+		if key, ok := strings.CutPrefix(e.Key, path+"/"); ok && !strings.Contains(key, "/") {
+			out = append(out, Sent{Key: e.Key, Digest: e.Digest, Manifest: e.Manifest, Result: e.Result, Error: e.Error})
+		}
+	}
+	return out, nil
 }
 
 // lastEntry is the number of the event that entered the node last, and the
@@ -140,7 +166,7 @@ func (a *attempt) tell(e node.Effect, key, digest string) (engine.Value, error) 
 		}
 		s := Sent{Key: key, Request: text}
 		if known != nil {
-			s.Proven, s.Manifest = known.Digest == digest, known.Manifest
+			s.Proven, s.Manifest, s.Digest = known.Digest == digest, known.Manifest, known.Digest
 			s.Result, s.Error = known.Result, known.Error
 		}
 		a.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -16,6 +17,9 @@ type View struct {
 	Contexts map[string]convo.Context
 	// Commits are the commits up to that event.
 	Commits []engine.Commit
+	// Inferred are node types of which the record has no spec and this process no
+	// type: what the view says of the ports of their nodes follows from the edges.
+	Inferred []string
 
 	m *machine
 }
@@ -40,7 +44,7 @@ func (v *View) Inputs(path string) (in engine.Values, ok bool, err error) {
 func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*View, error) {
 	m := newMachine(id, p, &l.o.Services)
 	m.journal = l.o.Store
-	v := &View{Run: m.run, m: m}
+	v := &View{Run: m.run, m: m, Inferred: p.Inferred}
 	for c, err := range l.o.Store.Commits(ctx, id, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
@@ -51,7 +55,13 @@ func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*
 		if last := at - c.First + 1; at > 0 && last < int64(len(c.Events)) {
 			c.Events = c.Events[:last]
 		}
-		if err := m.replay(c); err != nil {
+		if err := m.replay(c); err != nil && len(p.Inferred) > 0 {
+			return nil, &engine.Error{
+				Code: engine.CodeTypesUnknown, Permanent: true,
+				Message: fmt.Sprintf("run %s was recorded by an earlier version, without its node types, and this process lacks %s: %v", id, strings.Join(p.Inferred, ", "), err),
+				Hint:    "read it with a program that has these node types, or print its events: `" + engine.CommandLine("show", id, "--events") + "`",
+			}
+		} else if err != nil {
 			return nil, err
 		}
 		v.Commits = append(v.Commits, c)

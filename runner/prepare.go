@@ -28,8 +28,8 @@ type Program struct {
 	recorded bool // made by Recorded
 	types    flow.Catalogue
 	anyhow   bool                    // changed tools are no matter
-	files   bool                    // nodes of the flow, or of one that it uses, name files
-	schemas map[string]*node.Schema // of state keys
+	files    bool                    // nodes of the flow, or of one that it uses, name files
+	schemas  map[string]*node.Schema // of state keys
 }
 
 // prepared is what a node's plan holds for the runner.

@@ -172,7 +172,7 @@ func flowOf(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
 	if err != nil {
 		return nil
 	}
-	f, err := weir.KeptFlow(ctx, s, cat, r.Fingerprint)
+	f, _, err := weir.RecordedFlow(ctx, s, cat, r.Fingerprint, "")
 	if err != nil {
 		return nil
 	}

@@ -98,8 +98,11 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	if id, err = p.descend(ctx, desk, id, o); err != nil {
 		return err
 	}
-	if o.chain || o.diff {
+	switch {
+	case o.chain || o.diff:
 		return p.showChain(ctx, desk, id, o)
+	case events:
+		return p.showEvents(ctx, desk, id, o.at)
 	}
 	v, err := desk.Inspect(ctx, id, o.at)
 	if err != nil {
@@ -110,8 +113,6 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 		return usagef("--at %d: run %s has %s", o.at, id, count(v.Run.Events(), "event"))
 	case v.Run.Start == nil:
 		return fmt.Errorf("run %s was created and never started; start it again", id)
-	case events:
-		return p.showEvents(v)
 	case o.view:
 		return p.showView(ctx, desk, v, o)
 	case o.node != "":
@@ -141,6 +142,9 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 		}
 	}
 	p.printShown(v, above)
+	if len(v.Inferred) > 0 {
+		p.say("the record has no description of the node types %s, and this program lacks them: the ports of their nodes are inferred from the edges", strings.Join(v.Inferred, ", "))
+	}
 	if !now {
 		return nil
 	}
@@ -156,14 +160,29 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 	return err
 }
 
-func (p *program) showEvents(v *runner.View) error {
-	w := &eventPrinter{run: v.Run.ID, out: p.out}
-	for _, c := range v.Commits {
+// showEvents prints the events of a run, up to number at where that is not 0. It
+// needs the journal alone.
+func (p *program) showEvents(ctx context.Context, desk *desk, id string, at int64) error {
+	w := &eventPrinter{run: id, out: p.out}
+	last := int64(0)
+	for c, err := range desk.store.Commits(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
 		for i, e := range c.Events {
-			if err := w.print(runner.Item{Number: c.First + int64(i), At: whenOf(&c, i), Event: e}); err != nil {
+			if last = c.First + int64(i); at > 0 && last > at {
+				return nil
+			}
+			if err := w.print(runner.Item{Number: last, At: whenOf(&c, i), Event: e}); err != nil {
 				return err
 			}
 		}
+	}
+	switch {
+	case last == 0:
+		return fmt.Errorf("run %s was created and never started; start it again", id)
+	case at > last:
+		return usagef("--at %d: run %s has %s", at, id, count(last, "event"))
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type shownCall struct {
 	Earlier *earlier      `json:"earlier"`
 	Answer  engine.Value  `json:"answer"`
 	Error   *engine.Error `json:"error"`
+	// Digest is that of the request, which is null where the node's type is not at hand.
+	Digest string `json:"digest"`
 }
 
 // sentRequest is the canonical form of a request as it is shown.
@@ -66,7 +68,7 @@ func (p *program) showView(ctx context.Context, desk *desk, v *runner.View, o *s
 		return err
 	}
 	for _, s := range sent {
-		call := shownCall{Call: s.Key, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
+		call := shownCall{Call: s.Key, Digest: s.Digest, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
 		if showsContext(out.nodeType, s.Key) {
 			call.Earlier = before
 		}
@@ -111,6 +113,9 @@ type viewPrinter struct {
 
 func (w *viewPrinter) call(c *shownCall) error {
 	var r sentRequest
+	if c.Sent == nil {
+		return w.recorded(c)
+	}
 	if err := json.Unmarshal(c.Sent, &r); err != nil {
 		return err
 	}
@@ -154,6 +159,24 @@ func (w *viewPrinter) call(c *shownCall) error {
 	for i := range r.Messages {
 		w.message(i+1, &r.Messages[i])
 	}
+	return w.answered(c)
+}
+
+// recorded prints what the journal has of a call, where the node's type is not at
+// hand that would make its request again.
+func (w *viewPrinter) recorded(c *shownCall) error {
+	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), w.st.dim.Render("request "+c.Digest))
+	fmt.Fprintln(w.out, "  the exact request needs the node type "+w.nodeType+", as it was when the run was recorded")
+	if c.Manifest != nil {
+		if err := w.manifest(c.Manifest, 0); err != nil {
+			return err
+		}
+	}
+	return w.answered(c)
+}
+
+// answered prints the answer to a call.
+func (w *viewPrinter) answered(c *shownCall) error {
 	w.section("Answer")
 	if c.Answer != nil {
 		return w.answer(c.Answer)
