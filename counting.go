@@ -19,8 +19,17 @@ func (w *Weir) countMessages() {
 		c, _ := token.For(token.O200k, "openai") // is embedded
 		return c
 	})
-	s.CountTokens(func(m convo.Message) int { return w.tally().Message(m) })
+	s.CountTokens(func(m convo.Message) int {
+		if len(m.Text) > longestCounted {
+			return 0
+		}
+		return w.tally().Message(m)
+	})
 }
+
+// longestCounted bounds the messages that are counted, in bytes: the store counts
+// inside the transaction that keeps them, for which other writers wait.
+const longestCounted = 1 << 20
 
 // readyToCount reads the vocabulary, some 40 ms of work, beside what a session
 // begins with.

@@ -166,7 +166,7 @@ func (w *Weir) resting(ctx context.Context, id string) bool {
 
 // Resume drives a run again after a crash, shutdown or pause.
 func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
-	if x, err := w.startUnstarted(ctx, id); x != nil || err != nil {
+	if x, err := w.startUnstarted(ctx, id, w.local.Start); x != nil || err != nil {
 		return x, err
 	}
 	p, err := w.programOf(ctx, id)
@@ -180,9 +180,12 @@ func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
 	return &Run{ID: id, w: w, x: x}, nil
 }
 
+// starter starts a run.
+type starter func(ctx context.Context, p *runner.Program, b runner.Begin) (*runner.Execution, error)
+
 // startUnstarted starts a round whose process died before its first commit: the
 // message that it begins with is still kept. It returns nil for any other run.
-func (w *Weir) startUnstarted(ctx context.Context, id string) (*Run, error) {
+func (w *Weir) startUnstarted(ctx context.Context, id string, start starter) (*Run, error) {
 	r, err := w.store.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
@@ -210,7 +213,7 @@ func (w *Weir) startUnstarted(ctx context.Context, id string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := w.local.Start(ctx, p, b)
+	x, err := start(ctx, p, b)
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +234,11 @@ func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (
 // Cancel stops any run. One that another process drives is sent a message, and
 // the Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
-	if _, err := w.startUnstarted(ctx, id); err != nil && !errors.Is(err, store.ErrOwned) {
-		return nil, err
+	cancelled := func(ctx context.Context, p *runner.Program, b runner.Begin) (*runner.Execution, error) {
+		return w.local.StartCancelled(ctx, p.Anyhow(), b, by, reason)
+	}
+	if x, err := w.startUnstarted(ctx, id, cancelled); x != nil || err != nil && !errors.Is(err, store.ErrOwned) {
+		return x, err
 	}
 	for posted := false; ; posted = true {
 		r, err := w.stop(ctx, id, runner.Cancel(by, reason))

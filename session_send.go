@@ -251,10 +251,20 @@ func (m *spoken) start(f *Flow) Start {
 	case !ok:
 	case in.Type == flow.TypeText:
 		st.Inputs[in.Name] = node.TextOf(m.message)
+	case in.Type == flow.TypeMessage:
+		st.Inputs[in.Name] = asMessage(m.message)
 	default:
 		st.Inputs[in.Name] = m.message
 	}
 	return st
+}
+
+// asMessage is what a person said as a message: a text becomes one of the person's.
+func asMessage(said engine.Value) engine.Value {
+	if text, ok := said.(string); ok {
+		return map[string]any{"role": string(convo.User), "text": text}
+	}
+	return said
 }
 
 // beginRound is the beginning of a round of the session as the store has begun it.

@@ -210,6 +210,9 @@ func (t *turn) view(shrink int) (convo.View, error) {
 				"shorten them, or use a model with a larger window", beside, w.room, w.model.Window, w.reserve),
 		}
 	}
+	if err := t.neverFits(room); err != nil {
+		return convo.View{}, err
+	}
 	v, err := t.fit(t.spec(room))
 	if large, ok := errors.AsType[*convo.TooLarge](err); ok {
 		return v, &Error{

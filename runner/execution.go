@@ -30,6 +30,7 @@ type Execution struct {
 	ack     chan error
 	one     [1]store.Append // what is being committed
 	done    chan struct{}
+	began   time.Time
 	quit    atomic.Bool // the Local closes
 	ending  bool        // guarded by local.mu: the lease is being given back
 	timer   *time.Timer
@@ -471,6 +472,7 @@ func (x *Execution) end() {
 		x.local.parked.put(x.m)
 		x.local.talks.put(x.m)
 	}
+	x.logEnd()
 	x.dropPortraits()
 	x.closeTrail(ctx)
 	x.local.leave(ctx, x)

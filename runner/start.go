@@ -22,3 +22,23 @@ func StartIn(ctx context.Context, j Journal, run string) (*engine.RunStarted, er
 	}
 	return nil, neverStarted(run)
 }
+
+// StartCancelled starts a round that has to begin so that its session is free again,
+// and cancels it with the same commit: no node runs.
+func (l *Local) StartCancelled(ctx context.Context, p *Program, b Begin, by, reason string) (*Execution, error) {
+	var ack chan error
+	x, fresh, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error {
+		if err := x.begin(p, &b); err != nil {
+			return err
+		}
+		ack = x.command(Cancel(by, reason))
+		return nil
+	})
+	if err == nil && !fresh {
+		ack = x.command(Cancel(by, reason))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return x, x.await(ctx, ack)
+}

@@ -2,6 +2,10 @@ package token
 
 import "unicode/utf8"
 
+// LongestToken is the length in bytes of the longest token of the encodings: a text of
+// n bytes has at least n/LongestToken tokens.
+const LongestToken = 128
+
 // Head returns the beginning of text that has at most n tokens. It ends where
 // a token of text ends and a rune too, so it may be a few bytes shorter than
 // the longest; all of a text that fits comes back.

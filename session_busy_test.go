@@ -1,0 +1,153 @@
+package weir_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/store"
+)
+
+// TestABusySettingHoldsHoweverOftenAMessageIsSent sends one message under one id while
+// a round goes on: once, twice, twice at the same time, and twice in two processes.
+func TestABusySettingHoldsHoweverOftenAMessageIsSent(t *testing.T) {
+	t.Parallel()
+	for _, busy := range []string{flow.BusyQueue, flow.BusyReject, flow.BusyFork} {
+		for name, at := range map[string]struct {
+			senders   int
+			together  bool
+			processes int
+		}{
+			"once": {1, false, 1}, "twice": {2, false, 1}, "twice at once": {4, true, 1},
+			"in two processes": {2, false, 2}, "in two processes at once": {4, true, 2},
+		} {
+			t.Run(busy+" "+name, func(t *testing.T) {
+				t.Parallel()
+				path := t.TempDir() + "/weir.db"
+				g := newLatched()
+				w, f := openTalk(t, path, g, talkFlow)
+				s := sessionOf(t, w, f)
+				first := send(t, s, "one", weir.SendOptions{})
+				<-g.called
+				sessions := []*weir.Session{s}
+				if at.processes == 2 {
+					w2, f2 := openTalk(t, path, g, talkFlow)
+					sessions = append(sessions, sessionOf(t, w2, f2))
+				}
+				turns, errs := sendAll(t, sessions, at.senders, at.together, weir.SendOptions{ID: "m2", Busy: busy})
+				close(g.open)
+				await(t, first)
+				if busy == flow.BusyReject {
+					for _, err := range errs {
+						if !errors.Is(err, store.ErrBusy) {
+							t.Error(err)
+						}
+					}
+					wantTexts(t, s, "user one", "assistant 1: one")
+					return
+				}
+				if err := errors.Join(errs...); err != nil {
+					t.Fatal(err)
+				}
+				checkSaidOnce(t, s, turns, busy == flow.BusyFork)
+				if active := sessionOf(t, w, f); active.ID != s.ID {
+					t.Errorf("the active session is %s, not %s", active.ID, s.ID)
+				}
+			})
+		}
+	}
+}
+
+func sendAll(t *testing.T, sessions []*weir.Session, n int, together bool, o weir.SendOptions) ([]*weir.Turn, []error) {
+	t.Helper()
+	turns, errs := make([]*weir.Turn, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { turns[i], errs[i] = sessions[i%len(sessions)].Send(t.Context(), "two", o) })
+		if !together {
+			wg.Wait()
+		}
+	}
+	wg.Wait()
+	return turns, errs
+}
+
+// checkSaidOnce wants all turns to be of one round, in the session or in one fork.
+func checkSaidOnce(t *testing.T, s *weir.Session, turns []*weir.Turn, aside bool) {
+	t.Helper()
+	run, in := "", turns[0].Session
+	for _, turn := range turns {
+		state := await(t, turn)
+		if run == "" {
+			run = state.Run
+		}
+		if state.Run != run || turn.Session.ID != in.ID || state.Status != engine.Completed {
+			t.Errorf("%+v in session %s, want run %s in session %s", state, turn.Session.ID, run, in.ID)
+		}
+	}
+	if (in.ID != s.ID) != aside {
+		t.Errorf("it was said in %s", in.ID)
+	}
+	rounds, err := in.Rounds(t.Context(), "", 0)
+	want := 2
+	if aside {
+		want = 1
+	}
+	if err != nil || len(rounds) != want {
+		t.Errorf("%d rounds (%v)", len(rounds), err)
+	}
+	if got := strings.Count(fmt.Sprint(textsOf(t, in)), "user two"); got != 1 {
+		t.Errorf("it is %d times in the history", got)
+	}
+}
+
+// TestAForkOfASessionIsActiveOnlyWhereItIsActivated holds for a fork by hand and for
+// one that a busy session makes, also where another session was active before.
+func TestAForkOfASessionIsActiveOnlyWhereItIsActivated(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, path string) {
+		t.Helper()
+		w, f := openTalk(t, path, &parrot{}, talkFlow)
+		s := sessionOf(t, w, f)
+		say(t, s, "one", weir.SendOptions{})
+		newest, err := w.Session(t.Context(), f, weir.SessionOptions{User: s.User, New: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fork, err := s.Fork(t.Context(), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if active := sessionOf(t, w, f); active.ID != newest.ID {
+			t.Errorf("a fork of %s has made %s the active session, not %s", s.ID, active.ID, newest.ID)
+		}
+		if err := fork.Activate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if active := sessionOf(t, w, f); active.ID != fork.ID {
+			t.Errorf("the active session is %s, not the fork that was activated", active.ID)
+		}
+	})
+}
+
+// TestEveryFormOfAMessageReachesEveryTypeOfInput sends a text and a message to flows
+// whose input for it has each of the types that take one.
+func TestEveryFormOfAMessageReachesEveryTypeOfInput(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"text", "message", "any"} {
+		w, f := openTalk(t, "", &parrot{}, strings.Replace(talkFlow, "type: text", "type: "+typ, 1))
+		s := sessionOf(t, w, f)
+		for i, said := range []any{"hello", weir.Message{Role: convo.User, Text: "hello"}} {
+			state := say(t, s, said, weir.SendOptions{})
+			if want := fmt.Sprintf("%d: hello", 2*i+1); state.Status != engine.Completed || state.Text != want {
+				t.Errorf("%s, %T: %+v %+v, want %q", typ, said, state, state.Error, want)
+			}
+		}
+	}
+}
