@@ -90,6 +90,12 @@ sessions: N := 1000
 sessions: ## two processes on one session, N rounds each, and killed in the middle
 	go test ./internal/proof -run 'Processes|64' -v -count=1 -timeout 0 -sessions.n $(N)
 
+.PHONY: ahead
+ahead: N := 1000
+ahead: TIMES := 20
+ahead: ## four processes send N messages each ahead into one session, with kills and store errors, TIMES times
+	go test ./internal/proof -run MessagesSentAhead -v -count=1 -timeout 0 -ahead.n $(N) -ahead.times $(TIMES)
+
 .PHONY: clouds
 clouds: ## the public npm clients of E2B against the server that the tests take for it
 	go test ./sandbox/e2b -run ThePublicClients -v -count=1 -e2b.npm

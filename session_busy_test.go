@@ -14,63 +14,71 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
+// sending is how often, and from where, one message is sent under one id.
+type sending struct {
+	times     int
+	together  bool
+	processes int
+}
+
 // TestABusySettingHoldsHoweverOftenAMessageIsSent sends one message under one id while
-// a round goes on: once, twice, twice at the same time, and twice in two processes.
+// a round goes on: once, twice, many times at once, and so in two processes.
 func TestABusySettingHoldsHoweverOftenAMessageIsSent(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []string{flow.BusyQueue, flow.BusyReject, flow.BusyFork} {
-		for name, at := range map[string]struct {
-			senders   int
-			together  bool
-			processes int
-		}{
-			"once": {1, false, 1}, "twice": {2, false, 1}, "twice at once": {4, true, 1},
+		for name, how := range map[string]sending{
+			"once": {1, false, 1}, "twice": {2, false, 1}, "many times at once": {4, true, 1},
 			"in two processes": {2, false, 2}, "in two processes at once": {4, true, 2},
 		} {
 			t.Run(busy+" "+name, func(t *testing.T) {
 				t.Parallel()
-				path := t.TempDir() + "/weir.db"
-				g := newLatched()
-				w, f := openTalk(t, path, g, talkFlow)
-				s := sessionOf(t, w, f)
-				first := send(t, s, "one", weir.SendOptions{})
-				<-g.called
-				sessions := []*weir.Session{s}
-				if at.processes == 2 {
-					w2, f2 := openTalk(t, path, g, talkFlow)
-					sessions = append(sessions, sessionOf(t, w2, f2))
-				}
-				turns, errs := sendAll(t, sessions, at.senders, at.together, weir.SendOptions{ID: "m2", Busy: busy})
-				close(g.open)
-				await(t, first)
-				if busy == flow.BusyReject {
-					for _, err := range errs {
-						if !errors.Is(err, store.ErrBusy) {
-							t.Error(err)
-						}
-					}
-					wantTexts(t, s, "user one", "assistant 1: one")
-					return
-				}
-				if err := errors.Join(errs...); err != nil {
-					t.Fatal(err)
-				}
-				checkSaidOnce(t, s, turns, busy == flow.BusyFork)
-				if active := sessionOf(t, w, f); active.ID != s.ID {
-					t.Errorf("the active session is %s, not %s", active.ID, s.ID)
-				}
+				sendWhileBusy(t, busy, how)
 			})
 		}
 	}
 }
 
-func sendAll(t *testing.T, sessions []*weir.Session, n int, together bool, o weir.SendOptions) ([]*weir.Turn, []error) {
+func sendWhileBusy(t *testing.T, busy string, how sending) {
 	t.Helper()
-	turns, errs := make([]*weir.Turn, n), make([]error, n)
+	path := t.TempDir() + "/weir.db"
+	g := newLatched()
+	w, f := openTalk(t, path, g, talkFlow)
+	s := sessionOf(t, w, f)
+	first := send(t, s, "one", weir.SendOptions{})
+	<-g.called
+	sessions := []*weir.Session{s}
+	if how.processes == 2 {
+		w2, f2 := openTalk(t, path, g, talkFlow)
+		sessions = append(sessions, sessionOf(t, w2, f2))
+	}
+	turns, errs := sendAll(t, sessions, how, weir.SendOptions{ID: "m2", Busy: busy})
+	close(g.open)
+	await(t, first)
+	if busy == flow.BusyReject {
+		for _, err := range errs {
+			if !errors.Is(err, store.ErrBusy) {
+				t.Error(err)
+			}
+		}
+		wantTexts(t, s, "user one", "assistant 1: one")
+		return
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	checkSaidOnce(t, s, turns, busy == flow.BusyFork)
+	if active := sessionOf(t, w, f); active.ID != s.ID {
+		t.Errorf("the active session is %s, not %s", active.ID, s.ID)
+	}
+}
+
+func sendAll(t *testing.T, sessions []*weir.Session, how sending, o weir.SendOptions) ([]*weir.Turn, []error) {
+	t.Helper()
+	turns, errs := make([]*weir.Turn, how.times), make([]error, how.times)
 	var wg sync.WaitGroup
-	for i := range n {
+	for i := range how.times {
 		wg.Go(func() { turns[i], errs[i] = sessions[i%len(sessions)].Send(t.Context(), "two", o) })
-		if !together {
+		if !how.together {
 			wg.Wait()
 		}
 	}

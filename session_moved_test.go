@@ -146,16 +146,7 @@ func TestARoundThatNeverStartedIsResumedOrCancelledByItsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			st := openDatabase(t, filepath.Join(t.TempDir(), "weir.db"))
-			w, f := openOn(t, st, talkFlow)
-			s := sessionOf(t, w, f)
-			q := store.Queued{ID: "m1", Session: s.ID, Value: map[string]any{"message": "hello"}, At: time.Now()}
-			if _, err := st.Enqueue(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := st.BeginRound(t.Context(), "m1", store.NewRun{ID: "r", Flow: f.Name, Fingerprint: f.Fingerprint(), At: time.Now()}); err != nil {
-				t.Fatal(err)
-			}
+			s, w := unstarted(t)
 			run, err := act(w, "r")
 			if err != nil {
 				t.Fatal(err)
@@ -175,6 +166,23 @@ func TestARoundThatNeverStartedIsResumedOrCancelledByItsRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unstarted is a session whose round r was begun and never started.
+func unstarted(t *testing.T) (*weir.Session, *weir.Weir) {
+	t.Helper()
+	st := openDatabase(t, filepath.Join(t.TempDir(), "weir.db"))
+	w, f := openOn(t, st, talkFlow)
+	s := sessionOf(t, w, f)
+	q := store.Queued{ID: "m1", Session: s.ID, Value: map[string]any{"message": "hello"}, At: time.Now()}
+	if _, err := st.Enqueue(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	n := store.NewRun{ID: "r", Flow: f.Name, Fingerprint: f.Fingerprint(), At: time.Now()}
+	if _, _, err := st.BeginRound(t.Context(), "m1", n); err != nil {
+		t.Fatal(err)
+	}
+	return s, w
 }
 
 // TestTheMessagesOfAProcessThatIsGoneAreContinued has another process take over what a

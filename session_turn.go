@@ -135,13 +135,11 @@ func (t *Turn) gather(ctx context.Context) (TurnState, error) {
 			s.add(e)
 		}
 	}
-	said, err := t.Session.Messages(ctx, from, t.to)
-	for i := range said {
-		if said[i].Run != t.run {
-			continue
-		}
-		s.Messages = append(s.Messages, said[i])
-		if m := &said[i].Message; m.Role == convo.Assistant && m.Text != "" {
+	if s.Messages, err = t.messages(ctx, from); err != nil {
+		return s, err
+	}
+	for i := range s.Messages {
+		if m := &s.Messages[i].Message; m.Role == convo.Assistant && m.Text != "" {
 			s.Text = m.Text
 		}
 	}
@@ -149,6 +147,25 @@ func (t *Turn) gather(ctx context.Context) (TurnState, error) {
 		s.Text, _ = onlyText(s.Outputs)
 	}
 	return s, err
+}
+
+// messages are what the turn's run has added to the history from a position on. They
+// are next to each other: rounds that came later are not read.
+func (t *Turn) messages(ctx context.Context, from int) (out []store.SessionMessage, err error) {
+	for n := 16; from < t.to; n *= 2 {
+		said, err := t.Session.Messages(ctx, from, min(from+n, t.to))
+		if err != nil || len(said) == 0 {
+			return out, err
+		}
+		for i := range said {
+			if said[i].Run != t.run {
+				return out, nil
+			}
+			out = append(out, said[i])
+		}
+		from += len(said)
+	}
+	return out, nil
 }
 
 // onlyText is the one output of a flow, if it is text.

@@ -57,4 +57,3 @@ func turnAsked(t *testing.T, c token.Counter, text string) *turn {
 	out.space.counter, out.space.loaded, out.space.model = counter{c, "openai"}, true, Model{Encoding: token.O200k}
 	return out
 }
-

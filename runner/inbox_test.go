@@ -44,20 +44,9 @@ func TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		const runs = 50
 		st := &countedPosts{Store: memory.New()}
-		c, err := node.NewCatalogue(builtin.Types()...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := flow.Source{}.Parse("events.yaml", []byte(eventsFlow), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := runner.Prepare(f, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := eventsProgram(t)
 		l := runner.NewLocal(runner.Options{Store: st})
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if n := st.reads.Load(); n != 0 {
 			t.Errorf("the inbox was read %d times while no run was held", n)
 		}
@@ -68,14 +57,13 @@ func TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach(t *testing.
 		}
 		synctest.Wait()
 		before := st.reads.Load()
-		for i := range runs {
-			for _, event := range []string{"one", "two"} {
-				if err := st.Post(t.Context(), store.Post{Run: fmt.Sprint("r", i), Kind: "event", Name: event, Value: event, At: time.Now()}); err != nil {
-					t.Fatal(err)
-				}
+		for i := range 2 * runs {
+			event := []string{"one", "two"}[i%2]
+			if err := st.Post(t.Context(), store.Post{Run: fmt.Sprint("r", i/2), Kind: "event", Name: event, Value: event, At: time.Now()}); err != nil {
+				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if n := st.reads.Load() - before; n > 5 {
 			t.Errorf("%d reads in a second for %d runs", n, runs)
 		}
@@ -86,6 +74,26 @@ func TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach(t *testing.
 			t.Fatal(err)
 		}
 	})
+}
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+func eventsProgram(t *testing.T) *runner.Program {
+	t.Helper()
+	c, err := node.NewCatalogue(builtin.Types()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := flow.Source{}.Parse("events.yaml", []byte(eventsFlow), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := runner.Prepare(f, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // checkTogether wants both events of a run in one commit, and its inbox empty.

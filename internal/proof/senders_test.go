@@ -41,11 +41,11 @@ type faulty struct {
 
 // fails decides whether a call fails, and whether before it does anything.
 func (f *faulty) fails() (before, after bool) {
-	if rand.Float64() >= f.rate { //nolint:gosec // chance, not secrecy
+	if rand.Float64() >= f.rate {
 		return false, false
 	}
 	f.injected.Add(1)
-	before = rand.IntN(2) == 0 //nolint:gosec // chance, not secrecy
+	before = rand.IntN(2) == 0
 	return before, !before
 }
 
@@ -193,41 +193,47 @@ type ahead struct {
 // sender starts a sender over and over until it has had all its answers, and kills it
 // a few times: as soon as it has sent some messages, or while it waits.
 func (a *ahead) sender(t *testing.T, who string, kills int) {
-	for {
-		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASenderInAProcessOfItsOwn$", "-test.v")
-		c.Env = append(os.Environ(), "WEIR_SENDER_DB="+a.path, "WEIR_SENDER="+who, fmt.Sprint("WEIR_SENDER_N=", a.n), "WEIR_SENDER_FAULTS=0.01")
-		out, err := c.StdoutPipe()
+	for ; ; kills-- {
+		said, err := a.start(t, who, kills > 0)
+		if kills > 0 && err != nil {
+			a.kills.Add(1)
+			continue
+		}
 		if err != nil {
-			t.Error(err)
-			return
+			t.Errorf("sender %s: %v\n%s", who, err, said)
 		}
-		if err := c.Start(); err != nil {
-			t.Error(err)
-			return
-		}
-		at, lines, said := rand.IntN(2*a.n), 0, strings.Builder{} //nolint:gosec // chance, not secrecy
-		for in := bufio.NewScanner(out); in.Scan(); lines++ {
-			if n, ok := strings.CutPrefix(in.Text(), "injected "); ok {
-				i, _ := strconv.ParseInt(n, 10, 64)
-				a.injected.Add(i)
-			}
-			if kills > 0 && lines == at {
-				_ = c.Process.Kill()
-			}
-			if !strings.HasPrefix(in.Text(), "acknowledged") && !strings.HasPrefix(in.Text(), "answered") {
-				said.WriteString(in.Text() + "\n")
-			}
-		}
-		err = c.Wait()
-		if kills == 0 || err == nil {
-			if err != nil {
-				t.Errorf("sender %s: %v\n%s", who, err, said.String())
-			}
-			return
-		}
-		kills--
-		a.kills.Add(1)
+		return
 	}
+}
+
+// start starts a sender and returns what it has to say when it ends; with kill it is
+// killed after so many lines.
+func (a *ahead) start(t *testing.T, who string, kill bool) (string, error) {
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASenderInAProcessOfItsOwn$", "-test.v")
+	c.Env = append(os.Environ(), "WEIR_SENDER_DB="+a.path, "WEIR_SENDER="+who, fmt.Sprint("WEIR_SENDER_N=", a.n), "WEIR_SENDER_FAULTS=0.01")
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return "", err
+	}
+	at, lines, said := rand.IntN(2*a.n), 0, strings.Builder{}
+	for in := bufio.NewScanner(out); in.Scan(); lines++ {
+		what, n, _ := strings.Cut(in.Text(), " ")
+		switch what {
+		case "injected":
+			i, _ := strconv.ParseInt(n, 10, 64)
+			a.injected.Add(i)
+		case "acknowledged", "answered":
+		default:
+			said.WriteString(in.Text() + "\n")
+		}
+		if kill && lines == at {
+			_ = c.Process.Kill()
+		}
+	}
+	return said.String(), c.Wait()
 }
 
 // TestMessagesSentAheadByFourProcessesAreEachAnsweredOnce has four processes send all

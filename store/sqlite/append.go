@@ -100,14 +100,9 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	case !r.base.precedes(c):
 		return w.refusal(r.num, before, a.Take != nil)
 	}
-	var again *engine.Usage
-	if r.round.session != 0 {
-		if again, refused, failed = w.hold(r); refused != nil || failed != nil {
-			return refused, failed
-		}
-	}
-	if id, err := w.gone(a.Queued); id != "" || err != nil {
-		return fmt.Errorf("message %s: %w", id, store.ErrTaken), err
+	again, refused, failed := w.admit(r, a)
+	if refused != nil || failed != nil {
+		return refused, failed
 	}
 	p := packer{w: w, run: r, seq: c.Seq}
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
@@ -133,18 +128,41 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	if err := p.insert(); err != nil {
 		return nil, err
 	}
+	return nil, w.conclude(r, a, again)
+}
+
+// admit checks what a commit needs of its session and of the messages that it answers
+// with. Again is what a round had cost that takes its session back.
+func (w *writerTx) admit(r *runState, a *store.Append) (again *engine.Usage, refused, failed error) {
+	if r.round.session != 0 {
+		if again, refused, failed = w.hold(r); refused != nil || failed != nil {
+			return nil, refused, failed
+		}
+	}
+	id, err := w.gone(a.Queued)
+	if err == nil && id != "" {
+		refused = fmt.Errorf("message %s: %w", id, store.ErrTaken)
+	}
+	return again, refused, err
+}
+
+// conclude writes what a commit does beside the journal.
+func (w *writerTx) conclude(r *runState, a *store.Append, again *engine.Usage) error {
 	if err := w.consume(a); err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.setOwner(r, a); err != nil {
-		return nil, err
+		return err
 	}
 	if r.round.session != 0 {
 		if err := w.settle(r, a, again); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, firstOf(w.clearCrashes(r, a), w.setHead(r, &a.Head))
+	if err := w.clearCrashes(r, a); err != nil {
+		return err
+	}
+	return w.setHead(r, &a.Head)
 }
 
 // clearCrashes sets the run's count of crashes to zero: the run has made progress.

@@ -91,70 +91,89 @@ func (m *moment) haveRound(t *testing.T, s Store, i int) {
 // momentReads are the reads of a session, each with what must hold of its result.
 func momentReads(s Store, m *moment) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"RoundMessage": func(ctx context.Context) error {
-			run := m.run.Load()
-			if run == nil {
-				return nil
-			}
-			q, err := s.RoundMessage(ctx, *run)
-			return wants(err, q.ID == *run && q.Run == *run && q.Session == "s", q)
-		},
-		"FindQueued": func(ctx context.Context) error {
-			id := m.message.Load()
-			if id == nil {
-				return nil
-			}
-			q, err := s.FindQueued(ctx, *id)
-			return wants(err, q.ID == *id && (q.Run != "" || q.Value != nil), q)
-		},
-		"Session": func(ctx context.Context) error {
-			rounds, length := m.rounds.Load(), m.length.Load()
-			x, err := s.Session(ctx, "s")
-			idle := x.Holder == "" || x.Queued == 0
-			return wants(err, idle && int64(x.Rounds) >= rounds && int64(x.Length) >= length && x.Length <= x.Rounds, x)
-		},
-		"NextQueued": func(ctx context.Context) error {
-			q, err := s.NextQueued(ctx, "s")
-			if errors.Is(err, store.ErrNotFound) {
-				return nil
-			}
-			return wants(err, q.Run == "" && q.Value != nil, q)
-		},
-		"Queue": func(ctx context.Context) error {
-			list, err := s.Queue(ctx, "s")
-			return wants(err, len(list) == 0 || len(list) == 1 && list[0].Run == "" && list[0].Value != nil, list)
-		},
-		"SessionMessages": func(ctx context.Context) error {
-			length := m.length.Load()
-			list, err := s.SessionMessages(ctx, "s", 0, 1<<20)
-			for i := range list {
-				if err == nil && (list[i].Position != i || list[i].Run == "" || list[i].Message.ID != list[i].Run+"/said") {
-					err = fmt.Errorf("message %d: %+v", i, list[i])
-				}
-			}
-			return wants(err, int64(len(list)) >= length, len(list))
-		},
-		"Runs": func(ctx context.Context) error {
-			rounds := m.rounds.Load()
-			list, err := s.Runs(ctx, store.Filter{Session: "s", Limit: 1000})
-			return wants(err, int64(len(list)) >= rounds, len(list))
-		},
-		"Commits and Messages": func(ctx context.Context) error {
-			run := m.run.Load()
-			if run == nil {
-				return nil
-			}
-			seq := int64(0)
-			for c, err := range s.Commits(ctx, *run, 0) {
-				if seq++; err != nil || c.Seq != seq {
-					return wants(err, false, c)
-				}
-			}
-			list, err := s.Messages(ctx, *run, "main", 0, 1<<20)
-			// The history before the round is read through the round as well.
-			return wants(err, seq < 2 || int64(len(list)) >= 1, len(list))
-		},
+		"RoundMessage":         func(ctx context.Context) error { return m.roundMessage(ctx, s) },
+		"FindQueued":           func(ctx context.Context) error { return m.findQueued(ctx, s) },
+		"Session":              func(ctx context.Context) error { return m.session(ctx, s) },
+		"NextQueued":           func(ctx context.Context) error { return m.nextQueued(ctx, s) },
+		"Queue":                func(ctx context.Context) error { return m.queue(ctx, s) },
+		"SessionMessages":      func(ctx context.Context) error { return m.messages(ctx, s) },
+		"Runs":                 func(ctx context.Context) error { return m.listed(ctx, s) },
+		"Commits and Messages": func(ctx context.Context) error { return m.commits(ctx, s) },
 	}
+}
+
+func (m *moment) roundMessage(ctx context.Context, s Store) error {
+	run := m.run.Load()
+	if run == nil {
+		return nil
+	}
+	q, err := s.RoundMessage(ctx, *run)
+	return wants(err, q.ID == *run && q.Run == *run && q.Session == "s", q)
+}
+
+func (m *moment) findQueued(ctx context.Context, s Store) error {
+	id := m.message.Load()
+	if id == nil {
+		return nil
+	}
+	q, err := s.FindQueued(ctx, *id)
+	return wants(err, q.ID == *id && (q.Run != "" || q.Value != nil), q)
+}
+
+func (m *moment) session(ctx context.Context, s Store) error {
+	rounds, length := m.rounds.Load(), m.length.Load()
+	x, err := s.Session(ctx, "s")
+	idle := x.Holder == "" || x.Queued == 0
+	return wants(err, idle && int64(x.Rounds) >= rounds && int64(x.Length) >= length && x.Length <= x.Rounds, x)
+}
+
+func (*moment) nextQueued(ctx context.Context, s Store) error {
+	q, err := s.NextQueued(ctx, "s")
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return wants(err, q.Run == "" && q.Value != nil, q)
+}
+
+func (*moment) queue(ctx context.Context, s Store) error {
+	list, err := s.Queue(ctx, "s")
+	return wants(err, len(list) == 0 || len(list) == 1 && list[0].Run == "" && list[0].Value != nil, list)
+}
+
+func (m *moment) messages(ctx context.Context, s Store) error {
+	length := m.length.Load()
+	list, err := s.SessionMessages(ctx, "s", 0, 1<<20)
+	if err := wants(err, int64(len(list)) >= length, len(list)); err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Position != i || list[i].Message.ID != list[i].Run+"/said" {
+			return fmt.Errorf("message %d: %+v", i, list[i])
+		}
+	}
+	return nil
+}
+
+func (m *moment) listed(ctx context.Context, s Store) error {
+	rounds := m.rounds.Load()
+	list, err := s.Runs(ctx, store.Filter{Session: "s", Limit: 1000})
+	return wants(err, int64(len(list)) >= rounds, len(list))
+}
+
+// commits reads a run, through which the history before it is read as well.
+func (m *moment) commits(ctx context.Context, s Store) error {
+	run := m.run.Load()
+	if run == nil {
+		return nil
+	}
+	seq := int64(0)
+	for c, err := range s.Commits(ctx, *run, 0) {
+		if seq++; err != nil || c.Seq != seq {
+			return wants(err, false, c)
+		}
+	}
+	list, err := s.Messages(ctx, *run, "main", 0, 1<<20)
+	return wants(err, seq < 2 || len(list) >= 1, len(list))
 }
 
 func wants(err error, holds bool, got any) error {
