@@ -51,8 +51,13 @@ func (x *Execution) portray() {
 		x.dropPortraits()
 		return
 	}
+	state := make(map[string]any)
+	for _, key := range x.m.run.State().Keys() {
+		state[key], _ = x.m.run.State().Get(key)
+	}
+	known := []any{x.m.run.Start.Inputs.Map(), state}
 	for _, d := range x.trail.Plain() {
-		text, ok := x.trail.Subject(d)
+		text, ok := x.trail.Subject(d, known...)
 		if !ok {
 			continue
 		}

@@ -15,12 +15,13 @@ type Room struct {
 // so that a new room is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
 func Rooms() []Room {
-	contracts := []string{"flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
+	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
-		".", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		".", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []Room{
+		{"scrub", nil, "a text is taken out of another, whatever the two are"},
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow/schema", nil, "whether a value fits a schema is a question of the two"},
 		{"flow", []string{"flow/expr", "flow/schema"}, "a definition is read and checked without anything that runs it"},
@@ -38,7 +39,7 @@ func Rooms() []Room {
 		{"tool", []string{"engine", "flow/schema", "trajectory"}, "a tool is a name, a schema and a function, and declares the data it made"},
 		{"tool/...", []string{"tool", "tool/template", "engine", "trajectory"}, "a kind of tool is swapped without touching what calls it"},
 		{"tool/recall", []string{"tool", "recall", "convo", "trajectory"}, "what is remembered is shown to models as data"},
-		{"tool/template", nil, "references are looked up in what is passed in"},
+		{"tool/template", []string{"scrub"}, "references are looked up in what is passed in"},
 		{
 			"node",
 			[]string{"flow", "flow/expr", "flow/schema", "convo", "engine", "llm", "tool", "sandbox", "trajectory"},
@@ -55,7 +56,7 @@ func Rooms() []Room {
 		{"trajectory/trajectorytest", []string{"trajectory", "trajectory/tables", "convo"}, "the suite sees storages and tables from outside"},
 		{
 			"trajectory/follow",
-			[]string{"trajectory", "engine", "flow", "convo", "node"},
+			[]string{"trajectory", "engine", "flow", "convo", "node", "scrub"},
 			"what a run did is read from its journal and its flow, by whoever has them",
 		},
 		{"recall", nil, "memory stands beside conversations, and says itself what it wants of a store"},

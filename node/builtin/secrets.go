@@ -1,15 +1,13 @@
 package builtin
 
 import (
-	"encoding/json"
-	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow/expr"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/scrub"
 )
 
 // secretNames stands in for secrets where a request is identified: every
@@ -37,15 +35,11 @@ func hiddenSecret(name string) string { return "[secret " + name + "]" }
 // they can be taken out of what comes back.
 type usedSecrets struct {
 	ctx  *node.Ctx
-	used map[string]string // what must not be seen, and what stands for it
+	used scrub.Set
 }
 
-// minSecret is the shortest text that is taken out of results, in bytes; a
-// shorter one is no secret, and its letters are everywhere.
-const minSecret = 4
-
 func newUsedSecrets(ctx *node.Ctx) *usedSecrets {
-	return &usedSecrets{ctx: ctx, used: make(map[string]string)}
+	return &usedSecrets{ctx: ctx}
 }
 
 // Lookup resolves what the node reads, and secrets.
@@ -73,19 +67,8 @@ func (v *usedSecrets) Get(name string) (any, bool) {
 // Keys is empty: secrets cannot be listed.
 func (v *usedSecrets) Keys() []string { return nil }
 
-// hide remembers a text, and the forms it takes in URLs and in JSON.
-func (v *usedSecrets) hide(s, stand string) {
-	if len(s) < minSecret {
-		return
-	}
-	quoted, err := json.Marshal(s)
-	if err == nil {
-		v.used[strings.Trim(string(quoted), `"`)] = stand
-	}
-	v.used[url.QueryEscape(s)] = stand
-	v.used[url.PathEscape(s)] = stand
-	v.used[s] = stand
-}
+// hide remembers a text, which is then taken out in every encoding.
+func (v *usedSecrets) hide(s, stand string) { v.used.Add(s, stand) }
 
 // derived remembers texts that were made of secrets (an encoded pair of user
 // and password): the words of what was evaluated with secrets that are not
@@ -96,10 +79,8 @@ func (v *usedSecrets) derived(actual, named engine.Value) {
 		n, _ := named.(string)
 		known := strings.Fields(n)
 		for word := range strings.FieldsSeq(r) {
-			if len(v.used) > 0 && !slices.Contains(known, word) {
-				if _, there := v.used[word]; !there {
-					v.hide(word, "[secret]")
-				}
+			if !v.used.Empty() && !slices.Contains(known, word) {
+				v.hide(word, "[secret]")
 			}
 		}
 	case map[string]any:
@@ -117,16 +98,5 @@ func (v *usedSecrets) derived(actual, named engine.Value) {
 	}
 }
 
-// scrub takes every remembered text out of s, the longest first.
-func (v *usedSecrets) scrub(s string) string {
-	texts := slices.SortedFunc(maps.Keys(v.used), func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	for _, t := range texts {
-		s = strings.ReplaceAll(s, t, v.used[t])
-	}
-	return s
-}
+// scrub takes every remembered text out of s.
+func (v *usedSecrets) scrub(s string) string { return v.used.Text(s) }

@@ -2,12 +2,12 @@ package codegen
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/scrub"
 )
 
 // How much of values a model is told of.
@@ -93,46 +93,22 @@ func objectKind(o map[string]any, sizes bool, depth int) string {
 	return "object {" + strings.Join(parts, ", ") + "}"
 }
 
-// secretive are names of values that no model is shown.
-var secretive = regexp.MustCompile(`(?i)passw|passphrase|secret|api_?-?key|(^|[_-])token$|(access|auth|refresh|session)_?-?token|bearer|credential|private_?-?key`)
-
-// minHidden is the shortest text that is hidden, in bytes: the letters of a
-// shorter one are everywhere.
-const minHidden = 4
-
 // hidden are the texts in values whose names say that they are secret.
 func hidden(values ...map[string]any) []string {
-	var found []string
-	var visit func(v engine.Value, secret bool)
-	visit = func(v engine.Value, secret bool) {
-		switch t := v.(type) {
-		case string:
-			if secret && len(t) >= minHidden && !slices.Contains(found, t) {
-				found = append(found, t)
-			}
-		case []any:
-			for _, e := range t {
-				visit(e, secret)
-			}
-		case map[string]any:
-			for name, e := range t {
-				visit(e, secret || secretive.MatchString(name))
-			}
-		}
+	all := make([]any, len(values))
+	for i, v := range values {
+		all[i] = v
 	}
-	for _, m := range values {
-		visit(m, false)
-	}
-	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
-	return found
+	return scrub.Named(all...)
 }
 
 // hide takes texts out of what a model is shown.
 func hide(text string, secrets []string) string {
+	var all scrub.Set
 	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, "[hidden]")
+		all.Add(s, "[hidden]")
 	}
-	return text
+	return all.Text(text)
 }
 
 // hideIn is a value with texts taken out of it.

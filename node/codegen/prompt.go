@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/scrub"
 )
 
 // What agents are told is data of the run, and not for them to obey.
@@ -175,7 +176,7 @@ func (k *work) outcome(r *Ran) string {
 			break
 		}
 		value := jsonText(r.Set[key], secrets, maxKept/4)
-		if secretive.MatchString(key) {
+		if scrub.IsSecretName(key) {
 			value = "[hidden]"
 		}
 		fmt.Fprintf(&b, "- %q: %s%s\n", key, value, k.origin(r.Set[key]))
@@ -210,7 +211,7 @@ func (k *work) excerpts() string {
 	}{{"input", k.inputs}, {"context", k.state}} {
 		for _, name := range sortedKeys(of.values) {
 			value := jsonText(of.values[name], k.secrets, each)
-			if secretive.MatchString(name) {
+			if scrub.IsSecretName(name) {
 				value = "[hidden]"
 			}
 			if b.Len()+len(value) > most {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/scrub"
 	"github.com/weir-run/weir/trajectory"
 )
 
@@ -18,8 +19,9 @@ const (
 
 // Subject is what is known of a piece of data, as text for a model that describes
 // it: the data, the Actions that it came of, and what these followed from, back to
-// the query. ok is false where it is described by now, or there is no such data.
-func (f *Follower) Subject(d Datum) (text string, ok bool) {
+// the query. Texts under names that say that they are secret, in these or in secrets, are
+// hidden. ok is false where it is described by now, or there is no such data.
+func (f *Follower) Subject(d Datum, secrets ...any) (text string, ok bool) {
 	f.mu.Lock()
 	r := f.of(d.Sub)
 	f.mu.Unlock()
@@ -30,15 +32,24 @@ func (f *Follower) Subject(d Datum) (text string, ok bool) {
 	if err != nil || n.Description != "" {
 		return "", false
 	}
+	steps := r.Before(d.ID, maxBefore)
+	known := []any{n.Attributes}
+	for _, s := range steps {
+		known = append(known, s.Attributes)
+	}
+	var hidden scrub.Set
+	for _, secret := range scrub.Named(append(known, secrets...)...) {
+		hidden.Add(secret, "[hidden]")
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "The data: %s %q.\n", n.Type, n.Name)
-	b.WriteString(convo.Fence(attributesOf(n), "data"))
+	fmt.Fprintf(&b, "The data: %s %q.\n", n.Type, hidden.Text(n.Name))
+	b.WriteString(convo.Fence(attributesOf(n, &hidden), "data"))
 	b.WriteString("\n\nWhat led to it, the latest first:\n")
-	for _, before := range r.Before(d.ID, maxBefore) {
+	for _, before := range steps {
 		if b.Len() > maxSubject {
 			break
 		}
-		b.WriteString(convo.Fence(fmt.Sprintf("%s %s\n%s", before.Type, before.Name, attributesOf(before)), "step"))
+		b.WriteString(convo.Fence(fmt.Sprintf("%s %s\n%s", before.Type, hidden.Text(before.Name), attributesOf(before, &hidden)), "step"))
 		b.WriteByte('\n')
 	}
 	return b.String(), true
@@ -53,14 +64,14 @@ func told() []string {
 
 // attributesOf are a node's attributes as lines, those of data all, those of steps
 // that say what was done.
-func attributesOf(n trajectory.Node) string {
+func attributesOf(n trajectory.Node, hidden *scrub.Set) string {
 	var b strings.Builder
 	write := func(name string) {
 		v, ok := n.Attributes[name]
 		if !ok {
 			return
 		}
-		text := node.TextOf(v)
+		text := hidden.Text(node.TextOf(v))
 		if len(text) > maxAttribute {
 			text = strings.ToValidUTF8(text[:maxAttribute], "") + "…"
 		}

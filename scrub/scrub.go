@@ -1,0 +1,145 @@
+// Package scrub takes texts that must not be seen, such as keys and passwords, out
+// of other texts, in whatever encoding an echo has them.
+//
+// It must not know where a text comes from or who is shown it.
+package scrub
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	// Min is the shortest text that is looked for, in bytes: the letters of a shorter
+	// one are everywhere.
+	Min = 4
+	// minEncoded is the shortest text whose base64 and hexadecimal forms are looked
+	// for inside of longer ones.
+	minEncoded = 8
+)
+
+// Set is what must not be seen. The zero value is empty. It may be read by several
+// goroutines, and changed by none meanwhile.
+type Set struct {
+	known map[string]bool
+	forms []form // the longest first
+	from  [256][]int
+}
+
+// form is one way to write what must not be seen.
+type form struct {
+	runes  []rune
+	stand  string
+	broken bool // lines may be broken in it
+}
+
+// Add adds a text and what is written in its place.
+func (s *Set) Add(text, stand string) {
+	if len(text) < Min || s.known[text] {
+		return
+	}
+	if s.known == nil {
+		s.known = make(map[string]bool)
+	}
+	s.known[text] = true
+	once := written([]string{text})
+	for _, as := range written(once) {
+		s.add(as, stand, false)
+	}
+	for _, as := range once {
+		s.add(base64.StdEncoding.EncodeToString([]byte(as)), stand, true)
+		s.add(base64.URLEncoding.EncodeToString([]byte(as)), stand, true)
+		if len(as) < minEncoded {
+			continue
+		}
+		for before := range 3 {
+			for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+				inside := e.EncodeToString(append(make([]byte, before), as...))
+				s.add(inside[(before*8+5)/6:(before+len(as))*8/6], stand, true)
+			}
+		}
+		digits := hex.EncodeToString([]byte(as))
+		s.add(digits, stand, true)
+		s.add(strings.ToUpper(digits), stand, true)
+	}
+	slices.SortStableFunc(s.forms, func(a, b form) int { return len(b.runes) - len(a.runes) })
+	s.from = [256][]int{}
+	for i := range s.forms {
+		for c := range starts(s.forms[i].runes[0]) {
+			s.from[c] = append(s.from[c], i)
+		}
+	}
+}
+
+// written are texts and what they are in JSON, URLs and HTML, which may be written
+// in another form once more.
+func written(texts []string) []string {
+	out := slices.Clone(texts)
+	for _, text := range texts {
+		if quoted, err := json.Marshal(text); err == nil {
+			out = append(out, string(quoted[1:len(quoted)-1]))
+		}
+		out = append(out, url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (s *Set) add(text, stand string, broken bool) {
+	f := form{runes: []rune(text), stand: stand, broken: broken}
+	if !slices.ContainsFunc(s.forms, func(g form) bool { return string(g.runes) == text }) {
+		s.forms = append(s.forms, f)
+	}
+}
+
+// Empty reports whether there is nothing that must not be seen.
+func (s *Set) Empty() bool { return len(s.forms) == 0 }
+
+// Text is a text without what must not be seen.
+func (s *Set) Text(text string) string { return s.replace(text, false) }
+
+// Cut is Text for a text whose end was cut off: the beginning of what must not be
+// seen, with Min bytes or more, is taken off its end as well.
+func (s *Set) Cut(text string) string { return s.replace(text, true) }
+
+func (s *Set) replace(text string, cut bool) string {
+	if s.Empty() {
+		return text
+	}
+	var out strings.Builder
+	done := 0
+	for i := 0; i < len(text); {
+		n, stand := s.at(text, i, cut)
+		if n == 0 {
+			i++
+			continue
+		}
+		out.WriteString(text[done:i])
+		out.WriteString(stand)
+		i += n
+		done = i
+	}
+	if done == 0 {
+		return text
+	}
+	out.WriteString(text[done:])
+	return out.String()
+}
+
+// at is how long what must not be seen is at a place of a text, 0 where there is
+// none, and what stands for it.
+func (s *Set) at(text string, i int, cut bool) (n int, stand string) {
+	for _, k := range s.from[text[i]] {
+		f := &s.forms[k]
+		m := matcher{text: text, cut: cut, broken: f.broken}
+		if end := m.match(f.runes, i, 0); end > i && end-i > n {
+			n, stand = end-i, f.stand
+		}
+	}
+	return n, stand
+}
