@@ -2,10 +2,13 @@ package weir
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"iter"
 	"regexp"
@@ -24,8 +27,9 @@ type Archives interface {
 	Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.Restoring) error
 }
 
-// exportVersion is the version of the format of exports.
-const exportVersion = 1
+// exportVersion is the version of the format of exports that are written. Version 1
+// had no digest.
+const exportVersion = 2
 
 // exportLine is a line of an export: one of its fields is set.
 type exportLine struct {
@@ -62,6 +66,8 @@ type exportEnd struct {
 	Runs    int        `json:"runs"`
 	Commits int64      `json:"commits"`
 	Heads   []KeptHead `json:"heads"`
+	// Digest is SHA-256 over all lines before this one.
+	Digest *store.Hash `json:"digest,omitempty"`
 }
 
 // ErrExport: what is to be imported or verified is no whole export, or not one that
@@ -77,7 +83,7 @@ func ExportFrom(ctx context.Context, s Archives, run string, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	w := &exporter{ctx: ctx, s: s, out: bufio.NewWriter(out), wrote: make(map[string]bool)}
+	w := &exporter{ctx: ctx, s: s, out: bufio.NewWriter(out), wrote: make(map[string]bool), sum: sha256.New()}
 	w.line(exportLine{Export: &exportHead{Version: exportVersion, Run: run, Made: time.Now().UTC().Truncate(time.Second)}})
 	w.flows(runs)
 	for i := range sessions {
@@ -86,6 +92,8 @@ func ExportFrom(ctx context.Context, s Archives, run string, out io.Writer) erro
 	for i := range runs {
 		w.run(&runs[i])
 	}
+	digest := store.Hash(w.sum.Sum(nil))
+	w.end.Digest = &digest
 	w.line(exportLine{End: &w.end})
 	if w.err == nil {
 		w.err = w.out.Flush()
@@ -101,6 +109,7 @@ type exporter struct {
 	ctx context.Context //nolint:containedctx // lives as long as one call
 	s   Archives
 	out *bufio.Writer
+	sum hash.Hash // of what was written
 	end exportEnd
 	err error
 	// wrote are the digests of specs that are written.
@@ -111,9 +120,21 @@ func (w *exporter) line(l exportLine) {
 	if w.err != nil {
 		return
 	}
-	e := json.NewEncoder(w.out)
+	var data []byte
+	if data, w.err = l.encode(); w.err != nil {
+		return
+	}
+	_, _ = w.sum.Write(data) // a hash never fails
+	_, w.err = w.out.Write(data)
+}
+
+// encode is the line as it is written, with the new line that ends it.
+func (l *exportLine) encode() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	w.err = e.Encode(l)
+	err := e.Encode(l)
+	return b.Bytes(), err
 }
 
 // flows writes the flows that runs ran, and those that these name.
@@ -211,6 +232,7 @@ func (w *exporter) run(a *store.Archived) {
 // Verify{Heads: e.Heads()}).
 type Export struct {
 	head     exportHead
+	sum      hash.Hash // of the lines that were read
 	flows    map[string]string
 	sessions []store.ArchivedSession
 	runs     []exportRun
@@ -230,7 +252,7 @@ func (e *Export) Heads() []KeptHead { return e.end.Heads }
 
 // ReadExport reads what ExportFrom wrote; ErrExport where it is none, or not whole.
 func ReadExport(in io.Reader) (*Export, error) {
-	e := &Export{flows: map[string]string{}}
+	e := &Export{flows: map[string]string{}, sum: sha256.New()}
 	r := bufio.NewReader(in)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
@@ -260,25 +282,75 @@ func ReadExport(in io.Reader) (*Export, error) {
 	return e, nil
 }
 
+// check refuses a line that is not written as ExportFrom writes it: one that says
+// something twice, or in another case, or more than is known, which two readers could
+// read differently.
+func (l *exportLine) check(line []byte) error {
+	set := 0
+	for _, is := range []bool{l.Export != nil, l.Flow != nil, l.Session != nil, l.Run != nil, l.Commit != nil, l.End != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return errors.New("it says nothing that is known, or more than one thing")
+	}
+	again, err := l.encode()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(again, line) {
+		return store.ErrNotCanonical
+	}
+	if l.Commit == nil {
+		return nil
+	}
+	events, err := store.DecodePayload(l.Commit.Events)
+	if err != nil {
+		return err
+	}
+	if again, err = store.AppendPayload(nil, events); err != nil {
+		return err
+	}
+	if !bytes.Equal(again, l.Commit.Events) {
+		return store.ErrNotCanonical
+	}
+	return nil
+}
+
 func (e *Export) add(n int, line []byte) error {
 	var l exportLine
 	if err := json.Unmarshal(line, &l); err != nil {
 		return err
 	}
+	if err := l.check(line); err != nil {
+		return err
+	}
+	before := store.Hash(e.sum.Sum(nil))
+	_, _ = e.sum.Write(line) // a hash never fails
 	switch {
 	case e.end != nil:
 		return errors.New("there is something after the end")
-	case n == 1 && l.Export == nil:
-		return errors.New("it does not begin as an export does")
+	case (n == 1) != (l.Export != nil):
+		return errors.New("it does not begin as an export does, or begins twice")
 	case l.Export != nil:
-		if e.head = *l.Export; e.head.Version != exportVersion {
-			return fmt.Errorf("it is of version %d, and this build reads %d", e.head.Version, exportVersion)
+		if e.head = *l.Export; e.head.Version < 1 || e.head.Version > exportVersion {
+			return fmt.Errorf("it is of version %d, and this build reads up to %d", e.head.Version, exportVersion)
 		}
 	case l.Flow != nil:
+		if _, twice := e.flows[l.Flow.Fingerprint]; twice {
+			return fmt.Errorf("flow %s is there twice", l.Flow.Fingerprint)
+		}
 		e.flows[l.Flow.Fingerprint] = l.Flow.Normal
 	case l.Session != nil:
+		if slices.ContainsFunc(e.sessions, func(s store.ArchivedSession) bool { return s.ID == l.Session.ID }) {
+			return fmt.Errorf("session %s is there twice", l.Session.ID)
+		}
 		e.sessions = append(e.sessions, *l.Session)
 	case l.Run != nil:
+		if slices.ContainsFunc(e.runs, func(r exportRun) bool { return r.ID == l.Run.ID || r.Number >= l.Run.Number }) {
+			return fmt.Errorf("run %s is there twice, or not in its place", l.Run.ID)
+		}
 		e.runs = append(e.runs, exportRun{Archived: *l.Run})
 	case l.Commit != nil:
 		if len(e.runs) == 0 {
@@ -288,8 +360,9 @@ func (e *Export) add(n int, line []byte) error {
 		r.commits = append(r.commits, *l.Commit)
 	case l.End != nil:
 		e.end = l.End
-	default:
-		return errors.New("it says nothing that is known")
+		if d := l.End.Digest; d == nil && e.head.Version > 1 || d != nil && *d != before {
+			return errors.New("what is before the end is not what was written")
+		}
 	}
 	return nil
 }

@@ -3,8 +3,12 @@ package weir_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +97,68 @@ func bringOver(t *testing.T, from, to *sqlite.Store, r store.Run) {
 	if a != b {
 		t.Errorf("run %s has other commits", r.ID)
 	}
+}
+
+// exportForgeries are other texts for an export: each of its lines with each of the
+// documents that some reader may take for it, and the file as a whole.
+func exportForgeries(data string) map[string]string {
+	r := rand.New(rand.NewPCG(3, 1))
+	out := map[string]string{
+		"a line behind the end":  data + "{}\n",
+		"words behind the end":   data + "more",
+		"a blank line":           strings.Replace(data, "\n", "\n\n", 1),
+		"no new line at the end": strings.TrimSuffix(data, "\n"),
+		"other ends of lines":    strings.ReplaceAll(data, "\n", "\r\n"),
+		"a NUL behind":           data + "\x00",
+		"a mark of byte order":   "\ufeff" + data,
+		"nested":                 strings.Replace(data, `{"export":{`, `{"export":{"export":{},`, 1),
+		"deep":                   strings.Replace(data, `{"export":{`, `{"x":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`,"export":{`, 1),
+	}
+	at := 0
+	for n, line := range strings.SplitAfter(data, "\n") {
+		for _, f := range documents(r, strings.TrimSuffix(line, "\n")) {
+			what := fmt.Sprintf("line %d, %s at %d", n+1, f.how, len(out))
+			out[what] = data[:at] + string(f.to.(text)) + "\n" + data[at+len(line):]
+		}
+		if line != "" {
+			out[fmt.Sprintf("line %d twice", n+1)] = data[:at] + line + line + data[at+len(line):]
+			out[fmt.Sprintf("line %d missing", n+1)] = data[:at] + data[at+len(line):]
+			out[fmt.Sprintf("line %d, a bit", n+1)] = data[:at] + string(flipped(r, []byte(line))) + data[at+len(line):]
+		}
+		at += len(line)
+	}
+	return out
+}
+
+func TestNoReaderReadsAnExportInAnotherWay(t *testing.T) {
+	t.Parallel()
+	from := openSQLite(t, archive(t))
+	defer func() { _ = from.Close() }()
+	all, err := from.Runs(t.Context(), store.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i, r := range all {
+		if i%6 != 0 {
+			continue
+		}
+		data := string(exported(t, from, r.ID))
+		forged := exportForgeries(data)
+		for _, what := range slices.Sorted(maps.Keys(forged)) {
+			if n++; len(forged) > 300 && n%(len(forged)/300) != 0 {
+				continue
+			}
+			e, err := weir.ReadExport(strings.NewReader(forged[what]))
+			if err == nil {
+				var v *weir.Verified
+				if v, err = weir.VerifyIn(t.Context(), e, weir.Verify{Heads: e.Heads()}); err == nil && v.OK {
+					t.Errorf("run %s: %s: not refused", r.ID, what)
+				}
+			}
+		}
+	}
+	t.Logf("%d forgeries", n)
 }
 
 func TestAnExportThatWasChangedIsRefused(t *testing.T) {

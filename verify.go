@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/weir-run/weir/store"
 )
@@ -32,6 +33,14 @@ type Audited interface {
 	Fingerprints(ctx context.Context) ([]string, error)
 }
 
+// Rows is a store that can say what the row of a run is, and compare its schema with
+// what it should be.
+type Rows interface {
+	Row(ctx context.Context, c store.Chain) (store.Hash, error)
+	// AuditSchema also looks at the types of columns, of all rows or of few.
+	AuditSchema(ctx context.Context, all bool) ([]store.Finding, error)
+}
+
 // Verify says what to verify.
 type Verify struct {
 	// Run is the run, "" for all.
@@ -52,6 +61,9 @@ type KeptHead struct {
 	// Number is the run's in its database, by which an erased one is found.
 	Number int64      `json:"number,omitempty"`
 	Head   store.Hash `json:"head"`
+	// Row identifies what the database says of the run and its session beside the
+	// journal, nil where that is not known; see store.RowHash.
+	Row *store.Hash `json:"row,omitempty"`
 }
 
 // Verified is what a verification came to.
@@ -100,18 +112,38 @@ func (w *Weir) Verify(ctx context.Context, v Verify) (*Verified, error) {
 // VerifyIn is Verify for a store that no Weir is open on.
 func VerifyIn(ctx context.Context, s Chains, v Verify) (*Verified, error) {
 	x := verifier{ctx: ctx, s: s, v: v, flows: map[string]string{}, users: map[int64]string{}, out: &Verified{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
-	if err := x.list(); err != nil {
+	if err := x.schema(); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	foreign := len(x.out.Findings) > 0
+	err := x.list()
+	if err == nil {
+		if err = x.walk(); err == nil {
+			err = x.rest()
+		}
+		if err != nil {
+			err = fmt.Errorf("verify: %w", err)
+		}
+	}
+	if err != nil && (!foreign || ctx.Err() != nil) {
 		return nil, err
 	}
-	err := x.walk()
-	if err != nil {
-		return nil, fmt.Errorf("verify: %w", err)
-	}
-	if err := x.rest(); err != nil {
-		return nil, fmt.Errorf("verify: %w", err)
+	if err != nil { // read through a schema that was changed
+		x.find(store.Finding{What: store.FoundUnreadable, Message: err.Error()})
 	}
 	x.settle()
 	return x.out, nil
+}
+
+// schema has the store compare its schema with what it should be.
+func (x *verifier) schema() error {
+	s, ok := x.s.(Rows)
+	if !ok {
+		return nil
+	}
+	found, err := s.AuditSchema(x.ctx, x.v.Run == "")
+	x.find(found...)
+	return err
 }
 
 // place is a commit of a run, by numbers.
@@ -136,6 +168,7 @@ type verifier struct {
 	users  map[int64]string     // by the number of the run
 	flows  map[string]string    // what was found of a flow, by fingerprint
 	kept   map[int64]store.Hash // heads that were given, by the number of the run
+	rows   map[int64]store.Hash // and rows
 }
 
 // list finds the chains to verify.
@@ -164,7 +197,7 @@ func (x *verifier) list() error {
 			x.wanted[p] = true
 		}
 	}
-	x.kept = make(map[int64]store.Hash)
+	x.kept, x.rows = make(map[int64]store.Hash), make(map[int64]store.Hash)
 	for _, k := range x.v.Heads {
 		c, ok := byRun[k.Run]
 		if !ok {
@@ -176,6 +209,9 @@ func (x *verifier) list() error {
 			continue
 		}
 		x.kept[c.Number] = k.Head
+		if k.Row != nil {
+			x.rows[c.Number] = *k.Row
+		}
 	}
 	if x.v.Run != "" && x.v.Head != nil {
 		x.kept[byRun[x.v.Run].Number] = *x.v.Head
@@ -218,8 +254,14 @@ func (x *verifier) walk() error {
 	return nil
 }
 
-func (x *verifier) find(f ...store.Finding) {
-	x.out.Findings = append(x.out.Findings, f...)
+// find adds findings, but for those of a run that were found of all, and the other way.
+func (x *verifier) find(list ...store.Finding) {
+	for _, f := range list {
+		if slices.ContainsFunc(x.out.Findings, func(o store.Finding) bool { return o.Message == f.Message && (f.Run == "" || o.Run == "") }) {
+			continue
+		}
+		x.out.Findings = append(x.out.Findings, f)
+	}
 }
 
 // chain verifies one chain.
@@ -263,11 +305,31 @@ func (x *verifier) chain(c store.Chain) error {
 		x.find(store.Finding{Run: c.Run, What: store.FoundChanged, Message: fmt.Sprintf(
 			"the head %s is not in its chain: commits were changed with their links, or the last ones are cut off", kept)})
 	}
+	if err := x.row(c, &r); err != nil {
+		return err
+	}
 	if err := x.audit(c, &facts, before); err != nil {
 		return err
 	}
 	r.OK = len(x.out.Findings) == before
 	x.out.Runs = append(x.out.Runs, r)
+	return nil
+}
+
+// row compares the run's row with the one that was kept.
+func (x *verifier) row(c store.Chain, r *VerifiedRun) error {
+	s, ok := x.s.(Rows)
+	if !ok || r.Erased {
+		return nil
+	}
+	row, err := s.Row(x.ctx, c)
+	if err != nil {
+		return err
+	}
+	r.Row = &row
+	if kept, ok := x.rows[c.Number]; ok && kept != row {
+		x.find(store.Finding{Run: c.Run, What: store.FoundChanged, Message: "the run's row, or its session's, is not what it was when the head was kept"})
+	}
 	return nil
 }
 

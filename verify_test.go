@@ -1,6 +1,9 @@
 package weir_test
 
 import (
+	"compress/gzip"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,6 +100,36 @@ func TestARecordOfEveryKindIsAsItWasWritten(t *testing.T) {
 		t.Errorf("%d runs with %d commits were erased", out.Erased, out.ErasedCommits)
 	}
 	t.Log(len(out.Runs), out.Digest)
+}
+
+func TestADatabaseOfAnEarlierVersionVerifies(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"v7.db.gz"} {
+		f, err := os.Open(filepath.Join("store", "sqlite", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+		path, db := copied(t, data)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		out := verified(t, path, weir.Verify{})
+		for _, f := range out.Findings {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if len(out.Runs) < 30 || out.Unchained != 0 {
+			t.Errorf("%s: %d runs, %d commits without links", name, len(out.Runs), out.Unchained)
+		}
+	}
 }
 
 func TestAnErasedSessionStillVerifies(t *testing.T) {

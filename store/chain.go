@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	"github.com/weir-run/weir/engine"
@@ -102,6 +103,22 @@ func Begin(base, origin Hash) Hash { return base.Next(Header{}, origin) }
 // BeginTag is the tag that a run's own commits follow; base is that of the last
 // commit that it shares with another, 0 for none.
 func BeginTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }
+
+// RowHash identifies facts about a run that are beside its journal, without saying
+// them to who has no secret.
+func RowHash(secret []byte, run string, facts []any) (Hash, error) {
+	data, err := json.Marshal(facts)
+	if err != nil {
+		return Hash{}, fmt.Errorf("row of run %s: %w", run, err)
+	}
+	return Digest(keyRow(secret), run, 0, data), nil
+}
+
+// keyRow is a secret that no commit is digested with.
+func keyRow(secret []byte) []byte {
+	k := keyed(secret, 'w', "", 0)
+	return k[:]
+}
 
 func keyed(secret []byte, what byte, run string, seq int64) (out Hash) {
 	m := hmac.New(sha256.New, secret)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,7 +102,11 @@ func (w *Walker) Step(l *Link) []Finding {
 	}
 	w.Seq = l.Seq
 	if l.Err != nil {
-		out = append(out, w.finding(l, FoundUnreadable, "cannot be read: "+l.Err.Error()))
+		what := FoundUnreadable
+		if errors.Is(l.Err, ErrNotCanonical) {
+			what = FoundChanged
+		}
+		out = append(out, w.finding(l, what, "cannot be read: "+l.Err.Error()))
 		w.Events += l.Count
 		w.resume(l, nil)
 		return out

@@ -9,6 +9,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -46,6 +47,14 @@ var (
 	ErrNewer = errors.New("the database is of a newer version")
 	// ErrCorrupt: what is stored cannot be read back.
 	ErrCorrupt = errors.New("the database is damaged")
+	// ErrNotCanonical: what is stored is not written as Weir writes it, so that two
+	// readers may read different things.
+	ErrNotCanonical = fmt.Errorf("%w: not written as Weir writes it", ErrCorrupt)
+	// ErrForeign: the database has objects of another's that would change what Weir
+	// reads or writes.
+	ErrForeign = errors.New("the database was changed by another program")
+	// ErrReadOnly: the database cannot be written.
+	ErrReadOnly = errors.New("the database cannot be written: this user may not write it or the folder it is in")
 	// ErrFull: no room on the disk.
 	ErrFull = errors.New("the disk is full")
 	// ErrClosed: the store was closed.

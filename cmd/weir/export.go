@@ -39,7 +39,7 @@ func (p *program) export(ctx context.Context, prefix, to string) error {
 	if to == "" {
 		return usagef("-o: expected a file to write, or - for stdout")
 	}
-	s, err := p.openStore(ctx)
+	s, err := p.openStore(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -73,16 +73,25 @@ func (p *program) export(ctx context.Context, prefix, to string) error {
 	return nil
 }
 
-// openStore opens the database where there is one, and nothing beside it.
-func (p *program) openStore(ctx context.Context) (*sqlite.Store, error) {
+// openStore opens the database for reading where there is one, and nothing beside it;
+// untrusted also where another program changed it.
+func (p *program) openStore(ctx context.Context, untrusted bool) (*sqlite.Store, error) {
 	if err := p.mustExist(); err != nil {
 		return nil, err
 	}
-	s, err := sqlite.Open(ctx, p.database(), sqlite.Options{})
+	s, err := sqlite.OpenForReading(ctx, p.database(), sqlite.Options{Untrusted: untrusted})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", p.database(), err)
 	}
+	p.sayReading(s)
 	return s, nil
+}
+
+// sayReading says on stderr how a database was opened that cannot be written.
+func (p *program) sayReading(s *sqlite.Store) {
+	if note := s.Note(); note != "" {
+		p.say("note: %s: %s", p.database(), note)
+	}
 }
 
 func (p *program) importCommand() *cobra.Command {

@@ -43,6 +43,8 @@ type opening struct {
 	// command that runs nothing.
 	flow *weir.Flow
 	run  string
+	// reads says that the database may be one that cannot be written.
+	reads bool
 }
 
 // open opens the database and wires the providers of models and their tools.
@@ -97,7 +99,7 @@ func (d *desk) begin(ctx context.Context, p *program, what opening, o *weir.Opti
 			return err
 		}
 	}
-	if d.store, err = sqlite.Open(ctx, p.database(), sqlite.Options{}); err != nil {
+	if d.store, err = p.openSQLite(ctx, what.reads); err != nil {
 		return fmt.Errorf("open %s: %w", p.database(), err)
 	}
 	if what.run != "" {
@@ -114,6 +116,17 @@ func (d *desk) begin(ctx context.Context, p *program, what opening, o *weir.Opti
 		return errors.Join(err, d.store.Close())
 	}
 	return nil
+}
+
+func (p *program) openSQLite(ctx context.Context, reads bool) (*sqlite.Store, error) {
+	if !reads {
+		return sqlite.Open(ctx, p.database(), sqlite.Options{})
+	}
+	s, err := sqlite.OpenForReading(ctx, p.database(), sqlite.Options{})
+	if err == nil {
+		p.sayReading(s)
+	}
+	return s, err
 }
 
 // calls has model calls recorded or replayed.
@@ -135,12 +148,13 @@ func (d *desk) calls(what opening, o *weir.Options) (err error) {
 }
 
 // look opens the database for a command that only makes sense where there is
-// one, so that a mistyped path does not make a new one.
+// one, so that a mistyped path does not make a new one. Where it cannot be written it
+// is open for reading, and what the command writes fails.
 func (p *program) look(ctx context.Context) (*desk, error) {
 	if err := p.mustExist(); err != nil {
 		return nil, err
 	}
-	return p.open(ctx, opening{})
+	return p.open(ctx, opening{reads: true})
 }
 
 // reach opens the database for work on one run that is in it, and finds it by the

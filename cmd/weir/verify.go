@@ -114,7 +114,7 @@ func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptio
 		v.Heads = append(e.Heads(), v.Heads...)
 		return weir.VerifyIn(ctx, e, *v)
 	}
-	s, err := p.openStore(ctx)
+	s, err := p.openStore(ctx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,18 @@ import (
 // its row, its contexts and where its messages lie. Nothing is said of a run that
 // was begun before there were chains.
 func (s *Store) Audit(ctx context.Context, c store.Chain, f *store.Facts) ([]store.Finding, error) {
-	if c.Run == "" || c.Unchained > 0 {
+	if c.Run == "" {
 		return nil, nil
 	}
 	a := audit{lineage: lineage{ctx, s.reader}, chain: c, facts: f}
+	for _, check := range []func() error{a.types, a.seals, a.folded} {
+		if err := check(); err != nil {
+			return nil, s.wrap("audit run "+c.Run, err)
+		}
+	}
+	if c.Unchained > 0 {
+		return a.found, nil
+	}
 	if err := a.row(s); err != nil {
 		return nil, s.wrap("audit run "+c.Run, err)
 	}
@@ -89,8 +97,47 @@ func (a *audit) row(s *Store) error {
 		}
 		a.find(store.FoundChanged, "the run's status is %s, and its journal says %s", is, what)
 	}
+	if err := a.failure(); err != nil {
+		return err
+	}
 	if is, said := failure(r.Head.Error), failure(a.facts.Error); is != said && a.facts.Ended.Ended() {
 		a.find(store.FoundChanged, "the run's error is %s, and its journal says %s", is, said)
+	}
+	return nil
+}
+
+// failure checks that the run's error is written as Weir writes it.
+func (a *audit) failure() error {
+	var text string
+	err := a.q.QueryRowContext(a.ctx, "SELECT coalesce(error, '') FROM run_row WHERE num = ?", a.chain.Number).Scan(&text)
+	if err != nil || text == "" {
+		return err
+	}
+	var h store.Head
+	if err := readHead(text, &h); err != nil || h.Error == nil || failure(h.Error) != text {
+		a.find(store.FoundChanged, "the run's error is not written as Weir writes it")
+	}
+	return nil
+}
+
+// folded checks what the run's row says it has no rows of its own for, and which of
+// its columns go together.
+func (a *audit) folded() error {
+	var folded, session, queued, commits, main int64
+	var together bool
+	err := a.q.QueryRowContext(a.ctx, `SELECT coalesce(folded, 0), coalesce(session, 0), EXISTS (SELECT 1 FROM queue WHERE run = ?1),
+		EXISTS (SELECT 1 FROM run_commit WHERE id > ?1 << 32 AND id < (?1 + 1) << 32), EXISTS (SELECT 1 FROM context WHERE run = ?1 AND name = ?2),
+		(session IS NULL) = (first IS NULL) AND (session IS NULL) = (round IS NULL)
+		AND (program IS NULL OR flow = '' AND fingerprint = '') AND (session IS NOT NULL OR coalesce(user, 'x') <> '')
+		FROM run_row WHERE num = ?1`, a.chain.Number, engine.MainContext).Scan(&folded, &session, &queued, &commits, &main, &together)
+	switch {
+	case err != nil:
+		return err
+	case !together:
+		a.find(store.FoundChanged, "the run's row is not as Weir writes it: of its session, round and first, or of its flow and program, some are there and some are not")
+	case folded&^(foldedMain|foldedMessage) != 0, folded != 0 && session == 0, folded&foldedMain != 0 && main != 0,
+		session != 0 && commits != 0 && (folded&foldedMessage != 0) == (queued != 0):
+		a.find(store.FoundChanged, "what the run's row says it has no other rows for is not so")
 	}
 	return nil
 }

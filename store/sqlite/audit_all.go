@@ -14,7 +14,9 @@ import (
 // are gone without a tombstone, values that are not what they are found by.
 func (s *Store) AuditAll(ctx context.Context) ([]store.Finding, error) {
 	a := auditAll{lineage: lineage{ctx, s.reader}, s: s}
-	for _, check := range []func() error{a.numbers, a.strays, a.sessions, a.values, a.references, a.pages} {
+	for _, check := range []func() error{
+		a.seals, a.programs, a.numbers, a.strays, a.sessions, a.values, a.digests, a.references, a.pages, a.integrity,
+	} {
 		if err := check(); err != nil {
 			return nil, s.wrap("audit", err)
 		}

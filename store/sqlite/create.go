@@ -39,21 +39,25 @@ func (l lineage) create(n store.NewRun, base based, r round) (num int64, err err
 	if err != nil {
 		return 0, err
 	}
+	seal, err := sealed(factsOf(&n, base, r))
+	if err != nil {
+		return 0, err
+	}
 	// A parent's root is the root; without one, or with one that is not kept here,
 	// a round's is that of its session and any other run is its own. Of a round it is
 	// left out what its session has.
 	err = l.q.QueryRowContext(l.ctx, `
 		INSERT INTO run_row (num, id, root, salt, flow, fingerprint, program, user, parent, origin, created,
-			base, base_seq, base_last, session, round, first)
+			base, base_seq, base_last, session, round, first, seal)
 		SELECT x.num, ?1, coalesce(p.root, -?12, x.num), iif(p.root IS NULL AND ?12 IS NULL, ?2, NULL), '', '', ?3,
 			iif(s.num IS NULL, nullif(?4, ''), nullif(?4, s.user)), ?6,
 			iif(s.num IS NULL, nullif(?7, ''), nullif(?7, 'session:' || s.id)), ?8,
-			?9, ?10, ?11, ?12, ?13, iif(?12 IS NULL, NULL, ?5)
+			?9, ?10, ?11, ?12, ?13, iif(?12 IS NULL, NULL, ?5), ?14
 		FROM (SELECT 1 + max(coalesce((SELECT max(num) FROM run), 0), coalesce((SELECT num FROM gone WHERE name = 'run'), 0)) AS num) x
 			LEFT JOIN run_row p ON p.id = ?6 LEFT JOIN session s ON s.num = ?12
 		WHERE NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1) RETURNING num`,
 		n.ID, newSalt(), program, n.User, r.first, nullText(n.Parent), n.Origin, n.At.UnixMilli(),
-		nullInt(base.run), nullInt(base.seq), nullInt(base.last), nullInt(r.session), nullInt(r.number)).Scan(&num)
+		nullInt(base.run), nullInt(base.seq), nullInt(base.last), nullInt(r.session), nullInt(r.number), seal).Scan(&num)
 	if kindOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
 		err = fmt.Errorf("run %s: %w", n.ID, store.ErrExists)
 	}

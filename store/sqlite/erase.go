@@ -342,5 +342,5 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 		}
 		*q.count = int(n)
 	}
-	return out, nil
+	return out, x.s.sealGone(x.ctx)
 }

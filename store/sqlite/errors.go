@@ -21,9 +21,6 @@ const (
 	codeSharedMemorySize = 4874 // no room for the index of the log
 )
 
-// errReadOnly is for people: nothing in a program hangs on it.
-var errReadOnly = errors.New("this user may not write the database or the folder it is in")
-
 // wrap adds the operation to an error and the store's word for what SQLite
 // reported, if there is one.
 func (s *Store) wrap(op string, err error) error {
@@ -59,7 +56,7 @@ func kindOf(err error) error {
 	}
 	switch e.Code() & 0xff {
 	case codeReadOnly:
-		return errReadOnly
+		return store.ErrReadOnly
 	case codeFull:
 		return store.ErrFull
 	case codeCorrupt, codeNotADB:

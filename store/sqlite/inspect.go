@@ -29,7 +29,7 @@ const checkedWhole = 4 << 20 // bytes
 // inspect returns the schema version of the file at path, 0 for an empty one,
 // without writing anything. Errors are fs.ErrNotExist, store.ErrCorrupt and
 // store.ErrNewer.
-func inspect(ctx context.Context, path string, target int64) (int64, error) {
+func inspect(ctx context.Context, path string, target int64, untrusted bool) (int64, error) {
 	size, says, err := readHeader(path)
 	if err != nil || size == 0 {
 		return 0, err
@@ -46,15 +46,19 @@ func inspect(ctx context.Context, path string, target int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	version, err := inspectOpen(ctx, db, size)
+	version, err := inspectOpen(ctx, db, size, untrusted)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return 0, err
 	}
 	if version > target {
-		return 0, fmt.Errorf("%w: it is of schema version %d and this build knows up to %d; use a newer weir",
-			store.ErrNewer, version, target)
+		return 0, newer(version, target)
 	}
 	return version, nil
+}
+
+func newer(version, target int64) error {
+	return fmt.Errorf("%w: it is of schema version %d and this build knows up to %d; use a newer weir",
+		store.ErrNewer, version, target)
 }
 
 // readHeader checks what can be told without SQLite and returns the size, and
@@ -86,7 +90,7 @@ func readHeader(path string) (size, says int64, err error) {
 	return info.Size(), page * int64(binary.BigEndian.Uint32(h[28:])), nil
 }
 
-func inspectOpen(ctx context.Context, db *sql.DB, size int64) (int64, error) {
+func inspectOpen(ctx context.Context, db *sql.DB, size int64, untrusted bool) (int64, error) {
 	var app, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app); err != nil {
 		return 0, err
@@ -96,6 +100,9 @@ func inspectOpen(ctx context.Context, db *sql.DB, size int64) (int64, error) {
 	}
 	if tables > 0 && app != applicationID {
 		return 0, errForeign
+	}
+	if err := checkTriggers(ctx, db); err != nil && !untrusted {
+		return 0, err
 	}
 	version, err := schemaVersion(ctx, db)
 	if err != nil || size > checkedWhole {

@@ -57,12 +57,18 @@ func (s *Store) secret(ctx context.Context, num int64) (secret []byte, err error
 // Links iterates over the links of a chain. What cannot be read of one is its Err,
 // and the iteration goes on.
 func (s *Store) Links(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error] {
+	return s.links(ctx, c, true)
+}
+
+// links iterates over the links of a chain; strict has those be unreadable that are
+// not written as Weir writes them.
+func (s *Store) links(ctx context.Context, c store.Chain, strict bool) iter.Seq2[store.Link, error] {
 	if c.Run == "" {
 		return s.erasedLinks(ctx, c)
 	}
 	return func(yield func(store.Link, error) bool) {
 		secret, err := s.secret(ctx, c.Number)
-		r := linkReader{s: s, chain: c, secret: secret}
+		r := linkReader{s: s, chain: c, secret: secret, strict: strict}
 		var links []store.Link
 		for err == nil {
 			if links, err = r.batch(ctx); err != nil || len(links) == 0 {
@@ -85,6 +91,7 @@ type linkReader struct {
 	s      *Store
 	chain  store.Chain
 	secret []byte
+	strict bool
 
 	seq     int64 // of the last link
 	events  int64 // up to there
@@ -152,7 +159,7 @@ func (r *linkReader) read(ctx context.Context, from, upto int64) (map[int64]engi
 	var list []engine.Commit
 	var err error
 	for _, last := range []int64{upto, from} {
-		c := commitReader{s: r.s, run: r.chain.Run, num: r.chain.Number, upto: last, bases: map[int64]*outline{}}
+		c := commitReader{s: r.s, run: r.chain.Run, num: r.chain.Number, upto: last, bases: map[int64]*outline{}, strict: r.strict, after: r.chain.Unchained}
 		if list, err = c.batch(ctx, from-1); len(list) > 0 {
 			break
 		}

@@ -48,7 +48,7 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	if err != nil {
 		return nil, err
 	}
-	version, err := inspect(ctx, path, target)
+	version, err := inspect(ctx, path, target, opts.Untrusted)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return nil, err
@@ -63,9 +63,12 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 		return nil, errors.Join(err, s.abandon())
 	}
 	if version < target {
-		if err := s.upgrade(ctx, version, target, migrations); err != nil {
+		if err := s.upgrade(ctx, version, target, migrations, !opts.noBackup); err != nil {
 			return nil, errors.Join(err, s.abandon())
 		}
+	}
+	if err := s.ready(ctx, target, migrations, opts); err != nil {
+		return nil, errors.Join(err, s.abandon())
 	}
 	read := make(chan struct{})
 	go func() { // the schema is read and what every run asks prepared meanwhile
@@ -80,6 +83,20 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 		return nil, errors.Join(err, s.abandon())
 	}
 	return s, nil
+}
+
+// ready seals what an earlier version wrote, and checks that what Weir reads through
+// is its own.
+func (s *Store) ready(ctx context.Context, target int64, migrations fs.FS, opts Options) error {
+	if target >= sealVersion {
+		if err := s.sealOld(ctx); err != nil {
+			return err
+		}
+	}
+	if opts.Untrusted {
+		return nil
+	}
+	return s.checkViews(ctx, migrations)
 }
 
 // newestVersion is the highest number among the files of migrations.
@@ -236,8 +253,8 @@ func (s *Store) abandon() error {
 
 // upgrade brings the schema to the newest version, after a copy of the file.
 // Of two processes that try at once, the one that comes late finds it done.
-func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.FS) error {
-	if from > 0 {
+func (s *Store) upgrade(ctx context.Context, from, target int64, migrations fs.FS, backup bool) error {
+	if from > 0 && backup {
 		backup := fmt.Sprintf("%s.v%d.backup", s.path, from)
 		_, err := s.conn.ExecContext(ctx, "VACUUM INTO ?", backup)
 		if _, exists := os.Stat(backup); err != nil && exists != nil {

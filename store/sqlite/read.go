@@ -82,7 +82,15 @@ type commitReader struct {
 	num   int64              // of the run that the commits are rows of
 	upto  int64              // the last commit to read
 	bases map[int64]*outline // by the id of the commit's row
+
+	// strict refuses what is not written as Weir writes it, of commits after that
+	// number.
+	strict bool
+	after  int64
 }
+
+// checks reports whether a commit has to be written as Weir writes it.
+func (r *commitReader) checks(seq int64) bool { return r.strict && seq > r.after }
 
 type commitRow struct {
 	seq, at, last, base int64
@@ -98,6 +106,7 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 		return nil, err
 	}
 	u := newUnpacker(ctx, r.s)
+	u.strict = r.checks(rows[0].seq)
 	if err := u.prefetch(rows); err != nil {
 		return nil, err
 	}
@@ -107,6 +116,10 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 		row := &rows[i]
 		u.spans, u.next = row.spans, 0
 		events, err := codec.Decode(row.text)
+		if err == nil && r.checks(row.seq) {
+			u.next = 0
+			err = canonicalCommit(row.text, u)
+		}
 		if err != nil {
 			return commits, fmt.Errorf("commit %d: %w", row.seq, damaged(err))
 		}
@@ -201,8 +214,11 @@ func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
 	if err != nil {
 		return fmt.Errorf("%w: commit %d: %w", store.ErrCorrupt, c.seq, err)
 	}
+	if r.checks(c.seq) {
+		err = canonicalDiff(base, c.text, text)
+	}
 	c.text = text
-	return nil
+	return err
 }
 
 // maxKept bounds the texts a reader remembers; a forgotten one is read again.

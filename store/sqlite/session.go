@@ -48,26 +48,33 @@ func (w *writerTx) createSession(n store.NewSession) error {
 	if err != nil {
 		return err
 	}
+	f := sessionFacts{
+		ID: n.ID, User: n.User, Flow: n.Flow, Thread: cmp.Or(n.Thread, n.ID), Parent: parent.num, ParentRound: parent.rounds,
+		Created: n.Now.UnixMilli(), Context: id, Start: int64(n.At), Source: parent.context,
+	}
+	if parent.num != 0 {
+		f.Kind = fromRun
+	}
+	seal, err := sealed(&f)
+	if err != nil {
+		return err
+	}
 	res, err := w.s.conn.ExecContext(w.ctx, `
-		INSERT INTO session (num, id, user, flow, thread, parent, parent_round, salt, context, created, updated, active, main, expires)
+		INSERT INTO session (num, id, user, flow, thread, parent, parent_round, salt, context, created, updated, active, main, expires, seal)
 		SELECT 1 + max(coalesce((SELECT max(num) FROM session), 0), coalesce((SELECT num FROM gone WHERE name = 'session'), 0)),
 			?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9,
-			iif(?5 IS NULL, 1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), 0), ?10, ?11
+			iif(?5 IS NULL, 1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), 0), ?10, ?11, ?12
 		ON CONFLICT DO NOTHING`,
-		n.ID, n.User, n.Flow, cmp.Or(n.Thread, n.ID), nullInt(parent.num), parent.rounds, newSalt(), id,
-		n.Now.UnixMilli(), parent.main, nullTime(n.Expires))
+		f.ID, f.User, f.Flow, f.Thread, nullInt(f.Parent), f.ParentRound, newSalt(), id,
+		f.Created, parent.main, nullTime(n.Expires), seal)
 	if err != nil {
 		return err
 	}
 	if made, err := res.RowsAffected(); err != nil || made == 0 {
 		return firstOf(err, store.ErrExists)
 	}
-	kind := ""
-	if parent.num != 0 {
-		kind = fromRun
-	}
 	_, err = w.s.conn.ExecContext(w.ctx, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, NULL, ?, ?, ?, ?)",
-		id, "main", n.At, nullInt(parent.context), nullText(kind))
+		id, "main", n.At, nullInt(f.Source), nullText(f.Kind))
 	return err
 }
 

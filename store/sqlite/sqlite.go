@@ -21,6 +21,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/store"
 )
 
 // Options tune a store; the zero value is right for most.
@@ -31,6 +32,11 @@ type Options struct {
 	// Readers is how many reads may go on at once; 0 is 4.
 	Readers int
 
+	// Untrusted opens a database also where another program has put triggers or views
+	// into it, or changed Weir's: to verify it, and for nothing else.
+	Untrusted bool
+
+	noBackup bool
 	pageSize int // bytes, of a new file; 0 is defaultPageSize
 	maxPages int // of the file; 0 is SQLite's own bound
 }
@@ -50,12 +56,17 @@ type Store struct {
 	runs    runCache
 	payload []byte // room for one
 	trails  trails
+
+	note    string // how it was opened for reading only
+	reading bool   // nothing is written
+	scratch string // the folder of a copy, which goes with the store
 }
 
 // Open opens the file at path, making it, and its folder, where there is none,
 // and upgrading it where it is of an earlier version; before that it is copied
 // to path + ".v<version>.backup". Errors are store.ErrNewer, store.ErrCorrupt
-// (the file is not touched then) and store.ErrFull.
+// (the file is not touched then), store.ErrForeign where it has triggers or views that
+// are not Weir's, and store.ErrFull.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	return open(ctx, path, opts, migrations())
 }
@@ -66,6 +77,9 @@ func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&cou
 
 // begin starts a transaction of the one writer; the caller holds s.mu.
 func (s *Store) begin(ctx context.Context) error {
+	if s.reading {
+		return store.ErrReadOnly
+	}
 	_, err := s.stmts.begin.ExecContext(ctx)
 	return err
 }
@@ -121,6 +135,9 @@ var errEnough = errors.New("enough rows")
 func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.reading {
+		return 0, s.wrap(op, store.ErrReadOnly)
+	}
 	res, err := s.conn.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, s.wrap(op, err)
@@ -144,6 +161,9 @@ func (s *Store) Close() error {
 	// The writer goes last: the last connection that may write folds the
 	// write-ahead log into the file.
 	if e := s.writer.Close(); err == nil {
+		err = e
+	}
+	if e := s.removeScratch(); err == nil {
 		err = e
 	}
 	if err != nil {

@@ -86,15 +86,19 @@ func (x eraser) bury(s *Store, roots []int64) error {
 	for _, c := range chains {
 		var links []byte
 		at := int64(0)
-		for l, err := range s.Links(x.ctx, c) {
+		for l, err := range s.links(x.ctx, c, false) {
 			if err != nil {
 				return err
 			}
 			links, at = appendBuried(links, &l, at), l.At
 		}
-		_, err := x.conn.ExecContext(x.ctx, `INSERT INTO tombstone (num, origin, base, base_seq, base_last, unchained, links)
-			VALUES (?, ?, ?, ?, ?, ?, ?)`, c.Number, c.Origin[:], nullInt(c.Base), nullInt(c.BaseSeq), nullInt(c.BaseEvents),
-			nullInt(c.Unchained), notNil(links))
+		seal, err := sealed(&tombstoneFacts{c.Number, c.Origin[:], c.Base, c.BaseSeq, c.BaseEvents, c.Unchained, notNil(links)})
+		if err != nil {
+			return err
+		}
+		_, err = x.conn.ExecContext(x.ctx, `INSERT INTO tombstone (num, origin, base, base_seq, base_last, unchained, links, seal)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, c.Number, c.Origin[:], nullInt(c.Base), nullInt(c.BaseSeq), nullInt(c.BaseEvents),
+			nullInt(c.Unchained), notNil(links), seal)
 		if err != nil {
 			return fmt.Errorf("tombstone: %w", err)
 		}

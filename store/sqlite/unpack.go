@@ -25,6 +25,7 @@ type unpacker struct {
 	spans    []int64 // of the commit at hand
 	next     int     // of its messages, the first that no body has taken
 	nested   int     // values whose bodies are being read
+	strict   bool    // what is not written as Weir writes it is refused
 }
 
 // storedMessage is a row of message; decoded is made when it is asked for.
@@ -59,6 +60,9 @@ func (u *unpacker) fetchValues(ids []int64) error {
 			err := row.Scan(&id, &body)
 			u.values[id] = body
 			ids = u.wanted(ids, body)
+			if err == nil {
+				err = u.checkValue(id, body)
+			}
 			return err
 		}, "SELECT id, body FROM value_json WHERE id IN (SELECT value FROM json_each(?)) AND length(body) <= ?",
 			string(list), bulkValue)
@@ -108,7 +112,7 @@ func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64,
 		if m.rest != "" {
 			ids = u.wanted(ids, []byte(m.rest))
 		}
-		return nil
+		return u.checkMessage(id, m)
 	}, `SELECT id, role, content, coalesce(value, 0), coalesce(key, ''), coalesce(rest, '')
 		FROM message WHERE id >= ? AND id < ?`, messageID(context, from), messageID(context, to))
 	if err != nil || len(slashed) == 0 {
@@ -130,7 +134,40 @@ func (u *unpacker) value(id int64) ([]byte, error) {
 	if err := u.s.reader.QueryRowContext(u.ctx, "SELECT body FROM value_json WHERE id = ?", id).Scan(&body); err != nil {
 		return nil, missing("value", id, err)
 	}
-	return body, nil
+	return body, u.checkValue(id, body)
+}
+
+// checkValue refuses the JSON of a value that is not written as Weir writes it, where
+// that is asked for.
+func (u *unpacker) checkValue(id int64, body []byte) error {
+	if !u.strict {
+		return nil
+	}
+	if err := canonicalValue(body); err != nil {
+		return fmt.Errorf("value %d: %w", id, err)
+	}
+	return nil
+}
+
+func (u *unpacker) checkMessage(id int64, m *storedMessage) error {
+	if !u.strict {
+		return nil
+	}
+	var err error
+	switch role := packRole(unpackRole(m.role)); {
+	case role != m.role:
+		err = notCanonical("role %v", m.role)
+	case m.content != nil && m.value != 0:
+		err = notCanonical("it has a text of its own and another's")
+	case m.content == nil && m.value == 0:
+		err = notCanonical("it has no text")
+	case m.rest != "":
+		err = canonicalRest(m.rest)
+	}
+	if err != nil {
+		return fmt.Errorf("message %d of context %d: %w", id%rowsPerParent, id/rowsPerParent, err)
+	}
+	return nil
 }
 
 // missing makes what is referred to and not there a damage.

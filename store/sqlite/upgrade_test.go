@@ -23,6 +23,13 @@ func openV2(t *testing.T) *Store {
 func openDump(t *testing.T, dumped string) *Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
+	dump(t, path, dumped)
+	return openAt(t, path, Options{})
+}
+
+// dump makes a file of what an earlier version's held.
+func dump(t *testing.T, path, dumped string) {
+	t.Helper()
 	dump, err := os.ReadFile(dumped)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +44,6 @@ func openDump(t *testing.T, dumped string) *Store {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return openAt(t, path, Options{})
 }
 
 func TestADatabaseOfVersion2IsReadAsItWas(t *testing.T) {
@@ -159,6 +165,34 @@ func TestASessionOfVersion3GoesOn(t *testing.T) {
 		ms, err := s.Messages(t.Context(), r, "main", 0, 100)
 		if want := []int{14, 8}[i]; err != nil || len(ms) != want {
 			t.Errorf("%s has %d messages, want %d (%v)", r, len(ms), want, err)
+		}
+	}
+}
+
+func TestADatabaseOfAnEarlierVersionHasNothingThatIsNotWeirs(t *testing.T) {
+	for _, dumped := range []string{"testdata/v2.sql", "testdata/v3.sql"} {
+		s := openDump(t, dumped)
+		found, err := s.AuditSchema(t.Context(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more, err := s.AuditAll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		chains, err := s.Chains(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range chains {
+			own, err := s.Audit(t.Context(), c, &store.Facts{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			more = append(more, own...)
+		}
+		for _, f := range append(found, more...) {
+			t.Errorf("%s: %+v", dumped, f)
 		}
 	}
 }

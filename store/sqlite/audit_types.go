@@ -1,0 +1,225 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weir-run/weir/store"
+)
+
+// maxMistyped bounds how many rows of a table are named whose columns have a type that
+// Weir never writes.
+const maxMistyped = 20
+
+// mistyped finds rows of a table with a column whose storage class is none that Weir
+// writes there: SQLite keeps any value in any column, and compares 1 and '1' as
+// different. where narrows the rows.
+func (l lineage) mistyped(t *Table, where string, args ...any) ([]store.Finding, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "SELECT quote(%s), bad, class FROM (SELECT *, CASE", t.Key)
+	for _, c := range t.Columns {
+		fmt.Fprintf(&b, " WHEN %s THEN '%s'", c.unusual(), c.Name)
+	}
+	b.WriteString(" END AS bad, CASE")
+	for _, c := range t.Columns {
+		fmt.Fprintf(&b, " WHEN %s THEN typeof(%s)", c.unusual(), c.Name)
+	}
+	fmt.Fprintf(&b, " END AS class FROM %s WHERE %s) WHERE bad IS NOT NULL LIMIT %d", t.Name, where, maxMistyped)
+	var out []store.Finding
+	err := l.query(func(row scanner) error {
+		var key, column, class string
+		err := row.Scan(&key, &column, &class)
+		out = append(out, store.Finding{
+			What:    store.FoundChanged,
+			Message: fmt.Sprintf("column %s of %s %.80s is %s of a kind that Weir does not write there", column, t.Name, key, class),
+		})
+		return err
+	}, b.String(), args...)
+	return out, err
+}
+
+// unusual is the condition under which a column holds what Weir does not write there.
+func (c *Column) unusual() string {
+	out := fmt.Sprintf("typeof(%s) NOT IN ('%s')", c.Name, strings.Join(c.Types, "','"))
+	if c.Full {
+		out += fmt.Sprintf(" OR %[1]s = 0 OR %[1]s = ''", c.Name)
+	}
+	return out
+}
+
+// auditTypes finds what is of another type in the tables of record, in the large ones
+// only where all are asked for.
+func (s *Store) auditTypes(ctx context.Context, all bool) (out []store.Finding, err error) {
+	large := map[string]bool{"run_commit": true, "context": true, "message": true, "message_page": true, "value": true, "value_part": true}
+	for _, t := range recordTables() {
+		if large[t.Name] && !all {
+			continue
+		}
+		found, err := lineage{ctx, s.reader}.mistyped(&t, "TRUE")
+		if err != nil {
+			return nil, s.wrap("audit types", err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// types finds what is of another type in the rows of the run and of its session.
+func (a *audit) types() error {
+	num := a.chain.Number
+	where := map[string]string{
+		"run_commit": "id > ?1 << 32 AND id < (?1 + 1) << 32",
+		"context":    "run = ?1 OR id = (SELECT s.context FROM session s JOIN run_row r ON r.session = s.num WHERE r.num = ?1)",
+	}
+	for _, t := range recordTables() {
+		if where[t.Name] == "" {
+			continue
+		}
+		found, err := a.mistyped(&t, where[t.Name], num)
+		if err != nil {
+			return err
+		}
+		a.add(found)
+	}
+	t := tableOf("message")
+	return a.query(func(row scanner) error {
+		var from, to int64
+		if err := row.Scan(&from, &to); err != nil {
+			return err
+		}
+		found, err := a.mistyped(t, "id >= ?1 AND id < ?2", from, to)
+		a.add(found)
+		return err
+	}, "SELECT id << 32, (id + 1) << 32 FROM context WHERE run = ?1", num)
+}
+
+func tableOf(name string) *Table {
+	for _, t := range recordTables() {
+		if t.Name == name {
+			return &t
+		}
+	}
+	return nil
+}
+
+// add takes over findings as those of the run.
+func (a *audit) add(found []store.Finding) {
+	for _, f := range found {
+		f.Run = a.chain.Run
+		a.found = append(a.found, f)
+	}
+}
+
+// seals checks the seals of the run and of its session.
+func (a *audit) seals() error {
+	for table, where := range map[string]string{
+		"run_row": " WHERE r.num = ?1",
+		"session": " WHERE s.num = (SELECT session FROM run_row WHERE num = ?1)",
+	} {
+		err := a.sealedRows(table, where, func(r *sealedRow) error {
+			if r.broken() {
+				a.find(store.FoundChanged, "%s", r.says())
+			}
+			return nil
+		}, a.chain.Number)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// says is what is wrong with a row whose seal is broken.
+func (r *sealedRow) says() string {
+	switch f := r.facts.(type) {
+	case *runFacts:
+		return fmt.Sprintf("the row of run %s is not what was written: its identity, times, place in its session or base were changed", f.ID)
+	case *sessionFacts:
+		return fmt.Sprintf("the row of session %s is not what was written: its identity, times, parent or history were changed", f.ID)
+	case *tombstoneFacts:
+		return fmt.Sprintf("the tombstone of run number %d is not what was written", f.Num)
+	}
+	return "a number of what is gone is not what was written"
+}
+
+// seals checks all seals, and that what is gone is numbered as it was.
+func (a *auditAll) seals() error {
+	for table := range sealedTables() {
+		err := a.sealedRows(table, "", func(r *sealedRow) error {
+			if r.broken() {
+				a.find(store.FoundChanged, "%s", r.says())
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return a.query(func(row scanner) error {
+		var name string
+		err := row.Scan(&name)
+		a.find(store.FoundChanged, "the number %q of what is gone is not what was written", name)
+		return err
+	}, `SELECT name FROM gone WHERE name NOT IN ('run', 'session', 'unmarked', 'traces') OR name = 'traces' AND (num <> 1 OR seal IS NOT NULL)
+		OR name = 'run' AND num < (SELECT max(num) FROM tombstone)
+		UNION ALL SELECT 'unmarked' WHERE NOT EXISTS (SELECT 1 FROM gone WHERE name = 'unmarked')
+		UNION ALL SELECT 'run' WHERE EXISTS (SELECT 1 FROM tombstone) AND NOT EXISTS (SELECT 1 FROM gone WHERE name = 'run')`)
+}
+
+// programs finds programs that no run ran.
+func (a *auditAll) programs() error {
+	return a.query(func(row scanner) error {
+		var num int64
+		err := row.Scan(&num)
+		a.find(store.FoundAdded, "program %d was run by no run", num)
+		return err
+	}, "SELECT num FROM program WHERE num NOT IN (SELECT program FROM run_row WHERE program IS NOT NULL)")
+}
+
+// digests finds values that have a digest and should have none, or the other way.
+func (a *auditAll) digests() error {
+	return a.query(func(row scanner) error {
+		var id int64
+		err := row.Scan(&id)
+		a.find(store.FoundChanged, "value %d has not the digest that it was written with", id)
+		return err
+	}, fmt.Sprintf(`SELECT v.id FROM value v JOIN value_json j ON j.id = v.id
+		WHERE (v.digest IS NULL) <> (length(CAST(j.body AS BLOB)) < %d)`, largeValue))
+}
+
+// integrity has SQLite compare its indexes with its tables.
+func (a *auditAll) integrity() error {
+	return a.query(func(row scanner) error {
+		var verdict string
+		err := row.Scan(&verdict)
+		if err == nil && verdict != "ok" {
+			a.find(store.FoundUnreadable, "SQLite's integrity check: %s", verdict)
+		}
+		return err
+	}, "PRAGMA integrity_check(20)")
+}
+
+// Row identifies what the row of a run, and that of its session, say beside the
+// journal. It is the zero Hash for a run that was erased.
+func (s *Store) Row(ctx context.Context, c store.Chain) (store.Hash, error) {
+	if c.Run == "" {
+		return store.Hash{}, nil
+	}
+	secret, err := s.secret(ctx, c.Number)
+	if err != nil {
+		return store.Hash{}, s.wrap("row of run "+c.Run, err)
+	}
+	var facts []any
+	l := lineage{ctx, s.reader}
+	for _, x := range [][2]string{{"run_row", " WHERE r.num = ?1"}, {"session", " WHERE s.num = (SELECT session FROM run_row WHERE num = ?1)"}} {
+		err := l.sealedRows(x[0], x[1], func(r *sealedRow) error {
+			facts = append(facts, r.facts)
+			return nil
+		}, c.Number)
+		if err != nil {
+			return store.Hash{}, s.wrap("row of run "+c.Run, err)
+		}
+	}
+	return store.RowHash(secret, c.Run, facts)
+}
