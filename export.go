@@ -205,6 +205,7 @@ func (w *exporter) run(a *store.Archived) {
 		return
 	}
 	head = v.Runs[len(v.Runs)-1].KeptHead
+	head.Row = nil // it is of this database
 	for l, err := range w.s.Links(w.ctx, c) {
 		if err == nil {
 			err = l.Err

@@ -146,6 +146,9 @@ func TestNoReaderReadsAnExportInAnotherWay(t *testing.T) {
 		data := string(exported(t, from, r.ID))
 		forged := exportForgeries(data)
 		for _, what := range slices.Sorted(maps.Keys(forged)) {
+			if forged[what] == data {
+				continue
+			}
 			if n++; len(forged) > 300 && n%(len(forged)/300) != 0 {
 				continue
 			}

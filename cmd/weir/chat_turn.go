@@ -47,6 +47,8 @@ type turnView struct {
 	said  strings.Builder // by it, since it began
 	kind  string          // of what was shown last
 	whole string          // what was shown last of a node that has ended
+
+	text, thought flowing // what is shown of the answer, and of what the model thinks
 }
 
 func (v *turnView) begin() { *v = turnView{p: v.p, last: v.last} }
@@ -84,16 +86,17 @@ func (v *turnView) chunk(it *runner.Item) {
 		v.kind = ""
 	case c.Reasoning != "":
 		v.show("reasoning")
-		fmt.Fprint(v.p.err, st.dim.Render(printable(c.Reasoning)))
+		v.thought.write(printable(c.Reasoning))
 	case c.Text != "":
 		v.show("text")
 		v.said.WriteString(c.Text)
-		fmt.Fprint(v.p.out, printable(c.Text))
+		v.text.write(printable(c.Text))
 	}
 }
 
 // show begins another kind of output on a line of its own.
 func (v *turnView) show(kind string) {
+	v.flow(kind)
 	if v.kind != "" && v.kind != kind {
 		if v.kind == "text" {
 			fmt.Fprintln(v.p.out)
@@ -102,6 +105,18 @@ func (v *turnView) show(kind string) {
 		}
 	}
 	v.kind = kind
+}
+
+// flow writes what is begun of another kind of output.
+func (v *turnView) flow(kind string) {
+	if v.kind == kind {
+		return
+	}
+	v.text.end()
+	v.thought.end()
+	v.text = flowing{out: v.p.out, width: widthOf(v.p.out)}
+	dim := v.p.style().dim
+	v.thought = flowing{out: v.p.err, width: widthOf(v.p.err), look: func(s string) string { return dim.Render(s) }}
 }
 
 // settle ends the lines of the node that spoke.
@@ -138,7 +153,7 @@ func (v *turnView) end(s *weir.TurnState) {
 	}
 	switch {
 	case s.Text != "" && strings.TrimSpace(s.Text) != v.whole:
-		fmt.Fprintln(v.p.out, printable(strings.TrimSpace(s.Text)))
+		v.p.tell("%s", printable(strings.TrimSpace(s.Text)))
 	case s.Text == "" && s.Status == engine.Completed && v.whole == "":
 		v.p.printOutputs(s.Outputs)
 	}

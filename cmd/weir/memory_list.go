@@ -133,7 +133,7 @@ func (p *program) printMemories(list []recall.Item, asJSON bool) {
 		p.say("nothing of the kind is remembered")
 		return
 	}
-	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT")
+	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT", "NAMESPACE", "WHEN", "KEY", "USER")
 	for i := range list {
 		x := &list[i]
 		t.row(x.ID, string(x.Kind), printable(x.Namespace), whose(x.Scope), orDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))

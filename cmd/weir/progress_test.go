@@ -96,10 +96,10 @@ func TestRowsThatAreLookedOverEndWhereTheLineEnds(t *testing.T) {
 	var out strings.Builder
 	p.out = &out
 	t1 := p.table("NODE RESULT")
-	t1.width = 12
-	t1.row("ask", "a long answer")
+	t1.width = 30
+	t1.row("ask", "a long answer that goes on")
 	t1.print()
-	if want := "NODE  RESULT\nask   a long\n"; out.String() != want {
+	if want := "NODE  RESULT\nask   a long answer that goes\n      on\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

@@ -199,10 +199,10 @@ func (p *program) printOutputs(vs engine.Values) {
 	for _, v := range vs {
 		text := plain(v.Value)
 		if strings.ContainsRune(text, '\n') {
-			fmt.Fprintf(p.out, "%s:\n%s\n", v.Name, indent(text, "  "))
+			fmt.Fprintf(p.out, "%s:\n%s\n", v.Name, p.wrap(text, "  "))
 			continue
 		}
-		fmt.Fprintf(p.out, "%s: %s\n", v.Name, text)
+		p.tell("%s: %s", v.Name, text)
 	}
 }
 

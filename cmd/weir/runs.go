@@ -168,7 +168,7 @@ func (p *program) printRuns(list []store.Run, children []int) {
 		return
 	}
 	now := time.Now()
-	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS CHILDREN ORIGIN NOTE")
+	t := p.table("RUN STATUS FLOW STARTED TOOK TOKENS CHILDREN ORIGIN NOTE", "ORIGIN", "CHILDREN", "TOOK", "TOKENS", "STARTED")
 	for i := range list {
 		r, below := &list[i], "-"
 		if children[i] > 0 {
@@ -186,7 +186,7 @@ func note(r *store.Run) string {
 		return shorten(describe(r.Head.Waiting[0]), 48)
 	}
 	if r.Head.Error != nil {
-		return shorten(r.Head.Error.Error(), 48)
+		return topLine(r.Head.Error.Error())
 	}
 	if left(r) {
 		return "nobody drives it: " + engine.CommandLine("resume", r.ID)

@@ -116,7 +116,7 @@ func (p *program) printSessions(ctx context.Context, desk *desk, list []store.Se
 	if err != nil {
 		return err
 	}
-	now, t := time.Now(), p.table("SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE")
+	now, t := time.Now(), p.table("SESSION USER FLOW THREAD ROUNDS MESSAGES TOKENS LAST NOTE", "TOKENS", "MESSAGES", "THREAD", "LAST")
 	for i := range list {
 		s := &list[i]
 		thread, note := printable(s.Thread), ""

@@ -154,7 +154,7 @@ func (p *program) printSession(ctx context.Context, desk *desk, s *store.Session
 	if !s.Expires.IsZero() {
 		line += ", expires " + s.Expires.Format("2006-01-02 15:04")
 	}
-	fmt.Fprintln(p.out, st.dim.Render(line))
+	p.tell("%s", st.dim.Render(line))
 	if s.Parent != "" {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("forked from %s at message %d, after its round %d", s.Parent, s.At, s.ParentRound)))
 	}
@@ -168,7 +168,7 @@ func (p *program) printSession(ctx context.Context, desk *desk, s *store.Session
 }
 
 func (p *program) printRounds(list []store.Run) {
-	now, t := time.Now(), p.table("ROUND RUN STATUS ORIGIN STARTED TOOK TOKENS NOTE")
+	now, t := time.Now(), p.table("ROUND RUN STATUS ORIGIN STARTED TOOK TOKENS NOTE", "ORIGIN", "TOOK", "STARTED", "TOKENS")
 	for i := range list {
 		r := &list[i]
 		t.row(fmt.Sprint(r.Round), r.ID, p.status(r.Head.Status), printable(r.Origin), ago(now.Sub(r.Created)),

@@ -315,7 +315,7 @@ func (p *program) printShown(v *runner.View, above string) {
 	if u := r.Usage(); u.Calls > 0 {
 		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
 	}
-	fmt.Fprintln(p.out, st.dim.Render(line))
+	p.tell("%s", st.dim.Render(line))
 	if above != "" {
 		fmt.Fprintln(p.out, st.dim.Render(above))
 	}
@@ -323,13 +323,13 @@ func (p *program) printShown(v *runner.View, above string) {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("round %d of session %s", s.Round, s.Session)))
 	}
 	if f := r.Forked(); f != nil {
-		fmt.Fprintln(p.out, st.dim.Render(forkLine(f, r.Shared())))
+		p.tell("%s", st.dim.Render(forkLine(f, r.Shared())))
 	}
 	if e := r.Failure(); e != nil {
-		fmt.Fprintln(p.out, st.bad.Render(printable(e.Error())))
+		p.tell("%s", st.bad.Render(printable(e.Error())))
 	}
 	for _, i := range r.Interrupts() {
-		fmt.Fprintf(p.out, "%s %s\n", st.ask.Render("waits for"), printable(describe(i)))
+		p.tell("%s %s", st.ask.Render("waits for"), printable(describe(i)))
 	}
 	fmt.Fprintln(p.out)
 	p.printNodes(chronicleOf(v))
@@ -354,7 +354,7 @@ func (p *program) printShown(v *runner.View, above string) {
 }
 
 func (p *program) printNodes(c *chronicle) {
-	t := p.table("NODE TYPE STATUS TRIES TIME RESULT")
+	t := p.table("NODE TYPE STATUS TRIES TIME RESULT", "TYPE", "TRIES", "TIME")
 	for _, path := range c.order {
 		n := c.nodes[path]
 		tries, time := "-", "-"
@@ -373,10 +373,10 @@ func (p *program) printNodes(c *chronicle) {
 	t.print()
 }
 
-// gist is what came of a node, on part of a line.
+// gist is what came of a node, on part of a line; an error is whole.
 func (n *nodeRecord) gist() string {
 	if n.Error != nil && n.Status == engine.Failed {
-		return shorten(n.Error.Message+" ("+n.Error.Code+")", 70)
+		return topLine(n.Error.Message) + " (" + n.Error.Code + ")"
 	}
 	return shorten(gistOf(n.Outputs), 70)
 }

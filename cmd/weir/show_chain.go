@@ -144,14 +144,14 @@ func stateMap(s engine.State) map[string]any {
 
 // topLine is the first line of an error, without the traceback below it.
 func topLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return shorten(line, 120)
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return oneLine(line)
 }
 
 // printChain shows people what was done, with the steps of each node below it.
 func (p *program) printChain(work []weir.Work) {
 	st := p.styleOf(p.out)
-	t := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE")
+	t := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
 	for i := range work {
 		w := &work[i]
 		name := w.Node

@@ -150,9 +150,9 @@ func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMes
 		fmt.Fprintln(p.out, "the result was kept by an earlier run; the node did not work (cached)")
 	}
 	if n.Error != nil {
-		fmt.Fprintln(p.out, st.bad.Render(printable(n.Error.Error())))
+		p.tell("%s", st.bad.Render(printable(n.Error.Error())))
 		if n.Error.Hint != "" {
-			fmt.Fprintln(p.out, "hint: "+printable(n.Error.Hint))
+			p.tell("hint: %s", printable(n.Error.Hint))
 		}
 	}
 	p.printValues("Inputs", inputs)
@@ -203,10 +203,10 @@ func (p *program) printValues(title string, vs engine.Values) {
 func (p *program) printValue(name string, v engine.Value) {
 	text := printable(plain(v))
 	if strings.Contains(text, "\n") {
-		fmt.Fprintf(p.out, "  %s:\n%s\n", name, indent(text, "    "))
+		fmt.Fprintf(p.out, "  %s:\n%s\n", name, p.wrap(text, "    "))
 		return
 	}
-	fmt.Fprintf(p.out, "  %s: %s\n", name, text)
+	fmt.Fprintln(p.out, p.wrap(name+": "+text, "  "))
 }
 
 func (p *program) printEffect(e *engine.EffectCompleted) {
@@ -218,10 +218,10 @@ func (p *program) printEffect(e *engine.EffectCompleted) {
 	}
 	fmt.Fprintln(p.out, "  "+st.dim.Render(line))
 	if e.Error != nil {
-		fmt.Fprintln(p.out, "  "+st.bad.Render(printable(e.Error.Error())))
+		fmt.Fprintln(p.out, p.wrap(st.bad.Render(printable(e.Error.Error())), "  "))
 		return
 	}
-	fmt.Fprintln(p.out, indent(printable(plain(e.Result)), "  "))
+	fmt.Fprintln(p.out, p.wrap(printable(plain(e.Result)), "  "))
 }
 
 func (p *program) printMessage(m shownMessage) {
@@ -230,5 +230,5 @@ func (p *program) printMessage(m shownMessage) {
 	for _, c := range m.Calls {
 		text = strings.TrimPrefix(text+"\ncalls "+c.Name+" "+c.Arguments, "\n")
 	}
-	fmt.Fprintf(p.out, "  %s %s\n%s\n", st.dim.Render(m.Context), string(m.Role), indent(printable(text), "    "))
+	fmt.Fprintf(p.out, "  %s %s\n%s\n", st.dim.Render(m.Context), string(m.Role), p.wrap(printable(text), "    "))
 }

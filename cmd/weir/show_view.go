@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -393,6 +395,7 @@ func (w *viewPrinter) text(s, by string) {
 		return
 	}
 	head, rest := folded(s)
+	head = wrapped(head, max(widthOf(w.out)-lipgloss.Width(by), 0))
 	fmt.Fprintln(w.out, indent(head, by))
 	if rest != "" {
 		w.folded = true

@@ -3,32 +3,35 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
 )
 
-// table prints rows in columns as wide as their contents; the last column may
-// be as long as it likes. In a terminal the rows of a table with a head, which
-// are there to be looked over, end where the line ends.
+// table prints rows in columns as wide as their contents; the last column may be as
+// long as it likes. In a terminal a table with a head is as wide as the terminal at
+// most: the last column is wrapped at spaces, columns that say nothing go, then those
+// that drop names, in its order, and then the widest are wrapped. Where that
+// is not enough the last stands below its row. What was left out is named at the end.
 type table struct {
 	out   io.Writer
-	width int // where rows end, 0 for nowhere
+	width int // of the terminal, 0 for none
 	head  lipgloss.Style
+	names []string // of the columns, nil for a table without a head
+	drop  []string // columns that may go, the least important first
 	rows  [][]string
 }
 
 // table makes a table for stdout. head is the first row, "" for none, its
 // columns separated by blanks.
-func (p *program) table(head string) *table {
-	t := &table{out: p.out, head: p.styleOf(p.out).dim}
+func (p *program) table(head string, drop ...string) *table {
+	t := &table{out: p.out, head: p.styleOf(p.out).dim, drop: drop}
 	if head != "" {
 		t.width = widthOf(p.out)
-		var row []string
 		for h := range strings.FieldsSeq(head) {
-			row = append(row, t.head.Render(strings.ReplaceAll(h, "_", " ")))
+			t.names = append(t.names, strings.ReplaceAll(h, "_", " "))
 		}
-		t.rows = append(t.rows, row)
 	}
 	return t
 }
@@ -45,29 +48,150 @@ func (t *table) row(cells ...string) {
 
 func (t *table) empty() bool { return len(t.rows) == 0 }
 
+const (
+	columnGap = 2  // between columns
+	lastLeast = 20 // what the last column should have of a line
+	cellLeast = 10 // what any column is left with
+
+	belowMargin = 4 // before what stands below its row
+)
+
+// layout is how a table is printed: which columns, and how wide they are.
+type layout struct {
+	columns []int // by their place in a row
+	widths  []int // of all columns
+	gone    []string
+	below   int // the column that stands below its row, since it has no room beside it; -1 for none
+}
+
 func (t *table) print() {
-	var widths []int
+	l := t.fit()
+	if t.names != nil {
+		var head []string
+		for _, n := range t.names {
+			head = append(head, t.head.Render(n))
+		}
+		t.line(&l, head)
+	}
 	for _, r := range t.rows {
-		for i, c := range r[:max(len(r)-1, 0)] {
+		t.line(&l, r)
+	}
+	if len(l.gone) > 0 {
+		note := fmt.Sprintf("(%s not shown at this width; --json has all)", strings.Join(l.gone, ", "))
+		fmt.Fprintln(t.out, t.head.Render(wrapped(note, t.width)))
+	}
+}
+
+// natural is how wide the columns are where there is room for all.
+func (t *table) natural() []int {
+	var widths []int
+	for _, r := range append([][]string{t.names}, t.rows...) {
+		for i, c := range r {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
 			widths[i] = max(widths[i], lipgloss.Width(c))
 		}
 	}
-	for _, r := range t.rows {
-		var b strings.Builder
-		for i, c := range r {
-			b.WriteString(c)
-			if i < len(r)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-lipgloss.Width(c)+2))
+	return widths
+}
+
+// fit says what of the table fits into its width.
+func (t *table) fit() layout {
+	l := layout{widths: t.natural(), below: -1}
+	for i := range l.widths {
+		l.columns = append(l.columns, i)
+	}
+	if t.width == 0 || t.names == nil || len(l.columns) < 2 {
+		return l
+	}
+	last := len(l.widths) - 1
+	least := min(l.widths[last], lastLeast)
+	over := func() int { return l.total() - l.widths[last] + least - t.width }
+	for i := 0; i < last && over() > 0; i++ {
+		if t.blank(i) {
+			l.remove(i)
+		}
+	}
+	for _, name := range t.drop {
+		if i := slices.Index(t.names, name); over() > 0 && i >= 0 && slices.Contains(l.columns, i) {
+			l.remove(i)
+			l.gone = append(l.gone, name)
+		}
+	}
+	for over() > 0 {
+		widest := 0
+		for _, i := range l.columns {
+			if i != last && (l.widths[i] > l.widths[widest] || !slices.Contains(l.columns, widest)) {
+				widest = i
 			}
 		}
-		line := strings.TrimRight(b.String(), " ")
-		if t.width > 0 {
-			line = lipgloss.NewStyle().MaxWidth(t.width).Render(line)
+		if l.widths[widest] <= cellLeast {
+			break
 		}
-		fmt.Fprintln(t.out, line)
+		l.widths[widest] = max(cellLeast, l.widths[widest]-over())
+	}
+	if over() > 0 {
+		l.remove(last)
+		l.below, l.widths[last] = last, t.width-belowMargin
+		return l
+	}
+	l.widths[last] = min(l.widths[last], t.width-(l.total()-l.widths[last]))
+	return l
+}
+
+// total is how wide a line is.
+func (l *layout) total() int {
+	n := columnGap * (len(l.columns) - 1)
+	for _, i := range l.columns {
+		n += l.widths[i]
+	}
+	return n
+}
+
+func (l *layout) remove(i int) {
+	l.columns = slices.DeleteFunc(l.columns, func(c int) bool { return c == i })
+}
+
+// blank reports whether a column says nothing.
+func (t *table) blank(i int) bool {
+	return !slices.ContainsFunc(t.rows, func(r []string) bool { return i < len(r) && r[i] != "" && r[i] != "-" })
+}
+
+// line prints a row, on as many lines as its longest cell takes.
+func (t *table) line(l *layout, row []string) {
+	cells := make([][]string, len(l.columns))
+	lines := 1
+	for at, i := range l.columns {
+		if i >= len(row) {
+			continue
+		}
+		cells[at] = []string{row[i]}
+		if t.width > 0 && lipgloss.Width(row[i]) > l.widths[i] {
+			breaks := "/" // of paths
+			if at == len(l.columns)-1 {
+				breaks = ""
+			}
+			cells[at] = strings.Split(lipgloss.Wrap(row[i], l.widths[i], breaks), "\n")
+		}
+		lines = max(lines, len(cells[at]))
+	}
+	for n := range lines {
+		var b strings.Builder
+		for at, i := range l.columns {
+			cell := ""
+			if n < len(cells[at]) {
+				cell = cells[at][n]
+			}
+			b.WriteString(cell)
+			if at < len(l.columns)-1 {
+				b.WriteString(strings.Repeat(" ", max(0, l.widths[i]-lipgloss.Width(cell))+columnGap))
+			}
+		}
+		fmt.Fprintln(t.out, strings.TrimRight(b.String(), " "))
+	}
+	if l.below >= 0 && l.below < len(row) && row[l.below] != "" {
+		fmt.Fprintln(t.out, indent(wrapped(row[l.below], l.widths[l.below]), strings.Repeat(" ", belowMargin)))
 	}
 }
 

@@ -3,7 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
 
 	"github.com/weir-run/weir/engine"
 )
@@ -33,14 +34,17 @@ func usedUp(u engine.Usage) string {
 	return s
 }
 
-// shorten is s on one line, of at most n characters.
+// shorten is s on one line, of at most n columns: a Chinese character takes two.
 func shorten(s string, n int) string {
-	s = strings.Join(strings.Fields(printable(s)), " ")
-	if utf8.RuneCountInString(s) <= n {
+	s = oneLine(s)
+	if lipgloss.Width(s) <= n {
 		return s
 	}
-	return string([]rune(s)[:n-1]) + "…"
+	return lipgloss.NewStyle().MaxWidth(max(n-1, 1)).Render(s) + "…"
 }
+
+// oneLine is s on one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
 
 // printable takes out what would move a terminal's cursor or change its state, and
 // what reverses the order of the characters shown: texts come from models and people.

@@ -121,7 +121,7 @@ func (p *program) printTree(children []branch) {
 		return
 	}
 	fmt.Fprintln(p.out)
-	t := p.table("CHILD NODE FLOW STATUS TIME TOKENS COST NOTE")
+	t := p.table("CHILD NODE FLOW STATUS TIME TOKENS COST NOTE", "TIME", "FLOW", "TOKENS", "COST")
 	var rows func(list []branch, depth int)
 	rows = func(list []branch, depth int) {
 		for i := range list {

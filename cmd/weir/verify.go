@@ -197,7 +197,6 @@ func (p *program) printVerified(v *weir.Verify, out *weir.Verified, proves bool)
 	line := func(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
 	if len(out.Findings) > 0 {
 		t := p.table("RUN FOUND WHAT")
-		t.width = 0 // what was found is said whole
 		for _, f := range out.Findings {
 			t.row(f.Run, st.bad.Render(f.What), printable(f.Message))
 		}

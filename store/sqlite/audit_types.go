@@ -43,7 +43,7 @@ func (l lineage) mistyped(t *Table, where string, args ...any) ([]store.Finding,
 func (c *Column) unusual() string {
 	out := fmt.Sprintf("typeof(%s) NOT IN ('%s')", c.Name, strings.Join(c.Types, "','"))
 	if c.Full {
-		out += fmt.Sprintf(" OR %[1]s = 0 OR %[1]s = ''", c.Name)
+		out += fmt.Sprintf(" OR typeof(%[1]s) = 'integer' AND %[1]s = 0 OR typeof(%[1]s) = 'text' AND %[1]s = ''", c.Name)
 	}
 	return out
 }

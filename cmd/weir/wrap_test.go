@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"charm.land/lipgloss/v2"
+)
+
+// phrase is n words, some of them of wide characters.
+func phrase(r *rand.Rand, n int) string {
+	var words []string
+	for range n {
+		words = append(words, []string{"the", "model_overloaded", "流程失败了", "👩‍👩‍👧", "naïve", "https://example.com/a/long/path", "a"}[r.IntN(7)])
+	}
+	return strings.Join(words, " ")
+}
+
+// squeezed is a text without its spaces and breaks.
+func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// shownAt is what a table prints at a width.
+func shownAt(t *table, width int) string {
+	var out strings.Builder
+	t.out, t.width = &out, width
+	t.print()
+	return out.String()
+}
+
+func TestATableFitsTheTerminalAndShowsErrorsWhole(t *testing.T) {
+	t.Parallel()
+	p, _ := typing("")
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		tb := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
+		var failure string
+		for n := range 1 + r.IntN(5) {
+			failure = phrase(r, r.IntN(40))
+			tb.row(fmt.Sprint(n), strings.Repeat("refine#12/", r.IntN(5))+"draft", "llmRequest", "failed", "1.2s", "openai/gpt-5-mini", "123456", "$0.1234", failure)
+		}
+		for _, width := range []int{40, 60, 80, 120, 200} {
+			text := shownAt(tb, width)
+			for line := range strings.Lines(text) {
+				if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
+					t.Errorf("seed %d: %d columns of %d: %q", seed, n, width, line)
+				}
+			}
+			if width < 60 {
+				continue
+			}
+			for _, column := range []string{"STATUS", "TOKENS", "COST", "NOTE"} {
+				if head, _, _ := strings.Cut(text, "\n"); !strings.Contains(head, column) {
+					t.Errorf("seed %d: %d columns: no %s in %q", seed, width, column, head)
+				}
+			}
+			if !strings.Contains(squeezed(lastColumn(text)), squeezed(failure)) {
+				t.Errorf("seed %d: %d columns: the error is not whole: %s\n%s", seed, width, failure, text)
+			}
+			for _, name := range tb.drop {
+				if !strings.Contains(text, name) {
+					t.Errorf("seed %d: %d columns: nothing says that %s is not shown:\n%s", seed, width, name, text)
+				}
+			}
+		}
+	}
+}
+
+// lastColumn is the text of the last column of a table.
+func lastColumn(text string) string {
+	lines := strings.Split(text, "\n")
+	at := lipgloss.Width(lines[0][:strings.Index(lines[0], "NOTE")])
+	var out []string
+	for _, line := range lines[1:] {
+		rest, n := line, 0
+		for _, r := range line {
+			if n >= at {
+				break
+			}
+			n += lipgloss.Width(string(r))
+			rest = rest[len(string(r)):]
+		}
+		out = append(out, rest)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestATableThatIsNotForATerminalIsWhole(t *testing.T) {
+	t.Parallel()
+	p, _ := typing("")
+	tb := p.table("NODE NOTE", "NODE")
+	tb.row("a", strings.Repeat("word ", 100)+"end")
+	if text := shownAt(tb, 0); strings.Count(text, "\n") != 2 || !strings.Contains(text, "end") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestShortenCountsColumns(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"short": "short", "exactly ten": "exactly t…", "流程失败了吗我们": "流程失败…", "a\nb": "a b", "": "",
+	} {
+		if got := shorten(s, 10); got != want || lipgloss.Width(got) > 10 {
+			t.Errorf("%q becomes %q, want %q", s, got, want)
+		}
+	}
+}
+
+// flown is a text written in pieces, at a width.
+func flown(r *rand.Rand, s string, width int) string {
+	var out strings.Builder
+	f := flowing{out: io.Writer(&out), width: width}
+	for runes := []rune(s); len(runes) > 0; {
+		n := 1 + r.IntN(len(runes))
+		f.write(string(runes[:n]))
+		runes = runes[n:]
+	}
+	f.end()
+	return out.String()
+}
+
+func TestATextThatComesInPiecesIsBrokenAtSpaces(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s := phrase(r, r.IntN(60)) + "\n" + phrase(r, r.IntN(60)) + "\n\n    code()"
+		for _, width := range []int{40, 60, 80, 120} {
+			got := flown(r, s, width)
+			if squeezed(got) != squeezed(s) {
+				t.Fatalf("seed %d, width %d: %q became %q", seed, width, s, got)
+			}
+			for line := range strings.Lines(got) {
+				if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
+					t.Errorf("seed %d: %d columns of %d: %q", seed, n, width, line)
+				}
+			}
+			for _, word := range []string{"the", "model_overloaded", "naïve", "    code()"} {
+				if strings.Count(got, word) != strings.Count(s, word) {
+					t.Errorf("seed %d, width %d: %q is broken:\n%s", seed, width, word, got)
+				}
+			}
+		}
+		if got := flown(r, s, 0); got != s {
+			t.Errorf("seed %d: without a terminal %q became %q", seed, s, got)
+		}
+	}
+}
