@@ -119,17 +119,7 @@ func (t *table) fit() layout {
 			l.gone = append(l.gone, name)
 		}
 	}
-	for over() > 0 {
-		widest := 0
-		for _, i := range l.columns {
-			if i != last && (l.widths[i] > l.widths[widest] || !slices.Contains(l.columns, widest)) {
-				widest = i
-			}
-		}
-		if l.widths[widest] <= cellLeast {
-			break
-		}
-		l.widths[widest] = max(cellLeast, l.widths[widest]-over())
+	for over() > 0 && l.squeeze(last, over()) {
 	}
 	if over() > 0 {
 		l.remove(last)
@@ -138,6 +128,22 @@ func (t *table) fit() layout {
 	}
 	l.widths[last] = min(l.widths[last], t.width-(l.total()-l.widths[last]))
 	return l
+}
+
+// squeeze makes the widest column but the last narrower by at most so much, and reports
+// whether one could be.
+func (l *layout) squeeze(last, by int) bool {
+	widest := -1
+	for _, i := range l.columns {
+		if i != last && (widest < 0 || l.widths[i] > l.widths[widest]) {
+			widest = i
+		}
+	}
+	if widest < 0 || l.widths[widest] <= cellLeast {
+		return false
+	}
+	l.widths[widest] = max(cellLeast, l.widths[widest]-by)
+	return true
 }
 
 // total is how wide a line is.

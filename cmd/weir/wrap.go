@@ -72,12 +72,12 @@ func (f *flowing) write(s string) {
 	}
 	var before rune
 	for _, r := range s {
-		switch {
-		case r == '\n':
+		switch r {
+		case '\n':
 			f.flush()
 			f.print("\n")
 			f.column, f.spaces = 0, 0
-		case r == ' ' || r == '\t':
+		case ' ', '\t':
 			f.flush()
 			if f.spaces++; r == '\t' {
 				f.spaces += tabSpaces - 1

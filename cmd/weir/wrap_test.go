@@ -43,27 +43,39 @@ func TestATableFitsTheTerminalAndShowsErrorsWhole(t *testing.T) {
 		}
 		for _, width := range []int{40, 60, 80, 120, 200} {
 			text := shownAt(tb, width)
-			for line := range strings.Lines(text) {
-				if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
-					t.Errorf("seed %d: %d columns of %d: %q", seed, n, width, line)
-				}
+			fits(t, text, width)
+			if width >= 60 {
+				saysAll(t, tb, text, failure)
 			}
-			if width < 60 {
-				continue
-			}
-			for _, column := range []string{"STATUS", "TOKENS", "COST", "NOTE"} {
-				if head, _, _ := strings.Cut(text, "\n"); !strings.Contains(head, column) {
-					t.Errorf("seed %d: %d columns: no %s in %q", seed, width, column, head)
-				}
-			}
-			if !strings.Contains(squeezed(lastColumn(text)), squeezed(failure)) {
-				t.Errorf("seed %d: %d columns: the error is not whole: %s\n%s", seed, width, failure, text)
-			}
-			for _, name := range tb.drop {
-				if !strings.Contains(text, name) {
-					t.Errorf("seed %d: %d columns: nothing says that %s is not shown:\n%s", seed, width, name, text)
-				}
-			}
+		}
+	}
+}
+
+// fits checks that no line is wider than the terminal.
+func fits(t *testing.T, text string, width int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
+			t.Errorf("%d columns of %d: %q", n, width, line)
+		}
+	}
+}
+
+// saysAll checks that a table has what matters, and names what it has not.
+func saysAll(t *testing.T, tb *table, text, failure string) {
+	t.Helper()
+	head, _, _ := strings.Cut(text, "\n")
+	for _, column := range []string{"STATUS", "TOKENS", "COST", "NOTE"} {
+		if !strings.Contains(head, column) {
+			t.Errorf("no %s in %q", column, head)
+		}
+	}
+	if !strings.Contains(squeezed(lastColumn(text)), squeezed(failure)) {
+		t.Errorf("the error is not whole: %s\n%s", failure, text)
+	}
+	for _, name := range tb.drop {
+		if !strings.Contains(text, name) {
+			t.Errorf("nothing says that %s is not shown:\n%s", name, text)
 		}
 	}
 }
@@ -131,11 +143,7 @@ func TestATextThatComesInPiecesIsBrokenAtSpaces(t *testing.T) {
 			if squeezed(got) != squeezed(s) {
 				t.Fatalf("seed %d, width %d: %q became %q", seed, width, s, got)
 			}
-			for line := range strings.Lines(got) {
-				if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
-					t.Errorf("seed %d: %d columns of %d: %q", seed, n, width, line)
-				}
-			}
+			fits(t, got, width)
 			for _, word := range []string{"the", "model_overloaded", "naïve", "    code()"} {
 				if strings.Count(got, word) != strings.Count(s, word) {
 					t.Errorf("seed %d, width %d: %q is broken:\n%s", seed, width, word, got)

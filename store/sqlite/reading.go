@@ -82,27 +82,33 @@ func openReading(ctx context.Context, path string, opts Options) (*Store, error)
 	for _, w := range ways(path) {
 		s := &Store{path: path, note: w.note, reading: true}
 		version, err := s.openIn(ctx, w, opts)
-		if err == nil && version < target {
-			upgraded, err := s.copied(ctx, w, opts)
-			if err != nil {
-				return nil, errors.Join(err, s.abandon())
+		if err != nil {
+			errs = append(errs, errors.Join(err, s.abandon()))
+			continue
+		}
+		switch {
+		case version > target:
+			err = newer(version, target)
+		case version < target:
+			var c *Store
+			if c, err = s.copied(ctx, w, opts); err == nil {
+				return c, s.abandon()
 			}
-			return upgraded, s.abandon()
-		}
-		if err == nil && version > target {
-			return nil, errors.Join(newer(version, target), s.abandon())
-		}
-		if err == nil {
-			if err = s.stmts.prepare(ctx, s.conn); err == nil && !opts.Untrusted {
-				err = s.checkViews(ctx, migrations())
+		default:
+			if err = s.readyToRead(ctx, opts); err == nil {
+				return s, nil
 			}
 		}
-		if err == nil {
-			return s, nil
-		}
-		errs = append(errs, errors.Join(err, s.abandon()))
+		return nil, errors.Join(err, s.abandon())
 	}
 	return nil, errors.Join(errs...)
+}
+
+func (s *Store) readyToRead(ctx context.Context, opts Options) error {
+	if err := s.stmts.prepare(ctx, s.conn); err != nil || opts.Untrusted {
+		return err
+	}
+	return s.checkViews(ctx, migrations())
 }
 
 // openIn connects in one way, and returns the version of the schema.

@@ -76,7 +76,7 @@ func sealed(facts any) (int64, error) {
 		return 0, fmt.Errorf("seal: %w", err)
 	}
 	sum := sha256.Sum256(b)
-	return int64(int32(binary.BigEndian.Uint32(sum[:]))), nil //nolint:gosec // four bytes either way
+	return int64(int32(binary.BigEndian.Uint32(sum[:]))), nil
 }
 
 // factsOf are those of a run that is about to be made.
@@ -190,7 +190,7 @@ func (s *Store) seal(ctx context.Context, r *sealedRow) error {
 	if f, ok := r.facts.(*goneFacts); ok {
 		key, value = "name", f.Name
 	}
-	_, err = s.conn.ExecContext(ctx, "UPDATE "+r.table+" SET seal = ? WHERE "+key+" = ?", seal, value)
+	_, err = s.conn.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET seal = ? WHERE %s = ?", r.table, key), seal, value)
 	return err
 }
 
