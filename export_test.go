@@ -130,8 +130,8 @@ func exportForgeries(data string) map[string]string {
 	return out
 }
 
-// refused reports whether an export is not taken for one that is as it was written.
-func refused(t *testing.T, data string) bool {
+// refusedExport reports whether an export is not taken for one that is as it was written.
+func refusedExport(t *testing.T, data string) bool {
 	t.Helper()
 	e, err := weir.ReadExport(strings.NewReader(data))
 	if err != nil {
@@ -157,7 +157,7 @@ func TestNoReaderReadsAnExportInAnotherWay(t *testing.T) {
 		data := string(exported(t, from, r.ID))
 		forged := exportForgeries(data)
 		for _, what := range slices.Sorted(maps.Keys(forged)) {
-			if n++; forged[what] != data && (len(forged) <= 300 || n%(len(forged)/300) == 0) && !refused(t, forged[what]) {
+			if n++; forged[what] != data && (len(forged) <= 300 || n%(len(forged)/300) == 0) && !refusedExport(t, forged[what]) {
 				t.Errorf("run %s: %s: not refused", r.ID, what)
 			}
 		}
