@@ -72,6 +72,7 @@ func operational(name, why string) Table { return Table{Name: name, Why: why} }
 func Tables() []Table {
 	out := append(recordTables(),
 		operational("checkpoint", "can be made again from the journal"),
+		operational("run_crash", "counts how often processes ended while they executed a run"),
 		operational("inbox", "holds what other processes want of a run until it is an event"),
 		operational("queue", "holds messages to sessions until a round has taken them"),
 		operational("cache", "holds results that can be computed again"),
@@ -104,7 +105,7 @@ func recordTables() []Table {
 				"user", "tn", "parent", "tn+", "origin", "tn", "created", "i", "error", "tn+", "session", "in+",
 				"round", "in+", "first", "in", "base", "in+", "base_seq", "in+", "base_last", "in+", "program", "in+",
 				"folded", "in+", "unchained", "in+", "seal", "i"),
-			columns(Operational, "owner", "tn", "until", "i", "fence", "i", "status", "t", "waiting", "tn",
+			columns(Operational, "owner", "tn", "until", "i", "fence", "i", "activity", "in", "status", "t", "waiting", "tn",
 				"due", "i", "usage", "tn")...)},
 		{Name: "run_commit", Key: "id", Columns: columns(Chained, "id", "i", "at", "i", "last", "i", "base", "in+",
 			"messages", "tn+", "events", "t", "tag", "in")},
