@@ -314,7 +314,7 @@ func TestEveryColumnOfRecordIsVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, most := 1, 4
+	rows, most := 1, 2
 	if n := tampered(0); n > 0 {
 		rows, most = 8, n
 	}

@@ -120,7 +120,8 @@ func (s *Store) AuditSchema(ctx context.Context, all bool) ([]store.Finding, err
 }
 
 func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
-	want, optional, err := expectedSchema(ctx)
+	s.expected.Do(func() { s.want, s.optional, s.wantErr = expectedSchema(context.WithoutCancel(ctx)) })
+	want, optional, err := s.want, s.optional, s.wantErr
 	if err != nil {
 		return nil, fmt.Errorf("audit schema: %w", err)
 	}

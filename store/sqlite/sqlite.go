@@ -57,6 +57,11 @@ type Store struct {
 	payload []byte // room for one
 	trails  trails
 
+	expected sync.Once // guards the schema that the migrations make
+	want     map[string]object
+	optional map[string]bool
+	wantErr  error
+
 	note    string // how it was opened for reading only
 	reading bool   // nothing is written
 	scratch string // the folder of a copy, which goes with the store
