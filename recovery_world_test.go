@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
@@ -33,6 +36,8 @@ type world struct {
 	once    sync.Once
 	drain   time.Duration
 	recover bool
+	deadly  bool   // the node type deadly ends the process
+	slow    func() // what a model that is asked for something slow does meanwhile
 }
 
 // effect notes in a file that outlives the process that an effect took place.
@@ -78,6 +83,9 @@ func (w *world) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chun
 		m = convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "c1", Name: name, Arguments: "{}"}}}
 	}
 	emit(llm.Chunk{Text: "partial "})
+	if w.slow != nil && last.Text == "slow" {
+		w.slow()
+	}
 	if strings.Contains(last.Text, "hold") {
 		if err := w.hold(ctx); err != nil {
 			return nil, err
@@ -124,6 +132,12 @@ func (w *world) options() (weir.Options, error) {
 				w.effect("worked")
 				return one{"worked"}, w.hold(ctx)
 			}),
+			weir.Func("deadly", func(ctx weir.Ctx, _ none) (one, error) {
+				if w.deadly {
+					panic(fatal("deadly node"))
+				}
+				return one{"alive"}, w.hold(ctx)
+			}),
 			weir.Func("first", func(weir.Ctx, none) (one, error) {
 				w.effect("first")
 				return one{"first"}, nil
@@ -147,6 +161,13 @@ func (w *world) options() (weir.Options, error) {
 	s, err := sqlite.Open(context.Background(), filepath.Join(w.dir, "weir.db"), sqlite.Options{})
 	o.Store = s
 	return o, err
+}
+
+// fatal ends the process as nothing in it can prevent.
+func fatal(why string) string {
+	_, _ = os.Stderr.WriteString(why + "\n")
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
 }
 
 // open opens a Weir of the world; wrap, where set, stands before its store.
@@ -351,9 +372,17 @@ func TestProcessOfRecovery(t *testing.T) {
 	w.reached = func() { _, _ = os.Stdout.WriteString("reached\n") }
 	var eng *weir.Weir
 	var err error
-	if name == "recover" {
-		eng, err = w.open(nil)
-	} else {
+	switch flow := os.Getenv("WEIR_FLOW"); {
+	case name == "recover until idle":
+		w.deadly = true
+		if eng, err = w.open(nil); err == nil {
+			untilIdle(t, eng)
+		}
+	case name == "neighbours":
+		eng, err = startNeighbours(t.Context(), w)
+	case flow != "":
+		eng, err = (&left{flow: flow}).begin(t.Context(), w)
+	default:
 		for _, l := range lefts() {
 			if l.name == name {
 				eng, err = l.begin(t.Context(), w)
@@ -369,6 +398,52 @@ func TestProcessOfRecovery(t *testing.T) {
 	if err := eng.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// startNeighbours starts a run that ends its process and others beside it.
+func startNeighbours(ctx context.Context, w *world) (*weir.Weir, error) {
+	eng, err := w.open(nil)
+	if err != nil {
+		return nil, err
+	}
+	var all atomic.Int32
+	w.reached = func() {}
+	reached := func() {
+		if all.Add(1) == 4 {
+			_, _ = os.Stdout.WriteString("reached\n")
+		}
+	}
+	for i, id := range []string{"n1", "n2", "deadly", "n3"} {
+		text := strings.Replace(deadlyFlow, "type: deadly", "type: work", 1)
+		if id == "deadly" {
+			text = deadlyFlow
+		}
+		f, err := eng.Parse("flow.yaml", []byte(strings.Replace(text, "name: deadly", "name: "+id, 1)))
+		if err != nil {
+			return nil, err
+		}
+		run, err := eng.Start(ctx, f, weir.Start{ID: id})
+		if err != nil {
+			return nil, fmt.Errorf("%d: %w", i, err)
+		}
+		go func() {
+			for item, err := range run.Events(ctx) {
+				if err == nil && item.Event != nil && item.Event.Kind() == "node.started" {
+					reached()
+				}
+			}
+		}()
+	}
+	return eng, nil
+}
+
+// untilIdle returns once nothing can be continued any more.
+func untilIdle(t *testing.T, eng *weir.Weir) {
+	t.Helper()
+	eventually(t, "all runs have ended or are set aside", func() bool {
+		runs, err := eng.Runs(t.Context(), store.Filter{Status: []engine.Status{engine.Running}})
+		return err == nil && len(runs) == len(eng.Blocked())
+	})
 }
 
 // process is another process that executes what the tests of recovery left.
