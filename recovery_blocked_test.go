@@ -192,3 +192,47 @@ outputs: {text: "{{ two.text }}"}
 		t.Errorf("in both processes the first call was made %d times and the second %d times", one, two)
 	}
 }
+
+func TestThePartialAnswerOfACancelledTurnIsKeptAsANote(t *testing.T) {
+	t.Parallel()
+	reached := make(chan struct{})
+	w := &world{dir: t.TempDir(), holds: true, reached: func() { close(reached) }}
+	eng := openWorld(t, w)
+	l := lefts()[0]
+	f, err := l.load(eng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := eng.Start(t.Context(), f, weir.Start{ID: "therun"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	if err := run.Cancel(t.Context(), "enough"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := run.Wait(t.Context()); err != nil || r.Status != engine.Cancelled {
+		t.Fatalf("%s %v", r.Status, err)
+	}
+	v, err := eng.Inspect(t.Context(), "therun", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			if n, ok := e.(*engine.NoteRecorded); ok {
+				text, _ := runner.PartialOf(n)
+				kept = append(kept, n.Path+": "+text)
+			}
+		}
+	}
+	if fmt.Sprint(kept) != "[say: partial ]" {
+		t.Errorf("kept %q", kept)
+	}
+	for i := range v.Contexts["main"].History.Len() {
+		if m, err := v.Contexts["main"].History.Read(i); err != nil || strings.Contains(m.Text, "partial") {
+			t.Errorf("the history has %+v %v", m, err)
+		}
+	}
+}

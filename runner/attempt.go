@@ -62,6 +62,7 @@ type attempt struct {
 
 	mu       sync.Mutex // guards what effects on several goroutines share
 	ordinals map[string]int
+	partial  []byte // what the model call in flight has said so far
 	pending  []engine.Event          // effects that are not durable yet
 	called   map[string]engine.Usage // what flows that tools ran have spent, by effect key
 	waits    []engine.Interrupt
@@ -280,6 +281,7 @@ func (a *attempt) Emit(c llm.Chunk) {
 	if late {
 		return
 	}
+	a.heard(c.Text, c.Wait > 0)
 	a.door.emit(a, c)
 }
 

@@ -73,12 +73,14 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 		return nil, err
 	}
 	a.progress()
+	a.heard("", true)
 	begin := time.Now()
 	out, err := e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
 	a.progress()
 	spent := a.spentBy(key)
 	if err != nil && a.ctx.Err() != nil {
 		a.charge(key, digest, spent)
+		a.notePartial(key)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
 	}
 	if spent != (engine.Usage{}) {

@@ -20,9 +20,9 @@ type Recovery interface {
 	Inbox(ctx context.Context, run string) ([]store.Post, error)
 }
 
-// maxCrashes is how many processes may end while they execute a run, without a commit
+// MaxCrashes is how many processes may end while they execute a run, without a commit
 // of it between, before it is no longer continued automatically.
-const maxCrashes = 3
+const MaxCrashes = 3
 
 // ErrPoisoned: processes have ended several times while they executed the run.
 var ErrPoisoned = errors.New("the run is set aside: processes ended while they executed it")
@@ -99,7 +99,7 @@ func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution,
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	u := store.Unfinished{Run: id, Status: row.Head.Status, Activity: row.Head.Activity, Owner: row.Owner, Until: row.Until, Crashes: row.Crashes}
-	if l.crashesOf(&u, time.Now(), dead(row.Owner)) >= maxCrashes {
+	if l.crashesOf(&u, time.Now(), dead(row.Owner)) >= MaxCrashes {
 		return nil, l.setAside(ctx, &u)
 	}
 	return l.Resume(ctx, p, id)

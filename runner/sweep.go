@@ -148,7 +148,7 @@ func (s *sweeper) poisoned(ctx context.Context, free []found) map[string]bool {
 	}
 	for i := range free {
 		u := &free[i]
-		if u.crashes < maxCrashes {
+		if u.crashes < MaxCrashes {
 			continue
 		}
 		err := s.l.setAside(ctx, &u.Unfinished)

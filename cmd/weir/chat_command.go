@@ -135,7 +135,7 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 	v, err := c.desk.Inspect(ctx, rounds[0].ID, 0)
 	if err == nil && v.Run.Start != nil {
 		fmt.Fprintln(c.p.out)
-		c.p.printShown(v, "")
+		c.p.printShown(v, "", false)
 	}
 	return err
 }

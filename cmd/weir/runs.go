@@ -174,7 +174,7 @@ func (p *program) printRuns(list []store.Run, children []int) {
 		if children[i] > 0 {
 			below = fmt.Sprint(children[i])
 		}
-		t.row(r.ID, p.status(r.Head.Status), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
+		t.row(r.ID, p.statusOr(r.Head.Status, left(r)), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
 			tokens(r.Head.Usage), below, orDash(shorten(r.Origin, 24)), note(r))
 	}
 	t.print()
@@ -189,7 +189,7 @@ func note(r *store.Run) string {
 		return topLine(r.Head.Error.Error())
 	}
 	if left(r) {
-		return "nobody drives it: " + engine.CommandLine("resume", r.ID)
+		return "no process executes it: " + engine.CommandLine("resume", r.ID)
 	}
 	return ""
 }
@@ -201,6 +201,22 @@ func left(r *store.Run) bool {
 		return false
 	}
 	return r.Owner == "" || time.Now().After(r.Until) || runner.OwnerGone(r.Owner)
+}
+
+// stoppedHint says that no process executes a run, and how it is continued.
+func stoppedHint(r *store.Run, resume string) string {
+	if r.Crashes >= runner.MaxCrashes {
+		return fmt.Sprintf("The run is set aside (poisoned): %d processes in a row ended while they executed it. Continue it with: %s", r.Crashes, resume)
+	}
+	return "No process is executing this run. Continue it with: " + resume
+}
+
+// statusOr is a status in its colour, or "stopped" for a run that no process executes.
+func (p *program) statusOr(s engine.Status, stopped bool) string {
+	if stopped {
+		return p.styleOf(p.out).ask.Render("stopped")
+	}
+	return p.status(s)
 }
 
 // status is a status in its colour.

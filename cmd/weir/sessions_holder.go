@@ -56,7 +56,7 @@ func roundStanding(r *store.Run) string {
 		}
 		return what
 	case left(r):
-		return "nobody drives it; it goes on with the next chat"
+		return "no process executes it; the next chat continues it"
 	}
 	return "goes on in another process, " + runner.OwnerName(r.Owner)
 }

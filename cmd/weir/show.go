@@ -141,7 +141,11 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 			above += " at " + node
 		}
 	}
-	p.printShown(v, above)
+	row, err := desk.store.Run(ctx, v.Run.ID)
+	if err != nil {
+		return err
+	}
+	p.printShown(v, above, now && left(&row))
 	if len(v.Inferred) > 0 {
 		p.say("the record has no description of the node types %s, and this program lacks them: the ports of their nodes are inferred from the edges", strings.Join(v.Inferred, ", "))
 	}
@@ -153,11 +157,10 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 		return err
 	}
 	p.printTree(children)
-	r, err := desk.store.Run(ctx, v.Run.ID)
-	if err == nil && left(&r) {
-		p.say("nobody drives the run; go on with: %s", p.self("resume", r.ID))
+	if left(&row) {
+		p.say("%s", stoppedHint(&row, p.self("resume", row.ID)))
 	}
-	return err
+	return nil
 }
 
 // showEvents prints the events of a run, up to number at where that is not 0. It
@@ -192,6 +195,7 @@ type shown struct {
 	Run        string         `json:"run"`
 	Flow       string         `json:"flow"`
 	Status     string         `json:"status"`
+	Stopped    bool           `json:"stopped"` // no process executes it, and resume continues it
 	Event      int64          `json:"event"` // the last one
 	At         int64          `json:"at"`    // of it, Unix milliseconds
 	User       string         `json:"user"`
@@ -241,7 +245,11 @@ func shownIn(ctx context.Context, d *desk, v *runner.View) (*shown, error) {
 			return nil, err
 		}
 	}
-	s.Children, err = d.childrenOf(ctx, s.Run, v.Commits)
+	if s.Children, err = d.childrenOf(ctx, s.Run, v.Commits); err != nil {
+		return nil, err
+	}
+	row, err := d.store.Run(ctx, s.Run)
+	s.Stopped = err == nil && row.Events == v.Run.Events() && left(&row)
 	return s, err
 }
 
@@ -306,10 +314,10 @@ func stateOf(s engine.State) engine.Values {
 }
 
 // printShown is a run for people; above says whose child it is, "" of none.
-func (p *program) printShown(v *runner.View, above string) {
+func (p *program) printShown(v *runner.View, above string, stopped bool) {
 	r, st := v.Run, p.styleOf(p.out)
 	first := time.UnixMilli(begunAt(v))
-	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.status(r.Status()))
+	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.statusOr(r.Status(), stopped))
 	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), orDash(printable(r.Start.Origin)),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
 	if u := r.Usage(); u.Calls > 0 {
@@ -349,6 +357,27 @@ func (p *program) printShown(v *runner.View, above string) {
 		for _, o := range out {
 			t.row(o.Name, shorten(plain(o.Value), 100))
 		}
+		t.print()
+	}
+	p.printPartial(v)
+}
+
+// printPartial shows the answers that were cut off when their nodes were cancelled.
+func (p *program) printPartial(v *runner.View) {
+	t := p.table("CUT_OFF PARTIAL_ANSWER")
+	some := false
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			if n, ok := e.(*engine.NoteRecorded); ok {
+				if text, ok := runner.PartialOf(n); ok {
+					t.row(n.Path, shorten(text, 100))
+					some = true
+				}
+			}
+		}
+	}
+	if some {
+		fmt.Fprintln(p.out)
 		t.print()
 	}
 }
