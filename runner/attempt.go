@@ -62,7 +62,7 @@ type attempt struct {
 
 	mu       sync.Mutex // guards what effects on several goroutines share
 	ordinals map[string]int
-	partial  []byte // what the model call in flight has said so far
+	partial  []byte                  // what the model call in flight has said so far
 	pending  []engine.Event          // effects that are not durable yet
 	called   map[string]engine.Usage // what flows that tools ran have spent, by effect key
 	waits    []engine.Interrupt

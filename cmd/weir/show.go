@@ -196,8 +196,8 @@ type shown struct {
 	Flow       string         `json:"flow"`
 	Status     string         `json:"status"`
 	Stopped    bool           `json:"stopped"` // no process executes it, and resume continues it
-	Event      int64          `json:"event"` // the last one
-	At         int64          `json:"at"`    // of it, Unix milliseconds
+	Event      int64          `json:"event"`   // the last one
+	At         int64          `json:"at"`      // of it, Unix milliseconds
 	User       string         `json:"user"`
 	Origin     string         `json:"origin"`
 	Parent     string         `json:"parent"`     // "" for the root of a tree
