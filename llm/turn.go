@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/weir-run/weir/convo"
@@ -352,18 +351,32 @@ func (u Usage) Add(o Usage) Usage {
 
 // complete makes an answer what a journal would give back, and fills in what a
 // provider may leave out: the role, ids of calls (by their place) and why it
-// ended.
+// ended. An id that a model gives to two calls of one answer is one that it left
+// out; a conversation at the vendor, which has the calls under that id, is then not
+// gone on with. Native blocks that not every parser reads are not kept.
 func (r *Response) complete(place int) error {
 	m := r.Message
 	m.Role = convo.Assistant
+	if m.Native != nil && !Sound(m.Native) {
+		m.Native, m.Provider = nil, ""
+	}
 	m, err := m.Normal()
 	if err != nil {
 		return &Error{Code: engine.CodeModelUnavailable, Message: "the provider's answer cannot be kept: " + err.Error(), Err: err}
 	}
+	ids := make(map[string]bool, len(m.Calls))
 	for i := range m.Calls {
-		if m.Calls[i].ID == "" {
-			m.Calls[i].ID = "call_" + strconv.Itoa(place) + "_" + strconv.Itoa(i+1)
+		c := &m.Calls[i]
+		if ids[c.ID] {
+			r.Session = ""
 		}
+		for again := 0; c.ID == "" || ids[c.ID]; again++ {
+			c.ID = fmt.Sprintf("call_%d_%d", place, i+1)
+			if again > 0 { // a model has used that, too
+				c.ID = fmt.Sprintf("call_%d_%d_%d", place, i+1, again)
+			}
+		}
+		ids[c.ID] = true
 	}
 	r.Message = m
 	if r.Stop == "" {

@@ -192,10 +192,10 @@ func (b *building) raw() json.RawMessage {
 			fields["signature"] = b.signature
 		}
 	case "tool_use":
-		fields["id"], fields["input"] = b.call.ID, object(b.call.Arguments)
+		fields["id"], fields["input"] = b.call.ID, wire.Object(b.call.Arguments)
 	default:
 		if b.input.Len() > 0 {
-			fields["input"] = object(b.input.String())
+			fields["input"] = wire.Object(b.input.String())
 		}
 	}
 	data, err := json.Marshal(fields)

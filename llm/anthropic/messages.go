@@ -46,10 +46,9 @@ func (t *turn) all() []block { return slices.Concat(t.results, t.blocks) }
 type history struct {
 	p     *Provider
 	model string
-	names naming
-	// open are the calls of the assistant's turn that have no result yet, by
-	// their own ids: those they were sent under, in order.
-	open  map[string][]string
+	// open are the ids of the calls of the assistant's turn that have no result
+	// yet, each with how often.
+	open  map[string]int
 	turns []*turn
 	// called are the tools that were called, in order.
 	called []string
@@ -61,7 +60,7 @@ type history struct {
 // the user's marked as the system's, since the wire has no place for it that
 // would leave what came before in the cache.
 func (p *Provider) turns(req *llm.Request, from int) (*history, error) {
-	h := &history{p: p, model: req.Model, names: naming{used: map[string]bool{}}, open: map[string][]string{}}
+	h := &history{p: p, model: req.Model, open: map[string]int{}}
 	for i := from; i < len(req.Messages); i++ {
 		if err := h.add(&req.Messages[i], i); err != nil {
 			return nil, err
@@ -134,17 +133,17 @@ func (h *history) settled() error {
 // else: its images and files follow the results.
 func (h *history) result(m *convo.Message, i int) error {
 	waiting := h.open[m.CallID]
-	if len(waiting) == 0 {
+	if waiting == 0 {
 		return h.p.speaker.Refused("a result answers the call %q, which is not among those of the message before", m.CallID)
 	}
-	if h.open[m.CallID] = waiting[1:]; len(waiting) == 1 {
+	if h.open[m.CallID]--; waiting == 1 {
 		delete(h.open, m.CallID)
 	}
 	parts, err := h.p.parts(m.Parts, i)
 	if err != nil {
 		return err
 	}
-	r := &sdk.ToolResultBlockParam{ToolUseID: waiting[0]}
+	r := &sdk.ToolResultBlockParam{ToolUseID: m.CallID}
 	said := m.Text
 	if m.Failed && blank(said) {
 		said = wordless
@@ -202,15 +201,13 @@ func (h *history) answer(m *convo.Message, i int) []block {
 }
 
 func (h *history) call(c convo.Call, i int) block {
-	id := h.names.call(c.ID)
-	h.open[c.ID] = append(h.open[c.ID], id)
-	called := toolName(c.Name)
-	if !slices.Contains(h.called, called) {
-		h.called = append(h.called, called)
+	h.open[c.ID]++
+	if !slices.Contains(h.called, c.Name) {
+		h.called = append(h.called, c.Name)
 	}
 	return block{
 		ContentBlockParamUnion: sdk.ContentBlockParamUnion{
-			OfToolUse: &sdk.ToolUseBlockParam{ID: id, Name: called, Input: object(c.Arguments)},
+			OfToolUse: &sdk.ToolUseBlockParam{ID: c.ID, Name: c.Name, Input: json.RawMessage(c.Arguments)},
 		}, of: i, piece: piece{Type: "tool_use"},
 	}
 }

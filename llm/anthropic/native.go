@@ -89,7 +89,7 @@ func (p *Provider) unpack(m *convo.Message, model string) ([]piece, []json.RawMe
 		case b.Type == "text":
 			text.WriteString(b.Text)
 		case b.Type != "tool_use":
-		case len(calls) == 0 || calls[0].ID != b.ID || calls[0].Name != b.Name || !same(calls[0].Arguments, b.Input):
+		case len(calls) == 0 || calls[0].Name != b.Name || !same(calls[0].Arguments, b.Input):
 			return nil, nil
 		default:
 			calls = calls[1:]
@@ -105,25 +105,8 @@ func (p *Provider) unpack(m *convo.Message, model string) ([]piece, []json.RawMe
 // changed the order of the latter's keys.
 func same(arguments string, input json.RawMessage) bool {
 	var a, b any
-	if json.Unmarshal(object(arguments), &a) != nil || json.Unmarshal(input, &b) != nil {
+	if json.Unmarshal(wire.Object(arguments), &a) != nil || json.Unmarshal(wire.Object(string(input)), &b) != nil {
 		return false
 	}
 	return reflect.DeepEqual(a, b)
-}
-
-// object is a call's arguments as the object that the API demands. What a model
-// wrote that is none is kept as text in one.
-func object(arguments string) json.RawMessage {
-	if strings.TrimSpace(arguments) == "" {
-		return json.RawMessage("{}")
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &fields) == nil && fields != nil {
-		return json.RawMessage(arguments)
-	}
-	data, err := json.Marshal(map[string]string{"arguments": arguments})
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return data
 }

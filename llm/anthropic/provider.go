@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -121,11 +120,12 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	res, err := p.generate(ctx, req, emit)
+	sent, names := bounds.Request(req, 0)
+	res, err := p.generate(ctx, sent, names.Emit(emit))
 	if err != nil {
 		return nil, p.speaker.Failure(ctx, err)
 	}
-	return res, nil
+	return names.Answer(res), nil
 }
 
 // Body is the body that Generate would send for req, which it does not send. It
@@ -134,7 +134,8 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	params, err := p.params(req)
+	sent, _ := bounds.Request(req, 0)
+	params, err := p.params(sent)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +151,6 @@ func encode(params *sdk.MessageNewParams) ([]byte, error) {
 	}
 	return body, nil
 }
-
-var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // check refuses what no server can answer, before anything is sent.
 func (p *Provider) check(req *llm.Request) error {
@@ -169,8 +168,8 @@ func (p *Provider) check(req *llm.Request) error {
 	}
 	seen := map[string]bool{}
 	for _, t := range req.Tools {
-		if !namePattern.MatchString(t.Name) || seen[t.Name] {
-			return p.speaker.Refused("the tool name %q is not 1 to 64 letters, digits, _ or -, or is there twice", t.Name)
+		if seen[t.Name] {
+			return p.speaker.Refused("two tools are named %q", t.Name)
 		}
 		seen[t.Name] = true
 	}

@@ -200,7 +200,7 @@ func TestArgumentsAndNamesOfOtherModelsAreMadeToFit(t *testing.T) {
 		got = append(got, c.Name+" "+fmt.Sprint(c.Input))
 	}
 	want := []string{
-		"mcp_read_file map[n:1.2345678901234567e+19]", "ping map[arguments:{broken]", "ping map[arguments:[1]]",
+		"mcp_read_file_21494481 map[n:1.2345678901234567e+19]", "ping map[arguments:{broken]", "ping map[arguments:[1]]",
 		"ping map[arguments:null]", "ping map[]",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

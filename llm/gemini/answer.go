@@ -74,7 +74,7 @@ func (a *answer) keep(part nativePart) {
 // named is a call as Weir names it. One without an id gets one that the same
 // effect makes again and no other does.
 func (a *answer) named(id, name string, index int) convo.Call {
-	c := convo.Call{ID: id, Name: nameOf(a.req, name)}
+	c := convo.Call{ID: id, Name: name}
 	if c.ID == "" {
 		sum := sha256.Sum256([]byte(cmp.Or(a.req.Key, a.id)))
 		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)

@@ -160,7 +160,7 @@ func (h *historian) model(m *convo.Message, results []convo.Message) error {
 			if named {
 				ids[n] = c.ID
 			}
-			parts = append(parts, callPart(ids[n], callable(c.Name), c.Arguments, signature))
+			parts = append(parts, callPart(ids[n], c.Name, c.Arguments, signature))
 		}
 	}
 	h.add(roleModel, parts...)
@@ -177,7 +177,7 @@ func (h *historian) results(m *convo.Message, ids []string, results []convo.Mess
 	for n, c := range m.Calls {
 		result := &results[ordered[n]]
 		response := &genai.FunctionResponse{
-			ID: ids[n], Name: callable(c.Name), Response: map[string]any{"output": result.Text},
+			ID: ids[n], Name: c.Name, Response: map[string]any{"output": result.Text},
 		}
 		if result.Failed {
 			response.Response = map[string]any{"error": result.Text}

@@ -102,7 +102,7 @@ func declarations(req *llm.Request) ([]declared, error) {
 	}
 	var d declared
 	for _, t := range req.Tools {
-		f := function{Name: callable(t.Name), Description: t.Description}
+		f := function{Name: t.Name, Description: t.Description}
 		if t.Parameters != nil {
 			var err error
 			if f.Parameters, err = json.Marshal(t.Parameters); err != nil {
@@ -127,7 +127,7 @@ func toolConfig(req *llm.Request) *genai.ToolConfig {
 	case "required":
 		c.Mode = genai.FunctionCallingConfigModeAny
 	default:
-		c.Mode, c.AllowedFunctionNames = genai.FunctionCallingConfigModeAny, []string{callable(req.ToolChoice)}
+		c.Mode, c.AllowedFunctionNames = genai.FunctionCallingConfigModeAny, []string{req.ToolChoice}
 	}
 	return &genai.ToolConfig{FunctionCallingConfig: c}
 }

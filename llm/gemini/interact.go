@@ -138,14 +138,14 @@ func interactionChoice(choice string) interactions.ToolChoice {
 	}
 	mode := interactions.ToolChoiceTypeAny
 	return interactions.NewToolChoice(interactions.ToolChoiceConfig{
-		AllowedTools: &interactions.AllowedTools{Mode: &mode, Tools: []string{callable(choice)}},
+		AllowedTools: &interactions.AllowedTools{Mode: &mode, Tools: []string{choice}},
 	})
 }
 
 func interactionTools(req *llm.Request) ([]interactions.Tool, error) {
 	var tools []interactions.Tool
 	for _, t := range req.Tools {
-		f := map[string]any{"type": "function", "name": callable(t.Name)}
+		f := map[string]any{"type": "function", "name": t.Name}
 		if t.Description != "" {
 			f["description"] = t.Description
 		}

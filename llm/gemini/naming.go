@@ -1,42 +1,26 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
-// maxName is the longest name of a function that every version of the API
-// takes.
-const maxName = 64
-
-var (
-	namePattern = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]*$`)
-	badInName   = regexp.MustCompile(`[^a-zA-Z0-9_.:-]`)
-)
-
-// callable is a function's name as the API takes it: as it is, or with what it
-// does not take replaced and a few digits that keep it apart from others.
-func callable(name string) string {
-	if len(name) <= maxName && namePattern.MatchString(name) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	as := "_" + badInName.ReplaceAllString(name, "_")
-	return as[:min(len(as), maxName-9)] + "_" + hex.EncodeToString(sum[:4])
+// bounds are what every version of the API takes as names of functions, and ids
+// without white space.
+var bounds = wire.Bounds{
+	Tool: regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), ID: regexp.MustCompile(`^[!-~]{1,64}$`), Prefix: "call_",
 }
 
-// nameOf is the tool that the API calls as.
-func nameOf(req *llm.Request, as string) string {
-	for _, t := range req.Tools {
-		if callable(t.Name) == as {
-			return t.Name
-		}
+// named is req under the names that the API takes.
+func named(req *llm.Request) (*llm.Request, *wire.Names) {
+	held := 0
+	if interacts(req) && goesOn(req) {
+		held = req.Held
 	}
-	return as
+	return bounds.Request(req, held)
 }
 
 // distinct says that calls have ids that tell them apart; others are matched

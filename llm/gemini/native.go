@@ -103,7 +103,7 @@ func (p *Provider) verbatim(m *convo.Message, model string) ([]json.RawMessage, 
 		switch {
 		case part.Call != nil:
 			ids = append(ids, part.Call.ID)
-			parts = append(parts, callPart(part.Call.ID, callable(part.Call.Name), part.Call.Args, part.Signature))
+			parts = append(parts, callPart(part.Call.ID, part.Call.Name, part.Call.Args, part.Signature))
 		case part.Media > 0:
 			raw, err := p.mediaPart(m.Parts[part.Media-1], part.Signature)
 			if err != nil {

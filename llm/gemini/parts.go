@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // wirePart is a part that the SDK's type cannot write: a text that may be
@@ -31,7 +32,7 @@ type wireCall struct {
 func textPart(text string) json.RawMessage { return written(wirePart{Text: &text}) }
 
 func callPart(id, name, arguments, signature string) json.RawMessage {
-	return written(wirePart{Call: &wireCall{ID: id, Name: name, Args: object(arguments)}, Signature: signature})
+	return written(wirePart{Call: &wireCall{ID: id, Name: name, Args: wire.Object(arguments)}, Signature: signature})
 }
 
 // written is a value that always has a JSON.
@@ -41,18 +42,6 @@ func written(v any) json.RawMessage {
 		panic("gemini: write part: " + err.Error())
 	}
 	return data
-}
-
-// object is a call's arguments as the JSON object that the API wants.
-func object(arguments string) json.RawMessage {
-	text := strings.TrimSpace(arguments)
-	switch {
-	case text == "":
-		return json.RawMessage("{}")
-	case text[0] == '{' && json.Valid([]byte(text)):
-		return json.RawMessage(text)
-	}
-	return written(map[string]string{"arguments": arguments})
 }
 
 // mediaPart is an image or a file: its own data before its address.

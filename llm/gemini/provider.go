@@ -129,14 +129,15 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		emit = func(llm.Chunk) {}
 	}
 	x := &exchange{}
-	if err := p.send(ctx, req, x); err != nil {
+	sent, names := named(req)
+	if err := p.send(ctx, sent, x); err != nil {
 		return nil, p.mislaid(req, p.speaker.Failure(ctx, err))
 	}
-	res, err := p.receive(req, x, emit)
+	res, err := p.receive(sent, x, names.Emit(emit))
 	if err != nil {
 		return nil, p.speaker.Failure(ctx, err)
 	}
-	return res, nil
+	return names.Answer(res), nil
 }
 
 // Body is the body of the request that Generate would send for req, which it
@@ -148,7 +149,8 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	}
 	x := &exchange{keep: true}
 	ctx := context.Background()
-	if err := p.send(ctx, req, x); err != nil {
+	sent, _ := named(req)
+	if err := p.send(ctx, sent, x); err != nil {
 		return nil, p.speaker.Failure(ctx, err)
 	}
 	return x.body, nil
@@ -207,13 +209,12 @@ func (p *Provider) checkTools(req *llm.Request) error {
 		}
 		chosen = true
 	}
-	seen := map[string]string{}
+	seen := map[string]bool{}
 	for _, t := range req.Tools {
-		as := callable(t.Name)
-		if other, ok := seen[as]; ok {
-			return p.speaker.Refused("the tools %q and %q have one name", other, t.Name)
+		if seen[t.Name] {
+			return p.speaker.Refused("two tools are named %q", t.Name)
 		}
-		seen[as] = t.Name
+		seen[t.Name] = true
 		chosen = chosen || t.Name == req.ToolChoice
 	}
 	if !chosen {

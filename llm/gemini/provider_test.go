@@ -176,7 +176,7 @@ func TestOptionsAndRequestsThatCannotWorkAreToldByTheCall(t *testing.T) {
 		"tools of no JSON": {gemini.Options{APIKey: "k"}, func(r *llm.Request) {
 			r.Tools = []llm.Tool{{Name: "a", Parameters: map[string]any{"x": func() {}}}}
 		}, "model_invalid_request", "json"},
-		"two tools of a name": {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "a"}, {Name: "a"}} }, "model_invalid_request", "one name"},
+		"two tools of a name": {gemini.Options{APIKey: "k"}, func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "a"}, {Name: "a"}} }, "model_invalid_request", "two tools are named"},
 		"a call without result": {gemini.Options{APIKey: "k"}, func(r *llm.Request) {
 			r.Messages = append(r.Messages, convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "a", Name: "x"}}})
 		}, "model_invalid_request", "no result"},

@@ -78,13 +78,13 @@ func TestHistoriesThatTheAPIWouldRefuseAreMadeToFit(t *testing.T) {
 		{
 			"calls of one id",
 			[]convo.Message{user("a"), calls("x", "x"), result("x", "1"), result("x", "2")},
-			u + `{"text":"a"}]},` + m + `{"functionCall":{"name":"ping","args":{"n":1}}},{"functionCall":{"name":"ping","args":{"n":1}}}]},` +
-				u + `{"functionResponse":{"name":"ping","response":{"output":"1"}}},{"functionResponse":{"name":"ping","response":{"output":"2"}}}]}`,
+			u + `{"text":"a"}]},` + m + `{"functionCall":{"id":"x","name":"ping","args":{"n":1}}},{"functionCall":{"id":"call_d4a32e6c9b612308fde099431ca82a2c","name":"ping","args":{"n":1}}}]},` +
+				u + `{"functionResponse":{"id":"x","name":"ping","response":{"output":"1"}}},{"functionResponse":{"id":"call_d4a32e6c9b612308fde099431ca82a2c","name":"ping","response":{"output":"2"}}}]}`,
 		},
 		{
 			"a failed call that has no arguments and no proper name",
 			[]convo.Message{user("a"), {Role: convo.Assistant, Calls: []convo.Call{{ID: "x", Name: "p g", Arguments: "oops"}}}, {Role: convo.Tool, CallID: "x", Text: "No.", Failed: true}},
-			u + `{"text":"a"}]},` + m + `{"functionCall":{"id":"x","name":"_p_g_d38f56d3","args":{"arguments":"oops"}}}]},` + u + `{"functionResponse":{"id":"x","name":"_p_g_d38f56d3","response":{"error":"No."}}}]}`,
+			u + `{"text":"a"}]},` + m + `{"functionCall":{"id":"x","name":"p_g_d38f56d3","args":{"arguments":"oops"}}}]},` + u + `{"functionResponse":{"id":"x","name":"p_g_d38f56d3","response":{"error":"No."}}}]}`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // wireStep is one step of an interaction's input.
@@ -190,12 +191,12 @@ func (s *stepper) call(c nativeCall) string {
 		as = "call_" + hex.EncodeToString(sum[:16])
 	}
 	s.used[as] = true
-	s.add(wireStep{Type: "function_call", ID: as, Name: callable(c.Name), Arguments: object(c.Args)})
+	s.add(wireStep{Type: "function_call", ID: as, Name: c.Name, Arguments: wire.Object(c.Args)})
 	return as
 }
 
 func (s *stepper) result(m *convo.Message, id, tool string) error {
-	step := wireStep{Type: "function_result", CallID: id, Name: callable(tool), Result: m.Text, IsError: m.Failed}
+	step := wireStep{Type: "function_result", CallID: id, Name: tool, Result: m.Text, IsError: m.Failed}
 	if len(m.Parts) > 0 {
 		content, err := s.p.said(m)
 		if err != nil {

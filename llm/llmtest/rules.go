@@ -83,6 +83,10 @@ func (r *rules) shape(schema *jsonschema.Schema, body []byte) {
 		r.broken("the body is not JSON: %v", err)
 		return
 	}
+	if problem := plain(body); problem != "" {
+		r.broken("the body is not what every parser reads: %s", problem)
+		return
+	}
 	err = schema.Validate(v)
 	if err == nil {
 		return
@@ -197,8 +201,12 @@ func (r *rules) object(what string, schema, properties map[string]any) {
 // arguments checks what a call in a history holds.
 func (r *rules) arguments(c convo.Call) {
 	var object map[string]any
-	if json.Unmarshal([]byte(c.Arguments), &object) != nil {
+	if json.Unmarshal([]byte(c.Arguments), &object) != nil || object == nil {
 		r.broken("the arguments of the call %q are not a JSON object", c.ID)
+		return
+	}
+	if problem := plain([]byte(c.Arguments)); problem != "" {
+		r.broken("the arguments of the call %q are not what every parser reads: %s", c.ID, problem)
 	}
 }
 

@@ -13,6 +13,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
+	req, _ = p.bounds().Request(req, p.heldOf(req))
 	streamed := map[string]any{"stream": true}
 	var body any
 	if p.api == Chat {

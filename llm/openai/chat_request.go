@@ -110,7 +110,7 @@ func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) sdk.
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: c.ID,
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: c.Name, Arguments: cmp.Or(c.Arguments, "{}"),
+					Name: c.Name, Arguments: c.Arguments,
 				},
 			},
 		})

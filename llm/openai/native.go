@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,8 +118,9 @@ func (p *Provider) unpack(m *convo.Message, model string) (native, bool) {
 
 // items returns m's output items to send back verbatim. A message that was
 // changed since (a new version, a call cut from a view) no longer says what
-// they say, and they are dropped.
-func (p *Provider) items(m *convo.Message, model string) []json.RawMessage {
+// they say, and they are dropped; so are those of which the server would refuse an
+// id: one that is not of its kind, or that an item before has.
+func (p *Provider) items(m *convo.Message, model string, sent map[string]bool) []json.RawMessage {
 	n, ok := p.unpack(m, model)
 	if !ok {
 		return nil
@@ -126,12 +128,14 @@ func (p *Provider) items(m *convo.Message, model string) []json.RawMessage {
 	var (
 		text  strings.Builder
 		calls []convo.Call
+		ids   = map[string]bool{}
 	)
 	for _, raw := range n.Items {
 		var i item
-		if json.Unmarshal(raw, &i) != nil {
+		if json.Unmarshal(raw, &i) != nil || !i.identified() || sent[i.ID] || ids[i.ID] {
 			return nil
 		}
+		ids[i.ID] = i.ID != ""
 		switch i.Type {
 		case "message":
 			text.WriteString(i.words())
@@ -142,5 +146,20 @@ func (p *Provider) items(m *convo.Message, model string) []json.RawMessage {
 	if text.String() != m.Text || !slices.Equal(calls, m.Calls) {
 		return nil
 	}
+	maps.Copy(sent, ids)
 	return n.Items
+}
+
+// identified reports whether an item's id is one of its kind, or left out where
+// that may be.
+func (i item) identified() bool {
+	switch i.Type {
+	case "reasoning":
+		return strings.HasPrefix(i.ID, "rs_")
+	case "message":
+		return i.ID == "" || strings.HasPrefix(i.ID, "msg_")
+	case "function_call":
+		return i.ID == "" || strings.HasPrefix(i.ID, "fc_")
+	}
+	return false
 }

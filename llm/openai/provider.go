@@ -139,15 +139,17 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		res *llm.Response
 		err error
 	)
+	sent, names := p.bounds().Request(req, p.heldOf(req))
+	emit = names.Emit(emit)
 	if p.api == Chat {
-		res, err = p.generateChat(ctx, req, emit)
+		res, err = p.generateChat(ctx, sent, emit)
 	} else {
-		res, err = p.generateResponses(ctx, req, emit)
+		res, err = p.generateResponses(ctx, sent, emit)
 	}
 	if err != nil {
 		return nil, p.speaker.Failure(ctx, err)
 	}
-	return res, nil
+	return names.Answer(res), nil
 }
 
 // check refuses what no server can answer, before anything is sent.

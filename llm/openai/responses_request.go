@@ -60,17 +60,14 @@ func (p *Provider) responsesParams(req *llm.Request) (responses.ResponseNewParam
 	}
 	params.ToolChoice = responsesChoice(req)
 	var input responses.ResponseInputParam
-	names := newNaming()
+	sent := map[string]bool{}
 	messages := req.Messages
 	if goesOn(req) {
 		params.PreviousResponseID = param.NewOpt(req.Session)
-		for _, m := range messages[:req.Held] {
-			names.hold(m.Calls)
-		}
 		messages = messages[req.Held:]
 	}
 	for i := range messages {
-		items, err := p.responsesItems(&messages[i], req.Model, names)
+		items, err := p.responsesItems(&messages[i], req.Model, sent)
 		if err != nil {
 			return params, err
 		}
@@ -109,13 +106,14 @@ func responsesChoice(req *llm.Request) responses.ResponseNewParamsToolChoiceUnio
 	}
 }
 
-// responsesItems is one message as input items: an assistant's may be many.
-func (p *Provider) responsesItems(m *convo.Message, model string, names *naming) ([]responses.ResponseInputItemUnionParam, error) {
+// responsesItems is one message as input items: an assistant's may be many. Sent
+// are the ids of the items that went before.
+func (p *Provider) responsesItems(m *convo.Message, model string, sent map[string]bool) ([]responses.ResponseInputItemUnionParam, error) {
 	switch m.Role {
 	case convo.Assistant:
-		return p.assistantItems(m, model, names)
+		return p.assistantItems(m, model, sent)
 	case convo.Tool:
-		output, err := p.toolOutput(m, names.result(m.CallID))
+		output, err := p.toolOutput(m)
 		if err != nil {
 			return nil, err
 		}
@@ -132,12 +130,12 @@ func (p *Provider) responsesItems(m *convo.Message, model string, names *naming)
 	return nil, p.speaker.Refused("a message has the role %q", m.Role)
 }
 
-func (p *Provider) assistantItems(m *convo.Message, model string, names *naming) ([]responses.ResponseInputItemUnionParam, error) {
+func (p *Provider) assistantItems(m *convo.Message, model string, sent map[string]bool) ([]responses.ResponseInputItemUnionParam, error) {
 	if len(m.Parts) > 0 {
 		return nil, p.speaker.Refused("an assistant's message cannot hold an image or a file")
 	}
 	var items []responses.ResponseInputItemUnionParam
-	if kept := p.items(m, model); kept != nil && names.keeps(m.Calls) {
+	if kept := p.items(m, model, sent); kept != nil {
 		for _, raw := range kept {
 			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(raw)))
 		}
@@ -151,7 +149,7 @@ func (p *Provider) assistantItems(m *convo.Message, model string, names *naming)
 	}
 	for _, c := range m.Calls {
 		items = append(items, responses.ResponseInputItemUnionParam{OfFunctionCall: &responses.ResponseFunctionToolCallParam{
-			CallID: names.call(c.ID), Name: c.Name, Arguments: cmp.Or(c.Arguments, "{}"),
+			CallID: c.ID, Name: c.Name, Arguments: c.Arguments,
 		}})
 	}
 	return items, nil
@@ -199,8 +197,8 @@ func (p *Provider) responsesPart(part convo.Part) (responses.ResponseInputConten
 	return responses.ResponseInputContentUnionParam{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
 }
 
-func (p *Provider) toolOutput(m *convo.Message, callID string) (*responses.ResponseInputItemFunctionCallOutputParam, error) {
-	out := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(callID)}
+func (p *Provider) toolOutput(m *convo.Message) (*responses.ResponseInputItemFunctionCallOutputParam, error) {
+	out := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
 	if len(m.Parts) == 0 {
 		out.Output.OfString = param.NewOpt(m.Text)
 		return out, nil

@@ -132,16 +132,16 @@ func escape(letters []letter) (string, int) {
 	switch {
 	case len(letters) < 2:
 	case letters[0].is == '%':
-		if n, ok := hex(letters[1:], 2); ok {
+		if n, ok := hexNumber(letters[1:], 2); ok {
 			return string([]byte{byte(n)}), 3
 		}
 	case letters[0].is != '\\':
 	case letters[1].is == 'u':
-		if n, ok := hex(letters[2:], 4); ok {
+		if n, ok := hexNumber(letters[2:], 4); ok {
 			return string(utf8.AppendRune(nil, rune(n))), 6
 		}
 	case letters[1].is == 'x':
-		if n, ok := hex(letters[2:], 2); ok {
+		if n, ok := hexNumber(letters[2:], 2); ok {
 			return string([]byte{byte(n)}), 4
 		}
 	default:
@@ -150,8 +150,8 @@ func escape(letters []letter) (string, int) {
 	return "", 0
 }
 
-// hex reads a number of so many digits.
-func hex(letters []letter, digits int) (uint64, bool) {
+// hexNumber reads a number of so many digits.
+func hexNumber(letters []letter, digits int) (uint64, bool) {
 	if len(letters) < digits {
 		return 0, false
 	}

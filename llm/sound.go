@@ -1,0 +1,57 @@
+package llm
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Sound reports whether every parser reads a JSON text the same: it is UTF-8 and
+// no string in it holds half of a surrogate pair, which Go reads as U+FFFD and
+// others refuse.
+func Sound(text []byte) bool {
+	if !utf8.Valid(text) {
+		return false
+	}
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || at+1 >= len(text) {
+			return true
+		}
+		text = text[at:]
+		high, is := escaped(text)
+		if !is {
+			text = text[2:] // an escape of one letter, or a letter beyond ASCII
+			continue
+		}
+		text = text[6:]
+		switch {
+		case high < 0xd800 || high > 0xdfff:
+		case high >= 0xdc00:
+			return false
+		default:
+			low, is := escaped(text)
+			if !is || low < 0xdc00 || low > 0xdfff {
+				return false
+			}
+			text = text[6:]
+		}
+	}
+}
+
+// escaped is the code unit of an escape such as \u00e9 at the front of a text.
+func escaped(text []byte) (unit int, is bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range text[2:6] {
+		d := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
+		if c >= '0' && c <= '9' {
+			d = int(c - '0')
+		}
+		if d < 0 {
+			return 0, false
+		}
+		unit = unit*16 + d
+	}
+	return unit, true
+}
