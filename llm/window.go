@@ -38,10 +38,28 @@ type counter struct {
 	provider string
 }
 
-// Message leaves out the blocks of other providers, which are not sent.
+// Message leaves out the blocks of other providers, which are not sent, and counts
+// calls as they are sent.
 func (c counter) Message(m convo.Message) int {
 	if m.Provider != c.provider {
 		m.Native = nil
+	}
+	var calls []convo.Call // a copy, once one is not sent as it is recorded
+	for i, was := range m.Calls {
+		now := convo.Call{ID: was.ID, Name: was.Name, Arguments: string(SentArguments(was.Arguments))}
+		if !plain.MatchString(now.Name) {
+			now.Name = SentName(now.Name, 0)
+		}
+		if now == was {
+			continue
+		}
+		if calls == nil {
+			calls = slices.Clone(m.Calls)
+		}
+		calls[i] = now
+	}
+	if calls != nil {
+		m.Calls = calls
 	}
 	return c.Counter.Message(m)
 }
@@ -61,7 +79,7 @@ const worstPrior = 200
 func (byBytes) Message(m convo.Message) int {
 	n := around + len(m.Text) + len(m.Name) + len(m.CallID) + len(m.Native)
 	for _, c := range m.Calls {
-		n += around + len(c.ID) + len(c.Name) + len(c.Arguments)
+		n += around + len(c.ID) + max(len(c.Name), maxName) + len(SentArguments(c.Arguments))
 	}
 	for _, p := range m.Parts {
 		n += 4096 + len(p.Data) + len(p.URL) + len(p.Name)

@@ -192,10 +192,10 @@ func (b *building) raw() json.RawMessage {
 			fields["signature"] = b.signature
 		}
 	case "tool_use":
-		fields["id"], fields["input"] = b.call.ID, wire.Object(b.call.Arguments)
+		fields["id"], fields["input"] = b.call.ID, llm.SentArguments(b.call.Arguments)
 	default:
 		if b.input.Len() > 0 {
-			fields["input"] = wire.Object(b.input.String())
+			fields["input"] = llm.SentArguments(b.input.String())
 		}
 	}
 	data, err := json.Marshal(fields)

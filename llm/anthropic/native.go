@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
 
@@ -105,7 +106,7 @@ func (p *Provider) unpack(m *convo.Message, model string) ([]piece, []json.RawMe
 // changed the order of the latter's keys.
 func same(arguments string, input json.RawMessage) bool {
 	var a, b any
-	if json.Unmarshal(wire.Object(arguments), &a) != nil || json.Unmarshal(wire.Object(string(input)), &b) != nil {
+	if json.Unmarshal(llm.SentArguments(arguments), &a) != nil || json.Unmarshal(llm.SentArguments(string(input)), &b) != nil {
 		return false
 	}
 	return reflect.DeepEqual(a, b)

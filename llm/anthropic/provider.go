@@ -120,7 +120,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	sent, names := bounds.Request(req, 0)
+	sent, names := bounds().Request(req, 0)
 	res, err := p.generate(ctx, sent, names.Emit(emit))
 	if err != nil {
 		return nil, p.speaker.Failure(ctx, err)
@@ -134,7 +134,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	sent, _ := bounds.Request(req, 0)
+	sent, _ := bounds().Request(req, 0)
 	params, err := p.params(sent)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type answer struct {
 	id        string
 	session   string
 	api       string
+	nameless  bool // the vendor gave a call no id
 }
 
 func newAnswer(req *llm.Request, emit func(llm.Chunk)) *answer {
@@ -77,6 +78,7 @@ func (a *answer) named(id, name string, index int) convo.Call {
 	c := convo.Call{ID: id, Name: name}
 	if c.ID == "" {
 		sum := sha256.Sum256([]byte(cmp.Or(a.req.Key, a.id)))
+		a.nameless = true
 		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 	}
 	return c
@@ -108,6 +110,9 @@ func (a *answer) complete(p *Provider) (*llm.Response, error) {
 	}
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: a.calls, Parts: a.media,
+	}
+	if a.nameless {
+		a.session = "" // no result could name its call there
 	}
 	if raw := a.native(p); raw != nil {
 		m.Native, m.Provider = raw, name

@@ -8,11 +8,12 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// bounds are what every version of the API takes as names of functions, and ids
-// without white space.
-var bounds = wire.Bounds{
-	Tool: regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), ID: regexp.MustCompile(`^[!-~]{1,64}$`), Prefix: "call_",
-}
+// What every version of the API takes as names of functions, and ids without white
+// space.
+var (
+	toolPattern = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+	idPattern   = regexp.MustCompile(`^[!-~]{1,64}$`)
+)
 
 // named is req under the names that the API takes.
 func named(req *llm.Request) (*llm.Request, *wire.Names) {
@@ -20,7 +21,7 @@ func named(req *llm.Request) (*llm.Request, *wire.Names) {
 	if interacts(req) && goesOn(req) {
 		held = req.Held
 	}
-	return bounds.Request(req, held)
+	return wire.Bounds{Tool: toolPattern, ID: idPattern, Prefix: "call_"}.Request(req, held)
 }
 
 // distinct says that calls have ids that tell them apart; others are matched

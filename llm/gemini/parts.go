@@ -11,7 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/weir-run/weir/convo"
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm"
 )
 
 // wirePart is a part that the SDK's type cannot write: a text that may be
@@ -32,7 +32,7 @@ type wireCall struct {
 func textPart(text string) json.RawMessage { return written(wirePart{Text: &text}) }
 
 func callPart(id, name, arguments, signature string) json.RawMessage {
-	return written(wirePart{Call: &wireCall{ID: id, Name: name, Args: wire.Object(arguments)}, Signature: signature})
+	return written(wirePart{Call: &wireCall{ID: id, Name: name, Args: llm.SentArguments(arguments)}, Signature: signature})
 }
 
 // written is a value that always has a JSON.

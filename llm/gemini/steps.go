@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
 )
 
 // wireStep is one step of an interaction's input.
@@ -191,7 +190,7 @@ func (s *stepper) call(c nativeCall) string {
 		as = "call_" + hex.EncodeToString(sum[:16])
 	}
 	s.used[as] = true
-	s.add(wireStep{Type: "function_call", ID: as, Name: c.Name, Arguments: wire.Object(c.Args)})
+	s.add(wireStep{Type: "function_call", ID: as, Name: c.Name, Arguments: llm.SentArguments(c.Args)})
 	return as
 }
 

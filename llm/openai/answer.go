@@ -35,6 +35,7 @@ type answer struct {
 	id        string
 	session   string
 	native    json.RawMessage
+	nameless  bool // the server gave a call no id
 }
 
 func newAnswer(req *llm.Request, emit func(llm.Chunk)) *answer {
@@ -64,7 +65,7 @@ func (a *answer) announce(c *convo.Call, index int) {
 		return
 	}
 	if c.ID == "" {
-		c.ID = a.callID(index)
+		c.ID, a.nameless = a.callID(index), true
 	}
 	a.announced[c] = true
 	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
@@ -102,6 +103,9 @@ func (a *answer) complete() (*llm.Response, error) {
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(),
 		Calls: calls, Native: a.native,
+	}
+	if a.nameless {
+		a.session = "" // no result could name its call there
 	}
 	if m.Native != nil {
 		m.Provider = name

@@ -10,17 +10,18 @@ import (
 // What the APIs take as names and ids. They document the length of ids; that no
 // white space or control character is in them is what every server takes.
 var (
-	toolPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	chatBounds  = wire.Bounds{Tool: toolPattern, ID: regexp.MustCompile(`^[!-~]{1,40}$`), Prefix: "call_"}
-	itemBounds  = wire.Bounds{Tool: toolPattern, ID: regexp.MustCompile(`^[!-~]{1,64}$`), Prefix: "call_"}
+	toolPattern   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	chatIDPattern = regexp.MustCompile(`^[!-~]{1,40}$`)
+	callIDPattern = regexp.MustCompile(`^[!-~]{1,64}$`)
 )
 
 // bounds are those of the provider's API.
 func (p *Provider) bounds() wire.Bounds {
+	b := wire.Bounds{Tool: toolPattern, ID: callIDPattern, Prefix: "call_"}
 	if p.api == Chat {
-		return chatBounds
+		b.ID = chatIDPattern
 	}
-	return itemBounds
+	return b
 }
 
 // heldOf is how many of the first messages the vendor holds.

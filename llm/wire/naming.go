@@ -1,23 +1,14 @@
 package wire
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 )
-
-// maxName is the longest tool name that every vendor takes, in bytes.
-const maxName = 64
-
-// hashed is how many bytes of a name made here tell it from others: "_" and
-// eight digits.
-const hashed = 9
 
 // Bounds are what one API takes as names of tools and ids of calls.
 type Bounds struct {
@@ -54,7 +45,7 @@ type Names struct {
 
 // Request returns a request as its API takes it, and the names in it: those of the
 // tools, of the calls and of the choice among the tools, the ids of the calls and
-// of what answers them, and arguments as Object has them. Req is not changed. The
+// of what answers them, and arguments as llm.SentArguments has them. Req is not changed. The
 // calls of the first messages, as many as the vendor holds, keep the ids that it gave.
 func (b Bounds) Request(req *llm.Request, held int) (*llm.Request, *Names) {
 	n := &Names{
@@ -102,7 +93,7 @@ func (n *Names) message(m *convo.Message, held bool) convo.Message {
 			n.hold(c.ID)
 			continue
 		}
-		out.Calls[i].ID, out.Calls[i].Arguments = n.call(c.ID), string(Object(c.Arguments))
+		out.Calls[i].ID, out.Calls[i].Arguments = n.call(c.ID), string(llm.SentArguments(c.Arguments))
 	}
 	return out
 }
@@ -114,7 +105,7 @@ func (n *Names) tool(name string) string {
 	}
 	as := name
 	for again := 0; !n.bounds.Tool.MatchString(as) || n.taken(as); again++ {
-		as = n.made(name, again)
+		as = llm.SentName(name, again)
 	}
 	n.tools[name], n.back[as] = as, name
 	return as
@@ -126,10 +117,17 @@ func (n *Names) taken(as string) bool {
 	return taken
 }
 
-// Answer is a request's answer under the names that are recorded.
+// Answer is a request's answer under the names that are recorded. A conversation at
+// the vendor in which a result could not name its call, since the API does not take
+// the call's id back or another call has it, is not gone on with.
 func (n *Names) Answer(r *llm.Response) *llm.Response {
 	for i := range r.Message.Calls {
-		r.Message.Calls[i].Name = n.recorded(r.Message.Calls[i].Name)
+		c := &r.Message.Calls[i]
+		if n.used[c.ID] || !n.bounds.ID.MatchString(c.ID) {
+			r.Session = ""
+		}
+		n.used[c.ID] = true
+		c.Name = n.recorded(c.Name)
 	}
 	return r
 }
@@ -152,24 +150,6 @@ func (n *Names) recorded(as string) string {
 		return name
 	}
 	return as
-}
-
-// foreign is what some API does not take in a name.
-var foreign = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-
-// made is a name that every API takes: what can be kept of the name, and digits
-// that tell it from others.
-func (n *Names) made(name string, again int) string {
-	of := name
-	if again > 0 {
-		of = fmt.Sprintf("%s %d", name, again)
-	}
-	sum := sha256.Sum256([]byte(of))
-	kept := cmp.Or(strings.Trim(foreign.ReplaceAllString(name, "_"), "-"), "tool")
-	if kept[0] >= '0' && kept[0] <= '9' {
-		kept = "_" + kept
-	}
-	return kept[:min(len(kept), maxName-hashed)] + "_" + hex.EncodeToString(sum[:4])
 }
 
 // call is the id under which a call is sent.

@@ -53,40 +53,43 @@ func TestNamesOnTheWireAreValidDistinctStableAndMappedBack(t *testing.T) {
 	for api, b := range bounds() {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
-				req := &llm.Request{Messages: oddHistory(t)}
-				for _, name := range rapid.SliceOfNDistinct(oddName(), 0, 5, rapid.ID).Draw(t, "tools") {
-					req.Tools = append(req.Tools, llm.Tool{Name: name})
-				}
-				sent, names := b.Request(req, 0)
-				recorded := map[string]string{}
-				check := func(name, as string) {
-					if !b.Tool.MatchString(as) {
-						t.Fatalf("%q is sent as %q, which is no name", name, as)
-					}
-					if other, is := recorded[as]; is && other != name {
-						t.Fatalf("%q and %q are both sent as %q", name, other, as)
-					}
-					recorded[as] = name
-					back := names.Answer(&llm.Response{Message: convo.Message{Calls: []convo.Call{{Name: as}}}})
-					if got := back.Message.Calls[0].Name; got != name {
-						t.Fatalf("%q is sent as %q and comes back as %q", name, as, got)
-					}
-				}
-				for i := range req.Tools {
-					check(req.Tools[i].Name, sent.Tools[i].Name)
-				}
-				checkCalls(t, b, req.Messages, sent.Messages, check)
-				// The same history with more at its end begins with the same.
-				req.Messages = append(slices.Clip(req.Messages), oddHistory(t)...)
-				longer, _ := b.Request(req, 0)
-				for i := range sent.Messages {
-					if !longer.Messages[i].Equal(sent.Messages[i]) {
-						t.Fatalf("message %d was sent as %+v, later as %+v", i, sent.Messages[i], longer.Messages[i])
-					}
-				}
-			})
+			rapid.Check(t, func(t *rapid.T) { checkNames(t, b) })
 		})
+	}
+}
+
+// checkNames checks the names in one request.
+func checkNames(t *rapid.T, b wire.Bounds) {
+	req := &llm.Request{Messages: oddHistory(t)}
+	for _, name := range rapid.SliceOfNDistinct(oddName(), 0, 5, rapid.ID).Draw(t, "tools") {
+		req.Tools = append(req.Tools, llm.Tool{Name: name})
+	}
+	sent, names := b.Request(req, 0)
+	recorded := map[string]string{}
+	check := func(name, as string) {
+		if !b.Tool.MatchString(as) {
+			t.Fatalf("%q is sent as %q, which is no name", name, as)
+		}
+		if other, is := recorded[as]; is && other != name {
+			t.Fatalf("%q and %q are both sent as %q", name, other, as)
+		}
+		recorded[as] = name
+		back := names.Answer(&llm.Response{Message: convo.Message{Calls: []convo.Call{{Name: as}}}})
+		if got := back.Message.Calls[0].Name; got != name {
+			t.Fatalf("%q is sent as %q and comes back as %q", name, as, got)
+		}
+	}
+	for i := range req.Tools {
+		check(req.Tools[i].Name, sent.Tools[i].Name)
+	}
+	checkCalls(t, b, req.Messages, sent.Messages, check)
+	// The same history with more at its end begins with the same.
+	req.Messages = append(slices.Clip(req.Messages), oddHistory(t)...)
+	longer, _ := b.Request(req, 0)
+	for i := range sent.Messages {
+		if !longer.Messages[i].Equal(sent.Messages[i]) {
+			t.Fatalf("message %d was sent as %+v, later as %+v", i, sent.Messages[i], longer.Messages[i])
+		}
 	}
 }
 
@@ -140,12 +143,12 @@ func TestArgumentsAreAnObjectThatEveryParserReads(t *testing.T) {
 		`{"a":1`:                 `{"arguments":"{\"a\":1"}`,
 		`{"a":1}{"b":2}`:         `{"arguments":"{\"a\":1}{\"b\":2}"}`,
 	} {
-		if got := string(wire.Object(arguments)); got != want {
+		if got := string(llm.SentArguments(arguments)); got != want {
 			t.Errorf("%s is sent as %s, want %s", arguments, got, want)
 		}
 	}
 	deep := `{"a":` + strings.Repeat("[", 80) + strings.Repeat("]", 80) + "}"
-	if got := string(wire.Object(deep)); !strings.HasPrefix(got, `{"arguments":`) {
+	if got := string(llm.SentArguments(deep)); !strings.HasPrefix(got, `{"arguments":`) {
 		t.Errorf("what is nested 81 deep is sent as it is: %s", got)
 	}
 }

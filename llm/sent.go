@@ -2,8 +2,43 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
 	"unicode/utf8"
 )
+
+// maxName is the longest tool name that every vendor takes, in bytes.
+const maxName = 64
+
+// hashed is how many bytes of a name made here tell it from others: "_" and
+// eight digits.
+const hashed = 9
+
+// foreign is what some API does not take in a name, plain what all take as one.
+var (
+	foreign = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	plain   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+)
+
+// SentName is a name that every API takes for a tool, in place of one that some do
+// not: what can be kept of the name, and digits that tell it from others. Again
+// tells those of one name apart.
+func SentName(name string, again int) string {
+	of := name
+	if again > 0 {
+		of = fmt.Sprintf("%s %d", name, again)
+	}
+	sum := sha256.Sum256([]byte(of))
+	kept := cmp.Or(strings.Trim(foreign.ReplaceAllString(name, "_"), "-"), "tool")
+	if kept[0] >= '0' && kept[0] <= '9' {
+		kept = "_" + kept
+	}
+	return kept[:min(len(kept), maxName-hashed)] + "_" + hex.EncodeToString(sum[:4])
+}
 
 // Sound reports whether every parser reads a JSON text the same: it is UTF-8 and
 // no string in it holds half of a surrogate pair, which Go reads as U+FFFD and

@@ -1,4 +1,4 @@
-package wire
+package llm
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-
-	"github.com/weir-run/weir/llm"
 )
 
 // maxDepth is how deep the arguments of a call may be nested to be sent as they
@@ -17,23 +15,23 @@ const maxDepth = 64
 // argumentsKey holds arguments that are no object.
 const argumentsKey = "arguments"
 
-// Object is the arguments of a call as every API takes them: a JSON object of
+// SentArguments is the arguments of a call as every API takes them: a JSON object of
 // which all parsers read the same. An object is sent byte for byte; one that has a
 // key twice, as tools here read it, by the last of them, and half of a surrogate
 // pair as U+FFFD. Text that is no object, or one that is nested deeper than 64 or
 // has a number that no float64 holds, is sent whole under the key "arguments". No
 // arguments are {}.
-func Object(arguments string) json.RawMessage {
+func SentArguments(arguments string) json.RawMessage {
 	text := strings.TrimSpace(arguments)
 	if text == "" {
 		return json.RawMessage("{}")
 	}
 	if text[0] == '{' && json.Valid([]byte(text)) {
-		twice, err := survey([]byte(text))
+		twice, err := surveyObject([]byte(text))
 		switch {
 		case err != nil:
-		case twice || !llm.Sound([]byte(text)):
-			return again(text)
+		case twice || !Sound([]byte(text)):
+			return rewritten(text)
 		case text != arguments:
 			return json.RawMessage(text)
 		default:
@@ -52,8 +50,8 @@ func under(text string) json.RawMessage {
 	return data
 }
 
-// again is an object, read and written anew.
-func again(text string) json.RawMessage {
+// rewritten is an object, read and written anew.
+func rewritten(text string) json.RawMessage {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var fields map[string]any
@@ -72,15 +70,15 @@ func again(text string) json.RawMessage {
 // errOdd is an object that not every parser takes.
 var errOdd = errors.New("too deep, or a number too large")
 
-// survey reports whether an object in a valid JSON text has a key twice. It fails
+// surveyObject reports whether an object in a valid JSON text has a key twice. It fails
 // where not every parser would take the text.
-func survey(text []byte) (twice bool, err error) {
+func surveyObject(text []byte) (twice bool, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var open []*level
 	for {
-		t, err := d.Token()
-		if err != nil { // the end: the text is valid
+		t, end := d.Token()
+		if end != nil { // the text is valid
 			return twice, nil
 		}
 		if v, is := t.(json.Number); is {
