@@ -84,7 +84,7 @@ func positive[N int | float64](o, m N) N {
 // Catalogue finds what is known of models. It may be used by any number of
 // goroutines.
 type Catalogue struct {
-	// Logger is warned once of each model that is not known; nil is nobody. It
+	// Logger is told once, at debug, of each model that is not known; nil is nobody. It
 	// is set before the first use.
 	Logger *slog.Logger
 	// Vendors says of providers with a name of their own whose models they serve:
@@ -176,7 +176,7 @@ func (c *Catalogue) warn(provider, model string) {
 	c.warned[key] = true
 	c.mu.Unlock()
 	if first {
-		c.Logger.Warn("model is not known: its window is taken to be the default and its price unknown; set both in the configuration",
+		c.Logger.Debug("model is not known: its window is taken to be the default and its price unknown; set both in the configuration",
 			"provider", provider, "model", model, "window", DefaultWindow)
 	}
 }

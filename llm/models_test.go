@@ -51,10 +51,10 @@ func TestAModelIsFoundByTheLongestPrefixThatEndsWhereAVersionDoes(t *testing.T) 
 	}
 }
 
-func TestAnUnknownModelIsWarnedOfOnce(t *testing.T) {
+func TestAnUnknownModelIsToldOfOnceAtDebug(t *testing.T) {
 	var log bytes.Buffer
 	c := llm.NewCatalogue()
-	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for range 3 {
 		c.Find("openai", "who")
 		c.Find("openai", "what")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -43,7 +44,11 @@ type toolServer struct {
 func (p *program) toolbox(cfg *config.Config, client *http.Client) (*toolbox, error) {
 	b := &toolbox{p: p, flows: cfg.Tools.Flows, memory: cfg.Tools.Memory}
 	for i := range cfg.Tools.HTTP {
-		t, err := declaredTool(&cfg.Tools.HTTP[i], client, cfg.Secret)
+		c, err := toolClient(cfg.Tools.HTTP[i].URL, client, cfg.HTTP.AllowPrivate)
+		if err != nil {
+			return nil, usagef("configuration (%s): tools.http: %w", strings.Join(cfg.Files, ", "), err)
+		}
+		t, err := declaredTool(&cfg.Tools.HTTP[i], c, cfg.Secret)
 		if err != nil {
 			return nil, usagef("configuration (%s): tools.http: %w", strings.Join(cfg.Files, ", "), err)
 		}
@@ -113,6 +118,20 @@ func references(kind string, texts map[string]config.Text, keys map[string]confi
 		}
 	}
 	return out
+}
+
+// toolClient is the client of an HTTP tool. An address that its URL names literally
+// may be private: whoever runs this process has written it. Where a redirect or a
+// host name leads is checked as ever.
+func toolClient(address string, client *http.Client, allowPrivate []string) (*http.Client, error) {
+	u, err := url.Parse(address)
+	if err != nil { // the tool says so
+		return client, nil
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err != nil && u.Hostname() != "localhost" {
+		return client, nil
+	}
+	return reaching(address, allowPrivate)
 }
 
 // reaching is a client that may call the server of an address, wherever it is:

@@ -105,9 +105,13 @@ func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
 			c := client(t, serve(t), lock(t))
 			set := accepted(t, c)
 			refused := refusal(t, set, "echo", `{"text":"a"}`)
-			const want = `mcp:test/echo changed since it was accepted: its description was "Says it again." and is now "Says it again. Before that`
-			if !strings.Contains(refused.Error(), want) {
+			const want = "mcp tools refused: mcp:test/echo changed since it was accepted; a person can accept it with `weir tools accept test/echo`"
+			if refused.Error() != want { // a model reads it: nothing of the new text is in it
 				t.Errorf("got %v", refused)
+			}
+			const shown = `its description was "Says it again." and is now "Says it again. Before that`
+			if text := refused.Refusals[0].String(); !strings.Contains(text, shown) {
+				t.Errorf("a person is shown %s", text)
 			}
 			tools, err := c.Tools(t.Context())
 			refused, ok := errors.AsType[*mcptool.RefusedError](err)

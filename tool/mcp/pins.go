@@ -123,11 +123,11 @@ func (r Refusal) String() string {
 	case ReasonNew:
 		return name + " is new and was not accepted yet"
 	case ReasonChanged:
-		return name + " changed since it was accepted: " + what
+		return strings.TrimSuffix(name+" changed since it was accepted: "+what, ": ")
 	case ReasonMissing:
 		return name + " is listed in the configuration, and the server does not have it"
 	case ReasonInvalid:
-		return name + " cannot be used: " + what
+		return strings.TrimSuffix(name+" cannot be used: "+what, ": ")
 	}
 	return name
 }
@@ -135,11 +135,15 @@ func (r Refusal) String() string {
 // RefusedError names all tools that are not offered.
 type RefusedError struct{ Refusals []Refusal }
 
-// Error implements error.
+// Error implements error. It names the tools, and quotes nothing of what a server
+// says of them: the text may reach a model.
 func (e *RefusedError) Error() string {
 	lines := make([]string, len(e.Refusals))
 	for i, r := range e.Refusals {
-		lines[i] = r.String()
+		lines[i] = Refusal{Server: r.Server, Tool: r.Tool, Reason: r.Reason}.String()
+		if r.Reason == ReasonChanged || r.Reason == ReasonNew {
+			lines[i] += fmt.Sprintf("; a person can accept it with `weir tools accept %s/%s`", r.Server, r.Tool)
+		}
 	}
 	return "mcp tools refused: " + strings.Join(lines, "; ")
 }
