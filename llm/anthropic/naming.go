@@ -3,10 +3,10 @@ package anthropic
 import (
 	"regexp"
 
-	"github.com/weir-run/weir/llm/wire"
+	"github.com/weir-run/weir/llm"
 )
 
 // idPattern is what the API takes as names of tools and ids of calls.
 var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func bounds() wire.Bounds { return wire.Bounds{Tool: idPattern, ID: idPattern, Prefix: "toolu_"} }
+func bounds() llm.NameBounds { return llm.NameBounds{Tool: idPattern, ID: idPattern, Prefix: "toolu_"} }

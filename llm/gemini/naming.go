@@ -5,7 +5,6 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
 )
 
 // What every version of the API takes as names of functions, and ids without white
@@ -16,12 +15,12 @@ var (
 )
 
 // named is req under the names that the API takes.
-func named(req *llm.Request) (*llm.Request, *wire.Names) {
+func named(req *llm.Request) (*llm.Request, *llm.Names) {
 	held := 0
 	if interacts(req) && goesOn(req) {
 		held = req.Held
 	}
-	return wire.Bounds{Tool: toolPattern, ID: idPattern, Prefix: "call_"}.Request(req, held)
+	return llm.NameBounds{Tool: toolPattern, ID: idPattern, Prefix: "call_"}.Request(req, held)
 }
 
 // distinct says that calls have ids that tell them apart; others are matched

@@ -4,7 +4,6 @@ import (
 	"regexp"
 
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
 )
 
 // What the APIs take as names and ids. They document the length of ids; that no
@@ -16,8 +15,8 @@ var (
 )
 
 // bounds are those of the provider's API.
-func (p *Provider) bounds() wire.Bounds {
-	b := wire.Bounds{Tool: toolPattern, ID: callIDPattern, Prefix: "call_"}
+func (p *Provider) bounds() llm.NameBounds {
+	b := llm.NameBounds{Tool: toolPattern, ID: callIDPattern, Prefix: "call_"}
 	if p.api == Chat {
 		b.ID = chatIDPattern
 	}

@@ -1,4 +1,4 @@
-package wire_test
+package llm_test
 
 import (
 	"regexp"
@@ -10,14 +10,13 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/llm/wire"
 )
 
-// bounds are those of every API: the strictest of names, and of names that must
+// nameBounds are those of every API: the strictest of names, and of names that must
 // not begin with a digit.
-func bounds() map[string]wire.Bounds {
+func nameBounds() map[string]llm.NameBounds {
 	name := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	return map[string]wire.Bounds{
+	return map[string]llm.NameBounds{
 		"chat":      {Tool: name, ID: regexp.MustCompile(`^[!-~]{1,40}$`), Prefix: "call_"},
 		"anthropic": {Tool: name, ID: name, Prefix: "toolu_"},
 		"gemini":    {Tool: regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`), ID: regexp.MustCompile(`^[!-~]{1,64}$`), Prefix: "call_"},
@@ -50,7 +49,7 @@ func oddHistory(t *rapid.T) []convo.Message {
 
 func TestNamesOnTheWireAreValidDistinctStableAndMappedBack(t *testing.T) {
 	t.Parallel()
-	for api, b := range bounds() {
+	for api, b := range nameBounds() {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) { checkNames(t, b) })
@@ -59,7 +58,7 @@ func TestNamesOnTheWireAreValidDistinctStableAndMappedBack(t *testing.T) {
 }
 
 // checkNames checks the names in one request.
-func checkNames(t *rapid.T, b wire.Bounds) {
+func checkNames(t *rapid.T, b llm.NameBounds) {
 	req := &llm.Request{Messages: oddHistory(t)}
 	for _, name := range rapid.SliceOfNDistinct(oddName(), 0, 5, rapid.ID).Draw(t, "tools") {
 		req.Tools = append(req.Tools, llm.Tool{Name: name})
@@ -95,7 +94,7 @@ func checkNames(t *rapid.T, b wire.Bounds) {
 
 // checkCalls checks that ids are valid and distinct in all of a history, and that
 // each result answers the call in its place.
-func checkCalls(t *rapid.T, b wire.Bounds, was, sent []convo.Message, name func(name, as string)) {
+func checkCalls(t *rapid.T, b llm.NameBounds, was, sent []convo.Message, name func(name, as string)) {
 	used := map[string]bool{}
 	var open []string
 	for i, m := range sent {

@@ -1,4 +1,4 @@
-package wire
+package llm
 
 import (
 	"crypto/sha256"
@@ -7,11 +7,10 @@ import (
 	"regexp"
 
 	"github.com/weir-run/weir/convo"
-	"github.com/weir-run/weir/llm"
 )
 
-// Bounds are what one API takes as names of tools and ids of calls.
-type Bounds struct {
+// NameBounds are what one API takes as names of tools and ids of calls.
+type NameBounds struct {
 	// Tool matches the name of a tool.
 	Tool *regexp.Regexp
 	// ID matches a call's id. Prefix begins the ids that are made here; with 32
@@ -34,7 +33,7 @@ type Bounds struct {
 // some turns later; a result belongs to the newest call of its id, and where one
 // message has several of them, to the first that has none.
 type Names struct {
-	bounds Bounds
+	bounds NameBounds
 	tools  map[string]string // as recorded: as sent
 	back   map[string]string // as sent: as recorded
 	// sent are the ids under which the newest calls of an id were sent: those of one
@@ -45,9 +44,9 @@ type Names struct {
 
 // Request returns a request as its API takes it, and the names in it: those of the
 // tools, of the calls and of the choice among the tools, the ids of the calls and
-// of what answers them, and arguments as llm.SentArguments has them. Req is not changed. The
+// of what answers them, and arguments as SentArguments has them. Req is not changed. The
 // calls of the first messages, as many as the vendor holds, keep the ids that it gave.
-func (b Bounds) Request(req *llm.Request, held int) (*llm.Request, *Names) {
+func (b NameBounds) Request(req *Request, held int) (*Request, *Names) {
 	n := &Names{
 		bounds: b, tools: make(map[string]string, len(req.Tools)), back: make(map[string]string, len(req.Tools)),
 		sent: map[string][]string{}, used: map[string]bool{},
@@ -58,7 +57,7 @@ func (b Bounds) Request(req *llm.Request, held int) (*llm.Request, *Names) {
 		}
 	}
 	out := *req
-	out.Tools = make([]llm.Tool, len(req.Tools))
+	out.Tools = make([]Tool, len(req.Tools))
 	for i, t := range req.Tools {
 		out.Tools[i] = t
 		out.Tools[i].Name = n.tool(t.Name)
@@ -93,7 +92,7 @@ func (n *Names) message(m *convo.Message, held bool) convo.Message {
 			n.hold(c.ID)
 			continue
 		}
-		out.Calls[i].ID, out.Calls[i].Arguments = n.call(c.ID), string(llm.SentArguments(c.Arguments))
+		out.Calls[i].ID, out.Calls[i].Arguments = n.call(c.ID), string(SentArguments(c.Arguments))
 	}
 	return out
 }
@@ -105,7 +104,7 @@ func (n *Names) tool(name string) string {
 	}
 	as := name
 	for again := 0; !n.bounds.Tool.MatchString(as) || n.taken(as); again++ {
-		as = llm.SentName(name, again)
+		as = SentName(name, again)
 	}
 	n.tools[name], n.back[as] = as, name
 	return as
@@ -120,7 +119,7 @@ func (n *Names) taken(as string) bool {
 // Answer is a request's answer under the names that are recorded. A conversation at
 // the vendor in which a result could not name its call, since the API does not take
 // the call's id back or another call has it, is not gone on with.
-func (n *Names) Answer(r *llm.Response) *llm.Response {
+func (n *Names) Answer(r *Response) *Response {
 	for i := range r.Message.Calls {
 		c := &r.Message.Calls[i]
 		if n.used[c.ID] || !n.bounds.ID.MatchString(c.ID) {
@@ -133,8 +132,8 @@ func (n *Names) Answer(r *llm.Response) *llm.Response {
 }
 
 // Emit passes the pieces of an answer on under the names that are recorded.
-func (n *Names) Emit(emit func(llm.Chunk)) func(llm.Chunk) {
-	return func(c llm.Chunk) {
+func (n *Names) Emit(emit func(Chunk)) func(Chunk) {
+	return func(c Chunk) {
 		if c.Call != nil {
 			call := *c.Call
 			call.Name = n.recorded(call.Name)
