@@ -359,6 +359,7 @@ func (x *Execution) commit() error {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
 	x.untaken, x.left = false, x.one[0].Leave
+	x.hub.committed(&c)
 	if x.hub.active() || x.bond.parent != nil {
 		items := make([]Item, len(c.Events))
 		for i, e := range c.Events {
@@ -513,9 +514,7 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 
 // emit implements door.
 func (x *Execution) emit(a *attempt, c llm.Chunk) {
-	if x.hub.active() || x.bond.parent != nil {
-		it := Item{At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c}
-		x.hub.publish(it)
-		x.publishUp(it)
-	}
+	it := Item{At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c}
+	x.hub.publish(it)
+	x.publishUp(it)
 }

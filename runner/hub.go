@@ -23,6 +23,12 @@ type Item struct {
 	Path    string
 	Attempt int
 	Chunk   *llm.Chunk
+	// Snapshot says that Chunk is all that a call of the node has put out so far; it
+	// replaces what was seen of it.
+	Snapshot bool
+	// Gap says that live output was lost here, because the reader was too slow. No
+	// event is lost; snapshots of what is being streamed follow.
+	Gap bool
 }
 
 // hubSize is how many items a reader may lag behind before it has to read the
@@ -41,6 +47,16 @@ type hub struct {
 	// early: what comes before the first reader does is kept for it, if it is not
 	// more than that.
 	early []Item
+	last  int64 // number of the last event that is durable; 0 is not known
+	live  liveText
+}
+
+// arrival is what a reader begins with.
+type arrival struct {
+	pos   uint64
+	early []Item // what was kept for the first reader
+	last  int64  // events up to this number are in the journal, later ones come
+	live  []Item // snapshots of what is being streamed
 }
 
 // maxEarly bounds what is kept for a reader that may come.
@@ -70,6 +86,14 @@ func (h *hub) expect() {
 func (h *hub) publish(items ...Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for i := range items {
+		if it := &items[i]; it.Chunk != nil && it.Run == "" {
+			if h.live == nil {
+				h.live = make(liveText)
+			}
+			h.live.add(it)
+		}
+	}
 	if !h.used {
 		if h.early != nil && len(h.early)+len(items) <= maxEarly {
 			h.early = append(h.early, items...)
@@ -109,14 +133,14 @@ func (h *hub) close() {
 	h.rouse()
 }
 
-// join returns the position a new reader starts at, and what was kept for the
-// first one.
-func (h *hub) join() (pos uint64, early []Item) {
+// join returns where a new reader starts.
+func (h *hub) join(at int64) arrival {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = true
-	early, h.early = h.early, nil
-	return h.next, early
+	a := arrival{pos: h.next, early: h.early, last: h.last, live: h.live.snapshots(at)}
+	h.early = nil
+	return a
 }
 
 // read returns the items from pos on, waiting for one. lagged says that some

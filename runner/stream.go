@@ -8,30 +8,27 @@ import (
 
 // Items yields the run's events from the one after number `after` on, first
 // from the journal, then as they become durable, with live output between
-// them, until the execution ends or ctx does. A reader that falls behind is
-// never waited for: it misses live output, and no event.
+// them, until the execution ends or ctx does. What is being streamed when the
+// reader comes begins with a snapshot of it so far. A reader that falls behind is
+// never waited for: it misses live output, which an Item with Gap says, and no event.
 func (x *Execution) Items(ctx context.Context, after int64) iter.Seq2[Item, error] {
-	pos, early := x.hub.join()
-	return func(yield func(Item, error) bool) {
-		r := &reader{x: x, last: after, pos: pos}
-		if !r.earlier(ctx, early, yield) {
-			return
-		}
-		r.live(ctx, yield)
-	}
+	return x.items(ctx, after, false)
 }
 
 // Tree is Items with what is seen of the runs below, as far as this process
 // drives them: theirs is live only, from now on, and may be missed.
 func (x *Execution) Tree(ctx context.Context, after int64) iter.Seq2[Item, error] {
 	x.hub.watches()
-	pos, early := x.hub.join()
+	return x.items(ctx, after, true)
+}
+
+func (x *Execution) items(ctx context.Context, after int64, tree bool) iter.Seq2[Item, error] {
+	a := x.hub.join(x.local.clock.now())
 	return func(yield func(Item, error) bool) {
-		r := &reader{x: x, last: after, pos: pos, tree: true}
-		if !r.earlier(ctx, early, yield) {
-			return
+		r := &reader{x: x, last: after, pos: a.pos, tree: tree}
+		if r.earlier(ctx, &a, yield) {
+			r.live(ctx, yield)
 		}
-		r.live(ctx, yield)
 	}
 }
 
@@ -57,13 +54,13 @@ type reader struct {
 }
 
 // earlier yields what was before the reader came: what was kept for it, where
-// that goes back far enough, else what is durable.
-func (r *reader) earlier(ctx context.Context, early []Item, yield func(Item, error) bool) bool {
-	i := slices.IndexFunc(early, func(it Item) bool { return it.Event != nil })
-	if i < 0 || early[i].Number > r.last+1 {
-		return r.journal(ctx, yield)
+// that goes back far enough, else what is durable and what is being streamed.
+func (r *reader) earlier(ctx context.Context, a *arrival, yield func(Item, error) bool) bool {
+	i := slices.IndexFunc(a.early, func(it Item) bool { return it.Event != nil })
+	if i < 0 || a.early[i].Number > r.last+1 {
+		return r.journal(ctx, a.last, yield) && r.snapshots(a.live, yield)
 	}
-	for _, it := range early {
+	for _, it := range a.early {
 		if r.fresh(it) && !yield(it, nil) {
 			return false
 		}
@@ -71,8 +68,25 @@ func (r *reader) earlier(ctx context.Context, early []Item, yield func(Item, err
 	return true
 }
 
-// journal yields what is durable and has not been yielded.
-func (r *reader) journal(ctx context.Context, yield func(Item, error) bool) bool {
+func (r *reader) snapshots(live []Item, yield func(Item, error) bool) bool {
+	for _, it := range live {
+		if !yield(it, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// lagged brings a reader that was too slow to where it would be if it came now.
+func (r *reader) lagged(ctx context.Context, yield func(Item, error) bool) bool {
+	a := r.x.hub.join(r.x.local.clock.now())
+	r.pos = a.pos
+	return yield(Item{At: r.x.local.clock.now(), Gap: true}, nil) && r.journal(ctx, a.last, yield) && r.snapshots(a.live, yield)
+}
+
+// journal yields what is durable and has not been yielded, up to event number to,
+// 0 for all.
+func (r *reader) journal(ctx context.Context, to int64, yield func(Item, error) bool) bool {
 	seq := int64(0)
 	for c, err := range r.x.local.o.Store.Commits(ctx, r.x.ID, seq) {
 		if err != nil {
@@ -83,6 +97,9 @@ func (r *reader) journal(ctx context.Context, yield func(Item, error) bool) bool
 			n := c.First + int64(i)
 			if n <= r.last {
 				continue
+			}
+			if to > 0 && n > to {
+				return true
 			}
 			r.last = n
 			if !yield(Item{Number: n, At: c.At, Event: e}, nil) {
@@ -103,8 +120,11 @@ func (r *reader) live(ctx context.Context, yield func(Item, error) bool) {
 			}
 			return
 		}
-		if lagged && !r.journal(ctx, yield) {
-			return
+		if lagged {
+			if !r.lagged(ctx, yield) {
+				return
+			}
+			continue
 		}
 		r.pos = next
 		for _, it := range items {
