@@ -33,13 +33,11 @@ func (m *matcher) match(runes []rune, i, seen int) int {
 			return -1
 		}
 		ends := m.rune(runes[0], i)
-		if len(ends) == 0 && m.broken && seen > 0 {
-			if j := m.space(i); j > i {
+		if len(ends) == 0 {
+			if j := m.space(i); m.broken && seen > 0 && j > i {
 				i = j
 				continue
 			}
-		}
-		if len(ends) == 0 {
 			if m.cut && seen >= Min && m.unfinished(i) {
 				return len(m.text)
 			}
@@ -190,19 +188,7 @@ func (m *matcher) encoded(raw string, r rune, i int) int {
 	}
 	switch m.text[i] {
 	case '%', '=':
-		mark := m.text[i]
-		for k := range len(raw) {
-			if i >= len(m.text) || m.text[i] != mark {
-				return -1
-			}
-			for i++; mark == '%' && strings.HasPrefix(m.text[i:], "25") && raw[k] != '%'; i += 2 {
-			}
-			if len(m.text) < i+2 || !isHex(m.text[i:i+2], rune(raw[k])) {
-				return -1
-			}
-			i += 2
-		}
-		return i
+		return m.marked(raw, m.text[i], i)
 	case '&':
 		i++
 		for strings.HasPrefix(m.text[i:], "amp;") && (r != '&' || strings.HasPrefix(m.text[i+4:], "amp;") || strings.HasPrefix(m.text[i+4:], "#")) {
@@ -214,6 +200,22 @@ func (m *matcher) encoded(raw string, r rune, i int) int {
 		}
 	}
 	return -1
+}
+
+// marked reads bytes each of which a mark and its hexadecimal number stand for.
+func (m *matcher) marked(raw string, mark byte, i int) int {
+	for k := range len(raw) {
+		if i >= len(m.text) || m.text[i] != mark {
+			return -1
+		}
+		for i++; mark == '%' && strings.HasPrefix(m.text[i:], "25") && raw[k] != '%'; i += 2 {
+		}
+		if len(m.text) < i+2 || !isHex(m.text[i:i+2], rune(raw[k])) {
+			return -1
+		}
+		i += 2
+	}
+	return i
 }
 
 // shell reads an apostrophe as a shell writes it inside of apostrophes: '\” and
