@@ -8,10 +8,10 @@
 // # Language
 //
 // CEL with its standard functions and macros, and of the extension libraries
-// strings, lists, math and encoders. Every name is dynamically typed;
-// integers stay integers; an int and a double compare by value. has(a.b) asks
-// whether a member is there. Messages, optionals and asynchronous calls are
-// not part of it.
+// strings, lists, math and encoders; json.parse reads a text as JSON. Every name
+// is dynamically typed; integers stay integers; an int and a double compare by
+// value, and arithmetic on both gives a double. has(a.b) asks whether a member
+// is there. Messages, optionals and asynchronous calls are not part of it.
 //
 // # Templates
 //
@@ -79,6 +79,9 @@ type Ref struct {
 	Offset, Len int
 	// Test marks has(...): the last member may be absent.
 	Test bool
+	// Maybe marks a reference that evaluating the expression may not read: one
+	// in a branch of ?:, on a side of || or &&, inside a macro, or in has().
+	Maybe bool
 }
 
 // String is the reference as it is written: a.b.c.
@@ -107,6 +110,9 @@ type EvalError struct {
 	Offset int
 	// Message says what is wrong; it names the reference if one did not resolve.
 	Message string
+	// Missing is the part of the reference that did not resolve, up to the first
+	// member that is not there; nil where the error is another one.
+	Missing *Ref
 }
 
 // Error is the message with the expression and the place.

@@ -68,6 +68,23 @@ func TestAnExpressionGivesAValueWithItsType(t *testing.T) {
 		"state.amount + 1":                       int64(1501),
 		"state.amount / 7":                       int64(214),
 		"state.rate * 2.0":                       3.0,
+		"state.amount * 0.19":                    285.0,
+		"0.5 + 1":                                1.5,
+		"state.rate - 1":                         0.5,
+		"10 / 4.0":                               2.5,
+		"5u * 2":                                 int64(10),
+		"num.uint / 2.0":                         2.5,
+		"7 / 2":                                  int64(3),
+		"9223372036854775807 - 1":                int64(9223372036854775806),
+		"[1].map(x, x * 0.5)":                    list{0.5},
+		"json.parse('{\"a\": [1, 2.5, null]}')":  object{"a": list{int64(1), 2.5, nil}},
+		"json.parse('9007199254740993') + 1":     int64(9007199254740994),
+		"json.parse('{\"a\": {\"b\": 7}}').a.b":  int64(7),
+		"json.parse('[1]', list)":                list{int64(1)},
+		"yaml.parse('a: 1').a":                   int64(1),
+		"has(state.gone) ? state.gone : 'none'":  "none",
+		"has(state.none) ? 'there' : 'none'":     "there",
+		"state.gone == 1 || state.yes":           true,
 		"state.amount > 1000.5 ? 'high' : 'low'": "high",
 		"1 == 1.0 && 2 > 1.5 && 1u == 1":         true,
 		"[1, 2].exists(x, x == 2.0)":             true,
@@ -127,24 +144,47 @@ func TestAnExpressionGivesAValueWithItsType(t *testing.T) {
 
 func TestWhatDoesNotResolveIsAnErrorThatNamesItAndItsPlace(t *testing.T) {
 	for src, want := range map[string]string{
-		"state.missing":               `0 state has no member "missing"`,
-		"  nothing.x":                 `2 there is no "nothing" here`,
-		"1 + nothing.x":               `4 there is no "nothing" here`,
-		"'é' + nothing.x":             `7 there is no "nothing" here`,
-		"state.name.first":            `0 state.name is a text and has no member "first"`,
-		"1 + state.name.first":        `4 state.name is a text and has no member "first"`,
-		"true && state.obj.zip == 1":  `8 state.obj has no member "zip"`,
-		"lazy.of.z":                   `0 lazy.of has no member "z"`,
-		"lazy.of.z + 1":               `0 lazy.of has no member "z"`,
-		"has(nothing.x)":              `4 there is no "nothing" here`,
-		"state.list[5]":               "0 index out of bounds: 5",
-		"1/0":                         "0 division by zero",
-		"1.0/0.0":                     "0 the result +Inf is not a number that can be kept",
-		"state.big * state.big":       "0 the result +Inf",
-		"{1: 2}":                      "0 the result is a map with a key that is not text",
-		"18446744073709551615u":       "0 the result 18446744073709551615 does not fit",
-		"state.name + 1":              "0 no such overload",
-		"state.list.map(x, x + gone)": `22 there is no "gone" here`,
+		"state.missing":                             `0 state has no member "missing"`,
+		"  nothing.x":                               `2 there is no "nothing" here`,
+		"1 + nothing.x":                             `4 there is no "nothing" here`,
+		"'é' + nothing.x":                           `7 there is no "nothing" here`,
+		"state.name.first":                          `0 state.name is a text and has no member "first"`,
+		"1 + state.name.first":                      `4 state.name is a text and has no member "first"`,
+		"true && state.obj.zip == 1":                `8 state.obj has no member "zip"`,
+		"lazy.of.z":                                 `0 lazy.of has no member "z"`,
+		"lazy.of.z + 1":                             `0 lazy.of has no member "z"`,
+		"has(nothing.x)":                            `4 there is no "nothing" here`,
+		"state.list[5]":                             "0 index out of bounds: 5",
+		"1/0":                                       "1 division by zero",
+		"1.0/0.0":                                   "0 the result +Inf is not a number that can be kept",
+		"state.big * state.big":                     "0 the result +Inf",
+		"{1: 2}":                                    "0 the result is a map with a key that is not text",
+		"18446744073709551615u":                     "0 the result 18446744073709551615 does not fit",
+		"state.name + 1":                            "11 + does not take a text and an int",
+		"1 + state.none":                            "2 + does not take an int and null",
+		"state.amount - state.yes":                  "13 - does not take an int and a bool",
+		"-state.name":                               "0 - does not take a text",
+		"state.name > 1":                            "11 > does not take a text and an int",
+		"state.amount % 1.5":                        "13 % does not take an int and a double",
+		"size(state.amount)":                        "4 size does not take an int",
+		"'a'.startsWith(1)":                         "14 startsWith does not take a text and an int",
+		"1 in state.name":                           "2 in does not take an int and a text",
+		"state.amount ? 1 : 2":                      "13 true or false is expected here",
+		"state.amount || false":                     "13 true or false is expected here",
+		"state.amount.map(x, x)":                    "0 map, filter, all, exists",
+		"[1].map(x, x + state.name)":                "13 + does not take an int and a text",
+		"json.parse('{')":                           "10 json.parse: the text is not JSON",
+		"json.parse('1', list)":                     "10 json.parse: the text holds an int, expected list",
+		"json.parse('1 2')":                         "10 json.parse: the text has more than one JSON value",
+		"json.parse(1)":                             "10 json.parse does not take an int",
+		"json.parse('9223372036854775808')":         "10 json.parse: the integer 9223372036854775808 does not fit",
+		"has(state.gone) ? state.gone : state.lost": `31 state has no member "lost"`,
+		"state.yes ? state.lost : state.gone":       `12 state has no member "lost"`,
+		"state.yes && (state.gone == 1 || state.lost == 1)":  `14 state has no member "gone"`,
+		"has(state.gone) ? 1 : (state.yes ? state.lost : 1)": `35 state has no member "lost"`,
+		"{'k': [state.lost]}":                                `7 state has no member "lost"`,
+		"[0].map(x, state.lost)":                             `11 state has no member "lost"`,
+		"state.list.map(x, x + gone)":                        `22 there is no "gone" here`,
 	} {
 		_, err := eval(t, src)
 		e := new(expr.EvalError)
@@ -350,6 +390,38 @@ func TestADeferredExpressionIsTheCompiledOne(t *testing.T) {
 		}
 		if refs := expr.Defer(src).Refs(); refs != nil {
 			t.Errorf("%.20q refers to %v", src, refs)
+		}
+	}
+}
+
+func TestAReferenceIsMarkedWhereAnExpressionMayNotReadIt(t *testing.T) {
+	for src, want := range map[string]string{
+		"a.b":                            "a.b",
+		"a.b + c.d":                      "a.b c.d",
+		"has(a.b) ? a.b : c.d":           "a.b? a.b? c.d?",
+		"a.b ? c.d : e.f":                "a.b c.d? e.f?",
+		"a.b || c.d":                     "a.b? c.d?",
+		"(a.b && c.d) || e.f":            "a.b? c.d? e.f?",
+		"a.b.map(x, c.d + x)":            "a.b c.d?",
+		"[a.b, {'k': c.d}]":              "a.b c.d",
+		"size(a.b) > 1 ? 'x' : 'y'":      "a.b",
+		"a.b.exists(x, x == c.d) && e.f": "a.b? c.d? e.f?",
+		"a[b.c]":                         "a b.c",
+	} {
+		p, err := expr.Compile(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range p.Refs() {
+			s := r.String()
+			if r.Maybe {
+				s += "?"
+			}
+			got = append(got, s)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v; want %s", src, got, want)
 		}
 	}
 }

@@ -112,11 +112,7 @@ func weighGo(v any, left int) int {
 }
 
 // guarded replaces comparisons, and matches, by ones that weigh their sides first.
-func guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := i.(interpreter.InterpretableCall)
-	if !ok {
-		return i, nil
-	}
+func guarded(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	var compare func(a, b ref.Val) ref.Val
 	switch call.Function() {
 	case operators.Equals:
@@ -133,19 +129,19 @@ func guarded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error)
 			if c, ok := b.(traits.Container); ok {
 				return c.Contains(a)
 			}
-			return types.MaybeNoSuchOverloadErr(b)
+			return undefined(call.Function(), a, b)
 		}
 	case "matches":
 		compare = matches
 	default:
-		return i, nil
+		return nil
 	}
-	return interpreter.NewCall(i.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
 		if weigh(args[0], heaviest) >= heaviest || weigh(args[1], heaviest) >= heaviest {
 			return types.NewErr("the values are too large to compare: more than %d elements", heaviest)
 		}
 		return compare(args[0], args[1])
-	}), nil
+	})
 }
 
 // matches is the library's, but a pattern costs its own size for every byte.
@@ -224,6 +220,8 @@ func binding(env *cel.Env, function, overload string) (func(...ref.Val) ref.Val,
 		case o.Operator != overload:
 		case o.Unary != nil:
 			return func(a ...ref.Val) ref.Val { return o.Unary(a[0]) }, nil
+		case o.Binary != nil:
+			return func(a ...ref.Val) ref.Val { return o.Binary(a[0], a[1]) }, nil
 		case o.Function != nil:
 			return o.Function, nil
 		}
@@ -246,5 +244,9 @@ func libraries() ([]cel.EnvOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(libs, boundedReplace(), boundedJoin(), format, distinct), nil
+	parse, err := parsers(donor)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(libs, boundedReplace(), boundedJoin(), format, distinct), parse...), nil
 }

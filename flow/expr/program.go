@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -89,7 +88,7 @@ func (p *Program) compile() error {
 	if p.refs, err = references(env, src, ast.NativeRep()); err != nil {
 		return err
 	}
-	p.prog, err = env.Program(ast, cel.CostTracking(calls{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(guarded))
+	p.prog, err = env.Program(ast, cel.CostTracking(calls{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(decorator(ast.NativeRep().Expr())))
 	if err != nil {
 		return &SyntaxError{0, err.Error()}
 	}
@@ -184,12 +183,12 @@ func (a *activation) Parent() interpreter.Activation { return nil }
 func (p *Program) follow(v Vars) (any, error) {
 	cur, ok := v.Lookup(p.path[0])
 	if !ok {
-		return nil, p.fail(p.refs[0].Offset, unknownName(p.path[0]))
+		return nil, p.missing(p.refs[0], 0, unknownName(p.path[0]))
 	}
 	for i, name := range p.path[1:] {
 		next, err := member(cur, name)
 		if err != "" {
-			return nil, p.fail(p.refs[0].Offset, strings.Join(p.path[:i+1], ".")+err)
+			return nil, p.missing(p.refs[0], i+1, strings.Join(p.path[:i+1], ".")+err)
 		}
 		cur = next
 	}
@@ -236,49 +235,19 @@ func kindOf(v any) string {
 		return "a number"
 	case []any:
 		return "a list"
+	case map[string]any:
+		return "an object"
 	}
 	return fmt.Sprintf("a %T", v)
 }
 
-// explain turns an error of CEL into one that names the reference which did
-// not resolve, if that is what it was.
-func (p *Program) explain(v Vars, err error) error {
-	msg := err.Error()
-	if errors.As(err, new(interpreter.EvalCancelledError)) {
-		return p.fail(0, fmt.Sprintf("the expression takes more than %d steps", MaxCost))
-	}
-	if strings.HasPrefix(msg, "no such attribute") || strings.HasPrefix(msg, "no such key") ||
-		strings.HasPrefix(msg, "no such overload") || strings.HasPrefix(msg, "unsupported index") {
-		for _, r := range p.refs {
-			if why := unresolved(v, r); why != "" {
-				return p.fail(r.Offset, why)
-			}
-		}
-	}
-	return p.fail(0, msg)
-}
-
-// unresolved says why a reference does not resolve, "" where it does.
-func unresolved(v Vars, r Ref) string {
-	cur, ok := v.Lookup(r.Root)
-	if !ok {
-		return unknownName(r.Root)
-	}
-	path := r.Path
-	if r.Test {
-		path = path[:len(path)-1]
-	}
-	at := r.Root
-	for _, name := range path {
-		next, why := member(cur, name)
-		if why != "" {
-			return at + why
-		}
-		cur, at = next, at+"."+name
-	}
-	return ""
-}
-
 func (p *Program) fail(offset int, msg string) error {
 	return &EvalError{Source: strings.TrimSpace(p.src), Offset: offset, Message: msg}
+}
+
+// missing is the failure of a reference whose member number n, the root being
+// number 0, is not there.
+func (p *Program) missing(r Ref, n int, msg string) error {
+	r.Path = r.Path[:n:n]
+	return &EvalError{Source: strings.TrimSpace(p.src), Offset: r.Offset, Message: msg, Missing: &r}
 }

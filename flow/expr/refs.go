@@ -61,6 +61,11 @@ type walker struct {
 	refs  []Ref
 	bound map[string]int // variables of the comprehensions around, counted
 	err   *SyntaxError
+	// maybe counts what stands around and may leave its parts unevaluated.
+	maybe int
+	// nodes holds, for each syntax node of a reference, its number in refs; nil
+	// where nobody needs it.
+	nodes map[int64]int
 	// bytes of each code point's start; nil where the source is ASCII.
 	starts []int
 }
@@ -68,6 +73,16 @@ type walker struct {
 // references lists the references of a parsed expression and refuses what the
 // language does not have: unknown functions and messages.
 func references(env *cel.Env, src string, tree *ast.AST) ([]Ref, error) {
+	w := newWalker(env, src, tree)
+	w.walk(tree.Expr())
+	if w.err != nil {
+		return nil, w.err
+	}
+	slices.SortStableFunc(w.refs, func(a, b Ref) int { return cmp.Compare(a.Offset, b.Offset) })
+	return w.refs, nil
+}
+
+func newWalker(env *cel.Env, src string, tree *ast.AST) *walker {
 	w := &walker{env: env, src: src, tree: tree, bound: map[string]int{}}
 	if runes := len([]rune(src)); runes != len(src) {
 		w.starts = make([]int, 0, runes)
@@ -75,12 +90,7 @@ func references(env *cel.Env, src string, tree *ast.AST) ([]Ref, error) {
 			w.starts = append(w.starts, i)
 		}
 	}
-	w.walk(tree.Expr())
-	if w.err != nil {
-		return nil, w.err
-	}
-	slices.SortStableFunc(w.refs, func(a, b Ref) int { return cmp.Compare(a.Offset, b.Offset) })
-	return w.refs, nil
+	return w
 }
 
 func (w *walker) walk(e ast.Expr) {
@@ -120,9 +130,11 @@ func (w *walker) comprehension(c ast.ComprehensionExpr) {
 	for _, n := range names {
 		w.bound[n]++
 	}
+	w.maybe++
 	w.walk(c.LoopCondition())
 	w.walk(c.LoopStep())
 	w.walk(c.Result())
+	w.maybe--
 	for _, n := range names {
 		w.bound[n]--
 	}
@@ -138,7 +150,7 @@ func (w *walker) call(e ast.Expr) {
 		if !w.env.HasFunction(strings.TrimPrefix(c.FunctionName(), ".")) {
 			w.fail(e, fmt.Sprintf("there is no function %q", c.FunctionName()))
 		}
-		w.all(c.Args())
+		w.args(c)
 		return
 	}
 	if t := c.Target(); t.Kind() == ast.IdentKind && w.env.HasFunction(t.AsIdent()+"."+c.FunctionName()) {
@@ -152,12 +164,32 @@ func (w *walker) call(e ast.Expr) {
 	w.all(c.Args())
 }
 
+// args walks the arguments of a function or operator; those that it may leave
+// unevaluated are marked. Either side of || and && may decide alone.
+func (w *walker) args(c ast.CallExpr) {
+	args := c.Args()
+	switch c.FunctionName() {
+	case operators.Conditional:
+		w.walk(args[0])
+		args = args[1:]
+	case operators.LogicalOr, operators.LogicalAnd:
+	default:
+		w.all(args)
+		return
+	}
+	w.maybe++
+	w.all(args)
+	w.maybe--
+}
+
 // path reads a chain of selects down to its root; what is no constant member
 // ends the path and is walked on its own.
 func (w *walker) path(e ast.Expr) {
 	var names []string
+	var ids []int64
 	test := false
 	for cur := e; ; {
+		ids = append(ids, cur.ID())
 		switch cur.Kind() {
 		case ast.SelectKind:
 			s := cur.AsSelect()
@@ -178,7 +210,7 @@ func (w *walker) path(e ast.Expr) {
 				continue
 			}
 		case ast.IdentKind:
-			w.add(cur, names, test)
+			w.add(cur, names, test, ids)
 			return
 		default:
 		}
@@ -196,7 +228,7 @@ func constantKey(e ast.Expr) (string, bool) {
 }
 
 // add notes a reference; names stand last member first.
-func (w *walker) add(root ast.Expr, names []string, test bool) {
+func (w *walker) add(root ast.Expr, names []string, test bool, ids []int64) {
 	name := strings.TrimPrefix(root.AsIdent(), ".")
 	if w.bound[name] > 0 {
 		return
@@ -204,7 +236,12 @@ func (w *walker) add(root ast.Expr, names []string, test bool) {
 	slices.Reverse(names)
 	off := w.offset(root)
 	end := w.end(off, name, names)
-	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, Test: test})
+	if w.nodes != nil {
+		for _, id := range ids {
+			w.nodes[id] = len(w.refs)
+		}
+	}
+	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, Test: test, Maybe: test || w.maybe > 0})
 }
 
 // end is where a reference ends in the source, as far as it is written with
@@ -225,8 +262,11 @@ func (w *walker) end(off int, root string, names []string) int {
 }
 
 // offset is the place of an expression in bytes.
-func (w *walker) offset(e ast.Expr) int {
-	r, ok := w.tree.SourceInfo().GetOffsetRange(e.ID())
+func (w *walker) offset(e ast.Expr) int { return w.offsetOf(e.ID()) }
+
+// offsetOf is the place of the syntax node with that id.
+func (w *walker) offsetOf(id int64) int {
+	r, ok := w.tree.SourceInfo().GetOffsetRange(id)
 	switch {
 	case !ok || r.Start < 0:
 		return 0

@@ -1,0 +1,75 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+)
+
+// explain turns an error of CEL into one that has its place, and names the
+// reference which did not resolve, if that is what it was. It reads the
+// expression again, since errors are rare and keeping its tree is not free.
+func (p *Program) explain(v Vars, err error) error {
+	if errors.As(err, new(interpreter.EvalCancelledError)) {
+		return p.fail(0, fmt.Sprintf("the expression takes more than %d steps", MaxCost))
+	}
+	msg := readable(err.Error())
+	at := new(types.Err)
+	if !errors.As(err, &at) {
+		return p.fail(0, msg)
+	}
+	env, err := environment()
+	if err != nil {
+		return p.fail(0, msg)
+	}
+	tree, iss := env.Parse(p.src)
+	if iss.Err() != nil {
+		return p.fail(0, msg)
+	}
+	w := newWalker(env, p.src, tree.NativeRep())
+	w.nodes = make(map[int64]int)
+	w.walk(tree.NativeRep().Expr())
+	if i, ok := w.nodes[at.NodeID()]; ok {
+		if why, n := unresolved(v, w.refs[i]); why != "" {
+			return p.missing(w.refs[i], n, why)
+		}
+		return p.fail(w.refs[i].Offset, msg)
+	}
+	return p.fail(w.offsetOf(at.NodeID()), msg)
+}
+
+// readable puts what CEL says of operands in the words of this language.
+func readable(msg string) string {
+	switch {
+	case msg == "no such overload":
+		return "true or false is expected here (as a condition of ?:, and on both sides of || and &&)"
+	case strings.HasPrefix(msg, "got '") && strings.HasSuffix(msg, "expected iterable type"):
+		return "map, filter, all, exists and the like take a list or an object (" + msg + ")"
+	}
+	return msg
+}
+
+// unresolved says why a reference does not resolve, "" where it does, and
+// which member of it is not there, the root being number 0.
+func unresolved(v Vars, r Ref) (why string, n int) {
+	cur, ok := v.Lookup(r.Root)
+	if !ok {
+		return unknownName(r.Root), 0
+	}
+	path := r.Path
+	if r.Test {
+		path = path[:len(path)-1]
+	}
+	at := r.Root
+	for i, name := range path {
+		next, why := member(cur, name)
+		if why != "" {
+			return at + why, i + 1
+		}
+		cur, at = next, at+"."+name
+	}
+	return "", 0
+}

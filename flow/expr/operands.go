@@ -1,0 +1,199 @@
+package expr
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// decorator is what this language adds to the steps of an expression: bounded
+// comparisons, arithmetic on ints with doubles, and errors that name operands.
+func decorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
+	apart := branches(tree)
+	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		call, ok := i.(interpreter.InterpretableCall)
+		if !ok {
+			if apart[i.ID()] {
+				return branch{i}, nil
+			}
+			return i, nil
+		}
+		if g := guarded(call); g != nil {
+			return g, nil
+		}
+		if a := arithmetic(call); a != nil {
+			return a, nil
+		}
+		return named{call}, nil
+	}
+}
+
+// branches are the nodes that stand as branches of ?:. The interpreter joins
+// them into one step whose errors do not say which branch they come from; as
+// steps of their own they do.
+func branches(tree ast.Expr) map[int64]bool {
+	found := make(map[int64]bool)
+	ast.PostOrderVisit(tree, ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Conditional {
+			for _, b := range e.AsCall().Args()[1:] {
+				found[b.ID()] = true
+			}
+		}
+	}))
+	return found
+}
+
+// branch is a step that stays on its own.
+type branch struct{ interpreter.InterpretableV2 }
+
+// named is a call whose error, where the function does not take its operands,
+// says which they are.
+type named struct{ interpreter.InterpretableCall }
+
+// Exec implements interpreter.InterpretableV2.
+func (n named) Exec(f *interpreter.ExecutionFrame) ref.Val {
+	out := n.InterpretableCall.Exec(f)
+	err, ok := out.(*types.Err)
+	if !ok || err.NodeID() != n.ID() || !strings.HasPrefix(err.Error(), "no such overload") {
+		return out
+	}
+	args := make([]ref.Val, len(n.Args()))
+	for i, a := range n.Args() {
+		args[i] = a.Exec(f)
+	}
+	return types.LabelErrNode(n.ID(), undefined(n.Function(), args...))
+}
+
+// arithmetic is an operator on numbers that takes an int and a double, which
+// gives a double; nil for any other call.
+func arithmetic(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
+	of := operation(call.Function())
+	if of == nil || len(call.Args()) != 2 {
+		return nil
+	}
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		a, b := promote(args[0], args[1])
+		out := of(a, b)
+		if err, bad := out.(*types.Err); bad && strings.HasPrefix(err.Error(), "no such overload") {
+			return undefined(call.Function(), args...)
+		}
+		return out
+	})
+}
+
+// operation is what an operator does to two values that promote has seen; nil
+// where it is no arithmetic operator.
+func operation(operator string) func(a, b ref.Val) ref.Val {
+	switch operator {
+	case operators.Add:
+		return func(a, b ref.Val) ref.Val {
+			if t, ok := a.(traits.Adder); ok {
+				return t.Add(b)
+			}
+			return types.NoSuchOverloadErr()
+		}
+	case operators.Subtract:
+		return func(a, b ref.Val) ref.Val {
+			if t, ok := a.(traits.Subtractor); ok {
+				return t.Subtract(b)
+			}
+			return types.NoSuchOverloadErr()
+		}
+	case operators.Multiply:
+		return func(a, b ref.Val) ref.Val {
+			if t, ok := a.(traits.Multiplier); ok {
+				return t.Multiply(b)
+			}
+			return types.NoSuchOverloadErr()
+		}
+	case operators.Divide:
+		return func(a, b ref.Val) ref.Val {
+			if t, ok := a.(traits.Divider); ok {
+				return t.Divide(b)
+			}
+			return types.NoSuchOverloadErr()
+		}
+	case operators.Modulo:
+		return func(a, b ref.Val) ref.Val {
+			if t, ok := a.(traits.Modder); ok {
+				return t.Modulo(b)
+			}
+			return types.NoSuchOverloadErr()
+		}
+	}
+	return nil
+}
+
+// promote makes both numbers of one type: a double where one is, else an int.
+func promote(a, b ref.Val) (ref.Val, ref.Val) {
+	if !number(a) || !number(b) || a.Type() == b.Type() {
+		return a, b
+	}
+	to := ref.Type(types.IntType)
+	if a.Type() == types.DoubleType || b.Type() == types.DoubleType {
+		to = types.DoubleType
+	}
+	x, y := a.ConvertToType(to), b.ConvertToType(to)
+	if types.IsError(x) || types.IsError(y) { // a uint over 2^63
+		return a, b
+	}
+	return x, y
+}
+
+func number(v ref.Val) bool {
+	switch v.(type) {
+	case types.Int, types.Uint, types.Double:
+		return true
+	}
+	return false
+}
+
+// undefined is the error of a function or operator that does not take such
+// operands.
+func undefined(function string, args ...ref.Val) ref.Val {
+	for _, a := range args {
+		if types.IsUnknownOrError(a) {
+			return a
+		}
+	}
+	kinds := make([]string, len(args))
+	for i, a := range args {
+		kinds[i] = kind(a)
+	}
+	name := function
+	if op, ok := operators.FindReverse(function); ok && op != "" {
+		name = op
+	}
+	if function == operators.Negate {
+		name = "-"
+	}
+	return types.NewErr("%s does not take %s", name, strings.Join(kinds, " and "))
+}
+
+// kind names the type of a value.
+func kind(v ref.Val) string {
+	switch v.(type) {
+	case types.Int:
+		return "an int"
+	case types.Uint:
+		return "a uint"
+	case types.Double:
+		return "a double"
+	case types.String:
+		return "a text"
+	case types.Bool:
+		return "a bool"
+	case types.Null:
+		return "null"
+	case traits.Lister:
+		return "a list"
+	case traits.Mapper:
+		return "an object"
+	}
+	return "a " + v.Type().TypeName()
+}
