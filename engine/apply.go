@@ -126,7 +126,7 @@ func (r *Run) applyRare(e Event) error {
 	case *RunForked:
 		return r.applyForked(e)
 	case *RunCompleted:
-		r.ended, r.outputs, r.finished = Completed, e.Outputs, nil
+		r.ended, r.outputs, r.absent, r.finished = Completed, e.Outputs, e.Absent, nil
 	case *RunFailed:
 		r.ended, r.failure = Failed, e.Error
 	case *RunCancelled:
@@ -260,6 +260,7 @@ func (r *Run) applySkipped(e *NodeSkipped) error {
 		return err
 	}
 	r.skips = drop(r.skips, n)
+	r.breaks = drop(r.breaks, n) // an earlier version skipped what this one would run
 	r.finish(n, Skipped)
 	return nil
 }

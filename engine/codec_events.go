@@ -164,6 +164,7 @@ func (c *coder) rareFields(e Event) {
 		pointer(c, "raise", &v.Raise, (*coder).raise)
 	case *RunCompleted:
 		c.values("outputs", &v.Outputs)
+		c.values("absent", &v.Absent)
 	case *RunFailed:
 		pointer(c, "error", &v.Error, (*coder).failure)
 	case *RunCancelled:

@@ -40,10 +40,16 @@ func (n *nodeState) verdict() verdict {
 		return verdictRun
 	}
 	edges, plans := n.scope.edges, n.scope.plan.edges
-	takenAll, takenControl := int32(0), int32(0)
+	takenAll, takenControl, tested := int32(0), int32(0), int32(0)
 	for i := p.inLo; i < p.inHi; i++ {
 		e := &plans[i]
-		if e.lazy || edges[i] != taken {
+		if e.lazy {
+			continue
+		}
+		if e.tested {
+			tested++
+		}
+		if edges[i] != taken {
 			continue
 		}
 		takenAll++
@@ -54,7 +60,7 @@ func (n *nodeState) verdict() verdict {
 		}
 	}
 	switch {
-	case takenAll == 0,
+	case takenAll == 0 && tested < p.pushed,
 		p.control > 0 && takenControl == 0,
 		p.joinAll && takenControl < p.control:
 		return verdictSkip
@@ -110,10 +116,11 @@ func (n *nodeState) has(port string) bool {
 	return false
 }
 
-// readable reports whether everything a template reads is there.
+// readable reports whether everything is there that a template reads in any
+// case.
 func (n *nodeState) readable(b *boundPort) bool {
 	for _, e := range b.reads {
-		if n.scope.edges[e] != taken {
+		if n.scope.edges[e] != taken && !n.scope.plan.edges[e].maybe {
 			return false
 		}
 	}

@@ -331,6 +331,8 @@ type Raise struct {
 // after a NodeForced.
 type RunCompleted struct {
 	Outputs Values `json:"outputs,omitempty"`
+	// Absent are the declared outputs that have no value, each with the reason.
+	Absent Values `json:"absent,omitempty"`
 }
 
 // RunFailed ends a run whose error nothing handled.

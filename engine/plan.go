@@ -93,6 +93,7 @@ type edgePlan struct {
 	fromPort, toPort string
 	kind             flow.EdgeKind
 	lazy, partial    bool
+	maybe, tested    bool // of a partial edge, as flow.Edge says
 }
 
 // Compile prepares a valid flow. An error means that the flow was not
@@ -157,7 +158,7 @@ func (p *GraphPlan) compileEdges(g *flow.Graph) error {
 		}
 		p.edges = append(p.edges, edgePlan{
 			from: from, to: to, fromPort: e.FromPort, toPort: e.ToPort,
-			kind: e.Kind, partial: e.Partial,
+			kind: e.Kind, partial: e.Partial, maybe: e.Maybe, tested: e.Tested,
 		})
 	}
 	slices.SortStableFunc(p.edges, func(a, b edgePlan) int { return int(a.to) - int(b.to) })

@@ -60,6 +60,7 @@ type Run struct {
 	failure   *Error
 	ended     Status // Completed, Failed or Cancelled; Pending before
 	outputs   Values
+	absent    Values
 }
 
 // phase is where a node stands, finer than its status.
@@ -170,6 +171,10 @@ func (r *Run) State() State { return r.state }
 
 // Outputs are the outputs of a completed run.
 func (r *Run) Outputs() Values { return r.outputs }
+
+// Absent are the outputs of a completed run that have no value, each with the
+// reason as text.
+func (r *Run) Absent() Values { return r.absent }
 
 // Failure is why the run failed, nil if it did not.
 func (r *Run) Failure() *Error { return r.failure }

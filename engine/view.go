@@ -194,6 +194,50 @@ func (s Scope) Outputs(id string) (v Values, ended, ok bool) {
 	return n.outputs, n.status == Completed || n.status == Failed && n.outputs != nil, true
 }
 
+// Status is where a node of the scope stands, Pending where it has none of that
+// name.
+func (s Scope) Status(id string) Status {
+	if i, ok := s.s.plan.index[id]; ok {
+		return s.s.nodes[i].status
+	}
+	return Pending
+}
+
+// Failure is why a node of the scope failed, nil where that is not known.
+func (s Scope) Failure(id string) *Error {
+	if i, ok := s.s.plan.index[id]; ok && s.s.nodes[i].ext != nil {
+		return s.s.nodes[i].ext.failure
+	}
+	return nil
+}
+
+// Untaken is an edge that was not taken into a node that was skipped, by its
+// source as flow files write it, control edges first; "" where there is none.
+func (s Scope) Untaken(id string) string {
+	i, ok := s.s.plan.index[id]
+	if !ok {
+		return ""
+	}
+	n, found := &s.s.nodes[i], ""
+	for j := n.plan.inLo; j < n.plan.inHi; j++ {
+		e := &s.s.plan.edges[j]
+		if s.s.edges[j] == taken || e.lazy {
+			continue
+		}
+		from := s.s.plan.Nodes[e.from].Def.ID
+		if e.fromPort != "" {
+			from += "." + e.fromPort
+		}
+		if e.kind == flow.Control {
+			return from
+		}
+		if found == "" {
+			found = from
+		}
+	}
+	return found
+}
+
 // ScopeState is the state as nodes of the scope would see it now.
 func (r *Run) ScopeState(s Scope) State {
 	if l, _ := s.s.laneOf(); l != nil {

@@ -59,7 +59,7 @@ func (s *scope) bindPort(it *item, m *member, p Port) {
 			return
 		}
 	}
-	found := map[[2]string]bool{}
+	found := map[[2]string]*Edge{}
 	s.partial(it, v, m.key, found)
 	it.node.In = append(it.node.In, Binding{Name: m.key, Value: v.any(), Pos: s.l.posOf(v)})
 	s.checkLiteral(it, v, p)
@@ -106,7 +106,7 @@ func (s *scope) edgeEach(it *item, m *member) bool {
 }
 
 // partial makes an edge for every node port that templates in a value read.
-func (s *scope) partial(it *item, v *value, port string, found map[[2]string]bool) {
+func (s *scope) partial(it *item, v *value, port string, found map[[2]string]*Edge) {
 	switch v.kind {
 	case kindList:
 		for _, e := range v.items {
@@ -123,11 +123,17 @@ func (s *scope) partial(it *item, v *value, port string, found map[[2]string]boo
 		}
 		for _, r := range t.Refs() {
 			from := s.scopeRef(v, r)
-			if from == nil || found[[2]string{r.Root, r.Path[0]}] {
+			if from == nil {
 				continue
 			}
-			found[[2]string{r.Root, r.Path[0]}] = true
-			s.add(from, r.Path[0], it, port, v).edge.Partial = true
+			e := found[[2]string{r.Root, r.Path[0]}]
+			if e == nil {
+				e = s.add(from, r.Path[0], it, port, v).edge
+				e.Partial, e.Maybe = true, true
+				found[[2]string{r.Root, r.Path[0]}] = e
+			}
+			e.Maybe = e.Maybe && r.Maybe
+			e.Tested = e.Tested || r.Test && len(r.Path) == 1
 		}
 	default:
 	}

@@ -7,7 +7,10 @@
 // validating execute nothing.
 package flow
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Version is the only value of a file's `weir:` key that this build reads.
 const Version = 1
@@ -231,6 +234,23 @@ type Node struct {
 	Pos       Pos
 
 	recorded *TypeSpec // of a node of a recorded flow; see SpecIn
+	places map[string]Pos // of settings that are evaluated
+}
+
+// PlaceOf is where the setting stands in the file, "headers.accept" or "text"; the
+// node's own place where that is not known.
+func (n *Node) PlaceOf(setting string) Pos {
+	for setting != "" {
+		if p, ok := n.places[setting]; ok {
+			return p
+		}
+		i := strings.LastIndexByte(setting, '.')
+		if i < 0 {
+			break
+		}
+		setting = setting[:i]
+	}
+	return n.Pos
 }
 
 // Binding gives a name a value: a literal, or a structure with templates in it.
@@ -298,6 +318,11 @@ type Edge struct {
 	// Partial marks an edge that exists because a template in the target's In
 	// reads it; the port's value is that template, not the edge's value.
 	Partial bool
+	// Maybe marks a Partial edge that the template may not read, since it stands
+	// in a branch of ?:, beside || or &&, or in a macro: the port has a value
+	// without it. Tested marks one that the template asks for with has(): the
+	// target may run without it.
+	Maybe, Tested bool
 	// Metadata is free and kept through round trips.
 	Metadata map[string]any
 	Pos      Pos

@@ -163,7 +163,7 @@ func (l *loader) suggest(got string, candidates func() []string) string {
 }
 
 func (l *loader) pos(line, col int) Pos {
-	if l.built {
+	if l.built || l.Valid { // the text that was kept is nobody's file
 		return Pos{File: l.file}
 	}
 	return Pos{File: l.file, Line: line, Column: col}

@@ -68,6 +68,9 @@ func (s *scope) needs(it *item, fails map[*item]bool) (need []choice, bad []choi
 			required[p.Name] = append(required[p.Name], k)
 		}
 	}
+	if !slices.ContainsFunc(it.in, func(k *link) bool { return !k.edge.Tested }) {
+		return nil, nil
+	}
 	join := func(more []choice) {
 		need, bad = merged(need, more, bad)
 	}

@@ -226,6 +226,13 @@ func (r *settingsReader) scalar(v *value, schema map[string]any, as role) any {
 	if r.s.l.Valid {
 		return text
 	}
+	if as != roleNone {
+		n := r.it.node
+		if n.places == nil {
+			n.places = make(map[string]Pos)
+		}
+		n.places[strings.Join(r.path, ".")] = r.s.l.posOf(v)
+	}
 	switch as {
 	case roleExpression:
 		r.s.expression(r.it, v, text)

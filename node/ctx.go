@@ -99,6 +99,9 @@ type Graph interface {
 	// order; Iterated is how many iterations there were, all expansions counted.
 	Iterations() []engine.Values
 	Iterated() int
+	// BodyOutputs are the names of the outputs that the body of a composite
+	// declares; an iteration may have left some without a value.
+	BodyOutputs() []string
 	// Origin names the port a single unchanged value came from: "ask.text".
 	Origin(port string) string
 }
@@ -274,6 +277,9 @@ func (c *Ctx) Expand(items []engine.Values, concurrency int) error {
 
 // Iterated is how many iterations of the body there were so far.
 func (c *Ctx) Iterated() int { return c.host.Iterated() }
+
+// BodyOutputs are the names of the outputs that the body declares.
+func (c *Ctx) BodyOutputs() []string { return c.host.BodyOutputs() }
 
 // Iterations returns the outputs of the newest expansion's iterations.
 func (c *Ctx) Iterations() []engine.Values { return c.host.Iterations() }

@@ -187,14 +187,14 @@ func (m *machine) bound(e *engine.Entry, h *prepared) (engine.Values, *engine.Er
 		b := &h.bindings[i]
 		v := b.literal
 		if !b.fixed {
-			if !slices.Contains(e.Bound, b.name) || slices.Contains(h.lazy, b.name) {
+			if slices.Contains(h.lazy, b.name) || b.bare && !slices.Contains(e.Bound, b.name) {
 				continue
 			}
 			if vars == nil {
 				vars = m.varsOf(e)
 			}
 			var unfit *engine.Error
-			if v, unfit = b.eval(vars, e); unfit != nil {
+			if v, unfit = b.input(vars, e); unfit != nil {
 				return nil, unfit
 			}
 		}
@@ -209,16 +209,13 @@ func (m *machine) varsOf(e *engine.Entry) *scopeVars {
 	return &scopeVars{scope, e.State, m.vars}
 }
 
-// eval evaluates the template of a port.
-func (b *binding) eval(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.Error) {
-	v, err := b.tpl.Eval(vars)
-	if err == nil {
-		v, err = engine.Normalize(v)
-	}
+// input evaluates the template of a port.
+func (b *binding) input(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.Error) {
+	v, err := b.eval(vars, "input")
 	if err != nil {
 		return nil, &engine.Error{
 			Code: engine.CodeUnresolved, Node: e.Path, Attempt: e.Attempt,
-			Message: fmt.Sprintf("input %s: %v", b.name, err), Permanent: true,
+			Message: err.Error(), Permanent: true,
 		}
 	}
 	return v, nil
@@ -230,8 +227,9 @@ func (m *machine) pulled(e *engine.Entry, h *prepared, port string, v engine.Val
 	for i := range h.bindings {
 		if b := &h.bindings[i]; b.name == port && b.fixed {
 			p.value, p.ok = b.literal, true
-		} else if b.name == port && ok {
-			p.value, p.unfit = b.eval(m.varsOf(e), e)
+		} else if b.name == port && (ok || !b.bare) {
+			p.value, p.unfit = b.input(m.varsOf(e), e)
+			p.ok = true
 		}
 	}
 	return p
@@ -356,6 +354,18 @@ func (a *attempt) Iterations() []engine.Values { return a.Entry.Iterations }
 
 // Iterated implements node.Graph.
 func (a *attempt) Iterated() int { return a.Before + len(a.Entry.Iterations) }
+
+// BodyOutputs implements node.Graph.
+func (a *attempt) BodyOutputs() []string {
+	if a.Plan.Body == nil {
+		return nil
+	}
+	names := make([]string, len(a.Plan.Body.Def.Outputs))
+	for i, b := range a.Plan.Body.Def.Outputs {
+		names[i] = b.Name
+	}
+	return names
+}
 
 // Origin implements node.Graph; known for the port `message`.
 func (a *attempt) Origin(port string) string { return a.origins[port] }

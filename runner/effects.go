@@ -275,6 +275,9 @@ func (a *attempt) errorOf(err error) *engine.Error {
 	default:
 		out = engine.Error{Code: engine.CodeNodeFailed, Message: err.Error()}
 	}
+	if setting, _, named := strings.Cut(out.Message, ": "); out.Code == engine.CodeExpression && out.Node == "" && named {
+		out.Message = placeOf(a.Plan.Def.PlaceOf(setting)) + out.Message
+	}
 	if out.Node == "" {
 		out.Node = a.Path
 	}

@@ -56,9 +56,12 @@ type Execution struct {
 
 // Result is how far a run has come.
 type Result struct {
-	Run        string
-	Status     engine.Status
-	Outputs    engine.Values
+	Run     string
+	Status  engine.Status
+	Outputs engine.Values
+	// Absent are the declared outputs that a completed run did not give, each with
+	// the reason as text: the node that it is a reference to was skipped.
+	Absent     engine.Values
 	Interrupts []engine.Interrupt
 	Usage      engine.Usage
 	Error      *engine.Error
@@ -459,7 +462,7 @@ func (x *Execution) end() {
 	}
 	x.confirmed(x.err)
 	x.result = Result{
-		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
+		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure(),
 	}
 	if x.err == nil {

@@ -111,7 +111,7 @@ func (m *machine) collect() engine.Event {
 		return nil
 	}
 	scope, _ := m.run.ScopeAt(path)
-	out, err := evalOutputs(&scopeVars{scope, m.run.ScopeState(scope), m.vars})
+	out, absent, err := evalOutputs(&scopeVars{scope, m.run.ScopeState(scope), m.vars})
 	switch {
 	case err != nil && path == "":
 		return &engine.RunFailed{Error: &engine.Error{
@@ -124,7 +124,7 @@ func (m *machine) collect() engine.Event {
 			Node: scope.Owner(), Message: path + ": " + err.Error(), Permanent: true,
 		}}
 	case path == "":
-		return &engine.RunCompleted{Outputs: out}
+		return &engine.RunCompleted{Outputs: out, Absent: absent}
 	}
 	for i := range out {
 		out[i].Value = leaveLane(out[i].Value, "@"+path)

@@ -50,6 +50,10 @@ type binding struct {
 	tpl     *expr.Template
 	literal engine.Value
 	fixed   bool
+	// bare marks a template that is exactly one reference: where its source gave
+	// nothing, the port or output is absent.
+	bare bool
+	pos  flow.Pos
 }
 
 // Prepare compiles a valid flow. An error is a *flow.Invalid or names the node.
@@ -176,7 +180,10 @@ func bind(in []flow.Binding) ([]binding, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", b.Pos, b.Name, err)
 		}
-		bd := binding{name: b.Name, tpl: t}
+		bd := binding{name: b.Name, tpl: t, pos: b.Pos}
+		if p := t.Program(); p != nil {
+			bd.bare = p.Path() != nil
+		}
 		if v, ok := t.Literal(); ok {
 			if bd.literal, err = engine.Normalize(v); err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", b.Pos, b.Name, err)
@@ -186,100 +193,4 @@ func bind(in []flow.Binding) ([]binding, error) {
 		out = append(out, bd)
 	}
 	return out, nil
-}
-
-// scopeVars are the names that templates in a scope may read.
-type scopeVars struct {
-	scope engine.Scope
-	state engine.State
-	run   map[string]any
-}
-
-// Lookup resolves inputs, state, run and the nodes of the scope.
-func (v *scopeVars) Lookup(name string) (any, bool) {
-	switch name {
-	case "inputs":
-		return object(v.scope.Inputs()), true
-	case "state":
-		return v.state, true
-	case "run":
-		return v.run, true
-	}
-	out, ended, ok := v.scope.Outputs(name)
-	if !ended {
-		out = nil
-	}
-	return object(out), ok
-}
-
-// object lets Values be read by expressions.
-type object engine.Values
-
-// Get returns the value under name.
-func (o object) Get(name string) (any, bool) { return engine.Values(o).Get(name) }
-
-// Keys lists the names.
-func (o object) Keys() []string {
-	keys := make([]string, len(o))
-	for i := range o {
-		keys[i] = o[i].Name
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// evalOutputs evaluates what a scope returns. An output that reads a node that
-// was skipped is absent.
-func evalOutputs(v *scopeVars) (engine.Values, error) {
-	bs := v.scope.Graph().Host.([]binding)
-	out := make(engine.Values, 0, len(bs))
-	for _, b := range bs {
-		if b.fixed {
-			out = append(out, engine.Named{Name: b.name, Value: b.literal})
-			continue
-		}
-		if v.missing(b.tpl) {
-			continue
-		}
-		x, err := b.tpl.Eval(v)
-		if err == nil {
-			x, err = engine.Normalize(x)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("output %s: %w", b.name, err)
-		}
-		out = append(out, engine.Named{Name: b.name, Value: x})
-	}
-	return out, nil
-}
-
-// tested reports whether a has() of the template asks for what ref reads, so
-// that the template can do without it.
-func tested(refs []expr.Ref, ref expr.Ref) bool {
-	for _, r := range refs {
-		if r.Test && r.Root == ref.Root && len(r.Path) <= len(ref.Path) && slices.Equal(r.Path, ref.Path[:len(r.Path)]) {
-			return true
-		}
-	}
-	return false
-}
-
-// missing reports whether the template reads a port that nothing came out of.
-func (v *scopeVars) missing(t *expr.Template) bool {
-	refs := t.Refs()
-	for _, ref := range refs {
-		out, ended, ok := v.scope.Outputs(ref.Root)
-		if !ok || tested(refs, ref) {
-			continue
-		}
-		if !ended {
-			return true
-		}
-		if len(ref.Path) > 0 {
-			if _, given := out.Get(ref.Path[0]); !given {
-				return true
-			}
-		}
-	}
-	return false
 }

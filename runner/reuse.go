@@ -100,7 +100,7 @@ func parts(f *flow.Flow) map[string]part {
 	}
 	for _, e := range f.Edges {
 		p := out[e.To]
-		p.edges = append(p.edges, fmt.Sprintf("%s %s.%s>%s %t", e.Kind, e.From, e.FromPort, e.ToPort, e.Partial))
+		p.edges = append(p.edges, fmt.Sprintf("%s %s.%s>%s %t", e.Kind, e.From, e.FromPort, e.ToPort, e.Partial)) // the rest follows from def
 		out[e.To] = p
 	}
 	return out

@@ -36,7 +36,7 @@ type (
 	simIn struct {
 		port string
 		from []simEnd
-		text bool // a template that is more than one reference
+		text bool // a template of several references, each tested by has()
 	}
 	simEnd struct {
 		node int
@@ -369,7 +369,11 @@ func (g *simGraph) bodyJSON() map[string]any {
 func (g *simGraph) binding(n *simNode, b *simIn) any {
 	var refs []string
 	for _, e := range b.from {
-		refs = append(refs, "{{ "+g.nodes[e.node].id+"."+e.port+" }}")
+		ref := g.nodes[e.node].id + "." + e.port
+		if b.text {
+			ref = "has(" + ref + ") ? " + ref + " : '-'"
+		}
+		refs = append(refs, "{{ "+ref+" }}")
 	}
 	switch {
 	case n.kind == "merge":

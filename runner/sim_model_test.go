@@ -137,12 +137,15 @@ func (s *simScope) eval(i int) *simOutcome {
 // arrive collects what comes in and applies the rules of edges.
 func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict string) {
 	in = map[string]any{}
-	pushed, some, stuck, clash := len(n.after), 0, false, false
+	pushed, tested, some, stuck, clash := len(n.after), 0, 0, false, false
 	for _, b := range n.in {
 		if b.port == "pull" {
 			continue
 		}
 		pushed += len(b.from)
+		if b.text {
+			tested += len(b.from)
+		}
 		v, has, came, waits := s.bring(&b, o)
 		if has {
 			in[b.port] = v
@@ -169,7 +172,7 @@ func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict
 	case pushed == 0:
 	case clash:
 		return nil, "clash"
-	case some+controls == 0,
+	case some+controls == 0 && tested < pushed,
 		len(n.after) > 0 && controls == 0,
 		n.joinAll && controls < len(n.after),
 		need != "" && !has:
@@ -186,13 +189,13 @@ func (s *simScope) bring(b *simIn, o *simOutcome) (v any, has bool, came int, st
 		o.parents = append(o.parents, s.prefix+s.g.nodes[e.node].id)
 		x, taken, resolved := s.taken(e)
 		stuck = stuck || !resolved
+		texts[k] = "-"
 		if taken {
-			v, came = x, came+1
+			v, came, texts[k] = x, came+1, textOf(x)
 		}
-		texts[k] = textOf(x)
 	}
 	if b.text {
-		return strings.Join(texts, "+"), came == len(b.from), came, stuck
+		return strings.Join(texts, "+"), true, came, stuck
 	}
 	return v, came > 0, came, stuck
 }

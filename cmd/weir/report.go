@@ -16,6 +16,7 @@ type report struct {
 	Run        string        `json:"run"`
 	Status     string        `json:"status"`
 	Outputs    engine.Values `json:"outputs"`
+	Absent     engine.Values `json:"absent"` // declared outputs without a value, and why
 	Interrupts []interrupt   `json:"interrupts"`
 	Usage      usage         `json:"usage"`
 	Error      *engine.Error `json:"error"`
@@ -47,7 +48,7 @@ type usage struct {
 
 func reportOf(r weir.Result) *report {
 	return &report{
-		Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Interrupts: interruptsOf(r.Interrupts),
+		Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Absent: orEmpty(r.Absent), Interrupts: interruptsOf(r.Interrupts),
 		Usage: usageOf(r.Usage), Error: r.Error,
 	}
 }
@@ -92,6 +93,9 @@ func (p *program) report(r weir.Result, d *driving) {
 	case d.events:
 	case r.Status == engine.Completed:
 		p.printOutputs(r.Outputs)
+		for _, a := range r.Absent {
+			p.say("weir: the output %s is absent: %s", a.Name, plain(a.Value))
+		}
 	case r.Status == engine.Paused:
 		for _, i := range r.Interrupts {
 			if !d.interactive() || i.Kind == engine.AwaitEvent { // else it has been asked

@@ -204,6 +204,7 @@ type shown struct {
 	ParentNode string         `json:"parentNode"` // whose child the run is, in the parent
 	Inputs     engine.Values  `json:"inputs"`
 	Outputs    engine.Values  `json:"outputs"`
+	Absent     engine.Values  `json:"absent"` // declared outputs without a value, and why
 	State      engine.Values  `json:"state"`
 	Interrupts []interrupt    `json:"interrupts"`
 	Usage      usage          `json:"usage"`
@@ -257,7 +258,7 @@ func shownOf(v *runner.View) *shown {
 	r := v.Run
 	s := &shown{
 		Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
-		User: r.Start.User, Origin: r.Start.Origin, Parent: r.Start.Parent, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()),
+		User: r.Start.User, Origin: r.Start.Origin, Parent: r.Start.Parent, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()), Absent: orEmpty(r.Absent()),
 		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageOf(r.Usage()), Error: r.Failure(),
 		Nodes: []shownNode{}, Contexts: []shownContext{},
 	}
@@ -358,6 +359,9 @@ func (p *program) printShown(v *runner.View, above string, stopped bool) {
 			t.row(o.Name, shorten(plain(o.Value), 100))
 		}
 		t.print()
+	}
+	for _, a := range r.Absent() {
+		fmt.Fprintf(p.out, "\nOutput %s is absent: %s\n", a.Name, plain(a.Value))
 	}
 	p.printPartial(v)
 }

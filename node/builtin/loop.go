@@ -35,7 +35,9 @@ long as it is false.
 In the ` + "`in:`" + ` of the body's nodes, and in its outputs, ` + "`inputs.*`" + ` are the values of the loop's own
 ` + "`in:`" + `, under any names. From the second iteration on, an output of the iteration before takes the place of the input of the same
 name; so a body with the input and output ` + "`draft`" + ` works on its draft. ` + "`inputs.index`" + ` counts
-iterations from 0. A node of the body has the path ` + "`LOOP#2/NODE`" + ` in the second.
+iterations from 0. An output that an iteration did not give (it is one reference to a node that was skipped) is
+absent in the next, whatever the loop's own ` + "`in:`" + ` gave, and reading it is an error; to keep the value, write
+` + "`{{ has(improve.text) ? improve.text : inputs.draft }}`" + `. A node of the body has the path ` + "`LOOP#2/NODE`" + ` in the second.
 
 The loop's outputs are those of the last iteration, and ` + "`iterations`" + `, how many there were.`,
 		Ports: flow.Ports{
@@ -175,9 +177,16 @@ func (n *loopNode) ended(ctx *node.Ctx, last engine.Values, count int) (bool, er
 }
 
 // next is what iteration number index, from 0, is given: the loop's inputs,
-// and over them what the iteration before put out.
+// and in their place the outputs of the iteration before. An output that it did
+// not give takes the input away too, so that reading it is an error instead of
+// the value that the loop began with.
 func (n *loopNode) next(ctx *node.Ctx, last engine.Values, index int) engine.Values {
 	given := ctx.Inputs()
+	if index > 0 {
+		for _, name := range ctx.BodyOutputs() {
+			delete(given, name)
+		}
+	}
 	for _, o := range last {
 		given[o.Name] = o.Value
 	}

@@ -1,0 +1,153 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/flow/expr"
+)
+
+// scopeVars are the names that templates in a scope may read.
+type scopeVars struct {
+	scope engine.Scope
+	state engine.State
+	run   map[string]any
+}
+
+// Lookup resolves inputs, state, run and the nodes of the scope.
+func (v *scopeVars) Lookup(name string) (any, bool) {
+	switch name {
+	case "inputs":
+		return object(v.scope.Inputs()), true
+	case "state":
+		return v.state, true
+	case "run":
+		return v.run, true
+	}
+	out, ended, ok := v.scope.Outputs(name)
+	if !ended {
+		out = nil
+	}
+	return object(out), ok
+}
+
+// object lets Values be read by expressions.
+type object engine.Values
+
+// Get returns the value under name.
+func (o object) Get(name string) (any, bool) { return engine.Values(o).Get(name) }
+
+// Keys lists the names.
+func (o object) Keys() []string {
+	keys := make([]string, len(o))
+	for i := range o {
+		keys[i] = o[i].Name
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// eval evaluates the binding. The error has the place in the flow file, names
+// what it is of ("input x", "output y"), and says why a node that it reads
+// gave nothing.
+func (b *binding) eval(v *scopeVars, what string) (engine.Value, error) {
+	x, err := b.tpl.Eval(v)
+	if err == nil {
+		x, err = engine.Normalize(x)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s%s %s: %w", placeOf(b.pos), what, b.name, v.explain(err))
+	}
+	return x, nil
+}
+
+// placeOf is a place in a flow file as errors begin with it, "" where the flow
+// was not read from one.
+func placeOf(p flow.Pos) string {
+	if p.Line == 0 {
+		return ""
+	}
+	return p.String() + ": "
+}
+
+// evalOutputs evaluates what a scope returns. An output that is exactly one
+// reference is absent where its source gave nothing; absent has these with the
+// reason. In any other template what is read and not there is an error.
+func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
+	bs := v.scope.Graph().Host.([]binding)
+	out = make(engine.Values, 0, len(bs))
+	for i := range bs {
+		b := &bs[i]
+		if b.fixed {
+			out = append(out, engine.Named{Name: b.name, Value: b.literal})
+			continue
+		}
+		if why := v.absent(b); why != "" {
+			absent = append(absent, engine.Named{Name: b.name, Value: why})
+			continue
+		}
+		x, err := b.eval(v, "output")
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, engine.Named{Name: b.name, Value: x})
+	}
+	return out, absent, nil
+}
+
+// absent says why a binding that is one reference to a port has no value, ""
+// where it has one, or is anything else.
+func (v *scopeVars) absent(b *binding) string {
+	if !b.bare {
+		return ""
+	}
+	path := b.tpl.Program().Path()
+	out, ended, ok := v.scope.Outputs(path[0])
+	switch {
+	case !ok || len(path) < 2:
+		return ""
+	case ended:
+		if _, given := out.Get(path[1]); given {
+			return ""
+		}
+	}
+	return v.reason(path[0], path[1])
+}
+
+// reason says why nothing came out of a port.
+func (v *scopeVars) reason(id, port string) string {
+	switch status := v.scope.Status(id); status {
+	case engine.Skipped:
+		if from := v.scope.Untaken(id); from != "" {
+			return fmt.Sprintf("%s was skipped, since %s gave nothing", id, from)
+		}
+		return id + " was skipped"
+	case engine.Failed:
+		if f := v.scope.Failure(id); f != nil {
+			return fmt.Sprintf("%s failed (%s)", id, f.Code)
+		}
+		return id + " failed"
+	case engine.NotNeeded:
+		return id + " was not needed"
+	case engine.Completed:
+		return fmt.Sprintf("%s gave nothing on its port %s", id, port)
+	default:
+		return fmt.Sprintf("%s is %s", id, status)
+	}
+}
+
+// explain adds to an error of an expression why a node gave nothing.
+func (v *scopeVars) explain(err error) error {
+	e, ok := errors.AsType[*expr.EvalError](err)
+	if !ok || e.Missing == nil || len(e.Missing.Path) != 1 {
+		return err
+	}
+	id, port := e.Missing.Root, e.Missing.Path[0]
+	if _, _, node := v.scope.Outputs(id); !node {
+		return err
+	}
+	return fmt.Errorf("%w: %s; has(%s.%s) tests for it", err, v.reason(id, port), id, port)
+}
