@@ -236,6 +236,7 @@ func (s *scope) artifactRef(it *item, v *value, r expr.Ref, inEach, each bool) {
 	case "run":
 		l.runRef(v, r)
 	case "inputs":
+		it.read(r)
 		s.nodeInput(it, v, r)
 	case "outputs":
 		s.nodeOutput(it, v, r)

@@ -88,6 +88,12 @@ type TypeSpec struct {
 	Settings map[string]any
 	// Check reports what Settings cannot say. Nil is no further check.
 	Check func(with map[string]any) []Problem
+	// Reads, where set, lets the loader refuse inputs that nothing reads: it lists
+	// the input ports beyond those of Ports that a node with such settings reads by
+	// itself, all of them where the second result is true. What settings, the cache
+	// key, artifacts and a body read as inputs.NAME is known beside it. Nil is for
+	// types that may read any.
+	Reads func(with map[string]any) (names []string, all bool)
 	// Context is what the type does with its context; ContextFor, where set,
 	// decides it from the settings.
 	Context    ContextUse

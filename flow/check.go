@@ -12,6 +12,7 @@ func (s *scope) check() {
 		if it.spec != nil {
 			s.checkPorts(it)
 			s.checkRequired(it)
+			s.checkUnread(it)
 		}
 	}
 	s.checkContexts()

@@ -19,6 +19,7 @@ const (
 	CodeUnknownType       = "unknown_type"       // no such node type
 	CodeUnknownNode       = "unknown_node"       // no such node in this scope
 	CodeUnknownPort       = "unknown_port"       // the node has no such port
+	CodeUnreadInput       = "unread_input"       // an input of a node that nothing reads
 	CodeUnknownInput      = "unknown_input"      // no such input of the flow, body or node
 	CodeUnknownReference  = "unknown_reference"  // a name that means nothing here
 	CodeOuterReference    = "outer_reference"    // a body refers to a node around it
@@ -102,6 +103,7 @@ func Codes() []Code {
 		{CodeUnknownType, "The catalogue has no such node type.", "Respell it; `weir nodes` lists the types."},
 		{CodeUnorderedWriters, "Two nodes write one key of the state, neither after the other, and no reducer is declared.", "Declare a reducer under `state:`, or order them with `after:`."},
 		{CodeUnreachable, "The node can never run: what it needs excludes itself.", "Use join: any, or a merge node."},
+		{CodeUnreadInput, "A node is given an input that no port, setting or body of it reads.", "Respell it after a port or after what the settings read as inputs.NAME, or remove it; order without a value is `after:`."},
 		{CodeUnsupportedSyntax, "YAML that flow files do without: merge keys, tags, several documents.", "Write it out."},
 	}
 }

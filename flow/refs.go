@@ -71,6 +71,7 @@ func (s *scope) settingRef(it *item, v *value, r expr.Ref, secret bool) {
 	case "run":
 		l.runRef(v, r)
 	case "inputs":
+		it.read(r)
 		s.nodeInput(it, v, r)
 	case "secrets":
 		if !secret {
@@ -166,6 +167,7 @@ func (s *scope) bodyRef(v *value, r expr.Ref) {
 			fmt.Sprintf("an input of the flow is run.inputs.%s", name))
 		return
 	}
+	s.owner.read(r)
 	if len(r.Path) == 0 || r.Test || s.bodyInput(r.Path[0]) {
 		return
 	}

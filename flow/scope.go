@@ -28,6 +28,10 @@ type item struct {
 	spec  *TypeSpec
 	ports Ports
 	body  *scope
+	// reads are the inputs that settings and the body read, and readsAll that one
+	// of them reads inputs as a whole.
+	reads    map[string]bool
+	readsAll bool
 	// in and out are the edges, once all are known; index is the place in the
 	// file and then, in order, rank.
 	in, out     []*link

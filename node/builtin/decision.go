@@ -98,6 +98,7 @@ there are, code that sets no branch with ` + "`branch_missing`" + `. For conditi
 		Check:      checkDecision,
 		ContextFor: promptContext,
 		PureFor:    byExpression,
+		Reads:      codeReads,
 		Replays:    true,
 		Inline:     true,
 		InlineFor:  byExpression,

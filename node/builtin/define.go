@@ -30,6 +30,9 @@ func define[T any, P interface {
 	node.Node
 }](spec *flow.TypeSpec) node.Type {
 	spec.Version = max(spec.Version, 1)
+	if spec.Reads == nil && spec.Uses == nil {
+		spec.Reads = settingsAlone
+	}
 	return &nodeType{spec: spec, prepare: func(with map[string]any) (node.Node, error) {
 		settings, err := decode[T](with)
 		if err != nil {
@@ -47,3 +50,7 @@ func define[T any, P interface {
 		return n, nil
 	}}
 }
+
+// settingsAlone is TypeSpec.Reads of types that read no input beyond their ports
+// but by the expressions in their settings.
+func settingsAlone(map[string]any) ([]string, bool) { return nil, false }

@@ -68,7 +68,7 @@ name: bytes
 inputs: {url: {type: text}}
 nodes:
   get: {type: httpRequest, with: {url: "{{ run.inputs.url }}"}}
-  body: {type: template, in: {b: "{{ get.body }}"}, with: {text: "text"}}
+  body: {type: template, in: {b: "{{ get.body }}"}, with: {text: "{{ has(inputs.b) }}"}}
 outputs: {bytes: "{{ get.base64 }}"}
 `, map[string]any{"url": url}, nil)
 	if got := outputsOf(t, r); got["bytes"] != "/wA=" {

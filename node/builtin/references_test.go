@@ -61,8 +61,8 @@ var places = map[string]struct {
 	"in, of a required port": {flow: "  use: {type: forEach, in: {items: [V], other: \"{{ said.value }}\"}, with: {body: {nodes: {n: {type: transform, in: {i: \"{{ inputs.item }}\", o: \"{{ inputs.other }}\"}, with: {expr: \"inputs.o == 'v' ? inputs.i : 0\"}}}, outputs: {result: \"{{ n.value }}\"}}}}\n  one: {type: transform, in: {l: \"{{ use.results }}\"}, with: {expr: \"inputs.l[0]\"}}\noutputs: {r: \"{{ one.value }}\"}"},
 	"outputs of a body":      {flow: "  use: {type: loop, with: {max: 1, body: {nodes: {BODY}, outputs: {r: V}}}}\noutputs: {r: \"{{ use.r }}\"}"},
 	"results of a body":      {flow: "  use: {type: forEach, in: {items: [1]}, with: {body: {nodes: {BODY}, outputs: {r: V}}}}\n  one: {type: transform, in: {l: \"{{ use.results }}\"}, with: {expr: \"has(inputs.l[0].r) ? inputs.l[0].r : 'absent'\"}}\noutputs: {r: \"{{ one.value }}\"}"},
-	"settings":               {flow: "  use: {type: template, in: {p: \"{{ SOURCE }}\", other: \"{{ said.value }}\"}, with: {text: V}}\noutputs: {r: \"{{ use.text }}\"}", reads: true},
-	"an expression setting":  {flow: "  use: {type: transform, in: {p: \"{{ SOURCE }}\", other: \"{{ said.value }}\"}, with: {expr: V}}\noutputs: {r: \"{{ use.value }}\"}", reads: true},
+	"settings":               {flow: "  use: {type: template, after: said, in: {p: \"{{ SOURCE }}\"}, with: {text: V}}\noutputs: {r: \"{{ use.text }}\"}", reads: true},
+	"an expression setting":  {flow: "  use: {type: transform, after: said, in: {p: \"{{ SOURCE }}\"}, with: {expr: V}}\noutputs: {r: \"{{ use.value }}\"}", reads: true},
 }
 
 func sourceNodes() []string {
