@@ -12,15 +12,19 @@ import (
 // Definition is a flow written in Go, in the authoring form of a file: the same
 // keys, the same templates, validated by the same rules.
 type Definition struct {
-	Name        string              `json:"name"`
-	Description string              `json:"description,omitempty"`
-	Context     map[string]any      `json:"context,omitempty"`
-	Session     map[string]any      `json:"session,omitempty"`
-	Inputs      map[string]any      `json:"inputs,omitempty"`
-	State       map[string]any      `json:"state,omitempty"`
-	Nodes       map[string]NodeSpec `json:"nodes"`
-	Edges       []map[string]any    `json:"edges,omitempty"`
-	Outputs     map[string]any      `json:"outputs,omitempty"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Context     map[string]any `json:"context,omitempty"`
+	Session     map[string]any `json:"session,omitempty"`
+	// Budget bounds what a run may spend on models, as flow.Spend does.
+	Budget map[string]any `json:"budget,omitempty"`
+	// Uses pins flows that nodes name to fingerprints.
+	Uses    map[string]string   `json:"uses,omitempty"`
+	Inputs  map[string]any      `json:"inputs,omitempty"`
+	State   map[string]any      `json:"state,omitempty"`
+	Nodes   map[string]NodeSpec `json:"nodes"`
+	Edges   []map[string]any    `json:"edges,omitempty"`
+	Outputs map[string]any      `json:"outputs,omitempty"`
 }
 
 // NodeSpec is one node of a Definition.
@@ -36,6 +40,12 @@ type NodeSpec struct {
 	OnError   any            `json:"onError,omitempty"`
 	Cache     any            `json:"cache,omitempty"`
 	Isolation string         `json:"isolation,omitempty"`
+	// Budget bounds what the node, and what is inside it, may spend on models.
+	Budget map[string]any `json:"budget,omitempty"`
+	// InterruptBefore and InterruptAfter pause the run around the node.
+	InterruptBefore bool   `json:"interruptBefore,omitempty"`
+	InterruptAfter  bool   `json:"interruptAfter,omitempty"`
+	Description     string `json:"description,omitempty"`
 	// Artifacts declare data that the node found, used or made, as flow.Artifact does.
 	Artifacts []map[string]any `json:"artifacts,omitempty"`
 }

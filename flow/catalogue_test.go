@@ -198,6 +198,12 @@ func dataTypes() catalogue {
 			Settings: settings(object{"text": object{"type": "string", "x-weir": "template"}}, "text"),
 		},
 		{
+			Name: "strict", Version: 1, Pure: true, Inline: true,
+			Ports:    flow.Ports{AnyIn: true, Out: []flow.Port{out("text", flow.TypeText)}},
+			Settings: settings(object{"text": object{"type": "string", "x-weir": "template"}}, "text"),
+			Reads:    func(map[string]any) ([]string, bool) { return nil, false },
+		},
+		{
 			Name: "transform", Version: 1, Pure: true, Inline: true,
 			Ports:    flow.Ports{AnyIn: true, Out: []flow.Port{out("value", flow.TypeAny)}},
 			Settings: settings(object{"expr": object{"type": "string", "x-weir": "expression"}}, "expr"),

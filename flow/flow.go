@@ -232,16 +232,17 @@ type Node struct {
 	// Artifacts are the data that it declares where it completes.
 	Artifacts []Artifact
 	Pos       Pos
+	// Places are those of settings that are evaluated, by path: "headers.accept".
+	Places map[string]Pos
 
 	recorded *TypeSpec // of a node of a recorded flow; see SpecIn
-	places map[string]Pos // of settings that are evaluated
 }
 
 // PlaceOf is where the setting stands in the file, "headers.accept" or "text"; the
 // node's own place where that is not known.
 func (n *Node) PlaceOf(setting string) Pos {
 	for setting != "" {
-		if p, ok := n.places[setting]; ok {
+		if p, ok := n.Places[setting]; ok {
 			return p
 		}
 		i := strings.LastIndexByte(setting, '.')

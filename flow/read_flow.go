@@ -12,7 +12,7 @@ import (
 // readFlow reads the whole document into l.flow.
 func (l *loader) readFlow(doc *value) {
 	f := fields{l, doc, "a flow"}
-	f.only("weir", "name", "description", "context", "session", "budget", "inputs", "state", "uses", "nodes", "edges", "outputs")
+	f.only(FlowKeys()...)
 	if !l.version(doc) {
 		return
 	}

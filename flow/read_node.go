@@ -12,8 +12,7 @@ func (s *scope) readNode(it *item) {
 	if !ok {
 		return
 	}
-	f.only("type", "in", "after", "with", "context", "join", "retry", "timeout", "onError", "cache",
-		"isolation", "budget", "interruptBefore", "interruptAfter", "artifacts", "description")
+	f.only(NodeKeys()...)
 	s.readType(it)
 	n.Description = f.text("description")
 	if n.Join = f.choice("join", "any", "all"); n.Join == "" {

@@ -228,10 +228,10 @@ func (r *settingsReader) scalar(v *value, schema map[string]any, as role) any {
 	}
 	if as != roleNone {
 		n := r.it.node
-		if n.places == nil {
-			n.places = make(map[string]Pos)
+		if n.Places == nil {
+			n.Places = make(map[string]Pos)
 		}
-		n.places[strings.Join(r.path, ".")] = r.s.l.posOf(v)
+		n.Places[strings.Join(r.path, ".")] = r.s.l.posOf(v)
 	}
 	switch as {
 	case roleExpression:

@@ -55,7 +55,7 @@ func placelessGraph(g flow.Graph) flow.Graph {
 	out := flow.Graph{Outputs: placelessBindings(g.Outputs)}
 	for _, n := range g.Nodes {
 		c := *n
-		c.Pos, c.In, c.Artifacts = flow.Pos{}, placelessBindings(n.In), slices.Clone(n.Artifacts)
+		c.Pos, c.Places, c.In, c.Artifacts = flow.Pos{}, nil, placelessBindings(n.In), slices.Clone(n.Artifacts)
 		for i := range c.Artifacts {
 			c.Artifacts[i].Pos = flow.Pos{}
 		}
@@ -117,7 +117,7 @@ func TestTheNormalFormIsReadBackAsTheSameFlow(t *testing.T) {
 				t.Errorf("Check: %v", err)
 			}
 			trusted, err := flow.Source{Valid: true}.Parse("back.json", []byte(text), testCatalogue())
-			if err != nil || !reflect.DeepEqual(trusted, back) {
+			if err != nil || !reflect.DeepEqual(placeless(trusted), placeless(back)) {
 				t.Errorf("read as one that was found valid before, the flow is another, %v", err)
 			}
 		})

@@ -276,7 +276,7 @@ func (a *attempt) errorOf(err error) *engine.Error {
 		out = engine.Error{Code: engine.CodeNodeFailed, Message: err.Error()}
 	}
 	if setting, _, named := strings.Cut(out.Message, ": "); out.Code == engine.CodeExpression && out.Node == "" && named {
-		out.Message = placeOf(a.Plan.Def.PlaceOf(setting)) + out.Message
+		out.Message += placeOf(a.Plan.Def.PlaceOf(setting))
 	}
 	if out.Node == "" {
 		out.Node = a.Path

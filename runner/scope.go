@@ -50,27 +50,27 @@ func (o object) Keys() []string {
 	return keys
 }
 
-// eval evaluates the binding. The error has the place in the flow file, names
-// what it is of ("input x", "output y"), and says why a node that it reads
-// gave nothing.
+// eval evaluates the binding. The error names what it is of ("input x", "output
+// y"), says why a node that it reads gave nothing, and has the place in the
+// flow file.
 func (b *binding) eval(v *scopeVars, what string) (engine.Value, error) {
 	x, err := b.tpl.Eval(v)
 	if err == nil {
 		x, err = engine.Normalize(x)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s%s %s: %w", placeOf(b.pos), what, b.name, v.explain(err))
+		return nil, fmt.Errorf("%s %s: %w%s", what, b.name, v.explain(err), placeOf(b.pos))
 	}
 	return x, nil
 }
 
-// placeOf is a place in a flow file as errors begin with it, "" where the flow
-// was not read from one.
+// placeOf is a place in a flow file as errors end with it, "" where the flow was
+// not read from one.
 func placeOf(p flow.Pos) string {
 	if p.Line == 0 {
 		return ""
 	}
-	return p.String() + ": "
+	return " (" + p.String() + ")"
 }
 
 // evalOutputs evaluates what a scope returns. An output that is exactly one
