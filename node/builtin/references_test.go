@@ -47,11 +47,11 @@ var outcomes = map[string][2]string{
 	"call":          {`2`, `2`},
 }
 
-// places are where an expression V may stand, with what there is to read the
+// referencePlaces are where an expression V may stand, with what there is to read the
 // result from: the output r, or for a bare reference that gave nothing the
 // output r that is absent. The last column says whether a bare reference may be
 // absent there.
-var places = map[string]struct {
+var referencePlaces = map[string]struct {
 	flow  string
 	reads bool // the place reads the port of a node, bound by a bare reference
 }{
@@ -78,7 +78,7 @@ func sourceNodes() []string {
 
 // flowOf is a flow whose place holds the shape of a reference.
 func flowOf(place, shape, ref string) string {
-	p := places[place]
+	p := referencePlaces[place]
 	value := strings.ReplaceAll(shapes[shape], "R", ref)
 	if p.reads {
 		value = strings.ReplaceAll(shapes[shape], "R", "inputs.p")
@@ -147,14 +147,14 @@ func wanted(place, shape, source string) string {
 	if place == "in, of a required port" && shape != "or, undecided" && !state {
 		return "absent" // the node is skipped: what it needs in any case is not there
 	}
-	if shape == "bare" && !state && !places[place].reads {
+	if shape == "bare" && !state && !referencePlaces[place].reads {
 		return "absent"
 	}
 	return "error"
 }
 
 func TestEveryReferenceGivesAValueAnErrorOrAnExplicitAbsence(t *testing.T) {
-	for place, p := range places {
+	for place, p := range referencePlaces {
 		for shape := range shapes {
 			for source, ref := range sources {
 				if p.reads && strings.HasPrefix(ref, "state.") {
