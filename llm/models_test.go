@@ -61,8 +61,8 @@ func TestAnUnknownModelIsToldOfOnceAtDebug(t *testing.T) {
 		c.Find("openai", "gpt-5")
 		c.Find("script", "x")
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 2 {
-		t.Errorf("%d warnings, want one for each of two models:\n%s", n, &log)
+	if n := strings.Count(log.String(), "level=DEBUG"); n != 2 {
+		t.Errorf("%d lines, want one for each of two models:\n%s", n, &log)
 	}
 }
 
