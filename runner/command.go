@@ -105,7 +105,9 @@ func (l *Local) pass(ctx context.Context, p *Program, id string, e *elsewhere) (
 func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	for {
 		if x := l.Held(id); x != nil {
-			if err := x.Do(ctx, c); !errors.Is(err, ErrEnded) {
+			// A commit that was refused has kept nothing of the command, and ends the
+			// execution.
+			if err := x.Do(ctx, c); !errors.Is(err, ErrEnded) && !errors.Is(err, store.ErrFenced) {
 				return x, err
 			}
 			<-x.done

@@ -350,6 +350,10 @@ func (x *Execution) commit() error {
 	}
 	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains(), Queued: x.queued, Posts: x.posts, Announces: announces(c.Events)}
 	x.queued, x.posts = nil, nil
+	if x.left { // by the commit before, and something has come since
+		x.takeAgain()
+		x.one[0].Fence = x.lease.Fence
+	}
 	if x.untaken {
 		x.one[0].Take = &x.lease
 	}
@@ -361,7 +365,8 @@ func (x *Execution) commit() error {
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
-	x.untaken, x.left = false, x.one[0].Leave
+	x.untaken = false
+	x.gaveBack(x.one[0].Leave)
 	x.hub.committed(&c)
 	if x.hub.active() || x.bond.parent != nil {
 		items := make([]Item, len(c.Events))
@@ -373,6 +378,26 @@ func (x *Execution) commit() error {
 	}
 	x.local.keepCheckpoint(x)
 	return nil
+}
+
+// takeAgain has the next commit take the run, which the last one gave back. Where
+// another process has taken it since, that commit is refused.
+func (x *Execution) takeAgain() {
+	x.local.mu.Lock()
+	defer x.local.mu.Unlock()
+	x.lease.Fence += 2
+	x.lease.Until = time.Now().Add(x.local.o.Lease)
+	x.untaken, x.left = true, false
+}
+
+// gaveBack notes whether a commit gave the run back.
+func (x *Execution) gaveBack(left bool) {
+	if x.left == left {
+		return
+	}
+	x.local.mu.Lock()
+	defer x.local.mu.Unlock()
+	x.left = left
 }
 
 // announces reports whether events only say that effects are about to start.

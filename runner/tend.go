@@ -19,13 +19,9 @@ func (l *Local) keepLeases() {
 			return
 		case <-t.C:
 		}
-		held := l.snapshot()
-		if len(held) == 0 {
+		leases := l.leases()
+		if len(leases) == 0 {
 			continue
-		}
-		leases := make([]store.Lease, len(held))
-		for i, x := range held {
-			leases[i] = x.lease
 		}
 		lost, err := l.o.Store.Renew(l.ctx, leases, l.o.Lease, time.Now())
 		if err != nil {
@@ -40,6 +36,19 @@ func (l *Local) keepLeases() {
 			}
 		}
 	}
+}
+
+// leases are those of the runs held here, without runs that were given back.
+func (l *Local) leases() []store.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]store.Lease, 0, len(l.held))
+	for _, x := range l.held {
+		if !x.left {
+			out = append(out, x.lease)
+		}
+	}
+	return out
 }
 
 func (l *Local) snapshot() []*Execution {
