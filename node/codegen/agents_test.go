@@ -169,6 +169,8 @@ outputs: {branch: "{{ size.result }}", text: "{{ big.text }}"}
 	equal(t, "the state", r.State, map[string]any{"amount": int64(1250), "branch_decision": "false"})
 }
 
+// The judge alone is told the beginnings of the inputs, and no model is told values of
+// the state.
 func TestModelsAreToldNamesAndTypesAndNoValues(t *testing.T) {
 	r := play(t, reading, weirtest.Case{
 		In:    map[string]any{"invoice": "1250 EUR, my-own-words"},
@@ -181,6 +183,9 @@ func TestModelsAreToldNamesAndTypesAndNoValues(t *testing.T) {
 	for i, req := range r.Asked {
 		text := sent(req)
 		for _, secret := range []string{"sk-very-secret", "correct horse", "fresh-secret", "Ada Lovelace", "my-own-words"} {
+			if judge := i == len(r.Asked)-1; judge && secret == "my-own-words" {
+				continue
+			}
 			if strings.Contains(text, secret) {
 				t.Errorf("call %d is told %q: %s", i+1, secret, text)
 			}

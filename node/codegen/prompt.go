@@ -32,7 +32,7 @@ func inputSchema() map[string]any {
 // outputSystem instructs the agent that judges what code did.
 const outputSystem = "You check the outcome of one step of a workflow. You are told the task, what the program that did it changed in the state, and " +
 	"what it printed. Values in brackets as [hidden] are not shown to you and are no fault. Say whether the task is done. Do not ask for more " +
-	"than the task does. You are shown the beginnings of the values that the program was given: an outcome that follows from other values than these, " +
+	"than the task does. You are shown the beginnings of the inputs: an outcome that follows from other values than those that the program was given, " +
 	"such as a name or a number of another document, is not valid. " + untrusted + "\n" +
 	`Answer with a JSON object and nothing else: {"valid": true or false, "task_completed": true or false, "changes_made": true or false, ` +
 	`"reason": one sentence; where it is not valid, what is wrong and what to do about it}`
@@ -193,33 +193,28 @@ func (k *work) outcome(r *Ran) string {
 	if r.Stdout != "" {
 		b.WriteString("\nIt printed: " + shorten(hide(r.Stdout, secrets), maxKept/4))
 	}
-	b.WriteString("\n\nThe values that the program was given, or their beginnings:\n" + k.excerpts())
+	b.WriteString("\n\nThe inputs, or their beginnings:\n" + k.excerpts())
 	return b.String()
 }
 
-// excerpts are the beginnings of the values that code works on, without what is
-// secret.
+// excerpts are the beginnings of the inputs, without what is secret. Of the state,
+// which may hold more than the task needs, no model is shown anything.
 func (k *work) excerpts() string {
 	const (
 		most = 2 * maxKept
 		each = maxKept / 5
 	)
 	var b strings.Builder
-	for _, of := range []struct {
-		what   string
-		values map[string]any
-	}{{"input", k.inputs}, {"context", k.state}} {
-		for _, name := range sortedKeys(of.values) {
-			value := jsonText(of.values[name], k.secrets, each)
-			if scrub.IsSecretName(name) {
-				value = "[hidden]"
-			}
-			if b.Len()+len(value) > most {
-				b.WriteString("- and more that is not shown\n")
-				return b.String()
-			}
-			fmt.Fprintf(&b, "- %s %q: %s\n", of.what, name, value)
+	for _, name := range sortedKeys(k.inputs) {
+		value := jsonText(k.inputs[name], k.secrets, each)
+		if scrub.IsSecretName(name) {
+			value = "[hidden]"
 		}
+		if b.Len()+len(value) > most {
+			b.WriteString("- and more that is not shown\n")
+			break
+		}
+		fmt.Fprintf(&b, "- input %q: %s\n", name, value)
 	}
 	if b.Len() == 0 {
 		return "(none)"
