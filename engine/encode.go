@@ -22,7 +22,18 @@ func AppendValue(b []byte, v Value) ([]byte, error) { return appender{}.value(b,
 func EncodeValue(b []byte, v Value) ([]byte, error) { return appender{mark: true}.value(b, v) }
 
 // appender writes values as JSON.
-type appender struct{ mark bool }
+type appender struct {
+	mark  bool
+	depth int // how deep it is in lists and objects
+}
+
+// enter is the appender for what is inside of a list or object.
+func (a appender) enter() (appender, error) {
+	if a.depth++; a.depth > maxStored {
+		return a, fmt.Errorf("the value is nested deeper than %d levels, or holds itself", maxStored)
+	}
+	return a, nil
+}
 
 func (a appender) value(b []byte, v Value) ([]byte, error) {
 	switch t := v.(type) {
@@ -68,7 +79,10 @@ func appendFloat(b []byte, f float64) ([]byte, error) {
 }
 
 func (a appender) list(b []byte, l []any) ([]byte, error) {
-	var err error
+	a, err := a.enter()
+	if err != nil {
+		return nil, err
+	}
 	b = append(b, '[')
 	for i, e := range l {
 		if i > 0 {
@@ -91,7 +105,10 @@ func (a appender) object(b []byte, m map[string]any) ([]byte, error) {
 	if marked { // what a user calls "$context" is no Handle
 		b = append(b, `{"$":`...)
 	}
-	var err error
+	a, err := a.enter()
+	if err != nil {
+		return nil, err
+	}
 	b = append(b, '{')
 	for i, k := range keys {
 		if i > 0 {
@@ -109,7 +126,10 @@ func (a appender) object(b []byte, m map[string]any) ([]byte, error) {
 }
 
 func (a appender) values(b []byte, v Values) ([]byte, error) {
-	var err error
+	a, err := a.enter()
+	if err != nil {
+		return nil, err
+	}
 	b = append(b, '{')
 	for i, n := range v {
 		if i > 0 {

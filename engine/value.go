@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -89,7 +90,7 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 // other numbers float64, {"$context": id} is a Handle. Use ParseValue for JSON
 // from outside.
 func DecodeValue(data []byte) (Value, error) {
-	v, err := ParseValue(data)
+	v, err := parse(data, normalizer{depth: maxStored, room: math.MaxInt})
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +100,10 @@ func DecodeValue(data []byte) (Value, error) {
 // ParseValue reads JSON from outside: nothing in it becomes a Handle. Anything
 // after the value is an error.
 func ParseValue(data []byte) (Value, error) {
+	return parse(data, normalizer{depth: MaxDepth, room: MaxSize})
+}
+
+func parse(data []byte, n normalizer) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var x any
@@ -108,7 +113,7 @@ func ParseValue(data []byte) (Value, error) {
 	if rest := data[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
 		return nil, errors.New("there is something after the JSON value")
 	}
-	return Normalize(x)
+	return n.value(x)
 }
 
 // unmark turns what EncodeValue marked back: {"$context": id} into a Handle,
@@ -136,14 +141,38 @@ func unmark(v Value) Value {
 	return v
 }
 
+// The bounds of a value from outside.
+const (
+	// MaxDepth is how deep lists and objects may be nested.
+	MaxDepth = 1000
+	// MaxSize is how large a value may be: the bytes of its texts and keys, and 16 for
+	// each element and member.
+	MaxSize = 128 << 20
+	// maxStored is how deep values of journals are read.
+	maxStored = 10000
+)
+
 // Normalize turns decoded JSON and plain Go data into a Value, copying every
 // list and object: integers of any width become int64, json.Number int64 or
-// float64, structs what their JSON says. It refuses what JSON cannot hold.
+// float64, structs what their JSON says. It refuses what JSON cannot hold, and what
+// is nested deeper than MaxDepth, holds itself or is larger than MaxSize.
 func Normalize(x any) (Value, error) {
+	n := normalizer{depth: MaxDepth, room: MaxSize}
+	return n.value(x)
+}
+
+// normalizer is one walk over a value: how deep it may go on and what there is room
+// for.
+type normalizer struct{ depth, room int }
+
+func (n *normalizer) value(x any) (Value, error) {
 	switch t := x.(type) {
 	case nil, bool, int64:
 		return t, nil
 	case string:
+		if n.room -= len(t); n.room < 0 {
+			return nil, errTooLarge()
+		}
 		if utf8.ValidString(t) {
 			return x, nil // x, not t, which would be boxed again
 		}
@@ -161,18 +190,36 @@ func Normalize(x any) (Value, error) {
 	case json.Number:
 		return number(t)
 	case []any:
-		return normalizeList(t)
+		return n.list(t)
 	case map[string]any:
-		return normalizeObject(t)
+		return n.object(t)
 	case Values:
-		return normalizeObject(t.Map())
+		return n.object(t.Map())
 	}
 	b, err := json.Marshal(x)
 	if err != nil {
 		return nil, fmt.Errorf("a value of type %T cannot be stored: %w", x, err)
 	}
-	return DecodeValue(b)
+	v, err := parse(b, *n)
+	if err != nil {
+		return nil, fmt.Errorf("a value of type %T cannot be stored: %w", x, err)
+	}
+	n.room -= len(b)
+	return unmark(v), nil
 }
+
+// enter goes a level deeper, into that many members.
+func (n *normalizer) enter(members int) error {
+	if n.depth--; n.depth < 0 {
+		return fmt.Errorf("the value is nested deeper than %d levels, or holds itself", MaxDepth)
+	}
+	if n.room -= 16 * members; n.room < 0 {
+		return errTooLarge()
+	}
+	return nil
+}
+
+func errTooLarge() error { return fmt.Errorf("the value is larger than %d MB", MaxSize>>20) }
 
 func checkFloat(f float64) (Value, error) {
 	if f != f || f > maxFloat || f < -maxFloat {
@@ -194,28 +241,39 @@ func number(n json.Number) (Value, error) {
 	return f, nil
 }
 
-func normalizeList(l []any) (Value, error) {
+func (n *normalizer) list(l []any) (Value, error) {
+	if err := n.enter(len(l)); err != nil {
+		return nil, err
+	}
 	out := make([]any, len(l))
 	for i, e := range l {
-		v, err := Normalize(e)
+		v, err := n.value(e)
 		if err != nil {
 			return nil, err
 		}
 		out[i] = v
 	}
+	n.depth++
 	return out, nil
 }
 
-func normalizeObject(m map[string]any) (Value, error) {
+func (n *normalizer) object(m map[string]any) (Value, error) {
+	if err := n.enter(len(m)); err != nil {
+		return nil, err
+	}
 	out := make(map[string]any, len(m))
 	// order: a map again; of several bad members the error names any
 	for k, e := range m {
-		v, err := Normalize(e)
+		v, err := n.value(e)
 		if err != nil {
 			return nil, err
 		}
+		if n.room -= len(k); n.room < 0 {
+			return nil, errTooLarge()
+		}
 		out[validText(k)] = v
 	}
+	n.depth++
 	return out, nil
 }
 

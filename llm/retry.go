@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 )
 
 // How a failed call is tried again, unless its error says otherwise.
@@ -63,9 +64,16 @@ func (s *Service) generate(ctx context.Context, run string, p Provider, req *Req
 	if err != nil {
 		return nil, err
 	}
-	resp, err := p.Generate(ctx, req, emit)
+	var resp *Response
+	err = guard.Call(func() (err error) {
+		resp, err = p.Generate(ctx, req, emit)
+		return err
+	})
+	if panicked, ok := guard.Find[*guard.Panic](err); ok {
+		err = &Error{Code: engine.CodeModelUnavailable, Message: "the provider failed: " + panicked.Error(), Err: panicked}
+	}
 	if err != nil || resp == nil {
-		if e, ok := errors.AsType[*Error](err); ok && e.Code == engine.CodeModelRateLimited && e.After > 0 {
+		if e, ok := guard.Find[*Error](err); ok && e.Code == engine.CodeModelRateLimited && e.After > 0 {
 			s.limits.Pause(req.Provider, req.Model, e.After)
 		}
 		release(-1) // which lets others through, unless there is a pause
@@ -87,14 +95,14 @@ func (h Held) chunk() Chunk {
 // asError returns a copy of the *Error in err; anything else a provider
 // returns is one that is not tried again.
 func asError(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := guard.Find[*Error](err); ok {
 		c := *e
 		return &c
 	}
 	if err == nil {
 		err = errors.New("the provider returned no answer")
 	}
-	return &Error{Code: engine.CodeModelUnavailable, Message: err.Error(), Err: err}
+	return &Error{Code: engine.CodeModelUnavailable, Message: guard.Text(err), Err: errors.New(guard.Text(err))}
 }
 
 // backoff says how long to wait after a try, if there is to be another: twice

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 	"github.com/weir-run/weir/tool"
 )
 
@@ -273,7 +274,7 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 		if tl.InOrder {
 			call, last = last.then(call)
 		}
-		wg.Go(func() { errs[i] = call() })
+		wg.Go(func() { errs[i] = guard.Call(call) })
 	}
 	wg.Wait()
 	for i, err := range errs {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weir-run/weir/engine"
@@ -14,6 +15,32 @@ type State struct {
 	base     engine.State
 	reducers func(key string) flow.Reducer
 	changes  []engine.StateChange // in order; without a reducer one per key
+	// places are where in changes those of a key are, made when there are many.
+	places map[string][]int
+}
+
+// indexFrom is from how many changes on they are found by key and not by looking
+// through them.
+const indexFrom = 16
+
+// of lists where the changes of a key are, in order.
+func (s *State) of(key string) []int {
+	if s.places != nil || len(s.changes) >= indexFrom {
+		if s.places == nil {
+			s.places = make(map[string][]int, 2*len(s.changes))
+			for i := range s.changes {
+				s.places[s.changes[i].Key] = append(s.places[s.changes[i].Key], i)
+			}
+		}
+		return s.places[key]
+	}
+	var out []int
+	for i := range s.changes {
+		if s.changes[i].Key == key {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // NewState is for those who run nodes. Reducers names the reducer of a key, ""
@@ -26,11 +53,8 @@ func NewState(base engine.State, reducers func(key string) flow.Reducer) State {
 // are the caller's own to change; null is a value.
 func (s *State) Get(key string) (engine.Value, bool) {
 	v, ok := s.base.Get(key)
-	for i := range s.changes {
+	for _, i := range s.of(key) {
 		c := &s.changes[i]
-		if c.Key != key {
-			continue
-		}
 		if c.Delete {
 			return nil, false
 		}
@@ -44,15 +68,23 @@ func (s *State) Get(key string) (engine.Value, bool) {
 // Keys lists the keys in alphabetical order.
 func (s *State) Keys() []string {
 	keys := s.base.Keys()
+	if len(s.changes) == 0 {
+		return keys
+	}
+	there := make(map[string]bool, len(keys)+len(s.changes))
+	for _, k := range keys {
+		there[k] = true
+	}
 	for _, c := range s.changes {
-		i, found := slices.BinarySearch(keys, c.Key)
-		switch {
-		case c.Delete && found:
-			keys = slices.Delete(keys, i, i+1)
-		case !c.Delete && !found:
-			keys = slices.Insert(keys, i, c.Key)
+		there[c.Key] = !c.Delete
+	}
+	keys = keys[:0]
+	for k, is := range there { // order: sorted below
+		if is {
+			keys = append(keys, k)
 		}
 	}
+	slices.Sort(keys)
 	return keys
 }
 
@@ -80,6 +112,9 @@ func (s *State) Snapshot() engine.State { return s.base }
 
 // Set writes one key; the key's reducer combines it with what is there.
 func (s *State) Set(key string, v engine.Value) error {
+	if err := s.room(1); err != nil {
+		return err
+	}
 	n, err := engine.Normalize(v)
 	if err != nil {
 		return err
@@ -89,7 +124,12 @@ func (s *State) Set(key string, v engine.Value) error {
 }
 
 // Update writes several keys; on an error none of them.
+//
+// More keys than MaxStateKeys are an error.
 func (s *State) Update(values map[string]any) error {
+	if err := s.room(len(values)); err != nil {
+		return err
+	}
 	n, err := engine.Normalize(values)
 	if err != nil {
 		return err
@@ -99,6 +139,20 @@ func (s *State) Update(values map[string]any) error {
 		s.put(engine.StateChange{Key: k, Value: m[k]})
 	}
 	return nil
+}
+
+// MaxStateKeys is how many changes to the state one node may make.
+const MaxStateKeys = 100_000
+
+func (s *State) room(more int) error {
+	if len(s.changes)+more <= MaxStateKeys {
+		return nil
+	}
+	return &engine.Error{
+		Code: engine.CodeValue, Permanent: true,
+		Message: fmt.Sprintf("the node changes the state %d times, and %d is the limit", len(s.changes)+more, MaxStateKeys),
+		Hint:    "put the entries into one object or list under one key",
+	}
 }
 
 // Delete removes a key; removing what is not there is no change.
@@ -114,11 +168,12 @@ func (s *State) Changes() []engine.StateChange { return s.changes }
 // put adds a change. It takes the place of an earlier one of its key, unless
 // the two combine.
 func (s *State) put(c engine.StateChange) {
-	for i := range s.changes {
-		if s.changes[i].Key == c.Key && s.reducers(c.Key) == flow.ReduceNone {
-			s.changes[i] = c
-			return
-		}
+	if before := s.of(c.Key); len(before) > 0 && s.reducers(c.Key) == flow.ReduceNone {
+		s.changes[before[0]] = c
+		return
+	}
+	if s.places != nil {
+		s.places[c.Key] = append(s.places[c.Key], len(s.changes))
 	}
 	s.changes = append(s.changes, c)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/internal/guard"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 	"github.com/weir-run/weir/sandbox"
@@ -243,10 +243,7 @@ func (a *attempt) perform() (micros int64, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = &engine.Error{
-				Code: engine.CodeNodePanic, Permanent: true,
-				Message: fmt.Sprintf("the node panicked: %v", p), Hint: firstFrames(debug.Stack()),
-			}
+			err = a.errorOf(guard.Recovered(p))
 		}
 	}()
 	begin := time.Now()
@@ -256,10 +253,45 @@ func (a *attempt) perform() (micros int64, err error) {
 		err = a.host.node.Run(&a.ctx)
 	}
 	micros = time.Since(begin).Microseconds()
+	if err == nil {
+		err = a.normalize()
+	}
+	err = plainly(err)
 	if a.host.artifacts != nil && err == nil && a.explain == nil {
 		a.declare()
 	}
 	return micros, err
+}
+
+// normalize makes what the node put out values that can be kept.
+func (a *attempt) normalize() error {
+	out, meta, _ := a.ctx.Result()
+	for i := range out {
+		if isContext(out[i].Value) {
+			return &engine.Error{
+				Code: engine.CodeContext, Permanent: true,
+				Message: fmt.Sprintf("output %s is a conversation context", out[i].Name),
+				Hint:    "change the context through its manager, and put out its handle: engine.Handle{ID: m.ID()}",
+			}
+		}
+	}
+	for what, list := range map[string]engine.Values{"output": out, "metadata": meta} {
+		for i := range list {
+			v, err := engine.Normalize(list[i].Value)
+			if err != nil {
+				return &engine.Error{Code: engine.CodeValue, Permanent: true, Message: fmt.Sprintf("%s %s: %v", what, list[i].Name, err)}
+			}
+			list[i].Value = v
+		}
+	}
+	return nil
+}
+
+// exited is the failure of a node whose function ended its goroutine.
+func (a *attempt) exited() *engine.Error {
+	return a.errorOf(&engine.Error{
+		Code: engine.CodeNodePanic, Permanent: true, Message: "the node's function did not return: " + guard.ErrExited.Error(),
+	})
 }
 
 // firstFrames keeps enough of a stack to find the fault.

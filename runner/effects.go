@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/node"
 )
@@ -75,7 +75,17 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	a.progress()
 	a.heard("", true)
 	begin := time.Now()
-	out, err := e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
+	var out node.Outcome
+	err := guard.Call(func() (err error) {
+		out, err = e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
+		if err == nil {
+			out.Value, err = engine.Normalize(out.Value)
+		}
+		if err == nil {
+			out.Manifest, err = engine.Normalize(out.Manifest)
+		}
+		return plainly(err)
+	})
 	a.progress()
 	spent := a.spentBy(key)
 	if err != nil && a.ctx.Err() != nil {
@@ -264,16 +274,18 @@ func digestOf(e *node.Effect) (string, error) {
 
 // errorOf gives any error its code and place.
 func (a *attempt) errorOf(err error) *engine.Error {
-	var e *engine.Error
-	var m *llm.Error
 	var out engine.Error
-	switch {
-	case errors.As(err, &e):
+	if e, ok := guard.Find[*engine.Error](err); ok {
 		out = *e
-	case errors.As(err, &m):
+	} else if m, ok := guard.Find[*llm.Error](err); ok {
 		out = engine.Error{Code: m.Code, Message: m.Message, Permanent: !m.Retry}
-	default:
-		out = engine.Error{Code: engine.CodeNodeFailed, Message: err.Error()}
+	} else if p, ok := guard.Find[*guard.Panic](err); ok {
+		out = engine.Error{
+			Code: engine.CodeNodePanic, Permanent: true,
+			Message: "the node panicked: " + p.Text, Hint: firstFrames(p.Stack),
+		}
+	} else {
+		out = engine.Error{Code: engine.CodeNodeFailed, Message: guard.Text(err)}
 	}
 	if setting, _, named := strings.Cut(out.Message, ": "); out.Code == engine.CodeExpression && out.Node == "" && named {
 		out.Message += placeOf(a.Plan.Def.PlaceOf(setting))
@@ -286,3 +298,33 @@ func (a *attempt) errorOf(err error) *engine.Error {
 	}
 	return &out
 }
+
+// plainly gives an error that a function of others returned, made one whose methods are
+// known to end.
+func plainly(err error) error {
+	if err == nil {
+		return nil
+	}
+	chain := guard.Chain(err)
+	for _, e := range chain {
+		switch e.(type) { //nolint:errorlint // the chain is walked here
+		case *engine.Error, *llm.Error, *limitReached, *guard.Panic:
+			return e
+		}
+		if e == node.ErrSuspended || e == context.Canceled || e == context.DeadlineExceeded { //nolint:errorlint // as above
+			return &plainError{guard.Text(err), e}
+		}
+	}
+	return &plainError{guard.Text(err), nil}
+}
+
+type plainError struct {
+	text  string
+	cause error
+}
+
+// Error implements error.
+func (e *plainError) Error() string { return e.text }
+
+// Unwrap gives the error of ours that it was made of.
+func (e *plainError) Unwrap() error { return e.cause }

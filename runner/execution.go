@@ -191,7 +191,14 @@ const maxStaged = 2000
 // perform runs an attempt on the run's goroutine.
 func (x *Execution) perform(a *attempt) error {
 	a.door = x
+	returned := false
+	defer func() {
+		if !returned { // this goroutine ends; another one goes on driving
+			go x.exited(a)
+		}
+	}()
 	micros, err := a.perform()
+	returned = true
 	if serr := x.m.settle(x.local.clock.now(), a, err, micros); serr != nil {
 		return serr
 	}
@@ -200,26 +207,29 @@ func (x *Execution) perform(a *attempt) error {
 	return nil
 }
 
+// exited settles an attempt whose function ended the goroutine that drove the run,
+// and drives it from here on.
+func (x *Execution) exited(a *attempt) {
+	if err := x.m.settle(x.local.clock.now(), a, a.exited(), 0); err != nil && x.err == nil {
+		x.err = err
+	}
+	job{x, nil}.do()
+}
+
 // launch starts the attempts whose start is durable now.
 func (x *Execution) launch() error {
 	starts, err := x.m.launchable(x.m.run.Now())
 	if err != nil {
 		return err
 	}
-	direct := starts[:0]
 	for _, a := range starts {
 		switch {
 		case x.quit.Load():
 			delete(x.m.active, a.Path)
 		case a.host.direct:
-			direct = append(direct, a)
+			x.m.direct = append(x.m.direct, a)
 		default:
 			x.spawn(a)
-		}
-	}
-	for _, a := range direct {
-		if err := x.perform(a); err != nil {
-			return err
 		}
 	}
 	clear(starts)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
 )
 
 // errAborted is the cause with which a run's own attempts are cancelled.
@@ -32,7 +33,12 @@ func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
 }
 
 // ending is the event that ends an entry into an attempt.
-func (m *machine) ending(a *attempt, err error, micros int64) engine.Event {
+func (m *machine) ending(a *attempt, err error, micros int64) (e engine.Event) {
+	defer func() {
+		if p := recover(); p != nil { // what the node left cannot be committed
+			e = &engine.NodeFailed{Path: a.Path, Error: a.errorOf(guard.Recovered(p)), Micros: micros}
+		}
+	}()
 	late, isLate := a.timedOut()
 	switch {
 	case isLate:
@@ -157,33 +163,6 @@ func (a *attempt) normalizeItems() error {
 func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, error) {
 	out, meta, state := a.ctx.Result()
 	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.hit}
-	for i := range out {
-		if isContext(out[i].Value) {
-			return nil, &engine.Error{
-				Code: engine.CodeContext, Permanent: true,
-				Message: fmt.Sprintf("output %s is a conversation context", out[i].Name),
-				Hint:    "change the context through its manager, and put out its handle: engine.Handle{ID: m.ID()}",
-			}
-		}
-		v, err := engine.Normalize(out[i].Value)
-		if err != nil {
-			return nil, &engine.Error{
-				Code: engine.CodeValue, Permanent: true,
-				Message: fmt.Sprintf("output %s: %v", out[i].Name, err),
-			}
-		}
-		out[i].Value = v
-	}
-	for i := range meta {
-		v, err := engine.Normalize(meta[i].Value)
-		if err != nil {
-			return nil, &engine.Error{
-				Code: engine.CodeValue, Permanent: true,
-				Message: fmt.Sprintf("metadata %s: %v", meta[i].Name, err),
-			}
-		}
-		meta[i].Value = v
-	}
 	if err := m.gather(a, done); err != nil {
 		return nil, err
 	}

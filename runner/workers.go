@@ -48,16 +48,31 @@ func (w *workers) work(j job) {
 	}
 }
 
+// perform runs the attempt and brings how it ended. Where its function ends this
+// goroutine, another one brings that.
+func (j job) perform(a *attempt) (lead bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			a.unwatch()
+			j.x.returned(a)
+			j.x.post(mail{attempt: a, ended: true, err: a.exited()})
+		}
+	}()
+	micros, err := a.perform()
+	returned = true
+	a.unwatch()
+	j.x.returned(a)
+	return j.x.box.put(mail{attempt: a, ended: true, err: err, micros: micros})
+}
+
 // do runs the attempt. Where nobody drives the execution afterwards, it drives,
 // and goes on with the attempt that comes next.
 func (j job) do() {
 	a := j.a
 	for {
 		if a != nil {
-			micros, err := a.perform()
-			a.unwatch()
-			j.x.returned(a)
-			if !j.x.box.put(mail{attempt: a, ended: true, err: err, micros: micros}) {
+			if !j.perform(a) {
 				return
 			}
 		}

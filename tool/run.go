@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/weir-run/weir/internal/guard"
 )
 
 // The limits of a tool that names none.
@@ -94,14 +96,17 @@ type outcome struct {
 func (t *Tool) await(ctx context.Context, call Call) (string, error) {
 	done := make(chan outcome, 1)
 	go func() {
-		var o outcome
+		o := outcome{err: guard.ErrExited}
 		defer func() {
 			if p := recover(); p != nil {
-				o = outcome{err: &PanicError{Value: p, Stack: debug.Stack()}}
+				o = outcome{err: &PanicError{Value: guard.Recovered(p).Text, Stack: debug.Stack()}}
 			}
 			done <- o
 		}()
 		o.text, o.err = t.Call(ctx, call)
+		if guard.Unreadable(o.err) {
+			o.err = errors.New(guard.Text(o.err))
+		}
 	}()
 	select {
 	case o := <-done:
