@@ -102,7 +102,11 @@ func asError(err error) *Error {
 	if err == nil {
 		err = errors.New("the provider returned no answer")
 	}
-	return &Error{Code: engine.CodeModelUnavailable, Message: guard.Text(err), Err: errors.New(guard.Text(err))}
+	text := guard.Text(err)
+	if guard.Unreadable(err) {
+		err = errors.New(text)
+	}
+	return &Error{Code: engine.CodeModelUnavailable, Message: text, Err: err}
 }
 
 // backoff says how long to wait after a try, if there is to be another: twice
