@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-run/weir"
 	"github.com/weir-run/weir/convo"
@@ -228,11 +229,11 @@ func TestANodeWritesManyKeysInTimeOfTheirNumberAndNoMoreThanTheLimit(t *testing.
 		}
 		return struct{}{}, nil
 	})
-	r := weirtest.Flow(t, "weir: 1\nname: f\nnodes: {n: {type: many, with: {n: 100000}}}\n", weirtest.Case{Types: []weir.Type{many}})
+	r := weirtest.Flow(t, "weir: 1\nname: f\nnodes: {n: {type: many, with: {n: 100000}}}\n", weirtest.Case{Types: []weir.Type{many}, Timeout: 5 * time.Minute})
 	if r.Status != engine.Completed || len(r.State) != 100_000 {
 		t.Errorf("the run %s with %d keys: %v", r.Status, len(r.State), r.Error)
 	}
-	r = weirtest.Flow(t, "weir: 1\nname: f\nnodes: {n: {type: many, with: {n: 100001}}}\n", weirtest.Case{Types: []weir.Type{many}})
+	r = weirtest.Flow(t, "weir: 1\nname: f\nnodes: {n: {type: many, with: {n: 100001}}}\n", weirtest.Case{Types: []weir.Type{many}, Timeout: 5 * time.Minute})
 	if r.Error == nil || r.Error.Code != engine.CodeValue || !strings.Contains(r.Error.Message, "100000 is the limit") {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
