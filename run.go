@@ -74,19 +74,17 @@ func (r *Run) Cancel(ctx context.Context, reason string) error {
 }
 
 // Force moves a stuck node: op is "retry", "skip" or "complete", the last with
-// the node's outputs. A failed run goes on.
+// the node's outputs. A failed run goes on. The path leads into child runs as
+// "PATH>NODE"; a run that a child failed continues once the child has completed,
+// which Force waits for.
 func (r *Run) Force(ctx context.Context, op, path string, outputs map[string]any) error {
-	vs, err := valuesOf(outputs)
-	if err != nil {
-		return err
-	}
-	return r.do(ctx, runner.Force(op, path, vs, ""))
+	return r.moved(r.w.Force(ctx, r.ID, op, path, outputs, ""))
 }
 
 // Raise adds to the budget that a node of a failed run ran out of, maxTokens,
 // maxCalls or maxCost (US dollars), and tries the node again: the run goes on.
 func (r *Run) Raise(ctx context.Context, path string, more map[string]any) error {
-	return r.do(ctx, runner.Raise(path, more, ""))
+	return r.moved(r.w.Raise(ctx, r.ID, path, more, ""))
 }
 
 func valuesOf(m map[string]any) (engine.Values, error) {
@@ -102,7 +100,11 @@ func valuesOf(m map[string]any) (engine.Values, error) {
 }
 
 func (r *Run) do(ctx context.Context, c runner.Command) error {
-	done, err := r.w.do(ctx, r.ID, c)
+	return r.moved(r.w.do(ctx, r.ID, c))
+}
+
+// moved takes over the execution that a command on the run has returned.
+func (r *Run) moved(done *Run, err error) error {
 	if done != nil {
 		r.mu.Lock()
 		r.x = done.x
@@ -118,6 +120,25 @@ func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error
 		return nil, err
 	}
 	return w.doUnder(ctx, p, id, c)
+}
+
+// doAt carries out a command on a node of any run or of its child runs.
+func (w *Weir) doAt(ctx context.Context, id, path string, at func(path string) runner.Command) (*Run, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.patiently(ctx, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
+}
+
+// ChildAt is the id of the newest child run that the node at a path of a run has
+// begun, "" where there is none. The path is of that run: it leads into no child.
+func (w *Weir) ChildAt(ctx context.Context, id, path string) (string, error) {
+	i, err := w.local.ChildAt(ctx, id, path)
+	if err != nil || i.Child == nil {
+		return "", err
+	}
+	return i.Child.Run, nil
 }
 
 // stop is do for what stops a run, also where its tools have changed and where its
@@ -138,8 +159,12 @@ func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, err
 }
 
 func (w *Weir) doUnder(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
+	return w.patiently(ctx, id, func() (*runner.Execution, error) { return w.local.Do(ctx, p, id, c) })
+}
+
+func (w *Weir) patiently(ctx context.Context, id string, do func() (*runner.Execution, error)) (*Run, error) {
 	for begin := time.Now(); ; {
-		x, err := w.local.Do(ctx, p, id, c)
+		x, err := do()
 		if x != nil {
 			return &Run{ID: id, w: w, x: x}, err
 		}
@@ -265,13 +290,13 @@ func (w *Weir) Force(ctx context.Context, id, op, path string, outputs map[strin
 	if err != nil {
 		return nil, err
 	}
-	return w.do(ctx, id, runner.Force(op, path, vs, by))
+	return w.doAt(ctx, id, path, func(path string) runner.Command { return runner.Force(op, path, vs, by) })
 }
 
 // Raise adds to the budget that a node of any failed run ran out of and drives
 // the run on here; see Run.Raise.
 func (w *Weir) Raise(ctx context.Context, id, path string, more map[string]any, by string) (*Run, error) {
-	return w.do(ctx, id, runner.Raise(path, more, by))
+	return w.doAt(ctx, id, path, func(path string) runner.Command { return runner.Raise(path, more, by) })
 }
 
 // Runs lists runs, newest first.

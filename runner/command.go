@@ -66,7 +66,9 @@ func (x *Execution) await(ctx context.Context, ack chan error) error {
 func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	x, err := l.do(ctx, p, id, c)
 	if e, ok := errors.AsType[*elsewhere](err); ok {
-		return l.pass(ctx, p, id, e)
+		return l.pass(ctx, p, id, e.child.Fingerprint, func(cp *Program) (*Execution, error) {
+			return l.Do(ctx, cp, e.child.Run, e.command)
+		}, e.child.Run)
 	}
 	return x, err
 }
@@ -80,14 +82,14 @@ type elsewhere struct {
 // Error names the child.
 func (e *elsewhere) Error() string { return "this is for child run " + e.child.Run }
 
-// pass carries out a command on a child of a run, and returns the run's own
-// execution, which knows of it.
-func (l *Local) pass(ctx context.Context, p *Program, id string, e *elsewhere) (*Execution, error) {
-	cp, err := l.flowOf(ctx, e.child.Fingerprint)
+// pass carries out a command on a child of a run, which do returns the execution
+// of, and returns the run's own execution, which knows of it.
+func (l *Local) pass(ctx context.Context, p *Program, id, fingerprint string, do func(*Program) (*Execution, error), child string) (*Execution, error) {
+	cp, err := l.flowOf(ctx, fingerprint)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: child run %s: %w", id, e.child.Run, err)
+		return nil, fmt.Errorf("run %s: child run %s: %w", id, child, err)
 	}
-	x, err := l.Do(ctx, cp, e.child.Run, e.command)
+	x, err := do(cp)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("%w: it has not begun", ErrNoInterrupt)
 	}

@@ -146,7 +146,7 @@ func (p *program) completeStuck(c *cobra.Command, args []string, _ string) (comp
 	case 0:
 		return p.runIDs(c, store.Filter{Status: []engine.Status{engine.Failed, engine.Paused, engine.Cancelled}}), noFiles
 	case 1:
-		return p.nodePaths(c, args[0], func(v *runner.View, path string) bool { return v.Run.Stuck(path) }), noFiles
+		return p.treePathsOf(c, args[0], func(v *runner.View, path string) bool { return v.Run.Stuck(path) }), noFiles
 	}
 	return nil, noFiles
 }
@@ -165,17 +165,22 @@ func (p *program) completeTreePaths(c *cobra.Command, args []string, _ string) (
 	if len(args) == 0 {
 		return nil, noFiles
 	}
-	ctx := contextOf(c)
-	desk, id, err := p.reach(ctx, args[0], opening{})
-	if err != nil {
-		return nil, noFiles
-	}
-	defer desk.close() //nolint:errcheck // it only read
-	return desk.treePaths(ctx, id, ""), noFiles
+	return p.treePathsOf(c, args[0], func(*runner.View, string) bool { return true }), noFiles
 }
 
-// treePaths are the nodes of a run and of its child runs, above before each.
-func (d *desk) treePaths(ctx context.Context, run, above string) completions {
+func (p *program) treePathsOf(c *cobra.Command, run string, want func(*runner.View, string) bool) completions {
+	ctx := contextOf(c)
+	desk, id, err := p.reach(ctx, run, opening{})
+	if err != nil {
+		return nil
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	return desk.treePaths(ctx, id, "", want)
+}
+
+// treePaths are the nodes of a run and of its child runs that are wanted, above
+// before each.
+func (d *desk) treePaths(ctx context.Context, run, above string, want func(*runner.View, string) bool) completions {
 	v, err := d.Inspect(ctx, run, 0)
 	if err != nil || v.Run.Start == nil {
 		return nil
@@ -184,9 +189,11 @@ func (d *desk) treePaths(ctx context.Context, run, above string) completions {
 	told := chronicleOf(v)
 	for _, path := range told.order {
 		n := told.nodes[path]
-		out = append(out, cobra.CompletionWithDesc(above+path, n.Type+" "+n.Status.String()))
-		if child, err := d.childAt(ctx, run, path); err == nil && child != "" {
-			out = append(out, d.treePaths(ctx, child, above+path+">")...)
+		if want(v, path) {
+			out = append(out, cobra.CompletionWithDesc(above+path, n.Type+" "+n.Status.String()))
+		}
+		if child, err := d.ChildAt(ctx, run, path); err == nil && child != "" {
+			out = append(out, d.treePaths(ctx, child, above+path+">", want)...)
 		}
 	}
 	return out

@@ -39,17 +39,21 @@ func (p *program) forceCommand(op, short, long string) *cobra.Command {
 	var outputs []string
 	var more string
 	c := &cobra.Command{
-		Use:               op + " RUN NODE",
-		Short:             short,
-		Long:              long,
+		Use:   op + " RUN NODE",
+		Short: short,
+		Long: long + `
+
+NODE is a path as "weir show RUN" prints it: refine#2/draft is in the second
+iteration of refine, review>draft in the child run of review. A run that a child
+failed continues when the child has completed.`,
 		Args:              exactArgs("RUN", "NODE"),
 		ValidArgsFunction: p.completeStuck,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
-				n := v.Run.Plan().Find(args[1])
-				if n == nil {
-					return nil, usagef("run %s has no node %q%s", id, args[1], didYouMean(args[1], chronicleOf(v).order))
+				n, err := p.nodeAt(ctx, desk, v, args[1])
+				if err != nil {
+					return nil, err
 				}
 				if c.Flags().Changed("add") {
 					return p.raise(ctx, desk, id, args[1], more)
@@ -70,6 +74,24 @@ func (p *program) forceCommand(op, short, long string) *cobra.Command {
 	}
 	d.flags(c)
 	return c
+}
+
+// nodeAt finds the node at a path of a run, which may lead into its child runs.
+func (p *program) nodeAt(ctx context.Context, desk *desk, v *runner.View, path string) (*engine.NodePlan, error) {
+	id, below, err := p.resolve(ctx, desk, v.Run.ID, path)
+	if err != nil {
+		return nil, err
+	}
+	if id != v.Run.ID {
+		if v, err = desk.Inspect(ctx, id, 0); err != nil {
+			return nil, err
+		}
+	}
+	n := v.Run.Plan().Find(below)
+	if n == nil {
+		return nil, usagef("run %s has no node %q%s", id, below, didYouMean(below, chronicleOf(v).order))
+	}
+	return n, nil
 }
 
 // raise adds to the budget that a node ran out of, and tries it again.

@@ -132,6 +132,9 @@ func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *
 	w := weir.ForkOptions{
 		ID: o.id, From: o.from, At: o.at, Flow: changed, Model: o.model, Breaks: o.breaks, By: p.person(), Origin: "fork",
 	}
+	if err := p.checkFromChild(ctx, desk, id, o.from); err != nil {
+		return nil, err
+	}
 	if err := checkNodeFlags(f, o); err != nil {
 		return nil, err
 	}
@@ -162,6 +165,21 @@ func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *
 	return desk.PlanFork(ctx, id, w)
 }
 
+// checkFromChild refuses a fork from a node in a child run, which is a run of its
+// own, and names the fork that can be made.
+func (p *program) checkFromChild(ctx context.Context, desk *desk, id, from string) error {
+	above, _, ok := strings.Cut(from, ">")
+	if !ok {
+		return nil
+	}
+	child, below, err := p.resolve(ctx, desk, id, from)
+	if err != nil {
+		return err
+	}
+	return usagef("--from %s is in a child run: fork that run (`%s`), or give --from %s to begin it anew",
+		from, p.self("fork", child, "--from", below), engine.ShellWord(above))
+}
+
 // checkNodeFlags refuses nodes that the flow does not have.
 func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
 	if err := checkBreaks(f, o.breaks); err != nil {
@@ -172,9 +190,6 @@ func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
 	}
 	if o.at > 0 {
 		return usagef("--from and --at exclude each other: both say where the past ends")
-	}
-	if above, _, ok := strings.Cut(o.from, ">"); ok {
-		return usagef("--from %s is in a child run: fork that run (`weir show RUN` lists them), or give --from %s to begin it anew", o.from, engine.ShellWord(above))
 	}
 	root := rootOf(o.from)
 	if f.Node(root) != nil {
