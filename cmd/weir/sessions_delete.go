@@ -243,14 +243,14 @@ func namesOf(list []forest) string {
 
 func (p *program) pruneSessionsCommand() *cobra.Command {
 	var older string
-	var expired, dry, asJSON bool
-	prune := store.Prune{}
+	var expired bool
+	prune, o := store.Prune{}, &deletion{}
 	c := &cobra.Command{
 		Use:   "prune --older-than TIME | --keep N | --expired",
 		Short: "Delete sessions that are old, or have outlived their time",
 		Long: `Delete for good the sessions in which nothing was said for longer than a time, or
 whose flow's session: {ttl: ...} is over. Those that have expired go with the others.
-With --dry-run nothing is deleted, and it says what would be.
+It asks, unless --yes is given. With --dry-run it only says what would be deleted.
 
 A session stays, and it says so, while something that stays was forked from it and
 shares its past, or a process works on it.`,
@@ -276,19 +276,7 @@ shares its past, or a process works on it.`,
 				return err
 			}
 			defer desk.close() //nolint:errcheck // what it did is durable
-			prune.Dry = dry
-			x, err := desk.PruneSessions(c.Context(), prune)
-			if err != nil {
-				return err
-			}
-			sum := newErased()
-			sum.add(x)
-			verb := "deleted"
-			if dry {
-				verb = "would delete"
-			}
-			p.tellErased(sum, asJSON, verb)
-			return nil
+			return p.prune(c.Context(), desk, prune, o)
 		},
 	}
 	f := c.Flags()
@@ -299,7 +287,39 @@ shares its past, or a process works on it.`,
 	f.StringVar(&prune.Flow, "flow", "", "only sessions with the flow of this `NAME`")
 	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
-	f.BoolVar(&dry, "dry-run", false, "delete nothing, and say what would be")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&o.dry, "dry-run", false, "delete nothing, and say what would be")
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
+}
+
+// prune deletes sessions after asking, or says what would be deleted.
+func (p *program) prune(ctx context.Context, desk *desk, which store.Prune, o *deletion) error {
+	which.Dry = true
+	x, err := desk.PruneSessions(ctx, which)
+	if err != nil {
+		return err
+	}
+	doomed := newErased()
+	doomed.add(x)
+	switch {
+	case o.dry:
+		p.tellErased(doomed, o.json, "would delete")
+		return nil
+	case doomed.Sessions == 0:
+		p.tellErased(doomed, o.json, "deleted")
+		return nil
+	}
+	question := fmt.Sprintf("Delete %s with %s for good?", count(doomed.Sessions, "session"), count(doomed.Runs, "run"))
+	if ok, err := p.sure(ctx, question, o); !ok || err != nil {
+		return err
+	}
+	which.Dry = false
+	if x, err = desk.PruneSessions(ctx, which); err != nil {
+		return err
+	}
+	sum := newErased()
+	sum.add(x)
+	p.tellErased(sum, o.json, "deleted")
+	return nil
 }
