@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -97,6 +98,7 @@ type commitRow struct {
 	spans               []int64
 	main                [2]int64 // the context that the run's main messages are rows of, and where they are counted from
 	text                []byte
+	ranges              string // what spans are read from
 }
 
 // batch reads the next commits; those before an error come with it.
@@ -117,8 +119,7 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 		u.spans, u.next = row.spans, 0
 		events, err := codec.Decode(row.text)
 		if err == nil && r.checks(row.seq) {
-			u.next = 0
-			err = canonicalCommit(row.text, u)
+			err = row.canonical(u)
 		}
 		if err != nil {
 			return commits, fmt.Errorf("commit %d: %w", row.seq, damaged(err))
@@ -128,6 +129,25 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 		})
 	}
 	return commits, nil
+}
+
+// canonical checks that a commit of which events were read is written as Weir writes it:
+// its text, and which messages it appended.
+func (c *commitRow) canonical(u *unpacker) error {
+	appended := 0
+	for s := range slices.Chunk(c.spans, 3) {
+		appended += int(s[2])
+	}
+	if u.next != appended {
+		return notCanonical("it says that it appended %d messages, and its events append %d", appended, u.next)
+	}
+	for part := range strings.SplitSeq(c.ranges, ",") {
+		if part != "" && !wholeNumber([]byte(part)) {
+			return notCanonical("which messages it appended is written as %.40q", c.ranges)
+		}
+	}
+	u.next = 0
+	return canonicalCommit(c.text, u)
 }
 
 // damaged makes what cannot be decoded a damage, unless it is of a newer build.
@@ -180,6 +200,7 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 		if err != nil {
 			return err
 		}
+		c.ranges = spans
 		c.spans, err = parseSpans(spans, c.main)
 		size += len(c.text)
 		out = append(out, c)
