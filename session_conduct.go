@@ -231,19 +231,21 @@ func (c *conductor) run(ctx context.Context) {
 		case errors.Is(err, errGone):
 			c.report(err)
 			continue
-		case err != nil && failing.IsZero():
+		case moved || err == nil: // a step may have done a part before it failed
+			failing = time.Time{}
+			if moved {
+				pause = firstPause
+			}
+		case failing.IsZero():
 			failing = time.Now()
 			c.w.logger.Warn("session: trying again", "session", c.id, "error", err)
-		case err == nil:
-			failing = time.Time{}
 		}
-		if err != nil && time.Since(failing) >= patienceWith(err) {
+		if err != nil && !moved && time.Since(failing) >= patienceWith(err) {
 			c.report(&StalledError{Session: c.id, Err: err})
 			failing = time.Time{}
 			continue
 		}
 		if moved && err == nil {
-			pause = firstPause
 			continue
 		}
 		select {
@@ -577,6 +579,5 @@ func (c *conductor) watch(ctx context.Context, r *store.Run) (bool, error) {
 	if t != nil {
 		t.attachNew(r.ID, nil)
 	}
-	_, err = c.settle(ctx)
-	return false, err
+	return c.settle(ctx)
 }
