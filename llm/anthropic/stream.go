@@ -39,7 +39,10 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 			return nil, p.speaker.Refused("%v", err)
 		}
 		a.stop, a.paused = "", false
-		if err := p.ask(ctx, body, newReader(p, a)); err != nil {
+		r := newReader(p, a)
+		if err := p.ask(ctx, body, r); err != nil {
+			r.total()
+			a.report()
 			return nil, err
 		}
 		called := slices.ContainsFunc(a.blocks, func(b *building) bool { return b.call != nil })
@@ -69,7 +72,7 @@ func (p *Provider) ask(ctx context.Context, body []byte, r *reader) error {
 	if res == nil || res.Body == nil {
 		return errors.New("the server gave no answer")
 	}
-	res.Body = wire.Bound(res.Body)
+	res.Body = wire.Bound(res)
 	defer func() { _ = res.Body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
