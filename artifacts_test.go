@@ -217,7 +217,7 @@ func TestWhatOneNodeMayDeclareIsBounded(t *testing.T) {
 weir: 1
 name: bounds
 nodes:
-  make: {type: template, in: {long: %q}, with: {text: x}, artifacts: [%s]}
+  make: {type: template, in: {long: %q}, with: {text: "{{ has(inputs.long) }}"}, artifacts: [%s]}
 `, strings.Repeat("long ", 10_000), tt.artifact))
 			if told, _ := step(t, g, "make").Attributes["artifact_error"].(string); !strings.Contains(told, tt.says) || len(told) > 2000 {
 				t.Errorf("it says %q; want %q", told, tt.says)

@@ -199,7 +199,7 @@ nodes:
       body:
         nodes:
           ask: {type: llmRequest, in: {message: "Well?"}, with: {skipHistory: true}}
-          cheap: {type: template, in: {left: "{{ ask.limit }}"}, with: {text: "no money"}}
+          cheap: {type: template, after: ask.limit, with: {text: "no money"}}
           either: {type: merge, in: {value: ["{{ ask.text }}", "{{ cheap.text }}"]}}
         outputs: {said: "{{ either.value }}"}
 outputs: {said: "{{ rounds.results }}"}

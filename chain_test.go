@@ -126,7 +126,7 @@ func (s *scribbles) flow() string {
 				}}}
 			}
 		case 1:
-			n = map[string]any{"type": "loop", "in": map[string]any{"v": "x"}, "with": map[string]any{"max": 2, "body": map[string]any{
+			n = map[string]any{"type": "loop", "with": map[string]any{"max": 2, "body": map[string]any{
 				"nodes": map[string]any{"do": node()}, "outputs": map[string]any{"v": "{{ do.text }}"},
 			}}}
 			if s.IntN(2) == 0 {

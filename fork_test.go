@@ -75,7 +75,7 @@ nodes:
       max: 3
       body:
         nodes:
-          ask: {type: userInput, in: {prompt: "Round {{ inputs.index }}?"}}
+          ask: {type: userInput, in: {prompt: "Round {{ inputs.index }}?"}, with: {prompt: "{{ inputs.prompt }}"}}
           write: {type: llmRequest, in: {message: "{{ inputs.draft }}{{ ask.text }}"}}
         outputs: {draft: "{{ write.text }}"}
   end: {type: llmRequest, in: {message: "{{ grow.draft }}"}}
@@ -101,7 +101,7 @@ outputs: {all: "{{ each.results }}", end: "{{ end.text }}"}
 budget: {maxTokens: 10000}
 nodes:
   first: {type: llmRequest, in: {message: one}, retry: {attempts: 2}}
-  ask: {type: userInput, after: first, in: {prompt: "Which?"}, with: {history: true}}
+  ask: {type: userInput, after: first, with: {prompt: "Which?", history: true}}
   check: {type: decision, in: {answer: "{{ ask.text }}"}, with: {expr: "inputs.answer.size() > 100 ? 'long' : 'short'", branches: [long, short]}}
   long: {type: llmRequest, after: check.long, in: {message: long}}
   short: {type: llmRequest, after: check.short, in: {message: short}, interruptBefore: true}
@@ -120,7 +120,7 @@ outputs: {end: "{{ end.text }}"}
 `,
 	"agent": `
 nodes:
-  ask: {type: userInput, in: {prompt: "What?"}}
+  ask: {type: userInput, with: {prompt: "What?"}}
   box: {type: tools, with: {tools: [look]}}
   work: {type: agent, in: {message: "{{ ask.text }}", tools: "{{ box.tools }}"}}
   after: {type: llmRequest, in: {message: "{{ work.text }}"}, interruptAfter: true}

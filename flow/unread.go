@@ -44,7 +44,7 @@ func (s *scope) checkUnread(it *item) {
 			candidates = append(candidates, n)
 		}
 		slices.Sort(candidates)
-		hint := fmt.Sprintf("read it as inputs.%s, or remove it", name)
+		hint := fmt.Sprintf("read it as inputs.%s, or remove it; for order alone there is after:", name)
 		if best := Nearest(name, candidates); best != "" {
 			hint = "did you mean " + best + "?"
 		}
