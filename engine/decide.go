@@ -109,16 +109,10 @@ func (r *Run) broken(n *nodeState) bool {
 }
 
 func (r *Run) decideClash(n *nodeState) Event {
-	hint := "join the branches with a merge node, or make them exclusive"
-	for _, p := range n.plan.Spec.PortsOf(n.plan.Def).In {
-		if p.Exclusive { // it is the merge node
-			hint = "collect all values with mode: list, or make the branches exclusive, so that only one of them runs"
-		}
-	}
 	return &NodeFailed{Path: n.path(), Error: &Error{
 		Code: CodePortConflict, Node: n.path(), Permanent: true,
 		Message: "two taken edges bring a value to one port",
-		Hint:    hint,
+		Hint:    "join the branches with a merge node, or make them exclusive",
 	}}
 }
 

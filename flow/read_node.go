@@ -159,12 +159,6 @@ func (s *scope) checkPolicy(it *item) {
 	if v := it.val.get("timeout"); v != nil && n.Timeout.Idle > 0 {
 		s.checkIdle(it, v)
 	}
-	if n.OnError.Handled && n.OnError.Value != nil && len(it.ports.Out) > 0 && !s.l.Valid {
-		if p := it.ports.Out[0]; !fits(n.OnError.Value, p.Type) {
-			v := it.val.get("onError").get("value")
-			s.l.at(v, CodeTypeMismatch, fmt.Sprintf("onError gives %s to the port %s of %s, which is %s", v.kind, p.Name, n.ID, p.Type), "")
-		}
-	}
 	if n.Cache.On && !sp.Pure && !sp.Composite && (sp.PureFor == nil || !sp.PureFor(n.With)) {
 		s.l.at(it.val.get("cache"), CodeNotPure, fmt.Sprintf("%s is of type %s, whose outputs depend on more than its settings and inputs; it cannot be cached", n.ID, sp.Name), "")
 	}

@@ -1,9 +1,7 @@
 package flow
 
 import (
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,19 +35,11 @@ type Files interface {
 	List(folder string) []string
 }
 
-// errNotRegular is the reason why a folder, pipe, socket or device is not read.
-var errNotRegular = errors.New("it is not a regular file")
-
 // Disk is the file system, as seen from the working directory.
 type Disk struct{}
 
 // Read implements Files.
 func (Disk) Read(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() { // opening a pipe waits for its writer
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
