@@ -125,13 +125,13 @@ func (a *audit) folded() error {
 	err := a.q.QueryRowContext(a.ctx, `SELECT coalesce(folded, 0), coalesce(session, 0), EXISTS (SELECT 1 FROM queue WHERE run = ?1),
 		EXISTS (SELECT 1 FROM run_commit WHERE id > ?1 << 32 AND id < (?1 + 1) << 32), EXISTS (SELECT 1 FROM context WHERE run = ?1 AND name = ?2),
 		(session IS NULL) = (first IS NULL) AND (session IS NULL) = (round IS NULL)
-		AND (program IS NULL OR flow = '' AND fingerprint = '') AND (session IS NOT NULL OR coalesce(user, 'x') <> '')
+		AND (salt IS NULL) = (num <> root) AND (program IS NULL OR flow = '' AND fingerprint = '') AND (session IS NOT NULL OR coalesce(user, 'x') <> '')
 		FROM run_row WHERE num = ?1`, a.chain.Number, engine.MainContext).Scan(&folded, &session, &queued, &commits, &main, &together)
 	switch {
 	case err != nil:
 		return err
 	case !together:
-		a.find(store.FoundChanged, "the run's row is not as Weir writes it: of its session, round and first, or of its flow and program, some are there and some are not")
+		a.find(store.FoundChanged, "the run's row is not as Weir writes it: of its session, round and first, of its root and salt, or of its flow and program, some are there and some are not")
 	case folded&^(foldedMain|foldedMessage) != 0, folded != 0 && session == 0, folded&foldedMain != 0 && main != 0,
 		session != 0 && commits != 0 && (folded&foldedMessage != 0) == (queued != 0):
 		a.find(store.FoundChanged, "what the run's row says it has no other rows for is not so")

@@ -45,6 +45,9 @@ func (c *Column) unusual() string {
 	if c.Full {
 		out += fmt.Sprintf(" OR typeof(%[1]s) = 'integer' AND %[1]s = 0 OR typeof(%[1]s) = 'text' AND %[1]s = ''", c.Name)
 	}
+	if c.Bytes > 0 {
+		out += fmt.Sprintf(" OR typeof(%[1]s) = 'blob' AND length(%[1]s) <> %[2]d", c.Name, c.Bytes)
+	}
 	return out
 }
 

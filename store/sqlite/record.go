@@ -25,6 +25,9 @@ type Column struct {
 	Types []string
 	// Full columns never hold 0 or an empty text: Weir writes NULL for those.
 	Full bool
+	// Bytes is how long a blob is, 0 for any length. A key that is followed by zeros is
+	// the same key to HMAC.
+	Bytes int
 }
 
 // Table is one table of the database.
@@ -48,13 +51,17 @@ func (t *Table) Record() bool {
 }
 
 // columns makes columns of specifications: a name, and a letter for each storage
-// class (integer, text, blob, null). A column that is Full has a plus sign.
+// class (integer, text, blob, null). A column that is Full has a plus sign, a salt a dollar sign.
 func columns(c Coverage, specs ...string) []Column {
 	classes := map[byte]string{'i': "integer", 't': "text", 'b': "blob", 'n': "null"}
 	out := make([]Column, 0, len(specs)/2)
 	for i := 0; i+1 < len(specs); i += 2 {
 		col := Column{Name: specs[i], Coverage: c}
 		letters, full := strings.CutSuffix(specs[i+1], "+")
+		letters, salt := strings.CutSuffix(letters, "$")
+		if salt {
+			col.Bytes = saltSize
+		}
 		for _, letter := range []byte(letters) {
 			col.Types = append(col.Types, classes[letter])
 		}
@@ -101,7 +108,7 @@ func Tables() []Table {
 func recordTables() []Table {
 	return []Table{
 		{Name: "run_row", Key: "num", Columns: append(
-			columns(Chained, "num", "i", "id", "t", "root", "i", "salt", "bn", "flow", "t", "fingerprint", "t",
+			columns(Chained, "num", "i", "id", "t", "root", "i", "salt", "bn$", "flow", "t", "fingerprint", "t",
 				"user", "tn", "parent", "tn+", "origin", "tn", "created", "i", "error", "tn+", "session", "in+",
 				"round", "in+", "first", "in", "base", "in+", "base_seq", "in+", "base_last", "in+", "program", "in+",
 				"folded", "in+", "unchained", "in+", "seal", "i"),
@@ -121,7 +128,7 @@ func recordTables() []Table {
 		{Name: "program", Key: "num", Columns: columns(Chained, "num", "i", "flow", "t", "fingerprint", "t")},
 		{Name: "session", Key: "num", Columns: append(
 			columns(Chained, "num", "i", "id", "t", "user", "t", "flow", "t", "thread", "t", "parent", "in+",
-				"parent_round", "i", "salt", "b", "context", "i", "created", "i", "rounds", "i", "seal", "i"),
+				"parent_round", "i", "salt", "b$", "context", "i", "created", "i", "rounds", "i", "seal", "i"),
 			columns(Operational, "updated", "i", "active", "i", "fence", "i", "holder", "in", "usage", "tn",
 				"main", "bn", "expires", "in")...)},
 		{Name: "tombstone", Key: "num", Columns: columns(Chained, "num", "i", "origin", "b", "base", "in+",
