@@ -146,7 +146,9 @@ func (r *recording) definition() weir.Definition {
 		maxSteps = r.lastSteps
 	}
 	over := `inputs.said.contains("` + goodbye + `")`
+	said := map[string]any{"said": "{{ customer.text }}"}
 	if r.unanswered() {
+		said["turn"] = "{{ inputs.index }}"
 		over += fmt.Sprintf(" || inputs.turn == %d", len(r.said)-1)
 	}
 	return weir.Definition{
@@ -160,7 +162,7 @@ func (r *recording) definition() weir.Definition {
 					"customer": map[string]any{"type": "userInput", "with": map[string]any{"history": true}},
 					"over": map[string]any{
 						"type": "decision",
-						"in":   map[string]any{"said": "{{ customer.text }}", "turn": "{{ inputs.index }}"},
+						"in":   said,
 						"with": map[string]any{"expr": over + ` ? "yes" : "no"`, "branches": []any{"yes", "no"}},
 					},
 					"agent": map[string]any{

@@ -348,21 +348,26 @@ func (x *verifier) audit(c store.Chain, f *store.Facts, before int) error {
 	if !ok || f.Started == nil && f.Forked == nil {
 		return nil
 	}
-	fingerprint := ""
+	var fingerprint, specs string
 	if f.Started != nil {
-		fingerprint = f.Started.Fingerprint
+		fingerprint, specs = f.Started.Fingerprint, f.Started.Specs
 	}
 	if f.Forked != nil {
-		fingerprint = f.Forked.Fingerprint
+		fingerprint, specs = f.Forked.Fingerprint, f.Forked.Specs
 	}
-	wrong, err := x.flow(flows, fingerprint)
-	if err != nil {
+	if err := x.stored(c, flows, "the flow that it ran", fingerprint); err != nil || specs == "" {
 		return err
 	}
-	if wrong != "" {
-		x.find(store.Finding{Run: c.Run, What: wrong, Message: "the flow that it ran, " + fingerprint + ", is " + wrong})
+	return x.stored(c, flows, "the description of the node types that it ran with", specs)
+}
+
+// stored finds what is wrong with a document that a run needs.
+func (x *verifier) stored(c store.Chain, flows Flows, what, digest string) error {
+	wrong, err := x.flow(flows, digest)
+	if err == nil && wrong != "" {
+		x.find(store.Finding{Run: c.Run, What: wrong, Message: what + ", " + digest + ", is " + wrong})
 	}
-	return nil
+	return err
 }
 
 // flow says what is wrong with a flow that is kept, "" for nothing.
