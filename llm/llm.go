@@ -21,8 +21,7 @@ import (
 type Provider interface {
 	// Generate makes one model call, giving pieces to emit as they come (never
 	// concurrently) and returning the whole. Errors are *Error where the
-	// provider can say what went wrong. When ctx ends it stops at once. Usage that
-	// the vendor reports is emitted, also where the call then fails.
+	// provider can say what went wrong. When ctx ends it stops at once.
 	Generate(ctx context.Context, req *Request, emit func(Chunk)) (*Response, error)
 }
 
@@ -74,10 +73,6 @@ type Request struct {
 	// Granted, where not 0, is how many tokens of output a budget leaves; the
 	// host sets it.
 	Granted int
-	// More, where set, is asked before a call that failed is tried again, with what
-	// the failed try has cost: an error where a budget has no room for both. The
-	// host sets it.
-	More func(spent Usage) error `json:"-"`
 	// Manifest says what the messages show of their context and what not; nil
 	// where they show all of it.
 	Manifest *Manifest
@@ -131,13 +126,7 @@ type Response struct {
 	// Session names the conversation up to and with this answer on the vendor's
 	// side, where it was asked to keep it.
 	Session string `json:"session,omitempty"`
-	// Lost is what tries before this one have cost; the service fills it in.
-	Lost Lost `json:"lost,omitzero"`
 }
-
-// Came reports whether there is an answer, and not only what was lost on tries for
-// one.
-func (r *Response) Came() bool { return r.Message.Role != "" }
 
 // Usage counts tokens as the vendor reports them. Cached (read from the
 // vendor's cache) and Written (written to it) are parts of Input, Reasoning is
@@ -151,27 +140,6 @@ type Usage struct {
 	// CostMicros is in millionths of a US dollar; the service fills it in from
 	// the model's price.
 	CostMicros int64 `json:"cost,omitempty"`
-	// Estimated says that the vendor did not report all of it: what is missing was
-	// counted here.
-	Estimated bool `json:"estimated,omitempty"`
-}
-
-// Lost is what tries of a call have cost that brought no answer.
-type Lost struct {
-	// Tries is how many the vendor may bill, Estimated of how many it did not report
-	// the usage.
-	Tries     int   `json:"tries,omitempty"`
-	Estimated int   `json:"estimated,omitempty"`
-	Usage     Usage `json:"usage,omitzero"`
-}
-
-// Add adds a try.
-func (l *Lost) Add(u Usage) {
-	l.Tries++
-	if u.Estimated {
-		l.Estimated++
-	}
-	l.Usage = l.Usage.Add(u)
 }
 
 // Chunk is a piece of a stream. Exactly one field besides Call's parts is set.
@@ -214,10 +182,7 @@ type Error struct {
 	// Tried says that the provider has tried again itself: what is left is the
 	// node's retry.
 	Tried bool
-	// Unknown says that the connection broke, or the time ran out, when the vendor
-	// may have worked already: the call is charged, although it brought nothing.
-	Unknown bool
-	Err     error
+	Err   error
 }
 
 // Error is the code and message.

@@ -23,79 +23,64 @@ const (
 // call makes one model call, trying again what may succeed later. It is the
 // inside of an effect.
 func (s *Service) call(
-	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by measure,
+	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk),
 ) (*Response, error) {
 	req.Key = key
 	if req.Granted > 0 && (req.MaxOutput == 0 || req.MaxOutput > req.Granted) {
 		req.MaxOutput = req.Granted
 	}
-	var lost Lost
 	for try := 1; ; try++ {
-		resp, spent, err := s.generate(ctx, run, p, &req, emit, by)
+		resp, err := s.generate(ctx, run, p, &req, emit)
 		if err == nil && resp != nil {
 			out := *resp // it may be the provider's own
-			out.Lost, out.Usage = lost, spent
-			err := out.complete(req.Place)
-			if err != nil {
-				out.Lost.Add(spent)
-			}
-			return &out, err
+			return &out, out.complete(req.Place)
 		}
-		if spent != (Usage{}) {
-			lost.Add(spent)
-		}
-		nothing := &Response{Lost: lost}
 		if cause := context.Cause(ctx); cause != nil {
-			return nothing, cause
+			return nil, cause
 		}
 		failed := asError(err)
 		wait, again := backoff(failed, try, key)
-		if again && spent != (Usage{}) && req.More != nil {
-			if err := req.More(spent); err != nil {
-				again, failed.Message = false, fmt.Sprintf("%s; it is not tried again: %v", failed.Message, err)
-			}
-		}
 		if !again {
 			if try > 1 {
 				failed.Message = fmt.Sprintf("%s (after %d tries)", failed.Message, try)
 			}
-			return nothing, failed
+			return nil, failed
 		}
 		s.log.WarnContext(ctx, "model call failed and is tried again", "key", key, "provider", req.Provider,
 			"model", req.Model, "try", try, "wait", wait, "error", failed)
 		emit(Chunk{Wait: wait, Why: failed.Code, About: failed.Message})
 		if err := sleep(ctx, wait); err != nil {
-			return nothing, err
+			return nil, err
 		}
 	}
 }
 
 // generate makes a call when the limits let it through.
-// What it cost is returned in any case.
-func (s *Service) generate(
-	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by measure,
-) (*Response, Usage, error) {
+func (s *Service) generate(ctx context.Context, run string, p Provider, req *Request, emit func(Chunk)) (*Response, error) {
 	release, err := s.limits.Acquire(ctx, Claim{
 		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
 		Waiting: func(h Held) { emit(h.chunk()) },
 	})
 	if err != nil {
-		return nil, Usage{}, err
+		return nil, err
 	}
-	m := &meter{emit: emit}
-	resp, err := s.limited(ctx, p, req, m)
+	var resp *Response
+	err = guard.Call(func() (err error) {
+		resp, err = p.Generate(ctx, req, emit)
+		return err
+	})
+	if panicked, ok := guard.Find[*guard.Panic](err); ok {
+		err = &Error{Code: engine.CodeModelUnavailable, Message: "the provider failed: " + panicked.Error(), Err: panicked}
+	}
 	if err != nil || resp == nil {
-		failed, _ := guard.Find[*Error](err)
-		spent, _ := m.lost(req, failed, ctx.Err() != nil, by)
-		if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.After > 0 {
-			s.limits.Pause(req.Provider, req.Model, failed.After)
+		if e, ok := guard.Find[*Error](err); ok && e.Code == engine.CodeModelRateLimited && e.After > 0 {
+			s.limits.Pause(req.Provider, req.Model, e.After)
 		}
 		release(-1) // which lets others through, unless there is a pause
-		return nil, spent, err
+		return resp, err
 	}
-	spent := by(req, resp.Usage, resp.Message)
-	release(spent.Input + spent.Output)
-	return resp, spent, nil
+	release(resp.Usage.Input + resp.Usage.Output)
+	return resp, nil
 }
 
 // chunk tells whoever watches of the wait.

@@ -220,15 +220,16 @@ const maxShrink = 2
 // returned together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
-		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.measured)
+		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit)
 		if err != nil {
-			return resp, err
+			return nil, err
 		}
+		resp.Usage.CostMicros = t.space.model.Cost(resp.Usage)
 		return resp, t.reject(resp)
 	})
 	if resp != nil {
 		t.result.Steps++
-		t.result.Usage = t.result.Usage.Add(resp.Lost.Usage).Add(resp.Usage)
+		t.result.Usage = t.result.Usage.Add(resp.Usage)
 	}
 	return resp, err
 }
@@ -345,7 +346,7 @@ func (t *turn) keep() error {
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		u.Input + o.Input, u.Cached + o.Cached, u.Written + o.Written,
-		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros, u.Estimated || o.Estimated,
+		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros,
 	}
 }
 

@@ -168,10 +168,8 @@ type Reserve struct {
 	// Unpriced names the model of a call whose cost is not known, "" where it is.
 	Unpriced string
 	// Bound is set where a budget binds the effect: Output is then what the budget
-	// leaves for it. More is then what reserves as much for another try when one has
-	// failed, beside what that has cost; it fails where a budget has no room.
+	// leaves for it.
 	Bound bool
-	More  func(spent engine.Usage) error
 }
 
 // Outcome is what an effect returned.

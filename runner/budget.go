@@ -40,14 +40,6 @@ func (a *attempt) afford(e node.Effect, key string) error {
 			continue
 		}
 		short, err := a.m.purse.take(a.ctx, key, a.accounts, e.Reserve)
-		if err == nil && short == nil {
-			e.Reserve.More = func(spent engine.Usage) error {
-				if full := a.m.purse.more(key, a.accounts, spent); full != nil {
-					return fmt.Errorf("the budget %s has no room for another try", whoseBudget(full.Path))
-				}
-				return nil
-			}
-		}
 		if err != nil || short == nil {
 			return err
 		}

@@ -89,9 +89,6 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	a.progress()
 	spent := a.spentBy(key)
 	if err != nil && a.ctx.Err() != nil {
-		if out.Usage != nil && e.Reserve == nil { // else it is charged at its reservation
-			spent = spent.Add(*out.Usage)
-		}
 		a.charge(key, digest, spent)
 		a.notePartial(key)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded

@@ -140,14 +140,6 @@ func (a *answer) settle() []convo.Call {
 	return calls
 }
 
-// report passes on the usage that the vendor has reported.
-func (a *answer) report() {
-	if a.usage != (llm.Usage{}) {
-		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
-	}
-}
-
 // complete is the response, once the vendor has said why it ended.
 func (a *answer) complete(p *Provider) *llm.Response {
 	calls := a.settle()
@@ -164,7 +156,10 @@ func (a *answer) complete(p *Provider) *llm.Response {
 	if m.Native != nil {
 		m.Provider = name
 	}
-	a.report()
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
 	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}
 }
 

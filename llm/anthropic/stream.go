@@ -39,10 +39,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 			return nil, p.speaker.Refused("%v", err)
 		}
 		a.stop, a.paused = "", false
-		r := newReader(p, a)
-		if err := p.ask(ctx, body, r); err != nil {
-			r.total()
-			a.report()
+		if err := p.ask(ctx, body, newReader(p, a)); err != nil {
 			return nil, err
 		}
 		called := slices.ContainsFunc(a.blocks, func(b *building) bool { return b.call != nil })
@@ -72,7 +69,7 @@ func (p *Provider) ask(ctx context.Context, body []byte, r *reader) error {
 	if res == nil || res.Body == nil {
 		return errors.New("the server gave no answer")
 	}
-	res.Body = wire.Bound(res)
+	res.Body = wire.Bound(res.Body)
 	defer func() { _ = res.Body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {

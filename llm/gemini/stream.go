@@ -34,7 +34,7 @@ func (p *Provider) receive(req *llm.Request, x *exchange, emit func(llm.Chunk)) 
 	if x.res == nil || x.res.Body == nil {
 		return nil, errors.New("the server gave no answer")
 	}
-	body := wire.Bound(x.res)
+	body := wire.Bound(x.res.Body)
 	defer func() { _ = body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
 	switch {
@@ -46,7 +46,6 @@ func (p *Provider) receive(req *llm.Request, x *exchange, emit func(llm.Chunk)) 
 		err = p.readEvents(body, r)
 	}
 	if err != nil {
-		a.report()
 		return nil, err
 	}
 	return a.complete(p)

@@ -25,7 +25,6 @@ func (p *Provider) generateChat(ctx context.Context, req *llm.Request, emit func
 		return err
 	}, r)
 	if err != nil {
-		r.answer.report()
 		return nil, err
 	}
 	return r.answer.complete()

@@ -31,7 +31,6 @@ func (p *Provider) generateResponses(ctx context.Context, req *llm.Request, emit
 		return err
 	}, r)
 	if err != nil {
-		r.answer.report()
 		return nil, err
 	}
 	return r.answer.complete()

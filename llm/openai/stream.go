@@ -42,7 +42,7 @@ func (p *Provider) ask(ctx context.Context, key string, send func(context.Contex
 	if res == nil || res.Body == nil {
 		return errors.New("the server gave no answer")
 	}
-	res.Body = wire.Bound(res)
+	res.Body = wire.Bound(res.Body)
 	defer func() { _ = res.Body.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {

@@ -12,8 +12,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-
-	"github.com/weir-run/weir/llm"
 )
 
 const (
@@ -64,21 +62,13 @@ func Refusal(res *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// Bound is the body of an answer, of which no more can be read than an answer may be
-// long (128 MiB); reading then fails. What comes keeps the call alive (llm.Alive).
-func Bound(res *http.Response) io.ReadCloser {
-	b := &bounder{body: res.Body, left: maxAnswer}
-	if res.Request != nil {
-		ctx := res.Request.Context()
-		b.alive = func() { llm.Alive(ctx) }
-	}
-	return b
-}
+// Bound is body, of which no more can be read than an answer may be long
+// (128 MiB); reading then fails.
+func Bound(body io.ReadCloser) io.ReadCloser { return &bounder{body: body, left: maxAnswer} }
 
 type bounder struct {
-	body  io.ReadCloser
-	left  int
-	alive func() // nil where nobody asks
+	body io.ReadCloser
+	left int
 }
 
 // Read reads, and fails with errAnswerTooLong past the bound.

@@ -7,7 +7,6 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/node"
 )
 
 // tookKey is where a recorded answer keeps how long the call took, in
@@ -47,7 +46,10 @@ func (h *host) ModelCall(
 	}
 	took, _ := resp.Message.Metadata[tookKey].(int64)
 	h.micros += took
-	h.usage = h.usage.Add(*node.SpentOn(resp))
+	u := resp.Usage
+	h.usage = h.usage.Add(engine.Usage{
+		Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros,
+	})
 	resp.Message.Metadata = nil
 	return resp, err
 }

@@ -309,13 +309,7 @@ func newHeadRow(h *store.Head) (headRow, error) {
 			return row, err
 		}
 	}
-	switch {
-	case h.Usage == engine.Usage{}:
-	case h.Usage.Estimated != 0: // which the list of the view has no place for
-		if row.usage, err = encodeUsage(h.Usage); err != nil {
-			return row, err
-		}
-	default:
+	if h.Usage != (engine.Usage{}) {
 		row.usage = usageList(h.Usage)
 	}
 	if h.Error != nil {
