@@ -27,21 +27,28 @@ func TestAReaderThatComesAtAnyPieceHasTheTextFromItsFirstByte(t *testing.T) {
 		}
 		readers = append(readers, h.join(0))
 		for n, a := range readers {
-			var got strings.Builder
-			for _, it := range a.live {
-				if !it.Snapshot {
-					t.Errorf("what was before the reader came is %+v, not a snapshot", it)
-				}
-				got.WriteString(it.Chunk.Text)
-			}
-			for pos := a.pos; pos < h.next; pos++ {
-				got.WriteString(h.ring[pos%hubSize].Chunk.Text)
-			}
-			if got.String() != want {
-				t.Errorf("reader %d that came at piece %d has %q", n, came, got.String())
+			if got := textRead(t, &h, a); got != want {
+				t.Errorf("reader %d that came at piece %d has %q", n, came, got)
 			}
 		}
 	}
+}
+
+// textRead is the text that a reader has: that of the snapshots it was given and
+// of the pieces that came after.
+func textRead(t *testing.T, h *hub, a arrival) string {
+	t.Helper()
+	var got strings.Builder
+	for _, it := range a.live {
+		if !it.Snapshot {
+			t.Errorf("what was before the reader came is %+v, not a snapshot", it)
+		}
+		got.WriteString(it.Chunk.Text)
+	}
+	for pos := a.pos; pos < h.next; pos++ {
+		got.WriteString(h.ring[pos%hubSize].Chunk.Text)
+	}
+	return got.String()
 }
 
 func TestTextOfACallThatHasEndedOrIsMadeAgainIsInNoSnapshot(t *testing.T) {

@@ -172,22 +172,27 @@ func TestAFaultOfOneFunctionIsTheFailureOfItsNode(t *testing.T) {
 	t.Parallel()
 	for place, caseOf := range faultyPlaces() {
 		for _, f := range faults() {
-			t.Run(place+": "+f.name, func(t *testing.T) {
-				keys := "{type: bad}"
-				if place == "a provider" {
-					keys = "{type: llmRequest, in: {message: x}}"
-				}
-				r := weirtest.Flow(t, "weir: 1\nname: f\ncontext: {model: script/x}\nnodes:\n  n: "+keys+"\n", caseOf(f))
-				fine := f.fine && (place != "a provider" || f.name == "text that is not UTF-8") ||
-					f.name == "a huge value" && place == "the request of an effect" // a digest of it is kept
-				if fine != (r.Status == engine.Completed) || !fine && r.Status != engine.Failed {
-					t.Errorf("the run %s: %v", r.Status, r.Error)
-				}
-				if !fine && (r.Error == nil || r.Error.Node != "n" || r.Error.Message == "") {
-					t.Errorf("the failure is %+v", r.Error)
-				}
-			})
+			t.Run(place+": "+f.name, func(t *testing.T) { checkFault(t, place, f, caseOf(f)) })
 		}
+	}
+}
+
+// checkFault runs a node with the fault at the place: the node fails, unless the
+// fault is none there.
+func checkFault(t *testing.T, place string, f fault, c weirtest.Case) {
+	t.Helper()
+	keys := "{type: bad}"
+	if place == "a provider" {
+		keys = "{type: llmRequest, in: {message: x}}"
+	}
+	r := weirtest.Flow(t, "weir: 1\nname: f\ncontext: {model: script/x}\nnodes:\n  n: "+keys+"\n", c)
+	fine := f.fine && (place != "a provider" || f.name == "text that is not UTF-8") ||
+		f.name == "a huge value" && place == "the request of an effect" // a digest of it is kept
+	if fine != (r.Status == engine.Completed) || !fine && r.Status != engine.Failed {
+		t.Errorf("the run %s: %v", r.Status, r.Error)
+	}
+	if !fine && (r.Error == nil || r.Error.Node != "n" || r.Error.Message == "") {
+		t.Errorf("the failure is %+v", r.Error)
 	}
 }
 

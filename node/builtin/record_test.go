@@ -92,21 +92,7 @@ func checkRecord(t *testing.T, s *flow.TypeSpec, e flow.Example, events []engine
 		"with neither":                     {Kept: keptIn(t, f)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			read, inferred, err := record.Read(f.Fingerprint())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if guesses := record.Specs == nil && record.Types == nil; guesses == (len(inferred) == 0) {
-				t.Errorf("inferred %v", inferred)
-			}
-			was, _ := f.Normal()
-			if is, err := read.Normal(); err != nil || string(is) != string(was) {
-				t.Errorf("the normal form read is not the one kept: %v\n%s\n%s", err, is, was)
-			}
-			p, err := runner.Recorded(read, "", inferred)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, inferred := readBack(t, f, record)
 			if len(inferred) > 0 && s.Name == "cache" {
 				return // which ports are lazy cannot be inferred from the edges
 			}
@@ -115,4 +101,26 @@ func checkRecord(t *testing.T, s *flow.TypeSpec, e flow.Example, events []engine
 			}
 		})
 	}
+}
+
+// readBack reads the flow from the record, checks that it is the flow that was
+// kept, and returns it prepared, with what was inferred about its node types.
+func readBack(t *testing.T, f *flow.Flow, record flow.Record) (*runner.Program, []string) {
+	t.Helper()
+	read, inferred, err := record.Read(f.Fingerprint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if guesses := record.Specs == nil && record.Types == nil; guesses == (len(inferred) == 0) {
+		t.Errorf("inferred %v", inferred)
+	}
+	was, _ := f.Normal()
+	if is, err := read.Normal(); err != nil || string(is) != string(was) {
+		t.Errorf("the normal form read is not the one kept: %v\n%s\n%s", err, is, was)
+	}
+	p, err := runner.Recorded(read, "", inferred)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, inferred
 }

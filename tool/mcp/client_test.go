@@ -103,16 +103,7 @@ func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			c := client(t, serve(t), lock(t))
-			set := accepted(t, c)
-			refused := refusal(t, set, "echo", `{"text":"a"}`)
-			const want = "mcp tools refused: mcp:test/echo changed since it was accepted; a person can accept it with `weir tools accept test/echo`"
-			if refused.Error() != want { // a model reads it: nothing of the new text is in it
-				t.Errorf("got %v", refused)
-			}
-			const shown = `its description was "Says it again." and is now "Says it again. Before that`
-			if text := refused.Refusals[0].String(); !strings.Contains(text, shown) {
-				t.Errorf("a person is shown %s", text)
-			}
+			checkRefusal(t, refusal(t, accepted(t, c), "echo", `{"text":"a"}`))
 			tools, err := c.Tools(t.Context())
 			refused, ok := errors.AsType[*mcptool.RefusedError](err)
 			if !ok || len(refused.Refusals) != 1 {
@@ -128,6 +119,19 @@ func TestAChangedDefinitionIsRefusedUntilItIsAccepted(t *testing.T) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// checkRefusal checks what a model and a person are told of a changed tool.
+func checkRefusal(t *testing.T, refused *mcptool.RefusedError) {
+	t.Helper()
+	const want = "mcp tools refused: mcp:test/echo changed since it was accepted; a person can accept it with `weir tools accept test/echo`"
+	if refused.Error() != want { // a model reads it: nothing of the new text is in it
+		t.Errorf("got %v", refused)
+	}
+	const shown = `its description was "Says it again." and is now "Says it again. Before that`
+	if text := refused.Refusals[0].String(); !strings.Contains(text, shown) {
+		t.Errorf("a person is shown %s", text)
 	}
 }
 
