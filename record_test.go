@@ -146,15 +146,7 @@ func writeRecord(t *testing.T, s weir.Store) map[string]recordSeen {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id == "running" {
-			for item, err := range run.Events(t.Context()) {
-				if e, ok := item.Event.(*engine.NodeStarted); err != nil || ok && e.Path == "b" {
-					break
-				}
-			}
-		} else if _, err := run.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		awaitRecord(t, run, id)
 		was[id] = recordedOf(t, w, id)
 	}
 	fork, _, err := w.Fork(t.Context(), "paused", weir.ForkOptions{ID: "forked", From: "a"})
@@ -166,6 +158,21 @@ func writeRecord(t *testing.T, s weir.Store) map[string]recordSeen {
 	}
 	was["forked"] = recordedOf(t, w, "forked")
 	return was
+}
+
+// awaitRecord waits until a run has come as far as its record is to show: the one
+// that stays running to the start of its last node, every other to its end or pause.
+func awaitRecord(t *testing.T, run *weir.Run, id string) {
+	t.Helper()
+	if id == "running" {
+		for item, err := range run.Events(t.Context()) {
+			if e, ok := item.Event.(*engine.NodeStarted); err != nil || ok && e.Path == "b" {
+				break
+			}
+		}
+	} else if _, err := run.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func readRecord(t *testing.T, w *weir.Weir, id string, was recordSeen, all map[string]recordSeen) {

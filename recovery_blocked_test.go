@@ -66,15 +66,12 @@ nodes:
 outputs: {text: "{{ w.text }}"}
 `
 
-func TestARunThatEndsThreeProcessesIsSetAsideAndItsNeighboursAreNot(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const neighbours = 3
-	start := startProcess(t, dir, "neighbours", "WEIR_HOLDS=1")
-	start.kill(t)
-	died := 0
+// deathsUntilIdle starts processes that recover the runs in dir until one ends
+// without an error, and counts those that the deadly node ended.
+func deathsUntilIdle(t *testing.T, dir string) (died int) {
+	t.Helper()
 	for range 10 {
-		p := exec.Command(os.Args[0], "-test.run=^TestProcessOfRecovery$") //nolint:noctx // it ends by itself
+		p := exec.Command(os.Args[0], "-test.run=^TestProcessOfRecovery$")
 		p.Env = append(os.Environ(), "WEIR_LEFT=recover until idle", "WEIR_DIR="+dir, "WEIR_RECOVER=1")
 		out, err := p.CombinedOutput()
 		if err == nil {
@@ -85,6 +82,16 @@ func TestARunThatEndsThreeProcessesIsSetAsideAndItsNeighboursAreNot(t *testing.T
 		}
 		died++
 	}
+	return died
+}
+
+func TestARunThatEndsThreeProcessesIsSetAsideAndItsNeighboursAreNot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const neighbours = 3
+	start := startProcess(t, dir, "neighbours", "WEIR_HOLDS=1")
+	start.kill(t)
+	died := deathsUntilIdle(t, dir)
 	if died != 2 { // and the first
 		t.Errorf("the run ended %d processes after the first", died)
 	}

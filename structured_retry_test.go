@@ -11,6 +11,24 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
+// completedKeys are the keys of the effects that a run's journal has as completed.
+func completedKeys(t *testing.T, w *weir.Weir, id string) []string {
+	t.Helper()
+	v, err := w.Inspect(t.Context(), id, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, c := range v.Commits {
+		for _, e := range c.Events {
+			if done, ok := e.(*engine.EffectCompleted); ok {
+				keys = append(keys, done.Key)
+			}
+		}
+	}
+	return keys
+}
+
 // TestARejectedAnswerIsAskedForAnewWhenAFailedRunIsRetried: also by another process,
 // which has nothing but the journal.
 func TestARejectedAnswerIsAskedForAnewWhenAFailedRunIsRetried(t *testing.T) {
@@ -60,18 +78,7 @@ outputs: {amount: "{{ n.value.amount }}"}
 	if v, _ := r.Outputs.Get("amount"); v != int64(3) {
 		t.Errorf("the amount is %v", v)
 	}
-	v, err := w.Inspect(t.Context(), "run", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var keys []string
-	for _, c := range v.Commits {
-		for _, e := range c.Events {
-			if done, ok := e.(*engine.EffectCompleted); ok {
-				keys = append(keys, done.Key)
-			}
-		}
-	}
+	keys := completedKeys(t, w, "run")
 	if want := []string{"n/model#1", "n/model#2", "n/model#3", "n/model#4", "n/model#5"}; !slices.Equal(keys, want) {
 		t.Errorf("the effects are %q, expected %q", keys, want)
 	}

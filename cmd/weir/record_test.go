@@ -65,6 +65,21 @@ func recordOf(t *testing.T) (db string) {
 	return db
 }
 
+// checkRead checks what a command line came to that reads the record: only fork,
+// which would run nodes, may ask for the node type that is missing.
+func checkRead(t *testing.T, line string, code int, out, errs string) {
+	t.Helper()
+	if running := strings.Fields(line)[0] == "fork"; running {
+		if code == 0 || !strings.Contains(errs, "loud") {
+			t.Errorf("weir %s: exit %d, expected the node type that is missing:\n%s%s", line, code, out, errs)
+		}
+		return
+	}
+	if code != 0 || strings.Contains(errs, "node type") {
+		t.Errorf("weir %s: exit %d\n%s%s", line, code, out, errs)
+	}
+}
+
 func TestCommandsThatReadARunDoNotNeedItsNodeTypes(t *testing.T) {
 	db := recordOf(t)
 	weir := func(args ...string) (code int, out, errs string) {
@@ -83,17 +98,8 @@ func TestCommandsThatReadARunDoNotNeedItsNodeTypes(t *testing.T) {
 		"export parent -o " + export, "--db " + filepath.Join(t.TempDir(), "other.db") + " import " + export,
 		"fork waits --from a --dry-run",
 	} {
-		args := strings.Fields(line)
-		code, out, errs := weir(args...)
-		if running := args[0] == "fork"; running {
-			if code == 0 || !strings.Contains(errs, "loud") {
-				t.Errorf("weir %s: exit %d, expected the node type that is missing:\n%s%s", line, code, out, errs)
-			}
-			continue
-		}
-		if code != 0 || strings.Contains(errs, "node type") {
-			t.Errorf("weir %s: exit %d\n%s%s", line, code, out, errs)
-		}
+		code, out, errs := weir(strings.Fields(line)...)
+		checkRead(t, line, code, out, errs)
 	}
 	for _, line := range []string{"diff done waits", "diff done parent --json"} {
 		if code, out, errs := weir(strings.Fields(line)...); code != 1 || out == "" {
