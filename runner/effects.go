@@ -58,16 +58,7 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	a.inflight.Add(1)
 	defer a.inflight.Add(-1)
 	if e.Reserve != nil {
-		took := e.Reserve.Usage // unless it is known better
-		defer func() { a.m.purse.settle(key, a.accounts, took) }()
-		defer func() {
-			if done := a.known(key); done != nil {
-				took = engine.Usage{}
-				if done.Usage != nil {
-					took = *done.Usage
-				}
-			}
-		}()
+		defer a.settleReserved(key, e.Reserve.Usage)
 	}
 	if err := a.barred(); err != nil {
 		return nil, err
@@ -75,17 +66,7 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	a.progress()
 	a.heard("", true)
 	begin := time.Now()
-	var out node.Outcome
-	err := guard.Call(func() (err error) {
-		out, err = e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
-		if err == nil {
-			out.Value, err = engine.Normalize(out.Value)
-		}
-		if err == nil {
-			out.Manifest, err = engine.Normalize(out.Manifest)
-		}
-		return plainly(err)
-	})
+	out, err := a.callEffect(e, key)
 	a.progress()
 	spent := a.spentBy(key)
 	if err != nil && a.ctx.Err() != nil {
@@ -118,6 +99,34 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 		return engine.Copy(done.Result), done.Error
 	}
 	return engine.Copy(done.Result), nil
+}
+
+// settleReserved settles the reservation of an effect that is over: by what is
+// recorded of it, or else by what was reserved.
+func (a *attempt) settleReserved(key string, took engine.Usage) {
+	if done := a.known(key); done != nil {
+		took = engine.Usage{}
+		if done.Usage != nil {
+			took = *done.Usage
+		}
+	}
+	a.m.purse.settle(key, a.accounts, took)
+}
+
+// callEffect calls the effect's function and normalizes what it returns.
+func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
+	var out node.Outcome
+	err := guard.Call(func() (err error) {
+		out, err = e.Do(a.ctx, a.ctx.Info().Run+"/"+key)
+		if err == nil {
+			out.Value, err = engine.Normalize(out.Value)
+		}
+		if err == nil {
+			out.Manifest, err = engine.Normalize(out.Manifest)
+		}
+		return plainly(err)
+	})
+	return out, err
 }
 
 // effectKey is the key of an effect. The ordinals of answers that ended an earlier
