@@ -78,8 +78,8 @@ func surveyObject(text []byte) (twice bool, err error) {
 	var open []*level
 	for {
 		t, end := d.Token()
-		if end != nil { // the text is valid
-			return twice, nil
+		if end != nil {
+			return twice, nil //nolint:nilerr // the text is valid: this is its end
 		}
 		if v, is := t.(json.Number); is {
 			if _, err := strconv.ParseFloat(v.String(), 64); err != nil {

@@ -240,10 +240,10 @@ func (m *matcher) shell(i int) int {
 // space is where the white space ends that begins at i, also if it is escaped.
 func (m *matcher) space(i int) int {
 	for i < len(m.text) {
-		switch c := m.text[i]; {
-		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+		switch m.text[i] {
+		case ' ', '\n', '\r', '\t':
 			i++
-		case c == '\\':
+		case '\\':
 			j := m.slashes(i)
 			if j >= len(m.text) || m.text[j] != 'n' && m.text[j] != 'r' {
 				return i

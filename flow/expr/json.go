@@ -82,7 +82,7 @@ func parseJSON(text string) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("the text is not JSON: %w", err)
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // Token returns io.EOF as it is
+	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("the text has more than one JSON value; the second starts at byte %d", d.InputOffset())
 	}
 	return numbers(v)

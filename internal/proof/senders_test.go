@@ -193,6 +193,7 @@ type ahead struct {
 // sender starts a sender over and over until it has had all its answers, and kills it
 // a few times: as soon as it has sent some messages, or while it waits.
 func (a *ahead) sender(t *testing.T, who string, kills int) {
+	t.Helper()
 	for ; ; kills-- {
 		said, err := a.start(t, who, kills > 0)
 		if kills > 0 && err != nil {
@@ -209,6 +210,7 @@ func (a *ahead) sender(t *testing.T, who string, kills int) {
 // start starts a sender and returns what it has to say when it ends; with kill it is
 // killed after so many lines.
 func (a *ahead) start(t *testing.T, who string, kill bool) (string, error) {
+	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASenderInAProcessOfItsOwn$", "-test.v")
 	c.Env = append(os.Environ(), "WEIR_SENDER_DB="+a.path, "WEIR_SENDER="+who, fmt.Sprint("WEIR_SENDER_N=", a.n), "WEIR_SENDER_FAULTS=0.01")
 	out, err := c.StdoutPipe()

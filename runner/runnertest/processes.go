@@ -192,7 +192,7 @@ func closes(t *testing.T, s Subject) {
 	}
 	<-g.reached
 	shut(t, first)
-	if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Running {
+	if r, err := x.Wait(t.Context()); !errors.Is(err, runner.ErrStopped) || r.Status != engine.Running {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	if _, err := first.Start(t.Context(), p, runner.Begin{ID: "other"}); !errors.Is(err, runner.ErrClosed) {

@@ -202,6 +202,9 @@ func propose(was, is []byte) (pair, bool) {
 	if was[0] != '"' {
 		return pair{was, is, true}, wholeNumber(was) && wholeNumber(is)
 	}
+	if len(was) < 2 || len(is) < 2 || is[0] != '"' { // a text became something else
+		return pair{}, false
+	}
 	was, is = was[1:len(was)-1], is[1:len(is)-1]
 	n := 0
 	for n < len(was) && n < len(is) && was[len(was)-1-n] == is[len(is)-1-n] {

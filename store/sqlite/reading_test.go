@@ -88,7 +88,7 @@ func medium(t *testing.T, options string) string {
 	}
 	dir := t.TempDir()
 	mount(t, "-t", "tmpfs", "-o", options, "tmpfs", dir)
-	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() }) //nolint:noctx // the test's context has ended
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 	return dir
 }
 
