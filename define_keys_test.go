@@ -14,8 +14,8 @@ import (
 func jsonKeys(v any) []string {
 	var keys []string
 	t := reflect.TypeOf(v)
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)

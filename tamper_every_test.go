@@ -309,6 +309,9 @@ func (c *cell) value(ctx context.Context, db *sql.DB) (v any, err error) {
 }
 
 func TestEveryColumnOfRecordIsVerified(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sequential and long: the race detector finds nothing in it")
+	}
 	t.Parallel()
 	data, err := os.ReadFile(archive(t))
 	if err != nil {

@@ -88,7 +88,7 @@ func (m *matcher) rune(r rune, i int) []int {
 		}
 	}
 	if r == '\\' {
-		for n := 0; n < maxSlashes; n++ {
+		for range maxSlashes {
 			j := m.slash(i)
 			if j == i {
 				break

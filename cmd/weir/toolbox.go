@@ -129,7 +129,7 @@ func toolClient(address string, client *http.Client, allowPrivate []string) (*ht
 		return client, nil //nolint:nilerr // the tool reports an address that is none
 	}
 	if _, err := netip.ParseAddr(u.Hostname()); err != nil && u.Hostname() != "localhost" {
-		return client, nil //nolint:nilerr // a host name is resolved, and checked, at each call
+		return client, nil
 	}
 	return reaching(address, allowPrivate)
 }

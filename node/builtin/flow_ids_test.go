@@ -3,6 +3,7 @@ package builtin_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,7 +73,7 @@ func uniqueIDs(t *testing.T, r weirtest.Result) {
 // model: a history is a list, a child that forks or shares begins with a copy of it.
 func words(name string, depth int, history []string, modes []string) (asked [][]string, after []string) {
 	say := func(what string) {
-		history = append(history[:len(history):len(history)], fmt.Sprintf("%s %s %d", what, name, depth))
+		history = append(slices.Clip(history), fmt.Sprintf("%s %s %d", what, name, depth))
 	}
 	say("note")
 	say("say")
