@@ -128,7 +128,7 @@ func (w *Weir) doAt(ctx context.Context, id, path string, at func(path string) r
 	if err != nil {
 		return nil, err
 	}
-	return w.patiently(ctx, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
+	return w.patiently(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
 }
 
 // ChildAt is the id of the newest child run that the node at a path of a run has
@@ -159,16 +159,28 @@ func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, err
 }
 
 func (w *Weir) doUnder(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
-	return w.patiently(ctx, id, func() (*runner.Execution, error) { return w.local.Do(ctx, p, id, c) })
+	return w.patiently(ctx, p, id, func() (*runner.Execution, error) { return w.local.Do(ctx, p, id, c) })
 }
 
-func (w *Weir) patiently(ctx context.Context, id string, do func() (*runner.Execution, error)) (*Run, error) {
+// patiently carries out a command on a run, and tries again for a moment while
+// another process is about to release the run. What a child run has recorded is not
+// carried out again.
+func (w *Weir) patiently(ctx context.Context, p *runner.Program, id string, do func() (*runner.Execution, error)) (*Run, error) {
+	var accepted *runner.Accepted
 	for begin := time.Now(); ; {
 		x, err := do()
 		if x != nil {
 			return &Run{ID: id, w: w, x: x}, err
 		}
-		if !errors.Is(err, store.ErrOwned) || time.Since(begin) > patience || !w.resting(ctx, id) {
+		if accepted == nil && errors.As(err, &accepted) {
+			do = func() (x *runner.Execution, err error) {
+				if x, accepted.Err = w.local.Resume(ctx, p, id); x == nil {
+					err = accepted
+				}
+				return x, err
+			}
+		}
+		if !errors.Is(err, store.ErrOwned) || time.Since(begin) > patience || accepted == nil && !w.resting(ctx, id) {
 			return nil, err
 		}
 		select {

@@ -101,8 +101,27 @@ func (l *Local) pass(ctx context.Context, p *Program, id, fingerprint string, do
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return l.Resume(ctx, p, id)
+	y, err := l.Resume(ctx, p, id)
+	if err != nil {
+		return nil, &Accepted{Run: id, Child: child, Err: err}
+	}
+	return y, nil
 }
+
+// Accepted is the error of a command that a child run has recorded, where the run
+// that was named cannot be resumed here, for example because another process still
+// owns it. The command must not be carried out again: resuming the run is enough.
+type Accepted struct {
+	Run   string // the run that was named
+	Child string // the run that recorded the command
+	Err   error
+}
+
+func (e *Accepted) Error() string {
+	return fmt.Sprintf("run %s: child run %s has recorded the command, but the run could not be resumed here: %v", e.Run, e.Child, e.Err)
+}
+
+func (e *Accepted) Unwrap() error { return e.Err }
 
 func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	for {

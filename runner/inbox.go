@@ -152,8 +152,9 @@ func (l *Local) landOne(ctx context.Context, d *delivery) (remove bool) {
 		_, err = l.Do(ctx, p, d.Run, d.x.commandOf(&d.Post))
 		d.taken = false
 	}
+	_, accepted := errors.AsType[*Accepted](err)
 	switch {
-	case err == nil:
+	case err == nil, accepted:
 		return !d.taken
 	case errors.Is(err, ErrNoInterrupt), errors.Is(err, ErrAnswer), errors.Is(err, ErrStatus):
 		l.o.Logger.Warn("message refused", "run", d.Run, "kind", d.Kind, "error", err)

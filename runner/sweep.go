@@ -326,10 +326,11 @@ func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
 		case "child": // whoever takes the run looks after its children
 			_, err = l.Resume(ctx, p, run)
 		}
-		if errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded) || ctx.Err() != nil {
+		_, accepted := errors.AsType[*Accepted](err)
+		if !accepted && (errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded)) || ctx.Err() != nil {
 			return // whoever holds it takes the rest
 		}
-		if err != nil {
+		if err != nil && !accepted {
 			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)
 		}
 		if err := l.o.Store.Done(ctx, []int64{post.ID}); err != nil {
