@@ -14,6 +14,10 @@ help: ## list the targets
 check: ## everything CI runs; one step alone: .ci/run STEP
 	.ci/run
 
+.PHONY: quick
+quick: ## the part of it that takes a few minutes
+	.ci/run quick
+
 .PHONY: build
 build: ## the static binary, ./weir
 	CGO_ENABLED=0 go build -trimpath -o weir ./cmd/weir
@@ -24,7 +28,8 @@ test: ## all tests
 
 .PHONY: race
 race: ## all tests with the race detector, in random order
-	.ci/run race
+	.ci/run race-core
+	.ci/run race-rest
 
 .PHONY: lint
 lint: ## format check and linters, at the pinned version
