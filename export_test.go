@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
@@ -27,10 +28,10 @@ func openSQLite(t *testing.T, path string) *sqlite.Store {
 	return s
 }
 
-func exported(t *testing.T, s weir.Archives, run string) []byte {
+func exported(t *testing.T, s audit.Archives, run string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := weir.ExportFrom(t.Context(), s, run, &out); err != nil {
+	if err := audit.WriteExport(t.Context(), s, run, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -67,22 +68,22 @@ func TestAnImportedRunIsAsTheOriginal(t *testing.T) {
 // bringOver exports a run, imports it, and compares what is there then.
 func bringOver(t *testing.T, from, to *sqlite.Store, r store.Run) {
 	t.Helper()
-	e, err := weir.ReadExport(bytes.NewReader(exported(t, from, r.ID)))
+	e, err := audit.ReadExport(bytes.NewReader(exported(t, from, r.ID)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := weir.ImportTo(t.Context(), to, e)
+	got, err := audit.Import(t.Context(), to, e)
 	if err != nil {
 		t.Fatalf("run %s (%s): %v", r.ID, r.Flow, err)
 	}
 	if got.Runs+got.Same == 0 {
 		t.Errorf("run %s: %+v", r.ID, got)
 	}
-	v, err := weir.VerifyIn(t.Context(), to, weir.Verify{Heads: e.Heads()})
+	v, err := audit.Verify(t.Context(), to, audit.Options{Heads: e.Heads()})
 	if err != nil || !v.OK {
 		t.Fatalf("run %s, imported: %+v %v", r.ID, v.Findings, err)
 	}
-	if again, err := weir.ImportTo(t.Context(), to, e); err != nil || again.Runs != 0 {
+	if again, err := audit.Import(t.Context(), to, e); err != nil || again.Runs != 0 {
 		t.Errorf("again: %+v %v", again, err)
 	}
 	is, err := to.Run(t.Context(), r.ID)
@@ -133,11 +134,11 @@ func exportForgeries(data string) map[string]string {
 // refusedExport reports whether an export is not taken for one that is as it was written.
 func refusedExport(t *testing.T, data string) bool {
 	t.Helper()
-	e, err := weir.ReadExport(strings.NewReader(data))
+	e, err := audit.ReadExport(strings.NewReader(data))
 	if err != nil {
 		return true
 	}
-	v, err := weir.VerifyIn(t.Context(), e, weir.Verify{Heads: e.Heads()})
+	v, err := audit.Verify(t.Context(), e, audit.Options{Heads: e.Heads()})
 	return err != nil || !v.OK
 }
 
@@ -186,11 +187,11 @@ func TestAnExportThatWasChangedIsRefused(t *testing.T) {
 		"words":        "hello\n",
 		"a status":     strings.Replace(data, `"status":"completed"`, `"status":"failed"`, 1),
 	} {
-		e, err := weir.ReadExport(strings.NewReader(text))
+		e, err := audit.ReadExport(strings.NewReader(text))
 		if err == nil {
-			_, err = weir.ImportTo(t.Context(), to, e)
+			_, err = audit.Import(t.Context(), to, e)
 		}
-		if !errors.Is(err, weir.ErrExport) {
+		if !errors.Is(err, audit.ErrExport) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -270,7 +270,7 @@ func verdict(t *testing.T, path string) (found bool, err error) {
 		return true, nil
 	}
 	defer func() { _ = s.Close() }()
-	out, err := weir.VerifyIn(t.Context(), s, weir.Verify{})
+	out, err := audit.Verify(t.Context(), s, audit.Options{})
 	return err != nil || !out.OK, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -229,7 +229,7 @@ func TestWhateverIsChangedInTheRecordIsFound(t *testing.T) {
 		if err != nil {
 			continue // found at once
 		}
-		out, err := weir.VerifyIn(t.Context(), s, weir.Verify{})
+		out, err := audit.Verify(t.Context(), s, audit.Options{})
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func rewrite(t *testing.T, db *sql.DB, path string, num int64, id string) {
 		t.Fatal(err)
 	}
 	recompute(t, path, id)
-	if out := verified(t, path, weir.Verify{}); !out.OK {
+	if out := verified(t, path, audit.Options{}); !out.OK {
 		t.Errorf("a recomputed chain is found without heads: %+v", out.Findings)
 	}
 }
@@ -329,8 +329,8 @@ func rewrite(t *testing.T, db *sql.DB, path string, num int64, id string) {
 func TestWithKeptHeadsACutTailAndARecomputedChainAreFound(t *testing.T) {
 	t.Parallel()
 	original := archive(t)
-	heads := verified(t, original, weir.Verify{})
-	var kept []weir.KeptHead
+	heads := verified(t, original, audit.Options{})
+	var kept []audit.KeptHead
 	for _, r := range heads.Runs {
 		kept = append(kept, r.KeptHead)
 	}
@@ -353,15 +353,15 @@ func TestWithKeptHeadsACutTailAndARecomputedChainAreFound(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if out := verified(t, path, weir.Verify{Heads: kept}); out.OK {
+		if out := verified(t, path, audit.Options{Heads: kept}); out.OK {
 			t.Errorf("seed %d: a %s of run %s is not found", seed, what, ids[i])
 		}
-		if out := verified(t, path, weir.Verify{Head: heads.Digest}); out.OK {
+		if out := verified(t, path, audit.Options{Head: heads.Digest}); out.OK {
 			t.Errorf("seed %d: a %s of run %s is not found by the digest", seed, what, ids[i])
 		}
 		_ = os.Remove(path)
 	}
-	if out := verified(t, original, weir.Verify{Heads: kept, Head: heads.Digest}); !out.OK {
+	if out := verified(t, original, audit.Options{Heads: kept, Head: heads.Digest}); !out.OK {
 		t.Errorf("what was not changed: %+v", out.Findings)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -329,7 +330,7 @@ func TestAPortraitOfARoundIsSpentByItsSessionAndVerified(t *testing.T) {
 		t.Errorf("the session has used %+v, %v", row, err)
 	}
 	wantKept(t, w, s, "ann", talk.ID)
-	if v, err := w.Verify(t.Context(), weir.Verify{}); err != nil || len(v.Findings) > 0 {
+	if v, err := audit.Verify(t.Context(), db, audit.Options{}); err != nil || len(v.Findings) > 0 {
 		t.Error(v, err)
 	}
 }

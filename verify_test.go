@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -75,14 +76,14 @@ func endedRun(t *testing.T, w *weir.Weir, f *weir.Flow) weir.Result {
 	return goOn(t, w, run)
 }
 
-func verified(t *testing.T, path string, v weir.Verify) *weir.Verified {
+func verified(t *testing.T, path string, v audit.Options) *audit.Report {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	out, err := weir.VerifyIn(t.Context(), s, v)
+	out, err := audit.Verify(t.Context(), s, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func verified(t *testing.T, path string, v weir.Verify) *weir.Verified {
 func TestARecordOfEveryKindIsAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	path := archive(t)
-	out := verified(t, path, weir.Verify{})
+	out := verified(t, path, audit.Options{})
 	for _, f := range out.Findings {
 		t.Errorf("%+v", f)
 	}
@@ -122,7 +123,7 @@ func TestADatabaseOfAnEarlierVersionVerifies(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		out := verified(t, path, weir.Verify{})
+		out := verified(t, path, audit.Options{})
 		for _, f := range out.Findings {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -135,8 +136,8 @@ func TestADatabaseOfAnEarlierVersionVerifies(t *testing.T) {
 func TestAnErasedSessionStillVerifies(t *testing.T) {
 	t.Parallel()
 	path := archive(t)
-	before := verified(t, path, weir.Verify{})
-	var kept []weir.KeptHead
+	before := verified(t, path, audit.Options{})
+	var kept []audit.KeptHead
 	for _, r := range before.Runs {
 		kept = append(kept, r.KeptHead)
 	}
@@ -151,7 +152,7 @@ func TestAnErasedSessionStillVerifies(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	after := verified(t, path, weir.Verify{Heads: kept, Head: before.Digest})
+	after := verified(t, path, audit.Options{Heads: kept, Head: before.Digest})
 	if !after.OK || after.Erased != before.Erased+gone.Runs || after.ErasedCommits <= before.ErasedCommits {
 		t.Errorf("%d runs erased, %d before: %+v", after.Erased, before.Erased, after.Findings)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store/sqlite"
 )
 
@@ -49,14 +49,14 @@ func (p *program) export(ctx context.Context, prefix, to string) error {
 		return err
 	}
 	if to == "-" {
-		return weir.ExportFrom(ctx, s, run, p.out)
+		return audit.WriteExport(ctx, s, run, p.out)
 	}
 	// It has its name once it is whole.
 	f, err := os.CreateTemp(filepath.Dir(to), ".weir-export-*")
 	if err != nil {
 		return usagef("-o: %w", err)
 	}
-	err = weir.ExportFrom(ctx, s, run, f)
+	err = audit.WriteExport(ctx, s, run, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -112,7 +112,7 @@ and verified as where they are from, and have the same heads.`,
 }
 
 // readExport reads an export; - is stdin.
-func (p *program) readExport(path string) (*weir.Export, error) {
+func (p *program) readExport(path string) (*audit.Export, error) {
 	in := p.in
 	if path != "-" {
 		f, err := os.Open(path)
@@ -122,7 +122,7 @@ func (p *program) readExport(path string) (*weir.Export, error) {
 		defer f.Close() //nolint:errcheck // opened for reading
 		in = f
 	}
-	e, err := weir.ReadExport(in)
+	e, err := audit.ReadExport(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -139,7 +139,7 @@ func (p *program) importFile(ctx context.Context, path string) error {
 		return fmt.Errorf("open %s: %w", p.database(), err)
 	}
 	defer s.Close() //nolint:errcheck // what was kept is kept
-	got, err := weir.ImportTo(ctx, s, e)
+	got, err := audit.Import(ctx, s, e)
 	if err != nil {
 		return fmt.Errorf("import %s: %w", path, err)
 	}

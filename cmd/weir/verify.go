@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/audit"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -80,7 +80,7 @@ func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) e
 	case len(args) == 1 && o.all:
 		return usagef("--all and a run exclude each other")
 	}
-	v := weir.Verify{}
+	v := audit.Options{}
 	if err := keptHead(&v, o); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) e
 }
 
 // verifyWhere verifies a file of an export, or in the database.
-func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptions, v *weir.Verify) (*weir.Verified, error) {
+func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptions, v *audit.Options) (*audit.Report, error) {
 	if !o.all && isFile(args[0]) {
 		e, err := p.readExport(args[0])
 		if err != nil {
@@ -109,10 +109,10 @@ func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptio
 		}
 		o.proves = v.Head != nil
 		if v.Head != nil {
-			v.Heads, v.Head = []weir.KeptHead{{Run: e.Run(), Head: *v.Head}}, nil
+			v.Heads, v.Head = []audit.KeptHead{{Run: e.Run(), Head: *v.Head}}, nil
 		}
 		v.Heads = append(e.Heads(), v.Heads...)
-		return weir.VerifyIn(ctx, e, *v)
+		return audit.Verify(ctx, e, *v)
 	}
 	s, err := p.openStore(ctx, true)
 	if err != nil {
@@ -125,14 +125,14 @@ func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptio
 			return nil, err
 		}
 	}
-	return weir.VerifyIn(ctx, s, *v)
+	return audit.Verify(ctx, s, *v)
 }
 
 // verifySteps is after how many runs the progress of a verification is told.
 const verifySteps = 100
 
 // progressOf has people at a terminal told how far a verification is.
-func (p *program) progressOf(v *weir.Verify) {
+func (p *program) progressOf(v *audit.Options) {
 	if p.json || !isTerminal(p.err) {
 		return
 	}
@@ -161,7 +161,7 @@ func onlyRun(ctx context.Context, s *sqlite.Store, prefix string) (string, error
 }
 
 // keptHead reads --head.
-func keptHead(v *weir.Verify, o *verifyOptions) error {
+func keptHead(v *audit.Options, o *verifyOptions) error {
 	if o.head == "" {
 		return nil
 	}
@@ -179,7 +179,7 @@ func keptHead(v *weir.Verify, o *verifyOptions) error {
 		return usagef("--head: %w", err)
 	}
 	var kept struct {
-		Runs []weir.KeptHead `json:"runs"`
+		Runs []audit.KeptHead `json:"runs"`
 	}
 	if err := json.Unmarshal(data, &kept); err != nil || len(kept.Runs) == 0 {
 		return usagef("--head: %s is not what `weir verify --all --json` printed (%v)", o.head, err)
@@ -192,7 +192,7 @@ func keptHead(v *weir.Verify, o *verifyOptions) error {
 }
 
 // printVerified shows people what a verification came to.
-func (p *program) printVerified(v *weir.Verify, out *weir.Verified, proves bool) {
+func (p *program) printVerified(v *audit.Options, out *audit.Report, proves bool) {
 	st := p.styleOf(p.out)
 	line := func(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
 	if len(out.Findings) > 0 {

@@ -17,7 +17,7 @@ type Room struct {
 func Rooms() []Room {
 	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
-		".", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
+		".", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return []Room{
@@ -62,6 +62,7 @@ func Rooms() []Room {
 		{"recall", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory"}, "a store keeps commits and decides nothing"},
 		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "recall"}, "a store is swapped without touching what uses it"},
+		{"audit", []string{"store", "engine"}, "a record is verified, exported and imported without what wrote it"},
 		{
 			"runner", append([]string{"internal/guard", "store", "trajectory/follow"}, contracts...),
 			"the runner takes a store and a catalogue; it names none",

@@ -1,4 +1,4 @@
-package weir
+package audit
 
 import (
 	"bufio"
@@ -74,11 +74,11 @@ type exportEnd struct {
 // this version reads.
 var ErrExport = errors.New("not an export that can be read")
 
-// ExportFrom writes a run of a store to out as one self-contained text, a JSON object
+// WriteExport writes a run of a store to out as one self-contained text, a JSON object
 // a line: its tree of runs, the runs whose past they share, of a session the rounds up
 // to its own, their flows, commits, heads, and the salts by which the heads are
 // verified. Erasing a run does not reach its exports.
-func ExportFrom(ctx context.Context, s Archives, run string, out io.Writer) error {
+func WriteExport(ctx context.Context, s Archives, run string, out io.Writer) error {
 	runs, sessions, err := s.Archive(ctx, run)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (w *exporter) run(a *store.Archived) {
 		return
 	}
 	var head KeptHead
-	v, err := VerifyIn(w.ctx, w.s, Verify{Run: a.ID})
+	v, err := Verify(w.ctx, w.s, Options{Run: a.ID})
 	switch {
 	case err != nil:
 		w.err = err
@@ -229,8 +229,8 @@ func (w *exporter) run(a *store.Archived) {
 	w.end.Heads = append(w.end.Heads, head)
 }
 
-// Export is an export that was read. It is verified like a store: VerifyIn(ctx, e,
-// Verify{Heads: e.Heads()}).
+// Export is an export that was read. It is verified like a store: Verify(ctx, e,
+// Options{Heads: e.Heads()}).
 type Export struct {
 	head     exportHead
 	sum      hash.Hash // of the lines that were read
@@ -251,7 +251,7 @@ func (e *Export) Run() string { return e.head.Run }
 // Heads are the heads of its chains as they were when it was made.
 func (e *Export) Heads() []KeptHead { return e.end.Heads }
 
-// ReadExport reads what ExportFrom wrote; ErrExport where it is none, or not whole.
+// ReadExport reads what WriteExport wrote; ErrExport where it is none, or not whole.
 func ReadExport(in io.Reader) (*Export, error) {
 	e := &Export{flows: map[string]string{}, sum: sha256.New()}
 	r := bufio.NewReader(in)
@@ -283,7 +283,7 @@ func ReadExport(in io.Reader) (*Export, error) {
 	return e, nil
 }
 
-// check refuses a line that is not written as ExportFrom writes it: one that says
+// check refuses a line that is not written as WriteExport writes it: one that says
 // something twice, or in another case, or more than is known, which two readers could
 // read differently.
 func (l *exportLine) check(line []byte) error {

@@ -1,4 +1,4 @@
-package weir
+package audit
 
 import (
 	"context"
@@ -19,14 +19,14 @@ type Imported struct {
 	Same int `json:"same"`
 }
 
-// ImportTo brings the runs of an export into a store, as they were: they are shown,
+// Import brings the runs of an export into a store, as they were: they are shown,
 // forked and verified there as where they are from, with the same heads. The export is
 // verified first. A run of the same id that is there already must be the same,
 // store.ErrExists where it is another, or has gone on otherwise. All is kept or
 // nothing.
-func ImportTo(ctx context.Context, s Archives, e *Export) (Imported, error) {
+func Import(ctx context.Context, s Archives, e *Export) (Imported, error) {
 	out := Imported{Run: e.Run()}
-	v, err := VerifyIn(ctx, e, Verify{Heads: e.Heads()})
+	v, err := Verify(ctx, e, Options{Heads: e.Heads()})
 	if err != nil {
 		return out, err
 	}
@@ -81,7 +81,7 @@ func isSame(ctx context.Context, s Archives, e *Export, r *exportRun) (bool, err
 	if i < 0 {
 		return false, fmt.Errorf("%w: it has no head of run %s", ErrExport, r.ID)
 	}
-	v, err := VerifyIn(ctx, s, Verify{Run: r.ID, Head: &e.end.Heads[i].Head})
+	v, err := Verify(ctx, s, Options{Run: r.ID, Head: &e.end.Heads[i].Head})
 	if err != nil {
 		return false, err
 	}

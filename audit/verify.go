@@ -1,4 +1,4 @@
-package weir
+package audit
 
 import (
 	"context"
@@ -24,6 +24,12 @@ type Chains interface {
 	Links(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error]
 }
 
+// Flows keeps flow definitions and descriptions of node types by digest.
+type Flows interface {
+	PutFlow(ctx context.Context, fingerprint string, normal []byte) error
+	Flow(ctx context.Context, fingerprint string) ([]byte, error)
+}
+
 // Audited is a store that can compare what it keeps beside its chains with what is
 // in them: of one run, and all else.
 type Audited interface {
@@ -41,8 +47,8 @@ type Rows interface {
 	AuditSchema(ctx context.Context, all bool) ([]store.Finding, error)
 }
 
-// Verify says what to verify.
-type Verify struct {
+// Options say what to verify.
+type Options struct {
 	// Run is the run, "" for all.
 	Run string
 	// Head, where it is set, is what somebody kept: of one run the head of its chain
@@ -66,8 +72,8 @@ type KeptHead struct {
 	Row *store.Hash `json:"row,omitempty"`
 }
 
-// Verified is what a verification came to.
-type Verified struct {
+// Report is the result of a verification.
+type Report struct {
 	// OK says that nothing was found.
 	OK   bool          `json:"ok"`
 	Runs []VerifiedRun `json:"runs"`
@@ -94,24 +100,12 @@ type VerifiedRun struct {
 	OK bool  `json:"ok"`
 }
 
-// ErrNoChain: the store keeps no chain.
-var ErrNoChain = errors.New("the store keeps no chain")
-
 // Verify checks that runs are as they were written. Without a head that was kept
 // elsewhere it proves that they are consistent: somebody who can write the database
 // could have written another history with a chain of its own, or have cut off the
 // end of this one. With a head all up to its commit is as it was then.
-func (w *Weir) Verify(ctx context.Context, v Verify) (*Verified, error) {
-	chains, ok := w.store.(Chains)
-	if !ok {
-		return nil, ErrNoChain
-	}
-	return VerifyIn(ctx, chains, v)
-}
-
-// VerifyIn is Verify for a store that no Weir is open on.
-func VerifyIn(ctx context.Context, s Chains, v Verify) (*Verified, error) {
-	x := verifier{ctx: ctx, s: s, v: v, flows: map[string]string{}, users: map[int64]string{}, out: &Verified{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
+func Verify(ctx context.Context, s Chains, v Options) (*Report, error) {
+	x := verifier{ctx: ctx, s: s, v: v, flows: map[string]string{}, users: map[int64]string{}, out: &Report{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
 	if err := x.schema(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
@@ -158,8 +152,8 @@ type ending struct {
 type verifier struct {
 	ctx context.Context //nolint:containedctx // lives as long as one call
 	s   Chains
-	v   Verify
-	out *Verified
+	v   Options
+	out *Report
 
 	chains []store.Chain         // to verify
 	byNum  map[int64]store.Chain // all
