@@ -16,10 +16,10 @@ import (
 func (p *program) acceptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "accept SERVER[/TOOL]...",
-		Short: "Accept the definitions of new and changed tools",
-		Long: `Accept what tools of MCP servers say of themselves, as they say it now, so that
-models may be offered them. What is accepted is shown; in a terminal you are asked
-first. Read it: a description is text that the model will follow.`,
+		Short: "Accept new and changed definitions of MCP tools",
+		Long: `Accept the current definitions of tools of MCP servers, so that models may call them.
+The definitions are printed; in a terminal you must confirm. Read them: the model
+follows the text of a description.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected SERVER or SERVER/TOOL; `weir tools` lists them")

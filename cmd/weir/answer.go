@@ -16,19 +16,22 @@ func (p *program) answerCommand() *cobra.Command {
 	d := &driving{p: p}
 	c := &cobra.Command{
 		Use:   "answer RUN INTERRUPT [VALUE]",
-		Short: "Answer what a run waits for, and go on with it",
-		Long: `Answer a question of a paused run, and go on with the run as "weir run" does.
+		Short: "Answer a question of a paused run, and continue the run",
+		Long: `Answer a question of a paused run, and continue the run as "weir run" does.
 
-VALUE is text, or JSON where the question's schema wants it; what a waitEvent
-without a schema is given is JSON where it is an object or a list. @FILE reads it
-from a file, @- from stdin; one that begins with - goes behind --. To a question
-about the call of a tool it is approve, reject, or {"approve": false, "reason":
-"..."}; to one about a budget what is added to it, as {"maxTokens": 10000}
-(maxTokens, maxCalls, maxCost in US dollars), or stop. A breakpoint needs none.
+VALUE is text, or JSON if the schema of the question requires it. For a waitEvent without
+a schema it is JSON if it is an object or a list. @FILE reads the value from a file, @-
+from stdin. Put a value that begins with - after --.
 
-RUN may be the beginning of a run id. INTERRUPT is the id that "weir run" and
-"weir show" print; the node's path does where it waits for one thing only, and of a
-node in a child run its path there.`,
+  question about          VALUE
+  the call of a tool      approve, reject, or {"approve": false, "reason": "..."}
+  a budget                an increase such as {"maxTokens": 10000} (maxTokens, maxCalls,
+                          maxCost in US dollars), or stop
+  a breakpoint            none
+
+RUN may be the beginning of a run id. INTERRUPT is the id that "weir run" and "weir show"
+print. If a node waits for only one thing, the path of the node works too; for a node in
+a child run, its path from the root.`,
 		Example: `  weir answer 01kafw ask:ask#1 approve
   weir answer 01kafw ask 42 --json`,
 		Args:              answerArgs,
@@ -193,10 +196,10 @@ func (p *program) resumeCommand() *cobra.Command {
 	d := &driving{p: p}
 	c := &cobra.Command{
 		Use:   "resume RUN",
-		Short: "Go on with a run that was stopped or whose process died",
-		Long: `Go on with a run that was stopped, or whose process died. What has completed is
-not done again. One that is paused at breakpoints goes on past them. A run that
-waits for somebody shows what it waits for.`,
+		Short: "Continue a run that was stopped or whose process died",
+		Long: `Continue a run that was stopped, or whose process died. Completed effects are not
+repeated. A run that is paused at breakpoints continues past all of them. For a run that
+waits for an answer, the command prints the questions.`,
 		Args:              exactArgs("RUN"),
 		ValidArgsFunction: p.completeRuns,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -15,17 +15,17 @@ func (p *program) cancelCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:   "cancel RUN",
-		Short: "Stop a run for good",
-		Long: `Stop a run for good, and return once it has stopped. No effect starts any more;
-what is in flight has 10 seconds to end. A run that another process drives is sent
-a message and waited for. The process that drives it exits with code 4.`,
+		Short: "Cancel a run",
+		Long: `Cancel a run, and return when it has ended. No further effect starts; effects in flight
+have 10 seconds to end. If another process executes the run, it is notified, and the
+command waits for it. That process exits with code 4. A cancelled run cannot be resumed.`,
 		Args:              exactArgs("RUN"),
 		ValidArgsFunction: p.completeRuns,
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.cancel(c.Context(), args[0], reason)
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, for the record")
 	return c
 }
 

@@ -28,22 +28,22 @@ func (p *program) chatCommand() *cobra.Command {
 	o, d := &chatOptions{}, &driving{p: p}
 	c := &cobra.Command{
 		Use:   "chat [FLOW]",
-		Short: "Talk with a flow in a session, turn after turn",
-		Long: `Talk with a flow: each line is a message, each message a round of a session, with
-what was said before. Without --session, --thread and --new it is the active session
-of the user and the flow's name; FLOW may be left out with --session.
+		Short: "Chat with a flow in a session",
+		Long: `Chat with a flow. Each line is a message, and each message a round of a session with the
+history so far. Without --session, --thread and --new, the session is the active one of
+the user and the flow name. FLOW may be omitted with --session.
 
-A line that ends with \ goes on in the next one, and what is pasted is one message.
-Ctrl-C cancels the turn and not the chat; at the prompt it quits when it comes twice.
-Questions of the flow, and about calls of tools, are asked in place. /help lists the
-commands. A line that begins with // is said with one / less.
+A line that ends with \ continues on the next line; pasted text is one message. Ctrl-C
+cancels the round, not the chat; pressed twice at the prompt, it quits. Questions of the
+flow and approvals of tool calls are asked in place. /help lists the commands. To send a
+line that begins with /, write // instead.
 
-Elsewhere than in a terminal each line of stdin is a turn, and the chat ends with
-the input; with --json each turn prints one object. It exits with 1 where a turn
-failed, and with 3 where a question of the flow is left open.
+Without a terminal, each line of stdin is a message, and the chat ends with the input.
+With --json, each message prints one object. The exit code is 1 if a round failed, and 3
+if a question is open.
 
-What was sent to the session before and has had no turn, as where the chat died
-that sent it, has its turn first.`,
+Messages that were sent to the session earlier and still wait are answered first, for
+example if the chat that sent them died.`,
 		Example: `  weir chat examples/talk/flow.yaml
   weir chat support.yaml --user ada --thread invoices --model openai/gpt-5-mini
   printf 'Hello.\nWhere is berth 4?\n' | weir chat examples/talk/flow.yaml --json`,
@@ -59,17 +59,17 @@ that sent it, has its turn first.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.session, "session", "", "go on with the `SESSION` of this id, or beginning of one")
-	f.StringVar(&o.thread, "thread", "", "go on with the user's conversation of this `NAME`, or begin it")
-	f.BoolVar(&o.fresh, "new", false, "begin another session")
-	f.StringVar(&o.user, "user", "", "whose session it is")
-	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in place of the flow's")
-	f.StringVar(&o.busy, "busy", "", "what to do while a round goes on elsewhere: queue, reject or fork")
-	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input beside the message, `NAME=VALUE`; may be repeated")
-	f.StringVar(&o.file, "inputs", "", "such inputs from a YAML or JSON `FILE`; -i goes over them")
-	f.BoolVar(&p.json, "json", false, "print one JSON object a turn on stdout")
+	f.StringVar(&o.session, "session", "", "continue the `SESSION` with this id, or beginning of an id")
+	f.StringVar(&o.thread, "thread", "", "continue or start the user's conversation with this `NAME`")
+	f.BoolVar(&o.fresh, "new", false, "start another session")
+	f.StringVar(&o.user, "user", "", "the user of the session")
+	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` instead of the flow's model")
+	f.StringVar(&o.busy, "busy", "", "what to do while another round runs: queue, reject or fork")
+	f.StringArrayVarP(&o.inputs, "input", "i", nil, "another input, `NAME=VALUE`; may be repeated")
+	f.StringVar(&o.file, "inputs", "", "other inputs from a YAML or JSON `FILE`; -i overrides them")
+	f.BoolVar(&p.json, "json", false, "print one JSON object per message on stdout")
 	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
-	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
+	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, a recording of --record; call no model")
 	_ = c.RegisterFlagCompletionFunc("session", func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		return p.sessionIDs(c), noFiles
 	})

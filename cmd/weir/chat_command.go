@@ -20,14 +20,14 @@ type chatCommand struct {
 // chatCommands are what /help lists. Quitting is done by who reads the line.
 func chatCommands() []chatCommand {
 	return []chatCommand{
-		{"help", "", "these commands", func(c *chat, _ context.Context, _ string) error { c.help(); return nil }},
+		{"help", "", "list these commands", func(c *chat, _ context.Context, _ string) error { c.help(); return nil }},
 		{"show", "[N]", "the session and its last round; the last N messages", (*chat).showCommand},
-		{"history", "[N]", "the last N messages, 20 where N is not given", (*chat).historyCommand},
+		{"history", "[N]", "the last N messages (default 20)", (*chat).historyCommand},
 		{"tokens", "", "what the session and its last round have used", (*chat).tokensCommand},
-		{"fork", "[N]", "go on in another session that begins with the first N messages, or all", (*chat).forkCommand},
-		{"new", "", "go on in a new session", (*chat).newCommand},
+		{"fork", "[N]", "continue in a new session that begins with the first N messages, or all", (*chat).forkCommand},
+		{"new", "", "continue in a new session", (*chat).newCommand},
 		{"sessions", "", "the sessions with this flow", (*chat).sessionsCommand},
-		{"session", "ID", "go on with another session", (*chat).switchCommand},
+		{"session", "ID", "continue in another session", (*chat).switchCommand},
 		{"quit", "", "end the chat; the session stays", nil},
 	}
 }
@@ -59,7 +59,7 @@ func (c *chat) help() {
 		t.row(strings.TrimSpace("/"+k.name+" "+k.argument), k.what)
 	}
 	t.print()
-	c.p.say("A line that ends with \\ goes on in the next. Ctrl-C cancels the turn; twice at the prompt it quits.")
+	c.p.say("A line that ends with \\ continues on the next line. Ctrl-C cancels the round; twice at the prompt it quits.")
 }
 
 // history are the person's messages of the session, for the editor.

@@ -15,13 +15,13 @@ import (
 func (p *program) diffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff RUN RUN",
-		Short: "Show where two runs part: flow, inputs, path, messages, state, outputs, cost",
-		Long: `Show where two runs part: their flows, inputs, outputs and state, the nodes that
-ended another way or gave something else, the first event that is not the same, the
-messages behind those that are, and what each has spent. How long something took is
-no difference, nor are ids of child runs. Of forks the past that both share is shown.
+		Short: "Compare two runs: flow, inputs, path, messages, state, outputs, cost",
+		Long: `Compare two runs: their flows, inputs, outputs, state and usage, the nodes with a
+different end or result, the first different event, and the messages after the common
+ones. Durations and ids of child runs are not compared. For forks, the shared past is
+printed.
 
-Exit codes, as diff(1): 0 no difference, 1 some, 2 trouble.`,
+Exit codes, as of diff(1): 0 no differences, 1 differences, 2 an error.`,
 		Example: `  weir diff 01kafw 01kag2
   weir diff 01kafw 01kag2 --json`,
 		Args: exactArgs("RUN", "RUN"),

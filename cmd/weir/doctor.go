@@ -25,11 +25,10 @@ func (p *program) doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the database, the configuration, the providers of models and the sandboxes of code",
-		Long: `Check the database, the configuration, the providers of models and what isolates the
-code of action and decision nodes, and say what to do about what is wrong or
-missing. Nothing is changed and no server is called; keys are looked for and never
-shown. An empty piece of code is run in a sandbox.
+		Short: "Check the database, the configuration, the model providers and the sandboxes",
+		Long: `Check the database, the configuration, the model providers and the isolation of code, and
+say how to correct problems. The command changes nothing and calls no server. It looks
+for keys and never prints them. It runs an empty piece of code in a sandbox.
 Exit code 1 if something will fail.`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return p.doctor(c.Context(), asJSON) },

@@ -27,10 +27,10 @@ type driving struct {
 func (d *driving) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&d.p.json, "json", false, "print one JSON object last on stdout")
-	f.BoolVar(&d.events, "events", false, "print the events of the run and its child runs on stdout, one JSON object a line")
-	f.BoolVar(&d.noInput, "no-input", false, "ask nothing in the terminal; pause instead")
+	f.BoolVar(&d.events, "events", false, "print the events of the run and its child runs on stdout, one JSON object per line")
+	f.BoolVar(&d.noInput, "no-input", false, "ask no questions in the terminal; pause instead")
 	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
-	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, which --record wrote; ask no model")
+	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, a recording of --record; call no model")
 }
 
 // drive follows a run until it ends, waits for somebody who is not here, or a

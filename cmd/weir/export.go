@@ -17,14 +17,14 @@ func (p *program) exportCommand() *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "export RUN",
-		Short: "Write a run as one self-contained file, to be imported or verified elsewhere",
-		Long: `Write a run as one self-contained file of JSON lines: its tree of child runs, the
-runs whose past it shares, of a session the rounds up to its own, their flows, all
-they recorded, and the heads of their chains. "weir import" brings it into another
-database, "weir verify" checks it as it is.
+		Short: "Write a run to one self-contained file",
+		Long: `Write a run to one self-contained file of JSON lines: its child runs, the runs whose past
+it shares, the rounds of its session up to this one, their flows, all commits, and the
+heads of their chains. "weir import" adds the file to another database, and "weir verify"
+checks it.
 
-The file holds what the run was given and said, and it is not reached when the run
-is erased; secrets that nodes used are not in it.`,
+The file contains what the run received and said. Erasing the run does not change the
+file. Secrets that nodes used are not in it.`,
 		Example: `  weir export 01kafw -o run.weir
   weir export 01kafw -o - | gzip > run.weir.gz`,
 		Args:              exactArgs("RUN"),
@@ -97,11 +97,11 @@ func (p *program) sayReading(s *sqlite.Store) {
 func (p *program) importCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Bring runs that were exported into the database, as they were",
-		Long: `Bring the runs of a file that "weir export" wrote into the database; - is stdin.
-The file is verified first, and all of it is kept or nothing. A run that is there
-already must be the same as in the file. Imported runs can be shown, forked, resumed
-and verified as where they are from, and have the same heads.`,
+		Short: "Add exported runs to the database",
+		Long: `Add the runs of a file that "weir export" wrote to the database; - is stdin. The file is
+verified first, and is added completely or not at all. A run that exists already must be
+equal to the one in the file. Imported runs have the same ids and heads as the originals,
+and can be shown, forked, resumed and verified.`,
 		Example: `  weir import run.weir
   weir --db copy.db import run.weir --json`,
 		Args: exactArgs("FILE"),

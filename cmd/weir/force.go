@@ -16,20 +16,19 @@ import (
 // forceCommands are a person's ways out for a node that failed, was cancelled
 // with the run that failed, or waits.
 func (p *program) forceCommands() []*cobra.Command {
-	retry := p.forceCommand("retry", "Run a failed or waiting node again, and go on with the run",
-		`Run a node again that failed, was cancelled when its run failed, or waits, and go
-on with the run. A run that was itself cancelled stays so.
-Effects of it that succeeded are not repeated. Who did it is in the record.
+	retry := p.forceCommand("retry", "Run a failed or waiting node again, and continue the run",
+		`Run a node again that failed, was cancelled when its run failed, or waits, and continue
+the run. Completed effects of the node are not repeated. The record names who did it. A
+run that was itself cancelled stays cancelled.
 
-Of a node that a budget has stopped (budget_exceeded), --add adds to that budget
-first.`)
+If a budget stopped the node (budget_exceeded), --add increases that budget first.`)
 	retry.Example = "  weir retry 01kafw draft\n  weir retry 01kafw draft --add '{\"maxTokens\": 10000}'"
-	skip := p.forceCommand("skip", "Skip a failed or waiting node, and go on with the run",
-		`Skip a node that failed, was cancelled or waits, and go on with the run. What
-depends on it alone is skipped too.`)
-	complete := p.forceCommand("complete", "Give a failed or waiting node's outputs by hand, and go on",
-		`Complete a node that failed, was cancelled or waits with outputs given by hand,
-and go on with the run.`)
+	skip := p.forceCommand("skip", "Skip a failed or waiting node, and continue the run",
+		`Skip a node that failed, was cancelled or waits, and continue the run. Nodes that depend
+only on it are skipped too.`)
+	complete := p.forceCommand("complete", "Set the outputs of a failed or waiting node, and continue the run",
+		`Complete a node that failed, was cancelled or waits with the given outputs, and continue
+the run.`)
 	complete.Example = "  weir complete 01kafw extract -o text='1250 EUR' -o value=@extract.json"
 	return []*cobra.Command{retry, skip, complete}
 }
@@ -43,9 +42,9 @@ func (p *program) forceCommand(op, short, long string) *cobra.Command {
 		Short: short,
 		Long: long + `
 
-NODE is a path as "weir show RUN" prints it: refine#2/draft is in the second
-iteration of refine, review>draft in the child run of review. A run that a child
-failed continues when the child has completed.`,
+NODE is a path as "weir show RUN" prints it: refine#2/draft is draft in the second
+iteration of refine, review>draft is draft in the child run of review. A run that failed
+because of a child continues when the child has completed.`,
 		Args:              exactArgs("RUN", "NODE"),
 		ValidArgsFunction: p.completeStuck,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -67,10 +66,10 @@ failed continues when the child has completed.`,
 		},
 	}
 	if op == "complete" {
-		c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "an output, `PORT=VALUE`, read as -i of weir run is; may be repeated")
+		c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "an output, `PORT=VALUE`, in the form of -i of weir run; may be repeated")
 	}
 	if op == "retry" {
-		c.Flags().StringVar(&more, "add", "", "first add `MORE` to the budget that the node ran out of: 10000 tokens, 3 calls, $0.50, or {\"maxTokens\": 10000}")
+		c.Flags().StringVar(&more, "add", "", "first add `MORE` to the budget that stopped the node: 10000 tokens, 3 calls, $0.50, or {\"maxTokens\": 10000}")
 	}
 	d.flags(c)
 	return c

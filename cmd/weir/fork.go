@@ -29,23 +29,22 @@ func (p *program) forkCommand() *cobra.Command {
 	o, d := &forkOptions{}, &driving{p: p}
 	c := &cobra.Command{
 		Use:   "fork RUN",
-		Short: "Go back in a run: make another that shares its past and goes on from there",
-		Long: `Make a run that shares the past of another up to a point and goes on from there,
-with other inputs, other state or a changed flow. Nothing of the past is copied or
-done again, and the other run is not touched, whether it has ended, failed, waits
-or goes on. What is reused and what runs again is listed before it runs.
+		Short: "Create a run that shares the past of another, and continue from there",
+		Long: `Create a run that shares the past of another run up to a point and continues from there,
+with other inputs, another state or a changed flow. Nothing of the past is copied or
+repeated. The other run is not changed; it may have ended, failed, be waiting or be
+running. The command first lists what is reused and what runs again.
 
-Where the past ends:
-  --from NODE   just before the first start of that node (refine#2/draft: in the
-                second iteration of refine)
-  --at EVENT    with that event; "weir show RUN --events" lists them. Where the run
-                had failed or ended by then, with the last one before that
-  neither       before the first start of a node that is not as it was in --flow or
-                reads an input that -i changes, so that all that is not touched by
-                the change is reused
+Where the shared past ends:
+  --from NODE   before the first start of that node (refine#2/draft: in the second
+                iteration of refine)
+  --at EVENT    with that event; "weir show RUN --events" lists events. If the run had
+                failed or ended by then, with the last event before that
+  neither       before the first start of a node that differs in --flow or reads an
+                input that -i changes
 
-Nodes that were at work at that point begin anew; questions that were open stay
-open. Only what the new run itself spends counts in its usage and its budgets.`,
+Nodes that were executing at that point start anew; open questions stay open. Usage and
+budgets of the new run count only what it spends itself.`,
 		Example: `  weir fork 01kafw --from reply
   weir fork 01kafw --from reply --state amount=1200
   weir fork 01kafw -i invoice=@other.txt
@@ -61,14 +60,14 @@ open. Only what the new run itself spends counts in its usage and its budgets.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.from, "from", "", "share what was before the first start of this `NODE`")
+	f.StringVar(&o.from, "from", "", "share the past before the first start of this `NODE`")
 	f.Int64Var(&o.at, "at", 0, "share the past up to this `EVENT`, a number from 1")
-	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input that is different, `NAME=VALUE`; may be repeated")
-	f.StringVar(&o.file, "inputs", "", "inputs that are different from a YAML or JSON `FILE`; -i goes over them")
-	f.StringArrayVar(&o.state, "state", nil, "a state key as it is to be at that point, `KEY=VALUE`, JSON or text; may be repeated")
-	f.StringVar(&o.flow, "flow", "", "go on under this flow `FILE`")
-	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` from there on")
-	f.StringVar(&o.id, "id", "", "give the new run this `ID`; a fork of that id that exists is joined")
+	f.StringArrayVarP(&o.inputs, "input", "i", nil, "a changed input, `NAME=VALUE`; may be repeated")
+	f.StringVar(&o.file, "inputs", "", "changed inputs from a YAML or JSON `FILE`; -i overrides them")
+	f.StringArrayVar(&o.state, "state", nil, "a state key at that point, `KEY=VALUE`, JSON or text; may be repeated")
+	f.StringVar(&o.flow, "flow", "", "continue with this flow `FILE`")
+	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in the new run")
+	f.StringVar(&o.id, "id", "", "the `ID` of the new run; an existing fork with this id is joined")
 	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`; may be repeated")
 	f.BoolVar(&o.dry, "dry-run", false, "only list what is reused and what would run")
 	d.flags(c)

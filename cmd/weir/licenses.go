@@ -15,9 +15,9 @@ func (p *program) licensesCommand() *cobra.Command {
 	var asList, asJSON bool
 	c := &cobra.Command{
 		Use:   "licenses",
-		Short: "Print the licences of Weir and of the software that it contains",
-		Long: `Print the licence of Weir, and the licences and notices of all third-party modules
-that this program contains, in full. With --list it prints one line a module.`,
+		Short: "Print the licences of Weir and of the modules in it",
+		Long: `Print the licence of Weir, and the licences and notices of all third-party modules in
+this program, in full. With --list, print one line per module.`,
 		Example: `  weir licenses | less
   weir licenses --list`,
 		Args: exactArgs(),
@@ -41,7 +41,7 @@ that this program contains, in full. With --list it prints one line a module.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&asList, "list", false, "print one line a module")
+	c.Flags().BoolVar(&asList, "list", false, "print one line per module")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array of modules")
 	c.MarkFlagsMutuallyExclusive("list", "json")
 	return c

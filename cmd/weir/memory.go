@@ -78,11 +78,11 @@ func (o *memoryFilter) check() error {
 
 func (p *program) filterFlags(c *cobra.Command, o *memoryFilter) {
 	f := c.Flags()
-	f.StringVar(&o.User, "user", "", "only what is remembered of this `USER`")
-	f.StringVar(&o.Namespace, "namespace", "", "only what is in this `NAMESPACE`")
-	f.StringVar(&o.Session, "session", "", "only what is remembered of the nobody in particular of this `SESSION`")
-	f.StringVar(&o.kind, "kind", "", "only of this `KIND`: fact, episode, procedure")
-	f.StringVar(&o.From, "from", "", "only what was learned in this `RUN` or session")
+	f.StringVar(&o.User, "user", "", "only memory of this `USER`")
+	f.StringVar(&o.Namespace, "namespace", "", "only memory in this `NAMESPACE`")
+	f.StringVar(&o.Session, "session", "", "only memory of this `SESSION`, which has no user")
+	f.StringVar(&o.kind, "kind", "", "only items of this `KIND`: fact, episode, procedure")
+	f.StringVar(&o.From, "from", "", "only items that were learned in this `RUN` or session")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	_ = c.RegisterFlagCompletionFunc("user", p.completeOwners(func(o *recall.Owner) string { return o.User }))
 	_ = c.RegisterFlagCompletionFunc("namespace", p.completeOwners(func(o *recall.Owner) string { return o.Namespace }))
@@ -94,13 +94,13 @@ func (p *program) memoryCommand() *cobra.Command {
 	o := &memoryFilter{}
 	c := &cobra.Command{
 		Use:   "memory",
-		Short: "Whose memory there is; list, search, show and forget what is remembered",
-		Long: `What agents remember of users beyond conversations: facts, episodes and procedures,
-which the tools identifyUser, memoryRead, memoryWrite and memoryForget read and write
-where the configuration offers them (tools: {memory: true}).
+		Short: "List, search, show and forget what agents remember of users",
+		Long: `Memory holds facts, episodes and procedures that agents remember of users beyond
+conversations. The tools identifyUser, memoryRead, memoryWrite and memoryForget read and
+write it, if the configuration offers them (tools: {memory: true}).
 
-Without a command it says whose memory there is. An ITEM in the commands below may be
-the beginning of its id.`,
+Without a subcommand, the command lists the memories. An ITEM in the commands below may
+be the beginning of its id.`,
 		Example: `  weir memory list --user ada
   weir memory search "which berth" --user ada
   weir memory forget --user ada --namespace harbour`,

@@ -15,13 +15,13 @@ func (p *program) forgetMemoryCommand() *cobra.Command {
 	o, how, all := &memoryFilter{}, &deletion{}, false
 	c := &cobra.Command{
 		Use:   "forget ITEM... | --user USER | --namespace NAMESPACE | ...",
-		Short: "Forget what is remembered, for good",
-		Long: `Forget items for good, with what they said before: those that are named, or all that
-the flags take. The space is overwritten. It asks, unless --yes is given, and says how
-many were forgotten. With --dry-run it lists what would be.
+		Short: "Delete items of memory permanently",
+		Long: `Delete items permanently, with their earlier versions: the named items, or all items that
+match the flags. The space is overwritten. The command asks for confirmation, unless --yes
+is given, and prints the number of deleted items. --dry-run only lists them.
 
-Conversations in which it was said or read stay: "weir sessions delete" deletes those,
-and with --user what is remembered of the user too.`,
+Conversations in which an item was said or read stay. "weir sessions delete" deletes
+those, and with --user the memory of the user too.`,
 		Example: `  weir memory forget m4k2
   weir memory forget --user ada --kind episode --dry-run
   weir memory forget --from 01kafw --yes`,
@@ -45,9 +45,9 @@ and with --user what is remembered of the user too.`,
 	}
 	p.filterFlags(c, o)
 	f := c.Flags()
-	f.BoolVar(&all, "all", false, "everything that is remembered of anybody")
-	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&how.dry, "dry-run", false, "forget nothing, and list what would be")
+	f.BoolVar(&all, "all", false, "all items of all users")
+	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&how.dry, "dry-run", false, "only list what would be deleted")
 	return c
 }
 

@@ -17,7 +17,7 @@ func (p *program) listMemoryCommand() *cobra.Command {
 	o := &memoryFilter{}
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List what is remembered, newest first",
+		Short: "List items, newest first",
 		Args:  exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.checkLimit(); err != nil {
@@ -33,7 +33,7 @@ func (p *program) listMemoryCommand() *cobra.Command {
 		},
 	}
 	p.filterFlags(c, o)
-	c.Flags().IntVar(&o.Limit, "limit", 20, "at most this many")
+	c.Flags().IntVar(&o.Limit, "limit", 20, "list at most this many")
 	return c
 }
 
@@ -48,10 +48,10 @@ func (p *program) searchMemoryCommand() *cobra.Command {
 	o := &memoryFilter{}
 	c := &cobra.Command{
 		Use:   "search WORDS",
-		Short: "Look for what holds at least one of the words, the best first",
-		Long: `Look for what is remembered and holds at least one of the words, as the tool
-memoryRead does: in each memory the best first. Longer words are found by their
-beginnings; case and diacritics do not count.`,
+		Short: "Find items with at least one of the words, best first",
+		Long: `Find items with at least one of the words, as the tool memoryRead does; in each memory
+the best first. A word also finds longer words that begin with it. Case and diacritics
+are ignored.`,
 		Example: `  weir memory search "boat berth" --user ada`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -78,7 +78,7 @@ beginnings; case and diacritics do not count.`,
 		},
 	}
 	p.filterFlags(c, o)
-	c.Flags().IntVar(&o.Limit, "limit", 20, "at most this many")
+	c.Flags().IntVar(&o.Limit, "limit", 20, "list at most this many")
 	return c
 }
 
@@ -159,7 +159,7 @@ func (p *program) showMemoryCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:               "show ITEM",
-		Short:             "Show an item: what it says and said before, and where it came from",
+		Short:             "Show an item with its versions and origin",
 		Args:              exactArgs("ITEM"),
 		ValidArgsFunction: p.completeMemories,
 		RunE: func(c *cobra.Command, args []string) error {

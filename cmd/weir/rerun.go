@@ -23,13 +23,13 @@ func (p *program) rerunCommand() *cobra.Command {
 	o, d := &rerunOptions{}, &driving{p: p}
 	c := &cobra.Command{
 		Use:   "rerun RUN",
-		Short: "Do a run again from the beginning: same flow, inputs, first state and user",
-		Long: `Start a new run of the flow that another ran, as the flow was then, with the same
-inputs, first state, model and user. Nothing is reused; "weir fork" reuses.
+		Short: "Start a run again from the beginning, with the same flow, inputs and user",
+		Long: `Start a new run with the flow of another run, as the flow was then, and with the same
+inputs, initial state, model and user. Nothing is reused; "weir fork" reuses results.
 
-Of a fork, the inputs and the flow are those of the fork. State that "weir fork
---state" gave it is not: it was written in the middle of the run and not before it.
-Where there was such, it says so, and how to do that part again.`,
+A rerun of a fork uses the fork's inputs and flow. It does not repeat the state that
+"weir fork --state" wrote in the middle of the run; the command then says so, and how to
+repeat that part.`,
 		Example: `  weir rerun 01kafw
   weir rerun 01kafw -i invoice=@other.txt --json`,
 		Args:              exactArgs("RUN"),
@@ -39,9 +39,9 @@ Where there was such, it says so, and how to do that part again.`,
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input that is different, `NAME=VALUE`; may be repeated")
-	f.StringVar(&o.file, "inputs", "", "inputs that are different from a YAML or JSON `FILE`; -i goes over them")
-	f.StringVar(&o.id, "id", "", "give the new run this `ID`; one that exists is joined")
+	f.StringArrayVarP(&o.inputs, "input", "i", nil, "a changed input, `NAME=VALUE`; may be repeated")
+	f.StringVar(&o.file, "inputs", "", "changed inputs from a YAML or JSON `FILE`; -i overrides them")
+	f.StringVar(&o.id, "id", "", "the `ID` of the new run; an existing run with this id is joined")
 	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`; may be repeated")
 	d.flags(c)
 	_ = c.RegisterFlagCompletionFunc("break", p.completeRunNodes)

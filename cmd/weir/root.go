@@ -33,25 +33,25 @@ type program struct {
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
-		Short: "Run LLM workflows written as graphs, and keep the record of what happened",
-		Long: `Weir runs LLM workflows written as graphs, and keeps the record of what each
-model call saw, who changed it, what it cost and what happened.
+		Short: "Run LLM workflows written as graphs, and journal everything they do",
+		Long: `Weir runs LLM workflows that are written as graphs. It selects the messages that each
+model call sees, and journals every call, its cost and its result.
 
 Exit codes of run, answer, resume, retry, skip and complete:
   0 completed   1 failed   2 invalid flow or usage   3 paused for input   4 cancelled
-  130 and 143: stopped by Ctrl-C or SIGTERM; the run is kept and can be resumed.
+  130 and 143: stopped by Ctrl-C or SIGTERM; "weir resume" continues the run.
 
-The record is kept in .weir/weir.db unless --db or WEIR_DB says otherwise.
-Providers of models, limits and tools are set in .weir/config.yaml, or the file that
---config or WEIR_CONFIG names; see "weir doctor".`,
+Runs are stored in .weir/weir.db, or in the database of --db or WEIR_DB. Model providers,
+limits and tools are configured in .weir/config.yaml, or in the file of --config or
+WEIR_CONFIG; see "weir doctor".`,
 		SilenceUsage:       true,
 		SilenceErrors:      true,
 		DisableSuggestions: true, // mistyped makes them
 	}
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
-	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read this `FILE` of configuration and no other (default: $WEIR_CONFIG)")
-	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log to stderr what goes on inside")
+	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read only this configuration `FILE` (default: $WEIR_CONFIG)")
+	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log internal events to stderr")
 	root.AddGroup(&cobra.Group{ID: "flows", Title: "Flows:"}, &cobra.Group{ID: "runs", Title: "Runs:"})
 	group := func(id string, cmds ...*cobra.Command) {
 		for _, c := range cmds {

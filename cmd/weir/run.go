@@ -32,19 +32,19 @@ func (p *program) runCommand() *cobra.Command {
 	o, d := &runOptions{}, &driving{p: p}
 	c := &cobra.Command{
 		Use:   "run FLOW",
-		Short: "Run a flow, and go on until it ends or waits for somebody",
-		Long: `Run a flow file until it ends or waits for somebody.
+		Short: "Run a flow until it ends or waits for input",
+		Long: `Run a flow file until it ends or waits for input.
 
-In a terminal, questions of the flow are asked in place. Elsewhere, and with
---no-input, --json or --events, the run pauses: answer it with "weir answer".
-Stopping it with Ctrl-C keeps the run; "weir resume" goes on. A second Ctrl-C
-ends the process at once, which loses nothing that was acknowledged.
+In a terminal, questions of the flow are asked in place. Without a terminal, and with
+--no-input, --json or --events, the run pauses; answer it with "weir answer". Ctrl-C stops
+the process and keeps the run; "weir resume" continues it. A second Ctrl-C ends the
+process at once and loses nothing that was acknowledged.
 
-With --break it pauses before a node: look with "weir show", and go on with "weir
-resume", or by pressing Enter in a terminal.
+With --break the run pauses before a node. Look at it with "weir show", and continue it
+with "weir resume", or with Enter in a terminal.
 
-Inputs are read by their declared type: text as it stands, everything else as
-JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.`,
+Inputs are read by their declared type: text as it is, all other types as JSON. @FILE
+reads the value from a file, @- from stdin; write @@ for text that begins with @.`,
 		Example: `  weir run review.yaml -i invoice="1250 EUR, ACME, 40 chairs"
   weir run review.yaml -i invoice=@invoice.txt --json --no-input
   weir run review.yaml --inputs inputs.yaml --target summary
@@ -57,12 +57,12 @@ JSON. @FILE reads the value from a file, @- from stdin, @@ begins a text with @.
 	}
 	f := c.Flags()
 	f.StringArrayVarP(&o.inputs, "input", "i", nil, "an input, `NAME=VALUE`; may be repeated")
-	f.StringVar(&o.file, "inputs", "", "inputs from a YAML or JSON `FILE`; -i goes over them")
-	f.StringSliceVar(&o.targets, "target", nil, "run only what this `NODE` needs; may be repeated")
-	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`, as a debugger does; may be repeated")
-	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in place of the flow's")
-	f.StringVar(&o.id, "id", "", "give the run this `ID`; one that exists is joined, not started twice")
-	f.StringVar(&o.user, "user", "", "on behalf of this `USER`")
+	f.StringVar(&o.file, "inputs", "", "inputs from a YAML or JSON `FILE`; -i overrides them")
+	f.StringSliceVar(&o.targets, "target", nil, "run only this `NODE` and what it needs; may be repeated")
+	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`; may be repeated")
+	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` instead of the flow's model")
+	f.StringVar(&o.id, "id", "", "the `ID` of the run; an existing run with this id is joined, not started again")
+	f.StringVar(&o.user, "user", "", "the `USER` of the run")
 	d.flags(c)
 	_ = c.RegisterFlagCompletionFunc("target", p.completeTargets)
 	_ = c.RegisterFlagCompletionFunc("break", p.completeBreaks)

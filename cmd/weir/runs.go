@@ -46,9 +46,9 @@ func (p *program) runsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs, newest first",
-		Long: `List runs, newest first. Child runs, which nodes of type flow and calls of tools
-start, are counted in the line of the run they belong to, and listed with --all
-or --parent; "weir show RUN" draws the tree.`,
+		Long: `List runs, newest first. Child runs, which nodes of type flow and tool calls start, are
+counted with the run that they belong to. --all and --parent list them; "weir show RUN"
+prints the tree.`,
 		Example: `  weir runs --status paused
   weir runs --parent 01kafw
   weir runs --flow invoice-review --json`,
@@ -57,11 +57,11 @@ or --parent; "weir show RUN" draws the tree.`,
 	}
 	f := c.Flags()
 	f.StringSliceVar(&o.status, "status", nil, "only runs with this `STATUS`; may be repeated")
-	f.StringVar(&o.flow, "flow", "", "only runs of the flow of this `NAME`")
-	f.StringVar(&o.user, "user", "", "only runs on behalf of this `USER`")
+	f.StringVar(&o.flow, "flow", "", "only runs of the flow with this `NAME`")
+	f.StringVar(&o.user, "user", "", "only runs of this `USER`")
 	f.StringVar(&o.parent, "parent", "", "only children of this `RUN`")
-	f.BoolVar(&o.all, "all", false, "list child runs too")
-	f.IntVar(&o.limit, "limit", 20, "at most `N`")
+	f.BoolVar(&o.all, "all", false, "include child runs")
+	f.IntVar(&o.limit, "limit", 20, "list at most `N`")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("parent", p.completeRuns)
 	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(runStatuses(), cobra.ShellCompDirectiveNoFileComp))

@@ -52,10 +52,10 @@ func (p *program) sessionsCommand() *cobra.Command {
 	o := &sessionsOptions{}
 	c := &cobra.Command{
 		Use:   "sessions",
-		Short: "List sessions, newest first; show, fork and delete them",
-		Long: `List sessions: conversations with a flow over many runs, its rounds. A session is
-known by its user, its flow's name and its thread; SESSION in the commands below may
-be the beginning of its id. "weir chat" talks in one.`,
+		Short: "List, show, fork and delete sessions",
+		Long: `List sessions, newest first. A session is a conversation with a flow over many runs, its
+rounds. It is identified by its user, the name of its flow and its thread. SESSION in the
+commands below may be the beginning of an id. "weir chat" talks in a session.`,
 		Example: `  weir sessions --user ada
   weir sessions show 01kafw --messages
   weir sessions prune --older-than 30d --dry-run`,
@@ -65,7 +65,7 @@ be the beginning of its id. "weir chat" talks in one.`,
 	f := c.Flags()
 	f.StringVar(&o.Flow, "flow", "", "only sessions with the flow of this `NAME`")
 	f.StringVar(&o.User, "user", "", "only sessions of this `USER`")
-	f.IntVar(&o.Limit, "limit", 20, "at most this many")
+	f.IntVar(&o.Limit, "limit", 20, "list at most this many")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
 	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
@@ -149,11 +149,11 @@ func (p *program) forkSessionCommand() *cobra.Command {
 	at, asJSON := -1, false
 	c := &cobra.Command{
 		Use:   "fork SESSION",
-		Short: "Begin another session with the first messages of one",
-		Long: `Begin another session with the first messages of one, all where --at is not
-given. Nothing is copied, and the one is not changed by what is said in the other.
-The active session of the user stays the active one; talk in the new one with
-"weir chat --session ID".`,
+		Short: "Create a session with the first messages of another",
+		Long: `Create a session that begins with the first messages of another; without --at, with all
+of them. Nothing is copied, and neither session sees later messages of the other. The
+active session of the user stays the active one; talk in the new one with "weir chat
+--session ID".`,
 		Args:              exactArgs("SESSION"),
 		ValidArgsFunction: p.completeSessions,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -181,8 +181,8 @@ The active session of the user stays the active one; talk in the new one with
 			})
 		},
 	}
-	c.Flags().IntVar(&at, "at", -1, "with the first `N` messages; all where it is not given")
-	c.Flags().Lookup("at").DefValue = "0" // -1 is nobody's business
+	c.Flags().IntVar(&at, "at", -1, "begin with the first `N` messages; without it, with all")
+	c.Flags().Lookup("at").DefValue = "0" // -1 is internal
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }

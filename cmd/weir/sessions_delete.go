@@ -16,14 +16,14 @@ func (p *program) deleteSessionCommand() *cobra.Command {
 	o := &deletion{}
 	c := &cobra.Command{
 		Use:   "delete SESSION... | --user USER",
-		Short: "Delete sessions, or all that is kept of a user, for good",
-		Long: `Delete sessions for good: their messages and rounds. With --user, all that is kept
-of a user: runs that belong to no session, and what is remembered, too. The space is
+		Short: "Delete sessions, or everything stored about a user, permanently",
+		Long: `Delete sessions permanently, with their messages and rounds. With --user, delete
+everything stored about a user, including memory and runs without a session. The space is
 overwritten.
 
-What was forked from it, sessions and runs, shares its past and goes with it; it is
-named first. It asks, unless --yes is given, and says what was deleted. With
---dry-run it only says what would be.`,
+Sessions and runs that were forked from a deleted one share its past and are deleted too;
+the command lists them first. It asks for confirmation, unless --yes is given, and prints
+what was deleted. --dry-run only prints what would be deleted.`,
 		Example: `  weir sessions delete 01kafw --dry-run
   weir sessions delete --user ada --yes`,
 		ValidArgsFunction: p.completeSessions,
@@ -35,11 +35,11 @@ named first. It asks, unless --yes is given, and says what was deleted. With
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.user, "user", "", "all that is kept of this `USER`")
+	f.StringVar(&o.user, "user", "", "everything stored about this `USER`")
 	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&o.dry, "dry-run", false, "delete nothing, and say what would be")
-	f.BoolVar(&o.force, "force", false, "also what a live process works on")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&o.dry, "dry-run", false, "only print what would be deleted")
+	f.BoolVar(&o.force, "force", false, "also delete what a live process works on")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
 }
@@ -247,13 +247,14 @@ func (p *program) pruneSessionsCommand() *cobra.Command {
 	prune, o := store.Prune{}, &deletion{}
 	c := &cobra.Command{
 		Use:   "prune --older-than TIME | --keep N | --expired",
-		Short: "Delete sessions that are old, or have outlived their time",
-		Long: `Delete for good the sessions in which nothing was said for longer than a time, or
-whose flow's session: {ttl: ...} is over. Those that have expired go with the others.
-It asks, unless --yes is given. With --dry-run it only says what would be deleted.
+		Short: "Delete old or expired sessions",
+		Long: `Delete sessions permanently that had no message for some time, that exceed a number, or
+whose ttl (session: {ttl: ...} in the flow) has passed. Expired sessions are always
+included. The command asks for confirmation, unless --yes is given. --dry-run only prints
+what would be deleted.
 
-A session stays, and it says so, while something that stays was forked from it and
-shares its past, or a process works on it.`,
+A session is kept, and listed, while something that stays was forked from it and shares
+its past, or while a process works on it.`,
 		Example: `  weir sessions prune --expired
   weir sessions prune --older-than 30d --flow support --dry-run`,
 		Args: exactArgs(),
@@ -280,15 +281,15 @@ shares its past, or a process works on it.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&older, "older-than", "", "in which nothing was said for this `TIME`: 30d, 12h")
-	f.IntVar(&prune.Keep, "keep", 0, "all but the newest `N` of each user and flow")
-	f.BoolVar(&expired, "expired", false, "whose time is over; these go in any case")
+	f.StringVar(&older, "older-than", "", "without a message for this `TIME`: 30d, 12h")
+	f.IntVar(&prune.Keep, "keep", 0, "all except the newest `N` of each user and flow")
+	f.BoolVar(&expired, "expired", false, "whose ttl has passed; these are deleted with the other flags too")
 	f.StringVar(&prune.User, "user", "", "only sessions of this `USER`")
 	f.StringVar(&prune.Flow, "flow", "", "only sessions with the flow of this `NAME`")
 	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
 	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&o.dry, "dry-run", false, "delete nothing, and say what would be")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&o.dry, "dry-run", false, "only print what would be deleted")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
 }

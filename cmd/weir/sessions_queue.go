@@ -44,11 +44,11 @@ func (p *program) unqueueCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "unqueue MESSAGE...",
-		Short: "Take messages back that wait for a round",
-		Long: `Take messages back that were sent to a session and that no round has taken, as
-where a message that no flow can take any more holds up those behind it. MESSAGE is
-the id; "weir sessions show SESSION" lists what waits. A message that a round has
-taken stays: cancel the round with "weir cancel RUN".`,
+		Short: "Remove waiting messages from the queue",
+		Long: `Remove messages from the queue of a session that no round has taken, for example a
+message that no flow can take any more and that blocks those behind it. MESSAGE is the id;
+"weir sessions show SESSION" lists waiting messages. If a round has taken the message,
+cancel the round with "weir cancel RUN".`,
 		Example:           `  weir sessions unqueue 01kafwm1`,
 		Args:              atLeastOneMessage,
 		ValidArgsFunction: p.completeWaiting,
@@ -61,7 +61,7 @@ taken stays: cancel the round with "weir cancel RUN".`,
 			return p.unqueue(c.Context(), desk, args, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a message")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per message")
 	return c
 }
 

@@ -51,19 +51,20 @@ func (p *program) showSessionCommand() *cobra.Command {
 	o := &showSessionOptions{}
 	c := &cobra.Command{
 		Use:   "show SESSION",
-		Short: "Show a session: its rounds, and its messages",
-		Long: `Show a session, its newest rounds and what waits for one. With --messages its
-history, also what no model is shown any more; positions count from 0, and --to is
-not included. What a round that failed or was cancelled has said is marked.`,
+		Short: "Show the rounds and messages of a session",
+		Long: `Show a session: its newest rounds and its waiting messages. With --messages, print the
+whole history, including messages that models are not shown any more. Positions count
+from 0; the position of --to is not included. Messages of failed and cancelled rounds are
+marked.`,
 		Example: `  weir sessions show 01kafw --messages
   weir sessions show 01kafw --messages --from 100 --to 120 --json`,
 		Args:              exactArgs("SESSION"),
 		ValidArgsFunction: p.completeSessions,
 	}
 	f := c.Flags()
-	f.BoolVar(&o.messages, "messages", false, "its history")
-	f.IntVar(&o.from, "from", 0, "with --messages: from this `POSITION`")
-	f.IntVar(&o.to, "to", 0, "with --messages: up to this `POSITION`, which is not included")
+	f.BoolVar(&o.messages, "messages", false, "print the history")
+	f.IntVar(&o.from, "from", 0, "with --messages: start at this `POSITION`")
+	f.IntVar(&o.to, "to", 0, "with --messages: end before this `POSITION`")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.from < 0 || o.to < 0 {

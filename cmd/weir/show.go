@@ -28,15 +28,17 @@ func (p *program) showCommand() *cobra.Command {
 	o := &showOptions{}
 	c := &cobra.Command{
 		Use:   "show RUN",
-		Short: "Show a run: its nodes, contexts and state, now or as of an event",
-		Long: `Show a run from its journal, and the tree of its child runs. With --node, what
-one node was given, asked for, said and gave, in full; with --view exactly what
-each of its model calls was sent, what of the conversation was not, and why. A
-node of a child run is named from its root: review>ask is ask in the child of
-review. With --chain, the chain of work: each attempt of a node with its steps, what
-they took and cost; with --json also the state before and after. With --node and
---diff, what the node changed in the state. With --at, all of it as it was after that event; "weir show RUN --events"
-lists them.`,
+		Short: "Show a run: its nodes, contexts and state, now or at an event",
+		Long: `Show a run and the tree of its child runs, from the journal.
+
+  --node          one node in full: inputs, effects, messages and outputs. A node of a
+                  child run is named from the root: review>ask is ask in the child of review
+  --node --view   the exact messages of each model call of the node, what was left out,
+                  and why
+  --node --diff   what the node changed in the state
+  --chain         the chain of work: each attempt of a node with its steps, their time and
+                  cost; with --json also the state before and after
+  --at            everything as it was after that event; --events lists events`,
 		Example: `  weir show 01kafw
   weir show 01kafw --node 'talk#2/answer'
   weir show 01kafw --node 'talk#2/answer' --view
@@ -49,12 +51,12 @@ lists them.`,
 	f := c.Flags()
 	var events bool
 	f.StringVar(&o.node, "node", "", "the node at this `PATH`, in full")
-	f.Int64Var(&o.at, "at", 0, "as of `EVENT`, a number from 1")
-	f.BoolVar(&o.view, "view", false, "with --node: what each model call was sent, what not, and why")
-	f.BoolVar(&o.chain, "chain", false, "the chain of work: attempts and steps; with --node those of one node")
+	f.Int64Var(&o.at, "at", 0, "show the run as of `EVENT`, a number from 1")
+	f.BoolVar(&o.view, "view", false, "with --node: the messages of each model call, what was left out, and why")
+	f.BoolVar(&o.chain, "chain", false, "the chain of work: attempts and steps; with --node only of that node")
 	f.BoolVar(&o.diff, "diff", false, "with --node: what its newest attempt changed in the state")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
-	f.BoolVar(&events, "events", false, "print the events, one JSON object a line")
+	f.BoolVar(&events, "events", false, "print the events, one JSON object per line")
 	_ = c.RegisterFlagCompletionFunc("node", p.completeTreePaths)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.at < 0 || o.at == 0 && c.Flags().Changed("at") {

@@ -25,16 +25,16 @@ func (p *program) testCommand() *cobra.Command {
 	o := &testOptions{}
 	c := &cobra.Command{
 		Use:   "test [PATH...]",
-		Short: "Run the tests of flows",
-		Long: `Run tests of flows: files whose names end in .test.yaml, which say what a flow is
-given, what the model, the tools, the people and some of the nodes say, and what is to
-come of it. PATH is such a file, or a folder, which stands for all those below it (also
-written FOLDER/...); without one it is the current folder.
+		Short: "Run tests of flows",
+		Long: `Run tests of flows. A test file, NAME.test.yaml, defines the inputs of a flow, the answers
+of models, tools and people, mocks of nodes, and the expected results. PATH is such a file,
+or a folder with all test files below it (also FOLDER/...); the default is the current
+folder.
 
-Nothing outside is asked: no model, no server, no person. The record is kept in memory,
-and waits, delays and retries take no time.
+No model, server or person is asked. Runs are stored in memory, and waits, delays and
+retries take no time.
 
-Exit codes: 0 all passed   1 a test failed   2 a file is not valid, or usage.`,
+Exit codes: 0 all passed   1 a test failed   2 a file is not valid, or wrong usage.`,
 		Example: `  weir test
   weir test flows/review.test.yaml -k 'rejects'
   weir test ./... --junit results.xml
@@ -45,8 +45,8 @@ Exit codes: 0 all passed   1 a test failed   2 a file is not valid, or usage.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.run, "run", "k", "", "run only tests whose \"FILE: NAME\" matches this regular `PATTERN`")
-	f.StringVar(&o.junit, "junit", "", "write the results as JUnit XML to `FILE` too; - is stdout")
+	f.StringVarP(&o.run, "run", "k", "", "run only tests whose \"FILE: NAME\" matches the regular expression `PATTERN`")
+	f.StringVar(&o.junit, "junit", "", "also write the results as JUnit XML to `FILE`; - is stdout")
 	f.BoolVar(&o.update, "update", false, "write the golden files that differ")
 	f.IntVar(&o.parallel, "parallel", 0, "run at most `N` tests at once (default: the number of processors)")
 	f.BoolVar(&p.json, "json", false, "print one JSON object on stdout")

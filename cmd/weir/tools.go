@@ -36,15 +36,14 @@ func (p *program) toolsCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "tools",
-		Short: "List the tools that models may be offered, and what became of their definitions",
-		Long: `List the tools of the configuration: what they call, when a person is asked, and,
-for those of MCP servers, whether their definition is the one that was accepted.
-A flow that cannot be read is "invalid".
-The servers are started or called for this. Exit code 1 if a tool cannot be used.
+		Short: "List the configured tools and the state of their definitions",
+		Long: `List the tools of the configuration: what they call, when a person is asked, and, for
+tools of MCP servers, whether their definition was accepted. A flow that cannot be read
+is "invalid". The command starts or calls the servers. Exit code 1 if a tool cannot be
+used.
 
-A tool that is new or has changed is not offered to any model until "weir tools
-accept" has accepted its definition; what was accepted is kept in tools.lock beside
-the configuration.`,
+Models cannot call a new or changed tool until "weir tools accept" has accepted its
+definition. Accepted definitions are stored in tools.lock beside the configuration.`,
 		Example: `  weir tools
   weir tools accept files
   weir tools accept files/read search`,

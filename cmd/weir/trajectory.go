@@ -30,14 +30,14 @@ func (p *program) trajectoryCommand() *cobra.Command {
 	o := &trajectoryOptions{}
 	c := &cobra.Command{
 		Use:   "trajectory SESSION",
-		Short: "Show or draw what an agent did in a session, and why",
-		Long: `Show the trajectory of a session: what was asked in each round, the answers, calls
-and nodes that this led to, what was concluded, and the data that was found and made.
-SESSION is the id of a session or of a run, or its beginning; a run of no session is
-round 1 of a session of its own.
+		Short: "Show or draw the trajectory of a session: what an agent did and why",
+		Long: `Show the trajectory of a session: what was asked in each round, the answers, tool calls
+and nodes that followed, the conclusions, and the data that was found and made. SESSION
+is the id, or the beginning of the id, of a session or run. A run without a session is
+round 1 of a session with its id.
 
-A sub-agent, which is an agent node or a child run, has a trajectory of its own:
---agents lists them, --sub shows one.`,
+A sub-agent, which is an agent node or a child run, has its own trajectory: --agents
+lists sub-agents, --sub shows one.`,
 		Example: `  weir trajectory 01kafw
   weir trajectory 01kafw --round 2 --active
   weir trajectory 01kafw --output trajectory.svg
@@ -47,8 +47,8 @@ A sub-agent, which is an agent node or a child run, has a trajectory of its own:
 	}
 	f := c.Flags()
 	f.IntVar(&o.round, "round", 0, "only this round, a `NUMBER` from 1")
-	f.StringVar(&o.sub, "sub", "", "of the sub-agent with this `NUMBER` or name")
-	f.StringVar(&o.format, "format", "", "`FORMAT`: "+strings.Join(trailFormats(), ", ")+" (default: as the name of --output says, else text)")
+	f.StringVar(&o.sub, "sub", "", "the sub-agent with this `NUMBER` or name")
+	f.StringVar(&o.format, "format", "", "`FORMAT`: "+strings.Join(trailFormats(), ", ")+" (default: by the extension of --output, else text)")
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`, - for stdout")
 	f.BoolVar(&o.active, "active", false, "only the active branches")
 	f.BoolVar(&o.agents, "agents", false, "list the agents that have trajectories")

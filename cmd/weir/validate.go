@@ -37,9 +37,10 @@ func (p *program) validateCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Check flow files and list everything that is wrong with them",
-		Long: `Check flow files without running anything. Problems are listed all at once, each
-with its place, on stderr; the files of flows that nodes run are checked too. Exit code 2 if a file is not a valid flow.`,
+		Short: "Check flow files and list all problems",
+		Long: `Check flow files without running anything. All problems are listed at once on stderr, each
+with its place. Files of flows that nodes run are checked too. Exit code 2 if a file is
+not a valid flow.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected a flow file; see `weir validate --help`")
@@ -51,7 +52,7 @@ with its place, on stderr; the files of flows that nodes run are checked too. Ex
 			return p.validate(args, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array on stdout, an object a file")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON array on stdout, with one object per file")
 	return c
 }
 

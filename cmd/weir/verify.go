@@ -27,29 +27,27 @@ func (p *program) verifyCommand() *cobra.Command {
 	o := &verifyOptions{}
 	c := &cobra.Command{
 		Use:   "verify RUN | FILE | --all",
-		Short: "Check that the record is as it was written, and say where it is not",
-		Long: `Check that the record of a run, or of all, is as it was written. The commits of a
-run are chained by their digests: one that was changed, removed, put elsewhere or
-added since, in its events, messages or values, is found, and where.
+		Short: "Check that the record was not changed",
+		Long: `Check that the record of a run, or of all runs, is as it was written. The commits of a run
+are chained by their digests. Anything that was changed, removed, moved or added in events,
+messages or values is reported with its place.
 
-What this proves: without --head, that the record is consistent. It does not find
-what was done by somebody who can write the database and computes the chain anew,
-and not that the last commits of a run were cut off together with what is said of
-them elsewhere. Each verification prints a head; keep it where who writes the
-database cannot write. With --head it proves that all up to there is as it was
-when the head was printed:
-  --head HASH   of a run: the head of its chain after some commit; of --all: the
-                digest of all heads, which is another as soon as anything goes on
-  --head FILE   of --all: what "weir verify --all --json" printed once; each run
-                in it must still have had that head, and may have gone on since
+Without --head, this proves that the record is consistent. It does not detect somebody
+with write access who computed the chain anew, or who cut off the last commits of a run
+and everything that refers to them. Each verification prints a head; store it where those
+who can write the database cannot. With --head, everything up to there is proven to be as
+it was when the head was printed:
+  --head HASH   of a run: the head of its chain after some commit; of --all: the digest
+                of all heads, which changes with every commit
+  --head FILE   of --all: the output of an earlier "weir verify --all --json"; each run in
+                it must have had that head, and may have continued since
 
-A FILE that "weir export" wrote is verified as it is, - is stdin: against the heads
-that it had when it was made, which are in it as well.
+A FILE that "weir export" wrote is verified against the heads in it; - is stdin.
 
-What was erased stays in the chain as digests that say nothing of what was erased.
-There is no signing with a key: a head that is kept elsewhere serves instead.
+Erased data stays in the chain as digests that reveal nothing about it. Weir does not sign
+with a key; a head that is kept elsewhere replaces a signature.
 
-Exit codes: 0 nothing was found, 1 something was, 2 trouble.`,
+Exit codes: 0 no findings, 1 findings, 2 an error.`,
 		Example: `  weir verify 01kafw
   weir verify 01kafw --head 3f0c5a...
   weir verify run.weir
@@ -65,8 +63,8 @@ Exit codes: 0 nothing was found, 1 something was, 2 trouble.`,
 		ValidArgsFunction: p.completeRuns,
 	}
 	f := c.Flags()
-	f.BoolVar(&o.all, "all", false, "verify all runs, and all else that is in the record")
-	f.StringVar(&o.head, "head", "", "a `HEAD` that was printed before, or a file of them")
+	f.BoolVar(&o.all, "all", false, "verify the whole record")
+	f.StringVar(&o.head, "head", "", "a `HEAD` that was printed earlier, or a file of heads")
 	f.BoolVar(&p.json, "json", false, "print one JSON object")
 	return c
 }

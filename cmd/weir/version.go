@@ -41,7 +41,7 @@ func (p *program) versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print which build this is",
+		Short: "Print the version",
 		Args:  exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
