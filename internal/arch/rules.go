@@ -107,27 +107,15 @@ type Vendor struct {
 	Why      string
 }
 
+const modelSDK = "the providers write and read the wires of models themselves (ADR 033): an SDK would double the build"
+
 // Vendors are the modules that have one home.
 func Vendors() []Vendor {
 	return []Vendor{
-		{
-			"github.com/openai/openai-go",
-			[]string{"llm/openai"},
-			true, true,
-			"vendor types never leave their provider, and the library must not link SDKs unasked",
-		},
-		{
-			"github.com/anthropics/anthropic-sdk-go",
-			[]string{"llm/anthropic"},
-			true, true,
-			"vendor types never leave their provider, and the library must not link SDKs unasked",
-		},
-		{
-			"google.golang.org/genai",
-			[]string{"llm/gemini"},
-			true, true,
-			"vendor types never leave their provider, and the library must not link SDKs unasked",
-		},
+		{"github.com/openai/openai-go", nil, true, true, modelSDK},
+		{"github.com/anthropics/anthropic-sdk-go", nil, true, true, modelSDK},
+		{"google.golang.org/genai", nil, true, true, modelSDK},
+		{"google.golang.org/grpc", nil, true, true, "what Weir sends is JSON over HTTP; gRPC would add megabytes to the binary"},
 		{
 			"github.com/modelcontextprotocol/go-sdk",
 			[]string{"tool/mcp", "cmd/weir"}, // whose tests have a server to call

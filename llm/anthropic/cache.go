@@ -1,21 +1,17 @@
 package anthropic
 
-import (
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
-	"github.com/weir-run/weir/llm"
-)
+import "github.com/weir-run/weir/llm"
 
 // mark sets the marks of the prompt cache, which holds what comes before each:
 // the tools, the system text, the messages that the call before had too, and
 // all. These are four, the most that a request may have.
-func mark(params *sdk.MessageNewParams, h *history, req *llm.Request) {
-	ephemeral := sdk.NewCacheControlEphemeralParam()
+func mark(params *messagesRequest, h *history, req *llm.Request) {
+	ephemeral := &cacheMark{Type: "ephemeral"}
 	if n := len(params.Tools); n > 0 {
-		params.Tools[n-1].OfTool.CacheControl = ephemeral
+		params.Tools[n-1].Cache = ephemeral
 	}
 	if n := len(params.System); n > 0 {
-		params.System[n-1].CacheControl = ephemeral
+		params.System[n-1].Cache = ephemeral
 	}
 	var stable, last *block
 	same := true
@@ -31,7 +27,7 @@ func mark(params *sdk.MessageNewParams, h *history, req *llm.Request) {
 	}
 	for _, b := range []*block{stable, last} {
 		if b != nil {
-			setMark(b, ephemeral)
+			b.wire.Cache = ephemeral
 		}
 	}
 }
@@ -51,21 +47,4 @@ func (h *history) blocks(yield func(*block) bool) {
 
 // markable says that a block may carry a mark: thoughts may not, and what is
 // sent verbatim is left so.
-func markable(b *block) bool {
-	return b.OfText != nil || b.OfImage != nil || b.OfDocument != nil || b.OfToolUse != nil || b.OfToolResult != nil
-}
-
-func setMark(b *block, m sdk.CacheControlEphemeralParam) {
-	switch {
-	case b.OfText != nil:
-		b.OfText.CacheControl = m
-	case b.OfImage != nil:
-		b.OfImage.CacheControl = m
-	case b.OfDocument != nil:
-		b.OfDocument.CacheControl = m
-	case b.OfToolUse != nil:
-		b.OfToolUse.CacheControl = m
-	case b.OfToolResult != nil:
-		b.OfToolResult.CacheControl = m
-	}
-}
+func markable(b *block) bool { return b.wire.raw == nil }

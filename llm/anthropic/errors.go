@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go/option"
-
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
@@ -14,13 +12,6 @@ import (
 
 // fault is what a server says went wrong.
 type fault struct{ Type, Message string }
-
-// refuse turns every answer that is not a success into an *llm.Error, before
-// the SDK makes an error of its own that carries the request and its headers.
-func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	return wire.Succeeded(res, err, func(status int, body []byte) *llm.Error { return p.classify(status, parseFault(body)) })
-}
 
 // parseFault reads {"type": "error", "error": {"type", "message"}} and what
 // gateways write instead; what is none of them is kept as text.

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
@@ -28,14 +25,14 @@ const (
 
 // block is one content block and the index of the message it is of, -1 for none.
 type block struct {
-	sdk.ContentBlockParamUnion
+	wire  contentBlock
 	of    int
 	piece piece // Type, and what is needed of a block that is sent verbatim
 }
 
 // turn is one message of the wire: what one side says before the other does.
 type turn struct {
-	role sdk.MessageParamRole
+	role string
 	// results are sent first: the API wants them at once after their calls.
 	results, blocks []block
 }
@@ -69,8 +66,8 @@ func (p *Provider) turns(req *llm.Request, from int) (*history, error) {
 	if err := h.settled(); err != nil {
 		return nil, err
 	}
-	if len(h.turns) == 0 || h.turns[0].role == sdk.MessageParamRoleAssistant {
-		first := &turn{role: sdk.MessageParamRoleUser, blocks: []block{text(opening, -1)}}
+	if len(h.turns) == 0 || h.turns[0].role == assistantSide {
+		first := &turn{role: userSide, blocks: []block{text(opening, -1)}}
 		h.turns = slices.Insert(h.turns, 0, first)
 	}
 	return h, nil
@@ -83,7 +80,7 @@ func (h *history) add(m *convo.Message, i int) error {
 	switch m.Role {
 	case convo.System:
 		if !blank(m.Text) {
-			h.say(sdk.MessageParamRoleUser, text("<system>\n"+m.Text+"\n</system>", i))
+			h.say(userSide, text("<system>\n"+m.Text+"\n</system>", i))
 		}
 		return nil
 	case convo.User:
@@ -91,7 +88,7 @@ func (h *history) add(m *convo.Message, i int) error {
 		if err != nil {
 			return err
 		}
-		h.say(sdk.MessageParamRoleUser, append(words(m.Text, i), parts...)...)
+		h.say(userSide, append(words(m.Text, i), parts...)...)
 		return nil
 	case convo.Tool:
 		return h.result(m, i)
@@ -99,14 +96,14 @@ func (h *history) add(m *convo.Message, i int) error {
 		if err := h.settled(); err != nil {
 			return err
 		}
-		h.say(sdk.MessageParamRoleAssistant, h.answer(m, i)...)
+		h.say(assistantSide, h.answer(m, i)...)
 		return nil
 	}
 	return h.p.speaker.Refused("a message has the role %q", m.Role)
 }
 
 // say adds blocks to the turn of a side; none begin no turn.
-func (h *history) say(role sdk.MessageParamRole, blocks ...block) {
+func (h *history) say(role string, blocks ...block) {
 	if len(blocks) == 0 {
 		return
 	}
@@ -114,7 +111,7 @@ func (h *history) say(role sdk.MessageParamRole, blocks ...block) {
 	t.blocks = append(t.blocks, blocks...)
 }
 
-func (h *history) side(role sdk.MessageParamRole) *turn {
+func (h *history) side(role string) *turn {
 	if len(h.turns) == 0 || h.turns[len(h.turns)-1].role != role {
 		h.turns = append(h.turns, &turn{role: role})
 	}
@@ -143,26 +140,23 @@ func (h *history) result(m *convo.Message, i int) error {
 	if err != nil {
 		return err
 	}
-	r := &sdk.ToolResultBlockParam{ToolUseID: m.CallID}
+	r := contentBlock{Type: "tool_result", ToolUseID: m.CallID, IsError: m.Failed}
 	said := m.Text
 	if m.Failed && blank(said) {
 		said = wordless
 	}
 	if !blank(said) {
-		r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: said}})
+		r.Content = append(r.Content, contentBlock{Type: "text", Text: said})
 	}
-	t := h.side(sdk.MessageParamRoleUser)
+	t := h.side(userSide)
 	if m.Failed {
-		r.IsError = param.NewOpt(true)
 		t.blocks = append(t.blocks, parts...)
 	} else {
 		for _, b := range parts {
-			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfImage: b.OfImage, OfDocument: b.OfDocument})
+			r.Content = append(r.Content, b.wire)
 		}
 	}
-	t.results = append(t.results, block{
-		ContentBlockParamUnion: sdk.ContentBlockParamUnion{OfToolResult: r}, of: i, piece: piece{Type: "tool_result"},
-	})
+	t.results = append(t.results, block{wire: r, of: i, piece: piece{Type: r.Type}})
 	return nil
 }
 
@@ -188,9 +182,7 @@ func (h *history) answer(m *convo.Message, i int) []block {
 		case b.Type == "text" && !wire.Given(b.Citations):
 			out = append(out, text(b.Text, i))
 		default:
-			out = append(out, block{
-				ContentBlockParamUnion: param.Override[sdk.ContentBlockParamUnion](json.RawMessage(raw[n])), of: i, piece: b,
-			})
+			out = append(out, block{wire: contentBlock{raw: raw[n]}, of: i, piece: b})
 		}
 	}
 	// The last block of an answer must not be a thought.
@@ -206,9 +198,8 @@ func (h *history) call(c convo.Call, i int) block {
 		h.called = append(h.called, c.Name)
 	}
 	return block{
-		ContentBlockParamUnion: sdk.ContentBlockParamUnion{
-			OfToolUse: &sdk.ToolUseBlockParam{ID: c.ID, Name: c.Name, Input: json.RawMessage(c.Arguments)},
-		}, of: i, piece: piece{Type: "tool_use"},
+		wire: contentBlock{Type: "tool_use", ID: c.ID, Name: c.Name, Input: json.RawMessage(c.Arguments)},
+		of:   i, piece: piece{Type: "tool_use"},
 	}
 }
 
@@ -216,15 +207,15 @@ func (h *history) call(c convo.Call, i int) block {
 // end with.
 func (h *history) end(prefill bool) {
 	last := h.turns[len(h.turns)-1]
-	if last.role != sdk.MessageParamRoleAssistant {
+	if last.role != assistantSide {
 		return
 	}
 	at := len(last.blocks) - 1
-	if t := last.blocks[at].OfText; prefill && t != nil {
-		last.blocks[at] = text(strings.TrimRightFunc(t.Text, unicode.IsSpace), last.blocks[at].of)
+	if b := last.blocks[at]; prefill && b.wire.Type == "text" {
+		last.blocks[at] = text(strings.TrimRightFunc(b.wire.Text, unicode.IsSpace), b.of)
 		return
 	}
-	h.say(sdk.MessageParamRoleUser, text(further, -1))
+	h.say(userSide, text(further, -1))
 }
 
 // midway says that the history ends with results of a turn whose answer did not
@@ -248,8 +239,5 @@ func words(s string, of int) []block {
 }
 
 func text(s string, of int) block {
-	return block{
-		ContentBlockParamUnion: sdk.ContentBlockParamUnion{OfText: &sdk.TextBlockParam{Text: s}}, of: of,
-		piece: piece{Type: "text", Text: s},
-	}
+	return block{wire: contentBlock{Type: "text", Text: s}, of: of, piece: piece{Type: "text", Text: s}}
 }

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/weir-run/weir/convo"
 )
 
@@ -26,9 +23,9 @@ func (p *Provider) parts(parts []convo.Part, of int) ([]block, error) {
 		case part.URL == "" && len(part.Data) == 0:
 			return nil, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
 		case part.Kind == "image":
-			b.OfImage, err = p.image(part)
+			b.wire, err = p.image(part)
 		case part.Kind == "file":
-			b.OfDocument, err = p.document(part)
+			b.wire, err = p.document(part)
 		default:
 			return nil, p.speaker.Refused("a part is of the kind %q", part.Kind)
 		}
@@ -40,37 +37,34 @@ func (p *Provider) parts(parts []convo.Part, of int) ([]block, error) {
 	return out, nil
 }
 
-func (p *Provider) image(part convo.Part) (*sdk.ImageBlockParam, error) {
+func (p *Provider) image(part convo.Part) (contentBlock, error) {
 	if len(part.Data) == 0 {
-		return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfURL: &sdk.URLImageSourceParam{URL: part.URL}}}, nil
+		return contentBlock{Type: "image", Source: &blockSource{Type: "url", URL: part.URL}}, nil
 	}
 	kind := kindOf(part)
 	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, kind) {
-		return nil, p.speaker.Refused("an image is of the type %q; JPEG, PNG, GIF and WebP are taken", kind)
+		return contentBlock{}, p.speaker.Refused("an image is of the type %q; JPEG, PNG, GIF and WebP are taken", kind)
 	}
-	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
-		Data: base64.StdEncoding.EncodeToString(part.Data), MediaType: sdk.Base64ImageSourceMediaType(kind),
-	}}}, nil
+	return contentBlock{Type: "image", Source: &blockSource{
+		Type: "base64", MediaType: kind, Data: base64.StdEncoding.EncodeToString(part.Data),
+	}}, nil
 }
 
 // document is a file: a PDF, by its data or address, or any text.
-func (p *Provider) document(part convo.Part) (*sdk.DocumentBlockParam, error) {
+func (p *Provider) document(part convo.Part) (contentBlock, error) {
 	kind := kindOf(part)
-	d := &sdk.DocumentBlockParam{}
-	if part.Name != "" {
-		d.Title = param.NewOpt(part.Name)
-	}
+	d := contentBlock{Type: "document", Title: part.Name}
 	switch {
 	case len(part.Data) == 0 && (kind == "" || kind == pdf):
-		d.Source.OfURL = &sdk.URLPDFSourceParam{URL: part.URL}
+		d.Source = &blockSource{Type: "url", URL: part.URL}
 	case len(part.Data) == 0:
-		return nil, p.speaker.Refused("a file of the type %q is taken as data only: by its address only a PDF", kind)
+		return d, p.speaker.Refused("a file of the type %q is taken as data only: by its address only a PDF", kind)
 	case kind == pdf:
-		d.Source.OfBase64 = &sdk.Base64PDFSourceParam{Data: base64.StdEncoding.EncodeToString(part.Data)}
+		d.Source = &blockSource{Type: "base64", MediaType: pdf, Data: base64.StdEncoding.EncodeToString(part.Data)}
 	case utf8.Valid(part.Data) && !blank(string(part.Data)):
-		d.Source.OfText = &sdk.PlainTextSourceParam{Data: string(part.Data)}
+		d.Source = &blockSource{Type: "text", MediaType: "text/plain", Data: string(part.Data)}
 	default:
-		return nil, p.speaker.Refused("a file %q of the type %q is neither a PDF nor text", part.Name, kind)
+		return d, p.speaker.Refused("a file %q of the type %q is neither a PDF nor text", part.Name, kind)
 	}
 	return d, nil
 }

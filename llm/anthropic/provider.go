@@ -2,18 +2,13 @@
 // and the servers and gateways that offer the same wire.
 //
 // It must not know contexts, flows or the service, keep a conversation, retry,
-// or let a type of the vendor's SDK, or the key, out of this folder.
+// or let the key out of this folder.
 package anthropic
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -27,6 +22,8 @@ const (
 	vendorHost = "api.anthropic.com"
 	// path is where messages are posted, below the base URL.
 	path = "v1/messages"
+	// apiVersion is the version of the API that is spoken.
+	apiVersion = "2023-06-01"
 )
 
 // Options configure a Provider. The zero value is Anthropic itself, which needs
@@ -71,7 +68,8 @@ type Provider struct {
 	marks   bool
 	invalid error
 	speaker wire.Speaker
-	client  sdk.Client
+	address string // where messages are posted
+	server  wire.Endpoint
 }
 
 // New returns a provider. Options that cannot work are told by every Generate,
@@ -88,25 +86,15 @@ func New(o Options) *Provider {
 		return p
 	}
 	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
-	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/"
-	p.client = sdk.NewClient(p.options(o, base)...)
+	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), ""
+	p.address = u.JoinPath(path).String()
+	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.refused, Fault: p.faultIn, Sign: func(h http.Header) {
+		h.Set("Anthropic-Version", apiVersion)
+		if o.APIKey != "" {
+			h.Set("X-Api-Key", o.APIKey)
+		}
+	}}
 	return p
-}
-
-func (p *Provider) options(o Options, base string) []option.RequestOption {
-	options := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(),
-		option.WithoutOpenTelemetry(),
-		option.WithBaseURL(base),
-		option.WithHTTPClient(wire.Client(o.HTTPClient)),
-		option.WithMaxRetries(0), // the service retries, and journals it
-		option.WithMiddleware(p.refuse),
-		option.WithHeader("Accept", "text/event-stream"),
-	}
-	if o.APIKey != "" {
-		options = append(options, option.WithAPIKey(o.APIKey))
-	}
-	return options
 }
 
 // Generate makes one call and streams it; see llm.Provider. A failure is an
@@ -139,15 +127,13 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encode(params)
+	return p.encode(params)
 }
 
-// encode is a streamed request's body.
-func encode(params *sdk.MessageNewParams) ([]byte, error) {
-	params.SetExtraFields(map[string]any{"stream": true})
-	body, err := json.Marshal(params)
+func (p *Provider) encode(params *messagesRequest) ([]byte, error) {
+	body, err := wire.Encode(params)
 	if err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
+		return nil, p.speaker.Refused("%v", err)
 	}
 	return body, nil
 }

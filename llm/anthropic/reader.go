@@ -16,7 +16,6 @@ type event struct {
 	Block   json.RawMessage `json:"content_block"`
 	Delta   delta           `json:"delta"`
 	Usage   *usage          `json:"usage"`
-	Error   json.RawMessage `json:"error"`
 }
 
 // message is an answer as it begins, or, where it is not streamed, as a whole.
@@ -27,7 +26,6 @@ type message struct {
 	Usage   *usage            `json:"usage"`
 	Content []json.RawMessage `json:"content"`
 	Stop    string            `json:"stop_reason"`
-	Error   json.RawMessage   `json:"error"`
 }
 
 type delta struct {
@@ -63,28 +61,26 @@ func newReader(p *Provider, a *answer) *reader {
 	return &reader{p: p, answer: a, open: map[int]*building{}}
 }
 
-// event takes an event; it returns true once the answer is whole.
-func (r *reader) event(e *event) (bool, error) {
+// Event takes an event; it returns true once the answer is whole.
+func (r *reader) Event(data []byte) (bool, error) {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false, wire.Garbled(name, err)
+	}
 	switch {
-	case e.Type == "error" || wire.Given(e.Error):
-		body, err := json.Marshal(map[string]json.RawMessage{"error": e.Error})
-		if err != nil {
-			return false, wire.Garbled(name, err)
-		}
-		return false, r.p.classify(0, parseFault(body))
 	case e.Type == "message_start" && e.Message != nil:
 		return false, r.begin(e.Message)
 	case e.Type == "content_block_start":
-		return false, r.beginBlock(e)
+		return false, r.beginBlock(&e)
 	case e.Type == "content_block_delta":
-		return false, r.grow(e)
+		return false, r.grow(&e)
 	case e.Type == "content_block_stop":
 		r.close(e.Index)
 	case e.Type == "message_delta":
 		r.count(e.Usage)
 		r.stop(e.Delta.Stop)
 	case e.Type == "message_stop":
-		return true, r.end()
+		return true, r.settle()
 	}
 	return false, nil // a ping, or an event of a later version of the API
 }
@@ -185,9 +181,17 @@ func (r *reader) count(u *usage) {
 	}
 }
 
-// end is the end of a stream: the answer is whole once the vendor has said why
-// it stopped.
-func (r *reader) end() error {
+// End is the end of a stream without its last event.
+func (r *reader) End(_ bool, err error) error {
+	if err != nil {
+		return err
+	}
+	return r.settle()
+}
+
+// settle ends the answer, which is whole once the vendor has said why it
+// stopped.
+func (r *reader) settle() error {
 	if r.answer.stop == "" {
 		return wire.Cut(name)
 	}
@@ -197,17 +201,14 @@ func (r *reader) end() error {
 	return nil
 }
 
-// whole takes an answer that a server gave as one object.
-func (r *reader) whole(data []byte) error {
+// Whole takes an answer that a server gave as one object.
+func (r *reader) Whole(data []byte) error {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
 		return wire.Garbled(name, err)
 	}
-	if m.Type == "error" || wire.Given(m.Error) {
-		return r.p.classify(0, parseFault(data))
-	}
 	if err := r.begin(&m); err != nil {
 		return err
 	}
-	return r.end()
+	return r.settle()
 }

@@ -3,9 +3,6 @@ package anthropic
 import (
 	"strconv"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 )
@@ -15,11 +12,11 @@ import (
 const defaultOutput = 16_384
 
 // params is req as the Messages API takes it.
-func (p *Provider) params(req *llm.Request) (*sdk.MessageNewParams, error) {
+func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 	is := traitsOf(req.Model)
-	params := &sdk.MessageNewParams{Model: sdk.Model(req.Model), MaxTokens: int64(req.MaxOutput)}
+	params := &messagesRequest{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
 	if req.MaxOutput <= 0 {
-		params.MaxTokens = int64(min(defaultOutput, is.output))
+		params.MaxTokens = min(defaultOutput, is.output)
 	}
 	lead := p.system(params, req)
 	h, err := p.turns(req, lead)
@@ -30,9 +27,10 @@ func (p *Provider) params(req *llm.Request) (*sdk.MessageNewParams, error) {
 	if err := p.think(params, req, is, h); err != nil {
 		return nil, err
 	}
-	thinks := params.Thinking.OfEnabled != nil || params.Thinking.OfAdaptive != nil
+	thinks := params.Thinking != nil
 	if req.Temperature != nil && is.sampling && !thinks {
-		params.Temperature = param.NewOpt(min(*req.Temperature, 1))
+		t := min(*req.Temperature, 1)
+		params.Temperature = &t
 	}
 	held := false
 	if req.Schema != nil {
@@ -43,9 +41,9 @@ func (p *Provider) params(req *llm.Request) (*sdk.MessageNewParams, error) {
 		mark(params, h, req)
 	}
 	for _, t := range h.turns {
-		m := sdk.MessageParam{Role: t.role}
+		m := wireMessage{Role: t.role}
 		for _, b := range t.all() {
-			m.Content = append(m.Content, b.ContentBlockParamUnion)
+			m.Content = append(m.Content, b.wire)
 		}
 		params.Messages = append(params.Messages, m)
 	}
@@ -54,16 +52,16 @@ func (p *Provider) params(req *llm.Request) (*sdk.MessageNewParams, error) {
 
 // system makes the system's texts: the request's, and the messages of the
 // system that the history begins with, of which it returns the number.
-func (p *Provider) system(params *sdk.MessageNewParams, req *llm.Request) (lead int) {
+func (p *Provider) system(params *messagesRequest, req *llm.Request) (lead int) {
 	if !blank(req.System) {
-		params.System = append(params.System, sdk.TextBlockParam{Text: req.System})
+		params.System = append(params.System, contentBlock{Type: "text", Text: req.System})
 	}
 	for _, m := range req.Messages {
 		if m.Role != convo.System || len(m.Parts) > 0 {
 			break
 		}
 		if !blank(m.Text) {
-			params.System = append(params.System, sdk.TextBlockParam{Text: m.Text})
+			params.System = append(params.System, contentBlock{Type: "text", Text: m.Text})
 		}
 		lead++
 	}
@@ -72,44 +70,39 @@ func (p *Provider) system(params *sdk.MessageNewParams, req *llm.Request) (lead 
 
 // tools are the request's. A history that holds calls needs tools to be defined
 // even where none may be called: then those it called are, without more.
-func (p *Provider) tools(params *sdk.MessageNewParams, req *llm.Request, h *history) {
+func (p *Provider) tools(params *messagesRequest, req *llm.Request, h *history) {
 	for _, t := range req.Tools {
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: inputSchema(t.Parameters)}
+		tool := wireTool{Name: t.Name, InputSchema: inputSchema(t.Parameters)}
 		if !blank(t.Description) {
-			tool.Description = param.NewOpt(t.Description)
+			tool.Description = t.Description
 		}
-		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: tool})
+		params.Tools = append(params.Tools, tool)
 	}
 	choice := req.ToolChoice
 	if len(req.Tools) == 0 {
 		choice = ""
 		for _, called := range h.called {
-			params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{
-				Name: called, InputSchema: inputSchema(nil),
-			}})
+			params.Tools = append(params.Tools, wireTool{Name: called, InputSchema: inputSchema(nil)})
 			choice = "none"
 		}
 	}
 	switch choice {
 	case "":
-	case "auto":
-		params.ToolChoice.OfAuto = &sdk.ToolChoiceAutoParam{}
-	case "none":
-		none := sdk.NewToolChoiceNoneParam()
-		params.ToolChoice.OfNone = &none
+	case "auto", "none":
+		params.ToolChoice = &toolChoice{Type: choice}
 	case "required":
-		params.ToolChoice.OfAny = &sdk.ToolChoiceAnyParam{}
+		params.ToolChoice = &toolChoice{Type: "any"}
 	default:
-		params.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: choice}
+		params.ToolChoice = &toolChoice{Type: "tool", Name: choice}
 	}
 }
 
 // inputSchema is a tool's schema as it is.
-func inputSchema(schema map[string]any) sdk.ToolInputSchemaParam {
+func inputSchema(schema map[string]any) map[string]any {
 	if schema == nil {
-		schema = map[string]any{"type": "object", "properties": map[string]any{}}
+		return map[string]any{"type": "object", "properties": map[string]any{}}
 	}
-	return param.Override[sdk.ToolInputSchemaParam](schema)
+	return schema
 }
 
 // Budgets in tokens: the smallest that the API takes, and those of words.
@@ -121,7 +114,7 @@ const (
 
 // budgetOf is a word for how much a model should think, or a number of tokens,
 // as a budget.
-func budgetOf(reasoning string) (int64, bool) {
+func budgetOf(reasoning string) (int, bool) {
 	switch reasoning {
 	case "none":
 		return 0, true
@@ -139,13 +132,13 @@ func budgetOf(reasoning string) (int64, bool) {
 		return 32_000, true
 	}
 	n, err := strconv.ParseInt(reasoning, 10, 32)
-	return n, err == nil && n >= 0
+	return int(n), err == nil && n >= 0
 }
 
 // think asks for thought. It is left out where the API would refuse it: beside a forced
 // tool, in the middle of a turn that began without it (of a model that has
 // budgets), and where max_tokens has no room for it.
-func (p *Provider) think(params *sdk.MessageNewParams, req *llm.Request, is traits, h *history) error {
+func (p *Provider) think(params *messagesRequest, req *llm.Request, is traits, h *history) error {
 	if req.Reasoning == "" {
 		return nil
 	}
@@ -153,22 +146,21 @@ func (p *Provider) think(params *sdk.MessageNewParams, req *llm.Request, is trai
 	if !known {
 		return p.speaker.Refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
 	}
-	forced := params.ToolChoice.OfAny != nil || params.ToolChoice.OfTool != nil
 	switch {
-	case budget == 0 || forced:
+	case budget == 0 || params.ToolChoice.forced():
 	case is.adaptive:
-		params.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
-		params.OutputConfig.Effort = sdk.OutputConfigEffort(effort(req.Reasoning, budget, is.most))
+		params.Thinking = &thinking{Type: "adaptive", Display: "summarized"}
+		params.OutputConfig = &outputConfig{Effort: effort(req.Reasoning, budget, is.most)}
 	case h.midway() || params.MaxTokens <= minBudget:
 	default:
 		budget = max(minBudget, min(budget, params.MaxTokens*3/4))
-		params.Thinking.OfEnabled = &sdk.ThinkingConfigEnabledParam{BudgetTokens: budget}
+		params.Thinking = &thinking{Type: "enabled", Budget: budget}
 	}
 	return nil
 }
 
 // effort is a model's word for how much to think.
-func effort(word string, budget int64, most string) string {
+func effort(word string, budget int, most string) string {
 	switch {
 	case word == "minimal" || budget <= lowBudget:
 		return "low"

@@ -6,25 +6,27 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
 )
 
 // answerIn asks for an answer that is JSON of a schema: held to it where the
 // model and the schema allow that, else asked for in words. Whether the answer
 // follows it is for the caller to check: some keywords reach the model as
 // words only.
-func answerIn(params *sdk.MessageNewParams, schema map[string]any, is traits) (held bool) {
+func answerIn(params *messagesRequest, schema map[string]any, is traits) (held bool) {
 	if is.schema {
 		if fit, ok := fitted(schema); ok {
-			params.OutputConfig.Format = sdk.JSONOutputFormatParam{Schema: fit}
+			if params.OutputConfig == nil {
+				params.OutputConfig = &outputConfig{}
+			}
+			params.OutputConfig.Format = &answerFormat{Type: "json_schema", Schema: fit}
 			return true
 		}
 	}
 	// Maps become JSON with their keys in order, and errors were refused before.
 	data, err := json.Marshal(schema)
 	if err == nil {
-		params.System = append(params.System, sdk.TextBlockParam{
+		params.System = append(params.System, contentBlock{
+			Type: "text",
 			Text: "Answer with one JSON value that is valid under this JSON Schema, and with nothing else, not even a code fence:\n" + string(data),
 		})
 	}

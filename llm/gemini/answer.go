@@ -101,7 +101,7 @@ func (a *answer) announce(c convo.Call) {
 }
 
 // complete settles why the answer ended and returns the response.
-func (a *answer) complete(p *Provider) (*llm.Response, error) {
+func (a *answer) complete(p *Provider) *llm.Response {
 	if a.stop == stopEnd && len(a.calls) > 0 {
 		a.stop = stopCalls
 	}
@@ -123,7 +123,7 @@ func (a *answer) complete(p *Provider) (*llm.Response, error) {
 	}
 	return &llm.Response{
 		Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session,
-	}, nil
+	}
 }
 
 // native is what the message's own fields do not say, nil if they say all.

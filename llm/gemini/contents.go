@@ -2,10 +2,7 @@ package gemini
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-
-	"google.golang.org/genai"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
@@ -176,11 +173,9 @@ func (h *historian) results(m *convo.Message, ids []string, results []convo.Mess
 	var parts, beside []json.RawMessage
 	for n, c := range m.Calls {
 		result := &results[ordered[n]]
-		response := &genai.FunctionResponse{
-			ID: ids[n], Name: c.Name, Response: map[string]any{"output": result.Text},
-		}
+		response := &wireResponse{ID: ids[n], Name: c.Name, Response: map[string]string{"output": result.Text}}
 		if result.Failed {
-			response.Response = map[string]any{"error": result.Text}
+			response.Response = map[string]string{"error": result.Text}
 		}
 		for _, part := range result.Parts {
 			if older(h.req.Model) { // which take media beside a result and not in it
@@ -191,17 +186,13 @@ func (h *historian) results(m *convo.Message, ids []string, results []convo.Mess
 				beside = append(beside, raw)
 				continue
 			}
-			in, err := h.p.responsePart(part)
+			in, err := h.p.media(part)
 			if err != nil {
 				return err
 			}
 			response.Parts = append(response.Parts, in)
 		}
-		raw, err := json.Marshal(&genai.Part{FunctionResponse: response})
-		if err != nil {
-			return fmt.Errorf("write result: %w", err)
-		}
-		parts = append(parts, raw)
+		parts = append(parts, written(wirePart{Response: response}))
 	}
 	h.add(roleUser, append(parts, beside...)...)
 	return nil

@@ -26,17 +26,6 @@ type fault struct {
 	Daily bool
 }
 
-// refuse turns an answer that is not a success into an *llm.Error.
-func (p *Provider) refuse(res *http.Response) error {
-	body, err := wire.Refusal(res)
-	if err != nil {
-		return err
-	}
-	f := parseFault(body)
-	f.Delay = max(f.Delay, wire.RetryAfter(res.Header))
-	return p.classify(res.StatusCode, f)
-}
-
 // parseFault reads {"error": {...}} (also in a list, as streams without
 // alt=sse have it), {"error": "text"} and text.
 func parseFault(body []byte) fault {

@@ -1,88 +1,42 @@
 package gemini
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-
-	"google.golang.org/genai"
 
 	"github.com/weir-run/weir/llm"
 )
 
-// generate sends req to GenerateContent. The SDK makes the configuration;
-// contents, tools and schemas are put in beside it, since the SDK would turn
-// their numbers into floats and drop an empty text that carries a signature.
-func (p *Provider) generate(ctx context.Context, req *llm.Request) error {
-	contents, instructions, err := p.contents(req)
-	if err != nil {
-		return err
-	}
-	schema, err := json.Marshal(req.Schema)
-	if err != nil {
-		return fmt.Errorf("write schema: %w", err)
-	}
-	config, err := p.config(req, instructions, string(schema))
-	if err != nil {
-		return err
-	}
-	tools, err := declarations(req)
-	if err != nil {
-		return err
-	}
-	config.HTTPOptions = &genai.HTTPOptions{ExtrasRequestProvider: func(body map[string]any) map[string]any {
-		body["contents"] = contents
-		if tools != nil {
-			body["tools"] = tools
-		}
-		if c, ok := body["generationConfig"].(map[string]any); ok {
-			if config.ResponseMIMEType != "" {
-				c["responseJsonSchema"] = json.RawMessage(schema)
-			}
-			if len(c) == 0 {
-				delete(body, "generationConfig")
-			}
-		}
-		return body
-	}}
-	for _, err := range p.client.Models.GenerateContentStream(ctx, req.Model, nil, config) {
-		return err // the courier keeps the answer: there is an error or nothing
-	}
-	return nil
+// generateRequest is the body of a GenerateContent request.
+type generateRequest struct {
+	Contents    []content         `json:"contents"`
+	Config      *generationConfig `json:"generationConfig,omitempty"`
+	Instruction *content          `json:"systemInstruction,omitempty"`
+	ToolConfig  *toolConfig       `json:"toolConfig,omitempty"`
+	Tools       []declared        `json:"tools,omitempty"`
 }
 
-// config is all but contents, tools and schemas.
-func (p *Provider) config(req *llm.Request, instructions []string, schema string) (*genai.GenerateContentConfig, error) {
-	once := false
-	config := &genai.GenerateContentConfig{
-		AutomaticContinuation: &once, // a call is one request
-		MaxOutputTokens:       int32(max(req.MaxOutput, 0)),
-		ToolConfig:            toolConfig(req),
-	}
-	if req.Temperature != nil {
-		t := float32(*req.Temperature)
-		config.Temperature = &t
-	}
-	thinking, err := p.thinking(req)
-	if err != nil {
-		return nil, err
-	}
-	config.ThinkingConfig = thinking
-	switch {
-	case req.Schema == nil:
-	case len(req.Tools) > 0 && older(req.Model):
-		instructions = append(instructions,
-			"Once no tool is to be called, answer with nothing but JSON that follows this JSON Schema: "+schema)
-	default:
-		config.ResponseMIMEType = "application/json"
-	}
-	if len(instructions) > 0 {
-		config.SystemInstruction = &genai.Content{}
-		for _, text := range instructions {
-			config.SystemInstruction.Parts = append(config.SystemInstruction.Parts, &genai.Part{Text: text})
-		}
-	}
-	return config, nil
+type generationConfig struct {
+	MaxOutputTokens int             `json:"maxOutputTokens,omitempty"`
+	Schema          json.RawMessage `json:"responseJsonSchema,omitempty"`
+	MIME            string          `json:"responseMimeType,omitempty"`
+	Temperature     *float64        `json:"temperature,omitempty"`
+	Thinking        *thinkingConfig `json:"thinkingConfig,omitempty"`
+}
+
+type thinkingConfig struct {
+	IncludeThoughts bool   `json:"includeThoughts,omitempty"`
+	Budget          *int32 `json:"thinkingBudget,omitempty"`
+	Level           string `json:"thinkingLevel,omitempty"`
+}
+
+type toolConfig struct {
+	Calling callingConfig `json:"functionCallingConfig"`
+}
+
+type callingConfig struct {
+	Allowed []string `json:"allowedFunctionNames,omitempty"`
+	Mode    string   `json:"mode"`
 }
 
 // declared are the tools, their schemas as they are.
@@ -94,6 +48,44 @@ type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parametersJsonSchema,omitempty"`
+}
+
+// generateBody is req as GenerateContent takes it.
+func (p *Provider) generateBody(req *llm.Request) (any, error) {
+	contents, instructions, err := p.contents(req)
+	if err != nil {
+		return nil, err
+	}
+	body := &generateRequest{Contents: contents, ToolConfig: toolChoice(req)}
+	if body.Tools, err = declarations(req); err != nil {
+		return nil, err
+	}
+	config := generationConfig{MaxOutputTokens: max(req.MaxOutput, 0), Temperature: req.Temperature}
+	if config.Thinking, err = p.thinking(req); err != nil {
+		return nil, err
+	}
+	if req.Schema != nil {
+		schema, err := json.Marshal(req.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("write schema: %w", err)
+		}
+		if len(req.Tools) > 0 && older(req.Model) {
+			instructions = append(instructions,
+				"Once no tool is to be called, answer with nothing but JSON that follows this JSON Schema: "+string(schema))
+		} else {
+			config.MIME, config.Schema = "application/json", schema
+		}
+	}
+	if config.MaxOutputTokens > 0 || config.MIME != "" || config.Temperature != nil || config.Thinking != nil {
+		body.Config = &config
+	}
+	if len(instructions) > 0 {
+		body.Instruction = &content{Role: roleUser}
+		for _, text := range instructions {
+			body.Instruction.Parts = append(body.Instruction.Parts, textPart(text))
+		}
+	}
+	return body, nil
 }
 
 func declarations(req *llm.Request) ([]declared, error) {
@@ -114,20 +106,20 @@ func declarations(req *llm.Request) ([]declared, error) {
 	return []declared{d}, nil
 }
 
-func toolConfig(req *llm.Request) *genai.ToolConfig {
+func toolChoice(req *llm.Request) *toolConfig {
 	if req.ToolChoice == "" || len(req.Tools) == 0 {
 		return nil
 	}
-	c := &genai.FunctionCallingConfig{}
+	c := &toolConfig{}
 	switch req.ToolChoice {
 	case "auto":
-		c.Mode = genai.FunctionCallingConfigModeAuto
+		c.Calling.Mode = "AUTO"
 	case "none":
-		c.Mode = genai.FunctionCallingConfigModeNone
+		c.Calling.Mode = "NONE"
 	case "required":
-		c.Mode = genai.FunctionCallingConfigModeAny
+		c.Calling.Mode = "ANY"
 	default:
-		c.Mode, c.AllowedFunctionNames = genai.FunctionCallingConfigModeAny, []string{req.ToolChoice}
+		c.Calling = callingConfig{Mode: "ANY", Allowed: []string{req.ToolChoice}}
 	}
-	return &genai.ToolConfig{FunctionCallingConfig: c}
+	return c
 }

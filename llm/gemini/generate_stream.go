@@ -61,14 +61,20 @@ type generatedPart struct {
 	} `json:"inlineData"`
 }
 
-func (r *generateReader) whole(data []byte) error {
-	if _, err := r.event(data); err != nil {
+// Whole takes an answer that was not streamed as events: one object, or the
+// list that the API gives without alt=sse.
+func (r *generateReader) Whole(data []byte) error {
+	if list, ok := listed(data); ok {
+		return r.p.readList(list, r)
+	}
+	if _, err := r.Event(data); err != nil {
 		return err
 	}
-	return r.end(nil)
+	return r.End(false, nil)
 }
 
-func (r *generateReader) event(data []byte) (bool, error) {
+// Event takes a chunk. Usage may follow the finish, so none ends the answer.
+func (r *generateReader) Event(data []byte) (bool, error) {
 	var g generated
 	if err := json.Unmarshal(data, &g); err != nil {
 		return false, wire.Garbled(name, err)
@@ -98,7 +104,7 @@ func (r *generateReader) event(data []byte) (bool, error) {
 		}
 		r.finish, r.said = cmp.Or(c.FinishReason, r.finish), cmp.Or(c.FinishMessage, r.said)
 	}
-	return false, nil // usage may follow the finish
+	return false, nil
 }
 
 func (r *generateReader) part(part generatedPart) error {
@@ -134,9 +140,9 @@ func (r *generateReader) part(part generatedPart) error {
 	return nil
 }
 
-// end settles the answer. A stream that breaks once the model has said why it
+// End settles the answer. A stream that breaks once the model has said why it
 // stopped has lost nothing.
-func (r *generateReader) end(err error) error {
+func (r *generateReader) End(_ bool, err error) error {
 	if r.finish == "" {
 		if err != nil {
 			return err

@@ -1,17 +1,54 @@
 package gemini
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"google.golang.org/genai/interactions/models/interactions"
-	"google.golang.org/genai/interactions/models/operations"
-	"google.golang.org/genai/interactions/retry"
-
 	"github.com/weir-run/weir/llm"
 )
+
+// interactionRequest is the body of a request that creates an interaction.
+type interactionRequest struct {
+	Config      *interactionConfig `json:"generation_config,omitempty"`
+	Input       []wireStep         `json:"input"`
+	Model       string             `json:"model"`
+	Previous    string             `json:"previous_interaction_id,omitempty"`
+	Format      *interactionFormat `json:"response_format,omitempty"`
+	Store       bool               `json:"store"`
+	Stream      bool               `json:"stream"`
+	Instruction string             `json:"system_instruction,omitempty"`
+	Tools       []interactionTool  `json:"tools,omitempty"`
+}
+
+type interactionConfig struct {
+	MaxOutputTokens int      `json:"max_output_tokens,omitempty"`
+	Temperature     *float64 `json:"temperature,omitempty"`
+	Level           string   `json:"thinking_level,omitempty"`
+	Summaries       string   `json:"thinking_summaries,omitempty"`
+	// ToolChoice is a mode, or an interactionChoice.
+	ToolChoice any `json:"tool_choice,omitempty"`
+}
+
+type interactionChoice struct {
+	Allowed struct {
+		Mode  string   `json:"mode"`
+		Tools []string `json:"tools"`
+	} `json:"allowed_tools"`
+}
+
+type interactionFormat struct {
+	Type   string         `json:"type"`
+	MIME   string         `json:"mime_type"`
+	Schema map[string]any `json:"schema"`
+}
+
+type interactionTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
 
 // interacts says that a request is one for the Interactions API: the vendor is
 // to keep the conversation, or has kept it.
@@ -23,92 +60,62 @@ func goesOn(req *llm.Request) bool {
 	return req.Session != "" && req.Held > 0 && req.Held < len(req.Messages)
 }
 
-// interact sends req to the Interactions API. What is no conversation (tools,
-// configuration, instructions) holds for one interaction and is sent each time.
-func (p *Provider) interact(ctx context.Context, req *llm.Request) error {
+// interactionBody is req as the Interactions API takes it. What is no
+// conversation (tools, configuration, instructions) holds for one interaction and
+// is sent each time.
+func (p *Provider) interactionBody(req *llm.Request) (any, error) {
 	input, instructions, err := p.steps(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	raw, err := json.Marshal(input)
-	if err != nil {
-		return fmt.Errorf("write input: %w", err)
-	}
-	in := interactions.NewInteractionsInputUnknown(raw)
-	streamed := true
-	body := interactions.CreateModelInteraction{
-		Model: interactions.Model(req.Model), Input: &in, Store: &req.Keep, Stream: &streamed,
+	body := &interactionRequest{
+		Model: req.Model, Input: input, Store: req.Keep, Stream: true, Instruction: strings.Join(instructions, "\n"),
 	}
 	if goesOn(req) {
-		body.PreviousInteractionID = &req.Session
+		body.Previous = req.Session
 	}
-	if len(instructions) > 0 {
-		text := strings.Join(instructions, "\n")
-		body.SystemInstruction = &text
-	}
-	if body.GenerationConfig, err = p.interactionConfig(req); err != nil {
-		return err
+	if body.Config, err = p.interactionConfig(req); err != nil {
+		return nil, err
 	}
 	if body.Tools, err = interactionTools(req); err != nil {
-		return err
+		return nil, err
 	}
 	if req.Schema != nil {
-		raw, err := json.Marshal(map[string]any{"type": "text", "mime_type": "application/json", "schema": req.Schema})
-		if err != nil {
-			return fmt.Errorf("write schema: %w", err)
-		}
-		format := interactions.NewCreateModelInteractionResponseFormat(interactions.NewResponseFormatUnknown(raw))
-		body.ResponseFormat = &format
+		body.Format = &interactionFormat{Type: "text", MIME: "application/json", Schema: req.Schema}
 	}
-	_, err = p.client.Interactions.Create(ctx,
-		operations.CreateInteractionRequest{Body: operations.NewCreateInteractionRequestBody(body)},
-		operations.WithRetries(retry.Config{Strategy: "none"}), // the service retries, and journals it
-		operations.WithAutomaticContinuation(false),
-	)
-	return err
+	return body, nil
 }
 
 // interactionConfig is nil where there is nothing to configure.
-func (p *Provider) interactionConfig(req *llm.Request) (*interactions.GenerationConfig, error) {
-	c := &interactions.GenerationConfig{}
-	set := false
-	if req.Temperature != nil {
-		t := float32(*req.Temperature)
-		c.Temperature, set = &t, true //nolint:staticcheck // deprecated, and read
-	}
-	if req.MaxOutput > 0 {
-		limit := req.MaxOutput
-		c.MaxOutputTokens, set = &limit, true
-	}
+func (p *Provider) interactionConfig(req *llm.Request) (*interactionConfig, error) {
+	c := interactionConfig{MaxOutputTokens: max(req.MaxOutput, 0), Temperature: req.Temperature}
 	if req.Reasoning != "" {
-		level, err := p.interactionLevel(req)
-		if err != nil {
+		var err error
+		if c.Level, err = p.interactionLevel(req); err != nil {
 			return nil, err
 		}
-		summaries := interactions.ThinkingSummariesAuto
+		c.Summaries = "auto"
 		if req.Reasoning == "none" || req.Reasoning == "0" {
-			summaries = interactions.ThinkingSummariesNone
+			c.Summaries = "none"
 		}
-		c.ThinkingLevel, c.ThinkingSummaries, set = level, &summaries, true
 	}
 	if req.ToolChoice != "" && len(req.Tools) > 0 {
-		choice := interactionChoice(req.ToolChoice)
-		c.ToolChoice, set = &choice, true
+		c.ToolChoice = interactionMode(req.ToolChoice)
 	}
-	if !set {
+	if c == (interactionConfig{}) {
 		return nil, nil
 	}
-	return c, nil
+	return &c, nil
 }
 
 // interactionLevel is req's Reasoning as a level, since this API knows no
-// budgets; nil leaves it to the model.
-func (p *Provider) interactionLevel(req *llm.Request) (*interactions.ThinkingLevel, error) {
+// budgets; empty leaves it to the model.
+func (p *Provider) interactionLevel(req *llm.Request) (string, error) {
 	as := *req
 	if budget, ok := tokens(req.Reasoning); ok {
 		switch {
 		case budget < 0:
-			return nil, nil
+			return "", nil
 		case budget == 0:
 			as.Reasoning = "none"
 		case budget <= budgetLow:
@@ -121,42 +128,35 @@ func (p *Provider) interactionLevel(req *llm.Request) (*interactions.ThinkingLev
 	}
 	level, ok := levelOf(&as)
 	if !ok {
-		return nil, p.speaker.Refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+		return "", p.speaker.Refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
 	}
-	out := interactions.ThinkingLevel(strings.ToLower(string(level)))
-	return &out, nil
+	return strings.ToLower(level), nil
 }
 
-func interactionChoice(choice string) interactions.ToolChoice {
+// interactionMode is a tool choice: a mode, or the one tool that may be called.
+func interactionMode(choice string) any {
 	switch choice {
-	case "auto":
-		return interactions.NewToolChoice(interactions.ToolChoiceTypeAuto)
-	case "none":
-		return interactions.NewToolChoice(interactions.ToolChoiceTypeNone)
+	case "auto", "none":
+		return choice
 	case "required":
-		return interactions.NewToolChoice(interactions.ToolChoiceTypeAny)
+		return "any"
 	}
-	mode := interactions.ToolChoiceTypeAny
-	return interactions.NewToolChoice(interactions.ToolChoiceConfig{
-		AllowedTools: &interactions.AllowedTools{Mode: &mode, Tools: []string{choice}},
-	})
+	var c interactionChoice
+	c.Allowed.Mode, c.Allowed.Tools = "any", []string{choice}
+	return &c
 }
 
-func interactionTools(req *llm.Request) ([]interactions.Tool, error) {
-	var tools []interactions.Tool
+func interactionTools(req *llm.Request) ([]interactionTool, error) {
+	var tools []interactionTool
 	for _, t := range req.Tools {
-		f := map[string]any{"type": "function", "name": t.Name}
-		if t.Description != "" {
-			f["description"] = t.Description
-		}
+		tool := interactionTool{Type: "function", Name: t.Name, Description: t.Description}
 		if t.Parameters != nil {
-			f["parameters"] = t.Parameters
+			var err error
+			if tool.Parameters, err = json.Marshal(t.Parameters); err != nil {
+				return nil, fmt.Errorf("write parameters of %s: %w", t.Name, err)
+			}
 		}
-		raw, err := json.Marshal(f)
-		if err != nil {
-			return nil, fmt.Errorf("write parameters of %s: %w", t.Name, err)
-		}
-		tools = append(tools, interactions.NewToolUnknown(raw))
+		tools = append(tools, tool)
 	}
 	return tools, nil
 }

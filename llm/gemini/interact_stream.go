@@ -80,7 +80,8 @@ type interactionObject struct {
 	} `json:"usage"`
 }
 
-func (r *interactionReader) event(data []byte) (bool, error) {
+// Event takes an event.
+func (r *interactionReader) Event(data []byte) (bool, error) {
 	var e interactionEvent
 	if err := json.Unmarshal(data, &e); err != nil {
 		return false, wire.Garbled(name, err)
@@ -107,8 +108,11 @@ func (r *interactionReader) event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// whole takes an interaction that was not streamed.
-func (r *interactionReader) whole(data []byte) error {
+// Whole takes an interaction that was not streamed.
+func (r *interactionReader) Whole(data []byte) error {
+	if list, ok := listed(data); ok {
+		return r.p.readList(list, r)
+	}
 	var i interactionObject
 	if err := json.Unmarshal(data, &i); err != nil {
 		return wire.Garbled(name, err)
@@ -119,7 +123,8 @@ func (r *interactionReader) whole(data []byte) error {
 	return r.complete(&i)
 }
 
-func (r *interactionReader) end(err error) error {
+// End is reached only where the interaction was not completed.
+func (r *interactionReader) End(_ bool, err error) error {
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/genai"
-
 	"github.com/weir-run/weir/llm"
 )
 
@@ -33,12 +31,12 @@ const (
 
 // thinking is req's Reasoning: a level from Gemini 3 on, a budget before, and
 // a budget where it is given as one. Thoughts are told wherever it asks for any.
-func (p *Provider) thinking(req *llm.Request) (*genai.ThinkingConfig, error) {
+func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	if req.Reasoning == "" {
 		return nil, nil
 	}
 	if budget, ok := tokens(req.Reasoning); ok {
-		return &genai.ThinkingConfig{ThinkingBudget: &budget, IncludeThoughts: budget != 0}, nil
+		return &thinkingConfig{Budget: &budget, IncludeThoughts: budget != 0}, nil
 	}
 	level, ok := levelOf(req)
 	if !ok {
@@ -46,7 +44,7 @@ func (p *Provider) thinking(req *llm.Request) (*genai.ThinkingConfig, error) {
 	}
 	told := req.Reasoning != "none"
 	if !older(req.Model) {
-		return &genai.ThinkingConfig{ThinkingLevel: level, IncludeThoughts: told}, nil
+		return &thinkingConfig{Level: level, IncludeThoughts: told}, nil
 	}
 	var budget int32
 	switch req.Reasoning {
@@ -61,7 +59,7 @@ func (p *Provider) thinking(req *llm.Request) (*genai.ThinkingConfig, error) {
 	default:
 		budget = budgetHigh
 	}
-	return &genai.ThinkingConfig{ThinkingBudget: &budget, IncludeThoughts: told}, nil
+	return &thinkingConfig{Budget: &budget, IncludeThoughts: told}, nil
 }
 
 // tokens is a reasoning that is a budget; -1 leaves it to the model.
@@ -75,19 +73,19 @@ func tokens(reasoning string) (int32, bool) {
 
 // levelOf is the level of a reasoning; a model of the pro line cannot do
 // without thinking.
-func levelOf(req *llm.Request) (genai.ThinkingLevel, bool) {
+func levelOf(req *llm.Request) (level string, known bool) {
 	switch req.Reasoning {
 	case "none", "minimal":
 		if strings.Contains(req.Model, "-pro") {
-			return genai.ThinkingLevelLow, true
+			return "LOW", true
 		}
-		return genai.ThinkingLevelMinimal, true
+		return "MINIMAL", true
 	case "low":
-		return genai.ThinkingLevelLow, true
+		return "LOW", true
 	case "medium":
-		return genai.ThinkingLevelMedium, true
+		return "MEDIUM", true
 	case "high", "xhigh", "max":
-		return genai.ThinkingLevelHigh, true
+		return "HIGH", true
 	}
 	return "", false
 }

@@ -1,32 +1,54 @@
 package gemini
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
 
-	"google.golang.org/genai"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 )
 
-// wirePart is a part that the SDK's type cannot write: a text that may be
-// empty, or a call with its arguments as they are.
+// wirePart is one part of a content. A text may be empty: one that carries a
+// signature goes back as it came.
 type wirePart struct {
-	Text      *string   `json:"text,omitempty"`
-	Call      *wireCall `json:"functionCall,omitempty"`
-	Signature string    `json:"thoughtSignature,omitempty"`
-	Thought   bool      `json:"thought,omitempty"`
+	Text      *string       `json:"text,omitempty"`
+	Call      *wireCall     `json:"functionCall,omitempty"`
+	Response  *wireResponse `json:"functionResponse,omitempty"`
+	Inline    *wireInline   `json:"inlineData,omitempty"`
+	File      *wireFile     `json:"fileData,omitempty"`
+	Signature string        `json:"thoughtSignature,omitempty"`
+	Thought   bool          `json:"thought,omitempty"`
 }
 
 type wireCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
+}
+
+// wireResponse is the result of a call.
+type wireResponse struct {
+	ID       string            `json:"id,omitempty"`
+	Name     string            `json:"name"`
+	Response map[string]string `json:"response"`
+	Parts    []wirePart        `json:"parts,omitempty"`
+}
+
+// wireInline is media whose data is sent along, in base64.
+type wireInline struct {
+	Name string `json:"displayName,omitempty"`
+	Data []byte `json:"data"`
+	MIME string `json:"mimeType"`
+}
+
+// wireFile is media that the vendor has, or fetches.
+type wireFile struct {
+	Name string `json:"displayName,omitempty"`
+	URI  string `json:"fileUri"`
+	MIME string `json:"mimeType"`
 }
 
 func textPart(text string) json.RawMessage { return written(wirePart{Text: &text}) }
@@ -44,37 +66,26 @@ func written(v any) json.RawMessage {
 	return data
 }
 
-// mediaPart is an image or a file: its own data before its address.
+// mediaPart is an image or a file as a part of a content.
 func (p *Provider) mediaPart(part convo.Part, signature string) (json.RawMessage, error) {
-	if err := p.checkPart(part); err != nil {
+	out, err := p.media(part)
+	if err != nil {
 		return nil, err
 	}
-	out := &genai.Part{}
-	if len(part.Data) > 0 {
-		out.InlineData = &genai.Blob{Data: part.Data, MIMEType: mimeOf(part), DisplayName: part.Name}
-	} else {
-		out.FileData = &genai.FileData{FileURI: part.URL, MIMEType: mimeOf(part), DisplayName: part.Name}
-	}
-	raw := written(out)
-	if signature != "" {
-		raw = append(bytes.TrimSuffix(raw, []byte("}")), `,"thoughtSignature":`+string(written(signature))+"}"...)
-	}
-	return raw, nil
+	out.Signature = signature
+	return written(out), nil
 }
 
-// responsePart is an image or a file in a function's response.
-func (p *Provider) responsePart(part convo.Part) (*genai.FunctionResponsePart, error) {
+// media is an image or a file, in a content or in a function's response: its own
+// data before its address.
+func (p *Provider) media(part convo.Part) (wirePart, error) {
 	if err := p.checkPart(part); err != nil {
-		return nil, err
+		return wirePart{}, err
 	}
 	if len(part.Data) > 0 {
-		return &genai.FunctionResponsePart{InlineData: &genai.FunctionResponseBlob{
-			Data: part.Data, MIMEType: mimeOf(part), DisplayName: part.Name,
-		}}, nil
+		return wirePart{Inline: &wireInline{Data: part.Data, MIME: mimeOf(part), Name: part.Name}}, nil
 	}
-	return &genai.FunctionResponsePart{FileData: &genai.FunctionResponseFileData{
-		FileURI: part.URL, MIMEType: mimeOf(part), DisplayName: part.Name,
-	}}, nil
+	return wirePart{File: &wireFile{URI: part.URL, MIME: mimeOf(part), Name: part.Name}}, nil
 }
 
 func (p *Provider) checkPart(part convo.Part) error {

@@ -1,20 +1,20 @@
-// Package gemini calls models over Google's Gemini API by the vendor's own SDK:
-// GenerateContent, and Interactions where the vendor is to keep the
-// conversation.
+// Package gemini calls models over Google's Gemini API: GenerateContent, and
+// Interactions where the vendor is to keep the conversation.
 //
 // It must not know contexts, flows or the service, keep a conversation, retry,
-// or let a type of the vendor's SDK, or the key, out of this folder.
+// or let the key out of this folder.
 package gemini
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"net/http"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
-
-	"google.golang.org/genai"
+	"time"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -27,6 +27,9 @@ const name = "gemini"
 const (
 	vendorHost     = "generativelanguage.googleapis.com"
 	defaultVersion = "v1beta"
+	// interactionsRevision is the revision of the Interactions API whose steps
+	// this package reads and writes.
+	interactionsRevision = "2026-05-20"
 )
 
 // The APIs whose native blocks differ.
@@ -81,7 +84,8 @@ type Provider struct {
 	keyless bool
 	invalid error
 	speaker wire.Speaker
-	client  *genai.Client
+	base    *url.URL // with the version
+	server  wire.Endpoint
 }
 
 // New returns a provider. Options that cannot work (an address that is no URL)
@@ -98,24 +102,17 @@ func New(o Options) *Provider {
 		return p
 	}
 	p.vendor, p.host = u.Hostname() == vendorHost, u.Host
-	version := defaultVersion
 	path := strings.TrimRight(u.Path, "/")
-	if cut := strings.LastIndex(path, "/"); versionPattern.MatchString(path[cut+1:]) {
-		path, version = path[:max(cut, 0)], path[cut+1:]
+	if last := path[strings.LastIndex(path, "/")+1:]; !versionPattern.MatchString(last) {
+		path += "/" + defaultVersion
 	}
-	u.Path, u.RawPath = path, ""
-	key := o.APIKey
-	if key == "" {
-		key = "none" // the SDK wants one, and would look for it in the environment; the courier takes it out
-	}
-	p.client, err = genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey: key, Backend: genai.BackendGeminiAPI,
-		HTTPClient:  &http.Client{Transport: &courier{provider: p, client: wire.Client(o.HTTPClient)}},
-		HTTPOptions: genai.HTTPOptions{BaseURL: u.String(), APIVersion: version},
-	})
-	if err != nil {
-		p.invalid = fmt.Errorf("the SDK refuses the options") // its words hold the key
-	}
+	u.Path, u.RawPath, u.RawQuery, u.Fragment = path, "", "", ""
+	p.base = u
+	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.refused, Fault: p.faultIn, Sign: func(h http.Header) {
+		if o.APIKey != "" {
+			h.Set("X-Goog-Api-Key", o.APIKey)
+		}
+	}}
 	return p
 }
 
@@ -128,58 +125,64 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	x := &exchange{}
 	sent, names := named(req)
-	if err := p.send(ctx, sent, x); err != nil {
+	body, err := p.body(sent)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnswer(sent, names.Emit(emit))
+	address, header := p.generateAddress(sent.Model), http.Header{}
+	var r wire.Reader = &generateReader{p: p, answer: a}
+	if interacts(sent) {
+		r = &interactionReader{p: p, answer: a, steps: map[int]*step{}, keep: sent.Keep}
+		address = p.base.JoinPath("interactions").String()
+		header.Set("Api-Revision", interactionsRevision)
+	}
+	if end, ok := ctx.Deadline(); ok { // else the server ends a long thought at a limit of its own
+		header.Set("X-Server-Timeout", strconv.Itoa(int(max(time.Until(end), 0)/time.Second)+1))
+	}
+	if err := p.server.Post(ctx, address, header, body, r); err != nil {
 		return nil, p.mislaid(req, p.speaker.Failure(ctx, err))
 	}
-	res, err := p.receive(sent, x, names.Emit(emit))
-	if err != nil {
-		return nil, p.speaker.Failure(ctx, err)
+	return names.Answer(a.complete(p)), nil
+}
+
+// generateAddress is where a model's answers are generated.
+func (p *Provider) generateAddress(model string) string {
+	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
+		model = "models/" + model
 	}
-	return names.Answer(res), nil
+	u := p.base.JoinPath(model + ":streamGenerateContent")
+	u.RawQuery = "alt=sse"
+	return u.String()
 }
 
 // Body is the body of the request that Generate would send for req, which it
-// makes in the same way and does not send. Errors are those of a request that
-// cannot be sent.
+// does not send. It fails as Generate does before it sends.
 func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	x := &exchange{keep: true}
-	ctx := context.Background()
 	sent, _ := named(req)
-	if err := p.send(ctx, sent, x); err != nil {
-		return nil, p.speaker.Failure(ctx, err)
-	}
-	return x.body, nil
+	return p.body(sent)
 }
 
-// send gives the request to the SDK, which sends it through the courier; the
-// answer is then x's.
-func (p *Provider) send(ctx context.Context, req *llm.Request, x *exchange) error {
-	ctx = x.in(ctx)
-	var err error
+func (p *Provider) body(req *llm.Request) ([]byte, error) {
+	write := p.generateBody
 	if interacts(req) {
-		err = p.interact(ctx, req)
-	} else {
-		err = p.generate(ctx, req)
+		write = p.interactionBody
 	}
-	switch {
-	case x.err != nil:
-		return x.err
-	case x.sent:
-		return nil // what the SDK makes of the empty answer it got is of no interest
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err == nil:
-		err = fmt.Errorf("the SDK sent nothing")
+	body, err := write(req)
+	if err == nil {
+		var data []byte
+		if data, err = wire.Encode(body); err == nil {
+			return data, nil
+		}
 	}
-	if own, ok := err.(*llm.Error); ok { //nolint:errorlint // only what this package refused itself
-		return own
+	if own, ok := errors.AsType[*llm.Error](err); ok {
+		return nil, own
 	}
-	return p.speaker.Refused("the request cannot be written: %v", err)
+	return nil, p.speaker.Refused("the request cannot be written: %v", err)
 }
 
 // check refuses what no server can answer, before anything is sent.
@@ -191,6 +194,8 @@ func (p *Provider) check(req *llm.Request) error {
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "gemini: no API key"}
 	case req.Model == "":
 		return p.speaker.Refused("no model is named")
+	case strings.ContainsAny(req.Model, "?&#%") || strings.Contains(req.Model, ".."):
+		return p.speaker.Refused("the model %q is no name of one", req.Model)
 	case len(req.Messages) == 0:
 		return p.speaker.Refused("there is no message to answer")
 	case req.Temperature != nil && (math.IsNaN(*req.Temperature) || math.IsInf(*req.Temperature, 0)):

@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/wire"
 )
 
 // Body is the body that Generate would send for req, which it does not send. It
@@ -13,27 +11,22 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	req, _ = p.bounds().Request(req, p.heldOf(req))
-	streamed := map[string]any{"stream": true}
-	var body any
-	if p.api == Chat {
-		params, err := p.chatParams(req)
-		if err != nil {
-			return nil, err
-		}
-		params.SetExtraFields(streamed)
-		body = params
-	} else {
-		params, err := p.responsesParams(req)
-		if err != nil {
-			return nil, err
-		}
-		params.SetExtraFields(streamed)
-		body = params
+	sent, _ := p.bounds().Request(req, p.heldOf(req))
+	return p.body(sent)
+}
+
+func (p *Provider) body(req *llm.Request) ([]byte, error) {
+	write := p.chatBody
+	if p.api == Responses {
+		write = p.responsesBody
 	}
-	data, err := json.Marshal(body)
+	body, err := write(req)
 	if err != nil {
-		return nil, fmt.Errorf("encode request: %w", err)
+		return nil, err
+	}
+	data, err := wire.Encode(body)
+	if err != nil {
+		return nil, p.speaker.Refused("%v", err)
 	}
 	return data, nil
 }

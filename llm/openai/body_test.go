@@ -3,6 +3,7 @@ package openai_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/convo"
@@ -45,5 +46,18 @@ func TestTheBodyIsWhatIsSent(t *testing.T) {
 		}
 		_, err = p.Body(&llm.Request{Model: "m"})
 		wantError(t, err, "model_invalid_request", "no message", false)
+	}
+}
+
+func TestNumbersOfSchemasAreSentAsTheyAre(t *testing.T) {
+	t.Parallel()
+	schema := map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer", "maximum": json.Number("9007199254740993")}}}
+	for _, api := range []string{openai.Chat, openai.Responses} {
+		req := hello()
+		req.Schema, req.Tools = schema, []llm.Tool{{Name: "ping", Parameters: schema}}
+		body, err := openai.New(openai.Options{BaseURL: "http://localhost", API: api}).Body(req)
+		if err != nil || strings.Count(string(body), `"maximum":9007199254740993,`) != 2 {
+			t.Errorf("%s: %s, %v", api, body, err)
+		}
 	}
 }

@@ -4,60 +4,133 @@ import (
 	"cmp"
 	"slices"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 )
 
-// chatParams is req as Chat Completions takes it. The token limit is
+// chatRequest is the body of a Chat Completions request.
+type chatRequest struct {
+	Messages            []chatMessage       `json:"messages"`
+	Model               string              `json:"model"`
+	MaxCompletionTokens int                 `json:"max_completion_tokens,omitempty"`
+	MaxTokens           int                 `json:"max_tokens,omitempty"`
+	Temperature         *float64            `json:"temperature,omitempty"`
+	ReasoningEffort     string              `json:"reasoning_effort,omitempty"`
+	StreamOptions       chatStreamOptions   `json:"stream_options"`
+	ResponseFormat      *chatResponseFormat `json:"response_format,omitempty"`
+	// ToolChoice is a mode, or a chatChoice.
+	ToolChoice any        `json:"tool_choice,omitempty"`
+	Tools      []chatTool `json:"tools,omitempty"`
+	Stream     bool       `json:"stream"`
+}
+
+type chatStreamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type chatResponseFormat struct {
+	Type   string     `json:"type"`
+	Schema jsonSchema `json:"json_schema"`
+}
+
+// jsonSchema is the schema of an answer. Chat Completions has it below its type,
+// Responses beside it.
+type jsonSchema struct {
+	Name   string         `json:"name"`
+	Strict bool           `json:"strict"`
+	Schema map[string]any `json:"schema"`
+}
+
+type chatTool struct {
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters"`
+}
+
+// chatChoice is the one tool that must be called.
+type chatChoice struct {
+	Type     string   `json:"type"`
+	Function chatName `json:"function"`
+}
+
+type chatName struct {
+	Name string `json:"name"`
+}
+
+type chatMessage struct {
+	Role string `json:"role"`
+	// Content is a text, a list of parts, or nil of a message that only calls.
+	Content   any        `json:"content,omitempty"`
+	CallID    string     `json:"tool_call_id,omitempty"`
+	Calls     []chatCall `json:"tool_calls,omitempty"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+}
+
+type chatCall struct {
+	ID       string           `json:"id"`
+	Type     string           `json:"type"`
+	Function chatCallFunction `json:"function"`
+}
+
+type chatCallFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chatPart struct {
+	Type  string     `json:"type"`
+	Text  string     `json:"text,omitempty"`
+	Image *chatImage `json:"image_url,omitempty"`
+	File  *chatFile  `json:"file,omitempty"`
+}
+
+type chatImage struct {
+	URL string `json:"url"`
+}
+
+type chatFile struct {
+	Data string `json:"file_data"`
+	Name string `json:"filename"`
+}
+
+// chatBody is req as Chat Completions takes it. The token limit is
 // max_completion_tokens at OpenAI, which refuses the older name for reasoning
 // models, and max_tokens elsewhere, since many servers know only that.
-func (p *Provider) chatParams(req *llm.Request) (sdk.ChatCompletionNewParams, error) {
-	params := sdk.ChatCompletionNewParams{
-		Model:           req.Model,
-		ReasoningEffort: shared.ReasoningEffort(req.Reasoning),
-		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+func (p *Provider) chatBody(req *llm.Request) (any, error) {
+	body := &chatRequest{
+		Model: req.Model, ReasoningEffort: req.Reasoning, Temperature: req.Temperature,
+		StreamOptions: chatStreamOptions{IncludeUsage: true}, Stream: true, ToolChoice: chatToolChoice(req),
 	}
-	if req.Temperature != nil {
-		params.Temperature = param.NewOpt(*req.Temperature)
-	}
-	switch {
-	case req.MaxOutput <= 0:
-	case p.vendor:
-		params.MaxCompletionTokens = param.NewOpt(int64(req.MaxOutput))
-	default:
-		params.MaxTokens = param.NewOpt(int64(req.MaxOutput))
+	if p.vendor {
+		body.MaxCompletionTokens = max(req.MaxOutput, 0)
+	} else {
+		body.MaxTokens = max(req.MaxOutput, 0)
 	}
 	if req.Schema != nil {
-		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-				Name: schemaName(req.Schema), Schema: req.Schema, Strict: param.NewOpt(strict(req.Schema)),
-			},
-		}
+		body.ResponseFormat = &chatResponseFormat{Type: "json_schema", Schema: answerSchema(req.Schema)}
 	}
 	for _, t := range req.Tools {
-		f := shared.FunctionDefinitionParam{Name: t.Name, Parameters: parameters(t)}
-		if t.Description != "" {
-			f.Description = param.NewOpt(t.Description)
-		}
-		params.Tools = append(params.Tools, sdk.ChatCompletionFunctionTool(f))
+		body.Tools = append(body.Tools, chatTool{
+			Type: "function", Function: chatFunction{Name: t.Name, Description: t.Description, Parameters: parameters(t)},
+		})
 	}
-	params.ToolChoice = chatChoice(req)
 	if req.System != "" {
-		params.Messages = append(params.Messages, sdk.SystemMessage(req.System))
+		body.Messages = append(body.Messages, chatMessage{Role: "system", Content: req.System})
 	}
 	open := afterUser(req.Messages)
 	for i := range req.Messages {
 		m, err := p.chatMessage(&req.Messages[i], req.Model, i > open)
 		if err != nil {
-			return params, err
+			return nil, err
 		}
-		params.Messages = append(params.Messages, m)
+		body.Messages = append(body.Messages, m)
 	}
-	return params, nil
+	return body, nil
 }
 
 // afterUser is the index of the last user message, -1 if there is none.
@@ -70,87 +143,80 @@ func afterUser(messages []convo.Message) int {
 	return -1
 }
 
-func chatChoice(req *llm.Request) sdk.ChatCompletionToolChoiceOptionUnionParam {
+func chatToolChoice(req *llm.Request) any {
 	switch {
 	case req.ToolChoice == "" || len(req.Tools) == 0:
-		return sdk.ChatCompletionToolChoiceOptionUnionParam{}
+		return nil
 	case req.ToolChoice == "auto" || req.ToolChoice == "none" || req.ToolChoice == "required":
-		return sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(req.ToolChoice)}
+		return req.ToolChoice
 	}
-	return sdk.ToolChoiceOptionFunctionToolChoice(sdk.ChatCompletionNamedToolChoiceFunctionParam{Name: req.ToolChoice})
+	return chatChoice{Type: "function", Function: chatName{req.ToolChoice}}
 }
 
 // chatMessage is one message; open says that it is of the turn under way, in
 // which a server that reasons may want its reasoning back.
-func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (sdk.ChatCompletionMessageParamUnion, error) {
+func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (chatMessage, error) {
 	if len(m.Parts) > 0 && m.Role != convo.User {
-		return sdk.ChatCompletionMessageParamUnion{}, p.speaker.Refused(
+		return chatMessage{}, p.speaker.Refused(
 			"chat completions takes images and files in user messages only, not in one of the role %q", m.Role)
 	}
 	switch m.Role {
 	case convo.System:
-		return sdk.SystemMessage(m.Text), nil
+		return chatMessage{Role: "system", Content: m.Text}, nil
 	case convo.User:
 		return p.chatUser(m)
 	case convo.Tool:
-		return sdk.ToolMessage(m.Text, m.CallID), nil
+		return chatMessage{Role: "tool", Content: m.Text, CallID: m.CallID}, nil
 	case convo.Assistant:
 		return p.chatAssistant(m, model, open), nil
 	}
-	return sdk.ChatCompletionMessageParamUnion{}, p.speaker.Refused("a message has the role %q", m.Role)
+	return chatMessage{}, p.speaker.Refused("a message has the role %q", m.Role)
 }
 
-func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) sdk.ChatCompletionMessageParamUnion {
-	out := &sdk.ChatCompletionAssistantMessageParam{}
+func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) chatMessage {
+	out := chatMessage{Role: "assistant"}
 	if m.Text != "" || len(m.Calls) == 0 {
-		out.Content.OfString = param.NewOpt(m.Text)
+		out.Content = m.Text
 	}
 	for _, c := range m.Calls {
-		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: c.Name, Arguments: c.Arguments,
-				},
-			},
+		out.Calls = append(out.Calls, chatCall{
+			ID: c.ID, Type: "function", Function: chatCallFunction{Name: c.Name, Arguments: c.Arguments},
 		})
 	}
 	if n, ok := p.unpack(m, model); ok && open && len(m.Calls) > 0 && n.Reasoning == m.Reasoning {
-		out.SetExtraFields(map[string]any{"reasoning_content": n.Reasoning})
+		out.Reasoning = n.Reasoning
 	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: out}
+	return out
 }
 
-func (p *Provider) chatUser(m *convo.Message) (sdk.ChatCompletionMessageParamUnion, error) {
+func (p *Provider) chatUser(m *convo.Message) (chatMessage, error) {
 	if len(m.Parts) == 0 {
-		return sdk.UserMessage(m.Text), nil
+		return chatMessage{Role: "user", Content: m.Text}, nil
 	}
-	var parts []sdk.ChatCompletionContentPartUnionParam
+	var parts []chatPart
 	if m.Text != "" {
-		parts = append(parts, sdk.TextContentPart(m.Text))
+		parts = append(parts, chatPart{Type: "text", Text: m.Text})
 	}
 	for _, part := range m.Parts {
 		c, err := p.chatPart(part)
 		if err != nil {
-			return sdk.ChatCompletionMessageParamUnion{}, err
+			return chatMessage{}, err
 		}
 		parts = append(parts, c)
 	}
-	return sdk.UserMessage(parts), nil
+	return chatMessage{Role: "user", Content: parts}, nil
 }
 
-func (p *Provider) chatPart(part convo.Part) (sdk.ChatCompletionContentPartUnionParam, error) {
+func (p *Provider) chatPart(part convo.Part) (chatPart, error) {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return sdk.ChatCompletionContentPartUnionParam{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
+		return chatPart{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return sdk.ChatCompletionContentPartUnionParam{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
+		return chatPart{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
 	case part.Kind == "image":
-		return sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: address(part)}), nil
+		return chatPart{Type: "image_url", Image: &chatImage{URL: address(part)}}, nil
 	case len(part.Data) == 0:
-		return sdk.ChatCompletionContentPartUnionParam{}, p.speaker.Refused("chat completions takes a file as data only, not by its address")
+		return chatPart{}, p.speaker.Refused("chat completions takes a file as data only, not by its address")
 	}
-	return sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
-		FileData: param.NewOpt(dataURL(part)), Filename: param.NewOpt(cmp.Or(part.Name, "file")),
-	}), nil
+	return chatPart{Type: "file", File: &chatFile{Data: dataURL(part), Name: cmp.Or(part.Name, "file")}}, nil
 }

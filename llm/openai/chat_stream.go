@@ -2,11 +2,8 @@ package openai
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"strings"
-
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
@@ -14,20 +11,8 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-func (p *Provider) generateChat(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
-	params, err := p.chatParams(req)
-	if err != nil {
-		return nil, err
-	}
-	r := &chatReader{p: p, asked: req.Model, answer: newAnswer(req, emit), calls: map[int]*convo.Call{}}
-	err = p.ask(ctx, req.Key, func(ctx context.Context, options ...option.RequestOption) error {
-		_, err := p.chat.New(ctx, params, options...)
-		return err
-	}, r)
-	if err != nil {
-		return nil, err
-	}
-	return r.answer.complete()
+func (p *Provider) chatReader(req *llm.Request, a *answer) *chatReader {
+	return &chatReader{p: p, asked: req.Model, answer: a, calls: map[int]*convo.Call{}}
 }
 
 // chunk is what Weir reads of a Chat Completions chunk. It is ours because
@@ -116,7 +101,8 @@ type chatReader struct {
 	native  bool // reasoning came as reasoning_content
 }
 
-func (r *chatReader) event(data []byte) (bool, error) {
+// Event takes a chunk. Usage may follow the finish, so none ends the answer.
+func (r *chatReader) Event(data []byte) (bool, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		return false, wire.Garbled(name, err)
@@ -197,11 +183,13 @@ func finish(reason string) (string, error) {
 	return stopEnd, nil
 }
 
-// end is reached by every chat stream. Without a finish_reason only [DONE]
+// End is reached by every chat stream. Without a finish_reason only [DONE]
 // says that the answer is whole.
-func (r *chatReader) end(marked bool) error {
+func (r *chatReader) End(marked bool, err error) error {
 	a := r.answer
 	switch {
+	case err != nil:
+		return err
 	case a.stop == "" && !marked:
 		return wire.Cut(name)
 	case a.stop == "":
@@ -216,9 +204,10 @@ func (r *chatReader) end(marked bool) error {
 	return nil
 }
 
-func (r *chatReader) whole(data []byte) error {
-	if _, err := r.event(data); err != nil {
+// Whole takes a completion that was not streamed.
+func (r *chatReader) Whole(data []byte) error {
+	if _, err := r.Event(data); err != nil {
 		return err
 	}
-	return r.end(false)
+	return r.End(false, nil)
 }

@@ -2,11 +2,8 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -19,13 +16,6 @@ type fault struct {
 	Type    string
 	Code    string
 	Param   string
-}
-
-// refuse turns every answer that is not a success into an *llm.Error, before
-// the SDK makes an error of its own that carries the request and its headers.
-func (p *Provider) refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	return wire.Succeeded(res, err, func(status int, body []byte) *llm.Error { return p.classify(status, parseFault(body)) })
 }
 
 // parseFault reads {"error": {...}}, {"error": "text"}, {"message": "text"}

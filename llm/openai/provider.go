@@ -3,18 +3,13 @@
 // Ollama, LM Studio, DeepSeek, gateways) serve it.
 //
 // It must not know contexts, flows or the service, keep a conversation, retry,
-// or let a type of the vendor's SDK, or the key, out of this folder.
+// or let the key out of this folder.
 package openai
 
 import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
@@ -60,15 +55,15 @@ type Options struct {
 
 // Provider calls models over OpenAI's wire. It is safe for concurrent use.
 type Provider struct {
-	api       string
-	host      string
-	vendor    bool // the host is OpenAI's own
-	summary   string
-	keyless   bool
-	invalid   error
-	speaker   wire.Speaker
-	chat      sdk.ChatCompletionService
-	responses responses.ResponseService
+	api     string
+	host    string
+	vendor  bool // the host is OpenAI's own
+	summary string
+	keyless bool
+	invalid error
+	speaker wire.Speaker
+	address string // where requests of the API are posted
+	server  wire.Endpoint
 }
 
 // New returns a provider. Options that cannot work (an address that is no URL,
@@ -95,33 +90,21 @@ func New(o Options) *Provider {
 		p.invalid = fmt.Errorf("unknown API %q: it is %q or %q", p.api, Responses, Chat)
 		return p
 	}
-	options := p.options(o, base)
-	p.chat = sdk.NewChatCompletionService(options...)
-	p.responses = responses.NewResponseService(options...)
+	path := "responses"
+	if p.api == Chat {
+		path = "chat/completions"
+	}
+	p.address = u.JoinPath(path).String()
+	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.refused, Fault: p.faultIn, Sign: func(h http.Header) {
+		for name, value := range map[string]string{
+			"Authorization": "Bearer " + o.APIKey, "OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project,
+		} {
+			if value != "" && (name != "Authorization" || o.APIKey != "") {
+				h.Set(name, value)
+			}
+		}
+	}}
 	return p
-}
-
-// options are the SDK's, for services made without its client, so that it
-// takes nothing from the environment.
-func (p *Provider) options(o Options, base string) []option.RequestOption {
-	options := []option.RequestOption{
-		option.WithBaseURL(strings.TrimRight(base, "/") + "/"),
-		option.WithHTTPClient(wire.Client(o.HTTPClient)),
-		option.WithMaxRetries(0), // the service retries, and journals it
-		option.WithMiddleware(p.refuse),
-		option.WithHeader("Accept", "text/event-stream"),
-		option.WithJSONSet("stream", true),
-	}
-	if o.APIKey != "" {
-		options = append(options, option.WithAPIKey(o.APIKey))
-	}
-	if o.Organization != "" {
-		options = append(options, option.WithOrganization(o.Organization))
-	}
-	if o.Project != "" {
-		options = append(options, option.WithProject(o.Project))
-	}
-	return options
 }
 
 // Generate makes one call and streams it; see llm.Provider. A failure is an
@@ -135,17 +118,24 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	var (
-		res *llm.Response
-		err error
-	)
 	sent, names := p.bounds().Request(req, p.heldOf(req))
-	emit = names.Emit(emit)
-	if p.api == Chat {
-		res, err = p.generateChat(ctx, sent, emit)
-	} else {
-		res, err = p.generateResponses(ctx, sent, emit)
+	body, err := p.body(sent)
+	if err != nil {
+		return nil, p.speaker.Failure(ctx, err)
 	}
+	a := newAnswer(sent, names.Emit(emit))
+	var r wire.Reader = p.chatReader(sent, a)
+	if p.api == Responses {
+		r = p.responsesReader(sent, a)
+	}
+	header := http.Header{}
+	if req.Key != "" {
+		header.Set("Idempotency-Key", req.Key)
+	}
+	if err := p.server.Post(ctx, p.address, header, body, r); err != nil {
+		return nil, p.speaker.Failure(ctx, err)
+	}
+	res, err := a.complete()
 	if err != nil {
 		return nil, p.speaker.Failure(ctx, err)
 	}

@@ -6,13 +6,87 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 )
+
+// responsesRequest is the body of a request that creates a response.
+type responsesRequest struct {
+	Instructions string   `json:"instructions,omitempty"`
+	MaxOutput    int      `json:"max_output_tokens,omitempty"`
+	Previous     string   `json:"previous_response_id,omitempty"`
+	Store        bool     `json:"store"`
+	Temperature  *float64 `json:"temperature,omitempty"`
+	Include      []string `json:"include,omitempty"`
+	// Input are inputItems, and items of earlier answers as they came.
+	Input     []any               `json:"input"`
+	Model     string              `json:"model"`
+	Reasoning *responsesReasoning `json:"reasoning,omitempty"`
+	Text      *responsesText      `json:"text,omitempty"`
+	// ToolChoice is a mode, or a responsesChoice.
+	ToolChoice any             `json:"tool_choice,omitempty"`
+	Tools      []responsesTool `json:"tools,omitempty"`
+	Stream     bool            `json:"stream"`
+}
+
+type responsesReasoning struct {
+	Effort  string `json:"effort"`
+	Summary string `json:"summary,omitempty"`
+}
+
+type responsesText struct {
+	Format responsesFormat `json:"format"`
+}
+
+type responsesFormat struct {
+	Type string `json:"type"`
+	jsonSchema
+}
+
+type responsesTool struct {
+	Type        string         `json:"type"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters"`
+	Strict      bool           `json:"strict"`
+}
+
+// responsesChoice is the one tool that must be called.
+type responsesChoice struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// inputMessage is a message of any role. Its content is a text or a list of
+// inputParts.
+type inputMessage struct {
+	Role    string `json:"role"`
+	Content any    `json:"content"`
+}
+
+type inputCall struct {
+	Type      string `json:"type"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// inputResult is the result of a call, a text or a list of inputParts.
+type inputResult struct {
+	Type   string `json:"type"`
+	CallID string `json:"call_id"`
+	Output any    `json:"output"`
+}
+
+type inputPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	Detail   string `json:"detail,omitempty"`
+	ImageURL string `json:"image_url,omitempty"`
+	FileData string `json:"file_data,omitempty"`
+	FileURL  string `json:"file_url,omitempty"`
+	Filename string `json:"filename,omitempty"`
+}
 
 // goesOn says that the vendor has the front of the history. A session that
 // holds nothing or leaves nothing to say is not used, and all is sent.
@@ -20,61 +94,46 @@ func goesOn(req *llm.Request) bool {
 	return req.Session != "" && req.Held > 0 && req.Held < len(req.Messages)
 }
 
-// responsesParams is req as the Responses API takes it. Unless it is to be kept
+// responsesBody is req as the Responses API takes it. Unless it is to be kept
 // nothing is stored at the vendor: the history is the client's, reasoning
 // travels encrypted. It does so in what is kept as well, for when the vendor has
 // lost it. Instructions and tools hold for one response and are sent each time.
-func (p *Provider) responsesParams(req *llm.Request) (responses.ResponseNewParams, error) {
-	params := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(req.Keep)}
+func (p *Provider) responsesBody(req *llm.Request) (any, error) {
+	body := &responsesRequest{
+		Model: req.Model, Store: req.Keep, Stream: true, Instructions: req.System, Temperature: req.Temperature,
+		MaxOutput: max(req.MaxOutput, 0), ToolChoice: responsesToolChoice(req), Input: []any{},
+	}
 	if reasons(req) {
-		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
-	}
-	if req.System != "" {
-		params.Instructions = param.NewOpt(req.System)
-	}
-	if req.Temperature != nil {
-		params.Temperature = param.NewOpt(*req.Temperature)
-	}
-	if req.MaxOutput > 0 {
-		params.MaxOutputTokens = param.NewOpt(int64(req.MaxOutput))
+		body.Include = []string{"reasoning.encrypted_content"}
 	}
 	if req.Reasoning != "" {
-		params.Reasoning = shared.ReasoningParam{Effort: shared.ReasoningEffort(req.Reasoning)}
+		body.Reasoning = &responsesReasoning{Effort: req.Reasoning}
 		if p.summary != "none" && req.Reasoning != "none" {
-			params.Reasoning.Summary = shared.ReasoningSummary(cmp.Or(p.summary, "auto"))
+			body.Reasoning.Summary = cmp.Or(p.summary, "auto")
 		}
 	}
 	if req.Schema != nil {
-		params.Text.Format.OfJSONSchema = &responses.ResponseFormatTextJSONSchemaConfigParam{
-			Name: schemaName(req.Schema), Schema: req.Schema, Strict: param.NewOpt(strict(req.Schema)),
-		}
+		body.Text = &responsesText{responsesFormat{Type: "json_schema", jsonSchema: answerSchema(req.Schema)}}
 	}
 	for _, t := range req.Tools {
-		tool := &responses.FunctionToolParam{
-			Name: t.Name, Parameters: parameters(t), Strict: param.NewOpt(false),
-		}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: tool})
+		body.Tools = append(body.Tools, responsesTool{
+			Type: "function", Name: t.Name, Description: t.Description, Parameters: parameters(t),
+		})
 	}
-	params.ToolChoice = responsesChoice(req)
-	var input responses.ResponseInputParam
 	sent := map[string]bool{}
 	messages := req.Messages
 	if goesOn(req) {
-		params.PreviousResponseID = param.NewOpt(req.Session)
+		body.Previous = req.Session
 		messages = messages[req.Held:]
 	}
 	for i := range messages {
 		items, err := p.responsesItems(&messages[i], req.Model, sent)
 		if err != nil {
-			return params, err
+			return nil, err
 		}
-		input = append(input, items...)
+		body.Input = append(body.Input, items...)
 	}
-	params.Input.OfInputItemList = input
-	return params, nil
+	return body, nil
 }
 
 // reasons guesses whether the model reasons: asking for encrypted reasoning is
@@ -92,142 +151,90 @@ func reasons(req *llm.Request) bool {
 	return true
 }
 
-func responsesChoice(req *llm.Request) responses.ResponseNewParamsToolChoiceUnion {
+func responsesToolChoice(req *llm.Request) any {
 	switch {
 	case req.ToolChoice == "" || len(req.Tools) == 0:
-		return responses.ResponseNewParamsToolChoiceUnion{}
+		return nil
 	case req.ToolChoice == "auto" || req.ToolChoice == "none" || req.ToolChoice == "required":
-		return responses.ResponseNewParamsToolChoiceUnion{
-			OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptions(req.ToolChoice)),
-		}
+		return req.ToolChoice
 	}
-	return responses.ResponseNewParamsToolChoiceUnion{
-		OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: req.ToolChoice},
-	}
+	return responsesChoice{Type: "function", Name: req.ToolChoice}
 }
 
 // responsesItems is one message as input items: an assistant's may be many. Sent
 // are the ids of the items that went before.
-func (p *Provider) responsesItems(m *convo.Message, model string, sent map[string]bool) ([]responses.ResponseInputItemUnionParam, error) {
+func (p *Provider) responsesItems(m *convo.Message, model string, sent map[string]bool) ([]any, error) {
 	switch m.Role {
 	case convo.Assistant:
 		return p.assistantItems(m, model, sent)
 	case convo.Tool:
-		output, err := p.toolOutput(m)
+		output, err := p.responsesContent(m)
 		if err != nil {
 			return nil, err
 		}
-		return []responses.ResponseInputItemUnionParam{{OfFunctionCallOutput: output}}, nil
+		return []any{inputResult{Type: "function_call_output", CallID: m.CallID, Output: output}}, nil
 	case convo.System, convo.User:
 		content, err := p.responsesContent(m)
 		if err != nil {
 			return nil, err
 		}
-		return []responses.ResponseInputItemUnionParam{{OfMessage: &responses.EasyInputMessageParam{
-			Role: responses.EasyInputMessageRole(m.Role), Content: content,
-		}}}, nil
+		return []any{inputMessage{Role: string(m.Role), Content: content}}, nil
 	}
 	return nil, p.speaker.Refused("a message has the role %q", m.Role)
 }
 
-func (p *Provider) assistantItems(m *convo.Message, model string, sent map[string]bool) ([]responses.ResponseInputItemUnionParam, error) {
+func (p *Provider) assistantItems(m *convo.Message, model string, sent map[string]bool) ([]any, error) {
 	if len(m.Parts) > 0 {
 		return nil, p.speaker.Refused("an assistant's message cannot hold an image or a file")
 	}
-	var items []responses.ResponseInputItemUnionParam
+	var items []any
 	if kept := p.items(m, model, sent); kept != nil {
 		for _, raw := range kept {
-			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(raw)))
+			items = append(items, json.RawMessage(raw))
 		}
 		return items, nil
 	}
 	if m.Text != "" || len(m.Calls) == 0 {
-		items = append(items, responses.ResponseInputItemUnionParam{OfMessage: &responses.EasyInputMessageParam{
-			Role:    responses.EasyInputMessageRoleAssistant,
-			Content: responses.EasyInputMessageContentUnionParam{OfString: param.NewOpt(m.Text)},
-		}})
+		items = append(items, inputMessage{Role: "assistant", Content: m.Text})
 	}
 	for _, c := range m.Calls {
-		items = append(items, responses.ResponseInputItemUnionParam{OfFunctionCall: &responses.ResponseFunctionToolCallParam{
-			CallID: c.ID, Name: c.Name, Arguments: c.Arguments,
-		}})
+		items = append(items, inputCall{Type: "function_call", CallID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}
 	return items, nil
 }
 
-func (p *Provider) responsesContent(m *convo.Message) (responses.EasyInputMessageContentUnionParam, error) {
+// responsesContent is a message's text, or its text and parts.
+func (p *Provider) responsesContent(m *convo.Message) (any, error) {
 	if len(m.Parts) == 0 {
-		return responses.EasyInputMessageContentUnionParam{OfString: param.NewOpt(m.Text)}, nil
+		return m.Text, nil
 	}
-	var list responses.ResponseInputMessageContentListParam
+	var list []inputPart
 	if m.Text != "" {
-		list = append(list, responses.ResponseInputContentUnionParam{
-			OfInputText: &responses.ResponseInputTextParam{Text: m.Text},
-		})
-	}
-	for _, part := range m.Parts {
-		c, err := p.responsesPart(part)
-		if err != nil {
-			return responses.EasyInputMessageContentUnionParam{}, err
-		}
-		list = append(list, c)
-	}
-	return responses.EasyInputMessageContentUnionParam{OfInputItemContentList: list}, nil
-}
-
-func (p *Provider) responsesPart(part convo.Part) (responses.ResponseInputContentUnionParam, error) {
-	if part.URL == "" && len(part.Data) == 0 {
-		return responses.ResponseInputContentUnionParam{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
-	}
-	switch part.Kind {
-	case "image":
-		return responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
-			Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(address(part)),
-		}}, nil
-	case "file":
-		file := &responses.ResponseInputFileParam{}
-		if len(part.Data) > 0 {
-			file.FileData = param.NewOpt(dataURL(part))
-			file.Filename = param.NewOpt(cmp.Or(part.Name, "file"))
-		} else {
-			file.FileURL = param.NewOpt(part.URL)
-		}
-		return responses.ResponseInputContentUnionParam{OfInputFile: file}, nil
-	}
-	return responses.ResponseInputContentUnionParam{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
-}
-
-func (p *Provider) toolOutput(m *convo.Message) (*responses.ResponseInputItemFunctionCallOutputParam, error) {
-	out := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
-	if len(m.Parts) == 0 {
-		out.Output.OfString = param.NewOpt(m.Text)
-		return out, nil
-	}
-	var list responses.ResponseFunctionCallOutputItemListParam
-	if m.Text != "" {
-		list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{
-			OfInputText: &responses.ResponseInputTextContentParam{Text: m.Text},
-		})
+		list = append(list, inputPart{Type: "input_text", Text: m.Text})
 	}
 	for _, part := range m.Parts {
 		c, err := p.responsesPart(part)
 		if err != nil {
 			return nil, err
 		}
-		var o responses.ResponseFunctionCallOutputItemUnionParam
-		if c.OfInputImage != nil {
-			o.OfInputImage = &responses.ResponseInputImageContentParam{
-				Detail: responses.ResponseInputImageContentDetailAuto, ImageURL: c.OfInputImage.ImageURL,
-			}
-		} else {
-			o.OfInputFile = &responses.ResponseInputFileContentParam{
-				FileData: c.OfInputFile.FileData, Filename: c.OfInputFile.Filename, FileURL: c.OfInputFile.FileURL,
-			}
-		}
-		list = append(list, o)
+		list = append(list, c)
 	}
-	out.Output.OfResponseFunctionCallOutputItemArray = list
-	return out, nil
+	return list, nil
+}
+
+func (p *Provider) responsesPart(part convo.Part) (inputPart, error) {
+	if part.URL == "" && len(part.Data) == 0 {
+		return inputPart{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
+	}
+	switch {
+	case part.Kind == "image":
+		return inputPart{Type: "input_image", Detail: "auto", ImageURL: address(part)}, nil
+	case part.Kind != "file":
+		return inputPart{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
+	case len(part.Data) == 0:
+		return inputPart{Type: "input_file", FileURL: part.URL}, nil
+	}
+	return inputPart{Type: "input_file", FileData: dataURL(part), Filename: cmp.Or(part.Name, "file")}, nil
 }
 
 // address is where a part's content is: its own data before its address.

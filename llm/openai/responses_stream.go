@@ -2,38 +2,22 @@ package openai
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/wire"
 )
 
-func (p *Provider) generateResponses(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
-	params, err := p.responsesParams(req)
-	if err != nil {
-		return nil, err
-	}
-	r := &responsesReader{
-		p: p, asked: req.Model, keep: req.Keep, answer: newAnswer(req, emit),
+func (p *Provider) responsesReader(req *llm.Request, a *answer) *responsesReader {
+	return &responsesReader{
+		p: p, asked: req.Model, keep: req.Keep, answer: a,
 		calls: map[int64]*convo.Call{}, items: map[int64]json.RawMessage{},
 	}
-	err = p.ask(ctx, req.Key, func(ctx context.Context, options ...option.RequestOption) error {
-		_, err := p.responses.New(ctx, params, options...)
-		return err
-	}, r)
-	if err != nil {
-		return nil, err
-	}
-	return r.answer.complete()
 }
 
 // responsesReader reads the events of a Responses stream. What is kept is the
@@ -62,7 +46,8 @@ type occurrence struct {
 	Response     json.RawMessage `json:"response"`
 }
 
-func (r *responsesReader) event(data []byte) (bool, error) {
+// Event takes an event.
+func (r *responsesReader) Event(data []byte) (bool, error) {
 	var e occurrence
 	if err := json.Unmarshal(data, &e); err != nil {
 		return false, wire.Garbled(name, err)
@@ -81,7 +66,7 @@ func (r *responsesReader) event(data []byte) (bool, error) {
 		r.items[e.OutputIndex] = e.Item
 		return false, r.added(e)
 	case "response.completed", "response.incomplete", "response.failed":
-		return true, r.whole(e.Response)
+		return true, r.Whole(e.Response)
 	}
 	return false, nil
 }
@@ -111,30 +96,58 @@ func (r *responsesReader) added(e occurrence) error {
 	return nil
 }
 
-func (r *responsesReader) end(bool) error { return wire.Cut(name) }
+// End is reached only where the response was not finished.
+func (r *responsesReader) End(_ bool, err error) error {
+	if err != nil {
+		return err
+	}
+	return wire.Cut(name)
+}
 
-// whole takes the finished response.
-func (r *responsesReader) whole(data []byte) error {
-	var res responses.Response
+// response is what Weir reads of a finished response.
+type response struct {
+	ID         string            `json:"id"`
+	Model      string            `json:"model"`
+	Status     string            `json:"status"`
+	Output     []json.RawMessage `json:"output"`
+	Incomplete struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+	Error json.RawMessage `json:"error"`
+	Usage struct {
+		Input        int `json:"input_tokens"`
+		Output       int `json:"output_tokens"`
+		InputDetails struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"input_tokens_details"`
+		OutputDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
+}
+
+// Whole takes the finished response.
+func (r *responsesReader) Whole(data []byte) error {
+	var res response
 	if err := json.Unmarshal(data, &res); err != nil {
 		return wire.Garbled(name, err)
 	}
 	a := r.answer
 	a.id, a.model = res.ID, cmp.Or(res.Model, a.model)
 	a.usage = llm.Usage{
-		Input: int(res.Usage.InputTokens), Cached: int(res.Usage.InputTokensDetails.CachedTokens),
-		Output: int(res.Usage.OutputTokens), Reasoning: int(res.Usage.OutputTokensDetails.ReasoningTokens),
+		Input: res.Usage.Input, Cached: res.Usage.InputDetails.Cached,
+		Output: res.Usage.Output, Reasoning: res.Usage.OutputDetails.Reasoning,
 	}
 	switch res.Status {
-	case responses.ResponseStatusCompleted:
+	case "completed":
 		a.stop = stopEnd
-	case responses.ResponseStatusIncomplete:
+	case "incomplete":
 		a.stop = stopLength
-		if res.IncompleteDetails.Reason == "content_filter" {
+		if res.Incomplete.Reason == "content_filter" {
 			a.stop = stopFilter
 		}
-	case responses.ResponseStatusFailed:
-		return r.p.classify(0, fault{Message: res.Error.Message, Code: string(res.Error.Code)})
+	case "failed":
+		return r.p.classify(0, decodeFault(res.Error))
 	default:
 		return wire.Garbled(name, fmt.Errorf("the response ended as %q", res.Status))
 	}
@@ -143,11 +156,8 @@ func (r *responsesReader) whole(data []byte) error {
 
 // settle takes text, reasoning and calls from the output, passing on what was
 // not streamed.
-func (r *responsesReader) settle(res *responses.Response) error {
-	raw := make([]json.RawMessage, 0, len(res.Output))
-	for _, o := range res.Output {
-		raw = append(raw, json.RawMessage(o.RawJSON()))
-	}
+func (r *responsesReader) settle(res *response) error {
+	raw := res.Output
 	if len(raw) == 0 { // some servers name the items only as they are done
 		for _, index := range slices.Sorted(maps.Keys(r.items)) {
 			raw = append(raw, r.items[index])
@@ -184,7 +194,7 @@ func (r *responsesReader) settle(res *responses.Response) error {
 		r.answer.stop = stopFilter
 	}
 	r.answer.native = r.p.keep(r.asked, raw)
-	if r.keep && res.Status == responses.ResponseStatusCompleted {
+	if r.keep && res.Status == "completed" {
 		r.answer.session = res.ID
 	}
 	return nil

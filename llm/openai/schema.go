@@ -18,6 +18,11 @@ func schemaName(schema map[string]any) string {
 	return "answer"
 }
 
+// answerSchema is the schema that an answer is to follow.
+func answerSchema(schema map[string]any) jsonSchema {
+	return jsonSchema{Name: schemaName(schema), Strict: strict(schema), Schema: schema}
+}
+
 // parameters is a tool's schema; one without parameters takes an empty object.
 func parameters(t llm.Tool) map[string]any {
 	if t.Parameters != nil {

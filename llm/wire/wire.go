@@ -1,9 +1,9 @@
-// Package wire is what the providers do alike whose vendors speak JSON over
-// HTTP: reaching a server, reading what it refuses and for how long, and
-// telling of it without the key.
+// Package wire is what the providers share whose vendors speak JSON over HTTP:
+// it sends a request, reads the answer's server-sent events, reads refusals and
+// how long they ask to wait, and reports failures without the key.
 //
-// It must not know any vendor, the shape of any request or answer, or an SDK:
-// what differs between two vendors is theirs. It sends nothing itself.
+// It must not know any vendor, or the shape of any request or answer: what
+// differs between two vendors is theirs. It does not retry.
 package wire
 
 import (

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+
+	"github.com/weir-run/weir/llm"
+)
+
+// maxRequestID bounds a vendor's id of a request, in bytes.
+const maxRequestID = 100
+
+// Reader takes an answer, its events in their order.
+type Reader interface {
+	// Event takes one event's JSON; it returns true once the answer is whole.
+	Event(data []byte) (done bool, err error)
+	// Whole takes an answer that a server gave as one object instead of a stream.
+	Whole(data []byte) error
+	// End is called where the stream ends without Event having returned true.
+	// marked says that the server wrote [DONE]; err is why reading failed, nil
+	// where the server ended the stream.
+	End(marked bool, err error) error
+}
+
+// Endpoint is a vendor's API as one provider reaches it. It is safe for
+// concurrent use once its fields are set.
+type Endpoint struct {
+	// Client sends the requests; see Client.
+	Client *http.Client
+	// Sign adds what every request carries: the key, and the API's version. It is
+	// a function so that printing the endpoint does not print the key.
+	Sign func(http.Header)
+	// Refused makes an error of an answer that is not a success.
+	Refused func(status int, header http.Header, body []byte) *llm.Error
+	// Fault finds an error in an event, or in the object, of an answer that began
+	// as a success; nil where there is none.
+	Fault func(data []byte) *llm.Error
+}
+
+// Post sends body, which is JSON, with header beside what Sign adds, and
+// gives the answer to r. It is one request: nothing is repeated and no redirect
+// is followed unless the client says so. The error is the one of Refused, Fault
+// or r, ErrPage, or what ended the exchange, which a Speaker's Failure makes fit
+// for others.
+func (e *Endpoint) Post(ctx context.Context, address string, header http.Header, body []byte, r Reader) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the address cannot be asked at") // the error's own text holds it
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("User-Agent", "weir")
+	e.Sign(req.Header)
+	maps.Copy(req.Header, header)
+	res, err := e.Client.Do(req) //nolint:bodyclose // Refusal, or answer, closes the body
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return e.refuse(res)
+	}
+	answer := Bound(res.Body)
+	defer func() { _ = answer.Close() }() // nothing is left to lose
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch {
+	case err == nil && kind == "application/json":
+		return e.readWhole(answer, r)
+	case err == nil && kind == "text/html":
+		return ErrPage
+	}
+	return e.readEvents(newEvents(answer), r)
+}
+
+func (e *Endpoint) refuse(res *http.Response) error {
+	body, err := Refusal(res)
+	if err != nil {
+		return err
+	}
+	refused := e.Refused(res.StatusCode, res.Header, body)
+	if id := requestID(res.Header); id != "" {
+		refused.Message += " (request " + id + ")"
+	}
+	return refused
+}
+
+// requestID is what the vendor calls the request, which its support asks for.
+func requestID(h http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id"} {
+		if id := h.Get(name); id != "" && len(id) <= maxRequestID {
+			return id
+		}
+	}
+	return ""
+}
+
+func (e *Endpoint) readWhole(body io.Reader, r Reader) error {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if fault := e.Fault(data); fault != nil {
+		return fault
+	}
+	return r.Whole(data)
+}
+
+func (e *Endpoint) readEvents(events *events, r Reader) error {
+	for {
+		data, err := events.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return r.End(false, nil)
+		case err != nil:
+			return r.End(false, fmt.Errorf("read stream: %w", err))
+		case isDone(data):
+			return r.End(true, nil)
+		}
+		if fault := e.Fault(data); fault != nil {
+			return fault
+		}
+		if done, err := r.Event(data); err != nil || done {
+			return err
+		}
+	}
+}
+
+// Encode is a request's body. Its characters are not escaped for HTML, which
+// would make bodies longer and prompts unreadable in a trace.
+func Encode(body any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
