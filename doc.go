@@ -1,15 +1,15 @@
-// Package weir runs LLM workflows written as graphs, and keeps the record of
-// what each model call saw, who changed it, what it cost and what happened.
+// Package weir runs LLM workflows that are written as graphs. It selects the messages
+// that each model call sees, and journals every call, its cost and its result.
 //
-// A flow is a file (or a Definition in Go) of nodes and edges; a node is one
-// step of a node type. Open a Weir with a store, node types, tools and model
-// providers of your choice; Start runs a flow, and Run follows it:
+// A flow is a file, or a [Definition] in Go, of nodes and edges. A node is one step;
+// its node type defines what it does. Open a [Weir] with a store, node types, tools
+// and model providers. Start runs a flow, and the returned [Run] follows it:
 //
 //	w, err := weir.Open(weir.Options{Types: []weir.Type{weir.Func("shout", shout)}})
 //	f, err := w.Load("hello.yaml")
 //	run, err := w.Start(ctx, f, weir.Start{Inputs: map[string]any{"name": "Ada"}})
 //	result, err := run.Wait(ctx)
 //
-// This package is the face of the library. It must not link a vendor's SDK or a
-// database: providers and stores are handed in by Options.
+// This package is the public API of the library. It must not link a vendor's SDK or a
+// database: Options takes providers and stores.
 package weir

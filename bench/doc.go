@@ -1,5 +1,5 @@
-// Package bench measures Weir against the figures of its design. Each benchmark
-// prints a figure or a ratio within one run; none of them is a test, since
-// machines are shared and noisy. It must not know the peers: they are measured
-// in bench/peers, a module of its own.
+// Package bench measures Weir against the targets of its design. Each benchmark prints
+// a figure, or a ratio within one run. None is a test, because shared machines are
+// noisy. It must not know other libraries: bench/peers, a separate module, measures
+// those.
 package bench

@@ -1,9 +1,9 @@
-// Package convo holds conversation contexts: messages, histories that share
-// what they have in common, snapshots, forks, lanes and the manager through
-// which alone a context is changed.
+// Package convo implements conversation contexts: messages, histories with structural
+// sharing, snapshots, forks, lanes, views, and the manager that makes all changes to a
+// context.
 //
-// It must not know flows, runs, stores or providers: it imports nothing of
-// ours, and what it needs of a tokenizer or a store is passed in.
+// It must not know flows, runs, stores or providers, and imports no package of Weir.
+// Callers pass in token counters and stores.
 package convo
 
 import "encoding/json"

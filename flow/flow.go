@@ -1,10 +1,9 @@
-// Package flow is the definition of a flow: its nodes, edges, inputs, outputs
-// and context settings, and how a file becomes one. It parses YAML and JSON,
-// validates against a catalogue of node types, prints the normal form and
-// takes its fingerprint.
+// Package flow defines flows: nodes, edges, inputs, outputs and context settings. It
+// parses YAML and JSON, validates against a catalogue of node types, writes the normal
+// form and computes the fingerprint.
 //
-// It must not know how a flow runs: no engine, no store, no model. Parsing and
-// validating execute nothing.
+// It must not know how a flow runs: no engine, store or model. Parsing and validating
+// execute nothing.
 package flow
 
 import (

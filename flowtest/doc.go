@@ -1,8 +1,8 @@
-// Package flowtest runs tests of flows that are written down in files:
-// *.test.yaml says what a flow is given, what the model, the tools, the people
-// and some of the nodes say, and what is to come of it. What runs is the library
-// itself over a record in memory; waits take no time.
+// Package flowtest runs tests of flows in *.test.yaml files. A test file defines the
+// inputs of a flow, the answers of models, tools and people, mocks of nodes, and the
+// expected results. The library itself runs the flows, with a store in memory; waits
+// take no time.
 //
-// It must not know how runs are driven or kept: it starts them, answers what
-// they ask and reads their journal, as any program may.
+// It must not know how runs are executed or stored: it starts them, answers their
+// questions and reads their journals through the public API.
 package flowtest

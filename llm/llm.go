@@ -1,9 +1,9 @@
-// Package llm is the only caller of models. A Provider speaks one vendor's
-// wire; the Service turns a context and a message into a call, runs it as an
-// effect, streams it, and commits the turn through the context's manager.
+// Package llm makes all model calls. A Provider implements one vendor's API. The
+// Service turns a context and a message into a call, runs it as an effect, streams it,
+// and adds the turn to the context through its manager.
 //
-// It must not know flows, graphs or stores, nor any vendor's types: those stay
-// in the folder of their provider.
+// It must not know flows, graphs, stores or types of vendors; each provider's folder
+// contains its own.
 package llm
 
 import (

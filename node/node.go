@@ -1,9 +1,9 @@
-// Package node is the contract between a node type and whatever runs it: the
-// spec, the prepared node, and Ctx, the one thing through which a node sees
-// inputs, contexts, state, models, tools, time and chance.
+// Package node is the contract between a node type and a runner: the spec, the
+// prepared node, and Ctx, through which a node reaches inputs, contexts, state,
+// models, tools, time and random numbers.
 //
-// It must not know how nodes are scheduled, stored or shown. The catalogue
-// lives in node/builtin.
+// It must not know how nodes are scheduled, stored or shown. The catalogue is in
+// node/builtin.
 package node
 
 import (

@@ -1,11 +1,9 @@
-// Package recall is long-term memory: facts, episodes and procedures that
-// outlive the conversation they were learned in. It says what an item is, whose
-// it is, and how one is found by words; stores keep them, and tool/recall offers
-// them to models.
+// Package recall defines long-term memory: facts, episodes and procedures about users
+// that outlive a conversation. It defines the items, their owners and the search by
+// words. Stores keep the items, and tool/recall offers them to models.
 //
-// It must not know runs, contexts or models: memory stands beside conversations
-// and is no part of them. A text that is remembered is data; nothing here reads
-// it but to find it again.
+// It must not know runs, contexts or models: memory is separate from conversations.
+// The text of an item is data; this package reads it only for the search.
 package recall
 
 import (

@@ -1,11 +1,8 @@
-// Package sandbox runs pieces of code apart from the process, its files, its
-// network and its secrets: the contract, what code says of the state it changes,
-// and how a program starts itself again as the child that code runs in. The
-// executors are sandbox/python, sandbox/starlark and sandbox/e2b; sandboxtest
-// holds them to one behaviour.
+// Package sandbox is the contract of code executors: a piece of code with its values
+// and limits, the update of the state that the code reports, and how a program starts
+// itself again as the isolated child that runs the code.
 //
-// It must not know flows, nodes or runs: a job is code and values, and what
-// comes back is the change of those.
+// It must not know flows, nodes or how an executor isolates code.
 package sandbox
 
 import (

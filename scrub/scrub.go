@@ -1,7 +1,7 @@
-// Package scrub takes texts that must not be seen, such as keys and passwords, out
-// of other texts, in whatever encoding an echo has them.
+// Package scrub removes secrets, such as keys and passwords, from texts, also where
+// they are encoded.
 //
-// It must not know where a text comes from or who is shown it.
+// It must not know where a text comes from or where it is shown.
 package scrub
 
 import (

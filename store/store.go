@@ -1,10 +1,9 @@
-// Package store says what a store keeps and which errors it gives; the stores
-// themselves are store/memory and store/sqlite, and storetest holds them to one
-// behaviour.
+// Package store defines what a store keeps, and the errors that it returns. The stores
+// are store/memory and store/sqlite; storetest is their conformance suite.
 //
-// It must not decide anything about runs: it keeps commits, hands them back as
-// they were, and refuses what would corrupt them. The interfaces are declared
-// by those who use them (runner, weir).
+// It must not decide anything about runs: a store keeps commits, returns them
+// unchanged, and refuses what would corrupt them. The packages that use stores
+// (runner, weir) declare the interfaces.
 package store
 
 import (

@@ -1,6 +1,6 @@
-// Package token counts what a model is sent, before it is sent: exactly for
-// OpenAI's encodings, by an estimate for other vendors.
+// Package token counts the tokens of a request before it is sent: exactly for OpenAI's
+// encodings, as an estimate for other vendors.
 //
-// It must not know models, prices, windows or views: it is told the encoding
-// and the vendor, and returns numbers.
+// It must not know models, prices, windows or views: it receives the encoding and the
+// vendor, and returns numbers.
 package token

@@ -1,8 +1,8 @@
-// Package tool is what models can call: a name, a schema and a function, with
-// the limits every call keeps to.
+// Package tool defines tools that models can call: a name, a schema and a function,
+// and the limits of every call.
 //
-// It must not know flows, contexts or models; calling a tool is an effect of
-// the node that does it. What a tool returns is data: nothing here reads it.
+// It must not know flows, contexts or models; a tool call is an effect of the node
+// that makes it. The result of a tool is data; this package does not interpret it.
 package tool
 
 import (

@@ -1,9 +1,9 @@
-// Package weirtest runs one node or one flow alone, in tests. What runs is the
-// library itself over a record in memory; only the model is scripted, people's
-// answers are given beforehand, and tools are the test's own.
+// Package weirtest runs one node or one flow in a Go test. It uses the library itself
+// with a store in memory. The model is scripted, answers of people are given in
+// advance, and the test provides the tools.
 //
-// It must not know how runs are driven: it starts them and reads their journal,
-// as any program may.
+// It must not know how runs are executed: it starts them and reads their journals
+// through the public API.
 package weirtest
 
 import (

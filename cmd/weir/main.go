@@ -1,8 +1,7 @@
 // Command weir runs, shows and repairs flows from the command line.
 //
-// It holds flags, wiring and what a terminal shows. It must not decide anything
-// about runs: that is the library's, and whatever this command can do a program
-// can do through package weir.
+// It contains flags, wiring and terminal output. It must not make decisions about
+// runs: package weir does, so a program can do everything that this command can.
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Package graph draws flows: as Mermaid and DOT for others to lay out, and as
-// SVG laid out here, in layers from top to bottom with the bodies of loops as
-// boxes. The same flow always gives the same bytes.
+// Package graph draws flows as Mermaid, DOT and SVG. It computes the layout of the SVG
+// itself, in layers from top to bottom with the bodies of loops as boxes. Equal flows
+// give equal bytes.
 //
-// It must not know how a flow runs or what became of a run.
+// It must not know how a flow runs, or the state of a run.
 package graph
 
 import (

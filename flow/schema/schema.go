@@ -1,6 +1,6 @@
-// Package schema compiles JSON Schemas and says in words what they refuse. It is
-// the one place where settings, questions, arguments of tools and answers of
-// models are held to a schema.
+// Package schema compiles JSON Schemas and explains in words why a value does not fit.
+// All checks of settings, answers of people, arguments of tools and answers of models
+// use it.
 //
 // It must not know what the values are for.
 package schema

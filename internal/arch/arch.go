@@ -1,10 +1,10 @@
-// Package arch holds the rules of the house as data and checks a tree of Go
-// files against them: which room may import which, what keeps the core pure,
-// how long files and functions may be, what packages are called and say of
-// themselves. Its test runs the rules on this repository.
+// Package arch contains the rules of this repository as data, and checks a tree of Go
+// files against them: which package may import which, what keeps the core pure, the
+// sizes of files and functions, and the names and comments of packages. Its test
+// applies the rules to this repository.
 //
-// It must not know what the code does: it reads syntax, and types only where a
-// rule is about a map. Nothing of ours imports it and it imports nothing of ours.
+// It must not know what the code does: it reads syntax, and types only for rules about
+// maps. It imports no package of Weir, and no package imports it.
 package arch
 
 import (

@@ -1,7 +1,7 @@
-// Package crash is the proof that a run outlives its process: the real binary
-// is killed at its writes, one after another, while a process of its own, the
-// ledger, keeps the list of every effect that it was asked for.
+// Package crash tests that a run survives the death of its process. It kills the real
+// binary before its writes, one after another. A separate process, the ledger, lists
+// every effect that the binary requests.
 //
-// It must not know the insides of what it kills: it starts the binary as a
-// person would, sees what the kernel sees, and reads the journal from a copy.
+// It must not know the internals of the binary: it starts it like a user, observes its
+// system calls, and reads a copy of the journal.
 package crash

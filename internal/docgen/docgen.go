@@ -1,8 +1,8 @@
-// Package docgen writes the pages of the docs that follow from the code: one a
-// node type, from its spec, and the table of error codes. Its tests hold the
-// pages on disk, and the claims of the hand-written ones, to the code.
+// Package docgen generates the documentation pages that follow from the code: one page
+// per node type from its spec, and the table of error codes. Its tests compare the
+// pages on disk, and the claims of the hand-written ones, with the code.
 //
-// It must not do any I/O, nor say what no spec or table says.
+// It must not do I/O, or state anything that no spec or table states.
 package docgen
 
 import (

@@ -1,9 +1,9 @@
-// Package guard calls functions that come from outside (node types, tools, model
-// providers) so that none of them takes the process down: a panic, runtime.Goexit and
-// an error whose methods panic or never end become plain errors.
+// Package guard calls functions from outside (node types, tools, model providers) so
+// that none of them ends the process: a panic, runtime.Goexit, and an error with
+// methods that panic or never return become plain errors.
 //
-// It must not know what the functions are for. It cannot guard against a stack that
-// overflows, a fatal error of the runtime, or a deadlock.
+// It must not know what the functions are for. It cannot protect against a stack
+// overflow, a fatal error of the runtime, or a deadlock.
 package guard
 
 import (

@@ -1,9 +1,9 @@
-// Package licenses holds the licences of the modules that the weir binary links,
-// as a generated text and a generated list. Its test derives both from the module
-// graph and fails where they differ from the files on disk.
+// Package licenses contains the licences of the modules that the weir binary links, as
+// a generated text and a generated list. Its test derives both from the module graph
+// and fails if they differ from the files on disk.
 //
-// It must not read a module or a file when the program runs: what it holds was
-// embedded when the program was built.
+// It must not read modules or files when the program runs: its data is embedded at
+// build time.
 package licenses
 
 import (

@@ -1,7 +1,8 @@
-// Package proof holds what is shown of the product as a whole on real
-// conversations: that every request which can come of them is one its vendor
-// takes, within its budget, and the same each time; that requests repeat what
-// the vendor has cached; that a flow gives the same history by every wire.
+// Package proof tests the product as a whole on recorded conversations: every request
+// is valid for its vendor, within its budget, and reproducible; requests repeat the
+// prefix that the vendor has cached; and a flow gives the same history through every
+// vendor's API.
 //
-// It has tests alone and must not be known by anything.
+// It contains only tests. No package may import it, and it must not know how the product is
+// built inside.
 package proof

@@ -1,9 +1,9 @@
-// Package llmtest tests providers of models and what stands on them: a Server
-// that speaks vendors' wires for real and strictly, answering from a script,
-// and the conformance suite that every provider passes.
+// Package llmtest tests model providers and their users. It contains a Server that
+// implements the vendors' APIs strictly and answers from a script, and the conformance
+// suite for providers.
 //
-// It must not know any vendor's SDK: what the server accepts is written from
-// the vendors' public references, so that it can disagree with the SDK.
+// It must not use a vendor's SDK: the server follows the vendors' public references,
+// so that it can disagree with an SDK.
 package llmtest
 
 import (

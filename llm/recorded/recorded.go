@@ -1,8 +1,8 @@
-// Package recorded holds the providers that ask nobody: Replay gives the
-// answers of an earlier run, Conversations those of conversations that others
-// recorded, and Scripted fixed texts. Recorder writes what Replay reads.
+// Package recorded contains providers that call no model: Replay answers from an
+// earlier run, Conversations from recorded conversations, and Scripted with fixed
+// texts. Recorder writes the files that Replay reads.
 //
-// It must not answer what was not recorded: a difference is an error that
+// It must not answer a request that was not recorded: a difference is an error that
 // shows it.
 package recorded
 

@@ -1,10 +1,8 @@
-// Package builtin is the catalogue of node types that come with Weir, a file a
-// type: its spec (ports, settings, docs, examples), its settings struct and
-// its run.
+// Package builtin contains the node types of Weir, one file per type: its spec (ports,
+// settings, docs, examples), its settings struct and its run function.
 //
-// It must not know how nodes are scheduled, stored or shown: everything a type
-// does outside goes through node.Ctx. A new type is one new file and one line
-// in Catalogue.
+// It must not know how nodes are scheduled, stored or shown: every effect of a type
+// goes through node.Ctx. A new type is one new file and one line in Catalogue.
 package builtin
 
 import (

@@ -1,9 +1,8 @@
-// Package codegen runs the code of nodes and has models write it: one execution
-// of code that stands in a flow, or the six agents that come from a prompt to
-// code that did what was asked.
+// Package codegen runs the code of nodes, and lets models write it: one execution of
+// the code in a flow, or the six agents that turn a prompt into code that passed their
+// checks.
 //
-// It must not know the catalogue, nor how runs are driven: everything is done
-// through node.Ctx, model calls and executions as effects and each agent's work
-// as a recorded step, so that an attempt which is entered again asks nobody
-// twice and a replay runs nothing.
+// It must not know the catalogue or how runs are executed: everything goes through
+// node.Ctx. Model calls and executions are effects, and each agent's work is a
+// recorded step, so re-entry repeats no call and a replay runs nothing.
 package codegen

@@ -1,7 +1,7 @@
-// Package queue holds what is yet to be done, first in, first out: the queues of
-// the node type agent, and those of node types of your own.
+// Package queue implements first-in-first-out work queues for the node type agent and
+// for custom node types.
 //
-// It must not know what an entry is, nor who works on it.
+// It must not know what an entry is or who processes it.
 package queue
 
 import (

@@ -1,8 +1,8 @@
-// Package runnertest holds every way of running a flow to one behaviour: the
-// local runner on any store, and the simulated one. What a subject cannot do it
-// leaves nil, and each test that is skipped for that says so.
+// Package runnertest is the conformance suite of runners: the local runner with any
+// store, and the simulated one. A subject leaves nil what it cannot do, and each test
+// that is skipped for that reason says so.
 //
-// It must not know how a subject works inside.
+// It must not know the internals of a subject.
 package runnertest
 
 import (

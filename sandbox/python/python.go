@@ -1,10 +1,9 @@
-// Package python runs Python code with the system's CPython 3, apart from the
-// machine: in namespaces of its own with a private file system, under Landlock
-// and seccomp, with limits, and in a cgroup where there is a writable one.
+// Package python runs Python code with the system's CPython 3, isolated from the
+// machine: in its own namespaces with a private file system, under Landlock and
+// seccomp, with limits, and in a cgroup where one can be created.
 //
-// Nothing is run where one of those that are required is missing; Probe and
-// Examine say which it is and how to get it. It must not know what the code is
-// for.
+// It runs nothing if a required part is missing; Probe and Examine name the part and
+// the remedy. It must not know what the code is for.
 package python
 
 import (

@@ -1,6 +1,6 @@
-// Package sandboxtest holds every executor to one behaviour. An executor's tests
-// call Suite with the dialect of its language; what a language cannot do is left
-// empty there, and its test is skipped by name. It must not know how any of them
+// Package sandboxtest is the conformance suite of executors. The tests of an executor
+// call Suite with the dialect of its language. A feature that the language lacks is
+// left empty there, and its test is skipped by name. It must not know how an executor
 // isolates code.
 package sandboxtest
 

@@ -1,10 +1,10 @@
-// Package memory keeps runs in the memory of the process: for tests, for
-// embedding, and for flows whose record nobody needs once they are done. It
-// keeps events as they are and encodes nothing; what is handed over must not
-// be changed afterwards, and neither must what is handed back.
+// Package memory is a store in the memory of the process: for tests, for embedding,
+// and for flows whose record is not needed afterwards. It keeps events as they are and
+// encodes nothing. Neither the events that it is given nor those that it returns may
+// be changed afterwards.
 //
-// It must not know files or encodings. It behaves as store/sqlite does;
-// store/storetest says how.
+// It must not know files or encodings. It behaves like store/sqlite; store/storetest
+// checks both.
 package memory
 
 import (

@@ -1,12 +1,12 @@
-// Package sqlite keeps runs in a SQLite file that people can read with the
-// sqlite3 shell: the views journal and message_text show it as it was meant.
+// Package sqlite is a store in a SQLite file. The views journal and message_text show
+// the record in readable form in the sqlite3 shell.
 //
-// A commit is one row. What would be stored twice is stored once: messages in
-// a table of their own, long texts and large values in another, and a commit
-// that looks like an earlier one of its run as what differs from it.
+// A commit is one row. Data that would be stored twice is stored once: messages in
+// their own table, long texts and large values in another, and a commit that resembles
+// an earlier one of its run as a difference.
 //
-// It must not know how runs proceed: it keeps commits, hands them back as they
-// were, and refuses what would corrupt them.
+// It must not know how runs proceed: it keeps commits, returns them unchanged, and
+// refuses what would corrupt them.
 package sqlite
 
 import (

@@ -1,6 +1,6 @@
-// Package storetest holds every store to one behaviour. A store's tests call
-// Run; what only some stores can do is an interface that the Store may have,
-// and a case that needs it is skipped with its name where it is missing.
+// Package storetest is the conformance suite of stores. The tests of a store call Run.
+// An ability that only some stores have is an interface; a case that needs a missing
+// ability is skipped by name.
 //
 // It must not know any particular store.
 package storetest

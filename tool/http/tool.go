@@ -1,8 +1,8 @@
-// Package httptool makes tools of HTTP requests that are declared, not
-// programmed: a method, a URL and where the arguments go.
+// Package httptool creates tools from declared HTTP requests: a method, a URL and the
+// places of the arguments.
 //
-// It must not know flows or nodes, nor which addresses may be reached: that is
-// the business of the Doer it is given.
+// It must not know flows or nodes, or which addresses are allowed: the Doer that it is
+// given decides that.
 package httptool
 
 import (

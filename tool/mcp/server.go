@@ -1,9 +1,8 @@
-// Package mcptool makes tools of those that MCP servers offer, over stdio or
-// streamable HTTP, by the official SDK, whose types stay in here.
+// Package mcptool creates tools from those of MCP servers, over stdio or streamable
+// HTTP. It uses the official SDK; no type of the SDK leaves this package.
 //
-// A server is not trusted: only tools that are listed are offered, only with
-// the definition that was accepted, and what a server returns is text. It must
-// not know flows or nodes.
+// Servers are not trusted: only listed tools are offered, only with their accepted
+// definition, and results are text. It must not know flows or nodes.
 package mcptool
 
 import (

@@ -1,8 +1,8 @@
-// Package recalltool offers long-term memory to models: tools that say who the
-// user is and what is known of them, that look things up, remember and forget.
+// Package recalltool offers long-term memory to models: tools that identify the user
+// and list what is known, and that read, write and forget items.
 //
-// Whose memory it is follows from the run that calls and from the options, and
-// never from what a model says. It must not know stores: it is given one.
+// The memory follows from the calling run and the options, never from the model's
+// arguments. It must not know stores: it receives one.
 package recalltool
 
 import (

@@ -1,10 +1,8 @@
-// Package template is for texts in the declaration of a tool that refer to the
-// arguments of a call and to secrets by name, and for taking those secrets out
-// of whatever comes back.
+// Package template evaluates texts in the declaration of a tool that refer to
+// arguments of a call and to secrets by name, and removes these secrets from results.
 //
-// It must not know what a tool does with a text, nor evaluate anything: a
-// reference is looked up, and what it stands for is never read for references
-// again.
+// It must not know what a tool does with a text, or evaluate anything: it looks up a
+// reference, and does not evaluate the inserted value.
 package template
 
 import (

@@ -1,8 +1,7 @@
-// Package draw shows trajectories: as Mermaid and DOT for others to lay out,
-// and as SVG laid out here, a panel for each round. The same graph always gives
-// the same bytes.
+// Package draw draws trajectories as Mermaid, DOT and SVG. It computes the layout of
+// the SVG itself, with a column for each round. Equal graphs give equal bytes.
 //
-// It must not know how a graph came about or where it is kept.
+// It must not know how a graph was recorded or where it is stored.
 package draw
 
 import (

@@ -1,7 +1,7 @@
-// Package files keeps trajectories as files: for each round of each agent
-// Run{round}_Sub{sub}.json, a graph that networkx reads, and beside it
-// Run{round}_Sub{sub}.meta.json with where it begins, its active branch pointers
-// and the messages. A folder for each user has one for each session.
+// Package files stores trajectories as files: a folder per user, in it a folder per
+// session, and in it two files per round and agent. Run{round}_Sub{sub}.json is a
+// graph that networkx reads. Run{round}_Sub{sub}.meta.json has the first numbers of
+// its ids, its active branch pointers and the messages.
 //
 // It must not know what is in a graph.
 package files

@@ -1,6 +1,6 @@
-// Package tables keeps trajectories as rows: a table for each type of node, one
-// for edges and one for rounds. It says what the rows are and turns rounds into
-// rows and back; who has a database implements [Tables]. [Memory] is one without.
+// Package tables stores trajectories as rows: one table per type of node, one for
+// edges and one for rounds. It defines the rows and converts rounds to rows and back;
+// a database implements [Tables]. [Memory] is an implementation without a database.
 //
 // It must not know SQL.
 package tables

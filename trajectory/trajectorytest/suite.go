@@ -1,6 +1,6 @@
-// Package trajectorytest is what every storage of trajectories must pass.
+// Package trajectorytest is the conformance suite of storages of trajectories.
 //
-// It must not know how anything is stored.
+// It must not know how a storage works.
 package trajectorytest
 
 import (

@@ -1,8 +1,8 @@
-// Package config reads the configuration of the weir command: providers and
-// where their keys are, models, limits, tools, secrets.
+// Package config reads the configuration of the weir command: providers and the places
+// of their keys, models, limits, tools, secrets.
 //
-// It returns plain data. It must not know what is made of it: no provider, tool
-// or store is opened here, and no key is read until somebody asks for it.
+// It returns plain data. It must not know how the data is used: it opens no provider,
+// tool or store, and reads a key only on request.
 package config
 
 import (

@@ -1,9 +1,9 @@
-// Package safehttp makes the HTTP client that flows reach the network with: it
-// cannot be led to addresses inside the network that the process runs in.
+// Package safehttp creates the HTTP client of flows. It refuses connections to private
+// addresses.
 //
-// The check is made on the address a connection is opened to, after the name
-// was resolved, so neither a name that resolves differently the second time
-// nor a redirect gets around it. It must not know nodes or flows.
+// It checks the address of each connection after name resolution, so a name that
+// resolves differently the second time, or a redirect, cannot bypass the check. It
+// must not know nodes or flows.
 package safehttp
 
 import (

@@ -1,7 +1,7 @@
-// Package e2btest is a server on loopback that speaks the protocol of E2B: it
-// makes sandboxes, which are folders and interpreters of the system's own Python,
-// runs code in them and keeps their files. It isolates nothing, and is for tests
-// alone. That the public clients take it for the cloud is a test of its own.
+// Package e2btest is a local server that speaks the protocol of E2B: it creates
+// sandboxes, which are folders with interpreters of the system's Python, runs code in
+// them and keeps their files. It isolates nothing and is for tests only. A separate
+// test checks that E2B's public clients accept it.
 //
 // It must not know the client that it tests.
 package e2btest
