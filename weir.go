@@ -107,6 +107,9 @@ type Rounds interface {
 type Cache interface {
 	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
 	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
+	CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
+	Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error)
+	CacheDelete(ctx context.Context, keys []string) (int, error)
 }
 
 // Options of a Weir; the zero value works, in memory and without models.
@@ -385,6 +388,11 @@ func (c cache) Put(ctx context.Context, key string, v engine.Value, ttl time.Dur
 		expires = time.Now().Add(ttl)
 	}
 	return c.s.CachePut(ctx, key, v, expires)
+}
+
+// Change implements node.Cache.
+func (c cache) Change(ctx context.Context, key string, change func(engine.Value, bool) (engine.Value, bool)) error {
+	return c.s.CacheChange(ctx, key, time.Now(), change)
 }
 
 // Abandoned is how many functions of nodes have not returned although their node

@@ -126,6 +126,9 @@ type Cache interface {
 	Get(ctx context.Context, key string) (v engine.Value, ok bool, err error)
 	// Put stores v for ttl; 0 is for ever.
 	Put(ctx context.Context, key string, v engine.Value, ttl time.Duration) error
+	// Change replaces what is stored under key, which ok says, by what change returns
+	// with true, and stores it for ever. No other change comes between.
+	Change(ctx context.Context, key string, change func(v engine.Value, ok bool) (engine.Value, bool)) error
 }
 
 // Unknown says what happens to an effect that was in flight at a crash.

@@ -4,7 +4,8 @@ import "time"
 
 // Erasure is how something is deleted for good. What shares a past with it, the
 // forks of its runs and sessions, goes with it, and so does what the cache holds,
-// since that does not say whose it is.
+// since that does not say whose it is. Learned code stays where it is of another user
+// and was not learned in what is deleted.
 type Erasure struct {
 	// Now says which leases have not run out. A run that is under one is owned by a
 	// live process, and nothing is deleted then (ErrOwned), unless Force is set: the
@@ -43,6 +44,9 @@ type Erased struct {
 	Memories int
 	// Trajectories are rounds of agents whose trajectories went with them.
 	Trajectories int
+	// Learned are programs that models wrote: those learned for the user, and those
+	// learned in what was deleted.
+	Learned int
 	// Copies are files that were left beside the database by an upgrade of it:
 	// what was deleted may be in them, and they are not touched.
 	Copies []string

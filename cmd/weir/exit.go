@@ -120,6 +120,9 @@ func hint(err error) string {
 	if _, ok := errors.AsType[*noMemory](err); ok {
 		return "`weir memory list` lists what is remembered; --db or WEIR_DB says in which database"
 	}
+	if _, ok := errors.AsType[*noCode](err); ok {
+		return "`weir code list` lists what was learned; --db or WEIR_DB says in which database"
+	}
 	switch {
 	case errors.Is(err, store.ErrOwned):
 		return "wait for it to end, watch it with `weir show`, or stop it with `weir cancel`"

@@ -18,8 +18,8 @@ func (p *program) deleteSessionCommand() *cobra.Command {
 		Use:   "delete SESSION... | --user USER",
 		Short: "Delete sessions, or everything stored about a user, permanently",
 		Long: `Delete sessions permanently, with their messages and rounds. With --user, delete
-everything stored about a user, including memory and runs without a session. The space is
-overwritten.
+everything stored about a user, including memory, learned code and runs without a session. The
+space is overwritten.
 
 Sessions and runs that were forked from a deleted one share its past and are deleted too;
 the command lists them first. It asks for confirmation, unless --yes is given, and prints
@@ -55,6 +55,7 @@ type erased struct {
 	Runs     int           `json:"runs"`
 	Messages int           `json:"messages"`
 	Memories int           `json:"memories"` // items of long-term memory
+	Learned  int           `json:"learned"`  // programs that models wrote
 	Copies   []string      `json:"copies"`   // of the database, which were not touched
 	Forks    []forest      `json:"forks"`    // what shares the past of what was named, and goes with it
 	Kept     []keptSession `json:"kept"`     // what pruning has left, and why
@@ -95,6 +96,7 @@ func (e *erased) add(x store.Erased) {
 	e.Runs += x.Runs
 	e.Messages += x.Messages
 	e.Memories += x.Memories
+	e.Learned += x.Learned
 	if x.Copies != nil {
 		e.Copies = x.Copies
 	}
@@ -203,6 +205,9 @@ func (p *program) tellErased(e erased, asJSON bool, verb string) {
 	line := fmt.Sprintf("%s %s, %s, %s", verb, count(e.Sessions, "session"), count(e.Runs, "run"), count(e.Messages, "message"))
 	if e.Memories > 0 {
 		line += ", " + count(e.Memories, "remembered item")
+	}
+	if e.Learned > 0 {
+		line += ", " + count(e.Learned, "learned program")
 	}
 	fmt.Fprintln(p.out, line)
 	if len(e.Forks) > 0 {

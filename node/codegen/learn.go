@@ -13,59 +13,6 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// reliable is how often learned code must have done what was asked to be used
-// again, of the times it was used.
-const reliable = 0.8
-
-// The states of learned code.
-const (
-	// candidate: it did what was asked for one input, and is not used.
-	candidate = "candidate"
-	// accepted: it came to the same as code that was written without it, for another
-	// input. It is used.
-	accepted = "learned"
-	// disabled: a person has switched it off. No other is learned in its place.
-	disabled = "disabled"
-)
-
-// LearnedPrefix begins the keys of learned code in the cache. The name of the user
-// and of the flow follow, escaped as in URLs.
-const LearnedPrefix = "learned/"
-
-// learned is code that did what was asked, with how it fared.
-type learned struct {
-	code, model, state string
-	evidence           string // digest of the values that it did it for
-	about              map[string]any
-	uses, successes    int64
-}
-
-func (l *learned) reliability() float64 {
-	if l.uses == 0 {
-		return 1
-	}
-	return float64(l.successes) / float64(l.uses)
-}
-
-func (l *learned) value() map[string]any {
-	v := maps.Clone(l.about)
-	maps.Copy(v, map[string]any{
-		"code": l.code, "model": l.model, "state": l.state, "evidence": l.evidence, "uses": l.uses, "successes": l.successes,
-	})
-	return v
-}
-
-func readLearned(v engine.Value) *learned {
-	o, _ := v.(map[string]any)
-	l := &learned{code: textOf(o["code"]), model: textOf(o["model"]), state: textOf(o["state"]), evidence: textOf(o["evidence"]), about: o}
-	l.uses, _ = o["uses"].(int64)
-	l.successes, _ = o["successes"].(int64)
-	if l.code == "" {
-		return nil
-	}
-	return l
-}
-
 // key is what learned code is kept under: it is of one user, for the same task over
 // values of the same names and types, in the same flow.
 func (k *work) key() (string, error) {
@@ -77,15 +24,15 @@ func (k *work) key() (string, error) {
 	}
 	sum := sha256.Sum256(b)
 	of := k.ctx.Info()
-	return LearnedPrefix + url.PathEscape(of.User) + "/" + url.PathEscape(of.Flow) + "/" + hex.EncodeToString(sum[:]), nil
+	return LearnedPrefix(of.User) + url.PathEscape(of.Flow) + "/" + hex.EncodeToString(sum[:]), nil
 }
 
-// about is what a person is told of learned code.
-func (k *work) about() map[string]any {
+// program is the code as it is kept: a candidate.
+func (k *work) program(evidence string) *Learned {
 	of := k.ctx.Info()
-	return map[string]any{
-		"user": of.User, "flow": of.Flow, "node": of.Path, "run": of.Run, "task": shorten(k.hidden(k.task()), maxKept),
-		"language": k.Language, "at": k.ctx.Now().UnixMilli(),
+	return &Learned{
+		User: of.User, Flow: of.Flow, Node: of.Path, Run: of.Run, Task: shorten(k.hidden(k.task()), maxKept),
+		Language: k.Language, At: k.ctx.Now(), Code: withoutComments(k.code), Model: k.model, State: LearnedCandidate, evidence: evidence,
 	}
 }
 
@@ -124,15 +71,15 @@ func fileNames(files []File) []string {
 func (k *work) known() (*Ran, error) {
 	l, err := k.recall()
 	k.before = l
-	if l == nil || err != nil || l.state != accepted || l.reliability() < reliable {
+	if l == nil || err != nil || !l.Used() {
 		return nil, err
 	}
-	k.cached, k.code, k.round, k.model = true, l.code, 1, l.model
-	why := map[string]any{"cache": "hit", "uses": l.uses, "reliability": l.reliability()}
+	k.cached, k.code, k.round, k.model = true, l.Code, 1, l.Model
+	why := map[string]any{"cache": "hit", "uses": l.Uses, "reliability": l.Reliability()}
 	for _, n := range []int{stepInput, stepData, stepGenerate, stepValidate} {
 		s := engine.Step{Number: n, Attempt: 1, Status: engine.StepSkipped, Output: why}
 		if n == stepGenerate {
-			s.Code, s.Model = l.code, l.model
+			s.Code, s.Model = l.Code, l.Model
 		}
 		if err := k.record(s); err != nil {
 			return nil, err
@@ -146,7 +93,7 @@ func (k *work) known() (*Ran, error) {
 }
 
 // recall looks learned code up, as an effect: a replay finds what was there then.
-func (k *work) recall() (*learned, error) {
+func (k *work) recall() (*Learned, error) {
 	key, err := k.key()
 	if err != nil {
 		return nil, err
@@ -166,13 +113,13 @@ func (k *work) recall() (*learned, error) {
 
 // count keeps how learned code fared that was used.
 func (k *work) count(success bool) error {
-	return k.change([]any{k.code, success}, func(now *learned) *learned {
-		if now == nil || now.code != k.code {
+	return k.change([]any{k.code, success}, func(now *Learned) *Learned {
+		if now == nil || now.Code != k.code {
 			return nil
 		}
-		now.uses++
+		now.Uses++
 		if success {
-			now.successes++
+			now.Successes++
 		}
 		return now
 	})
@@ -182,7 +129,7 @@ func (k *work) count(success bool) error {
 // input is tried on this one, and learned where it comes to the same. Code whose
 // literals are values of this run is never kept: it would carry them into another.
 func (k *work) learn(r *Ran) error {
-	if k.before != nil && k.before.state == disabled {
+	if k.before != nil && k.before.State == LearnedDisabled {
 		k.notes["learning"] = map[string]any{"kept": false, "reason": "learning is disabled for this task"}
 		return nil
 	}
@@ -194,20 +141,20 @@ func (k *work) learn(r *Ran) error {
 	if err != nil {
 		return err
 	}
-	l := &learned{code: withoutComments(k.code), model: k.model, state: candidate, evidence: evidence, about: k.about()}
-	if b := k.before; b != nil && b.state == candidate && b.evidence != evidence && !k.leaks(b.code) {
-		same, err := k.confirms(b.code, r)
+	l := k.program(evidence)
+	if b := k.before; b != nil && b.State == LearnedCandidate && b.evidence != evidence && !k.leaks(b.Code) {
+		same, err := k.confirms(b.Code, r)
 		if err != nil {
 			return err
 		}
 		if same {
-			b.state = accepted
+			b.State, b.Confirmed = LearnedAccepted, k.ctx.Info().Run
 			l = b
 		}
 	}
-	k.notes["learning"] = map[string]any{"kept": true, "state": l.state}
-	return k.change([]any{l.code, l.state, evidence}, func(now *learned) *learned {
-		if now != nil && (now.state == disabled || now.state == accepted && now.code == l.code) {
+	k.notes["learning"] = map[string]any{"kept": true, "state": string(l.State)}
+	return k.change([]any{l.Code, string(l.State), evidence}, func(now *Learned) *Learned {
+		if now != nil && (now.State == LearnedDisabled || now.State == LearnedAccepted && now.Code == l.Code) {
 			return nil
 		}
 		return l
@@ -255,22 +202,22 @@ func alike(a, b engine.Value) bool {
 	return a == b
 }
 
-// change changes what is kept, as an effect; nil leaves it as it is.
-func (k *work) change(request []any, to func(now *learned) *learned) error {
+// change changes what is kept, as an effect and in one transaction; nil leaves it as
+// it is.
+func (k *work) change(request []any, to func(now *Learned) *Learned) error {
 	key, err := k.key()
 	if err != nil {
 		return err
 	}
 	_, err = k.ctx.Do(node.Effect{Name: "learn", Request: append([]any{key}, request...), Do: func(c context.Context, _ string) (node.Outcome, error) {
-		v, _, err := k.ctx.Cache().Get(c, key)
-		if err != nil {
-			return node.Outcome{}, cacheError("look up learned code", err)
-		}
-		l := to(readLearned(v))
-		if l == nil {
-			return node.Outcome{}, nil
-		}
-		return node.Outcome{}, cacheError("keep learned code", k.ctx.Cache().Put(c, key, l.value(), 0))
+		err := k.ctx.Cache().Change(c, key, func(v engine.Value, _ bool) (engine.Value, bool) {
+			l := to(readLearned(v))
+			if l == nil {
+				return nil, false
+			}
+			return l.value(), true
+		})
+		return node.Outcome{}, cacheError("keep learned code", err)
 	}})
 	return err
 }

@@ -73,7 +73,7 @@ type work struct {
 	calls         int // of tools, so far
 	usage         engine.Usage
 	cached        bool
-	before        *learned // what is known of the task when the work starts
+	before        *Learned // what is known of the task when the work starts
 	fresh         bool     // something of the step was done in this entry
 	// For the metadata: what agents found, by their names, steps and their time.
 	notes  map[string]any

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-run/weir/store"
@@ -122,7 +123,7 @@ func (s *Store) erase(ctx context.Context, e store.Erasure, user string, find fu
 	trees, err := find(f)
 	if err != nil || len(trees) == 0 {
 		dry := err != nil || e.Dry
-		return store.Erased{Memories: s.forget(f, user, nil, dry), Trajectories: s.forgetTrails(f, user, nil, dry)}, err
+		return store.Erased{Memories: s.forget(f, user, nil, dry), Trajectories: s.forgetTrails(f, user, nil, dry), Learned: s.forgetLearned(f, user, nil, dry)}, err
 	}
 	doomed := f.with(slices.Clone(trees)...)
 	forks := f.forks(doomed, trees)
@@ -133,12 +134,13 @@ func (s *Store) erase(ctx context.Context, e store.Erasure, user string, find fu
 	}
 	var out store.Erased
 	memories, trails := s.forget(f, user, doomed, e.Dry), s.forgetTrails(f, user, doomed, e.Dry)
+	learned := s.forgetLearned(f, user, doomed, e.Dry)
 	if e.Dry {
 		out = s.count(f, slices.Collect(maps.Keys(doomed)))
 	} else {
 		out = s.remove(f, doomed)
 	}
-	out.Forks, out.Memories, out.Trajectories = forks, memories, trails
+	out.Forks, out.Memories, out.Trajectories, out.Learned = forks, memories, trails, learned
 	return out, nil
 }
 
@@ -181,7 +183,7 @@ func (s *Store) remove(f forest, doomed map[tree]bool) (out store.Erased) {
 		}
 		return gone(id)
 	})
-	clear(s.cache)
+	maps.DeleteFunc(s.cache, func(key string, _ cached) bool { return !strings.HasPrefix(key, store.LearnedKeys) })
 	return out
 }
 
@@ -271,7 +273,7 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 		if p.Dry {
 			counted = s.count(f, trees)
 			with := f.with(slices.Clone(trees)...)
-			counted.Memories, counted.Trajectories = s.forget(f, "", with, true), s.forgetTrails(f, "", with, true)
+			counted.Memories, counted.Trajectories, counted.Learned = s.forget(f, "", with, true), s.forgetTrails(f, "", with, true), s.forgetLearned(f, "", with, true)
 			trees = nil
 		}
 		return trees, nil

@@ -139,7 +139,7 @@ func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	c, ok := s.cache[key]
-	if !ok || !c.expires.IsZero() && !c.expires.After(now) {
+	if !ok || c.expiredAt(now) {
 		return nil, false, nil
 	}
 	return engine.Copy(c.value), true, nil
@@ -165,7 +165,7 @@ func (s *Store) CacheSweep(ctx context.Context, now time.Time) (int64, error) {
 	defer s.mu.Unlock()
 	before := len(s.cache)
 	maps.DeleteFunc(s.cache, func(_ string, c cached) bool {
-		return !c.expires.IsZero() && !c.expires.After(now)
+		return c.expiredAt(now)
 	})
 	return int64(before - len(s.cache)), nil
 }

@@ -147,7 +147,7 @@ func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err e
 	if e != nil {
 		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, s.wrap("scrub", e)))
 	}
-	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories > 0 {
+	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories+out.Learned > 0 {
 		out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
 	}
 	return out, err
@@ -295,6 +295,9 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 	if out.Memories, err = x.forget(string(list)); err != nil {
 		return out, err
 	}
+	if out.Learned, err = x.deleteLearned(string(list)); err != nil {
+		return out, err
+	}
 	for _, q := range []struct {
 		query string
 		count *int
@@ -316,7 +319,7 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 		{"DELETE FROM run_crash WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM inbox WHERE run IN (SELECT num FROM doomed_run)", nil},
 		{"DELETE FROM queue WHERE -session IN (SELECT root FROM doomed)", nil},
-		{"DELETE FROM cache", nil},
+		{"DELETE FROM cache WHERE key < 'learned/' OR key >= 'learned0'", nil},
 		{"INSERT OR REPLACE INTO gone (name, num) VALUES ('traces', 1)", nil}, // until Scrub
 		{`INSERT OR REPLACE INTO gone (name, num) SELECT 'run', max(n) FROM (SELECT max(num) AS n FROM run
 			UNION SELECT num FROM gone WHERE name = 'run') HAVING max(n) IS NOT NULL`, nil},

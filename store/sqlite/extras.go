@@ -133,8 +133,7 @@ func (s *Store) Done(ctx context.Context, ids []int64) error {
 // CacheGet returns what CachePut kept under key and has not expired at now.
 func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error) {
 	var data string
-	err := s.reader.QueryRowContext(ctx,
-		"SELECT value FROM cache WHERE key = ? AND (expires IS NULL OR expires > ?)", key, now.UnixMilli()).Scan(&data)
+	err := s.reader.QueryRowContext(ctx, selectCached, key, now.UnixMilli()).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}

@@ -110,5 +110,8 @@ func (x eraser) count(roots []int64) (out store.Erased, err error) {
 	if err == nil {
 		out.Memories, err = x.countMemories(string(list))
 	}
+	if err == nil {
+		out.Learned, err = x.countLearned(string(list))
+	}
 	return out, err
 }

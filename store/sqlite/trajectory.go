@@ -110,15 +110,18 @@ const doomedTrails = ` WHERE user = ?2 OR session IN (
 	SELECT id FROM session WHERE num IN (SELECT -value FROM json_each(?1))
 	UNION SELECT id FROM run d WHERE root IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (SELECT 1 FROM session s WHERE s.id = d.id))`
 
-// alone deletes the trajectories and the memory of a user who has no sessions and
+// alone deletes the trajectories, the memory and the learned code of a user who has no sessions and
 // runs.
 func (x eraser) alone(dry bool) (out store.Erased, err error) {
-	do, forget := x.deleteTrails, x.forget
+	do, forget, learned := x.deleteTrails, x.forget, x.deleteLearned
 	if dry {
-		do, forget = x.countTrails, x.countMemories
+		do, forget, learned = x.countTrails, x.countMemories, x.countLearned
 	}
 	if out.Trajectories, err = do(doomedTrails, "[]", nullText(x.user)); err == nil {
 		out.Memories, err = forget("[]")
+	}
+	if err == nil {
+		out.Learned, err = learned("[]")
 	}
 	return out, err
 }

@@ -16,6 +16,7 @@ func erasureCases() []testCase {
 		{"a session is deleted with its rounds, their children and forks", deleteSession},
 		{"a run is deleted with its tree and forks", deleteRun},
 		{"a user is deleted with all that is the user's", deleteUser},
+		{"learned code goes with its user and with the runs that it came from, and no other", deleteLearned},
 		{"what a live process works on is not deleted unless forced", deleteOwned},
 		{"what was deleted can be made again, and takes no late commits", madeAgain},
 		{"sessions are pruned by age, by number and as they expire", prune},

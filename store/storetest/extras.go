@@ -63,6 +63,7 @@ func extraCases() []testCase {
 			must(t, err)
 			equal(t, "put again", []any{v, ok}, []any{"again", true})
 		}},
+		{"entries of the cache are listed, changed at once and deleted", cacheEntries},
 		{"what has expired in the cache can be swept out", func(t *testing.T, s Store) {
 			now := epoch()
 			must(t, s.CachePut(t.Context(), "for ever", "x", time.Time{}))

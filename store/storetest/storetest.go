@@ -73,6 +73,9 @@ type Extras interface {
 	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
 	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
 	CacheSweep(ctx context.Context, now time.Time) (int64, error)
+	CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
+	Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error)
+	CacheDelete(ctx context.Context, keys []string) (int, error)
 }
 
 // Sessions keeps conversations over many runs.

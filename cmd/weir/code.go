@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/store"
+)
+
+// codeRow is a learned program as `weir code list --json` prints it.
+type codeRow struct {
+	ID          string            `json:"id"`
+	User        string            `json:"user"` // "" for runs without a user
+	Flow        string            `json:"flow"`
+	Node        string            `json:"node"`
+	Task        string            `json:"task"`
+	Language    string            `json:"language"`
+	Model       string            `json:"model"`
+	State       weir.LearnedState `json:"state"`
+	Used        bool              `json:"used"` // by the next run with this task
+	Uses        int64             `json:"uses"`
+	Successes   int64             `json:"successes"`
+	Reliability float64           `json:"reliability"`
+	Run         string            `json:"run"`
+	Confirmed   string            `json:"confirmed"` // the run that confirmed it, "" for a candidate
+	Written     time.Time         `json:"written"`
+}
+
+// shownCode is one as `weir code show --json` prints it.
+type shownCode struct {
+	codeRow
+	Code string `json:"code"`
+}
+
+func codeRowOf(l *weir.LearnedCode) codeRow {
+	return codeRow{
+		l.ID, l.User, l.Flow, l.Node, l.Task, l.Language, l.Model, l.State, l.Used(), l.Uses, l.Successes, l.Reliability(), l.Run, l.Confirmed, l.At.UTC(),
+	}
+}
+
+// codeFilter are the flags that say which programs.
+type codeFilter struct {
+	weir.LearnedFilter
+	state string
+	json  bool
+}
+
+func (o *codeFilter) check() error {
+	o.State = weir.LearnedState(o.state)
+	if o.State != "" && !slices.Contains(codeStates(), o.state) {
+		return usagef("--state %s: expected %s", o.state, strings.Join(codeStates(), ", "))
+	}
+	return nil
+}
+
+func codeStates() []string {
+	return []string{string(weir.LearnedCandidate), string(weir.LearnedAccepted), string(weir.LearnedDisabled)}
+}
+
+func (p *program) codeFlags(c *cobra.Command, o *codeFilter) {
+	f := c.Flags()
+	f.StringVar(&o.User, "user", "", "only what was learned for this `USER`")
+	f.StringVar(&o.Flow, "flow", "", "only what was learned for the flow of this `NAME`")
+	f.StringVar(&o.state, "state", "", "only programs in this `STATE`: "+strings.Join(codeStates(), ", "))
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	_ = c.RegisterFlagCompletionFunc("user", p.completeLearned(func(l *weir.LearnedCode) string { return l.User }))
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeLearned(func(l *weir.LearnedCode) string { return l.Flow }))
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(codeStates(), noFiles))
+}
+
+func (p *program) codeCommand() *cobra.Command {
+	o := &codeFilter{}
+	list := func(c *cobra.Command, _ []string) error { return p.listCode(c.Context(), o) }
+	c := &cobra.Command{
+		Use:   "code",
+		Short: "List, show, disable and delete the code that was learned",
+		Long: `The programs that models wrote for code nodes with a prompt and that were kept to be
+used again: for one user, one flow and one task each. A candidate is not used before
+it has come to the same for other values; a program that fails too often is not used
+either, and is written anew.
+
+Without a command it lists them. A CODE in the commands below may be the beginning of
+its id.`,
+		Example: `  weir code list --user ada
+  weir code show 3f2a
+  weir code disable 3f2a`,
+		Args: exactArgs(),
+		RunE: list,
+	}
+	p.codeFlags(c, o)
+	listing := &cobra.Command{Use: "list", Short: "List the code that was learned, newest first", Args: exactArgs(), RunE: list}
+	p.codeFlags(listing, o)
+	c.AddCommand(listing, p.showCodeCommand(), p.switchCodeCommand("disable"), p.switchCodeCommand("enable"), p.deleteCodeCommand())
+	return c
+}
+
+func (p *program) listCode(ctx context.Context, o *codeFilter) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	list, err := p.learned(ctx, o.LearnedFilter)
+	if err != nil {
+		return err
+	}
+	p.printLearned(list, o.json)
+	return nil
+}
+
+// learned lists what was learned: nothing where there is no database.
+func (p *program) learned(ctx context.Context, f weir.LearnedFilter) ([]weir.LearnedCode, error) {
+	desk, err := p.look(ctx)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer desk.close() //nolint:errcheck // it only read
+	return desk.Learned(ctx, f)
+}
+
+func (p *program) printLearned(list []weir.LearnedCode, asJSON bool) {
+	if asJSON {
+		rows := make([]codeRow, 0, len(list))
+		for i := range list {
+			rows = append(rows, codeRowOf(&list[i]))
+		}
+		writeJSON(p.out, rows)
+		return
+	}
+	if len(list) == 0 {
+		p.say("no code was learned")
+		return
+	}
+	now, t := time.Now(), p.table("CODE STATE USES WELL USER FLOW NODE WRITTEN TASK", "NODE", "WRITTEN", "WELL", "FLOW")
+	for i := range list {
+		l := &list[i]
+		t.row(l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), orDash(printable(l.User)), printable(l.Flow), printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200))
+	}
+	t.print()
+}
+
+// codeState is a program's state for people.
+func codeState(l *weir.LearnedCode) string {
+	if l.State == weir.LearnedAccepted && !l.Used() {
+		return "unreliable"
+	}
+	return string(l.State)
+}
+
+// percent is how many of its uses went well.
+func percent(l *weir.LearnedCode) string {
+	if l.Uses == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100*l.Reliability())
+}
+
+// findLearned finds a program by the beginning of its id.
+func (d *desk) findLearned(ctx context.Context, prefix string) (weir.LearnedCode, error) {
+	l, err := d.FindLearned(ctx, prefix)
+	if errors.Is(err, store.ErrNotFound) {
+		err = &noCode{err}
+	} else if err != nil {
+		err = &usageError{err}
+	}
+	return l, err
+}
+
+// noCode is a learned program that is not there.
+type noCode struct{ err error }
+
+// Error is the cause's.
+func (e *noCode) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *noCode) Unwrap() error { return e.err }
+
+func (p *program) showCodeCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:               "show CODE",
+		Short:             "Show a learned program: its code, where it came from and how it fared",
+		Args:              exactArgs("CODE"),
+		ValidArgsFunction: p.completeCode,
+		RunE: func(c *cobra.Command, args []string) error {
+			desk, err := p.look(c.Context())
+			if err != nil {
+				return err
+			}
+			defer desk.close() //nolint:errcheck // it only read
+			l, err := desk.findLearned(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			p.printCode(&l, asJSON)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func (p *program) printCode(l *weir.LearnedCode, asJSON bool) {
+	if asJSON {
+		writeJSON(p.out, shownCode{codeRowOf(l), l.Code})
+		return
+	}
+	st := p.styleOf(p.out)
+	fmt.Fprintf(p.out, "%s  %s\n", st.bold.Render(l.ID), codeState(l))
+	for _, f := range []struct{ name, value string }{
+		{"user", l.User}, {"flow", l.Flow}, {"node", l.Node}, {"language", l.Language}, {"model", l.Model}, {"written in run", l.Run},
+		{"confirmed in run", l.Confirmed}, {"written", l.At.Format("2006-01-02 15:04:05")},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(p.out, "%-17s %s\n", f.name, printable(f.value))
+		}
+	}
+	fmt.Fprintf(p.out, "%-17s %s, %d of them did what was asked\n", "used", times(l.Uses), l.Successes)
+	section := func(name, text string) {
+		fmt.Fprintf(p.out, "\n%s\n%s\n", st.dim.Render(name), indent(strings.TrimRight(printable(text), "\n"), "  "))
+	}
+	section("task", l.Task)
+	section("code", l.Code)
+}
+
+func times(n int64) string { return count(n, "time") }
+
+// switchCodeCommand is `weir code disable` or `enable`.
+func (p *program) switchCodeCommand(verb string) *cobra.Command {
+	o := struct{ json bool }{}
+	long := map[string]string{
+		"disable": `Have learned programs not used any more. Models write the code of their tasks in each
+run, and nothing is learned in their place until "weir code enable". To have a program
+learned anew, delete it.`,
+		"enable": `Take "weir code disable" back: a program that had been confirmed is used again, and what
+was counted of its uses is forgotten.`,
+	}[verb]
+	c := &cobra.Command{
+		Use:               verb + " CODE...",
+		Short:             map[string]string{"disable": "Have learned programs not used any more", "enable": "Have disabled programs used again"}[verb],
+		Long:              long,
+		ValidArgsFunction: p.completeCode,
+		Args:              atLeastOneCode,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.switchCode(c.Context(), verb, args, o.json)
+		},
+	}
+	c.Flags().BoolVar(&o.json, "json", false, "print the programs as JSON")
+	return c
+}
+
+func atLeastOneCode(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("expected CODE...")
+	}
+	return nil
+}
+
+func (p *program) switchCode(ctx context.Context, verb string, prefixes []string, asJSON bool) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // what it did is durable
+	found, err := desk.findAllLearned(ctx, prefixes)
+	if err != nil {
+		return err
+	}
+	do := desk.DisableLearned
+	if verb == "enable" {
+		do = desk.EnableLearned
+	}
+	var rows []codeRow
+	for i := range found {
+		changed, err := do(ctx, found[i].ID)
+		if err != nil {
+			return err
+		}
+		now, err := desk.findLearned(ctx, found[i].ID)
+		if err != nil {
+			return err
+		}
+		if rows = append(rows, codeRowOf(&now)); !asJSON {
+			printSwitched(p.out, verb, &now, changed)
+		}
+	}
+	if asJSON {
+		writeJSON(p.out, rows)
+	}
+	return nil
+}
+
+func printSwitched(out io.Writer, verb string, l *weir.LearnedCode, changed bool) {
+	if changed {
+		fmt.Fprintf(out, "%sd %s (%s)\n", verb, l.ID, codeState(l))
+		return
+	}
+	fmt.Fprintf(out, "%s was not changed: it is %s\n", l.ID, codeState(l))
+}
+
+// findAllLearned finds programs by the beginnings of their ids, each once.
+func (d *desk) findAllLearned(ctx context.Context, prefixes []string) (list []weir.LearnedCode, err error) {
+	for _, prefix := range prefixes {
+		l, err := d.findLearned(ctx, prefix)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(x weir.LearnedCode) bool { return x.ID == l.ID }) {
+			list = append(list, l)
+		}
+	}
+	return list, nil
+}
+
+// completeCode offers learned programs.
+func (p *program) completeCode(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+	if len(args) > 0 && c.Name() == "show" {
+		return nil, noFiles
+	}
+	list, err := p.learned(contextOf(c), weir.LearnedFilter{})
+	if err != nil {
+		return nil, noFiles
+	}
+	var out completions
+	for i := range list {
+		out = append(out, cobra.CompletionWithDesc(list[i].ID, codeState(&list[i])+": "+shorten(list[i].Task, 40)))
+	}
+	return out, noFiles
+}
+
+// completeLearned offers what learned programs have of something.
+func (p *program) completeLearned(of func(*weir.LearnedCode) string) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
+		list, err := p.learned(contextOf(c), weir.LearnedFilter{})
+		if err != nil {
+			return nil, noFiles
+		}
+		var out completions
+		for i := range list {
+			if s := of(&list[i]); s != "" && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+		return out, noFiles
+	}
+}

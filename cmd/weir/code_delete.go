@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-run/weir"
+)
+
+func (p *program) deleteCodeCommand() *cobra.Command {
+	o, how, all := &codeFilter{}, &deletion{}, false
+	c := &cobra.Command{
+		Use:   "delete CODE... | --user USER | --flow NAME | --state STATE | --all",
+		Short: "Delete learned programs, so that models write them anew",
+		Long: `Delete learned programs: those that are named, or all that the flags take. The next run
+of such a task has models write the code again, which may be learned again; "weir code
+disable" prevents that. It asks, unless --yes is given. With --dry-run it lists what
+would be deleted.
+
+The record of the runs that wrote and used a program stays as it is.`,
+		Example: `  weir code delete 3f2a
+  weir code delete --user ada --flow invoices --dry-run`,
+		ValidArgsFunction: p.completeCode,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			filtered := o.LearnedFilter != (weir.LearnedFilter{})
+			switch {
+			case all && (filtered || len(args) > 0):
+				return usagef("--all takes everything: leave out the rest")
+			case len(args) > 0 && filtered:
+				return usagef("expected CODE... or flags that say which, and not both")
+			case len(args) == 0 && !filtered && !all:
+				return usagef("expected CODE..., flags such as --user USER that say which, or --all")
+			}
+			how.json = o.json
+			return p.deleteCode(c.Context(), args, o.LearnedFilter, how)
+		},
+	}
+	p.codeFlags(c, o)
+	f := c.Flags()
+	f.BoolVar(&all, "all", false, "everything that was learned for anybody")
+	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&how.dry, "dry-run", false, "delete nothing, and list what would be")
+	return c
+}
+
+func (p *program) deleteCode(ctx context.Context, prefixes []string, f weir.LearnedFilter, how *deletion) error {
+	desk, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer desk.close() //nolint:errcheck // what it did is durable
+	doomed, err := desk.findAllLearned(ctx, prefixes)
+	if err == nil && len(prefixes) == 0 {
+		doomed, err = desk.Learned(ctx, f)
+	}
+	if err != nil {
+		return err
+	}
+	if how.dry || len(doomed) == 0 {
+		p.printLearned(doomed, how.json)
+		return nil
+	}
+	if ok, err := p.sure(ctx, fmt.Sprintf("Delete %s for good?", count(len(doomed), "learned program")), how); !ok || err != nil {
+		return err
+	}
+	ids := make([]string, len(doomed))
+	for i := range doomed {
+		ids[i] = doomed[i].ID
+	}
+	n, err := desk.DeleteLearned(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	if how.json {
+		writeJSON(p.out, map[string]any{"deleted": n})
+		return nil
+	}
+	fmt.Fprintf(p.out, "deleted %s\n", count(n, "learned program"))
+	return nil
+}

@@ -1,0 +1,139 @@
+package codegen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// reliable is how often learned code must have done what was asked to be used
+// again, of the times it was used.
+const reliable = 0.8
+
+// LearnedState is how far learned code has come.
+type LearnedState string
+
+// The states of learned code.
+const (
+	// LearnedCandidate: it did what was asked for one input, and is not used.
+	LearnedCandidate LearnedState = "candidate"
+	// LearnedAccepted: it came to the same as code that was written without it, for
+	// another input. It is used.
+	LearnedAccepted LearnedState = "learned"
+	// LearnedDisabled: a person has switched it off. No other is learned in its place.
+	LearnedDisabled LearnedState = "disabled"
+)
+
+// AllLearned begins the keys of learned code in the cache. The names of the user and
+// of the flow follow, escaped as in URLs, and then a digest of the task.
+const AllLearned = "learned/"
+
+// LearnedPrefix begins the keys of the code that was learned for one user.
+func LearnedPrefix(user string) string { return AllLearned + url.PathEscape(user) + "/" }
+
+// Learned is a program that models wrote for a task of one user's flow and that did
+// what was asked.
+type Learned struct {
+	// ID names it: a digest of its user, flow and task.
+	ID               string
+	User, Flow, Node string
+	// Task is the beginning of the prompt.
+	Task, Language, Model, Code string
+	// Run is the run that it was written in; Confirmed the run in which it came to the
+	// same as a program that was written without it, "" for a candidate.
+	Run, Confirmed string
+	State          LearnedState
+	// Uses is how often it was used once it was confirmed, Successes how often it did
+	// what was asked then.
+	Uses, Successes int64
+	At              time.Time // when it was written
+
+	evidence string // digest of the values that it did it for
+	before   LearnedState
+}
+
+// Reliability is the share of its uses that went well, 1 where there was none.
+func (l *Learned) Reliability() float64 {
+	if l.Uses == 0 {
+		return 1
+	}
+	return float64(l.Successes) / float64(l.Uses)
+}
+
+// Used reports whether the next run with this task uses it.
+func (l *Learned) Used() bool {
+	return l != nil && l.State == LearnedAccepted && l.Reliability() >= reliable
+}
+
+func (l *Learned) value() map[string]any {
+	v := map[string]any{
+		"user": l.User, "flow": l.Flow, "node": l.Node, "run": l.Run, "task": l.Task, "language": l.Language, "at": l.At.UnixMilli(),
+		"code": l.Code, "model": l.Model, "state": string(l.State), "evidence": l.evidence, "uses": l.Uses, "successes": l.Successes,
+	}
+	if l.Confirmed != "" {
+		v["confirmed"] = l.Confirmed
+	}
+	if l.before != "" {
+		v["before"] = string(l.before)
+	}
+	return v
+}
+
+func readLearned(v engine.Value) *Learned {
+	o, _ := v.(map[string]any)
+	text := func(name string) string { return textOf(o[name]) }
+	l := &Learned{
+		User: text("user"), Flow: text("flow"), Node: text("node"), Run: text("run"), Task: text("task"), Language: text("language"),
+		Code: text("code"), Model: text("model"), Confirmed: text("confirmed"),
+		State: LearnedState(text("state")), before: LearnedState(text("before")), evidence: text("evidence"),
+	}
+	l.Uses, _ = o["uses"].(int64)
+	l.Successes, _ = o["successes"].(int64)
+	if at, ok := o["at"].(int64); ok {
+		l.At = time.UnixMilli(at)
+	}
+	if l.Code == "" {
+		return nil
+	}
+	return l
+}
+
+// ReadLearned reads what the cache holds under a key; ok is false where that is no
+// learned code.
+func ReadLearned(key string, v engine.Value) (l Learned, ok bool) {
+	read := readLearned(v)
+	if read == nil {
+		return Learned{}, false
+	}
+	sum := sha256.Sum256([]byte(key))
+	read.ID = hex.EncodeToString(sum[:8])
+	return *read, true
+}
+
+// Disable is the value to keep of learned code so that it is not used any more; ok is
+// false where it is disabled already, or is no learned code.
+func Disable(v engine.Value) (disabled engine.Value, ok bool) {
+	l := readLearned(v)
+	if l == nil || l.State == LearnedDisabled {
+		return nil, false
+	}
+	l.before, l.State = l.State, LearnedDisabled
+	return l.value(), true
+}
+
+// Enable takes Disable back. What was counted of its uses is forgotten, so that code
+// that a person has looked at is tried again.
+func Enable(v engine.Value) (enabled engine.Value, ok bool) {
+	l := readLearned(v)
+	if l == nil || l.State != LearnedDisabled {
+		return nil, false
+	}
+	l.State, l.before, l.Uses, l.Successes = LearnedCandidate, "", 0, 0
+	if was := LearnedState(textOf(v.(map[string]any)["before"])); was == LearnedAccepted {
+		l.State = was
+	}
+	return l.value(), true
+}

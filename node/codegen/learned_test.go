@@ -1,0 +1,132 @@
+package codegen_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/node/codegen"
+	"github.com/weir-run/weir/store"
+)
+
+// steps of a task by the agents, and of one by learned code.
+var (
+	byAgents  = []string{"1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success"}
+	byLearned = []string{"1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success"}
+)
+
+// one returns the one program of a user.
+func (s *school) one(user string) weir.LearnedCode {
+	s.t.Helper()
+	list, err := s.w.Learned(s.t.Context(), weir.LearnedFilter{User: user})
+	if err != nil || len(list) != 1 {
+		s.t.Fatalf("learned for %s: %v, %v", user, list, err)
+	}
+	return list[0]
+}
+
+func (s *school) learnedIs(user string, state weir.LearnedState, used bool) {
+	s.t.Helper()
+	if l := s.one(user); l.State != state || l.Used() != used {
+		s.t.Errorf("the program of %s is %s, used %v; expected %s, %v", user, l.State, l.Used(), state, used)
+	}
+}
+
+func TestLearnedCodeIsListedDisabledEnabledAndDeletedForEachUser(t *testing.T) {
+	s := newSchool(t)
+	learning := strings.Replace(reading, ", learn: false", "", 1)
+	for _, s.user = range []string{"ada", "bob"} {
+		s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
+	}
+	l := s.one("ada")
+	if l.User != "ada" || l.Flow != "reading" || l.Run != "r1" || l.Confirmed != "r2" || !strings.Contains(l.Code, "split") ||
+		l.Language != "python" || !strings.Contains(l.Task, "Read the amount") || l.State != weir.LearnedAccepted {
+		t.Errorf("learned for ada: %+v", l)
+	}
+	found, err := s.w.FindLearned(t.Context(), l.ID[:6])
+	if err != nil || found.ID != l.ID {
+		t.Errorf("found by its beginning: %v, %v", found.ID, err)
+	}
+	if _, err := s.w.FindLearned(t.Context(), ""); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("found without an id: %v", err)
+	}
+
+	s.user = "ada"
+	if changed, err := s.w.DisableLearned(t.Context(), l.ID); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	if changed, err := s.w.DisableLearned(t.Context(), l.ID); changed || err != nil {
+		t.Fatal("disabled twice", changed, err)
+	}
+	s.learnedIs("ada", weir.LearnedDisabled, false)
+	s.learnedIs("bob", weir.LearnedAccepted, true)
+	for range 2 { // nothing is learned in its place
+		s.says(noAnalysis, readAmount, good)
+		s.passes(learning, map[string]any{"invoice": "9 EUR"}, byAgents...)
+	}
+	s.learnedIs("ada", weir.LearnedDisabled, false)
+	s.user = "bob"
+	s.says(good)
+	s.passes(learning, invoice(), byLearned...)
+
+	s.user = "ada"
+	if changed, err := s.w.EnableLearned(t.Context(), l.ID); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	s.learnedIs("ada", weir.LearnedAccepted, true)
+	s.says(good)
+	s.passes(learning, invoice(), byLearned...)
+
+	if n, err := s.w.DeleteLearned(t.Context(), l.ID, "no such"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := s.w.EnableLearned(t.Context(), l.ID); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a deleted program is enabled: %v", err)
+	}
+	s.says(noAnalysis, readAmount, good)
+	s.passes(learning, invoice(), byAgents...)
+	s.learnedIs("ada", weir.LearnedCandidate, false)
+	s.learnedIs("bob", weir.LearnedAccepted, true)
+
+	gone, err := s.w.DeleteUser(t.Context(), "ada", store.Erasure{})
+	if err != nil || gone.Learned != 1 {
+		t.Fatal(gone, err)
+	}
+	if list, err := s.w.Learned(t.Context(), weir.LearnedFilter{}); err != nil || len(list) != 1 || list[0].User != "bob" {
+		t.Errorf("left after the deletion of ada: %v, %v", list, err)
+	}
+	s.user = "bob"
+	s.says(good)
+	s.passes(learning, invoice(), byLearned...)
+}
+
+// TestACandidateThatWasDisabledIsACandidateAgain: a person's word for it does not
+// confirm it.
+func TestACandidateThatWasDisabledIsACandidateAgain(t *testing.T) {
+	s := newSchool(t)
+	s.user = "ada"
+	s.learns(strings.Replace(reading, ", learn: false", "", 1), readAmount, invoice())
+	id := s.one("ada").ID
+	for _, change := range []func() (bool, error){
+		func() (bool, error) { return s.w.DisableLearned(t.Context(), id) },
+		func() (bool, error) { return s.w.EnableLearned(t.Context(), id) },
+	} {
+		if changed, err := change(); !changed || err != nil {
+			t.Fatal(changed, err)
+		}
+	}
+	s.learnedIs("ada", weir.LearnedCandidate, false)
+}
+
+// TestStoresKnowWhoseLearnedCodeIs: a store erases by the keys that are made here.
+func TestStoresKnowWhoseLearnedCodeIs(t *testing.T) {
+	if codegen.AllLearned != store.LearnedKeys {
+		t.Errorf("keys begin with %q, expected %q", codegen.AllLearned, store.LearnedKeys)
+	}
+	for _, user := range []string{"", "ada", "a/b", "a b", "ä%2F"} {
+		if codegen.LearnedPrefix(user) != store.LearnedKeysOf(user) {
+			t.Errorf("keys of %q begin with %q, expected %q", user, codegen.LearnedPrefix(user), store.LearnedKeysOf(user))
+		}
+	}
+}

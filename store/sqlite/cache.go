@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+const selectCached = "SELECT value FROM cache WHERE key = ? AND (expires IS NULL OR expires > ?)"
+
+// CacheChange calls change with what is kept under key at now and keeps for ever what
+// it returns with true. Nothing else, in this process or another, changes the entry
+// meanwhile.
+func (s *Store) CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
+	return s.write(ctx, "change cache", func(ctx context.Context) error {
+		var v engine.Value
+		var data string
+		err := s.conn.QueryRowContext(ctx, selectCached, key, now.UnixMilli()).Scan(&data)
+		there := err == nil
+		if there {
+			v, err = engine.DecodeValue([]byte(data))
+		} else if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		to, put := change(v, there)
+		if !put {
+			return nil
+		}
+		if data, err = encodeValue(to); err != nil {
+			return err
+		}
+		_, err = s.conn.ExecContext(ctx, "INSERT OR REPLACE INTO cache (key, value, expires) VALUES (?, ?, NULL)", key, data)
+		return err
+	})
+}
+
+// Cached lists what is kept at now under keys that begin with prefix, by key.
+func (s *Store) Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error) {
+	out := []store.Cached{}
+	err := s.query(ctx, func(row scanner) error {
+		var c store.Cached
+		var data string
+		err := row.Scan(&c.Key, &data)
+		if err == nil {
+			if c.Value, err = engine.DecodeValue([]byte(data)); err != nil {
+				err = fmt.Errorf("%s: %w", c.Key, err)
+			}
+		}
+		out = append(out, c)
+		return err
+	}, "SELECT key, value FROM cache WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND (expires IS NULL OR expires > ?2) ORDER BY key",
+		prefix, now.UnixMilli())
+	if err != nil {
+		return nil, s.wrap("list cache", err)
+	}
+	return out, nil
+}
+
+// CacheDelete removes entries, so that no byte of them is left in the file or its log,
+// and says how many there were.
+func (s *Store) CacheDelete(ctx context.Context, keys []string) (n int, err error) {
+	const op = "delete from cache"
+	list, err := json.Marshal(keys)
+	if err != nil || len(keys) == 0 {
+		return 0, err
+	}
+	err = s.overwriting(ctx, op, func(ctx context.Context) error {
+		n, err = s.deleteCached(ctx, "key IN (SELECT value FROM json_each(?))", string(list))
+		return err
+	})
+	_, err = s.scrubbed(ctx, op, store.Erased{}, err)
+	return n, err
+}
+
+// deleteCached deletes entries in a transaction that overwrites what it deletes.
+func (s *Store) deleteCached(ctx context.Context, where string, args ...any) (int, error) {
+	res, err := s.conn.ExecContext(ctx, "DELETE FROM cache WHERE "+where, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n > 0 {
+		err = rememberer{ctx, s.conn}.traces()
+	}
+	return int(n), err
+}
+
+// doomedLearned takes the code that was learned for a user, ?1 with its end ?2, or in a
+// run of the trees ?3.
+const doomedLearned = `key >= '` + store.LearnedKeys + `' AND key < 'learned0' AND (key >= ?1 AND key < ?2
+	OR value ->> '$.run' IN (SELECT id FROM run WHERE root IN (SELECT value FROM json_each(?3)))
+	OR value ->> '$.confirmed' IN (SELECT id FROM run WHERE root IN (SELECT value FROM json_each(?3))))`
+
+// learned are the arguments of doomedLearned.
+func (x eraser) learned(roots string) []any {
+	if x.user == "" {
+		return []any{"", "", roots}
+	}
+	prefix := store.LearnedKeysOf(x.user)
+	return []any{prefix, prefix[:len(prefix)-1] + "0", roots} // "0" follows "/"
+}
+
+func (x eraser) countLearned(roots string) (n int, err error) {
+	err = x.q.QueryRowContext(x.ctx, "SELECT count(*) FROM cache WHERE "+doomedLearned, x.learned(roots)...).Scan(&n)
+	return n, err
+}
+
+func (x eraser) deleteLearned(roots string) (int, error) {
+	return x.s.deleteCached(x.ctx, doomedLearned, x.learned(roots)...)
+}
