@@ -69,7 +69,8 @@ func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	if err := w.store.PutFlow(ctx, fp, normal); err != nil {
 		return nil, fmt.Errorf("keep flow %s: %w", f.Name, err)
 	}
-	specs, data, err := flow.SpecsOf(f, w.catalogue).Encode()
+	p.Kept = flow.SpecsOf(f, w.catalogue)
+	specs, data, err := p.Kept.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -171,16 +172,29 @@ func (w *Weir) recorded(ctx context.Context, fingerprint, specs string) (*runner
 // ports is inferred from the edges.
 func RecordedFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint, specs string) (f *Flow, inferred []string, err error) {
 	r := flow.Record{Kept: func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }, Types: c}
-	if specs != "" {
-		data, err := s.Flow(ctx, specs)
-		if err == nil {
-			r.Specs, err = flow.DecodeSpecs(data)
-		}
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, nil, fmt.Errorf("node types %s: %w", specs, err)
-		}
+	if r.Specs, err = keptSpecs(ctx, s, specs); err != nil {
+		return nil, nil, err
 	}
 	return r.Read(fingerprint)
+}
+
+// keptSpecs returns the node types that are kept under a digest, nil where there are
+// none.
+func keptSpecs(ctx context.Context, s Flows, digest string) (specs *flow.Specs, err error) {
+	if digest == "" {
+		return nil, nil
+	}
+	data, err := s.Flow(ctx, digest)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		specs, err = flow.DecodeSpecs(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("node types %s: %w", digest, err)
+	}
+	return specs, nil
 }
 
 // FlowUnder returns a flow that a run was started with, by its fingerprint as

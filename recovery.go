@@ -70,6 +70,11 @@ func (w *Weir) recoverable(ctx context.Context, id string) (*runner.Program, err
 	if err != nil {
 		return nil, err
 	}
+	if start != nil && len(p.Lacks(start.Closure)) > 0 {
+		if start, err = w.accepted(ctx, id, start); err != nil {
+			return nil, err
+		}
+	}
 	if what := w.missing(p, start); len(what) > 0 {
 		return nil, &runner.Missing{Run: id, What: what}
 	}
@@ -99,6 +104,22 @@ func (w *Weir) startOf(ctx context.Context, id string) (*engine.RunStarted, erro
 		break
 	}
 	return nil, nil
+}
+
+// accepted is how a run began, with what was accepted since.
+func (w *Weir) accepted(ctx context.Context, id string, start *engine.RunStarted) (*engine.RunStarted, error) {
+	now := *start
+	for c, err := range w.store.Commits(ctx, id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("read run %s: %w", id, err)
+		}
+		for _, e := range c.Events {
+			if a, ok := e.(*engine.ChangesAccepted); ok {
+				now.Closure, now.Specs = a.Closure, a.Specs
+			}
+		}
+	}
+	return &now, nil
 }
 
 // missing lists what this process lacks for a run.

@@ -141,6 +141,21 @@ func (w *Weir) ChildAt(ctx context.Context, id, path string) (string, error) {
 	return i.Child.Run, nil
 }
 
+// AcceptChanges has a run, with the child runs that it waits for, continue under the
+// versions of node types and tools that this process has, and returns what is different
+// from what it was started with; nothing where nothing is. It is recorded with by, and
+// nothing is executed: Resume, Answer and the rest work afterwards. A *runner.Changed
+// error says that the ports of a node type differ so that the record may mean something
+// else; Fork continues such a run. A run that has completed or was cancelled is
+// runner.ErrStatus.
+func (w *Weir) AcceptChanges(ctx context.Context, id, by string) ([]string, error) {
+	p, err := w.programOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return w.local.Accept(ctx, p, id, by)
+}
+
 // stop is do for what stops a run, also where its tools have changed and where its
 // node types are not those of this process.
 func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, error) {

@@ -257,6 +257,7 @@ func Open(o Options) (*Weir, error) {
 	}
 	ro.Trails = w.trails(o.Trajectories)
 	ro.Flow, ro.Record = w.programUnder, w.onlyRecorded
+	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) { return keptSpecs(ctx, o.Store, digest) }
 	ro.Drain = o.Drain
 	if o.Recover || o.Tend {
 		ro.Program = w.recoverable

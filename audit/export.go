@@ -169,6 +169,8 @@ func (w *exporter) specs(events []engine.Event) {
 			digest = e.Specs
 		case *engine.RunForked:
 			digest = e.Specs
+		case *engine.ChangesAccepted:
+			digest = e.Specs
 		}
 		if digest == "" || w.wrote[digest] || w.err != nil {
 			continue

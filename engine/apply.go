@@ -50,8 +50,12 @@ func (r *Run) Apply(e Event) error {
 	return nil
 }
 
-// noted reports whether the event is a note of the run that may follow its end.
+// noted reports whether the event may follow the end of the run and leaves it ended: a
+// note of the run, or that changes were accepted.
 func noted(end Status, e Event) bool {
+	if _, ok := e.(*ChangesAccepted); ok {
+		return end == Failed // before a node of it is tried again
+	}
 	n, ok := e.(*NoteRecorded)
 	return ok && n.Path == "" && end != Cancelled
 }
@@ -125,6 +129,10 @@ func (r *Run) applyRare(e Event) error {
 		return r.applyForced(e)
 	case *RunForked:
 		return r.applyForked(e)
+	case *ChangesAccepted:
+		start := *r.Start
+		start.Closure, start.Specs = e.Closure, e.Specs
+		r.Start = &start
 	case *RunCompleted:
 		r.ended, r.outputs, r.absent, r.finished = Completed, e.Outputs, e.Absent, nil
 	case *RunFailed:

@@ -57,6 +57,8 @@ func newRareEvent(kind string) Event {
 		return new(ChildReported)
 	case "run.forked":
 		return new(RunForked)
+	case "changes.accepted":
+		return new(ChangesAccepted)
 	case "timer.fired":
 		return new(TimerFired)
 	case "cancel.requested":
@@ -151,6 +153,11 @@ func (c *coder) rareFields(e Event) {
 		c.childReported(v)
 	case *RunForked:
 		c.runForked(v)
+	case *ChangesAccepted:
+		c.stringMap("closure", &v.Closure)
+		c.str("specs", &v.Specs)
+		c.strings("changes", &v.Changes)
+		c.str("by", &v.By)
 	case *TimerFired:
 		c.str("timer", &v.ID)
 	case *CancelRequested:

@@ -207,7 +207,7 @@ func requestCodes() []CodeInfo {
 		{CodeRunOwned, "Another process runs it.", "Wait for it to end, watch it with `weir show`, or stop it with `weir cancel`."},
 		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
-		{CodeClosureChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names.", "Use the version it was started with; or go on under what there is now with `weir fork`, or start it anew."},
+		{CodeClosureChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names, or with other ports of a node type.", "Use the version it was started with; or continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork`."},
 		{CodeTypesUnknown, "The run was recorded by a version that did not record its node types, and this process lacks some of them.", "Read it with a program that has these node types, or print its events with `weir show RUN --events`."},
 		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
 		{CodeSessionBusy, "A round of the session is going on, and the message is not to wait its turn.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},

@@ -297,6 +297,17 @@ type RunForked struct {
 	By       string          `json:"by,omitempty"`
 }
 
+// ChangesAccepted has a run continue under other versions of node types and tools
+// than it was started with, since somebody asked for it.
+type ChangesAccepted struct {
+	// Closure and Specs replace those of the run's beginning, from here on.
+	Closure map[string]string `json:"closure,omitempty"`
+	Specs   string            `json:"specs,omitempty"`
+	// Changes are what is different, for people.
+	Changes []string `json:"changes,omitempty"`
+	By      string   `json:"by,omitempty"`
+}
+
 // TimerFired resolves a timer: an interrupt's id, or a node's path for a retry.
 type TimerFired struct {
 	ID string `json:"timer"`
@@ -366,6 +377,7 @@ func (*NoteRecorded) Kind() string       { return "note.recorded" }
 func (*InterruptAnswered) Kind() string  { return "interrupt.answered" }
 func (*ChildReported) Kind() string      { return "child.reported" }
 func (*RunForked) Kind() string          { return "run.forked" }
+func (*ChangesAccepted) Kind() string    { return "changes.accepted" }
 func (*TimerFired) Kind() string         { return "timer.fired" }
 func (*CancelRequested) Kind() string    { return "cancel.requested" }
 func (*NodeForced) Kind() string         { return "node.forced" }

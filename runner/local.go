@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/trajectory/follow"
 )
@@ -33,6 +34,9 @@ type Options struct {
 	// Record makes the program for reading and stopping a run whose own program this
 	// process does not have: see Recorded. Nil has none.
 	Record func(ctx context.Context, run string) (*Program, error)
+	// Specs returns what is kept under a digest of the node types that a run was
+	// started with, nil for nothing; nil compares versions alone.
+	Specs func(ctx context.Context, digest string) (*flow.Specs, error)
 	// MaxDepth bounds how many runs may be above a run that a node starts; 8.
 	MaxDepth int
 	// Program finds the program a run was started under; a *Missing error says what
@@ -349,6 +353,9 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 		return nil, m.otherFlow(s)
 	} else if s != nil {
 		if err := m.otherTypes(s); err != nil {
+			return nil, err
+		}
+		if err := l.otherPorts(ctx, m, s); err != nil {
 			return nil, err
 		}
 	}

@@ -411,7 +411,7 @@ func (m *machine) otherFlow(s *engine.RunStarted) error {
 // otherTypes says which node types and tools are not what they were when the run
 // was started; nil where they all are. Tools are no matter to a run that is over.
 func (m *machine) otherTypes(s *engine.RunStarted) error {
-	if m.program.recorded {
+	if m.program.recorded || m.program.accepts {
 		return nil
 	}
 	status := m.run.Status()
@@ -420,7 +420,7 @@ func (m *machine) otherTypes(s *engine.RunStarted) error {
 	if diff == nil {
 		return nil
 	}
-	return fmt.Errorf("run %s: %s: %w", m.run.ID, strings.Join(diff, ", "), ErrClosure)
+	return &Changed{Run: m.run.ID, Changes: diff}
 }
 
 // Lacks lists the node types and tools of a run's closure that are not what they were

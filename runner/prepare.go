@@ -25,9 +25,12 @@ type Program struct {
 	// were inferred from the edges.
 	Specs    string
 	Inferred []string
+	// Kept is what the store keeps under Specs; nil where it keeps nothing.
+	Kept     *flow.Specs
 	recorded bool // made by Recorded
 	types    flow.Catalogue
 	anyhow   bool                    // changed tools are no matter
+	accepts  bool                    // nor is anything else that Accept allows
 	files    bool                    // nodes of the flow, or of one that it uses, name files
 	schemas  map[string]*node.Schema // of state keys
 }
@@ -89,6 +92,13 @@ const toolPin = "tool:"
 func (p *Program) Anyhow() *Program {
 	q := *p
 	q.anyhow = true
+	return &q
+}
+
+// accepting is the program for accepting what is different about it.
+func (p *Program) accepting() *Program {
+	q := *p
+	q.accepts = true
 	return &q
 }
 

@@ -44,6 +44,7 @@ a child run, its path from the root.`,
 		},
 	}
 	d.flags(c)
+	d.acceptFlag(c)
 	return c
 }
 
@@ -141,6 +142,9 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 		return err
 	}
 	defer desk.close() //nolint:errcheck // drive has closed it where that matters
+	if err := d.acceptChanges(ctx, desk, id); err != nil {
+		return err
+	}
 	v, err := desk.Inspect(ctx, id, 0)
 	if err != nil {
 		return err
@@ -210,5 +214,6 @@ waits for an answer, the command prints the questions.`,
 		},
 	}
 	d.flags(c)
+	d.acceptFlag(c)
 	return c
 }

@@ -217,8 +217,14 @@ func (p *program) printCode(l *weir.LearnedCode, asJSON bool) {
 	st := p.styleOf(p.out)
 	fmt.Fprintf(p.out, "%s  %s\n", st.bold.Render(l.ID), codeState(l))
 	for _, f := range []struct{ name, value string }{
-		{"user", l.User}, {"flow", l.Flow}, {"node", l.Node}, {"language", l.Language}, {"model", l.Model}, {"written in run", l.Run},
-		{"confirmed in run", l.Confirmed}, {"written", l.At.Format("2006-01-02 15:04:05")},
+		{"user", l.User},
+		{"flow", l.Flow},
+		{"node", l.Node},
+		{"language", l.Language},
+		{"model", l.Model},
+		{"written in run", l.Run},
+		{"confirmed in run", l.Confirmed},
+		{"written", l.At.Format("2006-01-02 15:04:05")},
 	} {
 		if f.value != "" {
 			fmt.Fprintf(p.out, "%-17s %s\n", f.name, printable(f.value))

@@ -18,6 +18,7 @@ type driving struct {
 	noInput bool
 	record  string
 	replay  string
+	accept  bool              // what has changed since the run was started
 	forked  *forked           // of a run that shares the past of another
 	atWork  []string          // nodes that were when the run was opened, and go on
 	open    map[string]*child // children that go on
@@ -31,6 +32,23 @@ func (d *driving) flags(c *cobra.Command) {
 	f.BoolVar(&d.noInput, "no-input", false, "ask no questions in the terminal; pause instead")
 	f.StringVar(&d.record, "record", "", "write all model calls to `FILE`")
 	f.StringVar(&d.replay, "replay", "", "answer model calls from `FILE`, a recording of --record; call no model")
+}
+
+// acceptFlag adds the flag of commands that continue a run under other versions.
+func (d *driving) acceptFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&d.accept, "accept-changes", false, "continue under the node types and tools that there are now, where others started the run")
+}
+
+// acceptChanges has a run continue under what there is now, where that was asked for.
+func (d *driving) acceptChanges(ctx context.Context, desk *desk, id string) error {
+	if !d.accept {
+		return nil
+	}
+	changes, err := desk.AcceptChanges(ctx, id, d.p.person())
+	for _, change := range changes {
+		d.p.say("accepted: %s", printable(change))
+	}
+	return err
 }
 
 // drive follows a run until it ends, waits for somebody who is not here, or a

@@ -111,6 +111,9 @@ func hint(err error) string {
 	if e, ok := errors.AsType[*runner.Refusal](err); ok {
 		return e.Instead
 	}
+	if e, ok := errors.AsType[*runner.Changed](err); ok {
+		return e.Hint()
+	}
 	if e, ok := errors.AsType[*runner.Owned](err); ok {
 		return e.Hint()
 	}
@@ -137,7 +140,7 @@ func hint(err error) string {
 	case errors.Is(err, runner.ErrNoInterrupt):
 		return "`weir show RUN` lists what the run waits for"
 	case errors.Is(err, runner.ErrClosure):
-		return "go on with what it was started with, or go on from some point under what there is now, as with: weir fork RUN --from NODE"
+		return "use what it was started with, continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork RUN --from NODE`"
 	case errors.Is(err, store.ErrNewer):
 		return "use the version of Weir that wrote the database, or another one with --db"
 	case errors.Is(err, store.ErrCorrupt):

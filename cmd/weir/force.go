@@ -72,6 +72,7 @@ because of a child continues when the child has completed.`,
 		c.Flags().StringVar(&more, "add", "", "first add `MORE` to the budget that stopped the node: 10000 tokens, 3 calls, $0.50, or {\"maxTokens\": 10000}")
 	}
 	d.flags(c)
+	d.acceptFlag(c)
 	return c
 }
 
