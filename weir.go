@@ -127,6 +127,10 @@ type Options struct {
 	Models *llm.Catalogue
 	// Limits bound the calls to providers, for all runs of this process; nil is none.
 	Limits *llm.Limits
+	// Timeouts bound how long the answers of a provider may take, by its name. Zero
+	// values mean the defaults: 10 minutes until the answer begins, 5 minutes without
+	// anything new, an hour in all. A call that exceeds one fails with model_timeout.
+	Timeouts map[string]llm.Timeouts
 	// Tools are what models may be allowed to call.
 	Tools []*Tool
 	// Flows are flows that models may be allowed to call as tools.
@@ -250,7 +254,8 @@ func Open(o Options) (*Weir, error) {
 		Store: o.Store, Parallel: o.Parallel, Logger: o.Logger, Skip: o.Skip,
 		Services: runner.Services{
 			LLM: llm.NewService(llm.Options{
-				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits, Logger: o.Logger,
+				Providers: maps.Clone(o.Providers), Replay: o.Replay, Models: o.Models, Limits: o.Limits,
+				Timeouts: maps.Clone(o.Timeouts), Logger: o.Logger,
 			}),
 			Tools: tools, Executors: executors, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},

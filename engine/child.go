@@ -208,7 +208,7 @@ func raisedBy(e *ChildReported, path string) Usage {
 func (u Usage) minus(o Usage) Usage {
 	return Usage{
 		u.Calls - o.Calls, u.Input - o.Input, u.Cached - o.Cached,
-		u.Output - o.Output, u.Reasoning - o.Reasoning, u.CostMicros - o.CostMicros,
+		u.Output - o.Output, u.Reasoning - o.Reasoning, u.CostMicros - o.CostMicros, u.Estimated - o.Estimated,
 	}
 }
 

@@ -319,6 +319,7 @@ func (c *coder) usage(v *Usage) {
 	c.int("output", &v.Output)
 	c.int("reasoning", &v.Reasoning)
 	c.int64("cost", &v.CostMicros)
+	c.int("estimated", &v.Estimated)
 }
 
 func (c *coder) raise(v *Raise) {

@@ -188,7 +188,7 @@ func modelCodes() []CodeInfo {
 		{CodeModelContextLength, "The request is longer than the model's window.", "Use a model with a larger window, or a new context with less in it."},
 		{CodeModelFiltered, "The provider's filter withheld the answer or refused the request.", "Change what is asked."},
 		{CodeModelUnavailable, "The provider cannot be reached, broke off, or answered what cannot be read.", "Try again, with `retry:`; check the base URL."},
-		{CodeModelTimeout, "The provider did not answer in time.", "Try again, with `retry:`."},
+		{CodeModelTimeout, "The provider did not begin its answer, did not go on with it, or did not end it in time.", "Try again, with `retry:`, or raise the provider's `timeouts` in the configuration."},
 		{CodeModelUnknownProvider, "The model names a provider that is not configured, or none.", "Write it as provider/model, with one of the providers that the message lists."},
 		{CodeModelSessionLost, "The provider no longer holds the conversation that the call names.", "Weir sends the whole history again by itself; if you see this, set `history: client`."},
 		{CodeModelAnswer, "The model's answer cannot be read as what was asked for, also after one repair.", "Simplify the schema, use a model with structured output, or set `retry` with `on: [model_answer_invalid]`: each attempt asks anew."},

@@ -20,13 +20,16 @@ type Usage struct {
 	Output     int   `json:"output,omitempty"` // tokens
 	Reasoning  int   `json:"reasoning,omitempty"`
 	CostMicros int64 `json:"cost,omitempty"` // millionths of a US dollar
+	// Estimated is how many of Calls are counted at an estimate, since nobody
+	// reported what they took.
+	Estimated int `json:"estimated,omitempty"`
 }
 
 // Add returns the sum.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		u.Calls + o.Calls, u.Input + o.Input, u.Cached + o.Cached,
-		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros,
+		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros, u.Estimated + o.Estimated,
 	}
 }
 

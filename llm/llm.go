@@ -21,7 +21,10 @@ import (
 type Provider interface {
 	// Generate makes one model call, giving pieces to emit as they come (never
 	// concurrently) and returning the whole. Errors are *Error where the
-	// provider can say what went wrong. When ctx ends it stops at once.
+	// provider can say what went wrong. When ctx ends it returns at once; the service
+	// abandons a call that does not within a second. Usage that the vendor reports
+	// is emitted, also where the call then fails. An answer without usage is charged
+	// at an estimate, unless it is Unbilled.
 	Generate(ctx context.Context, req *Request, emit func(Chunk)) (*Response, error)
 }
 
@@ -73,6 +76,10 @@ type Request struct {
 	// Granted, where not 0, is how many tokens of output a budget leaves; the
 	// host sets it.
 	Granted int
+	// More, where set, is asked before a call that failed is tried again, with what
+	// the failed try has cost: an error where a budget has no room for both. The
+	// host sets it.
+	More func(spent Usage) error `json:"-"`
 	// Manifest says what the messages show of their context and what not; nil
 	// where they show all of it.
 	Manifest *Manifest
@@ -118,6 +125,10 @@ type Response struct {
 	// Message is the assistant's message: text, reasoning, calls, native blocks.
 	Message convo.Message `json:"message"`
 	Usage   Usage         `json:"usage"`
+	// Unbilled says that no vendor made the answer, and that Usage is all that it
+	// costs, zeros included. Scripts, mocks and recorded conversations set it. Of any
+	// other answer the service estimates the tokens that were not reported.
+	Unbilled bool `json:"unbilled,omitempty"`
 	// Stop is why it ended: "end", "calls", "length", "filter".
 	Stop string `json:"stop,omitempty"`
 	// Model and ID are as the vendor reports them.
@@ -126,7 +137,13 @@ type Response struct {
 	// Session names the conversation up to and with this answer on the vendor's
 	// side, where it was asked to keep it.
 	Session string `json:"session,omitempty"`
+	// Lost is what tries before this one have cost; the service fills it in.
+	Lost Lost `json:"lost,omitzero"`
 }
+
+// Came reports whether there is an answer, and not only what was lost on tries for
+// one.
+func (r *Response) Came() bool { return r.Message.Role != "" }
 
 // Usage counts tokens as the vendor reports them. Cached (read from the
 // vendor's cache) and Written (written to it) are parts of Input, Reasoning is
@@ -140,6 +157,27 @@ type Usage struct {
 	// CostMicros is in millionths of a US dollar; the service fills it in from
 	// the model's price.
 	CostMicros int64 `json:"cost,omitempty"`
+	// Estimated says that the vendor did not report all of it: what is missing was
+	// counted here.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// Lost is the cost of the tries of a call that brought no answer.
+type Lost struct {
+	// Tries is how many the vendor may bill, Estimated of how many it did not report
+	// the usage.
+	Tries     int   `json:"tries,omitempty"`
+	Estimated int   `json:"estimated,omitempty"`
+	Usage     Usage `json:"usage,omitzero"`
+}
+
+// Add adds a try.
+func (l *Lost) Add(u Usage) {
+	l.Tries++
+	if u.Estimated {
+		l.Estimated++
+	}
+	l.Usage = l.Usage.Add(u)
 }
 
 // Chunk is a piece of a stream. Exactly one field besides Call's parts is set.
@@ -182,7 +220,10 @@ type Error struct {
 	// Tried says that the provider has tried again itself: what is left is the
 	// node's retry.
 	Tried bool
-	Err   error
+	// Unknown says that the connection broke, or the time ran out, when the vendor
+	// may have worked already: the call is charged, although it brought nothing.
+	Unknown bool
+	Err     error
 }
 
 // Error is the code and message.

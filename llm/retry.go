@@ -23,64 +23,94 @@ const (
 // call makes one model call, trying again what may succeed later. It is the
 // inside of an effect.
 func (s *Service) call(
-	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk),
+	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by measure,
 ) (*Response, error) {
 	req.Key = key
 	if req.Granted > 0 && (req.MaxOutput == 0 || req.MaxOutput > req.Granted) {
 		req.MaxOutput = req.Granted
 	}
+	var lost Lost
 	for try := 1; ; try++ {
-		resp, err := s.generate(ctx, run, p, &req, emit)
+		resp, spent, err := s.generate(ctx, run, p, &req, emit, by)
 		if err == nil && resp != nil {
 			out := *resp // it may be the provider's own
-			return &out, out.complete(req.Place)
+			out.Lost, out.Usage, out.Unbilled = lost, spent, false
+			if err := out.complete(req.Place); err != nil {
+				lost.Add(spent)
+				return &Response{Lost: lost}, err
+			}
+			return &out, nil
 		}
+		if spent != (Usage{}) {
+			lost.Add(spent)
+		}
+		nothing := &Response{Lost: lost}
 		if cause := context.Cause(ctx); cause != nil {
-			return nil, cause
+			return nothing, cause
 		}
 		failed := asError(err)
-		wait, again := backoff(failed, try, key)
+		wait, again := another(&req, failed, spent, try, key)
 		if !again {
-			if try > 1 {
-				failed.Message = fmt.Sprintf("%s (after %d tries)", failed.Message, try)
-			}
-			return nil, failed
+			return nothing, failed
 		}
 		s.log.WarnContext(ctx, "model call failed and is tried again", "key", key, "provider", req.Provider,
 			"model", req.Model, "try", try, "wait", wait, "error", failed)
 		emit(Chunk{Wait: wait, Why: failed.Code, About: failed.Message})
 		if err := sleep(ctx, wait); err != nil {
-			return nil, err
+			return nothing, err
 		}
 	}
 }
 
+// another says how long to wait after a failed try, if there is to be another.
+// If not, the error's message says so: why the budget refused, and after how many tries.
+func another(req *Request, failed *Error, spent Usage, try int, key string) (time.Duration, bool) {
+	wait, again := backoff(failed, try, key)
+	if again && spent != (Usage{}) && req.More != nil {
+		if err := req.More(spent); err != nil {
+			again, failed.Message = false, fmt.Sprintf("%s; it is not tried again: %v", failed.Message, err)
+		}
+	}
+	if !again && try > 1 {
+		failed.Message = fmt.Sprintf("%s (after %d tries)", failed.Message, try)
+	}
+	return wait, again
+}
+
 // generate makes a call when the limits let it through.
-func (s *Service) generate(ctx context.Context, run string, p Provider, req *Request, emit func(Chunk)) (*Response, error) {
+// What it cost is returned in any case.
+func (s *Service) generate(
+	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by measure,
+) (*Response, Usage, error) {
 	release, err := s.limits.Acquire(ctx, Claim{
 		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
 		Waiting: func(h Held) { emit(h.chunk()) },
 	})
 	if err != nil {
-		return nil, err
+		return nil, Usage{}, err
 	}
-	var resp *Response
-	err = guard.Call(func() (err error) {
-		resp, err = p.Generate(ctx, req, emit)
-		return err
-	})
-	if panicked, ok := guard.Find[*guard.Panic](err); ok {
-		err = &Error{Code: engine.CodeModelUnavailable, Message: "the provider failed: " + panicked.Error(), Err: panicked}
+	if err := context.Cause(ctx); err != nil {
+		release(-1)
+		return nil, Usage{}, err
 	}
+	m := &meter{emit: emit}
+	resp, err := s.limited(ctx, p, req, m)
 	if err != nil || resp == nil {
-		if e, ok := guard.Find[*Error](err); ok && e.Code == engine.CodeModelRateLimited && e.After > 0 {
-			s.limits.Pause(req.Provider, req.Model, e.After)
+		failed, _ := guard.Find[*Error](err)
+		spent := m.lost(req, failed, ctx.Err() != nil, by)
+		if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.After > 0 {
+			s.limits.Pause(req.Provider, req.Model, failed.After)
 		}
 		release(-1) // which lets others through, unless there is a pause
-		return resp, err
+		return nil, spent, err
 	}
-	release(resp.Usage.Input + resp.Usage.Output)
-	return resp, nil
+	came := &resp.Message
+	if resp.Unbilled {
+		came = nil
+	}
+	spent := by(req, resp.Usage, came)
+	release(spent.Input + spent.Output)
+	return resp, spent, nil
 }
 
 // chunk tells whoever watches of the wait.

@@ -20,6 +20,7 @@ type Service struct {
 	replay    Provider
 	models    *Catalogue
 	limits    *Limits
+	timeouts  map[string]Timeouts
 	views     *convo.Views
 	digests   digests
 	log       *slog.Logger
@@ -36,6 +37,8 @@ type Options struct {
 	Models *Catalogue
 	// Limits are shared by all calls; nil is none.
 	Limits *Limits
+	// Timeouts bound calls, by provider; see there for the defaults.
+	Timeouts map[string]Timeouts
 	// Logger is told of tries that failed; nil is nobody.
 	Logger *slog.Logger
 }
@@ -54,7 +57,8 @@ func NewService(o Options) *Service {
 	}
 	return &Service{
 		providers: maps.Clone(o.Providers), replay: o.Replay, models: o.Models, limits: o.Limits,
-		views: convo.NewViews(0), log: o.Logger,
+		timeouts: maps.Clone(o.Timeouts),
+		views:    convo.NewViews(0), log: o.Logger,
 	}
 }
 

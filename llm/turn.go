@@ -220,17 +220,20 @@ const maxShrink = 2
 // returned together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
-		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit)
+		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.measured)
 		if err != nil {
-			return nil, err
+			return resp, err
 		}
-		resp.Usage.CostMicros = t.space.model.Cost(resp.Usage)
 		return resp, t.reject(resp)
 	})
-	if resp != nil {
-		t.result.Steps++
-		t.result.Usage = t.result.Usage.Add(resp.Usage)
+	if resp == nil {
+		return nil, err
 	}
+	t.result.Usage = t.result.Usage.Add(resp.Lost.Usage).Add(resp.Usage)
+	if !resp.Came() {
+		return nil, err
+	}
+	t.result.Steps++
 	return resp, err
 }
 
@@ -346,7 +349,7 @@ func (t *turn) keep() error {
 func (u Usage) Add(o Usage) Usage {
 	return Usage{
 		u.Input + o.Input, u.Cached + o.Cached, u.Written + o.Written,
-		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros,
+		u.Output + o.Output, u.Reasoning + o.Reasoning, u.CostMicros + o.CostMicros, u.Estimated || o.Estimated,
 	}
 }
 

@@ -346,7 +346,7 @@ func (t *turn) correct(n int) int { return token.Factor(t.factor()).Of(n) }
 // learn notes what the vendor counted, for when the view changes next.
 func (t *turn) learn(req *Request, resp *Response) {
 	w := &t.space
-	if !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || req.Session != "" {
+	if !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || resp.Usage.Estimated || req.Session != "" {
 		return
 	}
 	estimated := req.Estimate.Input * 100 / max(t.factor(), 1)

@@ -171,8 +171,12 @@ type Reserve struct {
 	// Unpriced names the model of a call whose cost is not known, "" where it is.
 	Unpriced string
 	// Bound is set where a budget binds the effect: Output is then what the budget
-	// leaves for it.
+	// leaves for it. More is then what reserves as much for another try when one has
+	// failed, beside what that has cost; it fails where a budget has no room.
 	Bound bool
+	More  func(spent engine.Usage) error
+	// Tried is the sum of what More was given.
+	Tried engine.Usage
 }
 
 // Outcome is what an effect returned.

@@ -60,15 +60,21 @@ func (h llmHost) ModelCall(
 			if reserve.Bound {
 				req.Granted = reserve.Output
 			}
+			if reserve.More != nil {
+				req.More = func(u llm.Usage) error { return reserve.More(*UsageOf(u)) }
+			}
 			resp, err := do(ctx, key)
-			if resp == nil {
+			switch {
+			case resp == nil:
 				return Outcome{}, ModelError(err)
+			case !resp.Came():
+				return Outcome{Usage: SpentOn(resp)}, ModelError(err)
 			}
 			v, unkept := recordedResponse(resp)
 			if err == nil {
 				err = unkept
 			}
-			return Outcome{Value: v, Usage: UsageOf(resp.Usage), Manifest: manifest}, ModelError(err)
+			return Outcome{Value: v, Usage: SpentOn(resp), Manifest: manifest}, ModelError(err)
 		},
 	})
 	if v == nil {
@@ -125,12 +131,32 @@ func (h llmHost) Emit(c llm.Chunk) { h.c.Emit(c) }
 
 // UsageOf is what one model call cost.
 func UsageOf(u llm.Usage) *engine.Usage {
-	return &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros}
+	out := &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros}
+	if u.Estimated {
+		out.Estimated = 1
+	}
+	return out
+}
+
+// SpentOn is what a call cost: its answer, if one came, and the tries before it. It
+// is nil where nothing was spent.
+func SpentOn(resp *llm.Response) *engine.Usage {
+	lost := UsageOf(resp.Lost.Usage)
+	lost.Calls, lost.Estimated = resp.Lost.Tries, resp.Lost.Estimated
+	if resp.Came() {
+		sum := lost.Add(*UsageOf(resp.Usage))
+		return &sum
+	}
+	if lost.Calls == 0 {
+		return nil
+	}
+	return lost
 }
 
 // ReserveOf is what a model call may spend at most.
 func ReserveOf(req *llm.Request) *Reserve {
 	r := &Reserve{Usage: *UsageOf(req.Estimate), OutputCost: req.OutputCost}
+	r.Estimated = r.Calls
 	if req.Unpriced {
 		r.Unpriced = req.Provider + "/" + req.Model
 	}

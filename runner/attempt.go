@@ -65,6 +65,7 @@ type attempt struct {
 	partial  []byte                  // what the model call in flight has said so far
 	pending  []engine.Event          // effects that are not durable yet
 	called   map[string]engine.Usage // what flows that tools ran have spent, by effect key
+	flying   map[string]unreserved   // effects in flight that no budget binds
 	waits    []engine.Interrupt
 	pull     string
 	expand   *engine.NodeExpanded

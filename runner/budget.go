@@ -39,7 +39,7 @@ func (a *attempt) afford(e node.Effect, key string) error {
 			}
 			continue
 		}
-		short, err := a.m.purse.take(a.ctx, key, a.accounts, e.Reserve)
+		short, err := a.reserve(e.Reserve, key)
 		if err != nil || short == nil {
 			return err
 		}
@@ -53,6 +53,23 @@ func (a *attempt) afford(e node.Effect, key string) error {
 		})
 		return err
 	}
+}
+
+// reserve takes what an effect may spend from the budgets, or returns the one that
+// is short of it. What is reserved can be charged for further tries.
+func (a *attempt) reserve(r *node.Reserve, key string) (*engine.Account, error) {
+	short, err := a.m.purse.take(a.ctx, key, a.accounts, r)
+	if err != nil || short != nil {
+		return short, err
+	}
+	r.More = func(spent engine.Usage) error {
+		if full := a.m.purse.more(key, a.accounts, spent); full != nil {
+			return fmt.Errorf("the budget %s has no room for another try", whoseBudget(full.Path))
+		}
+		r.Tried = r.Tried.Add(spent)
+		return nil
+	}
+	return nil, nil
 }
 
 // unpriced refuses a call that a budget in money cannot count.

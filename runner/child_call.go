@@ -142,7 +142,7 @@ func (l *Local) cutOff(ctx context.Context, c *call) error {
 	r, err := y.Wait(soon)
 	if err != nil { // what is in flight is counted at what it may take
 		err = y.Do(l.ctx, func(run *engine.Run) (engine.Event, error) {
-			r.Usage = run.Committed()
+			r.Usage = run.Committed().Add(y.m.uncommitted())
 			return nil, nil
 		})
 	}
@@ -271,10 +271,11 @@ func (a *attempt) spentBy(key string) engine.Usage {
 // charge keeps what the runs of a call have spent that was cut off, as one of
 // unknown outcome is charged at its reservation.
 func (a *attempt) charge(key, digest string, spent engine.Usage) {
-	if spent == (engine.Usage{}) {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	delete(a.flying, key)
+	if spent == (engine.Usage{}) || a.abandoned {
+		return
+	}
 	a.pending = append(a.pending, &engine.EffectStarted{Key: key, Digest: digest, Reserve: &spent})
 }

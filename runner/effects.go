@@ -36,7 +36,8 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 			return v, err
 		}
 	}
-	if !a.m.purse.binds(a.accounts) {
+	if e.Reserve != nil && !a.m.purse.binds(a.accounts) {
+		a.depart(key, digest, e.Reserve.Usage)
 		e.Reserve = nil
 	}
 	if e.Reserve != nil {
@@ -45,6 +46,7 @@ func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 		}
 	}
 	if err := a.announce(e, key, digest); err != nil {
+		a.land(key)
 		if e.Reserve != nil {
 			a.m.purse.settle(key, a.accounts, engine.Usage{})
 		}
@@ -58,9 +60,10 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	a.inflight.Add(1)
 	defer a.inflight.Add(-1)
 	if e.Reserve != nil {
-		defer a.settleReserved(key, e.Reserve.Usage)
+		defer func() { a.settleReserved(key, e.Reserve.Add(e.Reserve.Tried)) }()
 	}
 	if err := a.barred(); err != nil {
+		a.land(key)
 		return nil, err
 	}
 	a.progress()
@@ -70,6 +73,12 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 	a.progress()
 	spent := a.spentBy(key)
 	if err != nil && a.ctx.Err() != nil {
+		switch {
+		case e.Reserve != nil: // the try that was cut off is charged at its reservation
+			spent = spent.Add(e.Reserve.Tried)
+		case out.Usage != nil:
+			spent = spent.Add(*out.Usage)
+		}
 		a.charge(key, digest, spent)
 		a.notePartial(key)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
@@ -214,12 +223,14 @@ func (a *attempt) effectQuestion(key string) string {
 func (a *attempt) announce(e node.Effect, key, digest string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e.Unknown != node.UnknownRetry || e.Reserve != nil {
+	before := a.begun[key]
+	// A start that was charged as cut off is charged for good before the call is made again.
+	if e.Unknown != node.UnknownRetry || e.Reserve != nil || before != nil && before.Reserve != nil {
 		start := &engine.EffectStarted{Key: key, Digest: digest}
 		if e.Reserve != nil {
 			start.Reserve = &e.Reserve.Usage
 		}
-		if before := a.begun[key]; before != nil {
+		if before != nil {
 			start.Again = before.Again + 1
 		}
 		a.pending = append(a.pending, start)
@@ -261,6 +272,7 @@ func (a *attempt) record(key string, done *engine.EffectCompleted) {
 		a.effects = make(map[string]*engine.EffectCompleted)
 	}
 	a.effects[key] = done
+	delete(a.flying, key)
 	a.pending = append(a.pending, done)
 }
 

@@ -196,8 +196,8 @@ func (h *portraitHost) ModelCall(
 	}
 	resp, err := do(h.ctx, h.x.ID+"/"+strings.Replace(h.key, "#", "/", 1)+"#1") // as that of an effect
 	switch {
-	case err == nil:
-		h.usage = *node.UsageOf(resp.Usage)
+	case resp != nil && node.SpentOn(resp) != nil: // which is known, or estimated
+		h.usage = *node.SpentOn(resp)
 	case h.ctx.Err() == nil: // it is known to have failed
 		h.usage = engine.Usage{}
 	}

@@ -196,6 +196,30 @@ func affordable(r *node.Reserve, most, free engine.Usage) int {
 // wholeRun reports whether a budget is one of the run itself, and not of a node.
 func wholeRun(path string) bool { return strings.HasPrefix(path, engine.RunBudget) }
 
+// more reserves beside what a call holds what a try of it has cost that failed, so
+// that it can be made again; the account is the one that has no room for that.
+func (p *purse) more(key string, paths []string, spent engine.Usage) *engine.Account {
+	first := p.chain(paths)
+	defer first.lock()()
+	for l := first; l != nil; l = l.up() {
+		if _, lacking, _ := l.purse.survey(l.paths, &node.Reserve{Usage: withoutOutput(spent), OutputCost: 0}); lacking != nil {
+			return l.lacks(lacking)
+		}
+	}
+	for l := first; l != nil; l = l.up() {
+		if len(l.paths) > 0 {
+			l.purse.held[l.prefix+key] = l.purse.held[l.prefix+key].Add(spent)
+		}
+	}
+	return nil
+}
+
+// withoutOutput is a usage whose output is input, which is not made less.
+func withoutOutput(u engine.Usage) engine.Usage {
+	u.Input, u.Output = u.Input+u.Output, 0
+	return u
+}
+
 // settle gives back what a call held and notes what it took.
 func (p *purse) settle(key string, paths []string, took engine.Usage) {
 	first := p.chain(paths)

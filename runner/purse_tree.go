@@ -191,6 +191,6 @@ func beyond(u, o engine.Usage) engine.Usage {
 	return engine.Usage{
 		Calls: max(u.Calls-o.Calls, 0), Input: max(u.Input-o.Input, 0), Cached: max(u.Cached-o.Cached, 0),
 		Output: max(u.Output-o.Output, 0), Reasoning: max(u.Reasoning-o.Reasoning, 0),
-		CostMicros: max(u.CostMicros-o.CostMicros, 0),
+		CostMicros: max(u.CostMicros-o.CostMicros, 0), Estimated: max(u.Estimated-o.Estimated, 0),
 	}
 }

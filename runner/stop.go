@@ -73,7 +73,7 @@ func (x *Execution) stop(a *attempt, level int) error {
 func (x *Execution) abandon(a *attempt, e engine.Event) error {
 	delete(x.m.active, a.Path)
 	a.mu.Lock()
-	pending := a.pending
+	pending := append(a.pending, a.chargeFlying()...)
 	a.pending, a.abandoned = nil, true
 	a.mu.Unlock()
 	n := x.local.abandoned.Add(1)

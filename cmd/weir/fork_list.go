@@ -56,7 +56,7 @@ func spentWords(u engine.Usage) string {
 	if u.CostMicros > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", float64(u.CostMicros)/1e6))
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", ") + estimated(u)
 }
 
 // shownFork says of a run whose past it shares.

@@ -57,7 +57,7 @@ func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 		return nil, usagef("--record and --replay exclude each other: what is replayed is recorded already")
 	}
 	o := weir.Options{
-		Providers: providers(cfg), Logger: p.logger(), Parallel: cfg.Parallel,
+		Providers: providers(cfg), Timeouts: timeouts(cfg), Logger: p.logger(), Parallel: cfg.Parallel,
 		Models: models(cfg), Limits: llm.NewLimits(cfg.Limits), Secrets: cfg.Secret,
 	}
 	o.Models.Logger = o.Logger

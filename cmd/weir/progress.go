@@ -330,6 +330,9 @@ func (w *progress) sum() string {
 	if w.usage.CostMicros > 0 {
 		parts = append(parts, dollars(w.usage.CostMicros))
 	}
+	if n := len(parts); n > 0 {
+		parts[n-1] += estimated(w.usage)
+	}
 	return strings.Join(append(parts, elapsed(w.start)), " · ")
 }
 

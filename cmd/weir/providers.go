@@ -27,6 +27,15 @@ func providers(cfg *config.Config) map[string]weir.Provider {
 	return out
 }
 
+// timeouts are those of the configuration, by provider.
+func timeouts(cfg *config.Config) map[string]llm.Timeouts {
+	out := make(map[string]llm.Timeouts, len(cfg.Providers))
+	for name, p := range cfg.Providers {
+		out[name] = llm.Timeouts(p.Timeouts)
+	}
+	return out
+}
+
 // models is what is known of the models of the configuration's providers: one
 // with a name of its own serves those of its type's vendor.
 func models(cfg *config.Config) *llm.Catalogue {

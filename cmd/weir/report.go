@@ -36,7 +36,8 @@ type interrupt struct {
 	Schema map[string]any `json:"schema"` // null is any text
 }
 
-// usage is engine.Usage with all keys. Cost is in millionths of a US dollar.
+// usage is engine.Usage with all keys but Estimated where it is 0. Cost is in millionths of a US dollar; Estimated is
+// how many of Calls are charged at an estimate, since their usage was not reported.
 type usage struct {
 	Calls     int   `json:"calls"`
 	Input     int   `json:"input"`
@@ -44,6 +45,7 @@ type usage struct {
 	Output    int   `json:"output"`
 	Reasoning int   `json:"reasoning"`
 	Cost      int64 `json:"cost"`
+	Estimated int   `json:"estimated,omitempty"`
 }
 
 func reportOf(r weir.Result) *report {
@@ -62,7 +64,7 @@ func interruptsOf(list []engine.Interrupt) []interrupt {
 }
 
 func usageOf(u engine.Usage) usage {
-	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros}
+	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros, Estimated: u.Estimated}
 }
 
 // nodeOfInterrupt is the path of the node that waits: an id is PATH:NAME#N, and

@@ -241,7 +241,7 @@ func tokens(u engine.Usage) string {
 	if u.Input+u.Output == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d", u.Input+u.Output)
+	return approx(u, fmt.Sprintf("%d", u.Input+u.Output))
 }
 
 // ago is how long something is past, in one unit.

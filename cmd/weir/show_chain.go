@@ -51,7 +51,9 @@ type workStep struct {
 	In       int             `json:"tokens_input"`
 	Out      int             `json:"tokens_output"`
 	Cost     float64         `json:"cost_usd"`
-	Sandbox  string          `json:"sandbox_id"`
+	// Estimated is how many calls are charged at an estimate.
+	Estimated int    `json:"calls_estimated"`
+	Sandbox   string `json:"sandbox_id"`
 }
 
 // showChain shows the chain of work of a run, or of one node of it.
@@ -111,7 +113,7 @@ func workRowOf(run string, w *weir.Work) (workRow, error) {
 			Took: float64(s.Micros) / 1000, Model: s.Model, Sandbox: s.Sandbox,
 		}
 		if u := s.Usage; u != nil {
-			t.In, t.Out, t.Cost = u.Input, u.Output, float64(u.CostMicros)/1e6
+			t.In, t.Out, t.Cost, t.Estimated = u.Input, u.Output, float64(u.CostMicros)/1e6, u.Estimated
 		}
 		var err error
 		if t.Input, err = engine.AppendValue(nil, s.Input); err == nil {
@@ -162,7 +164,7 @@ func (p *program) printChain(work []weir.Work) {
 		if w.Error != nil {
 			note = w.Error.Message
 		}
-		t.row(fmt.Sprint(w.Seq), name, w.Type, statusLook(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spent(w.Usage.CostMicros), topLine(note))
+		t.row(fmt.Sprint(w.Seq), name, w.Type, statusLook(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spent(w.Usage), topLine(note))
 		for j := range w.Steps {
 			s := &w.Steps[j]
 			u := engine.Usage{}
@@ -170,7 +172,7 @@ func (p *program) printChain(work []weir.Work) {
 				u = *s.Usage
 			}
 			t.row("", fmt.Sprintf("  %d %s", s.Number, s.Name), fmt.Sprintf("attempt %d", s.Attempt), statusLook(st, s.Status),
-				took(time.Duration(s.Micros)*time.Microsecond), s.Model, tokensIn(u), spent(u.CostMicros), topLine(s.Error))
+				took(time.Duration(s.Micros)*time.Microsecond), s.Model, tokensIn(u), spent(u), topLine(s.Error))
 		}
 	}
 	t.print()
@@ -190,14 +192,14 @@ func tokensIn(u engine.Usage) string {
 	if u.Input+u.Output == 0 {
 		return "-"
 	}
-	return fmt.Sprint(u.Input + u.Output)
+	return approx(u, fmt.Sprint(u.Input+u.Output))
 }
 
-func spent(micros int64) string {
-	if micros == 0 {
+func spent(u engine.Usage) string {
+	if u.CostMicros == 0 {
 		return "-"
 	}
-	return dollars(micros)
+	return approx(u, dollars(u.CostMicros))
 }
 
 // stateChange is one place in which a node changed the state.

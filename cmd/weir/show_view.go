@@ -377,6 +377,9 @@ func (w *viewPrinter) answer(v engine.Value) error {
 		w.text(fmt.Sprintf("calls %s %s  (%s)", call.Name, call.Arguments, call.ID), "  ")
 	}
 	u := engine.Usage{Input: r.Usage.Input, Output: r.Usage.Output, CostMicros: r.Usage.CostMicros}
+	if r.Usage.Estimated {
+		u.Calls, u.Estimated = 1, 1
+	}
 	fmt.Fprintln(w.out, "  "+w.st.dim.Render(usedUp(u)+", ended by "+r.Stop))
 	return nil
 }

@@ -31,7 +31,26 @@ func usedUp(u engine.Usage) string {
 	if u.CostMicros > 0 {
 		s += ", " + dollars(u.CostMicros)
 	}
-	return s
+	return s + estimated(u)
+}
+
+// estimated says of how much of a usage only an estimate is known.
+func estimated(u engine.Usage) string {
+	switch {
+	case u.Estimated == 0:
+		return ""
+	case u.Estimated >= u.Calls:
+		return " (estimated)"
+	}
+	return fmt.Sprintf(" (%d of %d calls estimated)", u.Estimated, u.Calls)
+}
+
+// approx marks a figure of a table of which a part is estimated.
+func approx(u engine.Usage, figure string) string {
+	if u.Estimated == 0 || figure == "-" {
+		return figure
+	}
+	return "~" + figure
 }
 
 // shorten is s on one line, of at most n columns: a Chinese character takes two.

@@ -140,6 +140,14 @@ func (a *answer) settle() []convo.Call {
 	return calls
 }
 
+// report passes on the usage that the vendor has reported.
+func (a *answer) report() {
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
+}
+
 // complete is the response, once the vendor has said why it ended.
 func (a *answer) complete(p *Provider) *llm.Response {
 	calls := a.settle()
@@ -156,10 +164,7 @@ func (a *answer) complete(p *Provider) *llm.Response {
 	if m.Native != nil {
 		m.Provider = name
 	}
-	if a.usage != (llm.Usage{}) {
-		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
-	}
+	a.report()
 	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}
 }
 

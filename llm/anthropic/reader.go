@@ -195,10 +195,15 @@ func (r *reader) settle() error {
 	if r.answer.stop == "" {
 		return wire.Cut(name)
 	}
+	r.total()
+	return nil
+}
+
+// total adds what the stream has reported to the answer's usage.
+func (r *reader) total() {
 	u := r.counts
 	u.Input += u.Cached + u.Written
 	r.answer.usage = r.answer.usage.Add(u)
-	return nil
 }
 
 // Whole takes an answer that a server gave as one object.

@@ -29,7 +29,10 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 			return nil, err
 		}
 		a.stop, a.paused = "", false
-		if err := p.server.Post(ctx, p.address, nil, body, newReader(p, a)); err != nil {
+		r := newReader(p, a)
+		if err := p.server.Post(ctx, p.address, nil, body, r); err != nil {
+			r.total()
+			a.report()
 			return nil, err
 		}
 		called := slices.ContainsFunc(a.blocks, func(b *building) bool { return b.call != nil })

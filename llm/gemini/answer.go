@@ -100,6 +100,14 @@ func (a *answer) announce(c convo.Call) {
 	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
+// report passes on the usage that the vendor has reported.
+func (a *answer) report() {
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
+}
+
 // complete settles why the answer ended and returns the response.
 func (a *answer) complete(p *Provider) *llm.Response {
 	if a.stop == stopEnd && len(a.calls) > 0 {
@@ -117,10 +125,7 @@ func (a *answer) complete(p *Provider) *llm.Response {
 	if raw := a.native(p); raw != nil {
 		m.Native, m.Provider = raw, name
 	}
-	if a.usage != (llm.Usage{}) {
-		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
-	}
+	a.report()
 	return &llm.Response{
 		Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session,
 	}

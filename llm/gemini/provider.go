@@ -142,6 +142,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		header.Set("X-Server-Timeout", strconv.Itoa(int(max(time.Until(end), 0)/time.Second)+1))
 	}
 	if err := p.server.Post(ctx, address, header, body, r); err != nil {
+		a.report()
 		return nil, p.mislaid(req, p.speaker.Failure(ctx, err))
 	}
 	return names.Answer(a.complete(p)), nil

@@ -77,6 +77,14 @@ func (a *answer) callID(index int) string {
 	return fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 
+// report passes on the usage that the server has reported.
+func (a *answer) report() {
+	if a.usage != (llm.Usage{}) {
+		usage := a.usage
+		a.emit(llm.Chunk{Usage: &usage})
+	}
+}
+
 // complete settles the text's calls and returns the response. Calls whose
 // arguments the token limit or a filter cut are left out.
 func (a *answer) complete() (*llm.Response, error) {
@@ -110,9 +118,6 @@ func (a *answer) complete() (*llm.Response, error) {
 	if m.Native != nil {
 		m.Provider = name
 	}
-	if a.usage != (llm.Usage{}) {
-		usage := a.usage
-		a.emit(llm.Chunk{Usage: &usage})
-	}
+	a.report()
 	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session}, nil
 }

@@ -133,6 +133,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		header.Set("Idempotency-Key", req.Key)
 	}
 	if err := p.server.Post(ctx, p.address, header, body, r); err != nil {
+		a.report()
 		return nil, p.speaker.Failure(ctx, err)
 	}
 	res, err := a.complete()

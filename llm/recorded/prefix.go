@@ -118,7 +118,7 @@ func (c *Conversations) Generate(ctx context.Context, req *llm.Request, emit fun
 		return nil, err
 	}
 	m.Calls = slices.Clone(m.Calls)
-	resp := &llm.Response{Message: m, Stop: "end"}
+	resp := &llm.Response{Message: m, Stop: "end", Unbilled: true}
 	if len(m.Calls) > 0 {
 		resp.Stop = "calls"
 	}

@@ -39,7 +39,7 @@ func (s *Scripted) Generate(ctx context.Context, req *llm.Request, emit func(llm
 			Message: fmt.Sprintf("the script has %d turns and is asked for turn %d", len(s.turns), n+1),
 		}
 	}
-	resp := &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: s.turns[n]}, Stop: "end"}
+	resp := &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: s.turns[n]}, Stop: "end", Unbilled: true}
 	stream(resp, emit)
 	return resp, nil
 }

@@ -83,7 +83,7 @@ func (t *Turns) Generate(ctx context.Context, req *llm.Request, emit func(llm.Ch
 	if len(m.Calls) > 0 {
 		stop = "calls"
 	}
-	resp := &llm.Response{Message: m, Usage: turn.Usage, Stop: stop}
+	resp := &llm.Response{Message: m, Usage: turn.Usage, Stop: stop, Unbilled: true}
 	stream(resp, emit)
 	return resp, nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,13 +64,17 @@ func (s Speaker) Refused(format string, args ...any) *llm.Error {
 
 // Cut is a stream of a provider's that ended before its answer did.
 func Cut(provider string) *llm.Error {
-	return unavailable(provider, "the stream ended before the answer did")
+	e := unavailable(provider, "the stream ended before the answer did")
+	e.Unknown = true
+	return e
 }
 
 // Garbled is an answer of which a part cannot be read. Its text is what Failure
 // has not seen: it may hold anything.
 func Garbled(provider string, err error) *llm.Error {
-	return unavailable(provider, "the stream holds what is no event: "+err.Error())
+	e := unavailable(provider, "the stream holds what is no event: "+err.Error())
+	e.Unknown = true
+	return e
 }
 
 func unavailable(provider, how string) *llm.Error {
@@ -82,7 +87,7 @@ func unavailable(provider, how string) *llm.Error {
 func (s Speaker) Failure(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		if errors.Is(cause, context.DeadlineExceeded) {
-			return &llm.Error{Code: engine.CodeModelTimeout, Message: s.Name + ": the call took too long", Retry: true, Err: cause}
+			return &llm.Error{Code: engine.CodeModelTimeout, Message: s.Name + ": the call took too long", Retry: true, Unknown: true, Err: cause}
 		}
 		return fmt.Errorf("%s: generate: %w", s.Name, cause)
 	}
@@ -91,12 +96,24 @@ func (s Speaker) Failure(ctx context.Context, err error) error {
 	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return &llm.Error{Code: engine.CodeModelTimeout, Message: s.Name + ": the server did not answer in time", Retry: true}
+		return &llm.Error{Code: engine.CodeModelTimeout, Message: s.Name + ": the server did not answer in time", Retry: true, Unknown: sent(err)}
 	}
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err // the address may hold a secret
 	}
-	return s.tell(unavailable(s.Name, err.Error()))
+	e := unavailable(s.Name, err.Error())
+	e.Unknown = sent(err)
+	return s.tell(e)
+}
+
+// sent reports whether a request that failed may have reached the server.
+func sent(err error) bool {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return false
+	}
+	_, unresolved := errors.AsType[*net.DNSError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return !unresolved && !untrusted
 }
 
 // tell is e as far as it may be told.

@@ -66,7 +66,7 @@ func (e *Endpoint) Post(ctx context.Context, address string, header http.Header,
 	if res.StatusCode >= http.StatusMultipleChoices {
 		return e.refuse(res)
 	}
-	answer := Bound(res.Body)
+	answer := Bound(ctx, res.Body)
 	defer func() { _ = answer.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {

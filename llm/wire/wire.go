@@ -7,11 +7,14 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+
+	"github.com/weir-run/weir/llm"
 )
 
 const (
@@ -62,13 +65,17 @@ func Refusal(res *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// Bound is body, of which no more can be read than an answer may be long
-// (128 MiB); reading then fails.
-func Bound(body io.ReadCloser) io.ReadCloser { return &bounder{body: body, left: maxAnswer} }
+// Bound is the body of an answer, of which no more can be read than an answer may be
+// long (128 MiB); reading then fails. Bytes that arrive keep the call of ctx alive
+// (llm.Alive).
+func Bound(ctx context.Context, body io.ReadCloser) io.ReadCloser {
+	return &bounder{body: body, left: maxAnswer, alive: func() { llm.Alive(ctx) }}
+}
 
 type bounder struct {
-	body io.ReadCloser
-	left int
+	body  io.ReadCloser
+	left  int
+	alive func()
 }
 
 // Read reads, and fails with errAnswerTooLong past the bound.
@@ -78,6 +85,9 @@ func (b *bounder) Read(to []byte) (int, error) {
 	}
 	n, err := b.body.Read(to[:min(len(to), b.left)])
 	b.left -= n
+	if n > 0 {
+		b.alive()
+	}
 	return n, err
 }
 

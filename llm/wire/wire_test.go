@@ -61,7 +61,7 @@ func TestAFailureIsACodedErrorOrTheContexts(t *testing.T) {
 
 func TestAnAnswerHasABound(t *testing.T) {
 	t.Parallel()
-	n, err := io.Copy(io.Discard, wire.Bound(io.NopCloser(endless{})))
+	n, err := io.Copy(io.Discard, wire.Bound(t.Context(), io.NopCloser(endless{})))
 	if n != 128<<20 || err == nil {
 		t.Errorf("%d bytes were read, then %v", n, err)
 	}

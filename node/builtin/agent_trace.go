@@ -59,7 +59,7 @@ func (h *watchedHost) ModelCall(req *llm.Request, do func(context.Context, strin
 	resp, err := h.Host.ModelCall(req, do)
 	if resp != nil {
 		h.steps++
-		h.usage = h.usage.Add(resp.Usage)
+		h.usage = h.usage.Add(resp.Lost.Usage).Add(resp.Usage)
 	}
 	return resp, err
 }

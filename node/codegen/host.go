@@ -7,6 +7,7 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
 )
 
 // tookKey is where a recorded answer keeps how long the call took, in
@@ -46,10 +47,7 @@ func (h *host) ModelCall(
 	}
 	took, _ := resp.Message.Metadata[tookKey].(int64)
 	h.micros += took
-	u := resp.Usage
-	h.usage = h.usage.Add(engine.Usage{
-		Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros,
-	})
+	h.usage = h.usage.Add(*node.SpentOn(resp))
 	resp.Message.Metadata = nil
 	return resp, err
 }

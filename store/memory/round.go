@@ -311,5 +311,6 @@ func (s *session) check(r *run, c *engine.Commit) error {
 func minus(a, b engine.Usage) engine.Usage {
 	return a.Add(engine.Usage{
 		Calls: -b.Calls, Input: -b.Input, Cached: -b.Cached, Output: -b.Output, Reasoning: -b.Reasoning, CostMicros: -b.CostMicros,
+		Estimated: -b.Estimated,
 	})
 }

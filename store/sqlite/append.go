@@ -309,7 +309,13 @@ func newHeadRow(h *store.Head) (headRow, error) {
 			return row, err
 		}
 	}
-	if h.Usage != (engine.Usage{}) {
+	switch {
+	case h.Usage == engine.Usage{}:
+	case h.Usage.Estimated != 0: // which the list of the view has no place for
+		if row.usage, err = encodeUsage(h.Usage); err != nil {
+			return row, err
+		}
+	default:
 		row.usage = usageList(h.Usage)
 	}
 	if h.Error != nil {

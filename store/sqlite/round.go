@@ -176,6 +176,6 @@ func (w *writerTx) bill(r *runState, u engine.Usage, holder int64) error {
 
 func negative(u engine.Usage) engine.Usage {
 	return engine.Usage{
-		Calls: -u.Calls, Input: -u.Input, Cached: -u.Cached, Output: -u.Output, Reasoning: -u.Reasoning, CostMicros: -u.CostMicros,
+		Calls: -u.Calls, Input: -u.Input, Cached: -u.Cached, Output: -u.Output, Reasoning: -u.Reasoning, CostMicros: -u.CostMicros, Estimated: -u.Estimated,
 	}
 }

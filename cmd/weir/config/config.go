@@ -58,6 +58,15 @@ type Provider struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project"`
 	Summary      string `json:"summary"`
+	// Timeouts bound how long an answer may take; zero values are the defaults.
+	Timeouts Timeouts `json:"timeouts"`
+}
+
+// Timeouts are those of llm.Timeouts.
+type Timeouts struct {
+	First time.Duration `json:"first"`
+	Idle  time.Duration `json:"idle"`
+	Total time.Duration `json:"total"`
 }
 
 // HTTP says what httpRequest and HTTP tools may reach.

@@ -1,0 +1,196 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/internal/guard"
+)
+
+// Timeouts bound how long a call waits for its answer. A zero value means the
+// default, a negative one no bound. A call that exceeds one fails with model_timeout.
+type Timeouts struct {
+	// First bounds the time until the answer begins: text, reasoning or a tool call.
+	// The default is 10 minutes.
+	First time.Duration
+	// Idle bounds the time in which nothing more arrives once the answer has begun.
+	// The default is 5 minutes.
+	Idle time.Duration
+	// Total bounds the whole answer. The default is an hour.
+	Total time.Duration
+}
+
+// The defaults are generous: a model that reasons may be silent for minutes, and a
+// small machine takes long to read a long prompt.
+const (
+	defaultFirst = 10 * time.Minute
+	defaultIdle  = 5 * time.Minute
+	defaultTotal = time.Hour
+)
+
+// stopGrace is how long a provider has to return once its context is done. After that
+// the call ends without it.
+const stopGrace = time.Second
+
+func (t Timeouts) orDefaults() Timeouts {
+	set := func(d *time.Duration, otherwise time.Duration) {
+		if *d == 0 {
+			*d = otherwise
+		}
+	}
+	set(&t.First, defaultFirst)
+	set(&t.Idle, defaultIdle)
+	set(&t.Total, defaultTotal)
+	return t
+}
+
+// aliveKey is the key of the function in a call's context that notes arriving bytes.
+type aliveKey struct{}
+
+// Alive tells the service that bytes of an answer arrived which form no Chunk yet, such
+// as the arguments of a tool call: the answer is then not idle. A provider calls it with
+// the context of Generate.
+func Alive(ctx context.Context) {
+	if alive, ok := ctx.Value(aliveKey{}).(func()); ok {
+		alive()
+	}
+}
+
+// watch cancels a call that exceeds its timeouts.
+type watch struct {
+	provider string
+	bounds   Timeouts
+	cancel   context.CancelCauseFunc
+
+	mu                 sync.Mutex
+	first, idle, total *time.Timer // nil where there is no bound
+	begun, over        bool
+}
+
+func newWatch(provider string, bounds Timeouts, cancel context.CancelCauseFunc) *watch {
+	w := &watch{provider: provider, bounds: bounds.orDefaults(), cancel: cancel}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.first = w.after(w.bounds.First, "no answer began")
+	w.total = w.after(w.bounds.Total, "the answer did not end")
+	return w
+}
+
+// after cancels the call when d has passed.
+func (w *watch) after(d time.Duration, what string) *time.Timer {
+	if d < 0 {
+		return nil
+	}
+	return time.AfterFunc(d, func() {
+		w.cancel(&Error{
+			Code: engine.CodeModelTimeout, Retry: true, Tried: true, Unknown: true,
+			Message: fmt.Sprintf("%s: %s within %s; set timeouts for the provider where that is too short", w.provider, what, d),
+		})
+	})
+}
+
+// heard notes that a piece of the answer came.
+func (w *watch) heard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.begun && !w.over {
+		w.begun = true
+		stop(w.first)
+		w.idle = w.after(w.bounds.Idle, "the answer stopped: nothing more came")
+	}
+}
+
+// alive notes that bytes came.
+func (w *watch) alive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.idle != nil && !w.over {
+		w.idle.Reset(w.bounds.Idle)
+	}
+}
+
+// end stops the timers.
+func (w *watch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	stop(w.first)
+	stop(w.idle)
+	stop(w.total)
+}
+
+func stop(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+	}
+}
+
+// answer is what a provider's Generate returned.
+type answer struct {
+	resp *Response
+	err  error
+}
+
+// limited makes a call within the provider's timeouts. A provider that does not return
+// when its context is done is left behind: what it still emits is dropped.
+func (s *Service) limited(ctx context.Context, p Provider, req *Request, m *meter) (*Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := newWatch(req.Provider, s.timeouts[req.Provider], cancel)
+	defer w.end()
+	m.began = w.heard
+	calls := context.WithValue(ctx, aliveKey{}, w.alive)
+	came := make(chan answer, 1)
+	go func() {
+		resp, err := guarded(calls, p, req, func(c Chunk) {
+			w.alive()
+			m.Emit(c)
+		})
+		came <- answer{resp, err}
+	}()
+	var got answer
+	select {
+	case got = <-came:
+	case <-ctx.Done():
+		var ended bool
+		if got, ended = within(came, stopGrace); !ended {
+			m.close()
+			s.log.WarnContext(ctx, "a provider does not stop: its call is abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
+			got.err = context.Cause(ctx)
+		}
+	}
+	if got.err != nil {
+		if e, ok := errors.AsType[*Error](context.Cause(ctx)); ok && e.Code == engine.CodeModelTimeout {
+			return nil, e
+		}
+	}
+	return got.resp, got.err
+}
+
+// within waits for an answer for d at most.
+func within(came <-chan answer, d time.Duration) (answer, bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case got := <-came:
+		return got, true
+	case <-t.C:
+		return answer{}, false
+	}
+}
+
+// guarded calls the provider; a panic of its code is a failure of this call.
+func guarded(ctx context.Context, p Provider, req *Request, emit func(Chunk)) (resp *Response, err error) {
+	err = guard.Call(func() (err error) {
+		resp, err = p.Generate(ctx, req, emit)
+		return err
+	})
+	if panicked, ok := guard.Find[*guard.Panic](err); ok {
+		err = &Error{Code: engine.CodeModelUnavailable, Message: "the provider failed: " + panicked.Error(), Err: panicked}
+	}
+	return resp, err
+}
