@@ -108,6 +108,9 @@ func (s Speaker) Failure(ctx context.Context, err error) error {
 
 // sent reports whether a request that failed may have reached the server.
 func sent(err error) bool {
+	if errors.Is(err, ErrPage) { // no API has answered
+		return false
+	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return false
 	}
