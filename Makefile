@@ -101,6 +101,10 @@ ahead: TIMES := 20
 ahead: ## four processes send N messages each ahead into one session, with kills and store errors, TIMES times
 	go test ./internal/proof -run MessagesSentAhead -v -count=1 -timeout 0 -ahead.n $(N) -ahead.times $(TIMES)
 
+.PHONY: settings
+settings: ## every setting and node key of every node type: each changes what happens, or is refused
+	go test ./node/builtin -run 'TestEverySettingOfEveryType|TestEveryNodeKeyOfEveryType' -v -count=1 -timeout 0 | grep -vE '=== |--- PASS.*/'
+
 .PHONY: clouds
 clouds: ## the public npm clients of E2B against the server that the tests take for it
 	go test ./sandbox/e2b -run ThePublicClients -v -count=1 -e2b.npm

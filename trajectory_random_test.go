@@ -183,7 +183,7 @@ func (d *drawing) fate(n map[string]any, kind string) {
 		n["retry"] = map[string]any{"attempts": 3, "backoff": "1ms", "on": []string{"model_refused", "node_failed"}}
 	}
 	if d.one(6) && kind != "userInput" {
-		n["onError"] = map[string]any{"value": "instead"}
+		n["onError"] = map[string]any{"value": nil}
 	}
 	if d.one(10) && kind != "flow" {
 		n["interruptBefore"] = true

@@ -109,10 +109,16 @@ func (r *Run) broken(n *nodeState) bool {
 }
 
 func (r *Run) decideClash(n *nodeState) Event {
+	hint := "join the branches with a merge node, or make them exclusive"
+	for _, p := range n.plan.Spec.PortsOf(n.plan.Def).In {
+		if p.Exclusive { // it is the merge node
+			hint = "collect all values with mode: list, or make the branches exclusive, so that only one of them runs"
+		}
+	}
 	return &NodeFailed{Path: n.path(), Error: &Error{
 		Code: CodePortConflict, Node: n.path(), Permanent: true,
 		Message: "two taken edges bring a value to one port",
-		Hint:    "join the branches with a merge node, or make them exclusive",
+		Hint:    hint,
 	}}
 }
 
@@ -141,6 +147,8 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	case err.Code == CodeBudget || err.Code == CodeCancelled:
 	case n.plan.errorWired:
 		return &NodeErrored{Path: n.path(), Handled: "port", Outputs: Values{{errorPort, err.value()}}}
+	case def.OnError.Handled && n.plan.firstOut == "": // there is no port for the value
+		return &NodeErrored{Path: n.path(), Handled: "value"}
 	case def.OnError.Handled:
 		return &NodeErrored{Path: n.path(), Handled: "value", Outputs: Values{{n.plan.firstOut, def.OnError.Value}}}
 	}
@@ -182,7 +190,7 @@ func (e *Error) value() Value {
 // Backoff: the first wait, and the longest.
 const (
 	firstBackoff = time.Second
-	maxBackoff   = 5 * time.Minute
+	maxBackoff   = flow.MaxBackoff
 )
 
 // backoff is the wait after an attempt: the first doubled each time.

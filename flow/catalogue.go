@@ -128,6 +128,12 @@ type TypeSpec struct {
 	// OnlyWaits: the node waits for something outside and does nothing else, so that a
 	// `timeout: {idle: ...}` would say nothing.
 	OnlyWaits bool
+	// OnlyFails: the node never completes, so that what acts on a completion is refused.
+	OnlyFails bool
+	// AsksModels, where set, decides from the settings whether a node of the type may call
+	// a model; a `budget` is refused where it may not. Nil is for types that may. It is not
+	// asked of composites and of types with Uses, which may where something inside may.
+	AsksModels func(with map[string]any) bool
 	// PassThrough: the output on port P is the value that came in unchanged,
 	// so provenance follows through it (merge, portalIn, portalOut).
 	PassThrough bool

@@ -93,6 +93,7 @@ func flowTypes() catalogue {
 func contextTypes() catalogue {
 	context := out("context", flow.TypeContext)
 	return catalogue{
+		{Name: "refuse", Version: 1, OnlyFails: true, Settings: settings(nil)},
 		{Name: "start", Aliases: []string{"defaultContextStart"}, Version: 1, Ports: flow.Ports{Out: []flow.Port{context}}, Settings: settings(nil)},
 		{
 			Name: "newContext", Version: 1, NewContext: true,
@@ -198,7 +199,7 @@ func dataTypes() catalogue {
 			Settings: settings(object{"text": object{"type": "string", "x-weir": "template"}}, "text"),
 		},
 		{
-			Name: "strict", Version: 1, Pure: true, Inline: true,
+			Name: "strict", Version: 1, Pure: true, Inline: true, AsksModels: func(map[string]any) bool { return false },
 			Ports:    flow.Ports{AnyIn: true, Out: []flow.Port{out("text", flow.TypeText)}},
 			Settings: settings(object{"text": object{"type": "string", "x-weir": "template"}}, "text"),
 			Reads:    func(map[string]any) ([]string, bool) { return nil, false },

@@ -40,6 +40,8 @@ const (
 	CodeNeedsIsolation    = "needs_isolation"    // retry or cache of a composite without a lane
 	CodeNotComposite      = "not_composite"      // isolation of a node that has no body
 	CodeNotPure           = "not_pure"           // cache of a type that is not pure
+	CodeNoModel           = "no_model"           // a budget of a node that calls no model
+	CodeNeverCompletes    = "never_completes"    // a key that acts on completion, of a node that has none
 	CodeUnorderedWriters  = "unordered_writers"  // two writers of a state key, no reducer
 	CodeUnknownPortal     = "unknown_portal"     // a portalIn without its portalOut
 	CodeDuplicatePortal   = "duplicate_portal"   // two portalOut of one name
@@ -81,7 +83,9 @@ func Codes() []Code {
 		{CodeMissingKey, "A key that must be there is not.", "Add it."},
 		{CodeMissingSetting, "A required setting of a node is absent.", "Add it under `with:`."},
 		{CodeNeedsIsolation, "`retry` or `cache` on a composite needs a lane that is dropped as a whole.", "Add isolation: fork."},
+		{CodeNeverCompletes, "`cache`, `artifacts` or `interruptAfter` stands on a type whose nodes never complete.", "Remove it."},
 		{CodeNewerVersion, "The file is written for a newer Weir.", "Upgrade weir."},
+		{CodeNoModel, "`budget` stands on a node that calls no model.", "Remove it, or set it on the flow or on a node that calls one."},
 		{CodeNotComposite, "`isolation` stands on a node that has no body and runs no flow.", "Remove it."},
 		{CodeNotPure, "`cache` stands on a type whose outputs depend on more than its inputs.", "Remove it, or put the pure part into a node of its own."},
 		{CodeOuterReference, "A body refers to a node outside it.", "Pass the value through the composite's `in:` and read inputs.NAME."},

@@ -1,5 +1,7 @@
 package flow
 
+import "time"
+
 // The bounds of a flow file. What passes one is a problem, found before memory
 // is spent on it.
 const (
@@ -22,6 +24,9 @@ const (
 	// MaxProblems is how many problems are reported; the last one says that
 	// there are more.
 	MaxProblems = 500
+	// MaxBackoff bounds the wait before another attempt of a node: `backoff` may be as
+	// long, and doubles no further.
+	MaxBackoff = 5 * time.Minute
 	// MaxName is the length of the name of a flow, in bytes.
 	MaxName = 128
 	// MaxEdgeID is the length of an edge's id, in bytes.

@@ -140,47 +140,6 @@ func (s *scope) cache(it *item, v *value) Cache {
 	return c
 }
 
-// checkPolicy checks the keys that depend on the type.
-func (s *scope) checkPolicy(it *item) {
-	n, sp := it.node, it.spec
-	if sp == nil {
-		return
-	}
-	if v := it.val.get("isolation"); v != nil && !sp.Composite && sp.Uses == nil {
-		s.l.at(v, CodeNotComposite, fmt.Sprintf("isolation is for nodes that have a body or run a flow; %s (%s) does neither", n.ID, sp.Name), "remove it")
-	}
-	if sp.Composite && n.Isolation != "fork" && n.Isolation != "fresh" {
-		for _, key := range []string{"retry", "cache"} {
-			if v := it.val.get(key); v != nil && (key == "retry" || n.Cache.On) {
-				s.l.at(v, CodeNeedsIsolation, fmt.Sprintf("%s on the composite %s needs a lane that is dropped as a whole", key, n.ID), "add isolation: fork, or fresh")
-			}
-		}
-	}
-	if v := it.val.get("timeout"); v != nil && n.Timeout.Idle > 0 {
-		s.checkIdle(it, v)
-	}
-	if n.Cache.On && !sp.Pure && !sp.Composite && (sp.PureFor == nil || !sp.PureFor(n.With)) {
-		s.l.at(it.val.get("cache"), CodeNotPure, fmt.Sprintf("%s is of type %s, whose outputs depend on more than its settings and inputs; it cannot be cached", n.ID, sp.Name), "")
-	}
-}
-
-// checkIdle refuses the time without progress where the node makes none by itself.
-func (s *scope) checkIdle(it *item, v *value) {
-	why := ""
-	switch sp := it.spec; {
-	case sp.Composite:
-		why = "repeats a body, whose nodes have times of their own"
-	case sp.Uses != nil:
-		why = "runs a flow, whose nodes have times of their own"
-	case sp.OnlyWaits:
-		why = "does nothing but wait"
-	default:
-		return
-	}
-	s.l.at(v, CodeBadValue, fmt.Sprintf("timeout.idle is the time without an effect or output of the node itself, and %s (%s) %s", it.node.ID, it.spec.Name, why),
-		"use timeout: DURATION, the time in all")
-}
-
 // bound reports whether something is wired to an input of the node.
 func (s *scope) bound(it *item, name string) bool {
 	return it.val.get("in").get(name) != nil || slices.Contains(s.wired[it.node.ID], name)

@@ -27,7 +27,9 @@ type item struct {
 	// spec is nil where the type is unknown; then no port is judged.
 	spec  *TypeSpec
 	ports Ports
-	body  *scope
+	// kept: the flow was found valid before, by an earlier version maybe.
+	kept bool
+	body *scope
 	// reads are the inputs that settings and the body read, and readsAll that one
 	// of them reads inputs as a whole.
 	reads    map[string]bool
@@ -97,7 +99,7 @@ func (l *loader) readGraph(v *value, parent *scope, owner *item) *scope {
 // addNode makes the id known.
 func (s *scope) addNode(m *member) {
 	ok := s.l.nodeID(m)
-	it := &item{key: m, val: m.val, index: len(s.items), node: &Node{ID: m.key, Pos: s.l.pos(int(m.line), int(m.col))}}
+	it := &item{kept: s.l.Valid, key: m, val: m.val, index: len(s.items), node: &Node{ID: m.key, Pos: s.l.pos(int(m.line), int(m.col))}}
 	if s.byID[m.key] == nil {
 		s.byID[m.key] = it
 	}
@@ -134,7 +136,13 @@ func (s *scope) find(id string, v *value, off int) *item {
 
 // usesContext reports whether the node has a context of its own accord.
 func (it *item) usesContext() bool {
-	return it.spec != nil && (it.spec.Context != ContextNone || it.spec.ContextFor != nil || it.spec.Composite)
+	if it.spec == nil {
+		return false
+	}
+	if it.kept && it.spec.ContextFor != nil { // edges of flows that were kept are not judged
+		return true
+	}
+	return it.spec.ContextOf(it.node) != ContextNone || it.spec.Composite
 }
 
 // outPort is the output port of that name.

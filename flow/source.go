@@ -1,11 +1,14 @@
 package flow
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Source says where the flows are found that a flow uses, and what those use in
@@ -35,11 +38,21 @@ type Files interface {
 	List(folder string) []string
 }
 
+// errNotRegular is the reason why a pipe, socket or device is not read.
+var errNotRegular = errors.New("it is not a regular file")
+
 // Disk is the file system, as seen from the working directory.
 type Disk struct{}
 
 // Read implements Files.
 func (Disk) Read(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+	} else if !info.Mode().IsRegular() { // opening a pipe waits for its writer
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

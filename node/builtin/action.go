@@ -43,6 +43,7 @@ A process that cannot isolate the code does not run it: the node fails with
 		Settings:   object(withPromptSettings(withCodeSettings(map[string]any{}))),
 		Check:      checkAction,
 		ContextFor: promptContext,
+		AsksModels: prompted,
 		Reads:      codeReads,
 		Examples:   actionExamples(),
 	}))

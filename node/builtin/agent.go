@@ -25,12 +25,13 @@ const (
 
 func agentType() node.Type {
 	return define[agentNode](&flow.TypeSpec{
-		Name:     "agent",
-		Category: "model",
-		Summary:  "Has a model work with tools by itself; only its final answer enters the conversation.",
-		Doc:      agentDoc,
-		Ports:    agentPorts(nil),
-		Shape:    agentPorts,
+		Name:       "agent",
+		Category:   "model",
+		Summary:    "Has a model work with tools by itself; only its final answer enters the conversation.",
+		Doc:        agentDoc,
+		Ports:      agentPorts(nil),
+		Shape:      agentPorts,
+		AsksModels: always,
 		Settings: object(withQueueSettings(withToolSettings(withModelSettings(map[string]any{
 			"schema": setting("object", "JSON Schema of the final answer; text where there is none."),
 			"maxTokens": map[string]any{

@@ -88,7 +88,7 @@ func putUsage(ctx *node.Ctx, u llm.Usage, calls int) {
 // asideSettings are the settings of a model with what each means to an aside.
 const asideSettings = "| `model`, `provider` | the model as `provider/model`; the context's where not given |\n" +
 	"| `system` | instructions beside the node's own, a template; those of the context are not sent |\n" +
-	"| `temperature`, `maxOutput`, `reasoning`, `budget`, `view`, `history` | as for `llmRequest` |"
+	"| `temperature`, `maxOutput`, `reasoning`, `budget` | as for `llmRequest` |"
 
 // asideOutputs are the outputs that all asides have.
 const asideOutputs = "| `usage` | `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +

@@ -30,7 +30,7 @@ const defaultAttempts = 3
 
 // withPromptSettings adds the settings of PromptSettings.
 func withPromptSettings(properties map[string]any) map[string]any {
-	properties = withToolSettings(withModelSettings(properties))
+	properties = withToolSettings(withCallSettings(properties))
 	properties["prompt"] = templated("string", "What the code has to do: models write it.")
 	properties["attempts"] = map[string]any{
 		"type": "integer", "minimum": 1, "maximum": 10,
@@ -70,7 +70,7 @@ const promptSettingsDoc = "| `prompt` | what the code has to do, a template; `co
 	"| `maxSteps`, `atMax`, `approve` | for its calls of tools, as for `llmRequest` |\n" +
 	"| `learn` | `false` neither uses nor keeps code that did what was asked (`true`) |\n" +
 	"| `system` | instructions beside the agents' own, a template; those of the context are not sent |\n" +
-	"| `temperature`, `maxOutput`, `reasoning`, `budget`, `view`, `history` | as for `llmRequest` |"
+	"| `temperature`, `maxOutput`, `reasoning`, `budget` | as for `llmRequest` |"
 
 // promptOutputsDoc are the rows of the outputs that are there with a prompt.
 const promptOutputsDoc = "| `usage` | with `prompt`: `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +

@@ -97,6 +97,7 @@ there are, code that sets no branch with ` + "`branch_missing`" + `. For conditi
 		}))),
 		Check:      checkDecision,
 		ContextFor: promptContext,
+		AsksModels: prompted,
 		PureFor:    byExpression,
 		Reads:      codeReads,
 		Replays:    true,

@@ -33,6 +33,9 @@ func define[T any, P interface {
 	if spec.Reads == nil && spec.Uses == nil {
 		spec.Reads = settingsAlone
 	}
+	if spec.AsksModels == nil && spec.Uses == nil {
+		spec.AsksModels = never
+	}
 	return &nodeType{spec: spec, prepare: func(with map[string]any) (node.Node, error) {
 		settings, err := decode[T](with)
 		if err != nil {
@@ -54,3 +57,7 @@ func define[T any, P interface {
 // settingsAlone is TypeSpec.Reads of types that read no input beyond their ports
 // but by the expressions in their settings.
 func settingsAlone(map[string]any) ([]string, bool) { return nil, false }
+
+// always and never are TypeSpec.AsksModels of types whose settings do not matter for it.
+func always(map[string]any) bool { return true }
+func never(map[string]any) bool  { return false }

@@ -43,12 +43,13 @@ wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + 
 ` + asideOutputs + `
 
 A property whose name another port has, or that cannot be one, is found in ` + "`value`" + ` alone.`,
-		Ports:    extractPorts(nil),
-		Shape:    extractPorts,
-		Settings: object(withModelSettings(map[string]any{"schema": setting("object", "JSON Schema of the data.")}), "schema"),
-		Check:    checkSchemaSetting,
-		PureFor:  func(map[string]any) bool { return true },
-		Context:  flow.ContextRead,
+		Ports:      extractPorts(nil),
+		Shape:      extractPorts,
+		AsksModels: always,
+		Settings:   object(withCallSettings(map[string]any{"schema": setting("object", "JSON Schema of the data.")}), "schema"),
+		Check:      checkSchemaSetting,
+		PureFor:    func(map[string]any) bool { return true },
+		Context:    flow.ContextRead,
 		Examples: []flow.Example{{
 			Name: "an invoice",
 			Flow: `

@@ -26,7 +26,8 @@ or ` + "`onError`" + ` can handle it, and otherwise the run fails.
 | ` + "`code`" + ` | small letters, digits and ` + "`_`" + ` (default ` + "`failed`" + `) |
 | ` + "`message`" + ` | what is wrong, a template |
 | ` + "`hint`" + ` | what to do about it, a template |`,
-		Ports: flow.Ports{AnyIn: true},
+		Ports:     flow.Ports{AnyIn: true},
+		OnlyFails: true,
 		Settings: object(map[string]any{
 			"code": map[string]any{
 				"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$",

@@ -19,13 +19,14 @@ type llmRequestNode struct {
 
 func llmRequestType() node.Type {
 	return define[llmRequestNode](&flow.TypeSpec{
-		Name:     "llmRequest",
-		Aliases:  []string{"chat"},
-		Category: "model",
-		Summary:  "Asks a model, in a conversation context.",
-		Doc:      llmRequestDoc,
-		Ports:    llmRequestPorts(nil),
-		Shape:    llmRequestPorts,
+		Name:       "llmRequest",
+		Aliases:    []string{"chat"},
+		Category:   "model",
+		Summary:    "Asks a model, in a conversation context.",
+		Doc:        llmRequestDoc,
+		Ports:      llmRequestPorts(nil),
+		Shape:      llmRequestPorts,
+		AsksModels: always,
 		Settings: object(withToolSettings(withModelSettings(map[string]any{
 			"schema":      setting("object", "JSON Schema of the answer; text where there is none."),
 			"skipHistory": setting("boolean", "Read the context and add nothing to it. Default: false."),

@@ -29,8 +29,19 @@ type budgetOfCall struct {
 	Reserve int `json:"reserve"`
 }
 
-// withModelSettings adds the settings of ModelSettings.
+// withModelSettings adds the settings of ModelSettings to those of a type that answers
+// in a conversation.
 func withModelSettings(properties map[string]any) map[string]any {
+	properties = withCallSettings(properties)
+	properties["history"] = choice("Who keeps the conversation: Weir, or the provider where it can.", "client", "server")
+	properties["view"] = flow.ViewSchema()
+	return properties
+}
+
+// withCallSettings adds those settings of ModelSettings that mean something where a
+// model is shown no conversation. Flows that were kept by earlier versions may have the
+// others, which say nothing there.
+func withCallSettings(properties map[string]any) map[string]any {
 	tokens := map[string]any{"type": "integer", "minimum": 1}
 	properties["provider"] = setting("string", "Who serves the model; not needed where the model names it.")
 	properties["model"] = setting("string", "The model, as provider/model.")
@@ -38,11 +49,9 @@ func withModelSettings(properties map[string]any) map[string]any {
 	properties["temperature"] = map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied answers are."}
 	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
 	properties["reasoning"] = setting("string", "How hard to think, in the provider's words: low, medium, high.")
-	properties["history"] = choice("Who keeps the conversation: Weir, or the provider where it can.", "client", "server")
 	budget := object(map[string]any{"window": tokens, "reserve": tokens})
 	budget["description"] = "How much one call may be given, in tokens, and what of it is kept for the answer."
 	properties["budget"] = budget
-	properties["view"] = flow.ViewSchema()
 	return properties
 }
 

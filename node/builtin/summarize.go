@@ -58,8 +58,9 @@ part is summarised, and then the summaries are.
 The model is asked for as many words as fit in ` + "`maxTokens`" + ` and held to it by its limit of output,
 unless ` + "`maxOutput`" + ` sets another: a model that reasons needs more room than its answer. One that
 writes nothing fails the node with ` + "`model_answer_invalid`" + `.`,
-		Ports: summarizePorts(),
-		Settings: object(withModelSettings(map[string]any{
+		Ports:      summarizePorts(),
+		AsksModels: always,
+		Settings: object(withCallSettings(map[string]any{
 			"maxTokens": map[string]any{
 				"type": "integer", "minimum": 1, "description": fmt.Sprintf("The longest summary, in tokens. Default: %d.", defaultSummary),
 			},
