@@ -25,9 +25,14 @@ func (s *scope) checkPolicy(it *item) {
 	if n.Cache.On && !sp.Pure && !sp.Composite && (sp.PureFor == nil || !sp.PureFor(n.With)) {
 		s.l.at(it.val.get("cache"), CodeNotPure, fmt.Sprintf("%s is of type %s, whose outputs depend on more than its settings and inputs; it cannot be cached", n.ID, sp.Name), "")
 	}
-	if s.l.Valid {
-		return // it was kept before what follows was checked
+	if !s.l.Valid { // what was kept may be from before these were checked
+		s.checkIgnored(it)
 	}
+}
+
+// checkIgnored refuses keys that say nothing on the node.
+func (s *scope) checkIgnored(it *item) {
+	n := it.node
 	if n.Retry.Backoff > MaxBackoff {
 		s.l.at(it.val.get("retry").get("backoff"), CodeBadValue, fmt.Sprintf("backoff is at most %v, which is also as far as it doubles; this is %v", MaxBackoff, n.Retry.Backoff), "")
 	}

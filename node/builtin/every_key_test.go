@@ -101,13 +101,13 @@ func isolated(s stage, typ string) stage {
 // keyProbes has the cells of each key: NAME, or NAME.MEMBER.
 func keyProbes() map[string]keyProbe {
 	return map[string]keyProbe{
-		"type":            {value: "nope", on: same, refused: map[string][]string{flow.CodeUnknownType: allTypes()}},
+		"type": {value: "nope", on: same, refused: map[string][]string{flow.CodeUnknownType: allTypes()}},
 		"in": {value: "{zzz: 1}", on: same, refused: map[string][]string{
 			flow.CodeUnreadInput: except(closedIn()...), flow.CodeUnknownPort: closedIn(),
 		}},
-		"with":            {value: "{zzz: 1}", on: same, refused: map[string][]string{flow.CodeUnknownSetting: allTypes()}},
-		"after":           {value: "gate.false", on: func(s stage, _ string) stage { return s.gated() }},
-		"join":            {value: "all", on: func(s stage, _ string) stage {
+		"with":  {value: "{zzz: 1}", on: same, refused: map[string][]string{flow.CodeUnknownSetting: allTypes()}},
+		"after": {value: "gate.false", on: func(s stage, _ string) stage { return s.gated() }},
+		"join": {value: "all", on: func(s stage, _ string) stage {
 			s.more += "  other: {type: decision, with: {expr: 1 > 2}}\n"
 			return s.gated().key("after", "[gate.true, other.true]")
 		}},

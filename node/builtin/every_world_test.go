@@ -318,8 +318,7 @@ func (s stage) play(t *testing.T) ([]string, error) {
 	w := s.stand(t, o)
 	f, err := s.load(w)
 	if err != nil {
-		var invalid *flow.Invalid
-		if !errors.As(err, &invalid) {
+		if _, ok := errors.AsType[*flow.Invalid](err); !ok {
 			t.Fatalf("%v in\n%s", err, s.text())
 		}
 		return nil, err
