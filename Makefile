@@ -109,6 +109,11 @@ settings: ## every setting and node key of every node type: each changes what ha
 clouds: ## the public npm clients of E2B against the server that the tests take for it
 	go test ./sandbox/e2b -run ThePublicClients -v -count=1 -e2b.npm
 
+.PHONY: faults
+faults: F := .
+faults: ## deliberate faults, one by one, which the tests must notice; F selects them by name
+	go test ./internal/faults -run EveryFaultIsNoticed -v -count=1 -timeout 0 -faults -faults.only '$(F)'
+
 .PHONY: fuzz
 fuzz: ## every fuzz test for T each, by default 60s
 	@grep -rlE '^func Fuzz' --include=*_test.go . | xargs -r -n1 dirname | sort -u | while read -r dir; do \

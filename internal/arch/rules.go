@@ -88,6 +88,7 @@ func Rooms() []Room {
 		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
 		{"internal/proof", nil, "it has tests alone, which wire what they need"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
+		{"internal/faults", nil, "what is broken on purpose is named by its text alone"},
 		{"internal/guard", nil, "it calls functions without knowing what they are for"},
 		{"internal/licenses", nil, "texts of others, which know nothing of ours"},
 		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
