@@ -116,7 +116,7 @@ func (w *Weir) sessionUnder(ctx context.Context, f *Flow, o SessionOptions) (*Se
 		return nil, &Error{
 			Code: engine.CodeInput, Permanent: true,
 			Message: fmt.Sprintf("session %s is one with flow %s, and this is flow %s", o.ID, row.Flow, f.Name),
-			Hint:    "sessions go on with the flow of their name; begin another with this one",
+			Hint:    "a session continues with the flow of its name; start another session for this flow",
 		}
 	case f == nil:
 		if f, err = w.flowOfSession(ctx, &row); err != nil {

@@ -72,7 +72,7 @@ func (p *program) stop(ctx context.Context, desk *desk, id, reason string, told 
 		return 0, false, err
 	}
 	if run == nil {
-		p.say("another process drives the run, %s; it has been told", runner.OwnerName(r.Owner))
+		p.say("another process, %s, executes the run; it has been notified", runner.OwnerName(r.Owner))
 		return 0, false, nil
 	}
 	result, err := run.Wait(ctx)

@@ -133,7 +133,7 @@ func (c *chat) ending() error {
 		return &exit{exitFailed}
 	case len(c.waits) > 0:
 		if !c.p.json {
-			c.p.say("session %s waits for an answer; go on with: %s", c.s.ID, c.p.self("chat", "--session", c.s.ID))
+			c.p.say("session %s waits for an answer; continue with: %s", c.s.ID, c.p.self("chat", "--session", c.s.ID))
 		}
 		return &exit{exitPaused}
 	}
@@ -234,7 +234,7 @@ func (c *chat) find(ctx context.Context, o *chatOptions) error {
 		return unknownSession(err)
 	}
 	if errors.Is(err, store.ErrExists) {
-		return usagef("--new --thread %s: there is a session of that thread; leave out --new to go on with it", o.thread)
+		return usagef("--new --thread %s: a session of that thread exists; leave out --new to continue it", o.thread)
 	}
 	return err
 }
@@ -253,7 +253,7 @@ func (c *chat) talk(ctx context.Context) error {
 				return nil
 			}
 			quitting = true
-			c.p.say("%s", c.p.style().dim.Render("(Ctrl-C once more quits, and so does /quit)"))
+			c.p.say("%s", c.p.style().dim.Render("(press Ctrl-C again to quit, or type /quit)"))
 			continue
 		case errors.Is(err, io.EOF):
 			return nil
@@ -370,14 +370,14 @@ func (c *chat) see(ctx context.Context, turn *weir.Turn) error {
 			leave()
 			return
 		}
-		c.p.say("%s", c.p.style().dim.Render("cancelling the turn; Ctrl-C once more does not wait for it"))
+		c.p.say("%s", c.p.style().dim.Render("cancelling the round; press Ctrl-C again to stop waiting for it"))
 		go turn.Cancel(context.WithoutCancel(ctx), "Ctrl-C") //nolint:errcheck // the turn tells what became of it
 	})
 	defer off()
 	if turn.Session.ID != c.s.ID {
 		c.s = turn.Session
 		if !c.p.json {
-			c.p.say("%s", c.p.style().dim.Render("a round is going on: this goes on in a fork, session "+c.s.ID))
+			c.p.say("%s", c.p.style().dim.Render("another round is running; this message continues in a fork, session "+c.s.ID))
 		}
 	}
 	c.shown.begin()

@@ -28,7 +28,7 @@ func (c *chat) leftOver(ctx context.Context) error {
 			return err
 		}
 		if r.Owner != "" && time.Now().Before(r.Until) && !runner.OwnerGone(r.Owner) {
-			c.note("round %d goes on in another process, %s; what is said here waits for its end", row.Rounds, runner.OwnerName(r.Owner))
+			c.note("round %d runs in another process, %s; messages sent here wait for its end", row.Rounds, runner.OwnerName(r.Owner))
 			return nil
 		}
 		q, err := c.desk.store.RoundMessage(ctx, row.Holder)
@@ -70,9 +70,9 @@ func leftLine(w *weir.Waiting) string {
 		when = "by " + printable(w.By) + ", " + when
 	}
 	if w.Message == nil {
-		return fmt.Sprintf("the round goes on that was begun %s", when)
+		return fmt.Sprintf("continuing the round that was started %s", when)
 	}
-	return fmt.Sprintf("sent %s, and it has its turn now: %s", when, shorten(node.TextOf(w.Message), 200))
+	return fmt.Sprintf("now answering the message sent %s: %s", when, shorten(node.TextOf(w.Message), 200))
 }
 
 // note says something dimly on stderr, in a chat that does not print JSON.
@@ -92,7 +92,7 @@ func (c *chat) sayLeft() {
 		c.note("%s from before, behind the question; `%s` lists them", waiting(n), c.p.self("sessions", "show", c.s.ID))
 		return
 	}
-	c.note("%s from before, and %s", waiting(n), map[bool]string{true: "has its turn first", false: "have their turn first"}[n == 1])
+	c.note("%s from before, and %s", waiting(n), map[bool]string{true: "is answered first", false: "are answered first"}[n == 1])
 }
 
 // waiting is "1 message waits" or "2 messages wait".

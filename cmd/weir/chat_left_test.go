@@ -56,7 +56,7 @@ func TestAChatSaysWhatWaitsFromBeforeAndSeesItThroughFirst(t *testing.T) {
 	if want := "heard one\nheard two\nheard three\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
-	for _, want := range []string{"2 messages wait from before, and have their turn first", "sent by bert, 1m ago, and it has its turn now: two"} {
+	for _, want := range []string{"2 messages wait from before, and are answered first", "now answering the message sent by bert, 1m ago: two"} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("%q is not in\n%s", want, told.String())
 		}

@@ -133,7 +133,7 @@ func (v *turnView) event(e engine.Event) {
 	switch e := e.(type) {
 	case *engine.NodeRetrying:
 		v.settle()
-		v.p.say("%s", st.dim.Render(e.Path+" tries again"))
+		v.p.say("%s", st.dim.Render(e.Path+" is retried"))
 	case *engine.NodeFailed:
 		v.settle()
 		v.p.say("%s", st.dim.Render(e.Path+" failed: "+shorten(e.Error.Message, 120)))
@@ -165,19 +165,19 @@ func (v *turnView) closing(s *weir.TurnState) {
 	st := v.p.style()
 	switch s.Status {
 	case engine.Failed:
-		v.p.say("%s", st.bad.Render("the turn failed: "+printable(s.Error.Error())))
+		v.p.say("%s", st.bad.Render("the round failed: "+printable(s.Error.Error())))
 		if h := wayOut(s.Error); h != "" {
 			v.p.say("  %s", h)
 		}
 		if s.Error.Node != "" {
-			v.p.say("  %s", st.dim.Render("try it again: "+v.p.self("retry", s.Run, s.Error.Node)))
+			v.p.say("  %s", st.dim.Render("retry it with: "+v.p.self("retry", s.Run, s.Error.Node)))
 		}
 	case engine.Cancelled:
 		left := "what was said stays"
 		if len(s.Messages) == 0 {
 			left = "nothing had been said yet, and the message is not in the history"
 		}
-		v.p.say("%s", st.dim.Render("the turn was cancelled; "+left))
+		v.p.say("%s", st.dim.Render("the round was cancelled; "+left))
 	default:
 	}
 	var parts []string

@@ -10,7 +10,7 @@ func (p *program) descend(ctx context.Context, desk *desk, id string, o *showOpt
 	child, below, err := p.resolve(ctx, desk, id, o.node)
 	if err == nil && child != id && o.at > 0 {
 		above := o.node[:strings.LastIndexByte(o.node, '>')]
-		err = usagef("--at: events are numbered in each run for itself; that of node %q is %s", above, child)
+		err = usagef("--at: each run numbers its own events; the run of node %q is %s", above, child)
 	}
 	o.node = below
 	return child, err
@@ -29,7 +29,7 @@ func (p *program) resolve(ctx context.Context, desk *desk, id, path string) (run
 			return "", "", err
 		}
 		if child == "" {
-			return "", "", usagef("node %q of run %s has begun no child run; `%s` lists them", above, id, p.self("show", id))
+			return "", "", usagef("node %q of run %s has started no child run; `%s` lists them", above, id, p.self("show", id))
 		}
 		id, path = child, below
 	}

@@ -142,7 +142,7 @@ func (d *driving) finish(desk *desk, r weir.Result, w watcher) error {
 
 // interrupted stops the run where it can be resumed, and says so.
 func (d *driving) interrupted(desk *desk, run *weir.Run, w watcher, s *errSignal) error {
-	d.p.say("stopping; once more to stop at once")
+	d.p.say("Stopping... press Ctrl-C again to force.")
 	err := desk.close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

@@ -175,7 +175,7 @@ func (p *program) checkFromChild(ctx context.Context, desk *desk, id, from strin
 	if err != nil {
 		return err
 	}
-	return usagef("--from %s is in a child run: fork that run (`%s`), or give --from %s to begin it anew",
+	return usagef("--from %s is in a child run: fork that run (`%s`), or give --from %s to start it anew",
 		from, p.self("fork", child, "--from", below), engine.ShellWord(above))
 }
 

@@ -33,11 +33,11 @@ those, and with --user the memory of the user too.`,
 			filtered := o.Filter != (recall.Filter{})
 			switch {
 			case all && (filtered || len(args) > 0):
-				return usagef("--all takes everything: leave out the rest")
+				return usagef("--all deletes all items: leave out other flags and items")
 			case len(args) > 0 && filtered:
-				return usagef("expected ITEM... or flags that say which, and not both")
+				return usagef("expected either ITEM... or flags that select items")
 			case len(args) == 0 && !filtered && !all:
-				return usagef("expected ITEM..., flags such as --user USER that say which, or --all")
+				return usagef("expected ITEM..., flags that select items such as --user USER, or --all")
 			}
 			how.json = o.json
 			return p.forgetMemories(c.Context(), args, o, how)

@@ -130,7 +130,7 @@ func (p *program) printMemories(list []recall.Item, asJSON bool) {
 		return
 	}
 	if len(list) == 0 {
-		p.say("nothing of the kind is remembered")
+		p.say("no matching items")
 		return
 	}
 	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT", "NAMESPACE", "WHEN", "KEY", "USER")

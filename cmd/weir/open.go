@@ -54,7 +54,7 @@ func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 		return nil, err
 	}
 	if what.record != "" && what.replay != "" {
-		return nil, usagef("--record and --replay exclude each other: what is replayed is recorded already")
+		return nil, usagef("--record and --replay exclude each other: replayed calls are recorded already")
 	}
 	o := weir.Options{
 		Providers: providers(cfg), Timeouts: timeouts(cfg), Logger: p.logger(), Parallel: cfg.Parallel,

@@ -152,7 +152,7 @@ func (w *progress) wait(e engine.Event, above string, at int64) {
 		w.part(above + e.Path)
 		for _, i := range e.Interrupts {
 			if i.Kind == engine.AwaitTimer {
-				w.line("%s %s goes on %s", w.st.ask.Render("◷"), above+e.Path, until(i.Due, at))
+				w.line("%s %s continues %s", w.st.ask.Render("◷"), above+e.Path, until(i.Due, at))
 			}
 		}
 	case *engine.NodePulling:

@@ -124,7 +124,7 @@ func (p *program) advise(r weir.Result) {
 			}
 		}
 		if slices.ContainsFunc(r.Interrupts, func(i engine.Interrupt) bool { return i.Kind == engine.AwaitBreak }) {
-			p.say("  %s   goes on past the breakpoint", p.self("resume", r.Run))
+			p.say("  %s   continues past the breakpoint", p.self("resume", r.Run))
 		}
 	case engine.Failed:
 		if r.Error == nil {
@@ -142,7 +142,7 @@ func (p *program) advise(r weir.Result) {
 	case engine.Cancelled:
 		p.say("run %s was cancelled", r.Run)
 	default:
-		p.say("run %s is kept; go on with: %s", r.Run, p.self("resume", r.Run))
+		p.say("run %s is kept; continue it with: %s", r.Run, p.self("resume", r.Run))
 	}
 }
 

@@ -169,7 +169,7 @@ func (d *desk) checkJoin(ctx context.Context, start weir.Start) error {
 		was, _ := v.Run.Start.Inputs.Get(name)
 		now, err := engine.Normalize(start.Inputs[name])
 		if err != nil || !reflect.DeepEqual(was, now) {
-			return usagef("run %s exists and was started with another %q; go on with it by `%s`, or give the new one another --id",
+			return usagef("run %s exists and was started with another %q; continue it with `%s`, or give the new run another --id",
 				start.ID, name, engine.CommandLine("resume", start.ID))
 		}
 	}

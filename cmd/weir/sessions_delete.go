@@ -185,7 +185,7 @@ func (p *program) sure(ctx context.Context, question string, o *deletion) (bool,
 		return true, nil
 	}
 	if o.json || !isTerminal(p.in) || !isTerminal(p.err) {
-		return false, usagef("%s nobody can be asked here: give --yes", question)
+		return false, usagef("%s there is no terminal to ask in: give --yes", question)
 	}
 	p.forgetTyped()
 	fmt.Fprintf(p.err, "%s %s ", p.style().bold.Render(question), p.style().dim.Render("[y/N]"))

@@ -58,5 +58,5 @@ func roundStanding(r *store.Run) string {
 	case left(r):
 		return "no process executes it; the next chat continues it"
 	}
-	return "goes on in another process, " + runner.OwnerName(r.Owner)
+	return "runs in another process, " + runner.OwnerName(r.Owner)
 }

@@ -76,7 +76,7 @@ func (p *program) unqueue(ctx context.Context, desk *desk, messages []string, as
 	for _, id := range messages {
 		session, err := desk.Unqueue(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
-			return usagef("no message %s waits; `weir sessions show SESSION` lists those that do, with their ids", id)
+			return usagef("no message %s is waiting; `weir sessions show SESSION` lists waiting messages", id)
 		}
 		if err != nil {
 			return err

@@ -128,7 +128,7 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 		p.printWaiting(waiting)
 	}
 	if s.Rounds > 0 && (s.Holder != "" || len(waiting) > 0) {
-		p.say("go on with: %s", p.self("chat", "--session", s.ID))
+		p.say("continue with: %s", p.self("chat", "--session", s.ID))
 	}
 	return nil
 }

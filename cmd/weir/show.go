@@ -63,10 +63,10 @@ func (p *program) showCommand() *cobra.Command {
 			return usagef("--at: events are numbered from 1")
 		}
 		if events && o.node != "" {
-			return usagef("--events and --node exclude each other: events are of the whole run")
+			return usagef("--events and --node exclude each other: --events prints those of the whole run")
 		}
 		if o.view && (o.node == "" || o.at > 0) {
-			return usagef("--view goes with --node, and is of the node's newest attempt: without --at")
+			return usagef("--view needs --node, shows the newest attempt of the node, and excludes --at")
 		}
 		if err := o.fits(events); err != nil {
 			return err
@@ -80,9 +80,9 @@ func (p *program) showCommand() *cobra.Command {
 func (o *showOptions) fits(events bool) error {
 	switch {
 	case o.diff && (o.node == "" || o.view):
-		return usagef("--diff goes with --node, and not with --view")
+		return usagef("--diff needs --node, and excludes --view")
 	case (o.chain || o.diff) && (o.at > 0 || events || o.view):
-		return usagef("--chain and --diff are of the whole run: without --at, --events and --view")
+		return usagef("--chain and --diff show the whole run, and exclude --at, --events and --view")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (p *program) printView(v *shownView) error {
 		}
 	}
 	if w.folded {
-		p.say("long texts are folded; all of them: %s | cat", p.self("show", v.Run, "--node", v.Node, "--view"))
+		p.say("long texts are shortened; to print them in full: %s | cat", p.self("show", v.Run, "--node", v.Node, "--view"))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func trailFormats() []string { return append([]string{"text"}, draw.Formats()...
 // settle finds the format, and what the flags exclude.
 func (o *trajectoryOptions) settle() error {
 	if o.agents && (o.sub != "" || o.round > 0 || o.active || o.output != "" || o.format != "") {
-		return usagef("--agents goes with --json alone: it lists all agents of the session")
+		return usagef("--agents excludes all flags except --json: it lists all agents of the session")
 	}
 	if o.json && o.format != "" && o.format != "json" {
 		return usagef("--json and --format %s exclude each other", o.format)

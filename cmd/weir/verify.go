@@ -183,7 +183,7 @@ func keptHead(v *audit.Options, o *verifyOptions) error {
 		return usagef("--head: %s is not what `weir verify --all --json` printed (%v)", o.head, err)
 	}
 	if !o.all {
-		return usagef("--head: a file of heads goes with --all; of one run give the head itself")
+		return usagef("--head: a file of heads needs --all; for one run give the head itself")
 	}
 	v.Heads = kept.Runs
 	return nil
