@@ -45,5 +45,5 @@ func TestWhatWaitsInASessionIsShownAndTakenBack(t *testing.T) {
 	call(0, "took back message m1 of session s1", "sessions", "unqueue", "m1")
 	call(0, `{"message":"m2","session":"s1"}`, "sessions", "unqueue", "m2", "--json")
 	call(0, `"queued":0,`, "sessions", "show", "s1", "--json")
-	call(exitUsage, "no message m1 waits", "sessions", "unqueue", "m1")
+	call(exitUsage, "no message m1 is waiting", "sessions", "unqueue", "m1")
 }
