@@ -67,8 +67,8 @@ func codeStates() []string {
 
 func (p *program) codeFlags(c *cobra.Command, o *codeFilter) {
 	f := c.Flags()
-	f.StringVar(&o.User, "user", "", "only what was learned for this `USER`")
-	f.StringVar(&o.Flow, "flow", "", "only what was learned for the flow of this `NAME`")
+	f.StringVar(&o.User, "user", "", "only programs learned for this `USER`")
+	f.StringVar(&o.Flow, "flow", "", "only programs learned for the flow with this `NAME`")
 	f.StringVar(&o.state, "state", "", "only programs in this `STATE`: "+strings.Join(codeStates(), ", "))
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	_ = c.RegisterFlagCompletionFunc("user", p.completeLearned(func(l *weir.LearnedCode) string { return l.User }))
@@ -81,14 +81,14 @@ func (p *program) codeCommand() *cobra.Command {
 	list := func(c *cobra.Command, _ []string) error { return p.listCode(c.Context(), o) }
 	c := &cobra.Command{
 		Use:   "code",
-		Short: "List, show, disable and delete the code that was learned",
-		Long: `The programs that models wrote for code nodes with a prompt and that were kept to be
-used again: for one user, one flow and one task each. A candidate is not used before
-it has come to the same for other values; a program that fails too often is not used
-either, and is written anew.
+		Short: "List, show, disable and delete learned code",
+		Long: `Learned code is programs that models wrote for code nodes with a prompt, and that are
+used again. Each belongs to one user, one flow and one task. A candidate is used only
+after it gave the same result for other values. A program that fails too often is not
+used; models write a new one.
 
-Without a command it lists them. A CODE in the commands below may be the beginning of
-its id.`,
+Without a subcommand, the command lists the programs. A CODE in the commands below may be
+the beginning of its id.`,
 		Example: `  weir code list --user ada
   weir code show 3f2a
   weir code disable 3f2a`,
@@ -96,7 +96,7 @@ its id.`,
 		RunE: list,
 	}
 	p.codeFlags(c, o)
-	listing := &cobra.Command{Use: "list", Short: "List the code that was learned, newest first", Args: exactArgs(), RunE: list}
+	listing := &cobra.Command{Use: "list", Short: "List learned code, newest first", Args: exactArgs(), RunE: list}
 	p.codeFlags(listing, o)
 	c.AddCommand(listing, p.showCodeCommand(), p.switchCodeCommand("disable"), p.switchCodeCommand("enable"), p.deleteCodeCommand())
 	return c
@@ -188,7 +188,7 @@ func (p *program) showCodeCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:               "show CODE",
-		Short:             "Show a learned program: its code, where it came from and how it fared",
+		Short:             "Show a learned program: its code, origin and uses",
 		Args:              exactArgs("CODE"),
 		ValidArgsFunction: p.completeCode,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -244,15 +244,15 @@ func times(n int64) string { return count(n, "time") }
 func (p *program) switchCodeCommand(verb string) *cobra.Command {
 	o := struct{ json bool }{}
 	long := map[string]string{
-		"disable": `Have learned programs not used any more. Models write the code of their tasks in each
-run, and nothing is learned in their place until "weir code enable". To have a program
-learned anew, delete it.`,
-		"enable": `Take "weir code disable" back: a program that had been confirmed is used again, and what
-was counted of its uses is forgotten.`,
+		"disable": `Disable learned programs. Models then write the code of their tasks in each run, and no
+other program is learned for them until "weir code enable". To let Weir learn a new
+program, delete the old one.`,
+		"enable": `Enable disabled programs. A confirmed program is used again, and its uses are counted
+anew.`,
 	}[verb]
 	c := &cobra.Command{
 		Use:               verb + " CODE...",
-		Short:             map[string]string{"disable": "Have learned programs not used any more", "enable": "Have disabled programs used again"}[verb],
+		Short:             map[string]string{"disable": "Disable learned programs", "enable": "Enable disabled programs"}[verb],
 		Long:              long,
 		ValidArgsFunction: p.completeCode,
 		Args:              atLeastOneCode,

@@ -13,13 +13,13 @@ func (p *program) deleteCodeCommand() *cobra.Command {
 	o, how, all := &codeFilter{}, &deletion{}, false
 	c := &cobra.Command{
 		Use:   "delete CODE... | --user USER | --flow NAME | --state STATE | --all",
-		Short: "Delete learned programs, so that models write them anew",
-		Long: `Delete learned programs: those that are named, or all that the flags take. The next run
-of such a task has models write the code again, which may be learned again; "weir code
-disable" prevents that. It asks, unless --yes is given. With --dry-run it lists what
-would be deleted.
+		Short: "Delete learned programs",
+		Long: `Delete learned programs: the named ones, or all that match the flags. In the next run of
+the task, models write the code again, and it may be learned again; "weir code disable"
+prevents that. The command asks for confirmation, unless --yes is given. --dry-run only
+lists what would be deleted.
 
-The record of the runs that wrote and used a program stays as it is.`,
+The records of the runs that wrote and used a program do not change.`,
 		Example: `  weir code delete 3f2a
   weir code delete --user ada --flow invoices --dry-run`,
 		ValidArgsFunction: p.completeCode,

@@ -36,7 +36,7 @@ func (d *driving) flags(c *cobra.Command) {
 
 // acceptFlag adds the flag of commands that continue a run under other versions.
 func (d *driving) acceptFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&d.accept, "accept-changes", false, "continue under the node types and tools that there are now, where others started the run")
+	c.Flags().BoolVar(&d.accept, "accept-changes", false, "continue with the current node types and tools if they differ from those that the run started with")
 }
 
 // acceptChanges has a run continue under what there is now, where that was asked for.
