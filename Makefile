@@ -22,6 +22,14 @@ quick: ## the part of it that takes a few minutes
 build: ## the static binary, ./weir
 	CGO_ENABLED=0 go build -trimpath -o weir ./cmd/weir
 
+.PHONY: weight
+weight: ## size, packages, start time and memory of the binary
+	go run ./internal/weight
+
+.PHONY: release
+release: ## binaries for six platforms, checksums and bills of materials, in dist
+	.ci/release -twice
+
 .PHONY: test
 test: ## all tests
 	go test ./...

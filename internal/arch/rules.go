@@ -20,7 +20,7 @@ func Rooms() []Room {
 		".", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
-	return []Room{
+	return append([]Room{
 		{"scrub", nil, "a text is taken out of another, whatever the two are"},
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow/schema", nil, "whether a value fits a schema is a question of the two"},
@@ -85,12 +85,20 @@ func Rooms() []Room {
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
+	}, internalRooms()...)
+}
+
+// internalRooms are those below internal/, which nothing outside may import.
+func internalRooms() []Room {
+	return []Room{
 		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
 		{"internal/proof", nil, "it has tests alone, which wire what they need"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
 		{"internal/faults", nil, "what is broken on purpose is named by its text alone"},
 		{"internal/guard", nil, "it calls functions without knowing what they are for"},
 		{"internal/licenses", nil, "texts of others, which know nothing of ours"},
+		{"internal/bom", []string{"internal/licenses"}, "it reads what the linker wrote, and the licences"},
+		{"internal/weight", nil, "it sees the binary from outside"},
 		{"internal/docgen", []string{"flow", "engine"}, "pages follow from specs and tables, which run nothing"},
 	}
 }

@@ -1,0 +1,6 @@
+package main
+
+import "os"
+
+// resident is 0: the system does not tell it of a process that has ended.
+func resident(*os.ProcessState) int64 { return 0 }
