@@ -44,15 +44,39 @@ func (r *Run) execution() *runner.Execution {
 // Ending ctx ends the wait and not the run.
 func (r *Run) Wait(ctx context.Context) (Result, error) { return r.execution().Wait(ctx) }
 
-// Events yields the run's events from its first on, and live output between
-// them, until it ends or pauses. It never slows the run down.
+// Events yields the events of the run from its first on, and those of its child runs,
+// with live output between them, until the run ends or pauses. It never slows the run
+// down: a reader that lags loses live output, which an item with Gap says, and no event.
+// Item says how items add up.
 func (r *Run) Events(ctx context.Context) iter.Seq2[Item, error] {
 	return r.execution().Items(ctx, 0)
 }
 
-// EventsAfter is Events from the event after number n on.
+// EventsAfter is Events from the run's event after number n on; of child runs that the
+// run was waiting for then it yields what comes from now on.
 func (r *Run) EventsAfter(ctx context.Context, n int64) iter.Seq2[Item, error] {
 	return r.execution().Items(ctx, n)
+}
+
+// EventsFrom is Events from behind the item that has the cursor (Item.Cursor), also of an
+// earlier execution or of another process. The error is runner.ErrCursor for a cursor of
+// another run.
+func (r *Run) EventsFrom(ctx context.Context, cursor string) iter.Seq2[Item, error] {
+	return r.execution().Stream(ctx, cursor)
+}
+
+// Follow is EventsFrom for any run, whichever process executes it, from its beginning
+// where the cursor is "". It ends when the run has ended and not when it pauses. Live
+// output comes while this process executes the run; while another does, or none, the
+// journals are looked at four times a second.
+func (w *Weir) Follow(ctx context.Context, id, cursor string) iter.Seq2[Item, error] {
+	return w.local.Follow(ctx, id, cursor)
+}
+
+// Cursor is the position behind all that a run and its child runs have done, from which
+// Follow and Run.EventsFrom yield what is new.
+func (w *Weir) Cursor(ctx context.Context, id string) (string, error) {
+	return w.local.Cursor(ctx, id)
 }
 
 // Answer resolves an interrupt and returns when that is durable; a paused run

@@ -47,26 +47,26 @@ type Turn struct {
 type TurnState struct {
 	// Result is that of the run: its Usage is of the whole run.
 	Result
-	Session string
-	Round   int
-	Message string // the id
+	Session string `json:"session"`
+	Round   int    `json:"round"`
+	Message string `json:"message"` // the id
 	// Text is what the assistant said last in the turn; where no model spoke, the
 	// round's output if it is one text.
-	Text string
+	Text string `json:"text"`
 	// Messages are what the turn has added to the history.
-	Messages []store.SessionMessage
+	Messages []store.SessionMessage `json:"messages"`
 	// Spent is what the turn has cost.
-	Spent engine.Usage
-	// Began and Took say when.
-	Began time.Time
-	Took  time.Duration
+	Spent engine.Usage `json:"spent"`
+	// Began and Took say when; in JSON Took is in nanoseconds.
+	Began time.Time     `json:"began"`
+	Took  time.Duration `json:"took"`
 	// Earlier is how many of the session's first messages the round did not begin
 	// with: those that the flow's session caps leave out, or that were reset.
-	Earlier int
+	Earlier int `json:"earlier,omitempty"`
 	// Sent is how many tokens the last call of a model was sent, as the provider
 	// counted them, and View what of the history it was not given; nil is nothing.
-	Sent int
-	View *convo.Manifest
+	Sent int             `json:"sent,omitempty"`
+	View *convo.Manifest `json:"view,omitempty"`
 }
 
 func newTurn(s *Session, id string, o SendOptions) *Turn {
@@ -223,12 +223,18 @@ func manifestOf(o map[string]any) *convo.Manifest {
 	return m
 }
 
-// Items yields the events of the turn and live output between them until it
-// ends. It never slows the round down. Of a round that another process drives
-// there are events alone.
+// Items yields the events of the turn, and those of its child runs, and live output
+// between them until it ends, as Run.Events does. It never slows the round down. Of a
+// round that another process drives there are events alone.
 func (t *Turn) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		var last int64
+		cursor := ""
+		seen := func(item Item, err error) bool {
+			if c := item.Cursor(); c != "" {
+				cursor = c
+			}
+			return yield(item, err) && err == nil
+		}
 		for n := 0; ; n++ {
 			x, elsewhere, ok := t.part(ctx, n)
 			if err := ctx.Err(); err != nil && !ok {
@@ -238,18 +244,30 @@ func (t *Turn) Items(ctx context.Context) iter.Seq2[Item, error] {
 			if !ok {
 				return
 			}
-			items := t.far(ctx, elsewhere, max(last, t.after))
-			if x != nil {
-				items = x.Items(ctx, max(last, t.after))
+			more := true
+			switch {
+			case x == nil:
+				more = t.far(ctx, elsewhere, &cursor, seen)
+			case cursor != "":
+				more = all(x.Stream(ctx, cursor), seen)
+			default:
+				more = all(x.Items(ctx, t.after), seen)
 			}
-			for item, err := range items {
-				if !yield(item, err) || err != nil {
-					return
-				}
-				last = max(last, item.Number)
+			if !more {
+				return
 			}
 		}
 	}
+}
+
+// all yields items; more is false where no more are wanted.
+func all(items iter.Seq2[Item, error], yield func(Item, error) bool) (more bool) {
+	for item, err := range items {
+		if !yield(item, err) {
+			return false
+		}
+	}
+	return true
 }
 
 // part is the n-th execution of the turn once there is one; ok is false where
@@ -279,41 +297,24 @@ func (t *Turn) part(ctx context.Context, n int) (x *runner.Execution, run string
 	}
 }
 
-// far yields the events of a run that another process drives.
-func (t *Turn) far(ctx context.Context, run string, after int64) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		seq := t.first
-		for ended := false; ; {
-			if !t.read(ctx, run, &seq, after, yield) || ended {
-				return
-			}
-			select {
-			case <-t.done:
-				ended = true
-			case <-time.After(longestPause):
-			case <-ctx.Done():
-				yield(Item{}, ctx.Err())
-				return
-			}
-		}
-	}
-}
-
-// read yields the events of a run's commits after one, and notes the last.
-func (t *Turn) read(ctx context.Context, run string, seq *int64, after int64, yield func(Item, error) bool) bool {
-	for c, err := range t.Session.w.store.Commits(ctx, run, *seq) {
-		if err != nil {
-			yield(Item{}, err)
+// far yields the events of a run that another process drives, until the turn is done.
+func (t *Turn) far(ctx context.Context, run string, cursor *string, yield func(Item, error) bool) bool {
+	for ended := false; ; {
+		if !all(t.Session.w.local.Recorded(ctx, run, *cursor, t.after), yield) {
 			return false
 		}
-		*seq = c.Seq
-		for i, e := range c.Events {
-			if n := c.First + int64(i); n > after && !yield(Item{Number: n, At: c.At, Event: e}, nil) {
-				return false
-			}
+		if ended {
+			return true
+		}
+		select {
+		case <-t.done:
+			ended = true
+		case <-time.After(longestPause):
+		case <-ctx.Done():
+			yield(Item{}, ctx.Err())
+			return false
 		}
 	}
-	return true
 }
 
 // Cancel stops the turn: a message that waits is taken back, a round that goes

@@ -350,13 +350,12 @@ func (c *coder) status(name string, p *Status) {
 	if c.enc || s == "" {
 		return
 	}
-	for st := Pending; st <= NotNeeded; st++ {
-		if st.String() == s {
-			*p = st
-			return
-		}
+	st, ok := StatusNamed(s)
+	if !ok {
+		c.fail(fmt.Errorf("%s: unknown status %q", name, s))
+		return
 	}
-	c.fail(fmt.Errorf("%s: unknown status %q", name, s))
+	*p = st
 }
 
 func (c *coder) body(p *ContextChange) {

@@ -123,7 +123,7 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 		return invalid("scope %s has no node %d", s.name(), sn.Index)
 	}
 	n := &s.nodes[sn.Index]
-	n.phase, n.status, n.attempt, n.started = sn.Phase, sn.Status, sn.Attempt, sn.Started
+	n.phase, n.status, n.attempt, n.started = sn.Phase, Status(sn.Status), sn.Attempt, sn.Started
 	n.wanted, n.entered, n.passed, n.outputs = !sn.Unwanted, sn.Entered, sn.Passed, Values(sn.Outputs)
 	if sn.plain() {
 		return nil

@@ -72,7 +72,7 @@ type scopeSnap struct {
 type nodeSnap struct {
 	Index    int             `json:"i"`
 	Phase    phase           `json:"ph,omitempty"`
-	Status   Status          `json:"st,omitempty"`
+	Status   uint8           `json:"st,omitempty"` // the number, which is short
 	Attempt  int32           `json:"a,omitempty"`
 	Started  int64           `json:"t,omitempty"`
 	Unwanted bool            `json:"u,omitempty"`
@@ -220,7 +220,7 @@ func (r *Run) snapScopes(out []scopeSnap, s *scope) ([]scopeSnap, error) {
 
 func (n *nodeState) snap() (nodeSnap, error) {
 	s := nodeSnap{
-		Index: n.plan.Index, Phase: n.phase, Status: n.status, Attempt: n.attempt, Started: n.started,
+		Index: n.plan.Index, Phase: n.phase, Status: uint8(n.status), Attempt: n.attempt, Started: n.started,
 		Unwanted: !n.wanted, Entered: n.entered, Passed: n.passed, Outputs: kept(n.outputs),
 	}
 	x := n.ext

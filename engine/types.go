@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"encoding/json"
+	"fmt"
+)
+
 // Commit is a group of events of one run made durable together.
 type Commit struct {
 	Run string
@@ -10,6 +15,17 @@ type Commit struct {
 	// At is Unix time in milliseconds; the run's only clock.
 	At     int64
 	Events []Event
+}
+
+// When is the time of the commit's event of that index, in Unix milliseconds. Events
+// before the one that forks a run in the same commit happened when the fork point did.
+func (c *Commit) When(i int) int64 {
+	for _, e := range c.Events[i:] {
+		if f, ok := e.(*RunForked); ok && e != c.Events[i] {
+			return f.Then
+		}
+	}
+	return c.At
 }
 
 // Usage is what effects cost.
@@ -174,6 +190,43 @@ func (s Status) String() string {
 		"pending", "running", "waiting", "paused", "completed",
 		"failed", "skipped", "cancelled", "not_needed",
 	}[s]
+}
+
+// StatusNamed is the status that String spells so.
+func StatusNamed(name string) (s Status, ok bool) {
+	for s = Pending; s <= NotNeeded; s++ {
+		if s.String() == name {
+			return s, true
+		}
+	}
+	return Pending, false
+}
+
+// MarshalJSON writes the status as String spells it.
+func (s Status) MarshalJSON() ([]byte, error) {
+	if s > NotNeeded {
+		return nil, fmt.Errorf("there is no status %d", uint8(s))
+	}
+	return AppendString(nil, s.String()), nil
+}
+
+// UnmarshalJSON reads a status as MarshalJSON writes it, or its number.
+func (s *Status) UnmarshalJSON(data []byte) error {
+	var n uint8
+	if json.Unmarshal(data, &n) == nil && Status(n) <= NotNeeded {
+		*s = Status(n)
+		return nil
+	}
+	var name string
+	if err := json.Unmarshal(data, &name); err != nil {
+		return fmt.Errorf("a status is a text: %w", err)
+	}
+	st, ok := StatusNamed(name)
+	if !ok {
+		return fmt.Errorf("there is no status %q", name)
+	}
+	*s = st
+	return nil
 }
 
 // Ended reports whether a node or run with this status is done.

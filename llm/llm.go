@@ -180,10 +180,15 @@ func (l *Lost) Add(u Usage) {
 	l.Usage = l.Usage.Add(u)
 }
 
-// Chunk is a piece of a stream. Exactly one field besides Call's parts is set.
+// Chunk is a piece of a stream. Besides Effect and Call's parts exactly one field is set.
 type Chunk struct {
+	// Effect is the key of the effect that the piece is of; the service sets it.
+	Effect    string `json:"effect,omitempty"`
 	Text      string `json:"text,omitempty"`
 	Reasoning string `json:"reasoning,omitempty"`
+	// Stdout and Stderr are what code writes while it runs.
+	Stdout string `json:"stdout,omitempty"`
+	Stderr string `json:"stderr,omitempty"`
 	// Call announces a tool call once its name is known.
 	Call  *convo.Call `json:"call,omitempty"`
 	Usage *Usage      `json:"usage,omitempty"`

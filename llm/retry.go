@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-run/weir/engine"
@@ -26,6 +27,8 @@ func (s *Service) call(
 	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by measure,
 ) (*Response, error) {
 	req.Key = key
+	emit, closed := keyed(key, emit)
+	defer closed()
 	if req.Granted > 0 && (req.MaxOutput == 0 || req.MaxOutput > req.Granted) {
 		req.MaxOutput = req.Granted
 	}
@@ -75,6 +78,18 @@ func another(req *Request, failed *Error, spent Usage, try int, key string) (tim
 		failed.Message = fmt.Sprintf("%s (after %d tries)", failed.Message, try)
 	}
 	return wait, again
+}
+
+// keyed has pieces carry the key of their call until it is closed; those that a provider
+// gives later are dropped.
+func keyed(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
+	var over atomic.Bool
+	return func(c Chunk) {
+		if !over.Load() {
+			c.Effect = key
+			emit(c)
+		}
+	}, func() { over.Store(true) }
 }
 
 // generate makes a call when the limits let it through.

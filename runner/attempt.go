@@ -72,6 +72,7 @@ type attempt struct {
 
 	entered   time.Time    // when its function was called
 	abandoned bool         // its function has not returned and is not waited for; guarded by mu
+	returned  bool         // its function has returned; guarded by mu
 	stopping  atomic.Bool  // no effect may start any more
 	inflight  atomic.Int32 // effects that are out
 	total     *time.Timer
@@ -246,6 +247,9 @@ func (a *attempt) perform() (micros int64, err error) {
 		if p := recover(); p != nil {
 			err = a.errorOf(guard.Recovered(p))
 		}
+		a.mu.Lock()
+		a.returned = true
+		a.mu.Unlock()
 	}()
 	begin := time.Now()
 	if a.host.cache != nil && a.m.services.Cache != nil && a.explain == nil {
@@ -307,7 +311,7 @@ func firstFrames(stack []byte) string {
 func (a *attempt) Emit(c llm.Chunk) {
 	a.progress()
 	a.mu.Lock()
-	late := a.abandoned
+	late := a.abandoned || a.returned
 	a.mu.Unlock()
 	if late {
 		return

@@ -89,9 +89,8 @@ func (x *Execution) tie() {
 			case err != nil && !x.m.run.CancelRequested(): // one that stops needs no budget from above
 				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
 			case parent != nil:
-				if b.parent != parent { // it is read by who watches
-					b.parent = parent
-				}
+				b.parent = parent
+				x.showTo(parent, x.durable())
 				x.m.purse.draw(parent, x.ID, accounts)
 			}
 			return nil, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,12 +40,13 @@ type Execution struct {
 	next    *attempt    // what the driver's goroutine is to run when it has no mail
 
 	bond      bond
-	kids      map[string]*kid // open children, by interrupt
-	waiting   []chan error    // commands applied, not yet durable
-	queued    []string        // messages to the session that the next commit takes
-	posts     []int64         // messages of the inbox that the next commit takes
-	cancels   []chan error    // cancellations, not yet durable in all children
-	calls     calls           // flows that tools run
+	shownTo   atomic.Pointer[Execution] // the parent, whose readers see this run too
+	kids      map[string]*kid           // open children, by interrupt
+	waiting   []chan error              // commands applied, not yet durable
+	queued    []string                  // messages to the session that the next commit takes
+	posts     []int64                   // messages of the inbox that the next commit takes
+	cancels   []chan error              // cancellations, not yet durable in all children
+	calls     calls                     // flows that tools run
 	trail     *follow.Follower
 	trailed   bool // the trail was lost
 	portraits portrayer
@@ -56,15 +58,15 @@ type Execution struct {
 
 // Result is how far a run has come.
 type Result struct {
-	Run     string
-	Status  engine.Status
-	Outputs engine.Values
+	Run     string        `json:"run"`
+	Status  engine.Status `json:"status"`
+	Outputs engine.Values `json:"outputs"`
 	// Absent are the declared outputs that a completed run did not give, each with
 	// the reason as text: the node that it is a reference to was skipped.
-	Absent     engine.Values
-	Interrupts []engine.Interrupt
-	Usage      engine.Usage
-	Error      *engine.Error
+	Absent     engine.Values      `json:"absent,omitempty"`
+	Interrupts []engine.Interrupt `json:"interrupts,omitempty"`
+	Usage      engine.Usage       `json:"usage"`
+	Error      *engine.Error      `json:"error,omitempty"`
 }
 
 var errQuit = errors.New("the process is shutting down")
@@ -377,15 +379,7 @@ func (x *Execution) commit() error {
 	}
 	x.untaken = false
 	x.gaveBack(x.one[0].Leave)
-	x.hub.committed(&c)
-	if x.hub.active() || x.bond.parent != nil {
-		items := make([]Item, len(c.Events))
-		for i, e := range c.Events {
-			items[i] = Item{Number: c.First + int64(i), At: c.At, Event: e}
-		}
-		x.hub.publish(items...)
-		x.publishUp(items...)
-	}
+	x.show(func(h *hub) { h.committed(x.ID, &c) })
 	x.local.keepCheckpoint(x)
 	return nil
 }
@@ -517,6 +511,7 @@ func (x *Execution) end() {
 	x.local.leave(ctx, x)
 	x.refuse()
 	x.hub.close()
+	x.shownLast()
 	x.bequeath()
 	x.local.loops.Done()
 }
@@ -552,7 +547,39 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 
 // emit implements door.
 func (x *Execution) emit(a *attempt, c llm.Chunk) {
-	it := Item{At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt, Chunk: &c}
-	x.hub.publish(it)
-	x.publishUp(it)
+	it := Item{
+		Run: x.ID, At: x.local.clock.now(), Path: a.Path, Attempt: a.Attempt,
+		Effect: strings.TrimPrefix(c.Effect, x.ID+"/"), Chunk: &c,
+	}
+	c.Effect = it.Effect
+	x.show(func(h *hub) { h.piece(it) })
+}
+
+// show has those who watch the run, or a run above it, see something.
+func (x *Execution) show(see func(*hub)) {
+	for y := x; y != nil; y = y.shownTo.Load() {
+		see(&y.hub)
+	}
+}
+
+// showTo has those who watch the parent, or a run above it, see the run from here on.
+func (x *Execution) showTo(parent *Execution, from int64) {
+	if parent == nil || !x.shownTo.CompareAndSwap(nil, parent) {
+		return
+	}
+	parent.show(func(h *hub) { h.attach(x.ID, from) })
+}
+
+// durable is the number of the run's last event that is durable.
+func (x *Execution) durable() int64 { return x.m.first - 1 }
+
+// shownLast has those who watch the parent see what the run did, where they did not
+// while it lasted, and that it is not executed here any more.
+func (x *Execution) shownLast() {
+	if s := x.m.run.Start; s != nil && s.Node != "" {
+		x.showTo(x.local.Held(s.Parent), x.hub.start)
+	}
+	if parent := x.shownTo.Load(); parent != nil {
+		parent.show(func(h *hub) { h.detach(x.ID) })
+	}
 }

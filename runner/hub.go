@@ -2,121 +2,142 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
+	"maps"
 	"sync"
 
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/llm"
 )
-
-// Item is one thing seen of a run: an event of its journal, or a piece of live
-// output that is in no journal.
-type Item struct {
-	// Run is the run below the watched one that the item is of, "" for the watched
-	// run itself; only Tree yields others.
-	Run string
-	// Number is the event's number in the run, from 1; 0 for live output.
-	Number int64
-	// At is Unix time in milliseconds.
-	At    int64
-	Event engine.Event
-	// Path and Chunk are set for live output.
-	Path    string
-	Attempt int
-	Chunk   *llm.Chunk
-	// Snapshot says that Chunk is all that a call of the node has put out so far; it
-	// replaces what was seen of it.
-	Snapshot bool
-	// Gap says that live output was lost here, because the reader was too slow. No
-	// event is lost; snapshots of what is being streamed follow.
-	Gap bool
-}
 
 // hubSize is how many items a reader may lag behind before it has to read the
 // journal again and loses live output.
 const hubSize = 4096
 
-// hub hands items to readers. Publishing never waits for a reader.
+// maxEarly bounds how many are kept for a reader that may come.
+const maxEarly = 512
+
+// hub hands what is seen of a run, and of the runs below it that this process executes,
+// to readers. Publishing never waits for a reader.
 type hub struct {
+	root   string // id of the run
+	start  int64  // number of its last event before position 0
+	below  []followed
 	mu     sync.Mutex
+	id     string // names the hub in cursors; "" until somebody has read
 	ring   []Item
+	first  uint64 // position of the oldest item that is kept
 	next   uint64
 	wake   chan struct{} // closed to wake readers; nil while none waits
 	closed bool
-	used   bool // somebody reads
-	tree   bool // and what is below the run as well
-	// early: what comes before the first reader does is kept for it, if it is not
-	// more than that.
-	early []Item
-	last  int64 // number of the last event that is durable; 0 is not known
-	live  liveText
+	keeps  bool // items are kept: somebody reads, or is about to
+	missed bool // some were published before that
+	ends   map[string]int64
+	live   liveText
 }
 
 // arrival is what a reader begins with.
 type arrival struct {
-	pos   uint64
-	early []Item // what was kept for the first reader
-	last  int64  // events up to this number are in the journal, later ones come
-	live  []Item // snapshots of what is being streamed
+	hub  string
+	pos  uint64
+	ends map[string]int64 // by run: events up to this number are in the journal, later ones come
+	live []Item           // snapshots of what is being streamed
 }
 
-// maxEarly bounds what is kept for a reader that may come.
-const maxEarly = 512
-
-// watches has what is published of runs below kept for readers too.
-func (h *hub) watches() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tree = true
-}
-
-// watched reports whether anybody reads what is published of runs below.
-func (h *hub) watched() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.tree
+// begin says what the hub is of: a run, whose journal has so many events, and the
+// children that it waits for.
+func (h *hub) begin(run string, events int64, children []engine.OpenChild) {
+	h.root, h.start = run, events
+	h.ends = map[string]int64{run: events}
+	for _, c := range children {
+		h.below = append(h.below, followed{run: c.Start.Run, above: c.Node + ">", parent: run, last: unset})
+	}
 }
 
 // expect has what is published from now on kept for the first reader.
 func (h *hub) expect() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.early = make([]Item, 0, 16)
+	h.keeps = true
 }
 
-func (h *hub) publish(items ...Item) {
+// piece publishes live output.
+func (h *hub) piece(it Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i := range items {
-		if it := &items[i]; it.Chunk != nil && it.Run == "" {
-			if h.live == nil {
-				h.live = make(liveText)
-			}
-			h.live.add(it)
-		}
+	if h.live == nil {
+		h.live = make(liveText)
 	}
-	if !h.used {
-		if h.early != nil && len(h.early)+len(items) <= maxEarly {
-			h.early = append(h.early, items...)
-		} else {
-			h.early = nil // they are in the journal
-		}
+	for _, v := range h.live.add(&it) {
+		h.put(v)
+	}
+	h.put(it)
+	h.rouse()
+}
+
+// committed publishes the events of a commit of a run.
+func (h *hub) committed(run string, c *engine.Commit) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ends[run] = c.First + int64(len(c.Events)) - 1
+	if !h.keeps && len(h.live) == 0 {
+		h.missed = true
 		return
 	}
-	if h.ring == nil {
-		h.ring = make([]Item, hubSize)
-	}
-	for _, it := range items {
-		h.ring[h.next%hubSize] = it
-		h.next++
+	for i, e := range c.Events {
+		if len(h.live) > 0 {
+			for _, v := range h.live.settle(run, e, c.At) {
+				h.put(v)
+			}
+		}
+		h.put(Item{Run: run, Number: c.First + int64(i), At: c.At, Event: e, seq: c.Seq})
 	}
 	h.rouse()
 }
 
-// active reports whether anybody reads.
-func (h *hub) active() bool {
+// attach notes that a run below is executed here from its event number n on.
+func (h *hub) attach(run string, n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.used || h.early != nil
+	h.ends[run] = n
+	h.put(Item{Run: run, Number: n, attached: true})
+	h.rouse()
+}
+
+// detach notes that a run below is not executed here any more.
+func (h *hub) detach(run string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.ends, run)
+}
+
+// put appends an item; h.mu is held.
+func (h *hub) put(it Item) {
+	if !h.keeps {
+		h.missed = true
+		return
+	}
+	if n := uint64(len(h.ring)); h.next-h.first == n {
+		switch {
+		case n == 0 || n < maxEarly || n < hubSize && h.id != "":
+			h.grow(max(n*2, 16))
+		case h.id == "": // nobody has come, and it is too much
+			h.keeps, h.missed, h.ring, h.first = false, true, nil, h.next
+			return
+		default:
+			h.first++
+		}
+	}
+	h.ring[h.next%uint64(len(h.ring))] = it
+	h.next++
+}
+
+// grow makes room for n items, a power of two.
+func (h *hub) grow(n uint64) {
+	ring := make([]Item, n)
+	for pos := h.first; pos < h.next; pos++ {
+		ring[pos%n] = h.ring[pos%uint64(len(h.ring))]
+	}
+	h.ring = ring
 }
 
 func (h *hub) rouse() {
@@ -133,34 +154,62 @@ func (h *hub) close() {
 	h.rouse()
 }
 
-// join returns where a new reader starts.
-func (h *hub) join(at int64) arrival {
+// join returns where a reader starts that has seen nothing, or has lost its place: at
+// the first item, where all are kept and it is new, else behind the last.
+func (h *hub) join(at int64, anew bool) arrival {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.used = true
-	a := arrival{pos: h.next, early: h.early, last: h.last, live: h.live.snapshots(at)}
-	h.early = nil
-	return a
+	all := anew && h.keeps && !h.missed && h.first == 0
+	h.reading()
+	if all {
+		return arrival{hub: h.id, pos: 0, ends: map[string]int64{h.root: h.start}}
+	}
+	return arrival{hub: h.id, pos: h.next, ends: maps.Clone(h.ends), live: h.live.snapshots(at)}
 }
 
-// read returns the items from pos on, waiting for one. lagged says that some
-// were lost; ended that there will be no more.
-func (h *hub) read(ctx context.Context, pos uint64, buf []Item) (items []Item, next uint64, lagged, ended bool) {
+// reading notes that somebody reads; h.mu is held.
+func (h *hub) reading() {
+	if !h.keeps {
+		h.keeps, h.first = true, h.next
+	}
+	if h.id == "" {
+		h.id = rand.Text()
+	}
+}
+
+// has reports whether a reader can continue at a position of the hub of that name.
+func (h *hub) has(id string, pos uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return id != "" && id == h.id && h.first <= pos && pos <= h.next
+}
+
+// end is the number of the run's last event that was published.
+func (h *hub) end() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ends[h.root]
+}
+
+// read returns the items from pos on, and waits for one where there is none. lagged says
+// that some were lost, ended that there will be no more.
+func (h *hub) read(ctx context.Context, pos uint64, buf []Item) (items []Item, lagged, ended bool) {
 	for {
 		h.mu.Lock()
 		if h.next > pos {
-			if h.next-pos > hubSize {
-				pos, lagged = h.next-hubSize, true
+			if pos < h.first {
+				h.mu.Unlock()
+				return nil, true, false
 			}
 			for ; pos < h.next && len(buf) < cap(buf); pos++ {
-				buf = append(buf, h.ring[pos%hubSize])
+				buf = append(buf, h.ring[pos%uint64(len(h.ring))])
 			}
 			h.mu.Unlock()
-			return buf, pos, lagged, false
+			return buf, false, false
 		}
 		if h.closed {
 			h.mu.Unlock()
-			return nil, pos, false, true
+			return nil, false, true
 		}
 		if h.wake == nil {
 			h.wake = make(chan struct{})
@@ -170,7 +219,7 @@ func (h *hub) read(ctx context.Context, pos uint64, buf []Item) (items []Item, n
 		select {
 		case <-wake:
 		case <-ctx.Done():
-			return nil, pos, false, true
+			return nil, false, true
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,37 +9,128 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// liveText is what the nodes of an execution have streamed of calls that have not
-// ended, by path. The hub's lock guards it.
-type liveText map[string]*streamed
+// liveText is what nodes have put out of effects that have not completed. The hub's lock
+// guards it.
+type liveText map[liveKey]*streamed
 
-// streamed is the output of a call so far.
+// liveKey names an effect of the tree; effect is "" for what a node's function puts out
+// by itself.
+type liveKey struct{ run, path, effect string }
+
+// streamed is the output of an effect so far.
 type streamed struct {
-	attempt         int
-	text, reasoning strings.Builder
+	attempt                         int
+	interim                         bool
+	text, reasoning, stdout, stderr strings.Builder
 }
 
-// add notes a piece of live output. What a call gave before it is made again is
-// void.
-func (l liveText) add(it *Item) {
-	s := l[it.Path]
-	if s == nil || s.attempt != it.Attempt || it.Chunk.Wait > 0 {
-		s = &streamed{attempt: it.Attempt}
-		l[it.Path] = s
+func (s *streamed) size() int {
+	return s.text.Len() + s.reasoning.Len() + s.stdout.Len() + s.stderr.Len()
+}
+
+func (s *streamed) chunk() *llm.Chunk {
+	return &llm.Chunk{Text: s.text.String(), Reasoning: s.reasoning.String(), Stdout: s.stdout.String(), Stderr: s.stderr.String()}
+}
+
+// add notes a piece of live output, marks it, and returns what is to be published before
+// it: what a call gave before it is made again is void.
+func (l liveText) add(it *Item) (before []Item) {
+	k := liveKey{it.Run, it.Path, it.Effect}
+	s := l[k]
+	if s != nil && (s.attempt != it.Attempt || it.Chunk.Wait > 0) {
+		before = s.retract(before, k, it.At)
+		s = nil
+	}
+	if s == nil {
+		s = &streamed{attempt: it.Attempt, interim: !answers(it.Effect)}
+		l[k] = s
+	}
+	if it.Chunk.Call != nil && !s.interim {
+		s.interim = true
+		before = append(before, Item{Run: it.Run, At: it.At, Path: it.Path, Attempt: it.Attempt, Effect: it.Effect, Interim: true})
 	}
 	s.text.WriteString(it.Chunk.Text)
 	s.reasoning.WriteString(it.Chunk.Reasoning)
+	s.stdout.WriteString(it.Chunk.Stdout)
+	s.stderr.WriteString(it.Chunk.Stderr)
+	it.Interim = s.interim
+	return before
 }
 
-// drop forgets what an event has the result of, or voids.
-func (l liveText) drop(e engine.Event) {
+// answers reports whether what an effect puts out may be the answer of its node: the
+// turn of a model does, one that summarises or works through a queue does not.
+func answers(effect string) bool {
+	_, name, _ := cutLast(effect, '/')
+	name, _, _ = strings.Cut(name, "#")
+	return effect == "" || name == "model"
+}
+
+func (s *streamed) retract(out []Item, k liveKey, at int64) []Item {
+	if s.size() == 0 {
+		return out
+	}
+	return append(out, Item{Run: k.run, At: at, Path: k.path, Attempt: s.attempt, Effect: k.effect, Retracted: true})
+}
+
+// settle forgets what an event of a run has the result of, or makes void, and returns
+// the retractions to be published before the event.
+func (l liveText) settle(run string, e engine.Event, at int64) []Item {
 	switch e := e.(type) {
 	case *engine.EffectCompleted:
 		path, _, _ := cutLast(e.Key, '/')
-		delete(l, path)
-	case *engine.NodeCompleted, *engine.NodeFailed, *engine.NodeCancelled, *engine.NodeWaiting, *engine.NodeRetrying:
-		delete(l, engine.NodeOf(e))
+		k := liveKey{run, path, e.Key}
+		s := l[k]
+		delete(l, k)
+		if s != nil && e.Error != nil {
+			return s.retract(nil, k, at)
+		}
+		return nil
+	case *engine.NodeCompleted:
+		delete(l, liveKey{run, e.Path, ""})
+		return l.void(at, func(k liveKey) bool { return k.run == run && k.path == e.Path })
+	case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
+		return l.void(at, func(k liveKey) bool { return k.run == run })
+	case *engine.NodeStarted, *engine.NodeResumed, *engine.NodeErrored, *engine.NodeFailed, *engine.NodeCancelled,
+		*engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded, *engine.NodeRetrying, *engine.NodeForced:
+		path := engine.NodeOf(e)
+		return l.void(at, func(k liveKey) bool { return k.run == run && k.path == path })
 	}
+	return nil
+}
+
+// void takes back what was put out of some effects, by key.
+func (l liveText) void(at int64, of func(liveKey) bool) (out []Item) {
+	for _, k := range l.keys() {
+		if of(k) {
+			out = l[k].retract(out, k, at)
+			delete(l, k)
+		}
+	}
+	return out
+}
+
+func (l liveText) keys() []liveKey {
+	keys := make([]liveKey, 0, len(l))
+	for k := range l { // order: sorted below.
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b liveKey) int {
+		return cmp.Or(strings.Compare(a.run, b.run), strings.Compare(a.path, b.path), strings.Compare(a.effect, b.effect))
+	})
+	return keys
+}
+
+// snapshots are the output so far of each effect, by key.
+func (l liveText) snapshots(at int64) []Item {
+	var out []Item
+	for _, k := range l.keys() {
+		if s := l[k]; s.size() > 0 {
+			out = append(out, Item{
+				Run: k.run, At: at, Path: k.path, Attempt: s.attempt, Effect: k.effect, Interim: s.interim, Snapshot: true, Chunk: s.chunk(),
+			})
+		}
+	}
+	return out
 }
 
 func cutLast(s string, sep byte) (before, after string, ok bool) {
@@ -47,28 +139,4 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 		return s, "", false
 	}
 	return s[:i], s[i+1:], true
-}
-
-// snapshots are the output so far of each call, by path.
-func (l liveText) snapshots(at int64) []Item {
-	var out []Item
-	for path, s := range l { // order: sorted below.
-		if s.text.Len()+s.reasoning.Len() > 0 {
-			out = append(out, Item{At: at, Path: path, Attempt: s.attempt, Snapshot: true, Chunk: &llm.Chunk{Text: s.text.String(), Reasoning: s.reasoning.String()}})
-		}
-	}
-	slices.SortFunc(out, func(a, b Item) int { return strings.Compare(a.Path, b.Path) })
-	return out
-}
-
-// committed notes that the events of a commit are durable.
-func (h *hub) committed(c *engine.Commit) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = c.First + int64(len(c.Events)) - 1
-	if len(h.live) > 0 {
-		for _, e := range c.Events {
-			h.live.drop(e)
-		}
-	}
 }

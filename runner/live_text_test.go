@@ -5,9 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 )
+
+func said(text string) Item {
+	return Item{Run: "r", Path: "a", Attempt: 1, Effect: "a/model#1", Chunk: &llm.Chunk{Text: text}}
+}
 
 func TestAReaderThatComesAtAnyPieceHasTheTextFromItsFirstByte(t *testing.T) {
 	const pieces = 50
@@ -16,16 +21,16 @@ func TestAReaderThatComesAtAnyPieceHasTheTextFromItsFirstByte(t *testing.T) {
 		want += fmt.Sprintf("%d ", i)
 	}
 	for came := range pieces + 1 {
-		var h hub
-		h.committed(&engine.Commit{First: 1, Events: []engine.Event{&engine.NodeStarted{Path: "a"}}})
+		h := hub{root: "r", ends: map[string]int64{}}
+		h.committed("r", &engine.Commit{First: 1, Events: []engine.Event{&engine.NodeStarted{Path: "a"}}})
 		var readers []arrival
 		for i := range pieces {
 			if i == came || i == pieces/2 { // the second reader comes beside the first
-				readers = append(readers, h.join(0))
+				readers = append(readers, h.join(0, true))
 			}
-			h.publish(Item{Path: "a", Attempt: 1, Chunk: &llm.Chunk{Text: fmt.Sprintf("%d ", i)}})
+			h.piece(said(fmt.Sprintf("%d ", i)))
 		}
-		readers = append(readers, h.join(0))
+		readers = append(readers, h.join(0, true))
 		for n, a := range readers {
 			if got := textRead(t, &h, a); got != want {
 				t.Errorf("reader %d that came at piece %d has %q", n, came, got)
@@ -46,26 +51,79 @@ func textRead(t *testing.T, h *hub, a arrival) string {
 		got.WriteString(it.Chunk.Text)
 	}
 	for pos := a.pos; pos < h.next; pos++ {
-		got.WriteString(h.ring[pos%hubSize].Chunk.Text)
+		if it := &h.ring[pos%uint64(len(h.ring))]; it.Chunk != nil {
+			got.WriteString(it.Chunk.Text)
+		}
 	}
 	return got.String()
 }
 
-func TestTextOfACallThatHasEndedOrIsMadeAgainIsInNoSnapshot(t *testing.T) {
-	for name, end := range map[string]func(*hub){
-		"completed": func(h *hub) {
-			h.committed(&engine.Commit{First: 2, Events: []engine.Event{&engine.EffectCompleted{Key: "a/model#1"}}})
-		},
-		"failed": func(h *hub) {
-			h.committed(&engine.Commit{First: 2, Events: []engine.Event{&engine.NodeFailed{Path: "a"}}})
-		},
-		"made again": func(h *hub) { h.publish(Item{Path: "a", Attempt: 1, Chunk: &llm.Chunk{Wait: 1}}) },
+func TestTextThatIsVoidIsRetractedAndInNoSnapshot(t *testing.T) {
+	failure := &engine.Error{Code: "x"}
+	for name, tt := range map[string]struct {
+		event    engine.Event
+		retracts bool
+	}{
+		"the effect completes":   {&engine.EffectCompleted{Key: "a/model#1"}, false},
+		"the effect fails":       {&engine.EffectCompleted{Key: "a/model#1", Error: failure}, true},
+		"the node completes":     {&engine.NodeCompleted{Path: "a"}, true},
+		"the node fails":         {&engine.NodeFailed{Path: "a", Error: failure}, true},
+		"the node tries again":   {&engine.NodeRetrying{Path: "a"}, true},
+		"the node is cancelled":  {&engine.NodeCancelled{Path: "a"}, true},
+		"the node waits":         {&engine.NodeWaiting{Path: "a"}, true},
+		"the node pulls":         {&engine.NodePulling{Path: "a"}, true},
+		"the node expands":       {&engine.NodeExpanded{Path: "a"}, true},
+		"the node is entered":    {&engine.NodeResumed{Path: "a"}, true},
+		"the node is overridden": {&engine.NodeForced{Path: "a"}, true},
+		"the run completes":      {&engine.RunCompleted{}, true},
+		"the run fails":          {&engine.RunFailed{Error: failure}, true},
+		"the run is cancelled":   {&engine.RunCancelled{}, true},
+		"the call is made again": {nil, true},
 	} {
-		var h hub
-		h.publish(Item{Path: "a", Attempt: 1, Chunk: &llm.Chunk{Text: "void"}})
-		end(&h)
-		if a := h.join(0); len(a.live) > 0 {
+		h := hub{root: "r", ends: map[string]int64{}}
+		h.expect()
+		h.piece(said("void"))
+		if tt.event == nil {
+			again := said("")
+			again.Chunk = &llm.Chunk{Wait: 1}
+			h.piece(again)
+		} else {
+			h.committed("r", &engine.Commit{First: 2, Events: []engine.Event{tt.event}})
+		}
+		retracted := false
+		for pos := h.first; pos < h.next; pos++ {
+			it := h.ring[pos%uint64(len(h.ring))]
+			retracted = retracted || it.Retracted && it.Effect == "a/model#1" && it.Run == "r"
+			if it.Event != nil && retracted != tt.retracts {
+				t.Errorf("%s: the event comes and retracted is %v", name, retracted)
+			}
+		}
+		if retracted != tt.retracts {
+			t.Errorf("%s: retracted is %v", name, retracted)
+		}
+		if a := h.join(0, false); len(a.live) > 0 {
 			t.Errorf("%s: a reader that comes then is given %q", name, a.live[0].Chunk.Text)
 		}
+	}
+}
+
+func TestWordsBeforeACallOfAToolAreMarkedAsNoAnswer(t *testing.T) {
+	h := hub{root: "r", ends: map[string]int64{}}
+	h.expect()
+	h.piece(said("Let me look."))
+	calls := said("")
+	calls.Chunk = &llm.Chunk{Call: &convo.Call{Name: "look"}}
+	h.piece(calls)
+	if it := h.ring[1]; !it.Interim || it.Chunk != nil || it.Effect != "a/model#1" {
+		t.Errorf("after the words comes %+v", it)
+	}
+	if a := h.join(0, false); len(a.live) != 1 || !a.live[0].Interim {
+		t.Errorf("the snapshot is %+v", a.live)
+	}
+	summary := said("The talk was of dams.")
+	summary.Effect = "a/summary#1"
+	h.piece(summary)
+	if it := h.ring[h.next-1]; !it.Interim {
+		t.Error("the words of a summary are not marked")
 	}
 }

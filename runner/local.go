@@ -273,6 +273,9 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 // execution is one of a run that is there, driven by who makes it.
 func (l *Local) execution(id string, m *machine, lease store.Lease) *Execution {
 	x := &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), began: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), bond: bond{ready: make(chan struct{})}}
+	if m != nil {
+		x.hub.begin(id, m.first-1, m.run.OpenChildren())
+	}
 	if m != nil && m.past != nil { // whoever said something is about to watch
 		x.hub.expect()
 	}

@@ -12,29 +12,35 @@ import (
 // a run that is a round of the session but does not hold it is refused with
 // ErrMoved.
 type Session struct {
-	ID, User, Flow, Thread string
+	ID     string `json:"id"`
+	User   string `json:"user,omitempty"`
+	Flow   string `json:"flow"`
+	Thread string `json:"thread"`
 	// Parent is the session this one was forked from, "" for none: the first At
 	// messages are the parent's, which had ParentRound rounds then.
-	Parent           string
-	ParentRound, At  int
-	Created, Updated time.Time
+	Parent      string    `json:"parent,omitempty"`
+	ParentRound int       `json:"parentRound,omitempty"`
+	At          int       `json:"at,omitempty"`
+	Created     time.Time `json:"created"`
+	Updated     time.Time `json:"updated"`
 	// Rounds is how many were started, Length how many messages there are.
-	Rounds, Length int
+	Rounds int `json:"rounds"`
+	Length int `json:"length"`
 	// Fence grows with each round that begins.
-	Fence int64
+	Fence int64 `json:"fence,omitempty"`
 	// Holder is the run that is the current round, "" where none is going on. A
 	// round ends, and gives the session back, with the commit whose head has a
 	// status that is an end.
-	Holder string
+	Holder string `json:"holder,omitempty"`
 	// Queued is how many messages wait for a round.
-	Queued int
+	Queued int `json:"queued,omitempty"`
 	// Usage is what all rounds have cost.
-	Usage engine.Usage
+	Usage engine.Usage `json:"usage"`
 	// Main is what the last round left of its main context; see Append.Main. A
 	// session that begins with all messages of its parent has its parent's.
-	Main []byte
+	Main []byte `json:"-"`
 	// Expires is when Prune may delete the session; zero is never.
-	Expires time.Time
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // NewSession makes a session. One with a Parent begins with the first At
@@ -68,17 +74,17 @@ type Queued struct {
 
 // SessionMessage is one message of a session's history.
 type SessionMessage struct {
-	Position int
+	Position int `json:"position"`
 	// Run and Round say which round said it; Round is 0 for what came with the
 	// session's parent. Status is that round's: what a failed or cancelled round
 	// said stays, and is told apart by it.
-	Run    string
-	Round  int
-	Status engine.Status
-	At     time.Time
+	Run    string        `json:"run"`
+	Round  int           `json:"round"`
+	Status engine.Status `json:"status"`
+	At     time.Time     `json:"at"`
 	// Tokens is how many the message has; 0 is not counted.
-	Tokens  int
-	Message convo.Message
+	Tokens  int           `json:"tokens,omitempty"`
+	Message convo.Message `json:"message"`
 }
 
 // Counting is a store that keeps how many tokens the messages of sessions have.

@@ -103,45 +103,46 @@ type Append struct {
 // Head is the row of a run in listings, kept with each commit so that a
 // listing reads no journal.
 type Head struct {
-	Status engine.Status
+	Status engine.Status `json:"status"`
 	// Activity says what a run of status Running does.
-	Activity engine.Activity
+	Activity engine.Activity `json:"-"`
 	// Waiting lists open questions, "[]" where there are none.
-	Waiting []engine.Interrupt
+	Waiting []engine.Interrupt `json:"waiting,omitempty"`
 	// Due is the earliest timer, Unix milliseconds, 0 for none.
-	Due   int64
-	Usage engine.Usage
-	Error *engine.Error
+	Due   int64         `json:"due,omitempty"`
+	Usage engine.Usage  `json:"usage"`
+	Error *engine.Error `json:"error,omitempty"`
 }
 
 // Run is a run as listings show it.
 type Run struct {
-	ID          string
-	Flow        string
-	Fingerprint string
-	User        string
-	Parent      string
-	Origin      string
-	Head        Head
-	Created     time.Time
-	Updated     time.Time
+	ID          string    `json:"id"`
+	Flow        string    `json:"flow"`
+	Fingerprint string    `json:"fingerprint"`
+	User        string    `json:"user,omitempty"`
+	Parent      string    `json:"parent,omitempty"`
+	Origin      string    `json:"origin,omitempty"`
+	Head        Head      `json:"head"`
+	Created     time.Time `json:"created"`
+	Updated     time.Time `json:"updated"`
 	// Commits and Events are how many the journal holds.
-	Commits, Events int64
+	Commits int64 `json:"commits"`
+	Events  int64 `json:"events"`
 	// Owner is who holds the lease, "" for nobody.
-	Owner string
-	Until time.Time
+	Owner string    `json:"owner,omitempty"`
+	Until time.Time `json:"until,omitzero"`
 	// Fence is that of the newest lease; it grows once more when the run is given
 	// back.
-	Fence int64
+	Fence int64 `json:"fence,omitempty"`
 	// Base is the past that the run shares with another, nil for none. Commits
 	// and Events count it too.
-	Base *Base
+	Base *Base `json:"base,omitempty"`
 	// Session is the session that the run is a round of, Round its number.
-	Session string
-	Round   int
+	Session string `json:"session,omitempty"`
+	Round   int    `json:"round,omitempty"`
 	// Crashes is how many processes have ended while they executed the run, without
 	// a commit between.
-	Crashes int
+	Crashes int `json:"crashes,omitempty"`
 }
 
 // Unfinished is a run that some process should be executing: nodes or child runs were
@@ -169,8 +170,8 @@ type Unfinished struct {
 // Base says that a run's first Seq commits are those of another run; with 0 it
 // comes from that run and shares no commit as a whole.
 type Base struct {
-	Run string
-	Seq int64
+	Run string `json:"run"`
+	Seq int64  `json:"seq"`
 }
 
 // NewRun is what Create is given; the run's first commit comes by Append. With

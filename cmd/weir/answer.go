@@ -154,14 +154,15 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 			d.atWork = append(d.atWork, n.Path)
 		}
 	}
-	if d.open, err = desk.openChildren(ctx, v.Run, ""); err != nil {
+	cursor, err := desk.Cursor(ctx, id)
+	if err != nil {
 		return err
 	}
 	run, err := do(desk, id, v)
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, desk, run, v.Run.Events())
+	return d.drive(ctx, desk, run, seen{cursor: cursor})
 }
 
 // flowOf finds the flow of a run by the beginning of its id, nil where it

@@ -43,15 +43,18 @@ func turnReportOf(s *weir.TurnState) turnReport {
 type turnView struct {
 	p     *program
 	last  *weir.TurnState // the last that has ended
-	path  string          // of the node that speaks
+	path  string          // of the node that speaks, from the root
+	key   string          // of its effect
 	said  strings.Builder // by it, since it began
+	asked bool            // and it called tools, so that this is no answer
+	held  bool            // answers are shown once they are whole: stdout is no terminal
 	kind  string          // of what was shown last
-	whole string          // what was shown last of a node that has ended
+	whole string          // what was shown last of an effect that has ended
 
 	text, thought flowing // what is shown of the answer, and of what the model thinks
 }
 
-func (v *turnView) begin() { *v = turnView{p: v.p, last: v.last} }
+func (v *turnView) begin() { *v = turnView{p: v.p, last: v.last, held: !isTerminal(v.p.out)} }
 
 // item shows one thing.
 func (v *turnView) item(it runner.Item) {
@@ -59,28 +62,83 @@ func (v *turnView) item(it runner.Item) {
 		return
 	}
 	switch {
+	case it.Event != nil:
+		v.event(it.Event, it.Above)
+	case it.Retracted:
+		v.retract(&it)
+	case it.Snapshot:
+		v.turnTo(&it)
+		v.catchUp(it.Chunk.Text, it.Interim || it.Above != "")
 	case it.Chunk != nil:
 		v.chunk(&it)
-	case it.Event != nil:
-		v.event(it.Event)
+	}
+}
+
+// turnTo settles what another effect said.
+func (v *turnView) turnTo(it *runner.Item) {
+	if path := it.Above + it.Path; path != v.path || it.Effect != v.key {
+		v.settle()
+		v.path, v.key = path, it.Effect
+	}
+}
+
+// retract says that what was shown of an effect is void.
+func (v *turnView) retract(it *runner.Item) {
+	if v.path != it.Above+it.Path || v.key != it.Effect || v.said.Len() == 0 {
+		return
+	}
+	v.said.Reset()
+	if !v.held {
+		v.note("(what it has said is void)")
+	}
+}
+
+// note writes a line on stderr.
+func (v *turnView) note(format string, args ...any) {
+	v.show("note")
+	fmt.Fprintln(v.p.err, v.p.style().dim.Render(fmt.Sprintf(format, args...)))
+	v.kind = ""
+}
+
+// catchUp shows what of the text of an effect is not shown yet: all of it, where
+// something else was.
+func (v *turnView) catchUp(text string, aside bool) {
+	rest, more := strings.CutPrefix(text, v.said.String())
+	if !more {
+		v.said.Reset()
+		if rest = text; !v.held {
+			v.note("(again, from its beginning)")
+		}
+	}
+	v.put(rest, aside)
+}
+
+// put shows a piece of text: on stdout what may be an answer, aside what is none.
+func (v *turnView) put(s string, aside bool) {
+	switch {
+	case s == "":
+	case aside:
+		v.show("reasoning")
+		v.thought.write(printable(s))
+	default:
+		v.said.WriteString(s)
+		if !v.held {
+			v.show("text")
+			v.text.write(printable(s))
+		}
 	}
 }
 
 func (v *turnView) chunk(it *runner.Item) {
-	if it.Path != v.path {
-		v.settle()
-		v.path = it.Path
-	}
+	v.turnTo(it)
 	st := v.p.style()
 	switch c := it.Chunk; {
 	case c.Wait > 0:
-		if v.said.Len() > 0 {
-			v.said.Reset()
-		}
 		v.show("note")
 		fmt.Fprintln(v.p.err, st.dim.Render(fmt.Sprintf("waits %s: %s", took(c.Wait), strings.TrimSpace(c.Why+" "+shorten(c.About, 80)))))
 		v.kind = ""
 	case c.Call != nil:
+		v.asked = true
 		v.show("note")
 		fmt.Fprintln(v.p.err, st.dim.Render("calls "+printable(c.Call.Name)+" "+shorten(c.Call.Arguments, 100)))
 		v.kind = ""
@@ -88,9 +146,10 @@ func (v *turnView) chunk(it *runner.Item) {
 		v.show("reasoning")
 		v.thought.write(printable(c.Reasoning))
 	case c.Text != "":
-		v.show("text")
-		v.said.WriteString(c.Text)
-		v.text.write(printable(c.Text))
+		v.put(c.Text, it.Interim || it.Above != "")
+	case c.Stdout+c.Stderr != "":
+		v.show("reasoning")
+		v.thought.write(printable(c.Stdout + c.Stderr))
 	}
 }
 
@@ -119,24 +178,57 @@ func (v *turnView) flow(kind string) {
 	v.thought = flowing{out: v.p.err, width: widthOf(v.p.err), look: func(s string) string { return dim.Render(s) }}
 }
 
-// settle ends the lines of the node that spoke.
+// settle ends the lines of the effect that spoke. Of one that called tools the words are
+// no answer.
 func (v *turnView) settle() {
+	if said := v.said.String(); said != "" && v.held {
+		v.said.Reset()
+		if v.asked {
+			v.put(said, true)
+		} else {
+			v.held = false
+			v.put(said, false)
+			v.held = true
+		}
+	}
 	v.show("")
 	if v.said.Len() > 0 {
 		v.whole = strings.TrimSpace(v.said.String())
 		v.said.Reset()
 	}
+	v.path, v.key, v.asked = "", "", false
 }
 
-func (v *turnView) event(e engine.Event) {
+// completed shows what is not shown yet of an effect that has completed.
+func (v *turnView) completed(e *engine.EffectCompleted, above string) {
+	if above != "" || v.key != e.Key || v.said.Len() == 0 {
+		return
+	}
+	if text, ok := textOfAnswer(e.Result); ok && e.Error == nil {
+		v.catchUp(text, false)
+	}
+	v.settle()
+}
+
+// textOfAnswer is the text of a model's answer as the journal has it.
+func textOfAnswer(result engine.Value) (text string, ok bool) {
+	o, _ := result.(map[string]any)
+	m, _ := o["message"].(map[string]any)
+	text, ok = m["text"].(string)
+	return text, ok
+}
+
+func (v *turnView) event(e engine.Event, above string) {
 	st := v.p.style()
 	switch e := e.(type) {
+	case *engine.EffectCompleted:
+		v.completed(e, above)
 	case *engine.NodeRetrying:
 		v.settle()
-		v.p.say("%s", st.dim.Render(e.Path+" is retried"))
+		v.p.say("%s", st.dim.Render(above+e.Path+" is retried"))
 	case *engine.NodeFailed:
 		v.settle()
-		v.p.say("%s", st.dim.Render(e.Path+" failed: "+shorten(e.Error.Message, 120)))
+		v.p.say("%s", st.dim.Render(above+e.Path+" failed: "+shorten(e.Error.Message, 120)))
 	}
 }
 

@@ -53,7 +53,7 @@ func chronicleOf(v *runner.View) *chronicle {
 	c := &chronicle{nodes: make(map[string]*nodeRecord), leaves: make(map[string]waited)}
 	for _, commit := range v.Commits {
 		for i, e := range commit.Events {
-			c.tell(e, commit.First+int64(i), whenOf(&commit, i))
+			c.tell(e, commit.First+int64(i), commit.When(i))
 		}
 	}
 	for _, n := range v.Run.Nodes() { // those that nothing has happened to yet
@@ -66,18 +66,6 @@ func chronicleOf(v *runner.View) *chronicle {
 	}
 	c.sort(v.Run.Nodes())
 	return c
-}
-
-// whenOf is when an event of a commit came about, in Unix milliseconds. A fork whose
-// past ends within a commit of the other run has that beginning of it in its own
-// first: that is as old as it was there.
-func whenOf(c *engine.Commit, i int) int64 {
-	for _, e := range c.Events[i:] {
-		if f, ok := e.(*engine.RunForked); ok && e != c.Events[i] {
-			return f.Then
-		}
-	}
-	return c.At
 }
 
 // begunAt is when a run began, a fork when it was made, in Unix milliseconds.

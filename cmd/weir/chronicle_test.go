@@ -17,7 +17,7 @@ func TestWhatAForkSharesOfACommitIsAsOldAsItWasAndTheForkAsOldAsItself(t *testin
 	var got []int64
 	for _, c := range v.Commits {
 		for i := range c.Events {
-			got = append(got, whenOf(&c, i))
+			got = append(got, c.When(i))
 		}
 	}
 	if want := [4]int64{10, 20, 5000, 5000}; [4]int64(got) != want {

@@ -18,10 +18,9 @@ type driving struct {
 	noInput bool
 	record  string
 	replay  string
-	accept  bool              // what has changed since the run was started
-	forked  *forked           // of a run that shares the past of another
-	atWork  []string          // nodes that were when the run was opened, and go on
-	open    map[string]*child // children that go on
+	accept  bool     // what has changed since the run was started
+	forked  *forked  // of a run that shares the past of another
+	atWork  []string // nodes that were when the run was opened, and go on
 }
 
 // flags adds the flags that all commands share that drive a run.
@@ -52,18 +51,17 @@ func (d *driving) acceptChanges(ctx context.Context, desk *desk, id string) erro
 }
 
 // drive follows a run until it ends, waits for somebody who is not here, or a
-// signal comes, and reports. after is the number of the last event that is no
-// news.
-func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after int64) error {
-	w := d.watcher(run.ID)
+// signal comes, and reports. seen is what of its events is no news.
+func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, seen seen) error {
+	w := d.watcher()
 	for {
-		last, err := d.follow(ctx, desk, run, after, w)
+		last, err := d.follow(ctx, run, seen, w)
 		if err == nil {
 			var r weir.Result
 			if r, err = run.Wait(ctx); err == nil {
 				var on *weir.Run
 				if on, err = d.ask(ctx, desk, r); on != nil && err == nil {
-					run, after = on, last
+					run, seen = on, last
 					continue
 				}
 				if err == nil {
@@ -78,26 +76,39 @@ func (d *driving) drive(ctx context.Context, desk *desk, run *weir.Run, after in
 	}
 }
 
-// follow hands the run's events, and those of its children, to whoever watches until the execution ends.
-// It returns the number of the last event.
-func (d *driving) follow(ctx context.Context, desk *desk, run *weir.Run, after int64, w watcher) (int64, error) {
+// seen is how far the events of a run are no news: up to the item of a cursor, or, where
+// there is none, up to the event of that number.
+type seen struct {
+	cursor string
+	number int64
+}
+
+// follow hands the run's events, and those of its children, to whoever watches until the
+// execution ends, and returns what it has seen.
+func (d *driving) follow(ctx context.Context, run *weir.Run, from seen, w watcher) (seen, error) {
 	if w == nil {
-		return after, nil
+		return from, nil
 	}
-	if d.open == nil {
-		d.open = make(map[string]*child)
+	source := run.EventsAfter(ctx, from.number)
+	if from.cursor != "" {
+		source = run.EventsFrom(ctx, from.cursor)
 	}
 	items := make(chan runner.Item, 256)
 	var failed error
 	go func() {
 		defer close(items)
-		k := &kin{desk: desk, items: items}
-		failed = k.follow(ctx, run.EventsAfter(ctx, after), "", "", d.open)
+		for it, err := range source {
+			if failed = err; err != nil {
+				return
+			}
+			items <- it
+			from.cursor = it.Cursor()
+		}
 	}()
-	last, err := w.watch(items, after)
+	err := w.watch(items)
 	for range items { // what is left where the watcher failed
 	}
-	return last, errors.Join(err, failed)
+	return from, errors.Join(err, failed)
 }
 
 // ask puts the run's questions to the person at the terminal, if there is one.

@@ -116,7 +116,7 @@ func (p *program) fork(ctx context.Context, prefix string, o *forkOptions, d *dr
 		return err
 	}
 	d.forked = told
-	return d.drive(ctx, desk, run, plan.At)
+	return d.drive(ctx, desk, run, seen{number: plan.At})
 }
 
 // planFork reads what is to be different and finds out what it comes to.

@@ -37,9 +37,12 @@ type progress struct {
 type running struct {
 	path string
 	from time.Time
-	text strings.Builder // what the model has said in this attempt
-	note string
-	due  time.Time // until when it waits, for its turn or before it tries again
+	// effect is what puts out text, which is what it has put out: an earlier effect's
+	// words, before the calls of tools, are no part of the answer.
+	effect string
+	text   strings.Builder
+	note   string
+	due    time.Time // until when it waits, for its turn or before it tries again
 }
 
 // frameTime is how often what is running is drawn.
@@ -59,7 +62,7 @@ func newProgress(p *program, atWork []string) *progress {
 }
 
 // watch implements watcher.
-func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
+func (w *progress) watch(items <-chan runner.Item) error {
 	tick := time.NewTicker(frameTime)
 	defer tick.Stop()
 	for {
@@ -67,15 +70,12 @@ func (w *progress) watch(items <-chan runner.Item, last int64) (int64, error) {
 		case it, ok := <-items:
 			if !ok {
 				w.screen.erase()
-				return last, nil
+				return nil
 			}
 			if it.Event != nil {
-				if it.Run == "" {
-					last = max(last, it.Number)
-				}
-				w.event(it.Event, it.Path, it.At)
-			} else if it.Chunk != nil {
-				w.chunk(it)
+				w.event(it.Event, it.Above, it.At)
+			} else {
+				w.live(it)
 			}
 		case <-tick.C:
 			w.frame++
@@ -238,11 +238,31 @@ func (w *progress) finish(path, mark, note string, us int64, gist string) {
 	w.line("%s %s %s  %s", mark, path, w.st.dim.Render(note), gist)
 }
 
-func (w *progress) chunk(it runner.Item) {
-	r := w.find(it.Path)
-	if r == nil {
+// live takes what is no event.
+func (w *progress) live(it runner.Item) {
+	if it.Gap {
+		for _, r := range w.running {
+			r.text.Reset()
+		}
 		return
 	}
+	r := w.find(it.Above + it.Path)
+	switch {
+	case r == nil:
+	case it.Retracted:
+		if r.effect == it.Effect {
+			r.text.Reset()
+		}
+	case it.Snapshot && !it.Interim:
+		r.effect = it.Effect
+		r.text.Reset()
+		r.text.WriteString(it.Chunk.Text)
+	case it.Chunk != nil:
+		w.chunk(r, it)
+	}
+}
+
+func (w *progress) chunk(r *running, it runner.Item) {
 	if it.Chunk.Wait == 0 {
 		r.due = time.Time{}
 	}
@@ -254,7 +274,13 @@ func (w *progress) chunk(it runner.Item) {
 		r.note = "calls " + c.Call.Name
 	case c.Reasoning != "":
 		r.note = "thinks"
+	case c.Text != "" && it.Interim:
+		r.note = "works"
 	case c.Text != "":
+		if r.effect != it.Effect {
+			r.effect = it.Effect
+			r.text.Reset()
+		}
 		r.note = ""
 		r.text.WriteString(c.Text)
 	}

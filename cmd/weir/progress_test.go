@@ -28,12 +28,20 @@ func TestProgressKeepsWhatHasEndedAndDrawsWhatRuns(t *testing.T) {
 	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "void"}}
 	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: 1e9}}
 	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "A low \x1b[2Jdam."}}
+	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: " Words before a call."}}
+	items <- runner.Item{Path: "ask", Effect: "ask/model#2", Chunk: &llm.Chunk{Text: "A low dam, says a try that fails."}}
+	items <- runner.Item{Path: "ask", Effect: "ask/model#2", Retracted: true}
+	items <- runner.Item{Path: "ask", Effect: "ask/model#2", Chunk: &llm.Chunk{Text: "A weir: a low \x1b[2Jdam."}}
+	items <- runner.Item{Gap: true}
+	items <- runner.Item{Path: "ask", Effect: "ask/model#2", Snapshot: true, Chunk: &llm.Chunk{Text: "A low "}}
+	items <- runner.Item{Path: "ask", Effect: "ask/model#2", Chunk: &llm.Chunk{Text: "\x1b[2Jdam."}}
+	items <- runner.Item{Path: "ask", Effect: "ask/summary#1", Interim: true, Chunk: &llm.Chunk{Text: "void: a summary"}}
 	items <- runner.Item{Number: 4, Event: &engine.EffectCompleted{Key: "ask/model#1", Usage: &engine.Usage{Calls: 1, Input: 3, Output: 4, CostMicros: 1200}}}
 	close(items)
-	last, err := w.watch(items, 0)
-	if err != nil || last != 4 {
-		t.Fatalf("watch: %d, %v", last, err)
+	if err := w.watch(items); err != nil {
+		t.Fatal(err)
 	}
+	w.find("ask").note = ""
 	if !strings.Contains(screen.String(), "✓ other 1ms  42\n") {
 		t.Errorf("the node that ended is not there:\n%s", screen)
 	}
@@ -43,7 +51,7 @@ func TestProgressKeepsWhatHasEndedAndDrawsWhatRuns(t *testing.T) {
 			t.Errorf("the screen lacks %q:\n%q", want, screen)
 		}
 	}
-	if strings.Contains(screen.String(), "void") || strings.Contains(screen.String(), "\x1b[2J") {
+	if strings.Contains(screen.String(), "void") || strings.Contains(screen.String(), "Words before") || strings.Contains(screen.String(), "fails") || strings.Contains(screen.String(), "\x1b[2J") {
 		t.Errorf("what was taken back, or a control of the terminal, is on the screen:\n%q", screen)
 	}
 	w.end(weir.Result{Run: "r1", Status: engine.Running})
@@ -79,7 +87,7 @@ func TestANodeThatGoesOnFromAnotherProcessIsSeenAtWork(t *testing.T) {
 	items := make(chan runner.Item, 1)
 	items <- runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "A low dam."}}
 	close(items)
-	if _, err := w.watch(items, 7); err != nil {
+	if err := w.watch(items); err != nil {
 		t.Fatal(err)
 	}
 	w.draw()
@@ -134,20 +142,20 @@ func TestACallThatWaitsSaysForHowLongAtLeast(t *testing.T) {
 	t.Parallel()
 	p, screen := typing("")
 	w := newProgress(p, []string{"ask"})
-	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "half an answ"}})
-	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: time.Minute}})
+	w.live(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "half an answ"}})
+	w.live(runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: time.Minute}})
 	w.draw()
 	if got := screen.String(); !strings.Contains(got, "waits, ") || !strings.Contains(got, "s at least") || strings.Contains(got, "answ") {
 		t.Errorf("drew %q", got)
 	}
 	for why, want := range map[string]string{llm.WaitLimit: "waits for the limit p/m, ", "model_overloaded": "waits (model_overloaded), "} {
-		w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: time.Minute, Why: why, About: "p/m"}})
+		w.live(runner.Item{Path: "ask", Chunk: &llm.Chunk{Wait: time.Minute, Why: why, About: "p/m"}})
 		w.draw()
 		if got := screen.String(); !strings.Contains(got, want) {
 			t.Errorf("drew %q, want %q", got, want)
 		}
 	}
-	w.chunk(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "an answer"}})
+	w.live(runner.Item{Path: "ask", Chunk: &llm.Chunk{Text: "an answer"}})
 	w.draw()
 	if got := screen.String(); !strings.Contains(got, "an answer") {
 		t.Errorf("drew %q", got)

@@ -78,7 +78,7 @@ func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *
 		p.say("not done again: the state that fork %s was given after event %d (%s); to do that: %s", id, e.At, keysOf(e.State),
 			p.self(append([]string{"fork", e.From, "--at", fmt.Sprint(e.At)}, stateFlags(e.State)...)...))
 	}
-	return d.drive(ctx, desk, run, 0)
+	return d.drive(ctx, desk, run, seen{})
 }
 
 // stateEdits are the forks in a run's past that were given state of their own.

@@ -110,7 +110,7 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, desk, run, 0)
+	return d.drive(ctx, desk, run, seen{})
 }
 
 // load reads a flow file with the node types of this command.

@@ -168,7 +168,7 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 // showEvents prints the events of a run, up to number at where that is not 0. It
 // needs the journal alone.
 func (p *program) showEvents(ctx context.Context, desk *desk, id string, at int64) error {
-	w := &eventPrinter{run: id, out: p.out}
+	w := &eventPrinter{out: p.out}
 	last := int64(0)
 	for c, err := range desk.store.Commits(ctx, id, 0) {
 		if err != nil {
@@ -178,7 +178,7 @@ func (p *program) showEvents(ctx context.Context, desk *desk, id string, at int6
 			if last = c.First + int64(i); at > 0 && last > at {
 				return nil
 			}
-			if err := w.print(runner.Item{Number: last, At: whenOf(&c, i), Event: e}); err != nil {
+			if err := w.print(runner.Item{Run: id, Number: last, At: c.When(i), Event: e}); err != nil {
 				return err
 			}
 		}

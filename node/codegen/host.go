@@ -56,7 +56,7 @@ func (h *host) ModelCall(
 // says.
 func (h *host) Emit(c llm.Chunk) {
 	if c.Text != "" {
-		c = llm.Chunk{Reasoning: c.Text}
+		c = llm.Chunk{Effect: c.Effect, Reasoning: c.Text}
 	}
 	h.Host.Emit(c)
 }

@@ -115,10 +115,8 @@ func scanRun(row scanner) (store.Run, error) {
 }
 
 func parseStatus(s string) (engine.Status, error) {
-	for st := engine.Pending; st <= engine.NotNeeded; st++ {
-		if st.String() == s {
-			return st, nil
-		}
+	if st, ok := engine.StatusNamed(s); ok {
+		return st, nil
 	}
 	return 0, fmt.Errorf("%w: status %q", store.ErrCorrupt, s)
 }

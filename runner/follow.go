@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/weir-run/weir/store"
+)
+
+// Follow yields what is seen of a run and of the runs below it, whichever process
+// executes it, from behind the item that has the cursor, "" for all, until the run has
+// ended or ctx does. It yields live output while this process executes the run; while
+// another does, or none, it looks for events as often as Options.Poll says.
+func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []followed{{run: run}}}}
+		if cursor != "" {
+			p, err := parseCursor(run, cursor)
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			r.at, r.before = *p, p.heard
+		}
+		if _, err := l.o.Store.Run(ctx, run); err != nil {
+			yield(Item{}, fmt.Errorf("run %s: %w", run, err))
+			return
+		}
+		for r.once(run) && !r.at.runs[0].ended && r.pause() {
+		}
+	}
+}
+
+// once yields what there is to see of a run now, and, where this process executes it, of
+// that execution until its end.
+func (r *reader) once(run string) bool {
+	if x := r.l.Held(run); x != nil {
+		return r.resume(x) && r.follow()
+	}
+	return r.gap() && r.replay(&arrival{})
+}
+
+// pause waits before the journals are read again.
+func (r *reader) pause() bool {
+	t := time.NewTimer(r.l.o.Poll)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.ctx.Done():
+		r.yield(Item{}, r.ctx.Err())
+		return false
+	}
+}
+
+// Recorded yields what the journals of a run and of the runs below it have, from behind
+// the item that has the cursor, or, where that is "", from the run's event after number
+// `after` on, and ends.
+func (l *Local) Recorded(ctx context.Context, run, cursor string, after int64) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []followed{{run: run}}}}
+		if cursor != "" {
+			p, err := parseCursor(run, cursor)
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			r.at, r.before = *p, p.heard
+		} else if after > 0 {
+			r.silent = true
+			if !r.fill(run, after, false) || !r.replay(&arrival{ends: map[string]int64{run: after}}) {
+				return
+			}
+			r.silent = false
+		}
+		if r.gap() {
+			r.replay(&arrival{})
+		}
+	}
+}
+
+// Cursor is the position behind what a run and the runs below it have done so far.
+func (l *Local) Cursor(ctx context.Context, run string) (string, error) {
+	var failed error
+	r := &reader{
+		ctx: ctx, l: l, silent: true, at: position{runs: []followed{{run: run}}},
+		yield: func(_ Item, err error) bool {
+			failed = err
+			return err == nil
+		},
+	}
+	r.replay(&arrival{})
+	if errors.Is(failed, store.ErrNotFound) {
+		failed = fmt.Errorf("run %s: %w", run, failed)
+	}
+	return r.at.String(), failed
+}
