@@ -244,7 +244,7 @@ func (t *Turn) Items(ctx context.Context) iter.Seq2[Item, error] {
 			if !ok {
 				return
 			}
-			more := true
+			var more bool
 			switch {
 			case x == nil:
 				more = t.far(ctx, elsewhere, &cursor, seen)

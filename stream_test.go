@@ -183,7 +183,7 @@ func (s *seenSoFar) completed(key string, e *engine.EffectCompleted) {
 }
 
 // done checks what a reader has at the end of the run against the journals.
-func (s *seenSoFar) done(w *weir.Weir, st weir.Store) {
+func (s *seenSoFar) done(st weir.Store) {
 	s.t.Helper()
 	if len(s.open) > 0 {
 		s.t.Errorf("%s: live text is left over: %q", s.who, s.open)
@@ -229,7 +229,7 @@ func (k *places) add(cursor string, s *seenSoFar) {
 }
 
 // any is a cursor of any reader, or the beginning.
-func (k *places) any(r *rand.Rand, t *testing.T, who string) (string, *seenSoFar) {
+func (k *places) any(t *testing.T, r *rand.Rand, who string) (string, *seenSoFar) {
 	t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -242,12 +242,13 @@ func (k *places) any(r *rand.Rand, t *testing.T, who string) (string, *seenSoFar
 // read has a reader read a run that a process executes, or follow it from another,
 // coming back at cursors of its own and of others.
 func (k *places) read(t *testing.T, who string, seed uint64, w *weir.Weir, st weir.Store) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range r.IntN(2000) {
 		runtime.Gosched()
 	}
 	for again := r.IntN(4); again >= 0; again-- {
-		cursor, s := k.any(r, t, who)
+		cursor, s := k.any(t, r, who)
 		stop, whole := r.IntN(400), true
 		for it, err := range w.Follow(t.Context(), "top", cursor) {
 			if err != nil {
@@ -267,7 +268,7 @@ func (k *places) read(t *testing.T, who string, seed uint64, w *weir.Weir, st we
 			}
 		}
 		if whole {
-			s.done(w, st)
+			s.done(st)
 		}
 	}
 }
@@ -340,25 +341,8 @@ func readBabble(t *testing.T, seed uint64) {
 	}
 	join(0)
 	join(1)
-	own, cursor := newSeen(t, "the first reader"), ""
-	for n, items := 0, run.Events(t.Context()); items != nil; items = nil {
-		for it, err := range items {
-			if err != nil {
-				t.Fatal(err)
-			}
-			own.apply(&it)
-			cursor = it.Cursor()
-			if r.IntN(20) == 0 {
-				k.add(cursor, own.clone(""))
-			}
-			if n++; n%200 == 0 && n < 800 {
-				join(n)
-			}
-			if n == stop {
-				break
-			}
-		}
-	}
+	own := newSeen(t, "the first reader")
+	cursor := k.first(t, own, run, r, stop, join)
 	w, of := first, st
 	if moves {
 		if err := first.Close(t.Context()); err != nil {
@@ -377,11 +361,35 @@ func readBabble(t *testing.T, seed uint64) {
 	if res := waitFor(t, run); res.Status != engine.Completed {
 		t.Errorf("the run is %s: %v", res.Status, res.Error)
 	}
-	own.done(w, of)
+	own.done(of)
 	wg.Wait()
 	if !moves {
 		_ = first.Close(t.Context())
 	}
+}
+
+// first reads the first execution of a run, up to some item, has others join and keeps
+// places for them.
+func (k *places) first(t *testing.T, own *seenSoFar, run *weir.Run, r *rand.Rand, stop int, join func(n int)) (cursor string) {
+	t.Helper()
+	n := 0
+	for it, err := range run.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.apply(&it)
+		cursor = it.Cursor()
+		if r.IntN(20) == 0 {
+			k.add(cursor, own.clone(""))
+		}
+		if n++; n%200 == 0 && n < 800 {
+			join(n)
+		}
+		if n == stop {
+			break
+		}
+	}
+	return cursor
 }
 
 // readOn reads an execution from a cursor to its end.

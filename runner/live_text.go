@@ -60,7 +60,7 @@ func (l liveText) add(it *Item) (before []Item) {
 // answers reports whether what an effect puts out may be the answer of its node: the
 // turn of a model does, one that summarises or works through a queue does not.
 func answers(effect string) bool {
-	_, name, _ := cutLast(effect, '/')
+	_, name := cutLast(effect, '/')
 	name, _, _ = strings.Cut(name, "#")
 	return effect == "" || name == "model"
 }
@@ -77,7 +77,7 @@ func (s *streamed) retract(out []Item, k liveKey, at int64) []Item {
 func (l liveText) settle(run string, e engine.Event, at int64) []Item {
 	switch e := e.(type) {
 	case *engine.EffectCompleted:
-		path, _, _ := cutLast(e.Key, '/')
+		path, _ := cutLast(e.Key, '/')
 		k := liveKey{run, path, e.Key}
 		s := l[k]
 		delete(l, k)
@@ -133,10 +133,11 @@ func (l liveText) snapshots(at int64) []Item {
 	return out
 }
 
-func cutLast(s string, sep byte) (before, after string, ok bool) {
+// cutLast cuts s around its last sep; after is "" where there is none.
+func cutLast(s string, sep byte) (before, after string) {
 	i := strings.LastIndexByte(s, sep)
 	if i < 0 {
-		return s, "", false
+		return s, ""
 	}
-	return s[:i], s[i+1:], true
+	return s[:i], s[i+1:]
 }

@@ -211,24 +211,33 @@ func (r *reader) fill(run string, to int64, end bool) bool {
 			r.yield(Item{}, err)
 			return false
 		}
-		for i, e := range c.Events {
-			n := c.First + int64(i)
-			if n > to {
-				return true
-			}
-			if f = r.find(run); n <= f.last {
-				continue
-			}
-			if !r.event(Item{Run: run, Number: n, At: c.When(i), Event: e, seq: c.Seq}) {
-				return false
-			}
-			if end && terminal(e) {
-				return true
-			}
+		if more, done := r.commit(&c, to, end); done || !more {
+			return more
 		}
 		r.set(run, func(f *followed) { f.seq = c.Seq })
 	}
 	return true
+}
+
+// commit yields the events of a commit that are not yielded yet; done says that no later
+// ones are to be.
+func (r *reader) commit(c *engine.Commit, to int64, end bool) (more, done bool) {
+	for i, e := range c.Events {
+		n := c.First + int64(i)
+		if n > to {
+			return true, true
+		}
+		if n <= r.find(c.Run).last {
+			continue
+		}
+		if !r.event(Item{Run: c.Run, Number: n, At: c.When(i), Event: e, seq: c.Seq}) {
+			return false, true
+		}
+		if end && terminal(e) {
+			return true, true
+		}
+	}
+	return true, false
 }
 
 // event yields the next event of a run, and notes the children that it starts or ends.
@@ -323,7 +332,7 @@ func (r *reader) hear(it *Item) {
 			r.heard[k] = struct{}{}
 		}
 	case *engine.EffectCompleted:
-		path, _, _ := cutLast(e.Key, '/')
+		path, _ := cutLast(e.Key, '/')
 		delete(r.heard, liveKey{it.Run, path, e.Key})
 	case *engine.NodeCompleted:
 		delete(r.heard, liveKey{it.Run, e.Path, ""})

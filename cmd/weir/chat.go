@@ -370,7 +370,7 @@ func (c *chat) see(ctx context.Context, turn *weir.Turn) error {
 			leave()
 			return
 		}
-		c.p.say("%s", c.p.style().dim.Render("cancelling the round; press Ctrl-C again to stop waiting for it"))
+		c.shown.notice("cancelling the round; press Ctrl-C again to stop waiting for it")
 		go turn.Cancel(context.WithoutCancel(ctx), "Ctrl-C") //nolint:errcheck // the turn tells what became of it
 	})
 	defer off()

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weir-run/weir"
@@ -42,6 +43,7 @@ func turnReportOf(s *weir.TurnState) turnReport {
 // dimly on stderr.
 type turnView struct {
 	p     *program
+	mu    sync.Mutex      // held while something is shown
 	last  *weir.TurnState // the last that has ended
 	path  string          // of the node that speaks, from the root
 	key   string          // of its effect
@@ -50,14 +52,38 @@ type turnView struct {
 	held  bool            // answers are shown once they are whole: stdout is no terminal
 	kind  string          // of what was shown last
 	whole string          // what was shown last of an effect that has ended
+	cut   string          // the node whose answer was cut off, and is kept in the record
 
 	text, thought flowing // what is shown of the answer, and of what the model thinks
 }
 
-func (v *turnView) begin() { *v = turnView{p: v.p, last: v.last, held: !isTerminal(v.p.out)} }
+func (v *turnView) begin() {
+	v.path, v.key, v.asked, v.kind, v.whole, v.cut = "", "", false, "", "", ""
+	v.said.Reset()
+	v.text, v.thought = flowing{}, flowing{}
+	v.held = !isTerminal(v.p.out)
+	v.p.screen().beside(v.breakLine)
+}
+
+// breakLine ends the line that is being written; also while others log.
+func (v *turnView) breakLine() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.show("")
+}
+
+// notice writes a line of its own, also while the turn is shown.
+func (v *turnView) notice(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.show("")
+	v.p.say("%s", v.p.style().dim.Render(text))
+}
 
 // item shows one thing.
 func (v *turnView) item(it runner.Item) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if v.p.json {
 		return
 	}
@@ -88,8 +114,8 @@ func (v *turnView) retract(it *runner.Item) {
 		return
 	}
 	v.said.Reset()
-	if !v.held {
-		v.note("(what it has said is void)")
+	if !v.held && v.cut == "" {
+		v.note("(the text above was withdrawn)")
 	}
 }
 
@@ -107,7 +133,7 @@ func (v *turnView) catchUp(text string, aside bool) {
 	if !more {
 		v.said.Reset()
 		if rest = text; !v.held {
-			v.note("(again, from its beginning)")
+			v.note("(repeated from the beginning)")
 		}
 	}
 	v.put(rest, aside)
@@ -223,6 +249,10 @@ func (v *turnView) event(e engine.Event, above string) {
 	switch e := e.(type) {
 	case *engine.EffectCompleted:
 		v.completed(e, above)
+	case *engine.NoteRecorded:
+		if _, ok := runner.PartialOf(e); ok && above == "" {
+			v.cut = e.Path
+		}
 	case *engine.NodeRetrying:
 		v.settle()
 		v.p.say("%s", st.dim.Render(above+e.Path+" is retried"))
@@ -234,6 +264,9 @@ func (v *turnView) event(e engine.Event, above string) {
 
 // end shows what has come of the turn, nil where nobody knows.
 func (v *turnView) end(s *weir.TurnState) {
+	v.p.screen().beside(nil)
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.settle()
 	if s == nil {
 		return
@@ -270,6 +303,9 @@ func (v *turnView) closing(s *weir.TurnState) {
 			left = "nothing had been said yet, and the message is not in the history"
 		}
 		v.p.say("%s", st.dim.Render("the round was cancelled; "+left))
+		if v.cut != "" {
+			v.p.say("  %s", st.dim.Render("the partial answer: "+v.p.self("show", s.Run, "--node", v.cut)))
+		}
 	default:
 	}
 	var parts []string

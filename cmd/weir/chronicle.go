@@ -36,8 +36,21 @@ type nodeRecord struct {
 	Contexts []engine.ContextChange
 	State    []engine.StateChange
 	Waits    []waited
+	Partial  []string // answers that were cut off
 
 	done bool // it has completed, and waits at the breakpoint after it
+}
+
+// statusForced is the status of a node that a person overrode: one that is tried again
+// is pending until it starts.
+func statusForced(op string) engine.Status {
+	switch op {
+	case "skip":
+		return engine.Skipped
+	case "complete":
+		return engine.Completed
+	}
+	return engine.Pending
 }
 
 // waited is one thing a node waited for, and what became of it.
@@ -117,9 +130,17 @@ func (c *chronicle) tell(e engine.Event, number, at int64) {
 		n.Effects = append(n.Effects, e)
 	case *engine.NodeForced:
 		n := c.node(e.Path)
-		n.Ended, n.Error = 0, nil
+		n.Ended, n.Error, n.Status = 0, nil, statusForced(e.Op)
+		if n.Status.Ended() {
+			n.Ended = at
+		}
 		if e.Op == "complete" {
 			n.Outputs = e.Outputs
+		}
+	case *engine.NoteRecorded:
+		if text, ok := runner.PartialOf(e); ok {
+			n := c.node(e.Path)
+			n.Partial = append(n.Partial, text)
 		}
 	default:
 		c.end(e, at)

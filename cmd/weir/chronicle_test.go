@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weir-run/weir/engine"
@@ -29,5 +30,37 @@ func TestWhatAForkSharesOfACommitIsAsOldAsItWasAndTheForkAsOldAsItself(t *testin
 	v.Commits = v.Commits[:1]
 	if at := begunAt(v); at != 10 {
 		t.Errorf("a run that is no fork began at %d", at)
+	}
+}
+
+func TestANodeThatIsOverriddenHasTheStatusThatItWasGiven(t *testing.T) {
+	t.Parallel()
+	for op, want := range map[string]engine.Status{"retry": engine.Pending, "skip": engine.Skipped, "complete": engine.Completed} {
+		c := &chronicle{nodes: make(map[string]*nodeRecord), leaves: make(map[string]waited)}
+		for n, e := range []engine.Event{
+			&engine.NodeStarted{Path: "each#1/a"}, &engine.NodeFailed{Path: "each#1/a", Error: &engine.Error{Code: "x"}},
+			&engine.NodeForced{Path: "each#1/a", Op: op},
+		} {
+			c.tell(e, int64(n+1), int64(n))
+		}
+		if got := c.node("each#1/a"); got.Status != want || got.Error != nil {
+			t.Errorf("after %s it is %s, with the error %v", op, got.Status, got.Error)
+		}
+	}
+}
+
+func TestWhatCodeWroteIsShownApartFromTheRestOfAResult(t *testing.T) {
+	t.Parallel()
+	p, _ := typing("")
+	var out strings.Builder
+	p.out = &out
+	p.printEffect(&engine.EffectCompleted{Key: "a/code#1", Result: map[string]any{"stdout": "one\ntwo\n", "stderr": "oops\n", "set": map[string]any{"n": int64(1)}}})
+	if want := "  {\"set\":{\"n\":1}}\n  stdout:\n    one\n    two\n  stderr:\n    oops\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %q, want it to end with %q", out.String(), want)
+	}
+	out.Reset()
+	p.printEffect(&engine.EffectCompleted{Key: "a/code#1", Result: map[string]any{"stdout": "one\n"}, Error: &engine.Error{Code: "code_failed", Message: "it raised"}})
+	if want := "it raised (code_failed)\n  stdout:\n    one\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %q, want it to end with %q", out.String(), want)
 	}
 }

@@ -13,7 +13,8 @@ import (
 type screen struct {
 	mu    sync.Mutex
 	out   io.Writer
-	drawn int // lines below the last one that stays
+	aside func() // ends a line that something else has begun; nil where nothing does
+	drawn int    // lines below the last one that stays
 }
 
 // screen is the program's one.
@@ -24,12 +25,23 @@ func (p *program) screen() *screen {
 	return p.stderr
 }
 
+// beside has the line that something else has begun on the terminal ended by end before
+// lines are put; nil is nothing.
+func (s *screen) beside(end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.aside = end
+}
+
 // Write puts lines where they stay. What was drawn is gone until it is drawn
 // again.
 func (s *screen) Write(lines []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
+	if s.aside != nil {
+		s.aside()
+	}
 	return s.out.Write(lines)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type shownDetail struct {
 	Said    []shownMessage   `json:"messages"`
 	State   []map[string]any `json:"state"`
 	Waits   []shownWait      `json:"waits"`
+	Partial []string         `json:"partial,omitempty"` // answers that were cut off
 }
 
 type shownEffect struct {
@@ -120,7 +122,7 @@ func changeOf(body any) (c convo.Change, err error) {
 func detailOf(n *nodeRecord, inputs engine.Values, said []shownMessage) *shownDetail {
 	d := &shownDetail{
 		shownNode: shownNodeOf(n), Inputs: orEmpty(inputs), Said: said,
-		Effects: []shownEffect{}, State: []map[string]any{}, Waits: []shownWait{},
+		Effects: []shownEffect{}, State: []map[string]any{}, Waits: []shownWait{}, Partial: n.Partial,
 	}
 	for _, e := range n.Effects {
 		s := shownEffect{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
@@ -165,6 +167,10 @@ func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMes
 	}
 	for _, e := range n.Effects {
 		p.printEffect(e)
+	}
+	for _, text := range n.Partial {
+		p.section("Partial answer, which was cut off")
+		fmt.Fprintln(p.out, p.wrap(printable(text), "  "))
 	}
 	if len(said) > 0 {
 		p.section("Messages")
@@ -219,9 +225,39 @@ func (p *program) printEffect(e *engine.EffectCompleted) {
 	fmt.Fprintln(p.out, "  "+st.dim.Render(line))
 	if e.Error != nil {
 		fmt.Fprintln(p.out, p.wrap(st.bad.Render(printable(e.Error.Error())), "  "))
-		return
 	}
-	fmt.Fprintln(p.out, p.wrap(printable(plain(e.Result)), "  "))
+	result, output := withoutOutput(e.Result)
+	if e.Error == nil && (result != nil || len(output) == 0) {
+		fmt.Fprintln(p.out, p.wrap(printable(plain(result)), "  "))
+	}
+	for _, o := range output {
+		text, _ := o.Value.(string)
+		fmt.Fprintf(p.out, "  %s:\n%s\n", o.Name, p.wrap(printable(strings.TrimRight(text, "\n")), "    "))
+	}
+}
+
+// withoutOutput takes what code wrote to its stdout and stderr out of the result of an
+// effect. rest is nil where nothing else is left.
+func withoutOutput(result engine.Value) (rest engine.Value, output engine.Values) {
+	o, ok := result.(map[string]any)
+	if !ok {
+		return result, nil
+	}
+	for _, name := range []string{"stdout", "stderr"} {
+		if text, ok := o[name].(string); ok && text != "" {
+			output = append(output, engine.Named{Name: name, Value: text})
+		}
+	}
+	if len(output) == 0 {
+		return result, nil
+	}
+	left := maps.Clone(o)
+	delete(left, "stdout")
+	delete(left, "stderr")
+	if len(left) == 0 {
+		return nil, output
+	}
+	return left, output
 }
 
 func (p *program) printMessage(m shownMessage) {
