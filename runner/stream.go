@@ -211,7 +211,7 @@ func (r *reader) fill(run string, to int64, end bool) bool {
 			r.yield(Item{}, err)
 			return false
 		}
-		if more, done := r.commit(&c, to, end); done || !more {
+		if more, done := r.commit(run, &c, to, end); done || !more {
 			return more
 		}
 		r.set(run, func(f *followed) { f.seq = c.Seq })
@@ -221,16 +221,16 @@ func (r *reader) fill(run string, to int64, end bool) bool {
 
 // commit yields the events of a commit that are not yielded yet; done says that no later
 // ones are to be.
-func (r *reader) commit(c *engine.Commit, to int64, end bool) (more, done bool) {
+func (r *reader) commit(run string, c *engine.Commit, to int64, end bool) (more, done bool) {
 	for i, e := range c.Events {
 		n := c.First + int64(i)
 		if n > to {
 			return true, true
 		}
-		if n <= r.find(c.Run).last {
+		if n <= r.find(run).last {
 			continue
 		}
-		if !r.event(Item{Run: c.Run, Number: n, At: c.When(i), Event: e, seq: c.Seq}) {
+		if !r.event(Item{Run: run, Number: n, At: c.When(i), Event: e, seq: c.Seq}) {
 			return false, true
 		}
 		if end && terminal(e) {
