@@ -198,7 +198,7 @@ func (l *Local) hold(ctx context.Context, p *Program, id string, free bool, firs
 	close(taken)
 	if err == nil && l.closed {
 		err = ErrClosed
-		_ = l.o.Store.Release(ctx, x.lease)
+		_ = l.o.Store.Release(context.WithoutCancel(ctx), x.lease)
 	}
 	if err != nil {
 		return nil, false, err
@@ -264,7 +264,7 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 		err = fmt.Errorf("run %s was created and never started; start it again", id)
 	}
 	if err != nil {
-		_ = l.o.Store.Release(ctx, lease)
+		_ = l.o.Store.Release(context.WithoutCancel(ctx), lease)
 		return nil, err
 	}
 	return x, nil
