@@ -299,3 +299,28 @@ func TestASessionTakesFilesAsWhatTheyAre(t *testing.T) {
 	_, err := gemini.New(gemini.Options{BaseURL: "http://test"}).Body(req)
 	wantError(t, err, "model_invalid_request", "history: client", false)
 }
+
+func TestASignatureOfATextGoesBackWithIt(t *testing.T) {
+	t.Parallel()
+	s := llmtest.New(t)
+	s.Script(llmtest.Turn{Raw: []string{
+		`data: {"candidates":[{"content":{"role":"model","parts":[{"text":"Of two parts. "}]}}]}` + "\n\n",
+		`data: {"candidates":[{"content":{"role":"model","parts":[{"text":"The last.","thoughtSignature":"c2lnbmVk"}]},"finishReason":"STOP"}]}` + "\n\n",
+	}})
+	p := gemini.New(gemini.Options{BaseURL: s.Root})
+	req := hello()
+	req.Model = "gemini-3-pro"
+	res, err := p.Generate(t.Context(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := &llm.Request{Model: req.Model, Messages: []convo.Message{user("a"), res.Message, user("b")}}
+	sent, err := p.Body(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(sent)
+	if want := `{"text":"The last.","thoughtSignature":"c2lnbmVk"}`; !strings.Contains(body, want) || !strings.Contains(body, "Of two parts. ") {
+		t.Errorf("the second request lacks %s: %s", want, body)
+	}
+}
