@@ -15,9 +15,12 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weir-run/weir/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Begin(roles()...) // the program that scripts run is this one, and so are its children
 	testscript.Main(m, map[string]func(){"weir": main, "toolserver": toolServerMain})
 }
 
