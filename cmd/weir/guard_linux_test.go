@@ -189,6 +189,7 @@ func silent() map[string]string {
 		"schema":           "prints the schema of flow files",
 		"sessions unqueue": "prints an id, which the guard of every command covers",
 		"memory":           "tested with the memory commands",
+		"code":             "needs learned code; texts of programs pass the same guard",
 		"import":           "prints counts and ids",
 		"tools":            "needs a server; texts of tools pass the same guard",
 		"doctor":           "prints the configuration",
