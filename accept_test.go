@@ -151,15 +151,7 @@ func (c *acceptCase) check(t *testing.T, w *weir.Weir, id, interrupt string) {
 	before := eventsOf(t, w, id)
 	if c.refused != "" {
 		_, err := answer()
-		if err == nil || !strings.Contains(err.Error(), c.refused) {
-			t.Fatalf("the answer came to %v, expected %q", err, c.refused)
-		}
-		if changed, ok := errors.AsType[*runner.Changed](err); ok != c.loads || ok && changed.Breaks == c.accepts {
-			t.Errorf("the refusal is %#v", err)
-		}
-		if _, err := w.Resume(t.Context(), id); err == nil {
-			t.Error("it is resumed")
-		}
+		c.refuses(t, w, id, err)
 	}
 	changes, err := w.AcceptChanges(t.Context(), id, "ada")
 	if accepted := err == nil; accepted != c.accepts {
@@ -180,16 +172,39 @@ func (c *acceptCase) check(t *testing.T, w *weir.Weir, id, interrupt string) {
 		t.Errorf("accepted again: %v, %v", again, err)
 	}
 	r, err := answer()
-	if err != nil || r.Status != engine.Completed {
-		t.Fatal(r.Status, r.Error, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	continued(t, r)
+	if _, err := w.AcceptChanges(t.Context(), id, "ada"); !errors.Is(err, runner.ErrStatus) {
+		t.Errorf("accepting for a completed run: %v", err)
+	}
+}
+
+// refuses checks the refusal of an answer, and that resuming is refused too.
+func (c *acceptCase) refuses(t *testing.T, w *weir.Weir, id string, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), c.refused) {
+		t.Fatalf("the answer came to %v, expected %q", err, c.refused)
+	}
+	if changed, ok := errors.AsType[*runner.Changed](err); ok != c.loads || ok && changed.Breaks == c.accepts {
+		t.Errorf("the refusal is %#v", err)
+	}
+	if _, err := w.Resume(t.Context(), id); err == nil {
+		t.Error("it is resumed")
+	}
+}
+
+// continued checks that the run went on where it was.
+func continued(t *testing.T, r weir.Result) {
+	t.Helper()
+	if r.Status != engine.Completed {
+		t.Fatal(r.Status, r.Error)
 	}
 	for out, want := range map[string]string{"first": "old", "said": "new"} { // what has completed is not done again
 		if got, _ := r.Outputs.Get(out); got != want {
 			t.Errorf("output %s is %v, expected %s", out, got, want)
 		}
-	}
-	if _, err := w.AcceptChanges(t.Context(), id, "ada"); !errors.Is(err, runner.ErrStatus) {
-		t.Errorf("accepting for a completed run: %v", err)
 	}
 }
 

@@ -316,6 +316,7 @@ func TestEveryReaderOfATreeEndsWithWhatTheJournalsHave(t *testing.T) {
 }
 
 func readBabble(t *testing.T, seed uint64) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	first, f, st := openBabble(t, path, seed)
 	second, _, st2 := openBabble(t, path, seed)

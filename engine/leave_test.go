@@ -15,8 +15,11 @@ func TestOnlyAPlainApprovalApproves(t *testing.T) {
 		}
 	}
 	for _, v := range []engine.Value{
-		nil, true, int64(1), "", "yes", "Approve", "approve ", "approved", "deny", "reject", "no", []any{"approve"}, map[string]any{},
-		object(false), object(nil), object("true"), object("approve"), object(int64(1)), map[string]any{"Approve": true},
+		nil, true, int64(1), "", "yes", "Approve", "approve ", "approved", "deny", "reject", "no",
+		[]any{"approve"},
+		map[string]any{},
+		object(false), object(nil), object("true"), object("approve"), object(int64(1)),
+		map[string]any{"Approve": true},
 	} {
 		if engine.GivesLeave(v) {
 			t.Errorf("%#v is taken for an approval", v)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // SpecChange is a difference between a node type as a run was recorded with it and
@@ -77,14 +78,14 @@ func portChanges(name, kind string, was, is []PortSpec) (out []SpecChange) {
 
 // String is the port's type with its flags.
 func (p PortSpec) String() string {
-	s := string(p.Type)
+	words := []string{string(p.Type)}
 	for _, f := range []struct {
 		on   bool
 		name string
 	}{{p.Required, "required"}, {p.Lazy, "lazy"}, {p.Many, "many"}, {p.Exclusive, "exclusive"}, {p.Branch, "branch"}} {
 		if f.on {
-			s += " " + f.name
+			words = append(words, f.name)
 		}
 	}
-	return s
+	return strings.Join(words, " ")
 }

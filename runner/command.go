@@ -117,10 +117,12 @@ type Accepted struct {
 	Err   error
 }
 
+// Error says which child run has recorded the command.
 func (e *Accepted) Error() string {
 	return fmt.Sprintf("run %s: child run %s has recorded the command, but the run could not be resumed here: %v", e.Run, e.Child, e.Err)
 }
 
+// Unwrap returns why the run could not be resumed.
 func (e *Accepted) Unwrap() error { return e.Err }
 
 func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {

@@ -196,12 +196,18 @@ func hostileSession(t *testing.T, seed uint64, messages int) bill {
 			return deal.bill
 		}
 	}
-	b := deal.bill
+	sameBill(t, seed, deal.bill, spent, s)
+	return deal.bill
+}
+
+// sameBill compares what the vendor has counted with what the rounds and their session
+// are charged.
+func sameBill(t *testing.T, seed uint64, b bill, spent engine.Usage, s *weir.Session) {
+	t.Helper()
 	if spent.Calls != b.calls || spent.Estimated < b.estimated || spent.Tokens() < b.tokens {
 		t.Errorf("seed %d: the vendor counts %+v, the rounds %+v", seed, b, spent)
 	}
 	if row, err := s.Info(t.Context()); err != nil || row.Usage != spent {
 		t.Errorf("seed %d: the session is charged %+v, its rounds %+v: %v", seed, row.Usage, spent, err)
 	}
-	return b
 }
