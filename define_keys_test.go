@@ -41,9 +41,9 @@ func TestEveryKeyOfADefinitionReachesTheFlow(t *testing.T) {
 	}
 	defer func() { _ = w.Close(t.Context()) }()
 	f, err := w.Define(weir.Definition{
-		Name: "all", Description: "What it is.", Budget: map[string]any{"maxCalls": 3},
+		Name: "all", Description: "What it is.", Budget: map[string]any{"maxCalls": 3}, Context: map[string]any{"model": "script/demo"},
 		Nodes: map[string]weir.NodeSpec{"a": {
-			Type: "template", With: map[string]any{"text": "x"}, Description: "One.", Budget: map[string]any{"maxTokens": 5},
+			Type: "llmRequest", In: map[string]any{"message": "x"}, Description: "One.", Budget: map[string]any{"maxTokens": 5},
 			InterruptBefore: true, InterruptAfter: true,
 		}},
 	})
