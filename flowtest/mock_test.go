@@ -57,7 +57,7 @@ nodes:
   get:
     type: httpRequest
     timeout: 20s
-    retry: {attempts: 3, backoff: 10m}
+    retry: {attempts: 3, backoff: 5m}
     with: {url: "https://example.com/"}
   found: {type: template, in: {s: "{{ get.status }}"}, with: {text: "{{ inputs.s }}"}}
   failed: {type: template, in: {e: "{{ get.error }}"}, with: {text: "{{ inputs.e.code }}: {{ inputs.e.message }}"}}
