@@ -3,6 +3,7 @@ package crash_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/internal/crash"
+	"github.com/weir-run/weir/runner"
 	"github.com/weir-run/weir/store"
 	"github.com/weir-run/weir/store/sqlite"
 )
@@ -154,23 +156,27 @@ func (r *record) addTree(ctx context.Context, s *sqlite.Store, id, label string)
 	return nil
 }
 
-// above is where in its tree a child run is, as --events prints it.
-func (o *journal) above() string {
-	if !strings.Contains(o.id, ".") { // with the root of its tree
-		return ""
+// printed is an event as --events prints it.
+func (o *journal) printed(c engine.Commit, i int) (string, error) {
+	it := runner.Item{Run: o.id, Number: c.First + int64(i), At: c.At, Event: c.Events[i]}
+	if strings.Contains(o.id, ".") { // with the root of its tree
+		it.Above = o.label + ">"
 	}
-	return fmt.Sprintf(`"above":%q,`, o.label+">")
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(it)
+	return b.String(), err
 }
 
 // add takes a commit in.
 func (r *record) add(o *journal, c engine.Commit) error {
 	for i, e := range c.Events {
-		list, err := engine.EncodeEvents(nil, []engine.Event{e})
+		line, err := o.printed(c, i)
 		if err != nil {
 			return err
 		}
-		o.lines = append(o.lines, fmt.Sprintf(`{"run":%q,"number":%d,"at":%d,%s%s`+"\n",
-			o.id, c.First+int64(i), c.At, o.above(), list[2:len(list)-1]))
+		o.lines = append(o.lines, line)
 		o.end = e.Kind()
 		r.talk.add(e)
 		switch e := e.(type) {
