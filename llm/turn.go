@@ -230,7 +230,7 @@ func (t *turn) call(req *Request) (*Response, error) {
 		return nil, err
 	}
 	t.result.Usage = t.result.Usage.Add(resp.Lost.Usage).Add(resp.Usage)
-	if !resp.Came() {
+	if err != nil && !resp.Came() {
 		return nil, err
 	}
 	t.result.Steps++

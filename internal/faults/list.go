@@ -96,7 +96,7 @@ func runFaults() []Fault {
 		},
 		{
 			"an effect that must not be repeated is not announced", effects,
-			"if e.Unknown != node.UnknownRetry || e.Reserve != nil {", "if e.Reserve != nil {", "./runner", "Simulation|Effect|Unknown",
+			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || before", "if e.Reserve != nil || before", "./runner", "Simulation|Effect|Unknown",
 		},
 		{
 			"a recorded result is returned for another request", effects,
