@@ -170,21 +170,6 @@ func Fault(body []byte) (raw json.RawMessage, plain string) {
 	return nil, Plain(body)
 }
 
-// Succeeded turns every answer that is not a success into what classify makes of
-// its status and body, with the wait that its headers ask for.
-func Succeeded(res *http.Response, err error, classify func(status int, body []byte) *llm.Error) (*http.Response, error) {
-	if err != nil || res.StatusCode < 300 {
-		return res, err
-	}
-	body, err := Refusal(res)
-	if err != nil {
-		return nil, err
-	}
-	e := classify(res.StatusCode, body)
-	Advise(e, res.Header)
-	return nil, e
-}
-
 // Given says that a JSON value is there and not null.
 func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
