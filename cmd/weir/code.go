@@ -350,12 +350,16 @@ func (p *program) completeLearned(of func(*weir.LearnedCode) string) cobra.Compl
 		if err != nil {
 			return nil, noFiles
 		}
-		var out completions
-		for i := range list {
-			if s := of(&list[i]); s != "" && !slices.Contains(out, s) {
-				out = append(out, s)
-			}
-		}
-		return out, noFiles
+		return distinct(list, of), noFiles
 	}
+}
+
+// distinct is what the elements of a list have of something, each text once.
+func distinct[T any](list []T, of func(*T) string) (out completions) {
+	for i := range list {
+		if s := of(&list[i]); s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -260,13 +259,7 @@ func (p *program) completeFrom(of func(*store.Session) string) cobra.CompletionF
 		if err != nil {
 			return nil, noFiles
 		}
-		var out completions
-		for i := range list {
-			if s := of(&list[i]); s != "" && !slices.Contains(out, s) {
-				out = append(out, s)
-			}
-		}
-		return out, noFiles
+		return distinct(list, of), noFiles
 	}
 }
 
