@@ -11,6 +11,7 @@ const (
 	CodePortConflict     = "port_conflict"
 	CodeStateConflict    = "state_conflict"
 	CodeStateReducer     = "state_reducer"
+	CodeStateSize        = "state_too_big"
 	CodeInput            = "input_invalid"
 	CodeUnresolved       = "unresolved_reference"
 	CodeExpression       = "expression_failed"
@@ -121,6 +122,7 @@ func runCodes() []CodeInfo {
 		{CodeBudget, "A budget of the run or of a node does not cover the next model call. No retry and no onError takes it.", "Add to it and go on with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
 		{CodePortConflict, "Two taken edges bring a value to one port.", "Join the branches with a merge node, or make them exclusive."},
 		{CodeStateConflict, "Two nodes wrote one key of the state, and neither runs after the other.", "Order them with `after:`, or declare a reducer under `state:`."},
+		{CodeStateSize, "A write would make the state of the run larger than 64 MiB.", "Keep large data in files or pass it on ports; delete keys that are no longer read."},
 		{CodeStateReducer, "A value does not fit the reducer of its key, as a text given to `sum`.", "Write a value of the reducer's kind, or declare another reducer."},
 		{CodeInput, "An input of the run or of a node cannot be used.", "Give what the message expects."},
 		{CodeUnresolved, "A template in `in:` reads what is not there when the node starts.", "Order the node behind what writes it with `after:`, or guard what may be missing: {{ has(state.x) ? state.x : '' }}."},

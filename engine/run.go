@@ -18,6 +18,9 @@ type Run struct {
 	events int64 // how many were applied
 	now    int64 // time of the newest commit, Unix milliseconds
 	usage  Usage
+	// lists and sizes are of the state, and follow from it.
+	lists growing
+	sizes *stateSizes
 	// forked is the newest fork, nil for a run with a past of its own; shared is
 	// what was spent in the past it shares.
 	forked *RunForked

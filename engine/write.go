@@ -33,6 +33,7 @@ func (r *Run) write(n *nodeState, changes []StateChange) {
 	}
 	for _, c := range changes {
 		r.state = r.fold(r.state, c)
+		r.measure(c)
 		r.writers[c.Key] = n
 	}
 }
@@ -45,7 +46,12 @@ func (r *Run) fold(s State, c StateChange) State {
 	if !ok {
 		old = nil
 	}
-	v, err := Reduce(r.plan.reducers[c.Key], old, ok, c.Value)
+	red := r.plan.reducers[c.Key]
+	if list, isList := old.([]any); red == flow.ReduceAppend && isList {
+		more, _ := asList(c.Value).([]any)
+		return s.with(c.Key, r.lists.extend(list, more))
+	}
+	v, err := Reduce(red, old, ok, c.Value)
 	if err != nil {
 		return s // CheckWrites refused it before it was journaled
 	}
@@ -76,7 +82,7 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 		if w := writers[c.Key]; w != nil && red == "" && !r.ordered(w, n) {
 			return stateConflict(path, path, w.path(), c.Key)
 		}
-		if c.Delete {
+		if c.Delete || red == flow.ReduceAppend { // which takes any value
 			continue
 		}
 		old, ok := state.Get(c.Key)
@@ -86,6 +92,9 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 				Message: fmt.Sprintf("state key %q: %v", c.Key, err),
 			}
 		}
+	}
+	if err := r.checkSize(path, changes); l == nil && err != nil {
+		return err
 	}
 	return r.checkLanes(n)
 }

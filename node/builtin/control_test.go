@@ -266,3 +266,24 @@ outputs: {r: "{{ pick.result }}"}
 		}
 	}
 }
+
+func TestAStateBeyondItsLimitFailsTheNodeThatWritesIt(t *testing.T) {
+	r := play(t, weir.Options{}, `
+weir: 1
+name: large
+state: {log: {reducer: append, initial: []}}
+nodes:
+  grow:
+    type: loop
+    with:
+      max: 100
+      body:
+        nodes:
+          w: {type: transform, with: {state: {log: "run.inputs.text", last: "run.inputs.text"}}}
+inputs: {text: {type: text, required: true}}
+`, map[string]any{"text": strings.Repeat("x", engine.MaxStateBytes/8)}, nil)
+	e := mustFail(t, r)
+	if e.Code != engine.CodeStateSize || !strings.Contains(e.Message, "67108864 is the limit") || e.Node != "grow#7/w" {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,131 @@
+package engine
+
+import "fmt"
+
+// growing are the lists under the `append` reducer that a run extends in place, by
+// their first element. Each has spare room that this run alone writes to; the state holds
+// it without the room, so that snapshots of the state never change. The zero value
+// has none.
+type growing map[*Value][]Value
+
+// maxGrowing bounds how many lists have room kept for them; those of lanes that are
+// gone are among them until then.
+const maxGrowing = 256
+
+// extend returns the list with more behind it. The cost is that of more, on
+// average, while the lists are extended in turn.
+func (g *growing) extend(list, more []Value) []Value {
+	if len(more) == 0 {
+		return list
+	}
+	if len(list) == 0 {
+		return more
+	}
+	first := &list[0]
+	full, own := (*g)[first]
+	if !own || len(full) != len(list) { // another's, or a snapshot that was extended before
+		full = make([]Value, len(list), len(list)+len(list)/4+len(more)+8)
+		copy(full, list)
+	} else {
+		delete(*g, first)
+	}
+	full = append(full, more...)
+	if *g == nil || len(*g) >= maxGrowing {
+		*g = make(growing)
+	}
+	(*g)[&full[0]] = full
+	return full[:len(full):len(full)]
+}
+
+// MaxStateBytes is how large the state of a run may grow: the length of its texts and keys,
+// and 8 bytes for each other value.
+const MaxStateBytes = 64 << 20
+
+// sizeOf is a value's share of MaxStateBytes.
+func sizeOf(v Value) int {
+	switch v := v.(type) {
+	case string:
+		return len(v) + 8
+	case []any:
+		n := 8
+		for _, e := range v {
+			n += sizeOf(e)
+		}
+		return n
+	case map[string]any:
+		n := 8
+		for k, e := range v {
+			n += len(k) + sizeOf(e)
+		}
+		return n
+	}
+	return 8
+}
+
+// stateSizes are the sizes of the values of a state by key, and of all together.
+type stateSizes struct {
+	of  map[string]int
+	all int
+}
+
+func (s *stateSizes) set(key string, n int) {
+	s.all += n - s.of[key]
+	s.of[key] = n
+}
+
+// measured are the sizes of the run's state; the first call looks at all of it.
+func (r *Run) measured() *stateSizes {
+	if r.sizes == nil {
+		r.sizes = &stateSizes{of: make(map[string]int)}
+		for _, k := range r.state.Keys() {
+			v, _ := r.state.Get(k)
+			r.sizes.set(k, len(k)+sizeOf(v))
+		}
+	}
+	return r.sizes
+}
+
+// measure notes a change that was applied to the run's state.
+func (r *Run) measure(c StateChange) {
+	switch s := r.sizes; {
+	case s == nil:
+	case c.Delete:
+		s.set(c.Key, 0)
+		delete(s.of, c.Key)
+	case r.plan.reducers[c.Key] == "append" && s.of[c.Key] > 0:
+		s.set(c.Key, s.of[c.Key]+sizeOf(c.Value))
+	default:
+		v, _ := r.state.Get(c.Key)
+		s.set(c.Key, len(c.Key)+sizeOf(v))
+	}
+}
+
+// checkSize reports changes that would make the state larger than it may be.
+func (r *Run) checkSize(path string, changes []StateChange) *Error {
+	s := r.measured()
+	before := s.all
+	seen := make(map[string]int)
+	for _, c := range changes {
+		n := len(c.Key) + sizeOf(c.Value)
+		switch r.plan.reducers[c.Key] {
+		case "append", "merge":
+			n += s.of[c.Key] + seen[c.Key]
+		}
+		if c.Delete {
+			n = 0
+		}
+		seen[c.Key] = n
+	}
+	after := before
+	for key, n := range seen {
+		after += n - s.of[key]
+	}
+	if after <= MaxStateBytes || after <= before {
+		return nil
+	}
+	return &Error{
+		Code: CodeStateSize, Node: path, Permanent: true,
+		Message: fmt.Sprintf("the state would be %d bytes, and %d is the limit; it is %d now", after, MaxStateBytes, before),
+		Hint:    "keep large data in files or pass it on ports, and delete keys that are no longer read",
+	}
+}
