@@ -1,6 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/flow"
+)
 
 // growing are the lists under the `append` reducer that a run extends in place, by
 // their first element. Each has spare room that this run alone writes to; the state holds
@@ -34,7 +39,7 @@ func (g *growing) extend(list, more []Value) []Value {
 		*g = make(growing)
 	}
 	(*g)[&full[0]] = full
-	return full[:len(full):len(full)]
+	return slices.Clip(full)
 }
 
 // MaxStateBytes is how large the state of a run may grow: the length of its texts and keys,
@@ -92,7 +97,7 @@ func (r *Run) measure(c StateChange) {
 	case c.Delete:
 		s.set(c.Key, 0)
 		delete(s.of, c.Key)
-	case r.plan.reducers[c.Key] == "append" && s.of[c.Key] > 0:
+	case r.plan.reducers[c.Key] == flow.ReduceAppend && s.of[c.Key] > 0:
 		s.set(c.Key, s.of[c.Key]+sizeOf(c.Value))
 	default:
 		v, _ := r.state.Get(c.Key)
@@ -107,8 +112,7 @@ func (r *Run) checkSize(path string, changes []StateChange) *Error {
 	seen := make(map[string]int)
 	for _, c := range changes {
 		n := len(c.Key) + sizeOf(c.Value)
-		switch r.plan.reducers[c.Key] {
-		case "append", "merge":
+		if red := r.plan.reducers[c.Key]; red == flow.ReduceAppend || red == flow.ReduceMerge {
 			n += s.of[c.Key] + seen[c.Key]
 		}
 		if c.Delete {

@@ -31,14 +31,19 @@ func TestExtendingAListChangesNoOther(t *testing.T) {
 			t.Fatalf("%d lists have room", len(g))
 		}
 		for i := range got {
-			if len(got[i]) != len(want[i]) || len(got[i]) > 0 && !reflect.DeepEqual(got[i], want[i]) {
-				t.Fatalf("list %d is %v, expected %v", i, got[i], want[i])
-			}
-			if cap(got[i]) != len(got[i]) && len(got[i]) > 8 {
-				t.Fatalf("list %d has room that others write to", i)
-			}
+			sameList(t, got[i], want[i])
 		}
 	})
+}
+
+// sameList checks that a list has these elements, and no room that others could write to.
+func sameList(t *rapid.T, got, want []Value) {
+	if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		t.Fatalf("the list is %v, expected %v", got, want)
+	}
+	if cap(got) != len(got) && len(got) > 8 {
+		t.Fatal("a list has room that others write to")
+	}
 }
 
 func TestAListIsExtendedWithoutCopyingIt(t *testing.T) {

@@ -27,8 +27,8 @@ func (r *request) payload(args map[string]any, secrets *template.Secrets) (io.Re
 	case r.bodiless():
 		return nil, "", nil
 	default:
-		rest := make(map[string]any, len(r.rest))
-		for _, name := range r.rest {
+		rest := make(map[string]any, len(args))
+		for _, name := range r.others(args) {
 			if v, ok := args[name]; ok {
 				rest[name] = v
 			}

@@ -206,7 +206,7 @@ func (r *request) params(args map[string]any, secrets *template.Secrets) (url.Va
 		q.Add(name, s)
 	}
 	if r.bodiless() {
-		for _, name := range r.rest {
+		for _, name := range r.others(args) {
 			if v := args[name]; v != nil {
 				add(name, v)
 			}

@@ -112,13 +112,15 @@ func New(s Spec, o Options) (*tool.Tool, error) {
 	return t, err
 }
 
-// closed is a schema of arguments that takes no others.
+// closed is a schema of arguments that takes no others than those it names; one that
+// names none, as {type: object}, takes any.
 func closed(parameters map[string]any) map[string]any {
 	if parameters == nil {
 		return nil
 	}
 	c := maps.Clone(parameters)
-	if _, ok := c["additionalProperties"]; !ok {
+	_, names := c["properties"]
+	if _, ok := c["additionalProperties"]; !ok && names {
 		c["additionalProperties"] = false
 	}
 	if _, ok := c["type"]; !ok {
@@ -146,6 +148,17 @@ type request struct {
 	headers map[string]template.Text
 	body    any      // with template.Text for texts
 	rest    []string // the arguments that no template names
+	// open: the parameters name no properties and take any, none of which a template
+	// names.
+	open bool
+}
+
+// others are the arguments of a call that no template names, in order.
+func (r *request) others(args map[string]any) []string {
+	if r.open {
+		return slices.Sorted(maps.Keys(args))
+	}
+	return r.rest
 }
 
 func compile(s Spec) (*request, error) {
@@ -210,6 +223,11 @@ func (r *request) findRest(s Spec) error {
 		if !named[name] {
 			r.rest = append(r.rest, name)
 		}
+	}
+	_, names := s.Parameters["properties"]
+	r.open = s.Parameters != nil && !names && s.Parameters["additionalProperties"] != false
+	if r.open && r.body != nil {
+		return errors.New("the parameters name no properties, and the body has no place for the arguments: name them under properties")
 	}
 	if len(r.rest) > 0 && r.body != nil {
 		return fmt.Errorf("the parameters %s go nowhere: name them in the url, query, headers or body", strings.Join(r.rest, ", "))

@@ -336,3 +336,33 @@ func TestTheHashChangesWithWhereARequestGoes(t *testing.T) {
 		seen[tl.Hash()] = true
 	}
 }
+
+func TestParametersWithoutPropertiesTakeAnyArgumentsAndSendThem(t *testing.T) {
+	t.Parallel()
+	url, options := serve(t, echo)
+	for method, want := range map[string]string{"GET": "GET /?a=1&b=x", "POST": `{"a":1,"b":"x"}`} {
+		spec := httptool.Spec{Name: "ask", URL: url + "/", Method: method, Parameters: map[string]any{"type": "object"}}
+		got, err := answer(t, spec, options, `{"a": 1, "b": "x"}`)
+		if err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, %v; expected %s in it", method, got, err, want)
+		}
+		spec.Parameters["additionalProperties"] = false
+		if got, err := answer(t, spec, options, `{"a": 1}`); err == nil {
+			t.Errorf("%s: closed parameters take an argument: %q", method, got)
+		}
+	}
+	spec := httptool.Spec{Name: "ask", URL: url, Method: "POST", Body: map[string]any{"b": 1}, Parameters: map[string]any{"type": "object"}}
+	if _, err := httptool.New(spec, options); err == nil || !strings.Contains(err.Error(), "no place") {
+		t.Errorf("arguments that would go nowhere: %v", err)
+	}
+}
+
+// answer declares a tool and calls it once.
+func answer(t *testing.T, spec httptool.Spec, o httptool.Options, arguments string) (string, error) {
+	t.Helper()
+	tl, err := httptool.New(spec, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl.Call(t.Context(), tool.Call{Key: "k", Arguments: arguments})
+}
