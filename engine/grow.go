@@ -59,7 +59,7 @@ func sizeOf(v Value) int {
 		return n
 	case map[string]any:
 		n := 8
-		for k, e := range v {
+		for k, e := range v { // order: a sum
 			n += len(k) + sizeOf(e)
 		}
 		return n
@@ -121,7 +121,7 @@ func (r *Run) checkSize(path string, changes []StateChange) *Error {
 		seen[c.Key] = n
 	}
 	after := before
-	for key, n := range seen {
+	for key, n := range seen { // order: a sum
 		after += n - s.of[key]
 	}
 	if after <= MaxStateBytes || after <= before {
