@@ -70,12 +70,16 @@ func (w *Weir) recoverable(ctx context.Context, id string) (*runner.Program, err
 	if err != nil {
 		return nil, err
 	}
-	if start != nil && len(p.Lacks(start.Closure)) > 0 {
-		if start, err = w.accepted(ctx, id, start); err != nil {
-			return nil, err
+	changed, err := w.changed(ctx, p, start)
+	if len(changed) > 0 {
+		if start, err = w.accepted(ctx, id, start); err == nil {
+			changed, err = w.changed(ctx, p, start)
 		}
 	}
-	if what := w.missing(p, start); len(what) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if what := w.missing(p, start, changed); len(what) > 0 {
 		return nil, &runner.Missing{Run: id, What: what}
 	}
 	return p, nil
@@ -122,12 +126,28 @@ func (w *Weir) accepted(ctx context.Context, id string, start *engine.RunStarted
 	return &now, nil
 }
 
-// missing lists what this process lacks for a run.
-func (w *Weir) missing(p *runner.Program, start *engine.RunStarted) []string {
-	var out []string
-	if start != nil {
-		out = p.Lacks(start.Closure)
+// changed lists the node types, with their ports, and the tools that are not what they
+// were when a run was started.
+func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.RunStarted) ([]string, error) {
+	if start == nil {
+		return nil, nil
 	}
+	out := p.Lacks(start.Closure)
+	if start.Specs == "" || start.Specs == p.Specs || p.Kept == nil {
+		return out, nil
+	}
+	was, err := keptSpecs(ctx, w.store, start.Specs)
+	if was == nil || err != nil {
+		return out, err
+	}
+	for _, c := range was.Changes(p.Fingerprint, p.Kept) {
+		out = append(out, c.String())
+	}
+	return out, nil
+}
+
+// missing adds to what has changed what else this process lacks for a run.
+func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string) []string {
 	n := needs{providers: map[string]bool{}, secrets: map[string]bool{}}
 	for _, f := range p.Flow.Closure() {
 		n.graph(&f.Graph)

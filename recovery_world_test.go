@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -166,7 +165,9 @@ func (w *world) options() (weir.Options, error) {
 // fatal ends the process as nothing in it can prevent.
 func fatal(why string) string {
 	_, _ = os.Stderr.WriteString(why + "\n")
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
 	select {}
 }
 

@@ -222,7 +222,7 @@ func (s *sessionRecovery) ready(row *store.Session, q *store.Queued) error {
 	if err != nil {
 		return err
 	}
-	if what := s.w.missing(p, nil); len(what) > 0 {
+	if what := s.w.missing(p, nil, nil); len(what) > 0 {
 		return &runner.Missing{Run: q.Run, What: what}
 	}
 	return nil

@@ -288,6 +288,10 @@ func (w *Weir) Close(ctx context.Context) error {
 	return errors.Join(w.local.Close(ctx), w.store.Close())
 }
 
+// SetDrain replaces Options.Drain for a Close to come: a process that was asked to end
+// may give effects in flight more time than one that a person stopped.
+func (w *Weir) SetDrain(d time.Duration) { w.local.SetDrain(d) }
+
 // Catalogue lists the node types.
 func (w *Weir) Catalogue() *node.Catalogue { return w.catalogue }
 

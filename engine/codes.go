@@ -91,6 +91,8 @@ const (
 	CodeUnreadable       = "unreadable"
 	CodeNotFound         = "not_found"
 	CodeRunOwned         = "run_owned"
+	CodeRunPoisoned      = "run_poisoned"
+	CodeRunStopped       = "run_stopped"
 	CodeInterruptUnknown = "interrupt_unknown"
 	CodeStatusConflict   = "status_conflict"
 	CodeClosureChanged   = "closure_changed"
@@ -207,6 +209,8 @@ func requestCodes() []CodeInfo {
 		{CodeUnreadable, "A file cannot be read.", "Check its path and permissions."},
 		{CodeNotFound, "There is no such run.", "`weir runs` lists the runs; --db or WEIR_DB says in which database."},
 		{CodeRunOwned, "Another process runs it.", "Wait for it to end, watch it with `weir show`, or stop it with `weir cancel`."},
+		{CodeRunPoisoned, "Processes ended several times while they executed the run, which is set aside.", "`weir resume RUN` continues it all the same, `weir cancel RUN` ends it; `weir runs --blocked` lists such runs."},
+		{CodeRunStopped, "The process that executed the run is closing. Nothing that was acknowledged is lost.", "Continue the run with `weir resume RUN`."},
 		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
 		{CodeClosureChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names, or with other ports of a node type.", "Use the version it was started with; or continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork`."},

@@ -68,6 +68,7 @@ type Local struct {
 	sweeper   *sweeper // nil where nothing is recovered
 	loops     sync.WaitGroup
 	clock     clock
+	drain     atomic.Int64 // how long Close waits for effects, in nanoseconds
 	abandoned atomic.Int64 // functions of nodes that were given up and have not returned
 
 	mu     sync.Mutex
@@ -100,6 +101,7 @@ func NewLocal(o Options) *Local {
 		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{}),
 		clock: clock{skip: o.Skip},
 	}
+	l.drain.Store(int64(o.Drain))
 	l.o.Services.maxDepth = o.MaxDepth
 	l.o.Services.history = func(run string) convo.Source { return &messages{o.Store, run} }
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -402,6 +404,11 @@ func (l *Local) Held(id string) *Execution {
 	return l.held[id]
 }
 
+// SetDrain replaces Options.Drain for a Close to come.
+func (l *Local) SetDrain(d time.Duration) { l.drain.Store(int64(d)) }
+
+func (l *Local) draining() time.Duration { return time.Duration(l.drain.Load()) }
+
 // Close stops: no node and no effect starts any more, and the effects in flight have
 // Options.Drain to end by themselves before they are cancelled. What effects brought is
 // kept, every run is left resumable, and its lease is given back as soon as nothing of
@@ -415,7 +422,7 @@ func (l *Local) Close(ctx context.Context) error {
 		held = append(held, x)
 		x.quit.Store(true)
 		x.command(func(*engine.Run) (engine.Event, error) {
-			x.quitAll(l.o.Drain > 0)
+			x.quitAll(l.draining() > 0)
 			return nil, nil
 		})
 	}
@@ -439,10 +446,11 @@ func (l *Local) Close(ctx context.Context) error {
 // awaitEffects returns when nothing is in flight in the executions any more, or when
 // the time for that is over.
 func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
-	if l.o.Drain <= 0 {
+	d := l.draining()
+	if d <= 0 {
 		return
 	}
-	over := time.NewTimer(l.o.Drain)
+	over := time.NewTimer(d)
 	defer over.Stop()
 	for _, x := range held {
 		select {

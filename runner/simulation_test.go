@@ -131,7 +131,7 @@ func (s *scheduled) act(r *engine.Run) Command {
 		}
 		var failed []string
 		for _, n := range r.Nodes() {
-			if n.Status == engine.Failed && r.Stuck(n.Path) && n.Type != "loop" && n.Type != "forEach" {
+			if n.Status == engine.Failed && r.Stuck(n.Path) && s.forced.byHand(n.Path) {
 				failed = append(failed, n.Path)
 			}
 		}

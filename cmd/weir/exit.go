@@ -84,6 +84,8 @@ func errorCode(err error) string {
 		{store.ErrFenced, engine.CodeRunOwned},
 		{runner.ErrAnswer, engine.CodeAnswer},
 		{runner.ErrNoInterrupt, engine.CodeInterruptUnknown},
+		{runner.ErrPoisoned, engine.CodeRunPoisoned},
+		{runner.ErrStopped, engine.CodeRunStopped},
 		{runner.ErrStatus, engine.CodeStatusConflict},
 		{runner.ErrNotStarted, engine.CodeStatusConflict},
 		{runner.ErrClosure, engine.CodeClosureChanged},
@@ -112,6 +114,9 @@ func hint(err error) string {
 		return e.Instead
 	}
 	if e, ok := errors.AsType[*runner.Changed](err); ok {
+		return e.Hint()
+	}
+	if e, ok := errors.AsType[*runner.Poisoned](err); ok {
 		return e.Hint()
 	}
 	if e, ok := errors.AsType[*runner.Owned](err); ok {

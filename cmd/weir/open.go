@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weir-run/weir"
@@ -31,6 +33,8 @@ type desk struct {
 	recorder  *recorded.Recorder // nil where nothing is recorded
 	trails    config.Trajectory
 	closed    bool
+	// drain is how long closing waits for effects in flight.
+	drain func() time.Duration
 }
 
 // opening says what a desk is opened for.
@@ -66,7 +70,7 @@ func (p *program) open(ctx context.Context, what opening) (*desk, error) {
 		return nil, err
 	}
 	o.HTTP, o.Executors = client, p.executors(cfg)
-	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers)), trails: cfg.Trajectory}
+	d := &desk{providers: slices.Sorted(maps.Keys(o.Providers)), trails: cfg.Trajectory, drain: drainOf(ctx, cfg)}
 	if d.tools, err = p.toolbox(cfg, client); err != nil {
 		return nil, err
 	}
@@ -193,6 +197,20 @@ func (p *program) mustExist() error {
 // closeTime bounds how long nodes have to stop; their effects get 10 seconds.
 const closeTime = 15 * time.Second
 
+// defaultDrain is how long a command that SIGTERM ends waits for effects in flight.
+const defaultDrain = 5 * time.Second
+
+// drainOf says how long to wait for effects in flight: where SIGTERM ends the command, as
+// a supervisor does, no time where a person does.
+func drainOf(ctx context.Context, cfg *config.Config) func() time.Duration {
+	return func() time.Duration {
+		if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok && s.signal == syscall.SIGTERM {
+			return cmp.Or(cfg.Drain, defaultDrain)
+		}
+		return 0
+	}
+}
+
 // close stops all runs where they can be resumed; calling it again does
 // nothing.
 func (d *desk) close() error {
@@ -200,7 +218,9 @@ func (d *desk) close() error {
 		return nil
 	}
 	d.closed = true
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	wait := d.drain()
+	d.SetDrain(wait)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime+wait)
 	defer cancel()
 	return errors.Join(d.Close(ctx), d.tools.close(), d.stopRecording())
 }

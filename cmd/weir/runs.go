@@ -37,6 +37,7 @@ type runsOptions struct {
 	user   string
 	parent string
 	all    bool
+	blocks bool
 	limit  int
 	json   bool
 }
@@ -48,7 +49,11 @@ func (p *program) runsCommand() *cobra.Command {
 		Short: "List runs, newest first",
 		Long: `List runs, newest first. Child runs, which nodes of type flow and tool calls start, are
 counted with the run that they belong to. --all and --parent list them; "weir show RUN"
-prints the tree.`,
+prints the tree.
+
+--blocked lists, children included, the runs that have not ended and that this program
+cannot continue: it lacks a node type, tool, provider or secret that they need, or
+processes ended while they executed them (poisoned). It says what to do.`,
 		Example: `  weir runs --status paused
   weir runs --parent 01kafw
   weir runs --flow invoice-review --json`,
@@ -61,6 +66,7 @@ prints the tree.`,
 	f.StringVar(&o.user, "user", "", "only runs of this `USER`")
 	f.StringVar(&o.parent, "parent", "", "only children of this `RUN`")
 	f.BoolVar(&o.all, "all", false, "include child runs")
+	f.BoolVar(&o.blocks, "blocked", false, "only runs that have not ended and that this program cannot continue, and why")
 	f.IntVar(&o.limit, "limit", 20, "list at most `N`")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("parent", p.completeRuns)
@@ -87,19 +93,9 @@ func statusNamed(name string) (engine.Status, error) {
 }
 
 func (p *program) runs(ctx context.Context, o *runsOptions) error {
-	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit, Roots: !o.all && o.parent == ""}
-	for _, name := range o.status {
-		s, err := statusNamed(name)
-		if err != nil {
-			return err
-		}
-		filter.Status = append(filter.Status, s)
-	}
-	if o.limit <= 0 {
-		return usagef("--limit: expected at least 1")
-	}
-	if o.all && o.parent != "" {
-		return usagef("--all and --parent exclude each other")
+	filter, err := o.filter()
+	if err != nil {
+		return err
 	}
 	desk, err := p.look(ctx)
 	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
@@ -118,6 +114,13 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 		if filter.Parent, err = desk.find(ctx, o.parent); err != nil {
 			return err
 		}
+	}
+	if o.blocks {
+		list, err := desk.blocked(ctx, filter)
+		if err == nil {
+			p.printBlocked(list, o.json)
+		}
+		return err
 	}
 	list, err := desk.Runs(ctx, filter)
 	if err != nil {
@@ -139,6 +142,27 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 	}
 	p.printRuns(list, children)
 	return nil
+}
+
+// filter is what the flags take.
+func (o *runsOptions) filter() (store.Filter, error) {
+	filter := store.Filter{Flow: o.flow, User: o.user, Limit: o.limit, Roots: !o.all && o.parent == ""}
+	for _, name := range o.status {
+		s, err := statusNamed(name)
+		if err != nil {
+			return filter, err
+		}
+		filter.Status = append(filter.Status, s)
+	}
+	switch {
+	case o.limit <= 0:
+		return filter, usagef("--limit: expected at least 1")
+	case o.all && o.parent != "":
+		return filter, usagef("--all and --parent exclude each other")
+	case o.blocks && len(o.status) > 0:
+		return filter, usagef("--blocked and --status exclude each other")
+	}
+	return filter, nil
 }
 
 // countChildren says how many children of their own runs have.

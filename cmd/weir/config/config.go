@@ -17,6 +17,9 @@ type Config struct {
 	// Parallel bounds how many nodes of one run are running at once; 0 is the
 	// library's default.
 	Parallel int `json:"parallel"`
+	// Drain is how long effects in flight may take to end once SIGTERM has come; 0 is the
+	// command's default.
+	Drain time.Duration `json:"drain"`
 	// Providers call models, by the name before the slash in "openai/gpt-5",
 	// those that the environment gives included.
 	Providers map[string]Provider `json:"providers"`

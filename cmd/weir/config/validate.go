@@ -104,7 +104,7 @@ func (d *document) wrongForm(path []string, want string) {
 		d.report(path, "is to be the name of an environment variable and not what it holds", "such as OPENAI_API_KEY")
 	case strings.Contains(want, "https"):
 		d.report(path, "is to begin with https:// or http://", "")
-	case last == "timeout":
+	case last == "timeout" || last == "drain":
 		d.report(path, "is to be a duration", "such as 30s or 1m30s")
 	default:
 		d.report(path, "is not of the form "+want, "")
