@@ -31,6 +31,22 @@ func (n *noticing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// answersWhileStopping is a server whose first request stops the program. It answers once
+// the program has said that it is stopping, or, where ends is false, when the request is
+// cancelled. It reports whether the client was still there.
+func answersWhileStopping(stop func(), ends bool, stopping <-chan struct{}, ended chan<- bool) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stop()
+		if ends {
+			<-stopping
+		} else {
+			<-r.Context().Done()
+		}
+		_, err := w.Write([]byte("here"))
+		ended <- err == nil && r.Context().Err() == nil
+	}))
+}
+
 // TestSIGTERMLetsRequestsInFlightEndAndCtrlCDoesNot: what ended is kept, and not asked
 // for again when the run is continued.
 func TestSIGTERMLetsRequestsInFlightEndAndCtrlCDoesNot(t *testing.T) {
@@ -42,16 +58,7 @@ func TestSIGTERMLetsRequestsInFlightEndAndCtrlCDoesNot(t *testing.T) {
 			errs := &noticing{stopping: make(chan struct{})}
 			ctx, stop := context.WithCancelCause(t.Context())
 			ended := make(chan bool, 9)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				stop(&errSignal{sig})
-				if ends {
-					<-errs.stopping // and no sooner
-				} else {
-					<-r.Context().Done()
-				}
-				_, err := w.Write([]byte("here"))
-				ended <- err == nil && r.Context().Err() == nil
-			}))
+			server := answersWhileStopping(func() { stop(&errSignal{sig}) }, ends, errs.stopping, ended)
 			defer server.Close()
 			write := func(name, text string) string {
 				path := filepath.Join(dir, name)
