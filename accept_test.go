@@ -14,39 +14,39 @@ import (
 	"github.com/weir-run/weir/store/memory"
 )
 
-// saying is the node type "says" of a process: its version and its ports.
-func saying[In, Out any](version int, out Out) weir.Type {
+// typeSaying is the node type "says" of a process: its version and its ports.
+func typeSaying[In, Out any](version int, out Out) weir.Type {
 	return weir.Func("says", func(weir.Ctx, In) (Out, error) { return out, nil }).Version(version)
 }
 
 type (
-	saysIn struct {
+	textIn struct {
 		Text string `weir:"text,optional"`
 	}
-	saysOut struct {
+	textOut struct {
 		Text string `weir:"text"`
 	}
 	// Ports that are new do not change what is recorded.
-	saysInNew struct {
+	toneOptionalIn struct {
 		Text string `weir:"text,optional"`
 		Tone string `weir:"tone,optional"`
 	}
-	saysOutNew struct {
+	toneOut struct {
 		Text string `weir:"text"`
 		Tone string `weir:"tone"`
 	}
 	// Ports that are different do.
-	saysInRequired struct {
+	requiredTextIn struct {
 		Text string `weir:"text"`
 	}
-	saysInNumber struct {
+	numberIn struct {
 		Text float64 `weir:"text,optional"`
 	}
-	saysInNewRequired struct {
+	toneRequiredIn struct {
 		Text string `weir:"text,optional"`
 		Tone string `weir:"tone"`
 	}
-	saysOutList struct {
+	listOut struct {
 		Text []string `weir:"text"`
 	}
 )
@@ -54,7 +54,7 @@ type (
 // acceptCase is a process whose node type is not that of the process which started
 // the runs.
 type acceptCase struct {
-	says    weir.Type
+	typ     weir.Type
 	loads   bool   // the flow loads with it
 	refused string // what the refusal names, "" where the run is continued
 	accepts bool   // on request it is
@@ -62,15 +62,15 @@ type acceptCase struct {
 
 func acceptCases() map[string]acceptCase {
 	return map[string]acceptCase{
-		"unchanged":            {saying[saysIn](1, saysOut{"new"}), true, "", true},
-		"other version":        {saying[saysIn](2, saysOut{"new"}), true, "says was version 1 and is 2", true},
-		"new optional input":   {saying[saysInNew](1, saysOut{"new"}), true, "says: the input tone is new", true},
-		"new output":           {saying[saysIn](1, saysOutNew{"new", ""}), true, "says: the output tone is new", true},
-		"version and new port": {saying[saysInNew](2, saysOut{"new"}), true, "says was version 1 and is 2", true},
-		"input is required":    {saying[saysInRequired](1, saysOut{"new"}), true, "says: the input text is different (was text, is text required)", false},
-		"output of other type": {saying[saysIn](1, saysOutList{[]string{"new"}}), true, "says: the output text is different (was text required, is list required)", false},
-		"input of other type":  {saying[saysInNumber](1, saysOut{"new"}), false, "number", false},
-		"new required input":   {saying[saysInNewRequired](1, saysOut{"new"}), false, "tone", false},
+		"unchanged":            {typeSaying[textIn](1, textOut{"new"}), true, "", true},
+		"other version":        {typeSaying[textIn](2, textOut{"new"}), true, "says was version 1 and is 2", true},
+		"new optional input":   {typeSaying[toneOptionalIn](1, textOut{"new"}), true, "says: the input tone is new", true},
+		"new output":           {typeSaying[textIn](1, toneOut{"new", ""}), true, "says: the output tone is new", true},
+		"version and new port": {typeSaying[toneOptionalIn](2, textOut{"new"}), true, "says was version 1 and is 2", true},
+		"input is required":    {typeSaying[requiredTextIn](1, textOut{"new"}), true, "says: the input text is different (was text, is text required)", false},
+		"output of other type": {typeSaying[textIn](1, listOut{[]string{"new"}}), true, "says: the output text is different (was text required, is list required)", false},
+		"input of other type":  {typeSaying[numberIn](1, textOut{"new"}), false, "number", false},
+		"new required input":   {typeSaying[toneRequiredIn](1, textOut{"new"}), false, "tone", false},
 		"no such type":         {nil, false, "says", false},
 	}
 }
@@ -87,19 +87,19 @@ func acceptFlows() map[string]string {
 	}
 }
 
-// TestARunIsContinuedUnderOtherNodeTypesOnRequestAlone enumerates differences of a node
+// TestRunContinuesWithChangedNodeTypesOnlyIfAccepted enumerates differences of a node
 // type and runs that wait, in a body and in a child run too.
-func TestARunIsContinuedUnderOtherNodeTypesOnRequestAlone(t *testing.T) {
+func TestRunContinuesWithChangedNodeTypesOnlyIfAccepted(t *testing.T) {
 	t.Parallel()
 	for name, c := range acceptCases() {
 		for id, text := range acceptFlows() {
 			t.Run(name+", "+id, func(t *testing.T) {
 				t.Parallel()
-				s := staying{memory.New()}
+				s := unclosableMemory{memory.New()}
 				interrupt := pauseUnderOldTypes(t, s, id, text)
 				o := weir.Options{Store: s}
-				if c.says != nil {
-					o.Types = []weir.Type{c.says}
+				if c.typ != nil {
+					o.Types = []weir.Type{c.typ}
 				}
 				w, err := weir.Open(o)
 				if err != nil {
@@ -115,7 +115,7 @@ func TestARunIsContinuedUnderOtherNodeTypesOnRequestAlone(t *testing.T) {
 // pauseUnderOldTypes starts a run that comes to wait, and returns what it waits for.
 func pauseUnderOldTypes(t *testing.T, s weir.Store, id, text string) string {
 	t.Helper()
-	w, err := weir.Open(weir.Options{Store: s, Types: []weir.Type{saying[saysIn](1, saysOut{"old"})}})
+	w, err := weir.Open(weir.Options{Store: s, Types: []weir.Type{typeSaying[textIn](1, textOut{"old"})}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func (c *acceptCase) check(t *testing.T, w *weir.Weir, id, interrupt string) {
 	before := eventsOf(t, w, id)
 	if c.refused != "" {
 		_, err := answer()
-		c.refuses(t, w, id, err)
+		c.checkRefused(t, w, id, err)
 	}
 	changes, err := w.AcceptChanges(t.Context(), id, "ada")
 	if accepted := err == nil; accepted != c.accepts {
@@ -181,13 +181,13 @@ func (c *acceptCase) check(t *testing.T, w *weir.Weir, id, interrupt string) {
 	}
 }
 
-// refuses checks the refusal of an answer, and that resuming is refused too.
-func (c *acceptCase) refuses(t *testing.T, w *weir.Weir, id string, err error) {
+// checkRefused checks the refusal of an answer, and that resuming is refused too.
+func (c *acceptCase) checkRefused(t *testing.T, w *weir.Weir, id string, err error) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), c.refused) {
 		t.Fatalf("the answer came to %v, expected %q", err, c.refused)
 	}
-	if changed, ok := errors.AsType[*runner.Changed](err); ok != c.loads || ok && changed.Breaks == c.accepts {
+	if changed, ok := errors.AsType[*runner.DependenciesChanged](err); ok != c.loads || ok && changed.Breaks == c.accepts {
 		t.Errorf("the refusal is %#v", err)
 	}
 	if _, err := w.Resume(t.Context(), id); err == nil {

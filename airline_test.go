@@ -130,7 +130,7 @@ func (b *toolbox) tools() []*weir.Tool {
 			continue
 		}
 		out = append(out, &weir.Tool{
-			Name: c.Name, Ends: c.Name == transfer,
+			Name: c.Name, EndsTurn: c.Name == transfer,
 			Parameters: map[string]any{"type": "object"},
 			Call:       func(_ context.Context, call tool.Call) (string, error) { return b.call(c.Name, call.Arguments) },
 		})
@@ -179,30 +179,30 @@ func (r *recording) definition() weir.Definition {
 	}
 }
 
-// kept is a store that outlives the Weirs opened over it.
-type kept struct{ weir.Store }
+// unclosedStore is a store that outlives the Weirs opened over it.
+type unclosedStore struct{ weir.Store }
 
 // Close leaves the store open.
-func (kept) Close() error { return nil }
+func (unclosedStore) Close() error { return nil }
 
-// had is a recording on its way through a Weir.
-type had struct {
+// replayedTalk is a recording on its way through a Weir.
+type replayedTalk struct {
 	r     recording
 	tools *toolbox
 	model weir.Provider
 }
 
-func newHad(t *testing.T, r recording) *had {
+func newReplayedTalk(t *testing.T, r recording) *replayedTalk {
 	t.Helper()
 	model, err := recorded.FromConversations(bufio.NewReader(bytes.NewReader(r.line)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &had{r, newToolbox(r), model}
+	return &replayedTalk{r, newToolbox(r), model}
 }
 
 // open opens a Weir for the conversation, over a store of its own or a given one.
-func (h *had) open(t *testing.T, s weir.Store) *weir.Weir {
+func (h *replayedTalk) open(t *testing.T, s weir.Store) *weir.Weir {
 	t.Helper()
 	w, err := weir.Open(weir.Options{
 		Store: s, Tools: h.tools.tools(),
@@ -223,9 +223,9 @@ func question(t *testing.T, res weir.Result) string {
 	return res.Interrupts[0].ID
 }
 
-// have has the conversation again. Reopen, where it is not nil, replaces the
+// replay has the conversation again. Reopen, where it is not nil, replaces the
 // Weir before every answer, as if the process had ended meanwhile.
-func (h *had) have(t *testing.T, w *weir.Weir, reopen func(*weir.Weir) *weir.Weir) {
+func (h *replayedTalk) replay(t *testing.T, w *weir.Weir, reopen func(*weir.Weir) *weir.Weir) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -271,7 +271,7 @@ func closeWeir(t *testing.T, w *weir.Weir) {
 }
 
 // check compares the main context with the recording, message for message.
-func (h *had) check(t *testing.T, w *weir.Weir) {
+func (h *replayedTalk) check(t *testing.T, w *weir.Weir) {
 	t.Helper()
 	view, err := w.Inspect(t.Context(), h.r.id, 0)
 	if err != nil {
@@ -311,15 +311,15 @@ func differ(got, want []convo.Message) error {
 	return nil
 }
 
-func TestRealConversationsAreHadAgainMessageForMessage(t *testing.T) {
+func TestRecordedConversationsReplayExactly(t *testing.T) {
 	t.Parallel()
 	messages, cut := 0, 0
 	for i, r := range airline(t) {
 		if testing.Short() && i%4 > 0 {
 			continue
 		}
-		h := newHad(t, r)
-		h.have(t, h.open(t, nil), nil)
+		h := newReplayedTalk(t, r)
+		h.replay(t, h.open(t, nil), nil)
 		messages += len(r.messages) + 1
 		if r.cutOff() || r.unanswered() {
 			cut++
@@ -333,7 +333,7 @@ func TestRealConversationsAreHadAgainMessageForMessage(t *testing.T) {
 	}
 }
 
-func TestRealConversationsInADatabaseSurviveARestartBeforeEveryTurn(t *testing.T) {
+func TestRecordedConversationsSurviveRestartBeforeEveryTurn(t *testing.T) {
 	t.Parallel()
 	all := airline(t)
 	if testing.Short() {
@@ -341,19 +341,19 @@ func TestRealConversationsInADatabaseSurviveARestartBeforeEveryTurn(t *testing.T
 	}
 	path := filepath.Join(t.TempDir(), "weir.db")
 	for i, r := range all {
-		h := newHad(t, r)
+		h := newReplayedTalk(t, r)
 		if i%10 != 0 { // a new Weir and a new lease every turn, the file kept open
 			s := openFile(t, path)
-			h.have(t, h.open(t, kept{s}), func(w *weir.Weir) *weir.Weir {
+			h.replay(t, h.open(t, unclosedStore{s}), func(w *weir.Weir) *weir.Weir {
 				closeWeir(t, w)
-				return h.open(t, kept{s})
+				return h.open(t, unclosedStore{s})
 			})
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		h.have(t, h.open(t, openFile(t, path)), func(w *weir.Weir) *weir.Weir {
+		h.replay(t, h.open(t, openFile(t, path)), func(w *weir.Weir) *weir.Weir {
 			closeWeir(t, w)
 			return h.open(t, openFile(t, path))
 		})

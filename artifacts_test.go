@@ -18,13 +18,13 @@ import (
 // and made of the journal.
 func dataOf(t *testing.T, text string) *trajectory.Graph {
 	t.Helper()
-	s := keeper()
-	w := openClerk(t, weir.Options{Trajectories: &weir.Trajectories{Storage: s}})
+	s := memoryTables()
+	w := openLookingUp(t, weir.Options{Trajectories: &weir.TrajectoryOptions{Storage: s}})
 	res := runOf(t, w, text, weir.Start{ID: "r", User: "ann"})
 	if res.Status != engine.Completed {
 		t.Fatal(res.Status, res.Error)
 	}
-	wantKept(t, w, s, "ann", "r")
+	checkStored(t, w, s, "ann", "r")
 	g, err := w.Trajectory(t.Context(), "r", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -42,13 +42,13 @@ func datum(t *testing.T, g *trajectory.Graph, kind trajectory.Type, name string)
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("there are %d %s %q in\n%s", len(found), kind, name, sketched(g))
+		t.Fatalf("there are %d %s %q in\n%s", len(found), kind, name, graphText(g))
 	}
 	return found[0]
 }
 
-// origin is the name and kind of what leads to a node, and by which relation.
-func origin(t *testing.T, g *trajectory.Graph, n trajectory.Node) []string {
+// sourcesOf is the name and kind of what leads to a node, and by which relation.
+func sourcesOf(t *testing.T, g *trajectory.Graph, n trajectory.Node) []string {
 	t.Helper()
 	var out []string
 	for _, e := range g.Edges {
@@ -61,7 +61,7 @@ func origin(t *testing.T, g *trajectory.Graph, n trajectory.Node) []string {
 	return out
 }
 
-func TestANodeDeclaresWhatItsKeyArtifactsSays(t *testing.T) {
+func TestNodeDeclaresItsKeyArtifacts(t *testing.T) {
 	g := dataOf(t, `
 weir: 1
 name: found
@@ -82,17 +82,17 @@ nodes:
 	if want := (trajectory.Attributes{"rows": int64(3), "mean": 2.5}); !reflect.DeepEqual(prices.Attributes, want) {
 		t.Errorf("the table has %#v", prices.Attributes)
 	}
-	if got := origin(t, g, prices); !slices.Equal(got, []string{"Action fetch produces"}) {
+	if got := sourcesOf(t, g, prices); !slices.Equal(got, []string{"Action fetch produces"}) {
 		t.Errorf("the table comes of %q", got)
 	}
-	if got := origin(t, g, datum(t, g, trajectory.Column, "prices.price")); !slices.Equal(got, []string{"Table prices has_column"}) {
+	if got := sourcesOf(t, g, datum(t, g, trajectory.Column, "prices.price")); !slices.Equal(got, []string{"Table prices has_column"}) {
 		t.Errorf("the column comes of %q", got)
 	}
 	a, b := datum(t, g, trajectory.Knowledge, "A"), datum(t, g, trajectory.Knowledge, "B")
 	if a.Description != "about A" || b.Description != "" || b.Attributes["place"] != int64(2) {
 		t.Errorf("the knowledge is %+v and %+v", a, b)
 	}
-	if got := origin(t, g, a); !slices.Equal(got, []string{"Action fetch find_relevant_knowledge"}) {
+	if got := sourcesOf(t, g, a); !slices.Equal(got, []string{"Action fetch find_relevant_knowledge"}) {
 		t.Errorf("the knowledge comes of %q", got)
 	}
 	if f := datum(t, g, trajectory.File, "prices-found.csv"); f.Attributes["of"] != "prices" {
@@ -103,7 +103,7 @@ nodes:
 	}
 }
 
-func TestNodesOfAllKindsDeclareArtifacts(t *testing.T) {
+func TestEveryNodeTypeDeclaresArtifacts(t *testing.T) {
 	g := dataOf(t, `
 weir: 1
 name: kinds
@@ -150,26 +150,26 @@ nodes:
 		{trajectory.Tool, "t", "Action again produces"},
 		{trajectory.Table, "false", "Action set produces"},
 	} {
-		if got := origin(t, g, datum(t, g, want.kind, want.name)); !slices.Equal(got, []string{want.from}) {
+		if got := sourcesOf(t, g, datum(t, g, want.kind, want.name)); !slices.Equal(got, []string{want.from}) {
 			t.Errorf("%s %q comes of %q; want %q", want.kind, want.name, got, want.from)
 		}
 	}
-	if got := origin(t, g, step(t, g, "turn")); !slices.Equal(got, []string{"Action turn#2/x triggers"}) {
+	if got := sourcesOf(t, g, actionNode(t, g, "turn")); !slices.Equal(got, []string{"Action turn#2/x triggers"}) {
 		t.Errorf("what the loop declares comes of %q", got)
 	}
 }
 
-// step is the Action of a node of the flow.
-func step(t *testing.T, g *trajectory.Graph, path string) trajectory.Node {
+// actionNode is the Action of a node of the flow.
+func actionNode(t *testing.T, g *trajectory.Graph, path string) trajectory.Node {
 	t.Helper()
 	i := slices.IndexFunc(g.Nodes, func(n trajectory.Node) bool { return n.ID.Type() == trajectory.Action && n.Name == path })
 	if i < 0 {
-		t.Fatalf("node %s is not in\n%s", path, sketched(g))
+		t.Fatalf("node %s is not in\n%s", path, graphText(g))
 	}
 	return g.Nodes[i]
 }
 
-func TestAnArtifactThatCannotBeMadeIsToldAndFailsNothing(t *testing.T) {
+func TestInvalidArtifactIsReportedWithoutFailingTheRun(t *testing.T) {
 	g := dataOf(t, `
 weir: 1
 name: bad
@@ -185,7 +185,7 @@ nodes:
       - {type: File, name: good, attributes: {n: "{{ outputs.value.n }}"}}
   after: {type: decision, after: fetch, with: {expr: "'a'", branches: [a, b]}}
 `)
-	told, _ := step(t, g, "fetch").Attributes["artifact_error"].(string)
+	told, _ := actionNode(t, g, "fetch").Attributes["artifact_error"].(string)
 	for _, want := range []string{
 		`artifact 1 (Knowledge), element 2: name: item has no member "title"`,
 		`artifact 1 (Knowledge), element 3: artifact Knowledge "" cannot be declared: it has no name`,
@@ -199,12 +199,12 @@ nodes:
 	}
 	datum(t, g, trajectory.Knowledge, "A")
 	datum(t, g, trajectory.File, "good")
-	if n := step(t, g, "after"); n.Attributes["artifact_error"] != nil {
+	if n := actionNode(t, g, "after"); n.Attributes["artifact_error"] != nil {
 		t.Errorf("a node without artifacts has %v", n.Attributes)
 	}
 }
 
-func TestWhatOneNodeMayDeclareIsBounded(t *testing.T) {
+func TestArtifactsOfOneNodeAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct{ artifact, says string }{
 		"many":  {`{type: File, each: "{{ lists.range(1500) }}", name: "{{ item }}"}`, "at most 1000 artifacts"},
 		"bytes": {`{type: File, each: "{{ lists.range(100) }}", name: "{{ item }}", description: "{{ inputs.long }}"}`, "at most 1048576 bytes"},
@@ -219,7 +219,7 @@ name: bounds
 nodes:
   make: {type: template, in: {long: %q}, with: {text: "{{ has(inputs.long) }}"}, artifacts: [%s]}
 `, strings.Repeat("long ", 10_000), tt.artifact))
-			if told, _ := step(t, g, "make").Attributes["artifact_error"].(string); !strings.Contains(told, tt.says) || len(told) > 2000 {
+			if told, _ := actionNode(t, g, "make").Attributes["artifact_error"].(string); !strings.Contains(told, tt.says) || len(told) > 2000 {
 				t.Errorf("it says %q; want %q", told, tt.says)
 			}
 		})
@@ -247,9 +247,9 @@ func notesOf(t *testing.T, s weir.Store, run string) (out []string) {
 	return out
 }
 
-// wavering is a node type that asks a person, then fails, then writes what the state does
+// unreliableType is a node type that asks a person, then fails, then writes what the state does
 // not take, and then completes.
-func wavering() weir.Type {
+func unreliableType() weir.Type {
 	type out struct{ Text string }
 	tries := 0
 	return weir.Func("wavering", func(ctx weir.Ctx, _ struct{}) (out, error) {
@@ -266,8 +266,8 @@ func wavering() weir.Type {
 	})
 }
 
-// endOf is how a run ends whose questions are all answered.
-func endOf(t *testing.T, r *weir.Run) weir.Result {
+// waitForResult is how a run ends whose questions are all answered.
+func waitForResult(t *testing.T, r *weir.Run) weir.Result {
 	t.Helper()
 	for {
 		res, err := r.Wait(t.Context())
@@ -283,9 +283,9 @@ func endOf(t *testing.T, r *weir.Run) weir.Result {
 	}
 }
 
-func TestWhatANodeDeclaresIsRecordedOnceWithItsCompletion(t *testing.T) {
+func TestArtifactsAreRecordedOnceWithNodeCompletion(t *testing.T) {
 	s := memory.New()
-	w := openClerk(t, weir.Options{Store: s, Types: []weir.Type{wavering()}})
+	w := openLookingUp(t, weir.Options{Store: s, Types: []weir.Type{unreliableType()}})
 	f, err := w.Define(weir.Definition{
 		Name: "wavering", State: map[string]any{"n": map[string]any{"schema": map[string]any{"type": "number"}}},
 		Nodes: map[string]weir.NodeSpec{"go": {
@@ -300,16 +300,16 @@ func TestWhatANodeDeclaresIsRecordedOnceWithItsCompletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := endOf(t, r); res.Status != engine.Failed {
+	if res := waitForResult(t, r); res.Status != engine.Failed {
 		t.Fatal("a state that its schema refuses:", res.Status, res.Error)
 	}
 	if got := notesOf(t, s, "r"); got != nil {
 		t.Errorf("a node that did not complete has declared %q", got)
 	}
-	if err := r.Force(t.Context(), "retry", "go", nil); err != nil {
+	if err := r.OverrideNode(t.Context(), "retry", "go", nil); err != nil {
 		t.Fatal(err)
 	}
-	if res := endOf(t, r); res.Status != engine.Completed {
+	if res := waitForResult(t, r); res.Status != engine.Completed {
 		t.Fatal(res.Status, res.Error)
 	}
 	if got := notesOf(t, s, "r"); !slices.Equal(got, []string{"go/artifacts#1 node.completed"}) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func TestACallThatWasLostIsNotSpentAgainAfterACrash(t *testing.T) {
+func TestLostCallIsNotChargedAgainAfterCrash(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"flow", "node"} {
 		file := filepath.Join(t.TempDir(), "weir.db")
@@ -21,8 +21,8 @@ func TestACallThatWasLostIsNotSpentAgainAfterACrash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &meter{block: make(chan struct{}), begun: make(chan struct{}, 8)}
-		w := metered(t, m, s)
+		m := &countingModel{block: make(chan struct{}), begun: make(chan struct{}, 8)}
+		w := openMetered(t, m, s)
 		text := questions(3, "budget: {maxCalls: 2}\n")
 		if where == "node" {
 			text = `
@@ -49,8 +49,8 @@ outputs: {said: "{{ rounds.results }}"}
 		if s, err = sqlite.Open(t.Context(), file, sqlite.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		m = &meter{}
-		run, err := metered(t, m, s).Resume(t.Context(), "run")
+		m = &countingModel{}
+		run, err := openMetered(t, m, s).Resume(t.Context(), "run")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +61,10 @@ outputs: {said: "{{ rounds.results }}"}
 	}
 }
 
-func TestANodeThatWasStoppedAtItsBudgetIsAskedAboutAgainOnRetry(t *testing.T) {
+func TestRetryAsksAgainAboutExhaustedBudget(t *testing.T) {
 	t.Parallel()
-	m := &meter{}
-	w := metered(t, m, nil)
+	m := &countingModel{}
+	w := openMetered(t, m, nil)
 	r := waitFor(t, startText(t, w, questions(2, "budget: {maxCalls: 1, onLimit: pause}\n")))
 	run, err := w.Answer(t.Context(), "run", r.Interrupts[0].ID, "stop", "")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestANodeThatWasStoppedAtItsBudgetIsAskedAboutAgainOnRetry(t *testing.T) {
 	if r = waitFor(t, run); r.Status != engine.Failed {
 		t.Fatal(r.Status, r.Error)
 	}
-	run, err = w.Force(t.Context(), "run", "retry", "q1", nil, "somebody")
+	run, err = w.OverrideNode(t.Context(), "run", "retry", "q1", nil, "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +88,9 @@ func TestANodeThatWasStoppedAtItsBudgetIsAskedAboutAgainOnRetry(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonAddsToABudgetIsHeldAgainstItsBounds(t *testing.T) {
+func TestBudgetIncreaseIsCheckedAgainstBounds(t *testing.T) {
 	t.Parallel()
-	w := metered(t, &meter{}, nil)
+	w := openMetered(t, &countingModel{}, nil)
 	r := waitFor(t, startText(t, w, questions(2, "budget: {maxCalls: 1, maxCost: 1, onLimit: pause}\n")))
 	for _, a := range []any{
 		map[string]any{},
@@ -109,7 +109,7 @@ func TestWhatAPersonAddsToABudgetIsHeldAgainstItsBounds(t *testing.T) {
 	}
 }
 
-func TestACallThatABudgetInMoneyCannotCountIsNotMade(t *testing.T) {
+func TestCallWithUnknownPriceIsRefusedUnderCostBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		price  llm.Price
@@ -121,7 +121,7 @@ func TestACallThatABudgetInMoneyCannotCountIsNotMade(t *testing.T) {
 		"no price, other bounds":  {budget: "maxTokens: 100000", calls: 1},
 		"free":                    {price: llm.Price{Free: true}, budget: "maxCost: 1", calls: 1},
 	} {
-		m := &meter{}
+		m := &countingModel{}
 		w, err := weir.Open(weir.Options{
 			Providers: map[string]weir.Provider{"meter": m},
 			Models:    llm.NewCatalogue(llm.Model{Name: "meter", Window: 8000, Price: c.price}),
@@ -143,16 +143,16 @@ func TestACallThatABudgetInMoneyCannotCountIsNotMade(t *testing.T) {
 	}
 }
 
-func TestACallUnderABudgetSaysHowLongItsAnswerMayBe(t *testing.T) {
+func TestBudgetLimitsMaxOutputOfCalls(t *testing.T) {
 	t.Parallel()
-	m := &meter{}
-	waitFor(t, startText(t, metered(t, m, nil), questions(1, "budget: {maxTokens: 100000}\n")))
+	m := &countingModel{}
+	waitFor(t, startText(t, openMetered(t, m, nil), questions(1, "budget: {maxTokens: 100000}\n")))
 	if len(m.output) != 1 || m.output[0] == 0 || m.output[0] > 100000 {
 		t.Errorf("asked for answers of at most %v tokens (0 is no bound) under a budget", m.output)
 	}
-	m = &meter{}
+	m = &countingModel{}
 	text := strings.Replace(questions(1, "budget: {maxTokens: 100000}\n"), "meter/m", "meter/m, budget: {window: 4000, reserve: 400}", 1)
-	waitFor(t, startText(t, metered(t, m, nil), text))
+	waitFor(t, startText(t, openMetered(t, m, nil), text))
 	if len(m.output) != 1 || m.output[0] == 0 || m.output[0] > 400 {
 		t.Errorf("asked for answers of at most %v tokens with a reserve of 400", m.output)
 	}

@@ -17,24 +17,24 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// meter answers every call and reports that it took 100 tokens in and 50 out.
-type meter struct {
-	calls  atomic.Int32
-	most   atomic.Int32 // at the same time
-	now    atomic.Int32
-	mu     sync.Mutex
-	output []int // MaxOutput of each
+// countingModel answers every call and reports that it took 100 tokens in and 50 out.
+type countingModel struct {
+	calls       atomic.Int32
+	maxParallel atomic.Int32 // at the same time
+	now         atomic.Int32
+	mu          sync.Mutex
+	output      []int // MaxOutput of each
 	// block, where set, keeps calls until it is closed; begun tells of each.
 	block, begun chan struct{}
 }
 
-func (m *meter) Generate(ctx context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (m *countingModel) Generate(ctx context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	n := m.now.Add(1)
 	defer m.now.Add(-1)
 	m.calls.Add(1)
 	for {
-		most := m.most.Load()
-		if n <= most || m.most.CompareAndSwap(most, n) {
+		most := m.maxParallel.Load()
+		if n <= most || m.maxParallel.CompareAndSwap(most, n) {
 			break
 		}
 	}
@@ -55,7 +55,7 @@ func (m *meter) Generate(ctx context.Context, req *llm.Request, _ func(llm.Chunk
 	}, nil
 }
 
-func metered(t *testing.T, m *meter, s weir.Store) *weir.Weir {
+func openMetered(t *testing.T, m *countingModel, s weir.Store) *weir.Weir {
 	t.Helper()
 	w, err := weir.Open(weir.Options{
 		Store: s, Providers: map[string]weir.Provider{"meter": m},
@@ -107,7 +107,7 @@ func questions(n int, budget string) string {
 	return b.String()
 }
 
-func TestABudgetOfARunIsNeverOverspentWhateverItCounts(t *testing.T) {
+func TestRunBudgetIsNeverOverspent(t *testing.T) {
 	t.Parallel()
 	for budget, calls := range map[string]int32{
 		"maxCalls: 3":                       3,
@@ -118,8 +118,8 @@ func TestABudgetOfARunIsNeverOverspentWhateverItCounts(t *testing.T) {
 		"maxTokens: 3, onLimit: fail":       0,
 		"maxCost: 0.0000001, maxCalls: 100": 0,
 	} {
-		m := &meter{}
-		r := waitFor(t, startText(t, metered(t, m, nil), questions(8, "budget: {"+budget+"}\n")))
+		m := &countingModel{}
+		r := waitFor(t, startText(t, openMetered(t, m, nil), questions(8, "budget: {"+budget+"}\n")))
 		if got := m.calls.Load(); got != calls {
 			t.Errorf("%s: %d calls, want %d (%v)", budget, got, calls, r.Error)
 		}
@@ -135,24 +135,24 @@ func TestABudgetOfARunIsNeverOverspentWhateverItCounts(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsBoundedByWhatABudgetLeaves(t *testing.T) {
+func TestAnswerIsBoundedByRemainingBudget(t *testing.T) {
 	t.Parallel()
-	m := &meter{}
-	waitFor(t, startText(t, metered(t, m, nil), questions(1, "budget: {maxTokens: 400}\n")))
+	m := &countingModel{}
+	waitFor(t, startText(t, openMetered(t, m, nil), questions(1, "budget: {maxTokens: 400}\n")))
 	if len(m.output) != 1 || m.output[0] < 64 || m.output[0] >= 400 {
 		t.Errorf("asked for answers of at most %v tokens", m.output)
 	}
 }
 
-func TestABudgetThatPausesGoesOnWithWhatAPersonAdds(t *testing.T) {
+func TestPausingBudgetContinuesAfterIncrease(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meter{}
-	w := metered(t, m, s)
+	m := &countingModel{}
+	w := openMetered(t, m, s)
 	r := waitFor(t, startText(t, w, questions(4, "budget: {maxCalls: 1, onLimit: pause}\n")))
 	if r.Status != engine.Paused || len(r.Interrupts) != 1 || r.Interrupts[0].Kind != engine.AwaitBudget {
 		t.Fatalf("%s %+v", r.Status, r.Interrupts)
@@ -167,7 +167,7 @@ func TestABudgetThatPausesGoesOnWithWhatAPersonAdds(t *testing.T) {
 	if s, err = sqlite.Open(t.Context(), file, sqlite.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	w = metered(t, m, s)
+	w = openMetered(t, m, s)
 	run, err := w.Answer(t.Context(), "run", r.Interrupts[0].ID, map[string]any{"maxCalls": int64(2)}, "somebody")
 	if err != nil {
 		t.Fatal(err)
@@ -183,10 +183,10 @@ func TestABudgetThatPausesGoesOnWithWhatAPersonAdds(t *testing.T) {
 	}
 }
 
-func TestABudgetThatBranchesTakesThePortLimit(t *testing.T) {
+func TestBranchingBudgetUsesLimitPort(t *testing.T) {
 	t.Parallel()
-	m := &meter{}
-	r := waitFor(t, startText(t, metered(t, m, nil), `
+	m := &countingModel{}
+	r := waitFor(t, startText(t, openMetered(t, m, nil), `
 weir: 1
 name: branch
 context: {model: meter/m}
@@ -212,11 +212,11 @@ outputs: {said: "{{ rounds.results }}"}
 	}
 }
 
-func TestParallelCallsWaitForWhatOthersHold(t *testing.T) {
+func TestParallelCallsWaitForReservations(t *testing.T) {
 	t.Parallel()
-	m := &meter{}
+	m := &countingModel{}
 	// A call reserves its input and 1,000 tokens: two fit at once.
-	r := waitFor(t, startText(t, metered(t, m, nil), `
+	r := waitFor(t, startText(t, openMetered(t, m, nil), `
 weir: 1
 name: parallel
 context: {model: meter/m, maxOutput: 1000}
@@ -240,15 +240,15 @@ outputs: {said: "{{ many.results }}"}
 	}
 }
 
-func TestACallOfUnknownOutcomeIsChargedAtItsReservation(t *testing.T) {
+func TestCallWithUnknownOutcomeIsChargedItsReservation(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meter{block: make(chan struct{}), begun: make(chan struct{}, 8)}
-	w := metered(t, m, s)
+	m := &countingModel{block: make(chan struct{}), begun: make(chan struct{}, 8)}
+	w := openMetered(t, m, s)
 	text := strings.Replace(questions(1, "budget: {maxTokens: 2500}\n"), "meter/m", "meter/m, maxOutput: 1000", 1)
 	startText(t, w, text)
 	<-m.begun
@@ -259,8 +259,8 @@ func TestACallOfUnknownOutcomeIsChargedAtItsReservation(t *testing.T) {
 	if s, err = sqlite.Open(t.Context(), file, sqlite.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	m = &meter{}
-	w = metered(t, m, s)
+	m = &countingModel{}
+	w = openMetered(t, m, s)
 	run, err := w.Resume(t.Context(), "run")
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func TestACallInFlightHoldsWhatItMayTakeOfABudget(t *testing.T) {
+func TestCallInFlightReservesBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text   string
@@ -27,8 +27,8 @@ func TestACallInFlightHoldsWhatItMayTakeOfABudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &meter{block: make(chan struct{}), begun: make(chan struct{}, 8)}
-				w := metered(t, m, nil)
+				m := &countingModel{block: make(chan struct{}), begun: make(chan struct{}, 8)}
+				w := openMetered(t, m, nil)
 				run := startText(t, w, c.text)
 				synctest.Wait() // the calls that do not fit wait
 				if now := m.now.Load(); now != c.flying || m.calls.Load() != c.flying {
@@ -36,7 +36,7 @@ func TestACallInFlightHoldsWhatItMayTakeOfABudget(t *testing.T) {
 				}
 				close(m.block)
 				r := waitFor(t, run)
-				if most := m.most.Load(); most > max(c.flying, 2) && c.flying < 8 && !strings.Contains(c.text, "maxCalls") {
+				if most := m.maxParallel.Load(); most > max(c.flying, 2) && c.flying < 8 && !strings.Contains(c.text, "maxCalls") {
 					t.Errorf("%d calls were in flight at once; the run %s: %v", most, r.Status, r.Error)
 				}
 				if made := m.calls.Load(); made <= c.flying && c.flying < 3 {
@@ -50,10 +50,10 @@ func TestACallInFlightHoldsWhatItMayTakeOfABudget(t *testing.T) {
 	}
 }
 
-// cutOff blocks its first call until the context ends.
-type cutOff struct{ calls atomic.Int32 }
+// interruptedModel blocks its first call until the context ends.
+type interruptedModel struct{ calls atomic.Int32 }
 
-func (c *cutOff) Generate(ctx context.Context, _ *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (c *interruptedModel) Generate(ctx context.Context, _ *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	if c.calls.Add(1) == 1 {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -61,7 +61,7 @@ func (c *cutOff) Generate(ctx context.Context, _ *llm.Request, _ func(llm.Chunk)
 	return &llm.Response{Message: convo.Message{Text: "Yes."}, Usage: llm.Usage{Input: 10, Output: 5}}, nil
 }
 
-func TestACallThatWasCutOffKeepsItsReservation(t *testing.T) {
+func TestInterruptedCallKeepsItsReservation(t *testing.T) {
 	t.Parallel()
 	for budget, want := range map[string]engine.Status{
 		"maxTokens: 1050": engine.Failed, // there is no room beside the first
@@ -71,7 +71,7 @@ func TestACallThatWasCutOffKeepsItsReservation(t *testing.T) {
 	} {
 		t.Run(budget, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &cutOff{}
+				m := &interruptedModel{}
 				w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"meter": m}})
 				if err != nil {
 					t.Fatal(err)
@@ -96,18 +96,18 @@ outputs: {text: "{{ ask.text }}"}
 	}
 }
 
-// saysUsage answers with a usage.
-type saysUsage struct {
+// usageModel answers with a usage.
+type usageModel struct {
 	usage llm.Usage
 	asked []int // MaxOutput of each call
 }
 
-func (s *saysUsage) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (s *usageModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	s.asked = append(s.asked, req.MaxOutput)
 	return &llm.Response{Message: convo.Message{Text: "Yes."}, Usage: s.usage}, nil
 }
 
-func TestABudgetIsChargedForAllThatAVendorReports(t *testing.T) {
+func TestBudgetIsChargedForAllReportedUsage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		budget, settings string
@@ -122,7 +122,7 @@ func TestABudgetIsChargedForAllThatAVendorReports(t *testing.T) {
 		"one that is longer is charged whole":   {"maxTokens: 1000", ", maxOutput: 200", llm.Usage{Input: 10, Output: 950}, 1, 200},
 		"and what the window would have is not": {"maxTokens: 1000", "", llm.Usage{Input: 10, Output: 5000}, 1, 1000},
 	} {
-		s := &saysUsage{usage: c.usage}
+		s := &usageModel{usage: c.usage}
 		w, err := weir.Open(weir.Options{
 			Providers: map[string]weir.Provider{"meter": s}, Models: llm.NewCatalogue(llm.Model{Name: "meter", Window: 100000}),
 		})

@@ -18,7 +18,7 @@ type twice struct{ N int64 }
 
 type doubled struct{ N int64 }
 
-func finish(t *testing.T, w *weir.Weir, f *weir.Flow, s weir.Start) weir.Result {
+func runToEnd(t *testing.T, w *weir.Weir, f *weir.Flow, s weir.Start) weir.Result {
 	t.Helper()
 	run, err := w.Start(t.Context(), f, s)
 	if err != nil {
@@ -31,7 +31,7 @@ func finish(t *testing.T, w *weir.Weir, f *weir.Flow, s weir.Start) weir.Result 
 	return r
 }
 
-func TestACachedNodeRunsOncePerInputAcrossRuns(t *testing.T) {
+func TestCachedNodeRunsOncePerInputAcrossRuns(t *testing.T) {
 	var calls atomic.Int64
 	double := weir.Func("double", func(_ weir.Ctx, in twice) (doubled, error) {
 		calls.Add(1)
@@ -57,7 +57,7 @@ outputs: {n: "{{ e.n }}"}
 		{map[string]any{"n": 4}, 16, 4},
 		{map[string]any{"n": 3, "other": "x"}, 12, 5}, // d may read it, e's key says it does not
 	} {
-		r := finish(t, w, f, weir.Start{Inputs: c.in})
+		r := runToEnd(t, w, f, weir.Start{Inputs: c.in})
 		if got, err := weir.Output[int64](r, "n"); err != nil || got != c.want || calls.Load() != c.calls {
 			t.Fatalf("run %d: %v, %v after %d calls; want %d after %d", i+1, got, err, calls.Load(), c.want, c.calls)
 		}
@@ -76,13 +76,13 @@ outputs: {n: "{{ e.n }}"}
 	}
 }
 
-// keptStore keeps a store open when the Weir over it closes.
-type keptStore struct{ *memory.Store }
+// unclosableStore keeps a store open when the Weir over it closes.
+type unclosableStore struct{ *memory.Store }
 
-func (keptStore) Close() error { return nil }
+func (unclosableStore) Close() error { return nil }
 
-func TestARunIsNotResumedUnderAnotherVersionOfANodeType(t *testing.T) {
-	s := keptStore{memory.New()}
+func TestResumeRefusesAnotherNodeTypeVersion(t *testing.T) {
+	s := unclosableStore{memory.New()}
 	text := `
 weir: 1
 name: versions
@@ -101,13 +101,13 @@ nodes:
 		return w
 	}
 	first := under(1)
-	r := finish(t, first, parse(t, first, text), weir.Start{ID: "r"})
+	r := runToEnd(t, first, parse(t, first, text), weir.Start{ID: "r"})
 	if err := first.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	second := under(2)
 	_, err := second.Answer(t.Context(), "r", r.Interrupts[0].ID, "yes", "")
-	if !errors.Is(err, runner.ErrClosure) || !strings.Contains(err.Error(), "double was version 1 and is 2") {
+	if !errors.Is(err, runner.ErrDependenciesChanged) || !strings.Contains(err.Error(), "double was version 1 and is 2") {
 		t.Fatalf("got %v, want a refusal that names the type and both versions", err)
 	}
 	third := under(1)
@@ -120,9 +120,9 @@ nodes:
 	}
 }
 
-func TestStateIsHeldToItsSchema(t *testing.T) {
+func TestStateIsCheckedAgainstItsSchema(t *testing.T) {
 	w := open(t, weir.Options{})
-	r := finish(t, w, parse(t, w, `
+	r := runToEnd(t, w, parse(t, w, `
 weir: 1
 name: typed
 state: {who: {schema: {type: string}}}
@@ -133,9 +133,9 @@ nodes: {a: {type: transform, with: {state: {who: "1"}}}}
 	}
 }
 
-func TestAnOutputMayDoWithoutASkippedNode(t *testing.T) {
+func TestOptionalOutputMayOmitSkippedNode(t *testing.T) {
 	w := open(t, weir.Options{})
-	r := finish(t, w, parse(t, w, `
+	r := runToEnd(t, w, parse(t, w, `
 weir: 1
 name: either
 nodes:

@@ -47,71 +47,71 @@ type WorkStep struct {
 // it has ended and those that have not at the end. No state is copied.
 func (w *Weir) Chain(ctx context.Context, id string) iter.Seq2[Work, error] {
 	return func(yield func(Work, error) bool) {
-		p, err := w.recordOf(ctx, id)
+		p, err := w.programForReading(ctx, id)
 		if err != nil {
 			yield(Work{}, err)
 			return
 		}
-		c := chain{run: engine.NewRun(id, p.Plan), open: make(map[string]*Work), yield: yield}
+		c := chainBuilder{run: engine.NewRun(id, p.Plan), running: make(map[string]*Work), yield: yield}
 		for commit, err := range w.store.Commits(ctx, id, 0) {
 			if err == nil {
-				err = c.commit(&commit)
+				err = c.applyCommit(&commit)
 			}
 			if err != nil {
 				yield(Work{}, fmt.Errorf("chain of work of run %s: %w", id, err))
 				return
 			}
-			if c.enough {
+			if c.stopped {
 				return
 			}
 		}
-		c.rest()
+		c.yieldRunning()
 	}
 }
 
-// chain follows a run through its journal.
-type chain struct {
-	run    *engine.Run
-	open   map[string]*Work // attempts that have not ended, by path
-	seq    int
-	steps  int
-	yield  func(Work, error) bool
-	enough bool
+// chainBuilder follows a run through its journal.
+type chainBuilder struct {
+	run     *engine.Run
+	running map[string]*Work // attempts that have not ended, by path
+	seq     int
+	steps   int
+	yield   func(Work, error) bool
+	stopped bool
 }
 
-func (c *chain) commit(commit *engine.Commit) error {
+func (c *chainBuilder) applyCommit(commit *engine.Commit) error {
 	c.run.Tick(commit.At)
 	at := time.UnixMilli(commit.At)
 	for i, e := range commit.Events {
-		if c.enough {
+		if c.stopped {
 			return nil
 		}
 		number := commit.First + int64(i)
 		if s, ok := e.(*engine.NodeStarted); ok {
-			c.close(s.Path, "cancelled") // one that a fork began anew
-			c.begin(s, number, at)
+			c.yieldAttempt(s.Path, "cancelled") // one that a fork began anew
+			c.startAttempt(s, number, at)
 		}
 		if err := c.run.Apply(e); err != nil {
 			return fmt.Errorf("commit %d: %w", commit.Seq, err)
 		}
-		c.follow(e, number, at)
+		c.applyEvent(e, number, at)
 	}
 	return nil
 }
 
-func (c *chain) begin(e *engine.NodeStarted, number int64, at time.Time) {
+func (c *chainBuilder) startAttempt(e *engine.NodeStarted, number int64, at time.Time) {
 	c.seq++
 	w := &Work{Seq: c.seq, Node: e.Path, Attempt: max(1, e.Attempt), Status: "running", Started: at, First: number}
 	w.Before, _ = c.run.StateOf(e.Path)
-	if d := definition(c.run.Plan().Flow, e.Path); d != nil {
+	if d := nodeAtPath(c.run.Plan().Flow, e.Path); d != nil {
 		w.Type = d.Type
 		w.Code, _ = d.With["code"].(string)
 	}
-	c.open[e.Path] = w
+	c.running[e.Path] = w
 }
 
-// definition is the node of a flow at a path.
-func definition(f *flow.Flow, path string) *flow.Node {
+// nodeAtPath is the node of a flow at a path.
+func nodeAtPath(f *flow.Flow, path string) *flow.Node {
 	g := &f.Graph
 	for {
 		id, rest, inner := strings.Cut(path, "/")
@@ -127,16 +127,16 @@ func definition(f *flow.Flow, path string) *flow.Node {
 	}
 }
 
-// follow notes what an event says of the attempts that are open.
-func (c *chain) follow(e engine.Event, number int64, at time.Time) {
+// applyEvent notes what an event says of the attempts that are open.
+func (c *chainBuilder) applyEvent(e engine.Event, number int64, at time.Time) {
 	switch e := e.(type) {
 	case *engine.StepRecorded:
-		w := c.open[e.Path]
+		w := c.running[e.Path]
 		if c.steps++; w == nil {
 			return
 		}
 		w.Steps = append(w.Steps, WorkStep{Sequence: c.steps, Step: e.Step})
-		if e.Number == executionStep && e.Status == engine.StepSuccess && literal(c.run.Plan().Flow, e.Path) == "" {
+		if e.Number == executionStep && e.Status == engine.StepSuccess && codeInFlow(c.run.Plan().Flow, e.Path) == "" {
 			w.Code = e.Code
 		}
 	case *engine.EffectCompleted:
@@ -144,24 +144,24 @@ func (c *chain) follow(e engine.Event, number int64, at time.Time) {
 		if i := strings.LastIndexByte(e.Key, '/'); i >= 0 {
 			path = e.Key[:i]
 		}
-		if w := c.open[path]; w != nil && e.Usage != nil {
+		if w := c.running[path]; w != nil && e.Usage != nil {
 			w.Usage = w.Usage.Add(*e.Usage)
 		}
 	case *engine.NodeCompleted:
-		c.end(e.Path, "success", e.Micros, e.Metadata, nil, number, at)
+		c.completeAttempt(e.Path, "success", e.Micros, e.Metadata, nil, number, at)
 	case *engine.NodeFailed:
-		c.end(e.Path, "failed", e.Micros, e.Metadata, e.Error, number, at)
+		c.completeAttempt(e.Path, "failed", e.Micros, e.Metadata, e.Error, number, at)
 	case *engine.NodeCancelled:
-		c.end(e.Path, "cancelled", 0, nil, nil, number, at)
+		c.completeAttempt(e.Path, "cancelled", 0, nil, nil, number, at)
 	}
 }
 
 // executionStep is the number of the step that runs a node's code.
 const executionStep = 5
 
-// literal is the code that stands in the flow, "" for none.
-func literal(f *flow.Flow, path string) string {
-	d := definition(f, path)
+// codeInFlow is the code that stands in the flow, "" for none.
+func codeInFlow(f *flow.Flow, path string) string {
+	d := nodeAtPath(f, path)
 	if d == nil {
 		return ""
 	}
@@ -169,8 +169,8 @@ func literal(f *flow.Flow, path string) string {
 	return code
 }
 
-func (c *chain) end(path, status string, micros int64, metadata engine.Values, failed *engine.Error, number int64, at time.Time) {
-	w := c.open[path]
+func (c *chainBuilder) completeAttempt(path, status string, micros int64, metadata engine.Values, failed *engine.Error, number int64, at time.Time) {
+	w := c.running[path]
 	if w == nil {
 		return
 	}
@@ -180,29 +180,29 @@ func (c *chain) end(path, status string, micros int64, metadata engine.Values, f
 	if w.Took = time.Duration(micros) * time.Microsecond; micros == 0 {
 		w.Took = at.Sub(w.Started)
 	}
-	c.close(path, status)
+	c.yieldAttempt(path, status)
 }
 
-// close hands over an attempt.
-func (c *chain) close(path, status string) {
-	w := c.open[path]
+// yieldAttempt hands over an attempt.
+func (c *chainBuilder) yieldAttempt(path, status string) {
+	w := c.running[path]
 	if w == nil {
 		return
 	}
-	delete(c.open, path)
+	delete(c.running, path)
 	w.Status = status
-	c.enough = c.enough || !c.yield(*w, nil)
+	c.stopped = c.stopped || !c.yield(*w, nil)
 }
 
-// rest hands over what has not ended, in the order it started in.
-func (c *chain) rest() {
-	for len(c.open) > 0 && !c.enough {
+// yieldRunning hands over what has not ended, in the order it started in.
+func (c *chainBuilder) yieldRunning() {
+	for len(c.running) > 0 && !c.stopped {
 		var first *Work
-		for _, w := range c.open {
+		for _, w := range c.running {
 			if first == nil || w.Seq < first.Seq {
 				first = w
 			}
 		}
-		c.close(first.Node, first.Status)
+		c.yieldAttempt(first.Node, first.Status)
 	}
 }

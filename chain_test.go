@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// scribbler does to the state what it is told, and fails the first time if told to.
-func scribbler() weir.Type {
+// stateWriterType does to the state what it is told, and fails the first time if told to.
+func stateWriterType() weir.Type {
 	return weir.Func("scribble", func(ctx weir.Ctx, in struct{ Ops string }) (struct{ Text string }, error) {
 		var ops []struct {
 			Key   string
@@ -52,10 +52,10 @@ func scribbler() weir.Type {
 	})
 }
 
-// scribbles is a flow of nodes that write the state at random.
-type scribbles struct{ *rand.Rand }
+// randomWrites is a flow of nodes that write the state at random.
+type randomWrites struct{ *rand.Rand }
 
-func (s *scribbles) value(depth int) any {
+func (s *randomWrites) value(depth int) any {
 	switch s.IntN(9) {
 	case 0:
 		return nil
@@ -79,7 +79,7 @@ func (s *scribbles) value(depth int) any {
 	return fmt.Sprint("t", s.IntN(100))
 }
 
-func (s *scribbles) ops() string {
+func (s *randomWrites) ops() string {
 	var ops []map[string]any
 	for range 1 + s.IntN(4) {
 		switch s.IntN(10) {
@@ -103,11 +103,11 @@ func (s *scribbles) ops() string {
 	return string(data)
 }
 
-func (s *scribbles) key() string {
+func (s *randomWrites) key() string {
 	return []string{"a", "b", "a.b", "with \"quotes\"", "ключ", "$x"}[s.IntN(6)]
 }
 
-func (s *scribbles) flow() string {
+func (s *randomWrites) flow() string {
 	nodes := map[string]any{}
 	node := func() map[string]any {
 		return map[string]any{"type": "scribble", "in": map[string]any{"ops": s.ops()}, "retry": map[string]any{"attempts": 2, "backoff": "1ms"}}
@@ -148,8 +148,8 @@ func (s *scribbles) flow() string {
 	return string(data)
 }
 
-// rowOf is what a row of the chain of work says, in Go's words and the view's.
-type rowOf struct {
+// workRow is what a row of the chain of work says, in Go's words and the view's.
+type workRow struct {
 	Node, Type, Status, Code string
 	Attempt                  int
 	Before, After            any
@@ -173,29 +173,29 @@ func plainJSON(t *testing.T, text string) (v any) {
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatalf("%v: %.200s", err, text)
 	}
-	return unmarked(v)
+	return withoutMarks(v)
 }
 
-// unmarked takes objects out of those that mark them as what a user made.
-func unmarked(v any) any {
+// withoutMarks takes objects out of those that mark them as what a user made.
+func withoutMarks(v any) any {
 	switch v := v.(type) {
 	case []any:
 		for i := range v {
-			v[i] = unmarked(v[i])
+			v[i] = withoutMarks(v[i])
 		}
 	case map[string]any:
 		if inner, ok := v["$"].(map[string]any); ok && len(v) == 1 {
-			return unmarked(inner)
+			return withoutMarks(inner)
 		}
 		for k := range v {
-			v[k] = unmarked(v[k])
+			v[k] = withoutMarks(v[k])
 		}
 	}
 	return v
 }
 
 // goRows are the rows as weir.Chain has them, checked against what Inspect says.
-func goRows(t *testing.T, w *weir.Weir, run string) (rows []rowOf, steps int) {
+func goRows(t *testing.T, w *weir.Weir, run string) (rows []workRow, steps int) {
 	t.Helper()
 	var all []weir.Work
 	for x, err := range w.Chain(t.Context(), run) {
@@ -206,7 +206,7 @@ func goRows(t *testing.T, w *weir.Weir, run string) (rows []rowOf, steps int) {
 	}
 	slices.SortFunc(all, func(a, b weir.Work) int { return a.Seq - b.Seq })
 	for _, x := range all {
-		r := rowOf{Node: x.Node, Type: x.Type, Status: x.Status, Code: x.Code, Attempt: x.Attempt, Before: plainState(t, x.Before)}
+		r := workRow{Node: x.Node, Type: x.Type, Status: x.Status, Code: x.Code, Attempt: x.Attempt, Before: plainState(t, x.Before)}
 		steps += len(x.Steps)
 		if x.Last > 0 {
 			r.After = plainState(t, x.After)
@@ -227,7 +227,7 @@ func goRows(t *testing.T, w *weir.Weir, run string) (rows []rowOf, steps int) {
 }
 
 // viewRows are the rows as the SQL views have them.
-func viewRows(t *testing.T, db *sql.DB, run string) (rows []rowOf, steps int) {
+func viewRows(t *testing.T, db *sql.DB, run string) (rows []workRow, steps int) {
 	t.Helper()
 	found, err := db.QueryContext(t.Context(), `SELECT node_id, coalesce(node_type, ''), status, coalesce(code_executed, ''), attempt,
 		input_context, coalesce(output_result, '') FROM chain_of_work WHERE execution_id = ? ORDER BY seq`, run)
@@ -236,7 +236,7 @@ func viewRows(t *testing.T, db *sql.DB, run string) (rows []rowOf, steps int) {
 	}
 	defer func() { _ = found.Close() }()
 	for found.Next() {
-		var r rowOf
+		var r workRow
 		var before, after string
 		if err := found.Scan(&r.Node, &r.Type, &r.Status, &r.Code, &r.Attempt, &before, &after); err != nil {
 			t.Fatal(err)
@@ -270,14 +270,14 @@ func compareChains(t *testing.T, w *weir.Weir, db *sql.DB, run string) {
 	}
 }
 
-func TestTheViewsOfTheChainOfWorkSayWhatGoSays(t *testing.T) {
+func TestSQLViewsMatchChainOfWorkAPI(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := open(t, weir.Options{Store: s, Types: []weir.Type{scribbler()}})
+	w := open(t, weir.Options{Store: s, Types: []weir.Type{stateWriterType()}})
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func TestTheViewsOfTheChainOfWorkSayWhatGoSays(t *testing.T) {
 		seeds = 5
 	}
 	for seed := range seeds {
-		x := &scribbles{rand.New(rand.NewPCG(seed, 1))}
+		x := &randomWrites{rand.New(rand.NewPCG(seed, 1))}
 		f, err := w.Parse("f", []byte(x.flow()))
 		if err != nil {
 			t.Fatal(seed, err)
@@ -299,6 +299,6 @@ func TestTheViewsOfTheChainOfWorkSayWhatGoSays(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		compareChains(t, w, db, goOn(t, w, fork).Run)
+		compareChains(t, w, db, answerAll(t, w, fork).Run)
 	}
 }

@@ -17,34 +17,34 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// failing is a store that takes so many commits and no more, as if the process
+// failingStore is a store that takes so many commits and no more, as if the process
 // had died.
-type failing struct {
+type failingStore struct {
 	*sqlite.Store
-	left int
+	remaining int
 }
 
 var errDied = errors.New("the process died")
 
-func (f *failing) Append(ctx context.Context, appends []store.Append) []error {
-	if f.left--; f.left < 0 {
+func (f *failingStore) Append(ctx context.Context, appends []store.Append) []error {
+	if f.remaining--; f.remaining < 0 {
 		return slices.Repeat([]error{errDied}, len(appends))
 	}
 	return f.Store.Append(ctx, appends)
 }
 
-// many is more commits than a run of these tests has.
-const many = 1 << 20
+// unlimited is more commits than a run of these tests has.
+const unlimited = 1 << 20
 
-// onFile is a Weir over a file that takes so many commits.
-func onFile(t *testing.T, file string, left int, x sandbox.Executor) *weir.Weir {
+// openFailing is a Weir over a file that takes so many commits.
+func openFailing(t *testing.T, file string, left int, x sandbox.Executor) *weir.Weir {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, err := weir.Open(weir.Options{
-		Store: &failing{s, left}, Executors: []sandbox.Executor{x}, Providers: map[string]weir.Provider{"script": recorded.NewFiles()},
+		Store: &failingStore{s, left}, Executors: []sandbox.Executor{x}, Providers: map[string]weir.Provider{"script": recorded.NewScriptFiles()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +66,9 @@ func startInvoice(t *testing.T, w *weir.Weir, inputs map[string]any) (*weir.Run,
 	return w.Start(t.Context(), f, weir.Start{ID: "run", Inputs: inputs, Model: "script/" + script})
 }
 
-// goesOn has another process take the run up, which comes to this status by the
+// checkResumes has another process take the run up, which comes to this status by the
 // steps of the documents, each recorded once.
-func goesOn(t *testing.T, w *weir.Weir, status weir.Status) {
+func checkResumes(t *testing.T, w *weir.Weir, status weir.Status) {
 	t.Helper()
 	run, err := w.Resume(t.Context(), "run")
 	if err != nil {
@@ -78,7 +78,7 @@ func goesOn(t *testing.T, w *weir.Weir, status weir.Status) {
 	if err != nil || r.Status != status {
 		t.Fatalf("%s %v, %v", r.Status, r.Error, err)
 	}
-	if got := stepTable(t, w, "run"); !slices.Equal(got, written()) {
+	if got := stepTable(t, w, "run"); !slices.Equal(got, writtenCode()) {
 		t.Errorf("the steps are\n%s", strings.Join(got, "\n"))
 	}
 	if err := w.Close(t.Context()); err != nil {
@@ -86,8 +86,8 @@ func goesOn(t *testing.T, w *weir.Weir, status weir.Status) {
 	}
 }
 
-// isolating is Python in sandboxes, where there can be any.
-func isolating(t *testing.T) *python.Executor {
+// isolatedPython is Python in sandboxes, where there can be any.
+func isolatedPython(t *testing.T) *python.Executor {
 	t.Helper()
 	x := python.New(python.Options{})
 	if err := x.Probe(t.Context()); err != nil {
@@ -96,15 +96,15 @@ func isolating(t *testing.T) *python.Executor {
 	return x
 }
 
-func TestAProcessMayDieAtAnyCommitOfTheAgents(t *testing.T) {
-	x := isolating(t)
+func TestAgentsSurviveProcessDeathAtEveryCommit(t *testing.T) {
+	x := isolatedPython(t)
 	commits, died, stride := 1, 0, 1
 	if testing.Short() {
 		stride = 3
 	}
 	for ; ; commits += stride {
 		file := filepath.Join(t.TempDir(), "weir.db")
-		first := onFile(t, file, commits, x)
+		first := openFailing(t, file, commits, x)
 		run, err := startInvoice(t, first, map[string]any{"text": "A Ltd. Total: 5 EUR"})
 		if err == nil {
 			_, err = run.Wait(t.Context())
@@ -116,22 +116,22 @@ func TestAProcessMayDieAtAnyCommitOfTheAgents(t *testing.T) {
 			break // all was written before
 		}
 		died++
-		goesOn(t, onFile(t, file, many, x), engine.Completed)
+		checkResumes(t, openFailing(t, file, unlimited, x), engine.Completed)
 	}
 	if died < 10/stride {
 		t.Errorf("a process may die in %d commits of the run, expected more", died)
 	}
 }
 
-// mortal is an executor in which a process is stopped at an execution.
-type mortal struct {
+// dyingExecutor is an executor in which a process is stopped at an execution.
+type dyingExecutor struct {
 	sandbox.Executor
 	at   int
 	runs int
 	in   chan struct{}
 }
 
-func (d *mortal) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+func (d *dyingExecutor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	if d.runs++; d.runs == d.at {
 		close(d.in)
 		<-ctx.Done()
@@ -140,12 +140,12 @@ func (d *mortal) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, er
 	return d.Executor.Run(ctx, job)
 }
 
-func TestStepsAreRecordedOnceWhereverTheProcessIsStopped(t *testing.T) {
-	x := isolating(t)
+func TestStepsAreRecordedOnceAfterProcessDeath(t *testing.T) {
+	x := isolatedPython(t)
 	for at := 1; at <= 4; at++ { // analysis, first program, second program, decision
 		file := filepath.Join(t.TempDir(), "weir.db")
-		d := &mortal{Executor: x, at: at, in: make(chan struct{})}
-		first := onFile(t, file, many, d)
+		d := &dyingExecutor{Executor: x, at: at, in: make(chan struct{})}
+		first := openFailing(t, file, unlimited, d)
 		if _, err := startInvoice(t, first, map[string]any{"pdf": map[string]any{"path": "invoice.pdf"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +153,8 @@ func TestStepsAreRecordedOnceWhereverTheProcessIsStopped(t *testing.T) {
 		if err := first.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		counted := &mortal{Executor: x}
-		goesOn(t, onFile(t, file, many, counted), engine.Paused)
+		counted := &dyingExecutor{Executor: x}
+		checkResumes(t, openFailing(t, file, unlimited, counted), engine.Paused)
 		if counted.runs != 5-at {
 			t.Errorf("stopped in execution %d, %d ran after it; expected %d", at, counted.runs, 5-at)
 		}

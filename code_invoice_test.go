@@ -37,7 +37,7 @@ func stepTable(t *testing.T, w *weir.Weir, run string) []string {
 // withPython is a Weir that runs code, over a store of its own.
 func withPython(t *testing.T, o weir.Options) *weir.Weir {
 	t.Helper()
-	x := isolating(t)
+	x := isolatedPython(t)
 	o.Executors = []sandbox.Executor{x}
 	w, err := weir.Open(o)
 	if err != nil {
@@ -53,9 +53,9 @@ func withPython(t *testing.T, o weir.Options) *weir.Weir {
 	return w
 }
 
-// written are the steps of the invoice flow whose code models write: the first
+// writtenCode are the steps of the invoice flow whose code models write: the first
 // program for extract fails.
-func written() []string {
+func writtenCode() []string {
 	return []string{
 		"extract 1 input_analysis 1 success",
 		"extract 2 data_analysis 1 success",
@@ -75,8 +75,8 @@ func written() []string {
 	}
 }
 
-// approved runs a flow, whose one question is answered.
-func approved(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) weir.Result {
+// runApproved runs a flow, whose one question is answered.
+func runApproved(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) weir.Result {
 	t.Helper()
 	run, err := w.Start(t.Context(), f, start)
 	if err != nil {
@@ -94,7 +94,7 @@ func approved(t *testing.T, w *weir.Weir, f *weir.Flow, start weir.Start) weir.R
 	return r
 }
 
-func TestTheInvoiceFlowTakesTheStepsOfTheDocuments(t *testing.T) {
+func TestInvoiceFlowTakesDocumentedSteps(t *testing.T) {
 	script, err := filepath.Abs("examples/invoice/written.script.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -109,16 +109,16 @@ func TestTheInvoiceFlowTakesTheStepsOfTheDocuments(t *testing.T) {
 	}{
 		{"code, from text", "code.yaml", "false", text, byCode},
 		{"code, from a PDF", "code.yaml", "true", pdf, byCode},
-		{"models, from text", "written.yaml", "false", text, written()},
-		{"models, from a PDF", "written.yaml", "true", pdf, written()},
+		{"models, from text", "written.yaml", "false", text, writtenCode()},
+		{"models, from a PDF", "written.yaml", "true", pdf, writtenCode()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := withPython(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewFiles()}})
+			w := withPython(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScriptFiles()}})
 			f, err := w.Load(filepath.Join("examples/invoice", c.file))
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := approved(t, w, f, weir.Start{ID: "invoice", Inputs: c.inputs, Model: "script/" + script})
+			r := runApproved(t, w, f, weir.Start{ID: "invoice", Inputs: c.inputs, Model: "script/" + script})
 			if large, _ := r.Outputs.Get("large"); r.Status != engine.Completed || large != c.large {
 				t.Fatalf("the run %s with %v, %v", r.Status, r.Outputs, r.Error)
 			}

@@ -19,10 +19,10 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// coded runs a flow on sandboxes of this machine.
-func coded(t *testing.T, flow string, c weirtest.Case) weirtest.Result {
+// runCode runs a flow on sandboxes of this machine.
+func runCode(t *testing.T, flow string, c weirtest.Case) weirtest.Result {
 	t.Helper()
-	x := isolating(t)
+	x := isolatedPython(t)
 	c.Executors = []sandbox.Executor{x}
 	return weirtest.Flow(t, flow, c)
 }
@@ -32,8 +32,8 @@ func codeOf(state, nodes string) string {
 	return "weir: 1\nname: coded\nstate: {" + state + "}\nnodes:\n" + nodes
 }
 
-func TestCodeReadsTheStateAndWritesWhatItChanged(t *testing.T) {
-	r := coded(t, codeOf("", `
+func TestCodeReadsStateAndWritesChanges(t *testing.T) {
+	r := runCode(t, codeOf("", `
   a:
     type: action
     with:
@@ -57,37 +57,37 @@ func TestCodeReadsTheStateAndWritesWhatItChanged(t *testing.T) {
 	}
 }
 
-func TestParallelCodeCombinesUnderReducersAndConflictsWithout(t *testing.T) {
+func TestParallelCodeMergesWithReducersAndConflictsWithout(t *testing.T) {
 	const nodes = `
   a: {type: action, with: {code: "context['total'] += 5; context['log'].append('a'); context['by']['a'] = 1"}}
   b: {type: action, with: {code: "context['total'] += 7; context['log'].append('b'); context['by']['b'] = 2"}}
 `
-	r := coded(t, codeOf("total: {reducer: sum, initial: 10}, log: {reducer: append, initial: [start]}, by: {reducer: merge, initial: {}}", nodes), weirtest.Case{})
+	r := runCode(t, codeOf("total: {reducer: sum, initial: 10}, log: {reducer: append, initial: [start]}, by: {reducer: merge, initial: {}}", nodes), weirtest.Case{})
 	log, _ := r.State["log"].([]any)
 	if r.Status != engine.Completed || r.State["total"] != int64(22) || len(log) != 3 || log[0] != "start" ||
 		!reflect.DeepEqual(r.State["by"], map[string]any{"a": int64(1), "b": int64(2)}) {
 		t.Fatalf("%s %v: %v", r.Status, r.Error, r.State)
 	}
-	r = coded(t, codeOf("total: {initial: 10}, log: {initial: []}, by: {initial: {}}", nodes), weirtest.Case{})
+	r = runCode(t, codeOf("total: {initial: 10}, log: {initial: []}, by: {initial: {}}", nodes), weirtest.Case{})
 	if r.Error == nil || r.Error.Code != engine.CodeStateConflict || !strings.Contains(r.Error.Message, "a") || !strings.Contains(r.Error.Message, "b") {
 		t.Errorf("two unordered writers: %s %v", r.Status, r.Error)
 	}
-	r = coded(t, codeOf("log: {reducer: append, initial: [start]}", "  a: {type: action, with: {code: \"context['log'].clear()\"}}\n"), weirtest.Case{})
+	r = runCode(t, codeOf("log: {reducer: append, initial: [start]}", "  a: {type: action, with: {code: \"context['log'].clear()\"}}\n"), weirtest.Case{})
 	if r.Error == nil || r.Error.Code != engine.CodeStateReducer || !strings.Contains(r.Error.Message, "log") {
 		t.Errorf("a list that is appended to is emptied: %s %v", r.Status, r.Error)
 	}
 }
 
-func TestSchemasOfTheStateHoldForCode(t *testing.T) {
-	r := coded(t, codeOf("amount: {schema: {type: number, minimum: 0}}", "  a: {type: action, with: {code: \"context['amount'] = -1\"}}\n"), weirtest.Case{})
+func TestStateSchemasApplyToCode(t *testing.T) {
+	r := runCode(t, codeOf("amount: {schema: {type: number, minimum: 0}}", "  a: {type: action, with: {code: \"context['amount'] = -1\"}}\n"), weirtest.Case{})
 	if r.Error == nil || r.Error.Code != engine.CodeValue || !strings.Contains(r.Error.Message, "amount") {
 		t.Errorf("%s %v", r.Status, r.Error)
 	}
 }
 
-func TestABranchDecisionIsFreshAndNeverInTheState(t *testing.T) {
+func TestBranchDecisionIsNotKeptInState(t *testing.T) {
 	// Two decisions beside each other, a stale value, and one that an action sets.
-	r := coded(t, codeOf("", `
+	r := runCode(t, codeOf("", `
   spoil: {type: action, with: {code: "context['branch_decision'] = 'no'; context['x'] = 5"}}
   a: {type: decision, after: spoil, with: {branches: [yes, no], code: "context['branch_decision'] = 'yes' if context['x'] > 1 else 'no'"}}
   b: {type: decision, after: spoil, with: {branches: [1, 2], code: "context['branch_decision'] = 2"}}
@@ -108,19 +108,19 @@ outputs: {end: "{{ end.text }}"}
 		"while True: pass":                    engine.CodeCodeTimeout,
 		"import socket; socket.create_server": engine.CodeBranchMissing,
 	} {
-		r := coded(t, codeOf("", "  a:\n    type: decision\n    with:\n      timeout: 1\n      code: |\n        "+code+"\n"), weirtest.Case{State: map[string]any{"branch_decision": "true"}})
+		r := runCode(t, codeOf("", "  a:\n    type: decision\n    with:\n      timeout: 1\n      code: |\n        "+code+"\n"), weirtest.Case{State: map[string]any{"branch_decision": "true"}})
 		if r.Error == nil || r.Error.Code != want {
 			t.Errorf("%s: %s %v, expected %s", code, r.Status, r.Error, want)
 		}
 	}
 }
 
-func TestWithoutAnExecutorCodeIsNotRun(t *testing.T) {
+func TestCodeNeedsAnExecutor(t *testing.T) {
 	r := weirtest.Flow(t, codeOf("", "  a: {type: action, with: {code: \"x = 1\"}}\n"), weirtest.Case{})
 	if r.Error == nil || r.Error.Code != engine.CodeSandboxUnavailable || !strings.Contains(r.Error.Hint, "weir doctor") {
 		t.Errorf("%s %v", r.Status, r.Error)
 	}
-	r = coded(t, codeOf("", "  a: {type: action, with: {executor: e2b, code: \"x = 1\"}}\n"), weirtest.Case{})
+	r = runCode(t, codeOf("", "  a: {type: action, with: {executor: e2b, code: \"x = 1\"}}\n"), weirtest.Case{})
 	if r.Error == nil || r.Error.Code != engine.CodeSandboxUnavailable || !strings.Contains(r.Error.Message, "e2b") || !strings.Contains(r.Error.Message, "python") {
 		t.Errorf("%s %v", r.Status, r.Error)
 	}
@@ -146,7 +146,7 @@ func withFiles(t *testing.T, files string) string {
 	return filepath.Join(dir, "flows/f.yaml")
 }
 
-func TestCodeReadsTheFilesThatAreDeclaredAndNoOthers(t *testing.T) {
+func TestCodeReadsOnlyDeclaredFiles(t *testing.T) {
 	const given = `{x: "{{ has(run.inputs.doc) ? run.inputs.doc : null }}"}`
 	for _, c := range []struct {
 		files string
@@ -200,9 +200,9 @@ func TestCodeReadsTheFilesThatAreDeclaredAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestAPauseForLeaveInTheMiddleRecordsStepsOnce(t *testing.T) {
+func TestPauseForApprovalRecordsStepsOnce(t *testing.T) {
 	look := &weir.Tool{Name: "look_up", Approve: tool.ApproveAlways, Call: func(context.Context, tool.Call) (string, error) { return "EUR", nil }}
-	r := coded(t, `
+	r := runCode(t, `
 weir: 1
 name: asking
 context: {model: script/demo}
@@ -220,13 +220,13 @@ nodes:
 			n++
 		}
 	}
-	if r.Status != engine.Completed || n != 6 || len(r.Asked) != 5 {
-		t.Errorf("%s %v: %d steps, %d calls", r.Status, r.Error, n, len(r.Asked))
+	if r.Status != engine.Completed || n != 6 || len(r.Requests) != 5 {
+		t.Errorf("%s %v: %d steps, %d calls", r.Status, r.Error, n, len(r.Requests))
 	}
 }
 
-func TestARetryByAPersonGoesOnWithFurtherAttempts(t *testing.T) {
-	model := &stage{}
+func TestManualRetryContinuesWithFurtherAttempts(t *testing.T) {
+	model := &replaceableModel{}
 	w := withPython(t, weir.Options{Replay: model})
 	f, err := w.Parse("flow.yaml", []byte(`
 weir: 1
@@ -239,7 +239,7 @@ outputs: {v: "{{ a.value }}"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	model.Provider = recorded.NewTurns(weirtest.Says(`{"needs_analysis": false}`, "```\n1/0\n```", "```\n[][1]\n```"), nil)
+	model.Provider = recorded.NewScriptedTurns(weirtest.Says(`{"needs_analysis": false}`, "```\n1/0\n```", "```\n[][1]\n```"), nil)
 	run, err := w.Start(t.Context(), f, weir.Start{ID: "run"})
 	if err != nil {
 		t.Fatal(err)
@@ -248,8 +248,8 @@ outputs: {v: "{{ a.value }}"}
 	if err != nil || r.Error == nil || r.Error.Code != engine.CodeGeneration {
 		t.Fatalf("%s %v, %v", r.Status, r.Error, err)
 	}
-	model.Provider = recorded.NewTurns(weirtest.Says("```\ncontext['amount'] = 5\n```", `{"valid": true}`), nil)
-	if run, err = w.Force(t.Context(), "run", "retry", "a", nil, "ada"); err == nil {
+	model.Provider = recorded.NewScriptedTurns(weirtest.Says("```\ncontext['amount'] = 5\n```", `{"valid": true}`), nil)
+	if run, err = w.OverrideNode(t.Context(), "run", "retry", "a", nil, "ada"); err == nil {
 		r, err = run.Wait(t.Context())
 	}
 	if err != nil || r.Status != engine.Completed {
@@ -261,10 +261,10 @@ outputs: {v: "{{ a.value }}"}
 	}
 }
 
-// stage is a model that others take the place of.
-type stage struct{ weir.Provider }
+// replaceableModel is a model that others take the place of.
+type replaceableModel struct{ weir.Provider }
 
-func TestAChildRunFindsItsFilesFromItsOwnFolderAlsoInAnotherProcess(t *testing.T) {
+func TestChildRunResolvesFilesFromItsOwnFolderInAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"sub/a.txt":  "below",

@@ -31,8 +31,8 @@ func wantLines(t *testing.T, what string, got []convo.Message, want ...string) {
 	}
 }
 
-// of are the messages of one context.
-func of(t *testing.T, r weirtest.Result, id string) []convo.Message {
+// messagesIn are the messages of one context.
+func messagesIn(t *testing.T, r weirtest.Result, id string) []convo.Message {
 	t.Helper()
 	c, ok := r.Contexts[id]
 	if !ok {
@@ -52,7 +52,7 @@ func wantStatus(t *testing.T, r weirtest.Result, s weir.Status) {
 	}
 }
 
-func TestTheMainHistoryGrowsOverTurnsAndLosesNothing(t *testing.T) {
+func TestMainHistoryGrowsOverTurns(t *testing.T) {
 	t.Parallel()
 	const turns = 40
 	c := weirtest.Case{Answers: map[string]any{}}
@@ -83,7 +83,7 @@ nodes:
 `, c)
 	wantStatus(t, r, engine.Completed)
 	wantLines(t, "main", r.Messages, want...)
-	for i, req := range r.Asked {
+	for i, req := range r.Requests {
 		wantLines(t, fmt.Sprintf("request %d", i+1), req.Messages, want[:2*i+1]...)
 	}
 	ids := map[string]bool{}
@@ -95,7 +95,7 @@ nodes:
 	}
 }
 
-func TestAnIsolatedContextIsTalkedToWithoutTouchingMain(t *testing.T) {
+func TestIsolatedContextDoesNotChangeMain(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -110,16 +110,16 @@ nodes:
 `, weirtest.Case{Script: weirtest.Says("I", "no", "II")})
 	wantStatus(t, r, engine.Completed)
 	wantLines(t, "main", r.Messages, "user: one", "assistant: I", "user: two", "assistant: II")
-	wantLines(t, "the aside", of(t, r, "aside"), "user: known", "assistant: noted", "user: really?", "assistant: no")
+	wantLines(t, "the aside", messagesIn(t, r, "aside"), "user: known", "assistant: noted", "user: really?", "assistant: no")
 	if c := r.Contexts["aside"]; c.Kind != convo.Isolated || r.Contexts["main"].Kind != convo.Main {
 		t.Errorf("kinds are %q and %q", c.Kind, r.Contexts["main"].Kind)
 	}
-	if a, b := r.Asked[1].System, r.Asked[2].System; a != "You doubt." || b != "Be brief." {
+	if a, b := r.Requests[1].System, r.Requests[2].System; a != "You doubt." || b != "Be brief." {
 		t.Errorf("the instructions were %q and %q", a, b)
 	}
 }
 
-func TestInputsAreSaidInTheContextTheyBelongTo(t *testing.T) {
+func TestInputsAreAddedToTheirContext(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -133,11 +133,11 @@ nodes:
   outside: {type: manualInput, with: {text: outside, history: true}}
 `, weirtest.Case{Answers: map[string]any{"person": "person"}, Script: weirtest.Says("heard")})
 	wantStatus(t, r, engine.Completed)
-	wantLines(t, "the room", of(t, r, "room"), "user: person", "user: preset", "assistant: heard")
+	wantLines(t, "the room", messagesIn(t, r, "room"), "user: person", "user: preset", "assistant: heard")
 	wantLines(t, "main", r.Messages, "user: outside")
 }
 
-func TestReturningAContextFromANodeIsAnError(t *testing.T) {
+func TestReturningContextFromNodeIsAnError(t *testing.T) {
 	t.Parallel()
 	type anything struct{ Talk any }
 	type context struct{ Talk convo.Context }
@@ -162,7 +162,7 @@ func TestReturningAContextFromANodeIsAnError(t *testing.T) {
 	}
 }
 
-func TestAContextThatCannotBeKnownBeforehandIsRefused(t *testing.T) {
+func TestContextMustBeKnownBeforeNodeStarts(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -179,12 +179,12 @@ nodes:
           say: {type: llmRequest, in: {context: "{{ [inputs.item][0] }}", message: go}}
 `, weirtest.Case{Script: weirtest.Says("1")})
 	wantStatus(t, r, engine.Failed)
-	if r.Error.Code != engine.CodeContext || len(r.Asked) != 0 {
-		t.Errorf("the error is %v after %d model calls", r.Error, len(r.Asked))
+	if r.Error.Code != engine.CodeContext || len(r.Requests) != 0 {
+		t.Errorf("the error is %v after %d model calls", r.Error, len(r.Requests))
 	}
 }
 
-func TestLanesAreCommittedInTheOrderOfTheItems(t *testing.T) {
+func TestLanesCommitInItemOrder(t *testing.T) {
 	t.Parallel()
 	// The lanes end in the opposite order: each waits for the next to be done.
 	const lanes = 4
@@ -222,7 +222,7 @@ nodes:
 		"user: lane 2 sees 1", "user: lane 3 sees 1", "user: after")
 }
 
-func TestAFailedTurnKeepsWhatThePersonSaidForTheRetry(t *testing.T) {
+func TestFailedTurnKeepsUserMessageForRetry(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -237,10 +237,10 @@ nodes:
 	})
 	wantStatus(t, r, engine.Completed)
 	wantLines(t, "main", r.Messages, "user: hi", "assistant: hello")
-	wantLines(t, "the retry's request", r.Asked[1].Messages, "user: hi")
+	wantLines(t, "the retry's request", r.Requests[1].Messages, "user: hi")
 }
 
-func TestATurnThatFailsForGoodLeavesThePersonsWordsOnly(t *testing.T) {
+func TestFinallyFailedTurnKeepsOnlyTheUserMessage(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -258,20 +258,20 @@ nodes:
 	wantLines(t, "main", r.Messages, "user: one", "assistant: I", "user: two")
 }
 
-// crowd answers only once all expected calls are on their way, or, where turns
+// overlapModel answers only once all expected calls are on their way, or, where turns
 // must not overlap, notices that they do.
-type crowd struct{ inside, most atomic.Int32 }
+type overlapModel struct{ inside, maxInside atomic.Int32 }
 
-func (c *crowd) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
-	c.most.Store(max(c.most.Load(), c.inside.Add(1)))
+func (c *overlapModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+	c.maxInside.Store(max(c.maxInside.Load(), c.inside.Add(1)))
 	defer c.inside.Add(-1)
 	last := req.Messages[len(req.Messages)-1]
 	return &llm.Response{Message: convo.Message{Text: "re " + last.Text}}, nil
 }
 
-func TestTurnsOnOneContextNeverInterleaveAndComeInFlowOrder(t *testing.T) {
+func TestTurnsOnOneContextRunInFlowOrder(t *testing.T) {
 	t.Parallel()
-	model := &crowd{}
+	model := &overlapModel{}
 	r := weirtest.Flow(t, `
 weir: 1
 name: crowd
@@ -285,12 +285,12 @@ nodes:
 	wantStatus(t, r, engine.Completed)
 	wantLines(t, "main", r.Messages, "user: a", "assistant: re a", "user: b", "assistant: re b",
 		"user: c", "assistant: re c", "user: d", "assistant: re d")
-	if n := model.most.Load(); n != 1 {
+	if n := model.maxInside.Load(); n != 1 {
 		t.Errorf("%d turns of one context went on at once", n)
 	}
 }
 
-func TestSkipHistoryReadsMainAndNeverWritesIt(t *testing.T) {
+func TestSkipHistoryReadsMainWithoutWriting(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -303,10 +303,10 @@ nodes:
 `, weirtest.Case{Script: weirtest.Says("I", "x", "II")})
 	wantStatus(t, r, engine.Completed)
 	wantLines(t, "main", r.Messages, "user: one", "assistant: I", "user: two", "assistant: II")
-	wantLines(t, "the aside's request", r.Asked[1].Messages, "user: one", "assistant: I", "user: aside")
+	wantLines(t, "the aside's request", r.Requests[1].Messages, "user: one", "assistant: I", "user: aside")
 }
 
-func TestAContextIsHandedThroughTheBodyOfALoop(t *testing.T) {
+func TestContextIsPassedThroughLoopBody(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -326,7 +326,7 @@ nodes:
   last: {type: llmRequest, in: {context: "{{ rounds.room }}", message: end}}
 `, weirtest.Case{Script: weirtest.Says("1", "2", "3", "4")})
 	wantStatus(t, r, engine.Completed)
-	wantLines(t, "the room", of(t, r, "room"), "user: go", "assistant: 1", "user: go", "assistant: 2",
+	wantLines(t, "the room", messagesIn(t, r, "room"), "user: go", "assistant: 1", "user: go", "assistant: 2",
 		"user: go", "assistant: 3", "user: end", "assistant: 4")
 	wantLines(t, "main", r.Messages)
 }

@@ -56,8 +56,8 @@ type NodeSpec struct {
 //
 //	"review": {Type: "flow", With: map[string]any{"flow": review}}
 func (w *Weir) Define(d Definition) (*Flow, error) {
-	used := naming{flows: make(map[string]*Flow)}
-	d.Nodes = used.nodes(d.Nodes)
+	used := flowNamer{flows: make(map[string]*Flow)}
+	d.Nodes = used.nameNodes(d.Nodes)
 	b, err := json.Marshal(struct {
 		Weir int `json:"weir"`
 		Definition
@@ -68,12 +68,12 @@ func (w *Weir) Define(d Definition) (*Flow, error) {
 	return flow.Source{Flows: used.flows}.Parse(d.Name, b, w.catalogue)
 }
 
-// naming gives the flows that settings hold as values a name each.
-type naming struct{ flows map[string]*Flow }
+// flowNamer gives the flows that settings hold as values a name each.
+type flowNamer struct{ flows map[string]*Flow }
 
-// name is the flow's own name, numbered where another flow has it, or where it
+// nameOf is the flow's own name, numbered where another flow has it, or where it
 // would mean the flow around it.
-func (n naming) name(f *Flow) string {
+func (n flowNamer) nameOf(f *Flow) string {
 	name := f.Name
 	for i := 2; name == flow.Self || n.flows[name] != nil && n.flows[name].Fingerprint() != f.Fingerprint(); i++ {
 		name = fmt.Sprintf("%s#%d", f.Name, i)
@@ -82,36 +82,36 @@ func (n naming) name(f *Flow) string {
 	return name
 }
 
-// nodes is a copy with names for flows, those in bodies too.
-func (n naming) nodes(specs map[string]NodeSpec) map[string]NodeSpec {
+// nameNodes is a copy with names for flows, those in bodies too.
+func (n flowNamer) nameNodes(specs map[string]NodeSpec) map[string]NodeSpec {
 	out := make(map[string]NodeSpec, len(specs))
 	for _, id := range slices.Sorted(maps.Keys(specs)) {
 		spec := specs[id]
 		if spec.With != nil {
-			spec.With, _ = n.value(spec.With).(map[string]any)
+			spec.With, _ = n.nameValue(spec.With).(map[string]any)
 		}
 		out[id] = spec
 	}
 	return out
 }
 
-// value is a copy of a setting with names for flows.
-func (n naming) value(v any) any {
+// nameValue is a copy of a setting with names for flows.
+func (n flowNamer) nameValue(v any) any {
 	switch v := v.(type) {
 	case *Flow:
-		return n.name(v)
+		return n.nameOf(v)
 	case map[string]NodeSpec:
-		return n.nodes(v)
+		return n.nameNodes(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out[k] = n.value(v[k])
+			out[k] = n.nameValue(v[k])
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = n.value(v[i])
+			out[i] = n.nameValue(v[i])
 		}
 		return out
 	}

@@ -22,7 +22,7 @@ func jsonKeys(v any) []string {
 	return keys
 }
 
-func TestADefinitionInGoHasTheKeysOfAFlowFile(t *testing.T) {
+func TestDefinitionHasTheKeysOfAFlowFile(t *testing.T) {
 	want := slices.DeleteFunc(flow.FlowKeys(), func(k string) bool { return k == "weir" }) // Define writes it
 	slices.Sort(want)
 	if got := jsonKeys(weir.Definition{}); !slices.Equal(got, want) {
@@ -34,7 +34,7 @@ func TestADefinitionInGoHasTheKeysOfAFlowFile(t *testing.T) {
 	}
 }
 
-func TestEveryKeyOfADefinitionReachesTheFlow(t *testing.T) {
+func TestEveryDefinitionKeyReachesTheFlow(t *testing.T) {
 	w, err := weir.Open(weir.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ type Diff struct {
 	// Same is true where none of what follows differs.
 	Same bool
 	// Shared is the past that both share, nil where they share none.
-	Shared *SharedPast
+	Shared *CommonAncestor
 	// Flow are the differences of what they run, in the normal form.
 	Flow []FlowDifference
 	// Inputs, Outputs and State differ by name.
@@ -43,8 +43,8 @@ type Side struct {
 	Usage engine.Usage
 }
 
-// SharedPast says up to which of its events a run is part of both runs.
-type SharedPast struct {
+// CommonAncestor says up to which of its events a run is part of both runs.
+type CommonAncestor struct {
 	Run string
 	At  int64
 }
@@ -94,7 +94,7 @@ func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range []*runner.View{va, vb} {
+	for _, v := range []*runner.RunView{va, vb} {
 		if v.Run.Start == nil {
 			return nil, &Error{
 				Code: engine.CodeFork, Permanent: true,
@@ -102,18 +102,18 @@ func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
 			}
 		}
 	}
-	same := idlessOf(va, vb)
+	same := newComparison(va, vb)
 	d := &Diff{
-		A: sideOf(va), B: sideOf(vb), Shared: sharedPast(va, vb),
-		Inputs:  same.differences(va.Run.Start.Inputs, vb.Run.Start.Inputs),
-		Outputs: same.differences(va.Run.Outputs(), vb.Run.Outputs()),
-		State:   same.differences(stateValues(va.Run.State()), stateValues(vb.Run.State())),
-		Nodes:   same.nodes(va, vb), First: same.first(va, vb),
+		A: sideOf(va), B: sideOf(vb), Shared: commonAncestor(va, vb),
+		Inputs:  same.valueDifferences(va.Run.Start.Inputs, vb.Run.Start.Inputs),
+		Outputs: same.valueDifferences(va.Run.Outputs(), vb.Run.Outputs()),
+		State:   same.valueDifferences(stateValues(va.Run.State()), stateValues(vb.Run.State())),
+		Nodes:   same.nodeDifferences(va, vb), First: same.firstDifference(va, vb),
 	}
 	if d.Flow, err = flowDifferences(va.Run.Plan().Flow, vb.Run.Plan().Flow); err != nil {
 		return nil, err
 	}
-	if d.Contexts, err = same.contexts(va.Contexts, vb.Contexts); err != nil {
+	if d.Contexts, err = same.contextDifferences(va.Contexts, vb.Contexts); err != nil {
 		return nil, err
 	}
 	d.Same = len(d.Flow)+len(d.Inputs)+len(d.Outputs)+len(d.State)+len(d.Nodes)+len(d.Contexts) == 0 && d.First == nil &&
@@ -121,11 +121,11 @@ func (w *Weir) Diff(ctx context.Context, a, b string) (*Diff, error) {
 	return d, nil
 }
 
-func sideOf(v *runner.View) Side {
+func sideOf(v *runner.RunView) Side {
 	r := v.Run
 	return Side{
 		Run: r.ID, Flow: r.Start.Flow, Fingerprint: r.Start.Fingerprint, User: r.Start.User, Status: r.Status(),
-		Error: r.Failure(), Events: r.Events(), Usage: r.Shared().Add(r.Usage()),
+		Error: r.Failure(), Events: r.Events(), Usage: r.SharedUsage().Add(r.Usage()),
 	}
 }
 
@@ -138,8 +138,8 @@ func stateValues(s engine.State) engine.Values {
 	return out
 }
 
-// differences are the names under which two lists do not have the same.
-func (i idless) differences(a, b engine.Values) []ValueDifference {
+// valueDifferences are the names under which two lists do not have the same.
+func (i comparison) valueDifferences(a, b engine.Values) []ValueDifference {
 	names := make(map[string]bool)
 	for _, v := range slices.Concat(a, b) {
 		names[v.Name] = true
@@ -149,22 +149,22 @@ func (i idless) differences(a, b engine.Values) []ValueDifference {
 		d := ValueDifference{Name: name}
 		d.A, d.InA = a.Get(name)
 		d.B, d.InB = b.Get(name)
-		if d.InA != d.InB || !i.values(d.A, d.B) {
+		if d.InA != d.InB || !i.equalValues(d.A, d.B) {
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-// lineage is a run and those whose past it shares, each with the number of the
+// ancestors is a run and those whose past it shares, each with the number of the
 // last event that is shared with the one before.
-func lineage(v *runner.View) []SharedPast {
-	out := []SharedPast{{v.Run.ID, v.Run.Events()}}
-	forks := []SharedPast{}
+func ancestors(v *runner.RunView) []CommonAncestor {
+	out := []CommonAncestor{{v.Run.ID, v.Run.Events()}}
+	forks := []CommonAncestor{}
 	for _, c := range v.Commits {
 		for _, e := range c.Events {
 			if f, ok := e.(*engine.RunForked); ok {
-				forks = append(forks, SharedPast{f.From, f.At})
+				forks = append(forks, CommonAncestor{f.From, f.At})
 			}
 		}
 	}
@@ -172,39 +172,39 @@ func lineage(v *runner.View) []SharedPast {
 	at := v.Run.Events()
 	for _, f := range forks {
 		at = min(at, f.At)
-		out = append(out, SharedPast{f.Run, at})
+		out = append(out, CommonAncestor{f.Run, at})
 	}
 	return out
 }
 
-// sharedPast finds the nearest run whose past is in both.
-func sharedPast(a, b *runner.View) *SharedPast {
-	for _, x := range lineage(a) {
-		for _, y := range lineage(b) {
+// commonAncestor finds the nearest run whose past is in both.
+func commonAncestor(a, b *runner.RunView) *CommonAncestor {
+	for _, x := range ancestors(a) {
+		for _, y := range ancestors(b) {
 			if x.Run == y.Run {
-				return &SharedPast{x.Run, min(x.At, y.At)}
+				return &CommonAncestor{x.Run, min(x.At, y.At)}
 			}
 		}
 	}
 	return nil
 }
 
-// came is what a run made of a node.
-type came struct {
+// nodeOutcome is what a run made of a node.
+type nodeOutcome struct {
 	status   engine.Status
 	attempts int
 	outputs  engine.Values
-	order    int
+	position int
 	done     bool // it has completed, and waits at the breakpoint after it
 }
 
-// nodesOf are the nodes that a run came to.
-func nodesOf(v *runner.View) map[string]*came {
-	out := make(map[string]*came)
-	at := func(path string) *came {
+// nodeOutcomes are the nodes that a run came to.
+func nodeOutcomes(v *runner.RunView) map[string]*nodeOutcome {
+	out := make(map[string]*nodeOutcome)
+	at := func(path string) *nodeOutcome {
 		n := out[path]
 		if n == nil {
-			n = &came{order: len(out)}
+			n = &nodeOutcome{position: len(out)}
 			out[path] = n
 		}
 		return n
@@ -232,7 +232,7 @@ func nodesOf(v *runner.View) map[string]*came {
 				n.done = n.status == engine.Completed
 				n.status = engine.Waiting
 			case *engine.InterruptAnswered:
-				if n := out[engine.NodeOf(e)]; n != nil && n.done && n.status == engine.Waiting {
+				if n := out[engine.EventPath(e)]; n != nil && n.done && n.status == engine.Waiting {
 					n.status = engine.Completed
 				}
 			}
@@ -241,14 +241,14 @@ func nodesOf(v *runner.View) map[string]*came {
 	return out
 }
 
-func (i idless) nodes(va, vb *runner.View) []NodeDifference {
-	a, b := nodesOf(va), nodesOf(vb)
+func (i comparison) nodeDifferences(va, vb *runner.RunView) []NodeDifference {
+	a, b := nodeOutcomes(va), nodeOutcomes(vb)
 	order := make(map[string]int)
 	for path, n := range b {
-		order[path] = n.order
+		order[path] = n.position
 	}
 	for path, n := range a {
-		order[path] = n.order
+		order[path] = n.position
 	}
 	paths := slices.Sorted(maps.Keys(order))
 	slices.SortStableFunc(paths, func(x, y string) int { return order[x] - order[y] })
@@ -259,14 +259,14 @@ func (i idless) nodes(va, vb *runner.View) []NodeDifference {
 		if d.ReachedA = x != nil; d.ReachedA {
 			d.A, d.AttemptsA = x.status, x.attempts
 		} else {
-			x = &came{}
+			x = &nodeOutcome{}
 		}
 		if d.ReachedB = y != nil; d.ReachedB {
 			d.B, d.AttemptsB = y.status, y.attempts
 		} else {
-			y = &came{}
+			y = &nodeOutcome{}
 		}
-		d.Outputs = i.differences(x.outputs, y.outputs)
+		d.Outputs = i.valueDifferences(x.outputs, y.outputs)
 		if d.A != d.B || d.ReachedA != d.ReachedB || d.AttemptsA != d.AttemptsB || len(d.Outputs) > 0 {
 			out = append(out, d)
 		}
@@ -274,8 +274,8 @@ func (i idless) nodes(va, vb *runner.View) []NodeDifference {
 	return out
 }
 
-// contexts compares messages without their ids and metadata.
-func (i idless) contexts(a, b map[string]convo.Context) ([]ContextDifference, error) {
+// contextDifferences compares messages without their ids and metadata.
+func (i comparison) contextDifferences(a, b map[string]convo.Context) ([]ContextDifference, error) {
 	ids := make(map[string]bool)
 	for _, m := range []map[string]convo.Context{a, b} {
 		for id := range m {
@@ -293,7 +293,7 @@ func (i idless) contexts(a, b map[string]convo.Context) ([]ContextDifference, er
 			return nil, err
 		}
 		n := 0
-		for n < min(len(x), len(y)) && i.messages(x[n], y[n]) {
+		for n < min(len(x), len(y)) && i.equalMessages(x[n], y[n]) {
 			n++
 		}
 		if n < max(len(x), len(y)) {
@@ -308,7 +308,7 @@ func messagesOf(m map[string]convo.Context, id string) ([]convo.Message, error) 
 	if !ok {
 		return nil, nil
 	}
-	ms, err := c.Own(0)
+	ms, err := c.AddedSince(0)
 	if err != nil {
 		return nil, fmt.Errorf("context %s: %w", id, err)
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// numbered is an event of a view with its number.
-type numbered struct {
+// numberedEvent is an event of a view with its number.
+type numberedEvent struct {
 	number int64
 	event  engine.Event
 }
 
-// told are the events of a run by the node that they are of, "" for the run's own,
+// comparedEvents are the events of a run by the node that they are of, "" for the run's own,
 // without those that only say that it is a fork, and of the reports of a child
 // without those before the last: what it waits for in the meantime is seen by
 // chance where it does several things at once.
-func told(v *runner.View) map[string][]numbered {
+func comparedEvents(v *runner.RunView) map[string][]numberedEvent {
 	last := make(map[string]engine.Event)
 	for _, c := range v.Commits {
 		for _, e := range c.Events {
@@ -27,7 +27,7 @@ func told(v *runner.View) map[string][]numbered {
 			}
 		}
 	}
-	out := make(map[string][]numbered)
+	out := make(map[string][]numberedEvent)
 	for _, c := range v.Commits {
 		for i, e := range c.Events {
 			if _, ok := e.(*engine.RunForked); ok {
@@ -36,25 +36,25 @@ func told(v *runner.View) map[string][]numbered {
 			if r, ok := e.(*engine.ChildReported); ok && last[r.ID] != e {
 				continue
 			}
-			node := engine.NodeOf(e)
-			out[node] = append(out[node], numbered{c.First + int64(i), e})
+			node := engine.EventPath(e)
+			out[node] = append(out[node], numberedEvent{c.First + int64(i), e})
 		}
 	}
 	return out
 }
 
-// first is the first event of each run that the other has not. Events are held
+// firstDifference is the first event of each run that the other has not. Events are held
 // against each other node by node, since which of two nodes that work at the same
 // time is ahead is chance.
-func (i idless) first(va, vb *runner.View) *EventDifference {
-	x, y := told(va), told(vb)
+func (i comparison) firstDifference(va, vb *runner.RunView) *EventDifference {
+	x, y := comparedEvents(va), comparedEvents(vb)
 	d := &EventDifference{NumberA: va.Run.Events() + 1, NumberB: vb.Run.Events() + 1}
 	nodes := maps.Clone(x)
 	maps.Copy(nodes, y)
 	for node := range nodes { // order: the least of all is kept
 		a, b := x[node], y[node]
 		n := 0
-		for n < min(len(a), len(b)) && i.events(a[n].event, b[n].event) {
+		for n < min(len(a), len(b)) && i.equalEvents(a[n].event, b[n].event) {
 			n++
 		}
 		if n < len(a) && a[n].number < d.NumberA {
@@ -70,9 +70,9 @@ func (i idless) first(va, vb *runner.View) *EventDifference {
 	return d
 }
 
-// essence is an event without the fields that say when or how it came about, and
+// comparedFields is an event without the fields that say when or how it came about, and
 // not what it is.
-func essence(e engine.Event) any {
+func comparedFields(e engine.Event) any {
 	data, err := engine.EncodeEvents(nil, []engine.Event{e})
 	var list []map[string]any
 	if err == nil {

@@ -46,12 +46,12 @@ func flowDifferences(a, b *Flow) ([]FlowDifference, error) {
 			out = append(out, FlowDifference{Node: id, InA: inA, InB: inB, A: n, B: m})
 			continue
 		}
-		out = append(out, leaves(id, n, m)...)
+		out = append(out, flattenedDifferences(id, n, m)...)
 	}
 	delete(x, "nodes")
 	delete(y, "nodes")
 	x["edges"], y["edges"] = edgesOf(x), edgesOf(y)
-	return append(out, leaves("", x, y)...), nil
+	return append(out, flattenedDifferences("", x, y)...), nil
 }
 
 func normalOf(f *Flow) (map[string]any, error) {
@@ -82,8 +82,8 @@ func edgesOf(f map[string]any) map[string]any {
 	return out
 }
 
-// leaves are the values in two trees that are not the same, by their place.
-func leaves(node string, a, b any) []FlowDifference {
+// flattenedDifferences are the values in two trees that are not the same, by their place.
+func flattenedDifferences(node string, a, b any) []FlowDifference {
 	x, y := make(map[string]any), make(map[string]any)
 	flatten(x, "", a)
 	flatten(y, "", b)

@@ -7,9 +7,9 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// family is a flow whose children are worked on at the same time; theirs have one
+// familyFlow is a flow whose children are worked on at the same time; theirs have one
 // each, which asks two things at once. It passes the children's ids on in every way there is.
-const family = `
+const familyFlow = `
 weir: 1
 name: family
 inputs: {names: {type: list, default: [Ada, Bo, Cy, Di]}}
@@ -31,7 +31,7 @@ nodes:
 outputs: {results: "{{ each.results }}", note: "{{ note.value }}"}
 `
 
-const middle = `
+const middleFlow = `
 weir: 1
 name: middle
 inputs: {name: {type: text, required: true}}
@@ -40,7 +40,7 @@ nodes:
 outputs: {line: "{{ low.line }}", below: "{{ low.run }}"}
 `
 
-const low = `
+const lowFlow = `
 weir: 1
 name: low
 inputs: {name: {type: text, required: true}}
@@ -51,18 +51,18 @@ nodes:
 outputs: {line: "{{ say.text }}"}
 `
 
-func TestTheIdsOfChildrenAndTheOrderOfWhatGoesOnAtOnceAreNoDifference(t *testing.T) {
+func TestDiffIgnoresChildIDsAndParallelOrder(t *testing.T) {
 	t.Parallel()
 	w := open(t, weir.Options{Parallel: 4})
-	l, err := w.Parse("low", []byte(low))
+	l, err := w.Parse("low", []byte(lowFlow))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := w.Parse("middle", []byte(middle), l)
+	m, err := w.Parse("middle", []byte(middleFlow), l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := w.Parse("family", []byte(family), m)
+	f, err := w.Parse("family", []byte(familyFlow), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestTheIdsOfChildrenAndTheOrderOfWhatGoesOnAtOnceAreNoDifference(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := goOn(t, w, run); r.Status != engine.Completed {
+	if r := answerAll(t, w, run); r.Status != engine.Completed {
 		t.Fatal(r.Error)
 	}
 	for range 5 {
@@ -78,7 +78,7 @@ func TestTheIdsOfChildrenAndTheOrderOfWhatGoesOnAtOnceAreNoDifference(t *testing
 		if err != nil {
 			t.Fatal(err)
 		}
-		goOn(t, w, again)
+		answerAll(t, w, again)
 		if d, err := w.Diff(t.Context(), "first", again.ID); err != nil || !d.Same {
 			t.Fatalf("%+v %v", d, err)
 		}
@@ -87,7 +87,7 @@ func TestTheIdsOfChildrenAndTheOrderOfWhatGoesOnAtOnceAreNoDifference(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, other)
+	answerAll(t, w, other)
 	d, err := w.Diff(t.Context(), "first", other.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func Example() {
 // wait again.
 func ExampleRun_Answer() {
 	ctx := context.Background()
-	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"script": recorded.Script("A low dam.")}})
+	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("A low dam.")}})
 	if err != nil {
 		panic(err)
 	}
@@ -130,7 +130,7 @@ func ExampleFuncWith() {
 	// context context false The conversation to use.
 }
 
-func TestThePageOnNodesShowsTheExampleAsItIs(t *testing.T) {
+func TestNodeDocsShowTheExample(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {

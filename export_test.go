@@ -37,12 +37,12 @@ func exported(t *testing.T, s audit.Archives, run string) []byte {
 	return out.Bytes()
 }
 
-func TestAnImportedRunIsAsTheOriginal(t *testing.T) {
+func TestImportedRunEqualsTheOriginal(t *testing.T) {
 	t.Parallel()
-	from := openSQLite(t, archive(t))
+	from := openSQLite(t, archiveDatabase(t))
 	defer func() { _ = from.Close() }()
 	to := openSQLite(t, filepath.Join(t.TempDir(), "other.db"))
-	w := journey(t, to, &echo{})
+	w := openForkWeir(t, to, &echoModel{})
 	all, err := from.Runs(t.Context(), store.Filter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestAnImportedRunIsAsTheOriginal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := goOn(t, w, fork); got.Status != engine.Completed {
+			if got := answerAll(t, w, fork); got.Status != engine.Completed {
 				t.Errorf("the fork is %s: %v", got.Status, got.Error)
 			}
 			break
@@ -76,7 +76,7 @@ func bringOver(t *testing.T, from, to *sqlite.Store, r store.Run) {
 	if err != nil {
 		t.Fatalf("run %s (%s): %v", r.ID, r.Flow, err)
 	}
-	if got.Runs+got.Same == 0 {
+	if got.Runs+got.Existing == 0 {
 		t.Errorf("run %s: %+v", r.ID, got)
 	}
 	v, err := audit.Verify(t.Context(), to, audit.Options{Heads: e.Heads()})
@@ -142,9 +142,9 @@ func refusedExport(t *testing.T, data string) bool {
 	return err != nil || !v.OK
 }
 
-func TestNoReaderReadsAnExportInAnotherWay(t *testing.T) {
+func TestExportHasOneReading(t *testing.T) {
 	t.Parallel()
-	from := openSQLite(t, archive(t))
+	from := openSQLite(t, archiveDatabase(t))
 	defer func() { _ = from.Close() }()
 	all, err := from.Runs(t.Context(), store.Filter{Limit: 1000})
 	if err != nil {
@@ -166,9 +166,9 @@ func TestNoReaderReadsAnExportInAnotherWay(t *testing.T) {
 	t.Logf("%d forgeries", n)
 }
 
-func TestAnExportThatWasChangedIsRefused(t *testing.T) {
+func TestChangedExportIsRefused(t *testing.T) {
 	t.Parallel()
-	from := openSQLite(t, archive(t))
+	from := openSQLite(t, archiveDatabase(t))
 	defer func() { _ = from.Close() }()
 	all, err := from.Runs(t.Context(), store.Filter{Limit: 1000})
 	if err != nil {

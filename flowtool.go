@@ -54,7 +54,7 @@ func (w *Weir) flowTools(list []FlowTool) ([]*Tool, error) {
 		if ft.Description == "" {
 			ft.Description = ft.Flow.Description
 		}
-		t, err := tool.Of(ft.Name, ft.Description, FlowParameters(ft.Flow), w.callFlow(ft.Flow, ft.Model))
+		t, err := tool.FromSchema(ft.Name, ft.Description, FlowParameters(ft.Flow), w.callFlow(ft.Flow, ft.Model))
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (w *Weir) callFlow(f *Flow, model string) func(context.Context, tool.Call, 
 		if err != nil {
 			return "", err
 		}
-		b, err := beginning(f, Start{Inputs: args, Model: model})
+		b, err := newBeginning(f, Start{Inputs: args, Model: model})
 		if err != nil {
 			return "", err
 		}

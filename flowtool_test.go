@@ -15,10 +15,10 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// caller calls the tool with the arguments, and then says what it was told.
-type caller struct{ tool, arguments string }
+// toolCallingModel calls the tool with the arguments, and then says what it was told.
+type toolCallingModel struct{ tool, arguments string }
 
-func (c caller) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (c toolCallingModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	last := req.Messages[len(req.Messages)-1]
 	m := convo.Message{Role: convo.Assistant, Text: fmt.Sprintf("%v: %s", last.Failed, last.Text)}
 	if last.Role == convo.User {
@@ -27,7 +27,7 @@ func (c caller) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 	return &llm.Response{Message: m}, nil
 }
 
-func TestAFlowIsCalledAsATool(t *testing.T) {
+func TestFlowIsCalledAsTool(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ flow, arguments, want string }{
 		"its outputs": {`
@@ -58,7 +58,7 @@ outputs: {text: "{{ say.text }}"}`, `{}`, "8 is the limit"},
 				t.Fatal(err)
 			}
 			w, err := weir.Open(weir.Options{
-				Providers: map[string]weir.Provider{"m": caller{"inner", c.arguments}},
+				Providers: map[string]weir.Provider{"m": toolCallingModel{"inner", c.arguments}},
 				Flows:     []weir.FlowTool{{File: file}},
 			})
 			if err != nil {
@@ -85,7 +85,7 @@ outputs: {text: "{{ say.text }}"}
 	}
 }
 
-func TestAFlowThatIsAToolSharesNothing(t *testing.T) {
+func TestFlowToolSharesNothingWithItsCaller(t *testing.T) {
 	f := parse(t, open(t, weir.Options{}), "weir: 1\nname: helper\nnodes: {a: {type: template, with: {text: a}}}\n")
 	for _, isolation := range []string{"share", "fork"} {
 		_, err := weir.Open(weir.Options{Flows: []weir.FlowTool{{Flow: f, Isolation: isolation}}})

@@ -68,17 +68,17 @@ func (p *ForkPlan) Start(ctx context.Context) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{ID: p.id, w: p.w, x: x}, nil
+	return &Run{ID: p.id, w: p.w, exec: x}, nil
 }
 
 // PlanFork finds out what a fork comes to. It makes nothing yet. The error is an
 // *Error with the code fork_point where the run cannot be forked so.
 func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPlan, error) {
-	from, err := w.recordOf(ctx, run)
+	from, err := w.programForReading(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	start, err := w.local.Beginning(ctx, run)
+	start, err := w.local.EffectiveStart(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (w *Weir) PlanFork(ctx context.Context, run string, o ForkOptions) (*ForkPl
 	if err != nil {
 		return nil, err
 	}
-	f := runner.Fork{ID: o.ID, Origin: o.Origin, By: o.By, At: o.At, From: o.From, Breaks: o.Breaks}
+	f := runner.ForkOptions{ID: o.ID, Origin: o.Origin, By: o.By, At: o.At, From: o.From, Breaks: o.Breaks}
 	if f.ID == "" {
 		f.ID = newID()
 	}
@@ -173,7 +173,7 @@ func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine
 	all := make(map[string]any, len(to.Inputs))
 	for _, in := range to.Inputs {
 		v, ok := was.Get(in.Name)
-		if !ok || in.Default != nil && byDefault(from, in.Name, v) {
+		if !ok || in.Default != nil && isDefaultInput(from, in.Name, v) {
 			continue
 		}
 		all[in.Name] = v
@@ -184,8 +184,8 @@ func forkInputs(from, to *Flow, was engine.Values, given map[string]any) (engine
 	return inputsOf(to, all)
 }
 
-// byDefault reports whether a value is what the flow gives the input by itself.
-func byDefault(f *Flow, name string, v engine.Value) bool {
+// isDefaultInput reports whether a value is what the flow gives the input by itself.
+func isDefaultInput(f *Flow, name string, v engine.Value) bool {
 	for _, in := range f.Inputs {
 		if in.Name == name && in.Default != nil {
 			d, err := node.CheckInput(in, in.Default)
@@ -209,7 +209,7 @@ func stateChanges(m map[string]any) ([]engine.StateChange, error) {
 
 // FlowOf is the flow that a run goes by, as it was recorded.
 func (w *Weir) FlowOf(ctx context.Context, run string) (*Flow, error) {
-	p, err := w.recordOf(ctx, run)
+	p, err := w.programForReading(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -235,11 +235,11 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 	if err != nil {
 		return nil, err
 	}
-	start, err := w.local.Beginning(ctx, run)
+	start, err := w.local.EffectiveStart(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	b := runner.Begin{
+	b := runner.StartOptions{
 		ID: o.ID, State: start.State, User: start.User, Origin: "rerun", Targets: start.Targets, Breaks: o.Breaks,
 		Settings: mainSettings(p.Flow, ""), Folder: start.Folder,
 	}
@@ -259,7 +259,7 @@ func (w *Weir) Rerun(ctx context.Context, run string, o RerunOptions) (*Run, err
 	if err != nil {
 		return nil, err
 	}
-	return &Run{ID: b.ID, w: w, x: x}, nil
+	return &Run{ID: b.ID, w: w, exec: x}, nil
 }
 
 // mainSettings are the settings of the main context under a flow; model, where it

@@ -15,14 +15,14 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// sketch is a flow that is easy to change: nodes that each read some before them,
+// randomFlow is a flow that is easy to change: nodes that each read some before them,
 // inputs of the run and, where they are alone in it, the conversation.
-type sketch struct {
+type randomFlow struct {
 	inputs map[string]string
-	nodes  []sketchNode
+	nodes  []randomNode
 }
 
-type sketchNode struct {
+type randomNode struct {
 	id, text string
 	kind     string // template, ask, branch, model, loop
 	from     []string
@@ -30,7 +30,7 @@ type sketchNode struct {
 }
 
 // text is the sketch as a flow file.
-func (s *sketch) text() string {
+func (s *randomFlow) text() string {
 	var b strings.Builder
 	b.WriteString("weir: 1\nname: sketch\ncontext: {model: p/m, budget: {window: 100000}}\ninputs:\n")
 	for _, name := range []string{"a", "b"} {
@@ -87,10 +87,10 @@ func inner(n int) string {
 	return in
 }
 
-func (s *sketch) port(id string) string { return id + ".text" }
+func (s *randomFlow) port(id string) string { return id + ".text" }
 
-func drawNode(t *rapid.T, id string, before []string) sketchNode {
-	n := sketchNode{
+func drawNode(t *rapid.T, id string, before []string) randomNode {
+	n := randomNode{
 		id: id, text: rapid.StringMatching(`[a-z]{1,4}`).Draw(t, "text"),
 		kind:  rapid.SampledFrom([]string{"template", "model", "template", "loop"}).Draw(t, "kind"),
 		input: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "input"),
@@ -103,8 +103,8 @@ func drawNode(t *rapid.T, id string, before []string) sketchNode {
 	return n
 }
 
-func drawSketch(t *rapid.T) *sketch {
-	s := &sketch{inputs: map[string]string{"a": "one", "b": "two"}}
+func drawFlow(t *rapid.T) *randomFlow {
+	s := &randomFlow{inputs: map[string]string{"a": "one", "b": "two"}}
 	var ids []string
 	for i := range rapid.IntRange(2, 7).Draw(t, "nodes") {
 		id := fmt.Sprint("n", i)
@@ -115,8 +115,8 @@ func drawSketch(t *rapid.T) *sketch {
 }
 
 // edit changes a copy of the sketch somewhere.
-func (s *sketch) edit(t *rapid.T) *sketch {
-	c := &sketch{inputs: map[string]string{"a": s.inputs["a"], "b": s.inputs["b"]}, nodes: slices.Clone(s.nodes)}
+func (s *randomFlow) edit(t *rapid.T) *randomFlow {
+	c := &randomFlow{inputs: map[string]string{"a": s.inputs["a"], "b": s.inputs["b"]}, nodes: slices.Clone(s.nodes)}
 	for i := range rapid.IntRange(1, 3).Draw(t, "edits") {
 		at := rapid.IntRange(0, len(c.nodes)-1).Draw(t, "at")
 		switch rapid.IntRange(0, 5).Draw(t, "edit") {
@@ -130,7 +130,7 @@ func (s *sketch) edit(t *rapid.T) *sketch {
 			c.nodes = append(c.nodes, drawNode(t, fmt.Sprint("m", i), ids))
 		case 2: // one that nobody reads goes
 			id := c.nodes[at].id
-			if len(c.nodes) > 2 && !slices.ContainsFunc(c.nodes, func(n sketchNode) bool { return slices.Contains(n.from, id) }) {
+			if len(c.nodes) > 2 && !slices.ContainsFunc(c.nodes, func(n randomNode) bool { return slices.Contains(n.from, id) }) {
 				c.nodes = slices.Delete(c.nodes, at, at+1)
 			}
 		case 3:
@@ -146,15 +146,15 @@ func (s *sketch) edit(t *rapid.T) *sketch {
 
 // A fork under a changed flow comes to what a fresh run of that flow comes to,
 // whatever was changed, and does no node again that it says is reused.
-func TestAForkUnderAChangedFlowComesToWhatAFreshRunComesTo(t *testing.T) {
+func TestForkUnderChangedFlowEqualsFreshRun(t *testing.T) {
 	t.Parallel()
-	w := open(t, weir.Options{Providers: map[string]weir.Provider{"p": &echo{}}})
+	w := open(t, weir.Options{Providers: map[string]weir.Provider{"p": &echoModel{}}})
 	reused, forks := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		s := drawSketch(t)
+		s := drawFlow(t)
 		was := parsed(t, w, s)
-		base := ranTo(t, w, was, "base")
+		base := runNamed(t, w, was, "base")
 		if base.Status != engine.Completed {
 			t.Fatalf("%+v\n%s", base, s.text())
 		}
@@ -163,7 +163,7 @@ func TestAForkUnderAChangedFlowComesToWhatAFreshRunComesTo(t *testing.T) {
 		if is.Fingerprint() == was.Fingerprint() {
 			return
 		}
-		want := ranTo(t, w, is, "fresh")
+		want := runNamed(t, w, is, "fresh")
 		fork, plan, err := w.Fork(ctx, base.Run, weir.ForkOptions{Flow: is})
 		if err != nil {
 			t.Fatalf("%v\n%s\n%s", err, s.text(), changed.text())
@@ -183,7 +183,7 @@ func TestAForkUnderAChangedFlowComesToWhatAFreshRunComesTo(t *testing.T) {
 	}
 }
 
-func ranTo(t *rapid.T, w *weir.Weir, f *weir.Flow, name string) weir.Result {
+func runNamed(t *rapid.T, w *weir.Weir, f *weir.Flow, name string) weir.Result {
 	run, err := w.Start(context.Background(), f, weir.Start{ID: fmt.Sprintf("%s%x", name, rand.Uint64())})
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func checkReused(t *rapid.T, w *weir.Weir, id string, plan *weir.ForkPlan) (reus
 		}
 	}
 	for _, n := range plan.Nodes {
-		if n.Reuse == runner.Reused {
+		if n.Reuse == runner.NodeReused {
 			reused++
 			if started[n.Path] {
 				t.Fatalf("%s is said to be reused and was started", n.Path)
@@ -221,7 +221,7 @@ func checkReused(t *rapid.T, w *weir.Weir, id string, plan *weir.ForkPlan) (reus
 	return reused
 }
 
-func parsed(t *rapid.T, w *weir.Weir, s *sketch) *weir.Flow {
+func parsed(t *rapid.T, w *weir.Weir, s *randomFlow) *weir.Flow {
 	f, err := w.Parse("sketch", []byte(s.text()))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.text())

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// pair opens one file twice, as two processes would.
-func pair(t *testing.T) (ws [2]*weir.Weir, s weir.Store) {
+// openTwo opens one file twice, as two processes would.
+func openTwo(t *testing.T) (ws [2]*weir.Weir, s weir.Store) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.db")
 	for i := range ws {
@@ -25,22 +25,22 @@ func pair(t *testing.T) (ws [2]*weir.Weir, s weir.Store) {
 		if s, err = sqlite.Open(t.Context(), file, sqlite.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		ws[i] = journey(t, s, &echo{})
+		ws[i] = openForkWeir(t, s, &echoModel{})
 	}
 	return ws, s
 }
 
-func TestAnotherProcessGoesOnWithAForkFromTheFile(t *testing.T) {
+func TestForkContinuesInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"loop", "branches", "agent", "child"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ws, s := pair(t)
-			run, err := ws[0].Start(t.Context(), travelOn(t, ws[0], name), weir.Start{ID: "original"})
+			ws, s := openTwo(t)
+			run, err := ws[0].Start(t.Context(), loadForkFlow(t, ws[0], name), weir.Start{ID: "original"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := seen(t, ws[0], goOn(t, ws[0], run))
+			want := resultText(t, ws[0], answerAll(t, ws[0], run))
 			row, err := s.Run(t.Context(), "original")
 			if err != nil {
 				t.Fatal(err)
@@ -52,7 +52,7 @@ func TestAnotherProcessGoesOnWithAForkFromTheFile(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := seen(t, ws[1], goOnBy(t, ws, fork)); got != want {
+				if got := resultText(t, ws[1], resumeInOther(t, ws, fork)); got != want {
 					t.Fatalf("forked at %d of %d:\n%s\nthe original:\n%s", at, row.Events, got, want)
 				}
 				base = id // a fork of a fork of a fork
@@ -61,8 +61,8 @@ func TestAnotherProcessGoesOnWithAForkFromTheFile(t *testing.T) {
 	}
 }
 
-// goOnBy has two processes take turns with a run.
-func goOnBy(t *testing.T, ws [2]*weir.Weir, run *weir.Run) weir.Result {
+// resumeInOther has two processes take turns with a run.
+func resumeInOther(t *testing.T, ws [2]*weir.Weir, run *weir.Run) weir.Result {
 	t.Helper()
 	for n := 1; n < 100; n++ {
 		r, err := run.Wait(t.Context())
@@ -81,15 +81,15 @@ func goOnBy(t *testing.T, ws [2]*weir.Weir, run *weir.Run) weir.Result {
 	return weir.Result{}
 }
 
-func TestAForkWritesOneRunAndOneCommitAndCountsOnlyItsOwnSpending(t *testing.T) {
+func TestForkWritesOneCommitAndCountsOnlyItsOwnUsage(t *testing.T) {
 	t.Parallel()
-	ws, s := pair(t)
+	ws, s := openTwo(t)
 	w := ws[0]
-	run, err := w.Start(t.Context(), travelOn(t, w, "loop"), weir.Start{ID: "original"})
+	run, err := w.Start(t.Context(), loadForkFlow(t, w, "loop"), weir.Start{ID: "original"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := goOn(t, w, run)
+	whole := answerAll(t, w, run)
 	fork, plan, err := w.Fork(t.Context(), "original", weir.ForkOptions{From: "grow#3/ask", State: map[string]any{"seen": []any{"edited"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -118,26 +118,26 @@ func TestAForkWritesOneRunAndOneCommitAndCountsOnlyItsOwnSpending(t *testing.T) 
 	if seen, _ := v.Run.State().Get("seen"); !reflect.DeepEqual(seen, []any{"edited"}) {
 		t.Errorf("the state is %v", seen)
 	}
-	end := goOn(t, w, fork)
+	end := answerAll(t, w, fork)
 	if end.Usage.Calls != 2 || !reflect.DeepEqual(end.Outputs, whole.Outputs) {
 		t.Errorf("it ended with %+v", end)
 	}
 }
 
-func TestAForkInTheFirstCommitSaysWhoseForkItIs(t *testing.T) {
+func TestForkInFirstCommitNamesItsOrigin(t *testing.T) {
 	t.Parallel()
-	ws, s := pair(t)
-	run, err := ws[0].Start(t.Context(), travelOn(t, ws[0], "chain"), weir.Start{ID: "original"})
+	ws, s := openTwo(t)
+	run, err := ws[0].Start(t.Context(), loadForkFlow(t, ws[0], "chain"), weir.Start{ID: "original"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := seen(t, ws[0], goOn(t, ws[0], run))
+	want := resultText(t, ws[0], answerAll(t, ws[0], run))
 	for range 2 { // the second joins the first
 		fork, plan, err := ws[0].Fork(t.Context(), "original", weir.ForkOptions{ID: "fork", At: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := seen(t, ws[0], goOn(t, ws[0], fork)); got != want || plan.At != 1 {
+		if got := resultText(t, ws[0], answerAll(t, ws[0], fork)); got != want || plan.At != 1 {
 			t.Errorf("forked at %d:\n%s\nthe original:\n%s", plan.At, got, want)
 		}
 		row, err := s.Run(t.Context(), "fork")
@@ -154,14 +154,14 @@ func TestAForkInTheFirstCommitSaysWhoseForkItIs(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeForkedSaysWhatToGive(t *testing.T) {
+func TestForkErrorsSayWhatToChange(t *testing.T) {
 	t.Parallel()
-	w := journey(t, nil, &echo{})
-	run, err := w.Start(t.Context(), travelOn(t, w, "branches"), weir.Start{ID: "original"})
+	w := openForkWeir(t, nil, &echoModel{})
+	run, err := w.Start(t.Context(), loadForkFlow(t, w, "branches"), weir.Start{ID: "original"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, run)
+	answerAll(t, w, run)
 	for text, o := range map[string]weir.ForkOptions{
 		"nothing changed":                 {},
 		"none is number 1000":             {At: 1000},
@@ -183,9 +183,9 @@ func TestWhatCannotBeForkedSaysWhatToGive(t *testing.T) {
 	}
 }
 
-func TestAForkOfAFailedRunBeginsBeforeTheFailure(t *testing.T) {
+func TestForkOfFailedRunStartsBeforeFailure(t *testing.T) {
 	t.Parallel()
-	w := journey(t, nil, &echo{})
+	w := openForkWeir(t, nil, &echoModel{})
 	f, err := w.Parse("f", []byte(`
 weir: 1
 name: f
@@ -214,8 +214,8 @@ outputs: {out: "{{ bad.value }}"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last.Asked != v.Run.Events() || last.At >= last.Asked {
-		t.Errorf("shared up to %d, asked for %d", last.At, last.Asked)
+	if last.RequestedAt != v.Run.Events() || last.At >= last.RequestedAt {
+		t.Errorf("shared up to %d, asked for %d", last.At, last.RequestedAt)
 	}
 	fork, plan, err := w.Fork(t.Context(), "failed", weir.ForkOptions{Inputs: map[string]any{"n": 5}})
 	if err != nil {
@@ -224,29 +224,29 @@ outputs: {out: "{{ bad.value }}"}
 	if r, err = fork.Wait(t.Context()); err != nil || r.Status != engine.Completed || r.Outputs[0].Value != int64(2) {
 		t.Fatal(r, err)
 	}
-	want := []runner.Reuse{runner.Reused, runner.Again}
+	want := []runner.Reuse{runner.NodeReused, runner.NodeRestarts}
 	var got []runner.Reuse
 	for _, n := range plan.Nodes {
 		got = append(got, n.Reuse)
 	}
-	if !slices.Equal(got, want) || plan.Nodes[1].Why != "reads the input n" {
+	if !slices.Equal(got, want) || plan.Nodes[1].Reason != "reads the input n" {
 		t.Errorf("%+v", plan.Nodes)
 	}
 }
 
-func TestARunIsDoneAgainAndComparesAsTheSame(t *testing.T) {
+func TestRerunComparesAsEqual(t *testing.T) {
 	t.Parallel()
-	w := journey(t, nil, &echo{})
-	run, err := w.Start(t.Context(), travelOn(t, w, "child"), weir.Start{ID: "first", User: "ada"})
+	w := openForkWeir(t, nil, &echoModel{})
+	run, err := w.Start(t.Context(), loadForkFlow(t, w, "child"), weir.Start{ID: "first", User: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, run)
+	answerAll(t, w, run)
 	again, err := w.Rerun(t.Context(), "first", weir.RerunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, again)
+	answerAll(t, w, again)
 	d, err := w.Diff(t.Context(), "first", again.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -254,15 +254,15 @@ func TestARunIsDoneAgainAndComparesAsTheSame(t *testing.T) {
 	if !d.Same || d.B.User != "ada" {
 		t.Errorf("%+v", d)
 	}
-	chain, err := w.Start(t.Context(), travelOn(t, w, "chain"), weir.Start{ID: "chain"})
+	chain, err := w.Start(t.Context(), loadForkFlow(t, w, "chain"), weir.Start{ID: "chain"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, chain)
+	answerAll(t, w, chain)
 	if again, err = w.Rerun(t.Context(), "chain", weir.RerunOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, again)
+	answerAll(t, w, again)
 	if d, err = w.Diff(t.Context(), "chain", again.ID); err != nil || !d.Same {
 		t.Errorf("%+v %v", d, err)
 	}
@@ -270,7 +270,7 @@ func TestARunIsDoneAgainAndComparesAsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goOn(t, w, fork)
+	answerAll(t, w, fork)
 	if d, err = w.Diff(t.Context(), again.ID, fork.ID); err != nil || d.Same || d.Shared != nil || len(d.Inputs) != 1 || d.Inputs[0].Name != "name" {
 		t.Errorf("%+v %v", d, err)
 	}
@@ -279,10 +279,10 @@ func TestARunIsDoneAgainAndComparesAsTheSame(t *testing.T) {
 	}
 }
 
-func TestARunPausesBeforeItsBreakpointsAlsoInsideALoop(t *testing.T) {
+func TestRunPausesAtBreakpointsInsideLoops(t *testing.T) {
 	t.Parallel()
-	w := journey(t, nil, &echo{})
-	run, err := w.Start(t.Context(), travelOn(t, w, "loop"), weir.Start{Breaks: []string{"write", "end"}})
+	w := openForkWeir(t, nil, &echoModel{})
+	run, err := w.Start(t.Context(), loadForkFlow(t, w, "loop"), weir.Start{Breaks: []string{"write", "end"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,19 +73,19 @@ func mainOf(t *testing.T, w *weir.Weir, run string) string {
 	return strings.Join(texts, "\n")
 }
 
-func TestAForkOfARoundGoesOnWithTheHistoryOfItsSessionAndLeavesTheSessionAlone(t *testing.T) {
+func TestForkOfRoundUsesSessionHistoryWithoutChangingSession(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, askingFlow)
+		w, f := openTalk(t, path, &repeatingModel{}, askingFlow)
 		s := sessionOf(t, w, f)
 		for _, text := range []string{"one", "yes one", "two"} {
-			say(t, s, text, weir.SendOptions{})
+			sendAndWait(t, s, text, weir.SendOptions{})
 		}
 		forkRound(t, w, s, false) // round 2 waits
-		say(t, s, "yes two", weir.SendOptions{})
+		sendAndWait(t, s, "yes two", weir.SendOptions{})
 		forkRound(t, w, s, true) // it has ended
-		say(t, s, "three", weir.SendOptions{})
+		sendAndWait(t, s, "three", weir.SendOptions{})
 		forkRound(t, w, s, true) // and the session has gone on
 		if got := textsOf(t, s); len(got) != 10 || got[8] != "user three" {
 			t.Errorf("the session has %q", got)
@@ -165,16 +165,16 @@ func forkUnbound(t *testing.T, w *weir.Weir, run, from string, calls int) {
 	}
 }
 
-func TestAForkOfARoundIsNotBoundByItsSessionsBudgetAndSpendsNothingOfIt(t *testing.T) {
+func TestForkOfRoundDoesNotUseSessionBudget(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, strings.Replace(askingFlow, "maxCalls: 6", "maxCalls: 3", 1))
+		w, f := openTalk(t, path, &repeatingModel{}, strings.Replace(askingFlow, "maxCalls: 6", "maxCalls: 3", 1))
 		s := sessionOf(t, w, f)
 		for _, text := range []string{"one", "yes", "two"} {
-			say(t, s, text, weir.SendOptions{})
+			sendAndWait(t, s, text, weir.SendOptions{})
 		}
-		over := say(t, s, "yes", weir.SendOptions{})
+		over := sendAndWait(t, s, "yes", weir.SendOptions{})
 		if over.Status != engine.Failed || over.Error.Code != engine.CodeBudget {
 			t.Fatalf("%+v", over)
 		}
@@ -189,7 +189,7 @@ func TestAForkOfARoundIsNotBoundByItsSessionsBudgetAndSpendsNothingOfIt(t *testi
 
 // stuckOnce does not answer its first call before it is let.
 type stuckOnce struct {
-	parrot
+	repeatingModel
 	calls        atomic.Int64
 	called, open chan struct{}
 }
@@ -203,10 +203,10 @@ func (g *stuckOnce) Generate(ctx context.Context, r *llm.Request, emit func(llm.
 			return nil, ctx.Err()
 		}
 	}
-	return g.parrot.Generate(ctx, r, emit)
+	return g.repeatingModel.Generate(ctx, r, emit)
 }
 
-func TestARoundThatGoesOnIsForkedByItsProcessAndByAnotherAndGoesOn(t *testing.T) {
+func TestRunningRoundCanBeForkedByAnyProcess(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
@@ -214,7 +214,7 @@ func TestARoundThatGoesOnIsForkedByItsProcessAndByAnotherAndGoesOn(t *testing.T)
 		w, f := openTalk(t, path, g, askingFlow)
 		by := []*weir.Weir{w}
 		if path != "" {
-			other, _ := openTalk(t, path, &parrot{}, askingFlow)
+			other, _ := openTalk(t, path, &repeatingModel{}, askingFlow)
 			by = append(by, other)
 		}
 		s := sessionOf(t, w, f)
@@ -226,8 +226,8 @@ func TestARoundThatGoesOnIsForkedByItsProcessAndByAnotherAndGoesOn(t *testing.T)
 			if err != nil {
 				t.Fatal(err)
 			}
-			forkLive(t, w, turn.Run(), weir.ForkOptions{At: v.Run.Events()}, runner.Again)
-			forkLive(t, w, turn.Run(), weir.ForkOptions{Inputs: map[string]any{"message": "another"}}, runner.Again)
+			forkLive(t, w, turn.Run(), weir.ForkOptions{At: v.Run.Events()}, runner.NodeRestarts)
+			forkLive(t, w, turn.Run(), weir.ForkOptions{Inputs: map[string]any{"message": "another"}}, runner.NodeRestarts)
 		}
 		if now := heldSession(t, s); now != before {
 			t.Errorf("the session was touched:\n%s\nit was\n%s", now, before)
@@ -251,7 +251,7 @@ func forkLive(t *testing.T, w *weir.Weir, run string, o weir.ForkOptions, hear r
 		t.Fatal(err)
 	}
 	if n := plan.Nodes[0]; n.Path != "hear" || n.Reuse != hear {
-		t.Errorf("%s is said to be %s, %s", n.Path, n.Reuse, n.Why)
+		t.Errorf("%s is said to be %s, %s", n.Path, n.Reuse, n.Reason)
 	}
 	said := "one"
 	if o.Inputs != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// echo answers with what it is told, however often it is asked.
-type echo struct{ calls atomic.Int64 }
+// echoModel answers with what it is told, however often it is asked.
+type echoModel struct{ calls atomic.Int64 }
 
 // Generate implements weir.Provider.
-func (e *echo) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (e *echoModel) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	e.calls.Add(1)
 	var said []string
 	for _, m := range r.Messages {
@@ -44,8 +44,8 @@ func (e *echo) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*
 	}, nil
 }
 
-// wobbly fails in its first attempt.
-func wobbly() weir.Type {
+// failsOnceType fails in its first attempt.
+func failsOnceType() weir.Type {
 	return weir.Func("wobbly", func(ctx weir.Ctx, in struct{ Text string }) (struct{ Text string }, error) {
 		if ctx.Info().Attempt == 1 {
 			return struct{ Text string }{}, fmt.Errorf("not yet")
@@ -54,8 +54,8 @@ func wobbly() weir.Type {
 	})
 }
 
-// travels are flows of all that a past can hold.
-var travels = map[string]string{
+// forkFlows are flows of all that a past can hold.
+var forkFlows = map[string]string{
 	"chain": `
 inputs: {name: {type: text, default: Ada}}
 nodes:
@@ -128,25 +128,25 @@ outputs: {work: "{{ work.text }}", after: "{{ after.text }}"}
 `,
 }
 
-// journey is a Weir on a store, with what it takes to run the travels.
-func journey(t *testing.T, s weir.Store, model weir.Provider) *weir.Weir {
+// openForkWeir is a Weir on a store, with what it takes to run the travels.
+func openForkWeir(t *testing.T, s weir.Store, model weir.Provider) *weir.Weir {
 	t.Helper()
 	return open(t, weir.Options{
-		Store: s, Types: []weir.Type{wobbly()}, Parallel: 3, Providers: map[string]weir.Provider{"p": model}, Tools: []*weir.Tool{looking(t)},
+		Store: s, Types: []weir.Type{failsOnceType()}, Parallel: 3, Providers: map[string]weir.Provider{"p": model}, Tools: []*weir.Tool{newLookTool(t)},
 	})
 }
 
-func looking(t *testing.T) *weir.Tool {
+func newLookTool(t *testing.T) *weir.Tool {
 	t.Helper()
-	l, err := tool.Func("look", "Looks.", func(context.Context, struct{}) (string, error) { return "seen", nil })
+	l, err := tool.FromFunc("look", "Looks.", func(context.Context, struct{}) (string, error) { return "seen", nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// talk is a flow that others run: it asks a model and a person.
-const talk = `
+// talkContexts is a flow that others run: it asks a model and a person.
+const talkContexts = `
 weir: 1
 name: talk
 context: {model: p/m, budget: {window: 8000}}
@@ -158,26 +158,26 @@ nodes:
 outputs: {said: "{{ b.text }}"}
 `
 
-// travelOn parses one of the travels.
-func travelOn(t *testing.T, w *weir.Weir, name string) *weir.Flow {
+// loadForkFlow parses one of the travels.
+func loadForkFlow(t *testing.T, w *weir.Weir, name string) *weir.Flow {
 	t.Helper()
-	inner, err := w.Parse("talk", []byte(talk))
+	inner, err := w.Parse("talk", []byte(talkContexts))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := w.Parse(name, []byte(travel(name)), inner)
+	f, err := w.Parse(name, []byte(forkFlow(name)), inner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func travel(name string) string {
-	return "weir: 1\nname: " + name + "\ncontext: {model: p/m, budget: {window: 8000}}" + travels[name]
+func forkFlow(name string) string {
+	return "weir: 1\nname: " + name + "\ncontext: {model: p/m, budget: {window: 8000}}" + forkFlows[name]
 }
 
-// goOn answers whatever a run asks until it has ended.
-func goOn(t *testing.T, w *weir.Weir, run *weir.Run) weir.Result {
+// answerAll answers whatever a run asks until it has ended.
+func answerAll(t *testing.T, w *weir.Weir, run *weir.Run) weir.Result {
 	t.Helper()
 	for range 100 {
 		r, err := run.Wait(t.Context())
@@ -200,8 +200,8 @@ func goOn(t *testing.T, w *weir.Weir, run *weir.Run) weir.Result {
 	return weir.Result{}
 }
 
-// seen is what a run came to: its outputs, its state and all messages.
-func seen(t *testing.T, w *weir.Weir, r weir.Result) string {
+// resultText is what a run came to: its outputs, its state and all messages.
+func resultText(t *testing.T, w *weir.Weir, r weir.Result) string {
 	t.Helper()
 	v, err := w.Inspect(t.Context(), r.Run, 0)
 	if err != nil {
@@ -242,7 +242,7 @@ func bytesOf(t *testing.T, s weir.Store, run string) string {
 	return string(b)
 }
 
-func TestAForkAtAnyEventComesToWhatTheRunCameTo(t *testing.T) {
+func TestForkAtAnyEventEqualsTheRun(t *testing.T) {
 	t.Parallel()
 	stores := map[string]func(t *testing.T) weir.Store{
 		"memory": func(*testing.T) weir.Store { return memory.New() },
@@ -256,7 +256,7 @@ func TestAForkAtAnyEventComesToWhatTheRunCameTo(t *testing.T) {
 		},
 	}
 	for kind, make := range stores {
-		for name := range travels {
+		for name := range forkFlows {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				forkEverywhere(t, make(t), name)
@@ -268,16 +268,16 @@ func TestAForkAtAnyEventComesToWhatTheRunCameTo(t *testing.T) {
 // forkEverywhere forks a travel at each of its events.
 func forkEverywhere(t *testing.T, s weir.Store, name string) {
 	t.Helper()
-	w := journey(t, s, &echo{})
-	run, err := w.Start(t.Context(), travelOn(t, w, name), weir.Start{ID: "original"})
+	w := openForkWeir(t, s, &echoModel{})
+	run, err := w.Start(t.Context(), loadForkFlow(t, w, name), weir.Start{ID: "original"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := goOn(t, w, run)
+	whole := answerAll(t, w, run)
 	if whole.Status != engine.Completed {
 		t.Fatalf("%+v", whole)
 	}
-	want, journal := seen(t, w, whole), bytesOf(t, s, "original")
+	want, journal := resultText(t, w, whole), bytesOf(t, s, "original")
 	row, err := s.Run(t.Context(), "original")
 	if err != nil {
 		t.Fatal(err)
@@ -291,8 +291,8 @@ func forkEverywhere(t *testing.T, s weir.Store, name string) {
 		if err != nil {
 			t.Fatalf("at %d: %v", at, err)
 		}
-		r := goOn(t, w, fork)
-		if got := seen(t, w, r); got != want {
+		r := answerAll(t, w, fork)
+		if got := resultText(t, w, r); got != want {
 			t.Fatalf("forked at %d of %d (%d):\n%s\nthe original:\n%s\nerror %v", at, row.Events, plan.At, got, want, r.Error)
 		}
 	}

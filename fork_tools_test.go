@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// handy are flows whose node work may call the tool look, named in another way
+// toolFlows are flows whose node work may call the tool look, named in another way
 // each; before is before it and after behind it.
-var handy = map[string]string{
+var toolFlows = map[string]string{
 	"by its node":      `{type: llmRequest, in: {message: "{{ before.text }}", tools: [look]}}`,
 	"by an agent":      `{type: agent, in: {message: "{{ before.text }}", tools: [look, other]}}`,
 	"as all there are": `{type: tools, after: before}`,
@@ -23,7 +23,7 @@ var handy = map[string]string{
 	"in a flow that it runs": `{type: flow, after: before, with: {flow: inner}}`,
 }
 
-const handyInner = `
+const toolFlowInner = `
 weir: 1
 name: inner
 context: {model: m/m}
@@ -31,9 +31,9 @@ nodes: {a: {type: llmRequest, in: {message: "Go.", tools: [look]}}}
 outputs: {text: "{{ a.text }}"}
 `
 
-func TestAForkSharesThePastUpToTheFirstStartOfANodeWhoseToolsHaveChanged(t *testing.T) {
+func TestForkSharesHistoryUpToNodeWithChangedTools(t *testing.T) {
 	t.Parallel()
-	for how, work := range handy {
+	for how, work := range toolFlows {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			text := `
@@ -47,21 +47,21 @@ nodes:
 outputs: {text: "{{ after.text }}"}
 `
 			path := filepath.Join(t.TempDir(), "weir.db")
-			w := offering(t, path, []*weir.Tool{lookSaying("Looks."), sayOther()})
+			w := openWithTools(t, path, []*weir.Tool{lookToolDescribed("Looks."), otherTool()})
 			ran(t, w, text)
 			for then, tools := range map[string][]*weir.Tool{
-				"which was changed":              {lookSaying("Looks twice."), sayOther()},
-				"which is not offered any more":  {sayOther()},
-				"a fork of run run with nothing": {lookSaying("Looks."), sayOther(), {Name: "third", Call: sayNothing}},
+				"which was changed":              {lookToolDescribed("Looks twice."), otherTool()},
+				"which is not offered any more":  {otherTool()},
+				"a fork of run run with nothing": {lookToolDescribed("Looks."), otherTool(), {Name: "third", Call: emptyTool}},
 			} {
-				w := offering(t, path, tools)
+				w := openWithTools(t, path, tools)
 				p, err := w.PlanFork(t.Context(), "run", weir.ForkOptions{})
-				checkHandy(t, p, err, then)
+				checkToolPlan(t, p, err, then)
 				if err := w.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
-			w = offering(t, path, []*weir.Tool{lookSaying("Looks twice."), sayOther()})
+			w = openWithTools(t, path, []*weir.Tool{lookToolDescribed("Looks twice."), otherTool()})
 			t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
 			fork, _, err := w.Fork(t.Context(), "run", weir.ForkOptions{})
 			if err != nil {
@@ -74,8 +74,8 @@ outputs: {text: "{{ after.text }}"}
 	}
 }
 
-// checkHandy holds a plan to what has become of the tool look.
-func checkHandy(t *testing.T, p *weir.ForkPlan, err error, then string) {
+// checkToolPlan holds a plan to what has become of the tool look.
+func checkToolPlan(t *testing.T, p *weir.ForkPlan, err error, then string) {
 	t.Helper()
 	if strings.HasPrefix(then, "a fork") {
 		if forkCode(err) == "" || !strings.Contains(err.Error(), then) {
@@ -88,21 +88,21 @@ func checkHandy(t *testing.T, p *weir.ForkPlan, err error, then string) {
 		return
 	}
 	want := map[string]runner.ForkedNode{
-		"before": {Reuse: runner.Reused},
-		"work":   {Reuse: runner.Again, Why: "names the tool look, " + then},
-		"after":  {Reuse: runner.Again, Why: "comes after work"},
+		"before": {Reuse: runner.NodeReused},
+		"work":   {Reuse: runner.NodeRestarts, Reason: "names the tool look, " + then},
+		"after":  {Reuse: runner.NodeRestarts, Reason: "comes after work"},
 	}
 	for _, n := range p.Nodes {
-		if w := want[n.Path]; n.Reuse != w.Reuse || n.Why != w.Why {
-			t.Errorf("%s: %s is %s, %q, and should be %s, %q", then, n.Path, n.Reuse, n.Why, w.Reuse, w.Why)
+		if w := want[n.Path]; n.Reuse != w.Reuse || n.Reason != w.Reason {
+			t.Errorf("%s: %s is %s, %q, and should be %s, %q", then, n.Path, n.Reuse, n.Reason, w.Reuse, w.Reason)
 		}
 	}
 }
 
-func TestATextThatHasTheNameOfAChangedToolInItIsNoReasonToRunANodeAgain(t *testing.T) {
+func TestTextNamingChangedToolDoesNotRerunNode(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
-	w := offering(t, path, []*weir.Tool{lookSaying("Looks."), sayOther()})
+	w := openWithTools(t, path, []*weir.Tool{lookToolDescribed("Looks."), otherTool()})
 	ran(t, w, `
 weir: 1
 name: handy
@@ -112,15 +112,15 @@ nodes:
   work: {type: llmRequest, in: {message: "{{ before.text }}", tools: [other]}}
   last: {type: llmRequest, after: work, in: {message: "And?", tools: [look]}}
 `)
-	w = offering(t, path, []*weir.Tool{lookSaying("Looks twice."), sayOther()})
+	w = openWithTools(t, path, []*weir.Tool{lookToolDescribed("Looks twice."), otherTool()})
 	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
 	p, err := w.PlanFork(t.Context(), "run", weir.ForkOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range p.Nodes {
-		if reused := n.Reuse == runner.Reused; reused != (n.Path != "last") {
-			t.Errorf("%s is %s: %s", n.Path, n.Reuse, n.Why)
+		if reused := n.Reuse == runner.NodeReused; reused != (n.Path != "last") {
+			t.Errorf("%s is %s: %s", n.Path, n.Reuse, n.Reason)
 		}
 	}
 }
@@ -128,7 +128,7 @@ nodes:
 // ran runs a flow to its end and closes the Weir.
 func ran(t *testing.T, w *weir.Weir, text string) {
 	t.Helper()
-	inner, err := w.Parse("inner.yaml", []byte(handyInner))
+	inner, err := w.Parse("inner.yaml", []byte(toolFlowInner))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,10 +155,10 @@ func forkCode(err error) string {
 	return ""
 }
 
-func lookSaying(says string) *weir.Tool {
-	return &weir.Tool{Name: "look", Description: says, ReadOnly: true, Call: sayNothing}
+func lookToolDescribed(says string) *weir.Tool {
+	return &weir.Tool{Name: "look", Description: says, ReadOnly: true, Call: emptyTool}
 }
 
-func sayOther() *weir.Tool {
-	return &weir.Tool{Name: "other", Description: "Another.", ReadOnly: true, Call: sayNothing}
+func otherTool() *weir.Tool {
+	return &weir.Tool{Name: "other", Description: "Another.", ReadOnly: true, Call: emptyTool}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// TestWhatUsersLogHasOneShapeInJSON is the list of the shapes; a change of one is a
+// TestLoggedTypesHaveStableJSON is the list of the shapes; a change of one is a
 // change of the API.
-func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
+func TestLoggedTypesHaveStableJSON(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	result := weir.Result{
@@ -26,7 +26,7 @@ func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
 	const resultJSON = `"run":"r","status":"paused","outputs":{"b":1,"a":"x"},` +
 		`"interrupts":[{"id":"ask:ask#1","kind":"input","prompt":"Well?"}],"usage":{"calls":1,"input":2},"error":{"code":"c","message":"m"}`
 	piece := func(c llm.Chunk) weir.Item {
-		return weir.Item{Run: "r", Above: "sub>", At: 7, Path: "a", Attempt: 2, Effect: "a/model#1", Chunk: &c}
+		return weir.Item{Run: "r", PathPrefix: "sub>", At: 7, Path: "a", Attempt: 2, Effect: "a/model#1", Chunk: &c}
 	}
 	const live = `{"run":"r","above":"sub>","at":7,"type":`
 	const of = `"node":"a","attempt":2,"effect":"a/model#1"`
@@ -42,7 +42,7 @@ func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
 		"an unended result": {weir.Result{}, `{"run":"","status":"pending","outputs":{},"usage":{}}`},
 		"a result":          {result, `{` + resultJSON + `}`},
 		"an event":          {weir.Item{Run: "r", Number: 3, At: 7, Event: &engine.NodeStarted{Path: "a", Attempt: 1}}, `{"run":"r","number":3,"at":7,"type":"node.started","node":"a","attempt":1}`},
-		"an event below":    {weir.Item{Run: "r", Above: "sub>", Number: 3, At: 7, Event: &engine.RunCancelled{}}, `{"run":"r","number":3,"at":7,"above":"sub>","type":"run.cancelled"}`},
+		"an event below":    {weir.Item{Run: "r", PathPrefix: "sub>", Number: 3, At: 7, Event: &engine.RunCancelled{}}, `{"run":"r","number":3,"at":7,"above":"sub>","type":"run.cancelled"}`},
 		"a report of a child": {
 			weir.Item{Run: "r", Number: 3, At: 7, Event: &engine.ChildReported{ID: "a:child#1", Run: "r.1", Status: engine.Running}},
 			`{"run":"r","number":3,"at":7,"type":"child.reported","interrupt":"a:child#1","status":"running","child":"r.1"}`,
@@ -56,7 +56,7 @@ func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
 		"reasoning":           {piece(llm.Chunk{Reasoning: "hm"}), live + `"model.reasoning",` + of + `,"text":"hm"}`},
 		"a call":              {piece(llm.Chunk{Call: &convo.Call{ID: "1", Name: "look", Arguments: "{}"}}), live + `"model.call",` + of + `,"call":{"id":"1","name":"look","arguments":"{}"}}`},
 		"usage":               {piece(llm.Chunk{Usage: &llm.Usage{Input: 3}}), live + `"model.usage",` + of + `,"usage":{"input":3}}`},
-		"a wait":              {piece(llm.Chunk{Wait: time.Second, Why: "limit", About: "p/m"}), live + `"model.waiting",` + of + `,"ms":1000,"why":"limit","about":"p/m"}`},
+		"a wait":              {piece(llm.Chunk{Wait: time.Second, WaitReason: "limit", WaitDetail: "p/m"}), live + `"model.waiting",` + of + `,"ms":1000,"why":"limit","about":"p/m"}`},
 		"stdout":              {piece(llm.Chunk{Stdout: "out\n"}), live + `"code.output",` + of + `,"text":"out\n","stream":"stdout"}`},
 		"stderr":              {piece(llm.Chunk{Stderr: "err\n"}), live + `"code.output",` + of + `,"text":"err\n","stream":"stderr"}`},
 		"a snapshot":          {with(piece(llm.Chunk{Text: "hi", Stdout: "o"}), func(it *weir.Item) { it.Snapshot = true }), live + `"live.snapshot",` + of + `,"text":"hi","stdout":"o"}`},
@@ -64,7 +64,7 @@ func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
 		"words are no answer": {with(piece(llm.Chunk{}), func(it *weir.Item) { it.Chunk, it.Interim = nil, true }), live + `"live.interim",` + of + `,"interim":true}`},
 		"a gap":               {weir.Item{Run: "r", At: 7, Gap: true}, `{"run":"r","at":7,"type":"live.gap"}`},
 		"a turn": {
-			weir.TurnState{Result: result, Session: "s", Round: 2, Message: "m", Text: "t", Began: at, Took: time.Second},
+			weir.ReplyState{Result: result, Session: "s", Round: 2, Message: "m", Text: "t", Started: at, Took: time.Second},
 			`{` + resultJSON + `,"session":"s","round":2,"message":"m","text":"t","messages":null,"spent":{},"began":"2026-01-02T03:04:05Z","took":1000000000}`,
 		},
 		"a run of a listing": {
@@ -72,7 +72,7 @@ func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
 			`{"id":"r","flow":"f","fingerprint":"p","head":{"status":"failed","usage":{}},"created":"2026-01-02T03:04:05Z","updated":"2026-01-02T03:04:05Z","commits":2,"events":3}`,
 		},
 		"a session": {
-			store.Session{ID: "s", Flow: "f", Thread: "t", Created: at, Updated: at, Rounds: 1, Length: 2, Main: []byte("private")},
+			store.Session{ID: "s", Flow: "f", Thread: "t", Created: at, Updated: at, Rounds: 1, Length: 2, Carryover: []byte("private")},
 			`{"id":"s","flow":"f","thread":"t","created":"2026-01-02T03:04:05Z","updated":"2026-01-02T03:04:05Z","rounds":1,"length":2,"usage":{}}`,
 		},
 		"a message of a session": {
@@ -89,7 +89,7 @@ func TestWhatUsersLogHasOneShapeInJSON(t *testing.T) {
 	}
 }
 
-func TestAStatusAndAResultAreReadBackAlsoFromTheNumberOfAStatus(t *testing.T) {
+func TestStatusAndResultDecodeFromNumbersToo(t *testing.T) {
 	t.Parallel()
 	for s := engine.Pending; s <= engine.NotNeeded; s++ {
 		b, err := json.Marshal(map[engine.Status]engine.Status{s: s})

@@ -35,8 +35,8 @@ type LearnedFilter struct {
 	Prefix string
 }
 
-// takes reports whether the filter takes a program.
-func (f *LearnedFilter) takes(l *LearnedCode) bool {
+// matches reports whether the filter takes a program.
+func (f *LearnedFilter) matches(l *LearnedCode) bool {
 	return (f.User == "" || f.User == l.User) && (f.Flow == "" || f.Flow == l.Flow) &&
 		(f.State == "" || f.State == l.State) && strings.HasPrefix(l.ID, f.Prefix)
 }
@@ -53,13 +53,13 @@ func (w *Weir) learned(ctx context.Context, f LearnedFilter) (list []LearnedCode
 	if f.User != "" {
 		prefix = codegen.LearnedPrefix(f.User)
 	}
-	entries, err := w.store.Cached(ctx, prefix, time.Now())
+	entries, err := w.store.CacheList(ctx, prefix, time.Now())
 	if err != nil {
 		return nil, nil, err
 	}
 	list, keys = []LearnedCode{}, make(map[string]string)
 	for _, e := range entries {
-		if l, ok := codegen.ReadLearned(e.Key, e.Value); ok && f.takes(&l) {
+		if l, ok := codegen.ReadLearned(e.Key, e.Value); ok && f.matches(&l) {
 			list, keys[l.ID] = append(list, l), e.Key
 		}
 	}
@@ -103,7 +103,7 @@ func (w *Weir) changeLearned(ctx context.Context, id string, change func(engine.
 	}
 	key, there := keys[id]
 	if there {
-		err = w.store.CacheChange(ctx, key, time.Now(), func(v engine.Value, ok bool) (engine.Value, bool) {
+		err = w.store.CacheUpdate(ctx, key, time.Now(), func(v engine.Value, ok bool) (engine.Value, bool) {
 			there = ok
 			v, changed = change(v)
 			return v, changed

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func TestWhatStartedARunHasAFormAndIsInTheRecord(t *testing.T) {
+func TestOriginIsValidatedAndRecorded(t *testing.T) {
 	t.Parallel()
-	w, f := openTalk(t, "", &parrot{}, talkFlow)
+	w, f := openTalk(t, "", &repeatingModel{}, talkFlow)
 	for _, bad := range []string{
 		"schedule", "schedule:", "file:", "webhook", "Cron", "a b", ":x", "x:", "file:a\nb", "file:\xff",
 		"file:" + strings.Repeat("x", 200),
@@ -46,7 +46,7 @@ func TestWhatStartedARunHasAFormAndIsInTheRecord(t *testing.T) {
 	if _, err := s.Send(t.Context(), "hello", weir.SendOptions{Origin: "webhook"}); err == nil {
 		t.Error("a message of a webhook that has no name")
 	}
-	state := say(t, s, "hello", weir.SendOptions{Origin: "webhook:orders"})
+	state := sendAndWait(t, s, "hello", weir.SendOptions{Origin: "webhook:orders"})
 	if v, err := w.Inspect(t.Context(), state.Run, 0); err != nil || v.Run.Start.Origin != "webhook:orders" {
 		t.Errorf("%+v %v", v.Run.Start, err)
 	}

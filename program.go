@@ -37,13 +37,13 @@ func (w *Weir) ParseIn(files flow.Files, name string, data []byte) (*Flow, error
 func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
 	var p *runner.Program
 	if f.Recorded() {
-		loaded, err := w.FlowUnder(ctx, f.Fingerprint())
+		loaded, err := w.FlowByFingerprint(ctx, f.Fingerprint())
 		if err != nil {
 			return nil, err
 		}
 		f = loaded
 	}
-	for _, used := range f.Closure() { // f is the last
+	for _, used := range f.Dependencies() { // f is the last
 		var err error
 		if p, err = w.prepare(ctx, used); err != nil {
 			return nil, err
@@ -54,14 +54,14 @@ func (w *Weir) program(ctx context.Context, f *Flow) (*runner.Program, error) {
 
 func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	fp := f.Fingerprint()
-	if p := w.prepared(fp); p != nil {
+	if p := w.cachedProgram(fp); p != nil {
 		return p, nil
 	}
 	p, err := runner.Prepare(f, w.catalogue)
 	if err != nil {
 		return nil, err
 	}
-	w.pin(p)
+	w.pinDependencies(p)
 	normal, err := f.Normal()
 	if err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	if err := w.store.PutFlow(ctx, fp, normal); err != nil {
 		return nil, fmt.Errorf("keep flow %s: %w", f.Name, err)
 	}
-	p.Kept = flow.SpecsOf(f, w.catalogue)
-	specs, data, err := p.Kept.Encode()
+	p.RecordedSpecs = flow.SpecsOf(f, w.catalogue)
+	specs, data, err := p.RecordedSpecs.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (w *Weir) prepare(ctx context.Context, f *Flow) (*runner.Program, error) {
 	return p, nil
 }
 
-// prepared is the program of a flow that was prepared before, else nil.
-func (w *Weir) prepared(fingerprint string) *runner.Program {
+// cachedProgram is the program of a flow that was prepared before, else nil.
+func (w *Weir) cachedProgram(fingerprint string) *runner.Program {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.programs[fingerprint]
@@ -97,57 +97,57 @@ func (w *Weir) programOf(ctx context.Context, id string) (*runner.Program, error
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	p, err := w.programUnder(ctx, r.Fingerprint)
+	p, err := w.programByFingerprint(ctx, r.Fingerprint)
 	if err != nil {
 		return nil, fmt.Errorf("flow %s of run %s: %w", r.Flow, r.ID, err)
 	}
 	return p, nil
 }
 
-// programUnder finds the program of a flow that was kept, by its fingerprint.
-func (w *Weir) programUnder(ctx context.Context, fingerprint string) (*runner.Program, error) {
-	if p := w.prepared(fingerprint); p != nil {
+// programByFingerprint finds the program of a flow that was kept, by its fingerprint.
+func (w *Weir) programByFingerprint(ctx context.Context, fingerprint string) (*runner.Program, error) {
+	if p := w.cachedProgram(fingerprint); p != nil {
 		return p, nil
 	}
-	f, err := w.FlowUnder(ctx, fingerprint)
+	f, err := w.FlowByFingerprint(ctx, fingerprint)
 	if err != nil {
 		return nil, err
 	}
 	return w.program(ctx, f)
 }
 
-// recordOf finds the program for reading a run: that of the node types that it was
+// programForReading finds the program for reading a run: that of the node types that it was
 // recorded with, whatever this process has. A run of an earlier version, which
 // recorded none, is read with the node types of this process.
-func (w *Weir) recordOf(ctx context.Context, id string) (*runner.Program, error) {
+func (w *Weir) programForReading(ctx context.Context, id string) (*runner.Program, error) {
 	row, err := w.store.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	specs := ""
-	if start, err := w.local.Beginning(ctx, id); err == nil { // one that never began has none
+	if start, err := w.local.EffectiveStart(ctx, id); err == nil { // one that never began has none
 		specs = start.Specs
 	}
-	if p := w.prepared(row.Fingerprint); p != nil && p.Specs == specs {
+	if p := w.cachedProgram(row.Fingerprint); p != nil && p.Specs == specs {
 		return p, nil
 	}
-	return w.recorded(ctx, row.Fingerprint, specs)
+	return w.recordedProgram(ctx, row.Fingerprint, specs)
 }
 
-// onlyRecorded is recordOf for what must not enter any node.
-func (w *Weir) onlyRecorded(ctx context.Context, id string) (*runner.Program, error) {
-	p, err := w.recordOf(ctx, id)
-	if err != nil || !p.Runs() {
+// recordedProgramOf is recordOf for what must not enter any node.
+func (w *Weir) recordedProgramOf(ctx context.Context, id string) (*runner.Program, error) {
+	p, err := w.programForReading(ctx, id)
+	if err != nil || !p.Executable() {
 		return p, err
 	}
-	return w.recorded(ctx, p.Fingerprint, p.Specs)
+	return w.recordedProgram(ctx, p.Fingerprint, p.Specs)
 }
 
-// recorded is the recorded program of a flow with specs, made once.
-func (w *Weir) recorded(ctx context.Context, fingerprint, specs string) (*runner.Program, error) {
+// recordedProgram is the recorded program of a flow with specs, made once.
+func (w *Weir) recordedProgram(ctx context.Context, fingerprint, specs string) (*runner.Program, error) {
 	key := fingerprint + " " + specs
 	w.mu.Lock()
-	p := w.records[key]
+	p := w.recordedPrograms[key]
 	w.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -156,12 +156,12 @@ func (w *Weir) recorded(ctx context.Context, fingerprint, specs string) (*runner
 	if err != nil {
 		return nil, fmt.Errorf("the flow of the record: %w", err)
 	}
-	if p, err = runner.Recorded(f, specs, inferred); err != nil {
+	if p, err = runner.NewRecordedProgram(f, specs, inferred); err != nil {
 		return nil, fmt.Errorf("the flow of the record: %w", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.records[key] = p
+	w.recordedPrograms[key] = p
 	return p, nil
 }
 
@@ -171,16 +171,16 @@ func (w *Weir) recorded(ctx context.Context, fingerprint, specs string) (*runner
 // be nil. Inferred lists the types that neither has: what is read of their nodes'
 // ports is inferred from the edges.
 func RecordedFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint, specs string) (f *Flow, inferred []string, err error) {
-	r := flow.Record{Kept: func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }, Types: c}
-	if r.Specs, err = keptSpecs(ctx, s, specs); err != nil {
+	r := flow.RecordedFlows{ByFingerprint: func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }, Types: c}
+	if r.Specs, err = storedSpecs(ctx, s, specs); err != nil {
 		return nil, nil, err
 	}
 	return r.Read(fingerprint)
 }
 
-// keptSpecs returns the node types that are kept under a digest, nil where there are
+// storedSpecs returns the node types that are kept under a digest, nil where there are
 // none.
-func keptSpecs(ctx context.Context, s Flows, digest string) (specs *flow.Specs, err error) {
+func storedSpecs(ctx context.Context, s Flows, digest string) (specs *flow.Specs, err error) {
 	if digest == "" {
 		return nil, nil
 	}
@@ -197,33 +197,33 @@ func keptSpecs(ctx context.Context, s Flows, digest string) (specs *flow.Specs, 
 	return specs, nil
 }
 
-// FlowUnder returns a flow that a run was started with, by its fingerprint as
+// FlowByFingerprint returns a flow that a run was started with, by its fingerprint as
 // store.Run has it. The error is a *flow.Invalid where the flow does not load
 // with the node types of this process, and store.ErrNotFound where none is kept.
-func (w *Weir) FlowUnder(ctx context.Context, fingerprint string) (*Flow, error) {
-	return KeptFlow(ctx, w.store, w.catalogue, fingerprint)
+func (w *Weir) FlowByFingerprint(ctx context.Context, fingerprint string) (*Flow, error) {
+	return StoredFlow(ctx, w.store, w.catalogue, fingerprint)
 }
 
-// KeptFlow is Weir.FlowUnder for a store that no Weir is open on.
-func KeptFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
+// StoredFlow is Weir.FlowUnder for a store that no Weir is open on.
+func StoredFlow(ctx context.Context, s Flows, c flow.Catalogue, fingerprint string) (*Flow, error) {
 	kept := func(fp string) ([]byte, error) { return s.Flow(ctx, fp) }
 	normal, err := kept(fingerprint)
 	if err != nil {
 		return nil, err
 	}
-	f, err := flow.Source{Kept: kept, Valid: true}.Parse("flow", normal, c)
+	f, err := flow.Source{ByFingerprint: kept, AlreadyValid: true}.Parse("flow", normal, c)
 	if err != nil {
 		return nil, fmt.Errorf("the flow does not load with this catalogue: %w", err)
 	}
 	return f, nil
 }
 
-// Driven returns a run that this process drives, nil where it does not: a child
+// ActiveRun returns a run that this process drives, nil where it does not: a child
 // run, for one that is to be watched.
-func (w *Weir) Driven(id string) *Run {
+func (w *Weir) ActiveRun(id string) *Run {
 	x := w.local.Held(id)
 	if x == nil {
 		return nil
 	}
-	return &Run{ID: id, w: w, x: x}
+	return &Run{ID: id, w: w, exec: x}
 }

@@ -24,8 +24,8 @@ type Blocked = runner.Blocked
 // is empty where Options.Recover is not set.
 func (w *Weir) Blocked() []Blocked {
 	out := w.local.Blocked()
-	if w.sessions != nil {
-		out = append(out, w.sessions.list()...)
+	if w.recovery != nil {
+		out = append(out, w.recovery.blockedSessions()...)
 	}
 	return out
 }
@@ -34,7 +34,7 @@ func (w *Weir) Blocked() []Blocked {
 // brought down its processes is a runner.ErrPoisoned, and one for which this process
 // lacks something a *runner.Missing.
 func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
-	p, err := w.recoverable(ctx, id)
+	p, err := w.programIfRunnable(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -42,23 +42,23 @@ func (w *Weir) Continue(ctx context.Context, id string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{ID: id, w: w, x: x}, nil
+	return &Run{ID: id, w: w, exec: x}, nil
 }
 
 // Missing lists what this process lacks to continue a run: node types, tools, providers
 // of models and secrets, as far as the run's flow names them. It is empty where nothing
 // is missing.
 func (w *Weir) Missing(ctx context.Context, id string) ([]string, error) {
-	_, err := w.recoverable(ctx, id)
+	_, err := w.programIfRunnable(ctx, id)
 	if m, ok := errors.AsType[*runner.Missing](err); ok {
 		return m.What, nil
 	}
 	return nil, err
 }
 
-// recoverable is the program of a run if this process has all that the run needs, else
+// programIfRunnable is the program of a run if this process has all that the run needs, else
 // a *runner.Missing.
-func (w *Weir) recoverable(ctx context.Context, id string) (*runner.Program, error) {
+func (w *Weir) programIfRunnable(ctx context.Context, id string) (*runner.Program, error) {
 	p, err := w.programOf(ctx, id)
 	if invalid, ok := errors.AsType[*flow.Invalid](err); ok {
 		return nil, missingTypes(id, invalid)
@@ -72,7 +72,7 @@ func (w *Weir) recoverable(ctx context.Context, id string) (*runner.Program, err
 	}
 	changed, err := w.changed(ctx, p, start)
 	if len(changed) > 0 {
-		if start, err = w.accepted(ctx, id, start); err == nil {
+		if start, err = w.startWithAcceptedChanges(ctx, id, start); err == nil {
 			changed, err = w.changed(ctx, p, start)
 		}
 	}
@@ -110,8 +110,8 @@ func (w *Weir) startOf(ctx context.Context, id string) (*engine.RunStarted, erro
 	return nil, nil
 }
 
-// accepted is how a run began, with what was accepted since.
-func (w *Weir) accepted(ctx context.Context, id string, start *engine.RunStarted) (*engine.RunStarted, error) {
+// startWithAcceptedChanges is how a run began, with what was accepted since.
+func (w *Weir) startWithAcceptedChanges(ctx context.Context, id string, start *engine.RunStarted) (*engine.RunStarted, error) {
 	now := *start
 	for c, err := range w.store.Commits(ctx, id, 0) {
 		if err != nil {
@@ -119,7 +119,7 @@ func (w *Weir) accepted(ctx context.Context, id string, start *engine.RunStarted
 		}
 		for _, e := range c.Events {
 			if a, ok := e.(*engine.ChangesAccepted); ok {
-				now.Closure, now.Specs = a.Closure, a.Specs
+				now.Pinned, now.Specs = a.Pinned, a.Specs
 			}
 		}
 	}
@@ -132,15 +132,15 @@ func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.Run
 	if start == nil {
 		return nil, nil
 	}
-	out := p.Lacks(start.Closure)
-	if start.Specs == "" || start.Specs == p.Specs || p.Kept == nil {
+	out := p.MissingDependencies(start.Pinned)
+	if start.Specs == "" || start.Specs == p.Specs || p.RecordedSpecs == nil {
 		return out, nil
 	}
-	was, err := keptSpecs(ctx, w.store, start.Specs)
+	was, err := storedSpecs(ctx, w.store, start.Specs)
 	if was == nil || err != nil {
 		return out, err
 	}
-	for _, c := range was.Changes(p.Fingerprint, p.Kept) {
+	for _, c := range was.Changes(p.Fingerprint, p.RecordedSpecs) {
 		out = append(out, c.String())
 	}
 	return out, nil
@@ -148,15 +148,15 @@ func (w *Weir) changed(ctx context.Context, p *runner.Program, start *engine.Run
 
 // missing adds to what has changed what else this process lacks for a run.
 func (w *Weir) missing(p *runner.Program, start *engine.RunStarted, out []string) []string {
-	n := needs{providers: map[string]bool{}, secrets: map[string]bool{}}
-	for _, f := range p.Flow.Closure() {
-		n.graph(&f.Graph)
+	n := requirements{providers: map[string]bool{}, secrets: map[string]bool{}}
+	for _, f := range p.Flow.Dependencies() {
+		n.addGraph(&f.Graph)
 		if start == nil || f != p.Flow {
-			n.model(f.Context.Model)
+			n.addModel(f.Context.Model)
 		}
 	}
 	if start != nil {
-		n.model(modelOfStart(start))
+		n.addModel(modelOfStart(start))
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.providers)) {
 		if !w.replays && !w.providers[name] {
@@ -185,33 +185,33 @@ func modelOfStart(s *engine.RunStarted) string {
 	return change.Settings.Provider + "/" + change.Settings.Model
 }
 
-// needs are the providers and secrets that the nodes of flows name. What comes by a
+// requirements are the providers and secrets that the nodes of flows name. What comes by a
 // value while a run goes on is not among them.
-type needs struct{ providers, secrets map[string]bool }
+type requirements struct{ providers, secrets map[string]bool }
 
 var secretName = regexp.MustCompile(`\bsecrets\.([A-Za-z_][A-Za-z0-9_]*)`)
 
-func (n *needs) graph(g *flow.Graph) {
+func (n *requirements) addGraph(g *flow.Graph) {
 	for _, x := range g.Nodes {
-		n.settings(x.With)
+		n.addSettings(x.With)
 		if x.Body != nil {
-			n.graph(x.Body)
+			n.addGraph(x.Body)
 		}
 	}
 }
 
-func (n *needs) settings(v any) {
+func (n *requirements) addSettings(v any) {
 	switch t := v.(type) {
 	case map[string]any:
 		for k, x := range t {
 			if s, ok := x.(string); ok && k == "model" {
-				n.model(s)
+				n.addModel(s)
 			}
-			n.settings(x)
+			n.addSettings(x)
 		}
 	case []any:
 		for _, x := range t {
-			n.settings(x)
+			n.addSettings(x)
 		}
 	case string:
 		if !strings.Contains(t, "{{") {
@@ -223,8 +223,8 @@ func (n *needs) settings(v any) {
 	}
 }
 
-// model notes the provider of a model that is named as PROVIDER/MODEL.
-func (n *needs) model(name string) {
+// addModel notes the provider of a model that is named as PROVIDER/MODEL.
+func (n *requirements) addModel(name string) {
 	if provider, _, ok := strings.Cut(name, "/"); ok && provider != "" && !strings.Contains(name, "{{") {
 		n.providers[provider] = true
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-const needyFlow = `
+const missingToolFlow = `
 weir: 1
 name: left
 context: {model: p/m}
@@ -27,15 +27,15 @@ nodes:
 outputs: {text: "{{ say.text }}"}
 `
 
-func TestARunIsNotContinuedByAProcessThatLacksWhatItNeeds(t *testing.T) {
+func TestRunIsNotContinuedWithoutItsRequirements(t *testing.T) {
 	t.Parallel()
 	for lacks, word := range map[string]string{"node type": "first", "tool": "tool look", "provider": "models p", "secret": "secret TOKEN"} {
 		t.Run(lacks, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			l := left{name: lacks, flow: needyFlow, want: "answer to hold", once: []string{"first"}, again: []string{"asked hold"}}
-			startProcess(t, dir, l.name, "WEIR_HOLDS=1", "WEIR_FLOW="+needyFlow).kill(t)
-			lacking := openWorld(t, &world{dir: dir, recover: true, lacks: lacks})
+			l := recoveryCase{name: lacks, flow: missingToolFlow, want: "answer to hold", onceEffects: []string{"first"}, repeatedEffects: []string{"asked hold"}}
+			startProcess(t, dir, l.name, "WEIR_HOLDS=1", "WEIR_FLOW="+missingToolFlow).kill(t)
+			lacking := openWorld(t, &recoveryWorld{dir: dir, recover: true, lacks: lacks})
 			eventually(t, "the run is listed as blocked", func() bool { return len(lacking.Blocked()) > 0 })
 			b := lacking.Blocked()[0]
 			if b.Run != "therun" || b.Poisoned || !strings.Contains(strings.Join(b.Missing, "; "), word) {
@@ -45,12 +45,12 @@ func TestARunIsNotContinuedByAProcessThatLacksWhatItNeeds(t *testing.T) {
 				t.Errorf("missing: %q %v", what, err)
 			}
 			r, err := lacking.Runs(t.Context(), store.Filter{})
-			if err != nil || r[0].Crashes != 0 || !runner.OwnerGone(r[0].Owner) {
+			if err != nil || r[0].Crashes != 0 || !runner.OwnerDead(r[0].Owner) {
 				t.Errorf("the run was touched: %+v %v", r, err)
 			}
-			w := &world{dir: dir, recover: true}
+			w := &recoveryWorld{dir: dir, recover: true}
 			whole := openWorld(t, w)
-			l.comesTo(t, whole, w)
+			l.checkOutcome(t, whole, w)
 			if b := whole.Blocked(); len(b) > 0 {
 				t.Errorf("blocked where nothing is missing: %+v", b)
 			}
@@ -58,7 +58,7 @@ func TestARunIsNotContinuedByAProcessThatLacksWhatItNeeds(t *testing.T) {
 	}
 }
 
-const deadlyFlow = `
+const crashingFlow = `
 weir: 1
 name: deadly
 nodes:
@@ -85,7 +85,7 @@ func deathsUntilIdle(t *testing.T, dir string) (died int) {
 	return died
 }
 
-func TestARunThatEndsThreeProcessesIsSetAsideAndItsNeighboursAreNot(t *testing.T) {
+func TestRunThatKillsThreeProcessesIsQuarantined(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const neighbours = 3
@@ -95,7 +95,7 @@ func TestARunThatEndsThreeProcessesIsSetAsideAndItsNeighboursAreNot(t *testing.T
 	if died != 2 { // and the first
 		t.Errorf("the run ended %d processes after the first", died)
 	}
-	w := &world{dir: dir, deadly: false}
+	w := &recoveryWorld{dir: dir, deadly: false}
 	eng := openWorld(t, w)
 	runs, err := eng.Runs(t.Context(), store.Filter{})
 	if err != nil {
@@ -130,12 +130,12 @@ func TestARunThatEndsThreeProcessesIsSetAsideAndItsNeighboursAreNot(t *testing.T
 	}
 }
 
-func TestWaitOfARunThatCloseStoppedSaysHowToContinueIt(t *testing.T) {
+func TestWaitAfterCloseSaysHowToContinue(t *testing.T) {
 	t.Parallel()
 	reached := make(chan struct{})
-	w := &world{dir: t.TempDir(), holds: true, reached: func() { close(reached) }}
+	w := &recoveryWorld{dir: t.TempDir(), firstProcess: true, reached: func() { close(reached) }}
 	eng := openWorld(t, w)
-	l := lefts()[0]
+	l := recoveryCases()[0]
 	f, err := l.load(eng)
 	if err != nil {
 		t.Fatal(err)
@@ -154,10 +154,10 @@ func TestWaitOfARunThatCloseStoppedSaysHowToContinueIt(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForEffectsInFlightAndStartsNoOther(t *testing.T) {
+func TestCloseDrainsEffectsInFlight(t *testing.T) {
 	t.Parallel()
 	reached, free := make(chan struct{}), make(chan struct{})
-	w := &world{dir: t.TempDir(), drain: time.Minute, slow: func() { close(reached); <-free }}
+	w := &recoveryWorld{dir: t.TempDir(), drain: time.Minute, slow: func() { close(reached); <-free }}
 	eng := openWorld(t, w)
 	f, err := eng.Parse("slow.yaml", []byte(`
 weir: 1
@@ -189,7 +189,7 @@ outputs: {text: "{{ two.text }}"}
 	if one, two := w.effects("asked slow"), w.effects("asked second"); one != 1 || two != 0 {
 		t.Errorf("the call in flight was made %d times and the next one %d times", one, two)
 	}
-	next := &world{dir: w.dir, recover: true}
+	next := &recoveryWorld{dir: w.dir, recover: true}
 	again := openWorld(t, next)
 	eventually(t, "the run completes", func() bool {
 		r, err := again.Runs(t.Context(), store.Filter{})
@@ -200,12 +200,12 @@ outputs: {text: "{{ two.text }}"}
 	}
 }
 
-func TestThePartialAnswerOfACancelledTurnIsKeptAsANote(t *testing.T) {
+func TestPartialAnswerOfCancelledTurnIsKept(t *testing.T) {
 	t.Parallel()
 	reached := make(chan struct{})
-	w := &world{dir: t.TempDir(), holds: true, reached: func() { close(reached) }}
+	w := &recoveryWorld{dir: t.TempDir(), firstProcess: true, reached: func() { close(reached) }}
 	eng := openWorld(t, w)
-	l := lefts()[0]
+	l := recoveryCases()[0]
 	f, err := l.load(eng)
 	if err != nil {
 		t.Fatal(err)

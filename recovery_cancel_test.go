@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-func TestACancellationInTheMomentThatARunPausesIsNotRefused(t *testing.T) {
+func TestCancelWhileRunPausesIsAccepted(t *testing.T) {
 	t.Parallel()
 	w, err := weir.Open(weir.Options{})
 	if err != nil {

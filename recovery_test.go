@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func openWorld(t *testing.T, w *world) *weir.Weir {
+func openWorld(t *testing.T, w *recoveryWorld) *weir.Weir {
 	t.Helper()
 	eng, err := w.open(nil)
 	if err != nil {
@@ -22,10 +22,10 @@ func openWorld(t *testing.T, w *world) *weir.Weir {
 }
 
 // runOf is the run, or the newest round, as the store has it.
-func (l *left) runOf(t *testing.T, eng *weir.Weir) (store.Run, bool) {
+func (l *recoveryCase) runOf(t *testing.T, eng *weir.Weir) (store.Run, bool) {
 	t.Helper()
 	f := store.Filter{Roots: true}
-	if l.say != nil {
+	if l.messages != nil {
 		f.Session = "talk"
 	}
 	list, err := eng.Runs(t.Context(), f)
@@ -54,18 +54,18 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// comesTo waits until what was left has come to what it should, and answers what it
+// checkOutcome waits until what was left has come to what it should, and answers what it
 // asks meanwhile.
-func (l *left) comesTo(t *testing.T, eng *weir.Weir, w *world) {
+func (l *recoveryCase) checkOutcome(t *testing.T, eng *weir.Weir, w *recoveryWorld) {
 	t.Helper()
 	answered := false
 	eventually(t, "the run ends: "+l.name, func() bool {
 		r, ok := l.runOf(t, eng)
 		switch {
-		case !ok || l.say != nil && r.Round < len(l.say):
+		case !ok || l.messages != nil && r.Round < len(l.messages):
 			return false
 		case l.want == "":
-			return r.Head.Status == engine.Running && r.Head.Due > 0 && (r.Owner == "" || runner.OwnerGone(r.Owner))
+			return r.Head.Status == engine.Running && r.Head.Due > 0 && (r.Owner == "" || runner.OwnerDead(r.Owner))
 		case r.Head.Status == engine.Paused && l.answer != nil && !answered && len(r.Head.Waiting) > 0:
 			_, err := eng.Answer(t.Context(), r.ID, r.Head.Waiting[0].ID, l.answer, "me")
 			answered = err == nil
@@ -84,34 +84,34 @@ func (l *left) comesTo(t *testing.T, eng *weir.Weir, w *world) {
 	if r.Head.Status != engine.Completed || got != l.want {
 		t.Errorf("%s: %s %v, outputs %v, want %q", l.name, r.Head.Status, r.Head.Error, v.Run.Outputs(), l.want)
 	}
-	for _, name := range l.once {
+	for _, name := range l.onceEffects {
 		if n := w.effects(name); n != 1 {
 			t.Errorf("%s: %q took place %d times", l.name, name, n)
 		}
 	}
-	for _, name := range l.again {
+	for _, name := range l.repeatedEffects {
 		if n := w.effects(name); n != 2 {
 			t.Errorf("%s: %q took place %d times in two processes", l.name, name, n)
 		}
 	}
 }
 
-func TestAServiceThatIsOpenedContinuesWhatAKilledProcessLeft(t *testing.T) {
+func TestRecoveryContinuesWorkOfKilledProcess(t *testing.T) {
 	t.Parallel()
-	for _, l := range lefts() {
+	for _, l := range recoveryCases() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			startProcess(t, dir, l.name, "WEIR_HOLDS=1").kill(t)
-			w := &world{dir: dir, recover: true}
-			l.comesTo(t, openWorld(t, w), w)
+			w := &recoveryWorld{dir: dir, recover: true}
+			l.checkOutcome(t, openWorld(t, w), w)
 		})
 	}
 }
 
-func TestAServiceThatIsOpenedContinuesWhatAClosedProcessLeft(t *testing.T) {
+func TestRecoveryContinuesWorkOfClosedProcess(t *testing.T) {
 	t.Parallel()
-	for _, l := range lefts() {
+	for _, l := range recoveryCases() {
 		if l.stop != "" {
 			continue // does not close
 		}
@@ -119,8 +119,8 @@ func TestAServiceThatIsOpenedContinuesWhatAClosedProcessLeft(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			startProcess(t, dir, l.name, "WEIR_HOLDS=1").close(t)
-			w := &world{dir: dir, recover: true}
-			l.comesTo(t, openWorld(t, w), w)
+			w := &recoveryWorld{dir: dir, recover: true}
+			l.checkOutcome(t, openWorld(t, w), w)
 		})
 	}
 }

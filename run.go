@@ -23,9 +23,9 @@ import (
 type Run struct {
 	ID string
 
-	w  *Weir
-	mu sync.Mutex
-	x  *runner.Execution
+	w    *Weir
+	mu   sync.Mutex
+	exec *runner.Execution
 }
 
 // Result is how far a run has come.
@@ -37,7 +37,7 @@ type Item = runner.Item
 func (r *Run) execution() *runner.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.x
+	return r.exec
 }
 
 // Wait returns when the run has ended or waits for people or outside events.
@@ -97,18 +97,18 @@ func (r *Run) Cancel(ctx context.Context, reason string) error {
 	return r.do(ctx, runner.Cancel("", reason))
 }
 
-// Force moves a stuck node: op is "retry", "skip" or "complete", the last with
+// OverrideNode moves a stuck node: op is "retry", "skip" or "complete", the last with
 // the node's outputs. A failed run goes on. The path leads into child runs as
 // "PATH>NODE"; a run that a child failed continues once the child has completed,
 // which Force waits for.
-func (r *Run) Force(ctx context.Context, op, path string, outputs map[string]any) error {
-	return r.moved(r.w.Force(ctx, r.ID, op, path, outputs, ""))
+func (r *Run) OverrideNode(ctx context.Context, op, path string, outputs map[string]any) error {
+	return r.setExecution(r.w.OverrideNode(ctx, r.ID, op, path, outputs, ""))
 }
 
-// Raise adds to the budget that a node of a failed run ran out of, maxTokens,
+// IncreaseBudget adds to the budget that a node of a failed run ran out of, maxTokens,
 // maxCalls or maxCost (US dollars), and tries the node again: the run goes on.
-func (r *Run) Raise(ctx context.Context, path string, more map[string]any) error {
-	return r.moved(r.w.Raise(ctx, r.ID, path, more, ""))
+func (r *Run) IncreaseBudget(ctx context.Context, path string, more map[string]any) error {
+	return r.setExecution(r.w.IncreaseBudget(ctx, r.ID, path, more, ""))
 }
 
 func valuesOf(m map[string]any) (engine.Values, error) {
@@ -124,14 +124,14 @@ func valuesOf(m map[string]any) (engine.Values, error) {
 }
 
 func (r *Run) do(ctx context.Context, c runner.Command) error {
-	return r.moved(r.w.do(ctx, r.ID, c))
+	return r.setExecution(r.w.do(ctx, r.ID, c))
 }
 
-// moved takes over the execution that a command on the run has returned.
-func (r *Run) moved(done *Run, err error) error {
+// setExecution takes over the execution that a command on the run has returned.
+func (r *Run) setExecution(done *Run, err error) error {
 	if done != nil {
 		r.mu.Lock()
-		r.x = done.x
+		r.exec = done.exec
 		r.mu.Unlock()
 	}
 	return err
@@ -143,16 +143,16 @@ func (w *Weir) do(ctx context.Context, id string, c runner.Command) (*Run, error
 	if err != nil {
 		return nil, err
 	}
-	return w.doUnder(ctx, p, id, c)
+	return w.doWithProgram(ctx, p, id, c)
 }
 
-// doAt carries out a command on a node of any run or of its child runs.
-func (w *Weir) doAt(ctx context.Context, id, path string, at func(path string) runner.Command) (*Run, error) {
+// doAtNode carries out a command on a node of any run or of its child runs.
+func (w *Weir) doAtNode(ctx context.Context, id, path string, at func(path string) runner.Command) (*Run, error) {
 	p, err := w.programOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return w.patiently(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
+	return w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.DoAt(ctx, p, id, path, at) })
 }
 
 // ChildAt is the id of the newest child run that the node at a path of a run has
@@ -180,36 +180,36 @@ func (w *Weir) AcceptChanges(ctx context.Context, id, by string) ([]string, erro
 	return w.local.Accept(ctx, p, id, by)
 }
 
-// stop is do for what stops a run, also where its tools have changed and where its
+// doStop is do for what stops a run, also where its tools have changed and where its
 // node types are not those of this process.
-func (w *Weir) stop(ctx context.Context, id string, c runner.Command) (*Run, error) {
+func (w *Weir) doStop(ctx context.Context, id string, c runner.Command) (*Run, error) {
 	p, err := w.programOf(ctx, id)
 	if err == nil {
-		r, err := w.doUnder(ctx, p.Anyhow(), id, c)
-		if !errors.Is(err, runner.ErrClosure) {
+		r, err := w.doWithProgram(ctx, p.IgnoringToolChanges(), id, c)
+		if !errors.Is(err, runner.ErrDependenciesChanged) {
 			return r, err
 		}
 	}
-	recorded, recordErr := w.onlyRecorded(ctx, id)
+	recorded, recordErr := w.recordedProgramOf(ctx, id)
 	if recordErr != nil {
 		return nil, cmp.Or(err, recordErr)
 	}
-	return w.doUnder(ctx, recorded, id, c)
+	return w.doWithProgram(ctx, recorded, id, c)
 }
 
-func (w *Weir) doUnder(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
-	return w.patiently(ctx, p, id, func() (*runner.Execution, error) { return w.local.Do(ctx, p, id, c) })
+func (w *Weir) doWithProgram(ctx context.Context, p *runner.Program, id string, c runner.Command) (*Run, error) {
+	return w.retryWhileOwned(ctx, p, id, func() (*runner.Execution, error) { return w.local.Do(ctx, p, id, c) })
 }
 
-// patiently carries out a command on a run, and tries again for a moment while
+// retryWhileOwned carries out a command on a run, and tries again for a moment while
 // another process is about to release the run. What a child run has recorded is not
 // carried out again.
-func (w *Weir) patiently(ctx context.Context, p *runner.Program, id string, do func() (*runner.Execution, error)) (*Run, error) {
-	var accepted *runner.Accepted
+func (w *Weir) retryWhileOwned(ctx context.Context, p *runner.Program, id string, do func() (*runner.Execution, error)) (*Run, error) {
+	var accepted *runner.AcceptedByChild
 	for begin := time.Now(); ; {
 		x, err := do()
 		if x != nil {
-			return &Run{ID: id, w: w, x: x}, err
+			return &Run{ID: id, w: w, exec: x}, err
 		}
 		if accepted == nil && errors.As(err, &accepted) {
 			do = func() (x *runner.Execution, err error) {
@@ -219,30 +219,30 @@ func (w *Weir) patiently(ctx context.Context, p *runner.Program, id string, do f
 				return x, err
 			}
 		}
-		if !errors.Is(err, store.ErrOwned) || time.Since(begin) > patience || accepted == nil && !w.resting(ctx, id) {
+		if !errors.Is(err, store.ErrOwned) || time.Since(begin) > ownedRetryTimeout || accepted == nil && !w.isAboutToBeReleased(ctx, id) {
 			return nil, err
 		}
 		select {
-		case <-time.After(patience / 100):
+		case <-time.After(ownedRetryTimeout / 100):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// patience is how long a command waits for a run that rests in another process.
-const patience = 2 * time.Second
+// ownedRetryTimeout is how long a command waits for a run that rests in another process.
+const ownedRetryTimeout = 2 * time.Second
 
-// resting reports whether a run that somebody has waits for people alone: it is
+// isAboutToBeReleased reports whether a run that somebody has waits for people alone: it is
 // about to be given back.
-func (w *Weir) resting(ctx context.Context, id string) bool {
+func (w *Weir) isAboutToBeReleased(ctx context.Context, id string) bool {
 	r, err := w.store.Run(ctx, id)
 	return err == nil && r.Head.Status == engine.Paused && r.Head.Due == 0
 }
 
 // Resume drives a run again after a crash, shutdown or pause.
 func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
-	if x, err := w.startUnstarted(ctx, id, w.local.Start); x != nil || err != nil {
+	if x, err := w.startPendingRound(ctx, id, w.local.Start); x != nil || err != nil {
 		return x, err
 	}
 	p, err := w.programOf(ctx, id)
@@ -253,15 +253,15 @@ func (w *Weir) Resume(ctx context.Context, id string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{ID: id, w: w, x: x}, nil
+	return &Run{ID: id, w: w, exec: x}, nil
 }
 
-// starter starts a run.
-type starter func(ctx context.Context, p *runner.Program, b runner.Begin) (*runner.Execution, error)
+// startFunc starts a run.
+type startFunc func(ctx context.Context, p *runner.Program, b runner.StartOptions) (*runner.Execution, error)
 
-// startUnstarted starts a round whose process died before its first commit: the
+// startPendingRound starts a round whose process died before its first commit: the
 // message that it begins with is still kept. It returns nil for any other run.
-func (w *Weir) startUnstarted(ctx context.Context, id string, start starter) (*Run, error) {
+func (w *Weir) startPendingRound(ctx context.Context, id string, start startFunc) (*Run, error) {
 	r, err := w.store.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
@@ -277,7 +277,7 @@ func (w *Weir) startUnstarted(ctx context.Context, id string, start starter) (*R
 	if err != nil {
 		return nil, err
 	}
-	f, err := w.FlowUnder(ctx, r.Fingerprint)
+	f, err := w.FlowByFingerprint(ctx, r.Fingerprint)
 	if err != nil {
 		return nil, fmt.Errorf("flow %s of run %s: %w", r.Flow, id, err)
 	}
@@ -285,7 +285,7 @@ func (w *Weir) startUnstarted(ctx context.Context, id string, start starter) (*R
 	if err != nil {
 		return nil, err
 	}
-	b, err := w.beginRound(ctx, f, &row, id, spokenOf(q.Value))
+	b, err := w.roundBeginning(ctx, f, &row, id, decodeQueuedInput(q.Value))
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (w *Weir) startUnstarted(ctx context.Context, id string, start starter) (*R
 	if err != nil {
 		return nil, err
 	}
-	return &Run{ID: id, w: w, x: x}, nil
+	return &Run{ID: id, w: w, exec: x}, nil
 }
 
 // Answer resolves an interrupt of any run and drives the run on here. The run
@@ -310,14 +310,14 @@ func (w *Weir) Signal(ctx context.Context, id, event string, v any, by string) (
 // Cancel stops any run. One that another process drives is sent a message, and
 // the Run is nil.
 func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) {
-	cancelled := func(ctx context.Context, p *runner.Program, b runner.Begin) (*runner.Execution, error) {
-		return w.local.StartCancelled(ctx, p.Anyhow(), b, by, reason)
+	cancelled := func(ctx context.Context, p *runner.Program, b runner.StartOptions) (*runner.Execution, error) {
+		return w.local.StartCancelled(ctx, p.IgnoringToolChanges(), b, by, reason)
 	}
-	if x, err := w.startUnstarted(ctx, id, cancelled); x != nil || err != nil && !errors.Is(err, store.ErrOwned) {
+	if x, err := w.startPendingRound(ctx, id, cancelled); x != nil || err != nil && !errors.Is(err, store.ErrOwned) {
 		return x, err
 	}
 	for posted := false; ; posted = true {
-		r, err := w.stop(ctx, id, runner.Cancel(by, reason))
+		r, err := w.doStop(ctx, id, runner.Cancel(by, reason))
 		if !errors.Is(err, store.ErrOwned) {
 			return r, err
 		}
@@ -334,20 +334,20 @@ func (w *Weir) Cancel(ctx context.Context, id, by, reason string) (*Run, error) 
 	}
 }
 
-// Force moves a stuck node of any run and drives the run on here; see
-// Run.Force.
-func (w *Weir) Force(ctx context.Context, id, op, path string, outputs map[string]any, by string) (*Run, error) {
+// OverrideNode moves a stuck node of any run and drives the run on here; see
+// Run.OverrideNode.
+func (w *Weir) OverrideNode(ctx context.Context, id, op, path string, outputs map[string]any, by string) (*Run, error) {
 	vs, err := valuesOf(outputs)
 	if err != nil {
 		return nil, err
 	}
-	return w.doAt(ctx, id, path, func(path string) runner.Command { return runner.Force(op, path, vs, by) })
+	return w.doAtNode(ctx, id, path, func(path string) runner.Command { return runner.OverrideNode(op, path, vs, by) })
 }
 
-// Raise adds to the budget that a node of any failed run ran out of and drives
-// the run on here; see Run.Raise.
-func (w *Weir) Raise(ctx context.Context, id, path string, more map[string]any, by string) (*Run, error) {
-	return w.doAt(ctx, id, path, func(path string) runner.Command { return runner.Raise(path, more, by) })
+// IncreaseBudget adds to the budget that a node of any failed run ran out of and drives
+// the run on here; see Run.IncreaseBudget.
+func (w *Weir) IncreaseBudget(ctx context.Context, id, path string, more map[string]any, by string) (*Run, error) {
+	return w.doAtNode(ctx, id, path, func(path string) runner.Command { return runner.IncreaseBudget(path, more, by) })
 }
 
 // Runs lists runs, newest first.
@@ -358,9 +358,9 @@ func (w *Weir) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
 // Find returns the one run whose id begins with prefix, its child runs, whose ids
 // begin with the same, aside.
 func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
-	ids, err := w.store.Find(ctx, prefix)
+	ids, err := w.store.FindRunIDs(ctx, prefix)
 	if !slices.Contains(ids, prefix) {
-		ids = roots(ids)
+		ids = rootRuns(ids)
 	}
 	switch {
 	case err != nil:
@@ -375,14 +375,14 @@ func (w *Weir) Find(ctx context.Context, prefix string) (string, error) {
 	return ids[0], nil
 }
 
-// mostFound is how many ids of runs a store finds at most.
-const mostFound = 100
+// maxFound is how many ids of runs a store finds at most.
+const maxFound = 100
 
-// roots leaves out the runs of a list, sorted, that are children of others in it:
+// rootRuns leaves out the runs of a list, sorted, that are children of others in it:
 // their ids begin with the id of the root of their tree. A list that is full is
 // as it is, since it may lack others.
-func roots(ids []string) []string {
-	if len(ids) >= mostFound {
+func rootRuns(ids []string) []string {
+	if len(ids) >= maxFound {
 		return ids
 	}
 	var out []string
@@ -394,22 +394,22 @@ func roots(ids []string) []string {
 	return out
 }
 
-// Explain returns the model calls of a node's newest attempt with exactly what
+// InspectPrompts returns the model calls of a node's newest attempt with exactly what
 // each was sent, what not, and why. Path is as "refine#2/draft". Where this process
 // lacks the node's type, or its types do not fit the record, the calls are as the
 // journal has them: their Request is nil.
-func (w *Weir) Explain(ctx context.Context, id, path string) ([]runner.Sent, error) {
-	recorded, err := w.recordOf(ctx, id)
+func (w *Weir) InspectPrompts(ctx context.Context, id, path string) ([]runner.ModelCall, error) {
+	recorded, err := w.programForReading(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	p, err := w.programOf(ctx, id)
 	if err != nil {
-		return w.local.Calls(ctx, recorded, id, path)
+		return w.local.ModelCalls(ctx, recorded, id, path)
 	}
-	sent, err := w.local.Explain(ctx, p, id, path)
+	sent, err := w.local.InspectPrompt(ctx, p, id, path)
 	if err != nil && p.Specs != recorded.Specs {
-		return w.local.Calls(ctx, recorded, id, path)
+		return w.local.ModelCalls(ctx, recorded, id, path)
 	}
 	return sent, err
 }
@@ -417,8 +417,8 @@ func (w *Weir) Explain(ctx context.Context, id, path string) ([]runner.Sent, err
 // Inspect rebuilds a run from its journal as it was after event number at, 0
 // for now. It runs nothing and needs no lease, and no node type: it reads the run
 // with what was recorded of its types.
-func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.View, error) {
-	p, err := w.recordOf(ctx, id)
+func (w *Weir) Inspect(ctx context.Context, id string, at int64) (*runner.RunView, error) {
+	p, err := w.programForReading(ctx, id)
 	if err != nil {
 		return nil, err
 	}

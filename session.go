@@ -45,7 +45,7 @@ type Session struct {
 // with the flow of its last round. store.ErrNotFound says that there is no
 // session of that id.
 func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
-	w.readyToCount()
+	w.preloadMessageCounter()
 	if o.ID == "" || o.New {
 		if err := o.checkNames(); err != nil {
 			return nil, err
@@ -55,12 +55,12 @@ func (w *Weir) Session(ctx context.Context, f *Flow, o SessionOptions) (*Session
 		if _, err := w.program(ctx, f); err != nil {
 			return nil, err
 		}
-		if err := w.takesMessages(f); err != nil {
+		if err := w.checkTakesMessages(f); err != nil {
 			return nil, err
 		}
 	}
 	if o.ID != "" && !o.New {
-		return w.sessionUnder(ctx, f, o)
+		return w.sessionByID(ctx, f, o)
 	}
 	if f == nil {
 		return nil, &Error{Code: engine.CodeInput, Message: "a session without an id is one with a flow, and none is given", Permanent: true}
@@ -103,8 +103,8 @@ func hasExpired(row *store.Session) bool {
 	return !row.Expires.IsZero() && !time.Now().Before(row.Expires) && row.Holder == "" && row.Queued == 0
 }
 
-// sessionUnder is the session of an id, held to whose it is said to be.
-func (w *Weir) sessionUnder(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
+// sessionByID is the session of an id, held to whose it is said to be.
+func (w *Weir) sessionByID(ctx context.Context, f *Flow, o SessionOptions) (*Session, error) {
 	row, err := w.store.Session(ctx, o.ID)
 	if err != nil {
 		return nil, err
@@ -153,9 +153,9 @@ func (w *Weir) flowOfSession(ctx context.Context, row *store.Session) (*Flow, er
 	}
 }
 
-// takesMessages refuses a flow that has no use for a message.
-func (w *Weir) takesMessages(f *Flow) error {
-	if _, ok := messageInput(f); ok || w.asks(&f.Graph) {
+// checkTakesMessages refuses a flow that has no use for a message.
+func (w *Weir) checkTakesMessages(f *Flow) error {
+	if _, ok := messageInput(f); ok || w.mayAskQuestions(&f.Graph) {
 		return nil
 	}
 	return &Error{
@@ -165,10 +165,10 @@ func (w *Weir) takesMessages(f *Flow) error {
 	}
 }
 
-// asks reports whether a node of the graph may ask a person something.
-func (w *Weir) asks(g *flow.Graph) bool {
+// mayAskQuestions reports whether a node of the graph may ask a person something.
+func (w *Weir) mayAskQuestions(g *flow.Graph) bool {
 	for _, n := range g.Nodes {
-		if n.Type == "userInput" || n.Uses != nil || len(n.Runs) > 0 || w.own[n.Type] || n.Body != nil && w.asks(n.Body) {
+		if n.Type == "userInput" || n.Uses != nil || len(n.Runs) > 0 || w.customTypes[n.Type] || n.Body != nil && w.mayAskQuestions(n.Body) {
 			return true
 		}
 	}
@@ -233,7 +233,7 @@ func (s *Session) Fork(ctx context.Context, at int) (*Session, error) {
 			Hint:    "give how many of its messages the fork begins with",
 		}
 	}
-	n := store.NewSession{ID: newID(), User: s.User, Flow: s.Flow, Parent: s.ID, At: at, Now: time.Now()}
+	n := store.NewSession{ID: newID(), User: s.User, Flow: s.Flow, Parent: s.ID, ParentLength: at, Now: time.Now()}
 	if s.flow != nil && s.flow.Session.TTL > 0 {
 		n.Expires = n.Now.Add(s.flow.Session.TTL)
 	}
@@ -249,8 +249,8 @@ func (s *Session) Activate(ctx context.Context) error {
 	return s.w.store.ActivateSession(ctx, s.ID)
 }
 
-// With is the session with another flow of the same name, as after an edit.
-func (s *Session) With(ctx context.Context, f *Flow) (*Session, error) {
+// WithFlow is the session with another flow of the same name, as after an edit.
+func (s *Session) WithFlow(ctx context.Context, f *Flow) (*Session, error) {
 	return s.w.Session(ctx, f, SessionOptions{ID: s.ID})
 }
 

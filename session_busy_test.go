@@ -21,9 +21,9 @@ type sending struct {
 	processes int
 }
 
-// TestABusySettingHoldsHoweverOftenAMessageIsSent sends one message under one id while
+// TestBusyPolicyHoldsForRepeatedSends sends one message under one id while
 // a round goes on: once, twice, many times at once, and so in two processes.
-func TestABusySettingHoldsHoweverOftenAMessageIsSent(t *testing.T) {
+func TestBusyPolicyHoldsForRepeatedSends(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []string{flow.BusyQueue, flow.BusyReject, flow.BusyFork} {
 		for name, how := range map[string]sending{
@@ -41,7 +41,7 @@ func TestABusySettingHoldsHoweverOftenAMessageIsSent(t *testing.T) {
 func sendWhileBusy(t *testing.T, busy string, how sending) {
 	t.Helper()
 	path := t.TempDir() + "/weir.db"
-	g := newLatched()
+	g := newBlockedModel()
 	w, f := openTalk(t, path, g, talkFlow)
 	s := sessionOf(t, w, f)
 	first := send(t, s, "one", weir.SendOptions{})
@@ -72,9 +72,9 @@ func sendWhileBusy(t *testing.T, busy string, how sending) {
 	}
 }
 
-func sendAll(t *testing.T, sessions []*weir.Session, how sending, o weir.SendOptions) ([]*weir.Turn, []error) {
+func sendAll(t *testing.T, sessions []*weir.Session, how sending, o weir.SendOptions) ([]*weir.Reply, []error) {
 	t.Helper()
-	turns, errs := make([]*weir.Turn, how.times), make([]error, how.times)
+	turns, errs := make([]*weir.Reply, how.times), make([]error, how.times)
 	var wg sync.WaitGroup
 	for i := range how.times {
 		wg.Go(func() { turns[i], errs[i] = sessions[i%len(sessions)].Send(t.Context(), "two", o) })
@@ -87,7 +87,7 @@ func sendAll(t *testing.T, sessions []*weir.Session, how sending, o weir.SendOpt
 }
 
 // checkSaidOnce wants all turns to be of one round, in the session or in one fork.
-func checkSaidOnce(t *testing.T, s *weir.Session, turns []*weir.Turn, aside bool) {
+func checkSaidOnce(t *testing.T, s *weir.Session, turns []*weir.Reply, aside bool) {
 	t.Helper()
 	run, in := "", turns[0].Session
 	for _, turn := range turns {
@@ -115,15 +115,15 @@ func checkSaidOnce(t *testing.T, s *weir.Session, turns []*weir.Turn, aside bool
 	}
 }
 
-// TestAForkOfASessionIsActiveOnlyWhereItIsActivated holds for a fork by hand and for
+// TestSessionForkIsActiveOnlyAfterActivate holds for a fork by hand and for
 // one that a busy session makes, also where another session was active before.
-func TestAForkOfASessionIsActiveOnlyWhereItIsActivated(t *testing.T) {
+func TestSessionForkIsActiveOnlyAfterActivate(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, talkFlow)
+		w, f := openTalk(t, path, &repeatingModel{}, talkFlow)
 		s := sessionOf(t, w, f)
-		say(t, s, "one", weir.SendOptions{})
+		sendAndWait(t, s, "one", weir.SendOptions{})
 		newest, err := w.Session(t.Context(), f, weir.SessionOptions{User: s.User, New: true})
 		if err != nil {
 			t.Fatal(err)
@@ -144,15 +144,15 @@ func TestAForkOfASessionIsActiveOnlyWhereItIsActivated(t *testing.T) {
 	})
 }
 
-// TestEveryFormOfAMessageReachesEveryTypeOfInput sends a text and a message to flows
+// TestMessagesConvertToEveryInputType sends a text and a message to flows
 // whose input for it has each of the types that take one.
-func TestEveryFormOfAMessageReachesEveryTypeOfInput(t *testing.T) {
+func TestMessagesConvertToEveryInputType(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"text", "message", "any"} {
-		w, f := openTalk(t, "", &parrot{}, strings.Replace(talkFlow, "type: text", "type: "+typ, 1))
+		w, f := openTalk(t, "", &repeatingModel{}, strings.Replace(talkFlow, "type: text", "type: "+typ, 1))
 		s := sessionOf(t, w, f)
 		for i, said := range []any{"hello", weir.Message{Role: convo.User, Text: "hello"}} {
-			state := say(t, s, said, weir.SendOptions{})
+			state := sendAndWait(t, s, said, weir.SendOptions{})
 			if want := fmt.Sprintf("%d: hello", 2*i+1); state.Status != engine.Completed || state.Text != want {
 				t.Errorf("%s, %T: %+v %+v, want %q", typ, said, state, state.Error, want)
 			}

@@ -13,17 +13,17 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func TestASessionsBudgetHoldsOverAllItsRounds(t *testing.T) {
+func TestSessionBudgetSpansRounds(t *testing.T) {
 	t.Parallel()
 	stores(t, spendOverRounds)
 }
 
 func spendOverRounds(t *testing.T, path string) {
 	t.Helper()
-	w, f := openTalk(t, path, &parrot{}, strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 3}}\ninputs:", 1))
+	w, f := openTalk(t, path, &repeatingModel{}, strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 3}}\ninputs:", 1))
 	s := sessionOf(t, w, f)
 	for i := range 3 {
-		if state := say(t, s, fmt.Sprint(i), weir.SendOptions{}); state.Status != engine.Completed {
+		if state := sendAndWait(t, s, fmt.Sprint(i), weir.SendOptions{}); state.Status != engine.Completed {
 			t.Fatalf("%+v", state)
 		}
 	}
@@ -32,13 +32,13 @@ func spendOverRounds(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		state := say(t, s, "too much", weir.SendOptions{})
+		state := sendAndWait(t, s, "too much", weir.SendOptions{})
 		if state.Status != engine.Failed || state.Error.Code != engine.CodeBudget || !strings.Contains(state.Error.Budget, "session") || state.Spent.Calls != 0 {
 			t.Fatalf("%s: %#v", state.Status, state.Error)
 		}
 	}
 	for i := range 4 {
-		state := say(t, fork, "aside", weir.SendOptions{})
+		state := sendAndWait(t, fork, "aside", weir.SendOptions{})
 		if want := i < 3; (state.Status == engine.Completed) != want {
 			t.Fatalf("round %d of the fork: %+v %+v", i+1, state, state.Error)
 		}
@@ -47,26 +47,26 @@ func spendOverRounds(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = s.With(t.Context(), more); err != nil {
+	if s, err = s.WithFlow(t.Context(), more); err != nil {
 		t.Fatal(err)
 	}
-	if state := say(t, s, "with more", weir.SendOptions{}); state.Status != engine.Completed {
+	if state := sendAndWait(t, s, "with more", weir.SendOptions{}); state.Status != engine.Completed {
 		t.Errorf("%+v", state.Error)
 	}
 }
 
-func TestARoundThatReachesItsSessionsBudgetMayWaitForMore(t *testing.T) {
+func TestRoundAtSessionBudgetMayWaitForIncrease(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 1, onLimit: pause}}\ninputs:", 1))
+		w, f := openTalk(t, path, &repeatingModel{}, strings.Replace(talkFlow, "inputs:", "session: {budget: {maxCalls: 1, onLimit: pause}}\ninputs:", 1))
 		s := sessionOf(t, w, f)
-		say(t, s, "one", weir.SendOptions{})
-		state := say(t, s, "two", weir.SendOptions{})
+		sendAndWait(t, s, "one", weir.SendOptions{})
+		state := sendAndWait(t, s, "two", weir.SendOptions{})
 		if state.Status != engine.Paused || len(state.Interrupts) != 1 {
 			t.Fatalf("%+v %+v", state, state.Error)
 		}
-		var waits *weir.WaitsError
+		var waits *weir.WaitingError
 		if _, err := s.Send(t.Context(), "three", weir.SendOptions{}); !errors.As(err, &waits) {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestARoundThatReachesItsSessionsBudgetMayWaitForMore(t *testing.T) {
 			t.Fatalf("%+v %+v", state, state.Error)
 		}
 		// What was added is the round's alone.
-		if state = say(t, s, "three", weir.SendOptions{}); state.Status != engine.Paused {
+		if state = sendAndWait(t, s, "three", weir.SendOptions{}); state.Status != engine.Paused {
 			t.Fatalf("%+v %+v", state, state.Error)
 		}
 	})
@@ -101,15 +101,15 @@ nodes:
 outputs: {notes: "{{ more.text }}"}
 `
 
-func TestWhatIsSaidInANewContextIsNotInTheSession(t *testing.T) {
+func TestNewContextIsNotPartOfSession(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, asideFlow)
+		w, f := openTalk(t, path, &repeatingModel{}, asideFlow)
 		s := sessionOf(t, w, f)
 		var want []string
 		for i := range 4 {
-			state := say(t, s, fmt.Sprint("m", i), weir.SendOptions{})
+			state := sendAndWait(t, s, fmt.Sprint("m", i), weir.SendOptions{})
 			if notes, err := weir.Output[string](state.Result, "notes"); err != nil || notes != "5: Go on." {
 				t.Fatalf("the context on the side begins anew in each round: %q %v", notes, err)
 			}
@@ -135,24 +135,24 @@ nodes:
 outputs: {told: "{{ told.text }}"}
 `
 
-func TestAnAnswerIsSaidInTheContextThatItBelongsTo(t *testing.T) {
+func TestAnswerIsAddedToItsContext(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, heardFlow)
+		w, f := openTalk(t, path, &repeatingModel{}, heardFlow)
 		s := sessionOf(t, w, f)
 		var want []string
 		for i := range 2 {
-			if state := say(t, s, "go", weir.SendOptions{}); state.Interrupts[0].Prompt != "To all?" {
+			if state := sendAndWait(t, s, "go", weir.SendOptions{}); state.Interrupts[0].Prompt != "To all?" {
 				t.Fatalf("%+v", state)
 			}
-			if state := say(t, s, fmt.Sprint("aloud", i), weir.SendOptions{}); state.Interrupts[0].Prompt != "Aside?" {
+			if state := sendAndWait(t, s, fmt.Sprint("aloud", i), weir.SendOptions{}); state.Interrupts[0].Prompt != "Aside?" {
 				t.Fatalf("%+v", state)
 			}
 			if got := textsOf(t, s); len(got) != len(want)+1 {
 				t.Fatalf("an answer is in the history when it is given: %q", got)
 			}
-			state := say(t, s, fmt.Sprint("whispered", i), weir.SendOptions{})
+			state := sendAndWait(t, s, fmt.Sprint("whispered", i), weir.SendOptions{})
 			if told, err := weir.Output[string](state.Result, "told"); err != nil || told != fmt.Sprintf("1: whispered%d", i) {
 				t.Fatal(told, err)
 			}
@@ -186,7 +186,7 @@ nodes:
 outputs: {said: "{{ inner.said }}"}
 `
 
-func TestTheNextMessageAnswersAQuestionOfAChildThatSeesWhatItMay(t *testing.T) {
+func TestNextMessageAnswersChildQuestion(t *testing.T) {
 	t.Parallel()
 	for isolation, sees := range map[string]int{"fresh": 1, "fork": 3, "share": 3} {
 		t.Run(isolation, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestTheNextMessageAnswersAQuestionOfAChildThatSeesWhatItMay(t *testing.T) {
 // sees so many messages in the first.
 func answerChildren(t *testing.T, path, isolation string, sees int) {
 	t.Helper()
-	w, child := openTalk(t, path, &parrot{}, childFlow)
+	w, child := openTalk(t, path, &repeatingModel{}, childFlow)
 	f, err := w.Parse("parent.yaml", fmt.Appendf(nil, parentFlow, isolation), child)
 	if err != nil {
 		t.Fatal(err)
@@ -215,11 +215,11 @@ func answerChildren(t *testing.T, path, isolation string, sees int) {
 	}
 	for i := range 3 {
 		before := len(textsOf(t, s))
-		state := say(t, s, fmt.Sprint("hello", i), weir.SendOptions{})
+		state := sendAndWait(t, s, fmt.Sprint("hello", i), weir.SendOptions{})
 		if len(state.Interrupts) != 1 || state.Interrupts[0].Prompt != "Which berth?" || !strings.HasPrefix(state.Interrupts[0].ID, "inner>") {
 			t.Fatalf("%+v %+v", state, state.Error)
 		}
-		state = say(t, s, fmt.Sprint("number ", i), weir.SendOptions{})
+		state = sendAndWait(t, s, fmt.Sprint("number ", i), weir.SendOptions{})
 		want := fmt.Sprintf("%d: number %d", sees+i*added*min(sees-1, 1), i)
 		if said, err := weir.Output[string](state.Result, "said"); err != nil || said != want {
 			t.Fatalf("round %d: %q, want %q, %v %+v", i+1, said, want, err, state.Error)
@@ -230,7 +230,7 @@ func answerChildren(t *testing.T, path, isolation string, sees int) {
 	}
 }
 
-func TestTheRoundsOfASessionAreReplayedAsTheyWere(t *testing.T) {
+func TestSessionRoundsReplayExactly(t *testing.T) {
 	t.Parallel()
 	stores(t, replayRounds)
 }
@@ -238,11 +238,11 @@ func TestTheRoundsOfASessionAreReplayedAsTheyWere(t *testing.T) {
 func replayRounds(t *testing.T, path string) {
 	t.Helper()
 	var sent [][]convo.Message
-	p := &parrot{sent: func(r *llm.Request) { sent = append(sent, slices.Clone(r.Messages)) }}
+	p := &repeatingModel{sent: func(r *llm.Request) { sent = append(sent, slices.Clone(r.Messages)) }}
 	w, f := openTalk(t, path, p, talkFlow)
 	s := sessionOf(t, w, f)
 	for i := range 5 {
-		say(t, s, fmt.Sprint("m", i), weir.SendOptions{})
+		sendAndWait(t, s, fmt.Sprint("m", i), weir.SendOptions{})
 	}
 	whole := textsOf(t, s)
 	rounds, err := s.Rounds(t.Context(), "", 0)

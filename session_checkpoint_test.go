@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func TestARoundOfASessionGoesOnFromACheckpointInAnotherProcessWithAllThatWasSaid(t *testing.T) {
+func TestRoundContinuesFromCheckpointInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("weir: 1\nname: talk\ncontext: {model: echo/m}\ninputs:\n  message: {type: text, required: true}\nnodes:\n")
@@ -27,7 +27,7 @@ func TestARoundOfASessionGoesOnFromACheckpointInAnotherProcessWithAllThatWasSaid
 		"  answer: {type: llmRequest, after: ask, in: {message: \"{{ ask.text }}\"}}\noutputs: {answer: \"{{ answer.text }}\"}\n")
 	path := filepath.Join(t.TempDir(), "weir.db")
 	var said []string
-	first := &parrot{sent: func(r *llm.Request) {
+	first := &repeatingModel{sent: func(r *llm.Request) {
 		said = nil
 		for _, m := range r.Messages {
 			said = append(said, m.Text)

@@ -10,43 +10,43 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Erasures deletes for good.
-type Erasures interface {
-	DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
-	DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
-	DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error)
-	PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error)
+// Eraser deletes for good.
+type Eraser interface {
+	DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
+	DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
+	DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error)
+	PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error)
 }
 
 // Delete deletes the session for good: its messages, rounds, what waits for it,
 // and its forks. store.ErrOwned says that a live process works on a round.
-func (s *Session) Delete(ctx context.Context) (store.Erased, error) {
-	return s.w.DeleteSession(ctx, s.ID, store.Erasure{})
+func (s *Session) Delete(ctx context.Context) (store.DeleteResult, error) {
+	return s.w.DeleteSession(ctx, s.ID, store.DeleteOptions{})
 }
 
 // DeleteSession is Session.Delete by id. A zero Now is the present.
-func (w *Weir) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	gone, err := w.store.DeleteSession(ctx, id, present(e))
-	if err == nil && !e.Dry {
-		err = w.forget(ctx, append(gone.Forks, store.Tree{Session: id}))
+func (w *Weir) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	gone, err := w.store.DeleteSession(ctx, id, withCurrentTime(e))
+	if err == nil && !e.DryRun {
+		err = w.deleteTrajectories(ctx, append(gone.Forks, store.Tree{Session: id}))
 	}
 	return gone, err
 }
 
 // DeleteUser deletes all that is kept of a user for good: sessions, runs and what
 // shares a past with them, trajectories, and what was remembered of them.
-func (w *Weir) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
-	gone, err := w.store.DeleteUser(ctx, user, present(e))
-	if err == nil && !e.Dry && w.trajectories != nil {
+func (w *Weir) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
+	gone, err := w.store.DeleteUser(ctx, user, withCurrentTime(e))
+	if err == nil && !e.DryRun && w.trajectories != nil {
 		_, err = w.trajectories.Delete(ctx, trajectory.Filter{User: &user})
 	}
-	if err == nil && !e.Dry {
-		err = w.forget(ctx, gone.Forks)
+	if err == nil && !e.DryRun {
+		err = w.deleteTrajectories(ctx, gone.Forks)
 	}
 	return gone, err
 }
 
-func present(e store.Erasure) store.Erasure {
+func withCurrentTime(e store.DeleteOptions) store.DeleteOptions {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
 	}
@@ -55,13 +55,13 @@ func present(e store.Erasure) store.Erasure {
 
 // PruneSessions deletes sessions that have expired, and others as p says. A zero
 // Now is the present.
-func (w *Weir) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
+func (w *Weir) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
 	if p.Now.IsZero() {
 		p.Now = time.Now()
 	}
 	gone, err := w.store.PruneSessions(ctx, p)
-	if err == nil && !p.Dry && gone.Sessions > 0 {
-		err = w.forgetOrphans(ctx)
+	if err == nil && !p.DryRun && gone.Sessions > 0 {
+		err = w.deleteOrphanedTrajectories(ctx)
 	}
 	return gone, err
 }

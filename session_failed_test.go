@@ -12,13 +12,13 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// moody answers after it has refused once, and then waits where it is told to.
-type moody struct {
+// refusingModel answers after it has refused once, and then waits where it is told to.
+type refusingModel struct {
 	refused bool
 	waits   chan struct{}
 }
 
-func (m *moody) Generate(ctx context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (m *refusingModel) Generate(ctx context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	if m.waits != nil {
 		close(m.waits)
 		m.waits = nil
@@ -33,25 +33,25 @@ func (m *moody) Generate(ctx context.Context, r *llm.Request, _ func(llm.Chunk))
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "about " + last.Text}, Stop: "end"}, nil
 }
 
-func TestWhatAPersonSaidStaysInTheSessionWhereTheRoundFailsOrIsCancelled(t *testing.T) {
+func TestUserMessageStaysWhenRoundFailsOrIsCancelled(t *testing.T) {
 	t.Parallel()
-	stores(t, keepWords)
+	stores(t, checkKeptMessages)
 }
 
-func keepWords(t *testing.T, path string) {
+func checkKeptMessages(t *testing.T, path string) {
 	t.Helper()
-	m := &moody{}
+	m := &refusingModel{}
 	w, f := openTalk(t, path, m, talkFlow)
 	s, err := w.Session(t.Context(), f, weir.SessionOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := say(t, s, "first", weir.SendOptions{})
+	failed := sendAndWait(t, s, "first", weir.SendOptions{})
 	if failed.Status != engine.Failed || len(failed.Messages) != 1 {
 		t.Fatalf("%s with %d messages", failed.Status, len(failed.Messages))
 	}
 	wantTexts(t, s, "user first")
-	run, err := w.Force(t.Context(), failed.Run, "retry", "answer", nil, "somebody")
+	run, err := w.OverrideNode(t.Context(), failed.Run, "retry", "answer", nil, "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func keepWords(t *testing.T, path string) {
 		t.Fatal(end.Status, err)
 	}
 	wantTexts(t, s, "user first", "assistant about first", "user second")
-	say(t, s, "third", weir.SendOptions{})
+	sendAndWait(t, s, "third", weir.SendOptions{})
 	wantTexts(t, s, "user first", "assistant about first", "user second", "user third", "assistant about third")
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/weir-run/weir"
 )
 
-// TestEachRoundLogsOneLineThatSaysWhatItCostAndNothingThatWasSaid reads the log of a
+// TestEachRoundLogsItsCostWithoutContent reads the log of a
 // session of three rounds.
-func TestEachRoundLogsOneLineThatSaysWhatItCostAndNothingThatWasSaid(t *testing.T) {
+func TestEachRoundLogsItsCostWithoutContent(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w, err := weir.Open(weir.Options{
-		Providers: map[string]weir.Provider{"echo": &parrot{}},
+		Providers: map[string]weir.Provider{"echo": &repeatingModel{}},
 		Logger:    slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})
 	if err != nil {
@@ -29,7 +29,7 @@ func TestEachRoundLogsOneLineThatSaysWhatItCostAndNothingThatWasSaid(t *testing.
 	}
 	s := sessionOf(t, w, f)
 	for range 3 {
-		say(t, s, "a word that is nobody's business", weir.SendOptions{})
+		sendAndWait(t, s, "a word that is nobody's business", weir.SendOptions{})
 	}
 	if err := w.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Waiting is a message to a session that no round has taken.
-type Waiting struct {
+// QueuedMessage is a message to a session that no round has taken.
+type QueuedMessage struct {
 	ID, By string
 	At     time.Time
 	// Message is what was said, and Origin what said it, "" for a call from Go.
@@ -20,19 +20,21 @@ type Waiting struct {
 	Origin  string
 }
 
-// Waiting lists the messages that wait for a round, the next first.
-func (s *Session) Waiting(ctx context.Context) ([]Waiting, error) { return s.w.Waiting(ctx, s.ID) }
+// QueuedMessages lists the messages that wait for a round, the next first.
+func (s *Session) QueuedMessages(ctx context.Context) ([]QueuedMessage, error) {
+	return s.w.QueuedMessages(ctx, s.ID)
+}
 
-// Waiting is Session.Waiting by id.
-func (w *Weir) Waiting(ctx context.Context, session string) ([]Waiting, error) {
+// QueuedMessages is Session.QueuedMessages by id.
+func (w *Weir) QueuedMessages(ctx context.Context, session string) ([]QueuedMessage, error) {
 	list, err := w.store.Queue(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Waiting, len(list))
+	out := make([]QueuedMessage, len(list))
 	for i := range list {
-		q, said := &list[i], spokenOf(list[i].Value)
-		out[i] = Waiting{ID: q.ID, By: q.By, At: q.At, Message: said.message, Origin: said.origin}
+		q, said := &list[i], decodeQueuedInput(list[i].Value)
+		out[i] = QueuedMessage{ID: q.ID, By: q.By, At: q.At, Message: said.message, Origin: said.origin}
 	}
 	return out, nil
 }
@@ -43,7 +45,7 @@ func (w *Weir) Waiting(ctx context.Context, session string) ([]Waiting, error) {
 // nothing is to be done. A message that cannot be taken stays in the queue, and its turn
 // ends with an error that says why. Another process may do the same at the same time:
 // each message still has one turn.
-func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Turn, error) {
+func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Reply, error) {
 	row, err := w.store.Session(ctx, id)
 	if err != nil {
 		return nil, err
@@ -56,20 +58,20 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Turn, error) 
 		q, err := w.store.RoundMessage(ctx, row.Holder)
 		switch {
 		case err == nil:
-			list = append([]store.Queued{q}, list...)
+			list = append([]store.QueuedMessage{q}, list...)
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		}
 	}
-	var turns []*Turn
+	var turns []*Reply
 	for i := range list {
 		f, err := w.flowOfMessage(ctx, &row, &list[i])
 		if err != nil {
 			return turns, fmt.Errorf("session %s: message %s: %w", id, list[i].ID, err)
 		}
-		t := newTurn(w.session(&row, f), list[i].ID, SendOptions{By: list[i].By})
-		t.adopted = true
-		if t, err = w.talks.join(t); err != nil {
+		t := newReply(w.session(&row, f), list[i].ID, SendOptions{By: list[i].By})
+		t.recovered = true
+		if t, err = w.drivers.add(t); err != nil {
 			return turns, err
 		}
 		turns = append(turns, t)
@@ -79,9 +81,9 @@ func (w *Weir) ContinueSession(ctx context.Context, id string) ([]*Turn, error) 
 
 // flowOfMessage is the flow that a message was sent with, else that of the session's
 // last round.
-func (w *Weir) flowOfMessage(ctx context.Context, row *store.Session, q *store.Queued) (*Flow, error) {
-	if fp := spokenOf(q.Value).flow; fp != "" {
-		return w.FlowUnder(ctx, fp)
+func (w *Weir) flowOfMessage(ctx context.Context, row *store.Session, q *store.QueuedMessage) (*Flow, error) {
+	if fp := decodeQueuedInput(q.Value).flow; fp != "" {
+		return w.FlowByFingerprint(ctx, fp)
 	}
 	return w.flowOfSession(ctx, row)
 }
@@ -92,8 +94,8 @@ func (w *Weir) flowOfMessage(ctx context.Context, row *store.Session, q *store.Q
 // that a round has taken it.
 func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err error) {
 	q, err := w.store.FindQueued(ctx, message)
-	if err == nil && q.Run == "" {
-		err = w.store.Unqueue(ctx, message)
+	if err == nil && q.TakenBy == "" {
+		err = w.store.RemoveQueued(ctx, message)
 		if errors.Is(err, store.ErrNotFound) { // taken a moment ago, or taken back
 			q, err = w.store.FindQueued(ctx, message)
 		}
@@ -101,10 +103,10 @@ func (w *Weir) Unqueue(ctx context.Context, message string) (session string, err
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("take back message %s: %w", message, err)
-	case q.Run != "":
+	case q.TakenBy != "":
 		return q.Session, &runner.Refusal{
-			What: fmt.Sprintf("message %s cannot be taken back", message), Why: fmt.Sprintf("run %s has taken it", q.Run),
-			Instead: "`" + engine.CommandLine("cancel", q.Run) + "` cancels the round",
+			What: fmt.Sprintf("message %s cannot be taken back", message), Why: fmt.Sprintf("run %s has taken it", q.TakenBy),
+			Instead: "`" + engine.CommandLine("cancel", q.TakenBy) + "` cancels the round",
 		}
 	}
 	return q.Session, nil

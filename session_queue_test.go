@@ -10,18 +10,18 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func TestAMessageThatWaitsCanBeTakenBackAndNoOther(t *testing.T) {
+func TestOnlyQueuedMessagesCanBeUnqueued(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		g := newLatched()
+		g := newBlockedModel()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
 		first := send(t, s, "one", weir.SendOptions{ID: "m1"})
 		<-g.called
 		second := send(t, s, "two", weir.SendOptions{ID: "m2", Origin: "webhook:orders"})
 		third := send(t, s, "three", weir.SendOptions{ID: "m3", By: "bert"})
-		list, err := s.Waiting(t.Context())
+		list, err := s.QueuedMessages(t.Context())
 		if err != nil || len(list) != 2 || list[0].ID != "m2" || list[0].Origin != "webhook:orders" || list[1].By != "bert" || list[1].Message != "three" {
 			t.Fatalf("%+v %v", list, err)
 		}

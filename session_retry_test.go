@@ -19,36 +19,36 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// sulky refuses to answer what has "please" in it, until it is mollified.
-type sulky struct {
-	parrot
-	calm atomic.Bool
+// pleaseModel refuses to answer what has "please" in it, until it is mollified.
+type pleaseModel struct {
+	repeatingModel
+	willing atomic.Bool
 }
 
-func (s *sulky) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
-	if !s.calm.Load() && strings.Contains(r.Messages[len(r.Messages)-1].Text, "please") {
+func (s *pleaseModel) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	if !s.willing.Load() && strings.Contains(r.Messages[len(r.Messages)-1].Text, "please") {
 		return nil, &llm.Error{Code: engine.CodeModelRequest, Message: "no"}
 	}
-	return s.parrot.Generate(ctx, r, emit)
+	return s.repeatingModel.Generate(ctx, r, emit)
 }
 
-func TestAFailedRoundThatIsRetriedTakesItsSessionAgainUnlessItWentOn(t *testing.T) {
+func TestRetriedRoundReclaimsSessionUnlessItContinued(t *testing.T) {
 	t.Parallel()
 	stores(t, retryRounds)
 }
 
 func retryRounds(t *testing.T, path string) {
 	t.Helper()
-	p := &sulky{}
+	p := &pleaseModel{}
 	w, f := openTalk(t, path, p, talkFlow)
 	s := sessionOf(t, w, f)
-	say(t, s, "hello", weir.SendOptions{})
-	failed := say(t, s, "please", weir.SendOptions{})
+	sendAndWait(t, s, "hello", weir.SendOptions{})
+	failed := sendAndWait(t, s, "please", weir.SendOptions{})
 	if failed.Status != engine.Failed {
 		t.Fatalf("%+v", failed)
 	}
-	p.calm.Store(true)
-	again, err := w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
+	p.willing.Store(true)
+	again, err := w.OverrideNode(t.Context(), failed.Run, "retry", "answer", nil, "anna")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,20 +58,20 @@ func retryRounds(t *testing.T, path string) {
 	if got := textsOf(t, s); len(got) != 4 || got[3] != "assistant 3: please" {
 		t.Fatal(got)
 	}
-	if next := say(t, s, "and then?", weir.SendOptions{}); next.Round != 3 || next.Text != "5: and then?" {
+	if next := sendAndWait(t, s, "and then?", weir.SendOptions{}); next.Round != 3 || next.Text != "5: and then?" {
 		t.Fatalf("%+v", next)
 	}
 
-	p.calm.Store(false)
-	failed = say(t, s, "please, once more", weir.SendOptions{})
-	p.calm.Store(true)
-	say(t, s, "never mind", weir.SendOptions{})
+	p.willing.Store(false)
+	failed = sendAndWait(t, s, "please, once more", weir.SendOptions{})
+	p.willing.Store(true)
+	sendAndWait(t, s, "never mind", weir.SendOptions{})
 	before := textsOf(t, s)
-	again, err = w.Force(t.Context(), failed.Run, "retry", "answer", nil, "anna")
+	again, err = w.OverrideNode(t.Context(), failed.Run, "retry", "answer", nil, "anna")
 	if err == nil {
 		_, err = again.Wait(t.Context())
 	}
-	if !errors.Is(err, store.ErrMoved) {
+	if !errors.Is(err, store.ErrSessionAdvanced) {
 		t.Fatalf("a round whose session went on: %v", err)
 	}
 	if got := textsOf(t, s); !slices.Equal(got, before) {
@@ -81,14 +81,14 @@ func retryRounds(t *testing.T, path string) {
 	if err != nil || row[1].ID != failed.Run || row[1].Head.Status != engine.Failed {
 		t.Errorf("%+v %v", row, err)
 	}
-	if next := say(t, s, "still here?", weir.SendOptions{}); next.Status != engine.Completed || next.Round != 6 {
+	if next := sendAndWait(t, s, "still here?", weir.SendOptions{}); next.Status != engine.Completed || next.Round != 6 {
 		t.Errorf("%+v", next)
 	}
 }
 
-// dying is a store whose process dies when an answer is durable and nobody has been
+// dyingStore is a store whose process dies when an answer is durable and nobody has been
 // told so.
-type dying struct {
+type dyingStore struct {
 	*sqlite.Store
 	dead chan struct{}
 	once sync.Once
@@ -96,7 +96,7 @@ type dying struct {
 
 var errProcessDied = errors.New("the process has died")
 
-func (d *dying) died() bool {
+func (d *dyingStore) died() bool {
 	select {
 	case <-d.dead:
 		return true
@@ -105,13 +105,13 @@ func (d *dying) died() bool {
 	}
 }
 
-func (d *dying) Append(ctx context.Context, as []store.Append) []error {
+func (d *dyingStore) Append(ctx context.Context, as []store.Append) []error {
 	if d.died() {
 		return slices.Repeat([]error{errProcessDied}, len(as))
 	}
 	errs := d.Store.Append(ctx, as)
 	for i := range as {
-		if len(as[i].Queued) > 0 {
+		if len(as[i].ConsumedMessages) > 0 {
 			d.once.Do(func() { close(d.dead) })
 			errs[i] = errProcessDied
 		}
@@ -119,7 +119,7 @@ func (d *dying) Append(ctx context.Context, as []store.Append) []error {
 	return errs
 }
 
-func (d *dying) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (d *dyingStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
 	if d.died() {
 		return store.Lease{}, errProcessDied
 	}
@@ -137,24 +137,24 @@ nodes:
 outputs: {both: "{{ both.value }}"}
 `
 
-func TestAnAnswerWhoseProcessDiedBeforeItWasNotedIsGivenOnce(t *testing.T) {
+func TestAnswerOfDyingProcessIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	for name, resend := range map[string]bool{"and is not sent again": false, "and is sent again": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "weir.db")
 			id := dieAfterAnAnswer(t, path)
-			w, f := openTalk(t, path, &parrot{}, agesFlow)
+			w, f := openTalk(t, path, &repeatingModel{}, agesFlow)
 			s, err := w.Session(t.Context(), f, weir.SessionOptions{ID: id})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if resend {
-				if state := say(t, s, "36", weir.SendOptions{ID: "m1"}); state.Status != engine.Paused || state.Interrupts[0].Prompt != "Hers?" {
+				if state := sendAndWait(t, s, "36", weir.SendOptions{ID: "m1"}); state.Status != engine.Paused || state.Interrupts[0].Prompt != "Hers?" {
 					t.Fatalf("%+v", state)
 				}
 			}
-			state := say(t, s, "40", weir.SendOptions{})
+			state := sendAndWait(t, s, "40", weir.SendOptions{})
 			if both, err := weir.Output[int](state.Result, "both"); err != nil || both != 76 || state.Round != 1 {
 				t.Fatalf("%d %v: %+v", both, err, state)
 			}
@@ -173,7 +173,7 @@ func dieAfterAnAnswer(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dying{Store: inner, dead: make(chan struct{})}
+	d := &dyingStore{Store: inner, dead: make(chan struct{})}
 	w, err := weir.Open(weir.Options{Store: d})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func dieAfterAnAnswer(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	s := sessionOf(t, w, f)
-	say(t, s, "go", weir.SendOptions{})
+	sendAndWait(t, s, "go", weir.SendOptions{})
 	turn := send(t, s, "36", weir.SendOptions{ID: "m1"})
 	<-d.dead
 	if err := w.Close(t.Context()); err != nil {
@@ -195,9 +195,9 @@ func dieAfterAnAnswer(t *testing.T, path string) string {
 	return s.ID
 }
 
-func (d *dying) NotWaiting(ctx context.Context, ids []string) ([]string, error) {
+func (d *dyingStore) NotQueued(ctx context.Context, ids []string) ([]string, error) {
 	if d.died() {
 		return nil, errProcessDied
 	}
-	return d.Store.NotWaiting(ctx, ids)
+	return d.Store.NotQueued(ctx, ids)
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// latched answers when it is let.
-type latched struct {
-	parrot
+// blockedModel answers when it is let.
+type blockedModel struct {
+	repeatingModel
 	called, open chan struct{}
 }
 
-func newLatched() *latched {
-	return &latched{called: make(chan struct{}, 100), open: make(chan struct{}, 100)}
+func newBlockedModel() *blockedModel {
+	return &blockedModel{called: make(chan struct{}, 100), open: make(chan struct{}, 100)}
 }
 
-func (g *latched) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (g *blockedModel) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	g.called <- struct{}{}
 	select {
 	case <-g.open:
-		return g.parrot.Generate(ctx, r, emit)
+		return g.repeatingModel.Generate(ctx, r, emit)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -46,7 +46,7 @@ func sessionOf(t *testing.T, w *weir.Weir, f *weir.Flow) *weir.Session {
 	return s
 }
 
-func send(t *testing.T, s *weir.Session, message any, o weir.SendOptions) *weir.Turn {
+func send(t *testing.T, s *weir.Session, message any, o weir.SendOptions) *weir.Reply {
 	t.Helper()
 	turn, err := s.Send(t.Context(), message, o)
 	if err != nil {
@@ -55,7 +55,7 @@ func send(t *testing.T, s *weir.Session, message any, o weir.SendOptions) *weir.
 	return turn
 }
 
-func await(t *testing.T, turn *weir.Turn) weir.TurnState {
+func await(t *testing.T, turn *weir.Reply) weir.ReplyState {
 	t.Helper()
 	state, err := turn.Wait(t.Context())
 	if err != nil {
@@ -64,11 +64,11 @@ func await(t *testing.T, turn *weir.Turn) weir.TurnState {
 	return state
 }
 
-func TestWhatComesWhileARoundGoesOnWaitsIsRefusedOrForks(t *testing.T) {
+func TestMessageDuringRoundQueuesRejectsOrForks(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		g := newLatched()
+		g := newBlockedModel()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
 		first := send(t, s, "one", weir.SendOptions{})
@@ -102,13 +102,13 @@ func TestWhatComesWhileARoundGoesOnWaitsIsRefusedOrForks(t *testing.T) {
 	})
 }
 
-func TestOfManyWhoWillNotWaitOneIsHeard(t *testing.T) {
+func TestOneOfManyRejectingSendersSucceeds(t *testing.T) {
 	t.Parallel()
-	g := newLatched()
+	g := newBlockedModel()
 	w, f := openTalk(t, "", g, strings.Replace(talkFlow, "inputs:", "session: {busy: reject}\ninputs:", 1))
 	s := sessionOf(t, w, f)
 	var wg sync.WaitGroup
-	turns := make([]*weir.Turn, 16)
+	turns := make([]*weir.Reply, 16)
 	for i := range turns {
 		wg.Go(func() {
 			var err error
@@ -131,11 +131,11 @@ func TestOfManyWhoWillNotWaitOneIsHeard(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsSentTwiceIsSaidOnce(t *testing.T) {
+func TestMessageSentTwiceIsAddedOnce(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		g := newLatched()
+		g := newBlockedModel()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
 		o := weir.SendOptions{ID: "m1"}
@@ -173,13 +173,13 @@ nodes:
 outputs: {answer: "{{ answer.text }}"}
 `
 
-func TestTheNextMessageAnswersTheQuestionOfTheRound(t *testing.T) {
+func TestNextMessageAnswersRoundQuestion(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, askFlow)
+		w, f := openTalk(t, path, &repeatingModel{}, askFlow)
 		s := sessionOf(t, w, f)
-		first := say(t, s, "Ada", weir.SendOptions{}) // the flow's first question
+		first := sendAndWait(t, s, "Ada", weir.SendOptions{}) // the flow's first question
 		if first.Status.String() != "paused" || len(first.Interrupts) != 1 || first.Interrupts[0].Prompt != "Your age?" {
 			t.Fatalf("%+v", first)
 		}
@@ -189,14 +189,14 @@ func TestTheNextMessageAnswersTheQuestionOfTheRound(t *testing.T) {
 		if info, err := s.Info(t.Context()); err != nil || info.Queued != 0 || info.Rounds != 1 {
 			t.Fatalf("%+v %v", info, err)
 		}
-		second := say(t, s, "36", weir.SendOptions{ID: "age"})
+		second := sendAndWait(t, s, "36", weir.SendOptions{ID: "age"})
 		if second.Run != first.Run || second.Text != "1: Ada is 36" || second.Round != 1 || len(second.Messages) != 2 {
 			t.Fatalf("%+v", second)
 		}
-		if again := say(t, s, "36", weir.SendOptions{ID: "age"}); again.Run != first.Run {
+		if again := sendAndWait(t, s, "36", weir.SendOptions{ID: "age"}); again.Run != first.Run {
 			t.Fatalf("an answer that is sent twice: %+v", again)
 		}
-		if third := say(t, s, "Bert", weir.SendOptions{}); third.Round != 2 || third.Interrupts[0].Prompt != "Your age?" {
+		if third := sendAndWait(t, s, "Bert", weir.SendOptions{}); third.Round != 2 || third.Interrupts[0].Prompt != "Your age?" {
 			t.Fatalf("%+v", third)
 		}
 	})
@@ -213,13 +213,13 @@ nodes:
 outputs: {both: "{{ a.text }}{{ b.text }}"}
 `
 
-func TestWhatAMessageDoesNotAnswerIsNamed(t *testing.T) {
+func TestWaitingErrorNamesInterrupts(t *testing.T) {
 	t.Parallel()
-	w, f := openTalk(t, "", &parrot{}, breakFlow)
+	w, f := openTalk(t, "", &repeatingModel{}, breakFlow)
 	s := sessionOf(t, w, f)
-	say(t, s, "go", weir.SendOptions{})
+	sendAndWait(t, s, "go", weir.SendOptions{})
 	_, err := s.Send(t.Context(), "x", weir.SendOptions{})
-	var waits *weir.WaitsError
+	var waits *weir.WaitingError
 	var coded *weir.Error
 	if !errors.As(err, &waits) || len(waits.Interrupts) != 2 || !errors.As(err, &coded) || coded.Code != "session_waits" || !strings.Contains(err.Error(), "a:ask#1") {
 		t.Fatal(err)
@@ -231,16 +231,16 @@ func TestWhatAMessageDoesNotAnswerIsNamed(t *testing.T) {
 	if state := await(t, turn); len(state.Interrupts) != 1 {
 		t.Fatalf("%+v", state)
 	}
-	if state := say(t, s, "one", weir.SendOptions{}); state.Status.String() != "completed" {
+	if state := sendAndWait(t, s, "one", weir.SendOptions{}); state.Status.String() != "completed" {
 		t.Fatalf("%+v", state)
 	}
 }
 
-func TestARoundThatIsCancelledOrFailsLeavesWhatWasSaid(t *testing.T) {
+func TestCancelledOrFailedRoundKeepsMessages(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		g := newLatched()
+		g := newBlockedModel()
 		w, f := openTalk(t, path, g, talkFlow)
 		s := sessionOf(t, w, f)
 		turn := send(t, s, "stop me", weir.SendOptions{})
@@ -259,7 +259,7 @@ func TestARoundThatIsCancelledOrFailsLeavesWhatWasSaid(t *testing.T) {
 			t.Fatalf("%+v", state)
 		}
 		g.open <- struct{}{}
-		if state := say(t, s, "again", weir.SendOptions{}); state.Status.String() != "completed" || state.Round != 2 {
+		if state := sendAndWait(t, s, "again", weir.SendOptions{}); state.Status.String() != "completed" || state.Round != 2 {
 			t.Fatalf("%+v", state)
 		}
 		ms, err := s.Messages(t.Context(), 0, 100)
@@ -274,22 +274,22 @@ func TestARoundThatIsCancelledOrFailsLeavesWhatWasSaid(t *testing.T) {
 	})
 }
 
-func TestAForkBeginsWithWhatWasSaidAndGoesItsOwnWay(t *testing.T) {
+func TestSessionForkStartsWithHistoryAndDiverges(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
-		w, f := openTalk(t, path, &parrot{}, talkFlow)
+		w, f := openTalk(t, path, &repeatingModel{}, talkFlow)
 		s := sessionOf(t, w, f)
 		for i := range 3 {
-			say(t, s, fmt.Sprint(i), weir.SendOptions{})
+			sendAndWait(t, s, fmt.Sprint(i), weir.SendOptions{})
 		}
 		before := textsOf(t, s)
 		fork, err := s.Fork(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		say(t, fork, "other", weir.SendOptions{})
-		say(t, s, "same", weir.SendOptions{})
+		sendAndWait(t, fork, "other", weir.SendOptions{})
+		sendAndWait(t, s, "same", weir.SendOptions{})
 		if got := textsOf(t, fork); !slices.Equal(got, append(slices.Clone(before[:2]), "user other", "assistant 3: other")) {
 			t.Error(got)
 		}
@@ -300,7 +300,7 @@ func TestAForkBeginsWithWhatWasSaidAndGoesItsOwnWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state := say(t, deep, "deep", weir.SendOptions{}); state.Text != "5: deep" {
+		if state := sendAndWait(t, deep, "deep", weir.SendOptions{}); state.Text != "5: deep" {
 			t.Error(state.Text)
 		}
 		if _, err := s.Fork(t.Context(), 99); err == nil {
@@ -309,13 +309,13 @@ func TestAForkBeginsWithWhatWasSaidAndGoesItsOwnWay(t *testing.T) {
 	})
 }
 
-func TestWhatARoundBeginsWithIsCappedAsTheFlowSaysNow(t *testing.T) {
+func TestRoundHistoryIsCappedByCurrentFlow(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, path string) {
 		t.Helper()
 		var mu sync.Mutex
 		var sent []*llm.Request
-		p := &parrot{sent: func(r *llm.Request) {
+		p := &repeatingModel{sent: func(r *llm.Request) {
 			mu.Lock()
 			defer mu.Unlock()
 			sent = append(sent, r)
@@ -323,16 +323,16 @@ func TestWhatARoundBeginsWithIsCappedAsTheFlowSaysNow(t *testing.T) {
 		w, f := openTalk(t, path, p, talkFlow)
 		s := sessionOf(t, w, f)
 		for i := range 10 {
-			say(t, s, fmt.Sprint("m", i), weir.SendOptions{})
+			sendAndWait(t, s, fmt.Sprint("m", i), weir.SendOptions{})
 		}
 		capped, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "inputs:", "session: {maxMessages: 4}\ninputs:", 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err = s.With(t.Context(), capped); err != nil {
+		if s, err = s.WithFlow(t.Context(), capped); err != nil {
 			t.Fatal(err)
 		}
-		if state := say(t, s, "short", weir.SendOptions{}); state.Text != "5: short" {
+		if state := sendAndWait(t, s, "short", weir.SendOptions{}); state.Text != "5: short" {
 			t.Fatal(state.Text)
 		}
 		if first := sent[10].Messages[0]; first.Role != convo.User || first.Text != "m8" {
@@ -342,10 +342,10 @@ func TestWhatARoundBeginsWithIsCappedAsTheFlowSaysNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err = s.With(t.Context(), few); err != nil {
+		if s, err = s.WithFlow(t.Context(), few); err != nil {
 			t.Fatal(err)
 		}
-		if state := say(t, s, "fewer", weir.SendOptions{}); len(sent[11].Messages) > 5 || len(sent[11].Messages) < 2 {
+		if state := sendAndWait(t, s, "fewer", weir.SendOptions{}); len(sent[11].Messages) > 5 || len(sent[11].Messages) < 2 {
 			t.Fatal(state.Text)
 		}
 		if got := textsOf(t, s); len(got) != 24 {

@@ -40,18 +40,18 @@ type SendOptions struct {
 	Origin string
 }
 
-// spoken is a message as the queue keeps it.
-type spoken struct {
+// queuedInput is a message as the queue keeps it.
+type queuedInput struct {
 	message engine.Value
 	inputs  map[string]any
 	model   string
 	origin  string
 	// flow is the fingerprint of the flow that the message was sent to, and process who
 	// sent it, as an owner of runs: so that another process can begin its round.
-	flow, process string
+	flow, sender string
 }
 
-func (m *spoken) value() engine.Value {
+func (m *queuedInput) encode() engine.Value {
 	v := map[string]any{"message": m.message}
 	if len(m.inputs) > 0 {
 		v["inputs"] = m.inputs
@@ -63,22 +63,22 @@ func (m *spoken) value() engine.Value {
 		v["origin"] = m.origin
 	}
 	if m.flow != "" {
-		v["flow"], v["process"] = m.flow, m.process
+		v["flow"], v["process"] = m.flow, m.sender
 	}
 	return v
 }
 
-func spokenOf(v engine.Value) *spoken {
+func decodeQueuedInput(v engine.Value) *queuedInput {
 	o, ok := v.(map[string]any)
 	if !ok {
-		return &spoken{message: v}
+		return &queuedInput{message: v}
 	}
-	m := &spoken{message: o["message"]}
+	m := &queuedInput{message: o["message"]}
 	m.inputs, _ = o["inputs"].(map[string]any)
 	m.model, _ = o["model"].(string)
 	m.origin, _ = o["origin"].(string)
 	m.flow, _ = o["flow"].(string)
-	m.process, _ = o["process"].(string)
+	m.sender, _ = o["process"].(string)
 	return m
 }
 
@@ -91,8 +91,8 @@ func spokenOf(v engine.Value) *spoken {
 // session waits for something else (a *WaitsError), or, as Busy says, while a
 // round is going on (store.ErrBusy). Ending ctx later changes nothing: the round
 // goes on, and Wait of the turn says what comes of it.
-func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, error) {
-	said := &spoken{inputs: o.Inputs, model: o.Model, origin: o.Origin, process: s.w.local.Owner()}
+func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Reply, error) {
+	said := &queuedInput{inputs: o.Inputs, model: o.Model, origin: o.Origin, sender: s.w.local.Owner()}
 	if s.flow != nil {
 		said.flow = s.flow.Fingerprint()
 	}
@@ -108,24 +108,24 @@ func (s *Session) Send(ctx context.Context, message any, o SendOptions) (*Turn, 
 	id := cmp.Or(o.ID, newID())
 	for {
 		t, err := s.send(ctx, id, said, o)
-		if !errors.Is(err, errSentMeanwhile) || ctx.Err() != nil {
+		if !errors.Is(err, errSentConcurrently) || ctx.Err() != nil {
 			return t, err
 		}
 	}
 }
 
-// errSentMeanwhile: another sender has just kept a message of the same id, here or in
+// errSentConcurrently: another sender has just kept a message of the same id, here or in
 // a fork; looking again finds it.
-var errSentMeanwhile = errors.New("the message was sent meanwhile")
+var errSentConcurrently = errors.New("the message was sent meanwhile")
 
 // send keeps a message where its sender wants it and has it wait for its turn. Whether
 // the session is free is decided by the write that keeps the message, so that of many
 // senders at once, in any processes, one finds it free.
-func (s *Session) send(ctx context.Context, id string, said *spoken, o SendOptions) (*Turn, error) {
+func (s *Session) send(ctx context.Context, id string, said *queuedInput, o SendOptions) (*Reply, error) {
 	if o.ID != "" {
 		known, err := s.w.store.FindQueued(ctx, id)
 		if err == nil {
-			return s.sendAgain(ctx, &known, o)
+			return s.resend(ctx, &known, o)
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -135,15 +135,15 @@ func (s *Session) send(ctx context.Context, id string, said *spoken, o SendOptio
 	if err != nil {
 		return nil, err
 	}
-	busy, err := s.admit(ctx, &row, said)
+	busy, err := s.checkSend(ctx, &row, said)
 	if err != nil {
 		return nil, err
 	}
 	policy := cmp.Or(o.Busy, s.flow.Session.Busy, flow.BusyQueue)
-	q := store.Queued{
-		ID: id, Session: s.ID, Value: said.value(), By: cmp.Or(o.By, s.User), At: time.Now(), IfFree: policy != flow.BusyQueue,
+	q := store.QueuedMessage{
+		ID: id, Session: s.ID, Value: said.encode(), By: cmp.Or(o.By, s.User), At: time.Now(), OnlyIfIdle: policy != flow.BusyQueue,
 	}
-	if !busy || !q.IfFree {
+	if !busy || !q.OnlyIfIdle {
 		_, err = s.w.store.Enqueue(ctx, q)
 		busy = errors.Is(err, store.ErrBusy)
 	}
@@ -151,22 +151,22 @@ func (s *Session) send(ctx context.Context, id string, said *spoken, o SendOptio
 	case busy && policy == flow.BusyReject:
 		return nil, busyError(&row)
 	case busy && policy == flow.BusyFork:
-		return s.sendAside(ctx, &row, q, o)
+		return s.sendToFork(ctx, &row, q, o)
 	case errors.Is(err, store.ErrExists) && o.ID != "":
-		return nil, errSentMeanwhile
+		return nil, errSentConcurrently
 	case err != nil:
 		return nil, fmt.Errorf("send to session %s: %w", s.ID, err)
 	}
-	return s.w.talks.join(newTurn(s, id, o))
+	return s.w.drivers.add(newReply(s, id, o))
 }
 
-// sendAgain waits for a message that is known: in the session, or in the fork that
+// resend waits for a message that is known: in the session, or in the fork that
 // was made for it because the session was busy.
-func (s *Session) sendAgain(ctx context.Context, known *store.Queued, o SendOptions) (*Turn, error) {
+func (s *Session) resend(ctx context.Context, known *store.QueuedMessage, o SendOptions) (*Reply, error) {
 	in := s
 	switch known.Session {
 	case s.ID:
-	case asideID(s.ID, known.ID):
+	case forkIDForMessage(s.ID, known.ID):
 		row, err := s.w.store.Session(ctx, known.Session)
 		if err != nil {
 			return nil, err
@@ -175,26 +175,26 @@ func (s *Session) sendAgain(ctx context.Context, known *store.Queued, o SendOpti
 	default:
 		return nil, fmt.Errorf("message %s: %w, to session %s", known.ID, store.ErrExists, known.Session)
 	}
-	return s.w.talks.join(newTurn(in, known.ID, o))
+	return s.w.drivers.add(newReply(in, known.ID, o))
 }
 
 func busyError(row *store.Session) error {
 	return fmt.Errorf("session %s: round %d is going on: %w", row.ID, row.Rounds, store.ErrBusy)
 }
 
-// sendAside makes a fork of the session whose first message it is, in one write. It
+// sendToFork makes a fork of the session whose first message it is, in one write. It
 // does not become the active session: the user's next message goes where it went
 // before.
-func (s *Session) sendAside(ctx context.Context, row *store.Session, q store.Queued, o SendOptions) (*Turn, error) {
-	q.Session, q.IfFree = asideID(s.ID, q.ID), false
-	n := store.NewSession{ID: q.Session, User: s.User, Flow: s.Flow, Parent: s.ID, At: row.Length, Now: q.At, First: &q}
+func (s *Session) sendToFork(ctx context.Context, row *store.Session, q store.QueuedMessage, o SendOptions) (*Reply, error) {
+	q.Session, q.OnlyIfIdle = forkIDForMessage(s.ID, q.ID), false
+	n := store.NewSession{ID: q.Session, User: s.User, Flow: s.Flow, Parent: s.ID, ParentLength: row.Length, Now: q.At, FirstMessage: &q}
 	if ttl := s.flow.Session.TTL; ttl > 0 {
 		n.Expires = n.Now.Add(ttl)
 	}
 	err := s.w.store.CreateSession(ctx, n)
 	if errors.Is(err, store.ErrExists) { // the message is known, or was taken back and is sent again
 		if _, err = s.w.store.FindQueued(ctx, q.ID); err == nil {
-			return nil, errSentMeanwhile
+			return nil, errSentConcurrently
 		}
 		if errors.Is(err, store.ErrNotFound) {
 			_, err = s.w.store.Enqueue(ctx, q)
@@ -207,19 +207,19 @@ func (s *Session) sendAside(ctx context.Context, row *store.Session, q store.Que
 	if err != nil {
 		return nil, err
 	}
-	return s.w.talks.join(newTurn(s.w.session(&other, s.flow), q.ID, o))
+	return s.w.drivers.add(newReply(s.w.session(&other, s.flow), q.ID, o))
 }
 
-// asideID is the id of the fork of a session that a message is said in while the
+// forkIDForMessage is the id of the fork of a session that a message is said in while the
 // session is busy: it follows from both, so that sending the message again finds it.
-func asideID(session, message string) string {
+func forkIDForMessage(session, message string) string {
 	sum := sha256.Sum256([]byte(session + "\x00" + message))
 	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:26])
 }
 
-// admit checks that the message can be taken by what the session waits for now;
+// checkSend checks that the message can be taken by what the session waits for now;
 // busy says that it has to wait its turn.
-func (s *Session) admit(ctx context.Context, row *store.Session, said *spoken) (busy bool, err error) {
+func (s *Session) checkSend(ctx context.Context, row *store.Session, said *queuedInput) (busy bool, err error) {
 	if row.Holder != "" {
 		r, err := s.w.store.Run(ctx, row.Holder)
 		if err != nil {
@@ -229,21 +229,21 @@ func (s *Session) admit(ctx context.Context, row *store.Session, said *spoken) (
 			_, err := s.w.answerTo(ctx, row, &r, said)
 			return false, err
 		}
-		return !r.Head.Status.Ended(), s.fits(said)
+		return !r.Head.Status.Ended(), s.checkStartsRound(said)
 	}
-	return row.Queued > 0, s.fits(said)
+	return row.Queued > 0, s.checkStartsRound(said)
 }
 
-// fits checks that a round can begin with the message.
-func (s *Session) fits(said *spoken) error {
-	if silent(said.message) {
-		return errSilent(s.ID)
+// checkStartsRound checks that a round can begin with the message.
+func (s *Session) checkStartsRound(said *queuedInput) error {
+	if isEmptyMessage(said.message) {
+		return errEmptyMessage(s.ID)
 	}
-	return s.w.canBegin(s.flow, said)
+	return s.w.checkCanStartRound(s.flow, said)
 }
 
-// start is what a round with this message begins with.
-func (m *spoken) start(f *Flow) Start {
+// startOptions is what a round with this message begins with.
+func (m *queuedInput) startOptions(f *Flow) Start {
 	st := Start{Inputs: make(map[string]any, len(m.inputs)+1), Model: m.model, Origin: m.origin}
 	maps.Copy(st.Inputs, m.inputs)
 	in, ok := messageInput(f)
@@ -252,26 +252,26 @@ func (m *spoken) start(f *Flow) Start {
 	case in.Type == flow.TypeText:
 		st.Inputs[in.Name] = node.TextOf(m.message)
 	case in.Type == flow.TypeMessage:
-		st.Inputs[in.Name] = asMessage(m.message)
+		st.Inputs[in.Name] = messageOf(m.message)
 	default:
 		st.Inputs[in.Name] = m.message
 	}
 	return st
 }
 
-// asMessage is what a person said as a message: a text becomes one of the person's.
-func asMessage(said engine.Value) engine.Value {
+// messageOf is what a person said as a message: a text becomes one of the person's.
+func messageOf(said engine.Value) engine.Value {
 	if text, ok := said.(string); ok {
 		return map[string]any{"role": string(convo.User), "text": text}
 	}
 	return said
 }
 
-// beginRound is the beginning of a round of the session as the store has begun it.
-func (w *Weir) beginRound(ctx context.Context, f *Flow, row *store.Session, run string, said *spoken) (runner.Begin, error) {
-	st := said.start(f)
+// roundBeginning is the beginning of a round of the session as the store has begun it.
+func (w *Weir) roundBeginning(ctx context.Context, f *Flow, row *store.Session, run string, said *queuedInput) (runner.StartOptions, error) {
+	st := said.startOptions(f)
 	st.ID, st.User, st.Origin = run, row.User, cmp.Or(said.origin, "session:"+row.ID)
-	b, err := beginning(f, st)
+	b, err := newBeginning(f, st)
 	if err != nil {
 		return b, err
 	}
@@ -279,9 +279,9 @@ func (w *Weir) beginRound(ctx context.Context, f *Flow, row *store.Session, run 
 		b.Inputs = append(b.Inputs, engine.Named{Name: messageName, Value: said.message})
 	}
 	b.Round = &runner.Round{
-		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Main,
+		Session: row.ID, Number: row.Rounds, At: row.Length, Main: row.Carryover,
 		MaxMessages: f.Session.MaxMessages, MaxTokens: f.Session.MaxTokens,
-		Allowances: allowances(f.Session.Spend, row.Usage),
+		Allowances: sessionAccounts(f.Session.Spend, row.Usage),
 	}
 	if b.Round.MaxTokens > 0 {
 		if b.Round.Count, err = w.counterOf(b.Settings); err != nil {
@@ -292,9 +292,9 @@ func (w *Weir) beginRound(ctx context.Context, f *Flow, row *store.Session, run 
 	return b, err
 }
 
-// allowances are a session's budget, of which its rounds have spent used.
-func allowances(s flow.Spend, used engine.Usage) []engine.Account {
-	if s == (flow.Spend{}) {
+// sessionAccounts are a session's budget, of which its rounds have spent used.
+func sessionAccounts(s flow.SpendLimits, used engine.Usage) []engine.Account {
+	if s == (flow.SpendLimits{}) {
 		return nil
 	}
 	a := engine.Account{Path: "session", OnLimit: cmp.Or(s.OnLimit, "fail"), Used: used}
@@ -305,21 +305,21 @@ func allowances(s flow.Spend, used engine.Usage) []engine.Account {
 	return []engine.Account{a}
 }
 
-// WaitsError says that the session's round waits for something that a message
+// WaitingError says that the session's round waits for something that a message
 // does not answer.
-type WaitsError struct {
+type WaitingError struct {
 	Session, Run string
 	// Interrupts are what it waits for.
 	Interrupts []engine.Interrupt
 }
 
 // Error names what the round waits for.
-func (e *WaitsError) Error() string { return e.told().Error() }
+func (e *WaitingError) Error() string { return e.asError().Error() }
 
 // Unwrap is the error with its code and a hint.
-func (e *WaitsError) Unwrap() error { return e.told() }
+func (e *WaitingError) Unwrap() error { return e.asError() }
 
-func (e *WaitsError) told() *Error {
+func (e *WaitingError) asError() *Error {
 	var list []string
 	for _, i := range e.Interrupts {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s (%s) %s", i.ID, i.Kind, i.Prompt)))
@@ -333,12 +333,12 @@ func (e *WaitsError) told() *Error {
 
 // answerTo is the message as an answer to the one question that a paused round
 // of the session waits for.
-func (w *Weir) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *spoken) (answer, error) {
+func (w *Weir) answerTo(ctx context.Context, row *store.Session, r *store.Run, said *queuedInput) (answer, error) {
 	open := r.Head.Waiting
 	if len(open) != 1 || open[0].Kind != engine.AwaitInput {
-		return answer{}, &WaitsError{Session: row.ID, Run: r.ID, Interrupts: open}
+		return answer{}, &WaitingError{Session: row.ID, Run: r.ID, Interrupts: open}
 	}
-	v, err := asAnswer(open[0].Schema, said.message)
+	v, err := convertToAnswer(open[0].Schema, said.message)
 	if err != nil {
 		return answer{}, fmt.Errorf("session %s asks %q: %w: %w", row.ID, open[0].Prompt, runner.ErrAnswer, err)
 	}
@@ -351,8 +351,8 @@ type answer struct {
 	value     engine.Value
 }
 
-// asAnswer is what was said as a value that fits a question.
-func asAnswer(schema map[string]any, said engine.Value) (engine.Value, error) {
+// convertToAnswer is what was said as a value that fits a question.
+func convertToAnswer(schema map[string]any, said engine.Value) (engine.Value, error) {
 	err := node.CheckAnswer(schema, said)
 	if err == nil {
 		return said, nil
@@ -369,7 +369,7 @@ func asAnswer(schema map[string]any, said engine.Value) (engine.Value, error) {
 
 // Answer resolves what the session's round waits for, by the interrupt's id:
 // approvals, events, one of several questions. The turn is the rest of the round.
-func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOptions) (*Turn, error) {
+func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOptions) (*Reply, error) {
 	row, err := s.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -385,7 +385,7 @@ func (s *Session) Answer(ctx context.Context, interrupt string, v any, o SendOpt
 	if err != nil {
 		return nil, err
 	}
-	t := newTurn(s, "", o)
+	t := newReply(s, "", o)
 	t.attach(r.ID, on.execution(), row.Length, r.Commits, r.Events)
-	return t, s.w.talks.watch(t)
+	return t, s.w.drivers.watchRun(t)
 }

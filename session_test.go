@@ -17,10 +17,10 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// parrot answers with what was said last, and with how many messages it was sent.
-type parrot struct{ sent func(*llm.Request) }
+// repeatingModel answers with what was said last, and with how many messages it was sent.
+type repeatingModel struct{ sent func(*llm.Request) }
 
-func (e *parrot) Generate(_ context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (e *repeatingModel) Generate(_ context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if e.sent != nil {
 		e.sent(r)
 	}
@@ -71,7 +71,7 @@ func openTalk(t *testing.T, path string, p weir.Provider, text string) (*weir.We
 	return w, f
 }
 
-func say(t *testing.T, s *weir.Session, message any, o weir.SendOptions) weir.TurnState {
+func sendAndWait(t *testing.T, s *weir.Session, message any, o weir.SendOptions) weir.ReplyState {
 	t.Helper()
 	turn, err := s.Send(t.Context(), message, o)
 	if err != nil {
@@ -106,20 +106,20 @@ func stores(t *testing.T, do func(t *testing.T, path string)) {
 	t.Run("sqlite", func(t *testing.T) { do(t, filepath.Join(t.TempDir(), "weir.db")) })
 }
 
-func TestASessionGoesOnOverRounds(t *testing.T) {
+func TestSessionContinuesOverRounds(t *testing.T) {
 	t.Parallel()
 	stores(t, goOnOverRounds)
 }
 
 func goOnOverRounds(t *testing.T, path string) {
 	t.Helper()
-	w, f := openTalk(t, path, &parrot{}, talkFlow)
+	w, f := openTalk(t, path, &repeatingModel{}, talkFlow)
 	s, err := w.Session(t.Context(), f, weir.SessionOptions{User: "anna"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		state := say(t, s, fmt.Sprintf("hello %d", i), weir.SendOptions{})
+		state := sendAndWait(t, s, fmt.Sprintf("hello %d", i), weir.SendOptions{})
 		want := fmt.Sprintf("%d: hello %d", 2*i+1, i)
 		if state.Status.String() != "completed" || state.Text != want || state.Round != i+1 || len(state.Messages) != 2 {
 			t.Fatalf("round %d: %+v", i+1, state)
@@ -127,7 +127,7 @@ func goOnOverRounds(t *testing.T, path string) {
 		if answer, err := weir.Output[string](state.Result, "answer"); err != nil || answer != want {
 			t.Fatal(answer, err)
 		}
-		if state.Spent.Input != 10 || state.Sent != 10 || state.View != nil {
+		if state.Spent.Input != 10 || state.SentTokens != 10 || state.View != nil {
 			t.Fatalf("%+v %+v", state.Spent, state.View)
 		}
 	}
@@ -145,14 +145,14 @@ func goOnOverRounds(t *testing.T, path string) {
 	}
 }
 
-func TestWhichSessionIsMeantFollowsFromUserFlowAndThread(t *testing.T) {
+func TestSessionIsFoundByUserFlowAndThread(t *testing.T) {
 	t.Parallel()
 	stores(t, findSessions)
 }
 
 func findSessions(t *testing.T, path string) {
 	t.Helper()
-	w, f := openTalk(t, path, &parrot{}, talkFlow)
+	w, f := openTalk(t, path, &repeatingModel{}, talkFlow)
 	get := func(f *weir.Flow, o weir.SessionOptions) *weir.Session {
 		t.Helper()
 		s, err := w.Session(t.Context(), f, o)
@@ -162,7 +162,7 @@ func findSessions(t *testing.T, path string) {
 		return s
 	}
 	first := get(f, weir.SessionOptions{User: "anna"})
-	say(t, first, "hello", weir.SendOptions{})
+	sendAndWait(t, first, "hello", weir.SendOptions{})
 	edited, err := w.Parse("talk.yaml", []byte(strings.Replace(talkFlow, "echo/m", "echo/other", 1)))
 	if err != nil {
 		t.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-run/weir"
 )
 
-func TestWhatARoundWithoutAModelReturnsIsItsText(t *testing.T) {
+func TestOutputIsTextOfRoundWithoutModel(t *testing.T) {
 	t.Parallel()
-	w, f := openTalk(t, "", &parrot{}, `
+	w, f := openTalk(t, "", &repeatingModel{}, `
 weir: 1
 name: echo
 inputs: {message: {type: text, required: true}}
@@ -20,7 +20,7 @@ outputs: {answer: "{{ back.text }}"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state := say(t, s, "hello", weir.SendOptions{}); state.Text != "echo hello" {
+	if state := sendAndWait(t, s, "hello", weir.SendOptions{}); state.Text != "echo hello" {
 		t.Errorf("the text is %q", state.Text)
 	}
 }

@@ -18,10 +18,10 @@ import (
 )
 
 // A reader holds no grant: others write its context while it works.
-func TestAReaderThatWaitsGoesOnWithWhatItSawThoughOthersWroteWhileItWorked(t *testing.T) {
+func TestWaitingReaderKeepsItsSnapshot(t *testing.T) {
 	t.Parallel()
 	wrote := make(chan struct{})
-	model := &gated{wait: wrote}
+	model := &gatedModel{wait: wrote}
 	look := &tool.Tool{
 		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
 		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
@@ -58,7 +58,7 @@ outputs: {a: "{{ a.text }}"}
 	if r = waitFor(t, run); r.Status != engine.Completed {
 		t.Errorf("%s %v", r.Status, r.Error)
 	}
-	sent, err := w.Explain(t.Context(), "run", "a")
+	sent, err := w.InspectPrompts(t.Context(), "run", "a")
 	if err != nil || len(sent) != 2 {
 		t.Fatalf("%d calls are told, %v", len(sent), err)
 	}
@@ -69,28 +69,28 @@ outputs: {a: "{{ a.text }}"}
 	}
 }
 
-// gated is heard, but answers only once wait is closed.
-type gated struct {
-	heard
+// gatedModel is heard, but answers only once wait is closed.
+type gatedModel struct {
+	lookingModel
 	wait chan struct{}
 }
 
-func (g *gated) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (g *gatedModel) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	select {
 	case <-g.wait:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return g.heard.Generate(ctx, req, emit)
+	return g.lookingModel.Generate(ctx, req, emit)
 }
 
-// shaky fails as a script says, by the number of the call: a code, or "".
-type shaky struct {
+// scriptedErrorModel fails as a script says, by the number of the call: a code, or "".
+type scriptedErrorModel struct {
 	n      atomic.Int32
 	script []string
 }
 
-func (s *shaky) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (s *scriptedErrorModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	n := int(s.n.Add(1))
 	if n <= len(s.script) && s.script[n-1] != "" {
 		return nil, &llm.Error{Code: s.script[n-1], Message: "not now", Retry: false}
@@ -107,13 +107,13 @@ func (s *shaky) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 
 // What an attempt has got over is not asked again by the next one: what came
 // after it was asked with it.
-func TestARetryKeepsTheFailuresThatTheAttemptGotOver(t *testing.T) {
+func TestRetryKeepsRecoveredFailures(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string][]string{
 		"a summary that failed":       {"model_unavailable", "", "model_unavailable"},
 		"a request that was too long": {"", "model_context_length", "", "model_unavailable"},
 	} {
-		model := &shaky{script: script}
+		model := &scriptedErrorModel{script: script}
 		look := &tool.Tool{Name: "look", Description: "Looks.", ReadOnly: true, Call: func(context.Context, tool.Call) (string, error) { return "a look", nil }}
 		w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"ears": model}, Tools: []*weir.Tool{look}})
 		if err != nil {
@@ -142,7 +142,7 @@ outputs: {a: "{{ a.text }}"}
 		if r.Status != engine.Failed || r.Error.Code != "model_unavailable" {
 			t.Fatalf("%s: %s %v after %d calls", name, r.Status, r.Error, model.n.Load())
 		}
-		if run, err = w.Force(t.Context(), "run", "retry", "a", nil, ""); err != nil {
+		if run, err = w.OverrideNode(t.Context(), "run", "retry", "a", nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		if r = waitFor(t, run); r.Status != engine.Completed {
@@ -153,9 +153,9 @@ outputs: {a: "{{ a.text }}"}
 
 // b writes the context while a waits; then a fails, and a person has it tried
 // again: what it got of the model was asked before b wrote.
-func TestANodeThatIsForcedToTryAgainSeesWhatItSaw(t *testing.T) {
+func TestOverriddenRetryKeepsSnapshot(t *testing.T) {
 	t.Parallel()
-	model := &shaky{script: []string{"", "model_unavailable"}}
+	model := &scriptedErrorModel{script: []string{"", "model_unavailable"}}
 	look := &tool.Tool{
 		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
 		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
@@ -185,7 +185,7 @@ outputs: {a: "{{ a.text }}"}
 	if r = waitFor(t, run); r.Status != engine.Failed || r.Error.Code != "model_unavailable" {
 		t.Fatalf("%s %v", r.Status, r.Error)
 	}
-	if run, err = w.Force(t.Context(), "run", "retry", "a", nil, ""); err != nil {
+	if run, err = w.OverrideNode(t.Context(), "run", "retry", "a", nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if r = waitFor(t, run); r.Status != engine.Completed {
@@ -193,9 +193,9 @@ outputs: {a: "{{ a.text }}"}
 	}
 }
 
-func TestWhatAPersonSaidIsNotDoubledWhereATurnWaitedMeanwhile(t *testing.T) {
+func TestUserMessageIsNotDuplicatedAfterWait(t *testing.T) {
 	t.Parallel()
-	model := &heard{}
+	model := &lookingModel{}
 	look := &tool.Tool{
 		Name: "look", Description: "Looks.", Approve: tool.ApproveAlways,
 		Call: func(context.Context, tool.Call) (string, error) { return "a look", nil },
@@ -244,7 +244,7 @@ outputs: {a: "{{ a.text }}"}
 	}
 }
 
-func TestAReaderIsEnteredAgainAfterACrashWithWhatItSaw(t *testing.T) {
+func TestReaderKeepsSnapshotAfterCrash(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "weir.db")
 	begun := make(chan struct{}, 1)
@@ -268,7 +268,7 @@ func TestAReaderIsEnteredAgainAfterACrashWithWhatItSaw(t *testing.T) {
 		return w
 	}
 	wrote := make(chan struct{})
-	w := open(&gated{wait: wrote}, true)
+	w := open(&gatedModel{wait: wrote}, true)
 	startText(t, w, `
 weir: 1
 name: reader
@@ -290,7 +290,7 @@ outputs: {a: "{{ a.text }}"}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	_ = w.Close(ctx)
 	cancel()
-	w = open(&heard{}, false)
+	w = open(&lookingModel{}, false)
 	t.Cleanup(func() { _ = w.Close(context.WithoutCancel(t.Context())) })
 	run, err := w.Resume(t.Context(), "run")
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// babbler is a model that answers in pieces of random sizes, fails now and then in the
+// streamingModel is a model that answers in pieces of random sizes, fails now and then in the
 // middle of one, and calls a tool where it is told to.
-type babbler struct {
+type streamingModel struct {
 	mu    sync.Mutex
 	tries map[string]int
 	seed  uint64
 }
 
-func (b *babbler) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (b *streamingModel) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	b.mu.Lock()
 	b.tries[req.Key]++
 	try := b.tries[req.Key]
@@ -42,7 +42,7 @@ func (b *babbler) Generate(ctx context.Context, req *llm.Request, emit func(llm.
 		n := min(1+r.IntN(7), len(text))
 		emit(llm.Chunk{Text: text[:n]})
 		if text = text[n:]; fails && r.IntN(20) == 0 {
-			return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "it broke", Retry: true, Tried: true}
+			return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "it broke", Retry: true, Retried: true}
 		}
 		for range r.IntN(20) {
 			runtime.Gosched()
@@ -99,26 +99,26 @@ nodes:
 outputs: {text: "{{ end.text }}"}
 `
 
-// seenSoFar is what a reader has that applies items in order.
-type seenSoFar struct {
-	t     *testing.T
-	who   string
-	last  map[string]int64  // number of the last event by run
-	open  map[string]string // live text by run and effect
-	final map[string]string // texts of completed effects
-	kids  map[string]int    // 1 where a child was started, 2 once it has reported its end
+// streamState is what a reader has that applies items in order.
+type streamState struct {
+	t        *testing.T
+	who      string
+	last     map[string]int64  // number of the last event by run
+	open     map[string]string // live text by run and effect
+	final    map[string]string // texts of completed effects
+	children map[string]int    // 1 where a child was started, 2 once it has reported its end
 }
 
-func newSeen(t *testing.T, who string) *seenSoFar {
+func newStreamState(t *testing.T, who string) *streamState {
 	t.Helper()
-	return &seenSoFar{t, who, map[string]int64{}, map[string]string{}, map[string]string{}, map[string]int{}}
+	return &streamState{t, who, map[string]int64{}, map[string]string{}, map[string]string{}, map[string]int{}}
 }
 
-func (s *seenSoFar) clone(who string) *seenSoFar {
-	return &seenSoFar{s.t, who, maps.Clone(s.last), maps.Clone(s.open), maps.Clone(s.final), maps.Clone(s.kids)}
+func (s *streamState) clone(who string) *streamState {
+	return &streamState{s.t, who, maps.Clone(s.last), maps.Clone(s.open), maps.Clone(s.final), maps.Clone(s.children)}
 }
 
-func (s *seenSoFar) apply(it *weir.Item) {
+func (s *streamState) apply(it *weir.Item) {
 	key := it.Run + " " + it.Effect
 	switch {
 	case it.Event != nil:
@@ -137,31 +137,31 @@ func (s *seenSoFar) apply(it *weir.Item) {
 	}
 }
 
-func (s *seenSoFar) event(it *weir.Item) {
+func (s *streamState) event(it *weir.Item) {
 	if it.Number != s.last[it.Run]+1 {
 		s.t.Errorf("%s: event %d of run %s comes after %d", s.who, it.Number, it.Run, s.last[it.Run])
 	}
 	s.last[it.Run] = it.Number
-	if it.Above != "" && s.kids[it.Run] != 1 {
-		s.t.Errorf("%s: %s of child %s: its state is %d", s.who, it.Event.Kind(), it.Run, s.kids[it.Run])
+	if it.PathPrefix != "" && s.children[it.Run] != 1 {
+		s.t.Errorf("%s: %s of child %s: its state is %d", s.who, it.Event.Kind(), it.Run, s.children[it.Run])
 	}
 	switch e := it.Event.(type) {
 	case *engine.NodeWaiting:
 		for _, i := range e.Interrupts {
 			if i.Child != nil {
-				s.kids[i.Child.Run] = 1
+				s.children[i.Child.Run] = 1
 			}
 		}
 	case *engine.ChildReported:
 		if e.Status.Ended() {
-			s.kids[e.Run] = 2
+			s.children[e.Run] = 2
 		}
 	case *engine.EffectCompleted:
 		s.completed(it.Run+" "+e.Key, e)
 	}
 }
 
-func (s *seenSoFar) completed(key string, e *engine.EffectCompleted) {
+func (s *streamState) completed(key string, e *engine.EffectCompleted) {
 	live, has := s.open[key]
 	delete(s.open, key)
 	if e.Error != nil {
@@ -183,13 +183,13 @@ func (s *seenSoFar) completed(key string, e *engine.EffectCompleted) {
 }
 
 // done checks what a reader has at the end of the run against the journals.
-func (s *seenSoFar) done(st weir.Store) {
+func (s *streamState) done(st weir.Store) {
 	s.t.Helper()
 	if len(s.open) > 0 {
 		s.t.Errorf("%s: live text is left over: %q", s.who, s.open)
 	}
-	want := newSeen(s.t, s.who)
-	ids, err := st.Find(s.t.Context(), "top")
+	want := newStreamState(s.t, s.who)
+	ids, err := st.FindRunIDs(s.t.Context(), "top")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -211,37 +211,37 @@ func (s *seenSoFar) done(st weir.Store) {
 	}
 }
 
-// places are cursors with what their readers had.
-type places struct {
+// cursors are cursors with what their readers had.
+type cursors struct {
 	mu   sync.Mutex
-	list []placeAt
+	list []cursorAt
 }
 
-type placeAt struct {
+type cursorAt struct {
 	cursor string
-	seen   *seenSoFar
+	seen   *streamState
 }
 
-func (k *places) add(cursor string, s *seenSoFar) {
+func (k *cursors) add(cursor string, s *streamState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.list = append(k.list, placeAt{cursor, s})
+	k.list = append(k.list, cursorAt{cursor, s})
 }
 
 // any is a cursor of any reader, or the beginning.
-func (k *places) any(t *testing.T, r *rand.Rand, who string) (string, *seenSoFar) {
+func (k *cursors) any(t *testing.T, r *rand.Rand, who string) (string, *streamState) {
 	t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if n := r.IntN(len(k.list) + 1); n > 0 {
 		return k.list[n-1].cursor, k.list[n-1].seen.clone(who)
 	}
-	return "", newSeen(t, who)
+	return "", newStreamState(t, who)
 }
 
 // read has a reader read a run that a process executes, or follow it from another,
 // coming back at cursors of its own and of others.
-func (k *places) read(t *testing.T, who string, seed uint64, w *weir.Weir, st weir.Store) {
+func (k *cursors) read(t *testing.T, who string, seed uint64, w *weir.Weir, st weir.Store) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range r.IntN(2000) {
@@ -273,16 +273,16 @@ func (k *places) read(t *testing.T, who string, seed uint64, w *weir.Weir, st we
 	}
 }
 
-func openBabble(t *testing.T, path string, seed uint64) (*weir.Weir, *weir.Flow, weir.Store) {
+func openStreaming(t *testing.T, path string, seed uint64) (*weir.Weir, *weir.Flow, weir.Store) {
 	t.Helper()
 	st := openSQLite(t, path)
-	look, err := tool.Func("look", "Looks.", func(context.Context, struct{}) (string, error) { return "seen", nil })
+	look, err := tool.FromFunc("look", "Looks.", func(context.Context, struct{}) (string, error) { return "seen", nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	look.ReadOnly = true
 	w, err := weir.Open(weir.Options{
-		Store: st, Providers: map[string]weir.Provider{"p": &babbler{tries: map[string]int{}, seed: seed}}, Tools: []*weir.Tool{look},
+		Store: st, Providers: map[string]weir.Provider{"p": &streamingModel{tries: map[string]int{}, seed: seed}}, Tools: []*weir.Tool{look},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -299,27 +299,27 @@ func openBabble(t *testing.T, path string, seed uint64) (*weir.Weir, *weir.Flow,
 	return w, top, st
 }
 
-// TestEveryReaderOfATreeEndsWithWhatTheJournalsHave has readers come at random moments
+// TestEveryStreamReaderMatchesTheJournals has readers come at random moments
 // to a run with children, slow ones and several at once, in the process that executes
 // the run and in another, and come back at cursors of theirs and of others, also once
 // the first process has closed and another one continues the run. Each has all events
 // in order, the text of each effect without holes or doubles, and none that is void.
-func TestEveryReaderOfATreeEndsWithWhatTheJournalsHave(t *testing.T) {
+func TestEveryStreamReaderMatchesTheJournals(t *testing.T) {
 	t.Parallel()
 	rounds := 12
 	if testing.Short() {
 		rounds = 3
 	}
 	for seed := range uint64(rounds) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { readBabble(t, seed) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { checkStreaming(t, seed) })
 	}
 }
 
-func readBabble(t *testing.T, seed uint64) {
+func checkStreaming(t *testing.T, seed uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
-	first, f, st := openBabble(t, path, seed)
-	second, _, st2 := openBabble(t, path, seed)
+	first, f, st := openStreaming(t, path, seed)
+	second, _, st2 := openStreaming(t, path, seed)
 	defer second.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // it has nothing to do any more
 	r := rand.New(rand.NewPCG(seed, 3))
 	moves := seed%3 > 0 // to the second process, in the middle of the run or where it waits
@@ -327,7 +327,7 @@ func readBabble(t *testing.T, seed uint64) {
 	if seed%3 == 1 {
 		stop = 1 + r.IntN(600)
 	}
-	var k places
+	var k cursors
 	var wg sync.WaitGroup
 	join := func(n int) {
 		who, from, of, seed := fmt.Sprintf("reader %d", n), second, st2, r.Uint64()
@@ -342,7 +342,7 @@ func readBabble(t *testing.T, seed uint64) {
 	}
 	join(0)
 	join(1)
-	own := newSeen(t, "the first reader")
+	own := newStreamState(t, "the first reader")
 	cursor := k.first(t, own, run, r, stop, join)
 	w, of := first, st
 	if moves {
@@ -371,7 +371,7 @@ func readBabble(t *testing.T, seed uint64) {
 
 // first reads the first execution of a run, up to some item, has others join and keeps
 // places for them.
-func (k *places) first(t *testing.T, own *seenSoFar, run *weir.Run, r *rand.Rand, stop int, join func(n int)) (cursor string) {
+func (k *cursors) first(t *testing.T, own *streamState, run *weir.Run, r *rand.Rand, stop int, join func(n int)) (cursor string) {
 	t.Helper()
 	n := 0
 	for it, err := range run.Events(t.Context()) {
@@ -394,7 +394,7 @@ func (k *places) first(t *testing.T, own *seenSoFar, run *weir.Run, r *rand.Rand
 }
 
 // readOn reads an execution from a cursor to its end.
-func (k *places) readOn(t *testing.T, s *seenSoFar, run *weir.Run, cursor string) string {
+func (k *cursors) readOn(t *testing.T, s *streamState, run *weir.Run, cursor string) string {
 	t.Helper()
 	for it, err := range run.EventsFrom(t.Context(), cursor) {
 		if err != nil {

@@ -29,9 +29,9 @@ func completedKeys(t *testing.T, w *weir.Weir, id string) []string {
 	return keys
 }
 
-// TestARejectedAnswerIsAskedForAnewWhenAFailedRunIsRetried: also by another process,
+// TestRetryAsksModelAgainAfterRejectedAnswer: also by another process,
 // which has nothing but the journal.
-func TestARejectedAnswerIsAskedForAnewWhenAFailedRunIsRetried(t *testing.T) {
+func TestRetryAsksModelAgainAfterRejectedAnswer(t *testing.T) {
 	t.Parallel()
 	const text = `
 weir: 1
@@ -41,9 +41,9 @@ nodes:
   n: {type: extract, in: {message: Hm.}, with: {schema: {type: object, required: [amount]}}}
 outputs: {amount: "{{ n.value.amount }}"}
 `
-	s := keptStore{memory.New()}
+	s := unclosableStore{memory.New()}
 	open := func(says ...string) (*weir.Weir, *weir.Flow) {
-		w, err := weir.Open(weir.Options{Store: s, Replay: recorded.NewTurns(weirtest.Says(says...), nil)})
+		w, err := weir.Open(weir.Options{Store: s, Replay: recorded.NewScriptedTurns(weirtest.Says(says...), nil)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ outputs: {amount: "{{ n.value.amount }}"}
 			t.Fatal(err)
 		}
 		w, _ = open(says...)
-		run, err = w.Force(t.Context(), "run", "retry", "n", nil, "ada")
+		run, err = w.OverrideNode(t.Context(), "run", "retry", "n", nil, "ada")
 		if err != nil {
 			t.Fatal(err)
 		}

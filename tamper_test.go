@@ -18,16 +18,16 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// vault is a table whose rows are the record, with the columns that say it.
-type vault struct {
+// recordTable is a table whose rows are the record, with the columns that say it.
+type recordTable struct {
 	table, key string
 	columns    []string
 	// again is an insertion of a copy of a row.
 	again string
 }
 
-func vaults() []vault {
-	return []vault{
+func recordTables() []recordTable {
+	return []recordTable{
 		{
 			"run_commit", "id",
 			[]string{"at", "last", "base", "messages", "events", "events", "events", "tag"},
@@ -77,15 +77,15 @@ func vaults() []vault {
 	}
 }
 
-// vandal changes a database in one place.
-type vandal struct {
+// corruptor changes a database in one place.
+type corruptor struct {
 	*rand.Rand
 	db *sql.DB
 }
 
-// strike does one thing and says what; "" where it could not.
-func (v *vandal) strike(ctx context.Context) (string, error) {
-	all := vaults()
+// corrupt does one thing and says what; "" where it could not.
+func (v *corruptor) corrupt(ctx context.Context) (string, error) {
+	all := recordTables()
 	x := all[v.IntN(len(all))]
 	if x.key == "rowid" {
 		x.key = "fingerprint"
@@ -107,7 +107,7 @@ func (v *vandal) strike(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-func (v *vandal) pick(ctx context.Context, table, column, where string) (key any, err error) {
+func (v *corruptor) pick(ctx context.Context, table, column, where string) (key any, err error) {
 	var n int
 	if err := v.db.QueryRowContext(ctx, "SELECT count(*) FROM "+table+" WHERE "+where).Scan(&n); err != nil || n == 0 {
 		return nil, err
@@ -117,7 +117,7 @@ func (v *vandal) pick(ctx context.Context, table, column, where string) (key any
 }
 
 // exec counts a change that the schema forbids as none.
-func (v *vandal) exec(ctx context.Context, what, query string, args ...any) (string, error) {
+func (v *corruptor) exec(ctx context.Context, what, query string, args ...any) (string, error) {
 	res, err := v.db.ExecContext(ctx, query, args...)
 	if err != nil {
 		return "", nil //nolint:nilerr // another place is tried
@@ -129,7 +129,7 @@ func (v *vandal) exec(ctx context.Context, what, query string, args ...any) (str
 }
 
 // flip turns one bit of a column around.
-func (v *vandal) flip(ctx context.Context, x vault, column string) (string, error) {
+func (v *corruptor) flip(ctx context.Context, x recordTable, column string) (string, error) {
 	key, err := v.pick(ctx, x.table, x.key, column+" IS NOT NULL")
 	if err != nil || key == nil {
 		return "", err
@@ -157,7 +157,7 @@ func (v *vandal) flip(ctx context.Context, x vault, column string) (string, erro
 }
 
 // swap has two rows change places, with all that they hold.
-func (v *vandal) swap(ctx context.Context, x vault, key any) (string, error) {
+func (v *corruptor) swap(ctx context.Context, x recordTable, key any) (string, error) {
 	other, err := v.pick(ctx, x.table, x.key, "TRUE")
 	if err != nil || other == key {
 		return "", err
@@ -205,17 +205,17 @@ func tampered(n int) int {
 	return n
 }
 
-func TestWhateverIsChangedInTheRecordIsFound(t *testing.T) {
+func TestVerifyFindsEveryRecordChange(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(archive(t))
+	data, err := os.ReadFile(archiveDatabase(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := map[string]int{}
 	for seed, n := uint64(1), tampered(200); n > 0; seed++ {
 		path, db := copied(t, data)
-		v := &vandal{rand.New(rand.NewPCG(seed, 5)), db}
-		what, err := v.strike(t.Context())
+		v := &corruptor{rand.New(rand.NewPCG(seed, 5)), db}
+		what, err := v.corrupt(t.Context())
 		if err := errors.Join(err, db.Close()); err != nil {
 			t.Fatal(seed, err)
 		}
@@ -286,7 +286,7 @@ func recompute(t *testing.T, path string, run string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	tag := store.BeginTag(0, c.Origin)
+	tag := store.FirstTag(0, c.Origin)
 	for l, err := range s.Links(t.Context(), c) {
 		if err != nil || l.Err != nil {
 			t.Fatal(err, l.Err)
@@ -319,17 +319,17 @@ func rewrite(t *testing.T, db *sql.DB, path string, num int64, id string) {
 		t.Fatal(err)
 	}
 	recompute(t, path, id)
-	if out := verified(t, path, audit.Options{}); !out.OK {
+	if out := verifyDatabase(t, path, audit.Options{}); !out.OK {
 		t.Errorf("a recomputed chain is found without heads: %+v", out.Findings)
 	}
 }
 
 // Somebody who can write the database can have it be consistent: what is then found is
 // found by the heads that were kept elsewhere.
-func TestWithKeptHeadsACutTailAndARecomputedChainAreFound(t *testing.T) {
+func TestKeptHeadsRevealTruncatedAndRecomputedChains(t *testing.T) {
 	t.Parallel()
-	original := archive(t)
-	heads := verified(t, original, audit.Options{})
+	original := archiveDatabase(t)
+	heads := verifyDatabase(t, original, audit.Options{})
 	var kept []audit.KeptHead
 	for _, r := range heads.Runs {
 		kept = append(kept, r.KeptHead)
@@ -353,15 +353,15 @@ func TestWithKeptHeadsACutTailAndARecomputedChainAreFound(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if out := verified(t, path, audit.Options{Heads: kept}); out.OK {
+		if out := verifyDatabase(t, path, audit.Options{Heads: kept}); out.OK {
 			t.Errorf("seed %d: a %s of run %s is not found", seed, what, ids[i])
 		}
-		if out := verified(t, path, audit.Options{Head: heads.Digest}); out.OK {
+		if out := verifyDatabase(t, path, audit.Options{Head: heads.Digest}); out.OK {
 			t.Errorf("seed %d: a %s of run %s is not found by the digest", seed, what, ids[i])
 		}
 		_ = os.Remove(path)
 	}
-	if out := verified(t, original, audit.Options{Heads: kept, Head: heads.Digest}); !out.OK {
+	if out := verifyDatabase(t, original, audit.Options{Heads: kept, Head: heads.Digest}); !out.OK {
 		t.Errorf("what was not changed: %+v", out.Findings)
 	}
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// Trajectories say how trajectories are kept.
-type Trajectories struct {
+// TrajectoryOptions say how trajectories are kept.
+type TrajectoryOptions struct {
 	// Storage keeps each round when it ends, and whenever its run pauses: files.New,
 	// tables.New, trajectory.Both; nil keeps none.
 	Storage trajectory.Storage
-	// Portraits has a model describe the data that nothing describes; nil does not.
-	Portraits *Portraits
+	// Describer has a model describe the data that nothing describes; nil does not.
+	Describer *Describer
 }
 
-// Portraits have a model describe data in the background of the run that found or
-// made it, under the run's budget; see runner.Portraits.
-type Portraits = runner.Portraits
+// Describer have a model describe data in the background of the run that found or
+// made it, under the run's budget; see runner.Describer.
+type Describer = runner.DescriptionOptions
 
 // Trajectory returns the graph of what an agent did in a session and why, its
 // rounds joined: of the main agent where sub is 0, else of the sub-agent with that
@@ -38,18 +38,18 @@ type Portraits = runner.Portraits
 // store.ErrNotFound says that there is no such session or run, and
 // trajectory.ErrNotFound that the agent did nothing in it.
 func (w *Weir) Trajectory(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
-	return w.newTrails().graph(ctx, session, sub)
+	return w.newTrajectoryBuilder().graphOf(ctx, session, sub)
 }
 
 // Agents lists who worked in a session, the main agent first. The session may be
 // the id of a run, as for Trajectory.
 func (w *Weir) Agents(ctx context.Context, session string) ([]trajectory.Agent, error) {
-	return w.newTrails().who(ctx, session)
+	return w.newTrajectoryBuilder().agentsOf(ctx, session)
 }
 
-// graph is that of one agent.
-func (t *trails) graph(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
-	if err := t.session(ctx, session); err != nil {
+// graphOf is that of one agent.
+func (t *trajectoryBuilder) graphOf(ctx context.Context, session string, sub int) (*trajectory.Graph, error) {
+	if err := t.addSession(ctx, session); err != nil {
 		return nil, err
 	}
 	var records []trajectory.Record
@@ -61,12 +61,12 @@ func (t *trails) graph(ctx context.Context, session string, sub int) (*trajector
 	if len(records) == 0 {
 		return nil, fmt.Errorf("session %s, sub-agent %d: %w", session, sub, trajectory.ErrNotFound)
 	}
-	return trajectory.Join(records...)
+	return trajectory.JoinRounds(records...)
 }
 
-// who are the agents, the main one first.
-func (t *trails) who(ctx context.Context, session string) ([]trajectory.Agent, error) {
-	if err := t.session(ctx, session); err != nil {
+// agentsOf are the agents, the main one first.
+func (t *trajectoryBuilder) agentsOf(ctx context.Context, session string) ([]trajectory.Agent, error) {
+	if err := t.addSession(ctx, session); err != nil {
 		return nil, err
 	}
 	var out []trajectory.Agent
@@ -80,30 +80,30 @@ func (t *trails) who(ctx context.Context, session string) ([]trajectory.Agent, e
 	return out, nil
 }
 
-// trails makes trajectories from journals.
-type trails struct {
-	s     Store
-	types flow.Catalogue
-	book  *trajectory.Book
-	flows map[string]*Flow // as recorded, by fingerprint and specs
-	// open are the recorders of all rounds so far: a round goes on with the numbers of
+// trajectoryBuilder makes trajectories from journals.
+type trajectoryBuilder struct {
+	store   Store
+	types   flow.Catalogue
+	changes *trajectory.RecorderPool
+	flows   map[string]*Flow // as recorded, by fingerprint and specs
+	// followers are the recorders of all rounds so far: a round goes on with the numbers of
 	// those before it.
-	open []*follow.Follower
+	followers []*follow.Follower
 	// agents are the paths of the sub-agents by the last round.
-	agents []string
-	most   int  // rounds, 0 for all
-	ended  bool // only rounds that have ended
+	agents        []string
+	maxRounds     int  // rounds, 0 for all
+	completedOnly bool // only rounds that have ended
 	// describe says what a tool does; nil where there are none.
 	describe func(tool string) string
 }
 
-func newTrails(s Store, types flow.Catalogue) *trails {
-	return &trails{s: s, types: types, flows: make(map[string]*Flow), book: trajectory.NewBook(nil, nil)}
+func newTrajectoryBuilder(s Store, types flow.Catalogue) *trajectoryBuilder {
+	return &trajectoryBuilder{store: s, types: types, flows: make(map[string]*Flow), changes: trajectory.NewRecorderPool(nil, nil)}
 }
 
-// newTrails makes trajectories of the store, with what this process's tools do.
-func (w *Weir) newTrails() *trails {
-	t := newTrails(w.store, w.catalogue)
+// newTrajectoryBuilder makes trajectories of the store, with what this process's tools do.
+func (w *Weir) newTrajectoryBuilder() *trajectoryBuilder {
+	t := newTrajectoryBuilder(w.store, w.catalogue)
 	t.describe = func(name string) string {
 		if known := w.tools.Get(name); known != nil {
 			return known.Description
@@ -129,7 +129,7 @@ func (w *Weir) agentsBefore(ctx context.Context, f *Flow, row *store.Session) ([
 			if r.Round >= row.Rounds || r.Commits == 0 {
 				continue
 			}
-			start, err := runner.StartIn(ctx, w.store, r.ID)
+			start, err := runner.JournaledStart(ctx, w.store, r.ID)
 			if err != nil {
 				return nil, err
 			}
@@ -145,10 +145,10 @@ func (w *Weir) agentsBefore(ctx context.Context, f *Flow, row *store.Session) ([
 }
 
 // records are those of all agents and rounds, in order.
-func (t *trails) records() []trajectory.Record {
+func (t *trajectoryBuilder) records() []trajectory.Record {
 	var out []trajectory.Record
 	seen := map[trajectory.Key]bool{}
-	for _, f := range t.open {
+	for _, f := range t.followers {
 		for _, r := range f.Recorders() {
 			if k := r.Key(); !seen[k] {
 				seen[k] = true
@@ -162,11 +162,11 @@ func (t *trails) records() []trajectory.Record {
 	return out
 }
 
-// session follows all rounds of a session, or a run that is none.
-func (t *trails) session(ctx context.Context, id string) error {
-	_, err := t.s.Session(ctx, id)
+// addSession follows all rounds of a session, or a run that is none.
+func (t *trajectoryBuilder) addSession(ctx context.Context, id string) error {
+	_, err := t.store.Session(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return t.alone(ctx, id)
+		return t.addRunTree(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("trajectory of session %s: %w", id, err)
@@ -176,7 +176,7 @@ func (t *trails) session(ctx context.Context, id string) error {
 		return err
 	}
 	for _, r := range rounds {
-		if err := t.round(ctx, &r); err != nil {
+		if err := t.addRound(ctx, &r); err != nil {
 			return err
 		}
 	}
@@ -184,23 +184,23 @@ func (t *trails) session(ctx context.Context, id string) error {
 }
 
 // rounds are those of a session, in order.
-func (t *trails) rounds(ctx context.Context, session string) ([]store.Run, error) {
+func (t *trajectoryBuilder) rounds(ctx context.Context, session string) ([]store.Run, error) {
 	out, err := t.list(ctx, store.Filter{Session: session})
 	if err != nil {
 		return nil, fmt.Errorf("rounds of session %s: %w", session, err)
 	}
 	slices.SortFunc(out, func(a, b store.Run) int { return cmp.Compare(a.Round, b.Round) })
-	if t.most > 0 {
-		out = slices.DeleteFunc(out, func(r store.Run) bool { return r.Round > t.most })
+	if t.maxRounds > 0 {
+		out = slices.DeleteFunc(out, func(r store.Run) bool { return r.Round > t.maxRounds })
 	}
 	return out, nil
 }
 
 // list are all runs that fit a filter, the newest first.
-func (t *trails) list(ctx context.Context, f store.Filter) (out []store.Run, err error) {
+func (t *trajectoryBuilder) list(ctx context.Context, f store.Filter) (out []store.Run, err error) {
 	f.Limit = 1000
 	for {
-		page, err := t.s.Runs(ctx, f)
+		page, err := t.store.Runs(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -212,10 +212,10 @@ func (t *trails) list(ctx context.Context, f store.Filter) (out []store.Run, err
 	}
 }
 
-// alone follows the tree that a run is in, or the session that it is a round of.
-func (t *trails) alone(ctx context.Context, id string) error {
+// addRunTree follows the tree that a run is in, or the session that it is a round of.
+func (t *trajectoryBuilder) addRunTree(ctx context.Context, id string) error {
 	for {
-		r, err := t.s.Run(ctx, id)
+		r, err := t.store.Run(ctx, id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return fmt.Errorf("there is no session and no run %s: %w", id, store.ErrNotFound)
@@ -224,20 +224,20 @@ func (t *trails) alone(ctx context.Context, id string) error {
 		case r.Parent != "":
 			id = r.Parent
 		case r.Session != "":
-			return t.session(ctx, r.Session)
+			return t.addSession(ctx, r.Session)
 		default:
-			return t.round(ctx, &r)
+			return t.addRound(ctx, &r)
 		}
 	}
 }
 
-// round follows a run at the root of its tree, and those below.
-func (t *trails) round(ctx context.Context, r *store.Run) error {
-	if t.ended && !r.Head.Status.Ended() {
+// addRound follows a run at the root of its tree, and those below.
+func (t *trajectoryBuilder) addRound(ctx context.Context, r *store.Run) error {
+	if t.completedOnly && !r.Head.Status.Ended() {
 		return nil
 	}
 	k := trajectory.Key{User: r.User, Session: cmp.Or(r.Session, r.ID), Round: max(r.Round, 1)}
-	return t.run(ctx, r, func(start *engine.RunStarted, f *Flow) follow.Options {
+	return t.addRun(ctx, r, func(start *engine.RunStarted, f *Flow) follow.Options {
 		t.agents = agentsOf(f, start, t.agents)
 		return follow.Options{Key: k, Agents: follow.NewAgents(t.agents)}
 	})
@@ -252,16 +252,16 @@ func agentsOf(f *Flow, start *engine.RunStarted, before []string) []string {
 	return follow.AgentsOf(f, before)
 }
 
-// run follows a run and those below it; place says whose trajectory its own is.
-func (t *trails) run(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) error {
+// addRun follows a run and those below it; place says whose trajectory its own is.
+func (t *trajectoryBuilder) addRun(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) error {
 	if r.Commits == 0 {
 		return nil
 	}
-	fo, o, err := t.read(ctx, r, place)
+	fo, o, err := t.readJournal(ctx, r, place)
 	if err != nil {
 		return fmt.Errorf("trajectory of run %s: %w", r.ID, err)
 	}
-	if !fo.Parental() {
+	if !fo.MayHaveChildren() {
 		return nil
 	}
 	children, err := t.list(ctx, store.Filter{Parent: r.ID})
@@ -269,9 +269,9 @@ func (t *trails) run(ctx context.Context, r *store.Run, place func(*engine.RunSt
 		return fmt.Errorf("runs below %s: %w", r.ID, err)
 	}
 	for _, c := range slices.Backward(children) {
-		err := t.run(ctx, &c, func(start *engine.RunStarted, _ *Flow) follow.Options {
-			below := follow.Options{Key: o.Key, Above: follow.Below(o.Above, start), Agents: o.Agents}
-			below.Key.Sub = o.Agents.Number(below.Above)
+		err := t.addRun(ctx, &c, func(start *engine.RunStarted, _ *Flow) follow.Options {
+			below := follow.Options{Key: o.Key, RootPath: follow.ChildPath(o.RootPath, start), Agents: o.Agents}
+			below.Key.Sub = o.Agents.Number(below.RootPath)
 			return below
 		})
 		if err != nil {
@@ -281,15 +281,15 @@ func (t *trails) run(ctx context.Context, r *store.Run, place func(*engine.RunSt
 	return nil
 }
 
-// read has a follower read a run's journal.
-func (t *trails) read(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) (*follow.Follower, follow.Options, error) {
+// readJournal has a follower read a run's journal.
+func (t *trajectoryBuilder) readJournal(ctx context.Context, r *store.Run, place func(*engine.RunStarted, *Flow) follow.Options) (*follow.Follower, follow.Options, error) {
 	var fo *follow.Follower
 	var o follow.Options
-	f, err := t.flow(ctx, r)
+	f, err := t.flowOf(ctx, r)
 	if err != nil {
 		return nil, o, err
 	}
-	for c, err := range t.s.Commits(ctx, r.ID, 0) {
+	for c, err := range t.store.Commits(ctx, r.ID, 0) {
 		if err != nil {
 			return nil, o, err
 		}
@@ -299,24 +299,24 @@ func (t *trails) read(ctx context.Context, r *store.Run, place func(*engine.RunS
 				return nil, o, fmt.Errorf("its journal begins with %s", c.Events[0].Kind())
 			}
 			o = place(start, f)
-			o.Flow, o.Run, o.Types, o.Book, o.Describe = f, r.ID, t.types, t.book, t.describe
+			o.Flow, o.Run, o.Types, o.Recorders, o.Describe = f, r.ID, t.types, t.changes, t.describe
 			if fo, err = follow.New(ctx, o); err != nil {
 				return nil, o, err
 			}
-			t.open = append(t.open, fo)
+			t.followers = append(t.followers, fo)
 		}
 		fo.Commit(ctx, &c)
 	}
 	if fo == nil {
 		return nil, o, errors.New("its journal is empty")
 	}
-	fo.Unfinished(ctx)
+	fo.RecordUnfinished(ctx)
 	return fo, o, fo.Err()
 }
 
-// flow is that of a run as it was recorded, read once.
-func (t *trails) flow(ctx context.Context, r *store.Run) (*Flow, error) {
-	start, err := runner.BeginningIn(ctx, t.s, r.ID)
+// flowOf is that of a run as it was recorded, read once.
+func (t *trajectoryBuilder) flowOf(ctx context.Context, r *store.Run) (*Flow, error) {
+	start, err := runner.EffectiveStartIn(ctx, t.store, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -324,7 +324,7 @@ func (t *trails) flow(ctx context.Context, r *store.Run) (*Flow, error) {
 	if f := t.flows[key]; f != nil {
 		return f, nil
 	}
-	f, _, err := RecordedFlow(ctx, t.s, t.types, r.Fingerprint, start.Specs)
+	f, _, err := RecordedFlow(ctx, t.store, t.types, r.Fingerprint, start.Specs)
 	if err == nil {
 		t.flows[key] = f
 	}

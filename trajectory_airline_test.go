@@ -47,19 +47,19 @@ func (r *recording) roundFlow(last bool) weir.Definition {
 	return d
 }
 
-// rounds are a recording as those of a session whose trajectory is kept.
-type rounds struct {
-	*had
+// airlineSession are a recording as those of a session whose trajectory is kept.
+type airlineSession struct {
+	*replayedTalk
 	db      *sqlite.Store
-	storage trajectory.Both
+	storage trajectory.Mirrored
 	session string
 }
 
-func (k *rounds) open(t *testing.T, s weir.Store) *weir.Weir {
+func (k *airlineSession) open(t *testing.T, s weir.Store) *weir.Weir {
 	t.Helper()
 	w, err := weir.Open(weir.Options{
 		Store: s, Tools: k.tools.tools(), Providers: map[string]weir.Provider{"recorded": k.model},
-		Trajectories: &weir.Trajectories{Storage: k.storage},
+		Trajectories: &weir.TrajectoryOptions{Storage: k.storage},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func (k *rounds) open(t *testing.T, s weir.Store) *weir.Weir {
 }
 
 // say has the customer say what comes in a round.
-func (k *rounds) say(ctx context.Context, t *testing.T, w *weir.Weir, round int) *weir.Turn {
+func (k *airlineSession) say(ctx context.Context, t *testing.T, w *weir.Weir, round int) *weir.Reply {
 	t.Helper()
 	f, err := w.Define(k.r.roundFlow(round == len(k.r.said)))
 	if err != nil {
@@ -86,18 +86,18 @@ func (k *rounds) say(ctx context.Context, t *testing.T, w *weir.Weir, round int)
 	return turn
 }
 
-// haveAll has conversations side by side, round by round.
-func haveAll(t *testing.T, all []*rounds) {
+// replayAll has conversations side by side, round by round.
+func replayAll(t *testing.T, all []*airlineSession) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	ws := make([]*weir.Weir, len(all))
 	for i, k := range all {
-		ws[i] = k.open(t, kept{k.db})
+		ws[i] = k.open(t, unclosedStore{k.db})
 	}
 	for round, going := 1, true; going; round++ {
 		going = false
-		turns := map[int]*weir.Turn{}
+		turns := map[int]*weir.Reply{}
 		for i, k := range all {
 			if round <= len(k.r.said) {
 				turns[i] = k.say(ctx, t, ws[i], round)
@@ -119,7 +119,7 @@ func haveAll(t *testing.T, all []*rounds) {
 
 // messages are those of the session, the roles and texts of which are the recorded
 // ones.
-func (k *rounds) messages(t *testing.T, w *weir.Weir) []convo.Message {
+func (k *airlineSession) messages(t *testing.T, w *weir.Weir) []convo.Message {
 	t.Helper()
 	s, err := w.Session(t.Context(), nil, weir.SessionOptions{ID: k.session})
 	if err != nil {
@@ -139,16 +139,16 @@ func (k *rounds) messages(t *testing.T, w *weir.Weir) []convo.Message {
 	return out
 }
 
-// tally is what a trajectory has to hold, counted from the published JSON without
+// messageCounts is what a trajectory has to hold, counted from the published JSON without
 // any code of ours.
-type tally struct {
+type messageCounts struct {
 	queries, answers, calls, states int
 	tools                           int // distinct names in each round
 	unanswered                      int // rounds that end in no answer
 	calling                         int // calls that such a round ends with
 }
 
-func count(t *testing.T, line []byte) (c tally) {
+func count(t *testing.T, line []byte) (c messageCounts) {
 	t.Helper()
 	var raw struct{ Messages []map[string]any }
 	if err := json.Unmarshal(line, &raw); err != nil {
@@ -184,11 +184,11 @@ func count(t *testing.T, line []byte) (c tally) {
 	return c
 }
 
-func (c tally) check(t *testing.T, id string, g *trajectory.Graph) {
+func (c messageCounts) check(t *testing.T, id string, g *trajectory.Graph) {
 	t.Helper()
 	types, relations, outcomes := map[trajectory.Type]int{}, map[trajectory.Relation]int{}, 0
 	for _, n := range g.Nodes {
-		if n.Attributes[trajectory.Kind] == follow.Outcome {
+		if n.Attributes[trajectory.AttrKind] == follow.KindOutcome {
 			outcomes++
 			continue
 		}
@@ -223,27 +223,27 @@ func (c tally) check(t *testing.T, id string, g *trajectory.Graph) {
 
 // check holds the trajectory that was kept against the data, the journal and the
 // session.
-func (k *rounds) check(t *testing.T, w *weir.Weir) {
+func (k *airlineSession) check(t *testing.T, w *weir.Weir) {
 	t.Helper()
-	if err := sameAsKept(t.Context(), w, k.storage, "customer", k.session); err != nil {
+	if err := compareStored(t.Context(), w, k.storage, "customer", k.session); err != nil {
 		t.Errorf("%s: %v", k.r.id, err)
 		return
 	}
 	for name, s := range map[string]trajectory.Storage{"files": k.storage.First, "tables": k.storage.Second} {
-		g, err := trajectory.Load(t.Context(), s, "customer", k.session, 0)
+		g, err := trajectory.LoadGraph(t.Context(), s, "customer", k.session, 0)
 		if err != nil {
 			t.Errorf("%s, from the %s: %v", k.r.id, name, err)
 			continue
 		}
 		count(t, k.r.line).check(t, k.r.id, g)
-		if err := tips(g); err != nil {
+		if err := checkEnds(g); err != nil {
 			t.Errorf("%s, from the %s: %v", k.r.id, name, err)
 		}
 		if got, want := g.Replay(), k.messages(t, w); !reflect.DeepEqual(plainly(got), plainly(want)) {
 			t.Errorf("%s, from the %s: %d messages are replayed, and the session's %d are others", k.r.id, name, len(got), len(want))
 		}
 	}
-	k.returns(t)
+	k.checkReload(t)
 }
 
 // plainly are messages by what a graph keeps of them.
@@ -255,14 +255,14 @@ func plainly(list []convo.Message) []string {
 	return out
 }
 
-// returns has the rounds go from the files to other tables and from these to other
+// checkReload has the rounds go from the files to other tables and from these to other
 // files, which are the same, byte for byte.
-func (k *rounds) returns(t *testing.T) {
+func (k *airlineSession) checkReload(t *testing.T) {
 	t.Helper()
 	rows, again := tables.New(tables.NewMemory()), files.New(t.TempDir(), files.Options{NoSync: true})
-	all := trajectory.OfSession("customer", k.session)
+	all := trajectory.SessionFilter("customer", k.session)
 	for _, step := range []struct{ to, from trajectory.Storage }{{rows, k.storage.First}, {again, rows}} {
-		if n, err := trajectory.Copy(t.Context(), step.to, step.from, all); err != nil || n != len(k.r.said) {
+		if n, err := trajectory.CopyRounds(t.Context(), step.to, step.from, all); err != nil || n != len(k.r.said) {
 			t.Errorf("%s: %d rounds were copied of %d, %v", k.r.id, n, len(k.r.said), err)
 		}
 	}
@@ -271,17 +271,17 @@ func (k *rounds) returns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		first := onPaper(t, k.storage.First, key)
+		first := encodedRecord(t, k.storage.First, key)
 		for _, other := range []trajectory.Storage{k.storage.Second, rows, again} {
-			if !bytes.Equal(first, onPaper(t, other, key)) {
+			if !bytes.Equal(first, encodedRecord(t, other, key)) {
 				t.Errorf("%s: %s is not the same in %T", k.r.id, key, other)
 			}
 		}
 	}
 }
 
-// onPaper is a stored round as its two files have it.
-func onPaper(t *testing.T, s trajectory.Storage, k trajectory.Key) []byte {
+// encodedRecord is a stored round as its two files have it.
+func encodedRecord(t *testing.T, s trajectory.Storage, k trajectory.Key) []byte {
 	t.Helper()
 	r, err := s.Load(t.Context(), k)
 	if err != nil {
@@ -298,8 +298,8 @@ func onPaper(t *testing.T, s trajectory.Storage, k trajectory.Key) []byte {
 	return append(graph, meta...)
 }
 
-// talks are recordings on one file of one store.
-func talks(t *testing.T, every int) (all []*rounds) {
+// airlineSessions are recordings on one file of one store.
+func airlineSessions(t *testing.T, every int) (all []*airlineSession) {
 	t.Helper()
 	dir := t.TempDir()
 	db := openFile(t, filepath.Join(dir, "weir.db"))
@@ -308,35 +308,35 @@ func talks(t *testing.T, every int) (all []*rounds) {
 			t.Error(err)
 		}
 	})
-	both := trajectory.Both{First: files.New(filepath.Join(dir, "files"), files.Options{NoSync: true}), Second: tables.New(db.Trajectories())}
+	both := trajectory.Mirrored{First: files.New(filepath.Join(dir, "files"), files.Options{NoSync: true}), Second: tables.New(db.Trajectories())}
 	for i, r := range airline(t) {
 		if i%every == 0 {
-			all = append(all, &rounds{had: newHad(t, r), db: db, storage: both})
+			all = append(all, &airlineSession{replayedTalk: newReplayedTalk(t, r), db: db, storage: both})
 		}
 	}
 	return all
 }
 
-func TestTheTrajectoriesOfAllAirlineSessionsAreWhatWasSaid(t *testing.T) {
+func TestAirlineTrajectoriesMatchConversations(t *testing.T) {
 	t.Parallel()
 	every := 1
 	if testing.Short() {
 		every = 12
 	}
-	for some := range slices.Chunk(talks(t, every), 24) {
-		haveAll(t, some)
+	for some := range slices.Chunk(airlineSessions(t, every), 24) {
+		replayAll(t, some)
 	}
 }
 
-func TestATrajectoryGoesOnInAnotherProcessBeforeEveryRound(t *testing.T) {
+func TestTrajectoryContinuesInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	every := 20
 	if testing.Short() {
 		every = 60
 	}
-	for _, k := range talks(t, every) {
+	for _, k := range airlineSessions(t, every) {
 		for round := range k.r.said {
-			w := k.open(t, kept{k.db})
+			w := k.open(t, unclosedStore{k.db})
 			if state, err := k.say(t.Context(), t, w, round+1).Wait(t.Context()); err != nil || state.Status != engine.Completed {
 				t.Fatalf("%s, round %d: %s %v %v", k.r.id, round+1, state.Status, state.Error, err)
 			}

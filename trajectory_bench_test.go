@@ -29,9 +29,9 @@ outputs: {text: "{{ say.text }}"}
 // are.
 func chatOn(b *testing.B, s weir.Store, kept trajectory.Storage) func() *weir.Session {
 	b.Helper()
-	o := weir.Options{Store: s, Tools: puppetTools(), Providers: map[string]weir.Provider{"puppet": &puppet{seen: map[string]bool{}}}}
+	o := weir.Options{Store: s, Tools: commandTools(), Providers: map[string]weir.Provider{"puppet": &commandModel{seen: map[string]bool{}}}}
 	if kept != nil {
-		o.Trajectories = &weir.Trajectories{Storage: kept}
+		o.Trajectories = &weir.TrajectoryOptions{Storage: kept}
 	}
 	w, err := weir.Open(o)
 	if err != nil {
@@ -102,11 +102,11 @@ func BenchmarkARoundOfAChatWithTools(b *testing.B) {
 func benchStore(b *testing.B, name string) (weir.Store, trajectory.Storage) {
 	b.Helper()
 	if name == "memory" {
-		return memory.New(), keeper()
+		return memory.New(), memoryTables()
 	}
 	db := openFile(b, filepath.Join(b.TempDir(), "weir.db"))
 	dir, rows := files.New(b.TempDir(), files.Options{}), tables.New(db.Trajectories())
-	return db, map[string]trajectory.Storage{"sqlite/files": dir, "sqlite/tables": rows, "sqlite/both": trajectory.Both{First: dir, Second: rows}}[name]
+	return db, map[string]trajectory.Storage{"sqlite/files": dir, "sqlite/tables": rows, "sqlite/both": trajectory.Mirrored{First: dir, Second: rows}}[name]
 }
 
 // BenchmarkTheTrajectoryOfASession makes the graph of a session from its journal.
@@ -114,11 +114,11 @@ func BenchmarkTheTrajectoryOfASession(b *testing.B) {
 	for _, rounds := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint(rounds), func(b *testing.B) {
 			db := openFile(b, filepath.Join(b.TempDir(), "weir.db"))
-			session := chatOn(b, kept{db}, nil)()
+			session := chatOn(b, unclosedStore{db}, nil)()
 			for i := range rounds {
 				chatRound(b, session, i)
 			}
-			w, err := weir.Open(weir.Options{Store: kept{db}, Tools: puppetTools()})
+			w, err := weir.Open(weir.Options{Store: unclosedStore{db}, Tools: commandTools()})
 			if err != nil {
 				b.Fatal(err)
 			}

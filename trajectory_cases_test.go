@@ -14,28 +14,28 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the trajectories in testdata/trajectories")
 
-// trailCase is something that becomes of a run, as a file says it.
-type trailCase struct {
-	*theatre
+// trajectoryCase is something that becomes of a run, as a file says it.
+type trajectoryCase struct {
+	*trajectoryHarness
 	file  string
 	parts map[string][]string // by their headings
 	id    string              // of the run
 	flow  *weir.Flow
 }
 
-func trailCases(t *testing.T) []*trailCase {
+func trajectoryCases(t *testing.T) []*trajectoryCase {
 	t.Helper()
 	files, err := filepath.Glob("testdata/trajectories/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	var out []*trailCase
+	var out []*trajectoryCase
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &trailCase{file: file, id: "run", parts: map[string][]string{}}
+		c := &trajectoryCase{file: file, id: "run", parts: map[string][]string{}}
 		for i, part := range strings.Split("-- is --\n"+string(data), "-- ") {
 			if name, text, ok := strings.Cut(part, " --\n"); ok && i > 0 {
 				c.parts[name] = append(c.parts[name], text)
@@ -46,8 +46,8 @@ func trailCases(t *testing.T) []*trailCase {
 	return out
 }
 
-// have has the run, and does with it what the file says.
-func (c *trailCase) have(t *testing.T) weir.Result {
+// run has the run, and does with it what the file says.
+func (c *trajectoryCase) run(t *testing.T) weir.Result {
 	t.Helper()
 	var uses []*weir.Flow
 	for _, text := range c.parts["used"] {
@@ -69,7 +69,7 @@ func (c *trailCase) have(t *testing.T) weir.Result {
 			}
 			continue
 		}
-		run, err := c.does(t, line, r)
+		run, err := c.perform(t, line, r)
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -78,7 +78,7 @@ func (c *trailCase) have(t *testing.T) weir.Result {
 	return r
 }
 
-func (c *trailCase) parse(t *testing.T, text string, uses []*weir.Flow) *weir.Flow {
+func (c *trajectoryCase) parse(t *testing.T, text string, uses []*weir.Flow) *weir.Flow {
 	t.Helper()
 	f, err := c.w.Parse("flow.yaml", []byte(text), uses...)
 	if err != nil {
@@ -87,20 +87,20 @@ func (c *trailCase) parse(t *testing.T, text string, uses []*weir.Flow) *weir.Fl
 	return f
 }
 
-func (c *trailCase) does(t *testing.T, line string, r weir.Result) (*weir.Run, error) {
+func (c *trajectoryCase) perform(t *testing.T, line string, r weir.Result) (*weir.Run, error) {
 	t.Helper()
 	words := strings.Fields(line)
 	switch words[0] {
 	case "answer":
 		return c.w.Answer(t.Context(), c.id, r.Interrupts[0].ID, reply(r.Interrupts[0]), "ann")
 	case "retry":
-		return c.w.Force(t.Context(), c.id, "retry", r.Error.Node, nil, "ann")
+		return c.w.OverrideNode(t.Context(), c.id, "retry", r.Error.Node, nil, "ann")
 	case "skip":
-		return c.w.Force(t.Context(), c.id, "skip", words[1], nil, "ann")
+		return c.w.OverrideNode(t.Context(), c.id, "skip", words[1], nil, "ann")
 	case "complete":
-		return c.w.Force(t.Context(), c.id, "complete", words[1], map[string]any{"text": "done by hand"}, "ann")
+		return c.w.OverrideNode(t.Context(), c.id, "complete", words[1], map[string]any{"text": "done by hand"}, "ann")
 	case "raise":
-		return c.w.Raise(t.Context(), c.id, r.Error.Node, map[string]any{"maxCalls": 10}, "ann")
+		return c.w.IncreaseBudget(t.Context(), c.id, r.Error.Node, map[string]any{"maxCalls": 10}, "ann")
 	case "cancel":
 		return c.w.Cancel(t.Context(), c.id, "ann", "enough")
 	case "rerun":
@@ -119,8 +119,8 @@ func (c *trailCase) does(t *testing.T, line string, r weir.Result) (*weir.Run, e
 	return nil, errors.New("nobody knows how")
 }
 
-// tells is what the run became, and the trajectories of all who worked in it.
-func (c *trailCase) tells(t *testing.T, r weir.Result) string {
+// describe is what the run became, and the trajectories of all who worked in it.
+func (c *trajectoryCase) describe(t *testing.T, r weir.Result) string {
 	t.Helper()
 	agents, err := c.w.Agents(t.Context(), c.id)
 	if err != nil {
@@ -132,38 +132,38 @@ func (c *trailCase) tells(t *testing.T, r weir.Result) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := placed(g, c.flow); err != nil && a.Sub == 0 {
+		if err := checkPaths(g, c.flow); err != nil && a.Sub == 0 {
 			t.Error(err)
 		}
-		out += fmt.Sprintf("\nagent %d %s\n%s", a.Sub, a.Name, sketched(g))
+		out += fmt.Sprintf("\nagent %d %s\n%s", a.Sub, a.Name, graphText(g))
 	}
 	return out
 }
 
-func TestTrajectoriesTellWhatBecameOfRuns(t *testing.T) {
+func TestTrajectoriesShowRunOutcomes(t *testing.T) {
 	for _, onDisk := range []bool{true, false} {
-		for _, c := range trailCases(t) {
+		for _, c := range trajectoryCases(t) {
 			t.Run(fmt.Sprint(filepath.Base(c.file), onDisk), func(t *testing.T) {
 				path := ""
 				if onDisk {
 					path = filepath.Join(t.TempDir(), "weir.db")
 				}
-				c.theatre = newTheatre(t, path)
+				c.trajectoryHarness = newTrajectoryHarness(t, path)
 				if err := c.open(); err != nil {
 					t.Fatal(err)
 				}
-				r := c.have(t)
+				r := c.run(t)
 				if err := c.open(); err != nil { // all is stored by then
 					t.Fatal(err)
 				}
-				wantKept(t, c.w, c.kept, "", c.id)
-				c.compare(t, c.tells(t, r))
+				checkStored(t, c.w, c.kept, "", c.id)
+				c.compare(t, c.describe(t, r))
 			})
 		}
 	}
 }
 
-func (c *trailCase) compare(t *testing.T, got string) {
+func (c *trajectoryCase) compare(t *testing.T, got string) {
 	t.Helper()
 	want := strings.Join(c.parts["becomes"], "")
 	if got == want {

@@ -20,20 +20,20 @@ import (
 	"github.com/weir-run/weir/trajectory/follow"
 )
 
-// survey is a node type that records its work by hand, asks a person in the middle,
+// surveyType is a node type that records its work by hand, asks a person in the middle,
 // and goes on.
-func survey(entered *int) weir.Type {
+func surveyType(entered *int) weir.Type {
 	return weir.Func("survey", func(ctx weir.Ctx, _ struct{}) (struct{ ID string }, error) {
 		*entered++
 		g := ctx.Trajectory()
-		plan, err := g.Add(trajectory.New{Type: trajectory.State, Name: "plan", Attributes: map[string]any{trajectory.Text: "Look at the dam."}})
+		plan, err := g.Add(trajectory.NewNode{Type: trajectory.State, Name: "plan", Attributes: map[string]any{trajectory.AttrText: "Look at the dam."}})
 		if err != nil {
 			return struct{ ID string }{}, err
 		}
-		if _, err := g.Add(trajectory.New{Type: trajectory.File, Name: "dam.txt", After: []trajectory.ID{plan}}); !errors.Is(err, trajectory.ErrNoRelation) {
+		if _, err := g.Add(trajectory.NewNode{Type: trajectory.File, Name: "dam.txt", After: []trajectory.ID{plan}}); !errors.Is(err, trajectory.ErrNoRelation) {
 			return struct{ ID string }{}, fmt.Errorf("an edge from a State to a File was made: %w", err)
 		}
-		file, err := g.Add(trajectory.New{Type: trajectory.File, Name: "dam.txt", After: []trajectory.ID{plan}, Relation: trajectory.RefersTo})
+		file, err := g.Add(trajectory.NewNode{Type: trajectory.File, Name: "dam.txt", After: []trajectory.ID{plan}, Relation: trajectory.RefersTo})
 		if err != nil {
 			return struct{ ID string }{}, err
 		}
@@ -63,24 +63,24 @@ nodes:
 outputs: {id: "{{ go.iD }}"}
 `
 
-func TestNodesAddToATrajectoryByHandOnceOverPausesAndProcesses(t *testing.T) {
+func TestManualTrajectoryNodesAreAddedOnce(t *testing.T) {
 	for _, every := range []bool{true, false} {
-		t.Run(fmt.Sprint(every), func(t *testing.T) { surveyed(t, every) })
+		t.Run(fmt.Sprint(every), func(t *testing.T) { checkSurvey(t, every) })
 	}
 }
 
-// surveyed runs a survey in two processes, one up to its question and one from there.
-func surveyed(t *testing.T, every bool) {
+// checkSurvey runs a survey in two processes, one up to its question and one from there.
+func checkSurvey(t *testing.T, every bool) {
 	t.Helper()
-	path, entered, s := filepath.Join(t.TempDir(), "weir.db"), 0, keeper()
+	path, entered, s := filepath.Join(t.TempDir(), "weir.db"), 0, memoryTables()
 	open := func() *weir.Weir {
 		db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := weir.Options{Store: db, Types: []weir.Type{survey(&entered)}, Providers: map[string]weir.Provider{"clerk": clerk{}}}
+		o := weir.Options{Store: db, Types: []weir.Type{surveyType(&entered)}, Providers: map[string]weir.Provider{"clerk": lookingUpModel{}}}
 		if every {
-			o.Trajectories = &weir.Trajectories{Storage: s}
+			o.Trajectories = &weir.TrajectoryOptions{Storage: s}
 		}
 		w, err := weir.Open(o)
 		if err != nil {
@@ -113,11 +113,11 @@ file00000 dam.txt <-refers_to- state00000
 knowledge00000 dams hold water <-produces- state00000
 state00001 WHY? <-has_conclusion- state00000
 `, "\n")
-	if got := sketched(g); got != want {
+	if got := graphText(g); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if every {
-		wantKept(t, w, s, "", "r1")
+		checkStored(t, w, s, "", "r1")
 	}
 }
 
@@ -139,17 +139,17 @@ func answerSurvey(t *testing.T, w *weir.Weir, question string) {
 	}
 }
 
-// painter answers as clerk does, and describes data when it is let.
-type painter struct {
-	clerk
+// describingModel answers as clerk does, and describes data when it is let.
+type describingModel struct {
+	lookingUpModel
 	let  chan struct{}
 	fail bool
 	seen chan string
 }
 
-func (p painter) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (p describingModel) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	if !strings.Contains(r.System, "piece of data") {
-		return p.clerk.Generate(ctx, r, emit)
+		return p.lookingUpModel.Generate(ctx, r, emit)
 	}
 	select {
 	case <-p.let:
@@ -165,7 +165,7 @@ func (p painter) Generate(ctx context.Context, r *llm.Request, emit func(llm.Chu
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "A table of orders."}, Usage: llm.Usage{Input: 100, Output: 5}}, nil
 }
 
-const paintFlow = `
+const describingFlow = `
 weir: 1
 name: paint
 context: {model: clerk/m}
@@ -176,12 +176,12 @@ nodes:
 outputs: {x: "{{ a.text }}"}
 `
 
-func paint(t *testing.T, p painter, budget string, timeout time.Duration) (*weir.Weir, *weir.Run, trajectory.Storage) {
+func startDescribing(t *testing.T, p describingModel, budget string, timeout time.Duration) (*weir.Weir, *weir.Run, trajectory.Storage) {
 	t.Helper()
-	s := keeper()
+	s := memoryTables()
 	w, err := weir.Open(weir.Options{
 		Providers: map[string]weir.Provider{"clerk": p}, Tools: []*weir.Tool{lookTool()},
-		Trajectories: &weir.Trajectories{Storage: s, Portraits: &weir.Portraits{Model: "clerk/m", Timeout: timeout}},
+		Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &weir.Describer{Model: "clerk/m", Timeout: timeout}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func paint(t *testing.T, p painter, budget string, timeout time.Duration) (*weir
 			t.Error(err)
 		}
 	})
-	f, err := w.Parse("flow.yaml", []byte(fmt.Sprintf(paintFlow, budget)))
+	f, err := w.Parse("flow.yaml", []byte(fmt.Sprintf(describingFlow, budget)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,9 +217,9 @@ func table(t *testing.T, w *weir.Weir) trajectory.Node {
 	return trajectory.Node{}
 }
 
-func TestAPortraitHoldsUpTheStreamAndNotTheRun(t *testing.T) {
+func TestDescriptionDelaysStreamButNotRun(t *testing.T) {
 	let, seen := make(chan struct{}), make(chan string, 8)
-	w, r, s := paint(t, painter{let: let, seen: seen}, "", 0)
+	w, r, s := startDescribing(t, describingModel{let: let, seen: seen}, "", 0)
 	ended := false
 	for it, err := range r.Events(t.Context()) {
 		if err != nil {
@@ -242,7 +242,7 @@ func TestAPortraitHoldsUpTheStreamAndNotTheRun(t *testing.T) {
 	if err != nil || res.Status != engine.Completed || res.Usage.Calls != 4 || res.Usage.Input != 220 {
 		t.Errorf("%v %v: used %+v, with two answers and two portraits", res.Status, err, res.Usage)
 	}
-	if n := table(t, w); n.Description != "A table of orders." || n.Version != 2 || n.History[1].By.Agent != follow.NotePortrait {
+	if n := table(t, w); n.Description != "A table of orders." || n.Version != 2 || n.History[1].By.Agent != follow.NoteDescription {
 		t.Errorf("the table is %+v", n)
 	}
 	subject := <-seen
@@ -251,31 +251,31 @@ func TestAPortraitHoldsUpTheStreamAndNotTheRun(t *testing.T) {
 			t.Errorf("the model was not told %q but\n%s", part, subject)
 		}
 	}
-	wantKept(t, w, s, "", "r1")
+	checkStored(t, w, s, "", "r1")
 }
 
-func TestAPortraitThatFailsIsTold(t *testing.T) {
+func TestFailedDescriptionIsReported(t *testing.T) {
 	let := make(chan struct{})
 	close(let)
 	cases := map[string]struct {
-		p       painter
+		p       describingModel
 		budget  string
 		timeout time.Duration
 		want    string
 	}{
-		"refused": {painter{let: let, fail: true}, "", 0, "I do not paint."},
-		"late":    {painter{let: make(chan struct{})}, "", time.Millisecond, "did not answer within 1ms"},
-		"budget":  {painter{let: let}, "budget: {maxCalls: 2}", 0, "budget"},
+		"refused": {describingModel{let: let, fail: true}, "", 0, "I do not paint."},
+		"late":    {describingModel{let: make(chan struct{})}, "", time.Millisecond, "did not answer within 1ms"},
+		"budget":  {describingModel{let: let}, "budget: {maxCalls: 2}", 0, "budget"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w, r, _ := paint(t, c.p, c.budget, c.timeout)
+			w, r, _ := startDescribing(t, c.p, c.budget, c.timeout)
 			res, err := r.Wait(t.Context())
 			if err != nil || res.Status != engine.Completed {
 				t.Fatal(res.Status, res.Error, err)
 			}
 			n := table(t, w)
-			why, _ := n.Attributes[follow.PortraitError].(string)
+			why, _ := n.Attributes[follow.AttrDescriptionError].(string)
 			if n.Description != "" || !strings.Contains(why, c.want) {
 				t.Errorf("description %q, error %q", n.Description, why)
 			}
@@ -283,8 +283,8 @@ func TestAPortraitThatFailsIsTold(t *testing.T) {
 	}
 }
 
-func TestCancellingARunEndsItsPortraits(t *testing.T) {
-	w, r, _ := paint(t, painter{let: make(chan struct{})}, "", 0)
+func TestCancelStopsDescriptions(t *testing.T) {
+	w, r, _ := startDescribing(t, describingModel{let: make(chan struct{})}, "", 0)
 	for it, err := range r.Events(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
@@ -301,18 +301,18 @@ func TestCancellingARunEndsItsPortraits(t *testing.T) {
 	}
 }
 
-func TestAPortraitOfARoundIsSpentByItsSessionAndVerified(t *testing.T) {
+func TestDescriptionIsChargedToSessionAndVerified(t *testing.T) {
 	let := make(chan struct{})
 	close(let)
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := keeper()
-	w := openClerk(t, weir.Options{
-		Store: db, Trajectories: &weir.Trajectories{Storage: s, Portraits: &weir.Portraits{Model: "paint/m"}},
-	}, painter{let: let})
-	f, err := w.Parse("flow.yaml", []byte(fmt.Sprintf(strings.ReplaceAll(strings.Replace(paintFlow, "q: {", "message: {", 1), "run.inputs.q", "run.inputs.message"), "")))
+	s := memoryTables()
+	w := openLookingUp(t, weir.Options{
+		Store: db, Trajectories: &weir.TrajectoryOptions{Storage: s, Describer: &weir.Describer{Model: "paint/m"}},
+	}, describingModel{let: let})
+	f, err := w.Parse("flow.yaml", []byte(fmt.Sprintf(strings.ReplaceAll(strings.Replace(describingFlow, "q: {", "message: {", 1), "run.inputs.q", "run.inputs.message"), "")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestAPortraitOfARoundIsSpentByItsSessionAndVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if st := say(t, talk, "look", weir.SendOptions{}); st.Status != engine.Completed || st.Usage.Calls != 4 {
+		if st := sendAndWait(t, talk, "look", weir.SendOptions{}); st.Status != engine.Completed || st.Usage.Calls != 4 {
 			t.Errorf("%v: used %+v, with two answers and two portraits", st.Status, st.Usage)
 		}
 	}
@@ -329,7 +329,7 @@ func TestAPortraitOfARoundIsSpentByItsSessionAndVerified(t *testing.T) {
 	if err != nil || len(row) != 1 || row[0].Usage.Calls != 8 {
 		t.Errorf("the session has used %+v, %v", row, err)
 	}
-	wantKept(t, w, s, "ann", talk.ID)
+	checkStored(t, w, s, "ann", talk.ID)
 	if v, err := audit.Verify(t.Context(), db, audit.Options{}); err != nil || len(v.Findings) > 0 {
 		t.Error(v, err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-func TestAFlowInAQueueHasATrajectoryBesideThatOfItsAgent(t *testing.T) {
-	s := keeper()
-	w := openClerk(t, weir.Options{Trajectories: &weir.Trajectories{Storage: s}})
+func TestQueuedFlowHasItsOwnTrajectory(t *testing.T) {
+	s := memoryTables()
+	w := openLookingUp(t, weir.Options{Trajectories: &weir.TrajectoryOptions{Storage: s}})
 	hours, err := w.Parse("hours", []byte(`
 weir: 1
 name: hours
@@ -55,20 +55,20 @@ outputs: {x: "{{ work.text }}"}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, _ := g.Nodes[0].Attributes[trajectory.Text].(string); strings.HasSuffix(a.Name, ">hours") {
+		if text, _ := g.Nodes[0].Attributes[trajectory.AttrText].(string); strings.HasSuffix(a.Name, ">hours") {
 			days = append(days, text)
 		} else if a.Name == "work" && text != "why?" {
-			t.Errorf("the agent's own trajectory is\n%s", sketched(g))
+			t.Errorf("the agent's own trajectory is\n%s", graphText(g))
 		}
 	}
 	if slices.Sort(days); !slices.Equal(days, []string{"mon", "tue", "wed"}) || len(agents) != 5 {
 		t.Errorf("agents %v, with runs of the flow for %v", agents, days)
 	}
-	wantKept(t, w, s, "", "r1")
+	checkStored(t, w, s, "", "r1")
 }
 
-func TestARunThatHandledAFailureEndsInItsOutcome(t *testing.T) {
-	w := openClerk(t, weir.Options{})
+func TestTrajectoryOfHandledFailureEndsInOutcome(t *testing.T) {
+	w := openLookingUp(t, weir.Options{})
 	res := runOf(t, w, `
 weir: 1
 name: handled
@@ -85,7 +85,7 @@ outputs: {x: "{{ say.text }}"}
 		t.Fatal(err)
 	}
 	last := g.Nodes[len(g.Nodes)-1]
-	if last.Attributes[trajectory.Text] != "handled" || last.Attributes[trajectory.Failed] != nil {
-		t.Errorf("got\n%s", sketched(g))
+	if last.Attributes[trajectory.AttrText] != "handled" || last.Attributes[trajectory.AttrFailed] != nil {
+		t.Errorf("got\n%s", graphText(g))
 	}
 }

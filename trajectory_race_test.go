@@ -26,7 +26,7 @@ outputs: {text: "{{ ask.text }}"}
 
 // talk has rounds in a session of its own, and reads its trajectory while others
 // write theirs.
-func (s *theatre) talk(t *testing.T, f *weir.Flow, o weir.SessionOptions, rounds int) string {
+func (s *trajectoryHarness) talk(t *testing.T, f *weir.Flow, o weir.SessionOptions, rounds int) string {
 	t.Helper()
 	session, err := s.w.Session(t.Context(), f, o)
 	if err != nil {
@@ -49,9 +49,9 @@ func (s *theatre) talk(t *testing.T, f *weir.Flow, o weir.SessionOptions, rounds
 	return session.ID
 }
 
-func TestOf64WritersAtOnceEachHasATrajectoryOfItsOwn(t *testing.T) {
+func Test64ConcurrentWritersHaveSeparateTrajectories(t *testing.T) {
 	t.Parallel()
-	s := newTheatre(t, "")
+	s := newTrajectoryHarness(t, "")
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestOf64WritersAtOnceEachHasATrajectoryOfItsOwn(t *testing.T) {
 	}
 	for i, id := range ids {
 		if i%8 == 0 || !testing.Short() {
-			wantKept(t, s.w, s.kept, fmt.Sprint("user", i%8), id)
+			checkStored(t, s.w, s.kept, fmt.Sprint("user", i%8), id)
 		}
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// drawing draws a flow whose nodes do all that trajectories tell of.
-type drawing struct {
+// flowGenerator draws a flow whose nodes do all that trajectories tell of.
+type flowGenerator struct {
 	t     *rapid.T
 	texts int
 	hand  bool // a node sets pointers by hand
 }
 
-func (d *drawing) one(of int) bool { return rapid.IntRange(0, of-1).Draw(d.t, "d") == 0 }
+func (d *flowGenerator) one(of int) bool { return rapid.IntRange(0, of-1).Draw(d.t, "d") == 0 }
 
 // words are what a model is told to do.
-func (d *drawing) words() string {
+func (d *flowGenerator) words() string {
 	d.texts++
 	out := fmt.Sprint("text", d.texts)
 	for range rapid.IntRange(0, 2).Draw(d.t, "steps") {
@@ -49,7 +49,7 @@ type before struct {
 }
 
 // scope draws the nodes of a flow or a body.
-func (d *drawing) scope(prefix string, depth int, uses []*weir.Flow) (nodes, outputs map[string]any) {
+func (d *flowGenerator) scope(prefix string, depth int, uses []*weir.Flow) (nodes, outputs map[string]any) {
 	nodes = map[string]any{}
 	b := &before{}
 	for i := range rapid.IntRange(1, 4).Draw(d.t, "nodes") {
@@ -61,7 +61,7 @@ func (d *drawing) scope(prefix string, depth int, uses []*weir.Flow) (nodes, out
 			}
 		}
 		kind := d.node(n, in, id, depth, uses)
-		d.wire(b, n, in, id, kind)
+		d.addInput(b, n, in, id, kind)
 		nodes[id] = n
 		port := map[string]string{"forEach": "results"}[kind]
 		if port == "" {
@@ -75,8 +75,8 @@ func (d *drawing) scope(prefix string, depth int, uses []*weir.Flow) (nodes, out
 	return nodes, map[string]any{"text": "{{ " + rapid.SampledFrom(b.ports).Draw(d.t, "out") + " }}"}
 }
 
-// wire draws what a node is behind, beside what it reads.
-func (d *drawing) wire(b *before, n, in map[string]any, id, kind string) {
+// addInput draws what a node is behind, beside what it reads.
+func (d *flowGenerator) addInput(b *before, n, in map[string]any, id, kind string) {
 	var behind []string
 	if len(b.ends) > 0 && d.one(3) {
 		behind = append(behind, rapid.SampledFrom(b.ends).Draw(d.t, "after"))
@@ -108,7 +108,7 @@ func (d *drawing) wire(b *before, n, in map[string]any, id, kind string) {
 }
 
 // node draws one node and returns its type.
-func (d *drawing) node(n, in map[string]any, id string, depth int, uses []*weir.Flow) string {
+func (d *flowGenerator) node(n, in map[string]any, id string, depth int, uses []*weir.Flow) string {
 	kinds := []string{"template", "llmRequest", "llmRequest", "agent", "agent", "decision", "job", "job", "hand", "pure", "userInput"}
 	if depth > 0 {
 		kinds = append(kinds, "loop", "forEach", "forEach")
@@ -153,14 +153,14 @@ func (d *drawing) node(n, in map[string]any, id string, depth int, uses []*weir.
 			with["reply"] = true
 		}
 	}
-	d.fate(n, kind)
+	d.addFailure(n, kind)
 	if len(with) > 0 {
 		n["with"] = with
 	}
 	return kind
 }
 
-func (d *drawing) job(_, in, with map[string]any) {
+func (d *flowGenerator) job(_, in, with map[string]any) {
 	with["effects"], with["ask"] = rapid.IntRange(0, 2).Draw(d.t, "effects"), d.one(5)
 	if d.one(3) {
 		with["declare"] = rapid.SampledFrom([]string{"dams", "weirs"}).Draw(d.t, "declare")
@@ -174,8 +174,8 @@ func (d *drawing) job(_, in, with map[string]any) {
 	}
 }
 
-// fate draws what becomes of a node that fails.
-func (d *drawing) fate(n map[string]any, kind string) {
+// addFailure draws what becomes of a node that fails.
+func (d *flowGenerator) addFailure(n map[string]any, kind string) {
 	if kind == "loop" || kind == "forEach" || kind == "decision" || kind == "template" {
 		return
 	}
@@ -191,7 +191,7 @@ func (d *drawing) fate(n map[string]any, kind string) {
 }
 
 // flow draws a flow and, below it, those that its nodes run.
-func (d *drawing) flow(w *weir.Weir, name string, below int) (*weir.Flow, string, bool) {
+func (d *flowGenerator) flow(w *weir.Weir, name string, below int) (*weir.Flow, string, bool) {
 	var uses []*weir.Flow
 	if below > 0 && d.one(2) {
 		f, why, ok := d.flow(w, name+"x", below-1)
@@ -213,15 +213,15 @@ func (d *drawing) flow(w *weir.Weir, name string, below int) (*weir.Flow, string
 	return f, string(text), true
 }
 
-func TestOfRandomRunsIsKeptWhatTheJournalGivesWhateverBecomesOfThem(t *testing.T) {
+func TestStoredTrajectoriesOfRandomRunsMatchJournals(t *testing.T) {
 	t.Parallel()
-	theatres := map[bool]*theatre{}
+	theatres := map[bool]*trajectoryHarness{}
 	for _, onDisk := range []bool{false, true} {
 		path := ""
 		if onDisk {
 			path = filepath.Join(t.TempDir(), "weir.db")
 		}
-		theatres[onDisk] = newTheatre(t, path)
+		theatres[onDisk] = newTrajectoryHarness(t, path)
 		if err := theatres[onDisk].open(); err != nil {
 			t.Fatal(err)
 		}
@@ -229,13 +229,13 @@ func TestOfRandomRunsIsKeptWhatTheJournalGivesWhateverBecomesOfThem(t *testing.T
 	runs, forks, seen := 0, 0, map[engine.Status]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := theatres[rapid.IntRange(0, 3).Draw(rt, "disk") == 0]
-		d := &drawing{t: rt}
+		d := &flowGenerator{t: rt}
 		f, text, ok := d.flow(s.w, "f", 2)
 		if !ok {
 			rt.Skip(text) // not a valid flow
 		}
 		id := fmt.Sprintf("run%x", rand.Uint64())
-		res, err := d.have(s, f, id)
+		res, err := d.run(s, f, id)
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
@@ -262,13 +262,13 @@ func TestOfRandomRunsIsKeptWhatTheJournalGivesWhateverBecomesOfThem(t *testing.T
 	}
 }
 
-// have runs a flow, in processes that come and go, or are killed; one that failed
+// run runs a flow, in processes that come and go, or are killed; one that failed
 // may be tried again where it failed, and one that waits may be cancelled.
-func (d *drawing) have(s *theatre, f *weir.Flow, id string) (res weir.Result, err error) {
+func (d *flowGenerator) run(s *trajectoryHarness, f *weir.Flow, id string) (res weir.Result, err error) {
 	ctx := context.Background()
 	again := func() bool { return d.one(3) }
 	if d.one(4) {
-		res, err = s.killed(f, id, rapid.IntRange(1, 20).Draw(d.t, "commits"), again)
+		res, err = s.runKilled(f, id, rapid.IntRange(1, 20).Draw(d.t, "commits"), again)
 	} else {
 		var run *weir.Run
 		if run, err = s.w.Start(ctx, f, weir.Start{ID: id}); err != nil {
@@ -277,18 +277,18 @@ func (d *drawing) have(s *theatre, f *weir.Flow, id string) (res weir.Result, er
 		if d.one(8) {
 			res, err = d.stop(ctx, s, run)
 		} else {
-			res, err = s.through(ctx, run, again)
+			res, err = s.runThrough(ctx, run, again)
 		}
 	}
 	for range 3 {
 		if err != nil || res.Status != engine.Failed || res.Error == nil || res.Error.Node == "" || !d.one(2) {
 			return res, err
 		}
-		run, err := s.w.Force(ctx, id, "retry", res.Error.Node, nil, "ann")
+		run, err := s.w.OverrideNode(ctx, id, "retry", res.Error.Node, nil, "ann")
 		if err != nil {
 			return res, err
 		}
-		if res, err = s.through(ctx, run, again); err != nil {
+		if res, err = s.runThrough(ctx, run, again); err != nil {
 			return res, err
 		}
 	}
@@ -296,7 +296,7 @@ func (d *drawing) have(s *theatre, f *weir.Flow, id string) (res weir.Result, er
 }
 
 // stop cancels a run that waits.
-func (d *drawing) stop(ctx context.Context, s *theatre, run *weir.Run) (weir.Result, error) {
+func (d *flowGenerator) stop(ctx context.Context, s *trajectoryHarness, run *weir.Run) (weir.Result, error) {
 	if res, err := run.Wait(ctx); err != nil || res.Status.Ended() {
 		return res, err
 	}
@@ -308,7 +308,7 @@ func (d *drawing) stop(ctx context.Context, s *theatre, run *weir.Run) (weir.Res
 }
 
 // fork forks a run somewhere, and sees the fork to its end.
-func (d *drawing) fork(s *theatre, id string) (string, error) {
+func (d *flowGenerator) fork(s *trajectoryHarness, id string) (string, error) {
 	ctx := context.Background()
 	row, err := s.store.Run(ctx, id)
 	if err != nil {
@@ -323,13 +323,13 @@ func (d *drawing) fork(s *theatre, id string) (string, error) {
 		}
 		return "", err
 	}
-	_, err = s.through(ctx, run, func() bool { return d.one(3) })
+	_, err = s.runThrough(ctx, run, func() bool { return d.one(3) })
 	return run.ID, err
 }
 
-func (d *drawing) check(s *theatre, f *weir.Flow, id string) error {
+func (d *flowGenerator) check(s *trajectoryHarness, f *weir.Flow, id string) error {
 	ctx := context.Background()
-	if err := sameAsKept(ctx, s.w, s.kept, "", id); err != nil {
+	if err := compareStored(ctx, s.w, s.kept, "", id); err != nil {
 		return err
 	}
 	g, err := s.w.Trajectory(ctx, id, 0)
@@ -337,9 +337,9 @@ func (d *drawing) check(s *theatre, f *weir.Flow, id string) error {
 		return err
 	}
 	if !d.hand {
-		if err := tips(g); err != nil {
-			return fmt.Errorf("%w in\n%s", err, sketched(g))
+		if err := checkEnds(g); err != nil {
+			return fmt.Errorf("%w in\n%s", err, graphText(g))
 		}
 	}
-	return placed(g, f)
+	return checkPaths(g, f)
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// clerk is a model that calls the tool look once for each question with "look" in
+// lookingUpModel is a model that calls the tool look once for each question with "look" in
 // it, and else answers what it was asked in capitals.
-type clerk struct{}
+type lookingUpModel struct{}
 
-func (clerk) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (lookingUpModel) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	last := r.Messages[len(r.Messages)-1]
 	m := convo.Message{Role: convo.Assistant, Text: strings.ToUpper(last.Text)}
 	switch {
@@ -48,9 +48,9 @@ func lookTool() *weir.Tool {
 	}
 }
 
-func openClerk(t *testing.T, o weir.Options, paint ...weir.Provider) *weir.Weir {
+func openLookingUp(t *testing.T, o weir.Options, paint ...weir.Provider) *weir.Weir {
 	t.Helper()
-	o.Providers = map[string]weir.Provider{"clerk": clerk{}}
+	o.Providers = map[string]weir.Provider{"clerk": lookingUpModel{}}
 	if len(paint) > 0 {
 		o.Providers["paint"] = paint[0]
 	}
@@ -86,8 +86,8 @@ func runOf(t *testing.T, w *weir.Weir, text string, s weir.Start) weir.Result {
 	return res
 }
 
-// sketched is a graph as lines: "name Type kind <- predecessors (relation)".
-func sketched(g *trajectory.Graph) string {
+// graphText is a graph as lines: "name Type kind <- predecessors (relation)".
+func graphText(g *trajectory.Graph) string {
 	names := map[trajectory.ID]string{}
 	for _, n := range g.Nodes {
 		id := string(n.ID)
@@ -95,8 +95,8 @@ func sketched(g *trajectory.Graph) string {
 	}
 	var b strings.Builder
 	for _, n := range g.Nodes {
-		text, _ := n.Attributes[trajectory.Text].(string)
-		kind, _ := n.Attributes[trajectory.Kind].(string)
+		text, _ := n.Attributes[trajectory.AttrText].(string)
+		kind, _ := n.Attributes[trajectory.AttrKind].(string)
 		fmt.Fprintf(&b, "%s", names[n.ID])
 		for _, s := range []string{kind, n.Name, text} {
 			if s != "" {
@@ -113,8 +113,8 @@ func sketched(g *trajectory.Graph) string {
 	return b.String()
 }
 
-// trails are flows, each with what its trajectory has to be.
-func trails() map[string]string {
+// trajectoryBuilder are flows, each with what its trajectory has to be.
+func trajectoryFlows() map[string]string {
 	return map[string]string{
 		"one": `
 weir: 1
@@ -190,16 +190,16 @@ outputs: {x: "{{ each.results }}"}
 	}
 }
 
-func TestWhatIsKeptWhileRunsGoOnIsWhatTheJournalGives(t *testing.T) {
-	for name, text := range trails() {
+func TestStoredTrajectoriesMatchJournals(t *testing.T) {
+	for name, text := range trajectoryFlows() {
 		t.Run(name, func(t *testing.T) {
-			s := keeper()
-			w := openClerk(t, weir.Options{Trajectories: &weir.Trajectories{Storage: s}})
+			s := memoryTables()
+			w := openLookingUp(t, weir.Options{Trajectories: &weir.TrajectoryOptions{Storage: s}})
 			res := runOf(t, w, text, weir.Start{ID: name, Inputs: map[string]any{"q": "look here"}, User: "ann"})
 			if name != "fails" && name != "agents" && res.Status != engine.Completed {
 				t.Fatal(res.Status, res.Error)
 			}
-			wantKept(t, w, s, "ann", name)
+			checkStored(t, w, s, "ann", name)
 		})
 	}
 }

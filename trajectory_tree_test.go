@@ -19,8 +19,8 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// editions are what a flow is, round by round: agents and flows come and go.
-func editions() []string {
+// flowVersions are what a flow is, round by round: agents and flows come and go.
+func flowVersions() []string {
 	head := "weir: 1\nname: edited\ncontext: {model: puppet/m}\ninputs: {message: {type: text, required: true}}\nnodes:\n"
 	return []string{
 		head + "  a: {type: agent, in: {message: \"{{ run.inputs.message }}\"}}\n  b: {type: agent, after: a, in: {message: b}}\n",
@@ -41,9 +41,9 @@ outputs: {text: "{{ ask.text }}"}
 `
 
 // edit has a round of each edition of a flow, and returns the session.
-func (s *theatre) edit(t *testing.T, reopen bool) (id string) {
+func (s *trajectoryHarness) edit(t *testing.T, reopen bool) (id string) {
 	t.Helper()
-	for i, text := range editions() {
+	for i, text := range flowVersions() {
 		inner, err := s.w.Parse("inner.yaml", []byte(editedInner))
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func (s *theatre) edit(t *testing.T, reopen bool) (id string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if state := say(t, session, fmt.Sprint("message ", i), weir.SendOptions{}); state.Status != engine.Completed {
+		if state := sendAndWait(t, session, fmt.Sprint("message ", i), weir.SendOptions{}); state.Status != engine.Completed {
 			t.Fatalf("%s %v", state.Status, state.Error)
 		}
 		if id = session.ID; !reopen {
@@ -69,10 +69,10 @@ func (s *theatre) edit(t *testing.T, reopen bool) (id string) {
 	return id
 }
 
-func TestASubAgentKeepsItsNumberWhateverBecomesOfTheFlow(t *testing.T) {
+func TestSubAgentKeepsItsNumber(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		t.Run(fmt.Sprint(reopen), func(t *testing.T) {
-			s := newTheatre(t, filepath.Join(t.TempDir(), "weir.db"))
+			s := newTrajectoryHarness(t, filepath.Join(t.TempDir(), "weir.db"))
 			if err := s.open(); err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestASubAgentKeepsItsNumberWhateverBecomesOfTheFlow(t *testing.T) {
 			if err := s.open(); err != nil {
 				t.Fatal(err)
 			}
-			wantKept(t, s.w, s.kept, "ann", id)
+			checkStored(t, s.w, s.kept, "ann", id)
 			agents, err := s.w.Agents(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
@@ -100,8 +100,8 @@ func TestASubAgentKeepsItsNumberWhateverBecomesOfTheFlow(t *testing.T) {
 	}
 }
 
-func TestARunThatIsCancelledInTheMiddleOfAnAgentHasWhatWasDone(t *testing.T) {
-	s := newTheatre(t, filepath.Join(t.TempDir(), "weir.db"))
+func TestCancelledAgentKeepsPartialTrajectory(t *testing.T) {
+	s := newTrajectoryHarness(t, filepath.Join(t.TempDir(), "weir.db"))
 	in := make(chan struct{}, 2)
 	s.tools = []*weir.Tool{{Name: "hang", Parameters: map[string]any{"type": "object"}, Call: func(ctx context.Context, _ tool.Call) (string, error) {
 		in <- struct{}{}
@@ -133,25 +133,25 @@ nodes:
 	if r := waitFor(t, run); r.Status != engine.Cancelled {
 		t.Fatal(r.Status)
 	}
-	wantKept(t, s.w, s.kept, "", "run")
+	checkStored(t, s.w, s.kept, "", "run")
 	g, err := s.w.Trajectory(t.Context(), "run", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := sketched(g); !strings.Contains(got, "action00005 call hang <-generates- action00002") || !strings.Contains(got, "table00000 table00") {
+	if got := graphText(g); !strings.Contains(got, "action00005 call hang <-generates- action00002") || !strings.Contains(got, "table00000 table00") {
 		t.Errorf("the agent's is\n%s", got)
 	}
 }
 
-func TestProcessesTakeTurnsWithASessionAndOneLineOfNumbers(t *testing.T) {
+func TestProcessesShareTrajectoryNumbering(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
-	s := newTheatre(t, path)
-	kept := &forgetful{Storage: s.kept}
+	s := newTrajectoryHarness(t, path)
+	kept := &failingStorage{Storage: s.kept}
 	s.kept = kept
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	other := newTheatre(t, path)
+	other := newTrajectoryHarness(t, path)
 	other.kept, other.puppet = kept, s.puppet
 	if err := other.open(); err != nil {
 		t.Fatal(err)
@@ -169,23 +169,23 @@ func TestProcessesTakeTurnsWithASessionAndOneLineOfNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		id = session.ID
-		if state := say(t, session, fmt.Sprint("message ", i), weir.SendOptions{}); state.Round != i/2+1 {
+		if state := sendAndWait(t, session, fmt.Sprint("message ", i), weir.SendOptions{}); state.Round != i/2+1 {
 			t.Fatalf("%+v", state)
 		}
 	}
-	wantKept(t, s.w, s.kept, "ann", id)
+	checkStored(t, s.w, s.kept, "ann", id)
 }
 
-// greedy takes leases an hour before they end.
-type greedy struct{ *sqlite.Store }
+// earlyLeaseStore takes leases an hour before they end.
+type earlyLeaseStore struct{ *sqlite.Store }
 
-func (g greedy) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (g earlyLeaseStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
 	return g.Store.Acquire(ctx, run, owner, ttl, now.Add(time.Hour))
 }
 
-func TestAProcessThatHasLostARunStoresNothingOverWhatTheOtherStored(t *testing.T) {
+func TestFencedProcessDoesNotOverwriteTrajectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
-	s := newTheatre(t, path)
+	s := newTrajectoryHarness(t, path)
 	in, out := make(chan struct{}, 1), make(chan struct{})
 	var once sync.Once
 	s.tools = []*weir.Tool{{Name: "hang", Parameters: map[string]any{"type": "object"}, Call: func(context.Context, tool.Call) (string, error) {
@@ -217,7 +217,7 @@ nodes:
 	}
 	<-in
 	db := openFile(t, path)
-	other := &theatre{store: greedy{db}, kept: s.kept, puppet: s.puppet, tools: s.tools}
+	other := &trajectoryHarness{store: earlyLeaseStore{db}, kept: s.kept, puppet: s.puppet, tools: s.tools}
 	if err := other.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ nodes:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := other.through(t.Context(), run, nil)
+	r, err := other.runThrough(t.Context(), run, nil)
 	if err != nil || r.Status != engine.Completed {
 		t.Fatal(r.Status, r.Error, err)
 	}
@@ -239,18 +239,18 @@ nodes:
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	wantKept(t, s.w, s.kept, "", "run")
+	checkStored(t, s.w, s.kept, "", "run")
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWhatIsDeclaredTwiceIsDescribedOnce(t *testing.T) {
+func TestRepeatedDataIsDescribedOnce(t *testing.T) {
 	let, seen := make(chan struct{}), make(chan string, 8)
-	kept := keeper()
+	kept := memoryTables()
 	w := open(t, weir.Options{
-		Providers: map[string]weir.Provider{"clerk": painter{let: let, seen: seen}}, Tools: []*weir.Tool{lookTool()},
-		Trajectories: &weir.Trajectories{Storage: kept, Portraits: &weir.Portraits{Model: "clerk/m"}},
+		Providers: map[string]weir.Provider{"clerk": describingModel{let: let, seen: seen}}, Tools: []*weir.Tool{lookTool()},
+		Trajectories: &weir.TrajectoryOptions{Storage: kept, Describer: &weir.Describer{Model: "clerk/m"}},
 	})
 	run := startText(t, w, `
 weir: 1

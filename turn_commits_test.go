@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func TestATurnTakesTwoCommitsAndOneWhereNobodyIsAsked(t *testing.T) {
+func TestTurnTakesTwoCommitsOrOneWithoutQuestion(t *testing.T) {
 	for _, c := range []struct {
 		name, ask string
 		want      int // commits of five turns
@@ -23,7 +23,7 @@ func TestATurnTakesTwoCommitsAndOneWhereNobodyIsAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			talkFiveTurns(t, open(t, weir.Options{Store: s, Providers: map[string]weir.Provider{"p": &listener{}}}), c.ask)
+			talkFiveTurns(t, open(t, weir.Options{Store: s, Providers: map[string]weir.Provider{"p": &lastRequestModel{}}}), c.ask)
 			if n := commitsOf(t, s, "r"); n != c.want {
 				t.Errorf("5 turns took %d commits, want %d", n, c.want)
 			}

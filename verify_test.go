@@ -16,23 +16,23 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// archive fills a database with all that a record can hold, runs of every kind,
+// archiveDatabase fills a database with all that a record can hold, runs of every kind,
 // forks, sessions and what is left of those that were erased, and returns its path.
-func archive(t *testing.T) string {
+func archiveDatabase(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := journey(t, s, &echo{})
+	w := openForkWeir(t, s, &echoModel{})
 	var names []string
-	for name := range travels {
+	for name := range forkFlows {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		r := endedRun(t, w, travelOn(t, w, name))
+		r := endedRun(t, w, loadForkFlow(t, w, name))
 		at := r.Run
 		for _, event := range []int64{2, 9} {
 			fork, _, err := w.Fork(t.Context(), at, weir.ForkOptions{At: event})
@@ -40,7 +40,7 @@ func archive(t *testing.T) string {
 				t.Logf("fork %s at %d: %v", name, event, err)
 				continue
 			}
-			at = goOn(t, w, fork).Run
+			at = answerAll(t, w, fork).Run
 		}
 	}
 	f, err := w.Parse("talk.yaml", []byte(strings.ReplaceAll(talkFlow, "echo/m", "p/m")))
@@ -53,10 +53,10 @@ func archive(t *testing.T) string {
 			t.Fatal(err)
 		}
 		for i := range 4 {
-			say(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
+			sendAndWait(t, session, strings.Repeat(user+" says ", 1+200*(i%2)), weir.SendOptions{})
 		}
 		if user == "bea" {
-			if _, err := s.DeleteSession(t.Context(), session.ID, store.Erasure{Now: time.Now(), Force: true}); err != nil {
+			if _, err := s.DeleteSession(t.Context(), session.ID, store.DeleteOptions{Now: time.Now(), Force: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -73,10 +73,10 @@ func endedRun(t *testing.T, w *weir.Weir, f *weir.Flow) weir.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return goOn(t, w, run)
+	return answerAll(t, w, run)
 }
 
-func verified(t *testing.T, path string, v audit.Options) *audit.Report {
+func verifyDatabase(t *testing.T, path string, v audit.Options) *audit.Report {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {
@@ -90,10 +90,10 @@ func verified(t *testing.T, path string, v audit.Options) *audit.Report {
 	return out
 }
 
-func TestARecordOfEveryKindIsAsItWasWritten(t *testing.T) {
+func TestEveryKindOfRecordVerifies(t *testing.T) {
 	t.Parallel()
-	path := archive(t)
-	out := verified(t, path, audit.Options{})
+	path := archiveDatabase(t)
+	out := verifyDatabase(t, path, audit.Options{})
 	for _, f := range out.Findings {
 		t.Errorf("%+v", f)
 	}
@@ -103,7 +103,7 @@ func TestARecordOfEveryKindIsAsItWasWritten(t *testing.T) {
 	t.Log(len(out.Runs), out.Digest)
 }
 
-func TestADatabaseOfAnEarlierVersionVerifies(t *testing.T) {
+func TestEarlierDatabaseVersionVerifies(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"v7.db.gz"} {
 		f, err := os.Open(filepath.Join("store", "sqlite", "testdata", name))
@@ -123,7 +123,7 @@ func TestADatabaseOfAnEarlierVersionVerifies(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		out := verified(t, path, audit.Options{})
+		out := verifyDatabase(t, path, audit.Options{})
 		for _, f := range out.Findings {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -133,10 +133,10 @@ func TestADatabaseOfAnEarlierVersionVerifies(t *testing.T) {
 	}
 }
 
-func TestAnErasedSessionStillVerifies(t *testing.T) {
+func TestErasedSessionVerifies(t *testing.T) {
 	t.Parallel()
-	path := archive(t)
-	before := verified(t, path, audit.Options{})
+	path := archiveDatabase(t)
+	before := verifyDatabase(t, path, audit.Options{})
 	var kept []audit.KeptHead
 	for _, r := range before.Runs {
 		kept = append(kept, r.KeptHead)
@@ -145,14 +145,14 @@ func TestAnErasedSessionStillVerifies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.DeleteUser(t.Context(), "anna", store.Erasure{Now: time.Now(), Force: true})
+	gone, err := s.DeleteUser(t.Context(), "anna", store.DeleteOptions{Now: time.Now(), Force: true})
 	if err != nil || gone.Runs == 0 {
 		t.Fatal(gone, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	after := verified(t, path, audit.Options{Heads: kept, Head: before.Digest})
+	after := verifyDatabase(t, path, audit.Options{Heads: kept, Head: before.Digest})
 	if !after.OK || after.Erased != before.Erased+gone.Runs || after.ErasedCommits <= before.ErasedCommits {
 		t.Errorf("%d runs erased, %d before: %+v", after.Erased, before.Erased, after.Findings)
 	}

@@ -56,7 +56,7 @@ type Store interface {
 	Cache
 	Sessions
 	Queue
-	Erasures
+	Eraser
 	Close() error
 }
 
@@ -69,7 +69,7 @@ type Flows interface {
 // Runs lists runs and takes messages to them.
 type Runs interface {
 	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
-	Find(ctx context.Context, prefix string) ([]string, error)
+	FindRunIDs(ctx context.Context, prefix string) ([]string, error)
 	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
 	Post(ctx context.Context, p store.Post) error
 }
@@ -87,28 +87,28 @@ type Sessions interface {
 
 // Queue keeps the messages to sessions until their rounds begin.
 type Queue interface {
-	Enqueue(ctx context.Context, q store.Queued) (store.Queued, error)
-	Queue(ctx context.Context, session string) ([]store.Queued, error)
-	NextQueued(ctx context.Context, session string) (store.Queued, error)
-	FindQueued(ctx context.Context, id string) (store.Queued, error)
-	NotWaiting(ctx context.Context, ids []string) ([]string, error)
-	Unqueue(ctx context.Context, id string) error
-	Refuse(ctx context.Context, id, holder string, commits int64) error
+	Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error)
+	Queue(ctx context.Context, session string) ([]store.QueuedMessage, error)
+	NextQueued(ctx context.Context, session string) (store.QueuedMessage, error)
+	FindQueued(ctx context.Context, id string) (store.QueuedMessage, error)
+	NotQueued(ctx context.Context, ids []string) ([]string, error)
+	RemoveQueued(ctx context.Context, id string) error
+	RefuseQueued(ctx context.Context, id, holder string, commits int64) error
 	Rounds
 }
 
 // Rounds makes messages to sessions rounds of them.
 type Rounds interface {
-	BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error)
-	RoundMessage(ctx context.Context, run string) (store.Queued, error)
+	StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error)
+	RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error)
 }
 
 // Cache keeps values across runs.
 type Cache interface {
 	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
 	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
-	CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
-	Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error)
+	CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
+	CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error)
 	CacheDelete(ctx context.Context, keys []string) (int, error)
 }
 
@@ -143,7 +143,7 @@ type Options struct {
 	Secrets func(name string) (string, bool)
 	// Trajectories has the trajectories of all runs kept while they go on; nil keeps
 	// none beside the journal, of which Trajectory makes them at any time.
-	Trajectories *Trajectories
+	Trajectories *TrajectoryOptions
 	// HTTP is how httpRequest reaches the network; nil refuses private
 	// addresses.
 	HTTP node.HTTPDoer
@@ -175,27 +175,27 @@ type Options struct {
 
 // Weir runs flows in this process.
 type Weir struct {
-	store     Store
-	catalogue *node.Catalogue
-	local     *runner.Local
-	tools     *tool.Set
-	logger    *slog.Logger
-	models    *llm.Catalogue
-	own       map[string]bool // node types beside the built-in ones
-	talks     *conductors
-	tally     func() token.Counter // nil where the store keeps no counts
+	store          Store
+	catalogue      *node.Catalogue
+	local          *runner.Local
+	tools          *tool.Set
+	logger         *slog.Logger
+	models         *llm.Catalogue
+	customTypes    map[string]bool // node types beside the built-in ones
+	drivers        *sessionDrivers
+	messageCounter func() token.Counter // nil where the store keeps no counts
 	// providers are the names of those that are configured; replays, that one answers for
 	// all.
 	providers map[string]bool
 	replays   bool
 	secret    func(name string) (string, bool)
-	sessions  *sessionRecovery // nil where nothing is recovered
+	recovery  *sessionRecovery // nil where nothing is recovered
 	// trajectories is where they are kept beside the journal, nil for nowhere.
 	trajectories trajectory.Storage
 
-	mu       sync.Mutex
-	programs map[string]*runner.Program // by fingerprint
-	records  map[string]*runner.Program // for reading, by fingerprint and specs
+	mu               sync.Mutex
+	programs         map[string]*runner.Program // by fingerprint
+	recordedPrograms map[string]*runner.Program // for reading, by fingerprint and specs
 }
 
 // Open makes a Weir; Close it.
@@ -224,15 +224,15 @@ func Open(o Options) (*Weir, error) {
 	if o.Secrets == nil {
 		o.Secrets = func(name string) (string, bool) { return os.LookupEnv("WEIR_SECRET_" + name) }
 	}
-	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, own: make(map[string]bool), programs: make(map[string]*runner.Program), records: make(map[string]*runner.Program)}
-	w.talks = newConductors(w)
+	w := &Weir{store: o.Store, catalogue: c, logger: o.Logger, models: o.Models, customTypes: make(map[string]bool), programs: make(map[string]*runner.Program), recordedPrograms: make(map[string]*runner.Program)}
+	w.drivers = newSessionDrivers(w)
 	w.secret, w.replays, w.providers = o.Secrets, o.Replay != nil, make(map[string]bool, len(o.Providers))
 	for name := range o.Providers {
 		w.providers[name] = true
 	}
-	w.countMessages()
+	w.installMessageCounter()
 	for _, t := range o.Types {
-		w.own[t.Spec().Name] = true
+		w.customTypes[t.Spec().Name] = true
 	}
 	if w.models == nil {
 		w.models = llm.NewCatalogue()
@@ -260,16 +260,18 @@ func Open(o Options) (*Weir, error) {
 			Tools: tools, Executors: executors, Cache: cache{o.Store}, HTTP: o.HTTP, Secret: o.Secrets,
 		},
 	}
-	ro.Trails = w.trails(o.Trajectories)
-	ro.Flow, ro.Record = w.programUnder, w.onlyRecorded
-	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) { return keptSpecs(ctx, o.Store, digest) }
+	ro.Trajectories = w.trajectoryRecording(o.Trajectories)
+	ro.Flow, ro.RecordedProgram = w.programByFingerprint, w.recordedProgramOf
+	ro.Specs = func(ctx context.Context, digest string) (*flow.Specs, error) {
+		return storedSpecs(ctx, o.Store, digest)
+	}
 	ro.Drain = o.Drain
 	if o.Recover || o.Tend {
-		ro.Program = w.recoverable
+		ro.Program = w.programIfRunnable
 	}
 	w.local = runner.NewLocal(ro)
 	if ro.Program != nil {
-		w.sessions = newSessionRecovery(w)
+		w.recovery = newSessionRecovery(w)
 	}
 	return w, nil
 }
@@ -281,10 +283,10 @@ func Open(o Options) (*Weir, error) {
 // then they are cancelled. What has ended by then is kept, and the runs are given back
 // at once, so that another process can continue them.
 func (w *Weir) Close(ctx context.Context) error {
-	if w.sessions != nil {
-		w.sessions.close()
+	if w.recovery != nil {
+		w.recovery.close()
 	}
-	w.talks.close()
+	w.drivers.close()
 	return errors.Join(w.local.Close(ctx), w.store.Close())
 }
 
@@ -326,7 +328,7 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := beginning(f, s)
+	b, err := newBeginning(f, s)
 	if err != nil {
 		return nil, err
 	}
@@ -334,12 +336,12 @@ func (w *Weir) Start(ctx context.Context, f *Flow, s Start) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{ID: b.ID, w: w, x: x}, nil
+	return &Run{ID: b.ID, w: w, exec: x}, nil
 }
 
-// beginning checks what a run is started with.
-func beginning(f *Flow, s Start) (b runner.Begin, err error) {
-	b = runner.Begin{ID: s.ID, User: s.User, Parent: s.parent, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
+// newBeginning checks what a run is started with.
+func newBeginning(f *Flow, s Start) (b runner.StartOptions, err error) {
+	b = runner.StartOptions{ID: s.ID, User: s.User, Parent: s.parent, Origin: s.Origin, Targets: s.Targets, Breaks: s.Breaks}
 	if b.ID == "" {
 		b.ID = newID()
 	}
@@ -402,7 +404,7 @@ func (c cache) Put(ctx context.Context, key string, v engine.Value, ttl time.Dur
 
 // Change implements node.Cache.
 func (c cache) Change(ctx context.Context, key string, change func(engine.Value, bool) (engine.Value, bool)) error {
-	return c.s.CacheChange(ctx, key, time.Now(), change)
+	return c.s.CacheUpdate(ctx, key, time.Now(), change)
 }
 
 // Abandoned is how many functions of nodes have not returned although their node

@@ -35,7 +35,7 @@ func parse(t *testing.T, w *weir.Weir, text string) *weir.Flow {
 	return f
 }
 
-const review = `
+const reviewFlow = `
 weir: 1
 name: invoice-review
 context: {model: script/demo, system: You review invoices.}
@@ -60,10 +60,10 @@ nodes:
 outputs: {decision: "{{ ask.text }}", note: "{{ reply.text }}"}
 `
 
-func TestAReviewPausesForAPersonAndGoesOnWithTheAnswer(t *testing.T) {
+func TestReviewPausesAndContinuesWithAnswer(t *testing.T) {
 	ctx := t.Context()
-	w := open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.Script("Confirmed.")}})
-	f := parse(t, w, review)
+	w := open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("Confirmed.")}})
+	f := parse(t, w, reviewFlow)
 
 	run, err := w.Start(ctx, f, weir.Start{Inputs: map[string]any{"amount": 2000}})
 	if err != nil {
@@ -93,10 +93,10 @@ func TestAReviewPausesForAPersonAndGoesOnWithTheAnswer(t *testing.T) {
 	}
 }
 
-func TestAReviewOfASmallSumAsksTheModel(t *testing.T) {
+func TestReviewOfSmallSumAsksTheModel(t *testing.T) {
 	ctx := t.Context()
-	w := open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.Script("Confirmed.")}})
-	run, err := w.Start(ctx, parse(t, w, review), weir.Start{Inputs: map[string]any{"amount": 10.5}})
+	w := open(t, weir.Options{Providers: map[string]weir.Provider{"script": recorded.NewScripted("Confirmed.")}})
+	run, err := w.Start(ctx, parse(t, w, reviewFlow), weir.Start{Inputs: map[string]any{"amount": 10.5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 type Archives interface {
 	Chains
 	Flows
-	Archive(ctx context.Context, run string) ([]store.Archived, []store.ArchivedSession, error)
-	Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.Restoring) error
+	Archive(ctx context.Context, run string) ([]store.ArchivedRun, []store.ArchivedSession, error)
+	Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error
 }
 
 // exportVersion is the version of the format of exports that are written. Version 1
@@ -36,7 +36,7 @@ type exportLine struct {
 	Export  *exportHead            `json:"export,omitempty"`
 	Flow    *exportFlow            `json:"flow,omitempty"`
 	Session *store.ArchivedSession `json:"session,omitempty"`
-	Run     *store.Archived        `json:"run,omitempty"`
+	Run     *store.ArchivedRun     `json:"run,omitempty"`
 	Commit  *exportCommit          `json:"commit,omitempty"`
 	End     *exportEnd             `json:"end,omitempty"`
 }
@@ -138,7 +138,7 @@ func (l *exportLine) encode() ([]byte, error) {
 }
 
 // flows writes the flows that runs ran, and those that these name.
-func (w *exporter) flows(runs []store.Archived) {
+func (w *exporter) flows(runs []store.ArchivedRun) {
 	var wanted []string
 	for i := range runs {
 		wanted = append(wanted, runs[i].Fingerprint)
@@ -186,7 +186,7 @@ func (w *exporter) specs(events []engine.Event) {
 	}
 }
 
-func (w *exporter) run(a *store.Archived) {
+func (w *exporter) run(a *store.ArchivedRun) {
 	w.line(exportLine{Run: a})
 	if w.err != nil {
 		return
@@ -221,7 +221,7 @@ func (w *exporter) run(a *store.Archived) {
 			return
 		}
 		x := &exportCommit{Seq: l.Seq, First: l.First, At: l.At, Events: events}
-		if l.Tagged {
+		if l.HasTag {
 			x.Tag = &l.Tag
 		}
 		w.line(exportLine{Commit: x})
@@ -243,7 +243,7 @@ type Export struct {
 }
 
 type exportRun struct {
-	store.Archived
+	store.ArchivedRun
 	commits []exportCommit
 }
 
@@ -260,7 +260,7 @@ func ReadExport(in io.Reader) (*Export, error) {
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if len(line) > 0 {
-			if wrong := e.add(n, line); wrong != nil {
+			if wrong := e.addLine(n, line); wrong != nil {
 				return nil, fmt.Errorf("%w: line %d: %w", ErrExport, n, wrong)
 			}
 		}
@@ -321,7 +321,7 @@ func (l *exportLine) check(line []byte) error {
 	return nil
 }
 
-func (e *Export) add(n int, line []byte) error {
+func (e *Export) addLine(n int, line []byte) error {
 	var l exportLine
 	if err := json.Unmarshal(line, &l); err != nil {
 		return err
@@ -354,7 +354,7 @@ func (e *Export) add(n int, line []byte) error {
 		if slices.ContainsFunc(e.runs, func(r exportRun) bool { return r.ID == l.Run.ID || r.Number >= l.Run.Number }) {
 			return fmt.Errorf("run %s is there twice, or not in its place", l.Run.ID)
 		}
-		e.runs = append(e.runs, exportRun{Archived: *l.Run})
+		e.runs = append(e.runs, exportRun{ArchivedRun: *l.Run})
 	case l.Commit != nil:
 		if len(e.runs) == 0 {
 			return errors.New("a commit of no run")
@@ -387,7 +387,7 @@ func (e *Export) Chains(context.Context) ([]store.Chain, error) {
 	out := make([]store.Chain, 0, len(e.runs))
 	for i := range e.runs {
 		r := &e.runs[i]
-		c := store.Chain{Run: r.ID, Number: r.Number, Origin: store.Origin(r.Secret, r.ID), Unchained: r.Unchained}
+		c := store.Chain{Run: r.ID, Number: r.Number, Origin: store.OriginHash(r.Secret, r.ID), Unchained: r.Unchained}
 		if r.Base != nil {
 			c.Base, c.BaseSeq, c.BaseEvents = numbers[r.Base.Run], r.Base.Seq, e.events(r.Base)
 		}
@@ -418,21 +418,21 @@ func (e *Export) events(b *store.Base) int64 {
 }
 
 // Links implements Chains.
-func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.Link, error] {
-	return func(yield func(store.Link, error) bool) {
+func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.ChainLink, error] {
+	return func(yield func(store.ChainLink, error) bool) {
 		for i := range e.runs {
 			if e.runs[i].ID != c.Run {
 				continue
 			}
 			for _, x := range e.runs[i].commits {
-				l := store.Link{Header: store.Header{Seq: x.Seq, First: x.First, At: x.At}}
-				if l.Tagged = x.Tag != nil; l.Tagged {
+				l := store.ChainLink{Header: store.Header{Seq: x.Seq, First: x.First, At: x.At}}
+				if l.HasTag = x.Tag != nil; l.HasTag {
 					l.Tag = *x.Tag
 				}
 				if l.Events, l.Err = store.DecodePayload(x.Events); l.Err == nil {
 					var payload []byte
 					payload, l.Err = store.AppendPayload(nil, l.Events)
-					l.Count, l.Digest = int64(len(l.Events)), store.Digest(e.runs[i].Secret, c.Run, x.Seq, payload)
+					l.Count, l.Digest = int64(len(l.Events)), store.CommitDigest(e.runs[i].Secret, c.Run, x.Seq, payload)
 				}
 				if !yield(l, nil) {
 					return
@@ -443,7 +443,7 @@ func (e *Export) Links(_ context.Context, c store.Chain) iter.Seq2[store.Link, e
 }
 
 // Audit implements Audited: of what is beside the chains it has the rows of runs.
-func (e *Export) Audit(_ context.Context, c store.Chain, f *store.Facts) ([]store.Finding, error) {
+func (e *Export) Audit(_ context.Context, c store.Chain, f *store.JournalFacts) ([]store.Finding, error) {
 	var out []store.Finding
 	for i := range e.runs {
 		r := &e.runs[i]

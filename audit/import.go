@@ -10,13 +10,13 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Imported says what an import brought.
-type Imported struct {
+// ImportResult says what an import brought.
+type ImportResult struct {
 	Run     string `json:"run"`
 	Runs    int    `json:"runs"`
 	Commits int64  `json:"commits"`
-	// Same is how many runs were there already as they are in the export.
-	Same int `json:"same"`
+	// Existing is how many runs were there already as they are in the export.
+	Existing int `json:"same"`
 }
 
 // Import brings the runs of an export into a store, as they were: they are shown,
@@ -24,8 +24,8 @@ type Imported struct {
 // verified first. A run of the same id that is there already must be the same,
 // store.ErrExists where it is another, or has gone on otherwise. All is kept or
 // nothing.
-func Import(ctx context.Context, s Archives, e *Export) (Imported, error) {
-	out := Imported{Run: e.Run()}
+func Import(ctx context.Context, s Archives, e *Export) (ImportResult, error) {
+	out := ImportResult{Run: e.Run()}
 	v, err := Verify(ctx, e, Options{Heads: e.Heads()})
 	if err != nil {
 		return out, err
@@ -33,18 +33,18 @@ func Import(ctx context.Context, s Archives, e *Export) (Imported, error) {
 	if !v.OK {
 		return out, fmt.Errorf("%w: it is not as it was written: %s", ErrExport, v.Findings[0].Message)
 	}
-	var restoring []store.Restoring
+	var restoring []store.RunToRestore
 	for i := range e.runs {
 		r := &e.runs[i]
-		same, err := isSame(ctx, s, e, r)
+		same, err := isAlreadyStored(ctx, s, e, r)
 		if err != nil {
 			return out, err
 		}
 		if same {
-			out.Same++
+			out.Existing++
 			continue
 		}
-		x := store.Restoring{Archived: r.Archived}
+		x := store.RunToRestore{ArchivedRun: r.ArchivedRun}
 		for _, c := range r.commits {
 			events, err := store.DecodePayload(c.Events)
 			if err != nil {
@@ -67,9 +67,9 @@ func Import(ctx context.Context, s Archives, e *Export) (Imported, error) {
 	return out, err
 }
 
-// isSame reports whether a run of an export is in the store already: its chain there
+// isAlreadyStored reports whether a run of an export is in the store already: its chain there
 // has the head that it has in the export.
-func isSame(ctx context.Context, s Archives, e *Export, r *exportRun) (bool, error) {
+func isAlreadyStored(ctx context.Context, s Archives, e *Export, r *exportRun) (bool, error) {
 	all, err := s.Chains(ctx)
 	if err != nil {
 		return false, err

@@ -21,7 +21,7 @@ type Chains interface {
 	Chain(ctx context.Context, run string) (store.Chain, error)
 	Chains(ctx context.Context) ([]store.Chain, error)
 	// Links yields the links of a chain in order.
-	Links(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error]
+	Links(ctx context.Context, c store.Chain) iter.Seq2[store.ChainLink, error]
 }
 
 // Flows keeps flow definitions and descriptions of node types by digest.
@@ -33,7 +33,7 @@ type Flows interface {
 // Audited is a store that can compare what it keeps beside its chains with what is
 // in them: of one run, and all else.
 type Audited interface {
-	Audit(ctx context.Context, c store.Chain, f *store.Facts) ([]store.Finding, error)
+	Audit(ctx context.Context, c store.Chain, f *store.JournalFacts) ([]store.Finding, error)
 	AuditAll(ctx context.Context) ([]store.Finding, error)
 	// Fingerprints are those of all flows that it keeps.
 	Fingerprints(ctx context.Context) ([]string, error)
@@ -42,7 +42,7 @@ type Audited interface {
 // Rows is a store that can say what the row of a run is, and compare its schema with
 // what it should be.
 type Rows interface {
-	Row(ctx context.Context, c store.Chain) (store.Hash, error)
+	RowHash(ctx context.Context, c store.Chain) (store.Hash, error)
 	// AuditSchema also looks at the types of columns, of all rows or of few.
 	AuditSchema(ctx context.Context, all bool) ([]store.Finding, error)
 }
@@ -106,14 +106,14 @@ type VerifiedRun struct {
 // end of this one. With a head all up to its commit is as it was then.
 func Verify(ctx context.Context, s Chains, v Options) (*Report, error) {
 	x := verifier{ctx: ctx, s: s, v: v, flows: map[string]string{}, users: map[int64]string{}, out: &Report{Runs: []VerifiedRun{}, Findings: []store.Finding{}}}
-	if err := x.schema(); err != nil {
+	if err := x.verifySchema(); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	foreign := len(x.out.Findings) > 0
-	err := x.list()
+	err := x.listChains()
 	if err == nil {
-		if err = x.walk(); err == nil {
-			err = x.rest()
+		if err = x.verifyChains(); err == nil {
+			err = x.verifyOutsideChains()
 		}
 		if err != nil {
 			err = fmt.Errorf("verify: %w", err)
@@ -123,28 +123,28 @@ func Verify(ctx context.Context, s Chains, v Options) (*Report, error) {
 		return nil, err
 	}
 	if err != nil { // read through a schema that was changed
-		x.find(store.Finding{What: store.FoundUnreadable, Message: err.Error()})
+		x.addFindings(store.Finding{What: store.FoundUnreadable, Message: err.Error()})
 	}
-	x.settle()
+	x.summarize()
 	return x.out, nil
 }
 
-// schema has the store compare its schema with what it should be.
-func (x *verifier) schema() error {
+// verifySchema has the store compare its schema with what it should be.
+func (x *verifier) verifySchema() error {
 	s, ok := x.s.(Rows)
 	if !ok {
 		return nil
 	}
 	found, err := s.AuditSchema(x.ctx, x.v.Run == "")
-	x.find(found...)
+	x.addFindings(found...)
 	return err
 }
 
-// place is a commit of a run, by numbers.
-type place struct{ run, seq int64 }
+// commitRef is a commit of a run, by numbers.
+type commitRef struct{ run, seq int64 }
 
-// ending is what is known of a chain after some commit.
-type ending struct {
+// chainState is what is known of a chain after some commit.
+type chainState struct {
 	head store.Hash
 	tag  store.Tag
 }
@@ -155,23 +155,23 @@ type verifier struct {
 	v   Options
 	out *Report
 
-	chains []store.Chain         // to verify
-	byNum  map[int64]store.Chain // all
-	wanted map[place]bool        // where others go on from
-	ends   map[place]ending
-	users  map[int64]string     // by the number of the run
-	flows  map[string]string    // what was found of a flow, by fingerprint
-	kept   map[int64]store.Hash // heads that were given, by the number of the run
-	rows   map[int64]store.Hash // and rows
+	chains        []store.Chain         // to verify
+	byNum         map[int64]store.Chain // all
+	neededCommits map[commitRef]bool    // where others go on from
+	chainStates   map[commitRef]chainState
+	users         map[int64]string     // by the number of the run
+	flows         map[string]string    // what was found of a flow, by fingerprint
+	keptHeads     map[int64]store.Hash // heads that were given, by the number of the run
+	rows          map[int64]store.Hash // and rows
 }
 
-// list finds the chains to verify.
-func (x *verifier) list() error {
+// listChains finds the chains to verify.
+func (x *verifier) listChains() error {
 	all, err := x.s.Chains(x.ctx)
 	if err != nil {
 		return err
 	}
-	x.byNum, x.wanted, x.ends = make(map[int64]store.Chain), make(map[place]bool), make(map[place]ending)
+	x.byNum, x.neededCommits, x.chainStates = make(map[int64]store.Chain), make(map[commitRef]bool), make(map[commitRef]chainState)
 	byRun := make(map[string]store.Chain)
 	for _, c := range all {
 		x.byNum[c.Number] = c
@@ -184,14 +184,14 @@ func (x *verifier) list() error {
 		if !ok {
 			return fmt.Errorf("run %s: %w", x.v.Run, store.ErrNotFound)
 		}
-		x.chains = x.lineage(c)
+		x.chains = x.ancestors(c)
 	}
 	for _, c := range x.chains {
-		if p, ok := x.source(c); ok {
-			x.wanted[p] = true
+		if p, ok := x.lastSharedCommit(c); ok {
+			x.neededCommits[p] = true
 		}
 	}
-	x.kept, x.rows = make(map[int64]store.Hash), make(map[int64]store.Hash)
+	x.keptHeads, x.rows = make(map[int64]store.Hash), make(map[int64]store.Hash)
 	for _, k := range x.v.Heads {
 		c, ok := byRun[k.Run]
 		if !ok {
@@ -199,46 +199,46 @@ func (x *verifier) list() error {
 			ok = ok && c.Run == ""
 		}
 		if !ok {
-			x.find(store.Finding{Run: k.Run, What: store.FoundMissing, Message: "the run is gone without a trace, and its head was kept"})
+			x.addFindings(store.Finding{Run: k.Run, What: store.FoundMissing, Message: "the run is gone without a trace, and its head was kept"})
 			continue
 		}
-		x.kept[c.Number] = k.Head
+		x.keptHeads[c.Number] = k.Head
 		if k.Row != nil {
 			x.rows[c.Number] = *k.Row
 		}
 	}
 	if x.v.Run != "" && x.v.Head != nil {
-		x.kept[byRun[x.v.Run].Number] = *x.v.Head
+		x.keptHeads[byRun[x.v.Run].Number] = *x.v.Head
 	}
 	return nil
 }
 
-// lineage is a chain with those that it goes on from, the oldest first.
-func (x *verifier) lineage(c store.Chain) []store.Chain {
+// ancestors is a chain with those that it goes on from, the oldest first.
+func (x *verifier) ancestors(c store.Chain) []store.Chain {
 	if base, ok := x.byNum[c.Base]; ok && c.Base < c.Number {
-		return append(x.lineage(base), c)
+		return append(x.ancestors(base), c)
 	}
 	return []store.Chain{c}
 }
 
-// source is where the last commit lies that a chain shares with its base.
-func (x *verifier) source(c store.Chain) (place, bool) {
+// lastSharedCommit is where the last commit lies that a chain shares with its base.
+func (x *verifier) lastSharedCommit(c store.Chain) (commitRef, bool) {
 	seq := c.BaseSeq
 	for c.Base != 0 && seq > 0 {
 		base, ok := x.byNum[c.Base]
 		if !ok || c.Base >= c.Number {
-			return place{c.Base, seq}, true
+			return commitRef{c.Base, seq}, true
 		}
 		if c = base; c.BaseSeq < seq {
-			return place{c.Number, seq}, true
+			return commitRef{c.Number, seq}, true
 		}
 	}
-	return place{}, false
+	return commitRef{}, false
 }
 
-func (x *verifier) walk() error {
+func (x *verifier) verifyChains() error {
 	for i, c := range x.chains {
-		if err := x.chain(c); err != nil {
+		if err := x.verifyChain(c); err != nil {
 			return err
 		}
 		if x.v.Progress != nil {
@@ -248,8 +248,8 @@ func (x *verifier) walk() error {
 	return nil
 }
 
-// find adds findings, but for those of a run that were found of all, and the other way.
-func (x *verifier) find(list ...store.Finding) {
+// addFindings adds findings, but for those of a run that were found of all, and the other way.
+func (x *verifier) addFindings(list ...store.Finding) {
 	for _, f := range list {
 		if slices.ContainsFunc(x.out.Findings, func(o store.Finding) bool { return o.Message == f.Message && (f.Run == "" || o.Run == "") }) {
 			continue
@@ -258,20 +258,20 @@ func (x *verifier) find(list ...store.Finding) {
 	}
 }
 
-// chain verifies one chain.
-func (x *verifier) chain(c store.Chain) error {
-	var base ending
-	if p, ok := x.source(c); ok {
-		if base, ok = x.ends[p]; !ok {
-			x.find(store.Finding{
+// verifyChain verifies one chain.
+func (x *verifier) verifyChain(c store.Chain) error {
+	var base chainState
+	if p, ok := x.lastSharedCommit(c); ok {
+		if base, ok = x.chainStates[p]; !ok {
+			x.addFindings(store.Finding{
 				Run: c.Run, What: store.FoundMissing, Commit: p.seq,
 				Message: fmt.Sprintf("commit %d of the run it was forked from is missing", p.seq),
 			})
 		}
 	}
-	w := store.NewWalker(c, base.head, base.tag)
+	w := store.NewChainVerifier(c, base.head, base.tag)
 	r := VerifiedRun{KeptHead: KeptHead{Run: c.Run, Number: c.Number}, Erased: c.Run == "", Unchained: c.Unchained}
-	before, kept, facts := len(x.out.Findings), x.kept[c.Number], store.Facts{User: x.users[c.Base]}
+	before, kept, facts := len(x.out.Findings), x.keptHeads[c.Number], store.JournalFacts{User: x.users[c.Base]}
 	if w.Head == kept {
 		r.At = max(w.Seq, 1)
 	}
@@ -280,26 +280,26 @@ func (x *verifier) chain(c store.Chain) error {
 			return err
 		}
 		if err != nil {
-			x.find(store.Finding{Run: c.Run, What: store.FoundUnreadable, Message: err.Error()})
+			x.addFindings(store.Finding{Run: c.Run, What: store.FoundUnreadable, Message: err.Error()})
 			break
 		}
-		x.find(w.Step(&l)...)
+		x.addFindings(w.Verify(&l)...)
 		facts.Add(l.Seq, l.Events)
 		if w.Head == kept {
 			r.At = w.Seq
 		}
-		if p := (place{c.Number, w.Seq}); x.wanted[p] {
+		if p := (commitRef{c.Number, w.Seq}); x.neededCommits[p] {
 			head, tag := w.End()
-			x.ends[p] = ending{head, tag}
+			x.chainStates[p] = chainState{head, tag}
 		}
 	}
 	x.users[c.Number] = facts.User
 	r.Head, r.Commits, r.Events = w.Head, w.Seq, w.Events
-	if kept, ok := x.kept[c.Number]; ok && r.At == 0 {
-		x.find(store.Finding{Run: c.Run, What: store.FoundChanged, Message: fmt.Sprintf(
+	if kept, ok := x.keptHeads[c.Number]; ok && r.At == 0 {
+		x.addFindings(store.Finding{Run: c.Run, What: store.FoundChanged, Message: fmt.Sprintf(
 			"the head %s is not in its chain: commits were changed with their links, or the last ones are cut off", kept)})
 	}
-	if err := x.row(c, &r); err != nil {
+	if err := x.verifyRow(c, &r); err != nil {
 		return err
 	}
 	if err := x.audit(c, &facts, before); err != nil {
@@ -310,25 +310,25 @@ func (x *verifier) chain(c store.Chain) error {
 	return nil
 }
 
-// row compares the run's row with the one that was kept.
-func (x *verifier) row(c store.Chain, r *VerifiedRun) error {
+// verifyRow compares the run's row with the one that was kept.
+func (x *verifier) verifyRow(c store.Chain, r *VerifiedRun) error {
 	s, ok := x.s.(Rows)
 	if !ok || r.Erased {
 		return nil
 	}
-	row, err := s.Row(x.ctx, c)
+	row, err := s.RowHash(x.ctx, c)
 	if err != nil {
 		return err
 	}
 	r.Row = &row
 	if kept, ok := x.rows[c.Number]; ok && kept != row {
-		x.find(store.Finding{Run: c.Run, What: store.FoundChanged, Message: "the run's row, or its session's, is not what it was when the head was kept"})
+		x.addFindings(store.Finding{Run: c.Run, What: store.FoundChanged, Message: "the run's row, or its session's, is not what it was when the head was kept"})
 	}
 	return nil
 }
 
 // audit has the store compare what is beside a chain, unless the chain is broken.
-func (x *verifier) audit(c store.Chain, f *store.Facts, before int) error {
+func (x *verifier) audit(c store.Chain, f *store.JournalFacts, before int) error {
 	a, ok := x.s.(Audited)
 	if !ok || len(x.out.Findings) > before {
 		return nil
@@ -337,7 +337,7 @@ func (x *verifier) audit(c store.Chain, f *store.Facts, before int) error {
 	if err != nil {
 		return err
 	}
-	x.find(found...)
+	x.addFindings(found...)
 	flows, ok := x.s.(Flows)
 	if !ok || f.Started == nil && f.Forked == nil {
 		return nil
@@ -349,23 +349,23 @@ func (x *verifier) audit(c store.Chain, f *store.Facts, before int) error {
 	if f.Forked != nil {
 		fingerprint, specs = f.Forked.Fingerprint, f.Forked.Specs
 	}
-	if err := x.stored(c, flows, "the flow that it ran", fingerprint); err != nil || specs == "" {
+	if err := x.verifyDocument(c, flows, "the flow that it ran", fingerprint); err != nil || specs == "" {
 		return err
 	}
-	return x.stored(c, flows, "the description of the node types that it ran with", specs)
+	return x.verifyDocument(c, flows, "the description of the node types that it ran with", specs)
 }
 
-// stored finds what is wrong with a document that a run needs.
-func (x *verifier) stored(c store.Chain, flows Flows, what, digest string) error {
-	wrong, err := x.flow(flows, digest)
+// verifyDocument finds what is wrong with a document that a run needs.
+func (x *verifier) verifyDocument(c store.Chain, flows Flows, what, digest string) error {
+	wrong, err := x.verifyFlow(flows, digest)
 	if err == nil && wrong != "" {
-		x.find(store.Finding{Run: c.Run, What: wrong, Message: what + ", " + digest + ", is " + wrong})
+		x.addFindings(store.Finding{Run: c.Run, What: wrong, Message: what + ", " + digest + ", is " + wrong})
 	}
 	return err
 }
 
-// flow says what is wrong with a flow that is kept, "" for nothing.
-func (x *verifier) flow(flows Flows, fingerprint string) (string, error) {
+// verifyFlow says what is wrong with a flow that is kept, "" for nothing.
+func (x *verifier) verifyFlow(flows Flows, fingerprint string) (string, error) {
 	wrong, known := x.flows[fingerprint]
 	if known {
 		return wrong, nil
@@ -384,9 +384,9 @@ func (x *verifier) flow(flows Flows, fingerprint string) (string, error) {
 	return wrong, nil
 }
 
-// rest has the store look at all that is beside the chains, and looks at the flows
+// verifyOutsideChains has the store look at all that is beside the chains, and looks at the flows
 // that no run ran.
-func (x *verifier) rest() error {
+func (x *verifier) verifyOutsideChains() error {
 	a, ok := x.s.(Audited)
 	if !ok || x.v.Run != "" {
 		return nil
@@ -395,7 +395,7 @@ func (x *verifier) rest() error {
 	if err != nil {
 		return err
 	}
-	x.find(found...)
+	x.addFindings(found...)
 	flows, ok := x.s.(Flows)
 	if !ok {
 		return nil
@@ -406,18 +406,18 @@ func (x *verifier) rest() error {
 			continue
 		}
 		var wrong string
-		if wrong, err = x.flow(flows, fingerprint); err != nil {
+		if wrong, err = x.verifyFlow(flows, fingerprint); err != nil {
 			break
 		}
 		if wrong != "" {
-			x.find(store.Finding{What: wrong, Message: "the flow " + fingerprint + " is " + wrong})
+			x.addFindings(store.Finding{What: wrong, Message: "the flow " + fingerprint + " is " + wrong})
 		}
 	}
 	return err
 }
 
-// settle adds up.
-func (x *verifier) settle() {
+// summarize adds up.
+func (x *verifier) summarize() {
 	h := sha256.New()
 	for _, r := range x.out.Runs {
 		if r.Erased {
@@ -433,7 +433,7 @@ func (x *verifier) settle() {
 	if x.v.Run == "" {
 		digest := store.Hash(h.Sum(nil))
 		if x.out.Digest = &digest; x.v.Head != nil && *x.v.Head != digest {
-			x.find(store.Finding{What: store.FoundChanged, Message: fmt.Sprintf(
+			x.addFindings(store.Finding{What: store.FoundChanged, Message: fmt.Sprintf(
 				"the digest of all heads is %s, and not %s: runs went on or were begun since it was kept, or the record was changed", digest, x.v.Head)})
 		}
 	}

@@ -26,17 +26,17 @@ func BenchmarkDurable(b *testing.B) {
 	w := open(b, weir.Options{Store: s})
 	f := define(b, w, chain(nodes, "spawn"))
 	raw := openRaw(b)
-	once(ctx, b, w, f)
+	runOnce(ctx, b, w, f)
 	raw.commit(b, nodes)
 	var rawTime, oneTime, manyTime time.Duration
 	b.ResetTimer()
 	for range b.N {
 		rawTime += timed(func() { raw.commit(b, nodes) })
-		oneTime += timed(func() { once(ctx, b, w, f) })
+		oneTime += timed(func() { runOnce(ctx, b, w, f) })
 		manyTime += timed(func() {
 			var wg sync.WaitGroup
 			for range many {
-				wg.Go(func() { once(ctx, b, w, f) })
+				wg.Go(func() { runOnce(ctx, b, w, f) })
 			}
 			wg.Wait()
 		})

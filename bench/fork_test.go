@@ -15,7 +15,7 @@ func BenchmarkFork(b *testing.B) {
 	base := 0.0
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			ms := forkTalk(b, n)
+			ms := forkHistory(b, n)
 			if n == 10 {
 				base = ms
 			}
@@ -26,11 +26,11 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// forkTalk forks a conversation of n messages b.N times and returns the median
+// forkHistory forks a conversation of n messages b.N times and returns the median
 // time, in milliseconds.
-func forkTalk(b *testing.B, n int) float64 {
+func forkHistory(b *testing.B, n int) float64 {
 	b.Helper()
-	k := &talk{}
+	k := &pausedRun{}
 	k.start(b, n)
 	defer func() { k.close(b) }()
 	row, err := k.file.Run(b.Context(), "talk")

@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 	if task == "" {
 		os.Exit(m.Run())
 	}
-	do := resumeHere
+	do := resumeMain
 	if os.Getenv(roundVar) != "" {
-		do = roundHere
+		do = roundMain
 	}
 	if err := do(task); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,21 +50,21 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// resumeHere answers the open question of a run and writes a childReport to
+// resumeMain answers the open question of a run and writes a childReport to
 // the standard output.
-func resumeHere(task string) error {
+func resumeMain(task string) error {
 	boot := time.Now()
 	var t childTask
 	if err := json.Unmarshal([]byte(task), &t); err != nil {
 		return err
 	}
 	r := childReport{Boot: boot.UnixNano() - t.Began}
-	k := &talk{path: t.Path, ask: t.Ask}
+	k := &pausedRun{path: t.Path, ask: t.Ask}
 	if err := k.connect(context.Background()); err != nil {
 		return err
 	}
 	r.Open = int64(time.Since(boot))
-	k.clock, k.used = used, used()
+	k.clock, k.used = cpuTimeUsed, cpuTimeUsed()
 	next, model, err := k.answer(context.Background())
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func resumeHere(task string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// used is the processor time of this process, in nanoseconds.
-func used() int64 {
+// cpuTimeUsed is the processor time of this process, in nanoseconds.
+func cpuTimeUsed() int64 {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
 		return 0
@@ -93,13 +93,13 @@ func used() int64 {
 func BenchmarkResumeInANewProcess(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			k := &talk{}
+			k := &pausedRun{}
 			k.start(b, n)
 			k.close(b)
 			var boot, open, next, model, cpu []time.Duration
 			b.ResetTimer()
 			for range b.N {
-				r := k.elsewhere(b)
+				r := k.resumeInChild(b)
 				boot, open = append(boot, time.Duration(r.Boot)), append(open, time.Duration(r.Open))
 				next, model = append(next, time.Duration(r.Next)), append(model, time.Duration(r.Model))
 				cpu = append(cpu, time.Duration(r.CPU))
@@ -114,8 +114,8 @@ func BenchmarkResumeInANewProcess(b *testing.B) {
 	}
 }
 
-// elsewhere has a new process answer the open question.
-func (k *talk) elsewhere(b *testing.B) childReport {
+// resumeInChild has a new process answer the open question.
+func (k *pausedRun) resumeInChild(b *testing.B) childReport {
 	b.Helper()
 	task, err := json.Marshal(childTask{Path: k.path, Ask: k.ask, Began: time.Now().UnixNano()})
 	if err != nil {

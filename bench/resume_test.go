@@ -16,11 +16,11 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// parrot answers at once, and notes when it was asked.
-type parrot struct{ asked atomic.Int64 }
+// echoModel answers at once, and notes when it was asked.
+type echoModel struct{ asked atomic.Int64 }
 
 // Generate implements weir.Provider.
-func (p *parrot) Generate(_ context.Context, _ *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (p *echoModel) Generate(_ context.Context, _ *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	p.asked.Store(time.Now().UnixNano())
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: answer}, Stop: "end"}, nil
 }
@@ -30,20 +30,20 @@ const answer = "Whatever comes after comes before what comes after it. Ask for o
 	"in as many words as it takes, which is to say in no more than three hundred and a few letters, " +
 	"since that is about how long an answer tends to be when somebody wants to know what comes next. So much for it."
 
-// talk is a conversation that waits for a person before every turn. The node
+// pausedRun is a conversation that waits for a person before every turn. The node
 // mark notes when it started: it is the next one after the person's answer.
-type talk struct {
-	path   string
-	model  parrot
-	marked atomic.Int64
-	clock  func() int64 // processor time; nil is not measured
-	used   int64        // of it, until then
-	w      *weir.Weir
-	file   *sqlite.Store
-	ask    string // the open question
+type pausedRun struct {
+	path          string
+	model         echoModel
+	modelCalledAt atomic.Int64
+	clock         func() int64 // processor time; nil is not measured
+	used          int64        // of it, until then
+	w             *weir.Weir
+	file          *sqlite.Store
+	ask           string // the open question
 }
 
-const talkFlow = `
+const pausedFlow = `
 weir: 1
 name: talk
 context: {model: parrot/one, system: You repeat.}
@@ -82,13 +82,13 @@ nodes:
 `
 
 // connect opens the file and a library on it.
-func (k *talk) connect(ctx context.Context) error {
+func (k *pausedRun) connect(ctx context.Context) error {
 	var err error
 	if k.file, err = sqlite.Open(ctx, k.path, sqlite.Options{}); err != nil {
 		return err
 	}
 	mark := weir.Func("mark", func(weir.Ctx, struct{}) (struct{}, error) {
-		k.marked.Store(time.Now().UnixNano())
+		k.modelCalledAt.Store(time.Now().UnixNano())
 		if k.clock != nil {
 			k.used = k.clock() - k.used
 		}
@@ -101,14 +101,14 @@ func (k *talk) connect(ctx context.Context) error {
 	return err
 }
 
-func (k *talk) open(b *testing.B) {
+func (k *pausedRun) open(b *testing.B) {
 	b.Helper()
 	if err := k.connect(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (k *talk) close(b *testing.B) {
+func (k *pausedRun) close(b *testing.B) {
 	b.Helper()
 	if err := k.w.Close(context.Background()); err != nil {
 		b.Fatal(err)
@@ -116,11 +116,11 @@ func (k *talk) close(b *testing.B) {
 }
 
 // start begins the conversation with n messages before the first question.
-func (k *talk) start(b *testing.B, n int) {
+func (k *pausedRun) start(b *testing.B, n int) {
 	b.Helper()
 	k.path = filepath.Join(b.TempDir(), "weir.db")
 	k.open(b)
-	f, err := k.w.Parse("talk.yaml", []byte(talkFlow))
+	f, err := k.w.Parse("talk.yaml", []byte(pausedFlow))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func (k *talk) start(b *testing.B, n int) {
 }
 
 // wait waits for the next question.
-func (k *talk) wait(ctx context.Context, run *weir.Run) error {
+func (k *pausedRun) wait(ctx context.Context, run *weir.Run) error {
 	r, err := run.Wait(ctx)
 	if err != nil {
 		return err
@@ -148,13 +148,13 @@ func (k *talk) wait(ctx context.Context, run *weir.Run) error {
 
 // answer answers the open question and returns how long it took until the next
 // node started, and until the model was asked with the whole history.
-func (k *talk) answer(ctx context.Context) (next, model time.Duration, err error) {
+func (k *pausedRun) answer(ctx context.Context) (next, model time.Duration, err error) {
 	begin := time.Now().UnixNano()
 	run, err := k.w.Answer(ctx, "talk", k.ask, "And now, what comes after what came before?", "bench")
 	if err == nil {
 		err = k.wait(ctx, run)
 	}
-	return time.Duration(k.marked.Load() - begin), time.Duration(k.model.asked.Load() - begin), err
+	return time.Duration(k.modelCalledAt.Load() - begin), time.Duration(k.model.asked.Load() - begin), err
 }
 
 // BenchmarkResume measures the time from a person's answer to a paused run to
@@ -184,7 +184,7 @@ func BenchmarkResume(b *testing.B) {
 // time to the next node, in milliseconds.
 func resume(b *testing.B, n int, reopen bool) float64 {
 	b.Helper()
-	k := &talk{}
+	k := &pausedRun{}
 	k.start(b, n)
 	defer func() { k.close(b) }()
 	var next, model []time.Duration
@@ -206,12 +206,12 @@ func resume(b *testing.B, n int, reopen bool) float64 {
 	ms := median(next)
 	b.ReportMetric(ms, "ms/next-node")
 	b.ReportMetric(median(model), "ms/model-call")
-	b.ReportMetric(ms/median(k.raw(b)), "x/commit")
+	b.ReportMetric(ms/median(k.measureStore(b)), "x/commit")
 	return ms
 }
 
-// raw times plain commits of one row into the same file.
-func (k *talk) raw(b *testing.B) []time.Duration {
+// measureStore times plain commits of one row into the same file.
+func (k *pausedRun) measureStore(b *testing.B) []time.Duration {
 	b.Helper()
 	var took []time.Duration
 	for i := range 50 {

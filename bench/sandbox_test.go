@@ -27,7 +27,7 @@ func BenchmarkSandbox(b *testing.B) {
 			var alone, inside []time.Duration
 			for b.Loop() {
 				began := time.Now()
-				bareRun(b, bare)
+				runPythonDirectly(b, bare)
 				alone = append(alone, time.Since(began))
 				began = time.Now()
 				if _, err := e.Run(b.Context(), job); err != nil {
@@ -66,7 +66,7 @@ func BenchmarkSandboxThroughput(b *testing.B) {
 		b.ReportMetric(float64(n.Load())/b.Elapsed().Seconds(), "runs/s")
 		b.ReportMetric(float64(runtime.GOMAXPROCS(0)), "cores")
 	}
-	b.Run("bare", func(b *testing.B) { rate(b, func() { bareRun(b, bare) }) })
+	b.Run("bare", func(b *testing.B) { rate(b, func() { runPythonDirectly(b, bare) }) })
 	b.Run("sandbox", func(b *testing.B) {
 		job := &sandbox.Job{Code: "context['a'] = 1"}
 		rate(b, func() {
@@ -87,7 +87,7 @@ func pythonToMeasure(b *testing.B) (*python.Executor, string) {
 	return e, r.Stdout[:len(r.Stdout)-1]
 }
 
-func bareRun(b *testing.B, path string) {
+func runPythonDirectly(b *testing.B, path string) {
 	b.Helper()
 	if err := exec.CommandContext(b.Context(), path, "-I", "-S", "-B", "-c", "pass").Run(); err != nil {
 		b.Error(err)

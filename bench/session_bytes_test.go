@@ -52,7 +52,7 @@ func bytesAfterRounds(b *testing.B, size, n int) int64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	says := &turns{size: size}
+	says := &turnBench{size: size}
 	w, err := weir.Open(weir.Options{Store: file, Providers: map[string]weir.Provider{"scripted": says}})
 	if err != nil {
 		b.Fatal(err)
@@ -66,7 +66,7 @@ func bytesAfterRounds(b *testing.B, size, n int) int64 {
 		b.Fatal(err)
 	}
 	for range n {
-		turn, err := s.Send(b.Context(), says.words(), weir.SendOptions{})
+		turn, err := s.Send(b.Context(), says.nextText(), weir.SendOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

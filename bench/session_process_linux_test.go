@@ -25,17 +25,17 @@ type roundReport struct {
 	Open, Model, Done, CPU int64
 }
 
-// roundHere opens a session, says something in it, and writes a roundReport to the
+// roundMain opens a session, says something in it, and writes a roundReport to the
 // standard output.
-func roundHere(path string) error {
-	began, before := time.Now(), used()
+func roundMain(path string) error {
+	began, before := time.Now(), cpuTimeUsed()
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{})
 	if err != nil {
 		return err
 	}
 	var r roundReport
-	model := &answering{called: func() { r.Model = int64(time.Since(began)) }}
+	model := &answerModel{called: func() { r.Model = int64(time.Since(began)) }}
 	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"answering": model}})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func roundHere(path string) error {
 	if _, err := turn.Wait(ctx); err != nil {
 		return err
 	}
-	r.Done, r.CPU = int64(time.Since(began)), used()-before
+	r.Done, r.CPU = int64(time.Since(began)), cpuTimeUsed()-before
 	r.Model, r.Done = r.Model-r.Open, r.Done-r.Open
 	if err := w.Close(ctx); err != nil {
 		return err
@@ -71,11 +71,11 @@ func roundHere(path string) error {
 func BenchmarkRoundInANewProcess(b *testing.B) {
 	for _, n := range []int{20, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			path := grown(b, n)
+			path := storeWithHistory(b, n)
 			var open, model, done, cpu []time.Duration
 			b.ResetTimer()
 			for range b.N {
-				r := roundElsewhere(b, path)
+				r := roundInChild(b, path)
 				open, model = append(open, time.Duration(r.Open)), append(model, time.Duration(r.Model))
 				done, cpu = append(done, time.Duration(r.Done)), append(cpu, time.Duration(r.CPU))
 			}
@@ -87,7 +87,7 @@ func BenchmarkRoundInANewProcess(b *testing.B) {
 	}
 }
 
-func roundElsewhere(b *testing.B, path string) (r roundReport) {
+func roundInChild(b *testing.B, path string) (r roundReport) {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childVar+"="+path, roundVar+"=1")

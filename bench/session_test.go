@@ -16,12 +16,12 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// answering says one sentence, whatever it is asked.
-type answering struct {
+// answerModel says one sentence, whatever it is asked.
+type answerModel struct {
 	called func() // nil where nobody wants to know
 }
 
-func (a *answering) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
+func (a *answerModel) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
 	if a.called != nil {
 		a.called()
 	}
@@ -41,14 +41,14 @@ nodes:
   answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}"}}
 `
 
-// aSession opens a session, with the flow that fills it where fill is set.
-func aSession(b *testing.B, path, id string, fill bool) (*weir.Weir, *weir.Flow, *weir.Session) {
+// openSession opens a session, with the flow that fills it where fill is set.
+func openSession(b *testing.B, path, id string, fill bool) (*weir.Weir, *weir.Flow, *weir.Session) {
 	b.Helper()
 	s, err := sqlite.Open(b.Context(), path, sqlite.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"answering": &answering{}}})
+	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"answering": &answerModel{}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func aSession(b *testing.B, path, id string, fill bool) (*weir.Weir, *weir.Flow,
 	return w, f, talk
 }
 
-func sayIn(b *testing.B, s *weir.Session) {
+func sendMessage(b *testing.B, s *weir.Session) {
 	b.Helper()
 	turn, err := s.Send(b.Context(), "Is there a berth for a ship of 12 metres?", weir.SendOptions{})
 	if err != nil {
@@ -83,13 +83,13 @@ func sayIn(b *testing.B, s *weir.Session) {
 	}
 }
 
-// grown is a database whose session has about so many messages.
-func grown(b *testing.B, messages int) string {
+// storeWithHistory is a database whose session has about so many messages.
+func storeWithHistory(b *testing.B, messages int) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "weir.db")
-	w, _, s := aSession(b, path, "t", messages >= 1000)
+	w, _, s := openSession(b, path, "t", messages >= 1000)
 	for n := 0; n < messages; {
-		sayIn(b, s)
+		sendMessage(b, s)
 		info, err := s.Info(b.Context())
 		if err != nil || info.Length == n {
 			b.Fatalf("%+v %v", info, err)
@@ -112,8 +112,8 @@ func sizeOf(b *testing.B, path string) (n int64) {
 	return n
 }
 
-// talking is an open session whose rounds are timed.
-type talking struct {
+// sessionBench is an open session whose rounds are timed.
+type sessionBench struct {
 	w      *weir.Weir
 	f      *weir.Flow
 	s      *weir.Session
@@ -123,31 +123,31 @@ type talking struct {
 	took   []time.Duration
 }
 
-func talkIn(b *testing.B, path string) *talking {
+func newSessionBench(b *testing.B, path string) *sessionBench {
 	b.Helper()
-	t := &talking{path: path, before: sizeOf(b, path)}
+	t := &sessionBench{path: path, before: sizeOf(b, path)}
 	began := time.Now()
-	t.w, t.f, t.s = aSession(b, path, "t", false)
-	sayIn(b, t.s)
+	t.w, t.f, t.s = openSession(b, path, "t", false)
+	sendMessage(b, t.s)
 	t.first = time.Since(began)
 	return t
 }
 
-func (t *talking) round(b *testing.B) {
+func (t *sessionBench) round(b *testing.B) {
 	b.Helper()
 	began := time.Now()
-	sayIn(b, t.s)
+	sendMessage(b, t.s)
 	t.took = append(t.took, time.Since(began))
 }
 
-// middle is how long half of the rounds took at most.
-func (t *talking) middle() float64 {
+// medianRound is how long half of the rounds took at most.
+func (t *sessionBench) medianRound() float64 {
 	slices.Sort(t.took)
 	return float64(t.took[len(t.took)/2].Microseconds()) / 1000
 }
 
-// again begins another conversation, so that a short one stays short.
-func (t *talking) again(b *testing.B) {
+// reopen begins another conversation, so that a short one stays short.
+func (t *sessionBench) reopen(b *testing.B) {
 	b.Helper()
 	s, err := t.w.Session(b.Context(), t.f, weir.SessionOptions{User: "u", New: true})
 	if err != nil {
@@ -161,22 +161,22 @@ func (t *talking) again(b *testing.B) {
 // the machine does is the same for both: their times, the bytes that the long one
 // leaves, and how long a process takes for its first.
 func BenchmarkSessionRound(b *testing.B) {
-	short, long := talkIn(b, grown(b, 20)), talkIn(b, grown(b, 100_000))
+	short, long := newSessionBench(b, storeWithHistory(b, 20)), newSessionBench(b, storeWithHistory(b, 100_000))
 	for n := 0; b.Loop(); n++ {
 		if n%20 == 0 {
-			short.again(b)
+			short.reopen(b)
 		}
 		short.round(b)
 		long.round(b)
 	}
-	for _, t := range []*talking{short, long} {
+	for _, t := range []*sessionBench{short, long} {
 		if err := t.w.Close(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(short.middle(), "ms/round-1-to-20")
-	b.ReportMetric(long.middle(), "ms/round-of-100000")
-	b.ReportMetric(long.middle()/short.middle(), "x-of-20")
+	b.ReportMetric(short.medianRound(), "ms/round-1-to-20")
+	b.ReportMetric(long.medianRound(), "ms/round-of-100000")
+	b.ReportMetric(long.medianRound()/short.medianRound(), "x-of-20")
 	b.ReportMetric(float64(sizeOf(b, long.path)-long.before)/float64(b.N+1), "B/round")
 	b.ReportMetric(float64(short.first.Microseconds())/1000, "ms/first-of-20")
 	b.ReportMetric(float64(long.first.Microseconds())/1000, "ms/first-of-100000")

@@ -14,17 +14,17 @@ import (
 // are sent and for those that break a tokenizer which is not linear.
 func BenchmarkTokens(b *testing.B) {
 	texts := []struct{ name, text string }{
-		{"english", filled(prose)},
+		{"english", repeatText(prose)},
 		{"code", goCode(b)},
-		{"json", filled(jsonRow)},
+		{"json", repeatText(jsonRow)},
 		{"airline", airlineText(b)},
-		{"chinese", filled("请帮我把这张机票改签到下周三，谢谢。")},
-		{"emoji", filled("👩‍👩‍👧‍👦🎉 ✈️🇩🇪")},
+		{"chinese", repeatText("请帮我把这张机票改签到下周三，谢谢。")},
+		{"emoji", repeatText("👩‍👩‍👧‍👦🎉 ✈️🇩🇪")},
 		{"letters", strings.Repeat("a", 1e6)},
 		{"spaces", strings.Repeat(" ", 1e6) + "x"},
-		{"digits", filled("0123456789")},
-		{"symbols", filled("=-")},
-		{"mixed", filled("a1 \tÄ'S中\r\n  _")},
+		{"digits", repeatText("0123456789")},
+		{"symbols", repeatText("=-")},
+		{"mixed", repeatText("a1 \tÄ'S中\r\n  _")},
 	}
 	for _, name := range []string{token.O200k, token.Cl100k} {
 		e, err := token.Get(name)
@@ -56,8 +56,8 @@ const prose = "The customer would like to change the flight that she booked last
 const jsonRow = `{"reservation_id":"4WQ150","user_id":"chen_jackson_3290","origin":"DFW","destination":"LAX",` +
 	`"flights":[{"flight_number":"HAT170","date":"2024-05-22","price":183}],"insurance":"no","total_baggages":1}` + "\n"
 
-// filled repeats text to about a megabyte.
-func filled(text string) string { return strings.Repeat(text, 1+1_000_000/len(text)) }
+// repeatText repeats text to about a megabyte.
+func repeatText(text string) string { return strings.Repeat(text, 1+1_000_000/len(text)) }
 
 // goCode is source code of this module.
 func goCode(b *testing.B) string {

@@ -48,12 +48,12 @@ func (c counted) Message(m convo.Message) int {
 	return c.Counter.Message(m)
 }
 
-// viewed is a context of 10,000 messages with the spec of its views.
-func viewed(tb testing.TB, window int) (convo.Context, convo.ViewSpec, *int) {
+// measureContext is a context of 10,000 messages with the spec of its views.
+func measureContext(tb testing.TB, window int) (convo.Context, convo.ViewSpec, *int) {
 	tb.Helper()
 	c := convo.Context{ID: "main"}
 	c.History = c.History.Append(airlineMessages(tb, 10_000)...)
-	counter, err := token.For(token.O200k, "openai")
+	counter, err := token.NewCounter(token.O200k, "openai")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -61,8 +61,8 @@ func viewed(tb testing.TB, window int) (convo.Context, convo.ViewSpec, *int) {
 	return c, convo.ViewSpec{Room: window, Count: counted{counter, n}, Reader: "weir_result"}, n
 }
 
-// aTurn is what one turn adds: a question and an answer, as they were recorded.
-func aTurn(ms []convo.Message, i int) []convo.Message {
+// oneTurn is what one turn adds: a question and an answer, as they were recorded.
+func oneTurn(ms []convo.Message, i int) []convo.Message {
 	said := map[convo.Role]convo.Message{}
 	for ; len(said) < 2; i++ {
 		if m := ms[i%len(ms)]; m.Role == convo.User || m.Role == convo.Assistant && len(m.Calls) == 0 {
@@ -88,7 +88,7 @@ func BenchmarkView(b *testing.B) {
 
 func measureView(b *testing.B, how string, window int) {
 	b.Helper()
-	c, spec, n := viewed(b, window)
+	c, spec, n := measureContext(b, window)
 	turns := airlineMessages(b, 10_000)
 	views := convo.NewViews(1)
 	v, err := views.View("run", c, spec)
@@ -96,12 +96,12 @@ func measureView(b *testing.B, how string, window int) {
 		b.Fatal(err)
 	}
 	c.Marks = v.Marks
-	i, shown, used := 0, 0, processorTime()
+	i, shown, used := 0, 0, cpuTime()
 	*n = 0
 	b.ReportAllocs()
 	for b.Loop() {
 		i++
-		c.History = c.History.Append(aTurn(turns, 7*i)...)
+		c.History = c.History.Append(oneTurn(turns, 7*i)...)
 		if how == "kept" {
 			v, err = views.View("run", c, spec)
 		} else {
@@ -113,15 +113,15 @@ func measureView(b *testing.B, how string, window int) {
 		c.Marks = v.Marks
 		shown += len(v.Messages)
 	}
-	b.ReportMetric(float64((processorTime()-used).Nanoseconds())/float64(i), "cpu-ns/op")
+	b.ReportMetric(float64((cpuTime()-used).Nanoseconds())/float64(i), "cpu-ns/op")
 	b.ReportMetric(float64(*n)/float64(i), "counted/op")
 	b.ReportMetric(float64(shown)/float64(i), "shown/op")
 }
 
-// TestAViewCountsOnlyWhatIsNew: after a turn its messages are counted, and
+// TestViewCountsOnlyNewMessages: after a turn its messages are counted, and
 // nothing else where the cut does not move.
-func TestAViewCountsOnlyWhatIsNew(t *testing.T) {
-	c, spec, n := viewed(t, 128_000)
+func TestViewCountsOnlyNewMessages(t *testing.T) {
+	c, spec, n := measureContext(t, 128_000)
 	views := convo.NewViews(1)
 	v, err := views.View("run", c, spec)
 	if err != nil {
@@ -130,12 +130,12 @@ func TestAViewCountsOnlyWhatIsNew(t *testing.T) {
 	turns, still := airlineMessages(t, 10_000), 0
 	for i := range 300 {
 		c.Marks = v.Marks
-		c.History = c.History.Append(aTurn(turns, 7*i)...)
+		c.History = c.History.Append(oneTurn(turns, 7*i)...)
 		*n = 0
 		if v, err = views.View("run", c, spec); err != nil {
 			t.Fatal(err)
 		}
-		if v.Manifest.Why != "" {
+		if v.Manifest.Reason != "" {
 			continue
 		}
 		still++

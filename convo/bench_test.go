@@ -9,18 +9,18 @@ import (
 
 func contextOf(b *testing.B, n int) convo.Context {
 	b.Helper()
-	c, err := convo.Context{ID: "c"}.Apply(convo.Change{Append: numbered(n)})
+	c, err := convo.Context{ID: "c"}.Apply(convo.Change{Append: numberedMessages(n)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return c
 }
 
-var lengths = []int{10, 1_000, 100_000}
+var benchLengths = []int{10, 1_000, 100_000}
 
 // BenchmarkFork forks a context.
 func BenchmarkFork(b *testing.B) {
-	for _, n := range lengths {
+	for _, n := range benchLengths {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			c := contextOf(b, n)
 			b.ReportAllocs()
@@ -35,7 +35,7 @@ func BenchmarkFork(b *testing.B) {
 
 // BenchmarkForkAndAppend forks a context and adds one message to the fork.
 func BenchmarkForkAndAppend(b *testing.B) {
-	for _, n := range lengths {
+	for _, n := range benchLengths {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			c := contextOf(b, n)
 			b.ReportAllocs()
@@ -52,7 +52,7 @@ func BenchmarkForkAndAppend(b *testing.B) {
 
 // BenchmarkSnapshot takes a snapshot and begins a transaction on it.
 func BenchmarkSnapshot(b *testing.B) {
-	for _, n := range lengths {
+	for _, n := range benchLengths {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			m := convo.NewManager(contextOf(b, n), true)
 			b.ReportAllocs()
@@ -68,7 +68,7 @@ func BenchmarkSnapshot(b *testing.B) {
 // BenchmarkAppend adds one message to a history of that length, again and
 // again, as a conversation does.
 func BenchmarkAppend(b *testing.B) {
-	for _, n := range lengths {
+	for _, n := range benchLengths {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			c := contextOf(b, n)
 			b.ReportAllocs()
@@ -86,7 +86,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkTurn is what a turn costs a context: a transaction that adds two
 // messages, and the fold of its changes.
 func BenchmarkTurn(b *testing.B) {
-	for _, n := range lengths {
+	for _, n := range benchLengths {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			first := contextOf(b, n)
 			b.ReportAllocs()
@@ -95,13 +95,13 @@ func BenchmarkTurn(b *testing.B) {
 				if i++; i%1_000 == 0 {
 					c = first
 				}
-				c = takeTurn(b, c, "turn"+strconv.Itoa(i%1_000))
+				c = appendTurn(b, c, "turn"+strconv.Itoa(i%1_000))
 			}
 		})
 	}
 }
 
-func takeTurn(b *testing.B, c convo.Context, prefix string) convo.Context {
+func appendTurn(b *testing.B, c convo.Context, prefix string) convo.Context {
 	b.Helper()
 	m := convo.NewManager(c, true)
 	m.SetIDPrefix(prefix)
@@ -119,7 +119,7 @@ func takeTurn(b *testing.B, c convo.Context, prefix string) convo.Context {
 
 // BenchmarkMessages is the whole epoch as a list; it grows with the list.
 func BenchmarkMessages(b *testing.B) {
-	for _, n := range lengths {
+	for _, n := range benchLengths {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			c := contextOf(b, n)
 			b.ReportAllocs()

@@ -15,7 +15,7 @@ func (c Context) Cap(messages, tokens int, count Counter) (Context, error) {
 	}
 	if tokens > 0 {
 		var err error
-		if from, err = c.affordable(from, tokens, count); err != nil {
+		if from, err = c.firstWithin(from, tokens, count); err != nil {
 			return c, err
 		}
 	}
@@ -31,7 +31,7 @@ func (c Context) Cap(messages, tokens int, count Counter) (Context, error) {
 	if from == c.Epoch {
 		return c, nil
 	}
-	marks, err := c.marksFrom(from)
+	marks, err := c.marksCutAt(from)
 	if err != nil {
 		return c, err
 	}
@@ -42,9 +42,9 @@ func (c Context) Cap(messages, tokens int, count Counter) (Context, error) {
 	return c, nil
 }
 
-// affordable is the first position from which on the messages have at most so
+// firstWithin is the first position from which on the messages have at most so
 // many tokens, not before from.
-func (c Context) affordable(from, tokens int, count Counter) (int, error) {
+func (c Context) firstWithin(from, tokens int, count Counter) (int, error) {
 	for i := c.History.Len() - 1; i >= from; i-- {
 		m, err := c.History.Read(i)
 		if err != nil {
@@ -61,8 +61,8 @@ func (c Context) affordable(from, tokens int, count Counter) (int, error) {
 	return from, nil
 }
 
-// marksFrom are the marks with a cut at from or later.
-func (c Context) marksFrom(from int) (Marks, error) {
+// marksCutAt are the marks with a cut at from or later.
+func (c Context) marksCutAt(from int) (Marks, error) {
 	marks := c.Marks
 	if marks.Cut < c.Epoch { // they are of an epoch before
 		marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: marks.Factor, Learned: marks.Learned}
@@ -72,7 +72,7 @@ func (c Context) marksFrom(from int) (Marks, error) {
 	}
 	marks.Pins = slices.Clone(marks.Pins)
 	for i := marks.Cut; i < from; {
-		end, pinned, err := c.groupAt(i, from)
+		end, pinned, err := c.groupEndAt(i, from)
 		if err != nil {
 			return marks, err
 		}
@@ -86,9 +86,9 @@ func (c Context) marksFrom(from int) (Marks, error) {
 	return marks, nil
 }
 
-// groupAt is where the group that begins at position i ends, and whether it is
+// groupEndAt is where the group that begins at position i ends, and whether it is
 // pinned.
-func (c Context) groupAt(i, n int) (end int, pinned bool, err error) {
+func (c Context) groupEndAt(i, n int) (end int, pinned bool, err error) {
 	first, err := c.History.Read(i)
 	if err != nil {
 		return 0, false, err

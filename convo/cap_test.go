@@ -9,20 +9,20 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// mayBegin reports whether a history may begin at a position: not with the result
+// canStartAt reports whether a history may begin at a position: not with the result
 // of a tool.
-func mayBegin(ms []convo.Message, at int) bool { return at == len(ms) || ms[at].Role != convo.Tool }
+func canStartAt(ms []convo.Message, at int) bool { return at == len(ms) || ms[at].Role != convo.Tool }
 
-func TestACappedHistoryIsTheNewestAndNeverBeginsWithAResult(t *testing.T) {
+func TestCapKeepsTheNewestAndNeverStartsWithAToolResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := drawMessages(t, rapid.IntRange(1, 60).Draw(t, "messages"))
 		for i := range ms {
 			ms[i].ID = string(rune('a' + i))
 		}
-		c := convo.Restore(convo.Context{ID: "c"}, len(ms), false, &kept{ms: ms})
+		c := convo.Restore(convo.Context{ID: "c"}, len(ms), false, &countingSource{ms: ms})
 		most := rapid.IntRange(0, 30).Draw(t, "most")
 		tokens := rapid.IntRange(0, 1500).Draw(t, "tokens")
-		capped, err := c.Cap(most, tokens, words{})
+		capped, err := c.Cap(most, tokens, wordCounter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,14 +36,14 @@ func TestACappedHistoryIsTheNewestAndNeverBeginsWithAResult(t *testing.T) {
 // checkCap holds the place where a capped history begins to what fits.
 func checkCap(t *rapid.T, ms []convo.Message, epoch int, fits func([]convo.Message) bool) {
 	t.Helper()
-	if !mayBegin(ms, epoch) && epoch > 0 {
+	if !canStartAt(ms, epoch) && epoch > 0 {
 		t.Fatalf("begins at %d with the result of a tool", epoch)
 	}
 	if rest := ms[epoch:]; !fits(rest) {
 		t.Fatalf("%d messages with %d tokens are too many", len(rest), tokensOf(rest))
 	}
 	before := epoch - 1 // the last place before it where it might have begun
-	for before > 0 && !mayBegin(ms, before) {
+	for before > 0 && !canStartAt(ms, before) {
 		before--
 	}
 	if epoch > 0 && fits(ms[max(before, 0):]) {
@@ -54,7 +54,7 @@ func checkCap(t *rapid.T, ms []convo.Message, epoch int, fits func([]convo.Messa
 // checkCappedView holds the view of a capped history to what must be in it.
 func checkCappedView(t *rapid.T, ms []convo.Message, capped convo.Context) {
 	t.Helper()
-	v, err := capped.View(convo.ViewSpec{Room: 1_000_000, Count: words{}})
+	v, err := capped.View(convo.ViewSpec{Room: 1_000_000, Count: wordCounter{}})
 	if err != nil || convo.Validate(v.Messages) != nil {
 		t.Fatalf("%v %v", err, convo.Validate(v.Messages))
 	}
@@ -66,29 +66,29 @@ func checkCappedView(t *rapid.T, ms []convo.Message, capped convo.Context) {
 			t.Fatalf("message %d is to stay and is not in the view from %d on", i, capped.Epoch)
 		}
 	}
-	if v.Manifest.Left != 0 {
+	if v.Manifest.Omitted != 0 {
 		t.Fatalf("%+v", v.Manifest)
 	}
 }
 
-func TestACapThatDoesNotBindKeepsTheMarksAndOneThatDoesKeepsTheSummary(t *testing.T) {
+func TestCapKeepsMarksWhenLooseAndSummaryWhenTight(t *testing.T) {
 	t.Parallel()
-	ms := numbered(40)
+	ms := numberedMessages(40)
 	marks := convo.Marks{Cut: 10, Summary: &convo.Summary{To: 10, Text: "ten numbers"}, Factor: 120}
-	c := convo.Restore(convo.Context{ID: "c", Marks: marks, Session: "kept"}, len(ms), false, &kept{ms: ms})
-	same, err := c.Cap(40, 0, words{})
+	c := convo.Restore(convo.Context{ID: "c", Marks: marks, Session: "kept"}, len(ms), false, &countingSource{ms: ms})
+	same, err := c.Cap(40, 0, wordCounter{})
 	if err != nil || same.Epoch != 0 || same.Session != "kept" || !same.Marks.Equal(marks) {
 		t.Fatalf("%+v %v", same, err)
 	}
-	inside, err := c.Cap(35, 0, words{})
+	inside, err := c.Cap(35, 0, wordCounter{})
 	if err != nil || inside.Epoch != 5 || inside.Session != "kept" || !inside.Marks.Equal(marks) {
 		t.Fatalf("what views left out before: %+v %v", inside, err)
 	}
-	less, err := c.Cap(3, 0, words{})
+	less, err := c.Cap(3, 0, wordCounter{})
 	if err != nil || less.Epoch != 37 || less.Session != "" || less.Marks.Cut != 37 || less.Marks.Summary == nil {
 		t.Fatalf("%+v %v", less, err)
 	}
-	v, err := less.View(convo.ViewSpec{Room: 1000, Count: words{}})
+	v, err := less.View(convo.ViewSpec{Room: 1000, Count: wordCounter{}})
 	if err != nil || len(v.Messages) != 4 || v.Messages[1].Text != "37" {
 		t.Fatalf("%+v %v", v, err)
 	}

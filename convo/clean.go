@@ -13,8 +13,8 @@ type ToolCleaning int
 // What is left of tool calls and their results. A call and its results are never
 // parted.
 const (
-	// ToolsWhole keeps both.
-	ToolsWhole ToolCleaning = iota
+	// ToolsKept keeps both.
+	ToolsKept ToolCleaning = iota
 	// ToolsCleared keeps both, the results without their text and parts.
 	ToolsCleared
 	// ToolsDropped leaves out both; what the assistant said beside a call stays.
@@ -66,12 +66,12 @@ type CleanOptions struct {
 // besides what Repair takes for a message with very many calls. Of a history
 // with versions, pass what Context.Messages or History.Clean take: the newest.
 func Clean(ms []Message, o CleanOptions) []Message {
-	out := o.remaining(Repair(ms))
+	out := o.cleanGroups(Repair(ms))
 	if o.Merge {
 		out = mergeRuns(out)
 	}
 	if o.Last > 0 {
-		out = o.newest(out)
+		out = o.lastGroups(out)
 	}
 	return slices.Clip(out)
 }
@@ -79,15 +79,15 @@ func Clean(ms []Message, o CleanOptions) []Message {
 // Clean returns a history of its own with the newest versions of the messages of
 // h, cleaned. The error is that of a store that cannot be read.
 func (h History) Clean(o CleanOptions) (History, error) {
-	ms, err := h.newest(0)
+	ms, err := h.newestVersions(0)
 	if err != nil {
 		return History{}, fmt.Errorf("clean a history: %w", err)
 	}
 	return History{}.Append(Clean(ms, o)...), nil
 }
 
-// remaining is what is left of repaired messages group by group.
-func (o CleanOptions) remaining(ms []Message) []Message {
+// cleanGroups is what is left of repaired messages group by group.
+func (o CleanOptions) cleanGroups(ms []Message) []Message {
 	out := make([]Message, 0, len(ms))
 	query := o.SkipQuery
 	for i := 0; i < len(ms); {
@@ -97,8 +97,8 @@ func (o CleanOptions) remaining(ms []Message) []Message {
 		}
 		group := ms[i:end]
 		i = end
-		pinned := o.pinned(group)
-		if query && group[0].Role == User && !group[0].blank() {
+		pinned := o.keepsPinned(group)
+		if query && group[0].Role == User && !group[0].isBlank() {
 			query = false
 			if !pinned {
 				continue
@@ -109,14 +109,14 @@ func (o CleanOptions) remaining(ms []Message) []Message {
 	return out
 }
 
-// pinned reports whether a group stays where others go.
-func (o CleanOptions) pinned(group []Message) bool {
+// keepsPinned reports whether a group stays where others go.
+func (o CleanOptions) keepsPinned(group []Message) bool {
 	return !o.IgnorePins && slices.ContainsFunc(group, func(m Message) bool { return m.Pinned })
 }
 
 // appendGroup appends what is left of a group.
 func (o CleanOptions) appendGroup(out, group []Message, pinned bool) []Message {
-	m, results := o.inside(group[0]), group[1:]
+	m, results := o.stripMessage(group[0]), group[1:]
 	switch m.Role {
 	case User, Assistant:
 	case System:
@@ -130,12 +130,12 @@ func (o CleanOptions) appendGroup(out, group []Message, pinned bool) []Message {
 		m.Calls, m.Native, m.Provider = nil, nil, "" // native blocks hold the calls
 		results = nil
 	}
-	if m.blank() {
+	if m.isBlank() {
 		return out
 	}
 	out = append(out, m)
 	for _, r := range results {
-		r = o.inside(r)
+		r = o.stripMessage(r)
 		if o.Tools == ToolsCleared && !pinned {
 			r.Text, r.Parts = clearedResult, nil
 		}
@@ -144,8 +144,8 @@ func (o CleanOptions) appendGroup(out, group []Message, pinned bool) []Message {
 	return out
 }
 
-// inside is a message without what the options leave out of any.
-func (o CleanOptions) inside(m Message) Message {
+// stripMessage is a message without what the options leave out of any.
+func (o CleanOptions) stripMessage(m Message) Message {
 	if o.DropReasoning {
 		m.Reasoning = ""
 	}
@@ -155,13 +155,13 @@ func (o CleanOptions) inside(m Message) Message {
 	return m
 }
 
-// blank reports whether a message that is no result says nothing.
-func (m Message) blank() bool {
+// isBlank reports whether a message that is no result says nothing.
+func (m Message) isBlank() bool {
 	return len(m.Parts) == 0 && len(m.Calls) == 0 && len(m.Native) == 0 && strings.TrimSpace(m.Text) == ""
 }
 
-// newest is what Last leaves of a valid list, which it takes over.
-func (o CleanOptions) newest(ms []Message) []Message {
+// lastGroups is what Last leaves of a valid list, which it takes over.
+func (o CleanOptions) lastGroups(ms []Message) []Message {
 	cut, left := len(ms), o.Last
 	for end := len(ms); end > 0; end = cut {
 		start := end - 1
@@ -180,7 +180,7 @@ func (o CleanOptions) newest(ms []Message) []Message {
 		if ms[i].Role == Assistant {
 			end = groupEnd(ms, i)
 		}
-		if o.pinned(ms[i:end]) {
+		if o.keepsPinned(ms[i:end]) {
 			out = append(out, ms[i:end]...)
 		}
 		i = end
@@ -193,27 +193,27 @@ func mergeRuns(ms []Message) []Message {
 	out := ms[:0]
 	for i := 0; i < len(ms); {
 		end := i + 1
-		for end < len(ms) && joins(&ms[end-1], &ms[end]) {
+		for end < len(ms) && canMerge(&ms[end-1], &ms[end]) {
 			end++
 		}
 		if end == i+1 {
 			out = append(out, ms[i])
 		} else {
-			out = append(out, joined(ms[i:end]))
+			out = append(out, mergeMessages(ms[i:end]))
 		}
 		i = end
 	}
 	return out
 }
 
-// joins reports whether b goes on with what a says. In a valid list a has no
+// canMerge reports whether b goes on with what a says. In a valid list a has no
 // calls then: their results would stand between.
-func joins(a, b *Message) bool {
+func canMerge(a, b *Message) bool {
 	return a.Role == b.Role && a.Role != Tool && a.Name == b.Name && !a.Pinned && !b.Pinned
 }
 
-// joined is one message of a run.
-func joined(run []Message) Message {
+// mergeMessages is one message of a run.
+func mergeMessages(run []Message) Message {
 	m := run[0]
 	m.Parts, m.Native, m.Provider, m.Metadata = nil, nil, "", nil
 	m.Calls = run[len(run)-1].Calls // none before has any

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-func TestCleaningLeavesOutWhatTheOptionsSay(t *testing.T) {
+func TestCleanAppliesItsOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, in, want string
@@ -37,19 +37,19 @@ func TestCleaningLeavesOutWhatTheOptionsSay(t *testing.T) {
 		{"merged where calls went", "u a1 t1 a u", "u a u", convo.CleanOptions{Merge: true, Tools: convo.ToolsDropped}},
 		{"merged and then counted", "u u u a a u u", "a u", convo.CleanOptions{Merge: true, Last: 2}},
 	} {
-		in := sketch(c.in)
+		in := parseSketch(c.in)
 		before := slices.Clone(in)
 		out := convo.Clean(in, c.o)
-		if got := drawn(out); got != c.want {
+		if got := formatSketch(out); got != c.want {
 			t.Errorf("%s: %q is cleaned to %q, want %q", c.name, c.in, got, c.want)
 		}
 		if !sameMessages(in, before) {
-			t.Errorf("%s: cleaning changed its input to %q", c.name, drawn(in))
+			t.Errorf("%s: cleaning changed its input to %q", c.name, formatSketch(in))
 		}
 	}
 }
 
-func TestMessagesThatSayNothingAndUnknownRolesAreCleanedAway(t *testing.T) {
+func TestCleanDropsEmptyMessagesAndUnknownRoles(t *testing.T) {
 	t.Parallel()
 	in := []convo.Message{
 		{Role: convo.User, Text: " \n"},
@@ -58,20 +58,20 @@ func TestMessagesThatSayNothingAndUnknownRolesAreCleanedAway(t *testing.T) {
 		{Role: convo.Assistant, Text: "\t", Reasoning: "hm"},
 		{Role: convo.Assistant, Native: []byte(`[1]`), Provider: "openai"},
 	}
-	if got := drawn(convo.Clean(in, convo.CleanOptions{})); got != "u -" {
+	if got := formatSketch(convo.Clean(in, convo.CleanOptions{})); got != "u -" {
 		t.Errorf("cleaned to %q", got)
 	}
-	if got := drawn(convo.Clean(in, convo.CleanOptions{DropNative: true})); got != "u" {
+	if got := formatSketch(convo.Clean(in, convo.CleanOptions{DropNative: true})); got != "u" {
 		t.Errorf("cleaned to %q without native blocks", got)
 	}
-	if got := drawn(convo.Clean(in[:2], convo.CleanOptions{SkipQuery: true})); got != "" {
+	if got := formatSketch(convo.Clean(in[:2], convo.CleanOptions{SkipQuery: true})); got != "" {
 		t.Errorf("the query is the first that says something: %q", got)
 	}
 }
 
-func TestReasoningAndNativeBlocksGoWhereAskedAndWhereTheyWouldHoldWhatWent(t *testing.T) {
+func TestCleanDropsReasoningAndNativeBlocks(t *testing.T) {
 	t.Parallel()
-	in := sketch("u a1 t1")
+	in := parseSketch("u a1 t1")
 	in[1].Reasoning, in[1].Native, in[1].Provider = "hm", []byte(`[1]`), "openai"
 	for _, c := range []struct {
 		o    convo.CleanOptions
@@ -90,9 +90,9 @@ func TestReasoningAndNativeBlocksGoWhereAskedAndWhereTheyWouldHoldWhatWent(t *te
 	}
 }
 
-func TestAClearedResultSaysThatItWasLeftOut(t *testing.T) {
+func TestClearedResultHasAPlaceholder(t *testing.T) {
 	t.Parallel()
-	in := sketch("u a1,2 t1 t2")
+	in := parseSketch("u a1,2 t1 t2")
 	in[2].Parts, in[2].Failed, in[2].Name = []convo.Part{{Kind: "image"}}, true, "look"
 	out := convo.Clean(in, convo.CleanOptions{Tools: convo.ToolsCleared})
 	want := convo.Message{ID: "2", Role: convo.Tool, CallID: "1", Name: "look", Failed: true, Text: "[This result was left out.]"}
@@ -101,19 +101,19 @@ func TestAClearedResultSaysThatItWasLeftOut(t *testing.T) {
 	}
 }
 
-func TestPinnedMessagesStayWithTheirGroups(t *testing.T) {
+func TestPinnedMessagesKeepTheirGroups(t *testing.T) {
 	t.Parallel()
-	in := sketch("s u a1,2 t1 t2 a s u a")
+	in := parseSketch("s u a1,2 t1 t2 a s u a")
 	for _, i := range []int{0, 1, 4} {
 		in[i].Pinned = true
 	}
 	o := convo.CleanOptions{Tools: convo.ToolsDropped, SkipQuery: true, Last: 1, Merge: true}
 	out := convo.Clean(in, o)
-	if got := drawn(out); got != "s u a1,2 t1 t2 a" || out[5].ID != "8" {
+	if got := formatSketch(out); got != "s u a1,2 t1 t2 a" || out[5].ID != "8" {
 		t.Errorf("cleaned to %q", got)
 	}
 	o.IgnorePins = true
-	if got := drawn(convo.Clean(in, o)); got != "a" {
+	if got := formatSketch(convo.Clean(in, o)); got != "a" {
 		t.Errorf("cleaned to %q without regard to pins", got)
 	}
 	cleared := convo.Clean(in, convo.CleanOptions{Tools: convo.ToolsCleared})
@@ -122,7 +122,7 @@ func TestPinnedMessagesStayWithTheirGroups(t *testing.T) {
 	}
 }
 
-func TestAMergedMessageHoldsWhatAllOfThemSay(t *testing.T) {
+func TestMergedMessageHoldsAllTexts(t *testing.T) {
 	t.Parallel()
 	in := []convo.Message{
 		{ID: "1", Role: convo.Assistant, Text: "a", Reasoning: "x", Priority: 70, Metadata: convo.Metadata{"k": "1"}},
@@ -145,7 +145,7 @@ func TestAMergedMessageHoldsWhatAllOfThemSay(t *testing.T) {
 		func(m *convo.Message) { m.Pinned = true },
 		func(m *convo.Message) { m.Name = "ann" },
 	} {
-		two := sketch("u u")
+		two := parseSketch("u u")
 		change(&two[1])
 		if out := convo.Clean(two, convo.CleanOptions{Merge: true}); len(out) != 2 {
 			t.Errorf("merged to %+v", out)
@@ -153,9 +153,9 @@ func TestAMergedMessageHoldsWhatAllOfThemSay(t *testing.T) {
 	}
 }
 
-func TestAHistoryIsCleanedInItsNewestVersions(t *testing.T) {
+func TestHistoryCleanUsesNewestVersions(t *testing.T) {
 	t.Parallel()
-	h := convo.History{}.Append(sketch("s u a")...)
+	h := convo.History{}.Append(parseSketch("s u a")...)
 	h = h.Append(convo.Message{ID: "1", Role: convo.User, Text: "hello"})
 	out, err := h.Clean(convo.CleanOptions{})
 	if err != nil || out.Len() != 2 || out.At(0).Text != "hello" || out.Versions() || h.Len() != 4 {
@@ -163,11 +163,11 @@ func TestAHistoryIsCleanedInItsNewestVersions(t *testing.T) {
 	}
 }
 
-// everyCleaning are all combinations of options.
-func everyCleaning() []convo.CleanOptions {
+// allCleanOptions are all combinations of options.
+func allCleanOptions() []convo.CleanOptions {
 	var out []convo.CleanOptions
 	for _, last := range []int{0, 1, 5, 14} {
-		for _, tools := range []convo.ToolCleaning{convo.ToolsWhole, convo.ToolsCleared, convo.ToolsDropped} {
+		for _, tools := range []convo.ToolCleaning{convo.ToolsKept, convo.ToolsCleared, convo.ToolsDropped} {
 			for n := range 1 << 6 {
 				out = append(out, convo.CleanOptions{
 					Last: last, Tools: tools, KeepSystem: n&1 != 0, DropReasoning: n&2 != 0, DropNative: n&4 != 0,
@@ -188,12 +188,12 @@ func checkCleaned(t interface {
 	t.Helper()
 	out := convo.Clean(in, o)
 	if err := convo.Validate(out); err != nil {
-		t.Fatalf("%+v: %q is cleaned to %q: %v", o, drawn(in), drawn(out), err)
+		t.Fatalf("%+v: %q is cleaned to %q: %v", o, formatSketch(in), formatSketch(out), err)
 	}
 	again := o
 	again.SkipQuery = false
 	if twice := convo.Clean(out, again); !sameMessages(out, twice) {
-		t.Fatalf("%+v: %q is cleaned to %q and then to %q", o, drawn(in), drawn(out), drawn(twice))
+		t.Fatalf("%+v: %q is cleaned to %q and then to %q", o, formatSketch(in), formatSketch(out), formatSketch(twice))
 	}
 	at, pins := 0, 0
 	for _, m := range out {
@@ -201,7 +201,7 @@ func checkCleaned(t interface {
 			at++
 		}
 		if at == len(in) {
-			t.Fatalf("%+v: %q is cleaned to %q: not in order", o, drawn(in), drawn(out))
+			t.Fatalf("%+v: %q is cleaned to %q: not in order", o, formatSketch(in), formatSketch(out))
 		}
 		if m.Pinned {
 			pins++
@@ -212,13 +212,13 @@ func checkCleaned(t interface {
 			t.Fatalf("%+v leaves %+v", o, m)
 		}
 	}
-	if want := pinsThatStay(in, o); !o.IgnorePins && pins != want {
-		t.Fatalf("%+v: %d pinned messages of %d stay in %q", o, pins, want, drawn(out))
+	if want := countKeptPins(in, o); !o.IgnorePins && pins != want {
+		t.Fatalf("%+v: %d pinned messages of %d stay in %q", o, pins, want, formatSketch(out))
 	}
 }
 
-// pinsThatStay counts the pinned messages that are valid and say something.
-func pinsThatStay(in []convo.Message, o convo.CleanOptions) int {
+// countKeptPins counts the pinned messages that are valid and say something.
+func countKeptPins(in []convo.Message, o convo.CleanOptions) int {
 	n := 0
 	for _, m := range convo.Repair(in) {
 		native := len(m.Native) > 0 && !o.DropNative && !o.DropReasoning
@@ -229,20 +229,20 @@ func pinsThatStay(in []convo.Message, o convo.CleanOptions) int {
 	return n
 }
 
-func TestRealConversationsAreValidAndStayAsTheyAreCleanedInEveryWay(t *testing.T) {
+func TestCleanIsValidAndIdempotentOnRealConversations(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
 	if err != nil {
 		t.Skip("shared/data is not beside the repository:", err)
 	}
 	t.Cleanup(func() { _ = f.Close() })
-	ways := everyCleaning()
+	ways := allCleanOptions()
 	conversations := 0
 	in := bufio.NewScanner(f)
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
 		conversations++
-		ms := marred(realMessages(t, in.Bytes()), conversations)
+		ms := withDefects(realMessages(t, in.Bytes()), conversations)
 		for _, o := range ways {
 			checkCleaned(t, ms, o)
 		}
@@ -252,9 +252,9 @@ func TestRealConversationsAreValidAndStayAsTheyAreCleanedInEveryWay(t *testing.T
 	}
 }
 
-// marred is a conversation with what the real ones do not have: system messages,
+// withDefects is a conversation with what the real ones do not have: system messages,
 // reasoning, native blocks, pins, a run of messages, results that are missing.
-func marred(ms []convo.Message, seed int) []convo.Message {
+func withDefects(ms []convo.Message, seed int) []convo.Message {
 	out := []convo.Message{{Role: convo.System, Text: "Be kind.", Pinned: seed%5 == 0}}
 	for i, m := range ms {
 		n := seed*31 + i*17
@@ -279,12 +279,12 @@ func marred(ms []convo.Message, seed int) []convo.Message {
 	return out
 }
 
-func TestWhateverIsCleanedIsValidAndCleanedAgainStaysTheSame(t *testing.T) {
+func TestCleanIsValidAndIdempotent(t *testing.T) {
 	t.Parallel()
 	word := rapid.SampledFrom([]string{"s", "u", "u", "a", "-", "a1", "-1,2", "a2,3", "-1,1", "t1", "t2", "t3", "a?"})
-	ways := rapid.SampledFrom(everyCleaning())
+	ways := rapid.SampledFrom(allCleanOptions())
 	rapid.Check(t, func(t *rapid.T) {
-		in := sketch(strings.Join(rapid.SliceOfN(word, 0, 16).Draw(t, "messages"), " "))
+		in := parseSketch(strings.Join(rapid.SliceOfN(word, 0, 16).Draw(t, "messages"), " "))
 		for i := range in {
 			n := rapid.IntRange(0, 30).Draw(t, "kind")
 			in[i].Pinned = n%5 == 0
@@ -296,8 +296,8 @@ func TestWhateverIsCleanedIsValidAndCleanedAgainStaysTheSame(t *testing.T) {
 	})
 }
 
-// long is a conversation of n messages.
-func long(n int) []convo.Message {
+// longConversation is a conversation of n messages.
+func longConversation(n int) []convo.Message {
 	ms := make([]convo.Message, 0, n)
 	for i := 0; len(ms) < n; i++ {
 		call := fmt.Sprint("call", i)
@@ -311,8 +311,8 @@ func long(n int) []convo.Message {
 	return ms[:n]
 }
 
-func TestALongHistoryIsCleanedAndShownWithAllocationsThatDoNotGrowFasterThanIt(t *testing.T) {
-	small, large := long(10_000), long(100_000)
+func TestCleanAndFormatAllocateLinearly(t *testing.T) {
+	small, large := longConversation(10_000), longConversation(100_000)
 	for name, do := range map[string]func([]convo.Message){
 		"clean":   func(ms []convo.Message) { convo.Clean(ms, convo.CleanOptions{Last: 50_000, Tools: convo.ToolsCleared}) },
 		"merge":   func(ms []convo.Message) { convo.Clean(ms, convo.CleanOptions{Merge: true}) },
@@ -329,7 +329,7 @@ func TestALongHistoryIsCleanedAndShownWithAllocationsThatDoNotGrowFasterThanIt(t
 }
 
 func BenchmarkClean(b *testing.B) {
-	ms := long(100_000)
+	ms := longConversation(100_000)
 	b.ReportAllocs()
 	for b.Loop() {
 		convo.Clean(ms, convo.CleanOptions{Tools: convo.ToolsDropped, DropReasoning: true, Merge: true, Last: 1000})
@@ -337,7 +337,7 @@ func BenchmarkClean(b *testing.B) {
 }
 
 func BenchmarkFormat(b *testing.B) {
-	ms := long(100_000)
+	ms := longConversation(100_000)
 	b.ReportAllocs()
 	for b.Loop() {
 		b.SetBytes(int64(len(convo.Format(ms, convo.FormatOptions{MaxResult: 100}))))

@@ -122,16 +122,16 @@ func (c Context) Apply(ch Change) (Context, error) {
 func (c Context) appendAll(ms []Message) (Context, error) {
 	out := c
 	for _, m := range ms {
-		m, err := m.Normal()
+		m, err := m.Normalized()
 		if err != nil {
 			return c, fmt.Errorf("change context %s: %w", c.ID, err)
 		}
-		old, known, err := out.known(m.ID)
+		old, known, err := out.newestOf(m.ID)
 		if err != nil {
 			return c, fmt.Errorf("change context %s: %w", c.ID, err)
 		}
 		if !known || !old.Equal(m) {
-			out.History = out.History.push(&m)
+			out.History = out.History.appendOne(&m)
 			out.History.versions = out.History.versions || known
 		}
 	}
@@ -146,31 +146,31 @@ func (c Context) Extend(ms []Message, versions bool) (Context, error) {
 	out := c
 	out.History.versions = out.History.versions || versions
 	for _, m := range ms {
-		m, err := m.Normal()
+		m, err := m.Normalized()
 		if err != nil {
 			return c, fmt.Errorf("change context %s: %w", c.ID, err)
 		}
-		out.History = out.History.push(&m)
+		out.History = out.History.appendOne(&m)
 	}
 	return out, nil
 }
 
-// known returns the newest version of a message of the current epoch.
-func (c Context) known(id string) (Message, bool, error) {
+// newestOf returns the newest version of a message of the current epoch.
+func (c Context) newestOf(id string) (Message, bool, error) {
 	if id == "" {
 		return Message{}, false, nil
 	}
 	if c.History.base.len() <= c.Epoch {
-		m, pos := c.History.own(id)
+		m, pos := c.History.findLoaded(id)
 		return m, pos >= c.Epoch && pos >= 0, nil
 	}
 	m, pos, err := c.History.Lookup(id)
 	return m, pos >= c.Epoch && pos >= 0, err
 }
 
-// Empty returns c without its messages and what follows from them: what is left
+// WithoutMessages returns c without its messages and what follows from them: what is left
 // is what it is and its settings.
-func (c Context) Empty() Context {
+func (c Context) WithoutMessages() Context {
 	return Context{
 		ID: c.ID, Kind: c.Kind, Label: c.Label, Settings: c.Settings,
 		Marks: Marks{Factor: c.Marks.Factor, Learned: c.Marks.Learned},
@@ -188,8 +188,8 @@ func (c Context) Fork(id string) Context {
 
 // Messages returns the current epoch: the newest version of each message at
 // the place of its first, in order. The list is the caller's own.
-func (c Context) Messages() ([]Message, error) { return c.History.newest(c.Epoch) }
+func (c Context) Messages() ([]Message, error) { return c.History.newestVersions(c.Epoch) }
 
-// Own returns what was added from position from on: with At, what a lane added
+// AddedSince returns what was added from position from on: with At, what a lane added
 // to what it was forked from. Versions are as in Messages.
-func (c Context) Own(from int) ([]Message, error) { return c.History.newest(from) }
+func (c Context) AddedSince(from int) ([]Message, error) { return c.History.newestVersions(from) }

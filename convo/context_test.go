@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// naive is a context without sharing: a list that is copied at every step.
-type naive struct {
+// naiveContext is a context without sharing: a list that is copied at every step.
+type naiveContext struct {
 	list     []convo.Message
 	epoch    int
 	settings convo.Settings
@@ -21,7 +21,7 @@ type naive struct {
 	session  string
 }
 
-func (n naive) known(id string) (convo.Message, bool) {
+func (n naiveContext) find(id string) (convo.Message, bool) {
 	for i := len(n.list) - 1; i >= n.epoch; i-- {
 		if n.list[i].ID == id {
 			return n.list[i], true
@@ -30,15 +30,15 @@ func (n naive) known(id string) (convo.Message, bool) {
 	return convo.Message{}, false
 }
 
-func (n naive) add(m convo.Message) naive {
-	if old, ok := n.known(m.ID); ok && old.Equal(m) {
+func (n naiveContext) add(m convo.Message) naiveContext {
+	if old, ok := n.find(m.ID); ok && old.Equal(m) {
 		return n
 	}
 	n.list = append(slices.Clone(n.list), m)
 	return n
 }
 
-func (n naive) messages(from int) []convo.Message {
+func (n naiveContext) messages(from int) []convo.Message {
 	out := []convo.Message{}
 	for _, m := range n.list[from:] {
 		i := slices.IndexFunc(out, func(o convo.Message) bool { return o.ID == m.ID })
@@ -51,8 +51,8 @@ func (n naive) messages(from int) []convo.Message {
 	return out
 }
 
-func checkContext(t *rapid.T, what string, c convo.Context, n naive) {
-	if got := all(c.History); !sameMessages(got, n.list) {
+func checkContext(t *rapid.T, what string, c convo.Context, n naiveContext) {
+	if got := allMessages(c.History); !sameMessages(got, n.list) {
 		t.Fatalf("%s: history is %v, want %v", what, got, n.list)
 	}
 	ms, err := c.Messages()
@@ -66,7 +66,7 @@ func checkContext(t *rapid.T, what string, c convo.Context, n naive) {
 		t.Fatalf("%s: is %+v, want %+v", what, c, n)
 	}
 	from := rapid.IntRange(0, len(n.list)).Draw(t, "from")
-	own, err := c.Own(from)
+	own, err := c.AddedSince(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func checkContext(t *rapid.T, what string, c convo.Context, n naive) {
 }
 
 // transact draws operations on a manager and does the same to the naive model.
-func transact(t *rapid.T, m *convo.Manager, n naive) naive {
+func transact(t *rapid.T, m *convo.Manager, n naiveContext) naiveContext {
 	may := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -87,20 +87,20 @@ func transact(t *rapid.T, m *convo.Manager, n naive) naive {
 		text := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "text")
 		switch rapid.IntRange(0, 6).Draw(t, "operation") {
 		case 0, 1:
-			_, err := m.Add(user(id, text))
-			old, known := n.known(id)
+			_, err := m.Add(userMessage(id, text))
+			old, known := n.find(id)
 			if known && old.Text != text {
-				if !errors.Is(err, convo.ErrKnown) {
+				if !errors.Is(err, convo.ErrDuplicateID) {
 					t.Fatalf("adding another message under %q: %v", id, err)
 				}
 				continue
 			}
 			may(err)
-			n = n.add(user(id, text))
+			n = n.add(userMessage(id, text))
 		case 2, 3:
-			_, err := m.Upsert(user(id, text))
+			_, err := m.Upsert(userMessage(id, text))
 			may(err)
-			n = n.add(user(id, text))
+			n = n.add(userMessage(id, text))
 		case 4:
 			may(m.Reset())
 			if n.epoch != len(n.list) {
@@ -121,17 +121,17 @@ func transact(t *rapid.T, m *convo.Manager, n naive) naive {
 	return n
 }
 
-// TestTransactionsAndForksEqualANaiveModel also holds the changes of every
+// TestTransactionsAndForksMatchANaiveModel also holds the changes of every
 // transaction to their promise: applied one by one, also after a round trip
 // through JSON, they give what the transaction saw.
-func TestTransactionsAndForksEqualANaiveModel(t *testing.T) {
+func TestTransactionsAndForksMatchANaiveModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		first, err := convo.New("main", convo.Change{Create: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		cs, ns := []convo.Context{first}, []naive{{list: []convo.Message{}}}
+		cs, ns := []convo.Context{first}, []naiveContext{{list: []convo.Message{}}}
 		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			i := rapid.IntRange(0, len(cs)-1).Draw(t, "context")
 			if rapid.Bool().Draw(t, "fork") {
@@ -153,7 +153,7 @@ func TestTransactionsAndForksEqualANaiveModel(t *testing.T) {
 			if rapid.Bool().Draw(t, "abandon") {
 				continue
 			}
-			cs[i], ns[i] = fold(t, cs[i], m.Changes()), n
+			cs[i], ns[i] = applyAll(t, cs[i], m.Changes()), n
 		}
 		for i := range cs {
 			checkContext(t, cs[i].ID, cs[i], ns[i])
@@ -161,7 +161,7 @@ func TestTransactionsAndForksEqualANaiveModel(t *testing.T) {
 	})
 }
 
-func fold(t *rapid.T, c convo.Context, changes []convo.Change) convo.Context {
+func applyAll(t *rapid.T, c convo.Context, changes []convo.Change) convo.Context {
 	for _, ch := range changes {
 		b, err := json.Marshal(ch)
 		if err != nil {
@@ -178,7 +178,7 @@ func fold(t *rapid.T, c convo.Context, changes []convo.Change) convo.Context {
 	return c
 }
 
-func TestContextsWithoutMessagesAreAnEmptyListOfKindMain(t *testing.T) {
+func TestEmptyContextDefaults(t *testing.T) {
 	t.Parallel()
 	c, err := convo.New("c", convo.Change{Create: true})
 	if err != nil {
@@ -199,7 +199,7 @@ func TestContextsWithoutMessagesAreAnEmptyListOfKindMain(t *testing.T) {
 	}
 }
 
-func TestChangesThatSayNothingOrTwoThingsAreRefused(t *testing.T) {
+func TestChangeMustSetExactlyOneGroup(t *testing.T) {
 	t.Parallel()
 	c := convo.Context{ID: "c"}
 	out := "x"
@@ -222,20 +222,20 @@ func TestChangesThatSayNothingOrTwoThingsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFailedChangeLeavesTheContextAsItWas(t *testing.T) {
+func TestFailedChangeLeavesTheContextUnchanged(t *testing.T) {
 	t.Parallel()
 	c := convo.Context{ID: "c"}
-	got, err := c.Apply(convo.Change{Append: []convo.Message{user("a", "x"), {Role: "robot"}}})
+	got, err := c.Apply(convo.Change{Append: []convo.Message{userMessage("a", "x"), {Role: "robot"}}})
 	if !errors.Is(err, convo.ErrUnknownRole) || got.History.Len() != 0 {
 		t.Errorf("got %d messages and %v", got.History.Len(), err)
 	}
 }
 
-func TestAnIDOfAnEarlierEpochIsNotKnownInTheNext(t *testing.T) {
+func TestMessageIDsOfEarlierEpochsAreForgotten(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(convo.Context{ID: "c"}, true)
 	for range 2 {
-		if _, err := m.Add(user("said", "hello")); err != nil {
+		if _, err := m.Add(userMessage("said", "hello")); err != nil {
 			t.Fatal(err)
 		}
 		ms, err := m.Get().Messages()

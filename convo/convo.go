@@ -78,8 +78,8 @@ type Settings struct {
 	Window      int      `json:"window,omitempty"`  // tokens
 	Reserve     int      `json:"reserve,omitempty"` // tokens
 	// History is "server" where the provider may keep the conversation.
-	History string  `json:"history,omitempty"`
-	View    Viewing `json:"view,omitzero"`
+	History string       `json:"history,omitempty"`
+	View    ViewSettings `json:"view,omitzero"`
 }
 
 // Kind is what sort of context it is.

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// fit moves the marks until what is selected has room, and returns what is to
+// fitRoom moves the marks until what is selected has room, and returns what is to
 // be summarised for that.
-func (s *selection) fit() (*Need, error) {
+func (s *selection) fitRoom() (*Need, error) {
 	room := s.spec.Room
 	if s.tokens <= room {
 		return nil, nil
 	}
-	s.why = append(s.why, fmt.Sprintf("%d tokens were over the room of %d", s.tokens, room))
+	s.reasons = append(s.reasons, fmt.Sprintf("%d tokens were over the room of %d", s.tokens, room))
 	if s.spec.Strategy == All {
-		return nil, s.tooLarge()
+		return nil, s.tooLargeError()
 	}
-	if err := s.clear(); err != nil {
+	if err := s.clearResults(); err != nil {
 		return nil, err
 	}
 	low := room * s.spec.Low / 100
@@ -24,46 +24,46 @@ func (s *selection) fit() (*Need, error) {
 		low = max(low-s.spec.Summary, 0)
 	}
 	if s.tokens > low {
-		need, err := s.cut(low)
+		need, err := s.cutGroups(low)
 		if err != nil {
 			return nil, err
 		}
 		if need != nil {
-			return need, s.leaveRoom(room - s.toCome(need))
+			return need, s.shortenToRoom(room - s.summaryGrowth(need))
 		}
 	}
-	return nil, s.leaveRoom(room)
+	return nil, s.shortenToRoom(room)
 }
 
-// leaveRoom cuts results short until at most room tokens are shown, where more
+// shortenToRoom cuts results short until at most room tokens are shown, where more
 // are; what that does not do is ErrTooLarge.
-func (s *selection) leaveRoom(room int) error {
+func (s *selection) shortenToRoom(room int) error {
 	if s.tokens > room {
-		s.squeeze(s.share(room))
+		s.shortenResults(s.resultLimit(room))
 	}
 	if s.tokens > room { // place holders took more than the share
-		s.squeeze(1)
+		s.shortenResults(1)
 	}
 	if s.tokens > room {
 		s.tokens += s.spec.Room - room
-		return s.tooLarge()
+		return s.tooLargeError()
 	}
 	return nil
 }
 
-// toCome is how much more the summary that is needed may take than what it
+// summaryGrowth is how much more the summary that is needed may take than what it
 // stands in for: it must not be paid for where there is no room for it.
-func (s *selection) toCome(need *Need) int {
-	n := s.count(Summary{From: need.From, To: need.To}.message()) + need.Tokens + 8 // where texts meet
+func (s *selection) summaryGrowth(need *Need) int {
+	n := s.count(Summary{From: need.From, To: need.To}.asMessage()) + need.Tokens + 8 // where texts meet
 	if s.marks.Summary != nil {
-		n -= s.count(s.marks.Summary.message())
+		n -= s.count(s.marks.Summary.asMessage())
 	}
 	return n
 }
 
-// clear takes the text from all tool results but the newest ones and those of
+// clearResults takes the text from all tool results but the newest ones and those of
 // the last group, which the model has not seen yet.
-func (s *selection) clear() error {
+func (s *selection) clearResults() error {
 	if s.spec.KeepResults < 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *selection) clear() error {
 	for i := len(s.groups) - 2; i >= 0; i-- {
 		g := s.groups[i]
 		if keep > 0 {
-			keep -= len(g.raw) - 1
+			keep -= len(g.source) - 1
 			continue
 		}
 		moved.Cleared = max(moved.Cleared, g.end)
@@ -80,14 +80,14 @@ func (s *selection) clear() error {
 	if moved.Cleared == s.marks.Cleared {
 		return nil
 	}
-	return s.restart(moved)
+	return s.reselect(moved)
 }
 
-// cut leaves out groups from the oldest on until at most low tokens are shown
+// cutGroups leaves out groups from the oldest on until at most low tokens are shown
 // and, where it need not leave out half as much again for it, the first that is
 // shown is what a person said. With summaries it returns what one is needed for.
-func (s *selection) cut(low int) (*Need, error) {
-	n := s.cutAt(low)
+func (s *selection) cutGroups(low int) (*Need, error) {
+	n := s.groupsToCut(low)
 	if n == 0 {
 		return nil, nil
 	}
@@ -95,28 +95,28 @@ func (s *selection) cut(low int) (*Need, error) {
 	moved.Cut = s.groups[n].at
 	moved.Pins = nil
 	for _, g := range append(slices.Clone(s.head), s.groups[:n]...) {
-		if s.stays(g) {
+		if s.isKept(g) {
 			moved.Pins = append(moved.Pins, g.pos...)
 		}
 	}
 	slices.Sort(moved.Pins)
-	need := s.need(n)
-	if err := s.restart(moved); err != nil {
+	need := s.summaryNeed(n)
+	if err := s.reselect(moved); err != nil {
 		return nil, err
 	}
 	return need, nil
 }
 
-// cutAt is how many groups are left out.
-func (s *selection) cutAt(low int) int {
+// groupsToCut is how many groups are left out.
+func (s *selection) groupsToCut(low int) int {
 	n, left := 0, s.tokens
 	for ; n < len(s.groups)-1 && left > low; n++ {
-		if !s.stays(s.groups[n]) {
+		if !s.isKept(s.groups[n]) {
 			left -= s.groups[n].tokens
 		}
 	}
 	for more, rest := n, left; more < len(s.groups) && rest >= low/2; more++ {
-		if s.groups[more].raw[0].Role == User {
+		if s.groups[more].source[0].Role == User {
 			return more
 		}
 		rest -= s.groups[more].tokens
@@ -124,12 +124,12 @@ func (s *selection) cutAt(low int) int {
 	return n
 }
 
-// stays reports whether a group is shown also when it is old.
-func (s *selection) stays(g *group) bool { return g.at >= 0 && (g.pinned || g.at == s.asked) }
+// isKept reports whether a group is shown also when it is old.
+func (s *selection) isKept(g *group) bool { return g.at >= 0 && (g.pinned || g.at == s.lastUserPos) }
 
-// need is what is to be summarised when the first n groups are left out: what
+// summaryNeed is what is to be summarised when the first n groups are left out: what
 // is not shown any more, and what the last summary says.
-func (s *selection) need(n int) *Need {
+func (s *selection) summaryNeed(n int) *Need {
 	if s.spec.Strategy != Summarise {
 		return nil
 	}
@@ -137,17 +137,17 @@ func (s *selection) need(n int) *Need {
 	left, room := 0, s.spec.Room
 	if y := s.marks.Summary; y != nil {
 		need.From = y.From
-		need.Messages = append(need.Messages, y.message())
+		need.Messages = append(need.Messages, y.asMessage())
 		room -= s.count(need.Messages[0])
 	}
 	for _, g := range s.groups[:n] {
-		if s.stays(g) || len(g.out) == 0 {
+		if s.isKept(g) || len(g.out) == 0 {
 			continue
 		}
 		left++
 		for _, m := range g.out {
 			if s.count(m) > room/4 {
-				m = s.excerpt(m, s.uncorrected(room/4))
+				m = s.excerpt(m, s.rawTokens(room/4))
 			}
 			need.Messages = append(need.Messages, m)
 		}
@@ -166,9 +166,9 @@ func (s *selection) excerpt(m Message, tokens int) Message {
 	return m
 }
 
-// share is how many tokens each result may have so that at most room tokens are
+// resultLimit is how many tokens each result may have so that at most room tokens are
 // shown, if results are cut the longest first.
-func (s *selection) share(room int) int {
+func (s *selection) resultLimit(room int) int {
 	var sizes []int
 	others := s.tokens
 	for _, g := range append(slices.Clone(s.head), s.groups...) {
@@ -191,23 +191,23 @@ func (s *selection) share(room int) int {
 	return limit
 }
 
-// squeeze cuts the results that are still shown to limit tokens each, or to
+// shortenResults cuts the results that are still shown to limit tokens each, or to
 // their place holders where these take more.
-func (s *selection) squeeze(limit int) {
+func (s *selection) shortenResults(limit int) {
 	all := append(slices.Clone(s.head), s.groups...)
-	s.tokens, s.shown, s.squeezed = 0, nil, true
+	s.tokens, s.shown, s.shortened = 0, nil, true
 	for i := range all {
 		g := new(*all[i]) // earlier views hold the old one
-		g.cap = limit
-		s.close(g)
+		g.resultCap = limit
+		s.closeGroup(g)
 		all[i] = g
 	}
 	s.head, s.groups = all[:len(s.head):len(s.head)], all[len(s.head):]
-	s.why = append(s.why, fmt.Sprintf("results were cut to %d tokens", limit))
+	s.reasons = append(s.reasons, fmt.Sprintf("results were cut to %d tokens", limit))
 }
 
-// tooLarge says what does not fit.
-func (s *selection) tooLarge() error {
+// tooLargeError says what does not fit.
+func (s *selection) tooLargeError() error {
 	e := &TooLarge{Need: s.tokens, Room: s.spec.Room, Largest: "none"}
 	most := 0
 	for _, g := range append(slices.Clone(s.head), s.groups...) {

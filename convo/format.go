@@ -67,26 +67,26 @@ func (o FormatOptions) size(ms []Message) int {
 	n := 0
 	for i := range ms {
 		m := &ms[i]
-		n += 24 + len(m.Name) + bounded(m.Text, o.limit(m))
+		n += 24 + len(m.Name) + boundedLen(m.Text, o.textLimit(m))
 		if o.Reasoning {
-			n += 20 + bounded(m.Reasoning, o.MaxText)
+			n += 20 + boundedLen(m.Reasoning, o.MaxText)
 		}
 		for _, c := range m.Calls {
-			n += 24 + len(c.Name) + bounded(c.Arguments, o.MaxArguments)
+			n += 24 + len(c.Name) + boundedLen(c.Arguments, o.MaxArguments)
 		}
 	}
 	return n
 }
 
-func bounded(text string, limit int) int {
+func boundedLen(text string, limit int) int {
 	if limit > 0 && len(text) > limit {
 		return limit + 64
 	}
 	return len(text)
 }
 
-// limit is how many bytes of a message's text are shown.
-func (o FormatOptions) limit(m *Message) int {
+// textLimit is how many bytes of a message's text are shown.
+func (o FormatOptions) textLimit(m *Message) int {
 	if m.Role == Tool {
 		return o.MaxResult
 	}
@@ -105,41 +105,41 @@ func (f *formatter) message(i int, m *Message) {
 		note = f.o.Note(i, *m)
 	}
 	if f.o.Reasoning && m.Reasoning != "" {
-		f.head(m, " thinks")
+		f.header(m, " thinks")
 		f.tags(m.ID, "", note)
 		f.body(m.Reasoning, f.o.MaxText, "")
 	}
 	if m.Role == Tool || m.Text != "" {
-		f.head(m, "")
+		f.header(m, "")
 		f.tags(m.ID, m.CallID, note)
-		f.body(m.Text, f.o.limit(m), "")
+		f.body(m.Text, f.o.textLimit(m), "")
 	}
 	for _, c := range m.Calls {
-		f.head(m, " calls", c.Name)
+		f.header(m, " calls", c.Name)
 		f.tags(m.ID, c.ID, note)
 		f.arguments(c.Arguments)
 	}
 	for _, p := range m.Parts {
-		f.head(m, " attaches", p.Kind, p.Name, p.MIME)
+		f.header(m, " attaches", p.Kind, p.Name, p.MIME)
 		f.tags(m.ID, "", note)
-		f.end()
+		f.endLine()
 	}
 }
 
-// head writes who does what, with the names that are not empty.
-func (f *formatter) head(m *Message, verb string, names ...string) {
-	f.who(m)
+// header writes who does what, with the names that are not empty.
+func (f *formatter) header(m *Message, verb string, names ...string) {
+	f.role(m)
 	f.b.WriteString(verb)
 	for _, s := range names {
 		if s != "" {
 			f.b.WriteByte(' ')
-			f.word(s)
+			f.writeName(s)
 		}
 	}
 }
 
-// who writes who speaks.
-func (f *formatter) who(m *Message) {
+// role writes who speaks.
+func (f *formatter) role(m *Message) {
 	role, bold := string(m.Role), ""
 	if f.o.Markdown {
 		bold = "**"
@@ -149,7 +149,7 @@ func (f *formatter) who(m *Message) {
 		role = "result"
 	case System, User, Assistant:
 	default:
-		f.word(role)
+		f.writeName(role)
 		return
 	}
 	f.b.WriteString(bold + role + bold)
@@ -158,7 +158,7 @@ func (f *formatter) who(m *Message) {
 	}
 	if m.Name != "" {
 		f.b.WriteString(" of ")
-		f.word(m.Name)
+		f.writeName(m.Name)
 	}
 	if m.Failed {
 		f.b.WriteString(" (failed)")
@@ -169,13 +169,13 @@ func (f *formatter) who(m *Message) {
 func (f *formatter) tags(id, call, note string) {
 	var tags []string
 	if f.o.IDs && id != "" {
-		tags = append(tags, "id "+oneLine(id))
+		tags = append(tags, "id "+quoteName(id))
 	}
 	if f.o.IDs && call != "" {
-		tags = append(tags, "call "+oneLine(call))
+		tags = append(tags, "call "+quoteName(call))
 	}
 	if note != "" {
-		tags = append(tags, remark(note))
+		tags = append(tags, quoteNote(note))
 	}
 	if len(tags) == 0 {
 		return
@@ -188,9 +188,9 @@ func (f *formatter) tags(id, call, note string) {
 	f.b.WriteString(all)
 }
 
-// word writes a name.
-func (f *formatter) word(s string) {
-	s = oneLine(s)
+// writeName writes a name.
+func (f *formatter) writeName(s string) {
+	s = quoteName(s)
 	if f.o.Markdown {
 		s = codeSpan(s)
 	}
@@ -200,11 +200,11 @@ func (f *formatter) word(s string) {
 // body writes what is said, of a language where it is in one.
 func (f *formatter) body(text string, limit int, language string) {
 	text = strings.TrimRight(text, "\r\n")
-	head, tail := ends(text, limit)
+	head, tail := headAndTail(text, limit)
 	if f.o.Markdown {
-		fence := strings.Repeat("`", max(ticks(head), ticks(tail), 2)+1)
+		fence := strings.Repeat("`", max(longestBackticks(head), longestBackticks(tail), 2)+1)
 		f.b.WriteString("\n\n" + fence + language + "\n")
-		f.pieces(text, head, tail, "")
+		f.headAndTail(text, head, tail, "")
 		if text != "" {
 			f.b.WriteByte('\n')
 		}
@@ -214,19 +214,19 @@ func (f *formatter) body(text string, limit int, language string) {
 	if language == "" {
 		f.b.WriteByte(':')
 	}
-	if text != "" && !strings.ContainsRune(lineEnds, firstRune(text)) {
+	if text != "" && !strings.ContainsRune(lineTerminators, firstRune(text)) {
 		f.b.WriteByte(' ')
 	}
-	f.pieces(text, head, tail, "  ")
+	f.headAndTail(text, head, tail, "  ")
 	f.b.WriteByte('\n')
 }
 
-// pieces writes the beginning and the end of a text, and what is left out.
-func (f *formatter) pieces(text, head, tail, indent string) {
+// headAndTail writes the beginning and the end of a text, and what is left out.
+func (f *formatter) headAndTail(text, head, tail, indent string) {
 	writeLines(&f.b, head, indent)
 	if left := len(text) - len(head) - len(tail); left > 0 {
 		fmt.Fprintf(&f.b, "\n%s[… %d of %d bytes are left out …]\n", indent, left, len(text))
-		if tail != "" && !strings.ContainsRune(lineEnds, firstRune(tail)) {
+		if tail != "" && !strings.ContainsRune(lineTerminators, firstRune(tail)) {
 			f.b.WriteString(indent)
 		}
 		writeLines(&f.b, tail, indent)
@@ -236,7 +236,7 @@ func (f *formatter) pieces(text, head, tail, indent string) {
 // arguments writes those of a call.
 func (f *formatter) arguments(args string) {
 	if f.o.CallNames || strings.TrimSpace(args) == "" {
-		f.end()
+		f.endLine()
 		return
 	}
 	if !f.o.Markdown && strings.ContainsAny(args, "\r\n") {
@@ -248,16 +248,16 @@ func (f *formatter) arguments(args string) {
 	f.body(args, f.o.MaxArguments, "json")
 }
 
-// end ends a line that says all.
-func (f *formatter) end() {
+// endLine ends a line that says all.
+func (f *formatter) endLine() {
 	f.b.WriteByte('\n')
 	if f.o.Markdown {
 		f.b.WriteByte('\n')
 	}
 }
 
-// oneLine is a name or an id, quoted where it is not plain.
-func oneLine(s string) string {
+// quoteName is a name or an id, quoted where it is not plain.
+func quoteName(s string) string {
 	for i := range len(s) {
 		c := s[i]
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_-./#@+:>", c) >= 0
@@ -271,8 +271,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// remark is a note, quoted where it could pass for something else.
-func remark(s string) string {
+// quoteNote is a note, quoted where it could pass for something else.
+func quoteNote(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune("[]\"", r) }
 	if strings.ContainsFunc(s, odd) {
 		return strconv.Quote(s)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// lineEnds are the characters that something takes for the end of a line.
-const lineEnds = "\n\v\f\r\u0085\u2028\u2029"
+// lineTerminators are the characters that something takes for the end of a line.
+const lineTerminators = "\n\v\f\r\u0085\u2028\u2029"
 
 // writeLines writes text with each line but the first indented, and what cannot
 // be seen in a form that can.
@@ -22,7 +22,7 @@ func writeLines(b *strings.Builder, text, indent string) {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[i:])
-		end := strings.ContainsRune(lineEnds, r)
+		end := strings.ContainsRune(lineTerminators, r)
 		switch {
 		case end:
 			if r == '\r' && i+1 < len(text) && text[i+1] == '\n' {
@@ -30,13 +30,13 @@ func writeLines(b *strings.Builder, text, indent string) {
 			}
 			b.WriteString(text[from:i])
 			b.WriteByte('\n')
-			if rest := text[i+size:]; rest != "" && !strings.ContainsRune(lineEnds, firstRune(rest)) {
+			if rest := text[i+size:]; rest != "" && !strings.ContainsRune(lineTerminators, firstRune(rest)) {
 				b.WriteString(indent)
 			}
 		case r == utf8.RuneError && size == 1:
 			b.WriteString(text[from:i])
 			b.WriteRune(utf8.RuneError)
-		case hidden(r):
+		case isInvisible(r):
 			b.WriteString(text[from:i])
 			if r > 0xffff {
 				fmt.Fprintf(b, `\U%08x`, r)
@@ -53,10 +53,10 @@ func writeLines(b *strings.Builder, text, indent string) {
 	b.WriteString(text[from:])
 }
 
-// hidden reports whether a character acts on what is around it, or says what
+// isInvisible reports whether a character acts on what is around it, or says what
 // nobody sees: control characters, those that turn the direction of writing, and
 // tags.
-func hidden(r rune) bool {
+func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 ||
 		r >= 0xe0000 && r <= 0xe007f
 }
@@ -66,9 +66,9 @@ func firstRune(s string) rune {
 	return r
 }
 
-// ends are the beginning and the end of a text that are at most limit bytes
+// headAndTail are the beginning and the end of a text that are at most limit bytes
 // together; where it is no longer it is all beginning.
-func ends(text string, limit int) (head, tail string) {
+func headAndTail(text string, limit int) (head, tail string) {
 	if limit <= 0 || len(text) <= limit {
 		return text, ""
 	}
@@ -83,8 +83,8 @@ func ends(text string, limit int) (head, tail string) {
 	return text[:h], text[t:]
 }
 
-// ticks is the longest run of backticks in a text.
-func ticks(text string) int {
+// longestBackticks is the longest run of backticks in a text.
+func longestBackticks(text string) int {
 	most, run := 0, 0
 	for i := range len(text) {
 		if text[i] != '`' {
@@ -99,7 +99,7 @@ func ticks(text string) int {
 
 // codeSpan is Markdown that shows one line as it is.
 func codeSpan(s string) string {
-	fence := strings.Repeat("`", ticks(s)+1)
+	fence := strings.Repeat("`", longestBackticks(s)+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
 		s = " " + s + " "
 	}

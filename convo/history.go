@@ -19,10 +19,10 @@ import (
 // asked for. Read, Load and Lookup return what goes wrong then; At, All, From
 // and Find cannot, so after Load they do not fail, and without it Err tells.
 type History struct {
-	base *pages // the first messages, of a restored history
+	base *lazyPages // the first messages, of a restored history
 	tree *branch
 	// tail holds the newest messages, those that do not fill a leaf.
-	tail  *leaf
+	tail  *leafBlock
 	depth int // of tree, 0 where there is none
 	n     int
 	ids   *immutable.Map[string, int] // newest position by id, without base
@@ -32,21 +32,21 @@ type History struct {
 
 // The tree has leaves of width messages and branches of width children.
 const (
-	bits  = 5
-	width = 1 << bits
+	treeBits  = 5
+	treeWidth = 1 << treeBits
 )
 
 type branch struct {
-	kids   []*branch // above the lowest level
-	leaves []*leaf   // at the lowest level
+	children []*branch    // above the lowest level
+	leaves   []*leafBlock // at the lowest level
 }
 
-// leaf holds messages in the order of their positions. Histories that share it
+// leafBlock holds messages in the order of their positions. Histories that share it
 // see as many of its slots as their length says; whoever claims the next slot
 // may fill it, and everybody else copies the leaf.
-type leaf struct {
-	used  atomic.Int32
-	slots [width]*Message
+type leafBlock struct {
+	count atomic.Int32
+	slots [treeWidth]*Message
 }
 
 // Len is the number of positions: messages of all versions and epochs.
@@ -69,13 +69,13 @@ func (h History) Read(i int) (Message, error) {
 		return Message{}, nil
 	}
 	if i < h.base.len() {
-		m, err := h.base.at(i)
+		m, err := h.base.messageAt(i)
 		if err != nil {
 			return Message{}, err
 		}
 		return m.clone(), nil
 	}
-	return h.slot(i).clone(), nil
+	return h.loadedMessage(i).clone(), nil
 }
 
 // All yields every position with its message.
@@ -122,15 +122,15 @@ func (h History) Find(id string) (Message, bool) {
 // Lookup returns the newest version of the message with that id and its
 // position, -1 where there is none.
 func (h History) Lookup(id string) (Message, int, error) {
-	if m, pos := h.own(id); pos >= 0 {
+	if m, pos := h.findLoaded(id); pos >= 0 {
 		return m.clone(), pos, nil
 	}
 	m, pos, err := h.base.find(id)
 	return m.clone(), pos, err
 }
 
-// own is Lookup without the base; the message must not be changed.
-func (h History) own(id string) (Message, int) {
+// findLoaded is Lookup without the base; the message must not be changed.
+func (h History) findLoaded(id string) (Message, int) {
 	if h.ids == nil {
 		return Message{}, -1
 	}
@@ -138,36 +138,36 @@ func (h History) own(id string) (Message, int) {
 	if !ok {
 		return Message{}, -1
 	}
-	return *h.slot(pos), pos
+	return *h.loadedMessage(pos), pos
 }
 
 // Append returns the history with ms at its end.
 func (h History) Append(ms ...Message) History {
 	for _, m := range ms {
 		c := m.clone()
-		h = h.push(&c)
+		h = h.appendOne(&c)
 	}
 	return h
 }
 
-// push appends a message that nobody else holds.
-func (h History) push(m *Message) History {
+// appendOne appends a message that nobody else holds.
+func (h History) appendOne(m *Message) History {
 	own := h.n - h.base.len()
-	switch k := own % width; {
+	switch k := own % treeWidth; {
 	case k == 0:
 		if own > 0 {
-			h.tree, h.depth = grow(h.tree, h.depth, own/width-1, h.tail)
+			h.tree, h.depth = insertLeaf(h.tree, h.depth, own/treeWidth-1, h.tail)
 		}
-		h.tail = &leaf{}
-		h.tail.used.Store(1)
+		h.tail = &leafBlock{}
+		h.tail.count.Store(1)
 		h.tail.slots[0] = m
-	case h.tail.used.CompareAndSwap(int32(k), int32(k+1)):
+	case h.tail.count.CompareAndSwap(int32(k), int32(k+1)):
 		h.tail.slots[k] = m
 	default:
-		l := &leaf{}
+		l := &leafBlock{}
 		copy(l.slots[:k], h.tail.slots[:k])
 		l.slots[k] = m
-		l.used.Store(int32(k + 1))
+		l.count.Store(int32(k + 1))
 		h.tail = l
 	}
 	if m.ID != "" {
@@ -183,23 +183,23 @@ func (h History) push(m *Message) History {
 	return h
 }
 
-// slot returns the message at position i, which is not in the base.
-func (h History) slot(i int) *Message {
+// loadedMessage returns the message at position i, which is not in the base.
+func (h History) loadedMessage(i int) *Message {
 	i -= h.base.len()
-	l := i >> bits
-	if l == (h.n-h.base.len()-1)>>bits {
-		return h.tail.slots[i%width]
+	l := i >> treeBits
+	if l == (h.n-h.base.len()-1)>>treeBits {
+		return h.tail.slots[i%treeWidth]
 	}
 	b := h.tree
 	for d := h.depth - 1; d > 0; d-- {
-		b = b.kids[l>>(bits*d)%width]
+		b = b.children[l>>(treeBits*d)%treeWidth]
 	}
-	return b.leaves[l%width].slots[i%width]
+	return b.leaves[l%treeWidth].slots[i%treeWidth]
 }
 
-// pointer is where the message at position i is kept: histories in which it is
+// messageAt is where the message at position i is kept: histories in which it is
 // the same are the same up to there. Nil where the base has it.
-func (h History) pointer(i int) *Message {
+func (h History) messageAt(i int) *Message {
 	if i < h.base.len() {
 		pg := h.base.cache[i/pageSize].Load()
 		if pg == nil {
@@ -207,23 +207,23 @@ func (h History) pointer(i int) *Message {
 		}
 		return &(*pg)[i%pageSize]
 	}
-	return h.slot(i)
+	return h.loadedMessage(i)
 }
 
-// grow returns the tree of that depth with l as leaf number i, which follows
+// insertLeaf returns the tree of that depth with l as leaf number i, which follows
 // the last, and the tree's new depth.
-func grow(t *branch, depth, i int, l *leaf) (*branch, int) {
+func insertLeaf(t *branch, depth, i int, l *leafBlock) (*branch, int) {
 	if depth == 0 {
-		return &branch{leaves: []*leaf{l}}, 1
+		return &branch{leaves: []*leafBlock{l}}, 1
 	}
-	if i == 1<<(bits*depth) {
-		t, depth = &branch{kids: []*branch{t}}, depth+1
+	if i == 1<<(treeBits*depth) {
+		t, depth = &branch{children: []*branch{t}}, depth+1
 	}
-	return t.with(depth, i, l), depth
+	return t.withLeaf(depth, i, l), depth
 }
 
-// with copies the path to leaf i and puts l there; b is nil for a new branch.
-func (b *branch) with(depth, i int, l *leaf) *branch {
+// withLeaf copies the path to leaf i and puts l there; b is nil for a new branch.
+func (b *branch) withLeaf(depth, i int, l *leafBlock) *branch {
 	n := &branch{}
 	if depth == 1 {
 		if b != nil {
@@ -232,21 +232,21 @@ func (b *branch) with(depth, i int, l *leaf) *branch {
 		n.leaves = append(slices.Clip(n.leaves), l)
 		return n
 	}
-	k := i >> (bits * (depth - 1)) % width
+	k := i >> (treeBits * (depth - 1)) % treeWidth
 	var kid *branch
 	if b != nil {
-		n.kids = b.kids
-		if k < len(b.kids) {
-			kid = b.kids[k]
+		n.children = b.children
+		if k < len(b.children) {
+			kid = b.children[k]
 		}
 	}
-	n.kids = append(n.kids[:k:k], kid.with(depth-1, i, l))
+	n.children = append(n.children[:k:k], kid.withLeaf(depth-1, i, l))
 	return n
 }
 
-// newest returns the messages from position from on, the newest version of
+// newestVersions returns the messages from position from on, the newest version of
 // each id at the place of its first there. The list is the caller's own.
-func (h History) newest(from int) ([]Message, error) {
+func (h History) newestVersions(from int) ([]Message, error) {
 	from = max(from, 0)
 	if from >= h.n {
 		return []Message{}, nil

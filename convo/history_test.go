@@ -12,11 +12,11 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-func user(id, text string) convo.Message {
+func userMessage(id, text string) convo.Message {
 	return convo.Message{ID: id, Role: convo.User, Text: text}
 }
 
-func all(h convo.History) []convo.Message {
+func allMessages(h convo.History) []convo.Message {
 	out := []convo.Message{}
 	for i, m := range h.All() {
 		if i != len(out) {
@@ -31,9 +31,9 @@ func sameMessages(a, b []convo.Message) bool {
 	return slices.EqualFunc(a, b, convo.Message.Equal)
 }
 
-// TestHistoriesEqualSlicesCopiedAtEveryStep grows a tree of histories that
+// TestHistoryMatchesCopiedSlices grows a tree of histories that
 // share what they can and compares each with a slice of its own.
-func TestHistoriesEqualSlicesCopiedAtEveryStep(t *testing.T) {
+func TestHistoryMatchesCopiedSlices(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		hs := []convo.History{{}}
@@ -51,7 +51,7 @@ func TestHistoriesEqualSlicesCopiedAtEveryStep(t *testing.T) {
 					if id == "m" {
 						id += strconv.Itoa(n)
 					}
-					ms = append(ms, user(id, strconv.Itoa(n)))
+					ms = append(ms, userMessage(id, strconv.Itoa(n)))
 				}
 				hs = append(hs, hs[i].Append(ms...))
 				model = append(model, append(slices.Clone(model[i]), ms...))
@@ -67,7 +67,7 @@ func checkHistory(t *rapid.T, h convo.History, want []convo.Message) {
 	if h.Len() != len(want) {
 		t.Fatalf("Len is %d, want %d", h.Len(), len(want))
 	}
-	if got := all(h); !sameMessages(got, want) {
+	if got := allMessages(h); !sameMessages(got, want) {
 		t.Fatalf("All is %v, want %v", got, want)
 	}
 	for _, id := range []string{"a", "b", "", "nobody"} {
@@ -97,7 +97,7 @@ func checkHistory(t *rapid.T, h convo.History, want []convo.Message) {
 	}
 }
 
-func TestALongHistoryAndAForkFromItsMiddleHoldEveryMessage(t *testing.T) {
+func TestLongHistoryAndItsForkHoldEveryMessage(t *testing.T) {
 	t.Parallel()
 	const n = 34_000 // past what two levels of the tree hold
 	h := convo.History{}
@@ -106,9 +106,9 @@ func TestALongHistoryAndAForkFromItsMiddleHoldEveryMessage(t *testing.T) {
 		if i == n/2 {
 			middle = h
 		}
-		h = h.Append(user("", strconv.Itoa(i)))
+		h = h.Append(userMessage("", strconv.Itoa(i)))
 	}
-	middle = middle.Append(user("", "other"))
+	middle = middle.Append(userMessage("", "other"))
 	for i, m := range h.All() {
 		if m.Text != strconv.Itoa(i) {
 			t.Fatalf("position %d holds %q", i, m.Text)
@@ -119,9 +119,9 @@ func TestALongHistoryAndAForkFromItsMiddleHoldEveryMessage(t *testing.T) {
 	}
 }
 
-func TestAPositionOutsideAHistoryIsTheZeroMessage(t *testing.T) {
+func TestPositionOutOfRangeIsTheZeroMessage(t *testing.T) {
 	t.Parallel()
-	h := convo.History{}.Append(user("a", "x"))
+	h := convo.History{}.Append(userMessage("a", "x"))
 	for _, i := range []int{-1, 1, 99} {
 		if m := h.At(i); !m.Equal(convo.Message{}) {
 			t.Errorf("At(%d) is %v", i, m)
@@ -129,11 +129,11 @@ func TestAPositionOutsideAHistoryIsTheZeroMessage(t *testing.T) {
 	}
 }
 
-func TestConcurrentAppendsToOneSnapshotEachGetTheirOwn(t *testing.T) {
+func TestConcurrentAppendsToOneSnapshotAreIndependent(t *testing.T) {
 	t.Parallel()
 	shared := convo.History{}
 	for i := range 40 {
-		shared = shared.Append(user("", strconv.Itoa(i)))
+		shared = shared.Append(userMessage("", strconv.Itoa(i)))
 	}
 	var wg sync.WaitGroup
 	got := make([]convo.History, 16)
@@ -141,7 +141,7 @@ func TestConcurrentAppendsToOneSnapshotEachGetTheirOwn(t *testing.T) {
 		wg.Go(func() {
 			h := shared
 			for i := range 100 {
-				h = h.Append(user(fmt.Sprintf("g%d.%d", g, i), strconv.Itoa(g)))
+				h = h.Append(userMessage(fmt.Sprintf("g%d.%d", g, i), strconv.Itoa(g)))
 				if h.At(39).Text != "39" {
 					t.Error("a shared message changed")
 				}
@@ -165,7 +165,7 @@ func TestConcurrentAppendsToOneSnapshotEachGetTheirOwn(t *testing.T) {
 	}
 }
 
-func TestNothingACallerHoldsChangesAHistory(t *testing.T) {
+func TestHistoryDoesNotAliasCallerData(t *testing.T) {
 	t.Parallel()
 	full := func() convo.Message {
 		return convo.Message{

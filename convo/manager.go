@@ -11,8 +11,8 @@ import (
 var (
 	// ErrReadOnly: the node was not granted this context for writing.
 	ErrReadOnly = errors.New("the context is read-only here")
-	// ErrKnown: Add was given another message under a known id.
-	ErrKnown = errors.New("another message has this id")
+	// ErrDuplicateID: Add was given another message under a known id.
+	ErrDuplicateID = errors.New("another message has this id")
 )
 
 // Manager is one node's transaction on one context, and the one way a context
@@ -23,10 +23,10 @@ type Manager struct {
 	start    int // positions at the start
 	writable bool
 	prefix   string
-	made     int      // ids made
+	idsMade  int      // ids made
 	log      []Change // appends and resets, in order
-	// heard are messages that outlive a failure of the node.
-	heard []Message
+	// userInputs are messages that outlive a failure of the node.
+	userInputs []Message
 	// What else has changed; its order against the log means nothing.
 	settings, output, session, marks bool
 }
@@ -75,59 +75,59 @@ func (m *Manager) Upsert(msg Message) (Message, error) {
 	return ms[0], nil
 }
 
-// Hear is Add for what a person said to the node, which stays in the record
+// AddUserInput is Add for what a person said to the node, which stays in the record
 // where the node finally fails.
-func (m *Manager) Hear(msg Message) (Message, error) {
+func (m *Manager) AddUserInput(msg Message) (Message, error) {
 	at := m.now.History.Len()
 	said, err := m.Add(msg)
 	if err == nil && m.now.History.Len() > at {
-		m.heard = append(m.heard, said)
+		m.userInputs = append(m.userInputs, said)
 	}
 	return said, err
 }
 
-// Heard are the messages of the transaction that outlive a failure.
-func (m *Manager) Heard() []Message { return m.heard }
+// UserInputs are the messages of the transaction that outlive a failure.
+func (m *Manager) UserInputs() []Message { return m.userInputs }
 
 func (m *Manager) add(msgs []Message, versions bool) ([]Message, error) {
-	if err := m.may("add to"); err != nil {
+	if err := m.checkWritable("add to"); err != nil {
 		return nil, err
 	}
-	now, made, changed := m.now, m.made, false
+	now, made, changed := m.now, m.idsMade, false
 	out := make([]Message, 0, len(msgs))
 	var added []Message
 	for _, msg := range msgs {
-		msg, err := msg.Normal()
+		msg, err := msg.Normalized()
 		if err != nil {
 			return nil, fmt.Errorf("add to context %s: %w", now.ID, err)
 		}
 		given := msg.ID != ""
-		old, known, err := now.place(&msg, m.prefix, &made)
+		old, known, err := now.assignID(&msg, m.prefix, &made)
 		if err != nil {
 			return nil, fmt.Errorf("add to context %s: %w", now.ID, err)
 		}
 		if known && given && !versions && !old.Equal(msg) {
-			return nil, fmt.Errorf("add message %q to context %s: %w: use Upsert to change it", msg.ID, now.ID, ErrKnown)
+			return nil, fmt.Errorf("add message %q to context %s: %w: use Upsert to change it", msg.ID, now.ID, ErrDuplicateID)
 		}
 		out = append(out, msg.clone())
 		if known && old.Equal(msg) {
 			continue
 		}
 		added = append(added, msg)
-		now.History = now.History.push(&msg)
+		now.History = now.History.appendOne(&msg)
 		changed = changed || known
 	}
 	now.History.versions = now.History.versions || changed
-	m.now, m.made = now, made
+	m.now, m.idsMade = now, made
 	m.logAppend(added, changed)
 	return out, nil
 }
 
-// place gives msg an id where it has none, and returns what is known under its
+// assignID gives msg an id where it has none, and returns what is known under its
 // id. A made id is never that of another message.
-func (c Context) place(msg *Message, prefix string, made *int) (old Message, known bool, err error) {
+func (c Context) assignID(msg *Message, prefix string, made *int) (old Message, known bool, err error) {
 	if msg.ID != "" {
-		return c.known(msg.ID)
+		return c.newestOf(msg.ID)
 	}
 	if prefix == "" {
 		prefix = c.ID
@@ -136,7 +136,7 @@ func (c Context) place(msg *Message, prefix string, made *int) (old Message, kno
 	for {
 		*made++
 		msg.ID = prefix + "." + strconv.Itoa(*made)
-		old, known, err = c.known(msg.ID)
+		old, known, err = c.newestOf(msg.ID)
 		if err != nil || !known || old.Equal(*msg) {
 			return old, known, err
 		}
@@ -172,7 +172,7 @@ func (m *Manager) SetModel(provider, model string) error {
 }
 
 func (m *Manager) set(s Settings) error {
-	if err := m.may("set up"); err != nil {
+	if err := m.checkWritable("set up"); err != nil {
 		return err
 	}
 	if s != m.now.Settings {
@@ -183,7 +183,7 @@ func (m *Manager) set(s Settings) error {
 
 // Reset begins a new epoch: views start here and the history stays.
 func (m *Manager) Reset() error {
-	if err := m.may("reset"); err != nil {
+	if err := m.checkWritable("reset"); err != nil {
 		return err
 	}
 	if m.now.Epoch == m.now.History.Len() {
@@ -197,7 +197,7 @@ func (m *Manager) Reset() error {
 
 // SetOutput sets the context's current output.
 func (m *Manager) SetOutput(text string) error {
-	if err := m.may("set the output of"); err != nil {
+	if err := m.checkWritable("set the output of"); err != nil {
 		return err
 	}
 	fixUTF8(&text)
@@ -209,7 +209,7 @@ func (m *Manager) SetOutput(text string) error {
 
 // SetSession sets the provider's session id.
 func (m *Manager) SetSession(id string) error {
-	if err := m.may("set the session of"); err != nil {
+	if err := m.checkWritable("set the session of"); err != nil {
 		return err
 	}
 	if id != m.now.Session {
@@ -220,7 +220,7 @@ func (m *Manager) SetSession(id string) error {
 
 // SetMarks sets what views leave out.
 func (m *Manager) SetMarks(marks Marks) error {
-	if err := m.may("set the marks of"); err != nil {
+	if err := m.checkWritable("set the marks of"); err != nil {
 		return err
 	}
 	if !marks.Equal(m.now.Marks) || marks.Learned != m.now.Marks.Learned {
@@ -229,7 +229,7 @@ func (m *Manager) SetMarks(marks Marks) error {
 	return nil
 }
 
-func (m *Manager) may(what string) error {
+func (m *Manager) checkWritable(what string) error {
 	if !m.writable {
 		return fmt.Errorf("%s context %s: %w", what, m.now.ID, ErrReadOnly)
 	}

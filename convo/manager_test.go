@@ -9,12 +9,12 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-func TestAManagerWithoutTheGrantRefusesEveryChange(t *testing.T) {
+func TestReadOnlyManagerRejectsEveryChange(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(convo.Context{ID: "c"}, false)
-	_, add := m.Add(user("", "x"))
-	_, addAll := m.AddAll([]convo.Message{user("", "x")})
-	_, upsert := m.Upsert(user("", "x"))
+	_, add := m.Add(userMessage("", "x"))
+	_, addAll := m.AddAll([]convo.Message{userMessage("", "x")})
+	_, upsert := m.Upsert(userMessage("", "x"))
 	for name, err := range map[string]error{
 		"Add": add, "AddAll": addAll, "Upsert": upsert, "SetSystem": m.SetSystem("s"),
 		"SetModel": m.SetModel("p", "m"), "Reset": m.Reset(), "SetOutput": m.SetOutput("o"), "SetSession": m.SetSession("s"),
@@ -31,22 +31,22 @@ func TestAManagerWithoutTheGrantRefusesEveryChange(t *testing.T) {
 func TestAddAllAddsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(convo.Context{ID: "c"}, true)
-	_, err := m.AddAll([]convo.Message{user("", "x"), {Role: convo.Tool, Text: "no call"}})
+	_, err := m.AddAll([]convo.Message{userMessage("", "x"), {Role: convo.Tool, Text: "no call"}})
 	if !errors.Is(err, convo.ErrNoCallID) || m.Adds() != 0 || len(m.Changes()) != 0 {
 		t.Errorf("adds %d, changes %v, %v", m.Adds(), m.Changes(), err)
 	}
-	got, err := m.Add(user("", "y"))
+	got, err := m.Add(userMessage("", "y"))
 	if err != nil || got.ID != "c.1" {
 		t.Errorf("the first message kept is %q, %v", got.ID, err)
 	}
 }
 
-func TestIDsAreMadeAlikeWhenAnAttemptIsRepeated(t *testing.T) {
+func TestGeneratedIDsAreStableAcrossAttempts(t *testing.T) {
 	t.Parallel()
 	attempt := func(c convo.Context, said string) (*convo.Manager, []convo.Message) {
 		m := convo.NewManager(c, true)
 		m.SetIDPrefix("r1/reply")
-		ms, err := m.AddAll([]convo.Message{user("", said), {Role: convo.Assistant, Text: "hi"}})
+		ms, err := m.AddAll([]convo.Message{userMessage("", said), {Role: convo.Assistant, Text: "hi"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,15 +71,15 @@ func TestIDsAreMadeAlikeWhenAnAttemptIsRepeated(t *testing.T) {
 	}
 }
 
-func TestTwoEqualMessagesWithoutIDsAreTwo(t *testing.T) {
+func TestEqualMessagesWithoutIDsAreDistinct(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"", "p"} {
 		m := convo.NewManager(convo.Context{ID: "c"}, true)
 		m.SetIDPrefix(prefix)
-		if _, err := m.AddAll([]convo.Message{user("", "yes"), user("", "yes")}); err != nil {
+		if _, err := m.AddAll([]convo.Message{userMessage("", "yes"), userMessage("", "yes")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Add(user("", "yes")); err != nil {
+		if _, err := m.Add(userMessage("", "yes")); err != nil {
 			t.Fatal(err)
 		}
 		if m.Adds() != 3 {
@@ -88,12 +88,12 @@ func TestTwoEqualMessagesWithoutIDsAreTwo(t *testing.T) {
 	}
 }
 
-func TestChangesAreAsFewAsSayIt(t *testing.T) {
+func TestChangesAreMinimal(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(convo.Context{ID: "c", Output: "old"}, true)
 	steps := []error{}
 	do := func(err error) { steps = append(steps, err) }
-	add := func(id string) { _, err := m.Add(user(id, "x")); do(err) }
+	add := func(id string) { _, err := m.Add(userMessage(id, "x")); do(err) }
 	add("a")
 	do(m.SetSystem("one"))
 	add("b")
@@ -108,9 +108,9 @@ func TestChangesAreAsFewAsSayIt(t *testing.T) {
 	}
 	newer := "newer"
 	want := []convo.Change{
-		{Append: []convo.Message{user("a", "x"), user("b", "x")}},
+		{Append: []convo.Message{userMessage("a", "x"), userMessage("b", "x")}},
 		{Reset: true},
-		{Append: []convo.Message{user("c", "x")}},
+		{Append: []convo.Message{userMessage("c", "x")}},
 		{Set: &convo.Settings{System: "two"}},
 		{Output: &newer},
 	}
@@ -124,7 +124,7 @@ func TestChangesAreAsFewAsSayIt(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenLiveIsWhatAJournalGivesBack(t *testing.T) {
+func TestLiveAndReplayedMessagesAreEqual(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(convo.Context{ID: "c"}, true)
 	_, err := m.Add(convo.Message{
@@ -156,7 +156,7 @@ func TestWhatIsWrittenLiveIsWhatAJournalGivesBack(t *testing.T) {
 	}
 }
 
-func TestMetadataThatIsNotJSONIsRefused(t *testing.T) {
+func TestMetadataMustBeJSON(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(convo.Context{ID: "c"}, true)
 	if _, err := m.Add(convo.Message{Role: convo.User, Metadata: convo.Metadata{"f": func() {}}}); err == nil {

@@ -83,11 +83,11 @@ func equalPart(a, b Part) bool {
 	return a.Kind == b.Kind && a.MIME == b.MIME && a.Name == b.Name && a.URL == b.URL && bytes.Equal(a.Data, b.Data)
 }
 
-// Normal checks m and returns it as its JSON would be read back, sharing
+// Normalized checks m and returns it as its JSON would be read back, sharing
 // nothing that can be changed but the data of parts: a message that was written
 // live and one replayed from a journal are therefore the same. Errors are
 // ErrUnknownRole, ErrNoCallID, and native blocks or metadata that are not JSON.
-func (m Message) Normal() (Message, error) {
+func (m Message) Normalized() (Message, error) {
 	switch m.Role {
 	case System, User, Assistant:
 	case Tool:
@@ -98,7 +98,7 @@ func (m Message) Normal() (Message, error) {
 		return Message{}, fmt.Errorf("message %q: %w %q: use system, user, assistant or tool", m.ID, ErrUnknownRole, m.Role)
 	}
 	m = m.clone()
-	m.fixText()
+	m.replaceInvalidUTF8()
 	if m.Native != nil {
 		b, err := json.Marshal(m.Native)
 		if err != nil {
@@ -119,8 +119,8 @@ func (m Message) Normal() (Message, error) {
 	return m, nil
 }
 
-// fixText replaces what is not UTF-8 by U+FFFD, as JSON does.
-func (m *Message) fixText() {
+// replaceInvalidUTF8 replaces what is not UTF-8 by U+FFFD, as JSON does.
+func (m *Message) replaceInvalidUTF8() {
 	for _, s := range []*string{&m.ID, &m.Text, &m.Reasoning, &m.CallID, &m.Name, &m.Provider} {
 		fixUTF8(s)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-func TestAPinnedResultKeepsItsTextWhereOldOnesAreCleared(t *testing.T) {
+func TestPinnedResultIsNotCleared(t *testing.T) {
 	t.Parallel()
 	c := convo.Context{ID: "c"}
 	for i := range 30 {
@@ -18,7 +18,7 @@ func TestAPinnedResultKeepsItsTextWhereOldOnesAreCleared(t *testing.T) {
 			convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: id, Name: "look", Arguments: "{}"}}},
 			convo.Message{Role: convo.Tool, CallID: id, Name: "look", Text: fmt.Sprint(i, strings.Repeat(" seen", 40)), Pinned: i == 3})
 	}
-	v, err := c.View(convo.ViewSpec{Room: 600, Count: words{}})
+	v, err := c.View(convo.ViewSpec{Room: 600, Count: wordCounter{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 
 // One writer makes views of a context while others read it as it was or as it
 // is: nobody's view is touched by anybody else's.
-func TestViewsOfManyReadersDoNotTouchEachOther(t *testing.T) {
+func TestConcurrentViewsAreIndependent(t *testing.T) {
 	t.Parallel()
 	views := convo.NewViews(0)
-	spec := convo.ViewSpec{Room: 400, Count: words{}}
+	spec := convo.ViewSpec{Room: 400, Count: wordCounter{}}
 	c := convo.Context{ID: "c"}
 	var all sync.WaitGroup
 	for i := range 200 {
@@ -51,7 +51,7 @@ func readView(t *testing.T, views *convo.Views, now convo.Context, spec convo.Vi
 	}
 }
 
-func TestSinceCountsWhatIsShownOfAPositionAndLater(t *testing.T) {
+func TestSinceCountsShownMessages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := convo.Context{ID: "c"}
@@ -65,7 +65,7 @@ func TestSinceCountsWhatIsShownOfAPositionAndLater(t *testing.T) {
 				c.History = c.History.Append(convo.Message{Role: convo.Tool, CallID: call.ID, Name: "look", Text: "seen"})
 			}
 		}
-		v, err := c.View(convo.ViewSpec{Room: 1 << 20, Count: words{}})
+		v, err := c.View(convo.ViewSpec{Room: 1 << 20, Count: wordCounter{}})
 		if err != nil {
 			t.Fatal(err)
 		}

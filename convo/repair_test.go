@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// sketch writes messages as "u", "s", "a" (with text), "a1,2" (with text and
+// parseSketch writes messages as "u", "s", "a" (with text), "a1,2" (with text and
 // calls 1 and 2), "-1" (calls only), "-" (nothing) and "t1" (result of call 1).
-func sketch(s string) []convo.Message {
+func parseSketch(s string) []convo.Message {
 	var ms []convo.Message
 	for i, f := range strings.Fields(s) {
 		m := convo.Message{ID: fmt.Sprint(i)}
@@ -39,7 +39,7 @@ func sketch(s string) []convo.Message {
 	return ms
 }
 
-func drawn(ms []convo.Message) string {
+func formatSketch(ms []convo.Message) string {
 	var out []string
 	for _, m := range ms {
 		switch m.Role {
@@ -62,7 +62,7 @@ func drawn(ms []convo.Message) string {
 	return strings.Join(out, " ")
 }
 
-func TestRepairDropsWhatNoProviderAccepts(t *testing.T) {
+func TestRepairDropsInvalidMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, in, want string }{
 		{"nothing wrong", "s u a1,2 t2 t1 a u -3 t3 a", "s u a1,2 t2 t1 a u -3 t3 a"},
@@ -78,10 +78,10 @@ func TestRepairDropsWhatNoProviderAccepts(t *testing.T) {
 		{"ids used again later", "u a1 t1 a1 t1", "u a1 t1 a1 t1"},
 		{"empty answer", "u - u", "u u"},
 	} {
-		in := sketch(c.in)
+		in := parseSketch(c.in)
 		before := slices.Clone(in)
 		out := convo.Repair(in)
-		if got := drawn(out); got != c.want {
+		if got := formatSketch(out); got != c.want {
 			t.Errorf("%s: %q is repaired to %q, want %q", c.name, c.in, got, c.want)
 		}
 		if err := convo.Validate(out); err != nil {
@@ -91,54 +91,54 @@ func TestRepairDropsWhatNoProviderAccepts(t *testing.T) {
 			t.Errorf("%s: %q is said to be %v", c.name, c.in, convo.Validate(in))
 		}
 		if !sameMessages(in, before) {
-			t.Errorf("%s: repairing changed its input to %q", c.name, drawn(in))
+			t.Errorf("%s: repairing changed its input to %q", c.name, formatSketch(in))
 		}
 	}
 }
 
-func TestEveryRepairedListIsValidAndRepairedAgainStaysTheSame(t *testing.T) {
+func TestRepairIsValidAndIdempotent(t *testing.T) {
 	t.Parallel()
 	word := rapid.SampledFrom([]string{"s", "u", "a", "-", "a1", "-1,2", "a2,3", "-1,1", "t1", "t2", "t3", "a?"})
 	rapid.Check(t, func(t *rapid.T) {
 		in := strings.Join(rapid.SliceOfN(word, 0, 12).Draw(t, "messages"), " ")
-		out := convo.Repair(sketch(in))
+		out := convo.Repair(parseSketch(in))
 		if err := convo.Validate(out); err != nil {
-			t.Fatalf("%q is repaired to %q: %v", in, drawn(out), err)
+			t.Fatalf("%q is repaired to %q: %v", in, formatSketch(out), err)
 		}
 		if again := convo.Repair(out); !sameMessages(again, out) {
-			t.Fatalf("%q is repaired to %q and then to %q", in, drawn(out), drawn(again))
+			t.Fatalf("%q is repaired to %q and then to %q", in, formatSketch(out), formatSketch(again))
 		}
 		i := 0
-		for _, m := range sketch(in) {
+		for _, m := range parseSketch(in) {
 			if i < len(out) && out[i].ID == m.ID {
 				i++
 			} else if m.Role == convo.User || m.Role == convo.System || m.Text != "" && m.Role == convo.Assistant {
-				t.Fatalf("%q is repaired to %q: words were lost", in, drawn(out))
+				t.Fatalf("%q is repaired to %q: words were lost", in, formatSketch(out))
 			}
 		}
 		if i != len(out) {
-			t.Fatalf("%q is repaired to %q: not in order", in, drawn(out))
+			t.Fatalf("%q is repaired to %q: not in order", in, formatSketch(out))
 		}
 	})
 }
 
-func TestNativeBlocksGoWithACallThatGoes(t *testing.T) {
+func TestNativeBlocksAreDroppedWithTheirCall(t *testing.T) {
 	t.Parallel()
-	ms := sketch("u a1,2 t1")
+	ms := parseSketch("u a1,2 t1")
 	ms[1].Native, ms[1].Provider = []byte(`[1]`), "openai"
 	out := convo.Repair(ms)
 	if out[1].Native != nil || out[1].Provider != "" {
 		t.Error("native blocks still hold the call without result")
 	}
-	ms = append(ms, sketch("t2 t9")...)
+	ms = append(ms, parseSketch("t2 t9")...)
 	if out = convo.Repair(ms); out[1].Native == nil || out[1].Provider != "openai" {
 		t.Error("native blocks were lost though all calls stay")
 	}
 }
 
-func TestValidateNamesThePlaceAndTheCause(t *testing.T) {
+func TestValidateReportsPositionAndCause(t *testing.T) {
 	t.Parallel()
-	err := convo.Validate(sketch("u a1 u"))
+	err := convo.Validate(parseSketch("u a1 u"))
 	if !errors.Is(err, convo.ErrUnpaired) || err.Error() != `message 2: tool calls and results do not pair: call "1" has no result` {
 		t.Errorf("the error is %v", err)
 	}

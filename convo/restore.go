@@ -31,7 +31,7 @@ const pageSize = 256
 func Restore(c Context, n int, versions bool, src Source) Context {
 	c.History = History{}
 	if n > 0 {
-		p := &pages{src: src, context: c.ID, n: n}
+		p := &lazyPages{src: src, context: c.ID, n: n}
 		p.cache = make([]atomic.Pointer[[]Message], (n+pageSize-1)/pageSize)
 		p.missing.Store(int64(len(p.cache)))
 		c.History = History{base: p, n: n, versions: versions}
@@ -42,9 +42,9 @@ func Restore(c Context, n int, versions bool, src Source) Context {
 	return c
 }
 
-// pages are the messages of a restored history, loaded when they are read and
+// lazyPages are the messages of a restored history, loaded when they are read and
 // kept. A nil pages is empty.
-type pages struct {
+type lazyPages struct {
 	src     Source
 	context string
 	n       int
@@ -55,22 +55,22 @@ type pages struct {
 	err     atomic.Pointer[error]
 }
 
-func (p *pages) len() int {
+func (p *lazyPages) len() int {
 	if p == nil {
 		return 0
 	}
 	return p.n
 }
 
-func (p *pages) lastError() error {
+func (p *lazyPages) lastError() error {
 	if p == nil || p.err.Load() == nil {
 		return nil
 	}
 	return *p.err.Load()
 }
 
-// at returns the message at position i < n. It must not be changed.
-func (p *pages) at(i int) (Message, error) {
+// messageAt returns the message at position i < n. It must not be changed.
+func (p *lazyPages) messageAt(i int) (Message, error) {
 	pg := p.cache[i/pageSize].Load()
 	if pg == nil {
 		if err := p.load(i, i+1); err != nil {
@@ -82,7 +82,7 @@ func (p *pages) at(i int) (Message, error) {
 }
 
 // load makes the positions from up to to present.
-func (p *pages) load(from, to int) error {
+func (p *lazyPages) load(from, to int) error {
 	to = min(to, p.len())
 	if from >= to {
 		return nil
@@ -108,7 +108,7 @@ func (p *pages) load(from, to int) error {
 }
 
 // fetch loads the pages from first up to end, which is not included.
-func (p *pages) fetch(first, end int) error {
+func (p *lazyPages) fetch(first, end int) error {
 	from, to := first*pageSize, min(end*pageSize, p.n)
 	ms, err := p.src.Load(p.context, from, to)
 	if err != nil {
@@ -131,7 +131,7 @@ func (p *pages) fetch(first, end int) error {
 }
 
 // index is the newest position by id, nil unless all pages are loaded.
-func (p *pages) index() map[string]int {
+func (p *lazyPages) index() map[string]int {
 	if ids := p.ids.Load(); ids != nil {
 		return *ids
 	}
@@ -149,7 +149,7 @@ func (p *pages) index() map[string]int {
 // find returns the newest message with that id and its position, or -1. Where
 // not all is loaded and the source cannot find, it looks page by page from the
 // end.
-func (p *pages) find(id string) (Message, int, error) {
+func (p *lazyPages) find(id string) (Message, int, error) {
 	if p == nil || id == "" {
 		return Message{}, -1, nil
 	}
@@ -158,7 +158,7 @@ func (p *pages) find(id string) (Message, int, error) {
 		if !known {
 			return Message{}, -1, nil
 		}
-		m, err := p.at(pos)
+		m, err := p.messageAt(pos)
 		return m, pos, err
 	}
 	if f, ok := p.src.(Finder); ok {
@@ -169,11 +169,11 @@ func (p *pages) find(id string) (Message, int, error) {
 		if pos < 0 || pos >= p.n {
 			return Message{}, -1, nil
 		}
-		m, err := p.at(pos)
+		m, err := p.messageAt(pos)
 		return m, pos, err
 	}
 	for i := p.n - 1; i >= 0; i-- {
-		m, err := p.at(i)
+		m, err := p.messageAt(i)
 		if err != nil {
 			return Message{}, -1, err
 		}

@@ -10,28 +10,28 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// kept is a store of one context's messages that counts what it is asked for.
-type kept struct {
-	ms     []convo.Message
-	mu     sync.Mutex
-	asked  []string
-	broken error
+// countingSource is a store of one context's messages that counts what it is asked for.
+type countingSource struct {
+	ms       []convo.Message
+	mu       sync.Mutex
+	requests []string
+	err      error
 }
 
-func (k *kept) Load(_ string, from, to int) ([]convo.Message, error) {
+func (k *countingSource) Load(_ string, from, to int) ([]convo.Message, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.asked = append(k.asked, fmt.Sprintf("%d-%d", from, to))
-	return k.ms[from:to], k.broken
+	k.requests = append(k.requests, fmt.Sprintf("%d-%d", from, to))
+	return k.ms[from:to], k.err
 }
 
-// indexed can find as well.
-type indexed struct {
-	kept
+// countingFinder can find as well.
+type countingFinder struct {
+	countingSource
 	finds int
 }
 
-func (x *indexed) FindMessage(_, id string, n int) (int, error) {
+func (x *countingFinder) FindMessage(_, id string, n int) (int, error) {
 	x.finds++
 	for i := n - 1; i >= 0; i-- {
 		if x.ms[i].ID == id {
@@ -41,29 +41,29 @@ func (x *indexed) FindMessage(_, id string, n int) (int, error) {
 	return -1, nil
 }
 
-func numbered(n int) []convo.Message {
+func numberedMessages(n int) []convo.Message {
 	ms := make([]convo.Message, n)
 	for i := range ms {
-		ms[i] = user("m"+strconv.Itoa(i), strconv.Itoa(i))
+		ms[i] = userMessage("m"+strconv.Itoa(i), strconv.Itoa(i))
 	}
 	return ms
 }
 
-func TestARestoredHistoryReadsAsTheOneThatWasSaved(t *testing.T) {
+func TestRestoredHistoryEqualsTheSavedOne(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 255, 256, 257, 1000} {
-		src := &kept{ms: numbered(n)}
+		src := &countingSource{ms: numberedMessages(n)}
 		c := convo.Restore(convo.Context{ID: "c"}, n, true, src)
-		want := numbered(n)
-		if got := all(c.History); !sameMessages(got, want) {
+		want := numberedMessages(n)
+		if got := allMessages(c.History); !sameMessages(got, want) {
 			t.Fatalf("%d messages read back as %d", n, len(got))
 		}
 		f := c.Fork("f")
-		f, err := f.Apply(convo.Change{Append: []convo.Message{user("m0", "again"), user("new", "x")}})
+		f, err := f.Apply(convo.Change{Append: []convo.Message{userMessage("m0", "again"), userMessage("new", "x")}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := all(f.History); len(got) != n+2 || got[n].Text != "again" {
+		if got := allMessages(f.History); len(got) != n+2 || got[n].Text != "again" {
 			t.Errorf("after an append to %d messages there are %d", n, len(got))
 		}
 		ms, err := f.Messages()
@@ -79,13 +79,13 @@ func TestARestoredHistoryReadsAsTheOneThatWasSaved(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsReadIsLoadedAndOnlyOnce(t *testing.T) {
+func TestRestoredHistoryLoadsPagesLazilyAndOnce(t *testing.T) {
 	t.Parallel()
-	src := &indexed{kept: kept{ms: numbered(10_000)}}
+	src := &countingFinder{countingSource: countingSource{ms: numberedMessages(10_000)}}
 	c := convo.Restore(convo.Context{ID: "c", Epoch: 9_900}, 10_000, true, src)
-	c, err := c.Apply(convo.Change{Append: []convo.Message{user("new", "x")}})
-	if err != nil || len(src.asked) != 0 {
-		t.Fatalf("an append loads %v, %v", src.asked, err)
+	c, err := c.Apply(convo.Change{Append: []convo.Message{userMessage("new", "x")}})
+	if err != nil || len(src.requests) != 0 {
+		t.Fatalf("an append loads %v, %v", src.requests, err)
 	}
 	for range 2 {
 		ms, err := c.Messages()
@@ -96,7 +96,7 @@ func TestOnlyWhatIsReadIsLoadedAndOnlyOnce(t *testing.T) {
 	if m := c.History.At(9_990); m.Text != "9990" {
 		t.Errorf("position 9990 holds %q", m.Text)
 	}
-	if got := fmt.Sprint(src.asked); got != "[9728-10000]" {
+	if got := fmt.Sprint(src.requests); got != "[9728-10000]" {
 		t.Errorf("loaded %v", got)
 	}
 	if m, ok := c.History.Find("m5"); !ok || m.Text != "5" {
@@ -105,26 +105,26 @@ func TestOnlyWhatIsReadIsLoadedAndOnlyOnce(t *testing.T) {
 	if err := c.History.Load(0, c.History.Len()); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(src.asked); got != "[9728-10000 0-256 256-9728]" {
+	if got := fmt.Sprint(src.requests); got != "[9728-10000 0-256 256-9728]" {
 		t.Errorf("loaded %v", got)
 	}
 }
 
-func TestWithoutAFinderAnIDIsSoughtFromTheEnd(t *testing.T) {
+func TestLookupWithoutFinderSearchesFromTheEnd(t *testing.T) {
 	t.Parallel()
-	src := &kept{ms: numbered(1_000)}
+	src := &countingSource{ms: numberedMessages(1_000)}
 	c := convo.Restore(convo.Context{ID: "c"}, 1_000, true, src)
-	if m, ok := c.History.Find("m990"); !ok || m.Text != "990" || len(src.asked) != 1 {
-		t.Errorf("found %v %q after loading %v", ok, m.Text, src.asked)
+	if m, ok := c.History.Find("m990"); !ok || m.Text != "990" || len(src.requests) != 1 {
+		t.Errorf("found %v %q after loading %v", ok, m.Text, src.requests)
 	}
-	if _, ok := c.History.Find("nobody"); ok || len(src.asked) != 4 {
-		t.Errorf("found %v after loading %v", ok, src.asked)
+	if _, ok := c.History.Find("nobody"); ok || len(src.requests) != 4 {
+		t.Errorf("found %v after loading %v", ok, src.requests)
 	}
 }
 
-func TestManyReadersOfARestoredHistoryLoadEachPageOnce(t *testing.T) {
+func TestConcurrentReadersLoadEachPageOnce(t *testing.T) {
 	t.Parallel()
-	src := &kept{ms: numbered(2_000)}
+	src := &countingSource{ms: numberedMessages(2_000)}
 	c := convo.Restore(convo.Context{ID: "c"}, 2_000, true, src)
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -138,23 +138,23 @@ func TestManyReadersOfARestoredHistoryLoadEachPageOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(src.asked) != 8 {
-		t.Errorf("8 pages were loaded by %d calls", len(src.asked))
+	if len(src.requests) != 8 {
+		t.Errorf("8 pages were loaded by %d calls", len(src.requests))
 	}
 }
 
-func TestAStoreThatCannotBeReadIsTold(t *testing.T) {
+func TestSourceErrorIsReported(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the disk is gone")
-	src := &kept{ms: numbered(300), broken: broken}
+	src := &countingSource{ms: numberedMessages(300), err: broken}
 	c := convo.Restore(convo.Context{ID: "c"}, 300, true, src)
 	if _, err := c.Messages(); !errors.Is(err, broken) {
 		t.Errorf("Messages: %v", err)
 	}
-	if _, err := c.Own(10); !errors.Is(err, broken) {
+	if _, err := c.AddedSince(10); !errors.Is(err, broken) {
 		t.Errorf("Own: %v", err)
 	}
-	if _, err := c.Apply(convo.Change{Append: []convo.Message{user("x", "y")}}); !errors.Is(err, broken) {
+	if _, err := c.Apply(convo.Change{Append: []convo.Message{userMessage("x", "y")}}); !errors.Is(err, broken) {
 		t.Errorf("Apply: %v", err)
 	}
 	if _, err := c.MarshalJSON(); !errors.Is(err, broken) {
@@ -169,20 +169,20 @@ func TestAStoreThatCannotBeReadIsTold(t *testing.T) {
 	if err := c.History.Err(); !errors.Is(err, broken) {
 		t.Errorf("Err: %v", err)
 	}
-	src.broken = nil
+	src.err = nil
 	if ms, err := c.Messages(); err != nil || len(ms) != 300 {
 		t.Errorf("once the store is back: %d messages, %v", len(ms), err)
 	}
 }
 
-func TestAStoreThatGivesTooFewMessagesIsTold(t *testing.T) {
+func TestTooFewLoadedMessagesIsAnError(t *testing.T) {
 	t.Parallel()
-	c := convo.Restore(convo.Context{ID: "c"}, 10, true, short{})
+	c := convo.Restore(convo.Context{ID: "c"}, 10, true, shortSource{})
 	if _, err := c.Messages(); err == nil {
 		t.Error("a gap in the history went unnoticed")
 	}
 }
 
-type short struct{}
+type shortSource struct{}
 
-func (short) Load(string, int, int) ([]convo.Message, error) { return numbered(3), nil }
+func (shortSource) Load(string, int, int) ([]convo.Message, error) { return numberedMessages(3), nil }

@@ -16,66 +16,66 @@ type selection struct {
 	head   []*group // pins, and the summary
 	groups []*group // from the cut on
 	tokens int      // of all that is shown
-	// asked is the position of the person's newest message, -1 where none is.
-	asked int
+	// lastUserPos is the position of the person's newest message, -1 where none is.
+	lastUserPos int
 	// shown are the messages of head and groups. Views have it, so that it may
 	// only be appended to.
-	shown []Message
-	why   []string
-	// squeezed: results were cut for this view alone.
-	squeezed bool
+	shown   []Message
+	reasons []string
+	// shortened: results were cut for this view alone.
+	shortened bool
 }
 
 // group is what is shown or left out together: one message, or one that makes
 // calls with the results.
 type group struct {
-	at, end int // positions, end not included
-	raw     []Message
-	pos     []int // of raw
-	out     []Message
-	tokens  int
-	pinned  bool
-	broken  int // how many of raw are not sent as they are
-	cleared int // how many of out are without their text
-	short   int // and how many are cut short
-	// cap bounds the tokens of a result here; 0 is the spec's.
-	cap int
+	at, end   int // positions, end not included
+	source    []Message
+	pos       []int // of raw
+	out       []Message
+	tokens    int
+	pinned    bool
+	repaired  int // how many of raw are not sent as they are
+	cleared   int // how many of out are without their text
+	shortened int // and how many are cut short
+	// resultCap bounds the tokens of a result here; 0 is the spec's.
+	resultCap int
 }
 
 func newSelection(c Context, spec ViewSpec) (*selection, error) {
-	s := &selection{spec: spec, c: c, marks: c.Marks, asked: -1}
+	s := &selection{spec: spec, c: c, marks: c.Marks, lastUserPos: -1}
 	if s.marks.Cut < c.Epoch {
 		s.marks = Marks{Cut: c.Epoch, Cleared: c.Epoch, Factor: c.Marks.Factor, Learned: c.Marks.Learned}
 	}
 	if err := s.readHead(); err != nil {
 		return nil, err
 	}
-	return s, s.read(s.marks.Cut)
+	return s, s.readFrom(s.marks.Cut)
 }
 
-// restart selects anew after the marks were moved.
-func (s *selection) restart(moved Marks) error {
+// reselect selects anew after the marks were moved.
+func (s *selection) reselect(moved Marks) error {
 	c := s.c
 	c.Marks = moved
 	n, err := newSelection(c, s.spec)
 	if err != nil {
 		return err
 	}
-	n.why = s.why
+	n.reasons = s.reasons
 	*s = *n
 	return nil
 }
 
-// extended returns a selection of c that goes on where s ends, or, where the
+// extendedTo returns a selection of c that goes on where s ends, or, where the
 // newest messages were replaced (a turn's own by those that were kept of it),
 // behind the last one that both have. It takes s over. Nil is returned where c
 // is not a history of the same beginning.
-func (s *selection) extended(c Context) (*selection, error) {
+func (s *selection) extendedTo(c Context) (*selection, error) {
 	if c.ID != s.c.ID || c.Epoch != s.c.Epoch || !c.Marks.Equal(s.marks) || s.c.History.versions || c.History.versions {
 		return nil, nil
 	}
 	keep := len(s.groups)
-	for keep > 0 && !s.common(c, s.groups[keep-1].end-1) {
+	for keep > 0 && !s.sharesPrefix(c, s.groups[keep-1].end-1) {
 		keep--
 	}
 	if keep == 0 {
@@ -86,27 +86,27 @@ func (s *selection) extended(c Context) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if next.Role == Tool && s.groups[keep-1].raw[0].Role == Assistant { // the last goes on
+	if next.Role == Tool && s.groups[keep-1].source[0].Role == Assistant { // the last goes on
 		keep--
 		from = s.groups[keep].at
 	}
-	s.shorten(keep)
-	s.c, s.why, s.marks.Learned = c, nil, c.Marks.Learned
-	return s, s.read(from)
+	s.keepGroups(keep)
+	s.c, s.reasons, s.marks.Learned = c, nil, c.Marks.Learned
+	return s, s.readFrom(from)
 }
 
-// common reports whether c has the same message at that position, and so at all
+// sharesPrefix reports whether c has the same message at that position, and so at all
 // before it.
-func (s *selection) common(c Context, pos int) bool {
+func (s *selection) sharesPrefix(c Context, pos int) bool {
 	if pos >= c.History.Len() {
 		return false
 	}
-	p := c.History.pointer(pos)
-	return p != nil && p == s.c.History.pointer(pos)
+	p := c.History.messageAt(pos)
+	return p != nil && p == s.c.History.messageAt(pos)
 }
 
-// shorten takes back all groups but the first n.
-func (s *selection) shorten(n int) {
+// keepGroups takes back all groups but the first n.
+func (s *selection) keepGroups(n int) {
 	if n == len(s.groups) {
 		return
 	}
@@ -119,11 +119,11 @@ func (s *selection) shorten(n int) {
 	if left == 0 {
 		s.shown = nil
 	}
-	s.asked = -1
+	s.lastUserPos = -1
 	for _, list := range [][]*group{s.groups, s.head} {
-		for i := len(list) - 1; i >= 0 && s.asked < 0; i-- {
-			if g := list[i]; g.at >= 0 && g.raw[0].Role == User {
-				s.asked = g.at
+		for i := len(list) - 1; i >= 0 && s.lastUserPos < 0; i-- {
+			if g := list[i]; g.at >= 0 && g.source[0].Role == User {
+				s.lastUserPos = g.at
 			}
 		}
 	}
@@ -157,13 +157,13 @@ func (s *selection) readHead() error {
 			rest = append(rest, g)
 		}
 		if m.Role == User {
-			s.asked = g.at
+			s.lastUserPos = g.at
 		}
 	}
 	s.head = append(s.head, s.summary()...)
 	s.head = append(s.head, rest...)
 	for _, g := range s.head {
-		s.close(g)
+		s.closeGroup(g)
 	}
 	return nil
 }
@@ -173,12 +173,12 @@ func (s *selection) summary() []*group {
 	if s.marks.Summary == nil {
 		return nil
 	}
-	return []*group{{at: -1, end: -1, raw: []Message{s.marks.Summary.message()}, pos: []int{-1}, pinned: true}}
+	return []*group{{at: -1, end: -1, source: []Message{s.marks.Summary.asMessage()}, pos: []int{-1}, pinned: true}}
 }
 
-// message is how a model is told a summary: as what somebody said, since it
+// asMessage is how a model is told a summary: as what somebody said, since it
 // must not carry more weight than what it stands for.
-func (y Summary) message() Message {
+func (y Summary) asMessage() Message {
 	return Message{
 		Role: User,
 		Text: fmt.Sprintf("[A model's summary of messages %d to %d of this conversation, which are not shown. "+
@@ -186,49 +186,49 @@ func (y Summary) message() Message {
 	}
 }
 
-// read takes in the messages from that position on.
-func (s *selection) read(from int) error {
+// readFrom takes in the messages from that position on.
+func (s *selection) readFrom(from int) error {
 	entries, err := s.c.entries(from)
 	if err != nil {
 		return err
 	}
 	var open *group
 	for _, e := range entries {
-		if e.m.Role == Tool && open != nil && open.raw[0].Role == Assistant {
+		if e.m.Role == Tool && open != nil && open.source[0].Role == Assistant {
 			open.add(e.pos, e.m)
 			continue
 		}
 		if open != nil {
-			s.close(open)
+			s.closeGroup(open)
 		}
 		open = &group{at: e.pos}
 		open.add(e.pos, e.m)
 		s.groups = append(s.groups, open)
 		if e.m.Role == User {
-			s.asked = e.pos
+			s.lastUserPos = e.pos
 		}
 	}
 	if open != nil {
-		s.close(open)
+		s.closeGroup(open)
 	}
 	return nil
 }
 
-// close shows and counts a group that is whole, or the last.
-func (s *selection) close(g *group) {
+// closeGroup shows and counts a group that is whole, or the last.
+func (s *selection) closeGroup(g *group) {
 	s.render(g)
 	s.tokens += g.tokens
 	s.shown = append(s.shown, g.out...)
 }
 
-type entry struct {
+type positionedMessage struct {
 	pos int
 	m   Message
 }
 
 // entries are the messages of the current epoch whose first version is at
 // position from or later, each in its newest version at the place of its first.
-func (c Context) entries(from int) ([]entry, error) {
+func (c Context) entries(from int) ([]positionedMessage, error) {
 	start := from
 	if c.History.versions {
 		start = c.Epoch
@@ -236,7 +236,7 @@ func (c Context) entries(from int) ([]entry, error) {
 	if err := c.History.Load(start, c.History.Len()); err != nil {
 		return nil, err
 	}
-	out := make([]entry, 0, c.History.Len()-start)
+	out := make([]positionedMessage, 0, c.History.Len()-start)
 	place := make(map[string]int)
 	for i := start; i < c.History.Len(); i++ {
 		m, err := c.History.Read(i)
@@ -250,9 +250,9 @@ func (c Context) entries(from int) ([]entry, error) {
 			}
 			place[m.ID] = len(out)
 		}
-		out = append(out, entry{i, m})
+		out = append(out, positionedMessage{i, m})
 	}
-	return slices.DeleteFunc(out, func(e entry) bool { return e.pos < from }), nil
+	return slices.DeleteFunc(out, func(e positionedMessage) bool { return e.pos < from }), nil
 }
 
 // newestAt returns the newest version of the message at a position.
@@ -269,19 +269,19 @@ func (c Context) newestAt(pos int) (Message, error) {
 }
 
 func (g *group) add(pos int, m Message) {
-	g.raw, g.pos, g.end = append(g.raw, m), append(g.pos, pos), pos+1
+	g.source, g.pos, g.end = append(g.source, m), append(g.pos, pos), pos+1
 	g.pinned = g.pinned || m.Pinned || m.Role == System
 }
 
 // render makes what a group shows: repaired, with results cleared and cut.
 func (s *selection) render(g *group) {
-	g.out, g.tokens, g.broken, g.cleared, g.short = nil, 0, 0, 0, 0
-	raw := g.raw
-	if s.cuttable(g) {
-		raw = slices.Clone(g.raw)
+	g.out, g.tokens, g.repaired, g.cleared, g.shortened = nil, 0, 0, 0, 0
+	raw := g.source
+	if s.canShorten(g) {
+		raw = slices.Clone(g.source)
 		s.trimResults(g, raw)
 	}
-	switch g.raw[0].Role {
+	switch g.source[0].Role {
 	case Tool: // of no call
 	case Assistant:
 		if validateGroup(raw[0].Calls, raw[1:]) == nil && !raw[0].empty() {
@@ -293,31 +293,31 @@ func (s *selection) render(g *group) {
 		g.out = raw
 	}
 	if len(g.out) != len(raw) || len(g.out) > 0 && len(g.out[0].Calls) != len(raw[0].Calls) {
-		g.broken = max(len(raw)-len(g.out), 1)
+		g.repaired = max(len(raw)-len(g.out), 1)
 	}
 	for _, m := range g.out {
 		g.tokens += s.count(m)
 	}
 }
 
-// cuttable reports whether some result of the group may not be shown whole. No
+// canShorten reports whether some result of the group may not be shown whole. No
 // token is less than a byte.
-func (s *selection) cuttable(g *group) bool {
-	for i, m := range g.raw {
-		if m.Role == Tool && (g.pos[i] < s.marks.Cleared || len(m.Text) > s.limit(g) || len(m.Parts) > 0) {
+func (s *selection) canShorten(g *group) bool {
+	for i, m := range g.source {
+		if m.Role == Tool && (g.pos[i] < s.marks.Cleared || len(m.Text) > s.groupLimit(g) || len(m.Parts) > 0) {
 			return true
 		}
 	}
 	return false
 }
 
-// limit is how many of the counter's tokens a result of the group may have.
-func (s *selection) limit(g *group) int {
+// groupLimit is how many of the counter's tokens a result of the group may have.
+func (s *selection) groupLimit(g *group) int {
 	n := s.spec.MaxResult
-	if g.cap > 0 {
-		n = min(n, g.cap)
+	if g.resultCap > 0 {
+		n = min(n, g.resultCap)
 	}
-	return s.uncorrected(n)
+	return s.rawTokens(n)
 }
 
 func (s *selection) count(m Message) int {
@@ -328,17 +328,17 @@ func (s *selection) count(m Message) int {
 	return n
 }
 
-// uncorrected is how many tokens of the counter are n of the view.
-func (s *selection) uncorrected(n int) int {
+// rawTokens is how many tokens of the counter are n of the view.
+func (s *selection) rawTokens(n int) int {
 	if f := s.marks.Factor; f > 100 {
 		return n * 100 / f
 	}
 	return n
 }
 
-// view returns what is selected, after making it fit.
-func (s *selection) view() (View, error) {
-	need, err := s.fit()
+// result returns what is selected, after making it fit.
+func (s *selection) result() (View, error) {
+	need, err := s.fitRoom()
 	if err != nil {
 		return View{}, err
 	}
@@ -352,12 +352,12 @@ func (s *selection) view() (View, error) {
 func (s *selection) manifest() Manifest {
 	m := Manifest{
 		From: s.marks.Cut, To: s.c.History.Len(), Pins: slices.Clone(s.marks.Pins), Tokens: s.tokens, Room: s.spec.Room,
-		Why: strings.Join(s.why, "; "),
+		Reason: strings.Join(s.reasons, "; "),
 	}
-	m.Left = s.marks.Cut - s.c.Epoch
+	m.Omitted = s.marks.Cut - s.c.Epoch
 	for _, p := range s.marks.Pins {
 		if p >= s.c.Epoch { // those before it are not of what was to be shown
-			m.Left--
+			m.Omitted--
 		}
 	}
 	if y := s.marks.Summary; y != nil {
@@ -366,8 +366,8 @@ func (s *selection) manifest() Manifest {
 	for _, list := range [][]*group{s.head, s.groups} {
 		for _, g := range list {
 			m.Cleared += g.cleared
-			m.Short += g.short
-			m.Repaired += g.broken
+			m.Shortened += g.shortened
+			m.Repaired += g.repaired
 		}
 	}
 	return m

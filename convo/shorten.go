@@ -2,47 +2,47 @@ package convo
 
 import "fmt"
 
-// leastShort is the least number of tokens that head and tail of a result are
+// minShortenedTokens is the least number of tokens that head and tail of a result are
 // shown in; below it there is only what stands for a cleared one.
-const leastShort = 64
+const minShortenedTokens = 64
 
 // trimResults clears and shortens the results in raw, which is the group's own
 // copy.
 func (s *selection) trimResults(g *group, raw []Message) {
-	limit := s.limit(g)
+	limit := s.groupLimit(g)
 	for i, m := range raw {
 		if m.Role != Tool {
 			continue
 		}
 		n := s.spec.Count.Message(m)
-		stub := s.cleared(m, g.pos[i], n)
+		stub := s.clearedResult(m, g.pos[i], n)
 		switch {
 		case g.pos[i] < s.marks.Cleared && !m.Pinned && s.spec.Count.Message(stub) < n:
 			raw[i] = stub
 			g.cleared++
 		case n > limit && s.spec.Count.Message(stub) < n:
-			raw[i] = s.shortened(m, stub, g.pos[i], n, limit)
-			g.short++
+			raw[i] = s.shortenedResult(m, stub, g.pos[i], n, limit)
+			g.shortened++
 		}
 	}
 }
 
-// cleared is a result without its text.
-func (s *selection) cleared(m Message, pos, tokens int) Message {
+// clearedResult is a result without its text.
+func (s *selection) clearedResult(m Message, pos, tokens int) Message {
 	m.Parts = nil
-	m.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.%s]", tokens, s.reading(pos))
+	m.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.%s]", tokens, s.readHint(pos))
 	return m
 }
 
-// shortened is a result of which head and tail are left, at most limit tokens.
-func (s *selection) shortened(m, stub Message, pos, tokens, limit int) Message {
+// shortenedResult is a result of which head and tail are left, at most limit tokens.
+func (s *selection) shortenedResult(m, stub Message, pos, tokens, limit int) Message {
 	whole, over := m.Text, 0
 	m.Parts = nil
-	for room := limit - s.spec.Count.Message(stub) - 8; room >= leastShort; room -= over {
+	for room := limit - s.spec.Count.Message(stub) - 8; room >= minShortenedTokens; room -= over {
 		head := s.spec.Count.Head(whole, room*2/3)
 		tail := s.spec.Count.Tail(whole[len(head):], room-room*2/3)
 		m.Text = fmt.Sprintf("%s\n[… %d of %d bytes are left out here to save room (%d tokens in all).%s …]\n%s",
-			head, len(whole)-len(head)-len(tail), len(whole), tokens, s.reading(pos), tail)
+			head, len(whole)-len(head)-len(tail), len(whole), tokens, s.readHint(pos), tail)
 		// What is said in between takes more than the stub, and where texts meet
 		// tokens may be others.
 		if over = s.spec.Count.Message(m) - limit; over <= 0 {
@@ -52,8 +52,8 @@ func (s *selection) shortened(m, stub Message, pos, tokens, limit int) Message {
 	return stub
 }
 
-// reading tells a model how to get at what it is not shown.
-func (s *selection) reading(pos int) string {
+// readHint tells a model how to get at what it is not shown.
+func (s *selection) readHint(pos int) string {
 	if s.spec.Reader == "" {
 		return ""
 	}

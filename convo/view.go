@@ -67,8 +67,8 @@ const (
 	DefaultKeepResults = 3
 )
 
-// Viewing is what a context's settings say of its views; see ViewSpec.
-type Viewing struct {
+// ViewSettings is what a context's settings say of its views; see ViewSpec.
+type ViewSettings struct {
 	Strategy    Strategy `json:"strategy,omitempty"`
 	Low         int      `json:"low,omitempty"`
 	KeepResults int      `json:"keep_results,omitempty"`
@@ -78,9 +78,9 @@ type Viewing struct {
 	Model string `json:"model,omitempty"`
 }
 
-// Over returns v with the fields of o that are set.
-func (v Viewing) Over(o Viewing) Viewing {
-	return Viewing{
+// Override returns v with the fields of o that are set.
+func (v ViewSettings) Override(o ViewSettings) ViewSettings {
+	return ViewSettings{
 		Strategy: cmp.Or(o.Strategy, v.Strategy), Low: cmp.Or(o.Low, v.Low),
 		KeepResults: cmp.Or(o.KeepResults, v.KeepResults), MaxResult: cmp.Or(o.MaxResult, v.MaxResult),
 		Summary: cmp.Or(o.Summary, v.Summary), Model: cmp.Or(o.Model, v.Model),
@@ -104,31 +104,31 @@ type Marks struct {
 	// Learned is the factor that a vendor's reports show, taken over at the next
 	// cut; 0 where there is none.
 	Learned int `json:"learned,omitempty"`
-	// Rest is set while no summary is asked for.
-	Rest Rest `json:"rest,omitzero"`
+	// SummaryPause is set while no summary is asked for.
+	SummaryPause SummaryPause `json:"rest,omitzero"`
 }
 
-// Rest says that the last summaries failed, Times of them in a row, so that none is
+// SummaryPause says that the last summaries failed, Times of them in a row, so that none is
 // asked for before the history has Until messages.
-type Rest struct {
-	Until int `json:"until"`
-	Times int `json:"times"`
+type SummaryPause struct {
+	Until    int `json:"until"`
+	Failures int `json:"times"`
 }
 
 // The shortest and the longest rest, in messages.
 const (
-	shortestRest = 16
-	longestRest  = 256
+	minSummaryPause = 16
+	maxSummaryPause = 256
 )
 
 // Next is the rest after one more failure with a history of n messages: twice as
 // long as the one before, 16 messages at first and 256 at most.
-func (r Rest) Next(n int) Rest {
-	long := shortestRest
-	for i := 0; i < r.Times && long < longestRest; i++ {
+func (r SummaryPause) Next(n int) SummaryPause {
+	long := minSummaryPause
+	for i := 0; i < r.Failures && long < maxSummaryPause; i++ {
 		long *= 2
 	}
-	return Rest{Until: n + long, Times: r.Times + 1}
+	return SummaryPause{Until: n + long, Failures: r.Failures + 1}
 }
 
 // Summary is a text that stands for the messages at positions From up to To,
@@ -142,7 +142,7 @@ type Summary struct {
 // Equal reports whether both leave out the same, and rest as long.
 func (m Marks) Equal(o Marks) bool {
 	same := m.Summary == o.Summary || m.Summary != nil && o.Summary != nil && *m.Summary == *o.Summary
-	return same && m.Cut == o.Cut && m.Cleared == o.Cleared && m.Factor == o.Factor && m.Rest == o.Rest && slices.Equal(m.Pins, o.Pins)
+	return same && m.Cut == o.Cut && m.Cleared == o.Cleared && m.Factor == o.Factor && m.SummaryPause == o.SummaryPause && slices.Equal(m.Pins, o.Pins)
 }
 
 // View is what one model call is given of a context.
@@ -173,7 +173,7 @@ func (v View) Since(pos int) int {
 			n += len(g.out)
 			continue
 		}
-		if g.broken > 0 || len(g.out) != len(g.raw) {
+		if g.repaired > 0 || len(g.out) != len(g.source) {
 			return -1
 		}
 		for _, p := range g.pos {
@@ -202,12 +202,12 @@ type Manifest struct {
 	From int   `json:"from,omitempty"`
 	To   int   `json:"to"`
 	Pins []int `json:"pins,omitempty"`
-	// Left is how many messages are not shown.
-	Left int `json:"left,omitempty"`
+	// Omitted is how many messages are not shown.
+	Omitted int `json:"left,omitempty"`
 	// Cleared is how many tool results are shown without their text (those
 	// before Marks.Cleared), Short of how many head and tail alone are shown.
-	Cleared int `json:"cleared,omitempty"`
-	Short   int `json:"short,omitempty"`
+	Cleared   int `json:"cleared,omitempty"`
+	Shortened int `json:"short,omitempty"`
 	// Repaired is how many messages were left out or changed because no
 	// provider takes them as they are.
 	Repaired int `json:"repaired,omitempty"`
@@ -215,8 +215,8 @@ type Manifest struct {
 	Summary *[2]int `json:"summary,omitempty"`
 	Tokens  int     `json:"tokens"`
 	Room    int     `json:"room"`
-	// Why says what made this view leave out more than the one before.
-	Why string `json:"why,omitempty"`
+	// Reason says what made this view leave out more than the one before.
+	Reason string `json:"why,omitempty"`
 }
 
 // TooLarge is an ErrTooLarge with its figures, in tokens.
@@ -248,7 +248,7 @@ func (c Context) View(spec ViewSpec) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	return s.view()
+	return s.result()
 }
 
 func (v ViewSpec) withDefaults() ViewSpec {

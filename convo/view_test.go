@@ -16,10 +16,10 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// words counts four bytes as a token, and four tokens a message.
-type words struct{}
+// wordCounter counts four bytes as a token, and four tokens a message.
+type wordCounter struct{}
 
-func (words) Message(m convo.Message) int {
+func (wordCounter) Message(m convo.Message) int {
 	n := len(m.Text) + len(m.Name) + len(m.CallID)
 	for _, c := range m.Calls {
 		n += len(c.ID) + len(c.Name) + len(c.Arguments)
@@ -27,12 +27,12 @@ func (words) Message(m convo.Message) int {
 	return 4 + (n+3)/4
 }
 
-func (words) Head(text string, n int) string { return text[:min(len(text), 4*n)] }
-func (words) Tail(text string, n int) string { return text[max(len(text)-4*n, 0):] }
+func (wordCounter) Head(text string, n int) string { return text[:min(len(text), 4*n)] }
+func (wordCounter) Tail(text string, n int) string { return text[max(len(text)-4*n, 0):] }
 
 func tokensOf(ms []convo.Message) (n int) {
 	for _, m := range ms {
-		n += words{}.Message(m)
+		n += wordCounter{}.Message(m)
 	}
 	return n
 }
@@ -69,7 +69,7 @@ func drawMessages(t *rapid.T, n int) []convo.Message {
 
 func drawSpec(t *rapid.T) convo.ViewSpec {
 	return convo.ViewSpec{
-		Room: rapid.IntRange(100, 3000).Draw(t, "room"), Count: words{},
+		Room: rapid.IntRange(100, 3000).Draw(t, "room"), Count: wordCounter{},
 		Low:         rapid.IntRange(0, 90).Draw(t, "low"),
 		KeepResults: rapid.IntRange(-1, 4).Draw(t, "keep"),
 		MaxResult:   rapid.SampledFrom([]int{0, 90, 400}).Draw(t, "most"),
@@ -77,8 +77,8 @@ func drawSpec(t *rapid.T) convo.ViewSpec {
 	}
 }
 
-// mustStay are the texts that a view may not leave out.
-func mustStay(t *rapid.T, c convo.Context) map[string]bool {
+// requiredTexts are the texts that a view may not leave out.
+func requiredTexts(t *rapid.T, c convo.Context) map[string]bool {
 	out := make(map[string]bool)
 	ms, err := c.Messages()
 	if err != nil {
@@ -103,14 +103,14 @@ func checkView(t *rapid.T, c convo.Context, spec convo.ViewSpec, v convo.View) {
 	if n := tokensOf(v.Messages); n > spec.Room || n != v.Tokens {
 		t.Fatalf("%d tokens, said to be %d, room %d", n, v.Tokens, spec.Room)
 	}
-	for text := range mustStay(t, c) {
+	for text := range requiredTexts(t, c) {
 		if !slices.ContainsFunc(v.Messages, func(m convo.Message) bool { return m.Text == text }) {
 			t.Fatalf("not in the view: %q", text)
 		}
 	}
 }
 
-func TestEveryViewIsValidFitsAndKeepsPinsAndGoesOnAsIfMadeAnew(t *testing.T) {
+func TestViewsAreValidFitAndKeepPins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawSpec(t)
 		views := convo.NewViews(2)
@@ -134,7 +134,7 @@ func TestEveryViewIsValidFitsAndKeepsPinsAndGoesOnAsIfMadeAnew(t *testing.T) {
 				continue
 			}
 			checkView(t, c, spec, v)
-			if v.Manifest.Why == "" && before.Messages != nil && reflect.DeepEqual(before.Marks, v.Marks) {
+			if v.Manifest.Reason == "" && before.Messages != nil && reflect.DeepEqual(before.Marks, v.Marks) {
 				checkPrefix(t, before.Messages, v.Messages)
 			}
 			c.Marks, before = v.Marks, v
@@ -161,7 +161,7 @@ func checkPrefix(t *rapid.T, old, now []convo.Message) {
 	}
 }
 
-func TestOldVersionsOfAMessageAreNotShown(t *testing.T) {
+func TestViewShowsOnlyNewestVersions(t *testing.T) {
 	m := convo.NewManager(convo.Context{ID: "c"}, true)
 	for i := range 20 {
 		if _, err := m.Add(convo.Message{ID: fmt.Sprint("m", i), Role: convo.User, Text: strings.Repeat("old ", 40)}); err != nil {
@@ -171,7 +171,7 @@ func TestOldVersionsOfAMessageAreNotShown(t *testing.T) {
 	if _, err := m.Upsert(convo.Message{ID: "m0", Role: convo.User, Text: "new"}); err != nil {
 		t.Fatal(err)
 	}
-	spec := convo.ViewSpec{Room: 300, Count: words{}}
+	spec := convo.ViewSpec{Room: 300, Count: wordCounter{}}
 	v, err := m.Get().View(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -187,12 +187,12 @@ func TestOldVersionsOfAMessageAreNotShown(t *testing.T) {
 	}
 }
 
-func TestASummaryStandsForExactlyWhatIsNotShown(t *testing.T) {
+func TestSummaryCoversExactlyTheOmittedMessages(t *testing.T) {
 	c := convo.Context{ID: "c"}
 	for i := range 40 {
 		c.History = c.History.Append(convo.Message{Role: convo.User, Text: fmt.Sprintf("said %02d %s", i, strings.Repeat("x", 90)), Pinned: i == 3})
 	}
-	spec := convo.ViewSpec{Room: 500, Count: words{}, Strategy: convo.Summarise}
+	spec := convo.ViewSpec{Room: 500, Count: wordCounter{}, Strategy: convo.Summarise}
 	v, err := c.View(spec)
 	if err != nil || v.Need == nil {
 		t.Fatalf("no summary is asked for: %+v %v", v, err)
@@ -211,22 +211,22 @@ func TestASummaryStandsForExactlyWhatIsNotShown(t *testing.T) {
 	if v.Messages[0].Role != convo.User || !strings.Contains(v.Messages[0].Text, "Much was said.") || !v.Messages[1].Pinned {
 		t.Errorf("the view begins with %+v", v.Messages[:2])
 	}
-	if got := v.Manifest; got.Summary == nil || got.Left != v.Marks.Cut-1 || got.From != v.Marks.Cut {
+	if got := v.Manifest; got.Summary == nil || got.Omitted != v.Marks.Cut-1 || got.From != v.Marks.Cut {
 		t.Errorf("manifest %+v", got)
 	}
 }
 
-func TestTheErrorOfAViewSaysWhatIsTooLargeAndByHowMuch(t *testing.T) {
+func TestTooLargeErrorNamesTheLargestMessage(t *testing.T) {
 	c := convo.Context{ID: "c"}
 	c.History = c.History.Append(convo.Message{Role: convo.User, Text: strings.Repeat("x", 4000)})
-	_, err := c.View(convo.ViewSpec{Room: 900, Count: words{}})
+	_, err := c.View(convo.ViewSpec{Room: 900, Count: wordCounter{}})
 	var e *convo.TooLarge
 	if !errors.As(err, &e) || e.Need != 1004 || e.Room != 900 || !strings.Contains(err.Error(), "104 too many") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestRealConversationsFitEveryBudgetAtEveryPoint(t *testing.T) {
+func TestRealConversationsFitEveryRoom(t *testing.T) {
 	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
 	if err != nil {
 		t.Skip("shared/data is not beside the repository:", err)
@@ -241,7 +241,7 @@ func TestRealConversationsFitEveryBudgetAtEveryPoint(t *testing.T) {
 		for i := range ms {
 			c.History = c.History.Append(ms[i])
 			for _, room := range []int{500, 1000, 2000, 4000} {
-				v, err := c.View(convo.ViewSpec{Room: room, Count: words{}, Reader: "weir_result"})
+				v, err := c.View(convo.ViewSpec{Room: room, Count: wordCounter{}, Reader: "weir_result"})
 				if err != nil {
 					tooLarge++
 					continue
@@ -291,13 +291,13 @@ func realMessages(t *testing.T, line []byte) []convo.Message {
 	return out
 }
 
-func TestASummaryIsAskedForOnlyWhereThereIsRoomForIt(t *testing.T) {
+func TestSummaryIsNeededOnlyWhenItFits(t *testing.T) {
 	c := convo.Context{ID: "c"}
 	for range 40 {
 		c.History = c.History.Append(convo.Message{Role: convo.User, Text: strings.Repeat("x", 100)})
 	}
 	c.History = c.History.Append(convo.Message{Role: convo.User, Text: strings.Repeat("x", 1500)})
-	spec := convo.ViewSpec{Room: 400, Count: words{}, Strategy: convo.Summarise}
+	spec := convo.ViewSpec{Room: 400, Count: wordCounter{}, Strategy: convo.Summarise}
 	v, err := c.View(spec)
 	if !errors.Is(err, convo.ErrTooLarge) {
 		t.Errorf("a summary of %d tokens is asked for beside a message of 379 in a room of 400: %v", v.Need.Tokens, err)
@@ -308,12 +308,14 @@ func TestASummaryIsAskedForOnlyWhereThereIsRoomForIt(t *testing.T) {
 	}
 }
 
-// dots counts ten tokens for a character that is in no text but ours.
-type dots struct{ words }
+// dotCounter counts ten tokens for a character that is in no text but ours.
+type dotCounter struct{ wordCounter }
 
-func (dots) Message(m convo.Message) int { return words{}.Message(m) + 10*strings.Count(m.Text, "…") }
+func (dotCounter) Message(m convo.Message) int {
+	return wordCounter{}.Message(m) + 10*strings.Count(m.Text, "…")
+}
 
-func TestAViewIsRefusedOnlyWhereNothingMoreCanBeCut(t *testing.T) {
+func TestViewFailsOnlyWhenNothingMoreCanBeShortened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, least := convo.Context{ID: "c"}, 0
 		m := convo.Message{Role: convo.Assistant}
@@ -327,10 +329,10 @@ func TestAViewIsRefusedOnlyWhereNothingMoreCanBeCut(t *testing.T) {
 			r := convo.Message{Role: convo.Tool, CallID: fmt.Sprint(i), Text: strings.Repeat("x", rapid.IntRange(1, 2000).Draw(t, "length"))}
 			c.History = c.History.Append(r)
 			stub := r
-			stub.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.]", dots{}.Message(r))
-			least += min(dots{}.Message(r), dots{}.Message(stub))
+			stub.Text = fmt.Sprintf("[This result was cleared to save room: %d tokens.]", dotCounter{}.Message(r))
+			least += min(dotCounter{}.Message(r), dotCounter{}.Message(stub))
 		}
-		spec := convo.ViewSpec{Room: rapid.IntRange(50, 2000).Draw(t, "room"), Count: dots{}}
+		spec := convo.ViewSpec{Room: rapid.IntRange(50, 2000).Draw(t, "room"), Count: dotCounter{}}
 		v, err := c.View(spec)
 		if (err == nil) != (least <= spec.Room) || v.Tokens > spec.Room {
 			t.Fatalf("%d tokens in a room of %d, where %d would do: %v", v.Tokens, spec.Room, least, err)

@@ -21,7 +21,7 @@ type viewKey struct {
 	spec           ViewSpec
 }
 
-type kept struct {
+type countingSource struct {
 	key viewKey
 	*selection
 }
@@ -42,11 +42,11 @@ func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	view, err := s.view()
+	view, err := s.result()
 	// What All finds too large it has left as it was.
 	whole := err == nil || spec.Strategy == All && errors.Is(err, ErrTooLarge)
-	if whole && view.Need == nil && !s.squeezed {
-		v.keep(key, s)
+	if whole && view.Need == nil && !s.shortened {
+		v.put(key, s)
 	}
 	return view, err
 }
@@ -54,7 +54,7 @@ func (v *Views) View(scope string, c Context, spec ViewSpec) (View, error) {
 // selection goes on from what is kept, which is taken out, or begins anew.
 func (v *Views) selection(key viewKey, c Context) (*selection, error) {
 	if old := v.take(key); old != nil {
-		s, err := old.extended(c)
+		s, err := old.extendedTo(c)
 		if s != nil || err != nil {
 			return s, err
 		}
@@ -70,17 +70,17 @@ func (v *Views) take(key viewKey) *selection {
 		return nil
 	}
 	delete(v.byKey, key)
-	return v.recent.Remove(e).(kept).selection
+	return v.recent.Remove(e).(countingSource).selection
 }
 
-func (v *Views) keep(key viewKey, s *selection) {
+func (v *Views) put(key viewKey, s *selection) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e := v.byKey[key]; e != nil {
 		v.recent.Remove(e)
 	}
-	v.byKey[key] = v.recent.PushFront(kept{key, s})
+	v.byKey[key] = v.recent.PushFront(countingSource{key, s})
 	if v.recent.Len() > v.max {
-		delete(v.byKey, v.recent.Remove(v.recent.Back()).(kept).key)
+		delete(v.byKey, v.recent.Remove(v.recent.Back()).(countingSource).key)
 	}
 }

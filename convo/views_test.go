@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// look makes a view anew and with the views that are kept, which must be the
+// viewBothWays makes a view anew and with the views that are kept, which must be the
 // same or fail the same, and returns the marks to go on with.
-func look(t *rapid.T, views *convo.Views, c convo.Context, spec convo.ViewSpec) convo.Marks {
+func viewBothWays(t *rapid.T, views *convo.Views, c convo.Context, spec convo.ViewSpec) convo.Marks {
 	t.Helper()
 	v, err := c.View(spec)
 	again, errAgain := views.View("run", c, spec)
@@ -29,7 +29,7 @@ func look(t *rapid.T, views *convo.Views, c convo.Context, spec convo.ViewSpec) 
 
 // A turn's view is of a lane, whose messages come into the context as copies
 // with ids of their own, or do not come at all.
-func TestAViewGoesOnWhereTheNewestMessagesWereReplacedAsIfMadeAnew(t *testing.T) {
+func TestViewContinuesAfterReplacedMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawSpec(t)
 		if rapid.IntRange(0, 3).Draw(t, "all") == 0 {
@@ -41,22 +41,22 @@ func TestAViewGoesOnWhereTheNewestMessagesWereReplacedAsIfMadeAnew(t *testing.T)
 			lane := c
 			for range rapid.IntRange(1, 3).Draw(t, "steps") {
 				lane.History = lane.History.Append(drawMessages(t, rapid.IntRange(1, 3).Draw(t, "more"))...)
-				lane.Marks = look(t, views, lane, spec)
+				lane.Marks = viewBothWays(t, views, lane, spec)
 			}
 			if rapid.Bool().Draw(t, "kept") {
-				own, err := lane.Own(c.History.Len())
+				own, err := lane.AddedSince(c.History.Len())
 				if err != nil {
 					t.Fatal(err)
 				}
 				c.History, c.Marks = c.History.Append(own...), lane.Marks
 			}
 			c.History = c.History.Append(drawMessages(t, 1)...)
-			c.Marks = look(t, views, c, spec)
+			c.Marks = viewBothWays(t, views, c, spec)
 		}
 	})
 }
 
-func TestAViewIsNotChangedByTheNextOnes(t *testing.T) {
+func TestViewIsNotChangedByLaterViews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawSpec(t)
 		views := convo.NewViews(0)

@@ -39,7 +39,7 @@ func (r *Run) Apply(e Event) error {
 		return nil
 	}
 	if r.ended != Pending {
-		if !noted(r.ended, e) && (r.ended != Failed || !revives(e)) {
+		if !allowedAfterEnd(r.ended, e) && (r.ended != Failed || !reopens(e)) {
 			return invalid("%s follows the end of the run", e.Kind())
 		}
 	}
@@ -50,9 +50,9 @@ func (r *Run) Apply(e Event) error {
 	return nil
 }
 
-// noted reports whether the event may follow the end of the run and leaves it ended: a
+// allowedAfterEnd reports whether the event may follow the end of the run and leaves it ended: a
 // note of the run, or that changes were accepted.
-func noted(end Status, e Event) bool {
+func allowedAfterEnd(end Status, e Event) bool {
 	if _, ok := e.(*ChangesAccepted); ok {
 		return end == Failed // before a node of it is tried again
 	}
@@ -60,10 +60,10 @@ func noted(end Status, e Event) bool {
 	return ok && n.Path == "" && end != Cancelled
 }
 
-// revives reports whether the event may have a failed run go on.
-func revives(e Event) bool {
+// reopens reports whether the event may have a failed run go on.
+func reopens(e Event) bool {
 	switch e.(type) {
-	case *NodeForced, *ChildReported:
+	case *NodeOverridden, *ChildReported:
 		return true
 	}
 	return false
@@ -124,14 +124,14 @@ func (r *Run) applyRare(e Event) error {
 		return r.applyCancelled(e)
 	case *CancelRequested:
 		r.cancelled = e
-		r.tearDown(r.root, nil)
-	case *NodeForced:
-		return r.applyForced(e)
+		r.cancelScope(r.root, nil)
+	case *NodeOverridden:
+		return r.applyOverridden(e)
 	case *RunForked:
 		return r.applyForked(e)
 	case *ChangesAccepted:
 		start := *r.Start
-		start.Closure, start.Specs = e.Closure, e.Specs
+		start.Pinned, start.Specs = e.Pinned, e.Specs
 		r.Start = &start
 	case *RunCompleted:
 		r.ended, r.outputs, r.absent, r.finished = Completed, e.Outputs, e.Absent, nil
@@ -160,8 +160,8 @@ func (r *Run) applyStart(e *RunStarted) {
 	}
 	r.applyContexts(e.Contexts)
 	r.root = r.openScope(r.plan.Root, nil, 0, nil)
-	r.root.limit(e.Targets)
-	r.enter(r.root)
+	r.root.limitTo(e.Targets)
+	r.startEntries(r.root)
 }
 
 // applyContexts follows ids and lengths.
@@ -177,8 +177,8 @@ func (r *Run) applyContexts(changes []ContextChange) {
 	}
 }
 
-// active finds the node of an event that must find it in a given phase.
-func (r *Run) active(path string, want phase, e Event) (*nodeState, error) {
+// nodeInPhase finds the node of an event that must find it in a given phase.
+func (r *Run) nodeInPhase(path string, want phase, e Event) (*nodeState, error) {
 	n := r.node(path)
 	if n == nil {
 		return nil, invalid("%s names %s, which is not there", e.Kind(), path)
@@ -190,21 +190,21 @@ func (r *Run) active(path string, want phase, e Event) (*nodeState, error) {
 }
 
 func (r *Run) applyStarted(e *NodeStarted) error {
-	n, err := r.active(e.Path, readied, e)
+	n, err := r.nodeInPhase(e.Path, phaseReady, e)
 	if err != nil {
 		return err
 	}
 	n.attempt = int32(max(1, e.Attempt))
 	if x := n.ext; x != nil && x.cutOff { // what did not end is not tried
 		x.cutOff = false
-		x.free++
+		x.uncounted++
 	}
 	n.entered, n.started = true, r.now
 	return r.execute(n, e.Grants, e.Forks)
 }
 
 func (r *Run) applyResumed(e *NodeResumed) error {
-	n, err := r.active(e.Path, readied, e)
+	n, err := r.nodeInPhase(e.Path, phaseReady, e)
 	if err != nil {
 		return err
 	}
@@ -212,79 +212,79 @@ func (r *Run) applyResumed(e *NodeResumed) error {
 }
 
 func (r *Run) execute(n *nodeState, grants []string, forks []ContextChange) error {
-	r.unlimit(n)
+	r.stopWaitTimer(n)
 	r.applyContexts(forks)
 	r.trackForks(forks)
-	if err := r.hold(n, grants); err != nil {
+	if err := r.grant(n, grants); err != nil {
 		return err
 	}
-	n.phase, n.status = executing, Running
-	r.count(n, 1)
+	n.phase, n.status = phaseExecuting, Running
+	r.countExecuting(n, 1)
 	return nil
 }
 
-// count follows how many attempts execute, in the run and in each scope.
-func (r *Run) count(n *nodeState, by int) {
+// countExecuting follows how many attempts execute, in the run and in each scope.
+func (r *Run) countExecuting(n *nodeState, by int) {
 	r.executing += by
 	for s := n.scope; s != nil; s = s.parent() {
 		s.live += by
 	}
 }
 
-// yield ends an entry into an attempt: the slot and the contexts are free.
-func (r *Run) yield(n *nodeState, next phase) {
+// endEntry ends an entry into an attempt: the slot and the contexts are free.
+func (r *Run) endEntry(n *nodeState, next phase) {
 	n.phase = next
-	r.count(n, -1)
-	r.release(n)
+	r.countExecuting(n, -1)
+	r.releaseGrants(n)
 }
 
 func (r *Run) applyCompleted(e *NodeCompleted) error {
-	n, err := r.active(e.Path, executing, e)
+	n, err := r.nodeInPhase(e.Path, phaseExecuting, e)
 	if err != nil {
 		return err
 	}
 	n.outputs = e.Outputs
 	if e.Metadata != nil || e.Cached {
-		m := n.more()
+		m := n.ensureExt()
 		m.metadata, m.micros, m.cached = e.Metadata, e.Micros, e.Cached
 	}
 	r.applyContexts(e.Contexts)
 	r.write(n, e.State)
-	r.yield(n, held)
-	r.closeAll(n)
+	r.endEntry(n, phaseBreakAfter)
+	r.closeInterrupts(n)
 	r.dropIterations(n)
-	if n.plan.Def.InterruptAfter && !n.scope.torn() {
+	if n.plan.Def.InterruptAfter && !n.scope.cancelled() {
 		n.status = Waiting
 		r.breaks = append(r.breaks, n)
 		return nil
 	}
-	r.finish(n, Completed)
+	r.endNode(n, Completed)
 	return nil
 }
 
 func (r *Run) applySkipped(e *NodeSkipped) error {
-	n, err := r.active(e.Path, readied, e)
+	n, err := r.nodeInPhase(e.Path, phaseReady, e)
 	if err != nil {
 		return err
 	}
-	r.skips = drop(r.skips, n)
-	r.breaks = drop(r.breaks, n) // an earlier version skipped what this one would run
-	r.finish(n, Skipped)
+	r.skips = removeNode(r.skips, n)
+	r.breaks = removeNode(r.breaks, n) // an earlier version skipped what this one would run
+	r.endNode(n, Skipped)
 	return nil
 }
 
 func (r *Run) applyNotNeeded(e *NodeNotNeeded) error {
-	n, err := r.active(e.Path, idle, e)
+	n, err := r.nodeInPhase(e.Path, phaseIdle, e)
 	if err != nil {
 		return err
 	}
-	r.unneeded = drop(r.unneeded, n)
-	r.finish(n, NotNeeded)
+	r.unneeded = removeNode(r.unneeded, n)
+	r.endNode(n, NotNeeded)
 	return nil
 }
 
-// drop removes n, which is mostly the first.
-func drop(list []*nodeState, n *nodeState) []*nodeState {
+// removeNode removes n, which is mostly the first.
+func removeNode(list []*nodeState, n *nodeState) []*nodeState {
 	for i, x := range list {
 		if x == n {
 			if i == 0 {
@@ -298,50 +298,50 @@ func drop(list []*nodeState, n *nodeState) []*nodeState {
 }
 
 func (r *Run) applyEffect(e *EffectCompleted) error {
-	n, err := r.active(effectNode(e.Key), executing, e)
+	n, err := r.nodeInPhase(effectNode(e.Key), phaseExecuting, e)
 	if err != nil {
 		return err
 	}
-	put(&n.more().effects, e.Key, e)
+	setInMap(&n.ensureExt().effects, e.Key, e)
 	delete(r.reserved, e.Key)
 	if e.Usage != nil {
-		r.spend(effectNode(e.Key), *e.Usage)
+		r.addUsage(effectNode(e.Key), *e.Usage)
 	}
 	return nil
 }
 
 func (r *Run) applyStep(e *StepRecorded) error {
-	n, err := r.active(e.Path, executing, e)
+	n, err := r.nodeInPhase(e.Path, phaseExecuting, e)
 	if err != nil {
 		return err
 	}
-	x := n.more()
+	x := n.ensureExt()
 	x.steps = append(x.steps, e.Key(int(n.attempt)))
 	return nil
 }
 
 func (r *Run) applyNote(e *NoteRecorded) error {
 	if e.Usage != nil {
-		r.spend(e.Path, *e.Usage)
+		r.addUsage(e.Path, *e.Usage)
 	}
 	if e.Path == "" {
 		return nil
 	}
-	n, err := r.active(e.Path, executing, e)
+	n, err := r.nodeInPhase(e.Path, phaseExecuting, e)
 	if err != nil {
 		return err
 	}
-	x := n.more()
+	x := n.ensureExt()
 	x.steps = append(x.steps, e.Key)
 	return nil
 }
 
 func (r *Run) applyEffectStarted(e *EffectStarted) error {
-	n, err := r.active(effectNode(e.Key), executing, e)
+	n, err := r.nodeInPhase(effectNode(e.Key), phaseExecuting, e)
 	if err != nil {
 		return err
 	}
-	put(&n.more().begun, e.Key, e)
+	setInMap(&n.ensureExt().startedEffects, e.Key, e)
 	r.reserve(e)
 	return nil
 }

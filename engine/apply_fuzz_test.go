@@ -15,17 +15,17 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-// scenario is a golden run as a plan and its whole journal.
-type scenario struct {
+// goldenRun is a golden run as a plan and its whole journal.
+type goldenRun struct {
 	name    string
 	plan    *engine.Plan
 	journal []engine.Event
 }
 
-// scenarios reads the golden runs with what they decided.
-func scenarios(tb testing.TB) []scenario {
+// goldenRuns reads the golden runs with what they decided.
+func goldenRuns(tb testing.TB) []goldenRun {
 	tb.Helper()
-	c, err := node.NewCatalogue(append(builtin.Types(), stepType{}, needsType{})...)
+	c, err := node.NewCatalogue(append(builtin.Types(), noopType{}, needsType{})...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func scenarios(tb testing.TB) []scenario {
 	if err != nil || len(files) == 0 {
 		tb.Fatal(files, err)
 	}
-	var out []scenario
+	var out []goldenRun
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -49,7 +49,7 @@ func scenarios(tb testing.TB) []scenario {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		s := scenario{name: file, plan: p}
+		s := goldenRun{name: file, plan: p}
 		for line := range strings.Lines(run) {
 			line = strings.TrimSuffix(line, "\n")
 			if strings.HasPrefix(line, "> ") || strings.HasPrefix(line, "  ") {
@@ -78,7 +78,7 @@ func decodeEvent(tb testing.TB, kind, fields string) engine.Event {
 // TestApplyNeverPanics feeds journals that were cut, shuffled, repeated and
 // mixed with those of other flows: what cannot follow is an error.
 func TestApplyNeverPanics(t *testing.T) {
-	all := scenarios(t)
+	all := goldenRuns(t)
 	rapid.Check(t, func(t *rapid.T) {
 		s := all[rapid.IntRange(0, len(all)-1).Draw(t, "scenario")]
 		events := append([]engine.Event(nil), s.journal...)
@@ -99,12 +99,12 @@ func TestApplyNeverPanics(t *testing.T) {
 				events[i] = other[rapid.IntRange(0, len(other)-1).Draw(t, "event")]
 			}
 		}
-		abuse(s.plan, events)
+		applyRandom(s.plan, events)
 	})
 }
 
-// abuse applies events, ignoring what is refused, and asks the run everything.
-func abuse(p *engine.Plan, events []engine.Event) {
+// applyRandom applies events, ignoring what is refused, and asks the run everything.
+func applyRandom(p *engine.Plan, events []engine.Event) {
 	r := engine.NewRun("r", p)
 	for _, e := range events {
 		_ = r.Apply(e) // only a panic is wrong here
@@ -117,7 +117,7 @@ func abuse(p *engine.Plan, events []engine.Event) {
 		r.Pulled(n.Path, "pull")
 		r.Origin(n.Path, "value")
 		_ = r.CheckWrites(n.Path, []engine.StateChange{{Key: "k", Value: int64(1)}})
-		r.Stuck(n.Path)
+		r.CanOverride(n.Path)
 	}
 	r.NextTimer()
 	for range 1000 {
@@ -131,7 +131,7 @@ func abuse(p *engine.Plan, events []engine.Event) {
 // FuzzApply makes journals of the bytes of an encoding, as a damaged database
 // would give them.
 func FuzzApply(f *testing.F) {
-	all := scenarios(f)
+	all := goldenRuns(f)
 	for i, s := range all {
 		b, err := engine.EncodeEvents(nil, s.journal)
 		if err != nil {
@@ -148,6 +148,6 @@ func FuzzApply(f *testing.F) {
 		if seed%2 == 1 {
 			rng.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 		}
-		abuse(all[int(i)%len(all)].plan, events)
+		applyRandom(all[int(i)%len(all)].plan, events)
 	})
 }

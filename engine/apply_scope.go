@@ -7,18 +7,18 @@ import (
 
 // expansion is a composite's iterations: those of its newest NodeExpanded.
 type expansion struct {
-	items       []Values
-	outputs     []Values
-	lanes       []*laneResult // by item, nil until done; only with fork
-	earlier     []*laneResult // of the attempt's expansions before this one
-	concurrency int
-	fork        bool
-	fresh       bool  // nothing of the lanes is committed
-	state       State // as it was at the expansion, for lanes
-	bases       []laneBase
-	next        int // item to start next
-	running     int
-	done        int
+	items        []Values
+	outputs      []Values
+	lanes        []*laneResult // by item, nil until done; only with fork
+	earlierLanes []*laneResult // of the attempt's expansions before this one
+	concurrency  int
+	fork         bool
+	fresh        bool  // nothing of the lanes is committed
+	state        State // as it was at the expansion, for lanes
+	bases        []laneBase
+	next         int // item to start next
+	running      int
+	done         int
 }
 
 // laneResult is what an iteration leaves for its composite to commit.
@@ -32,16 +32,16 @@ type laneResult struct {
 func (x *expansion) complete() bool { return x.done == len(x.items) }
 
 func (r *Run) applyExpanded(e *NodeExpanded) error {
-	n, err := r.active(e.Path, executing, e)
+	n, err := r.nodeInPhase(e.Path, phaseExecuting, e)
 	if err != nil {
 		return err
 	}
 	if n.plan.Body == nil {
 		return invalid("%s: node %s has no body", e.Kind(), e.Path)
 	}
-	m := n.more()
+	m := n.ensureExt()
 	if m.expansion != nil {
-		m.base += len(m.expansion.items)
+		m.earlierIterations += len(m.expansion.items)
 	}
 	x := &expansion{items: e.Items, outputs: make([]Values, len(e.Items)), concurrency: max(1, e.Concurrency), fork: e.Fork, fresh: e.Fork && e.Fresh}
 	if e.Fork {
@@ -53,35 +53,35 @@ func (r *Run) applyExpanded(e *NodeExpanded) error {
 			}
 		}
 		if m.expansion != nil && m.expansion.fork {
-			r.goOnFrom(m.expansion, x)
+			r.continueLanes(m.expansion, x)
 		}
 	}
 	m.expansion = x
-	r.yield(n, expanding)
-	r.limitWait(n)
-	if r.stray(n) {
+	r.endEntry(n, phaseExpanding)
+	r.startWaitTimer(n)
+	if r.listIfCancelled(n) {
 		return nil
 	}
 	if len(e.Items) == 0 {
 		r.makeReady(n)
 		return nil
 	}
-	r.growing = append(r.growing, n)
+	r.expandable = append(r.expandable, n)
 	return nil
 }
 
-// goOnFrom lets the lanes of an expansion begin where those of the one before
+// continueLanes lets the lanes of an expansion begin where those of the one before
 // ended: the iterations of a loop are one lane, in turns.
-func (r *Run) goOnFrom(before, x *expansion) {
-	x.earlier = append(before.earlier, before.lanes...)
+func (r *Run) continueLanes(before, x *expansion) {
+	x.earlierLanes = append(before.earlierLanes, before.lanes...)
 	x.state, x.bases = before.state, before.bases
 	for _, l := range before.lanes {
 		for _, c := range l.changes {
-			x.state = r.fold(x.state, c)
+			x.state = r.applyChange(x.state, c)
 		}
 		for _, id := range l.contexts {
 			for i, b := range x.bases {
-				if b.id == outside(id) {
+				if b.id == outerContext(id) {
 					x.bases = slices.Clone(x.bases)
 					x.bases[i].from, x.bases[i].at = id, r.contexts[id].length
 				}
@@ -92,10 +92,10 @@ func (r *Run) goOnFrom(before, x *expansion) {
 
 // allLanes are the lanes of the attempt in the order of their iterations.
 func (x *expansion) allLanes() []*laneResult {
-	if len(x.earlier) == 0 {
+	if len(x.earlierLanes) == 0 {
 		return x.lanes
 	}
-	return slices.Concat(x.earlier, x.lanes)
+	return slices.Concat(x.earlierLanes, x.lanes)
 }
 
 // laneBases notes where every context stands that the node can see.
@@ -135,11 +135,11 @@ func (r *Run) trackForks(forks []ContextChange) {
 
 func (r *Run) applyIteration(e *IterationStarted) error {
 	n, number := r.iterationOwner(e.Path)
-	if n == nil || n.phase != expanding {
+	if n == nil || n.phase != phaseExpanding {
 		return invalid("%s: %s is not expanding", e.Kind(), e.Path)
 	}
 	x := n.ext.expansion
-	i := number - n.ext.base - 1
+	i := number - n.ext.earlierIterations - 1
 	if i != x.next || i >= len(x.items) {
 		return invalid("%s: %s is not the next iteration", e.Kind(), e.Path)
 	}
@@ -149,7 +149,7 @@ func (r *Run) applyIteration(e *IterationStarted) error {
 	if x.fork {
 		s.lane = &lane{state: x.state, bases: x.bases, writers: make(map[string]*nodeState)}
 	}
-	r.enter(s)
+	r.startEntries(s)
 	return nil
 }
 
@@ -180,28 +180,28 @@ func (r *Run) applyIterationDone(e *IterationCompleted) error {
 	}
 	n := s.owner
 	x := n.ext.expansion
-	i := s.number - n.ext.base - 1
+	i := s.number - n.ext.earlierIterations - 1
 	x.outputs[i] = e.Outputs
 	if s.lane != nil {
-		x.lanes[i] = &laneResult{changes: s.lane.changes, writers: s.lane.writers, contexts: s.lane.contexts, commits: r.ownLanes(s.lane)}
+		x.lanes[i] = &laneResult{changes: s.lane.changes, writers: s.lane.writers, contexts: s.lane.contexts, commits: r.lanesWithMessages(s.lane)}
 		if x.fresh {
 			x.lanes[i].commits = nil
 		}
 	}
 	x.running--
 	x.done++
-	r.unlist(s)
+	r.unlistFinished(s)
 	delete(r.scopes, e.Path)
 	if x.complete() {
 		r.makeReady(n)
 	} else {
-		r.growing = append(r.growing, n)
+		r.expandable = append(r.expandable, n)
 	}
 	return nil
 }
 
-// ownLanes lists the lane contexts that hold messages of their own.
-func (r *Run) ownLanes(l *lane) []string {
+// lanesWithMessages lists the lane contexts that hold messages of their own.
+func (r *Run) lanesWithMessages(l *lane) []string {
 	var out []string
 	for _, id := range l.contexts {
 		if c := r.contexts[id]; c.length > c.at {
@@ -222,14 +222,14 @@ func (r *Run) Lanes(path string) []LaneCommit {
 	for _, l := range n.ext.expansion.allLanes() {
 		for _, id := range l.commits {
 			c := r.contexts[id]
-			out = append(out, LaneCommit{Lane: id, Parent: outside(id), From: c.at, To: c.length})
+			out = append(out, LaneCommit{Lane: id, Parent: outerContext(id), From: c.at, To: c.length})
 		}
 	}
 	return out
 }
 
-// outside is the context that a lane's own stands for around the lane.
-func outside(id string) string { return id[:strings.LastIndexByte(id, '@')] }
+// outerContext is the context that a lane's own stands for around the lane.
+func outerContext(id string) string { return id[:strings.LastIndexByte(id, '@')] }
 
 // LaneCommit says that the messages From..To of Lane go to the end of Parent.
 type LaneCommit struct {
@@ -264,22 +264,22 @@ func (r *Run) dropIterations(n *nodeState) {
 		}
 	}
 	for i := range x.items {
-		if s := r.scopes[n.path()+"#"+itoa(n.ext.base+i+1)]; s != nil {
+		if s := r.scopes[n.path()+"#"+itoa(n.ext.earlierIterations+i+1)]; s != nil {
 			r.dropScope(s)
 		}
 	}
-	n.ext.base += len(x.items)
-	n.ext.past = n.ext.base
+	n.ext.earlierIterations += len(x.items)
+	n.ext.earlierAttemptIterations = n.ext.earlierIterations
 	n.ext.expansion = nil
 }
 
 // dropScope forgets a scope and all below it.
 func (r *Run) dropScope(s *scope) {
 	delete(r.scopes, s.name())
-	r.unlist(s)
+	r.unlistFinished(s)
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		r.closeAll(n)
+		r.closeInterrupts(n)
 		r.dropIterations(n)
 	}
 	if s.lane != nil {

@@ -11,74 +11,74 @@ func (r *Run) applyWaiting(e *NodeWaiting) error {
 		return invalid("%s names %s, which is not there", e.Kind(), e.Path)
 	}
 	switch n.phase {
-	case executing:
-		if sharing(e.Interrupts) { // its turn lasts until the child has ended
-			n.phase = asking
-			r.count(n, -1)
+	case phaseExecuting:
+		if sharesContext(e.Interrupts) { // its turn lasts until the child has ended
+			n.phase = phaseWaiting
+			r.countExecuting(n, -1)
 		} else {
-			r.yield(n, asking)
+			r.endEntry(n, phaseWaiting)
 		}
-		r.limitWait(n)
-	case readied: // before its start
-		r.breaks = drop(r.breaks, n)
-		n.phase = breaking
-	case held: // after its end
-		r.breaks = drop(r.breaks, n)
+		r.startWaitTimer(n)
+	case phaseReady: // before its start
+		r.breaks = removeNode(r.breaks, n)
+		n.phase = phaseBreakBefore
+	case phaseBreakAfter: // after its end
+		r.breaks = removeNode(r.breaks, n)
 	default:
 		return invalid("%s: node %s is %s", e.Kind(), e.Path, n.phase)
 	}
 	n.status = Waiting
 	answered := false
 	for _, i := range e.Interrupts {
-		if i.Kind == AwaitChild && n.scope.torn() { // it is not to begin any more
+		if i.Kind == AwaitChild && n.scope.cancelled() { // it is not to begin any more
 			continue
 		}
 		if n.ext != nil && n.ext.answers[i.ID] != nil {
 			answered = true
 			continue
 		}
-		if a, given := r.leave(&i); given {
-			put(&n.more().answers, i.ID, &a)
+		if a, given := r.approvalFor(&i); given {
+			setInMap(&n.ensureExt().answers, i.ID, &a)
 			answered = true
 			continue
 		}
-		r.open(n, i)
+		r.addInterrupt(n, i)
 	}
 	switch {
-	case r.stray(n):
-	case answered && n.phase == asking:
+	case r.listIfCancelled(n):
+	case answered && n.phase == phaseWaiting:
 		r.makeReady(n)
 	}
 	return nil
 }
 
-// stray lists a node for cancellation that was suspended after its scope began
+// listIfCancelled lists a node for cancellation that was suspended after its scope began
 // to be torn down.
-func (r *Run) stray(n *nodeState) bool {
-	if !n.scope.torn() {
+func (r *Run) listIfCancelled(n *nodeState) bool {
+	if !n.scope.cancelled() {
 		return false
 	}
-	if !n.parental() { // else once its children have ended
+	if !n.hasOpenChild() { // else once its children have ended
 		r.toCancel = append(r.toCancel, n)
 	}
 	return true
 }
 
-// open adds an interrupt; one that is open already stays.
-func (r *Run) open(n *nodeState, i Interrupt) {
+// addInterrupt adds an interrupt; one that is open already stays.
+func (r *Run) addInterrupt(n *nodeState, i Interrupt) {
 	if r.byID[i.ID] != nil {
 		return
 	}
 	o := &openInterrupt{Interrupt: i, node: n}
 	r.byID[i.ID] = o
 	r.interrupts = append(r.interrupts, o)
-	n.more().waiting++
-	r.asking++
+	n.ensureExt().waiting++
+	r.waitingNodes++
 	if i.Kind == AwaitChild {
-		r.born(n)
+		r.childOpened(n)
 	}
 	if i.Due > 0 {
-		r.arm(i.ID, i.Due)
+		r.setTimer(i.ID, i.Due)
 	}
 }
 
@@ -87,27 +87,27 @@ func (r *Run) resolveInterrupt(id string, a Answer) error {
 	if o == nil {
 		return invalid("interrupt %s is not open", id)
 	}
-	r.close(o)
+	r.removeInterrupt(o)
 	n := o.node
-	put(&n.more().answers, id, &a)
-	r.raise(&o.Interrupt, a)
+	setInMap(&n.ensureExt().answers, id, &a)
+	r.applyBudgetAnswer(&o.Interrupt, a)
 	switch n.phase {
-	case breaking:
-		n.passed = true
+	case phaseBreakBefore:
+		n.breakPassed = true
 		r.makeReady(n)
-	case held:
-		r.finish(n, Completed)
-	case asking:
-		if !n.parental() || !n.scope.torn() {
+	case phaseBreakAfter:
+		r.endNode(n, Completed)
+	case phaseWaiting:
+		if !n.hasOpenChild() || !n.scope.cancelled() {
 			r.makeReady(n)
 		}
 	default: // the answer is there when the node looks for it
 	}
-	return r.allow(&o.Interrupt, a)
+	return r.applyApproval(&o.Interrupt, a)
 }
 
-// close removes an open interrupt and its timer.
-func (r *Run) close(o *openInterrupt) {
+// removeInterrupt removes an open interrupt and its timer.
+func (r *Run) removeInterrupt(o *openInterrupt) {
 	delete(r.byID, o.ID)
 	delete(r.due, o.ID)
 	for i, x := range r.interrupts {
@@ -117,9 +117,9 @@ func (r *Run) close(o *openInterrupt) {
 		}
 	}
 	o.node.ext.waiting--
-	r.asking--
+	r.waitingNodes--
 	if o.Kind == AwaitChild {
-		r.gone(o.node)
+		r.childClosed(o.node)
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *Run) applyTimer(e *TimerFired) error {
 	}
 	if o := r.byID[e.ID]; o != nil && o.Kind == AwaitChild { // resolved by the child's end
 		delete(r.due, e.ID)
-		o.late = true
+		o.timedOut = true
 		return nil
 	}
 	if r.byID[e.ID] != nil {
@@ -139,7 +139,7 @@ func (r *Run) applyTimer(e *TimerFired) error {
 		return r.applyTimeout(e)
 	}
 	delete(r.due, e.ID)
-	n, err := r.active(e.ID, retrying, e)
+	n, err := r.nodeInPhase(e.ID, phaseRetrying, e)
 	if err != nil {
 		return err
 	}
@@ -149,22 +149,22 @@ func (r *Run) applyTimer(e *TimerFired) error {
 }
 
 func (r *Run) applyPulling(e *NodePulling) error {
-	n, err := r.active(e.Path, executing, e)
+	n, err := r.nodeInPhase(e.Path, phaseExecuting, e)
 	if err != nil {
 		return err
 	}
-	n.more().port = e.Port
-	r.yield(n, pulling)
-	r.limitWait(n)
-	if r.stray(n) {
+	n.ensureExt().port = e.Port
+	r.endEntry(n, phasePulling)
+	r.startWaitTimer(n)
+	if r.listIfCancelled(n) {
 		return nil
 	}
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		if ed := &n.scope.plan.edges[i]; ed.lazy && ed.toPort == e.Port {
-			r.want(&n.scope.nodes[ed.from])
+			r.markNeeded(&n.scope.nodes[ed.from])
 		}
 	}
-	r.wake(n)
+	r.readyPulled(n)
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (h *timerHeap) Pop() any {
 	return t
 }
 
-func (r *Run) arm(id string, at int64) {
+func (r *Run) setTimer(id string, at int64) {
 	r.due[id] = at
 	heap.Push(&r.timers, timer{at, id})
 }

@@ -32,28 +32,28 @@ func (u Usage) Tokens() int { return u.Input + u.Output }
 // the run's last; nil where none does.
 func (r *Run) Accounts(path string) []Account {
 	var out []Account
-	for p := path; p != ""; p = above(p) {
+	for p := path; p != ""; p = parentPath(p) {
 		if n := r.node(p); n != nil {
-			if s := n.plan.Def.Spend; s != (flow.Spend{}) {
+			if s := n.plan.Def.Spend; s != (flow.SpendLimits{}) {
 				out = append(out, r.account(p, s, r.spent[p]))
 			}
 		}
 	}
-	if s := r.plan.Flow.Spend; s != (flow.Spend{}) {
+	if s := r.plan.Flow.Spend; s != (flow.SpendLimits{}) {
 		out = append(out, r.account(RunBudget, s, r.usage))
 	}
 	for _, a := range r.Start.Allowances {
-		out = append(out, r.allowance(a))
+		out = append(out, r.currentAllowance(a))
 	}
 	return out
 }
 
-// allowance is a budget from outside the run as it stands now. Its path begins
+// currentAllowance is a budget from outside the run as it stands now. Its path begins
 // with RunBudget, as no node's does.
-func (r *Run) allowance(a Account) Account {
+func (r *Run) currentAllowance(a Account) Account {
 	a.Path = RunBudget + strings.TrimPrefix(a.Path, RunBudget)
-	now := r.account(a.Path, flow.Spend{OnLimit: a.OnLimit}, r.usage)
-	more := r.raised[a.Path]
+	now := r.account(a.Path, flow.SpendLimits{OnLimit: a.OnLimit}, r.usage)
+	more := r.increases[a.Path]
 	if a.Max.Calls > 0 {
 		now.Max.Calls = a.Max.Calls + more.Calls
 	}
@@ -67,18 +67,18 @@ func (r *Run) allowance(a Account) Account {
 	return now
 }
 
-func (r *Run) account(path string, s flow.Spend, used Usage) Account {
+func (r *Run) account(path string, s flow.SpendLimits, used Usage) Account {
 	a := Account{Path: path, OnLimit: s.OnLimit, Used: used}
 	// order: a sum of whole numbers.
 	for key, u := range r.reserved {
-		if strings.HasPrefix(path, RunBudget) || inside(key, path) {
+		if strings.HasPrefix(path, RunBudget) || belongsTo(key, path) {
 			a.Used = a.Used.Add(u)
 		}
 	}
 	if a.OnLimit == "" {
 		a.OnLimit = "fail"
 	}
-	more := r.raised[path]
+	more := r.increases[path]
 	if s.MaxCalls > 0 {
 		a.Max.Calls = s.MaxCalls + more.Calls
 	}
@@ -94,14 +94,14 @@ func (r *Run) account(path string, s flow.Spend, used Usage) Account {
 // Micros is US dollars in millionths, rounded to the nearest.
 func Micros(dollars float64) int64 { return int64(math.Round(dollars * 1e6)) }
 
-// inside reports whether an effect is one of the node at path, or of one inside
+// belongsTo reports whether an effect is one of the node at path, or of one inside
 // it.
-func inside(key, path string) bool {
+func belongsTo(key, path string) bool {
 	return strings.HasPrefix(key, path) && len(key) > len(path) && (key[len(path)] == '/' || key[len(path)] == '#')
 }
 
-// above is the path of the composite around the node at path, "" at the root.
-func above(path string) string {
+// parentPath is the path of the composite around the node at path, "" at the root.
+func parentPath(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {
 		return ""
@@ -110,14 +110,14 @@ func above(path string) string {
 	return scope[:strings.LastIndexByte(scope, '#')]
 }
 
-// spend adds to what the run and the nodes around path have spent.
-func (r *Run) spend(path string, u Usage) {
+// addUsage adds to what the run and the nodes around path have spent.
+func (r *Run) addUsage(path string, u Usage) {
 	r.usage = r.usage.Add(u)
 	if !r.plan.budgets {
 		return
 	}
-	for p := path; p != ""; p = above(p) {
-		if n := r.node(p); n != nil && n.plan.Def.Spend != (flow.Spend{}) {
+	for p := path; p != ""; p = parentPath(p) {
+		if n := r.node(p); n != nil && n.plan.Def.Spend != (flow.SpendLimits{}) {
 			if r.spent == nil {
 				r.spent = make(map[string]Usage)
 			}
@@ -129,7 +129,7 @@ func (r *Run) spend(path string, u Usage) {
 // reserve notes what a call that begins may take. What an earlier start of the
 // same call had reserved is charged, since nobody knows what became of it.
 func (r *Run) reserve(e *EffectStarted) {
-	r.charge(e.Key)
+	r.chargeReservation(e.Key)
 	if e.Reserve == nil {
 		return
 	}
@@ -139,11 +139,11 @@ func (r *Run) reserve(e *EffectStarted) {
 	r.reserved[e.Key] = *e.Reserve
 }
 
-// charge spends a reservation that is still open.
-func (r *Run) charge(key string) {
+// chargeReservation spends a reservation that is still open.
+func (r *Run) chargeReservation(key string) {
 	if u, open := r.reserved[key]; open {
 		delete(r.reserved, key)
-		r.spend(effectNode(key), u)
+		r.addUsage(effectNode(key), u)
 	}
 }
 
@@ -158,32 +158,34 @@ func (r *Run) chargeNode(path string) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		r.charge(key)
+		r.chargeReservation(key)
 	}
 }
 
-// raise adds to a budget what a person answered.
-func (r *Run) raise(i *Interrupt, a Answer) {
+// applyBudgetAnswer adds to a budget what a person answered.
+func (r *Run) applyBudgetAnswer(i *Interrupt, a Answer) {
 	given, ok := a.Value.(map[string]any)
 	if i.Kind != AwaitBudget || !ok {
 		return
 	}
-	r.add(i.Event, MoreOf(given))
+	r.increaseBudget(i.Event, ParseBudgetIncrease(given))
 }
 
-// MoreOf is what is added to a budget, as people write it: maxCalls, maxTokens,
+// ParseBudgetIncrease is what is added to a budget, as people write it: maxCalls, maxTokens,
 // maxCost in US dollars.
-func MoreOf(given map[string]any) Usage {
+func ParseBudgetIncrease(given map[string]any) Usage {
 	return Usage{
-		Calls: int(amount(given["maxCalls"])), Input: int(amount(given["maxTokens"])),
-		CostMicros: Micros(amount(given["maxCost"])),
+		Calls: int(numberOf(given["maxCalls"])), Input: int(numberOf(given["maxTokens"])),
+		CostMicros: Micros(numberOf(given["maxCost"])),
 	}
 }
 
-// add adds to a budget.
-func (r *Run) add(budget string, more Usage) { put(&r.raised, budget, r.raised[budget].Add(more)) }
+// increaseBudget adds to a budget.
+func (r *Run) increaseBudget(budget string, more Usage) {
+	setInMap(&r.increases, budget, r.increases[budget].Add(more))
+}
 
-func amount(v Value) float64 {
+func numberOf(v Value) float64 {
 	switch n := v.(type) {
 	case int64:
 		return float64(n)

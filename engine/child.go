@@ -12,14 +12,14 @@ type OpenChild struct {
 	Start    *ChildStart
 	// Report is the newest report, nil before the first.
 	Report *ChildReported
-	// Unwanted children are to be cancelled: their time is up, the node has failed,
+	// ToCancel children are to be cancelled: their time is up, the node has failed,
 	// or what is around it is being torn down, which waits for their end.
-	Unwanted bool
+	ToCancel bool
 }
 
-// Goes reports whether the child may be doing something: it was not reported to
+// Active reports whether the child may be doing something: it was not reported to
 // wait for people only.
-func (c *OpenChild) Goes() bool { return c.Report == nil || c.Report.Status != Paused }
+func (c *OpenChild) Active() bool { return c.Report == nil || c.Report.Status != Paused }
 
 // OpenChildren lists the child runs that nodes wait for, oldest first; nil where
 // there are none.
@@ -45,15 +45,15 @@ func (r *Run) OpenChild(id string) (c OpenChild, ok bool) {
 	return o.child(), true
 }
 
-// Through finds the child run that is asked behind an interrupt's id of the form
+// ChildInterrupt finds the child run that is asked behind an interrupt's id of the form
 // "PATH>ID", and the id that the child knows it by.
-func (r *Run) Through(id string) (c OpenChild, inner string, ok bool) {
+func (r *Run) ChildInterrupt(id string) (c OpenChild, inner string, ok bool) {
 	outer, inner, found := strings.Cut(id, ">")
 	if !found {
 		return c, "", false
 	}
 	for _, o := range r.interrupts {
-		if o.Kind == AwaitChild && surface(o.ID) == outer {
+		if o.Kind == AwaitChild && childPathPrefix(o.ID) == outer {
 			return o.child(), inner, true
 		}
 	}
@@ -61,22 +61,22 @@ func (r *Run) Through(id string) (c OpenChild, inner string, ok bool) {
 }
 
 func (o *openInterrupt) child() OpenChild {
-	return OpenChild{ID: o.ID, Node: o.node.path(), Start: o.Child, Report: o.report, Unwanted: o.unwanted()}
+	return OpenChild{ID: o.ID, Node: o.node.path(), Start: o.Child, Report: o.report, ToCancel: o.toCancel()}
 }
 
-// unwanted reports whether a child is to end.
-func (o *openInterrupt) unwanted() bool { return o.late || o.node.unwants() }
+// toCancel reports whether a child is to end.
+func (o *openInterrupt) toCancel() bool { return o.timedOut || o.node.cancelsChildren() }
 
-// unwants reports whether the node's open children are to end.
-func (n *nodeState) unwants() bool { return n.phase == failing || n.scope.torn() }
+// cancelsChildren reports whether the node's open children are to end.
+func (n *nodeState) cancelsChildren() bool { return n.phase == phaseFailing || n.scope.cancelled() }
 
 // ChildName is the name under which a node's only child run is waited for: the
 // questions of that child are then named by the node's path.
 const ChildName = "child"
 
-// surface is the part of a child's interrupt that stands before the ">" in the
+// childPathPrefix is the part of a child's interrupt that stands before the ">" in the
 // ids of the child's own: the path where the node runs one flow.
-func surface(id string) string {
+func childPathPrefix(id string) string {
 	i := strings.LastIndex(id, ":"+ChildName+"#1")
 	if i < 0 {
 		return id
@@ -87,66 +87,66 @@ func surface(id string) string {
 	return id
 }
 
-// surfaced are the interrupts of a child as its parent's.
-func (o *openInterrupt) surfaced(out []Interrupt) []Interrupt {
-	if o.report == nil || o.unwanted() {
+// appendSurfaced are the interrupts of a child as its parent's.
+func (o *openInterrupt) appendSurfaced(out []Interrupt) []Interrupt {
+	if o.report == nil || o.toCancel() {
 		return out
 	}
 	for _, i := range o.report.Interrupts {
-		i.ID = surface(o.ID) + ">" + i.ID
+		i.ID = childPathPrefix(o.ID) + ">" + i.ID
 		out = append(out, i)
 	}
 	return out
 }
 
-// childrenRest reports whether all open children wait for people.
-func (r *Run) childrenRest() bool {
+// childrenPaused reports whether all open children wait for people.
+func (r *Run) childrenPaused() bool {
 	if r.children == 0 {
 		return true
 	}
 	return !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool {
-		return o.Kind == AwaitChild && (o.report == nil || o.report.Status != Paused || o.unwanted())
+		return o.Kind == AwaitChild && (o.report == nil || o.report.Status != Paused || o.toCancel())
 	})
 }
 
-// born and gone follow how many children are open; as long as a node has any it
+// childOpened and gone follow how many children are open; as long as a node has any it
 // counts as live in its scopes, so that nothing around it ends before them.
-func (r *Run) born(n *nodeState) {
+func (r *Run) childOpened(n *nodeState) {
 	r.children++
 	if n.ext.children++; n.ext.children == 1 {
-		n.scope.lives(1)
+		n.scope.addLive(1)
 	}
 }
 
-func (r *Run) gone(n *nodeState) {
+func (r *Run) childClosed(n *nodeState) {
 	r.children--
 	if n.ext.children--; n.ext.children > 0 {
 		return
 	}
-	n.scope.lives(-1)
-	if n.phase == failing { // now it is decided what follows
+	n.scope.addLive(-1)
+	if n.phase == phaseFailing { // now it is decided what follows
 		r.failures = append(r.failures, n)
 	}
 }
 
-func (s *scope) lives(by int) {
+func (s *scope) addLive(by int) {
 	for ; s != nil; s = s.parent() {
 		s.live += by
 	}
 }
 
-// Parental reports whether a child run of the node at path is open.
-func (r *Run) Parental(path string) bool {
+// HasOpenChild reports whether a child run of the node at path is open.
+func (r *Run) HasOpenChild(path string) bool {
 	n := r.node(path)
-	return n != nil && n.parental()
+	return n != nil && n.hasOpenChild()
 }
 
-// parental reports whether a child of the node is open.
-func (n *nodeState) parental() bool { return n.ext != nil && n.ext.children > 0 }
+// hasOpenChild reports whether a child of the node is open.
+func (n *nodeState) hasOpenChild() bool { return n.ext != nil && n.ext.children > 0 }
 
 func (r *Run) applyReport(e *ChildReported) error {
 	if r.ended == Failed {
-		return r.reviveBy(e)
+		return r.reopenByReport(e)
 	}
 	o := r.byID[e.ID]
 	if o == nil || o.Kind != AwaitChild {
@@ -157,13 +157,13 @@ func (r *Run) applyReport(e *ChildReported) error {
 		o.report = e
 		return nil
 	}
-	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: o.overdue(e)})
+	return r.resolveInterrupt(e.ID, Answer{Given: true, Child: o.withTimeout(e)})
 }
 
-// overdue is the last report of a child, with why it was cancelled where that was
+// withTimeout is the last report of a child, with why it was cancelled where that was
 // because its time was up.
-func (o *openInterrupt) overdue(e *ChildReported) *ChildReported {
-	if !o.late || e.Status != Cancelled || e.Error != nil {
+func (o *openInterrupt) withTimeout(e *ChildReported) *ChildReported {
+	if !o.timedOut || e.Status != Cancelled || e.Error != nil {
 		return e
 	}
 	late := *e
@@ -182,22 +182,22 @@ func (r *Run) spendChild(n *nodeState, before, now *ChildReported) {
 		took = took.minus(before.Usage)
 	}
 	if took != (Usage{}) {
-		r.spend(n.path(), took)
+		r.addUsage(n.path(), took)
 	}
-	for _, a := range now.Raised {
+	for _, a := range now.Increases {
 		more, path := a.Max, a.Path
 		if before != nil {
-			more = more.minus(raisedBy(before, path))
+			more = more.minus(increasedBy(before, path))
 		}
 		if own, mine := strings.CutPrefix(path, r.ID+"|"); mine {
 			path = own
 		}
-		put(&r.raised, path, r.raised[path].Add(more))
+		setInMap(&r.increases, path, r.increases[path].Add(more))
 	}
 }
 
-func raisedBy(e *ChildReported, path string) Usage {
-	for _, a := range e.Raised {
+func increasedBy(e *ChildReported, path string) Usage {
+	for _, a := range e.Increases {
 		if a.Path == path {
 			return a.Max
 		}
@@ -212,9 +212,9 @@ func (u Usage) minus(o Usage) Usage {
 	}
 }
 
-// Awaits reports whether news of the child with that interrupt would be of use:
+// AwaitsChild reports whether news of the child with that interrupt would be of use:
 // it is open, or it is a failed run's and failed with it.
-func (r *Run) Awaits(id string) bool {
+func (r *Run) AwaitsChild(id string) bool {
 	if o := r.byID[id]; o != nil && o.Kind == AwaitChild {
 		return true
 	}
@@ -225,7 +225,7 @@ func (r *Run) Awaits(id string) bool {
 func (r *Run) failedBy(id string) *nodeState {
 	path, _, _ := strings.Cut(id, ":")
 	n := r.node(path)
-	if n == nil || n.phase != done || !n.unfinished() || n.ext == nil {
+	if n == nil || n.phase != phaseDone || !n.unfinished() || n.ext == nil {
 		return nil
 	}
 	if a := n.ext.answers[id]; a == nil || a.Child == nil || a.Child.Status == Completed {
@@ -234,25 +234,25 @@ func (r *Run) failedBy(id string) *nodeState {
 	return n
 }
 
-// reviveBy lets a failed run go on because the child that failed it has
+// reopenByReport lets a failed run go on because the child that failed it has
 // completed since: a person saw to it.
-func (r *Run) reviveBy(e *ChildReported) error {
+func (r *Run) reopenByReport(e *ChildReported) error {
 	n := r.failedBy(e.ID)
 	if n == nil || e.Status != Completed {
 		return invalid("%s follows the end of the run", e.Kind())
 	}
 	r.spendChild(n, n.ext.answers[e.ID].Child, e)
-	r.revive(n)
+	r.reopenAfterFailure(n)
 	n.ext.answers[e.ID] = &Answer{Given: true, Child: e}
 	n.ext.unhandled, n.ext.failure = false, nil
-	n.entered, n.passed = true, true
+	n.entered, n.breakPassed = true, true
 	r.makeReady(n)
 	return nil
 }
 
-// Committed is what the run has spent and what is reserved for calls of which
+// CommittedUsage is what the run has spent and what is reserved for calls of which
 // nobody knows yet what they took.
-func (r *Run) Committed() Usage {
+func (r *Run) CommittedUsage() Usage {
 	u := r.usage
 	// order: a sum of whole numbers.
 	for _, held := range r.reserved {
@@ -261,12 +261,12 @@ func (r *Run) Committed() Usage {
 	return u
 }
 
-// RaisedAbove is what people added, in this run and in those below it, to
+// IncreasesAbove is what people added, in this run and in those below it, to
 // budgets of runs above it: Max of "RUN|PATH", sorted; nil for none.
-func (r *Run) RaisedAbove() []Account {
+func (r *Run) IncreasesAbove() []Account {
 	var out []Account
 	// order: sorted below.
-	for path, u := range r.raised {
+	for path, u := range r.increases {
 		if strings.Contains(path, "|") {
 			out = append(out, Account{Path: path, Max: u})
 		}
@@ -279,6 +279,6 @@ func (r *Run) RaisedAbove() []Account {
 // nobody else writes it meanwhile.
 const ShareContext = "share"
 
-func sharing(waits []Interrupt) bool {
+func sharesContext(waits []Interrupt) bool {
 	return slices.ContainsFunc(waits, func(i Interrupt) bool { return i.Child != nil && i.Child.Isolation == ShareContext })
 }

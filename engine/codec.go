@@ -126,12 +126,12 @@ func (c *coder) upcast(kind string, v int) bool {
 	}
 	for ; v < now; v++ {
 		up := c.codec.versions[kind][v-1]
-		m, err := up(c.members[c.lo:])
+		m, err := up(c.members[c.objectStart:])
 		if err != nil {
 			c.fail(fmt.Errorf("%s: from version %d: %w", kind, v, err))
 			return false
 		}
-		c.members = append(c.members[:c.lo:c.lo], m...)
+		c.members = append(c.members[:c.objectStart:c.objectStart], m...)
 	}
 	return true
 }

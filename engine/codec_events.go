@@ -42,7 +42,7 @@ func newEvent(kind string) Event {
 func newRareEvent(kind string) Event {
 	switch kind {
 	case "node.forced":
-		return new(NodeForced)
+		return new(NodeOverridden)
 	case "effect.started":
 		return new(EffectStarted)
 	case "effect.completed":
@@ -87,7 +87,7 @@ func (c *coder) fields(e Event) {
 	case *EffectStarted:
 		c.str("key", &v.Key)
 		c.str("digest", &v.Digest)
-		c.int("again", &v.Again)
+		c.int("again", &v.UnknownStarts)
 		pointer(c, "reserve", &v.Reserve, (*coder).usage)
 	case *EffectCompleted:
 		c.effectCompleted(v)
@@ -154,7 +154,7 @@ func (c *coder) rareFields(e Event) {
 	case *RunForked:
 		c.runForked(v)
 	case *ChangesAccepted:
-		c.stringMap("closure", &v.Closure)
+		c.stringMap("closure", &v.Pinned)
 		c.str("specs", &v.Specs)
 		c.strings("changes", &v.Changes)
 		c.str("by", &v.By)
@@ -163,12 +163,12 @@ func (c *coder) rareFields(e Event) {
 	case *CancelRequested:
 		c.str("by", &v.By)
 		c.str("reason", &v.Reason)
-	case *NodeForced:
+	case *NodeOverridden:
 		c.str("node", &v.Path)
 		c.str("op", &v.Op)
 		c.values("outputs", &v.Outputs)
 		c.str("by", &v.By)
-		pointer(c, "raise", &v.Raise, (*coder).raise)
+		pointer(c, "raise", &v.Increase, (*coder).budgetIncrease)
 	case *RunCompleted:
 		c.values("outputs", &v.Outputs)
 		c.values("absent", &v.Absent)
@@ -192,7 +192,7 @@ func (c *coder) runStarted(v *RunStarted) {
 	c.strings("breaks", &v.Breaks)
 	c.int("parallel", &v.Parallel)
 	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
-	c.stringMap("closure", &v.Closure)
+	c.stringMap("closure", &v.Pinned)
 	c.int("depth", &v.Depth)
 	c.str("node", &v.Node)
 	c.str("session", &v.Session)
@@ -223,7 +223,7 @@ func (c *coder) childReported(v *ChildReported) {
 	c.str("run", &v.Run)
 	c.int("began", &v.Began)
 	c.int("length", &v.Length)
-	objects(c, "raised", &v.Raised, (*coder).account)
+	objects(c, "raised", &v.Increases, (*coder).account)
 }
 
 func (c *coder) runForked(v *RunForked) {
@@ -236,8 +236,8 @@ func (c *coder) runForked(v *RunForked) {
 	c.strings("breaks", &v.Breaks)
 	c.str("origin", &v.Origin)
 	c.str("by", &v.By)
-	c.stringMap("closure", &v.Closure)
-	c.int64("then", &v.Then)
+	c.stringMap("closure", &v.Pinned)
+	c.int64("then", &v.AtTime)
 	c.bool("edited", &v.Edited)
 	objects(c, "contexts", &v.Contexts, (*coder).contextChange)
 	c.str("specs", &v.Specs)
@@ -270,7 +270,7 @@ func (c *coder) effectCompleted(v *EffectCompleted) {
 	pointer(c, "usage", &v.Usage, (*coder).usage)
 	c.int64("us", &v.Micros)
 	c.value("manifest", &v.Manifest)
-	c.bool("passed", &v.Passed)
+	c.bool("passed", &v.Superseded)
 }
 
 func (c *coder) stepRecorded(v *StepRecorded) {
@@ -322,7 +322,7 @@ func (c *coder) usage(v *Usage) {
 	c.int("estimated", &v.Estimated)
 }
 
-func (c *coder) raise(v *Raise) {
+func (c *coder) budgetIncrease(v *BudgetIncrease) {
 	c.str("budget", &v.Budget)
 	c.nested("more", func() { c.usage(&v.More) })
 }

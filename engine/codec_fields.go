@@ -19,8 +19,8 @@ type coder struct {
 	b     []byte // encoding: the output
 	comma bool   // encoding: the next member needs one
 
-	members []member // decoding: of the objects open now
-	lo      int      // decoding: where the innermost object's begin
+	members     []member // decoding: of the objects open now
+	objectStart int      // decoding: where the innermost object's begin
 }
 
 // member is one member of an object not yet visited.
@@ -62,27 +62,27 @@ func (c *coder) object(raw []byte, visit func()) {
 		c.fail(fmt.Errorf("expected an object, got %.40s", raw))
 		return
 	}
-	lo := c.lo
-	c.lo = len(c.members)
+	lo := c.objectStart
+	c.objectStart = len(c.members)
 	for k, v := range Members(raw) {
 		c.members = append(c.members, member{string(k), v})
 	}
 	visit()
-	for i := c.lo; i < len(c.members) && c.err == nil; i++ {
+	for i := c.objectStart; i < len(c.members) && c.err == nil; i++ {
 		if c.members[i].raw != nil {
 			c.fail(fmt.Errorf("unknown or repeated field %q", c.members[i].key))
 		}
 	}
-	c.members = c.members[:c.lo]
-	c.lo = lo
+	c.members = c.members[:c.objectStart]
+	c.objectStart = lo
 }
 
-// take finds a member of the innermost object and marks it visited.
-func (c *coder) take(name string) ([]byte, bool) {
+// takeMember finds a member of the innermost object and marks it visited.
+func (c *coder) takeMember(name string) ([]byte, bool) {
 	if c.err != nil {
 		return nil, false
 	}
-	for i := c.lo; i < len(c.members); i++ {
+	for i := c.objectStart; i < len(c.members); i++ {
 		if m := &c.members[i]; m.key == name && m.raw != nil {
 			raw := m.raw
 			m.raw = nil
@@ -100,7 +100,7 @@ func (c *coder) str(name string, p *string) {
 		}
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		if *p, ok = Unquote(raw); !ok {
 			c.fail(fmt.Errorf("%s: expected text, got %.40s", name, raw))
 		}
@@ -134,7 +134,7 @@ func (c *coder) int64(name string, p *int64) {
 		}
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		n, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil {
 			c.fail(fmt.Errorf("%s: expected a whole number, got %.40s", name, raw))
@@ -159,7 +159,7 @@ func (c *coder) bool(name string, p *bool) {
 		}
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		if *p = raw[0] == 't'; !*p && raw[0] != 'f' {
 			c.fail(fmt.Errorf("%s: expected true or false, got %.40s", name, raw))
 		}
@@ -202,7 +202,7 @@ func (c *coder) value(name string, p *Value) {
 		}
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		*p = c.decodeValue(raw)
 	}
 }
@@ -215,7 +215,7 @@ func (c *coder) values(name string, p *Values) {
 		}
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		*p = c.decodeValues(raw)
 	}
 }
@@ -277,7 +277,7 @@ func each[T any](c *coder, name string, p *[]T, put func(*T), get func([]byte, *
 		c.comma = true
 		return
 	}
-	raw, ok := c.take(name)
+	raw, ok := c.takeMember(name)
 	if !ok {
 		return
 	}
@@ -314,7 +314,7 @@ func pointer[T any](c *coder, name string, p **T, visit func(*coder, *T)) {
 		}
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		*p = new(T)
 		c.object(raw, func() { visit(c, *p) })
 	}
@@ -335,7 +335,7 @@ func (c *coder) nested(name string, visit func()) {
 		c.close()
 		return
 	}
-	if raw, ok := c.take(name); ok {
+	if raw, ok := c.takeMember(name); ok {
 		c.object(raw, visit)
 	}
 }
@@ -366,7 +366,7 @@ func (c *coder) body(p *ContextChange) {
 		}
 		return
 	}
-	raw, ok := c.take("body")
+	raw, ok := c.takeMember("body")
 	if !ok {
 		return
 	}

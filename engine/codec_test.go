@@ -150,7 +150,7 @@ func (f filler) event(kind string) Event {
 	return e
 }
 
-func TestEveryKindSurvivesARoundTrip(t *testing.T) {
+func TestEveryEventKindRoundTrips(t *testing.T) {
 	for seed := range uint64(300) {
 		f := filler{rand.New(rand.NewPCG(seed, 1)), seed == 0}
 		var events []Event
@@ -173,7 +173,7 @@ func TestEveryKindSurvivesARoundTrip(t *testing.T) {
 	}
 }
 
-func TestAnEventWithoutFieldsIsItsTypeAlone(t *testing.T) {
+func TestEmptyEventEncodesOnlyItsType(t *testing.T) {
 	for _, kind := range kindNames() {
 		data, err := EncodeEvents(nil, []Event{newEvent(kind)})
 		if err != nil {
@@ -185,7 +185,7 @@ func TestAnEventWithoutFieldsIsItsTypeAlone(t *testing.T) {
 	}
 }
 
-func TestTheJournalFormatOfEveryKindIsTheGoldenOne(t *testing.T) {
+func TestJournalFormatMatchesGolden(t *testing.T) {
 	f := filler{rand.New(rand.NewPCG(1, 1)), true}
 	var got bytes.Buffer
 	for _, kind := range kindNames() {
@@ -218,7 +218,7 @@ func TestTheJournalFormatOfEveryKindIsTheGoldenOne(t *testing.T) {
 	}
 }
 
-func TestWhatThisBuildCannotReadIsRefused(t *testing.T) {
+func TestUnknownAndNewerEventsAreRejected(t *testing.T) {
 	cases := []struct {
 		json, says string
 		is         error
@@ -247,7 +247,7 @@ func TestWhatThisBuildCannotReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnOlderVersionOfAKindIsBroughtUpToDate(t *testing.T) {
+func TestOlderEventVersionIsUpcast(t *testing.T) {
 	rename := func(m []member) ([]member, error) {
 		for i := range m {
 			if m[i].key == "name" {
@@ -275,7 +275,7 @@ func TestAnOlderVersionOfAKindIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-func TestAValueThatCannotBeStoredIsAnError(t *testing.T) {
+func TestUnstorableValueIsAnError(t *testing.T) {
 	_, err := EncodeEvents(nil, []Event{&EffectCompleted{Key: "k", Result: make(chan int)}})
 	if err == nil || !strings.Contains(err.Error(), "encode event 1 (effect.completed): a value of type chan int") {
 		t.Errorf("got %v", err)

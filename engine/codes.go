@@ -86,24 +86,24 @@ const (
 
 // The codes of what is asked of a run from outside.
 const (
-	CodeFlowInvalid      = "flow_invalid"
-	CodeUsage            = "usage"
-	CodeUnreadable       = "unreadable"
-	CodeNotFound         = "not_found"
-	CodeRunOwned         = "run_owned"
-	CodeRunPoisoned      = "run_poisoned"
-	CodeRunStopped       = "run_stopped"
-	CodeInterruptUnknown = "interrupt_unknown"
-	CodeStatusConflict   = "status_conflict"
-	CodeClosureChanged   = "closure_changed"
-	CodeTypesUnknown     = "types_unknown"
-	CodeFork             = "fork_point"
-	CodeSessionBusy      = "session_busy"
-	CodeSessionMoved     = "session_moved"
-	CodeSessionWaits     = "session_waits"
-	CodeStoreNewer       = "store_newer"
-	CodeStoreCorrupt     = "store_corrupt"
-	CodeStoreFull        = "store_full"
+	CodeFlowInvalid         = "flow_invalid"
+	CodeUsage               = "usage"
+	CodeUnreadable          = "unreadable"
+	CodeNotFound            = "not_found"
+	CodeRunOwned            = "run_owned"
+	CodeRunPoisoned         = "run_poisoned"
+	CodeRunStopped          = "run_stopped"
+	CodeInterruptUnknown    = "interrupt_unknown"
+	CodeStatusConflict      = "status_conflict"
+	CodeDependenciesChanged = "closure_changed"
+	CodeTypesUnknown        = "types_unknown"
+	CodeFork                = "fork_point"
+	CodeSessionBusy         = "session_busy"
+	CodeSessionMoved        = "session_moved"
+	CodeSessionWaits        = "session_waits"
+	CodeStoreNewer          = "store_newer"
+	CodeStoreCorrupt        = "store_corrupt"
+	CodeStoreFull           = "store_full"
 )
 
 // CodeInfo is one row of the table of error codes.
@@ -115,10 +115,10 @@ type CodeInfo struct {
 
 // Codes is the table of error codes, in the order in which they are declared.
 func Codes() []CodeInfo {
-	return slices.Concat(runCodes(), nodeCodes(), codeCodes(), modelCodes(), requestCodes())
+	return slices.Concat(runErrorCodes(), nodeErrorCodes(), codeNodeErrorCodes(), modelErrorCodes(), requestErrorCodes())
 }
 
-func runCodes() []CodeInfo {
+func runErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCancelled, "Somebody cancelled the run. No retry and no onError takes it.", "Start the flow again."},
 		{CodeBudget, "A budget of the run or of a node does not cover the next model call. No retry and no onError takes it.", "Add to it and go on with `weir retry RUN NODE --add`, or set onLimit: pause to be asked."},
@@ -143,7 +143,7 @@ func runCodes() []CodeInfo {
 	}
 }
 
-func codeCodes() []CodeInfo {
+func codeNodeErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeCodeFailed, "The code of a node raised an error, or printed `status: error`.", "See the traceback; the line is that of the node's code."},
 		{CodeCodeInvalid, "The code of a node cannot be read as the language it is written in.", "Correct it; the message has the line."},
@@ -160,7 +160,7 @@ func codeCodes() []CodeInfo {
 	}
 }
 
-func nodeCodes() []CodeInfo {
+func nodeErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeAnswer, "An answer or an event does not fit the schema that asks for it.", "Answer again with what the schema allows."},
 		{CodeAnswerTimeout, "Nobody answered in time.", "Raise the node's `timeout`, or wire its `error` port."},
@@ -183,7 +183,7 @@ func nodeCodes() []CodeInfo {
 	}
 }
 
-func modelCodes() []CodeInfo {
+func modelErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeModelRateLimited, "The provider takes no more calls for now, or the account has nothing left.", "Wait, raise the account's limits, or set `retry:`."},
 		{CodeModelOverloaded, "The provider is overloaded.", "Try again later, with `retry:`."},
@@ -202,7 +202,7 @@ func modelCodes() []CodeInfo {
 	}
 }
 
-func requestCodes() []CodeInfo {
+func requestErrorCodes() []CodeInfo {
 	return []CodeInfo{
 		{CodeFlowInvalid, "The flow has problems.", "Correct what the message lists; docs/errors.md has the codes of problems."},
 		{CodeUsage, "The command line cannot be carried out as it stands.", "See `--help` of the command."},
@@ -213,7 +213,7 @@ func requestCodes() []CodeInfo {
 		{CodeRunStopped, "The process that executed the run is closing. Nothing that was acknowledged is lost.", "Continue the run with `weir resume RUN`."},
 		{CodeInterruptUnknown, "The run does not wait for that.", "`weir show RUN` lists what it waits for."},
 		{CodeStatusConflict, "The run or node is not in a state in which that can be done.", "See `weir show RUN`."},
-		{CodeClosureChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names, or with other ports of a node type.", "Use the version it was started with; or continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork`."},
+		{CodeDependenciesChanged, "The run was started with another version of the flow, of its node types or of tools that the flow names, or with other ports of a node type.", "Use the version it was started with; or continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork`."},
 		{CodeTypesUnknown, "The run was recorded by a version that did not record its node types, and this process lacks some of them.", "Read it with a program that has these node types, or print its events with `weir show RUN --events`."},
 		{CodeFork, "A run cannot be forked from there.", "The message says why; `weir show RUN --events` lists the events."},
 		{CodeSessionBusy, "A round of the session is going on, and the message is not to wait its turn.", "Send it again when the round has ended, or set `session: {busy: queue}` or `fork`."},

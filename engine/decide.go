@@ -20,18 +20,18 @@ func (r *Run) Decide() Event {
 		return &NodeCancelled{Path: r.toCancel[0].path()}
 	case len(r.failures) > 0:
 		return r.decideFailure(r.failures[0])
-	case len(r.tearing) > 0:
-		if e := r.decideTeardown(); e != nil {
+	case len(r.cancelling) > 0:
+		if e := r.decideScopeCancel(); e != nil {
 			return e
 		}
 	}
 	switch {
 	case len(r.skips) > 0:
 		return &NodeSkipped{Path: r.skips[0].path()}
-	case len(r.clashes) > 0:
-		return r.decideClash(r.clashes[0])
-	case len(r.late) > 0:
-		return decideLate(r.late[0])
+	case len(r.conflicts) > 0:
+		return r.decideConflict(r.conflicts[0])
+	case len(r.timedOut) > 0:
+		return decideTimedOut(r.timedOut[0])
 	case len(r.breaks) > 0:
 		return decideBreak(r.breaks[0])
 	case len(r.unneeded) > 0:
@@ -56,9 +56,9 @@ func (r *Run) Step(out []Event, e Event) ([]Event, error) {
 	return out, nil
 }
 
-// Finished names a scope whose nodes are all done and whose outputs are to be
+// FinishedScope names a scope whose nodes are all done and whose outputs are to be
 // evaluated and brought back as IterationCompleted, or as RunCompleted for "".
-func (r *Run) Finished() (path string, ok bool) {
+func (r *Run) FinishedScope() (path string, ok bool) {
 	if len(r.finished) == 0 || r.ended != Pending {
 		return "", false
 	}
@@ -71,7 +71,7 @@ func (r *Run) decideStart() Event {
 		return nil
 	}
 	forks := r.forksFor(n)
-	if id := r.lost(n, forks); id != "" {
+	if id := r.missingContext(n, forks); id != "" {
 		return &NodeFailed{Path: n.path(), Error: &Error{
 			Code: CodeContext, Node: n.path(), Permanent: true,
 			Message: fmt.Sprintf("the context %q that came in is not there", id),
@@ -85,22 +85,22 @@ func (r *Run) decideStart() Event {
 }
 
 func (r *Run) decideIteration() Event {
-	for len(r.growing) > 0 {
-		n := r.growing[0]
-		if n.phase == expanding && !n.scope.torn() {
+	for len(r.expandable) > 0 {
+		n := r.expandable[0]
+		if n.phase == phaseExpanding && !n.scope.cancelled() {
 			x := n.ext.expansion
-			if x.running < x.concurrency && x.next < len(x.items) && !r.broken(n) {
-				return &IterationStarted{Path: n.path() + "#" + itoa(n.ext.base+x.next+1)}
+			if x.running < x.concurrency && x.next < len(x.items) && !r.hasFailedIteration(n) {
+				return &IterationStarted{Path: n.path() + "#" + itoa(n.ext.earlierIterations+x.next+1)}
 			}
 		}
-		r.growing = r.growing[1:]
+		r.expandable = r.expandable[1:]
 	}
 	return nil
 }
 
-// broken reports whether an iteration of the composite failed.
-func (r *Run) broken(n *nodeState) bool {
-	for _, s := range r.tearing {
+// hasFailedIteration reports whether an iteration of the composite failed.
+func (r *Run) hasFailedIteration(n *nodeState) bool {
+	for _, s := range r.cancelling {
 		if s.owner == n {
 			return true
 		}
@@ -108,7 +108,7 @@ func (r *Run) broken(n *nodeState) bool {
 	return false
 }
 
-func (r *Run) decideClash(n *nodeState) Event {
+func (r *Run) decideConflict(n *nodeState) Event {
 	hint := "join the branches with a merge node, or make them exclusive"
 	for _, p := range n.plan.Spec.PortsOf(n.plan.Def).In {
 		if p.Exclusive { // it is the merge node
@@ -124,7 +124,7 @@ func (r *Run) decideClash(n *nodeState) Event {
 
 func decideBreak(n *nodeState) Event {
 	name := "before"
-	if n.phase == held {
+	if n.phase == phaseBreakAfter {
 		name = "after"
 	}
 	id := n.path() + ":" + name + "#1"
@@ -137,10 +137,10 @@ func decideBreak(n *nodeState) Event {
 // decideFailure applies the node's retry and onError settings.
 func (r *Run) decideFailure(n *nodeState) Event {
 	def, err := n.plan.Def, n.ext.failure
-	if n.scope.torn() {
+	if n.scope.cancelled() {
 		return &NodeErrored{Path: n.path()}
 	}
-	if n.triesAgain(err) {
+	if n.canRetry(err) {
 		return &NodeRetrying{Path: n.path(), Due: r.now + backoff(def.Retry.Backoff, n.attempt).Milliseconds()}
 	}
 	switch {
@@ -155,8 +155,8 @@ func (r *Run) decideFailure(n *nodeState) Event {
 	return &NodeErrored{Path: n.path()}
 }
 
-// retries reports whether the policy tries again after this error.
-func retries(p *flow.Retry, err *Error) bool {
+// policyRetries reports whether the policy tries again after this error.
+func policyRetries(p *flow.Retry, err *Error) bool {
 	if err.Code == CodeCancelled || err.Code == CodeBudget {
 		return false
 	}
@@ -166,20 +166,20 @@ func retries(p *flow.Retry, err *Error) bool {
 	return slices.Contains(p.On, err.Code)
 }
 
-// Retries reports whether the attempt of the node at path would be made again
+// WouldRetry reports whether the attempt of the node at path would be made again
 // if it failed with that error now.
-func (r *Run) Retries(path string, err *Error) bool {
+func (r *Run) WouldRetry(path string, err *Error) bool {
 	n := r.node(path)
-	return n != nil && !n.scope.torn() && n.triesAgain(err)
+	return n != nil && !n.scope.cancelled() && n.canRetry(err)
 }
 
-// triesAgain reports whether the node's policy allows another attempt.
-func (n *nodeState) triesAgain(err *Error) bool {
+// canRetry reports whether the node's policy allows another attempt.
+func (n *nodeState) canRetry(err *Error) bool {
 	p, free := &n.plan.Def.Retry, int32(0)
 	if n.ext != nil {
-		free = n.ext.free
+		free = n.ext.uncounted
 	}
-	return int(n.attempt-free) < p.Attempts && retries(p, err)
+	return int(n.attempt-free) < p.Attempts && policyRetries(p, err)
 }
 
 // value is the error as a node's error port gives it.
@@ -204,27 +204,27 @@ func backoff(first time.Duration, attempt int32) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// decideTeardown ends what is being torn down once nothing executes in it.
-func (r *Run) decideTeardown() Event {
-	for _, s := range r.tearing {
+// decideScopeCancel ends what is being torn down once nothing executes in it.
+func (r *Run) decideScopeCancel() Event {
+	for _, s := range r.cancelling {
 		if s.owner == nil {
 			if r.executing > 0 || r.children > 0 {
 				continue
 			}
-			if s.tear.err == nil {
+			if s.cancel.err == nil {
 				return &RunCancelled{}
 			}
-			return &RunFailed{Error: s.tear.err}
+			return &RunFailed{Error: s.cancel.err}
 		}
-		if s.owner.scope.torn() || r.liveIn(s.owner) {
+		if s.owner.scope.cancelled() || r.hasLiveWork(s.owner) {
 			continue
 		}
-		return &NodeFailed{Path: s.owner.path(), Error: s.tear.err}
+		return &NodeFailed{Path: s.owner.path(), Error: s.cancel.err}
 	}
 	return nil
 }
 
-func (r *Run) liveIn(n *nodeState) bool {
+func (r *Run) hasLiveWork(n *nodeState) bool {
 	for _, s := range r.iterations(n) {
 		if s.live > 0 {
 			return true

@@ -6,22 +6,22 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// settle decides what becomes of a node whose pushed edges are all resolved:
+// schedule decides what becomes of a node whose pushed edges are all resolved:
 // it is put on the agenda as ready, to be skipped, or in conflict. A node
 // nobody wants stays as it is.
-func (r *Run) settle(n *nodeState) {
-	if n.phase != idle || !n.wanted || n.scope.torn() {
+func (r *Run) schedule(n *nodeState) {
+	if n.phase != phaseIdle || !n.needed || n.scope.cancelled() {
 		return
 	}
 	switch n.verdict() {
 	case verdictRun:
 		r.makeReady(n)
 	case verdictSkip:
-		n.phase = readied
+		n.phase = phaseReady
 		r.skips = append(r.skips, n)
-	case verdictClash:
-		n.phase = readied
-		r.clashes = append(r.clashes, n)
+	case verdictConflict:
+		n.phase = phaseReady
+		r.conflicts = append(r.conflicts, n)
 	}
 }
 
@@ -30,7 +30,7 @@ type verdict uint8
 const (
 	verdictRun verdict = iota
 	verdictSkip
-	verdictClash
+	verdictConflict
 )
 
 // verdict applies the edge rules of the design, section 4.
@@ -49,14 +49,14 @@ func (n *nodeState) verdict() verdict {
 		if e.tested {
 			tested++
 		}
-		if edges[i] != taken {
+		if edges[i] != edgeTaken {
 			continue
 		}
 		takenAll++
-		if e.kind == flow.Control {
+		if e.kind == flow.EdgeControl {
 			takenControl++
-		} else if !e.partial && n.secondOn(e.toPort, i) {
-			return verdictClash
+		} else if !e.partial && n.hasSecondValue(e.toPort, i) {
+			return verdictConflict
 		}
 	}
 	switch {
@@ -66,22 +66,22 @@ func (n *nodeState) verdict() verdict {
 		return verdictSkip
 	}
 	for _, port := range p.required {
-		if !n.has(port) {
+		if !n.hasValue(port) {
 			return verdictSkip
 		}
 	}
 	return verdictRun
 }
 
-// secondOn reports whether a later edge than i brings a second value to a port
+// hasSecondValue reports whether a later edge than i brings a second value to a port
 // that takes one.
-func (n *nodeState) secondOn(port string, i int32) bool {
+func (n *nodeState) hasSecondValue(port string, i int32) bool {
 	if slices.Contains(n.plan.many, port) {
 		return false
 	}
 	for j := i + 1; j < n.plan.inHi; j++ {
 		e := &n.scope.plan.edges[j]
-		if e.toPort == port && !e.partial && n.scope.edges[j] == taken && !n.sameContext(i, j) {
+		if e.toPort == port && !e.partial && n.scope.edges[j] == edgeTaken && !n.sameContext(i, j) {
 			return true
 		}
 	}
@@ -91,7 +91,7 @@ func (n *nodeState) secondOn(port string, i int32) bool {
 // sameContext reports whether two edges bring the handle of one context.
 func (n *nodeState) sameContext(i, j int32) bool {
 	a, b := &n.scope.plan.edges[i], &n.scope.plan.edges[j]
-	if a.kind != flow.Context || b.kind != flow.Context {
+	if a.kind != flow.EdgeContext || b.kind != flow.EdgeContext {
 		return false
 	}
 	x, _ := n.scope.nodes[a.from].outputs.Get(a.fromPort)
@@ -101,58 +101,58 @@ func (n *nodeState) sameContext(i, j int32) bool {
 	return ok && ok2 && h == k
 }
 
-// has reports whether a port that is not lazy has a value.
-func (n *nodeState) has(port string) bool {
+// hasValue reports whether a port that is not lazy has a value.
+func (n *nodeState) hasValue(port string) bool {
 	for i := range n.plan.bound {
 		if b := &n.plan.bound[i]; b.name == port {
-			return n.readable(b)
+			return n.templateReadable(b)
 		}
 	}
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
-		if n.scope.edges[i] == taken && n.scope.plan.edges[i].toPort == port {
+		if n.scope.edges[i] == edgeTaken && n.scope.plan.edges[i].toPort == port {
 			return true
 		}
 	}
 	return false
 }
 
-// readable reports whether everything is there that a template reads in any
+// templateReadable reports whether everything is there that a template reads in any
 // case.
-func (n *nodeState) readable(b *boundPort) bool {
+func (n *nodeState) templateReadable(b *boundPort) bool {
 	for _, e := range b.reads {
-		if n.scope.edges[e] != taken && !n.scope.plan.edges[e].maybe {
+		if n.scope.edges[e] != edgeTaken && !n.scope.plan.edges[e].maybe {
 			return false
 		}
 	}
 	return true
 }
 
-// resolve pushes the node's outcome along its edges: taken where the port has
+// resolveOutEdges pushes the node's outcome along its edges: taken where the port has
 // a value, dropped elsewhere.
-func (r *Run) resolve(n *nodeState) {
+func (r *Run) resolveOutEdges(n *nodeState) {
 	s := n.scope
 	for _, i := range n.plan.out {
 		e := &s.plan.edges[i]
-		if s.edges[i] != unresolved {
+		if s.edges[i] != edgeUnresolved {
 			continue
 		}
-		s.edges[i] = dropped
-		if n.gives(e.fromPort) {
-			s.edges[i] = taken
+		s.edges[i] = edgeDropped
+		if n.emits(e.fromPort) {
+			s.edges[i] = edgeTaken
 		}
 		to := &s.nodes[e.to]
 		if e.lazy {
-			r.wake(to)
+			r.readyPulled(to)
 			continue
 		}
 		if to.pending--; to.pending == 0 {
-			r.settle(to)
+			r.schedule(to)
 		}
 	}
 }
 
-// gives reports whether an edge from the port is taken.
-func (n *nodeState) gives(port string) bool {
+// emits reports whether an edge from the port is taken.
+func (n *nodeState) emits(port string) bool {
 	switch n.status {
 	case Completed:
 		if port == "" {
@@ -167,43 +167,43 @@ func (n *nodeState) gives(port string) bool {
 	}
 }
 
-// wake readies a node whose pulled port is resolved.
-func (r *Run) wake(n *nodeState) {
-	if n.phase == pulling && n.pulled(n.ext.port) {
+// readyPulled readies a node whose pulled port is resolved.
+func (r *Run) readyPulled(n *nodeState) {
+	if n.phase == phasePulling && n.pullResolved(n.ext.port) {
 		r.makeReady(n)
 	}
 }
 
-// pulled reports whether all sources of a lazy port are done.
-func (n *nodeState) pulled(port string) bool {
+// pullResolved reports whether all sources of a lazy port are done.
+func (n *nodeState) pullResolved(port string) bool {
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
-		if n.scope.plan.edges[i].toPort == port && n.scope.edges[i] == unresolved {
+		if n.scope.plan.edges[i].toPort == port && n.scope.edges[i] == edgeUnresolved {
 			return false
 		}
 	}
 	return true
 }
 
-// want makes a node run that only a pull asks for, and what it needs.
-func (r *Run) want(n *nodeState) {
-	if n.wanted {
+// markNeeded makes a node run that only a pull asks for, and what it needs.
+func (r *Run) markNeeded(n *nodeState) {
+	if n.needed {
 		return
 	}
-	n.wanted = true
-	n.scope.unask--
+	n.needed = true
+	n.scope.unneeded--
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		if e := &n.scope.plan.edges[i]; !e.lazy {
-			r.want(&n.scope.nodes[e.from])
+			r.markNeeded(&n.scope.nodes[e.from])
 		}
 	}
 	if n.pending == 0 {
-		r.settle(n)
+		r.schedule(n)
 	}
 }
 
-// finish ends a node with its status and lets what follows from it happen.
-func (r *Run) finish(n *nodeState, s Status) {
-	n.status, n.phase = s, done
+// endNode ends a node with its status and lets what follows from it happen.
+func (r *Run) endNode(n *nodeState, s Status) {
+	n.status, n.phase = s, phaseDone
 	if n.ext != nil && s == Completed {
 		e := n.ext
 		n.ext = nil
@@ -211,20 +211,20 @@ func (r *Run) finish(n *nodeState, s Status) {
 			n.ext = &nodeExt{metadata: e.metadata, micros: e.micros, cached: e.cached}
 		}
 	}
-	if !n.wanted {
-		n.scope.unask--
-		n.wanted = true
+	if !n.needed {
+		n.scope.unneeded--
+		n.needed = true
 	}
 	n.scope.open--
 	if s != Cancelled {
-		r.resolve(n)
+		r.resolveOutEdges(n)
 	}
 	r.checkFinished(n.scope)
 }
 
 // checkFinished lists a scope whose wanted nodes are all done.
 func (r *Run) checkFinished(s *scope) {
-	if s.open > s.unask || s.torn() || s.listed {
+	if s.open > s.unneeded || s.cancelled() || s.listed {
 		return
 	}
 	if s.open > 0 {
@@ -239,7 +239,7 @@ func (r *Run) checkFinished(s *scope) {
 
 func (r *Run) listUnneeded(s *scope) {
 	for i := range s.nodes {
-		if n := &s.nodes[i]; n.phase == idle && !n.wanted {
+		if n := &s.nodes[i]; n.phase == phaseIdle && !n.needed {
 			r.unneeded = append(r.unneeded, n)
 		}
 	}

@@ -19,12 +19,12 @@ func AppendValue(b []byte, v Value) ([]byte, error) { return appender{}.value(b,
 // EncodeValue is AppendValue for a store: an object whose only key begins with
 // "$" is wrapped, as {"$": {...}}, so that DecodeValue does not take it for a
 // Handle.
-func EncodeValue(b []byte, v Value) ([]byte, error) { return appender{mark: true}.value(b, v) }
+func EncodeValue(b []byte, v Value) ([]byte, error) { return appender{escapeMarkers: true}.value(b, v) }
 
 // appender writes values as JSON.
 type appender struct {
-	mark  bool
-	depth int // how deep it is in lists and objects
+	escapeMarkers bool
+	depth         int // how deep it is in lists and objects
 }
 
 // enter is the appender for what is inside of a list or object.
@@ -101,7 +101,7 @@ func (a appender) object(b []byte, m map[string]any) ([]byte, error) {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
-	marked := a.mark && len(keys) == 1 && strings.HasPrefix(keys[0], "$")
+	marked := a.escapeMarkers && len(keys) == 1 && strings.HasPrefix(keys[0], "$")
 	if marked { // what a user calls "$context" is no Handle
 		b = append(b, `{"$":`...)
 	}

@@ -45,8 +45,8 @@ type RunStarted struct {
 	Parallel int `json:"parallel"`
 	// Contexts creates the main context.
 	Contexts []ContextChange `json:"contexts,omitempty"`
-	// Closure pins what the run runs under: node-type versions and tool hashes.
-	Closure map[string]string `json:"closure,omitempty"`
+	// Pinned pins what the run runs under: node-type versions and tool hashes.
+	Pinned map[string]string `json:"closure,omitempty"`
 	// Specs is the digest under which the store keeps what reading the record needs
 	// of the node types: see flow.Specs. "" in runs of earlier versions.
 	Specs string `json:"specs,omitempty"`
@@ -186,8 +186,8 @@ type NodeCancelled struct {
 type EffectStarted struct {
 	Key    string `json:"key"` // path/name#ordinal
 	Digest string `json:"digest,omitempty"`
-	// Again counts the earlier starts whose outcome nobody knows.
-	Again int `json:"again,omitempty"`
+	// UnknownStarts counts the earlier starts whose outcome nobody knows.
+	UnknownStarts int `json:"again,omitempty"`
 	// Reserve is what a call under a budget may take. It is spent where the
 	// outcome stays unknown.
 	Reserve *Usage `json:"reserve,omitempty"`
@@ -206,10 +206,10 @@ type EffectCompleted struct {
 	Micros int64  `json:"us,omitempty"`
 	// Manifest says what a model call was given and what not, and why.
 	Manifest Value `json:"manifest,omitempty"`
-	// Passed says that the effect is a rejected answer which ended an earlier attempt:
+	// Superseded says that the effect is a rejected answer which ended an earlier attempt:
 	// attempts from then on ask under the next ordinal. It follows from the journal and
 	// is set in a run and its checkpoints alone.
-	Passed bool `json:"passed,omitempty"`
+	Superseded bool `json:"passed,omitempty"`
 }
 
 // rejected reports whether the effect is an answer of a model that could not be used.
@@ -266,8 +266,8 @@ type ChildReported struct {
 	// Usage is what the child and its own children have spent so far, all told,
 	// and Raised by how much people, whom they asked, raised budgets of runs above:
 	// Max of "RUN|PATH".
-	Usage  Usage     `json:"usage,omitzero"`
-	Raised []Account `json:"raised,omitempty"`
+	Usage     Usage     `json:"usage,omitzero"`
+	Increases []Account `json:"raised,omitempty"`
 }
 
 // RunForked makes a run that shares the past of another one of its own: what was
@@ -276,12 +276,12 @@ type RunForked struct {
 	From string `json:"from"` // run id
 	// At is the number of the last event that is shared, and Then the time of its
 	// commit in Unix milliseconds: timers go on with what was left of them then.
-	At   int64 `json:"at"`
-	Then int64 `json:"then,omitempty"`
+	At     int64 `json:"at"`
+	AtTime int64 `json:"then,omitempty"`
 	// Flow and Fingerprint say what the run goes on under.
 	Flow        string            `json:"flow"`
 	Fingerprint string            `json:"fingerprint"`
-	Closure     map[string]string `json:"closure,omitempty"`
+	Pinned      map[string]string `json:"closure,omitempty"`
 	Specs       string            `json:"specs,omitempty"`
 	// Inputs replace those of the run it is forked from, State adds to its state.
 	Inputs Values        `json:"inputs,omitempty"`
@@ -300,9 +300,9 @@ type RunForked struct {
 // ChangesAccepted has a run continue under other versions of node types and tools
 // than it was started with, since somebody asked for it.
 type ChangesAccepted struct {
-	// Closure and Specs replace those of the run's beginning, from here on.
-	Closure map[string]string `json:"closure,omitempty"`
-	Specs   string            `json:"specs,omitempty"`
+	// Pinned and Specs replace those of the run's beginning, from here on.
+	Pinned map[string]string `json:"closure,omitempty"`
+	Specs  string            `json:"specs,omitempty"`
 	// Changes are what is different, for people.
 	Changes []string `json:"changes,omitempty"`
 	By      string   `json:"by,omitempty"`
@@ -320,20 +320,20 @@ type CancelRequested struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// NodeForced is a person's way out of a stuck run.
-type NodeForced struct {
+// NodeOverridden is a person's way out of a stuck run.
+type NodeOverridden struct {
 	Path string `json:"node"`
 	// Op is "retry", "skip" or "complete".
 	Op      string `json:"op"`
 	Outputs Values `json:"outputs,omitempty"` // of complete
 	By      string `json:"by,omitempty"`
-	// Raise is what is added to a budget, with retry.
-	Raise *Raise `json:"raise,omitempty"`
+	// Increase is what is added to a budget, with retry.
+	Increase *BudgetIncrease `json:"raise,omitempty"`
 }
 
-// Raise is what is added to a budget, by its path: calls, tokens (as Input) and
+// BudgetIncrease is what is added to a budget, by its path: calls, tokens (as Input) and
 // cost.
-type Raise struct {
+type BudgetIncrease struct {
 	Budget string `json:"budget"`
 	More   Usage  `json:"more"`
 }
@@ -380,7 +380,7 @@ func (*RunForked) Kind() string          { return "run.forked" }
 func (*ChangesAccepted) Kind() string    { return "changes.accepted" }
 func (*TimerFired) Kind() string         { return "timer.fired" }
 func (*CancelRequested) Kind() string    { return "cancel.requested" }
-func (*NodeForced) Kind() string         { return "node.forced" }
+func (*NodeOverridden) Kind() string     { return "node.forced" }
 func (*RunCompleted) Kind() string       { return "run.completed" }
 func (*RunFailed) Kind() string          { return "run.failed" }
 func (*RunCancelled) Kind() string       { return "run.cancelled" }

@@ -11,17 +11,17 @@ import (
 // run whose past is its own.
 func (r *Run) Forked() *RunForked { return r.forked }
 
-// Shared is what was spent in the past that the run shares with another. Usage
+// SharedUsage is what was spent in the past that the run shares with another. Usage
 // does not count it, and no budget does.
-func (r *Run) Shared() Usage { return r.shared }
+func (r *Run) SharedUsage() Usage { return r.sharedUsage }
 
 // Forkable reports whether another run can go on from here: the run has begun
 // and neither ended nor is about to.
 func (r *Run) Forkable() bool {
-	if r.Start == nil || r.ended != Pending || r.cancelled != nil || len(r.tearing)+len(r.failures) > 0 {
+	if r.Start == nil || r.ended != Pending || r.cancelled != nil || len(r.cancelling)+len(r.failures) > 0 {
 		return false
 	}
-	return r.children == 0 || !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool { return o.node.phase == failing })
+	return r.children == 0 || !slices.ContainsFunc(r.interrupts, func(o *openInterrupt) bool { return o.node.phase == phaseFailing })
 }
 
 // applyForked makes the run one of its own. It is the root of its tree and no
@@ -30,9 +30,9 @@ func (r *Run) applyForked(e *RunForked) error {
 	if !r.Forkable() {
 		return invalid("%s: the run has ended or is about to", e.Kind())
 	}
-	r.Start, r.forked = e.Over(r.Start), e
-	r.shared, r.usage = r.shared.Add(r.usage), Usage{}
-	r.spent, r.reserved, r.raised, r.leaves = nil, nil, nil, nil
+	r.Start, r.forked = e.EffectiveStart(r.Start), e
+	r.sharedUsage, r.usage = r.sharedUsage.Add(r.usage), Usage{}
+	r.spent, r.reserved, r.increases, r.approvals = nil, nil, nil, nil
 	for _, c := range e.State {
 		if c.Delete {
 			r.state = r.state.without(c.Key)
@@ -41,15 +41,15 @@ func (r *Run) applyForked(e *RunForked) error {
 		}
 	}
 	r.applyContexts(e.Contexts)
-	r.postpone(r.now - e.Then)
-	r.restart(r.root, e)
+	r.shiftTimers(r.now - e.AtTime)
+	r.restartScope(r.root, e)
 	return nil
 }
 
-// Over is how a run began that was forked so, where the other run began with s.
-func (e *RunForked) Over(s *RunStarted) *RunStarted {
+// EffectiveStart is how a run began that was forked so, where the other run began with s.
+func (e *RunForked) EffectiveStart(s *RunStarted) *RunStarted {
 	o := *s
-	o.Flow, o.Fingerprint, o.Closure, o.Specs = e.Flow, e.Fingerprint, e.Closure, e.Specs
+	o.Flow, o.Fingerprint, o.Pinned, o.Specs = e.Flow, e.Fingerprint, e.Pinned, e.Specs
 	o.Inputs, o.Breaks, o.Origin = e.Inputs, e.Breaks, e.Origin
 	o.Parent, o.Node, o.Depth, o.Session, o.Round, o.Allowances = "", "", 0, "", 0, nil
 	if len(e.Contexts) > 0 {
@@ -58,14 +58,14 @@ func (e *RunForked) Over(s *RunStarted) *RunStarted {
 	return &o
 }
 
-// postpone moves all timers, so that what was left of them is left of them now.
-func (r *Run) postpone(by int64) {
+// shiftTimers moves all timers, so that what was left of them is left of them now.
+func (r *Run) shiftTimers(by int64) {
 	if by <= 0 {
 		return
 	}
 	// order: each timer is moved by the same time, and a heap orders them.
 	for id, at := range r.due {
-		r.arm(id, at+by)
+		r.setTimer(id, at+by)
 	}
 	for _, o := range r.interrupts {
 		if o.Due > 0 {
@@ -74,55 +74,55 @@ func (r *Run) postpone(by int64) {
 	}
 }
 
-// restart has the attempts of a scope, and of those in it, begin anew whose
+// restartScope has the attempts of a scope, and of those in it, begin anew whose
 // function was running or whose child run was.
-func (r *Run) restart(s *scope, e *RunForked) {
+func (r *Run) restartScope(s *scope, e *RunForked) {
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		again := slices.Contains(e.Breaks, n.plan.Def.ID)
 		switch n.phase {
-		case executing:
-			n.passed = n.passed && !again
-			r.beginAnew(n)
-		case asking:
-			r.askAnew(n, e.Edited)
-		case retrying:
+		case phaseExecuting:
+			n.breakPassed = n.breakPassed && !again
+			r.resetExecuting(n)
+		case phaseWaiting:
+			r.resumeWaiting(n, e.Edited)
+		case phaseRetrying:
 			if e.Edited {
-				n.forgetAll()
+				n.dropAttempts()
 			}
-		case readied:
-			r.readyAnew(n, again, e.Edited)
-		case idle, pulling, expanding, breaking, held, failing, done:
+		case phaseReady:
+			r.recheckReady(n, again, e.Edited)
+		case phaseIdle, phasePulling, phaseExpanding, phaseBreakBefore, phaseBreakAfter, phaseFailing, phaseDone:
 		}
 		for _, inner := range r.iterations(n) {
-			r.restart(inner, e)
+			r.restartScope(inner, e)
 		}
 	}
 }
 
-// beginAnew puts an attempt that was executing back to where nothing of it had
+// resetExecuting puts an attempt that was executing back to where nothing of it had
 // happened. One that had only been answered keeps the answers, and a composite
 // its iterations: both do nothing outside.
-func (r *Run) beginAnew(n *nodeState) {
-	r.yield(n, readied)
+func (r *Run) resetExecuting(n *nodeState) {
+	r.endEntry(n, phaseReady)
 	x := n.ext
-	resumable := x != nil && len(x.effects)+len(x.begun) == 0 && (len(x.answers) > 0 || x.expansion != nil)
+	resumable := x != nil && len(x.effects)+len(x.startedEffects) == 0 && (len(x.answers) > 0 || x.expansion != nil)
 	if !resumable {
-		r.closeAll(n)
-		n.forgetAll()
+		r.closeInterrupts(n)
+		n.dropAttempts()
 		n.entered = false
 		n.attempt--
 	}
 	r.makeReady(n)
 }
 
-// askAnew has a waiting attempt go on where it cannot wait any longer: its child
+// resumeWaiting has a waiting attempt go on where it cannot wait any longer: its child
 // run belongs to the run it is forked from, or what it was given has changed.
-func (r *Run) askAnew(n *nodeState, edited bool) {
-	if edited && len(n.ext.effects)+len(n.ext.begun) > 0 {
-		r.closeAll(n)
-		r.release(n)
-		n.forgetAll()
+func (r *Run) resumeWaiting(n *nodeState, edited bool) {
+	if edited && len(n.ext.effects)+len(n.ext.startedEffects) > 0 {
+		r.closeInterrupts(n)
+		r.releaseGrants(n)
+		n.dropAttempts()
 		n.entered = false
 		n.attempt--
 		r.makeReady(n)
@@ -131,40 +131,40 @@ func (r *Run) askAnew(n *nodeState, edited bool) {
 	orphaned := false
 	for _, o := range slices.Clone(r.interrupts) {
 		if o.node == n && o.Kind == AwaitChild {
-			r.close(o)
+			r.removeInterrupt(o)
 			orphaned = true
 		}
 	}
 	if orphaned {
-		r.release(n) // a shared context was its child's
+		r.releaseGrants(n) // a shared context was its child's
 		r.makeReady(n)
 	}
 }
 
-// readyAnew looks again at a node that has not been started or resumed yet.
-func (r *Run) readyAnew(n *nodeState, again, edited bool) {
+// recheckReady looks again at a node that has not been started or resumed yet.
+func (r *Run) recheckReady(n *nodeState, again, edited bool) {
 	switch {
 	case n.entered:
-		if edited && n.ext != nil && len(n.ext.effects)+len(n.ext.begun) > 0 {
-			n.forgetAll()
+		if edited && n.ext != nil && len(n.ext.effects)+len(n.ext.startedEffects) > 0 {
+			n.dropAttempts()
 			n.entered = false
 			n.attempt--
 		}
-	case again && !slices.Contains(r.skips, n) && !slices.Contains(r.clashes, n) && !slices.Contains(r.breaks, n):
-		n.passed = false
+	case again && !slices.Contains(r.skips, n) && !slices.Contains(r.conflicts, n) && !slices.Contains(r.breaks, n):
+		n.breakPassed = false
 		r.breaks = append(r.breaks, n)
 	}
 }
 
-// forgetAll drops what the node's attempts did and were told.
-func (n *nodeState) forgetAll() {
+// dropAttempts drops what the node's attempts did and were told.
+func (n *nodeState) dropAttempts() {
 	if x := n.ext; x != nil {
-		x.effects, x.begun, x.answers, x.steps, x.port, x.cutOff = nil, nil, nil, nil, "", false
+		x.effects, x.startedEffects, x.answers, x.steps, x.port, x.cutOff = nil, nil, nil, nil, "", false
 	}
 }
 
-// snapForked is the fork as a snapshot keeps it, nil for none.
-func (r *Run) snapForked() (json.RawMessage, error) {
+// encodeForked is the fork as a snapshot keeps it, nil for none.
+func (r *Run) encodeForked() (json.RawMessage, error) {
 	if r.forked == nil {
 		return nil, nil
 	}
@@ -187,24 +187,24 @@ func (r *Run) restoreForked(data json.RawMessage) error {
 	return nil
 }
 
-// Fate is what the rest of a plan makes of a node, beside its definition and the
+// NodeUse is what the rest of a plan makes of a node, beside its definition and the
 // edges into it.
-type Fate struct {
+type NodeUse struct {
 	// Needed is false for a node that runs only when somebody pulls it, or that
 	// no target needs.
 	Needed bool
-	// Caught says that its error port is wired.
-	Caught bool
+	// ErrorHandled says that its error port is wired.
+	ErrorHandled bool
 }
 
-// Fates are those of the nodes of the root graph, by id, in a run limited to the
+// NodeUses are those of the nodes of the root graph, by id, in a run limited to the
 // targets; none is no limit.
-func (p *Plan) Fates(targets []string) map[string]Fate {
+func (p *Plan) NodeUses(targets []string) map[string]NodeUse {
 	need := p.Root.needed(targets)
-	out := make(map[string]Fate, len(p.Root.Nodes))
+	out := make(map[string]NodeUse, len(p.Root.Nodes))
 	for i := range p.Root.Nodes {
 		n := &p.Root.Nodes[i]
-		f := Fate{Needed: !n.lazyOnly, Caught: n.errorWired}
+		f := NodeUse{Needed: !n.lazyOnly, ErrorHandled: n.errorWired}
 		if len(targets) > 0 {
 			f.Needed = need[i]
 		}
@@ -213,9 +213,9 @@ func (p *Plan) Fates(targets []string) map[string]Fate {
 	return out
 }
 
-// NodeOf is the path of the node that an event is about: for an iteration, of
+// EventPath is the path of the node that an event is about: for an iteration, of
 // the iteration itself; "" where it is about the run.
-func NodeOf(e Event) string {
+func EventPath(e Event) string {
 	switch e := e.(type) {
 	case *NodeStarted:
 		return e.Path
@@ -240,17 +240,17 @@ func NodeOf(e Event) string {
 	case *NoteRecorded:
 		return e.Path
 	case *InterruptAnswered:
-		return interruptNode(e.ID)
+		return interruptPath(e.ID)
 	case *ChildReported:
-		return interruptNode(e.ID)
+		return interruptPath(e.ID)
 	case *TimerFired:
-		return interruptNode(e.ID)
+		return interruptPath(e.ID)
 	}
-	return endOf(e)
+	return endedNode(e)
 }
 
-// endOf is NodeOf for events that end a node or an attempt.
-func endOf(e Event) string {
+// endedNode is NodeOf for events that end a node or an attempt.
+func endedNode(e Event) string {
 	switch e := e.(type) {
 	case *NodeCompleted:
 		return e.Path
@@ -266,31 +266,31 @@ func endOf(e Event) string {
 		return e.Path
 	case *NodeCancelled:
 		return e.Path
-	case *NodeForced:
+	case *NodeOverridden:
 		return e.Path
 	}
 	return ""
 }
 
-// interruptNode is the path in an interrupt's id path:name#ordinal; a timer of a
+// interruptPath is the path in an interrupt's id path:name#ordinal; a timer of a
 // retry is called as its node is.
-func interruptNode(id string) string {
+func interruptPath(id string) string {
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		return id[:i]
 	}
 	return id
 }
 
-// Untouched reports whether there is a node at the path that nothing has happened
+// Unstarted reports whether there is a node at the path that nothing has happened
 // to yet.
-func (r *Run) Untouched(path string) bool {
+func (r *Run) Unstarted(path string) bool {
 	n := r.node(path)
-	return n != nil && n.attempt == 0 && !n.entered && (n.phase == idle || n.phase == readied)
+	return n != nil && n.attempt == 0 && !n.entered && (n.phase == phaseIdle || n.phase == phaseReady)
 }
 
-// StartOf is how the run began that a Snapshot was taken of, as it holds for what
+// SnapshotStart is how the run began that a Snapshot was taken of, as it holds for what
 // it does now. It reads no more of the snapshot than that.
-func StartOf(data []byte) (*RunStarted, error) {
+func SnapshotStart(data []byte) (*RunStarted, error) {
 	var s struct {
 		Start json.RawMessage `json:"start"`
 	}

@@ -86,7 +86,7 @@ type golden struct {
 
 func newGolden(t *testing.T, file, text string) *golden {
 	t.Helper()
-	c, err := node.NewCatalogue(append(builtin.Types(), stepType{}, needsType{})...)
+	c, err := node.NewCatalogue(append(builtin.Types(), noopType{}, needsType{})...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (g *golden) play(script string) string {
 			fmt.Fprintln(&g.out, line)
 		case strings.HasPrefix(line, "> "):
 			fmt.Fprintln(&g.out, line)
-			g.feed(g.decode(line[2:]))
+			g.step(g.decode(line[2:]))
 		case strings.HasPrefix(line, "#") || line == "":
 			fmt.Fprintln(&g.out, line)
 		}
@@ -156,9 +156,9 @@ func encoded(t *testing.T, e engine.Event) string {
 	return e.Kind() + " {" + text
 }
 
-// feed steps the run as a runner does: writes are checked before they are
+// step steps the run as a runner does: writes are checked before they are
 // journaled, lanes go with their composite, ends of scopes are collected.
-func (g *golden) feed(e engine.Event) {
+func (g *golden) step(e engine.Event) {
 	g.t.Helper()
 	g.run.Tick(g.now)
 	if s, ok := e.(*engine.RunStarted); ok && s.Contexts == nil {
@@ -199,7 +199,7 @@ func (g *golden) complete(e *engine.NodeCompleted) engine.Event {
 
 // collect makes the outputs of a scope that has ended, from references alone.
 func (g *golden) collect() engine.Event {
-	path, ok := g.run.Finished()
+	path, ok := g.run.FinishedScope()
 	if !ok {
 		return nil
 	}
@@ -270,12 +270,12 @@ func (g *golden) replay() {
 	}
 }
 
-// stepType does nothing; scenarios say what it did. With `say` it writes its
+// noopType does nothing; scenarios say what it did. With `say` it writes its
 // context, with `branches` it has those as ports.
-type stepType struct{}
+type noopType struct{}
 
 // Spec implements node.Type.
-func (stepType) Spec() *flow.TypeSpec {
+func (noopType) Spec() *flow.TypeSpec {
 	return &flow.TypeSpec{
 		Name: "step", Version: 1, Category: "test", Summary: "Does what the scenario says.",
 		Settings: map[string]any{"type": "object", "properties": map[string]any{
@@ -283,7 +283,7 @@ func (stepType) Spec() *flow.TypeSpec {
 			"branches": map[string]any{"type": "array"},
 			"lazy":     map[string]any{"type": "boolean"},
 		}},
-		Shape: func(with map[string]any) flow.Ports {
+		PortsFor: func(with map[string]any) flow.Ports {
 			p := flow.Ports{AnyIn: true, Out: []flow.Port{{Name: "value", Type: flow.TypeAny}, {Name: "other", Type: flow.TypeAny}}}
 			branches, _ := with["branches"].([]any)
 			for _, b := range branches {
@@ -306,12 +306,12 @@ func (stepType) Spec() *flow.TypeSpec {
 }
 
 // Prepare implements node.Type.
-func (stepType) Prepare(map[string]any) (node.Node, error) {
+func (noopType) Prepare(map[string]any) (node.Node, error) {
 	return node.NodeFunc(func(*node.Ctx) error { return nil }), nil
 }
 
 // needsType has a required port.
-type needsType struct{ stepType }
+type needsType struct{ noopType }
 
 // Spec implements node.Type.
 func (needsType) Spec() *flow.TypeSpec {

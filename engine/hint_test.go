@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAHintsCommandLineIsReadByAShellAsItIsMeant(t *testing.T) {
+func TestCommandLineIsQuotedForShells(t *testing.T) {
 	words := []string{"show", "my run", "it's", "", "a>b#1/c", "#x", "$(id)", "`id`", "~", "a\\b", "été", "x\ny", "{a,b}", "!1", "*", "=ls", "a=b"}
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("needs a shell:", err)

@@ -43,24 +43,24 @@ type NodePlan struct {
 	// Host is for whoever runs the plan; set once, before the first run.
 	Host any
 
-	inLo, inHi  int32   // edges[inLo:inHi] come in
-	out         []int32 // edges that go out, by target
-	pushed      int32   // in-edges that are not lazy
-	control     int32   // control edges among them
-	required    []string
-	many        []string // ports that take any number of edges
-	bound       []boundPort
-	contextPort []string
-	handed      []handed
-	joinAll     bool
-	lazyOnly    bool
-	errorWired  bool
-	firstOut    string // the port that onError's value goes to
+	inLo, inHi    int32   // edges[inLo:inHi] come in
+	out           []int32 // edges that go out, by target
+	pushed        int32   // in-edges that are not lazy
+	control       int32   // control edges among them
+	required      []string
+	many          []string // ports that take any number of edges
+	bound         []boundPort
+	contextPort   []string
+	contextInputs []contextInput
+	joinAll       bool
+	lazyOnly      bool
+	errorWired    bool
+	firstOut      string // the port that onError's value goes to
 }
 
-// handed is a context port that takes its handle from an input of the body
+// contextInput is a context port that takes its handle from an input of the body
 // around the node: `context: "{{ inputs.room }}"`.
-type handed struct{ port, input string }
+type contextInput struct{ port, input string }
 
 // scopeInput is NAME of a template that is exactly `{{ inputs.NAME }}`, else "".
 func scopeInput(v any) string {
@@ -114,7 +114,7 @@ func Compile(f *flow.Flow, c flow.Catalogue) (*Plan, error) {
 func (p *GraphPlan) budgets() bool {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Def.Spend != (flow.Spend{}) || n.Body != nil && n.Body.budgets() {
+		if n.Def.Spend != (flow.SpendLimits{}) || n.Body != nil && n.Body.budgets() {
 			return true
 		}
 	}
@@ -158,7 +158,7 @@ func (p *GraphPlan) compileEdges(g *flow.Graph) error {
 		}
 		p.edges = append(p.edges, edgePlan{
 			from: from, to: to, fromPort: e.FromPort, toPort: e.ToPort,
-			kind: e.Kind, partial: e.Partial, maybe: e.Maybe, tested: e.Tested,
+			kind: e.Kind, partial: e.Partial, maybe: e.Conditional, tested: e.Guarded,
 		})
 	}
 	slices.SortStableFunc(p.edges, func(a, b edgePlan) int { return int(a.to) - int(b.to) })
@@ -208,26 +208,26 @@ func (p *GraphPlan) compilePorts(n *NodePlan) {
 		n.bound = append(n.bound, boundPort{name: b.Name})
 		if slices.Contains(n.contextPort, b.Name) {
 			if name := scopeInput(b.Value); name != "" {
-				n.handed = append(n.handed, handed{b.Name, name})
+				n.contextInputs = append(n.contextInputs, contextInput{b.Name, name})
 			}
 		}
 	}
-	p.compileArrivals(n, lazy)
+	p.compileInEdges(n, lazy)
 }
 
-// compileArrivals works out which edges the node waits for.
-func (p *GraphPlan) compileArrivals(n *NodePlan, lazy map[string]bool) {
+// compileInEdges works out which edges the node waits for.
+func (p *GraphPlan) compileInEdges(n *NodePlan, lazy map[string]bool) {
 	for i := n.inLo; i < n.inHi; i++ {
 		e := &p.edges[i]
 		e.lazy = lazy[e.toPort]
 		if e.partial {
-			n.read(e.toPort, i)
+			n.addRead(e.toPort, i)
 		}
 		if e.lazy {
 			continue
 		}
 		n.pushed++
-		if e.kind == flow.Control {
+		if e.kind == flow.EdgeControl {
 			n.control++
 		}
 	}
@@ -236,7 +236,7 @@ func (p *GraphPlan) compileArrivals(n *NodePlan, lazy map[string]bool) {
 	}
 }
 
-func (n *NodePlan) read(port string, edge int32) {
+func (n *NodePlan) addRead(port string, edge int32) {
 	for i := range n.bound {
 		if n.bound[i].name == port {
 			n.bound[i].reads = append(n.bound[i].reads, edge)

@@ -30,12 +30,12 @@ func (r *Run) restore(s *snapshot) error {
 	}
 	r.Start, r.parallel = first, max(1, first.Parallel)
 	r.events, r.now, r.usage = s.Events, s.Now, s.Usage
-	r.shared = s.Shared
+	r.sharedUsage = s.Shared
 	if err := r.restoreForked(s.Forked); err != nil {
 		return err
 	}
-	r.spent, r.reserved, r.raised = s.Spent, s.Reserved, s.Raised
-	if err := r.restoreLeaves(s.Leaves); err != nil {
+	r.spent, r.reserved, r.increases = s.Spent, s.Reserved, s.Increases
+	if err := r.restoreApprovals(s.Approvals); err != nil {
 		return err
 	}
 	for _, v := range s.State {
@@ -63,15 +63,15 @@ func (r *Run) restoreWork(s *snapshot) error {
 			sn := &s.Scopes[i].Nodes[j]
 			n := &sc.nodes[sn.Index]
 			switch n.phase {
-			case readied: // where a context is taken it goes to stand in line
+			case phaseReady: // where a context is taken it goes to stand in line
 				heap.Push(&r.ready, n)
-			case executing:
-				r.count(n, 1)
-				if err := r.hold(n, sn.Grants); err != nil {
+			case phaseExecuting:
+				r.countExecuting(n, 1)
+				if err := r.grant(n, sn.Grants); err != nil {
 					return err
 				}
 			default: // of those that wait, who shares a context keeps it
-				if err := r.hold(n, sn.Grants); err != nil {
+				if err := r.grant(n, sn.Grants); err != nil {
 					return err
 				}
 			}
@@ -80,7 +80,7 @@ func (r *Run) restoreWork(s *snapshot) error {
 	return nil
 }
 
-func (r *Run) restoreScope(sn *scopeSnap) error {
+func (r *Run) restoreScope(sn *scopeSnapshot) error {
 	var s *scope
 	if sn.Name == "" {
 		r.root = r.openScope(r.plan.Root, nil, 0, nil)
@@ -97,7 +97,7 @@ func (r *Run) restoreScope(sn *scopeSnap) error {
 	}
 	for i := range s.edges {
 		s.edges[i] = edgeState(sn.Edges[i] - '0')
-		if e := &s.plan.edges[i]; !e.lazy && s.edges[i] != unresolved {
+		if e := &s.plan.edges[i]; !e.lazy && s.edges[i] != edgeUnresolved {
 			s.nodes[e.to].pending--
 		}
 	}
@@ -106,35 +106,35 @@ func (r *Run) restoreScope(sn *scopeSnap) error {
 			return err
 		}
 	}
-	s.open, s.unask = 0, 0
+	s.open, s.unneeded = 0, 0
 	for i := range s.nodes {
-		if n := &s.nodes[i]; n.phase != done {
+		if n := &s.nodes[i]; n.phase != phaseDone {
 			s.open++
-			if !n.wanted {
-				s.unask++
+			if !n.needed {
+				s.unneeded++
 			}
 		}
 	}
 	return nil
 }
 
-func (s *scope) restoreNode(sn *nodeSnap) error {
+func (s *scope) restoreNode(sn *nodeSnapshot) error {
 	if sn.Index < 0 || sn.Index >= len(s.nodes) {
 		return invalid("scope %s has no node %d", s.name(), sn.Index)
 	}
 	n := &s.nodes[sn.Index]
 	n.phase, n.status, n.attempt, n.started = sn.Phase, Status(sn.Status), sn.Attempt, sn.Started
-	n.wanted, n.entered, n.passed, n.outputs = !sn.Unwanted, sn.Entered, sn.Passed, Values(sn.Outputs)
-	if sn.plain() {
+	n.needed, n.entered, n.breakPassed, n.outputs = !sn.NotNeeded, sn.Entered, sn.Passed, Values(sn.Outputs)
+	if sn.isPlain() {
 		return nil
 	}
 	n.ext = &nodeExt{
-		port: sn.Port, base: sn.Base, past: sn.Past, failure: sn.Failure, metadata: Values(sn.Metadata),
-		micros: sn.Micros, cached: sn.Cached, free: sn.Free, cutOff: sn.CutOff, steps: sn.Steps,
+		port: sn.Port, earlierIterations: sn.EarlierIterations, earlierAttemptIterations: sn.EarlierAttemptIterations, failure: sn.Failure, metadata: Values(sn.Metadata),
+		micros: sn.Micros, cached: sn.Cached, uncounted: sn.Uncounted, cutOff: sn.CutOff, steps: sn.Steps,
 	}
 	if x := sn.Expand; x != nil {
 		n.ext.expansion = &expansion{
-			items: unkeep(x.Items), outputs: unkeep(x.Outputs), concurrency: x.Concurrency,
+			items: fromStored(x.Items), outputs: fromStored(x.Outputs), concurrency: x.Concurrency,
 			next: x.Next, running: x.Running, done: x.Done,
 		}
 	}
@@ -146,40 +146,40 @@ func (s *scope) restoreNode(sn *nodeSnap) error {
 		return err
 	}
 	for _, f := range facts {
-		if err := n.ext.learn(f); err != nil {
+		if err := n.ext.applyFact(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// plain reports whether the node has none of what few nodes need.
-func (sn *nodeSnap) plain() bool {
-	return sn.Facts == nil && sn.Port == "" && sn.Base == 0 && sn.Failure == nil && sn.Metadata == nil &&
-		!sn.Cached && sn.Steps == nil && sn.Expand == nil && sn.Free == 0 && !sn.CutOff
+// isPlain reports whether the node has none of what few nodes need.
+func (sn *nodeSnapshot) isPlain() bool {
+	return sn.Facts == nil && sn.Port == "" && sn.EarlierIterations == 0 && sn.Failure == nil && sn.Metadata == nil &&
+		!sn.Cached && sn.Steps == nil && sn.Expand == nil && sn.Uncounted == 0 && !sn.CutOff
 }
 
-// learn brings back one fact of a node.
-func (x *nodeExt) learn(f Event) error {
+// applyFact brings back one fact of a node.
+func (x *nodeExt) applyFact(f Event) error {
 	switch f := f.(type) {
 	case *EffectStarted:
-		put(&x.begun, f.Key, f)
+		setInMap(&x.startedEffects, f.Key, f)
 	case *EffectCompleted:
-		put(&x.effects, f.Key, f)
+		setInMap(&x.effects, f.Key, f)
 	case *InterruptAnswered:
-		put(&x.answers, f.ID, &Answer{Value: f.Value, Given: true, By: f.By})
+		setInMap(&x.answers, f.ID, &Answer{Value: f.Value, Given: true, By: f.By})
 	case *TimerFired:
-		put(&x.answers, f.ID, &Answer{})
+		setInMap(&x.answers, f.ID, &Answer{})
 	case *ChildReported:
-		put(&x.answers, f.ID, &Answer{Given: true, Child: f})
+		setInMap(&x.answers, f.ID, &Answer{Given: true, Child: f})
 	default:
 		return invalid("%s is not a fact of a node", f.Kind())
 	}
 	return nil
 }
 
-// put sets a key of a map that is made when it is first needed.
-func put[T any](m *map[string]T, key string, v T) {
+// setInMap sets a key of a map that is made when it is first needed.
+func setInMap[T any](m *map[string]T, key string, v T) {
 	if *m == nil {
 		*m = make(map[string]T)
 	}
@@ -202,7 +202,7 @@ func (r *Run) restoreRest(s *snapshot) error {
 			return invalid("the waiting node %s is not there", w.Path)
 		}
 		for _, i := range w.Interrupts {
-			r.open(n, i)
+			r.addInterrupt(n, i)
 		}
 	}
 	if err := r.restoreReports(s.Children); err != nil {
@@ -210,14 +210,14 @@ func (r *Run) restoreRest(s *snapshot) error {
 	}
 	for _, o := range r.interrupts {
 		if o.Kind == AwaitChild && o.Due > 0 && s.Due[o.ID] == 0 { // its timer has fired
-			o.late = true
+			o.timedOut = true
 			delete(r.due, o.ID)
 		}
 	}
 	// order: timers are ordered by themselves.
 	for id, at := range s.Due {
 		if r.due[id] == 0 {
-			r.arm(id, at)
+			r.setTimer(id, at)
 		}
 	}
 	if len(s.Writers) > 0 {

@@ -23,12 +23,12 @@ type Run struct {
 	sizes *stateSizes
 	// forked is the newest fork, nil for a run with a past of its own; shared is
 	// what was spent in the past it shares.
-	forked *RunForked
-	shared Usage
+	forked      *RunForked
+	sharedUsage Usage
 	// spent, reserved and raised are for budgets: by node, effect key and budget.
-	spent, reserved, raised map[string]Usage
-	// leaves are what people allowed for the whole run, by Interrupt.Event.
-	leaves map[string]Answer
+	spent, reserved, increases map[string]Usage
+	// approvals are what people allowed for the whole run, by Interrupt.Event.
+	approvals map[string]Answer
 
 	root     *scope
 	scopes   map[string]*scope
@@ -39,25 +39,25 @@ type Run struct {
 
 	// The agenda: what Decide has yet to answer. Decide may reorder it but
 	// never changes what it means.
-	ready    nodeHeap
-	skips    []*nodeState
-	clashes  []*nodeState // two taken edges on one port
-	late     []*nodeState // suspended, and their time is up
-	failures []*nodeState
-	breaks   []*nodeState
-	finished []*scope // all nodes done; outputs to be collected
-	unneeded []*nodeState
-	tearing  []*scope
-	growing  []*nodeState // composites that may start an iteration
-	toCancel []*nodeState
+	ready      nodeHeap
+	skips      []*nodeState
+	conflicts  []*nodeState // two taken edges on one port
+	timedOut   []*nodeState // suspended, and their time is up
+	failures   []*nodeState
+	breaks     []*nodeState
+	finished   []*scope // all nodes done; outputs to be collected
+	unneeded   []*nodeState
+	cancelling []*scope
+	expandable []*nodeState // composites that may start an iteration
+	toCancel   []*nodeState
 
-	executing  int // attempts whose function may be running
-	asking     int // nodes that wait for somebody
-	children   int // child runs that nodes wait for
-	interrupts []*openInterrupt
-	byID       map[string]*openInterrupt
-	timers     timerHeap
-	due        map[string]int64 // live timers
+	executing    int // attempts whose function may be running
+	waitingNodes int // nodes that wait for somebody
+	children     int // child runs that nodes wait for
+	interrupts   []*openInterrupt
+	byID         map[string]*openInterrupt
+	timers       timerHeap
+	due          map[string]int64 // live timers
 
 	cancelled *CancelRequested
 	failure   *Error
@@ -70,17 +70,17 @@ type Run struct {
 type phase uint8
 
 const (
-	idle      phase = iota
-	readied         // in the ready heap or waiting for a context
-	executing       // its function may be running
-	pulling         // waits for the sources of a lazy port
-	expanding       // waits for iterations
-	asking          // waits for its interrupts
-	breaking        // an interruptBefore is open
-	held            // done, an interruptAfter is open
-	failing         // failed; what follows is not decided
-	retrying        // waits for its retry timer
-	done
+	phaseIdle        phase = iota
+	phaseReady             // in the ready heap or waiting for a context
+	phaseExecuting         // its function may be running
+	phasePulling           // waits for the sources of a lazy port
+	phaseExpanding         // waits for iterations
+	phaseWaiting           // waits for its interrupts
+	phaseBreakBefore       // an interruptBefore is open
+	phaseBreakAfter        // done, an interruptAfter is open
+	phaseFailing           // failed; what follows is not decided
+	phaseRetrying          // waits for its retry timer
+	phaseDone
 )
 
 // String is the phase in words, for errors.
@@ -101,35 +101,35 @@ type nodeState struct {
 	attempt int32
 	phase   phase
 	status  Status
-	// wanted is false for a node that runs only when somebody pulls it.
-	wanted bool
+	// needed is false for a node that runs only when somebody pulls it.
+	needed bool
 	// entered says that the attempt was started, so that it is resumed next.
 	entered bool
-	// passed says that its interruptBefore is behind it.
-	passed bool
+	// breakPassed says that its interruptBefore is behind it.
+	breakPassed bool
 }
 
 // nodeExt holds what few nodes need.
 type nodeExt struct {
-	grants    []string
-	wants     []string // the contexts it last stood in line for
-	effects   map[string]*EffectCompleted
-	begun     map[string]*EffectStarted
-	answers   map[string]*Answer
-	steps     []string // keys of the steps and notes that were recorded
-	waiting   int      // open interrupts
-	children  int      // of those, child runs
-	port      string
-	expansion *expansion
-	base      int   // iterations of earlier expansions
-	past      int   // of those, iterations of earlier attempts
-	free      int32 // attempts that were cancelled, which count for nothing
-	cutOff    bool  // the attempt was cancelled and has not gone on
-	unhandled bool  // the failure was final and nothing took it
-	failure   *Error
-	metadata  Values
-	micros    int64
-	cached    bool
+	grants                   []string
+	waitsFor                 []string // the contexts it last stood in line for
+	effects                  map[string]*EffectCompleted
+	startedEffects           map[string]*EffectStarted
+	answers                  map[string]*Answer
+	steps                    []string // keys of the steps and notes that were recorded
+	waiting                  int      // open interrupts
+	children                 int      // of those, child runs
+	port                     string
+	expansion                *expansion
+	earlierIterations        int   // iterations of earlier expansions
+	earlierAttemptIterations int   // of those, iterations of earlier attempts
+	uncounted                int32 // attempts that were cancelled, which count for nothing
+	cutOff                   bool  // the attempt was cancelled and has not gone on
+	unhandled                bool  // the failure was final and nothing took it
+	failure                  *Error
+	metadata                 Values
+	micros                   int64
+	cached                   bool
 }
 
 // Answer is what became of an interrupt.
@@ -144,9 +144,9 @@ type Answer struct {
 
 type openInterrupt struct {
 	Interrupt
-	node   *nodeState
-	report *ChildReported // the newest of a child run
-	late   bool           // a child run whose time is up: it is to end
+	node     *nodeState
+	report   *ChildReported // the newest of a child run
+	timedOut bool           // a child run whose time is up: it is to end
 }
 
 // NewRun returns a run with no events.
@@ -196,7 +196,7 @@ func (r *Run) Status() Status {
 		return r.ended
 	case r.Start == nil:
 		return Pending
-	case r.executing == 0 && len(r.due) == 0 && r.asking > 0 && !slices.ContainsFunc(r.ready, (*nodeState).waits) && r.childrenRest():
+	case r.executing == 0 && len(r.due) == 0 && r.waitingNodes > 0 && !slices.ContainsFunc(r.ready, (*nodeState).startable) && r.childrenPaused():
 		return Paused
 	}
 	return Running
@@ -217,9 +217,9 @@ const (
 // Activity says what the run does; it is of use while the run's status is Running.
 func (r *Run) Activity() Activity {
 	switch {
-	case r.ended != Pending, r.Start == nil, r.executing > 0, slices.ContainsFunc(r.ready, (*nodeState).waits):
+	case r.ended != Pending, r.Start == nil, r.executing > 0, slices.ContainsFunc(r.ready, (*nodeState).startable):
 		return Executing
-	case !r.childrenRest():
+	case !r.childrenPaused():
 		return AwaitsChildren
 	case len(r.due) > 0:
 		return AwaitsTimers
@@ -236,7 +236,7 @@ func (r *Run) Interrupts() []Interrupt {
 		switch i.Kind {
 		case AwaitTimer:
 		case AwaitChild:
-			out = i.surfaced(out)
+			out = i.appendSurfaced(out)
 		case AwaitInput, AwaitEvent, AwaitBreak, AwaitEffect, AwaitApproval, AwaitBudget:
 			out = append(out, i.Interrupt)
 		}
@@ -255,10 +255,10 @@ func (r *Run) Interrupt(id string) (i Interrupt, node string, ok bool) {
 		return Interrupt{}, "", false
 	}
 	for _, o := range r.interrupts {
-		if o.Kind != AwaitChild || surface(o.ID) != outer {
+		if o.Kind != AwaitChild || childPathPrefix(o.ID) != outer {
 			continue
 		}
-		for _, i := range o.surfaced(nil) {
+		for _, i := range o.appendSurfaced(nil) {
 			if i.ID == id {
 				return i, o.node.path(), true
 			}
@@ -272,8 +272,8 @@ func itoa(i int) string { return strconv.Itoa(i) }
 // path is the node's name in the journal.
 func (n *nodeState) path() string { return n.scope.prefix + n.plan.Def.ID }
 
-// more returns the node's rarely needed part, making it where there is none.
-func (n *nodeState) more() *nodeExt {
+// ensureExt returns the node's rarely needed part, making it where there is none.
+func (n *nodeState) ensureExt() *nodeExt {
 	if n.ext == nil {
 		n.ext = &nodeExt{}
 	}
@@ -298,27 +298,27 @@ func (r *Run) node(path string) *nodeState {
 
 // scope is a graph being run: the root, or one iteration of a composite.
 type scope struct {
-	prefix string // "" or "refine#2/"
-	owner  *nodeState
-	number int // iteration, from 1; 0 for the root
-	plan   *GraphPlan
-	inputs Values
-	nodes  []nodeState
-	edges  []edgeState
-	open   int // nodes that are not done
-	unask  int // of those, nodes that nobody wants (yet)
-	live   int // attempts executing in the scope and below
-	lane   *lane
-	tear   *teardown
-	listed bool // is in finished
+	prefix   string // "" or "refine#2/"
+	owner    *nodeState
+	number   int // iteration, from 1; 0 for the root
+	plan     *GraphPlan
+	inputs   Values
+	nodes    []nodeState
+	edges    []edgeState
+	open     int // nodes that are not done
+	unneeded int // of those, nodes that nobody wants (yet)
+	live     int // attempts executing in the scope and below
+	lane     *lane
+	cancel   *scopeCancel
+	listed   bool // is in finished
 }
 
 type edgeState uint8
 
 const (
-	unresolved edgeState = iota
-	taken
-	dropped
+	edgeUnresolved edgeState = iota
+	edgeTaken
+	edgeDropped
 )
 
 // lane holds what an iteration with isolation `fork` keeps to itself.
@@ -340,18 +340,18 @@ type laneBase struct {
 	at       int
 }
 
-// teardown says that nothing new may start in a scope, and why.
-type teardown struct {
+// scopeCancel says that nothing new may start in a scope, and why.
+type scopeCancel struct {
 	err *Error // nil for a cancellation
 }
 
 // name is the scope's path: "" or "refine#2".
 func (s *scope) name() string { return strings.TrimSuffix(s.prefix, "/") }
 
-// torn reports whether the scope or one around it is being torn down.
-func (s *scope) torn() bool {
+// cancelled reports whether the scope or one around it is being torn down.
+func (s *scope) cancelled() bool {
 	for ; s != nil; s = s.parent() {
-		if s.tear != nil {
+		if s.cancel != nil {
 			return true
 		}
 	}
@@ -386,41 +386,41 @@ func (r *Run) openScope(p *GraphPlan, owner *nodeState, number int, inputs Value
 	}
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		n.scope, n.plan, n.pending, n.wanted = s, &p.Nodes[i], p.Nodes[i].pushed, true
+		n.scope, n.plan, n.pending, n.needed = s, &p.Nodes[i], p.Nodes[i].pushed, true
 		if p.Nodes[i].lazyOnly {
-			n.wanted = false
-			s.unask++
+			n.needed = false
+			s.unneeded++
 		}
 	}
 	r.scopes[s.name()] = s
 	return s
 }
 
-// limit keeps only what the targets need wanted.
-func (s *scope) limit(targets []string) {
+// limitTo keeps only what the targets need wanted.
+func (s *scope) limitTo(targets []string) {
 	if len(targets) == 0 {
 		return
 	}
 	need := s.plan.needed(targets)
-	s.unask = 0
+	s.unneeded = 0
 	for i := range s.nodes {
-		s.nodes[i].wanted = need[i]
+		s.nodes[i].needed = need[i]
 		if !need[i] {
-			s.unask++
+			s.unneeded++
 		}
 	}
 }
 
-// enter resolves the entries of a fresh scope.
-func (r *Run) enter(s *scope) {
+// startEntries resolves the entries of a fresh scope.
+func (r *Run) startEntries(s *scope) {
 	for _, i := range s.plan.entries {
-		r.settle(&s.nodes[i])
+		r.schedule(&s.nodes[i])
 	}
 	r.checkFinished(s)
 }
 
-// before orders nodes by flow order, across scopes.
-func before(a, b *nodeState) bool {
+// lessInFlowOrder orders nodes by flow order, across scopes.
+func lessInFlowOrder(a, b *nodeState) bool {
 	for depth(a.scope) > depth(b.scope) {
 		if a.scope.owner == b {
 			return false

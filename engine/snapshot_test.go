@@ -17,7 +17,7 @@ nodes:
 outputs: {value: "{{ ask.value }}"}
 `
 
-func TestASnapshotKeepsWhatIsReservedAndWhatWasSpent(t *testing.T) {
+func TestSnapshotKeepsReservedAndSpentUsage(t *testing.T) {
 	t.Parallel()
 	g := newGolden(t, "reserving.yaml", reservingFlow)
 	r := g.run
@@ -44,14 +44,14 @@ func TestASnapshotKeepsWhatIsReservedAndWhatWasSpent(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := engine.Usage{Calls: 2, Input: 200, Cached: 40, Output: 810, CostMicros: 9, Estimated: 1}
-	if got := again.Committed(); got != want {
+	if got := again.CommittedUsage(); got != want {
 		t.Errorf("committed %+v, want %+v", got, want)
 	}
 	if was, is := r.Accounts("ask"), again.Accounts("ask"); len(is) != 2 || !reflect.DeepEqual(was, is) {
 		t.Errorf("the budgets were %+v and are %+v", was, is)
 	}
 	// A call that is made again after a crash is charged for both.
-	if err := again.Apply(&engine.EffectStarted{Key: "ask/model#2", Again: 1, Reserve: &engine.Usage{Calls: 1, Input: 110, Output: 800}}); err != nil {
+	if err := again.Apply(&engine.EffectStarted{Key: "ask/model#2", UnknownStarts: 1, Reserve: &engine.Usage{Calls: 1, Input: 110, Output: 800}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := again.Apply(&engine.EffectCompleted{Key: "ask/model#2", Usage: &engine.Usage{Calls: 1, Input: 110, Output: 20}}); err != nil {

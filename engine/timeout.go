@@ -9,18 +9,18 @@ import "strings"
 const timeoutTimer = ":timeout"
 
 // limit sets the timer of a node that is suspended.
-func (r *Run) limitWait(n *nodeState) {
+func (r *Run) startWaitTimer(n *nodeState) {
 	total := n.plan.Def.Timeout.Total
-	if total > 0 && !n.scope.torn() {
-		r.arm(n.path()+timeoutTimer, n.started+max(total.Milliseconds(), 1))
+	if total > 0 && !n.scope.cancelled() {
+		r.setTimer(n.path()+timeoutTimer, n.started+max(total.Milliseconds(), 1))
 	}
 }
 
-// unlimit removes it again.
-func (r *Run) unlimit(n *nodeState) {
+// stopWaitTimer removes it again.
+func (r *Run) stopWaitTimer(n *nodeState) {
 	if n.plan.Def.Timeout.Total > 0 {
 		delete(r.due, n.path()+timeoutTimer)
-		r.late = drop(r.late, n)
+		r.timedOut = removeNode(r.timedOut, n)
 	}
 }
 
@@ -31,14 +31,14 @@ func (r *Run) applyTimeout(e *TimerFired) error {
 		return invalid("%s names %s, which is not there", e.Kind(), e.ID)
 	}
 	delete(r.due, e.ID)
-	suspended := n.phase == asking && !n.parental() || n.phase == pulling || n.phase == expanding && !r.broken(n)
-	if suspended && !n.scope.torn() {
-		r.late = append(r.late, n)
+	suspended := n.phase == phaseWaiting && !n.hasOpenChild() || n.phase == phasePulling || n.phase == phaseExpanding && !r.hasFailedIteration(n)
+	if suspended && !n.scope.cancelled() {
+		r.timedOut = append(r.timedOut, n)
 	}
 	return nil
 }
 
-func decideLate(n *nodeState) Event {
+func decideTimedOut(n *nodeState) Event {
 	return &NodeFailed{Path: n.path(), Error: &Error{
 		Code: CodeTimeout, Node: n.path(), Attempt: int(n.attempt),
 		Message: "the node took longer than " + n.plan.Def.Timeout.Total.String() + " in total, of which it waited at the end",

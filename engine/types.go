@@ -22,7 +22,7 @@ type Commit struct {
 func (c *Commit) When(i int) int64 {
 	for _, e := range c.Events[i:] {
 		if f, ok := e.(*RunForked); ok && e != c.Events[i] {
-			return f.Then
+			return f.AtTime
 		}
 	}
 	return c.At

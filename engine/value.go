@@ -90,17 +90,17 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 // other numbers float64, {"$context": id} is a Handle. Use ParseValue for JSON
 // from outside.
 func DecodeValue(data []byte) (Value, error) {
-	v, err := parse(data, normalizer{depth: maxStored, room: math.MaxInt})
+	v, err := parse(data, normalizer{depth: maxStored, bytesLeft: math.MaxInt})
 	if err != nil {
 		return nil, err
 	}
-	return unmark(v), nil
+	return unescapeMarkers(v), nil
 }
 
 // ParseValue reads JSON from outside: nothing in it becomes a Handle. Anything
 // after the value is an error.
 func ParseValue(data []byte) (Value, error) {
-	return parse(data, normalizer{depth: MaxDepth, room: MaxSize})
+	return parse(data, normalizer{depth: MaxDepth, bytesLeft: MaxSize})
 }
 
 func parse(data []byte, n normalizer) (Value, error) {
@@ -116,13 +116,13 @@ func parse(data []byte, n normalizer) (Value, error) {
 	return n.value(x)
 }
 
-// unmark turns what EncodeValue marked back: {"$context": id} into a Handle,
+// unescapeMarkers turns what EncodeValue marked back: {"$context": id} into a Handle,
 // {"$": {...}} into the object inside. It changes v in place.
-func unmark(v Value) Value {
+func unescapeMarkers(v Value) Value {
 	switch t := v.(type) {
 	case []any:
 		for i := range t {
-			t[i] = unmark(t[i])
+			t[i] = unescapeMarkers(t[i])
 		}
 	case map[string]any:
 		if id, ok := t["$context"].(string); ok && len(t) == 1 {
@@ -134,7 +134,7 @@ func unmark(v Value) Value {
 		}
 		// order: a map is changed key by key.
 		for k, e := range t {
-			t[k] = unmark(e)
+			t[k] = unescapeMarkers(e)
 		}
 		return t
 	}
@@ -157,20 +157,20 @@ const (
 // float64, structs what their JSON says. It refuses what JSON cannot hold, and what
 // is nested deeper than MaxDepth, holds itself or is larger than MaxSize.
 func Normalize(x any) (Value, error) {
-	n := normalizer{depth: MaxDepth, room: MaxSize}
+	n := normalizer{depth: MaxDepth, bytesLeft: MaxSize}
 	return n.value(x)
 }
 
 // normalizer is one walk over a value: how deep it may go on and what there is room
 // for.
-type normalizer struct{ depth, room int }
+type normalizer struct{ depth, bytesLeft int }
 
 func (n *normalizer) value(x any) (Value, error) {
 	switch t := x.(type) {
 	case nil, bool, int64:
 		return t, nil
 	case string:
-		if n.room -= len(t); n.room < 0 {
+		if n.bytesLeft -= len(t); n.bytesLeft < 0 {
 			return nil, errTooLarge()
 		}
 		if utf8.ValidString(t) {
@@ -204,8 +204,8 @@ func (n *normalizer) value(x any) (Value, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a value of type %T cannot be stored: %w", x, err)
 	}
-	n.room -= len(b)
-	return unmark(v), nil
+	n.bytesLeft -= len(b)
+	return unescapeMarkers(v), nil
 }
 
 // enter goes a level deeper, into that many members.
@@ -213,7 +213,7 @@ func (n *normalizer) enter(members int) error {
 	if n.depth--; n.depth < 0 {
 		return fmt.Errorf("the value is nested deeper than %d levels, or holds itself", MaxDepth)
 	}
-	if n.room -= 16 * members; n.room < 0 {
+	if n.bytesLeft -= 16 * members; n.bytesLeft < 0 {
 		return errTooLarge()
 	}
 	return nil
@@ -268,7 +268,7 @@ func (n *normalizer) object(m map[string]any) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n.room -= len(k); n.room < 0 {
+		if n.bytesLeft -= len(k); n.bytesLeft < 0 {
 			return nil, errTooLarge()
 		}
 		out[validText(k)] = v

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-func TestWhatComesFromOutsideIsNeverAHandle(t *testing.T) {
+func TestExternalJSONNeverDecodesToAHandle(t *testing.T) {
 	const text = `{"a":{"$context":"main"},"b":[{"$":{"$context":"x"}}],"c":1.0,"d":2}`
 	v, err := engine.ParseValue([]byte(text))
 	if err != nil {

@@ -26,19 +26,19 @@ type Entry struct {
 	Port string
 	// Iterations are the outputs of a composite's newest expansion, and Before
 	// is how many iterations earlier ones of this attempt had.
-	Iterations []Values
-	Before     int
+	Iterations        []Values
+	EarlierIterations int
 }
 
 // Entry returns what the executing node at the path runs with.
 func (r *Run) Entry(path string) (Entry, bool) {
 	n := r.node(path)
-	if n == nil || n.phase != executing {
+	if n == nil || n.phase != phaseExecuting {
 		return Entry{}, false
 	}
 	e := Entry{Path: path, Plan: n.plan, Attempt: int(n.attempt), Started: n.started, State: r.stateOf(n), Inputs: n.inputs()}
 	for i := range n.plan.bound {
-		if b := &n.plan.bound[i]; n.readable(b) {
+		if b := &n.plan.bound[i]; n.templateReadable(b) {
 			e.Bound = append(e.Bound, b.name)
 		}
 	}
@@ -46,11 +46,11 @@ func (r *Run) Entry(path string) (Entry, bool) {
 		e.Contexts = r.contextsOf(n)
 	}
 	if x := n.ext; x != nil {
-		e.Grants, e.Port, e.Before = x.grants, x.port, x.base-x.past
+		e.Grants, e.Port, e.EarlierIterations = x.grants, x.port, x.earlierIterations-x.earlierAttemptIterations
 		if x.expansion != nil {
 			e.Iterations = x.expansion.outputs
 		}
-		e.Resumed = x.answers != nil || x.effects != nil || x.begun != nil || x.steps != nil
+		e.Resumed = x.answers != nil || x.effects != nil || x.startedEffects != nil || x.steps != nil
 	}
 	return e, true
 }
@@ -70,7 +70,7 @@ func (n *nodeState) inputs() Values {
 	var out Values
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		e := &n.scope.plan.edges[i]
-		if n.scope.edges[i] != taken || e.lazy || e.partial || e.kind == flow.Control {
+		if n.scope.edges[i] != edgeTaken || e.lazy || e.partial || e.kind == flow.EdgeControl {
 			continue
 		}
 		v, ok := n.scope.nodes[e.from].outputs.Get(e.fromPort)
@@ -105,12 +105,12 @@ func collect(out Values, name string, v Value) Values {
 // template is for who evaluates that, ok whether it can be.
 func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
 	n := r.node(path)
-	if n == nil || !n.pulled(port) {
+	if n == nil || !n.pullResolved(port) {
 		return nil, false, false
 	}
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
 		e := &n.scope.plan.edges[i]
-		if e.toPort != port || n.scope.edges[i] != taken || e.partial {
+		if e.toPort != port || n.scope.edges[i] != edgeTaken || e.partial {
 			continue
 		}
 		x, there := n.scope.nodes[e.from].outputs.Get(e.fromPort)
@@ -125,7 +125,7 @@ func (r *Run) Pulled(path, port string) (v Value, ok, done bool) {
 	}
 	for i := range n.plan.bound {
 		if b := &n.plan.bound[i]; b.name == port {
-			return nil, n.readable(b), true
+			return nil, n.templateReadable(b), true
 		}
 	}
 	return v, ok, true
@@ -152,7 +152,7 @@ func (r *Run) Origin(path, port string) string {
 // single returns the one taken plain edge on a port, nil if there is none.
 func (n *nodeState) single(port string) *edgePlan {
 	for i := n.plan.inLo; i < n.plan.inHi; i++ {
-		if e := &n.scope.plan.edges[i]; e.toPort == port && !e.partial && n.scope.edges[i] == taken {
+		if e := &n.scope.plan.edges[i]; e.toPort == port && !e.partial && n.scope.edges[i] == edgeTaken {
 			return e
 		}
 	}
@@ -211,9 +211,9 @@ func (s Scope) Failure(id string) *Error {
 	return nil
 }
 
-// Untaken is an edge that was not taken into a node that was skipped, by its
+// UntakenEdge is an edge that was not taken into a node that was skipped, by its
 // source as flow files write it, control edges first; "" where there is none.
-func (s Scope) Untaken(id string) string {
+func (s Scope) UntakenEdge(id string) string {
 	i, ok := s.s.plan.index[id]
 	if !ok {
 		return ""
@@ -221,14 +221,14 @@ func (s Scope) Untaken(id string) string {
 	n, found := &s.s.nodes[i], ""
 	for j := n.plan.inLo; j < n.plan.inHi; j++ {
 		e := &s.s.plan.edges[j]
-		if s.s.edges[j] == taken || e.lazy {
+		if s.s.edges[j] == edgeTaken || e.lazy {
 			continue
 		}
 		from := s.s.plan.Nodes[e.from].Def.ID
 		if e.fromPort != "" {
 			from += "." + e.fromPort
 		}
-		if e.kind == flow.Control {
+		if e.kind == flow.EdgeControl {
 			return from
 		}
 		if found == "" {
@@ -264,10 +264,10 @@ func (r *Run) Effects(path string) map[string]*EffectCompleted {
 	return nil
 }
 
-// BegunEffects are the effects of a node that were announced, by key.
-func (r *Run) BegunEffects(path string) map[string]*EffectStarted {
+// StartedEffects are the effects of a node that were announced, by key.
+func (r *Run) StartedEffects(path string) map[string]*EffectStarted {
 	if n := r.node(path); n != nil && n.ext != nil {
-		return n.ext.begun
+		return n.ext.startedEffects
 	}
 	return nil
 }
@@ -339,7 +339,7 @@ func (r *Run) Executing() []string {
 func (r *Run) appendExecuting(out []string, s *scope) []string {
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		if n.phase == executing {
+		if n.phase == phaseExecuting {
 			out = append(out, n.path())
 		}
 		for _, inner := range r.iterations(n) {

@@ -22,7 +22,7 @@ func (r *Run) write(n *nodeState, changes []StateChange) {
 	l, _ := n.scope.laneOf()
 	if l != nil {
 		for _, c := range changes {
-			l.state = r.fold(l.state, c)
+			l.state = r.applyChange(l.state, c)
 			l.writers[c.Key] = n
 		}
 		l.changes = append(l.changes, changes...)
@@ -32,13 +32,13 @@ func (r *Run) write(n *nodeState, changes []StateChange) {
 		r.writers = make(map[string]*nodeState)
 	}
 	for _, c := range changes {
-		r.state = r.fold(r.state, c)
+		r.state = r.applyChange(r.state, c)
 		r.measure(c)
 		r.writers[c.Key] = n
 	}
 }
 
-func (r *Run) fold(s State, c StateChange) State {
+func (r *Run) applyChange(s State, c StateChange) State {
 	if c.Delete {
 		return s.without(c.Key)
 	}
@@ -79,7 +79,7 @@ func (r *Run) CheckWrites(path string, changes []StateChange) *Error {
 	}
 	for _, c := range changes {
 		red := r.plan.reducers[c.Key]
-		if w := writers[c.Key]; w != nil && red == "" && !r.ordered(w, n) {
+		if w := writers[c.Key]; w != nil && red == "" && !r.runsAfter(w, n) {
 			return stateConflict(path, path, w.path(), c.Key)
 		}
 		if c.Delete || red == flow.ReduceAppend { // which takes any value
@@ -129,8 +129,8 @@ func stateConflict(node, a, b, key string) *Error {
 	}
 }
 
-// ordered reports whether b runs after a, or they are the same.
-func (r *Run) ordered(a, b *nodeState) bool {
+// runsAfter reports whether b runs after a, or they are the same.
+func (r *Run) runsAfter(a, b *nodeState) bool {
 	for depth(a.scope) > depth(b.scope) {
 		a = a.scope.owner
 	}

@@ -39,14 +39,14 @@ const (
 	column    = "Column"
 	file      = "File"
 	script    = "Script"
-	aTool     = "Tool"
+	toolData  = "Tool"
 	skill     = "Skill"
 )
 
 // ArtifactTypes are the types of data that a node may declare: those of package
 // trajectory.
 func ArtifactTypes() []string {
-	return []string{knowledge, aTool, table, column, file, script, skill}
+	return []string{knowledge, toolData, table, column, file, script, skill}
 }
 
 // artifactRelations are the relations that lead to certain types only; nil is none
@@ -57,30 +57,30 @@ func artifactRelations() map[string][]string {
 		"has_script": {script}, "has_column": {column}, "has_additional_file": {file}, "has_additional_table": {table},
 		"find_relevant_data":      {table, column, file, script, knowledge},
 		"find_relevant_knowledge": {knowledge},
-		"find_relevant_tool":      {aTool, skill},
+		"find_relevant_tool":      {toolData, skill},
 	}
 }
 
 // wordPattern is how relations are written.
 const wordPattern = "^[a-z][a-z0-9_]{0,62}$"
 
-func isWord(s string) bool {
+func isRelationWord(s string) bool {
 	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }
 	return s != "" && len(s) <= 63 && s[0] >= 'a' && s[0] <= 'z' && !strings.ContainsFunc(s, other)
 }
 
 // artifacts reads `artifacts`, once the ports of the node are known.
-func (s *scope) artifacts(it *item) []Artifact {
+func (s *scope) artifacts(it *nodeDraft) []Artifact {
 	v := it.val.get("artifacts")
 	if v == nil || v.kind == kindNull {
 		return nil
 	}
 	if v.kind != kindList {
-		s.l.at(v, CodeBadValue, "artifacts is a list of {type, name, ...}; this is "+v.kind.String(), "")
+		s.l.reportAt(v, CodeBadValue, "artifacts is a list of {type, name, ...}; this is "+v.kind.String(), "")
 		return nil
 	}
 	if len(v.items) > MaxArtifacts {
-		s.l.at(v, CodeTooBig, fmt.Sprintf("%s declares %d artifacts; a node has at most %d", it.node.ID, len(v.items), MaxArtifacts),
+		s.l.reportAt(v, CodeTooBig, fmt.Sprintf("%s declares %d artifacts; a node has at most %d", it.node.ID, len(v.items), MaxArtifacts),
 			"declare many of a kind with each")
 		return nil
 	}
@@ -93,8 +93,8 @@ func (s *scope) artifacts(it *item) []Artifact {
 	return out
 }
 
-func (s *scope) artifact(it *item, f fields) Artifact {
-	f.only("type", "name", "description", "attributes", "relation", "columns", "each")
+func (s *scope) artifact(it *nodeDraft, f fields) Artifact {
+	f.rejectUnknown("type", "name", "description", "attributes", "relation", "columns", "each")
 	a := Artifact{
 		Type: s.artifactType(f), Name: f.text("name"), Description: f.text("description"), Relation: f.text("relation"), Pos: s.l.posOf(f.v),
 	}
@@ -104,7 +104,7 @@ func (s *scope) artifact(it *item, f fields) Artifact {
 		if v != nil {
 			at = v
 		}
-		s.l.at(at, CodeMissingKey, "an artifact has a name", "add name: what tells it from the others of its type, a text or a template")
+		s.l.reportAt(at, CodeMissingKey, "an artifact has a name", "add name: what tells it from the others of its type, a text or a template")
 	}
 	if a.Attributes = s.artifactValue(f, "attributes", kindObject, "an object"); a.Attributes != nil {
 		s.checkAttributes(f)
@@ -112,7 +112,7 @@ func (s *scope) artifact(it *item, f fields) Artifact {
 	a.Columns = s.artifactValue(f, "columns", kindList, "a list of names")
 	a.Each = s.artifactValue(f, "each", kindList, "a list")
 	s.checkColumns(f, &a)
-	if !s.l.Valid {
+	if !s.l.AlreadyValid {
 		for _, key := range []string{"name", "description", "attributes", "columns", "each"} {
 			if v := f.v.get(key); v != nil {
 				s.artifactRefs(it, v, key == "each", a.Each != nil)
@@ -125,12 +125,12 @@ func (s *scope) artifact(it *item, f fields) Artifact {
 func (s *scope) artifactType(f fields) string {
 	v := f.v.get("type")
 	if v == nil {
-		s.l.at(f.v, CodeMissingKey, "an artifact has a type", "add type: one of "+strings.Join(ArtifactTypes(), ", "))
+		s.l.reportAt(f.v, CodeMissingKey, "an artifact has a type", "add type: one of "+strings.Join(ArtifactTypes(), ", "))
 		return ""
 	}
 	t, _ := v.asText()
 	if !slices.Contains(ArtifactTypes(), t) {
-		s.l.at(v, CodeBadValue, fmt.Sprintf("the type of an artifact is one of %s; this is %s", strings.Join(ArtifactTypes(), ", "), s.l.show(v)),
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("the type of an artifact is one of %s; this is %s", strings.Join(ArtifactTypes(), ", "), s.l.describe(v)),
 			s.l.suggest(t, ArtifactTypes))
 	}
 	return t
@@ -141,17 +141,17 @@ func (s *scope) artifactRelation(f fields, a Artifact) {
 	if v == nil || v.kind == kindNull {
 		return
 	}
-	if !isWord(a.Relation) {
-		s.l.at(v, CodeBadValue, fmt.Sprintf("relation is a word of small letters, digits and _; this is %s", s.l.show(v)), "")
+	if !isRelationWord(a.Relation) {
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("relation is a word of small letters, digits and _; this is %s", s.l.describe(v)), "")
 		return
 	}
 	leads, known := artifactRelations()[a.Relation]
 	switch {
 	case !known || !slices.Contains(ArtifactTypes(), a.Type) || slices.Contains(leads, a.Type):
 	case leads == nil:
-		s.l.at(v, CodeBadValue, fmt.Sprintf("%s joins steps and leads to no data", a.Relation), "remove it, or use produces, refers_to or a word of your own")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s joins steps and leads to no data", a.Relation), "remove it, or use produces, refers_to or a word of your own")
 	default:
-		s.l.at(v, CodeBadValue, fmt.Sprintf("%s leads to %s, not to %s", a.Relation, strings.Join(leads, " or "), a.Type),
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s leads to %s, not to %s", a.Relation, strings.Join(leads, " or "), a.Type),
 			"use produces, refers_to or a word of your own")
 	}
 }
@@ -163,7 +163,7 @@ func (s *scope) artifactValue(f fields, key string, k kind, what string) any {
 		return nil
 	}
 	if v.kind != k && (v.kind != kindText || !isOneTemplate(v.text)) {
-		s.l.at(v, CodeBadValue, fmt.Sprintf("%s is %s, or one {{ }} that gives one; this is %s", key, what, s.l.show(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is %s, or one {{ }} that gives one; this is %s", key, what, s.l.describe(v)), "")
 		return nil
 	}
 	return v.any()
@@ -184,7 +184,7 @@ func (s *scope) checkAttributes(f fields) {
 	members := f.members("attributes")
 	for i := range members {
 		if m := &members[i]; m.key == "" || m.key == "name" || m.key == "description" {
-			s.l.atKey(m, CodeReservedID, fmt.Sprintf("an attribute cannot be called %s", quote(m.key)), "name and description are keys of the artifact itself")
+			s.l.reportAtKey(m, CodeReservedID, fmt.Sprintf("an attribute cannot be called %s", quote(m.key)), "name and description are keys of the artifact itself")
 		}
 	}
 }
@@ -196,20 +196,20 @@ func (s *scope) checkColumns(f fields, a *Artifact) {
 		return
 	}
 	if a.Type != table && slices.Contains(ArtifactTypes(), a.Type) {
-		s.l.at(v, CodeBadValue, fmt.Sprintf("only a %s has columns; this is a %s", table, a.Type), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("only a %s has columns; this is a %s", table, a.Type), "")
 	}
 	list, _ := a.Columns.([]any)
 	for i, e := range v.items {
 		name, ok := e.asText()
 		if !ok || name == "" {
-			s.l.at(e, CodeBadValue, "a column is the text of its name; this is "+s.l.show(e), "")
+			s.l.reportAt(e, CodeBadValue, "a column is the text of its name; this is "+s.l.describe(e), "")
 		}
 		list[i] = name
 	}
 }
 
 // artifactRefs checks what templates in a value of an artifact read.
-func (s *scope) artifactRefs(it *item, v *value, inEach, each bool) {
+func (s *scope) artifactRefs(it *nodeDraft, v *value, inEach, each bool) {
 	switch v.kind {
 	case kindList:
 		for _, e := range v.items {
@@ -229,26 +229,26 @@ func (s *scope) artifactRefs(it *item, v *value, inEach, each bool) {
 	}
 }
 
-func (s *scope) artifactRef(it *item, v *value, r expr.Ref, inEach, each bool) {
+func (s *scope) artifactRef(it *nodeDraft, v *value, r expr.Ref, inEach, each bool) {
 	l := s.l
 	switch r.Root {
 	case "state":
 	case "run":
 		l.runRef(v, r)
 	case "inputs":
-		it.read(r)
+		it.recordRead(r)
 		s.nodeInput(it, v, r)
 	case "outputs":
 		s.nodeOutput(it, v, r)
 	case "item", "index":
 		switch {
 		case inEach:
-			l.in(v, r.Offset, CodeUnknownReference, fmt.Sprintf("each is the list itself, and reads no %s", r.Root), "")
+			l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("each is the list itself, and reads no %s", r.Root), "")
 		case !each:
-			l.in(v, r.Offset, CodeUnknownReference, fmt.Sprintf("there is no %s: the artifact is not one of a list", r.Root), "add each: the list to declare an artifact for each element of")
+			l.reportInText(v, r.Offset, CodeUnknownReference, fmt.Sprintf("there is no %s: the artifact is not one of a list", r.Root), "add each: the list to declare an artifact for each element of")
 		}
 	case "secrets":
-		l.in(v, r.Offset, CodeSecretRefused, "secrets may be read only in settings marked secret", "")
+		l.reportInText(v, r.Offset, CodeSecretRefused, "secrets may be read only in settings marked secret", "")
 	default:
 		msg := fmt.Sprintf("there is no %s in artifacts; they read outputs.*, inputs.*, state.* and run.*", quote(r.Root))
 		hint := ""
@@ -260,12 +260,12 @@ func (s *scope) artifactRef(it *item, v *value, r expr.Ref, inEach, each bool) {
 		default:
 			hint = l.suggest(r.Root, func() []string { return []string{"outputs", "inputs", "state", "run", "item", "index"} })
 		}
-		l.in(v, r.Offset, CodeUnknownReference, msg, hint)
+		l.reportInText(v, r.Offset, CodeUnknownReference, msg, hint)
 	}
 }
 
 // nodeOutput checks outputs.NAME against the node's own output ports.
-func (s *scope) nodeOutput(it *item, v *value, r expr.Ref) {
+func (s *scope) nodeOutput(it *nodeDraft, v *value, r expr.Ref) {
 	if len(r.Path) == 0 || it.spec == nil {
 		return
 	}
@@ -281,7 +281,7 @@ func (s *scope) nodeOutput(it *item, v *value, r expr.Ref) {
 	if len(names) > 0 {
 		msg += "; it has " + strings.Join(names, ", ")
 	}
-	s.l.in(v, r.Offset, CodeUnknownPort, msg, s.l.suggest(name, func() []string { return names }))
+	s.l.reportInText(v, r.Offset, CodeUnknownPort, msg, s.l.suggest(name, func() []string { return names }))
 }
 
 // artifacts writes `artifacts`.

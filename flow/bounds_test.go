@@ -73,7 +73,7 @@ func hostile() map[string]string {
 	}
 }
 
-func TestHostileFilesAreRefusedInAMoment(t *testing.T) {
+func TestHostileFilesAreRejectedQuickly(t *testing.T) {
 	for name, data := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -86,7 +86,7 @@ func TestHostileFilesAreRefusedInAMoment(t *testing.T) {
 	}
 }
 
-func TestNoMoreProblemsThanTheBoundAreListed(t *testing.T) {
+func TestProblemListIsBounded(t *testing.T) {
 	codes := codesOf(t, "x.yaml", hostile()["many unknown keys"])
 	if len(codes) != flow.MaxProblems+1 || codes[len(codes)-1] != flow.CodeTooManyProblems {
 		t.Errorf("%d problems, the last %s", len(codes), codes[len(codes)-1])

@@ -73,8 +73,8 @@ type TypeSpec struct {
 	// Ports under default settings. Shape, where set, gives them for a node's
 	// own settings (branches, categories) and is total: bad settings are
 	// reported by Check, not here.
-	Ports Ports
-	Shape func(with map[string]any) Ports
+	Ports    Ports
+	PortsFor func(with map[string]any) Ports
 	// Uses, where set, makes this a type that runs another flow, which the
 	// setting `flow` names by its reference.
 	Uses *UseSpec
@@ -150,8 +150,8 @@ type TypeSpec struct {
 // UseSpec is what a type that runs another flow says of its nodes. The
 // functions are pure and total, as Shape and Check are.
 type UseSpec struct {
-	// Shape gives the ports of a node that runs child.
-	Shape func(with map[string]any, child *Flow) Ports
+	// PortsFor gives the ports of a node that runs child.
+	PortsFor func(with map[string]any, child *Flow) Ports
 	// Check reports settings that do not suit the child; nil is no check.
 	Check func(with map[string]any, child *Flow) []Problem
 }
@@ -170,9 +170,9 @@ type FlowRef struct {
 func (s *TypeSpec) PortsOf(n *Node) Ports {
 	switch {
 	case s.Uses != nil && n.Uses != nil:
-		return s.Uses.Shape(n.With, n.Uses)
-	case s.Shape != nil:
-		return s.Shape(n.With)
+		return s.Uses.PortsFor(n.With, n.Uses)
+	case s.PortsFor != nil:
+		return s.PortsFor(n.With)
 	}
 	return s.Ports
 }

@@ -47,7 +47,7 @@ func flowTypes() catalogue {
 		Name: "flow", Aliases: []string{"workflow"}, Version: 1, Context: flow.ContextWrite,
 		Settings: settings(object{"flow": text, "lastMessage": text}, "flow"),
 		Uses: &flow.UseSpec{
-			Shape: func(with object, child *flow.Flow) flow.Ports {
+			PortsFor: func(with object, child *flow.Flow) flow.Ports {
 				p := flow.Ports{In: []flow.Port{in("context", flow.TypeContext)}}
 				for _, i := range child.Inputs {
 					p.In = append(p.In, flow.Port{Name: i.Name, Type: i.Type, Required: i.Required && with["lastMessage"] != i.Name})
@@ -150,7 +150,7 @@ func controlTypes() catalogue {
 		{
 			Name: "decision", Version: 1, Pure: true, Inline: true,
 			Ports: flow.Ports{AnyIn: true},
-			Shape: func(with object) flow.Ports {
+			PortsFor: func(with object) flow.Ports {
 				return flow.Ports{AnyIn: true, Out: append(branchesOf(with, "branches"), out("result", flow.TypeText))}
 			},
 			Settings: settings(object{

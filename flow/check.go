@@ -21,9 +21,9 @@ func (s *scope) check() {
 }
 
 // checkPorts looks at what comes to each port of a node.
-func (s *scope) checkPorts(it *item) {
-	slices.SortStableFunc(it.in, func(a, b *link) int { return a.seq - b.seq })
-	byPort := make(map[string][]*link, len(it.in))
+func (s *scope) checkPorts(it *nodeDraft) {
+	slices.SortStableFunc(it.in, func(a, b *edgeDraft) int { return a.seq - b.seq })
+	byPort := make(map[string][]*edgeDraft, len(it.in))
 	var order []string
 	for _, k := range it.in {
 		p := k.edge.ToPort
@@ -35,7 +35,7 @@ func (s *scope) checkPorts(it *item) {
 	for _, name := range order {
 		links := byPort[name]
 		if name == "" {
-			s.checkTwice(links)
+			s.checkDuplicates(links)
 			continue
 		}
 		p, _ := it.inPort(name)
@@ -43,19 +43,19 @@ func (s *scope) checkPorts(it *item) {
 	}
 }
 
-// checkTwice reports control edges that are there twice.
-func (s *scope) checkTwice(links []*link) {
+// checkDuplicates reports control edges that are there twice.
+func (s *scope) checkDuplicates(links []*edgeDraft) {
 	seen := make(map[string]bool, len(links))
 	for _, k := range links {
 		from, _ := k.edge.ends()
 		if seen[from] {
-			s.l.at(k.at, CodeDuplicateEdge, fmt.Sprintf("%s is after %s twice", k.to.node.ID, from), "remove one")
+			s.l.reportAt(k.at, CodeDuplicateEdge, fmt.Sprintf("%s is after %s twice", k.to.node.ID, from), "remove one")
 		}
 		seen[from] = true
 	}
 }
 
-func (s *scope) checkPort(it *item, p Port, links []*link) {
+func (s *scope) checkPort(it *nodeDraft, p Port, links []*edgeDraft) {
 	whole := links[:0:0]
 	for _, k := range links {
 		if !k.edge.Partial {
@@ -67,31 +67,31 @@ func (s *scope) checkPort(it *item, p Port, links []*link) {
 		return
 	}
 	if i := slices.IndexFunc(it.node.In, func(b Binding) bool { return b.Name == p.Name }); i >= 0 {
-		s.l.at(whole[0].at, CodePortConflict, fmt.Sprintf("the port %s of %s has a value of its own and an edge from %s", p.Name, it.node.ID, sourceName(whole[0])), "keep one of them")
+		s.l.reportAt(whole[0].at, CodePortConflict, fmt.Sprintf("the port %s of %s has a value of its own and an edge from %s", p.Name, it.node.ID, sourceName(whole[0])), "keep one of them")
 	}
 	if p.Many || p.Exclusive || p.Type == TypeContext {
 		return
 	}
-	if a, b := clash(whole); b != nil {
+	if a, b := conflictingLinks(whole); b != nil {
 		if sourceName(a) == sourceName(b) {
-			s.l.at(b.at, CodeDuplicateEdge, fmt.Sprintf("%s goes to the port %s of %s twice", sourceName(a), p.Name, it.node.ID), "remove one")
+			s.l.reportAt(b.at, CodeDuplicateEdge, fmt.Sprintf("%s goes to the port %s of %s twice", sourceName(a), p.Name, it.node.ID), "remove one")
 			return
 		}
-		s.l.at(b.at, CodePortConflict, fmt.Sprintf("the port %s of %s takes one value; %s and %s may both come", p.Name, it.node.ID, sourceName(a), sourceName(b)),
+		s.l.reportAt(b.at, CodePortConflict, fmt.Sprintf("the port %s of %s takes one value; %s and %s may both come", p.Name, it.node.ID, sourceName(a), sourceName(b)),
 			"bring them together with a merge node, or let them leave different branches of one node")
 	}
 }
 
-func sourceName(k *link) string {
+func sourceName(k *edgeDraft) string {
 	from, _ := k.edge.ends()
 	return from
 }
 
-// clash finds two edges that may both be taken: all others leave different
+// conflictingLinks finds two edges that may both be taken: all others leave different
 // branches of one node, or its error port and one other port.
-func clash(links []*link) (a, b *link) {
-	seen := make(map[string]*link, len(links))
-	var branch, normal *link // the first that left a branch, or another port but error
+func conflictingLinks(links []*edgeDraft) (a, b *edgeDraft) {
+	seen := make(map[string]*edgeDraft, len(links))
+	var branch, normal *edgeDraft // the first that left a branch, or another port but error
 	for _, k := range links {
 		if k.from != links[0].from {
 			return links[0], k
@@ -116,18 +116,18 @@ func clash(links []*link) (a, b *link) {
 }
 
 // isBranch reports whether the edge leaves a branch port.
-func (k *link) isBranch() bool {
+func (k *edgeDraft) isBranch() bool {
 	p, ok := k.from.outPort(k.edge.FromPort)
 	return ok && p.Branch
 }
 
-// exclude reports whether at most one of two edges can be taken.
-func exclude(a, b *link) bool {
-	_, second := clash([]*link{a, b})
+// mutuallyExclusive reports whether at most one of two edges can be taken.
+func mutuallyExclusive(a, b *edgeDraft) bool {
+	_, second := conflictingLinks([]*edgeDraft{a, b})
 	return second == nil
 }
 
-func (s *scope) checkTypes(k *link, to Port) {
+func (s *scope) checkTypes(k *edgeDraft, to Port) {
 	from, ok := k.from.outPort(k.edge.FromPort)
 	if !ok || Assignable(from.Type, to.Type) {
 		return
@@ -136,16 +136,16 @@ func (s *scope) checkTypes(k *link, to Port) {
 	if from.Type == TypeContext || to.Type == TypeContext {
 		hint = "a context goes from a context port to a context port"
 	}
-	s.l.at(k.at, CodeTypeMismatch, fmt.Sprintf("%s is %s; the port %s of %s takes %s", sourceName(k), from.Type, to.Name, k.to.node.ID, to.Type), hint)
+	s.l.reportAt(k.at, CodeTypeMismatch, fmt.Sprintf("%s is %s; the port %s of %s takes %s", sourceName(k), from.Type, to.Name, k.to.node.ID, to.Type), hint)
 }
 
 // checkRequired reports required ports that nothing is bound to.
-func (s *scope) checkRequired(it *item) {
+func (s *scope) checkRequired(it *nodeDraft) {
 	for _, p := range it.ports.In {
-		if !p.Required || it.spec.Portal == "in" || s.bound(it, p.Name) || slices.ContainsFunc(it.in, func(k *link) bool { return k.edge.ToPort == p.Name }) {
+		if !p.Required || it.spec.Portal == "in" || s.isBound(it, p.Name) || slices.ContainsFunc(it.in, func(k *edgeDraft) bool { return k.edge.ToPort == p.Name }) {
 			continue
 		}
-		s.l.atKey(it.key, CodeMissingInput, fmt.Sprintf("%s (%s) needs a value for its port %s (%s)", it.node.ID, it.spec.Name, p.Name, p.Type),
+		s.l.reportAtKey(it.key, CodeMissingInput, fmt.Sprintf("%s (%s) needs a value for its port %s (%s)", it.node.ID, it.spec.Name, p.Name, p.Type),
 			fmt.Sprintf("bind it: in: {%s: ...}", p.Name))
 	}
 }
@@ -154,9 +154,9 @@ func (s *scope) checkRequired(it *item) {
 // that two different ones may reach.
 func (s *scope) checkContexts() {
 	for _, it := range s.items {
-		var edges []*link
+		var edges []*edgeDraft
 		for _, k := range it.in {
-			if k.edge.Kind == Context && !k.edge.Partial {
+			if k.edge.Kind == EdgeContext && !k.edge.Partial {
 				edges = append(edges, k)
 			}
 		}
@@ -170,10 +170,10 @@ func (s *scope) checkContexts() {
 		for i, k := range edges {
 			for _, earlier := range edges[:min(i, 8)] {
 				a, b := earlier.contextOrigin(), k.contextOrigin()
-				if k.edge.ToPort != earlier.edge.ToPort || a == b || a == "" || b == "" || exclude(earlier, k) {
+				if k.edge.ToPort != earlier.edge.ToPort || a == b || a == "" || b == "" || mutuallyExclusive(earlier, k) {
 					continue
 				}
-				s.l.at(k.at, CodeAmbiguousContext, fmt.Sprintf("%s has two contexts: %s from %s and %s from %s", it.node.ID, contextName(a), earlier.from.node.ID, contextName(b), k.from.node.ID),
+				s.l.reportAt(k.at, CodeAmbiguousContext, fmt.Sprintf("%s has two contexts: %s from %s and %s from %s", it.node.ID, contextName(a), earlier.from.node.ID, contextName(b), k.from.node.ID),
 					"keep one, or let them leave different branches of one node")
 				break
 			}
@@ -183,7 +183,7 @@ func (s *scope) checkContexts() {
 
 // contextOrigin is where the context on an edge was made, "" where that is not
 // known: the value came through a port of any type, or out of a composite.
-func (k *link) contextOrigin() string {
+func (k *edgeDraft) contextOrigin() string {
 	p, _ := k.from.outPort(k.edge.FromPort)
 	if p.Type != TypeContext || k.from.spec == nil || k.from.spec.Composite {
 		return ""

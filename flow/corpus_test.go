@@ -41,13 +41,13 @@ func problemsOf(t *testing.T, name, data string) []flow.Problem {
 }
 
 // folder holds the flows that flows of the corpus use, under flows/.
-func folder(tb testing.TB) flow.Texts {
+func folder(tb testing.TB) flow.MemFiles {
 	tb.Helper()
 	paths, err := filepath.Glob("testdata/invalid/flows/*")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	out := flow.Texts{}
+	out := flow.MemFiles{}
 	for _, p := range paths {
 		b, err := os.ReadFile(p)
 		if err != nil {
@@ -58,8 +58,8 @@ func folder(tb testing.TB) flow.Texts {
 	return out
 }
 
-// told is a problem as want lines have it: with the file where that is another.
-func told(name string, p flow.Problem) string {
+// problemLines is a problem as want lines have it: with the file where that is another.
+func problemLines(name string, p flow.Problem) string {
 	msg, _, _ := strings.Cut(p.Message, "\n")
 	s := fmt.Sprintf("%d:%d %s %s", p.Pos.Line, p.Pos.Column, p.Code, msg)
 	if p.Pos.File != name {
@@ -110,7 +110,7 @@ func checkWants(t *testing.T, path string) []flow.Problem {
 		t.Fatal("the flow is valid")
 	}
 	for i, p := range got {
-		line := told(filepath.Base(path), p)
+		line := problemLines(filepath.Base(path), p)
 		if i >= len(wants) || !strings.HasPrefix(line, wants[i]) {
 			t.Errorf("unexpected: %s", line)
 		}
@@ -138,7 +138,7 @@ func rewrite(t *testing.T, path, data string) []byte {
 	n := len(problemsOf(t, name, body))
 	var head strings.Builder
 	for _, p := range problemsOf(t, name, strings.Repeat("#\n", n)+body) {
-		fmt.Fprintf(&head, "%s%s\n", wantPrefix, told(name, p))
+		fmt.Fprintf(&head, "%s%s\n", wantPrefix, problemLines(name, p))
 	}
 	out := []byte(head.String() + body)
 	if err := os.WriteFile(path, out, 0o644); err != nil {

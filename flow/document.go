@@ -98,9 +98,9 @@ type source struct {
 	lines []int // offset of each line's start, made on first use
 }
 
-// at is the place of byte off of a text value. Where the text is written with
+// textPosition is the place of byte off of a text value. Where the text is written with
 // escapes or folded, it is the place of the {{ before off, or of the value.
-func (s *source) at(v *value, off int) (line, col int) {
+func (s *source) textPosition(v *value, off int) (line, col int) {
 	line, col = int(v.line), int(v.col)
 	const farthest = 100_000 // a column beyond it is not worth the walk
 	if s == nil || line <= 0 || off < 0 || off > len(v.text) || col > farthest {
@@ -114,7 +114,7 @@ func (s *source) at(v *value, off int) (line, col int) {
 	open := strings.LastIndex(v.text[:off], "{{")
 	if open < 0 {
 		if body := strings.Index(rest, v.text); body >= 0 && body <= 1 && !strings.Contains(v.text, "\n") {
-			return s.place(start + body + off)
+			return s.lineColumn(start + body + off)
 		}
 		return line, col
 	}
@@ -128,9 +128,9 @@ func (s *source) at(v *value, off int) (line, col int) {
 		at += i + 2
 	}
 	if strings.HasPrefix(rest[at:], v.text[open+2:off]) {
-		return s.place(start + at + off - open - 2)
+		return s.lineColumn(start + at + off - open - 2)
 	}
-	return s.place(start + at - 2)
+	return s.lineColumn(start + at - 2)
 }
 
 // offset is where a line and column, counted from 1 in characters, stand.
@@ -157,8 +157,8 @@ func (s *source) offset(line, col int) int {
 	return at
 }
 
-// place is the line and column of an offset.
-func (s *source) place(off int) (line, col int) {
+// lineColumn is the line and column of an offset.
+func (s *source) lineColumn(off int) (line, col int) {
 	lo, hi := 0, len(s.lines)
 	for lo+1 < hi {
 		if mid := (lo + hi) / 2; s.lines[mid] <= off {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// entry is one entry of `edges:` before its ends are known.
-type entry struct {
+// edgeEntry is one entry of `edges:` before its ends are known.
+type edgeEntry struct {
 	val      *value
 	id       string
 	from, to *value
@@ -15,15 +15,15 @@ type entry struct {
 }
 
 // readEdges reads the entries of `edges:` and notes which ports they go to.
-func (s *scope) readEdges(v *value) []entry {
+func (s *scope) readEdges(v *value) []edgeEntry {
 	if v == nil || v.kind == kindNull {
 		return nil
 	}
 	if v.kind != kindList {
-		s.l.at(v, CodeBadValue, "edges is a list of {id, from, to, metadata}; this is "+v.kind.String(), "")
+		s.l.reportAt(v, CodeBadValue, "edges is a list of {id, from, to, metadata}; this is "+v.kind.String(), "")
 		return nil
 	}
-	out := make([]entry, 0, len(v.items))
+	out := make([]edgeEntry, 0, len(v.items))
 	for _, e := range v.items {
 		if x, ok := s.readEdge(e); ok {
 			out = append(out, x)
@@ -32,19 +32,19 @@ func (s *scope) readEdges(v *value) []entry {
 	return out
 }
 
-func (s *scope) readEdge(e *value) (entry, bool) {
+func (s *scope) readEdge(e *value) (edgeEntry, bool) {
 	f, ok := s.l.object(e, "an edge")
 	if !ok {
-		return entry{}, false
+		return edgeEntry{}, false
 	}
-	f.only("id", "from", "to", "metadata")
-	x := entry{val: e, id: f.text("id"), from: e.get("from"), to: e.get("to")}
+	f.rejectUnknown("id", "from", "to", "metadata")
+	x := edgeEntry{val: e, id: f.text("id"), from: e.get("from"), to: e.get("to")}
 	if len(x.id) > MaxEdgeID {
-		s.l.at(e.get("id"), CodeBadID, fmt.Sprintf("the id of an edge has at most %d bytes", MaxEdgeID), "")
+		s.l.reportAt(e.get("id"), CodeBadID, fmt.Sprintf("the id of an edge has at most %d bytes", MaxEdgeID), "")
 	}
 	if m := e.get("metadata"); m != nil && m.kind != kindNull {
 		if x.metadata, ok = m.any().(map[string]any); !ok {
-			s.l.at(m, CodeBadValue, "metadata is an object; this is "+m.kind.String(), "")
+			s.l.reportAt(m, CodeBadValue, "metadata is an object; this is "+m.kind.String(), "")
 		}
 	}
 	for _, end := range []struct {
@@ -56,30 +56,30 @@ func (s *scope) readEdge(e *value) (entry, bool) {
 			if end.v != nil {
 				at = end.v
 			}
-			s.l.at(at, CodeBadEdge, fmt.Sprintf("an edge has %s: a node, or node.port", end.name), "")
-			return entry{}, false
+			s.l.reportAt(at, CodeBadEdge, fmt.Sprintf("an edge has %s: a node, or node.port", end.name), "")
+			return edgeEntry{}, false
 		}
 	}
 	if id, port, ok := strings.Cut(x.to.text, "."); ok {
-		s.wired[id] = append(s.wired[id], port)
+		s.edgePorts[id] = append(s.edgePorts[id], port)
 	}
 	return x, true
 }
 
 // mergeEdges gives entries of `edges:` to the edges they describe, and adds
 // those that nothing implies.
-func (s *scope) mergeEdges(entries []entry) {
+func (s *scope) mergeEdges(entries []edgeEntry) {
 	if len(entries) == 0 {
 		return
 	}
-	implied := make(map[[2]string][]*link, len(s.links))
+	implied := make(map[[2]string][]*edgeDraft, len(s.links))
 	for _, k := range s.links {
 		from, to := k.edge.ends()
 		implied[[2]string{from, to}] = append(implied[[2]string{from, to}], k)
 	}
 	for _, e := range entries {
 		ends := [2]string{e.from.text, e.to.text}
-		var k *link
+		var k *edgeDraft
 		if same := implied[ends]; len(same) > 0 {
 			k, implied[ends] = same[0], same[1:]
 			k.at = e.val
@@ -88,14 +88,14 @@ func (s *scope) mergeEdges(entries []entry) {
 			continue
 		}
 		if e.id != "" {
-			k.edge.ID, k.named = e.id, true
+			k.edge.ID, k.hasID = e.id, true
 		}
 		k.edge.Metadata = e.metadata
 	}
 }
 
 // connectEntry makes the edge of an entry.
-func (s *scope) connectEntry(e entry) *link {
+func (s *scope) connectEntry(e edgeEntry) *edgeDraft {
 	toID, toPort, data := strings.Cut(e.to.text, ".")
 	fromID, fromPort, hasPort := strings.Cut(e.from.text, ".")
 	from, to := s.find(fromID, e.from, 0), s.find(toID, e.to, 0)
@@ -103,7 +103,7 @@ func (s *scope) connectEntry(e entry) *link {
 		return nil
 	}
 	if data && !hasPort {
-		s.l.at(e.from, CodeBadEdge, fmt.Sprintf("an edge to the port %s comes from a port; %s is a node", e.to.text, fromID), listing("it has ", from.outNames()))
+		s.l.reportAt(e.from, CodeBadEdge, fmt.Sprintf("an edge to the port %s comes from a port; %s is a node", e.to.text, fromID), listCandidates("it has ", from.outNames()))
 		return nil
 	}
 	if hasPort && s.source(fromID, fromPort, e.from, 0) == nil {
@@ -111,26 +111,26 @@ func (s *scope) connectEntry(e entry) *link {
 	}
 	if data {
 		if _, ok := to.inPort(toPort); !ok {
-			s.l.at(e.to, CodeUnknownPort, s.noInput(to, toPort), s.l.suggest(toPort, to.inNames))
+			s.l.reportAt(e.to, CodeUnknownPort, s.unknownInputHint(to, toPort), s.l.suggest(toPort, to.inNames))
 			return nil
 		}
 		if to.ports.AnyIn && !isIdentifier(toPort) {
-			s.l.at(e.to, CodeBadID, fmt.Sprintf("%s is not a name for a port", quote(toPort)), "")
+			s.l.reportAt(e.to, CodeBadID, fmt.Sprintf("%s is not a name for a port", quote(toPort)), "")
 			return nil
 		}
 	}
 	return s.add(from, fromPort, to, toPort, e.val)
 }
 
-// connect hands the edges to the nodes and gives those without one their id.
-func (s *scope) connect() {
+// attachEdges hands the edges to the nodes and gives those without one their id.
+func (s *scope) attachEdges() {
 	for _, k := range s.links {
 		k.from.out = append(k.from.out, k)
 		k.to.in = append(k.to.in, k)
 	}
-	ids := make(map[string]*link, len(s.links))
+	ids := make(map[string]*edgeDraft, len(s.links))
 	for _, k := range s.links {
-		if !k.named {
+		if !k.hasID {
 			continue
 		}
 		if first := ids[k.edge.ID]; first != nil {
@@ -138,13 +138,13 @@ func (s *scope) connect() {
 			if id := at.get("id"); id != nil {
 				at = id
 			}
-			s.l.at(at, CodeDuplicateID, fmt.Sprintf("two edges have the id %s", quote(k.edge.ID)), "rename one")
+			s.l.reportAt(at, CodeDuplicateID, fmt.Sprintf("two edges have the id %s", quote(k.edge.ID)), "rename one")
 		}
 		ids[k.edge.ID] = k
 	}
 	taken := map[string]int{}
 	for _, k := range s.links {
-		if !k.named {
+		if !k.hasID {
 			s.nameEdge(k, ids, taken)
 		}
 	}
@@ -152,7 +152,7 @@ func (s *scope) connect() {
 
 // nameEdge gives an edge its default id, numbered where that is taken; taken
 // remembers how far each was counted.
-func (s *scope) nameEdge(k *link, ids map[string]*link, taken map[string]int) {
+func (s *scope) nameEdge(k *edgeDraft, ids map[string]*edgeDraft, taken map[string]int) {
 	base := k.edge.ID
 	if base == "" {
 		from, to := k.edge.ends()
@@ -169,8 +169,8 @@ func (s *scope) nameEdge(k *link, ids map[string]*link, taken map[string]int) {
 	k.edge.ID, ids[id] = id, k
 }
 
-// finish puts nodes and edges into flow order.
-func (s *scope) finish() {
+// sortGraph puts nodes and edges into flow order.
+func (s *scope) sortGraph() {
 	s.graph.Nodes = make([]*Node, len(s.items))
 	s.graph.index = make(map[string]*Node, len(s.items))
 	for i, it := range s.items {
@@ -186,7 +186,7 @@ func (s *scope) finish() {
 
 // compareLinks is the order of edges: by target, port, and source; into a port
 // that collects, as the file lists them.
-func compareLinks(a, b *link) int {
+func compareLinks(a, b *edgeDraft) int {
 	if a.to != b.to {
 		return a.to.rank - b.to.rank
 	}

@@ -19,18 +19,18 @@ type fields struct {
 // object is the fields of v, false where v is no object.
 func (l *loader) object(v *value, what string) (fields, bool) {
 	if v.kind != kindObject {
-		l.at(v, CodeBadValue, fmt.Sprintf("%s is an object; this is %s", what, v.kind), "")
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is an object; this is %s", what, v.kind), "")
 		return fields{}, false
 	}
 	return fields{l, v, what}, true
 }
 
-// only reports every key that is not listed.
-func (f fields) only(keys ...string) {
+// rejectUnknown reports every key that is not listed.
+func (f fields) rejectUnknown(keys ...string) {
 	for i := range f.v.members {
 		m := &f.v.members[i]
 		if !slices.Contains(keys, m.key) {
-			f.l.atKey(m, CodeUnknownKey, fmt.Sprintf("%s has no key %s; expected one of %s", f.what, quote(m.key), strings.Join(keys, ", ")),
+			f.l.reportAtKey(m, CodeUnknownKey, fmt.Sprintf("%s has no key %s; expected one of %s", f.what, quote(m.key), strings.Join(keys, ", ")),
 				f.l.suggest(m.key, func() []string { return keys }))
 		}
 	}
@@ -44,7 +44,7 @@ func (f fields) text(key string) string {
 	}
 	s, ok := v.asText()
 	if !ok {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is a text; this is %s", key, v.kind), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is a text; this is %s", key, v.kind), "")
 	}
 	return s
 }
@@ -57,7 +57,7 @@ func (f fields) choice(key string, of ...string) string {
 	}
 	s, ok := v.asText()
 	if !ok || !slices.Contains(of, s) {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is one of %s; this is %s", key, strings.Join(of, ", "), f.l.show(v)),
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is one of %s; this is %s", key, strings.Join(of, ", "), f.l.describe(v)),
 			f.l.suggest(s, func() []string { return of }))
 		return ""
 	}
@@ -72,7 +72,7 @@ func (f fields) flag(key string) bool {
 	}
 	b, ok := v.scalar.(bool)
 	if !ok || v.kind != kindBool {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is true or false; this is %s", key, f.l.show(v)), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is true or false; this is %s", key, f.l.describe(v)), "")
 	}
 	return b
 }
@@ -85,7 +85,7 @@ func (f fields) count(key string, most int64) int {
 	}
 	i, ok := v.scalar.(int64)
 	if !ok || v.kind != kindInt || i < 1 || i > most {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is a whole number from 1 to %d; this is %s", key, most, f.l.show(v)), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is a whole number from 1 to %d; this is %s", key, most, f.l.describe(v)), "")
 		return 0
 	}
 	return int(i)
@@ -121,7 +121,7 @@ func (l *loader) duration(v *value, what string) time.Duration {
 		d = -1
 	}
 	if d < 0 || d > maxDuration {
-		l.at(v, CodeBadDuration, fmt.Sprintf("%s is a duration from 0 to ten years; this is %s", what, l.show(v)), "write 30s, 5m or 1h30m, or whole seconds")
+		l.reportAt(v, CodeBadDuration, fmt.Sprintf("%s is a duration from 0 to ten years; this is %s", what, l.describe(v)), "write 30s, 5m or 1h30m, or whole seconds")
 		return 0
 	}
 	return d
@@ -137,14 +137,14 @@ func (f fields) entries(key, what string) []member {
 		return nil
 	}
 	if v.kind != kindObject {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is an object of %s by name; this is %s", key, what, v.kind), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is an object of %s by name; this is %s", key, what, v.kind), "")
 		return nil
 	}
 	return v.members
 }
 
-// show names a value in a message.
-func (l *loader) show(v *value) string {
+// describe names a value in a message.
+func (l *loader) describe(v *value) string {
 	switch v.kind {
 	case kindText:
 		return quote(v.text)
@@ -162,12 +162,12 @@ func (f fields) schema(key string) map[string]any {
 		return nil
 	}
 	if v.kind != kindObject {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is a JSON Schema, an object; this is %s", key, v.kind), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is a JSON Schema, an object; this is %s", key, v.kind), "")
 		return nil
 	}
 	s, _ := schemaValue(v).(map[string]any)
 	if _, err := schema.Compile(s); err != nil {
-		f.l.at(v, CodeBadValue, fmt.Sprintf("%s is not a JSON Schema: %v", key, err), "")
+		f.l.reportAt(v, CodeBadValue, fmt.Sprintf("%s is not a JSON Schema: %v", key, err), "")
 	}
 	return s
 }
@@ -187,7 +187,7 @@ func schemaValue(v *value) any {
 		textual := v.get("type") != nil && v.get("type").text == "string"
 		for _, m := range v.members {
 			if textual && (m.key == "enum" || m.key == "const" || m.key == "default") {
-				out[m.key] = asTexts(m.val)
+				out[m.key] = scalarsAsText(m.val)
 				continue
 			}
 			out[m.key] = schemaValue(m.val)
@@ -198,12 +198,12 @@ func schemaValue(v *value) any {
 	}
 }
 
-// asTexts is v with every scalar in it as text.
-func asTexts(v *value) any {
+// scalarsAsText is v with every scalar in it as text.
+func scalarsAsText(v *value) any {
 	if v.kind == kindList {
 		out := make([]any, len(v.items))
 		for i, e := range v.items {
-			out[i] = asTexts(e)
+			out[i] = scalarsAsText(e)
 		}
 		return out
 	}

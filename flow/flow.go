@@ -25,9 +25,9 @@ type Flow struct {
 	// Context holds the settings of the main context.
 	Context ContextSettings
 	// Session says how conversations over many runs go on.
-	Session Sessions
+	Session SessionSettings
 	// Spend bounds what a run may spend on models, its children included.
-	Spend Spend
+	Spend SpendLimits
 	// Inputs are the values a run is started with, sorted by name.
 	Inputs []Input
 	// Uses are the flows that its nodes run, by Ref; itself is not among them.
@@ -38,8 +38,8 @@ type Flow struct {
 	// Graph is the root scope.
 	Graph
 	// File is the path the flow was read from, "" for one built in Go.
-	File  string
-	print string // the fingerprint, of a flow that was loaded
+	File              string
+	cachedFingerprint string // the fingerprint, of a flow that was loaded
 	// outTypes are the port types of Outputs, as far as they are known.
 	outTypes map[string]PortType
 	recorded bool
@@ -60,9 +60,9 @@ type Use struct {
 	Flow *Flow
 }
 
-// Used returns the flow that a reference in its nodes' settings stands for; nil
+// UsedFlow returns the flow that a reference in its nodes' settings stands for; nil
 // where it stands for none.
-func (f *Flow) Used(ref string) *Flow {
+func (f *Flow) UsedFlow(ref string) *Flow {
 	if ref == Self {
 		return f
 	}
@@ -74,9 +74,9 @@ func (f *Flow) Used(ref string) *Flow {
 	return nil
 }
 
-// Closure lists the flow and all that it uses, those that they use and so on,
+// Dependencies lists the flow and all that it uses, those that they use and so on,
 // each fingerprint once and used ones before those that use them: the flow itself is the last.
-func (f *Flow) Closure() []*Flow {
+func (f *Flow) Dependencies() []*Flow {
 	var out []*Flow
 	seen := map[string]bool{}
 	var visit func(f *Flow)
@@ -132,9 +132,9 @@ type Budget struct {
 	Reserve int // tokens kept free for the answer; 0 is the default
 }
 
-// Spend bounds what a run or one of its nodes may spend on models, retries and
+// SpendLimits bounds what a run or one of its nodes may spend on models, retries and
 // calls whose outcome is unknown included: the `budget:` key. Zero is no bound.
-type Spend struct {
+type SpendLimits struct {
 	MaxTokens int     `json:"maxTokens,omitempty"` // input and output
 	MaxCost   float64 `json:"maxCost,omitempty"`   // US dollars
 	MaxCalls  int     `json:"maxCalls,omitempty"`  // model calls
@@ -222,7 +222,7 @@ type Node struct {
 	OnError OnError
 	Cache   Cache
 	// Spend bounds what the node may spend on models, what is inside it included.
-	Spend Spend
+	Spend SpendLimits
 	// Isolation is "", "fresh", "fork" or "share"; only on composites and on nodes
 	// that run a flow.
 	Isolation string
@@ -299,10 +299,10 @@ type EdgeKind string
 
 // The kinds of edge. Control edges carry order and branch, and no value.
 const (
-	Data    EdgeKind = "data"
-	Context EdgeKind = "context"
-	Tools   EdgeKind = "tools"
-	Control EdgeKind = "control"
+	EdgeData    EdgeKind = "data"
+	EdgeContext EdgeKind = "context"
+	EdgeTools   EdgeKind = "tools"
+	EdgeControl EdgeKind = "control"
 )
 
 // Edge connects an output port to an input port.
@@ -318,11 +318,11 @@ type Edge struct {
 	// Partial marks an edge that exists because a template in the target's In
 	// reads it; the port's value is that template, not the edge's value.
 	Partial bool
-	// Maybe marks a Partial edge that the template may not read, since it stands
+	// Conditional marks a Partial edge that the template may not read, since it stands
 	// in a branch of ?:, beside || or &&, or in a macro: the port has a value
 	// without it. Tested marks one that the template asks for with has(): the
 	// target may run without it.
-	Maybe, Tested bool
+	Conditional, Guarded bool
 	// Metadata is free and kept through round trips.
 	Metadata map[string]any
 	Pos      Pos

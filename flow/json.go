@@ -22,7 +22,7 @@ func (l *loader) parseJSON(data []byte) *value {
 			off = int(e.Offset) - 1
 		}
 		l.src.offset(1, 1)
-		line, col := l.src.place(max(0, min(off, len(data))))
+		line, col := l.src.lineColumn(max(0, min(off, len(data))))
 		l.report(line, col, CodeSyntax, "not JSON: "+err.Error(), "")
 		return nil
 	}
@@ -30,7 +30,7 @@ func (l *loader) parseJSON(data []byte) *value {
 	d.UseNumber()
 	r := &jsonReader{l: l, dec: d, data: data, line: 1}
 	v := r.read(1)
-	if r.dead {
+	if r.failed {
 		return nil
 	}
 	return v
@@ -43,7 +43,7 @@ type jsonReader struct {
 	data []byte
 	// at is how far places have been counted; line and col are there, col from 0.
 	at, line, col int
-	dead          bool
+	failed        bool
 }
 
 // next is the next token with its place.
@@ -61,8 +61,8 @@ func (r *jsonReader) next() (tok json.Token, line, col int32) {
 		}
 	}
 	tok, err := r.dec.Token()
-	if err != nil && !r.dead {
-		r.dead = true
+	if err != nil && !r.failed {
+		r.failed = true
 		r.l.report(r.line, 1, CodeSyntax, "not JSON: "+err.Error(), "")
 	}
 	return tok, int32(r.line), int32(r.col + 1)
@@ -86,7 +86,7 @@ func (r *jsonReader) read(depth int) *value {
 	case json.Delim:
 		if depth > MaxDepth {
 			r.l.report(int(line), int(col), CodeTooBig, fmt.Sprintf("lists and objects nest deeper than %d", MaxDepth), "")
-			r.dead = true
+			r.failed = true
 			return v
 		}
 		if t == '[' {
@@ -100,10 +100,10 @@ func (r *jsonReader) read(depth int) *value {
 
 func (r *jsonReader) list(v *value, depth int) {
 	v.kind = kindList
-	for !r.dead && r.dec.More() {
+	for !r.failed && r.dec.More() {
 		v.items = append(v.items, r.read(depth+1))
 	}
-	if !r.dead {
+	if !r.failed {
 		r.next()
 	}
 }
@@ -111,7 +111,7 @@ func (r *jsonReader) list(v *value, depth int) {
 func (r *jsonReader) object(v *value, depth int) {
 	v.kind = kindObject
 	var seen map[string]int32
-	for !r.dead && r.dec.More() {
+	for !r.failed && r.dec.More() {
 		tok, line, col := r.next()
 		key, _ := tok.(string)
 		m := member{key: key, line: line, col: col}
@@ -122,7 +122,7 @@ func (r *jsonReader) object(v *value, depth int) {
 				seen[e.key] = e.line
 			}
 		}
-		if first, dup := earlier(v, seen, key); dup {
+		if first, dup := findDuplicateKey(v, seen, key); dup {
 			r.l.report(int(line), int(col), CodeDuplicateKey, fmt.Sprintf("the key %s is there twice; first at line %d", quote(key), first), "")
 			continue
 		}
@@ -131,7 +131,7 @@ func (r *jsonReader) object(v *value, depth int) {
 		}
 		v.members = append(v.members, m)
 	}
-	if !r.dead {
+	if !r.failed {
 		r.next()
 	}
 }

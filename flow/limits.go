@@ -18,9 +18,9 @@ const (
 	MaxScopes = 8
 	// MaxFlows is how many flows the closure of a flow may have, MaxUses how deep
 	// flows may use each other, and MaxClosure their size all together, in bytes.
-	MaxFlows   = 200
-	MaxUses    = 16
-	MaxClosure = MaxJSON
+	MaxFlows          = 200
+	MaxUses           = 16
+	MaxDependencySize = MaxJSON
 	// MaxProblems is how many problems are reported; the last one says that
 	// there are more.
 	MaxProblems = 500

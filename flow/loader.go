@@ -16,11 +16,11 @@ import (
 // flows it uses among them; a file that cannot be read is another error.
 // Nothing of the flow is executed.
 func Load(path string, c Catalogue) (*Flow, error) {
-	data, err := Disk{}.Read(path)
+	data, err := OSFiles{}.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load flow: %w", err)
 	}
-	return Source{Files: Disk{}}.Parse(path, data, c)
+	return Source{Files: OSFiles{}}.Parse(path, data, c)
 }
 
 // Parse reads and validates a flow. The name stands in positions and as the
@@ -45,7 +45,7 @@ func Build(f *Flow, c Catalogue) (*Flow, error) {
 	for _, u := range f.Uses {
 		given[u.Ref] = u.Flow
 	}
-	l := newLoader(newFamily(Source{Flows: given}, c), f.File, data)
+	l := newLoader(newSharedState(Source{Flows: given}, c), f.File, data)
 	l.built = true
 	out := l.load()
 	if len(l.problems) > 0 {
@@ -63,26 +63,26 @@ func (f *Flow) Check(c Catalogue) error {
 
 // loader reads one flow and collects its problems.
 type loader struct {
-	*family
+	*sharedState
 	file  string
 	src   *source
 	built bool // from Go: problems have no place
 	// problems so far, and whether there were too many.
-	problems []Problem
-	over     bool
-	flow     *Flow
-	inputs   map[string]bool // declared inputs of the flow
-	state    map[string]Reducer
-	hints    int // hints worked out so far, which is costly
+	problems        []Problem
+	tooManyProblems bool
+	flow            *Flow
+	inputs          map[string]bool // declared inputs of the flow
+	state           map[string]Reducer
+	hints           int // hints worked out so far, which is costly
 	// pins are the entries of `uses`, and used the flows that nodes named, by
 	// reference; nil is one that is not there or not valid.
 	pins map[string]*pin
 	used map[string]*Flow
 }
 
-func newLoader(of *family, name string, data []byte) *loader {
+func newLoader(of *sharedState, name string, data []byte) *loader {
 	return &loader{
-		family: of, file: name, src: &source{data: data},
+		sharedState: of, file: name, src: &source{data: data},
 		inputs: map[string]bool{}, state: map[string]Reducer{}, pins: map[string]*pin{}, used: map[string]*Flow{},
 	}
 }
@@ -103,11 +103,11 @@ func (l *loader) load() *Flow {
 	} else {
 		doc = l.parseYAML(data)
 	}
-	if doc == nil || l.over {
+	if doc == nil || l.tooManyProblems {
 		return nil
 	}
 	if doc.kind != kindObject {
-		l.at(doc, CodeBadValue, "a flow is an object with the keys weir, name and nodes; this is "+doc.kind.String(), "")
+		l.reportAt(doc, CodeBadValue, "a flow is an object with the keys weir, name and nodes; this is "+doc.kind.String(), "")
 		return nil
 	}
 	l.readFlow(doc)
@@ -125,8 +125,8 @@ func isJSON(name string, data []byte) bool {
 // report adds a problem at a line and column.
 func (l *loader) report(line, col int, code, msg, hint string) {
 	if len(l.problems) >= MaxProblems {
-		if !l.over {
-			l.over = true
+		if !l.tooManyProblems {
+			l.tooManyProblems = true
 			l.problems = append(l.problems, Problem{Pos: l.pos(line, col), Code: CodeTooManyProblems, Message: "there are more problems than these", Hint: "mend these first"})
 		}
 		return
@@ -134,22 +134,22 @@ func (l *loader) report(line, col int, code, msg, hint string) {
 	l.problems = append(l.problems, Problem{Pos: l.pos(line, col), Code: code, Message: msg, Hint: hint})
 }
 
-// at adds a problem at a value.
-func (l *loader) at(v *value, code, msg, hint string) {
+// reportAt adds a problem at a value.
+func (l *loader) reportAt(v *value, code, msg, hint string) {
 	l.report(int(v.line), int(v.col), code, msg, hint)
 }
 
-// atKey adds a problem at a key.
-func (l *loader) atKey(m *member, code, msg, hint string) {
+// reportAtKey adds a problem at a key.
+func (l *loader) reportAtKey(m *member, code, msg, hint string) {
 	l.report(int(m.line), int(m.col), code, msg, hint)
 }
 
-// in adds a problem at byte off of a text.
-func (l *loader) in(v *value, off int, code, msg, hint string) {
-	if l.over {
+// reportInText adds a problem at byte off of a text.
+func (l *loader) reportInText(v *value, off int, code, msg, hint string) {
+	if l.tooManyProblems {
 		return
 	}
-	line, col := l.src.at(v, off)
+	line, col := l.src.textPosition(v, off)
 	l.report(line, col, code, msg, hint)
 }
 
@@ -163,7 +163,7 @@ func (l *loader) suggest(got string, candidates func() []string) string {
 }
 
 func (l *loader) pos(line, col int) Pos {
-	if l.built || l.Valid { // the text that was kept is nobody's file
+	if l.built || l.AlreadyValid { // the text that was kept is nobody's file
 		return Pos{File: l.file}
 	}
 	return Pos{File: l.file, Line: line, Column: col}

@@ -42,13 +42,13 @@ func (f *Flow) Normal() ([]byte, error) {
 // depend on key order, comments, layout or places; descriptions count. It is ""
 // for a flow built in Go that has no normal form.
 func (f *Flow) Fingerprint() string {
-	if f.print != "" {
-		return f.print
+	if f.cachedFingerprint != "" {
+		return f.cachedFingerprint
 	}
-	return f.fingerprint()
+	return f.computeFingerprint()
 }
 
-func (f *Flow) fingerprint() string {
+func (f *Flow) computeFingerprint() string {
 	data, err := f.Normal()
 	if err != nil {
 		return ""
@@ -65,8 +65,8 @@ type writer struct {
 	err   error
 }
 
-// flat is the depth from which values stand on one line.
-const flat = 3
+// inlineDepth is the depth from which values stand on one line.
+const inlineDepth = 3
 
 func (w *writer) open(c byte) {
 	w.buf = append(w.buf, c)
@@ -75,7 +75,7 @@ func (w *writer) open(c byte) {
 }
 
 func (w *writer) close(c byte) {
-	if w.depth < flat && !w.first {
+	if w.depth < inlineDepth && !w.first {
 		w.depth--
 		w.line()
 	} else {
@@ -86,7 +86,7 @@ func (w *writer) close(c byte) {
 }
 
 func (w *writer) line() {
-	if w.depth < flat {
+	if w.depth < inlineDepth {
 		w.buf = append(w.buf, '\n')
 		w.buf = append(w.buf, strings.Repeat("  ", w.depth)...)
 	}
@@ -96,7 +96,7 @@ func (w *writer) line() {
 func (w *writer) next() {
 	if !w.first {
 		w.buf = append(w.buf, ',')
-		if w.depth >= flat {
+		if w.depth >= inlineDepth {
 			w.buf = append(w.buf, ' ')
 		}
 	}
@@ -173,8 +173,8 @@ func (w *writer) context(c ContextSettings) {
 	w.close('}')
 }
 
-func (w *writer) spend(s Spend) {
-	if s != (Spend{}) {
+func (w *writer) spend(s SpendLimits) {
+	if s != (SpendLimits{}) {
 		w.field("budget", s)
 	}
 }
@@ -287,7 +287,7 @@ func (w *writer) node(n *Node) {
 	if n.Join == "all" {
 		w.text("join", n.Join)
 	}
-	w.policy(n)
+	w.nodePolicy(n)
 	w.text("isolation", n.Isolation)
 	w.spend(n.Spend)
 	w.flag("interruptBefore", n.InterruptBefore)
@@ -314,7 +314,7 @@ func (w *writer) with(n *Node) {
 	w.close('}')
 }
 
-func (w *writer) policy(n *Node) {
+func (w *writer) nodePolicy(n *Node) {
 	if r := n.Retry; r.Attempts != 0 || r.Backoff != 0 || len(r.On) > 0 {
 		w.key("retry")
 		w.open('{')

@@ -29,19 +29,19 @@ func (s *scope) order() {
 
 // sorter is a topological sort under way.
 type sorter struct {
-	sorted []*item
+	sorted []*nodeDraft
 	ready  byID
 	// waits counts, by an item's index, the edges still to come; placed marks
 	// the sorted ones.
 	waits  []int
 	placed []bool
-	cut    map[*link]bool
+	cut    map[*edgeDraft]bool
 }
 
-func newSorter(items []*item) *sorter {
+func newSorter(items []*nodeDraft) *sorter {
 	o := &sorter{
-		sorted: make([]*item, 0, len(items)), waits: make([]int, len(items)),
-		placed: make([]bool, len(items)), cut: map[*link]bool{},
+		sorted: make([]*nodeDraft, 0, len(items)), waits: make([]int, len(items)),
+		placed: make([]bool, len(items)), cut: map[*edgeDraft]bool{},
 	}
 	for _, it := range items {
 		o.waits[it.index] = len(it.in)
@@ -56,7 +56,7 @@ func newSorter(items []*item) *sorter {
 // drain places every node that waits for nothing.
 func (o *sorter) drain() {
 	for o.ready.Len() > 0 {
-		it, _ := heap.Pop(&o.ready).(*item)
+		it, _ := heap.Pop(&o.ready).(*nodeDraft)
 		o.placed[it.index], it.rank = true, len(o.sorted)
 		o.sorted = append(o.sorted, it)
 		for _, k := range it.out {
@@ -68,7 +68,7 @@ func (o *sorter) drain() {
 }
 
 // release tells the target of an edge that it need not wait for it.
-func (o *sorter) release(k *link) {
+func (o *sorter) release(k *edgeDraft) {
 	o.waits[k.to.index]--
 	if o.waits[k.to.index] == 0 && !o.placed[k.to.index] {
 		heap.Push(&o.ready, k.to)
@@ -80,9 +80,9 @@ func (o *sorter) release(k *link) {
 const maxCycles = 50
 
 // unplaced lists the nodes that still wait, by id.
-func (s *scope) unplaced(placed []bool, rank int) []*item {
-	rest := slices.DeleteFunc(slices.Clone(s.items), func(it *item) bool { return placed[it.index] })
-	slices.SortFunc(rest, func(a, b *item) int { return strings.Compare(a.node.ID, b.node.ID) })
+func (s *scope) unplaced(placed []bool, rank int) []*nodeDraft {
+	rest := slices.DeleteFunc(slices.Clone(s.items), func(it *nodeDraft) bool { return placed[it.index] })
+	slices.SortFunc(rest, func(a, b *nodeDraft) int { return strings.Compare(a.node.ID, b.node.ID) })
 	for i, it := range rest {
 		it.rank = rank + i
 	}
@@ -91,8 +91,8 @@ func (s *scope) unplaced(placed []bool, rank int) []*item {
 
 // cycle finds a circle among the nodes not yet placed, reports it, and returns
 // the edges whose loss opens it.
-func (s *scope) cycle(placed []bool, cut map[*link]bool) []*link {
-	var start *item
+func (s *scope) cycle(placed []bool, cut map[*edgeDraft]bool) []*edgeDraft {
+	var start *nodeDraft
 	for _, it := range s.items {
 		if !placed[it.index] && (start == nil || it.node.ID < start.node.ID) {
 			start = it
@@ -100,8 +100,8 @@ func (s *scope) cycle(placed []bool, cut map[*link]bool) []*link {
 	}
 	// Walking against the edges from any node that waits stays among nodes that
 	// wait, so it comes round.
-	seen := map[*item]int{}
-	var walk []*link
+	seen := map[*nodeDraft]int{}
+	var walk []*edgeDraft
 	at := start
 	for {
 		if i, ok := seen[at]; ok {
@@ -123,7 +123,7 @@ func (s *scope) cycle(placed []bool, cut map[*link]bool) []*link {
 	walk = append(walk[first:len(walk):len(walk)], walk[:first]...)
 	s.reportCycle(walk)
 	last := walk[len(walk)-1]
-	var open []*link
+	var open []*edgeDraft
 	for _, k := range last.to.in {
 		if k.from == last.from && !cut[k] {
 			open = append(open, k)
@@ -133,8 +133,8 @@ func (s *scope) cycle(placed []bool, cut map[*link]bool) []*link {
 }
 
 // waitsFor is the edge from the first node, by id, that a node waits for.
-func waitsFor(it *item, placed []bool, cut map[*link]bool) *link {
-	var best *link
+func waitsFor(it *nodeDraft, placed []bool, cut map[*edgeDraft]bool) *edgeDraft {
+	var best *edgeDraft
 	for _, k := range it.in {
 		if placed[k.from.index] || cut[k] {
 			continue
@@ -146,7 +146,7 @@ func waitsFor(it *item, placed []bool, cut map[*link]bool) *link {
 	return best
 }
 
-func (s *scope) reportCycle(walk []*link) {
+func (s *scope) reportCycle(walk []*edgeDraft) {
 	const most = 12
 	var b strings.Builder
 	for i, k := range walk {
@@ -158,11 +158,11 @@ func (s *scope) reportCycle(walk []*link) {
 	}
 	b.WriteString(walk[0].from.node.ID)
 	last := walk[len(walk)-1]
-	s.l.at(last.at, CodeCycle, "the nodes wait for each other: "+b.String(), "repeat with a loop node; its body runs again with the values it carries")
+	s.l.reportAt(last.at, CodeCycle, "the nodes wait for each other: "+b.String(), "repeat with a loop node; its body runs again with the values it carries")
 }
 
 // byID is a heap of nodes by id.
-type byID []*item
+type byID []*nodeDraft
 
 func (h byID) Len() int           { return len(h) }
 func (h byID) Less(i, j int) bool { return h[i].node.ID < h[j].node.ID }
@@ -170,7 +170,7 @@ func (h byID) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
 func (h *byID) Push(x any) {
-	if it, ok := x.(*item); ok {
+	if it, ok := x.(*nodeDraft); ok {
 		*h = append(*h, it)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // readFlow reads the whole document into l.flow.
 func (l *loader) readFlow(doc *value) {
 	f := fields{l, doc, "a flow"}
-	f.only(FlowKeys()...)
+	f.rejectUnknown(FlowKeys()...)
 	if !l.version(doc) {
 		return
 	}
@@ -21,7 +21,7 @@ func (l *loader) readFlow(doc *value) {
 	s := l.readGraph(doc, nil, nil)
 	l.flow.Graph = s.graph
 	l.flow.outTypes = s.outputTypes(f)
-	l.keepUses()
+	l.setUses()
 }
 
 // settings reads into l.flow what is not of the graph and names no other flow.
@@ -52,15 +52,15 @@ func (l *loader) settings(doc *value) *Flow {
 func (l *loader) version(doc *value) bool {
 	v := doc.get("weir")
 	if v == nil {
-		l.at(doc, CodeMissingKey, "the key weir is missing; expected weir: 1", "")
+		l.reportAt(doc, CodeMissingKey, "the key weir is missing; expected weir: 1", "")
 		return true
 	}
 	n, ok := v.scalar.(int64)
 	switch {
 	case v.kind != kindInt || !ok || n < 1:
-		l.at(v, CodeBadVersion, fmt.Sprintf("weir is the version of the file, 1; this is %s", l.show(v)), "write weir: 1")
+		l.reportAt(v, CodeBadVersion, fmt.Sprintf("weir is the version of the file, 1; this is %s", l.describe(v)), "write weir: 1")
 	case n > Version:
-		l.at(v, CodeNewerVersion, fmt.Sprintf("the file is for version %d of flow files; this weir reads version %d", n, Version), "upgrade weir")
+		l.reportAt(v, CodeNewerVersion, fmt.Sprintf("the file is for version %d of flow files; this weir reads version %d", n, Version), "upgrade weir")
 		return false
 	}
 	return true
@@ -70,9 +70,9 @@ func (l *loader) name(doc *value, name string) {
 	v := doc.get("name")
 	switch {
 	case v == nil || v.kind == kindNull:
-		l.at(doc, CodeMissingKey, "the key name is missing; sessions and listings know a flow by its name", "")
+		l.reportAt(doc, CodeMissingKey, "the key name is missing; sessions and listings know a flow by its name", "")
 	case name == "" && v.kind == kindText, len(name) > MaxName, strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		l.at(v, CodeBadID, fmt.Sprintf("the name of a flow has 1 to %d bytes and no control characters", MaxName), "")
+		l.reportAt(v, CodeBadID, fmt.Sprintf("the name of a flow has 1 to %d bytes and no control characters", MaxName), "")
 	}
 }
 
@@ -81,24 +81,24 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 	if !ok {
 		return ContextSettings{}
 	}
-	f.only("model", "system", "temperature", "maxOutput", "reasoning", "history", "budget", "view")
+	f.rejectUnknown("model", "system", "temperature", "maxOutput", "reasoning", "history", "budget", "view")
 	const tokens = 100_000_000
 	c := ContextSettings{
 		Model: f.text("model"), System: f.text("system"), Reasoning: f.text("reasoning"),
 		MaxOutput: f.count("maxOutput", tokens),
 	}
 	if c.Model != "" && !strings.Contains(strings.Trim(c.Model, "/"), "/") {
-		l.at(v.get("model"), CodeBadValue, fmt.Sprintf("model is provider/model, such as openai/gpt-5-mini; this is %s", quote(c.Model)), "")
+		l.reportAt(v.get("model"), CodeBadValue, fmt.Sprintf("model is provider/model, such as openai/gpt-5-mini; this is %s", quote(c.Model)), "")
 	}
 	if t := v.get("temperature"); t != nil {
 		c.Temperature = l.temperature(t)
 	}
 	if b := v.get("budget"); b != nil {
 		if bf, ok := l.object(b, "budget"); ok {
-			bf.only("window", "reserve")
+			bf.rejectUnknown("window", "reserve")
 			c.Budget = Budget{Window: bf.count("window", tokens), Reserve: bf.count("reserve", tokens)}
 			if c.Budget.Window > 0 && c.Budget.Reserve >= c.Budget.Window {
-				l.at(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve is less than window, %d; this is %d", c.Budget.Window, c.Budget.Reserve), "")
+				l.reportAt(b.get("reserve"), CodeBadValue, fmt.Sprintf("reserve is less than window, %d; this is %d", c.Budget.Window, c.Budget.Reserve), "")
 			}
 		}
 	}
@@ -110,13 +110,13 @@ func (l *loader) contextSettings(v *value) ContextSettings {
 }
 
 // spend reads a budget of what may be spent.
-func (l *loader) spend(v *value) Spend {
+func (l *loader) spend(v *value) SpendLimits {
 	f, ok := l.object(v, "budget")
 	if !ok {
-		return Spend{}
+		return SpendLimits{}
 	}
-	f.only("maxTokens", "maxCost", "maxCalls", "onLimit")
-	s := Spend{MaxTokens: f.count("maxTokens", maxSpendTokens), MaxCalls: f.count("maxCalls", maxSpendCalls), OnLimit: f.choice("onLimit", "fail", "pause", "branch")}
+	f.rejectUnknown("maxTokens", "maxCost", "maxCalls", "onLimit")
+	s := SpendLimits{MaxTokens: f.count("maxTokens", maxSpendTokens), MaxCalls: f.count("maxCalls", maxSpendCalls), OnLimit: f.choice("onLimit", "fail", "pause", "branch")}
 	if c := v.get("maxCost"); c != nil {
 		switch n := c.scalar.(type) {
 		case int64:
@@ -125,12 +125,12 @@ func (l *loader) spend(v *value) Spend {
 			s.MaxCost = n
 		}
 		if s.MaxCost <= 0 || s.MaxCost > 1e6 {
-			l.at(c, CodeBadValue, fmt.Sprintf("maxCost is US dollars, above 0 and at most 1,000,000; this is %s", l.show(c)), "")
+			l.reportAt(c, CodeBadValue, fmt.Sprintf("maxCost is US dollars, above 0 and at most 1,000,000; this is %s", l.describe(c)), "")
 			s.MaxCost = 0
 		}
 	}
 	if s.MaxTokens == 0 && s.MaxCost == 0 && s.MaxCalls == 0 {
-		l.at(v, CodeBadValue, "a budget has at least one of maxTokens, maxCost and maxCalls", "what one call may be given is context.budget: {window, reserve}")
+		l.reportAt(v, CodeBadValue, "a budget has at least one of maxTokens, maxCost and maxCalls", "what one call may be given is context.budget: {window, reserve}")
 	}
 	return s
 }
@@ -143,7 +143,7 @@ func (l *loader) view(v *value) View {
 	if !ok {
 		return View{}
 	}
-	f.only("strategy", "low", "keepResults", "maxResult", "summary", "model")
+	f.rejectUnknown("strategy", "low", "keepResults", "maxResult", "summary", "model")
 	out := View{
 		Low: f.count("low", 100), MaxResult: f.count("maxResult", maxViewTokens),
 		Summary: f.count("summary", maxViewTokens), Model: f.text("model"),
@@ -152,7 +152,7 @@ func (l *loader) view(v *value) View {
 	if k := v.get("keepResults"); k != nil {
 		n, ok := k.scalar.(int64)
 		if !ok || n == 0 || n < -1 || n > maxKeepResults {
-			l.at(k, CodeBadValue, fmt.Sprintf("keepResults is a whole number from 1, or -1 to clear none; this is %s", l.show(k)), "")
+			l.reportAt(k, CodeBadValue, fmt.Sprintf("keepResults is a whole number from 1, or -1 to clear none; this is %s", l.describe(k)), "")
 		}
 		out.KeepResults = int(n)
 	}
@@ -170,7 +170,7 @@ func (l *loader) temperature(v *value) *float64 {
 		t = -1
 	}
 	if t < 0 || t > 2 {
-		l.at(v, CodeBadValue, fmt.Sprintf("temperature is a number from 0 to 2; this is %s", l.show(v)), "")
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("temperature is a number from 0 to 2; this is %s", l.describe(v)), "")
 		return nil
 	}
 	return &t
@@ -185,7 +185,7 @@ func (l *loader) input(m *member) {
 	if !ok {
 		return
 	}
-	f.only("type", "required", "default", "description", "schema")
+	f.rejectUnknown("type", "required", "default", "description", "schema")
 	in := Input{
 		Name: m.key, Required: f.flag("required"), Description: f.text("description"),
 		Type: PortType(f.choice("type", portTypes()...)), Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col)),
@@ -196,7 +196,7 @@ func (l *loader) input(m *member) {
 	if d := m.val.get("default"); d != nil {
 		in.Default = d.any()
 		if d.kind != kindNull && !fits(in.Default, in.Type) {
-			l.at(d, CodeTypeMismatch, fmt.Sprintf("the default of %s is %s; expected %s", m.key, d.kind, in.Type), "")
+			l.reportAt(d, CodeTypeMismatch, fmt.Sprintf("the default of %s is %s; expected %s", m.key, d.kind, in.Type), "")
 		}
 	}
 	l.flow.Inputs = append(l.flow.Inputs, in)
@@ -205,12 +205,12 @@ func (l *loader) input(m *member) {
 func (l *loader) stateKey(m *member) {
 	f, ok := l.object(m.val, "a declared key of the state")
 	if m.key == "" {
-		l.atKey(m, CodeBadID, "a key of the state has a name", "")
+		l.reportAtKey(m, CodeBadID, "a key of the state has a name", "")
 	}
 	if !ok {
 		return
 	}
-	f.only("reducer", "initial", "schema")
+	f.rejectUnknown("reducer", "initial", "schema")
 	k := StateKey{Name: m.key, Schema: f.schema("schema"), Pos: l.pos(int(m.line), int(m.col))}
 	if v := m.val.get("initial"); v != nil {
 		k.Initial = v.any()
@@ -226,7 +226,7 @@ func (l *loader) reducer(v *value) Reducer {
 	all := []string{"append", "max", "merge", "min", "replace", "sum"}
 	s, _ := v.asText()
 	if !slices.Contains(all, s) {
-		l.at(v, CodeBadReducer, fmt.Sprintf("a reducer is one of %s; this is %s", strings.Join(all, ", "), l.show(v)),
+		l.reportAt(v, CodeBadReducer, fmt.Sprintf("a reducer is one of %s; this is %s", strings.Join(all, ", "), l.describe(v)),
 			l.suggest(s, func() []string { return all }))
 		return ReduceNone
 	}
@@ -239,7 +239,7 @@ const maxID = 64
 // identifier checks a key that expressions may name.
 func (l *loader) identifier(m *member, what string) bool {
 	if !isIdentifier(m.key) {
-		l.atKey(m, CodeBadID, fmt.Sprintf("%s is not a name for %s: letters, digits and _, not a digit first, at most %d", quote(m.key), what, maxID), "")
+		l.reportAtKey(m, CodeBadID, fmt.Sprintf("%s is not a name for %s: letters, digits and _, not a digit first, at most %d", quote(m.key), what, maxID), "")
 		return false
 	}
 	return true
@@ -262,11 +262,11 @@ func (l *loader) nodeID(m *member) bool {
 	}
 	switch m.key {
 	case "run", "state", "inputs", "secrets", "context":
-		l.atKey(m, CodeReservedID, fmt.Sprintf("%s is the name of something else in expressions", m.key), "choose another id, for example "+m.key+"_node")
+		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s is the name of something else in expressions", m.key), "choose another id, for example "+m.key+"_node")
 		return false
 	}
 	if expr.Reserved(m.key) {
-		l.atKey(m, CodeReservedID, fmt.Sprintf("%s is a word of the expression language", m.key), "choose another id, for example "+m.key+"_node")
+		l.reportAtKey(m, CodeReservedID, fmt.Sprintf("%s is a word of the expression language", m.key), "choose another id, for example "+m.key+"_node")
 		return false
 	}
 	return true

@@ -6,13 +6,13 @@ import (
 )
 
 // readNode reads everything of a node but its connections.
-func (s *scope) readNode(it *item) {
+func (s *scope) readNode(it *nodeDraft) {
 	l, n := s.l, it.node
 	f, ok := l.object(it.val, "a node")
 	if !ok {
 		return
 	}
-	f.only(NodeKeys()...)
+	f.rejectUnknown(NodeKeys()...)
 	s.readType(it)
 	n.Description = f.text("description")
 	if n.Join = f.choice("join", "any", "all"); n.Join == "" {
@@ -40,7 +40,7 @@ func (s *scope) readNode(it *item) {
 	s.checkPolicy(it)
 }
 
-func (s *scope) readType(it *item) {
+func (s *scope) readType(it *nodeDraft) {
 	v := it.val.get("type")
 	name := ""
 	if v != nil {
@@ -51,12 +51,12 @@ func (s *scope) readType(it *item) {
 		if v != nil {
 			at = v
 		}
-		s.l.at(at, CodeMissingKey, fmt.Sprintf("node %s has no type", it.node.ID), "add type: NAME; weir nodes lists the types")
+		s.l.reportAt(at, CodeMissingKey, fmt.Sprintf("node %s has no type", it.node.ID), "add type: NAME; weir nodes lists the types")
 		return
 	}
 	it.node.Type = name
 	if it.spec = s.l.cat.Lookup(name); it.spec == nil {
-		s.l.at(v, CodeUnknownType, fmt.Sprintf("there is no node type %s", quote(name)), s.l.suggest(name, s.l.typeNames))
+		s.l.reportAt(v, CodeUnknownType, fmt.Sprintf("there is no node type %s", quote(name)), s.l.suggest(name, s.l.typeNames))
 		return
 	}
 	it.node.Type = it.spec.Name
@@ -76,10 +76,10 @@ func (l *loader) retry(v *value) Retry {
 	if !ok {
 		return Retry{}
 	}
-	f.only("attempts", "backoff", "on")
+	f.rejectUnknown("attempts", "backoff", "on")
 	r := Retry{Attempts: f.count("attempts", 100), Backoff: f.duration("backoff")}
 	if v.get("attempts") == nil {
-		l.at(v, CodeMissingKey, "retry has no attempts", "add attempts: 3, the number of attempts in all")
+		l.reportAt(v, CodeMissingKey, "retry has no attempts", "add attempts: 3, the number of attempts in all")
 	}
 	on := v.get("on")
 	if on == nil {
@@ -93,7 +93,7 @@ func (l *loader) retry(v *value) Retry {
 		if s, ok := c.asText(); ok && s != "" {
 			r.On = append(r.On, s)
 		} else {
-			l.at(c, CodeBadValue, fmt.Sprintf("on lists error codes; this is %s", l.show(c)), "")
+			l.reportAt(c, CodeBadValue, fmt.Sprintf("on lists error codes; this is %s", l.describe(c)), "")
 		}
 	}
 	return r
@@ -104,7 +104,7 @@ func (l *loader) timeout(v *value) Timeout {
 		return Timeout{Total: l.duration(v, "timeout")}
 	}
 	f := fields{l, v, "timeout"}
-	f.only("total", "idle")
+	f.rejectUnknown("total", "idle")
 	return Timeout{Total: f.duration("total"), Idle: f.duration("idle")}
 }
 
@@ -114,25 +114,25 @@ func (l *loader) onError(v *value) OnError {
 	}
 	val := v.get("value")
 	if v.kind != kindObject || val == nil {
-		l.at(v, CodeBadValue, fmt.Sprintf("onError is fail or {value: ...}; this is %s", l.show(v)), "")
+		l.reportAt(v, CodeBadValue, fmt.Sprintf("onError is fail or {value: ...}; this is %s", l.describe(v)), "")
 		return OnError{}
 	}
-	fields{l, v, "onError"}.only("value")
+	fields{l, v, "onError"}.rejectUnknown("value")
 	return OnError{Handled: true, Value: val.any()}
 }
 
-func (s *scope) cache(it *item, v *value) Cache {
+func (s *scope) cache(it *nodeDraft, v *value) Cache {
 	switch v.kind {
 	case kindBool:
 		on, _ := v.scalar.(bool)
 		return Cache{On: on}
 	case kindObject:
 	default:
-		s.l.at(v, CodeBadValue, fmt.Sprintf("cache is true, false or {ttl, key}; this is %s", s.l.show(v)), "")
+		s.l.reportAt(v, CodeBadValue, fmt.Sprintf("cache is true, false or {ttl, key}; this is %s", s.l.describe(v)), "")
 		return Cache{}
 	}
 	f := fields{s.l, v, "cache"}
-	f.only("ttl", "key")
+	f.rejectUnknown("ttl", "key")
 	c := Cache{On: true, TTL: f.duration("ttl"), Key: f.text("key")}
 	if k := v.get("key"); k != nil && k.kind == kindText {
 		s.template(it, k, false)
@@ -140,9 +140,9 @@ func (s *scope) cache(it *item, v *value) Cache {
 	return c
 }
 
-// bound reports whether something is wired to an input of the node.
-func (s *scope) bound(it *item, name string) bool {
-	return it.val.get("in").get(name) != nil || slices.Contains(s.wired[it.node.ID], name)
+// isBound reports whether something is wired to an input of the node.
+func (s *scope) isBound(it *nodeDraft, name string) bool {
+	return it.val.get("in").get(name) != nil || slices.Contains(s.edgePorts[it.node.ID], name)
 }
 
 // bodyInput reports whether inputs.NAME means something in this body.
@@ -163,7 +163,7 @@ func (s *scope) bodyInputs() []string {
 			names = append(names, m.key)
 		}
 	}
-	names = append(names, s.parent.wired[it.node.ID]...)
+	names = append(names, s.parent.edgePorts[it.node.ID]...)
 	if it.ports.AnyOut { // its outputs are the body's, and carried from turn to turn
 		for _, b := range s.graph.Outputs {
 			names = append(names, b.Name)

@@ -27,11 +27,11 @@ func (l *loader) badExpression(v *value, err error, hint string) {
 	if syn := new(expr.SyntaxError); errors.As(err, &syn) {
 		off, msg = syn.Offset, syn.Message
 	}
-	l.in(v, off, CodeBadExpression, "the expression cannot be read: "+msg, hint)
+	l.reportInText(v, off, CodeBadExpression, "the expression cannot be read: "+msg, hint)
 }
 
 // template checks a setting that may hold {{ }}; true where it does.
-func (s *scope) template(it *item, v *value, secret bool) bool {
+func (s *scope) template(it *nodeDraft, v *value, secret bool) bool {
 	t := s.l.parseTemplate(v)
 	if t == nil {
 		return strings.Contains(v.text, "{{")
@@ -48,7 +48,7 @@ func isLiteral(t *expr.Template) bool {
 }
 
 // expression checks a setting that is a bare expression.
-func (s *scope) expression(it *item, v *value, text string) {
+func (s *scope) expression(it *nodeDraft, v *value, text string) {
 	p, err := expr.Compile(text)
 	if err != nil {
 		hint := ""
@@ -64,18 +64,18 @@ func (s *scope) expression(it *item, v *value, text string) {
 }
 
 // settingRef checks one reference in a setting.
-func (s *scope) settingRef(it *item, v *value, r expr.Ref, secret bool) {
+func (s *scope) settingRef(it *nodeDraft, v *value, r expr.Ref, secret bool) {
 	l := s.l
 	switch r.Root {
 	case "state":
 	case "run":
 		l.runRef(v, r)
 	case "inputs":
-		it.read(r)
+		it.recordRead(r)
 		s.nodeInput(it, v, r)
 	case "secrets":
 		if !secret {
-			l.in(v, r.Offset, CodeSecretRefused, "secrets may be read only in settings marked secret", "")
+			l.reportInText(v, r.Offset, CodeSecretRefused, "secrets may be read only in settings marked secret", "")
 		}
 	default:
 		if it.spec != nil && it.spec.Composite && slices.Contains([]string{"outputs", "item", "index"}, r.Root) {
@@ -83,28 +83,28 @@ func (s *scope) settingRef(it *item, v *value, r expr.Ref, secret bool) {
 		}
 		msg := fmt.Sprintf("there is no %s in settings; they read inputs.*, state.* and run.*", quote(r.Root))
 		if s.byID[r.Root] != nil {
-			l.in(v, r.Offset, CodeUnknownReference, msg,
+			l.reportInText(v, r.Offset, CodeUnknownReference, msg,
 				fmt.Sprintf("bind it: in: {value: \"{{ %s }}\"}, then read inputs.value", r))
 			return
 		}
-		l.in(v, r.Offset, CodeUnknownReference, msg, l.suggest(r.Root, func() []string { return []string{"inputs", "state", "run"} }))
+		l.reportInText(v, r.Offset, CodeUnknownReference, msg, l.suggest(r.Root, func() []string { return []string{"inputs", "state", "run"} }))
 	}
 }
 
 // nodeInput checks inputs.NAME in a node's own settings.
-func (s *scope) nodeInput(it *item, v *value, r expr.Ref) {
-	if len(r.Path) == 0 || r.Test || it.spec == nil || it.spec.Composite {
+func (s *scope) nodeInput(it *nodeDraft, v *value, r expr.Ref) {
+	if len(r.Path) == 0 || r.IsHas || it.spec == nil || it.spec.Composite {
 		return
 	}
 	name := r.Path[0]
-	if _, declared := it.inPort(name); (declared && !it.ports.AnyIn) || s.bound(it, name) || slices.Contains(it.inNames(), name) {
+	if _, declared := it.inPort(name); (declared && !it.ports.AnyIn) || s.isBound(it, name) || slices.Contains(it.inNames(), name) {
 		return
 	}
 	hint := fmt.Sprintf("bind it under in: of %s", it.node.ID)
 	if s.l.inputs[name] {
 		hint = fmt.Sprintf("an input of the flow is run.inputs.%s", name)
 	}
-	s.l.in(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the node %s has no input %s", it.node.ID, quote(name)), hint)
+	s.l.reportInText(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the node %s has no input %s", it.node.ID, quote(name)), hint)
 }
 
 // runRef checks run.inputs.NAME against the declared inputs.
@@ -112,7 +112,7 @@ func (l *loader) runRef(v *value, r expr.Ref) {
 	if len(r.Path) < 2 || r.Path[0] != "inputs" || l.inputs[r.Path[1]] {
 		return
 	}
-	l.in(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the flow declares no input %s", quote(r.Path[1])),
+	l.reportInText(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the flow declares no input %s", quote(r.Path[1])),
 		l.suggest(r.Path[1], l.inputNames))
 }
 
@@ -127,7 +127,7 @@ func (l *loader) inputNames() []string {
 
 // scopeRef checks a reference in `in:` or `outputs:`. Where it is to a port of
 // a node the node is returned; bad references are reported.
-func (s *scope) scopeRef(v *value, r expr.Ref) *item {
+func (s *scope) scopeRef(v *value, r expr.Ref) *nodeDraft {
 	l := s.l
 	switch r.Root {
 	case "state":
@@ -136,19 +136,19 @@ func (s *scope) scopeRef(v *value, r expr.Ref) *item {
 		l.runRef(v, r)
 		return nil
 	case "secrets":
-		l.in(v, r.Offset, CodeSecretRefused, "secrets never travel along edges; they are read in settings marked secret", "")
+		l.reportInText(v, r.Offset, CodeSecretRefused, "secrets never travel along edges; they are read in settings marked secret", "")
 		return nil
 	case "inputs":
 		s.bodyRef(v, r)
 		return nil
 	case "context":
-		l.in(v, r.Offset, CodeUnknownReference, "context means nothing in expressions", "a node's context is on its port: NODE.context")
+		l.reportInText(v, r.Offset, CodeUnknownReference, "context means nothing in expressions", "a node's context is on its port: NODE.context")
 		return nil
 	}
 	if len(r.Path) == 0 {
 		if it := s.find(r.Root, v, r.Offset); it != nil {
-			l.in(v, r.Offset, CodeUnknownPort, fmt.Sprintf("%s is a node; name one of its ports", r.Root),
-				listing("it has ", it.outNames()))
+			l.reportInText(v, r.Offset, CodeUnknownPort, fmt.Sprintf("%s is a node; name one of its ports", r.Root),
+				listCandidates("it has ", it.outNames()))
 		}
 		return nil
 	}
@@ -163,14 +163,14 @@ func (s *scope) bodyRef(v *value, r expr.Ref) {
 		if len(r.Path) > 0 {
 			name = r.Path[0]
 		}
-		l.in(v, r.Offset, CodeUnknownReference, "inputs.* is what a node or a body is given, not what the flow is",
+		l.reportInText(v, r.Offset, CodeUnknownReference, "inputs.* is what a node or a body is given, not what the flow is",
 			fmt.Sprintf("an input of the flow is run.inputs.%s", name))
 		return
 	}
-	s.owner.read(r)
-	if len(r.Path) == 0 || r.Test || s.bodyInput(r.Path[0]) {
+	s.owner.recordRead(r)
+	if len(r.Path) == 0 || r.IsHas || s.bodyInput(r.Path[0]) {
 		return
 	}
-	l.in(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the body of %s has no input %s", s.owner.node.ID, quote(r.Path[0])),
+	l.reportInText(v, r.Offset, CodeUnknownInput, fmt.Sprintf("the body of %s has no input %s", s.owner.node.ID, quote(r.Path[0])),
 		l.suggest(r.Path[0], s.bodyInputs))
 }

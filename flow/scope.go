@@ -9,52 +9,52 @@ import (
 type scope struct {
 	l      *loader
 	parent *scope
-	owner  *item // the composite whose body this is, nil at the root
+	owner  *nodeDraft // the composite whose body this is, nil at the root
 	depth  int
-	items  []*item
-	byID   map[string]*item
-	links  []*link
-	// wired lists the ports of each node that entries of `edges` go to.
-	wired map[string][]string
-	graph Graph
+	items  []*nodeDraft
+	byID   map[string]*nodeDraft
+	links  []*edgeDraft
+	// edgePorts lists the ports of each node that entries of `edges` go to.
+	edgePorts map[string][]string
+	graph     Graph
 }
 
-// item is one node while it is read.
-type item struct {
+// nodeDraft is one node while it is read.
+type nodeDraft struct {
 	key  *member
 	val  *value
 	node *Node
 	// spec is nil where the type is unknown; then no port is judged.
 	spec  *TypeSpec
 	ports Ports
-	// kept: the flow was found valid before, by an earlier version maybe.
-	kept bool
-	body *scope
+	// alreadyValid: the flow was found valid before, by an earlier version maybe.
+	alreadyValid bool
+	body         *scope
 	// reads are the inputs that settings and the body read, and readsAll that one
 	// of them reads inputs as a whole.
 	reads    map[string]bool
 	readsAll bool
 	// in and out are the edges, once all are known; index is the place in the
 	// file and then, in order, rank.
-	in, out     []*link
-	index, rank int
-	need        []choice
-	origin      string
+	in, out         []*edgeDraft
+	index, rank     int
+	requiredChoices []branchChoice
+	origin          string
 }
 
-// link is one edge while it is read.
-type link struct {
+// edgeDraft is one edge while it is read.
+type edgeDraft struct {
 	edge     *Edge
-	from, to *item
+	from, to *nodeDraft
 	at       *value
 	seq      int
-	named    bool // the file gives its id
+	hasID    bool // the file gives its id
 	portal   bool
 }
 
 // readGraph reads nodes, edges and outputs of one scope, checks and orders it.
-func (l *loader) readGraph(v *value, parent *scope, owner *item) *scope {
-	s := &scope{l: l, parent: parent, owner: owner, byID: map[string]*item{}, wired: map[string][]string{}}
+func (l *loader) readGraph(v *value, parent *scope, owner *nodeDraft) *scope {
+	s := &scope{l: l, parent: parent, owner: owner, byID: map[string]*nodeDraft{}, edgePorts: map[string][]string{}}
 	if parent != nil {
 		s.depth = parent.depth + 1
 	}
@@ -64,11 +64,11 @@ func (l *loader) readGraph(v *value, parent *scope, owner *item) *scope {
 	}
 	f := fields{l, v, what}
 	if v.get("nodes") == nil {
-		l.at(v, CodeEmptyFlow, what+" has no nodes", "add a node under nodes:")
+		l.reportAt(v, CodeEmptyFlow, what+" has no nodes", "add a node under nodes:")
 	}
 	nodes := f.entries("nodes", "nodes")
 	if n := v.get("nodes"); n != nil && len(nodes) == 0 && (n.kind == kindObject || n.kind == kindNull) {
-		l.at(n, CodeEmptyFlow, what+" has no nodes", "add a node under nodes:")
+		l.reportAt(n, CodeEmptyFlow, what+" has no nodes", "add a node under nodes:")
 	}
 	edges := s.readEdges(v.get("edges"))
 	for i := range nodes {
@@ -88,18 +88,18 @@ func (l *loader) readGraph(v *value, parent *scope, owner *item) *scope {
 	}
 	s.joinPortals()
 	s.mergeEdges(edges)
-	s.connect()
+	s.attachEdges()
 	s.order()
 	s.check()
 	s.bindOutputs(f)
-	s.finish()
+	s.sortGraph()
 	return s
 }
 
 // addNode makes the id known.
 func (s *scope) addNode(m *member) {
 	ok := s.l.nodeID(m)
-	it := &item{kept: s.l.Valid, key: m, val: m.val, index: len(s.items), node: &Node{ID: m.key, Pos: s.l.pos(int(m.line), int(m.col))}}
+	it := &nodeDraft{alreadyValid: s.l.AlreadyValid, key: m, val: m.val, index: len(s.items), node: &Node{ID: m.key, Pos: s.l.pos(int(m.line), int(m.col))}}
 	if s.byID[m.key] == nil {
 		s.byID[m.key] = it
 	}
@@ -119,34 +119,34 @@ func (s *scope) ids() []string {
 
 // find resolves a node id that stands at byte off of v; what is not there is
 // reported and nil.
-func (s *scope) find(id string, v *value, off int) *item {
+func (s *scope) find(id string, v *value, off int) *nodeDraft {
 	if it := s.byID[id]; it != nil {
 		return it
 	}
 	for p := s.parent; p != nil; p = p.parent {
 		if p.byID[id] != nil {
-			s.l.in(v, off, CodeOuterReference, fmt.Sprintf("%s is a node outside the body of %s", id, s.owner.node.ID),
+			s.l.reportInText(v, off, CodeOuterReference, fmt.Sprintf("%s is a node outside the body of %s", id, s.owner.node.ID),
 				fmt.Sprintf("pass its value through the in: of %s and read inputs.NAME here", s.owner.node.ID))
 			return nil
 		}
 	}
-	s.l.in(v, off, CodeUnknownNode, fmt.Sprintf("there is no node %s here", quote(id)), s.l.suggest(id, s.ids))
+	s.l.reportInText(v, off, CodeUnknownNode, fmt.Sprintf("there is no node %s here", quote(id)), s.l.suggest(id, s.ids))
 	return nil
 }
 
 // usesContext reports whether the node has a context of its own accord.
-func (it *item) usesContext() bool {
+func (it *nodeDraft) usesContext() bool {
 	if it.spec == nil {
 		return false
 	}
-	if it.kept && it.spec.ContextFor != nil { // edges of flows that were kept are not judged
+	if it.alreadyValid && it.spec.ContextFor != nil { // edges of flows that were kept are not judged
 		return true
 	}
 	return it.spec.ContextOf(it.node) != ContextNone || it.spec.Composite
 }
 
 // outPort is the output port of that name.
-func (it *item) outPort(name string) (Port, bool) {
+func (it *nodeDraft) outPort(name string) (Port, bool) {
 	if it.spec == nil {
 		return Port{Name: name, Type: TypeAny}, true
 	}
@@ -172,7 +172,7 @@ func (it *item) outPort(name string) (Port, bool) {
 }
 
 // inPort is the input port of that name.
-func (it *item) inPort(name string) (Port, bool) {
+func (it *nodeDraft) inPort(name string) (Port, bool) {
 	if it.spec == nil {
 		return Port{Name: name, Type: TypeAny}, true
 	}
@@ -188,7 +188,7 @@ func (it *item) inPort(name string) (Port, bool) {
 }
 
 // outNames lists the output ports, inNames the input ports.
-func (it *item) outNames() []string {
+func (it *nodeDraft) outNames() []string {
 	names := portNames(it.ports.Out)
 	if it.body != nil && it.ports.AnyOut {
 		for _, b := range it.body.graph.Outputs {
@@ -198,7 +198,7 @@ func (it *item) outNames() []string {
 	return append(names, "error")
 }
 
-func (it *item) inNames() []string { return portNames(it.ports.In) }
+func (it *nodeDraft) inNames() []string { return portNames(it.ports.In) }
 
 func portNames(ports []Port) []string {
 	names := make([]string, 0, len(ports)+1)
@@ -209,13 +209,13 @@ func portNames(ports []Port) []string {
 }
 
 // source resolves NODE.PORT; what is not there is reported and nil.
-func (s *scope) source(id, port string, v *value, off int) *item {
+func (s *scope) source(id, port string, v *value, off int) *nodeDraft {
 	it := s.find(id, v, off)
 	if it == nil {
 		return nil
 	}
 	if _, ok := it.outPort(port); !ok {
-		s.l.in(v, off, CodeUnknownPort, fmt.Sprintf("%s (%s) has no output port %s; it has %s", id, it.node.Type, quote(port), strings.Join(it.outNames(), ", ")),
+		s.l.reportInText(v, off, CodeUnknownPort, fmt.Sprintf("%s (%s) has no output port %s; it has %s", id, it.node.Type, quote(port), strings.Join(it.outNames(), ", ")),
 			s.l.suggest(port, it.outNames))
 		return nil
 	}
@@ -223,12 +223,12 @@ func (s *scope) source(id, port string, v *value, off int) *item {
 }
 
 // add notes an edge.
-func (s *scope) add(from *item, fromPort string, to *item, toPort string, at *value) *link {
-	k := &link{
+func (s *scope) add(from *nodeDraft, fromPort string, to *nodeDraft, toPort string, at *value) *edgeDraft {
+	k := &edgeDraft{
 		from: from, to: to, at: at, seq: len(s.links),
 		edge: &Edge{From: from.node.ID, FromPort: fromPort, To: to.node.ID, ToPort: toPort, Pos: s.l.posOf(at)},
 	}
-	k.edge.Kind = Control
+	k.edge.Kind = EdgeControl
 	if toPort != "" {
 		p, _ := to.inPort(toPort)
 		k.edge.Kind = kindOfEdge(p.Type)
@@ -240,11 +240,11 @@ func (s *scope) add(from *item, fromPort string, to *item, toPort string, at *va
 func kindOfEdge(t PortType) EdgeKind {
 	switch t {
 	case TypeContext:
-		return Context
+		return EdgeContext
 	case TypeTools:
-		return Tools
+		return EdgeTools
 	default:
-		return Data
+		return EdgeData
 	}
 }
 

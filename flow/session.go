@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Sessions is the `session:` key of a flow: how its conversations go on over
+// SessionSettings is the `session:` key of a flow: how its conversations go on over
 // many runs. It is read when a round begins, so that an edit takes effect with
 // the next one. Zero values are the defaults.
-type Sessions struct {
+type SessionSettings struct {
 	// Busy is what becomes of a message that comes while a round is going on:
 	// "queue" (the default) has it wait its turn, "reject" refuses it, "fork"
 	// says it in a new session that begins with what was said so far.
@@ -20,7 +20,7 @@ type Sessions struct {
 	// the context's budget.
 	MaxMessages, MaxTokens int
 	// Spend bounds what all rounds of a session may spend together.
-	Spend Spend
+	Spend SpendLimits
 	// TTL is how long after its last round a session may be deleted; 0 is never.
 	TTL time.Duration
 }
@@ -39,16 +39,16 @@ const (
 )
 
 // sessions reads the `session:` key.
-func (l *loader) sessions(v *value) Sessions {
+func (l *loader) sessions(v *value) SessionSettings {
 	if v.kind == kindNull {
-		return Sessions{}
+		return SessionSettings{}
 	}
 	f, ok := l.object(v, "session")
 	if !ok {
-		return Sessions{}
+		return SessionSettings{}
 	}
-	f.only("busy", "maxMessages", "maxTokens", "budget", "ttl")
-	s := Sessions{
+	f.rejectUnknown("busy", "maxMessages", "maxTokens", "budget", "ttl")
+	s := SessionSettings{
 		Busy:        f.choice("busy", BusyQueue, BusyReject, BusyFork),
 		MaxMessages: f.count("maxMessages", maxSessionMessages),
 		MaxTokens:   f.count("maxTokens", maxSessionTokens),
@@ -71,7 +71,7 @@ func (l *loader) lifetime(v *value) time.Duration {
 		err = nil
 	}
 	if err != nil || d <= 0 {
-		l.at(v, CodeBadDuration, fmt.Sprintf("ttl is how long a session is kept, above 0 and at most ten years; this is %s", l.show(v)), "write 30d, 12h, or whole seconds")
+		l.reportAt(v, CodeBadDuration, fmt.Sprintf("ttl is how long a session is kept, above 0 and at most ten years; this is %s", l.describe(v)), "write 30d, 12h, or whole seconds")
 		return 0
 	}
 	return d
@@ -100,8 +100,8 @@ func ParseLifetime(text string) (time.Duration, error) {
 }
 
 // sessions writes the `session:` key.
-func (w *writer) sessions(s Sessions) {
-	if s == (Sessions{}) {
+func (w *writer) sessions(s SessionSettings) {
+	if s == (SessionSettings{}) {
 		return
 	}
 	w.key("session")

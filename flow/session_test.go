@@ -19,7 +19,7 @@ nodes:
 func TestTheSessionKeyIsReadAndKeptByTheNormalForm(t *testing.T) {
 	t.Parallel()
 	schema := schemaOf(t)
-	for text, want := range map[string]flow.Sessions{
+	for text, want := range map[string]flow.SessionSettings{
 		"null":             {},
 		"{}":               {},
 		"{busy: reject}":   {Busy: flow.BusyReject},
@@ -29,7 +29,7 @@ func TestTheSessionKeyIsReadAndKeptByTheNormalForm(t *testing.T) {
 		"{maxMessages: 1}": {MaxMessages: 1},
 		"{busy: fork, maxMessages: 20, maxTokens: 16000, budget: {maxCost: 0.5, onLimit: pause}, ttl: 1d}": {
 			Busy: flow.BusyFork, MaxMessages: 20, MaxTokens: 16000, TTL: 24 * time.Hour,
-			Spend: flow.Spend{MaxCost: 0.5, OnLimit: "pause"},
+			Spend: flow.SpendLimits{MaxCost: 0.5, OnLimit: "pause"},
 		},
 	} {
 		source := fmt.Sprintf(sessionFlow, text)

@@ -25,7 +25,7 @@ func (l *loader) settingsOf(sp *TypeSpec) *settingsSchema {
 		return s
 	}
 	s, err := newSettingsSchema(sp)
-	if err == nil && !l.Valid {
+	if err == nil && !l.AlreadyValid {
 		s.compiled, err = schema.Compile(s.raw)
 	}
 	if err != nil { // the catalogue's fault, and told once for every flow
@@ -53,13 +53,13 @@ func newSettingsSchema(sp *TypeSpec) (*settingsSchema, error) {
 		raw["additionalProperties"] = false
 	}
 	if sp.Composite {
-		withoutBody(raw)
+		removeBody(raw)
 	}
 	return &settingsSchema{raw: raw}, nil
 }
 
-// withoutBody takes `body` out of a composite's settings: it is a graph.
-func withoutBody(raw map[string]any) {
+// removeBody takes `body` out of a composite's settings: it is a graph.
+func removeBody(raw map[string]any) {
 	if p, ok := raw["properties"].(map[string]any); ok {
 		p = maps.Clone(p)
 		delete(p, "body")
@@ -71,13 +71,13 @@ func withoutBody(raw map[string]any) {
 }
 
 // readSettings reads `with`, checks it and gives the node its ports.
-func (s *scope) readSettings(it *item) {
+func (s *scope) readSettings(it *nodeDraft) {
 	v := it.val.get("with")
 	if v != nil && v.kind == kindNull {
 		v = nil
 	}
 	if v != nil && v.kind != kindObject {
-		s.l.at(v, CodeBadValue, "with is an object of settings; this is "+v.kind.String(), "")
+		s.l.reportAt(v, CodeBadValue, "with is an object of settings; this is "+v.kind.String(), "")
 		return
 	}
 	s.readBody(it, v)
@@ -99,7 +99,7 @@ func (s *scope) readSettings(it *item) {
 			continue
 		}
 		r.path = append(r.path[:0], m.key)
-		with[m.key] = r.read(m.val, property(schema.raw, m.key), roleNone)
+		with[m.key] = r.read(m.val, propertySchema(schema.raw, m.key), roleNone)
 	}
 	if len(with) > 0 {
 		it.node.With = with
@@ -107,8 +107,8 @@ func (s *scope) readSettings(it *item) {
 	if schema.compiled != nil {
 		r.validate(schema, v, with)
 	}
-	if it.spec.Shape != nil {
-		it.ports = it.spec.Shape(it.node.With)
+	if it.spec.PortsFor != nil {
+		it.ports = it.spec.PortsFor(it.node.With)
 	}
 	if it.spec.Check != nil {
 		s.report(v, it.spec.Check(it.node.With))
@@ -128,12 +128,12 @@ func (s *scope) report(with *value, problems []Problem) {
 		if p.Setting != "" {
 			at = locate(with, strings.Split(p.Setting, "."))
 		}
-		s.l.at(at, p.Code, p.Message, p.Hint)
+		s.l.reportAt(at, p.Code, p.Message, p.Hint)
 	}
 }
 
 // readBody reads the graph of a composite.
-func (s *scope) readBody(it *item, with *value) {
+func (s *scope) readBody(it *nodeDraft, with *value) {
 	if it.spec == nil || !it.spec.Composite {
 		return
 	}
@@ -143,33 +143,33 @@ func (s *scope) readBody(it *item, with *value) {
 		if at == nil {
 			at = &value{line: it.key.line, col: it.key.col}
 		}
-		s.l.at(at, CodeMissingBody, fmt.Sprintf("%s (%s) has no body", it.node.ID, it.spec.Name), "add with.body: {nodes: ..., outputs: ...}")
+		s.l.reportAt(at, CodeMissingBody, fmt.Sprintf("%s (%s) has no body", it.node.ID, it.spec.Name), "add with.body: {nodes: ..., outputs: ...}")
 		return
 	}
 	if s.depth+1 > MaxScopes {
-		s.l.at(body, CodeTooBig, fmt.Sprintf("bodies nest deeper than %d", MaxScopes), "")
+		s.l.reportAt(body, CodeTooBig, fmt.Sprintf("bodies nest deeper than %d", MaxScopes), "")
 		return
 	}
 	f, ok := s.l.object(body, "a body")
 	if !ok {
 		return
 	}
-	f.only("nodes", "edges", "outputs")
+	f.rejectUnknown("nodes", "edges", "outputs")
 	it.body = s.l.readGraph(body, s, it)
 	it.node.Body = &it.body.graph
 }
 
-// role is what a setting may hold, the x-weir keyword of its schema.
-type role uint8
+// settingRole is what a setting may hold, the x-weir keyword of its schema.
+type settingRole uint8
 
 const (
-	roleNone role = iota
+	roleNone settingRole = iota
 	roleTemplate
 	roleExpression
 	roleSecret
 )
 
-func roleOf(schema map[string]any) role {
+func roleOf(schema map[string]any) settingRole {
 	switch schema["x-weir"] {
 	case "template":
 		return roleTemplate
@@ -185,20 +185,20 @@ func roleOf(schema map[string]any) role {
 // means text a scalar is text, and where it has a role the text is checked.
 type settingsReader struct {
 	s    *scope
-	it   *item
+	it   *nodeDraft
 	path []string
 	// dynamic are the paths whose value is known at run time only.
 	dynamic [][]string
 }
 
-func (r *settingsReader) read(v *value, schema map[string]any, outer role) any {
+func (r *settingsReader) read(v *value, schema map[string]any, outer settingRole) any {
 	as := max(roleOf(schema), outer)
 	switch v.kind {
 	case kindList:
 		out := make([]any, len(v.items))
 		for i, e := range v.items {
 			r.path = append(r.path, fmt.Sprint(i))
-			out[i] = r.read(e, element(schema, i), as)
+			out[i] = r.read(e, itemSchema(schema, i), as)
 			r.path = r.path[:len(r.path)-1]
 		}
 		return out
@@ -209,7 +209,7 @@ func (r *settingsReader) read(v *value, schema map[string]any, outer role) any {
 		out := make(map[string]any, len(v.members))
 		for _, m := range v.members {
 			r.path = append(r.path, m.key)
-			out[m.key] = r.read(m.val, property(schema, m.key), as)
+			out[m.key] = r.read(m.val, propertySchema(schema, m.key), as)
 			r.path = r.path[:len(r.path)-1]
 		}
 		return out
@@ -218,12 +218,12 @@ func (r *settingsReader) read(v *value, schema map[string]any, outer role) any {
 	}
 }
 
-func (r *settingsReader) scalar(v *value, schema map[string]any, as role) any {
+func (r *settingsReader) scalar(v *value, schema map[string]any, as settingRole) any {
 	text, ok := v.asText()
 	if !ok || (v.kind != kindText && schema["type"] != "string") {
 		return v.any()
 	}
-	if r.s.l.Valid {
+	if r.s.l.AlreadyValid {
 		return text
 	}
 	if as != roleNone {
@@ -251,8 +251,8 @@ func isSchema(schema map[string]any) bool {
 	return schema["type"] == "object" && schema["properties"] == nil && schema["additionalProperties"] == nil
 }
 
-// property is the schema of a member, element of an item; empty where unknown.
-func property(schema map[string]any, key string) map[string]any {
+// propertySchema is the schema of a member, element of an item; empty where unknown.
+func propertySchema(schema map[string]any, key string) map[string]any {
 	if p, ok := schema["properties"].(map[string]any); ok {
 		if s, ok := p[key].(map[string]any); ok {
 			return s
@@ -261,10 +261,10 @@ func property(schema map[string]any, key string) map[string]any {
 	if s, ok := schema["additionalProperties"].(map[string]any); ok {
 		return s
 	}
-	return alternative(schema, func(s map[string]any) map[string]any { return property(s, key) })
+	return firstAlternative(schema, func(s map[string]any) map[string]any { return propertySchema(s, key) })
 }
 
-func element(schema map[string]any, i int) map[string]any {
+func itemSchema(schema map[string]any, i int) map[string]any {
 	if p, ok := schema["prefixItems"].([]any); ok && i < len(p) {
 		s, _ := p[i].(map[string]any)
 		return s
@@ -272,11 +272,11 @@ func element(schema map[string]any, i int) map[string]any {
 	if s, ok := schema["items"].(map[string]any); ok {
 		return s
 	}
-	return alternative(schema, func(s map[string]any) map[string]any { return element(s, i) })
+	return firstAlternative(schema, func(s map[string]any) map[string]any { return itemSchema(s, i) })
 }
 
-// alternative is the first answer of the schemas that a schema combines.
-func alternative(schema map[string]any, of func(map[string]any) map[string]any) map[string]any {
+// firstAlternative is the first answer of the schemas that a schema combines.
+func firstAlternative(schema map[string]any, of func(map[string]any) map[string]any) map[string]any {
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		list, _ := schema[k].([]any)
 		for _, e := range list {
@@ -293,14 +293,14 @@ func alternative(schema map[string]any, of func(map[string]any) map[string]any) 
 // validate checks the settings against the schema; what a template will fill in
 // is not judged.
 func (r *settingsReader) validate(of *settingsSchema, at *value, with map[string]any) {
-	e, err := of.compiled.Invalid(with)
+	e, err := of.compiled.ValidationError(with)
 	if err != nil {
-		r.s.l.at(at, CodeInvalidSetting, err.Error(), "")
+		r.s.l.reportAt(at, CodeInvalidSetting, err.Error(), "")
 	}
 	if e == nil {
 		return
 	}
-	for _, leaf := range leaves(e, nil) {
+	for _, leaf := range leafErrors(e, nil) {
 		if !r.isDynamic(leaf.InstanceLocation) {
 			r.report(at, leaf)
 		}
@@ -311,9 +311,9 @@ func (r *settingsReader) isDynamic(path []string) bool {
 	return slices.ContainsFunc(r.dynamic, func(d []string) bool { return slices.Equal(d, path) })
 }
 
-// leaves lists the errors that say something of their own; a choice of schemas
+// leafErrors lists the errors that say something of their own; a choice of schemas
 // is one error.
-func leaves(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+func leafErrors(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*jsonschema.ValidationError {
 	switch e.ErrorKind.(type) {
 	case *fault.AnyOf, *fault.OneOf:
 		return append(to, e)
@@ -322,7 +322,7 @@ func leaves(e *jsonschema.ValidationError, to []*jsonschema.ValidationError) []*
 		return append(to, e)
 	}
 	for _, c := range e.Causes {
-		to = leaves(c, to)
+		to = leafErrors(c, to)
 	}
 	return to
 }
@@ -335,7 +335,7 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *fault.Required:
 		for _, name := range k.Missing {
-			l.at(at, CodeMissingSetting, fmt.Sprintf("%s (%s) needs the setting %s", id, r.it.spec.Name, joinPath(path, name)), "")
+			l.reportAt(at, CodeMissingSetting, fmt.Sprintf("%s (%s) needs the setting %s", id, r.it.spec.Name, joinPath(path, name)), "")
 		}
 	case *fault.AdditionalProperties:
 		for _, name := range k.Properties {
@@ -346,15 +346,15 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 				}
 			}
 			known := r.settingNames(e.InstanceLocation)
-			l.atKey(key, CodeUnknownSetting, fmt.Sprintf("%s (%s) has no setting %s", id, r.it.spec.Name, joinPath(path, name)),
+			l.reportAtKey(key, CodeUnknownSetting, fmt.Sprintf("%s (%s) has no setting %s", id, r.it.spec.Name, joinPath(path, name)),
 				l.suggest(name, func() []string { return known }))
 		}
 	default:
 		hint := ""
 		if en, ok := k.(*fault.Enum); ok {
-			hint = l.suggest(fmt.Sprint(en.Got), func() []string { return words(en.Want) })
+			hint = l.suggest(fmt.Sprint(en.Got), func() []string { return stringList(en.Want) })
 		}
-		l.at(at, CodeInvalidSetting, fmt.Sprintf("the setting %s of %s: %s", joinPath(path, ""), id, strings.Join(schema.Reasons(e), ", or ")), hint)
+		l.reportAt(at, CodeInvalidSetting, fmt.Sprintf("the setting %s of %s: %s", joinPath(path, ""), id, strings.Join(schema.Reasons(e), ", or ")), hint)
 	}
 }
 
@@ -362,17 +362,17 @@ func (r *settingsReader) report(with *value, e *jsonschema.ValidationError) {
 func (r *settingsReader) settingNames(path []string) []string {
 	schema := r.s.l.settingsOf(r.it.spec).raw
 	for _, p := range path {
-		if next := property(schema, p); next != nil {
+		if next := propertySchema(schema, p); next != nil {
 			schema = next
 		} else {
-			schema = element(schema, 0)
+			schema = itemSchema(schema, 0)
 		}
 	}
 	props, _ := schema["properties"].(map[string]any)
 	return slices.Sorted(maps.Keys(props))
 }
 
-func words(of []any) []string {
+func stringList(of []any) []string {
 	out := make([]string, len(of))
 	for i, w := range of {
 		out[i] = fmt.Sprint(w)

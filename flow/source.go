@@ -20,13 +20,13 @@ type Source struct {
 	// Flows are given in Go, by the reference that stands for them; they come
 	// before Files.
 	Flows map[string]*Flow
-	// Kept returns the normal form of a flow by its fingerprint, for what `uses`
+	// ByFingerprint returns the normal form of a flow by its fingerprint, for what `uses`
 	// pins; nil has none.
-	Kept func(fingerprint string) ([]byte, error)
-	// Valid says that the flow was found valid before it was kept, under the
+	ByFingerprint func(fingerprint string) ([]byte, error)
+	// AlreadyValid says that the flow was found valid before it was kept, under the
 	// fingerprint that it has: that its settings fit their schemas and that its
 	// expressions can be read is not checked again, which is most of the work.
-	Valid bool
+	AlreadyValid bool
 }
 
 // Files is where the files of flows are read.
@@ -41,11 +41,11 @@ type Files interface {
 // errNotRegular is the reason why a pipe, socket or device is not read.
 var errNotRegular = errors.New("it is not a regular file")
 
-// Disk is the file system, as seen from the working directory.
-type Disk struct{}
+// OSFiles is the file system, as seen from the working directory.
+type OSFiles struct{}
 
 // Read implements Files.
-func (Disk) Read(path string) ([]byte, error) {
+func (OSFiles) Read(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if info.IsDir() {
@@ -62,7 +62,7 @@ func (Disk) Read(path string) ([]byte, error) {
 }
 
 // List implements Files.
-func (Disk) List(folder string) []string {
+func (OSFiles) List(folder string) []string {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
@@ -76,11 +76,11 @@ func (Disk) List(folder string) []string {
 	return out
 }
 
-// Texts are files in memory: their contents by path, as filepath.Clean has it.
-type Texts map[string]string
+// MemFiles are files in memory: their contents by path, as filepath.Clean has it.
+type MemFiles map[string]string
 
 // Read implements Files.
-func (t Texts) Read(path string) ([]byte, error) {
+func (t MemFiles) Read(path string) ([]byte, error) {
 	s, ok := t[filepath.ToSlash(filepath.Clean(path))]
 	if !ok {
 		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
@@ -89,7 +89,7 @@ func (t Texts) Read(path string) ([]byte, error) {
 }
 
 // List implements Files.
-func (t Texts) List(folder string) []string {
+func (t MemFiles) List(folder string) []string {
 	var out []string
 	for name := range t {
 		if filepath.Dir(filepath.FromSlash(name)) == filepath.Clean(folder) {
@@ -102,7 +102,7 @@ func (t Texts) List(folder string) []string {
 
 // Parse is the function Parse, with the flows that this one uses.
 func (s Source) Parse(name string, data []byte, c Catalogue) (*Flow, error) {
-	l := newLoader(newFamily(s, c), name, data)
+	l := newLoader(newSharedState(s, c), name, data)
 	f := l.read()
 	if f == nil {
 		return nil, l.invalid()

@@ -16,7 +16,7 @@ func TestOnlyRegularFilesAreReadAsFlows(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, path := range map[string]string{"a device": os.DevNull} {
-		if _, err := (flow.Disk{}).Read(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		if _, err := (flow.OSFiles{}).Read(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -64,7 +64,7 @@ type PortSpec struct {
 // SpecsOf are the specs of a flow that was loaded with a catalogue.
 func SpecsOf(f *Flow, c Catalogue) *Specs {
 	s := &Specs{Format: specsFormat, Flows: make(map[string]FlowSpecs)}
-	for _, used := range f.Closure() {
+	for _, used := range f.Dependencies() {
 		fs := FlowSpecs{Types: make(map[string]*NodeSpec), Nodes: make(map[string]*NodeSpec)}
 		fs.add(used, &used.Graph, "", c)
 		s.Flows[used.Fingerprint()] = fs
@@ -96,7 +96,7 @@ func DecodeSpecs(data []byte) (*Specs, error) {
 
 func (fs *FlowSpecs) add(f *Flow, g *Graph, path string, c Catalogue) {
 	for _, n := range g.Nodes {
-		at := inner(path, n.ID)
+		at := bodyPath(path, n.ID)
 		if t := n.SpecIn(c); t != nil {
 			spec := specOf(f, n, t)
 			if first := fs.Types[n.Type]; first == nil {
@@ -111,8 +111,8 @@ func (fs *FlowSpecs) add(f *Flow, g *Graph, path string, c Catalogue) {
 	}
 }
 
-// inner is the path of a node in the body of the composite at path.
-func inner(path, id string) string {
+// bodyPath is the path of a node in the body of the composite at path.
+func bodyPath(path, id string) string {
 	if path == "" {
 		return id
 	}

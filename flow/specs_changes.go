@@ -11,14 +11,14 @@ import (
 // as it is now.
 type SpecChange struct {
 	// Type is the node type; What says what is different: "the input text is gone".
-	Type, What string
+	Type, Difference string
 	// Breaks: what the run has recorded of its nodes may mean something else under the
 	// type as it is now. An input or output that was added does not break it.
 	Breaks bool
 }
 
 // String names type and difference.
-func (c SpecChange) String() string { return c.Type + ": " + c.What }
+func (c SpecChange) String() string { return c.Type + ": " + c.Difference }
 
 // Changes lists how the node types of a flow differ, by its fingerprint, from what they
 // are in now. Versions are not compared.
@@ -26,15 +26,15 @@ func (s *Specs) Changes(fingerprint string, now *Specs) []SpecChange {
 	was, is := s.Flows[fingerprint], now.Flows[fingerprint]
 	var out []SpecChange
 	for _, name := range slices.Sorted(maps.Keys(was.Types)) {
-		out = append(out, was.Types[name].changes(name, is.Types[name])...)
+		out = append(out, was.Types[name].specChanges(name, is.Types[name])...)
 	}
 	for _, path := range slices.Sorted(maps.Keys(was.Nodes)) {
-		out = append(out, was.Nodes[path].changes("node "+path, is.Nodes[path])...)
+		out = append(out, was.Nodes[path].specChanges("node "+path, is.Nodes[path])...)
 	}
 	return slices.Compact(out)
 }
 
-func (s *NodeSpec) changes(name string, now *NodeSpec) (out []SpecChange) {
+func (s *NodeSpec) specChanges(name string, now *NodeSpec) (out []SpecChange) {
 	if now == nil { // another node is the first of its type, or it has the spec of its type
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// family is what the loaders of a flow and of those it uses share.
-type family struct {
+// sharedState is what the loaders of a flow and of those it uses share.
+type sharedState struct {
 	Source
 	cat     Catalogue
 	schemas map[*TypeSpec]*settingsSchema
@@ -26,8 +26,8 @@ type family struct {
 	size  int
 }
 
-func newFamily(s Source, c Catalogue) *family {
-	return &family{Source: s, cat: c, schemas: map[*TypeSpec]*settingsSchema{}, files: map[string]*Flow{}, kept: map[string]*Flow{}}
+func newSharedState(s Source, c Catalogue) *sharedState {
+	return &sharedState{Source: s, cat: c, schemas: map[*TypeSpec]*settingsSchema{}, files: map[string]*Flow{}, kept: map[string]*Flow{}}
 }
 
 // pin is an entry of `uses`.
@@ -47,18 +47,18 @@ func (l *loader) readPins(f fields) {
 		m := &entries[i]
 		sum, _ := m.val.asText()
 		if !valid.MatchString(sum) {
-			l.at(m.val, CodeBadValue, fmt.Sprintf("uses pins a flow to its fingerprint, sha256: and 64 hex digits; this is %s", l.show(m.val)), "")
+			l.reportAt(m.val, CodeBadValue, fmt.Sprintf("uses pins a flow to its fingerprint, sha256: and 64 hex digits; this is %s", l.describe(m.val)), "")
 			continue
 		}
 		l.pins[m.key] = &pin{key: m, sum: sum}
 	}
 }
 
-// keepUses gives the flow what its nodes named.
-func (l *loader) keepUses() {
+// setUses gives the flow what its nodes named.
+func (l *loader) setUses() {
 	for _, ref := range slices.Sorted(maps.Keys(l.pins)) {
 		if p := l.pins[ref]; !p.used {
-			l.atKey(p.key, CodeUnknownReference, fmt.Sprintf("uses pins %s, which no node runs", quote(ref)), "remove the entry")
+			l.reportAtKey(p.key, CodeUnknownReference, fmt.Sprintf("uses pins %s, which no node runs", quote(ref)), "remove the entry")
 		}
 	}
 	for _, ref := range slices.Sorted(maps.Keys(l.used)) {
@@ -76,7 +76,7 @@ func (l *loader) read() *Flow {
 	if len(l.problems) > 0 || f == nil {
 		return nil
 	}
-	f.print = f.fingerprint()
+	f.cachedFingerprint = f.computeFingerprint()
 	return f
 }
 
@@ -84,7 +84,7 @@ func (l *loader) read() *Flow {
 func (l *loader) path() string { return filepath.Clean(l.file) }
 
 // useFlow finds the flow that a node runs, and gives the node its ports.
-func (s *scope) useFlow(it *item, with *value) {
+func (s *scope) useFlow(it *nodeDraft, with *value) {
 	it.ports = Ports{AnyIn: true, AnyOut: true} // of a flow that is not known nothing is judged
 	v := with.get("flow")
 	ref, _ := it.node.With["flow"].(string)
@@ -99,14 +99,14 @@ func (s *scope) useFlow(it *item, with *value) {
 		it.node.With["flow"] = Self
 	}
 	it.node.Uses = child
-	it.ports = it.spec.Uses.Shape(it.node.With, child)
+	it.ports = it.spec.Uses.PortsFor(it.node.With, child)
 	if it.spec.Uses.Check != nil {
 		s.report(with, it.spec.Uses.Check(it.node.With, child))
 	}
 }
 
 // nameFlows finds the flows that a node's settings name beside `flow`.
-func (s *scope) nameFlows(it *item, with *value) {
+func (s *scope) nameFlows(it *nodeDraft, with *value) {
 	for _, r := range it.spec.Flows(it.node.With) {
 		path := strings.Split(r.Setting, ".")
 		v := locate(with, path)
@@ -118,7 +118,7 @@ func (s *scope) nameFlows(it *item, with *value) {
 			continue
 		}
 		if child == s.l.flow {
-			put(it.node.With, path, Self)
+			setAt(it.node.With, path, Self)
 		}
 		if !slices.Contains(it.node.Runs, child) {
 			it.node.Runs = append(it.node.Runs, child)
@@ -129,13 +129,13 @@ func (s *scope) nameFlows(it *item, with *value) {
 	}
 }
 
-// put sets a text that is there, at a path of keys and indexes.
-func put(v any, path []string, text string) {
+// setAt sets a text that is there, at a path of keys and indexes.
+func setAt(v any, path []string, text string) {
 	key, rest := path[0], path[1:]
 	switch v := v.(type) {
 	case map[string]any:
 		if len(rest) > 0 {
-			put(v[key], rest, text)
+			setAt(v[key], rest, text)
 		} else {
 			v[key] = text
 		}
@@ -144,7 +144,7 @@ func put(v any, path []string, text string) {
 		switch {
 		case err != nil || i < 0 || i >= len(v):
 		case len(rest) > 0:
-			put(v[i], rest, text)
+			setAt(v[i], rest, text)
 		default:
 			v[i] = text
 		}
@@ -182,10 +182,10 @@ func (l *loader) usePinned(v *value, ref, sum string) *Flow {
 		}
 	}
 	var f *Flow
-	if l.Kept != nil {
-		data, err := l.Kept(sum)
+	if l.ByFingerprint != nil {
+		data, err := l.ByFingerprint(sum)
 		if err != nil {
-			l.at(v, CodeUnknownFlow, fmt.Sprintf("the flow %s (%s) cannot be had: %v", ref, sum, err), "")
+			l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow %s (%s) cannot be had: %v", ref, sum, err), "")
 			return nil
 		}
 		f = l.child(v, ref+".json", data)
@@ -193,7 +193,7 @@ func (l *loader) usePinned(v *value, ref, sum string) *Flow {
 		f = l.useNamed(v, ref)
 	}
 	if f != nil && f.Fingerprint() != sum {
-		l.at(v, CodeFlowChanged, fmt.Sprintf("%s is pinned to %s, and is now %s", ref, sum, f.Fingerprint()),
+		l.reportAt(v, CodeFlowChanged, fmt.Sprintf("%s is pinned to %s, and is now %s", ref, sum, f.Fingerprint()),
 			"bring back the flow that was pinned, or remove it from uses to take the one that is there")
 		return nil
 	}
@@ -209,7 +209,7 @@ func (l *loader) useNamed(v *value, ref string) *Flow {
 		return f
 	}
 	if l.Files == nil {
-		l.at(v, CodeUnknownFlow, fmt.Sprintf("there is no flow %s: this flow is not read from a file, and may use itself and flows that are given with it", quote(ref)),
+		l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("there is no flow %s: this flow is not read from a file, and may use itself and flows that are given with it", quote(ref)),
 			l.suggest(ref, func() []string { return append(slices.Collect(maps.Keys(l.Flows)), Self) }))
 		return nil
 	}
@@ -223,7 +223,7 @@ func (l *loader) useNamed(v *value, ref string) *Flow {
 	}
 	if i := slices.Index(l.open, file); i >= 0 {
 		circle := append(slices.Clone(l.open[i:]), file)
-		l.at(v, CodeFlowCycle, "flows use each other in a circle: "+strings.Join(circle, " -> "), "repeat with a loop, or let one flow use itself with flow: self")
+		l.reportAt(v, CodeFlowCycle, "flows use each other in a circle: "+strings.Join(circle, " -> "), "repeat with a loop, or let one flow use itself with flow: self")
 		return nil
 	}
 	if f, known := l.files[file]; known {
@@ -231,7 +231,7 @@ func (l *loader) useNamed(v *value, ref string) *Flow {
 	}
 	data, err := l.Files.Read(file)
 	if err != nil {
-		l.noFile(v, ref, file, err)
+		l.reportUnreadable(v, ref, file, err)
 		return nil
 	}
 	f := l.child(v, file, data)
@@ -239,16 +239,16 @@ func (l *loader) useNamed(v *value, ref string) *Flow {
 	return f
 }
 
-// noFile reports a file that cannot be read.
-func (l *loader) noFile(v *value, ref, file string, err error) {
+// reportUnreadable reports a file that cannot be read.
+func (l *loader) reportUnreadable(v *value, ref, file string, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err
 		}
-		l.at(v, CodeUnknownFlow, fmt.Sprintf("the flow file %s cannot be read: %v", quote(ref), err), "")
+		l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("the flow file %s cannot be read: %v", quote(ref), err), "")
 		return
 	}
-	l.at(v, CodeUnknownFlow, fmt.Sprintf("there is no flow file %s (%s)", quote(ref), file), l.suggest(ref, func() []string {
+	l.reportAt(v, CodeUnknownFlow, fmt.Sprintf("there is no flow file %s (%s)", quote(ref), file), l.suggest(ref, func() []string {
 		names := flowFiles(l.Files.List(filepath.Dir(file)))
 		folder := path.Dir(filepath.ToSlash(ref))
 		for i, n := range names {
@@ -265,16 +265,16 @@ func (l *loader) child(v *value, file string, data []byte) *Flow {
 	l.size += len(data)
 	switch {
 	case len(l.open) > MaxUses:
-		l.at(v, CodeTooBig, fmt.Sprintf("flows use flows deeper than %d: %s", MaxUses, strings.Join(l.open, " -> ")), "")
+		l.reportAt(v, CodeTooBig, fmt.Sprintf("flows use flows deeper than %d: %s", MaxUses, strings.Join(l.open, " -> ")), "")
 		return nil
 	case len(l.files)+len(l.kept) >= MaxFlows:
-		l.at(v, CodeTooBig, fmt.Sprintf("the flow uses more than %d flows, those counted that they use", MaxFlows), "")
+		l.reportAt(v, CodeTooBig, fmt.Sprintf("the flow uses more than %d flows, those counted that they use", MaxFlows), "")
 		return nil
-	case l.size > MaxClosure:
-		l.at(v, CodeTooBig, fmt.Sprintf("the flows that it uses have more than %d bytes together", MaxClosure), "")
+	case l.size > MaxDependencySize:
+		l.reportAt(v, CodeTooBig, fmt.Sprintf("the flows that it uses have more than %d bytes together", MaxDependencySize), "")
 		return nil
 	}
-	c := newLoader(l.family, file, data)
+	c := newLoader(l.sharedState, file, data)
 	f := c.read()
 	for _, p := range c.problems {
 		if len(l.problems) <= MaxProblems {

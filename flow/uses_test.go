@@ -40,8 +40,8 @@ nodes:
 outputs: {said: "{{ two.said }}"}
 `
 
-func family() flow.Texts {
-	return flow.Texts{"at/child.yaml": child, "at/deep/middle.yaml": middle, "at/parent.yaml": parent}
+func sharedState() flow.MemFiles {
+	return flow.MemFiles{"at/child.yaml": child, "at/deep/middle.yaml": middle, "at/parent.yaml": parent}
 }
 
 func parseUsing(tb testing.TB, s flow.Source, name, data string) *flow.Flow {
@@ -54,7 +54,7 @@ func parseUsing(tb testing.TB, s flow.Source, name, data string) *flow.Flow {
 }
 
 func TestAFlowPinsTheFlowsItUses(t *testing.T) {
-	f := parseUsing(t, flow.Source{Files: family()}, "at/parent.yaml", parent)
+	f := parseUsing(t, flow.Source{Files: sharedState()}, "at/parent.yaml", parent)
 	var uses []string
 	for _, u := range f.Uses {
 		uses = append(uses, u.Ref+" "+u.Flow.Name+" "+filepath.ToSlash(u.Flow.File))
@@ -62,17 +62,17 @@ func TestAFlowPinsTheFlowsItUses(t *testing.T) {
 	if got, want := strings.Join(uses, ", "), "./child.yaml child at/child.yaml, deep/middle.yaml middle at/deep/middle.yaml"; got != want {
 		t.Errorf("it uses %s, expected %s", got, want)
 	}
-	if f.Node("again").With["flow"] != flow.Self || f.Used(flow.Self) != f || f.Node("again").Uses != f {
+	if f.Node("again").With["flow"] != flow.Self || f.UsedFlow(flow.Self) != f || f.Node("again").Uses != f {
 		t.Errorf("its own path is %v, expected %s", f.Node("again").With["flow"], flow.Self)
 	}
-	if f.Used("deep/middle.yaml").Used("../child.yaml") != f.Used("./child.yaml") {
+	if f.UsedFlow("deep/middle.yaml").UsedFlow("../child.yaml") != f.UsedFlow("./child.yaml") {
 		t.Error("one file was read twice")
 	}
-	if f.Used("child.yaml") != nil {
+	if f.UsedFlow("child.yaml") != nil {
 		t.Error("a reference that no node has stands for a flow")
 	}
 	var names []string
-	for _, c := range f.Closure() {
+	for _, c := range f.Dependencies() {
 		names = append(names, c.Name)
 	}
 	if got := strings.Join(names, " "); got != "child middle parent" {
@@ -81,7 +81,7 @@ func TestAFlowPinsTheFlowsItUses(t *testing.T) {
 }
 
 func TestTheFingerprintCoversWhatAFlowUses(t *testing.T) {
-	files := family()
+	files := sharedState()
 	before := parseUsing(t, flow.Source{Files: files}, "at/parent.yaml", parent)
 	files["at/child.yaml"] = "# a comment\n" + child
 	if same := parseUsing(t, flow.Source{Files: files}, "at/parent.yaml", parent); same.Fingerprint() != before.Fingerprint() {
@@ -89,18 +89,18 @@ func TestTheFingerprintCoversWhatAFlowUses(t *testing.T) {
 	}
 	files["at/child.yaml"] = strings.Replace(child, "!", "?", 1)
 	after := parseUsing(t, flow.Source{Files: files}, "at/parent.yaml", parent)
-	if after.Fingerprint() == before.Fingerprint() || after.Used("deep/middle.yaml").Fingerprint() == before.Used("deep/middle.yaml").Fingerprint() {
+	if after.Fingerprint() == before.Fingerprint() || after.UsedFlow("deep/middle.yaml").Fingerprint() == before.UsedFlow("deep/middle.yaml").Fingerprint() {
 		t.Error("a change two flows down leaves the fingerprint as it is")
 	}
 }
 
 func TestTheNormalFormFindsWhatItPinsByFingerprint(t *testing.T) {
-	f := parseUsing(t, flow.Source{Files: family()}, "at/parent.yaml", parent)
+	f := parseUsing(t, flow.Source{Files: sharedState()}, "at/parent.yaml", parent)
 	kept := map[string]string{}
-	for _, c := range f.Closure() {
+	for _, c := range f.Dependencies() {
 		kept[c.Fingerprint()] = normal(t, c)
 	}
-	store := flow.Source{Kept: func(sum string) ([]byte, error) {
+	store := flow.Source{ByFingerprint: func(sum string) ([]byte, error) {
 		text, ok := kept[sum]
 		if !ok {
 			return nil, errors.New("nothing is kept under it")
@@ -111,14 +111,14 @@ func TestTheNormalFormFindsWhatItPinsByFingerprint(t *testing.T) {
 	if back.Fingerprint() != f.Fingerprint() || normal(t, back) != normal(t, f) {
 		t.Errorf("came back as\n%s\nfrom\n%s", normal(t, back), normal(t, f))
 	}
-	if len(back.Closure()) != 3 || back.Used("./child.yaml") != back.Used("deep/middle.yaml").Used("../child.yaml") {
+	if len(back.Dependencies()) != 3 || back.UsedFlow("./child.yaml") != back.UsedFlow("deep/middle.yaml").UsedFlow("../child.yaml") {
 		t.Error("the closure is not the same, or one flow was read twice")
 	}
 	built, err := flow.Build(f, testCatalogue())
 	if err != nil || built.Fingerprint() != f.Fingerprint() {
 		t.Errorf("built again it is another flow: %v", err)
 	}
-	delete(kept, f.Used("./child.yaml").Fingerprint())
+	delete(kept, f.UsedFlow("./child.yaml").Fingerprint())
 	_, err = store.Parse("parent", []byte(normal(t, f)), testCatalogue())
 	if err == nil || !strings.Contains(err.Error(), flow.CodeUnknownFlow) || !strings.Contains(err.Error(), "nothing is kept") {
 		t.Errorf("a flow that is not kept: %v", err)
@@ -133,13 +133,13 @@ nodes:
 `
 
 func TestAFlowPinsTheFlowsThatItsSettingsNameInLists(t *testing.T) {
-	files := flow.Texts{"plain.yaml": "weir: 1\nname: plain\nnodes: {n: {type: start}}\n", "stepping.yaml": stepping}
+	files := flow.MemFiles{"plain.yaml": "weir: 1\nname: plain\nnodes: {n: {type: start}}\n", "stepping.yaml": stepping}
 	f := parseUsing(t, flow.Source{Files: files}, "stepping.yaml", stepping)
 	work := f.Node("work")
 	if len(work.Runs) != 2 || work.Runs[0].Name != "plain" || work.Runs[1] != f {
 		t.Errorf("the node may run %v", work.Runs)
 	}
-	if len(f.Uses) != 2 || f.Used("./plain.yaml") != f.Used("plain.yaml") || f.Used("plain.yaml") == nil {
+	if len(f.Uses) != 2 || f.UsedFlow("./plain.yaml") != f.UsedFlow("plain.yaml") || f.UsedFlow("plain.yaml") == nil {
 		t.Errorf("it uses %v", f.Uses)
 	}
 	if !strings.Contains(normal(t, f), `{"flow": "self"}`) {
@@ -182,9 +182,9 @@ func TestFlowsAreGivenInGoByName(t *testing.T) {
 	}
 }
 
-func TestAFlowFileIsLoadedWithTheFilesItUses(t *testing.T) {
+func TestLoadReadsUsedFlowFiles(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range family() {
+	for name, text := range sharedState() {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -194,7 +194,7 @@ func TestAFlowFileIsLoadedWithTheFilesItUses(t *testing.T) {
 		}
 	}
 	f, err := flow.Load(filepath.Join(dir, "at", "parent.yaml"), testCatalogue())
-	if err != nil || len(f.Closure()) != 3 {
+	if err != nil || len(f.Dependencies()) != 3 {
 		t.Fatalf("%v", err)
 	}
 	if err := os.Rename(filepath.Join(dir, "at", "child.yaml"), filepath.Join(dir, "at", "chidl.yaml")); err != nil {
@@ -213,9 +213,9 @@ func TestAFlowFileIsLoadedWithTheFilesItUses(t *testing.T) {
 	}
 }
 
-// tower is n flows, each using the next.
-func tower(n int) flow.Texts {
-	files := flow.Texts{}
+// nestedFlows is n flows, each using the next.
+func nestedFlows(n int) flow.MemFiles {
+	files := flow.MemFiles{}
 	for i := range n {
 		files[fmt.Sprintf("f%d.yaml", i)] = fmt.Sprintf("weir: 1\nname: f%d\nnodes:\n  n: {type: flow, with: {flow: f%d.yaml}}\n", i, i+1)
 	}
@@ -223,16 +223,16 @@ func tower(n int) flow.Texts {
 	return files
 }
 
-func TestTheClosureOfAFlowIsBounded(t *testing.T) {
-	files := tower(flow.MaxUses)
+func TestDependenciesOfAFlowAreBounded(t *testing.T) {
+	files := nestedFlows(flow.MaxUses)
 	parseUsing(t, flow.Source{Files: files}, "f0.yaml", files["f0.yaml"])
-	files = tower(flow.MaxUses + 1)
+	files = nestedFlows(flow.MaxUses + 1)
 	_, err := flow.Source{Files: files}.Parse("f0.yaml", []byte(files["f0.yaml"]), testCatalogue())
 	if err == nil || !strings.Contains(err.Error(), "deeper than 16") {
 		t.Errorf("one flow deeper: %v", err)
 	}
-	wide := func(n int) (flow.Texts, string) {
-		files, text := flow.Texts{}, "weir: 1\nname: wide\nnodes:\n"
+	wide := func(n int) (flow.MemFiles, string) {
+		files, text := flow.MemFiles{}, "weir: 1\nname: wide\nnodes:\n"
 		for i := range n {
 			files[fmt.Sprintf("f%d.yaml", i)] = "weir: 1\nname: leaf\nnodes: {n: {type: start}}\n"
 			text += fmt.Sprintf("  n%d: {type: flow, with: {flow: f%d.yaml}}\n", i, i)

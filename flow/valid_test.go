@@ -36,8 +36,8 @@ func normal(tb testing.TB, f *flow.Flow) string {
 	return string(b)
 }
 
-// placeless is the flow without what its text's layout decides.
-func placeless(f *flow.Flow) *flow.Flow {
+// withoutPositions is the flow without what its text's layout decides.
+func withoutPositions(f *flow.Flow) *flow.Flow {
 	c := *f
 	c.File = ""
 	c.Inputs, c.State = slices.Clone(f.Inputs), slices.Clone(f.State)
@@ -47,20 +47,20 @@ func placeless(f *flow.Flow) *flow.Flow {
 	for i := range c.State {
 		c.State[i].Pos = flow.Pos{}
 	}
-	c.Graph = placelessGraph(f.Graph)
+	c.Graph = graphWithoutPositions(f.Graph)
 	return &c
 }
 
-func placelessGraph(g flow.Graph) flow.Graph {
-	out := flow.Graph{Outputs: placelessBindings(g.Outputs)}
+func graphWithoutPositions(g flow.Graph) flow.Graph {
+	out := flow.Graph{Outputs: bindingsWithoutPositions(g.Outputs)}
 	for _, n := range g.Nodes {
 		c := *n
-		c.Pos, c.Places, c.In, c.Artifacts = flow.Pos{}, nil, placelessBindings(n.In), slices.Clone(n.Artifacts)
+		c.Pos, c.Places, c.In, c.Artifacts = flow.Pos{}, nil, bindingsWithoutPositions(n.In), slices.Clone(n.Artifacts)
 		for i := range c.Artifacts {
 			c.Artifacts[i].Pos = flow.Pos{}
 		}
 		if n.Body != nil {
-			b := placelessGraph(*n.Body)
+			b := graphWithoutPositions(*n.Body)
 			c.Body = &b
 		}
 		out.Nodes = append(out.Nodes, &c)
@@ -73,7 +73,7 @@ func placelessGraph(g flow.Graph) flow.Graph {
 	return out
 }
 
-func placelessBindings(bs []flow.Binding) []flow.Binding {
+func bindingsWithoutPositions(bs []flow.Binding) []flow.Binding {
 	out := slices.Clone(bs)
 	for i := range out {
 		out[i].Pos = flow.Pos{}
@@ -104,7 +104,7 @@ func TestTheNormalFormIsReadBackAsTheSameFlow(t *testing.T) {
 			f := parse(t, name, data)
 			text := normal(t, f)
 			back := parse(t, "back.json", text)
-			if !reflect.DeepEqual(placeless(f), placeless(back)) {
+			if !reflect.DeepEqual(withoutPositions(f), withoutPositions(back)) {
 				t.Errorf("the flow changed:\n%s\n%s", text, normal(t, back))
 			}
 			if again := normal(t, back); again != text {
@@ -116,8 +116,8 @@ func TestTheNormalFormIsReadBackAsTheSameFlow(t *testing.T) {
 			if err := f.Check(testCatalogue()); err != nil {
 				t.Errorf("Check: %v", err)
 			}
-			trusted, err := flow.Source{Valid: true}.Parse("back.json", []byte(text), testCatalogue())
-			if err != nil || !reflect.DeepEqual(placeless(trusted), placeless(back)) {
+			trusted, err := flow.Source{AlreadyValid: true}.Parse("back.json", []byte(text), testCatalogue())
+			if err != nil || !reflect.DeepEqual(withoutPositions(trusted), withoutPositions(back)) {
 				t.Errorf("read as one that was found valid before, the flow is another, %v", err)
 			}
 		})

@@ -34,7 +34,7 @@ func (l *loader) parseYAML(data []byte) *value {
 	}
 	r := yamlReader{l: l, open: map[*yaml.Node]bool{}}
 	v := r.read(docs[0].Content[0], 1)
-	if r.dead {
+	if r.failed {
 		return nil
 	}
 	return v
@@ -53,7 +53,7 @@ func (l *loader) yamlError(err error) {
 	}
 	if e.Stage == yaml.ReaderStage && line == 0 {
 		l.src.offset(1, 1)
-		line, col = l.src.place(min(e.Mark.Index, len(l.src.data)))
+		line, col = l.src.lineColumn(min(e.Mark.Index, len(l.src.data)))
 	}
 	msg := e.Message
 	if e.ContextMsg != "" && e.ContextMark.Line > 0 {
@@ -76,7 +76,7 @@ type yamlReader struct {
 	open    map[*yaml.Node]bool // anchors being repeated, to refuse cycles
 	aliased int                 // values repeated so far
 	inAlias int
-	dead    bool
+	failed  bool
 }
 
 func (r *yamlReader) fail(n *yaml.Node, code, msg, hint string) {
@@ -85,18 +85,18 @@ func (r *yamlReader) fail(n *yaml.Node, code, msg, hint string) {
 
 func (r *yamlReader) read(n *yaml.Node, depth int) *value {
 	v := &value{line: int32(n.Line), col: int32(n.Column)}
-	if r.dead {
+	if r.failed {
 		return v
 	}
 	if depth > MaxDepth {
 		r.fail(n, CodeTooBig, fmt.Sprintf("lists and objects nest deeper than %d", MaxDepth), "")
-		r.dead = true
+		r.failed = true
 		return v
 	}
 	if r.inAlias > 0 {
 		if r.aliased++; r.aliased > MaxAliased {
 			r.fail(n, CodeTooBig, fmt.Sprintf("aliases repeat more than %d values", MaxAliased), "")
-			r.dead = true
+			r.failed = true
 			return v
 		}
 	}
@@ -155,7 +155,7 @@ func (r *yamlReader) mapping(n *yaml.Node, v *value, depth int) {
 				seen[m.key] = m.line
 			}
 		}
-		if first, dup := earlier(v, seen, k.Value); dup {
+		if first, dup := findDuplicateKey(v, seen, k.Value); dup {
 			r.fail(n.Content[i], CodeDuplicateKey, fmt.Sprintf("the key %s is there twice; first at line %d", quote(k.Value), first), "")
 			continue
 		}
@@ -168,8 +168,8 @@ func (r *yamlReader) mapping(n *yaml.Node, v *value, depth int) {
 	}
 }
 
-// earlier finds a key that an object has already.
-func earlier(v *value, seen map[string]int32, key string) (int32, bool) {
+// findDuplicateKey finds a key that an object has already.
+func findDuplicateKey(v *value, seen map[string]int32, key string) (int32, bool) {
 	if seen != nil {
 		line, ok := seen[key]
 		return line, ok

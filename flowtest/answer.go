@@ -14,7 +14,7 @@ import (
 type answer struct {
 	key    string // a node's path, or an interrupt's id
 	pos    flow.Pos
-	own    bool
+	inTest bool
 	always bool // the value is given every time
 	values []any
 	places []flow.Pos // of each value
@@ -30,16 +30,16 @@ var childID = regexp.MustCompile(`:[^:/>]*#\d+(\.\d+)?>`)
 func withoutChildren(path string) string { return childID.ReplaceAllString(path, ">") }
 
 // answers reads `answers`.
-func (r *fileReader) answers(l layers) []*answer {
+func (r *fileReader) answers(l testKeys) []*answer {
 	var out []*answer
 	for _, e := range l.entries(&r.reader, "answers", "answers by the path of the node that asks") {
-		a := &answer{key: e.Key, pos: e.Pos, own: e.own}
+		a := &answer{key: e.Key, pos: e.Pos, inTest: e.inTest}
 		if r.node(e.Pos, withoutChildren(interruptID.ReplaceAllString(e.Key, ""))) == nil {
 			continue
 		}
 		items := e.Value.Items()
 		if !e.Value.IsList() {
-			a.always, items = true, []*flow.Datum{e.Value}
+			a.always, items = true, []*flow.FileValue{e.Value}
 		}
 		for _, d := range items {
 			a.values = append(a.values, d.Value())
@@ -50,27 +50,27 @@ func (r *fileReader) answers(l layers) []*answer {
 	return out
 }
 
-// people give the answers of a test.
-type people struct {
+// answerSet give the answers of a test.
+type answerSet struct {
 	byKey map[string]*answer
 
 	mu    sync.Mutex
 	given map[*answer]int
 }
 
-func newPeople(list []*answer) *people {
-	p := &people{byKey: make(map[string]*answer, len(list)), given: make(map[*answer]int)}
+func newAnswerSet(list []*answer) *answerSet {
+	p := &answerSet{byKey: make(map[string]*answer, len(list)), given: make(map[*answer]int)}
 	for _, a := range list {
 		p.byKey[a.key] = a
 	}
 	return p
 }
 
-// to finds the answer to an interrupt, nil where there is none (any more).
-func (p *people) to(i engine.Interrupt) (a *answer, nth int) {
+// find finds the answer to an interrupt, nil where there is none (any more).
+func (p *answerSet) find(i engine.Interrupt) (a *answer, nth int) {
 	asks := i.ID[:max(strings.LastIndexByte(i.ID, ':'), 0)]
 	path := nodeOfInterrupt(i.ID)
-	keys := []string{i.ID, path, recorded.PlainPath(asks) + i.ID[len(asks):], recorded.PlainPath(path)}
+	keys := []string{i.ID, path, recorded.PathWithoutIterations(asks) + i.ID[len(asks):], recorded.PathWithoutIterations(path)}
 	if i.Kind == engine.AwaitBreak { // what the node itself asks is another matter
 		keys = []string{keys[0], keys[2]}
 	}
@@ -89,28 +89,28 @@ func (p *people) to(i engine.Interrupt) (a *answer, nth int) {
 	return nil, 0
 }
 
-// gave notes that an answer was given.
-func (p *people) gave(a *answer) {
+// markGiven notes that an answer was given.
+func (p *answerSet) markGiven(a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.given[a]++
 }
 
-// tookBack notes that an answer was not needed.
-func (p *people) tookBack(a *answer) {
+// unmarkGiven notes that an answer was not needed.
+func (p *answerSet) unmarkGiven(a *answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.given[a]--
 }
 
-// left are the test's own answers that nobody asked for, with the place of the
+// unused are the test's own answers that nobody asked for, with the place of the
 // first.
-func (p *people) left(list []*answer) []*answer {
+func (p *answerSet) unused(list []*answer) []*answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []*answer
 	for _, a := range list {
-		if a.own && p.given[a] < len(a.values) {
+		if a.inTest && p.given[a] < len(a.values) {
 			out = append(out, a)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/flowtest"
 )
 
-func TestNodesOfFlowsInsideAreMockedAskedAndSeen(t *testing.T) {
+func TestChildFlowNodesAreMockedAnsweredAndChecked(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{
 		"outer.yaml": `
@@ -63,7 +63,7 @@ tests:
 	})
 	r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "bad.test.yaml"), filepath.Join(dir, "outer.test.yaml")}, flowtest.Options{})
 	if f := &r.Files[1]; f.Status != flowtest.Passed || len(f.Tests) != 4 {
-		t.Error(told(f))
+		t.Error(reportText(f))
 	}
 	const want = `bad.test.yaml:4:23: flow outer has no node "inner>drft" (unknown_node)
   hint: did you mean inner>draft?
@@ -73,7 +73,7 @@ bad.test.yaml:4:71: node inner (flow) has no output "txt"; it has text, outputs,
 bad.test.yaml:4:92: flow outer has no node "inner>asks" (unknown_node)
   hint: did you mean inner>ask?
 `
-	if got := told(&r.Files[0]); got != want {
+	if got := reportText(&r.Files[0]); got != want {
 		t.Errorf("got:\n%s\nexpected:\n%s", got, want)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // actual is what came of a run at one place; there is false for nothing.
 type actual struct {
-	v     any
-	there bool
+	v       any
+	present bool
 }
 
 // Failure is one thing that is not as a test says.
@@ -34,11 +34,11 @@ type Line struct {
 }
 
 // compare lists where what came differs from what was expected.
-func compare(where string, want *flow.Datum, got actual) []Failure {
+func compare(where string, want *flow.FileValue, got actual) []Failure {
 	switch {
 	case isMatcher(want):
 		return match(where, want, got)
-	case !got.there:
+	case !got.present:
 		return fail(want, where, "expected %s, and there is nothing", brief(want.Value()))
 	case want.IsObject():
 		return compareObject(where, want, got.v)
@@ -51,11 +51,11 @@ func compare(where string, want *flow.Datum, got actual) []Failure {
 	return []Failure{differs(want.Pos(), where, want.Value(), got.v)}
 }
 
-func fail(want *flow.Datum, where, format string, args ...any) []Failure {
+func fail(want *flow.FileValue, where, format string, args ...any) []Failure {
 	return []Failure{{Pos: want.Pos(), Where: where, Message: fmt.Sprintf(format, args...)}}
 }
 
-func compareObject(where string, want *flow.Datum, got any) []Failure {
+func compareObject(where string, want *flow.FileValue, got any) []Failure {
 	o, ok := got.(map[string]any)
 	if !ok {
 		return fail(want, where, "expected an object, got %s", brief(got))
@@ -70,7 +70,7 @@ func compareObject(where string, want *flow.Datum, got any) []Failure {
 }
 
 // compareKeys compares the keys that are expected and no others.
-func compareKeys(where string, want *flow.Datum, got map[string]any) []Failure {
+func compareKeys(where string, want *flow.FileValue, got map[string]any) []Failure {
 	var out []Failure
 	for _, e := range want.Entries() {
 		v, there := got[e.Key]
@@ -80,11 +80,11 @@ func compareKeys(where string, want *flow.Datum, got map[string]any) []Failure {
 }
 
 // comparer compares one element.
-type comparer func(where string, want *flow.Datum, got actual) []Failure
+type comparer func(where string, want *flow.FileValue, got actual) []Failure
 
 // compareList compares lists element by element; where they are not of one
 // length, it shows which elements are missing and which are too many.
-func compareList(where string, want []*flow.Datum, at *flow.Datum, got any, element comparer) []Failure {
+func compareList(where string, want []*flow.FileValue, at *flow.FileValue, got any, element comparer) []Failure {
 	list, ok := got.([]any)
 	if !ok {
 		return fail(at, where, "expected a list, got %s", brief(got))
@@ -105,7 +105,7 @@ func compareList(where string, want []*flow.Datum, at *flow.Datum, got any, elem
 }
 
 // alignLists shows which elements of two lists are the same.
-func alignLists(want []*flow.Datum, got []any, element comparer) []Line {
+func alignLists(want []*flow.FileValue, got []any, element comparer) []Line {
 	var out []Line
 	align(len(want), len(got),
 		func(i, j int) bool { return len(element("", want[i], actual{got[j], true})) == 0 },
@@ -121,7 +121,7 @@ func alignLists(want []*flow.Datum, got []any, element comparer) []Line {
 
 // subsequence compares a list with what came: each element has to be there, in
 // that order, whatever stands between.
-func subsequence(where string, want *flow.Datum, got any, element comparer) []Failure {
+func subsequence(where string, want *flow.FileValue, got any, element comparer) []Failure {
 	list, ok := got.([]any)
 	if !ok {
 		return fail(want, where, "expected a list, got %s", brief(got))

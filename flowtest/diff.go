@@ -13,15 +13,15 @@ import (
 // What is shown of a value: at most this many characters within a sentence, and
 // on a line of its own.
 const (
-	briefly = 100
-	aLine   = 2000
+	maxBrief = 100
+	maxLine  = 2000
 )
 
 // brief is a value within a sentence.
-func brief(v any) string { return shorten(encoded(v), briefly) }
+func brief(v any) string { return shorten(encoded(v), maxBrief) }
 
 // line is a value on a line of its own.
-func line(v any) string { return shorten(encoded(v), aLine) }
+func line(v any) string { return shorten(encoded(v), maxLine) }
 
 func encoded(v any) string {
 	b, err := engine.AppendValue(nil, v)
@@ -56,16 +56,16 @@ func diffTexts(want, got string) []Line {
 	var all []Line
 	align(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }, func(mark byte, i, j int) {
 		if mark == '-' {
-			all = append(all, Line{mark, shorten(a[i], aLine)})
+			all = append(all, Line{mark, shorten(a[i], maxLine)})
 			return
 		}
-		all = append(all, Line{mark, shorten(b[j], aLine)})
+		all = append(all, Line{mark, shorten(b[j], maxLine)})
 	})
-	return around(all)
+	return elideEqualLines(all)
 }
 
-// around leaves out long stretches of lines that both texts have.
-func around(all []Line) []Line {
+// elideEqualLines leaves out long stretches of lines that both texts have.
+func elideEqualLines(all []Line) []Line {
 	const keep = 3
 	show := make([]bool, len(all))
 	for i, l := range all {
@@ -91,13 +91,13 @@ func around(all []Line) []Line {
 	return out
 }
 
-// mostAligned bounds the work of aligning: pairs beyond it are not compared.
-const mostAligned = 4_000_000
+// maxAlignedPairs bounds the work of aligning: pairs beyond it are not compared.
+const maxAlignedPairs = 4_000_000
 
 // align tells a longest common subsequence of two lists of n and m elements:
 // emit is called with '-' and i, with '+' and j, or with ' ' and both.
 func align(n, m int, same func(i, j int) bool, emit func(mark byte, i, j int)) {
-	if n*m > mostAligned {
+	if n*m > maxAlignedPairs {
 		for i := range n {
 			emit('-', i, 0)
 		}

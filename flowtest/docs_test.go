@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/flowtest"
 )
 
-func TestTheExampleOfThePageRuns(t *testing.T) {
+func TestDocExampleRuns(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/flow-tests.md")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestTheExampleOfThePageRuns(t *testing.T) {
 	dir := files(t, map[string]string{"order.yaml": blocks[0], "order.test.yaml": blocks[1]})
 	r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "order.test.yaml")}, flowtest.Options{})
 	if !r.OK() || r.Passed != 4 {
-		t.Error(told(&r.Files[0]))
+		t.Error(reportText(&r.Files[0]))
 	}
 	for _, name := range flowtest.Matchers() {
 		if !strings.Contains(string(page), "`"+name) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-func TestTheExamplesDoWhatTheirTestsSay(t *testing.T) {
+func TestExamplesPassTheirTests(t *testing.T) {
 	t.Parallel()
 	flows, err := filepath.Glob("../examples/*/flow.yaml")
 	if err != nil || len(flows) == 0 {

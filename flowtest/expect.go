@@ -14,9 +14,9 @@ type expectation struct {
 	pos                                               flow.Pos
 	status                                            string
 	statusPos                                         flow.Pos
-	outputs, state, errors, messages, questions, cost *flow.Datum
-	toolCalls, requests                               *flow.Datum
-	usage                                             *flow.Datum
+	outputs, state, errors, messages, questions, cost *flow.FileValue
+	toolCalls, requests                               *flow.FileValue
+	usage                                             *flow.FileValue
 	path                                              *pathExpectation
 	golden                                            string // the file's path
 	goldenPos                                         flow.Pos
@@ -30,9 +30,9 @@ const (
 )
 
 // expectation reads `expect`.
-func (r *fileReader) expectation(l layers) expectation {
-	e := expectation{pos: l.own.Pos()}
-	for _, d := range []*flow.Datum{l.base.Get("expect"), l.own.Get("expect")} {
+func (r *fileReader) expectation(l testKeys) expectation {
+	e := expectation{pos: l.test.Pos()}
+	for _, d := range []*flow.FileValue{l.defaults.Get("expect"), l.test.Get("expect")} {
 		if d == nil || d.IsNull() {
 			continue
 		}
@@ -40,9 +40,9 @@ func (r *fileReader) expectation(l layers) expectation {
 		r.object(d, "expect", "status", "outputs", "error", "path", "messages", "state", "usage", "cost",
 			"questions", "toolCalls", "requests", "golden")
 	}
-	in := layers{l.own.Get("expect"), l.base.Get("expect")}
-	if in.own != nil && in.own.IsNull() {
-		in.base = nil
+	in := testKeys{l.test.Get("expect"), l.defaults.Get("expect")}
+	if in.test != nil && in.test.IsNull() {
+		in.defaults = nil
 	}
 	e.outputs, e.state, e.errors = r.expected(in, "outputs"), r.expected(in, "state"), r.expected(in, "error")
 	e.questions, e.cost = r.expected(in, "questions"), r.expected(in, "cost")
@@ -61,7 +61,7 @@ func (r *fileReader) expectation(l layers) expectation {
 
 // status reads how the run is to end: as the key says, failed where an error is
 // expected, else completed.
-func (r *fileReader) status(e *expectation, in layers) {
+func (r *fileReader) status(e *expectation, in testKeys) {
 	e.status, e.statusPos = completed, e.pos
 	if e.errors != nil {
 		e.status, e.statusPos = failed, e.errors.Pos()
@@ -75,8 +75,8 @@ func (r *fileReader) status(e *expectation, in layers) {
 	if !slices.Contains(all, s) {
 		r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf("status is one of %s; this is %s", strings.Join(all, ", "), show(d)), didYouMean(s, all))
 	}
-	if e.errors != nil && in.own.Get("error") != nil && s != failed {
-		r.bad(d, "a run that is %s has no error", s)
+	if e.errors != nil && in.test.Get("error") != nil && s != failed {
+		r.reportAt(d, "a run that is %s has no error", s)
 	}
 	e.status, e.statusPos = s, d.Pos()
 	if s != failed {
@@ -85,7 +85,7 @@ func (r *fileReader) status(e *expectation, in layers) {
 }
 
 // expected reads what is expected of a value.
-func (r *fileReader) expected(in layers, key string) *flow.Datum {
+func (r *fileReader) expected(in testKeys, key string) *flow.FileValue {
 	d := in.get(key)
 	if d != nil {
 		r.checkExpected(d)
@@ -100,7 +100,7 @@ func usageKeys() []string {
 	return []string{"calls", "input", "cached", "output", "reasoning", "tokens", "cost"}
 }
 
-func (r *fileReader) usage(in layers) *flow.Datum {
+func (r *fileReader) usage(in testKeys) *flow.FileValue {
 	d := in.get("usage")
 	if d == nil || !r.object(d, "usage", usageKeys()...) {
 		return nil
@@ -111,7 +111,7 @@ func (r *fileReader) usage(in layers) *flow.Datum {
 
 // messages checks what is expected of the contexts: a list for the main one, or
 // an object of lists by context.
-func (r *fileReader) messages(in layers) *flow.Datum {
+func (r *fileReader) messages(in testKeys) *flow.FileValue {
 	d := in.get("messages")
 	if d == nil {
 		return nil
@@ -129,7 +129,7 @@ func (r *fileReader) messages(in layers) *flow.Datum {
 }
 
 // messageList checks the keys of messages.
-func (r *fileReader) messageList(d *flow.Datum) {
+func (r *fileReader) messageList(d *flow.FileValue) {
 	if s := d.Get("$subset"); s != nil {
 		d = s
 	}
@@ -143,50 +143,50 @@ func (r *fileReader) messageList(d *flow.Datum) {
 // pathExpectation is what is expected of the nodes that ran.
 type pathExpectation struct {
 	pos                                          flow.Pos
-	exactly, order, ran, skipped, failed, notRun []place
+	exactly, order, ran, skipped, failed, notRun []nodeRef
 	exact                                        bool // exactly is set
 }
 
-// place is a node's path in a test.
-type place struct {
+// nodeRef is a node's path in a test.
+type nodeRef struct {
 	path string
 	pos  flow.Pos
 }
 
-func (r *fileReader) pathExpectation(d *flow.Datum) *pathExpectation {
+func (r *fileReader) pathExpectation(d *flow.FileValue) *pathExpectation {
 	if d == nil {
 		return nil
 	}
 	p := &pathExpectation{pos: d.Pos()}
 	if d.IsList() {
-		p.exactly, p.exact = r.places(d), true
+		p.exactly, p.exact = r.nodeRefs(d), true
 		return p
 	}
 	if !r.object(d, "path", "exactly", "order", "ran", "skipped", "failed", "notRun") {
 		return p
 	}
 	p.exact = d.Get("exactly") != nil
-	for key, to := range map[string]*[]place{
+	for key, to := range map[string]*[]nodeRef{
 		"exactly": &p.exactly, "order": &p.order, "ran": &p.ran, "skipped": &p.skipped, "failed": &p.failed, "notRun": &p.notRun,
 	} {
 		if l := d.Get(key); l != nil {
-			*to = r.places(l)
+			*to = r.nodeRefs(l)
 		}
 	}
 	return p
 }
 
-// places reads a list of nodes, or one.
-func (r *fileReader) places(d *flow.Datum) []place {
-	items := []*flow.Datum{d}
+// nodeRefs reads a list of nodes, or one.
+func (r *fileReader) nodeRefs(d *flow.FileValue) []nodeRef {
+	items := []*flow.FileValue{d}
 	if d.IsList() {
 		items = d.Items()
 	}
-	var out []place
+	var out []nodeRef
 	for _, e := range items {
 		path := r.text(e, "the path of a node")
 		if r.node(e.Pos(), path) != nil {
-			out = append(out, place{path, e.Pos()})
+			out = append(out, nodeRef{path, e.Pos()})
 		}
 	}
 	return out

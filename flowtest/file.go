@@ -161,7 +161,7 @@ func Parse(path string, data []byte, o Options) (*File, error) {
 }
 
 // flowPath is the flow's: the key's, or the test file's without ".test".
-func (r *fileReader) flowPath(doc *flow.Datum) string {
+func (r *fileReader) flowPath(doc *flow.FileValue) string {
 	if d := doc.Get("flow"); d != nil {
 		p := r.text(d, "flow")
 		if filepath.IsAbs(p) {
@@ -174,7 +174,7 @@ func (r *fileReader) flowPath(doc *flow.Datum) string {
 }
 
 // flowInvalid reports a flow that cannot be tested.
-func (r *fileReader) flowInvalid(doc *flow.Datum, path string, err error) {
+func (r *fileReader) flowInvalid(doc *flow.FileValue, path string, err error) {
 	at := doc
 	hint := "name the flow that is tested: flow: PATH, relative to this file"
 	if d := doc.Get("flow"); d != nil {
@@ -188,7 +188,7 @@ func (r *fileReader) flowInvalid(doc *flow.Datum, path string, err error) {
 	r.report(at.Pos(), engine.CodeUnreadable, err.Error(), hint)
 }
 
-func (r *fileReader) tests(doc *flow.Datum) []*Test {
+func (r *fileReader) tests(doc *flow.FileValue) []*Test {
 	defaults := doc.Get("defaults")
 	if defaults != nil && !r.object(defaults, "defaults", caseKeys(false)...) {
 		defaults = nil
@@ -208,7 +208,7 @@ func (r *fileReader) tests(doc *flow.Datum) []*Test {
 		if !r.object(item, "a test", caseKeys(true)...) {
 			continue
 		}
-		t := r.test(layers{item, defaults})
+		t := r.test(testKeys{item, defaults})
 		if first, dup := seen[t.Name]; dup && t.Name != "" {
 			r.report(t.Pos, flow.CodeDuplicateID, fmt.Sprintf("two tests are named %q; the first at line %d", t.Name, first.Line), "")
 		}
@@ -231,9 +231,9 @@ func caseKeys(test bool) []string {
 }
 
 // test reads one test.
-func (r *fileReader) test(l layers) *Test {
+func (r *fileReader) test(l testKeys) *Test {
 	t := &Test{
-		Name: r.text(l.own.Get("name"), "name"), Pos: l.own.Pos(),
+		Name: r.text(l.test.Get("name"), "name"), Pos: l.test.Pos(),
 		user: r.text(l.get("user"), "user"), model: r.text(l.get("model"), "model"),
 		targets: r.texts(l.get("target"), "target"), network: r.flag(l.get("network"), "network"),
 		timeout: r.duration(l.get("timeout"), "timeout"),
@@ -241,7 +241,7 @@ func (r *fileReader) test(l layers) *Test {
 	if strings.TrimSpace(t.Name) == "" {
 		r.report(t.Pos, flow.CodeMissingKey, "a test has a name", "")
 	}
-	if d := l.own.Get("skip"); d != nil {
+	if d := l.test.Get("skip"); d != nil {
 		t.Skip = r.skip(d)
 	}
 	if t.timeout == 0 {
@@ -267,7 +267,7 @@ func (r *fileReader) test(l layers) *Test {
 }
 
 // skip is why a test is skipped.
-func (r *fileReader) skip(d *flow.Datum) string {
+func (r *fileReader) skip(d *flow.FileValue) string {
 	if b, ok := d.Value().(bool); ok {
 		if b {
 			return "skipped"
@@ -277,7 +277,7 @@ func (r *fileReader) skip(d *flow.Datum) string {
 	return r.text(d, "skip")
 }
 
-func (r *fileReader) checkTargets(d *flow.Datum, targets []string) {
+func (r *fileReader) checkTargets(d *flow.FileValue, targets []string) {
 	for _, id := range targets {
 		if r.flow != nil && r.flow.Node(id) == nil {
 			r.report(d.Pos(), flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, id), didYouMean(id, r.paths()))
@@ -292,9 +292,9 @@ func (r *fileReader) node(pos flow.Pos, path string) *flow.Node {
 	if r.flow == nil {
 		return nil
 	}
-	n := nodeAt(&r.flow.Graph, recorded.PlainPath(path))
+	n := nodeAt(&r.flow.Graph, recorded.PathWithoutIterations(path))
 	if n == nil {
-		r.report(pos, flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, path), didYouMean(recorded.PlainPath(path), r.paths()))
+		r.report(pos, flow.CodeUnknownNode, fmt.Sprintf("flow %s has no node %q", r.flow.Name, path), didYouMean(recorded.PathWithoutIterations(path), r.paths()))
 	}
 	return n
 }

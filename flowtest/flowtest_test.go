@@ -21,16 +21,16 @@ func files(t *testing.T, texts map[string]string) string {
 	return dir
 }
 
-// play runs the tests of one file over one flow.
-func play(t *testing.T, flow, tests string) flowtest.FileResult {
+// runTests runs the tests of one file over one flow.
+func runTests(t *testing.T, flow, tests string) flowtest.FileResult {
 	t.Helper()
 	dir := files(t, map[string]string{"f.yaml": "weir: 1\nname: f\n" + flow, "f.test.yaml": tests})
 	r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "f.test.yaml")}, flowtest.Options{})
 	return r.Files[0]
 }
 
-// told is everything that a file's result says, without the folder.
-func told(f *flowtest.FileResult) string {
+// reportText is everything that a file's result says, without the folder.
+func reportText(f *flowtest.FileResult) string {
 	var b strings.Builder
 	for _, p := range f.Problems {
 		b.WriteString(p.String() + "\n")
@@ -48,17 +48,17 @@ func told(f *flowtest.FileResult) string {
 // passes wants every test of the file to pass.
 func passes(t *testing.T, flow, tests string) {
 	t.Helper()
-	f := play(t, flow, tests)
+	f := runTests(t, flow, tests)
 	if f.Status != flowtest.Passed || len(f.Tests) == 0 {
-		t.Errorf("the file is %s:\n%s", f.Status, told(&f))
+		t.Errorf("the file is %s:\n%s", f.Status, reportText(&f))
 	}
 }
 
 // fails wants the file to be what status says, and all of that to be said.
 func fails(t *testing.T, status flowtest.Status, flow, tests string, says ...string) {
 	t.Helper()
-	f := play(t, flow, tests)
-	got := told(&f)
+	f := runTests(t, flow, tests)
+	got := reportText(&f)
 	if f.Status != status {
 		t.Errorf("the file is %s, expected %s:\n%s", f.Status, status, got)
 	}
@@ -78,7 +78,7 @@ nodes:
 outputs: {a: "{{ first.text }}", b: "{{ second.text }}"}
 `
 
-func TestTheModelSaysWhatTheScriptSays(t *testing.T) {
+func TestModelFollowsTheScript(t *testing.T) {
 	t.Parallel()
 	passes(t, two, `
 tests:
@@ -116,7 +116,7 @@ tests:
 	)
 }
 
-func TestAModelsErrorIsTheNodesToTryAgain(t *testing.T) {
+func TestScriptedModelErrorIsRetriedByNode(t *testing.T) {
 	t.Parallel()
 	passes(t, `
 nodes:
@@ -191,7 +191,7 @@ tests:
 	)
 }
 
-func TestAFileSaysAllThatIsWrongWithIt(t *testing.T) {
+func TestInvalidFileReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	fails(t, flowtest.Invalid, gate, `
 tets: []
@@ -244,7 +244,7 @@ tests:
 	fails(t, flowtest.Invalid, gate, "tests: [", "f.test.yaml:2:1: not YAML")
 }
 
-func TestANullTakesBackWhatTheDefaultsSay(t *testing.T) {
+func TestNullRemovesDefault(t *testing.T) {
 	t.Parallel()
 	passes(t, gate, `
 defaults: {answers: {ask: yes}, expect: {outputs: {result: sent}}}
@@ -259,7 +259,7 @@ tests:
 `)
 }
 
-func TestABreakpointIsAnsweredByItsIDAlone(t *testing.T) {
+func TestBreakpointIsAnsweredOnlyByID(t *testing.T) {
 	t.Parallel()
 	const flow = "nodes: {ask: {type: userInput, interruptBefore: true, with: {prompt: Well}}}\noutputs: {a: \"{{ ask.text }}\"}"
 	passes(t, flow, `
@@ -274,7 +274,7 @@ tests:
 	fails(t, flowtest.Failed, flow, "tests: [{name: x, answers: {ask: yes}}]", "ask:before#1 asks: paused before ask", "or this id")
 }
 
-func TestWhatTheRunIsGivenDoesNotFit(t *testing.T) {
+func TestInvalidInputsFailTheTest(t *testing.T) {
 	t.Parallel()
 	passes(t, two, "tests: [{name: x, inputs: {n: x, m: 1}, expect: {error: {code: input_invalid, message: {$contains: 'no input \"m\"'}}, outputs: {}}}]")
 	fails(t, flowtest.Failed, two, "tests: [{name: x, inputs: {n: x, m: 1}}]",

@@ -39,7 +39,7 @@ func FuzzAFileIsReadOrSaysWhatIsWrong(f *testing.F) {
 		case err == nil:
 			for _, test := range file.Tests { // what is expected of something can be compared with anything
 				e := test.expect
-				e.check(&observed{status: completed, outputs: map[string]any{"o": []any{int64(1), "a"}}, state: map[string]any{}, messages: map[string]any{"main": []any{}}})
+				e.check(&outcome{status: completed, outputs: map[string]any{"o": []any{int64(1), "a"}}, state: map[string]any{}, messages: map[string]any{"main": []any{}}})
 			}
 		case !errors.As(err, &invalid) || len(invalid.Problems) == 0:
 			t.Errorf("the error is %v", err)
@@ -47,7 +47,7 @@ func FuzzAFileIsReadOrSaysWhatIsWrong(f *testing.F) {
 	})
 }
 
-func TestADifferenceIsOfBothTexts(t *testing.T) {
+func TestDiffCoversBothTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", ""}), 0, 12)

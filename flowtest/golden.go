@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// record is what a golden file keeps of a run, as YAML whose keys are in order.
-func (o *observed) record() (string, error) {
+// encodeGolden is what a golden file keeps of a run, as YAML whose keys are in order.
+func (o *outcome) encodeGolden() (string, error) {
 	path := []any{}
 	for _, s := range o.path {
 		path = append(path, s.path+": "+s.status.String())
@@ -41,11 +41,11 @@ func (o *observed) record() (string, error) {
 
 // checkGolden compares the run with the golden file. With update it writes the
 // file where it differs and returns its path.
-func (e *expectation) checkGolden(o *observed, update bool) (failures []Failure, written string) {
+func (e *expectation) checkGolden(o *outcome, update bool) (failures []Failure, written string) {
 	broken := func(err error) []Failure {
 		return []Failure{{Pos: e.goldenPos, Where: "golden", Message: err.Error()}}
 	}
-	got, err := o.record()
+	got, err := o.encodeGolden()
 	if err != nil {
 		return broken(err), ""
 	}

@@ -24,12 +24,12 @@ func Matchers() []string {
 }
 
 // isMatcher reports whether d says what a value has to be like.
-func isMatcher(d *flow.Datum) bool {
+func isMatcher(d *flow.FileValue) bool {
 	return slices.ContainsFunc(d.Entries(), func(e flow.Entry) bool { return strings.HasPrefix(e.Key, "$") })
 }
 
 // checkExpected reports matchers that are not there or cannot be used.
-func (r *reader) checkExpected(d *flow.Datum) {
+func (r *reader) checkExpected(d *flow.FileValue) {
 	matcher := isMatcher(d)
 	for _, e := range d.Entries() {
 		switch {
@@ -51,18 +51,18 @@ func (r *reader) checkExpected(d *flow.Datum) {
 }
 
 // checkMatcher checks what one matcher is given.
-func (r *reader) checkMatcher(of *flow.Datum, name string, d *flow.Datum) {
+func (r *reader) checkMatcher(of *flow.FileValue, name string, d *flow.FileValue) {
 	switch name {
 	case "$above", "$below", "$max", "$min", "$approx", "$within":
 		if _, ok := number(d.Value()); !ok {
-			r.bad(d, "%s is a number; this is %s", name, show(d))
+			r.reportAt(d, "%s is a number; this is %s", name, show(d))
 		}
 		if name == "$within" && of.Get("$approx") == nil {
-			r.bad(d, "$within stands beside $approx")
+			r.reportAt(d, "$within stands beside $approx")
 		}
 	case "$matches":
 		if _, err := regexp.Compile(r.text(d, name)); err != nil {
-			r.bad(d, "%s is not a regular expression: %v", show(d), err)
+			r.reportAt(d, "%s is not a regular expression: %v", show(d), err)
 		}
 	case "$startsWith", "$endsWith":
 		r.text(d, name)
@@ -70,24 +70,24 @@ func (r *reader) checkMatcher(of *flow.Datum, name string, d *flow.Datum) {
 		r.flag(d, name)
 	case "$any":
 		if s, ok := d.Value().(string); d.Value() != true && (!ok || !slices.Contains(kinds(), s)) {
-			r.bad(d, "$any is true, or one of %s; this is %s", strings.Join(kinds(), ", "), show(d))
+			r.reportAt(d, "$any is true, or one of %s; this is %s", strings.Join(kinds(), ", "), show(d))
 		}
 	case "$all", "$oneOf":
 		if !d.IsList() {
-			r.bad(d, "%s is a list of what is expected; this is %s", name, show(d))
+			r.reportAt(d, "%s is a list of what is expected; this is %s", name, show(d))
 		}
 		r.checkExpected(d)
 	case "$subset":
 		if !d.IsList() && !d.IsObject() {
-			r.bad(d, "$subset is an object or a list; this is %s", show(d))
+			r.reportAt(d, "$subset is an object or a list; this is %s", show(d))
 		}
 		r.checkExpected(d)
 	case "$schema":
 		s, ok := d.Value().(map[string]any)
 		if !ok {
-			r.bad(d, "$schema is a JSON Schema, an object; this is %s", show(d))
+			r.reportAt(d, "$schema is a JSON Schema, an object; this is %s", show(d))
 		} else if _, err := node.CompileSchema(s); err != nil {
-			r.bad(d, "%v", err)
+			r.reportAt(d, "%v", err)
 		}
 	case "$equals":
 	default: // $contains, $each, $json, $length, $not
@@ -99,16 +99,16 @@ func kinds() []string { return []string{"text", "number", "bool", "list", "objec
 
 // match lists where a value is not like the matchers say. All of them have to
 // hold.
-func match(where string, want *flow.Datum, got actual) []Failure {
+func match(where string, want *flow.FileValue, got actual) []Failure {
 	var out []Failure
 	for _, e := range want.Entries() {
 		if e.Key == "$absent" {
-			if absent, _ := e.Value.Value().(bool); absent == got.there {
+			if absent, _ := e.Value.Value().(bool); absent == got.present {
 				out = append(out, Failure{Pos: e.Pos, Where: where, Message: absence(absent, got)})
 			}
 			continue
 		}
-		if !got.there {
+		if !got.present {
 			return append(out, fail(want, where, "expected a value, and there is nothing")...)
 		}
 		out = append(out, matchOne(where, want, e, got.v)...)
@@ -124,7 +124,7 @@ func absence(absent bool, got actual) string {
 }
 
 // matchOne is one matcher.
-func matchOne(where string, want *flow.Datum, e flow.Entry, got any) []Failure {
+func matchOne(where string, want *flow.FileValue, e flow.Entry, got any) []Failure {
 	d := e.Value
 	switch e.Key {
 	case "$above", "$below", "$max", "$min", "$approx":
@@ -221,7 +221,7 @@ func matchMany(where string, e flow.Entry, got any) []Failure {
 	return out
 }
 
-func matchSubset(where string, d *flow.Datum, got any) []Failure {
+func matchSubset(where string, d *flow.FileValue, got any) []Failure {
 	if d.IsList() {
 		return subsequence(where, d, got, compare)
 	}
@@ -262,17 +262,17 @@ func matchText(where string, e flow.Entry, got any) []Failure {
 		return nil
 	}
 	f := Failure{Pos: e.Value.Pos(), Where: where, Message: fmt.Sprintf("expected a text that %s %q, got %s", verb, want, brief(s))}
-	if utf8.RuneCountInString(s) > briefly || strings.Contains(s, "\n") {
+	if utf8.RuneCountInString(s) > maxBrief || strings.Contains(s, "\n") {
 		f.Message = fmt.Sprintf("expected a text that %s %q, got", verb, want)
 		for l := range strings.SplitSeq(s, "\n") {
-			f.Diff = append(f.Diff, Line{'+', shorten(l, aLine)})
+			f.Diff = append(f.Diff, Line{'+', shorten(l, maxLine)})
 		}
 	}
 	return []Failure{f}
 }
 
 // matchNumber are the matchers of numbers.
-func matchNumber(where string, want *flow.Datum, e flow.Entry, got any) []Failure {
+func matchNumber(where string, want *flow.FileValue, e flow.Entry, got any) []Failure {
 	w, _ := number(e.Value.Value())
 	g, ok := number(got)
 	if !ok {

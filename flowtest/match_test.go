@@ -15,7 +15,7 @@ nodes: {a: {type: transform, with: {expr: run.inputs.v}}}
 outputs: {v: "{{ a.value }}"}
 `
 
-func TestAMatcherHoldsOrSaysWhyNot(t *testing.T) {
+func TestMatchersReportMismatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ value, expect, says string }{
 		{"1", "1.0", ""},
@@ -67,8 +67,8 @@ func TestAMatcherHoldsOrSaysWhyNot(t *testing.T) {
 		{"7", "{$schema: {type: integer, maximum: 6}}", "does not fit the schema"},
 	} {
 		tests := fmt.Sprintf("tests: [{name: x, inputs: {v: %s}, expect: {outputs: {v: %s}}}]", c.value, c.expect)
-		f := play(t, made, tests)
-		got := told(&f)
+		f := runTests(t, made, tests)
+		got := reportText(&f)
 		switch {
 		case c.says == "" && f.Status != flowtest.Passed:
 			t.Errorf("%s is not like %s:\n%s", c.value, c.expect, got)
@@ -78,7 +78,7 @@ func TestAMatcherHoldsOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-func TestAMatcherThatCannotBeIsRefused(t *testing.T) {
+func TestInvalidMatcherIsRefused(t *testing.T) {
 	t.Parallel()
 	for expect, says := range map[string]string{
 		"{$min: a}":            `$min is a number; this is "a"`,
@@ -96,7 +96,7 @@ func TestAMatcherThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestTextsThatDifferAreShownLineByLine(t *testing.T) {
+func TestDifferentTextsAreShownAsDiff(t *testing.T) {
 	t.Parallel()
 	fails(t, flowtest.Failed, made, `
 tests:

@@ -14,17 +14,17 @@ import (
 
 // mock stands in for the function of one node.
 type mock struct {
-	key  string // the node's path, with the numbers of iterations or without
-	pos  flow.Pos
-	own  bool // it stands in the test itself, not in the defaults
-	node *flow.Node
-	// acts are what is done in the first attempt, the second, and so on; the last
+	key    string // the node's path, with the numbers of iterations or without
+	pos    flow.Pos
+	inTest bool // it stands in the test itself, not in the defaults
+	node   *flow.Node
+	// actions are what is done in the first attempt, the second, and so on; the last
 	// is for all that follow.
-	acts []act
+	actions []mockAction
 }
 
-// act is what a mock does in one attempt.
-type act struct {
+// mockAction is what a mock does in one attempt.
+type mockAction struct {
 	real     bool // the node's own function runs
 	delay    time.Duration
 	err      *engine.Error
@@ -33,27 +33,27 @@ type act struct {
 	messages []convo.Message
 }
 
-// of is what the mock does in an attempt, counted from 1.
-func (m *mock) of(attempt int) *act { return &m.acts[min(attempt, len(m.acts))-1] }
+// actionFor is what the mock does in an attempt, counted from 1.
+func (m *mock) actionFor(attempt int) *mockAction { return &m.actions[min(attempt, len(m.actions))-1] }
 
 // mocks reads `mocks`.
-func (r *fileReader) mocks(l layers) []*mock {
+func (r *fileReader) mocks(l testKeys) []*mock {
 	var out []*mock
 	for _, e := range l.entries(&r.reader, "mocks", "mocks by the path of the node") {
 		n := r.node(e.Pos, e.Key)
 		if n == nil {
 			continue
 		}
-		m := &mock{key: e.Key, pos: e.Pos, own: e.own, node: n}
-		items := []*flow.Datum{e.Value}
+		m := &mock{key: e.Key, pos: e.Pos, inTest: e.inTest, node: n}
+		items := []*flow.FileValue{e.Value}
 		if e.Value.IsList() {
 			items = e.Value.Items()
 		}
 		for _, d := range items {
-			m.acts = append(m.acts, r.act(n, d))
+			m.actions = append(m.actions, r.mockAction(n, d))
 		}
-		if len(m.acts) == 0 {
-			r.bad(e.Value, "a mock is what the node does, or a list of that, an element an attempt; this list is empty")
+		if len(m.actions) == 0 {
+			r.reportAt(e.Value, "a mock is what the node does, or a list of that, an element an attempt; this list is empty")
 			continue
 		}
 		out = append(out, m)
@@ -61,9 +61,9 @@ func (r *fileReader) mocks(l layers) []*mock {
 	return out
 }
 
-// act reads one thing that a mock does: a value, or an object of keys.
-func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
-	a := act{}
+// mockAction reads one thing that a mock does: a value, or an object of keys.
+func (r *fileReader) mockAction(n *flow.Node, d *flow.FileValue) mockAction {
+	a := mockAction{}
 	if !d.IsObject() {
 		a.outputs = r.mockValue(n, d)
 		return a
@@ -72,7 +72,7 @@ func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
 		return a
 	}
 	if len(d.Entries()) == 0 {
-		r.bad(d, "a mock says what the node does: value, outputs, branch, error, delay, state, messages or real; outputs: {} gives nothing")
+		r.reportAt(d, "a mock says what the node does: value, outputs, branch, error, delay, state, messages or real; outputs: {} gives nothing")
 	}
 	a.delay = r.duration(d.Get("delay"), "delay")
 	a.real = r.flag(d.Get("real"), "real")
@@ -86,7 +86,7 @@ func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
 		}
 	}
 	if given > 1 && (d.Get("error") != nil || d.Get("real") != nil || d.Get("value") != nil && d.Get("outputs") != nil) {
-		r.bad(d, "a mock has one of value, outputs, error and real")
+		r.reportAt(d, "a mock has one of value, outputs, error and real")
 	}
 	if v := d.Get("value"); v != nil {
 		a.outputs = append(a.outputs, r.mockValue(n, v)...)
@@ -103,7 +103,7 @@ func (r *fileReader) act(n *flow.Node, d *flow.Datum) act {
 	return a
 }
 
-func (r *fileReader) mockState(d *flow.Datum) map[string]any {
+func (r *fileReader) mockState(d *flow.FileValue) map[string]any {
 	out := make(map[string]any)
 	for _, e := range r.members(d.Get("state"), "state", "values by key") {
 		out[e.Key] = e.Value.Value()
@@ -112,7 +112,7 @@ func (r *fileReader) mockState(d *flow.Datum) map[string]any {
 }
 
 // mockError reads a code, or an object.
-func (r *fileReader) mockError(d *flow.Datum) *engine.Error {
+func (r *fileReader) mockError(d *flow.FileValue) *engine.Error {
 	e := &engine.Error{Message: "the mock of the node says so"}
 	if !d.IsObject() {
 		e.Code = r.text(d, "error")
@@ -151,12 +151,12 @@ func outPorts(n *flow.Node, p flow.Ports) []string {
 }
 
 // mockValue is a value on the node's first port.
-func (r *fileReader) mockValue(n *flow.Node, d *flow.Datum) engine.Values {
+func (r *fileReader) mockValue(n *flow.Node, d *flow.FileValue) engine.Values {
 	p := r.portsOf(n)
 	names := outPorts(n, p)
 	if len(names) == 0 {
 		if !p.AnyOut {
-			r.bad(d, "node %s (%s) has no output that a mock could give a value", n.ID, n.Type)
+			r.reportAt(d, "node %s (%s) has no output that a mock could give a value", n.ID, n.Type)
 			return nil
 		}
 		names = []string{"value"}
@@ -165,7 +165,7 @@ func (r *fileReader) mockValue(n *flow.Node, d *flow.Datum) engine.Values {
 }
 
 // output adds a value on a port, checked against the port.
-func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos flow.Pos, d *flow.Datum) engine.Values {
+func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos flow.Pos, d *flow.FileValue) engine.Values {
 	p := r.portsOf(n)
 	i := slices.IndexFunc(p.Out, func(port flow.Port) bool { return port.Name == name })
 	if i < 0 {
@@ -181,7 +181,7 @@ func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos fl
 		r.report(pos, flow.CodeBadValue, fmt.Sprintf("%s carries a context, which a mock passes on by itself", name), "remove it; `messages` says something in the context")
 		return out
 	}
-	v, err := fitting(port, d.Value())
+	v, err := convertTo(port, d.Value())
 	if err != nil {
 		r.report(d.Pos(), flow.CodeTypeMismatch, fmt.Sprintf("output %s of node %s (%s): %v", name, n.ID, n.Type, err), "")
 		return out
@@ -189,8 +189,8 @@ func (r *fileReader) output(out engine.Values, n *flow.Node, name string, pos fl
 	return append(out, engine.Named{Name: name, Value: v})
 }
 
-// fitting makes a value fit a port.
-func fitting(port flow.Port, v any) (engine.Value, error) {
+// convertTo makes a value fit a port.
+func convertTo(port flow.Port, v any) (engine.Value, error) {
 	v, err := engine.Normalize(v)
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func fitting(port flow.Port, v any) (engine.Value, error) {
 }
 
 // branch adds what it is to take a branch.
-func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.Datum) engine.Values {
+func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.FileValue) engine.Values {
 	name := r.text(d, "branch")
 	p := r.portsOf(n)
 	var branches []string
@@ -230,7 +230,7 @@ func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.Datum) engi
 		case port.Name == name && port.Type == flow.TypeBool:
 			out = append(out, engine.Named{Name: name, Value: true})
 		case port.Name == name:
-			v, _ := fitting(port, name)
+			v, _ := convertTo(port, name)
 			out = append(out, engine.Named{Name: name, Value: v})
 		case !port.Branch && port.Type == flow.TypeText && (port.Name == "result" || port.Name == "category"):
 			out = append(out, engine.Named{Name: port.Name, Value: name})
@@ -240,17 +240,17 @@ func (r *fileReader) branch(out engine.Values, n *flow.Node, d *flow.Datum) engi
 }
 
 // mockMessages reads what a mock says in the node's context.
-func (r *fileReader) mockMessages(n *flow.Node, d *flow.Datum) []convo.Message {
+func (r *fileReader) mockMessages(n *flow.Node, d *flow.FileValue) []convo.Message {
 	if d == nil {
 		return nil
 	}
 	if !d.IsList() {
-		r.bad(d, "messages is a list of messages; this is %s", show(d))
+		r.reportAt(d, "messages is a list of messages; this is %s", show(d))
 		return nil
 	}
 	spec := r.cat.Lookup(n.Type)
 	if spec.ContextOf(n) != flow.ContextWrite && !spec.NewContext {
-		r.bad(d, "node %s (%s) writes no context, so that its mock cannot say anything in one", n.ID, n.Type)
+		r.reportAt(d, "node %s (%s) writes no context, so that its mock cannot say anything in one", n.ID, n.Type)
 	}
 	var out []convo.Message
 	for _, e := range d.Items() {
@@ -260,7 +260,7 @@ func (r *fileReader) mockMessages(n *flow.Node, d *flow.Datum) []convo.Message {
 }
 
 // message reads {role, text}, or {ROLE: text}.
-func (r *fileReader) message(d *flow.Datum) convo.Message {
+func (r *fileReader) message(d *flow.FileValue) convo.Message {
 	roles := []string{"system", "user", "assistant", "tool"}
 	if !r.object(d, "a message", append([]string{"role", "text", "name"}, roles...)...) {
 		return convo.Message{}
@@ -272,7 +272,7 @@ func (r *fileReader) message(d *flow.Datum) convo.Message {
 		}
 	}
 	if !slices.Contains(roles, string(m.Role)) {
-		r.bad(d, "a message is {role: ..., text: ...}, or {user: ...} or {assistant: ...} for short; its role is %q", m.Role)
+		r.reportAt(d, "a message is {role: ..., text: ...}, or {user: ...} or {assistant: ...} for short; its role is %q", m.Role)
 	}
 	return m
 }

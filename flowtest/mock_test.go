@@ -22,7 +22,7 @@ nodes:
 outputs: {text: "{{ refine.text }}", turns: "{{ refine.iterations }}"}
 `
 
-func TestNodesOfBodiesAreMocked(t *testing.T) {
+func TestBodyNodesAreMocked(t *testing.T) {
 	t.Parallel()
 	passes(t, loop, `
 tests:
@@ -65,7 +65,7 @@ nodes:
 outputs: {end: "{{ end.value }}"}
 `
 
-func TestAMockFailsAndTakesItsTimeAsTheNodeWould(t *testing.T) {
+func TestMockErrorsAndDelaysActLikeTheNode(t *testing.T) {
 	t.Parallel()
 	passes(t, request, `
 tests:
@@ -92,7 +92,7 @@ tests:
 `, "f.test.yaml:3:5: a node made the request GET https://example.com/\n    tests make no requests: mock the node, or set network: true")
 }
 
-func TestAMockChangesWhatTheNodeWouldChange(t *testing.T) {
+func TestMockChangesStateAndMessages(t *testing.T) {
 	t.Parallel()
 	passes(t, `
 context: {model: openai/gpt-5-mini}

@@ -19,8 +19,8 @@ func (r *reader) report(pos flow.Pos, code, msg, hint string) {
 	r.problems = append(r.problems, flow.Problem{Pos: pos, Code: code, Message: msg, Hint: hint})
 }
 
-// bad reports a value that is not what it should be.
-func (r *reader) bad(d *flow.Datum, format string, args ...any) {
+// reportAt reports a value that is not what it should be.
+func (r *reader) reportAt(d *flow.FileValue, format string, args ...any) {
 	r.report(d.Pos(), flow.CodeBadValue, fmt.Sprintf(format, args...), "")
 }
 
@@ -38,9 +38,9 @@ func (r *reader) invalid() error {
 }
 
 // object reports whether d is an object, and every key that is not listed.
-func (r *reader) object(d *flow.Datum, what string, keys ...string) bool {
+func (r *reader) object(d *flow.FileValue, what string, keys ...string) bool {
 	if !d.IsObject() {
-		r.bad(d, "%s is an object; this is %s", what, show(d))
+		r.reportAt(d, "%s is an object; this is %s", what, show(d))
 		return false
 	}
 	for _, e := range d.Entries() {
@@ -53,44 +53,44 @@ func (r *reader) object(d *flow.Datum, what string, keys ...string) bool {
 }
 
 // text reads a text; "" where d is nil.
-func (r *reader) text(d *flow.Datum, what string) string {
+func (r *reader) text(d *flow.FileValue, what string) string {
 	if d == nil {
 		return ""
 	}
 	s, ok := d.Text()
 	if !ok {
-		r.bad(d, "%s is a text; this is %s", what, show(d))
+		r.reportAt(d, "%s is a text; this is %s", what, show(d))
 	}
 	return s
 }
 
 // flag reads a bool; false where d is nil.
-func (r *reader) flag(d *flow.Datum, what string) bool {
+func (r *reader) flag(d *flow.FileValue, what string) bool {
 	if d == nil {
 		return false
 	}
 	b, ok := d.Value().(bool)
 	if !ok {
-		r.bad(d, "%s is true or false; this is %s", what, show(d))
+		r.reportAt(d, "%s is true or false; this is %s", what, show(d))
 	}
 	return b
 }
 
 // count reads a whole number from 0; 0 where d is nil.
-func (r *reader) count(d *flow.Datum, what string) int {
+func (r *reader) count(d *flow.FileValue, what string) int {
 	if d == nil {
 		return 0
 	}
 	n, ok := d.Value().(int64)
 	if !ok || n < 0 || n > 1_000_000_000 {
-		r.bad(d, "%s is a whole number from 0; this is %s", what, show(d))
+		r.reportAt(d, "%s is a whole number from 0; this is %s", what, show(d))
 		return 0
 	}
 	return int(n)
 }
 
 // duration reads a duration: text as Go writes it, or whole seconds.
-func (r *reader) duration(d *flow.Datum, what string) time.Duration {
+func (r *reader) duration(d *flow.FileValue, what string) time.Duration {
 	if d == nil {
 		return 0
 	}
@@ -111,7 +111,7 @@ func (r *reader) duration(d *flow.Datum, what string) time.Duration {
 }
 
 // texts reads a text or a list of them.
-func (r *reader) texts(d *flow.Datum, what string) []string {
+func (r *reader) texts(d *flow.FileValue, what string) []string {
 	switch {
 	case d == nil:
 		return nil
@@ -126,7 +126,7 @@ func (r *reader) texts(d *flow.Datum, what string) []string {
 }
 
 // show names a value in a message.
-func show(d *flow.Datum) string {
+func show(d *flow.FileValue) string {
 	s, ok := d.Text()
 	switch {
 	case !ok:
@@ -139,7 +139,7 @@ func show(d *flow.Datum) string {
 
 // didYouMean is a hint that names the candidate that was likely meant.
 func didYouMean(got string, candidates []string) string {
-	if best := flow.Nearest(got, candidates); best != "" {
+	if best := flow.NearestName(got, candidates); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return ""
@@ -154,15 +154,15 @@ func shorten(s string, n int) string {
 	return string(r[:n]) + "..."
 }
 
-// layers are the keys of a test over those of the file's defaults. A null in the
+// testKeys are the keys of a test over those of the file's defaults. A null in the
 // test takes back what the defaults say.
-type layers struct{ own, base *flow.Datum }
+type testKeys struct{ test, defaults *flow.FileValue }
 
 // get is the value under a key.
-func (l layers) get(key string) *flow.Datum {
-	d := l.own.Get(key)
+func (l testKeys) get(key string) *flow.FileValue {
+	d := l.test.Get(key)
 	if d == nil {
-		d = l.base.Get(key)
+		d = l.defaults.Get(key)
 	}
 	if d != nil && d.IsNull() {
 		return nil
@@ -173,15 +173,15 @@ func (l layers) get(key string) *flow.Datum {
 // entry is an entry of an object that both layers may have.
 type entry struct {
 	flow.Entry
-	own bool // it stands in the test itself
+	inTest bool // it stands in the test itself
 }
 
 // entries are those of the object under a key, of both layers; the test's own
 // take the place of those in the defaults.
-func (l layers) entries(r *reader, key, what string) []entry {
+func (l testKeys) entries(r *reader, key, what string) []entry {
 	var out []entry
-	own, base := r.members(l.own.Get(key), key, what), l.base.Get(key)
-	if d := l.own.Get(key); d != nil && d.IsNull() {
+	own, base := r.members(l.test.Get(key), key, what), l.defaults.Get(key)
+	if d := l.test.Get(key); d != nil && d.IsNull() {
 		base = nil
 	}
 	for _, e := range r.members(base, key, what) {
@@ -196,12 +196,12 @@ func (l layers) entries(r *reader, key, what string) []entry {
 }
 
 // members are the entries of an object; another kind is reported.
-func (r *reader) members(d *flow.Datum, key, what string) []flow.Entry {
+func (r *reader) members(d *flow.FileValue, key, what string) []flow.Entry {
 	if d == nil || d.IsNull() {
 		return nil
 	}
 	if !d.IsObject() {
-		r.bad(d, "%s is an object of %s; this is %s", key, what, show(d))
+		r.reportAt(d, "%s is an object of %s; this is %s", key, what, show(d))
 		return nil
 	}
 	return d.Entries()

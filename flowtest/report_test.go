@@ -51,7 +51,7 @@ func TestFilesAreFound(t *testing.T) {
 	}
 }
 
-func TestTheReportIsInTheOrderOfTheFilesAndReadAsJUnit(t *testing.T) {
+func TestReportKeepsFileOrderAndWritesJUnit(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{
 		"f.yaml":      "weir: 1\nname: f\nnodes: {a: {type: template, with: {text: x}}}\noutputs: {a: \"{{ a.text }}\"}",
@@ -107,7 +107,7 @@ func TestTheReportIsInTheOrderOfTheFilesAndReadAsJUnit(t *testing.T) {
 	}
 }
 
-func TestAGoldenFileIsWrittenAndThenHolds(t *testing.T) {
+func TestGoldenFileIsWrittenAndCompared(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{
 		"f.yaml":      "weir: 1\nname: f\ninputs: {v: {type: text}}\n" + gate[1:],
@@ -144,7 +144,7 @@ func TestAGoldenFileIsWrittenAndThenHolds(t *testing.T) {
 	}
 }
 
-func TestARecordingIsReplayedAndADifferenceIsShown(t *testing.T) {
+func TestRecordingReplaysAndReportsDifferences(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{
 		"f.yaml": "weir: 1\nname: f" + two,
@@ -154,11 +154,11 @@ tests:
   - {name: another, replay: f.jsonl, inputs: {n: 2}}
 `,
 	})
-	rec, err := recorded.Record(filepath.Join(dir, "f.jsonl"))
+	rec, err := recorded.NewFileRecorder(filepath.Join(dir, "f.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := recorded.NewTurns([]recorded.Turn{says("one"), says("two")}, nil)
+	model := recorded.NewScriptedTurns([]recorded.Turn{says("one"), says("two")}, nil)
 	w, err := weir.Open(weir.Options{Providers: map[string]weir.Provider{"openai": rec.Wrap(model)}})
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ tests:
 		t.Fatal(err)
 	}
 	r := flowtest.Run(t.Context(), []string{filepath.Join(dir, "f.test.yaml")}, flowtest.Options{})
-	got := told(&r.Files[0])
+	got := reportText(&r.Files[0])
 	if !strings.Contains(got, "passed the same") || !strings.Contains(got, "failed another") || !strings.Contains(got, "First 2") {
 		t.Error(got)
 	}
@@ -193,7 +193,7 @@ func says(text string) recorded.Turn {
 	return t
 }
 
-func TestToolsAnswerWhatTheTestSays(t *testing.T) {
+func TestMockedToolsReturnResults(t *testing.T) {
 	t.Parallel()
 	const flow = `
 context: {model: openai/gpt-5-mini}

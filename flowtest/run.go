@@ -138,7 +138,7 @@ func (r *Report) add(f FileResult) {
 func runFile(ctx context.Context, path string, o *Options, slots chan struct{}) FileResult {
 	begin := time.Now()
 	out := FileResult{Path: path, Status: Passed}
-	if !take(ctx, slots) {
+	if !acquireSlot(ctx, slots) {
 		out.Status = Stopped
 		return out
 	}
@@ -164,7 +164,7 @@ func runFile(ctx context.Context, path string, o *Options, slots chan struct{}) 
 	for i, t := range tests {
 		all.Go(func() {
 			out.Tests[i] = Result{Name: t.Name, Pos: t.Pos, Status: Stopped}
-			if take(ctx, slots) {
+			if acquireSlot(ctx, slots) {
 				defer func() { <-slots }()
 				out.Tests[i] = t.run(ctx, f, o)
 			}
@@ -180,8 +180,8 @@ func runFile(ctx context.Context, path string, o *Options, slots chan struct{}) 
 	return out
 }
 
-// take waits for a slot; false where ctx ends.
-func take(ctx context.Context, slots chan struct{}) bool {
+// acquireSlot waits for a slot; false where ctx ends.
+func acquireSlot(ctx context.Context, slots chan struct{}) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -201,7 +201,7 @@ func (t *Test) run(ctx context.Context, f *File, o *Options) Result {
 		return r
 	}
 	begin := time.Now()
-	seen, failures, err := t.play(ctx, f, o)
+	seen, failures, err := t.execute(ctx, f, o)
 	r.Took = time.Since(begin)
 	switch {
 	case ctx.Err() != nil:

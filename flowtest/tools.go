@@ -20,27 +20,27 @@ import (
 
 // toolMock is a tool that answers what the test says.
 type toolMock struct {
-	tool    tool.Tool
+	spec    tool.Tool
 	pos     flow.Pos
 	results []toolResult // in the order of the calls; the last stays
 }
 
 // toolResult is what one call returns.
 type toolResult struct {
-	when *flow.Datum // what the arguments have to be; nil is anything
+	when *flow.FileValue // what the arguments have to be; nil is anything
 	text string
 	fail bool
 }
 
 // toolMocks reads `tools`.
-func (r *fileReader) toolMocks(l layers) []*toolMock {
+func (r *fileReader) toolMocks(l testKeys) []*toolMock {
 	var out []*toolMock
 	for _, e := range l.entries(&r.reader, "tools", "what tools return, by name") {
-		m := &toolMock{pos: e.Pos, tool: tool.Tool{Name: e.Key, ReadOnly: true}}
+		m := &toolMock{pos: e.Pos, spec: tool.Tool{Name: e.Key, ReadOnly: true}}
 		if !tool.ValidName(e.Key) {
 			// Flows call tools of servers mcp:server/tool; models see another name.
-			m.tool.Alias = e.Key
-			m.tool.Name = strings.Map(func(c rune) rune {
+			m.spec.Alias = e.Key
+			m.spec.Name = strings.Map(func(c rune) rune {
 				if tool.ValidName(string(c)) {
 					return c
 				}
@@ -48,7 +48,7 @@ func (r *fileReader) toolMocks(l layers) []*toolMock {
 			}, e.Key)
 		}
 		r.toolMock(m, e.Value)
-		if _, err := tool.NewSet(m.offer(nil)); err != nil {
+		if _, err := tool.NewSet(m.tool(nil)); err != nil {
 			r.report(e.Pos, flow.CodeBadValue, err.Error(), "")
 			continue
 		}
@@ -58,21 +58,21 @@ func (r *fileReader) toolMocks(l layers) []*toolMock {
 }
 
 // toolMock reads a result, a list of them, or an object with more to say.
-func (r *fileReader) toolMock(m *toolMock, d *flow.Datum) {
+func (r *fileReader) toolMock(m *toolMock, d *flow.FileValue) {
 	described := d.IsObject() && (d.Get("results") != nil || d.Get("description") != nil || d.Get("parameters") != nil ||
 		d.Get("approve") != nil || d.Get("ends") != nil || d.Get("readOnly") != nil)
 	if described {
 		r.object(d, "a tool", "description", "parameters", "approve", "ends", "readOnly", "result", "error", "results")
-		m.tool.Description = r.text(d.Get("description"), "description")
-		m.tool.Ends = r.flag(d.Get("ends"), "ends")
-		m.tool.Approve = tool.Approval(r.text(d.Get("approve"), "approve"))
+		m.spec.Description = r.text(d.Get("description"), "description")
+		m.spec.EndsTurn = r.flag(d.Get("ends"), "ends")
+		m.spec.Approve = tool.Approval(r.text(d.Get("approve"), "approve"))
 		if ro := d.Get("readOnly"); ro != nil {
-			m.tool.ReadOnly = r.flag(ro, "readOnly")
+			m.spec.ReadOnly = r.flag(ro, "readOnly")
 		}
 		if p := d.Get("parameters"); p != nil {
-			m.tool.Parameters, _ = p.Value().(map[string]any)
-			if m.tool.Parameters == nil {
-				r.bad(p, "parameters is a JSON Schema, an object; this is %s", show(p))
+			m.spec.Parameters, _ = p.Value().(map[string]any)
+			if m.spec.Parameters == nil {
+				r.reportAt(p, "parameters is a JSON Schema, an object; this is %s", show(p))
 			}
 		}
 		if d.Get("results") == nil {
@@ -91,7 +91,7 @@ func (r *fileReader) toolMock(m *toolMock, d *flow.Datum) {
 }
 
 // toolResult reads {result: ...}, {error: ...}, with `when`, or a text.
-func (r *fileReader) toolResult(d *flow.Datum, checked bool) toolResult {
+func (r *fileReader) toolResult(d *flow.FileValue, checked bool) toolResult {
 	if !d.IsObject() {
 		return toolResult{text: textOf(d.Value())}
 	}
@@ -108,7 +108,7 @@ func (r *fileReader) toolResult(d *flow.Datum, checked bool) toolResult {
 	case d.Get("result") != nil:
 		out.text = textOf(d.Get("result").Value())
 	default:
-		r.bad(d, "the result of a tool has result or error")
+		r.reportAt(d, "the result of a tool has result or error")
 	}
 	return out
 }
@@ -125,9 +125,9 @@ func textOf(v any) string {
 	return string(b)
 }
 
-// toolbox offers the tools of a test and notes how they are called.
-type toolbox struct {
-	places *places
+// toolRecorder offers the tools of a test and notes how they are called.
+type toolRecorder struct {
+	places *runPaths
 	mu     sync.Mutex
 	calls  []toolCall
 }
@@ -138,17 +138,17 @@ type toolCall struct {
 	arguments any
 }
 
-func (b *toolbox) tools(mocks []*toolMock) []*weir.Tool {
+func (b *toolRecorder) tools(mocks []*toolMock) []*weir.Tool {
 	var out []*weir.Tool
 	for _, m := range mocks {
-		out = append(out, m.offer(b))
+		out = append(out, m.tool(b))
 	}
 	return out
 }
 
-// offer makes the tool; b notes its calls.
-func (m *toolMock) offer(b *toolbox) *weir.Tool {
-	t := m.tool
+// tool makes the tool; b notes its calls.
+func (m *toolMock) tool(b *toolRecorder) *weir.Tool {
+	t := m.spec
 	var mu sync.Mutex
 	used := make([]bool, len(m.results))
 	t.Call = func(_ context.Context, c tool.Call) (string, error) {
@@ -156,7 +156,7 @@ func (m *toolMock) offer(b *toolbox) *weir.Tool {
 		if v, err := engine.ParseValue([]byte(c.Arguments)); err == nil {
 			arguments = v
 		}
-		b.note(toolCall{b.places.key(c.Key), t.Name, arguments})
+		b.record(toolCall{b.places.effectKey(c.Key), t.Name, arguments})
 		mu.Lock()
 		defer mu.Unlock()
 		i, err := m.pick(used, arguments)
@@ -187,12 +187,12 @@ func (m *toolMock) pick(used []bool, arguments any) (int, error) {
 	}
 	if last < 0 {
 		b, _ := json.Marshal(arguments)
-		return 0, fmt.Errorf("the test has no result for tool %s with the arguments %s", m.tool.Name, b)
+		return 0, fmt.Errorf("the test has no result for tool %s with the arguments %s", m.spec.Name, b)
 	}
 	return last, nil
 }
 
-func (b *toolbox) note(c toolCall) {
+func (b *toolRecorder) record(c toolCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls = append(b.calls, c)
@@ -200,7 +200,7 @@ func (b *toolbox) note(c toolCall) {
 
 // called are the calls as {node, tool, arguments}: nodes as they came, the calls
 // of each in the order in which the model asked for them.
-func (b *toolbox) called() []any {
+func (b *toolRecorder) called() []any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rank := make(map[string]int)

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-run/weir/llm/structured"
 )
 
-// reading is how the structured answer of a turn is read: its value, and the text
+// answerParser is how the structured answer of a turn is read: its value, and the text
 // that stands for it. The error is for the model.
-type reading func(text string) (v engine.Value, as string, err error)
+type answerParser func(text string) (v engine.Value, as string, err error)
 
-// readingOf is how answers of a turn are read, nil where they are text.
-func readingOf(t *Turn) (reading, error) {
-	if t.Read != nil {
+// answerParserOf is how answers of a turn are read, nil where they are text.
+func answerParserOf(t *Turn) (answerParser, error) {
+	if t.ParseAnswer != nil {
 		return func(text string) (engine.Value, string, error) {
-			v, err := t.Read(text)
+			v, err := t.ParseAnswer(text)
 			return v, text, err
 		}, nil
 	}
@@ -38,12 +38,12 @@ func readingOf(t *Turn) (reading, error) {
 	}, nil
 }
 
-// answer is the model's answer, read where it is structured: one that cannot be
+// callForAnswer is the model's answer, read where it is structured: one that cannot be
 // read is shown to the model once with what is wrong. Neither stays in the history
 // then. Each rejected answer is a failed effect, which keeps its text and usage.
-func (t *turn) answer() (*Response, error) {
-	resp, err := t.ask()
-	problem := t.problem(resp, err)
+func (t *turn) callForAnswer() (*Response, error) {
+	resp, err := t.callModel()
+	problem := t.rejectionReason(resp, err)
 	if problem == "" {
 		return resp, err
 	}
@@ -58,14 +58,14 @@ func (t *turn) answer() (*Response, error) {
 		form = ", with JSON that fits the schema and nothing else"
 	}
 	again := convo.Message{Role: convo.User, Text: fmt.Sprintf("That answer cannot be used: %s. Answer again%s.", problem, form)}
-	if err := t.say(bad, again); err != nil {
+	if err := t.addToLane(bad, again); err != nil {
 		return nil, err
 	}
-	resp, err = t.ask()
+	resp, err = t.callModel()
 	marks := t.lane.Marks
 	t.lane = before
-	if problem = t.problem(resp, err); problem != "" {
-		return nil, rejected(err, problem)
+	if problem = t.rejectionReason(resp, err); problem != "" {
+		return nil, rejectedError(err, problem)
 	}
 	if err != nil {
 		return nil, err
@@ -77,21 +77,21 @@ func (t *turn) answer() (*Response, error) {
 	return resp, nil
 }
 
-// problem says why an answer was rejected, "" where it was not.
-func (t *turn) problem(resp *Response, err error) string {
-	if resp == nil || err != nil && !t.codeIs(err, engine.CodeModelAnswer) {
+// rejectionReason says why an answer was rejected, "" where it was not.
+func (t *turn) rejectionReason(resp *Response, err error) string {
+	if resp == nil || err != nil && !t.hasCode(err, engine.CodeModelAnswer) {
 		return ""
 	}
 	var unread *Error
-	if errors.As(t.reject(resp), &unread) && unread.Code == engine.CodeModelAnswer {
+	if errors.As(t.rejectionError(resp), &unread) && unread.Code == engine.CodeModelAnswer {
 		return unread.Message
 	}
 	return ""
 }
 
-// rejected is the error of a turn whose answer cannot be used, also after its
+// rejectedError is the error of a turn whose answer cannot be used, also after its
 // repair. It has the key of the effect that failed.
-func rejected(err error, problem string) error {
+func rejectedError(err error, problem string) error {
 	message := "the model's answer cannot be used, also after one repair: " + problem
 	if recorded, ok := errors.AsType[*engine.Error](err); ok {
 		e := *recorded
@@ -101,16 +101,16 @@ func rejected(err error, problem string) error {
 	return &Error{Code: engine.CodeModelAnswer, Message: message}
 }
 
-// reject is the error of an answer that cannot be read, nil for every other. It is
+// rejectionError is the error of an answer that cannot be read, nil for every other. It is
 // asked inside of the effect, so that the effect has failed.
-func (t *turn) reject(resp *Response) error {
-	if t.reading == nil || len(resp.Message.Calls) > 0 {
+func (t *turn) rejectionError(resp *Response) error {
+	if t.parseAnswer == nil || len(resp.Message.Calls) > 0 {
 		return nil
 	}
 	if resp.Stop == "length" && t.Schema != nil {
 		return &Error{Code: engine.CodeModelAnswer, Message: "it was cut off at the limit of output"}
 	}
-	_, _, err := t.reading(resp.Message.Text)
+	_, _, err := t.parseAnswer(resp.Message.Text)
 	switch {
 	case err == nil:
 		return nil

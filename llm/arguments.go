@@ -15,34 +15,34 @@ const maxDepth = 64
 // argumentsKey holds arguments that are no object.
 const argumentsKey = "arguments"
 
-// SentArguments is the arguments of a call as every API takes them: a JSON object of
+// NormalizeArguments is the arguments of a call as every API takes them: a JSON object of
 // which all parsers read the same. An object is sent byte for byte; one that has a
 // key twice, as tools here read it, by the last of them, and half of a surrogate
 // pair as U+FFFD. Text that is no object, or one that is nested deeper than 64 or
 // has a number that no float64 holds, is sent whole under the key "arguments". No
 // arguments are {}.
-func SentArguments(arguments string) json.RawMessage {
+func NormalizeArguments(arguments string) json.RawMessage {
 	text := strings.TrimSpace(arguments)
 	if text == "" {
 		return json.RawMessage("{}")
 	}
 	if text[0] == '{' && json.Valid([]byte(text)) {
-		twice, err := surveyObject([]byte(text))
+		twice, err := hasDuplicateKey([]byte(text))
 		switch {
 		case err != nil:
-		case twice || !Sound([]byte(text)):
-			return rewritten(text)
+		case twice || !UnambiguousJSON([]byte(text)):
+			return reencodeObject(text)
 		case text != arguments:
 			return json.RawMessage(text)
 		default:
 			return json.RawMessage(arguments)
 		}
 	}
-	return under(arguments)
+	return wrapText(arguments)
 }
 
-// under is a text as an object.
-func under(text string) json.RawMessage {
+// wrapText is a text as an object.
+func wrapText(text string) json.RawMessage {
 	data, err := json.Marshal(map[string]string{argumentsKey: text})
 	if err != nil { // no string fails
 		return json.RawMessage("{}")
@@ -50,32 +50,32 @@ func under(text string) json.RawMessage {
 	return data
 }
 
-// rewritten is an object, read and written anew.
-func rewritten(text string) json.RawMessage {
+// reencodeObject is an object, read and written anew.
+func reencodeObject(text string) json.RawMessage {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var fields map[string]any
 	if err := d.Decode(&fields); err != nil {
-		return under(text)
+		return wrapText(text)
 	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(fields); err != nil {
-		return under(text)
+		return wrapText(text)
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// errOdd is an object that not every parser takes.
-var errOdd = errors.New("too deep, or a number too large")
+// errAmbiguousJSON is an object that not every parser takes.
+var errAmbiguousJSON = errors.New("too deep, or a number too large")
 
-// surveyObject reports whether an object in a valid JSON text has a key twice. It fails
+// hasDuplicateKey reports whether an object in a valid JSON text has a key twice. It fails
 // where not every parser would take the text.
-func surveyObject(text []byte) (twice bool, err error) {
+func hasDuplicateKey(text []byte) (twice bool, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	var open []*level
+	var open []*jsonLevel
 	for {
 		t, end := d.Token()
 		if end != nil {
@@ -83,19 +83,19 @@ func surveyObject(text []byte) (twice bool, err error) {
 		}
 		if v, is := t.(json.Number); is {
 			if _, err := strconv.ParseFloat(v.String(), 64); err != nil {
-				return twice, errOdd
+				return twice, errAmbiguousJSON
 			}
 		}
-		var in *level
+		var in *jsonLevel
 		if len(open) > 0 {
 			in = open[len(open)-1]
 		}
 		switch t {
 		case json.Delim('{'), json.Delim('['):
 			in.value()
-			open = append(open, &level{object: t == json.Delim('{')})
+			open = append(open, &jsonLevel{object: t == json.Delim('{')})
 			if len(open) > maxDepth {
-				return twice, errOdd
+				return twice, errAmbiguousJSON
 			}
 		case json.Delim('}'), json.Delim(']'):
 			open = open[:len(open)-1]
@@ -105,24 +105,24 @@ func surveyObject(text []byte) (twice bool, err error) {
 	}
 }
 
-// level is an object or a list that is open.
-type level struct {
-	object bool
-	keyed  bool // a value is next
-	seen   map[string]bool
+// jsonLevel is an object or a list that is open.
+type jsonLevel struct {
+	object       bool
+	expectsValue bool // a value is next
+	seen         map[string]bool
 }
 
 // value takes a value.
-func (l *level) value() {
+func (l *jsonLevel) value() {
 	if l != nil {
-		l.keyed = false
+		l.expectsValue = false
 	}
 }
 
 // token takes a key or a value that is none of an object or a list, and reports
 // whether it is a key that was there.
-func (l *level) token(t json.Token) (twice bool) {
-	if !l.object || l.keyed {
+func (l *jsonLevel) token(t json.Token) (twice bool) {
+	if !l.object || l.expectsValue {
 		l.value()
 		return false
 	}
@@ -131,6 +131,6 @@ func (l *level) token(t json.Token) (twice bool) {
 	if l.seen == nil {
 		l.seen = make(map[string]bool)
 	}
-	l.seen[key], l.keyed = true, true
+	l.seen[key], l.expectsValue = true, true
 	return twice
 }

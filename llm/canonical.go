@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// canonical is what identifies a request: all that the model is sent.
-type canonical struct {
+// canonicalRequest is what identifies a request: all that the model is sent.
+type canonicalRequest struct {
 	Provider    string             `json:"provider,omitempty"`
 	Model       string             `json:"model,omitempty"`
 	System      string             `json:"system,omitempty"`
@@ -40,7 +40,7 @@ type canonicalMessage struct {
 // reasoning text, pins, metadata). An error means
 // a schema or native blocks that are not JSON.
 func (r *Request) Canonical() ([]byte, error) {
-	c := canonical{
+	c := canonicalRequest{
 		Provider: r.Provider, Model: r.Model, System: r.System, Tools: r.Tools, ToolChoice: r.ToolChoice,
 		Temperature: r.Temperature, MaxOutput: r.MaxOutput, Reasoning: r.Reasoning, Schema: r.Schema,
 		Messages: make([]canonicalMessage, len(r.Messages)),

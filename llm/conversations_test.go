@@ -25,9 +25,9 @@ func (r *replayed) ToolCall(int, *tool.Tool, convo.Call) (llm.ToolResult, error)
 	return llm.ToolResult{Text: text}, nil
 }
 
-// TestTheRealConversationsAreHeldAgain says what the customers said and lets
+// TestRecordedConversationsReplay says what the customers said and lets
 // the service do the rest; the histories must be the recorded ones.
-func TestTheRealConversationsAreHeldAgain(t *testing.T) {
+func TestRecordedConversationsReplay(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open("../../shared/data/airline/conversations.jsonl")
 	if err != nil {
@@ -81,7 +81,7 @@ func holdAgain(t *testing.T, s *llm.Service, c recorded.Conversation) *convo.Man
 	for _, m := range c.Messages {
 		if m.Role == convo.Tool {
 			h.results = append(h.results, m.Text)
-			tools = append(tools, &tool.Tool{Name: m.Name, Call: noCall, Ends: m.Name == handOver})
+			tools = append(tools, &tool.Tool{Name: m.Name, Call: noCall, EndsTurn: m.Name == handOver})
 		}
 	}
 	m := convo.NewManager(convo.Context{ID: "main", Settings: convo.Settings{System: c.Messages[0].Text}}, true)

@@ -16,25 +16,25 @@ import (
 // that goes on where an earlier one of its context ended, only what is new is
 // encoded. Errors are those of Canonical.
 func (r *Request) Digest() (sum [sha256.Size]byte, err error) {
-	head, tail, err := r.ends()
+	head, tail, err := r.canonicalEnds()
 	if err != nil {
 		return sum, err
 	}
-	d := r.digests.take(r.of)
-	if d == nil || !d.begins(head, r.Messages) {
+	d := r.digests.take(r.digestKey)
+	if d == nil || !d.isPrefixOf(head, r.Messages) {
 		d = newDigest(head)
 	}
 	if err := d.extend(r.Messages); err != nil {
 		return sum, err
 	}
-	if sum, err = d.with(tail); err == nil {
-		r.digests.put(r.of, d)
+	if sum, err = d.sumWith(tail); err == nil {
+		r.digests.put(r.digestKey, d)
 	}
 	return sum, err
 }
 
-// ends is the canonical form before the first message and after the last.
-func (r *Request) ends() (head, tail string, err error) {
+// canonicalEnds is the canonical form before the first message and after the last.
+func (r *Request) canonicalEnds() (head, tail string, err error) {
 	none := *r
 	none.Messages = nil
 	b, err := none.Canonical()
@@ -51,22 +51,22 @@ func (r *Request) ends() (head, tail string, err error) {
 	return string(b[:i]), string(b[i:]), nil
 }
 
-// digest is that of the requests of one context as far as they are the same.
-type digest struct {
+// requestDigest is that of the requests of one context as far as they are the same.
+type requestDigest struct {
 	head     string
 	messages []convo.Message // that are in state
 	state    hash.Hash
 	buf      []byte
 }
 
-func newDigest(head string) *digest {
-	d := &digest{head: head, state: sha256.New()}
+func newDigest(head string) *requestDigest {
+	d := &requestDigest{head: head, state: sha256.New()}
 	d.write(d.state, head, '"')
 	return d
 }
 
-// begins reports whether a request begins with what is digested.
-func (d *digest) begins(head string, ms []convo.Message) bool {
+// isPrefixOf reports whether a request begins with what is digested.
+func (d *requestDigest) isPrefixOf(head string, ms []convo.Message) bool {
 	if d.head != head || len(d.messages) > len(ms) {
 		return false
 	}
@@ -87,7 +87,7 @@ func sameSent(a, b convo.Message) bool {
 }
 
 // extend digests the messages of a request that begins so.
-func (d *digest) extend(ms []convo.Message) error {
+func (d *requestDigest) extend(ms []convo.Message) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -109,8 +109,8 @@ func (d *digest) extend(ms []convo.Message) error {
 	return nil
 }
 
-// with is the digest of the request that ends so.
-func (d *digest) with(tail string) (sum [sha256.Size]byte, err error) {
+// sumWith is the digest of the request that ends so.
+func (d *requestDigest) sumWith(tail string) (sum [sha256.Size]byte, err error) {
 	c, ok := d.state.(hash.Cloner)
 	if !ok {
 		return sum, fmt.Errorf("digest of a request: %T cannot be cloned", d.state)
@@ -126,7 +126,7 @@ func (d *digest) with(tail string) (sum [sha256.Size]byte, err error) {
 }
 
 // write digests a part of the JSON string, after what is to stand as it is.
-func (d *digest) write(h hash.Hash, s string, before ...byte) {
+func (d *requestDigest) write(h hash.Hash, s string, before ...byte) {
 	d.buf = engine.AppendString(d.buf[:0], s)
 	_, _ = h.Write(before) // a hash never fails
 	_, _ = h.Write(d.buf[1 : len(d.buf)-1])
@@ -135,36 +135,36 @@ func (d *digest) write(h hash.Hash, s string, before ...byte) {
 // maxDigests is of how many contexts digests are kept.
 const maxDigests = 64
 
-// digests are those of the last requests of contexts. What is forgotten is made
+// digestCache are those of the last requests of contexts. What is forgotten is made
 // anew.
-type digests struct {
-	mu sync.Mutex
-	of map[digestOf]*digest
+type digestCache struct {
+	mu        sync.Mutex
+	byContext map[digestKey]*requestDigest
 }
 
-// digestOf names a context.
-type digestOf struct{ scope, context string }
+// digestKey names a context.
+type digestKey struct{ scope, context string }
 
 // take hands one out; its taker alone may use it.
-func (s *digests) take(of digestOf) *digest {
+func (s *digestCache) take(of digestKey) *requestDigest {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.of[of]
-	delete(s.of, of)
+	d := s.byContext[of]
+	delete(s.byContext, of)
 	return d
 }
 
-func (s *digests) put(of digestOf, d *digest) {
+func (s *digestCache) put(of digestKey, d *requestDigest) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of == nil || len(s.of) >= maxDigests {
-		s.of = make(map[digestOf]*digest)
+	if s.byContext == nil || len(s.byContext) >= maxDigests {
+		s.byContext = make(map[digestKey]*requestDigest)
 	}
-	s.of[of] = d
+	s.byContext[of] = d
 }

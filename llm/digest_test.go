@@ -15,14 +15,14 @@ import (
 // request must give the same.
 func TestADigestThatGoesOnIsThatOfTheWholeRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kept := new(digests)
-		req := Request{Provider: "p", Model: "m", digests: kept, of: digestOf{"r", "main"}}
+		kept := new(digestCache)
+		req := Request{Provider: "p", Model: "m", digests: kept, digestKey: digestKey{"r", "main"}}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			changeRequest(t, &req)
 			checkDigest(t, &req)
 		}
-		if len(kept.of) != 1 {
-			t.Fatalf("%d digests are kept", len(kept.of))
+		if len(kept.byContext) != 1 {
+			t.Fatalf("%d digests are kept", len(kept.byContext))
 		}
 	})
 }

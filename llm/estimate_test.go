@@ -20,7 +20,7 @@ func (q *quiet) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 
 // What stands for a cleared result is the same text in every view, however it
 // was made: a window that is large enough for bytes must not change it.
-func TestWhatStandsForAClearedResultStaysTheSameInALargerWindow(t *testing.T) {
+func TestClearedResultPlaceholderIsStable(t *testing.T) {
 	t.Parallel()
 	p := &quiet{}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
@@ -35,7 +35,7 @@ func TestWhatStandsForAClearedResultStaysTheSameInALargerWindow(t *testing.T) {
 	m := convo.NewManager(c, true)
 	turn := llm.Turn{
 		Context: m, Message: said("", "well?"), Tools: []*tool.Tool{echo("look")}, Window: 1800, Reserve: 600,
-		View: convo.Viewing{Low: 100},
+		View: convo.ViewSettings{Low: 100},
 	}
 	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), turn); err != nil {
 		t.Fatal(err)

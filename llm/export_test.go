@@ -15,16 +15,16 @@ func Table() []Model {
 func (l *Limits) Idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, g := range l.gates {
+	for _, g := range l.limiters {
 		if g.active != 0 {
 			return false
 		}
 	}
-	return len(l.lines) == 0
+	return len(l.runQueues) == 0
 }
 
 // Apart is a request without what is remembered of those before it.
 func Apart(r Request) Request {
-	r.digests, r.of = nil, digestOf{}
+	r.digests, r.digestKey = nil, digestKey{}
 	return r
 }

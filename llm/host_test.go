@@ -35,7 +35,7 @@ func newAttempt(ctx context.Context) *attempt {
 
 func (a *attempt) Run() string { return "run1" }
 
-func (a *attempt) Counted() bool { return false }
+func (a *attempt) MustCount() bool { return false }
 
 // enter begins again from the top, as after a crash or a wait.
 func (a *attempt) enter() { a.models, a.reqs = 0, nil }

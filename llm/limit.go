@@ -31,10 +31,10 @@ type Limit struct {
 type Limits struct {
 	bounds map[string]Limit // as configured; not written after construction
 
-	mu    sync.Mutex
-	gates map[string]*gate
-	lines []*line // of runs with calls that wait, in the order of their turns
-	timer *time.Timer
+	mu        sync.Mutex
+	limiters  map[string]*rateLimiter
+	runQueues []*runQueue // of runs with calls that wait, in the order of their turns
+	timer     *time.Timer
 }
 
 // NewLimits makes limits of a table by "provider", which all its models share,
@@ -42,11 +42,11 @@ type Limits struct {
 // under its provider's and under that of the longest prefix. Without bounds it
 // still keeps everybody waiting while a vendor asks for it.
 func NewLimits(bounds map[string]Limit) *Limits {
-	return &Limits{bounds: maps.Clone(bounds), gates: make(map[string]*gate)}
+	return &Limits{bounds: maps.Clone(bounds), limiters: make(map[string]*rateLimiter)}
 }
 
-// Claim is a call that wants to be made.
-type Claim struct {
+// LimitRequest is a call that wants to be made.
+type LimitRequest struct {
 	// Run takes turns with others; calls of one run are let through in the order
 	// they asked, unless they wait for different limits.
 	Run      string
@@ -57,11 +57,11 @@ type Claim struct {
 	Tokens int
 	// Waiting, where set, is told that the call has to wait and why, and again
 	// where a pause makes it wait longer. It is called by Acquire's goroutine.
-	Waiting func(Held)
+	Waiting func(LimitWait)
 }
 
-// Held is why a call waits.
-type Held struct {
+// LimitWait is why a call waits.
+type LimitWait struct {
 	// Key is of the limit that keeps it: "provider" or "provider/model".
 	Key string
 	// AtLeast is how long that will be, 0 where it waits for other calls alone.
@@ -70,25 +70,25 @@ type Held struct {
 	Paused bool
 }
 
-// line holds the calls of one run that wait.
-type line struct {
-	run    string
-	queues []*queue
+// runQueue holds the calls of one run that wait.
+type runQueue struct {
+	run           string
+	limiterQueues []*limiterQueue
 }
 
-// queue holds those of them that wait for the same gates, oldest first.
-type queue struct {
-	gates   []*gate
-	waiting []*claim
+// limiterQueue holds those of them that wait for the same gates, oldest first.
+type limiterQueue struct {
+	limiters []*rateLimiter
+	waiting  []*waitingCall
 }
 
-// claim is a call that waits or was let through.
-type claim struct {
-	tokens  int
-	gates   []*gate
-	entries []*entry // by gate; nil while it waits
-	through chan struct{}
-	news    chan struct{} // a pause has begun
+// waitingCall is a call that waits or was let through.
+type waitingCall struct {
+	tokens       int
+	limiters     []*rateLimiter
+	entries      []*windowEntry // by gate; nil while it waits
+	admitted     chan struct{}
+	pauseStarted chan struct{} // a pause has begun
 }
 
 // Acquire waits until the call may be made. Release must be called once it
@@ -98,38 +98,38 @@ type claim struct {
 // The error is the cause of ctx where that ends first, and then nothing is held;
 // or an *Error with model_rate_limited where the vendor has asked everybody to
 // wait for longer than a minute, which is better waited for outside a call.
-func (l *Limits) Acquire(ctx context.Context, c Claim) (release func(tokens int), err error) {
+func (l *Limits) Acquire(ctx context.Context, c LimitRequest) (release func(tokens int), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	l.mu.Lock()
-	w := &claim{
-		tokens: max(0, c.Tokens), gates: l.gatesOf(c.Provider, c.Model),
-		through: make(chan struct{}), news: make(chan struct{}, 1),
+	w := &waitingCall{
+		tokens: max(0, c.Tokens), limiters: l.limitersOf(c.Provider, c.Model),
+		admitted: make(chan struct{}), pauseStarted: make(chan struct{}, 1),
 	}
 	l.enqueue(c.Run, w)
 	l.dispatch()
 	l.mu.Unlock()
 	if err := l.wait(ctx, c, w); err != nil {
-		l.withdraw(c.Run, w)
+		l.cancel(c.Run, w)
 		return nil, err
 	}
 	var once sync.Once
-	return func(tokens int) { once.Do(func() { l.leave(w, tokens) }) }, nil
+	return func(tokens int) { once.Do(func() { l.release(w, tokens) }) }, nil
 }
 
 // wait returns nil once the call was let through.
-func (l *Limits) wait(ctx context.Context, c Claim, w *claim) error {
+func (l *Limits) wait(ctx context.Context, c LimitRequest, w *waitingCall) error {
 	for {
 		select {
-		case <-w.through:
+		case <-w.admitted:
 			return nil
 		default:
 		}
-		held, paused := l.outlook(w)
-		if paused > longWait {
+		held, paused := l.waitReason(w)
+		if paused > maxRetryDelay {
 			return &Error{
-				Code: engine.CodeModelRateLimited, Retry: true, After: paused,
+				Code: engine.CodeModelRateLimited, Retry: true, RetryAfter: paused,
 				Message: fmt.Sprintf("calls of %s/%s wait for another %v, as the vendor asked", c.Provider, c.Model, paused.Round(time.Second)),
 			}
 		}
@@ -137,9 +137,9 @@ func (l *Limits) wait(ctx context.Context, c Claim, w *claim) error {
 			c.Waiting(held)
 		}
 		select {
-		case <-w.through:
+		case <-w.admitted:
 			return nil
-		case <-w.news:
+		case <-w.pauseStarted:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -155,21 +155,21 @@ func (l *Limits) Pause(provider, model string, d time.Duration) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	gates := l.gatesOf(provider, model)
+	gates := l.limitersOf(provider, model)
 	g := gates[len(gates)-1]
 	until := time.Now().Add(d)
 	if !until.After(g.paused) {
 		return
 	}
 	g.paused = until
-	for _, line := range l.lines {
-		for _, q := range line.queues {
-			if q.gates[len(q.gates)-1] != g {
+	for _, line := range l.runQueues {
+		for _, q := range line.limiterQueues {
+			if q.limiters[len(q.limiters)-1] != g {
 				continue
 			}
 			for _, w := range q.waiting {
 				select {
-				case w.news <- struct{}{}:
+				case w.pauseStarted <- struct{}{}:
 				default:
 				}
 			}
@@ -178,70 +178,70 @@ func (l *Limits) Pause(provider, model string, d time.Duration) {
 	l.dispatch()
 }
 
-// gatesOf returns what a call is counted under, the most special last; that one
+// limitersOf returns what a call is counted under, the most special last; that one
 // is there for every model, so that it can be paused.
-func (l *Limits) gatesOf(provider, model string) []*gate {
-	var gates []*gate
+func (l *Limits) limitersOf(provider, model string) []*rateLimiter {
+	var gates []*rateLimiter
 	name := provider + "/" + model
 	if b, ok := l.bounds[provider]; ok {
-		gates = append(gates, l.gate(provider, b))
+		gates = append(gates, l.limiter(provider, b))
 	}
 	for end := len(name); end > len(provider)+1; end-- {
 		if b, ok := l.bounds[name[:end]]; ok && boundary(name, end) {
-			return append(gates, l.gate(name[:end], b))
+			return append(gates, l.limiter(name[:end], b))
 		}
 	}
-	return append(gates, l.gate(name, Limit{}))
+	return append(gates, l.limiter(name, Limit{}))
 }
 
-func (l *Limits) gate(key string, b Limit) *gate {
-	if l.gates[key] == nil {
-		l.gates[key] = &gate{key: key, limit: b}
+func (l *Limits) limiter(key string, b Limit) *rateLimiter {
+	if l.limiters[key] == nil {
+		l.limiters[key] = &rateLimiter{key: key, limit: b}
 	}
-	return l.gates[key]
+	return l.limiters[key]
 }
 
-// outlook says what a call that waits is kept by, and for how long the vendor
+// waitReason says what a call that waits is kept by, and for how long the vendor
 // has asked it to wait.
-func (l *Limits) outlook(w *claim) (held Held, paused time.Duration) {
+func (l *Limits) waitReason(w *waitingCall) (held LimitWait, paused time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	for _, g := range w.gates {
+	for _, g := range w.limiters {
 		ok, from := g.admits(now, w.tokens)
 		asked := g.paused.Sub(now)
 		paused = max(paused, asked)
 		if wait := from.Sub(now); !ok && wait > held.AtLeast {
-			held = Held{Key: g.key, AtLeast: wait, Paused: asked >= wait}
+			held = LimitWait{Key: g.key, AtLeast: wait, Paused: asked >= wait}
 		} else if held.Key == "" && !ok {
 			held.Key = g.key
 		}
 	}
 	if held.Key == "" { // only its turn has not come
-		held.Key = w.gates[0].key
+		held.Key = w.limiters[0].key
 	}
 	return held, paused
 }
 
-// leave ends a call that was let through.
-func (l *Limits) leave(w *claim, tokens int) {
+// release ends a call that was let through.
+func (l *Limits) release(w *waitingCall, tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, g := range w.gates {
-		g.leave(w.entries[i], tokens)
+	for i, g := range w.limiters {
+		g.release(w.entries[i], tokens)
 	}
 	l.dispatch()
 }
 
-// withdraw takes back a call that is not going to be made.
-func (l *Limits) withdraw(run string, w *claim) {
+// cancel takes back a call that is not going to be made.
+func (l *Limits) cancel(run string, w *waitingCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.entries == nil {
 		l.dequeue(run, w)
 	} else {
-		for i, g := range w.gates {
-			g.forget(w.entries[i])
+		for i, g := range w.limiters {
+			g.remove(w.entries[i])
 		}
 	}
 	l.dispatch()

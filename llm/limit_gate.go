@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// gate is one key that calls are counted under. Limits' lock guards it.
-type gate struct {
+// rateLimiter is one key that calls are counted under. Limits' lock guards it.
+type rateLimiter struct {
 	key     string
 	limit   Limit
 	active  int
-	entries []*entry // calls begun within the last minute, oldest first
-	tokens  int      // of entries
+	entries []*windowEntry // calls begun within the last minute, oldest first
+	tokens  int            // of entries
 	paused  time.Time
 }
 
-// entry is one call in the minute after its beginning.
-type entry struct {
-	at     time.Time
-	tokens int
-	gone   bool // it no longer counts
+// windowEntry is one call in the minute after its beginning.
+type windowEntry struct {
+	at      time.Time
+	tokens  int
+	removed bool // it no longer counts
 }
 
 // window is the time that Requests and Tokens are counted over.
 const window = time.Minute
 
 // expire forgets the calls that began a minute ago.
-func (g *gate) expire(now time.Time) {
+func (g *rateLimiter) expire(now time.Time) {
 	n := 0
 	for n < len(g.entries) && !g.entries[n].at.Add(window).After(now) {
-		g.entries[n].gone = true
+		g.entries[n].removed = true
 		g.tokens -= g.entries[n].tokens
 		n++
 	}
@@ -38,7 +38,7 @@ func (g *gate) expire(now time.Time) {
 
 // bound is what an estimate counts as: one that is over the limit alone would
 // never be let through, so it takes all of it.
-func (g *gate) bound(tokens int) int {
+func (g *rateLimiter) bound(tokens int) int {
 	if g.limit.Tokens > 0 {
 		return min(tokens, g.limit.Tokens)
 	}
@@ -48,7 +48,7 @@ func (g *gate) bound(tokens int) int {
 // admits reports whether a call with so many tokens may begin now, and where it
 // may not, the time before which it cannot: zero where that depends on other
 // calls ending alone.
-func (g *gate) admits(now time.Time, tokens int) (ok bool, from time.Time) {
+func (g *rateLimiter) admits(now time.Time, tokens int) (ok bool, from time.Time) {
 	g.expire(now)
 	ok = g.limit.Concurrent <= 0 || g.active < g.limit.Concurrent
 	if g.paused.After(now) {
@@ -58,13 +58,13 @@ func (g *gate) admits(now time.Time, tokens int) (ok bool, from time.Time) {
 		ok, from = false, later(from, g.entries[n].at.Add(window))
 	}
 	if over := g.tokens + g.bound(tokens) - g.limit.Tokens; g.limit.Tokens > 0 && over > 0 {
-		ok, from = false, later(from, g.freed(over))
+		ok, from = false, later(from, g.freeAt(over))
 	}
 	return ok, from
 }
 
-// freed is when calls with so many tokens will have left the window.
-func (g *gate) freed(tokens int) time.Time {
+// freeAt is when calls with so many tokens will have left the window.
+func (g *rateLimiter) freeAt(tokens int) time.Time {
 	for _, e := range g.entries {
 		if tokens -= e.tokens; tokens <= 0 {
 			return e.at.Add(window)
@@ -80,12 +80,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// enter counts a call that begins.
-func (g *gate) enter(now time.Time, tokens int) *entry {
+// add counts a call that begins.
+func (g *rateLimiter) add(now time.Time, tokens int) *windowEntry {
 	g.active++
-	e := &entry{at: now, tokens: g.bound(tokens)}
+	e := &windowEntry{at: now, tokens: g.bound(tokens)}
 	if g.limit.Requests <= 0 && g.limit.Tokens <= 0 {
-		e.gone = true
+		e.removed = true
 		return e
 	}
 	g.entries = append(g.entries, e)
@@ -93,23 +93,23 @@ func (g *gate) enter(now time.Time, tokens int) *entry {
 	return e
 }
 
-// leave counts a call that ended, and what it really took where that is known
+// release counts a call that ended, and what it really took where that is known
 // (not negative).
-func (g *gate) leave(e *entry, tokens int) {
+func (g *rateLimiter) release(e *windowEntry, tokens int) {
 	g.active--
-	if e.gone || tokens < 0 {
+	if e.removed || tokens < 0 {
 		return
 	}
 	g.tokens += tokens - e.tokens
 	e.tokens = tokens
 }
 
-// forget takes back a call that was let through and never made.
-func (g *gate) forget(e *entry) {
+// remove takes back a call that was let through and never made.
+func (g *rateLimiter) remove(e *windowEntry) {
 	g.active--
-	if e.gone {
+	if e.removed {
 		return
 	}
 	g.tokens -= e.tokens
-	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
+	g.entries = slices.DeleteFunc(g.entries, func(other *windowEntry) bool { return other == e })
 }

@@ -69,7 +69,7 @@ func bounds() *rapid.Generator[map[string]llm.Limit] {
 // Whatever asks for what and gives up when: nothing is over a limit or within a
 // pause, everything that does not give up is let through, and in the end
 // nothing is held.
-func TestNoLimitIsBrokenAndNoCallForgotten(t *testing.T) {
+func TestLimitsHoldAndEveryCallCompletes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limits := bounds().Draw(rt, "limits")
 		schedule := rapid.SliceOfN(asks(), 1, 40).Draw(rt, "schedule")
@@ -90,7 +90,7 @@ func TestNoLimitIsBrokenAndNoCallForgotten(t *testing.T) {
 			if what := breaks(limits, out, i); what != "" {
 				rt.Fatalf("%+v began at %v: %s", c.asking, c.begin, what)
 			}
-			if p, ok := within(limits, pauses, c); ok {
+			if p, ok := awaitResult(limits, pauses, c); ok {
 				rt.Fatalf("%+v began at %v, within the pause %+v", c.asking, c.begin, p)
 			}
 		}
@@ -100,15 +100,15 @@ func TestNoLimitIsBrokenAndNoCallForgotten(t *testing.T) {
 // breaks says which limit the call at place i broke when it began.
 func breaks(limits map[string]llm.Limit, out []made, i int) string {
 	for name, limit := range limits {
-		if what := broken(name, limit, under(limits, name, out), i); what != "" {
+		if what := broken(name, limit, wrapText(limits, name, out), i); what != "" {
 			return what
 		}
 	}
 	return ""
 }
 
-// within finds a pause of the call's key in which it began.
-func within(limits map[string]llm.Limit, pauses []pause, c made) (pause, bool) {
+// awaitResult finds a pause of the call's key in which it began.
+func awaitResult(limits map[string]llm.Limit, pauses []pause, c made) (pause, bool) {
 	for _, p := range pauses {
 		from := time.Duration(p.at) * time.Second
 		until := from + time.Duration(p.span)*time.Second
@@ -142,7 +142,7 @@ func carryOut(limits map[string]llm.Limit, schedule []asking, pauses []pause) ([
 			defer cancel()
 			m := made{asking: a}
 			var release func(int)
-			release, m.err = l.Acquire(ctx, llm.Claim{Run: a.run, Provider: "p", Model: a.model, Tokens: a.tokens})
+			release, m.err = l.Acquire(ctx, llm.LimitRequest{Run: a.run, Provider: "p", Model: a.model, Tokens: a.tokens})
 			if m.err == nil {
 				m.begin = time.Since(start)
 				pass(time.Duration(a.lasts) * time.Second)
@@ -171,9 +171,9 @@ func counts(limits map[string]llm.Limit, name, model string) bool {
 	return name == "p" || name == key(limits, model)
 }
 
-// under leaves the calls that were made and count under a key; the others are
+// wrapText leaves the calls that were made and count under a key; the others are
 // in their places without a beginning.
-func under(limits map[string]llm.Limit, name string, out []made) []*made {
+func wrapText(limits map[string]llm.Limit, name string, out []made) []*made {
 	calls := make([]*made, len(out))
 	for i, o := range out {
 		if o.err == nil && counts(limits, name, o.model) {

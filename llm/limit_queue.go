@@ -6,40 +6,40 @@ import (
 )
 
 // enqueue puts a call behind those of its run that wait for the same.
-func (l *Limits) enqueue(run string, w *claim) {
-	i := slices.IndexFunc(l.lines, func(ln *line) bool { return ln.run == run })
+func (l *Limits) enqueue(run string, w *waitingCall) {
+	i := slices.IndexFunc(l.runQueues, func(ln *runQueue) bool { return ln.run == run })
 	if i < 0 {
-		i = len(l.lines)
-		l.lines = append(l.lines, &line{run: run})
+		i = len(l.runQueues)
+		l.runQueues = append(l.runQueues, &runQueue{run: run})
 	}
-	ln := l.lines[i]
-	j := slices.IndexFunc(ln.queues, func(q *queue) bool { return slices.Equal(q.gates, w.gates) })
+	ln := l.runQueues[i]
+	j := slices.IndexFunc(ln.limiterQueues, func(q *limiterQueue) bool { return slices.Equal(q.limiters, w.limiters) })
 	if j < 0 {
-		j = len(ln.queues)
-		ln.queues = append(ln.queues, &queue{gates: w.gates})
+		j = len(ln.limiterQueues)
+		ln.limiterQueues = append(ln.limiterQueues, &limiterQueue{limiters: w.limiters})
 	}
-	ln.queues[j].waiting = append(ln.queues[j].waiting, w)
+	ln.limiterQueues[j].waiting = append(ln.limiterQueues[j].waiting, w)
 }
 
 // dequeue takes a call that waits out of its line.
-func (l *Limits) dequeue(run string, w *claim) {
-	for _, ln := range l.lines {
+func (l *Limits) dequeue(run string, w *waitingCall) {
+	for _, ln := range l.runQueues {
 		if ln.run != run {
 			continue
 		}
-		for _, q := range ln.queues {
-			q.waiting = slices.DeleteFunc(q.waiting, func(other *claim) bool { return other == w })
+		for _, q := range ln.limiterQueues {
+			q.waiting = slices.DeleteFunc(q.waiting, func(other *waitingCall) bool { return other == w })
 		}
-		l.tidy(ln)
+		l.removeEmpty(ln)
 		return
 	}
 }
 
-// tidy drops what is empty.
-func (l *Limits) tidy(ln *line) {
-	ln.queues = slices.DeleteFunc(ln.queues, func(q *queue) bool { return len(q.waiting) == 0 })
-	if len(ln.queues) == 0 {
-		l.lines = slices.DeleteFunc(l.lines, func(other *line) bool { return other == ln })
+// removeEmpty drops what is empty.
+func (l *Limits) removeEmpty(ln *runQueue) {
+	ln.limiterQueues = slices.DeleteFunc(ln.limiterQueues, func(q *limiterQueue) bool { return len(q.waiting) == 0 })
+	if len(ln.limiterQueues) == 0 {
+		l.runQueues = slices.DeleteFunc(l.runQueues, func(other *runQueue) bool { return other == ln })
 	}
 }
 
@@ -50,7 +50,7 @@ func (l *Limits) dispatch() {
 	now := time.Now()
 	var next time.Time
 	for {
-		again, from := l.turn(now)
+		again, from := l.admitNext(now)
 		next = from
 		if !again {
 			break
@@ -69,16 +69,16 @@ func (l *Limits) dispatch() {
 	}
 }
 
-// turn lets the first call through that may begin, if there is one; where there
+// admitNext lets the first call through that may begin, if there is one; where there
 // is none, from is when one may, zero where that depends on calls ending.
-func (l *Limits) turn(now time.Time) (again bool, from time.Time) {
-	closed := make(map[*gate]bool) // to all whose turn is later
-	for _, ln := range l.lines {
-		for _, q := range ln.queues {
-			if slices.ContainsFunc(q.gates, func(g *gate) bool { return closed[g] }) {
+func (l *Limits) admitNext(now time.Time) (again bool, from time.Time) {
+	closed := make(map[*rateLimiter]bool) // to all whose turn is later
+	for _, ln := range l.runQueues {
+		for _, q := range ln.limiterQueues {
+			if slices.ContainsFunc(q.limiters, func(g *rateLimiter) bool { return closed[g] }) {
 				continue
 			}
-			free, at := q.free(now, closed)
+			free, at := q.canStart(now, closed)
 			if free {
 				l.admit(now, ln, q)
 				return true, time.Time{}
@@ -89,12 +89,12 @@ func (l *Limits) turn(now time.Time) (again bool, from time.Time) {
 	return false, from
 }
 
-// free reports whether the oldest call may begin. Where it may not, the gates
+// canStart reports whether the oldest call may begin. Where it may not, the gates
 // that keep it are closed to those behind it, and at is when the first of them
 // may let it through.
-func (q *queue) free(now time.Time, closed map[*gate]bool) (ok bool, at time.Time) {
+func (q *limiterQueue) canStart(now time.Time, closed map[*rateLimiter]bool) (ok bool, at time.Time) {
 	ok = true
-	for _, g := range q.gates {
+	for _, g := range q.limiters {
 		admits, from := g.admits(now, q.waiting[0].tokens)
 		if !admits {
 			ok, closed[g] = false, true
@@ -114,14 +114,14 @@ func sooner(a, b time.Time) time.Time {
 
 // admit lets the oldest call of a queue through and sends its run behind the
 // others.
-func (l *Limits) admit(now time.Time, ln *line, q *queue) {
+func (l *Limits) admit(now time.Time, ln *runQueue, q *limiterQueue) {
 	w := q.waiting[0]
 	q.waiting = q.waiting[1:]
-	for _, g := range w.gates {
-		w.entries = append(w.entries, g.enter(now, w.tokens))
+	for _, g := range w.limiters {
+		w.entries = append(w.entries, g.add(now, w.tokens))
 	}
-	close(w.through)
-	i := slices.Index(l.lines, ln)
-	l.lines = append(slices.Delete(l.lines, i, i+1), ln)
-	l.tidy(ln)
+	close(w.admitted)
+	i := slices.Index(l.runQueues, ln)
+	l.runQueues = append(slices.Delete(l.runQueues, i, i+1), ln)
+	l.removeEmpty(ln)
 }

@@ -21,11 +21,11 @@ const provider = "p"
 // pass lets time pass, which in a bubble of synctest takes none.
 func pass(d time.Duration) { <-time.After(d) }
 
-func claimOf(run, model string, tokens int) llm.Claim {
-	return llm.Claim{Run: run, Provider: provider, Model: model, Tokens: tokens}
+func claimOf(run, model string, tokens int) llm.LimitRequest {
+	return llm.LimitRequest{Run: run, Provider: provider, Model: model, Tokens: tokens}
 }
 
-func acquire(t *testing.T, l *llm.Limits, c llm.Claim) func(int) {
+func acquire(t *testing.T, l *llm.Limits, c llm.LimitRequest) func(int) {
 	t.Helper()
 	release, err := l.Acquire(t.Context(), c)
 	if err != nil {
@@ -34,7 +34,7 @@ func acquire(t *testing.T, l *llm.Limits, c llm.Claim) func(int) {
 	return release
 }
 
-func TestARunWithAThousandCallsDoesNotKeepAnotherFromItsTurn(t *testing.T) {
+func TestRunsShareLimitsFairly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Concurrent: 1}})
 		first := acquire(t, l, claimOf("many", "m", 0))
@@ -133,7 +133,7 @@ func TestSmallCallsDoNotOvertakeALargeOneForever(t *testing.T) {
 	})
 }
 
-func TestAPauseHoldsThatModelForEverybodyAndNoOther(t *testing.T) {
+func TestPauseAppliesToOneModelForAllRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Requests: 100}})
 		start := time.Now()
@@ -148,7 +148,7 @@ func TestAPauseHoldsThatModelForEverybodyAndNoOther(t *testing.T) {
 		go func() {
 			defer close(done)
 			c := claimOf("a", "m", 0)
-			c.Waiting = func(h llm.Held) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
+			c.Waiting = func(h llm.LimitWait) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
 			acquire(t, l, c)(0)
 		}()
 		pass(20 * time.Second)
@@ -177,7 +177,7 @@ func TestAPauseOfMoreThanAMinuteIsNotWaitedForInsideACall(t *testing.T) {
 		_, err := l.Acquire(t.Context(), claimOf("c", "m-mini", 0))
 		for _, err := range []error{err, <-waiting} {
 			e, ok := errors.AsType[*llm.Error](err)
-			if !ok || e.Code != engine.CodeModelRateLimited || !e.Retry || e.After != time.Hour {
+			if !ok || e.Code != engine.CodeModelRateLimited || !e.Retry || e.RetryAfter != time.Hour {
 				t.Errorf("the error is %#v", err)
 			}
 		}
@@ -188,7 +188,7 @@ func TestAPauseOfMoreThanAMinuteIsNotWaitedForInsideACall(t *testing.T) {
 	})
 }
 
-func TestACallThatGivesUpMakesWayForThoseBehindIt(t *testing.T) {
+func TestCancelledCallLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Tokens: 100}})
 		acquire(t, l, claimOf("a", "m", 50))(50)
@@ -210,7 +210,7 @@ func TestACallThatGivesUpMakesWayForThoseBehindIt(t *testing.T) {
 
 // What is let through at the moment it gives up is either made or not; where
 // it is not nothing of it counts.
-func TestACallLetThroughAsItGivesUpHoldsNothing(t *testing.T) {
+func TestCallAdmittedWhileCancelledReleasesItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gaveUp := 0
 		for range 100 {
@@ -218,7 +218,7 @@ func TestACallLetThroughAsItGivesUpHoldsNothing(t *testing.T) {
 			release := acquire(t, l, claimOf("a", "m", 10))
 			ctx, cancel := context.WithCancel(t.Context())
 			c := claimOf("b", "m", 10)
-			c.Waiting = func(llm.Held) {
+			c.Waiting = func(llm.LimitWait) {
 				cancel()
 				release(10)
 			}
@@ -242,14 +242,14 @@ func TestACallLetThroughAsItGivesUpHoldsNothing(t *testing.T) {
 	})
 }
 
-func TestAWaitIsToldWithTheKeyThatKeepsIt(t *testing.T) {
+func TestWaitReportsTheLimitingKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Concurrent: 2}, "p/m": {Requests: 1}})
 		acquire(t, l, claimOf("a", "m-2025-01-01", 0))(0)
 		pass(15 * time.Second)
 		c := claimOf("a", "m", 0)
 		var told []string
-		c.Waiting = func(h llm.Held) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
+		c.Waiting = func(h llm.LimitWait) { told = append(told, fmt.Sprint(h.Key, " ", h.AtLeast, " ", h.Paused)) }
 		acquire(t, l, c) // and kept
 		hold := acquire(t, l, claimOf("a", "n", 0))
 		c.Model = "n"
@@ -268,7 +268,7 @@ func TestAWaitIsToldWithTheKeyThatKeepsIt(t *testing.T) {
 	})
 }
 
-func TestWhatACallReallyTookCountsOnceItIsKnown(t *testing.T) {
+func TestActualTokensReplaceTheEstimate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := llm.NewLimits(map[string]llm.Limit{provider: {Tokens: 100}})
 		start := time.Now()

@@ -47,23 +47,23 @@ type Request struct {
 	Reasoning   string
 	// Schema asks for an answer that is JSON of this schema; nil is text.
 	Schema map[string]any
-	// Stable is how many of the first messages are the same as in the call
+	// StablePrefix is how many of the first messages are the same as in the call
 	// before; a provider whose cache wants marks sets one behind them.
-	Stable int
-	// Keep asks the vendor to keep the conversation on its side, so that a later
+	StablePrefix int
+	// KeepSession asks the vendor to keep the conversation on its side, so that a later
 	// call may name it; a provider that cannot ignores it.
-	Keep bool
+	KeepSession bool
 	// Session is what an earlier Response gave as Session: the vendor holds the
 	// first Held of the messages under it and is sent the rest alone. A provider
 	// that cannot sends all. One whose vendor has lost it fails with
 	// model_session_lost, and the service asks again without.
-	Session string
-	Held    int
+	Session      string
+	HeldMessages int
 
 	// What follows is for the host and not sent.
 
-	// Place is where the answer will be in the history of its context.
-	Place int
+	// AnswerPosition is where the answer will be in the history of its context.
+	AnswerPosition int
 	// Purpose is what the call is for: PurposeTurn or PurposeSummary.
 	Purpose string
 	// Estimate is what the call may take at most: its input, the output that is
@@ -73,21 +73,21 @@ type Request struct {
 	// that neither is known, since the model has no price.
 	OutputCost int64
 	Unpriced   bool
-	// Granted, where not 0, is how many tokens of output a budget leaves; the
+	// GrantedOutput, where not 0, is how many tokens of output a budget leaves; the
 	// host sets it.
-	Granted int
-	// More, where set, is asked before a call that failed is tried again, with what
+	GrantedOutput int
+	// AllowRetry, where set, is asked before a call that failed is tried again, with what
 	// the failed try has cost: an error where a budget has no room for both. The
 	// host sets it.
-	More func(spent Usage) error `json:"-"`
+	AllowRetry func(spent Usage) error `json:"-"`
 	// Manifest says what the messages show of their context and what not; nil
 	// where they show all of it.
 	Manifest *Manifest
 
 	// digests, where set, has the digest of the request before this one; of says
 	// whose it is.
-	digests *digests
-	of      digestOf
+	digests   *digestCache
+	digestKey digestKey
 }
 
 // The purposes of a model call.
@@ -108,9 +108,9 @@ type Manifest struct {
 	// Factor, in per cent, is what estimates were multiplied by; 0 where counts
 	// are exact.
 	Factor int `json:"factor,omitempty"`
-	// Held is how many of the first messages were not sent, since the vendor keeps
+	// HeldMessages is how many of the first messages were not sent, since the vendor keeps
 	// them.
-	Held int `json:"held,omitempty"`
+	HeldMessages int `json:"held,omitempty"`
 }
 
 // Tool is a tool as a model is told of it.
@@ -137,13 +137,13 @@ type Response struct {
 	// Session names the conversation up to and with this answer on the vendor's
 	// side, where it was asked to keep it.
 	Session string `json:"session,omitempty"`
-	// Lost is what tries before this one have cost; the service fills it in.
-	Lost Lost `json:"lost,omitzero"`
+	// RetryCost is what tries before this one have cost; the service fills it in.
+	RetryCost RetryCost `json:"lost,omitzero"`
 }
 
-// Came reports whether there is an answer, and not only what was lost on tries for
+// HasAnswer reports whether there is an answer, and not only what was lost on tries for
 // one.
-func (r *Response) Came() bool { return r.Message.Role != "" }
+func (r *Response) HasAnswer() bool { return r.Message.Role != "" }
 
 // Usage counts tokens as the vendor reports them. Cached (read from the
 // vendor's cache) and Written (written to it) are parts of Input, Reasoning is
@@ -162,8 +162,8 @@ type Usage struct {
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// Lost is the cost of the tries of a call that brought no answer.
-type Lost struct {
+// RetryCost is the cost of the tries of a call that brought no answer.
+type RetryCost struct {
 	// Tries is how many the vendor may bill, Estimated of how many it did not report
 	// the usage.
 	Tries     int   `json:"tries,omitempty"`
@@ -172,7 +172,7 @@ type Lost struct {
 }
 
 // Add adds a try.
-func (l *Lost) Add(u Usage) {
+func (l *RetryCost) Add(u Usage) {
 	l.Tries++
 	if u.Estimated {
 		l.Estimated++
@@ -195,10 +195,10 @@ type Chunk struct {
 	// Wait is how long the service waits at least before it makes the call, or
 	// tries again; what the call gave so far is void. Why and About go with it.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Why is WaitLimit, and About the limit's name; or the code of what the vendor
+	// WaitReason is WaitLimit, and About the limit's name; or the code of what the vendor
 	// answered, as model_rate_limited, and About what it said.
-	Why   string `json:"why,omitempty"`
-	About string `json:"about,omitempty"`
+	WaitReason string `json:"why,omitempty"`
+	WaitDetail string `json:"about,omitempty"`
 }
 
 // WaitLimit is the Chunk.Why of a call that waits for one of Limits.
@@ -220,15 +220,15 @@ type Error struct {
 	Status int
 	// Retry says that the same request may succeed later; After is how long
 	// the vendor asked to wait, 0 where it did not say.
-	Retry bool
-	After time.Duration
-	// Tried says that the provider has tried again itself: what is left is the
+	Retry      bool
+	RetryAfter time.Duration
+	// Retried says that the provider has tried again itself: what is left is the
 	// node's retry.
-	Tried bool
-	// Unknown says that the connection broke, or the time ran out, when the vendor
+	Retried bool
+	// OutcomeUnknown says that the connection broke, or the time ran out, when the vendor
 	// may have worked already: the call is charged, although it brought nothing.
-	Unknown bool
-	Err     error
+	OutcomeUnknown bool
+	Err            error
 }
 
 // Error is the code and message.

@@ -62,15 +62,15 @@ func (m Model) Room(maxOutput int) int {
 	return room
 }
 
-// over returns m with the fields of o that say something.
-func (m Model) over(o Model) Model {
+// override returns m with the fields of o that say something.
+func (m Model) override(o Model) Model {
 	return Model{
 		Name:      cmp.Or(o.Name, m.Name),
 		Window:    positive(o.Window, m.Window),
 		MaxInput:  positive(o.MaxInput, m.MaxInput),
 		MaxOutput: positive(o.MaxOutput, m.MaxOutput),
 		Encoding:  cmp.Or(o.Encoding, m.Encoding),
-		Price:     m.Price.over(o.Price),
+		Price:     m.Price.override(o.Price),
 	}
 }
 
@@ -119,7 +119,7 @@ func NewCatalogue(over ...Model) *Catalogue {
 		if !ok {
 			known = Model{} // Find has the default
 		}
-		c.models[o.Name] = known.over(o)
+		c.models[o.Name] = known.override(o)
 	}
 	return c
 }
@@ -140,7 +140,7 @@ func (c *Catalogue) Find(provider, model string) (m Model, known bool) {
 	m, known = c.find(name)
 	if vendor := c.Vendor(provider); vendor != provider {
 		if theirs, ok := c.find(vendor + "/" + model); ok {
-			m, known = theirs.over(m), true
+			m, known = theirs.override(m), true
 		}
 	}
 	if !known {

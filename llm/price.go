@@ -47,8 +47,8 @@ func (p *Price) UnmarshalJSON(data []byte) error {
 // Known reports whether there is a price, which may be that the model is free.
 func (p Price) Known() bool { return p.Free || p.Input > 0 || p.Output > 0 }
 
-// over returns p with the fields of o that say something.
-func (p Price) over(o Price) Price {
+// override returns p with the fields of o that say something.
+func (p Price) override(o Price) Price {
 	if o.Free {
 		return o
 	}

@@ -14,63 +14,63 @@ import (
 
 // How a failed call is tried again, unless its error says otherwise.
 const (
-	maxTries  = 4
-	firstWait = time.Second
-	// longWait is what is waited at most: where a vendor asks for more the
+	maxTries        = 4
+	firstRetryDelay = time.Second
+	// maxRetryDelay is what is waited at most: where a vendor asks for more the
 	// error goes to the node, whose retry can wait without holding a slot.
-	longWait = time.Minute
+	maxRetryDelay = time.Minute
 )
 
 // call makes one model call, trying again what may succeed later. It is the
 // inside of an effect.
 func (s *Service) call(
-	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by measure,
+	ctx context.Context, run string, p Provider, req Request, key string, emit func(Chunk), by usageFunc,
 ) (*Response, error) {
 	req.Key = key
-	emit, closed := keyed(key, emit)
+	emit, closed := withKey(key, emit)
 	defer closed()
-	if req.Granted > 0 && (req.MaxOutput == 0 || req.MaxOutput > req.Granted) {
-		req.MaxOutput = req.Granted
+	if req.GrantedOutput > 0 && (req.MaxOutput == 0 || req.MaxOutput > req.GrantedOutput) {
+		req.MaxOutput = req.GrantedOutput
 	}
-	var lost Lost
+	var lost RetryCost
 	for try := 1; ; try++ {
 		resp, spent, err := s.generate(ctx, run, p, &req, emit, by)
 		if err == nil && resp != nil {
 			out := *resp // it may be the provider's own
-			out.Lost, out.Usage, out.Unbilled = lost, spent, false
-			if err := out.complete(req.Place); err != nil {
+			out.RetryCost, out.Usage, out.Unbilled = lost, spent, false
+			if err := out.complete(req.AnswerPosition); err != nil {
 				lost.Add(spent)
-				return &Response{Lost: lost}, err
+				return &Response{RetryCost: lost}, err
 			}
 			return &out, nil
 		}
 		if spent != (Usage{}) {
 			lost.Add(spent)
 		}
-		nothing := &Response{Lost: lost}
+		nothing := &Response{RetryCost: lost}
 		if cause := context.Cause(ctx); cause != nil {
 			return nothing, cause
 		}
 		failed := asError(err)
-		wait, again := another(&req, failed, spent, try, key)
+		wait, again := retryDelay(&req, failed, spent, try, key)
 		if !again {
 			return nothing, failed
 		}
 		s.log.WarnContext(ctx, "model call failed and is tried again", "key", key, "provider", req.Provider,
 			"model", req.Model, "try", try, "wait", wait, "error", failed)
-		emit(Chunk{Wait: wait, Why: failed.Code, About: failed.Message})
+		emit(Chunk{Wait: wait, WaitReason: failed.Code, WaitDetail: failed.Message})
 		if err := sleep(ctx, wait); err != nil {
 			return nothing, err
 		}
 	}
 }
 
-// another says how long to wait after a failed try, if there is to be another.
+// retryDelay says how long to wait after a failed try, if there is to be another.
 // If not, the error's message says so: why the budget refused, and after how many tries.
-func another(req *Request, failed *Error, spent Usage, try int, key string) (time.Duration, bool) {
+func retryDelay(req *Request, failed *Error, spent Usage, try int, key string) (time.Duration, bool) {
 	wait, again := backoff(failed, try, key)
-	if again && spent != (Usage{}) && req.More != nil {
-		if err := req.More(spent); err != nil {
+	if again && spent != (Usage{}) && req.AllowRetry != nil {
+		if err := req.AllowRetry(spent); err != nil {
 			again, failed.Message = false, fmt.Sprintf("%s; it is not tried again: %v", failed.Message, err)
 		}
 	}
@@ -80,9 +80,9 @@ func another(req *Request, failed *Error, spent Usage, try int, key string) (tim
 	return wait, again
 }
 
-// keyed has pieces carry the key of their call until it is closed; those that a provider
+// withKey has pieces carry the key of their call until it is closed; those that a provider
 // gives later are dropped.
-func keyed(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
+func withKey(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
 	var over atomic.Bool
 	return func(c Chunk) {
 		if !over.Load() {
@@ -95,11 +95,11 @@ func keyed(key string, emit func(Chunk)) (keyed func(Chunk), closed func()) {
 // generate makes a call when the limits let it through.
 // What it cost is returned in any case.
 func (s *Service) generate(
-	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by measure,
+	ctx context.Context, run string, p Provider, req *Request, emit func(Chunk), by usageFunc,
 ) (*Response, Usage, error) {
-	release, err := s.limits.Acquire(ctx, Claim{
+	release, err := s.limits.Acquire(ctx, LimitRequest{
 		Run: run, Provider: req.Provider, Model: req.Model, Tokens: req.Estimate.Input + req.Estimate.Output,
-		Waiting: func(h Held) { emit(h.chunk()) },
+		Waiting: func(h LimitWait) { emit(h.waitChunk()) },
 	})
 	if err != nil {
 		return nil, Usage{}, err
@@ -108,13 +108,13 @@ func (s *Service) generate(
 		release(-1)
 		return nil, Usage{}, err
 	}
-	m := &meter{emit: emit}
-	resp, err := s.limited(ctx, p, req, m)
+	m := &usageMeter{emit: emit}
+	resp, err := s.generateWithTimeouts(ctx, p, req, m)
 	if err != nil || resp == nil {
 		failed, _ := guard.Find[*Error](err)
-		spent := m.lost(req, failed, ctx.Err() != nil, by)
-		if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.After > 0 {
-			s.limits.Pause(req.Provider, req.Model, failed.After)
+		spent := m.failedUsage(req, failed, ctx.Err() != nil, by)
+		if failed != nil && failed.Code == engine.CodeModelRateLimited && failed.RetryAfter > 0 {
+			s.limits.Pause(req.Provider, req.Model, failed.RetryAfter)
 		}
 		release(-1) // which lets others through, unless there is a pause
 		return nil, spent, err
@@ -128,11 +128,11 @@ func (s *Service) generate(
 	return resp, spent, nil
 }
 
-// chunk tells whoever watches of the wait.
-func (h Held) chunk() Chunk {
-	c := Chunk{Wait: max(h.AtLeast, time.Millisecond), Why: WaitLimit, About: h.Key}
+// waitChunk tells whoever watches of the wait.
+func (h LimitWait) waitChunk() Chunk {
+	c := Chunk{Wait: max(h.AtLeast, time.Millisecond), WaitReason: WaitLimit, WaitDetail: h.Key}
 	if h.Paused {
-		c.Why, c.About = engine.CodeModelRateLimited, "calls of "+h.Key+" wait, as the vendor asked"
+		c.WaitReason, c.WaitDetail = engine.CodeModelRateLimited, "calls of "+h.Key+" wait, as the vendor asked"
 	}
 	return c
 }
@@ -159,14 +159,14 @@ func asError(err error) *Error {
 // many calls that failed together do not come back together. What the vendor
 // asks for is the least.
 func backoff(e *Error, try int, key string) (time.Duration, bool) {
-	if !e.Retry || e.Tried || try >= maxTries || e.After > longWait {
+	if !e.Retry || e.Retried || try >= maxTries || e.RetryAfter > maxRetryDelay {
 		return 0, false
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
-	wait := firstWait << (try - 1)
+	wait := firstRetryDelay << (try - 1)
 	wait += wait / 4 * time.Duration(h.Sum32()%1000) / 1000
-	return max(wait, e.After), true
+	return max(wait, e.RetryAfter), true
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -37,7 +37,7 @@ func (f *failing) waits() []time.Duration {
 }
 
 func busy(after time.Duration) error {
-	return &llm.Error{Code: "model_rate_limited", Message: "slow down", Status: 429, Retry: true, After: after}
+	return &llm.Error{Code: "model_rate_limited", Message: "slow down", Status: 429, Retry: true, RetryAfter: after}
 }
 
 func ask(ctx context.Context, t *testing.T, p llm.Provider) (*attempt, *llm.Result, error) {
@@ -47,7 +47,7 @@ func ask(ctx context.Context, t *testing.T, p llm.Provider) (*attempt, *llm.Resu
 	return h, r, err
 }
 
-func TestWhatMaySucceedLaterIsTriedAgainLaterAndLater(t *testing.T) {
+func TestRetryableErrorsBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &failing{errs: []error{busy(0), busy(0), busy(10 * time.Second)}}
@@ -61,7 +61,7 @@ func TestWhatMaySucceedLaterIsTriedAgainLaterAndLater(t *testing.T) {
 			t.Errorf("it waited %v", waits)
 		}
 		for i, c := range h.chunks[:3] {
-			if c.Wait != waits[i] || c.Why != "model_rate_limited" || c.About != "slow down" {
+			if c.Wait != waits[i] || c.WaitReason != "model_rate_limited" || c.WaitDetail != "slow down" {
 				t.Errorf("wait %d was told as %+v, was %v", i+1, c, waits[i])
 			}
 		}
@@ -89,7 +89,7 @@ func TestTheLastOfFourTriesIsTheError(t *testing.T) {
 	})
 }
 
-func TestWhatCannotSucceedLaterIsNotTriedAgain(t *testing.T) {
+func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	own := errors.New("a bug in the provider")
 	for name, c := range map[string]struct {

@@ -22,7 +22,7 @@ type Service struct {
 	limits    *Limits
 	timeouts  map[string]Timeouts
 	views     *convo.Views
-	digests   digests
+	digests   digestCache
 	log       *slog.Logger
 }
 
@@ -66,9 +66,9 @@ func NewService(o Options) *Service {
 type Host interface {
 	// Run is the id of the run.
 	Run() string
-	// Counted reports whether what a call may take has to be counted, since a
+	// MustCount reports whether what a call may take has to be counted, since a
 	// budget binds it, and not only known to fit.
-	Counted() bool
+	MustCount() bool
 	// ModelCall runs do as an effect under the name "model", or another for
 	// another purpose, with the next ordinal, or returns the response recorded for it. The key given to do is
 	// the effect's. The request is not to be changed; its digest is that of
@@ -116,15 +116,15 @@ type Turn struct {
 	Reasoning   string
 	// Schema asks for an answer that is JSON of this schema.
 	Schema map[string]any
-	// Read reads the answer instead of the schema, nil for none. It is a function of
+	// ParseAnswer reads the answer instead of the schema, nil for none. It is a function of
 	// the text alone. Its error tells the model what to change, and the model is asked
 	// once more.
-	Read func(text string) (engine.Value, error)
+	ParseAnswer func(text string) (engine.Value, error)
 	// Window and Reserve bound the input, in tokens, in place of the context's;
 	// see Model.Room. View says how the context is shown, where its fields are
 	// set.
 	Window, Reserve int
-	View            convo.Viewing
+	View            convo.ViewSettings
 	// History is HistoryServer where the vendor may keep the conversation.
 	History string
 	// SkipHistory reads the context and adds nothing to it.
@@ -134,13 +134,13 @@ type Turn struct {
 	// fails.
 	MaxSteps  int
 	StopAtMax bool
-	// Bound, where set, is another limit: it is asked before each model call but
+	// CheckLimit, where set, is another limit: it is asked before each model call but
 	// the first, with what came of the turn so far, and gives the Stop of a turn
 	// that may not go on, "" for one that may.
-	Bound func(r Result) (stop string, err error)
-	// ToolsBefore is how many tool calls earlier turns of the same attempt
+	CheckLimit func(r Result) (stop string, err error)
+	// EarlierToolCalls is how many tool calls earlier turns of the same attempt
 	// made (the length of their Calls): indexes go on from there.
-	ToolsBefore int
+	EarlierToolCalls int
 }
 
 // Result is what came of a turn.

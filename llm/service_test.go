@@ -14,8 +14,8 @@ import (
 
 func TestModelsFindTheirProvider(t *testing.T) {
 	t.Parallel()
-	two := map[string]llm.Provider{"a": recorded.Script("x"), "b": recorded.Script("x")}
-	one := map[string]llm.Provider{"a": recorded.Script("x")}
+	two := map[string]llm.Provider{"a": recorded.NewScripted("x"), "b": recorded.NewScripted("x")}
+	one := map[string]llm.Provider{"a": recorded.NewScripted("x")}
 	for _, c := range []struct {
 		name      string
 		providers map[string]llm.Provider
@@ -57,7 +57,7 @@ func TestModelsFindTheirProvider(t *testing.T) {
 
 func TestAReplayAnswersForEveryProvider(t *testing.T) {
 	t.Parallel()
-	s := llm.NewService(llm.Options{Replay: recorded.Script("from the tape")})
+	s := llm.NewService(llm.Options{Replay: recorded.NewScripted("from the tape")})
 	r, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Model: "openai/gpt", Message: said("", "hi")})
 	if err != nil || r.Text != "from the tape" {
 		t.Errorf("got %v, %v", r, err)
@@ -89,11 +89,11 @@ func TestATurnOverridesTheSettingsOfItsContext(t *testing.T) {
 		c.turn.Context = convo.NewManager(convo.Context{ID: "c", Settings: set}, true)
 		c.turn.Message = said("", "hi")
 		h := newAttempt(t.Context())
-		if _, err := service(recorded.Script(`{"a":"x"}`)).Turn(t.Context(), h, c.turn); err != nil {
+		if _, err := service(recorded.NewScripted(`{"a":"x"}`)).Turn(t.Context(), h, c.turn); err != nil {
 			t.Fatal(err)
 		}
 		got := llm.Apart(*h.reqs[0])
-		got.Messages, got.Place = nil, 0
+		got.Messages, got.AnswerPosition = nil, 0
 		if c.want.Estimate = got.Estimate; got.Estimate.Input == 0 || got.Estimate.Output == 0 {
 			t.Errorf("estimated at %+v", got.Estimate)
 		}

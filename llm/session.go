@@ -7,12 +7,12 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// held notes under which name the vendor keeps the conversation. The note says
+// recordSession notes under which name the vendor keeps the conversation. The note says
 // up to which position of which view, so that it is used while the view is the
 // last one plus a suffix. What marks alone do not tell of a view is not held.
-func (t *turn) held(resp *Response) {
+func (t *turn) recordSession(resp *Response) {
 	t.lane.Session = ""
-	if t.req.Keep && resp.Session != "" && !t.lane.History.Versions() && !t.space.unmarked {
+	if t.req.KeepSession && resp.Session != "" && !t.lane.History.Versions() && !t.window.unrecordedCuts {
 		t.lane.Session = t.sessionPrefix(t.lane.Marks, t.lane.History.Len()) + resp.Session
 	}
 }
@@ -21,11 +21,11 @@ func (t *turn) sessionPrefix(m convo.Marks, n int) string {
 	return fmt.Sprintf("%d:%d:%d:%s/%s|", m.Cut, m.Cleared, n, t.req.Provider, t.req.Model)
 }
 
-// resume has a request name the conversation that the vendor keeps, where the
+// resumeSession has a request name the conversation that the vendor keeps, where the
 // view still begins with it.
-func (t *turn) resume(req *Request, v convo.View) {
+func (t *turn) resumeSession(req *Request, v convo.View) {
 	var cut, cleared, n int
-	if !req.Keep || v.Manifest.Why != "" || v.Manifest.Short > 0 || t.lane.History.Versions() {
+	if !req.KeepSession || v.Manifest.Reason != "" || v.Manifest.Shortened > 0 || t.lane.History.Versions() {
 		return
 	}
 	if _, err := fmt.Sscanf(t.lane.Session, "%d:%d:%d:", &cut, &cleared, &n); err != nil {
@@ -33,6 +33,6 @@ func (t *turn) resume(req *Request, v convo.View) {
 	}
 	id, ok := strings.CutPrefix(t.lane.Session, t.sessionPrefix(v.Marks, n))
 	if since := v.Since(n); ok && since > 0 {
-		req.Session, req.Held = id, len(v.Messages)-since
+		req.Session, req.HeldMessages = id, len(v.Messages)-since
 	}
 }

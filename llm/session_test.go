@@ -27,13 +27,13 @@ func (k *keeper) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)
 	all := lines(req.Messages)
 	if req.Session != "" {
 		k.resumed++
-		if got := k.held[req.Session]; !slices.Equal(got, all[:req.Held]) {
-			k.t.Errorf("session %s holds\n%q\nand is said to hold\n%q", req.Session, got, all[:req.Held])
+		if got := k.held[req.Session]; !slices.Equal(got, all[:req.HeldMessages]) {
+			k.t.Errorf("session %s holds\n%q\nand is said to hold\n%q", req.Session, got, all[:req.HeldMessages])
 		}
-		if req.Manifest == nil || req.Manifest.Held != req.Held {
-			k.t.Errorf("%d messages are held, and the manifest says %+v", req.Held, req.Manifest)
+		if req.Manifest == nil || req.Manifest.HeldMessages != req.HeldMessages {
+			k.t.Errorf("%d messages are held, and the manifest says %+v", req.HeldMessages, req.Manifest)
 		}
-		if req.Held >= len(all) {
+		if req.HeldMessages >= len(all) {
 			k.t.Errorf("nothing new is sent: %q", all)
 		}
 	}
@@ -43,7 +43,7 @@ func (k *keeper) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)
 	a := k.answers[0]
 	k.answers = k.answers[1:]
 	a.Message.Role = convo.Assistant
-	if req.Keep {
+	if req.KeepSession {
 		a.Session = fmt.Sprint("s", len(k.sent))
 		if k.held == nil {
 			k.held = map[string][]string{}
@@ -53,13 +53,13 @@ func (k *keeper) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)
 	return &a, nil
 }
 
-func TestAKeptConversationIsWhatTheVendorHoldsAlsoAfterToolsThatEndATurn(t *testing.T) {
+func TestVendorSessionMatchesHistoryAfterEndingTools(t *testing.T) {
 	t.Parallel()
 	k := &keeper{t: t, answers: []llm.Response{
 		says("", calls("c1", "look", "{}")), says("", calls("c2", "stop", "{}")), says("well"), says("fine"),
 	}}
 	stop := echo("stop")
-	stop.Ends = true
+	stop.EndsTurn = true
 	m := conversation(t)
 	s := service(k)
 	for _, text := range []string{"one", "two", "three"} {

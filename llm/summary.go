@@ -11,80 +11,80 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// wordsOf is how many words a hundred tokens are in English, more or less.
-const wordsOf = 75
+// wordsPer100Tokens is how many words a hundred tokens are in English, more or less.
+const wordsPer100Tokens = 75
 
 // maxSummaries bounds how many summaries one view may take.
 const maxSummaries = 4
 
-// fit makes the view, with the summaries it needs. A summary that fails leaves
+// summarisedView makes the view, with the summaries it needs. A summary that fails leaves
 // the history as it was: this call does without, and so do those that follow until
 // the history has grown, so that a summariser that is down holds up one of many.
-func (t *turn) fit(spec convo.ViewSpec) (convo.View, error) {
+func (t *turn) summarisedView(spec convo.ViewSpec) (convo.View, error) {
 	c := t.lane
 	c.Marks.Factor = t.factor()
 	v, err := t.service.views.View(t.scope(c), c, spec)
-	if err == nil && v.Manifest.Why != "" && c.Marks.Learned != 0 && c.Marks.Learned != c.Marks.Factor {
-		spec.Room += t.correct(t.space.beside())
+	if err == nil && v.Manifest.Reason != "" && c.Marks.Learned != 0 && c.Marks.Learned != c.Marks.Factor {
+		spec.Room += t.corrected(t.window.overheadTokens())
 		c.Marks.Factor = c.Marks.Learned
-		spec.Room -= token.Factor(c.Marks.Learned).Of(t.space.beside())
+		spec.Room -= token.Factor(c.Marks.Learned).Correct(t.window.overheadTokens())
 		v, err = t.service.views.View(t.scope(c), c, spec)
 	}
 	for n := 0; err == nil && v.Need != nil; n++ {
-		if rest := c.Marks.Rest; c.History.Len() < rest.Until {
-			return t.without(spec, c, fmt.Sprintf("the last failed, and none is asked for before there are %d messages", rest.Until))
+		if rest := c.Marks.SummaryPause; c.History.Len() < rest.Until {
+			return t.viewWithoutSummary(spec, c, fmt.Sprintf("the last failed, and none is asked for before there are %d messages", rest.Until))
 		}
 		text, failed := "", error(nil)
 		if n < maxSummaries {
 			text, failed = t.summarise(v.Need)
 		}
-		if failed != nil && !isModels(failed) {
+		if failed != nil && !isModelFailure(failed) {
 			return v, failed
 		}
 		if failed != nil {
-			t.lane.Marks.Rest = t.lane.Marks.Rest.Next(c.History.Len())
-			t.service.log.Warn("no summary", "context", c.ID, "until", t.lane.Marks.Rest.Until, "error", failed)
+			t.lane.Marks.SummaryPause = t.lane.Marks.SummaryPause.Next(c.History.Len())
+			t.service.log.Warn("no summary", "context", c.ID, "until", t.lane.Marks.SummaryPause.Until, "error", failed)
 		}
 		if text == "" {
-			return t.without(spec, c, fmt.Sprint(failed))
+			return t.viewWithoutSummary(spec, c, fmt.Sprint(failed))
 		}
 		c.Marks = v.Marks
-		c.Marks.Rest = convo.Rest{}
+		c.Marks.SummaryPause = convo.SummaryPause{}
 		c.Marks.Summary = &convo.Summary{From: v.Need.From, To: v.Need.To, Text: text}
 		v, err = t.service.views.View(t.scope(c), c, spec)
 	}
 	if errors.Is(err, convo.ErrTooLarge) && spec.Strategy == convo.Summarise {
 		c.Marks.Summary = nil
-		return t.without(spec, c, err.Error())
+		return t.viewWithoutSummary(spec, c, err.Error())
 	}
-	if v.Marks.Factor == int(t.space.counter.Prior()) && t.lane.Marks.Factor == 0 {
+	if v.Marks.Factor == int(t.window.counter.PriorFactor()) && t.lane.Marks.Factor == 0 {
 		v.Marks.Factor = 0
 	}
 	return v, err
 }
 
-// without is a view with no summary, whose marks are not kept.
-func (t *turn) without(spec convo.ViewSpec, c convo.Context, why string) (convo.View, error) {
-	spec.Strategy, t.space.unmarked = convo.Window, true
+// viewWithoutSummary is a view with no summary, whose marks are not kept.
+func (t *turn) viewWithoutSummary(spec convo.ViewSpec, c convo.Context, why string) (convo.View, error) {
+	spec.Strategy, t.window.unrecordedCuts = convo.Window, true
 	v, err := c.View(spec)
 	v.Marks = t.lane.Marks
-	v.Manifest.Why = strings.TrimPrefix(fmt.Sprintf("%s; no summary: %s", v.Manifest.Why, why), "; ")
+	v.Manifest.Reason = strings.TrimPrefix(fmt.Sprintf("%s; no summary: %s", v.Manifest.Reason, why), "; ")
 	return v, err
 }
 
-// isModels reports whether a call failed by what the model or its provider did,
+// isModelFailure reports whether a call failed by what the model or its provider did,
 // and not because the run ends or waits.
-func isModels(err error) bool {
+func isModelFailure(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
-		return !stops(e.Code)
+		return !endsTurn(e.Code)
 	}
 	e, ok := errors.AsType[*engine.Error](err)
-	return ok && !stops(e.Code) && strings.HasPrefix(e.Code, "model_")
+	return ok && !endsTurn(e.Code) && strings.HasPrefix(e.Code, "model_")
 }
 
-// stops reports whether a failure is not one of a summary alone: no other call
+// endsTurn reports whether a failure is not one of a summary alone: no other call
 // may be made either, or nobody wants it.
-func stops(code string) bool {
+func endsTurn(code string) bool {
 	return code == engine.CodeBudget || code == engine.CodeCancelled || code == engine.CodeModelUnpriced
 }
 
@@ -97,25 +97,25 @@ const summaryTask = "You summarise a part of a conversation for whoever continue
 // summarise has a model write what stands for the messages.
 func (t *turn) summarise(need *convo.Need) (string, error) {
 	sub := *t
-	sub.reading = nil
+	sub.parseAnswer = nil
 	sub.req = Request{
 		Provider: t.req.Provider, Model: t.req.Model, System: summaryTask, MaxOutput: need.Tokens, Purpose: PurposeSummary,
 	}
-	if m := t.space.viewing.Model; m != "" {
+	if m := t.window.viewSettings.Model; m != "" {
 		p, name, model, err := t.service.resolve(Turn{Model: m}, convo.Settings{})
 		if err != nil {
 			return "", err
 		}
 		sub.provider, sub.req.Provider, sub.req.Model = p, name, model
-		sub.space.model, _ = t.service.models.Find(name, model)
+		sub.window.model, _ = t.service.models.Find(name, model)
 	}
-	in, err := sub.tell(transcript(need), need.Tokens)
+	in, err := sub.setSummaryMessage(transcript(need), need.Tokens)
 	if err != nil {
 		return "", err
 	}
 	sub.req.Estimate = Usage{Input: in, Output: need.Tokens}
-	sub.req.Estimate.CostMicros = sub.space.model.Cost(sub.req.Estimate)
-	sub.req.OutputCost = sub.space.model.Cost(Usage{Output: need.Tokens})
+	sub.req.Estimate.CostMicros = sub.window.model.Cost(sub.req.Estimate)
+	sub.req.OutputCost = sub.window.model.Cost(Usage{Output: need.Tokens})
 	resp, err := sub.call(&sub.req)
 	t.result.Usage, t.result.Steps = sub.result.Usage, sub.result.Steps
 	if err != nil {
@@ -125,22 +125,22 @@ func (t *turn) summarise(need *convo.Need) (string, error) {
 	if text == "" || len(resp.Message.Calls) > 0 {
 		return "", &Error{Code: engine.CodeModelAnswer, Message: "the model wrote no summary"}
 	}
-	return t.space.counter.Head(text, max(need.Tokens*100/max(t.factor(), 100), 1)), nil
+	return t.window.counter.Head(text, max(need.Tokens*100/max(t.factor(), 100), 1)), nil
 }
 
-// tell makes text the message of a summary's request, without its middle where
+// setSummaryMessage makes text the message of a summary's request, without its middle where
 // the model has no room for it, and returns what the request takes.
-func (t *turn) tell(text string, output int) (tokens int, err error) {
-	c, err := token.For(t.space.model.Encoding, t.req.Provider)
+func (t *turn) setSummaryMessage(text string, output int) (tokens int, err error) {
+	c, err := token.NewCounter(t.window.model.Encoding, t.req.Provider)
 	if err != nil {
 		return 0, fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
 	}
-	factor := max(c.Prior(), token.Factor(t.lane.Marks.Factor))
+	factor := max(c.PriorFactor(), token.Factor(t.lane.Marks.Factor))
 	if c.Exact() {
 		factor = 100
 	}
-	beside := c.System(t.req.System) + c.Fixed(true, 0)
-	room := factor.Within(min(t.space.room, t.space.model.Room(output))) - beside
+	beside := c.System(t.req.System) + c.RequestOverhead(true, 0)
+	room := factor.LargestEstimate(min(t.window.room, t.window.model.Room(output))) - beside
 	message := func(text string) convo.Message { return convo.Message{Role: convo.User, Text: text} }
 	if c.Message(message(text)) > room {
 		const left = "\n[… a part is left out here, there was no room for it …]\n"
@@ -149,12 +149,12 @@ func (t *turn) tell(text string, output int) (tokens int, err error) {
 		text = head + left + c.Tail(text[len(head):], keep-keep*2/3)
 	}
 	t.req.Messages = []convo.Message{message(text)}
-	return factor.Of(beside + c.Message(t.req.Messages[0])), nil
+	return factor.Correct(beside + c.Message(t.req.Messages[0])), nil
 }
 
 // transcript is a part of a conversation as one text, so that nothing in it has
 // a role of its own for who summarises it.
 func transcript(need *convo.Need) string {
-	return fmt.Sprintf("Summarise this in at most %d words.\n\n%s", max(need.Tokens*wordsOf/100, 1),
+	return fmt.Sprintf("Summarise this in at most %d words.\n\n%s", max(need.Tokens*wordsPer100Tokens/100, 1),
 		convo.Fence(convo.Format(need.Messages, convo.FormatOptions{}), "conversation"))
 }

@@ -23,7 +23,7 @@ func (s *summariser) Generate(_ context.Context, req *llm.Request, _ func(llm.Ch
 // long is a context far over the window that it is given, to be summarised.
 func long(newest string) convo.Context {
 	c := convo.Context{ID: "main", Settings: convo.Settings{
-		Model: "openai/gpt-4o", Window: 4000, Reserve: 500, View: convo.Viewing{Strategy: convo.Summarise},
+		Model: "openai/gpt-4o", Window: 4000, Reserve: 500, View: convo.ViewSettings{Strategy: convo.Summarise},
 	}}
 	for i := range 2000 {
 		c.History = c.History.Append(convo.Message{Role: convo.User, Text: fmt.Sprintf("This is message number %d. %s", i, strings.Repeat("word ", i%40))})
@@ -32,7 +32,7 @@ func long(newest string) convo.Context {
 	return c
 }
 
-func TestWhatIsToBeSummarisedFitsTheWindowToo(t *testing.T) {
+func TestSummaryInputFitsTheWindow(t *testing.T) {
 	t.Parallel()
 	p := &summariser{}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
@@ -40,7 +40,7 @@ func TestWhatIsToBeSummarisedFitsTheWindowToo(t *testing.T) {
 	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m}); err != nil {
 		t.Fatal(err)
 	}
-	count, err := token.For("o200k_base", "openai")
+	count, err := token.NewCounter("o200k_base", "openai")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestWhatIsToBeSummarisedFitsTheWindowToo(t *testing.T) {
 		t.Fatalf("%d requests, the first for %q", len(p.asked), p.asked[0].Purpose)
 	}
 	for _, req := range p.asked {
-		n := count.System(req.System) + count.Fixed(req.System != "", 0)
+		n := count.System(req.System) + count.RequestOverhead(req.System != "", 0)
 		for _, msg := range req.Messages {
 			n += count.Message(msg)
 		}
@@ -62,7 +62,7 @@ func TestWhatIsToBeSummarisedFitsTheWindowToo(t *testing.T) {
 	}
 }
 
-func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
+func TestNoSummaryIsRequestedWithoutRoom(t *testing.T) {
 	t.Parallel()
 	p := &summariser{}
 	s := llm.NewService(llm.Options{Providers: map[string]llm.Provider{"openai": p}})
@@ -71,7 +71,7 @@ func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
 	if _, err := s.Turn(t.Context(), h, llm.Turn{Context: m}); err != nil {
 		t.Fatal(err)
 	}
-	if len(p.asked) != 1 || !strings.Contains(h.reqs[0].Manifest.Why, "no summary") || m.Get().Marks.Cut != 0 {
+	if len(p.asked) != 1 || !strings.Contains(h.reqs[0].Manifest.Reason, "no summary") || m.Get().Marks.Cut != 0 {
 		t.Errorf("%d requests, manifest %+v, marks %+v", len(p.asked), h.reqs[0].Manifest, m.Get().Marks)
 	}
 	m = convo.NewManager(long(strings.Repeat("word ", 3800)), true)
@@ -82,9 +82,9 @@ func TestWhereThereIsNoRoomForASummaryNoneIsPaidFor(t *testing.T) {
 	}
 }
 
-// TestASummariserThatFailsIsLeftAloneForAWhile: of the calls that want a summary one
+// TestFailedSummaryIsNotRetriedAtOnce: of the calls that want a summary one
 // is held up by it, then one of eight, then one of sixteen, until it works again.
-func TestASummariserThatFailsIsLeftAloneForAWhile(t *testing.T) {
+func TestFailedSummaryIsNotRetriedAtOnce(t *testing.T) {
 	t.Parallel()
 	down := true
 	var summaries, calls int
@@ -109,14 +109,14 @@ func TestASummariserThatFailsIsLeftAloneForAWhile(t *testing.T) {
 		if _, err := s.Turn(t.Context(), h, llm.Turn{Context: m, Message: &convo.Message{Role: convo.User, Text: "And now?"}}); err != nil {
 			t.Fatal(err)
 		}
-		why := h.reqs[len(h.reqs)-1].Manifest.Why
+		why := h.reqs[len(h.reqs)-1].Manifest.Reason
 		switch {
 		case summaries > before:
 			at = append(at, turn)
 			if down && !strings.Contains(why, "there is no such model") {
 				t.Errorf("turn %d says %q", turn, why)
 			}
-		case turn < 56 && !strings.Contains(why, fmt.Sprintf("before there are %d messages", m.Get().Marks.Rest.Until)):
+		case turn < 56 && !strings.Contains(why, fmt.Sprintf("before there are %d messages", m.Get().Marks.SummaryPause.Until)):
 			t.Errorf("turn %d says %q", turn, why)
 		}
 		c = m.Get()
@@ -124,7 +124,7 @@ func TestASummariserThatFailsIsLeftAloneForAWhile(t *testing.T) {
 	if want := []int{0, 8, 24, 56}; !slices.Equal(at, want) {
 		t.Errorf("summaries were asked for in turns %v, want %v", at, want)
 	}
-	if calls != 60 || c.Marks.Rest != (convo.Rest{}) || c.Marks.Summary == nil {
+	if calls != 60 || c.Marks.SummaryPause != (convo.SummaryPause{}) || c.Marks.Summary == nil {
 		t.Errorf("%d calls were answered, and at the end the marks are %+v", calls, c.Marks)
 	}
 }

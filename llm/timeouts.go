@@ -51,113 +51,113 @@ func (t Timeouts) orDefaults() Timeouts {
 // aliveKey is the key of the function in a call's context that notes arriving bytes.
 type aliveKey struct{}
 
-// Alive tells the service that bytes of an answer arrived which form no Chunk yet, such
+// KeepAlive tells the service that bytes of an answer arrived which form no Chunk yet, such
 // as the arguments of a tool call: the answer is then not idle. A provider calls it with
 // the context of Generate.
-func Alive(ctx context.Context) {
+func KeepAlive(ctx context.Context) {
 	if alive, ok := ctx.Value(aliveKey{}).(func()); ok {
 		alive()
 	}
 }
 
-// watch cancels a call that exceeds its timeouts.
-type watch struct {
+// timeoutWatch cancels a call that exceeds its timeouts.
+type timeoutWatch struct {
 	provider string
 	bounds   Timeouts
 	cancel   context.CancelCauseFunc
 
-	mu                 sync.Mutex
-	first, idle, total *time.Timer // nil where there is no bound
-	begun, over        bool
+	mu                     sync.Mutex
+	first, idle, total     *time.Timer // nil where there is no bound
+	answerStarted, expired bool
 }
 
-func newWatch(provider string, bounds Timeouts, cancel context.CancelCauseFunc) *watch {
-	w := &watch{provider: provider, bounds: bounds.orDefaults(), cancel: cancel}
+func newWatch(provider string, bounds Timeouts, cancel context.CancelCauseFunc) *timeoutWatch {
+	w := &timeoutWatch{provider: provider, bounds: bounds.orDefaults(), cancel: cancel}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.first = w.after(w.bounds.First, "no answer began")
-	w.total = w.after(w.bounds.Total, "the answer did not end")
+	w.first = w.cancelAfter(w.bounds.First, "no answer began")
+	w.total = w.cancelAfter(w.bounds.Total, "the answer did not end")
 	return w
 }
 
-// after cancels the call when d has passed.
-func (w *watch) after(d time.Duration, what string) *time.Timer {
+// cancelAfter cancels the call when d has passed.
+func (w *timeoutWatch) cancelAfter(d time.Duration, what string) *time.Timer {
 	if d < 0 {
 		return nil
 	}
 	return time.AfterFunc(d, func() {
 		w.cancel(&Error{
-			Code: engine.CodeModelTimeout, Retry: true, Tried: true, Unknown: true,
+			Code: engine.CodeModelTimeout, Retry: true, Retried: true, OutcomeUnknown: true,
 			Message: fmt.Sprintf("%s: %s within %s; set timeouts for the provider where that is too short", w.provider, what, d),
 		})
 	})
 }
 
-// heard notes that a piece of the answer came.
-func (w *watch) heard() {
+// chunkArrived notes that a piece of the answer came.
+func (w *timeoutWatch) chunkArrived() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.begun && !w.over {
-		w.begun = true
-		stop(w.first)
-		w.idle = w.after(w.bounds.Idle, "the answer stopped: nothing more came")
+	if !w.answerStarted && !w.expired {
+		w.answerStarted = true
+		stopTimer(w.first)
+		w.idle = w.cancelAfter(w.bounds.Idle, "the answer stopped: nothing more came")
 	}
 }
 
-// alive notes that bytes came.
-func (w *watch) alive() {
+// bytesArrived notes that bytes came.
+func (w *timeoutWatch) bytesArrived() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.idle != nil && !w.over {
+	if w.idle != nil && !w.expired {
 		w.idle.Reset(w.bounds.Idle)
 	}
 }
 
-// end stops the timers.
-func (w *watch) end() {
+// stopTimers stops the timers.
+func (w *timeoutWatch) stopTimers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = true
-	stop(w.first)
-	stop(w.idle)
-	stop(w.total)
+	w.expired = true
+	stopTimer(w.first)
+	stopTimer(w.idle)
+	stopTimer(w.total)
 }
 
-func stop(t *time.Timer) {
+func stopTimer(t *time.Timer) {
 	if t != nil {
 		t.Stop()
 	}
 }
 
-// answer is what a provider's Generate returned.
-type answer struct {
+// generateResult is what a provider's Generate returned.
+type generateResult struct {
 	resp *Response
 	err  error
 }
 
-// limited makes a call within the provider's timeouts. A provider that does not return
+// generateWithTimeouts makes a call within the provider's timeouts. A provider that does not return
 // when its context is done is left behind: what it still emits is dropped.
-func (s *Service) limited(ctx context.Context, p Provider, req *Request, m *meter) (*Response, error) {
+func (s *Service) generateWithTimeouts(ctx context.Context, p Provider, req *Request, m *usageMeter) (*Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	w := newWatch(req.Provider, s.timeouts[req.Provider], cancel)
-	defer w.end()
-	m.began = w.heard
-	calls := context.WithValue(ctx, aliveKey{}, w.alive)
-	came := make(chan answer, 1)
+	defer w.stopTimers()
+	m.answerStarted = w.chunkArrived
+	calls := context.WithValue(ctx, aliveKey{}, w.bytesArrived)
+	came := make(chan generateResult, 1)
 	go func() {
-		resp, err := guarded(calls, p, req, func(c Chunk) {
-			w.alive()
+		resp, err := generateRecovered(calls, p, req, func(c Chunk) {
+			w.bytesArrived()
 			m.Emit(c)
 		})
-		came <- answer{resp, err}
+		came <- generateResult{resp, err}
 	}()
-	var got answer
+	var got generateResult
 	select {
 	case got = <-came:
 	case <-ctx.Done():
 		var ended bool
-		if got, ended = within(came, stopGrace); !ended {
+		if got, ended = awaitResult(came, stopGrace); !ended {
 			m.close()
 			s.log.WarnContext(ctx, "a provider does not stop: its call is abandoned", "provider", req.Provider, "model", req.Model, "key", req.Key)
 			got.err = context.Cause(ctx)
@@ -171,20 +171,20 @@ func (s *Service) limited(ctx context.Context, p Provider, req *Request, m *mete
 	return got.resp, got.err
 }
 
-// within waits for an answer for d at most.
-func within(came <-chan answer, d time.Duration) (answer, bool) {
+// awaitResult waits for an answer for d at most.
+func awaitResult(came <-chan generateResult, d time.Duration) (generateResult, bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case got := <-came:
 		return got, true
 	case <-t.C:
-		return answer{}, false
+		return generateResult{}, false
 	}
 }
 
-// guarded calls the provider; a panic of its code is a failure of this call.
-func guarded(ctx context.Context, p Provider, req *Request, emit func(Chunk)) (resp *Response, err error) {
+// generateRecovered calls the provider; a panic of its code is a failure of this call.
+func generateRecovered(ctx context.Context, p Provider, req *Request, emit func(Chunk)) (resp *Response, err error) {
 	err = guard.Call(func() (err error) {
 		resp, err = p.Generate(ctx, req, emit)
 		return err

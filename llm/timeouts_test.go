@@ -19,7 +19,7 @@ func TestBytesThatArriveKeepACallAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &tried{tries: []try{func(ctx context.Context, emit func(llm.Chunk)) (*llm.Response, error) {
 			emit(llm.Chunk{Text: "A"})
-			body := wire.Bound(ctx, io.NopCloser(strings.NewReader("0123456789")))
+			body := wire.LimitBody(ctx, io.NopCloser(strings.NewReader("0123456789")))
 			for one := make([]byte, 1); ; {
 				waitFor(ctx, 4*time.Minute)
 				if _, err := body.Read(one); err != nil {
@@ -54,8 +54,8 @@ func TestAProviderThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		if failed, ok := errors.AsType[*llm.Error](err); !ok || failed.Code != "model_timeout" || took > 6*time.Minute {
 			t.Errorf("after %s: %v", took, err)
 		}
-		if h.got.Lost.Tries != 1 {
-			t.Errorf("lost %+v", h.got.Lost)
+		if h.got.RetryCost.Tries != 1 {
+			t.Errorf("lost %+v", h.got.RetryCost)
 		}
 		close(over)
 		<-late

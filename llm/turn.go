@@ -22,7 +22,7 @@ import (
 // model_unknown_provider before any call and turn_too_long); those of the host
 // and of the context are returned as they are.
 func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
-	run, err := s.begin(h, t)
+	run, err := s.newTurn(h, t)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s *Service) Turn(ctx context.Context, h Host, t Turn) (*Result, error) {
 			return nil, err
 		}
 	}
-	if err := run.keep(); err != nil {
+	if err := run.commit(); err != nil {
 		return nil, err
 	}
 	return &run.result, nil
@@ -61,8 +61,8 @@ func (t *turn) limit() (stop string, err error) {
 		stop = StopSteps
 		message = fmt.Sprintf("the model still calls tools after %d calls of it; "+
 			"raise the limit of steps or end the turn with a tool that ends it", steps)
-	case steps > 0 && t.Bound != nil:
-		if stop, err = t.Bound(t.result); err != nil {
+	case steps > 0 && t.CheckLimit != nil:
+		if stop, err = t.CheckLimit(t.result); err != nil {
 			return "", err
 		}
 		message = fmt.Sprintf("the model still calls tools after %d calls of it, at the limit of %s; raise that limit", steps, stop)
@@ -83,14 +83,14 @@ type turn struct {
 	req      Request // without messages and key
 	// lane is the context with what the turn has added so far, own where the
 	// turn's own begins: after the message, which is in the context already.
-	lane    convo.Context
-	own     int
-	space   space
-	reading reading // of structured answers, nil for text
-	result  Result
+	lane        convo.Context
+	ownStart    int
+	window      windowBudget
+	parseAnswer answerParser // of structured answers, nil for text
+	result      Result
 }
 
-func (s *Service) begin(h Host, t Turn) (*turn, error) {
+func (s *Service) newTurn(h Host, t Turn) (*turn, error) {
 	if t.Context == nil {
 		t.Context, t.SkipHistory = convo.NewManager(convo.Context{}, true), true
 	}
@@ -104,7 +104,7 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 	run.req = Request{
 		Provider: name, Model: model, System: cmp.Or(t.System, set.System), Temperature: set.Temperature,
 		MaxOutput: cmp.Or(t.MaxOutput, set.MaxOutput), Reasoning: cmp.Or(t.Reasoning, set.Reasoning), Schema: t.Schema,
-		Keep: cmp.Or(t.History, set.History) == HistoryServer && !t.SkipHistory,
+		KeepSession: cmp.Or(t.History, set.History) == HistoryServer && !t.SkipHistory,
 	}
 	if t.Temperature != nil {
 		run.req.Temperature = t.Temperature
@@ -115,15 +115,15 @@ func (s *Service) begin(h Host, t Turn) (*turn, error) {
 			run.req.Tools = append(run.req.Tools, Tool{Name: tl.Name, Description: tl.Description, Parameters: tl.Parameters})
 		}
 	}
-	if run.reading, err = readingOf(&run.Turn); err != nil {
+	if run.parseAnswer, err = answerParserOf(&run.Turn); err != nil {
 		return nil, err
 	}
-	run.measure(set)
-	return run, run.read()
+	run.measureWindow(set)
+	return run, run.addMessage()
 }
 
-// read says the message in the context.
-func (t *turn) read() error {
+// addMessage says the message in the context.
+func (t *turn) addMessage() error {
 	m := t.Context
 	if t.SkipHistory {
 		m = convo.NewManager(t.Context.Get(), true)
@@ -133,17 +133,17 @@ func (t *turn) read() error {
 		if msg.Role == "" {
 			msg.Role = convo.User
 		}
-		if _, err := m.Hear(msg); err != nil {
+		if _, err := m.AddUserInput(msg); err != nil {
 			return err
 		}
 	}
 	t.lane = m.Get()
-	t.own = t.lane.History.Len()
+	t.ownStart = t.lane.History.Len()
 	return nil
 }
 
-// say adds what the turn gave to its lane.
-func (t *turn) say(ms ...convo.Message) (err error) {
+// addToLane adds what the turn gave to its lane.
+func (t *turn) addToLane(ms ...convo.Message) (err error) {
 	t.lane, err = t.lane.Extend(ms, false)
 	return err
 }
@@ -151,20 +151,20 @@ func (t *turn) say(ms ...convo.Message) (err error) {
 // step makes one model call and the tool calls it asks for, and reports
 // whether the turn is over.
 func (t *turn) step() (done bool, err error) {
-	resp, err := t.answer()
+	resp, err := t.callForAnswer()
 	if err != nil {
 		return false, err
 	}
 	msg := resp.Message
 	msg.ID, msg.Role = "", convo.Assistant
-	if err := t.say(msg); err != nil {
+	if err := t.addToLane(msg); err != nil {
 		return false, err
 	}
-	t.held(resp)
+	t.recordSession(resp)
 	t.result.Text, t.result.Reasoning, t.result.Stop = msg.Text, msg.Reasoning, resp.Stop
 	if len(msg.Calls) == 0 {
-		if t.reading != nil {
-			if t.result.Value, t.result.Text, err = t.reading(msg.Text); err != nil {
+		if t.parseAnswer != nil {
+			if t.result.Value, t.result.Text, err = t.parseAnswer(msg.Text); err != nil {
 				return false, err
 			}
 		}
@@ -174,19 +174,19 @@ func (t *turn) step() (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := t.say(results...); err != nil {
+	if err := t.addToLane(results...); err != nil {
 		return false, err
 	}
 	for _, c := range msg.Calls {
-		if tl := t.tools[c.Name]; tl != nil && tl.Ends {
+		if tl := t.tools[c.Name]; tl != nil && tl.EndsTurn {
 			done = true
 		}
 	}
 	return done, nil
 }
 
-// ask makes the model call that the lane stands for.
-func (t *turn) ask() (*Response, error) {
+// callModel makes the model call that the lane stands for.
+func (t *turn) callModel() (*Response, error) {
 	for shrink := 0; ; shrink++ {
 		req, err := t.request(shrink)
 		if err != nil {
@@ -194,18 +194,18 @@ func (t *turn) ask() (*Response, error) {
 		}
 		resp, err := t.call(req)
 		if resp != nil {
-			t.learn(req, resp)
+			t.learnFactor(req, resp)
 			return resp, err
 		}
 		var failed *Error
-		if !errors.As(err, &failed) && !t.codeIs(err, engine.CodeModelSessionLost, engine.CodeModelContextLength) {
+		if !errors.As(err, &failed) && !t.hasCode(err, engine.CodeModelSessionLost, engine.CodeModelContextLength) {
 			return nil, err
 		}
 		switch {
-		case t.codeIs(err, engine.CodeModelSessionLost) && req.Session != "":
+		case t.hasCode(err, engine.CodeModelSessionLost) && req.Session != "":
 			t.lane.Session = ""
 			shrink--
-		case t.codeIs(err, engine.CodeModelContextLength) && shrink < maxShrink && len(req.Messages) > 1:
+		case t.hasCode(err, engine.CodeModelContextLength) && shrink < maxShrink && len(req.Messages) > 1:
 		default:
 			return nil, err
 		}
@@ -220,25 +220,25 @@ const maxShrink = 2
 // returned together with its error.
 func (t *turn) call(req *Request) (*Response, error) {
 	resp, err := t.host.ModelCall(req, func(ctx context.Context, key string) (*Response, error) {
-		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.measured)
+		resp, err := t.service.call(ctx, t.host.Run(), t.provider, *req, key, t.host.Emit, t.usageOf)
 		if err != nil {
 			return resp, err
 		}
-		return resp, t.reject(resp)
+		return resp, t.rejectionError(resp)
 	})
 	if resp == nil {
 		return nil, err
 	}
-	t.result.Usage = t.result.Usage.Add(resp.Lost.Usage).Add(resp.Usage)
-	if err != nil && !resp.Came() {
+	t.result.Usage = t.result.Usage.Add(resp.RetryCost.Usage).Add(resp.Usage)
+	if err != nil && !resp.HasAnswer() {
 		return nil, err
 	}
 	t.result.Steps++
 	return resp, err
 }
 
-// codeIs reports whether a failed call, made now or recorded, has one of codes.
-func (t *turn) codeIs(err error, codes ...string) bool {
+// hasCode reports whether a failed call, made now or recorded, has one of codes.
+func (t *turn) hasCode(err error, codes ...string) bool {
 	code := ""
 	if failed, ok := errors.AsType[*Error](err); ok {
 		code = failed.Code
@@ -252,16 +252,16 @@ func (t *turn) codeIs(err error, codes ...string) bool {
 // are InOrder, and returns their results in the order of the calls. All have ended
 // when it returns.
 func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
-	first := t.ToolsBefore + len(t.result.Calls) + 1
+	first := t.EarlierToolCalls + len(t.result.Calls) + 1
 	t.result.Calls = append(t.result.Calls, calls...)
 	out := make([]convo.Message, len(calls))
 	errs := make([]error, len(calls))
 	var wg sync.WaitGroup
-	var last *inLine // of the calls that are made one after another
+	var last *orderedCall // of the calls that are made one after another
 	for i, c := range calls {
 		out[i] = convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name}
 		tl := t.tools[c.Name]
-		if c.Name == ReaderTool && tl == nil && t.space.reader {
+		if c.Name == ReaderTool && tl == nil && t.window.reader {
 			out[i].Text, out[i].Failed = t.readResult(c.Arguments)
 			continue
 		}
@@ -275,7 +275,7 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 			return err
 		}
 		if tl.InOrder {
-			call, last = last.then(call)
+			call, last = last.followedBy(call)
 		}
 		wg.Go(func() { errs[i] = guard.Call(call) })
 	}
@@ -284,23 +284,23 @@ func (t *turn) callTools(calls []convo.Call) ([]convo.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out[i], err = out[i].Normal(); err != nil {
+		if out[i], err = out[i].Normalized(); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// inLine is a call that others may follow.
-type inLine struct {
+// orderedCall is a call that others may follow.
+type orderedCall struct {
 	ended chan struct{}
 	err   error // of the call, once it has ended
 }
 
-// then is a call that is made when the one before has ended. Where that has to wait,
+// followedBy is a call that is made when the one before has ended. Where that has to wait,
 // it waits too.
-func (before *inLine) then(call func() error) (func() error, *inLine) {
-	own := &inLine{ended: make(chan struct{})}
+func (before *orderedCall) followedBy(call func() error) (func() error, *orderedCall) {
+	own := &orderedCall{ended: make(chan struct{})}
 	return func() error {
 		defer close(own.ended)
 		if before != nil {
@@ -325,12 +325,12 @@ func refuse(tl *tool.Tool, c convo.Call) string {
 	return ""
 }
 
-// keep adds what the turn gave to the context.
-func (t *turn) keep() error {
+// commit adds what the turn gave to the context.
+func (t *turn) commit() error {
 	if t.SkipHistory {
 		return nil
 	}
-	for i := t.own; i < t.lane.History.Len(); i++ {
+	for i := t.ownStart; i < t.lane.History.Len(); i++ {
 		m, err := t.lane.History.Read(i)
 		if err != nil {
 			return err
@@ -361,10 +361,10 @@ func (u Usage) Add(o Usage) Usage {
 func (r *Response) complete(place int) error {
 	m := r.Message
 	m.Role = convo.Assistant
-	if m.Native != nil && !Sound(m.Native) {
+	if m.Native != nil && !UnambiguousJSON(m.Native) {
 		m.Native, m.Provider = nil, ""
 	}
-	m, err := m.Normal()
+	m, err := m.Normalized()
 	if err != nil {
 		return &Error{Code: engine.CodeModelUnavailable, Message: "the provider's answer cannot be kept: " + err.Error(), Err: err}
 	}

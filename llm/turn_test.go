@@ -29,7 +29,7 @@ func echo(name string) *tool.Tool {
 
 func TestTurnsGrowTheConversation(t *testing.T) {
 	t.Parallel()
-	s := service(recorded.Script("hello, Ada", "you are Ada"))
+	s := service(recorded.NewScripted("hello, Ada", "you are Ada"))
 	m := conversation(t)
 	for _, text := range []string{"I am Ada", "who am I?"} {
 		h := newAttempt(t.Context())
@@ -49,11 +49,11 @@ func TestTurnsGrowTheConversation(t *testing.T) {
 		"user: I am Ada", "assistant: hello, Ada", "user: who am I?", "assistant: you are Ada")
 }
 
-func TestAKnownMessageIsNotSaidTwice(t *testing.T) {
+func TestKnownMessageIsNotAddedTwice(t *testing.T) {
 	t.Parallel()
 	m := conversation(t, *said("ask.1", "hi"))
 	h := newAttempt(t.Context())
-	if _, err := service(recorded.Script("hello")).Turn(t.Context(), h, llm.Turn{Context: m, Message: said("ask.1", "hi")}); err != nil {
+	if _, err := service(recorded.NewScripted("hello")).Turn(t.Context(), h, llm.Turn{Context: m, Message: said("ask.1", "hi")}); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, "the request", h.reqs[0].Messages, "user: hi")
@@ -63,7 +63,7 @@ func TestAKnownMessageIsNotSaidTwice(t *testing.T) {
 func TestWithoutAMessageTheHistoryIsAnsweredAsItStands(t *testing.T) {
 	t.Parallel()
 	m := conversation(t, *said("", "hi"))
-	s := service(recorded.Script("hello"))
+	s := service(recorded.NewScripted("hello"))
 	if _, err := s.Turn(t.Context(), newAttempt(t.Context()), llm.Turn{Context: m}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,14 +76,14 @@ func TestSkippingHistoryReadsAndNeverWrites(t *testing.T) {
 	t.Parallel()
 	m := convo.NewManager(conversation(t, *said("a", "hi")).Get(), false)
 	h := newAttempt(t.Context())
-	r, err := service(recorded.Script("hello")).Turn(t.Context(), h,
+	r, err := service(recorded.NewScripted("hello")).Turn(t.Context(), h,
 		llm.Turn{Context: m, Message: said("", "sum up"), SkipHistory: true})
 	if err != nil || r.Text != "hello" {
 		t.Fatal(r, err)
 	}
 	wantLines(t, "the request", h.reqs[0].Messages, "user: hi", "user: sum up")
 	wantLines(t, "history", messagesOf(t, m), "user: hi")
-	r, err = service(recorded.Script("alone")).Turn(t.Context(), h, llm.Turn{Model: "p/m", Message: said("", "x")})
+	r, err = service(recorded.NewScripted("alone")).Turn(t.Context(), h, llm.Turn{Model: "p/m", Message: said("", "x")})
 	if err != nil || r.Text != "alone" {
 		t.Errorf("a turn without context: %v, %v", r, err)
 	}
@@ -139,7 +139,7 @@ func TestCallsOfOneAnswerRunAtTheSameTimeAndKeepTheirOrder(t *testing.T) {
 		m := conversation(t)
 		start := time.Now()
 		r, err := service(p).Turn(t.Context(), newAttempt(t.Context()),
-			llm.Turn{Context: m, Message: said("", "go"), Tools: []*tool.Tool{slow}, ToolsBefore: 5})
+			llm.Turn{Context: m, Message: said("", "go"), Tools: []*tool.Tool{slow}, EarlierToolCalls: 5})
 		if err != nil || r.Text != "ok" {
 			t.Fatal(r, err)
 		}
@@ -157,7 +157,7 @@ func TestIndexesGoOnFromEarlierTurnsOfTheAttempt(t *testing.T) {
 	before := 0
 	for range 2 {
 		r, err := service(p).Turn(t.Context(), h,
-			llm.Turn{Context: m, Message: said("", "go"), Tools: []*tool.Tool{echo("look")}, ToolsBefore: before})
+			llm.Turn{Context: m, Message: said("", "go"), Tools: []*tool.Tool{echo("look")}, EarlierToolCalls: before})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestIndexesGoOnFromEarlierTurnsOfTheAttempt(t *testing.T) {
 func TestAToolThatEndsTheTurnHasTheLastWord(t *testing.T) {
 	t.Parallel()
 	end := echo("finish")
-	end.Ends = true
+	end.EndsTurn = true
 	p := answers{says("bye", calls("a", "look", "{}"), calls("b", "finish", "{}")), says("never")}
 	m := conversation(t)
 	r, err := service(p).Turn(t.Context(), newAttempt(t.Context()),
@@ -182,7 +182,7 @@ func TestAToolThatEndsTheTurnHasTheLastWord(t *testing.T) {
 	wantLines(t, "history", messagesOf(t, m), "user: go", "assistant: bye [a look{}] [b finish{}]", "tool a: look{}", "tool b: finish{}")
 }
 
-func TestAFailedTurnLeavesThePersonsWordsAndNothingElse(t *testing.T) {
+func TestFailedTurnKeepsOnlyTheUserMessage(t *testing.T) {
 	t.Parallel()
 	p := answers{says("first", calls("a", "look", "{}"))}
 	m := conversation(t)
@@ -192,7 +192,7 @@ func TestAFailedTurnLeavesThePersonsWordsAndNothingElse(t *testing.T) {
 	wantLines(t, "history", messagesOf(t, m), "user: go")
 }
 
-func TestAModelThatNeverStopsCallingIsStopped(t *testing.T) {
+func TestTurnStopsAtMaxSteps(t *testing.T) {
 	t.Parallel()
 	p := make(answers, 40)
 	for i := range p {
@@ -224,7 +224,7 @@ func TestATurnMayEndAtItsLimitAndIsKept(t *testing.T) {
 		"assistant: two [b look2]", "tool b: look2")
 }
 
-func TestATurnThatWaitsGoesOnWithWhatItHas(t *testing.T) {
+func TestWaitingTurnContinuesFromRecordedCalls(t *testing.T) {
 	t.Parallel()
 	var asked, answered atomic.Int32
 	ask := &tool.Tool{Name: "ask", Call: func(context.Context, tool.Call) (string, error) {
@@ -284,7 +284,7 @@ func TestACancelledTurnSaysWhy(t *testing.T) {
 	why := errors.New("stopped by Ada")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	_, err := service(recorded.Script("x")).Turn(ctx, newAttempt(ctx), llm.Turn{Context: conversation(t), Message: said("", "go")})
+	_, err := service(recorded.NewScripted("x")).Turn(ctx, newAttempt(ctx), llm.Turn{Context: conversation(t), Message: said("", "go")})
 	if !errors.Is(err, why) {
 		t.Errorf("the error is %v", err)
 	}

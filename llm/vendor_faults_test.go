@@ -25,7 +25,7 @@ func TestARateLimitOfOneCallHoldsTheOthersOfThatModel(t *testing.T) {
 			text := req.Messages[0].Text
 			begun[text] = append(begun[text], time.Since(start))
 			if len(begun["first"]) == 1 && text == "first" {
-				return nil, &llm.Error{Code: "model_rate_limited", Message: "slow down", Status: 429, Retry: true, After: 20 * time.Second}
+				return nil, &llm.Error{Code: "model_rate_limited", Message: "slow down", Status: 429, Retry: true, RetryAfter: 20 * time.Second}
 			}
 			return &llm.Response{Message: convo.Message{Text: "Yes."}}, nil
 		})
@@ -61,7 +61,7 @@ func (a answering) Generate(ctx context.Context, req *llm.Request, _ func(llm.Ch
 	return a(ctx, req)
 }
 
-func TestAConversationThatAVendorHasLostIsSentWholeOnceAndNotNamedAgain(t *testing.T) {
+func TestLostSessionIsResentOnceInFull(t *testing.T) {
 	t.Parallel()
 	lost := map[string]bool{"s1": true}
 	var sent []string

@@ -12,12 +12,12 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// space is what a turn's calls have room for.
-type space struct {
-	model   Model
-	room    int // tokens of everything that is sent
-	reserve int
-	viewing convo.Viewing
+// windowBudget is what a turn's calls have room for.
+type windowBudget struct {
+	model        Model
+	room         int // tokens of everything that is sent
+	reserve      int
+	viewSettings convo.ViewSettings
 	// reader: results that are not shown whole can be read by a tool.
 	reader bool
 
@@ -28,8 +28,8 @@ type space struct {
 	last                 *Request
 	// bytes is what is sent beside the messages as cheapView counts it.
 	bytes int
-	// unmarked: the newest view leaves out what its marks do not say.
-	unmarked bool
+	// unrecordedCuts: the newest view leaves out what its marks do not say.
+	unrecordedCuts bool
 }
 
 // counter counts messages as one provider is sent them.
@@ -46,9 +46,9 @@ func (c counter) Message(m convo.Message) int {
 	}
 	var calls []convo.Call // a copy, once one is not sent as it is recorded
 	for i, was := range m.Calls {
-		now := convo.Call{ID: was.ID, Name: was.Name, Arguments: string(SentArguments(was.Arguments))}
-		if !plain.MatchString(now.Name) {
-			now.Name = SentName(now.Name, 0)
+		now := convo.Call{ID: was.ID, Name: was.Name, Arguments: string(NormalizeArguments(was.Arguments))}
+		if !validName.MatchString(now.Name) {
+			now.Name = ToolNameFor(now.Name, 0)
 		}
 		if now == was {
 			continue
@@ -64,22 +64,22 @@ func (c counter) Message(m convo.Message) int {
 	return c.Counter.Message(m)
 }
 
-// byBytes counts every byte as a token, which no count is above: what fits so
+// byteCounter counts every byte as a token, which no count is above: what fits so
 // need not be counted.
-type byBytes struct{}
+type byteCounter struct{}
 
-// around is more than any vendor's overhead of a message, call or part without
+// maxMessageOverhead is more than any vendor's overhead of a message, call or part without
 // data, in tokens.
-const around = 64
+const maxMessageOverhead = 64
 
-// worstPrior is at least every Counter's Prior, in per cent.
-const worstPrior = 200
+// maxPrior is at least every Counter's Prior, in per cent.
+const maxPrior = 200
 
 // Message is its bytes and what may surround it.
-func (byBytes) Message(m convo.Message) int {
-	n := around + len(m.Text) + len(m.Name) + len(m.CallID) + len(m.Native)
+func (byteCounter) Message(m convo.Message) int {
+	n := maxMessageOverhead + len(m.Text) + len(m.Name) + len(m.CallID) + len(m.Native)
 	for _, c := range m.Calls {
-		n += around + len(c.ID) + max(len(c.Name), maxName) + len(SentArguments(c.Arguments))
+		n += maxMessageOverhead + len(c.ID) + max(len(c.Name), maxToolName) + len(NormalizeArguments(c.Arguments))
 	}
 	for _, p := range m.Parts {
 		n += 4096 + len(p.Data) + len(p.URL) + len(p.Name)
@@ -88,19 +88,19 @@ func (byBytes) Message(m convo.Message) int {
 }
 
 // Head is the first n bytes.
-func (byBytes) Head(text string, n int) string { return text[:min(n, len(text))] }
+func (byteCounter) Head(text string, n int) string { return text[:min(n, len(text))] }
 
 // Tail is the last n bytes.
-func (byBytes) Tail(text string, n int) string { return text[max(len(text)-n, 0):] }
+func (byteCounter) Tail(text string, n int) string { return text[max(len(text)-n, 0):] }
 
-// measure finds out what there is room for.
-func (t *turn) measure(set convo.Settings) {
+// measureWindow finds out what there is room for.
+func (t *turn) measureWindow(set convo.Settings) {
 	model, known := t.service.models.Find(t.req.Provider, t.req.Model)
 	if w := cmp.Or(t.Window, set.Window); w > 0 && (!known || w < model.Window) {
 		model.Window = w
 	}
-	w := &t.space
-	w.model, w.viewing = model, set.View.Over(t.View)
+	w := &t.window
+	w.model, w.viewSettings = model, set.View.Override(t.View)
 	w.reserve = cmp.Or(t.Reserve, set.Reserve)
 	if w.reserve > 0 {
 		w.room = model.Window - w.reserve
@@ -110,17 +110,17 @@ func (t *turn) measure(set convo.Settings) {
 	} else {
 		w.reserve, w.room = model.Reserve(t.req.MaxOutput), model.Room(t.req.MaxOutput)
 	}
-	w.reader = len(t.req.Tools) > 0 && w.viewing.Strategy != convo.All && t.tools[ReaderTool] == nil
+	w.reader = len(t.req.Tools) > 0 && w.viewSettings.Strategy != convo.All && t.tools[ReaderTool] == nil
 }
 
-// load makes the counter and counts what is sent beside messages. Vocabularies
+// loadCounter makes the counter and counts what is sent beside messages. Vocabularies
 // take time to read, so that it is done where bytes alone do not tell.
-func (t *turn) load() error {
-	w := &t.space
+func (t *turn) loadCounter() error {
+	w := &t.window
 	if w.loaded {
 		return nil
 	}
-	c, err := token.For(w.model.Encoding, t.service.models.Vendor(t.req.Provider))
+	c, err := token.NewCounter(w.model.Encoding, t.service.models.Vendor(t.req.Provider))
 	if err != nil {
 		return fmt.Errorf("count tokens for %s: %w", t.req.Model, err)
 	}
@@ -137,14 +137,14 @@ func (t *turn) load() error {
 	if t.req.Schema != nil {
 		w.tools += c.Tool("answer", "", t.req.Schema)
 	}
-	w.fixed = c.Fixed(t.req.System != "", len(tools))
+	w.fixed = c.RequestOverhead(t.req.System != "", len(tools))
 	return nil
 }
 
 // request is the call that the lane stands for; shrink says how often one was
 // too long for the provider.
 func (t *turn) request(shrink int) (*Request, error) {
-	t.space.unmarked = false
+	t.window.unrecordedCuts = false
 	view, err := t.view(shrink)
 	if err != nil {
 		return nil, err
@@ -155,23 +155,23 @@ func (t *turn) request(shrink int) (*Request, error) {
 			Message: "there is nothing to answer: the context has no messages and none was given",
 		}
 	}
-	w, req := &t.space, t.req
-	t.lane.Marks, w.unmarked = view.Marks, w.unmarked || view.Manifest.Short > 0
-	req.Messages, req.Place = view.Messages, t.lane.History.Len()
-	req.digests, req.of = &t.service.digests, digestOf{t.scope(t.lane), t.lane.ID}
-	if w.last != nil && view.Manifest.Why == "" {
-		req.Stable = len(w.last.Messages)
+	w, req := &t.window, t.req
+	t.lane.Marks, w.unrecordedCuts = view.Marks, w.unrecordedCuts || view.Manifest.Shortened > 0
+	req.Messages, req.AnswerPosition = view.Messages, t.lane.History.Len()
+	req.digests, req.digestKey = &t.service.digests, digestKey{t.scope(t.lane), t.lane.ID}
+	if w.last != nil && view.Manifest.Reason == "" {
+		req.StablePrefix = len(w.last.Messages)
 	}
-	t.resume(&req, view)
-	if w.reader && shows(t.lane, view) {
+	t.resumeSession(&req, view)
+	if w.reader && hidesResults(t.lane, view) {
 		req.Tools = append(slices.Clip(req.Tools), readerTool())
 	}
 	t.estimate(&req, view)
 	m := view.Manifest
-	if m.Left > 0 || m.Cleared > 0 || m.Short > 0 || m.Repaired > 0 || m.Summary != nil || req.Held > 0 {
+	if m.Omitted > 0 || m.Cleared > 0 || m.Shortened > 0 || m.Repaired > 0 || m.Summary != nil || req.HeldMessages > 0 {
 		req.Manifest = &Manifest{
 			Manifest: m, Window: w.model.Window, Reserve: w.reserve,
-			System: w.system, Tools: w.tools, Factor: t.factor() % 100, Held: req.Held,
+			System: w.system, Tools: w.tools, Factor: t.factor() % 100, HeldMessages: req.HeldMessages,
 		}
 		if req.Manifest.Factor != 0 || !w.counter.Exact() {
 			req.Manifest.Factor = t.factor()
@@ -181,15 +181,15 @@ func (t *turn) request(shrink int) (*Request, error) {
 	return &req, nil
 }
 
-// shows reports whether something of the lane is not shown whole.
-func shows(c convo.Context, v convo.View) bool {
-	return v.Marks.Cut > c.Epoch || v.Marks.Cleared > c.Epoch || v.Manifest.Short > 0
+// hidesResults reports whether something of the lane is not shown whole.
+func hidesResults(c convo.Context, v convo.View) bool {
+	return v.Marks.Cut > c.Epoch || v.Marks.Cleared > c.Epoch || v.Manifest.Shortened > 0
 }
 
 // estimate says what a request may take at most.
 func (t *turn) estimate(req *Request, v convo.View) {
-	w := &t.space
-	in := v.Tokens + t.correct(w.beside())
+	w := &t.window
+	in := v.Tokens + t.corrected(w.overheadTokens())
 	if !w.loaded { // by bytes; four make a token, more or less
 		in = (v.Tokens + w.bytes) / 4
 	}
@@ -206,20 +206,20 @@ func (t *turn) estimate(req *Request, v convo.View) {
 
 // view selects what is sent: by bytes where that fits, else by counting.
 func (t *turn) view(shrink int) (convo.View, error) {
-	w := &t.space
-	if shrink == 0 && !w.loaded && !t.host.Counted() {
-		v, ok, err := t.cheapView()
+	w := &t.window
+	if shrink == 0 && !w.loaded && !t.host.MustCount() {
+		v, ok, err := t.viewByBytes()
 		if ok || err != nil {
 			return v, err
 		}
 	}
-	if err := t.load(); err != nil {
+	if err := t.loadCounter(); err != nil {
 		return convo.View{}, err
 	}
-	beside := t.correct(w.beside())
+	beside := t.corrected(w.overheadTokens())
 	room := w.room - beside
 	if shrink > 0 { // the vendor has less than is known of it
-		room = min(room, t.sent()) * (4 - shrink) / 4
+		room = min(room, t.sentTokens()) * (4 - shrink) / 4
 	}
 	if room <= 0 {
 		return convo.View{}, &Error{
@@ -228,10 +228,10 @@ func (t *turn) view(shrink int) (convo.View, error) {
 				"shorten them, or use a model with a larger window", beside, w.room, w.model.Window, w.reserve),
 		}
 	}
-	if err := t.neverFits(room); err != nil {
+	if err := t.checkCanFit(room); err != nil {
 		return convo.View{}, err
 	}
-	v, err := t.fit(t.spec(room))
+	v, err := t.summarisedView(t.spec(room))
 	if large, ok := errors.AsType[*convo.TooLarge](err); ok {
 		return v, &Error{
 			Code: engine.CodeModelContextLength, Err: err,
@@ -242,42 +242,42 @@ func (t *turn) view(shrink int) (convo.View, error) {
 	return v, err
 }
 
-// beside is what is sent beside the messages, in the counter's tokens.
-func (w *space) beside() int { return w.system + w.tools + w.fixed }
+// overheadTokens is what is sent beside the messages, in the counter's tokens.
+func (w *windowBudget) overheadTokens() int { return w.system + w.tools + w.fixed }
 
-// sent is what the messages of the last request take.
-func (t *turn) sent() int {
+// sentTokens is what the messages of the last request take.
+func (t *turn) sentTokens() int {
 	n := 0
-	for _, m := range t.space.last.Messages {
-		n += t.correct(t.space.counter.Message(m))
+	for _, m := range t.window.last.Messages {
+		n += t.corrected(t.window.counter.Message(m))
 	}
 	return n
 }
 
-// cheapView is the view where everything fits even if each byte were a token.
+// viewByBytes is the view where everything fits even if each byte were a token.
 // What stands for a cleared result tells its tokens, which are then counted.
-func (t *turn) cheapView() (convo.View, bool, error) {
-	w := &t.space
+func (t *turn) viewByBytes() (convo.View, bool, error) {
+	w := &t.window
 	if t.lane.Marks.Cleared > t.lane.Epoch {
 		return convo.View{}, false, nil
 	}
-	beside := len(t.req.System) + 2*around
+	beside := len(t.req.System) + 2*maxMessageOverhead
 	for _, tl := range t.req.Tools {
-		beside += around + len(tl.Name) + len(tl.Description) + sizeOf(tl.Parameters)
+		beside += maxMessageOverhead + len(tl.Name) + len(tl.Description) + schemaBytes(tl.Parameters)
 	}
 	if t.req.Schema != nil {
-		beside += around + sizeOf(t.req.Schema)
+		beside += maxMessageOverhead + schemaBytes(t.req.Schema)
 	}
 	if w.reader {
-		beside += 10 * around
+		beside += 10 * maxMessageOverhead
 	}
 	w.bytes = beside
-	room := w.room - t.correct(beside) - 512 // what tools bring with them
+	room := w.room - t.corrected(beside) - 512 // what tools bring with them
 	if room <= 0 {
 		return convo.View{}, false, nil
 	}
 	spec := t.spec(room)
-	spec.Count, spec.Strategy = byBytes{}, convo.All
+	spec.Count, spec.Strategy = byteCounter{}, convo.All
 	c := t.lane
 	c.Marks.Factor = t.factor()
 	v, err := t.service.views.View(t.scope(c), c, spec)
@@ -286,11 +286,11 @@ func (t *turn) cheapView() (convo.View, bool, error) {
 	}
 	v.Marks.Factor = t.lane.Marks.Factor
 	// What is cut short depends on the counter.
-	return v, !t.anyLonger(v.Messages, t.spec(room).MaxResult, room), err
+	return v, !t.hasLongResult(v.Messages, t.spec(room).MaxResult, room), err
 }
 
-// sizeOf is the bytes of a schema.
-func sizeOf(schema map[string]any) int {
+// schemaBytes is the bytes of a schema.
+func schemaBytes(schema map[string]any) int {
 	b, err := json.Marshal(schema)
 	if err != nil {
 		return 1 << 20 // so that it is counted where the error is told
@@ -298,16 +298,16 @@ func sizeOf(schema map[string]any) int {
 	return len(b)
 }
 
-// anyLonger reports whether a result might be over what is shown of one.
-func (t *turn) anyLonger(ms []convo.Message, limit, room int) bool {
-	if t.space.viewing.Strategy == convo.All {
+// hasLongResult reports whether a result might be over what is shown of one.
+func (t *turn) hasLongResult(ms []convo.Message, limit, room int) bool {
+	if t.window.viewSettings.Strategy == convo.All {
 		return false
 	}
 	if limit <= 0 {
 		limit = room / 4
 	}
 	for _, m := range ms {
-		if m.Role == convo.Tool && len(m.Text) > limit*100/worstPrior {
+		if m.Role == convo.Tool && len(m.Text) > limit*100/maxPrior {
 			return true
 		}
 	}
@@ -315,10 +315,10 @@ func (t *turn) anyLonger(ms []convo.Message, limit, room int) bool {
 }
 
 func (t *turn) spec(room int) convo.ViewSpec {
-	w := &t.space
+	w := &t.window
 	s := convo.ViewSpec{
-		Room: room, Count: w.counter, Strategy: w.viewing.Strategy, Low: w.viewing.Low,
-		KeepResults: w.viewing.KeepResults, MaxResult: w.viewing.MaxResult, Summary: w.viewing.Summary,
+		Room: room, Count: w.counter, Strategy: w.viewSettings.Strategy, Low: w.viewSettings.Low,
+		KeepResults: w.viewSettings.KeepResults, MaxResult: w.viewSettings.MaxResult, Summary: w.viewSettings.Summary,
 	}
 	if w.reader {
 		s.Reader = ReaderTool
@@ -331,26 +331,26 @@ func (t *turn) factor() int {
 	if f := t.lane.Marks.Factor; f > 0 {
 		return f
 	}
-	w := &t.space
+	w := &t.window
 	if w.model.Encoding != "" {
 		return 100
 	}
 	if w.loaded {
-		return int(w.counter.Prior())
+		return int(w.counter.PriorFactor())
 	}
 	return 100 // of bytes, which are more than any tokens
 }
 
-func (t *turn) correct(n int) int { return token.Factor(t.factor()).Of(n) }
+func (t *turn) corrected(n int) int { return token.Factor(t.factor()).Correct(n) }
 
-// learn notes what the vendor counted, for when the view changes next.
-func (t *turn) learn(req *Request, resp *Response) {
-	w := &t.space
+// learnFactor notes what the vendor counted, for when the view changes next.
+func (t *turn) learnFactor(req *Request, resp *Response) {
+	w := &t.window
 	if !w.loaded || w.counter.Exact() || resp.Usage.Input == 0 || resp.Usage.Estimated || req.Session != "" {
 		return
 	}
 	estimated := req.Estimate.Input * 100 / max(t.factor(), 1)
-	learned := int(token.Learn(token.Factor(t.factor()), token.Pair{Estimated: estimated, Reported: resp.Usage.Input}))
+	learned := int(token.LearnFactor(token.Factor(t.factor()), token.EstimateReport{Estimated: estimated, Reported: resp.Usage.Input}))
 	// Too low lets requests be too large, too high only cuts a little early.
 	if d := learned - cmp.Or(t.lane.Marks.Learned, t.factor()); d > 0 || d <= -5 {
 		t.lane.Marks.Learned = learned

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-func TestTypedTextIsReadAsTheSchemaWantsIt(t *testing.T) {
+func TestParseAnswerFollowsTheSchema(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		schema map[string]any
@@ -33,7 +33,7 @@ func TestTypedTextIsReadAsTheSchemaWantsIt(t *testing.T) {
 	}
 }
 
-func TestTextThatDoesNotFitIsRefusedWithWhatIsExpected(t *testing.T) {
+func TestParseAnswerErrorNamesTheExpectedType(t *testing.T) {
 	for _, c := range []struct {
 		schema map[string]any
 		text   string
@@ -52,7 +52,7 @@ func TestTextThatDoesNotFitIsRefusedWithWhatIsExpected(t *testing.T) {
 	}
 }
 
-func TestASchemaIsSelfContained(t *testing.T) {
+func TestSchemaCannotReferToOtherDocuments(t *testing.T) {
 	for _, ref := range []string{"file:///etc/passwd", "http://127.0.0.1:9/s.json", "other.json"} {
 		if _, err := CompileSchema(map[string]any{"$ref": ref}); err == nil {
 			t.Errorf("a schema that refers to %s compiles", ref)
@@ -67,7 +67,7 @@ func TestASchemaIsSelfContained(t *testing.T) {
 	}
 }
 
-func TestCheckAnswerTakesTextWhereThereIsNoSchema(t *testing.T) {
+func TestCheckAnswerWithoutSchemaAcceptsText(t *testing.T) {
 	if err := CheckAnswer(nil, "yes"); err != nil {
 		t.Error(err)
 	}
@@ -76,7 +76,7 @@ func TestCheckAnswerTakesTextWhereThereIsNoSchema(t *testing.T) {
 	}
 }
 
-func TestOddSchemasAndValuesAreErrorsAndNotPanics(t *testing.T) {
+func TestInvalidSchemasAndValuesReturnErrors(t *testing.T) {
 	if err := CheckAnswer(map[string]any{"$ref": "#"}, "x"); err == nil {
 		t.Error("a schema that is only itself accepts an answer")
 	}

@@ -13,108 +13,108 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// gate is where calls of tools wait for the leave of a person. What it decides
+// approvalGate is where calls of tools wait for the leave of a person. What it decides
 // follows from the answers of the model and of people alone, and not from the
 // order in which parallel calls arrive: an attempt that is entered again decides
 // the same.
-type gate struct {
+type approvalGate struct {
 	c      *Ctx
 	prefix string // of the names of the effects that the calls are
 
 	mu sync.Mutex // parallel calls share what follows
 	// calls are those of the model's newest answer, said what was decided about
 	// them, by their index in the attempt.
-	calls []convo.Call
-	said  map[int]decision
-	// earlier are people's answers about calls of the model's answers before,
+	calls     []convo.Call
+	decisions map[int]callDecision
+	// earlierAnswers are people's answers about calls of the model's answers before,
 	// fresh those about its newest.
-	earlier, fresh []tool.Answer
+	earlierAnswers, newAnswers []tool.ApprovalAnswer
 }
 
-// decision is what becomes of a call: it is made where refusal and err are zero.
-type decision struct {
+// callDecision is what becomes of a call: it is made where refusal and err are zero.
+type callDecision struct {
 	refusal string         // what the model is told in its place
 	note    convo.Metadata // whose leave it was, for the record
 	err     error          // ErrSuspended: it waits
 }
 
-// answered is told of the model's newest answer.
-func (g *gate) answered(calls []convo.Call) {
+// setCalls is told of the model's newest answer.
+func (g *approvalGate) setCalls(calls []convo.Call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.calls, g.said = calls, make(map[int]decision)
-	g.earlier, g.fresh = append(g.earlier, g.fresh...), nil
+	g.calls, g.decisions = calls, make(map[int]callDecision)
+	g.earlierAnswers, g.newAnswers = append(g.earlierAnswers, g.newAnswers...), nil
 }
 
-// pass decides about a call: whether it may be made, or a person has to answer
+// check decides about a call: whether it may be made, or a person has to answer
 // first.
-func (g *gate) pass(index int, t *tool.Tool, call convo.Call, own bool) decision {
+func (g *approvalGate) check(index int, t *tool.Tool, call convo.Call, own bool) callDecision {
 	if t.Approve == "" || t.Approve == tool.ApproveNever {
-		return decision{}
+		return callDecision{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, done := g.said[index]; !done {
+	if _, done := g.decisions[index]; !done {
 		first, calls := index, []convo.Call{call}
 		if i := slices.Index(g.calls, call); i >= 0 && !slices.Contains(g.calls[i+1:], call) {
 			first, calls = index-i, g.calls
 		}
 		g.decide(first, calls, index-first, t, own)
 	}
-	return g.said[index]
+	return g.decisions[index]
 }
 
 // decide decides about the call at a place among those of one answer, whose
 // first has the given index, and about all others of its tool. With ApproveOnce
 // one question is open at a time: its answer may be one to those that follow.
-func (g *gate) decide(first int, calls []convo.Call, place int, t *tool.Tool, own bool) {
-	if g.said == nil {
-		g.said = make(map[int]decision)
+func (g *approvalGate) decide(first int, calls []convo.Call, place int, t *tool.Tool, own bool) {
+	if g.decisions == nil {
+		g.decisions = make(map[int]callDecision)
 	}
-	earlier, waits := slices.Clip(g.earlier), false
+	earlier, waits := slices.Clip(g.earlierAnswers), false
 	for i, call := range calls {
 		made := call.Name == t.Name && (call.Arguments == "" || json.Valid([]byte(call.Arguments)))
 		if i != place && !made {
 			continue // another tool's, or one that the model is told is wrong
 		}
 		if waits && t.Approve == tool.ApproveOnce {
-			g.said[first+i] = decision{err: ErrSuspended}
+			g.decisions[first+i] = callDecision{err: ErrSuspended}
 			continue
 		}
 		d, answers := g.ask(first+i, t, call, earlier, own)
-		g.said[first+i] = d
+		g.decisions[first+i] = d
 		waits = waits || d.err != nil
-		earlier, g.fresh = append(earlier, answers...), append(g.fresh, answers...)
+		earlier, g.newAnswers = append(earlier, answers...), append(g.newAnswers, answers...)
 	}
 }
 
 // ask decides about one call, by earlier answers or a person's to a question of
 // its own, which it returns.
-func (g *gate) ask(index int, t *tool.Tool, call convo.Call, earlier []tool.Answer, own bool) (decision, []tool.Answer) {
+func (g *approvalGate) ask(index int, t *tool.Tool, call convo.Call, earlier []tool.ApprovalAnswer, own bool) (callDecision, []tool.ApprovalAnswer) {
 	asked := tool.Call{Key: fmt.Sprintf("%s/%stool#%d", g.c.info.Path, g.prefix, index), Arguments: call.Arguments}
 	verdict, by := t.Verdict(asked, earlier)
-	var answers []tool.Answer
-	if verdict == tool.Ask {
+	var answers []tool.ApprovalAnswer
+	if verdict == tool.NeedsAnswer {
 		who := "The model"
 		if own {
 			who = "The node " + g.c.info.Path
 		}
-		a, err := g.c.Ask(g.prefix+questionName(index, t, call), questionOf(t, asked, who))
+		a, err := g.c.Ask(g.prefix+questionName(index, t, call), approvalInterrupt(t, asked, who))
 		if err != nil {
-			return decision{err: err}, nil
+			return callDecision{err: err}, nil
 		}
-		allow, reason := readLeave(a.Value)
-		answers = []tool.Answer{t.Answer(asked, allow && a.Given, a.By, reason)}
+		allow, reason := readApproval(a.Value)
+		answers = []tool.ApprovalAnswer{t.ApprovalAnswer(asked, allow && a.Given, a.By, reason)}
 		verdict, by = t.Verdict(asked, answers)
 	}
 	if verdict == tool.Allowed {
-		return decision{note: noteOf(by)}, answers
+		return callDecision{note: approvalMetadata(by)}, answers
 	}
-	return decision{refusal: by.Refusal(), note: noteOf(by)}, answers
+	return callDecision{refusal: by.DenialText(), note: approvalMetadata(by)}, answers
 }
 
-// noteOf is what is kept of an answer with the result of the call it is about.
-func noteOf(a tool.Answer) convo.Metadata {
+// approvalMetadata is what is kept of an answer with the result of the call it is about.
+func approvalMetadata(a tool.ApprovalAnswer) convo.Metadata {
 	note := map[string]any{"allowed": a.Allow}
 	if a.By != "" {
 		note["by"] = a.By
@@ -134,15 +134,15 @@ func questionName(index int, t *tool.Tool, call convo.Call) string {
 
 // The answers to a question about a call, beside {"approve": ..., "reason": ...}.
 const (
-	leaveGiven   = "approve"
-	leaveRefused = "reject"
+	answerApprove = "approve"
+	answerReject  = "reject"
 )
 
-// questionOf is the interrupt that puts the question about a call. With
+// approvalInterrupt is the interrupt that puts the question about a call. With
 // ApproveOnce it names the tool as it is defined now, so that leave holds for
 // the run.
-func questionOf(t *tool.Tool, asked tool.Call, who string) engine.Interrupt {
-	q := t.Question(asked)
+func approvalInterrupt(t *tool.Tool, asked tool.Call, who string) engine.Interrupt {
+	q := t.ApprovalRequest(asked)
 	arguments := q.Arguments
 	if arguments == "" {
 		arguments = "no arguments"
@@ -152,9 +152,9 @@ func questionOf(t *tool.Tool, asked tool.Call, who string) engine.Interrupt {
 		i.Event = "tool:" + q.Hash
 		i.Prompt += fmt.Sprintf(" Leave holds for all further calls of %s in this run.", q.Tool)
 	}
-	i.Prompt += fmt.Sprintf(" Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.", leaveGiven, leaveRefused)
+	i.Prompt += fmt.Sprintf(" Answer %s, %s, or {\"approve\": false, \"reason\": \"...\"}.", answerApprove, answerReject)
 	i.Schema = map[string]any{"anyOf": []any{
-		map[string]any{"type": "string", "enum": []any{leaveGiven, leaveRefused}},
+		map[string]any{"type": "string", "enum": []any{answerApprove, answerReject}},
 		map[string]any{
 			"type": "object", "required": []any{"approve"}, "additionalProperties": false,
 			"properties": map[string]any{
@@ -166,11 +166,11 @@ func questionOf(t *tool.Tool, asked tool.Call, who string) engine.Interrupt {
 	return i
 }
 
-// readLeave reads an answer. What does not say plainly that the call may be
+// readApproval reads an answer. What does not say plainly that the call may be
 // made refuses it.
-func readLeave(v engine.Value) (allow bool, reason string) {
+func readApproval(v engine.Value) (allow bool, reason string) {
 	if o, ok := v.(map[string]any); ok {
 		reason, _ = o["reason"].(string)
 	}
-	return engine.GivesLeave(v), reason
+	return engine.IsApproved(v), reason
 }

@@ -27,9 +27,9 @@ type Child struct {
 	// completes; the node keeps its turn until then). "" is the node's key of that
 	// name, and fresh where it has none.
 	Isolation string
-	// Keep has a child that failed for an earlier attempt stay failed, for a node
+	// KeepFailed has a child that failed for an earlier attempt stay failed, for a node
 	// that went on after it; otherwise another is run.
-	Keep bool
+	KeepFailed bool
 }
 
 // ChildResult is how a child run ended.

@@ -11,7 +11,7 @@ import (
 // lists, or says why it cannot. A value that fits is returned as it is; null
 // fits every type.
 func Coerce(t flow.PortType, v engine.Value) (engine.Value, error) {
-	if v == nil || fits(t, v) {
+	if v == nil || fitsType(t, v) {
 		return v, nil
 	}
 	switch t {

@@ -131,14 +131,14 @@ type Cache interface {
 	Change(ctx context.Context, key string, change func(v engine.Value, ok bool) (engine.Value, bool)) error
 }
 
-// Unknown says what happens to an effect that was in flight at a crash.
-type Unknown int
+// UnknownPolicy says what happens to an effect that was in flight at a crash.
+type UnknownPolicy int
 
 // The policies for effects of unknown outcome.
 const (
-	UnknownRetry Unknown = iota // ask again with the same key
-	UnknownAsk                  // a person decides
-	UnknownFail                 // fail the node
+	UnknownRetry UnknownPolicy = iota // ask again with the same key
+	UnknownAsk                        // a person decides
+	UnknownFail                       // fail the node
 )
 
 // Effect is one thing done outside.
@@ -155,7 +155,7 @@ type Effect struct {
 	Text   func() ([]byte, error)
 	Digest []byte
 	// Unknown is the policy for an effect in flight at a crash.
-	Unknown Unknown
+	Unknown UnknownPolicy
 	// Reserve is what a model call may spend, nil for what spends nothing. Where
 	// a budget leaves less for its answer, the runner lowers Output before Do.
 	Reserve *Reserve
@@ -170,13 +170,13 @@ type Reserve struct {
 	OutputCost int64
 	// Unpriced names the model of a call whose cost is not known, "" where it is.
 	Unpriced string
-	// Bound is set where a budget binds the effect: Output is then what the budget
+	// HasBudget is set where a budget binds the effect: Output is then what the budget
 	// leaves for it. More is then what reserves as much for another try when one has
 	// failed, beside what that has cost; it fails where a budget has no room.
-	Bound bool
-	More  func(spent engine.Usage) error
-	// Tried is the sum of what More was given.
-	Tried engine.Usage
+	HasBudget    bool
+	ReserveRetry func(spent engine.Usage) error
+	// RetryUsage is the sum of what More was given.
+	RetryUsage engine.Usage
 }
 
 // Outcome is what an effect returned.

@@ -17,7 +17,7 @@ func CheckInput(in flow.Input, v any) (engine.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fits(in.Type, n) {
+	if !fitsType(in.Type, n) {
 		return nil, fmt.Errorf("expected %s, got %s", in.Type, kindOf(n))
 	}
 	if in.Schema != nil {
@@ -64,7 +64,7 @@ func CheckInputs(declared []flow.Input, given engine.Values) (engine.Values, err
 	return out, errors.Join(problems...)
 }
 
-func fits(t flow.PortType, v engine.Value) bool {
+func fitsType(t flow.PortType, v engine.Value) bool {
 	switch t {
 	case flow.TypeText:
 		_, ok := v.(string)

@@ -19,7 +19,7 @@ func (c *Ctx) LLMHost() llm.Host { return c.LLMHostAs("") }
 // are numbered by themselves, so that neither moves the numbers of the other. A
 // prefix ends with a dot, as "post.".
 func (c *Ctx) LLMHostAs(prefix string) llm.Host {
-	return toolHost{llmHost: llmHost{c, prefix}, gate: &gate{c: c, prefix: prefix}}
+	return toolHost{llmHost: llmHost{c, prefix}, gate: &approvalGate{c: c, prefix: prefix}}
 }
 
 // llmHost is an llm.Host but for the tool calls, which toolHost makes.
@@ -31,8 +31,8 @@ type llmHost struct {
 // Run is the id of the run.
 func (h llmHost) Run() string { return h.c.info.Run }
 
-// Counted reports whether a budget binds the node.
-func (h llmHost) Counted() bool {
+// MustCount reports whether a budget binds the node.
+func (h llmHost) MustCount() bool {
 	b, ok := h.c.host.(interface{ Budgeted() bool })
 	return ok && b.Budgeted()
 }
@@ -57,24 +57,24 @@ func (h llmHost) ModelCall(
 	v, err := h.c.Do(Effect{
 		Name: h.prefix + cmp.Or(req.Purpose, "model"), Reserve: reserve, Text: req.Canonical, Digest: digest[:], Unknown: UnknownRetry,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
-			if reserve.Bound {
-				req.Granted = reserve.Output
+			if reserve.HasBudget {
+				req.GrantedOutput = reserve.Output
 			}
-			if reserve.More != nil {
-				req.More = func(u llm.Usage) error { return reserve.More(*UsageOf(u)) }
+			if reserve.ReserveRetry != nil {
+				req.AllowRetry = func(u llm.Usage) error { return reserve.ReserveRetry(*EngineUsage(u)) }
 			}
 			resp, err := do(ctx, key)
 			switch {
 			case resp == nil:
 				return Outcome{}, ModelError(err)
-			case !resp.Came():
-				return Outcome{Usage: SpentOn(resp)}, ModelError(err)
+			case !resp.HasAnswer():
+				return Outcome{Usage: TotalUsage(resp)}, ModelError(err)
 			}
 			v, unkept := recordedResponse(resp)
 			if err == nil {
 				err = unkept
 			}
-			return Outcome{Value: v, Usage: SpentOn(resp), Manifest: manifest}, ModelError(err)
+			return Outcome{Value: v, Usage: TotalUsage(resp), Manifest: manifest}, ModelError(err)
 		},
 	})
 	if v == nil {
@@ -87,9 +87,9 @@ func (h llmHost) ModelCall(
 	return resp, err
 }
 
-// nativeKey is where an effect's result keeps the blocks that only their
+// nativeField is where an effect's result keeps the blocks that only their
 // provider reads: as a text, since they go back to it byte for byte.
-const nativeKey = "native"
+const nativeField = "native"
 
 // recordedResponse is a model's answer as the journal keeps it.
 func recordedResponse(resp *llm.Response) (engine.Value, error) {
@@ -97,7 +97,7 @@ func recordedResponse(resp *llm.Response) (engine.Value, error) {
 	plain.Message.Native = nil
 	v, err := engine.Normalize(&plain)
 	if o, ok := v.(map[string]any); ok && resp.Message.Native != nil {
-		o[nativeKey] = string(resp.Message.Native)
+		o[nativeField] = string(resp.Message.Native)
 	}
 	return v, err
 }
@@ -105,11 +105,11 @@ func recordedResponse(resp *llm.Response) (engine.Value, error) {
 // readResponse is the answer that recordedResponse recorded.
 func readResponse(v engine.Value) (*llm.Response, error) {
 	resp := new(llm.Response)
-	if err := fromValue(v, resp); err != nil {
+	if err := decodeValue(v, resp); err != nil {
 		return nil, fmt.Errorf("read the recorded answer of a model: %w", err)
 	}
 	if o, ok := v.(map[string]any); ok {
-		if native, ok := o[nativeKey].(string); ok {
+		if native, ok := o[nativeField].(string); ok {
 			resp.Message.Native = json.RawMessage(native)
 		}
 	}
@@ -129,8 +129,8 @@ func ModelError(err error) error {
 // Emit streams a piece of a model's answer.
 func (h llmHost) Emit(c llm.Chunk) { h.c.Emit(c) }
 
-// UsageOf is what one model call cost.
-func UsageOf(u llm.Usage) *engine.Usage {
+// EngineUsage is what one model call cost.
+func EngineUsage(u llm.Usage) *engine.Usage {
 	out := &engine.Usage{Calls: 1, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, CostMicros: u.CostMicros}
 	if u.Estimated {
 		out.Estimated = 1
@@ -138,13 +138,13 @@ func UsageOf(u llm.Usage) *engine.Usage {
 	return out
 }
 
-// SpentOn is what a call cost: its answer, if one came, and the tries before it. It
+// TotalUsage is what a call cost: its answer, if one came, and the tries before it. It
 // is nil where nothing was spent.
-func SpentOn(resp *llm.Response) *engine.Usage {
-	lost := UsageOf(resp.Lost.Usage)
-	lost.Calls, lost.Estimated = resp.Lost.Tries, resp.Lost.Estimated
-	if resp.Came() {
-		sum := lost.Add(*UsageOf(resp.Usage))
+func TotalUsage(resp *llm.Response) *engine.Usage {
+	lost := EngineUsage(resp.RetryCost.Usage)
+	lost.Calls, lost.Estimated = resp.RetryCost.Tries, resp.RetryCost.Estimated
+	if resp.HasAnswer() {
+		sum := lost.Add(*EngineUsage(resp.Usage))
 		return &sum
 	}
 	if lost.Calls == 0 {
@@ -155,7 +155,7 @@ func SpentOn(resp *llm.Response) *engine.Usage {
 
 // ReserveOf is what a model call may spend at most.
 func ReserveOf(req *llm.Request) *Reserve {
-	r := &Reserve{Usage: *UsageOf(req.Estimate), OutputCost: req.OutputCost}
+	r := &Reserve{Usage: *EngineUsage(req.Estimate), OutputCost: req.OutputCost}
 	r.Estimated = r.Calls
 	if req.Unpriced {
 		r.Unpriced = req.Provider + "/" + req.Model
@@ -163,8 +163,8 @@ func ReserveOf(req *llm.Request) *Reserve {
 	return r
 }
 
-// fromValue decodes a value into a struct.
-func fromValue(v engine.Value, into any) error {
+// decodeValue decodes a value into a struct.
+func decodeValue(v engine.Value, into any) error {
 	b, err := engine.AppendValue(nil, v)
 	if err != nil {
 		return err

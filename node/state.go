@@ -15,24 +15,24 @@ type State struct {
 	base     engine.State
 	reducers func(key string) flow.Reducer
 	changes  []engine.StateChange // in order; without a reducer one per key
-	// places are where in changes those of a key are, made when there are many.
-	places map[string][]int
+	// positions are where in changes those of a key are, made when there are many.
+	positions map[string][]int
 }
 
-// indexFrom is from how many changes on they are found by key and not by looking
+// minIndexed is from how many changes on they are found by key and not by looking
 // through them.
-const indexFrom = 16
+const minIndexed = 16
 
-// of lists where the changes of a key are, in order.
-func (s *State) of(key string) []int {
-	if s.places != nil || len(s.changes) >= indexFrom {
-		if s.places == nil {
-			s.places = make(map[string][]int, 2*len(s.changes))
+// changesOf lists where the changes of a key are, in order.
+func (s *State) changesOf(key string) []int {
+	if s.positions != nil || len(s.changes) >= minIndexed {
+		if s.positions == nil {
+			s.positions = make(map[string][]int, 2*len(s.changes))
 			for i := range s.changes {
-				s.places[s.changes[i].Key] = append(s.places[s.changes[i].Key], i)
+				s.positions[s.changes[i].Key] = append(s.positions[s.changes[i].Key], i)
 			}
 		}
-		return s.places[key]
+		return s.positions[key]
 	}
 	var out []int
 	for i := range s.changes {
@@ -53,7 +53,7 @@ func NewState(base engine.State, reducers func(key string) flow.Reducer) State {
 // are the caller's own to change; null is a value.
 func (s *State) Get(key string) (engine.Value, bool) {
 	v, ok := s.base.Get(key)
-	for _, i := range s.of(key) {
+	for _, i := range s.changesOf(key) {
 		c := &s.changes[i]
 		if c.Delete {
 			return nil, false
@@ -112,14 +112,14 @@ func (s *State) Snapshot() engine.State { return s.base }
 
 // Set writes one key; the key's reducer combines it with what is there.
 func (s *State) Set(key string, v engine.Value) error {
-	if err := s.room(1); err != nil {
+	if err := s.checkRoom(1); err != nil {
 		return err
 	}
 	n, err := engine.Normalize(v)
 	if err != nil {
 		return err
 	}
-	s.put(engine.StateChange{Key: key, Value: n})
+	s.addChange(engine.StateChange{Key: key, Value: n})
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (s *State) Set(key string, v engine.Value) error {
 //
 // More keys than MaxStateKeys are an error.
 func (s *State) Update(values map[string]any) error {
-	if err := s.room(len(values)); err != nil {
+	if err := s.checkRoom(len(values)); err != nil {
 		return err
 	}
 	n, err := engine.Normalize(values)
@@ -136,7 +136,7 @@ func (s *State) Update(values map[string]any) error {
 	}
 	m := n.(map[string]any)
 	for _, k := range slices.Sorted(keysOf(m)) {
-		s.put(engine.StateChange{Key: k, Value: m[k]})
+		s.addChange(engine.StateChange{Key: k, Value: m[k]})
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (s *State) Update(values map[string]any) error {
 // MaxStateKeys is how many changes to the state one node may make.
 const MaxStateKeys = 100_000
 
-func (s *State) room(more int) error {
+func (s *State) checkRoom(more int) error {
 	if len(s.changes)+more <= MaxStateKeys {
 		return nil
 	}
@@ -158,22 +158,22 @@ func (s *State) room(more int) error {
 // Delete removes a key; removing what is not there is no change.
 func (s *State) Delete(key string) {
 	if _, ok := s.Get(key); ok {
-		s.put(engine.StateChange{Key: key, Delete: true})
+		s.addChange(engine.StateChange{Key: key, Delete: true})
 	}
 }
 
 // Changes lists what the node wrote, for those who run nodes.
 func (s *State) Changes() []engine.StateChange { return s.changes }
 
-// put adds a change. It takes the place of an earlier one of its key, unless
+// addChange adds a change. It takes the place of an earlier one of its key, unless
 // the two combine.
-func (s *State) put(c engine.StateChange) {
-	if before := s.of(c.Key); len(before) > 0 && s.reducers(c.Key) == flow.ReduceNone {
+func (s *State) addChange(c engine.StateChange) {
+	if before := s.changesOf(c.Key); len(before) > 0 && s.reducers(c.Key) == flow.ReduceNone {
 		s.changes[before[0]] = c
 		return
 	}
-	if s.places != nil {
-		s.places[c.Key] = append(s.places[c.Key], len(s.changes))
+	if s.positions != nil {
+		s.positions[c.Key] = append(s.positions[c.Key], len(s.changes))
 	}
 	s.changes = append(s.changes, c)
 }

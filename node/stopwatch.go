@@ -11,19 +11,19 @@ import (
 // timers or a process to drive the run is left out, and what several attempts
 // worked is added up. It belongs to the node's goroutine, and a node has one.
 type Stopwatch struct {
-	c      *Ctx
-	worked int64     // microseconds, at the newest reading
-	read   time.Time // when that was, in this entry
+	c       *Ctx
+	elapsed int64     // microseconds, at the newest reading
+	read    time.Time // when that was, in this entry
 }
 
 // Stopwatch begins to measure.
 func (c *Ctx) Stopwatch() *Stopwatch { return &Stopwatch{c: c, read: time.Now()} }
 
-// Worked is how long the node has worked so far. Each reading is an effect, so
+// Elapsed is how long the node has worked so far. Each reading is an effect, so
 // that an attempt which is entered again is told the same.
-func (s *Stopwatch) Worked() (time.Duration, error) {
+func (s *Stopwatch) Elapsed() (time.Duration, error) {
 	v, err := s.c.Do(Effect{Name: "clock", Do: func(goContext, string) (Outcome, error) {
-		return Outcome{Value: s.worked + time.Since(s.read).Microseconds()}, nil
+		return Outcome{Value: s.elapsed + time.Since(s.read).Microseconds()}, nil
 	}})
 	if err != nil {
 		return 0, err
@@ -32,6 +32,6 @@ func (s *Stopwatch) Worked() (time.Duration, error) {
 	if !ok {
 		return 0, &engine.Error{Code: engine.CodeValue, Permanent: true, Message: fmt.Sprintf("a clock reads %T", v)}
 	}
-	s.worked, s.read = worked, time.Now()
+	s.elapsed, s.read = worked, time.Now()
 	return time.Duration(worked) * time.Microsecond, nil
 }

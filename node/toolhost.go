@@ -14,10 +14,10 @@ import (
 // they ask for it.
 type toolHost struct {
 	llmHost
-	gate *gate
-	// own: it is the node that calls, not a model. insist: what a tool says went
+	gate *approvalGate
+	// byNode: it is the node that calls, not a model. insist: what a tool says went
 	// wrong is a failure of the effect.
-	own, insist bool
+	byNode, insist bool
 }
 
 // ModelCall tells the gate which calls an answer asks for.
@@ -26,7 +26,7 @@ func (h toolHost) ModelCall(
 ) (*llm.Response, error) {
 	resp, err := h.llmHost.ModelCall(req, do)
 	if err == nil {
-		h.gate.answered(resp.Message.Calls)
+		h.gate.setCalls(resp.Message.Calls)
 	}
 	return resp, err
 }
@@ -37,7 +37,7 @@ func (h toolHost) ModelCall(
 // refused is none. What a tool says went wrong is an answer for the model; only
 // what suspends or ends the attempt is an error.
 func (h toolHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
-	d := h.gate.pass(index, t, call, h.own)
+	d := h.gate.check(index, t, call, h.byNode)
 	if d.err != nil || d.refusal != "" {
 		return llm.ToolResult{Text: d.refusal, Failed: true, Metadata: d.note}, d.err
 	}
@@ -55,10 +55,10 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 	v, err := h.c.Do(Effect{
 		Name: h.prefix + "tool", Index: index, Request: []any{t.Name, call.Arguments}, Unknown: unknown,
 		Do: func(ctx context.Context, key string) (Outcome, error) {
-			made := &artifacts{}
-			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments, By: h.c.caller(), Declared: made.add})
+			made := &declaredArtifacts{}
+			text, err := t.Run(ctx, tool.Call{Key: key, Arguments: call.Arguments, Caller: h.c.caller(), OnDeclare: made.add})
 			if err == nil {
-				return Outcome{Value: made.into(map[string]any{"text": text})}, nil
+				return Outcome{Value: made.addTo(map[string]any{"text": text})}, nil
 			}
 			// A call that was cut off has no answer: its outcome is unknown.
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -67,7 +67,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 			if h.insist {
 				return Outcome{}, toolFailed(t, err.Error())
 			}
-			return Outcome{Value: made.into(map[string]any{"text": err.Error(), "failed": true})}, nil
+			return Outcome{Value: made.addTo(map[string]any{"text": err.Error(), "failed": true})}, nil
 		},
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (h toolHost) call(index int, t *tool.Tool, call convo.Call) (llm.ToolResult
 		Text   string `json:"text"`
 		Failed bool   `json:"failed"`
 	}
-	if err := fromValue(v, &answer); err != nil {
+	if err := decodeValue(v, &answer); err != nil {
 		return llm.ToolResult{}, fmt.Errorf("read the recorded result of tool %s: %w", t.Name, err)
 	}
 	return llm.ToolResult{Text: answer.Text, Failed: answer.Failed}, nil

@@ -24,8 +24,8 @@ type Query struct {
 	Limit int
 }
 
-// Found is what a query found.
-type Found struct {
+// QueryResult is what a query found.
+type QueryResult struct {
 	Items []Item
 	// Total is how many there are without the limit.
 	Total int
@@ -40,9 +40,9 @@ const (
 	MaxCandidates = 1000
 )
 
-// Checked returns the query with its limit; ErrInvalid says what about it cannot
+// Normalized returns the query with its limit; ErrInvalid says what about it cannot
 // be used.
-func (q Query) Checked() (Query, error) {
+func (q Query) Normalized() (Query, error) {
 	if err := q.Scope.Check(); err != nil {
 		return q, err
 	}
@@ -59,9 +59,9 @@ func (q Query) Checked() (Query, error) {
 	return q, nil
 }
 
-// Fits reports whether an item is one that the query asks for, leaving aside the
+// Matches reports whether an item is one that the query asks for, leaving aside the
 // text.
-func (q Query) Fits(i *Item) bool {
+func (q Query) Matches(i *Item) bool {
 	return i.Scope == q.Scope && (q.Kind == "" || q.Kind == i.Kind) && (!q.Keyed || i.Key != "") &&
 		(q.Since.IsZero() || !i.At.Before(q.Since))
 }
@@ -77,8 +77,8 @@ type Stats struct {
 type Candidate struct {
 	Terms []string
 	At    time.Time
-	// Num tells items apart; of those of one time the higher is the newer.
-	Num int64
+	// Seq tells items apart; of those of one time the higher is the newer.
+	Seq int64
 
 	score float64
 }
@@ -94,16 +94,16 @@ func Rank(terms []Term, s Stats, list []Candidate) {
 	slices.SortFunc(list, func(a, b Candidate) int {
 		switch {
 		case a.score != b.score:
-			return sign(a.score < b.score)
+			return compareOrder(a.score < b.score)
 		case !a.At.Equal(b.At):
-			return sign(a.At.Before(b.At))
+			return compareOrder(a.At.Before(b.At))
 		}
-		return sign(a.Num < b.Num)
+		return compareOrder(a.Seq < b.Seq)
 	})
 }
 
-// sign puts a behind b where it is less.
-func sign(less bool) int {
+// compareOrder puts a behind b where it is less.
+func compareOrder(less bool) int {
 	if less {
 		return 1
 	}
@@ -116,7 +116,7 @@ func score(terms []Term, s Stats, words []string) float64 {
 	length := k1 * (1 - b + b*float64(len(words))/average)
 	sum := 0.0
 	for i, t := range terms {
-		tf := t.in(words)
+		tf := t.countIn(words)
 		n := float64(min(s.With[i], s.Items))
 		idf := math.Log(1 + (float64(s.Items)-n+0.5)/(n+0.5))
 		sum += idf * tf * (k1 + 1) / (tf + length)
@@ -124,8 +124,8 @@ func score(terms []Term, s Stats, words []string) float64 {
 	return sum
 }
 
-// in is how often a term is among words.
-func (t Term) in(words []string) float64 {
+// countIn is how often a term is among words.
+func (t Term) countIn(words []string) float64 {
 	n := 0.0
 	for _, w := range words {
 		switch {
@@ -138,5 +138,5 @@ func (t Term) in(words []string) float64 {
 	return n
 }
 
-// Takes reports whether one of words is the term.
-func (t Term) Takes(words []string) bool { return t.in(words) > 0 }
+// MatchesAny reports whether one of words is the term.
+func (t Term) MatchesAny(words []string) bool { return t.countIn(words) > 0 }

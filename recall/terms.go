@@ -41,7 +41,7 @@ type Term struct {
 // Terms are those of a text, in order.
 func Terms(text string) []string {
 	var out []string
-	cut(text, func(p piece) {
+	splitText(text, func(p piece) {
 		for i := range p.letters {
 			switch {
 			case p.kind == word:
@@ -57,17 +57,17 @@ func Terms(text string) []string {
 	return out
 }
 
-// Search are the terms that a question looks for, each once, at most MaxTerms.
+// SearchTerms are the terms that a question looks for, each once, at most MaxTerms.
 // Words of three letters and more, two of Hangul, are prefixes; so is a single letter
 // of a script without spaces.
-func Search(question string) []Term {
+func SearchTerms(question string) []Term {
 	var out []Term
 	add := func(t Term) {
 		if len(out) < MaxTerms && !slices.ContainsFunc(out, func(o Term) bool { return o.Text == t.Text }) {
 			out = append(out, t)
 		}
 	}
-	cut(question, func(p piece) {
+	splitText(question, func(p piece) {
 		switch n := len(p.letters); {
 		case p.kind == word:
 			add(Term{string(p.letters), n >= minPrefix || n >= minHangul && unicode.Is(unicode.Hangul, p.letters[0])})
@@ -89,25 +89,25 @@ func (i *Item) Terms() []string {
 	return append(append(Terms(i.Key), Terms(strings.Join(i.Tags, " "))...), Terms(i.Text)...)
 }
 
-type class int
+type letterClass int
 
 const (
-	nothing class = iota // ends what was before it
-	ignored              // as if it were not there
-	mark                 // goes with the letter before it
+	separator letterClass = iota // ends what was before it
+	ignored                      // as if it were not there
+	mark                         // goes with the letter before it
 	word
-	dense  // a letter of a script without spaces
-	symbol // a term by itself
+	unspaced // a letter of a script without spaces
+	symbol   // a term by itself
 )
 
 // piece is a run of letters of one class; a word is cut to MaxTerm.
 type piece struct {
-	kind    class
+	kind    letterClass
 	letters []rune
 }
 
-// cut calls do for each piece of a text; the piece holds until do returns.
-func cut(text string, do func(piece)) {
+// splitText calls do for each piece of a text; the piece holds until do returns.
+func splitText(text string, do func(piece)) {
 	var p piece
 	end := func() {
 		if p.kind == word && len(p.letters) > MaxTerm {
@@ -116,19 +116,19 @@ func cut(text string, do func(piece)) {
 		if len(p.letters) > 0 {
 			do(p)
 		}
-		p.kind, p.letters = nothing, p.letters[:0]
+		p.kind, p.letters = separator, p.letters[:0]
 	}
-	for _, r := range folded(text) {
+	for _, r := range foldText(text) {
 		k := classOf(r)
 		if k == mark {
-			if k = p.kind; k == nothing || k == symbol { // a mark on nothing
-				k = nothing
+			if k = p.kind; k == separator || k == symbol { // a mark on nothing
+				k = separator
 			}
 		}
 		switch {
 		case k == ignored:
 			continue
-		case k == nothing:
+		case k == separator:
 			end()
 			continue
 		case k != p.kind || k == symbol:
@@ -139,14 +139,14 @@ func cut(text string, do func(piece)) {
 	end()
 }
 
-// folded is a text without case, without diacritics and in one spelling.
-func folded(text string) string {
+// foldText is a text without case, without diacritics and in one spelling.
+func foldText(text string) string {
 	if isASCII(text) {
 		return strings.ToLower(text)
 	}
 	text = norm.NFKD.String(strings.ToValidUTF8(text, " "))
 	text = cases.Fold().String(text)
-	return norm.NFC.String(strings.Map(bare, norm.NFKD.String(text)))
+	return norm.NFC.String(strings.Map(stripDiacritics, norm.NFKD.String(text)))
 }
 
 func isASCII(s string) bool {
@@ -158,9 +158,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// bare takes diacritics away. Marks that tell letters apart, as the voiced ones of
+// stripDiacritics takes diacritics away. Marks that tell letters apart, as the voiced ones of
 // kana and the vowels of Indian scripts do, stay.
-func bare(r rune) rune {
+func stripDiacritics(r rune) rune {
 	switch {
 	case r >= 0x0300 && r <= 0x036f, r >= 0x1ab0 && r <= 0x1aff, r >= 0x1dc0 && r <= 0x1dff, r >= 0x20d0 && r <= 0x20ff,
 		r >= 0xfe20 && r <= 0xfe2f,                                                       // combining, for Latin, Greek, Cyrillic
@@ -185,37 +185,37 @@ func bare(r rune) rune {
 	return r
 }
 
-func classOf(r rune) class {
+func classOf(r rune) letterClass {
 	switch {
 	case r < utf8.RuneSelf:
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
 			return word
 		}
-		return nothing
+		return separator
 	case r == utf8.RuneError:
-		return nothing
+		return separator
 	case r >= 0xfe00 && r <= 0xfe0f, unicode.Is(unicode.Cf, r): // how a character looks; joiners and soft hyphens
 		return ignored
 	case unicode.IsMark(r):
-		if spaceless(r) {
-			return dense
+		if isUnspaced(r) {
+			return unspaced
 		}
 		return mark
 	case r == 'ー' || r == '々' || r == '〆':
-		return dense
-	case unicode.IsLetter(r) && spaceless(r):
-		return dense
+		return unspaced
+	case unicode.IsLetter(r) && isUnspaced(r):
+		return unspaced
 	case unicode.IsLetter(r) || unicode.IsNumber(r):
 		return word
 	case unicode.Is(unicode.So, r) || r >= 0x1f3fb && r <= 0x1f3ff:
 		return symbol
 	}
-	return nothing
+	return separator
 }
 
-// spaceless reports whether a letter is of a script that puts no spaces between
+// isUnspaced reports whether a letter is of a script that puts no spaces between
 // words.
-func spaceless(r rune) bool {
+func isUnspaced(r rune) bool {
 	return unicode.In(
 		r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Bopomofo,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/recall"
 )
 
-func TestATextIsCutIntoTerms(t *testing.T) {
+func TestTextIsSplitIntoTerms(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "",
 		" .,-!\"'·\x00\xff ":         "",
@@ -45,7 +45,7 @@ func TestATextIsCutIntoTerms(t *testing.T) {
 	}
 }
 
-func TestAQuestionIsCutIntoWhatItLooksFor(t *testing.T) {
+func TestQuestionIsSplitIntoSearchTerms(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "",
 		"Who IS the diet, diet?": "who* is the* diet*",
@@ -55,7 +55,7 @@ func TestAQuestionIsCutIntoWhatItLooksFor(t *testing.T) {
 		"🍕 a":                    "🍕 a",
 	} {
 		var got []string
-		for _, s := range recall.Search(text) {
+		for _, s := range recall.SearchTerms(text) {
 			if s.Prefix {
 				s.Text += "*"
 			}
@@ -69,7 +69,7 @@ func TestAQuestionIsCutIntoWhatItLooksFor(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "word%d ", i)
 	}
-	if got := recall.Search(b.String()); len(got) != recall.MaxTerms || got[31].Text != "word31" {
+	if got := recall.SearchTerms(b.String()); len(got) != recall.MaxTerms || got[31].Text != "word31" {
 		t.Errorf("of many words %d count: %v", len(got), got)
 	}
 }
@@ -84,23 +84,23 @@ func FuzzAnyTextIsCutIntoCleanTerms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		terms := recall.Terms(text)
 		for _, term := range terms {
-			if !clean(term) {
+			if !isCleanTerm(term) {
 				t.Fatalf("%q has the term %q", text, term)
 			}
 		}
-		search := recall.Search(text)
+		search := recall.SearchTerms(text)
 		if len(search) > recall.MaxTerms || (len(search) == 0) != (len(terms) == 0) {
 			t.Fatalf("%q has %d terms and looks for %d", text, len(terms), len(search))
 		}
 		for _, s := range search {
-			if !s.Takes(terms) {
+			if !s.MatchesAny(terms) {
 				t.Fatalf("%q looks for %v and does not have it: %q", text, s, terms)
 			}
 		}
 	})
 }
 
-func clean(term string) bool {
+func isCleanTerm(term string) bool {
 	return term != "" && utf8.ValidString(term) && utf8.RuneCountInString(term) <= recall.MaxTerm &&
 		!strings.ContainsFunc(term, func(r rune) bool {
 			small := r >= 'a' && r <= 'z' || r >= '0' && r <= '9'

@@ -35,12 +35,12 @@ type Write struct {
 	Call string
 	// ID is what the item is called if it is a new one; "" lets Checked choose.
 	ID string
-	// Most is how many items the scope may hold; 0 is no bound.
-	Most int
+	// MaxItems is how many items the scope may hold; 0 is no bound.
+	MaxItems int
 }
 
-// Written is what came of a write.
-type Written struct {
+// WriteResult is what came of a write.
+type WriteResult struct {
 	ID string
 	// Version is 1 for a new item.
 	Version int
@@ -48,10 +48,10 @@ type Written struct {
 	Known bool
 }
 
-// Checked returns the write as stores keep it: names and key in their normal
+// Normalized returns the write as stores keep it: names and key in their normal
 // form, times in whole milliseconds, with an ID. ErrInvalid says what about it
 // cannot be used, and what to do.
-func (w Write) Checked() (Write, error) {
+func (w Write) Normalized() (Write, error) {
 	if err := w.Scope.Check(); err != nil {
 		return w, err
 	}
@@ -99,8 +99,8 @@ func (w Write) Item(version int) Item {
 	}
 }
 
-// Same reports whether an item says already what a checked write says.
-func (w Write) Same(i *Item) bool {
+// SameContent reports whether an item says already what a checked write says.
+func (w Write) SameContent(i *Item) bool {
 	return i.Kind == w.Kind && i.Key == w.Key && i.Text == w.Text &&
 		(w.Key == "" || slices.Equal(i.Tags, w.Tags)) && (w.Kind != Episode || i.At.Equal(w.At))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Changed is an ErrClosure that says what is not as it was when the run was started.
-type Changed struct {
+// DependenciesChanged is an ErrClosure that says what is not as it was when the run was started.
+type DependenciesChanged struct {
 	Run     string
 	Changes []string
 	// Breaks: under what there is now the record may mean something else, so that
@@ -21,15 +21,15 @@ type Changed struct {
 }
 
 // Error lists the changes.
-func (e *Changed) Error() string {
-	return fmt.Sprintf("run %s: %s: %s", e.Run, strings.Join(e.Changes, ", "), ErrClosure)
+func (e *DependenciesChanged) Error() string {
+	return fmt.Sprintf("run %s: %s: %s", e.Run, strings.Join(e.Changes, ", "), ErrDependenciesChanged)
 }
 
 // Unwrap returns ErrClosure.
-func (e *Changed) Unwrap() error { return ErrClosure }
+func (e *DependenciesChanged) Unwrap() error { return ErrDependenciesChanged }
 
 // Hint says what to do.
-func (e *Changed) Hint() string {
+func (e *DependenciesChanged) Hint() string {
 	fork := fmt.Sprintf("`%s` makes a run that continues from a node under what there is now", engine.CommandLine("fork", e.Run, "--from", "NODE"))
 	if e.Breaks {
 		return "use what it was started with; or " + fork
@@ -38,36 +38,36 @@ func (e *Changed) Hint() string {
 		engine.CommandLine("resume", e.Run, "--accept-changes"), fork)
 }
 
-// otherPorts refuses a run that is to be executed where the ports of its node types are not
+// checkPorts refuses a run that is to be executed where the ports of its node types are not
 // what they were, whatever their versions say.
-func (l *Local) otherPorts(ctx context.Context, m *machine, s *engine.RunStarted) error {
-	if m.program.recorded || m.program.anyhow || m.program.accepts {
+func (l *Local) checkPorts(ctx context.Context, m *machine, s *engine.RunStarted) error {
+	if m.program.recorded || m.program.ignoreToolChanges || m.program.allowChanges {
 		return nil
 	}
 	if st := m.run.Status(); st == engine.Completed || st == engine.Cancelled {
 		return nil
 	}
-	changes, err := l.portsSince(ctx, m.program, s)
+	changes, err := l.portChanges(ctx, m.program, s)
 	if len(changes) == 0 || err != nil {
 		return err
 	}
-	e := &Changed{Run: m.run.ID}
+	e := &DependenciesChanged{Run: m.run.ID}
 	for _, c := range changes {
 		e.Changes, e.Breaks = append(e.Changes, c.String()), e.Breaks || c.Breaks
 	}
 	return e
 }
 
-// portsSince is how the node types of a program differ from what the run recorded.
-func (l *Local) portsSince(ctx context.Context, p *Program, s *engine.RunStarted) ([]flow.SpecChange, error) {
-	if s.Specs == p.Specs || s.Specs == "" || p.Kept == nil || l.o.Specs == nil {
+// portChanges is how the node types of a program differ from what the run recorded.
+func (l *Local) portChanges(ctx context.Context, p *Program, s *engine.RunStarted) ([]flow.SpecChange, error) {
+	if s.Specs == p.Specs || s.Specs == "" || p.RecordedSpecs == nil || l.o.Specs == nil {
 		return nil, nil
 	}
 	was, err := l.o.Specs(ctx, s.Specs)
 	if err != nil || was == nil {
 		return nil, err
 	}
-	return was.Changes(p.Fingerprint, p.Kept), nil
+	return was.Changes(p.Fingerprint, p.RecordedSpecs), nil
 }
 
 // Accept has a run continue under the versions of node types and tools that p has,
@@ -86,12 +86,12 @@ func (l *Local) Accept(ctx context.Context, p *Program, id, by string) ([]string
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.taking, id)
+		delete(l.loading, id)
 		close(taken)
 	}()
 	lease, err := l.acquire(ctx, id)
 	if err != nil {
-		return nil, l.owned(ctx, id, err)
+		return nil, l.ownedError(ctx, id, err)
 	}
 	changes, err := l.accept(ctx, p, lease, by)
 	if e := l.o.Store.Release(context.WithoutCancel(ctx), lease); err == nil && e != nil {
@@ -101,23 +101,23 @@ func (l *Local) Accept(ctx context.Context, p *Program, id, by string) ([]string
 }
 
 func (l *Local) accept(ctx context.Context, p *Program, lease store.Lease, by string) ([]string, error) {
-	m, err := l.load(ctx, p.accepting(), lease.Run)
+	m, err := l.load(ctx, p.allowingChanges(), lease.Run)
 	if err != nil {
 		return nil, err
 	}
 	s := m.run.Start
 	if s == nil {
-		return nil, neverStarted(lease.Run)
+		return nil, notStartedError(lease.Run)
 	}
 	if st := m.run.Status(); st == engine.Completed || st == engine.Cancelled {
-		return nil, &Refusal{What: fmt.Sprintf("run %s does not continue under other versions", lease.Run), Why: "it is " + st.String(), Instead: over(lease.Run)}
+		return nil, &Refusal{What: fmt.Sprintf("run %s does not continue under other versions", lease.Run), Why: "it is " + st.String(), Instead: endedHint(lease.Run)}
 	}
-	changes := p.Lacks(s.Closure)
-	ports, err := l.portsSince(ctx, p, s)
+	changes := p.MissingDependencies(s.Pinned)
+	ports, err := l.portChanges(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
-	e := &Changed{Run: lease.Run}
+	e := &DependenciesChanged{Run: lease.Run}
 	for _, c := range ports {
 		if changes = append(changes, c.String()); c.Breaks {
 			e.Changes, e.Breaks = append(e.Changes, c.String()), true
@@ -126,26 +126,26 @@ func (l *Local) accept(ctx context.Context, p *Program, lease store.Lease, by st
 	if e.Breaks {
 		return nil, e
 	}
-	below, err := l.acceptBelow(ctx, m, by)
+	below, err := l.acceptInChildren(ctx, m, by)
 	if len(changes) == 0 || err != nil {
 		return below, err
 	}
 	m.fence = 0
-	if err := m.step(l.clock.now(), &engine.ChangesAccepted{Closure: p.Closure, Specs: p.Specs, Changes: changes, By: by}); err != nil {
+	if err := m.step(l.clock.now(), &engine.ChangesAccepted{Pinned: p.Pinned, Specs: p.Specs, Changes: changes, By: by}); err != nil {
 		return nil, err
 	}
-	c, _ := m.take()
-	one := []store.Append{{Commit: c, Fence: lease.Fence, Head: head(m.run), Main: m.remains()}}
+	c, _ := m.takeCommit()
+	one := []store.Append{{Commit: c, Fence: lease.Fence, Head: head(m.run), Carryover: m.carryoverChange()}}
 	if err := l.o.Store.Append(ctx, one)[0]; err != nil {
 		return nil, fmt.Errorf("run %s: %w", lease.Run, err)
 	}
 	return append(changes, below...), nil
 }
 
-// acceptBelow accepts what is different for the child runs that a run waits for.
-func (l *Local) acceptBelow(ctx context.Context, m *machine, by string) (changes []string, err error) {
+// acceptInChildren accepts what is different for the child runs that a run waits for.
+func (l *Local) acceptInChildren(ctx context.Context, m *machine, by string) (changes []string, err error) {
 	for _, c := range m.run.OpenChildren() {
-		p, err := l.flowOf(ctx, c.Start.Fingerprint)
+		p, err := l.programOf(ctx, c.Start.Fingerprint)
 		if err != nil {
 			return nil, fmt.Errorf("child run %s: %w", c.Start.Run, err)
 		}

@@ -14,10 +14,10 @@ import (
 
 // What one completion of a node may declare by its key `artifacts`.
 const (
-	maxArtifacts     = 1000
-	maxArtifactBytes = 1 << 20 // of all of them as JSON
-	maxArtifactName  = 1000    // bytes
-	maxTroubles      = 5       // that are told one by one
+	maxArtifacts        = 1000
+	maxArtifactBytes    = 1 << 20 // of all of them as JSON
+	maxArtifactName     = 1000    // bytes
+	maxReportedProblems = 5       // that are told one by one
 )
 
 // artifact is an entry of a node's key `artifacts` with its templates, which are nil
@@ -35,7 +35,7 @@ func prepareArtifacts(list []flow.Artifact) ([]artifact, error) {
 		for _, t := range []struct {
 			of   any
 			into **expr.Template
-		}{{d.Name, &p.name}, {textOrNil(d.Description), &p.description}, {d.Attributes, &p.attributes}, {d.Columns, &p.columns}, {d.Each, &p.each}} {
+		}{{d.Name, &p.name}, {textTemplate(d.Description), &p.description}, {d.Attributes, &p.attributes}, {d.Columns, &p.columns}, {d.Each, &p.each}} {
 			if t.of == nil {
 				continue
 			}
@@ -49,29 +49,29 @@ func prepareArtifacts(list []flow.Artifact) ([]artifact, error) {
 	return out, nil
 }
 
-func textOrNil(s string) any {
+func textTemplate(s string) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-// declare evaluates the node's key `artifacts` over what its function put out. What
+// declareArtifacts evaluates the node's key `artifacts` over what its function put out. What
 // cannot be made is told with the rest, and fails nothing.
-func (a *attempt) declare() {
-	d := declaration{a: a, list: []any{}}
-	if err := d.all(); err != nil {
-		d.trouble("", err)
+func (a *attempt) declareArtifacts() {
+	d := artifactDeclaration{a: a, list: []any{}}
+	if err := d.declareAll(); err != nil {
+		d.addProblem("", err)
 	}
-	if len(d.list) == 0 && d.troubles == 0 {
+	if len(d.list) == 0 && d.problemCount == 0 {
 		return
 	}
 	note := map[string]any{"artifacts": d.list}
-	if d.troubles > maxTroubles {
-		d.told = append(d.told, fmt.Sprintf("and %d more", d.troubles-maxTroubles))
+	if d.problemCount > maxReportedProblems {
+		d.reported = append(d.reported, fmt.Sprintf("and %d more", d.problemCount-maxReportedProblems))
 	}
-	if d.troubles > 0 {
-		note["error"] = strings.Join(d.told, "; ")
+	if d.problemCount > 0 {
+		note["error"] = strings.Join(d.reported, "; ")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,17 +80,17 @@ func (a *attempt) declare() {
 	}
 }
 
-// declaration gathers what one completion of a node declares.
-type declaration struct {
-	a        *attempt
-	outputs  object
-	list     []any
-	size     int // bytes
-	told     []string
-	troubles int
+// artifactDeclaration gathers what one completion of a node declares.
+type artifactDeclaration struct {
+	a            *attempt
+	outputs      object
+	list         []any
+	size         int // bytes
+	reported     []string
+	problemCount int
 }
 
-func (d *declaration) all() (err error) {
+func (d *artifactDeclaration) declareAll() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the templates panicked: %v", p)
@@ -118,18 +118,18 @@ func (d *declaration) all() (err error) {
 }
 
 // addEach declares an artifact for each element of a list.
-func (d *declaration) addEach(p *artifact, place string) error {
+func (d *artifactDeclaration) addEach(p *artifact, place string) error {
 	v, err := p.each.Eval(artifactVars{d: d})
 	if err == nil {
 		v, err = engine.Normalize(v)
 	}
 	if err != nil {
-		d.trouble(place, fmt.Errorf("each: %w", err))
+		d.addProblem(place, fmt.Errorf("each: %w", err))
 		return nil
 	}
 	list, ok := v.([]any)
 	if !ok && v != nil {
-		d.trouble(place, fmt.Errorf("each: expected a list, this is %s", shown(v)))
+		d.addProblem(place, fmt.Errorf("each: expected a list, this is %s", describeValue(v)))
 	}
 	for i, e := range list {
 		if err := d.add(p, artifactVars{d, true, e, int64(i)}, fmt.Sprintf("%s, element %d", place, i+1)); err != nil {
@@ -140,16 +140,16 @@ func (d *declaration) addEach(p *artifact, place string) error {
 }
 
 // add declares an artifact, or tells why not. The error is one that ends all.
-func (d *declaration) add(p *artifact, vars artifactVars, place string) error {
+func (d *artifactDeclaration) add(p *artifact, vars artifactVars, place string) error {
 	switch {
-	case len(d.list)+d.troubles >= maxArtifacts:
+	case len(d.list)+d.problemCount >= maxArtifacts:
 		return fmt.Errorf("a node declares at most %d artifacts at once; the rest is left out", maxArtifacts)
 	case d.a.ctx.Err() != nil:
 		return errors.New("the time of the node is up; the rest is left out")
 	}
 	made, err := p.eval(vars)
 	if err != nil {
-		d.trouble(place, err)
+		d.addProblem(place, err)
 		return nil
 	}
 	if d.size += made.size; d.size > maxArtifactBytes {
@@ -159,33 +159,33 @@ func (d *declaration) add(p *artifact, vars artifactVars, place string) error {
 	return nil
 }
 
-func (d *declaration) trouble(place string, err error) {
-	if d.troubles++; d.troubles > maxTroubles {
+func (d *artifactDeclaration) addProblem(place string, err error) {
+	if d.problemCount++; d.problemCount > maxReportedProblems {
 		return
 	}
 	text := err.Error()
 	if place != "" {
 		text = place + ": " + text
 	}
-	d.told = append(d.told, text)
+	d.reported = append(d.reported, text)
 }
 
-// madeArtifact is an artifact as a plain value.
-type madeArtifact struct {
+// evaluatedArtifact is an artifact as a plain value.
+type evaluatedArtifact struct {
 	value engine.Value
 	size  int
 }
 
 // eval evaluates the templates of an entry.
-func (p *artifact) eval(vars artifactVars) (m madeArtifact, err error) {
+func (p *artifact) eval(vars artifactVars) (m evaluatedArtifact, err error) {
 	out := trajectory.Artifact{Type: trajectory.Type(p.def.Type), Relation: trajectory.Relation(p.def.Relation)}
-	if out.Name, err = textFrom(p.name, vars); err != nil {
+	if out.Name, err = evalText(p.name, vars); err != nil {
 		return m, fmt.Errorf("name: %w", err)
 	}
 	if len(out.Name) > maxArtifactName {
 		return m, fmt.Errorf("its name has %d bytes; a name has at most %d", len(out.Name), maxArtifactName)
 	}
-	if out.Description, err = textFrom(p.description, vars); err != nil {
+	if out.Description, err = evalText(p.description, vars); err != nil {
 		return m, fmt.Errorf("description: %w", err)
 	}
 	if out.Attributes, err = p.attributesOf(vars); err != nil {
@@ -205,8 +205,8 @@ func (p *artifact) eval(vars artifactVars) (m madeArtifact, err error) {
 	return m, err
 }
 
-// textFrom is what a template gives as text, "" where there is none or it gives null.
-func textFrom(t *expr.Template, vars expr.Vars) (string, error) {
+// evalText is what a template gives as text, "" where there is none or it gives null.
+func evalText(t *expr.Template, vars expr.Vars) (string, error) {
 	if t == nil {
 		return "", nil
 	}
@@ -230,7 +230,7 @@ func (p *artifact) attributesOf(vars artifactVars) (map[string]any, error) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok && v != nil {
-		return nil, fmt.Errorf("expected an object, this is %s", shown(v))
+		return nil, fmt.Errorf("expected an object, this is %s", describeValue(v))
 	}
 	return m, nil
 }
@@ -248,21 +248,21 @@ func (p *artifact) columnsOf(vars artifactVars) ([]string, error) {
 	}
 	list, ok := v.([]any)
 	if !ok && v != nil {
-		return nil, fmt.Errorf("expected a list, this is %s", shown(v))
+		return nil, fmt.Errorf("expected a list, this is %s", describeValue(v))
 	}
 	var out []string
 	for i, e := range list {
 		name, ok := e.(string)
 		if !ok || name == "" || len(name) > maxArtifactName {
-			return nil, fmt.Errorf("column %d is %s; expected a text of 1 to %d bytes", i+1, shown(e), maxArtifactName)
+			return nil, fmt.Errorf("column %d is %s; expected a text of 1 to %d bytes", i+1, describeValue(e), maxArtifactName)
 		}
 		out = append(out, name)
 	}
 	return out, nil
 }
 
-// shown names a value in a message.
-func shown(v engine.Value) string {
+// describeValue names a value in a message.
+func describeValue(v engine.Value) string {
 	switch t := v.(type) {
 	case nil:
 		return "null"
@@ -282,7 +282,7 @@ func shown(v engine.Value) string {
 
 // artifactVars are the names that templates of artifacts may read.
 type artifactVars struct {
-	d     *declaration
+	d     *artifactDeclaration
 	each  bool
 	item  any
 	index int64

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// door is the way out of an attempt to whoever drives the machine.
-type door interface {
+// attemptIO is the way out of an attempt to whoever drives the machine.
+type attemptIO interface {
 	// flush makes events durable and returns when they are.
 	flush(a *attempt, events []engine.Event) error
 	// emit passes on live output.
@@ -35,79 +35,79 @@ type door interface {
 // given is fixed; what it gathers goes into the event that ends it.
 type attempt struct {
 	engine.Entry
-	host   *prepared
-	m      *machine // only for what never changes: services, run vars
-	ctx    node.Ctx
-	door   door
-	cancel context.CancelCauseFunc
-	unfit  *engine.Error // the inputs could not be made
-	lanes  bool          // a composite whose lanes have something to commit
-	hit    bool          // the outputs came from the cache
+	host           *preparedNode
+	m              *machine // only for what never changes: services, run vars
+	ctx            node.Ctx
+	io             attemptIO
+	cancel         context.CancelCauseFunc
+	inputError     *engine.Error // the inputs could not be made
+	hasLaneCommits bool          // a composite whose lanes have something to commit
+	cacheHit       bool          // the outputs came from the cache
 
-	own      *convo.Manager
-	others   []*convo.Manager
-	created  []engine.ContextChange
-	contexts []convo.Context // snapshots, as Entry.Contexts
-	accounts []string        // the budgets that bind it
-	around   convo.Settings  // of the main context, for a node that runs a flow
-	explain  *explanation    // set where the attempt only tells what it did
-	effects  map[string]*engine.EffectCompleted
-	begun    map[string]*engine.EffectStarted
-	answers  map[string]*engine.Answer
-	steps    []string // keys of the steps and notes that are recorded
-	leaves   map[string]engine.Answer
-	pulled   map[string]pulledPort
-	origins  map[string]string
-	declared *engine.NoteRecorded // by the node's key `artifacts`
+	manager        *convo.Manager
+	otherManagers  []*convo.Manager
+	created        []engine.ContextChange
+	contexts       []convo.Context   // snapshots, as Entry.Contexts
+	accounts       []string          // the budgets that bind it
+	mainSettings   convo.Settings    // of the main context, for a node that runs a flow
+	inspection     *promptInspection // set where the attempt only tells what it did
+	effects        map[string]*engine.EffectCompleted
+	startedEffects map[string]*engine.EffectStarted
+	answers        map[string]*engine.Answer
+	steps          []string // keys of the steps and notes that are recorded
+	approvals      map[string]engine.Answer
+	pulled         map[string]pulledPort
+	origins        map[string]string
+	declared       *engine.NoteRecorded // by the node's key `artifacts`
 
-	mu       sync.Mutex // guards what effects on several goroutines share
-	ordinals map[string]int
-	partial  []byte                  // what the model call in flight has said so far
-	pending  []engine.Event          // effects that are not durable yet
-	called   map[string]engine.Usage // what flows that tools ran have spent, by effect key
-	flying   map[string]unreserved   // effects in flight that no budget binds
-	waits    []engine.Interrupt
-	pull     string
-	expand   *engine.NodeExpanded
+	mu         sync.Mutex // guards what effects on several goroutines share
+	ordinals   map[string]int
+	partial    []byte                      // what the model call in flight has said so far
+	pending    []engine.Event              // effects that are not durable yet
+	toolUsage  map[string]engine.Usage     // what flows that tools ran have spent, by effect key
+	unreserved map[string]unreservedEffect // effects in flight that no budget binds
+	interrupts []engine.Interrupt
+	pullPort   string
+	expand     *engine.NodeExpanded
 
-	entered   time.Time    // when its function was called
-	abandoned bool         // its function has not returned and is not waited for; guarded by mu
-	returned  bool         // its function has returned; guarded by mu
-	stopping  atomic.Bool  // no effect may start any more
-	inflight  atomic.Int32 // effects that are out
-	total     *time.Timer
-	idle      *time.Timer
+	enteredAt       time.Time    // when its function was called
+	abandoned       bool         // its function has not returned and is not waited for; guarded by mu
+	returned        bool         // its function has returned; guarded by mu
+	stopping        atomic.Bool  // no effect may start any more
+	effectsInFlight atomic.Int32 // effects that are out
+	total           *time.Timer
+	idle            *time.Timer
 }
 
 type pulledPort struct {
-	value engine.Value
-	ok    bool
-	unfit *engine.Error // the template could not be evaluated
+	value      engine.Value
+	ok         bool
+	inputError *engine.Error // the template could not be evaluated
 }
 
-// fill readies an attempt as of now; the machine's goroutine only.
-func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
+// initAttempt readies an attempt as of now; the machine's goroutine only.
+func (m *machine) initAttempt(a *attempt, e engine.Entry, h *preparedNode) {
 	a.Entry, a.host, a.m = e, h, m
 	s := m.run.Start
 	inputs, unfit := m.inputs(&e, h)
-	a.unfit = unfit
+	a.inputError = unfit
 	info := node.Info{
 		Run: m.run.ID, Flow: s.Flow, User: s.User, Path: e.Path, Attempt: e.Attempt,
 		Started: time.UnixMilli(e.Started), Session: s.Session, Round: s.Round, Prefix: messagePrefix(s), Folder: s.Folder,
 	}
 	a.ctx = node.NewCtx(context.Background(), info, inputs, node.NewState(e.State, m.reducers), a)
 	m.active[e.Path] = a
-	a.accounts, a.leaves = nil, m.run.Leaves()
+	a.accounts, a.approvals = nil, m.run.Approvals()
 	if bound := m.run.Accounts(e.Path); bound != nil {
-		a.accounts = m.purse.open(bound)
+		a.accounts = m.ledger.register(bound)
 	}
 	if e.Plan.Def.Uses != nil {
-		a.around = m.book[engine.MainContext].Settings
+		a.mainSettings = m.contexts[engine.MainContext].Settings
 	}
 	for _, id := range e.Contexts {
-		c, ok := m.bases[e.Path][id]
+		c, ok := m.snapshots[e.Path][id]
 		if !ok {
-			c = m.book[id]
+			c = m.contexts[id]
 		}
 		a.contexts = append(a.contexts, c)
 	}
@@ -115,11 +115,11 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 		a.pulled = make(map[string]pulledPort)
 		for _, port := range h.lazy {
 			if v, ok, done := m.run.Pulled(e.Path, port); done {
-				a.pulled[port] = m.pulled(&e, h, port, v, ok)
+				a.pulled[port] = m.pulledInput(&e, h, port, v, ok)
 			}
 		}
 	}
-	a.lanes = h.cache != nil && len(m.run.Lanes(e.Path))+len(m.run.LaneChanges(e.Path)) > 0
+	a.hasLaneCommits = h.cache != nil && len(m.run.Lanes(e.Path))+len(m.run.LaneChanges(e.Path)) > 0
 	if len(e.Contexts) > 0 {
 		if o := m.run.Origin(e.Path, "message"); o != "" {
 			a.origins = map[string]string{"message": o}
@@ -127,15 +127,15 @@ func (m *machine) fill(a *attempt, e engine.Entry, h *prepared) {
 	}
 	if e.Resumed {
 		a.effects = maps.Clone(m.run.Effects(e.Path))
-		a.begun = maps.Clone(m.run.BegunEffects(e.Path))
+		a.startedEffects = maps.Clone(m.run.StartedEffects(e.Path))
 		a.answers = maps.Clone(m.run.Answers(e.Path))
 		a.steps = slices.Clone(m.run.Steps(e.Path))
 	}
 }
 
 // inputs evaluates what the node's ports get, and makes it fit their types.
-func (m *machine) inputs(e *engine.Entry, h *prepared) (engine.Values, *engine.Error) {
-	in, unfit := m.bound(e, h)
+func (m *machine) inputs(e *engine.Entry, h *preparedNode) (engine.Values, *engine.Error) {
+	in, unfit := m.boundInputs(e, h)
 	if unfit != nil {
 		return nil, unfit
 	}
@@ -178,8 +178,8 @@ func usesContext(e *engine.Entry, h engine.Handle) bool {
 	return false
 }
 
-// bound is what came by edges and what the node's templates give.
-func (m *machine) bound(e *engine.Entry, h *prepared) (engine.Values, *engine.Error) {
+// boundInputs is what came by edges and what the node's templates give.
+func (m *machine) boundInputs(e *engine.Entry, h *preparedNode) (engine.Values, *engine.Error) {
 	in := e.Inputs
 	if len(h.bindings) == 0 {
 		return in, nil
@@ -188,15 +188,15 @@ func (m *machine) bound(e *engine.Entry, h *prepared) (engine.Values, *engine.Er
 	for i := range h.bindings {
 		b := &h.bindings[i]
 		v := b.literal
-		if !b.fixed {
-			if slices.Contains(h.lazy, b.name) || b.bare && !slices.Contains(e.Bound, b.name) {
+		if !b.isLiteral {
+			if slices.Contains(h.lazy, b.name) || b.singleRef && !slices.Contains(e.Bound, b.name) {
 				continue
 			}
 			if vars == nil {
-				vars = m.varsOf(e)
+				vars = m.templateVars(e)
 			}
 			var unfit *engine.Error
-			if v, unfit = b.input(vars, e); unfit != nil {
+			if v, unfit = b.evalInput(vars, e); unfit != nil {
 				return nil, unfit
 			}
 		}
@@ -205,14 +205,14 @@ func (m *machine) bound(e *engine.Entry, h *prepared) (engine.Values, *engine.Er
 	return in, nil
 }
 
-// varsOf are the names that the node's templates may read.
-func (m *machine) varsOf(e *engine.Entry) *scopeVars {
+// templateVars are the names that the node's templates may read.
+func (m *machine) templateVars(e *engine.Entry) *scopeVars {
 	scope, _ := m.run.ScopeOf(e.Path)
 	return &scopeVars{scope, e.State, m.vars}
 }
 
-// input evaluates the template of a port.
-func (b *binding) input(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.Error) {
+// evalInput evaluates the template of a port.
+func (b *binding) evalInput(vars *scopeVars, e *engine.Entry) (engine.Value, *engine.Error) {
 	v, err := b.eval(vars, "input")
 	if err != nil {
 		return nil, &engine.Error{
@@ -223,53 +223,53 @@ func (b *binding) input(vars *scopeVars, e *engine.Entry) (engine.Value, *engine
 	return v, nil
 }
 
-// pulled is what a lazy port gives now that its sources are done.
-func (m *machine) pulled(e *engine.Entry, h *prepared, port string, v engine.Value, ok bool) pulledPort {
+// pulledInput is what a lazy port gives now that its sources are done.
+func (m *machine) pulledInput(e *engine.Entry, h *preparedNode, port string, v engine.Value, ok bool) pulledPort {
 	p := pulledPort{value: v, ok: ok}
 	for i := range h.bindings {
-		if b := &h.bindings[i]; b.name == port && b.fixed {
+		if b := &h.bindings[i]; b.name == port && b.isLiteral {
 			p.value, p.ok = b.literal, true
-		} else if b.name == port && (ok || !b.bare) {
-			p.value, p.unfit = b.input(m.varsOf(e), e)
+		} else if b.name == port && (ok || !b.singleRef) {
+			p.value, p.inputError = b.evalInput(m.templateVars(e), e)
 			p.ok = true
 		}
 	}
 	return p
 }
 
-// perform runs the node's function to its end. It returns the function's error
+// runNode runs the node's function to its end. It returns the function's error
 // and how long it took.
-func (a *attempt) perform() (micros int64, err error) {
-	if a.unfit != nil {
-		return 0, a.unfit
+func (a *attempt) runNode() (micros int64, err error) {
+	if a.inputError != nil {
+		return 0, a.inputError
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = a.errorOf(guard.Recovered(p))
+			err = a.toError(guard.Recovered(p))
 		}
 		a.mu.Lock()
 		a.returned = true
 		a.mu.Unlock()
 	}()
 	begin := time.Now()
-	if a.host.cache != nil && a.m.services.Cache != nil && a.explain == nil {
+	if a.host.cache != nil && a.m.services.Cache != nil && a.inspection == nil {
 		err = a.runCached()
 	} else {
 		err = a.host.node.Run(&a.ctx)
 	}
 	micros = time.Since(begin).Microseconds()
 	if err == nil {
-		err = a.normalize()
+		err = a.normalizeOutputs()
 	}
-	err = plainly(err)
-	if a.host.artifacts != nil && err == nil && a.explain == nil {
-		a.declare()
+	err = plainErrorOf(err)
+	if a.host.artifacts != nil && err == nil && a.inspection == nil {
+		a.declareArtifacts()
 	}
 	return micros, err
 }
 
-// normalize makes what the node put out values that can be kept.
-func (a *attempt) normalize() error {
+// normalizeOutputs makes what the node put out values that can be kept.
+func (a *attempt) normalizeOutputs() error {
 	out, meta, _ := a.ctx.Result()
 	for i := range out {
 		if isContext(out[i].Value) {
@@ -292,9 +292,9 @@ func (a *attempt) normalize() error {
 	return nil
 }
 
-// exited is the failure of a node whose function ended its goroutine.
-func (a *attempt) exited() *engine.Error {
-	return a.errorOf(&engine.Error{
+// exitError is the failure of a node whose function ended its goroutine.
+func (a *attempt) exitError() *engine.Error {
+	return a.toError(&engine.Error{
 		Code: engine.CodeNodePanic, Permanent: true, Message: "the node's function did not return: " + guard.ErrExited.Error(),
 	})
 }
@@ -309,15 +309,15 @@ func firstFrames(stack []byte) string {
 
 // Emit passes on live output.
 func (a *attempt) Emit(c llm.Chunk) {
-	a.progress()
+	a.resetIdleTimeout()
 	a.mu.Lock()
 	late := a.abandoned || a.returned
 	a.mu.Unlock()
 	if late {
 		return
 	}
-	a.heard(c.Text, c.Wait > 0)
-	a.door.emit(a, c)
+	a.addPartial(c.Text, c.Wait > 0)
+	a.io.emit(a, c)
 }
 
 // Wait implements node.Waits.
@@ -336,10 +336,10 @@ func (a *attempt) wait(i engine.Interrupt) (engine.Answer, error) {
 	if ans := a.answers[i.ID]; ans != nil {
 		return *ans, nil
 	}
-	if leave, given := a.leaves[i.Event]; given && i.Kind == engine.AwaitApproval {
+	if leave, given := a.approvals[i.Event]; given && i.Kind == engine.AwaitApproval {
 		return leave, nil
 	}
-	a.waits = append(a.waits, i)
+	a.interrupts = append(a.interrupts, i)
 	return engine.Answer{}, node.ErrSuspended
 }
 
@@ -355,8 +355,8 @@ func (a *attempt) ordinal(name string) int {
 // Pull implements node.Graph.
 func (a *attempt) Pull(port string) (engine.Value, bool, error) {
 	if p, ok := a.pulled[port]; ok {
-		if p.unfit != nil {
-			return nil, false, p.unfit
+		if p.inputError != nil {
+			return nil, false, p.inputError
 		}
 		return engine.Copy(p.value), p.ok, nil
 	}
@@ -367,7 +367,7 @@ func (a *attempt) Pull(port string) (engine.Value, bool, error) {
 	if v, ok := a.ctx.Input(port); ok { // a literal
 		return v, true, nil
 	}
-	a.pull = port
+	a.pullPort = port
 	return nil, false, node.ErrSuspended
 }
 
@@ -390,7 +390,7 @@ func (a *attempt) Expand(items []engine.Values, concurrency int) error {
 func (a *attempt) Iterations() []engine.Values { return a.Entry.Iterations }
 
 // Iterated implements node.Graph.
-func (a *attempt) Iterated() int { return a.Before + len(a.Entry.Iterations) }
+func (a *attempt) Iterated() int { return a.EarlierIterations + len(a.Entry.Iterations) }
 
 // BodyOutputs implements node.Graph.
 func (a *attempt) BodyOutputs() []string {
@@ -416,10 +416,10 @@ func (a *attempt) Own() (*convo.Manager, error) {
 			Hint:    "set Context in the node type's spec",
 		}
 	}
-	if a.own == nil {
-		a.own = a.manage(a.contexts[0])
+	if a.manager == nil {
+		a.manager = a.manage(a.contexts[0])
 	}
-	return a.own, nil
+	return a.manager, nil
 }
 
 func (a *attempt) manage(c convo.Context) *convo.Manager {
@@ -434,15 +434,15 @@ func (a *attempt) Of(h engine.Handle) (*convo.Manager, error) {
 	if err == nil && own.ID() == h.ID {
 		return own, nil
 	}
-	for _, m := range a.others {
+	for _, m := range a.otherManagers {
 		if m.ID() == h.ID {
 			return m, nil
 		}
 	}
 	for _, c := range a.contexts {
 		if c.ID == h.ID {
-			a.others = append(a.others, a.manage(c))
-			return a.others[len(a.others)-1], nil
+			a.otherManagers = append(a.otherManagers, a.manage(c))
+			return a.otherManagers[len(a.otherManagers)-1], nil
 		}
 	}
 	return nil, &engine.Error{
@@ -467,7 +467,7 @@ func (a *attempt) New(init convo.Change) (engine.Handle, error) {
 		return engine.Handle{}, err
 	}
 	a.created = append(a.created, engine.ContextChange{ID: id, Create: true, Adds: c.History.Len(), Body: &init})
-	a.others = append(a.others, convo.NewManager(c, true))
+	a.otherManagers = append(a.otherManagers, convo.NewManager(c, true))
 	return engine.Handle{ID: id}, nil
 }
 

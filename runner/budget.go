@@ -21,69 +21,69 @@ func (e *limitReached) Error() string { return e.failure.Error() }
 // Unwrap is the failure.
 func (e *limitReached) Unwrap() error { return &e.failure }
 
-// afford reserves what an effect may spend. Where a budget is used up it fails,
+// reserveBudget reserves what an effect may spend. Where a budget is used up it fails,
 // or asks for more, as the budget says.
-func (a *attempt) afford(e node.Effect, key string) error {
-	if whose := a.m.purse.countsCost(a.accounts); whose != "" && e.Reserve.Unpriced != "" {
-		return unpriced(e.Reserve.Unpriced, whose)
+func (a *attempt) reserveBudget(e node.Effect, key string) error {
+	if whose := a.m.ledger.costBudget(a.accounts); whose != "" && e.Reserve.Unpriced != "" {
+		return unpricedError(e.Reserve.Unpriced, whose)
 	}
 	for round := 1; ; round++ {
 		id := fmt.Sprintf("%s:budget.%s.%d", a.Path, strings.TrimPrefix(key, a.Path+"/"), round)
 		if a.Attempt > 1 { // what was said of an earlier attempt is done with
 			id += fmt.Sprintf(".%d", a.Attempt)
 		}
-		answer, answered := a.answered(id)
+		answer, answered := a.previousAnswer(id)
 		if answered {
 			if _, more := answer.(map[string]any); !more {
-				return limit(a.m.purse.short(a.accounts, e.Reserve), e.Reserve, "The budget is used up, and nothing was added to it.")
+				return limitError(a.m.ledger.limitingAccount(a.accounts, e.Reserve), e.Reserve, "The budget is used up, and nothing was added to it.")
 			}
 			continue
 		}
-		short, err := a.reserve(e.Reserve, key)
+		short, err := a.tryReserve(e.Reserve, key)
 		if err != nil || short == nil {
 			return err
 		}
-		text := budgetText(short, e.Reserve)
+		text := budgetMessage(short, e.Reserve)
 		if short.OnLimit != "pause" {
-			return limit(short, e.Reserve, text)
+			return limitError(short, e.Reserve, text)
 		}
 		_, err = a.wait(engine.Interrupt{
-			ID: id, Kind: engine.AwaitBudget, Event: short.Path, Schema: raiseSchema(),
-			Prompt: text + " Answer with what to add to it, such as " + suggested(short, e.Reserve) + `, or with "stop".`,
+			ID: id, Kind: engine.AwaitBudget, Event: short.Path, Schema: increaseSchema(),
+			Prompt: text + " Answer with what to add to it, such as " + suggestedIncrease(short, e.Reserve) + `, or with "stop".`,
 		})
 		return err
 	}
 }
 
-// reserve takes what an effect may spend from the budgets, or returns the one that
+// tryReserve takes what an effect may spend from the budgets, or returns the one that
 // is short of it. What is reserved can be charged for further tries.
-func (a *attempt) reserve(r *node.Reserve, key string) (*engine.Account, error) {
-	short, err := a.m.purse.take(a.ctx, key, a.accounts, r)
+func (a *attempt) tryReserve(r *node.Reserve, key string) (*engine.Account, error) {
+	short, err := a.m.ledger.reserve(a.ctx, key, a.accounts, r)
 	if err != nil || short != nil {
 		return short, err
 	}
-	r.More = func(spent engine.Usage) error {
-		if full := a.m.purse.more(key, a.accounts, spent); full != nil {
-			return fmt.Errorf("the budget %s has no room for another try", whoseBudget(full.Path))
+	r.ReserveRetry = func(spent engine.Usage) error {
+		if full := a.m.ledger.reserveRetry(key, a.accounts, spent); full != nil {
+			return fmt.Errorf("the budget %s has no room for another try", budgetName(full.Path))
 		}
-		r.Tried = r.Tried.Add(spent)
+		r.RetryUsage = r.RetryUsage.Add(spent)
 		return nil
 	}
 	return nil, nil
 }
 
-// unpriced refuses a call that a budget in money cannot count.
-func unpriced(model, whose string) error {
+// unpricedError refuses a call that a budget in money cannot count.
+func unpricedError(model, whose string) error {
 	return &engine.Error{
 		Code: engine.CodeModelUnpriced, Permanent: true,
-		Message: fmt.Sprintf("the budget %s bounds the cost (maxCost), and nothing is known of what the model %s costs", whoseBudget(whose), model),
+		Message: fmt.Sprintf("the budget %s bounds the cost (maxCost), and nothing is known of what the model %s costs", budgetName(whose), model),
 		Hint: fmt.Sprintf("say it in the configuration, in US dollars per million tokens: models: [{name: %q, price: {input: 1, output: 4}}], "+
 			"with 0 for both where it is free; or bound maxTokens instead", model),
 	}
 }
 
-// whoseBudget is a budget in words, by its path.
-func whoseBudget(path string) string {
+// budgetName is a budget in words, by its path.
+func budgetName(path string) string {
 	run, path, above := strings.Cut(path, "|")
 	if !above {
 		run, path = "", run
@@ -94,7 +94,7 @@ func whoseBudget(path string) string {
 		return "of run " + run
 	case path == engine.RunBudget:
 		return "of the run"
-	case wholeRun(path):
+	case isRunBudget(path):
 		whose = "of the " + strings.TrimPrefix(path, engine.RunBudget)
 	}
 	if above {
@@ -104,10 +104,10 @@ func whoseBudget(path string) string {
 }
 
 // Budgeted reports whether a budget binds the attempt.
-func (a *attempt) Budgeted() bool { return a.m.purse.binds(a.accounts) }
+func (a *attempt) Budgeted() bool { return a.m.ledger.binds(a.accounts) }
 
-// answered returns what was said to an interrupt before.
-func (a *attempt) answered(id string) (engine.Value, bool) {
+// previousAnswer returns what was said to an interrupt before.
+func (a *attempt) previousAnswer(id string) (engine.Value, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ans := a.answers[id]; ans != nil {
@@ -116,7 +116,7 @@ func (a *attempt) answered(id string) (engine.Value, bool) {
 	return nil, false
 }
 
-func raiseSchema() map[string]any {
+func increaseSchema() map[string]any {
 	return map[string]any{"anyOf": []any{
 		map[string]any{"const": "stop"},
 		map[string]any{
@@ -130,12 +130,12 @@ func raiseSchema() map[string]any {
 	}}
 }
 
-func limit(short *engine.Account, r *node.Reserve, text string) error {
+func limitError(short *engine.Account, r *node.Reserve, text string) error {
 	return &limitReached{
 		branch: short.OnLimit == "branch",
 		failure: engine.Error{
 			Code: engine.CodeBudget, Message: text, Permanent: true, Budget: short.Path,
-			Hint: fmt.Sprintf("add to it and go on, as with: weir retry RUN NODE --add '%s'; or set onLimit: pause to be asked", suggested(short, r)),
+			Hint: fmt.Sprintf("add to it and go on, as with: weir retry RUN NODE --add '%s'; or set onLimit: pause to be asked", suggestedIncrease(short, r)),
 		},
 		outputs: engine.Values{{Name: "limit", Value: map[string]any{
 			"budget": short.Path, "message": text,
@@ -144,19 +144,19 @@ func limit(short *engine.Account, r *node.Reserve, text string) error {
 	}
 }
 
-// suggested is an answer that would let a call be made: more of each bound that
+// suggestedIncrease is an answer that would let a call be made: more of each bound that
 // is short of it, at least as much again as the call may take, as JSON.
-func suggested(short *engine.Account, r *node.Reserve) string {
+func suggestedIncrease(short *engine.Account, r *node.Reserve) string {
 	most, used := short.Max, short.Used
 	leastCost := r.CostMicros - r.OutputCost
 	if r.Output > 0 {
-		leastCost += r.OutputCost * int64(min(leastOutput, r.Output)) / int64(r.Output)
+		leastCost += r.OutputCost * int64(min(minOutputTokens, r.Output)) / int64(r.Output)
 	}
 	var parts []string
 	if most.Calls > 0 && most.Calls-used.Calls < r.Calls {
 		parts = append(parts, `"maxCalls": 10`)
 	}
-	if most.Input > 0 && most.Input-used.Tokens() < r.Input+min(leastOutput, r.Output) {
+	if most.Input > 0 && most.Input-used.Tokens() < r.Input+min(minOutputTokens, r.Output) {
 		more := 10000
 		for more < r.Input+r.Output {
 			more *= 10
@@ -176,8 +176,8 @@ func suggested(short *engine.Account, r *node.Reserve) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// budgetText says of which budget how much is used, and what a call needs.
-func budgetText(a *engine.Account, r *node.Reserve) string {
+// budgetMessage says of which budget how much is used, and what a call needs.
+func budgetMessage(a *engine.Account, r *node.Reserve) string {
 	var parts []string
 	if a.Max.Calls > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d calls", a.Used.Calls, a.Max.Calls))
@@ -189,6 +189,6 @@ func budgetText(a *engine.Account, r *node.Reserve) string {
 		parts = append(parts, fmt.Sprintf("$%.4f of $%.4f", float64(a.Used.CostMicros)/1e6, float64(a.Max.CostMicros)/1e6))
 	}
 	return fmt.Sprintf("The budget %s does not cover the next model call: %s are used, and the call takes up to %d tokens "+
-		"of input ($%.4f) and an answer of at least %d.", whoseBudget(a.Path), strings.Join(parts, ", "), r.Input,
-		float64(r.CostMicros-r.OutputCost)/1e6, min(leastOutput, r.Output))
+		"of input ($%.4f) and an answer of at least %d.", budgetName(a.Path), strings.Join(parts, ", "), r.Input,
+		float64(r.CostMicros-r.OutputCost)/1e6, min(minOutputTokens, r.Output))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-func TestWhatIsSuggestedIsMoreOfWhatIsShort(t *testing.T) {
+func TestSuggestedIncreaseCoversEveryExhaustedBound(t *testing.T) {
 	t.Parallel()
 	call := func(input, output int, micros, ofOutput int64) *node.Reserve {
 		return &node.Reserve{Usage: engine.Usage{Calls: 1, Input: input, Output: output, CostMicros: micros}, OutputCost: ofOutput}
@@ -42,10 +42,10 @@ func TestWhatIsSuggestedIsMoreOfWhatIsShort(t *testing.T) {
 		},
 	} {
 		a := &engine.Account{Path: engine.RunBudget, Max: c.most, Used: c.used}
-		if got := suggested(a, c.call); got != c.want {
+		if got := suggestedIncrease(a, c.call); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
-		if reached, ok := errors.AsType[*limitReached](limit(a, c.call, "short")); !ok || !strings.Contains(reached.failure.Hint, c.want) {
+		if reached, ok := errors.AsType[*limitReached](limitError(a, c.call, "short")); !ok || !strings.Contains(reached.failure.Hint, c.want) {
 			t.Errorf("%s: the hint is %+v", name, reached)
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/weir-run/weir/flow/expr"
 )
 
-// caching is what a node with `cache:` holds for it.
-type caching struct {
+// cacheSpec is what a node with `cache:` holds for it.
+type cacheSpec struct {
 	key      *expr.Template // nil is everything the node may depend on
 	settings []byte
 }
 
 // prepareCache compiles a node's `cache:`; nil where it has none.
-func prepareCache(n *engine.NodePlan) (*caching, error) {
+func prepareCache(n *engine.NodePlan) (*cacheSpec, error) {
 	if !n.Def.Cache.On {
 		return nil, nil
 	}
-	c := &caching{}
+	c := &cacheSpec{}
 	var err error
 	if n.Def.Cache.Key != "" {
 		if c.key, err = expr.ParseTemplate(n.Def.Cache.Key); err != nil {
@@ -48,7 +48,7 @@ func (a *attempt) runCached() error {
 		return fmt.Errorf("read the cache: %w", err)
 	}
 	if m, isObject := v.(map[string]any); ok && isObject {
-		a.hit = true
+		a.cacheHit = true
 		for _, name := range sortedNames(m) {
 			a.ctx.Output(name, m[name])
 		}
@@ -61,7 +61,7 @@ func (a *attempt) runCached() error {
 		return err
 	}
 	outputs, _, state := a.ctx.Result()
-	if len(state) > 0 || a.lanes || a.own != nil && len(a.own.Changes()) > 0 {
+	if len(state) > 0 || a.hasLaneCommits || a.manager != nil && len(a.manager.Changes()) > 0 {
 		return nil
 	}
 	keep := make(map[string]any, len(outputs))
@@ -92,7 +92,7 @@ func (a *attempt) cacheKey() (string, error) {
 			return "", fmt.Errorf("cache key: %w", err)
 		}
 		given["key"] = text
-	} else if err := a.allGiven(given); err != nil {
+	} else if err := a.addAllInputs(given); err != nil {
 		return "", err
 	}
 	b, err := engine.AppendValue(nil, given)
@@ -103,7 +103,7 @@ func (a *attempt) cacheKey() (string, error) {
 	return "node:" + a.Plan.Spec.Name + ":" + hex.EncodeToString(sum[:]), nil
 }
 
-func (a *attempt) allGiven(given map[string]any) error {
+func (a *attempt) addAllInputs(given map[string]any) error {
 	given["inputs"], given["state"] = a.ctx.Inputs(), a.ctx.State().All()
 	given["run"] = []any{a.m.vars["inputs"], a.m.vars["user"], a.m.vars["flow"]}
 	if len(a.contexts) == 0 {

@@ -16,11 +16,11 @@ import (
 	"github.com/weir-run/weir/store/memory"
 )
 
-func TestOf1000ConcurrentAnswersToOneQuestionOfAChildOneWins(t *testing.T) {
+func TestOneOf1000ConcurrentAnswersToAChildWins(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
-	tr.add("l1", wraps("l0"))
-	p := tr.add("l2", wraps("l1"))
+	tr.add("l0", askFlow)
+	tr.add("l1", wrapFlow("l0"))
+	p := tr.add("l2", wrapFlow("l1"))
 	r := tr.wait(tr.start(p))
 	var won atomic.Int64
 	var all sync.WaitGroup
@@ -40,13 +40,13 @@ func TestOf1000ConcurrentAnswersToOneQuestionOfAChildOneWins(t *testing.T) {
 	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
 }
 
-func TestAChildThatFailsFailsItsNodeWithItsCode(t *testing.T) {
+func TestFailedChildFailsItsNodeWithItsCode(t *testing.T) {
 	tr := newTree(t)
 	tr.add("l0", `
 nodes:
   bad: {type: fail, with: {message: no good, code: out_of_luck}}
 `)
-	p := tr.add("l1", wraps("l0"))
+	p := tr.add("l1", wrapFlow("l0"))
 	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Failed)
 	equal(t, "code", r.Error.Code, "out_of_luck")
@@ -57,15 +57,15 @@ nodes:
 	equal(t, "message", r.Error.Message, "no good")
 }
 
-func TestWhatFailsFarBelowIsSaidOnceWithItsPlaceInTheTree(t *testing.T) {
+func TestDeepFailureIsReportedOnceWithItsTreePath(t *testing.T) {
 	tr := newTree(t)
 	tr.add("l0", `
 nodes:
   bad: {type: fail, with: {message: no good, code: out_of_luck}}
 `)
-	tr.add("l1", wraps("l0"))
-	tr.add("l2", wraps("l1"))
-	p := tr.add("l3", wraps("l2"))
+	tr.add("l1", wrapFlow("l0"))
+	tr.add("l2", wrapFlow("l1"))
+	p := tr.add("l3", wrapFlow("l2"))
 	r := tr.wait(tr.start(p))
 	equal(t, "failure", r.Error.Error(), "down>down>down>bad: no good (out_of_luck)")
 	for _, run := range tr.runs() {
@@ -75,9 +75,9 @@ nodes:
 	}
 }
 
-func TestRetryOfANodeRunsAnotherChild(t *testing.T) {
+func TestNodeRetryStartsAnotherChild(t *testing.T) {
 	var tries atomic.Int64
-	tr := newTree(t, newFlaky(&tries, 2))
+	tr := newTree(t, newFlakyType(&tries, 2))
 	tr.add("l0", "nodes:\n  try: {type: flaky}\noutputs: {out: \"{{ try.out }}\"}\n")
 	p := tr.add("l1", `
 nodes:
@@ -89,9 +89,9 @@ outputs: {out: "{{ down.out }}"}
 	equal(t, "runs", len(tr.runs()), 4)
 }
 
-// newFlaky is a node type that fails so many times.
-func newFlaky(tries *atomic.Int64, failures int64) node.Type {
-	return &function{flow.TypeSpec{
+// newFlakyType is a node type that fails so many times.
+func newFlakyType(tries *atomic.Int64, failures int64) node.Type {
+	return &funcType{flow.TypeSpec{
 		Name: "flaky", Version: 1, Ports: flow.Ports{Out: []flow.Port{{Name: "out", Type: flow.TypeAny}}},
 	}, func(ctx *node.Ctx) error {
 		if n := tries.Add(1); n <= failures {
@@ -102,27 +102,27 @@ func newFlaky(tries *atomic.Int64, failures int64) node.Type {
 	}}
 }
 
-// function is a node type that is one function.
-type function struct {
+// funcType is a node type that is one function.
+type funcType struct {
 	spec flow.TypeSpec
 	run  node.NodeFunc
 }
 
 // Spec describes the type.
-func (f *function) Spec() *flow.TypeSpec { return &f.spec }
+func (f *funcType) Spec() *flow.TypeSpec { return &f.spec }
 
 // Prepare makes the node.
-func (f *function) Prepare(map[string]any) (node.Node, error) { return f.run, nil }
+func (f *funcType) Prepare(map[string]any) (node.Node, error) { return f.run, nil }
 
-func TestANodeInsideAFailedChildIsForcedAndTheParentsGoOn(t *testing.T) {
+func TestOverridingANodeInAFailedChildContinuesItsParents(t *testing.T) {
 	var tries atomic.Int64
-	tr := newTree(t, newFlaky(&tries, 1))
+	tr := newTree(t, newFlakyType(&tries, 1))
 	tr.add("l0", "nodes:\n  try: {type: flaky}\noutputs: {out: \"{{ try.out }}\"}\n")
-	tr.add("l1", wraps("l0"))
-	p := tr.add("l2", wraps("l1"))
+	tr.add("l1", wrapFlow("l0"))
+	p := tr.add("l2", wrapFlow("l1"))
 	equal(t, "status", tr.wait(tr.start(p)).Status, engine.Failed)
 	leaf := tr.runs()[2]
-	if _, err := tr.local.Do(t.Context(), tr.programs[leaf.Fingerprint], leaf.ID, runner.Force("retry", "try", nil, "me")); err != nil {
+	if _, err := tr.local.Do(t.Context(), tr.programs[leaf.Fingerprint], leaf.ID, runner.OverrideNode("retry", "try", nil, "me")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return tr.runs()[0].Head.Status == engine.Completed })
@@ -132,9 +132,9 @@ func TestANodeInsideAFailedChildIsForcedAndTheParentsGoOn(t *testing.T) {
 	equal(t, "runs", len(tr.runs()), 3)
 }
 
-func TestAChildCancelledByItselfFailsItsNodeAndOnErrorTakesIt(t *testing.T) {
+func TestCancelledChildFailsItsNodeAndOnErrorHandlesIt(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
+	tr.add("l0", askFlow)
 	p := tr.add("l1", `
 nodes:
   down: {type: sub, with: {flow: l0}, onError: {value: never mind}}
@@ -149,11 +149,11 @@ outputs: {out: "{{ down.out }}"}
 	equal(t, "child", tr.runs()[1].Head.Status, engine.Cancelled)
 }
 
-func TestACancelledTreeThatWasPausedEndsFromTheLeaf(t *testing.T) {
+func TestCancellingAPausedTreeEndsLeavesFirst(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
-	tr.add("l1", wraps("l0"))
-	p := tr.add("l2", wraps("l1"))
+	tr.add("l0", askFlow)
+	tr.add("l1", wrapFlow("l0"))
+	p := tr.add("l2", wrapFlow("l1"))
 	tr.wait(tr.start(p))
 	x, err := tr.local.Do(t.Context(), p, "r", runner.Cancel("me", "enough"))
 	if err != nil {
@@ -178,7 +178,7 @@ func TestACancelledTreeThatWasPausedEndsFromTheLeaf(t *testing.T) {
 	}
 }
 
-func TestDepthIsBoundedBeforeAnythingStarts(t *testing.T) {
+func TestDepthLimitIsCheckedBeforeAnyChildStarts(t *testing.T) {
 	tr := newTree(t)
 	p := tr.add("again", "nodes:\n  down: {type: sub, with: {flow: self}}\n")
 	r := tr.wait(tr.start(p))
@@ -187,9 +187,9 @@ func TestDepthIsBoundedBeforeAnythingStarts(t *testing.T) {
 	equal(t, "runs", len(tr.runs()), 9)
 }
 
-func TestOneBudgetBindsTheTreeUnderParallelCalls(t *testing.T) {
-	l := &ledger{reached: make(map[int]chan struct{})}
-	tr := newTree(t, newWorking(l, 0))
+func TestBudgetBindsTheWholeTreeUnderParallelCalls(t *testing.T) {
+	l := &effectLog{reached: make(map[int]chan struct{})}
+	tr := newTree(t, newWorkType(l, 0))
 	tr.process(memory.New(), &commitLog{})
 	tr.add("l0", "nodes:\n  a: {type: work}\n  b: {type: work}\n")
 	tr.add("l1", "nodes:\n  x: {type: sub, with: {flow: l0}}\n  y: {type: sub, with: {flow: l0}}\n")
@@ -197,21 +197,21 @@ func TestOneBudgetBindsTheTreeUnderParallelCalls(t *testing.T) {
 	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Failed)
 	equal(t, "code", r.Error.Code, engine.CodeBudget)
-	if l.begun > 5 || r.Usage.Calls != l.begun {
-		t.Errorf("%d calls were made and %d counted, of a budget of 5", l.begun, r.Usage.Calls)
+	if l.started > 5 || r.Usage.Calls != l.started {
+		t.Errorf("%d calls were made and %d counted, of a budget of 5", l.started, r.Usage.Calls)
 	}
 }
 
-func TestAChildAsksForItsAncestorsBudgetAndGoesOnWithWhatIsAdded(t *testing.T) {
-	l := &ledger{reached: make(map[int]chan struct{})}
-	tr := newTree(t, newWorking(l, 0))
+func TestChildContinuesAfterAnAncestorsBudgetIsIncreased(t *testing.T) {
+	l := &effectLog{reached: make(map[int]chan struct{})}
+	tr := newTree(t, newWorkType(l, 0))
 	tr.process(memory.New(), &commitLog{})
 	tr.add("l0", "nodes:\n  a: {type: work}\n  b: {type: work, after: a}\n  c: {type: work, after: b}\n")
-	tr.add("l1", wraps("l0"))
-	p := tr.add("l2", "budget: {maxCalls: 2, onLimit: pause}\n"+wraps("l1"))
+	tr.add("l1", wrapFlow("l0"))
+	p := tr.add("l2", "budget: {maxCalls: 2, onLimit: pause}\n"+wrapFlow("l1"))
 	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Paused)
-	equal(t, "calls", l.begun, 2)
+	equal(t, "calls", l.started, 2)
 	equal(t, "kind", r.Interrupts[0].Kind, engine.AwaitBudget)
 	r = tr.answer(p, "r", r.Interrupts[0].ID, map[string]any{"maxCalls": int64(1)})
 	equal(t, "status", r.Status, engine.Completed)
@@ -219,8 +219,8 @@ func TestAChildAsksForItsAncestorsBudgetAndGoesOnWithWhatIsAdded(t *testing.T) {
 }
 
 // says adds a message to its context.
-func newSays() node.Type {
-	return &function{flow.TypeSpec{
+func newSayType() node.Type {
+	return &funcType{flow.TypeSpec{
 		Name: "says", Version: 1, Context: flow.ContextWrite, Ports: flow.Ports{Out: []flow.Port{{Name: "seen", Type: flow.TypeNumber}}},
 	}, func(ctx *node.Ctx) error {
 		m, err := ctx.Context()
@@ -237,13 +237,13 @@ func newSays() node.Type {
 	}}
 }
 
-func TestWhatAChildSeesAndLeavesOfTheConversation(t *testing.T) {
+func TestChildContextIsolation(t *testing.T) {
 	for _, c := range []struct {
 		isolation    string
 		seen, length int64
 	}{{"fresh", 0, 1}, {"fork", 1, 1}, {"share", 1, 3}} {
 		t.Run(c.isolation, func(t *testing.T) {
-			tr := newTree(t, newSays())
+			tr := newTree(t, newSayType())
 			tr.add("l0", "nodes:\n  one: {type: says}\n  ask: {type: userInput, after: one, with: {prompt: more}}\n  two: {type: says, after: ask}\noutputs: {out: \"{{ one.seen }}\"}\n")
 			p := tr.add("l1", `
 nodes:
@@ -266,9 +266,9 @@ outputs: {out: "{{ down.out }}", end: "{{ last.seen }}"}
 	}
 }
 
-func TestWhoWatchesATreeSeesTheRunsBelow(t *testing.T) {
+func TestStreamOfARunIncludesItsChildren(t *testing.T) {
 	gate := make(chan struct{})
-	tr := newTree(t, &function{flow.TypeSpec{Name: "gated", Version: 1}, func(ctx *node.Ctx) error {
+	tr := newTree(t, &funcType{flow.TypeSpec{Name: "gated", Version: 1}, func(ctx *node.Ctx) error {
 		select {
 		case <-gate:
 		case <-ctx.Done():
@@ -276,8 +276,8 @@ func TestWhoWatchesATreeSeesTheRunsBelow(t *testing.T) {
 		return ctx.Err()
 	}})
 	tr.add("l0", "nodes:\n  a: {type: gated}\n")
-	tr.add("l1", wraps("l0"))
-	p := tr.add("l2", wraps("l1"))
+	tr.add("l1", wrapFlow("l0"))
+	p := tr.add("l2", wrapFlow("l1"))
 	x := tr.start(p)
 	all := x.Items(t.Context(), 0)
 	close(gate)

@@ -15,9 +15,9 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// newTells is a node type that puts out all that its view has, and adds to it.
-func newTells() node.Type {
-	return &function{flow.TypeSpec{
+// newTellType is a node type that puts out all that its view has, and adds to it.
+func newTellType() node.Type {
+	return &funcType{flow.TypeSpec{
 		Name: "tells", Version: 1, Context: flow.ContextWrite, Ports: flow.Ports{Out: []flow.Port{{Name: "seen", Type: flow.TypeText}}},
 	}, func(ctx *node.Ctx) error {
 		m, err := ctx.Context()
@@ -38,8 +38,8 @@ func newTells() node.Type {
 	}}
 }
 
-// telling is a chain of n nodes that tell, after one.
-func telling(prefix, after string, n int) (text, last string) {
+// tellChain is a chain of n nodes that tell, after one.
+func tellChain(prefix, after string, n int) (text, last string) {
 	var b strings.Builder
 	for i := range n {
 		needs := ""
@@ -52,10 +52,10 @@ func telling(prefix, after string, n int) (text, last string) {
 	return b.String(), after
 }
 
-func TestAChildWithAHistoryFromAboveGoesOnFromACheckpointInAnotherProcess(t *testing.T) {
+func TestChildWithInheritedHistoryResumesFromACheckpoint(t *testing.T) {
 	for _, isolation := range []string{"fork", "share"} {
 		t.Run(isolation, func(t *testing.T) {
-			tr := newTree(t, newTells())
+			tr := newTree(t, newTellType())
 			s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -64,14 +64,14 @@ func TestAChildWithAHistoryFromAboveGoesOnFromACheckpointInAnotherProcess(t *tes
 			_ = tr.local.Close(t.Context())
 			tr.store = s
 			tr.open()
-			child, last := telling("c", "", 40)
+			child, last := tellChain("c", "", 40)
 			tr.add("l0", "nodes:\n"+child+"  ask: {type: userInput, after: "+last+", with: {prompt: more}}\n  end: {type: tells, after: ask}\noutputs: {out: \"{{ end.seen }}\"}\n")
-			above, top := telling("p", "", 30)
+			above, top := tellChain("p", "", 30)
 			p := tr.add("l1", "nodes:\n"+above+"  down: {type: sub, after: "+top+", with: {flow: l0, isolation: "+isolation+"}}\n"+
 				"  last: {type: tells, after: down}\noutputs: {out: \"{{ down.out }}\", end: \"{{ last.seen }}\"}\n")
 			r := tr.wait(tr.start(p))
 			equal(t, "status", r.Status, engine.Paused)
-			tr.restartFromCheckpoints()
+			tr.reopenFromCheckpoints()
 			if _, err := tr.local.Do(t.Context(), p, "r", runner.Answer(r.Interrupts[0].ID, "yes", "me")); err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestAChildWithAHistoryFromAboveGoesOnFromACheckpointInAnotherProcess(t *tes
 			}
 			r = tr.wait(x)
 			equal(t, "status", r.Status, engine.Completed)
-			own, below := names("p", 30), names("c", 40)
+			own, below := numberedNames("p", 30), numberedNames("c", 40)
 			out, _ := r.Outputs.Get("out")
 			equal[any](t, "what the child sees", out, own+" "+below)
 			end, _ := r.Outputs.Get("end")
@@ -94,8 +94,8 @@ func TestAChildWithAHistoryFromAboveGoesOnFromACheckpointInAnotherProcess(t *tes
 	}
 }
 
-// names are prefix0, prefix1 and so on.
-func names(prefix string, n int) string {
+// numberedNames are prefix0, prefix1 and so on.
+func numberedNames(prefix string, n int) string {
 	var out []string
 	for i := range n {
 		out = append(out, fmt.Sprintf("%s%d", prefix, i))
@@ -103,9 +103,9 @@ func names(prefix string, n int) string {
 	return strings.Join(out, " ")
 }
 
-// restartFromCheckpoints goes on in another process, for which all runs have a
+// reopenFromCheckpoints goes on in another process, for which all runs have a
 // checkpoint.
-func (t *tree) restartFromCheckpoints() {
+func (t *tree) reopenFromCheckpoints() {
 	t.tb.Helper()
 	if err := t.local.Close(context.Background()); err != nil {
 		t.tb.Fatal(err)

@@ -14,113 +14,113 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// bond is what ties a child's execution to its parent's. A child does nothing
+// parentLink is what ties a child's execution to its parent's. A child does nothing
 // outside before its parent is driven by this process too, and knows of it.
-type bond struct {
-	asked, tied bool
-	parent      *Execution // nil for a run without one, or whose parent has ended
-	told        *engine.ChildReported
+type parentLink struct {
+	requested, attached bool
+	parent              *Execution // nil for a run without one, or whose parent has ended
+	lastReport          *engine.ChildReported
 
 	mu    sync.Mutex
 	ready chan struct{} // closed once tied, or told how the execution ended
 }
 
 // whenReady is closed once the execution and all above it know of each other.
-func (b *bond) whenReady() <-chan struct{} {
+func (b *parentLink) whenReady() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ready
 }
 
-// settled notes that the bond is tied, or never will be.
-func (b *bond) settled() {
-	b.tied = true
+// markReady notes that the bond is tied, or never will be.
+func (b *parentLink) markReady() {
+	b.attached = true
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	close(b.ready)
 }
 
-// retie has the runs above hear of what a person added to their budgets, before
+// reattachToParent has the runs above hear of what a person added to their budgets, before
 // anything is launched that counts on it.
-func (x *Execution) retie() {
-	b := &x.bond
-	if !b.tied || b.parent == nil || reflect.DeepEqual(b.told.Raised, x.m.run.RaisedAbove()) {
+func (x *Execution) reattachToParent() {
+	b := &x.parentLink
+	if !b.attached || b.parent == nil || reflect.DeepEqual(b.lastReport.Increases, x.m.run.IncreasesAbove()) {
 		return
 	}
-	b.asked, b.tied = false, false
+	b.requested, b.attached = false, false
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = make(chan struct{})
 }
 
-// errUnwanted: nobody waits for the child any more.
-var errUnwanted = errors.New("nothing waits for this run any more")
+// errNotAwaited: nobody waits for the child any more.
+var errNotAwaited = errors.New("nothing waits for this run any more")
 
-// tie has the parent driven here. It is called once the execution has something
+// attachToParent has the parent driven here. It is called once the execution has something
 // to do.
-func (x *Execution) tie() {
-	b := &x.bond
-	if b.asked {
+func (x *Execution) attachToParent() {
+	b := &x.parentLink
+	if b.requested {
 		return
 	}
-	b.asked = true
+	b.requested = true
 	s := x.m.run.Start
 	switch {
-	case !dependent(s), x.m.program.recorded: // the end of the execution tells
-		b.settled()
+	case !requiresParent(s), x.m.program.recorded: // the end of the execution tells
+		b.markReady()
 		return
 	case s.Node == "":
-		x.local.loops.Go(x.seekCaller)
+		x.local.loops.Go(x.findCaller)
 		return
 	}
-	news := x.m.news()
-	b.told = news
+	news := x.m.childReport()
+	b.lastReport = news
 	x.local.loops.Go(func() {
 		parent, accounts, err := x.local.attach(s.Parent, news)
 		x.command(func(*engine.Run) (engine.Event, error) {
-			if b.tied {
+			if b.attached {
 				return nil, nil
 			}
-			defer b.settled()
+			defer b.markReady()
 			switch {
-			case errors.Is(err, errUnwanted):
-				return &engine.CancelRequested{Reason: errUnwanted.Error()}, nil
-			case x.quit.Load():
+			case errors.Is(err, errNotAwaited):
+				return &engine.CancelRequested{Reason: errNotAwaited.Error()}, nil
+			case x.closing.Load():
 			case err != nil && !x.m.run.CancelRequested(): // one that stops needs no budget from above
 				x.err = fmt.Errorf("run %s, whose parent is %s: %w", x.ID, s.Parent, err)
 			case parent != nil:
 				b.parent = parent
-				x.showTo(parent, x.durable())
-				x.m.purse.draw(parent, x.ID, accounts)
+				x.publishTo(parent, x.durableEvents())
+				x.m.ledger.attachParent(parent, x.ID, accounts)
 			}
 			return nil, nil
 		})
 	})
 }
 
-// dependent reports whether a run may do nothing before it is known of above.
-func dependent(s *engine.RunStarted) bool {
+// requiresParent reports whether a run may do nothing before it is known of above.
+func requiresParent(s *engine.RunStarted) bool {
 	return s.Node != "" || s.Parent != "" && s.Origin == originTool
 }
 
-// seekCaller has the run of a tool call that is resumed by itself go on, unless
+// findCaller has the run of a tool call that is resumed by itself go on, unless
 // its caller was cancelled: then nobody is left to hear of it.
-func (x *Execution) seekCaller() {
+func (x *Execution) findCaller() {
 	row, err := x.local.o.Store.Run(x.local.ctx, x.m.run.Start.Parent)
 	if errors.Is(err, store.ErrNotFound) {
 		err = nil
 	}
 	x.command(func(r *engine.Run) (engine.Event, error) {
-		b := &x.bond
+		b := &x.parentLink
 		switch {
-		case b.tied:
+		case b.attached:
 			return nil, nil
-		case err != nil && !x.quit.Load():
+		case err != nil && !x.closing.Load():
 			x.err = fmt.Errorf("run %s, whose caller is %s: %w", x.ID, r.Start.Parent, err)
 		}
-		b.settled()
+		b.markReady()
 		if row.Head.Status == engine.Cancelled {
-			return &engine.CancelRequested{Reason: errUnwanted.Error()}, nil
+			return &engine.CancelRequested{Reason: errNotAwaited.Error()}, nil
 		}
 		return nil, nil
 	})
@@ -138,10 +138,10 @@ func (l *Local) attach(parent string, news *engine.ChildReported) (x *Execution,
 			}
 			c, ok := r.OpenChild(news.ID)
 			if !ok {
-				return nil, errUnwanted
+				return nil, errNotAwaited
 			}
 			accounts = &childAccounts{node: c.Node, list: r.Accounts(c.Node)}
-			if sameNews(c.Report, news) {
+			if sameReport(c.Report, news) {
 				return nil, nil
 			}
 			told = true // and once more, for the accounts as they are after it
@@ -151,17 +151,17 @@ func (l *Local) attach(parent string, news *engine.ChildReported) (x *Execution,
 		case errors.Is(err, store.ErrNotFound) || err == nil && ended:
 			return nil, nil, nil
 		case errors.Is(err, store.ErrOwned):
-			l.post(parent, news.Run)
+			l.notifyOwner(parent, news.Run)
 			return nil, nil, err
 		case err != nil:
 			return nil, nil, err
 		}
 	}
 	if x.m.program.recorded {
-		return nil, nil, fmt.Errorf("run %s cannot be continued by this process: %w", parent, ErrClosure)
+		return nil, nil, fmt.Errorf("run %s cannot be continued by this process: %w", parent, ErrDependenciesChanged)
 	}
 	select {
-	case <-x.bond.whenReady():
+	case <-x.parentLink.whenReady():
 		return x, accounts, nil
 	case <-x.done:
 		return nil, nil, cmp.Or(x.err, ErrClosed)
@@ -189,22 +189,22 @@ func (l *Local) drive(id string, c Command) (x *Execution, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	err = l.recordedElse(l.ctx, id, row.Fingerprint, do)
+	err = l.withProgram(l.ctx, id, row.Fingerprint, do)
 	return x, err
 }
 
-// tell reports to the parent how far a child has come, resuming the parent here
+// reportToParent reports to the parent how far a child has come, resuming the parent here
 // unless somebody drives it.
-func (l *Local) tell(parent string, news *engine.ChildReported) error {
+func (l *Local) reportToParent(parent string, news *engine.ChildReported) error {
 	for posted := false; ; posted = true {
-		_, err := l.drive(parent, reported(news))
+		_, err := l.drive(parent, reportCommand(news))
 		if !errors.Is(err, store.ErrOwned) {
 			return err
 		}
 		if posted {
 			return nil
 		}
-		l.post(parent, news.Run)
+		l.notifyOwner(parent, news.Run)
 		// The owner may have given the parent back before it could see the message.
 		if row, err := l.o.Store.Run(l.ctx, parent); err != nil || row.Owner != "" {
 			return err
@@ -212,32 +212,32 @@ func (l *Local) tell(parent string, news *engine.ChildReported) error {
 	}
 }
 
-// reported is the command that brings the parent a report. What it knows, or
+// reportCommand is the command that brings the parent a report. What it knows, or
 // has no use for, is nothing to do.
-func reported(news *engine.ChildReported) Command {
+func reportCommand(news *engine.ChildReported) Command {
 	return func(r *engine.Run) (engine.Event, error) {
-		if !r.Awaits(news.ID) || r.Status() == engine.Failed && news.Status != engine.Completed {
+		if !r.AwaitsChild(news.ID) || r.Status() == engine.Failed && news.Status != engine.Completed {
 			return nil, nil
 		}
-		if c, open := r.OpenChild(news.ID); open && (c.Start.Run != news.Run || sameNews(c.Report, news)) {
+		if c, open := r.OpenChild(news.ID); open && (c.Start.Run != news.Run || sameReport(c.Report, news)) {
 			return nil, nil
 		}
 		return news, nil
 	}
 }
 
-// sameNews reports whether a report says nothing that is not known: before the
+// sameReport reports whether a report says nothing that is not known: before the
 // first, a child goes and has cost nothing.
-func sameNews(known, news *engine.ChildReported) bool {
+func sameReport(known, news *engine.ChildReported) bool {
 	if known == nil {
 		known = &engine.ChildReported{ID: news.ID, Run: news.Run, Status: engine.Running}
 	}
-	return known.Status == news.Status && known.Usage == news.Usage && sameWaits(known.Interrupts, news.Interrupts) &&
-		reflect.DeepEqual(known.Raised, news.Raised)
+	return known.Status == news.Status && known.Usage == news.Usage && sameInterrupts(known.Interrupts, news.Interrupts) &&
+		reflect.DeepEqual(known.Increases, news.Increases)
 }
 
-// post wakes whoever holds a run.
-func (l *Local) post(run, child string) {
+// notifyOwner wakes whoever holds a run.
+func (l *Local) notifyOwner(run, child string) {
 	s, ok := l.o.Store.(Poster)
 	if !ok {
 		return
@@ -252,17 +252,17 @@ type Poster interface {
 	Post(ctx context.Context, p store.Post) error
 }
 
-// news is what the run's parent is to know of it.
-func (m *machine) news() *engine.ChildReported {
+// childReport is what the run's parent is to know of it.
+func (m *machine) childReport() *engine.ChildReported {
 	r := m.run
 	e := &engine.ChildReported{
-		ID: r.Start.Node, Run: r.ID, Status: r.Status(), Usage: r.Committed(), Raised: r.RaisedAbove(), Error: r.Failure(),
+		ID: r.Start.Node, Run: r.ID, Status: r.Status(), Usage: r.CommittedUsage(), Increases: r.IncreasesAbove(), Error: r.Failure(),
 	}
 	switch {
 	case !e.Status.Ended():
 		e.Interrupts = r.Interrupts()
 	case e.Status == engine.Completed:
-		main := m.book[engine.MainContext]
+		main := m.contexts[engine.MainContext]
 		e.Began, e.Length = r.Start.Contexts[0].At, main.History.Len()
 		e.Outputs, e.Answer = r.Outputs(), finalAnswer(main, e.Began)
 	}
@@ -284,64 +284,64 @@ func finalAnswer(c convo.Context, began int) string {
 	return c.Output
 }
 
-// spread tells the parent what it should know while the execution goes on: what
+// notifyParent tells the parent what it should know while the execution goes on: what
 // it asks.
-func (x *Execution) spread() {
-	b := &x.bond
-	if b.parent == nil || !x.m.asked {
+func (x *Execution) notifyParent() {
+	b := &x.parentLink
+	if b.parent == nil || !x.m.questionsChanged {
 		return
 	}
-	x.m.asked = false
-	news := x.m.news()
-	if news.Status == engine.Paused || news.Status.Ended() || sameWaits(b.told.Interrupts, news.Interrupts) {
+	x.m.questionsChanged = false
+	news := x.m.childReport()
+	if news.Status == engine.Paused || news.Status.Ended() || sameInterrupts(b.lastReport.Interrupts, news.Interrupts) {
 		return // the end of the execution tells
 	}
-	b.told = news
-	b.parent.command(reported(news))
+	b.lastReport = news
+	b.parent.command(reportCommand(news))
 }
 
-// bequeath ends the execution for all who wait for it. The parent is told first,
+// handOver ends the execution for all who wait for it. The parent is told first,
 // so that what the next execution of the run has to say comes after it.
-func (x *Execution) bequeath() {
+func (x *Execution) handOver() {
 	s := x.m.run.Start
-	if s == nil || s.Node == "" || x.quit.Load() {
-		x.released()
+	if s == nil || s.Node == "" || x.closing.Load() {
+		x.afterRelease()
 		return
 	}
-	news := x.m.news()
+	news := x.m.childReport()
 	x.local.loops.Go(func() {
-		defer x.released()
+		defer x.afterRelease()
 		if x.err != nil {
-			x.local.childLost(cmp.Or(x.bond.parent, x.local.Held(s.Parent)), news.ID, x.err)
+			x.local.retryChild(cmp.Or(x.parentLink.parent, x.local.Held(s.Parent)), news.ID, x.err)
 			return
 		}
-		err := x.local.tell(s.Parent, news)
+		err := x.local.reportToParent(s.Parent, news)
 		if err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, store.ErrNotFound) && x.local.ctx.Err() == nil {
 			x.local.o.Logger.Warn("tell the parent", "run", x.ID, "parent", s.Parent, "error", err)
 		}
 	})
 }
 
-func (x *Execution) released() {
-	if !x.bond.tied {
-		x.bond.settled()
+func (x *Execution) afterRelease() {
+	if !x.parentLink.attached {
+		x.parentLink.markReady()
 	}
-	x.local.forget(x)
+	x.local.removeExecution(x)
 }
 
-// childLost has the parent look after a child whose execution could not go on:
+// retryChild has the parent look after a child whose execution could not go on:
 // in a while, where another process has it.
-func (l *Local) childLost(parent *Execution, id string, err error) {
+func (l *Local) retryChild(parent *Execution, id string, err error) {
 	if parent == nil {
 		return
 	}
 	if !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrOwned) {
-		parent.give(err)
+		parent.failWith(err)
 		return
 	}
 	parent.command(func(*engine.Run) (engine.Event, error) {
-		delete(parent.kids, id)
-		parent.m.kin = true
+		delete(parent.children, id)
+		parent.m.checkChildren = true
 		return nil, nil
 	})
 }

@@ -34,25 +34,25 @@ func (a *attempt) Child(name string, c node.Child) (node.ChildResult, error) {
 	ordinal := a.ordinal(":" + name)
 	a.mu.Unlock()
 	for attempt := 1; attempt <= a.Attempt; attempt++ {
-		id := childInterrupt(a.Path, name, ordinal, attempt)
-		ended := a.childEnded(id)
-		kept := ended != nil && (ended.Status == engine.Completed || c.Keep && ended.Status == engine.Failed)
+		id := childInterruptID(a.Path, name, ordinal, attempt)
+		ended := a.childReport(id)
+		kept := ended != nil && (ended.Status == engine.Completed || c.KeepFailed && ended.Status == engine.Failed)
 		if ended == nil || !kept && attempt < a.Attempt {
 			continue
 		}
 		return a.childResult(c, ended)
 	}
-	start, err := a.childStart(childInterrupt(a.Path, name, ordinal, a.Attempt), c)
+	start, err := a.childStart(childInterruptID(a.Path, name, ordinal, a.Attempt), c)
 	if err != nil {
 		return node.ChildResult{}, err
 	}
 	_, err = a.wait(engine.Interrupt{
-		ID: childInterrupt(a.Path, name, ordinal, a.Attempt), Kind: engine.AwaitChild, Child: start, Due: a.deadline(),
+		ID: childInterruptID(a.Path, name, ordinal, a.Attempt), Kind: engine.AwaitChild, Child: start, Due: a.deadline(),
 	})
 	return node.ChildResult{}, err
 }
 
-func tooDeep(flow string, depth, most int) error {
+func depthError(flow string, depth, most int) error {
 	return &engine.Error{
 		Code: engine.CodeDepth, Permanent: true,
 		Message: fmt.Sprintf("the flow %s would be run %d runs below the first, and %d is the limit", flow, depth, most),
@@ -69,9 +69,9 @@ func (a *attempt) deadline() int64 {
 	return 0
 }
 
-// childInterrupt is the id under which a node waits for a child run. Each
+// childInterruptID is the id under which a node waits for a child run. Each
 // attempt has its own.
-func childInterrupt(path, name string, ordinal, attempt int) string {
+func childInterruptID(path, name string, ordinal, attempt int) string {
 	id := path + ":" + name + "#" + strconv.Itoa(ordinal)
 	if attempt > 1 {
 		id += "." + strconv.Itoa(attempt)
@@ -79,15 +79,15 @@ func childInterrupt(path, name string, ordinal, attempt int) string {
 	return id
 }
 
-// childRun is the id of the child run that an interrupt of its parent waits for:
+// childRunID is the id of the child run that an interrupt of its parent waits for:
 // the tree's, and a digest of where in it the child is.
-func childRun(parent, interrupt string) string {
+func childRunID(parent, interrupt string) string {
 	tree, _, _ := strings.Cut(parent, ".")
 	sum := sha256.Sum256([]byte(parent + "\n" + interrupt))
 	return tree + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 }
 
-func (a *attempt) childEnded(id string) *engine.ChildReported {
+func (a *attempt) childReport(id string) *engine.ChildReported {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ans := a.answers[id]; ans != nil {
@@ -99,7 +99,7 @@ func (a *attempt) childEnded(id string) *engine.ChildReported {
 // childStart is what a child run begins with. Whatever keeps it from beginning
 // is told here, before there is anything of it.
 func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error) {
-	f := a.m.program.Flow.Used(c.Flow)
+	f := a.m.program.Flow.UsedFlow(c.Flow)
 	if f == nil {
 		return nil, &engine.Error{
 			Code: engine.CodeChildFlow, Permanent: true,
@@ -112,7 +112,7 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 		most = MaxDepth
 	}
 	if depth := a.m.run.Start.Depth + 1; depth > most {
-		return nil, tooDeep(f.Name, depth, most)
+		return nil, depthError(f.Name, depth, most)
 	}
 	inputs, err := node.CheckInputs(f.Inputs, c.Inputs)
 	if err != nil {
@@ -127,7 +127,7 @@ func (a *attempt) childStart(id string, c node.Child) (*engine.ChildStart, error
 		return nil, err
 	}
 	return &engine.ChildStart{
-		Run: childRun(a.m.run.ID, id), Fingerprint: f.Fingerprint(),
+		Run: childRunID(a.m.run.ID, id), Fingerprint: f.Fingerprint(),
 		Inputs: inputs, State: state, Isolation: c.Isolation, Main: main,
 	}, nil
 }
@@ -157,15 +157,15 @@ func (a *attempt) childMain(f *flow.Flow, isolation string) (engine.ContextChang
 				Message: fmt.Sprintf("isolation: %s needs a context to begin with, and node type %s uses none", isolation, a.Plan.Def.Type),
 			}
 		}
-		inheritModel(&s, a.around)
+		inheritModelSettings(&s, a.mainSettings)
 		return main, nil
 	}
 	own := a.contexts[0]
-	inheritModel(&s, own.Settings)
+	inheritModelSettings(&s, own.Settings)
 	if isolation != isolationFork && isolation != isolationShare {
 		return main, nil
 	}
-	inheritRest(&s, own.Settings)
+	inheritOtherSettings(&s, own.Settings)
 	if main.At = own.History.Len(); main.At > 0 {
 		main.Run, main.Parent = a.m.run.ID, own.ID
 		marks := own.Marks
@@ -174,15 +174,15 @@ func (a *attempt) childMain(f *flow.Flow, isolation string) (engine.ContextChang
 	return main, nil
 }
 
-// inheritModel has settings without a model use the one around.
-func inheritModel(s *convo.Settings, around convo.Settings) {
+// inheritModelSettings has settings without a model use the one around.
+func inheritModelSettings(s *convo.Settings, around convo.Settings) {
 	if s.Model == "" {
 		s.Provider, s.Model = around.Provider, around.Model
 	}
 }
 
-// inheritRest fills in what a flow that goes on with a conversation leaves open.
-func inheritRest(s *convo.Settings, around convo.Settings) {
+// inheritOtherSettings fills in what a flow that goes on with a conversation leaves open.
+func inheritOtherSettings(s *convo.Settings, around convo.Settings) {
 	if s.System == "" {
 		s.System = around.System
 	}
@@ -201,7 +201,7 @@ func inheritRest(s *convo.Settings, around convo.Settings) {
 	if s.Reserve == 0 {
 		s.Reserve = around.Reserve
 	}
-	if s.View == (convo.Viewing{}) {
+	if s.View == (convo.ViewSettings{}) {
 		s.View = around.View
 	}
 }
@@ -212,7 +212,7 @@ func SettingsOf(f *flow.Flow) convo.Settings {
 	s := convo.Settings{
 		System: c.System, Temperature: c.Temperature, MaxOutput: c.MaxOutput,
 		Reasoning: c.Reasoning, Window: c.Budget.Window, Reserve: c.Budget.Reserve, History: c.History,
-		View: convo.Viewing{
+		View: convo.ViewSettings{
 			Strategy: convo.Strategy(c.View.Strategy), Low: c.View.Low, KeepResults: c.View.KeepResults,
 			MaxResult: c.View.MaxResult, Summary: c.View.Summary, Model: c.View.Model,
 		},
@@ -251,13 +251,13 @@ func (a *attempt) childResult(c node.Child, e *engine.ChildReported) (node.Child
 			Hint:    "`" + engine.CommandLine("show", run) + "` says by whom",
 		}
 	case c.Isolation == isolationShare:
-		return r, a.shareBack(run, e)
+		return r, a.appendSharedMessages(run, e)
 	}
 	return r, nil
 }
 
-// shareBack appends what the child's main context gained to the node's own.
-func (a *attempt) shareBack(run string, e *engine.ChildReported) error {
+// appendSharedMessages appends what the child's main context gained to the node's own.
+func (a *attempt) appendSharedMessages(run string, e *engine.ChildReported) error {
 	own, err := a.Own()
 	if err != nil {
 		return err
@@ -280,19 +280,19 @@ func (a *attempt) shareBack(run string, e *engine.ChildReported) error {
 	return nil
 }
 
-// renamed reads one context of another run, whatever it is called here.
-type renamed struct {
+// renamedSource reads one context of another run, whatever it is called here.
+type renamedSource struct {
 	src  convo.Source
 	name string
 }
 
 // Load implements convo.Source.
-func (r *renamed) Load(_ string, from, to int) ([]convo.Message, error) {
+func (r *renamedSource) Load(_ string, from, to int) ([]convo.Message, error) {
 	return r.src.Load(r.name, from, to)
 }
 
 // FindMessage implements convo.Finder.
-func (r *renamed) FindMessage(_, message string, n int) (int, error) {
+func (r *renamedSource) FindMessage(_, message string, n int) (int, error) {
 	if f, ok := r.src.(convo.Finder); ok {
 		return f.FindMessage(r.name, message, n)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-func TestATimeoutOfANodeCancelsItsChildAndARetryRunsAnother(t *testing.T) {
+func TestNodeTimeoutCancelsItsChildAndRetryStartsAnother(t *testing.T) {
 	tr := newTree(t)
 	tr.add("l0", "nodes:\n  rest: {type: wait, with: {for: 10m}}\noutputs: {out: 1}\n")
-	tr.add("l1", wraps("l0"))
+	tr.add("l1", wrapFlow("l0"))
 	p := tr.add("l2", `
 nodes:
   down: {type: sub, with: {flow: l1}, timeout: 100ms, retry: {attempts: 2, backoff: 1ms}}
@@ -27,9 +27,9 @@ outputs: {out: "{{ down.out }}"}
 	}
 }
 
-func TestATimeoutHoldsWhileAChildAsksAndInAnotherProcess(t *testing.T) {
+func TestNodeTimeoutAppliesWhileAChildWaitsInAnotherProcess(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
+	tr.add("l0", askFlow)
 	p := tr.add("l1", `
 nodes:
   down: {type: sub, with: {flow: l0}, timeout: 300ms}
@@ -52,12 +52,12 @@ outputs: {out: "{{ down.out }}"}
 	equal(t, "child", tr.runs()[1].Head.Status, engine.Cancelled)
 }
 
-func TestForcingANodeThatWaitsForAChildSaysWhatToForceInstead(t *testing.T) {
+func TestOverridingANodeThatWaitsForAChildNamesTheAlternative(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
-	p := tr.add("l1", wraps("l0"))
+	tr.add("l0", askFlow)
+	p := tr.add("l1", wrapFlow("l0"))
 	tr.wait(tr.start(p))
-	_, err := tr.local.Do(t.Context(), p, "r", runner.Force("skip", "down", nil, "me"))
+	_, err := tr.local.Do(t.Context(), p, "r", runner.OverrideNode("skip", "down", nil, "me"))
 	if child := tr.runs()[1].ID; err == nil || !strings.Contains(err.Error(), "child run "+child) {
 		t.Errorf("forcing it says %v", err)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/weir-run/weir/store/memory"
 )
 
-// subflow is a node type that runs the flow its setting names.
-type subflow struct{ spec flow.TypeSpec }
+// childFlowType is a node type that runs the flow its setting names.
+type childFlowType struct{ spec flow.TypeSpec }
 
-func newSubflow() *subflow {
-	return &subflow{flow.TypeSpec{
+func newChildFlowType() *childFlowType {
+	return &childFlowType{flow.TypeSpec{
 		Name: "sub", Version: 1, Context: flow.ContextWrite,
 		Ports: flow.Ports{
 			In: []flow.Port{{Name: "in", Type: flow.TypeAny}},
@@ -37,10 +37,10 @@ func newSubflow() *subflow {
 }
 
 // Spec describes the type.
-func (s *subflow) Spec() *flow.TypeSpec { return &s.spec }
+func (s *childFlowType) Spec() *flow.TypeSpec { return &s.spec }
 
 // Prepare reads the settings.
-func (s *subflow) Prepare(with map[string]any) (node.Node, error) {
+func (s *childFlowType) Prepare(with map[string]any) (node.Node, error) {
 	ref, _ := with["flow"].(string)
 	isolation, _ := with["isolation"].(string)
 	return node.NodeFunc(func(ctx *node.Ctx) error {
@@ -75,7 +75,7 @@ type tree struct {
 
 func newTree(tb testing.TB, types ...node.Type) *tree {
 	tb.Helper()
-	c, err := node.NewCatalogue(append(append(builtin.Types(), newSubflow()), types...)...)
+	c, err := node.NewCatalogue(append(append(builtin.Types(), newChildFlowType()), types...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (t *tree) add(name, text string) *runner.Program {
 
 func (t *tree) start(p *runner.Program) *runner.Execution {
 	t.tb.Helper()
-	x, err := t.local.Start(t.tb.Context(), p, runner.Begin{ID: "r"})
+	x, err := t.local.Start(t.tb.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.tb.Fatal(err)
 	}
@@ -189,16 +189,16 @@ func equal[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-const doubled = `
+const doubleFlow = `
 inputs: {n: {type: any}}
 nodes:
   twice: {type: transform, in: {n: "{{ run.inputs.n }}"}, with: {expr: inputs.n * 2}}
 outputs: {out: "{{ twice.value }}"}
 `
 
-func TestANodeRunsAFlowAsAChildRunAndGetsItsOutputs(t *testing.T) {
+func TestNodeRunsAFlowAsAChildAndGetsItsOutputs(t *testing.T) {
 	tr := newTree(t)
-	tr.add("double", doubled)
+	tr.add("double", doubleFlow)
 	p := tr.add("root", `
 nodes:
   a: {type: sub, in: {in: 21}, with: {flow: double}}
@@ -213,22 +213,22 @@ outputs: {n: "{{ a.out }}"}
 	equal(t, "status", list[1].Head.Status, engine.Completed)
 }
 
-const asks = `
+const askFlow = `
 nodes:
   ask: {type: userInput, with: {prompt: "Your name?"}}
 outputs: {out: "{{ ask.text }}"}
 `
 
-func wraps(inner string) string {
+func wrapFlow(inner string) string {
 	return fmt.Sprintf("nodes:\n  down: {type: sub, with: {flow: %s}}\noutputs: {out: \"{{ down.out }}\"}\n", inner)
 }
 
-func TestAQuestionOfAChildSurfacesAtTheRootAndItsAnswerFindsIt(t *testing.T) {
+func TestChildQuestionSurfacesAtTheRootAndItsAnswerReachesIt(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
+	tr.add("l0", askFlow)
 	var p *runner.Program
 	for i := 1; i <= 5; i++ {
-		p = tr.add(fmt.Sprintf("l%d", i), wraps(fmt.Sprintf("l%d", i-1)))
+		p = tr.add(fmt.Sprintf("l%d", i), wrapFlow(fmt.Sprintf("l%d", i-1)))
 	}
 	r := tr.wait(tr.start(p))
 	equal(t, "status", r.Status, engine.Paused)
@@ -248,11 +248,11 @@ func TestAQuestionOfAChildSurfacesAtTheRootAndItsAnswerFindsIt(t *testing.T) {
 	}
 }
 
-func TestAnsweringTheLeafItselfMovesItsAncestors(t *testing.T) {
+func TestAnsweringAChildDirectlyContinuesItsAncestors(t *testing.T) {
 	tr := newTree(t)
-	tr.add("l0", asks)
-	tr.add("l1", wraps("l0"))
-	p := tr.add("l2", wraps("l1"))
+	tr.add("l0", askFlow)
+	tr.add("l1", wrapFlow("l0"))
+	p := tr.add("l2", wrapFlow("l1"))
 	tr.wait(tr.start(p))
 	leaf := tr.runs()[2]
 	tr.answer(tr.programs[leaf.Fingerprint], leaf.ID, "ask:ask#1", "Ada")
@@ -284,13 +284,13 @@ func (t *tree) answerOnly(r store.Run, interrupt string, v any) {
 	}
 }
 
-func TestResumingARootFindsTheAnswerThatALeafWasGivenBeforeItsProcessDied(t *testing.T) {
+func TestResumingTheRootFindsAChildAnsweredBeforeACrash(t *testing.T) {
 	for depth := 1; depth <= 4; depth++ {
 		tr := newTree(t)
-		tr.add("l0", asks)
+		tr.add("l0", askFlow)
 		var p *runner.Program
 		for i := 1; i <= depth; i++ {
-			p = tr.add(fmt.Sprintf("l%d", i), wraps(fmt.Sprintf("l%d", i-1)))
+			p = tr.add(fmt.Sprintf("l%d", i), wrapFlow(fmt.Sprintf("l%d", i-1)))
 		}
 		tr.wait(tr.start(p))
 		tr.answerOnly(tr.runs()[depth], "ask:ask#1", "Ada")

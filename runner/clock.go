@@ -12,16 +12,16 @@ import (
 type clock struct {
 	skip func(open map[string][]engine.Interrupt) bool
 
-	mu      sync.Mutex
-	ahead   int64 // milliseconds, of the machine's time
-	resting map[*Execution]rest
+	mu     sync.Mutex
+	offset int64 // milliseconds, of the machine's time
+	idle   map[*Execution]idleState
 }
 
-// rest is how an execution waits.
-type rest struct {
-	due  int64 // when its next timer is, Unix milliseconds; 0 is none
-	open []engine.Interrupt
-	kids []string // child runs that go on
+// idleState is how an execution waits.
+type idleState struct {
+	due      int64 // when its next timer is, Unix milliseconds; 0 is none
+	open     []engine.Interrupt
+	children []string // child runs that go on
 }
 
 // now is Unix time in milliseconds.
@@ -32,7 +32,7 @@ func (c *clock) now() int64 {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return at + c.ahead
+	return at + c.offset
 }
 
 // until is how long a moment is away.
@@ -40,95 +40,95 @@ func (c *clock) until(at int64) time.Duration {
 	return time.Duration(at-c.now()) * time.Millisecond
 }
 
-// stir says that the execution has something to do.
-func (c *clock) stir(x *Execution) {
+// markBusy says that the execution has something to do.
+func (c *clock) markBusy(x *Execution) {
 	if c.skip == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.resting, x)
+	delete(c.idle, x)
 }
 
-// look has the clock looked at again by one that rests, where another has left
+// recheck has the clock looked at again by one that rests, where another has left
 // since.
-func (c *clock) look() {
+func (c *clock) recheck() {
 	if c.skip == nil {
 		return
 	}
 	c.mu.Lock()
 	var one *Execution
-	for x := range c.resting {
+	for x := range c.idle {
 		one = x
 		break
 	}
 	c.mu.Unlock()
 	if one != nil {
-		one.post(mail{})
+		one.send(driverMessage{})
 	}
 }
 
-// askAgain is how long after a no Skip is asked again.
-const askAgain = time.Millisecond
+// skipRetryInterval is how long after a no Skip is asked again.
+const skipRetryInterval = time.Millisecond
 
-// rest notes that the execution waits, if it does, and puts the clock forward to
+// enterIdle notes that the execution waits, if it does, and puts the clock forward to
 // the first timer if all that the Local holds do. The caller drives x.
-func (x *Execution) rest() {
+func (x *Execution) enterIdle() {
 	c := &x.local.clock
-	if c.skip == nil || len(x.m.active) > 0 || x.box.waits() {
+	if c.skip == nil || len(x.m.active) > 0 || x.messages.hasMessages() {
 		return
 	}
-	r := rest{open: x.m.run.Interrupts()}
+	r := idleState{open: x.m.run.Interrupts()}
 	_, r.due, _ = x.m.run.NextTimer()
 	for _, k := range x.m.run.OpenChildren() {
-		if k.Goes() {
-			r.kids = append(r.kids, k.Start.Run)
+		if k.Active() {
+			r.children = append(r.children, k.Start.Run)
 		}
 	}
-	first, open := x.local.calm(x, r)
+	first, open := x.local.markIdle(x, r)
 	switch {
 	case first == nil:
 		return
 	case !c.skip(open):
-		time.AfterFunc(askAgain, func() { first.post(mail{}) })
+		time.AfterFunc(skipRetryInterval, func() { first.send(driverMessage{}) })
 		return
 	}
 	c.mu.Lock()
-	is, still := c.resting[first]
+	is, still := c.idle[first]
 	if still {
-		c.ahead = max(c.ahead, is.due-time.Now().UnixMilli())
+		c.offset = max(c.offset, is.due-time.Now().UnixMilli())
 	}
 	c.mu.Unlock()
 	if still {
-		first.post(mail{})
+		first.send(driverMessage{})
 	}
 }
 
-// calm notes that x rests. Where everything does, it returns the execution whose
+// markIdle notes that x rests. Where everything does, it returns the execution whose
 // timer is the first, and what all of them wait for, by run.
-func (l *Local) calm(x *Execution, r rest) (first *Execution, open map[string][]engine.Interrupt) {
+func (l *Local) markIdle(x *Execution, r idleState) (first *Execution, open map[string][]engine.Interrupt) {
 	l.mu.Lock()
-	starting, held := len(l.taking), len(l.held)
+	starting, held := len(l.loading), len(l.held)
 	l.mu.Unlock()
 	c := &l.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resting == nil {
-		c.resting = make(map[*Execution]rest)
+	if c.idle == nil {
+		c.idle = make(map[*Execution]idleState)
 	}
-	c.resting[x] = r
-	if starting > 0 || len(c.resting) < held {
+	c.idle[x] = r
+	if starting > 0 || len(c.idle) < held {
 		return nil, nil
 	}
-	open = make(map[string][]engine.Interrupt, len(c.resting))
-	for y, is := range c.resting {
+	open = make(map[string][]engine.Interrupt, len(c.idle))
+	for y, is := range c.idle {
 		open[y.ID] = is.open
-		if is.due > 0 && (first == nil || is.due < c.resting[first].due) {
+		if is.due > 0 && (first == nil || is.due < c.idle[first].due) {
 			first = y
 		}
 	}
-	for _, is := range c.resting {
-		for _, kid := range is.kids {
+	for _, is := range c.idle {
+		for _, kid := range is.children {
 			if _, rests := open[kid]; !rests { // it is about to begin, or to say how it ended
 				return nil, nil
 			}

@@ -32,17 +32,17 @@ type Command func(r *engine.Run) (engine.Event, error)
 // command has the run's goroutine carry out a command.
 func (x *Execution) command(c Command) chan error {
 	ack := make(chan error, 1)
-	x.post(mail{command: c, ack: ack})
+	x.send(driverMessage{command: c, ack: ack})
 	return ack
 }
 
 // Do carries out a command and returns when it is durable. ErrEnded means that
 // the execution has ended before: resume the run.
 func (x *Execution) Do(ctx context.Context, c Command) error {
-	return x.await(ctx, x.command(c))
+	return x.awaitAck(ctx, x.command(c))
 }
 
-func (x *Execution) await(ctx context.Context, ack chan error) error {
+func (x *Execution) awaitAck(ctx context.Context, ack chan error) error {
 	select {
 	case err := <-ack:
 		return err
@@ -64,28 +64,28 @@ func (x *Execution) await(ctx context.Context, ack chan error) error {
 // What is answered of a child run, by "PATH>ID", is answered there; the execution
 // is the one of the run that was named.
 func (l *Local) Do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
-	x, err := l.do(ctx, p, id, c)
-	if e, ok := errors.AsType[*elsewhere](err); ok {
-		return l.pass(ctx, p, id, e.child.Fingerprint, func(cp *Program) (*Execution, error) {
+	x, err := l.doHere(ctx, p, id, c)
+	if e, ok := errors.AsType[*childCommand](err); ok {
+		return l.passToChild(ctx, p, id, e.child.Fingerprint, func(cp *Program) (*Execution, error) {
 			return l.Do(ctx, cp, e.child.Run, e.command)
 		}, e.child.Run)
 	}
 	return x, err
 }
 
-// elsewhere says that a command is for a child run.
-type elsewhere struct {
+// childCommand says that a command is for a child run.
+type childCommand struct {
 	child   *engine.ChildStart
 	command Command
 }
 
 // Error names the child.
-func (e *elsewhere) Error() string { return "this is for child run " + e.child.Run }
+func (e *childCommand) Error() string { return "this is for child run " + e.child.Run }
 
-// pass carries out a command on a child of a run, which do returns the execution
+// passToChild carries out a command on a child of a run, which do returns the execution
 // of, and returns the run's own execution, which knows of it.
-func (l *Local) pass(ctx context.Context, p *Program, id, fingerprint string, do func(*Program) (*Execution, error), child string) (*Execution, error) {
-	cp, err := l.flowOf(ctx, fingerprint)
+func (l *Local) passToChild(ctx context.Context, p *Program, id, fingerprint string, do func(*Program) (*Execution, error), child string) (*Execution, error) {
+	cp, err := l.programOf(ctx, fingerprint)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: child run %s: %w", id, child, err)
 	}
@@ -97,35 +97,35 @@ func (l *Local) pass(ctx context.Context, p *Program, id, fingerprint string, do
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	select {
-	case <-x.bond.whenReady():
+	case <-x.parentLink.whenReady():
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	y, err := l.Resume(ctx, p, id)
 	if err != nil {
-		return nil, &Accepted{Run: id, Child: child, Err: err}
+		return nil, &AcceptedByChild{Run: id, Child: child, Err: err}
 	}
 	return y, nil
 }
 
-// Accepted is the error of a command that a child run has recorded, where the run
+// AcceptedByChild is the error of a command that a child run has recorded, where the run
 // that was named cannot be resumed here, for example because another process still
 // owns it. The command must not be carried out again: resuming the run is enough.
-type Accepted struct {
+type AcceptedByChild struct {
 	Run   string // the run that was named
 	Child string // the run that recorded the command
 	Err   error
 }
 
 // Error says which child run has recorded the command.
-func (e *Accepted) Error() string {
+func (e *AcceptedByChild) Error() string {
 	return fmt.Sprintf("run %s: child run %s has recorded the command, but the run could not be resumed here: %v", e.Run, e.Child, e.Err)
 }
 
 // Unwrap returns why the run could not be resumed.
-func (e *Accepted) Unwrap() error { return e.Err }
+func (e *AcceptedByChild) Unwrap() error { return e.Err }
 
-func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
+func (l *Local) doHere(ctx context.Context, p *Program, id string, c Command) (*Execution, error) {
 	for {
 		if x := l.Held(id); x != nil {
 			// A commit that was refused has kept nothing of the command, and ends the
@@ -136,7 +136,7 @@ func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Exec
 			<-x.done
 		}
 		var ack chan error
-		x, fresh, err := l.hold(ctx, p, id, true, func(x *Execution) error {
+		x, fresh, err := l.getOrLoad(ctx, p, id, true, func(x *Execution) error {
 			ack = x.command(c)
 			return nil
 		})
@@ -144,7 +144,7 @@ func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Exec
 		case err != nil:
 			return nil, err
 		case fresh:
-			return x, x.await(ctx, ack)
+			return x, x.awaitAck(ctx, ack)
 		}
 	}
 }
@@ -152,8 +152,8 @@ func (l *Local) do(ctx context.Context, p *Program, id string, c Command) (*Exec
 // Answer resolves an interrupt.
 func Answer(id string, v engine.Value, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
-		if c, inner, ok := r.Through(id); ok {
-			return nil, &elsewhere{c.Start, Answer(inner, v, by)}
+		if c, inner, ok := r.ChildInterrupt(id); ok {
+			return nil, &childCommand{c.Start, Answer(inner, v, by)}
 		}
 		i, _, ok := r.Interrupt(id)
 		if !ok {
@@ -199,14 +199,14 @@ func checkOutcome(v engine.Value) error {
 // commit that answers takes it out of the queue. Where the message does not wait any
 // more, the commit is refused with store.ErrTaken.
 func AnswerQueued(id string, v engine.Value, by, message string) Command {
-	return takes(Answer(id, v, by), message)
+	return withQueuedMessage(Answer(id, v, by), message)
 }
 
-func takes(c Command, message string) Command {
+func withQueuedMessage(c Command, message string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
 		e, err := c(r)
-		if child, ok := errors.AsType[*elsewhere](err); ok {
-			return nil, &elsewhere{child.child, takes(child.command, message)}
+		if child, ok := errors.AsType[*childCommand](err); ok {
+			return nil, &childCommand{child.child, withQueuedMessage(child.command, message)}
 		}
 		if err != nil || e == nil {
 			return e, err
@@ -246,19 +246,19 @@ func Cancel(by, reason string) Command {
 		case s == engine.Cancelled:
 			return nil, nil
 		case s.Ended():
-			return nil, &Refusal{What: fmt.Sprintf("run %s cannot be cancelled", r.ID), Why: fmt.Sprintf("it has %s already", s), Instead: over(r.ID)}
+			return nil, &Refusal{What: fmt.Sprintf("run %s cannot be cancelled", r.ID), Why: fmt.Sprintf("it has %s already", s), Instead: endedHint(r.ID)}
 		}
 		return &engine.CancelRequested{By: by, Reason: reason}, nil
 	}
 }
 
-// Force is a person's way out for a node that failed, was cancelled or waits:
+// OverrideNode is a person's way out for a node that failed, was cancelled or waits:
 // op is "retry", "skip" or "complete", the last with the node's outputs.
-func Force(op, path string, outputs engine.Values, by string) Command {
+func OverrideNode(op, path string, outputs engine.Values, by string) Command {
 	return func(r *engine.Run) (engine.Event, error) {
-		if !r.Stuck(path) {
-			return nil, unforced(r, path, forced(op))
+		if !r.CanOverride(path) {
+			return nil, overrideError(r, path, overrideVerb(op))
 		}
-		return &engine.NodeForced{Path: path, Op: op, Outputs: outputs, By: by}, nil
+		return &engine.NodeOverridden{Path: path, Op: op, Outputs: outputs, By: by}, nil
 	}
 }

@@ -20,7 +20,7 @@ type committer struct {
 }
 
 func newCommitter(j Journal) *committer {
-	_, direct := j.(instant)
+	_, direct := j.(instantStore)
 	return &committer{journal: j, direct: direct}
 }
 
@@ -38,14 +38,14 @@ func (c *committer) commit(one []store.Append, ack chan error) error {
 	c.writing = true
 	c.mu.Unlock()
 	if lead {
-		c.drain()
+		c.writeQueued()
 	}
 	return <-ack
 }
 
-// drain writes what is queued; what queues up meanwhile is left to a goroutine,
+// writeQueued writes what is queued; what queues up meanwhile is left to a goroutine,
 // so that the caller's own run is not held up by others.
-func (c *committer) drain() {
+func (c *committer) writeQueued() {
 	c.mu.Lock()
 	batch, acks := c.queue, c.acks
 	c.queue, c.acks = nil, nil
@@ -59,6 +59,6 @@ func (c *committer) drain() {
 	c.writing = more
 	c.mu.Unlock()
 	if more {
-		go c.drain()
+		go c.writeQueued()
 	}
 }

@@ -15,23 +15,23 @@ var ErrCursor = errors.New("not a cursor of this run")
 // position is where a reader is in the stream of a tree of runs. It is never changed
 // once an item has it.
 type position struct {
-	hub   string // the hub that pos is of, "" for none
-	pos   uint64
-	heard bool       // live output was yielded
-	runs  []followed // the watched run first
+	hub     string // the hub that pos is of, "" for none
+	pos     uint64
+	sawLive bool          // live output was yielded
+	runs    []runPosition // the watched run first
 }
 
-// followed is a run of the tree whose events a reader follows.
-type followed struct {
-	run, above, parent string
-	last               int64 // number of the last event yielded; unset where what was is no news
-	seq                int64 // of a commit up to which all was yielded
-	ended              bool  // the last event ended the run
+// runPosition is a run of the tree whose events a reader follows.
+type runPosition struct {
+	run, pathPrefix, parent string
+	last                    int64 // number of the last event yielded; unset where what was is no news
+	seq                     int64 // of a commit up to which all was yielded
+	ended                   bool  // the last event ended the run
 }
 
-// unset is the number of the last event of a run of which what was is no news, until
+// lastUnknown is the number of the last event of a run of which what was is no news, until
 // it is known how far it has come.
-const unset = -1
+const lastUnknown = -1
 
 // Cursor is the position behind the item, from which a reader can resume, also in
 // another process: Stream continues with what follows the item. It is a text of letters,
@@ -45,13 +45,13 @@ func (it *Item) Cursor() string {
 
 // cursorJSON is a position as text.
 type cursorJSON struct {
-	Hub   string    `json:"h,omitempty"`
-	Pos   uint64    `json:"p,omitempty"`
-	Heard bool      `json:"l,omitempty"`
-	Runs  []runJSON `json:"r"`
+	Hub   string            `json:"h,omitempty"`
+	Pos   uint64            `json:"p,omitempty"`
+	Heard bool              `json:"l,omitempty"`
+	Runs  []runPositionJSON `json:"r"`
 }
 
-type runJSON struct {
+type runPositionJSON struct {
 	Run    string `json:"i"`
 	Above  string `json:"a,omitempty"`
 	Parent string `json:"p,omitempty"`
@@ -65,9 +65,9 @@ const cursorPrefix = "c1."
 
 // String is the position as a cursor.
 func (p *position) String() string {
-	c := cursorJSON{Hub: p.hub, Pos: p.pos, Heard: p.heard, Runs: make([]runJSON, len(p.runs))}
+	c := cursorJSON{Hub: p.hub, Pos: p.pos, Heard: p.sawLive, Runs: make([]runPositionJSON, len(p.runs))}
 	for i, f := range p.runs {
-		c.Runs[i] = runJSON{f.run, f.above, f.parent, f.last, f.seq, f.ended}
+		c.Runs[i] = runPositionJSON{f.run, f.pathPrefix, f.parent, f.last, f.seq, f.ended}
 	}
 	b, _ := json.Marshal(c) // it has texts and numbers alone
 	return cursorPrefix + base64.RawURLEncoding.EncodeToString(b)
@@ -90,13 +90,13 @@ func parseCursor(run, text string) (*position, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCursor, run, err)
 	}
-	bad := func(r runJSON) bool { return r.Last < unset || r.Seq < 0 }
+	bad := func(r runPositionJSON) bool { return r.Last < lastUnknown || r.Seq < 0 }
 	if len(c.Runs) == 0 || c.Runs[0].Run != run || slices.ContainsFunc(c.Runs, bad) {
 		return nil, fmt.Errorf("%w: %s", ErrCursor, run)
 	}
-	p := &position{hub: c.Hub, pos: c.Pos, heard: c.Heard, runs: make([]followed, len(c.Runs))}
+	p := &position{hub: c.Hub, pos: c.Pos, sawLive: c.Heard, runs: make([]runPosition, len(c.Runs))}
 	for i, r := range c.Runs {
-		p.runs[i] = followed{r.Run, r.Above, r.Parent, r.Last, r.Seq, r.Ended}
+		p.runs[i] = runPosition{r.Run, r.Above, r.Parent, r.Last, r.Seq, r.Ended}
 	}
 	return p, nil
 }

@@ -21,65 +21,65 @@ import (
 // one may depend on it and leaves the process.
 func (a *attempt) Do(e node.Effect) (engine.Value, error) {
 	key := a.effectKey(e)
-	digest, err := digestOf(&e)
+	digest, err := requestDigest(&e)
 	if err != nil {
 		return nil, &engine.Error{Code: engine.CodeValue, Key: key, Permanent: true, Message: err.Error()}
 	}
-	if a.explain != nil {
-		return a.tell(e, key, digest)
+	if a.inspection != nil {
+		return a.inspectEffect(e, key, digest)
 	}
-	if known := a.known(key); known != nil {
-		return a.recall(known, digest)
+	if known := a.completedEffect(key); known != nil {
+		return a.replayEffect(known, digest)
 	}
-	if a.begun[key] != nil {
-		if v, done, err := a.settleUnknown(e, key); done || err != nil {
+	if a.startedEffects[key] != nil {
+		if v, done, err := a.resolveUnknown(e, key); done || err != nil {
 			return v, err
 		}
 	}
-	if e.Reserve != nil && !a.m.purse.binds(a.accounts) {
-		a.depart(key, digest, e.Reserve.Usage)
+	if e.Reserve != nil && !a.m.ledger.binds(a.accounts) {
+		a.trackUnreserved(key, digest, e.Reserve.Usage)
 		e.Reserve = nil
 	}
 	if e.Reserve != nil {
-		if err := a.afford(e, key); err != nil {
+		if err := a.reserveBudget(e, key); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.announce(e, key, digest); err != nil {
-		a.land(key)
+	if err := a.commitEffectStart(e, key, digest); err != nil {
+		a.untrackUnreserved(key)
 		if e.Reserve != nil {
-			a.m.purse.settle(key, a.accounts, engine.Usage{})
+			a.m.ledger.charge(key, a.accounts, engine.Usage{})
 		}
 		return nil, err
 	}
-	return a.effect(e, key, digest)
+	return a.runEffect(e, key, digest)
 }
 
-// effect does an effect and notes its result.
-func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error) {
-	a.inflight.Add(1)
-	defer a.inflight.Add(-1)
+// runEffect does an effect and notes its result.
+func (a *attempt) runEffect(e node.Effect, key, digest string) (engine.Value, error) {
+	a.effectsInFlight.Add(1)
+	defer a.effectsInFlight.Add(-1)
 	if e.Reserve != nil {
-		defer func() { a.settleReserved(key, e.Reserve.Add(e.Reserve.Tried)) }()
+		defer func() { a.chargeReserved(key, e.Reserve.Add(e.Reserve.RetryUsage)) }()
 	}
-	if err := a.barred(); err != nil {
-		a.land(key)
+	if err := a.checkMayStart(); err != nil {
+		a.untrackUnreserved(key)
 		return nil, err
 	}
-	a.progress()
-	a.heard("", true)
+	a.resetIdleTimeout()
+	a.addPartial("", true)
 	begin := time.Now()
 	out, err := a.callEffect(e, key)
-	a.progress()
-	spent := a.spentBy(key)
+	a.resetIdleTimeout()
+	spent := a.toolRunUsage(key)
 	if err != nil && a.ctx.Err() != nil {
 		switch {
 		case e.Reserve != nil: // the try that was cut off is charged at its reservation
-			spent = spent.Add(e.Reserve.Tried)
+			spent = spent.Add(e.Reserve.RetryUsage)
 		case out.Usage != nil:
 			spent = spent.Add(*out.Usage)
 		}
-		a.charge(key, digest, spent)
+		a.chargeToolRun(key, digest, spent)
 		a.notePartial(key)
 		return nil, context.Cause(a.ctx) // outcome unknown: nothing is recorded
 	}
@@ -100,26 +100,26 @@ func (a *attempt) effect(e node.Effect, key, digest string) (engine.Value, error
 		}
 	}
 	if err != nil {
-		done.Error = a.errorOf(err)
+		done.Error = a.toError(err)
 		done.Error.Key = key
 	}
-	a.record(key, done)
+	a.recordEffect(key, done)
 	if done.Error != nil {
 		return engine.Copy(done.Result), done.Error
 	}
 	return engine.Copy(done.Result), nil
 }
 
-// settleReserved settles the reservation of an effect that is over: by what is
+// chargeReserved settles the reservation of an effect that is over: by what is
 // recorded of it, or else by what was reserved.
-func (a *attempt) settleReserved(key string, took engine.Usage) {
-	if done := a.known(key); done != nil {
+func (a *attempt) chargeReserved(key string, took engine.Usage) {
+	if done := a.completedEffect(key); done != nil {
 		took = engine.Usage{}
 		if done.Usage != nil {
 			took = *done.Usage
 		}
 	}
-	a.m.purse.settle(key, a.accounts, took)
+	a.m.ledger.charge(key, a.accounts, took)
 }
 
 // callEffect calls the effect's function and normalizes what it returns.
@@ -133,7 +133,7 @@ func (a *attempt) callEffect(e node.Effect, key string) (node.Outcome, error) {
 		if err == nil {
 			out.Manifest, err = engine.Normalize(out.Manifest)
 		}
-		return plainly(err)
+		return plainErrorOf(err)
 	})
 	return out, err
 }
@@ -149,20 +149,20 @@ func (a *attempt) effectKey(e node.Effect) string {
 	defer a.mu.Unlock()
 	for {
 		key := prefix + strconv.Itoa(a.ordinal(e.Name))
-		if known := a.effects[key]; known == nil || !known.Passed {
+		if known := a.effects[key]; known == nil || !known.Superseded {
 			return key
 		}
 	}
 }
 
-func (a *attempt) known(key string) *engine.EffectCompleted {
+func (a *attempt) completedEffect(key string) *engine.EffectCompleted {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.effects[key]
 }
 
-// recall returns a recorded result, if it answers the same request.
-func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.Value, error) {
+// replayEffect returns a recorded result, if it answers the same request.
+func (a *attempt) replayEffect(known *engine.EffectCompleted, digest string) (engine.Value, error) {
 	if known.Digest != digest {
 		return nil, &engine.Error{
 			Code: engine.CodeNondeterministic, Key: known.Key, Permanent: true,
@@ -176,9 +176,9 @@ func (a *attempt) recall(known *engine.EffectCompleted, digest string) (engine.V
 	return engine.Copy(known.Result), nil
 }
 
-// settleUnknown decides about an effect that was begun before a crash and
+// resolveUnknown decides about an effect that was begun before a crash and
 // never recorded.
-func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
+func (a *attempt) resolveUnknown(e node.Effect, key string) (v engine.Value, done bool, err error) {
 	unknown := &engine.Error{
 		Code: engine.CodeEffectUnknown, Key: key, Permanent: true,
 		Message: "the process ended while this effect was in flight; whether it happened is not known",
@@ -191,7 +191,7 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 	case node.UnknownAsk:
 	}
 	ans, err := a.wait(engine.Interrupt{
-		ID: a.effectQuestion(key), Kind: engine.AwaitEffect,
+		ID: a.outcomeQuestionID(key), Kind: engine.AwaitEffect,
 		Prompt: fmt.Sprintf("%s: did the effect %s happen? Answer \"retry\" to ask again with the same key, "+
 			"\"fail\" to fail the node, or {\"result\": ...} to say what it returned.", unknown.Message, key),
 	})
@@ -207,23 +207,23 @@ func (a *attempt) settleUnknown(e node.Effect, key string) (v engine.Value, done
 	return nil, true, unknown
 }
 
-// effectQuestion is the id of the question what became of an effect. Each start
+// outcomeQuestionID is the id of the question what became of an effect. Each start
 // whose outcome is unknown has a question of its own, so that an answer says
 // what is to be done once; and the effect's own number is in it, not the order
 // of asking, since parallel tool calls ask in any.
-func (a *attempt) effectQuestion(key string) string {
+func (a *attempt) outcomeQuestionID(key string) string {
 	id := a.Path + ":effect." + strings.TrimPrefix(key, a.Path+"/")
-	if again := a.begun[key].Again; again > 0 || a.Attempt > 1 {
+	if again := a.startedEffects[key].UnknownStarts; again > 0 || a.Attempt > 1 {
 		id += fmt.Sprintf(".%d.%d", a.Attempt, again+1)
 	}
 	return id
 }
 
-// announce makes durable what must be before the effect may leave.
-func (a *attempt) announce(e node.Effect, key, digest string) error {
+// commitEffectStart makes durable what must be before the effect may leave.
+func (a *attempt) commitEffectStart(e node.Effect, key, digest string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before := a.begun[key]
+	before := a.startedEffects[key]
 	// A start that was charged as cut off is charged for good before the call is made again.
 	if e.Unknown != node.UnknownRetry || e.Reserve != nil || before != nil && before.Reserve != nil {
 		start := &engine.EffectStarted{Key: key, Digest: digest}
@@ -231,14 +231,14 @@ func (a *attempt) announce(e node.Effect, key, digest string) error {
 			start.Reserve = &e.Reserve.Usage
 		}
 		if before != nil {
-			start.Again = before.Again + 1
+			start.UnknownStarts = before.UnknownStarts + 1
 		}
 		a.pending = append(a.pending, start)
 	}
 	if len(a.pending) == 0 {
 		return nil
 	}
-	err := a.door.flush(a, a.pending)
+	err := a.io.flush(a, a.pending)
 	a.pending = nil
 	return err
 }
@@ -255,14 +255,14 @@ func (a *attempt) Record(s engine.Step) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if key := s.Key(a.Attempt); a.explain == nil && !slices.Contains(a.steps, key) {
+	if key := s.Key(a.Attempt); a.inspection == nil && !slices.Contains(a.steps, key) {
 		a.steps = append(a.steps, key)
 		a.pending = append(a.pending, e)
 	}
 	return nil
 }
 
-func (a *attempt) record(key string, done *engine.EffectCompleted) {
+func (a *attempt) recordEffect(key string, done *engine.EffectCompleted) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.abandoned {
@@ -272,12 +272,12 @@ func (a *attempt) record(key string, done *engine.EffectCompleted) {
 		a.effects = make(map[string]*engine.EffectCompleted)
 	}
 	a.effects[key] = done
-	delete(a.flying, key)
+	delete(a.unreserved, key)
 	a.pending = append(a.pending, done)
 }
 
-// digestOf identifies a request.
-func digestOf(e *node.Effect) (string, error) {
+// requestDigest identifies a request.
+func requestDigest(e *node.Effect) (string, error) {
 	sum := e.Digest
 	if sum == nil {
 		if e.Request == nil {
@@ -293,8 +293,8 @@ func digestOf(e *node.Effect) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:12]), nil
 }
 
-// errorOf gives any error its code and place.
-func (a *attempt) errorOf(err error) *engine.Error {
+// toError gives any error its code and place.
+func (a *attempt) toError(err error) *engine.Error {
 	var out engine.Error
 	if e, ok := guard.Find[*engine.Error](err); ok {
 		out = *e
@@ -309,7 +309,7 @@ func (a *attempt) errorOf(err error) *engine.Error {
 		out = engine.Error{Code: engine.CodeNodeFailed, Message: guard.Text(err)}
 	}
 	if setting, _, named := strings.Cut(out.Message, ": "); out.Code == engine.CodeExpression && out.Node == "" && named {
-		out.Message += placeOf(a.Plan.Def.PlaceOf(setting))
+		out.Message += positionText(a.Plan.Def.PlaceOf(setting))
 	}
 	if out.Node == "" {
 		out.Node = a.Path
@@ -320,9 +320,9 @@ func (a *attempt) errorOf(err error) *engine.Error {
 	return &out
 }
 
-// plainly gives an error that a function of others returned, made one whose methods are
+// plainErrorOf gives an error that a function of others returned, made one whose methods are
 // known to end.
-func plainly(err error) error {
+func plainErrorOf(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -21,39 +21,39 @@ import (
 type Execution struct {
 	ID string
 
-	local   *Local
-	m       *machine
-	lease   store.Lease
-	untaken bool // the next commit takes the run
-	left    bool // the last commit gave the run back
-	box     *mailbox
-	hub     hub
-	ack     chan error
-	one     [1]store.Append // what is being committed
-	done    chan struct{}
-	began   time.Time
-	quit    atomic.Bool // the Local closes
-	ending  bool        // guarded by local.mu: the lease is being given back
-	timer   *time.Timer
-	saving  atomic.Bool // a checkpoint is being written
-	retry   int64       // no checkpoint before this many events
-	next    *attempt    // what the driver's goroutine is to run when it has no mail
+	local            *Local
+	m                *machine
+	lease            store.Lease
+	leasePending     bool // the next commit takes the run
+	leaseReleased    bool // the last commit gave the run back
+	messages         *driverQueue
+	hub              hub
+	ack              chan error
+	appendBuf        [1]store.Append // what is being committed
+	done             chan struct{}
+	startedAt        time.Time
+	closing          atomic.Bool // the Local closes
+	releasing        bool        // guarded by local.mu: the lease is being given back
+	timer            *time.Timer
+	savingCheckpoint atomic.Bool // a checkpoint is being written
+	checkpointAfter  int64       // no checkpoint before this many events
+	nextAttempt      *attempt    // what the driver's goroutine is to run when it has no mail
 
-	bond      bond
-	shownTo   atomic.Pointer[Execution] // the parent, whose readers see this run too
-	kids      map[string]*kid           // open children, by interrupt
-	waiting   []chan error              // commands applied, not yet durable
-	queued    []string                  // messages to the session that the next commit takes
-	posts     []int64                   // messages of the inbox that the next commit takes
-	cancels   []chan error              // cancellations, not yet durable in all children
-	calls     calls                     // flows that tools run
-	trail     *follow.Follower
-	trailed   bool // the trail was lost
-	portraits portrayer
-	mails     []mail
-	result    Result
-	err       error
-	stopped   *Stopped // the Local closed before the run came to an end or a pause
+	parentLink     parentLink
+	publishesTo    atomic.Pointer[Execution] // the parent, whose readers see this run too
+	children       map[string]*childHandle   // open children, by interrupt
+	pendingAcks    []chan error              // commands applied, not yet durable
+	takenMessages  []string                  // messages to the session that the next commit takes
+	takenPosts     []int64                   // messages of the inbox that the next commit takes
+	cancelAcks     []chan error              // cancellations, not yet durable in all children
+	toolRuns       toolRuns                  // flows that tools run
+	follower       *follow.Follower
+	trajectoryLost bool // the trail was lost
+	describer      describer
+	batch          []driverMessage
+	result         Result
+	err            error
+	stopped        *Stopped // the Local closed before the run came to an end or a pause
 }
 
 // Result is how far a run has come.
@@ -69,7 +69,7 @@ type Result struct {
 	Error      *engine.Error      `json:"error,omitempty"`
 }
 
-var errQuit = errors.New("the process is shutting down")
+var errClosing = errors.New("the process is shutting down")
 
 // Done is closed when the execution has ended.
 func (x *Execution) Done() <-chan struct{} { return x.done }
@@ -89,10 +89,10 @@ func (x *Execution) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// post sends mail to the execution.
-func (x *Execution) post(m mail) {
-	x.local.clock.stir(x)
-	if x.box.put(m) {
+// send sends mail to the execution.
+func (x *Execution) send(m driverMessage) {
+	x.local.clock.markBusy(x)
+	if x.messages.put(m) {
 		x.local.workers.run(job{x, nil})
 	}
 }
@@ -102,19 +102,19 @@ func (x *Execution) post(m mail) {
 // goroutine.
 func (x *Execution) drive() *attempt {
 	for {
-		x.next = nil
-		x.turn()
-		if x.err != nil || x.over() {
-			x.end()
+		x.nextAttempt = nil
+		x.handleMessages()
+		if x.err != nil || x.isDone() {
+			x.finish()
 			return nil // driven for ever, so nobody drives it again
 		}
 		if x.m.run.Status() != engine.Paused { // else it looks after its children
-			x.tie()
-			x.arm()
-			x.rest()
+			x.attachToParent()
+			x.setTimer()
+			x.enterIdle()
 		}
-		next := x.next
-		if x.box.rest() {
+		next := x.nextAttempt
+		if x.messages.releaseDriver() {
 			return next
 		}
 		if next != nil {
@@ -123,28 +123,28 @@ func (x *Execution) drive() *attempt {
 	}
 }
 
-// turn handles the mail that is there and all that follows from it.
-func (x *Execution) turn() {
-	x.mails = x.box.take(x.mails)
-	for i := range x.mails {
+// handleMessages handles the mail that is there and all that follows from it.
+func (x *Execution) handleMessages() {
+	x.batch = x.messages.takeAll(x.batch)
+	for i := range x.batch {
 		if x.err == nil {
-			if err := x.handle(&x.mails[i]); err != nil {
+			if err := x.handle(&x.batch[i]); err != nil {
 				x.err = err
 			}
 		}
-		x.mails[i] = mail{}
+		x.batch[i] = driverMessage{}
 	}
 	if x.err == nil {
-		x.err = x.m.abandon(x.local.clock.now())
+		x.err = x.m.endAbandoned(x.local.clock.now())
 	}
 	if x.err == nil {
-		x.err = x.fire()
+		x.err = x.fireTimers()
 	}
 	if x.err == nil {
 		x.err = x.advance()
-		x.abort()
-		x.keepChildren()
-		x.spread()
+		x.stopUnneeded()
+		x.superviseChildren()
+		x.notifyParent()
 	}
 }
 
@@ -158,7 +158,7 @@ func (x *Execution) advance() error {
 		if err := x.commit(); err != nil {
 			return err
 		}
-		held := len(x.m.starts) > 0 && (!x.bond.tied && dependent(x.m.run.Start) || x.calls.ceasing())
+		held := len(x.m.starts) > 0 && (!x.parentLink.attached && requiresParent(x.m.run.Start) || x.toolRuns.cancelling())
 		if len(x.m.direct) == 0 && (held || len(x.m.starts) == 0) {
 			return nil
 		}
@@ -176,11 +176,11 @@ func (x *Execution) runDirect() error {
 	for len(x.m.direct) > 0 && len(x.m.staged) < maxStaged {
 		a := x.m.direct[0]
 		x.m.direct = x.m.direct[1:]
-		if x.quit.Load() {
+		if x.closing.Load() {
 			delete(x.m.active, a.Path)
 			continue
 		}
-		if err := x.perform(a); err != nil {
+		if err := x.runAttempt(a); err != nil {
 			return err
 		}
 	}
@@ -190,29 +190,29 @@ func (x *Execution) runDirect() error {
 // maxStaged bounds how many events one commit may gather.
 const maxStaged = 2000
 
-// perform runs an attempt on the run's goroutine.
-func (x *Execution) perform(a *attempt) error {
-	a.door = x
+// runAttempt runs an attempt on the run's goroutine.
+func (x *Execution) runAttempt(a *attempt) error {
+	a.io = x
 	returned := false
 	defer func() {
 		if !returned { // this goroutine ends; another one goes on driving
-			go x.exited(a)
+			go x.handleExit(a)
 		}
 	}()
-	micros, err := a.perform()
+	micros, err := a.runNode()
 	returned = true
-	if serr := x.m.settle(x.local.clock.now(), a, err, micros); serr != nil {
+	if serr := x.m.applyOutcome(x.local.clock.now(), a, err, micros); serr != nil {
 		return serr
 	}
 	*a = attempt{}
-	x.m.spare = a
+	x.m.freeAttempt = a
 	return nil
 }
 
-// exited settles an attempt whose function ended the goroutine that drove the run,
+// handleExit settles an attempt whose function ended the goroutine that drove the run,
 // and drives it from here on.
-func (x *Execution) exited(a *attempt) {
-	if err := x.m.settle(x.local.clock.now(), a, a.exited(), 0); err != nil && x.err == nil {
+func (x *Execution) handleExit(a *attempt) {
+	if err := x.m.applyOutcome(x.local.clock.now(), a, a.exitError(), 0); err != nil && x.err == nil {
 		x.err = err
 	}
 	job{x, nil}.do()
@@ -220,15 +220,15 @@ func (x *Execution) exited(a *attempt) {
 
 // launch starts the attempts whose start is durable now.
 func (x *Execution) launch() error {
-	starts, err := x.m.launchable(x.m.run.Now())
+	starts, err := x.m.takeLaunchable(x.m.run.Now())
 	if err != nil {
 		return err
 	}
 	for _, a := range starts {
 		switch {
-		case x.quit.Load():
+		case x.closing.Load():
 			delete(x.m.active, a.Path)
-		case a.host.direct:
+		case a.host.inline:
 			x.m.direct = append(x.m.direct, a)
 		default:
 			x.spawn(a)
@@ -240,24 +240,24 @@ func (x *Execution) launch() error {
 
 // spawn runs an attempt on a goroutine of its own.
 func (x *Execution) spawn(a *attempt) {
-	a.door = x
+	a.io = x
 	actx, cancel := context.WithCancelCause(x.local.ctx)
 	a.cancel = cancel
 	a.ctx.Bind(actx)
-	a.entered = time.Now()
-	x.watch(a)
-	if x.next == nil && len(x.m.active) == 1 {
-		x.next = a
+	a.enteredAt = time.Now()
+	x.startTimeouts(a)
+	if x.nextAttempt == nil && len(x.m.active) == 1 {
+		x.nextAttempt = a
 		return
 	}
 	x.local.workers.run(job{x, a})
 }
 
 // handle applies one message.
-func (x *Execution) handle(m *mail) error {
+func (x *Execution) handle(m *driverMessage) error {
 	switch {
 	case m.command != nil:
-		return x.obey(m)
+		return x.handleCommand(m)
 	case m.attempt == nil:
 		return nil
 	case x.m.active[m.attempt.Path] != m.attempt: // given up before
@@ -266,16 +266,16 @@ func (x *Execution) handle(m *mail) error {
 		}
 		return nil
 	case m.ended:
-		return x.ended(m)
+		return x.handleAttemptEnd(m)
 	case m.stop > 0:
 		return x.stop(m.attempt, m.stop)
 	}
-	return x.journal(m)
+	return x.stageForAttempt(m)
 }
 
-// journal applies what an attempt wants durable before it goes on. One that the
+// stageForAttempt applies what an attempt wants durable before it goes on. One that the
 // run has stopped begins no effect any more.
-func (x *Execution) journal(m *mail) error {
+func (x *Execution) stageForAttempt(m *driverMessage) error {
 	refused := false
 	for _, e := range m.events {
 		if _, begins := e.(*engine.EffectStarted); begins && m.attempt.stopping.Load() {
@@ -291,53 +291,53 @@ func (x *Execution) journal(m *mail) error {
 		m.ack <- errAborted
 		return nil
 	}
-	x.waiting = append(x.waiting, m.ack)
+	x.pendingAcks = append(x.pendingAcks, m.ack)
 	return nil
 }
 
-func (x *Execution) obey(m *mail) error {
+func (x *Execution) handleCommand(m *driverMessage) error {
 	e, err := m.command(x.m.run)
 	if errors.Is(err, errCancelling) {
-		x.cancels = append(x.cancels, m.ack)
-		x.m.kin = true
+		x.cancelAcks = append(x.cancelAcks, m.ack)
+		x.m.checkChildren = true
 		return nil
 	}
 	if err != nil || e == nil {
 		m.ack <- err
 		return nil //nolint:nilerr // a command that is refused is its sender's error, not the run's
 	}
-	if _, cancel := e.(*engine.CancelRequested); cancel && x.cease(m) {
+	if _, cancel := e.(*engine.CancelRequested); cancel && x.deferCancel(m) {
 		return nil
 	}
 	if q, ok := e.(*queuedAnswer); ok {
 		e = q.Event
-		x.queued = append(x.queued, q.message)
+		x.takenMessages = append(x.takenMessages, q.message)
 	}
-	if m.post != nil {
-		m.post.taken = true
-		x.posts = append(x.posts, m.post.ID)
+	if m.delivery != nil {
+		m.delivery.removedByCommit = true
+		x.takenPosts = append(x.takenPosts, m.delivery.ID)
 	}
 	if err := x.m.step(x.local.clock.now(), e); err != nil {
 		m.ack <- err
 		return err
 	}
-	x.retie()
+	x.reattachToParent()
 	if _, cancel := e.(*engine.CancelRequested); cancel {
-		x.cancels = append(x.cancels, m.ack)
-		x.m.kin = true
+		x.cancelAcks = append(x.cancelAcks, m.ack)
+		x.m.checkChildren = true
 	} else {
-		x.waiting = append(x.waiting, m.ack)
+		x.pendingAcks = append(x.pendingAcks, m.ack)
 	}
-	x.abort()
+	x.stopUnneeded()
 	return nil
 }
 
-// ended settles an attempt. One that stopped because the process does leaves
+// handleAttemptEnd settles an attempt. One that stopped because the process does leaves
 // only what its effects brought.
-func (x *Execution) ended(m *mail) error {
+func (x *Execution) handleAttemptEnd(m *driverMessage) error {
 	a := m.attempt
 	a.cancel(nil)
-	if x.quit.Load() && m.err != nil && len(a.waits) == 0 && a.pull == "" && a.expand == nil {
+	if x.closing.Load() && m.err != nil && len(a.interrupts) == 0 && a.pullPort == "" && a.expand == nil {
 		delete(x.m.active, a.Path)
 		for _, e := range a.pending {
 			if err := x.m.step(x.local.clock.now(), e); err != nil {
@@ -346,66 +346,66 @@ func (x *Execution) ended(m *mail) error {
 		}
 		return nil
 	}
-	if err := x.m.settle(x.local.clock.now(), a, m.err, m.micros); err != nil {
+	if err := x.m.applyOutcome(x.local.clock.now(), a, m.err, m.micros); err != nil {
 		return err
 	}
-	x.abort()
+	x.stopUnneeded()
 	return nil
 }
 
 // commit makes what is staged durable, tells who waits for it, and shows it.
 func (x *Execution) commit() error {
-	c, ok := x.m.take()
+	c, ok := x.m.takeCommit()
 	if !ok {
 		x.acknowledge(nil)
 		return nil
 	}
-	x.one[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Leave: x.leaves(), Main: x.m.remains(), Queued: x.queued, Posts: x.posts, Announces: announces(c.Events)}
-	x.queued, x.posts = nil, nil
-	if x.left { // by the commit before, and something has come since
-		x.takeAgain()
-		x.one[0].Fence = x.lease.Fence
+	x.appendBuf[0] = store.Append{Commit: c, Fence: x.lease.Fence, Head: head(x.m.run), Release: x.releasesLease(), Carryover: x.m.carryoverChange(), ConsumedMessages: x.takenMessages, ConsumedPosts: x.takenPosts, AnnouncesOnly: onlyEffectStarts(c.Events)}
+	x.takenMessages, x.takenPosts = nil, nil
+	if x.leaseReleased { // by the commit before, and something has come since
+		x.markLeasePending()
+		x.appendBuf[0].Fence = x.lease.Fence
 	}
-	if x.untaken {
-		x.one[0].Take = &x.lease
+	if x.leasePending {
+		x.appendBuf[0].Acquire = &x.lease
 	}
-	err := x.local.committer.commit(x.one[:], x.ack)
+	err := x.local.committer.commit(x.appendBuf[:], x.ack)
 	if err == nil {
-		x.follow(c)
+		x.recordTrajectory(c)
 	}
 	x.acknowledge(err)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", x.ID, err)
 	}
-	x.untaken = false
-	x.gaveBack(x.one[0].Leave)
-	x.show(func(h *hub) { h.committed(x.ID, &c) })
-	x.local.keepCheckpoint(x)
+	x.leasePending = false
+	x.markLeaseReleased(x.appendBuf[0].Release)
+	x.publish(func(h *hub) { h.publishCommit(x.ID, &c) })
+	x.local.saveLiveCheckpoint(x)
 	return nil
 }
 
-// takeAgain has the next commit take the run, which the last one gave back. Where
+// markLeasePending has the next commit take the run, which the last one gave back. Where
 // another process has taken it since, that commit is refused.
-func (x *Execution) takeAgain() {
+func (x *Execution) markLeasePending() {
 	x.local.mu.Lock()
 	defer x.local.mu.Unlock()
 	x.lease.Fence += 2
 	x.lease.Until = time.Now().Add(x.local.o.Lease)
-	x.untaken, x.left = true, false
+	x.leasePending, x.leaseReleased = true, false
 }
 
-// gaveBack notes whether a commit gave the run back.
-func (x *Execution) gaveBack(left bool) {
-	if x.left == left {
+// markLeaseReleased notes whether a commit gave the run back.
+func (x *Execution) markLeaseReleased(left bool) {
+	if x.leaseReleased == left {
 		return
 	}
 	x.local.mu.Lock()
 	defer x.local.mu.Unlock()
-	x.left = left
+	x.leaseReleased = left
 }
 
-// announces reports whether events only say that effects are about to start.
-func announces(events []engine.Event) bool {
+// onlyEffectStarts reports whether events only say that effects are about to start.
+func onlyEffectStarts(events []engine.Event) bool {
 	for _, e := range events {
 		if _, ok := e.(*engine.EffectStarted); !ok {
 			return false
@@ -415,10 +415,10 @@ func announces(events []engine.Event) bool {
 }
 
 func (x *Execution) acknowledge(err error) {
-	for _, ack := range x.waiting {
+	for _, ack := range x.pendingAcks {
 		ack <- err
 	}
-	x.waiting = x.waiting[:0]
+	x.pendingAcks = x.pendingAcks[:0]
 }
 
 // head is what listings say of the run.
@@ -433,34 +433,34 @@ func head(r *engine.Run) store.Head {
 	return h
 }
 
-// over reports whether the execution has nothing to wait for.
-func (x *Execution) over() bool {
+// isDone reports whether the execution has nothing to wait for.
+func (x *Execution) isDone() bool {
 	s := x.m.run.Status()
-	if x.quit.Load() {
+	if x.closing.Load() {
 		return len(x.m.active) == 0
 	}
-	rests := s.Ended() || s == engine.Paused && !x.joining() || x.m.program.recorded && x.resting()
-	return rests && !x.calls.ceasing() && x.portraits.sitting == 0
+	rests := s.Ended() || s == engine.Paused && !x.hasJoiningChildren() || x.m.program.recorded && x.onlyCancelsChildren()
+	return rests && !x.toolRuns.cancelling() && x.describer.running == 0
 }
 
-// arm sets the clock for the next timer of the run.
-func (x *Execution) arm() {
+// setTimer sets the clock for the next timer of the run.
+func (x *Execution) setTimer() {
 	_, at, ok := x.m.run.NextTimer()
 	switch {
-	case !ok || x.quit.Load() || x.m.program.recorded:
+	case !ok || x.closing.Load() || x.m.program.recorded:
 		if x.timer != nil {
 			x.timer.Stop()
 		}
 	case x.timer == nil:
-		x.timer = time.AfterFunc(x.local.clock.until(at), func() { x.post(mail{}) })
+		x.timer = time.AfterFunc(x.local.clock.until(at), func() { x.send(driverMessage{}) })
 	default:
 		x.timer.Reset(x.local.clock.until(at))
 	}
 }
 
-// fire fires the timers that are due.
-func (x *Execution) fire() error {
-	for !x.quit.Load() && !x.m.program.recorded {
+// fireTimers fires the timers that are due.
+func (x *Execution) fireTimers() error {
+	for !x.closing.Load() && !x.m.program.recorded {
 		id, at, ok := x.m.run.NextTimer()
 		if !ok || at > x.local.clock.now() {
 			return nil
@@ -472,13 +472,13 @@ func (x *Execution) fire() error {
 	return nil
 }
 
-// end leaves the run as it is in the journal.
-func (x *Execution) end() {
-	x.local.clock.stir(x)
+// finish leaves the run as it is in the journal.
+func (x *Execution) finish() {
+	x.local.clock.markBusy(x)
 	ctx := context.WithoutCancel(x.local.ctx)
 	for _, a := range x.m.active {
 		if a.cancel != nil {
-			a.cancel(errQuit)
+			a.cancel(errClosing)
 		}
 	}
 	if x.timer != nil {
@@ -487,38 +487,38 @@ func (x *Execution) end() {
 	x.acknowledge(x.err)
 	r := x.m.run
 	if !r.Status().Ended() {
-		x.confirmed(cmp.Or(x.err, ErrEnded))
+		x.cancelAcknowledged(cmp.Or(x.err, ErrEnded))
 	}
-	x.confirmed(x.err)
+	x.cancelAcknowledged(x.err)
 	x.result = Result{
 		Run: x.ID, Status: r.Status(), Outputs: r.Outputs(), Absent: r.Absent(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure(),
 	}
 	if x.err == nil {
-		if x.quit.Load() && !r.Status().Ended() && r.Status() != engine.Paused {
+		if x.closing.Load() && !r.Status().Ended() && r.Status() != engine.Paused {
 			x.stopped = &Stopped{x.ID}
 		}
 		x.local.saveCheckpoint(ctx, x)
-		if x.left {
+		if x.leaseReleased {
 			x.m.fence = x.lease.Fence + 1
 		}
-		x.local.parked.put(x.m)
-		x.local.talks.put(x.m)
+		x.local.paused.add(x.m)
+		x.local.sessions.put(x.m)
 	}
 	x.logEnd()
-	x.dropPortraits()
-	x.closeTrail(ctx)
-	x.local.leave(ctx, x)
-	x.refuse()
+	x.cancelDescriptions()
+	x.closeTrajectory(ctx)
+	x.local.release(ctx, x)
+	x.refuseMessages()
 	x.hub.close()
-	x.shownLast()
-	x.bequeath()
+	x.publishEnd()
+	x.handOver()
 	x.local.loops.Done()
 }
 
-// refuse answers mail that came too late.
-func (x *Execution) refuse() {
-	for _, m := range x.box.take(nil) {
+// refuseMessages answers mail that came too late.
+func (x *Execution) refuseMessages() {
+	for _, m := range x.messages.takeAll(nil) {
 		if m.ack != nil {
 			m.ack <- ErrEnded
 		}
@@ -536,7 +536,7 @@ func (x *Execution) flush(a *attempt, events []engine.Event) error {
 		return x.commit()
 	}
 	ack := make(chan error, 1)
-	x.post(mail{attempt: a, events: events, ack: ack})
+	x.send(driverMessage{attempt: a, events: events, ack: ack})
 	select {
 	case err := <-ack:
 		return err
@@ -552,34 +552,34 @@ func (x *Execution) emit(a *attempt, c llm.Chunk) {
 		Effect: strings.TrimPrefix(c.Effect, x.ID+"/"), Chunk: &c,
 	}
 	c.Effect = it.Effect
-	x.show(func(h *hub) { h.piece(it) })
+	x.publish(func(h *hub) { h.publishLive(it) })
 }
 
-// show has those who watch the run, or a run above it, see something.
-func (x *Execution) show(see func(*hub)) {
-	for y := x; y != nil; y = y.shownTo.Load() {
+// publish has those who watch the run, or a run above it, see something.
+func (x *Execution) publish(see func(*hub)) {
+	for y := x; y != nil; y = y.publishesTo.Load() {
 		see(&y.hub)
 	}
 }
 
-// showTo has those who watch the parent, or a run above it, see the run from here on.
-func (x *Execution) showTo(parent *Execution, from int64) {
-	if parent == nil || !x.shownTo.CompareAndSwap(nil, parent) {
+// publishTo has those who watch the parent, or a run above it, see the run from here on.
+func (x *Execution) publishTo(parent *Execution, from int64) {
+	if parent == nil || !x.publishesTo.CompareAndSwap(nil, parent) {
 		return
 	}
-	parent.show(func(h *hub) { h.attach(x.ID, from) })
+	parent.publish(func(h *hub) { h.attach(x.ID, from) })
 }
 
-// durable is the number of the run's last event that is durable.
-func (x *Execution) durable() int64 { return x.m.first - 1 }
+// durableEvents is the number of the run's last event that is durable.
+func (x *Execution) durableEvents() int64 { return x.m.first - 1 }
 
-// shownLast has those who watch the parent see what the run did, where they did not
+// publishEnd has those who watch the parent see what the run did, where they did not
 // while it lasted, and that it is not executed here any more.
-func (x *Execution) shownLast() {
+func (x *Execution) publishEnd() {
 	if s := x.m.run.Start; s != nil && s.Node != "" {
-		x.showTo(x.local.Held(s.Parent), x.hub.start)
+		x.publishTo(x.local.Held(s.Parent), x.hub.start)
 	}
-	if parent := x.shownTo.Load(); parent != nil {
-		parent.show(func(h *hub) { h.detach(x.ID) })
+	if parent := x.publishesTo.Load(); parent != nil {
+		parent.publish(func(h *hub) { h.detach(x.ID) })
 	}
 }

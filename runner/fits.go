@@ -2,8 +2,8 @@ package runner
 
 import "github.com/weir-run/weir/engine"
 
-// Fits implements node.Fitter: it holds a value against the schema of its key.
-func (a *attempt) Fits(key string, v engine.Value) error {
+// CheckState implements node.Fitter: it holds a value against the schema of its key.
+func (a *attempt) CheckState(key string, v engine.Value) error {
 	s := a.m.program.schemas[key]
 	if s == nil {
 		return nil

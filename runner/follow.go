@@ -16,31 +16,31 @@ import (
 // another does, or none, it looks for events as often as Options.Poll says.
 func (l *Local) Follow(ctx context.Context, run, cursor string) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []followed{{run: run}}}}
+		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
 		if cursor != "" {
 			p, err := parseCursor(run, cursor)
 			if err != nil {
 				yield(Item{}, err)
 				return
 			}
-			r.at, r.before = *p, p.heard
+			r.at, r.liveBefore = *p, p.sawLive
 		}
 		if _, err := l.o.Store.Run(ctx, run); err != nil {
 			yield(Item{}, fmt.Errorf("run %s: %w", run, err))
 			return
 		}
-		for r.once(run) && !r.at.runs[0].ended && r.pause() {
+		for r.readOnce(run) && !r.at.runs[0].ended && r.pause() {
 		}
 	}
 }
 
-// once yields what there is to see of a run now, and, where this process executes it, of
+// readOnce yields what there is to see of a run now, and, where this process executes it, of
 // that execution until its end.
-func (r *reader) once(run string) bool {
+func (r *reader) readOnce(run string) bool {
 	if x := r.l.Held(run); x != nil {
 		return r.resume(x) && r.follow()
 	}
-	return r.gap() && r.replay(&arrival{})
+	return r.yieldGap() && r.replay(&subscription{})
 }
 
 // pause waits before the journals are read again.
@@ -56,28 +56,28 @@ func (r *reader) pause() bool {
 	}
 }
 
-// Recorded yields what the journals of a run and of the runs below it have, from behind
+// ReadJournals yields what the journals of a run and of the runs below it have, from behind
 // the item that has the cursor, or, where that is "", from the run's event after number
 // `after` on, and ends.
-func (l *Local) Recorded(ctx context.Context, run, cursor string, after int64) iter.Seq2[Item, error] {
+func (l *Local) ReadJournals(ctx context.Context, run, cursor string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []followed{{run: run}}}}
+		r := &reader{ctx: ctx, l: l, yield: yield, at: position{runs: []runPosition{{run: run}}}}
 		if cursor != "" {
 			p, err := parseCursor(run, cursor)
 			if err != nil {
 				yield(Item{}, err)
 				return
 			}
-			r.at, r.before = *p, p.heard
+			r.at, r.liveBefore = *p, p.sawLive
 		} else if after > 0 {
-			r.silent = true
-			if !r.fill(run, after, false) || !r.replay(&arrival{ends: map[string]int64{run: after}}) {
+			r.skipping = true
+			if !r.yieldJournal(run, after, false) || !r.replay(&subscription{lastEvents: map[string]int64{run: after}}) {
 				return
 			}
-			r.silent = false
+			r.skipping = false
 		}
-		if r.gap() {
-			r.replay(&arrival{})
+		if r.yieldGap() {
+			r.replay(&subscription{})
 		}
 	}
 }
@@ -86,13 +86,13 @@ func (l *Local) Recorded(ctx context.Context, run, cursor string, after int64) i
 func (l *Local) Cursor(ctx context.Context, run string) (string, error) {
 	var failed error
 	r := &reader{
-		ctx: ctx, l: l, silent: true, at: position{runs: []followed{{run: run}}},
+		ctx: ctx, l: l, skipping: true, at: position{runs: []runPosition{{run: run}}},
 		yield: func(_ Item, err error) bool {
 			failed = err
 			return err == nil
 		},
 	}
-	r.replay(&arrival{})
+	r.replay(&subscription{})
 	if errors.Is(failed, store.ErrNotFound) {
 		failed = fmt.Errorf("run %s: %w", run, failed)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Fork says what a run begins with that shares the past of another. How much of
+// ForkOptions says what a run begins with that shares the past of another. How much of
 // it is At or From, or else follows from what is edited.
-type Fork struct {
+type ForkOptions struct {
 	ID, Origin, By string
 	// At is the number of the last event to share, 0 for none given.
 	At int64
@@ -39,8 +39,8 @@ type ForkPlan struct {
 	// Run is the run whose past is shared, up to event At.
 	Run string
 	At  int64
-	// Asked is the event that was asked for, where that is another than At.
-	Asked int64
+	// RequestedAt is the event that was asked for, where that is another than At.
+	RequestedAt int64
 	// Events is how many events the run had.
 	Events int64
 	// Nodes are those of the flow that the fork runs, in flow order, those of open
@@ -50,12 +50,12 @@ type ForkPlan struct {
 	// Shared is what was spent in the past that is shared.
 	Shared engine.Usage
 
-	fork    Fork
-	user    string
-	program *Program
-	event   *engine.RunForked
-	base    store.Base
-	carried []engine.Event // of the commit after the base's, those that are shared
+	fork       ForkOptions
+	user       string
+	program    *Program
+	event      *engine.RunForked
+	base       store.Base
+	sharedTail []engine.Event // of the commit after the base's, those that are shared
 }
 
 // Reuse is what a fork makes of a node.
@@ -63,65 +63,65 @@ type Reuse string
 
 // What becomes of a node in a fork.
 const (
-	Reused    Reuse = "reused"    // it has ended, and its outcome is shared
-	Continues Reuse = "continues" // it goes on: it waits, or its iterations are shared
-	Again     Reuse = "again"     // it had begun in the other run, and begins anew
-	New       Reuse = "new"       // the other run's flow has no such node
-	Ahead     Reuse = "ahead"     // the other run did not come to it either
+	NodeReused     Reuse = "reused"    // it has ended, and its outcome is shared
+	NodeContinues  Reuse = "continues" // it goes on: it waits, or its iterations are shared
+	NodeRestarts   Reuse = "again"     // it had begun in the other run, and begins anew
+	NodeAdded      Reuse = "new"       // the other run's flow has no such node
+	NodeNotReached Reuse = "ahead"     // the other run did not come to it either
 )
 
 // ForkedNode is a node of a fork.
 type ForkedNode struct {
 	Path, Type string
 	Reuse      Reuse
-	// Why says why it is not reused, "" where it only comes later.
-	Why string
+	// Reason says why it is not reused, "" where it only comes later.
+	Reason string
 }
 
-// Beginning is how a run began, as it holds for what it does now: for a fork with
+// EffectiveStart is how a run began, as it holds for what it does now: for a fork with
 // its own flow and inputs.
-func (l *Local) Beginning(ctx context.Context, id string) (*engine.RunStarted, error) {
-	return BeginningIn(ctx, l.o.Store, id)
+func (l *Local) EffectiveStart(ctx context.Context, id string) (*engine.RunStarted, error) {
+	return EffectiveStartIn(ctx, l.o.Store, id)
 }
 
-// Record is what of a store says how runs began.
-type Record interface {
+// StartStore is what of a store says how runs began.
+type StartStore interface {
 	Journal
 	Checkpoints
 }
 
-// BeginningIn is Local.Beginning for a store.
-func BeginningIn(ctx context.Context, s Record, id string) (*engine.RunStarted, error) {
+// EffectiveStartIn is Local.Beginning for a store.
+func EffectiveStartIn(ctx context.Context, s StartStore, id string) (*engine.RunStarted, error) {
 	row, err := s.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	if start := kept(ctx, s, id); start != nil {
+	if start := checkpointedStart(ctx, s, id); start != nil {
 		return start, nil
 	}
-	first, err := firstCommit(ctx, s, id, 0)
+	first, err := commitAfter(ctx, s, id, 0)
 	if err != nil || len(first) == 0 {
-		return nil, cmp.Or(err, neverStarted(id))
+		return nil, cmp.Or(err, notStartedError(id))
 	}
 	start, ok := first[0].(*engine.RunStarted)
 	if !ok {
-		return nil, neverStarted(id)
+		return nil, notStartedError(id)
 	}
-	f, err := forkOf(ctx, s, &row)
+	f, err := forkEvent(ctx, s, &row)
 	switch {
 	case err != nil:
 		return nil, err
 	case f != nil:
-		return f.Over(start), nil
+		return f.EffectiveStart(start), nil
 	case row.Base != nil:
-		return nil, neverStarted(id)
+		return nil, notStartedError(id)
 	}
 	return start, nil
 }
 
-// kept is how a run began, as its checkpoint has it; nil where there is none. The
+// checkpointedStart is how a run began, as its checkpoint has it; nil where there is none. The
 // first commit of a run may be a long one.
-func kept(ctx context.Context, s Checkpoints, id string) *engine.RunStarted {
+func checkpointedStart(ctx context.Context, s Checkpoints, id string) *engine.RunStarted {
 	cp, err := s.Checkpoint(ctx, id)
 	if err != nil {
 		return nil
@@ -130,21 +130,21 @@ func kept(ctx context.Context, s Checkpoints, id string) *engine.RunStarted {
 	if json.Unmarshal(cp.Body, &c) != nil || c.Version != checkpointVersion {
 		return nil
 	}
-	start, err := engine.StartOf(c.Run)
+	start, err := engine.SnapshotStart(c.Run)
 	if err != nil {
 		return nil
 	}
 	return start
 }
 
-// forkOf is what made the run a fork, nil where it is none. One made by an older
+// forkEvent is what made the run a fork, nil where it is none. One made by an older
 // version, that shares no whole commit of the other run, has no base.
-func forkOf(ctx context.Context, j Journal, row *store.Run) (*engine.RunForked, error) {
+func forkEvent(ctx context.Context, j Journal, row *store.Run) (*engine.RunForked, error) {
 	var shared int64
 	if row.Base != nil {
 		shared = row.Base.Seq
 	}
-	own, err := firstCommit(ctx, j, row.ID, shared)
+	own, err := commitAfter(ctx, j, row.ID, shared)
 	for _, e := range slices.Backward(own) {
 		if f, ok := e.(*engine.RunForked); ok {
 			return f, err
@@ -170,15 +170,15 @@ func MainSettings(s *engine.RunStarted) (settings convo.Settings, ok bool) {
 	return settings, ok
 }
 
-func neverStarted(id string) error {
+func notStartedError(id string) error {
 	return &engine.Error{
 		Code: engine.CodeFork, Permanent: true, Message: fmt.Sprintf("run %s was created and never started", id),
 		Hint: "start it again, or fork it again, under its id",
 	}
 }
 
-// firstCommit are the events of the commit after seq.
-func firstCommit(ctx context.Context, j Journal, id string, seq int64) ([]engine.Event, error) {
+// commitAfter are the events of the commit after seq.
+func commitAfter(ctx context.Context, j Journal, id string, seq int64) ([]engine.Event, error) {
 	for c, err := range j.Commits(ctx, id, seq) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
@@ -206,13 +206,13 @@ func (l *Local) Fork(ctx context.Context, p *ForkPlan) (*Execution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fork run %s: %w", p.Run, err)
 	}
-	m, err := l.shared(ctx, p)
+	m, err := l.forkMachine(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	m.forking = p
-	l.parked.lend(m)
-	x, _, err := l.hold(ctx, p.program, f.ID, false, func(x *Execution) error { return x.m.forkOff(l.clock.now()) })
+	m.pendingFork = p
+	l.paused.addIdle(m)
+	x, _, err := l.getOrLoad(ctx, p.program, f.ID, false, func(x *Execution) error { return x.m.stageFork(l.clock.now()) })
 	return x, err
 }
 
@@ -223,7 +223,7 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 	if err != nil {
 		return false, err
 	}
-	was, err := forkOf(ctx, l.o.Store, &r)
+	was, err := forkEvent(ctx, l.o.Store, &r)
 	if err != nil {
 		return false, err
 	}
@@ -234,15 +234,15 @@ func (l *Local) sameFork(ctx context.Context, p *ForkPlan) (begun bool, err erro
 	return was != nil, nil
 }
 
-// shared makes the machine of a fork as of the last commit of the other run that
+// forkMachine makes the machine of a fork as of the last commit of the other run that
 // it shares whole.
-func (l *Local) shared(ctx context.Context, p *ForkPlan) (*machine, error) {
+func (l *Local) forkMachine(ctx context.Context, p *ForkPlan) (*machine, error) {
 	if p.base.Seq == 0 {
-		return l.empty(p.program, p.fork.ID), nil
+		return l.emptyMachine(p.program, p.fork.ID), nil
 	}
-	m := l.fromBase(ctx, p.program, p.fork.ID, &p.base)
+	m := l.machineFromBase(ctx, p.program, p.fork.ID, &p.base)
 	if m == nil {
-		m = l.empty(p.program, p.fork.ID)
+		m = l.emptyMachine(p.program, p.fork.ID)
 	}
 	for c, err := range l.o.Store.Commits(ctx, p.Run, m.seq) {
 		if err != nil {
@@ -258,26 +258,26 @@ func (l *Local) shared(ctx context.Context, p *ForkPlan) (*machine, error) {
 	return m, nil
 }
 
-// forkOff stages what makes the run one of its own: what it shares of the other
+// stageFork stages what makes the run one of its own: what it shares of the other
 // run's next commit, the fork, and what follows.
-func (m *machine) forkOff(at int64) error {
-	p := m.forking
-	m.forking = nil
+func (m *machine) stageFork(at int64) error {
+	p := m.pendingFork
+	m.pendingFork = nil
 	m.run.Tick(at)
-	for _, e := range p.carried {
+	for _, e := range p.sharedTail {
 		if s, ok := e.(*engine.RunStarted); ok && s.Session != "" {
-			e = apart(s, p.Run)
+			e = detachedStart(s, p.Run)
 		}
 		if err := m.run.Apply(e); err != nil {
 			return fmt.Errorf("run %s: %w", m.run.ID, err)
 		}
-		if err := m.recall(e); err != nil {
+		if err := m.replayEvent(e); err != nil {
 			return fmt.Errorf("run %s: %w", m.run.ID, err)
 		}
 		m.staged = append(m.staged, e)
 	}
 	if p.fork.Settings != nil || p.fork.Model != "" {
-		s := m.book[engine.MainContext].Settings
+		s := m.contexts[engine.MainContext].Settings
 		if p.fork.Settings != nil {
 			s = *p.fork.Settings
 		}
@@ -289,9 +289,9 @@ func (m *machine) forkOff(at int64) error {
 	return m.step(at, p.event)
 }
 
-// apart is how a round began, for a fork of it, which is no round: where the
+// detachedStart is how a round began, for a fork of it, which is no round: where the
 // round went on with its session's history, the fork goes on with the round's.
-func apart(s *engine.RunStarted, run string) *engine.RunStarted {
+func detachedStart(s *engine.RunStarted, run string) *engine.RunStarted {
 	o := *s
 	o.Session, o.Round, o.Allowances = "", 0, nil
 	o.Contexts = slices.Clone(s.Contexts)
@@ -303,43 +303,43 @@ func apart(s *engine.RunStarted, run string) *engine.RunStarted {
 	return &o
 }
 
-// forked keeps the contexts in step with a fork: attempts that begin anew see
+// applyFork keeps the contexts in step with a fork: attempts that begin anew see
 // them anew, and the run is no round of a session any more.
-func (m *machine) forked(e *engine.RunForked) error {
-	m.begun(m.run.Start)
-	m.past = nil
-	for path := range m.bases {
+func (m *machine) applyFork(e *engine.RunForked) error {
+	m.setRunVars(m.run.Start)
+	m.sessionPast = nil
+	for path := range m.snapshots {
 		if len(m.run.Effects(path)) == 0 {
-			delete(m.bases, path)
+			delete(m.snapshots, path)
 		}
 	}
-	return m.turnPages(e.Contexts)
+	return m.applyContextChanges(e.Contexts)
 }
 
-// fromStart makes a machine of a run of which there is no checkpoint: an empty
+// machineFromStart makes a machine of a run of which there is no checkpoint: an empty
 // one, or of what it shares with another run.
-func (l *Local) fromStart(ctx context.Context, p *Program, id string) *machine {
+func (l *Local) machineFromStart(ctx context.Context, p *Program, id string) *machine {
 	row, err := l.o.Store.Run(ctx, id)
 	if err != nil || row.Base == nil {
-		return l.empty(p, id)
+		return l.emptyMachine(p, id)
 	}
-	m := l.fromBase(ctx, p, id, row.Base)
+	m := l.machineFromBase(ctx, p, id, row.Base)
 	if m == nil {
-		m = l.empty(p, id)
+		m = l.emptyMachine(p, id)
 	}
-	m.base = row.Base
+	m.forkBaseCommit = row.Base
 	return m
 }
 
-func (l *Local) empty(p *Program, id string) *machine {
+func (l *Local) emptyMachine(p *Program, id string) *machine {
 	m := newMachine(id, p, &l.o.Services)
 	m.journal = l.o.Store
 	return m
 }
 
-// fromBase makes a machine of the newest checkpoint in the past that a run shares
+// machineFromBase makes a machine of the newest checkpoint in the past that a run shares
 // with others, nil where none is to be had.
-func (l *Local) fromBase(ctx context.Context, p *Program, id string, base *store.Base) *machine {
+func (l *Local) machineFromBase(ctx context.Context, p *Program, id string, base *store.Base) *machine {
 	for limit := base.Seq; base != nil; {
 		limit = min(limit, base.Seq)
 		row, err := l.o.Store.Run(ctx, base.Run)
@@ -348,8 +348,8 @@ func (l *Local) fromBase(ctx context.Context, p *Program, id string, base *store
 		}
 		cp, err := l.o.Store.Checkpoint(ctx, base.Run)
 		if err == nil && cp.Seq <= limit {
-			if m, err := restore(id, p, &l.o.Services, cp, &messages{l.o.Store, id}); err == nil {
-				m.restored(l.o.Store)
+			if m, err := restoreMachine(id, p, &l.o.Services, cp, &messageSource{l.o.Store, id}); err == nil {
+				m.attachSession(l.o.Store)
 				return m
 			}
 		}

@@ -13,115 +13,115 @@ import (
 // journal again and loses live output.
 const hubSize = 4096
 
-// maxEarly bounds how many are kept for a reader that may come.
-const maxEarly = 512
+// maxBuffered bounds how many are kept for a reader that may come.
+const maxBuffered = 512
 
 // hub hands what is seen of a run, and of the runs below it that this process executes,
 // to readers. Publishing never waits for a reader.
 type hub struct {
-	root   string // id of the run
-	start  int64  // number of its last event before position 0
-	below  []followed
-	mu     sync.Mutex
-	id     string // names the hub in cursors; "" until somebody has read
-	ring   []Item
-	first  uint64 // position of the oldest item that is kept
-	next   uint64
-	wake   chan struct{} // closed to wake readers; nil while none waits
-	closed bool
-	keeps  bool // items are kept: somebody reads, or is about to
-	missed bool // some were published before that
-	ends   map[string]int64
-	live   liveText
+	root       string // id of the run
+	start      int64  // number of its last event before position 0
+	children   []runPosition
+	mu         sync.Mutex
+	id         string // names the hub in cursors; "" until somebody has read
+	ring       []Item
+	first      uint64 // position of the oldest item that is kept
+	next       uint64
+	wake       chan struct{} // closed to wake readers; nil while none waits
+	closed     bool
+	buffering  bool // items are kept: somebody reads, or is about to
+	skipped    bool // some were published before that
+	lastEvents map[string]int64
+	live       liveText
 }
 
-// arrival is what a reader begins with.
-type arrival struct {
-	hub  string
-	pos  uint64
-	ends map[string]int64 // by run: events up to this number are in the journal, later ones come
-	live []Item           // snapshots of what is being streamed
+// subscription is what a reader begins with.
+type subscription struct {
+	hub        string
+	pos        uint64
+	lastEvents map[string]int64 // by run: events up to this number are in the journal, later ones come
+	live       []Item           // snapshots of what is being streamed
 }
 
-// begin says what the hub is of: a run, whose journal has so many events, and the
+// initialize says what the hub is of: a run, whose journal has so many events, and the
 // children that it waits for.
-func (h *hub) begin(run string, events int64, children []engine.OpenChild) {
+func (h *hub) initialize(run string, events int64, children []engine.OpenChild) {
 	h.root, h.start = run, events
-	h.ends = map[string]int64{run: events}
+	h.lastEvents = map[string]int64{run: events}
 	for _, c := range children {
-		h.below = append(h.below, followed{run: c.Start.Run, above: c.Node + ">", parent: run, last: unset})
+		h.children = append(h.children, runPosition{run: c.Start.Run, pathPrefix: c.Node + ">", parent: run, last: lastUnknown})
 	}
 }
 
-// expect has what is published from now on kept for the first reader.
-func (h *hub) expect() {
+// startBuffering has what is published from now on kept for the first reader.
+func (h *hub) startBuffering() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.keeps = true
+	h.buffering = true
 }
 
-// piece publishes live output.
-func (h *hub) piece(it Item) {
+// publishLive publishes live output.
+func (h *hub) publishLive(it Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.live == nil {
 		h.live = make(liveText)
 	}
 	for _, v := range h.live.add(&it) {
-		h.put(v)
+		h.push(v)
 	}
-	h.put(it)
-	h.rouse()
+	h.push(it)
+	h.wakeReaders()
 }
 
-// committed publishes the events of a commit of a run.
-func (h *hub) committed(run string, c *engine.Commit) {
+// publishCommit publishes the events of a commit of a run.
+func (h *hub) publishCommit(run string, c *engine.Commit) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ends[run] = c.First + int64(len(c.Events)) - 1
-	if !h.keeps && len(h.live) == 0 {
-		h.missed = true
+	h.lastEvents[run] = c.First + int64(len(c.Events)) - 1
+	if !h.buffering && len(h.live) == 0 {
+		h.skipped = true
 		return
 	}
 	for i, e := range c.Events {
 		if len(h.live) > 0 {
-			for _, v := range h.live.settle(run, e, c.At) {
-				h.put(v)
+			for _, v := range h.live.applyEvent(run, e, c.At) {
+				h.push(v)
 			}
 		}
-		h.put(Item{Run: run, Number: c.First + int64(i), At: c.At, Event: e, seq: c.Seq})
+		h.push(Item{Run: run, Number: c.First + int64(i), At: c.At, Event: e, seq: c.Seq})
 	}
-	h.rouse()
+	h.wakeReaders()
 }
 
 // attach notes that a run below is executed here from its event number n on.
 func (h *hub) attach(run string, n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ends[run] = n
-	h.put(Item{Run: run, Number: n, attached: true})
-	h.rouse()
+	h.lastEvents[run] = n
+	h.push(Item{Run: run, Number: n, attached: true})
+	h.wakeReaders()
 }
 
 // detach notes that a run below is not executed here any more.
 func (h *hub) detach(run string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.ends, run)
+	delete(h.lastEvents, run)
 }
 
-// put appends an item; h.mu is held.
-func (h *hub) put(it Item) {
-	if !h.keeps {
-		h.missed = true
+// push appends an item; h.mu is held.
+func (h *hub) push(it Item) {
+	if !h.buffering {
+		h.skipped = true
 		return
 	}
 	if n := uint64(len(h.ring)); h.next-h.first == n {
 		switch {
-		case n == 0 || n < maxEarly || n < hubSize && h.id != "":
+		case n == 0 || n < maxBuffered || n < hubSize && h.id != "":
 			h.grow(max(n*2, 16))
 		case h.id == "": // nobody has come, and it is too much
-			h.keeps, h.missed, h.ring, h.first = false, true, nil, h.next
+			h.buffering, h.skipped, h.ring, h.first = false, true, nil, h.next
 			return
 		default:
 			h.first++
@@ -140,7 +140,7 @@ func (h *hub) grow(n uint64) {
 	h.ring = ring
 }
 
-func (h *hub) rouse() {
+func (h *hub) wakeReaders() {
 	if h.wake != nil {
 		close(h.wake)
 		h.wake = nil
@@ -151,26 +151,26 @@ func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	h.rouse()
+	h.wakeReaders()
 }
 
-// join returns where a reader starts that has seen nothing, or has lost its place: at
+// subscribe returns where a reader starts that has seen nothing, or has lost its place: at
 // the first item, where all are kept and it is new, else behind the last.
-func (h *hub) join(at int64, anew bool) arrival {
+func (h *hub) subscribe(at int64, anew bool) subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := anew && h.keeps && !h.missed && h.first == 0
-	h.reading()
+	all := anew && h.buffering && !h.skipped && h.first == 0
+	h.markRead()
 	if all {
-		return arrival{hub: h.id, pos: 0, ends: map[string]int64{h.root: h.start}}
+		return subscription{hub: h.id, pos: 0, lastEvents: map[string]int64{h.root: h.start}}
 	}
-	return arrival{hub: h.id, pos: h.next, ends: maps.Clone(h.ends), live: h.live.snapshots(at)}
+	return subscription{hub: h.id, pos: h.next, lastEvents: maps.Clone(h.lastEvents), live: h.live.snapshots(at)}
 }
 
-// reading notes that somebody reads; h.mu is held.
-func (h *hub) reading() {
-	if !h.keeps {
-		h.keeps, h.first = true, h.next
+// markRead notes that somebody reads; h.mu is held.
+func (h *hub) markRead() {
+	if !h.buffering {
+		h.buffering, h.first = true, h.next
 	}
 	if h.id == "" {
 		h.id = rand.Text()
@@ -184,11 +184,11 @@ func (h *hub) has(id string, pos uint64) bool {
 	return id != "" && id == h.id && h.first <= pos && pos <= h.next
 }
 
-// end is the number of the run's last event that was published.
-func (h *hub) end() int64 {
+// lastPublished is the number of the run's last event that was published.
+func (h *hub) lastPublished() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ends[h.root]
+	return h.lastEvents[h.root]
 }
 
 // read returns the items from pos on, and waits for one where there is none. lagged says

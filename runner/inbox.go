@@ -14,34 +14,34 @@ type delivery struct {
 	store.Post
 	x   *Execution
 	ack chan error
-	// taken: the commit that acts on the message removes it.
-	taken bool
+	// removedByCommit: the commit that acts on the message removes it.
+	removedByCommit bool
 }
 
-// deliverWithin bounds how long one message may take to be acted on. One that takes
+// deliveryTimeout bounds how long one message may take to be acted on. One that takes
 // longer stays in the inbox.
-const deliverWithin = 10 * time.Second
+const deliveryTimeout = 10 * time.Second
 
 // inboxReader brings messages of other processes to the runs held here. It asks once
 // for all of them, and only while runs are held.
 type inboxReader struct {
-	l      *Local
-	out    map[int64]bool // deliveries under way
-	landed chan []int64   // those that have ended
+	l         *Local
+	inFlight  map[int64]bool // deliveries under way
+	completed chan []int64   // those that have ended
 }
 
 func (l *Local) readInbox() {
 	defer l.loops.Done()
-	r := inboxReader{l: l, out: make(map[int64]bool), landed: make(chan []int64)}
+	r := inboxReader{l: l, inFlight: make(map[int64]bool), completed: make(chan []int64)}
 	t := time.NewTicker(l.o.Poll)
 	defer t.Stop()
 	for {
 		select {
 		case <-l.ctx.Done():
 			return
-		case ids := <-r.landed:
+		case ids := <-r.completed:
 			for _, id := range ids {
-				delete(r.out, id)
+				delete(r.inFlight, id)
 			}
 		case <-t.C:
 			r.read()
@@ -53,35 +53,35 @@ func (l *Local) readInbox() {
 // commit acts on them.
 func (r *inboxReader) read() {
 	l := r.l
-	if !l.holds() {
+	if !l.holdsRuns() {
 		return
 	}
-	posts, err := l.o.Store.Posts(l.ctx, l.owner)
+	posts, err := l.o.Store.PostsForOwner(l.ctx, l.owner)
 	if err != nil && l.ctx.Err() == nil {
 		l.o.Logger.Warn("read inbox", "error", err)
 	}
 	byRun := make(map[*Execution][]*delivery)
 	for _, p := range posts {
 		x := l.Held(p.Run)
-		if x == nil || r.out[p.ID] {
+		if x == nil || r.inFlight[p.ID] {
 			continue
 		}
-		r.out[p.ID] = true
+		r.inFlight[p.ID] = true
 		byRun[x] = append(byRun[x], &delivery{Post: p, x: x})
 	}
 	for x, ds := range byRun {
 		x.deliver(ds)
 		l.loops.Go(func() {
-			ids := l.land(ds)
+			ids := l.finishDeliveries(ds)
 			select {
-			case r.landed <- ids:
+			case r.completed <- ids:
 			case <-l.ctx.Done():
 			}
 		})
 	}
 }
 
-func (l *Local) holds() bool {
+func (l *Local) holdsRuns() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.held) > 0
@@ -89,24 +89,24 @@ func (l *Local) holds() bool {
 
 // deliver puts messages into the execution's mailbox in one go.
 func (x *Execution) deliver(ds []*delivery) {
-	mails := make([]mail, 0, len(ds))
+	mails := make([]driverMessage, 0, len(ds))
 	for _, d := range ds {
 		d.ack = make(chan error, 1)
-		c := x.commandOf(&d.Post)
+		c := x.postCommand(&d.Post)
 		if c == nil { // of a later version
 			d.ack <- nil
 			continue
 		}
-		mails = append(mails, mail{command: c, ack: d.ack, post: d})
+		mails = append(mails, driverMessage{command: c, ack: d.ack, delivery: d})
 	}
-	x.local.clock.stir(x)
-	if x.box.put(mails...) {
+	x.local.clock.markBusy(x)
+	if x.messages.put(mails...) {
 		x.local.workers.run(job{x, nil})
 	}
 }
 
-// commandOf is what a message asks for, nil where this version does not know it.
-func (x *Execution) commandOf(p *store.Post) Command {
+// postCommand is what a message asks for, nil where this version does not know it.
+func (x *Execution) postCommand(p *store.Post) Command {
 	switch p.Kind {
 	case "cancel":
 		return Cancel(p.By, "")
@@ -115,47 +115,47 @@ func (x *Execution) commandOf(p *store.Post) Command {
 	case "event":
 		return Signal(p.Name, p.Value, p.By)
 	case "child":
-		return x.lookAfter(p.Name)
+		return x.recheckChild(p.Name)
 	}
 	return nil
 }
 
-// land waits until messages are acted on, and removes from the inbox those that no
+// finishDeliveries waits until messages are acted on, and removes from the inbox those that no
 // commit has removed. It returns their ids.
-func (l *Local) land(ds []*delivery) []int64 {
-	ctx, cancel := context.WithTimeout(l.ctx, deliverWithin)
+func (l *Local) finishDeliveries(ds []*delivery) []int64 {
+	ctx, cancel := context.WithTimeout(l.ctx, deliveryTimeout)
 	defer cancel()
 	var ids, rest []int64
 	for _, d := range ds {
 		ids = append(ids, d.ID)
-		if l.landOne(ctx, d) {
+		if l.finishDelivery(ctx, d) {
 			rest = append(rest, d.ID)
 		}
 	}
-	if err := l.o.Store.Done(l.ctx, rest); err != nil && l.ctx.Err() == nil {
+	if err := l.o.Store.RemovePosts(l.ctx, rest); err != nil && l.ctx.Err() == nil {
 		l.o.Logger.Warn("take messages", "run", ds[0].Run, "error", err)
 	}
 	return ids
 }
 
-// landOne reports whether a message is still to be removed. One that cannot be
+// finishDelivery reports whether a message is still to be removed. One that cannot be
 // applied is dropped with a warning: its sender was told that it was sent, not that
 // it fits.
-func (l *Local) landOne(ctx context.Context, d *delivery) (remove bool) {
-	err := d.x.await(ctx, d.ack)
-	_, child := errors.AsType[*elsewhere](err)
+func (l *Local) finishDelivery(ctx context.Context, d *delivery) (remove bool) {
+	err := d.x.awaitAck(ctx, d.ack)
+	_, child := errors.AsType[*childCommand](err)
 	if child || errors.Is(err, ErrEnded) && d.Kind != "child" {
 		p := d.x.m.program
 		if d.Kind == "cancel" {
-			p = p.Anyhow()
+			p = p.IgnoringToolChanges()
 		}
-		_, err = l.Do(ctx, p, d.Run, d.x.commandOf(&d.Post))
-		d.taken = false
+		_, err = l.Do(ctx, p, d.Run, d.x.postCommand(&d.Post))
+		d.removedByCommit = false
 	}
-	_, accepted := errors.AsType[*Accepted](err)
+	_, accepted := errors.AsType[*AcceptedByChild](err)
 	switch {
 	case err == nil, accepted:
-		return !d.taken
+		return !d.removedByCommit
 	case errors.Is(err, ErrNoInterrupt), errors.Is(err, ErrAnswer), errors.Is(err, ErrStatus):
 		l.o.Logger.Warn("message refused", "run", d.Run, "kind", d.Kind, "error", err)
 		return true

@@ -23,9 +23,9 @@ type countedPosts struct {
 	reads atomic.Int64
 }
 
-func (c *countedPosts) Posts(ctx context.Context, owner string) ([]store.Post, error) {
+func (c *countedPosts) PostsForOwner(ctx context.Context, owner string) ([]store.Post, error) {
 	c.reads.Add(1)
-	return c.Store.Posts(ctx, owner)
+	return c.Store.PostsForOwner(ctx, owner)
 }
 
 const eventsFlow = `
@@ -38,20 +38,20 @@ nodes:
 outputs: {a: "{{ a.value }}", b: "{{ b.value }}"}
 `
 
-// TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach holds many runs,
+// TestInboxesAreReadTogetherAndDeliveredInOneCommitPerRun holds many runs,
 // sends two events to each, and counts reads and commits.
-func TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach(t *testing.T) {
+func TestInboxesAreReadTogetherAndDeliveredInOneCommitPerRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const runs = 50
 		st := &countedPosts{Store: memory.New()}
 		p := eventsProgram(t)
 		l := runner.NewLocal(runner.Options{Store: st})
-		pass(10 * time.Second)
+		advanceTime(10 * time.Second)
 		if n := st.reads.Load(); n != 0 {
 			t.Errorf("the inbox was read %d times while no run was held", n)
 		}
 		for i := range runs {
-			if _, err := l.Start(t.Context(), p, runner.Begin{ID: fmt.Sprint("r", i)}); err != nil {
+			if _, err := l.Start(t.Context(), p, runner.StartOptions{ID: fmt.Sprint("r", i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +63,7 @@ func TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach(t *testing.
 				t.Fatal(err)
 			}
 		}
-		pass(time.Second)
+		advanceTime(time.Second)
 		if n := st.reads.Load() - before; n > 5 {
 			t.Errorf("%d reads in a second for %d runs", n, runs)
 		}
@@ -76,8 +76,8 @@ func TestTheInboxesOfAllRunsAreReadAtOnceAndDeliveredInOneCommitEach(t *testing.
 	})
 }
 
-// pass lets time pass in a bubble.
-func pass(d time.Duration) { <-time.After(d) }
+// advanceTime lets time pass in a bubble.
+func advanceTime(d time.Duration) { <-time.After(d) }
 
 func eventsProgram(t *testing.T) *runner.Program {
 	t.Helper()

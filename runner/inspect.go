@@ -10,8 +10,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// View is a run as it was after some event. It is nobody else's.
-type View struct {
+// RunView is a run as it was after some event. It is nobody else's.
+type RunView struct {
 	Run *engine.Run
 	// Contexts are the run's conversation contexts, by id.
 	Contexts map[string]convo.Context
@@ -27,12 +27,12 @@ type View struct {
 // Inputs are what a node's function is given, by port. They are known where the
 // view stands at an event that starts or resumes the node; ok is false
 // elsewhere. The error says which input cannot be made.
-func (v *View) Inputs(path string) (in engine.Values, ok bool, err error) {
+func (v *RunView) Inputs(path string) (in engine.Values, ok bool, err error) {
 	e, ok := v.Run.Entry(path)
 	if !ok {
 		return nil, false, nil
 	}
-	in, unfit := v.m.inputs(&e, e.Plan.Host.(*prepared))
+	in, unfit := v.m.inputs(&e, e.Plan.Host.(*preparedNode))
 	if unfit != nil {
 		return nil, true, unfit
 	}
@@ -41,10 +41,10 @@ func (v *View) Inputs(path string) (in engine.Values, ok bool, err error) {
 
 // Inspect rebuilds a run as it was after event number at; 0 is all of them. It
 // runs nothing and takes no lease.
-func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*View, error) {
+func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*RunView, error) {
 	m := newMachine(id, p, &l.o.Services)
 	m.journal = l.o.Store
-	v := &View{Run: m.run, m: m, Inferred: p.Inferred}
+	v := &RunView{Run: m.run, m: m, Inferred: p.Inferred}
 	for c, err := range l.o.Store.Commits(ctx, id, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", id, err)
@@ -66,6 +66,6 @@ func (l *Local) Inspect(ctx context.Context, p *Program, id string, at int64) (*
 		}
 		v.Commits = append(v.Commits, c)
 	}
-	v.Contexts = maps.Clone(m.book)
+	v.Contexts = maps.Clone(m.contexts)
 	return v, nil
 }

@@ -20,8 +20,8 @@ type Item struct {
 	// Run is the id of the run that the item is of, and Above what stands before its
 	// paths in the tree of the watched run: "" for that run itself, "review>" for the
 	// child run of its node review.
-	Run   string
-	Above string
+	Run        string
+	PathPrefix string
 	// Number is the event's number in its run, from 1; 0 for live output.
 	Number int64
 	// At is Unix time in milliseconds.

@@ -68,14 +68,14 @@ type liveJSON struct {
 // The cursor is no part of it.
 func (it Item) MarshalJSON() ([]byte, error) {
 	if it.Event == nil {
-		return legibly(it.live())
+		return marshalReadable(it.liveJSON())
 	}
-	head, err := legibly(struct {
+	head, err := marshalReadable(struct {
 		Run    string `json:"run"`
 		Number int64  `json:"number"`
 		At     int64  `json:"at"`
 		Above  string `json:"above,omitempty"`
-	}{it.Run, it.Number, it.At, it.Above})
+	}{it.Run, it.Number, it.At, it.PathPrefix})
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (it Item) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	own := list[1 : len(list)-1] // without "[" and "]"
-	if from, to := memberOf(it.Event); from != "" {
-		if own, err = rename(own, from, to); err != nil {
+	if from, to := renamedMember(it.Event); from != "" {
+		if own, err = renameMember(own, from, to); err != nil {
 			return nil, err
 		}
 	}
@@ -93,9 +93,9 @@ func (it Item) MarshalJSON() ([]byte, error) {
 	return append(head, own[1:]...), nil
 }
 
-// memberOf is the field of an event that is called as a member which every item has, and
+// renamedMember is the field of an event that is called as a member which every item has, and
 // its name in an item.
-func memberOf(e engine.Event) (from, to string) {
+func renamedMember(e engine.Event) (from, to string) {
 	switch e.(type) {
 	case *engine.ChildReported:
 		return "run", "child"
@@ -107,8 +107,8 @@ func memberOf(e engine.Event) (from, to string) {
 	return "", ""
 }
 
-// rename renames a member of an object.
-func rename(object []byte, from, to string) ([]byte, error) {
+// renameMember renames a member of an object.
+func renameMember(object []byte, from, to string) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	_, err := d.Token()
 	out := []byte{'{'}
@@ -131,8 +131,8 @@ func rename(object []byte, from, to string) ([]byte, error) {
 	return append(out, '}'), err
 }
 
-// legibly is v as JSON in which ">" is that.
-func legibly(v any) ([]byte, error) {
+// marshalReadable is v as JSON in which ">" is that.
+func marshalReadable(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -142,10 +142,10 @@ func legibly(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// live is the JSON of what is no event.
-func (it *Item) live() liveJSON {
+// liveJSON is the JSON of what is no event.
+func (it *Item) liveJSON() liveJSON {
 	o := liveJSON{
-		Run: it.Run, Above: it.Above, At: it.At,
+		Run: it.Run, Above: it.PathPrefix, At: it.At,
 		Node: it.Path, Attempt: it.Attempt, Effect: it.Effect, Interim: it.Interim,
 	}
 	c := it.Chunk
@@ -160,7 +160,7 @@ func (it *Item) live() liveJSON {
 		o.Type, o.Text, o.Reasoning, o.Stdout, o.Stderr = typeSnapshot, &c.Text, c.Reasoning, c.Stdout, c.Stderr
 	case c.Wait > 0:
 		ms := c.Wait.Milliseconds()
-		o.Type, o.Millis, o.Why, o.About = typeWaiting, &ms, &c.Why, &c.About
+		o.Type, o.Millis, o.Why, o.About = typeWaiting, &ms, &c.WaitReason, &c.WaitDetail
 	case c.Call != nil:
 		o.Type, o.Call = typeCall, c.Call
 	case c.Usage != nil:

@@ -11,24 +11,24 @@ import (
 
 // liveText is what nodes have put out of effects that have not completed. The hub's lock
 // guards it.
-type liveText map[liveKey]*streamed
+type liveText map[liveKey]*effectOutput
 
 // liveKey names an effect of the tree; effect is "" for what a node's function puts out
 // by itself.
 type liveKey struct{ run, path, effect string }
 
-// streamed is the output of an effect so far.
-type streamed struct {
+// effectOutput is the output of an effect so far.
+type effectOutput struct {
 	attempt                         int
 	interim                         bool
 	text, reasoning, stdout, stderr strings.Builder
 }
 
-func (s *streamed) size() int {
+func (s *effectOutput) size() int {
 	return s.text.Len() + s.reasoning.Len() + s.stdout.Len() + s.stderr.Len()
 }
 
-func (s *streamed) chunk() *llm.Chunk {
+func (s *effectOutput) chunk() *llm.Chunk {
 	return &llm.Chunk{Text: s.text.String(), Reasoning: s.reasoning.String(), Stdout: s.stdout.String(), Stderr: s.stderr.String()}
 }
 
@@ -42,7 +42,7 @@ func (l liveText) add(it *Item) (before []Item) {
 		s = nil
 	}
 	if s == nil {
-		s = &streamed{attempt: it.Attempt, interim: !answers(it.Effect)}
+		s = &effectOutput{attempt: it.Attempt, interim: !mayBeAnswer(it.Effect)}
 		l[k] = s
 	}
 	if it.Chunk.Call != nil && !s.interim {
@@ -57,24 +57,24 @@ func (l liveText) add(it *Item) (before []Item) {
 	return before
 }
 
-// answers reports whether what an effect puts out may be the answer of its node: the
+// mayBeAnswer reports whether what an effect puts out may be the answer of its node: the
 // turn of a model does, one that summarises or works through a queue does not.
-func answers(effect string) bool {
+func mayBeAnswer(effect string) bool {
 	_, name := cutLast(effect, '/')
 	name, _, _ = strings.Cut(name, "#")
 	return effect == "" || name == "model"
 }
 
-func (s *streamed) retract(out []Item, k liveKey, at int64) []Item {
+func (s *effectOutput) retract(out []Item, k liveKey, at int64) []Item {
 	if s.size() == 0 {
 		return out
 	}
 	return append(out, Item{Run: k.run, At: at, Path: k.path, Attempt: s.attempt, Effect: k.effect, Retracted: true})
 }
 
-// settle forgets what an event of a run has the result of, or makes void, and returns
+// applyEvent forgets what an event of a run has the result of, or makes void, and returns
 // the retractions to be published before the event.
-func (l liveText) settle(run string, e engine.Event, at int64) []Item {
+func (l liveText) applyEvent(run string, e engine.Event, at int64) []Item {
 	switch e := e.(type) {
 	case *engine.EffectCompleted:
 		path, _ := cutLast(e.Key, '/')
@@ -87,19 +87,19 @@ func (l liveText) settle(run string, e engine.Event, at int64) []Item {
 		return nil
 	case *engine.NodeCompleted:
 		delete(l, liveKey{run, e.Path, ""})
-		return l.void(at, func(k liveKey) bool { return k.run == run && k.path == e.Path })
+		return l.retractMatching(at, func(k liveKey) bool { return k.run == run && k.path == e.Path })
 	case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
-		return l.void(at, func(k liveKey) bool { return k.run == run })
+		return l.retractMatching(at, func(k liveKey) bool { return k.run == run })
 	case *engine.NodeStarted, *engine.NodeResumed, *engine.NodeErrored, *engine.NodeFailed, *engine.NodeCancelled,
-		*engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded, *engine.NodeRetrying, *engine.NodeForced:
-		path := engine.NodeOf(e)
-		return l.void(at, func(k liveKey) bool { return k.run == run && k.path == path })
+		*engine.NodeWaiting, *engine.NodePulling, *engine.NodeExpanded, *engine.NodeRetrying, *engine.NodeOverridden:
+		path := engine.EventPath(e)
+		return l.retractMatching(at, func(k liveKey) bool { return k.run == run && k.path == path })
 	}
 	return nil
 }
 
-// void takes back what was put out of some effects, by key.
-func (l liveText) void(at int64, of func(liveKey) bool) (out []Item) {
+// retractMatching takes back what was put out of some effects, by key.
+func (l liveText) retractMatching(at int64, of func(liveKey) bool) (out []Item) {
 	for _, k := range l.keys() {
 		if of(k) {
 			out = l[k].retract(out, k, at)

@@ -10,38 +10,38 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func said(text string) Item {
+func textItem(text string) Item {
 	return Item{Run: "r", Path: "a", Attempt: 1, Effect: "a/model#1", Chunk: &llm.Chunk{Text: text}}
 }
 
-func TestAReaderThatComesAtAnyPieceHasTheTextFromItsFirstByte(t *testing.T) {
+func TestReaderJoiningAtAnyChunkGetsTheWholeText(t *testing.T) {
 	const pieces = 50
 	want := ""
 	for i := range pieces {
 		want += fmt.Sprintf("%d ", i)
 	}
 	for came := range pieces + 1 {
-		h := hub{root: "r", ends: map[string]int64{}}
-		h.committed("r", &engine.Commit{First: 1, Events: []engine.Event{&engine.NodeStarted{Path: "a"}}})
-		var readers []arrival
+		h := hub{root: "r", lastEvents: map[string]int64{}}
+		h.publishCommit("r", &engine.Commit{First: 1, Events: []engine.Event{&engine.NodeStarted{Path: "a"}}})
+		var readers []subscription
 		for i := range pieces {
 			if i == came || i == pieces/2 { // the second reader comes beside the first
-				readers = append(readers, h.join(0, true))
+				readers = append(readers, h.subscribe(0, true))
 			}
-			h.piece(said(fmt.Sprintf("%d ", i)))
+			h.publishLive(textItem(fmt.Sprintf("%d ", i)))
 		}
-		readers = append(readers, h.join(0, true))
+		readers = append(readers, h.subscribe(0, true))
 		for n, a := range readers {
-			if got := textRead(t, &h, a); got != want {
+			if got := readerText(t, &h, a); got != want {
 				t.Errorf("reader %d that came at piece %d has %q", n, came, got)
 			}
 		}
 	}
 }
 
-// textRead is the text that a reader has: that of the snapshots it was given and
+// readerText is the text that a reader has: that of the snapshots it was given and
 // of the pieces that came after.
-func textRead(t *testing.T, h *hub, a arrival) string {
+func readerText(t *testing.T, h *hub, a subscription) string {
 	t.Helper()
 	var got strings.Builder
 	for _, it := range a.live {
@@ -58,7 +58,7 @@ func textRead(t *testing.T, h *hub, a arrival) string {
 	return got.String()
 }
 
-func TestTextThatIsVoidIsRetractedAndInNoSnapshot(t *testing.T) {
+func TestVoidTextIsRetractedAndAbsentFromSnapshots(t *testing.T) {
 	failure := &engine.Error{Code: "x"}
 	for name, tt := range map[string]struct {
 		event    engine.Event
@@ -74,21 +74,21 @@ func TestTextThatIsVoidIsRetractedAndInNoSnapshot(t *testing.T) {
 		"the node pulls":         {&engine.NodePulling{Path: "a"}, true},
 		"the node expands":       {&engine.NodeExpanded{Path: "a"}, true},
 		"the node is entered":    {&engine.NodeResumed{Path: "a"}, true},
-		"the node is overridden": {&engine.NodeForced{Path: "a"}, true},
+		"the node is overridden": {&engine.NodeOverridden{Path: "a"}, true},
 		"the run completes":      {&engine.RunCompleted{}, true},
 		"the run fails":          {&engine.RunFailed{Error: failure}, true},
 		"the run is cancelled":   {&engine.RunCancelled{}, true},
 		"the call is made again": {nil, true},
 	} {
-		h := hub{root: "r", ends: map[string]int64{}}
-		h.expect()
-		h.piece(said("void"))
+		h := hub{root: "r", lastEvents: map[string]int64{}}
+		h.startBuffering()
+		h.publishLive(textItem("void"))
 		if tt.event == nil {
-			again := said("")
+			again := textItem("")
 			again.Chunk = &llm.Chunk{Wait: 1}
-			h.piece(again)
+			h.publishLive(again)
 		} else {
-			h.committed("r", &engine.Commit{First: 2, Events: []engine.Event{tt.event}})
+			h.publishCommit("r", &engine.Commit{First: 2, Events: []engine.Event{tt.event}})
 		}
 		retracted := false
 		for pos := h.first; pos < h.next; pos++ {
@@ -101,28 +101,28 @@ func TestTextThatIsVoidIsRetractedAndInNoSnapshot(t *testing.T) {
 		if retracted != tt.retracts {
 			t.Errorf("%s: retracted is %v", name, retracted)
 		}
-		if a := h.join(0, false); len(a.live) > 0 {
+		if a := h.subscribe(0, false); len(a.live) > 0 {
 			t.Errorf("%s: a reader that comes then is given %q", name, a.live[0].Chunk.Text)
 		}
 	}
 }
 
-func TestWordsBeforeACallOfAToolAreMarkedAsNoAnswer(t *testing.T) {
-	h := hub{root: "r", ends: map[string]int64{}}
-	h.expect()
-	h.piece(said("Let me look."))
-	calls := said("")
+func TestTextBeforeAToolCallIsMarkedInterim(t *testing.T) {
+	h := hub{root: "r", lastEvents: map[string]int64{}}
+	h.startBuffering()
+	h.publishLive(textItem("Let me look."))
+	calls := textItem("")
 	calls.Chunk = &llm.Chunk{Call: &convo.Call{Name: "look"}}
-	h.piece(calls)
+	h.publishLive(calls)
 	if it := h.ring[1]; !it.Interim || it.Chunk != nil || it.Effect != "a/model#1" {
 		t.Errorf("after the words comes %+v", it)
 	}
-	if a := h.join(0, false); len(a.live) != 1 || !a.live[0].Interim {
+	if a := h.subscribe(0, false); len(a.live) != 1 || !a.live[0].Interim {
 		t.Errorf("the snapshot is %+v", a.live)
 	}
-	summary := said("The talk was of dams.")
+	summary := textItem("The talk was of dams.")
 	summary.Effect = "a/summary#1"
-	h.piece(summary)
+	h.publishLive(summary)
 	if it := h.ring[h.next-1]; !it.Interim {
 		t.Error("the words of a summary are not marked")
 	}

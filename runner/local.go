@@ -31,9 +31,9 @@ type Options struct {
 	// Flow finds the program of a flow that a run's flow uses, by fingerprint; nil
 	// where no flow uses another.
 	Flow func(ctx context.Context, fingerprint string) (*Program, error)
-	// Record makes the program for reading and stopping a run whose own program this
+	// RecordedProgram makes the program for reading and stopping a run whose own program this
 	// process does not have: see Recorded. Nil has none.
-	Record func(ctx context.Context, run string) (*Program, error)
+	RecordedProgram func(ctx context.Context, run string) (*Program, error)
 	// Specs returns what is kept under a digest of the node types that a run was
 	// started with, nil for nothing; nil compares versions alone.
 	Specs func(ctx context.Context, digest string) (*flow.Specs, error)
@@ -47,8 +47,8 @@ type Options struct {
 	// Drain is how long Close waits for effects in flight to end by themselves; 0 cancels
 	// them at once.
 	Drain time.Duration
-	// Trails fill the trajectories of runs; nil keeps none.
-	Trails *Trails
+	// Trajectories fill the trajectories of runs; nil keeps none.
+	Trajectories *TrajectoryOptions
 	// Skip is asked where all runs that are held here wait, one of them for a
 	// time: true puts the clock forward to the first timer, so that nobody waits
 	// for it; false is asked again soon. It is given what they wait for, by run,
@@ -71,12 +71,12 @@ type Local struct {
 	drain     atomic.Int64 // how long Close waits for effects, in nanoseconds
 	abandoned atomic.Int64 // functions of nodes that were given up and have not returned
 
-	mu     sync.Mutex
-	held   map[string]*Execution
-	taking map[string]chan struct{} // runs being loaded; closed when that is over
-	closed bool
-	parked parked
-	talks  talks
+	mu       sync.Mutex
+	held     map[string]*Execution
+	loading  map[string]chan struct{} // runs being loaded; closed when that is over
+	closed   bool
+	paused   pausedRuns
+	sessions sessionCache
 }
 
 // ErrClosed is returned once the Local is closing.
@@ -97,31 +97,31 @@ func NewLocal(o Options) *Local {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Local{
-		o: o, owner: fmt.Sprintf("%s:%d:%s", here(), os.Getpid(), rand.Text()[:8]),
-		committer: newCommitter(o.Store), held: make(map[string]*Execution), taking: make(map[string]chan struct{}),
+		o: o, owner: fmt.Sprintf("%s:%d:%s", processScope(), os.Getpid(), rand.Text()[:8]),
+		committer: newCommitter(o.Store), held: make(map[string]*Execution), loading: make(map[string]chan struct{}),
 		clock: clock{skip: o.Skip},
 	}
 	l.drain.Store(int64(o.Drain))
 	l.o.Services.maxDepth = o.MaxDepth
-	l.o.Services.history = func(run string) convo.Source { return &messages{o.Store, run} }
+	l.o.Services.history = func(run string) convo.Source { return &messageSource{o.Store, run} }
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.workers = newWorkers(l.ctx.Done())
 	l.loops.Add(3)
 	go l.keepLeases()
 	go l.readInbox()
 	go l.sweepCache()
-	if r, ok := o.Store.(Recovery); ok && o.Program != nil {
+	if r, ok := o.Store.(RecoveryStore); ok && o.Program != nil {
 		l.sweeper = &sweeper{l: l, store: r}
-		l.sweeper.timers, _ = o.Store.(Timers)
+		l.sweeper.timers, _ = o.Store.(TimerStore)
 		l.loops.Add(1)
 		go l.recover()
 	}
-	l.loops.Go(warm)
+	l.loops.Go(warmUp)
 	return l
 }
 
-// Begin says what a run starts with.
-type Begin struct {
+// StartOptions says what a run starts with.
+type StartOptions struct {
 	// ID is the run's id; starting one that is there already joins it.
 	ID       string
 	Inputs   engine.Values
@@ -148,20 +148,20 @@ type Begin struct {
 
 // Start creates a run and drives it. A run of that id that exists is resumed
 // instead, whatever b says, so that starting is idempotent.
-func (l *Local) Start(ctx context.Context, p *Program, b Begin) (*Execution, error) {
+func (l *Local) Start(ctx context.Context, p *Program, b StartOptions) (*Execution, error) {
 	if b.Round != nil {
-		x, _, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error { return x.begin(p, &b) })
+		x, _, err := l.getOrLoad(ctx, p, b.ID, false, func(x *Execution) error { return x.stageStart(p, &b) })
 		return x, err
 	}
 	if err := l.create(ctx, p, &b); err != nil {
 		return nil, err
 	}
-	x, _, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error { return x.begin(p, &b) })
+	x, _, err := l.getOrLoad(ctx, p, b.ID, false, func(x *Execution) error { return x.stageStart(p, &b) })
 	return x, err
 }
 
 // create makes the run's row, unless it is there.
-func (l *Local) create(ctx context.Context, p *Program, b *Begin) error {
+func (l *Local) create(ctx context.Context, p *Program, b *StartOptions) error {
 	err := l.o.Store.Create(ctx, store.NewRun{
 		ID: b.ID, Flow: p.Flow.Name, Fingerprint: p.Fingerprint,
 		User: b.User, Parent: b.Parent, Origin: b.Origin, At: time.Now(),
@@ -175,28 +175,28 @@ func (l *Local) create(ctx context.Context, p *Program, b *Begin) error {
 // Resume drives a run that was left: after a crash, a pause, a shutdown. One
 // that is held here already is returned as it is.
 func (l *Local) Resume(ctx context.Context, p *Program, id string) (*Execution, error) {
-	x, _, err := l.hold(ctx, p, id, false, nil)
+	x, _, err := l.getOrLoad(ctx, p, id, false, nil)
 	return x, err
 }
 
-// hold returns the execution of a run that this process drives. Where there is
+// getOrLoad returns the execution of a run that this process drives. Where there is
 // none it makes one, and fresh is true: first is called before its loop starts,
 // with free perhaps twice, for two executions of which the second counts.
-func (l *Local) hold(ctx context.Context, p *Program, id string, free bool, first func(*Execution) error) (x *Execution, fresh bool, err error) {
+func (l *Local) getOrLoad(ctx context.Context, p *Program, id string, free bool, first func(*Execution) error) (x *Execution, fresh bool, err error) {
 	x, taken, err := l.claim(ctx, id)
 	if err != nil || x != nil {
 		return x, false, err
 	}
 	if free {
-		x, err = l.takeFree(ctx, p, id, first)
+		x, err = l.acquireWithCommit(ctx, p, id, first)
 	}
 	if x == nil && err == nil {
-		x, err = l.take(ctx, p, id, first)
+		x, err = l.acquireAndLoad(ctx, p, id, first)
 	}
-	defer l.clock.look()
+	defer l.clock.recheck()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.taking, id)
+	delete(l.loading, id)
 	close(taken)
 	if err == nil && l.closed {
 		err = ErrClosed
@@ -216,19 +216,19 @@ func (l *Local) hold(ctx context.Context, p *Program, id string, free bool, firs
 func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}, error) {
 	for {
 		l.mu.Lock()
-		x, taken := l.held[id], l.taking[id]
+		x, taken := l.held[id], l.loading[id]
 		switch {
 		case l.closed:
 			l.mu.Unlock()
 			return nil, nil, ErrClosed
-		case x != nil && !x.ending:
+		case x != nil && !x.releasing:
 			l.mu.Unlock()
 			return x, nil, nil
 		case x != nil:
 			taken = x.done
 		case taken == nil:
 			taken = make(chan struct{})
-			l.taking[id] = taken
+			l.loading[id] = taken
 			l.mu.Unlock()
 			return nil, taken, nil
 		}
@@ -241,22 +241,22 @@ func (l *Local) claim(ctx context.Context, id string) (*Execution, chan struct{}
 	}
 }
 
-// take acquires the lease and loads the run.
-func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
+// acquireAndLoad acquires the lease and loads the run.
+func (l *Local) acquireAndLoad(ctx context.Context, p *Program, id string, first func(*Execution) error) (*Execution, error) {
 	lease, err := l.acquire(ctx, id)
 	if err != nil {
-		return nil, l.owned(ctx, id, err)
+		return nil, l.ownedError(ctx, id, err)
 	}
 	m, err := l.load(ctx, p, id)
-	x := l.execution(id, m, lease)
+	x := l.newExecution(id, m, lease)
 	if err == nil {
 		m.fence = 0
 	}
-	if err == nil && m.run.Start != nil && m.forking == nil {
-		m.kin = true
-		m.purse.expect(m.run.OpenChildren())
-		if err = l.endLeft(m); err == nil {
-			err = m.reenter(l.clock.now())
+	if err == nil && m.run.Start != nil && m.pendingFork == nil {
+		m.checkChildren = true
+		m.ledger.expectReports(m.run.OpenChildren())
+		if err = l.cancelAbandonedToolRuns(m); err == nil {
+			err = m.relaunch(l.clock.now())
 		}
 	}
 	if err == nil && first != nil {
@@ -272,35 +272,35 @@ func (l *Local) take(ctx context.Context, p *Program, id string, first func(*Exe
 	return x, nil
 }
 
-// execution is one of a run that is there, driven by who makes it.
-func (l *Local) execution(id string, m *machine, lease store.Lease) *Execution {
-	x := &Execution{ID: id, local: l, m: m, lease: lease, box: newMailbox(), began: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), bond: bond{ready: make(chan struct{})}}
+// newExecution is one of a run that is there, driven by who makes it.
+func (l *Local) newExecution(id string, m *machine, lease store.Lease) *Execution {
+	x := &Execution{ID: id, local: l, m: m, lease: lease, messages: newDriverQueue(), startedAt: time.Now(), ack: make(chan error, 1), done: make(chan struct{}), parentLink: parentLink{ready: make(chan struct{})}}
 	if m != nil {
-		x.hub.begin(id, m.first-1, m.run.OpenChildren())
+		x.hub.initialize(id, m.first-1, m.run.OpenChildren())
 	}
-	if m != nil && m.past != nil { // whoever said something is about to watch
-		x.hub.expect()
+	if m != nil && m.sessionPast != nil { // whoever said something is about to watch
+		x.hub.startBuffering()
 	}
 	return x
 }
 
-// begin stages the run's first event, unless somebody was faster.
-func (x *Execution) begin(p *Program, b *Begin) error {
+// stageStart stages the run's first event, unless somebody was faster.
+func (x *Execution) stageStart(p *Program, b *StartOptions) error {
 	if x.m.run.Start != nil {
 		return nil
 	}
-	e := b.event(p, x.local.o.Parallel)
+	e := b.startedEvent(p, x.local.o.Parallel)
 	if b.Round != nil {
-		if err := b.Round.begin(x.m, &x.local.talks, e, b.Settings); err != nil {
+		if err := b.Round.start(x.m, &x.local.sessions, e, b.Settings); err != nil {
 			return err
 		}
-		x.hub.expect()
+		x.hub.startBuffering()
 	}
 	return x.m.step(x.local.clock.now(), e)
 }
 
-// event is the run's first.
-func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
+// startedEvent is the run's first.
+func (b *StartOptions) startedEvent(p *Program, parallel int) *engine.RunStarted {
 	s := b.Settings
 	main := engine.ContextChange{
 		ID: engine.MainContext, Create: true,
@@ -316,7 +316,7 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 	return &engine.RunStarted{
 		Flow: p.Flow.Name, Fingerprint: p.Fingerprint, Inputs: b.Inputs,
 		State: b.State, User: b.User, Parent: b.Parent, Origin: b.Origin, Targets: b.Targets, Breaks: b.Breaks,
-		Parallel: parallel, Closure: p.Closure, Specs: p.Specs,
+		Parallel: parallel, Pinned: p.Pinned, Specs: p.Specs,
 		Contexts: []engine.ContextChange{main}, Depth: b.Depth, Node: b.node, Caller: b.caller, Agents: agents, Folder: p.folder(b.Folder),
 		MessagePrefix: b.messagePrefix(),
 	}
@@ -324,7 +324,7 @@ func (b *Begin) event(p *Program, parallel int) *engine.RunStarted {
 
 // messagePrefix of a child run is its id, which is unique. Two flows of a tree may
 // use the same node ids, and a flow may run itself.
-func (b *Begin) messagePrefix() string {
+func (b *StartOptions) messagePrefix() string {
 	if b.Parent == "" {
 		return ""
 	}
@@ -333,11 +333,11 @@ func (b *Begin) messagePrefix() string {
 
 // load rebuilds a run from its journal, or goes on from what it left of it.
 func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, error) {
-	m := l.parked.take(id, p)
+	m := l.paused.take(id, p)
 	if m != nil {
-		m.warm = true
+		m.unchangedSinceRelease = true
 	} else {
-		m = l.fromCheckpoint(ctx, p, id)
+		m = l.loadCheckpoint(ctx, p, id)
 	}
 	for c, err := range l.o.Store.Commits(ctx, id, m.seq) {
 		if err != nil {
@@ -346,38 +346,38 @@ func (l *Local) load(ctx context.Context, p *Program, id string) (*machine, erro
 		if err := m.replay(c); err != nil {
 			return nil, err
 		}
-		m.warm = false
+		m.unchangedSinceRelease = false
 	}
-	if m.forking != nil {
+	if m.pendingFork != nil {
 		return m, nil
 	}
-	if m.base != nil && m.seq <= m.base.Seq {
-		return nil, neverStarted(id)
+	if m.forkBaseCommit != nil && m.seq <= m.forkBaseCommit.Seq {
+		return nil, notStartedError(id)
 	}
 	if s := m.run.Start; s != nil && s.Fingerprint != p.Fingerprint {
-		return nil, m.otherFlow(s)
+		return nil, m.checkFlow(s)
 	} else if s != nil {
-		if err := m.otherTypes(s); err != nil {
+		if err := m.checkDependencies(s); err != nil {
 			return nil, err
 		}
-		if err := l.otherPorts(ctx, m, s); err != nil {
+		if err := l.checkPorts(ctx, m, s); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-// ErrClosure: the run was started under something else than it is to be
+// ErrDependenciesChanged: the run was started under something else than it is to be
 // resumed with.
-var ErrClosure = errors.New("what the run runs under has changed since it was started")
+var ErrDependenciesChanged = errors.New("what the run runs under has changed since it was started")
 
-// leave gives an execution's lease back; who wants the run meanwhile waits until
+// release gives an execution's lease back; who wants the run meanwhile waits until
 // the execution is done.
-func (l *Local) leave(ctx context.Context, x *Execution) {
+func (l *Local) release(ctx context.Context, x *Execution) {
 	l.mu.Lock()
-	x.ending = true
+	x.releasing = true
 	l.mu.Unlock()
-	if x.left {
+	if x.leaseReleased {
 		return
 	}
 	if err := l.o.Store.Release(ctx, x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
@@ -385,12 +385,12 @@ func (l *Local) leave(ctx context.Context, x *Execution) {
 	}
 }
 
-// forget ends an execution for those who wait for that.
-func (l *Local) forget(x *Execution) {
+// removeExecution ends an execution for those who wait for that.
+func (l *Local) removeExecution(x *Execution) {
 	l.mu.Lock()
 	delete(l.held, x.ID)
 	l.mu.Unlock()
-	l.clock.look()
+	l.clock.recheck()
 	close(x.done)
 }
 
@@ -420,9 +420,9 @@ func (l *Local) Close(ctx context.Context) error {
 	held := make([]*Execution, 0, len(l.held))
 	for _, x := range l.held {
 		held = append(held, x)
-		x.quit.Store(true)
+		x.closing.Store(true)
 		x.command(func(*engine.Run) (engine.Event, error) {
-			x.quitAll(l.draining() > 0)
+			x.stopAttempts(l.draining() > 0)
 			return nil, nil
 		})
 	}
@@ -466,26 +466,26 @@ func (l *Local) awaitEffects(ctx context.Context, held []*Execution) {
 // releaseAbandoned gives back the leases of runs whose nodes did not stop: the fence
 // refuses whatever they still want to commit.
 func (l *Local) releaseAbandoned() {
-	for _, x := range l.snapshot() {
+	for _, x := range l.executions() {
 		if err := l.o.Store.Release(context.WithoutCancel(l.ctx), x.lease); err != nil && !errors.Is(err, store.ErrFenced) {
 			l.o.Logger.Warn("release lease", "run", x.ID, "error", err)
 		}
 	}
 }
 
-// quitAll tells all attempts to stop; on the run's goroutine. With drain those that have
+// stopAttempts tells all attempts to stop; on the run's goroutine. With drain those that have
 // effects in flight may wait for them, and start no other.
-func (x *Execution) quitAll(drain bool) {
+func (x *Execution) stopAttempts(drain bool) {
 	for _, a := range x.m.active {
 		if a.cancel == nil {
 			continue
 		}
 		if drain {
 			a.stopping.Store(true)
-			if a.inflight.Load() > 0 {
+			if a.effectsInFlight.Load() > 0 {
 				continue
 			}
 		}
-		a.cancel(errQuit)
+		a.cancel(errClosing)
 	}
 }

@@ -17,7 +17,7 @@ func (x *Execution) logEnd() {
 	r := &x.result
 	attrs := []slog.Attr{
 		slog.String("run", x.ID), slog.String("flow", s.Flow), slog.String("status", r.Status.String()),
-		slog.Int64("events", x.m.run.Events()), slog.Duration("took", time.Since(x.began)),
+		slog.Int64("events", x.m.run.Events()), slog.Duration("took", time.Since(x.startedAt)),
 	}
 	if s.Session != "" {
 		attrs = append(attrs, slog.String("session", s.Session), slog.Int("round", s.Round))

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-const endless = `
+const endlessLoop = `
 weir: 1
 name: endless
 state: {last: {initial: 0}}
@@ -33,15 +33,15 @@ outputs: {n: "{{ spin.n }}"}
 
 // A loop without end is what must not grow: neither what the run holds in
 // memory nor its checkpoint.
-func TestALoopOf100000IterationsTakesNoMoreMemoryThanOneOf1000(t *testing.T) {
+func TestLoopMemoryDoesNotGrowWithIterations(t *testing.T) {
 	last := 100_000
 	if testing.Short() {
 		last = 10_000
 	}
 	p := endlessProgram(t, last)
 	m := newMachine("r", p, &Services{})
-	b := Begin{ID: "r"}
-	if err := m.step(1, b.event(p, 1)); err != nil {
+	b := StartOptions{ID: "r"}
+	if err := m.step(1, b.startedEvent(p, 1)); err != nil {
 		t.Fatal(err)
 	}
 	type size struct{ heap, checkpoint int }
@@ -50,7 +50,7 @@ func TestALoopOf100000IterationsTakesNoMoreMemoryThanOneOf1000(t *testing.T) {
 		var ms runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&ms)
-		body, err := m.encode()
+		body, err := m.encodeCheckpoint()
 		if err != nil || body == nil {
 			t.Fatalf("no checkpoint: %v", err)
 		}
@@ -58,7 +58,7 @@ func TestALoopOf100000IterationsTakesNoMoreMemoryThanOneOf1000(t *testing.T) {
 	}
 	iterations := 0
 	for !m.run.Status().Ended() {
-		commit, _ := m.take()
+		commit, _ := m.takeCommit()
 		for _, e := range commit.Events {
 			if _, done := e.(*engine.IterationCompleted); !done {
 				continue
@@ -70,7 +70,7 @@ func TestALoopOf100000IterationsTakesNoMoreMemoryThanOneOf1000(t *testing.T) {
 				end = measure()
 			}
 		}
-		m.oneAttempt(t)
+		m.runOneAttempt(t)
 	}
 	if n, _ := m.run.Outputs().Get("n"); n != int64(last) {
 		t.Fatalf("%s after %d iterations: %v", m.run.Status(), iterations, n)
@@ -84,11 +84,11 @@ func TestALoopOf100000IterationsTakesNoMoreMemoryThanOneOf1000(t *testing.T) {
 	}
 }
 
-// oneAttempt runs an attempt that may run now.
-func (m *machine) oneAttempt(t *testing.T) {
+// runOneAttempt runs an attempt that may run now.
+func (m *machine) runOneAttempt(t *testing.T) {
 	t.Helper()
 	if len(m.direct) == 0 {
-		starts, err := m.launchable(1)
+		starts, err := m.takeLaunchable(1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,9 +96,9 @@ func (m *machine) oneAttempt(t *testing.T) {
 	}
 	a := m.direct[0]
 	m.direct = m.direct[1:]
-	a.door = refusing{}
-	_, err := a.perform()
-	if err := m.settle(1, a, err, 0); err != nil {
+	a.io = refusingIO{}
+	_, err := a.runNode()
+	if err := m.applyOutcome(1, a, err, 0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -109,7 +109,7 @@ func endlessProgram(t *testing.T, last int) *Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := flow.Parse("endless.yaml", []byte(strings.ReplaceAll(endless, "LAST", strconv.Itoa(last))), c)
+	f, err := flow.Parse("endless.yaml", []byte(strings.ReplaceAll(endlessLoop, "LAST", strconv.Itoa(last))), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,15 +32,15 @@ type Services struct {
 
 // machine is one run in memory. It belongs to one goroutine at a time.
 type machine struct {
-	run      *engine.Run
-	program  *Program
-	services *Services
-	book     map[string]convo.Context
-	vars     map[string]any        // `run` in expressions
-	forks    map[string]*forkPoint // by path of the expanding composite
+	run         *engine.Run
+	program     *Program
+	services    *Services
+	contexts    map[string]convo.Context
+	vars        map[string]any         // `run` in expressions
+	laneOrigins map[string]*laneOrigin // by path of the expanding composite
 
-	forking *ForkPlan   // to be a fork of this, which is not staged yet
-	base    *store.Base // the past that a run shares which was read from its beginning
+	pendingFork    *ForkPlan   // to be a fork of this, which is not staged yet
+	forkBaseCommit *store.Base // the past that a run shares which was read from its beginning
 
 	seq    int64          // of the last commit taken
 	fence  int64          // the run's, where it was left with that commit; 0 is not known
@@ -52,29 +52,29 @@ type machine struct {
 	// direct are attempts to run now, before their start is durable.
 	direct   []*attempt
 	reducers func(key string) flow.Reducer
-	// saved is how many events the last checkpoint includes, savedSize its bytes.
-	saved, savedSize int64
-	spare            *attempt // to be used again for the next direct attempt
-	active           map[string]*attempt
-	// kin: there may be children to see to. asked: what the run asks may have
+	// checkpointEvents is how many events the last checkpoint includes, checkpointSize its bytes.
+	checkpointEvents, checkpointSize int64
+	freeAttempt                      *attempt // to be used again for the next direct attempt
+	active                           map[string]*attempt
+	// checkChildren: there may be children to see to. asked: what the run asks may have
 	// changed. warm: nothing has happened to the run or its children since this
 	// process left it.
-	kin, asked, warm bool
-	// late: what the main context begins with can be read after the first commit only.
-	late  bool
-	purse purse
-	// bases are the contexts as attempts saw them, by path; see keepBase.
-	bases map[string]map[string]convo.Context
+	checkChildren, questionsChanged, unchangedSinceRelease bool
+	// lateMain: what the main context begins with can be read after the first commit only.
+	lateMain bool
+	ledger   budgetLedger
+	// snapshots are the contexts as attempts saw them, by path; see keepBase.
+	snapshots map[string]map[string]convo.Context
 	// journal is where histories are read from that began before the run; past is
 	// that of the session that the run is a round of, nil where it is none.
-	journal Journal
-	past    *past
+	journal     Journal
+	sessionPast *sessionPast
 }
 
 func newMachine(id string, p *Program, s *Services) *machine {
 	return &machine{
 		run: engine.NewRun(id, p.Plan), program: p, services: s, first: 1, reducers: p.Plan.Reducer,
-		book: make(map[string]convo.Context), active: make(map[string]*attempt),
+		contexts: make(map[string]convo.Context), active: make(map[string]*attempt),
 	}
 }
 
@@ -95,18 +95,18 @@ func (m *machine) step(at int64, e engine.Event) error {
 			return fmt.Errorf("run %s: %w", m.run.ID, err)
 		}
 		for _, s := range m.staged[from:] {
-			if err := m.follow(s); err != nil {
+			if err := m.afterApply(s); err != nil {
 				return err
 			}
 		}
-		e = m.collect()
+		e = m.collectOutputs()
 	}
 	return nil
 }
 
-// collect evaluates the outputs of a scope that has finished, if there is one.
-func (m *machine) collect() engine.Event {
-	path, ok := m.run.Finished()
+// collectOutputs evaluates the outputs of a scope that has finished, if there is one.
+func (m *machine) collectOutputs() engine.Event {
+	path, ok := m.run.FinishedScope()
 	if !ok || m.program.recorded {
 		return nil
 	}
@@ -127,106 +127,106 @@ func (m *machine) collect() engine.Event {
 		return &engine.RunCompleted{Outputs: out, Absent: absent}
 	}
 	for i := range out {
-		out[i].Value = leaveLane(out[i].Value, "@"+path)
+		out[i].Value = unmapLaneHandles(out[i].Value, "@"+path)
 	}
 	return &engine.IterationCompleted{Path: path, Outputs: out}
 }
 
-// leaveLane gives handles of a lane's own contexts the names that those have
+// unmapLaneHandles gives handles of a lane's own contexts the names that those have
 // outside it.
-func leaveLane(v engine.Value, lane string) engine.Value {
+func unmapLaneHandles(v engine.Value, lane string) engine.Value {
 	switch t := v.(type) {
 	case engine.Handle:
 		return engine.Handle{ID: strings.TrimSuffix(t.ID, lane)}
 	case []any:
 		for i := range t {
-			t[i] = leaveLane(t[i], lane)
+			t[i] = unmapLaneHandles(t[i], lane)
 		}
 	case map[string]any:
 		for k := range t {
-			t[k] = leaveLane(t[k], lane)
+			t[k] = unmapLaneHandles(t[k], lane)
 		}
 	}
 	return v
 }
 
-// follow keeps the contexts in step with an applied event and makes the
+// afterApply keeps the contexts in step with an applied event and makes the
 // attempts that it starts.
-func (m *machine) follow(e engine.Event) error {
+func (m *machine) afterApply(e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
-		return m.enter(e.Path, e.Forks)
+		return m.newAttempt(e.Path, e.Forks)
 	case *engine.NodeResumed:
-		return m.enter(e.Path, e.Forks)
+		return m.newAttempt(e.Path, e.Forks)
 	case *engine.NodeCompleted:
-		m.unfork(e.Path)
-		m.forgetBases(e.Path, true)
-		return m.turnPages(e.Contexts)
+		m.closeLanes(e.Path)
+		m.dropContextSnapshots(e.Path, true)
+		return m.applyContextChanges(e.Contexts)
 	case *engine.ChildReported:
-		m.kin, m.asked = true, true
-		m.purse.hear(e)
+		m.checkChildren, m.questionsChanged = true, true
+		m.ledger.applyReport(e)
 	case *engine.CancelRequested, *engine.InterruptAnswered, *engine.TimerFired:
-		m.kin, m.asked = true, true
+		m.checkChildren, m.questionsChanged = true, true
 	case *engine.NodeWaiting:
-		m.kin, m.asked = true, true
+		m.checkChildren, m.questionsChanged = true, true
 		if len(e.Interrupts) > 0 && e.Interrupts[0].Kind != engine.AwaitBreak { // before its start or after its end
-			m.keepBase(e.Path)
+			m.keepContextSnapshots(e.Path)
 		}
 	case *engine.NodePulling:
-		m.keepBase(e.Path)
+		m.keepContextSnapshots(e.Path)
 	case *engine.NodeCancelled: // it may go on once a person has another tried again
-		m.keepBase(e.Path)
-		return m.turnPages(e.Contexts)
+		m.keepContextSnapshots(e.Path)
+		return m.applyContextChanges(e.Contexts)
 	case *engine.NodeFailed:
-		m.kin = true
-		m.keepBase(e.Path)
-		return m.turnPages(e.Contexts)
+		m.checkChildren = true
+		m.keepContextSnapshots(e.Path)
+		return m.applyContextChanges(e.Contexts)
 	case *engine.NodeRetrying:
-		m.unfork(e.Path)
-		m.forgetBases(e.Path, false)
+		m.closeLanes(e.Path)
+		m.dropContextSnapshots(e.Path, false)
 	case *engine.NodeErrored:
-		m.kin = true
+		m.checkChildren = true
 		if e.Handled != "" {
-			m.unfork(e.Path)
-			m.forgetBases(e.Path, true)
+			m.closeLanes(e.Path)
+			m.dropContextSnapshots(e.Path, true)
 		}
-	case *engine.NodeForced:
-		m.unfork(e.Path)
-		m.forgetBases(e.Path, e.Op != "retry")
+	case *engine.NodeOverridden:
+		m.closeLanes(e.Path)
+		m.dropContextSnapshots(e.Path, e.Op != "retry")
 	case *engine.NodeExpanded:
 		if e.Fork {
-			m.fork(e.Path)
+			m.openLanes(e.Path)
 		}
 	case *engine.RunStarted:
-		m.begun(e)
-		return m.turnPages(e.Contexts)
+		m.setRunVars(e)
+		return m.applyContextChanges(e.Contexts)
 	case *engine.RunForked:
-		return m.forked(e)
+		return m.applyFork(e)
 	}
 	return nil
 }
 
-// begun notes what the run's first event gives to expressions.
-func (m *machine) begun(e *engine.RunStarted) {
+// setRunVars notes what the run's first event gives to expressions.
+func (m *machine) setRunVars(e *engine.RunStarted) {
 	m.vars = map[string]any{"id": m.run.ID, "flow": e.Flow, "user": e.User, "inputs": e.Inputs.Map()}
 }
 
-// turnPages applies changes to the contexts.
-func (m *machine) turnPages(changes []engine.ContextChange) error {
+// applyContextChanges applies changes to the contexts.
+func (m *machine) applyContextChanges(changes []engine.ContextChange) error {
 	for i := range changes {
-		if err := m.turnPage(&changes[i]); err != nil {
+		if err := m.applyContextChange(&changes[i]); err != nil {
 			return fmt.Errorf("context %s: %w", changes[i].ID, err)
 		}
 	}
 	return nil
 }
 
-func (m *machine) turnPage(ch *engine.ContextChange) error {
+func (m *machine) applyContextChange(ch *engine.ContextChange) error {
 	if ch.Create && ch.Session != "" {
-		return m.goOn(ch)
+		return m.continueSession(ch)
 	}
 	if ch.Create && ch.Parent != "" && ch.Run == "" {
-		return m.fromFork(ch.ID, ch.Parent, ch.At)
+		return m.addForkedContext(ch.ID, ch.Parent, ch.At)
 	}
 	body, err := changeOf(ch.Body)
 	if err != nil {
@@ -238,12 +238,12 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 			return err
 		}
 		if ch.Run != "" {
-			c = convo.Restore(c, ch.At, body.Versions, m.begunWith(ch))
+			c = convo.Restore(c, ch.At, body.Versions, m.childHistorySource(ch))
 		}
-		m.book[ch.ID] = c
+		m.contexts[ch.ID] = c
 		return nil
 	}
-	c := m.book[ch.ID]
+	c := m.contexts[ch.ID]
 	if ch.Adds > 0 && ch.Adds == len(body.Append) {
 		c, err = c.Extend(body.Append, body.Versions) // asks a store nothing
 	} else {
@@ -252,28 +252,28 @@ func (m *machine) turnPage(ch *engine.ContextChange) error {
 	if err != nil {
 		return err
 	}
-	m.book[ch.ID] = c
+	m.contexts[ch.ID] = c
 	return nil
 }
 
-// begunWith is where the messages are read that a child run's context begins with.
+// childHistorySource is where the messages are read that a child run's context begins with.
 // A lane of the parent has only its own messages under its name: the run itself is
 // asked, which the store leads on from lane to lane once the first commit is there.
-func (m *machine) begunWith(ch *engine.ContextChange) convo.Source {
+func (m *machine) childHistorySource(ch *engine.ContextChange) convo.Source {
 	if strings.Contains(ch.Parent, "@") {
-		m.late = true
-		return &renamed{m.services.history(m.run.ID), ch.ID}
+		m.lateMain = true
+		return &renamedSource{m.services.history(m.run.ID), ch.ID}
 	}
-	return &renamed{m.services.history(ch.Run), ch.Parent}
+	return &renamedSource{m.services.history(ch.Run), ch.Parent}
 }
 
-// enter makes the attempt that an event starts. What the node is given is
+// newAttempt makes the attempt that an event starts. What the node is given is
 // fixed here, as of this event.
-func (m *machine) enter(path string, forks []engine.ContextChange) error {
-	if err := m.turnPages(forks); err != nil {
+func (m *machine) newAttempt(path string, forks []engine.ContextChange) error {
+	if err := m.applyContextChanges(forks); err != nil {
 		return err
 	}
-	m.see(path)
+	m.snapshotContexts(path)
 	e, ok := m.run.Entry(path)
 	if !ok {
 		return fmt.Errorf("run %s: node %s was started and is not executing", m.run.ID, path)
@@ -281,14 +281,14 @@ func (m *machine) enter(path string, forks []engine.ContextChange) error {
 	if m.program.recorded {
 		return nil
 	}
-	h := e.Plan.Host.(*prepared)
-	a := m.spare
-	m.spare = nil
+	h := e.Plan.Host.(*preparedNode)
+	a := m.freeAttempt
+	m.freeAttempt = nil
 	if a == nil {
 		a = &attempt{}
 	}
-	m.fill(a, e, h)
-	if h.early && (!m.late || m.seq > 0) {
+	m.initAttempt(a, e, h)
+	if h.startsEarly && (!m.lateMain || m.seq > 0) {
 		m.direct = append(m.direct, a)
 	} else {
 		m.starts = append(m.starts, a)
@@ -296,9 +296,9 @@ func (m *machine) enter(path string, forks []engine.ContextChange) error {
 	return nil
 }
 
-// take hands out what is staged as the run's next commit; ok is false where
+// takeCommit hands out what is staged as the run's next commit; ok is false where
 // there is nothing.
-func (m *machine) take() (c engine.Commit, ok bool) {
+func (m *machine) takeCommit() (c engine.Commit, ok bool) {
 	if len(m.staged) == 0 {
 		return c, false
 	}
@@ -318,11 +318,11 @@ func (m *machine) replay(c engine.Commit) error {
 	for _, e := range c.Events {
 		if err := m.run.Apply(e); err != nil {
 			if s := m.run.Start; s.Fingerprint != m.program.Fingerprint {
-				return m.otherFlow(s)
+				return m.checkFlow(s)
 			}
 			return fmt.Errorf("run %s, commit %d: %w", m.run.ID, c.Seq, err)
 		}
-		if err := m.recall(e); err != nil {
+		if err := m.replayEvent(e); err != nil {
 			return fmt.Errorf("run %s, commit %d: %w", m.run.ID, c.Seq, err)
 		}
 	}
@@ -331,30 +331,30 @@ func (m *machine) replay(c engine.Commit) error {
 	return nil
 }
 
-// recall is follow without starting anything.
-func (m *machine) recall(e engine.Event) error {
+// replayEvent is follow without starting anything.
+func (m *machine) replayEvent(e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeStarted:
-		return m.reseen(e.Path, e.Forks)
+		return m.restoreContextSnapshots(e.Path, e.Forks)
 	case *engine.NodeResumed:
-		return m.reseen(e.Path, e.Forks)
+		return m.restoreContextSnapshots(e.Path, e.Forks)
 	}
-	return m.follow(e)
+	return m.afterApply(e)
 }
 
-// reenter puts up for launch every attempt that was executing when the run was
+// relaunch puts up for launch every attempt that was executing when the run was
 // last seen, and carries on with what was decided but not journaled. Where the
 // run stops, what was executing has ended with the process.
-func (m *machine) reenter(at int64) error {
-	if m.program.recorded && !m.run.Tearing() {
+func (m *machine) relaunch(at int64) error {
+	if m.program.recorded && !m.run.Cancelling() {
 		return nil
 	}
 	for _, path := range m.run.Executing() {
 		var err error
 		if m.run.Aborted(path) {
-			err = m.step(at, m.cancelled(path, m.unsettled(path)))
+			err = m.step(at, m.cancelledEvent(path, m.hasUnknownEffect(path)))
 		} else {
-			err = m.enter(path, nil)
+			err = m.newAttempt(path, nil)
 		}
 		if err != nil {
 			return err
@@ -363,17 +363,17 @@ func (m *machine) reenter(at int64) error {
 	if e := m.run.Decide(); e != nil {
 		return m.step(at, e)
 	}
-	if e := m.collect(); e != nil {
+	if e := m.collectOutputs(); e != nil {
 		return m.step(at, e)
 	}
 	return nil
 }
 
-// unsettled reports whether an effect of the node was announced and has no
+// hasUnknownEffect reports whether an effect of the node was announced and has no
 // result.
-func (m *machine) unsettled(path string) bool {
+func (m *machine) hasUnknownEffect(path string) bool {
 	done := m.run.Effects(path)
-	for key := range m.run.BegunEffects(path) {
+	for key := range m.run.StartedEffects(path) {
 		if done[key] == nil {
 			return true
 		}
@@ -381,12 +381,12 @@ func (m *machine) unsettled(path string) bool {
 	return false
 }
 
-// launchable hands out the attempts whose start is durable. Those that the run
+// takeLaunchable hands out the attempts whose start is durable. Those that the run
 // has no use for any more are cancelled instead.
-func (m *machine) launchable(at int64) ([]*attempt, error) {
+func (m *machine) takeLaunchable(at int64) ([]*attempt, error) {
 	starts := m.starts
 	m.starts, m.launched = m.launched[:0], starts
-	if !m.run.Tearing() {
+	if !m.run.Cancelling() {
 		return starts, nil
 	}
 	var out []*attempt
@@ -396,46 +396,48 @@ func (m *machine) launchable(at int64) ([]*attempt, error) {
 			continue
 		}
 		delete(m.active, a.Path)
-		if err := m.step(at, m.cancelled(a.Path, m.unsettled(a.Path))); err != nil {
+		if err := m.step(at, m.cancelledEvent(a.Path, m.hasUnknownEffect(a.Path))); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// otherFlow says that the run was started under another flow than this one.
-func (m *machine) otherFlow(s *engine.RunStarted) error {
-	return fmt.Errorf("run %s was started under flow %s and this is %s: %w", m.run.ID, s.Fingerprint, m.program.Fingerprint, ErrClosure)
+// checkFlow says that the run was started under another flow than this one.
+func (m *machine) checkFlow(s *engine.RunStarted) error {
+	return fmt.Errorf("run %s was started under flow %s and this is %s: %w", m.run.ID, s.Fingerprint, m.program.Fingerprint, ErrDependenciesChanged)
 }
 
-// otherTypes says which node types and tools are not what they were when the run
+// checkDependencies says which node types and tools are not what they were when the run
 // was started; nil where they all are. Tools are no matter to a run that is over.
-func (m *machine) otherTypes(s *engine.RunStarted) error {
-	if m.program.recorded || m.program.accepts {
+func (m *machine) checkDependencies(s *engine.RunStarted) error {
+	if m.program.recorded || m.program.allowChanges {
 		return nil
 	}
 	status := m.run.Status()
-	anyhow := m.program.anyhow || status == engine.Completed || status == engine.Cancelled
-	diff := m.program.lacks(s.Closure, anyhow)
+	anyhow := m.program.ignoreToolChanges || status == engine.Completed || status == engine.Cancelled
+	diff := m.program.missingDependencies(s.Pinned, anyhow)
 	if diff == nil {
 		return nil
 	}
-	return &Changed{Run: m.run.ID, Changes: diff}
+	return &DependenciesChanged{Run: m.run.ID, Changes: diff}
 }
 
-// Lacks lists the node types and tools of a run's closure that are not what they were
+// MissingDependencies lists the node types and tools of a run's closure that are not what they were
 // when the run was started, or are not there any more.
-func (p *Program) Lacks(closure map[string]string) []string { return p.lacks(closure, false) }
+func (p *Program) MissingDependencies(closure map[string]string) []string {
+	return p.missingDependencies(closure, false)
+}
 
-// lacks is Lacks; anyhow leaves out tools.
-func (p *Program) lacks(closure map[string]string, anyhow bool) []string {
+// missingDependencies is Lacks; anyhow leaves out tools.
+func (p *Program) missingDependencies(closure map[string]string, anyhow bool) []string {
 	var diff []string
 	for _, name := range slices.Sorted(maps.Keys(closure)) {
-		was, is := closure[name], p.Closure[name]
+		was, is := closure[name], p.Pinned[name]
 		if was == is {
 			continue
 		}
-		switch tool, ok := strings.CutPrefix(name, toolPin); {
+		switch tool, ok := strings.CutPrefix(name, toolPinPrefix); {
 		case !ok && is == "":
 			diff = append(diff, fmt.Sprintf("there is no node type %s, whose version was %s", name, was))
 		case !ok:

@@ -13,9 +13,9 @@ import (
 // errAborted is the cause with which a run's own attempts are cancelled.
 var errAborted = errors.New("the run stops here")
 
-// settle turns what a node's function left behind into events and applies them.
+// applyOutcome turns what a node's function left behind into events and applies them.
 // It ends the attempt.
-func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
+func (m *machine) applyOutcome(at int64, a *attempt, err error, micros int64) error {
 	delete(m.active, a.Path)
 	for _, e := range a.pending {
 		if err := m.step(at, e); err != nil {
@@ -23,7 +23,7 @@ func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
 		}
 	}
 	a.pending = nil
-	end := m.ending(a, err, micros)
+	end := m.outcomeEvent(a, err, micros)
 	if _, completed := end.(*engine.NodeCompleted); completed && a.declared != nil {
 		if err := m.step(at, a.declared); err != nil {
 			return err
@@ -32,36 +32,36 @@ func (m *machine) settle(at int64, a *attempt, err error, micros int64) error {
 	return m.step(at, end)
 }
 
-// ending is the event that ends an entry into an attempt.
-func (m *machine) ending(a *attempt, err error, micros int64) (e engine.Event) {
+// outcomeEvent is the event that ends an entry into an attempt.
+func (m *machine) outcomeEvent(a *attempt, err error, micros int64) (e engine.Event) {
 	defer func() {
 		if p := recover(); p != nil { // what the node left cannot be committed
-			e = &engine.NodeFailed{Path: a.Path, Error: a.errorOf(guard.Recovered(p)), Micros: micros}
+			e = &engine.NodeFailed{Path: a.Path, Error: a.toError(guard.Recovered(p)), Micros: micros}
 		}
 	}()
 	late, isLate := a.timedOut()
 	switch {
 	case isLate:
-		return a.failed(late, micros)
-	case len(a.waits) > 0:
-		return &engine.NodeWaiting{Path: a.Path, Interrupts: a.waits}
-	case a.pull != "":
-		return &engine.NodePulling{Path: a.Path, Port: a.pull}
+		return a.failedEvent(late, micros)
+	case len(a.interrupts) > 0:
+		return &engine.NodeWaiting{Path: a.Path, Interrupts: a.interrupts}
+	case a.pullPort != "":
+		return &engine.NodePulling{Path: a.Path, Port: a.pullPort}
 	case a.expand != nil && err != nil:
 		if e := a.normalizeItems(); e != nil {
-			return a.failed(e, micros)
+			return a.failedEvent(e, micros)
 		}
 		return a.expand
 	case err != nil && errors.Is(context.Cause(a.ctx), errAborted):
-		return m.givenUp(a)
+		return m.abandonedEvent(a)
 	case err != nil:
 		if limit, ok := errors.AsType[*limitReached](err); ok && limit.branch {
 			return &engine.NodeCompleted{Path: a.Path, Outputs: limit.outputs, Micros: micros}
 		}
-		return a.failed(err, micros)
+		return a.failedEvent(err, micros)
 	}
-	if m.run.Parental(a.Path) {
-		return a.failed(&engine.Error{
+	if m.run.HasOpenChild(a.Path) {
+		return a.failedEvent(&engine.Error{
 			Code: engine.CodeNodeFailed, Permanent: true,
 			Message: "the node ended while a child run that it began goes on",
 			Hint:    "a node returns the error of ctx.Child as it is: it is run again once the child has ended",
@@ -69,25 +69,25 @@ func (m *machine) ending(a *attempt, err error, micros int64) (e engine.Event) {
 	}
 	done, err := m.completion(a, micros)
 	if err != nil {
-		return a.failed(err, micros)
+		return a.failedEvent(err, micros)
 	}
 	return done
 }
 
-// cancelled is the event that ends an attempt which the run has no use for any
+// cancelledEvent is the event that ends an attempt which the run has no use for any
 // more. One with children waits for their end first.
-func (m *machine) cancelled(path string, unknown bool) engine.Event {
-	if m.run.Parental(path) {
+func (m *machine) cancelledEvent(path string, unknown bool) engine.Event {
+	if m.run.HasOpenChild(path) {
 		return &engine.NodeWaiting{Path: path}
 	}
 	return &engine.NodeCancelled{Path: path, Unknown: unknown}
 }
 
-// inFlight reports whether an effect was announced and has no result.
-func (a *attempt) inFlight() bool {
+// hasUnknownEffect reports whether an effect was announced and has no result.
+func (a *attempt) hasUnknownEffect() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key := range a.begun {
+	for key := range a.startedEffects {
 		if a.effects[key] == nil {
 			return true
 		}
@@ -95,24 +95,24 @@ func (a *attempt) inFlight() bool {
 	return false
 }
 
-func (a *attempt) failed(err error, micros int64) engine.Event {
+func (a *attempt) failedEvent(err error, micros int64) engine.Event {
 	if cause := context.Cause(a.ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
 	}
 	_, meta, _ := a.ctx.Result()
-	e := a.errorOf(err)
+	e := a.toError(err)
 	failed := &engine.NodeFailed{Path: a.Path, Error: e, Micros: micros, Metadata: meta}
-	if !a.m.run.Retries(a.Path, e) {
-		failed.Contexts = a.m.heard(a)
+	if !a.m.run.WouldRetry(a.Path, e) {
+		failed.Contexts = a.m.unansweredMessages(a)
 	}
 	return failed
 }
 
-// givenUp is the event that ends an attempt which the run has stopped.
-func (m *machine) givenUp(a *attempt) engine.Event {
-	e := m.cancelled(a.Path, a.inFlight())
+// abandonedEvent is the event that ends an attempt which the run has stopped.
+func (m *machine) abandonedEvent(a *attempt) engine.Event {
+	e := m.cancelledEvent(a.Path, a.hasUnknownEffect())
 	if c, ok := e.(*engine.NodeCancelled); ok {
-		c.Contexts = m.heard(a)
+		c.Contexts = m.unansweredMessages(a)
 	}
 	return e
 }
@@ -120,21 +120,21 @@ func (m *machine) givenUp(a *attempt) engine.Event {
 // managers are those of the contexts that the attempt may have changed, its own
 // first.
 func (a *attempt) managers() []*convo.Manager {
-	if a.own == nil {
-		return a.others
+	if a.manager == nil {
+		return a.otherManagers
 	}
-	return append([]*convo.Manager{a.own}, a.others...)
+	return append([]*convo.Manager{a.manager}, a.otherManagers...)
 }
 
-// heard keeps what a person said to a node that will not answer.
-func (m *machine) heard(a *attempt) []engine.ContextChange {
+// unansweredMessages keeps what a person said to a node that will not answer.
+func (m *machine) unansweredMessages(a *attempt) []engine.ContextChange {
 	var out []engine.ContextChange
 	for _, mgr := range a.managers() {
-		before, ok := m.book[mgr.ID()]
-		if !ok || len(mgr.Heard()) == 0 {
+		before, ok := m.contexts[mgr.ID()]
+		if !ok || len(mgr.UserInputs()) == 0 {
 			continue
 		}
-		change := convo.Change{Append: mgr.Heard()}
+		change := convo.Change{Append: mgr.UserInputs()}
 		after, err := before.Apply(change)
 		if err != nil {
 			continue // whoever reads the history next is told
@@ -162,8 +162,8 @@ func (a *attempt) normalizeItems() error {
 // completion gathers a node's transaction.
 func (m *machine) completion(a *attempt, micros int64) (*engine.NodeCompleted, error) {
 	out, meta, state := a.ctx.Result()
-	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.hit}
-	if err := m.gather(a, done); err != nil {
+	done := &engine.NodeCompleted{Path: a.Path, Outputs: out, Metadata: meta, State: state, Micros: micros, Cached: a.cacheHit}
+	if err := m.addContextChanges(a, done); err != nil {
 		return nil, err
 	}
 	if e := m.run.CheckWrites(a.Path, done.State); e != nil {
@@ -185,8 +185,8 @@ func isContext(v any) bool {
 	return false
 }
 
-// gather adds contexts and lanes to a completion.
-func (m *machine) gather(a *attempt, done *engine.NodeCompleted) error {
+// addContextChanges adds contexts and lanes to a completion.
+func (m *machine) addContextChanges(a *attempt, done *engine.NodeCompleted) error {
 	if a.Plan.Body != nil {
 		lanes, err := m.laneCommits(a.Path)
 		if err != nil {
@@ -197,7 +197,7 @@ func (m *machine) gather(a *attempt, done *engine.NodeCompleted) error {
 	}
 	done.Contexts = append(done.Contexts, a.created...)
 	for _, mgr := range a.managers() {
-		changes, err := m.changesOf(a.Path, mgr)
+		changes, err := m.contextChanges(a.Path, mgr)
 		if err != nil {
 			return err
 		}

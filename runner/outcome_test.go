@@ -2,7 +2,7 @@ package runner
 
 import "testing"
 
-func TestOnlyWhatSaysWhatBecameOfAnEffectAnswersThatQuestion(t *testing.T) {
+func TestCheckOutcomeAcceptsOnlyEffectOutcomes(t *testing.T) {
 	result := map[string]any{"result": nil}
 	for _, v := range []any{"retry", "fail", result} {
 		if err := checkOutcome(v); err != nil {

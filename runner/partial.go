@@ -12,11 +12,11 @@ import (
 // maxPartial bounds how many bytes of an answer that is cut off are kept.
 const maxPartial = 64 << 10
 
-// partialNote begins the key of a note behind the node's path.
-const partialNote = "/partial:"
+// partialNotePrefix begins the key of a note behind the node's path.
+const partialNotePrefix = "/partial:"
 
-// heard adds to what the model call in flight has said; anew forgets what is before it.
-func (a *attempt) heard(text string, anew bool) {
+// addPartial adds to what the model call in flight has said; anew forgets what is before it.
+func (a *attempt) addPartial(text string, anew bool) {
 	if text == "" && !anew {
 		return
 	}
@@ -47,7 +47,7 @@ func (a *attempt) notePartial(key string) {
 		return
 	}
 	a.pending = append(a.pending, &engine.NoteRecorded{
-		Path: a.Path, Key: a.Path + partialNote + strings.TrimPrefix(key, a.Path+"/"),
+		Path: a.Path, Key: a.Path + partialNotePrefix + strings.TrimPrefix(key, a.Path+"/"),
 		Value: map[string]any{"effect": key, "text": strings.ToValidUTF8(string(text), "\uFFFD")},
 	})
 }
@@ -55,7 +55,7 @@ func (a *attempt) notePartial(key string) {
 // PartialOf is the text of a model's answer that was cut off when its run was cancelled,
 // where a note is of one.
 func PartialOf(n *engine.NoteRecorded) (text string, ok bool) {
-	if !strings.HasPrefix(n.Key, n.Path+partialNote) {
+	if !strings.HasPrefix(n.Key, n.Path+partialNotePrefix) {
 		return "", false
 	}
 	o, _ := n.Value.(map[string]any)

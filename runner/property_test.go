@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestARandomFlowIsReplayedExactlyAtEveryCommit is the simulation with flows
+// TestRandomFlowReplaysExactlyAtEveryCommit is the simulation with flows
 // that rapid draws, so that what fails is shrunk to a small flow.
-func TestARandomFlowIsReplayedExactlyAtEveryCommit(t *testing.T) {
+func TestRandomFlowReplaysExactlyAtEveryCommit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "d") }
 		w := &switchedWorld{}
@@ -17,7 +17,7 @@ func TestARandomFlowIsReplayedExactlyAtEveryCommit(t *testing.T) {
 		if !ok {
 			rt.Skip("not a valid flow")
 		}
-		c := &simCase{world: w, program: p, plain: expect(g, false), forced: expect(g, true)}
+		c := &simCase{world: w, program: p, expected: newExpected(g, false), forced: newExpected(g, true)}
 		seed := rapid.Uint64Range(1, 1<<40).Draw(rt, "seed")
 		report, err := c.run(seed, true)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// Recovery is a Store that lists what processes have left behind.
-type Recovery interface {
+// RecoveryStore is a Store that lists what processes have left behind.
+type RecoveryStore interface {
 	// Unfinished lists at most limit runs that a process should be executing at now
 	// and that except does not own, with a number above after, the oldest first.
 	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error)
@@ -75,7 +75,7 @@ func (e *Missing) Error() string {
 }
 
 // Unwrap returns ErrClosure.
-func (e *Missing) Unwrap() error { return ErrClosure }
+func (e *Missing) Unwrap() error { return ErrDependenciesChanged }
 
 // Blocked is a run that this process found unfinished and does not continue.
 type Blocked struct {
@@ -99,8 +99,8 @@ func (l *Local) Recover(ctx context.Context, p *Program, id string) (*Execution,
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
 	u := store.Unfinished{Run: id, Status: row.Head.Status, Activity: row.Head.Activity, Owner: row.Owner, Until: row.Until, Crashes: row.Crashes}
-	if l.crashesOf(&u, time.Now(), dead(row.Owner)) >= MaxCrashes {
-		return nil, l.setAside(ctx, &u)
+	if l.crashesOf(&u, time.Now(), ownerDead(row.Owner)) >= MaxCrashes {
+		return nil, l.quarantine(ctx, &u)
 	}
 	return l.Resume(ctx, p, id)
 }
@@ -114,14 +114,14 @@ func (l *Local) crashesOf(u *store.Unfinished, now time.Time, gone bool) int {
 	return u.Crashes
 }
 
-// setAside makes the count of a poisoned run durable and gives the run back.
-func (l *Local) setAside(ctx context.Context, u *store.Unfinished) error {
+// quarantine makes the count of a poisoned run durable and gives the run back.
+func (l *Local) quarantine(ctx context.Context, u *store.Unfinished) error {
 	if u.Owner == "" {
 		return &Poisoned{u.Run, u.Crashes}
 	}
 	lease, err := l.acquire(ctx, u.Run)
 	if err != nil {
-		return l.owned(ctx, u.Run, err)
+		return l.ownedError(ctx, u.Run, err)
 	}
 	if err := l.o.Store.Release(ctx, lease); err != nil {
 		return fmt.Errorf("set run %s aside: %w", u.Run, err)
@@ -137,7 +137,7 @@ func (l *Local) acquire(ctx context.Context, id string) (store.Lease, error) {
 		return lease, err
 	}
 	r, e := l.o.Store.Run(ctx, id)
-	if e != nil || !dead(r.Owner) {
+	if e != nil || !ownerDead(r.Owner) {
 		return lease, err
 	}
 	return l.o.Store.Seize(ctx, id, r.Owner, l.owner, l.o.Lease, time.Now())

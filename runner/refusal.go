@@ -21,14 +21,14 @@ func (e *Refusal) Error() string { return e.What + ": " + e.Why }
 // Unwrap returns ErrStatus.
 func (e *Refusal) Unwrap() error { return ErrStatus }
 
-// over says what to do about a run that has ended for good.
-func over(run string) string {
+// endedHint says what to do about a run that has ended for good.
+func endedHint(run string) string {
 	return fmt.Sprintf("`%s` makes a run that goes on from an earlier point of it, `%s` does all of it again",
 		engine.CommandLine("fork", run, "--from", "NODE"), engine.CommandLine("rerun", run))
 }
 
-// forced is what has been done to a node that was forced.
-func forced(op string) string {
+// overrideVerb is what has been done to a node that was forced.
+func overrideVerb(op string) string {
 	switch op {
 	case "retry":
 		return "retried"
@@ -39,17 +39,17 @@ func forced(op string) string {
 	}
 }
 
-// unforced refuses to force the node at path, which is not stuck.
-func unforced(r *engine.Run, path, what string) error {
+// overrideError refuses to force the node at path, which is not stuck.
+func overrideError(r *engine.Run, path, what string) error {
 	e := &Refusal{What: fmt.Sprintf("run %s: node %s cannot be %s", r.ID, path, what)}
 	switch s := r.Status(); {
 	case s == engine.Cancelled:
-		e.Why, e.Instead = "the run was cancelled, which is for good", over(r.ID)
+		e.Why, e.Instead = "the run was cancelled, which is for good", endedHint(r.ID)
 	case s == engine.Completed:
-		e.Why, e.Instead = "the run has completed, and its nodes stay as they are", over(r.ID)
+		e.Why, e.Instead = "the run has completed, and its nodes stay as they are", endedHint(r.ID)
 	case r.CancelRequested():
 		e.Why = "the run is being cancelled"
-	case r.Parental(path):
+	case r.HasOpenChild(path):
 		e.Why, e.Instead = waitsForChild(r, path)
 	case s == engine.Failed:
 		e.Why = fmt.Sprintf("it is %s; in a run that failed that can be done with nodes that failed or were cancelled with it", r.StatusOf(path))

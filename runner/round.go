@@ -34,18 +34,18 @@ type Round struct {
 	Allowances []engine.Account
 }
 
-// Histories gives the history of a session. A Store that keeps sessions has it.
-type Histories interface {
+// SessionReader gives the history of a session. A Store that keeps sessions has it.
+type SessionReader interface {
 	SessionMessages(ctx context.Context, session string, from, to int) ([]store.SessionMessage, error)
 }
 
-// histories is a store that gives the history alone, in less time.
-type histories interface {
+// sessionHistoryReader is a store that gives the history alone, in less time.
+type sessionHistoryReader interface {
 	SessionHistory(ctx context.Context, session string, from, to int) ([]convo.Message, error)
 }
 
-// remains is what a round leaves of its main context for the next one.
-type remains struct {
+// carryover is what a round leaves of its main context for the next one.
+type carryover struct {
 	Epoch    int         `json:"epoch,omitempty"`
 	Marks    convo.Marks `json:"marks,omitzero"`
 	Session  string      `json:"session,omitempty"` // the provider's
@@ -54,23 +54,23 @@ type remains struct {
 	Model string `json:"model,omitempty"`
 }
 
-func remainsOf(c convo.Context) remains {
-	return remains{
+func carryoverOf(c convo.Context) carryover {
+	return carryover{
 		Epoch: c.Epoch, Marks: c.Marks, Session: c.Session, Versions: c.History.Versions(), Model: modelOf(c.Settings),
 	}
 }
 
-func (r remains) equal(o remains) bool {
+func (r carryover) equal(o carryover) bool {
 	return r.Epoch == o.Epoch && r.Session == o.Session && r.Versions == o.Versions && r.Model == o.Model &&
 		r.Marks.Equal(o.Marks) && r.Marks.Learned == o.Marks.Learned
 }
 
 func modelOf(s convo.Settings) string { return s.Provider + "/" + s.Model }
 
-// begin completes the first event of a run that is a round, and has the machine
+// start completes the first event of a run that is a round, and has the machine
 // make its main context of the session's history.
-func (r *Round) begin(m *machine, kept *talks, e *engine.RunStarted, settings convo.Settings) error {
-	var left remains
+func (r *Round) start(m *machine, kept *sessionCache, e *engine.RunStarted, settings convo.Settings) error {
+	var left carryover
 	if len(r.Main) > 0 {
 		if err := json.Unmarshal(r.Main, &left); err != nil {
 			return fmt.Errorf("session %s: what round %d left of its context cannot be read: %w", r.Session, r.Number-1, err)
@@ -80,18 +80,18 @@ func (r *Round) begin(m *machine, kept *talks, e *engine.RunStarted, settings co
 	if left.Model != modelOf(settings) {
 		c.Session, c.Marks.Factor, c.Marks.Learned = "", 0, 0
 	}
-	m.past = newPast(m, r.Session, m.run.ID, r.At)
-	m.past.left, m.past.said = left, len(r.Main) > 0
+	m.sessionPast = newSessionPast(m, r.Session, m.run.ID, r.At)
+	m.sessionPast.lastCarryover, m.sessionPast.hasCarryover = left, len(r.Main) > 0
 	if h, ok := kept.take(r.Session, r.At); ok {
 		c.History = h
 	} else {
-		c = convo.Restore(c, r.At, left.Versions, m.past)
+		c = convo.Restore(c, r.At, left.Versions, m.sessionPast)
 	}
 	c, err := c.Cap(r.MaxMessages, r.MaxTokens, r.Count)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", r.Session, err)
 	}
-	m.past.history, m.past.kept = c.History, true
+	m.sessionPast.history, m.sessionPast.cached = c.History, true
 	e.Session, e.Round, e.Allowances = r.Session, r.Number, r.Allowances
 	change := &convo.Change{
 		Create: true, Kind: convo.Main, Settings: &settings, Epoch: c.Epoch, Versions: c.History.Versions(),
@@ -106,8 +106,8 @@ func (r *Round) begin(m *machine, kept *talks, e *engine.RunStarted, settings co
 	return nil
 }
 
-// goOn makes the context that goes on with a session's history.
-func (m *machine) goOn(ch *engine.ContextChange) error {
+// continueSession makes the context that goes on with a session's history.
+func (m *machine) continueSession(ch *engine.ContextChange) error {
 	body, err := changeOf(ch.Body)
 	if err != nil {
 		return err
@@ -116,31 +116,31 @@ func (m *machine) goOn(ch *engine.ContextChange) error {
 	if err != nil {
 		return err
 	}
-	if m.past == nil { // a replay
-		m.past = newPast(m, ch.Session, m.run.ID, ch.At)
-		m.past.opened.Store(true)
+	if m.sessionPast == nil { // a replay
+		m.sessionPast = newSessionPast(m, ch.Session, m.run.ID, ch.At)
+		m.sessionPast.loaded.Store(true)
 	}
-	if m.past.kept && m.past.history.Len() == ch.At {
-		c.History = m.past.history
+	if m.sessionPast.cached && m.sessionPast.history.Len() == ch.At {
+		c.History = m.sessionPast.history
 	} else {
-		c = convo.Restore(c, ch.At, body.Versions, m.past)
+		c = convo.Restore(c, ch.At, body.Versions, m.sessionPast)
 	}
-	m.book[ch.ID] = c
+	m.contexts[ch.ID] = c
 	return nil
 }
 
-// remains is what a commit says of the main context for the next round, nil where
+// carryoverChange is what a commit says of the main context for the next round, nil where
 // the last commit said the same or the run is no round.
-func (m *machine) remains() []byte {
-	if m.past == nil {
+func (m *machine) carryoverChange() []byte {
+	if m.sessionPast == nil {
 		return nil
 	}
-	m.past.opened.Store(true) // this commit makes the context, where none has yet
-	now := remainsOf(m.book[engine.MainContext])
-	if m.past.said && now.equal(m.past.left) {
+	m.sessionPast.loaded.Store(true) // this commit makes the context, where none has yet
+	now := carryoverOf(m.contexts[engine.MainContext])
+	if m.sessionPast.hasCarryover && now.equal(m.sessionPast.lastCarryover) {
 		return nil
 	}
-	m.past.left, m.past.said = now, true
+	m.sessionPast.lastCarryover, m.sessionPast.hasCarryover = now, true
 	b, err := json.Marshal(now)
 	if err != nil {
 		return nil // has no value that JSON has no word for
@@ -148,23 +148,23 @@ func (m *machine) remains() []byte {
 	return b
 }
 
-// past is the part of a session's history that was there before a round. It is
+// sessionPast is the part of a session's history that was there before a round. It is
 // read through the run once the run's first commit is there.
-type past struct {
+type sessionPast struct {
 	journal Journal
 	session string
 	run     string
-	at      int // how long it is
-	opened  atomic.Bool
+	length  int // how long it is
+	loaded  atomic.Bool
 	history convo.History
-	kept    bool
-	// left is what the last commit said of the context, if one did.
-	left remains
-	said bool
+	cached  bool
+	// lastCarryover is what the last commit said of the context, if one did.
+	lastCarryover carryover
+	hasCarryover  bool
 }
 
-func newPast(m *machine, session, run string, at int) *past {
-	return &past{journal: m.journal, session: session, run: run, at: at}
+func newSessionPast(m *machine, session, run string, at int) *sessionPast {
+	return &sessionPast{journal: m.journal, session: session, run: run, length: at}
 }
 
 // messagePrefix begins the ids of the messages that a run says. For a round it is
@@ -180,8 +180,8 @@ func messagePrefix(s *engine.RunStarted) string {
 	return strconv.Itoa(s.Round) + "." + strconv.Itoa(s.Contexts[0].At) + "/"
 }
 
-// madeIn reads the prefix of an id.
-func madeIn(messageID string) (round, at int, ok bool) {
+// parseMessageID reads the prefix of an id.
+func parseMessageID(messageID string) (round, at int, ok bool) {
 	prefix, _, _ := strings.Cut(messageID, "/")
 	first, second, ok := strings.Cut(prefix, ".")
 	round, err := strconv.Atoi(first)
@@ -189,16 +189,16 @@ func madeIn(messageID string) (round, at int, ok bool) {
 	return round, at, ok && err == nil && err2 == nil
 }
 
-var errNoHistories = errors.New("the store keeps no sessions")
+var errNoSessionReader = errors.New("the store keeps no sessions")
 
 // Load implements convo.Source.
-func (p *past) Load(_ string, from, to int) ([]convo.Message, error) {
-	if h, ok := p.journal.(histories); ok {
+func (p *sessionPast) Load(_ string, from, to int) ([]convo.Message, error) {
+	if h, ok := p.journal.(sessionHistoryReader); ok {
 		return h.SessionHistory(context.Background(), p.session, from, to)
 	}
-	h, ok := p.journal.(Histories)
+	h, ok := p.journal.(SessionReader)
 	if !ok {
-		return nil, errNoHistories
+		return nil, errNoSessionReader
 	}
 	ms, err := h.SessionMessages(context.Background(), p.session, from, to)
 	if err != nil {
@@ -213,11 +213,11 @@ func (p *past) Load(_ string, from, to int) ([]convo.Message, error) {
 
 // FindMessage implements convo.Finder. An id that was made in this round or a
 // later one is not among what was before it.
-func (p *past) FindMessage(contextID, messageID string, n int) (int, error) {
-	if _, at, made := madeIn(messageID); made && at >= p.at {
+func (p *sessionPast) FindMessage(contextID, messageID string, n int) (int, error) {
+	if _, at, made := parseMessageID(messageID); made && at >= p.length {
 		return -1, nil
 	}
-	if p.opened.Load() {
+	if p.loaded.Load() {
 		return p.journal.FindMessage(context.Background(), p.run, contextID, messageID, n)
 	}
 	for to := n; to > 0; {
@@ -236,46 +236,46 @@ func (p *past) FindMessage(contextID, messageID string, n int) (int, error) {
 	return -1, nil
 }
 
-// talks are the histories of sessions whose rounds this process has driven, as
+// sessionCache are the histories of sessions whose rounds this process has driven, as
 // the last round left them. What is forgotten is read from the store.
-type talks struct {
+type sessionCache struct {
 	mu     sync.Mutex
 	byID   map[string]*list.Element
 	recent list.List // of *talk, the newest first
 }
 
-type talk struct {
+type cachedSession struct {
 	session string
 	history convo.History
 }
 
 // put keeps the history of a round that has ended.
-func (t *talks) put(m *machine) {
-	if m.past == nil || !m.run.Status().Ended() {
+func (t *sessionCache) put(m *machine) {
+	if m.sessionPast == nil || !m.run.Status().Ended() {
 		return
 	}
-	h := m.book[engine.MainContext].History
+	h := m.contexts[engine.MainContext].History
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID == nil {
 		t.byID = make(map[string]*list.Element)
 	}
-	if e := t.byID[m.past.session]; e != nil {
+	if e := t.byID[m.sessionPast.session]; e != nil {
 		t.recent.Remove(e)
-		delete(t.byID, m.past.session)
+		delete(t.byID, m.sessionPast.session)
 	}
-	if h.Loaded() > maxMessages {
+	if h.Loaded() > maxPausedMessages {
 		return
 	}
-	t.byID[m.past.session] = t.recent.PushFront(&talk{m.past.session, h})
-	if t.recent.Len() > maxParked {
-		delete(t.byID, t.recent.Remove(t.recent.Back()).(*talk).session)
+	t.byID[m.sessionPast.session] = t.recent.PushFront(&cachedSession{m.sessionPast.session, h})
+	if t.recent.Len() > maxPausedRuns {
+		delete(t.byID, t.recent.Remove(t.recent.Back()).(*cachedSession).session)
 	}
 }
 
 // take hands out the history of a session where it is n messages long still:
 // nothing is ever taken from one, so that it is the same then.
-func (t *talks) take(session string, n int) (convo.History, bool) {
+func (t *sessionCache) take(session string, n int) (convo.History, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.byID[session]
@@ -283,15 +283,15 @@ func (t *talks) take(session string, n int) (convo.History, bool) {
 		return convo.History{}, false
 	}
 	delete(t.byID, session)
-	k := t.recent.Remove(e).(*talk)
+	k := t.recent.Remove(e).(*cachedSession)
 	return k.history, k.history.Len() == n
 }
 
-// restored readies a machine that was made of a checkpoint.
-func (m *machine) restored(j Journal) {
+// attachSession readies a machine that was made of a checkpoint.
+func (m *machine) attachSession(j Journal) {
 	m.journal = j
 	if s := m.run.Start; s.Session != "" {
-		m.past = newPast(m, s.Session, m.run.ID, s.Contexts[0].At)
-		m.past.opened.Store(true)
+		m.sessionPast = newSessionPast(m, s.Session, m.run.ID, s.Contexts[0].At)
+		m.sessionPast.loaded.Store(true)
 	}
 }

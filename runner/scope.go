@@ -59,14 +59,14 @@ func (b *binding) eval(v *scopeVars, what string) (engine.Value, error) {
 		x, err = engine.Normalize(x)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w%s", what, b.name, v.explain(err), placeOf(b.pos))
+		return nil, fmt.Errorf("%s %s: %w%s", what, b.name, v.explainError(err), positionText(b.pos))
 	}
 	return x, nil
 }
 
-// placeOf is a place in a flow file as errors end with it, "" where the flow was
+// positionText is a place in a flow file as errors end with it, "" where the flow was
 // not read from one.
-func placeOf(p flow.Pos) string {
+func positionText(p flow.Pos) string {
 	if p.Line == 0 {
 		return ""
 	}
@@ -81,7 +81,7 @@ func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
 	out = make(engine.Values, 0, len(bs))
 	for i := range bs {
 		b := &bs[i]
-		if b.fixed {
+		if b.isLiteral {
 			out = append(out, engine.Named{Name: b.name, Value: b.literal})
 			continue
 		}
@@ -101,7 +101,7 @@ func evalOutputs(v *scopeVars) (out, absent engine.Values, err error) {
 // absent says why a binding that is one reference to a port has no value, ""
 // where it has one, or is anything else.
 func (v *scopeVars) absent(b *binding) string {
-	if !b.bare {
+	if !b.singleRef {
 		return ""
 	}
 	path := b.tpl.Program().Path()
@@ -114,14 +114,14 @@ func (v *scopeVars) absent(b *binding) string {
 			return ""
 		}
 	}
-	return v.reason(path[0], path[1])
+	return v.absenceReason(path[0], path[1])
 }
 
-// reason says why nothing came out of a port.
-func (v *scopeVars) reason(id, port string) string {
+// absenceReason says why nothing came out of a port.
+func (v *scopeVars) absenceReason(id, port string) string {
 	switch status := v.scope.Status(id); status {
 	case engine.Skipped:
-		if from := v.scope.Untaken(id); from != "" {
+		if from := v.scope.UntakenEdge(id); from != "" {
 			return fmt.Sprintf("%s was skipped, since %s gave nothing", id, from)
 		}
 		return id + " was skipped"
@@ -139,8 +139,8 @@ func (v *scopeVars) reason(id, port string) string {
 	}
 }
 
-// explain adds to an error of an expression why a node gave nothing.
-func (v *scopeVars) explain(err error) error {
+// explainError adds to an error of an expression why a node gave nothing.
+func (v *scopeVars) explainError(err error) error {
 	e, ok := errors.AsType[*expr.EvalError](err)
 	if !ok || e.Missing == nil || len(e.Missing.Path) != 1 {
 		return err
@@ -149,5 +149,5 @@ func (v *scopeVars) explain(err error) error {
 	if _, _, node := v.scope.Outputs(id); !node {
 		return err
 	}
-	return fmt.Errorf("%w: %s; has(%s.%s) tests for it", err, v.reason(id, port), id, port)
+	return fmt.Errorf("%w: %s; has(%s.%s) tests for it", err, v.absenceReason(id, port), id, port)
 }

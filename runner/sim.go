@@ -27,15 +27,15 @@ type Sim struct {
 	Crash, Fault float64
 	// Answer gives the answer to an interrupt, and false to leave it open.
 	Answer func(i engine.Interrupt) (engine.Value, bool)
-	// Act may send a command, before a step; nil is none. One that the run
+	// Command may send a command, before a step; nil is none. One that the run
 	// refuses is no error.
-	Act func(r *engine.Run) Command
-	// Before is called before each step, Committed when a commit was written,
+	Command func(r *engine.Run) Command
+	// BeforeStep is called before each step, Committed when a commit was written,
 	// with the run as it is after it (also where the process dies with it), and
 	// Crashed after each crash; an error ends the simulation.
-	Before    func(r *engine.Run) error
-	Committed func(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error
-	Crashed   func()
+	BeforeStep func(r *engine.Run) error
+	Committed  func(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error
+	Crashed    func()
 	// MaxSteps bounds the simulation; 0 is 1,000,000.
 	MaxSteps int
 }
@@ -56,22 +56,22 @@ var ErrSimStuck = errors.New("simulation stuck")
 // simulation is one Sim at work.
 type simulation struct {
 	*Sim
-	rng      *rand.Rand
-	program  *Program
-	services *Services
-	id       string
-	m        *machine
-	running  []*coroutine
-	waiting  []*coroutine // their events are staged
-	journal  []engine.Commit
-	saved    store.Checkpoint // the newest; Body is nil where there is none
-	clock    *int64
-	report   SimReport
-	past     func(run string) []engine.Commit // the journals that histories are read from
-	// first begins the run, where there is nothing of it yet, and fall is called
+	rng        *rand.Rand
+	program    *Program
+	services   *Services
+	id         string
+	m          *machine
+	running    []*coroutine
+	waiting    []*coroutine // their events are staged
+	journal    []engine.Commit
+	checkpoint store.Checkpoint // the newest; Body is nil where there is none
+	clock      *int64
+	report     SimReport
+	journalOf  func(run string) []engine.Commit // the journals that histories are read from
+	// onStart begins the run, where there is nothing of it yet, and fall is called
 	// where a commit failed.
-	first, fall func() error
-	held        bool // no attempt is launched yet
+	onStart, onFault func() error
+	launchHeld       bool // no attempt is launched yet
 }
 
 // coroutine is an attempt that runs until it needs something of the machine.
@@ -84,20 +84,20 @@ type coroutine struct {
 }
 
 // Run simulates a run of the program until it ends or nothing can happen.
-func (s *Sim) Run(p *Program, services Services, b Begin) (SimReport, error) {
+func (s *Sim) Run(p *Program, services Services, b StartOptions) (SimReport, error) {
 	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
 	sim := &simulation{Sim: s, rng: rng, program: p, services: &services, id: b.ID, clock: new(simEpoch)}
 	parallel := s.parallel(rng)
-	sim.first = func() error { return sim.m.step(*sim.clock, b.event(p, parallel)) }
-	sim.fall = sim.crash
-	sim.past = func(string) []engine.Commit { return sim.journal }
+	sim.onStart = func() error { return sim.m.step(*sim.clock, b.startedEvent(p, parallel)) }
+	sim.onFault = sim.crash
+	sim.journalOf = func(string) []engine.Commit { return sim.journal }
 	sim.m = newMachine(b.ID, p, sim.services)
-	err := sim.first()
+	err := sim.onStart()
 	if err == nil {
 		err = sim.loop()
 	}
 	sim.kill()
-	sim.reported()
+	sim.fillReport()
 	if err != nil {
 		err = fmt.Errorf("seed %d, step %d: %w", s.Seed, sim.report.Steps, err)
 	}
@@ -115,14 +115,14 @@ func (s *Sim) parallel(rng *rand.Rand) int {
 	return 1 + rng.IntN(8)
 }
 
-// reported says what the run came to.
-func (s *simulation) reported() {
+// fillReport says what the run came to.
+func (s *simulation) fillReport() {
 	r := s.m.run
 	s.report.Result = Result{
 		Run: s.id, Status: r.Status(), Outputs: r.Outputs(), Interrupts: r.Interrupts(),
 		Usage: r.Usage(), Error: r.Failure(),
 	}
-	s.report.Commits, s.report.Contexts = s.journal, s.m.book
+	s.report.Commits, s.report.Contexts = s.journal, s.m.contexts
 }
 
 // loop takes steps until the run has ended and that is durable.
@@ -132,12 +132,12 @@ func (s *simulation) loop() error {
 		limit = 1_000_000
 	}
 	for ; s.report.Steps < limit; s.report.Steps++ {
-		if s.Before != nil {
-			if err := s.Before(s.m.run); err != nil {
+		if s.BeforeStep != nil {
+			if err := s.BeforeStep(s.m.run); err != nil {
 				return err
 			}
 		}
-		if err := s.act(); err != nil {
+		if err := s.sendCommand(); err != nil {
 			return err
 		}
 		if s.rng.Float64() < s.Crash {
@@ -146,7 +146,7 @@ func (s *simulation) loop() error {
 			}
 			continue
 		}
-		done, err := s.move()
+		done, err := s.takeStep()
 		if done || err != nil {
 			return err
 		}
@@ -154,12 +154,12 @@ func (s *simulation) loop() error {
 	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
 }
 
-// act lets somebody send a command.
-func (s *simulation) act() error {
-	if s.Act == nil || s.m.run.Start == nil || len(s.m.direct) > 0 {
+// sendCommand lets somebody send a command.
+func (s *simulation) sendCommand() error {
+	if s.Command == nil || s.m.run.Start == nil || len(s.m.direct) > 0 {
 		return nil
 	}
-	c := s.Act(s.m.run)
+	c := s.Command(s.m.run)
 	if c == nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (s *simulation) act() error {
 // abort stops the attempts that the run does not want any more: no effect of
 // theirs starts, and what they ask for next is refused.
 func (s *simulation) abort() {
-	if !s.m.run.Tearing() {
+	if !s.m.run.Cancelling() {
 		return
 	}
 	for _, list := range [][]*coroutine{s.running, s.waiting} {
@@ -188,12 +188,12 @@ func (s *simulation) abort() {
 	}
 }
 
-// move picks one thing that can happen and lets it happen.
-func (s *simulation) move() (done bool, err error) {
+// takeStep picks one thing that can happen and lets it happen.
+func (s *simulation) takeStep() (done bool, err error) {
 	choices := s.choices()
 	ended := s.m.run.Status().Ended()
 	if !ended && len(s.m.direct) == 0 {
-		choices = append(choices, s.answers()...)
+		choices = append(choices, s.possibleAnswers()...)
 	}
 	if len(choices) == 0 && !ended {
 		if id, at, ok := s.m.run.NextTimer(); ok {
@@ -224,8 +224,8 @@ func (s *simulation) choices() (out []func() error) {
 	return out
 }
 
-// answers are the questions that may be answered now.
-func (s *simulation) answers() []func() error {
+// possibleAnswers are the questions that may be answered now.
+func (s *simulation) possibleAnswers() []func() error {
 	if s.Answer == nil {
 		return nil
 	}
@@ -247,9 +247,9 @@ func (s *simulation) answers() []func() error {
 func (s *simulation) runDirect(i int) error {
 	a := s.m.direct[i]
 	s.m.direct = slices.Delete(s.m.direct, i, i+1)
-	a.door = refusing{}
-	_, err := a.perform()
-	return s.m.settle(*s.clock, a, err, 0)
+	a.io = refusingIO{}
+	_, err := a.runNode()
+	return s.m.applyOutcome(*s.clock, a, err, 0)
 }
 
 // advance lets an attempt go on until it needs a flush, lets somebody else
@@ -261,7 +261,7 @@ func (s *simulation) advance(i int) error {
 		s.running = slices.Delete(s.running, i, i+1)
 		c.a.cancel(nil)
 		withoutTime(c.a.pending)
-		return s.m.settle(*s.clock, c.a, c.err, 0)
+		return s.m.applyOutcome(*s.clock, c.a, c.err, 0)
 	}
 	if len(events) == 0 {
 		return nil
@@ -297,19 +297,19 @@ func withoutTime(events []engine.Event) {
 
 // commit writes what is staged, or fails to.
 func (s *simulation) commit() error {
-	c, _ := s.m.take()
+	c, _ := s.m.takeCommit()
 	fault := s.rng.Float64() < s.Fault
 	if !fault || s.rng.IntN(2) == 0 {
 		s.journal = append(s.journal, c)
 		if s.Committed != nil {
-			if err := s.Committed(c, s.m.run, s.m.book); err != nil {
+			if err := s.Committed(c, s.m.run, s.m.contexts); err != nil {
 				return err
 			}
 		}
 	}
 	if fault {
 		s.report.Faults++
-		return s.fall()
+		return s.onFault()
 	}
 	if err := s.keepCheckpoint(); err != nil {
 		return err
@@ -321,25 +321,25 @@ func (s *simulation) commit() error {
 
 // launch begins the attempts whose start is durable.
 func (s *simulation) launch() error {
-	if s.held {
+	if s.launchHeld {
 		return nil
 	}
-	starts, err := s.m.launchable(*s.clock)
+	starts, err := s.m.takeLaunchable(*s.clock)
 	for _, a := range starts {
-		s.running = append(s.running, s.begin(a))
+		s.running = append(s.running, s.newCoroutine(a))
 	}
 	return err
 }
 
-// begin makes the coroutine of an attempt.
-func (s *simulation) begin(a *attempt) *coroutine {
+// newCoroutine makes the coroutine of an attempt.
+func (s *simulation) newCoroutine(a *attempt) *coroutine {
 	c := &coroutine{a: a}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.cancel = cancel
 	a.ctx.Bind(ctx)
 	c.next, c.stop = iter.Pull(func(yield func([]engine.Event) bool) {
-		a.door = &simDoor{c, yield}
-		_, c.err = a.perform()
+		a.io = &simIO{c, yield}
+		_, c.err = a.runNode()
 	})
 	return c
 }
@@ -351,11 +351,11 @@ func (s *simulation) crash() error {
 	if s.Crashed != nil {
 		s.Crashed()
 	}
-	return s.revive()
+	return s.restart()
 }
 
-// revive loads the run, whose journal is read back from its encoding.
-func (s *simulation) revive() error {
+// restart loads the run, whose journal is read back from its encoding.
+func (s *simulation) restart() error {
 	m, err := s.reload()
 	if err != nil {
 		return err
@@ -374,9 +374,9 @@ func (s *simulation) revive() error {
 		}
 	}
 	if s.m.run.Start == nil {
-		return s.first()
+		return s.onStart()
 	}
-	if err := s.m.reenter(*s.clock); err != nil || len(s.m.staged) > 0 {
+	if err := s.m.relaunch(*s.clock); err != nil || len(s.m.staged) > 0 {
 		return err
 	}
 	return s.launch()
@@ -385,39 +385,39 @@ func (s *simulation) revive() error {
 // kill ends all coroutines.
 func (s *simulation) kill() {
 	for _, c := range append(s.running, s.waiting...) {
-		c.refuse = errQuit
+		c.refuse = errClosing
 		c.stop()
-		c.a.cancel(errQuit)
+		c.a.cancel(errClosing)
 	}
 	s.running, s.waiting = nil, nil
 }
 
-// simDoor is the way out of a simulated attempt.
-type simDoor struct {
+// simIO is the way out of a simulated attempt.
+type simIO struct {
 	c     *coroutine
 	yield func([]engine.Event) bool
 }
 
-func (d *simDoor) flush(_ *attempt, events []engine.Event) error {
+func (d *simIO) flush(_ *attempt, events []engine.Event) error {
 	if d.c.refuse != nil {
 		return d.c.refuse
 	}
 	if !d.yield(slices.Clone(events)) {
-		return errQuit
+		return errClosing
 	}
 	return d.c.refuse
 }
 
-func (d *simDoor) emit(*attempt, llm.Chunk) {
+func (d *simIO) emit(*attempt, llm.Chunk) {
 	if d.c.refuse == nil && !d.yield(nil) {
-		d.c.refuse = errQuit
+		d.c.refuse = errClosing
 	}
 }
 
-// refusing is the door of attempts that have no effects.
-type refusing struct{}
+// refusingIO is the door of attempts that have no effects.
+type refusingIO struct{}
 
-func (refusing) flush(*attempt, []engine.Event) error {
+func (refusingIO) flush(*attempt, []engine.Event) error {
 	return errors.New("a pure inline node has no effects")
 }
-func (refusing) emit(*attempt, llm.Chunk) {}
+func (refusingIO) emit(*attempt, llm.Chunk) {}

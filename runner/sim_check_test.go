@@ -12,60 +12,60 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// ledger stands outside: it knows what was asked of it, and what the journal
+// effectLog stands outside: it knows what was asked of it, and what the journal
 // says.
-type ledger struct {
-	run       string
-	life      int
-	askedIn   map[string]int // key -> life in which it was asked last
-	journaled map[string]bool
-	announced map[string]bool // whether it happened is asked where it is not known
-	allowed   map[string]int  // how often a person said to ask again
-	askedFor  map[string]int
-	cancelled bool // and durably so
-	asks      int
-	err       error
+type effectLog struct {
+	run            string
+	life           int
+	lastLife       map[string]int // key -> life in which it was asked last
+	journaled      map[string]bool
+	announced      map[string]bool // whether it happened is asked where it is not known
+	retriesAllowed map[string]int  // how often a person said to ask again
+	askedFor       map[string]int
+	cancelled      bool // and durably so
+	asks           int
+	err            error
 }
 
-func newLedger(run string) *ledger {
-	return &ledger{
-		run: run, life: 1, askedIn: map[string]int{}, journaled: map[string]bool{},
-		announced: map[string]bool{}, allowed: map[string]int{}, askedFor: map[string]int{},
+func newEffectLog(run string) *effectLog {
+	return &effectLog{
+		run: run, life: 1, lastLife: map[string]int{}, journaled: map[string]bool{},
+		announced: map[string]bool{}, retriesAllowed: map[string]int{}, askedFor: map[string]int{},
 	}
 }
 
-func (l *ledger) asked(path string, attempt int, key string) error {
+func (l *effectLog) asked(path string, attempt int, key string) error {
 	l.asks++
 	l.askedFor[key]++
 	switch {
-	case l.announced[key] && l.askedFor[key] > 1+l.allowed[key]:
-		l.complain("%s is asked for %d times and a person allowed it %d times", key, l.askedFor[key], 1+l.allowed[key])
+	case l.announced[key] && l.askedFor[key] > 1+l.retriesAllowed[key]:
+		l.fail("%s is asked for %d times and a person allowed it %d times", key, l.askedFor[key], 1+l.retriesAllowed[key])
 	case !strings.HasPrefix(key, l.run+"/"+path+"/ask#"):
-		l.complain("%s#%d asks under the key %s", path, attempt, key)
+		l.fail("%s#%d asks under the key %s", path, attempt, key)
 	case l.journaled[key]:
-		l.complain("%s is asked for again and its result is journaled", key)
-	case l.askedIn[key] == l.life:
-		l.complain("%s is asked for twice without a crash between", key)
+		l.fail("%s is asked for again and its result is journaled", key)
+	case l.lastLife[key] == l.life:
+		l.fail("%s is asked for twice without a crash between", key)
 	case l.cancelled:
-		l.complain("%s is asked for after the cancellation was durable", key)
+		l.fail("%s is asked for after the cancellation was durable", key)
 	}
-	l.askedIn[key] = l.life
+	l.lastLife[key] = l.life
 	return nil
 }
 
-func (l *ledger) complain(format string, args ...any) {
+func (l *effectLog) fail(format string, args ...any) {
 	if l.err == nil {
 		l.err = fmt.Errorf(format, args...)
 	}
 }
 
-func (l *ledger) committed(c engine.Commit) {
+func (l *effectLog) committed(c engine.Commit) {
 	for _, e := range c.Events {
 		switch e := e.(type) {
 		case *engine.EffectCompleted:
 			key := l.run + "/" + e.Key
 			if l.journaled[key] {
-				l.complain("%s is journaled twice", key)
+				l.fail("%s is journaled twice", key)
 			}
 			l.journaled[key] = true
 		case *engine.EffectStarted:
@@ -73,7 +73,7 @@ func (l *ledger) committed(c engine.Commit) {
 		case *engine.InterruptAnswered:
 			if path, effect, ok := strings.Cut(e.ID, ":effect."); ok && e.Value == "retry" {
 				effect, _, _ = strings.Cut(effect, ".")
-				l.allowed[l.run+"/"+path+"/"+effect]++
+				l.retriesAllowed[l.run+"/"+path+"/"+effect]++
 			}
 		case *engine.CancelRequested:
 			l.cancelled = true
@@ -91,7 +91,7 @@ type expected struct {
 	failures []string
 }
 
-func expect(g *simGraph, forced bool) *expected {
+func newExpected(g *simGraph, forced bool) *expected {
 	x := &expected{g: g}
 	x.m, x.result, x.ok, x.failures = g.evaluate(forced)
 	return x
@@ -188,7 +188,7 @@ func (j *journalCheck) event(e engine.Event) error {
 		case "value":
 			return j.outcome(e.Path, "completed", e.Outputs)
 		}
-	case *engine.NodeForced:
+	case *engine.NodeOverridden:
 		j.ended[e.Path] = true
 		return j.outcome(e.Path, "completed", e.Outputs)
 	case *engine.NodeSkipped:
@@ -239,7 +239,7 @@ func (j *journalCheck) outcome(path, status string, outputs engine.Values) error
 	if status == "failed" && o.outputs["error"] == nil {
 		return nil // of a composite: whose error it is depends on order
 	}
-	got, want := withoutAttempts(plain(outputs)), withoutAttempts(asJSON(o.outputs))
+	got, want := withoutAttempts(valuesJSON(outputs)), withoutAttempts(asJSON(o.outputs))
 	if status != "skipped" && status != "not_needed" && got != want {
 		return fmt.Errorf("%s gives %s, the model says %s", path, got, want)
 	}
@@ -263,8 +263,8 @@ func (j *journalCheck) complete(r Result) error {
 	return nil
 }
 
-// plain is the JSON of values, handles by their id.
-func plain(v engine.Values) string {
+// valuesJSON is the JSON of values, handles by their id.
+func valuesJSON(v engine.Values) string {
 	m := map[string]any{}
 	for _, n := range v {
 		m[n.Name] = n.Value
@@ -423,7 +423,7 @@ func (x *expected) checkLanes(id string, paths []string) error {
 		}
 		if i > 0 && strings.HasPrefix(paths[i-1], owner+"#") {
 			before := strings.TrimPrefix(paths[i-1], owner+"#")
-			if number(before) > number(rest) {
+			if iterationNumber(before) > iterationNumber(rest) {
 				return fmt.Errorf("context %s: %s after %s", id, path, paths[i-1])
 			}
 			continue
@@ -437,8 +437,8 @@ func (x *expected) checkLanes(id string, paths []string) error {
 	return nil
 }
 
-// number is the iteration that the rest of a path begins with.
-func number(rest string) int {
+// iterationNumber is the iteration that the rest of a path begins with.
+func iterationNumber(rest string) int {
 	digits, _, _ := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(digits)
 	if err != nil {

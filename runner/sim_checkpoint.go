@@ -14,12 +14,12 @@ func (s *simulation) keepCheckpoint() error {
 	if s.rng.IntN(4) > 0 {
 		return nil
 	}
-	body, err := s.m.encode()
+	body, err := s.m.encodeCheckpoint()
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if body != nil {
-		s.saved = store.Checkpoint{Run: s.id, Seq: s.m.seq, Body: body}
+		s.checkpoint = store.Checkpoint{Run: s.id, Seq: s.m.seq, Body: body}
 	}
 	return nil
 }
@@ -27,10 +27,10 @@ func (s *simulation) keepCheckpoint() error {
 // reload is the machine that a restart begins with: from the checkpoint half of
 // the time that there is one, else empty.
 func (s *simulation) reload() (*machine, error) {
-	if s.saved.Body == nil || s.rng.IntN(2) == 0 {
+	if s.checkpoint.Body == nil || s.rng.IntN(2) == 0 {
 		return newMachine(s.id, s.program, s.services), nil
 	}
-	m, err := restore(s.id, s.program, s.services, s.saved, simSource{s.past, s.id})
+	m, err := restoreMachine(s.id, s.program, s.services, s.checkpoint, simSource{s.journalOf, s.id})
 	if err != nil {
 		return nil, fmt.Errorf("restore checkpoint: %w", err)
 	}
@@ -39,20 +39,20 @@ func (s *simulation) reload() (*machine, error) {
 
 // simSource reads the histories of a run from the journals of a simulation.
 type simSource struct {
-	past func(run string) []engine.Commit
-	run  string
+	journalOf func(run string) []engine.Commit
+	run       string
 }
 
 // Load implements convo.Source.
 func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error) {
 	var all []convo.Message
-	for _, c := range j.past(j.run) {
+	for _, c := range j.journalOf(j.run) {
 		for _, e := range c.Events {
 			for _, ch := range engine.ContextChanges(e) {
 				if ch.ID != contextID {
 					continue
 				}
-				more, err := j.added(&ch)
+				more, err := j.appended(&ch)
 				if err != nil {
 					return nil, err
 				}
@@ -66,9 +66,9 @@ func (j simSource) Load(contextID string, from, to int) ([]convo.Message, error)
 	return slices.Clone(all[from:to]), nil
 }
 
-// added is what a context has more after a change of it.
-func (j simSource) added(ch *engine.ContextChange) ([]convo.Message, error) {
-	before, err := j.before(ch)
+// appended is what a context has more after a change of it.
+func (j simSource) appended(ch *engine.ContextChange) ([]convo.Message, error) {
+	before, err := j.base(ch)
 	if err != nil || ch.Body == nil { // a lane's own
 		return before, err
 	}
@@ -76,8 +76,8 @@ func (j simSource) added(ch *engine.ContextChange) ([]convo.Message, error) {
 	return append(before, body.Append...), err
 }
 
-// before is what a new context goes on with.
-func (j simSource) before(ch *engine.ContextChange) ([]convo.Message, error) {
+// base is what a new context goes on with.
+func (j simSource) base(ch *engine.ContextChange) ([]convo.Message, error) {
 	if !ch.Create || ch.Parent == "" || ch.At == 0 {
 		return nil, nil
 	}

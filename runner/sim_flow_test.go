@@ -16,21 +16,21 @@ type (
 		out   int        // the node whose value the scope returns
 	}
 	simNode struct {
-		id       string
-		kind     string // op, merge, loop, forEach, newContext
-		in       []simIn
-		after    []simEnd
-		joinAll  bool
-		attempts int
-		onError  bool
-		before   bool // interruptBefore
-		behind   bool // interruptAfter
-		op       simOp
-		body     *simGraph
-		turns    int // of a loop, or items of a forEach
-		lanes    int // concurrency of a forEach
-		fork     bool
-		declares bool // an artifact
+		id              string
+		kind            string // op, merge, loop, forEach, newContext
+		in              []simIn
+		after           []simEnd
+		joinAll         bool
+		attempts        int
+		onError         bool
+		interruptBefore bool // interruptBefore
+		interruptAfter  bool // interruptAfter
+		op              simOp
+		body            *simGraph
+		turns           int // of a loop, or items of a forEach
+		lanes           int // concurrency of a forEach
+		fork            bool
+		declares        bool // an artifact
 	}
 	// simIn binds a port: to one edge, or to several (merge, a template).
 	simIn struct {
@@ -63,14 +63,14 @@ type (
 	}
 )
 
-// draw gives a number from 0 to n-1: from a seed, or from rapid.
-type draw func(n int) int
+// drawFunc gives a number from 0 to n-1: from a seed, or from rapid.
+type drawFunc func(n int) int
 
-func (d draw) one(of int) bool { return d(of) == 0 }
+func (d drawFunc) oneIn(of int) bool { return d(of) == 0 }
 
 // randomGraph makes a scope of 2 to most nodes. Flaky scopes may fail, and
 // sequential says that no two of its iterations run at once.
-func randomGraph(d draw, most, depth int, flaky bool, prefix string) *simGraph {
+func randomGraph(d drawFunc, most, depth int, flaky bool, prefix string) *simGraph {
 	g := &simGraph{}
 	n := 2 + d(most-1)
 	for i := range n {
@@ -83,10 +83,10 @@ func randomGraph(d draw, most, depth int, flaky bool, prefix string) *simGraph {
 	return g
 }
 
-func randomNode(d draw, g *simGraph, i, depth int, flaky bool, prefix string) *simNode {
+func randomNode(d drawFunc, g *simGraph, i, depth int, flaky bool, prefix string) *simNode {
 	n := &simNode{id: fmt.Sprintf("%s%c", prefix, 'a'+i), kind: "op", attempts: 1}
 	// Ids that do not follow the file's order: flow order is by id within a rank.
-	if d.one(3) {
+	if d.oneIn(3) {
 		n.id = fmt.Sprintf("%s%c%d", prefix, 'z'-i, i)
 	}
 	switch k := d(12); {
@@ -99,7 +99,7 @@ func randomNode(d draw, g *simGraph, i, depth int, flaky bool, prefix string) *s
 	case k == 3 && i > 0:
 		n.kind = "newContext"
 	}
-	n.before, n.behind = d.one(25), d.one(25)
+	n.interruptBefore, n.interruptAfter = d.oneIn(25), d.oneIn(25)
 	switch n.kind {
 	case "op":
 		randomOp(d, n, flaky)
@@ -109,43 +109,43 @@ func randomNode(d draw, g *simGraph, i, depth int, flaky bool, prefix string) *s
 		if n.kind == "forEach" {
 			n.lanes += d(3)
 		}
-		n.fork = n.lanes == 1 && d.one(3)
+		n.fork = n.lanes == 1 && d.oneIn(3)
 		n.body = randomGraph(d, 3, depth-1, flaky, n.id+"_")
 	}
-	wire(d, g, n, i)
+	wireNode(d, g, n, i)
 	n.declares = (int(n.id[0])+i)%5 == 0 // drawn by nobody: seeds stay what they are
 	return n
 }
 
-func randomOp(d draw, n *simNode, flaky bool) {
+func randomOp(d drawFunc, n *simNode, flaky bool) {
 	o := &n.op
 	o.Effects = max(0, d(5)-2)
-	o.Announce = d.one(3)
-	o.Ask = d.one(8)
-	if d.one(8) {
+	o.Announce = d.oneIn(3)
+	o.Ask = d.oneIn(8)
+	if d.oneIn(8) {
 		o.Sleep = int64(1 + d(50))
 	}
-	o.Say, o.Write, o.Own = d.one(3), d.one(3), d.one(4)
-	o.Quiet = d.one(8)
-	if d.one(4) {
+	o.Say, o.Write, o.Own = d.oneIn(3), d.oneIn(3), d.oneIn(4)
+	o.Quiet = d.oneIn(8)
+	if d.oneIn(4) {
 		o.Branches = []string{"left", "right", "middle"}[:2+d(2)]
 		o.Pick = d(len(o.Branches))
 	}
-	if d.one(6) {
+	if d.oneIn(6) {
 		n.attempts = 1 + d(3)
 		o.Fails = d(n.attempts)
 	}
-	if flaky && d.one(12) {
-		o.Fails, o.Permanent = 9, d.one(2)
-		n.onError = d.one(2)
+	if flaky && d.oneIn(12) {
+		o.Fails, o.Permanent = 9, d.oneIn(2)
+		n.onError = d.oneIn(2)
 	}
 	if o.Effects == 0 && !o.Ask && o.Sleep == 0 && !o.Say {
-		o.Direct = d.one(2)
+		o.Direct = d.oneIn(2)
 	}
 }
 
-// wire draws what comes into a node.
-func wire(d draw, g *simGraph, n *simNode, i int) {
+// wireNode draws what comes into a node.
+func wireNode(d drawFunc, g *simGraph, n *simNode, i int) {
 	if i == 0 {
 		return
 	}
@@ -154,12 +154,12 @@ func wire(d draw, g *simGraph, n *simNode, i int) {
 	} else {
 		wirePorts(d, g, n, i)
 	}
-	if n.kind == "op" && len(n.in) > 0 && d.one(3) {
+	if n.kind == "op" && len(n.in) > 0 && d.oneIn(3) {
 		n.op.Need = n.in[0].port
 	}
-	if n.kind == "op" && d.one(4) {
+	if n.kind == "op" && d.oneIn(4) {
 		if e, ok := g.end(d, i); ok {
-			n.op.Lazy, n.op.Pulls, n.op.Direct = true, d.one(2), false
+			n.op.Lazy, n.op.Pulls, n.op.Direct = true, d.oneIn(2), false
 			n.in = append(n.in, simIn{port: "pull", from: []simEnd{e}})
 		}
 	}
@@ -169,10 +169,10 @@ func wire(d draw, g *simGraph, n *simNode, i int) {
 			n.after = append(n.after, e)
 		}
 	}
-	n.joinAll = len(n.after) > 1 && d.one(3)
+	n.joinAll = len(n.after) > 1 && d.oneIn(3)
 }
 
-func wireMerge(d draw, g *simGraph, n *simNode, i int) {
+func wireMerge(d drawFunc, g *simGraph, n *simNode, i int) {
 	in := simIn{port: "value"}
 	for range 1 + d(2) {
 		if e, ok := g.end(d, i); ok && !slices.Contains(in.from, e) {
@@ -184,7 +184,7 @@ func wireMerge(d draw, g *simGraph, n *simNode, i int) {
 	}
 }
 
-func wirePorts(d draw, g *simGraph, n *simNode, i int) {
+func wirePorts(d drawFunc, g *simGraph, n *simNode, i int) {
 	ports := []string{"x", "y", "z"}
 	for _, port := range ports[:d(4)] {
 		e, ok := g.end(d, i)
@@ -192,7 +192,7 @@ func wirePorts(d draw, g *simGraph, n *simNode, i int) {
 			continue
 		}
 		in := simIn{port: port, from: []simEnd{e}}
-		if e2, ok := g.end(d, i); ok && d.one(4) && e2 != e {
+		if e2, ok := g.end(d, i); ok && d.oneIn(4) && e2 != e {
 			in.from, in.text = append(in.from, e2), true
 		}
 		n.in = append(n.in, in)
@@ -200,13 +200,13 @@ func wirePorts(d draw, g *simGraph, n *simNode, i int) {
 }
 
 // end draws a data output of a node before i.
-func (g *simGraph) end(d draw, i int) (simEnd, bool) {
+func (g *simGraph) end(d drawFunc, i int) (simEnd, bool) {
 	j := d(i)
 	switch f := g.nodes[j]; f.kind {
 	case "newContext":
 		return simEnd{}, false
 	case "op":
-		if d.one(6) {
+		if d.oneIn(6) {
 			return simEnd{j, "error"}, true
 		}
 	case "loop":
@@ -217,26 +217,26 @@ func (g *simGraph) end(d draw, i int) (simEnd, bool) {
 	return simEnd{j, "value"}, true
 }
 
-func (g *simGraph) control(d draw, i int) simEnd {
+func (g *simGraph) control(d drawFunc, i int) simEnd {
 	j := d(i)
 	f := g.nodes[j]
 	if f.kind == "op" && len(f.op.Branches) > 0 && d(3) > 0 {
 		return simEnd{j, f.op.Branches[d(len(f.op.Branches))]}
 	}
-	if d.one(8) {
+	if d.oneIn(8) {
 		return simEnd{j, "error"}
 	}
 	return simEnd{j, ""}
 }
 
 // wireContext may give a node the context of one before it.
-func (g *simGraph) wireContext(d draw, n *simNode, i int) {
-	if n.kind == "merge" || n.kind == "op" && !n.op.Say || !d.one(2) {
+func (g *simGraph) wireContext(d drawFunc, n *simNode, i int) {
+	if n.kind == "merge" || n.kind == "op" && !n.op.Say || !d.oneIn(2) {
 		return
 	}
 	for j := i - 1; j >= 0; j-- {
 		f := g.nodes[j]
-		if f.kind == "newContext" || f.kind == "op" && f.op.Say && d.one(2) {
+		if f.kind == "newContext" || f.kind == "op" && f.op.Say && d.oneIn(2) {
 			n.in = append(n.in, simIn{port: "context", from: []simEnd{{j, "context"}}})
 			return
 		}
@@ -313,10 +313,10 @@ func (g *simGraph) nodeJSON(n *simNode) map[string]any {
 	if n.onError {
 		m["onError"] = map[string]any{"value": "instead of " + n.id}
 	}
-	if n.before {
+	if n.interruptBefore {
 		m["interruptBefore"] = true
 	}
-	if n.behind {
+	if n.interruptAfter {
 		m["interruptAfter"] = true
 	}
 	if n.declares {

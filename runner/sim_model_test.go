@@ -15,8 +15,8 @@ type simModel struct {
 	turns map[string][]string
 	// tainted: a composite failed, so that what else happened in it depends on
 	// when.
-	tainted bool
-	clashes bool // two taken edges met on one port
+	tainted   bool
+	conflicts bool // two taken edges met on one port
 }
 
 // simOutcome is what a node came to.
@@ -121,12 +121,12 @@ func (s *simScope) eval(i int) *simOutcome {
 	}
 	o := &simOutcome{}
 	s.m.nodes[path] = o
-	in, verdict := s.arrive(n, o)
+	in, verdict := s.resolveInputs(n, o)
 	switch verdict {
 	case "run":
 		s.perform(i, n, path, o, in)
 	case "clash":
-		s.m.clashes = true
+		s.m.conflicts = true
 		s.fail(i, n, path, o, "port_conflict", 0)
 	default:
 		o.status = verdict
@@ -134,8 +134,8 @@ func (s *simScope) eval(i int) *simOutcome {
 	return o
 }
 
-// arrive collects what comes in and applies the rules of edges.
-func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict string) {
+// resolveInputs collects what comes in and applies the rules of edges.
+func (s *simScope) resolveInputs(n *simNode, o *simOutcome) (in map[string]any, verdict string) {
 	in = map[string]any{}
 	pushed, tested, some, stuck, clash := len(n.after), 0, 0, false, false
 	for _, b := range n.in {
@@ -146,7 +146,7 @@ func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict
 		if b.text {
 			tested += len(b.from)
 		}
-		v, has, came, waits := s.bring(&b, o)
+		v, has, came, waits := s.portValue(&b, o)
 		if has {
 			in[b.port] = v
 		}
@@ -181,9 +181,9 @@ func (s *simScope) arrive(n *simNode, o *simOutcome) (in map[string]any, verdict
 	return in, "run"
 }
 
-// bring is what the edges of a port bring: its value, how many were taken, and
+// portValue is what the edges of a port bring: its value, how many were taken, and
 // whether one never ends.
-func (s *simScope) bring(b *simIn, o *simOutcome) (v any, has bool, came int, stuck bool) {
+func (s *simScope) portValue(b *simIn, o *simOutcome) (v any, has bool, came int, stuck bool) {
 	texts := make([]string, len(b.from))
 	for k, e := range b.from {
 		o.parents = append(o.parents, s.prefix+s.g.nodes[e.node].id)

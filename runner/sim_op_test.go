@@ -21,25 +21,25 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-// outside is the world that ops have effects in. It is told of everything that
+// effectWorld is the world that ops have effects in. It is told of everything that
 // is asked for, and checks it against what the journal holds.
-type outside interface {
+type effectWorld interface {
 	asked(path string, attempt int, key string) error
 }
 
 // opType is the node type of random flows: it does what its settings say.
 type opType struct {
 	spec  flow.TypeSpec
-	world outside
+	world effectWorld
 }
 
-func newOpType(w outside) *opType {
+func newOpType(w effectWorld) *opType {
 	any1 := func(name string) flow.Port { return flow.Port{Name: name, Type: flow.TypeAny} }
 	o := &opType{world: w}
 	o.spec = flow.TypeSpec{
 		Name: "op", Version: 1, Category: "test", Summary: "Does what it is told.",
 		Settings: opSchema(),
-		Shape: func(with map[string]any) flow.Ports {
+		PortsFor: func(with map[string]any) flow.Ports {
 			s := opSettings(with)
 			p := flow.Ports{AnyIn: true, Out: []flow.Port{any1("value")}}
 			for _, b := range s.Branches {
@@ -70,7 +70,7 @@ func newOpType(w outside) *opType {
 // directOp is an op that may run before its start is durable.
 type directOp struct{ opType }
 
-func newDirectOp(w outside) *directOp {
+func newDirectOp(w effectWorld) *directOp {
 	o := &directOp{*newOpType(w)}
 	o.spec.Name, o.spec.Pure, o.spec.Inline = "directOp", true, true
 	return o
@@ -107,7 +107,7 @@ func (o *opType) Prepare(with map[string]any) (node.Node, error) {
 
 type opNode struct {
 	simOp
-	world outside
+	world effectWorld
 }
 
 var errOp = &engine.Error{Code: "op_failed", Message: "as told"}
@@ -231,7 +231,7 @@ func opValue(path string, in map[string]any) string {
 }
 
 // simProgram compiles a random flow; ok is false where it is not a valid one.
-func simProgram(tb testing.TB, g *simGraph, w outside) (p *Program, ok bool) {
+func simProgram(tb testing.TB, g *simGraph, w effectWorld) (p *Program, ok bool) {
 	tb.Helper()
 	types := append(builtin.Types(), newOpType(w), newDirectOp(w))
 	c, err := node.NewCatalogue(types...)

@@ -27,10 +27,10 @@ type SimTree struct {
 	Answer func(i engine.Interrupt) (engine.Value, bool)
 	// Cancel is the chance, at each step, that somebody cancels the root; Stray that
 	// somebody cancels a run below it.
-	Cancel, Stray float64
-	// Early is the chance, at each step, that time passes up to the next timer
+	Cancel, CancelChild float64
+	// SkipTime is the chance, at each step, that time passes up to the next timer
 	// although there is something to do.
-	Early float64
+	SkipTime float64
 	// Committed is called when a commit of a run was written, Crashed after each
 	// crash, and Acknowledged when a cancellation of the root is.
 	Committed    func(c engine.Commit, r *engine.Run) error
@@ -50,56 +50,56 @@ type SimTreeReport struct {
 // simTree is one SimTree at work.
 type simTree struct {
 	*SimTree
-	rng      *rand.Rand
-	services Services
-	parallel int
-	clock    int64
-	runs     []*simRun
-	byID     map[string]*simRun
-	report   SimTreeReport
-	idle     int  // how often the root was resumed since something was committed
-	asked    bool // somebody waits for the acknowledgement of a cancellation
+	rng             *rand.Rand
+	services        Services
+	parallel        int
+	clock           int64
+	runs            []*simRun
+	byID            map[string]*simRun
+	report          SimTreeReport
+	idle            int  // how often the root was resumed since something was committed
+	cancelRequested bool // somebody waits for the acknowledgement of a cancellation
 }
 
 // simRun is a run of a tree.
 type simRun struct {
 	simulation
 
-	tree   *simTree
-	parent *simRun
-	begun  Begin
-	live   bool     // in memory, and driven
-	left   *machine // what was in memory when the run was left, to be used again
-	tied   bool     // it is known of above
-	told   []engine.Interrupt
-	kids   map[string]*simKid // by interrupt, of this life
+	tree         *simTree
+	parent       *simRun
+	options      StartOptions
+	driven       bool     // in memory, and driven
+	lastMachine  *machine // what was in memory when the run was left, to be used again
+	attached     bool     // it is known of above
+	lastReported []engine.Interrupt
+	children     map[string]*simChild // by interrupt, of this life
 
-	head      []engine.Interrupt // what listings say that the run waits for
-	status    engine.Status      // and its status
-	cancelled bool               // durably so
+	interrupts []engine.Interrupt // what listings say that the run waits for
+	status     engine.Status      // and its status
+	cancelled  bool               // durably so
 }
 
-// simKid is a child as its parent sees to it.
-type simKid struct {
-	kept, cancelling, cancelled bool
+// simChild is a child as its parent sees to it.
+type simChild struct {
+	started, cancelling, cancelled bool
 }
 
 // Run simulates the tree until its root has ended or nothing can happen.
-func (s *SimTree) Run(p *Program, services Services, b Begin) (SimTreeReport, error) {
+func (s *SimTree) Run(p *Program, services Services, b StartOptions) (SimTreeReport, error) {
 	rng := rand.New(rand.NewPCG(s.Seed, 0x51ed270b0a1f39c1))
 	t := &simTree{
 		SimTree: s, rng: rng, services: services, parallel: 1 + rng.IntN(6), clock: simEpoch, byID: make(map[string]*simRun),
 	}
 	t.services.history = func(run string) convo.Source { return simSource{t.journal, run} }
-	err := t.wake(t.add(p, b, nil))
+	err := t.resume(t.add(p, b, nil))
 	if err == nil {
 		err = t.loop()
 	}
 	for _, x := range t.runs {
-		if x.live {
+		if x.driven {
 			x.kill()
 		}
-		if e := t.tell(x); err == nil {
+		if e := t.addReport(x); err == nil {
 			err = e
 		}
 	}
@@ -117,12 +117,12 @@ func (t *simTree) journal(run string) []engine.Commit {
 }
 
 // add makes the row of a run.
-func (t *simTree) add(p *Program, b Begin, parent *simRun) *simRun {
-	x := &simRun{tree: t, parent: parent, begun: b}
+func (t *simTree) add(p *Program, b StartOptions, parent *simRun) *simRun {
+	x := &simRun{tree: t, parent: parent, options: b}
 	x.simulation = simulation{
 		Sim: &Sim{Seed: t.Seed, Fault: t.Fault, Committed: x.committed}, rng: t.rng, program: p, services: &t.services, id: b.ID,
-		clock: &t.clock, past: t.journal, fall: t.crash,
-		first: func() error { return x.m.step(t.clock, b.event(p, t.parallel)) },
+		clock: &t.clock, journalOf: t.journal, onFault: t.crash,
+		onStart: func() error { return x.m.step(t.clock, b.startedEvent(p, t.parallel)) },
 	}
 	t.runs = append(t.runs, x)
 	t.byID[b.ID] = x
@@ -131,7 +131,7 @@ func (t *simTree) add(p *Program, b Begin, parent *simRun) *simRun {
 
 // committed keeps what listings say of the run.
 func (x *simRun) committed(c engine.Commit, r *engine.Run, _ map[string]convo.Context) error {
-	x.head, x.status, x.tree.idle = r.Interrupts(), r.Status(), 0
+	x.interrupts, x.status, x.tree.idle = r.Interrupts(), r.Status(), 0
 	for _, e := range c.Events {
 		if _, ok := e.(*engine.CancelRequested); ok {
 			x.cancelled = true
@@ -143,8 +143,8 @@ func (x *simRun) committed(c engine.Commit, r *engine.Run, _ map[string]convo.Co
 	return nil
 }
 
-// tell adds what a run came to, as its journal has it, to the report.
-func (t *simTree) tell(x *simRun) error {
+// addReport adds what a run came to, as its journal has it, to the report.
+func (t *simTree) addReport(x *simRun) error {
 	m := newMachine(x.id, x.program, x.services)
 	for _, c := range x.journal {
 		if err := m.replay(c); err != nil {
@@ -152,7 +152,7 @@ func (t *simTree) tell(x *simRun) error {
 		}
 	}
 	x.m = m
-	x.reported()
+	x.fillReport()
 	t.report.Runs = append(t.report.Runs, x.report)
 	return nil
 }
@@ -169,10 +169,10 @@ func (t *simTree) loop() error {
 				return err
 			}
 		}
-		if err := t.interfere(); err != nil {
+		if err := t.maybeCancel(); err != nil {
 			return err
 		}
-		done, err := t.move()
+		done, err := t.takeStep()
 		if done || err != nil {
 			return err
 		}
@@ -181,27 +181,27 @@ func (t *simTree) loop() error {
 	return fmt.Errorf("%w: no end after %d steps", ErrSimStuck, limit)
 }
 
-// move picks one thing that can happen anywhere in the tree and lets it happen.
-func (t *simTree) move() (done bool, err error) {
+// takeStep picks one thing that can happen anywhere in the tree and lets it happen.
+func (t *simTree) takeStep() (done bool, err error) {
 	var choices []func() error
 	for _, x := range t.runs {
-		if x.live {
-			choices = append(choices, x.chances()...)
+		if x.driven {
+			choices = append(choices, x.treeChoices()...)
 		}
 	}
-	choices = append(choices, t.answers()...)
-	if len(choices) == 0 || t.rng.Float64() < t.Early {
+	choices = append(choices, t.possibleAnswers()...)
+	if len(choices) == 0 || t.rng.Float64() < t.SkipTime {
 		if fire := t.timer(); fire != nil {
 			choices = []func() error{fire}
 		}
 	}
 	if len(choices) == 0 {
-		return t.settle()
+		return t.resumeRoot()
 	}
 	t.clock += int64(t.rng.IntN(3))
 	err = choices[t.rng.IntN(len(choices))]()
 	for _, x := range t.runs {
-		if x.live {
+		if x.driven {
 			x.abort()
 		}
 	}
@@ -214,7 +214,7 @@ func (t *simTree) timer() func() error {
 	var id string
 	var due int64
 	for _, x := range t.runs {
-		if !x.live || len(x.m.direct) > 0 {
+		if !x.driven || len(x.m.direct) > 0 {
 			continue
 		}
 		if i, at, ok := x.m.run.NextTimer(); ok && (next == nil || at < due) {
@@ -230,27 +230,27 @@ func (t *simTree) timer() func() error {
 	}
 }
 
-// settle has the root resumed where nothing else can happen and it has not ended.
-func (t *simTree) settle() (done bool, err error) {
+// resumeRoot has the root resumed where nothing else can happen and it has not ended.
+func (t *simTree) resumeRoot() (done bool, err error) {
 	root := t.runs[0]
 	if root.status.Ended() {
 		return true, nil
 	}
-	if t.idle++; t.idle > 3 || root.live {
+	if t.idle++; t.idle > 3 || root.driven {
 		return false, fmt.Errorf("%w: %s", ErrSimStuck, t)
 	}
-	return false, t.wake(root)
+	return false, t.resume(root)
 }
 
 // String says how far the runs are that have not ended.
 func (t *simTree) String() string {
 	var b strings.Builder
 	for _, x := range t.runs {
-		if x.status.Ended() && !x.live {
+		if x.status.Ended() && !x.driven {
 			continue
 		}
-		fmt.Fprintf(&b, "run %s (parent %s) is %s, in memory %t, known above %t, waits for", x.id, x.begun.Parent, x.status, x.live, x.tied)
-		for _, i := range x.head {
+		fmt.Fprintf(&b, "run %s (parent %s) is %s, in memory %t, known above %t, waits for", x.id, x.options.Parent, x.status, x.driven, x.attached)
+		for _, i := range x.interrupts {
 			b.WriteString(" " + i.ID)
 		}
 		b.WriteString("\n")
@@ -265,50 +265,50 @@ func (t *simTree) crash() error {
 	var open []*simRun
 	for _, x := range t.runs {
 		t.report.Faults += x.report.Faults
-		x.report.Faults, x.left = 0, nil
-		if x.live {
+		x.report.Faults, x.lastMachine = 0, nil
+		if x.driven {
 			x.kill()
-			x.live = false
+			x.driven = false
 		}
 		if len(x.journal) > 0 && !x.status.Ended() {
 			open = append(open, x)
 		}
 	}
-	t.asked, t.idle = false, 0 // nobody is left who waits
+	t.cancelRequested, t.idle = false, 0 // nobody is left who waits
 	if t.Crashed != nil {
 		t.Crashed()
 	}
 	if len(open) > 0 && t.rng.IntN(3) == 0 {
-		return t.wake(open[t.rng.IntN(len(open))])
+		return t.resume(open[t.rng.IntN(len(open))])
 	}
 	return nil
 }
 
-// wake has a run in memory and driven.
-func (t *simTree) wake(x *simRun) error {
-	if x.live {
+// resume has a run in memory and driven.
+func (t *simTree) resume(x *simRun) error {
+	if x.driven {
 		return nil
 	}
-	x.live, x.told, x.kids = true, nil, make(map[string]*simKid)
-	x.tied = x.parent == nil
-	x.held = !x.tied
-	left := x.left
-	x.left = nil
+	x.driven, x.lastReported, x.children = true, nil, make(map[string]*simChild)
+	x.attached = x.parent == nil
+	x.launchHeld = !x.attached
+	left := x.lastMachine
+	x.lastMachine = nil
 	if left != nil && t.rng.IntN(2) == 0 {
 		x.m = left
-		x.m.warm = true
-		return x.m.reenter(t.clock)
+		x.m.unchangedSinceRelease = true
+		return x.m.relaunch(t.clock)
 	}
-	return x.revive()
+	return x.restart()
 }
 
-// interfere may have somebody cancel a run.
-func (t *simTree) interfere() error {
+// maybeCancel may have somebody cancel a run.
+func (t *simTree) maybeCancel() error {
 	var x *simRun
 	switch p := t.rng.Float64(); {
 	case p < t.Cancel:
 		x = t.runs[0]
-	case p < t.Cancel+t.Stray && len(t.runs) > 1:
+	case p < t.Cancel+t.CancelChild && len(t.runs) > 1:
 		x = t.runs[1+t.rng.IntN(len(t.runs)-1)]
 	}
 	if x == nil || len(x.journal) == 0 || x.status.Ended() {
@@ -316,15 +316,15 @@ func (t *simTree) interfere() error {
 	}
 	err := t.do(x, Cancel("somebody", ""))
 	if x.parent == nil && err == nil {
-		t.asked = true
+		t.cancelRequested = true
 	}
-	return ignored(err)
+	return ignoreRefusal(err)
 }
 
 // acknowledge tells who cancelled the root once that is durable in all below it.
 func (t *simTree) acknowledge() {
-	if t.asked && t.runs[0].ceased() {
-		t.asked = false
+	if t.cancelRequested && t.runs[0].treeCancelled() {
+		t.cancelRequested = false
 		if t.Acknowledged != nil {
 			t.Acknowledged()
 		}
@@ -334,14 +334,14 @@ func (t *simTree) acknowledge() {
 // do carries out a command on a run, which is resumed first unless it is driven;
 // one for a child is carried out there.
 func (t *simTree) do(x *simRun, c Command) error {
-	if err := t.wake(x); err != nil {
+	if err := t.resume(x); err != nil {
 		return err
 	}
 	if len(x.m.direct) > 0 {
 		return errSimBusy
 	}
 	e, err := c(x.m.run)
-	if w, ok := errors.AsType[*elsewhere](err); ok {
+	if w, ok := errors.AsType[*childCommand](err); ok {
 		if below := t.byID[w.child.Run]; below != nil {
 			return t.do(below, w.command)
 		}
@@ -356,9 +356,9 @@ func (t *simTree) do(x *simRun, c Command) error {
 // errSimBusy: the run's goroutine has not come to its mail yet.
 var errSimBusy = errors.New("the run is at work")
 
-// ignored takes the errors away that a command which comes too late is refused
+// ignoreRefusal takes the errors away that a command which comes too late is refused
 // with, as in life.
-func ignored(err error) error {
+func ignoreRefusal(err error) error {
 	for _, late := range []error{ErrNoInterrupt, ErrStatus, errSimBusy, errCancelling} {
 		if errors.Is(err, late) {
 			return nil
@@ -367,23 +367,23 @@ func ignored(err error) error {
 	return err
 }
 
-// answers are the questions that may be answered now, by the root's name for them
+// possibleAnswers are the questions that may be answered now, by the root's name for them
 // or where they are asked.
-func (t *simTree) answers() (out []func() error) {
+func (t *simTree) possibleAnswers() (out []func() error) {
 	if t.Answer == nil {
 		return nil
 	}
 	for _, x := range t.runs {
-		if x.status.Ended() || x.live && len(x.m.direct) > 0 {
+		if x.status.Ended() || x.driven && len(x.m.direct) > 0 {
 			continue
 		}
-		list := x.head
-		if x.live {
+		list := x.interrupts
+		if x.driven {
 			list = x.m.run.Interrupts()
 		}
 		for _, i := range list {
-			if v, ok := t.Answer(i); ok && (x.parent == nil || !relays([]engine.Interrupt{i})) {
-				out = append(out, func() error { return ignored(t.do(x, Answer(i.ID, v, "sim"))) })
+			if v, ok := t.Answer(i); ok && (x.parent == nil || !hasChildInterrupts([]engine.Interrupt{i})) {
+				out = append(out, func() error { return ignoreRefusal(t.do(x, Answer(i.ID, v, "sim"))) })
 			}
 		}
 	}

@@ -7,38 +7,38 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// treeLedger stands outside a tree: it knows what its runs asked for, and what
+// treeEffectLog stands outside a tree: it knows what its runs asked for, and what
 // their journals say.
-type treeLedger struct {
-	life  int
-	runs  map[string]*ledger
-	acked bool // a cancellation of the root was acknowledged
-	ended map[string]bool
-	kin   map[string]string // the parents of runs
-	nodes map[string]string // and the nodes of those that run them
-	early bool              // the acknowledgement came before the end
-	asks  int
-	err   error
+type treeEffectLog struct {
+	life        int
+	runs        map[string]*effectLog
+	cancelAcked bool // a cancellation of the root was acknowledged
+	ended       map[string]bool
+	parents     map[string]string // the parents of runs
+	nodes       map[string]string // and the nodes of those that run them
+	ackedEarly  bool              // the acknowledgement came before the end
+	asks        int
+	err         error
 }
 
-func (l *treeLedger) of(run string) *ledger {
+func (l *treeEffectLog) of(run string) *effectLog {
 	x := l.runs[run]
 	if x == nil {
-		x = newLedger(run)
+		x = newEffectLog(run)
 		l.runs[run] = x
 	}
 	x.life = l.life
 	return x
 }
 
-func (l *treeLedger) complain(format string, args ...any) {
+func (l *treeEffectLog) fail(format string, args ...any) {
 	if l.err == nil {
 		l.err = fmt.Errorf(format, args...)
 	}
 }
 
 // asked is told of an effect when it happens.
-func (l *treeLedger) asked(path string, attempt int, key string) error {
+func (l *treeEffectLog) asked(path string, attempt int, key string) error {
 	l.asks++
 	run, _, _ := strings.Cut(key, "/")
 	x := l.of(run)
@@ -46,24 +46,24 @@ func (l *treeLedger) asked(path string, attempt int, key string) error {
 	if l.err == nil {
 		l.err = x.err
 	}
-	if l.acked {
-		l.complain("%s is asked for after the cancellation of the tree was acknowledged", key)
+	if l.cancelAcked {
+		l.fail("%s is asked for after the cancellation of the tree was acknowledged", key)
 	}
-	for above := l.kin[run]; above != ""; above = l.kin[above] {
+	for above := l.parents[run]; above != ""; above = l.parents[above] {
 		if l.ended[above] {
-			l.complain("%s is asked for and the run %s above it has ended", key, above)
+			l.fail("%s is asked for and the run %s above it has ended", key, above)
 		}
 	}
 	return nil
 }
 
-func (l *treeLedger) acknowledged() { l.acked, l.early = true, !l.ended["sim"] }
+func (l *treeEffectLog) acknowledged() { l.cancelAcked, l.ackedEarly = true, !l.ended["sim"] }
 
 // committed is told of every commit when it is durable.
-func (l *treeLedger) committed(c engine.Commit, r *engine.Run) error {
+func (l *treeEffectLog) committed(c engine.Commit, r *engine.Run) error {
 	x := l.of(c.Run)
 	if l.ended[c.Run] {
-		l.complain("run %s goes on after its end", c.Run)
+		l.fail("run %s goes on after its end", c.Run)
 	}
 	x.committed(c)
 	if l.err == nil {
@@ -72,52 +72,52 @@ func (l *treeLedger) committed(c engine.Commit, r *engine.Run) error {
 	for _, e := range c.Events {
 		switch e := e.(type) {
 		case *engine.RunStarted:
-			l.kin[c.Run] = e.Parent
+			l.parents[c.Run] = e.Parent
 			l.nodes[c.Run], _, _ = strings.Cut(e.Node, ":")
-			if l.acked {
-				l.complain("run %s begins after the cancellation of the tree was acknowledged", c.Run)
+			if l.cancelAcked {
+				l.fail("run %s begins after the cancellation of the tree was acknowledged", c.Run)
 			}
 		case *engine.EffectStarted:
-			if l.acked {
-				l.complain("effect %s of run %s begins after the cancellation of the tree was acknowledged", e.Key, c.Run)
+			if l.cancelAcked {
+				l.fail("effect %s of run %s begins after the cancellation of the tree was acknowledged", e.Key, c.Run)
 			}
 		case *engine.NodeFailed:
-			l.over(c.Run, e.Path, e)
+			l.nodeEnded(c.Run, e.Path, e)
 		case *engine.NodeCompleted:
-			l.over(c.Run, e.Path, e)
+			l.nodeEnded(c.Run, e.Path, e)
 		case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
-			l.end(c.Run, e)
+			l.runEnded(c.Run, e)
 		}
 	}
 	if r.Status().Ended() != l.ended[c.Run] {
-		l.complain("run %s is %s after a commit that ends with %s", c.Run, r.Status(), c.Events[len(c.Events)-1].Kind())
+		l.fail("run %s is %s after a commit that ends with %s", c.Run, r.Status(), c.Events[len(c.Events)-1].Kind())
 	}
 	return nil
 }
 
-// end notes that a run has ended: all below it have, before.
-func (l *treeLedger) end(run string, e engine.Event) {
+// runEnded notes that a run has ended: all below it have, before.
+func (l *treeEffectLog) runEnded(run string, e engine.Event) {
 	l.ended[run] = true
-	for below, parent := range l.kin {
+	for below, parent := range l.parents {
 		if parent == run && !l.ended[below] {
-			l.complain("%s of run %s comes before the end of run %s below it", e.Kind(), run, below)
+			l.fail("%s of run %s comes before the end of run %s below it", e.Kind(), run, below)
 		}
 	}
 }
 
-// over notes that a node has ended: all runs of it and of what is in it have,
+// nodeEnded notes that a node has ended: all runs of it and of what is in it have,
 // before.
-func (l *treeLedger) over(run, path string, e engine.Event) {
+func (l *treeEffectLog) nodeEnded(run, path string, e engine.Event) {
 	for below, node := range l.nodes {
 		inside := node == path || strings.HasPrefix(node, path+"#")
-		if inside && l.kin[below] == run && !l.ended[below] {
-			l.complain("%s of %s in run %s comes before the end of run %s in it", e.Kind(), path, run, below)
+		if inside && l.parents[below] == run && !l.ended[below] {
+			l.fail("%s of %s in run %s comes before the end of run %s in it", e.Kind(), path, run, below)
 		}
 	}
 }
 
 // check holds the journals at the end to what was promised.
-func (l *treeLedger) check(report SimTreeReport) error {
+func (l *treeEffectLog) check(report SimTreeReport) error {
 	var own engine.Usage
 	for i := range report.Runs {
 		r := &report.Runs[i]

@@ -27,11 +27,11 @@ var (
 // schedulesPerTree is how many schedules each random tree is run under.
 const schedulesPerTree = 50
 
-// subType is a node type that runs the flow that its setting names.
-type subType struct{ spec flow.TypeSpec }
+// childFlowType is a node type that runs the flow that its setting names.
+type childFlowType struct{ spec flow.TypeSpec }
 
-func newSubType() *subType {
-	return &subType{flow.TypeSpec{
+func newChildFlowType() *childFlowType {
+	return &childFlowType{flow.TypeSpec{
 		Name: "sub", Version: 1, Context: flow.ContextWrite,
 		Ports: flow.Ports{Out: []flow.Port{{Name: "out", Type: flow.TypeAny}, {Name: "error", Type: flow.TypeObject}}},
 		Settings: map[string]any{"type": "object", "properties": map[string]any{
@@ -41,10 +41,10 @@ func newSubType() *subType {
 }
 
 // Spec implements node.Type.
-func (s *subType) Spec() *flow.TypeSpec { return &s.spec }
+func (s *childFlowType) Spec() *flow.TypeSpec { return &s.spec }
 
 // Prepare implements node.Type.
-func (s *subType) Prepare(with map[string]any) (node.Node, error) {
+func (s *childFlowType) Prepare(with map[string]any) (node.Node, error) {
 	ref, _ := with["flow"].(string)
 	isolation, _ := with["isolation"].(string)
 	return node.NodeFunc(func(c *node.Ctx) error {
@@ -62,8 +62,8 @@ func (s *subType) Prepare(with map[string]any) (node.Node, error) {
 	}), nil
 }
 
-// forest is a tree of random flows, which its schedules share.
-type forest struct {
+// treeCase is a tree of random flows, which its schedules share.
+type treeCase struct {
 	world    *switchedWorld
 	c        *node.Catalogue
 	programs map[string]*Program
@@ -73,12 +73,12 @@ type forest struct {
 	want     string
 }
 
-func newForest(tb testing.TB, seed uint64) *forest {
+func newTreeCase(tb testing.TB, seed uint64) *treeCase {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 11))
-	f := &forest{world: &switchedWorld{}, programs: make(map[string]*Program), fails: rng.IntN(3) == 0}
+	f := &treeCase{world: &switchedWorld{}, programs: make(map[string]*Program), fails: rng.IntN(3) == 0}
 	var err error
-	if f.c, err = node.NewCatalogue(append(builtin.Types(), newOpType(f.world), newSubType())...); err != nil {
+	if f.c, err = node.NewCatalogue(append(builtin.Types(), newOpType(f.world), newChildFlowType())...); err != nil {
 		tb.Fatal(err)
 	}
 	uses := map[string]*flow.Flow{}
@@ -95,7 +95,7 @@ func newForest(tb testing.TB, seed uint64) *forest {
 
 // text is a random flow that runs those of the levels below. Its ids end as no
 // other flow's do: a child that goes on with a conversation says nothing twice.
-func (f *forest) text(rng *rand.Rand, level int, as string, uses map[string]*flow.Flow) string {
+func (f *treeCase) text(rng *rand.Rand, level int, as string, uses map[string]*flow.Flow) string {
 	var b strings.Builder
 	b.WriteString("nodes:\n")
 	op := func(id, rest string) {
@@ -113,7 +113,7 @@ func (f *forest) text(rng *rand.Rand, level int, as string, uses map[string]*flo
 		}
 		slices.Sort(below)
 		for i := range 1 + rng.IntN(2) {
-			if each := f.sub(rng, &b, fmt.Sprintf("s%d", i), as, below[rng.IntN(len(below))]); each && i == 0 {
+			if each := f.childNode(rng, &b, fmt.Sprintf("s%d", i), as, below[rng.IntN(len(below))]); each && i == 0 {
 				port = "results"
 			}
 		}
@@ -130,8 +130,8 @@ func (f *forest) text(rng *rand.Rand, level int, as string, uses map[string]*flo
 	return b.String()
 }
 
-// sub is a node that runs a flow, once or for each of two items.
-func (f *forest) sub(rng *rand.Rand, b *strings.Builder, id, as, name string) (each bool) {
+// childNode is a node that runs a flow, once or for each of two items.
+func (f *treeCase) childNode(rng *rand.Rand, b *strings.Builder, id, as, name string) (each bool) {
 	var keys []string
 	if rng.IntN(2) == 0 {
 		keys = append(keys, "after: a"+as)
@@ -159,7 +159,7 @@ func (f *forest) sub(rng *rand.Rand, b *strings.Builder, id, as, name string) (e
 	return true
 }
 
-func (f *forest) add(tb testing.TB, name, text string, uses map[string]*flow.Flow) *Program {
+func (f *treeCase) add(tb testing.TB, name, text string, uses map[string]*flow.Flow) *Program {
 	tb.Helper()
 	g, err := flow.Parse(name, []byte("weir: 1\nname: "+name+"\n"+text), f.c)
 	if err != nil {
@@ -179,10 +179,10 @@ func (f *forest) add(tb testing.TB, name, text string, uses map[string]*flow.Flo
 }
 
 // run simulates one schedule. Calm is one in which nothing is disturbed.
-func (f *forest) run(seed uint64, calm bool) (SimTreeReport, *treeLedger, error) {
+func (f *treeCase) run(seed uint64, calm bool) (SimTreeReport, *treeEffectLog, error) {
 	rng := rand.New(rand.NewPCG(seed, 12))
-	l := &treeLedger{life: 1, runs: map[string]*ledger{}, ended: map[string]bool{}, kin: map[string]string{}, nodes: map[string]string{}}
-	f.world.outside = l
+	l := &treeEffectLog{life: 1, runs: map[string]*effectLog{}, ended: map[string]bool{}, parents: map[string]string{}, nodes: map[string]string{}}
+	f.world.effectWorld = l
 	s := &SimTree{
 		Seed: seed, MaxSteps: 200_000, Answer: answerTree, Committed: l.committed, Acknowledged: l.acknowledged,
 		Crashed: func() { l.life++ },
@@ -201,10 +201,10 @@ func (f *forest) run(seed uint64, calm bool) (SimTreeReport, *treeLedger, error)
 			s.Cancel = 0.02 * rng.Float64()
 		}
 		if f.fails {
-			s.Early, s.Stray = 0.02*rng.Float64(), 0.005*rng.Float64()
+			s.SkipTime, s.CancelChild = 0.02*rng.Float64(), 0.005*rng.Float64()
 		}
 	}
-	report, err := s.Run(f.root, Services{}, Begin{ID: "sim"})
+	report, err := s.Run(f.root, Services{}, StartOptions{ID: "sim"})
 	if err == nil {
 		err = l.err
 	}
@@ -225,8 +225,8 @@ func answerTree(i engine.Interrupt) (engine.Value, bool) {
 }
 
 // compare holds a tree that completed against the undisturbed one.
-func (f *forest) compare(report SimTreeReport, calm bool) error {
-	got := came(report)
+func (f *treeCase) compare(report SimTreeReport, calm bool) error {
+	got := outcomeText(report)
 	switch {
 	case calm:
 		if f.want = got; report.Runs[0].Status != engine.Completed {
@@ -238,9 +238,9 @@ func (f *forest) compare(report SimTreeReport, calm bool) error {
 	return nil
 }
 
-// came is what a tree came to: how each run ended, with what, and what was said in
+// outcomeText is what a tree came to: how each run ended, with what, and what was said in
 // it, whatever the order that is left open.
-func came(report SimTreeReport) string {
+func outcomeText(report SimTreeReport) string {
 	var lines []string
 	for i := range report.Runs {
 		r := &report.Runs[i]
@@ -260,9 +260,9 @@ func came(report SimTreeReport) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestSimulatedTreesComeToWhatUndisturbedOnesComeTo(t *testing.T) {
+func TestSimulatedTreesMatchUndisturbedRuns(t *testing.T) {
 	if *simTreeSeed != 0 {
-		f := newForest(t, treeSeed(*simTreeSeed))
+		f := newTreeCase(t, treeSeed(*simTreeSeed))
 		if _, _, err := f.run(1, true); err != nil {
 			t.Fatalf("undisturbed: %v\n%s", err, strings.Join(f.texts, "\n"))
 		}
@@ -279,7 +279,7 @@ func TestSimulatedTreesComeToWhatUndisturbedOnesComeTo(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 100)
 	}
-	var sum treeTally
+	var sum treeCounts
 	var next atomic.Uint64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -305,15 +305,15 @@ func TestSimulatedTreesComeToWhatUndisturbedOnesComeTo(t *testing.T) {
 // treeSeed is the seed of the flows that a schedule runs.
 func treeSeed(schedule uint64) uint64 { return (schedule-1)/schedulesPerTree + 1 }
 
-// treeTally counts what was simulated.
-type treeTally struct {
+// treeCounts counts what was simulated.
+type treeCounts struct {
 	runs, crashes, faults, steps, cancelled, failed, acked, asks atomic.Uint64
 }
 
 // runAll runs the schedules of one tree.
-func (c *treeTally) runAll(t *testing.T, first, last uint64) {
+func (c *treeCounts) runAll(t *testing.T, first, last uint64) {
 	t.Helper()
-	f := newForest(t, treeSeed(first))
+	f := newTreeCase(t, treeSeed(first))
 	if _, _, err := f.run(1, true); err != nil {
 		t.Errorf("undisturbed: %v\nagain: go test ./runner -run TestSimulatedTrees -simtrees.seed %d", err, first)
 		return
@@ -329,7 +329,7 @@ func (c *treeTally) runAll(t *testing.T, first, last uint64) {
 		c.faults.Add(uint64(report.Faults))
 		c.steps.Add(uint64(report.Steps))
 		c.asks.Add(uint64(l.asks))
-		if l.early {
+		if l.ackedEarly {
 			c.acked.Add(1)
 		}
 		root := report.Runs[0].Status
@@ -342,11 +342,11 @@ func (c *treeTally) runAll(t *testing.T, first, last uint64) {
 	}
 }
 
-func TestTheSameSeedGivesTheSameTree(t *testing.T) {
-	for seed := range seeds(40) {
+func TestSameSeedGivesSameTree(t *testing.T) {
+	for seed := range seedCount(40) {
 		var texts []string
 		for range 2 {
-			f := newForest(t, seed)
+			f := newTreeCase(t, seed)
 			_, _, calm := f.run(1, true)
 			report, _, err := f.run(seed, false)
 			if err = cmp.Or(calm, err); err != nil {

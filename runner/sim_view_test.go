@@ -20,8 +20,8 @@ func newReplica(id string, p *Program) *replica {
 	return &replica{m: newMachine(id, p, &Services{})}
 }
 
-// follow applies a commit and compares with the live run.
-func (r *replica) follow(c engine.Commit, live *engine.Run, contexts map[string]convo.Context) error {
+// apply applies a commit and compares with the live run.
+func (r *replica) apply(c engine.Commit, live *engine.Run, contexts map[string]convo.Context) error {
 	b, err := engine.EncodeEvents(nil, c.Events)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (r *replica) follow(c engine.Commit, live *engine.Run, contexts map[string]
 	if err := r.m.replay(c); err != nil {
 		return err
 	}
-	a, z := describeRun(live, contexts), describeRun(r.m.run, r.m.book)
+	a, z := describeRun(live, contexts), describeRun(r.m.run, r.m.contexts)
 	if a != z {
 		return fmt.Errorf("after commit %d the replay differs from the live run\n%s", c.Seq, firstDifference(a, z))
 	}
@@ -60,7 +60,7 @@ func firstDifference(live, replayed string) string {
 func describeRun(r *engine.Run, contexts map[string]convo.Context) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("status %s, %d events at %d, usage %+v, cancel %t, tearing %t", r.Status(), r.Events(), r.Now(), r.Usage(), r.CancelRequested(), r.Tearing())
+	line("status %s, %d events at %d, usage %+v, cancel %t, tearing %t", r.Status(), r.Events(), r.Now(), r.Usage(), r.CancelRequested(), r.Cancelling())
 	id, at, ok := r.NextTimer()
 	line("timer %s %d %t, outputs %s, failure %s", id, at, ok, asJSON(r.Outputs()), asJSON(r.Failure()))
 	for _, n := range r.Nodes() {
@@ -85,10 +85,10 @@ func describeRun(r *engine.Run, contexts map[string]convo.Context) string {
 }
 
 func describeNode(line func(string, ...any), r *engine.Run, path string) {
-	line("  stuck %t, aborted %t, effects %s, begun %s, answers %s", r.Stuck(path), r.Aborted(path),
-		asJSON(r.Effects(path)), asJSON(r.BegunEffects(path)), asJSON(r.Answers(path)))
+	line("  stuck %t, aborted %t, effects %s, begun %s, answers %s", r.CanOverride(path), r.Aborted(path),
+		asJSON(r.Effects(path)), asJSON(r.StartedEffects(path)), asJSON(r.Answers(path)))
 	if e, ok := r.Entry(path); ok {
 		line("  entry %d %d %t in %s bound %v contexts %v grants %v port %q before %d iterations %s, %d keys", e.Attempt, e.Started,
-			e.Resumed, asJSON(e.Inputs), e.Bound, e.Contexts, e.Grants, e.Port, e.Before, asJSON(e.Iterations), e.State.Len())
+			e.Resumed, asJSON(e.Inputs), e.Bound, e.Contexts, e.Grants, e.Port, e.EarlierIterations, asJSON(e.Iterations), e.State.Len())
 	}
 }

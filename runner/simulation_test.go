@@ -24,15 +24,15 @@ const schedulesPerFlow = 100
 
 // simCase is a random flow with what the model expects of it.
 type simCase struct {
-	world   *switchedWorld
-	program *Program
-	plain   *expected
-	forced  *expected
+	world    *switchedWorld
+	program  *Program
+	expected *expected
+	forced   *expected
 }
 
 // switchedWorld lets one compiled program be run against one ledger after
 // another.
-type switchedWorld struct{ outside }
+type switchedWorld struct{ effectWorld }
 
 // newCase draws a valid flow from a seed.
 func newCase(tb testing.TB, seed uint64) *simCase {
@@ -42,43 +42,43 @@ func newCase(tb testing.TB, seed uint64) *simCase {
 		w := &switchedWorld{}
 		g := randomGraph(rng.IntN, 8, 2, rng.IntN(3) == 0, "")
 		if p, ok := simProgram(tb, g, w); ok {
-			return &simCase{world: w, program: p, plain: expect(g, false), forced: expect(g, true)}
+			return &simCase{world: w, program: p, expected: newExpected(g, false), forced: newExpected(g, true)}
 		}
 	}
 }
 
-// scheduled is one simulated schedule and what is watched of it.
-type scheduled struct {
+// scheduledRun is one simulated schedule and what is watched of it.
+type scheduledRun struct {
 	*simCase
-	rng     *rand.Rand
-	ledger  *ledger
-	replica *replica
-	mode    string // run, cancel or force
-	last    *engine.Run
-	book    map[string]convo.Context
+	rng      *rand.Rand
+	ledger   *effectLog
+	replica  *replica
+	mode     string // run, cancel or force
+	last     *engine.Run
+	contexts map[string]convo.Context
 }
 
 // run simulates one schedule of the case.
 func (c *simCase) run(seed uint64, compare bool) (SimReport, error) {
-	s := &scheduled{simCase: c, rng: rand.New(rand.NewPCG(seed, 2)), ledger: newLedger("sim"), mode: "run"}
+	s := &scheduledRun{simCase: c, rng: rand.New(rand.NewPCG(seed, 2)), ledger: newEffectLog("sim"), mode: "run"}
 	switch s.rng.IntN(8) {
 	case 0:
 		s.mode = "cancel"
 	case 1, 2:
 		s.mode = "force"
 	}
-	c.world.outside = s.ledger
+	c.world.effectWorld = s.ledger
 	if compare {
 		s.replica = newReplica("sim", c.program)
 	}
 	sim := &Sim{
-		Seed: seed, MaxSteps: 100_000, Act: s.act, Answer: s.answer, Committed: s.committed,
+		Seed: seed, MaxSteps: 100_000, Command: s.command, Answer: s.answer, Committed: s.committed,
 		Crashed: func() { s.ledger.life++ },
 	}
 	if s.rng.IntN(4) > 0 {
 		sim.Crash, sim.Fault = 0.03*s.rng.Float64(), 0.1*s.rng.Float64()
 	}
-	report, err := sim.Run(c.program, Services{}, Begin{ID: "sim"})
+	report, err := sim.Run(c.program, Services{}, StartOptions{ID: "sim"})
 	if err == nil {
 		err = s.ledger.err
 	}
@@ -88,8 +88,8 @@ func (c *simCase) run(seed uint64, compare bool) (SimReport, error) {
 	return report, s.check(report)
 }
 
-func (s *scheduled) check(report SimReport) error {
-	want := s.plain
+func (s *scheduledRun) check(report SimReport) error {
+	want := s.expected
 	if s.mode == "force" {
 		want = s.forced
 	}
@@ -97,29 +97,29 @@ func (s *scheduled) check(report SimReport) error {
 		return err
 	}
 	if s.last != nil && report.Status == engine.Completed {
-		return want.checkState(s.last, s.book)
+		return want.checkState(s.last, s.contexts)
 	}
 	return nil
 }
 
-func (s *scheduled) committed(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error {
-	s.last, s.book = r, contexts
+func (s *scheduledRun) committed(c engine.Commit, r *engine.Run, contexts map[string]convo.Context) error {
+	s.last, s.contexts = r, contexts
 	s.ledger.committed(c)
 	if s.replica != nil {
-		return s.replica.follow(c, r, contexts)
+		return s.replica.apply(c, r, contexts)
 	}
 	return nil
 }
 
-func (s *scheduled) answer(i engine.Interrupt) (engine.Value, bool) {
+func (s *scheduledRun) answer(i engine.Interrupt) (engine.Value, bool) {
 	if i.Kind == engine.AwaitEffect {
 		return "retry", true
 	}
 	return "yes", true
 }
 
-// act cancels the run at some time, or completes by hand what failed it.
-func (s *scheduled) act(r *engine.Run) Command {
+// command cancels the run at some time, or completes by hand what failed it.
+func (s *scheduledRun) command(r *engine.Run) Command {
 	switch s.mode {
 	case "cancel":
 		if s.rng.IntN(20) == 0 {
@@ -131,13 +131,13 @@ func (s *scheduled) act(r *engine.Run) Command {
 		}
 		var failed []string
 		for _, n := range r.Nodes() {
-			if n.Status == engine.Failed && r.Stuck(n.Path) && s.forced.byHand(n.Path) {
+			if n.Status == engine.Failed && r.CanOverride(n.Path) && s.forced.byHand(n.Path) {
 				failed = append(failed, n.Path)
 			}
 		}
 		if len(failed) > 0 {
 			p := failed[s.rng.IntN(len(failed))]
-			return Force("complete", p, engine.Values{{Name: "value", Value: "forced " + p}}, "somebody")
+			return OverrideNode("complete", p, engine.Values{{Name: "value", Value: "forced " + p}}, "somebody")
 		}
 	}
 	return nil
@@ -146,12 +146,12 @@ func (s *scheduled) act(r *engine.Run) Command {
 // flowSeed is the seed of the flow that a schedule runs.
 func flowSeed(schedule uint64) uint64 { return (schedule-1)/schedulesPerFlow + 1 }
 
-func TestSimulationsOfRandomFlowsComeToWhatTheModelSays(t *testing.T) {
+func TestSimulationsOfRandomFlowsMatchTheModel(t *testing.T) {
 	if *simSeed != 0 {
 		c := newCase(t, flowSeed(*simSeed))
 		report, err := c.run(*simSeed, true)
 		if err != nil {
-			t.Fatalf("%s\n%s\n%v", c.plain.g.file(), journalText(report.Commits), err)
+			t.Fatalf("%s\n%s\n%v", c.expected.g.file(), journalText(report.Commits), err)
 		}
 		return
 	}
@@ -159,7 +159,7 @@ func TestSimulationsOfRandomFlowsComeToWhatTheModelSays(t *testing.T) {
 	if testing.Short() {
 		n = min(n, 2_000)
 	}
-	var sum tally
+	var sum simCounts
 	var next atomic.Uint64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -182,11 +182,11 @@ func TestSimulationsOfRandomFlowsComeToWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// tally counts what was simulated.
-type tally struct{ crashes, faults, steps, cancelled, failed atomic.Uint64 }
+// simCounts counts what was simulated.
+type simCounts struct{ crashes, faults, steps, cancelled, failed atomic.Uint64 }
 
 // runAll runs the schedules of one flow.
-func (c *tally) runAll(t *testing.T, first, last uint64) {
+func (c *simCounts) runAll(t *testing.T, first, last uint64) {
 	t.Helper()
 	flow := newCase(t, flowSeed(first))
 	for seed := first; seed <= last; seed++ {
@@ -219,16 +219,16 @@ func journalText(commits []engine.Commit) string {
 	return b.String()
 }
 
-// seeds are n, less under the race detector where each is run by one goroutine.
-func seeds(n uint64) uint64 {
+// seedCount are n, less under the race detector where each is run by one goroutine.
+func seedCount(n uint64) uint64 {
 	if testing.Short() {
 		return n / 4
 	}
 	return n
 }
 
-func TestTheSameSeedGivesTheSameRun(t *testing.T) {
-	for seed := range seeds(30) {
+func TestSameSeedGivesSameRun(t *testing.T) {
+	for seed := range seedCount(30) {
 		var texts []string
 		for range 2 {
 			report, err := newCase(t, seed).run(seed, false)

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// StartIn is how a run began, as its journal has it.
-func StartIn(ctx context.Context, j Journal, run string) (*engine.RunStarted, error) {
+// JournaledStart is how a run began, as its journal has it.
+func JournaledStart(ctx context.Context, j Journal, run string) (*engine.RunStarted, error) {
 	for c, err := range j.Commits(ctx, run, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("read run %s: %w", run, err)
@@ -20,15 +20,15 @@ func StartIn(ctx context.Context, j Journal, run string) (*engine.RunStarted, er
 		}
 		break
 	}
-	return nil, neverStarted(run)
+	return nil, notStartedError(run)
 }
 
 // StartCancelled starts a round that has to begin so that its session is free again,
 // and cancels it with the same commit: no node runs.
-func (l *Local) StartCancelled(ctx context.Context, p *Program, b Begin, by, reason string) (*Execution, error) {
+func (l *Local) StartCancelled(ctx context.Context, p *Program, b StartOptions, by, reason string) (*Execution, error) {
 	var ack chan error
-	x, fresh, err := l.hold(ctx, p, b.ID, false, func(x *Execution) error {
-		if err := x.begin(p, &b); err != nil {
+	x, fresh, err := l.getOrLoad(ctx, p, b.ID, false, func(x *Execution) error {
+		if err := x.stageStart(p, &b); err != nil {
 			return err
 		}
 		ack = x.command(Cancel(by, reason))
@@ -40,5 +40,5 @@ func (l *Local) StartCancelled(ctx context.Context, p *Program, b Begin, by, rea
 	if err != nil {
 		return nil, err
 	}
-	return x, x.await(ctx, ack)
+	return x, x.awaitAck(ctx, ack)
 }

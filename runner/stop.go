@@ -13,13 +13,13 @@ import (
 // context ends, and after grace they are given up as unknown. A function without an
 // effect in flight has drain to return.
 const (
-	drain = 2 * time.Second
-	grace = 10 * time.Second
+	drainTimeout = 2 * time.Second
+	stopGrace    = 10 * time.Second
 )
 
-// abort stops the attempts that the run does not want any more.
-func (x *Execution) abort() {
-	if !x.m.run.Tearing() {
+// stopUnneeded stops the attempts that the run does not want any more.
+func (x *Execution) stopUnneeded() {
+	if !x.m.run.Cancelling() {
 		return
 	}
 	for path, a := range x.m.active {
@@ -27,44 +27,44 @@ func (x *Execution) abort() {
 			continue
 		}
 		a.stopping.Store(true)
-		x.endCalls(path)
-		if a.inflight.Load() == 0 { // its function is all there is to wait for
+		x.cancelToolRunsAt(path)
+		if a.effectsInFlight.Load() == 0 { // its function is all there is to wait for
 			a.cancel(errAborted)
-			x.after(a, drain, stopGiveUp)
+			x.stopAfter(a, drainTimeout, stopAbandon)
 			continue
 		}
-		x.after(a, drain, stopContext)
-		x.after(a, grace, stopGiveUp)
+		x.stopAfter(a, drainTimeout, stopContext)
+		x.stopAfter(a, stopGrace, stopAbandon)
 	}
 }
 
-func (x *Execution) after(a *attempt, d time.Duration, stop int) {
-	time.AfterFunc(d, func() { x.post(mail{attempt: a, stop: stop}) })
+func (x *Execution) stopAfter(a *attempt, d time.Duration, stop int) {
+	time.AfterFunc(d, func() { x.send(driverMessage{attempt: a, stop: stop}) })
 }
 
 // The levels of mail.stop.
 const (
 	stopContext = 1 // end the attempt's context
-	stopGiveUp  = 2 // give it up: its run is being cancelled or has failed
+	stopAbandon = 2 // give it up: its run is being cancelled or has failed
 	stopTimeout = 3 // give it up: its time was up and its function has not returned
 )
 
-// patience is how long a function may take to return once its context has ended
+// timeoutGrace is how long a function may take to return once its context has ended
 // because its time was up; with an effect in flight it is drain.
-const patience = 100 * time.Millisecond
+const timeoutGrace = 100 * time.Millisecond
 
 // stop makes an attempt end: by its context first, then without it.
 func (x *Execution) stop(a *attempt, level int) error {
 	switch {
 	case level == stopTimeout && !x.m.run.Aborted(a.Path):
-		e := a.errorOf(context.Cause(a.ctx))
-		return x.abandon(a, &engine.NodeFailed{Path: a.Path, Error: e, Micros: time.Since(a.entered).Microseconds()})
+		e := a.toError(context.Cause(a.ctx))
+		return x.abandon(a, &engine.NodeFailed{Path: a.Path, Error: e, Micros: time.Since(a.enteredAt).Microseconds()})
 	case level == stopContext:
 		a.cancel(errAborted)
 		return nil
 	}
 	a.cancel(errAborted)
-	return x.abandon(a, x.m.cancelled(a.Path, a.inflight.Load() > 0 || a.inFlight()))
+	return x.abandon(a, x.m.cancelledEvent(a.Path, a.effectsInFlight.Load() > 0 || a.hasUnknownEffect()))
 }
 
 // abandon ends an attempt whose function has not returned: what its effects brought
@@ -73,7 +73,7 @@ func (x *Execution) stop(a *attempt, level int) error {
 func (x *Execution) abandon(a *attempt, e engine.Event) error {
 	delete(x.m.active, a.Path)
 	a.mu.Lock()
-	pending := append(a.pending, a.chargeFlying()...)
+	pending := append(a.pending, a.chargeUnreserved()...)
 	a.pending, a.abandoned = nil, true
 	a.mu.Unlock()
 	n := x.local.abandoned.Add(1)
@@ -87,8 +87,8 @@ func (x *Execution) abandon(a *attempt, e engine.Event) error {
 	return x.m.step(x.local.clock.now(), e)
 }
 
-// returned notes that the function of an attempt has returned.
-func (x *Execution) returned(a *attempt) {
+// attemptReturned notes that the function of an attempt has returned.
+func (x *Execution) attemptReturned(a *attempt) {
 	a.mu.Lock()
 	late := a.abandoned
 	a.mu.Unlock()
@@ -101,8 +101,8 @@ func (x *Execution) returned(a *attempt) {
 // Abandoned is how many functions of nodes that were given up have not returned.
 func (l *Local) Abandoned() int { return int(l.abandoned.Load()) }
 
-// watch bounds the attempt's time as its node asks. What it has waited counts.
-func (x *Execution) watch(a *attempt) {
+// startTimeouts bounds the attempt's time as its node asks. What it has waited counts.
+func (x *Execution) startTimeouts(a *attempt) {
 	t := a.Plan.Def.Timeout
 	if t.Total > 0 {
 		left := t.Total
@@ -120,11 +120,11 @@ func (x *Execution) watch(a *attempt) {
 // attempt up where its function does not return.
 func (x *Execution) expire(a *attempt, err error) {
 	a.cancel(err)
-	wait := patience
-	if a.inflight.Load() > 0 {
-		wait = drain
+	wait := timeoutGrace
+	if a.effectsInFlight.Load() > 0 {
+		wait = drainTimeout
 	}
-	x.after(a, wait, stopTimeout)
+	x.stopAfter(a, wait, stopTimeout)
 }
 
 // timedOut is why the attempt failed where its time was up, whatever its function
@@ -140,14 +140,14 @@ func (a *attempt) timedOut() (err *engine.Error, ok bool) {
 	return err, true
 }
 
-// progress puts the idle timeout off.
-func (a *attempt) progress() {
+// resetIdleTimeout puts the idle timeout off.
+func (a *attempt) resetIdleTimeout() {
 	if a.idle != nil {
 		a.idle.Reset(a.Plan.Def.Timeout.Idle)
 	}
 }
 
-func (a *attempt) unwatch() {
+func (a *attempt) stopTimeouts() {
 	if a.total != nil {
 		a.total.Stop()
 	}
@@ -165,7 +165,7 @@ func timeoutError(a *attempt, how string, d time.Duration) error {
 }
 
 // Bound returns nil, or why the attempt must not begin another effect.
-func (a *attempt) barred() error {
+func (a *attempt) checkMayStart() error {
 	if a.stopping.Load() {
 		return errAborted
 	}

@@ -39,9 +39,9 @@ type Leases interface {
 
 // Inbox brings messages from processes that do not own the run.
 type Inbox interface {
-	// Posts returns the messages to all runs that owner has, the oldest first.
-	Posts(ctx context.Context, owner string) ([]store.Post, error)
-	Done(ctx context.Context, ids []int64) error
+	// PostsForOwner returns the messages to all runs that owner has, the oldest first.
+	PostsForOwner(ctx context.Context, owner string) ([]store.Post, error)
+	RemovePosts(ctx context.Context, ids []int64) error
 }
 
 // Store is all that the local runner needs kept.
@@ -52,8 +52,8 @@ type Store interface {
 	Inbox
 }
 
-// instant is implemented by stores whose Append is so cheap that commits need
+// instantStore is implemented by stores whose Append is so cheap that commits need
 // not be gathered.
-type instant interface {
+type instantStore interface {
 	Instant()
 }

@@ -22,7 +22,7 @@ import (
 func (x *Execution) Items(ctx context.Context, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		r := &reader{ctx: ctx, l: x.local, yield: yield}
-		if r.after(x, after) {
+		if r.seekEvent(x, after) {
 			r.follow()
 		}
 	}
@@ -38,7 +38,7 @@ func (x *Execution) Stream(ctx context.Context, cursor string) iter.Seq2[Item, e
 			yield(Item{}, err)
 			return
 		}
-		r := &reader{ctx: ctx, l: x.local, yield: yield, at: *p, before: p.heard}
+		r := &reader{ctx: ctx, l: x.local, yield: yield, at: *p, liveBefore: p.sawLive}
 		if r.resume(x) {
 			r.follow()
 		}
@@ -47,42 +47,42 @@ func (x *Execution) Stream(ctx context.Context, cursor string) iter.Seq2[Item, e
 
 // reader follows a tree of runs. It belongs to the goroutine that iterates.
 type reader struct {
-	ctx    context.Context
-	l      *Local
-	x      *Execution // nil where only the journals are read
-	yield  func(Item, error) bool
-	at     position
-	silent bool                 // what is read is no news
-	shared bool                 // an item has at.runs
-	before bool                 // there was live output before the cursor, which may not have been replaced
-	heard  map[liveKey]struct{} // live output that was yielded, and nothing has replaced
+	ctx        context.Context
+	l          *Local
+	x          *Execution // nil where only the journals are read
+	yield      func(Item, error) bool
+	at         position
+	skipping   bool                 // what is read is no news
+	runsShared bool                 // an item has at.runs
+	liveBefore bool                 // there was live output before the cursor, which may not have been replaced
+	liveSeen   map[liveKey]struct{} // live output that was yielded, and nothing has replaced
 }
 
-// after brings the reader to the event of that number.
-func (r *reader) after(x *Execution, number int64) bool {
+// seekEvent brings the reader to the event of that number.
+func (r *reader) seekEvent(x *Execution, number int64) bool {
 	r.x = x
-	a := x.hub.join(r.l.clock.now(), number == x.hub.start)
+	a := x.hub.subscribe(r.l.clock.now(), number == x.hub.start)
 	r.at.hub, r.at.pos = a.hub, a.pos
-	if a.pos == 0 && len(a.live) == 0 && number == x.hub.start && a.ends[x.ID] == number {
-		r.at.runs = append([]followed{{run: x.ID, last: number}}, x.hub.below...)
+	if a.pos == 0 && len(a.live) == 0 && number == x.hub.start && a.lastEvents[x.ID] == number {
+		r.at.runs = append([]runPosition{{run: x.ID, last: number}}, x.hub.children...)
 		return true
 	}
-	r.at.runs = []followed{{run: x.ID}}
+	r.at.runs = []runPosition{{run: x.ID}}
 	if number > 0 {
-		r.silent = true
-		if !r.fill(x.ID, number, false) {
+		r.skipping = true
+		if !r.yieldJournal(x.ID, number, false) {
 			return false
 		}
-		r.silent = false
+		r.skipping = false
 		for i := range r.at.runs[1:] {
 			f := &r.at.runs[i+1]
-			f.last = unset
-			if n, here := a.ends[f.run]; here {
+			f.last = lastUnknown
+			if n, here := a.lastEvents[f.run]; here {
 				f.last = n
 			}
 		}
 	}
-	return r.replay(&a) && r.snapshots(a.live)
+	return r.replay(&a) && r.yieldSnapshots(a.live)
 }
 
 // resume brings the reader from its position to where it can follow an execution.
@@ -96,30 +96,30 @@ func (r *reader) resume(x *Execution) bool {
 
 // rejoin brings a reader that has lost its place to where it would be if it came now.
 func (r *reader) rejoin() bool {
-	a := r.x.hub.join(r.l.clock.now(), false)
+	a := r.x.hub.subscribe(r.l.clock.now(), false)
 	r.at.hub, r.at.pos = a.hub, a.pos
-	return r.gap() && r.replay(&a) && r.snapshots(a.live)
+	return r.yieldGap() && r.replay(&a) && r.yieldSnapshots(a.live)
 }
 
-// gap says that live output was lost, where there was some that nothing has replaced.
-func (r *reader) gap() bool {
-	if !r.at.heard && !r.before {
+// yieldGap says that live output was lost, where there was some that nothing has replaced.
+func (r *reader) yieldGap() bool {
+	if !r.at.sawLive && !r.liveBefore {
 		return true
 	}
-	r.at.heard, r.before = false, false
-	clear(r.heard)
-	return r.give(Item{Run: r.at.runs[0].run, At: r.l.clock.now(), Gap: true})
+	r.at.sawLive, r.liveBefore = false, false
+	clear(r.liveSeen)
+	return r.yieldItem(Item{Run: r.at.runs[0].run, At: r.l.clock.now(), Gap: true})
 }
 
 // replay yields what the journals have, of each run as far as an arrival says.
-func (r *reader) replay(a *arrival) bool {
+func (r *reader) replay(a *subscription) bool {
 	for i := 0; i < len(r.at.runs); i++ { // it may grow, and shrink
 		f := r.at.runs[i]
-		to, here := a.ends[f.run]
+		to, here := a.lastEvents[f.run]
 		if !here {
 			to = lastEvent
 		}
-		if to > f.last && !r.fill(f.run, to, false) {
+		if to > f.last && !r.yieldJournal(f.run, to, false) {
 			return false
 		}
 	}
@@ -129,9 +129,9 @@ func (r *reader) replay(a *arrival) bool {
 // lastEvent is after the last event of any journal.
 const lastEvent = 1<<63 - 1
 
-func (r *reader) snapshots(live []Item) bool {
+func (r *reader) yieldSnapshots(live []Item) bool {
 	for _, it := range live {
-		if r.find(it.Run) != nil && !r.give(it) {
+		if r.runPosition(it.Run) != nil && !r.yieldItem(it) {
 			return false
 		}
 	}
@@ -149,9 +149,9 @@ func (r *reader) follow() bool {
 			return false
 		case ended:
 			// What children have that ended or rest elsewhere.
-			return r.replay(&arrival{ends: map[string]int64{r.x.ID: r.x.hub.end()}})
+			return r.replay(&subscription{lastEvents: map[string]int64{r.x.ID: r.x.hub.lastPublished()}})
 		case lagged:
-			r.before = true
+			r.liveBefore = true
 			if !r.rejoin() {
 				return false
 			}
@@ -163,44 +163,44 @@ func (r *reader) follow() bool {
 				break
 			}
 			r.at.pos = pos
-			if !r.item(items[0]) {
+			if !r.yieldPublished(items[0]) {
 				return false
 			}
 		}
 	}
 }
 
-// item takes an item as it was published.
-func (r *reader) item(it Item) bool {
-	f := r.find(it.Run)
+// yieldPublished takes an item as it was published.
+func (r *reader) yieldPublished(it Item) bool {
+	f := r.runPosition(it.Run)
 	switch {
 	case it.attached && f == nil:
 		return true
-	case it.attached && f.last == unset:
-		r.set(it.Run, func(f *followed) { f.last = it.Number })
+	case it.attached && f.last == lastUnknown:
+		r.updateRun(it.Run, func(f *runPosition) { f.last = it.Number })
 		return true
 	case it.attached && f.last > it.Number: // it was read further than where its live output begins
-		r.before = true
+		r.liveBefore = true
 		return r.rejoin()
 	case it.attached:
-		return r.fill(it.Run, it.Number, false)
+		return r.yieldJournal(it.Run, it.Number, false)
 	case f == nil:
 		return true
 	case it.Event == nil:
-		return r.give(it)
+		return r.yieldItem(it)
 	case it.Number <= f.last:
 		return true
-	case it.Number > f.last+1 && !r.fill(it.Run, it.Number-1, false):
+	case it.Number > f.last+1 && !r.yieldJournal(it.Run, it.Number-1, false):
 		return false
 	}
-	return r.event(it)
+	return r.yieldEvent(it)
 }
 
-// fill yields the events of a run that are not yielded yet from its journal, up to a
+// yieldJournal yields the events of a run that are not yielded yet from its journal, up to a
 // number, or up to the one that ends it.
-func (r *reader) fill(run string, to int64, end bool) bool {
-	f := r.find(run)
-	if f == nil || f.last == unset {
+func (r *reader) yieldJournal(run string, to int64, end bool) bool {
+	f := r.runPosition(run)
+	if f == nil || f.last == lastUnknown {
 		return true
 	}
 	for c, err := range r.l.o.Store.Commits(r.ctx, run, f.seq) {
@@ -211,26 +211,26 @@ func (r *reader) fill(run string, to int64, end bool) bool {
 			r.yield(Item{}, err)
 			return false
 		}
-		if more, done := r.commit(run, &c, to, end); done || !more {
+		if more, done := r.yieldCommit(run, &c, to, end); done || !more {
 			return more
 		}
-		r.set(run, func(f *followed) { f.seq = c.Seq })
+		r.updateRun(run, func(f *runPosition) { f.seq = c.Seq })
 	}
 	return true
 }
 
-// commit yields the events of a commit that are not yielded yet; done says that no later
+// yieldCommit yields the events of a commit that are not yielded yet; done says that no later
 // ones are to be.
-func (r *reader) commit(run string, c *engine.Commit, to int64, end bool) (more, done bool) {
+func (r *reader) yieldCommit(run string, c *engine.Commit, to int64, end bool) (more, done bool) {
 	for i, e := range c.Events {
 		n := c.First + int64(i)
 		if n > to {
 			return true, true
 		}
-		if n <= r.find(run).last {
+		if n <= r.runPosition(run).last {
 			continue
 		}
-		if !r.event(Item{Run: run, Number: n, At: c.When(i), Event: e, seq: c.Seq}) {
+		if !r.yieldEvent(Item{Run: run, Number: n, At: c.When(i), Event: e, seq: c.Seq}) {
 			return false, true
 		}
 		if end && terminal(e) {
@@ -240,36 +240,36 @@ func (r *reader) commit(run string, c *engine.Commit, to int64, end bool) (more,
 	return true, false
 }
 
-// event yields the next event of a run, and notes the children that it starts or ends.
-func (r *reader) event(it Item) bool {
+// yieldEvent yields the next event of a run, and notes the children that it starts or ends.
+func (r *reader) yieldEvent(it Item) bool {
 	rep, reported := it.Event.(*engine.ChildReported)
 	if reported = reported && rep.Status.Ended(); reported {
-		if f := r.find(rep.Run); f != nil && !f.ended && !r.fill(rep.Run, lastEvent, true) {
+		if f := r.runPosition(rep.Run); f != nil && !f.ended && !r.yieldJournal(rep.Run, lastEvent, true) {
 			return false
 		}
 	}
-	r.set(it.Run, func(f *followed) {
+	r.updateRun(it.Run, func(f *runPosition) {
 		f.last, f.seq = it.Number, max(f.seq, it.seq-1)
 		if _, note := it.Event.(*engine.NoteRecorded); !note {
 			f.ended = terminal(it.Event)
 		}
 	})
 	if reported && rep.Status != engine.Failed { // one that failed can be made to go on
-		r.drop(rep.Run)
+		r.dropRun(rep.Run)
 	}
 	if e, ok := it.Event.(*engine.NodeWaiting); ok {
-		above := r.find(it.Run).above
+		above := r.runPosition(it.Run).pathPrefix
 		for _, i := range e.Interrupts {
-			if i.Child != nil && r.find(i.Child.Run) == nil {
-				r.own()
-				r.at.runs = append(r.at.runs, followed{run: i.Child.Run, above: above + e.Path + ">", parent: it.Run})
+			if i.Child != nil && r.runPosition(i.Child.Run) == nil {
+				r.ownRuns()
+				r.at.runs = append(r.at.runs, runPosition{run: i.Child.Run, pathPrefix: above + e.Path + ">", parent: it.Run})
 			}
 		}
 	}
-	return r.give(it)
+	return r.yieldItem(it)
 }
 
-func (r *reader) find(run string) *followed {
+func (r *reader) runPosition(run string) *runPosition {
 	for i := range r.at.runs {
 		if r.at.runs[i].run == run {
 			return &r.at.runs[i]
@@ -278,26 +278,26 @@ func (r *reader) find(run string) *followed {
 	return nil
 }
 
-// set changes what is known of a run.
-func (r *reader) set(run string, change func(*followed)) {
-	r.own()
-	if f := r.find(run); f != nil {
+// updateRun changes what is known of a run.
+func (r *reader) updateRun(run string, change func(*runPosition)) {
+	r.ownRuns()
+	if f := r.runPosition(run); f != nil {
 		change(f)
 	}
 }
 
-// own makes at.runs the reader's alone.
-func (r *reader) own() {
-	if r.shared {
-		r.at.runs, r.shared = slices.Clone(r.at.runs), false
+// ownRuns makes at.runs the reader's alone.
+func (r *reader) ownRuns() {
+	if r.runsShared {
+		r.at.runs, r.runsShared = slices.Clone(r.at.runs), false
 	}
 }
 
-// drop forgets a run and those below it.
-func (r *reader) drop(run string) {
-	r.own()
+// dropRun forgets a run and those below it.
+func (r *reader) dropRun(run string) {
+	r.ownRuns()
 	gone := map[string]bool{run: true}
-	r.at.runs = slices.DeleteFunc(r.at.runs, func(f followed) bool { // parents come before children
+	r.at.runs = slices.DeleteFunc(r.at.runs, func(f runPosition) bool { // parents come before children
 		if gone[f.parent] {
 			gone[f.run] = true
 		}
@@ -305,39 +305,39 @@ func (r *reader) drop(run string) {
 	})
 }
 
-// give yields an item, unless it is no news.
-func (r *reader) give(it Item) bool {
-	if r.silent {
+// yieldItem yields an item, unless it is no news.
+func (r *reader) yieldItem(it Item) bool {
+	if r.skipping {
 		return true
 	}
-	it.Above = r.find(it.Run).above
-	r.hear(&it)
+	it.PathPrefix = r.runPosition(it.Run).pathPrefix
+	r.trackLive(&it)
 	at := r.at
-	it.from, r.shared = &at, true
+	it.from, r.runsShared = &at, true
 	return r.yield(it, nil)
 }
 
-// hear notes what live output the reader's user has that nothing has replaced.
-func (r *reader) hear(it *Item) {
+// trackLive notes what live output the reader's user has that nothing has replaced.
+func (r *reader) trackLive(it *Item) {
 	k := liveKey{it.Run, it.Path, it.Effect}
 	switch e := it.Event.(type) {
 	case nil:
 		switch {
 		case it.Retracted:
-			delete(r.heard, k)
+			delete(r.liveSeen, k)
 		case it.Chunk != nil:
-			if r.heard == nil {
-				r.heard = make(map[liveKey]struct{})
+			if r.liveSeen == nil {
+				r.liveSeen = make(map[liveKey]struct{})
 			}
-			r.heard[k] = struct{}{}
+			r.liveSeen[k] = struct{}{}
 		}
 	case *engine.EffectCompleted:
 		path, _ := cutLast(e.Key, '/')
-		delete(r.heard, liveKey{it.Run, path, e.Key})
+		delete(r.liveSeen, liveKey{it.Run, path, e.Key})
 	case *engine.NodeCompleted:
-		delete(r.heard, liveKey{it.Run, e.Path, ""})
+		delete(r.liveSeen, liveKey{it.Run, e.Path, ""})
 	default:
 		return
 	}
-	r.at.heard = r.before || len(r.heard) > 0
+	r.at.sawLive = r.liveBefore || len(r.liveSeen) > 0
 }

@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	// sweepPause is about how long passes between two looks for unfinished runs.
-	sweepPause = time.Second
-	// provingPause is how long passes while runs that were taken have not committed.
-	provingPause = 50 * time.Millisecond
-	// claimsASweep bounds how many runs a process takes in one look, so that several
+	// sweepInterval is about how long passes between two looks for unfinished runs.
+	sweepInterval = time.Second
+	// unprovenInterval is how long passes while runs that were taken have not committed.
+	unprovenInterval = 50 * time.Millisecond
+	// maxRunsPerSweep bounds how many runs a process takes in one look, so that several
 	// processes share what another left.
-	claimsASweep = 32
-	// pageOfRuns is how many unfinished runs are read at a time.
-	pageOfRuns = 500
+	maxRunsPerSweep = 32
+	// sweepPageSize is how many unfinished runs are read at a time.
+	sweepPageSize = 500
 )
 
 // sweeper continues runs that their processes left: those that were executing, those
 // whose timer is due, and those with messages in their inbox. One goroutine uses it.
 type sweeper struct {
-	l       *Local
-	store   Recovery
-	timers  Timers
-	proving []string // runs that were taken after a crash and have not committed
-	refused refusals
+	l        *Local
+	store    RecoveryStore
+	timers   TimerStore
+	unproven []string // runs that were taken after a crash and have not committed
+	refused  refusals
 }
 
 // refusals are the runs that could not be continued.
 type refusals struct {
 	mu   sync.Mutex
-	runs map[string]refused
+	runs map[string]refusal
 }
 
-type refused struct {
+type refusal struct {
 	Blocked
 	until time.Time     // when it is tried again
-	after time.Duration // how long that is
+	pause time.Duration // how long that is
 }
 
-// found is an unfinished run that nobody executes, as one sweep sees it.
-type found struct {
+// unownedRun is an unfinished run that nobody executes, as one sweep sees it.
+type unownedRun struct {
 	store.Unfinished
 	crashes int // once it is taken
 }
@@ -58,48 +58,48 @@ type found struct {
 func (s *sweeper) sweep(ctx context.Context, now time.Time) (time.Duration, error) {
 	free, all, err := s.list(ctx, now)
 	if err != nil {
-		return sweepPause, err
+		return sweepInterval, err
 	}
-	if err := s.stillProving(ctx); err != nil {
-		return sweepPause, err
+	if err := s.dropProven(ctx); err != nil {
+		return sweepInterval, err
 	}
-	s.forget(all)
-	poisoned := s.poisoned(ctx, free)
-	claims, suspects := 0, []*found(nil)
+	s.dropRefusals(all)
+	poisoned := s.quarantinePoisoned(ctx, free)
+	claims, suspects := 0, []*unownedRun(nil)
 	for i := range free {
 		u := &free[i]
 		switch {
-		case s.waits(u, all, now), poisoned[u.Run]:
-		case suspect(free, u):
+		case s.skips(u, all, now), poisoned[u.Run]:
+		case isSuspect(free, u):
 			suspects = append(suspects, u)
-		case claims == claimsASweep:
-			return jitter(provingPause), nil
+		case claims == maxRunsPerSweep:
+			return jitter(unprovenInterval), nil
 		default:
 			claims++
-			s.take(ctx, u, free)
+			s.continueRun(ctx, u, free)
 		}
 	}
 	// A run that may have brought down its process is tried alone, so that the next
 	// crash, if there is one, is counted for it and for no other.
 	for _, u := range suspects {
-		if len(s.proving) > 0 {
-			return jitter(provingPause), nil
+		if len(s.unproven) > 0 {
+			return jitter(unprovenInterval), nil
 		}
-		s.take(ctx, u, free)
+		s.continueRun(ctx, u, free)
 	}
-	if len(s.proving) > 0 {
-		return jitter(provingPause), nil
+	if len(s.unproven) > 0 {
+		return jitter(unprovenInterval), nil
 	}
-	return s.pause(ctx, now), nil
+	return s.nextPause(ctx, now), nil
 }
 
 // list reads the unfinished runs that nobody executes, and the ids of all that are
 // unfinished and not executed here.
-func (s *sweeper) list(ctx context.Context, now time.Time) (free []found, all map[string]bool, err error) {
+func (s *sweeper) list(ctx context.Context, now time.Time) (free []unownedRun, all map[string]bool, err error) {
 	all = make(map[string]bool)
 	gone := make(map[string]bool)
 	for after := int64(0); ; {
-		page, err := s.store.Unfinished(ctx, s.l.owner, now, after, pageOfRuns)
+		page, err := s.store.Unfinished(ctx, s.l.owner, now, after, sweepPageSize)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -108,23 +108,23 @@ func (s *sweeper) list(ctx context.Context, now time.Time) (free []found, all ma
 			after = u.Number
 			all[u.Run] = true
 			if _, known := gone[u.Owner]; !known {
-				gone[u.Owner] = dead(u.Owner)
+				gone[u.Owner] = ownerDead(u.Owner)
 			}
 			if u.Owner == "" || gone[u.Owner] || !u.Until.After(now) {
-				free = append(free, found{*u, s.l.crashesOf(u, now, gone[u.Owner])})
+				free = append(free, unownedRun{*u, s.l.crashesOf(u, now, gone[u.Owner])})
 			}
 		}
-		if len(page) < pageOfRuns {
+		if len(page) < sweepPageSize {
 			return free, all, nil
 		}
 	}
 }
 
-// stillProving forgets the runs that have committed, ended or come to rest since they
+// dropProven forgets the runs that have committed, ended or come to rest since they
 // were taken.
-func (s *sweeper) stillProving(ctx context.Context) error {
+func (s *sweeper) dropProven(ctx context.Context) error {
 	var failed error
-	s.proving = slices.DeleteFunc(s.proving, func(id string) bool {
+	s.unproven = slices.DeleteFunc(s.unproven, func(id string) bool {
 		row, err := s.l.o.Store.Run(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return true
@@ -138,9 +138,9 @@ func (s *sweeper) stillProving(ctx context.Context) error {
 	return failed
 }
 
-// poisoned sets aside the runs that have brought down their processes, and says which
+// quarantinePoisoned sets aside the runs that have brought down their processes, and says which
 // runs are not to be continued because of that: they and those above them.
-func (s *sweeper) poisoned(ctx context.Context, free []found) map[string]bool {
+func (s *sweeper) quarantinePoisoned(ctx context.Context, free []unownedRun) map[string]bool {
 	out := make(map[string]bool)
 	parents := make(map[string]string, len(free))
 	for i := range free {
@@ -151,7 +151,7 @@ func (s *sweeper) poisoned(ctx context.Context, free []found) map[string]bool {
 		if u.crashes < MaxCrashes {
 			continue
 		}
-		err := s.l.setAside(ctx, &u.Unfinished)
+		err := s.l.quarantine(ctx, &u.Unfinished)
 		if !errors.Is(err, ErrPoisoned) {
 			continue // somebody else has it
 		}
@@ -166,9 +166,9 @@ func (s *sweeper) poisoned(ctx context.Context, free []found) map[string]bool {
 	return out
 }
 
-// waits reports whether a run is not for this sweep: another run brings it along, or
+// skips reports whether a run is not for this sweep: another run brings it along, or
 // it was refused a moment ago.
-func (s *sweeper) waits(u *found, all map[string]bool, now time.Time) bool {
+func (s *sweeper) skips(u *unownedRun, all map[string]bool, now time.Time) bool {
 	if u.Parent != "" && (all[u.Parent] || s.l.Held(u.Parent) != nil) || s.l.Held(u.Run) != nil {
 		return true
 	}
@@ -178,9 +178,9 @@ func (s *sweeper) waits(u *found, all map[string]bool, now time.Time) bool {
 	return ok && now.Before(r.until)
 }
 
-// suspect reports whether the run, or one below it, has ended two processes: then the
+// isSuspect reports whether the run, or one below it, has ended two processes: then the
 // next crash sets it aside, and no other run may be the cause of that.
-func suspect(free []found, u *found) bool {
+func isSuspect(free []unownedRun, u *unownedRun) bool {
 	for i := range free {
 		if of := &free[i]; of.crashes > 1 && (of.Run == u.Run || strings.HasPrefix(of.Run, u.Run+".")) {
 			return true
@@ -189,8 +189,8 @@ func suspect(free []found, u *found) bool {
 	return false
 }
 
-// take continues a run here, unless somebody was faster.
-func (s *sweeper) take(ctx context.Context, u *found, free []found) {
+// continueRun continues a run here, unless somebody was faster.
+func (s *sweeper) continueRun(ctx context.Context, u *unownedRun, free []unownedRun) {
 	p, err := s.l.o.Program(ctx, u.Run)
 	if err == nil && u.Status == engine.Pending {
 		return // a round without a commit: whoever drives its session starts it
@@ -212,15 +212,15 @@ func (s *sweeper) take(ctx context.Context, u *found, free []found) {
 		s.l.o.Logger.Info("run continued", "run", u.Run, "owner", OwnerName(u.Owner), "crashes", u.crashes)
 		for i := range free {
 			if of := &free[i]; of.crashes > 0 && (of.Run == u.Run || strings.HasPrefix(of.Run, u.Run+".")) {
-				s.proving = append(s.proving, of.Run)
+				s.unproven = append(s.unproven, of.Run)
 			}
 		}
-		s.l.loops.Go(func() { s.follow(u.Unfinished, x) })
+		s.l.loops.Go(func() { s.watch(u.Unfinished, x) })
 	}
 }
 
-// follow notes why a run that was continued cannot go on.
-func (s *sweeper) follow(u store.Unfinished, x *Execution) {
+// watch notes why a run that was continued cannot go on.
+func (s *sweeper) watch(u store.Unfinished, x *Execution) {
 	select {
 	case <-x.done:
 	case <-s.l.ctx.Done():
@@ -229,7 +229,7 @@ func (s *sweeper) follow(u store.Unfinished, x *Execution) {
 	if err := x.err; err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrOwned) {
 		s.refuse(&u, err)
 	} else {
-		s.accept(u.Run)
+		s.clearRefusal(u.Run)
 	}
 }
 
@@ -243,30 +243,30 @@ func (s *sweeper) refuse(u *store.Unfinished, err error) {
 	s.refused.mu.Lock()
 	defer s.refused.mu.Unlock()
 	if s.refused.runs == nil {
-		s.refused.runs = make(map[string]refused)
+		s.refused.runs = make(map[string]refusal)
 	}
 	r := s.refused.runs[u.Run]
-	r.Blocked, r.after = b, min(max(2*r.after, sweepPause), refusedFor)
-	r.until = time.Now().Add(r.after)
+	r.Blocked, r.pause = b, min(max(2*r.pause, sweepInterval), maxRefusalPause)
+	r.until = time.Now().Add(r.pause)
 	s.refused.runs[u.Run] = r
 }
 
-func (s *sweeper) accept(run string) {
+func (s *sweeper) clearRefusal(run string) {
 	s.refused.mu.Lock()
 	defer s.refused.mu.Unlock()
 	delete(s.refused.runs, run)
 }
 
-// forget drops refusals of runs that are not unfinished any more.
-func (s *sweeper) forget(all map[string]bool) {
+// dropRefusals drops refusals of runs that are not unfinished any more.
+func (s *sweeper) dropRefusals(all map[string]bool) {
 	s.refused.mu.Lock()
 	defer s.refused.mu.Unlock()
-	maps.DeleteFunc(s.refused.runs, func(id string, _ refused) bool { return !all[id] && s.l.Held(id) == nil })
+	maps.DeleteFunc(s.refused.runs, func(id string, _ refusal) bool { return !all[id] && s.l.Held(id) == nil })
 }
 
-// pause is how long to wait before the next sweep.
-func (s *sweeper) pause(ctx context.Context, now time.Time) time.Duration {
-	pause := jitter(sweepPause)
+// nextPause is how long to wait before the next sweep.
+func (s *sweeper) nextPause(ctx context.Context, now time.Time) time.Duration {
+	pause := jitter(sweepInterval)
 	if s.timers == nil {
 		return pause
 	}
@@ -326,14 +326,14 @@ func (s *sweeper) deliver(ctx context.Context, p *Program, run string) {
 		case "child": // whoever takes the run looks after its children
 			_, err = l.Resume(ctx, p, run)
 		}
-		_, accepted := errors.AsType[*Accepted](err)
+		_, accepted := errors.AsType[*AcceptedByChild](err)
 		if !accepted && (errors.Is(err, store.ErrOwned) || errors.Is(err, ErrEnded)) || ctx.Err() != nil {
 			return // whoever holds it takes the rest
 		}
 		if err != nil && !accepted {
 			l.o.Logger.Warn("message refused", "run", run, "kind", post.Kind, "error", err)
 		}
-		if err := l.o.Store.Done(ctx, []int64{post.ID}); err != nil {
+		if err := l.o.Store.RemovePosts(ctx, []int64{post.ID}); err != nil {
 			l.o.Logger.Warn("take message", "run", run, "error", err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Timers is a Store that knows which runs wait for a time.
-type Timers interface {
+// TimerStore is a Store that knows which runs wait for a time.
+type TimerStore interface {
 	// Due lists runs that nobody owns and whose earliest timer is due at before,
 	// the longest due first.
 	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
@@ -15,17 +15,17 @@ type Timers interface {
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 }
 
-// Sweeper is a Store that keeps a cache whose entries expire.
-type Sweeper interface {
-	// CacheSweep forgets what has expired at now and says how much that was.
-	CacheSweep(ctx context.Context, now time.Time) (int64, error)
+// CacheSweeper is a Store that keeps a cache whose entries expire.
+type CacheSweeper interface {
+	// CacheDeleteExpired forgets what has expired at now and says how much that was.
+	CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error)
 }
 
 const (
 	// sweepCacheEvery is how often expired cache entries are removed.
 	sweepCacheEvery = time.Minute
-	// refusedFor is how long a run that cannot be continued is left alone at most.
-	refusedFor = time.Minute
+	// maxRefusalPause is how long a run that cannot be continued is left alone at most.
+	maxRefusalPause = time.Minute
 )
 
 // recover continues what processes have left, until the Local closes.
@@ -50,7 +50,7 @@ func (l *Local) recover() {
 // sweepCache removes what has expired from the cache, now and then.
 func (l *Local) sweepCache() {
 	defer l.loops.Done()
-	s, ok := l.o.Store.(Sweeper)
+	s, ok := l.o.Store.(CacheSweeper)
 	if !ok {
 		return
 	}
@@ -62,7 +62,7 @@ func (l *Local) sweepCache() {
 			return
 		case <-t.C:
 		}
-		if _, err := s.CacheSweep(l.ctx, time.Now()); err != nil && l.ctx.Err() == nil {
+		if _, err := s.CacheDeleteExpired(l.ctx, time.Now()); err != nil && l.ctx.Err() == nil {
 			l.o.Logger.Warn("sweep the cache", "error", err)
 		}
 	}

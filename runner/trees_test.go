@@ -29,15 +29,15 @@ var (
 // errKilled is what a dead process's store says.
 var errKilled = errors.New("the process is dead")
 
-// mortal is a store as one process has it: from some commit on it is dead to that
+// killableStore is a store as one process has it: from some commit on it is dead to that
 // process, as if it had been killed there.
-type mortal struct {
+type killableStore struct {
 	*memory.Store
-	dead  atomic.Bool
-	after atomic.Int64 // commits until then; negative is never
-	log   *commitLog
-	mu    sync.Mutex
-	held  map[string]store.Lease
+	dead        atomic.Bool
+	commitsLeft atomic.Int64 // commits until then; negative is never
+	log         *commitLog
+	mu          sync.Mutex
+	held        map[string]store.Lease
 }
 
 // commitLog is the order in which the commits of all runs became durable.
@@ -46,13 +46,13 @@ type commitLog struct {
 	list []engine.Commit
 }
 
-func newMortal(s *memory.Store, log *commitLog) *mortal {
-	m := &mortal{Store: s, log: log, held: make(map[string]store.Lease)}
-	m.after.Store(-1)
+func newKillableStore(s *memory.Store, log *commitLog) *killableStore {
+	m := &killableStore{Store: s, log: log, held: make(map[string]store.Lease)}
+	m.commitsLeft.Store(-1)
 	return m
 }
 
-func (m *mortal) alive() error {
+func (m *killableStore) checkAlive() error {
 	if m.dead.Load() {
 		return errKilled
 	}
@@ -60,13 +60,13 @@ func (m *mortal) alive() error {
 }
 
 // Append commits while the process lives.
-func (m *mortal) Append(ctx context.Context, as []store.Append) []error {
+func (m *killableStore) Append(ctx context.Context, as []store.Append) []error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if left := m.after.Load(); left == 0 {
+	if left := m.commitsLeft.Load(); left == 0 {
 		m.dead.Store(true)
 	} else if left > 0 {
-		m.after.Add(-1)
+		m.commitsLeft.Add(-1)
 	}
 	if m.dead.Load() {
 		errs := make([]error, len(as))
@@ -81,8 +81,8 @@ func (m *mortal) Append(ctx context.Context, as []store.Append) []error {
 	for i := range as {
 		if errs[i] == nil {
 			m.log.list = append(m.log.list, as[i].Commit)
-			if as[i].Take != nil {
-				m.held[as[i].Commit.Run] = *as[i].Take
+			if as[i].Acquire != nil {
+				m.held[as[i].Commit.Run] = *as[i].Acquire
 			}
 		}
 	}
@@ -90,34 +90,34 @@ func (m *mortal) Append(ctx context.Context, as []store.Append) []error {
 }
 
 // Create and the other methods are the store's while the process lives.
-func (m *mortal) Create(ctx context.Context, r store.NewRun) error {
-	if err := m.alive(); err != nil {
+func (m *killableStore) Create(ctx context.Context, r store.NewRun) error {
+	if err := m.checkAlive(); err != nil {
 		return err
 	}
 	return m.Store.Create(ctx, r)
 }
 
 // Run reads a row.
-func (m *mortal) Run(ctx context.Context, id string) (store.Run, error) {
-	if err := m.alive(); err != nil {
+func (m *killableStore) Run(ctx context.Context, id string) (store.Run, error) {
+	if err := m.checkAlive(); err != nil {
 		return store.Run{}, err
 	}
 	return m.Store.Run(ctx, id)
 }
 
 // Commits reads a journal.
-func (m *mortal) Commits(ctx context.Context, run string, after int64) iter.Seq2[engine.Commit, error] {
-	if err := m.alive(); err != nil {
+func (m *killableStore) Commits(ctx context.Context, run string, after int64) iter.Seq2[engine.Commit, error] {
+	if err := m.checkAlive(); err != nil {
 		return func(yield func(engine.Commit, error) bool) { yield(engine.Commit{}, err) }
 	}
 	return m.Store.Commits(ctx, run, after)
 }
 
 // Acquire takes a lease and remembers it.
-func (m *mortal) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
+func (m *killableStore) Acquire(ctx context.Context, run, owner string, ttl time.Duration, now time.Time) (store.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.alive(); err != nil {
+	if err := m.checkAlive(); err != nil {
 		return store.Lease{}, err
 	}
 	l, err := m.Store.Acquire(ctx, run, owner, ttl, now)
@@ -128,18 +128,18 @@ func (m *mortal) Acquire(ctx context.Context, run, owner string, ttl time.Durati
 }
 
 // Release gives a lease back.
-func (m *mortal) Release(ctx context.Context, l store.Lease) error {
-	if err := m.alive(); err != nil {
+func (m *killableStore) Release(ctx context.Context, l store.Lease) error {
+	if err := m.checkAlive(); err != nil {
 		return err
 	}
 	return m.Store.Release(ctx, l)
 }
 
 // Do makes the process known to its nodes.
-func (m *mortal) Do(*http.Request) (*http.Response, error) { return nil, errKilled }
+func (m *killableStore) Do(*http.Request) (*http.Response, error) { return nil, errKilled }
 
 // kill ends the process: what it held is free, as once its leases have run out.
-func (m *mortal) kill() {
+func (m *killableStore) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.dead.Store(true)
@@ -148,37 +148,37 @@ func (m *mortal) kill() {
 	}
 }
 
-// ledger is the world outside: what effects there were.
-type ledger struct {
-	mu        sync.Mutex
-	begun     int
-	ended     int
-	cancelled bool                  // the cancellation was acknowledged
-	at        int                   // after so many commits
-	reached   map[int]chan struct{} // closed when so many effects have begun
+// effectLog is the world outside: what effects there were.
+type effectLog struct {
+	mu         sync.Mutex
+	started    int
+	endedCount int
+	cancelled  bool                  // the cancellation was acknowledged
+	at         int                   // after so many commits
+	reached    map[int]chan struct{} // closed when so many effects have begun
 }
 
-func (l *ledger) begin() {
+func (l *effectLog) effectStarted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.begun++
-	if c := l.reached[l.begun]; c != nil {
+	l.started++
+	if c := l.reached[l.started]; c != nil {
 		close(c)
 	}
 }
 
-func (l *ledger) end() {
+func (l *effectLog) effectEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended++
+	l.endedCount++
 }
 
-// when is closed once n effects have begun.
-func (l *ledger) when(n int) <-chan struct{} {
+// afterStarted is closed once n effects have begun.
+func (l *effectLog) afterStarted(n int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := make(chan struct{})
-	if l.begun >= n {
+	if l.started >= n {
 		close(c)
 		return c
 	}
@@ -186,34 +186,34 @@ func (l *ledger) when(n int) <-chan struct{} {
 	return c
 }
 
-// working is a node type with one effect, which takes a moment.
-type working struct {
+// workType is a node type with one effect, which takes a moment.
+type workType struct {
 	spec   flow.TypeSpec
-	ledger *ledger
+	ledger *effectLog
 	pause  time.Duration
 }
 
-func newWorking(l *ledger, pause time.Duration) *working {
-	return &working{flow.TypeSpec{
+func newWorkType(l *effectLog, pause time.Duration) *workType {
+	return &workType{flow.TypeSpec{
 		Name: "work", Version: 1, Ports: flow.Ports{Out: []flow.Port{{Name: "out", Type: flow.TypeAny}}},
 	}, l, pause}
 }
 
 // Spec describes the type.
-func (w *working) Spec() *flow.TypeSpec { return &w.spec }
+func (w *workType) Spec() *flow.TypeSpec { return &w.spec }
 
 // Prepare makes the node.
-func (w *working) Prepare(map[string]any) (node.Node, error) {
+func (w *workType) Prepare(map[string]any) (node.Node, error) {
 	return node.NodeFunc(func(ctx *node.Ctx) error {
 		took := engine.Usage{Calls: 1, Input: 10}
 		_, err := ctx.Do(node.Effect{
 			Name: "work", Request: ctx.Info().Path, Reserve: &node.Reserve{Usage: took},
 			Do: func(context.Context, string) (node.Outcome, error) {
-				if err := ctx.HTTP().(*mortal).alive(); err != nil {
+				if err := ctx.HTTP().(*killableStore).checkAlive(); err != nil {
 					return node.Outcome{}, err // the dead do nothing
 				}
-				w.ledger.begin()
-				defer w.ledger.end()
+				w.ledger.effectStarted()
+				defer w.ledger.effectEnded()
 				<-time.After(w.pause) // what is in flight ends by itself, soon
 				return node.Outcome{Value: int64(1), Usage: &took}, nil
 			},
@@ -225,9 +225,9 @@ func (w *working) Prepare(map[string]any) (node.Node, error) {
 	}), nil
 }
 
-// fiveLevels makes a tree of five levels under a root: runs that work, run others
+// fiveLevelTree makes a tree of five levels under a root: runs that work, run others
 // beside each other, and ask.
-func fiveLevels(tr *tree, rng *rand.Rand) *runner.Program {
+func fiveLevelTree(tr *tree, rng *rand.Rand) *runner.Program {
 	var p *runner.Program
 	for level := range 6 {
 		text := "nodes:\n  before: {type: work}\n"
@@ -258,29 +258,29 @@ func fiveLevels(tr *tree, rng *rand.Rand) *runner.Program {
 // them, at random, and holds what is left to what was promised.
 func TestTreesOfFiveLevels(t *testing.T) {
 	if *treesSeed != 0 {
-		aTree(t, *treesSeed)
+		checkTree(t, *treesSeed)
 		return
 	}
 	for seed := uint64(1); seed <= uint64(*treesN); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			aTree(t, seed)
+			checkTree(t, seed)
 		})
 	}
 }
 
-func aTree(t *testing.T, seed uint64) {
+func checkTree(t *testing.T, seed uint64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
-	l := &ledger{reached: make(map[int]chan struct{})}
-	tr := newTree(t, newWorking(l, time.Duration(rng.IntN(2000))*time.Microsecond))
-	p := fiveLevels(tr, rng)
+	l := &effectLog{reached: make(map[int]chan struct{})}
+	tr := newTree(t, newWorkType(l, time.Duration(rng.IntN(2000))*time.Microsecond))
+	p := fiveLevelTree(tr, rng)
 	s, log := memory.New(), &commitLog{}
 	kills := rng.IntN(4)
 	for range kills {
 		m := tr.process(s, log)
-		m.after.Store(int64(rng.IntN(60)))
-		x, err := tr.local.Start(t.Context(), p, runner.Begin{ID: "r"})
+		m.commitsLeft.Store(int64(rng.IntN(60)))
+		x, err := tr.local.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 		if err == nil {
 			_, _ = x.Wait(t.Context())
 		}
@@ -288,31 +288,31 @@ func aTree(t *testing.T, seed uint64) {
 		_ = tr.local.Close(t.Context())
 	}
 	tr.process(s, log)
-	x, err := tr.local.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := tr.local.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rng.IntN(4) > 0 {
 		select {
-		case <-l.when(1 + rng.IntN(30)):
+		case <-l.afterStarted(1 + rng.IntN(30)):
 		case <-x.Done():
 		}
-		acknowledged(t, tr, p, l, log)
+		cancelTree(t, tr, p, l, log)
 	}
-	tr.settle(p)
+	tr.answerAll(p)
 	l.check(t, s, log, kills)
 }
 
 // process starts another process on the store.
-func (t *tree) process(s *memory.Store, log *commitLog) *mortal {
-	m := newMortal(s, log)
+func (t *tree) process(s *memory.Store, log *commitLog) *killableStore {
+	m := newKillableStore(s, log)
 	t.store, t.services.HTTP = m, m
 	t.open()
 	return m
 }
 
-// acknowledged cancels the tree and has the ledger know when that is certain.
-func acknowledged(t *testing.T, tr *tree, p *runner.Program, l *ledger, log *commitLog) {
+// cancelTree cancels the tree and has the ledger know when that is certain.
+func cancelTree(t *testing.T, tr *tree, p *runner.Program, l *effectLog, log *commitLog) {
 	t.Helper()
 	_, err := tr.local.Do(t.Context(), p, "r", runner.Cancel("me", "enough"))
 	if err != nil && !errors.Is(err, runner.ErrStatus) {
@@ -325,8 +325,8 @@ func acknowledged(t *testing.T, tr *tree, p *runner.Program, l *ledger, log *com
 	l.cancelled, l.at = err == nil, len(log.list)
 }
 
-// settle answers what the tree asks until it has ended.
-func (t *tree) settle(p *runner.Program) {
+// answerAll answers what the tree asks until it has ended.
+func (t *tree) answerAll(p *runner.Program) {
 	t.tb.Helper()
 	for range 1000 {
 		x, err := t.local.Resume(t.tb.Context(), p, "r")
@@ -354,12 +354,12 @@ func (t *tree) settle(p *runner.Program) {
 }
 
 // check holds the record to what was promised.
-func (l *ledger) check(t *testing.T, s *memory.Store, log *commitLog, kills int) {
+func (l *effectLog) check(t *testing.T, s *memory.Store, log *commitLog, kills int) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {
-		nothingBegins(t, log.list[l.at:])
+		checkNoStarts(t, log.list[l.at:])
 	}
 	list, err := s.Runs(t.Context(), store.Filter{Limit: 10_000})
 	if err != nil {
@@ -387,8 +387,8 @@ func (l *ledger) check(t *testing.T, s *memory.Store, log *commitLog, kills int)
 	}
 }
 
-// nothingBegins holds what came after an acknowledgement to it.
-func nothingBegins(t *testing.T, after []engine.Commit) {
+// checkNoStarts holds what came after an acknowledgement to it.
+func checkNoStarts(t *testing.T, after []engine.Commit) {
 	t.Helper()
 	for _, c := range after {
 		for _, e := range c.Events {
@@ -402,15 +402,15 @@ func nothingBegins(t *testing.T, after []engine.Commit) {
 	}
 }
 
-func (l *ledger) checkUsage(t *testing.T, root *store.Run, kills int) {
+func (l *effectLog) checkUsage(t *testing.T, root *store.Run, kills int) {
 	t.Helper()
-	if kills == 0 && l.begun != l.ended {
-		t.Errorf("%d effects began and %d ended", l.begun, l.ended)
+	if kills == 0 && l.started != l.endedCount {
+		t.Errorf("%d effects began and %d ended", l.started, l.endedCount)
 	}
 	// What was announced and not begun any more is charged too.
 	used := root.Head.Usage
 	exact := kills == 0 && !l.cancelled
-	if used.Calls < l.begun || exact && used.Calls != l.begun || used.Input != used.Calls*10 {
-		t.Errorf("the tree's usage is %+v, and %d calls were begun", used, l.begun)
+	if used.Calls < l.started || exact && used.Calls != l.started || used.Input != used.Calls*10 {
+		t.Errorf("the tree's usage is %+v, and %d calls were begun", used, l.started)
 	}
 }

@@ -54,16 +54,16 @@ func (j job) perform(a *attempt) (lead bool) {
 	returned := false
 	defer func() {
 		if !returned {
-			a.unwatch()
-			j.x.returned(a)
-			j.x.post(mail{attempt: a, ended: true, err: a.exited()})
+			a.stopTimeouts()
+			j.x.attemptReturned(a)
+			j.x.send(driverMessage{attempt: a, ended: true, err: a.exitError()})
 		}
 	}()
-	micros, err := a.perform()
+	micros, err := a.runNode()
 	returned = true
-	a.unwatch()
-	j.x.returned(a)
-	return j.x.box.put(mail{attempt: a, ended: true, err: err, micros: micros})
+	a.stopTimeouts()
+	j.x.attemptReturned(a)
+	return j.x.messages.put(driverMessage{attempt: a, ended: true, err: err, micros: micros})
 }
 
 // do runs the attempt. Where nobody drives the execution afterwards, it drives,

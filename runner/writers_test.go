@@ -16,17 +16,17 @@ import (
 
 var writersN = flag.Int("writers.n", 150, "how many runs of 64 parallel writers are simulated")
 
-const writers = 64
+const writerCount = 64
 
-// scribe is a node type that writes a message, a key of its own, and keys that
+// writerType is a node type that writes a message, a key of its own, and keys that
 // all write.
-type scribe struct{ spec flow.TypeSpec }
+type writerType struct{ spec flow.TypeSpec }
 
-func (s *scribe) Spec() *flow.TypeSpec { return &s.spec }
+func (s *writerType) Spec() *flow.TypeSpec { return &s.spec }
 
-func (s *scribe) Prepare(map[string]any) (node.Node, error) { return node.NodeFunc(scribble), nil }
+func (s *writerType) Prepare(map[string]any) (node.Node, error) { return node.NodeFunc(writeAll), nil }
 
-func scribble(ctx *node.Ctx) error {
+func writeAll(ctx *node.Ctx) error {
 	m, err := ctx.Context()
 	if err != nil {
 		return err
@@ -42,13 +42,13 @@ func scribble(ctx *node.Ctx) error {
 	return ctx.State().Update(map[string]any{"at_" + path: int64(before), "log": path, "count": int64(1)})
 }
 
-// errand is a node type that does something outside, so that when a node after
+// effectType is a node type that does something outside, so that when a node after
 // it is ready depends on the schedule.
-type errand struct{ spec flow.TypeSpec }
+type effectType struct{ spec flow.TypeSpec }
 
-func (e *errand) Spec() *flow.TypeSpec { return &e.spec }
+func (e *effectType) Spec() *flow.TypeSpec { return &e.spec }
 
-func (e *errand) Prepare(map[string]any) (node.Node, error) {
+func (e *effectType) Prepare(map[string]any) (node.Node, error) {
 	return node.NodeFunc(func(ctx *node.Ctx) error {
 		_, err := ctx.Do(node.Effect{Name: "run", Do: func(context.Context, string) (node.Outcome, error) {
 			return node.Outcome{}, nil
@@ -63,12 +63,12 @@ func writersProgram(t *testing.T) *Program {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("weir: 1\nname: writers\nstate:\n  log: {reducer: append, initial: []}\n  count: {reducer: sum, initial: 0}\nnodes:\n")
-	for i := range writers {
+	for i := range writerCount {
 		fmt.Fprintf(&b, "  e%02d: {type: errand}\n  w%02d: {type: scribe, after: e%02d}\n", i, i, i)
 	}
 	c, err := node.NewCatalogue(
-		&scribe{flow.TypeSpec{Name: "scribe", Version: 1, Context: flow.ContextWrite}},
-		&errand{flow.TypeSpec{Name: "errand", Version: 1}},
+		&writerType{flow.TypeSpec{Name: "scribe", Version: 1, Context: flow.ContextWrite}},
+		&effectType{flow.TypeSpec{Name: "errand", Version: 1}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +84,13 @@ func writersProgram(t *testing.T) *Program {
 	return p
 }
 
-func TestOfParallelWritersNoMessageAndNoUpdateIsLost(t *testing.T) {
+func TestParallelWritersLoseNothing(t *testing.T) {
 	p := writersProgram(t)
 	crashes, orders := 0, map[string]bool{}
-	n := int(seeds(uint64(*writersN)))
+	n := int(seedCount(uint64(*writersN)))
 	for seed := range uint64(n) {
-		sim := &Sim{Seed: seed, Parallel: writers, Crash: 0.01, Fault: 0.03}
-		report, err := sim.Run(p, Services{}, Begin{ID: "writers"})
+		sim := &Sim{Seed: seed, Parallel: writerCount, Crash: 0.01, Fault: 0.03}
+		report, err := sim.Run(p, Services{}, StartOptions{ID: "writers"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestOfParallelWritersNoMessageAndNoUpdateIsLost(t *testing.T) {
 		crashes += report.Crashes
 		orders[order] = true
 	}
-	t.Logf("%d runs of %d writers, %d crashes, %d orders", n, writers, crashes, len(orders))
+	t.Logf("%d runs of %d writers, %d crashes, %d orders", n, writerCount, crashes, len(orders))
 	if crashes < n/4 || len(orders) < min(n/4, 1000) {
 		t.Error("the simulation does not simulate what it should")
 	}
@@ -123,7 +123,7 @@ func checkWriters(p *Program, report SimReport) (string, error) {
 			return "", err
 		}
 	}
-	replayed, err := written(again.m.book[engine.MainContext])
+	replayed, err := written(again.m.contexts[engine.MainContext])
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +149,7 @@ func written(c convo.Context) ([]string, error) {
 			return nil, fmt.Errorf("%s writes in the middle of the turn of %s", m.Text, ms[i-1].Text)
 		}
 	}
-	if once := slices.Compact(slices.Sorted(slices.Values(order))); len(once) != writers || len(order) != writers || len(ids) != 2*writers {
+	if once := slices.Compact(slices.Sorted(slices.Values(order))); len(once) != writerCount || len(order) != writerCount || len(ids) != 2*writerCount {
 		return nil, fmt.Errorf("%d writers in %d turns with %d ids", len(once), len(order), len(ids))
 	}
 	return order, nil
@@ -161,7 +161,7 @@ func checkWrittenState(s engine.State, order []string) error {
 			return fmt.Errorf("%s saw %v messages and wrote the turn %d", who, at, i)
 		}
 	}
-	if n, _ := s.Get("count"); n != int64(writers) {
+	if n, _ := s.Get("count"); n != int64(writerCount) {
 		return fmt.Errorf("the count is %v", n)
 	}
 	log, _ := s.Get("log")

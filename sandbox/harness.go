@@ -36,12 +36,12 @@ type Report struct {
 	// Kind is "left", or why the code brought nothing: "syntax", "exception",
 	// "memory", "exit" (it ended itself with an exit code) or "context" (it
 	// assigned that name).
-	Kind      string         `json:"kind"`
-	Message   string         `json:"message"`
-	Traceback string         `json:"traceback"`
-	Line      int            `json:"line"`
-	Context   map[string]any `json:"context"`
-	Odd       []Odd          `json:"odd"`
+	Kind      string             `json:"kind"`
+	Message   string             `json:"message"`
+	Traceback string             `json:"traceback"`
+	Line      int                `json:"line"`
+	Context   map[string]any     `json:"context"`
+	Odd       []UnencodableValue `json:"odd"`
 }
 
 // ReadReport reads what a harness sent.
@@ -55,14 +55,14 @@ func ReadReport(text []byte) (*Report, error) {
 	return r, nil
 }
 
-// Conclude is what the job brought where its code left things as the report
+// BuildResult is what the job brought where its code left things as the report
 // says; stdout and stderr are what it wrote.
-func (r *Report) Conclude(job *Job, stdout, stderr string) (*Result, error) {
+func (r *Report) BuildResult(job *Job, stdout, stderr string) (*Result, error) {
 	failed := &Result{Stdout: stdout, Stderr: stderr}
 	e := &Error{Message: r.Message, Traceback: r.Traceback, Line: r.Line}
 	switch r.Kind {
 	case "left":
-		return Conclude(job, &Ended{Context: r.Context, Odd: r.Odd, Stdout: stdout, Stderr: stderr})
+		return BuildResult(job, &Outcome{Context: r.Context, Unencodable: r.Odd, Stdout: stdout, Stderr: stderr})
 	case "syntax":
 		e.Code = engine.CodeCodeInvalid
 	case "exception", "exit":

@@ -67,8 +67,8 @@ type Limits struct {
 	Processes int
 }
 
-// Or is l with those of other where l has none.
-func (l Limits) Or(other Limits) Limits {
+// WithDefaults is l with those of other where l has none.
+func (l Limits) WithDefaults(other Limits) Limits {
 	return Limits{
 		Time: cmp.Or(max(l.Time, 0), other.Time), Memory: cmp.Or(max(l.Memory, 0), other.Memory),
 		Output: cmp.Or(max(l.Output, 0), other.Output), Disk: cmp.Or(max(l.Disk, 0), other.Disk),
@@ -91,8 +91,8 @@ type Result struct {
 	// Stdout and Stderr are what it wrote, without the line of the update.
 	Stdout, Stderr string
 	// Sandbox is the id of the sandbox it ran in, Took how long it ran.
-	Sandbox string
-	Took    time.Duration
+	Sandbox  string
+	Duration time.Duration
 }
 
 // Problem is what Check found.

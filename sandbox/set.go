@@ -37,8 +37,8 @@ func (s *Set) Get(name string) Executor {
 	return nil
 }
 
-// For returns the first executor of a language, nil where there is none.
-func (s *Set) For(language string) Executor {
+// ForLanguage returns the first executor of a language, nil where there is none.
+func (s *Set) ForLanguage(language string) Executor {
 	if s == nil {
 		return nil
 	}

@@ -12,21 +12,21 @@ import (
 // MaxDepth is how deep lists and objects of a value may be nested.
 const MaxDepth = 200
 
-// Normal is v as the state keeps it, sharing nothing with v, or what of it JSON
+// NormalizeValue is v as the state keeps it, sharing nothing with v, or what of it JSON
 // or the state does not have; Key of that is left to the caller. v holds nil,
 // bool, int64, float64, json.Number, string, []any and map[string]any.
-func Normal(v any) (any, *Odd) {
+func NormalizeValue(v any) (any, *UnencodableValue) {
 	var path []string
-	out, why := normalAt(v, &path, 0)
+	out, why := normalizeAt(v, &path, 0)
 	if why == "" {
 		return out, nil
 	}
 	slices.Reverse(path)
-	return nil, &Odd{Path: strings.Join(path, ""), Why: why}
+	return nil, &UnencodableValue{Path: strings.Join(path, ""), Why: why}
 }
 
-// normalAt collects the path from the inside outwards, once there is a fault.
-func normalAt(v any, path *[]string, depth int) (any, string) {
+// normalizeAt collects the path from the inside outwards, once there is a fault.
+func normalizeAt(v any, path *[]string, depth int) (any, string) {
 	if depth > MaxDepth {
 		return nil, "is nested deeper than " + strconv.Itoa(MaxDepth) + " lists and objects"
 	}
@@ -37,11 +37,11 @@ func normalAt(v any, path *[]string, depth int) (any, string) {
 		return int64(t), ""
 	case float64:
 		if t != t || t-t != 0 {
-			return nil, "is " + notFinite(t)
+			return nil, "is " + nonFiniteText(t)
 		}
 		return t, ""
 	case json.Number:
-		return number(t)
+		return normalizeNumber(t)
 	case string:
 		if why := notJSON(t); why != "" {
 			return nil, why
@@ -51,18 +51,18 @@ func normalAt(v any, path *[]string, depth int) (any, string) {
 		}
 		return strings.Clone(t), ""
 	case []any:
-		return normalList(t, path, depth)
+		return normalizeList(t, path, depth)
 	case map[string]any:
-		return normalObject(t, path, depth)
+		return normalizeObject(t, path, depth)
 	default:
 		return nil, "is " + kindOf(v)
 	}
 }
 
-func normalList(list []any, path *[]string, depth int) (any, string) {
+func normalizeList(list []any, path *[]string, depth int) (any, string) {
 	out := make([]any, len(list))
 	for i, e := range list {
-		x, why := normalAt(e, path, depth+1)
+		x, why := normalizeAt(e, path, depth+1)
 		if why != "" {
 			*path = append(*path, "["+strconv.Itoa(i)+"]")
 			return nil, why
@@ -72,10 +72,10 @@ func normalList(list []any, path *[]string, depth int) (any, string) {
 	return out, ""
 }
 
-func normalObject(object map[string]any, path *[]string, depth int) (any, string) {
+func normalizeObject(object map[string]any, path *[]string, depth int) (any, string) {
 	out := make(map[string]any, len(object))
 	for _, k := range slices.Sorted(maps.Keys(object)) {
-		x, why := normalAt(object[k], path, depth+1)
+		x, why := normalizeAt(object[k], path, depth+1)
 		if why != "" {
 			*path = append(*path, "["+strconv.Quote(k)+"]")
 			return nil, why
@@ -85,9 +85,9 @@ func normalObject(object map[string]any, path *[]string, depth int) (any, string
 	return out, ""
 }
 
-// number is what the state keeps of a number; a whole one that does not fit 64
+// normalizeNumber is what the state keeps of a number; a whole one that does not fit 64
 // bits would lose digits, so it is refused.
-func number(n json.Number) (any, string) {
+func normalizeNumber(n json.Number) (any, string) {
 	if i, err := n.Int64(); err == nil {
 		return i, ""
 	}
@@ -101,7 +101,7 @@ func number(n json.Number) (any, string) {
 	return f, ""
 }
 
-func notFinite(f float64) string {
+func nonFiniteText(f float64) string {
 	switch {
 	case f != f:
 		return "NaN"

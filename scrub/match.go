@@ -14,9 +14,9 @@ import (
 // encoding: as it is, escaped as JSON, programs and shells do, for URLs, in HTML, in
 // quoted-printable, and escaped again.
 type matcher struct {
-	text   string
-	cut    bool // the text may end inside of the runes
-	broken bool // white space may stand between the runes
+	text       string
+	cut        bool // the text may end inside of the runes
+	allowSpace bool // white space may stand between the runes
 	// failed are the runes left and the places from where they were not found, so that
 	// the time does not grow with the ways to read backslashes.
 	failed map[[2]int]bool
@@ -27,32 +27,32 @@ type matcher struct {
 func (m *matcher) match(runes []rune, i, seen int) int {
 	for len(runes) > 0 {
 		if i >= len(m.text) {
-			if m.cut && seen >= Min {
+			if m.cut && seen >= MinLength {
 				return i
 			}
 			return -1
 		}
-		ends := m.rune(runes[0], i)
+		ends := m.runeEnds(runes[0], i)
 		if len(ends) == 0 {
-			if j := m.space(i); m.broken && seen > 0 && j > i {
+			if j := m.space(i); m.allowSpace && seen > 0 && j > i {
 				i = j
 				continue
 			}
-			if m.cut && seen >= Min && m.unfinished(i) {
+			if m.cut && seen >= MinLength && m.endsInEscape(i) {
 				return len(m.text)
 			}
 			return -1
 		}
 		if len(ends) > 1 {
-			return m.first(runes[1:], ends, seen+1)
+			return m.matchFirst(runes[1:], ends, seen+1)
 		}
 		i, runes, seen = ends[0], runes[1:], seen+1
 	}
 	return i
 }
 
-// first is match from the first of several places at which it succeeds.
-func (m *matcher) first(runes []rune, from []int, seen int) int {
+// matchFirst is match from the first of several places at which it succeeds.
+func (m *matcher) matchFirst(runes []rune, from []int, seen int) int {
 	for _, i := range from {
 		at := [2]int{len(runes), i}
 		if m.failed[at] {
@@ -69,13 +69,13 @@ func (m *matcher) first(runes []rune, from []int, seen int) int {
 	return -1
 }
 
-// unfinished reports whether the text ends inside of an escape.
-func (m *matcher) unfinished(i int) bool {
+// endsInEscape reports whether the text ends inside of an escape.
+func (m *matcher) endsInEscape(i int) bool {
 	return len(m.text)-i < 8 && strings.ContainsAny(m.text[i:i+1], `\%&='`)
 }
 
-// rune are the places at which a rune that begins at i may end.
-func (m *matcher) rune(r rune, i int) []int {
+// runeEnds are the places at which a rune that begins at i may end.
+func (m *matcher) runeEnds(r rune, i int) []int {
 	var buf [4]byte
 	raw := string(buf[:utf8.EncodeRune(buf[:], r)])
 	if strings.HasPrefix(m.text[i:], raw) && r != '\\' && m.text[i] != '%' && m.text[i] != '&' && m.text[i] != '=' && m.text[i] != '\'' {
@@ -104,13 +104,13 @@ func (m *matcher) rune(r rune, i int) []int {
 		if strings.HasPrefix(m.text[at:], raw) {
 			add(at + len(raw))
 		}
-		add(m.encoded(raw, r, at))
+		add(m.encodedRune(raw, r, at))
 		if j == i {
 			break
 		}
 	}
 	if j > i {
-		add(m.named(r, j))
+		add(m.escapedRune(r, j))
 	}
 	if r == ' ' && strings.HasPrefix(m.text[i:], "+") {
 		add(i + 1)
@@ -145,12 +145,12 @@ func (m *matcher) slash(i int) int {
 	case strings.HasPrefix(rest, `\`):
 		return i + 1
 	}
-	return max(m.encoded(`\`, '\\', i), i)
+	return max(m.encodedRune(`\`, '\\', i), i)
 }
 
-// named reads what stands behind a backslash for a rune: u0041, x41, U00000041,
+// escapedRune reads what stands behind a backslash for a rune: u0041, x41, U00000041,
 // u{41}, n.
-func (m *matcher) named(r rune, i int) int {
+func (m *matcher) escapedRune(r rune, i int) int {
 	rest := m.text[i:]
 	for name, is := range map[byte]rune{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f'} {
 		if r == is && rest != "" && rest[0] == name {
@@ -180,15 +180,15 @@ func isHex(digits string, r rune) bool {
 	return err == nil && rune(n) == r
 }
 
-// encoded reads a rune as URLs, quoted-printable and HTML write it, also more than
+// encodedRune reads a rune as URLs, quoted-printable and HTML write it, also more than
 // once: %2541, &amp;#65;.
-func (m *matcher) encoded(raw string, r rune, i int) int {
+func (m *matcher) encodedRune(raw string, r rune, i int) int {
 	if i >= len(m.text) {
 		return -1
 	}
 	switch m.text[i] {
 	case '%', '=':
-		return m.marked(raw, m.text[i], i)
+		return m.markedBytes(raw, m.text[i], i)
 	case '&':
 		i++
 		for strings.HasPrefix(m.text[i:], "amp;") && (r != '&' || strings.HasPrefix(m.text[i+4:], "amp;") || strings.HasPrefix(m.text[i+4:], "#")) {
@@ -202,8 +202,8 @@ func (m *matcher) encoded(raw string, r rune, i int) int {
 	return -1
 }
 
-// marked reads bytes each of which a mark and its hexadecimal number stand for.
-func (m *matcher) marked(raw string, mark byte, i int) int {
+// markedBytes reads bytes each of which a mark and its hexadecimal number stand for.
+func (m *matcher) markedBytes(raw string, mark byte, i int) int {
 	for k := range len(raw) {
 		if i >= len(m.text) || m.text[i] != mark {
 			return -1
@@ -256,8 +256,8 @@ func (m *matcher) space(i int) int {
 	return i
 }
 
-// starts are the bytes that a rune may begin with, in any encoding.
-func starts(r rune) iter.Seq[byte] {
+// firstBytes are the bytes that a rune may begin with, in any encoding.
+func firstBytes(r rune) iter.Seq[byte] {
 	own := string(r)[:1]
 	all := own + `\%&=`
 	if r == ' ' {

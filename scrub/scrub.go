@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// Min is the shortest text that is looked for, in bytes: the letters of a shorter
+	// MinLength is the shortest text that is looked for, in bytes: the letters of a shorter
 	// one are everywhere.
-	Min = 4
+	MinLength = 4
 	// minEncoded is the shortest text whose base64 and hexadecimal forms are looked
 	// for inside of longer ones.
 	minEncoded = 8
@@ -26,29 +26,29 @@ const (
 // Set is what must not be seen. The zero value is empty. It may be read by several
 // goroutines, and changed by none meanwhile.
 type Set struct {
-	known map[string]bool
-	forms []form // the longest first
-	from  [256][]int
+	added            map[string]bool
+	forms            []encodedForm // the longest first
+	formsByFirstByte [256][]int
 }
 
-// form is one way to write what must not be seen.
-type form struct {
-	runes  []rune
-	stand  string
-	broken bool // lines may be broken in it
+// encodedForm is one way to write what must not be seen.
+type encodedForm struct {
+	runes       []rune
+	replacement string
+	allowSpace  bool // lines may be broken in it
 }
 
 // Add adds a text and what is written in its place.
 func (s *Set) Add(text, stand string) {
-	if len(text) < Min || s.known[text] {
+	if len(text) < MinLength || s.added[text] {
 		return
 	}
-	if s.known == nil {
-		s.known = make(map[string]bool)
+	if s.added == nil {
+		s.added = make(map[string]bool)
 	}
-	s.known[text] = true
-	once := written([]string{text})
-	for _, as := range written(once) {
+	s.added[text] = true
+	once := encodingsOf([]string{text})
+	for _, as := range encodingsOf(once) {
 		s.add(as, stand, false)
 	}
 	for _, as := range once {
@@ -67,18 +67,18 @@ func (s *Set) Add(text, stand string) {
 		s.add(digits, stand, true)
 		s.add(strings.ToUpper(digits), stand, true)
 	}
-	slices.SortStableFunc(s.forms, func(a, b form) int { return len(b.runes) - len(a.runes) })
-	s.from = [256][]int{}
+	slices.SortStableFunc(s.forms, func(a, b encodedForm) int { return len(b.runes) - len(a.runes) })
+	s.formsByFirstByte = [256][]int{}
 	for i := range s.forms {
-		for c := range starts(s.forms[i].runes[0]) {
-			s.from[c] = append(s.from[c], i)
+		for c := range firstBytes(s.forms[i].runes[0]) {
+			s.formsByFirstByte[c] = append(s.formsByFirstByte[c], i)
 		}
 	}
 }
 
-// written are texts and what they are in JSON, URLs and HTML, which may be written
+// encodingsOf are texts and what they are in JSON, URLs and HTML, which may be written
 // in another form once more.
-func written(texts []string) []string {
+func encodingsOf(texts []string) []string {
 	out := slices.Clone(texts)
 	for _, text := range texts {
 		if quoted, err := json.Marshal(text); err == nil {
@@ -91,30 +91,30 @@ func written(texts []string) []string {
 }
 
 func (s *Set) add(text, stand string, broken bool) {
-	f := form{runes: []rune(text), stand: stand, broken: broken}
-	if !slices.ContainsFunc(s.forms, func(g form) bool { return string(g.runes) == text }) {
+	f := encodedForm{runes: []rune(text), replacement: stand, allowSpace: broken}
+	if !slices.ContainsFunc(s.forms, func(g encodedForm) bool { return string(g.runes) == text }) {
 		s.forms = append(s.forms, f)
 	}
 }
 
-// Empty reports whether there is nothing that must not be seen.
-func (s *Set) Empty() bool { return len(s.forms) == 0 }
+// IsEmpty reports whether there is nothing that must not be seen.
+func (s *Set) IsEmpty() bool { return len(s.forms) == 0 }
 
-// Text is a text without what must not be seen.
-func (s *Set) Text(text string) string { return s.replace(text, false) }
+// Scrub is a text without what must not be seen.
+func (s *Set) Scrub(text string) string { return s.replace(text, false) }
 
-// Cut is Text for a text whose end was cut off: the beginning of what must not be
+// ScrubCut is Text for a text whose end was cut off: the beginning of what must not be
 // seen, with Min bytes or more, is taken off its end as well.
-func (s *Set) Cut(text string) string { return s.replace(text, true) }
+func (s *Set) ScrubCut(text string) string { return s.replace(text, true) }
 
 func (s *Set) replace(text string, cut bool) string {
-	if s.Empty() {
+	if s.IsEmpty() {
 		return text
 	}
 	var out strings.Builder
 	done := 0
 	for i := 0; i < len(text); {
-		n, stand := s.at(text, i, cut)
+		n, stand := s.matchAt(text, i, cut)
 		if n == 0 {
 			i++
 			continue
@@ -131,14 +131,14 @@ func (s *Set) replace(text string, cut bool) string {
 	return out.String()
 }
 
-// at is how long what must not be seen is at a place of a text, 0 where there is
+// matchAt is how long what must not be seen is at a place of a text, 0 where there is
 // none, and what stands for it.
-func (s *Set) at(text string, i int, cut bool) (n int, stand string) {
-	for _, k := range s.from[text[i]] {
+func (s *Set) matchAt(text string, i int, cut bool) (n int, stand string) {
+	for _, k := range s.formsByFirstByte[text[i]] {
 		f := &s.forms[k]
-		m := matcher{text: text, cut: cut, broken: f.broken}
+		m := matcher{text: text, cut: cut, allowSpace: f.allowSpace}
 		if end := m.match(f.runes, i, 0); end > i && end-i > n {
-			n, stand = end-i, f.stand
+			n, stand = end-i, f.replacement
 		}
 	}
 	return n, stand

@@ -98,7 +98,7 @@ func TestEverySecretIsTakenOutOfEveryEncoding(t *testing.T) {
 				continue // is in a longer one, where its letters may be anybody's
 			}
 			echo := "before " + encode(secret) + " behind"
-			got := s.Text(echo)
+			got := s.Scrub(echo)
 			if !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " behind") || !strings.Contains(got, "[gone]") {
 				t.Errorf("%q, %s: %q became %q", secret, name, echo, got)
 			}
@@ -118,12 +118,12 @@ func TestATextWithoutASecretStaysAsItIs(t *testing.T) {
 	for _, text := range []string{
 		"", "abc", "nothing of the kind", `{"a": "\u0041\\ \" %20 &amp; =3D '\''"}`, "hunter", "unter2", strings.Repeat(`\`, 50), strings.Repeat("%25", 50), "&&&&amp;amp;;",
 	} {
-		if got := s.Text(text); got != text {
+		if got := s.Scrub(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 	var none scrub.Set
-	if got := none.Cut("text"); got != "text" {
+	if got := none.ScrubCut("text"); got != "text" {
 		t.Errorf("an empty set made %q", got)
 	}
 }
@@ -135,7 +135,7 @@ func TestTheBeginningOfASecretIsTakenOffTheEndOfATextThatWasCut(t *testing.T) {
 	for _, encode := range []func(string) string{func(s string) string { return s }, jsonOf, url.QueryEscape, html.EscapeString} {
 		whole := "x: " + encode(secret)
 		for n := len("x: ") + 6; n < len(whole); n++ {
-			if got := s.Cut(whole[:n]); strings.Contains(got, "corr") {
+			if got := s.ScrubCut(whole[:n]); strings.Contains(got, "corr") {
 				t.Errorf("of %q is left %q", whole[:n], got)
 			}
 		}
@@ -150,9 +150,9 @@ func FuzzTakingSecretsOutNeverPanicsAndLeavesNone(f *testing.F) {
 		var s scrub.Set
 		s.Add(secret, "[]")
 		if cut {
-			s.Cut(text)
+			s.ScrubCut(text)
 		}
-		if got := s.Text(text); len(secret) >= scrub.Min && !strings.ContainsAny(secret, "[]") && strings.ToValidUTF8(secret, "") == secret && strings.Contains(got, secret) &&
+		if got := s.Scrub(text); len(secret) >= scrub.MinLength && !strings.ContainsAny(secret, "[]") && strings.ToValidUTF8(secret, "") == secret && strings.Contains(got, secret) &&
 			!strings.Contains(strings.ReplaceAll(text, secret, ""), secret) {
 			t.Errorf("%q is left in %q", secret, got)
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// Archived is a run as an export of it says: its row and its secret. Its commits come
+// ArchivedRun is a run as an export of it says: its row and its secret. Its commits come
 // with it or, those that it shares, with its base.
-type Archived struct {
+type ArchivedRun struct {
 	ID          string    `json:"run"`
 	Number      int64     `json:"number"` // runs are in this order
 	Flow        string    `json:"flow"`
@@ -41,14 +41,14 @@ type ArchivedSession struct {
 	Thread  string    `json:"thread"`
 	Created time.Time `json:"created"`
 	// Parent is the session that it was forked from, with its first At messages.
-	Parent string `json:"parent,omitempty"`
-	At     int    `json:"at,omitempty"`
-	// Main is what its last round left, nil where that is not known.
-	Main []byte `json:"main,omitempty"`
+	Parent       string `json:"parent,omitempty"`
+	ParentLength int    `json:"at,omitempty"`
+	// Carryover is what its last round left, nil where that is not known.
+	Carryover []byte `json:"main,omitempty"`
 }
 
-// Restoring is a run to restore with its own commits.
-type Restoring struct {
-	Archived
+// RunToRestore is a run to restore with its own commits.
+type RunToRestore struct {
+	ArchivedRun
 	Commits []engine.Commit
 }

@@ -93,16 +93,16 @@ func (t Tag) Next(hd Header, digest Hash) Tag {
 
 func tagOf(h Hash) Tag { return Tag(binary.BigEndian.Uint32(h[:tagBytes])) }
 
-// Origin names a run in its chain without saying its id to who has no secret.
-func Origin(secret []byte, run string) Hash { return keyed(secret, 'r', run, 0) }
+// OriginHash names a run in its chain without saying its id to who has no secret.
+func OriginHash(secret []byte, run string) Hash { return keyedHash(secret, 'r', run, 0) }
 
-// Begin is the head that a run's own commits follow. Base is the head of the last
+// FirstHead is the head that a run's own commits follow. Base is the head of the last
 // commit that it shares with another, the zero Hash for none.
-func Begin(base, origin Hash) Hash { return base.Next(Header{}, origin) }
+func FirstHead(base, origin Hash) Hash { return base.Next(Header{}, origin) }
 
-// BeginTag is the tag that a run's own commits follow; base is that of the last
+// FirstTag is the tag that a run's own commits follow; base is that of the last
 // commit that it shares with another, 0 for none.
-func BeginTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }
+func FirstTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }
 
 // RowHash identifies facts about a run that are beside its journal, without saying
 // them to who has no secret.
@@ -111,16 +111,16 @@ func RowHash(secret []byte, run string, facts []any) (Hash, error) {
 	if err != nil {
 		return Hash{}, fmt.Errorf("row of run %s: %w", run, err)
 	}
-	return Digest(keyRow(secret), run, 0, data), nil
+	return CommitDigest(rowSecret(secret), run, 0, data), nil
 }
 
-// keyRow is a secret that no commit is digested with.
-func keyRow(secret []byte) []byte {
-	k := keyed(secret, 'w', "", 0)
+// rowSecret is a secret that no commit is digested with.
+func rowSecret(secret []byte) []byte {
+	k := keyedHash(secret, 'w', "", 0)
 	return k[:]
 }
 
-func keyed(secret []byte, what byte, run string, seq int64) (out Hash) {
+func keyedHash(secret []byte, what byte, run string, seq int64) (out Hash) {
 	m := hmac.New(sha256.New, secret)
 	var n [9]byte
 	n[0] = what
@@ -131,9 +131,9 @@ func keyed(secret []byte, what byte, run string, seq int64) (out Hash) {
 	return out
 }
 
-// Digest is that of a commit's payload in a run's chain.
-func Digest(secret []byte, run string, seq int64, payload []byte) (out Hash) {
-	salt := keyed(secret, 'c', run, seq)
+// CommitDigest is that of a commit's payload in a run's chain.
+func CommitDigest(secret []byte, run string, seq int64, payload []byte) (out Hash) {
+	salt := keyedHash(secret, 'c', run, seq)
 	h := sha256.New()
 	_, _ = h.Write(salt[:]) // a hash never fails
 	_, _ = h.Write(payload)

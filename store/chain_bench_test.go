@@ -33,7 +33,7 @@ func BenchmarkLink(b *testing.B) {
 				if payload, err = store.AppendPayload(payload[:0], events); err != nil {
 					b.Fatal(err)
 				}
-				tag = tag.Next(store.Header{Seq: 7, First: 13, At: 1}, store.Digest(secret, "run", 7, payload))
+				tag = tag.Next(store.Header{Seq: 7, First: 13, At: 1}, store.CommitDigest(secret, "run", 7, payload))
 			}
 		})
 	}

@@ -2,42 +2,42 @@ package store
 
 import "time"
 
-// Erasure is how something is deleted for good. What shares a past with it, the
+// DeleteOptions is how something is deleted for good. What shares a past with it, the
 // forks of its runs and sessions, goes with it, and so does what the cache holds,
 // since that does not say whose it is. Learned code stays where it is of another user
 // and was not learned in what is deleted.
-type Erasure struct {
+type DeleteOptions struct {
 	// Now says which leases have not run out. A run that is under one is owned by a
 	// live process, and nothing is deleted then (ErrOwned), unless Force is set: the
 	// process finds its run gone with its next commit.
 	Now   time.Time
 	Force bool
-	// Dry deletes nothing and says what would be.
-	Dry bool
+	// DryRun deletes nothing and says what would be.
+	DryRun bool
 }
 
 // Tree is what is only deleted as a whole, by the id of one of the two: a session
 // with its rounds, or a run with its children.
 type Tree struct{ Session, Run string }
 
-// Prune says which sessions to delete: those that have expired at Now, and those
+// PruneOptions says which sessions to delete: those that have expired at Now, and those
 // that one of the other fields takes. One that a live process works on, or that
 // something shares a past with which is not to be deleted, stays.
-type Prune struct {
+type PruneOptions struct {
 	Now time.Time
 	// User and Flow narrow it down to the sessions of one user and one flow.
 	User, Flow string
-	// Older takes sessions that nothing was said in for longer; 0 is none.
-	Older time.Duration
+	// OlderThan takes sessions that nothing was said in for longer; 0 is none.
+	OlderThan time.Duration
 	// Keep takes all but the newest Keep of each user and flow, by when something
 	// was said in them last; 0 is none.
 	Keep int
-	// Dry deletes nothing and says what would be.
-	Dry bool
+	// DryRun deletes nothing and says what would be.
+	DryRun bool
 }
 
-// Erased says what a deletion took away.
-type Erased struct {
+// DeleteResult says what a deletion took away.
+type DeleteResult struct {
 	Sessions, Runs, Messages int
 	// Memories are items of long-term memory: the user's, and those of sessions
 	// with nobody in particular.
@@ -54,12 +54,12 @@ type Erased struct {
 	// none.
 	Forks []Tree
 	// Kept are what Prune has left though its fields take it.
-	Kept []Kept
+	Kept []KeptSession
 }
 
-// Kept is a session that Prune left: something that stays shares a past with it,
+// KeptSession is a session that Prune left: something that stays shares a past with it,
 // or a live process works on it or on a fork of it.
-type Kept struct {
+type KeptSession struct {
 	Session string
 	Forks   []Tree
 	Busy    bool

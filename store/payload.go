@@ -14,13 +14,13 @@ import (
 // journal with all values and messages in place, the keys of objects sorted. It is
 // the same for events that are appended and for those that are read back.
 func AppendPayload(b []byte, events []engine.Event) ([]byte, error) {
-	codec := engine.Codec{AppendValue: appendPlain, AppendBody: appendBody}
+	codec := engine.Codec{AppendValue: appendAnyValue, AppendBody: appendBody}
 	return codec.Encode(b, events)
 }
 
-// appendPlain is engine.EncodeValue for values of which parts may be types of their
+// appendAnyValue is engine.EncodeValue for values of which parts may be types of their
 // own, which are read back as what their JSON says.
-func appendPlain(b []byte, v engine.Value) (_ []byte, err error) {
+func appendAnyValue(b []byte, v engine.Value) (_ []byte, err error) {
 	switch t := v.(type) {
 	case nil, bool, int64, float64, int, string, engine.Handle:
 		return engine.EncodeValue(b, v)
@@ -30,7 +30,7 @@ func appendPlain(b []byte, v engine.Value) (_ []byte, err error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			if b, err = appendPlain(b, e); err != nil {
+			if b, err = appendAnyValue(b, e); err != nil {
 				return nil, err
 			}
 		}
@@ -48,7 +48,7 @@ func appendPlain(b []byte, v engine.Value) (_ []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return appendPlain(b, plain)
+	return appendAnyValue(b, plain)
 }
 
 func appendObject(b []byte, m map[string]any) (_ []byte, err error) {
@@ -67,7 +67,7 @@ func appendObject(b []byte, m map[string]any) (_ []byte, err error) {
 			b = append(b, ',')
 		}
 		b = append(engine.AppendString(b, k), ':')
-		if b, err = appendPlain(b, m[k]); err != nil {
+		if b, err = appendAnyValue(b, m[k]); err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
 	}
@@ -77,9 +77,9 @@ func appendObject(b []byte, m map[string]any) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// ChangeOf is a body of a context change as convo has it, nil for anything else.
+// ContextChangeOf is a body of a context change as convo has it, nil for anything else.
 // JSON that says a change is one.
-func ChangeOf(body any) (*convo.Change, error) {
+func ContextChangeOf(body any) (*convo.Change, error) {
 	switch t := body.(type) {
 	case *convo.Change:
 		return t, nil
@@ -100,7 +100,7 @@ func ChangeOf(body any) (*convo.Change, error) {
 }
 
 func appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
-	c, err := ChangeOf(ch.Body)
+	c, err := ContextChangeOf(ch.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func appendJSON(b []byte, x any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return appendPlain(b, v)
+	return appendAnyValue(b, v)
 }
 
 // DecodePayload reads what AppendPayload wrote. The bodies of context changes are
@@ -168,8 +168,8 @@ func DecodePayload(data []byte) ([]engine.Event, error) {
 	return codec.Decode(data)
 }
 
-// messagePayload is a message as appendMessage writes it.
-type messagePayload struct {
+// messageJSON is a message as appendMessage writes it.
+type messageJSON struct {
 	ID     string        `json:"id"`
 	Role   convo.Role    `json:"role"`
 	Text   string        `json:"text"`
@@ -179,8 +179,8 @@ type messagePayload struct {
 
 func decodeBody(data []byte, _ *engine.ContextChange) (any, error) {
 	var body struct {
-		Append []messagePayload `json:"append"`
-		Change *convo.Change    `json:"change"`
+		Append []messageJSON `json:"append"`
+		Change *convo.Change `json:"change"`
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -18,11 +18,11 @@ type Session struct {
 	Thread string `json:"thread"`
 	// Parent is the session this one was forked from, "" for none: the first At
 	// messages are the parent's, which had ParentRound rounds then.
-	Parent      string    `json:"parent,omitempty"`
-	ParentRound int       `json:"parentRound,omitempty"`
-	At          int       `json:"at,omitempty"`
-	Created     time.Time `json:"created"`
-	Updated     time.Time `json:"updated"`
+	Parent       string    `json:"parent,omitempty"`
+	ParentRound  int       `json:"parentRound,omitempty"`
+	ParentLength int       `json:"at,omitempty"`
+	Created      time.Time `json:"created"`
+	Updated      time.Time `json:"updated"`
 	// Rounds is how many were started, Length how many messages there are.
 	Rounds int `json:"rounds"`
 	Length int `json:"length"`
@@ -36,9 +36,9 @@ type Session struct {
 	Queued int `json:"queued,omitempty"`
 	// Usage is what all rounds have cost.
 	Usage engine.Usage `json:"usage"`
-	// Main is what the last round left of its main context; see Append.Main. A
+	// Carryover is what the last round left of its main context; see Append.Carryover. A
 	// session that begins with all messages of its parent has its parent's.
-	Main []byte `json:"-"`
+	Carryover []byte `json:"-"`
 	// Expires is when Prune may delete the session; zero is never.
 	Expires time.Time `json:"expires,omitzero"`
 }
@@ -49,15 +49,15 @@ type Session struct {
 type NewSession struct {
 	ID, User, Flow, Thread string
 	Parent                 string
-	At                     int
+	ParentLength           int
 	Expires                time.Time
 	Now                    time.Time
-	// First, where set, is kept with the session as its first message.
-	First *Queued
+	// FirstMessage, where set, is kept with the session as its first message.
+	FirstMessage *QueuedMessage
 }
 
-// Queued is a message to a session that no round has taken yet.
-type Queued struct {
+// QueuedMessage is a message to a session that no round has taken yet.
+type QueuedMessage struct {
 	// ID is chosen by the sender: sending it twice is sending it once. No two
 	// messages have the same, whatever their sessions.
 	ID      string
@@ -65,11 +65,11 @@ type Queued struct {
 	Value   engine.Value
 	By      string
 	At      time.Time
-	// Run is the round that took it, "" while it waits.
-	Run string
-	// IfFree is for Enqueue: keep the message only where the session can take it at
+	// TakenBy is the round that took it, "" while it waits.
+	TakenBy string
+	// OnlyIfIdle is for Enqueue: keep the message only where the session can take it at
 	// once, that is, no message waits and no round goes on but one that is paused.
-	IfFree bool
+	OnlyIfIdle bool
 }
 
 // SessionMessage is one message of a session's history.
@@ -87,8 +87,8 @@ type SessionMessage struct {
 	Message convo.Message `json:"message"`
 }
 
-// Counting is a store that keeps how many tokens the messages of sessions have.
-type Counting interface {
+// TokenCounting is a store that keeps how many tokens the messages of sessions have.
+type TokenCounting interface {
 	// CountTokens says how messages are counted from now on.
 	CountTokens(count func(convo.Message) int)
 }

@@ -28,30 +28,30 @@ var (
 	// ErrBusy: the session has a round that has not ended, or messages wait
 	// before this one.
 	ErrBusy = errors.New("the session is busy")
-	// ErrMoved: the session has gone on since the round ended, so that the round
+	// ErrSessionAdvanced: the session has gone on since the round ended, so that the round
 	// cannot go on.
-	ErrMoved = errors.New("the session has gone on")
-	// ErrTaken: a message does not wait any more: a round has taken it, or its
+	ErrSessionAdvanced = errors.New("the session has gone on")
+	// ErrNotQueued: a message does not wait any more: a round has taken it, or its
 	// sender has taken it back.
-	ErrTaken = errors.New("the message does not wait any more")
-	// ErrPart: the run is a round of a session, or a child of another run, and can
+	ErrNotQueued = errors.New("the message does not wait any more")
+	// ErrNotRoot: the run is a round of a session, or a child of another run, and can
 	// only be deleted with that.
-	ErrPart = errors.New("part of something larger")
-	// ErrBase: a round was to have a base: it goes on with its session, and with no
+	ErrNotRoot = errors.New("part of something larger")
+	// ErrRoundBase: a round was to have a base: it goes on with its session, and with no
 	// other run's past.
-	ErrBase = errors.New("a round has no base")
+	ErrRoundBase = errors.New("a round has no base")
 	// ErrSequence: the commit does not follow the last one.
 	ErrSequence = errors.New("commit out of sequence")
-	// ErrNewer: the database was written by a newer version of Weir.
-	ErrNewer = errors.New("the database is of a newer version")
+	// ErrNewerVersion: the database was written by a newer version of Weir.
+	ErrNewerVersion = errors.New("the database is of a newer version")
 	// ErrCorrupt: what is stored cannot be read back.
 	ErrCorrupt = errors.New("the database is damaged")
 	// ErrNotCanonical: what is stored is not written as Weir writes it, so that two
 	// readers may read different things.
 	ErrNotCanonical = fmt.Errorf("%w: not written as Weir writes it", ErrCorrupt)
-	// ErrForeign: the database has objects of another's that would change what Weir
+	// ErrForeignSchema: the database has objects of another's that would change what Weir
 	// reads or writes.
-	ErrForeign = errors.New("the database was changed by another program")
+	ErrForeignSchema = errors.New("the database was changed by another program")
 	// ErrReadOnly: the database cannot be written.
 	ErrReadOnly = errors.New("the database cannot be written: this user may not write it or the folder it is in")
 	// ErrFull: no room on the disk.
@@ -79,25 +79,25 @@ type Append struct {
 	Commit engine.Commit
 	Fence  int64
 	Head   Head
-	// Main is what a round leaves of its main context beside messages, for the
+	// Carryover is what a round leaves of its main context beside messages, for the
 	// next round to begin with; nil where it is as it was. The runner's.
-	Main []byte
-	// Take, where it is set, has this commit take a run that nobody owns, so that
+	Carryover []byte
+	// Acquire, where it is set, has this commit take a run that nobody owns, so that
 	// no commit of its own is needed for that: its Fence is that of the Append and
 	// one more than the run's. Where the run's is another it is ErrFenced.
-	Take *Lease
-	// Leave gives the run back with this commit, as Release does after it.
-	Leave bool
-	// Queued are messages that the commit answers questions with: the round that
+	Acquire *Lease
+	// Release gives the run back with this commit, as Release does after it.
+	Release bool
+	// ConsumedMessages are messages that the commit answers questions with: the round that
 	// holds their session takes them. One that no longer waits refuses the commit
 	// with ErrTaken, so that no message answers twice and none answers that its
 	// sender has taken back.
-	Queued []string
-	// Posts are messages of inboxes that the commit acts on; they are removed.
-	Posts []int64
-	// Announces says that the commit only announces effects: it is no progress, and
+	ConsumedMessages []string
+	// ConsumedPosts are messages of inboxes that the commit acts on; they are removed.
+	ConsumedPosts []int64
+	// AnnouncesOnly says that the commit only announces effects: it is no progress, and
 	// the run's count of crashes stays. Any other commit sets the count to zero.
-	Announces bool
+	AnnouncesOnly bool
 }
 
 // Head is the row of a run in listings, kept with each commit so that a

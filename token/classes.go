@@ -20,8 +20,8 @@ const (
 
 	letter = upper | lower | caseless
 	// What o200k takes for the beginning and for the end of a word.
-	heads = upper | caseless | mark
-	tails = lower | caseless | mark
+	wordHeads = upper | caseless | mark
+	wordTails = lower | caseless | mark
 )
 
 // classes holds the class of every rune.

@@ -11,33 +11,33 @@ const (
 	gemini
 )
 
-// rules are a vendor's overheads, in tokens.
-type rules struct {
-	message int // around each message
-	call    int // around each tool call, besides its name and arguments
-	several int // around more than one call in a message, and call again for each
-	reply   int // what primes the answer
-	tools   int // once, where there are tools
-	tool    int // around each definition
+// overheads are a vendor's overheads, in tokens.
+type overheads struct {
+	message       int // around each message
+	call          int // around each tool call, besides its name and arguments
+	parallelCalls int // around more than one call in a message, and call again for each
+	reply         int // what primes the answer
+	tools         int // once, where there are tools
+	tool          int // around each definition
 }
 
-// rulesOf says where each number comes from.
-func rulesOf(v vendor) rules {
+// overheadsOf says where each number comes from.
+func overheadsOf(v vendor) overheads {
 	switch v {
 	case anthropic:
 		// The system prompt that tools bring is published, 346 tokens
 		// (docs.claude.com, "Tool use", pricing); the rest is not and is set
 		// high, the learned factor does the rest.
-		return rules{message: 4, call: 12, reply: 3, tools: 346, tool: 8}
+		return overheads{message: 4, call: 12, reply: 3, tools: 346, tool: 8}
 	case gemini:
 		// Nothing is published beyond the roles.
-		return rules{message: 4, call: 8, reply: 0, tools: 8, tool: 8}
+		return overheads{message: 4, call: 8, reply: 0, tools: 8, tool: 8}
 	default:
 		// 3 a message, 1 for its role, 3 for the reply: OpenAI Cookbook, "How to
 		// count tokens with tiktoken". 3 a call and 9 for definitions: measured
 		// against the API by openai-chat-tokens. Calls in parallel, 20 and 3 a
 		// call more: fits the reports at community.openai.com/t/538914.
-		return rules{message: 4, call: 3, several: 20, reply: 3, tools: 9}
+		return overheads{message: 4, call: 3, parallelCalls: 20, reply: 3, tools: 9}
 	}
 }
 
@@ -52,11 +52,11 @@ type Counter struct {
 	exact    bool
 }
 
-// For returns the counter of a model: encoding is its encoding's name, "" where
+// NewCounter returns the counter of a model: encoding is its encoding's name, "" where
 // it has none that is known, which makes every count an estimate on O200k.
 // The vendor is "openai", "anthropic", "gemini" or another, which is taken to
 // follow OpenAI. Another encoding is ErrUnknownEncoding.
-func For(encoding, vendor string) (Counter, error) {
+func NewCounter(encoding, vendor string) (Counter, error) {
 	c := Counter{exact: encoding != ""}
 	switch vendor {
 	case "anthropic":
@@ -83,14 +83,14 @@ func (c Counter) Encoding() *Encoding { return c.encoding }
 func (c Counter) Text(text string) int {
 	n := c.encoding.Count(text)
 	if !c.exact && c.vendor == gemini {
-		n += loneDigits(text)
+		n += extraDigitTokens(text)
 	}
 	return n
 }
 
-// loneDigits is how many more tokens text has where every digit is one, as for
+// extraDigitTokens is how many more tokens text has where every digit is one, as for
 // Gemini, than where up to three in a row are one, as for OpenAI.
-func loneDigits(text string) int {
+func extraDigitTokens(text string) int {
 	n, run := 0, 0
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -107,17 +107,17 @@ func loneDigits(text string) int {
 // Head returns the beginning of text that has at most n tokens, as the counter
 // counts; see Encoding.Head.
 func (c Counter) Head(text string, n int) string {
-	return c.within(n, func(n int) string { return c.encoding.Head(text, n) })
+	return c.cutWithin(n, func(n int) string { return c.encoding.Head(text, n) })
 }
 
 // Tail returns the end of text that has at most n tokens; see Encoding.Tail.
 func (c Counter) Tail(text string, n int) string {
-	return c.within(n, func(n int) string { return c.encoding.Tail(text, n) })
+	return c.cutWithin(n, func(n int) string { return c.encoding.Tail(text, n) })
 }
 
-// within asks for fewer tokens of the encoding until the counter counts no more
+// cutWithin asks for fewer tokens of the encoding until the counter counts no more
 // than n.
-func (c Counter) within(n int, cut func(n int) string) string {
+func (c Counter) cutWithin(n int, cut func(n int) string) string {
 	for keep := n; keep > 0; {
 		text := cut(keep)
 		counted := c.Text(text)
@@ -134,7 +134,7 @@ func (c Counter) System(text string) int {
 	if text == "" {
 		return 0
 	}
-	return rulesOf(c.vendor).message + c.Text(text)
+	return overheadsOf(c.vendor).message + c.Text(text)
 }
 
 // Message is the tokens of m with what surrounds it: text, images and files,
@@ -143,7 +143,7 @@ func (c Counter) System(text string) int {
 // counted. Native blocks count a token for each 4 bytes, since they are mostly
 // encrypted: leave them out of m where they are not sent.
 func (c Counter) Message(m convo.Message) int {
-	r := rulesOf(c.vendor)
+	r := overheadsOf(c.vendor)
 	n := r.message + c.Text(m.Text)
 	for _, p := range m.Parts {
 		n += c.part(p)
@@ -155,7 +155,7 @@ func (c Counter) Message(m convo.Message) int {
 		}
 	}
 	if len(m.Calls) > 1 {
-		n += r.several + r.call*len(m.Calls)
+		n += r.parallelCalls + r.call*len(m.Calls)
 	}
 	if m.Name != "" {
 		n += 1 + c.Text(m.Name)
@@ -166,13 +166,13 @@ func (c Counter) Message(m convo.Message) int {
 
 // Tool is the tokens of one tool's definition; parameters is its JSON Schema.
 func (c Counter) Tool(name, description string, parameters map[string]any) int {
-	return rulesOf(c.vendor).tool + c.Text(definition(c.vendor, name, description, parameters))
+	return overheadsOf(c.vendor).tool + c.Text(toolDefinition(c.vendor, name, description, parameters))
 }
 
-// Fixed is what a request costs besides its system prompt, messages and tools:
+// RequestOverhead is what a request costs besides its system prompt, messages and tools:
 // the priming of the reply and, where there are tools, what introduces them.
-func (c Counter) Fixed(system bool, tools int) int {
-	r := rulesOf(c.vendor)
+func (c Counter) RequestOverhead(system bool, tools int) int {
+	r := overheadsOf(c.vendor)
 	n := r.reply
 	if tools == 0 {
 		return n
@@ -187,10 +187,10 @@ func (c Counter) Fixed(system bool, tools int) int {
 	return n
 }
 
-// Prior is the factor to begin with, before a vendor has reported anything:
+// PriorFactor is the factor to begin with, before a vendor has reported anything:
 // 100 where counts are exact, else on the safe side of what was measured
 // (docs/tokens.md).
-func (c Counter) Prior() Factor {
+func (c Counter) PriorFactor() Factor {
 	switch {
 	case c.exact:
 		return 100

@@ -19,12 +19,12 @@ func object(t *testing.T, schema string) map[string]any {
 	return v
 }
 
-type definition struct{ name, description, parameters string }
+type toolDefinition struct{ name, description, parameters string }
 
 // request counts one as a caller does.
-func request(t *testing.T, c token.Counter, system string, messages []convo.Message, tools ...definition) int {
+func request(t *testing.T, c token.Counter, system string, messages []convo.Message, tools ...toolDefinition) int {
 	t.Helper()
-	n := c.System(system) + c.Fixed(system != "", len(tools))
+	n := c.System(system) + c.RequestOverhead(system != "", len(tools))
 	for _, m := range messages {
 		n += c.Message(m)
 	}
@@ -36,7 +36,7 @@ func request(t *testing.T, c token.Counter, system string, messages []convo.Mess
 
 func counter(tb testing.TB, encoding, vendor string) token.Counter {
 	tb.Helper()
-	c, err := token.For(encoding, vendor)
+	c, err := token.NewCounter(encoding, vendor)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestCountsAreWhatTheVendorReported(t *testing.T) {
 	for _, c := range []struct {
 		name, encoding, system string
 		messages               []convo.Message
-		tools                  []definition
+		tools                  []toolDefinition
 		reported, within       int
 	}{
 		{name: "one word", messages: hello, reported: 8},
@@ -64,26 +64,26 @@ func TestCountsAreWhatTheVendorReported(t *testing.T) {
 				{Role: convo.User, Text: "hello robot"}, {Role: convo.Assistant, Text: "hello world"},
 			},
 		},
-		{name: "a tool without arguments", messages: hello, tools: []definition{{"foo", "", none}}, reported: 31},
-		{name: "a described tool", messages: hello, tools: []definition{{"foo", "Do a foo", none}}, reported: 36},
+		{name: "a tool without arguments", messages: hello, tools: []toolDefinition{{"foo", "", none}}, reported: 31},
+		{name: "a described tool", messages: hello, tools: []toolDefinition{{"foo", "Do a foo", none}}, reported: 36},
 		{
 			name: "one argument", messages: hello, reported: 49,
-			tools: []definition{{"bing_bong", "Do a bing bong", `{"type":"object","properties":{"foo":{"type":"string"}}}`}},
+			tools: []toolDefinition{{"bing_bong", "Do a bing bong", `{"type":"object","properties":{"foo":{"type":"string"}}}`}},
 		},
 		{
 			name: "two arguments", messages: hello, reported: 57,
-			tools: []definition{{"bing_bong", "Do a bing bong", `{"type":"object","properties":{
+			tools: []toolDefinition{{"bing_bong", "Do a bing bong", `{"type":"object","properties":{
 				"foo":{"type":"string"},"bar":{"type":"number","description":"A number"}}}`}},
 		},
 		{
 			name: "an object with an enum", messages: hello, reported: 68, within: 1,
-			tools: []definition{{"bing_bong", "Do a bing bong", `{"type":"object","properties":{"foo":{"type":"object","properties":{
+			tools: []toolDefinition{{"bing_bong", "Do a bing bong", `{"type":"object","properties":{"foo":{"type":"object","properties":{
 				"bar":{"type":"string","enum":["a","b","c"]},"baz":{"type":"boolean"}}}}}`}},
 		},
-		{name: "system and a tool", system: "Hello", messages: hi, tools: []definition{{"do_stuff", "", none}}, reported: 35},
+		{name: "system and a tool", system: "Hello", messages: hi, tools: []toolDefinition{{"do_stuff", "", none}}, reported: 35},
 		{
 			name: "system with a colon and a tool", system: "Hello:", messages: hi,
-			tools: []definition{{"do_stuff", "", none}}, reported: 35, within: 1,
+			tools: []toolDefinition{{"do_stuff", "", none}}, reported: 35, within: 1,
 		},
 		{
 			name: "a call", reported: 26,
@@ -130,7 +130,7 @@ const weatherSystem = "You are a helpful assistant that can answer to questions 
 
 var (
 	weatherQuestion = []convo.Message{{Role: convo.User, Text: "What's the weather like in San Francisco?"}}
-	weatherTool     = []definition{{
+	weatherTool     = []toolDefinition{{
 		"get_current_weather", "Get the current weather in a given location", `{"type":"object","properties":{
 			"location":{"type":"string","description":"The city and state, e.g. San Francisco, CA"},
 			"unit":{"type":"string","description":"The unit of temperature to return","enum":["celsius","fahrenheit"]}},
@@ -139,7 +139,7 @@ var (
 )
 
 func TestAnUnknownEncodingIsAnError(t *testing.T) {
-	if _, err := token.For("p50k_base", "openai"); !errors.Is(err, token.ErrUnknownEncoding) {
+	if _, err := token.NewCounter("p50k_base", "openai"); !errors.Is(err, token.ErrUnknownEncoding) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -27,11 +27,11 @@ var ErrUnknownEncoding = errors.New("no such encoding")
 // An Encoding is immutable and safe for concurrent use. Time is linear in the
 // length of the text but for a logarithm in one unbroken piece.
 type Encoding struct {
-	name    string
-	split   splitter
-	words   *vocabulary
-	classes *classes
-	scratch sync.Pool // of *merger
+	name       string
+	split      splitter
+	vocabulary *vocabulary
+	classes    *classes
+	scratch    sync.Pool // of *merger
 }
 
 // The vocabularies are read at first use, once in a process: 10 to 45 ms and up
@@ -59,7 +59,7 @@ func load(name string, split splitter) (*Encoding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the vocabulary of %s: %w", name, err)
 	}
-	e := &Encoding{name: name, split: split, words: words, classes: runeClasses()}
+	e := &Encoding{name: name, split: split, vocabulary: words, classes: runeClasses()}
 	e.scratch.New = func() any { return newMerger(words) }
 	return e, nil
 }
@@ -76,7 +76,7 @@ func (e *Encoding) Count(text string) int {
 		end := e.split(e.classes, text, i)
 		piece := text[i:end]
 		i = end
-		if len(piece) == 1 || e.words.find(piece) != none {
+		if len(piece) == 1 || e.vocabulary.find(piece) != none {
 			n++
 			continue
 		}
@@ -105,7 +105,7 @@ func (e *Encoding) appendUpTo(dst []int, text string, limit int) []int {
 		end := e.split(e.classes, text, i)
 		piece := text[i:end]
 		i = end
-		if id := e.words.find(piece); id != none {
+		if id := e.vocabulary.find(piece); id != none {
 			dst = append(dst, int(id))
 			continue
 		}
@@ -120,10 +120,10 @@ func (e *Encoding) appendUpTo(dst []int, text string, limit int) []int {
 func (e *Encoding) Decode(ids []int) (string, error) {
 	var b strings.Builder
 	for _, id := range ids {
-		if id < 0 || id >= e.words.len() {
+		if id < 0 || id >= e.vocabulary.len() {
 			return "", fmt.Errorf("decode %s: no token has id %d", e.name, id)
 		}
-		b.Write(e.words.text(uint32(id)))
+		b.Write(e.vocabulary.text(uint32(id)))
 	}
 	return b.String(), nil
 }

@@ -10,34 +10,34 @@ type Factor int
 // The bounds of a learned factor. Beyond them it is not the tokenizer that
 // differs but what was counted.
 const (
-	LeastFactor Factor = 50
-	MostFactor  Factor = 300
+	MinFactor Factor = 50
+	MaxFactor Factor = 300
 )
 
-// Pair is what a call was estimated at, before any factor, and what the vendor
+// EstimateReport is what a call was estimated at, before any factor, and what the vendor
 // then reported as its input, both in tokens.
-type Pair struct {
+type EstimateReport struct {
 	Estimated, Reported int
 }
 
-// enough is how many estimated tokens a factor is learned from: less is mostly
+// minLearnTokens is how many estimated tokens a factor is learned from: less is mostly
 // overhead.
-const enough = 1000
+const minLearnTokens = 1000
 
-// Learn returns the factor that the pairs of a conversation, oldest first,
+// LearnFactor returns the factor that the pairs of a conversation, oldest first,
 // show: reported for estimated tokens of the latest that together are estimated
 // at 1,000 tokens at least, or of all; rounded up, between LeastFactor and
 // MostFactor. A request holds most of what the next one does, so that the
 // latest say most. Pairs that are not positive are left out; without any it is
 // otherwise.
-func Learn(otherwise Factor, pairs ...Pair) Factor {
+func LearnFactor(otherwise Factor, pairs ...EstimateReport) Factor {
 	estimated, reported := 0, 0
 	for _, p := range slices.Backward(pairs) {
 		if p.Estimated > 0 && p.Reported > 0 {
 			estimated += p.Estimated
 			reported += p.Reported
 		}
-		if estimated >= enough {
+		if estimated >= minLearnTokens {
 			break
 		}
 	}
@@ -45,11 +45,11 @@ func Learn(otherwise Factor, pairs ...Pair) Factor {
 		return otherwise
 	}
 	f := Factor((100*reported + estimated - 1) / estimated)
-	return min(max(f, LeastFactor), MostFactor)
+	return min(max(f, MinFactor), MaxFactor)
 }
 
-// Of is an estimate of n tokens, corrected and rounded up.
-func (f Factor) Of(n int) int { return (n*int(f) + 99) / 100 }
+// Correct is an estimate of n tokens, corrected and rounded up.
+func (f Factor) Correct(n int) int { return (n*int(f) + 99) / 100 }
 
-// Within is the largest estimate that, corrected, is not over n tokens.
-func (f Factor) Within(n int) int { return max(n, 0) * 100 / int(f) }
+// LargestEstimate is the largest estimate that, corrected, is not over n tokens.
+func (f Factor) LargestEstimate(n int) int { return max(n, 0) * 100 / int(f) }

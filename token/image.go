@@ -13,7 +13,7 @@ import (
 
 // What a part costs of which nothing is known but that it exists: a file that
 // the vendor fetches itself.
-const unknownFile = 6000
+const unknownFileTokens = 6000
 
 // A page of a PDF is text and a picture of it: Anthropic gives 1,500 to 3,000
 // tokens of text alone (docs.claude.com, "PDF support").
@@ -27,7 +27,7 @@ func (c Counter) part(p convo.Part) int {
 	named := c.Text(p.Name)
 	switch {
 	case len(p.Data) == 0:
-		return named + unknownFile
+		return named + unknownFileTokens
 	case isText(p.MIME):
 		return named + c.Text(string(p.Data))
 	case p.MIME == "application/pdf":

@@ -111,21 +111,21 @@ func FuzzMessage(f *testing.F) {
 }
 
 func TestALearnedFactorCorrectsTheLatestRequests(t *testing.T) {
-	pair := func(e, r int) token.Pair { return token.Pair{Estimated: e, Reported: r} }
+	pair := func(e, r int) token.EstimateReport { return token.EstimateReport{Estimated: e, Reported: r} }
 	for _, c := range []struct {
 		name  string
-		pairs []token.Pair
+		pairs []token.EstimateReport
 		want  token.Factor
 	}{
 		{"nothing is known", nil, 135},
-		{"nothing usable", []token.Pair{pair(0, 100), pair(100, 0)}, 135},
-		{"rounded up", []token.Pair{pair(1000, 1001)}, 101},
-		{"the latest", []token.Pair{pair(1000, 2000), pair(2000, 2200)}, 110},
-		{"short ones together", []token.Pair{pair(9000, 9000), pair(500, 600), pair(500, 800)}, 140},
-		{"not under a half", []token.Pair{pair(5000, 10)}, 50},
-		{"not over three", []token.Pair{pair(10, 5000)}, 300},
+		{"nothing usable", []token.EstimateReport{pair(0, 100), pair(100, 0)}, 135},
+		{"rounded up", []token.EstimateReport{pair(1000, 1001)}, 101},
+		{"the latest", []token.EstimateReport{pair(1000, 2000), pair(2000, 2200)}, 110},
+		{"short ones together", []token.EstimateReport{pair(9000, 9000), pair(500, 600), pair(500, 800)}, 140},
+		{"not under a half", []token.EstimateReport{pair(5000, 10)}, 50},
+		{"not over three", []token.EstimateReport{pair(10, 5000)}, 300},
 	} {
-		if got := token.Learn(135, c.pairs...); got != c.want {
+		if got := token.LearnFactor(135, c.pairs...); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -133,9 +133,9 @@ func TestALearnedFactorCorrectsTheLatestRequests(t *testing.T) {
 
 func TestWithinIsTheLargestEstimateThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := token.Factor(rapid.IntRange(int(token.LeastFactor), int(token.MostFactor)).Draw(t, "factor"))
+		f := token.Factor(rapid.IntRange(int(token.MinFactor), int(token.MaxFactor)).Draw(t, "factor"))
 		n := rapid.IntRange(0, 2_000_000).Draw(t, "n")
-		if m := f.Within(n); f.Of(m) > n || f.Of(m+1) <= n {
+		if m := f.LargestEstimate(n); f.Correct(m) > n || f.Correct(m+1) <= n {
 			t.Fatalf("at %d%%, %d tokens hold an estimate of %d", f, n, m)
 		}
 	})

@@ -9,8 +9,8 @@ func TestNoTokenIsLongerThanTheLongest(t *testing.T) {
 			t.Fatal(err)
 		}
 		longest := 0
-		for id := range e.words.len() {
-			longest = max(longest, len(e.words.text(uint32(id))))
+		for id := range e.vocabulary.len() {
+			longest = max(longest, len(e.vocabulary.text(uint32(id))))
 		}
 		if longest > LongestToken {
 			t.Errorf("%s has a token of %d bytes", name, longest)

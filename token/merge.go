@@ -2,11 +2,11 @@ package token
 
 // Pieces up to short bytes are merged by looking for the lowest rank over and
 // over, which is quadratic and fastest; longer ones with a queue.
-const short = 48
+const maxShortPiece = 48
 
-// stride keeps what is known of a stretch of a long piece in the processor's
+// stretchSize keeps what is known of a stretch of a long piece in the processor's
 // nearer caches. It must be several times the longest token.
-const stride = 8192
+const stretchSize = 8192
 
 // memoBits make a table that stays in those caches too.
 const memoBits = 12
@@ -23,7 +23,7 @@ type merger struct {
 	ranks []uint32
 	// nodes of a long piece: what is known of the token that begins there.
 	nodes []node
-	queue *queue
+	queue *rankQueue
 	memo  []pair // of the last pairs of long pieces, by a hash
 	// stride is how many bytes of a long piece are merged at a time.
 	stride int
@@ -42,15 +42,15 @@ type pair struct{ left, right, rank uint32 }
 func newMerger(words *vocabulary) *merger {
 	return &merger{
 		words:  words,
-		starts: make([]int32, 0, short+1), ranks: make([]uint32, 0, short+1),
-		stride: stride,
+		starts: make([]int32, 0, maxShortPiece+1), ranks: make([]uint32, 0, maxShortPiece+1),
+		stride: stretchSize,
 	}
 }
 
 // merge splits piece, at least two bytes that are no token, into tokens and
 // returns how many. They begin at m.starts.
 func (m *merger) merge(piece string) int {
-	if len(piece) <= short {
+	if len(piece) <= maxShortPiece {
 		m.starts = m.mergeShort(m.starts[:0], piece)
 	} else {
 		m.mergeLong(piece)
@@ -126,7 +126,7 @@ func (m *merger) mergeStretches(piece string) bool {
 		to := min(from+m.stride, len(piece))
 		kept := len(m.starts)
 		m.mergeStretch(piece, from, to)
-		if kept > 0 && !m.apart(piece[:to], kept) {
+		if kept > 0 && !m.seamHolds(piece[:to], kept) {
 			if back > kept || from-int(m.starts[kept-back]) > m.stride/4 {
 				return false
 			}
@@ -149,8 +149,8 @@ func (m *merger) mergeStretches(piece string) bool {
 	}
 }
 
-// apart says that the tokens kept-1 and kept, merged alone, stay two.
-func (m *merger) apart(piece string, kept int) bool {
+// seamHolds says that the tokens kept-1 and kept, merged alone, stay two.
+func (m *merger) seamHolds(piece string, kept int) bool {
 	left, middle, right := m.starts[kept-1], m.starts[kept], len(piece)
 	if kept+1 < len(m.starts) {
 		right = int(m.starts[kept+1])
@@ -167,16 +167,16 @@ func (m *merger) apart(piece string, kept int) bool {
 func (m *merger) mergeStretch(piece string, from, to int) {
 	part := piece[from:to]
 	m.begin(part)
-	for m.step(part) {
+	for m.mergeNext(part) {
 	}
 	for i := int32(0); int(i) < len(part); i = m.nodes[i].next {
 		m.starts = append(m.starts, int32(from)+i)
 	}
 }
 
-// step takes one pair out of the queue and merges it if it still is one;
+// mergeNext takes one pair out of the queue and merges it if it still is one;
 // without a pair left it is false.
-func (m *merger) step(piece string) bool {
+func (m *merger) mergeNext(piece string) bool {
 	rank, at := m.queue.pop()
 	if rank == none {
 		return false
@@ -189,9 +189,9 @@ func (m *merger) step(piece string) bool {
 	right.rank = none
 	left.next, left.id = right.next, rank
 	m.nodes[right.next].prev = at
-	m.rerank(piece, at)
+	m.updateRank(piece, at)
 	if at > 0 {
-		m.rerank(piece, left.prev)
+		m.updateRank(piece, left.prev)
 	}
 	return true
 }
@@ -224,8 +224,8 @@ func (m *merger) begin(piece string) {
 	}
 }
 
-// rerank finds anew what merging the token at i with the next would make.
-func (m *merger) rerank(piece string, i int32) {
+// updateRank finds anew what merging the token at i with the next would make.
+func (m *merger) updateRank(piece string, i int32) {
 	left := &m.nodes[i]
 	left.rank = none
 	if int(left.next) == len(piece) {

@@ -63,7 +63,7 @@ func TestTheQueueMergesAsLookingForTheLeastDoes(t *testing.T) {
 					t.Fatalf("%s: %q by %d: tokens begin at %v, want %v", e.name, piece, m.stride, m.starts, want)
 				}
 			}
-			m.stride = stride
+			m.stride = stretchSize
 			e.scratch.Put(m)
 		}
 	})
@@ -74,10 +74,10 @@ func TestTheWorkOnOneLongPieceIsLinear(t *testing.T) {
 	for _, e := range encodings(t) {
 		for _, unit := range []string{"a", " ", "ab", "=-", "\u0301", "中", "qzxjkvbw", "aeinst"} {
 			piece := strings.Repeat(unit, size/len(unit))
-			m := newMerger(e.words)
+			m := newMerger(e.vocabulary)
 			m.begin(piece)
 			steps := 0
-			for m.step(piece) {
+			for m.mergeNext(piece) {
 				steps++
 			}
 			// A pair for each two bytes, and for each of at most as many merges
@@ -97,7 +97,7 @@ func TestStretchesOfALongPieceFitTogether(t *testing.T) {
 			for i := range text {
 				text[i] = alphabet[rnd.IntN(len(alphabet))]
 			}
-			m := newMerger(e.words)
+			m := newMerger(e.vocabulary)
 			m.mergeStretch(string(text), 0, len(text))
 			want := append(slices.Clone(m.starts), int32(len(text)))
 			m.starts = m.starts[:0]

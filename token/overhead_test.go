@@ -16,7 +16,7 @@ func TestAMessageCostsMoreThanItsText(t *testing.T) {
 		"anthropic": {4, 12},
 		"gemini":    {4, 8},
 	} {
-		c, err := For("", vendor)
+		c, err := NewCounter("", vendor)
 		if err != nil {
 			t.Fatal(err)
 		}

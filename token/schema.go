@@ -15,9 +15,9 @@ const (
 	namespaceEnd   = "} // namespace functions"
 )
 
-// definition is a tool as the vendor's models read it. Properties come in
+// toolDefinition is a tool as the vendor's models read it. Properties come in
 // alphabetical order, so that it is the same each time.
-func definition(v vendor, name, description string, parameters map[string]any) string {
+func toolDefinition(v vendor, name, description string, parameters map[string]any) string {
 	if v != openai {
 		schema, _ := json.Marshal(parameters) // what is not JSON is not sent
 		return name + "\n" + description + "\n" + string(schema)

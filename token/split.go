@@ -78,14 +78,14 @@ func casedWord(c *classes, text string, i int, k class, width int) int {
 	end, both := start, -1
 	for end < len(text) {
 		h, w := c.at(text, end)
-		if h&heads == 0 {
-			if h&tails != 0 {
-				return c.run(text, end+w, tails)
+		if h&wordHeads == 0 {
+			if h&wordTails != 0 {
+				return c.run(text, end+w, wordTails)
 			}
 			break
 		}
 		end += w
-		if h&tails != 0 {
+		if h&wordTails != 0 {
 			both = end
 		}
 	}

@@ -29,8 +29,8 @@ func (a Approval) check() error {
 	return fmt.Errorf("approve is %q; expected %s, %s or %s", a, ApproveAlways, ApproveOnce, ApproveNever)
 }
 
-// Question is what a person is asked about one call.
-type Question struct {
+// ApprovalRequest is what a person is asked about one call.
+type ApprovalRequest struct {
 	Key         string `json:"key"` // the call's idempotency key
 	Tool        string `json:"tool"`
 	Hash        string `json:"hash"` // of the tool's definition
@@ -38,8 +38,8 @@ type Question struct {
 	Arguments   string `json:"arguments"` // as the model wrote them, made safe to show
 }
 
-// Answer is what a person said about one call, as a run's record keeps it.
-type Answer struct {
+// ApprovalAnswer is what a person said about one call, as a run's record keeps it.
+type ApprovalAnswer struct {
 	Key       string `json:"key"`
 	Tool      string `json:"tool"`
 	Hash      string `json:"hash"`
@@ -54,32 +54,32 @@ type Verdict int
 
 // The verdicts.
 const (
-	// Ask: a person has to answer the Question first.
-	Ask Verdict = iota
+	// NeedsAnswer: a person has to answer the Question first.
+	NeedsAnswer Verdict = iota
 	// Allowed: the call may be made.
 	Allowed
-	// Refused: the call may not be made; the model is told Answer.Refusal.
-	Refused
+	// Denied: the call may not be made; the model is told Answer.Refusal.
+	Denied
 )
 
-// Question is what to ask about a call of t.
-func (t *Tool) Question(call Call) Question {
-	return Question{
-		Key: call.Key, Tool: t.shownName(), Hash: t.Hash(), Description: Clean(t.Description), Arguments: Clean(call.Arguments),
+// ApprovalRequest is what to ask about a call of t.
+func (t *Tool) ApprovalRequest(call Call) ApprovalRequest {
+	return ApprovalRequest{
+		Key: call.Key, Tool: t.displayName(), Hash: t.Hash(), Description: Clean(t.Description), Arguments: Clean(call.Arguments),
 	}
 }
 
-func (t *Tool) shownName() string {
+func (t *Tool) displayName() string {
 	if t.Alias != "" {
 		return t.Alias
 	}
 	return t.Name
 }
 
-// Answer is the answer to the question about a call of t.
-func (t *Tool) Answer(call Call, allow bool, by, reason string) Answer {
-	return Answer{
-		Key: call.Key, Tool: t.shownName(), Hash: t.Hash(), Arguments: digest(call.Arguments),
+// ApprovalAnswer is the answer to the question about a call of t.
+func (t *Tool) ApprovalAnswer(call Call, allow bool, by, reason string) ApprovalAnswer {
+	return ApprovalAnswer{
+		Key: call.Key, Tool: t.displayName(), Hash: t.Hash(), Arguments: digest(call.Arguments),
 		Allow: allow, Reason: Clean(reason), By: by,
 	}
 }
@@ -91,12 +91,12 @@ func (t *Tool) Answer(call Call, allow bool, by, reason string) Answer {
 // definition holds for all. One that refused holds for its own call, so a later
 // call is asked about again. The answer returned is the one that decided, zero
 // where none did.
-func (t *Tool) Verdict(call Call, earlier []Answer) (Verdict, Answer) {
+func (t *Tool) Verdict(call Call, earlier []ApprovalAnswer) (Verdict, ApprovalAnswer) {
 	if t.Approve == "" || t.Approve == ApproveNever {
-		return Allowed, Answer{}
+		return Allowed, ApprovalAnswer{}
 	}
-	name, hash, arguments := t.shownName(), t.Hash(), digest(call.Arguments)
-	verdict, by := Ask, Answer{}
+	name, hash, arguments := t.displayName(), t.Hash(), digest(call.Arguments)
+	verdict, by := NeedsAnswer, ApprovalAnswer{}
 	for _, a := range earlier {
 		if a.Tool != name || a.Hash != hash {
 			continue
@@ -105,16 +105,16 @@ func (t *Tool) Verdict(call Call, earlier []Answer) (Verdict, Answer) {
 		case a.Key == call.Key && a.Arguments == arguments && a.Allow:
 			return Allowed, a
 		case a.Key == call.Key && a.Arguments == arguments:
-			return Refused, a
-		case t.Approve == ApproveOnce && a.Allow && verdict == Ask:
+			return Denied, a
+		case t.Approve == ApproveOnce && a.Allow && verdict == NeedsAnswer:
 			verdict, by = Allowed, a
 		}
 	}
 	return verdict, by
 }
 
-// Refusal is what a model is told about a call that a person refused.
-func (a Answer) Refusal() string {
+// DenialText is what a model is told about a call that a person refused.
+func (a ApprovalAnswer) DenialText() string {
 	if a.Reason == "" {
 		return fmt.Sprintf("A person refused this call of %s. It was not made.", a.Tool)
 	}

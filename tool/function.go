@@ -12,7 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Func makes a tool from a Go function. The fields of In are its arguments,
+// FromFunc makes a tool from a Go function. The fields of In are its arguments,
 // named by their json tags; a `doc:"..."` tag describes one to the model and
 // `enum:"a,b"` lists the values of a text. A field is required unless it is a
 // pointer or marked omitempty or omitzero. What the model writes is checked
@@ -22,12 +22,12 @@ import (
 // A text is returned to the model as it is, anything else as JSON. Set further
 // fields, such as ReadOnly or Timeout, on the tool that is returned. The error
 // says what about the name or In cannot be used.
-func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) (*Tool, error) {
+func FromFunc[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) (*Tool, error) {
 	parameters, err := parametersOf(reflect.TypeFor[In]())
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", name, err)
 	}
-	return Of(name, description, parameters, func(ctx context.Context, _ Call, args map[string]any) (string, error) {
+	return FromSchema(name, description, parameters, func(ctx context.Context, _ Call, args map[string]any) (string, error) {
 		var in In
 		b, err := json.Marshal(args)
 		if err == nil {
@@ -44,11 +44,11 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 	})
 }
 
-// Of makes a tool from a schema and a function that is given the arguments once
+// FromSchema makes a tool from a schema and a function that is given the arguments once
 // they fit it (see Arguments.Read): for what is not known when the program is
 // compiled, such as a flow that is offered as a tool. The error says what about
 // the name or the schema cannot be used.
-func Of(
+func FromSchema(
 	name, description string, parameters map[string]any,
 	f func(ctx context.Context, call Call, args map[string]any) (string, error),
 ) (*Tool, error) {

@@ -29,7 +29,7 @@ type forecast struct {
 
 func forecastTool(t *testing.T) *tool.Tool {
 	t.Helper()
-	f, err := tool.Func("forecast", "Tells the weather.", func(_ context.Context, in forecast) (forecast, error) { return in, nil })
+	f, err := tool.FromFunc("forecast", "Tells the weather.", func(_ context.Context, in forecast) (forecast, error) { return in, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestTheFunctionIsGivenWhatTheModelWrote(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatDoNotFitAreToldSoThatTheModelCanMendThem(t *testing.T) {
+func TestInvalidArgumentsGiveAnActionableError(t *testing.T) {
 	t.Parallel()
 	f := forecastTool(t)
 	for arguments, wants := range map[string][]string{
@@ -95,7 +95,7 @@ func TestArgumentsThatDoNotFitAreToldSoThatTheModelCanMendThem(t *testing.T) {
 
 func TestAFunctionWithoutFieldsTakesNoArguments(t *testing.T) {
 	t.Parallel()
-	f, err := tool.Func("now", "The time.", func(context.Context, struct{}) (string, error) { return "noon <sharp>", nil })
+	f, err := tool.FromFunc("now", "The time.", func(context.Context, struct{}) (string, error) { return "noon <sharp>", nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,17 +111,17 @@ func TestAFunctionWithoutFieldsTakesNoArguments(t *testing.T) {
 
 func TestWhatCannotBeAToolIsRefusedWhenItIsMade(t *testing.T) {
 	t.Parallel()
-	_, text := tool.Func("f", "", func(context.Context, string) (string, error) { return "", nil })
-	_, channel := tool.Func("f", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
-	_, enum := tool.Func("f", "", func(context.Context, struct {
+	_, text := tool.FromFunc("f", "", func(context.Context, string) (string, error) { return "", nil })
+	_, channel := tool.FromFunc("f", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil })
+	_, enum := tool.FromFunc("f", "", func(context.Context, struct {
 		N int `enum:"1,2"`
 	},
 	) (string, error) {
 		return "", nil
 	})
-	_, name := tool.Func("f f", "", func(context.Context, struct{}) (string, error) { return "", nil })
-	_, schema := tool.Of("f", "", map[string]any{"type": "thing"}, nil)
-	_, remote := tool.Of("f", "", map[string]any{"$ref": "https://example.com/s.json"}, nil)
+	_, name := tool.FromFunc("f f", "", func(context.Context, struct{}) (string, error) { return "", nil })
+	_, schema := tool.FromSchema("f", "", map[string]any{"type": "thing"}, nil)
+	_, remote := tool.FromSchema("f", "", map[string]any{"$ref": "https://example.com/s.json"}, nil)
 	for want, err := range map[string]error{
 		"string is none": text, "chan": channel, "enum tag": enum, "letters": name, "type": schema, "s.json": remote,
 	} {
@@ -134,7 +134,7 @@ func TestWhatCannotBeAToolIsRefusedWhenItIsMade(t *testing.T) {
 func TestOfIsGivenTheCallAndItsArguments(t *testing.T) {
 	t.Parallel()
 	var key string
-	f, err := tool.Of("flow", "Runs a flow.", map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{}}},
+	f, err := tool.FromSchema("flow", "Runs a flow.", map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{}}},
 		func(_ context.Context, call tool.Call, args map[string]any) (string, error) {
 			key = call.Key
 			return "", errors.New(args["n"].(json.Number).String())
@@ -148,11 +148,11 @@ func TestOfIsGivenTheCallAndItsArguments(t *testing.T) {
 	}
 }
 
-func ExampleFunc() {
+func ExampleFromFunc() {
 	type in struct {
 		City string `doc:"The city." json:"city"`
 	}
-	weather, err := tool.Func("weather", "Tells the weather of a city.", func(_ context.Context, in in) (string, error) {
+	weather, err := tool.FromFunc("weather", "Tells the weather of a city.", func(_ context.Context, in in) (string, error) {
 		return "sunny in " + in.City, nil
 	})
 	if err != nil {

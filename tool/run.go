@@ -19,13 +19,13 @@ const (
 	DefaultMaxOutput = 256 << 10
 )
 
-// grace is how long a tool whose time is up may take to return, so that one
+// returnGrace is how long a tool whose time is up may take to return, so that one
 // that heeds its context can say what became of the call.
-const grace = 2 * time.Second
+const returnGrace = 2 * time.Second
 
-// ErrUnknown marks a call that may or may not have had its effect: it was sent,
+// ErrOutcomeUnknown marks a call that may or may not have had its effect: it was sent,
 // and no answer came. A read-only tool's errors are never marked.
-var ErrUnknown = errors.New("the outcome is not known")
+var ErrOutcomeUnknown = errors.New("the outcome is not known")
 
 // PanicError is a tool's function that panicked.
 type PanicError struct {
@@ -55,14 +55,14 @@ func (t *Tool) Run(ctx context.Context, call Call) (string, error) {
 		limited, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	text, err := t.await(limited, call)
+	text, err := t.callInGoroutine(limited, call)
 	switch {
 	case err == nil:
 		return Cut(Clean(text), t.maxOutput()), nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return "", fmt.Errorf("tool %s: %w", t.Name, err)
 	case limited.Err() != nil && errors.Is(err, limited.Err()):
-		err = t.late(limit)
+		err = t.timeoutError(limit)
 	}
 	if safe := Cut(Clean(err.Error()), t.maxOutput()); safe != err.Error() {
 		err = &safeError{text: safe, err: err}
@@ -77,12 +77,12 @@ func (t *Tool) maxOutput() int {
 	return t.MaxOutput
 }
 
-// late is the error of a call whose time is up.
-func (t *Tool) late(limit time.Duration) error {
+// timeoutError is the error of a call whose time is up.
+func (t *Tool) timeoutError(limit time.Duration) error {
 	if t.ReadOnly {
 		return fmt.Errorf("tool %s did not answer within %v", t.Name, limit)
 	}
-	return fmt.Errorf("tool %s did not answer within %v; what it was asked to do may have been done: %w", t.Name, limit, ErrUnknown)
+	return fmt.Errorf("tool %s did not answer within %v; what it was asked to do may have been done: %w", t.Name, limit, ErrOutcomeUnknown)
 }
 
 // outcome is what a call came to.
@@ -91,9 +91,9 @@ type outcome struct {
 	err  error
 }
 
-// await runs the function on a goroutine of its own, so that one that ignores
+// callInGoroutine runs the function on a goroutine of its own, so that one that ignores
 // its context holds up nobody.
-func (t *Tool) await(ctx context.Context, call Call) (string, error) {
+func (t *Tool) callInGoroutine(ctx context.Context, call Call) (string, error) {
 	done := make(chan outcome, 1)
 	go func() {
 		o := outcome{err: guard.ErrExited}
@@ -113,7 +113,7 @@ func (t *Tool) await(ctx context.Context, call Call) (string, error) {
 		return o.text, o.err
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(returnGrace)
 	defer timer.Stop()
 	select {
 	case o := <-done:

@@ -30,7 +30,7 @@ func NewArguments(parameters map[string]any) (*Arguments, error) {
 	}
 	properties, _ := parameters["properties"].(map[string]any)
 	a := &Arguments{schema: compiled, names: slices.Sorted(maps.Keys(properties)), optional: make(map[string]bool)}
-	for _, name := range compiled.Optional() {
+	for _, name := range compiled.OptionalNotNull() {
 		a.optional[name] = true
 	}
 	return a, nil

@@ -39,9 +39,9 @@ type Tool struct {
 	// InOrder has the calls of one answer to such tools made one after another, in the
 	// order in which the model wrote them; calls of other tools go on beside them.
 	InOrder bool
-	// Ends makes a call of this tool the last step of the model's turn: its
+	// EndsTurn makes a call of this tool the last step of the model's turn: its
 	// result is recorded and the model is not asked again.
-	Ends bool
+	EndsTurn bool
 	// Timeout bounds one call; 0 is DefaultTimeout, negative is no bound but the
 	// node's own.
 	Timeout time.Duration
@@ -64,10 +64,10 @@ type Tool struct {
 type Call struct {
 	Key       string
 	Arguments string
-	By        Caller
-	// Declared, where set, is told of the data that the tool found, used or made;
+	Caller    Caller
+	// OnDeclare, where set, is told of the data that the tool found, used or made;
 	// tools call Declare.
-	Declared func(trajectory.Artifact)
+	OnDeclare func(trajectory.Artifact)
 }
 
 // Caller says for whom a tool is called. It comes from the run and never from
@@ -88,8 +88,8 @@ func (c Call) Declare(a trajectory.Artifact) error {
 	if err := a.Check(); err != nil {
 		return err
 	}
-	if c.Declared != nil {
-		c.Declared(a)
+	if c.OnDeclare != nil {
+		c.OnDeclare(a)
 	}
 	return nil
 }

@@ -146,14 +146,14 @@ func TestACallEndsWhenItsTimeIsUpEvenIfTheToolIgnoresIt(t *testing.T) {
 		}}
 		begin := time.Now()
 		_, err := deaf.Run(t.Context(), tool.Call{})
-		if !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "within 1m0s") {
+		if !errors.Is(err, tool.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "within 1m0s") {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(begin); took < time.Minute || took > time.Minute+3*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		deaf.ReadOnly = true
-		if _, err := deaf.Run(t.Context(), tool.Call{}); err == nil || errors.Is(err, tool.ErrUnknown) {
+		if _, err := deaf.Run(t.Context(), tool.Call{}); err == nil || errors.Is(err, tool.ErrOutcomeUnknown) {
 			t.Errorf("nothing is unknown about a tool that only reads: %v", err)
 		}
 		close(release)
@@ -182,7 +182,7 @@ func TestTheDefaultTimeoutHoldsAndANegativeOneIsNone(t *testing.T) {
 	})
 }
 
-func TestACancelledCallSaysSoAndIsNotTakenForALateOne(t *testing.T) {
+func TestCancelledCallIsNotReportedAsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -191,7 +191,7 @@ func TestACancelledCallSaysSoAndIsNotTakenForALateOne(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}}
-		if _, err := waits.Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) || errors.Is(err, tool.ErrUnknown) {
+		if _, err := waits.Run(ctx, tool.Call{}); !errors.Is(err, context.Canceled) || errors.Is(err, tool.ErrOutcomeUnknown) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -17,7 +17,7 @@ type Agent struct {
 // Agents lists who has rounds in a session, the main agent first; nobody where
 // nothing is stored. It loads the latest round of each.
 func Agents(ctx context.Context, s Storage, user, session string) ([]Agent, error) {
-	keys, err := s.List(ctx, OfSession(user, session))
+	keys, err := s.List(ctx, SessionFilter(user, session))
 	if err != nil {
 		return nil, fmt.Errorf("agents of session %s: %w", session, err)
 	}

@@ -70,7 +70,7 @@ func TestAllAirlineConversationsAsSessionsOfRounds(t *testing.T) {
 		checkReplay(t, one, c)
 	}
 	for _, step := range []struct{ to, from trajectory.Storage }{{rows, one}, {two, rows}} {
-		n, err := trajectory.Copy(t.Context(), step.to, step.from, trajectory.Filter{})
+		n, err := trajectory.CopyRounds(t.Context(), step.to, step.from, trajectory.Filter{})
 		if err != nil || n < len(all) {
 			t.Fatalf("copied %d rounds, %v", n, err)
 		}
@@ -83,7 +83,7 @@ func TestAllAirlineConversationsAsSessionsOfRounds(t *testing.T) {
 
 func checkGraph(t *testing.T, s trajectory.Storage, c trajectorytest.Conversation) {
 	t.Helper()
-	g, err := trajectory.Load(t.Context(), s, "customer", c.ID, 0)
+	g, err := trajectory.LoadGraph(t.Context(), s, "customer", c.ID, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func checkReplay(t *testing.T, s trajectory.Storage, c trajectorytest.Conversati
 	t.Helper()
 	var kept []convo.Message
 	rounds := count(t, c.Raw).queries
-	keys, err := s.List(t.Context(), trajectory.OfAgent("customer", c.ID, 0))
+	keys, err := s.List(t.Context(), trajectory.AgentFilter("customer", c.ID, 0))
 	if err != nil || len(keys) != rounds {
 		t.Errorf("%s: %d rounds are stored, %v, want %d", c.ID, len(keys), err, rounds)
 	}
@@ -143,7 +143,7 @@ func checkReplay(t *testing.T, s trajectory.Storage, c trajectorytest.Conversati
 	if !reflect.DeepEqual(kept, c.Messages) {
 		t.Errorf("%s: the messages that are stored differ from those that were said", c.ID)
 	}
-	g, err := trajectory.Load(t.Context(), s, "customer", c.ID, 0)
+	g, err := trajectory.LoadGraph(t.Context(), s, "customer", c.ID, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

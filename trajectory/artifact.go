@@ -37,9 +37,9 @@ func (a Artifact) Check() error {
 		return fmt.Errorf("artifact %s %q %w: %s", a.Type, a.Name, ErrArtifact, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case !a.Type.Known():
+	case !a.Type.IsValid():
 		return bad("its type is none of %v", data())
-	case !a.Type.Data():
+	case !a.Type.IsData():
 		return bad("%s is a step, and not one of %v", a.Type, data())
 	case a.Name == "":
 		return bad("it has no name")
@@ -47,11 +47,11 @@ func (a Artifact) Check() error {
 		return bad("only a Table has columns")
 	}
 	if a.Relation != "" {
-		if _, err := Relate(MakeID(Action, 0), MakeID(a.Type, 0), a.Relation); err != nil {
+		if _, err := ResolveRelation(MakeID(Action, 0), MakeID(a.Type, 0), a.Relation); err != nil {
 			return bad("%v", err)
 		}
 	}
-	if _, err := attributes(a.Attributes); err != nil {
+	if _, err := copyAttributes(a.Attributes); err != nil {
 		return bad("%v", err)
 	}
 	return nil
@@ -85,13 +85,13 @@ func (r *Recorder) Declare(by Attribution, at time.Time, from ID, a Artifact, re
 
 // declare makes or finds the node of an artifact and links it; mu is held.
 func (r *Recorder) declare(by Attribution, at time.Time, from ID, a Artifact) (ID, error) {
-	attrs, err := attributes(a.Attributes)
+	attrs, err := copyAttributes(a.Attributes)
 	if err != nil {
 		return "", err
 	}
-	id, known := r.index.data[datum{a.Type, a.Name}]
+	id, known := r.recordIndex.data[dataKey{a.Type, a.Name}]
 	if !known {
-		return r.add(New{
+		return r.add(NewNode{
 			Type: a.Type, Name: a.Name, Description: a.Description, After: []ID{from}, Relation: a.Relation, By: by, At: at,
 		}, attrs)
 	}
@@ -103,7 +103,7 @@ func (r *Recorder) declare(by Attribution, at time.Time, from ID, a Artifact) (I
 		return id, err
 	}
 	err = r.link(from, id, a.Relation)
-	if errors.Is(err, ErrCycle) || errors.Is(err, ErrLinked) { // it led here, or is linked in another way
+	if errors.Is(err, ErrCycle) || errors.Is(err, ErrAlreadyLinked) { // it led here, or is linked in another way
 		return id, nil
 	}
 	return id, err
@@ -112,7 +112,7 @@ func (r *Recorder) declare(by Attribution, at time.Time, from ID, a Artifact) (I
 func data() []Type {
 	var out []Type
 	for _, t := range Types() {
-		if t.Data() {
+		if t.IsData() {
 			out = append(out, t)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 // A round is filled from its messages, and by hand with what a tool made.
-func ExampleBook() {
+func ExampleRecorderPool() {
 	ctx := context.Background()
 	at := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
-	storage := tables.New(tables.NewMemory()) // or files.New("trajectories", files.Options{})
-	book := trajectory.NewBook(storage, nil)  // one a process
+	storage := tables.New(tables.NewMemory())        // or files.New("trajectories", files.Options{})
+	book := trajectory.NewRecorderPool(storage, nil) // one a process
 
 	key := trajectory.Key{User: "ann", Session: "s1", Round: 1}
 	recorder, release, err := book.Open(ctx, key)
@@ -24,7 +24,7 @@ func ExampleBook() {
 		return
 	}
 	by := trajectory.Attribution{Run: "r1", Path: "ask"}
-	_, err = recorder.Say(trajectory.Said{By: by, At: at},
+	_, err = recorder.AddMessages(trajectory.MessageOptions{By: by, At: at},
 		convo.Message{Role: convo.User, Text: "Who was late?"},
 		convo.Message{Role: convo.Assistant, Calls: []convo.Call{{ID: "1", Name: "query", Arguments: `{"month":10}`}}},
 		convo.Message{Role: convo.Tool, CallID: "1", Text: "12 rows"},
@@ -33,14 +33,14 @@ func ExampleBook() {
 		fmt.Println(err)
 		return
 	}
-	_, err = recorder.Add(trajectory.New{Type: trajectory.Table, Name: "orders", By: by, At: at})
+	_, err = recorder.Add(trajectory.NewNode{Type: trajectory.Table, Name: "orders", By: by, At: at})
 	fmt.Println(err)
-	_, err = recorder.Add(trajectory.New{Type: trajectory.Table, Name: "orders", Relation: trajectory.ToolOutput, By: by, At: at})
+	_, err = recorder.Add(trajectory.NewNode{Type: trajectory.Table, Name: "orders", Relation: trajectory.ToolOutput, By: by, At: at})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := recorder.Say(trajectory.Said{By: by, At: at}, convo.Message{Role: convo.Assistant, Text: "ACME was."}); err != nil {
+	if _, err := recorder.AddMessages(trajectory.MessageOptions{By: by, At: at}, convo.Message{Role: convo.Assistant, Text: "ACME was."}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -49,7 +49,7 @@ func ExampleBook() {
 		return
 	}
 
-	graph, err := trajectory.Load(ctx, storage, "ann", "s1", 0)
+	graph, err := trajectory.LoadGraph(ctx, storage, "ann", "s1", 0)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -13,13 +13,13 @@ func BenchmarkLanes(b *testing.B) {
 	for _, lanes := range []int{10, 1_000, 10_000} {
 		b.Run(fmt.Sprint(lanes), func(b *testing.B) {
 			for b.Loop() {
-				r, _, err := trajectory.NewBook(nil, nil).Open(b.Context(), trajectory.Key{Session: "s", Round: 1})
+				r, _, err := trajectory.NewRecorderPool(nil, nil).Open(b.Context(), trajectory.Key{Session: "s", Round: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
-				query, _ := r.Add(trajectory.New{Type: trajectory.Query})
+				query, _ := r.Add(trajectory.NewNode{Type: trajectory.Query})
 				for range lanes {
-					if _, err := r.Add(trajectory.New{Type: trajectory.Action, After: []trajectory.ID{query}}); err != nil {
+					if _, err := r.Add(trajectory.NewNode{Type: trajectory.Action, After: []trajectory.ID{query}}); err != nil {
 						b.Fatal(err)
 					}
 				}

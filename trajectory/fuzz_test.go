@@ -33,12 +33,12 @@ func FuzzReadRecord(f *testing.F) {
 		if _, second := rewritten(t, again); !bytes.Equal(links, second) {
 			t.Error("written twice it differs")
 		}
-		g, err := trajectory.Join(r)
+		g, err := trajectory.JoinRounds(r)
 		if err != nil || !g.Acyclic() || !g.Active().Acyclic() {
 			t.Errorf("joined: %v", err)
 		}
 		for _, n := range r.Nodes {
-			n.At(1)
+			n.AtVersion(1)
 		}
 		_ = g.Replay()
 	})

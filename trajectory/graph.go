@@ -13,24 +13,24 @@ type Graph struct {
 	// Edges has the bridges, which are continues_to, after the edges of the
 	// round that they lead from.
 	Edges  []Edge
-	Rounds []Mark
+	Rounds []RoundMark
 }
 
-// Mark says where a round begins in a graph and where its active branches end.
-type Mark struct {
+// RoundMark says where a round begins in a graph and where its active branches end.
+type RoundMark struct {
 	Round   int  `json:"round"`
 	Initial ID   `json:"initial_pt"`
 	Current []ID `json:"current_pt"`
 }
 
-// Join makes one graph of the rounds of an agent in a session. Each round is
+// JoinRounds makes one graph of the rounds of an agent in a session. Each round is
 // joined to the next that has nodes by continues_to edges, from all its leaves
 // to the other's initial node. The records may come in any order; two of one
 // round, or of two agents, are an error.
-func Join(records ...Record) (*Graph, error) {
+func JoinRounds(records ...Record) (*Graph, error) {
 	list := clone(records)
 	slices.SortFunc(list, func(a, b Record) int { return compareKeys(a.Key, b.Key) })
-	g := &Graph{Nodes: []Node{}, Edges: []Edge{}, Rounds: []Mark{}}
+	g := &Graph{Nodes: []Node{}, Edges: []Edge{}, Rounds: []RoundMark{}}
 	seen := map[ID]int{}
 	var last *Record
 	for i := range list {
@@ -46,7 +46,7 @@ func Join(records ...Record) (*Graph, error) {
 		}
 		g.Key = r.Key
 		g.Nodes = append(g.Nodes, r.Nodes...)
-		g.Rounds = append(g.Rounds, Mark{Round: r.Round, Initial: r.Initial, Current: r.Current})
+		g.Rounds = append(g.Rounds, RoundMark{Round: r.Round, Initial: r.Initial, Current: r.Current})
 		if r.Initial != "" {
 			g.Edges = append(g.Edges, bridges(last, r.Initial)...)
 			last = &r
@@ -68,8 +68,8 @@ func bridges(from *Record, to ID) []Edge {
 	return out
 }
 
-// split returns the records that a graph was joined of, without messages.
-func (g *Graph) split() []Record {
+// splitRounds returns the records that a graph was joined of, without messages.
+func (g *Graph) splitRounds() []Record {
 	at := make(map[int]int, len(g.Rounds))
 	out := make([]Record, len(g.Rounds))
 	for i, m := range g.Rounds {
@@ -96,11 +96,11 @@ func (g *Graph) split() []Record {
 // leads to them, rounds joined anew. A round without pointers keeps its initial
 // node, so that the graph stays one.
 func (g *Graph) Active() *Graph {
-	rounds := g.split()
+	rounds := g.splitRounds()
 	for i := range rounds {
 		rounds[i] = rounds[i].active()
 	}
-	out, err := Join(rounds...)
+	out, err := JoinRounds(rounds...)
 	if err != nil {
 		return g // a graph that was joined once can be joined again
 	}
@@ -141,13 +141,13 @@ func (r Record) active() Record {
 	return r
 }
 
-// Only returns one round of the graph, without bridges; an error says which
+// OnlyRound returns one round of the graph, without bridges; an error says which
 // rounds there are.
-func (g *Graph) Only(round int) (*Graph, error) {
+func (g *Graph) OnlyRound(round int) (*Graph, error) {
 	have := []int{}
-	for _, r := range g.split() {
+	for _, r := range g.splitRounds() {
 		if r.Round == round {
-			return Join(r)
+			return JoinRounds(r)
 		}
 		have = append(have, r.Round)
 	}

@@ -84,7 +84,7 @@ func round(number int) trajectory.Key {
 // open opens the first round in a book of its own, which keeps nothing.
 func open(t *testing.T) *trajectory.Recorder {
 	t.Helper()
-	r, release, err := trajectory.NewBook(nil, clock).Open(t.Context(), round(1))
+	r, release, err := trajectory.NewRecorderPool(nil, clock).Open(t.Context(), round(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func open(t *testing.T) *trajectory.Recorder {
 	return r
 }
 
-func add(t *testing.T, r *trajectory.Recorder, n trajectory.New) trajectory.ID {
+func add(t *testing.T, r *trajectory.Recorder, n trajectory.NewNode) trajectory.ID {
 	t.Helper()
 	id, err := r.Add(n)
 	if err != nil {
@@ -144,17 +144,17 @@ func TestIDsAreReadAsTheyAreMade(t *testing.T) {
 func TestBridgesLeadFromAllLeavesToTheNextQuery(t *testing.T) {
 	t.Parallel()
 	one := open(t)
-	q := add(t, one, trajectory.New{Type: trajectory.Query})
-	a := add(t, one, trajectory.New{Type: trajectory.Action})
-	add(t, one, trajectory.New{Type: trajectory.File, After: []trajectory.ID{a}, Relation: trajectory.Produces})
-	add(t, one, trajectory.New{Type: trajectory.State, After: []trajectory.ID{q}})
+	q := add(t, one, trajectory.NewNode{Type: trajectory.Query})
+	a := add(t, one, trajectory.NewNode{Type: trajectory.Action})
+	add(t, one, trajectory.NewNode{Type: trajectory.File, After: []trajectory.ID{a}, Relation: trajectory.Produces})
+	add(t, one, trajectory.NewNode{Type: trajectory.State, After: []trajectory.ID{q}})
 	first := one.Record()
 	second := trajectory.Record{
 		Key: round(5), Initial: "Query(query00001)", Current: []trajectory.ID{"Query(query00001)"},
 		Nodes: []trajectory.Node{{ID: "Query(query00001)", Type: trajectory.Query, Round: 5}},
 	}
 	empty := trajectory.Record{Key: round(3)}
-	g, err := trajectory.Join(second, empty, first)
+	g, err := trajectory.JoinRounds(second, empty, first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestOnlyRoundsOfOneAgentAreJoinedAndEachOnce(t *testing.T) {
 		"another session":   other(trajectory.Key{User: "ann", Session: "z", Round: 2}),
 		"another sub-agent": other(trajectory.Key{User: "ann", Session: "s", Round: 2, Sub: 1}),
 	} {
-		if _, err := trajectory.Join(base, r); err == nil {
+		if _, err := trajectory.JoinRounds(base, r); err == nil {
 			t.Errorf("%s was joined", name)
 		}
 	}
@@ -186,11 +186,11 @@ func TestOnlyRoundsOfOneAgentAreJoinedAndEachOnce(t *testing.T) {
 func TestActiveBranchesKeepWhatLeadsToThePointers(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	add(t, r, trajectory.New{Type: trajectory.Query})
-	a := add(t, r, trajectory.New{Type: trajectory.Action})
-	dead := add(t, r, trajectory.New{Type: trajectory.State, After: []trajectory.ID{a}, Pointer: trajectory.Keep})
-	add(t, r, trajectory.New{Type: trajectory.Knowledge, After: []trajectory.ID{a}, Relation: trajectory.Produces})
-	live := add(t, r, trajectory.New{Type: trajectory.State})
+	add(t, r, trajectory.NewNode{Type: trajectory.Query})
+	a := add(t, r, trajectory.NewNode{Type: trajectory.Action})
+	dead := add(t, r, trajectory.NewNode{Type: trajectory.State, After: []trajectory.ID{a}, Pointer: trajectory.PointerKeep})
+	add(t, r, trajectory.NewNode{Type: trajectory.Knowledge, After: []trajectory.ID{a}, Relation: trajectory.Produces})
+	live := add(t, r, trajectory.NewNode{Type: trajectory.State})
 	g := r.Graph().Active()
 	for _, n := range g.Nodes {
 		if n.ID == dead || n.Type == trajectory.Knowledge {
@@ -204,18 +204,18 @@ func TestActiveBranchesKeepWhatLeadsToThePointers(t *testing.T) {
 		Key: round(2), Initial: "Query(query00001)",
 		Nodes: []trajectory.Node{{ID: "Query(query00001)", Type: trajectory.Query, Round: 2}},
 	}
-	both, err := trajectory.Join(r.Record(), next)
+	both, err := trajectory.JoinRounds(r.Record(), next)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := edges(both.Active()); got != "qu0 triggers ac0, ac0 has_conclusion st1, st1 continues_to qu1" {
 		t.Errorf("the active branches of both rounds are %s", got)
 	}
-	only, err := both.Only(1)
+	only, err := both.OnlyRound(1)
 	if err != nil || len(only.Nodes) != len(r.Record().Nodes) || len(only.Rounds) != 1 {
 		t.Errorf("round 1 alone is %+v, %v", only, err)
 	}
-	if _, err := both.Only(7); err == nil || !strings.Contains(err.Error(), "[1 2]") {
+	if _, err := both.OnlyRound(7); err == nil || !strings.Contains(err.Error(), "[1 2]") {
 		t.Errorf("round 7: got %v, want an error with the rounds there are", err)
 	}
 }

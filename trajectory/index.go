@@ -1,32 +1,32 @@
 package trajectory
 
-// index finds again what is in a record.
-type index struct {
-	nodes    map[ID]int         // into Record.Nodes
-	edges    map[[2]ID]Relation // by source and target
-	into     map[ID][]ID        // sources by target
-	left     map[ID]bool        // the nodes that an edge leaves
-	messages map[string]int     // by id, into Record.Messages
-	data     map[datum]ID       // the first of each type of data and name
-	next     map[Type]int       // numbers of the nodes to come
+// recordIndex finds again what is in a record.
+type recordIndex struct {
+	nodes       map[ID]int         // into Record.Nodes
+	edges       map[[2]ID]Relation // by source and target
+	sources     map[ID][]ID        // sources by target
+	hasOutgoing map[ID]bool        // the nodes that an edge leaves
+	messages    map[string]int     // by id, into Record.Messages
+	data        map[dataKey]ID     // the first of each type of data and name
+	nextNumber  map[Type]int       // numbers of the nodes to come
 }
 
-// datum tells a piece of data from the others of a round.
-type datum struct {
+// dataKey tells a piece of data from the others of a round.
+type dataKey struct {
 	of   Type
 	name string
 }
 
-func newIndex(r *Record) *index {
-	x := &index{
-		nodes: map[ID]int{}, edges: map[[2]ID]Relation{}, into: map[ID][]ID{}, left: map[ID]bool{},
-		messages: map[string]int{}, data: map[datum]ID{}, next: r.Next(),
+func newIndex(r *Record) *recordIndex {
+	x := &recordIndex{
+		nodes: map[ID]int{}, edges: map[[2]ID]Relation{}, sources: map[ID][]ID{}, hasOutgoing: map[ID]bool{},
+		messages: map[string]int{}, data: map[dataKey]ID{}, nextNumber: r.NextNumbers(),
 	}
 	for i, n := range r.Nodes {
-		x.node(n, i)
+		x.addNode(n, i)
 	}
 	for _, e := range r.Edges {
-		x.edge(e)
+		x.addEdge(e)
 	}
 	for i, m := range r.Messages {
 		x.messages[m.ID] = i
@@ -34,27 +34,27 @@ func newIndex(r *Record) *index {
 	return x
 }
 
-func (x *index) node(n Node, at int) {
+func (x *recordIndex) addNode(n Node, at int) {
 	x.nodes[n.ID] = at
-	d := datum{n.Type, n.Name}
-	if _, known := x.data[d]; n.Type.Data() && n.Name != "" && !known {
+	d := dataKey{n.Type, n.Name}
+	if _, known := x.data[d]; n.Type.IsData() && n.Name != "" && !known {
 		x.data[d] = n.ID
 	}
 }
 
-func (x *index) edge(e Edge) {
+func (x *recordIndex) addEdge(e Edge) {
 	x.edges[[2]ID{e.Source, e.Target}] = e.Relationship
-	x.into[e.Target] = append(x.into[e.Target], e.Source)
-	x.left[e.Source] = true
+	x.sources[e.Target] = append(x.sources[e.Target], e.Source)
+	x.hasOutgoing[e.Source] = true
 }
 
 // reaches reports whether a path leads from one node to another, by going back
 // from the other.
-func (x *index) reaches(from, to ID) bool {
+func (x *recordIndex) reaches(from, to ID) bool {
 	if from == to {
 		return true
 	}
-	if !x.left[from] { // as a tool that many calls refer to
+	if !x.hasOutgoing[from] { // as a tool that many calls refer to
 		return false
 	}
 	seen := map[ID]bool{}
@@ -67,7 +67,7 @@ func (x *index) reaches(from, to ID) bool {
 		}
 		if !seen[id] {
 			seen[id] = true
-			todo = append(todo, x.into[id]...)
+			todo = append(todo, x.sources[id]...)
 		}
 	}
 	return false

@@ -48,25 +48,25 @@ type Attributes map[string]any
 
 // The attributes that messages fill.
 const (
-	Kind           = "kind"            // of an Action: answer, call or input
-	Text           = "text"            // what was said
-	Reasoning      = "reasoning"       // the model's own
-	MessageID      = "message"         // id of the message
-	Position       = "position"        // of the message in its round, from 0
-	ToolName       = "tool"            // of a call
-	Arguments      = "arguments"       // of a call, JSON as the model wrote it
-	CallID         = "call_id"         // as the model's provider made it
-	Result         = "result"          // what a call returned
-	ResultID       = "result_message"  // id of the message with the result
-	ResultPosition = "result_position" // its position
-	Failed         = "failed"          // true: the result is an error
+	AttrKind           = "kind"            // of an Action: answer, call or input
+	AttrText           = "text"            // what was said
+	AttrReasoning      = "reasoning"       // the model's own
+	AttrMessageID      = "message"         // id of the message
+	AttrPosition       = "position"        // of the message in its round, from 0
+	AttrToolName       = "tool"            // of a call
+	AttrArguments      = "arguments"       // of a call, JSON as the model wrote it
+	AttrCallID         = "call_id"         // as the model's provider made it
+	AttrResult         = "result"          // what a call returned
+	AttrResultID       = "result_message"  // id of the message with the result
+	AttrResultPosition = "result_position" // its position
+	AttrFailed         = "failed"          // true: the result is an error
 )
 
 // The kinds of Action that messages make.
 const (
-	Answer = "answer" // a model's answer that calls tools
-	Call   = "call"   // a call of one tool
-	Input  = "input"  // what a person said after the round's query
+	KindAnswer = "answer" // a model's answer that calls tools
+	KindCall   = "call"   // a call of one tool
+	KindInput  = "input"  // what a person said after the round's query
 )
 
 // MarshalJSON writes an object with sorted keys; nil is {}.
@@ -139,14 +139,14 @@ type Edit struct {
 // ErrReserved: an attribute may not have the name of a field.
 var ErrReserved = errors.New("is not a name for an attribute")
 
-// attributes checks and copies values from a caller.
-func attributes(values map[string]any) (Attributes, error) {
+// copyAttributes checks and copies values from a caller.
+func copyAttributes(values map[string]any) (Attributes, error) {
 	out := make(Attributes, len(values))
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		if k == "" || k == "name" || k == "description" {
 			return nil, fmt.Errorf("%q %w", k, ErrReserved)
 		}
-		v, err := plain(values[k])
+		v, err := normalizeJSON(values[k])
 		if err != nil {
 			return nil, fmt.Errorf("attribute %s: %w", k, err)
 		}
@@ -155,9 +155,9 @@ func attributes(values map[string]any) (Attributes, error) {
 	return out, nil
 }
 
-// plain turns v into what reading its JSON gives, so that a stored node equals
+// normalizeJSON turns v into what reading its JSON gives, so that a stored node equals
 // the live one.
-func plain(v any) (any, error) {
+func normalizeJSON(v any) (any, error) {
 	n, err := engine.Normalize(v)
 	if err != nil {
 		return nil, err
@@ -173,17 +173,17 @@ func plain(v any) (any, error) {
 	return engine.ParseValue(b)
 }
 
-// edited returns the node with the edit done and the old values kept, or n
+// applyEdit returns the node with the edit done and the old values kept, or n
 // itself where nothing differs.
-func edited(n Node, e Edit, at time.Time, by Attribution) (Node, error) {
-	set, err := attributes(e.Set)
+func applyEdit(n Node, e Edit, at time.Time, by Attribution) (Node, error) {
+	set, err := copyAttributes(e.Set)
 	if err != nil {
 		return n, err
 	}
 	c := Change{At: at, By: by, Old: Attributes{}}
 	out := n
-	field(&c, "name", &out.Name, e.Name)
-	field(&c, "description", &out.Description, e.Description)
+	applyField(&c, "name", &out.Name, e.Name)
+	applyField(&c, "description", &out.Description, e.Description)
 	out.Attributes = maps.Clone(n.Attributes)
 	for _, k := range slices.Sorted(maps.Keys(set)) {
 		old, had := n.Attributes[k]
@@ -215,7 +215,7 @@ func edited(n Node, e Edit, at time.Time, by Attribution) (Node, error) {
 	return out, nil
 }
 
-func field(c *Change, name string, to, from *string) {
+func applyField(c *Change, name string, to, from *string) {
 	if from == nil || *from == *to {
 		return
 	}
@@ -223,9 +223,9 @@ func field(c *Change, name string, to, from *string) {
 	*to = *from
 }
 
-// At returns the node as it was in an earlier version, and whether there was
+// AtVersion returns the node as it was in an earlier version, and whether there was
 // one.
-func (n Node) At(version int) (Node, bool) {
+func (n Node) AtVersion(version int) (Node, bool) {
 	if version < 1 || version > n.Version {
 		return Node{}, false
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-run/weir/convo"
 )
 
-// nodeLink is the form that networkx reads with node_link_graph. Versions
+// nodeLinkJSON is the form that networkx reads with node_link_graph. Versions
 // before 3.4 look for the edges under "links" and later ones under "edges", so
 // both are written.
-type nodeLink struct {
+type nodeLinkJSON struct {
 	Directed   bool            `json:"directed"`
 	Multigraph bool            `json:"multigraph"`
 	Graph      json.RawMessage `json:"graph"`
@@ -22,8 +22,8 @@ type nodeLink struct {
 	Edges      []Edge          `json:"edges"`
 }
 
-// meta is what stands beside a round's graph.
-type meta struct {
+// metadataJSON is what stands beside a round's graph.
+type metadataJSON struct {
 	Key
 	Agent    string          `json:"agent"`
 	Initial  ID              `json:"initial_pt"`
@@ -38,7 +38,7 @@ type meta struct {
 func (g *Graph) NodeLink() ([]byte, error) {
 	return writeNodeLink(struct {
 		Key
-		Rounds []Mark `json:"rounds"`
+		Rounds []RoundMark `json:"rounds"`
 	}{g.Key, g.Rounds}, g.Nodes, g.Edges)
 }
 
@@ -131,11 +131,11 @@ func (w *writer) end() ([]byte, error) {
 // ReadRecord reads what Record.NodeLink and Record.Meta wrote, also where
 // networkx wrote the graph anew. What is wrong with them is an ErrRecord.
 func ReadRecord(graph, metadata []byte) (Record, error) {
-	var l nodeLink
+	var l nodeLinkJSON
 	if err := json.Unmarshal(graph, &l); err != nil {
 		return Record{}, fmt.Errorf("the graph %w: %w", ErrRecord, err)
 	}
-	var m meta
+	var m metadataJSON
 	if err := json.Unmarshal(metadata, &m); err != nil {
 		return Record{}, fmt.Errorf("the metadata %w: %w", ErrRecord, err)
 	}
@@ -154,7 +154,7 @@ func ReadRecord(graph, metadata []byte) (Record, error) {
 		Key: k, Agent: m.Agent, Nodes: l.Nodes, Edges: edges, Initial: m.Initial, Current: Distinct(m.Current), First: m.First, Messages: m.Messages,
 	}
 	for i := range r.Nodes {
-		r.Nodes[i].complete()
+		r.Nodes[i].setDefaults()
 	}
 	if err := r.Check(); err != nil {
 		return Record{}, err
@@ -163,7 +163,7 @@ func ReadRecord(graph, metadata []byte) (Record, error) {
 }
 
 // edges are under either name; under both they must be the same.
-func (l nodeLink) edges() ([]Edge, error) {
+func (l nodeLinkJSON) edges() ([]Edge, error) {
 	switch {
 	case !l.Directed || l.Multigraph:
 		return nil, errors.New("the graph is not directed, or has several edges between two nodes")
@@ -175,8 +175,8 @@ func (l nodeLink) edges() ([]Edge, error) {
 	return l.Links, nil
 }
 
-// complete makes a node of outside bytes like one of a recorder.
-func (n *Node) complete() {
+// setDefaults makes a node of outside bytes like one of a recorder.
+func (n *Node) setDefaults() {
 	if n.Attributes == nil {
 		n.Attributes = Attributes{}
 	}

@@ -97,18 +97,18 @@ func (m *naive) add(t trajectory.Type, after []trajectory.ID, given trajectory.R
 
 // move is what becomes of the pointers.
 func (m *naive) move(id trajectory.ID, after []trajectory.ID, pointer trajectory.Pointer) {
-	if pointer == trajectory.Auto {
-		pointer = trajectory.Keep
-		if !id.Type().Data() {
-			pointer = trajectory.Advance
+	if pointer == trajectory.PointerAuto {
+		pointer = trajectory.PointerKeep
+		if !id.Type().IsData() {
+			pointer = trajectory.PointerAdvance
 		}
 	}
-	if pointer == trajectory.Advance {
+	if pointer == trajectory.PointerAdvance {
 		for _, from := range after {
 			delete(m.current[m.round], from)
 		}
 	}
-	if pointer != trajectory.Keep {
+	if pointer != trajectory.PointerKeep {
 		m.current[m.round][id] = true
 	}
 }
@@ -160,18 +160,18 @@ func (m *naive) bridged() []trajectory.Edge {
 // walk does operations on a session and on the model of it.
 type walk struct {
 	*naive
-	book    *trajectory.Book
+	book    *trajectory.RecorderPool
 	r       *trajectory.Recorder
 	release func(context.Context) error
 }
 
-func TestRandomOperationsDoWhatANaiveModelDoes(t *testing.T) {
+func TestRandomOperationsMatchANaiveModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := memory()
 		w := &walk{
 			naive: &naive{home: map[trajectory.ID]int{}, values: map[trajectory.ID][]any{}, current: map[int]map[trajectory.ID]bool{}},
-			book:  trajectory.NewBook(s, clock),
+			book:  trajectory.NewRecorderPool(s, clock),
 		}
 		w.begin(t, 1)
 		t.Repeat(map[string]func(*rapid.T){
@@ -217,7 +217,7 @@ func given(t *rapid.T) trajectory.Relation {
 }
 
 func (w *walk) doAdd(t *rapid.T) {
-	n := trajectory.New{
+	n := trajectory.NewNode{
 		Type: rapid.SampledFrom(trajectory.Types()).Draw(t, "type"), Relation: given(t),
 		Pointer: trajectory.Pointer(rapid.IntRange(0, 3).Draw(t, "pointer")), Attributes: map[string]any{"v": 0},
 	}
@@ -252,7 +252,7 @@ func (w *walk) doEdit(t *rapid.T) {
 
 func (w *walk) doPoint(t *rapid.T) {
 	id := w.some(t, "node")
-	err := w.r.Point(id)
+	err := w.r.SetPointers(id)
 	own := slices.Contains(w.own(), id)
 	if own != (err == nil) {
 		t.Fatalf("point %s: %v", id, err)
@@ -290,7 +290,7 @@ func compareRound(t *rapid.T, r *trajectory.Recorder, m *naive) {
 func versions(n trajectory.Node) []any {
 	var out []any
 	for v := 1; v <= n.Version; v++ {
-		old, _ := n.At(v)
+		old, _ := n.AtVersion(v)
 		out = append(out, old.Attributes["v"])
 	}
 	return out
@@ -300,7 +300,7 @@ func compareSession(t *rapid.T, s trajectory.Storage, m *naive) {
 	if len(m.nodes) == 0 {
 		return
 	}
-	g, err := trajectory.Load(t.Context(), s, "ann", "s", 0)
+	g, err := trajectory.LoadGraph(t.Context(), s, "ann", "s", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,35 +8,35 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// TestEachCallIsSafeBesideEachOther is for the race detector: after a common
+// TestRecorderIsSafeForConcurrentUse is for the race detector: after a common
 // start every call is the first of several of 64 writers, so that nothing but
 // its own lock orders it with the same call, and with others, of another.
-func TestEachCallIsSafeBesideEachOther(t *testing.T) {
+func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	const writers = 64
 	s := memory()
-	b := trajectory.NewBook(s, clock)
+	b := trajectory.NewRecorderPool(s, clock)
 	r, release := hold(t, b, 1)
 	say(t, r, user("Go."))
 	query := trajectory.ID("Query(query00000)")
-	file := add(t, r, trajectory.New{Type: trajectory.File, Relation: trajectory.Produces})
+	file := add(t, r, trajectory.NewNode{Type: trajectory.File, Relation: trajectory.Produces})
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for w := range writers {
 		calls := []func() error{
 			func() error {
-				_, err := r.Add(trajectory.New{Type: trajectory.Action, After: []trajectory.ID{query}})
+				_, err := r.Add(trajectory.NewNode{Type: trajectory.Action, After: []trajectory.ID{query}})
 				return err
 			},
 			func() error { return r.Link(query, file, trajectory.Produces) },
 			func() error {
 				return r.Edit(query, trajectory.Edit{Set: map[string]any{"w": w}}, trajectory.Attribution{}, now)
 			},
-			func() error { return r.Point(query) },
+			func() error { return r.SetPointers(query) },
 			func() error {
 				m := said("Well.")
 				m.ID = fmt.Sprint("m", w%8)
-				_, err := r.Say(trajectory.Said{At: now}, m)
+				_, err := r.AddMessages(trajectory.MessageOptions{At: now}, m)
 				return err
 			},
 			func() error { return r.Save(t.Context()) },
@@ -48,7 +48,7 @@ func TestEachCallIsSafeBesideEachOther(t *testing.T) {
 				return nil
 			},
 			func() error { _, err := r.Node(query); return err },
-			func() error { r.Current(); r.Unsaved(); b.Held(); return nil },
+			func() error { r.Current(); r.Unsaved(); b.OpenCount(); return nil },
 			func() error {
 				_, release, err := b.Open(t.Context(), round(1))
 				if err != nil {
@@ -69,7 +69,7 @@ func TestEachCallIsSafeBesideEachOther(t *testing.T) {
 	close(start)
 	wg.Wait()
 	release()
-	g, err := trajectory.Load(t.Context(), s, "ann", "s", 0)
+	g, err := trajectory.LoadGraph(t.Context(), s, "ann", "s", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,17 +96,17 @@ func (r Record) Check() error {
 		return err
 	}
 	if _, ok := index[r.Initial]; r.Initial != "" && !ok {
-		return r.bad("the initial node %s is not there", r.Initial)
+		return r.invalid("the initial node %s is not there", r.Initial)
 	}
 	for _, id := range r.Current {
 		if _, ok := index[id]; !ok {
-			return r.bad("the pointer %s leads to no node", id)
+			return r.invalid("the pointer %s leads to no node", id)
 		}
 	}
 	return nil
 }
 
-func (r Record) bad(format string, args ...any) error {
+func (r Record) invalid(format string, args ...any) error {
 	return fmt.Errorf("%s %w: %s", r.Key, ErrRecord, fmt.Sprintf(format, args...))
 }
 
@@ -117,18 +117,18 @@ func (r Record) checkNodes() (map[ID]int, error) {
 		t, number, err := n.ID.Parse()
 		switch {
 		case err != nil:
-			return nil, r.bad("%v", err)
+			return nil, r.invalid("%v", err)
 		case t != n.Type:
-			return nil, r.bad("%s has the type %s", n.ID, n.Type)
+			return nil, r.invalid("%s has the type %s", n.ID, n.Type)
 		case number < r.First[t]:
-			return nil, r.bad("%s is of an older round, whose numbers end before %d", n.ID, r.First[t])
+			return nil, r.invalid("%s is of an older round, whose numbers end before %d", n.ID, r.First[t])
 		case n.Round != r.Round || n.Sub != r.Sub:
-			return nil, r.bad("%s is of round %d, sub-agent %d", n.ID, n.Round, n.Sub)
+			return nil, r.invalid("%s is of round %d, sub-agent %d", n.ID, n.Round, n.Sub)
 		case t == Query && query != "":
-			return nil, r.bad("%s and %s: a round has one query at most", query, n.ID)
+			return nil, r.invalid("%s and %s: a round has one query at most", query, n.ID)
 		}
 		if _, twice := index[n.ID]; twice {
-			return nil, r.bad("%s is there twice", n.ID)
+			return nil, r.invalid("%s is there twice", n.ID)
 		}
 		if t == Query {
 			query = n.ID
@@ -146,19 +146,19 @@ func (r Record) checkEdges(index map[ID]int) error {
 		pair := [2]ID{e.Source, e.Target}
 		switch {
 		case !from || !to:
-			return r.bad("%s -> %s: one of the two is not there", e.Source, e.Target)
+			return r.invalid("%s -> %s: one of the two is not there", e.Source, e.Target)
 		case seen[pair]:
-			return r.bad("%s -> %s is there twice", e.Source, e.Target)
+			return r.invalid("%s -> %s is there twice", e.Source, e.Target)
 		case e.Relationship == "":
-			return r.bad("%s -> %s has no relationship", e.Source, e.Target)
+			return r.invalid("%s -> %s has no relationship", e.Source, e.Target)
 		}
-		if _, err := Relate(e.Source, e.Target, e.Relationship); err != nil {
-			return r.bad("%v", err)
+		if _, err := ResolveRelation(e.Source, e.Target, e.Relationship); err != nil {
+			return r.invalid("%v", err)
 		}
 		seen[pair] = true
 	}
 	if at := cycle(r.Nodes, r.Edges); at != "" {
-		return r.bad("%s leads to itself", at)
+		return r.invalid("%s leads to itself", at)
 	}
 	return nil
 }
@@ -209,8 +209,8 @@ func (r Record) Leaves() []ID {
 	return out
 }
 
-// Next is the number that the nodes of each type of the next round begin at.
-func (r Record) Next() map[Type]int {
+// NextNumbers is the number that the nodes of each type of the next round begin at.
+func (r Record) NextNumbers() map[Type]int {
 	next := maps.Clone(r.First)
 	if next == nil {
 		next = map[Type]int{}

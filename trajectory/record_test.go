@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-func TestARecordThatNoRecorderMadeIsToldApart(t *testing.T) {
+func TestInvalidRecordsAreRejected(t *testing.T) {
 	t.Parallel()
 	type record = trajectory.Record
 	for want, spoil := range map[string]func(*record){

@@ -18,11 +18,11 @@ type Recorder struct {
 	// earlier is the latest round before this one that has nodes, nil for none.
 	earlier *Record
 
-	mu       sync.Mutex
-	record   Record // mu
-	index    *index // mu; of record
-	revision int    // mu; grows with each change
-	over     int    // mu; the round that began after this one, 0 for none
+	mu           sync.Mutex
+	record       Record       // mu
+	recordIndex  *recordIndex // mu; of record
+	revision     int          // mu; grows with each change
+	supersededBy int          // mu; the round that began after this one, 0 for none
 
 	saving sync.Mutex // one save at a time
 	saved  int        // saving and mu; revision that is stored
@@ -33,15 +33,15 @@ func newRecorder(stored Record, earlier *Record, s Storage, now func() time.Time
 	r := &Recorder{
 		key: stored.Key, storage: s, now: now, earlier: earlier, record: stored.Clone(),
 	}
-	r.index = newIndex(&r.record)
+	r.recordIndex = newIndex(&r.record)
 	return r
 }
 
 // Key says whose round it is.
 func (r *Recorder) Key() Key { return r.key }
 
-// New is a node to be made.
-type New struct {
+// NewNode is a node to be made.
+type NewNode struct {
 	Type        Type           `json:"type"`
 	Name        string         `json:"name,omitempty"`
 	Description string         `json:"description,omitempty"`
@@ -62,14 +62,14 @@ type Pointer int
 
 // The ways to move the pointers.
 const (
-	// Auto advances for a Query, a State and an Action and keeps for data.
-	Auto Pointer = iota
-	// Advance puts the node in the place of its predecessors.
-	Advance
-	// Append adds the node and leaves its predecessors there: a branch.
-	Append
-	// Keep changes nothing.
-	Keep
+	// PointerAuto advances for a Query, a State and an Action and keeps for data.
+	PointerAuto Pointer = iota
+	// PointerAdvance puts the node in the place of its predecessors.
+	PointerAdvance
+	// PointerAppend adds the node and leaves its predecessors there: a branch.
+	PointerAppend
+	// PointerKeep changes nothing.
+	PointerKeep
 )
 
 // What recorders refuse.
@@ -78,23 +78,23 @@ var (
 	ErrSecondQuery = errors.New("a round has one query at most, and begins with it")
 	// ErrOlderRound: a predecessor must be of the same round.
 	ErrOlderRound = errors.New("is of an older round")
-	// ErrOver: a later round has begun, whose numbers go on from this one's.
-	ErrOver = errors.New("the round is over and takes no more nodes")
-	// ErrUnknown: there is no such node.
-	ErrUnknown = errors.New("no such node in this round")
+	// ErrLaterRound: a later round has begun, whose numbers go on from this one's.
+	ErrLaterRound = errors.New("the round is over and takes no more nodes")
+	// ErrUnknownNode: there is no such node.
+	ErrUnknownNode = errors.New("no such node in this round")
 	// ErrCycle: the edge would close a cycle.
 	ErrCycle = errors.New("the edge would close a cycle")
-	// ErrLinked: there is an edge between the two, of another relation.
-	ErrLinked = errors.New("the two are linked by another relation")
-	// ErrType: there is no such type of node.
-	ErrType = errors.New("there is no such type of node")
+	// ErrAlreadyLinked: there is an edge between the two, of another relation.
+	ErrAlreadyLinked = errors.New("the two are linked by another relation")
+	// ErrUnknownType: there is no such type of node.
+	ErrUnknownType = errors.New("there is no such type of node")
 )
 
 // Add makes a node with the edges that lead to it and returns its ID. A query
 // is at once bridged to the leaves of the round before, see Graph. Any other
 // node needs a predecessor, unless it is the first of a round without query.
-func (r *Recorder) Add(n New) (ID, error) {
-	attrs, err := attributes(n.Attributes)
+func (r *Recorder) Add(n NewNode) (ID, error) {
+	attrs, err := copyAttributes(n.Attributes)
 	if err != nil {
 		return "", fmt.Errorf("add %s: %w", n.Type, err)
 	}
@@ -108,44 +108,44 @@ func (r *Recorder) Add(n New) (ID, error) {
 }
 
 // add makes a node; mu is held.
-func (r *Recorder) add(n New, attrs Attributes) (ID, error) {
-	if !n.Type.Known() {
-		return "", fmt.Errorf("%q: %w", string(n.Type), ErrType)
+func (r *Recorder) add(n NewNode, attrs Attributes) (ID, error) {
+	if !n.Type.IsValid() {
+		return "", fmt.Errorf("%q: %w", string(n.Type), ErrUnknownType)
 	}
-	if n.Pointer < Auto || n.Pointer > Keep {
+	if n.Pointer < PointerAuto || n.Pointer > PointerKeep {
 		return "", fmt.Errorf("%d is no way to move the pointers", n.Pointer)
 	}
-	if r.over > 0 {
-		return "", fmt.Errorf("%s: round %d has begun: %w", r.key, r.over, ErrOver)
+	if r.supersededBy > 0 {
+		return "", fmt.Errorf("%s: round %d has begun: %w", r.key, r.supersededBy, ErrLaterRound)
 	}
-	id := MakeID(n.Type, r.index.next[n.Type])
-	after, edges, err := r.enter(id, n)
+	id := MakeID(n.Type, r.recordIndex.nextNumber[n.Type])
+	after, edges, err := r.newEdges(id, n)
 	if err != nil {
 		return "", err
 	}
-	r.index.next[n.Type]++
+	r.recordIndex.nextNumber[n.Type]++
 	node := Node{
 		ID: id, Type: n.Type, Round: r.key.Round, Sub: r.key.Sub, Name: n.Name, Description: n.Description,
-		Attributes: attrs, By: n.By, Created: r.moment(n.At), Version: 1, History: History{},
+		Attributes: attrs, By: n.By, Created: r.timeOrNow(n.At), Version: 1, History: History{},
 	}
-	r.index.node(node, len(r.record.Nodes))
+	r.recordIndex.addNode(node, len(r.record.Nodes))
 	r.record.Nodes = append(r.record.Nodes, node)
 	for _, e := range edges {
-		r.connect(e)
+		r.addEdge(e)
 	}
-	r.advance(id, n, after)
+	r.movePointers(id, n, after)
 	r.revision++
 	return id, nil
 }
 
-// enter returns the predecessors of a new node and the edges from them.
-func (r *Recorder) enter(id ID, n New) ([]ID, []Edge, error) {
+// newEdges returns the predecessors of a new node and the edges from them.
+func (r *Recorder) newEdges(id ID, n NewNode) ([]ID, []Edge, error) {
 	if n.Type == Query {
 		if len(r.record.Nodes) > 0 {
 			return nil, nil, fmt.Errorf("%s begins with %s: %w", r.key, r.record.Initial, ErrSecondQuery)
 		}
 		if len(n.After) > 0 {
-			_, err := Relate(n.After[0], id, n.Relation)
+			_, err := ResolveRelation(n.After[0], id, n.Relation)
 			return nil, nil, err
 		}
 		return nil, nil, nil
@@ -159,10 +159,10 @@ func (r *Recorder) enter(id ID, n New) ([]ID, []Edge, error) {
 	}
 	var edges []Edge
 	for _, from := range after {
-		if err := r.own(from); err != nil {
+		if err := r.checkOwnNode(from); err != nil {
 			return nil, nil, err
 		}
-		relation, err := Relate(from, id, n.Relation)
+		relation, err := ResolveRelation(from, id, n.Relation)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,9 +171,9 @@ func (r *Recorder) enter(id ID, n New) ([]ID, []Edge, error) {
 	return after, edges, nil
 }
 
-// own returns an error for an ID that is not a node of this round.
-func (r *Recorder) own(id ID) error {
-	if _, ok := r.index.nodes[id]; ok {
+// checkOwnNode returns an error for an ID that is not a node of this round.
+func (r *Recorder) checkOwnNode(id ID) error {
+	if _, ok := r.recordIndex.nodes[id]; ok {
 		return nil
 	}
 	t, number, err := id.Parse()
@@ -183,34 +183,34 @@ func (r *Recorder) own(id ID) error {
 	if number < r.record.First[t] {
 		return fmt.Errorf("%s %w than %s; rounds are joined by themselves", id, ErrOlderRound, r.key)
 	}
-	return fmt.Errorf("%s: %w", id, ErrUnknown)
+	return fmt.Errorf("%s: %w", id, ErrUnknownNode)
 }
 
-func (r *Recorder) connect(e Edge) {
-	r.index.edge(e)
+func (r *Recorder) addEdge(e Edge) {
+	r.recordIndex.addEdge(e)
 	r.record.Edges = append(r.record.Edges, e)
 }
 
-// advance moves the pointers for a new node.
-func (r *Recorder) advance(id ID, n New, after []ID) {
+// movePointers moves the pointers for a new node.
+func (r *Recorder) movePointers(id ID, n NewNode, after []ID) {
 	if r.record.Initial == "" {
 		r.record.Initial = id
 	}
 	way := n.Pointer
-	if way == Auto {
-		way = Advance
-		if n.Type.Data() {
-			way = Keep
+	if way == PointerAuto {
+		way = PointerAdvance
+		if n.Type.IsData() {
+			way = PointerKeep
 		}
 	}
-	if way == Keep {
+	if way == PointerKeep {
 		return
 	}
 	current := r.record.Current // what is handed out of it is a copy
 	switch {
-	case way == Advance && len(n.After) == 0: // after is the pointers
+	case way == PointerAdvance && len(n.After) == 0: // after is the pointers
 		current = nil
-	case way == Advance:
+	case way == PointerAdvance:
 		for _, p := range after {
 			if i, there := slices.BinarySearchFunc(current, p, compareIDs); there {
 				current = slices.Delete(current, i, i+1)
@@ -235,23 +235,23 @@ func (r *Recorder) Link(from, to ID, relation Relation) error {
 }
 
 func (r *Recorder) link(from, to ID, relation Relation) error {
-	if err := errors.Join(r.own(from), r.own(to)); err != nil {
+	if err := errors.Join(r.checkOwnNode(from), r.checkOwnNode(to)); err != nil {
 		return err
 	}
-	relation, err := Relate(from, to, relation)
+	relation, err := ResolveRelation(from, to, relation)
 	if err != nil {
 		return err
 	}
-	if have, linked := r.index.edges[[2]ID{from, to}]; linked {
+	if have, linked := r.recordIndex.edges[[2]ID{from, to}]; linked {
 		if have != relation {
-			return fmt.Errorf("%s -> %s is %s: %w", from, to, have, ErrLinked)
+			return fmt.Errorf("%s -> %s is %s: %w", from, to, have, ErrAlreadyLinked)
 		}
 		return nil
 	}
-	if r.index.reaches(to, from) {
+	if r.recordIndex.reaches(to, from) {
 		return fmt.Errorf("%s -> %s: %w", from, to, ErrCycle)
 	}
-	r.connect(Edge{Source: from, Target: to, Relationship: relation})
+	r.addEdge(Edge{Source: from, Target: to, Relationship: relation})
 	r.revision++
 	return nil
 }
@@ -268,11 +268,11 @@ func (r *Recorder) Edit(id ID, e Edit, by Attribution, at time.Time) error {
 }
 
 func (r *Recorder) edit(id ID, e Edit, by Attribution, at time.Time) error {
-	if err := r.own(id); err != nil {
+	if err := r.checkOwnNode(id); err != nil {
 		return err
 	}
-	n := &r.record.Nodes[r.index.nodes[id]]
-	after, err := edited(*n, e, r.moment(at), by)
+	n := &r.record.Nodes[r.recordIndex.nodes[id]]
+	after, err := applyEdit(*n, e, r.timeOrNow(at), by)
 	if err != nil {
 		return err
 	}
@@ -283,12 +283,12 @@ func (r *Recorder) edit(id ID, e Edit, by Attribution, at time.Time) error {
 	return nil
 }
 
-// Point sets the active branch pointers, to nodes of this round.
-func (r *Recorder) Point(ids ...ID) error {
+// SetPointers sets the active branch pointers, to nodes of this round.
+func (r *Recorder) SetPointers(ids ...ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
-		if err := r.own(id); err != nil {
+		if err := r.checkOwnNode(id); err != nil {
 			return fmt.Errorf("point: %w", err)
 		}
 	}
@@ -303,10 +303,10 @@ func (r *Recorder) Point(ids ...ID) error {
 func (r *Recorder) Node(id ID) (Node, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.own(id); err != nil {
+	if err := r.checkOwnNode(id); err != nil {
 		return Node{}, err
 	}
-	return r.record.Nodes[r.index.nodes[id]].clone(), nil
+	return r.record.Nodes[r.recordIndex.nodes[id]].clone(), nil
 }
 
 // Initial returns the query, or the first node of a round without one; "" while
@@ -317,29 +317,29 @@ func (r *Recorder) Initial() ID {
 	return r.record.Initial
 }
 
-// maxNewest bounds how many nodes Newest compares with each other.
-const maxNewest = 32
+// maxDropAncestors bounds how many nodes Newest compares with each other.
+const maxDropAncestors = 32
 
-// Newest returns those of the nodes, once each and in order, that do not lead to
+// DropAncestors returns those of the nodes, once each and in order, that do not lead to
 // another of them; of very many, all.
-func (r *Recorder) Newest(ids []ID) []ID {
+func (r *Recorder) DropAncestors(ids []ID) []ID {
 	ids = Distinct(ids)
-	if len(ids) > maxNewest {
+	if len(ids) > maxDropAncestors {
 		return ids
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(clone(ids), func(id ID) bool {
-		return slices.ContainsFunc(ids, func(other ID) bool { return other != id && r.index.reaches(id, other) })
+		return slices.ContainsFunc(ids, func(other ID) bool { return other != id && r.recordIndex.reaches(id, other) })
 	})
 }
 
-// Data returns the node of a piece of data by its type and name, and whether there
+// FindData returns the node of a piece of data by its type and name, and whether there
 // is one.
-func (r *Recorder) Data(t Type, name string) (ID, bool) {
+func (r *Recorder) FindData(t Type, name string) (ID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id, ok := r.index.data[datum{t, name}]
+	id, ok := r.recordIndex.data[dataKey{t, name}]
 	return id, ok
 }
 
@@ -351,24 +351,24 @@ func (r *Recorder) Clear() {
 	if len(r.record.Nodes)+len(r.record.Messages) == 0 {
 		return
 	}
-	r.record = begin(r.key, r.earlier)
-	r.index = newIndex(&r.record)
+	r.record = newRecord(r.key, r.earlier)
+	r.recordIndex = newIndex(&r.record)
 	r.revision++
 }
 
-// Before returns the nodes that lead to one, the nearest first, at most that many.
-func (r *Recorder) Before(id ID, most int) []Node {
+// Ancestors returns the nodes that lead to one, the nearest first, at most that many.
+func (r *Recorder) Ancestors(id ID, most int) []Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []Node
 	seen := map[ID]bool{id: true}
 	for near := []ID{id}; len(near) > 0 && len(out) < most; {
-		next := r.index.into[near[0]]
+		next := r.recordIndex.sources[near[0]]
 		near = near[1:]
 		for _, from := range next {
 			if !seen[from] && len(out) < most {
 				seen[from] = true
-				out = append(out, r.record.Nodes[r.index.nodes[from]].clone())
+				out = append(out, r.record.Nodes[r.recordIndex.nodes[from]].clone())
 				near = append(near, from)
 			}
 		}
@@ -398,24 +398,24 @@ func (r *Recorder) Graph() *Graph {
 	if r.earlier != nil {
 		records = append(records, *r.earlier)
 	}
-	g, err := Join(records...)
+	g, err := JoinRounds(records...)
 	if err != nil { // the book has checked that the two are apart
 		return &Graph{Key: r.key, Nodes: own.Nodes, Edges: own.Edges}
 	}
 	return g
 }
 
-// end lets the round take no more nodes, because another has begun.
-func (r *Recorder) end(later int) {
+// supersede lets the round take no more nodes, because another has begun.
+func (r *Recorder) supersede(later int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over == 0 || later < r.over {
-		r.over = later
+	if r.supersededBy == 0 || later < r.supersededBy {
+		r.supersededBy = later
 	}
 }
 
-// filled returns the round, nil where it has no nodes.
-func (r *Recorder) filled() *Record {
+// recordUnlessEmpty returns the round, nil where it has no nodes.
+func (r *Recorder) recordUnlessEmpty() *Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.record.Nodes) == 0 {
@@ -425,18 +425,18 @@ func (r *Recorder) filled() *Record {
 	return &own
 }
 
-func (r *Recorder) moment(at time.Time) time.Time {
+func (r *Recorder) timeOrNow(at time.Time) time.Time {
 	if at.IsZero() {
 		at = r.now()
 	}
 	return at.Round(0).UTC() // no monotonic reading: a stored node equals the live one
 }
 
-// begin is where a round starts to count, after the one before it.
-func begin(k Key, earlier *Record) Record {
+// newRecord is where a round starts to count, after the one before it.
+func newRecord(k Key, earlier *Record) Record {
 	r := Record{Key: k, First: map[Type]int{}}
 	if earlier != nil {
-		r.First = maps.Clone(earlier.Next())
+		r.First = maps.Clone(earlier.NextNumbers())
 	}
 	return r.Clone()
 }

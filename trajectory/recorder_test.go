@@ -23,7 +23,7 @@ func TestRelationsFollowFromTypesOrMustBeGiven(t *testing.T) {
 	for _, from := range trajectory.Types() {
 		for _, to := range trajectory.Types() {
 			one, two := trajectory.MakeID(from, 3), trajectory.MakeID(to, 4)
-			got, err := trajectory.Relate(one, two, "")
+			got, err := trajectory.ResolveRelation(one, two, "")
 			want, ok := inferred[[2]trajectory.Type{from, to}]
 			switch {
 			case ok && (got != want || err != nil):
@@ -57,32 +57,32 @@ func TestAGivenRelationMustFitItsEnd(t *testing.T) {
 		{trajectory.Action, trajectory.File, "makes a", false},
 		{trajectory.Action, trajectory.File, trajectory.Relation(strings.Repeat("x", 64)), false},
 	} {
-		got, err := trajectory.Relate(trajectory.MakeID(c.from, 0), trajectory.MakeID(c.to, 1), c.relation)
+		got, err := trajectory.ResolveRelation(trajectory.MakeID(c.from, 0), trajectory.MakeID(c.to, 1), c.relation)
 		if c.ok && (err != nil || got != c.relation) || !c.ok && !errors.Is(err, trajectory.ErrRelation) {
 			t.Errorf("%s -%s-> %s: got %q, %v", c.from, c.relation, c.to, got, err)
 		}
 	}
 }
 
-func TestARoundHasOneQueryAndBeginsWithIt(t *testing.T) {
+func TestRoundBeginsWithItsOnlyQuery(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	q := add(t, r, trajectory.New{Type: trajectory.Query, Attributes: map[string]any{trajectory.Text: "Why?"}})
+	q := add(t, r, trajectory.NewNode{Type: trajectory.Query, Attributes: map[string]any{trajectory.AttrText: "Why?"}})
 	if q != "Query(query00000)" {
 		t.Errorf("the first query is %s", q)
 	}
-	if _, err := r.Add(trajectory.New{Type: trajectory.Query}); !errors.Is(err, trajectory.ErrSecondQuery) {
+	if _, err := r.Add(trajectory.NewNode{Type: trajectory.Query}); !errors.Is(err, trajectory.ErrSecondQuery) {
 		t.Errorf("a second query: got %v", err)
 	}
 	late := open(t)
-	a := add(t, late, trajectory.New{Type: trajectory.Action})
-	if _, err := late.Add(trajectory.New{Type: trajectory.Query}); !errors.Is(err, trajectory.ErrSecondQuery) || !strings.Contains(err.Error(), string(a)) {
+	a := add(t, late, trajectory.NewNode{Type: trajectory.Action})
+	if _, err := late.Add(trajectory.NewNode{Type: trajectory.Query}); !errors.Is(err, trajectory.ErrSecondQuery) || !strings.Contains(err.Error(), string(a)) {
 		t.Errorf("a query after an action: got %v", err)
 	}
 	if rec := late.Record(); rec.Initial != a {
 		t.Errorf("a round without query begins with %q, want %s", rec.Initial, a)
 	}
-	if _, err := open(t).Add(trajectory.New{Type: trajectory.Query, After: []trajectory.ID{q}}); !errors.Is(err, trajectory.ErrRelation) {
+	if _, err := open(t).Add(trajectory.NewNode{Type: trajectory.Query, After: []trajectory.ID{q}}); !errors.Is(err, trajectory.ErrRelation) {
 		t.Errorf("a query after a query: got %v", err)
 	}
 }
@@ -96,28 +96,28 @@ func TestPointersAdvanceForStepsAndAppendWhereSaid(t *testing.T) {
 			t.Errorf("the pointers are %v, want %v", got, want)
 		}
 	}
-	q := add(t, r, trajectory.New{Type: trajectory.Query})
+	q := add(t, r, trajectory.NewNode{Type: trajectory.Query})
 	at(q)
-	k := add(t, r, trajectory.New{Type: trajectory.Knowledge, Relation: trajectory.FindRelevantKnowledge})
+	k := add(t, r, trajectory.NewNode{Type: trajectory.Knowledge, Relation: trajectory.FindRelevantKnowledge})
 	at(q)
-	a := add(t, r, trajectory.New{Type: trajectory.Action})
+	a := add(t, r, trajectory.NewNode{Type: trajectory.Action})
 	at(a)
-	b := add(t, r, trajectory.New{Type: trajectory.Action, After: []trajectory.ID{a}, Relation: trajectory.Generates})
-	c := add(t, r, trajectory.New{Type: trajectory.Action, After: []trajectory.ID{a}, Relation: trajectory.Generates})
+	b := add(t, r, trajectory.NewNode{Type: trajectory.Action, After: []trajectory.ID{a}, Relation: trajectory.Generates})
+	c := add(t, r, trajectory.NewNode{Type: trajectory.Action, After: []trajectory.ID{a}, Relation: trajectory.Generates})
 	at(b, c)
-	s := add(t, r, trajectory.New{Type: trajectory.State, After: []trajectory.ID{b}, Pointer: trajectory.Append})
+	s := add(t, r, trajectory.NewNode{Type: trajectory.State, After: []trajectory.ID{b}, Pointer: trajectory.PointerAppend})
 	at(b, c, s)
-	f := add(t, r, trajectory.New{Type: trajectory.File, After: []trajectory.ID{s}, Relation: trajectory.Produces, Pointer: trajectory.Advance})
+	f := add(t, r, trajectory.NewNode{Type: trajectory.File, After: []trajectory.ID{s}, Relation: trajectory.Produces, Pointer: trajectory.PointerAdvance})
 	at(b, c, f)
-	add(t, r, trajectory.New{Type: trajectory.State, After: []trajectory.ID{k}, Relation: trajectory.HasConclusion, Pointer: trajectory.Keep})
+	add(t, r, trajectory.NewNode{Type: trajectory.State, After: []trajectory.ID{k}, Relation: trajectory.HasConclusion, Pointer: trajectory.PointerKeep})
 	at(b, c, f)
-	end := add(t, r, trajectory.New{Type: trajectory.State, After: []trajectory.ID{b, c}})
+	end := add(t, r, trajectory.NewNode{Type: trajectory.State, After: []trajectory.ID{b, c}})
 	at(f, end)
-	if err := r.Point(end, end, q); err != nil {
+	if err := r.SetPointers(end, end, q); err != nil {
 		t.Fatal(err)
 	}
 	at(q, end)
-	if err := r.Point("State(state00099)"); !errors.Is(err, trajectory.ErrUnknown) {
+	if err := r.SetPointers("State(state00099)"); !errors.Is(err, trajectory.ErrUnknownNode) {
 		t.Errorf("a pointer to nothing: got %v", err)
 	}
 	if rec := r.Record(); rec.Initial != q {
@@ -128,12 +128,12 @@ func TestPointersAdvanceForStepsAndAppendWhereSaid(t *testing.T) {
 func TestANodeNeedsPredecessorsOfItsRound(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	add(t, r, trajectory.New{Type: trajectory.Query})
-	if err := r.Point(); err != nil {
+	add(t, r, trajectory.NewNode{Type: trajectory.Query})
+	if err := r.SetPointers(); err != nil {
 		t.Fatal(err)
 	}
 	before := r.Record()
-	for _, n := range []trajectory.New{
+	for _, n := range []trajectory.NewNode{
 		{Type: trajectory.State},
 		{Type: trajectory.State, After: []trajectory.ID{"Action(action00000)"}},
 		{Type: trajectory.State, After: []trajectory.ID{"nonsense"}},
@@ -155,10 +155,10 @@ func TestANodeNeedsPredecessorsOfItsRound(t *testing.T) {
 func TestLinksCloseNoCycleAndDoNotChangeTheirRelation(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	q := add(t, r, trajectory.New{Type: trajectory.Query})
-	a := add(t, r, trajectory.New{Type: trajectory.Action})
-	b := add(t, r, trajectory.New{Type: trajectory.Action, Relation: trajectory.Triggers})
-	s := add(t, r, trajectory.New{Type: trajectory.State})
+	q := add(t, r, trajectory.NewNode{Type: trajectory.Query})
+	a := add(t, r, trajectory.NewNode{Type: trajectory.Action})
+	b := add(t, r, trajectory.NewNode{Type: trajectory.Action, Relation: trajectory.Triggers})
+	s := add(t, r, trajectory.NewNode{Type: trajectory.State})
 	for _, c := range []struct {
 		from, to trajectory.ID
 		relation trajectory.Relation
@@ -167,12 +167,12 @@ func TestLinksCloseNoCycleAndDoNotChangeTheirRelation(t *testing.T) {
 		{s, a, "", trajectory.ErrCycle},
 		{b, a, trajectory.Triggers, trajectory.ErrCycle},
 		{b, b, trajectory.Generates, trajectory.ErrCycle},
-		{a, b, trajectory.Generates, trajectory.ErrLinked},
+		{a, b, trajectory.Generates, trajectory.ErrAlreadyLinked},
 		{a, b, trajectory.Triggers, nil},
 		{q, s, "", nil},
 		{q, s, "", nil},
 		{a, q, trajectory.RefersTo, trajectory.ErrRelation},
-		{a, "State(state00007)", "", trajectory.ErrUnknown},
+		{a, "State(state00007)", "", trajectory.ErrUnknownNode},
 	} {
 		if err := r.Link(c.from, c.to, c.relation); !errors.Is(err, c.want) {
 			t.Errorf("%s -%s-> %s: got %v, want %v", c.from, c.relation, c.to, err, c.want)
@@ -187,7 +187,7 @@ func TestEachChangeKeepsTheOldValue(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	made := trajectory.Attribution{Run: "r1", Path: "draft", Agent: "writer", User: "ann"}
-	id, err := r.Add(trajectory.New{
+	id, err := r.Add(trajectory.NewNode{
 		Type: trajectory.Query, Name: "first", Attributes: map[string]any{"rows": 12, "gone": nil, "list": []int{1, 2}}, By: made,
 	})
 	if err != nil {
@@ -228,7 +228,7 @@ func TestEachChangeKeepsTheOldValue(t *testing.T) {
 		t.Errorf("it was made by %+v at %s", n.By, n.Created)
 	}
 	for _, old := range versions {
-		if got, ok := n.At(old.Version); !ok || !reflect.DeepEqual(got, old) {
+		if got, ok := n.AtVersion(old.Version); !ok || !reflect.DeepEqual(got, old) {
 			t.Errorf("version %d is\n%+v, and was\n%+v", old.Version, got, old)
 		}
 	}
@@ -239,7 +239,7 @@ func TestEachChangeKeepsTheOldValue(t *testing.T) {
 			t.Errorf("%+v was done", e)
 		}
 	}
-	if err := r.Edit("File(file00000)", trajectory.Edit{}, editor, later); !errors.Is(err, trajectory.ErrUnknown) {
+	if err := r.Edit("File(file00000)", trajectory.Edit{}, editor, later); !errors.Is(err, trajectory.ErrUnknownNode) {
 		t.Errorf("an edit of nothing: got %v", err)
 	}
 }

@@ -45,9 +45,9 @@ var (
 	ErrRelation = errors.New("the relation does not fit")
 )
 
-// Infer returns the relation that follows from the types of the two nodes of an
+// InferRelation returns the relation that follows from the types of the two nodes of an
 // edge, and whether any does.
-func Infer(from, to Type) (Relation, bool) {
+func InferRelation(from, to Type) (Relation, bool) {
 	switch {
 	case to == Action && (from == Query || from == State):
 		return Triggers, true
@@ -57,15 +57,15 @@ func Infer(from, to Type) (Relation, bool) {
 	return "", false
 }
 
-// Relate returns the relation of an edge: r if it is given and fits, else what
+// ResolveRelation returns the relation of an edge: r if it is given and fits, else what
 // follows from the types.
-func Relate(from, to ID, r Relation) (Relation, error) {
+func ResolveRelation(from, to ID, r Relation) (Relation, error) {
 	f, t := from.Type(), to.Type()
 	if t == Query {
 		return "", fmt.Errorf("%s -> %s: nothing within a round leads to its query: %w", from, to, ErrRelation)
 	}
 	if r == "" {
-		inferred, ok := Infer(f, t)
+		inferred, ok := InferRelation(f, t)
 		if !ok {
 			return "", fmt.Errorf("%s -> %s: no relation follows from %s -> %s: %w, such as %s",
 				from, to, f, t, ErrNoRelation, strings.Join(words(suggest(f, t)), " or "))
@@ -75,17 +75,17 @@ func Relate(from, to ID, r Relation) (Relation, error) {
 	if r == ContinuesTo {
 		return "", fmt.Errorf("%s -> %s: %s joins rounds and is never given: %w", from, to, r, ErrRelation)
 	}
-	if !r.word() {
+	if !r.isWord() {
 		return "", fmt.Errorf("%s -> %s: %q is not a word of small letters, digits and underscores: %w", from, to, string(r), ErrRelation)
 	}
-	if want := leadsTo(r); len(want) > 0 && !slices.Contains(want, t) {
+	if want := allowedTargets(r); len(want) > 0 && !slices.Contains(want, t) {
 		return "", fmt.Errorf("%s -> %s: %s leads to %s, not to %s: %w", from, to, r, strings.Join(words(want), " or "), t, ErrRelation)
 	}
 	return r, nil
 }
 
-// word reports whether the relation is spelt as one.
-func (r Relation) word() bool {
+// isWord reports whether the relation is spelt as one.
+func (r Relation) isWord() bool {
 	if r == "" || len(r) > 63 || r[0] < 'a' || r[0] > 'z' {
 		return false
 	}
@@ -97,9 +97,9 @@ func (r Relation) word() bool {
 	return true
 }
 
-// leadsTo lists the types that a relation may lead to, nothing where any will
+// allowedTargets lists the types that a relation may lead to, nothing where any will
 // do.
-func leadsTo(r Relation) []Type {
+func allowedTargets(r Relation) []Type {
 	switch r {
 	case Triggers:
 		return []Type{Action}

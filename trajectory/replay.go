@@ -14,20 +14,20 @@ import (
 // blocks are in Record.Messages only.
 func (g *Graph) Replay() []convo.Message {
 	var out []convo.Message
-	for _, r := range g.split() {
+	for _, r := range g.splitRounds() {
 		out = append(out, r.replay()...)
 	}
 	return out
 }
 
-// placed is a message with its position in its round.
-type placed struct {
+// positionedMessage is a message with its position in its round.
+type positionedMessage struct {
 	position int64
 	convo.Message
 }
 
 func (r Record) replay() []convo.Message {
-	var list []placed
+	var list []positionedMessage
 	answers := map[ID]int{}
 	generatedBy := map[ID]ID{}
 	for _, e := range r.Edges {
@@ -36,29 +36,29 @@ func (r Record) replay() []convo.Message {
 		}
 	}
 	for _, n := range r.Nodes {
-		position, ok := n.Attributes[Position].(int64)
+		position, ok := n.Attributes[AttrPosition].(int64)
 		if !ok {
 			continue
 		}
-		if n.Attributes[Kind] != Call {
+		if n.Attributes[AttrKind] != KindCall {
 			answers[n.ID] = len(list)
-			list = append(list, placed{position, n.message()})
+			list = append(list, positionedMessage{position, n.message()})
 			continue
 		}
 		if at, ok := answers[generatedBy[n.ID]]; ok {
 			list[at].Calls = append(list[at].Calls, convo.Call{
-				ID: n.text(CallID), Name: n.text(ToolName), Arguments: n.text(Arguments),
+				ID: n.text(AttrCallID), Name: n.text(AttrToolName), Arguments: n.text(AttrArguments),
 			})
 		}
-		if at, ok := n.Attributes[ResultPosition].(int64); ok {
-			failed, _ := n.Attributes[Failed].(bool)
-			list = append(list, placed{at, convo.Message{
-				ID: n.text(ResultID), Role: convo.Tool, Text: n.text(Result),
-				CallID: n.text(CallID), Name: n.text(ToolName), Failed: failed,
+		if at, ok := n.Attributes[AttrResultPosition].(int64); ok {
+			failed, _ := n.Attributes[AttrFailed].(bool)
+			list = append(list, positionedMessage{at, convo.Message{
+				ID: n.text(AttrResultID), Role: convo.Tool, Text: n.text(AttrResult),
+				CallID: n.text(AttrCallID), Name: n.text(AttrToolName), Failed: failed,
 			}})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b placed) int { return cmp.Compare(a.position, b.position) })
+	slices.SortStableFunc(list, func(a, b positionedMessage) int { return cmp.Compare(a.position, b.position) })
 	out := make([]convo.Message, len(list))
 	for i, p := range list {
 		out[i] = p.Message
@@ -68,8 +68,8 @@ func (r Record) replay() []convo.Message {
 
 // message is what a node says, without calls.
 func (n Node) message() convo.Message {
-	m := convo.Message{ID: n.text(MessageID), Role: convo.User, Text: n.text(Text), Reasoning: n.text(Reasoning)}
-	if n.Type == State || n.Attributes[Kind] == Answer {
+	m := convo.Message{ID: n.text(AttrMessageID), Role: convo.User, Text: n.text(AttrText), Reasoning: n.text(AttrReasoning)}
+	if n.Type == State || n.Attributes[AttrKind] == KindAnswer {
 		m.Role = convo.Assistant
 	}
 	return m

@@ -16,10 +16,10 @@ type Storage interface {
 	// List returns what is stored that fits the filter, ordered by user,
 	// session, sub-agent and round.
 	List(ctx context.Context, f Filter) ([]Key, error)
-	// Near returns the rounds on either side of the key's round that are stored
+	// Adjacent returns the rounds on either side of the key's round that are stored
 	// of its agent: the latest before it and the first after it, 0 where there
 	// is none. It reads no round, and takes little however many there are.
-	Near(ctx context.Context, k Key) (before, after int, err error)
+	Adjacent(ctx context.Context, k Key) (before, after int, err error)
 	// Delete removes the rounds that fit the filter for good, and returns how
 	// many they were; the zero filter is for all. Where it fails some may be
 	// gone, and it can be called again.
@@ -37,25 +37,25 @@ type Filter struct {
 
 // Match reports whether the filter lets the key through.
 func (f Filter) Match(k Key) bool {
-	return same(f.User, k.User) && same(f.Session, k.Session) && same(f.Round, k.Round) && same(f.Sub, k.Sub)
+	return matches(f.User, k.User) && matches(f.Session, k.Session) && matches(f.Round, k.Round) && matches(f.Sub, k.Sub)
 }
 
-func same[T comparable](want *T, have T) bool { return want == nil || *want == have }
+func matches[T comparable](want *T, have T) bool { return want == nil || *want == have }
 
-// OfAgent is the filter for all rounds of one agent in a session.
-func OfAgent(user, session string, sub int) Filter {
+// AgentFilter is the filter for all rounds of one agent in a session.
+func AgentFilter(user, session string, sub int) Filter {
 	return Filter{User: &user, Session: &session, Sub: &sub}
 }
 
-// OfSession is the filter for all rounds of all agents in a session.
-func OfSession(user, session string) Filter {
+// SessionFilter is the filter for all rounds of all agents in a session.
+func SessionFilter(user, session string) Filter {
 	return Filter{User: &user, Session: &session}
 }
 
-// Load joins all that is stored of an agent in a session. It is ErrNotFound
+// LoadGraph joins all that is stored of an agent in a session. It is ErrNotFound
 // where there is nothing.
-func Load(ctx context.Context, s Storage, user, session string, sub int) (*Graph, error) {
-	keys, err := s.List(ctx, OfAgent(user, session, sub))
+func LoadGraph(ctx context.Context, s Storage, user, session string, sub int) (*Graph, error) {
+	keys, err := s.List(ctx, AgentFilter(user, session, sub))
 	if err != nil {
 		return nil, fmt.Errorf("load trajectory of session %s: %w", session, err)
 	}
@@ -68,12 +68,12 @@ func Load(ctx context.Context, s Storage, user, session string, sub int) (*Graph
 			return nil, fmt.Errorf("load trajectory: %w", err)
 		}
 	}
-	return Join(records...)
+	return JoinRounds(records...)
 }
 
-// Copy stores in one storage what another has that fits the filter, and returns
+// CopyRounds stores in one storage what another has that fits the filter, and returns
 // how many rounds that were.
-func Copy(ctx context.Context, to, from Storage, f Filter) (int, error) {
+func CopyRounds(ctx context.Context, to, from Storage, f Filter) (int, error) {
 	keys, err := from.List(ctx, f)
 	if err != nil {
 		return 0, fmt.Errorf("copy trajectories: %w", err)
@@ -90,17 +90,17 @@ func Copy(ctx context.Context, to, from Storage, f Filter) (int, error) {
 	return len(keys), nil
 }
 
-// Both is a storage that saves to two and reads what the first does not have
+// Mirrored is a storage that saves to two and reads what the first does not have
 // from the second.
-type Both struct{ First, Second Storage }
+type Mirrored struct{ First, Second Storage }
 
 // Save saves to both; where one fails the other has been tried all the same.
-func (b Both) Save(ctx context.Context, r Record) error {
+func (b Mirrored) Save(ctx context.Context, r Record) error {
 	return errors.Join(b.First.Save(ctx, r), b.Second.Save(ctx, r))
 }
 
 // Load reads from the first, or where it has nothing from the second.
-func (b Both) Load(ctx context.Context, k Key) (Record, error) {
+func (b Mirrored) Load(ctx context.Context, k Key) (Record, error) {
 	r, err := b.First.Load(ctx, k)
 	if errors.Is(err, ErrNotFound) {
 		return b.Second.Load(ctx, k)
@@ -109,7 +109,7 @@ func (b Both) Load(ctx context.Context, k Key) (Record, error) {
 }
 
 // List lists what either has.
-func (b Both) List(ctx context.Context, f Filter) ([]Key, error) {
+func (b Mirrored) List(ctx context.Context, f Filter) ([]Key, error) {
 	one, err := b.First.List(ctx, f)
 	if err != nil {
 		return nil, err
@@ -121,13 +121,13 @@ func (b Both) List(ctx context.Context, f Filter) ([]Key, error) {
 	return SortKeys(append(one, two...)), nil
 }
 
-// Near returns the nearest rounds that either has.
-func (b Both) Near(ctx context.Context, k Key) (before, after int, err error) {
-	before, after, err = b.First.Near(ctx, k)
+// Adjacent returns the nearest rounds that either has.
+func (b Mirrored) Adjacent(ctx context.Context, k Key) (before, after int, err error) {
+	before, after, err = b.First.Adjacent(ctx, k)
 	if err != nil {
 		return 0, 0, err
 	}
-	earlier, later, err := b.Second.Near(ctx, k)
+	earlier, later, err := b.Second.Adjacent(ctx, k)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -139,7 +139,7 @@ func (b Both) Near(ctx context.Context, k Key) (before, after int, err error) {
 
 // Delete deletes from both; where one fails the other has been tried all the
 // same. It returns how many rounds either had.
-func (b Both) Delete(ctx context.Context, f Filter) (int, error) {
+func (b Mirrored) Delete(ctx context.Context, f Filter) (int, error) {
 	keys, _ := b.List(ctx, f) // what cannot be listed may well be deleted
 	one, err := b.First.Delete(ctx, f)
 	two, second := b.Second.Delete(ctx, f)

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/trajectory/trajectorytest"
 )
 
-func TestTwoStoragesAreLookedAtAndDeletedFromAsOne(t *testing.T) {
+func TestMirroredListsAndDeletesFromBoth(t *testing.T) {
 	t.Parallel()
 	one, two := memory(), memory()
 	for _, s := range []struct {
@@ -19,24 +19,24 @@ func TestTwoStoragesAreLookedAtAndDeletedFromAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, both := range []trajectory.Both{{First: one, Second: two}, {First: two, Second: one}} {
-		before, after, err := both.Near(t.Context(), round(5))
+	for _, both := range []trajectory.Mirrored{{First: one, Second: two}, {First: two, Second: one}} {
+		before, after, err := both.Adjacent(t.Context(), round(5))
 		if err != nil || before != 3 || after != 8 {
 			t.Errorf("next to round 5 are %d and %d, %v, want 3 and 8", before, after, err)
 		}
 	}
-	both := trajectory.Both{First: one, Second: two}
+	both := trajectory.Mirrored{First: one, Second: two}
 	if n, err := both.Delete(t.Context(), trajectory.Filter{}); err != nil || n != 4 {
 		t.Errorf("deleted %d rounds, %v, want those of both", n, err)
 	}
 }
 
-func TestWhatOneOfTwoStoragesCannotDeleteIsToldAndTheOtherDeletes(t *testing.T) {
+func TestMirroredDeleteReportsPartialFailure(t *testing.T) {
 	t.Parallel()
 	one, two := memory(), memory()
 	gone := errors.New("the disk is gone")
 	failing := &broken{Storage: one}
-	for _, both := range []trajectory.Both{{First: failing, Second: two}, {First: two, Second: failing}} {
+	for _, both := range []trajectory.Mirrored{{First: failing, Second: two}, {First: two, Second: failing}} {
 		failing.err = nil
 		a, b := trajectorytest.Sample(t, round(1), 0), trajectorytest.Sample(t, round(2), 0)
 		b.First = nil
@@ -61,7 +61,7 @@ func TestWhatOneOfTwoStoragesCannotDeleteIsToldAndTheOtherDeletes(t *testing.T) 
 func TestAnAgentKeepsItsNameAndIsSavedForItAlone(t *testing.T) {
 	t.Parallel()
 	s := memory()
-	b := trajectory.NewBook(s, clock)
+	b := trajectory.NewRecorderPool(s, clock)
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1, Sub: 2}
 	r, release, err := b.Open(t.Context(), k)
 	if err != nil {

@@ -30,11 +30,11 @@ func Types() []Type {
 	return []Type{Query, State, Action, Knowledge, Tool, Table, Column, File, Script, Skill}
 }
 
-// Known reports whether t is one of the ten.
-func (t Type) Known() bool { return slices.Contains(Types(), t) }
+// IsValid reports whether t is one of the ten.
+func (t Type) IsValid() bool { return slices.Contains(Types(), t) }
 
-// Data reports whether nodes of the type are data, and not steps.
-func (t Type) Data() bool { return t.Known() && t != Query && t != State && t != Action }
+// IsData reports whether nodes of the type are data, and not steps.
+func (t Type) IsData() bool { return t.IsValid() && t != Query && t != State && t != Action }
 
 // ID names a node: its type, and in brackets the type in small letters with a
 // number of at least five digits, as "Query(query00000)". Numbers go on from
@@ -54,7 +54,7 @@ func (id ID) Parse() (Type, int, error) {
 	digits, closed := strings.CutSuffix(rest, ")")
 	digits, lower := strings.CutPrefix(digits, strings.ToLower(name))
 	n, err := strconv.Atoi(digits)
-	if !ok || !closed || !lower || !t.Known() || err != nil || n < 0 || MakeID(t, n) != id {
+	if !ok || !closed || !lower || !t.IsValid() || err != nil || n < 0 || MakeID(t, n) != id {
 		return "", 0, fmt.Errorf("%q is not the id of a node, as Query(query00000) is", string(id))
 	}
 	return t, n, nil

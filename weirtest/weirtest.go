@@ -76,8 +76,8 @@ type Result struct {
 	Contexts map[string]convo.Context
 	// Effects are what was done outside, in the order of the journal.
 	Effects []Effect
-	// Asked are the requests the model was sent, in order.
-	Asked []*llm.Request
+	// Requests are the requests the model was sent, in order.
+	Requests []*llm.Request
 	// Error is how the run, or the node, failed; nil where it did not.
 	Error *weir.Error
 	Usage engine.Usage
@@ -116,8 +116,8 @@ func Output[T any](tb testing.TB, r Result, name string) T {
 
 // The id of the node under test, and of the one that fills its context.
 const (
-	nodeID   = "node"
-	beforeID = "before"
+	nodeID     = "node"
+	seedNodeID = "before"
 )
 
 // Node runs one node of a type, built in or not, as the node "node" of a flow
@@ -139,12 +139,12 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 	}
 	d.Nodes[nodeID] = n
 	if len(c.Messages) > 0 {
-		c.Types = append(c.Types, before(c.Messages))
-		d.Nodes[beforeID] = weir.NodeSpec{Type: beforeID}
-		n.After = []string{beforeID}
+		c.Types = append(c.Types, seedHistory(c.Messages))
+		d.Nodes[seedNodeID] = weir.NodeSpec{Type: seedNodeID}
+		n.After = []string{seedNodeID}
 		d.Nodes[nodeID] = n
 	}
-	p := open(tb, c)
+	p := newCaseRunner(tb, c)
 	f, err := p.w.Define(d)
 	if err != nil {
 		tb.Fatal(err)
@@ -155,8 +155,8 @@ func Node(tb testing.TB, typ weir.Type, c Case) Result {
 // Flow runs a flow that is given as the text of a flow file.
 func Flow(tb testing.TB, text string, c Case) Result {
 	tb.Helper()
-	p := open(tb, c)
-	f, err := p.w.ParseIn(flow.Texts(c.Files), "flow.yaml", []byte(text))
+	p := newCaseRunner(tb, c)
+	f, err := p.w.ParseIn(flow.MemFiles(c.Files), "flow.yaml", []byte(text))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func Flow(tb testing.TB, text string, c Case) Result {
 // File runs a flow file, with the files that it uses.
 func File(tb testing.TB, path string, c Case) Result {
 	tb.Helper()
-	p := open(tb, c)
+	p := newCaseRunner(tb, c)
 	f, err := p.w.Load(path)
 	if err != nil {
 		tb.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-func TestANodeRunsAloneWithInputsStateAndHistory(t *testing.T) {
+func TestNodeRunsWithInputsStateAndHistory(t *testing.T) {
 	type in struct {
 		Word string
 		More []string `weir:"more,optional"`
@@ -47,7 +47,7 @@ func TestANodeRunsAloneWithInputsStateAndHistory(t *testing.T) {
 	}
 }
 
-func TestABuiltInNodeMeetsTheScriptAndTheTools(t *testing.T) {
+func TestBuiltInNodeUsesScriptAndTools(t *testing.T) {
 	look := &weir.Tool{Name: "look", Call: func(_ context.Context, c tool.Call) (string, error) { return "saw " + c.Arguments, nil }}
 	r := weirtest.Node(t, builtin.Catalogue().Type("llmRequest"), weirtest.Case{
 		In: map[string]any{"message": "Look.", "tools": []string{"look"}}, System: "Be brief.", Tools: []*weir.Tool{look},
@@ -56,8 +56,8 @@ func TestABuiltInNodeMeetsTheScriptAndTheTools(t *testing.T) {
 	if got := weirtest.Output[string](t, r, "text"); got != "Done." {
 		t.Errorf("text is %q", got)
 	}
-	if len(r.Asked) != 2 || r.Asked[0].System != "Be brief." || len(r.Messages) != 4 || r.Messages[2].Text != `saw {"at":1}` {
-		t.Errorf("asked %d times; history %+v", len(r.Asked), r.Messages)
+	if len(r.Requests) != 2 || r.Requests[0].System != "Be brief." || len(r.Messages) != 4 || r.Messages[2].Text != `saw {"at":1}` {
+		t.Errorf("asked %d times; history %+v", len(r.Requests), r.Messages)
 	}
 	var keys []string
 	for _, e := range r.Effects {
@@ -77,7 +77,7 @@ nodes:
 outputs: {both: "{{ first.text }} {{ second.text }}"}
 `
 
-func TestAFlowIsLeftPausedWhereNoAnswerIsGiven(t *testing.T) {
+func TestFlowStaysPausedWithoutAnswer(t *testing.T) {
 	r := weirtest.Flow(t, ask, weirtest.Case{Answers: map[string]any{"first": "a"}})
 	if r.Status != engine.Paused || len(r.Waiting) != 1 || r.Waiting[0].ID != "second:ask#1" {
 		t.Fatalf("got %+v", r)
@@ -88,7 +88,7 @@ func TestAFlowIsLeftPausedWhereNoAnswerIsGiven(t *testing.T) {
 	}
 }
 
-func TestAFailureIsInTheResult(t *testing.T) {
+func TestFailureIsInResult(t *testing.T) {
 	r := weirtest.Node(t, builtin.Catalogue().Type("llmRequest"), weirtest.Case{
 		In: map[string]any{"message": "hi"}, Script: []weirtest.Turn{weirtest.Fails("model_auth")},
 	})
@@ -97,7 +97,7 @@ func TestAFailureIsInTheResult(t *testing.T) {
 	}
 }
 
-func TestANodeIsRunAlone(t *testing.T) {
+func TestNode(t *testing.T) {
 	type in struct{ Text string }
 	type out struct{ Length int }
 	length := weir.Func("length", func(_ weir.Ctx, i in) (out, error) { return out{len(i.Text)}, nil })
@@ -108,7 +108,7 @@ func TestANodeIsRunAlone(t *testing.T) {
 	}
 }
 
-func TestAFlowFileIsRunAlone(t *testing.T) {
+func TestFile(t *testing.T) {
 	r := weirtest.File(t, "../examples/trace/flow.yaml", weirtest.Case{
 		Answers: map[string]any{"userInput": "What is a weir?"}, Script: weirtest.Says("A low dam."),
 	})

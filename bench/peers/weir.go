@@ -74,7 +74,7 @@ func weirFlow(s shape, c *node.Catalogue) (*runner.Program, error) {
 		f.Nodes = append(f.Nodes, n)
 		for _, j := range from {
 			f.Edges = append(f.Edges, &flow.Edge{
-				ID: id(j) + "->" + id(i), Kind: flow.Data,
+				ID: id(j) + "->" + id(i), Kind: flow.EdgeData,
 				From: id(j), FromPort: "out", To: id(i), ToPort: "in",
 			})
 		}
@@ -125,7 +125,7 @@ func weirOn(pure, inline bool, runs int64, open func(context.Context) (runner.St
 }
 
 func weirRun(ctx context.Context, l *runner.Local, p *runner.Program, id string, want int) error {
-	x, err := l.Start(ctx, p, runner.Begin{ID: id})
+	x, err := l.Start(ctx, p, runner.StartOptions{ID: id})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func absences() map[string]absence {
 	return map[string]absence{
 		"nothing": {flow: head + ask + end, accepts: true},
 		"node type": {
-			options: weir.Options{Types: []weir.Type{loud()}}, flow: head + "  a: {type: loud, in: {text: hey}}\n" + ask + end,
+			options: weir.Options{Types: []weir.Type{shoutingType()}}, flow: head + "  a: {type: loud, in: {text: hey}}\n" + ask + end,
 			refuses: "loud", blocked: true,
 		},
 		"version of a node type": {
@@ -96,13 +96,13 @@ func absences() map[string]absence {
 			refuses: "style", blocked: true,
 		},
 		"tool": {
-			options: weir.Options{Tools: []*weir.Tool{look}, Replay: recorded.NewTurns(weirtest.Says("fine", "fine"), nil)},
+			options: weir.Options{Tools: []*weir.Tool{look}, Replay: recorded.NewScriptedTurns(weirtest.Says("fine", "fine"), nil)},
 			flow: "weir: 1\nname: rec\ncontext: {model: p/m}\nnodes:\n  say: {type: llmRequest, in: {message: hey, tools: [look]}}\n" +
 				"  ask: {type: userInput, after: say, with: {prompt: Sure?}}\n" + end,
 			refuses: "look", accepts: true, blocked: true,
 		},
 		"provider": {
-			options: weir.Options{Replay: recorded.NewTurns(weirtest.Says("fine", "fine"), nil)},
+			options: weir.Options{Replay: recorded.NewScriptedTurns(weirtest.Says("fine", "fine"), nil)},
 			flow: "weir: 1\nname: rec\ncontext: {model: p/m}\nnodes:\n  say: {type: llmRequest, in: {message: hey}}\n" +
 				"  ask: {type: userInput, after: say, with: {prompt: Sure?}}\n" + end,
 			accepts: true, blocked: true, // what is left of the run needs no model
@@ -157,7 +157,7 @@ func absentRuns(t *testing.T, a *absence) (db string) {
 func inProcess(t *testing.T, db, line string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := &program{terminal: terminal{in: strings.NewReader(""), out: &stdout, err: &stderr}, env: func(string) (string, bool) { return "", false }}
+	p := &cli{terminal: terminal{in: strings.NewReader(""), out: &stdout, err: &stderr}, env: func(string) (string, bool) { return "", false }}
 	code = p.command(t.Context(), append([]string{"--db", db}, strings.Fields(line)...))
 	return code, stdout.String(), stderr.String()
 }

@@ -13,7 +13,7 @@ import (
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-func (p *program) acceptCommand() *cobra.Command {
+func (p *cli) acceptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "accept SERVER[/TOOL]...",
 		Short: "Accept new and changed definitions of MCP tools",
@@ -32,7 +32,7 @@ follows the text of a description.`,
 
 // accept accepts what the arguments name of all servers. Nothing is where one
 // of them cannot be.
-func (p *program) accept(ctx context.Context, args []string) error {
+func (p *cli) accept(ctx context.Context, args []string) error {
 	b, err := p.openToolbox()
 	if err != nil {
 		return err
@@ -51,15 +51,15 @@ func (p *program) accept(ctx context.Context, args []string) error {
 		if one && which == "" {
 			return usagef("%s: expected SERVER or SERVER/TOOL", arg)
 		}
-		if err := p.acceptOf(ctx, b.servers[i], which); err != nil {
+		if err := p.acceptServerTools(ctx, b.servers[i], which); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// acceptOf accepts one tool of a server, "" for all that are new or changed.
-func (p *program) acceptOf(ctx context.Context, s *toolServer, which string) error {
+// acceptServerTools accepts one tool of a server, "" for all that are new or changed.
+func (p *cli) acceptServerTools(ctx context.Context, s *toolServer, which string) error {
 	_, err := s.tools(ctx)
 	refused, ok := errors.AsType[*mcptool.RefusedError](err)
 	if err != nil && !ok {
@@ -81,33 +81,33 @@ func (p *program) acceptOf(ctx context.Context, s *toolServer, which string) err
 		if which != "" && !slices.Contains(s.config.Tools, which) && !slices.Contains(s.config.Tools, "*") {
 			return usagef("the configuration does not list %q among the tools of %s", which, s.name)
 		}
-		p.say("nothing to accept: what %s defines is what was accepted", mcptool.FlowName(s.name, which))
+		p.notef("nothing to accept: what %s defines is what was accepted", mcptool.FlowName(s.name, which))
 		return nil
 	}
 	for _, r := range chosen {
 		fmt.Fprintln(p.out, printable(r.String()))
-		fmt.Fprintln(p.out, indent(printable(definition(shownTool{
-			Tool: mcptool.FlowName(s.name, r.Tool), Description: r.Now.Description, Parameters: r.Now.Parameters,
+		fmt.Fprintln(p.out, indent(printable(definition(toolReport{
+			Tool: mcptool.FlowName(s.name, r.Tool), Description: r.Offered.Description, Parameters: r.Offered.Parameters,
 		})), "  "))
 	}
-	if yes, err := p.agrees(ctx, "Accept?"); err != nil || !yes {
+	if yes, err := p.confirm(ctx, "Accept?"); err != nil || !yes {
 		return err
 	}
 	if err := s.client.Accept(chosen...); err != nil {
 		return err
 	}
-	p.say("accepted %s of %s", count(len(chosen), "tool"), s.name)
+	p.notef("accepted %s of %s", count(len(chosen), "tool"), s.name)
 	return nil
 }
 
-// agrees asks a person at a terminal; where there is none the command itself is
+// confirm asks a person at a terminal; where there is none the command itself is
 // the answer.
-func (p *program) agrees(ctx context.Context, question string) (bool, error) {
+func (p *cli) confirm(ctx context.Context, question string) (bool, error) {
 	if !isTerminal(p.in) || !isTerminal(p.err) {
 		return true, nil
 	}
 	st := p.style()
-	p.forgetTyped()
+	p.discardTyped()
 	fmt.Fprintf(p.err, "%s %s ", st.ask.Render("?"), st.bold.Render(question+" (y/n)"))
 	line, err := p.readLine(ctx)
 	if errors.Is(err, io.EOF) {

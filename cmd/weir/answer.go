@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-func (p *program) answerCommand() *cobra.Command {
-	d := &driving{p: p}
+func (p *cli) answerCommand() *cobra.Command {
+	d := &runDriver{p: p}
 	c := &cobra.Command{
 		Use:   "answer RUN INTERRUPT [VALUE]",
 		Short: "Answer a question of a paused run, and continue the run",
@@ -48,8 +48,8 @@ a child run, its path from the root.`,
 	return c
 }
 
-func (p *program) answer(ctx context.Context, args []string, d *driving) error {
-	return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
+func (p *cli) answer(ctx context.Context, args []string, d *runDriver) error {
+	return p.driveAfter(ctx, args[0], d, func(desk *application, id string, v *runner.RunView) (*weir.Run, error) {
 		i, err := openInterrupt(v.Run, args[1])
 		if err != nil {
 			return nil, err
@@ -68,11 +68,11 @@ func (p *program) answer(ctx context.Context, args []string, d *driving) error {
 			}
 			text, _ = s.(string)
 		}
-		value, err := answerOf(i, text)
+		value, err := parseAnswer(i, text)
 		if err != nil {
 			return nil, &usageError{err}
 		}
-		return desk.Answer(ctx, id, i.ID, value, p.person())
+		return desk.Answer(ctx, id, i.ID, value, p.userName())
 	})
 }
 
@@ -105,24 +105,24 @@ func openInterrupt(r *engine.Run, id string) (engine.Interrupt, error) {
 		}
 	}
 	if r.Status() != engine.Paused {
-		return engine.Interrupt{}, noInterrupt("run %s is %s and waits for nothing", r.ID, r.Status())
+		return engine.Interrupt{}, errNoInterrupt("run %s is %s and waits for nothing", r.ID, r.Status())
 	}
-	return engine.Interrupt{}, noInterrupt("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
+	return engine.Interrupt{}, errNoInterrupt("run %s does not wait for %q; it waits for %s", r.ID, id, interruptIDs(r.Interrupts()))
 }
 
-// noInterrupt is the error of an answer to what is not asked, or no longer.
-func noInterrupt(format string, args ...any) error {
-	return &unasked{fmt.Errorf(format, args...)}
+// errNoInterrupt is the error of an answer to what is not asked, or no longer.
+func errNoInterrupt(format string, args ...any) error {
+	return &notFoundInterrupt{fmt.Errorf(format, args...)}
 }
 
-// unasked is such an error. Its message says all that runner.ErrNoInterrupt says.
-type unasked struct{ err error }
+// notFoundInterrupt is such an error. Its message says all that runner.ErrNoInterrupt says.
+type notFoundInterrupt struct{ err error }
 
 // Error implements error.
-func (e *unasked) Error() string { return e.err.Error() }
+func (e *notFoundInterrupt) Error() string { return e.err.Error() }
 
 // Unwrap says what kind of error it is.
-func (e *unasked) Unwrap() error { return runner.ErrNoInterrupt }
+func (e *notFoundInterrupt) Unwrap() error { return runner.ErrNoInterrupt }
 
 func interruptIDs(list []engine.Interrupt) string {
 	ids := make([]string, len(list))
@@ -132,12 +132,12 @@ func interruptIDs(list []engine.Interrupt) string {
 	return strings.Join(ids, ", ")
 }
 
-// move opens a run, does something to it that makes it go on here, and drives
+// driveAfter opens a run, does something to it that makes it go on here, and drives
 // it.
-func (p *program) move(ctx context.Context, prefix string, d *driving,
-	do func(desk *desk, id string, v *runner.View) (*weir.Run, error),
+func (p *cli) driveAfter(ctx context.Context, prefix string, d *runDriver,
+	do func(desk *application, id string, v *runner.RunView) (*weir.Run, error),
 ) error {
-	desk, id, err := p.reach(ctx, prefix, opening{record: d.record, replay: d.replay, run: prefix})
+	desk, id, err := p.openRun(ctx, prefix, openOptions{record: d.record, replay: d.replay, run: prefix})
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 	}
 	for _, n := range v.Run.Nodes() {
 		if p := v.Run.Plan().Find(n.Path); n.Status == engine.Running && p != nil && p.Def.Body == nil {
-			d.atWork = append(d.atWork, n.Path)
+			d.runningNodes = append(d.runningNodes, n.Path)
 		}
 	}
 	cursor, err := desk.Cursor(ctx, id)
@@ -162,13 +162,13 @@ func (p *program) move(ctx context.Context, prefix string, d *driving,
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, desk, run, seen{cursor: cursor})
+	return d.drive(ctx, desk, run, position{cursor: cursor})
 }
 
-// flowOf finds the flow of a run by the beginning of its id, nil where it
+// recordedFlow finds the flow of a run by the beginning of its id, nil where it
 // cannot be had: whoever goes on with the run is told why.
-func flowOf(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
-	ids, err := s.Find(ctx, prefix)
+func recordedFlow(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
+	ids, err := s.FindRunIDs(ctx, prefix)
 	if err != nil || len(ids) == 0 {
 		return nil
 	}
@@ -187,8 +187,8 @@ func flowOf(ctx context.Context, s weir.Store, prefix string) *weir.Flow {
 	return f
 }
 
-// person is who is said to have done what this command does.
-func (p *program) person() string {
+// userName is who is said to have done what this command does.
+func (p *cli) userName() string {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
 		if u, ok := p.env(name); ok && u != "" {
 			return u
@@ -197,8 +197,8 @@ func (p *program) person() string {
 	return "cli"
 }
 
-func (p *program) resumeCommand() *cobra.Command {
-	d := &driving{p: p}
+func (p *cli) resumeCommand() *cobra.Command {
+	d := &runDriver{p: p}
 	c := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "Continue a run that was stopped or whose process died",
@@ -209,8 +209,8 @@ waits for an answer, the command prints the questions.`,
 		ValidArgsFunction: p.completeRuns,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
-				return p.goOn(ctx, desk, id, v)
+			return p.driveAfter(ctx, args[0], d, func(desk *application, id string, v *runner.RunView) (*weir.Run, error) {
+				return p.resumePastBreakpoints(ctx, desk, id, v)
 			})
 		},
 	}

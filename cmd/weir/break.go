@@ -41,7 +41,7 @@ func nodeIDs(ids []string, g *flow.Graph) []string {
 }
 
 // completeBreaks offers all nodes of the flow file on the command line.
-func (p *program) completeBreaks(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeBreaks(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	f := loadFirst(args)
 	if f == nil {
 		return nil, noFiles
@@ -50,7 +50,7 @@ func (p *program) completeBreaks(_ *cobra.Command, args []string, _ string) (com
 }
 
 // completeRunNodes offers all nodes of the flow of the run on the command line.
-func (p *program) completeRunNodes(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeRunNodes(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	f := p.flowOfFirst(c, args)
 	if f == nil {
 		return nil, noFiles
@@ -59,7 +59,7 @@ func (p *program) completeRunNodes(c *cobra.Command, args []string, _ string) (c
 }
 
 // completeRunInputs offers the inputs of the flow of the run on the command line.
-func (p *program) completeRunInputs(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeRunInputs(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	f := p.flowOfFirst(c, args)
 	if f == nil {
 		return nil, noFiles
@@ -73,11 +73,11 @@ func (p *program) completeRunInputs(c *cobra.Command, args []string, _ string) (
 
 // flowOfFirst is the flow of the run on the command line, nil where it cannot be
 // had.
-func (p *program) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
+func (p *cli) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 	if len(args) == 0 {
 		return nil
 	}
-	desk, id, err := p.reach(contextOf(c), args[0], opening{})
+	desk, id, err := p.openRun(contextOf(c), args[0], openOptions{})
 	if err != nil {
 		return nil
 	}
@@ -89,15 +89,15 @@ func (p *program) flowOfFirst(c *cobra.Command, args []string) *weir.Flow {
 	return f
 }
 
-// goOn resumes a run, past the breakpoints that it waits at.
-func (p *program) goOn(ctx context.Context, desk *desk, id string, v *runner.View) (*weir.Run, error) {
+// resumePastBreakpoints resumes a run, past the breakpoints that it waits at.
+func (p *cli) resumePastBreakpoints(ctx context.Context, desk *application, id string, v *runner.RunView) (*weir.Run, error) {
 	var run *weir.Run
 	if v.Run.Status() == engine.Paused {
 		for _, i := range v.Run.Interrupts() {
 			if i.Kind != engine.AwaitBreak {
 				continue
 			}
-			on, err := desk.Answer(ctx, id, i.ID, nil, p.person())
+			on, err := desk.Answer(ctx, id, i.ID, nil, p.userName())
 			if err != nil && !errors.Is(err, runner.ErrNoInterrupt) && !errors.Is(err, store.ErrOwned) {
 				return nil, err
 			}

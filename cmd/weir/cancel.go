@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-func (p *program) cancelCommand() *cobra.Command {
+func (p *cli) cancelCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:   "cancel RUN",
@@ -29,8 +29,8 @@ command waits for it. That process exits with code 4. A cancelled run cannot be 
 	return c
 }
 
-func (p *program) cancel(ctx context.Context, prefix, reason string) error {
-	desk, id, err := p.reach(ctx, prefix, opening{})
+func (p *cli) cancel(ctx context.Context, prefix, reason string) error {
+	desk, id, err := p.openRun(ctx, prefix, openOptions{})
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (p *program) cancel(ctx context.Context, prefix, reason string) error {
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	for told := false; ; told = true {
-		status, done, err := p.stop(ctx, desk, id, reason, told)
+		status, done, err := p.cancelRun(ctx, desk, id, reason, told)
 		if err != nil {
 			return err
 		}
@@ -54,9 +54,9 @@ func (p *program) cancel(ctx context.Context, prefix, reason string) error {
 	}
 }
 
-// stop cancels a run that nobody drives and tells whoever drives it otherwise,
+// cancelRun cancels a run that nobody drives and tells whoever drives it otherwise,
 // unless they have been told. done says that the run has ended, and how.
-func (p *program) stop(ctx context.Context, desk *desk, id, reason string, told bool) (s engine.Status, done bool, err error) {
+func (p *cli) cancelRun(ctx context.Context, desk *application, id, reason string, told bool) (s engine.Status, done bool, err error) {
 	r, err := desk.store.Run(ctx, id)
 	if err != nil {
 		return 0, false, err
@@ -67,19 +67,19 @@ func (p *program) stop(ctx context.Context, desk *desk, id, reason string, told 
 	if told && r.Owner != "" && time.Now().Before(r.Until) {
 		return 0, false, nil
 	}
-	run, err := desk.Cancel(ctx, id, p.person(), reason)
+	run, err := desk.Cancel(ctx, id, p.userName(), reason)
 	if err != nil {
 		return 0, false, err
 	}
 	if run == nil {
-		p.say("another process, %s, executes the run; it has been notified", runner.OwnerName(r.Owner))
+		p.notef("another process, %s, executes the run; it has been notified", runner.OwnerName(r.Owner))
 		return 0, false, nil
 	}
 	result, err := run.Wait(ctx)
 	return result.Status, err == nil, err
 }
 
-func (p *program) cancelled(id string, s engine.Status) error {
+func (p *cli) cancelled(id string, s engine.Status) error {
 	if s != engine.Cancelled {
 		return fmt.Errorf("run %s has %s before it could be cancelled", id, s)
 	}

@@ -24,8 +24,8 @@ type chatOptions struct {
 	file                               string
 }
 
-func (p *program) chatCommand() *cobra.Command {
-	o, d := &chatOptions{}, &driving{p: p}
+func (p *cli) chatCommand() *cobra.Command {
+	o, d := &chatOptions{}, &runDriver{p: p}
 	c := &cobra.Command{
 		Use:   "chat [FLOW]",
 		Short: "Chat with a flow in a session",
@@ -73,8 +73,8 @@ example if the chat that sent them died.`,
 	_ = c.RegisterFlagCompletionFunc("session", func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		return p.sessionIDs(c), noFiles
 	})
-	_ = c.RegisterFlagCompletionFunc("thread", p.completeFrom(threadOf))
-	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
+	_ = c.RegisterFlagCompletionFunc("thread", p.completeSessionField(threadOf))
+	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
 	_ = c.RegisterFlagCompletionFunc("input", p.completeInputs)
 	_ = c.RegisterFlagCompletionFunc("busy", cobra.FixedCompletions(
 		[]cobra.Completion{flow.BusyQueue, flow.BusyReject, flow.BusyFork}, cobra.ShellCompDirectiveNoFileComp))
@@ -83,20 +83,20 @@ example if the chat that sent them died.`,
 
 // chat is a conversation at the command line. It belongs to one goroutine.
 type chat struct {
-	p     *program
-	desk  *desk
-	s     *weir.Session
-	flow  *weir.Flow // nil where the session brings its own
-	send  weir.SendOptions
-	lines lineSource
-	shown *turnView
-	// waits is what the session's round waits for.
-	waits  []engine.Interrupt
-	left   []weir.Waiting // was sent before and has had no turn, the next first
-	failed bool           // a turn did
+	p       *cli
+	app     *application
+	session *weir.Session
+	flow    *weir.Flow // nil where the session brings its own
+	send    weir.SendOptions
+	lines   lineSource
+	view    *replyView
+	// interrupts is what the session's round waits for.
+	interrupts []engine.Interrupt
+	pending    []weir.QueuedMessage // was sent before and has had no turn, the next first
+	failed     bool                 // a turn did
 }
 
-func (p *program) chat(ctx context.Context, path string, o *chatOptions, d *driving) error {
+func (p *cli) chat(ctx context.Context, path string, o *chatOptions, d *runDriver) error {
 	if err := o.check(path); err != nil {
 		return err
 	}
@@ -104,38 +104,38 @@ func (p *program) chat(ctx context.Context, path string, o *chatOptions, d *driv
 	if err := c.open(ctx, path, o, d); err != nil {
 		return err
 	}
-	defer c.desk.close() //nolint:errcheck // what was said is durable
+	defer c.app.close() //nolint:errcheck // what was said is durable
 	c.lines = p.lineSource(c.history(ctx), func() []string { return c.sessionIDs(ctx) })
-	c.shown = &turnView{p: p}
-	c.greet(ctx)
-	err := c.leftOver(ctx)
+	c.view = &replyView{p: p}
+	c.printHistory(ctx)
+	err := c.loadPending(ctx)
 	if err == nil {
-		c.sayLeft()
+		c.notePending()
 		if !p.json {
-			c.ask()
+			c.printQuestion()
 		}
-		err = c.talk(ctx)
+		err = c.loop(ctx)
 	}
-	if closeErr := c.desk.close(); err == nil {
+	if closeErr := c.app.close(); err == nil {
 		err = closeErr
 	}
-	if err != nil || c.lines.live() {
+	if err != nil || c.lines.interactive() {
 		return err
 	}
-	return c.ending()
+	return c.exitError()
 }
 
-// ending is the exit code of a chat whose lines came from elsewhere than a
+// exitError is the exit code of a chat whose lines came from elsewhere than a
 // terminal: 1 where a turn failed, 3 where a question is left open.
-func (c *chat) ending() error {
+func (c *chat) exitError() error {
 	switch {
 	case c.failed:
-		return &exit{exitFailed}
-	case len(c.waits) > 0:
+		return &exitError{exitFailed}
+	case len(c.interrupts) > 0:
 		if !c.p.json {
-			c.p.say("session %s waits for an answer; continue with: %s", c.s.ID, c.p.self("chat", "--session", c.s.ID))
+			c.p.notef("session %s waits for an answer; continue with: %s", c.session.ID, c.p.commandLine("chat", "--session", c.session.ID))
 		}
-		return &exit{exitPaused}
+		return &exitError{exitPaused}
 	}
 	return nil
 }
@@ -154,9 +154,9 @@ func (o *chatOptions) check(path string) error {
 
 // open reads all that it is given before it opens the database for writing, and
 // finds the session.
-func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *driving) error {
+func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *runDriver) error {
 	p := c.p
-	what := opening{record: d.record, replay: d.replay}
+	what := openOptions{record: d.record, replay: d.replay}
 	var err error
 	if path != "" {
 		if c.flow, _, err = load(path); err != nil {
@@ -164,33 +164,33 @@ func (c *chat) open(ctx context.Context, path string, o *chatOptions, d *driving
 		}
 		what.flow = c.flow
 		c.send.Model = cmp.Or(o.model, c.flow.Context.Model)
-		if c.send.Inputs, err = p.inputsBeside(c.flow, o); err != nil {
+		if c.send.Inputs, err = p.otherInputs(c.flow, o); err != nil {
 			return err
 		}
 	} else if what.run, c.send.Model, err = p.lastRound(ctx, o); err != nil {
 		return err
 	}
-	if c.send.Model, err = pinScript(c.send.Model, path, d.replay == ""); err != nil {
+	if c.send.Model, err = absoluteScript(c.send.Model, path, d.replay == ""); err != nil {
 		return err
 	}
-	c.send.By, c.send.Busy, c.send.Origin = cmp.Or(o.user, p.person()), o.busy, "chat"
-	if c.desk, err = p.open(ctx, what); err != nil {
+	c.send.By, c.send.Busy, c.send.Origin = cmp.Or(o.user, p.userName()), o.busy, "chat"
+	if c.app, err = p.open(ctx, what); err != nil {
 		return err
 	}
 	if o.model != "" && d.replay == "" {
-		err = c.desk.checkModel(o.model)
+		err = c.app.checkModel(o.model)
 	}
 	if err == nil {
 		err = c.find(ctx, o)
 	}
 	if err != nil {
-		return errors.Join(err, c.desk.close())
+		return errors.Join(err, c.app.close())
 	}
 	return nil
 }
 
-// inputsBeside are the flow's inputs that come with no message.
-func (p *program) inputsBeside(f *weir.Flow, o *chatOptions) (map[string]any, error) {
+// otherInputs are the flow's inputs that come with no message.
+func (p *cli) otherInputs(f *weir.Flow, o *chatOptions) (map[string]any, error) {
 	if o.file == "" && len(o.inputs) == 0 {
 		return nil, nil
 	}
@@ -199,8 +199,8 @@ func (p *program) inputsBeside(f *weir.Flow, o *chatOptions) (map[string]any, er
 
 // lastRound is the newest round of the session that is gone on with without a
 // flow, and the model that it had.
-func (p *program) lastRound(ctx context.Context, o *chatOptions) (run, model string, err error) {
-	err = p.withSession(ctx, o.session, func(ctx context.Context, desk *desk, s *store.Session) error {
+func (p *cli) lastRound(ctx context.Context, o *chatOptions) (run, model string, err error) {
+	err = p.withSession(ctx, o.session, func(ctx context.Context, desk *application, s *store.Session) error {
 		rounds, err := desk.Runs(ctx, store.Filter{Session: s.ID, Limit: 1})
 		if err != nil {
 			return err
@@ -222,14 +222,14 @@ func (p *program) lastRound(ctx context.Context, o *chatOptions) (run, model str
 func (c *chat) find(ctx context.Context, o *chatOptions) error {
 	so := weir.SessionOptions{User: o.user, Thread: o.thread, New: o.fresh}
 	if o.session != "" {
-		id, err := c.desk.FindSession(ctx, o.session)
+		id, err := c.app.FindSession(ctx, o.session)
 		if err != nil {
 			return unknownSession(err)
 		}
 		so = weir.SessionOptions{ID: id, User: o.user}
 	}
 	var err error
-	c.s, err = c.desk.Session(ctx, c.flow, so)
+	c.session, err = c.app.Session(ctx, c.flow, so)
 	if errors.Is(err, store.ErrNotFound) {
 		return unknownSession(err)
 	}
@@ -239,11 +239,11 @@ func (c *chat) find(ctx context.Context, o *chatOptions) error {
 	return err
 }
 
-// talk takes line after line until there are no more or somebody quits.
-func (c *chat) talk(ctx context.Context) error {
+// loop takes line after line until there are no more or somebody quits.
+func (c *chat) loop(ctx context.Context) error {
 	quitting := false
 	for {
-		if err := c.goOnWithLeft(ctx); err != nil {
+		if err := c.answerPending(ctx); err != nil {
 			return err
 		}
 		text, err := c.read(ctx)
@@ -253,7 +253,7 @@ func (c *chat) talk(ctx context.Context) error {
 				return nil
 			}
 			quitting = true
-			c.p.say("%s", c.p.style().dim.Render("(press Ctrl-C again to quit, or type /quit)"))
+			c.p.notef("%s", c.p.style().dim.Render("(press Ctrl-C again to quit, or type /quit)"))
 			continue
 		case errors.Is(err, io.EOF):
 			return nil
@@ -261,10 +261,10 @@ func (c *chat) talk(ctx context.Context) error {
 			return err
 		}
 		quitting = false
-		if strings.TrimSpace(text) == "" && len(c.waits) == 0 {
+		if strings.TrimSpace(text) == "" && len(c.interrupts) == 0 {
 			continue
 		}
-		if quit, err := c.line(ctx, text); quit || err != nil {
+		if quit, err := c.handleLine(ctx, text); quit || err != nil {
 			return err
 		}
 	}
@@ -273,7 +273,7 @@ func (c *chat) talk(ctx context.Context) error {
 // read reads one message: lines that end with \ go on.
 func (c *chat) read(ctx context.Context) (string, error) {
 	prompt := "> "
-	if len(c.waits) > 0 {
+	if len(c.interrupts) > 0 {
 		prompt = "? "
 	}
 	var whole strings.Builder
@@ -295,73 +295,73 @@ func (c *chat) read(ctx context.Context) (string, error) {
 	}
 }
 
-// line does what one line says.
-func (c *chat) line(ctx context.Context, text string) (quit bool, err error) {
+// handleLine does what one line says.
+func (c *chat) handleLine(ctx context.Context, text string) (quit bool, err error) {
 	if rest, ok := strings.CutPrefix(text, "//"); ok {
 		text = "/" + rest
 	} else if strings.HasPrefix(text, "/") {
 		return c.command(ctx, text)
 	}
-	turn, err := c.begin(ctx, text)
+	turn, err := c.sendLine(ctx, text)
 	if err == nil {
-		err = c.see(ctx, turn)
+		err = c.showReply(ctx, turn)
 	}
-	return false, c.told(ctx, err)
+	return false, c.reportError(ctx, err)
 }
 
-// told tells of an error, which ends the turn and not the chat, unless the chat
+// reportError tells of an error, which ends the turn and not the chat, unless the chat
 // is to end.
-func (c *chat) told(ctx context.Context, err error) error {
+func (c *chat) reportError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
-		return &exit{s.code()}
+		return &exitError{s.code()}
 	}
 	c.failed = true
-	if _, gone := c.s.Info(ctx); errors.Is(gone, store.ErrNotFound) {
-		err = &noSession{fmt.Errorf("session %s was deleted: %w", c.s.ID, store.ErrNotFound)}
+	if _, gone := c.session.Info(ctx); errors.Is(gone, store.ErrNotFound) {
+		err = &sessionNotFound{fmt.Errorf("session %s was deleted: %w", c.session.ID, store.ErrNotFound)}
 	}
 	if c.p.json {
-		writeJSON(c.p.out, turnReport{
-			Session: c.s.ID, Status: "refused", Outputs: engine.Values{}, Messages: []saidRow{}, Interrupts: interruptsOf(c.waits),
+		writeJSON(c.p.out, replyReport{
+			Session: c.session.ID, Status: "refused", Outputs: engine.Values{}, Messages: []messageRow{}, Interrupts: interruptsOf(c.interrupts),
 			Error: &engine.Error{Code: errorCode(err), Message: err.Error(), Hint: hint(err)},
 		})
 		return nil
 	}
-	c.p.say("%s", c.p.style().bad.Render(printable(err.Error())))
+	c.p.notef("%s", c.p.style().bad.Render(printable(err.Error())))
 	if h := hint(err); h != "" {
-		c.p.say("  %s", h)
+		c.p.notef("  %s", h)
 	}
 	return nil
 }
 
-// begin sends what was said, or answers with it what is open. A line of a file is
+// sendLine sends what was said, or answers with it what is open. A line of a file is
 // no answer to the question what became of an effect.
-func (c *chat) begin(ctx context.Context, text string) (*weir.Turn, error) {
-	if len(c.waits) > 0 && c.waits[0].Kind == engine.AwaitEffect && !c.lines.live() {
-		return c.s.Send(ctx, text, c.send)
+func (c *chat) sendLine(ctx context.Context, text string) (*weir.Reply, error) {
+	if len(c.interrupts) > 0 && c.interrupts[0].Kind == engine.AwaitEffect && !c.lines.interactive() {
+		return c.session.Send(ctx, text, c.send)
 	}
-	if n := len(c.waits); n == 0 || n == 1 && c.waits[0].Kind == engine.AwaitInput {
+	if n := len(c.interrupts); n == 0 || n == 1 && c.interrupts[0].Kind == engine.AwaitInput {
 		if n == 1 { // also a choice by its number
-			v, err := answerOf(c.waits[0], text)
+			v, err := parseAnswer(c.interrupts[0], text)
 			if err != nil {
 				return nil, &usageError{err}
 			}
-			return c.s.Send(ctx, v, c.send)
+			return c.session.Send(ctx, v, c.send)
 		}
-		return c.s.Send(ctx, text, c.send)
+		return c.session.Send(ctx, text, c.send)
 	}
-	v, err := answerOf(c.waits[0], text)
+	v, err := parseAnswer(c.interrupts[0], text)
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	return c.s.Answer(ctx, c.waits[0].ID, v, c.send)
+	return c.session.Answer(ctx, c.interrupts[0].ID, v, c.send)
 }
 
-// see shows a turn as it goes, and what has come of it. Ctrl-C cancels it; the
+// showReply shows a turn as it goes, and what has come of it. Ctrl-C cancels it; the
 // second time nobody waits for its end.
-func (c *chat) see(ctx context.Context, turn *weir.Turn) error {
+func (c *chat) showReply(ctx context.Context, turn *weir.Reply) error {
 	wait, leave := context.WithCancel(ctx)
 	defer leave()
 	times := 0
@@ -370,72 +370,72 @@ func (c *chat) see(ctx context.Context, turn *weir.Turn) error {
 			leave()
 			return
 		}
-		c.shown.notice("cancelling the round; press Ctrl-C again to stop waiting for it")
+		c.view.notice("cancelling the round; press Ctrl-C again to stop waiting for it")
 		go turn.Cancel(context.WithoutCancel(ctx), "Ctrl-C") //nolint:errcheck // the turn tells what became of it
 	})
 	defer off()
-	if turn.Session.ID != c.s.ID {
-		c.s = turn.Session
+	if turn.Session.ID != c.session.ID {
+		c.session = turn.Session
 		if !c.p.json {
-			c.p.say("%s", c.p.style().dim.Render("another round is running; this message continues in a fork, session "+c.s.ID))
+			c.p.notef("%s", c.p.style().dim.Render("another round is running; this message continues in a fork, session "+c.session.ID))
 		}
 	}
-	c.shown.begin()
+	c.view.start()
 	for item, err := range turn.Items(wait) {
 		if err != nil {
 			break // Wait says why
 		}
-		c.shown.item(item)
+		c.view.item(item)
 	}
 	state, err := turn.Wait(wait)
 	if err != nil {
-		c.shown.end(nil)
+		c.view.complete(nil)
 		if ctx.Err() == nil && wait.Err() != nil {
-			c.p.say("the round is being cancelled; %s", c.p.self("show", turn.Run()))
+			c.p.notef("the round is being cancelled; %s", c.p.commandLine("show", turn.Run()))
 			return nil
 		}
 		return err
 	}
-	c.waits = state.Interrupts
+	c.interrupts = state.Interrupts
 	c.failed = c.failed || state.Status == engine.Failed
-	c.shown.end(&state)
+	c.view.complete(&state)
 	if !c.p.json {
-		c.ask()
+		c.printQuestion()
 	}
 	return nil
 }
 
-// ask puts what the session waits for, the first of several.
-func (c *chat) ask() {
-	if len(c.waits) == 0 {
+// printQuestion puts what the session waits for, the first of several.
+func (c *chat) printQuestion() {
+	if len(c.interrupts) == 0 {
 		return
 	}
-	st, i := c.p.style(), c.waits[0]
-	c.p.forgetTyped()
+	st, i := c.p.style(), c.interrupts[0]
+	c.p.discardTyped()
 	prompt, help := promptOf(i)
 	if i.Event != "" && i.Kind == engine.AwaitEvent {
 		prompt = strings.TrimSpace(prompt + " (waits for the event " + i.Event + ")")
 	}
-	c.p.say("%s %s", st.ask.Render("?"), st.bold.Render(printable(cmp.Or(prompt, i.ID))))
+	c.p.notef("%s %s", st.ask.Render("?"), st.bold.Render(printable(cmp.Or(prompt, i.ID))))
 	if help != "" {
-		c.p.say("  %s", st.dim.Render(help))
+		c.p.notef("  %s", st.dim.Render(help))
 	}
 	for n, choice := range choices(i.Schema) {
-		c.p.say("  %s %s", st.dim.Render(fmt.Sprintf("%d.", n+1)), printable(choice))
+		c.p.notef("  %s %s", st.dim.Render(fmt.Sprintf("%d.", n+1)), printable(choice))
 	}
-	if more := len(c.waits) - 1; more > 0 {
-		c.p.say("  %s", st.dim.Render(fmt.Sprintf("and %s after it", count(more, "question"))))
+	if more := len(c.interrupts) - 1; more > 0 {
+		c.p.notef("  %s", st.dim.Render(fmt.Sprintf("and %s after it", count(more, "question"))))
 	}
 }
 
-// refresh finds out what the session waits for.
-func (c *chat) refresh(ctx context.Context) {
-	c.waits = nil
-	row, err := c.s.Info(ctx)
+// refreshInterrupts finds out what the session waits for.
+func (c *chat) refreshInterrupts(ctx context.Context) {
+	c.interrupts = nil
+	row, err := c.session.Info(ctx)
 	if err != nil || row.Holder == "" {
 		return
 	}
-	if r, err := c.desk.store.Run(ctx, row.Holder); err == nil && r.Head.Status == engine.Paused {
-		c.waits = r.Head.Waiting
+	if r, err := c.app.store.Run(ctx, row.Holder); err == nil && r.Head.Status == engine.Paused {
+		c.interrupts = r.Head.Waiting
 	}
 }

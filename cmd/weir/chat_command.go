@@ -47,9 +47,9 @@ func (c *chat) command(ctx context.Context, line string) (quit bool, err error) 
 		if k.do == nil {
 			return true, nil
 		}
-		return false, c.told(ctx, k.do(c, ctx, strings.TrimSpace(argument)))
+		return false, c.reportError(ctx, k.do(c, ctx, strings.TrimSpace(argument)))
 	}
-	return false, c.told(ctx, usagef("there is no command /%s%s; /help lists them, and // says a line that begins with /", name, didYouMean(name, names)))
+	return false, c.reportError(ctx, usagef("there is no command /%s%s; /help lists them, and // says a line that begins with /", name, didYouMean(name, names)))
 }
 
 func (c *chat) help() {
@@ -59,13 +59,13 @@ func (c *chat) help() {
 		t.row(strings.TrimSpace("/"+k.name+" "+k.argument), k.what)
 	}
 	t.print()
-	c.p.say("A line that ends with \\ continues on the next line. Ctrl-C cancels the round; twice at the prompt it quits.")
+	c.p.notef("A line that ends with \\ continues on the next line. Ctrl-C cancels the round; twice at the prompt it quits.")
 }
 
 // history are the person's messages of the session, for the editor.
 func (c *chat) history(ctx context.Context) []string {
 	var out []string
-	for _, m := range c.last(ctx, 200) {
+	for _, m := range c.lastMessages(ctx, 200) {
 		if m.Message.Role == convo.User {
 			out = append(out, strings.ReplaceAll(m.Message.Text, "\n", " "))
 		}
@@ -73,30 +73,30 @@ func (c *chat) history(ctx context.Context) []string {
 	return out
 }
 
-// last are the session's newest messages, at most n.
-func (c *chat) last(ctx context.Context, n int) []store.SessionMessage {
-	row, err := c.s.Info(ctx)
+// lastMessages are the session's newest messages, at most n.
+func (c *chat) lastMessages(ctx context.Context, n int) []store.SessionMessage {
+	row, err := c.session.Info(ctx)
 	if err != nil {
 		return nil
 	}
-	list, err := c.s.Messages(ctx, max(row.Length-n, 0), row.Length)
+	list, err := c.session.Messages(ctx, max(row.Length-n, 0), row.Length)
 	if err != nil {
 		return nil
 	}
 	return list
 }
 
-// shownOnEntry is how many of the newest messages a chat begins with.
-const shownOnEntry = 6
+// messagesOnEntry is how many of the newest messages a chat begins with.
+const messagesOnEntry = 6
 
-// greet says which session it is, and what was said last.
-func (c *chat) greet(ctx context.Context) {
-	c.refresh(ctx)
-	if !c.lines.live() {
+// printHistory says which session it is, and what was said last.
+func (c *chat) printHistory(ctx context.Context) {
+	c.refreshInterrupts(ctx)
+	if !c.lines.interactive() {
 		return
 	}
 	st := c.p.style()
-	row, err := c.s.Info(ctx)
+	row, err := c.session.Info(ctx)
 	if err != nil {
 		return
 	}
@@ -104,11 +104,11 @@ func (c *chat) greet(ctx context.Context) {
 	if row.Length > 0 {
 		line = fmt.Sprintf("%s, %s so far", count(row.Rounds, "round"), count(row.Length, "message"))
 	}
-	c.p.say("%s  %s", st.bold.Render(printable(row.Flow)), st.dim.Render(c.s.ID+", "+line+"; /help lists the commands"))
-	if row.Length > shownOnEntry {
-		c.p.say("%s", st.dim.Render(fmt.Sprintf("… %s before; /history %d shows them", count(row.Length-shownOnEntry, "message"), row.Length)))
+	c.p.notef("%s  %s", st.bold.Render(printable(row.Flow)), st.dim.Render(c.session.ID+", "+line+"; /help lists the commands"))
+	if row.Length > messagesOnEntry {
+		c.p.notef("%s", st.dim.Render(fmt.Sprintf("… %s before; /history %d shows them", count(row.Length-messagesOnEntry, "message"), row.Length)))
 	}
-	for _, m := range c.last(ctx, shownOnEntry) {
+	for _, m := range c.lastMessages(ctx, messagesOnEntry) {
 		c.p.printEntry(&m.Message, "")
 	}
 }
@@ -117,7 +117,7 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 	if argument != "" {
 		return c.historyCommand(ctx, argument)
 	}
-	row, err := c.s.Info(ctx)
+	row, err := c.session.Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,37 +125,37 @@ func (c *chat) showCommand(ctx context.Context, argument string) error {
 		writeJSON(c.p.out, sessionRowOf(&row))
 		return nil
 	}
-	if err := c.p.printSession(ctx, c.desk, &row); err != nil {
+	if err := c.p.printSession(ctx, c.app, &row); err != nil {
 		return err
 	}
-	rounds, err := c.s.Rounds(ctx, "", 1)
+	rounds, err := c.session.Rounds(ctx, "", 1)
 	if err != nil || len(rounds) == 0 {
 		return err
 	}
-	v, err := c.desk.Inspect(ctx, rounds[0].ID, 0)
+	v, err := c.app.Inspect(ctx, rounds[0].ID, 0)
 	if err == nil && v.Run.Start != nil {
 		fmt.Fprintln(c.p.out)
-		c.p.printShown(v, "", false)
+		c.p.printRun(v, "", false)
 	}
 	return err
 }
 
 func (c *chat) historyCommand(ctx context.Context, argument string) error {
-	n, err := numberOr(argument, 20)
+	n, err := parseNumberOr(argument, 20)
 	if err != nil {
 		return err
 	}
-	list := c.last(ctx, n)
+	list := c.lastMessages(ctx, n)
 	if c.p.json {
-		writeJSON(c.p.out, saidRows(list))
+		writeJSON(c.p.out, messageRows(list))
 		return nil
 	}
-	c.p.printSaid(list)
+	c.p.printMessages(list)
 	return nil
 }
 
-// numberOr reads a number from 0, or takes one where none is given.
-func numberOr(text string, n int) (int, error) {
+// parseNumberOr reads a number from 0, or takes one where none is given.
+func parseNumberOr(text string, n int) (int, error) {
 	if text == "" {
 		return n, nil
 	}
@@ -167,31 +167,31 @@ func numberOr(text string, n int) (int, error) {
 }
 
 func (c *chat) tokensCommand(ctx context.Context, _ string) error {
-	row, err := c.s.Info(ctx)
+	row, err := c.session.Info(ctx)
 	if err != nil {
 		return err
 	}
 	if c.p.json {
-		writeJSON(c.p.out, map[string]any{"session": c.s.ID, "usage": usageOf(row.Usage), "messages": row.Length})
+		writeJSON(c.p.out, map[string]any{"session": c.session.ID, "usage": usageReportOf(row.Usage), "messages": row.Length})
 		return nil
 	}
-	fmt.Fprintf(c.p.out, "session: %s, %s, %s\n", count(row.Length, "message"), count(row.Usage.Calls, "model call"), usedUp(row.Usage))
-	if last := c.shown.last; last != nil {
-		fmt.Fprintf(c.p.out, "last turn: %s\n", usedUp(last.Spent))
-		fmt.Fprintf(c.p.out, "its last model call was sent %d tokens%s\n", last.Sent, leftOut(last.View, last.Earlier))
+	fmt.Fprintf(c.p.out, "session: %s, %s, %s\n", count(row.Length, "message"), count(row.Usage.Calls, "model call"), usageText(row.Usage))
+	if last := c.view.last; last != nil {
+		fmt.Fprintf(c.p.out, "last turn: %s\n", usageText(last.Spent))
+		fmt.Fprintf(c.p.out, "its last model call was sent %d tokens%s\n", last.SentTokens, omittedFromView(last.View, last.Omitted))
 	}
 	return nil
 }
 
-// leftOut says what of the history a model was not given.
-func leftOut(v *convo.Manifest, earlier int) string {
+// omittedFromView says what of the history a model was not given.
+func omittedFromView(v *convo.Manifest, earlier int) string {
 	switch {
 	case v == nil && earlier > 0:
 		return fmt.Sprintf(", all of the history after its first %s among them", count(earlier, "message"))
 	case v == nil:
 		return ", all of the history among them"
 	}
-	s := fmt.Sprintf(": %d of the history's %s, %d tokens of %d", v.To-v.Left-earlier, count(v.To, "message"), v.Tokens, v.Room)
+	s := fmt.Sprintf(": %d of the history's %s, %d tokens of %d", v.To-v.Omitted-earlier, count(v.To, "message"), v.Tokens, v.Room)
 	if v.Summary != nil {
 		s += fmt.Sprintf(", a summary of %d to %d", v.Summary[0], v.Summary[1])
 	}
@@ -202,37 +202,37 @@ func leftOut(v *convo.Manifest, earlier int) string {
 }
 
 func (c *chat) forkCommand(ctx context.Context, argument string) error {
-	at, err := numberOr(argument, -1)
+	at, err := parseNumberOr(argument, -1)
 	if err != nil {
 		return err
 	}
-	other, err := c.s.Fork(ctx, at)
+	other, err := c.session.Fork(ctx, at)
 	if err != nil {
 		return err
 	}
-	return c.goTo(ctx, other, "forked from "+c.s.ID)
+	return c.switchTo(ctx, other, "forked from "+c.session.ID)
 }
 
 func (c *chat) newCommand(ctx context.Context, _ string) error {
 	f := c.flow
 	if f == nil {
-		rounds, err := c.s.Rounds(ctx, "", 1)
+		rounds, err := c.session.Rounds(ctx, "", 1)
 		if err != nil || len(rounds) == 0 {
 			return err
 		}
-		if f, err = c.desk.FlowUnder(ctx, rounds[0].Fingerprint); err != nil {
+		if f, err = c.app.FlowByFingerprint(ctx, rounds[0].Fingerprint); err != nil {
 			return err
 		}
 	}
-	other, err := c.desk.Session(ctx, f, weir.SessionOptions{User: c.s.User, New: true})
+	other, err := c.app.Session(ctx, f, weir.SessionOptions{User: c.session.User, New: true})
 	if err != nil {
 		return err
 	}
-	return c.goTo(ctx, other, "a new session")
+	return c.switchTo(ctx, other, "a new session")
 }
 
 func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
-	list, err := c.desk.Sessions(ctx, store.SessionFilter{User: c.s.User, Flow: c.s.Flow, Limit: 20})
+	list, err := c.app.Sessions(ctx, store.SessionFilter{User: c.session.User, Flow: c.session.Flow, Limit: 20})
 	if err != nil {
 		return err
 	}
@@ -244,12 +244,12 @@ func (c *chat) sessionsCommand(ctx context.Context, _ string) error {
 		writeJSON(c.p.out, rows)
 		return nil
 	}
-	return c.p.printSessions(ctx, c.desk, list, c.s.ID)
+	return c.p.printSessions(ctx, c.app, list, c.session.ID)
 }
 
 // sessionIDs are the sessions of the user with this flow, the newest first.
 func (c *chat) sessionIDs(ctx context.Context) []string {
-	list, err := c.desk.Sessions(ctx, store.SessionFilter{User: c.s.User, Flow: c.s.Flow})
+	list, err := c.app.Sessions(ctx, store.SessionFilter{User: c.session.User, Flow: c.session.Flow})
 	if err != nil {
 		return nil
 	}
@@ -264,21 +264,21 @@ func (c *chat) switchCommand(ctx context.Context, argument string) error {
 	if argument == "" {
 		return usagef("expected the id of a session; /sessions lists them")
 	}
-	id, err := c.desk.FindSession(ctx, argument)
+	id, err := c.app.FindSession(ctx, argument)
 	if err != nil {
 		return unknownSession(err)
 	}
-	other, err := c.desk.Session(ctx, c.flow, weir.SessionOptions{ID: id})
+	other, err := c.app.Session(ctx, c.flow, weir.SessionOptions{ID: id})
 	if err != nil {
 		return err
 	}
-	return c.goTo(ctx, other, "")
+	return c.switchTo(ctx, other, "")
 }
 
-// goTo goes on in another session.
-func (c *chat) goTo(ctx context.Context, s *weir.Session, why string) error {
-	c.s, c.shown.last = s, nil
-	c.refresh(ctx)
+// switchTo goes on in another session.
+func (c *chat) switchTo(ctx context.Context, s *weir.Session, why string) error {
+	c.session, c.view.last = s, nil
+	c.refreshInterrupts(ctx)
 	row, err := s.Info(ctx)
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (c *chat) goTo(ctx context.Context, s *weir.Session, why string) error {
 	if why != "" {
 		why = ", " + why
 	}
-	c.p.say("%s", c.p.style().dim.Render(fmt.Sprintf("session %s%s, %s", s.ID, why, count(row.Length, "message"))))
-	c.ask()
+	c.p.notef("%s", c.p.style().dim.Render(fmt.Sprintf("session %s%s, %s", s.ID, why, count(row.Length, "message"))))
+	c.printQuestion()
 	return nil
 }

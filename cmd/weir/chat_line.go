@@ -15,8 +15,8 @@ type lineSource interface {
 	// read returns the next line: io.EOF where there is none, errInterrupted where
 	// Ctrl-C came instead.
 	read(ctx context.Context, prompt string) (string, error)
-	// live reports whether a person types them.
-	live() bool
+	// interactive reports whether a person types them.
+	interactive() bool
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -24,43 +24,43 @@ var errInterrupted = errors.New("interrupted")
 // lineSource is the terminal with an editor, where both ends are one, else the
 // lines of stdin. Past lines can be brought back in the editor; sessions are the ids
 // that it completes.
-func (p *program) lineSource(past []string, sessions func() []string) lineSource {
+func (p *cli) lineSource(past []string, sessions func() []string) lineSource {
 	if f, ok := p.in.(*os.File); ok && isTerminal(p.in) && isTerminal(p.err) && !p.json {
-		return &editor{p: p, in: f, past: past, sessions: sessions}
+		return &editor{p: p, in: f, history: past, sessions: sessions}
 	}
 	return &plainLines{p}
 }
 
 // plainLines are the lines of a file or pipe.
-type plainLines struct{ p *program }
+type plainLines struct{ p *cli }
 
 func (l *plainLines) read(ctx context.Context, _ string) (string, error) { return l.p.readLine(ctx) }
-func (l *plainLines) live() bool                                         { return false }
+func (l *plainLines) interactive() bool                                  { return false }
 
 // editor edits lines in a terminal, which is in raw mode while one is typed and
 // as it was before and after.
 type editor struct {
-	p    *program
-	in   *os.File
-	past []string
+	p       *cli
+	in      *os.File
+	history []string
 	// sessions are the ids that /session takes.
 	sessions func() []string
 }
 
-func (e *editor) live() bool { return true }
+func (e *editor) interactive() bool { return true }
 
 // Add, Len and At are term.History: the newest line is at 0.
 func (e *editor) Add(line string) {
-	if line = strings.TrimSpace(line); line != "" && (len(e.past) == 0 || e.past[len(e.past)-1] != line) {
-		e.past = append(e.past, line)
+	if line = strings.TrimSpace(line); line != "" && (len(e.history) == 0 || e.history[len(e.history)-1] != line) {
+		e.history = append(e.history, line)
 	}
 }
 
 // Len is how many past lines there are.
-func (e *editor) Len() int { return len(e.past) }
+func (e *editor) Len() int { return len(e.history) }
 
 // At is the i-th past line, the newest first.
-func (e *editor) At(i int) string { return e.past[len(e.past)-1-i] }
+func (e *editor) At(i int) string { return e.history[len(e.history)-1-i] }
 
 func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	fd := int(e.in.Fd())
@@ -73,7 +73,7 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{keys, raw(e.p.err)}, e.p.style().ask.Render(prompt))
+	}{keys, unfiltered(e.p.err)}, e.p.style().ask.Render(prompt))
 	t.History = e
 	t.AutoCompleteCallback = e.complete
 	if w, h, err := term.GetSize(fd); err == nil && w > 0 && h > 0 {
@@ -93,11 +93,11 @@ func (e *editor) read(ctx context.Context, prompt string) (string, error) {
 	select {
 	case r := <-got:
 		if errors.Is(r.err, io.EOF) && keys.last == ctrlC {
-			_, _ = io.WriteString(raw(e.p.err), "\r\n")
+			_, _ = io.WriteString(unfiltered(e.p.err), "\r\n")
 			return "", errInterrupted
 		}
 		if errors.Is(r.err, io.EOF) {
-			_, _ = io.WriteString(raw(e.p.err), "\r\n")
+			_, _ = io.WriteString(unfiltered(e.p.err), "\r\n")
 		}
 		return r.line, r.err
 	case <-ctx.Done():

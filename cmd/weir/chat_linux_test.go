@@ -20,13 +20,13 @@ import (
 
 // console is a pseudo-terminal with a command in it.
 type console struct {
-	t    *testing.T
-	tty  *os.File
-	cmd  *exec.Cmd
-	mu   sync.Mutex
-	seen bytes.Buffer
-	from int // of seen, what was waited for already
-	more chan struct{}
+	t       *testing.T
+	tty     *os.File
+	cmd     *exec.Cmd
+	mu      sync.Mutex
+	output  bytes.Buffer
+	from    int // of seen, what was waited for already
+	changed chan struct{}
 	// ended is closed when the command and all that it started have closed the terminal.
 	ended chan struct{}
 }
@@ -58,7 +58,7 @@ func newConsole(cmd *exec.Cmd) (*console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoTerminal, err)
 	}
-	c := &console{tty: master, more: make(chan struct{}, 1), ended: make(chan struct{}), cmd: cmd}
+	c := &console{tty: master, changed: make(chan struct{}, 1), ended: make(chan struct{}), cmd: cmd}
 	fd := int(master.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
@@ -90,7 +90,7 @@ func (c *console) close() { _ = c.tty.Close() }
 func (c *console) shown() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.seen.String()
+	return c.output.String()
 }
 
 func (c *console) listen() {
@@ -98,10 +98,10 @@ func (c *console) listen() {
 	for {
 		n, err := c.tty.Read(buf)
 		c.mu.Lock()
-		c.seen.Write(buf[:n])
+		c.output.Write(buf[:n])
 		c.mu.Unlock()
 		select {
-		case c.more <- struct{}{}:
+		case c.changed <- struct{}{}:
 		default:
 		}
 		if err != nil {
@@ -111,8 +111,8 @@ func (c *console) listen() {
 	}
 }
 
-// drained waits until all that the command wrote has been read.
-func (c *console) drained() { <-c.ended }
+// drain waits until all that the command wrote has been read.
+func (c *console) drain() { <-c.ended }
 
 // expect waits until the terminal has shown a text, after what it waited for
 // before.
@@ -126,7 +126,7 @@ func (c *console) expect(text string) {
 			return
 		}
 		select {
-		case <-c.more:
+		case <-c.changed:
 		case <-late:
 			c.t.Fatalf("%q was not shown; the terminal shows\n%s", text, shown)
 		}
@@ -139,7 +139,7 @@ func (c *console) press(keys string) {
 	}
 }
 
-const slowTalk = `
+const slowFlow = `
 weir: 1
 name: slow
 context: {model: script/script.yaml}
@@ -150,11 +150,11 @@ nodes:
   pause: {type: wait, after: [answer, again.true], join: all, with: {for: 1h}}
 `
 
-// TestAChatInATerminal types what a person would, Ctrl-C too.
-func TestAChatInATerminal(t *testing.T) {
+// TestChatInTerminal types what a person would, Ctrl-C too.
+func TestChatInTerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"slow.yaml": slowTalk, "script.yaml": "answer: [First., Second., Third.]\n"} {
+	for name, text := range map[string]string{"slow.yaml": slowFlow, "script.yaml": "answer: [First., Second., Third.]\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestAChatInATerminal(t *testing.T) {
 	c.expect("> ")
 	c.press("\x03")
 	if err := c.cmd.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, c.seen.String())
+		t.Fatalf("%v\n%s", err, c.output.String())
 	}
 	again := consoleWith(t, dir, "chat", "slow.yaml")
 	again.expect("4 rounds, 8 messages so far")

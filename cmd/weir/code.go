@@ -34,15 +34,15 @@ type codeRow struct {
 	Written     time.Time         `json:"written"`
 }
 
-// shownCode is one as `weir code show --json` prints it.
-type shownCode struct {
+// codeReport is one as `weir code show --json` prints it.
+type codeReport struct {
 	codeRow
 	Code string `json:"code"`
 }
 
 func codeRowOf(l *weir.LearnedCode) codeRow {
 	return codeRow{
-		l.ID, l.User, l.Flow, l.Node, l.Task, l.Language, l.Model, l.State, l.Used(), l.Uses, l.Successes, l.Reliability(), l.Run, l.Confirmed, l.At.UTC(),
+		l.ID, l.User, l.Flow, l.Node, l.Task, l.Language, l.Model, l.State, l.Active(), l.Uses, l.Successes, l.Reliability(), l.Run, l.Confirmed, l.At.UTC(),
 	}
 }
 
@@ -65,7 +65,7 @@ func codeStates() []string {
 	return []string{string(weir.LearnedCandidate), string(weir.LearnedAccepted), string(weir.LearnedDisabled)}
 }
 
-func (p *program) codeFlags(c *cobra.Command, o *codeFilter) {
+func (p *cli) codeFlags(c *cobra.Command, o *codeFilter) {
 	f := c.Flags()
 	f.StringVar(&o.User, "user", "", "only programs learned for this `USER`")
 	f.StringVar(&o.Flow, "flow", "", "only programs learned for the flow with this `NAME`")
@@ -76,7 +76,7 @@ func (p *program) codeFlags(c *cobra.Command, o *codeFilter) {
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(codeStates(), noFiles))
 }
 
-func (p *program) codeCommand() *cobra.Command {
+func (p *cli) codeCommand() *cobra.Command {
 	o := &codeFilter{}
 	list := func(c *cobra.Command, _ []string) error { return p.listCode(c.Context(), o) }
 	c := &cobra.Command{
@@ -102,7 +102,7 @@ the beginning of its id.`,
 	return c
 }
 
-func (p *program) listCode(ctx context.Context, o *codeFilter) error {
+func (p *cli) listCode(ctx context.Context, o *codeFilter) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func (p *program) listCode(ctx context.Context, o *codeFilter) error {
 }
 
 // learned lists what was learned: nothing where there is no database.
-func (p *program) learned(ctx context.Context, f weir.LearnedFilter) ([]weir.LearnedCode, error) {
-	desk, err := p.look(ctx)
+func (p *cli) learned(ctx context.Context, f weir.LearnedFilter) ([]weir.LearnedCode, error) {
+	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func (p *program) learned(ctx context.Context, f weir.LearnedFilter) ([]weir.Lea
 	return desk.Learned(ctx, f)
 }
 
-func (p *program) printLearned(list []weir.LearnedCode, asJSON bool) {
+func (p *cli) printLearned(list []weir.LearnedCode, asJSON bool) {
 	if asJSON {
 		rows := make([]codeRow, 0, len(list))
 		for i := range list {
@@ -137,20 +137,20 @@ func (p *program) printLearned(list []weir.LearnedCode, asJSON bool) {
 		return
 	}
 	if len(list) == 0 {
-		p.say("no code was learned")
+		p.notef("no code was learned")
 		return
 	}
 	now, t := time.Now(), p.table("CODE STATE USES WELL USER FLOW NODE WRITTEN TASK", "NODE", "WRITTEN", "WELL", "FLOW")
 	for i := range list {
 		l := &list[i]
-		t.row(l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), orDash(printable(l.User)), printable(l.Flow), printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200))
+		t.row(l.ID, codeState(l), fmt.Sprint(l.Uses), percent(l), textOrDash(printable(l.User)), printable(l.Flow), printable(l.Node), ago(now.Sub(l.At)), shorten(l.Task, 200))
 	}
 	t.print()
 }
 
 // codeState is a program's state for people.
 func codeState(l *weir.LearnedCode) string {
-	if l.State == weir.LearnedAccepted && !l.Used() {
+	if l.State == weir.LearnedAccepted && !l.Active() {
 		return "unreliable"
 	}
 	return string(l.State)
@@ -165,26 +165,26 @@ func percent(l *weir.LearnedCode) string {
 }
 
 // findLearned finds a program by the beginning of its id.
-func (d *desk) findLearned(ctx context.Context, prefix string) (weir.LearnedCode, error) {
+func (d *application) findLearned(ctx context.Context, prefix string) (weir.LearnedCode, error) {
 	l, err := d.FindLearned(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) {
-		err = &noCode{err}
+		err = &codeNotFound{err}
 	} else if err != nil {
 		err = &usageError{err}
 	}
 	return l, err
 }
 
-// noCode is a learned program that is not there.
-type noCode struct{ err error }
+// codeNotFound is a learned program that is not there.
+type codeNotFound struct{ err error }
 
 // Error is the cause's.
-func (e *noCode) Error() string { return e.err.Error() }
+func (e *codeNotFound) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *noCode) Unwrap() error { return e.err }
+func (e *codeNotFound) Unwrap() error { return e.err }
 
-func (p *program) showCodeCommand() *cobra.Command {
+func (p *cli) showCodeCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:               "show CODE",
@@ -192,7 +192,7 @@ func (p *program) showCodeCommand() *cobra.Command {
 		Args:              exactArgs("CODE"),
 		ValidArgsFunction: p.completeCode,
 		RunE: func(c *cobra.Command, args []string) error {
-			desk, err := p.look(c.Context())
+			desk, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
@@ -209,12 +209,12 @@ func (p *program) showCodeCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) printCode(l *weir.LearnedCode, asJSON bool) {
+func (p *cli) printCode(l *weir.LearnedCode, asJSON bool) {
 	if asJSON {
-		writeJSON(p.out, shownCode{codeRowOf(l), l.Code})
+		writeJSON(p.out, codeReport{codeRowOf(l), l.Code})
 		return
 	}
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s\n", st.bold.Render(l.ID), codeState(l))
 	for _, f := range []struct{ name, value string }{
 		{"user", l.User},
@@ -241,7 +241,7 @@ func (p *program) printCode(l *weir.LearnedCode, asJSON bool) {
 func times(n int64) string { return count(n, "time") }
 
 // switchCodeCommand is `weir code disable` or `enable`.
-func (p *program) switchCodeCommand(verb string) *cobra.Command {
+func (p *cli) switchCodeCommand(verb string) *cobra.Command {
 	o := struct{ json bool }{}
 	long := map[string]string{
 		"disable": `Disable learned programs. Models then write the code of their tasks in each run, and no
@@ -271,8 +271,8 @@ func atLeastOneCode(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (p *program) switchCode(ctx context.Context, verb string, prefixes []string, asJSON bool) error {
-	desk, err := p.look(ctx)
+func (p *cli) switchCode(ctx context.Context, verb string, prefixes []string, asJSON bool) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func printSwitched(out io.Writer, verb string, l *weir.LearnedCode, changed bool
 }
 
 // findAllLearned finds programs by the beginnings of their ids, each once.
-func (d *desk) findAllLearned(ctx context.Context, prefixes []string) (list []weir.LearnedCode, err error) {
+func (d *application) findAllLearned(ctx context.Context, prefixes []string) (list []weir.LearnedCode, err error) {
 	for _, prefix := range prefixes {
 		l, err := d.findLearned(ctx, prefix)
 		if err != nil {
@@ -328,7 +328,7 @@ func (d *desk) findAllLearned(ctx context.Context, prefixes []string) (list []we
 }
 
 // completeCode offers learned programs.
-func (p *program) completeCode(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeCode(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 && c.Name() == "show" {
 		return nil, noFiles
 	}
@@ -344,7 +344,7 @@ func (p *program) completeCode(c *cobra.Command, args []string, _ string) (compl
 }
 
 // completeLearned offers what learned programs have of something.
-func (p *program) completeLearned(of func(*weir.LearnedCode) string) cobra.CompletionFunc {
+func (p *cli) completeLearned(of func(*weir.LearnedCode) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		list, err := p.learned(contextOf(c), weir.LearnedFilter{})
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir"
 )
 
-func (p *program) deleteCodeCommand() *cobra.Command {
-	o, how, all := &codeFilter{}, &deletion{}, false
+func (p *cli) deleteCodeCommand() *cobra.Command {
+	o, how, all := &codeFilter{}, &deleteOptions{}, false
 	c := &cobra.Command{
 		Use:   "delete CODE... | --user USER | --flow NAME | --state STATE | --all",
 		Short: "Delete learned programs",
@@ -43,13 +43,13 @@ The records of the runs that wrote and used a program do not change.`,
 	p.codeFlags(c, o)
 	f := c.Flags()
 	f.BoolVar(&all, "all", false, "everything that was learned for anybody")
-	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&how.dry, "dry-run", false, "delete nothing, and list what would be")
+	f.BoolVarP(&how.assumeYes, "yes", "y", false, "do not ask")
+	f.BoolVar(&how.dryRun, "dry-run", false, "delete nothing, and list what would be")
 	return c
 }
 
-func (p *program) deleteCode(ctx context.Context, prefixes []string, f weir.LearnedFilter, how *deletion) error {
-	desk, err := p.look(ctx)
+func (p *cli) deleteCode(ctx context.Context, prefixes []string, f weir.LearnedFilter, how *deleteOptions) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,11 +61,11 @@ func (p *program) deleteCode(ctx context.Context, prefixes []string, f weir.Lear
 	if err != nil {
 		return err
 	}
-	if how.dry || len(doomed) == 0 {
+	if how.dryRun || len(doomed) == 0 {
 		p.printLearned(doomed, how.json)
 		return nil
 	}
-	if ok, err := p.sure(ctx, fmt.Sprintf("Delete %s for good?", count(len(doomed), "learned program")), how); !ok || err != nil {
+	if ok, err := p.confirmDelete(ctx, fmt.Sprintf("Delete %s for good?", count(len(doomed), "learned program")), how); !ok || err != nil {
 		return err
 	}
 	ids := make([]string, len(doomed))

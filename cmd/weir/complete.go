@@ -31,18 +31,18 @@ type completions = []cobra.Completion
 
 const noFiles = cobra.ShellCompDirectiveNoFileComp
 
-func (p *program) completeFlows(c *cobra.Command, args []string, prefix string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeFlows(c *cobra.Command, args []string, prefix string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFiles
 	}
 	return p.completeFiles(c, args, prefix)
 }
 
-func (p *program) completeFiles(*cobra.Command, []string, string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeFiles(*cobra.Command, []string, string) (completions, cobra.ShellCompDirective) {
 	return completions{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func (p *program) completeTypes(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeTypes(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	cat, err := catalogue()
 	if err != nil || len(args) > 0 {
 		return nil, noFiles
@@ -55,7 +55,7 @@ func (p *program) completeTypes(_ *cobra.Command, args []string, _ string) (comp
 }
 
 // completeTargets offers the nodes of the flow file on the command line.
-func (p *program) completeTargets(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeTargets(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	f := loadFirst(args)
 	if f == nil {
 		return nil, noFiles
@@ -68,7 +68,7 @@ func (p *program) completeTargets(_ *cobra.Command, args []string, _ string) (co
 }
 
 // completeInputs offers the inputs of the flow file on the command line.
-func (p *program) completeInputs(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeInputs(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	f := loadFirst(args)
 	if f == nil {
 		return nil, noFiles
@@ -92,15 +92,15 @@ func loadFirst(args []string) *flow.Flow {
 }
 
 // completeRuns offers the newest runs.
-func (p *program) completeRuns(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeRuns(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFiles
 	}
 	return p.runIDs(c, store.Filter{}), noFiles
 }
 
-func (p *program) runIDs(c *cobra.Command, f store.Filter) completions {
-	desk, err := p.look(contextOf(c))
+func (p *cli) runIDs(c *cobra.Command, f store.Filter) completions {
+	desk, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil
 	}
@@ -117,11 +117,11 @@ func (p *program) runIDs(c *cobra.Command, f store.Filter) completions {
 }
 
 // completeAnswer offers paused runs, what they wait for, and the choices.
-func (p *program) completeAnswer(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeAnswer(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return p.runIDs(c, store.Filter{Status: []engine.Status{engine.Paused}}), noFiles
 	}
-	v := p.glance(c, args[0])
+	v := p.viewForCompletion(c, args[0])
 	if v == nil {
 		return nil, noFiles
 	}
@@ -141,36 +141,36 @@ func (p *program) completeAnswer(c *cobra.Command, args []string, _ string) (com
 
 // completeStuck offers runs that have not completed, and their nodes that can
 // be forced.
-func (p *program) completeStuck(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeStuck(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:
 		return p.runIDs(c, store.Filter{Status: []engine.Status{engine.Failed, engine.Paused, engine.Cancelled}}), noFiles
 	case 1:
-		return p.treePathsOf(c, args[0], func(v *runner.View, path string) bool { return v.Run.Stuck(path) }), noFiles
+		return p.treePathsOf(c, args[0], func(v *runner.RunView, path string) bool { return v.Run.CanOverride(path) }), noFiles
 	}
 	return nil, noFiles
 }
 
 // completeNodePaths offers all nodes of the run on the command line.
-func (p *program) completeNodePaths(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeNodePaths(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, noFiles
 	}
-	return p.nodePaths(c, args[0], func(*runner.View, string) bool { return true }), noFiles
+	return p.nodePaths(c, args[0], func(*runner.RunView, string) bool { return true }), noFiles
 }
 
 // completeTreePaths offers all nodes of the run on the command line, and of its
 // child runs: review>ask.
-func (p *program) completeTreePaths(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeTreePaths(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, noFiles
 	}
-	return p.treePathsOf(c, args[0], func(*runner.View, string) bool { return true }), noFiles
+	return p.treePathsOf(c, args[0], func(*runner.RunView, string) bool { return true }), noFiles
 }
 
-func (p *program) treePathsOf(c *cobra.Command, run string, want func(*runner.View, string) bool) completions {
+func (p *cli) treePathsOf(c *cobra.Command, run string, want func(*runner.RunView, string) bool) completions {
 	ctx := contextOf(c)
-	desk, id, err := p.reach(ctx, run, opening{})
+	desk, id, err := p.openRun(ctx, run, openOptions{})
 	if err != nil {
 		return nil
 	}
@@ -180,13 +180,13 @@ func (p *program) treePathsOf(c *cobra.Command, run string, want func(*runner.Vi
 
 // treePaths are the nodes of a run and of its child runs that are wanted, above
 // before each.
-func (d *desk) treePaths(ctx context.Context, run, above string, want func(*runner.View, string) bool) completions {
+func (d *application) treePaths(ctx context.Context, run, above string, want func(*runner.RunView, string) bool) completions {
 	v, err := d.Inspect(ctx, run, 0)
 	if err != nil || v.Run.Start == nil {
 		return nil
 	}
 	var out completions
-	told := chronicleOf(v)
+	told := timelineOf(v)
 	for _, path := range told.order {
 		n := told.nodes[path]
 		if want(v, path) {
@@ -199,13 +199,13 @@ func (d *desk) treePaths(ctx context.Context, run, above string, want func(*runn
 	return out
 }
 
-func (p *program) nodePaths(c *cobra.Command, run string, want func(*runner.View, string) bool) completions {
-	v := p.glance(c, run)
+func (p *cli) nodePaths(c *cobra.Command, run string, want func(*runner.RunView, string) bool) completions {
+	v := p.viewForCompletion(c, run)
 	if v == nil {
 		return nil
 	}
 	var out completions
-	told := chronicleOf(v)
+	told := timelineOf(v)
 	for _, path := range told.order {
 		if want(v, path) {
 			n := told.nodes[path]
@@ -215,9 +215,9 @@ func (p *program) nodePaths(c *cobra.Command, run string, want func(*runner.View
 	return out
 }
 
-// glance is a run as it is now, nil where it cannot be had.
-func (p *program) glance(c *cobra.Command, prefix string) *runner.View {
-	desk, id, err := p.reach(contextOf(c), prefix, opening{})
+// viewForCompletion is a run as it is now, nil where it cannot be had.
+func (p *cli) viewForCompletion(c *cobra.Command, prefix string) *runner.RunView {
+	desk, id, err := p.openRun(contextOf(c), prefix, openOptions{})
 	if err != nil {
 		return nil
 	}

@@ -7,13 +7,13 @@ import (
 )
 
 // configOptions say where the configuration of this use of the command is.
-func (p *program) configOptions() config.Options {
+func (p *cli) configOptions() config.Options {
 	return config.Options{File: p.configFile, Env: p.env, Reserved: []string{scriptProvider}}
 }
 
 // config reads the files of configuration and the environment. What is wrong
 // with them is the user's to correct before anything can be done.
-func (p *program) config() (*config.Config, error) {
+func (p *cli) config() (*config.Config, error) {
 	cfg, err := config.Load(p.configOptions())
 	if err != nil {
 		return nil, &usageError{err}
@@ -23,7 +23,7 @@ func (p *program) config() (*config.Config, error) {
 
 // lockFile keeps which definitions of tools were accepted: it lies beside the
 // strongest file of configuration, so that both are kept in version control.
-func (p *program) lockFile(cfg *config.Config) string {
+func (p *cli) lockFile(cfg *config.Config) string {
 	files := cfg.Files
 	if len(files) == 0 {
 		files = p.configOptions().Candidates()

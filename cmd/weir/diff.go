@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-func (p *program) diffCommand() *cobra.Command {
+func (p *cli) diffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff RUN RUN",
 		Short: "Compare two runs: flow, inputs, path, messages, state, outputs, cost",
@@ -35,23 +35,23 @@ Exit codes, as of diff(1): 0 no differences, 1 differences, 2 an error.`,
 	c.Flags().BoolVar(&p.json, "json", false, "print one JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := p.diff(c.Context(), args[0], args[1]); err != nil {
-			return trouble(err)
+			return diffError(err)
 		}
 		return nil
 	}
 	return c
 }
 
-// trouble is an error that ends `weir diff` with 2: 1 says that runs differ.
-func trouble(err error) error {
-	if e, ok := err.(*exit); ok { //nolint:errorlint // it is made here and never wrapped
+// diffError is an error that ends `weir diff` with 2: 1 says that runs differ.
+func diffError(err error) error {
+	if e, ok := err.(*exitError); ok { //nolint:errorlint // it is made here and never wrapped
 		return e
 	}
 	return &usageError{err}
 }
 
-func (p *program) diff(ctx context.Context, a, b string) error {
-	desk, err := p.look(ctx)
+func (p *cli) diff(ctx context.Context, a, b string) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,17 +69,17 @@ func (p *program) diff(ctx context.Context, a, b string) error {
 	if p.json {
 		writeJSON(p.out, diffOf(d))
 	} else {
-		(&diffPrinter{p: p, d: d, st: p.styleOf(p.out)}).print()
+		(&diffPrinter{p: p, d: d, st: p.styleFor(p.out)}).print()
 	}
 	if !d.Same {
-		return &exit{exitFailed}
+		return &exitError{exitFailed}
 	}
 	return nil
 }
 
 // diffPrinter shows a diff for people.
 type diffPrinter struct {
-	p  *program
+	p  *cli
 	d  *weir.Diff
 	st style
 }
@@ -95,7 +95,7 @@ func (w *diffPrinter) print() {
 	w.plus("", fmt.Sprintf("run %s  %s  %s", d.B.Run, d.B.Flow, d.B.Status))
 	w.shared()
 	if d.A.User != d.B.User {
-		w.head("user")
+		w.title("user")
 		w.pair("", d.A.User, d.B.User, true, true)
 	}
 	w.flow()
@@ -107,13 +107,13 @@ func (w *diffPrinter) print() {
 	}
 	w.values("state", d.State)
 	w.values("outputs", d.Outputs)
-	w.failure()
+	w.failures()
 	w.usage()
 }
 
 func (w *diffPrinter) line(format string, args ...any) { fmt.Fprintf(w.p.out, format+"\n", args...) }
 
-func (w *diffPrinter) head(format string, args ...any) {
+func (w *diffPrinter) title(format string, args ...any) {
 	fmt.Fprintln(w.p.out, w.st.bold.Render(fmt.Sprintf(format, args...)))
 }
 
@@ -140,24 +140,24 @@ func (w *diffPrinter) shared() {
 // pair shows what each run has of something.
 func (w *diffPrinter) pair(indent string, a, b any, inA, inB bool) {
 	if inA {
-		w.minus(indent, wordsOf(a))
+		w.minus(indent, textForDiff(a))
 	}
 	if inB {
-		w.plus(indent, wordsOf(b))
+		w.plus(indent, textForDiff(b))
 	}
 }
 
-// wordsOf is a value as a line or more: text as it stands, the rest as JSON.
-func wordsOf(v any) string {
+// textForDiff is a value as a line or more: text as it stands, the rest as JSON.
+func textForDiff(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	return string(wordsJSON(v))
+	return string(jsonOf(v))
 }
 
 func (w *diffPrinter) flow() {
 	if len(w.d.Flow) > 0 {
-		w.head("flow")
+		w.title("flow")
 	}
 	for _, f := range w.d.Flow {
 		switch {
@@ -184,7 +184,7 @@ func (w *diffPrinter) flow() {
 
 func (w *diffPrinter) values(what string, list []weir.ValueDifference) {
 	if len(list) > 0 {
-		w.head("%s", what)
+		w.title("%s", what)
 	}
 	for _, v := range list {
 		w.line("  %s", v.Name)
@@ -194,10 +194,10 @@ func (w *diffPrinter) values(what string, list []weir.ValueDifference) {
 
 func (w *diffPrinter) nodes() {
 	if len(w.d.Nodes) > 0 {
-		w.head("path")
+		w.title("path")
 	}
 	for _, n := range w.d.Nodes {
-		a, b := reached(n.A, n.AttemptsA, n.ReachedA), reached(n.B, n.AttemptsB, n.ReachedB)
+		a, b := statusText(n.A, n.AttemptsA, n.ReachedA), statusText(n.B, n.AttemptsB, n.ReachedB)
 		if a != b {
 			w.line("  %s: %s, %s", n.Path, w.st.bad.Render(a), w.st.good.Render(b))
 		} else {
@@ -209,17 +209,17 @@ func (w *diffPrinter) nodes() {
 			}
 			w.line("    %s", o.Name)
 			if o.InA {
-				w.minus("      ", shorten(wordsOf(o.A), 400))
+				w.minus("      ", shorten(textForDiff(o.A), 400))
 			}
 			if o.InB {
-				w.plus("      ", shorten(wordsOf(o.B), 400))
+				w.plus("      ", shorten(textForDiff(o.B), 400))
 			}
 		}
 	}
 }
 
-// reached is how far a run came with a node.
-func reached(s engine.Status, attempts int, there bool) string {
+// statusText is how far a run came with a node.
+func statusText(s engine.Status, attempts int, there bool) string {
 	switch {
 	case !there:
 		return "never reached"
@@ -234,7 +234,7 @@ func (w *diffPrinter) first() {
 	if f == nil {
 		return
 	}
-	w.head("first event that differs")
+	w.title("first event that differs")
 	for _, s := range []struct {
 		e      engine.Event
 		number int64
@@ -242,7 +242,7 @@ func (w *diffPrinter) first() {
 	}{{f.A, f.NumberA, false}, {f.B, f.NumberB, true}} {
 		text := "none: the other has all of these"
 		if s.e != nil {
-			text = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.number, s.e.Kind(), engine.NodeOf(s.e)))
+			text = strings.TrimSpace(fmt.Sprintf("%d %s %s", s.number, s.e.Kind(), engine.EventPath(s.e)))
 		}
 		if s.second {
 			w.plus("  ", text)
@@ -257,17 +257,17 @@ func (w *diffPrinter) messages(c weir.ContextDifference) {
 	if c.Common > 0 {
 		same = count(c.Common, "message") + " the same"
 	}
-	w.head("messages of %s: %s, then %d and %d", c.ID, same, len(c.A), len(c.B))
+	w.title("messages of %s: %s, then %d and %d", c.ID, same, len(c.A), len(c.B))
 	for _, m := range c.A {
-		w.minus("  ", messageWords(m))
+		w.minus("  ", textOfMessage(m))
 	}
 	for _, m := range c.B {
-		w.plus("  ", messageWords(m))
+		w.plus("  ", textOfMessage(m))
 	}
 }
 
-// messageWords is a message as a listing of differences shows it.
-func messageWords(m convo.Message) string {
+// textOfMessage is a message as a listing of differences shows it.
+func textOfMessage(m convo.Message) string {
 	var b strings.Builder
 	b.WriteString(string(m.Role) + ": " + shorten(m.Text, 400))
 	for _, c := range m.Calls {
@@ -276,12 +276,12 @@ func messageWords(m convo.Message) string {
 	return b.String()
 }
 
-func (w *diffPrinter) failure() {
+func (w *diffPrinter) failures() {
 	a, b := w.d.A.Error, w.d.B.Error
 	if a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() {
 		return
 	}
-	w.head("failure")
+	w.title("failure")
 	if a != nil {
 		w.minus("  ", a.Error())
 	}
@@ -294,7 +294,7 @@ func (w *diffPrinter) usage() {
 	if w.d.A.Usage == w.d.B.Usage {
 		return
 	}
-	w.head("spent, the shared past included")
-	w.minus("  ", spentWords(w.d.A.Usage))
-	w.plus("  ", spentWords(w.d.B.Usage))
+	w.title("spent, the shared past included")
+	w.minus("  ", spentText(w.d.A.Usage))
+	w.plus("  ", spentText(w.d.B.Usage))
 }

@@ -105,7 +105,7 @@ func diffOf(d *weir.Diff) *diffReport {
 func diffSideOf(s weir.Side) diffSide {
 	return diffSide{
 		Run: s.Run, Flow: s.Flow, Fingerprint: s.Fingerprint, User: s.User, Status: s.Status.String(),
-		Events: s.Events, Usage: usageOf(s.Usage), Error: s.Error,
+		Events: s.Events, Usage: usageReportOf(s.Usage), Error: s.Error,
 	}
 }
 
@@ -122,10 +122,10 @@ func rawOf(v any, there bool) json.RawMessage {
 	if !there {
 		return json.RawMessage("null")
 	}
-	return json.RawMessage(wordsJSON(v))
+	return json.RawMessage(jsonOf(v))
 }
 
-func wordsJSON(v any) []byte {
+func jsonOf(v any) []byte {
 	if b, err := engine.AppendValue(nil, v); err == nil {
 		return b
 	}

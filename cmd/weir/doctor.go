@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// finding is one thing the doctor has looked at.
-type finding struct {
+// checkResult is one thing the doctor has looked at.
+type checkResult struct {
 	About string `json:"about"`
 	// State is "ok", "note" (worth knowing) or "bad" (something will fail).
 	State  string `json:"state"`
@@ -21,7 +21,7 @@ type finding struct {
 	Remedy string `json:"remedy"`
 }
 
-func (p *program) doctorCommand() *cobra.Command {
+func (p *cli) doctorCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -37,44 +37,44 @@ Exit code 1 if something will fail.`,
 	return c
 }
 
-func (p *program) doctor(ctx context.Context, asJSON bool) error {
+func (p *cli) doctor(ctx context.Context, asJSON bool) error {
 	b := thisBuild()
-	list := []finding{{"weir", "ok", fmt.Sprintf("%s, %s, %s/%s", b.Version, b.Go, b.OS, b.Arch), ""}}
+	list := []checkResult{{"weir", "ok", fmt.Sprintf("%s, %s, %s/%s", b.Version, b.Go, b.OS, b.Arch), ""}}
 	cfg, err := p.config()
 	switch {
 	case err != nil:
-		list = append(list, finding{"configuration", "bad", err.Error(), "correct the file"})
+		list = append(list, checkResult{"configuration", "bad", err.Error(), "correct the file"})
 	case len(cfg.Files) == 0:
-		list = append(list, finding{"configuration", "ok", "none; looked for " + strings.Join(p.configOptions().Candidates(), ", "), ""})
+		list = append(list, checkResult{"configuration", "ok", "none; looked for " + strings.Join(p.configOptions().Candidates(), ", "), ""})
 	default:
-		list = append(list, finding{"configuration", "ok", strings.Join(cfg.Files, ", "), ""})
+		list = append(list, checkResult{"configuration", "ok", strings.Join(cfg.Files, ", "), ""})
 	}
 	if err == nil {
-		list = append(list, p.examineDatabase(ctx))
+		list = append(list, p.checkDatabase(ctx))
 		for _, f := range cfg.Findings() {
-			list = append(list, finding(f))
+			list = append(list, checkResult(f))
 		}
-		list = append(list, p.examineExecutors(ctx, cfg)...)
+		list = append(list, p.checkExecutors(ctx, cfg)...)
 	}
 	if asJSON {
 		writeJSON(p.out, list)
 	} else {
 		p.printFindings(list)
 	}
-	if slices.ContainsFunc(list, func(f finding) bool { return f.State == "bad" }) {
-		return &exit{exitFailed}
+	if slices.ContainsFunc(list, func(f checkResult) bool { return f.State == "bad" }) {
+		return &exitError{exitFailed}
 	}
 	return nil
 }
 
-func (p *program) examineDatabase(ctx context.Context) finding {
-	f := finding{About: "database", State: "ok", Detail: p.database()}
+func (p *cli) checkDatabase(ctx context.Context) checkResult {
+	f := checkResult{About: "database", State: "ok", Detail: p.database()}
 	info, err := os.Stat(p.database())
 	if err != nil {
 		f.Detail += ": not there yet; the first run makes it"
 		return f
 	}
-	desk, err := p.look(ctx)
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		f.State, f.Detail, f.Remedy = "bad", err.Error(), hint(err)
 		return f
@@ -92,8 +92,8 @@ func (p *program) examineDatabase(ctx context.Context) finding {
 	return f
 }
 
-func (p *program) printFindings(list []finding) {
-	st := p.styleOf(p.out)
+func (p *cli) printFindings(list []checkResult) {
+	st := p.styleFor(p.out)
 	t := p.table("")
 	for _, f := range list {
 		mark := st.good.Render("ok")

@@ -9,22 +9,22 @@ import (
 	"github.com/weir-run/weir/sandbox/python"
 )
 
-// examineExecutors says how each executor isolates code, and what is missing. The
+// checkExecutors says how each executor isolates code, and what is missing. The
 // cloud is not called; what is configured of it is a finding of the
 // configuration.
-func (p *program) examineExecutors(ctx context.Context, cfg *config.Config) (list []finding) {
+func (p *cli) checkExecutors(ctx context.Context, cfg *config.Config) (list []checkResult) {
 	for _, e := range p.executors(cfg) {
 		about := "executor " + e.Name()
 		switch e := e.(type) {
 		case *python.Executor:
 			for _, f := range e.Examine(ctx) {
-				list = append(list, finding{about + ", " + f.About, severity(cfg, f.State), f.Detail, f.Remedy})
+				list = append(list, checkResult{about + ", " + f.Subject, severity(cfg, f.State), f.Detail, f.Remedy})
 			}
 		default:
 			if e.Name() == config.ExecutorE2B {
 				continue
 			}
-			list = append(list, probed(ctx, cfg, about, e))
+			list = append(list, probeExecutor(ctx, cfg, about, e))
 		}
 	}
 	return list
@@ -33,18 +33,18 @@ func (p *program) examineExecutors(ctx context.Context, cfg *config.Config) (lis
 // severity is what it means that code cannot be isolated: something will fail
 // where the configuration asks for it, and else it is worth knowing.
 func severity(cfg *config.Config, state string) string {
-	if state == python.Bad && !cfg.Executors.Chosen {
-		return python.Note
+	if state == python.StateBad && !cfg.Executors.Chosen {
+		return python.StateNote
 	}
 	return state
 }
 
-func probed(ctx context.Context, cfg *config.Config, about string, e sandbox.Executor) finding {
+func probeExecutor(ctx context.Context, cfg *config.Config, about string, e sandbox.Executor) checkResult {
 	err := e.Probe(ctx)
 	if err == nil {
-		return finding{About: about, State: "ok", Detail: "in a child process with limits of memory, time and steps"}
+		return checkResult{About: about, State: "ok", Detail: "in a child process with limits of memory, time and steps"}
 	}
-	f := finding{About: about, State: severity(cfg, python.Bad), Detail: err.Error()}
+	f := checkResult{About: about, State: severity(cfg, python.StateBad), Detail: err.Error()}
 	if s, ok := errors.AsType[*sandbox.Error](err); ok {
 		f.Remedy = s.Hint
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // findings runs weir doctor --json with a configuration.
-func findings(t *testing.T, configuration string) (list []finding, code int) {
+func findings(t *testing.T, configuration string) (list []checkResult, code int) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
@@ -26,7 +26,7 @@ func findings(t *testing.T, configuration string) (list []finding, code int) {
 	return list, code
 }
 
-func about(list []finding, prefix string) (found []finding) {
+func findResults(list []checkResult, prefix string) (found []checkResult) {
 	for _, f := range list {
 		if strings.HasPrefix(f.About, prefix) {
 			found = append(found, f)
@@ -35,10 +35,10 @@ func about(list []finding, prefix string) (found []finding) {
 	return found
 }
 
-func TestTheDoctorSaysWhatIsolatesPythonOrWhatIsMissing(t *testing.T) {
+func TestDoctorReportsPythonIsolation(t *testing.T) {
 	t.Parallel()
 	list, code := findings(t, "parallel: 2\n")
-	python := about(list, "executor python")
+	python := findResults(list, "executor python")
 	if code != 0 || len(python) < 1 {
 		t.Fatalf("exit code %d, found %+v", code, list)
 	}
@@ -49,22 +49,22 @@ func TestTheDoctorSaysWhatIsolatesPythonOrWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestTheDoctorFailsWhereAnInterpreterIsConfiguredThatIsNone(t *testing.T) {
+func TestDoctorFailsForInvalidInterpreter(t *testing.T) {
 	t.Parallel()
 	list, code := findings(t, "executors: {order: [python], python: {interpreter: nowhere/python3}}\n")
-	python := about(list, "executor python")
+	python := findResults(list, "executor python")
 	if code != 1 || len(python) != 1 || python[0].State != "bad" || !strings.Contains(python[0].Detail, "nowhere/python3") || python[0].Remedy == "" {
 		t.Errorf("exit code %d, found %+v", code, list)
 	}
-	if len(about(list, "executor starlark")) > 0 {
+	if len(findResults(list, "executor starlark")) > 0 {
 		t.Error("an executor is examined that is not offered")
 	}
 }
 
-func TestTheDoctorExaminesThePythonThatIsConfigured(t *testing.T) {
+func TestDoctorChecksConfiguredPython(t *testing.T) {
 	t.Parallel()
 	list, _ := findings(t, "executors: {order: [python], python: {packages: [gone]}}\n")
-	python := about(list, "executor python")
+	python := findResults(list, "executor python")
 	if len(python) != 1 || python[0].State != "bad" {
 		t.Fatalf("found %+v", python)
 	}

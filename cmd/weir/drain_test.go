@@ -71,7 +71,7 @@ func TestSIGTERMLetsRequestsInFlightEndAndCtrlCDoesNot(t *testing.T) {
 			config := write("config.yaml", "drain: 1m\nhttp: {allowPrivate: [127.0.0.1]}\n")
 			var out bytes.Buffer
 			db := filepath.Join(dir, "weir.db")
-			p := &program{terminal: terminal{in: strings.NewReader(""), out: &out, err: errs}, env: func(string) (string, bool) { return "", false }}
+			p := &cli{terminal: terminal{in: strings.NewReader(""), out: &out, err: errs}, env: func(string) (string, bool) { return "", false }}
 			if code := p.command(ctx, []string{"--db", db, "--config", config, "run", flow, "--id", "r"}); code != 128+int(sig) {
 				t.Errorf("exit %d: %s%s", code, out.String(), errs.buf.String())
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // executors run the code of action and decision nodes.
-func (p *program) executors(cfg *config.Config) []sandbox.Executor {
+func (p *cli) executors(cfg *config.Config) []sandbox.Executor {
 	list := make([]sandbox.Executor, 0, len(cfg.Executors.Order))
 	for _, name := range cfg.Executors.Order {
 		switch name {
@@ -35,4 +35,4 @@ func pythonOptions(c config.Python) python.Options {
 }
 
 // roles are what this program does as a child of one of its executors.
-func roles() []sandbox.Role { return []sandbox.Role{starlark.Role()} }
+func roles() []sandbox.ChildRole { return []sandbox.ChildRole{starlark.Role()} }

@@ -25,7 +25,7 @@ nodes:
 outputs: {twice: "{{ state.twice }}"}
 `
 
-func TestCodeRunsInTheCloudThatTheEnvironmentNames(t *testing.T) {
+func TestCodeRunsInConfiguredCloud(t *testing.T) {
 	cloud := e2btest.Serve(t)
 	flow := filepath.Join(t.TempDir(), "cloud.yaml")
 	if err := os.WriteFile(flow, []byte(cloudFlow), 0o600); err != nil {
@@ -48,7 +48,7 @@ func TestCodeRunsInTheCloudThatTheEnvironmentNames(t *testing.T) {
 	if code, said := weir("run", flow, "-i", "n=7", "--id", "there"); code != 0 || !strings.Contains(said, "twice: 14") {
 		t.Errorf("it ends with %d: %s", code, said)
 	}
-	made := cloud.Made()
+	made := cloud.Created()
 	if len(made) != 2 || cloud.Deleted() != 2 {
 		t.Fatalf("%d sandboxes made, %d deleted", len(made), cloud.Deleted())
 	}

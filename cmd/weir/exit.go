@@ -23,11 +23,11 @@ const (
 	exitCancelled = 4
 )
 
-// exit ends the command with a code; what there was to say has been said.
-type exit struct{ code int }
+// exitError ends the command with a code; what there was to say has been said.
+type exitError struct{ code int }
 
 // Error is for the unlikely reader.
-func (e *exit) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // usageError is a command line that cannot be carried out as it stands.
 type usageError struct{ err error }
@@ -88,10 +88,10 @@ func errorCode(err error) string {
 		{runner.ErrStopped, engine.CodeRunStopped},
 		{runner.ErrStatus, engine.CodeStatusConflict},
 		{runner.ErrNotStarted, engine.CodeStatusConflict},
-		{runner.ErrClosure, engine.CodeClosureChanged},
+		{runner.ErrDependenciesChanged, engine.CodeDependenciesChanged},
 		{store.ErrBusy, engine.CodeSessionBusy},
-		{store.ErrMoved, engine.CodeSessionMoved},
-		{store.ErrNewer, engine.CodeStoreNewer},
+		{store.ErrSessionAdvanced, engine.CodeSessionMoved},
+		{store.ErrNewerVersion, engine.CodeStoreNewer},
 		{store.ErrCorrupt, engine.CodeStoreCorrupt},
 		{store.ErrFull, engine.CodeStoreFull},
 	} {
@@ -113,7 +113,7 @@ func hint(err error) string {
 	if e, ok := errors.AsType[*runner.Refusal](err); ok {
 		return e.Instead
 	}
-	if e, ok := errors.AsType[*runner.Changed](err); ok {
+	if e, ok := errors.AsType[*runner.DependenciesChanged](err); ok {
 		return e.Hint()
 	}
 	if e, ok := errors.AsType[*runner.Poisoned](err); ok {
@@ -122,13 +122,13 @@ func hint(err error) string {
 	if e, ok := errors.AsType[*runner.Owned](err); ok {
 		return e.Hint()
 	}
-	if _, ok := errors.AsType[*noSession](err); ok {
+	if _, ok := errors.AsType[*sessionNotFound](err); ok {
 		return "`weir sessions` lists the sessions; --db or WEIR_DB says in which database"
 	}
-	if _, ok := errors.AsType[*noMemory](err); ok {
+	if _, ok := errors.AsType[*memoryNotFound](err); ok {
 		return "`weir memory list` lists what is remembered; --db or WEIR_DB says in which database"
 	}
-	if _, ok := errors.AsType[*noCode](err); ok {
+	if _, ok := errors.AsType[*codeNotFound](err); ok {
 		return "`weir code list` lists what was learned; --db or WEIR_DB says in which database"
 	}
 	switch {
@@ -136,7 +136,7 @@ func hint(err error) string {
 		return "wait for it to end, watch it with `weir show`, or stop it with `weir cancel`"
 	case errors.Is(err, store.ErrBusy):
 		return "send it again when the round has ended, or have it wait or fork with --busy"
-	case errors.Is(err, store.ErrMoved):
+	case errors.Is(err, store.ErrSessionAdvanced):
 		return "say it again in the session, or go on from before it with `weir sessions fork`"
 	case errors.Is(err, store.ErrNotFound):
 		return "`weir runs` lists the runs; --db or WEIR_DB says in which database"
@@ -144,9 +144,9 @@ func hint(err error) string {
 		return "give another with --id, or none"
 	case errors.Is(err, runner.ErrNoInterrupt):
 		return "`weir show RUN` lists what the run waits for"
-	case errors.Is(err, runner.ErrClosure):
+	case errors.Is(err, runner.ErrDependenciesChanged):
 		return "use what it was started with, continue it under what there is now with `weir resume RUN --accept-changes`, or from some point with `weir fork RUN --from NODE`"
-	case errors.Is(err, store.ErrNewer):
+	case errors.Is(err, store.ErrNewerVersion):
 		return "use the version of Weir that wrote the database, or another one with --db"
 	case errors.Is(err, store.ErrCorrupt):
 		return "restore the database from a copy; the file was not changed"
@@ -156,9 +156,9 @@ func hint(err error) string {
 	return ""
 }
 
-// refuse tells of an error that ended a command, in the form that was asked
+// printError tells of an error that ended a command, in the form that was asked
 // for, and returns the exit code.
-func (p *program) refuse(ctx context.Context, err error) int {
+func (p *cli) printError(ctx context.Context, err error) int {
 	code := exitCode(ctx, err)
 	if p.json {
 		p.printJSON(&report{Status: "invalid", Error: &engine.Error{
@@ -166,7 +166,7 @@ func (p *program) refuse(ctx context.Context, err error) int {
 		}})
 	}
 	msg := strings.TrimRight(err.Error(), "\n")
-	if !placed(err) {
+	if !hasPlace(err) {
 		msg = "weir: " + msg
 	}
 	fmt.Fprintln(p.err, msg)
@@ -176,8 +176,8 @@ func (p *program) refuse(ctx context.Context, err error) int {
 	return code
 }
 
-// placed reports whether an error's lines begin with their place in a file.
-func placed(err error) bool {
+// hasPlace reports whether an error's lines begin with their place in a file.
+func hasPlace(err error) bool {
 	_, inFlow := errors.AsType[*flow.Invalid](err)
 	_, inConfig := errors.AsType[*config.Invalid](err)
 	return inFlow || inConfig

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func (p *program) exportCommand() *cobra.Command {
+func (p *cli) exportCommand() *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "export RUN",
@@ -35,7 +35,7 @@ file. Secrets that nodes used are not in it.`,
 	return c
 }
 
-func (p *program) export(ctx context.Context, prefix, to string) error {
+func (p *cli) export(ctx context.Context, prefix, to string) error {
 	if to == "" {
 		return usagef("-o: expected a file to write, or - for stdout")
 	}
@@ -69,32 +69,32 @@ func (p *program) export(ctx context.Context, prefix, to string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	p.say("exported run %s to %s", run, to)
+	p.notef("exported run %s to %s", run, to)
 	return nil
 }
 
 // openStore opens the database for reading where there is one, and nothing beside it;
 // untrusted also where another program changed it.
-func (p *program) openStore(ctx context.Context, untrusted bool) (*sqlite.Store, error) {
+func (p *cli) openStore(ctx context.Context, untrusted bool) (*sqlite.Store, error) {
 	if err := p.mustExist(); err != nil {
 		return nil, err
 	}
-	s, err := sqlite.OpenForReading(ctx, p.database(), sqlite.Options{Untrusted: untrusted})
+	s, err := sqlite.OpenReadOnly(ctx, p.database(), sqlite.Options{Untrusted: untrusted})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", p.database(), err)
 	}
-	p.sayReading(s)
+	p.noteReadOnly(s)
 	return s, nil
 }
 
-// sayReading says on stderr how a database was opened that cannot be written.
-func (p *program) sayReading(s *sqlite.Store) {
+// noteReadOnly says on stderr how a database was opened that cannot be written.
+func (p *cli) noteReadOnly(s *sqlite.Store) {
 	if note := s.Note(); note != "" {
-		p.say("note: %s: %s", p.database(), note)
+		p.notef("note: %s: %s", p.database(), note)
 	}
 }
 
-func (p *program) importCommand() *cobra.Command {
+func (p *cli) importCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Add exported runs to the database",
@@ -112,7 +112,7 @@ and can be shown, forked, resumed and verified.`,
 }
 
 // readExport reads an export; - is stdin.
-func (p *program) readExport(path string) (*audit.Export, error) {
+func (p *cli) readExport(path string) (*audit.Export, error) {
 	in := p.in
 	if path != "-" {
 		f, err := os.Open(path)
@@ -129,7 +129,7 @@ func (p *program) readExport(path string) (*audit.Export, error) {
 	return e, nil
 }
 
-func (p *program) importFile(ctx context.Context, path string) error {
+func (p *cli) importFile(ctx context.Context, path string) error {
 	e, err := p.readExport(path)
 	if err != nil {
 		return err
@@ -148,8 +148,8 @@ func (p *program) importFile(ctx context.Context, path string) error {
 		return nil
 	}
 	fmt.Fprintf(p.out, "imported %s with %s; run %s is here\n", count(got.Runs, "run"), count(got.Commits, "commit"), got.Run)
-	if got.Same > 0 {
-		fmt.Fprintf(p.out, "%s had been there, and %s the same\n", count(got.Same, "run"), map[bool]string{true: "is", false: "are"}[got.Same == 1])
+	if got.Existing > 0 {
+		fmt.Fprintf(p.out, "%s had been there, and %s the same\n", count(got.Existing, "run"), map[bool]string{true: "is", false: "are"}[got.Existing == 1])
 	}
 	return nil
 }

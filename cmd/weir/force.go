@@ -15,7 +15,7 @@ import (
 
 // forceCommands are a person's ways out for a node that failed, was cancelled
 // with the run that failed, or waits.
-func (p *program) forceCommands() []*cobra.Command {
+func (p *cli) forceCommands() []*cobra.Command {
 	retry := p.forceCommand("retry", "Run a failed or waiting node again, and continue the run",
 		`Run a node again that failed, was cancelled when its run failed, or waits, and continue
 the run. Completed effects of the node are not repeated. The record names who did it. A
@@ -33,8 +33,8 @@ the run.`)
 	return []*cobra.Command{retry, skip, complete}
 }
 
-func (p *program) forceCommand(op, short, long string) *cobra.Command {
-	d := &driving{p: p}
+func (p *cli) forceCommand(op, short, long string) *cobra.Command {
+	d := &runDriver{p: p}
 	var outputs []string
 	var more string
 	c := &cobra.Command{
@@ -49,19 +49,19 @@ because of a child continues when the child has completed.`,
 		ValidArgsFunction: p.completeStuck,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			return p.move(ctx, args[0], d, func(desk *desk, id string, v *runner.View) (*weir.Run, error) {
+			return p.driveAfter(ctx, args[0], d, func(desk *application, id string, v *runner.RunView) (*weir.Run, error) {
 				n, err := p.nodeAt(ctx, desk, v, args[1])
 				if err != nil {
 					return nil, err
 				}
 				if c.Flags().Changed("add") {
-					return p.raise(ctx, desk, id, args[1], more)
+					return p.increaseBudget(ctx, desk, id, args[1], more)
 				}
 				values, err := p.outputValues(n, outputs)
 				if err != nil {
 					return nil, err
 				}
-				return desk.Force(ctx, id, op, args[1], values, p.person())
+				return desk.OverrideNode(ctx, id, op, args[1], values, p.userName())
 			})
 		},
 	}
@@ -77,8 +77,8 @@ because of a child continues when the child has completed.`,
 }
 
 // nodeAt finds the node at a path of a run, which may lead into its child runs.
-func (p *program) nodeAt(ctx context.Context, desk *desk, v *runner.View, path string) (*engine.NodePlan, error) {
-	id, below, err := p.resolve(ctx, desk, v.Run.ID, path)
+func (p *cli) nodeAt(ctx context.Context, desk *application, v *runner.RunView, path string) (*engine.NodePlan, error) {
+	id, below, err := p.resolvePath(ctx, desk, v.Run.ID, path)
 	if err != nil {
 		return nil, err
 	}
@@ -89,22 +89,22 @@ func (p *program) nodeAt(ctx context.Context, desk *desk, v *runner.View, path s
 	}
 	n := v.Run.Plan().Find(below)
 	if n == nil {
-		return nil, usagef("run %s has no node %q%s", id, below, didYouMean(below, chronicleOf(v).order))
+		return nil, usagef("run %s has no node %q%s", id, below, didYouMean(below, timelineOf(v).order))
 	}
 	return n, nil
 }
 
-// raise adds to the budget that a node ran out of, and tries it again.
-func (p *program) raise(ctx context.Context, desk *desk, id, path, text string) (*weir.Run, error) {
-	more, err := moreOf(text)
+// increaseBudget adds to the budget that a node ran out of, and tries it again.
+func (p *cli) increaseBudget(ctx context.Context, desk *application, id, path, text string) (*weir.Run, error) {
+	more, err := parseBudgetIncrease(text)
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("--add: %w", err)}
 	}
-	return desk.Raise(ctx, id, path, more, p.person())
+	return desk.IncreaseBudget(ctx, id, path, more, p.userName())
 }
 
 // outputValues reads -o flags by the types of the node's ports.
-func (p *program) outputValues(n *engine.NodePlan, flags []string) (map[string]any, error) {
+func (p *cli) outputValues(n *engine.NodePlan, flags []string) (map[string]any, error) {
 	if len(flags) == 0 {
 		return nil, nil
 	}

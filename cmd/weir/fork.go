@@ -22,11 +22,11 @@ type forkOptions struct {
 	model  string
 	id     string
 	breaks []string
-	dry    bool
+	dryRun bool
 }
 
-func (p *program) forkCommand() *cobra.Command {
-	o, d := &forkOptions{}, &driving{p: p}
+func (p *cli) forkCommand() *cobra.Command {
+	o, d := &forkOptions{}, &runDriver{p: p}
 	c := &cobra.Command{
 		Use:   "fork RUN",
 		Short: "Create a run that shares the past of another, and continue from there",
@@ -69,7 +69,7 @@ budgets of the new run count only what it spends itself.`,
 	f.StringVar(&o.model, "model", "", "use `PROVIDER/MODEL` in the new run")
 	f.StringVar(&o.id, "id", "", "the `ID` of the new run; an existing fork with this id is joined")
 	f.StringSliceVar(&o.breaks, "break", nil, "pause before this `NODE`; may be repeated")
-	f.BoolVar(&o.dry, "dry-run", false, "only list what is reused and what would run")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only list what is reused and what would run")
 	d.flags(c)
 	_ = c.RegisterFlagCompletionFunc("from", p.completeNodePaths)
 	_ = c.RegisterFlagCompletionFunc("break", p.completeRunNodes)
@@ -78,9 +78,9 @@ budgets of the new run count only what it spends itself.`,
 	return c
 }
 
-func (p *program) fork(ctx context.Context, prefix string, o *forkOptions, d *driving) error {
+func (p *cli) fork(ctx context.Context, prefix string, o *forkOptions, d *runDriver) error {
 	var changed *weir.Flow
-	what := opening{record: d.record, replay: d.replay, run: prefix}
+	what := openOptions{record: d.record, replay: d.replay, run: prefix}
 	if o.flow != "" {
 		f, _, err := load(o.flow)
 		if err != nil {
@@ -88,7 +88,7 @@ func (p *program) fork(ctx context.Context, prefix string, o *forkOptions, d *dr
 		}
 		changed, what.flow, what.run = f, f, ""
 	}
-	desk, id, err := p.reach(ctx, prefix, what)
+	desk, id, err := p.openRun(ctx, prefix, what)
 	if err != nil {
 		return err
 	}
@@ -97,30 +97,30 @@ func (p *program) fork(ctx context.Context, prefix string, o *forkOptions, d *dr
 	if err != nil {
 		return err
 	}
-	told := forkedOf(plan)
-	if o.dry {
+	told := forkDetailsOf(plan)
+	if o.dryRun {
 		if p.json {
 			writeJSON(p.out, struct {
-				Fork *forked `json:"fork"`
+				Fork *forkDetails `json:"fork"`
 			}{told})
 			return nil
 		}
-		p.tellFork(p.out, plan)
+		p.printFork(p.out, plan)
 		return nil
 	}
 	if !p.json && !d.events {
-		p.tellFork(p.err, plan)
+		p.printFork(p.err, plan)
 	}
 	run, err := plan.Start(ctx)
 	if err != nil {
 		return err
 	}
 	d.forked = told
-	return d.drive(ctx, desk, run, seen{number: plan.At})
+	return d.drive(ctx, desk, run, position{number: plan.At})
 }
 
 // planFork reads what is to be different and finds out what it comes to.
-func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *weir.Flow, o *forkOptions, d *driving) (*weir.ForkPlan, error) {
+func (p *cli) planFork(ctx context.Context, desk *application, id string, changed *weir.Flow, o *forkOptions, d *runDriver) (*weir.ForkPlan, error) {
 	f := changed
 	if f == nil {
 		var err error
@@ -129,7 +129,7 @@ func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *
 		}
 	}
 	w := weir.ForkOptions{
-		ID: o.id, From: o.from, At: o.at, Flow: changed, Model: o.model, Breaks: o.breaks, By: p.person(), Origin: "fork",
+		ID: o.id, From: o.from, At: o.at, Flow: changed, Model: o.model, Breaks: o.breaks, By: p.userName(), Origin: "fork",
 	}
 	if err := p.checkFromChild(ctx, desk, id, o.from); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *
 		return nil, err
 	}
 	var err error
-	if w.Inputs, err = p.changes(f, o.file, o.inputs); err != nil {
+	if w.Inputs, err = p.changedInputs(f, o.file, o.inputs); err != nil {
 		return nil, err
 	}
 	if w.State, err = p.stateValues(o.state); err != nil {
@@ -153,7 +153,7 @@ func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *
 			w.Model = changed.Context.Model
 		}
 	}
-	if w.Model, err = pinScript(w.Model, o.flow, d.replay == ""); err != nil {
+	if w.Model, err = absoluteScript(w.Model, o.flow, d.replay == ""); err != nil {
 		return nil, err
 	}
 	if o.model != "" && d.replay == "" {
@@ -166,17 +166,17 @@ func (p *program) planFork(ctx context.Context, desk *desk, id string, changed *
 
 // checkFromChild refuses a fork from a node in a child run, which is a run of its
 // own, and names the fork that can be made.
-func (p *program) checkFromChild(ctx context.Context, desk *desk, id, from string) error {
+func (p *cli) checkFromChild(ctx context.Context, desk *application, id, from string) error {
 	above, _, ok := strings.Cut(from, ">")
 	if !ok {
 		return nil
 	}
-	child, below, err := p.resolve(ctx, desk, id, from)
+	child, below, err := p.resolvePath(ctx, desk, id, from)
 	if err != nil {
 		return err
 	}
 	return usagef("--from %s is in a child run: fork that run (`%s`), or give --from %s to start it anew",
-		from, p.self("fork", child, "--from", below), engine.ShellWord(above))
+		from, p.commandLine("fork", child, "--from", below), engine.ShellWord(above))
 }
 
 // checkNodeFlags refuses nodes that the flow does not have.
@@ -201,8 +201,8 @@ func checkNodeFlags(f *weir.Flow, o *forkOptions) error {
 	return usagef("--from: flow %s has no node %q%s", f.Name, root, didYouMean(root, ids))
 }
 
-// changes reads inputs that are different; what is not given is as it was.
-func (p *program) changes(f *weir.Flow, file string, flags []string) (map[string]any, error) {
+// changedInputs reads inputs that are different; what is not given is as it was.
+func (p *cli) changedInputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
 	given, err := p.inputs(f, file, flags)
 	if err != nil || len(given) > 0 {
 		return given, err
@@ -211,7 +211,7 @@ func (p *program) changes(f *weir.Flow, file string, flags []string) (map[string
 }
 
 // stateValues reads --state flags: JSON where it is, else text.
-func (p *program) stateValues(flags []string) (map[string]any, error) {
+func (p *cli) stateValues(flags []string) (map[string]any, error) {
 	out := make(map[string]any, len(flags))
 	for _, arg := range flags {
 		key, text, ok := strings.Cut(arg, "=")
@@ -227,39 +227,39 @@ func (p *program) stateValues(flags []string) (map[string]any, error) {
 	return out, nil
 }
 
-// forked is what `weir fork --json` says of the past.
-type forked struct {
-	From    string       `json:"from"`
-	At      int64        `json:"at"`    // the last event that is shared
-	Asked   int64        `json:"asked"` // 0 where At is what was asked for
-	Reused  []string     `json:"reused"`
-	Again   []forkedNode `json:"again"` // what runs again, or for the first time
-	Nodes   []forkedNode `json:"nodes"`
-	Removed []string     `json:"removed"`
-	Shared  usage        `json:"shared_usage"` // of the past; not in usage
+// forkDetails is what `weir fork --json` says of the past.
+type forkDetails struct {
+	From    string              `json:"from"`
+	At      int64               `json:"at"`    // the last event that is shared
+	Asked   int64               `json:"asked"` // 0 where At is what was asked for
+	Reused  []string            `json:"reused"`
+	Again   []forkedNodeDetails `json:"again"` // what runs again, or for the first time
+	Nodes   []forkedNodeDetails `json:"nodes"`
+	Removed []string            `json:"removed"`
+	Shared  usage               `json:"shared_usage"` // of the past; not in usage
 }
 
-type forkedNode struct {
+type forkedNodeDetails struct {
 	Node  string `json:"node"`
 	Type  string `json:"type"`
 	Reuse string `json:"reuse"`
 	Why   string `json:"why"`
 }
 
-func forkedOf(plan *weir.ForkPlan) *forked {
-	f := &forked{
-		From: plan.Run, At: plan.At, Asked: plan.Asked, Reused: []string{}, Again: []forkedNode{}, Nodes: []forkedNode{},
-		Removed: append([]string{}, plan.Removed...), Shared: usageOf(plan.Shared),
+func forkDetailsOf(plan *weir.ForkPlan) *forkDetails {
+	f := &forkDetails{
+		From: plan.Run, At: plan.At, Asked: plan.RequestedAt, Reused: []string{}, Again: []forkedNodeDetails{}, Nodes: []forkedNodeDetails{},
+		Removed: append([]string{}, plan.Removed...), Shared: usageReportOf(plan.Shared),
 	}
 	for _, n := range plan.Nodes {
-		node := forkedNode{Node: n.Path, Type: n.Type, Reuse: string(n.Reuse), Why: n.Why}
+		node := forkedNodeDetails{Node: n.Path, Type: n.Type, Reuse: string(n.Reuse), Why: n.Reason}
 		f.Nodes = append(f.Nodes, node)
 		switch n.Reuse {
-		case runner.Reused:
+		case runner.NodeReused:
 			f.Reused = append(f.Reused, n.Path)
-		case runner.Again, runner.New:
+		case runner.NodeRestarts, runner.NodeAdded:
 			f.Again = append(f.Again, node)
-		case runner.Continues, runner.Ahead:
+		case runner.NodeContinues, runner.NodeNotReached:
 		}
 	}
 	return f

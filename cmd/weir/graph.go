@@ -6,7 +6,7 @@ import (
 	"github.com/weir-run/weir/flow/graph"
 )
 
-func (p *program) graphCommand() *cobra.Command {
+func (p *cli) graphCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "graph FLOW",
@@ -24,7 +24,7 @@ func (p *program) graphCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) graph(path, format string) error {
+func (p *cli) graph(path, format string) error {
 	f, cat, err := load(path)
 	if err != nil {
 		return err

@@ -20,9 +20,9 @@ import (
 
 // startInputs are the inputs of a run that begins with them alone. Where some are
 // refused it says in the same breath which are missing.
-func (p *program) startInputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
+func (p *cli) startInputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
 	given, err := p.inputs(f, file, flags)
-	if _, ok := errors.AsType[*strangeInputs](err); !ok {
+	if _, ok := errors.AsType[*unknownInputs](err); !ok {
 		return given, err // what is missing is told when the run starts, with all that does not fit
 	}
 	lines := []string{err.Error()}
@@ -37,7 +37,7 @@ func (p *program) startInputs(f *weir.Flow, file string, flags []string) (map[st
 // inputs gathers inputs from a file and from -i flags. Those that the flow does
 // not have are returned with the error that says so; whether the others fit is
 // checked when the run starts.
-func (p *program) inputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
+func (p *cli) inputs(f *weir.Flow, file string, flags []string) (map[string]any, error) {
 	out := make(map[string]any)
 	if file != "" {
 		data, err := p.readFile(file)
@@ -97,11 +97,11 @@ func datesAreText(n *yaml.Node) {
 	}
 }
 
-// strangeInputs are inputs that the flow does not have.
-type strangeInputs struct{ lines []string }
+// unknownInputs are inputs that the flow does not have.
+type unknownInputs struct{ lines []string }
 
 // Error implements error.
-func (e *strangeInputs) Error() string { return strings.Join(e.lines, "\n") }
+func (e *unknownInputs) Error() string { return strings.Join(e.lines, "\n") }
 
 // checkNames refuses inputs that the flow does not have, with what it has.
 func checkNames(f *weir.Flow, given map[string]any) error {
@@ -122,7 +122,7 @@ func checkNames(f *weir.Flow, given map[string]any) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return &usageError{&strangeInputs{wrong}}
+	return &usageError{&unknownInputs{wrong}}
 }
 
 // typeOf is the declared type of an input. One that is not declared is refused
@@ -138,7 +138,7 @@ func typeOf(f *weir.Flow, name string) flow.PortType {
 
 // inputValue reads a value from the command line: as it stands for text, as
 // JSON for every other type. A file after an @ is that for an input of type file.
-func (p *program) inputValue(t flow.PortType, text string) (any, error) {
+func (p *cli) inputValue(t flow.PortType, text string) (any, error) {
 	if rest, ok := strings.CutPrefix(text, "@"); ok {
 		text = rest
 		if !strings.HasPrefix(rest, "@") {
@@ -165,7 +165,7 @@ func (p *program) inputValue(t flow.PortType, text string) (any, error) {
 }
 
 // readFile reads a file, or stdin for "-".
-func (p *program) readFile(name string) (string, error) {
+func (p *cli) readFile(name string) (string, error) {
 	var data []byte
 	var err error
 	if name == "-" {

@@ -11,7 +11,7 @@ import (
 // licenseName is the licence of Weir itself.
 const licenseName = "Apache License, Version 2.0"
 
-func (p *program) licensesCommand() *cobra.Command {
+func (p *cli) licensesCommand() *cobra.Command {
 	var asList, asJSON bool
 	c := &cobra.Command{
 		Use:   "licenses",
@@ -32,7 +32,7 @@ this program, in full. With --list, print one line per module.`,
 			case asList:
 				t := p.table("MODULE VERSION LICENCE")
 				for _, m := range modules {
-					t.row(m.Path, orDash(m.Version), m.License)
+					t.row(m.Path, textOrDash(m.Version), m.License)
 				}
 				t.print()
 			default:

@@ -18,9 +18,9 @@ import (
 )
 
 func main() {
-	self := sandbox.Begin(roles()...)
+	self := sandbox.RunChildRole(roles()...)
 	ctx, stop := interruptible(context.Background())
-	p := &program{terminal: terminal{in: os.Stdin, out: guarded(os.Stdout), err: guarded(os.Stderr)}, env: os.LookupEnv, sandboxes: self}
+	p := &cli{terminal: terminal{in: os.Stdin, out: filterTerminal(os.Stdout), err: filterTerminal(os.Stderr)}, env: os.LookupEnv, sandboxes: self}
 	code := p.command(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -45,14 +45,14 @@ func (e *errSignal) code() int { return 128 + int(e.signal) }
 // interruptible returns a context that the first SIGINT or SIGTERM ends, so
 // that runs are left resumable. The second ends the process at once.
 func interruptible(parent context.Context) (context.Context, func()) {
-	a := &attention{}
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, attentionKey{}, a))
+	a := &interruptHandler{}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, interruptHandlerKey{}, a))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		stopping := false
 		for s := range signals {
-			if s == os.Interrupt && a.given() {
+			if s == os.Interrupt && a.handle() {
 				continue
 			}
 			e := &errSignal{syscall.SIGINT}
@@ -73,14 +73,14 @@ func interruptible(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// attention is who is told of Ctrl-C in place of the command as a whole.
-type attention struct{ tell atomic.Pointer[func()] }
+// interruptHandler is who is told of Ctrl-C in place of the command as a whole.
+type interruptHandler struct{ handler atomic.Pointer[func()] }
 
-type attentionKey struct{}
+type interruptHandlerKey struct{}
 
-// given tells whoever wants to be told of Ctrl-C; false where nobody does.
-func (a *attention) given() bool {
-	tell := a.tell.Load()
+// handle tells whoever wants to be told of Ctrl-C; false where nobody does.
+func (a *interruptHandler) handle() bool {
+	tell := a.handler.Load()
 	if tell == nil {
 		return false
 	}
@@ -90,21 +90,21 @@ func (a *attention) given() bool {
 
 // onInterrupt has Ctrl-C call tell until the function it returns is called.
 func onInterrupt(ctx context.Context, tell func()) (off func()) {
-	a, ok := ctx.Value(attentionKey{}).(*attention)
+	a, ok := ctx.Value(interruptHandlerKey{}).(*interruptHandler)
 	if !ok {
 		return func() {}
 	}
-	a.tell.Store(&tell)
-	return func() { a.tell.Store(nil) }
+	a.handler.Store(&tell)
+	return func() { a.handler.Store(nil) }
 }
 
 // command carries out one command line and returns the exit code.
 func command(ctx context.Context, args []string, t terminal) int {
-	return (&program{terminal: t, env: os.LookupEnv}).command(ctx, args)
+	return (&cli{terminal: t, env: os.LookupEnv}).command(ctx, args)
 }
 
 // command carries out one command line and returns the exit code.
-func (p *program) command(ctx context.Context, args []string) int {
+func (p *cli) command(ctx context.Context, args []string) int {
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(p.in)
@@ -115,10 +115,10 @@ func (p *program) command(ctx context.Context, args []string) int {
 		return exitOK
 	}
 	if !p.started { // cobra's own: a command that is not there, an argument
-		err = &usageError{mistyped(root, err)}
+		err = &usageError{suggestCommand(root, err)}
 	}
-	if done, ok := errors.AsType[*exit](err); ok {
+	if done, ok := errors.AsType[*exitError](err); ok {
 		return done.code
 	}
-	return p.refuse(ctx, err)
+	return p.printError(ctx, err)
 }

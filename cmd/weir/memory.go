@@ -13,13 +13,13 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// memories is what a store with long-term memory does beside what the tools need.
-type memories interface {
+// memoryStore is what a store with long-term memory does beside what the tools need.
+type memoryStore interface {
 	recall.Store
 	Memories(ctx context.Context, f recall.Filter) ([]recall.Item, error)
 	MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Owner, error)
 	MemoryVersions(ctx context.Context, id string) ([]recall.Version, error)
-	ForgetMemories(ctx context.Context, f recall.Filter) (store.Erased, error)
+	ForgetMemories(ctx context.Context, f recall.Filter) (store.DeleteResult, error)
 }
 
 // memoryRow is an item as --json prints it.
@@ -76,7 +76,7 @@ func (o *memoryFilter) check() error {
 	return nil
 }
 
-func (p *program) filterFlags(c *cobra.Command, o *memoryFilter) {
+func (p *cli) filterFlags(c *cobra.Command, o *memoryFilter) {
 	f := c.Flags()
 	f.StringVar(&o.User, "user", "", "only memory of this `USER`")
 	f.StringVar(&o.Namespace, "namespace", "", "only memory in this `NAMESPACE`")
@@ -90,7 +90,7 @@ func (p *program) filterFlags(c *cobra.Command, o *memoryFilter) {
 	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"fact", "episode", "procedure"}, noFiles))
 }
 
-func (p *program) memoryCommand() *cobra.Command {
+func (p *cli) memoryCommand() *cobra.Command {
 	o := &memoryFilter{}
 	c := &cobra.Command{
 		Use:   "memory",
@@ -109,7 +109,7 @@ be the beginning of its id.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memories) error {
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
 				owners, err := m.MemoryOwners(ctx, o.Filter)
 				if err == nil {
 					p.printOwners(owners, o.json)
@@ -124,29 +124,29 @@ be the beginning of its id.`,
 }
 
 // withMemory opens the memory; where there is no database nothing is remembered.
-func (p *program) withMemory(ctx context.Context, asJSON bool, do func(ctx context.Context, m memories) error) error {
-	desk, err := p.look(ctx)
+func (p *cli) withMemory(ctx context.Context, asJSON bool, do func(ctx context.Context, m memoryStore) error) error {
+	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		if asJSON {
 			writeJSON(p.out, []memoryRow{})
 			return nil
 		}
-		p.say("nothing is remembered: there is no database at %s", p.database())
+		p.notef("nothing is remembered: there is no database at %s", p.database())
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // what it wrote is durable
-	m, err := desk.memories()
+	m, err := desk.memoryStore()
 	if err != nil {
 		return err
 	}
 	return do(ctx, m)
 }
 
-func (d *desk) memories() (memories, error) {
-	m, ok := d.store.(memories)
+func (d *application) memoryStore() (memoryStore, error) {
+	m, ok := d.store.(memoryStore)
 	if !ok {
 		return nil, errors.New("this store has no memory")
 	}
@@ -162,7 +162,7 @@ type ownerRow struct {
 	Newest    time.Time `json:"newest"`
 }
 
-func (p *program) printOwners(list []recall.Owner, asJSON bool) {
+func (p *cli) printOwners(list []recall.Owner, asJSON bool) {
 	if asJSON {
 		rows := make([]ownerRow, 0, len(list))
 		for _, o := range list {
@@ -172,21 +172,21 @@ func (p *program) printOwners(list []recall.Owner, asJSON bool) {
 		return
 	}
 	if len(list) == 0 {
-		p.say("nothing is remembered")
+		p.notef("nothing is remembered")
 		return
 	}
 	now, t := time.Now(), p.table("NAMESPACE USER ITEMS LAST")
 	for _, o := range list {
-		t.row(printable(o.Namespace), whose(o.Scope), fmt.Sprint(o.Items), ago(now.Sub(o.Newest)))
+		t.row(printable(o.Namespace), scopeText(o.Scope), fmt.Sprint(o.Items), ago(now.Sub(o.Newest)))
 	}
 	t.print()
 }
 
 // completeOwners offers what scopes have of something.
-func (p *program) completeOwners(of func(*recall.Owner) string) cobra.CompletionFunc {
+func (p *cli) completeOwners(of func(*recall.Owner) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		var out completions
-		err := p.withMemory(contextOf(c), true, func(ctx context.Context, m memories) error {
+		err := p.withMemory(contextOf(c), true, func(ctx context.Context, m memoryStore) error {
 			owners, err := m.MemoryOwners(ctx, recall.Filter{})
 			for i := range owners {
 				if s := of(&owners[i]); s != "" && !slices.Contains(out, s) {
@@ -203,16 +203,16 @@ func (p *program) completeOwners(of func(*recall.Owner) string) cobra.Completion
 }
 
 // completeMemories offers the newest items.
-func (p *program) completeMemories(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeMemories(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 && c.Name() != "forget" {
 		return nil, noFiles
 	}
-	desk, err := p.look(contextOf(c))
+	desk, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil, noFiles
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	m, err := desk.memories()
+	m, err := desk.memoryStore()
 	if err != nil {
 		return nil, noFiles
 	}

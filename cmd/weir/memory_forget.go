@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func (p *program) forgetMemoryCommand() *cobra.Command {
-	o, how, all := &memoryFilter{}, &deletion{}, false
+func (p *cli) forgetMemoryCommand() *cobra.Command {
+	o, how, all := &memoryFilter{}, &deleteOptions{}, false
 	c := &cobra.Command{
 		Use:   "forget ITEM... | --user USER | --namespace NAMESPACE | ...",
 		Short: "Delete items of memory permanently",
@@ -46,21 +46,21 @@ those, and with --user the memory of the user too.`,
 	p.filterFlags(c, o)
 	f := c.Flags()
 	f.BoolVar(&all, "all", false, "all items of all users")
-	f.BoolVarP(&how.yes, "yes", "y", false, "do not ask for confirmation")
-	f.BoolVar(&how.dry, "dry-run", false, "only list what would be deleted")
+	f.BoolVarP(&how.assumeYes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&how.dryRun, "dry-run", false, "only list what would be deleted")
 	return c
 }
 
-func (p *program) forgetMemories(ctx context.Context, names []string, o *memoryFilter, how *deletion) error {
+func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilter, how *deleteOptions) error {
 	if err := p.mustExist(); err != nil {
 		return err
 	}
-	return p.withMemory(ctx, o.json, func(ctx context.Context, m memories) error {
-		doomed, err := doomedMemories(ctx, m, names, o.Filter)
+	return p.withMemory(ctx, o.json, func(ctx context.Context, m memoryStore) error {
+		doomed, err := memoriesToForget(ctx, m, names, o.Filter)
 		if err != nil {
 			return err
 		}
-		if how.dry || len(doomed) == 0 {
+		if how.dryRun || len(doomed) == 0 {
 			p.printMemories(doomed, o.json)
 			return nil
 		}
@@ -72,7 +72,7 @@ func (p *program) forgetMemories(ctx context.Context, names []string, o *memoryF
 		} else {
 			what += fmt.Sprintf(" of %d users and sessions", len(owners))
 		}
-		if ok, err := p.sure(ctx, fmt.Sprintf("Forget %s for good?", what), how); !ok || err != nil {
+		if ok, err := p.confirmDelete(ctx, fmt.Sprintf("Forget %s for good?", what), how); !ok || err != nil {
 			return err
 		}
 		gone, err := forgetAll(ctx, m, doomed, o.Filter, len(names) > 0)
@@ -85,7 +85,7 @@ func (p *program) forgetMemories(ctx context.Context, names []string, o *memoryF
 		}
 		fmt.Fprintf(p.out, "forgot %s\n", count(gone.Memories, "item"))
 		for _, path := range gone.Copies {
-			p.say("  it may still be in %s, which an upgrade left and you may delete", path)
+			p.notef("  it may still be in %s, which an upgrade left and you may delete", path)
 		}
 		return nil
 	})
@@ -93,7 +93,7 @@ func (p *program) forgetMemories(ctx context.Context, names []string, o *memoryF
 
 // forgetAll forgets items that were named, or what a filter takes. Only the last of
 // those that were named has the file rewritten.
-func forgetAll(ctx context.Context, m memories, doomed []recall.Item, f recall.Filter, named bool) (store.Erased, error) {
+func forgetAll(ctx context.Context, m memoryStore, doomed []recall.Item, f recall.Filter, named bool) (store.DeleteResult, error) {
 	if !named {
 		return m.ForgetMemories(ctx, f)
 	}
@@ -101,7 +101,7 @@ func forgetAll(ctx context.Context, m memories, doomed []recall.Item, f recall.F
 	for i := range doomed[:last] {
 		was, err := m.Forget(ctx, doomed[i].Scope, doomed[i].ID, "")
 		if err != nil {
-			return store.Erased{}, err
+			return store.DeleteResult{}, err
 		}
 		if was {
 			n++
@@ -112,8 +112,8 @@ func forgetAll(ctx context.Context, m memories, doomed []recall.Item, f recall.F
 	return gone, err
 }
 
-// doomedMemories lists what is to be forgotten.
-func doomedMemories(ctx context.Context, m memories, names []string, f recall.Filter) (list []recall.Item, err error) {
+// memoriesToForget lists what is to be forgotten.
+func memoriesToForget(ctx context.Context, m memoryStore, names []string, f recall.Filter) (list []recall.Item, err error) {
 	if len(names) == 0 {
 		return m.Memories(ctx, f)
 	}
@@ -131,7 +131,7 @@ func doomedMemories(ctx context.Context, m memories, names []string, f recall.Fi
 
 func ownersOf(list []recall.Item) (names []string) {
 	for i := range list {
-		who := whose(list[i].Scope)
+		who := scopeText(list[i].Scope)
 		if !slices.Contains(names, who) {
 			names = append(names, who)
 		}
@@ -140,7 +140,7 @@ func ownersOf(list []recall.Item) (names []string) {
 }
 
 // findMemory returns the one item whose id begins with prefix.
-func findMemory(ctx context.Context, m memories, prefix string) (*recall.Item, error) {
+func findMemory(ctx context.Context, m memoryStore, prefix string) (*recall.Item, error) {
 	list, err := m.Memories(ctx, recall.Filter{Prefix: prefix, Limit: 100})
 	if err != nil {
 		return nil, err
@@ -151,16 +151,16 @@ func findMemory(ctx context.Context, m memories, prefix string) (*recall.Item, e
 		}
 	}
 	if len(list) == 0 || prefix == "" {
-		return nil, &noMemory{fmt.Errorf("item %s: %w", prefix, store.ErrNotFound)}
+		return nil, &memoryNotFound{fmt.Errorf("item %s: %w", prefix, store.ErrNotFound)}
 	}
 	return nil, usagef("%d items begin with %q, as %s and %s; give more of it", len(list), prefix, list[0].ID, list[1].ID)
 }
 
-// noMemory is an item that is not there.
-type noMemory struct{ err error }
+// memoryNotFound is an item that is not there.
+type memoryNotFound struct{ err error }
 
 // Error is the cause's.
-func (e *noMemory) Error() string { return e.err.Error() }
+func (e *memoryNotFound) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *noMemory) Unwrap() error { return e.err }
+func (e *memoryNotFound) Unwrap() error { return e.err }

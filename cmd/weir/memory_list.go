@@ -13,7 +13,7 @@ import (
 	"github.com/weir-run/weir/recall"
 )
 
-func (p *program) listMemoryCommand() *cobra.Command {
+func (p *cli) listMemoryCommand() *cobra.Command {
 	o := &memoryFilter{}
 	c := &cobra.Command{
 		Use:   "list",
@@ -23,7 +23,7 @@ func (p *program) listMemoryCommand() *cobra.Command {
 			if err := o.checkLimit(); err != nil {
 				return err
 			}
-			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memories) error {
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
 				list, err := m.Memories(ctx, o.Filter)
 				if err == nil {
 					p.printMemories(list, o.json)
@@ -44,7 +44,7 @@ func (o *memoryFilter) checkLimit() error {
 	return o.check()
 }
 
-func (p *program) searchMemoryCommand() *cobra.Command {
+func (p *cli) searchMemoryCommand() *cobra.Command {
 	o := &memoryFilter{}
 	c := &cobra.Command{
 		Use:   "search WORDS",
@@ -65,10 +65,10 @@ are ignored.`,
 				return err
 			}
 			words := strings.Join(args, " ")
-			if len(recall.Search(words)) == 0 {
+			if len(recall.SearchTerms(words)) == 0 {
 				return usagef("%q holds no word to look for", words)
 			}
-			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memories) error {
+			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
 				list, err := searchMemories(ctx, m, words, o.Filter)
 				if err == nil {
 					p.printMemories(list, o.json)
@@ -85,7 +85,7 @@ are ignored.`,
 // searchMemories looks in each memory that the filter takes. What is found in one
 // cannot be compared with what is in another: the best of each come first, then the
 // second.
-func searchMemories(ctx context.Context, m memories, words string, f recall.Filter) ([]recall.Item, error) {
+func searchMemories(ctx context.Context, m memoryStore, words string, f recall.Filter) ([]recall.Item, error) {
 	owners, err := m.MemoryOwners(ctx, f)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func searchMemories(ctx context.Context, m memories, words string, f recall.Filt
 	return out, nil
 }
 
-func (p *program) printMemories(list []recall.Item, asJSON bool) {
+func (p *cli) printMemories(list []recall.Item, asJSON bool) {
 	if asJSON {
 		rows := make([]memoryRow, 0, len(list))
 		for i := range list {
@@ -130,32 +130,32 @@ func (p *program) printMemories(list []recall.Item, asJSON bool) {
 		return
 	}
 	if len(list) == 0 {
-		p.say("no matching items")
+		p.notef("no matching items")
 		return
 	}
 	now, t := time.Now(), p.table("ITEM KIND NAMESPACE USER KEY WHEN TEXT", "NAMESPACE", "WHEN", "KEY", "USER")
 	for i := range list {
 		x := &list[i]
-		t.row(x.ID, string(x.Kind), printable(x.Namespace), whose(x.Scope), orDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))
+		t.row(x.ID, string(x.Kind), printable(x.Namespace), scopeText(x.Scope), textOrDash(shorten(x.Key, 24)), ago(now.Sub(x.At)), shorten(x.Text, 200))
 	}
 	t.print()
 }
 
-// whose names a scope within its namespace.
-func whose(s recall.Scope) string {
+// scopeText names a scope within its namespace.
+func scopeText(s recall.Scope) string {
 	if s.User == "" {
 		return "session " + printable(s.Session)
 	}
 	return printable(s.User)
 }
 
-// shownMemory is an item as `weir memory show --json` prints it.
-type shownMemory struct {
+// memoryReport is an item as `weir memory show --json` prints it.
+type memoryReport struct {
 	memoryRow
 	Versions []versionRow `json:"versions"` // the oldest first
 }
 
-func (p *program) showMemoryCommand() *cobra.Command {
+func (p *cli) showMemoryCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:               "show ITEM",
@@ -166,7 +166,7 @@ func (p *program) showMemoryCommand() *cobra.Command {
 			if err := p.mustExist(); err != nil {
 				return err
 			}
-			return p.withMemory(c.Context(), asJSON, func(ctx context.Context, m memories) error {
+			return p.withMemory(c.Context(), asJSON, func(ctx context.Context, m memoryStore) error {
 				item, err := findMemory(ctx, m, args[0])
 				if err != nil {
 					return err
@@ -184,19 +184,19 @@ func (p *program) showMemoryCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) printMemory(i *recall.Item, versions []recall.Version, asJSON bool) {
+func (p *cli) printMemory(i *recall.Item, versions []recall.Version, asJSON bool) {
 	if asJSON {
-		shown := shownMemory{memoryRow: memoryRowOf(i)}
+		shown := memoryReport{memoryRow: memoryRowOf(i)}
 		for n := range versions {
 			shown.Versions = append(shown.Versions, versionRowOf(&versions[n]))
 		}
 		writeJSON(p.out, shown)
 		return
 	}
-	st := p.styleOf(p.out)
-	owner := "user " + whose(i.Scope)
+	st := p.styleFor(p.out)
+	owner := "user " + scopeText(i.Scope)
 	if i.User == "" {
-		owner = "nobody in particular, of " + whose(i.Scope)
+		owner = "nobody in particular, of " + scopeText(i.Scope)
 	}
 	fmt.Fprintf(p.out, "%s  %s  %s  %s\n", st.bold.Render(i.ID), i.Kind, printable(i.Namespace), owner)
 	if i.Key != "" {
@@ -208,7 +208,7 @@ func (p *program) printMemory(i *recall.Item, versions []recall.Version, asJSON 
 		if i.Kind == recall.Episode {
 			line += "  happened " + v.At.Format("2006-01-02 15:04:05")
 		}
-		fmt.Fprintf(p.out, "\n%s\n", st.dim.Render(line+cameFrom(&v.Source)))
+		fmt.Fprintf(p.out, "\n%s\n", st.dim.Render(line+sourceText(&v.Source)))
 		fmt.Fprintln(p.out, printable(v.Text))
 		if len(v.Tags) > 0 {
 			fmt.Fprintln(p.out, st.dim.Render("tags "+printable(strings.Join(v.Tags, ", "))))
@@ -216,8 +216,8 @@ func (p *program) printMemory(i *recall.Item, versions []recall.Version, asJSON 
 	}
 }
 
-// cameFrom says where a version came from.
-func cameFrom(x *recall.Source) string {
+// sourceText says where a version came from.
+func sourceText(x *recall.Source) string {
 	var b strings.Builder
 	for _, part := range []struct{ what, is string }{{"by", x.By}, {"in run", x.Run}, {"of", x.Flow}, {"in session", x.Session}} {
 		if part.is != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-func (p *program) nodesCommand() *cobra.Command {
+func (p *cli) nodesCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "nodes [TYPE]",
@@ -87,7 +87,7 @@ func names(specs []*flow.TypeSpec) []string {
 	return out
 }
 
-func (p *program) printTypes(specs []*flow.TypeSpec, asJSON bool) {
+func (p *cli) printTypes(specs []*flow.TypeSpec, asJSON bool) {
 	if asJSON {
 		list := make([]nodeType, 0, len(specs))
 		for _, s := range specs {
@@ -100,7 +100,7 @@ func (p *program) printTypes(specs []*flow.TypeSpec, asJSON bool) {
 	for _, s := range specs {
 		groups[s.Category] = append(groups[s.Category], s)
 	}
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	t := p.table("")
 	for _, category := range slices.Sorted(maps.Keys(groups)) {
 		t.row(st.bold.Render(category))
@@ -115,12 +115,12 @@ func (p *program) printTypes(specs []*flow.TypeSpec, asJSON bool) {
 	t.print()
 }
 
-func (p *program) printType(s *flow.TypeSpec, asJSON bool) {
+func (p *cli) printType(s *flow.TypeSpec, asJSON bool) {
 	if asJSON {
 		writeJSON(p.out, nodeTypeOf(s))
 		return
 	}
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s\n%s\n", st.bold.Render(s.Name), st.dim.Render(s.Category), s.Summary)
 	if len(s.Aliases) > 0 {
 		fmt.Fprintf(p.out, "Also called %s.\n", strings.Join(s.Aliases, ", "))
@@ -139,8 +139,8 @@ func (p *program) printType(s *flow.TypeSpec, asJSON bool) {
 	}
 }
 
-func (p *program) printPorts(title string, ports []flow.Port, more bool) {
-	fmt.Fprintf(p.out, "\n%s\n", p.styleOf(p.out).bold.Render(title))
+func (p *cli) printPorts(title string, ports []flow.Port, more bool) {
+	fmt.Fprintf(p.out, "\n%s\n", p.styleFor(p.out).bold.Render(title))
 	t := p.table("")
 	for _, x := range ports {
 		kind := string(x.Type)
@@ -164,13 +164,13 @@ func (p *program) printPorts(title string, ports []flow.Port, more bool) {
 	t.print()
 }
 
-func (p *program) printSettings(s *flow.TypeSpec) {
+func (p *cli) printSettings(s *flow.TypeSpec) {
 	props, _ := s.Settings["properties"].(map[string]any)
 	if len(props) == 0 {
 		return
 	}
 	required, _ := s.Settings["required"].([]any)
-	fmt.Fprintf(p.out, "\n%s\n", p.styleOf(p.out).bold.Render("Settings"))
+	fmt.Fprintf(p.out, "\n%s\n", p.styleFor(p.out).bold.Render("Settings"))
 	t := p.table("")
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		setting, _ := props[name].(map[string]any)

@@ -20,7 +20,7 @@ const scriptProvider = "script"
 // providers are those of the configuration and the environment, and the one
 // that reads scripts.
 func providers(cfg *config.Config) map[string]weir.Provider {
-	out := map[string]weir.Provider{scriptProvider: recorded.NewFiles()}
+	out := map[string]weir.Provider{scriptProvider: recorded.NewScriptFiles()}
 	for name, c := range cfg.Providers {
 		out[name] = providerOf(name, c)
 	}
@@ -54,7 +54,7 @@ func models(cfg *config.Config) *llm.Catalogue {
 func providerOf(name string, c config.Provider) weir.Provider {
 	key, err := c.Key.Value()
 	if err != nil && (c.BaseURL == "" || !c.Key.Optional()) { // a server of one's own may want none
-		return keyless{name, err}
+		return providerWithoutKey{name, err}
 	}
 	switch c.Type {
 	case config.Anthropic:
@@ -69,14 +69,14 @@ func providerOf(name string, c config.Provider) weir.Provider {
 	}
 }
 
-// keyless is a provider whose key is not there.
-type keyless struct {
+// providerWithoutKey is a provider whose key is not there.
+type providerWithoutKey struct {
 	name string
 	err  error
 }
 
 // Generate fails with what is missing.
-func (k keyless) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
+func (k providerWithoutKey) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
 	return nil, &llm.Error{
 		Code: engine.CodeModelAuth, Message: "provider " + k.name + ": " + k.err.Error(), Err: k.err,
 	}

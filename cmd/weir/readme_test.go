@@ -32,7 +32,7 @@ func blocks(t *testing.T, language string) []string {
 	return out
 }
 
-func TestTheGoOfTheReadmeIsTheExampleThatRuns(t *testing.T) {
+func TestReadmeShowsTheGoExample(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(filepath.Join("..", "..", "examples", "hello", "main.go"))
 	if err != nil {
@@ -45,7 +45,7 @@ func TestTheGoOfTheReadmeIsTheExampleThatRuns(t *testing.T) {
 	}
 }
 
-func TestTheFlowOfTheReadmeIsValid(t *testing.T) {
+func TestReadmeFlowIsValid(t *testing.T) {
 	t.Parallel()
 	cat, err := catalogue()
 	if err != nil {
@@ -61,7 +61,7 @@ func TestTheFlowOfTheReadmeIsValid(t *testing.T) {
 	}
 }
 
-func TestEveryFolderOfTheTreeIsThereAndInTheReadme(t *testing.T) {
+func TestReadmeListsEveryFolder(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(filepath.Join("..", ".."))
 	if err != nil {

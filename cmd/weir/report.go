@@ -25,7 +25,7 @@ type report struct {
 // forkReport is that of `weir fork`.
 type forkReport struct {
 	report
-	Fork *forked `json:"fork"`
+	Fork *forkDetails `json:"fork"`
 }
 
 // interrupt is what a paused run waits for.
@@ -51,7 +51,7 @@ type usage struct {
 func reportOf(r weir.Result) *report {
 	return &report{
 		Run: r.Run, Status: r.Status.String(), Outputs: r.Outputs, Absent: orEmpty(r.Absent), Interrupts: interruptsOf(r.Interrupts),
-		Usage: usageOf(r.Usage), Error: r.Error,
+		Usage: usageReportOf(r.Usage), Error: r.Error,
 	}
 }
 
@@ -63,7 +63,7 @@ func interruptsOf(list []engine.Interrupt) []interrupt {
 	return out
 }
 
-func usageOf(u engine.Usage) usage {
+func usageReportOf(u engine.Usage) usage {
 	return usage{Calls: u.Calls, Input: u.Input, Cached: u.Cached, Output: u.Output, Reasoning: u.Reasoning, Cost: u.CostMicros, Estimated: u.Estimated}
 }
 
@@ -86,7 +86,7 @@ func nodeOfInterrupt(id string) string {
 
 // report tells how far a run has come: on stdout what it gave or waits for, on
 // stderr what to do next.
-func (p *program) report(r weir.Result, d *driving) {
+func (p *cli) report(r weir.Result, d *runDriver) {
 	switch {
 	case p.json && d.forked != nil:
 		p.printJSON(&forkReport{*reportOf(r), d.forked})
@@ -96,7 +96,7 @@ func (p *program) report(r weir.Result, d *driving) {
 	case r.Status == engine.Completed:
 		p.printOutputs(r.Outputs)
 		for _, a := range r.Absent {
-			p.say("weir: the output %s is absent: %s", a.Name, plain(a.Value))
+			p.notef("weir: the output %s is absent: %s", a.Name, plain(a.Value))
 		}
 	case r.Status == engine.Paused:
 		for _, i := range r.Interrupts {
@@ -105,11 +105,11 @@ func (p *program) report(r weir.Result, d *driving) {
 			}
 		}
 	}
-	p.advise(r)
+	p.printNextSteps(r)
 }
 
-// advise says on stderr how a run that has not completed is moved on.
-func (p *program) advise(r weir.Result) {
+// printNextSteps says on stderr how a run that has not completed is moved on.
+func (p *cli) printNextSteps(r weir.Result) {
 	switch r.Status {
 	case engine.Completed:
 	case engine.Paused:
@@ -117,37 +117,37 @@ func (p *program) advise(r weir.Result) {
 		if len(r.Interrupts) > 0 && !slices.ContainsFunc(r.Interrupts, func(i engine.Interrupt) bool { return i.Kind != engine.AwaitBreak }) {
 			what = "is paused at a breakpoint"
 		}
-		p.say("run %s %s", r.Run, what)
+		p.notef("run %s %s", r.Run, what)
 		for _, i := range r.Interrupts {
 			if i.Kind != engine.AwaitBreak {
-				p.say("  %s", p.self("answer", r.Run, i.ID, answerWord(i)))
+				p.notef("  %s", p.commandLine("answer", r.Run, i.ID, exampleAnswer(i)))
 			}
 		}
 		if slices.ContainsFunc(r.Interrupts, func(i engine.Interrupt) bool { return i.Kind == engine.AwaitBreak }) {
-			p.say("  %s   continues past the breakpoint", p.self("resume", r.Run))
+			p.notef("  %s   continues past the breakpoint", p.commandLine("resume", r.Run))
 		}
 	case engine.Failed:
 		if r.Error == nil {
-			p.say("run %s failed", r.Run)
+			p.notef("run %s failed", r.Run)
 			return
 		}
-		p.say("run %s failed: %s", r.Run, r.Error.Error())
-		if h := wayOut(r.Error); h != "" {
-			p.say("  hint: %s", strings.ReplaceAll(h, "weir retry RUN NODE", p.self("retry", r.Run, r.Error.Node)))
+		p.notef("run %s failed: %s", r.Run, r.Error.Error())
+		if h := remedyOf(r.Error); h != "" {
+			p.notef("  hint: %s", strings.ReplaceAll(h, "weir retry RUN NODE", p.commandLine("retry", r.Run, r.Error.Node)))
 		}
 		if r.Error.Node != "" {
-			p.say("  look:      %s", p.self("show", r.Run, "--node", r.Error.Place()))
-			p.say("  try again: %s", p.self("retry", r.Run, r.Error.Node))
+			p.notef("  look:      %s", p.commandLine("show", r.Run, "--node", r.Error.Place()))
+			p.notef("  try again: %s", p.commandLine("retry", r.Run, r.Error.Node))
 		}
 	case engine.Cancelled:
-		p.say("run %s was cancelled", r.Run)
+		p.notef("run %s was cancelled", r.Run)
 	default:
-		p.say("run %s is kept; continue it with: %s", r.Run, p.self("resume", r.Run))
+		p.notef("run %s is kept; continue it with: %s", r.Run, p.commandLine("resume", r.Run))
 	}
 }
 
-// wayOut is what a person at the command line can do about an error.
-func wayOut(e *engine.Error) string {
+// remedyOf is what a person at the command line can do about an error.
+func remedyOf(e *engine.Error) string {
 	switch {
 	case e.Code == engine.CodeModelUnknownProvider && e.Hint == "":
 		return "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name the server in .weir/config.yaml; see `weir doctor`"
@@ -172,8 +172,8 @@ func describe(i engine.Interrupt) string {
 	return s
 }
 
-// answerWord stands for the value in an example of how to answer.
-func answerWord(i engine.Interrupt) string {
+// exampleAnswer stands for the value in an example of how to answer.
+func exampleAnswer(i engine.Interrupt) string {
 	if c := choices(i.Schema); len(c) > 0 {
 		return c[0]
 	}
@@ -181,7 +181,7 @@ func answerWord(i engine.Interrupt) string {
 	case engine.AwaitBreak:
 		return "true"
 	case engine.AwaitApproval:
-		return leaveGiven
+		return approveAnswer
 	case engine.AwaitBudget:
 		return exampleOf(i.Prompt)
 	default:
@@ -201,19 +201,19 @@ func exampleOf(prompt string) string {
 
 // printOutputs writes outputs for people: a line each, long texts below their
 // name.
-func (p *program) printOutputs(vs engine.Values) {
+func (p *cli) printOutputs(vs engine.Values) {
 	for _, v := range vs {
 		text := plain(v.Value)
 		if strings.ContainsRune(text, '\n') {
 			fmt.Fprintf(p.out, "%s:\n%s\n", v.Name, p.wrap(text, "  "))
 			continue
 		}
-		p.tell("%s: %s", v.Name, text)
+		p.printf("%s: %s", v.Name, text)
 	}
 }
 
 // printJSON writes one object on a line of its own.
-func (p *program) printJSON(v any) {
+func (p *cli) printJSON(v any) {
 	r, ok := v.(*report)
 	if f, forked := v.(*forkReport); forked {
 		r, ok = &f.report, true
@@ -237,7 +237,7 @@ func writeJSON(w io.Writer, v any) {
 	}
 }
 
-// say writes a line to stderr.
-func (p *program) say(format string, args ...any) {
+// notef writes a line to stderr.
+func (p *cli) notef(format string, args ...any) {
 	fmt.Fprintf(p.err, format+"\n", args...)
 }

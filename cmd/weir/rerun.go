@@ -19,8 +19,8 @@ type rerunOptions struct {
 	breaks []string
 }
 
-func (p *program) rerunCommand() *cobra.Command {
-	o, d := &rerunOptions{}, &driving{p: p}
+func (p *cli) rerunCommand() *cobra.Command {
+	o, d := &rerunOptions{}, &runDriver{p: p}
 	c := &cobra.Command{
 		Use:   "rerun RUN",
 		Short: "Start a run again from the beginning, with the same flow, inputs and user",
@@ -49,8 +49,8 @@ repeat that part.`,
 	return c
 }
 
-func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *driving) error {
-	desk, id, err := p.reach(ctx, prefix, opening{record: d.record, replay: d.replay, run: prefix})
+func (p *cli) rerun(ctx context.Context, prefix string, o *rerunOptions, d *runDriver) error {
+	desk, id, err := p.openRun(ctx, prefix, openOptions{record: d.record, replay: d.replay, run: prefix})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *
 	if err := checkBreaks(f, o.breaks); err != nil {
 		return err
 	}
-	inputs, err := p.changes(f, o.file, o.inputs)
+	inputs, err := p.changedInputs(f, o.file, o.inputs)
 	if err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func (p *program) rerun(ctx context.Context, prefix string, o *rerunOptions, d *
 		return err
 	}
 	for _, e := range edits {
-		p.say("not done again: the state that fork %s was given after event %d (%s); to do that: %s", id, e.At, keysOf(e.State),
-			p.self(append([]string{"fork", e.From, "--at", fmt.Sprint(e.At)}, stateFlags(e.State)...)...))
+		p.notef("not done again: the state that fork %s was given after event %d (%s); to do that: %s", id, e.At, keysOf(e.State),
+			p.commandLine(append([]string{"fork", e.From, "--at", fmt.Sprint(e.At)}, stateFlags(e.State)...)...))
 	}
-	return d.drive(ctx, desk, run, seen{})
+	return d.drive(ctx, desk, run, position{})
 }
 
 // stateEdits are the forks in a run's past that were given state of their own.
-func (d *desk) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
+func (d *application) stateEdits(ctx context.Context, run string) ([]*engine.RunForked, error) {
 	var out []*engine.RunForked
 	for c, err := range d.store.Commits(ctx, run, 0) {
 		if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// program is one use of the command: where it reads and writes, and the flags
+// cli is one use of the command: where it reads and writes, and the flags
 // that all commands share.
-type program struct {
+type cli struct {
 	terminal
 	env    func(string) (string, bool)
-	lines  typed   // of in
-	stderr *screen // made by the first use of screen
+	input  inputLines // of in
+	stderr *screen    // made by the first use of screen
 
 	// sandboxes is how the program starts itself again for code in sandboxes; the
 	// zero value cannot.
-	sandboxes sandbox.Self
+	sandboxes sandbox.SelfCommand
 
 	db         string
 	configFile string
@@ -30,7 +30,7 @@ type program struct {
 }
 
 // root is the tree of commands.
-func (p *program) root() *cobra.Command {
+func (p *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
 		Short: "Run LLM workflows written as graphs, and journal everything they do",
@@ -48,7 +48,7 @@ WEIR_CONFIG; see "weir doctor".`,
 		SilenceErrors:      true,
 		DisableSuggestions: true, // mistyped makes them
 	}
-	root.SetFlagErrorFunc(wrongFlag)
+	root.SetFlagErrorFunc(suggestFlag)
 	root.PersistentFlags().StringVar(&p.db, "db", "", "database `PATH` (default: $WEIR_DB, else .weir/weir.db)")
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "read only this configuration `FILE` (default: $WEIR_CONFIG)")
 	root.PersistentFlags().BoolVarP(&p.verbose, "verbose", "v", false, "log internal events to stderr")
@@ -71,15 +71,15 @@ WEIR_CONFIG; see "weir doctor".`,
 		c.Args = exactArgs()
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
-	p.mark(root)
-	bareFlags(root)
+	p.trackStart(root)
+	disableFileCompletion(root)
 	return root
 }
 
-// mark has every command say that the command line was understood.
-func (p *program) mark(c *cobra.Command) {
+// trackStart has every command say that the command line was understood.
+func (p *cli) trackStart(c *cobra.Command) {
 	for _, sub := range c.Commands() {
-		p.mark(sub)
+		p.trackStart(sub)
 	}
 	if do := c.RunE; do != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
@@ -90,7 +90,7 @@ func (p *program) mark(c *cobra.Command) {
 }
 
 // database is the path of the database, by flag, environment or default.
-func (p *program) database() string {
+func (p *cli) database() string {
 	if p.db != "" {
 		return p.db
 	}
@@ -101,7 +101,7 @@ func (p *program) database() string {
 }
 
 // logger writes to stderr: warnings, and everything with --verbose.
-func (p *program) logger() *slog.Logger {
+func (p *cli) logger() *slog.Logger {
 	level := slog.LevelWarn
 	if p.verbose {
 		level = slog.LevelDebug
@@ -109,9 +109,9 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.screen(), &slog.HandlerOptions{Level: level}))
 }
 
-// self is how to call this program about the same database, for hints: a line for
+// commandLine is how to call this program about the same database, for hints: a line for
 // a shell, in which all words are quoted that need it.
-func (p *program) self(args ...string) string {
+func (p *cli) commandLine(args ...string) string {
 	if p.db != "" {
 		args = append(args, "--db", p.db)
 	}

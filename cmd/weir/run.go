@@ -28,8 +28,8 @@ type runOptions struct {
 	user    string
 }
 
-func (p *program) runCommand() *cobra.Command {
-	o, d := &runOptions{}, &driving{p: p}
+func (p *cli) runCommand() *cobra.Command {
+	o, d := &runOptions{}, &runDriver{p: p}
 	c := &cobra.Command{
 		Use:   "run FLOW",
 		Short: "Run a flow until it ends or waits for input",
@@ -72,7 +72,7 @@ reads the value from a file, @- from stdin; write @@ for text that begins with @
 
 // run reads all that it is given before it opens the database, so that a
 // command line that is wrong makes none.
-func (p *program) run(ctx context.Context, path string, o *runOptions, d *driving) error {
+func (p *cli) run(ctx context.Context, path string, o *runOptions, d *runDriver) error {
 	f, _, err := load(path)
 	if err != nil {
 		return err
@@ -90,10 +90,10 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 	if start.Model == "" {
 		start.Model = f.Context.Model
 	}
-	if start.Model, err = pinScript(start.Model, path, d.replay == ""); err != nil {
+	if start.Model, err = absoluteScript(start.Model, path, d.replay == ""); err != nil {
 		return err
 	}
-	desk, err := p.open(ctx, opening{record: d.record, replay: d.replay, flow: f})
+	desk, err := p.open(ctx, openOptions{record: d.record, replay: d.replay, flow: f})
 	if err != nil {
 		return err
 	}
@@ -103,14 +103,14 @@ func (p *program) run(ctx context.Context, path string, o *runOptions, d *drivin
 			return err
 		}
 	}
-	if err := desk.checkJoin(ctx, start); err != nil {
+	if err := desk.checkJoinsSameRun(ctx, start); err != nil {
 		return err
 	}
 	run, err := desk.Start(ctx, f, start)
 	if err != nil {
 		return err
 	}
-	return d.drive(ctx, desk, run, seen{})
+	return d.drive(ctx, desk, run, position{})
 }
 
 // load reads a flow file with the node types of this command.
@@ -140,7 +140,7 @@ func checkTargets(f *weir.Flow, targets []string) error {
 }
 
 // checkModel refuses a model that no provider can be asked for.
-func (d *desk) checkModel(model string) error {
+func (d *application) checkModel(model string) error {
 	name, rest, ok := strings.Cut(model, "/")
 	if !ok || name == "" || rest == "" {
 		return usagef("--model %s: expected PROVIDER/MODEL, as openai/gpt-5-mini", model)
@@ -152,9 +152,9 @@ func (d *desk) checkModel(model string) error {
 	return nil
 }
 
-// checkJoin refuses to join a run that exists and was started with other
+// checkJoinsSameRun refuses to join a run that exists and was started with other
 // inputs: it would give the answer to another question.
-func (d *desk) checkJoin(ctx context.Context, start weir.Start) error {
+func (d *application) checkJoinsSameRun(ctx context.Context, start weir.Start) error {
 	if start.ID == "" {
 		return nil
 	}

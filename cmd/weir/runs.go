@@ -42,7 +42,7 @@ type runsOptions struct {
 	json   bool
 }
 
-func (p *program) runsCommand() *cobra.Command {
+func (p *cli) runsCommand() *cobra.Command {
 	o := &runsOptions{}
 	c := &cobra.Command{
 		Use:   "runs",
@@ -92,18 +92,18 @@ func statusNamed(name string) (engine.Status, error) {
 	return 0, usagef("there is no status %q; there are %s", name, strings.Join(runStatuses(), ", "))
 }
 
-func (p *program) runs(ctx context.Context, o *runsOptions) error {
+func (p *cli) runs(ctx context.Context, o *runsOptions) error {
 	filter, err := o.filter()
 	if err != nil {
 		return err
 	}
-	desk, err := p.look(ctx)
+	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) { // nothing has been run yet
 		if o.json {
 			writeJSON(p.out, []runRow{})
 			return nil
 		}
-		p.say("no runs yet: there is no database at %s", p.database())
+		p.notef("no runs yet: there is no database at %s", p.database())
 		return nil
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *program) runs(ctx context.Context, o *runsOptions) error {
 	if err != nil {
 		return err
 	}
-	children, err := desk.countChildren(ctx, list)
+	children, err := desk.childCounts(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -165,11 +165,11 @@ func (o *runsOptions) filter() (store.Filter, error) {
 	return filter, nil
 }
 
-// countChildren says how many children of their own runs have.
-func (d *desk) countChildren(ctx context.Context, list []store.Run) ([]int, error) {
+// childCounts says how many children of their own runs have.
+func (d *application) childCounts(ctx context.Context, list []store.Run) ([]int, error) {
 	out := make([]int, len(list))
 	for i := range list {
-		below, err := d.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: mostChildren})
+		below, err := d.Runs(ctx, store.Filter{Parent: list[i].ID, Limit: maxChildren})
 		if err != nil {
 			return nil, err
 		}
@@ -182,13 +182,13 @@ func runRowOf(r *store.Run) runRow {
 	return runRow{
 		Run: r.ID, Flow: r.Flow, Status: r.Head.Status.String(), Created: r.Created, Updated: r.Updated,
 		User: r.User, Origin: r.Origin, Parent: r.Parent, Events: r.Events, Interrupts: interruptsOf(r.Head.Waiting),
-		Usage: usageOf(r.Head.Usage), Error: r.Head.Error,
+		Usage: usageReportOf(r.Head.Usage), Error: r.Head.Error,
 	}
 }
 
-func (p *program) printRuns(list []store.Run, children []int) {
+func (p *cli) printRuns(list []store.Run, children []int) {
 	if len(list) == 0 {
-		p.say("no runs")
+		p.notef("no runs")
 		return
 	}
 	now := time.Now()
@@ -198,33 +198,33 @@ func (p *program) printRuns(list []store.Run, children []int) {
 		if children[i] > 0 {
 			below = fmt.Sprint(children[i])
 		}
-		t.row(r.ID, p.statusOr(r.Head.Status, left(r)), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
-			tokens(r.Head.Usage), below, orDash(shorten(r.Origin, 24)), note(r))
+		t.row(r.ID, p.statusOr(r.Head.Status, isInterrupted(r)), printable(r.Flow), ago(now.Sub(r.Created)), took(r.Updated.Sub(r.Created)),
+			tokens(r.Head.Usage), below, textOrDash(shorten(r.Origin, 24)), runNote(r))
 	}
 	t.print()
 }
 
-// note says what a run waits for or why it failed.
-func note(r *store.Run) string {
+// runNote says what a run waits for or why it failed.
+func runNote(r *store.Run) string {
 	if len(r.Head.Waiting) > 0 {
 		return shorten(describe(r.Head.Waiting[0]), 48)
 	}
 	if r.Head.Error != nil {
 		return topLine(r.Head.Error.Error())
 	}
-	if left(r) {
+	if isInterrupted(r) {
 		return "no process executes it: " + engine.CommandLine("resume", r.ID)
 	}
 	return ""
 }
 
-// left reports whether a run could go on and no process drives it: the one
+// isInterrupted reports whether a run could go on and no process drives it: the one
 // that did was stopped, or died.
-func left(r *store.Run) bool {
+func isInterrupted(r *store.Run) bool {
 	if r.Head.Status != engine.Running && r.Head.Status != engine.Pending {
 		return false
 	}
-	return r.Owner == "" || time.Now().After(r.Until) || runner.OwnerGone(r.Owner)
+	return r.Owner == "" || time.Now().After(r.Until) || runner.OwnerDead(r.Owner)
 }
 
 // stoppedHint says that no process executes a run, and how it is continued.
@@ -236,16 +236,16 @@ func stoppedHint(r *store.Run, resume string) string {
 }
 
 // statusOr is a status in its colour, or "stopped" for a run that no process executes.
-func (p *program) statusOr(s engine.Status, stopped bool) string {
+func (p *cli) statusOr(s engine.Status, stopped bool) string {
 	if stopped {
-		return p.styleOf(p.out).ask.Render("stopped")
+		return p.styleFor(p.out).ask.Render("stopped")
 	}
 	return p.status(s)
 }
 
 // status is a status in its colour.
-func (p *program) status(s engine.Status) string {
-	st := p.styleOf(p.out)
+func (p *cli) status(s engine.Status) string {
+	st := p.styleFor(p.out)
 	switch s {
 	case engine.Completed:
 		return st.good.Render(s.String())

@@ -28,7 +28,7 @@ const blockedPage = 100
 
 // blocked lists runs that have not ended, that no process executes, and that this
 // program cannot continue or does not continue automatically.
-func (d *desk) blocked(ctx context.Context, f store.Filter) ([]blockedRow, error) {
+func (d *application) blocked(ctx context.Context, f store.Filter) ([]blockedRow, error) {
 	most := f.Limit
 	f.Status, f.Roots, f.Limit = []engine.Status{engine.Pending, engine.Running, engine.Paused}, false, blockedPage
 	out := []blockedRow{}
@@ -57,8 +57,8 @@ func (d *desk) blocked(ctx context.Context, f store.Filter) ([]blockedRow, error
 }
 
 // blockedRun says why a run is blocked, nil where it is not.
-func (d *desk) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error) {
-	if r.Head.Status != engine.Paused && !left(r) {
+func (d *application) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error) {
+	if r.Head.Status != engine.Paused && !isInterrupted(r) {
 		return nil, nil // a process executes it
 	}
 	row := &blockedRow{runRow: runRowOf(r), Session: r.Session, Crashes: r.Crashes, Missing: []string{}}
@@ -93,7 +93,7 @@ func (d *desk) blockedRun(ctx context.Context, r *store.Run) (*blockedRow, error
 }
 
 // poisonedAbove is the nearest run above a child run that is set aside, "" for none.
-func (d *desk) poisonedAbove(ctx context.Context, r *store.Run) (string, error) {
+func (d *application) poisonedAbove(ctx context.Context, r *store.Run) (string, error) {
 	for parent := r.Parent; parent != ""; {
 		p, err := d.store.Run(ctx, parent)
 		if errors.Is(err, store.ErrNotFound) {
@@ -110,13 +110,13 @@ func (d *desk) poisonedAbove(ctx context.Context, r *store.Run) (string, error) 
 	return "", nil
 }
 
-func (p *program) printBlocked(list []blockedRow, asJSON bool) {
+func (p *cli) printBlocked(list []blockedRow, asJSON bool) {
 	if asJSON {
 		writeJSON(p.out, list)
 		return
 	}
 	if len(list) == 0 {
-		p.say("no run is blocked")
+		p.notef("no run is blocked")
 		return
 	}
 	now := time.Now()
@@ -129,7 +129,7 @@ func (p *program) printBlocked(list []blockedRow, asJSON bool) {
 	for i := range list {
 		if next := list[i].Next; !seen[next] {
 			seen[next] = true
-			p.say("%s: %s", list[i].Run, next)
+			p.notef("%s: %s", list[i].Run, next)
 		}
 	}
 }

@@ -11,26 +11,26 @@ import (
 // from progress, and below the last of them those that are drawn again and
 // again. It is safe for use by several goroutines.
 type screen struct {
-	mu    sync.Mutex
-	out   io.Writer
-	aside func() // ends a line that something else has begun; nil where nothing does
-	drawn int    // lines below the last one that stays
+	mu            sync.Mutex
+	out           io.Writer
+	interruptLine func() // ends a line that something else has begun; nil where nothing does
+	drawn         int    // lines below the last one that stays
 }
 
 // screen is the program's one.
-func (p *program) screen() *screen {
+func (p *cli) screen() *screen {
 	if p.stderr == nil {
 		p.stderr = &screen{out: p.err}
 	}
 	return p.stderr
 }
 
-// beside has the line that something else has begun on the terminal ended by end before
+// setInterruptLine has the line that something else has begun on the terminal ended by end before
 // lines are put; nil is nothing.
-func (s *screen) beside(end func()) {
+func (s *screen) setInterruptLine(end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.aside = end
+	s.interruptLine = end
 }
 
 // Write puts lines where they stay. What was drawn is gone until it is drawn
@@ -39,8 +39,8 @@ func (s *screen) Write(lines []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clear()
-	if s.aside != nil {
-		s.aside()
+	if s.interruptLine != nil {
+		s.interruptLine()
 	}
 	return s.out.Write(lines)
 }
@@ -63,7 +63,7 @@ func (s *screen) erase() {
 
 func (s *screen) clear() {
 	if s.drawn > 0 {
-		fmt.Fprintf(raw(s.out), "\r\x1b[%dA\x1b[J", s.drawn)
+		fmt.Fprintf(unfiltered(s.out), "\r\x1b[%dA\x1b[J", s.drawn)
 		s.drawn = 0
 	}
 }

@@ -57,9 +57,9 @@ func (c *console) answer(lines []string) {
 			c.press(keys)
 		}
 		select {
-		case <-c.more:
+		case <-c.changed:
 		case <-exited:
-			c.drained()
+			c.drain()
 			return
 		}
 	}

@@ -20,11 +20,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Begin(roles()...) // the program that scripts run is this one, and so are its children
+	sandbox.RunChildRole(roles()...) // the program that scripts run is this one, and so are its children
 	testscript.Main(m, map[string]func(){"weir": main, "toolserver": toolServerMain})
 }
 
-func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
+func TestScripts(t *testing.T) {
 	t.Parallel()
 	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 	if err != nil {
@@ -37,7 +37,7 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 			e.Setenv("USER", "ada")
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("GORACE", os.Getenv("GORACE"))
-			model := obedient()
+			model := newCommandModelServer()
 			e.Defer(model.Close)
 			e.Setenv("MODEL_URL", model.URL)
 			e.Setenv("MODEL_ROOT", model.Root)
@@ -49,8 +49,8 @@ func TestTheCommandLineDoesWhatItsScriptsSay(t *testing.T) {
 			"exits":    exits,
 			"last":     last,
 			"lines":    lines,
-			"keeps":    keeps,
-			"becoming": becoming,
+			"keeps":    checkKept,
+			"becoming": waitForStatus,
 			"typing":   typingAnswers,
 		},
 	})
@@ -149,9 +149,9 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// keeps FILE wants stdout to be exactly the file; with UPDATE set in the
+// checkKept FILE wants stdout to be exactly the file; with UPDATE set in the
 // environment of the test it writes it instead.
-func keeps(ts *testscript.TestScript, _ bool, args []string) {
+func checkKept(ts *testscript.TestScript, _ bool, args []string) {
 	got := ts.ReadFile("stdout")
 	if os.Getenv("UPDATE") != "" {
 		ts.Check(os.WriteFile(args[0], []byte(got), 0o600))
@@ -161,9 +161,9 @@ func keeps(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// becoming TEXT COMMAND... runs a command again and again until its stdout
+// waitForStatus TEXT COMMAND... runs a command again and again until its stdout
 // holds the text: for what another process is about to do.
-func becoming(ts *testscript.TestScript, _ bool, args []string) {
+func waitForStatus(ts *testscript.TestScript, _ bool, args []string) {
 	deadline := time.NewTimer(20 * time.Second)
 	defer deadline.Stop()
 	again := time.NewTicker(20 * time.Millisecond)

@@ -32,8 +32,8 @@ type sessionRow struct {
 
 func sessionRowOf(s *store.Session) sessionRow {
 	r := sessionRow{
-		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.At,
-		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: usageOf(s.Usage),
+		Session: s.ID, User: s.User, Flow: s.Flow, Thread: s.Thread, Parent: s.Parent, ParentRound: s.ParentRound, At: s.ParentLength,
+		Rounds: s.Rounds, Messages: s.Length, Queued: s.Queued, Holder: s.Holder, Usage: usageReportOf(s.Usage),
 		Created: s.Created, Updated: s.Updated,
 	}
 	if !s.Expires.IsZero() {
@@ -47,7 +47,7 @@ type sessionsOptions struct {
 	json bool
 }
 
-func (p *program) sessionsCommand() *cobra.Command {
+func (p *cli) sessionsCommand() *cobra.Command {
 	o := &sessionsOptions{}
 	c := &cobra.Command{
 		Use:   "sessions",
@@ -66,24 +66,24 @@ commands below may be the beginning of an id. "weir chat" talks in a session.`,
 	f.StringVar(&o.User, "user", "", "only sessions of this `USER`")
 	f.IntVar(&o.Limit, "limit", 20, "list at most this many")
 	f.BoolVar(&o.json, "json", false, "print one JSON array")
-	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
-	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeSessionField(flowNameOf))
+	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
 	c.AddCommand(p.showSessionCommand(), p.forkSessionCommand(), p.unqueueCommand(),
 		p.deleteSessionCommand(), p.pruneSessionsCommand())
 	return c
 }
 
-func (p *program) sessions(ctx context.Context, o *sessionsOptions) error {
+func (p *cli) sessions(ctx context.Context, o *sessionsOptions) error {
 	if o.Limit <= 0 {
 		return usagef("--limit: expected at least 1")
 	}
-	desk, err := p.look(ctx)
+	desk, err := p.openReadOnly(ctx)
 	if errors.Is(err, store.ErrNotFound) {
 		if o.json {
 			writeJSON(p.out, []sessionRow{})
 			return nil
 		}
-		p.say("no sessions yet: there is no database at %s", p.database())
+		p.notef("no sessions yet: there is no database at %s", p.database())
 		return nil
 	}
 	if err != nil {
@@ -106,12 +106,12 @@ func (p *program) sessions(ctx context.Context, o *sessionsOptions) error {
 }
 
 // printSessions lists sessions; current is marked.
-func (p *program) printSessions(ctx context.Context, desk *desk, list []store.Session, current string) error {
+func (p *cli) printSessions(ctx context.Context, desk *application, list []store.Session, current string) error {
 	if len(list) == 0 {
-		p.say("no sessions")
+		p.notef("no sessions")
 		return nil
 	}
-	holders, err := desk.holders(ctx, list)
+	holders, err := desk.holdersOf(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -122,29 +122,29 @@ func (p *program) printSessions(ctx context.Context, desk *desk, list []store.Se
 		if s.Thread == s.ID {
 			thread = "-"
 		}
-		switch stands := standing(s, holders[s.ID]); {
+		switch stands := sessionStatus(s, holders[s.ID]); {
 		case s.ID == current:
 			note = "this one"
 		case stands != "":
 			note = stands
 		case s.Parent != "":
-			note = fmt.Sprintf("forked from %s at %d", s.Parent, s.At)
+			note = fmt.Sprintf("forked from %s at %d", s.Parent, s.ParentLength)
 		}
-		t.row(s.ID, orDash(printable(s.User)), printable(s.Flow), thread, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length),
+		t.row(s.ID, textOrDash(printable(s.User)), printable(s.Flow), thread, fmt.Sprint(s.Rounds), fmt.Sprint(s.Length),
 			tokens(s.Usage), ago(now.Sub(s.Updated)), note)
 	}
 	t.print()
 	return nil
 }
 
-func orDash(s string) string {
+func textOrDash(s string) string {
 	if s == "" {
 		return "-"
 	}
 	return s
 }
 
-func (p *program) forkSessionCommand() *cobra.Command {
+func (p *cli) forkSessionCommand() *cobra.Command {
 	at, asJSON := -1, false
 	c := &cobra.Command{
 		Use:   "fork SESSION",
@@ -159,7 +159,7 @@ active session of the user stays the active one; talk in the new one with "weir 
 			if c.Flags().Changed("at") && at < 0 {
 				return usagef("--at: expected how many messages the new session begins with, from 0")
 			}
-			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *desk, s *store.Session) error {
+			return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
 				if at > s.Length {
 					return usagef("--at %d: session %s has %s", at, s.ID, count(s.Length, "message"))
 				}
@@ -187,8 +187,8 @@ active session of the user stays the active one; talk in the new one with "weir 
 }
 
 // withSession finds a session by the beginning of its id.
-func (p *program) withSession(ctx context.Context, prefix string, do func(ctx context.Context, desk *desk, s *store.Session) error) error {
-	desk, err := p.look(ctx)
+func (p *cli) withSession(ctx context.Context, prefix string, do func(ctx context.Context, desk *application, s *store.Session) error) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
@@ -210,28 +210,28 @@ func unknownSession(err error) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	return &noSession{err}
+	return &sessionNotFound{err}
 }
 
-// noSession is a session that is not there.
-type noSession struct{ err error }
+// sessionNotFound is a session that is not there.
+type sessionNotFound struct{ err error }
 
 // Error is the cause's.
-func (e *noSession) Error() string { return e.err.Error() }
+func (e *sessionNotFound) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *noSession) Unwrap() error { return e.err }
+func (e *sessionNotFound) Unwrap() error { return e.err }
 
 // completeSessions offers the newest sessions.
-func (p *program) completeSessions(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeSessions(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 && c.Name() != "delete" {
 		return nil, noFiles
 	}
 	return p.sessionIDs(c), noFiles
 }
 
-func (p *program) sessionIDs(c *cobra.Command) completions {
-	desk, err := p.look(contextOf(c))
+func (p *cli) sessionIDs(c *cobra.Command) completions {
+	desk, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil
 	}
@@ -247,10 +247,10 @@ func (p *program) sessionIDs(c *cobra.Command) completions {
 	return out
 }
 
-// completeFrom offers what newer sessions have of something: users, flows, threads.
-func (p *program) completeFrom(of func(*store.Session) string) cobra.CompletionFunc {
+// completeSessionField offers what newer sessions have of something: users, flows, threads.
+func (p *cli) completeSessionField(of func(*store.Session) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
-		desk, err := p.look(contextOf(c))
+		desk, err := p.openReadOnly(contextOf(c))
 		if err != nil {
 			return nil, noFiles
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func (p *program) deleteSessionCommand() *cobra.Command {
-	o := &deletion{}
+func (p *cli) deleteSessionCommand() *cobra.Command {
+	o := &deleteOptions{}
 	c := &cobra.Command{
 		Use:   "delete SESSION... | --user USER",
 		Short: "Delete sessions, or everything stored about a user, permanently",
@@ -36,17 +36,17 @@ what was deleted. --dry-run only prints what would be deleted.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.user, "user", "", "everything stored about this `USER`")
-	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
-	f.BoolVar(&o.dry, "dry-run", false, "only print what would be deleted")
+	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
+	f.BoolVarP(&o.assumeYes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be deleted")
 	f.BoolVar(&o.force, "force", false, "also delete what a live process works on")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
 }
 
-type deletion struct {
-	user                  string
-	yes, force, dry, json bool
+type deleteOptions struct {
+	user                           string
+	assumeYes, force, dryRun, json bool
 }
 
 // erased is what was deleted, as --json prints it.
@@ -57,17 +57,17 @@ type erased struct {
 	Memories int           `json:"memories"` // items of long-term memory
 	Learned  int           `json:"learned"`  // programs that models wrote
 	Copies   []string      `json:"copies"`   // of the database, which were not touched
-	Forks    []forest      `json:"forks"`    // what shares the past of what was named, and goes with it
+	Forks    []deletedTree `json:"forks"`    // what shares the past of what was named, and goes with it
 	Kept     []keptSession `json:"kept"`     // what pruning has left, and why
 }
 
-// forest is a session, or a run with its children; one of them is set.
-type forest struct {
+// deletedTree is a session, or a run with its children; one of them is set.
+type deletedTree struct {
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
 }
 
-func (f forest) String() string {
+func (f deletedTree) String() string {
 	if f.Session != "" {
 		return "session " + f.Session
 	}
@@ -76,22 +76,24 @@ func (f forest) String() string {
 
 // keptSession is a session that pruning has left.
 type keptSession struct {
-	Session string   `json:"session"`
-	Forks   []forest `json:"forks"` // that stay and share its past
-	Busy    bool     `json:"busy"`  // a live process works on it, or on a fork of it
+	Session string        `json:"session"`
+	Forks   []deletedTree `json:"forks"` // that stay and share its past
+	Busy    bool          `json:"busy"`  // a live process works on it, or on a fork of it
 }
 
-func newErased() erased { return erased{Copies: []string{}, Forks: []forest{}, Kept: []keptSession{}} }
+func newErased() erased {
+	return erased{Copies: []string{}, Forks: []deletedTree{}, Kept: []keptSession{}}
+}
 
-func forests(list []store.Tree) []forest {
-	out := make([]forest, 0, len(list))
+func deletedTrees(list []store.Tree) []deletedTree {
+	out := make([]deletedTree, 0, len(list))
 	for _, t := range list {
-		out = append(out, forest(t))
+		out = append(out, deletedTree(t))
 	}
 	return out
 }
 
-func (e *erased) add(x store.Erased) {
+func (e *erased) add(x store.DeleteResult) {
 	e.Sessions += x.Sessions
 	e.Runs += x.Runs
 	e.Messages += x.Messages
@@ -100,14 +102,14 @@ func (e *erased) add(x store.Erased) {
 	if x.Copies != nil {
 		e.Copies = x.Copies
 	}
-	e.Forks = append(e.Forks, forests(x.Forks)...)
+	e.Forks = append(e.Forks, deletedTrees(x.Forks)...)
 	for _, k := range x.Kept {
-		e.Kept = append(e.Kept, keptSession{k.Session, forests(k.Forks), k.Busy})
+		e.Kept = append(e.Kept, keptSession{k.Session, deletedTrees(k.Forks), k.Busy})
 	}
 }
 
-func (p *program) deleteSessions(ctx context.Context, prefixes []string, o *deletion) error {
-	desk, err := p.look(ctx)
+func (p *cli) deleteSessions(ctx context.Context, prefixes []string, o *deleteOptions) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,31 +127,31 @@ func (p *program) deleteSessions(ctx context.Context, prefixes []string, o *dele
 	if len(ids) > 1 {
 		what = count(len(ids), "session")
 	}
-	doomed, err := desk.erase(ctx, ids, o, true)
+	doomed, err := desk.deleteSessions(ctx, ids, o, true)
 	if err != nil {
 		return err
 	}
-	if o.dry {
-		p.tellErased(doomed, o.json, "would delete")
+	if o.dryRun {
+		p.printErased(doomed, o.json, "would delete")
 		return nil
 	}
 	if !o.json && len(doomed.Forks) > 0 {
-		p.say("%s, and goes with it: %s", map[bool]string{true: "this shares its past", false: "these share its past"}[len(doomed.Forks) == 1], namesOf(doomed.Forks))
+		p.notef("%s, and goes with it: %s", map[bool]string{true: "this shares its past", false: "these share its past"}[len(doomed.Forks) == 1], treeNames(doomed.Forks))
 	}
-	if ok, err := p.sure(ctx, fmt.Sprintf("Delete %s for good?", what), o); !ok || err != nil {
+	if ok, err := p.confirmDelete(ctx, fmt.Sprintf("Delete %s for good?", what), o); !ok || err != nil {
 		return err
 	}
-	sum, err := desk.erase(ctx, ids, o, false)
+	sum, err := desk.deleteSessions(ctx, ids, o, false)
 	if err != nil {
 		return err
 	}
-	p.tellErased(sum, o.json, "deleted")
+	p.printErased(sum, o.json, "deleted")
 	return nil
 }
 
-// erase deletes sessions or what is kept of a user, or finds out what that comes to.
-func (d *desk) erase(ctx context.Context, ids []string, o *deletion, dry bool) (erased, error) {
-	sum, how := newErased(), store.Erasure{Force: o.force, Dry: dry}
+// deleteSessions deletes sessions or what is kept of a user, or finds out what that comes to.
+func (d *application) deleteSessions(ctx context.Context, ids []string, o *deleteOptions, dry bool) (erased, error) {
+	sum, how := newErased(), store.DeleteOptions{Force: o.force, DryRun: dry}
 	if o.user != "" {
 		x, err := d.DeleteUser(ctx, o.user, how)
 		sum.add(x)
@@ -157,7 +159,7 @@ func (d *desk) erase(ctx context.Context, ids []string, o *deletion, dry bool) (
 	}
 	below := make(map[string]bool) // goes with another
 	for _, id := range ids {
-		x, err := d.DeleteSession(ctx, id, store.Erasure{Force: o.force, Dry: true})
+		x, err := d.DeleteSession(ctx, id, store.DeleteOptions{Force: o.force, DryRun: true})
 		if err != nil {
 			return sum, err
 		}
@@ -175,29 +177,29 @@ func (d *desk) erase(ctx context.Context, ids []string, o *deletion, dry bool) (
 		}
 		sum.add(x)
 	}
-	sum.Forks = slices.DeleteFunc(sum.Forks, func(f forest) bool { return slices.Contains(ids, f.Session) })
+	sum.Forks = slices.DeleteFunc(sum.Forks, func(f deletedTree) bool { return slices.Contains(ids, f.Session) })
 	return sum, nil
 }
 
-// sure asks for leave to delete; where nobody can be asked, --yes is needed.
-func (p *program) sure(ctx context.Context, question string, o *deletion) (bool, error) {
-	if o.yes {
+// confirmDelete asks for leave to delete; where nobody can be asked, --yes is needed.
+func (p *cli) confirmDelete(ctx context.Context, question string, o *deleteOptions) (bool, error) {
+	if o.assumeYes {
 		return true, nil
 	}
 	if o.json || !isTerminal(p.in) || !isTerminal(p.err) {
 		return false, usagef("%s there is no terminal to ask in: give --yes", question)
 	}
-	p.forgetTyped()
+	p.discardTyped()
 	fmt.Fprintf(p.err, "%s %s ", p.style().bold.Render(question), p.style().dim.Render("[y/N]"))
 	line, err := p.readLine(ctx)
 	if err != nil || !isYes(line) {
-		p.say("nothing was deleted")
+		p.notef("nothing was deleted")
 		return false, nil //nolint:nilerr // no answer is no leave
 	}
 	return true, nil
 }
 
-func (p *program) tellErased(e erased, asJSON bool, verb string) {
+func (p *cli) printErased(e erased, asJSON bool, verb string) {
 	if asJSON {
 		writeJSON(p.out, e)
 		return
@@ -211,21 +213,21 @@ func (p *program) tellErased(e erased, asJSON bool, verb string) {
 	}
 	fmt.Fprintln(p.out, line)
 	if len(e.Forks) > 0 {
-		fmt.Fprintf(p.out, "  among them, since they share a past with what was named: %s\n", namesOf(e.Forks))
+		fmt.Fprintf(p.out, "  among them, since they share a past with what was named: %s\n", treeNames(e.Forks))
 	}
 	for _, k := range e.Kept {
-		fmt.Fprintf(p.out, "  kept %s: %s\n", k.Session, k.why())
+		fmt.Fprintf(p.out, "  kept %s: %s\n", k.Session, k.reason())
 	}
 	for _, path := range e.Copies {
-		p.say("  it may still be in %s, which an upgrade left and you may delete", path)
+		p.notef("  it may still be in %s, which an upgrade left and you may delete", path)
 	}
 }
 
-// why says why pruning has left it.
-func (k *keptSession) why() string {
+// reason says why pruning has left it.
+func (k *keptSession) reason() string {
 	var parts []string
 	if len(k.Forks) > 0 {
-		parts = append(parts, "its past is shared by "+namesOf(k.Forks)+", which "+map[bool]string{true: "stays", false: "stay"}[len(k.Forks) == 1])
+		parts = append(parts, "its past is shared by "+treeNames(k.Forks)+", which "+map[bool]string{true: "stays", false: "stay"}[len(k.Forks) == 1])
 	}
 	if k.Busy {
 		parts = append(parts, "a process works on it, or on a fork of it")
@@ -233,8 +235,8 @@ func (k *keptSession) why() string {
 	return strings.Join(parts, "; ")
 }
 
-// namesOf is a list of what is deleted together, the first few by name.
-func namesOf(list []forest) string {
+// treeNames is a list of what is deleted together, the first few by name.
+func treeNames(list []deletedTree) string {
 	const most = 5
 	var names []string
 	for _, f := range list[:min(len(list), most)] {
@@ -246,10 +248,10 @@ func namesOf(list []forest) string {
 	return strings.Join(names, ", ")
 }
 
-func (p *program) pruneSessionsCommand() *cobra.Command {
+func (p *cli) pruneSessionsCommand() *cobra.Command {
 	var older string
 	var expired bool
-	prune, o := store.Prune{}, &deletion{}
+	prune, o := store.PruneOptions{}, &deleteOptions{}
 	c := &cobra.Command{
 		Use:   "prune --older-than TIME | --keep N | --expired",
 		Short: "Delete old or expired sessions",
@@ -275,9 +277,9 @@ its past, or while a process works on it.`,
 				if err != nil || d <= 0 {
 					return usagef("--older-than %s: expected a time such as 30d or 12h", older)
 				}
-				prune.Older = d
+				prune.OlderThan = d
 			}
-			desk, err := p.look(c.Context())
+			desk, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
@@ -291,17 +293,17 @@ its past, or while a process works on it.`,
 	f.BoolVar(&expired, "expired", false, "whose ttl has passed; these are deleted with the other flags too")
 	f.StringVar(&prune.User, "user", "", "only sessions of this `USER`")
 	f.StringVar(&prune.Flow, "flow", "", "only sessions with the flow of this `NAME`")
-	_ = c.RegisterFlagCompletionFunc("user", p.completeFrom(userOf))
-	_ = c.RegisterFlagCompletionFunc("flow", p.completeFrom(flowNameOf))
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask for confirmation")
-	f.BoolVar(&o.dry, "dry-run", false, "only print what would be deleted")
+	_ = c.RegisterFlagCompletionFunc("user", p.completeSessionField(userOf))
+	_ = c.RegisterFlagCompletionFunc("flow", p.completeSessionField(flowNameOf))
+	f.BoolVarP(&o.assumeYes, "yes", "y", false, "do not ask for confirmation")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be deleted")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return c
 }
 
 // prune deletes sessions after asking, or says what would be deleted.
-func (p *program) prune(ctx context.Context, desk *desk, which store.Prune, o *deletion) error {
-	which.Dry = true
+func (p *cli) prune(ctx context.Context, desk *application, which store.PruneOptions, o *deleteOptions) error {
+	which.DryRun = true
 	x, err := desk.PruneSessions(ctx, which)
 	if err != nil {
 		return err
@@ -309,23 +311,23 @@ func (p *program) prune(ctx context.Context, desk *desk, which store.Prune, o *d
 	doomed := newErased()
 	doomed.add(x)
 	switch {
-	case o.dry:
-		p.tellErased(doomed, o.json, "would delete")
+	case o.dryRun:
+		p.printErased(doomed, o.json, "would delete")
 		return nil
 	case doomed.Sessions == 0:
-		p.tellErased(doomed, o.json, "deleted")
+		p.printErased(doomed, o.json, "deleted")
 		return nil
 	}
 	question := fmt.Sprintf("Delete %s with %s for good?", count(doomed.Sessions, "session"), count(doomed.Runs, "run"))
-	if ok, err := p.sure(ctx, question, o); !ok || err != nil {
+	if ok, err := p.confirmDelete(ctx, question, o); !ok || err != nil {
 		return err
 	}
-	which.Dry = false
+	which.DryRun = false
 	if x, err = desk.PruneSessions(ctx, which); err != nil {
 		return err
 	}
 	sum := newErased()
 	sum.add(x)
-	p.tellErased(sum, o.json, "deleted")
+	p.printErased(sum, o.json, "deleted")
 	return nil
 }

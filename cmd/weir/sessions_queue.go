@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// waitingRow is a message that waits for a round as --json prints it.
-type waitingRow struct {
+// queuedRow is a message that waits for a round as --json prints it.
+type queuedRow struct {
 	ID      string       `json:"id"`
 	By      string       `json:"by"`
 	Origin  string       `json:"origin"` // "" is a call from Go
@@ -23,24 +23,24 @@ type waitingRow struct {
 	Message engine.Value `json:"message"`
 }
 
-func waitingRows(list []weir.Waiting) []waitingRow {
-	rows := make([]waitingRow, 0, len(list))
+func queuedRows(list []weir.QueuedMessage) []queuedRow {
+	rows := make([]queuedRow, 0, len(list))
 	for _, w := range list {
-		rows = append(rows, waitingRow{w.ID, w.By, w.Origin, w.At, w.Message})
+		rows = append(rows, queuedRow{w.ID, w.By, w.Origin, w.At, w.Message})
 	}
 	return rows
 }
 
-// printWaiting is what waits, for people, the next first.
-func (p *program) printWaiting(list []weir.Waiting) {
+// printQueued is what waits, for people, the next first.
+func (p *cli) printQueued(list []weir.QueuedMessage) {
 	now, t := time.Now(), p.table("WAITING BY SENT MESSAGE")
 	for _, w := range list {
-		t.row(printable(w.ID), orDash(printable(w.By)), ago(now.Sub(w.At)), shorten(node.TextOf(w.Message), 60))
+		t.row(printable(w.ID), textOrDash(printable(w.By)), ago(now.Sub(w.At)), shorten(node.TextOf(w.Message), 60))
 	}
 	t.print()
 }
 
-func (p *program) unqueueCommand() *cobra.Command {
+func (p *cli) unqueueCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "unqueue MESSAGE...",
@@ -51,9 +51,9 @@ message that no flow can take any more and that blocks those behind it. MESSAGE 
 cancel the round with "weir cancel RUN".`,
 		Example:           `  weir sessions unqueue 01kafwm1`,
 		Args:              atLeastOneMessage,
-		ValidArgsFunction: p.completeWaiting,
+		ValidArgsFunction: p.completeQueued,
 		RunE: func(c *cobra.Command, args []string) error {
-			desk, err := p.look(c.Context())
+			desk, err := p.openReadOnly(c.Context())
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func atLeastOneMessage(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (p *program) unqueue(ctx context.Context, desk *desk, messages []string, asJSON bool) error {
+func (p *cli) unqueue(ctx context.Context, desk *application, messages []string, asJSON bool) error {
 	for _, id := range messages {
 		session, err := desk.Unqueue(ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -90,10 +90,10 @@ func (p *program) unqueue(ctx context.Context, desk *desk, messages []string, as
 	return nil
 }
 
-// completeWaiting offers the messages that wait.
-func (p *program) completeWaiting(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
+// completeQueued offers the messages that wait.
+func (p *cli) completeQueued(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 	ctx := contextOf(c)
-	desk, err := p.look(ctx)
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return nil, noFiles
 	}
@@ -107,7 +107,7 @@ func (p *program) completeWaiting(c *cobra.Command, _ []string, _ string) (compl
 		if list[i].Queued == 0 {
 			continue
 		}
-		waiting, err := desk.Waiting(ctx, list[i].ID)
+		waiting, err := desk.QueuedMessages(ctx, list[i].ID)
 		if err != nil {
 			return out, noFiles
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func TestWhatWaitsInASessionIsShownAndTakenBack(t *testing.T) {
+func TestQueuedMessagesAreListedAndUnqueued(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
@@ -22,7 +22,7 @@ func TestWhatWaitsInASessionIsShownAndTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"m1", "m2"} {
-		q := store.Queued{ID: id, Session: "s1", Value: map[string]any{"message": "Is berth " + id + " free?"}, By: "ada", At: time.Now()}
+		q := store.QueuedMessage{ID: id, Session: "s1", Value: map[string]any{"message": "Is berth " + id + " free?"}, By: "ada", At: time.Now()}
 		if _, err := s.Enqueue(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}

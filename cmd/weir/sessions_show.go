@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// saidRow is a message of a session as --json prints it.
-type saidRow struct {
+// messageRow is a message of a session as --json prints it.
+type messageRow struct {
 	Position int           `json:"position"`
 	Run      string        `json:"run"`
 	Round    int           `json:"round"` // 0 is what came with the parent
@@ -24,21 +24,21 @@ type saidRow struct {
 	Message  convo.Message `json:"message"`
 }
 
-func saidRows(list []store.SessionMessage) []saidRow {
-	rows := make([]saidRow, 0, len(list))
+func messageRows(list []store.SessionMessage) []messageRow {
+	rows := make([]messageRow, 0, len(list))
 	for i := range list {
 		m := &list[i]
-		rows = append(rows, saidRow{m.Position, m.Run, m.Round, m.Status.String(), m.At, m.Message})
+		rows = append(rows, messageRow{m.Position, m.Run, m.Round, m.Status.String(), m.At, m.Message})
 	}
 	return rows
 }
 
-// shownSession is a session as `weir sessions show --json` prints it.
-type shownSession struct {
+// sessionReport is a session as `weir sessions show --json` prints it.
+type sessionReport struct {
 	sessionRow
 	Runs    []runRow     `json:"runs"`
-	Waiting []waitingRow `json:"waiting"` // the next first
-	History []saidRow    `json:"history,omitempty"`
+	Waiting []queuedRow  `json:"waiting"` // the next first
+	History []messageRow `json:"history,omitempty"`
 }
 
 type showSessionOptions struct {
@@ -47,7 +47,7 @@ type showSessionOptions struct {
 	json     bool
 }
 
-func (p *program) showSessionCommand() *cobra.Command {
+func (p *cli) showSessionCommand() *cobra.Command {
 	o := &showSessionOptions{}
 	c := &cobra.Command{
 		Use:   "show SESSION",
@@ -74,7 +74,7 @@ marked.`,
 			o.messages = true
 		}
 		whole := !c.Flags().Changed("to")
-		return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *desk, s *store.Session) error {
+		return p.withSession(c.Context(), args[0], func(ctx context.Context, desk *application, s *store.Session) error {
 			if whole {
 				o.to = s.Length
 			}
@@ -87,12 +87,12 @@ marked.`,
 	return c
 }
 
-func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session, o *showSessionOptions) error {
+func (p *cli) showSession(ctx context.Context, desk *application, s *store.Session, o *showSessionOptions) error {
 	rounds, err := desk.Runs(ctx, store.Filter{Session: s.ID, Limit: 20})
 	if err != nil {
 		return err
 	}
-	waiting, err := desk.Waiting(ctx, s.ID)
+	waiting, err := desk.QueuedMessages(ctx, s.ID)
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 		}
 	}
 	if o.json {
-		shown := shownSession{sessionRow: sessionRowOf(s), Runs: []runRow{}, Waiting: waitingRows(waiting)}
+		shown := sessionReport{sessionRow: sessionRowOf(s), Runs: []runRow{}, Waiting: queuedRows(waiting)}
 		for i := range rounds {
 			shown.Runs = append(shown.Runs, runRowOf(&rounds[i]))
 		}
 		if o.messages {
-			shown.History = saidRows(said)
+			shown.History = messageRows(said)
 		}
 		writeJSON(p.out, shown)
 		return nil
@@ -118,28 +118,28 @@ func (p *program) showSession(ctx context.Context, desk *desk, s *store.Session,
 	}
 	if o.messages {
 		fmt.Fprintln(p.out)
-		p.printSaid(said)
+		p.printMessages(said)
 	} else if len(rounds) > 0 {
 		fmt.Fprintln(p.out)
 		p.printRounds(rounds)
 	}
 	if len(waiting) > 0 {
 		fmt.Fprintln(p.out)
-		p.printWaiting(waiting)
+		p.printQueued(waiting)
 	}
 	if s.Rounds > 0 && (s.Holder != "" || len(waiting) > 0) {
-		p.say("continue with: %s", p.self("chat", "--session", s.ID))
+		p.notef("continue with: %s", p.commandLine("chat", "--session", s.ID))
 	}
 	return nil
 }
 
 // printSession is a session for people, in a few lines.
-func (p *program) printSession(ctx context.Context, desk *desk, s *store.Session) error {
-	holders, err := desk.holders(ctx, []store.Session{*s})
+func (p *cli) printSession(ctx context.Context, desk *application, s *store.Session) error {
+	holders, err := desk.holdersOf(ctx, []store.Session{*s})
 	if err != nil {
 		return err
 	}
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s", st.bold.Render(s.ID), printable(s.Flow))
 	if s.User != "" {
 		fmt.Fprintf(p.out, "  user %s", printable(s.User))
@@ -150,16 +150,16 @@ func (p *program) printSession(ctx context.Context, desk *desk, s *store.Session
 	fmt.Fprintln(p.out)
 	line := fmt.Sprintf("begun %s, %s, %s", s.Created.Format("2006-01-02 15:04:05"), count(s.Rounds, "round"), count(s.Length, "message"))
 	if u := s.Usage; u.Calls > 0 {
-		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
+		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usageText(u))
 	}
 	if !s.Expires.IsZero() {
 		line += ", expires " + s.Expires.Format("2006-01-02 15:04")
 	}
-	p.tell("%s", st.dim.Render(line))
+	p.printf("%s", st.dim.Render(line))
 	if s.Parent != "" {
-		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("forked from %s at message %d, after its round %d", s.Parent, s.At, s.ParentRound)))
+		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("forked from %s at message %d, after its round %d", s.Parent, s.ParentLength, s.ParentRound)))
 	}
-	if stands := standing(s, holders[s.ID]); stands != "" {
+	if stands := sessionStatus(s, holders[s.ID]); stands != "" {
 		if s.Holder != "" {
 			stands += "  " + st.dim.Render("run "+s.Holder)
 		}
@@ -168,19 +168,19 @@ func (p *program) printSession(ctx context.Context, desk *desk, s *store.Session
 	return nil
 }
 
-func (p *program) printRounds(list []store.Run) {
+func (p *cli) printRounds(list []store.Run) {
 	now, t := time.Now(), p.table("ROUND RUN STATUS ORIGIN STARTED TOOK TOKENS NOTE", "ORIGIN", "TOOK", "STARTED", "TOKENS")
 	for i := range list {
 		r := &list[i]
 		t.row(fmt.Sprint(r.Round), r.ID, p.status(r.Head.Status), printable(r.Origin), ago(now.Sub(r.Created)),
-			took(r.Updated.Sub(r.Created)), tokens(r.Head.Usage), note(r))
+			took(r.Updated.Sub(r.Created)), tokens(r.Head.Usage), runNote(r))
 	}
 	t.print()
 }
 
-// printSaid is a piece of a history for people.
-func (p *program) printSaid(list []store.SessionMessage) {
-	st, round := p.styleOf(p.out), -1
+// printMessages is a piece of a history for people.
+func (p *cli) printMessages(list []store.SessionMessage) {
+	st, round := p.styleFor(p.out), -1
 	for i := range list {
 		m := &list[i]
 		if m.Round != round {
@@ -205,8 +205,8 @@ func roundLine(m *store.SessionMessage) string {
 }
 
 // printEntry is one message for people, wrapped, behind a margin.
-func (p *program) printEntry(m *convo.Message, margin string) {
-	st := p.styleOf(p.out)
+func (p *cli) printEntry(m *convo.Message, margin string) {
+	st := p.styleFor(p.out)
 	width := widthOf(p.out)
 	if width == 0 {
 		width = 100

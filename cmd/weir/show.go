@@ -24,7 +24,7 @@ type showOptions struct {
 	chain, diff bool
 }
 
-func (p *program) showCommand() *cobra.Command {
+func (p *cli) showCommand() *cobra.Command {
 	o := &showOptions{}
 	c := &cobra.Command{
 		Use:   "show RUN",
@@ -87,8 +87,8 @@ func (o *showOptions) fits(events bool) error {
 	return nil
 }
 
-func (p *program) show(ctx context.Context, prefix string, o *showOptions, events bool) error {
-	desk, err := p.look(ctx)
+func (p *cli) show(ctx context.Context, prefix string, o *showOptions, events bool) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	if err != nil {
 		return err
 	}
-	if id, err = p.descend(ctx, desk, id, o); err != nil {
+	if id, err = p.enterChildRun(ctx, desk, id, o); err != nil {
 		return err
 	}
 	switch {
@@ -120,7 +120,7 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 	case o.node != "":
 		return p.showNode(ctx, desk, v, o)
 	case o.json:
-		s, err := shownIn(ctx, desk, v)
+		s, err := runReportIn(ctx, desk, v)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (p *program) show(ctx context.Context, prefix string, o *showOptions, event
 }
 
 // showRun shows a run for people; now says that it is shown as it is now.
-func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now bool) error {
+func (p *cli) showRun(ctx context.Context, desk *application, v *runner.RunView, now bool) error {
 	above := ""
 	if parent := v.Run.Start.Parent; parent != "" {
 		node, err := desk.parentOf(ctx, v.Run.ID, parent)
@@ -147,9 +147,9 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 	if err != nil {
 		return err
 	}
-	p.printShown(v, above, now && left(&row))
+	p.printRun(v, above, now && isInterrupted(&row))
 	if len(v.Inferred) > 0 {
-		p.say("the record has no description of the node types %s, and this program lacks them: the ports of their nodes are inferred from the edges", strings.Join(v.Inferred, ", "))
+		p.notef("the record has no description of the node types %s, and this program lacks them: the ports of their nodes are inferred from the edges", strings.Join(v.Inferred, ", "))
 	}
 	if !now {
 		return nil
@@ -158,16 +158,16 @@ func (p *program) showRun(ctx context.Context, desk *desk, v *runner.View, now b
 	if err != nil {
 		return err
 	}
-	p.printTree(children)
-	if left(&row) {
-		p.say("%s", stoppedHint(&row, p.self("resume", row.ID)))
+	p.printChildren(children)
+	if isInterrupted(&row) {
+		p.notef("%s", stoppedHint(&row, p.commandLine("resume", row.ID)))
 	}
 	return nil
 }
 
 // showEvents prints the events of a run, up to number at where that is not 0. It
 // needs the journal alone.
-func (p *program) showEvents(ctx context.Context, desk *desk, id string, at int64) error {
+func (p *cli) showEvents(ctx context.Context, desk *application, id string, at int64) error {
 	w := &eventPrinter{out: p.out}
 	last := int64(0)
 	for c, err := range desk.store.Commits(ctx, id, 0) {
@@ -192,32 +192,32 @@ func (p *program) showEvents(ctx context.Context, desk *desk, id string, at int6
 	return nil
 }
 
-// shown is a run as `weir show --json` prints it.
-type shown struct {
-	Run        string         `json:"run"`
-	Flow       string         `json:"flow"`
-	Status     string         `json:"status"`
-	Stopped    bool           `json:"stopped"` // no process executes it, and resume continues it
-	Event      int64          `json:"event"`   // the last one
-	At         int64          `json:"at"`      // of it, Unix milliseconds
-	User       string         `json:"user"`
-	Origin     string         `json:"origin"`
-	Parent     string         `json:"parent"`     // "" for the root of a tree
-	ParentNode string         `json:"parentNode"` // whose child the run is, in the parent
-	Inputs     engine.Values  `json:"inputs"`
-	Outputs    engine.Values  `json:"outputs"`
-	Absent     engine.Values  `json:"absent"` // declared outputs without a value, and why
-	State      engine.Values  `json:"state"`
-	Interrupts []interrupt    `json:"interrupts"`
-	Usage      usage          `json:"usage"`
-	Error      *engine.Error  `json:"error"`
-	Fork       *shownFork     `json:"fork"` // null where its past is its own
-	Nodes      []shownNode    `json:"nodes"`
-	Contexts   []shownContext `json:"contexts"`
-	Children   []branch       `json:"children"` // as they are now
+// runReport is a run as `weir show --json` prints it.
+type runReport struct {
+	Run        string          `json:"run"`
+	Flow       string          `json:"flow"`
+	Status     string          `json:"status"`
+	Stopped    bool            `json:"stopped"` // no process executes it, and resume continues it
+	Event      int64           `json:"event"`   // the last one
+	At         int64           `json:"at"`      // of it, Unix milliseconds
+	User       string          `json:"user"`
+	Origin     string          `json:"origin"`
+	Parent     string          `json:"parent"`     // "" for the root of a tree
+	ParentNode string          `json:"parentNode"` // whose child the run is, in the parent
+	Inputs     engine.Values   `json:"inputs"`
+	Outputs    engine.Values   `json:"outputs"`
+	Absent     engine.Values   `json:"absent"` // declared outputs without a value, and why
+	State      engine.Values   `json:"state"`
+	Interrupts []interrupt     `json:"interrupts"`
+	Usage      usage           `json:"usage"`
+	Error      *engine.Error   `json:"error"`
+	Fork       *forkOrigin     `json:"fork"` // null where its past is its own
+	Nodes      []nodeReport    `json:"nodes"`
+	Contexts   []contextReport `json:"contexts"`
+	Children   []childRun      `json:"children"` // as they are now
 }
 
-type shownNode struct {
+type nodeReport struct {
 	Node     string        `json:"node"`
 	Type     string        `json:"type"`
 	Status   string        `json:"status"`
@@ -230,7 +230,7 @@ type shownNode struct {
 	Error    *engine.Error `json:"error"`
 }
 
-type shownContext struct {
+type contextReport struct {
 	ID       string          `json:"id"`
 	Kind     string          `json:"kind"`
 	Label    string          `json:"label"`
@@ -239,9 +239,9 @@ type shownContext struct {
 	Messages []convo.Message `json:"messages"`
 }
 
-// shownIn is a run with those around it.
-func shownIn(ctx context.Context, d *desk, v *runner.View) (*shown, error) {
-	s := shownOf(v)
+// runReportIn is a run with those around it.
+func runReportIn(ctx context.Context, d *application, v *runner.RunView) (*runReport, error) {
+	s := runReportOf(v)
 	var err error
 	if s.Parent != "" {
 		if s.ParentNode, err = d.parentOf(ctx, s.Run, s.Parent); err != nil {
@@ -252,38 +252,38 @@ func shownIn(ctx context.Context, d *desk, v *runner.View) (*shown, error) {
 		return nil, err
 	}
 	row, err := d.store.Run(ctx, s.Run)
-	s.Stopped = err == nil && row.Events == v.Run.Events() && left(&row)
+	s.Stopped = err == nil && row.Events == v.Run.Events() && isInterrupted(&row)
 	return s, err
 }
 
-func shownOf(v *runner.View) *shown {
+func runReportOf(v *runner.RunView) *runReport {
 	r := v.Run
-	s := &shown{
+	s := &runReport{
 		Run: r.ID, Flow: r.Start.Flow, Status: r.Status().String(), Event: r.Events(), At: r.Now(),
 		User: r.Start.User, Origin: r.Start.Origin, Parent: r.Start.Parent, Inputs: orEmpty(r.Start.Inputs), Outputs: orEmpty(r.Outputs()), Absent: orEmpty(r.Absent()),
-		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageOf(r.Usage()), Error: r.Failure(),
-		Nodes: []shownNode{}, Contexts: []shownContext{},
+		State: stateOf(r.State()), Interrupts: interruptsOf(r.Interrupts()), Usage: usageReportOf(r.Usage()), Error: r.Failure(),
+		Nodes: []nodeReport{}, Contexts: []contextReport{},
 	}
-	s.Fork = shownForkOf(r)
-	c := chronicleOf(v)
+	s.Fork = forkOriginOf(r)
+	c := timelineOf(v)
 	for _, path := range c.order {
-		s.Nodes = append(s.Nodes, shownNodeOf(c.nodes[path]))
+		s.Nodes = append(s.Nodes, nodeReportOf(c.nodes[path]))
 	}
 	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {
-		s.Contexts = append(s.Contexts, shownContextOf(v.Contexts[id]))
+		s.Contexts = append(s.Contexts, contextReportOf(v.Contexts[id]))
 	}
 	return s
 }
 
-func shownNodeOf(n *nodeRecord) shownNode {
-	return shownNode{
+func nodeReportOf(n *nodeRecord) nodeReport {
+	return nodeReport{
 		Node: n.Path, Type: n.Type, Status: n.Status.String(), Attempts: n.Attempts, Started: n.Started,
 		Micros: n.duration(), Cached: n.Cached, Outputs: orEmpty(n.Outputs), Metadata: orEmpty(n.Metadata), Error: n.Error,
 	}
 }
 
-func shownContextOf(c convo.Context) shownContext {
-	out := shownContext{
+func contextReportOf(c convo.Context) contextReport {
+	out := contextReport{
 		ID: c.ID, Kind: string(c.Kind), Label: c.Label, Parent: c.Parent,
 		Model: modelOf(c.Settings), Messages: []convo.Message{},
 	}
@@ -316,17 +316,17 @@ func stateOf(s engine.State) engine.Values {
 	return out
 }
 
-// printShown is a run for people; above says whose child it is, "" of none.
-func (p *program) printShown(v *runner.View, above string, stopped bool) {
-	r, st := v.Run, p.styleOf(p.out)
-	first := time.UnixMilli(begunAt(v))
+// printRun is a run for people; above says whose child it is, "" of none.
+func (p *cli) printRun(v *runner.RunView, above string, stopped bool) {
+	r, st := v.Run, p.styleFor(p.out)
+	first := time.UnixMilli(startedAt(v))
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(r.ID), printable(r.Start.Flow), p.statusOr(r.Status(), stopped))
-	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), orDash(printable(r.Start.Origin)),
+	line := fmt.Sprintf("started %s by %s, %s, %s", first.Format("2006-01-02 15:04:05"), textOrDash(printable(r.Start.Origin)),
 		took(time.UnixMilli(r.Now()).Sub(first)), count(r.Events(), "event"))
 	if u := r.Usage(); u.Calls > 0 {
-		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usedUp(u))
+		line += fmt.Sprintf(", %s, %s", count(u.Calls, "model call"), usageText(u))
 	}
-	p.tell("%s", st.dim.Render(line))
+	p.printf("%s", st.dim.Render(line))
 	if above != "" {
 		fmt.Fprintln(p.out, st.dim.Render(above))
 	}
@@ -334,16 +334,16 @@ func (p *program) printShown(v *runner.View, above string, stopped bool) {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("round %d of session %s", s.Round, s.Session)))
 	}
 	if f := r.Forked(); f != nil {
-		p.tell("%s", st.dim.Render(forkLine(f, r.Shared())))
+		p.printf("%s", st.dim.Render(forkLine(f, r.SharedUsage())))
 	}
 	if e := r.Failure(); e != nil {
-		p.tell("%s", st.bad.Render(printable(e.Error())))
+		p.printf("%s", st.bad.Render(printable(e.Error())))
 	}
 	for _, i := range r.Interrupts() {
-		p.tell("%s %s", st.ask.Render("waits for"), printable(describe(i)))
+		p.printf("%s %s", st.ask.Render("waits for"), printable(describe(i)))
 	}
 	fmt.Fprintln(p.out)
-	p.printNodes(chronicleOf(v))
+	p.printNodes(timelineOf(v))
 	p.printContexts(v)
 	if s := r.State(); s.Len() > 0 {
 		fmt.Fprintln(p.out)
@@ -369,7 +369,7 @@ func (p *program) printShown(v *runner.View, above string, stopped bool) {
 }
 
 // printPartial shows the answers that were cut off when their nodes were cancelled.
-func (p *program) printPartial(v *runner.View) {
+func (p *cli) printPartial(v *runner.RunView) {
 	t := p.table("CUT_OFF PARTIAL_ANSWER")
 	some := false
 	for _, c := range v.Commits {
@@ -388,7 +388,7 @@ func (p *program) printPartial(v *runner.View) {
 	}
 }
 
-func (p *program) printNodes(c *chronicle) {
+func (p *cli) printNodes(c *timeline) {
 	t := p.table("NODE TYPE STATUS TRIES TIME RESULT", "TYPE", "TRIES", "TIME")
 	for _, path := range c.order {
 		n := c.nodes[path]
@@ -403,20 +403,20 @@ func (p *program) printNodes(c *chronicle) {
 		if n.Cached {
 			status += " cached"
 		}
-		t.row(strings.Repeat("  ", strings.Count(path, "/"))+path, n.Type, status, tries, time, n.gist())
+		t.row(strings.Repeat("  ", strings.Count(path, "/"))+path, n.Type, status, tries, time, n.summary())
 	}
 	t.print()
 }
 
-// gist is what came of a node, on part of a line; an error is whole.
-func (n *nodeRecord) gist() string {
+// summary is what came of a node, on part of a line; an error is whole.
+func (n *nodeRecord) summary() string {
 	if n.Error != nil && n.Status == engine.Failed {
 		return topLine(n.Error.Message) + " (" + n.Error.Code + ")"
 	}
-	return shorten(gistOf(n.Outputs), 70)
+	return shorten(summaryOf(n.Outputs), 70)
 }
 
-func (p *program) printContexts(v *runner.View) {
+func (p *cli) printContexts(v *runner.RunView) {
 	fmt.Fprintln(p.out)
 	t := p.table("CONTEXT KIND MESSAGES MODEL")
 	for _, id := range slices.Sorted(maps.Keys(v.Contexts)) {

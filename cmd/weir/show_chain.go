@@ -57,7 +57,7 @@ type workStep struct {
 }
 
 // showChain shows the chain of work of a run, or of one node of it.
-func (p *program) showChain(ctx context.Context, desk *desk, run string, o *showOptions) error {
+func (p *cli) showChain(ctx context.Context, desk *application, run string, o *showOptions) error {
 	var work []weir.Work
 	for w, err := range desk.Chain(ctx, run) {
 		if err != nil {
@@ -69,7 +69,7 @@ func (p *program) showChain(ctx context.Context, desk *desk, run string, o *show
 	}
 	slices.SortFunc(work, func(a, b weir.Work) int { return a.Seq - b.Seq })
 	if o.node != "" && len(work) == 0 {
-		return usagef("node %q of run %s has not run; `%s` lists those that have", o.node, run, p.self("show", run, "--chain"))
+		return usagef("node %q of run %s has not run; `%s` lists those that have", o.node, run, p.commandLine("show", run, "--chain"))
 	}
 	if o.diff {
 		return p.showStateDiff(run, work[len(work)-1], o)
@@ -93,7 +93,7 @@ func (p *program) showChain(ctx context.Context, desk *desk, run string, o *show
 func workRowOf(run string, w *weir.Work) (workRow, error) {
 	r := workRow{
 		Execution: run, Node: w.Node, Type: w.Type, Code: w.Code, Took: millis(w.Took), Status: w.Status, Seq: w.Seq, Attempt: w.Attempt,
-		Started: w.Started, Error: w.Error, Usage: usageOf(w.Usage), Steps: []workStep{},
+		Started: w.Started, Error: w.Error, Usage: usageReportOf(w.Usage), Steps: []workStep{},
 	}
 	values := []struct {
 		to   *json.RawMessage
@@ -151,8 +151,8 @@ func topLine(text string) string {
 }
 
 // printChain shows people what was done, with the steps of each node below it.
-func (p *program) printChain(work []weir.Work) {
-	st := p.styleOf(p.out)
+func (p *cli) printChain(work []weir.Work) {
+	st := p.styleFor(p.out)
 	t := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
 	for i := range work {
 		w := &work[i]
@@ -164,21 +164,21 @@ func (p *program) printChain(work []weir.Work) {
 		if w.Error != nil {
 			note = w.Error.Message
 		}
-		t.row(fmt.Sprint(w.Seq), name, w.Type, statusLook(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spent(w.Usage), topLine(note))
+		t.row(fmt.Sprint(w.Seq), name, w.Type, statusStyle(st, w.Status), took(w.Took), "", tokensIn(w.Usage), spentIn(w.Usage), topLine(note))
 		for j := range w.Steps {
 			s := &w.Steps[j]
 			u := engine.Usage{}
 			if s.Usage != nil {
 				u = *s.Usage
 			}
-			t.row("", fmt.Sprintf("  %d %s", s.Number, s.Name), fmt.Sprintf("attempt %d", s.Attempt), statusLook(st, s.Status),
-				took(time.Duration(s.Micros)*time.Microsecond), s.Model, tokensIn(u), spent(u), topLine(s.Error))
+			t.row("", fmt.Sprintf("  %d %s", s.Number, s.Name), fmt.Sprintf("attempt %d", s.Attempt), statusStyle(st, s.Status),
+				took(time.Duration(s.Micros)*time.Microsecond), s.Model, tokensIn(u), spentIn(u), topLine(s.Error))
 		}
 	}
 	t.print()
 }
 
-func statusLook(st style, status string) string {
+func statusStyle(st style, status string) string {
 	switch status {
 	case "success":
 		return st.good.Render(status)
@@ -195,7 +195,7 @@ func tokensIn(u engine.Usage) string {
 	return approx(u, fmt.Sprint(u.Input+u.Output))
 }
 
-func spent(u engine.Usage) string {
+func spentIn(u engine.Usage) string {
 	if u.CostMicros == 0 {
 		return "-"
 	}
@@ -212,7 +212,7 @@ type stateChange struct {
 }
 
 // showStateDiff shows what a node changed in the state.
-func (p *program) showStateDiff(run string, w weir.Work, o *showOptions) error {
+func (p *cli) showStateDiff(run string, w weir.Work, o *showOptions) error {
 	if w.Ended.IsZero() {
 		return usagef("node %q of run %s has not ended: there is no state after it yet", w.Node, run)
 	}
@@ -224,7 +224,7 @@ func (p *program) showStateDiff(run string, w weir.Work, o *showOptions) error {
 		writeJSON(p.out, map[string]any{"execution_id": run, "node_id": w.Node, "attempt": w.Attempt, "status": w.Status, "changes": changes})
 		return nil
 	}
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	fmt.Fprintln(p.out, st.bold.Render(fmt.Sprintf("state before and after %s (attempt %d, %s)", w.Node, w.Attempt, w.Status)))
 	if len(changes) == 0 {
 		fmt.Fprintln(p.out, "  no change")

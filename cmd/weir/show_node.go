@@ -13,18 +13,18 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// shownDetail is a node as `weir show --node --json` prints it.
-type shownDetail struct {
-	shownNode
-	Inputs  engine.Values    `json:"inputs"`
-	Effects []shownEffect    `json:"effects"`
-	Said    []shownMessage   `json:"messages"`
-	State   []map[string]any `json:"state"`
-	Waits   []shownWait      `json:"waits"`
-	Partial []string         `json:"partial,omitempty"` // answers that were cut off
+// nodeDetailReport is a node as `weir show --node --json` prints it.
+type nodeDetailReport struct {
+	nodeReport
+	Inputs   engine.Values     `json:"inputs"`
+	Effects  []effectReport    `json:"effects"`
+	Messages []contextMessage  `json:"messages"`
+	State    []map[string]any  `json:"state"`
+	Waits    []interruptReport `json:"waits"`
+	Partial  []string          `json:"partial,omitempty"` // answers that were cut off
 }
 
-type shownEffect struct {
+type effectReport struct {
 	Key      string        `json:"key"`
 	Digest   string        `json:"digest"`
 	Result   engine.Value  `json:"result"`
@@ -34,13 +34,13 @@ type shownEffect struct {
 	Manifest engine.Value  `json:"manifest"`
 }
 
-// shownMessage is a message a node added, with the context it went to.
-type shownMessage struct {
+// contextMessage is a message a node added, with the context it went to.
+type contextMessage struct {
 	Context string `json:"context"`
 	convo.Message
 }
 
-type shownWait struct {
+type interruptReport struct {
 	interrupt
 	Answered bool         `json:"answered"`
 	Answer   engine.Value `json:"answer"`
@@ -48,8 +48,8 @@ type shownWait struct {
 }
 
 // showNode shows one node in full.
-func (p *program) showNode(ctx context.Context, desk *desk, v *runner.View, o *showOptions) error {
-	c := chronicleOf(v)
+func (p *cli) showNode(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
+	c := timelineOf(v)
 	n := c.nodes[o.node]
 	if n == nil {
 		return noNode(v, o.node, c)
@@ -63,19 +63,19 @@ func (p *program) showNode(ctx context.Context, desk *desk, v *runner.View, o *s
 		return err
 	}
 	if o.json {
-		writeJSON(p.out, detailOf(n, inputs, said))
+		writeJSON(p.out, nodeDetailReportOf(n, inputs, said))
 		return nil
 	}
 	p.printNode(n, inputs, said)
 	return nil
 }
 
-func noNode(v *runner.View, path string, c *chronicle) error {
+func noNode(v *runner.RunView, path string, c *timeline) error {
 	return usagef("run %s has no node %q%s; `%s` lists them", v.Run.ID, path, didYouMean(path, c.order), engine.CommandLine("show", v.Run.ID))
 }
 
 // inputsOfNode rebuilds what the node was given when it was last entered.
-func inputsOfNode(ctx context.Context, desk *desk, run string, n *nodeRecord) (engine.Values, error) {
+func inputsOfNode(ctx context.Context, desk *application, run string, n *nodeRecord) (engine.Values, error) {
 	if n.Entered == 0 {
 		return nil, nil
 	}
@@ -91,15 +91,15 @@ func inputsOfNode(ctx context.Context, desk *desk, run string, n *nodeRecord) (e
 }
 
 // messagesOf are the messages that changes of contexts add.
-func messagesOf(changes []engine.ContextChange) ([]shownMessage, error) {
-	out := []shownMessage{}
+func messagesOf(changes []engine.ContextChange) ([]contextMessage, error) {
+	out := []contextMessage{}
 	for i := range changes {
 		body, err := changeOf(changes[i].Body)
 		if err != nil {
 			return nil, fmt.Errorf("context %s: %w", changes[i].ID, err)
 		}
 		for _, m := range body.Append {
-			out = append(out, shownMessage{changes[i].ID, m})
+			out = append(out, contextMessage{changes[i].ID, m})
 		}
 	}
 	return out, nil
@@ -119,15 +119,15 @@ func changeOf(body any) (c convo.Change, err error) {
 	return c, err
 }
 
-func detailOf(n *nodeRecord, inputs engine.Values, said []shownMessage) *shownDetail {
-	d := &shownDetail{
-		shownNode: shownNodeOf(n), Inputs: orEmpty(inputs), Said: said,
-		Effects: []shownEffect{}, State: []map[string]any{}, Waits: []shownWait{}, Partial: n.Partial,
+func nodeDetailReportOf(n *nodeRecord, inputs engine.Values, said []contextMessage) *nodeDetailReport {
+	d := &nodeDetailReport{
+		nodeReport: nodeReportOf(n), Inputs: orEmpty(inputs), Messages: said,
+		Effects: []effectReport{}, State: []map[string]any{}, Waits: []interruptReport{}, Partial: n.Partial,
 	}
 	for _, e := range n.Effects {
-		s := shownEffect{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
+		s := effectReport{Key: e.Key, Digest: e.Digest, Result: e.Result, Error: e.Error, Micros: e.Micros, Manifest: e.Manifest}
 		if e.Usage != nil {
-			s.Usage = usageOf(*e.Usage)
+			s.Usage = usageReportOf(*e.Usage)
 		}
 		d.Effects = append(d.Effects, s)
 	}
@@ -135,14 +135,14 @@ func detailOf(n *nodeRecord, inputs engine.Values, said []shownMessage) *shownDe
 		d.State = append(d.State, map[string]any{"key": s.Key, "value": s.Value, "delete": s.Delete})
 	}
 	for _, w := range n.Waits {
-		d.Waits = append(d.Waits, shownWait{interruptsOf([]engine.Interrupt{w.Interrupt})[0], w.Answered, w.Answer, w.By})
+		d.Waits = append(d.Waits, interruptReport{interruptsOf([]engine.Interrupt{w.Interrupt})[0], w.Answered, w.Answer, w.By})
 	}
 	return d
 }
 
 // printNode is a node in full, for people.
-func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMessage) {
-	st := p.styleOf(p.out)
+func (p *cli) printNode(n *nodeRecord, inputs engine.Values, said []contextMessage) {
+	st := p.styleFor(p.out)
 	fmt.Fprintf(p.out, "%s  %s  %s\n", st.bold.Render(n.Path), n.Type, p.status(n.Status))
 	if n.Started > 0 {
 		fmt.Fprintln(p.out, st.dim.Render(fmt.Sprintf("started %s, %s, %s",
@@ -152,9 +152,9 @@ func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMes
 		fmt.Fprintln(p.out, "the result was kept by an earlier run; the node did not work (cached)")
 	}
 	if n.Error != nil {
-		p.tell("%s", st.bad.Render(printable(n.Error.Error())))
+		p.printf("%s", st.bad.Render(printable(n.Error.Error())))
 		if n.Error.Hint != "" {
-			p.tell("hint: %s", printable(n.Error.Hint))
+			p.printf("hint: %s", printable(n.Error.Hint))
 		}
 	}
 	p.printValues("Inputs", inputs)
@@ -192,11 +192,11 @@ func (p *program) printNode(n *nodeRecord, inputs engine.Values, said []shownMes
 	}
 }
 
-func (p *program) section(title string) {
-	fmt.Fprintf(p.out, "\n%s\n", p.styleOf(p.out).bold.Render(title))
+func (p *cli) section(title string) {
+	fmt.Fprintf(p.out, "\n%s\n", p.styleFor(p.out).bold.Render(title))
 }
 
-func (p *program) printValues(title string, vs engine.Values) {
+func (p *cli) printValues(title string, vs engine.Values) {
 	if len(vs) == 0 {
 		return
 	}
@@ -206,7 +206,7 @@ func (p *program) printValues(title string, vs engine.Values) {
 	}
 }
 
-func (p *program) printValue(name string, v engine.Value) {
+func (p *cli) printValue(name string, v engine.Value) {
 	text := printable(plain(v))
 	if strings.Contains(text, "\n") {
 		fmt.Fprintf(p.out, "  %s:\n%s\n", name, p.wrap(text, "    "))
@@ -215,12 +215,12 @@ func (p *program) printValue(name string, v engine.Value) {
 	fmt.Fprintln(p.out, p.wrap(name+": "+text, "  "))
 }
 
-func (p *program) printEffect(e *engine.EffectCompleted) {
+func (p *cli) printEffect(e *engine.EffectCompleted) {
 	p.section("Effect " + e.Key)
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	line := micros(e.Micros)
 	if e.Usage != nil {
-		line += ", " + usedUp(*e.Usage)
+		line += ", " + usageText(*e.Usage)
 	}
 	fmt.Fprintln(p.out, "  "+st.dim.Render(line))
 	if e.Error != nil {
@@ -260,8 +260,8 @@ func withoutOutput(result engine.Value) (rest engine.Value, output engine.Values
 	return left, output
 }
 
-func (p *program) printMessage(m shownMessage) {
-	st := p.styleOf(p.out)
+func (p *cli) printMessage(m contextMessage) {
+	st := p.styleFor(p.out)
 	text := m.Text
 	for _, c := range m.Calls {
 		text = strings.TrimPrefix(text+"\ncalls "+c.Name+" "+c.Arguments, "\n")

@@ -15,27 +15,27 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// shownView is what `weir show --node --view --json` prints.
-type shownView struct {
-	Run   string      `json:"run"`
-	Node  string      `json:"node"`
-	Calls []shownCall `json:"calls"`
+// viewReport is what `weir show --node --view --json` prints.
+type viewReport struct {
+	Run   string       `json:"run"`
+	Node  string       `json:"node"`
+	Calls []callReport `json:"calls"`
 
 	nodeType string
 }
 
-// shownCall is one model call.
-type shownCall struct {
+// callReport is one model call.
+type callReport struct {
 	Call string `json:"call"` // the effect's key
-	// Proven says that the journal holds the digest of exactly this request.
-	Proven bool            `json:"proven"`
-	Sent   json.RawMessage `json:"sent"`
+	// Verified says that the journal holds the digest of exactly this request.
+	Verified bool            `json:"proven"`
+	Sent     json.RawMessage `json:"sent"`
 	// Manifest says what of the context was not sent, null where all was.
 	Manifest engine.Value `json:"manifest"`
-	// Earlier is what of the conversation came before that, null where nothing did.
-	Earlier *earlier      `json:"earlier"`
-	Answer  engine.Value  `json:"answer"`
-	Error   *engine.Error `json:"error"`
+	// ContextStart is what of the conversation came before that, null where nothing did.
+	ContextStart *contextStart `json:"earlier"`
+	Answer       engine.Value  `json:"answer"`
+	Error        *engine.Error `json:"error"`
 	// Digest is that of the request, which is null where the node's type is not at hand.
 	Digest string `json:"digest"`
 }
@@ -55,24 +55,24 @@ type sentRequest struct {
 }
 
 // showView shows what each model call of a node was sent, and what not.
-func (p *program) showView(ctx context.Context, desk *desk, v *runner.View, o *showOptions) error {
-	c := chronicleOf(v)
+func (p *cli) showView(ctx context.Context, desk *application, v *runner.RunView, o *showOptions) error {
+	c := timelineOf(v)
 	if c.nodes[o.node] == nil {
 		return noNode(v, o.node, c)
 	}
-	sent, err := desk.Explain(ctx, v.Run.ID, o.node)
+	sent, err := desk.InspectPrompts(ctx, v.Run.ID, o.node)
 	if err != nil {
 		return err
 	}
-	out := shownView{Run: v.Run.ID, Node: o.node, Calls: []shownCall{}, nodeType: c.nodes[o.node].Type}
-	before, err := desk.earlierOf(ctx, v.Run.ID, c.nodes[o.node].Entered)
+	out := viewReport{Run: v.Run.ID, Node: o.node, Calls: []callReport{}, nodeType: c.nodes[o.node].Type}
+	before, err := desk.contextStartOf(ctx, v.Run.ID, c.nodes[o.node].Entered)
 	if err != nil {
 		return err
 	}
 	for _, s := range sent {
-		call := shownCall{Call: s.Key, Digest: s.Digest, Proven: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
+		call := callReport{Call: s.Key, Digest: s.Digest, Verified: s.Proven, Sent: s.Request, Manifest: s.Manifest, Answer: s.Result, Error: s.Error}
 		if showsContext(out.nodeType, s.Key) {
-			call.Earlier = before
+			call.ContextStart = before
 		}
 		out.Calls = append(out.Calls, call)
 	}
@@ -83,12 +83,12 @@ func (p *program) showView(ctx context.Context, desk *desk, v *runner.View, o *s
 	return p.printView(&out)
 }
 
-func (p *program) printView(v *shownView) error {
+func (p *cli) printView(v *viewReport) error {
 	if len(v.Calls) == 0 {
 		fmt.Fprintf(p.out, "%s has asked no model\n", v.Node)
 		return nil
 	}
-	w := &viewPrinter{program: p, st: p.styleOf(p.out), fold: isTerminal(p.out), nodeType: v.nodeType}
+	w := &viewPrinter{cli: p, st: p.styleFor(p.out), shorten: isTerminal(p.out), nodeType: v.nodeType}
 	for i, c := range v.Calls {
 		if i > 0 {
 			fmt.Fprintln(p.out)
@@ -97,23 +97,23 @@ func (p *program) printView(v *shownView) error {
 			return fmt.Errorf("show %s: %w", c.Call, err)
 		}
 	}
-	if w.folded {
-		p.say("long texts are shortened; to print them in full: %s | cat", p.self("show", v.Run, "--node", v.Node, "--view"))
+	if w.shortened {
+		p.notef("long texts are shortened; to print them in full: %s | cat", p.commandLine("show", v.Run, "--node", v.Node, "--view"))
 	}
 	return nil
 }
 
 // viewPrinter prints model calls for people.
 type viewPrinter struct {
-	*program
-	st     style
-	fold   bool // long texts
-	folded bool // one was
+	*cli
+	st        style
+	shorten   bool // long texts
+	shortened bool // one was
 	// nodeType is the type of the node that asked.
 	nodeType string
 }
 
-func (w *viewPrinter) call(c *shownCall) error {
+func (w *viewPrinter) call(c *callReport) error {
 	var r sentRequest
 	if c.Sent == nil {
 		return w.recorded(c)
@@ -122,15 +122,15 @@ func (w *viewPrinter) call(c *shownCall) error {
 		return err
 	}
 	proof := w.st.good.Render("proven by the journal's digest")
-	if !c.Proven {
+	if !c.Verified {
 		proof = w.st.bad.Render("not proven: the call has not ended, or the program or its tools have changed since")
 	}
 	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), proof)
 	fmt.Fprintln(w.out, w.st.dim.Render("  "+printable(r.asked())))
-	if c.Earlier != nil {
+	if c.ContextStart != nil {
 		t := w.table("")
-		t.row(w.st.ask.Render("  not sent"), c.Earlier.line())
-		t.row(w.st.ask.Render("  why"), c.Earlier.Why)
+		t.row(w.st.ask.Render("  not sent"), c.ContextStart.line())
+		t.row(w.st.ask.Render("  why"), c.ContextStart.Why)
 		t.print()
 	}
 	switch {
@@ -138,10 +138,10 @@ func (w *viewPrinter) call(c *shownCall) error {
 		if err := w.manifest(c.Manifest, len(r.Messages)); err != nil {
 			return err
 		}
-	case c.Earlier != nil:
+	case c.ContextStart != nil:
 		fmt.Fprintln(w.out, "  all of the context after that was sent")
 	default:
-		fmt.Fprintln(w.out, "  "+w.whole(c.Call))
+		fmt.Fprintln(w.out, "  "+w.nothingOmitted(c.Call))
 	}
 	if r.System != "" {
 		w.section("System")
@@ -166,7 +166,7 @@ func (w *viewPrinter) call(c *shownCall) error {
 
 // recorded prints what the journal has of a call, where the node's type is not at
 // hand that would make its request again.
-func (w *viewPrinter) recorded(c *shownCall) error {
+func (w *viewPrinter) recorded(c *callReport) error {
 	fmt.Fprintf(w.out, "%s  %s\n", w.st.bold.Render(c.Call), w.st.dim.Render("request "+c.Digest))
 	fmt.Fprintln(w.out, "  the exact request needs the node type "+w.nodeType+", as it was when the run was recorded")
 	if c.Manifest != nil {
@@ -178,7 +178,7 @@ func (w *viewPrinter) recorded(c *shownCall) error {
 }
 
 // answered prints the answer to a call.
-func (w *viewPrinter) answered(c *shownCall) error {
+func (w *viewPrinter) answered(c *callReport) error {
 	w.section("Answer")
 	if c.Answer != nil {
 		return w.answer(c.Answer)
@@ -209,8 +209,8 @@ func (r *sentRequest) asked() string {
 	return strings.Join(parts, ", ")
 }
 
-// whole says what a call was sent of which nothing was left out.
-func (w *viewPrinter) whole(key string) string {
+// nothingOmitted says what a call was sent of which nothing was left out.
+func (w *viewPrinter) nothingOmitted(key string) string {
 	switch {
 	case showsContext(w.nodeType, key):
 		return "all of the context was sent"
@@ -241,24 +241,24 @@ func (w *viewPrinter) manifest(v engine.Value, messages int) error {
 		return fmt.Errorf("manifest: %w", err)
 	}
 	t := w.table("")
-	for _, row := range roomOf(&m, messages) {
+	for _, row := range windowUse(&m, messages) {
 		t.row(w.st.dim.Render("  "+row[0]), row[1])
 	}
-	if m.Held > 0 {
-		t.row(w.st.ask.Render("  not sent"), fmt.Sprintf("the first %s below: the vendor keeps them (history: server)", count(m.Held, "message")))
+	if m.HeldMessages > 0 {
+		t.row(w.st.ask.Render("  not sent"), fmt.Sprintf("the first %s below: the vendor keeps them (history: server)", count(m.HeldMessages, "message")))
 	}
-	for _, text := range withheld(&m) {
+	for _, text := range omissions(&m) {
 		t.row(w.st.ask.Render("  not sent"), text)
 	}
-	if m.Why != "" {
-		t.row(w.st.ask.Render("  why"), printable(m.Why))
+	if m.Reason != "" {
+		t.row(w.st.ask.Render("  why"), printable(m.Reason))
 	}
 	t.print()
 	return nil
 }
 
-// roomOf says what took the tokens of a window.
-func roomOf(m *llm.Manifest, messages int) [][2]string {
+// windowUse says what took the tokens of a window.
+func windowUse(m *llm.Manifest, messages int) [][2]string {
 	counted := "counted exactly"
 	if m.Factor > 0 {
 		counted = fmt.Sprintf("estimated, times %d%%", m.Factor)
@@ -280,11 +280,11 @@ func roomOf(m *llm.Manifest, messages int) [][2]string {
 	return append(rows, [2]string{"shown", shown})
 }
 
-// withheld says what of the context was not sent as it is.
-func withheld(m *llm.Manifest) []string {
+// omissions says what of the context was not sent as it is.
+func omissions(m *llm.Manifest) []string {
 	var out []string
-	if m.Left > 0 {
-		s := count(m.Left, "message")
+	if m.Omitted > 0 {
+		s := count(m.Omitted, "message")
 		if m.From > 0 {
 			s += fmt.Sprintf(", all before message %d", m.From+1)
 		}
@@ -293,8 +293,8 @@ func withheld(m *llm.Manifest) []string {
 	if m.Cleared > 0 {
 		out = append(out, "the text of "+count(m.Cleared, "old tool result"))
 	}
-	if m.Short > 0 {
-		out = append(out, "the middle of "+count(m.Short, "long tool result"))
+	if m.Shortened > 0 {
+		out = append(out, "the middle of "+count(m.Shortened, "long tool result"))
 	}
 	if m.Repaired > 0 {
 		out = append(out, count(m.Repaired, "message")+" that no provider takes as they are (left out or changed)")
@@ -380,41 +380,41 @@ func (w *viewPrinter) answer(v engine.Value) error {
 	if r.Usage.Estimated {
 		u.Calls, u.Estimated = 1, 1
 	}
-	fmt.Fprintln(w.out, "  "+w.st.dim.Render(usedUp(u)+", ended by "+r.Stop))
+	fmt.Fprintln(w.out, "  "+w.st.dim.Render(usageText(u)+", ended by "+r.Stop))
 	return nil
 }
 
 // What of a long text is shown in a terminal.
 const (
-	mostLines = 14
-	mostRunes = 1600
+	maxTextLines = 14
+	maxTextRunes = 1600
 )
 
 // text prints a text, in a terminal no more than what fits it.
 func (w *viewPrinter) text(s, by string) {
 	s = strings.TrimRight(printable(s), "\n")
-	if !w.fold {
+	if !w.shorten {
 		fmt.Fprintln(w.out, indent(s, by))
 		return
 	}
-	head, rest := folded(s)
+	head, rest := firstLines(s)
 	head = wrapped(head, max(widthOf(w.out)-lipgloss.Width(by), 0))
 	fmt.Fprintln(w.out, indent(head, by))
 	if rest != "" {
-		w.folded = true
+		w.shortened = true
 		fmt.Fprintln(w.out, by+w.st.dim.Render("… "+rest))
 	}
 }
 
-// folded is the beginning of a long text and how much more there is, "" where
+// firstLines is the beginning of a long text and how much more there is, "" where
 // that is all.
-func folded(s string) (head, rest string) {
+func firstLines(s string) (head, rest string) {
 	lines := strings.Split(s, "\n")
-	if len(lines) > mostLines {
-		return strings.Join(lines[:mostLines-2], "\n"), count(len(lines)-mostLines+2, "more line")
+	if len(lines) > maxTextLines {
+		return strings.Join(lines[:maxTextLines-2], "\n"), count(len(lines)-maxTextLines+2, "more line")
 	}
-	if runes := []rune(s); len(runes) > mostRunes {
-		return string(runes[:mostRunes-200]), count(len(runes)-mostRunes+200, "more character")
+	if runes := []rune(s); len(runes) > maxTextRunes {
+		return string(runes[:maxTextRunes-200]), count(len(runes)-maxTextRunes+200, "more character")
 	}
 	return s, ""
 }

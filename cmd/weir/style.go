@@ -13,9 +13,9 @@ type style struct {
 }
 
 // style is that of stderr, where progress and questions go.
-func (p *program) style() style { return p.styleOf(p.err) }
+func (p *cli) style() style { return p.styleFor(p.err) }
 
-func (p *program) styleOf(w io.Writer) style {
+func (p *cli) styleFor(w io.Writer) style {
 	s := lipgloss.NewStyle()
 	plain := style{s, s, s, s, s, s}
 	if _, no := p.env("NO_COLOR"); no || !isTerminal(w) || os.Getenv("TERM") == "dumb" {

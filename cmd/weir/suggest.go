@@ -12,18 +12,18 @@ import (
 // didYouMean names the candidate that was likely meant, in the form
 // ` (did you mean "x"?)`; "" where none is near.
 func didYouMean(typed string, candidates []string) string {
-	best := flow.Nearest(typed, candidates)
+	best := flow.NearestName(typed, candidates)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// bareFlags has the shell offer nothing, and not the files of the folder, for
+// disableFileCompletion has the shell offer nothing, and not the files of the folder, for
 // flags whose values are no files and that have no completion of their own.
-func bareFlags(c *cobra.Command) {
+func disableFileCompletion(c *cobra.Command) {
 	for _, sub := range c.Commands() {
-		bareFlags(sub)
+		disableFileCompletion(sub)
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if word, _ := pflag.UnquoteUsage(f); word != "" && word != "FILE" && word != "PATH" {

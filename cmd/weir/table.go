@@ -25,8 +25,8 @@ type table struct {
 
 // table makes a table for stdout. head is the first row, "" for none, its
 // columns separated by blanks.
-func (p *program) table(head string, drop ...string) *table {
-	t := &table{out: p.out, head: p.styleOf(p.out).dim, drop: drop}
+func (p *cli) table(head string, drop ...string) *table {
+	t := &table{out: p.out, head: p.styleFor(p.out).dim, drop: drop}
 	if head != "" {
 		t.width = widthOf(p.out)
 		for h := range strings.FieldsSeq(head) {
@@ -49,9 +49,9 @@ func (t *table) row(cells ...string) {
 func (t *table) empty() bool { return len(t.rows) == 0 }
 
 const (
-	columnGap = 2  // between columns
-	lastLeast = 20 // what the last column should have of a line
-	cellLeast = 10 // what any column is left with
+	columnGap    = 2  // between columns
+	minLastWidth = 20 // what the last column should have of a line
+	minCellWidth = 10 // what any column is left with
 
 	belowMargin = 4 // before what stands below its row
 )
@@ -60,7 +60,7 @@ const (
 type layout struct {
 	columns []int // by their place in a row
 	widths  []int // of all columns
-	gone    []string
+	dropped []string
 	below   int // the column that stands below its row, since it has no room beside it; -1 for none
 }
 
@@ -76,8 +76,8 @@ func (t *table) print() {
 	for _, r := range t.rows {
 		t.line(&l, r)
 	}
-	if len(l.gone) > 0 {
-		note := fmt.Sprintf("(%s not shown at this width; --json has all)", strings.Join(l.gone, ", "))
+	if len(l.dropped) > 0 {
+		note := fmt.Sprintf("(%s not shown at this width; --json has all)", strings.Join(l.dropped, ", "))
 		fmt.Fprintln(t.out, t.head.Render(wrapped(note, t.width)))
 	}
 }
@@ -106,7 +106,7 @@ func (t *table) fit() layout {
 		return l
 	}
 	last := len(l.widths) - 1
-	least := min(l.widths[last], lastLeast)
+	least := min(l.widths[last], minLastWidth)
 	over := func() int { return l.total() - l.widths[last] + least - t.width }
 	for i := 0; i < last && over() > 0; i++ {
 		if t.blank(i) {
@@ -116,7 +116,7 @@ func (t *table) fit() layout {
 	for _, name := range t.drop {
 		if i := slices.Index(t.names, name); over() > 0 && i >= 0 && slices.Contains(l.columns, i) {
 			l.remove(i)
-			l.gone = append(l.gone, name)
+			l.dropped = append(l.dropped, name)
 		}
 	}
 	for over() > 0 && l.squeeze(last, over()) {
@@ -139,10 +139,10 @@ func (l *layout) squeeze(last, by int) bool {
 			widest = i
 		}
 	}
-	if widest < 0 || l.widths[widest] <= cellLeast {
+	if widest < 0 || l.widths[widest] <= minCellWidth {
 		return false
 	}
-	l.widths[widest] = max(cellLeast, l.widths[widest]-by)
+	l.widths[widest] = max(minCellWidth, l.widths[widest]-by)
 	return true
 }
 

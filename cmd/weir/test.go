@@ -21,7 +21,7 @@ type testOptions struct {
 	parallel int
 }
 
-func (p *program) testCommand() *cobra.Command {
+func (p *cli) testCommand() *cobra.Command {
 	o := &testOptions{}
 	c := &cobra.Command{
 		Use:   "test [PATH...]",
@@ -55,7 +55,7 @@ Exit codes: 0 all passed   1 a test failed   2 a file is not valid, or wrong usa
 }
 
 // test runs tests and reports on them.
-func (p *program) test(ctx context.Context, paths []string, o *testOptions) error {
+func (p *cli) test(ctx context.Context, paths []string, o *testOptions) error {
 	fo := flowtest.Options{Update: o.update, Parallel: o.parallel}
 	if o.parallel < 0 {
 		return usagef("--parallel %d: expected a number from 1", o.parallel)
@@ -87,7 +87,7 @@ func (p *program) test(ctx context.Context, paths []string, o *testOptions) erro
 	if o.junit == "-" {
 		shown = p.err
 	}
-	teller := &testTeller{w: shown, style: p.styleOf(shown), all: p.verbose || len(files) == 1}
+	teller := &testPrinter{w: shown, style: p.styleFor(shown), all: p.verbose || len(files) == 1}
 	if !p.json {
 		fo.Report = teller.file
 	}
@@ -98,28 +98,28 @@ func (p *program) test(ctx context.Context, paths []string, o *testOptions) erro
 	if p.json {
 		writeJSON(p.out, testReportOf(&r))
 	} else {
-		teller.end(&r)
+		teller.summary(&r)
 	}
-	return testsEnd(ctx, &r, o)
+	return testsExit(ctx, &r, o)
 }
 
-// testsEnd is what the command ends with.
-func testsEnd(ctx context.Context, r *flowtest.Report, o *testOptions) error {
+// testsExit is what the command ends with.
+func testsExit(ctx context.Context, r *flowtest.Report, o *testOptions) error {
 	if s, ok := errors.AsType[*errSignal](context.Cause(ctx)); ok {
-		return &exit{s.code()}
+		return &exitError{s.code()}
 	}
 	switch {
 	case r.Invalid > 0:
-		return &exit{exitUsage}
+		return &exitError{exitUsage}
 	case r.Failed > 0 || r.Stopped > 0:
-		return &exit{exitFailed}
+		return &exitError{exitFailed}
 	case r.Passed+r.Skipped == 0 && o.run != "":
 		return usagef("no test matches --run %s", o.run)
 	}
 	return nil
 }
 
-func (p *program) writeJUnit(path string, r *flowtest.Report) error {
+func (p *cli) writeJUnit(path string, r *flowtest.Report) error {
 	switch path {
 	case "":
 		return nil
@@ -136,12 +136,12 @@ func (p *program) writeJUnit(path string, r *flowtest.Report) error {
 	return nil
 }
 
-func (p *program) completeTests(*cobra.Command, []string, string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeTests(*cobra.Command, []string, string) (completions, cobra.ShellCompDirective) {
 	return completions{"test.yaml", "test.yml", "test.json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 // completeTestNames offers the names of the tests on the command line.
-func (p *program) completeTestNames(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeTestNames(_ *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		args = []string{"."}
 	}

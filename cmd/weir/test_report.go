@@ -9,15 +9,15 @@ import (
 	"github.com/weir-run/weir/flowtest"
 )
 
-// testTeller tells people how tests went, file by file.
-type testTeller struct {
+// testPrinter tells people how tests went, file by file.
+type testPrinter struct {
 	w     io.Writer
 	style style
 	all   bool // say also which passed
 }
 
 // file tells of one file: a line, and below it the tests that did not pass.
-func (t *testTeller) file(f flowtest.FileResult) {
+func (t *testPrinter) file(f flowtest.FileResult) {
 	switch f.Status {
 	case flowtest.Invalid:
 		fmt.Fprintf(t.w, "%s %s\n", t.style.bad.Render("invalid"), f.Path)
@@ -44,7 +44,7 @@ func (t *testTeller) file(f flowtest.FileResult) {
 }
 
 // test tells of one test.
-func (t *testTeller) test(r *flowtest.Result) {
+func (t *testPrinter) test(r *flowtest.Result) {
 	switch r.Status {
 	case flowtest.Failed:
 		fmt.Fprintf(t.w, "  %s %s\n", t.style.bad.Render("✗"), printable(r.Name))
@@ -68,7 +68,7 @@ func (t *testTeller) test(r *flowtest.Result) {
 
 // failure tells what is not as the test says: the place, what, and the
 // difference.
-func (t *testTeller) failure(f *flowtest.Failure, r *flowtest.Result) {
+func (t *testPrinter) failure(f *flowtest.Failure, r *flowtest.Result) {
 	pos := f.Pos
 	if pos.Line == 0 {
 		pos = r.Pos
@@ -90,8 +90,8 @@ func (t *testTeller) failure(f *flowtest.Failure, r *flowtest.Result) {
 	}
 }
 
-// end tells how it went as a whole.
-func (t *testTeller) end(r *flowtest.Report) {
+// summary tells how it went as a whole.
+func (t *testPrinter) summary(r *flowtest.Report) {
 	var parts []string
 	add := func(n int, what string) {
 		if n > 0 {

@@ -24,9 +24,9 @@ func plain(v engine.Value) string {
 // dollars is an amount of money, given in millionths of a US dollar.
 func dollars(micros int64) string { return fmt.Sprintf("$%.4f", float64(micros)/1e6) }
 
-// usedUp is what a model call, or several, took: tokens, and money where the
+// usageText is what a model call, or several, took: tokens, and money where the
 // price is known.
-func usedUp(u engine.Usage) string {
+func usageText(u engine.Usage) string {
 	s := fmt.Sprintf("%d tokens in, %d out", u.Input, u.Output)
 	if u.CostMicros > 0 {
 		s += ", " + dollars(u.CostMicros)

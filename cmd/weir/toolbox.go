@@ -25,7 +25,7 @@ import (
 // toolbox is what models may call, as configured. Servers are started when
 // something of theirs is needed; close ends them.
 type toolbox struct {
-	p        *program
+	p        *cli
 	declared []*tool.Tool // HTTP requests
 	flows    []config.FlowTool
 	servers  []*toolServer // by name
@@ -41,7 +41,7 @@ type toolServer struct {
 }
 
 // toolbox makes the tools of the configuration. It starts and calls nothing.
-func (p *program) toolbox(cfg *config.Config, client *http.Client) (*toolbox, error) {
+func (p *cli) toolbox(cfg *config.Config, client *http.Client) (*toolbox, error) {
 	b := &toolbox{p: p, flows: cfg.Tools.Flows, memory: cfg.Tools.Memory}
 	for i := range cfg.Tools.HTTP {
 		c, err := toolClient(cfg.Tools.HTTP[i].URL, client, cfg.HTTP.AllowPrivate)
@@ -97,7 +97,7 @@ func newToolServer(name string, cfg *config.Config, pins *mcptool.LockFile) (*to
 	}}
 	if c.URL != "" {
 		var err error
-		if o.HTTP, err = reaching(c.URL, cfg.HTTP.AllowPrivate); err != nil {
+		if o.HTTP, err = clientFor(c.URL, cfg.HTTP.AllowPrivate); err != nil {
 			return nil, err
 		}
 	}
@@ -131,12 +131,12 @@ func toolClient(address string, client *http.Client, allowPrivate []string) (*ht
 	if _, err := netip.ParseAddr(u.Hostname()); err != nil && u.Hostname() != "localhost" {
 		return client, nil
 	}
-	return reaching(address, allowPrivate)
+	return clientFor(address, allowPrivate)
 }
 
-// reaching is a client that may call the server of an address, wherever it is:
+// clientFor is a client that may call the server of an address, wherever it is:
 // whoever runs this process has named it.
-func reaching(address string, allowPrivate []string) (*http.Client, error) {
+func clientFor(address string, allowPrivate []string) (*http.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("its URL cannot be read")
@@ -150,19 +150,19 @@ func reaching(address string, allowPrivate []string) (*http.Client, error) {
 	})
 }
 
-// offer returns the tools for a run of f, nil for none. The servers that the
+// toolsFor returns the tools for a run of f, nil for none. The servers that the
 // flow needs are started, and what they define is held to what was accepted; a
 // tool that is not is an error. Those of other servers are offered as they
 // were accepted.
-func (b *toolbox) offer(ctx context.Context, f *weir.Flow) ([]*tool.Tool, error) {
+func (b *toolbox) toolsFor(ctx context.Context, f *weir.Flow) ([]*tool.Tool, error) {
 	tools := slices.Clone(b.declared)
-	needs := needsOf(f)
+	needs := requiredToolsOf(f)
 	for _, s := range b.servers {
 		if !needs.server(s.name) {
 			tools = append(tools, s.accepted()...)
 			continue
 		}
-		more, err := s.checked(ctx, needs)
+		more, err := s.checkedTools(ctx, needs)
 		if err != nil {
 			return nil, err
 		}
@@ -171,8 +171,8 @@ func (b *toolbox) offer(ctx context.Context, f *weir.Flow) ([]*tool.Tool, error)
 	return tools, nil
 }
 
-// checked connects to the server and returns its tools.
-func (s *toolServer) checked(ctx context.Context, needs needs) ([]*tool.Tool, error) {
+// checkedTools connects to the server and returns its tools.
+func (s *toolServer) checkedTools(ctx context.Context, needs requiredTools) ([]*tool.Tool, error) {
 	tools, err := s.tools(ctx)
 	refused, ok := errors.AsType[*mcptool.RefusedError](err)
 	if !ok {
@@ -220,7 +220,7 @@ func (s *toolServer) accepted() []*tool.Tool {
 		}
 		pin := pins[name]
 		t := &tool.Tool{
-			Name: mcptool.WireName(s.name, name), Alias: mcptool.FlowName(s.name, name),
+			Name: mcptool.ModelName(s.name, name), Alias: mcptool.FlowName(s.name, name),
 			Description: pin.Description, Parameters: pin.Parameters, ReadOnly: pin.ReadOnly,
 			Timeout: s.config.Timeout, Approve: tool.Approval(s.config.Approve), Origin: "mcp:" + s.name,
 		}

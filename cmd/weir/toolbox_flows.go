@@ -35,21 +35,21 @@ func flowTool(c config.FlowTool) (weir.FlowTool, error) {
 	if t.Description == "" {
 		t.Description = t.Flow.Description
 	}
-	t.Model, err = pinScript(t.Flow.Context.Model, c.File, false)
+	t.Model, err = absoluteScript(t.Flow.Context.Model, c.File, false)
 	return t, err
 }
 
 // listFlows are the flows as `weir tools` shows them.
-func (b *toolbox) listFlows() []shownTool {
-	var list []shownTool
+func (b *toolbox) listFlows() []toolReport {
+	var list []toolReport
 	for _, c := range b.flows {
 		t, err := flowTool(c)
-		row := shownTool{
-			Tool: c.Name, Source: "runs " + c.File, Approve: approval(c.Approve), State: stateConfigured,
+		row := toolReport{
+			Tool: c.Name, Source: "runs " + c.File, Approve: approvalPolicy(c.Approve), State: stateConfigured,
 			Description: t.Description, Problems: []string{},
 		}
 		if err != nil {
-			row.State, row.Problems = stateInvalid, faultsOf(err)
+			row.State, row.Problems = stateInvalid, problemLines(err)
 		} else {
 			row.Parameters = weir.FlowParameters(t.Flow)
 		}
@@ -58,8 +58,8 @@ func (b *toolbox) listFlows() []shownTool {
 	return list
 }
 
-// faultsOf are the lines of what is wrong with a flow.
-func faultsOf(err error) []string {
+// problemLines are the lines of what is wrong with a flow.
+func problemLines(err error) []string {
 	invalid, ok := errors.AsType[*flow.Invalid](err)
 	if !ok {
 		return []string{err.Error()}

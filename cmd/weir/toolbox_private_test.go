@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/node/builtin/safehttp"
 )
 
-func TestAnHTTPToolReachesThePrivateAddressThatItsURLNamesAndNoOther(t *testing.T) {
+func TestHTTPToolReachesOnlyItsPrivateAddress(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was reached") }))
 	t.Cleanup(other.Close)

@@ -16,8 +16,8 @@ import (
 	mcptool "github.com/weir-run/weir/tool/mcp"
 )
 
-// shownTool is a tool as `weir tools --json` prints it.
-type shownTool struct {
+// toolReport is a tool as `weir tools --json` prints it.
+type toolReport struct {
 	Tool   string `json:"tool"`   // as flows name it
 	Source string `json:"source"` // what is called
 	// Approve is when a person is asked: "always", "once" or "never".
@@ -32,7 +32,7 @@ type shownTool struct {
 	Problems []string `json:"problems"`
 }
 
-func (p *program) toolsCommand() *cobra.Command {
+func (p *cli) toolsCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "tools",
@@ -55,7 +55,7 @@ definition. Accepted definitions are stored in tools.lock beside the configurati
 	return c
 }
 
-func (p *program) listTools(ctx context.Context, asJSON bool) error {
+func (p *cli) listTools(ctx context.Context, asJSON bool) error {
 	b, err := p.openToolbox()
 	if err != nil {
 		return err
@@ -69,14 +69,14 @@ func (p *program) listTools(ctx context.Context, asJSON bool) error {
 	} else {
 		p.printTools(list)
 	}
-	unusable := func(t shownTool) bool { return t.State != stateConfigured && t.State != stateAccepted }
+	unusable := func(t toolReport) bool { return t.State != stateConfigured && t.State != stateAccepted }
 	if slices.ContainsFunc(list, unusable) {
-		return &exit{exitFailed}
+		return &exitError{exitFailed}
 	}
 	return nil
 }
 
-func (p *program) openToolbox() (*toolbox, error) {
+func (p *cli) openToolbox() (*toolbox, error) {
 	cfg, err := p.config()
 	if err != nil {
 		return nil, err
@@ -97,12 +97,12 @@ const (
 )
 
 // list asks all servers.
-func (b *toolbox) list(ctx context.Context) []shownTool {
-	list := []shownTool{}
+func (b *toolbox) list(ctx context.Context) []toolReport {
+	list := []toolReport{}
 	for _, t := range b.declared {
 		source, _ := strings.CutPrefix(t.Origin, "http:")
 		source = source[:max(strings.LastIndexByte(source, ' '), 0)] // without the digest
-		list = append(list, shownToolOf(t, source, stateConfigured))
+		list = append(list, toolReportOf(t, source, stateConfigured))
 	}
 	list = append(list, b.listFlows()...)
 	list = append(list, b.listMemory()...)
@@ -112,18 +112,18 @@ func (b *toolbox) list(ctx context.Context) []shownTool {
 	return list
 }
 
-func shownToolOf(t *tool.Tool, source, state string) shownTool {
+func toolReportOf(t *tool.Tool, source, state string) toolReport {
 	name := t.Name
 	if t.Alias != "" {
 		name = t.Alias
 	}
-	return shownTool{
-		Tool: name, Source: source, Approve: approval(string(t.Approve)), State: state,
+	return toolReport{
+		Tool: name, Source: source, Approve: approvalPolicy(string(t.Approve)), State: state,
 		Description: t.Description, Parameters: t.Parameters, Problems: []string{},
 	}
 }
 
-func approval(policy string) string {
+func approvalPolicy(policy string) string {
 	if policy == "" {
 		return string(tool.ApproveNever)
 	}
@@ -133,21 +133,21 @@ func approval(policy string) string {
 // source is what a server is reached by.
 func (s *toolServer) source() string {
 	if s.config.URL != "" {
-		return config.Shown(s.config.URL)
+		return config.RedactedURL(s.config.URL)
 	}
 	return "starts " + s.config.Command
 }
 
 // list asks the server.
-func (s *toolServer) list(ctx context.Context) []shownTool {
+func (s *toolServer) list(ctx context.Context) []toolReport {
 	tools, err := s.tools(ctx)
-	var list []shownTool
+	var list []toolReport
 	for _, t := range tools {
-		list = append(list, shownToolOf(t, s.source(), stateAccepted))
+		list = append(list, toolReportOf(t, s.source(), stateAccepted))
 	}
 	row := func(name, state string, now mcptool.Pin, problems []string) {
-		list = append(list, shownTool{
-			Tool: mcptool.FlowName(s.name, name), Source: s.source(), Approve: approval(s.config.Approve), State: state,
+		list = append(list, toolReport{
+			Tool: mcptool.FlowName(s.name, name), Source: s.source(), Approve: approvalPolicy(s.config.Approve), State: state,
 			Description: now.Description, Parameters: now.Parameters, Problems: append([]string{}, problems...),
 		})
 	}
@@ -155,23 +155,23 @@ func (s *toolServer) list(ctx context.Context) []shownTool {
 	switch {
 	case ok:
 		for _, r := range refused.Refusals {
-			row(r.Tool, string(r.Reason), r.Now, r.Changes)
+			row(r.Tool, string(r.Reason), r.Offered, r.Changes)
 		}
 	case err != nil:
 		for _, name := range s.config.Tools {
 			row(name, stateUnreachable, mcptool.Pin{}, []string{err.Error()})
 		}
 	}
-	slices.SortFunc(list, func(a, b shownTool) int { return strings.Compare(a.Tool, b.Tool) })
+	slices.SortFunc(list, func(a, b toolReport) int { return strings.Compare(a.Tool, b.Tool) })
 	return list
 }
 
-func (p *program) printTools(list []shownTool) {
+func (p *cli) printTools(list []toolReport) {
 	if len(list) == 0 {
-		p.say("no tools are configured; tools: in .weir/config.yaml names them")
+		p.notef("no tools are configured; tools: in .weir/config.yaml names them")
 		return
 	}
-	st := p.styleOf(p.out)
+	st := p.styleFor(p.out)
 	t := p.table("TOOL STATE ASKS SOURCE")
 	problems := []string{}
 	for _, x := range list {
@@ -196,7 +196,7 @@ func (p *program) printTools(list []shownTool) {
 
 // definition is what a tool says of itself, for a person to read before it is
 // accepted.
-func definition(x shownTool) string {
+func definition(x toolReport) string {
 	lines := []string{x.Tool + " says: " + x.Description}
 	properties, _ := x.Parameters["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {

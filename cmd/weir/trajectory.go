@@ -26,7 +26,7 @@ type trajectoryOptions struct {
 	agents, json   bool
 }
 
-func (p *program) trajectoryCommand() *cobra.Command {
+func (p *cli) trajectoryCommand() *cobra.Command {
 	o := &trajectoryOptions{}
 	c := &cobra.Command{
 		Use:   "trajectory SESSION",
@@ -43,24 +43,24 @@ lists sub-agents, --sub shows one.`,
   weir trajectory 01kafw --output trajectory.svg
   weir trajectory 01kafw --sub 1 --format mermaid`,
 		Args:              exactArgs("SESSION"),
-		ValidArgsFunction: p.completeTrails,
+		ValidArgsFunction: p.completeTrajectories,
 	}
 	f := c.Flags()
 	f.IntVar(&o.round, "round", 0, "only this round, a `NUMBER` from 1")
 	f.StringVar(&o.sub, "sub", "", "the sub-agent with this `NUMBER` or name")
-	f.StringVar(&o.format, "format", "", "`FORMAT`: "+strings.Join(trailFormats(), ", ")+" (default: by the extension of --output, else text)")
+	f.StringVar(&o.format, "format", "", "`FORMAT`: "+strings.Join(trajectoryFormats(), ", ")+" (default: by the extension of --output, else text)")
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`, - for stdout")
 	f.BoolVar(&o.active, "active", false, "only the active branches")
 	f.BoolVar(&o.agents, "agents", false, "list the agents that have trajectories")
 	f.BoolVar(&o.json, "json", false, "the same as --format json; with --agents print one JSON array")
 	_ = c.RegisterFlagCompletionFunc("round", p.completeRounds)
 	_ = c.RegisterFlagCompletionFunc("sub", p.completeSubs)
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(trailFormats(), noFiles))
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(trajectoryFormats(), noFiles))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.round < 0 || o.round == 0 && c.Flags().Changed("round") {
 			return usagef("--round: rounds are numbered from 1")
 		}
-		if err := o.settle(); err != nil {
+		if err := o.complete(); err != nil {
 			return err
 		}
 		return p.trajectory(c.Context(), args[0], o)
@@ -68,10 +68,10 @@ lists sub-agents, --sub shows one.`,
 	return c
 }
 
-func trailFormats() []string { return append([]string{"text"}, draw.Formats()...) }
+func trajectoryFormats() []string { return append([]string{"text"}, draw.Formats()...) }
 
-// settle finds the format, and what the flags exclude.
-func (o *trajectoryOptions) settle() error {
+// complete finds the format, and what the flags exclude.
+func (o *trajectoryOptions) complete() error {
 	if o.agents && (o.sub != "" || o.round > 0 || o.active || o.output != "" || o.format != "") {
 		return usagef("--agents excludes all flags except --json: it lists all agents of the session")
 	}
@@ -91,19 +91,19 @@ func (o *trajectoryOptions) settle() error {
 		}
 	}
 	o.format = cmp.Or(o.format, "text")
-	if !slices.Contains(trailFormats(), o.format) {
-		return usagef("--format: there is no %q; there are %s", o.format, strings.Join(trailFormats(), ", "))
+	if !slices.Contains(trajectoryFormats(), o.format) {
+		return usagef("--format: there is no %q; there are %s", o.format, strings.Join(trajectoryFormats(), ", "))
 	}
 	return nil
 }
 
-func (p *program) trajectory(ctx context.Context, prefix string, o *trajectoryOptions) error {
-	desk, err := p.look(ctx)
+func (p *cli) trajectory(ctx context.Context, prefix string, o *trajectoryOptions) error {
+	desk, err := p.openReadOnly(ctx)
 	if err != nil {
 		return err
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.findTrail(ctx, prefix)
+	id, err := desk.findTrajectory(ctx, prefix)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (p *program) trajectory(ctx context.Context, prefix string, o *trajectoryOp
 		return err
 	}
 	if len(agents) == 0 {
-		return usagef("nothing has happened in %s yet; see %s", id, p.self("sessions", "show", id))
+		return usagef("nothing has happened in %s yet; see %s", id, p.commandLine("sessions", "show", id))
 	}
 	if o.agents {
 		return p.printAgents(agents, o.json)
@@ -133,19 +133,19 @@ func (p *program) trajectory(ctx context.Context, prefix string, o *trajectoryOp
 			return err
 		}
 	}
-	return p.printTrail(g, agents, agent, o)
+	return p.printTrajectory(g, agents, agent, o)
 }
 
-// findTrail returns the id of the session, or of the run, that begins with
+// findTrajectory returns the id of the session, or of the run, that begins with
 // prefix.
-func (d *desk) findTrail(ctx context.Context, prefix string) (string, error) {
+func (d *application) findTrajectory(ctx context.Context, prefix string) (string, error) {
 	id, err := d.FindSession(ctx, prefix)
 	if !errors.Is(err, store.ErrNotFound) {
 		return id, err
 	}
 	id, err = d.find(ctx, prefix)
 	if errors.Is(err, store.ErrNotFound) || prefix == "" {
-		return "", &noSession{fmt.Errorf("no session and no run begins with %q: %w", prefix, store.ErrNotFound)}
+		return "", &sessionNotFound{fmt.Errorf("no session and no run begins with %q: %w", prefix, store.ErrNotFound)}
 	}
 	return id, err
 }
@@ -202,7 +202,7 @@ func roundOf(g *trajectory.Graph, round int) (*trajectory.Graph, error) {
 	if !slices.Contains(have, round) {
 		return nil, usagef("--round %d: the rounds of this agent are %s", round, ranges(have))
 	}
-	return g.Only(round)
+	return g.OnlyRound(round)
 }
 
 // ranges writes numbers in order as "1-3, 7".
@@ -230,7 +230,7 @@ type agentRow struct {
 	Rounds []int  `json:"rounds"`
 }
 
-func (p *program) printAgents(agents []trajectory.Agent, asJSON bool) error {
+func (p *cli) printAgents(agents []trajectory.Agent, asJSON bool) error {
 	if asJSON {
 		rows := make([]agentRow, 0, len(agents))
 		for _, a := range agents {
@@ -247,13 +247,13 @@ func (p *program) printAgents(agents []trajectory.Agent, asJSON bool) error {
 	return nil
 }
 
-// printTrail writes a graph in the format to where that is wanted.
-func (p *program) printTrail(g *trajectory.Graph, agents []trajectory.Agent, agent trajectory.Agent, o *trajectoryOptions) error {
+// printTrajectory writes a graph in the format to where that is wanted.
+func (p *cli) printTrajectory(g *trajectory.Graph, agents []trajectory.Agent, agent trajectory.Agent, o *trajectoryOptions) error {
 	to := o.output
 	if o.format == "text" && (to == "" || to == "-") {
 		p.printOutline(p.out, g, agent)
 		if len(agents) > 1 && agent.Sub == 0 {
-			p.say("sub-agents: %s; show one with: %s", listAgents(agents[1:]), p.self("trajectory", g.Session, "--sub", strconv.Itoa(agents[1].Sub)))
+			p.notef("sub-agents: %s; show one with: %s", listAgents(agents[1:]), p.commandLine("trajectory", g.Session, "--sub", strconv.Itoa(agents[1].Sub)))
 		}
 		return nil
 	}
@@ -273,13 +273,13 @@ func (p *program) printTrail(g *trajectory.Graph, agents []trajectory.Agent, age
 	if err := os.WriteFile(to, out, 0o644); err != nil { //nolint:gosec // a drawing, as a person's umask has it
 		return usagef("--output: %w", err)
 	}
-	p.say("wrote %s", to)
+	p.notef("wrote %s", to)
 	return nil
 }
 
-// completeTrails offers the newest sessions, and the newest runs where there are
+// completeTrajectories offers the newest sessions, and the newest runs where there are
 // none.
-func (p *program) completeTrails(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeTrajectories(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, noFiles
 	}
@@ -289,18 +289,18 @@ func (p *program) completeTrails(c *cobra.Command, args []string, _ string) (com
 	return p.runIDs(c, store.Filter{}), noFiles
 }
 
-// agentsNamed are those of the session on the command line, nil where it cannot be
+// agentsForCompletion are those of the session on the command line, nil where it cannot be
 // had.
-func (p *program) agentsNamed(c *cobra.Command, args []string) []trajectory.Agent {
+func (p *cli) agentsForCompletion(c *cobra.Command, args []string) []trajectory.Agent {
 	if len(args) == 0 {
 		return nil
 	}
-	desk, err := p.look(contextOf(c))
+	desk, err := p.openReadOnly(contextOf(c))
 	if err != nil {
 		return nil
 	}
 	defer desk.close() //nolint:errcheck // it only read
-	id, err := desk.findTrail(contextOf(c), args[0])
+	id, err := desk.findTrajectory(contextOf(c), args[0])
 	if err != nil {
 		return nil
 	}
@@ -312,9 +312,9 @@ func (p *program) agentsNamed(c *cobra.Command, args []string) []trajectory.Agen
 }
 
 // completeRounds offers the rounds of the main agent.
-func (p *program) completeRounds(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeRounds(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	var out completions
-	for _, a := range p.agentsNamed(c, args) {
+	for _, a := range p.agentsForCompletion(c, args) {
 		for _, r := range a.Rounds {
 			if a.Sub == 0 {
 				out = append(out, strconv.Itoa(r))
@@ -325,9 +325,9 @@ func (p *program) completeRounds(c *cobra.Command, args []string, _ string) (com
 }
 
 // completeSubs offers the sub-agents.
-func (p *program) completeSubs(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
+func (p *cli) completeSubs(c *cobra.Command, args []string, _ string) (completions, cobra.ShellCompDirective) {
 	var out completions
-	for _, a := range p.agentsNamed(c, args) {
+	for _, a := range p.agentsForCompletion(c, args) {
 		if a.Sub > 0 {
 			out = append(out, cobra.CompletionWithDesc(strconv.Itoa(a.Sub), a.Name))
 		}

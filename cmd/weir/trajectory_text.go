@@ -14,14 +14,14 @@ import (
 
 // Most that a line has of what was said and of a result, in characters.
 const (
-	mostSaid   = 120
-	mostResult = 80
+	maxMessageRunes = 120
+	maxResultRunes  = 80
 )
 
 // printOutline lists a graph for people, a line a node. In a terminal the lines
 // end where it ends.
-func (p *program) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.Agent) {
-	st, colours := p.styleOf(out), p.typeStyles(out)
+func (p *cli) printOutline(out io.Writer, g *trajectory.Graph, agent trajectory.Agent) {
+	st, colours := p.styleFor(out), p.typeStyles(out)
 	who := ""
 	if agent.Sub > 0 {
 		who = fmt.Sprintf("  sub-agent %d  %s", agent.Sub, printable(agent.Name))
@@ -31,7 +31,7 @@ func (p *program) printOutline(out io.Writer, g *trajectory.Graph, agent traject
 	width, round, wide := widthOf(out), 0, 0
 	lines := draw.Outline(g)
 	for i := range lines {
-		wide = max(wide, len(short(lines[i].ID)))
+		wide = max(wide, len(shortID(lines[i].ID)))
 	}
 	for i := range lines {
 		l := &lines[i]
@@ -45,21 +45,21 @@ func (p *program) printOutline(out io.Writer, g *trajectory.Graph, agent traject
 		}
 		fmt.Fprintln(out, strings.TrimRight(line, " "))
 	}
-	if used := marksOf(lines); used != "" {
+	if used := lineMarks(lines); used != "" {
 		fmt.Fprintf(out, "\n%s\n", st.dim.Render(used))
 	}
 }
 
-// marksOf explains what stands before lines, "" where nothing does.
-func marksOf(lines []draw.Line) string {
+// lineMarks explains what stands before lines, "" where nothing does.
+func lineMarks(lines []draw.OutlineLine) string {
 	var used []string
 	for _, m := range []struct {
 		says string
-		of   func(draw.Line) bool
+		of   func(draw.OutlineLine) bool
 	}{
-		{"* an active branch ends here", func(l draw.Line) bool { return l.Active }},
-		{"! failed", func(l draw.Line) bool { return l.Failed }},
-		{"~ on no active branch", func(l draw.Line) bool { return l.Off }},
+		{"* an active branch ends here", func(l draw.OutlineLine) bool { return l.Active }},
+		{"! failed", func(l draw.OutlineLine) bool { return l.Failed }},
+		{"~ on no active branch", func(l draw.OutlineLine) bool { return l.Off }},
 	} {
 		if slices.ContainsFunc(lines, m.of) {
 			used = append(used, m.says)
@@ -68,14 +68,14 @@ func marksOf(lines []draw.Line) string {
 	return strings.Join(used, "   ")
 }
 
-// short is what in an id names the node: query00000 of Query(query00000).
-func short(id trajectory.ID) string {
+// shortID is what in an id names the node: query00000 of Query(query00000).
+func shortID(id trajectory.ID) string {
 	_, rest, _ := strings.Cut(string(id), "(")
 	return strings.TrimSuffix(rest, ")")
 }
 
 // outlineLine is one node: its mark, its id, and indented what it is and says.
-func outlineLine(l *draw.Line, wide int, st style, colour lipgloss.Style) string {
+func outlineLine(l *draw.OutlineLine, wide int, st style, colour lipgloss.Style) string {
 	said := lipgloss.NewStyle()
 	where, how := " ", " "
 	switch {
@@ -87,7 +87,7 @@ func outlineLine(l *draw.Line, wide int, st style, colour lipgloss.Style) string
 	if l.Failed {
 		how, said = st.bad.Render("!"), st.bad
 	}
-	id := short(l.ID)
+	id := shortID(l.ID)
 	parts := []string{where + how + " " + colour.Render(id) + strings.Repeat(" ", wide-len(id)) + " " + strings.Repeat("  ", l.Depth)}
 	add := func(s string) {
 		if s != "" {
@@ -105,13 +105,13 @@ func outlineLine(l *draw.Line, wide int, st style, colour lipgloss.Style) string
 		notes = append(notes, "goes on")
 	}
 	if len(l.After) > 0 {
-		notes = append(notes, "after "+fewOf(l.After))
+		notes = append(notes, "after "+firstNames(l.After))
 	}
 	if l.By != "" {
 		notes = append(notes, l.By)
 	}
 	if len(l.Refers) > 0 {
-		notes = append(notes, fewOf(l.Refers))
+		notes = append(notes, firstNames(l.Refers))
 	}
 	if len(notes) > 0 {
 		add(st.dim.Render("(" + shorten(strings.Join(notes, "; "), 60) + ")"))
@@ -120,20 +120,20 @@ func outlineLine(l *draw.Line, wide int, st style, colour lipgloss.Style) string
 		parts[last] += " " // apart from what it is
 	}
 	if l.Said != "" {
-		add(said.Render(shorten(l.Said, mostSaid)))
+		add(said.Render(shorten(l.Said, maxMessageRunes)))
 	}
 	if l.Result != "" {
 		style := st.dim
 		if l.Failed {
 			style = st.bad
 		}
-		add(style.Render("→ " + shorten(l.Result, mostResult)))
+		add(style.Render("→ " + shorten(l.Result, maxResultRunes)))
 	}
 	return strings.Join(parts, " ")
 }
 
-// fewOf lists the first of many.
-func fewOf(list []string) string {
+// firstNames lists the first of many.
+func firstNames(list []string) string {
 	const most = 4
 	if len(list) > most+1 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
@@ -143,8 +143,8 @@ func fewOf(list []string) string {
 
 // typeStyles are the colours of node types, as drawings have them where a
 // terminal has such.
-func (p *program) typeStyles(out io.Writer) map[trajectory.Type]lipgloss.Style {
-	st := p.styleOf(out)
+func (p *cli) typeStyles(out io.Writer) map[trajectory.Type]lipgloss.Style {
+	st := p.styleFor(out)
 	if st.bad.Render("x") == "x" { // no colours here
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 // catalogue holds the node types that flows run by this command may use.
 func catalogue() (*node.Catalogue, error) { return node.NewCatalogue(builtin.Types()...) }
 
-// verdict is what --json prints of one file.
-type verdict struct {
+// validation is what --json prints of one file.
+type validation struct {
 	File     string    `json:"file"`
 	Valid    bool      `json:"valid"`
 	Flow     string    `json:"flow"`
@@ -33,7 +33,7 @@ type problem struct {
 	Hint    string `json:"hint"`
 }
 
-func (p *program) validateCommand() *cobra.Command {
+func (p *cli) validateCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "validate FILE...",
@@ -56,16 +56,16 @@ not a valid flow.`,
 	return c
 }
 
-func (p *program) validate(files []string, asJSON bool) error {
+func (p *cli) validate(files []string, asJSON bool) error {
 	cat, err := catalogue()
 	if err != nil {
 		return err
 	}
-	verdicts := make([]verdict, 0, len(files))
+	verdicts := make([]validation, 0, len(files))
 	valid := true
 	for _, file := range files {
 		f, err := flow.Load(file, cat)
-		v := verdict{File: file, Valid: err == nil, Problems: []problem{}}
+		v := validation{File: file, Valid: err == nil, Problems: []problem{}}
 		if err == nil {
 			v.Flow = f.Name
 		} else {
@@ -79,7 +79,7 @@ func (p *program) validate(files []string, asJSON bool) error {
 			fmt.Fprintln(p.err, err)
 		default:
 			line := count(countNodes(&f.Graph), "node")
-			if n := len(f.Closure()) - 1; n > 0 {
+			if n := len(f.Dependencies()) - 1; n > 0 {
 				line += ", uses " + count(n, "flow")
 			}
 			fmt.Fprintf(p.out, "%s: valid: %s, %s\n", file, f.Name, line)
@@ -89,7 +89,7 @@ func (p *program) validate(files []string, asJSON bool) error {
 		writeJSON(p.out, verdicts)
 	}
 	if !valid {
-		return &exit{exitUsage}
+		return &exitError{exitUsage}
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func countNodes(g *flow.Graph) int {
 	return n
 }
 
-func (p *program) schemaCommand() *cobra.Command {
+func (p *cli) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of flow files, for editors",

@@ -23,7 +23,7 @@ type verifyOptions struct {
 	proves bool
 }
 
-func (p *program) verifyCommand() *cobra.Command {
+func (p *cli) verifyCommand() *cobra.Command {
 	o := &verifyOptions{}
 	c := &cobra.Command{
 		Use:   "verify RUN | FILE | --all",
@@ -56,7 +56,7 @@ Exit codes: 0 no findings, 1 findings, 2 an error.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := p.verify(c.Context(), args, o); err != nil {
-				return trouble(err)
+				return diffError(err)
 			}
 			return nil
 		},
@@ -69,7 +69,7 @@ Exit codes: 0 no findings, 1 findings, 2 an error.`,
 	return c
 }
 
-func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) error {
+func (p *cli) verify(ctx context.Context, args []string, o *verifyOptions) error {
 	switch {
 	case len(args) > 1:
 		return usagef("did not expect %q; see `weir verify --help`", args[1])
@@ -79,10 +79,10 @@ func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) e
 		return usagef("--all and a run exclude each other")
 	}
 	v := audit.Options{}
-	if err := keptHead(&v, o); err != nil {
+	if err := parseKeptHead(&v, o); err != nil {
 		return err
 	}
-	p.progressOf(&v)
+	p.showProgress(&v)
 	out, err := p.verifyWhere(ctx, args, o, &v)
 	if err != nil {
 		return err
@@ -93,13 +93,13 @@ func (p *program) verify(ctx context.Context, args []string, o *verifyOptions) e
 		p.printVerified(&v, out, o.proves)
 	}
 	if !out.OK {
-		return &exit{exitFailed}
+		return &exitError{exitFailed}
 	}
 	return nil
 }
 
 // verifyWhere verifies a file of an export, or in the database.
-func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptions, v *audit.Options) (*audit.Report, error) {
+func (p *cli) verifyWhere(ctx context.Context, args []string, o *verifyOptions, v *audit.Options) (*audit.Report, error) {
 	if !o.all && isFile(args[0]) {
 		e, err := p.readExport(args[0])
 		if err != nil {
@@ -129,8 +129,8 @@ func (p *program) verifyWhere(ctx context.Context, args []string, o *verifyOptio
 // verifySteps is after how many runs the progress of a verification is told.
 const verifySteps = 100
 
-// progressOf has people at a terminal told how far a verification is.
-func (p *program) progressOf(v *audit.Options) {
+// showProgress has people at a terminal told how far a verification is.
+func (p *cli) showProgress(v *audit.Options) {
 	if p.json || !isTerminal(p.err) {
 		return
 	}
@@ -146,7 +146,7 @@ func (p *program) progressOf(v *audit.Options) {
 
 // onlyRun finds the run whose id begins with prefix.
 func onlyRun(ctx context.Context, s *sqlite.Store, prefix string) (string, error) {
-	ids, err := s.Find(ctx, prefix)
+	ids, err := s.FindRunIDs(ctx, prefix)
 	switch {
 	case err != nil:
 		return "", err
@@ -158,8 +158,8 @@ func onlyRun(ctx context.Context, s *sqlite.Store, prefix string) (string, error
 	return ids[0], nil
 }
 
-// keptHead reads --head.
-func keptHead(v *audit.Options, o *verifyOptions) error {
+// parseKeptHead reads --head.
+func parseKeptHead(v *audit.Options, o *verifyOptions) error {
 	if o.head == "" {
 		return nil
 	}
@@ -190,8 +190,8 @@ func keptHead(v *audit.Options, o *verifyOptions) error {
 }
 
 // printVerified shows people what a verification came to.
-func (p *program) printVerified(v *audit.Options, out *audit.Report, proves bool) {
-	st := p.styleOf(p.out)
+func (p *cli) printVerified(v *audit.Options, out *audit.Report, proves bool) {
+	st := p.styleFor(p.out)
 	line := func(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
 	if len(out.Findings) > 0 {
 		t := p.table("RUN FOUND WHAT")
@@ -201,18 +201,18 @@ func (p *program) printVerified(v *audit.Options, out *audit.Report, proves bool
 		t.print()
 	}
 	if out.Erased > 0 {
-		line("erased: %s of %s, %s", count(out.ErasedCommits, "commit"), count(out.Erased, "run"), verdictOf(st, out.OK, "chain intact", "chain broken"))
+		line("erased: %s of %s, %s", count(out.ErasedCommits, "commit"), count(out.Erased, "run"), passOrFail(st, out.OK, "chain intact", "chain broken"))
 	}
 	if out.Unchained > 0 {
 		line("%s from before the chain began: what they hold is not verified", count(out.Unchained, "commit"))
 	}
 	if v.Run == "" {
-		line("%s: %s", count(len(out.Runs), "run"), verdictOf(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
+		line("%s: %s", count(len(out.Runs), "run"), passOrFail(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
 		line("digest of all heads %s", out.Digest)
 	} else {
 		r := out.Runs[len(out.Runs)-1]
 		line("run %s: %s, %s: %s", r.Run, count(r.Commits, "commit"), count(r.Events, "event"),
-			verdictOf(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
+			passOrFail(st, out.OK, "intact", "not as written: "+count(len(out.Findings), "finding")))
 		line("head %s", r.Head)
 		if v.Head != nil && r.At > 0 {
 			line("as it was up to commit %d when the head was kept", r.At)
@@ -224,7 +224,7 @@ func (p *program) printVerified(v *audit.Options, out *audit.Report, proves bool
 	}
 }
 
-func verdictOf(st style, ok bool, good, bad string) string {
+func passOrFail(st style, ok bool, good, bad string) string {
 	if ok {
 		return st.good.Render(good)
 	}

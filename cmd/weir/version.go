@@ -37,7 +37,7 @@ func thisBuild() build {
 	return b
 }
 
-func (p *program) versionCommand() *cobra.Command {
+func (p *cli) versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",

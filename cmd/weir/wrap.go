@@ -35,24 +35,24 @@ func wrapped(s string, width int) string {
 
 // wrap is a text for stdout, each line of it behind by, and wrapped where stdout is a
 // terminal.
-func (p *program) wrap(s, by string) string {
+func (p *cli) wrap(s, by string) string {
 	if width := widthOf(p.out); width > 0 {
-		s = wrapped(s, max(width-lipgloss.Width(by), cellLeast))
+		s = wrapped(s, max(width-lipgloss.Width(by), minCellWidth))
 	}
 	return indent(s, by)
 }
 
-// tell prints a line for people, wrapped where stdout is a terminal.
-func (p *program) tell(format string, args ...any) {
+// printf prints a line for people, wrapped where stdout is a terminal.
+func (p *cli) printf(format string, args ...any) {
 	fmt.Fprintln(p.out, p.wrap(fmt.Sprintf(format, args...), ""))
 }
 
-// flowing writes a text that comes in pieces, and breaks lines at spaces. A word is
+// lineWrapper writes a text that comes in pieces, and breaks lines at spaces. A word is
 // written when it is complete. Flush it where the text ends.
-type flowing struct {
+type lineWrapper struct {
 	out    io.Writer
 	width  int // of a line, 0 for one that is never broken
-	look   func(s string) string
+	style  func(s string) string
 	column int
 	spaces int // before the word
 	word   strings.Builder
@@ -61,11 +61,11 @@ type flowing struct {
 // tabSpaces is how many spaces a tab is shown as.
 const tabSpaces = 4
 
-// joiner joins two characters into one.
-const joiner = '\u200d'
+// zeroWidthJoiner joins two characters into one.
+const zeroWidthJoiner = '\u200d'
 
 // write takes in a piece.
-func (f *flowing) write(s string) {
+func (f *lineWrapper) write(s string) {
 	if f.width <= 0 {
 		f.print(s)
 		return
@@ -85,7 +85,7 @@ func (f *flowing) write(s string) {
 		default:
 			// Between wide characters a line may be broken; one that is joined to the
 			// one before, or changes its look, stays with it.
-			if wide(r) && before != joiner && f.word.Len() > 0 {
+			if isWide(r) && before != zeroWidthJoiner && f.word.Len() > 0 {
 				f.flush()
 			}
 			f.word.WriteRune(r)
@@ -94,13 +94,13 @@ func (f *flowing) write(s string) {
 	}
 }
 
-// wide reports whether a character takes two columns.
-func wide(r rune) bool {
+// isWide reports whether a character takes two columns.
+func isWide(r rune) bool {
 	return r >= 0x1100 && !unicode.Is(unicode.Mn, r) && lipgloss.Width(string(r)) > 1
 }
 
 // flush writes the word that is begun.
-func (f *flowing) flush() {
+func (f *lineWrapper) flush() {
 	if f.word.Len() == 0 {
 		return
 	}
@@ -118,15 +118,15 @@ func (f *flowing) flush() {
 	}
 }
 
-// end writes what is left, and begins a line.
-func (f *flowing) end() {
+// endLine writes what is left, and begins a line.
+func (f *lineWrapper) endLine() {
 	f.flush()
 	f.column, f.spaces = 0, 0
 }
 
-func (f *flowing) print(s string) {
-	if f.look != nil && s != "\n" {
-		s = f.look(s)
+func (f *lineWrapper) print(s string) {
+	if f.style != nil && s != "\n" {
+		s = f.style(s)
 	}
 	fmt.Fprint(f.out, s)
 }

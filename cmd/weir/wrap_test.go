@@ -19,8 +19,8 @@ func phrase(r *rand.Rand, n int) string {
 	return strings.Join(words, " ")
 }
 
-// squeezed is a text without its spaces and breaks.
-func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
+// collapseSpaces is a text without its spaces and breaks.
+func collapseSpaces(s string) string { return strings.Join(strings.Fields(s), "") }
 
 // shownAt is what a table prints at a width.
 func shownAt(t *table, width int) string {
@@ -30,9 +30,9 @@ func shownAt(t *table, width int) string {
 	return out.String()
 }
 
-func TestATableFitsTheTerminalAndShowsErrorsWhole(t *testing.T) {
+func TestTableFitsTerminalAndKeepsErrors(t *testing.T) {
 	t.Parallel()
-	p, _ := typing("")
+	p, _ := newTypingCLI("")
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		tb := p.table("SEQ NODE TYPE STATUS TIME MODEL TOKENS COST NOTE", "MODEL", "TYPE", "SEQ", "TIME")
@@ -43,16 +43,16 @@ func TestATableFitsTheTerminalAndShowsErrorsWhole(t *testing.T) {
 		}
 		for _, width := range []int{40, 60, 80, 120, 200} {
 			text := shownAt(tb, width)
-			fits(t, text, width)
+			checkWidth(t, text, width)
 			if width >= 60 {
-				saysAll(t, tb, text, failure)
+				checkComplete(t, tb, text, failure)
 			}
 		}
 	}
 }
 
-// fits checks that no line is wider than the terminal.
-func fits(t *testing.T, text string, width int) {
+// checkWidth checks that no line is wider than the terminal.
+func checkWidth(t *testing.T, text string, width int) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if n := lipgloss.Width(strings.TrimRight(line, "\n")); n > width {
@@ -61,8 +61,8 @@ func fits(t *testing.T, text string, width int) {
 	}
 }
 
-// saysAll checks that a table has what matters, and names what it has not.
-func saysAll(t *testing.T, tb *table, text, failure string) {
+// checkComplete checks that a table has what matters, and names what it has not.
+func checkComplete(t *testing.T, tb *table, text, failure string) {
 	t.Helper()
 	head, _, _ := strings.Cut(text, "\n")
 	for _, column := range []string{"STATUS", "TOKENS", "COST", "NOTE"} {
@@ -70,7 +70,7 @@ func saysAll(t *testing.T, tb *table, text, failure string) {
 			t.Errorf("no %s in %q", column, head)
 		}
 	}
-	if !strings.Contains(squeezed(lastColumn(text)), squeezed(failure)) {
+	if !strings.Contains(collapseSpaces(lastColumn(text)), collapseSpaces(failure)) {
 		t.Errorf("the error is not whole: %s\n%s", failure, text)
 	}
 	for _, name := range tb.drop {
@@ -99,9 +99,9 @@ func lastColumn(text string) string {
 	return strings.Join(out, " ")
 }
 
-func TestATableThatIsNotForATerminalIsWhole(t *testing.T) {
+func TestTableOutsideTerminalIsComplete(t *testing.T) {
 	t.Parallel()
-	p, _ := typing("")
+	p, _ := newTypingCLI("")
 	tb := p.table("NODE NOTE", "NODE")
 	tb.row("a", strings.Repeat("word ", 100)+"end")
 	if text := shownAt(tb, 0); strings.Count(text, "\n") != 2 || !strings.Contains(text, "end") {
@@ -120,37 +120,37 @@ func TestShortenCountsColumns(t *testing.T) {
 	}
 }
 
-// flown is a text written in pieces, at a width.
-func flown(r *rand.Rand, s string, width int) string {
+// wrapInPieces is a text written in pieces, at a width.
+func wrapInPieces(r *rand.Rand, s string, width int) string {
 	var out strings.Builder
-	f := flowing{out: io.Writer(&out), width: width}
+	f := lineWrapper{out: io.Writer(&out), width: width}
 	for runes := []rune(s); len(runes) > 0; {
 		n := 1 + r.IntN(len(runes))
 		f.write(string(runes[:n]))
 		runes = runes[n:]
 	}
-	f.end()
+	f.endLine()
 	return out.String()
 }
 
-func TestATextThatComesInPiecesIsBrokenAtSpaces(t *testing.T) {
+func TestStreamedTextWrapsAtSpaces(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		s := phrase(r, r.IntN(60)) + "\n" + phrase(r, r.IntN(60)) + "\n\n    code()"
 		for _, width := range []int{40, 60, 80, 120} {
-			got := flown(r, s, width)
-			if squeezed(got) != squeezed(s) {
+			got := wrapInPieces(r, s, width)
+			if collapseSpaces(got) != collapseSpaces(s) {
 				t.Fatalf("seed %d, width %d: %q became %q", seed, width, s, got)
 			}
-			fits(t, got, width)
+			checkWidth(t, got, width)
 			for _, word := range []string{"the", "model_overloaded", "naïve", "    code()"} {
 				if strings.Count(got, word) != strings.Count(s, word) {
 					t.Errorf("seed %d, width %d: %q is broken:\n%s", seed, width, word, got)
 				}
 			}
 		}
-		if got := flown(r, s, 0); got != s {
+		if got := wrapInPieces(r, s, 0); got != s {
 			t.Errorf("seed %d: without a terminal %q became %q", seed, s, got)
 		}
 	}

@@ -16,7 +16,7 @@ func (p *Program) explain(v Vars, err error) error {
 	if errors.As(err, new(interpreter.EvalCancelledError)) {
 		return p.fail(0, fmt.Sprintf("the expression takes more than %d steps", MaxCost))
 	}
-	msg := readable(err.Error())
+	msg := translateMessage(err.Error())
 	at := new(types.Err)
 	if !errors.As(err, &at) {
 		return p.fail(0, msg)
@@ -29,11 +29,11 @@ func (p *Program) explain(v Vars, err error) error {
 	if iss.Err() != nil {
 		return p.fail(0, msg)
 	}
-	w := newWalker(env, p.src, tree.NativeRep())
+	w := newRefCollector(env, p.src, tree.NativeRep())
 	w.nodes = make(map[int64]int)
 	w.walk(tree.NativeRep().Expr())
 	if i, ok := w.nodes[at.NodeID()]; ok {
-		if why, n := unresolved(v, w.refs[i]); why != "" {
+		if why, n := missingMember(v, w.refs[i]); why != "" {
 			return p.missing(w.refs[i], n, why)
 		}
 		return p.fail(w.refs[i].Offset, msg)
@@ -41,8 +41,8 @@ func (p *Program) explain(v Vars, err error) error {
 	return p.fail(w.offsetOf(at.NodeID()), msg)
 }
 
-// readable puts what CEL says of operands in the words of this language.
-func readable(msg string) string {
+// translateMessage puts what CEL says of operands in the words of this language.
+func translateMessage(msg string) string {
 	switch {
 	case msg == "no such overload":
 		return "true or false is expected here (as a condition of ?:, and on both sides of || and &&)"
@@ -52,15 +52,15 @@ func readable(msg string) string {
 	return msg
 }
 
-// unresolved says why a reference does not resolve, "" where it does, and
+// missingMember says why a reference does not resolve, "" where it does, and
 // which member of it is not there, the root being number 0.
-func unresolved(v Vars, r Ref) (why string, n int) {
+func missingMember(v Vars, r Ref) (why string, n int) {
 	cur, ok := v.Lookup(r.Root)
 	if !ok {
 		return unknownName(r.Root), 0
 	}
 	path := r.Path
-	if r.Test {
+	if r.IsHas {
 		path = path[:len(path)-1]
 	}
 	at := r.Root

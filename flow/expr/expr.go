@@ -77,11 +77,11 @@ type Ref struct {
 	// (of a template: of the string that holds it); Len is how many bytes root
 	// and path take.
 	Offset, Len int
-	// Test marks has(...): the last member may be absent.
-	Test bool
-	// Maybe marks a reference that evaluating the expression may not read: one
+	// IsHas marks has(...): the last member may be absent.
+	IsHas bool
+	// Conditional marks a reference that evaluating the expression may not read: one
 	// in a branch of ?:, on a side of || or &&, inside a macro, or in has().
-	Maybe bool
+	Conditional bool
 }
 
 // String is the reference as it is written: a.b.c.

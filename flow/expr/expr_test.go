@@ -250,7 +250,7 @@ func TestRefsListEveryRootReference(t *testing.T) {
 		var got []string
 		for _, r := range p.Refs() {
 			s := fmt.Sprintf("%s@%d+%d", r, r.Offset, r.Len)
-			if r.Test {
+			if r.IsHas {
 				s += "?"
 			}
 			got = append(got, s)
@@ -415,7 +415,7 @@ func TestAReferenceIsMarkedWhereAnExpressionMayNotReadIt(t *testing.T) {
 		var got []string
 		for _, r := range p.Refs() {
 			s := r.String()
-			if r.Maybe {
+			if r.Conditional {
 				s += "?"
 			}
 			got = append(got, s)

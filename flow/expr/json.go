@@ -37,13 +37,13 @@ func parsers(lib *cel.Env) ([]cel.EnvOption, error) {
 			parse = jsonParse
 		}
 		out = append(out, cel.Function(f.function, cel.Overload(f.overload, f.args, cel.OptionalType(f.result),
-			cel.FunctionBinding(func(a ...ref.Val) ref.Val { return certain(f.function, parse(a...)) }))))
+			cel.FunctionBinding(func(a ...ref.Val) ref.Val { return unwrapOptional(f.function, parse(a...)) }))))
 	}
 	return out, nil
 }
 
-// certain is the value that an optional holds.
-func certain(function string, v ref.Val) ref.Val {
+// unwrapOptional is the value that an optional holds.
+func unwrapOptional(function string, v ref.Val) ref.Val {
 	o, ok := v.(*types.Optional)
 	switch {
 	case !ok:

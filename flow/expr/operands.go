@@ -11,25 +11,25 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// decorator is what this language adds to the steps of an expression: bounded
+// newDecorator is what this language adds to the steps of an expression: bounded
 // comparisons, arithmetic on ints with doubles, and errors that name operands.
-func decorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
+func newDecorator(tree ast.Expr) interpreter.InterpretableDecoratorV2 {
 	apart := branches(tree)
 	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		call, ok := i.(interpreter.InterpretableCall)
 		if !ok {
 			if apart[i.ID()] {
-				return branch{i}, nil
+				return branchStep{i}, nil
 			}
 			return i, nil
 		}
-		if g := guarded(call); g != nil {
+		if g := boundComparisons(call); g != nil {
 			return g, nil
 		}
 		if a := arithmetic(call); a != nil {
 			return a, nil
 		}
-		return named{call}, nil
+		return namedCall{call}, nil
 	}
 }
 
@@ -48,15 +48,15 @@ func branches(tree ast.Expr) map[int64]bool {
 	return found
 }
 
-// branch is a step that stays on its own.
-type branch struct{ interpreter.InterpretableV2 }
+// branchStep is a step that stays on its own.
+type branchStep struct{ interpreter.InterpretableV2 }
 
-// named is a call whose error, where the function does not take its operands,
+// namedCall is a call whose error, where the function does not take its operands,
 // says which they are.
-type named struct{ interpreter.InterpretableCall }
+type namedCall struct{ interpreter.InterpretableCall }
 
 // Exec implements interpreter.InterpretableV2.
-func (n named) Exec(f *interpreter.ExecutionFrame) ref.Val {
+func (n namedCall) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	out := n.InterpretableCall.Exec(f)
 	err, ok := out.(*types.Err)
 	if !ok || err.NodeID() != n.ID() || !strings.HasPrefix(err.Error(), "no such overload") {

@@ -20,11 +20,11 @@ type Program struct {
 	// resolved without CEL; prog otherwise.
 	path []string
 	prog cel.Program
-	// later compiles the rest of a program that Defer made, once; failed is what
+	// compileOnce compiles the rest of a program that Defer made, once; failed is what
 	// came of it.
-	later  sync.Once
-	put    bool // off: it is compiled when it is first used
-	failed error
+	compileOnce sync.Once
+	deferred    bool // off: it is compiled when it is first used
+	failed      error
 }
 
 // Compile reads one bare CEL expression. A *SyntaxError says what is wrong with
@@ -56,13 +56,13 @@ func Defer(src string) *Program {
 	if r, ok := plainPath(src); ok && len(src) <= MaxSource {
 		return &Program{src: src, refs: []Ref{r}, path: append([]string{r.Root}, r.Path...)}
 	}
-	return &Program{src: src, put: true}
+	return &Program{src: src, deferred: true}
 }
 
-// ready compiles a program that was put off.
-func (p *Program) ready() error {
-	if p.put {
-		p.later.Do(func() {
+// ensureCompiled compiles a program that was put off.
+func (p *Program) ensureCompiled() error {
+	if p.deferred {
+		p.compileOnce.Do(func() {
 			done, err := Compile(p.src)
 			if err != nil {
 				p.failed = err
@@ -88,7 +88,7 @@ func (p *Program) compile() error {
 	if p.refs, err = references(env, src, ast.NativeRep()); err != nil {
 		return err
 	}
-	p.prog, err = env.Program(ast, cel.CostTracking(calls{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(decorator(ast.NativeRep().Expr())))
+	p.prog, err = env.Program(ast, cel.CostTracking(callCosts{}), cel.CostLimit(MaxCost), cel.CustomDecoratorV2(newDecorator(ast.NativeRep().Expr())))
 	if err != nil {
 		return &SyntaxError{0, err.Error()}
 	}
@@ -138,7 +138,7 @@ func (p *Program) Source() string { return p.src }
 // Refs lists every reference to a root name, in order of place; none of one that
 // Defer made and that is not valid.
 func (p *Program) Refs() []Ref {
-	_ = p.ready() // evaluating it says so
+	_ = p.ensureCompiled() // evaluating it says so
 	return p.refs
 }
 
@@ -153,16 +153,16 @@ func (p *Program) Path() []string { return p.path }
 // Results may share memory with what v gave: do not change them.
 func (p *Program) Eval(v Vars) (any, error) {
 	if p.path != nil {
-		return p.follow(v)
+		return p.resolvePath(v)
 	}
-	if err := p.ready(); err != nil {
+	if err := p.ensureCompiled(); err != nil {
 		return nil, p.fail(0, err.Error())
 	}
 	out, _, err := p.prog.Eval(&activation{v})
 	if err != nil {
 		return nil, p.explain(v, err)
 	}
-	n := natives{left: MaxResult / 2}
+	n := nativeConverter{left: MaxResult / 2}
 	res, err := n.of(out)
 	if err != nil {
 		return nil, p.fail(0, err.Error())
@@ -179,8 +179,8 @@ func (a *activation) ResolveName(name string) (any, bool) { return a.vars.Lookup
 // Parent implements interpreter.Activation.
 func (a *activation) Parent() interpreter.Activation { return nil }
 
-// follow resolves a plain reference.
-func (p *Program) follow(v Vars) (any, error) {
+// resolvePath resolves a plain reference.
+func (p *Program) resolvePath(v Vars) (any, error) {
 	cur, ok := v.Lookup(p.path[0])
 	if !ok {
 		return nil, p.missing(p.refs[0], 0, unknownName(p.path[0]))

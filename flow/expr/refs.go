@@ -53,16 +53,16 @@ func Reserved(name string) bool {
 	return false
 }
 
-// walker collects the references of a syntax tree.
-type walker struct {
+// refCollector collects the references of a syntax tree.
+type refCollector struct {
 	env   *cel.Env
 	src   string
 	tree  *ast.AST
 	refs  []Ref
 	bound map[string]int // variables of the comprehensions around, counted
 	err   *SyntaxError
-	// maybe counts what stands around and may leave its parts unevaluated.
-	maybe int
+	// conditionalDepth counts what stands around and may leave its parts unevaluated.
+	conditionalDepth int
 	// nodes holds, for each syntax node of a reference, its number in refs; nil
 	// where nobody needs it.
 	nodes map[int64]int
@@ -73,7 +73,7 @@ type walker struct {
 // references lists the references of a parsed expression and refuses what the
 // language does not have: unknown functions and messages.
 func references(env *cel.Env, src string, tree *ast.AST) ([]Ref, error) {
-	w := newWalker(env, src, tree)
+	w := newRefCollector(env, src, tree)
 	w.walk(tree.Expr())
 	if w.err != nil {
 		return nil, w.err
@@ -82,8 +82,8 @@ func references(env *cel.Env, src string, tree *ast.AST) ([]Ref, error) {
 	return w.refs, nil
 }
 
-func newWalker(env *cel.Env, src string, tree *ast.AST) *walker {
-	w := &walker{env: env, src: src, tree: tree, bound: map[string]int{}}
+func newRefCollector(env *cel.Env, src string, tree *ast.AST) *refCollector {
+	w := &refCollector{env: env, src: src, tree: tree, bound: map[string]int{}}
 	if runes := len([]rune(src)); runes != len(src) {
 		w.starts = make([]int, 0, runes)
 		for i := range src {
@@ -93,7 +93,7 @@ func newWalker(env *cel.Env, src string, tree *ast.AST) *walker {
 	return w
 }
 
-func (w *walker) walk(e ast.Expr) {
+func (w *refCollector) walk(e ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind, ast.SelectKind:
 		w.path(e)
@@ -114,13 +114,13 @@ func (w *walker) walk(e ast.Expr) {
 	}
 }
 
-func (w *walker) all(es []ast.Expr) {
+func (w *refCollector) all(es []ast.Expr) {
 	for _, e := range es {
 		w.walk(e)
 	}
 }
 
-func (w *walker) comprehension(c ast.ComprehensionExpr) {
+func (w *refCollector) comprehension(c ast.ComprehensionExpr) {
 	w.walk(c.IterRange())
 	w.walk(c.AccuInit())
 	names := []string{c.AccuVar(), c.IterVar()}
@@ -130,17 +130,17 @@ func (w *walker) comprehension(c ast.ComprehensionExpr) {
 	for _, n := range names {
 		w.bound[n]++
 	}
-	w.maybe++
+	w.conditionalDepth++
 	w.walk(c.LoopCondition())
 	w.walk(c.LoopStep())
 	w.walk(c.Result())
-	w.maybe--
+	w.conditionalDepth--
 	for _, n := range names {
 		w.bound[n]--
 	}
 }
 
-func (w *walker) call(e ast.Expr) {
+func (w *refCollector) call(e ast.Expr) {
 	c := e.AsCall()
 	if c.FunctionName() == operators.Index {
 		w.path(e)
@@ -166,7 +166,7 @@ func (w *walker) call(e ast.Expr) {
 
 // args walks the arguments of a function or operator; those that it may leave
 // unevaluated are marked. Either side of || and && may decide alone.
-func (w *walker) args(c ast.CallExpr) {
+func (w *refCollector) args(c ast.CallExpr) {
 	args := c.Args()
 	switch c.FunctionName() {
 	case operators.Conditional:
@@ -177,14 +177,14 @@ func (w *walker) args(c ast.CallExpr) {
 		w.all(args)
 		return
 	}
-	w.maybe++
+	w.conditionalDepth++
 	w.all(args)
-	w.maybe--
+	w.conditionalDepth--
 }
 
 // path reads a chain of selects down to its root; what is no constant member
 // ends the path and is walked on its own.
-func (w *walker) path(e ast.Expr) {
+func (w *refCollector) path(e ast.Expr) {
 	var names []string
 	var ids []int64
 	test := false
@@ -228,7 +228,7 @@ func constantKey(e ast.Expr) (string, bool) {
 }
 
 // add notes a reference; names stand last member first.
-func (w *walker) add(root ast.Expr, names []string, test bool, ids []int64) {
+func (w *refCollector) add(root ast.Expr, names []string, test bool, ids []int64) {
 	name := strings.TrimPrefix(root.AsIdent(), ".")
 	if w.bound[name] > 0 {
 		return
@@ -241,12 +241,12 @@ func (w *walker) add(root ast.Expr, names []string, test bool, ids []int64) {
 			w.nodes[id] = len(w.refs)
 		}
 	}
-	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, Test: test, Maybe: test || w.maybe > 0})
+	w.refs = append(w.refs, Ref{Root: name, Path: names, Offset: off, Len: end - off, IsHas: test, Conditional: test || w.conditionalDepth > 0})
 }
 
 // end is where a reference ends in the source, as far as it is written with
 // plain dots; the place is for messages only.
-func (w *walker) end(off int, root string, names []string) int {
+func (w *refCollector) end(off int, root string, names []string) int {
 	at := off + len(root)
 	if !strings.HasPrefix(w.src[min(off, len(w.src)):], root) {
 		return min(at, len(w.src))
@@ -262,10 +262,10 @@ func (w *walker) end(off int, root string, names []string) int {
 }
 
 // offset is the place of an expression in bytes.
-func (w *walker) offset(e ast.Expr) int { return w.offsetOf(e.ID()) }
+func (w *refCollector) offset(e ast.Expr) int { return w.offsetOf(e.ID()) }
 
 // offsetOf is the place of the syntax node with that id.
-func (w *walker) offsetOf(id int64) int {
+func (w *refCollector) offsetOf(id int64) int {
 	r, ok := w.tree.SourceInfo().GetOffsetRange(id)
 	switch {
 	case !ok || r.Start < 0:
@@ -278,7 +278,7 @@ func (w *walker) offsetOf(id int64) int {
 	return w.starts[r.Start]
 }
 
-func (w *walker) fail(e ast.Expr, msg string) {
+func (w *refCollector) fail(e ast.Expr, msg string) {
 	if w.err == nil {
 		w.err = &SyntaxError{w.offset(e), msg}
 	}

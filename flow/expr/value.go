@@ -171,7 +171,7 @@ func plain(v any) any {
 	case opaque:
 		return v
 	default:
-		n := natives{left: MaxResult / 2}
+		n := nativeConverter{left: MaxResult / 2}
 		out, err := n.of(adapter)
 		if err != nil {
 			return v
@@ -180,14 +180,14 @@ func plain(v any) any {
 	}
 }
 
-// natives turns CEL values into Go values, at most left of them.
-type natives struct{ left int }
+// nativeConverter turns CEL values into Go values, at most left of them.
+type nativeConverter struct{ left int }
 
 var errTooBig = fmt.Errorf("the result has more than %d elements or bytes", MaxResult/2)
 
 // of gives the Go value: nil bool int64 float64 string []any map[string]any, or
 // what an opaque value holds.
-func (n *natives) of(v ref.Val) (any, error) {
+func (n *nativeConverter) of(v ref.Val) (any, error) {
 	if n.left--; n.left < 0 {
 		return nil, errTooBig
 	}
@@ -222,7 +222,7 @@ func (n *natives) of(v ref.Val) (any, error) {
 	return n.ofOther(v)
 }
 
-func (n *natives) ofOther(v ref.Val) (any, error) {
+func (n *nativeConverter) ofOther(v ref.Val) (any, error) {
 	switch t := v.(type) {
 	case types.Bytes:
 		return base64.StdEncoding.EncodeToString(t), nil
@@ -240,7 +240,7 @@ func (n *natives) ofOther(v ref.Val) (any, error) {
 	return nil, fmt.Errorf("the result is a %s, which is not a value", v.Type().TypeName())
 }
 
-func (n *natives) ofList(l traits.Lister) (any, error) {
+func (n *nativeConverter) ofList(l traits.Lister) (any, error) {
 	size, ok := l.Size().(types.Int)
 	if !ok || int64(size) > int64(n.left) {
 		return nil, errTooBig
@@ -256,7 +256,7 @@ func (n *natives) ofList(l traits.Lister) (any, error) {
 	return out, nil
 }
 
-func (n *natives) ofMap(m traits.Mapper) (any, error) {
+func (n *nativeConverter) ofMap(m traits.Mapper) (any, error) {
 	out := make(map[string]any)
 	for it := m.Iterator(); it.HasNext() == types.True; {
 		k := it.Next()

@@ -12,29 +12,29 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-// line is what is drawn between two nodes of a scope: all edges of one kind and
+// drawnEdge is what is drawn between two nodes of a scope: all edges of one kind and
 // one branch between them.
-type line struct {
+type drawnEdge struct {
 	from, to int // indexes into Graph.Nodes
 	kind     flow.EdgeKind
 	label    string // the branch or port it leaves by, "" for the usual one
 }
 
-// linesOf gathers the edges of a scope, in order.
-func linesOf(g *flow.Graph) []line {
+// edgesOf gathers the edges of a scope, in order.
+func edgesOf(g *flow.Graph) []drawnEdge {
 	index := make(map[string]int, len(g.Nodes))
 	for i, n := range g.Nodes {
 		index[n.ID] = i
 	}
-	var out []line
+	var out []drawnEdge
 	for _, e := range g.Edges {
 		from, ok1 := index[e.From]
 		to, ok2 := index[e.To]
 		if !ok1 || !ok2 {
 			continue
 		}
-		l := line{from: from, to: to, kind: e.Kind}
-		if e.Kind == flow.Control || e.FromPort == "error" {
+		l := drawnEdge{from: from, to: to, kind: e.Kind}
+		if e.Kind == flow.EdgeControl || e.FromPort == "error" {
 			l.label = e.FromPort
 		}
 		if !slices.Contains(out, l) {
@@ -44,8 +44,8 @@ func linesOf(g *flow.Graph) []line {
 	return out
 }
 
-// category is that of a node's type, "" where it is not known.
-func category(c flow.Catalogue, n *flow.Node) string {
+// nodeCategory is that of a node's type, "" where it is not known.
+func nodeCategory(c flow.Catalogue, n *flow.Node) string {
 	if c == nil {
 		return ""
 	}
@@ -55,8 +55,8 @@ func category(c flow.Catalogue, n *flow.Node) string {
 	return ""
 }
 
-// kind is what stands below a node's id: its type, with the flow that it runs.
-func kind(n *flow.Node) string {
+// nodeKind is what stands below a node's id: its type, with the flow that it runs.
+func nodeKind(n *flow.Node) string {
 	if ref, _ := n.With["flow"].(string); n.Uses != nil && ref != "" {
 		return n.Type + " " + ref
 	}
@@ -77,34 +77,34 @@ func Mermaid(f *flow.Flow) []byte {
 func mermaidScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 	quote := strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ").Replace
 	for i, n := range g.Nodes {
-		id := name(prefix, i)
+		id := drawingName(prefix, i)
 		switch {
 		case n.Body != nil:
 			b.WriteString(indent + "subgraph " + id + `["` + quote(n.ID) + " · " + quote(n.Type) + "\"]\n")
 			mermaidScope(b, n.Body, id+"_", indent+"  ")
 			b.WriteString(indent + "end\n")
 		case n.Uses != nil:
-			b.WriteString(indent + id + `[["` + quote(n.ID) + "<br/>" + quote(kind(n)) + "\"]]\n")
-		case branches(g, n.ID):
+			b.WriteString(indent + id + `[["` + quote(n.ID) + "<br/>" + quote(nodeKind(n)) + "\"]]\n")
+		case hasBranches(g, n.ID):
 			b.WriteString(indent + id + `{"` + quote(n.ID) + "<br/>" + quote(n.Type) + "\"}\n")
 		default:
 			b.WriteString(indent + id + `["` + quote(n.ID) + "<br/>" + quote(n.Type) + "\"]\n")
 		}
 	}
-	arrows := map[flow.EdgeKind]string{flow.Data: "-->", flow.Control: "-.->", flow.Context: "==>", flow.Tools: "--o"}
-	for _, l := range linesOf(g) {
-		b.WriteString(indent + name(prefix, l.from) + " " + arrows[l.kind])
+	arrows := map[flow.EdgeKind]string{flow.EdgeData: "-->", flow.EdgeControl: "-.->", flow.EdgeContext: "==>", flow.EdgeTools: "--o"}
+	for _, l := range edgesOf(g) {
+		b.WriteString(indent + drawingName(prefix, l.from) + " " + arrows[l.kind])
 		if l.label != "" {
 			b.WriteString(`|"` + quote(l.label) + `"|`)
 		}
-		b.WriteString(" " + name(prefix, l.to) + "\n")
+		b.WriteString(" " + drawingName(prefix, l.to) + "\n")
 	}
 }
 
-// branches reports whether control leaves the node by a branch.
-func branches(g *flow.Graph, id string) bool {
+// hasBranches reports whether control leaves the node by a branch.
+func hasBranches(g *flow.Graph, id string) bool {
 	return slices.ContainsFunc(g.Edges, func(e *flow.Edge) bool {
-		return e.From == id && e.Kind == flow.Control && e.FromPort != "" && e.FromPort != "error"
+		return e.From == id && e.Kind == flow.EdgeControl && e.FromPort != "" && e.FromPort != "error"
 	})
 }
 
@@ -112,7 +112,7 @@ func branches(g *flow.Graph, id string) bool {
 // each stands a node for the loop itself, where its own edges end.
 func DOT(f *flow.Flow) []byte {
 	var b strings.Builder
-	b.WriteString("digraph " + quoted(f.Name) + " {\n")
+	b.WriteString("digraph " + quoteDOT(f.Name) + " {\n")
 	b.WriteString("  rankdir=TB;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n")
 	dotScope(&b, &f.Graph, "n", "  ")
 	b.WriteString("}\n")
@@ -121,12 +121,12 @@ func DOT(f *flow.Flow) []byte {
 
 func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 	for i, n := range g.Nodes {
-		id := name(prefix, i)
-		label := " [label=" + quoted(n.ID+"\n"+kind(n))
+		id := drawingName(prefix, i)
+		label := " [label=" + quoteDOT(n.ID+"\n"+nodeKind(n))
 		switch {
 		case n.Uses != nil:
 			label += ", peripheries=2"
-		case branches(g, n.ID):
+		case hasBranches(g, n.ID):
 			label += ", shape=diamond, style=\"\""
 		}
 		if n.Body == nil {
@@ -138,16 +138,16 @@ func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 		dotScope(b, n.Body, id+"_", indent+"  ")
 		b.WriteString(indent + "}\n")
 	}
-	styles := map[flow.EdgeKind]string{flow.Control: "style=dashed", flow.Context: "color=\"#2563eb\", penwidth=1.6", flow.Tools: "arrowhead=odot"}
-	for _, l := range linesOf(g) {
+	styles := map[flow.EdgeKind]string{flow.EdgeControl: "style=dashed", flow.EdgeContext: "color=\"#2563eb\", penwidth=1.6", flow.EdgeTools: "arrowhead=odot"}
+	for _, l := range edgesOf(g) {
 		var attrs []string
 		if s := styles[l.kind]; s != "" {
 			attrs = append(attrs, s)
 		}
 		if l.label != "" {
-			attrs = append(attrs, "label="+quoted(l.label))
+			attrs = append(attrs, "label="+quoteDOT(l.label))
 		}
-		b.WriteString(indent + name(prefix, l.from) + " -> " + name(prefix, l.to))
+		b.WriteString(indent + drawingName(prefix, l.from) + " -> " + drawingName(prefix, l.to))
 		if len(attrs) > 0 {
 			b.WriteString(" [" + strings.Join(attrs, ", ") + "]")
 		}
@@ -155,17 +155,17 @@ func dotScope(b *strings.Builder, g *flow.Graph, prefix, indent string) {
 	}
 }
 
-// quoted is a string of DOT.
-func quoted(s string) string {
+// quoteDOT is a string of DOT.
+func quoteDOT(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// name is what a node is called in a drawing: ids of flows may be words that
+// drawingName is what a node is called in a drawing: ids of flows may be words that
 // mean something to who reads it.
-func name(prefix string, i int) string {
+func drawingName(prefix string, i int) string {
 	const digits = "0123456789"
 	if i < 10 {
 		return prefix + digits[i:i+1]
 	}
-	return name(prefix, i/10) + digits[i%10:i%10+1]
+	return drawingName(prefix, i/10) + digits[i%10:i%10+1]
 }

@@ -90,7 +90,7 @@ func TestSVGIsWellFormedAndTheSameEveryTime(t *testing.T) {
 
 func TestANodeThatRunsAFlowIsABoxThatNamesIt(t *testing.T) {
 	t.Parallel()
-	files := flow.Texts{"child.yaml": "weir: 1\nname: child\nnodes: {a: {type: start}}\n"}
+	files := flow.MemFiles{"child.yaml": "weir: 1\nname: child\nnodes: {a: {type: start}}\n"}
 	text := "weir: 1\nname: parent\nnodes: {do: {type: flow, with: {flow: ./child.yaml}}}\n"
 	f, err := flow.Source{Files: files}.Parse("parent.yaml", []byte(text), catalogue(t))
 	if err != nil {

@@ -24,12 +24,12 @@ type layers struct {
 
 // layered puts nodes into layers. Nodes are in flow order, so that every line
 // leads from a lower to a higher index.
-func layered(sizes []size, lines []line) *layers {
+func layered(sizes []size, lines []drawnEdge) *layers {
 	depth := make([]int, len(sizes))
-	for _, l := range sorted(lines) {
+	for _, l := range sortLines(lines) {
 		depth[l.to] = max(depth[l.to], depth[l.from]+1)
 	}
-	lower(depth, lines)
+	lowerSources(depth, lines)
 	g := &layers{vertices: make([]vertex, len(sizes))}
 	for i, s := range sizes {
 		g.vertices[i] = vertex{node: i, layer: depth[i], w: s.w, h: s.h}
@@ -49,14 +49,14 @@ func layered(sizes []size, lines []line) *layers {
 	return g
 }
 
-func sorted(lines []line) []line {
+func sortLines(lines []drawnEdge) []drawnEdge {
 	out := slices.Clone(lines)
-	slices.SortStableFunc(out, func(a, b line) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(out, func(a, b drawnEdge) int { return cmp.Compare(a.from, b.from) })
 	return out
 }
 
-// lower moves nodes that nothing leads to next to what they lead to.
-func lower(depth []int, lines []line) {
+// lowerSources moves nodes that nothing leads to next to what they lead to.
+func lowerSources(depth []int, lines []drawnEdge) {
 	first := make(map[int]int)
 	entered := make(map[int]bool)
 	for _, l := range lines {
@@ -76,7 +76,7 @@ func lower(depth []int, lines []line) {
 const passWidth = 14
 
 // route makes the vertices where a line passes layers, and joins them.
-func (g *layers) route(l line) []int {
+func (g *layers) route(l drawnEdge) []int {
 	path := []int{l.from}
 	for layer := g.vertices[l.from].layer + 1; layer < g.vertices[l.to].layer; layer++ {
 		g.vertices = append(g.vertices, vertex{node: -1, layer: layer, w: passWidth})
@@ -91,15 +91,15 @@ func (g *layers) route(l line) []int {
 	return path
 }
 
-// sweeps is how often the rows are put in order, down and up in turn; more
+// orderSweeps is how often the rows are put in order, down and up in turn; more
 // rarely make a difference.
-const sweeps = 12
+const orderSweeps = 12
 
 // order puts each row in the order of the middle of what its vertices are
 // joined to, and keeps what had the fewest crossings.
 func (g *layers) order() {
 	best, least := g.cloneRows(), g.crossings()
-	for s := range sweeps {
+	for s := range orderSweeps {
 		if least == 0 {
 			break
 		}

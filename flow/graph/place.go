@@ -30,12 +30,12 @@ type box struct {
 type picture struct {
 	size
 	boxes []box
-	lines []drawnLine
+	lines []routedEdge
 }
 
-// drawnLine is a line with the points it passes.
-type drawnLine struct {
-	line
+// routedEdge is a line with the points it passes.
+type routedEdge struct {
+	drawnEdge
 	points []point
 }
 
@@ -44,13 +44,13 @@ func layout(g *flow.Graph) *picture {
 	inner := make([]*picture, len(g.Nodes))
 	sizes := make([]size, len(g.Nodes))
 	for i, n := range g.Nodes {
-		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(kind(n)))*letterType+28), nodeHeight}
+		sizes[i] = size{max(nodeMin, float64(len(n.ID))*letterID+28, float64(len(nodeKind(n)))*letterType+28), nodeHeight}
 		if n.Body != nil {
 			inner[i] = layout(n.Body)
 			sizes[i] = size{max(sizes[i].w, inner[i].w+2*clusterPad), inner[i].h + clusterPad + clusterHead}
 		}
 	}
-	lines := linesOf(g)
+	lines := edgesOf(g)
 	l := layered(sizes, lines)
 	l.order()
 	l.place()
@@ -93,19 +93,19 @@ func (g *layers) place() {
 func (g *layers) pull(row []int, down bool) {
 	want := make([]float64, len(row))
 	for i, v := range row {
-		want[i] = g.wanted(v, down)
+		want[i] = g.wantedX(v, down)
 	}
 	left, right := make([]float64, len(row)), make([]float64, len(row))
 	for i := range row {
 		left[i] = want[i]
 		if i > 0 {
-			left[i] = max(left[i], left[i-1]+g.apart(row[i-1], row[i]))
+			left[i] = max(left[i], left[i-1]+g.minDistance(row[i-1], row[i]))
 		}
 	}
 	for i := len(row) - 1; i >= 0; i-- {
 		right[i] = want[i]
 		if i < len(row)-1 {
-			right[i] = min(right[i], right[i+1]-g.apart(row[i], row[i+1]))
+			right[i] = min(right[i], right[i+1]-g.minDistance(row[i], row[i+1]))
 		}
 	}
 	for i, v := range row {
@@ -113,9 +113,9 @@ func (g *layers) pull(row []int, down bool) {
 	}
 }
 
-// wanted is the middle of what a vertex is joined to above or below, else on
+// wantedX is the middle of what a vertex is joined to above or below, else on
 // the other side, else where it is.
-func (g *layers) wanted(v int, down bool) float64 {
+func (g *layers) wantedX(v int, down bool) float64 {
 	x := &g.vertices[v]
 	first, second := x.up, x.down
 	if !down {
@@ -134,13 +134,13 @@ func (g *layers) wanted(v int, down bool) float64 {
 	return sum / float64(len(first))
 }
 
-// apart is how far the middles of two neighbours must be from each other.
-func (g *layers) apart(a, b int) float64 {
+// minDistance is how far the middles of two neighbours must be from each other.
+func (g *layers) minDistance(a, b int) float64 {
 	return g.vertices[a].w/2 + gapX + g.vertices[b].w/2
 }
 
 // picture turns the layout into boxes and lines.
-func (g *layers) picture(scope *flow.Graph, lines []line, inner []*picture) *picture {
+func (g *layers) picture(scope *flow.Graph, lines []drawnEdge, inner []*picture) *picture {
 	p := &picture{boxes: make([]box, len(scope.Nodes))}
 	middles, halves := make([]float64, len(g.rows)), make([]float64, len(g.rows))
 	y := 0.0
@@ -163,9 +163,9 @@ func (g *layers) picture(scope *flow.Graph, lines []line, inner []*picture) *pic
 		}
 	}
 	for i, l := range lines {
-		p.lines = append(p.lines, drawnLine{l, g.points(p, g.paths[i], middles, halves)})
+		p.lines = append(p.lines, routedEdge{l, g.points(p, g.paths[i], middles, halves)})
 	}
-	p.spread()
+	p.spreadEnds()
 	return p
 }
 

@@ -101,9 +101,9 @@ func (d *drawing) picture(p *picture, x, y float64) {
 	d.b.WriteString("</g>\n")
 }
 
-func (d *drawing) line(l *drawnLine) {
+func (d *drawing) line(l *routedEdge) {
 	class := "line"
-	if l.kind != flow.Data {
+	if l.kind != flow.EdgeData {
 		class += " " + string(l.kind)
 	}
 	d.printf(`<path class="%s" marker-end="url(#%s)" d="M%s %s`, class, l.kind, px(l.points[0].x), px(l.points[0].y))
@@ -120,7 +120,7 @@ func (d *drawing) line(l *drawnLine) {
 }
 
 func (d *drawing) box(b *box) {
-	n, fill := b.node, colour(category(d.catalogue, b.node))
+	n, fill := b.node, colour(nodeCategory(d.catalogue, b.node))
 	class, middle := "node", b.y+b.h/2
 	if b.inner != nil {
 		class, middle = "body", b.y+nodeHeight/2
@@ -140,7 +140,7 @@ func (d *drawing) box(b *box) {
 		return
 	}
 	d.printf(`<text class="id" x="%s" y="%s">%s</text>`, px(b.x+b.w/2+3), px(middle-2), escape(n.ID))
-	d.printf(`<text class="type" x="%s" y="%s">%s</text></g>`+"\n", px(b.x+b.w/2+3), px(middle+13), escape(kind(n)))
+	d.printf(`<text class="type" x="%s" y="%s">%s</text></g>`+"\n", px(b.x+b.w/2+3), px(middle+13), escape(nodeKind(n)))
 }
 
 // px is a length with at most one decimal.

@@ -38,14 +38,14 @@ func Compile(s map[string]any) (*Schema, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(nothing{})
+	c.UseLoader(noLoader{})
 	if err := c.AddResource(root, doc); err != nil {
 		return nil, err
 	}
 	compiled, err := c.Compile(root)
 	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		if v, ok := errors.AsType[*jsonschema.ValidationError](e.Err); ok {
-			return nil, errors.New(strings.Join(Words(v), "; "))
+			return nil, errors.New(strings.Join(PlacedReasons(v), "; "))
 		}
 	}
 	if err != nil {
@@ -54,11 +54,11 @@ func Compile(s map[string]any) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// nothing loads no other document.
-type nothing struct{}
+// noLoader loads no other document.
+type noLoader struct{}
 
 // Load implements jsonschema.URLLoader.
-func (nothing) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s; only references inside it are read", url)
 }
 
@@ -68,16 +68,16 @@ func Parse(text string) (any, error) { return jsonschema.UnmarshalJSON(strings.N
 // Check says what in v the schema refuses: every place, up to eight, with what
 // was expected there, "; " between them. Nil means that v is valid.
 func (s *Schema) Check(v any) error {
-	e, err := s.Invalid(v)
+	e, err := s.ValidationError(v)
 	if e == nil {
 		return err
 	}
-	return errors.New(strings.Join(Words(e), "; "))
+	return errors.New(strings.Join(PlacedReasons(e), "; "))
 }
 
-// Invalid is Check with the library's own error, nil for a valid value; err is
+// ValidationError is Check with the library's own error, nil for a valid value; err is
 // set where v could not be checked.
-func (s *Schema) Invalid(v any) (e *jsonschema.ValidationError, err error) {
+func (s *Schema) ValidationError(v any) (e *jsonschema.ValidationError, err error) {
 	err = s.s.Validate(v)
 	if errors.As(err, &e) {
 		return e, nil
@@ -88,9 +88,9 @@ func (s *Schema) Invalid(v any) (e *jsonschema.ValidationError, err error) {
 	return nil, nil
 }
 
-// Optional lists the members of an object that may be left out and may not be
+// OptionalNotNull lists the members of an object that may be left out and may not be
 // null, in alphabetical order.
-func (s *Schema) Optional() []string {
+func (s *Schema) OptionalNotNull() []string {
 	var out []string
 	for name, p := range s.s.Properties {
 		if !slices.Contains(s.s.Required, name) && p.Validate(nil) != nil {
@@ -101,25 +101,25 @@ func (s *Schema) Optional() []string {
 	return out
 }
 
-// maxWords bounds how many places an error names.
-const maxWords = 8
+// maxReasons bounds how many places an error names.
+const maxReasons = 8
 
-// Words are the reasons of an error, each once and with its place.
-func Words(e *jsonschema.ValidationError) []string {
-	return words(nil, e, true, message.NewPrinter(language.English))
+// PlacedReasons are the reasons of an error, each once and with its place.
+func PlacedReasons(e *jsonschema.ValidationError) []string {
+	return appendReasons(nil, e, true, message.NewPrinter(language.English))
 }
 
 // Reasons are the reasons of an error without their places.
 func Reasons(e *jsonschema.ValidationError) []string {
-	return words(nil, e, false, message.NewPrinter(language.English))
+	return appendReasons(nil, e, false, message.NewPrinter(language.English))
 }
 
-// words appends the leaves of an error, where the reasons are.
-func words(out []string, e *jsonschema.ValidationError, placed bool, p *message.Printer) []string {
+// appendReasons appends the leaves of an error, where the reasons are.
+func appendReasons(out []string, e *jsonschema.ValidationError, placed bool, p *message.Printer) []string {
 	for _, c := range e.Causes {
-		out = words(out, c, placed, p)
+		out = appendReasons(out, c, placed, p)
 	}
-	if len(e.Causes) > 0 || len(out) == maxWords {
+	if len(e.Causes) > 0 || len(out) == maxReasons {
 		return out
 	}
 	word := e.ErrorKind.LocalizedString(p)

@@ -75,7 +75,7 @@ func TestAMemberThatMayBeLeftOutAndNotBeNullIsOptional(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(s.Optional(), " "); got != "b d" {
+	if got := strings.Join(s.OptionalNotNull(), " "); got != "b d" {
 		t.Errorf("optional are %q", got)
 	}
 }

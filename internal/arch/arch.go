@@ -63,7 +63,7 @@ func Load(fsys fs.FS) (*Tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			return enter(fsys, p)
+			return checkDir(fsys, p)
 		case path.Ext(p) != ".go":
 			return nil
 		}
@@ -75,8 +75,8 @@ func Load(fsys fs.FS) (*Tree, error) {
 	return t, nil
 }
 
-// enter returns fs.SkipDir for folders that are not part of the module.
-func enter(fsys fs.FS, dir string) error {
+// checkDir returns fs.SkipDir for folders that are not part of the module.
+func checkDir(fsys fs.FS, dir string) error {
 	if dir == "." {
 		return nil
 	}
@@ -108,8 +108,8 @@ func (t *Tree) add(fsys fs.FS, p string) error {
 	return nil
 }
 
-// find makes a finding at a node of a file.
-func (t *Tree) find(n ast.Node, format string, args ...any) Finding {
+// findingAt makes a finding at a node of a file.
+func (t *Tree) findingAt(n ast.Node, format string, args ...any) Finding {
 	return Finding{Pos: t.Fset.Position(n.Pos()), Message: fmt.Sprintf(format, args...)}
 }
 
@@ -132,8 +132,8 @@ func importPath(s *ast.ImportSpec) string {
 	return p
 }
 
-// own returns the folder of one of our packages, and false for any other.
-func own(imp string) (string, bool) {
+// localImport returns the folder of one of our packages, and false for any other.
+func localImport(imp string) (string, bool) {
 	if imp == Module {
 		return ".", true
 	}

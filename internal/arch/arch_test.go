@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/internal/arch"
 )
 
-// TestTheHouseKeepsItsRules runs every rule on this repository.
-func TestTheHouseKeepsItsRules(t *testing.T) {
+// TestTreeKeepsTheRules runs every rule on this repository.
+func TestTreeKeepsTheRules(t *testing.T) {
 	t.Parallel()
 	tree, err := arch.Load(os.DirFS("../.."))
 	if err != nil {
@@ -19,9 +19,9 @@ func TestTheHouseKeepsItsRules(t *testing.T) {
 		t.Fatalf("only %d Go files found: is the path of the root right?", len(tree.Files))
 	}
 	for name, findings := range map[string][]arch.Finding{
-		"rooms":    arch.CheckRooms(tree, arch.Rooms()),
-		"vendors":  arch.CheckVendors(tree, arch.Vendors()),
-		"purity":   arch.CheckPurity(tree, arch.Purity()),
+		"rooms":    arch.CheckImports(tree, arch.PackageRules()),
+		"vendors":  arch.CheckDependencies(tree, arch.DependencyRules()),
+		"purity":   arch.CheckPurity(tree, arch.PurityRules()),
 		"sizes":    arch.CheckSizes(tree, arch.MaxFile, arch.MaxFunc),
 		"names":    arch.CheckNames(tree, arch.BadNames()),
 		"comments": arch.CheckComments(tree),
@@ -35,24 +35,24 @@ func TestTheHouseKeepsItsRules(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasAReason keeps the data honest: no rule without a why, and
+// TestEveryRuleHasReason keeps the data honest: no rule without a why, and
 // none for a folder that another rule names already.
-func TestEveryRuleHasAReason(t *testing.T) {
+func TestEveryRuleHasReason(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, r := range arch.Rooms() {
+	for _, r := range arch.PackageRules() {
 		if strings.TrimSpace(r.Why) == "" || seen[r.Dir] {
 			t.Errorf("room %s has no reason, or stands here twice", r.Dir)
 		}
 		seen[r.Dir] = true
 	}
-	for _, v := range arch.Vendors() {
+	for _, v := range arch.DependencyRules() {
 		if strings.TrimSpace(v.Why) == "" || seen[v.Prefix] {
 			t.Errorf("vendor %s has no reason, or stands here twice", v.Prefix)
 		}
 		seen[v.Prefix] = true
 	}
-	for _, p := range arch.Purity() {
+	for _, p := range arch.PurityRules() {
 		if strings.TrimSpace(p.Why) == "" {
 			t.Errorf("purity of %s has no reason", p.Dir)
 		}

@@ -44,14 +44,14 @@ func run(t *testing.T, checks []check, rule func(*arch.Tree) []arch.Finding) {
 
 const root = `"github.com/weir-run/weir`
 
-func TestImportsBetweenRooms(t *testing.T) {
+func TestCheckImports(t *testing.T) {
 	t.Parallel()
-	rooms := []arch.Room{
+	rooms := []arch.PackageRule{
 		{Dir: "flow", Why: "first"},
-		{Dir: "engine", May: []string{"flow"}, Why: "decides alone"},
+		{Dir: "engine", Allowed: []string{"flow"}, Why: "decides alone"},
 		{Dir: "llm", Why: "exact before pattern"},
-		{Dir: "llm/...", May: []string{"llm"}, Why: "providers"},
-		{Dir: "cmd/...", May: []string{"..."}, Why: "wires"},
+		{Dir: "llm/...", Allowed: []string{"llm"}, Why: "providers"},
+		{Dir: "cmd/...", Allowed: []string{"..."}, Why: "wires"},
 	}
 	run(t, []check{
 		{
@@ -101,12 +101,12 @@ func TestImportsBetweenRooms(t *testing.T) {
 			"bench/peers/go.mod": "module x", "bench/peers/a.go": "package attic",
 			"flow/testdata/a.go": "not go", ".git/a.go": "not go",
 		}, nil},
-	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckRooms(tree, rooms) })
+	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckImports(tree, rooms) })
 }
 
-func TestVendorsStayAtHome(t *testing.T) {
+func TestCheckDependencies(t *testing.T) {
 	t.Parallel()
-	vendors := []arch.Vendor{{Prefix: "example.com/sdk-go", Only: []string{"llm/sdk"}, Hide: true, Unlinked: true, Why: "stay"}}
+	vendors := []arch.DependencyRule{{Prefix: "example.com/sdk-go", Only: []string{"llm/sdk"}, Hide: true, Unlinked: true, Why: "stay"}}
 	imp := `import "example.com/sdk-go/v3"; `
 	run(t, []check{
 		{
@@ -148,12 +148,12 @@ func TestVendorsStayAtHome(t *testing.T) {
 			},
 			[]string{"sdk.A"},
 		},
-	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckVendors(tree, vendors) })
+	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckDependencies(tree, vendors) })
 }
 
-func TestPureRooms(t *testing.T) {
+func TestCheckPurity(t *testing.T) {
 	t.Parallel()
-	rules := []arch.Pure{{
+	rules := []arch.PurityRule{{
 		Dir: "engine", Std: []string{"fmt", "time", "strings"}, Calls: []string{"time.Now", "fmt.Print*"},
 		Sequential: true, Why: "pure",
 	}}
@@ -175,9 +175,9 @@ func TestPureRooms(t *testing.T) {
 	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckPurity(tree, rules) })
 }
 
-func TestLoopsOverMaps(t *testing.T) {
+func TestCheckMapRanges(t *testing.T) {
 	t.Parallel()
-	rules := []arch.Pure{{Dir: "engine", Ordered: true, Why: "order"}}
+	rules := []arch.PurityRule{{Dir: "engine", Ordered: true, Why: "order"}}
 	engine := func(src string) map[string]string { return map[string]string{"engine/a.go": "package engine\n" + src} }
 	run(t, []check{
 		{"slices, numbers, text and functions are silent", engine(`import "strings"
@@ -219,7 +219,7 @@ func TestLoopsOverMaps(t *testing.T) {
 	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckPurity(tree, rules) })
 }
 
-func TestSizes(t *testing.T) {
+func TestCheckSizes(t *testing.T) {
 	t.Parallel()
 	run(t, []check{
 		{
@@ -241,7 +241,7 @@ func TestSizes(t *testing.T) {
 	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckSizes(tree, 5, 2) })
 }
 
-func TestNames(t *testing.T) {
+func TestCheckNames(t *testing.T) {
 	t.Parallel()
 	run(t, []check{
 		{"a name for an idea is silent", map[string]string{"convo/a.go": "package convo"}, nil},
@@ -250,7 +250,7 @@ func TestNames(t *testing.T) {
 	}, func(tree *arch.Tree) []arch.Finding { return arch.CheckNames(tree, arch.BadNames()) })
 }
 
-func TestPackageComments(t *testing.T) {
+func TestCheckComments(t *testing.T) {
 	t.Parallel()
 	run(t, []check{
 		{
@@ -277,7 +277,7 @@ func TestPackageComments(t *testing.T) {
 	}, arch.CheckComments)
 }
 
-func TestAFileThatDoesNotParseIsAnError(t *testing.T) {
+func TestUnparsableFileIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := arch.Load(fstest.MapFS{"a/a.go": {Data: []byte("package")}}); err == nil {
 		t.Error("loaded a file that is not Go")

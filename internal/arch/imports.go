@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// CheckRooms reports imports between our packages that no rule allows, and
+// CheckImports reports imports between our packages that no rule allows, and
 // packages without a rule. Test files are free to look up.
-func CheckRooms(t *Tree, rooms []Room) []Finding {
+func CheckImports(t *Tree, rooms []PackageRule) []Finding {
 	var out []Finding
 	known := map[string]bool{}
 	for _, f := range t.Files {
-		room, ok := roomOf(f.Dir, rooms)
+		room, ok := ruleOf(f.Dir, rooms)
 		if !ok {
 			if !known[f.Dir] {
-				out = append(out, t.find(f.AST.Name, "folder %s has no import rule: add a Room with its reason", f.Dir))
+				out = append(out, t.findingAt(f.AST.Name, "folder %s has no import rule: add a Room with its reason", f.Dir))
 			}
 			known[f.Dir] = true
 			continue
@@ -24,18 +24,18 @@ func CheckRooms(t *Tree, rooms []Room) []Finding {
 			continue
 		}
 		for _, s := range f.AST.Imports {
-			dir, ours := own(importPath(s))
-			if ours && !withinAny(dir, room.May) {
-				out = append(out, t.find(s, "%s must not import %s: %s", f.Dir, dir, room.Why))
+			dir, ours := localImport(importPath(s))
+			if ours && !withinAny(dir, room.Allowed) {
+				out = append(out, t.findingAt(s, "%s must not import %s: %s", f.Dir, dir, room.Why))
 			}
 		}
 	}
 	return out
 }
 
-// roomOf finds the rule for a folder: its own, or the longest pattern.
-func roomOf(dir string, rooms []Room) (Room, bool) {
-	best, found := Room{}, false
+// ruleOf finds the rule for a folder: its own, or the longest pattern.
+func ruleOf(dir string, rooms []PackageRule) (PackageRule, bool) {
+	best, found := PackageRule{}, false
 	for _, r := range rooms {
 		switch {
 		case r.Dir == dir:
@@ -47,46 +47,46 @@ func roomOf(dir string, rooms []Room) (Room, bool) {
 	return best, found
 }
 
-// CheckVendors reports imports of a vendor outside its home, vendors that the
+// CheckDependencies reports imports of a vendor outside its home, vendors that the
 // root package reaches, and vendor types in what a home exports.
-func CheckVendors(t *Tree, vendors []Vendor) []Finding {
-	linked := t.reach(".")
+func CheckDependencies(t *Tree, vendors []DependencyRule) []Finding {
+	linked := t.reachableFrom(".")
 	var out []Finding
 	for _, f := range t.Files {
 		for _, s := range f.AST.Imports {
-			v, ok := vendorOf(importPath(s), vendors)
+			v, ok := dependencyRuleOf(importPath(s), vendors)
 			switch {
 			case !ok:
 			case !withinAny(f.Dir, v.Only):
-				out = append(out, t.find(s, "%s must not import %s: %s", f.Dir, importPath(s), v.Why))
+				out = append(out, t.findingAt(s, "%s must not import %s: %s", f.Dir, importPath(s), v.Why))
 			case v.Unlinked && !f.Test && linked[f.Dir]:
-				out = append(out, t.find(s, "the root package reaches %s through %s: %s", importPath(s), f.Dir, v.Why))
+				out = append(out, t.findingAt(s, "the root package reaches %s through %s: %s", importPath(s), f.Dir, v.Why))
 			case v.Hide && !f.Test:
-				out = append(out, t.exposed(f, s, v)...)
+				out = append(out, t.exposedTypes(f, s, v)...)
 			}
 		}
 	}
 	return out
 }
 
-func vendorOf(imp string, vendors []Vendor) (Vendor, bool) {
-	i := slices.IndexFunc(vendors, func(v Vendor) bool { return strings.HasPrefix(imp, v.Prefix) })
+func dependencyRuleOf(imp string, vendors []DependencyRule) (DependencyRule, bool) {
+	i := slices.IndexFunc(vendors, func(v DependencyRule) bool { return strings.HasPrefix(imp, v.Prefix) })
 	if i < 0 {
-		return Vendor{}, false
+		return DependencyRule{}, false
 	}
 	return vendors[i], true
 }
 
-// reach returns the folders of ours that a folder imports, directly or not,
+// reachableFrom returns the folders of ours that a folder imports, directly or not,
 // with itself.
-func (t *Tree) reach(from string) map[string]bool {
+func (t *Tree) reachableFrom(from string) map[string]bool {
 	imports := map[string][]string{}
 	for _, f := range t.Files {
 		if f.Test {
 			continue
 		}
 		for _, s := range f.AST.Imports {
-			if dir, ours := own(importPath(s)); ours {
+			if dir, ours := localImport(importPath(s)); ours {
 				imports[f.Dir] = append(imports[f.Dir], dir)
 			}
 		}
@@ -103,8 +103,8 @@ func (t *Tree) reach(from string) map[string]bool {
 	return seen
 }
 
-// exposed reports the uses of an import in the exported declarations of a file.
-func (t *Tree) exposed(f *File, s *ast.ImportSpec, v Vendor) []Finding {
+// exposedTypes reports the uses of an import in the exported declarations of a file.
+func (t *Tree) exposedTypes(f *File, s *ast.ImportSpec, v DependencyRule) []Finding {
 	var out []Finding
 	name := localName(s)
 	look := func(n ast.Node) {
@@ -114,7 +114,7 @@ func (t *Tree) exposed(f *File, s *ast.ImportSpec, v Vendor) []Finding {
 				return true
 			}
 			if x, ok := sel.X.(*ast.Ident); ok && x.Name == name {
-				out = append(out, t.find(sel, "%s exports the vendor's %s.%s: %s", f.Dir, name, sel.Sel.Name, v.Why))
+				out = append(out, t.findingAt(sel, "%s exports the vendor's %s.%s: %s", f.Dir, name, sel.Sel.Name, v.Why))
 			}
 			return true
 		})

@@ -1,26 +1,26 @@
 package arch
 
-// Room says what one package, or all below a folder, may import of ours.
-type Room struct {
+// PackageRule says what one package, or all below a folder, may import of ours.
+type PackageRule struct {
 	// Dir is a folder, or "folder/..." for those below it; the longest match
 	// holds.
 	Dir string
-	// May lists folders and patterns like Dir.
-	May []string
+	// Allowed lists folders and patterns like Dir.
+	Allowed []string
 	// Why is the reason, shown where the rule is broken.
 	Why string
 }
 
-// Rooms are the arrows of the design. A package without an entry is a finding,
+// PackageRules are the arrows of the design. A package without an entry is a finding,
 // so that a new room is a decision. Test files may look up: a golden run of the
 // parser may use the catalogue.
-func Rooms() []Room {
+func PackageRules() []PackageRule {
 	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
 		".", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
 		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
-	return append([]Room{
+	return append([]PackageRule{
 		{"scrub", nil, "a text is taken out of another, whatever the two are"},
 		{"flow/expr", nil, "expressions are evaluated by whoever has values; they know no flow"},
 		{"flow/schema", nil, "whether a value fits a schema is a question of the two"},
@@ -85,12 +85,12 @@ func Rooms() []Room {
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},
 		{"examples/...", product, "an example uses what a user may use"},
-	}, internalRooms()...)
+	}, internalPackageRules()...)
 }
 
-// internalRooms are those below internal/, which nothing outside may import.
-func internalRooms() []Room {
-	return []Room{
+// internalPackageRules are those below internal/, which nothing outside may import.
+func internalPackageRules() []PackageRule {
+	return []PackageRule{
 		{"internal/crash", []string{"convo", "llm", "llm/llmtest"}, "it sees the binary from outside; the ledger speaks a model's wire"},
 		{"internal/proof", nil, "it has tests alone, which wire what they need"},
 		{"internal/arch", nil, "the rules stand outside what they judge"},
@@ -103,8 +103,8 @@ func internalRooms() []Room {
 	}
 }
 
-// Vendor says which rooms may import a module of somebody else.
-type Vendor struct {
+// DependencyRule says which rooms may import a module of somebody else.
+type DependencyRule struct {
 	// Prefix of the import path.
 	Prefix string
 	// Only lists the folders that may; a test file elsewhere may not either.
@@ -118,9 +118,9 @@ type Vendor struct {
 
 const modelSDK = "the providers write and read the wires of models themselves (ADR 033): an SDK would double the build"
 
-// Vendors are the modules that have one home.
-func Vendors() []Vendor {
-	return []Vendor{
+// DependencyRules are the modules that have one home.
+func DependencyRules() []DependencyRule {
+	return []DependencyRule{
 		{"github.com/openai/openai-go", nil, true, true, modelSDK},
 		{"github.com/anthropics/anthropic-sdk-go", nil, true, true, modelSDK},
 		{"google.golang.org/genai", nil, true, true, modelSDK},
@@ -159,8 +159,8 @@ func Vendors() []Vendor {
 	}
 }
 
-// Pure says what a room must do without.
-type Pure struct {
+// PurityRule says what a room must do without.
+type PurityRule struct {
 	Dir string
 	// Std lists the standard packages it may import; nil allows all.
 	Std []string
@@ -173,13 +173,13 @@ type Pure struct {
 	Why     string
 }
 
-// Purity is what keeps the core a function and nodes repeatable.
-func Purity() []Pure {
+// PurityRules is what keeps the core a function and nodes repeatable.
+func PurityRules() []PurityRule {
 	clock := []string{
 		"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc",
 		"time.Tick", "time.NewTimer", "time.NewTicker", "time.Local", "time.LoadLocation",
 	}
-	return []Pure{
+	return []PurityRule{
 		{
 			Dir: "engine",
 			Std: []string{

@@ -30,7 +30,7 @@ type loader struct {
 
 // Import resolves an import path.
 func (l *loader) Import(imp string) (*types.Package, error) {
-	dir, ours := own(imp)
+	dir, ours := localImport(imp)
 	switch {
 	case imp == "unsafe":
 		return types.Unsafe, nil

@@ -21,7 +21,7 @@ func built() *debug.BuildInfo {
 	}
 }
 
-func TestABillListsTheBinaryAndEveryModuleWithItsLicence(t *testing.T) {
+func TestDocumentListsBinaryAndModules(t *testing.T) {
 	t.Parallel()
 	known := []licenses.Module{{Path: "std", License: "BSD-3-Clause"}, {Path: "example.com/a", License: "MIT"}, {Path: "example.com/c", License: "ISC"}}
 	out, err := document("weir", sha256.Sum256([]byte("code")), built(), known)
@@ -53,7 +53,7 @@ func TestABillListsTheBinaryAndEveryModuleWithItsLicence(t *testing.T) {
 	}
 }
 
-func TestAModuleWithoutAKnownLicenceIsAnError(t *testing.T) {
+func TestModuleWithoutLicenceIsAnError(t *testing.T) {
 	t.Parallel()
 	known := []licenses.Module{{Path: "std", License: "BSD-3-Clause"}, {Path: "example.com/a", License: "MIT"}}
 	if _, err := document("weir", [32]byte{}, built(), known); err == nil || !strings.Contains(err.Error(), "example.com/c") {

@@ -63,8 +63,8 @@ func ledger(dir string) int {
 	return 0
 }
 
-// rig is what all journeys share.
-type rig struct {
+// harness is what all journeys share.
+type harness struct {
 	binary   string
 	flows    string
 	dir      string
@@ -74,17 +74,17 @@ type rig struct {
 	env      []string
 }
 
-func (r *rig) flow(name string) string { return filepath.Join(r.flows, name+".yaml") }
+func (r *harness) flow(name string) string { return filepath.Join(r.flows, name+".yaml") }
 
-// newRig builds the binary and starts the ledger.
-func newRig(t *testing.T) *rig {
+// newHarness builds the binary and starts the ledger.
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	flows, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := &rig{flows: flows, dir: dir, asks: filepath.Join(dir, "asks"), binary: filepath.Join(dir, "weir")}
+	r := &harness{flows: flows, dir: dir, asks: filepath.Join(dir, "asks"), binary: filepath.Join(dir, "weir")}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", r.binary, "github.com/weir-run/weir/cmd/weir")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -107,7 +107,7 @@ func newRig(t *testing.T) *rig {
 }
 
 // startLedger starts this binary as the ledger.
-func (r *rig) startLedger(t *testing.T) {
+func (r *harness) startLedger(t *testing.T) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]) // it ends with its stdin
 	cmd.Env = append(os.Environ(), ledgerVariable+"="+r.asks)
@@ -136,28 +136,28 @@ func (r *rig) startLedger(t *testing.T) {
 	})
 }
 
-// journey is a new run of a scenario.
-func (r *rig) journey(way travels, run string, kills ...int) *journey {
-	return &journey{rig: r, way: way, run: run, dir: filepath.Join(r.dir, run), kills: kills, with: syscall.SIGKILL}
+// newTrial is a new run of a scenario.
+func (r *harness) newTrial(way scenario, run string, kills ...int) *trial {
+	return &trial{harness: r, scenario: way, run: run, dir: filepath.Join(r.dir, run), kills: kills, with: syscall.SIGKILL}
 }
 
-// calm makes the undisturbed run of each of the scenarios, all where none is named,
+// baselines makes the undisturbed run of each of the scenarios, all where none is named,
 // which says how many steps there are and what the outputs must be. The first leaves the
 // database that others begin with.
-func (r *rig) calm(t *testing.T, names ...string) []*journey {
+func (r *harness) baselines(t *testing.T, names ...string) []*trial {
 	t.Helper()
-	var out []*journey
+	var out []*trial
 	for _, way := range scenarios() {
 		if len(names) == 0 || slices.Contains(names, way.name) || way.fresh {
-			out = append(out, r.journey(way, "calm-"+way.name))
+			out = append(out, r.newTrial(way, "calm-"+way.name))
 		}
 	}
 	failures := make([]error, len(out))
-	failures[0] = out[0].undisturbed(t)
+	failures[0] = out[0].runWithoutKills(t)
 	r.database = out[0].db()
 	var all sync.WaitGroup
 	for i := 1; i < len(out); i++ {
-		all.Go(func() { failures[i] = out[i].undisturbed(t) })
+		all.Go(func() { failures[i] = out[i].runWithoutKills(t) })
 	}
 	all.Wait()
 	if err := errors.Join(failures...); err != nil {
@@ -166,10 +166,10 @@ func (r *rig) calm(t *testing.T, names ...string) []*journey {
 	return out
 }
 
-// undisturbed makes a journey without kills.
-func (j *journey) undisturbed(tb testing.TB) error {
+// runWithoutKills makes a journey without kills.
+func (j *trial) runWithoutKills(tb testing.TB) error {
 	tb.Helper()
-	err := j.travel(tb)
+	err := j.runToCompletion(tb)
 	if err == nil {
 		err = j.check(tb, nil)
 	}
@@ -177,7 +177,7 @@ func (j *journey) undisturbed(tb testing.TB) error {
 		err = fmt.Errorf("the outputs are %s", j.last.Outputs)
 	}
 	if err != nil {
-		return fmt.Errorf("%s, undisturbed: %w", j.way.name, err)
+		return fmt.Errorf("%s, undisturbed: %w", j.scenario.name, err)
 	}
 	return nil
 }
@@ -191,11 +191,11 @@ type point struct {
 // plan makes n points: four of five, as long as there are steps, kill once and
 // are spread evenly over all steps of all scenarios; the others kill two or
 // three times, by a fixed seed. Scenarios that leave does not want are left out.
-func plan(calm []*journey, n int, leave func(travels) bool) []point {
+func plan(calm []*trial, n int, leave func(scenario) bool) []point {
 	var all []point
 	var ways []int
 	for s, j := range calm {
-		if leave(j.way) {
+		if leave(j.scenario) {
 			continue
 		}
 		ways = append(ways, s)
@@ -241,15 +241,15 @@ func parsePoint(s string) (point, error) {
 	return p, nil
 }
 
-func TestARunSurvivesAKillAtEveryWrite(t *testing.T) {
-	r := newRig(t)
-	calm := r.calm(t)
-	c := &campaign{rig: r, calm: calm, with: syscall.SIGKILL, begin: time.Now(), table: make([]row, len(calm))}
+func TestRunSurvivesKillAtEveryWrite(t *testing.T) {
+	r := newHarness(t)
+	calm := r.baselines(t)
+	c := &campaign{rig: r, baselines: calm, signal: syscall.SIGKILL, begin: time.Now(), table: make([]row, len(calm))}
 	n := *points
 	if testing.Short() {
 		n = min(n, shortPoints)
 	}
-	list := plan(calm, n, func(way travels) bool { return *of != "" && *of != way.name })
+	list := plan(calm, n, func(way scenario) bool { return *of != "" && *of != way.name })
 	if *only != "" {
 		p, err := parsePoint(*only)
 		if err != nil {
@@ -267,10 +267,10 @@ func workers() int { return 2 * runtime.NumCPU() }
 
 // campaign kills and counts.
 type campaign struct {
-	rig   *rig
-	calm  []*journey
-	with  syscall.Signal
-	begin time.Time
+	rig       *harness
+	baselines []*trial
+	signal    syscall.Signal
+	begin     time.Time
 
 	mu     sync.Mutex
 	points int
@@ -304,11 +304,11 @@ func (c *campaign) run(t *testing.T, list []point) {
 // point makes one journey.
 func (c *campaign) point(t *testing.T, i int, p point) {
 	t.Helper()
-	j := c.rig.journey(scenarios()[p.scenario], fmt.Sprintf("%d-%d", c.with, i), p.kills...)
-	j.with = c.with
-	err := j.travel(t)
+	j := c.rig.newTrial(scenarios()[p.scenario], fmt.Sprintf("%d-%d", c.signal, i), p.kills...)
+	j.with = c.signal
+	err := j.runToCompletion(t)
 	if err == nil {
-		err = j.check(t, c.calm[p.scenario])
+		err = j.check(t, c.baselines[p.scenario])
 	}
 	c.count(p, j, err)
 	if err != nil {
@@ -320,7 +320,7 @@ func (c *campaign) point(t *testing.T, i int, p point) {
 	}
 }
 
-func (c *campaign) count(p point, j *journey, err error) {
+func (c *campaign) count(p point, j *trial, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &c.table[p.scenario]
@@ -329,7 +329,7 @@ func (c *campaign) count(p point, j *journey, err error) {
 		r.failed++
 	} else {
 		r.asks += len(j.known.asks)
-		r.again += j.known.again()
+		r.again += j.known.repeatedAsks()
 	}
 	for _, s := range j.killed {
 		r.kills++
@@ -347,7 +347,7 @@ func (c *campaign) String() string {
 	fmt.Fprintf(&b, "%-9s %6s %7s %6s %8s %6s %8s %7s %6s %6s %7s\n",
 		"scenario", "steps", "points", "kills", "journal", "sync", "network", "output", "asks", "again", "failed")
 	for i, r := range c.table {
-		fmt.Fprintf(&b, "%-9s %6d %7d %6d %8d %6d %8d %7d %6d %6d %7d\n", scenarios()[i].name, c.calm[i].seen, r.points, r.kills,
+		fmt.Fprintf(&b, "%-9s %6d %7d %6d %8d %6d %8d %7d %6d %6d %7d\n", scenarios()[i].name, c.baselines[i].seen, r.points, r.kills,
 			r.at[crash.Journal], r.at[crash.Sync], r.at[crash.Network], r.at[crash.Output], r.asks, r.again, r.failed)
 	}
 	return b.String()

@@ -61,8 +61,8 @@ type Ledger struct {
 	asked map[string]bool // runs and flaky names that were refused once
 }
 
-// slow is how long a slow answer takes.
-const slow = 400 * time.Millisecond
+// answerDelay is how long a slow answer takes.
+const answerDelay = 400 * time.Millisecond
 
 // StartLedger starts a ledger that writes below dir. The caller must Close it.
 func StartLedger(ctx context.Context, dir string) (*Ledger, error) {
@@ -106,11 +106,11 @@ func (l *Ledger) serve(w http.ResponseWriter, r *http.Request) {
 		key = run + "/" + r.Header.Get("X-Effect")
 	}
 	status := http.StatusOK
-	if strings.HasPrefix(name, "flaky") && l.first(key) {
+	if strings.HasPrefix(name, "flaky") && l.isFirst(key) {
 		status = http.StatusServiceUnavailable
 	}
 	a := Ask{Key: key, What: r.Method + " " + name, Digest: digest(r.Method, r.URL.RequestURI(), string(body)), Status: status}
-	if err := l.note(a); err != nil {
+	if err := l.record(a); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -124,7 +124,7 @@ func (l *Ledger) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (l *Ledger) wait(r *http.Request) {
-	t := time.NewTimer(slow)
+	t := time.NewTimer(answerDelay)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -135,7 +135,7 @@ func (l *Ledger) wait(r *http.Request) {
 // turn answers a request to the model.
 func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
 	a := Ask{Key: r.Key, What: r.Model, Digest: digest(string(r.Body)), Status: http.StatusOK}
-	if err := l.note(a); err != nil {
+	if err := l.record(a); err != nil {
 		return llmtest.Turn{Failure: &llmtest.Failure{Status: http.StatusBadRequest, Message: err.Error()}}
 	}
 	var said []string
@@ -151,8 +151,8 @@ func (l *Ledger) turn(r *llmtest.Request) llmtest.Turn {
 	}
 }
 
-// first reports whether a key is new.
-func (l *Ledger) first(key string) bool {
+// isFirst reports whether a key is new.
+func (l *Ledger) isFirst(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.asked[key] {
@@ -162,9 +162,9 @@ func (l *Ledger) first(key string) bool {
 	return true
 }
 
-// note writes an ask to the file of the tree of runs that its key names; it is on
+// record writes an ask to the file of the tree of runs that its key names; it is on
 // the disk when note returns.
-func (l *Ledger) note(a Ask) error {
+func (l *Ledger) record(a Ask) error {
 	run, own, _ := strings.Cut(a.Key, "/")
 	tree, _, _ := strings.Cut(run, ".") // a child's id begins with that of the tree
 	if tree == "" || own == "" {

@@ -20,27 +20,27 @@ import (
 // to stop.
 const stopPoints = 30
 
-func TestARunGoesOnAfterItsProcessWasAskedToStopAtAnyWrite(t *testing.T) {
+func TestRunContinuesAfterStopAtAnyWrite(t *testing.T) {
 	if *only != "" {
 		t.Skip("-crash.point is about kills")
 	}
-	r := newRig(t)
-	calm := r.calm(t)
+	r := newHarness(t)
+	calm := r.baselines(t)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		c := &campaign{rig: r, calm: calm, with: signal, begin: time.Now(), table: make([]row, len(calm))}
+		c := &campaign{rig: r, baselines: calm, signal: signal, begin: time.Now(), table: make([]row, len(calm))}
 		n := stopPoints
 		if testing.Short() {
 			n = len(calm)
 		}
-		c.run(t, plan(calm, n, func(way travels) bool { // Ctrl-C in a chat cancels the turn
-			return signal == syscall.SIGINT && len(way.talk) > 0
+		c.run(t, plan(calm, n, func(way scenario) bool { // Ctrl-C in a chat cancels the turn
+			return signal == syscall.SIGINT && len(way.messages) > 0
 		}))
 		t.Logf("%v: %s", signal, c)
 	}
 }
 
-func TestALiveProcessKeepsItsRunAndADeadOneDoesNot(t *testing.T) {
-	r := newRig(t)
+func TestOnlyLiveProcessKeepsItsRun(t *testing.T) {
+	r := newHarness(t)
 	dir := t.TempDir()
 	db := filepath.Join(dir, "weir.db")
 	one := exec.CommandContext(t.Context(), r.binary, "run", r.flow("long"), "--id", "long", "--events", "--db", db)
@@ -80,20 +80,20 @@ func TestALiveProcessKeepsItsRunAndADeadOneDoesNot(t *testing.T) {
 	}
 }
 
-// patience is how long a command may take that has next to nothing to do.
-const patience = 2 * time.Minute
+// waitTimeout is how long a command may take that has next to nothing to do.
+const waitTimeout = 2 * time.Minute
 
 // weir runs the binary and returns its exit code and all that it printed. One that
 // does not end is killed, which is an error.
-func (r *rig) weir(tb testing.TB, args ...string) (int, string, error) {
+func (r *harness) weir(tb testing.TB, args ...string) (int, string, error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), waitTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.binary, args...)
 	cmd.Env, cmd.WaitDelay = r.env, time.Second
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		return -1, string(out), fmt.Errorf("weir %s did not end in %s", strings.Join(args, " "), patience)
+		return -1, string(out), fmt.Errorf("weir %s did not end in %s", strings.Join(args, " "), waitTimeout)
 	}
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		return -1, string(out), err
@@ -101,19 +101,19 @@ func (r *rig) weir(tb testing.TB, args ...string) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), nil
 }
 
-func TestAFullDiskStopsARunWhereItCanGoOn(t *testing.T) {
+func TestFullDiskLeavesRunResumable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk needs root")
 	}
-	r := newRig(t)
-	calm := r.calm(t, "each")
+	r := newHarness(t)
+	calm := r.baselines(t, "each")
 	each := calm[len(calm)-1]
 	full := 0
 	for i := range 16 {
-		j := r.journey(each.way, fmt.Sprintf("full%d", i))
+		j := r.newTrial(each.scenario, fmt.Sprintf("full%d", i))
 		stopped, err := fillDisk(t, j, int64(i)*20<<10)
 		if err == nil {
-			err = j.travel(t)
+			err = j.runToCompletion(t)
 		}
 		if err == nil {
 			err = j.check(t, each)
@@ -132,12 +132,12 @@ func TestAFullDiskStopsARunWhereItCanGoOn(t *testing.T) {
 
 // fillDisk starts a journey where there is room for the database and left bytes
 // more, and makes room when it has stopped.
-func fillDisk(t *testing.T, j *journey, left int64) (stopped bool, err error) {
+func fillDisk(t *testing.T, j *trial, left int64) (stopped bool, err error) {
 	t.Helper()
 	if err := os.MkdirAll(j.data(), 0o700); err != nil {
 		return false, err
 	}
-	size, err := os.Stat(j.rig.database)
+	size, err := os.Stat(j.harness.database)
 	if err != nil {
 		return false, err
 	}

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the generated pages")
 // root is the repository, seen from this folder.
 const root = "../.."
 
-func TestThePagesOnDiskAreAsTheCodeSays(t *testing.T) {
+func TestPagesMatchTheCode(t *testing.T) {
 	docs := filepath.Join(root, "docs")
 	known := map[string]bool{}
 	for _, p := range docgen.Pages(builtin.Catalogue().Specs()) {
@@ -49,7 +49,7 @@ func TestThePagesOnDiskAreAsTheCodeSays(t *testing.T) {
 	}
 }
 
-func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
+func TestDocLinksResolve(t *testing.T) {
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err

@@ -11,18 +11,18 @@ import (
 	"testing"
 )
 
-// proof is `package: Test`, `package: Test/scenario` or, of a conformance
+// proofPattern is `package: Test`, `package: Test/scenario` or, of a conformance
 // suite, `package: name of the case`.
-var proof = regexp.MustCompile("`([a-z0-9./]+): ([^`]+)`")
+var proofPattern = regexp.MustCompile("`([a-z0-9./]+): ([^`]+)`")
 
-func TestEveryGuaranteeNamesTestsThatExist(t *testing.T) {
+func TestGuaranteesNameExistingTests(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	funcs, texts := named(t)
 	for _, bullet := range strings.Split(string(page), "\n- ")[1:] {
-		proofs := proof.FindAllStringSubmatch(bullet, -1)
+		proofs := proofPattern.FindAllStringSubmatch(bullet, -1)
 		if len(proofs) == 0 || !strings.Contains(bullet, "Proof:") {
 			t.Errorf("nothing proves: %.60s", bullet)
 		}

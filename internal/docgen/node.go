@@ -13,13 +13,13 @@ import (
 func nodePage(s *flow.TypeSpec) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, notice, "the spec of the node type")
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n%s\n", s.Name, s.Summary, facts(s))
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n%s\n", s.Name, s.Summary, factList(s))
 	if s.Doc != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(s.Doc))
 	}
 	b.WriteString("\n## Inputs\n\n" + portTable(withContext(s, s.Ports.In), s.Ports.AnyIn, "whatever is wired to the node"))
 	b.WriteString("\n## Outputs\n\n" + portTable(withError(withContext(s, s.Ports.Out)), s.Ports.AnyOut, "what the settings name"))
-	if s.Shape != nil {
+	if s.PortsFor != nil {
 		b.WriteString("\nThese are the ports under default settings; a node's own settings may give it others.\n")
 	}
 	if t := settingTable(s.Settings); t != "" {
@@ -31,8 +31,8 @@ func nodePage(s *flow.TypeSpec) string {
 	return b.String()
 }
 
-// facts is one line on what the type is to the scheduler.
-func facts(s *flow.TypeSpec) string {
+// factList is one line on what the type is to the scheduler.
+func factList(s *flow.TypeSpec) string {
 	list := []string{"Category " + s.Category}
 	if len(s.Aliases) > 0 {
 		list = append(list, "also called `"+strings.Join(s.Aliases, "`, `")+"`")
@@ -204,28 +204,28 @@ func example(e *flow.Example) string {
 	}
 	var given []string
 	if len(e.Inputs) > 0 {
-		given = append(given, "with the inputs "+shown(e.Inputs))
+		given = append(given, "with the inputs "+formatValue(e.Inputs))
 	}
 	if len(e.Answers) > 0 {
-		given = append(given, "with the answers "+shown(e.Answers))
+		given = append(given, "with the answers "+formatValue(e.Answers))
 	}
 	if len(e.Script) > 0 {
-		given = append(given, "while the model says "+shown(e.Script))
+		given = append(given, "while the model says "+formatValue(e.Script))
 	}
-	line := strings.Join(append(given, ends(e)), ", ")
+	line := strings.Join(append(given, exampleResult(e)), ", ")
 	b.WriteString(strings.ToUpper(line[:1]) + line[1:] + ".\n")
 	return b.String()
 }
 
-func ends(e *flow.Example) string {
+func exampleResult(e *flow.Example) string {
 	if e.Error != "" {
 		return "it fails with `" + e.Error + "`"
 	}
-	return "it ends with " + shown(e.Outputs)
+	return "it ends with " + formatValue(e.Outputs)
 }
 
-// shown is a value as code, in one line of JSON.
-func shown(v any) string {
+// formatValue is a value as code, in one line of JSON.
+func formatValue(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-// asked is a flow that leaves something for every query to find.
-const asked = `
+// queryFlow is a flow that leaves something for every query to find.
+const queryFlow = `
 weir: 1
 name: asked
 context: {model: script/demo}
@@ -26,13 +26,13 @@ nodes:
 outputs: {reply: "{{ reply.text }}"}
 `
 
-func TestTheQueriesOfTheDocsFindWhatTheySay(t *testing.T) {
+func TestDocQueriesReturnRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"script": recorded.Script("Hello.")}})
+	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"script": recorded.NewScripted("Hello.")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestTheQueriesOfTheDocsFindWhatTheySay(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	f, err := w.Parse("asked.yaml", []byte(asked))
+	f, err := w.Parse("asked.yaml", []byte(queryFlow))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestTheQueriesOfTheDocsFindWhatTheySay(t *testing.T) {
 	if _, err := run.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	talk(t, s)
+	seedSession(t, s)
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -63,26 +63,26 @@ func TestTheQueriesOfTheDocsFindWhatTheySay(t *testing.T) {
 		t.Errorf("only %d queries were found", len(queries))
 	}
 	for line, query := range queries {
-		if err := found(t, db, query); err != nil {
+		if err := checkQuery(t, db, query); err != nil {
 			t.Errorf("store.md:%d: %v", line, err)
 		}
 	}
 }
 
-// talk makes a session with a round that goes on, and a fork of the demo's run.
-func talk(t *testing.T, s *sqlite.Store) {
+// seedSession makes a session with a round that goes on, and a fork of the demo's run.
+func seedSession(t *testing.T, s *sqlite.Store) {
 	t.Helper()
 	ctx, now := t.Context(), time.UnixMilli(1)
-	_, err := s.Enqueue(ctx, store.Queued{ID: "q", Session: "talk", Value: "Hello", At: now})
+	_, err := s.Enqueue(ctx, store.QueuedMessage{ID: "q", Session: "talk", Value: "Hello", At: now})
 	if !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("a message to no session: %v", err)
 	}
 	err = s.CreateSession(ctx, store.NewSession{ID: "talk", User: "ada", Flow: "asked", Now: now})
 	if err == nil {
-		_, err = s.Enqueue(ctx, store.Queued{ID: "q", Session: "talk", Value: "Hello", At: now})
+		_, err = s.Enqueue(ctx, store.QueuedMessage{ID: "q", Session: "talk", Value: "Hello", At: now})
 	}
 	if err == nil {
-		_, _, err = s.BeginRound(ctx, "q", store.NewRun{ID: "round", Flow: "asked", At: now})
+		_, _, err = s.StartRound(ctx, "q", store.NewRun{ID: "round", Flow: "asked", At: now})
 	}
 	if err == nil {
 		err = s.Create(ctx, store.NewRun{ID: "fork", Flow: "asked", At: now, Base: &store.Base{Run: "demo", Seq: 1}})
@@ -103,8 +103,8 @@ func talk(t *testing.T, s *sqlite.Store) {
 	}
 }
 
-// found is nil where the query gives a row.
-func found(t *testing.T, db *sql.DB, query string) error {
+// checkQuery is nil where the query gives a row.
+func checkQuery(t *testing.T, db *sql.DB, query string) error {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {

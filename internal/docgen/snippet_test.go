@@ -34,7 +34,7 @@ func fences(t *testing.T, page, language string) map[int]string {
 	return out
 }
 
-func TestEveryFlowInTheDocsIsValid(t *testing.T) {
+func TestDocFlowsAreValid(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestEveryFlowInTheDocsIsValid(t *testing.T) {
 	found := 0
 	for _, page := range pages {
 		blocks := fences(t, page, "yaml")
-		files := flow.Texts{} // those that say which file they are
+		files := flow.MemFiles{} // those that say which file they are
 		for _, text := range blocks {
 			if first, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "# ") && strings.HasSuffix(first, ".yaml") {
 				files[first[2:]] = text

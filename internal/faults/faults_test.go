@@ -51,8 +51,8 @@ func TestEveryFaultCanBeApplied(t *testing.T) {
 	}
 }
 
-// TestEveryFaultIsNoticed takes long and runs as a campaign; see `make faults`.
-func TestEveryFaultIsNoticed(t *testing.T) {
+// TestEveryFaultIsDetected takes long and runs as a campaign; see `make faults`.
+func TestEveryFaultIsDetected(t *testing.T) {
 	t.Parallel()
 	if !*apply {
 		t.Skip("a campaign: run it with `make faults`")

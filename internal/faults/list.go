@@ -31,43 +31,43 @@ func storeFaults() []Fault {
 		},
 		{
 			"a commit under an old fence is called out of sequence", "store/sqlite/append.go",
-			"if now != fence || take && !free {", "if take && !free {", sqlite, "Suite|Storetest|Fenc|Lease",
+			"if now != fence || take && !free {", "if take && !free {", sqlite, "(?i)Suite|Storetest|Fenc|Lease",
 		},
 		{
 			"SQLite does not wait for the disk", "store/sqlite/open.go",
-			`"synchronous(FULL)"`, `"synchronous(OFF)"`, sqlite, "Open|Pragma|Setting|Database",
+			`"synchronous(FULL)"`, `"synchronous(OFF)"`, sqlite, "(?i)Open|Pragma|Setting|Database",
 		},
 		{
 			"the name of a new database is not made durable", "store/sqlite/open.go",
-			"return errors.Join(d.Sync(), d.Close())", "return d.Close()", sqlite, "Open|Folder|Durable|New",
+			"return errors.Join(d.Sync(), d.Close())", "return d.Close()", sqlite, "(?i)Open|Folder|Durable|New",
 		},
 		{
 			"the chain of a fork does not begin with the run's origin", "store/chain.go",
-			"func BeginTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }",
-			"func BeginTag(base Tag, _ Hash) Tag { return base }", "./store/...", "Chain|Head|Link|Golden|Suite",
+			"func FirstTag(base Tag, origin Hash) Tag { return base.Next(Header{}, origin) }",
+			"func FirstTag(base Tag, _ Hash) Tag { return base }", "./store/...", "(?i)Chain|Head|Link|Golden|Suite",
 		},
 		{
-			"verification ignores that a commit is missing", "store/link.go",
-			"if l.Seq != w.Seq+1 {", "if l.Seq < 0 {", "./store/...", "Chain|Link|Walk|Suite|Gap",
+			"verification ignores that a commit is missing", "store/chain_verify.go",
+			"if l.Seq != w.Seq+1 {", "if l.Seq < 0 {", "./store/...", "(?i)Chain|Link|Walk|Suite|Gap",
 		},
 		{
-			"a filter by user lists what is remembered of all users", "recall/recall.go",
-			"(f.User == \"\" || f.User == s.User)", "(f.User == \"\" || s.User != \"\")", "./recall ./store/memory ./store/sqlite", "Recall|Memory|Remember|Filter|Suite|Scope",
+			"a filter by user lists what is remembered of all users", "recall/memory.go",
+			"(f.User == \"\" || f.User == s.User)", "(f.User == \"\" || s.User != \"\")", "./recall ./store/memory ./store/sqlite", "(?i)Recall|Memory|Remember|Filter|Suite|Scope",
 		},
 	}
 }
 
 // runFaults break what the engine and the runner promise.
 func runFaults() []Fault {
-	const effects, purse = "runner/effects.go", "runner/purse.go"
+	const effects, ledger = "runner/effects.go", "runner/budget_ledger.go"
 	return []Fault{
 		{
 			"events may follow the end of a run", "engine/apply.go",
-			"if r.ended != Pending {", "if r.ended == Cancelled {", "./engine ./runner", "Apply|Golden|End|Simulation",
+			"if r.ended != Pending {", "if r.ended == Cancelled {", "./engine ./runner", "(?i)Apply|Golden|End|Simulation",
 		},
 		{
 			"two unordered nodes may write one key of the state", "engine/write.go",
-			"if w := writers[c.Key]; w != nil && red == \"\" && !r.ordered(w, n) {", "if w := writers[c.Key]; w != nil && red == \"-\" && !r.ordered(w, n) {",
+			"if w := writers[c.Key]; w != nil && red == \"\" && !r.runsAfter(w, n) {", "if w := writers[c.Key]; w != nil && red == \"-\" && !r.runsAfter(w, n) {",
 			"./engine", "Golden",
 		},
 		{
@@ -76,15 +76,15 @@ func runFaults() []Fault {
 		},
 		{
 			"a node is tried once more than its policy says", "engine/decide.go",
-			"return int(n.attempt-free) < p.Attempts && retries(p, err)", "return int(n.attempt-free) <= p.Attempts && retries(p, err)", "./engine", "Golden",
+			"return int(n.attempt-free) < p.Attempts && policyRetries(p, err)", "return int(n.attempt-free) <= p.Attempts && policyRetries(p, err)", "./engine", "Golden",
 		},
 		{
-			"whatever does not refuse is an approval", "engine/leave.go",
-			"return v == \"approve\"", "return v != \"reject\"", "./engine ./runner . ./node/builtin", "Golden|Approv|Leave",
+			"whatever does not refuse is an approval", "engine/approval.go",
+			"return v == \"approve\"", "return v != \"reject\"", "./engine ./runner . ./node/builtin", "(?i)Golden|Approv|Leave",
 		},
 		{
 			"the timeout of a node does not reach what waits", "engine/timeout.go",
-			"if total > 0 && !n.scope.torn() {", "if total < 0 {", "./engine ./runner ./node/builtin", "Golden|Timeout|Time",
+			"if total > 0 && !n.scope.cancelled() {", "if total < 0 {", "./engine ./runner ./node/builtin", "(?i)Golden|Timeout|Time",
 		},
 		{
 			"a commit may be replayed twice", "runner/machine.go",
@@ -92,39 +92,39 @@ func runFaults() []Fault {
 		},
 		{
 			"a completed effect runs again after a crash", effects,
-			"if known := a.known(key); known != nil {", "if known := a.known(key); known != nil && a.m == nil {", "./runner", "Simulation|Effect|Crash",
+			"if known := a.completedEffect(key); known != nil {", "if known := a.completedEffect(key); known != nil && a.m == nil {", "./runner", "(?i)Simulation|Effect|Crash",
 		},
 		{
 			"an effect that must not be repeated is not announced", effects,
-			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || before", "if e.Reserve != nil || before", "./runner", "Simulation|Effect|Unknown",
+			"if e.Unknown != node.UnknownRetry || e.Reserve != nil || before", "if e.Reserve != nil || before", "./runner", "(?i)Simulation|Effect|Unknown",
 		},
 		{
 			"a recorded result is returned for another request", effects,
-			"if known.Digest != digest {", "if known.Digest == \"\" {", "./runner .", "Digest|Differ|Deviat|Conform|Effect",
+			"if known.Digest != digest {", "if known.Digest == \"\" {", "./runner .", "(?i)Digest|Differ|Deviat|Conform|Effect",
 		},
 		{
-			"calls in flight hold nothing of a budget", purse,
-			"l.purse.held[l.prefix+key] = r.Usage", "delete(l.purse.held, l.prefix+key)", ". ./runner", "Budget|Purse|Reserv|Flight",
+			"calls in flight hold nothing of a budget", ledger,
+			"l.ledger.reserved[l.prefix+key] = r.Usage", "delete(l.ledger.reserved, l.prefix+key)", ". ./runner", "(?i)Budget|Purse|Reserv|Flight",
 		},
 		{
-			"an answer may be longer than what the budget leaves", purse,
-			"output = min(output, can)", "_ = can", ". ./runner", "Budget|Purse|Answer",
+			"an answer may be longer than what the budget leaves", ledger,
+			"output = min(output, can)", "_ = can", ". ./runner", "(?i)Budget|Purse|Answer",
 		},
 		{
-			"the cost that others have reserved is not counted", purse,
-			"free.CostMicros -= u.CostMicros", "_ = u", ". ./runner", "Budget|Purse|Reserv|Flight",
+			"the cost that others have reserved is not counted", ledger,
+			"free.CostMicros -= u.CostMicros", "_ = u", ". ./runner", "(?i)Budget|Purse|Reserv|Flight",
 		},
 		{
 			"messages of a child run have the ids of its parent's", "runner/local.go",
-			"return b.ID + \"/\"", "return \"\"", ". ./runner", "Child|Prefix|Message|Share|Isolat",
+			"return b.ID + \"/\"", "return \"\"", ". ./runner", "(?i)Child|Prefix|Message|Share|Isolat",
 		},
 		{
-			"a run whose lease was lost continues", "runner/tend.go",
-			"for _, id := range lost {", "for _, id := range lost[:0] {", "./runner .", "Lease|Lost|Fenc",
+			"a run whose lease was lost continues", "runner/lease.go",
+			"for _, id := range lost {", "for _, id := range lost[:0] {", "./runner .", "(?i)Lease|Lost|Fenc",
 		},
 		{
-			"the owner of a run on another machine is taken for dead", "runner/orphan.go",
-			"if len(parts) != 3 || parts[0] != here() {", "if len(parts) != 3 {", "./runner", "Owner|Dead|Process|Machine",
+			"the owner of a run on another machine is taken for dead", "runner/owner_dead.go",
+			"if len(parts) != 3 || parts[0] != processScope() {", "if len(parts) != 3 {", "./runner", "(?i)Owner|Dead|Process|Machine",
 		},
 	}
 }
@@ -139,7 +139,7 @@ func outsideFaults() []Fault {
 		},
 		{
 			"a vendor's Retry-After is ignored", "llm/retry.go",
-			"return max(wait, e.After), true", "return wait, true", "./llm", "Retry|Wait|After|Limit",
+			"return max(wait, e.RetryAfter), true", "return wait, true", "./llm", "(?i)Retry|Wait|After|Limit",
 		},
 		{
 			"a request to an address of a carrier's network is allowed", "node/builtin/safehttp/address.go",
@@ -151,19 +151,19 @@ func outsideFaults() []Fault {
 		},
 		{
 			"a request whose outcome is unknown fails as if it was not sent", exchange,
-			"case sent && n.OnUnknown != \"retry\":", "case sent && n.OnUnknown == \"\":", "./node/builtin", "HTTP|Http|Request|Unknown",
+			"case sent && n.OnUnknown != \"retry\":", "case sent && n.OnUnknown == \"\":", "./node/builtin", "(?i)HTTP|Http|Request|Unknown",
 		},
 		{
 			"a repeated request has no idempotency key", exchange,
-			"req.Header.Set(\"Idempotency-Key\", key)", "req.Header.Del(key)", "./node/builtin", "HTTP|Http|Request|Idempot|Key",
+			"req.Header.Set(\"Idempotency-Key\", key)", "req.Header.Del(key)", "./node/builtin", "(?i)HTTP|Http|Request|Idempot|Key",
 		},
 		{
 			"code may run longer than its timeout", "sandbox/starlark/process.go",
-			"context.WithTimeoutCause(ctx, limits.Time, errTime)", "context.WithTimeoutCause(ctx, 1000*limits.Time, errTime)", "./sandbox/starlark", "Time|Limit|Suite|Bound",
+			"context.WithTimeoutCause(ctx, limits.Time, errTime)", "context.WithTimeoutCause(ctx, 1000*limits.Time, errTime)", "./sandbox/starlark", "(?i)Time|Limit|Suite|Bound",
 		},
 		{
 			"a changed MCP tool is offered without being accepted", "tool/mcp/client.go",
-			"case pin.Hash != refusal.Now.Hash:", "case pin.Hash == \"\":", "./tool/mcp", "",
+			"case pin.Hash != refusal.Offered.Hash:", "case pin.Hash == \"\":", "./tool/mcp", "",
 		},
 	}
 }

@@ -63,21 +63,21 @@ func textOf(p any) (text string) {
 	case error:
 		return Text(t)
 	case fmt.Stringer:
-		return shown(t.String())
+		return boundText(t.String())
 	}
 	switch reflect.ValueOf(p).Kind() {
 	case reflect.Map, reflect.Slice, reflect.Array, reflect.Struct, reflect.Pointer, reflect.Interface:
 		return fmt.Sprintf("a value of type %T", p)
 	default:
-		return shown(fmt.Sprint(p))
+		return boundText(fmt.Sprint(p))
 	}
 }
 
-// maxText bounds the text of an error in bytes, and maxLinks how many errors an
+// maxText bounds the text of an error in bytes, and maxWrapped how many errors an
 // error is followed down to.
 const (
-	maxText  = 64 << 10
-	maxLinks = 100
+	maxText    = 64 << 10
+	maxWrapped = 100
 )
 
 // Text is the text of an error, made valid and bounded. An error whose Error method
@@ -91,10 +91,10 @@ func Text(err error) (text string) {
 			text = fmt.Sprintf("an error of type %T, whose Error method panics", err)
 		}
 	}()
-	return shown(err.Error())
+	return boundText(err.Error())
 }
 
-func shown(s string) string {
+func boundText(s string) string {
 	if len(s) > maxText {
 		cut := maxText
 		for cut > 0 && !utf8.RuneStart(s[cut]) {
@@ -112,7 +112,7 @@ func Chain(err error) []error {
 		return nil
 	}
 	list := []error{err}
-	for i := 0; i < len(list) && len(list) < maxLinks; i++ {
+	for i := 0; i < len(list) && len(list) < maxWrapped; i++ {
 		list = append(list, unwrap(list[i])...)
 	}
 	return list
@@ -170,5 +170,5 @@ func Unreadable(err error) (is bool) {
 		}
 	}()
 	_ = err.Error()
-	return isNil(err) || len(Chain(err)) >= maxLinks
+	return isNil(err) || len(Chain(err)) >= maxWrapped
 }

@@ -56,7 +56,7 @@ func linked(t *testing.T) []source {
 				t.Fatal(err)
 			}
 			if m := p.Module; m != nil && !m.Main {
-				found[m.Path] = source{licenses.Module{Path: m.Path, Version: m.Version}, terms(t, m.Dir)}
+				found[m.Path] = source{licenses.Module{Path: m.Path, Version: m.Version}, licenceFiles(t, m.Dir)}
 			}
 		}
 	}
@@ -64,20 +64,20 @@ func linked(t *testing.T) []source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found["std"] = source{licenses.Module{Path: "std"}, terms(t, strings.TrimSpace(string(root)))}
+	found["std"] = source{licenses.Module{Path: "std"}, licenceFiles(t, strings.TrimSpace(string(root)))}
 	var out []source
 	for _, s := range found {
-		s.License = spdx(s.files)
+		s.License = spdxExpression(s.files)
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(x, y source) int { return strings.Compare(x.Path, y.Path) })
 	return out
 }
 
-var isTerms = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)`)
+var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)`)
 
-// terms reads the licence, notice and patent files of a folder.
-func terms(t *testing.T, dir string) []file {
+// licenceFiles reads the licence, notice and patent files of a folder.
+func licenceFiles(t *testing.T, dir string) []file {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func terms(t *testing.T, dir string) []file {
 	}
 	var out []file
 	for _, e := range entries {
-		if e.IsDir() || !isTerms.MatchString(e.Name()) || strings.Contains(e.Name(), "LOGO") {
+		if e.IsDir() || !licenceFile.MatchString(e.Name()) || strings.Contains(e.Name(), "LOGO") {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
@@ -113,8 +113,8 @@ var kinds = []struct{ phrase, id string }{
 // grants and lists of others' licences are kept in the text alone.
 var states = regexp.MustCompile(`(?i)^(licen[sc]e|copying)([^3]*)$`)
 
-// spdx names the licences of the files, "" where one of them is unknown.
-func spdx(files []file) string {
+// spdxExpression names the licences of the files, "" where one of them is unknown.
+func spdxExpression(files []file) string {
 	var ids []string
 	for _, f := range files {
 		if !states.MatchString(f.name) {
@@ -193,7 +193,7 @@ func notice(list []source) string {
 	return b.String()
 }
 
-func TestTheNoticesOnDiskAreThoseOfTheLinkedModules(t *testing.T) {
+func TestNoticesMatchLinkedModules(t *testing.T) {
 	list := linked(t)
 	modules := make([]licenses.Module, 0, len(list))
 	for _, s := range list {
@@ -223,7 +223,7 @@ func TestTheNoticesOnDiskAreThoseOfTheLinkedModules(t *testing.T) {
 
 // Weir is Apache-2.0: what it links must not ask more of those who pass it on than to
 // keep notices.
-func TestEveryLinkedModuleHasALicenceThatTheBinaryMayCarry(t *testing.T) {
+func TestLinkedModulesHavePermittedLicences(t *testing.T) {
 	permissive := []string{"Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LicenseRef-public-domain"}
 	modules, err := licenses.Modules()
 	if err != nil {
@@ -241,7 +241,7 @@ func TestEveryLinkedModuleHasALicenceThatTheBinaryMayCarry(t *testing.T) {
 	}
 }
 
-func TestEveryModuleIsNamedInTheText(t *testing.T) {
+func TestTextNamesEveryModule(t *testing.T) {
 	modules, err := licenses.Modules()
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// TestTheProofSeesWhatIsBroken breaks requests that are as they should be, one
+// TestCheckerDetectsBrokenRequests breaks requests that are as they should be, one
 // way after another, and wants each to be found by every vendor's proof.
-func TestTheProofSeesWhatIsBroken(t *testing.T) {
+func TestCheckerDetectsBrokenRequests(t *testing.T) {
 	t.Parallel()
 	data := read(t)
 	for _, v := range vendors(t) {
@@ -36,7 +36,7 @@ func TestTheProofSeesWhatIsBroken(t *testing.T) {
 					t.Errorf("%s: nothing was found", name)
 				}
 			}
-			set.budget = p.vendor.tokens(req) - p.besides - 1
+			set.budget = p.vendor.tokens(req) - p.otherTokens - 1
 			if p.problem(req, c, set) == nil {
 				t.Error("a token over the budget: nothing was found")
 			}
@@ -79,5 +79,5 @@ func (p *prover) problem(req *llm.Request, c convo.Context, set settings) error 
 	if _, err := p.vendor.written(req); err != nil {
 		return err
 	}
-	return p.kept(req, c, set)
+	return p.checkPinned(req, c, set)
 }

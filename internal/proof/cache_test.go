@@ -15,11 +15,11 @@ import (
 // before.
 const wanted = 80
 
-// TestRequestsRepeatWhatTheVendorHasCached replays the longest conversations as
+// TestRequestsReuseCachedPrefix replays the longest conversations as
 // one of over 2,000 messages under a window of 16,000 tokens, and adds up how
 // much of each request is what the one before began with: its tools, system
 // instructions and messages up to the first that is another.
-func TestRequestsRepeatWhatTheVendorHasCached(t *testing.T) {
+func TestRequestsReuseCachedPrefix(t *testing.T) {
 	t.Parallel()
 	data := read(t)
 	length := 2000
@@ -29,11 +29,11 @@ func TestRequestsRepeatWhatTheVendorHasCached(t *testing.T) {
 	ms := data.longest(length)
 	v := &counts{vendors(t)[0], map[string]int{}}
 	rows := []replayed{
-		replay(t, data, v, ms, "Weir, window", convo.Viewing{}),
-		replay(t, data, v, ms, "Weir, window, results not cleared", convo.Viewing{KeepResults: -1}),
-		replay(t, data, v, ms, "Weir, window, low mark at 30 %", convo.Viewing{Low: 30}),
-		replay(t, data, v, ms, "Weir, window, low mark at 90 %", convo.Viewing{Low: 90}),
-		replay(t, data, v, ms, "Weir, summaries", convo.Viewing{Strategy: convo.Summarise}),
+		replay(t, data, v, ms, "Weir, window", convo.ViewSettings{}),
+		replay(t, data, v, ms, "Weir, window, results not cleared", convo.ViewSettings{KeepResults: -1}),
+		replay(t, data, v, ms, "Weir, window, low mark at 30 %", convo.ViewSettings{Low: 30}),
+		replay(t, data, v, ms, "Weir, window, low mark at 90 %", convo.ViewSettings{Low: 90}),
+		replay(t, data, v, ms, "Weir, summaries", convo.ViewSettings{Strategy: convo.Summarise}),
 	}
 	plain := keepWhatFits(t, data, v, ms)
 	var table strings.Builder
@@ -103,7 +103,7 @@ func (c *counts) of(m convo.Message) int {
 	return n
 }
 
-func (c *counts) front(req *llm.Request) int {
+func (c *counts) cachedPrefix(req *llm.Request) int {
 	key := fmt.Sprint(len(req.Tools))
 	n, ok := c.known[key]
 	if !ok {
@@ -115,7 +115,7 @@ func (c *counts) front(req *llm.Request) int {
 
 // add compares a request with the one before.
 func (r *replayed) add(c *counts, req *llm.Request) {
-	front := c.front(req)
+	front := c.cachedPrefix(req)
 	r.calls++
 	r.input += front
 	same := r.last != nil && len(r.last.Tools) == len(req.Tools) && r.last.System == req.System
@@ -145,7 +145,7 @@ func sent(m convo.Message) convo.Message {
 const window = 16_000
 
 // replay holds the conversation by the service.
-func replay(t *testing.T, data corpus, v *counts, ms []convo.Message, name string, view convo.Viewing) replayed {
+func replay(t *testing.T, data corpus, v *counts, ms []convo.Message, name string, view convo.ViewSettings) replayed {
 	t.Helper()
 	r := replayed{name: name}
 	s := serviceOf(v.vendor)
@@ -162,7 +162,7 @@ func replay(t *testing.T, data corpus, v *counts, ms []convo.Message, name strin
 			end++
 		}
 		h := newHost(ms[i+1 : end])
-		h.plain = true
+		h.textOnly = true
 		if _, err := s.Turn(t.Context(), h, llm.Turn{Context: main, Message: &m, Tools: tools, MaxSteps: 100}); err != nil {
 			t.Fatal(err)
 		}

@@ -51,14 +51,14 @@ func (p *prover) content(req *llm.Request, c convo.Context, set settings) error 
 		return fmt.Errorf("%d messages are not shown under the strategy of all", left)
 	case summary && req.Manifest.Summary == nil:
 		return fmt.Errorf("a message that is not in the history is shown, without a summary: %s", encoded(req.Messages))
-	case left > 0 && set.strategy == convo.Summarise && !summary && p.fresh(c) && !strings.Contains(req.Manifest.Why, "no summary"):
+	case left > 0 && set.strategy == convo.Summarise && !summary && p.isNewEpoch(c) && !strings.Contains(req.Manifest.Reason, "no summary"):
 		return fmt.Errorf("%d messages are not shown, and nothing stands for them", left)
 	}
 	return nil
 }
 
-// fresh: no cut was made before the turn by other means.
-func (p *prover) fresh(c convo.Context) bool { return c.Marks.Cut == 0 || c.Marks.Summary != nil }
+// isNewEpoch: no cut was made before the turn by other means.
+func (p *prover) isNewEpoch(c convo.Context) bool { return c.Marks.Cut == 0 || c.Marks.Summary != nil }
 
 // places finds the messages of a request in the history, in order; a summary
 // has none.

@@ -46,10 +46,10 @@ func read(tb testing.TB) corpus {
 		ms := slices.Clone(r.Messages[1:])
 		c.declare(tb, ms)
 		if n%2 == 1 {
-			ms = together(ms)
+			ms = mergeParallel(ms)
 		}
 		if n%3 > 0 {
-			pin(ms)
+			pinFirst(ms)
 		}
 		c.all = append(c.all, conversation{r.ID, ms})
 	}
@@ -103,14 +103,14 @@ func (c *corpus) runnable() []*tool.Tool {
 	var out []*tool.Tool
 	for _, t := range c.tools {
 		out = append(out, &tool.Tool{
-			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Ends: t.Name == "transfer_to_human_agents",
+			Name: t.Name, Description: t.Description, Parameters: t.Parameters, EndsTurn: t.Name == "transfer_to_human_agents",
 		})
 	}
 	return out
 }
 
-// together makes calls that follow each other calls of one answer.
-func together(ms []convo.Message) []convo.Message {
+// mergeParallel makes calls that follow each other calls of one answer.
+func mergeParallel(ms []convo.Message) []convo.Message {
 	var out []convo.Message
 	var calls []convo.Call
 	var results []convo.Message
@@ -142,8 +142,8 @@ func together(ms []convo.Message) []convo.Message {
 	return out
 }
 
-// pin pins the second thing that the customer says, and the first call.
-func pin(ms []convo.Message) {
+// pinFirst pins the second thing that the customer says, and the first call.
+func pinFirst(ms []convo.Message) {
 	users, calls := 0, 0
 	for i, m := range ms {
 		switch {
@@ -157,11 +157,11 @@ func pin(ms []convo.Message) {
 	}
 }
 
-// source gives the messages of a context back as a store does, from JSON.
-type source []byte
+// messageSource gives the messages of a context back as a store does, from JSON.
+type messageSource []byte
 
 // Load decodes the messages from up to to.
-func (s source) Load(_ string, from, to int) ([]convo.Message, error) {
+func (s messageSource) Load(_ string, from, to int) ([]convo.Message, error) {
 	var all []convo.Message
 	if err := json.Unmarshal(s, &all); err != nil {
 		return nil, err
@@ -185,5 +185,5 @@ func restored(tb testing.TB, c convo.Context) convo.Context {
 	if err := json.Unmarshal(marks, &c.Marks); err != nil {
 		tb.Fatal(err)
 	}
-	return convo.Restore(c, n, versions, source(messages))
+	return convo.Restore(c, n, versions, messageSource(messages))
 }

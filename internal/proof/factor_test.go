@@ -33,7 +33,7 @@ func (b *biased) ModelCall(req *llm.Request, do func(context.Context, string) (*
 	v.factor = b.more
 	resp.Usage.Input = v.tokens(req)
 	b.real = append(b.real, resp.Usage.Input)
-	b.cuts = append(b.cuts, req.Manifest != nil && req.Manifest.Why != "")
+	b.cuts = append(b.cuts, req.Manifest != nil && req.Manifest.Reason != "")
 	return resp, nil
 }
 
@@ -50,16 +50,16 @@ func (b *biased) converse(t *testing.T, main *convo.Manager, tools []*tool.Tool,
 			end++
 		}
 		b.host = newHost(ms[i+1 : end])
-		b.plain = true
+		b.textOnly = true
 		if _, err := s.Turn(t.Context(), b, llm.Turn{Context: main, Message: &m, Tools: tools, MaxSteps: 100}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// overs are the first request with a cut, how many had one, and how many were
+// overflows are the first request with a cut, how many had one, and how many were
 // over the room before the first and after.
-func (b *biased) overs(room int) (first, cuts, before, after int) {
+func (b *biased) overflows(room int) (first, cuts, before, after int) {
 	first = -1
 	for i, n := range b.real {
 		if b.cuts[i] {
@@ -78,10 +78,10 @@ func (b *biased) overs(room int) (first, cuts, before, after int) {
 	return first, cuts, before, after
 }
 
-// TestAVendorThatCountsMoreIsBelieved: the server counts 30 % more than is
+// TestHigherTokenCountOfProviderIsUsed: the server counts 30 % more than is
 // estimated at first. From the cut on that follows its first reports, every
 // request is under the window as the vendor counts.
-func TestAVendorThatCountsMoreIsBelieved(t *testing.T) {
+func TestHigherTokenCountOfProviderIsUsed(t *testing.T) {
 	t.Parallel()
 	data := read(t)
 	ms := data.longest(600)
@@ -94,7 +94,7 @@ func TestAVendorThatCountsMoreIsBelieved(t *testing.T) {
 			}}, true)
 			b := &biased{vendor: v, more: more}
 			b.converse(t, main, data.runnable(), ms)
-			first, cuts, before, over := b.overs(window - 2000)
+			first, cuts, before, over := b.overflows(window - 2000)
 			marks := main.Get().Marks
 			t.Logf("%d requests, %d cuts, the first at %d; %d over the room before it, %d after; factor %d, true %d",
 				len(b.real), cuts, first, before, over, marks.Factor, more)
@@ -119,10 +119,10 @@ func (c caller) ModelCall(req *llm.Request, do func(context.Context, string) (*l
 	return do(context.Background(), fmt.Sprint("key", len(c.sent)))
 }
 
-// TestAViewTooLongForTheVendorIsMadeSmaller: a server has a smaller window than
+// TestOverlongViewIsReduced: a server has a smaller window than
 // it is known for, and says so by its wire. The request is made smaller until
 // the server takes it.
-func TestAViewTooLongForTheVendorIsMadeSmaller(t *testing.T) {
+func TestOverlongViewIsReduced(t *testing.T) {
 	t.Parallel()
 	data := read(t)
 	v := vendors(t)[0]

@@ -19,9 +19,9 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// desk is a conversation with parallel calls, a failing tool, an answer by a
+// deskFlow is a conversation with parallel calls, a failing tool, an answer by a
 // schema that has to be repaired, and a person who goes on.
-const desk = `
+const deskFlow = `
 weir: 1
 name: desk
 context: {model: MODEL, system: You work at the desk of an airline.}
@@ -55,10 +55,10 @@ func deskTurns() []llmtest.Turn {
 	}
 }
 
-// TestOneFlowGivesTheSameHistoryByEveryWire runs the flow against servers that
+// TestFlowGivesSameHistoryOnEveryAPI runs the flow against servers that
 // speak the vendors' wires, and compares what is in the history, run and
 // requests: all but native blocks, whose they are, and reported tokens.
-func TestOneFlowGivesTheSameHistoryByEveryWire(t *testing.T) {
+func TestFlowGivesSameHistoryOnEveryAPI(t *testing.T) {
 	t.Parallel()
 	wires := []struct {
 		name, model string
@@ -80,7 +80,7 @@ func TestOneFlowGivesTheSameHistoryByEveryWire(t *testing.T) {
 	var histories []string
 	for _, w := range wires {
 		s := llmtest.New(t, deskTurns()...)
-		got := hold(t, w.provider(s), w.model)
+		got := runDesk(t, w.provider(s), w.model)
 		if n := len(s.Requests()); n != len(deskTurns()) {
 			t.Errorf("%s: %d requests, want %d", w.name, n, len(deskTurns()))
 		}
@@ -109,8 +109,8 @@ outputs [{bags map[bags:2]} {text Still in Córdoba.}]
 	}
 }
 
-// hold runs the flow and returns its history and outputs.
-func hold(t *testing.T, p llm.Provider, model string) string {
+// runDesk runs the flow and returns its history and outputs.
+func runDesk(t *testing.T, p llm.Provider, model string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -134,7 +134,7 @@ func hold(t *testing.T, p llm.Provider, model string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Close(context.WithoutCancel(ctx)) }()
-	f, err := w.Parse("desk.yaml", []byte(strings.Replace(desk, "MODEL", "vendor/"+model, 1)))
+	f, err := w.Parse("desk.yaml", []byte(strings.Replace(deskFlow, "MODEL", "vendor/"+model, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

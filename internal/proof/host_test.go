@@ -17,11 +17,11 @@ import (
 // host answers a turn's calls from a recording, without a provider, and keeps
 // the requests as they would be sent.
 type host struct {
-	script []convo.Message // what is left of the recording
-	said   int             // answers given
-	plain  bool            // nothing but the recording
-	sent   []*llm.Request
-	grown  []convo.Message // what the turn added: answers and results
+	script   []convo.Message // what is left of the recording
+	next     int             // answers given
+	textOnly bool            // nothing but the recording
+	sent     []*llm.Request
+	added    []convo.Message // what the turn added: answers and results
 
 	results map[string]string // by name and arguments of the call; not written later
 }
@@ -44,15 +44,15 @@ func newHost(script []convo.Message) *host {
 // Run is the id of the run.
 func (h *host) Run() string { return "run" }
 
-func (h *host) Counted() bool { return false }
+func (h *host) MustCount() bool { return false }
 
 // Emit takes nothing.
 func (h *host) Emit(llm.Chunk) {}
 
-// errNoWords: a summariser that failed.
-var errNoWords = &llm.Error{Code: "model_overloaded", Message: "try again later"}
+// errScriptEnded: a summariser that failed.
+var errScriptEnded = &llm.Error{Code: "model_overloaded", Message: "try again later"}
 
-var clearedAs = regexp.MustCompile(`call weir_result with \{"result": (\d+)\}`)
+var clearedPattern = regexp.MustCompile(`call weir_result with \{"result": (\d+)\}`)
 
 // ModelCall answers with what the recording goes on with. Where a result is not
 // shown in full, every third answer asks for it as well. Every fifth summary
@@ -60,8 +60,8 @@ var clearedAs = regexp.MustCompile(`call weir_result with \{"result": (\d+)\}`)
 func (h *host) ModelCall(req *llm.Request, _ func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
 	h.sent = append(h.sent, req)
 	if req.Purpose == llm.PurposeSummary {
-		if len(h.sent)%5 == 4 && !h.plain {
-			return nil, errNoWords
+		if len(h.sent)%5 == 4 && !h.textOnly {
+			return nil, errScriptEnded
 		}
 		text := req.Messages[0].Text
 		return &llm.Response{Message: convo.Message{Text: strings.Repeat("In short: "+text[:min(len(text), 300)]+" ", 9)}}, nil
@@ -73,23 +73,23 @@ func (h *host) ModelCall(req *llm.Request, _ func(context.Context, string) (*llm
 			break
 		}
 	}
-	h.said++
-	if found := clearedAs.FindStringSubmatch(texts(req.Messages)); found != nil && len(m.Calls) > 0 && h.said%3 == 0 && !h.plain {
+	h.next++
+	if found := clearedPattern.FindStringSubmatch(texts(req.Messages)); found != nil && len(m.Calls) > 0 && h.next%3 == 0 && !h.textOnly {
 		m.Calls = append(slices.Clip(m.Calls), convo.Call{
-			ID: fmt.Sprint("again", h.said), Name: llm.ReaderTool, Arguments: `{"result": ` + found[1] + `}`,
+			ID: fmt.Sprint("again", h.next), Name: llm.ReaderTool, Arguments: `{"result": ` + found[1] + `}`,
 		})
 	}
-	h.grow(m)
+	h.add(m)
 	return &llm.Response{Message: m}, nil
 }
 
-// grow notes an answer with the results that its calls will get; that of the
+// add notes an answer with the results that its calls will get; that of the
 // reader is not known here.
-func (h *host) grow(m convo.Message) {
+func (h *host) add(m convo.Message) {
 	m.Role = convo.Assistant
-	h.grown = append(h.grown, m)
+	h.added = append(h.added, m)
 	for _, c := range m.Calls {
-		h.grown = append(h.grown, convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name, Text: h.results[c.Name+c.Arguments]})
+		h.added = append(h.added, convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name, Text: h.results[c.Name+c.Arguments]})
 	}
 }
 

@@ -20,11 +20,11 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-var hostileAll = flag.Bool("hostile.all", false, "continue what a hostile model wrote at every API")
+var hostileExhaustive = flag.Bool("hostile.all", false, "continue what a hostile model wrote at every API")
 
-// hostileWires are the models of the hostile server, one on each API, and whether the
+// hostileAPIs are the models of the hostile server, one on each API, and whether the
 // vendor keeps the history.
-var hostileWires = []struct {
+var hostileAPIs = []struct {
 	model  string
 	server bool
 }{
@@ -37,8 +37,8 @@ var hostileWires = []struct {
 	{"gemini/gemini-3-pro", true},
 }
 
-// duel is one session between a person and hostile models.
-type duel struct {
+// hostileServer is one session between a person and hostile models.
+type hostileServer struct {
 	tb     testing.TB
 	server *llmtest.Server
 	w      *weir.Weir
@@ -48,9 +48,9 @@ type duel struct {
 	called []string       // tools that ran
 }
 
-func newDuel(tb testing.TB) *duel {
+func newHostileServer(tb testing.TB) *hostileServer {
 	tb.Helper()
-	d := &duel{tb: tb, server: llmtest.New(tb)}
+	d := &hostileServer{tb: tb, server: llmtest.New(tb)}
 	d.server.Answer(func(*llmtest.Request) llmtest.Turn {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -88,13 +88,13 @@ func newDuel(tb testing.TB) *duel {
 
 // say sends a message in a session of that thread, to the model on a wire, and
 // fails the test if a request broke a rule of its API.
-func (d *duel) say(thread string, on int, text string, turns ...llmtest.Turn) weir.TurnState {
+func (d *hostileServer) say(thread string, on int, text string, turns ...llmtest.Turn) weir.ReplyState {
 	d.tb.Helper()
 	d.mu.Lock()
 	d.turns = turns
 	d.mu.Unlock()
 	history := ""
-	if hostileWires[on].server {
+	if hostileAPIs[on].server {
 		history = ", history: server"
 	}
 	f, err := d.w.Parse("duel.yaml", fmt.Appendf(nil, `
@@ -107,7 +107,7 @@ nodes:
   tools: {type: tools, with: {tools: [echo, a_b]}}
   answer: {type: llmRequest, in: {message: "{{ run.inputs.message }}", tools: "{{ tools.tools }}"}}
 outputs: {answer: "{{ answer.text }}"}
-`, hostileWires[on].model, history))
+`, hostileAPIs[on].model, history))
 	if err != nil {
 		d.tb.Fatal(err)
 	}
@@ -124,7 +124,7 @@ outputs: {answer: "{{ answer.text }}"}
 		d.tb.Fatal(err)
 	}
 	if problems := d.server.TakeProblems(); len(problems) > 0 {
-		d.tb.Fatalf("%s, %q: a request breaks a rule of its API: %s", hostileWires[on].model, text, strings.Join(problems, "; "))
+		d.tb.Fatalf("%s, %q: a request breaks a rule of its API: %s", hostileAPIs[on].model, text, strings.Join(problems, "; "))
 	}
 	return state
 }
@@ -179,21 +179,21 @@ func hostileTurns() map[string]llmtest.Turn {
 	return out
 }
 
-// TestWhateverAModelCallsTheNextRequestOfEveryAPIIsValid has a model on each API
+// TestHostileToolCallsKeepRequestsValid has a model on each API
 // write each hostile turn and continues the session at another; with -hostile.all at every other.
-func TestWhateverAModelCallsTheNextRequestOfEveryAPIIsValid(t *testing.T) {
+func TestHostileToolCallsKeepRequestsValid(t *testing.T) {
 	t.Parallel()
 	usage := llm.Usage{Input: 10, Output: 5}
-	for on := range hostileWires {
-		t.Run(fmt.Sprintf("%s %v", hostileWires[on].model, hostileWires[on].server), func(t *testing.T) {
+	for on := range hostileAPIs {
+		t.Run(fmt.Sprintf("%s %v", hostileAPIs[on].model, hostileAPIs[on].server), func(t *testing.T) {
 			t.Parallel()
-			d := newDuel(t)
+			d := newHostileServer(t)
 			for i, what := range slices.Sorted(maps.Keys(hostileTurns())) {
 				turn := hostileTurns()[what]
 				turn.Usage = usage
 				for _, at := range hostilePlaces(what, on, i) {
 					if state := d.say(what, at, what, turn); state.Error != nil {
-						t.Fatalf("%s, at %s: %v", what, hostileWires[at].model, state.Error)
+						t.Fatalf("%s, at %s: %v", what, hostileAPIs[at].model, state.Error)
 					}
 				}
 			}
@@ -203,10 +203,10 @@ func TestWhateverAModelCallsTheNextRequestOfEveryAPIIsValid(t *testing.T) {
 
 // hostilePlaces are the APIs at which the i-th hostile turn is written, that of on first.
 func hostilePlaces(what string, on, i int) []int {
-	if *hostileAll {
+	if *hostileExhaustive {
 		return []int{on, on, 0, 1, 2, 3, 4, 5, 6}
 	}
-	next := (on + 1 + i%(len(hostileWires)-1)) % len(hostileWires)
+	next := (on + 1 + i%(len(hostileAPIs)-1)) % len(hostileAPIs)
 	if strings.HasPrefix(what, "an id") { // which comes again in a later turn
 		return []int{on, on, next}
 	}

@@ -33,8 +33,8 @@ func (b *bill) add(o bill) {
 	b.calls, b.estimated, b.tokens, b.refused = b.calls+o.calls, b.estimated+o.estimated, b.tokens+o.tokens, b.refused+o.refused
 }
 
-// dealer draws what a hostile model answers, and keeps the ledger.
-type dealer struct {
+// hostileBiller draws what a hostile model answers, and keeps the ledger.
+type hostileBiller struct {
 	r     *rand.Rand
 	turns []llmtest.Turn // of hostileTurns
 
@@ -44,17 +44,17 @@ type dealer struct {
 	more   int // turns with calls in a row
 }
 
-func newDealer(seed uint64) *dealer {
+func newHostileBiller(seed uint64) *hostileBiller {
 	all := hostileTurns()
-	d := &dealer{r: rand.New(rand.NewPCG(seed, 7))}
+	d := &hostileBiller{r: rand.New(rand.NewPCG(seed, 7))}
 	for _, what := range slices.Sorted(maps.Keys(all)) {
 		d.turns = append(d.turns, all[what])
 	}
 	return d
 }
 
-// deal is the next answer.
-func (d *dealer) deal(*llmtest.Request) llmtest.Turn {
+// nextTurn is the next answer.
+func (d *hostileBiller) nextTurn(*llmtest.Request) llmtest.Turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.r.Float64()
@@ -79,7 +79,7 @@ func (d *dealer) deal(*llmtest.Request) llmtest.Turn {
 }
 
 // answer is one with a call of something odd, or with a text.
-func (d *dealer) answer() llmtest.Turn {
+func (d *hostileBiller) answer() llmtest.Turn {
 	if d.more < 4 && d.r.IntN(2) == 0 {
 		d.more++
 		return d.turns[d.r.IntN(len(d.turns))]
@@ -96,7 +96,7 @@ func (d *dealer) answer() llmtest.Turn {
 }
 
 // usage is what the vendor reports: something, nothing, or a part from its cache.
-func (d *dealer) usage() llm.Usage {
+func (d *hostileBiller) usage() llm.Usage {
 	switch d.r.IntN(4) {
 	case 0:
 		return llm.Usage{}
@@ -120,12 +120,12 @@ nodes:
 outputs: {answer: "{{ answer.text }}"}
 `
 
-// TestALedgerOutsideAgreesOnEachCallThatAHostileModelBills has sessions of many messages
+// TestUsageMatchesExternalLedger has sessions of many messages
 // with models that answer at random with what hostileTurns lists, enormous texts, streams
 // that break, refusals and odd usage, and that change their API from message to message.
 // Each request must be valid, and what the sessions are charged must be what the vendor has
 // counted. A failure prints the seed of its session.
-func TestALedgerOutsideAgreesOnEachCallThatAHostileModelBills(t *testing.T) {
+func TestUsageMatchesExternalLedger(t *testing.T) {
 	t.Parallel()
 	sessions, messages := 14, 5
 	if *hostileN > 0 {
@@ -156,12 +156,12 @@ func TestALedgerOutsideAgreesOnEachCallThatAHostileModelBills(t *testing.T) {
 // hostileSession is one session; it returns what the vendor has counted.
 func hostileSession(t *testing.T, seed uint64, messages int) bill {
 	t.Helper()
-	d, deal := newDuel(t), newDealer(seed)
-	d.server.Answer(deal.deal)
+	d, deal := newHostileServer(t), newHostileBiller(seed)
+	d.server.Answer(deal.nextTurn)
 	var s *weir.Session
 	var spent engine.Usage
 	for i := range messages {
-		wire := hostileWires[deal.r.IntN(len(hostileWires))]
+		wire := hostileAPIs[deal.r.IntN(len(hostileAPIs))]
 		history, budget := "", ""
 		if wire.server {
 			history = ", history: server"

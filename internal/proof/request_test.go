@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	all  = flag.Bool("views.all", false, "check every conversation at every budget and cut point, not one in some")
-	step = flag.Int("views.step", 500, "the step of budgets, in tokens")
+	exhaustive = flag.Bool("views.all", false, "check every conversation at every budget and cut point, not one in some")
+	step       = flag.Int("views.step", 500, "the step of budgets, in tokens")
 )
 
 const (
@@ -33,19 +33,19 @@ func TestEveryRequestIsValid(t *testing.T) {
 	t.Parallel()
 	data := read(t)
 	list := vendors(t)
-	tallies := make([]tally, len(list))
+	tallies := make([]totals, len(list))
 	t.Run("vendors", func(t *testing.T) {
 		for i, v := range list {
 			t.Run(v.name, func(t *testing.T) {
 				t.Parallel()
 				p := newProver(t, data, v)
 				p.conversations(len(v.name))
-				t.Logf("%+v", p.tally)
-				tallies[i] = p.tally
+				t.Logf("%+v", p.totals)
+				tallies[i] = p.totals
 			})
 		}
 	})
-	var sum tally
+	var sum totals
 	for _, one := range tallies {
 		sum.add(one)
 	}
@@ -59,13 +59,13 @@ func serviceOf(v vendor) *llm.Service {
 	return llm.NewService(llm.Options{Providers: map[string]llm.Provider{v.name: v.provider}, Models: v.models})
 }
 
-// tally counts requests that were built; the different bodies among them, by
+// totals counts requests that were built; the different bodies among them, by
 // each wire, all checked; requests that leave out, clear or shorten something; summaries asked for;
 // and turns that were refused since what must stay is too large, under the
 // strategy that leaves nothing out apart.
-type tally struct{ Requests, Bodies, Less, Summaries, Refused, RefusedAll int }
+type totals struct{ Requests, Bodies, Less, Summaries, Refused, RefusedAll int }
 
-func (a *tally) add(b tally) {
+func (a *totals) add(b totals) {
 	a.Requests += b.Requests
 	a.Bodies += b.Bodies
 	a.Less += b.Less
@@ -76,22 +76,22 @@ func (a *tally) add(b tally) {
 
 // prover checks one vendor's requests.
 type prover struct {
-	t       *testing.T
-	data    corpus
-	vendor  vendor
-	tools   []*tool.Tool
-	service *llm.Service
-	besides int
-	tally   tally
-	runs    int
-	known   map[[sha256.Size]byte]bool // requests whose bodies were checked
+	t           *testing.T
+	data        corpus
+	vendor      vendor
+	tools       []*tool.Tool
+	service     *llm.Service
+	otherTokens int
+	totals      totals
+	runs        int
+	known       map[[sha256.Size]byte]bool // requests whose bodies were checked
 }
 
 func newProver(t *testing.T, data corpus, v vendor) *prover {
 	t.Helper()
 	return &prover{
 		t: t, data: data, vendor: v, tools: data.runnable(), service: serviceOf(v), known: map[[sha256.Size]byte]bool{},
-		besides: v.beside(data.system, append(slices.Clone(data.tools), readerOf(t, v))),
+		otherTokens: v.beside(data.system, append(slices.Clone(data.tools), readerOf(t, v))),
 	}
 }
 
@@ -106,8 +106,8 @@ func (p *prover) conversation(c conversation) {
 	for n := 0; ; n++ {
 		for _, strategy := range []convo.Strategy{convo.Window, convo.Summarise, convo.All} {
 			set := settings{budget, strategy}
-			p.play(c, set)
-			if *all || n%3 == 0 {
+			p.playConversation(c, set)
+			if *exhaustive || n%3 == 0 {
 				p.points(c, whole, set)
 			}
 		}
@@ -121,11 +121,11 @@ func (p *prover) conversation(c conversation) {
 // conversations checks all, or a sample that begins with one.
 func (p *prover) conversations(first int) {
 	for n, c := range p.data.all {
-		if *all || n%sample() == first {
+		if *exhaustive || n%sample() == first {
 			p.conversation(c)
 		}
-		if *all && n%10 == 9 {
-			p.t.Logf("%d conversations: %+v", n+1, p.tally)
+		if *exhaustive && n%10 == 9 {
+			p.t.Logf("%d conversations: %+v", n+1, p.totals)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func sample() int {
 // stride is how many steps are taken at once.
 func stride() int {
 	switch {
-	case *all:
+	case *exhaustive:
 		return 1
 	case testing.Short():
 		return 4
@@ -168,8 +168,8 @@ func (p *prover) context(ms []convo.Message) convo.Context {
 // turn is one that has set's budget for messages.
 func (p *prover) turn(set settings, m *convo.Manager) llm.Turn {
 	return llm.Turn{
-		Context: m, Tools: p.tools, Window: set.budget + p.besides + reserve, Reserve: reserve,
-		View: convo.Viewing{Strategy: set.strategy}, MaxSteps: 60,
+		Context: m, Tools: p.tools, Window: set.budget + p.otherTokens + reserve, Reserve: reserve,
+		View: convo.ViewSettings{Strategy: set.strategy}, MaxSteps: 60,
 	}
 }
 
@@ -177,23 +177,23 @@ func (p *prover) turn(set settings, m *convo.Manager) llm.Turn {
 // stands, where a person goes on from there, and after a trim there.
 func (p *prover) points(c conversation, whole convo.Context, set settings) {
 	for n := 1; n <= len(c.messages); n++ {
-		if !*all && n%5 != 0 {
+		if !*exhaustive && n%5 != 0 {
 			continue
 		}
 		at := p.context(c.messages[:n])
-		p.once(at, set, nil)
-		p.once(at, set, &convo.Message{Role: convo.User, Text: "Are you still there? Please go on."})
+		p.checkTurn(at, set, nil)
+		p.checkTurn(at, set, &convo.Message{Role: convo.User, Text: "Are you still there? Please go on."})
 		if n == len(c.messages) {
 			return
 		}
 		if pins, ok := trimmed(c.messages, n); ok {
 			cut := whole
 			cut.ID, cut.Marks = at.ID+"cut", convo.Marks{Cut: n, Pins: pins, Cleared: n / 2}
-			p.once(cut, set, nil)
+			p.checkTurn(cut, set, nil)
 		}
 		reset := whole
 		reset.ID, reset.Epoch = at.ID+"reset", n
-		p.once(reset, set, nil)
+		p.checkTurn(reset, set, nil)
 	}
 }
 
@@ -224,13 +224,13 @@ func trimmed(ms []convo.Message, n int) (pins []int, ok bool) {
 	return pins, true
 }
 
-// once makes one turn that keeps nothing.
-func (p *prover) once(c convo.Context, set settings, msg *convo.Message) {
-	p.twice(c, set, msg, nil, func(c convo.Context) *convo.Manager { return convo.NewManager(c, false) })
+// checkTurn makes one turn that keeps nothing.
+func (p *prover) checkTurn(c convo.Context, set settings, msg *convo.Message) {
+	p.checkTwice(c, set, msg, nil, func(c convo.Context) *convo.Manager { return convo.NewManager(c, false) })
 }
 
-// play holds a conversation again, turn by turn, its marks kept.
-func (p *prover) play(c conversation, set settings) {
+// playConversation holds a conversation again, turn by turn, its marks kept.
+func (p *prover) playConversation(c conversation, set settings) {
 	main := convo.NewManager(p.context(nil), true)
 	for i, m := range c.messages {
 		if m.Role != convo.User {
@@ -241,7 +241,7 @@ func (p *prover) play(c conversation, set settings) {
 			end++
 		}
 		first := true
-		p.twice(main.Get(), set, &m, c.messages[i+1:end], func(c convo.Context) *convo.Manager {
+		p.checkTwice(main.Get(), set, &m, c.messages[i+1:end], func(c convo.Context) *convo.Manager {
 			if first {
 				first = false
 				return main
@@ -251,9 +251,9 @@ func (p *prover) play(c conversation, set settings) {
 	}
 }
 
-// twice makes a turn, and again by another service from the context as it would
+// checkTwice makes a turn, and again by another service from the context as it would
 // be restored; script is what the model and the tools say.
-func (p *prover) twice(c convo.Context, set settings, msg *convo.Message, script []convo.Message, manager func(convo.Context) *convo.Manager) {
+func (p *prover) checkTwice(c convo.Context, set settings, msg *convo.Message, script []convo.Message, manager func(convo.Context) *convo.Manager) {
 	p.t.Helper()
 	var hosts [2]*host
 	var errs [2]error
@@ -269,18 +269,18 @@ func (p *prover) twice(c convo.Context, set settings, msg *convo.Message, script
 	if fmt.Sprint(errs[0]) != fmt.Sprint(errs[1]) {
 		p.t.Fatalf("one ended with %v, the other with %v", errs[0], errs[1])
 	}
-	p.same(hosts[0], hosts[1])
+	p.checkSameRequests(hosts[0], hosts[1])
 	if msg != nil {
 		before.History = before.History.Append(*msg)
 	}
-	before.History = before.History.Append(hosts[0].grown...)
+	before.History = before.History.Append(hosts[0].added...)
 	p.requests(hosts[0].sent, before, set)
-	p.ended(errs[0], before, set, hosts[0])
+	p.checkError(errs[0], before, set, hosts[0])
 }
 
-// ended checks how a turn ended: where it failed, what must stay is too large
+// checkError checks how a turn ended: where it failed, what must stay is too large
 // for its budget, and no summary was paid for before.
-func (p *prover) ended(err error, c convo.Context, set settings, h *host) {
+func (p *prover) checkError(err error, c convo.Context, set settings, h *host) {
 	p.t.Helper()
 	if err == nil {
 		return
@@ -294,9 +294,9 @@ func (p *prover) ended(err error, c convo.Context, set settings, h *host) {
 		p.t.Fatalf("%s, %+v: %v", c.ID, set, err)
 	}
 	if set.strategy == convo.All {
-		p.tally.RefusedAll++
+		p.totals.RefusedAll++
 	} else {
-		p.tally.Refused++
+		p.totals.Refused++
 	}
 	least, failed := p.vendor.least(c, set.strategy)
 	if failed != nil {
@@ -310,8 +310,8 @@ func (p *prover) ended(err error, c convo.Context, set settings, h *host) {
 	}
 }
 
-// same: two ways to the same requests give the same bytes, which are valid.
-func (p *prover) same(a, b *host) {
+// checkSameRequests: two ways to the same requests give the same bytes, which are valid.
+func (p *prover) checkSameRequests(a, b *host) {
 	p.t.Helper()
 	if len(a.sent) != len(b.sent) {
 		p.t.Fatalf("%d requests, and %d from the context as restored", len(a.sent), len(b.sent))
@@ -321,12 +321,12 @@ func (p *prover) same(a, b *host) {
 			p.t.Fatalf("request %d is another from the context as restored:\n%s\n%s", i, encoded(a.sent[i]), encoded(b.sent[i]))
 		}
 		// What else is sent is the same in all.
-		key := sha256.Sum256([]byte(fmt.Sprint(a.sent[i].Purpose, a.sent[i].Stable, len(a.sent[i].Tools), encoded(unnamed(a.sent[i].Messages)))))
+		key := sha256.Sum256([]byte(fmt.Sprint(a.sent[i].Purpose, a.sent[i].StablePrefix, len(a.sent[i].Tools), encoded(unnamed(a.sent[i].Messages)))))
 		if p.known[key] {
 			continue // a body follows from its request
 		}
 		p.known[key] = true
-		p.tally.Bodies += len(p.vendor.wires)
+		p.totals.Bodies += len(p.vendor.apis)
 		body, err := p.vendor.written(a.sent[i])
 		if err != nil {
 			p.t.Fatal(err)
@@ -348,7 +348,7 @@ func unnamed(ms []convo.Message) []convo.Message {
 }
 
 func sameRequest(a, b *llm.Request) bool {
-	return a.System == b.System && a.Stable == b.Stable && slices.EqualFunc(a.Messages, b.Messages, convo.Message.Equal) &&
+	return a.System == b.System && a.StablePrefix == b.StablePrefix && slices.EqualFunc(a.Messages, b.Messages, convo.Message.Equal) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.Tool) bool { return a.Name == b.Name && a.Description == b.Description })
 }
 
@@ -357,23 +357,23 @@ func sameRequest(a, b *llm.Request) bool {
 func (p *prover) requests(sent []*llm.Request, c convo.Context, set settings) {
 	p.t.Helper()
 	for _, req := range sent {
-		p.tally.Requests++
-		if err := p.kept(req, c, set); err != nil {
+		p.totals.Requests++
+		if err := p.checkPinned(req, c, set); err != nil {
 			p.t.Fatalf("%s, %+v: %v\n%s", c.ID, set, err, encoded(req.Manifest))
 		}
 		if req.Purpose == llm.PurposeSummary {
-			p.tally.Summaries++
+			p.totals.Summaries++
 			continue
 		}
 		if req.Manifest != nil {
-			p.tally.Less++
+			p.totals.Less++
 		}
 	}
 }
 
-// kept checks that a request is within its budget and shows what it should.
-func (p *prover) kept(req *llm.Request, c convo.Context, set settings) error {
-	room := set.budget + p.besides
+// checkPinned checks that a request is within its budget and shows what it should.
+func (p *prover) checkPinned(req *llm.Request, c convo.Context, set settings) error {
+	room := set.budget + p.otherTokens
 	if n := p.vendor.tokens(req); n > room {
 		return fmt.Errorf("a request %s takes %d tokens, over %d", req.Purpose, n, room)
 	}

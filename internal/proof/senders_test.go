@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	aheadEach  = flag.Int("ahead.n", 40, "messages that each of four processes sends ahead")
-	aheadTimes = flag.Int("ahead.times", 1, "how often they do")
+	messagesPerSender    = flag.Int("ahead.n", 40, "messages that each of four processes sends ahead")
+	sendAheadRepetitions = flag.Int("ahead.times", 1, "how often they do")
 )
 
 // errStore is what a store reports that fails for a moment.
@@ -85,36 +85,36 @@ func (f *faulty) Run(ctx context.Context, id string) (store.Run, error) {
 	return call(f, func() (store.Run, error) { return f.Store.Run(ctx, id) })
 }
 
-func (f *faulty) Enqueue(ctx context.Context, q store.Queued) (store.Queued, error) {
-	return call(f, func() (store.Queued, error) { return f.Store.Enqueue(ctx, q) })
+func (f *faulty) Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error) {
+	return call(f, func() (store.QueuedMessage, error) { return f.Store.Enqueue(ctx, q) })
 }
 
-func (f *faulty) NextQueued(ctx context.Context, id string) (store.Queued, error) {
-	return call(f, func() (store.Queued, error) { return f.Store.NextQueued(ctx, id) })
+func (f *faulty) NextQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
+	return call(f, func() (store.QueuedMessage, error) { return f.Store.NextQueued(ctx, id) })
 }
 
-func (f *faulty) FindQueued(ctx context.Context, id string) (store.Queued, error) {
-	return call(f, func() (store.Queued, error) { return f.Store.FindQueued(ctx, id) })
+func (f *faulty) FindQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
+	return call(f, func() (store.QueuedMessage, error) { return f.Store.FindQueued(ctx, id) })
 }
 
-func (f *faulty) Queue(ctx context.Context, id string) ([]store.Queued, error) {
-	return call(f, func() ([]store.Queued, error) { return f.Store.Queue(ctx, id) })
+func (f *faulty) Queue(ctx context.Context, id string) ([]store.QueuedMessage, error) {
+	return call(f, func() ([]store.QueuedMessage, error) { return f.Store.Queue(ctx, id) })
 }
 
-func (f *faulty) NotWaiting(ctx context.Context, ids []string) ([]string, error) {
-	return call(f, func() ([]string, error) { return f.Store.NotWaiting(ctx, ids) })
+func (f *faulty) NotQueued(ctx context.Context, ids []string) ([]string, error) {
+	return call(f, func() ([]string, error) { return f.Store.NotQueued(ctx, ids) })
 }
 
-func (f *faulty) RoundMessage(ctx context.Context, run string) (store.Queued, error) {
-	return call(f, func() (store.Queued, error) { return f.Store.RoundMessage(ctx, run) })
+func (f *faulty) RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error) {
+	return call(f, func() (store.QueuedMessage, error) { return f.Store.RoundMessage(ctx, run) })
 }
 
-func (f *faulty) BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error) {
+func (f *faulty) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
 	before, after := f.fails()
 	if before {
-		return store.Session{}, store.Queued{}, errStore
+		return store.Session{}, store.QueuedMessage{}, errStore
 	}
-	x, q, err := f.Store.BeginRound(ctx, queued, n)
+	x, q, err := f.Store.StartRound(ctx, queued, n)
 	if after && err == nil {
 		err = errStore
 	}
@@ -144,7 +144,7 @@ func TestASenderInAProcessOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &faulty{Store: inner}
-	s := talkOn(t, f)
+	s := openSessionOn(t, f)
 	f.rate = rate
 	ended := make(chan error, n)
 	for i := range n {
@@ -169,7 +169,7 @@ func TestASenderInAProcessOfItsOwn(t *testing.T) {
 }
 
 // waitFor waits for a turn, which an error of the store must not end.
-func waitFor(turn *weir.Turn, text string) error {
+func waitFor(turn *weir.Reply, text string) error {
 	for {
 		state, err := turn.Wait(context.Background())
 		if errors.Is(err, errStore) && turn.Run() != "" { // reading what it came to
@@ -182,8 +182,8 @@ func waitFor(turn *weir.Turn, text string) error {
 	}
 }
 
-// ahead is one run of four senders.
-type ahead struct {
+// sendAhead is one run of four senders.
+type sendAhead struct {
 	path     string
 	n        int
 	kills    atomic.Int64
@@ -192,7 +192,7 @@ type ahead struct {
 
 // sender starts a sender over and over until it has had all its answers, and kills it
 // a few times: as soon as it has sent some messages, or while it waits.
-func (a *ahead) sender(t *testing.T, who string, kills int) {
+func (a *sendAhead) sender(t *testing.T, who string, kills int) {
 	t.Helper()
 	for ; ; kills-- {
 		said, err := a.start(t, who, kills > 0)
@@ -209,7 +209,7 @@ func (a *ahead) sender(t *testing.T, who string, kills int) {
 
 // start starts a sender and returns what it has to say when it ends; with kill it is
 // killed after so many lines.
-func (a *ahead) start(t *testing.T, who string, kill bool) (string, error) {
+func (a *sendAhead) start(t *testing.T, who string, kill bool) (string, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASenderInAProcessOfItsOwn$", "-test.v")
 	c.Env = append(os.Environ(), "WEIR_SENDER_DB="+a.path, "WEIR_SENDER="+who, fmt.Sprint("WEIR_SENDER_N=", a.n), "WEIR_SENDER_FAULTS=0.01")
@@ -238,26 +238,26 @@ func (a *ahead) start(t *testing.T, who string, kill bool) (string, error) {
 	return said.String(), c.Wait()
 }
 
-// TestMessagesSentAheadByFourProcessesAreEachAnsweredOnce has four processes send all
+// TestQueuedMessagesOfFourProcessesAreAnsweredOnce has four processes send all
 // their messages before the first is answered, into one session, while calls of their
 // stores fail and they are killed: every message is answered once.
-func TestMessagesSentAheadByFourProcessesAreEachAnsweredOnce(t *testing.T) {
-	if *aheadTimes == 1 {
+func TestQueuedMessagesOfFourProcessesAreAnsweredOnce(t *testing.T) {
+	if *sendAheadRepetitions == 1 {
 		t.Parallel()
 	}
-	for i := range *aheadTimes {
+	for i := range *sendAheadRepetitions {
 		began := time.Now()
-		a := &ahead{path: filepath.Join(t.TempDir(), "weir.db"), n: *aheadEach}
-		talkIn(t, a.path)
+		a := &sendAhead{path: filepath.Join(t.TempDir(), "weir.db"), n: *messagesPerSender}
+		openSession(t, a.path)
 		var wg sync.WaitGroup
 		speakers := []string{"anna", "bert", "cleo", "dora"}
 		for k, who := range speakers {
 			wg.Go(func() { a.sender(t, who, k%3) }) // two are not killed
 		}
 		wg.Wait()
-		checkTalk(t, a.path, a.n, speakers...)
+		checkSession(t, a.path, a.n, speakers...)
 		if t.Failed() {
-			t.Fatalf("try %d of %d", i+1, *aheadTimes)
+			t.Fatalf("try %d of %d", i+1, *sendAheadRepetitions)
 		}
 		t.Logf("try %d: %d messages of %d processes, %d kills, %d store errors in the processes that were not killed, %s",
 			i+1, len(speakers)*a.n, len(speakers), a.kills.Load(), a.injected.Load(), time.Since(began).Round(time.Second))

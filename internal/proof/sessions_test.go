@@ -24,7 +24,7 @@ import (
 
 var roundsEach = flag.Int("sessions.n", 50, "rounds of each process in the test of sessions")
 
-const talkFlow = `
+const echoFlow = `
 weir: 1
 name: talk
 context: {model: parrot/m}
@@ -35,33 +35,33 @@ nodes:
 outputs: {answer: "{{ answer.text }}"}
 `
 
-// parrot answers with what was said last.
-type parrot struct{}
+// echoModel answers with what was said last.
+type echoModel struct{}
 
-func (parrot) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (echoModel) Generate(_ context.Context, r *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	if err := convo.Validate(r.Messages); err != nil {
 		return nil, err
 	}
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: "re " + r.Messages[len(r.Messages)-1].Text}}, nil
 }
 
-func talkIn(t *testing.T, path string) *weir.Session {
+func openSession(t *testing.T, path string) *weir.Session {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return talkOn(t, s)
+	return openSessionOn(t, s)
 }
 
-func talkOn(t *testing.T, s weir.Store) *weir.Session {
+func openSessionOn(t *testing.T, s weir.Store) *weir.Session {
 	t.Helper()
-	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"parrot": parrot{}}})
+	w, err := weir.Open(weir.Options{Store: s, Providers: map[string]weir.Provider{"parrot": echoModel{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close(context.Background()) })
-	f, err := w.Parse("talk.yaml", []byte(talkFlow))
+	f, err := w.Parse("talk.yaml", []byte(echoFlow))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestASpeakerInAProcessOfItsOwn(t *testing.T) {
 	}
 	from, _ := strconv.Atoi(os.Getenv("WEIR_SPEAKER_FROM"))
 	to, _ := strconv.Atoi(os.Getenv("WEIR_SPEAKER_TO"))
-	s := talkIn(t, path)
+	s := openSession(t, path)
 	for i := from; i < to; i++ {
 		text := fmt.Sprintf("%s-%d", who, i)
 		turn, err := s.Send(t.Context(), text, weir.SendOptions{ID: text})
@@ -96,9 +96,9 @@ func TestASpeakerInAProcessOfItsOwn(t *testing.T) {
 	}
 }
 
-// speak starts a speaker and returns how far it got; kill ends it after so many
+// sendRounds starts a speaker and returns how far it got; kill ends it after so many
 // acknowledgements, 0 never.
-func speak(t *testing.T, path, who string, from, to, kill int) int {
+func sendRounds(t *testing.T, path, who string, from, to, kill int) int {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestASpeakerInAProcessOfItsOwn$", "-test.v")
 	c.Env = append(os.Environ(), "WEIR_SPEAKER_DB="+path, "WEIR_SPEAKER="+who,
@@ -131,11 +131,11 @@ func speak(t *testing.T, path, who string, from, to, kill int) int {
 	return next
 }
 
-// checkTalk wants each message of each speaker once, in its order, and after each
+// checkSession wants each message of each speaker once, in its order, and after each
 // its answer.
-func checkTalk(t *testing.T, path string, rounds int, speakers ...string) {
+func checkSession(t *testing.T, path string, rounds int, speakers ...string) {
 	t.Helper()
-	s := talkIn(t, path)
+	s := openSession(t, path)
 	ms, err := s.Messages(t.Context(), 0, 1<<30)
 	if err != nil {
 		t.Fatal(err)
@@ -172,39 +172,39 @@ func checkTalk(t *testing.T, path string, rounds int, speakers ...string) {
 	}
 }
 
-func TestTwoProcessesOnOneSessionLoseNothing(t *testing.T) {
+func TestTwoProcessesOnOneSessionLoseNoMessages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
-	talkIn(t, path)
+	openSession(t, path)
 	var wg sync.WaitGroup
 	for _, who := range []string{"anna", "bert"} {
-		wg.Go(func() { speak(t, path, who, 0, *roundsEach, 0) })
+		wg.Go(func() { sendRounds(t, path, who, 0, *roundsEach, 0) })
 	}
 	wg.Wait()
-	checkTalk(t, path, *roundsEach, "anna", "bert")
+	checkSession(t, path, *roundsEach, "anna", "bert")
 }
 
-func TestProcessesThatAreKilledInTheMiddleOfRoundsLoseAndRepeatNothing(t *testing.T) {
+func TestKilledProcessesLoseAndRepeatNoMessages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
-	talkIn(t, path)
+	openSession(t, path)
 	var wg sync.WaitGroup
 	for n, who := range []string{"anna", "bert"} {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(n), 1))
 			for from := 0; from < *roundsEach; {
-				from = speak(t, path, who, from, *roundsEach, 1+rng.IntN(10))
+				from = sendRounds(t, path, who, from, *roundsEach, 1+rng.IntN(10))
 			}
 		})
 	}
 	wg.Wait()
-	checkTalk(t, path, *roundsEach, "anna", "bert")
+	checkSession(t, path, *roundsEach, "anna", "bert")
 }
 
-func TestOf64WritersToOneSessionNoneIsLost(t *testing.T) {
+func Test64WritersToOneSessionLoseNoMessages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "weir.db")
-	s := talkIn(t, path)
+	s := openSession(t, path)
 	var wg sync.WaitGroup
 	speakers := make([]string, 64)
 	for i := range speakers {
@@ -223,5 +223,5 @@ func TestOf64WritersToOneSessionNoneIsLost(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	checkTalk(t, path, 3, speakers...)
+	checkSession(t, path, 3, speakers...)
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-run/weir/token"
 )
 
-// nowhere is where no request is to go.
-const nowhere = "http://127.0.0.1:1"
+// unreachableURL is where no request is to go.
+const unreachableURL = "http://127.0.0.1:1"
 
-// wire is one API of a vendor: how a request is written and what it must keep to.
-type wire struct {
+// api is one API of a vendor: how a request is written and what it must keep to.
+type api struct {
 	name  string
 	body  func(*llm.Request) ([]byte, error)
 	check func([]byte) []string
@@ -32,28 +32,28 @@ type vendor struct {
 	counter     token.Counter
 	factor      int
 	models      *llm.Catalogue
-	wires       []wire
+	apis        []api
 }
 
 func vendors(tb testing.TB) []vendor {
 	tb.Helper()
 	c := llmtest.NewChecker()
-	responses := openai.New(openai.Options{BaseURL: nowhere, API: openai.Responses})
-	chat := openai.New(openai.Options{BaseURL: nowhere, API: openai.Chat})
-	claude := anthropic.New(anthropic.Options{BaseURL: nowhere})
-	google := gemini.New(gemini.Options{BaseURL: nowhere})
+	responses := openai.New(openai.Options{BaseURL: unreachableURL, API: openai.Responses})
+	chat := openai.New(openai.Options{BaseURL: unreachableURL, API: openai.Chat})
+	claude := anthropic.New(anthropic.Options{BaseURL: unreachableURL})
+	google := gemini.New(gemini.Options{BaseURL: unreachableURL})
 	out := []vendor{
 		{
 			name: "openai", model: "gpt-4o", provider: responses,
-			wires: []wire{{"responses", responses.Body, c.Responses}, {"chat", chat.Body, c.Chat}},
+			apis: []api{{"responses", responses.Body, c.Responses}, {"chat", chat.Body, c.Chat}},
 		},
 		{
 			name: "anthropic", model: "claude-sonnet-4-5", provider: claude,
-			wires: []wire{{"anthropic", claude.Body, c.Anthropic}},
+			apis: []api{{"anthropic", claude.Body, c.Anthropic}},
 		},
 		{
 			name: "gemini", model: "gemini-3-pro", provider: google,
-			wires: []wire{{"gemini", google.Body, func(b []byte) []string { return c.Gemini("gemini-3-pro", b) }}},
+			apis: []api{{"gemini", google.Body, func(b []byte) []string { return c.Gemini("gemini-3-pro", b) }}},
 		},
 	}
 	models := llm.NewCatalogue()
@@ -65,10 +65,10 @@ func vendors(tb testing.TB) []vendor {
 			tb.Fatalf("%s is not in the catalogue", v.model)
 		}
 		var err error
-		if v.counter, err = token.For(m.Encoding, v.name); err != nil {
+		if v.counter, err = token.NewCounter(m.Encoding, v.name); err != nil {
 			tb.Fatal(err)
 		}
-		v.factor = int(v.counter.Prior())
+		v.factor = int(v.counter.PriorFactor())
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func (v *vendor) message(m convo.Message) int {
 
 // beside is what a request takes besides its messages.
 func (v *vendor) beside(system string, tools []llm.Tool) int {
-	n := v.counter.System(system) + v.counter.Fixed(system != "", len(tools))
+	n := v.counter.System(system) + v.counter.RequestOverhead(system != "", len(tools))
 	for _, t := range tools {
 		n += v.counter.Tool(t.Name, t.Description, t.Parameters)
 	}
@@ -105,7 +105,7 @@ func (v *vendor) tokens(req *llm.Request) int {
 // bodies are those of a request by all wires.
 func (v *vendor) bodies(req *llm.Request) ([][]byte, error) {
 	var out [][]byte
-	for _, w := range v.wires {
+	for _, w := range v.apis {
 		body, err := w.body(req)
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot write it: %w", w.name, err)
@@ -121,7 +121,7 @@ func (v *vendor) written(req *llm.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, w := range v.wires {
+	for i, w := range v.apis {
 		if problems := w.check(bodies[i]); len(problems) > 0 {
 			return nil, fmt.Errorf("%s refuses it: %s\n%s", w.name, strings.Join(problems, "; "), bodies[i])
 		}

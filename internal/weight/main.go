@@ -22,8 +22,8 @@ import (
 const (
 	// maxBytes bounds the stripped binary.
 	maxBytes = 50_000_000
-	// starts is how often a command is measured; the median counts.
-	starts = 15
+	// repetitions is how often a command is measured; the median counts.
+	repetitions = 15
 )
 
 // smallFlow is one node without a model.
@@ -34,19 +34,19 @@ nodes:
 outputs: {words: "{{ words.text }}"}
 `
 
-// methodCaller is linked where templates are reachable. They call methods by
+// templateMethodCaller is linked where templates are reachable. They call methods by
 // names that the linker cannot know, so it then keeps every exported method of
 // every type.
-const methodCaller = "text/template.(*state).evalField"
+const templateMethodCaller = "text/template.(*state).evalField"
 
 func main() {
-	if err := weigh(context.Background(), os.Stdout); err != nil {
+	if err := measureBinary(context.Background(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "weight:", err)
 		os.Exit(1)
 	}
 }
 
-func weigh(ctx context.Context, out io.Writer) error {
+func measureBinary(ctx context.Context, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "weir-weight")
 	if err != nil {
 		return err
@@ -71,15 +71,15 @@ func weigh(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "binary, stripped  %.1f MB (at most %d)\n", float64(len(code))/1e6, maxBytes/1_000_000)
 	fmt.Fprintf(out, "packages          %d\n", bytes.Count(packages, []byte("\n")))
-	fmt.Fprintf(out, "unused methods    %s\n", methods(code))
+	fmt.Fprintf(out, "unused methods    %s\n", methodPruning(code))
 	if len(code) > maxBytes {
 		return fmt.Errorf("the stripped binary has %d bytes, %d more than it may", len(code), len(code)-maxBytes)
 	}
 	return nil
 }
 
-func methods(code []byte) string {
-	if bytes.Contains(code, []byte(methodCaller)) {
+func methodPruning(code []byte) string {
+	if bytes.Contains(code, []byte(templateMethodCaller)) {
 		return "kept: text/template is reachable"
 	}
 	return "removed by the linker"
@@ -107,7 +107,7 @@ func measure(ctx context.Context, out io.Writer, dir, binary string) error {
 	}{{"weir version", []string{"version"}}, {"weir run", []string{"run", flow}}} {
 		var times []time.Duration
 		var memory []int64
-		for range starts {
+		for range repetitions {
 			cmd := exec.CommandContext(ctx, binary, c.args...) //nolint:gosec // the binary that was just built
 			cmd.Dir = dir
 			if said, err := cmd.CombinedOutput(); err != nil {
@@ -117,7 +117,7 @@ func measure(ctx context.Context, out io.Writer, dir, binary string) error {
 			memory = append(memory, resident(cmd.ProcessState))
 		}
 		fmt.Fprintf(out, "%-17s %.1f ms of processor time, %.1f MB resident (medians of %d)\n",
-			c.name, float64(median(times))/float64(time.Millisecond), float64(median(memory))/1e6, starts)
+			c.name, float64(median(times))/float64(time.Millisecond), float64(median(memory))/1e6, repetitions)
 	}
 	fmt.Fprintf(out, "machine           %s, %d processors, %s\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	return nil

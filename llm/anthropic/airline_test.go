@@ -28,7 +28,7 @@ func TestEveryCutOfARealConversationIsAValidRequest(t *testing.T) {
 			for _, from := range []int{0, n / 2, n - 1} {
 				req := &llm.Request{
 					Model: models[requests%len(models)], Reasoning: efforts[requests%len(efforts)],
-					System: r.Messages[0].Text, Messages: convo.Repair(r.Messages[from:n]), Stable: n / 3,
+					System: r.Messages[0].Text, Messages: convo.Repair(r.Messages[from:n]), StablePrefix: n / 3,
 				}
 				if i%3 > 0 {
 					req.Tools = r.Tools

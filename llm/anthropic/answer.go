@@ -21,24 +21,24 @@ const (
 	stopFilter = "filter"
 )
 
-// answer gathers a response while its pieces are passed on. A turn that the
+// answerBuilder gathers a response while its pieces are passed on. A turn that the
 // vendor paused is one answer of several streams.
-type answer struct {
-	emit      func(llm.Chunk)
-	key       string
-	text      strings.Builder
-	reasoning strings.Builder
-	blocks    []*building
-	usage     llm.Usage
-	stop      string // as Weir says it; "" until the vendor has
-	paused    bool
-	asked     string // the model
-	model     string // as the vendor reports it
-	id        string
+type answerBuilder struct {
+	emit           func(llm.Chunk)
+	key            string
+	text           strings.Builder
+	reasoning      strings.Builder
+	blocks         []*blockBuilder
+	usage          llm.Usage
+	stop           string // as Weir says it; "" until the vendor has
+	paused         bool
+	requestedModel string // the model
+	model          string // as the vendor reports it
+	id             string
 }
 
-// building is a content block on its way.
-type building struct {
+// blockBuilder is a content block on its way.
+type blockBuilder struct {
 	fields    map[string]json.RawMessage // as it began
 	kind      string
 	text      strings.Builder // words or thoughts
@@ -49,7 +49,7 @@ type building struct {
 	closed    bool
 }
 
-func (a *answer) say(text string) {
+func (a *answerBuilder) addText(text string) {
 	if text == "" {
 		return
 	}
@@ -57,8 +57,8 @@ func (a *answer) say(text string) {
 	a.emit(llm.Chunk{Text: text})
 }
 
-// think passes a thought on; first says that it begins a block.
-func (a *answer) think(text string, first bool) {
+// addThinking passes a thought on; first says that it begins a block.
+func (a *answerBuilder) addThinking(text string, first bool) {
 	if text == "" {
 		return
 	}
@@ -71,7 +71,7 @@ func (a *answer) think(text string, first bool) {
 
 // callID makes an id that the same effect makes again and no other does, for
 // servers that give none.
-func (a *answer) callID(index int) string {
+func (a *answerBuilder) callID(index int) string {
 	of := a.key
 	if of == "" {
 		of = a.id
@@ -80,28 +80,28 @@ func (a *answer) callID(index int) string {
 	return fmt.Sprintf("toolu_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 
-// began takes a block as it begins, which may hold all of it.
-func (a *answer) began(raw json.RawMessage) (*building, error) {
-	b := &building{}
-	var p piece
+// beginBlock takes a block as it begins, which may hold all of it.
+func (a *answerBuilder) beginBlock(raw json.RawMessage) (*blockBuilder, error) {
+	b := &blockBuilder{}
+	var p blockFields
 	if err := json.Unmarshal(raw, &b.fields); err != nil {
-		return nil, wire.Garbled(name, err)
+		return nil, wire.UnreadableAnswer(name, err)
 	}
 	if err := json.Unmarshal(raw, &p); err != nil || p.Type == "" {
-		return nil, wire.Garbled(name, errors.New("a content block has no type"))
+		return nil, wire.UnreadableAnswer(name, errors.New("a content block has no type"))
 	}
 	b.kind = p.Type
 	a.blocks = append(a.blocks, b)
 	switch b.kind {
 	case "text":
 		b.text.WriteString(p.Text)
-		a.say(p.Text)
+		a.addText(p.Text)
 	case "thinking":
-		a.think(p.Thinking, true)
+		a.addThinking(p.Thinking, true)
 		b.text.WriteString(p.Thinking)
 	case "tool_use":
 		if p.Name == "" {
-			return nil, wire.Garbled(name, errors.New("a tool call has no name"))
+			return nil, wire.UnreadableAnswer(name, errors.New("a tool call has no name"))
 		}
 		if p.ID == "" {
 			p.ID = a.callID(len(a.blocks))
@@ -112,9 +112,9 @@ func (a *answer) began(raw json.RawMessage) (*building, error) {
 	return b, nil
 }
 
-// settle ends the calls' arguments and leaves out those that the token limit or
+// completeCalls ends the calls' arguments and leaves out those that the token limit or
 // a refusal cut.
-func (a *answer) settle() []convo.Call {
+func (a *answerBuilder) completeCalls() []convo.Call {
 	var calls []convo.Call
 	kept := a.blocks[:0]
 	for _, b := range a.blocks {
@@ -123,7 +123,7 @@ func (a *answer) settle() []convo.Call {
 			continue
 		}
 		b.call.Arguments = b.input.String()
-		if whole := string(b.fields["input"]); b.call.Arguments == "" && wire.Given(b.fields["input"]) {
+		if whole := string(b.fields["input"]); b.call.Arguments == "" && wire.IsSet(b.fields["input"]) {
 			b.call.Arguments = whole
 		}
 		if strings.TrimSpace(b.call.Arguments) == "" {
@@ -140,8 +140,8 @@ func (a *answer) settle() []convo.Call {
 	return calls
 }
 
-// report passes on the usage that the vendor has reported.
-func (a *answer) report() {
+// emitUsage passes on the usage that the vendor has reported.
+func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
 		a.emit(llm.Chunk{Usage: &usage})
@@ -149,8 +149,8 @@ func (a *answer) report() {
 }
 
 // complete is the response, once the vendor has said why it ended.
-func (a *answer) complete(p *Provider) *llm.Response {
-	calls := a.settle()
+func (a *answerBuilder) complete(p *Provider) *llm.Response {
+	calls := a.completeCalls()
 	if a.stop == stopEnd && len(calls) > 0 {
 		a.stop = stopCalls
 	}
@@ -159,17 +159,17 @@ func (a *answer) complete(p *Provider) *llm.Response {
 	}
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: calls,
-		Native: p.pack(a.asked, a.raw()),
+		Native: p.pack(a.requestedModel, a.raw()),
 	}
 	if m.Native != nil {
 		m.Provider = name
 	}
-	a.report()
+	a.emitUsage()
 	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id}
 }
 
 // raw are all blocks as the vendor takes them back.
-func (a *answer) raw() []json.RawMessage {
+func (a *answerBuilder) raw() []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(a.blocks))
 	for _, b := range a.blocks {
 		out = append(out, b.raw())
@@ -178,10 +178,10 @@ func (a *answer) raw() []json.RawMessage {
 }
 
 // raw is the block as it would be in an answer that is not streamed.
-func (b *building) raw() json.RawMessage {
+func (b *blockBuilder) raw() json.RawMessage {
 	fields := make(map[string]any, len(b.fields)+1)
 	for k, v := range b.fields {
-		if wire.Given(v) {
+		if wire.IsSet(v) {
 			fields[k] = v
 		}
 	}
@@ -197,10 +197,10 @@ func (b *building) raw() json.RawMessage {
 			fields["signature"] = b.signature
 		}
 	case "tool_use":
-		fields["id"], fields["input"] = b.call.ID, llm.SentArguments(b.call.Arguments)
+		fields["id"], fields["input"] = b.call.ID, llm.NormalizeArguments(b.call.Arguments)
 	default:
 		if b.input.Len() > 0 {
-			fields["input"] = llm.SentArguments(b.input.String())
+			fields["input"] = llm.NormalizeArguments(b.input.String())
 		}
 	}
 	data, err := json.Marshal(fields)

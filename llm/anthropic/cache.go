@@ -2,10 +2,10 @@ package anthropic
 
 import "github.com/weir-run/weir/llm"
 
-// mark sets the marks of the prompt cache, which holds what comes before each:
+// setCacheMarks sets the marks of the prompt cache, which holds what comes before each:
 // the tools, the system text, the messages that the call before had too, and
 // all. These are four, the most that a request may have.
-func mark(params *messagesRequest, h *history, req *llm.Request) {
+func setCacheMarks(params *messagesRequest, h *historyBuilder, req *llm.Request) {
 	ephemeral := &cacheMark{Type: "ephemeral"}
 	if n := len(params.Tools); n > 0 {
 		params.Tools[n-1].Cache = ephemeral
@@ -16,12 +16,12 @@ func mark(params *messagesRequest, h *history, req *llm.Request) {
 	var stable, last *block
 	same := true
 	for b := range h.blocks {
-		same = same && b.of < req.Stable
-		if !markable(b) {
+		same = same && b.messageIndex < req.StablePrefix
+		if !canMark(b) {
 			continue
 		}
 		last = b
-		if same && b.of >= 0 {
+		if same && b.messageIndex >= 0 {
 			stable = b
 		}
 	}
@@ -33,7 +33,7 @@ func mark(params *messagesRequest, h *history, req *llm.Request) {
 }
 
 // blocks gives all blocks in the order of the wire.
-func (h *history) blocks(yield func(*block) bool) {
+func (h *historyBuilder) blocks(yield func(*block) bool) {
 	for _, t := range h.turns {
 		for _, list := range [][]block{t.results, t.blocks} {
 			for i := range list {
@@ -45,6 +45,6 @@ func (h *history) blocks(yield func(*block) bool) {
 	}
 }
 
-// markable says that a block may carry a mark: thoughts may not, and what is
+// canMark says that a block may carry a mark: thoughts may not, and what is
 // sent verbatim is left so.
-func markable(b *block) bool { return b.wire.raw == nil }
+func canMark(b *block) bool { return b.wire.raw == nil }

@@ -16,33 +16,33 @@ type fault struct{ Type, Message string }
 // parseFault reads {"type": "error", "error": {"type", "message"}} and what
 // gateways write instead; what is none of them is kept as text.
 func parseFault(body []byte) fault {
-	raw, plain := wire.Fault(body)
+	raw, plain := wire.FindError(body)
 	if raw == nil {
 		return fault{Message: plain}
 	}
 	var f struct{ Type, Message json.RawMessage }
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: wire.Scalar(raw)}
+		return fault{Message: wire.ScalarText(raw)}
 	}
-	return fault{Type: wire.Scalar(f.Type), Message: wire.Scalar(f.Message)}
+	return fault{Type: wire.ScalarText(f.Type), Message: wire.ScalarText(f.Message)}
 }
 
 // classify maps a status (0 inside a stream) and what the server said.
 func (p *Provider) classify(status int, f fault) *llm.Error {
-	code, retry := wire.ByStatus(status)
+	code, retry := wire.CodeOfStatus(status)
 	if status == 0 || status == http.StatusBadRequest {
-		if c, r, ok := byType(f.Type); ok {
+		if c, r, ok := codeOfType(f.Type); ok {
 			code, retry = c, r
 		}
 	}
 	if code == engine.CodeModelRequest {
-		code = byWords(f.Message)
+		code = codeOfMessage(f.Message)
 	}
-	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.speaker.Describe(status, f.Message)}
+	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.errors.Describe(status, f.Message)}
 }
 
-// byType knows the vendor's error types ("Errors", HTTP errors).
-func byType(kind string) (code string, retry, known bool) {
+// codeOfType knows the vendor's error types ("Errors", HTTP errors).
+func codeOfType(kind string) (code string, retry, known bool) {
 	switch kind {
 	case "invalid_request_error", "not_found_error", "request_too_large":
 		return engine.CodeModelRequest, false, true
@@ -62,8 +62,8 @@ func byType(kind string) (code string, retry, known bool) {
 	return "", false, false
 }
 
-// byWords tells the invalid requests apart that have no type of their own.
-func byWords(message string) string {
+// codeOfMessage tells the invalid requests apart that have no type of their own.
+func codeOfMessage(message string) string {
 	m := strings.ToLower(message)
 	for _, known := range []struct{ words, code string }{
 		{"prompt is too long", engine.CodeModelContextLength},

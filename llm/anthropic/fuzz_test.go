@@ -13,9 +13,9 @@ import (
 func FuzzAnyAnswer(f *testing.F) {
 	for _, t := range []llmtest.Turn{
 		raw(start, textOn, textHe, textLlo, blockOff, ended, stopped),
-		raw(start, toolOn("0", "a", "{}"), piece("0", `{\"n\":1}`), blockOff, ending("tool_use"), stopped),
+		raw(start, toolOn("0", "a", "{}"), blockFields("0", `{\"n\":1}`), blockOff, ending("tool_use"), stopped),
 		raw(start, toolOn("0", "", `{"n":1}`), ending("max_tokens"), stopped),
-		raw(start, toolOn("0", "b/c", "{}"), piece("0", `{oops`), ending("refusal"), stopped),
+		raw(start, toolOn("0", "b/c", "{}"), blockFields("0", `{oops`), ending("refusal"), stopped),
 		raw(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`),
 		interleaved(),
 	} {
@@ -24,10 +24,10 @@ func FuzzAnyAnswer(f *testing.F) {
 	f.Add("application/json", `{"id":"1","content":[{"type":"thinking","thinking":"x","signature":"y"},{"type":"tool_use","name":"x","input":[]}],"stop_reason":"tool_use"}`)
 	f.Add("application/json", `{"content":[{"type":"text","text":"x","citations":[{}]},{"type":"text","text":" "}],"stop_reason":"pause_turn","usage":{"input_tokens":-1}}`)
 	f.Fuzz(func(t *testing.T, kind, body string) {
-		p := anthropic.New(anthropic.Options{BaseURL: "http://fuzz.test", HTTPClient: llmtest.Canned(kind, body)})
+		p := anthropic.New(anthropic.Options{BaseURL: "http://fuzz.test", HTTPClient: llmtest.CannedClient(kind, body)})
 		var chunks []llm.Chunk
 		res, err := p.Generate(t.Context(), hello(), func(c llm.Chunk) { chunks = append(chunks, c) })
-		if llmtest.Answered(t, res, err, chunks) {
+		if llmtest.CheckOutcome(t, res, err, chunks) {
 			sendable(t, p, res.Message)
 		}
 	})

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// traits are what one model takes and another refuses, by the vendor's pages
+// modelTraits are what one model takes and another refuses, by the vendor's pages
 // "Extended thinking", "Adaptive thinking", "Structured outputs" and its
 // migration guides.
-type traits struct {
+type modelTraits struct {
 	// adaptive: the model decides how much it thinks, guided by an effort;
 	// without it thinking has a budget of tokens.
 	adaptive bool
@@ -18,40 +18,40 @@ type traits struct {
 	prefill bool
 	// schema: it can be held to a JSON Schema.
 	schema bool
-	// most is the strongest effort it knows: "high"; "max"; or "xhigh", which
+	// maxEffort is the strongest effort it knows: "high"; "max"; or "xhigh", which
 	// has "max" beside it.
-	most string
-	// output is the most tokens it gives.
-	output int
+	maxEffort string
+	// maxOutput is the most tokens it gives.
+	maxOutput int
 }
 
 const (
-	// newest is the version of a Claude that does not say its own.
-	newest = 9900
-	// plenty is an output that no default reaches.
-	plenty = 64_000
+	// newestVersion is the version of a Claude that does not say its own.
+	newestVersion = 9900
+	// unlimitedOutput is an output that no default reaches.
+	unlimitedOutput = 64_000
 )
 
 // traitsOf are a model's. One that is no Claude, as compatible servers have
 // them, is taken for the oldest that thinks.
-func traitsOf(model string) traits {
+func traitsOf(model string) modelTraits {
 	v, claude := version(model)
 	if !claude {
-		return traits{sampling: true, prefill: true, output: plenty}
+		return modelTraits{sampling: true, prefill: true, maxOutput: unlimitedOutput}
 	}
-	t := traits{
+	t := modelTraits{
 		adaptive: v >= 406, sampling: v < 407, prefill: v < 406, schema: v >= 405,
-		most: "high", output: plenty,
+		maxEffort: "high", maxOutput: unlimitedOutput,
 	}
 	switch {
 	case v >= 407:
-		t.most = "xhigh"
+		t.maxEffort = "xhigh"
 	case v == 406 && strings.Contains(model, "opus"):
-		t.most = "max"
+		t.maxEffort = "max"
 	case v < 305:
-		t.output = 4096
+		t.maxOutput = 4096
 	case v < 307:
-		t.output = 8192
+		t.maxOutput = 8192
 	}
 	return t
 }
@@ -64,22 +64,22 @@ func version(model string) (v int, claude bool) {
 	}
 	words := strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("-._@:/", r) })
 	for i, w := range words {
-		major, ok := small(w)
+		major, ok := smallNumber(w)
 		if !ok {
 			continue
 		}
 		if i+1 < len(words) {
-			if minor, ok := small(words[i+1]); ok {
+			if minor, ok := smallNumber(words[i+1]); ok {
 				return 100*major + minor, true
 			}
 		}
 		return 100 * major, true
 	}
-	return newest, true
+	return newestVersion, true
 }
 
-// small reads a number of one or two digits; a date has more.
-func small(word string) (int, bool) {
+// smallNumber reads a number of one or two digits; a date has more.
+func smallNumber(word string) (int, bool) {
 	n, err := strconv.Atoi(word)
 	return n, err == nil && n >= 0 && len(word) <= 2
 }

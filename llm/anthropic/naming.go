@@ -9,4 +9,4 @@ import (
 // idPattern is what the API takes as names of tools and ids of calls.
 var idPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func bounds() llm.NameBounds { return llm.NameBounds{Tool: idPattern, ID: idPattern, Prefix: "toolu_"} }
+func bounds() llm.NameRules { return llm.NameRules{Tool: idPattern, ID: idPattern, Prefix: "toolu_"} }

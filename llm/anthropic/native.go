@@ -19,8 +19,8 @@ type native struct {
 	Blocks []json.RawMessage `json:"blocks"`
 }
 
-// piece is what of a content block Weir must know.
-type piece struct {
+// blockFields is what of a content block Weir must know.
+type blockFields struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
 	Thinking string          `json:"thinking"`
@@ -31,17 +31,17 @@ type piece struct {
 	Citations json.RawMessage `json:"citations"`
 }
 
-func (p piece) thinks() bool { return p.Type == "thinking" || p.Type == "redacted_thinking" }
+func (p blockFields) thinks() bool { return p.Type == "thinking" || p.Type == "redacted_thinking" }
 
-// needless says that a message's own fields say all that its blocks do: words,
+// isRedundant says that a message's own fields say all that its blocks do: words,
 // then calls.
-func needless(blocks []piece) bool {
+func isRedundant(blocks []blockFields) bool {
 	called := false
 	for _, b := range blocks {
 		switch {
 		case b.Type == "tool_use":
 			called = true
-		case b.Type != "text", called, wire.Given(b.Citations):
+		case b.Type != "text", called, wire.IsSet(b.Citations):
 			return false
 		}
 	}
@@ -51,7 +51,7 @@ func needless(blocks []piece) bool {
 // pack is blocks as native ones, nil where they would add nothing.
 func (p *Provider) pack(model string, blocks []json.RawMessage) json.RawMessage {
 	pieces, ok := decode(blocks)
-	if !ok || needless(pieces) {
+	if !ok || isRedundant(pieces) {
 		return nil
 	}
 	data, err := json.Marshal(native{Host: p.host, Model: model, Blocks: blocks})
@@ -61,8 +61,8 @@ func (p *Provider) pack(model string, blocks []json.RawMessage) json.RawMessage 
 	return data
 }
 
-func decode(blocks []json.RawMessage) ([]piece, bool) {
-	pieces := make([]piece, len(blocks))
+func decode(blocks []json.RawMessage) ([]blockFields, bool) {
+	pieces := make([]blockFields, len(blocks))
 	for i, raw := range blocks {
 		if json.Unmarshal(raw, &pieces[i]) != nil || pieces[i].Type == "" {
 			return nil, false
@@ -74,7 +74,7 @@ func decode(blocks []json.RawMessage) ([]piece, bool) {
 // unpack returns m's native blocks if they are of this provider, host and
 // model, and still say what m says: a message that was changed since (a new
 // version, a call cut from a view) has its fields sent instead.
-func (p *Provider) unpack(m *convo.Message, model string) ([]piece, []json.RawMessage) {
+func (p *Provider) unpack(m *convo.Message, model string) ([]blockFields, []json.RawMessage) {
 	var n native
 	if m.Provider != name || len(m.Native) == 0 || json.Unmarshal(m.Native, &n) != nil {
 		return nil, nil
@@ -90,7 +90,7 @@ func (p *Provider) unpack(m *convo.Message, model string) ([]piece, []json.RawMe
 		case b.Type == "text":
 			text.WriteString(b.Text)
 		case b.Type != "tool_use":
-		case len(calls) == 0 || calls[0].Name != b.Name || !same(calls[0].Arguments, b.Input):
+		case len(calls) == 0 || calls[0].Name != b.Name || !sameArguments(calls[0].Arguments, b.Input):
 			return nil, nil
 		default:
 			calls = calls[1:]
@@ -102,11 +102,11 @@ func (p *Provider) unpack(m *convo.Message, model string) ([]piece, []json.RawMe
 	return pieces, n.Blocks
 }
 
-// same says that a call's arguments are a block's input; a journal may have
+// sameArguments says that a call's arguments are a block's input; a journal may have
 // changed the order of the latter's keys.
-func same(arguments string, input json.RawMessage) bool {
+func sameArguments(arguments string, input json.RawMessage) bool {
 	var a, b any
-	if json.Unmarshal(llm.SentArguments(arguments), &a) != nil || json.Unmarshal(llm.SentArguments(string(input)), &b) != nil {
+	if json.Unmarshal(llm.NormalizeArguments(arguments), &a) != nil || json.Unmarshal(llm.NormalizeArguments(string(input)), &b) != nil {
 		return false
 	}
 	return reflect.DeepEqual(a, b)

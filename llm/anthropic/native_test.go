@@ -25,7 +25,7 @@ func interleaved() llmtest.Turn {
 		thinkOn("0"), delta("0", "thinking_delta", "thinking", "First <this>"), delta("0", "signature_delta", "signature", "sig+1"), off("0"),
 		`{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"sealed=="}}`, off("1"),
 		`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"","citations":null}}`, delta("2", "text_delta", "text", "So."), off("2"),
-		toolOn("3", "a", "{}"), piece("3", `{\"z\": 1, \"a\": 2}`), off("3"),
+		toolOn("3", "a", "{}"), blockFields("3", `{\"z\": 1, \"a\": 2}`), off("3"),
 		thinkOn("4"), delta("4", "thinking_delta", "thinking", "Then that."), delta("4", "signature_delta", "signature", "sig+2"), off("4"),
 		toolOn("5", "b", "{}"), off("5"),
 		ending("tool_use"), stopped,

@@ -17,17 +17,17 @@ const pdf = "application/pdf"
 func (p *Provider) parts(parts []convo.Part, of int) ([]block, error) {
 	var out []block
 	for _, part := range parts {
-		b := block{of: of, piece: piece{Type: part.Kind}}
+		b := block{messageIndex: of, fields: blockFields{Type: part.Kind}}
 		var err error
 		switch {
 		case part.URL == "" && len(part.Data) == 0:
-			return nil, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
+			return nil, p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
 		case part.Kind == "image":
 			b.wire, err = p.image(part)
 		case part.Kind == "file":
 			b.wire, err = p.document(part)
 		default:
-			return nil, p.speaker.Refused("a part is of the kind %q", part.Kind)
+			return nil, p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
 		}
 		if err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func (p *Provider) image(part convo.Part) (contentBlock, error) {
 	}
 	kind := kindOf(part)
 	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, kind) {
-		return contentBlock{}, p.speaker.Refused("an image is of the type %q; JPEG, PNG, GIF and WebP are taken", kind)
+		return contentBlock{}, p.errors.InvalidRequest("an image is of the type %q; JPEG, PNG, GIF and WebP are taken", kind)
 	}
 	return contentBlock{Type: "image", Source: &blockSource{
 		Type: "base64", MediaType: kind, Data: base64.StdEncoding.EncodeToString(part.Data),
@@ -58,13 +58,13 @@ func (p *Provider) document(part convo.Part) (contentBlock, error) {
 	case len(part.Data) == 0 && (kind == "" || kind == pdf):
 		d.Source = &blockSource{Type: "url", URL: part.URL}
 	case len(part.Data) == 0:
-		return d, p.speaker.Refused("a file of the type %q is taken as data only: by its address only a PDF", kind)
+		return d, p.errors.InvalidRequest("a file of the type %q is taken as data only: by its address only a PDF", kind)
 	case kind == pdf:
 		d.Source = &blockSource{Type: "base64", MediaType: pdf, Data: base64.StdEncoding.EncodeToString(part.Data)}
-	case utf8.Valid(part.Data) && !blank(string(part.Data)):
+	case utf8.Valid(part.Data) && !isBlank(string(part.Data)):
 		d.Source = &blockSource{Type: "text", MediaType: "text/plain", Data: string(part.Data)}
 	default:
-		return d, p.speaker.Refused("a file %q of the type %q is neither a PDF nor text", part.Name, kind)
+		return d, p.errors.InvalidRequest("a file %q of the type %q is neither a PDF nor text", part.Name, kind)
 	}
 	return d, nil
 }

@@ -64,10 +64,10 @@ type Options struct {
 type Provider struct {
 	host    string
 	vendor  bool // the host is Anthropic's own
-	keyless bool
+	noKey   bool
 	marks   bool
 	invalid error
-	speaker wire.Speaker
+	errors  wire.ErrorFormatter
 	address string // where messages are posted
 	server  wire.Endpoint
 }
@@ -75,7 +75,7 @@ type Provider struct {
 // New returns a provider. Options that cannot work are told by every Generate,
 // as model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{keyless: o.APIKey == "", marks: !o.NoCache, speaker: wire.Speaker{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
+	p := &Provider{noKey: o.APIKey == "", marks: !o.NoCache, errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost
@@ -88,7 +88,7 @@ func New(o Options) *Provider {
 	p.host, p.vendor = u.Host, u.Hostname() == vendorHost
 	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), ""
 	p.address = u.JoinPath(path).String()
-	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.refused, Fault: p.faultIn, Sign: func(h http.Header) {
+	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		h.Set("Anthropic-Version", apiVersion)
 		if o.APIKey != "" {
 			h.Set("X-Api-Key", o.APIKey)
@@ -108,10 +108,10 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	sent, names := bounds().Request(req, 0)
+	sent, names := bounds().Rename(req, 0)
 	res, err := p.generate(ctx, sent, names.Emit(emit))
 	if err != nil {
-		return nil, p.speaker.Failure(ctx, err)
+		return nil, p.errors.Failure(ctx, err)
 	}
 	return names.Answer(res), nil
 }
@@ -122,7 +122,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	sent, _ := bounds().Request(req, 0)
+	sent, _ := bounds().Rename(req, 0)
 	params, err := p.params(sent)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 func (p *Provider) encode(params *messagesRequest) ([]byte, error) {
 	body, err := wire.Encode(params)
 	if err != nil {
-		return nil, p.speaker.Refused("%v", err)
+		return nil, p.errors.InvalidRequest("%v", err)
 	}
 	return body, nil
 }
@@ -142,30 +142,30 @@ func (p *Provider) encode(params *messagesRequest) ([]byte, error) {
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
-		return p.speaker.Refused("%v", p.invalid)
-	case p.vendor && p.keyless:
+		return p.errors.InvalidRequest("%v", p.invalid)
+	case p.vendor && p.noKey:
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "anthropic: no API key"}
 	case req.Model == "":
-		return p.speaker.Refused("no model is named")
+		return p.errors.InvalidRequest("no model is named")
 	case len(req.Messages) == 0:
-		return p.speaker.Refused("there is no message to answer")
+		return p.errors.InvalidRequest("there is no message to answer")
 	case req.Temperature != nil && (*req.Temperature < 0 || *req.Temperature > 2):
-		return p.speaker.Refused("the temperature %v is not between 0 and 2", *req.Temperature)
+		return p.errors.InvalidRequest("the temperature %v is not between 0 and 2", *req.Temperature)
 	}
 	seen := map[string]bool{}
 	for _, t := range req.Tools {
 		if seen[t.Name] {
-			return p.speaker.Refused("two tools are named %q", t.Name)
+			return p.errors.InvalidRequest("two tools are named %q", t.Name)
 		}
 		seen[t.Name] = true
 	}
 	switch {
 	case req.ToolChoice == "required" && len(req.Tools) == 0:
-		return p.speaker.Refused("a tool call is required and there is no tool")
+		return p.errors.InvalidRequest("a tool call is required and there is no tool")
 	case req.ToolChoice == "", req.ToolChoice == "auto", req.ToolChoice == "none", req.ToolChoice == "required":
 		return nil
 	case !seen[req.ToolChoice]:
-		return p.speaker.Refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+		return p.errors.InvalidRequest("the tool %q is to be called and is not among the tools", req.ToolChoice)
 	}
 	return nil
 }

@@ -158,8 +158,8 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 	} {
 		_, _, err := answerTo(t, llmtest.Turn{Failure: &c.failure})
 		wantError(t, err, c.code, c.says, c.retry)
-		if e, ok := err.(*llm.Error); ok && (e.After != c.after || e.Status != c.failure.Status || len(e.Message) > 700) { //nolint:errorlint // its very type is what is tested
-			t.Errorf("%+v: after %v, status %d, %d bytes", c.failure, e.After, e.Status, len(e.Message))
+		if e, ok := err.(*llm.Error); ok && (e.RetryAfter != c.after || e.Status != c.failure.Status || len(e.Message) > 700) { //nolint:errorlint // its very type is what is tested
+			t.Errorf("%+v: after %v, status %d, %d bytes", c.failure, e.RetryAfter, e.Status, len(e.Message))
 		}
 	}
 }

@@ -52,20 +52,20 @@ type usage struct {
 // reader reads one stream.
 type reader struct {
 	p      *Provider
-	answer *answer
-	open   map[int]*building
+	answer *answerBuilder
+	open   map[int]*blockBuilder
 	counts llm.Usage // Input without what the cache read and was written
 }
 
-func newReader(p *Provider, a *answer) *reader {
-	return &reader{p: p, answer: a, open: map[int]*building{}}
+func newReader(p *Provider, a *answerBuilder) *reader {
+	return &reader{p: p, answer: a, open: map[int]*blockBuilder{}}
 }
 
 // Event takes an event; it returns true once the answer is whole.
 func (r *reader) Event(data []byte) (bool, error) {
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, wire.Garbled(name, err)
+		return false, wire.UnreadableAnswer(name, err)
 	}
 	switch {
 	case e.Type == "message_start" && e.Message != nil:
@@ -73,14 +73,14 @@ func (r *reader) Event(data []byte) (bool, error) {
 	case e.Type == "content_block_start":
 		return false, r.beginBlock(&e)
 	case e.Type == "content_block_delta":
-		return false, r.grow(&e)
+		return false, r.appendDelta(&e)
 	case e.Type == "content_block_stop":
 		r.close(e.Index)
 	case e.Type == "message_delta":
 		r.count(e.Usage)
 		r.stop(e.Delta.Stop)
 	case e.Type == "message_stop":
-		return true, r.settle()
+		return true, r.completeAnswer()
 	}
 	return false, nil // a ping, or an event of a later version of the API
 }
@@ -95,7 +95,7 @@ func (r *reader) begin(m *message) error {
 	}
 	r.count(m.Usage)
 	for _, raw := range m.Content {
-		b, err := a.began(raw)
+		b, err := a.beginBlock(raw)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (r *reader) begin(m *message) error {
 
 func (r *reader) beginBlock(e *event) error {
 	r.close(e.Index)
-	b, err := r.answer.began(e.Block)
+	b, err := r.answer.beginBlock(e.Block)
 	if err != nil {
 		return err
 	}
@@ -122,25 +122,25 @@ func (r *reader) close(index int) {
 	}
 }
 
-// grow adds a piece to a block.
-func (r *reader) grow(e *event) error {
+// appendDelta adds a piece to a block.
+func (r *reader) appendDelta(e *event) error {
 	b := r.open[e.Index]
 	if b == nil {
-		return wire.Garbled(name, errors.New("a piece of a block that was not begun"))
+		return wire.UnreadableAnswer(name, errors.New("a piece of a block that was not begun"))
 	}
 	d := e.Delta
 	switch {
 	case d.Type == "text_delta" && b.kind == "text":
 		b.text.WriteString(d.Text)
-		r.answer.say(d.Text)
+		r.answer.addText(d.Text)
 	case d.Type == "thinking_delta" && b.kind == "thinking":
-		r.answer.think(d.Thinking, b.text.Len() == 0)
+		r.answer.addThinking(d.Thinking, b.text.Len() == 0)
 		b.text.WriteString(d.Thinking)
 	case d.Type == "signature_delta":
 		b.signature += d.Signature
 	case d.Type == "input_json_delta":
 		b.input.WriteString(d.JSON)
-	case d.Type == "citations_delta" && wire.Given(d.Citation):
+	case d.Type == "citations_delta" && wire.IsSet(d.Citation):
 		b.citations = append(b.citations, d.Citation)
 	}
 	return nil
@@ -186,34 +186,34 @@ func (r *reader) End(_ bool, err error) error {
 	if err != nil {
 		return err
 	}
-	return r.settle()
+	return r.completeAnswer()
 }
 
-// settle ends the answer, which is whole once the vendor has said why it
+// completeAnswer ends the answer, which is whole once the vendor has said why it
 // stopped.
-func (r *reader) settle() error {
+func (r *reader) completeAnswer() error {
 	if r.answer.stop == "" {
-		return wire.Cut(name)
+		return wire.StreamCut(name)
 	}
-	r.total()
+	r.addUsage()
 	return nil
 }
 
-// total adds what the stream has reported to the answer's usage.
-func (r *reader) total() {
+// addUsage adds what the stream has reported to the answer's usage.
+func (r *reader) addUsage() {
 	u := r.counts
 	u.Input += u.Cached + u.Written
 	r.answer.usage = r.answer.usage.Add(u)
 }
 
-// Whole takes an answer that a server gave as one object.
-func (r *reader) Whole(data []byte) error {
+// Object takes an answer that a server gave as one object.
+func (r *reader) Object(data []byte) error {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
-		return wire.Garbled(name, err)
+		return wire.UnreadableAnswer(name, err)
 	}
 	if err := r.begin(&m); err != nil {
 		return err
 	}
-	return r.settle()
+	return r.completeAnswer()
 }

@@ -16,7 +16,7 @@ func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 	is := traitsOf(req.Model)
 	params := &messagesRequest{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true}
 	if req.MaxOutput <= 0 {
-		params.MaxTokens = min(defaultOutput, is.output)
+		params.MaxTokens = min(defaultOutput, is.maxOutput)
 	}
 	lead := p.system(params, req)
 	h, err := p.turns(req, lead)
@@ -24,7 +24,7 @@ func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 		return nil, err
 	}
 	p.tools(params, req, h)
-	if err := p.think(params, req, is, h); err != nil {
+	if err := p.setThinking(params, req, is, h); err != nil {
 		return nil, err
 	}
 	thinks := params.Thinking != nil
@@ -34,14 +34,14 @@ func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 	}
 	held := false
 	if req.Schema != nil {
-		held = answerIn(params, req.Schema, is)
+		held = setAnswerFormat(params, req.Schema, is)
 	}
 	h.end(is.prefill && !thinks && !held)
 	if p.marks {
-		mark(params, h, req)
+		setCacheMarks(params, h, req)
 	}
 	for _, t := range h.turns {
-		m := wireMessage{Role: t.role}
+		m := apiMessage{Role: t.role}
 		for _, b := range t.all() {
 			m.Content = append(m.Content, b.wire)
 		}
@@ -53,14 +53,14 @@ func (p *Provider) params(req *llm.Request) (*messagesRequest, error) {
 // system makes the system's texts: the request's, and the messages of the
 // system that the history begins with, of which it returns the number.
 func (p *Provider) system(params *messagesRequest, req *llm.Request) (lead int) {
-	if !blank(req.System) {
+	if !isBlank(req.System) {
 		params.System = append(params.System, contentBlock{Type: "text", Text: req.System})
 	}
 	for _, m := range req.Messages {
 		if m.Role != convo.System || len(m.Parts) > 0 {
 			break
 		}
-		if !blank(m.Text) {
+		if !isBlank(m.Text) {
 			params.System = append(params.System, contentBlock{Type: "text", Text: m.Text})
 		}
 		lead++
@@ -70,10 +70,10 @@ func (p *Provider) system(params *messagesRequest, req *llm.Request) (lead int) 
 
 // tools are the request's. A history that holds calls needs tools to be defined
 // even where none may be called: then those it called are, without more.
-func (p *Provider) tools(params *messagesRequest, req *llm.Request, h *history) {
+func (p *Provider) tools(params *messagesRequest, req *llm.Request, h *historyBuilder) {
 	for _, t := range req.Tools {
-		tool := wireTool{Name: t.Name, InputSchema: inputSchema(t.Parameters)}
-		if !blank(t.Description) {
+		tool := apiTool{Name: t.Name, InputSchema: inputSchema(t.Parameters)}
+		if !isBlank(t.Description) {
 			tool.Description = t.Description
 		}
 		params.Tools = append(params.Tools, tool)
@@ -82,7 +82,7 @@ func (p *Provider) tools(params *messagesRequest, req *llm.Request, h *history) 
 	if len(req.Tools) == 0 {
 		choice = ""
 		for _, called := range h.called {
-			params.Tools = append(params.Tools, wireTool{Name: called, InputSchema: inputSchema(nil)})
+			params.Tools = append(params.Tools, apiTool{Name: called, InputSchema: inputSchema(nil)})
 			choice = "none"
 		}
 	}
@@ -135,23 +135,23 @@ func budgetOf(reasoning string) (int, bool) {
 	return int(n), err == nil && n >= 0
 }
 
-// think asks for thought. It is left out where the API would refuse it: beside a forced
+// setThinking asks for thought. It is left out where the API would refuse it: beside a forced
 // tool, in the middle of a turn that began without it (of a model that has
 // budgets), and where max_tokens has no room for it.
-func (p *Provider) think(params *messagesRequest, req *llm.Request, is traits, h *history) error {
+func (p *Provider) setThinking(params *messagesRequest, req *llm.Request, is modelTraits, h *historyBuilder) error {
 	if req.Reasoning == "" {
 		return nil
 	}
 	budget, known := budgetOf(req.Reasoning)
 	if !known {
-		return p.speaker.Refused("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
+		return p.errors.InvalidRequest("the reasoning %q is none of none, minimal, low, medium, high, xhigh, max and no number of tokens", req.Reasoning)
 	}
 	switch {
 	case budget == 0 || params.ToolChoice.forced():
 	case is.adaptive:
 		params.Thinking = &thinking{Type: "adaptive", Display: "summarized"}
-		params.OutputConfig = &outputConfig{Effort: effort(req.Reasoning, budget, is.most)}
-	case h.midway() || params.MaxTokens <= minBudget:
+		params.OutputConfig = &outputConfig{Effort: effort(req.Reasoning, budget, is.maxEffort)}
+	case h.inToolTurn() || params.MaxTokens <= minBudget:
 	default:
 		budget = max(minBudget, min(budget, params.MaxTokens*3/4))
 		params.Thinking = &thinking{Type: "enabled", Budget: budget}

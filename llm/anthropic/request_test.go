@@ -257,7 +257,7 @@ func TestTheBodyIsWhatIsSent(t *testing.T) {
 	s := llmtest.New(t, llmtest.Text("Yes."))
 	p := anthropic.New(anthropic.Options{BaseURL: s.Root})
 	req := ask(sonnet, user("a <b>"), said("", call("x")), result("x", "1"))
-	req.System, req.Reasoning, req.Stable = "Be brief.", "low", 1
+	req.System, req.Reasoning, req.StablePrefix = "Be brief.", "low", 1
 	body, err := p.Body(req)
 	if err != nil {
 		t.Fatal(err)

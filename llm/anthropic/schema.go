@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// answerIn asks for an answer that is JSON of a schema: held to it where the
+// setAnswerFormat asks for an answer that is JSON of a schema: held to it where the
 // model and the schema allow that, else asked for in words. Whether the answer
 // follows it is for the caller to check: some keywords reach the model as
 // words only.
-func answerIn(params *messagesRequest, schema map[string]any, is traits) (held bool) {
+func setAnswerFormat(params *messagesRequest, schema map[string]any, is modelTraits) (held bool) {
 	if is.schema {
-		if fit, ok := fitted(schema); ok {
+		if fit, ok := vendorSchema(schema); ok {
 			if params.OutputConfig == nil {
 				params.OutputConfig = &outputConfig{}
 			}
@@ -33,11 +33,11 @@ func answerIn(params *messagesRequest, schema map[string]any, is traits) (held b
 	return false
 }
 
-// fitted is a schema as the vendor takes it ("Structured outputs", JSON Schema
+// vendorSchema is a schema as the vendor takes it ("Structured outputs", JSON Schema
 // limitations): objects closed, and what it does not know told in descriptions.
 // What is valid under it is valid under the schema as far as it says. Not ok is
 // what it cannot say: objects with any keys, schemas that hold themselves.
-func fitted(schema map[string]any) (map[string]any, bool) {
+func vendorSchema(schema map[string]any) (map[string]any, bool) {
 	data, err := json.Marshal(schema)
 	if err != nil {
 		return nil, false
@@ -46,7 +46,7 @@ func fitted(schema map[string]any) (map[string]any, bool) {
 	if json.Unmarshal(data, &plain) != nil || plain["type"] != "object" || recursive(plain) {
 		return nil, false
 	}
-	return fit(plain)
+	return fitSchema(plain)
 }
 
 // formats are the formats of strings that answers are held to.
@@ -54,7 +54,7 @@ func formats() []any {
 	return []any{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 }
 
-func fit(schema map[string]any) (map[string]any, bool) {
+func fitSchema(schema map[string]any) (map[string]any, bool) {
 	out := map[string]any{}
 	var lost []string
 	for _, key := range slices.Sorted(maps.Keys(schema)) {
@@ -127,7 +127,7 @@ func fitOne(value any) (any, bool, bool) {
 	if !is {
 		return nil, true, false
 	}
-	kept, ok := fit(part)
+	kept, ok := fitSchema(part)
 	return kept, ok, true
 }
 

@@ -122,7 +122,7 @@ func TestMarksOfTheCacheStandBehindWhatStays(t *testing.T) {
 		{99, "tool pong, system 0, message 4.2"},
 	} {
 		req := ask(opus, history...)
-		req.System, req.Stable = "Be brief.", c.stable
+		req.System, req.StablePrefix = "Be brief.", c.stable
 		req.Tools = append(req.Tools, llm.Tool{Name: "pong"})
 		if got := built(t, req).marked(); got != c.want {
 			t.Errorf("with %d that stay the marks are at %s, want %s", c.stable, got, c.want)

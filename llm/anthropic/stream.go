@@ -21,7 +21,7 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{emit: emit, key: req.Key, asked: req.Model, model: req.Model}
+	a := &answerBuilder{emit: emit, key: req.Key, requestedModel: req.Model, model: req.Model}
 	asked := slices.Clip(params.Messages)
 	for pauses := 0; ; pauses++ {
 		body, err := p.encode(params)
@@ -31,18 +31,18 @@ func (p *Provider) generate(ctx context.Context, req *llm.Request, emit func(llm
 		a.stop, a.paused = "", false
 		r := newReader(p, a)
 		if err := p.server.Post(ctx, p.address, nil, body, r); err != nil {
-			r.total()
-			a.report()
+			r.addUsage()
+			a.emitUsage()
 			return nil, err
 		}
-		called := slices.ContainsFunc(a.blocks, func(b *building) bool { return b.call != nil })
+		called := slices.ContainsFunc(a.blocks, func(b *blockBuilder) bool { return b.call != nil })
 		if !a.paused || called || len(a.blocks) == 0 {
 			return a.complete(p), nil
 		}
 		if pauses == maxPauses {
 			return nil, &llm.Error{Code: engine.CodeModelUnavailable, Message: "anthropic: the server pauses its turn again and again"}
 		}
-		sofar := wireMessage{Role: assistantSide}
+		sofar := apiMessage{Role: roleAssistant}
 		for _, raw := range a.raw() {
 			sofar.Content = append(sofar.Content, contentBlock{raw: raw})
 		}
@@ -56,15 +56,15 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 		Type  string          `json:"type"`
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(data, &top) == nil && (top.Type == "error" || wire.Given(top.Error)) {
+	if json.Unmarshal(data, &top) == nil && (top.Type == "error" || wire.IsSet(top.Error)) {
 		return p.classify(0, parseFault(data))
 	}
 	return nil // also of what is no JSON, which the reader reports
 }
 
-// refused is an answer that is not a success as an error.
-func (p *Provider) refused(status int, header http.Header, body []byte) *llm.Error {
+// errorOfResponse is an answer that is not a success as an error.
+func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	e := p.classify(status, parseFault(body))
-	wire.Advise(e, header)
+	wire.AddRetryAdvice(e, header)
 	return e
 }

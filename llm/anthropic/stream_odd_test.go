@@ -171,7 +171,7 @@ func toolOn(index, id, input string) string {
 	return `{"type":"content_block_start","index":` + index + `,"content_block":{"type":"tool_use","id":"` + id + `","name":"ping","input":` + input + `}}`
 }
 
-func piece(index, text string) string {
+func blockFields(index, text string) string {
 	return `{"type":"content_block_delta","index":` + index + `,"delta":{"type":"input_json_delta","partial_json":"` + text + `"}}`
 }
 
@@ -186,11 +186,11 @@ func TestToolCallsOfManyServersAreUnderstood(t *testing.T) {
 		want         []convo.Call
 		stop         string
 	}{
-		{"interleaved pieces", "tool_use", []string{toolOn("0", "a", "{}"), toolOn("1", "b", "{}"), piece("1", `{\"n\"`), piece("0", `{\"n\":`), piece("0", `1}`), piece("1", `: 2}`), off("1"), off("0")}, []convo.Call{a, b}, "calls"},
+		{"interleaved pieces", "tool_use", []string{toolOn("0", "a", "{}"), toolOn("1", "b", "{}"), blockFields("1", `{\"n\"`), blockFields("0", `{\"n\":`), blockFields("0", `1}`), blockFields("1", `: 2}`), off("1"), off("0")}, []convo.Call{a, b}, "calls"},
 		{"all at the start", "end_turn", []string{toolOn("0", "a", `{"n":1}`), off("0")}, []convo.Call{a}, "calls"},
-		{"no arguments", "tool_use", []string{toolOn("0", "a", "{}"), piece("0", ""), off("0")}, []convo.Call{{ID: "a", Name: "ping", Arguments: "{}"}}, "calls"},
-		{"arguments that are broken", "tool_use", []string{toolOn("0", "a", "{}"), piece("0", `{oops`), off("0")}, []convo.Call{{ID: "a", Name: "ping", Arguments: "{oops"}}, "calls"},
-		{"cut by the limit", "max_tokens", []string{toolOn("0", "a", "{}"), piece("0", `{\"n\":1}`), off("0"), toolOn("1", "b", "{}"), piece("1", `{\"n`), off("1")}, []convo.Call{a}, "length"},
+		{"no arguments", "tool_use", []string{toolOn("0", "a", "{}"), blockFields("0", ""), off("0")}, []convo.Call{{ID: "a", Name: "ping", Arguments: "{}"}}, "calls"},
+		{"arguments that are broken", "tool_use", []string{toolOn("0", "a", "{}"), blockFields("0", `{oops`), off("0")}, []convo.Call{{ID: "a", Name: "ping", Arguments: "{oops"}}, "calls"},
+		{"cut by the limit", "max_tokens", []string{toolOn("0", "a", "{}"), blockFields("0", `{\"n\":1}`), off("0"), toolOn("1", "b", "{}"), blockFields("1", `{\"n`), off("1")}, []convo.Call{a}, "length"},
 		{"cut before the first piece", "max_tokens", []string{toolOn("0", "a", "{}")}, nil, "length"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestATurnThatTheVendorPausesGoesOn(t *testing.T) {
 	t.Parallel()
 	search := `{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}`
 	s := llmtest.New(t,
-		raw(start, textOn, textHe, blockOff, search, piece("1", `{\"q\":1}`), `{"type":"content_block_stop","index":1}`, ending("pause_turn"), stopped),
+		raw(start, textOn, textHe, blockOff, search, blockFields("1", `{\"q\":1}`), `{"type":"content_block_stop","index":1}`, ending("pause_turn"), stopped),
 		raw(start, textOn, textLlo, blockOff, ended, stopped),
 	)
 	var chunks []llm.Chunk

@@ -31,7 +31,7 @@ func TestCutsOfRealConversationsAreValidRequests(t *testing.T) {
 				}
 				req := &llm.Request{Model: "gemini-3-pro-preview", Messages: r.Messages[from:n], Tools: r.Tools}
 				valid(t, p, req, llmtest.CheckGemini)
-				req.Keep = true
+				req.KeepSession = true
 				valid(t, p, req, llmtest.CheckInteraction)
 				bodies += 2
 			}
@@ -76,7 +76,7 @@ func TestRecordedConversationsAreHadAgain(t *testing.T) {
 			s.Script(llmtest.Turn{Text: m.Text, Calls: m.Calls, Piece: 200, Usage: llm.Usage{Reasoning: 5}})
 			req := &llm.Request{
 				Model: "gemini-3-pro-preview", Messages: r.Messages[:n], Tools: r.Tools,
-				Keep: k%2 == 0, Session: session, Held: held,
+				KeepSession: k%2 == 0, Session: session, HeldMessages: held,
 			}
 			res, err := p.Generate(t.Context(), req, nil)
 			if err != nil {

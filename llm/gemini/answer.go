@@ -20,29 +20,29 @@ const (
 	stopFilter = "filter"
 )
 
-// answer gathers a response while its pieces are passed on.
-type answer struct {
-	req       *llm.Request
-	emit      func(llm.Chunk)
-	text      strings.Builder
-	reasoning strings.Builder
-	calls     []convo.Call
-	media     []convo.Part
-	parts     []nativePart
-	usage     llm.Usage
-	stop      string
-	model     string
-	id        string
-	session   string
-	api       string
-	nameless  bool // the vendor gave a call no id
+// answerBuilder gathers a response while its pieces are passed on.
+type answerBuilder struct {
+	req           *llm.Request
+	emit          func(llm.Chunk)
+	text          strings.Builder
+	reasoning     strings.Builder
+	calls         []convo.Call
+	media         []convo.Part
+	parts         []nativePart
+	usage         llm.Usage
+	stop          string
+	model         string
+	id            string
+	session       string
+	api           string
+	missingCallID bool // the vendor gave a call no id
 }
 
-func newAnswer(req *llm.Request, emit func(llm.Chunk)) *answer {
-	return &answer{req: req, emit: emit, model: req.Model, api: apiGenerate}
+func newAnswerBuilder(req *llm.Request, emit func(llm.Chunk)) *answerBuilder {
+	return &answerBuilder{req: req, emit: emit, model: req.Model, api: apiGenerate}
 }
 
-func (a *answer) say(text string) {
+func (a *answerBuilder) addText(text string) {
 	if text == "" {
 		return
 	}
@@ -50,7 +50,7 @@ func (a *answer) say(text string) {
 	a.emit(llm.Chunk{Text: text})
 }
 
-func (a *answer) think(text string) {
+func (a *answerBuilder) addReasoning(text string) {
 	if text == "" {
 		return
 	}
@@ -58,9 +58,9 @@ func (a *answer) think(text string) {
 	a.emit(llm.Chunk{Reasoning: text})
 }
 
-// keep remembers a part. A text without signature joins the one before, if
+// addPart remembers a part. A text without signature joins the one before, if
 // that has none either: signed parts must stay as they came.
-func (a *answer) keep(part nativePart) {
+func (a *answerBuilder) addPart(part nativePart) {
 	if n := len(a.parts); part.Text != nil && part.Signature == "" && n > 0 {
 		last := &a.parts[n-1]
 		if last.Text != nil && last.Signature == "" && last.Thought == part.Thought {
@@ -72,21 +72,21 @@ func (a *answer) keep(part nativePart) {
 	a.parts = append(a.parts, part)
 }
 
-// named is a call as Weir names it. One without an id gets one that the same
+// newCall is a call as Weir names it. One without an id gets one that the same
 // effect makes again and no other does.
-func (a *answer) named(id, name string, index int) convo.Call {
+func (a *answerBuilder) newCall(id, name string, index int) convo.Call {
 	c := convo.Call{ID: id, Name: name}
 	if c.ID == "" {
 		sum := sha256.Sum256([]byte(cmp.Or(a.req.Key, a.id)))
-		a.nameless = true
+		a.missingCallID = true
 		c.ID = fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 	}
 	return c
 }
 
-// call adds a call and tells of it.
-func (a *answer) call(id, name, args string) convo.Call {
-	c := a.named(id, name, len(a.calls))
+// addCall adds a call and tells of it.
+func (a *answerBuilder) addCall(id, name, args string) convo.Call {
+	c := a.newCall(id, name, len(a.calls))
 	c.Arguments = args
 	if strings.TrimSpace(args) == "" || args == "null" {
 		c.Arguments = "{}"
@@ -96,12 +96,12 @@ func (a *answer) call(id, name, args string) convo.Call {
 	return c
 }
 
-func (a *answer) announce(c convo.Call) {
+func (a *answerBuilder) announce(c convo.Call) {
 	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
-// report passes on the usage that the vendor has reported.
-func (a *answer) report() {
+// emitUsage passes on the usage that the vendor has reported.
+func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
 		a.emit(llm.Chunk{Usage: &usage})
@@ -109,7 +109,7 @@ func (a *answer) report() {
 }
 
 // complete settles why the answer ended and returns the response.
-func (a *answer) complete(p *Provider) *llm.Response {
+func (a *answerBuilder) complete(p *Provider) *llm.Response {
 	if a.stop == stopEnd && len(a.calls) > 0 {
 		a.stop = stopCalls
 	}
@@ -119,20 +119,20 @@ func (a *answer) complete(p *Provider) *llm.Response {
 	m := convo.Message{
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(), Calls: a.calls, Parts: a.media,
 	}
-	if a.nameless {
+	if a.missingCallID {
 		a.session = "" // no result could name its call there
 	}
 	if raw := a.native(p); raw != nil {
 		m.Native, m.Provider = raw, name
 	}
-	a.report()
+	a.emitUsage()
 	return &llm.Response{
 		Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session,
 	}
 }
 
 // native is what the message's own fields do not say, nil if they say all.
-func (a *answer) native(p *Provider) json.RawMessage {
+func (a *answerBuilder) native(p *Provider) json.RawMessage {
 	says := false
 	calls := 0
 	for _, part := range a.parts {

@@ -36,6 +36,6 @@ type keeper struct{ llm.Provider }
 // Generate makes the call.
 func (k keeper) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	kept := *req
-	kept.Keep = len(req.Messages) == 0 || req.Messages[0].Text != "One?"
+	kept.KeepSession = len(req.Messages) == 0 || req.Messages[0].Text != "One?"
 	return k.Provider.Generate(ctx, &kept, emit)
 }

@@ -11,11 +11,11 @@ import (
 // What the user is made to say where the API wants a content of the user's and
 // the history has none.
 const (
-	// opening stands before a model that speaks first, and where nobody says
+	// openingText stands before a model that speaks first, and where nobody says
 	// anything.
-	opening = "(The conversation begins here.)"
-	// further stands behind a model that spoke last.
-	further = "Continue."
+	openingText = "(The conversation begins here.)"
+	// continueText stands behind a model that spoke last.
+	continueText = "Continue."
 )
 
 // foreignSignature is what the vendor documents for calls that it did not
@@ -33,11 +33,11 @@ type content struct {
 	Parts []json.RawMessage `json:"parts"`
 }
 
-// historian makes contents of a history.
-type historian struct {
-	p    *Provider
-	req  *llm.Request
-	made []content
+// historyBuilder makes contents of a history.
+type historyBuilder struct {
+	p        *Provider
+	req      *llm.Request
+	contents []content
 }
 
 // contents is req's history, and the instructions that stand at its front.
@@ -53,7 +53,7 @@ func (p *Provider) contents(req *llm.Request) ([]content, []string, error) {
 		}
 		messages = messages[1:]
 	}
-	h := &historian{p: p, req: req}
+	h := &historyBuilder{p: p, req: req}
 	for n := 0; n < len(messages); n++ {
 		m := &messages[n]
 		var err error
@@ -66,16 +66,16 @@ func (p *Provider) contents(req *llm.Request) ([]content, []string, error) {
 			n += len(results)
 			err = h.model(m, results)
 		case convo.Tool:
-			err = p.speaker.Refused("the result %q stands behind no message that calls tools", m.CallID)
+			err = p.errors.InvalidRequest("the result %q stands behind no message that calls tools", m.CallID)
 		default:
-			err = p.speaker.Refused("a message has the role %q", m.Role)
+			err = p.errors.InvalidRequest("a message has the role %q", m.Role)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 	}
 	h.end()
-	return h.made, instructions, nil
+	return h.contents, instructions, nil
 }
 
 // resultsIn counts the results at the front.
@@ -90,32 +90,32 @@ func resultsIn(messages []convo.Message) int {
 
 // add puts parts at the end, in the content of the role before if it is the
 // same.
-func (h *historian) add(role string, parts ...json.RawMessage) {
+func (h *historyBuilder) add(role string, parts ...json.RawMessage) {
 	if len(parts) == 0 {
 		return
 	}
-	if len(h.made) == 0 && role == roleModel {
-		h.add(roleUser, textPart(opening))
+	if len(h.contents) == 0 && role == roleModel {
+		h.add(roleUser, textPart(openingText))
 	}
-	if last := len(h.made) - 1; last >= 0 && h.made[last].Role == role {
-		h.made[last].Parts = append(h.made[last].Parts, parts...)
+	if last := len(h.contents) - 1; last >= 0 && h.contents[last].Role == role {
+		h.contents[last].Parts = append(h.contents[last].Parts, parts...)
 		return
 	}
-	h.made = append(h.made, content{Role: role, Parts: slices.Clip(parts)})
+	h.contents = append(h.contents, content{Role: role, Parts: slices.Clip(parts)})
 }
 
 // end gives the user the last word.
-func (h *historian) end() {
-	switch last := len(h.made) - 1; {
+func (h *historyBuilder) end() {
+	switch last := len(h.contents) - 1; {
 	case last < 0:
-		h.add(roleUser, textPart(opening))
-	case h.made[last].Role == roleModel:
-		h.add(roleUser, textPart(further))
+		h.add(roleUser, textPart(openingText))
+	case h.contents[last].Role == roleModel:
+		h.add(roleUser, textPart(continueText))
 	}
 }
 
-func (h *historian) user(m *convo.Message) error {
-	parts, err := h.words(m)
+func (h *historyBuilder) user(m *convo.Message) error {
+	parts, err := h.textAndParts(m)
 	if err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func (h *historian) user(m *convo.Message) error {
 	return nil
 }
 
-// words is a message's text and parts.
-func (h *historian) words(m *convo.Message) ([]json.RawMessage, error) {
+// textAndParts is a message's text and parts.
+func (h *historyBuilder) textAndParts(m *convo.Message) ([]json.RawMessage, error) {
 	var parts []json.RawMessage
 	if m.Text != "" {
 		parts = append(parts, textPart(m.Text))
@@ -140,18 +140,18 @@ func (h *historian) words(m *convo.Message) ([]json.RawMessage, error) {
 }
 
 // model adds an answer and, right behind it, the results of its calls.
-func (h *historian) model(m *convo.Message, results []convo.Message) error {
+func (h *historyBuilder) model(m *convo.Message, results []convo.Message) error {
 	parts, ids, ok := h.p.verbatim(m, h.req.Model)
 	if !ok {
 		var err error
-		if parts, err = h.words(m); err != nil {
+		if parts, err = h.textAndParts(m); err != nil {
 			return err
 		}
 		ids = make([]string, len(m.Calls))
-		named := distinct(m.Calls)
+		named := haveDistinctIDs(m.Calls)
 		for n, c := range m.Calls {
 			signature := ""
-			if n == 0 && signs(h.req.Model) {
+			if n == 0 && needsSignatures(h.req.Model) {
 				signature = foreignSignature
 			}
 			if named {
@@ -165,20 +165,20 @@ func (h *historian) model(m *convo.Message, results []convo.Message) error {
 }
 
 // results adds what answers m's calls, which were sent with ids.
-func (h *historian) results(m *convo.Message, ids []string, results []convo.Message) error {
-	ordered, err := h.p.pair(m.Calls, results)
+func (h *historyBuilder) results(m *convo.Message, ids []string, results []convo.Message) error {
+	ordered, err := h.p.matchResults(m.Calls, results)
 	if err != nil {
 		return err
 	}
 	var parts, beside []json.RawMessage
 	for n, c := range m.Calls {
 		result := &results[ordered[n]]
-		response := &wireResponse{ID: ids[n], Name: c.Name, Response: map[string]string{"output": result.Text}}
+		response := &apiResponse{ID: ids[n], Name: c.Name, Response: map[string]string{"output": result.Text}}
 		if result.Failed {
 			response.Response = map[string]string{"error": result.Text}
 		}
 		for _, part := range result.Parts {
-			if older(h.req.Model) { // which take media beside a result and not in it
+			if isBeforeGemini3(h.req.Model) { // which take media beside a result and not in it
 				raw, err := h.p.mediaPart(part, "")
 				if err != nil {
 					return err
@@ -192,15 +192,15 @@ func (h *historian) results(m *convo.Message, ids []string, results []convo.Mess
 			}
 			response.Parts = append(response.Parts, in)
 		}
-		parts = append(parts, written(wirePart{Response: response}))
+		parts = append(parts, mustMarshal(apiPart{Response: response}))
 	}
 	h.add(roleUser, append(parts, beside...)...)
 	return nil
 }
 
-// pair says which result answers each call: by id, and by order where ids are
+// matchResults says which result answers each call: by id, and by order where ids are
 // the same.
-func (p *Provider) pair(calls []convo.Call, results []convo.Message) ([]int, error) {
+func (p *Provider) matchResults(calls []convo.Call, results []convo.Message) ([]int, error) {
 	ordered := make([]int, len(calls))
 	taken := make([]bool, len(results))
 	for n, c := range calls {
@@ -212,12 +212,12 @@ func (p *Provider) pair(calls []convo.Call, results []convo.Message) ([]int, err
 			}
 		}
 		if at < 0 {
-			return nil, p.speaker.Refused("the call %q of %s has no result", c.ID, c.Name)
+			return nil, p.errors.InvalidRequest("the call %q of %s has no result", c.ID, c.Name)
 		}
 		taken[at], ordered[n] = true, at
 	}
 	if at := slices.Index(taken, false); at >= 0 {
-		return nil, p.speaker.Refused("the result %q answers no call of the message before it", results[at].CallID)
+		return nil, p.errors.InvalidRequest("the result %q answers no call of the message before it", results[at].CallID)
 	}
 	return ordered, nil
 }

@@ -16,9 +16,9 @@ import (
 // fault is what a server says went wrong: a google.rpc.Status under "error", or
 // what gateways make of one.
 type fault struct {
-	Code    int    // an HTTP status
-	Word    string // the status by name: RESOURCE_EXHAUSTED, or invalid_request
-	Message string
+	Code       int    // an HTTP status
+	StatusName string // the status by name: RESOURCE_EXHAUSTED, or invalid_request
+	Message    string
 	// Reason is the ErrorInfo's, such as API_KEY_INVALID; Delay the RetryInfo's.
 	Reason string
 	Delay  time.Duration
@@ -34,7 +34,7 @@ func parseFault(body []byte) fault {
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
 		raw = list[0]
 	}
-	found, plain := wire.Fault(raw)
+	found, plain := wire.FindError(raw)
 	if found == nil {
 		return fault{Message: plain}
 	}
@@ -53,13 +53,13 @@ func decodeFault(raw json.RawMessage) fault {
 		}
 	}
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: wire.Scalar(raw)}
+		return fault{Message: wire.ScalarText(raw)}
 	}
-	out := fault{Message: wire.Scalar(f.Message), Word: wire.Scalar(f.Status)}
-	if n, err := strconv.Atoi(wire.Scalar(f.Code)); err == nil {
+	out := fault{Message: wire.ScalarText(f.Message), StatusName: wire.ScalarText(f.Status)}
+	if n, err := strconv.Atoi(wire.ScalarText(f.Code)); err == nil {
 		out.Code = n
-	} else if out.Word == "" {
-		out.Word = wire.Scalar(f.Code) // the Interactions API has names for codes
+	} else if out.StatusName == "" {
+		out.StatusName = wire.ScalarText(f.Code) // the Interactions API has names for codes
 	}
 	for _, d := range f.Details {
 		out.Reason = cmp.Or(out.Reason, d.Reason)
@@ -78,8 +78,8 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if status == 0 && f.Code >= 400 && f.Code < 600 {
 		status = f.Code
 	}
-	code, retry := wire.ByStatus(status)
-	if c, r, ok := byWord(f.Word); ok && (status == 0 || status == http.StatusBadRequest || status == http.StatusTooManyRequests) {
+	code, retry := wire.CodeOfStatus(status)
+	if c, r, ok := codeOfStatusName(f.StatusName); ok && (status == 0 || status == http.StatusBadRequest || status == http.StatusTooManyRequests) {
 		code, retry = c, r
 	}
 	switch {
@@ -87,7 +87,7 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 		code, retry = engine.CodeModelAuth, false
 	case code == engine.CodeModelRequest && (f.Reason == "PROHIBITED_CONTENT" || f.Reason == "SAFETY" || f.Reason == "BLOCKLIST"):
 		code, retry = engine.CodeModelFiltered, false
-	case code == engine.CodeModelRequest && longPrompt(f.Message):
+	case code == engine.CodeModelRequest && isContextLengthError(f.Message):
 		code, retry = engine.CodeModelContextLength, false
 	case code == engine.CodeModelRequest && strings.Contains(strings.ToLower(f.Message), "api key not valid"):
 		code, retry = engine.CodeModelAuth, false
@@ -96,13 +96,13 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	}
 	e := &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
 	if retry {
-		e.After = f.Delay
+		e.RetryAfter = f.Delay
 	}
 	return e
 }
 
-// byWord knows the names of google.rpc.Code and of the Interactions API.
-func byWord(word string) (code string, retry, known bool) {
+// codeOfStatusName knows the names of google.rpc.Code and of the Interactions API.
+func codeOfStatusName(word string) (code string, retry, known bool) {
 	switch strings.ToUpper(word) {
 	case "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED":
 		return engine.CodeModelRateLimited, true, true
@@ -122,8 +122,8 @@ func byWord(word string) (code string, retry, known bool) {
 	return "", false, false
 }
 
-// longPrompt knows the vendor's words for a full window; it has no code.
-func longPrompt(message string) bool {
+// isContextLengthError knows the vendor's words for a full window; it has no code.
+func isContextLengthError(message string) bool {
 	m := strings.ToLower(message)
 	for _, words := range []string{
 		"exceeds the maximum number of tokens", "input token count", "maximum context length", "context window",
@@ -136,20 +136,20 @@ func longPrompt(message string) bool {
 	return false
 }
 
-// mislaid is err, or, where it means that the vendor no longer has req's
+// sessionError is err, or, where it means that the vendor no longer has req's
 // session, that.
-func (p *Provider) mislaid(req *llm.Request, err error) error {
+func (p *Provider) sessionError(req *llm.Request, err error) error {
 	e, ok := err.(*llm.Error) //nolint:errorlint // failure has unwrapped it
-	if !ok || !goesOn(req) || !lost(e) {
+	if !ok || !continuesSession(req) || !isSessionLost(e) {
 		return err
 	}
 	return &llm.Error{Code: engine.CodeModelSessionLost, Message: e.Message, Status: e.Status}
 }
 
-// lost says whether a refusal of a call that named a session means that the
+// isSessionLost says whether a refusal of a call that named a session means that the
 // vendor no longer has it. It says so as not found, and the words name the
 // interaction; what else is not found is a model, which is named as one.
-func lost(e *llm.Error) bool {
+func isSessionLost(e *llm.Error) bool {
 	m := strings.ToLower(e.Message)
 	about := strings.Contains(m, "interaction") || strings.Contains(m, "previous")
 	switch e.Status {
@@ -164,8 +164,8 @@ func lost(e *llm.Error) bool {
 
 // describe is what the server said, and by which words of the vendor's.
 func (p *Provider) describe(status int, f fault) string {
-	text := p.speaker.Describe(status, f.Message)
-	for _, word := range []string{p.speaker.Words(f.Word), p.speaker.Words(f.Reason)} {
+	text := p.errors.Describe(status, f.Message)
+	for _, word := range []string{p.errors.Excerpt(f.StatusName), p.errors.Excerpt(f.Reason)} {
 		if word != "" && !strings.Contains(text, word) && len(word) <= 64 {
 			text += " (" + word + ")"
 		}

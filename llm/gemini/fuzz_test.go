@@ -18,13 +18,13 @@ func FuzzAnyAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, keep bool, kind, body string) {
 		p := gemini.New(gemini.Options{
-			BaseURL: "http://fuzz.test", HTTPClient: llmtest.Canned(kind, body),
+			BaseURL: "http://fuzz.test", HTTPClient: llmtest.CannedClient(kind, body),
 		})
 		req := hello()
-		req.Keep, req.Tools = keep, []llm.Tool{{Name: "ping"}}
+		req.KeepSession, req.Tools = keep, []llm.Tool{{Name: "ping"}}
 		var chunks []llm.Chunk
 		res, err := p.Generate(t.Context(), req, func(c llm.Chunk) { chunks = append(chunks, c) })
-		if !llmtest.Answered(t, res, err, chunks) {
+		if !llmtest.CheckOutcome(t, res, err, chunks) {
 			return
 		}
 		// Signatures of the fuzzer's need not be base64, nor its media be any.
@@ -40,7 +40,7 @@ func comesBack(t *testing.T, p *gemini.Provider, req *llm.Request, m convo.Messa
 		req.Messages = append(req.Messages, result(c.ID, "x"))
 	}
 	for api, check := range []func([]byte) []string{llmtest.CheckGemini, llmtest.CheckInteraction} {
-		req.Keep = api == 1
+		req.KeepSession = api == 1
 		next, err := p.Body(req)
 		if err != nil {
 			t.Fatalf("the answer cannot be sent back: %v", err)

@@ -9,11 +9,11 @@ import (
 
 // generateRequest is the body of a GenerateContent request.
 type generateRequest struct {
-	Contents    []content         `json:"contents"`
-	Config      *generationConfig `json:"generationConfig,omitempty"`
-	Instruction *content          `json:"systemInstruction,omitempty"`
-	ToolConfig  *toolConfig       `json:"toolConfig,omitempty"`
-	Tools       []declared        `json:"tools,omitempty"`
+	Contents    []content          `json:"contents"`
+	Config      *generationConfig  `json:"generationConfig,omitempty"`
+	Instruction *content           `json:"systemInstruction,omitempty"`
+	ToolConfig  *toolConfig        `json:"toolConfig,omitempty"`
+	Tools       []toolDeclarations `json:"tools,omitempty"`
 }
 
 type generationConfig struct {
@@ -39,8 +39,8 @@ type callingConfig struct {
 	Mode    string   `json:"mode"`
 }
 
-// declared are the tools, their schemas as they are.
-type declared struct {
+// toolDeclarations are the tools, their schemas as they are.
+type toolDeclarations struct {
 	Functions []function `json:"functionDeclarations"`
 }
 
@@ -69,7 +69,7 @@ func (p *Provider) generateBody(req *llm.Request) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write schema: %w", err)
 		}
-		if len(req.Tools) > 0 && older(req.Model) {
+		if len(req.Tools) > 0 && isBeforeGemini3(req.Model) {
 			instructions = append(instructions,
 				"Once no tool is to be called, answer with nothing but JSON that follows this JSON Schema: "+string(schema))
 		} else {
@@ -88,11 +88,11 @@ func (p *Provider) generateBody(req *llm.Request) (any, error) {
 	return body, nil
 }
 
-func declarations(req *llm.Request) ([]declared, error) {
+func declarations(req *llm.Request) ([]toolDeclarations, error) {
 	if len(req.Tools) == 0 {
 		return nil, nil
 	}
-	var d declared
+	var d toolDeclarations
 	for _, t := range req.Tools {
 		f := function{Name: t.Name, Description: t.Description}
 		if t.Parameters != nil {
@@ -103,7 +103,7 @@ func declarations(req *llm.Request) ([]declared, error) {
 		}
 		d.Functions = append(d.Functions, f)
 	}
-	return []declared{d}, nil
+	return []toolDeclarations{d}, nil
 }
 
 func toolChoice(req *llm.Request) *toolConfig {

@@ -15,14 +15,14 @@ import (
 
 // generateReader reads the chunks of a GenerateContent answer.
 type generateReader struct {
-	p      *Provider
-	answer *answer
-	finish string
-	said   string // the finish message
+	p             *Provider
+	answer        *answerBuilder
+	finish        string
+	finishMessage string // the finish message
 }
 
-// generated is what Weir reads of a chunk.
-type generated struct {
+// generateChunk is what Weir reads of a chunk.
+type generateChunk struct {
 	Candidates []struct {
 		Index   int `json:"index"`
 		Content struct {
@@ -61,10 +61,10 @@ type generatedPart struct {
 	} `json:"inlineData"`
 }
 
-// Whole takes an answer that was not streamed as events: one object, or the
+// Object takes an answer that was not streamed as events: one object, or the
 // list that the API gives without alt=sse.
-func (r *generateReader) Whole(data []byte) error {
-	if list, ok := listed(data); ok {
+func (r *generateReader) Object(data []byte) error {
+	if list, ok := asList(data); ok {
 		return r.p.readList(list, r)
 	}
 	if _, err := r.Event(data); err != nil {
@@ -75,9 +75,9 @@ func (r *generateReader) Whole(data []byte) error {
 
 // Event takes a chunk. Usage may follow the finish, so none ends the answer.
 func (r *generateReader) Event(data []byte) (bool, error) {
-	var g generated
+	var g generateChunk
 	if err := json.Unmarshal(data, &g); err != nil {
-		return false, wire.Garbled(name, err)
+		return false, wire.UnreadableAnswer(name, err)
 	}
 	a := r.answer
 	a.id, a.model = cmp.Or(g.ResponseID, a.id), cmp.Or(g.ModelVersion, a.model)
@@ -102,7 +102,7 @@ func (r *generateReader) Event(data []byte) (bool, error) {
 				return false, err
 			}
 		}
-		r.finish, r.said = cmp.Or(c.FinishReason, r.finish), cmp.Or(c.FinishMessage, r.said)
+		r.finish, r.finishMessage = cmp.Or(c.FinishReason, r.finish), cmp.Or(c.FinishMessage, r.finishMessage)
 	}
 	return false, nil
 }
@@ -112,10 +112,10 @@ func (r *generateReader) part(part generatedPart) error {
 	switch {
 	case part.Call != nil:
 		if part.Call.Name == "" {
-			return wire.Garbled(name, fmt.Errorf("a tool call has no name"))
+			return wire.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
 		}
-		c := a.call(part.Call.ID, part.Call.Name, string(part.Call.Args))
-		a.keep(nativePart{
+		c := a.addCall(part.Call.ID, part.Call.Name, string(part.Call.Args))
+		a.addPart(nativePart{
 			Call: &nativeCall{ID: part.Call.ID, Name: c.Name, Args: c.Arguments}, Signature: part.Signature,
 		})
 	case part.Inline != nil && len(part.Inline.Data) > 0:
@@ -124,18 +124,18 @@ func (r *generateReader) part(part generatedPart) error {
 			kind = "image"
 		}
 		a.media = append(a.media, convo.Part{Kind: kind, MIME: part.Inline.MIME, Data: part.Inline.Data})
-		a.keep(nativePart{Media: len(a.media), Signature: part.Signature})
+		a.addPart(nativePart{Media: len(a.media), Signature: part.Signature})
 	case part.Text != nil || part.Signature != "":
 		text := ""
 		if part.Text != nil {
 			text = *part.Text
 		}
 		if part.Thought {
-			a.think(text)
+			a.addReasoning(text)
 		} else {
-			a.say(text)
+			a.addText(text)
 		}
-		a.keep(nativePart{Text: &text, Thought: part.Thought, Signature: part.Signature})
+		a.addPart(nativePart{Text: &text, Thought: part.Thought, Signature: part.Signature})
 	}
 	return nil
 }
@@ -147,9 +147,9 @@ func (r *generateReader) End(_ bool, err error) error {
 		if err != nil {
 			return err
 		}
-		return wire.Cut(name)
+		return wire.StreamCut(name)
 	}
-	stop, ok := stops(r.finish)
+	stop, ok := stopReason(r.finish)
 	if ok {
 		r.answer.stop = stop
 		return nil
@@ -157,9 +157,9 @@ func (r *generateReader) End(_ bool, err error) error {
 	return r.failed()
 }
 
-// stops maps the finish reasons that leave an answer; CONTINUATION is an answer
+// stopReason maps the finish reasons that leave an answer; CONTINUATION is an answer
 // that the vendor would go on with.
-func stops(finish string) (string, bool) {
+func stopReason(finish string) (string, bool) {
 	switch finish {
 	case "STOP":
 		return stopEnd, true
@@ -175,8 +175,8 @@ func stops(finish string) (string, bool) {
 // failed is an answer that came to nothing: most of these do not happen twice.
 func (r *generateReader) failed() *llm.Error {
 	message := "the model stopped by " + r.finish
-	if r.said != "" {
-		message += ": " + r.said
+	if r.finishMessage != "" {
+		message += ": " + r.finishMessage
 	}
 	e := &llm.Error{
 		Code: engine.CodeModelUnavailable, Retry: true, Status: http.StatusOK, Message: "gemini: " + message,

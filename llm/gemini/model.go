@@ -7,16 +7,16 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// older says that a model is of before Gemini 3.
-func older(model string) bool {
+// isBeforeGemini3 says that a model is of before Gemini 3.
+func isBeforeGemini3(model string) bool {
 	model = strings.TrimPrefix(model, "models/")
 	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
 }
 
-// signs says that a model demands a signature on the calls of its history:
+// needsSignatures says that a model demands a signature on the calls of its history:
 // Gemini 3 and later.
-func signs(model string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(model, "models/"), "gemini-") && !older(model)
+func needsSignatures(model string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(model, "models/"), "gemini-") && !isBeforeGemini3(model)
 }
 
 // Budgets of models that know no levels, in tokens; those of the vendor's own
@@ -25,8 +25,8 @@ const (
 	budgetLow    = 1024
 	budgetMedium = 8192
 	budgetHigh   = 24576
-	// budgetLeast is what a model that cannot but think takes at least.
-	budgetLeast = 128
+	// minBudget is what a model that cannot but think takes at least.
+	minBudget = 128
 )
 
 // thinking is req's Reasoning: a level from Gemini 3 on, a budget before, and
@@ -40,17 +40,17 @@ func (p *Provider) thinking(req *llm.Request) (*thinkingConfig, error) {
 	}
 	level, ok := levelOf(req)
 	if !ok {
-		return nil, p.speaker.Refused("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
+		return nil, p.errors.InvalidRequest("the reasoning %q is neither none, minimal, low, medium or high nor a number of tokens", req.Reasoning)
 	}
 	told := req.Reasoning != "none"
-	if !older(req.Model) {
+	if !isBeforeGemini3(req.Model) {
 		return &thinkingConfig{Level: level, IncludeThoughts: told}, nil
 	}
 	var budget int32
 	switch req.Reasoning {
 	case "none":
 		if strings.Contains(req.Model, "-pro") {
-			budget = budgetLeast
+			budget = minBudget
 		}
 	case "minimal", "low":
 		budget = budgetLow

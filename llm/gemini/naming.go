@@ -14,18 +14,18 @@ var (
 	idPattern   = regexp.MustCompile(`^[!-~]{1,64}$`)
 )
 
-// named is req under the names that the API takes.
-func named(req *llm.Request) (*llm.Request, *llm.Names) {
+// withAPINames is req under the names that the API takes.
+func withAPINames(req *llm.Request) (*llm.Request, *llm.Names) {
 	held := 0
-	if interacts(req) && goesOn(req) {
-		held = req.Held
+	if usesInteractions(req) && continuesSession(req) {
+		held = req.HeldMessages
 	}
-	return llm.NameBounds{Tool: toolPattern, ID: idPattern, Prefix: "call_"}.Request(req, held)
+	return llm.NameRules{Tool: toolPattern, ID: idPattern, Prefix: "call_"}.Rename(req, held)
 }
 
-// distinct says that calls have ids that tell them apart; others are matched
+// haveDistinctIDs says that calls have ids that tell them apart; others are matched
 // by their order.
-func distinct(calls []convo.Call) bool {
+func haveDistinctIDs(calls []convo.Call) bool {
 	seen := map[string]bool{}
 	for _, c := range calls {
 		if c.ID == "" || seen[c.ID] {

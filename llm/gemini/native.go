@@ -43,7 +43,7 @@ type nativeCall struct {
 
 func (p *Provider) pack(n native) json.RawMessage {
 	n.Host = p.host
-	return written(n)
+	return mustMarshal(n)
 }
 
 // unpack returns m's native blocks if they are for this provider, host, model
@@ -56,9 +56,9 @@ func (p *Provider) unpack(m *convo.Message, api, model string) (native, bool) {
 	return n, n.API == api && n.Host == p.host && n.Model == model
 }
 
-// same says that parts say what m says. A message that was changed since (a new
+// partsMatch says that parts say what m says. A message that was changed since (a new
 // version, a call cut from a view) no longer does, and its parts are dropped.
-func same(parts []nativePart, m *convo.Message) bool {
+func partsMatch(parts []nativePart, m *convo.Message) bool {
 	var (
 		text  strings.Builder
 		calls int
@@ -92,7 +92,7 @@ func same(parts []nativePart, m *convo.Message) bool {
 // would be read as words.
 func (p *Provider) verbatim(m *convo.Message, model string) ([]json.RawMessage, []string, bool) {
 	n, ok := p.unpack(m, apiGenerate, model)
-	if !ok || len(n.Parts) == 0 || !same(n.Parts, m) {
+	if !ok || len(n.Parts) == 0 || !partsMatch(n.Parts, m) {
 		return nil, nil, false
 	}
 	var (
@@ -111,7 +111,7 @@ func (p *Provider) verbatim(m *convo.Message, model string) ([]json.RawMessage, 
 			}
 			parts = append(parts, raw)
 		case part.Text != nil && (part.Signature != "" || (!part.Thought && *part.Text != "")):
-			parts = append(parts, written(wirePart{Text: part.Text, Thought: part.Thought, Signature: part.Signature}))
+			parts = append(parts, mustMarshal(apiPart{Text: part.Text, Thought: part.Thought, Signature: part.Signature}))
 		}
 	}
 	return parts, ids, true

@@ -11,54 +11,54 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// wirePart is one part of a content. A text may be empty: one that carries a
+// apiPart is one part of a content. A text may be empty: one that carries a
 // signature goes back as it came.
-type wirePart struct {
-	Text      *string       `json:"text,omitempty"`
-	Call      *wireCall     `json:"functionCall,omitempty"`
-	Response  *wireResponse `json:"functionResponse,omitempty"`
-	Inline    *wireInline   `json:"inlineData,omitempty"`
-	File      *wireFile     `json:"fileData,omitempty"`
-	Signature string        `json:"thoughtSignature,omitempty"`
-	Thought   bool          `json:"thought,omitempty"`
+type apiPart struct {
+	Text      *string      `json:"text,omitempty"`
+	Call      *apiCall     `json:"functionCall,omitempty"`
+	Response  *apiResponse `json:"functionResponse,omitempty"`
+	Inline    *apiInline   `json:"inlineData,omitempty"`
+	File      *apiFile     `json:"fileData,omitempty"`
+	Signature string       `json:"thoughtSignature,omitempty"`
+	Thought   bool         `json:"thought,omitempty"`
 }
 
-type wireCall struct {
+type apiCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
 }
 
-// wireResponse is the result of a call.
-type wireResponse struct {
+// apiResponse is the result of a call.
+type apiResponse struct {
 	ID       string            `json:"id,omitempty"`
 	Name     string            `json:"name"`
 	Response map[string]string `json:"response"`
-	Parts    []wirePart        `json:"parts,omitempty"`
+	Parts    []apiPart         `json:"parts,omitempty"`
 }
 
-// wireInline is media whose data is sent along, in base64.
-type wireInline struct {
+// apiInline is media whose data is sent along, in base64.
+type apiInline struct {
 	Name string `json:"displayName,omitempty"`
 	Data []byte `json:"data"`
 	MIME string `json:"mimeType"`
 }
 
-// wireFile is media that the vendor has, or fetches.
-type wireFile struct {
+// apiFile is media that the vendor has, or fetches.
+type apiFile struct {
 	Name string `json:"displayName,omitempty"`
 	URI  string `json:"fileUri"`
 	MIME string `json:"mimeType"`
 }
 
-func textPart(text string) json.RawMessage { return written(wirePart{Text: &text}) }
+func textPart(text string) json.RawMessage { return mustMarshal(apiPart{Text: &text}) }
 
 func callPart(id, name, arguments, signature string) json.RawMessage {
-	return written(wirePart{Call: &wireCall{ID: id, Name: name, Args: llm.SentArguments(arguments)}, Signature: signature})
+	return mustMarshal(apiPart{Call: &apiCall{ID: id, Name: name, Args: llm.NormalizeArguments(arguments)}, Signature: signature})
 }
 
-// written is a value that always has a JSON.
-func written(v any) json.RawMessage {
+// mustMarshal is a value that always has a JSON.
+func mustMarshal(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("gemini: write part: " + err.Error())
@@ -73,27 +73,27 @@ func (p *Provider) mediaPart(part convo.Part, signature string) (json.RawMessage
 		return nil, err
 	}
 	out.Signature = signature
-	return written(out), nil
+	return mustMarshal(out), nil
 }
 
 // media is an image or a file, in a content or in a function's response: its own
 // data before its address.
-func (p *Provider) media(part convo.Part) (wirePart, error) {
+func (p *Provider) media(part convo.Part) (apiPart, error) {
 	if err := p.checkPart(part); err != nil {
-		return wirePart{}, err
+		return apiPart{}, err
 	}
 	if len(part.Data) > 0 {
-		return wirePart{Inline: &wireInline{Data: part.Data, MIME: mimeOf(part), Name: part.Name}}, nil
+		return apiPart{Inline: &apiInline{Data: part.Data, MIME: mimeOf(part), Name: part.Name}}, nil
 	}
-	return wirePart{File: &wireFile{URI: part.URL, MIME: mimeOf(part), Name: part.Name}}, nil
+	return apiPart{File: &apiFile{URI: part.URL, MIME: mimeOf(part), Name: part.Name}}, nil
 }
 
 func (p *Provider) checkPart(part convo.Part) error {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return p.speaker.Refused("a part is of the kind %q", part.Kind)
+		return p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return p.speaker.Refused("a part %q has neither data nor an address", part.Name)
+		return p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func mimeOf(part convo.Part) string {
 		at = u.Path
 	}
 	for _, name := range []string{part.Name, at} {
-		if kind := byEnding(strings.ToLower(path.Ext(name))); kind != "" {
+		if kind := mimeByExtension(strings.ToLower(path.Ext(name))); kind != "" {
 			return kind
 		}
 	}
@@ -125,8 +125,8 @@ func mimeOf(part convo.Part) string {
 	return "application/octet-stream"
 }
 
-// byEnding knows the endings of what the vendor's models read.
-func byEnding(ending string) string {
+// mimeByExtension knows the endings of what the vendor's models read.
+func mimeByExtension(ending string) string {
 	switch ending {
 	case ".png":
 		return "image/png"

@@ -81,9 +81,9 @@ type Options struct {
 type Provider struct {
 	host    string
 	vendor  bool // the host is Google's own
-	keyless bool
+	noKey   bool
 	invalid error
-	speaker wire.Speaker
+	errors  wire.ErrorFormatter
 	base    *url.URL // with the version
 	server  wire.Endpoint
 }
@@ -91,7 +91,7 @@ type Provider struct {
 // New returns a provider. Options that cannot work (an address that is no URL)
 // are told by every Generate, as model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{keyless: o.APIKey == "", speaker: wire.Speaker{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
+	p := &Provider{noKey: o.APIKey == "", errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost
@@ -108,7 +108,7 @@ func New(o Options) *Provider {
 	}
 	u.Path, u.RawPath, u.RawQuery, u.Fragment = path, "", "", ""
 	p.base = u
-	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.refused, Fault: p.faultIn, Sign: func(h http.Header) {
+	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		if o.APIKey != "" {
 			h.Set("X-Goog-Api-Key", o.APIKey)
 		}
@@ -125,16 +125,16 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	sent, names := named(req)
+	sent, names := withAPINames(req)
 	body, err := p.body(sent)
 	if err != nil {
 		return nil, err
 	}
-	a := newAnswer(sent, names.Emit(emit))
+	a := newAnswerBuilder(sent, names.Emit(emit))
 	address, header := p.generateAddress(sent.Model), http.Header{}
-	var r wire.Reader = &generateReader{p: p, answer: a}
-	if interacts(sent) {
-		r = &interactionReader{p: p, answer: a, steps: map[int]*step{}, keep: sent.Keep}
+	var r wire.AnswerReader = &generateReader{p: p, answer: a}
+	if usesInteractions(sent) {
+		r = &interactionReader{p: p, answer: a, steps: map[int]*step{}, keep: sent.KeepSession}
 		address = p.base.JoinPath("interactions").String()
 		header.Set("Api-Revision", interactionsRevision)
 	}
@@ -142,8 +142,8 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		header.Set("X-Server-Timeout", strconv.Itoa(int(max(time.Until(end), 0)/time.Second)+1))
 	}
 	if err := p.server.Post(ctx, address, header, body, r); err != nil {
-		a.report()
-		return nil, p.mislaid(req, p.speaker.Failure(ctx, err))
+		a.emitUsage()
+		return nil, p.sessionError(req, p.errors.Failure(ctx, err))
 	}
 	return names.Answer(a.complete(p)), nil
 }
@@ -164,13 +164,13 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	sent, _ := named(req)
+	sent, _ := withAPINames(req)
 	return p.body(sent)
 }
 
 func (p *Provider) body(req *llm.Request) ([]byte, error) {
 	write := p.generateBody
-	if interacts(req) {
+	if usesInteractions(req) {
 		write = p.interactionBody
 	}
 	body, err := write(req)
@@ -183,26 +183,26 @@ func (p *Provider) body(req *llm.Request) ([]byte, error) {
 	if own, ok := errors.AsType[*llm.Error](err); ok {
 		return nil, own
 	}
-	return nil, p.speaker.Refused("the request cannot be written: %v", err)
+	return nil, p.errors.InvalidRequest("the request cannot be written: %v", err)
 }
 
 // check refuses what no server can answer, before anything is sent.
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
-		return p.speaker.Refused("%v", p.invalid)
-	case p.vendor && p.keyless:
+		return p.errors.InvalidRequest("%v", p.invalid)
+	case p.vendor && p.noKey:
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "gemini: no API key"}
 	case req.Model == "":
-		return p.speaker.Refused("no model is named")
+		return p.errors.InvalidRequest("no model is named")
 	case strings.ContainsAny(req.Model, "?&#%") || strings.Contains(req.Model, ".."):
-		return p.speaker.Refused("the model %q is no name of one", req.Model)
+		return p.errors.InvalidRequest("the model %q is no name of one", req.Model)
 	case len(req.Messages) == 0:
-		return p.speaker.Refused("there is no message to answer")
+		return p.errors.InvalidRequest("there is no message to answer")
 	case req.Temperature != nil && (math.IsNaN(*req.Temperature) || math.IsInf(*req.Temperature, 0)):
-		return p.speaker.Refused("the temperature is no number")
+		return p.errors.InvalidRequest("the temperature is no number")
 	case req.MaxOutput > math.MaxInt32:
-		return p.speaker.Refused("the limit of %d tokens is past any model's", req.MaxOutput)
+		return p.errors.InvalidRequest("the limit of %d tokens is past any model's", req.MaxOutput)
 	}
 	return p.checkTools(req)
 }
@@ -211,20 +211,20 @@ func (p *Provider) checkTools(req *llm.Request) error {
 	chosen := req.ToolChoice == "" || req.ToolChoice == "auto" || req.ToolChoice == "none"
 	if req.ToolChoice == "required" {
 		if len(req.Tools) == 0 {
-			return p.speaker.Refused("a tool call is required and there is no tool")
+			return p.errors.InvalidRequest("a tool call is required and there is no tool")
 		}
 		chosen = true
 	}
 	seen := map[string]bool{}
 	for _, t := range req.Tools {
 		if seen[t.Name] {
-			return p.speaker.Refused("two tools are named %q", t.Name)
+			return p.errors.InvalidRequest("two tools are named %q", t.Name)
 		}
 		seen[t.Name] = true
 		chosen = chosen || t.Name == req.ToolChoice
 	}
 	if !chosen {
-		return p.speaker.Refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+		return p.errors.InvalidRequest("the tool %q is to be called and is not among the tools", req.ToolChoice)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestTheKeyIsSentAndNeverTold(t *testing.T) {
 		s.APIKey = canary
 		p := gemini.New(gemini.Options{BaseURL: s.Root, APIKey: canary})
 		req := hello()
-		req.Keep = keep
+		req.KeepSession = keep
 		var chunks []llm.Chunk
 		emit := func(c llm.Chunk) { chunks = append(chunks, c) }
 		if _, err := p.Generate(t.Context(), req, emit); err != nil {
@@ -123,7 +123,7 @@ func TestNothingIsTakenFromTheEnvironment(t *testing.T) {
 	p := gemini.New(gemini.Options{BaseURL: s.Root})
 	for _, keep := range []bool{false, true} {
 		req := hello()
-		req.Keep = keep
+		req.KeepSession = keep
 		if _, err := p.Generate(t.Context(), req, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -236,8 +236,8 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 		s := llmtest.New(t, llmtest.Turn{Failure: &c.failure})
 		_, err := gemini.New(gemini.Options{BaseURL: s.Root}).Generate(t.Context(), hello(), nil)
 		e := failureOf(t, err, c.code, c.says, c.retry)
-		if e.After != c.after || e.Status != c.failure.Status || len(e.Message) > 700 {
-			t.Errorf("%+v: after %v, status %d, %d bytes", c.failure, e.After, e.Status, len(e.Message))
+		if e.RetryAfter != c.after || e.Status != c.failure.Status || len(e.Message) > 700 {
+			t.Errorf("%+v: after %v, status %d, %d bytes", c.failure, e.RetryAfter, e.Status, len(e.Message))
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestASessionIsLostOnlyWhereTheVendorSaysSo(t *testing.T) {
 		s := llmtest.New(t, llmtest.Turn{Failure: &llmtest.Failure{Status: c.status, Body: c.body}}, llmtest.Turn{Failure: &llmtest.Failure{Status: c.status, Body: c.body}})
 		req := hello()
 		req.Messages = append(req.Messages, convo.Message{Role: convo.Assistant, Text: "Hi."}, convo.Message{Role: convo.User, Text: "And?"})
-		req.Session, req.Held = "v1_9", 2
+		req.Session, req.HeldMessages = "v1_9", 2
 		p := gemini.New(gemini.Options{BaseURL: s.Root, HTTPClient: &http.Client{Transport: refusing{c.status, c.body}}})
 		_, err := p.Generate(t.Context(), req, nil)
 		wantError(t, err, c.code, "", false)
@@ -290,7 +290,7 @@ func TestTheBodyIsWhatIsSent(t *testing.T) {
 		s := llmtest.New(t, llmtest.Text("Yes."))
 		p := gemini.New(gemini.Options{BaseURL: s.Root})
 		req := hello()
-		req.Keep, req.Tools = keep, []llm.Tool{{Name: "ping", Parameters: map[string]any{
+		req.KeepSession, req.Tools = keep, []llm.Tool{{Name: "ping", Parameters: map[string]any{
 			"type": "object", "properties": map[string]any{"n": map[string]any{"type": "integer", "maximum": json.Number("9007199254740993")}},
 		}}}
 		body, err := p.Body(req)

@@ -35,7 +35,7 @@ func bodyOf(t *testing.T, req *llm.Request) string {
 		t.Fatal(err)
 	}
 	check := llmtest.CheckGemini
-	if req.Keep {
+	if req.KeepSession {
 		check = llmtest.CheckInteraction
 	}
 	if problems := check(body); len(problems) > 0 {
@@ -95,7 +95,7 @@ func TestHistoriesThatTheAPIWouldRefuseAreMadeToFit(t *testing.T) {
 				t.Errorf("the contents are\n%s\nwant\n[%s]", got, c.want)
 			}
 			kept := *req
-			kept.Keep = true
+			kept.KeepSession = true
 			bodyOf(t, &kept) // valid by its own rules
 		})
 	}
@@ -135,7 +135,7 @@ func TestReasoningIsALevelOrABudgetByTheModel(t *testing.T) {
 		if body := bodyOf(t, req); !strings.Contains(body, `"thinkingConfig":`+c.want+"}") {
 			t.Errorf("%s %s: %s", c.model, c.reasoning, body)
 		}
-		req.Keep = true
+		req.KeepSession = true
 		if body := bodyOf(t, req); !strings.Contains(body, c.kept) {
 			t.Errorf("%s %s: %s", c.model, c.reasoning, body)
 		}
@@ -216,7 +216,7 @@ func TestToolsAreCalledByNamesThatTheAPITakes(t *testing.T) {
 				return llmtest.Turn{Calls: []convo.Call{{ID: "a", Name: r.Tools[n].Name, Arguments: "{}"}}}
 			})
 			req := hello()
-			req.Tools, req.ToolChoice, req.Keep = tools, name, keep
+			req.Tools, req.ToolChoice, req.KeepSession = tools, name, keep
 			res, err := p.Generate(t.Context(), req, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -267,7 +267,7 @@ func TestSignaturesAreForTheirModelHostAndAPIAlone(t *testing.T) {
 		m := first
 		c.change(&m)
 		c.server.Script(llmtest.Text("Yes."))
-		next := &llm.Request{Model: c.model, Keep: c.keep, Messages: []convo.Message{user("a"), m, result("a", "x")}}
+		next := &llm.Request{Model: c.model, KeepSession: c.keep, Messages: []convo.Message{user("a"), m, result("a", "x")}}
 		if _, err := gemini.New(gemini.Options{BaseURL: c.server.Root}).Generate(t.Context(), next, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestSignaturesAreForTheirModelHostAndAPIAlone(t *testing.T) {
 func TestASessionTakesFilesAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	req := hello()
-	req.Keep = true
+	req.KeepSession = true
 	req.Messages[0].Parts = []convo.Part{
 		{Kind: "file", Name: "plan.pdf", Data: []byte("%PDF-1.7")}, {Kind: "file", Name: "log.txt", Data: []byte("all well")},
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-// listed is a list of what would be the events of a stream.
-func listed(data []byte) ([]json.RawMessage, bool) {
+// asList is a list of what would be the events of a stream.
+func asList(data []byte) ([]json.RawMessage, bool) {
 	var list []json.RawMessage
 	return list, json.Unmarshal(data, &list) == nil
 }
 
-func (p *Provider) readList(list []json.RawMessage, r wire.Reader) error {
+func (p *Provider) readList(list []json.RawMessage, r wire.AnswerReader) error {
 	for _, data := range list {
 		if fault := p.faultIn(data); fault != nil {
 			return fault
@@ -33,14 +33,14 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 		// An interaction that failed carries its errors among its fields.
 		Object string `json:"object"`
 	}
-	if json.Unmarshal(data, &top) == nil && top.Object != "interaction" && wire.Given(top.Error) {
+	if json.Unmarshal(data, &top) == nil && top.Object != "interaction" && wire.IsSet(top.Error) {
 		return p.classify(0, decodeFault(top.Error))
 	}
 	return nil // also of what is no JSON, which the reader reports
 }
 
-// refused is an answer that is not a success as an error.
-func (p *Provider) refused(status int, header http.Header, body []byte) *llm.Error {
+// errorOfResponse is an answer that is not a success as an error.
+func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	f := parseFault(body)
 	f.Delay = max(f.Delay, wire.RetryAfter(header))
 	return p.classify(status, f)

@@ -17,7 +17,7 @@ func answerTo(t *testing.T, keep bool, turn llmtest.Turn) (*llm.Response, []llm.
 	t.Helper()
 	s := llmtest.New(t, turn)
 	req := hello()
-	req.Key, req.Keep, req.Tools = "run/node#0", keep, []llm.Tool{{Name: "ping"}, {Name: "pong"}}
+	req.Key, req.KeepSession, req.Tools = "run/node#0", keep, []llm.Tool{{Name: "ping"}, {Name: "pong"}}
 	var chunks []llm.Chunk
 	res, err := gemini.New(gemini.Options{BaseURL: s.Root}).Generate(t.Context(), req, func(c llm.Chunk) { chunks = append(chunks, c) })
 	return res, chunks, err

@@ -17,8 +17,8 @@ import (
 //go:embed anthropic.schema.json
 var anthropicSchema []byte
 
-// anthropicWire is Anthropic's Messages API.
-type anthropicWire struct{ schema *jsonschema.Schema }
+// anthropicAPI is Anthropic's Messages API.
+type anthropicAPI struct{ schema *jsonschema.Schema }
 
 // anthropicShape is the compiled schema, once: campaigns check many bodies.
 //
@@ -27,16 +27,16 @@ var anthropicShape = sync.OnceValue(func() *jsonschema.Schema {
 	return mustCompile("weir:anthropic", anthropicSchema)
 })
 
-func newAnthropicWire() anthropicWire { return anthropicWire{anthropicShape()} }
+func newAnthropicAPI() anthropicAPI { return anthropicAPI{anthropicShape()} }
 
-func (w anthropicWire) name() string { return "anthropic" }
+func (w anthropicAPI) name() string { return "anthropic" }
 
-func (w anthropicWire) routes() []string { return []string{"/v1/messages"} }
+func (w anthropicAPI) routes() []string { return []string{"/v1/messages"} }
 
-func (w anthropicWire) key(r *http.Request) string { return r.Header.Get("X-Api-Key") }
+func (w anthropicAPI) key(r *http.Request) string { return r.Header.Get("X-Api-Key") }
 
 // tail: message_stop says nothing that message_delta has not said.
-func (w anthropicWire) tail() int { return 1 }
+func (w anthropicAPI) tail() int { return 1 }
 
 // anthropicBody is what the rules read of a request.
 type anthropicBody struct {
@@ -117,12 +117,12 @@ type anthropicBlock struct {
 // thinks says that a block is a thought.
 func (b anthropicBlock) thinks() bool { return b.Type == "thinking" || b.Type == "redacted_thinking" }
 
-func (w anthropicWire) read(r *http.Request, body []byte, known issued) *ask {
+func (w anthropicAPI) read(r *http.Request, body []byte, known issuedIDs) *parsedRequest {
 	rules, b := w.check(body, known)
 	if v := r.Header.Get("Anthropic-Version"); v != "2023-06-01" {
 		rules.broken("anthropic-version: %q is not a version of the API", v)
 	}
-	a := &ask{streamed: b.Stream}
+	a := &parsedRequest{streamed: b.Stream}
 	a.Model, a.Problems = b.Model, rules.problems
 	a.summary = b.Thinking != nil && b.Thinking.Type != "disabled"
 	for _, t := range b.Tools {
@@ -214,7 +214,7 @@ func (b anthropicBlock) part() convo.Part {
 
 // refusal is the body of an error; the codes of Failure that are OpenAI's own
 // are said as Anthropic says them.
-func (w anthropicWire) refusal(f *Failure) string {
+func (w anthropicAPI) refusal(f *Failure) string {
 	kind, message := anthropicType(f.Status), f.Message
 	switch f.Code {
 	case "context_length_exceeded":
@@ -258,12 +258,12 @@ func anthropicType(status int) string {
 	return "api_error"
 }
 
-func (w anthropicWire) fault(f *Failure) string { return frame("error", w.refusal(f)) }
+func (w anthropicAPI) fault(f *Failure) string { return frame("error", w.refusal(f)) }
 
 // signature is what the server signs a thought with.
 func signature(number int) string { return fmt.Sprintf("EqoBCkgIARABGAIiQ%d+/=", number) }
 
-func (w anthropicWire) issue(t *Turn, a *ask, number int, known issued) {
+func (w anthropicAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {
 	if a.summary && t.thinks() {
 		known["thought:"+signature(number)] = t.Reasoning
 	}

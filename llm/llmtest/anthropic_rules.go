@@ -17,7 +17,7 @@ import (
 // the models' differences. Thoughts may be signed by anybody; what a Server has
 // not signed itself, it refuses.
 func CheckAnthropic(body []byte) []string {
-	r, _ := newAnthropicWire().check(body, nil)
+	r, _ := newAnthropicAPI().check(body, nil)
 	return r.problems
 }
 
@@ -25,7 +25,7 @@ func CheckAnthropic(body []byte) []string {
 const anthropicBodyLimit = 32 << 20
 
 // check reads a body; known is nil where signatures are not to be checked.
-func (w anthropicWire) check(body []byte, known issued) (*anthropicRules, *anthropicBody) {
+func (w anthropicAPI) check(body []byte, known issuedIDs) (*anthropicRules, *anthropicBody) {
 	r := &anthropicRules{known: known}
 	b := &r.body
 	if len(body) > anthropicBodyLimit {
@@ -55,7 +55,7 @@ func (w anthropicWire) check(body []byte, known issued) (*anthropicRules, *anthr
 type anthropicRules struct {
 	rules
 	body   anthropicBody
-	known  issued
+	known  issuedIDs
 	claude int
 }
 

@@ -13,7 +13,7 @@ type anthropicStream struct {
 	blocks []any
 }
 
-func (w anthropicWire) whole(t *Turn, a *ask, number int) []byte {
+func (w anthropicAPI) whole(t *Turn, a *parsedRequest, number int) []byte {
 	s := &anthropicStream{turn: t, number: number}
 	s.output(a.summary)
 	m := anthropicMessageObject(a, t, number)
@@ -21,7 +21,7 @@ func (w anthropicWire) whole(t *Turn, a *ask, number int) []byte {
 	return []byte(encode(m))
 }
 
-func (w anthropicWire) stream(t *Turn, a *ask, number int) []string {
+func (w anthropicAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	s := &anthropicStream{turn: t, number: number}
 	start := anthropicMessageObject(a, t, number)
 	start["content"], start["stop_reason"] = []any{}, nil
@@ -36,7 +36,7 @@ func (w anthropicWire) stream(t *Turn, a *ask, number int) []string {
 	return s.events
 }
 
-func anthropicMessageObject(a *ask, _ *Turn, number int) map[string]any {
+func anthropicMessageObject(a *parsedRequest, _ *Turn, number int) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("msg_%d", number), "type": "message", "role": "assistant", "model": a.Model,
 		"stop_sequence": nil,

@@ -12,26 +12,26 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// Canned answers every request with the same bytes, whatever they are: for fuzz
+// CannedClient answers every request with the same bytes, whatever they are: for fuzz
 // tests of what a provider makes of an answer.
-func Canned(contentType, body string) *http.Client {
-	return &http.Client{Transport: canned{contentType, body}}
+func CannedClient(contentType, body string) *http.Client {
+	return &http.Client{Transport: cannedTransport{contentType, body}}
 }
 
-type canned struct{ contentType, body string }
+type cannedTransport struct{ contentType, body string }
 
 // RoundTrip implements http.RoundTripper.
-func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c cannedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.contentType}},
 		Body: io.NopCloser(strings.NewReader(c.body)), Request: req,
 	}, nil
 }
 
-// Answered checks what holds of any outcome of a call, and reports whether there
+// CheckOutcome checks what holds of any outcome of a call, and reports whether there
 // is an answer: a failure is an *llm.Error with a code and a text; an answer is what
 // was streamed, its calls are complete and its native blocks are JSON.
-func Answered(t *testing.T, res *llm.Response, err error, chunks []llm.Chunk) bool {
+func CheckOutcome(t *testing.T, res *llm.Response, err error, chunks []llm.Chunk) bool {
 	t.Helper()
 	if err != nil {
 		var e *llm.Error

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// chatWire is OpenAI's Chat Completions.
-type chatWire struct{ schema *jsonschema.Schema }
+// chatAPI is OpenAI's Chat Completions.
+type chatAPI struct{ schema *jsonschema.Schema }
 
 type chatBody struct {
 	Model         string          `json:"model"`
@@ -51,20 +51,20 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-func (w chatWire) name() string { return "chat" }
+func (w chatAPI) name() string { return "chat" }
 
-func (w chatWire) routes() []string { return []string{"/v1/chat/completions"} }
+func (w chatAPI) routes() []string { return []string{"/v1/chat/completions"} }
 
-func (w chatWire) key(r *http.Request) string { return bearer(r) }
+func (w chatAPI) key(r *http.Request) string { return bearer(r) }
 
-func (w chatWire) tail() int { return 2 }
+func (w chatAPI) tail() int { return 2 }
 
-func (w chatWire) refusal(f *Failure) string { return encode(map[string]any{"error": faultBody(f)}) }
+func (w chatAPI) refusal(f *Failure) string { return encode(map[string]any{"error": faultBody(f)}) }
 
-func (w chatWire) read(_ *http.Request, body []byte, _ issued) *ask {
+func (w chatAPI) read(_ *http.Request, body []byte, _ issuedIDs) *parsedRequest {
 	r := &rules{}
 	r.shape(w.schema, body)
-	a := &ask{}
+	a := &parsedRequest{}
 	var b chatBody
 	if len(r.problems) == 0 {
 		if err := json.Unmarshal(body, &b); err != nil {
@@ -141,7 +141,7 @@ func (m chatMessage) message() convo.Message {
 	return out
 }
 
-func (w chatWire) whole(t *Turn, a *ask, number int) []byte {
+func (w chatAPI) whole(t *Turn, a *parsedRequest, number int) []byte {
 	message := map[string]any{"role": "assistant", "content": orNull(t.Text), "refusal": orNull(t.Refusal)}
 	if t.Reasoning != "" {
 		message["reasoning_content"] = t.Reasoning
@@ -164,7 +164,7 @@ func (w chatWire) whole(t *Turn, a *ask, number int) []byte {
 	return []byte(encode(out))
 }
 
-func (w chatWire) stream(t *Turn, a *ask, number int) []string {
+func (w chatAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	s := &chatStream{ask: a, number: number}
 	s.delta(map[string]any{"role": "assistant", "content": "", "refusal": nil})
 	for _, piece := range pieces(t.Reasoning, t.Piece) {
@@ -198,7 +198,7 @@ func (w chatWire) stream(t *Turn, a *ask, number int) []string {
 
 // chatStream makes the chunks of one answer.
 type chatStream struct {
-	ask    *ask
+	ask    *parsedRequest
 	number int
 	events []string
 }
@@ -214,14 +214,14 @@ func (s *chatStream) choice(delta map[string]any, finish any) {
 	s.events = append(s.events, frame("", encode(chunk)))
 }
 
-func (w chatWire) fault(f *Failure) string {
+func (w chatAPI) fault(f *Failure) string {
 	return frame("", encode(map[string]any{"error": faultBody(f)}))
 }
 
 // issue does nothing: a chat gives out nothing that only it can read.
-func (w chatWire) issue(*Turn, *ask, int, issued) {}
+func (w chatAPI) issue(*Turn, *parsedRequest, int, issuedIDs) {}
 
-func chatObject(a *ask, number int, object string) map[string]any {
+func chatObject(a *parsedRequest, number int, object string) map[string]any {
 	return map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", number), "object": object, "created": 1700000000,
 		"model": a.Model, "service_tier": "default", "system_fingerprint": nil,

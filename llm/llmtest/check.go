@@ -4,18 +4,18 @@ package llmtest
 // any number of bodies: it reads the wires' schemas once. Sessions and
 // signatures are not checked. It is safe for concurrent use.
 type Checker struct {
-	responses responsesWire
-	chat      chatWire
-	anthropic anthropicWire
-	gemini    geminiWire
+	responses responsesAPI
+	chat      chatAPI
+	anthropic anthropicAPI
+	gemini    geminiAPI
 }
 
 // NewChecker makes a Checker.
 func NewChecker() *Checker {
 	return &Checker{
-		responsesWire{responsesShape()},
-		chatWire{chatShape()},
-		newAnthropicWire(), newGeminiWire(),
+		responsesAPI{responsesShape()},
+		chatAPI{chatShape()},
+		newAnthropicAPI(), newGeminiAPI(),
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 //go:embed gemini.schema.json
 var geminiSchema []byte
 
-// geminiWire is Google's Gemini API: GenerateContent.
-type geminiWire struct{ schema *jsonschema.Schema }
+// geminiAPI is Google's Gemini API: GenerateContent.
+type geminiAPI struct{ schema *jsonschema.Schema }
 
 // geminiShape is the compiled schema, which campaigns of bodies use over and
 // over.
@@ -25,7 +25,7 @@ var geminiShape = sync.OnceValue(func() *jsonschema.Schema { //nolint:gochecknog
 	return mustCompile("weir:gemini", geminiSchema)
 })
 
-func newGeminiWire() geminiWire { return geminiWire{geminiShape()} }
+func newGeminiAPI() geminiAPI { return geminiAPI{geminiShape()} }
 
 type geminiBody struct {
 	Contents    []geminiContent `json:"contents"`
@@ -97,24 +97,24 @@ type geminiResponse struct {
 	Parts []geminiPart `json:"parts"`
 }
 
-func (w geminiWire) name() string { return "gemini" }
+func (w geminiAPI) name() string { return "gemini" }
 
-func (w geminiWire) routes() []string { return []string{"/v1beta/models/{call}"} }
+func (w geminiAPI) routes() []string { return []string{"/v1beta/models/{call}"} }
 
-func (w geminiWire) key(r *http.Request) string { return r.Header.Get("X-Goog-Api-Key") }
+func (w geminiAPI) key(r *http.Request) string { return r.Header.Get("X-Goog-Api-Key") }
 
-func (w geminiWire) tail() int { return 0 }
+func (w geminiAPI) tail() int { return 0 }
 
 // CheckGemini returns the rules of GenerateContent that a body breaks, whatever
 // its model: those that only some models have are not checked, and any
 // signature is taken for one that was given out.
 func CheckGemini(body []byte) []string {
-	_, problems := newGeminiWire().check(body, "", nil)
+	_, problems := newGeminiAPI().check(body, "", nil)
 	return problems
 }
 
-func (w geminiWire) read(r *http.Request, body []byte, known issued) *ask {
-	a := &ask{}
+func (w geminiAPI) read(r *http.Request, body []byte, known issuedIDs) *parsedRequest {
+	a := &parsedRequest{}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	a.Model = model
 	b, problems := w.check(body, model, known)

@@ -13,18 +13,18 @@ import (
 // geminiAnswer makes the parts of one answer, each in a chunk of its own.
 type geminiAnswer struct {
 	turn   *Turn
-	ask    *ask
+	ask    *parsedRequest
 	number int
 	parts  []map[string]any
 }
 
-func (w geminiWire) whole(t *Turn, a *ask, number int) []byte {
+func (w geminiAPI) whole(t *Turn, a *parsedRequest, number int) []byte {
 	g := &geminiAnswer{turn: t, ask: a, number: number}
 	g.write(func(text string) []string { return []string{text} })
 	return []byte(encode(g.chunk(g.parts, t.geminiFinish())))
 }
 
-func (w geminiWire) stream(t *Turn, a *ask, number int) []string {
+func (w geminiAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	g := &geminiAnswer{turn: t, ask: a, number: number}
 	g.write(func(text string) []string { return pieces(text, t.Piece) })
 	var events []string
@@ -116,17 +116,17 @@ func (t *Turn) geminiFinish() string {
 }
 
 // issue remembers the signature.
-func (w geminiWire) issue(t *Turn, a *ask, number int, known issued) {
+func (w geminiAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {
 	if signature := t.geminiSignature(a.Model, number); signature != "" {
 		known["signature:"+signature] = ""
 	}
 }
 
-func (w geminiWire) fault(f *Failure) string { return frame("", w.refusal(f)) }
+func (w geminiAPI) fault(f *Failure) string { return frame("", w.refusal(f)) }
 
 // refusal is a google.rpc.Status. What OpenAI has a code for and Google only
 // words is in Google's words, with the message behind them.
-func (w geminiWire) refusal(f *Failure) string {
+func (w geminiAPI) refusal(f *Failure) string {
 	status, name, message := f.Status, "", f.Message
 	var reason string
 	switch f.Code {

@@ -17,16 +17,16 @@ import (
 //go:embed gemini_interactions.schema.json
 var interactionsSchema []byte
 
-// interactionsWire is Google's Gemini API: Interactions, which keeps
+// interactionsAPI is Google's Gemini API: Interactions, which keeps
 // conversations.
-type interactionsWire struct{ schema *jsonschema.Schema }
+type interactionsAPI struct{ schema *jsonschema.Schema }
 
 // interactionsShape is the compiled schema.
 var interactionsShape = sync.OnceValue(func() *jsonschema.Schema { //nolint:gochecknoglobals // a compiled table
 	return mustCompile("weir:interactions", interactionsSchema)
 })
 
-func newInteractionsWire() interactionsWire { return interactionsWire{interactionsShape()} }
+func newInteractionsAPI() interactionsAPI { return interactionsAPI{interactionsShape()} }
 
 type interactionBody struct {
 	Model    string            `json:"model"`
@@ -68,21 +68,21 @@ type interactionPart struct {
 	URI  string `json:"uri"`
 }
 
-func (w interactionsWire) name() string { return "interactions" }
+func (w interactionsAPI) name() string { return "interactions" }
 
-func (w interactionsWire) routes() []string { return []string{"/v1beta/interactions"} }
+func (w interactionsAPI) routes() []string { return []string{"/v1beta/interactions"} }
 
-func (w interactionsWire) key(r *http.Request) string { return r.Header.Get("X-Goog-Api-Key") }
+func (w interactionsAPI) key(r *http.Request) string { return r.Header.Get("X-Goog-Api-Key") }
 
 // tail: [DONE].
-func (w interactionsWire) tail() int { return 1 }
+func (w interactionsAPI) tail() int { return 1 }
 
-func (w interactionsWire) fault(f *Failure) string {
+func (w interactionsAPI) fault(f *Failure) string {
 	return frame("error", strings.Replace(w.refusal(f), "{", `{"event_type":"error",`, 1))
 }
 
 // refusal has names for codes.
-func (w interactionsWire) refusal(f *Failure) string {
+func (w interactionsAPI) refusal(f *Failure) string {
 	var body struct {
 		Error struct {
 			Message string `json:"message"`
@@ -90,7 +90,7 @@ func (w interactionsWire) refusal(f *Failure) string {
 			Details any    `json:"details,omitempty"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal([]byte(geminiWire{}.refusal(f)), &body) // it is this package's
+	_ = json.Unmarshal([]byte(geminiAPI{}.refusal(f)), &body) // it is this package's
 	fault := map[string]any{"message": body.Error.Message, "code": strings.ToLower(body.Error.Status)}
 	if body.Error.Details != nil {
 		fault["details"] = body.Error.Details
@@ -102,11 +102,11 @@ func (w interactionsWire) refusal(f *Failure) string {
 // session and signature is taken for one that was given out, and a body that
 // goes on with a session may answer calls that it does not hold.
 func CheckInteraction(body []byte) []string {
-	_, r := newInteractionsWire().check(body, nil)
+	_, r := newInteractionsAPI().check(body, nil)
 	return r.problems
 }
 
-func (w interactionsWire) check(body []byte, known issued) (*interactionBody, *rules) {
+func (w interactionsAPI) check(body []byte, known issuedIDs) (*interactionBody, *rules) {
 	r := &rules{}
 	r.shape(w.schema, body)
 	b := &interactionBody{}
@@ -174,7 +174,7 @@ func (b *interactionBody) steps() []interactionStep {
 
 // interactionSteps checks the order of steps: results answer calls that are
 // open, right behind them, and nothing else is said before all are answered.
-func (r *rules) interactionSteps(b *interactionBody, known issued) {
+func (r *rules) interactionSteps(b *interactionBody, known issuedIDs) {
 	steps := b.steps()
 	open, names := known.open(b.Previous), map[string]string{}
 	anything := known == nil && b.Previous != ""
@@ -211,7 +211,7 @@ func (r *rules) sameTool(n int, result, call string) {
 	}
 }
 
-func (r *rules) sealed(n int, signature string, known issued) {
+func (r *rules) sealed(n int, signature string, known issuedIDs) {
 	if _, ok := known["signature:"+signature]; known != nil && signature != "" && !ok {
 		r.broken("input[%d]: Thought signature is not valid", n)
 	}
@@ -225,9 +225,9 @@ func (r *rules) answered(n int, open map[string]bool) {
 	clear(open)
 }
 
-func (w interactionsWire) read(_ *http.Request, body []byte, known issued) *ask {
+func (w interactionsAPI) read(_ *http.Request, body []byte, known issuedIDs) *parsedRequest {
 	b, r := w.check(body, known)
-	a := &ask{streamed: b.Stream, summary: b.Config.Summaries == "auto"}
+	a := &parsedRequest{streamed: b.Stream, summary: b.Config.Summaries == "auto"}
 	a.Model, a.Tools, a.Problems = b.Model, b.Tools, r.problems
 	a.Session, a.Kept = b.Previous, b.Store == nil || *b.Store
 	if !known.holds(b.Previous) {

@@ -8,13 +8,13 @@ import (
 // interactionAnswer makes the events of one answer.
 type interactionAnswer struct {
 	turn   *Turn
-	ask    *ask
+	ask    *parsedRequest
 	number int
 	events []string
 	steps  []any
 }
 
-func (w interactionsWire) whole(t *Turn, a *ask, number int) []byte {
+func (w interactionsAPI) whole(t *Turn, a *parsedRequest, number int) []byte {
 	i := &interactionAnswer{turn: t, ask: a, number: number}
 	i.write()
 	out := i.object(i.turn.interactionStatus())
@@ -22,7 +22,7 @@ func (w interactionsWire) whole(t *Turn, a *ask, number int) []byte {
 	return []byte(encode(out))
 }
 
-func (w interactionsWire) stream(t *Turn, a *ask, number int) []string {
+func (w interactionsAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	i := &interactionAnswer{turn: t, ask: a, number: number}
 	i.event("interaction.created", map[string]any{"interaction": i.object("in_progress")})
 	i.write()
@@ -135,7 +135,7 @@ func interactionUsage(t *Turn) map[string]any {
 }
 
 // issue remembers the signature and, where it was asked to, the conversation.
-func (w interactionsWire) issue(t *Turn, a *ask, number int, known issued) {
+func (w interactionsAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {
 	if t.thinks() {
 		known["signature:"+t.geminiSignature(a.Model, number)] = ""
 	}

@@ -12,7 +12,7 @@ const unsigned = "skip_thought_signature_validator"
 
 // check checks a body against the wire's rules. model "" has none of its own,
 // and known nil knows any signature.
-func (w geminiWire) check(body []byte, model string, known issued) (*geminiBody, []string) {
+func (w geminiAPI) check(body []byte, model string, known issuedIDs) (*geminiBody, []string) {
 	r := &rules{}
 	r.shape(w.schema, body)
 	b := &geminiBody{}
@@ -54,7 +54,7 @@ func (r *rules) geminiRoles(contents []geminiContent) {
 }
 
 // geminiParts checks what each role may say.
-func (r *rules) geminiParts(n int, c *geminiContent, known issued) {
+func (r *rules) geminiParts(n int, c *geminiContent, known issuedIDs) {
 	other := false
 	for k, p := range c.Parts {
 		switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// responsesWire is OpenAI's Responses API.
-type responsesWire struct{ schema *jsonschema.Schema }
+// responsesAPI is OpenAI's Responses API.
+type responsesAPI struct{ schema *jsonschema.Schema }
 
 type responsesBody struct {
 	Model        string          `json:"model"`
@@ -54,22 +54,22 @@ type responsesItem struct {
 	Encrypted string          `json:"encrypted_content"`
 }
 
-func (w responsesWire) name() string { return "responses" }
+func (w responsesAPI) name() string { return "responses" }
 
-func (w responsesWire) routes() []string { return []string{"/v1/responses"} }
+func (w responsesAPI) routes() []string { return []string{"/v1/responses"} }
 
-func (w responsesWire) key(r *http.Request) string { return bearer(r) }
+func (w responsesAPI) key(r *http.Request) string { return bearer(r) }
 
-func (w responsesWire) tail() int { return 0 }
+func (w responsesAPI) tail() int { return 0 }
 
-func (w responsesWire) refusal(f *Failure) string {
+func (w responsesAPI) refusal(f *Failure) string {
 	return encode(map[string]any{"error": faultBody(f)})
 }
 
-func (w responsesWire) read(_ *http.Request, body []byte, known issued) *ask {
+func (w responsesAPI) read(_ *http.Request, body []byte, known issuedIDs) *parsedRequest {
 	r := &rules{}
 	r.shape(w.schema, body)
-	a := &ask{}
+	a := &parsedRequest{}
 	var b responsesBody
 	if len(r.problems) == 0 {
 		if err := json.Unmarshal(body, &b); err != nil {
@@ -136,7 +136,7 @@ func inputItems(raw json.RawMessage) []responsesItem {
 // out comes back whole: a call made after reasoning needs that reasoning
 // before it, and reasoning needs what followed it. The calls that a stored
 // response left open are open still.
-func (r *rules) items(items []responsesItem, previous string, known issued) {
+func (r *rules) items(items []responsesItem, previous string, known issuedIDs) {
 	open, seen := known.open(previous), map[string]bool{}
 	for n, i := range items {
 		if i.ID != "" && i.Type != "function_call_output" {
@@ -166,7 +166,7 @@ func (r *rules) items(items []responsesItem, previous string, known issued) {
 }
 
 // item checks an item's id: it comes once, and after the reasoning it needs.
-func (r *rules) item(n int, id string, seen map[string]bool, known issued) {
+func (r *rules) item(n int, id string, seen map[string]bool, known issuedIDs) {
 	if seen[id] {
 		r.broken("input[%d]: duplicate item found with id %s", n, id)
 	}
@@ -176,7 +176,7 @@ func (r *rules) item(n int, id string, seen map[string]bool, known issued) {
 	}
 }
 
-func (r *rules) reasoning(n int, i responsesItem, items []responsesItem, known issued) {
+func (r *rules) reasoning(n int, i responsesItem, items []responsesItem, known issuedIDs) {
 	if i.Encrypted == "" {
 		r.broken("input[%d]: item with id '%s' not found; items are not persisted when `store` is set to false", n, i.ID)
 		return
@@ -233,7 +233,7 @@ func reasoningID(number int) string { return fmt.Sprintf("rs_%d", number) }
 
 func secret(number int) string { return fmt.Sprintf("gAAAA-%d+/=", number) }
 
-func (w responsesWire) issue(t *Turn, a *ask, number int, known issued) {
+func (w responsesAPI) issue(t *Turn, a *parsedRequest, number int, known issuedIDs) {
 	if a.Kept {
 		known.keep(fmt.Sprintf("resp_%d", number), t.Calls)
 	}
@@ -249,7 +249,7 @@ func (w responsesWire) issue(t *Turn, a *ask, number int, known issued) {
 	}
 }
 
-func (w responsesWire) fault(f *Failure) string {
+func (w responsesAPI) fault(f *Failure) string {
 	body := faultBody(f)
 	delete(body, "type")
 	body["type"], body["sequence_number"] = "error", 0

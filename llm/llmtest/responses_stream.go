@@ -6,13 +6,13 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func (w responsesWire) whole(t *Turn, a *ask, number int) []byte {
+func (w responsesAPI) whole(t *Turn, a *parsedRequest, number int) []byte {
 	s := &responsesStream{turn: t, ask: a, number: number}
 	s.output()
 	return []byte(encode(s.response(t.status())))
 }
 
-func (w responsesWire) stream(t *Turn, a *ask, number int) []string {
+func (w responsesAPI) stream(t *Turn, a *parsedRequest, number int) []string {
 	s := &responsesStream{turn: t, ask: a, number: number}
 	s.event("response.created", map[string]any{"response": s.response("in_progress")})
 	s.event("response.in_progress", map[string]any{"response": s.response("in_progress")})
@@ -32,7 +32,7 @@ func (t *Turn) status() string {
 // responsesStream makes the events of one answer.
 type responsesStream struct {
 	turn   *Turn
-	ask    *ask
+	ask    *parsedRequest
 	number int
 	events []string
 	items  []any

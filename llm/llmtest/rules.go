@@ -35,10 +35,10 @@ var (
 	})
 )
 
-// issued is what a server has given out and may see again: encrypted reasoning
+// issuedIDs is what a server has given out and may see again: encrypted reasoning
 // ("secret:CONTENT") and item ids ("item:ID"), each with the id of the
 // reasoning item that it belongs to, "" for none.
-type issued map[string]string
+type issuedIDs map[string]string
 
 // rules collects what is wrong with a request.
 type rules struct{ problems []string }

@@ -36,22 +36,22 @@ type Server struct {
 	turns    []Turn
 	answer   func(*Request) Turn
 	requests []*Request
-	issued   issued
+	issued   issuedIDs
 	count    int
 }
 
 // Start starts a server that answers with turns, in order; past the last it
 // answers with status 500. The caller must Close it.
 func Start(turns ...Turn) *Server {
-	s := &Server{turns: turns, issued: issued{}}
+	s := &Server{turns: turns, issued: issuedIDs{}}
 	mux := http.NewServeMux()
-	for _, by := range wires() {
+	for _, by := range vendorAPIs() {
 		for _, route := range by.routes() {
 			mux.HandleFunc("POST "+route, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, by) })
 		}
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, chatWire{}, &Failure{
+		refuse(w, chatAPI{}, &Failure{
 			Status: http.StatusNotFound, Type: "invalid_request_error", Code: "unknown_url",
 			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
 		})
@@ -125,7 +125,7 @@ func (s *Server) TakeProblems() []string {
 	return all
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, by wire) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, by vendorAPI) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		refuse(w, by, &Failure{Status: http.StatusRequestEntityTooLarge, Message: err.Error()})
@@ -155,7 +155,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, by wire) {
 }
 
 // take records a request and finds its turn.
-func (s *Server) take(r *http.Request, body []byte, by wire) (*ask, *Turn, int) {
+func (s *Server) take(r *http.Request, body []byte, by vendorAPI) (*parsedRequest, *Turn, int) {
 	s.mu.Lock()
 	a := by.read(r, body, s.issued)
 	a.API, a.Header, a.Body, a.Key = by.name(), r.Header.Clone(), body, r.Header.Get("Idempotency-Key")
@@ -181,7 +181,7 @@ func (s *Server) take(r *http.Request, body []byte, by wire) (*ask, *Turn, int) 
 }
 
 // next is the turn to answer with, or the function to ask for it.
-func (s *Server) next(a *ask) (*Turn, func(*Request) Turn) {
+func (s *Server) next(a *parsedRequest) (*Turn, func(*Request) Turn) {
 	if !a.authorized {
 		return &Turn{Failure: &Failure{
 			Status: http.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_api_key",
@@ -247,7 +247,7 @@ func breakOff(b *Break, send func(string) bool, fault string) {
 }
 
 // refuse writes a failure as the wire's vendor does.
-func refuse(w http.ResponseWriter, by wire, f *Failure) {
+func refuse(w http.ResponseWriter, by vendorAPI, f *Failure) {
 	switch {
 	case f.After >= time.Second:
 		w.Header().Set("Retry-After", strconv.Itoa(int(f.After/time.Second)))

@@ -8,7 +8,7 @@ import (
 )
 
 // keep remembers that the vendor holds a conversation that ends in calls.
-func (known issued) keep(id string, calls []convo.Call) {
+func (known issuedIDs) keep(id string, calls []convo.Call) {
 	open := []string{}
 	for _, c := range calls {
 		open = append(open, c.ID)
@@ -17,13 +17,13 @@ func (known issued) keep(id string, calls []convo.Call) {
 }
 
 // holds says that the vendor holds a conversation; it always holds none.
-func (known issued) holds(id string) bool {
+func (known issuedIDs) holds(id string) bool {
 	_, ok := known["session:"+id]
 	return ok || id == ""
 }
 
 // open are the calls that wait for results in a conversation that is held.
-func (known issued) open(id string) map[string]bool {
+func (known issuedIDs) open(id string) map[string]bool {
 	var calls []string
 	if held, ok := known["session:"+id]; ok {
 		_ = json.Unmarshal([]byte(held), &calls) // keep has written it

@@ -61,7 +61,7 @@ func Run(t *testing.T, factory Factory) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, *trial)
+		test func(*testing.T, *conformanceTest)
 	}{
 		{"text streams in pieces that make the whole", testText},
 		{"usage is reported once and in the answer", testUsage},
@@ -108,35 +108,35 @@ func Run(t *testing.T, factory Factory) {
 		t.Run(c.name, func(t *testing.T) {
 			s := New(t)
 			s.APIKey = canary
-			c.test(t, &trial{Server: s, factory: factory, subject: factory(t, s)})
+			c.test(t, &conformanceTest{Server: s, factory: factory, subject: factory(t, s)})
 		})
 	}
 }
 
-// trial is one test's server and subject.
-type trial struct {
+// conformanceTest is one test's server and subject.
+type conformanceTest struct {
 	*Server
 	factory Factory
 	subject Subject
 }
 
 // needs skips a test of what the subject lacks.
-func (x *trial) needs(t *testing.T, a Ability) {
+func (x *conformanceTest) needs(t *testing.T, a Ability) {
 	t.Helper()
 	if x.lacks(a) {
 		t.Skipf("the provider lacks the ability %q", a)
 	}
 }
 
-func (x *trial) lacks(a Ability) bool { return slices.Contains(x.subject.Lacks, a) }
+func (x *conformanceTest) lacks(a Ability) bool { return slices.Contains(x.subject.Lacks, a) }
 
-// heard is what one call gave.
-type heard struct {
+// chunkRecorder is what one call gave.
+type chunkRecorder struct {
 	*llm.Response
 	chunks []llm.Chunk
 }
 
-func (h *heard) text() string {
+func (h *chunkRecorder) text() string {
 	var b strings.Builder
 	for _, c := range h.chunks {
 		b.WriteString(c.Text)
@@ -144,7 +144,7 @@ func (h *heard) text() string {
 	return b.String()
 }
 
-func (h *heard) reasoning() string {
+func (h *chunkRecorder) reasoning() string {
 	var b strings.Builder
 	for _, c := range h.chunks {
 		b.WriteString(c.Reasoning)
@@ -153,7 +153,7 @@ func (h *heard) reasoning() string {
 }
 
 // ask makes a call that must succeed.
-func (x *trial) ask(t *testing.T, req *llm.Request) *heard {
+func (x *conformanceTest) ask(t *testing.T, req *llm.Request) *chunkRecorder {
 	t.Helper()
 	h, err := x.try(t.Context(), req)
 	if err != nil {
@@ -171,18 +171,18 @@ func (x *trial) ask(t *testing.T, req *llm.Request) *heard {
 	return h
 }
 
-func (x *trial) try(ctx context.Context, req *llm.Request) (*heard, error) {
+func (x *conformanceTest) try(ctx context.Context, req *llm.Request) (*chunkRecorder, error) {
 	if req.Model == "" {
 		req.Model = x.subject.Model
 	}
-	h := &heard{}
+	h := &chunkRecorder{}
 	res, err := x.subject.Provider.Generate(ctx, req, func(c llm.Chunk) { h.chunks = append(h.chunks, c) })
 	h.Response = res
 	return h, err
 }
 
 // fail makes a call that must fail with an *llm.Error.
-func (x *trial) fail(t *testing.T, req *llm.Request) *llm.Error {
+func (x *conformanceTest) fail(t *testing.T, req *llm.Request) *llm.Error {
 	t.Helper()
 	h, err := x.try(t.Context(), req)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func testText(t *testing.T, x *trial) {
+func testText(t *testing.T, x *conformanceTest) {
 	x.Script(Text("The gate is open, the water falls."))
 	h := x.ask(t, say("How is the gate?"))
 	if h.Message.Text != "The gate is open, the water falls." {
@@ -24,7 +24,7 @@ func testText(t *testing.T, x *trial) {
 	}
 }
 
-func testUsage(t *testing.T, x *trial) {
+func testUsage(t *testing.T, x *conformanceTest) {
 	want := llm.Usage{Input: 1200, Cached: 1024, Output: 77, Reasoning: 64}
 	x.Script(Turn{Text: "Counted.", Usage: want})
 	h := x.ask(t, say("Count."))
@@ -42,7 +42,7 @@ func testUsage(t *testing.T, x *trial) {
 	}
 }
 
-func testReasoning(t *testing.T, x *trial) {
+func testReasoning(t *testing.T, x *conformanceTest) {
 	x.needs(t, Thinking)
 	x.Script(Turn{Reasoning: "First the sluice, then the gate.", Text: "Close the gate."})
 	req := say("What now?")
@@ -63,7 +63,7 @@ func testReasoning(t *testing.T, x *trial) {
 }
 
 // after is the history once h has answered req and results were given.
-func after(req *llm.Request, h *heard, results ...string) []convo.Message {
+func after(req *llm.Request, h *chunkRecorder, results ...string) []convo.Message {
 	messages := append(slices.Clone(req.Messages), h.Message)
 	for n, c := range h.Message.Calls {
 		messages = append(messages, convo.Message{Role: convo.Tool, CallID: c.ID, Name: c.Name, Text: results[n]})
@@ -71,7 +71,7 @@ func after(req *llm.Request, h *heard, results ...string) []convo.Message {
 	return messages
 }
 
-func testRoundTrip(t *testing.T, x *trial) {
+func testRoundTrip(t *testing.T, x *conformanceTest) {
 	x.Script(
 		Turn{Text: "Let me look.", Calls: []convo.Call{{ID: "call_1", Name: "weather", Arguments: `{"city": "Bern"}`}}},
 		Text("It rains."),
@@ -93,7 +93,7 @@ func testRoundTrip(t *testing.T, x *trial) {
 
 // reasoned makes one turn of reasoning and a call, and returns the request that
 // would go on.
-func reasoned(t *testing.T, x *trial) *llm.Request {
+func reasoned(t *testing.T, x *conformanceTest) *llm.Request {
 	t.Helper()
 	x.Script(Turn{
 		Reasoning: "Ask the tool.", Usage: llm.Usage{Reasoning: 12}, Text: "Looking.",
@@ -115,7 +115,7 @@ func nativeOf(r *Request) string {
 	return ""
 }
 
-func testNative(t *testing.T, x *trial) {
+func testNative(t *testing.T, x *conformanceTest) {
 	x.needs(t, Native)
 	next := reasoned(t, x)
 	if m := next.Messages[1]; m.Native == nil || m.Provider == "" || !json.Valid(m.Native) {
@@ -128,7 +128,7 @@ func testNative(t *testing.T, x *trial) {
 	x.sameHistory(t, next.Messages)
 }
 
-func testNativeChanged(t *testing.T, x *trial) {
+func testNativeChanged(t *testing.T, x *conformanceTest) {
 	next := reasoned(t, x)
 	next.Messages[1].Text = "Looking elsewhere."
 	next.Messages[1].Reasoning = ""
@@ -139,7 +139,7 @@ func testNativeChanged(t *testing.T, x *trial) {
 	x.sameHistory(t, next.Messages)
 }
 
-func testNativeForeign(t *testing.T, x *trial) {
+func testNativeForeign(t *testing.T, x *conformanceTest) {
 	for n, native := range []string{`{"signature": "abc"}`, `[]`, `null`, `"x"`, `{broken`} {
 		for _, provider := range []string{"", "somebody-else", "openai", "anthropic", "gemini"} {
 			x.Script(Text("Yes."))
@@ -160,7 +160,7 @@ func testNativeForeign(t *testing.T, x *trial) {
 	}
 }
 
-func testParallel(t *testing.T, x *trial) {
+func testParallel(t *testing.T, x *conformanceTest) {
 	calls := []convo.Call{
 		{ID: "call_b", Name: "weather", Arguments: `{"city":"Bern"}`},
 		{ID: "call_a", Name: "weather", Arguments: `{"city":"Bern"}`},
@@ -186,7 +186,7 @@ func testParallel(t *testing.T, x *trial) {
 	x.sameHistory(t, next.Messages)
 }
 
-func testNoArguments(t *testing.T, x *trial) {
+func testNoArguments(t *testing.T, x *conformanceTest) {
 	x.Script(Turn{Calls: []convo.Call{{ID: "call_1", Name: "ping", Arguments: ""}}}, Text("Done."))
 	req := say("Ping.")
 	req.Tools = []llm.Tool{{Name: "ping"}}
@@ -197,7 +197,7 @@ func testNoArguments(t *testing.T, x *trial) {
 	x.ask(t, &llm.Request{Messages: after(req, h, "pong"), Tools: req.Tools})
 }
 
-func testCutCall(t *testing.T, x *trial) {
+func testCutCall(t *testing.T, x *conformanceTest) {
 	x.Script(Turn{Stop: "length", Calls: []convo.Call{
 		{ID: "call_1", Name: "weather", Arguments: `{"city":"Bern"}`},
 		{ID: "call_2", Name: "weather", Arguments: `{"city":"Gen`},
@@ -213,7 +213,7 @@ func testCutCall(t *testing.T, x *trial) {
 	x.sameHistory(t, next.Messages)
 }
 
-func testChoice(t *testing.T, x *trial) {
+func testChoice(t *testing.T, x *conformanceTest) {
 	for _, choice := range []string{"", "auto", "none", "required", "weather"} {
 		x.Script(Text("Chosen."))
 		req := say("Choose.")
@@ -229,7 +229,7 @@ func testChoice(t *testing.T, x *trial) {
 	x.ask(t, req)
 }
 
-func testSchema(t *testing.T, x *trial) {
+func testSchema(t *testing.T, x *conformanceTest) {
 	text := map[string]any{"type": "string"}
 	schemas := []map[string]any{
 		{ // closed, all required: may be held to exactly
@@ -264,7 +264,7 @@ func testSchema(t *testing.T, x *trial) {
 	}
 }
 
-func testStop(t *testing.T, x *trial) {
+func testStop(t *testing.T, x *conformanceTest) {
 	for _, c := range []struct{ stop, want string }{{"", "end"}, {"length", "length"}, {"filter", "filter"}} {
 		x.Script(Turn{Text: "Some words", Stop: c.stop})
 		if h := x.ask(t, say("Speak.")); h.Stop != c.want || h.Message.Text != "Some words" {

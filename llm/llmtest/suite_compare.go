@@ -11,20 +11,20 @@ import (
 
 // sameHistory fails unless the newest request held the messages of want, as
 // far as the wire can say them.
-func (x *trial) sameHistory(t *testing.T, want []convo.Message) {
+func (x *conformanceTest) sameHistory(t *testing.T, want []convo.Message) {
 	t.Helper()
 	equalJSON(t, "the history", x.plain(x.Last().Messages), x.plain(want))
 }
 
 // sameCalls fails unless an answer's calls are those of want.
-func (x *trial) sameCalls(t *testing.T, got, want []convo.Call) {
+func (x *conformanceTest) sameCalls(t *testing.T, got, want []convo.Call) {
 	t.Helper()
 	equalJSON(t, "the calls", x.calls(got), x.calls(want))
 }
 
 // plain is messages without what no wire carries, and without what the
 // subject's cannot.
-func (x *trial) plain(messages []convo.Message) []convo.Message {
+func (x *conformanceTest) plain(messages []convo.Message) []convo.Message {
 	out := make([]convo.Message, 0, len(messages))
 	for _, m := range messages {
 		m = convo.Message{Role: m.Role, Text: m.Text, Parts: m.Parts, Calls: x.calls(m.Calls), CallID: m.CallID}
@@ -47,7 +47,7 @@ func (x *trial) plain(messages []convo.Message) []convo.Message {
 }
 
 // calls have their arguments in one form where the wire keeps no text.
-func (x *trial) calls(calls []convo.Call) []convo.Call {
+func (x *conformanceTest) calls(calls []convo.Call) []convo.Call {
 	var out []convo.Call
 	for _, c := range calls {
 		if x.lacks(Verbatim) {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func testFailures(t *testing.T, x *trial) {
+func testFailures(t *testing.T, x *conformanceTest) {
 	for _, c := range []struct {
 		failure Failure
 		code    string
@@ -38,9 +38,9 @@ func testFailures(t *testing.T, x *trial) {
 	} {
 		x.Script(Turn{Failure: &c.failure})
 		e := x.fail(t, say("Hello."))
-		if e.Code != c.code || e.Retry != c.retry || e.Status != c.failure.Status || e.After != 0 {
+		if e.Code != c.code || e.Retry != c.retry || e.Status != c.failure.Status || e.RetryAfter != 0 {
 			t.Errorf("%d %s is %s, retry %v, status %d, after %v; want %s, retry %v",
-				c.failure.Status, c.failure.Code, e.Code, e.Retry, e.Status, e.After, c.code, c.retry)
+				c.failure.Status, c.failure.Code, e.Code, e.Retry, e.Status, e.RetryAfter, c.code, c.retry)
 		}
 		if !strings.Contains(e.Error(), c.failure.Message) {
 			t.Errorf("the error %q does not say %q", e, c.failure.Message)
@@ -48,16 +48,16 @@ func testFailures(t *testing.T, x *trial) {
 	}
 }
 
-func testRetryAfter(t *testing.T, x *trial) {
+func testRetryAfter(t *testing.T, x *conformanceTest) {
 	for _, wait := range []time.Duration{30 * time.Second, 250 * time.Millisecond, 0} {
 		x.Script(Turn{Failure: &Failure{Status: 429, Code: "rate_limit_exceeded", Message: "Slow down.", After: wait}})
-		if e := x.fail(t, say("Hello.")); e.After != wait || !e.Retry {
-			t.Errorf("asked to wait %v, told %v", wait, e.After)
+		if e := x.fail(t, say("Hello.")); e.RetryAfter != wait || !e.Retry {
+			t.Errorf("asked to wait %v, told %v", wait, e.RetryAfter)
 		}
 	}
 }
 
-func testNoRetry(t *testing.T, x *trial) {
+func testNoRetry(t *testing.T, x *conformanceTest) {
 	for n, status := range []int{429, 500, 503, 409} {
 		x.Script(Turn{Failure: &Failure{Status: status, Message: "No."}})
 		_ = x.fail(t, say("Hello."))
@@ -67,7 +67,7 @@ func testNoRetry(t *testing.T, x *trial) {
 	}
 }
 
-func testStreamFault(t *testing.T, x *trial) {
+func testStreamFault(t *testing.T, x *conformanceTest) {
 	for _, c := range []struct {
 		fault Failure
 		code  string
@@ -87,7 +87,7 @@ func testStreamFault(t *testing.T, x *trial) {
 
 // testCut cuts one stream after every event but the last ones, which say
 // nothing that the answer needs.
-func testCut(t *testing.T, x *trial) {
+func testCut(t *testing.T, x *conformanceTest) {
 	var sent atomic.Int64 // the server may still be at the last ones when the answer is there
 	turn := Turn{
 		Text: "A whole answer.", Calls: []convo.Call{{ID: "c1", Name: "weather", Arguments: `{"city":"Bern"}`}},
@@ -113,7 +113,7 @@ func testCut(t *testing.T, x *trial) {
 	}
 }
 
-func testUnreachable(t *testing.T, x *trial) {
+func testUnreachable(t *testing.T, x *conformanceTest) {
 	x.Close()
 	if e := x.fail(t, say("Hello.")); e.Code != "model_unavailable" || !e.Retry || e.Status != 0 {
 		t.Errorf("a server that is gone is %v, retry %v, status %d", e, e.Retry, e.Status)
@@ -121,7 +121,7 @@ func testUnreachable(t *testing.T, x *trial) {
 }
 
 // soon runs a call that must end within patience, and gives its error.
-func (x *trial) soon(ctx context.Context, t *testing.T, req *llm.Request, emit func(llm.Chunk)) error {
+func (x *conformanceTest) soon(ctx context.Context, t *testing.T, req *llm.Request, emit func(llm.Chunk)) error {
 	t.Helper()
 	req.Model = x.subject.Model
 	ended := make(chan error, 1)
@@ -138,7 +138,7 @@ func (x *trial) soon(ctx context.Context, t *testing.T, req *llm.Request, emit f
 	}
 }
 
-func testCancel(t *testing.T, x *trial) {
+func testCancel(t *testing.T, x *conformanceTest) {
 	x.Script(Turn{Text: "A long answer that stalls in the middle", Before: StallAt(10)})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -152,7 +152,7 @@ func testCancel(t *testing.T, x *trial) {
 	}
 }
 
-func testCancelWaiting(t *testing.T, x *trial) {
+func testCancelWaiting(t *testing.T, x *conformanceTest) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	x.Script(Turn{Failure: &Failure{Status: 500}, Before: func(ctx context.Context, _ int) {
@@ -173,7 +173,7 @@ func testCancelWaiting(t *testing.T, x *trial) {
 	}
 }
 
-func testDeadline(t *testing.T, x *trial) {
+func testDeadline(t *testing.T, x *conformanceTest) {
 	x.Script(Turn{Text: "A long answer that stalls", Before: StallAt(6)})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -184,7 +184,7 @@ func testDeadline(t *testing.T, x *trial) {
 	}
 }
 
-func testRefused(t *testing.T, x *trial) {
+func testRefused(t *testing.T, x *conformanceTest) {
 	unknown := say("Hello.")
 	unknown.Tools, unknown.ToolChoice = []llm.Tool{weather()}, "tide"
 	none := say("Hello.")
@@ -205,7 +205,7 @@ func testRefused(t *testing.T, x *trial) {
 	}
 }
 
-func testLeaks(t *testing.T, x *trial) {
+func testLeaks(t *testing.T, x *conformanceTest) {
 	x.Script(Text("Warm."))
 	x.ask(t, say("Hello."))
 	base := runtime.NumGoroutine()

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-func testHistory(t *testing.T, x *trial) {
+func testHistory(t *testing.T, x *conformanceTest) {
 	warm := 0.5
 	req := &llm.Request{
 		System: "You keep the weir.", MaxOutput: 500, Temperature: &warm,
@@ -55,7 +55,7 @@ func texts() []string {
 	}
 }
 
-func testUnicode(t *testing.T, x *trial) {
+func testUnicode(t *testing.T, x *conformanceTest) {
 	for _, text := range texts() {
 		arguments := encode(map[string]any{"city": text})
 		piece := 1
@@ -76,7 +76,7 @@ func testUnicode(t *testing.T, x *trial) {
 	}
 }
 
-func testEmpty(t *testing.T, x *trial) {
+func testEmpty(t *testing.T, x *conformanceTest) {
 	for _, nothing := range []string{"", " \n", "\u2028\u0085"} {
 		x.Script(Text(""), Text("Well."))
 		req := say(nothing)
@@ -90,7 +90,7 @@ func testEmpty(t *testing.T, x *trial) {
 	}
 }
 
-func testImages(t *testing.T, x *trial) {
+func testImages(t *testing.T, x *conformanceTest) {
 	x.needs(t, Images)
 	x.parts(t, convo.User, []convo.Part{
 		{Kind: "image", MIME: "image/jpeg", Data: []byte{0xff, 0xd8, 0, 1, 2, 3}},
@@ -98,14 +98,14 @@ func testImages(t *testing.T, x *trial) {
 	})
 }
 
-func testFiles(t *testing.T, x *trial) {
+func testFiles(t *testing.T, x *conformanceTest) {
 	x.needs(t, Files)
 	x.parts(t, convo.User, []convo.Part{
 		{Kind: "file", MIME: "application/pdf", Name: "plan.pdf", Data: []byte("%PDF-1.7")},
 	})
 }
 
-func testToolParts(t *testing.T, x *trial) {
+func testToolParts(t *testing.T, x *conformanceTest) {
 	x.needs(t, ToolParts)
 	x.parts(t, convo.Tool, []convo.Part{
 		{Kind: "image", MIME: "image/png", Data: []byte{0x89, 'P', 'N', 'G'}},
@@ -114,7 +114,7 @@ func testToolParts(t *testing.T, x *trial) {
 }
 
 // parts sends them in a message of a role, with and without words.
-func (x *trial) parts(t *testing.T, role convo.Role, parts []convo.Part) {
+func (x *conformanceTest) parts(t *testing.T, role convo.Role, parts []convo.Part) {
 	t.Helper()
 	for _, text := range []string{"Look at this.", ""} {
 		x.Script(Text("Seen."))
@@ -138,7 +138,7 @@ func (x *trial) parts(t *testing.T, role convo.Role, parts []convo.Part) {
 	}
 }
 
-func testUntouched(t *testing.T, x *trial) {
+func testUntouched(t *testing.T, x *conformanceTest) {
 	next := reasoned(t, x)
 	next.Model, next.Schema = x.subject.Model, map[string]any{"type": "object", "properties": map[string]any{}}
 	before := encode(next)
@@ -148,7 +148,7 @@ func testUntouched(t *testing.T, x *trial) {
 	}
 }
 
-func testKey(t *testing.T, x *trial) {
+func testKey(t *testing.T, x *conformanceTest) {
 	x.needs(t, Idempotency)
 	for _, key := range []string{"run-1/reply/model#0", "run-1/refine#2/draft/model#1"} {
 		x.Script(Text("Yes."))
@@ -164,7 +164,7 @@ func testKey(t *testing.T, x *trial) {
 	}
 }
 
-func testConcurrent(t *testing.T, x *trial) {
+func testConcurrent(t *testing.T, x *conformanceTest) {
 	x.Answer(func(r *Request) Turn {
 		last := r.Messages[len(r.Messages)-1].Text
 		return Turn{

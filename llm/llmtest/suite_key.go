@@ -22,16 +22,16 @@ import (
 const canary = `wk-canary/31415+92653=58979&32384"62643\38327%95028`
 
 const (
-	// telling is how many bytes of the key are too many.
-	telling = 8
+	// revealsKey is how many bytes of the key are too many.
+	revealsKey = 8
 	// cutAt is where providers cut what a server says, maxBodyRead where they
 	// end reading what it refuses with.
 	cutAt       = 600
 	maxBodyRead = 1 << 20
 )
 
-// forms are the key as a server may say it.
-func forms() map[string]string {
+// encodedForms are the key as a server may say it.
+func encodedForms() map[string]string {
 	quoted, err := json.Marshal(canary)
 	if err != nil {
 		panic("llmtest: " + err.Error())
@@ -60,15 +60,15 @@ func forms() map[string]string {
 // tells returns the piece of the key that a text tells, "" if none.
 func tells(text string) string {
 	var pieces []string
-	for i := range len(canary) - telling + 1 {
-		pieces = append(pieces, canary[i:i+telling])
+	for i := range len(canary) - revealsKey + 1 {
+		pieces = append(pieces, canary[i:i+revealsKey])
 	}
 	for before := range 3 {
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			// Of 8 letters in a row from the middle all bits are the key's.
 			coded := e.EncodeToString(append(make([]byte, before), canary...))
-			for i := 4; i+telling < len(coded); i++ {
-				pieces = append(pieces, coded[i:i+telling])
+			for i := 4; i+revealsKey < len(coded); i++ {
+				pieces = append(pieces, coded[i:i+revealsKey])
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func unescape(text string) string {
 
 // silent makes a call and fails the test if what comes of it tells the key. It
 // says whether the call failed.
-func (x *trial) silent(t *testing.T, what string) bool {
+func (x *conformanceTest) silent(t *testing.T, what string) bool {
 	t.Helper()
 	h, err := x.try(t.Context(), say("Hello."))
 	texts := []string{fmt.Sprintf("%+v", h.chunks)}
@@ -121,7 +121,7 @@ func (x *trial) silent(t *testing.T, what string) bool {
 }
 
 // mustFail is silent of a call that cannot succeed.
-func (x *trial) mustFail(t *testing.T, what string) {
+func (x *conformanceTest) mustFail(t *testing.T, what string) {
 	t.Helper()
 	if !x.silent(t, what) {
 		t.Errorf("%s: a failure was an answer", what)
@@ -129,8 +129,8 @@ func (x *trial) mustFail(t *testing.T, what string) {
 }
 
 // testKeyRefused refuses with the key in each form and place.
-func testKeyRefused(t *testing.T, x *trial) {
-	for name, form := range forms() {
+func testKeyRefused(t *testing.T, x *conformanceTest) {
+	for name, form := range encodedForms() {
 		for _, f := range []Failure{
 			{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided: " + form + "."},
 			{Status: 400, Message: "No.", Code: form, Type: form, Param: form},
@@ -151,12 +151,12 @@ func testKeyRefused(t *testing.T, x *trial) {
 
 // testKeyAtCuts has each bound of what is read and passed on fall on each byte
 // of the key.
-func testKeyAtCuts(t *testing.T, x *trial) {
+func testKeyAtCuts(t *testing.T, x *conformanceTest) {
 	step := 1
 	if testing.Short() {
 		step = 7
 	}
-	for name, form := range map[string]string{"as it is": canary, "in JSON": forms()["in JSON"], "in base64": forms()["in base64"]} {
+	for name, form := range map[string]string{"as it is": canary, "in JSON": encodedForms()["in JSON"], "in base64": encodedForms()["in base64"]} {
 		for pad := cutAt - len(form) - 1; pad <= cutAt; pad += step {
 			x.Script(Turn{Failure: &Failure{Status: 400, Message: strings.Repeat("p", pad) + form + " is wrong."}})
 			x.mustFail(t, fmt.Sprintf("%s after %d bytes", name, pad))
@@ -173,8 +173,8 @@ func testKeyAtCuts(t *testing.T, x *trial) {
 
 // testKeyInStream has the key in what comes instead of, or in the middle of, an
 // answer.
-func testKeyInStream(t *testing.T, x *trial) {
-	for name, form := range forms() {
+func testKeyInStream(t *testing.T, x *conformanceTest) {
+	for name, form := range encodedForms() {
 		kinds := []string{"", "application/json", "text/html"}
 		if testing.Short() && name != "as it is" {
 			kinds = kinds[:1]
@@ -205,14 +205,14 @@ func testKeyInStream(t *testing.T, x *trial) {
 	}
 }
 
-// failing is a transport that does not get through and says so.
-type failing struct{ err error }
+// failingTransport is a transport that does not get through and says so.
+type failingTransport struct{ err error }
 
 // RoundTrip fails.
-func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+func (f failingTransport) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
 // through has the provider made anew, with its connections made by c.
-func (x *trial) through(t *testing.T, c http.RoundTripper) {
+func (x *conformanceTest) through(t *testing.T, c http.RoundTripper) {
 	t.Helper()
 	x.Client = &http.Client{Transport: c}
 	x.subject = x.factory(t, x.Server)
@@ -220,12 +220,12 @@ func (x *trial) through(t *testing.T, c http.RoundTripper) {
 
 // testKeyOfConnection has the key in what a transport says of its failure, and
 // in what net/http says of an answer that is none.
-func testKeyOfConnection(t *testing.T, x *trial) {
-	for name, form := range forms() {
+func testKeyOfConnection(t *testing.T, x *conformanceTest) {
+	for name, form := range encodedForms() {
 		said := errors.New("dial https://host/v1?key=" + form + ": refused")
 		inside := &url.Error{Op: "Get", URL: "https://host/v1?key=" + form, Err: said}
 		for _, err := range []error{said, inside, &net.OpError{Op: "dial", Net: form, Err: inside}, fmt.Errorf("proxy %s: %w", form, inside)} {
-			x.through(t, failing{err})
+			x.through(t, failingTransport{err})
 			x.mustFail(t, name+", a transport that fails")
 		}
 		line := strings.NewReplacer("\r", "", "\n", "").Replace(form)
@@ -271,7 +271,7 @@ func answering(text string) func(context.Context, string, string) (net.Conn, err
 
 // testKeyRedirected sends calls elsewhere, with a client of the provider's own
 // and one that it is given: nobody else may get the key.
-func testKeyRedirected(t *testing.T, x *trial) {
+func testKeyRedirected(t *testing.T, x *conformanceTest) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("another server got the request %s %s with the headers %v", r.Method, r.URL, r.Header)
 	}))

@@ -10,24 +10,24 @@ import (
 
 // kept makes a turn that calls a tool in a conversation that the vendor is to
 // keep, and returns the request that goes on.
-func kept(t *testing.T, x *trial) *llm.Request {
+func kept(t *testing.T, x *conformanceTest) *llm.Request {
 	t.Helper()
 	x.Script(Turn{
 		Reasoning: "Ask the tool.", Usage: llm.Usage{Reasoning: 12}, Text: "Looking.",
 		Calls: []convo.Call{{ID: "call_1", Name: "weather", Arguments: `{"city":"Bern"}`}},
 	})
 	req := say("Weather in Bern?")
-	req.System, req.Tools, req.Reasoning, req.Keep = "Be brief.", []llm.Tool{weather()}, "low", true
+	req.System, req.Tools, req.Reasoning, req.KeepSession = "Be brief.", []llm.Tool{weather()}, "low", true
 	h := x.ask(t, req)
 	if (h.Session == "") != x.lacks(Sessions) {
 		t.Fatalf("the session is %q", h.Session)
 	}
 	next := *req
-	next.Messages, next.Session, next.Held = after(req, h, "rain"), h.Session, len(req.Messages)+1
+	next.Messages, next.Session, next.HeldMessages = after(req, h, "rain"), h.Session, len(req.Messages)+1
 	return &next
 }
 
-func testSession(t *testing.T, x *trial) {
+func testSession(t *testing.T, x *conformanceTest) {
 	next := kept(t, x)
 	if x.lacks(Sessions) {
 		next.Session = "somebody's" // says nothing to who keeps none
@@ -46,7 +46,7 @@ func testSession(t *testing.T, x *trial) {
 	equalJSON(t, "the tools", x.Last().Tools, next.Tools)
 	last := *next
 	last.Messages = append(after(next, h), convo.Message{Role: convo.User, Text: "Still?"})
-	last.Session, last.Held = h.Session, len(last.Messages)-1
+	last.Session, last.HeldMessages = h.Session, len(last.Messages)-1
 	if h.Session == "" || h.Session == next.Session {
 		t.Fatalf("the session was %q and is %q", next.Session, h.Session)
 	}
@@ -54,7 +54,7 @@ func testSession(t *testing.T, x *trial) {
 	x.sameHistory(t, []convo.Message{system, last.Messages[4]})
 }
 
-func testSessionLost(t *testing.T, x *trial) {
+func testSessionLost(t *testing.T, x *conformanceTest) {
 	x.needs(t, Sessions)
 	next := kept(t, x)
 	x.Forget()
@@ -62,7 +62,7 @@ func testSessionLost(t *testing.T, x *trial) {
 	if e := x.fail(t, next); e.Code != "model_session_lost" || e.Retry {
 		t.Errorf("a session that is lost is %v, retry %v", e, e.Retry)
 	}
-	next.Session, next.Held = "", 0
+	next.Session, next.HeldMessages = "", 0
 	if h := x.ask(t, next); h.Message.Text != "It rains." {
 		t.Errorf("the answer is %q", h.Message.Text)
 	}
@@ -72,7 +72,7 @@ func testSessionLost(t *testing.T, x *trial) {
 	}
 }
 
-func testSessionUnasked(t *testing.T, x *trial) {
+func testSessionUnasked(t *testing.T, x *conformanceTest) {
 	x.Script(Text("One."))
 	if h := x.ask(t, say("One?")); h.Session != "" || x.Last().Kept {
 		t.Errorf("nobody asked to keep what is kept: %v, %q", x.Last().Kept, h.Session)
@@ -80,7 +80,7 @@ func testSessionUnasked(t *testing.T, x *trial) {
 	x.needs(t, Sessions)
 	for _, held := range []int{-1, 0, 3, 4} {
 		next := kept(t, x)
-		next.Held = held
+		next.HeldMessages = held
 		x.Script(Text("It rains."))
 		x.ask(t, next)
 		if got := x.Last(); got.Session != "" || len(got.Messages) != 4 {

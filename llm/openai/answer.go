@@ -21,28 +21,28 @@ const (
 	stopFilter = "filter"
 )
 
-// answer gathers a response while its pieces are passed on.
-type answer struct {
-	emit      func(llm.Chunk)
-	key       string
-	text      strings.Builder
-	reasoning strings.Builder
-	calls     []*convo.Call
-	announced map[*convo.Call]bool
-	usage     llm.Usage
-	stop      string
-	model     string
-	id        string
-	session   string
-	native    json.RawMessage
-	nameless  bool // the server gave a call no id
+// answerBuilder gathers a response while its pieces are passed on.
+type answerBuilder struct {
+	emit          func(llm.Chunk)
+	key           string
+	text          strings.Builder
+	reasoning     strings.Builder
+	calls         []*convo.Call
+	announced     map[*convo.Call]bool
+	usage         llm.Usage
+	stop          string
+	model         string
+	id            string
+	session       string
+	native        json.RawMessage
+	missingCallID bool // the server gave a call no id
 }
 
-func newAnswer(req *llm.Request, emit func(llm.Chunk)) *answer {
-	return &answer{emit: emit, key: req.Key, model: req.Model, announced: map[*convo.Call]bool{}}
+func newAnswerBuilder(req *llm.Request, emit func(llm.Chunk)) *answerBuilder {
+	return &answerBuilder{emit: emit, key: req.Key, model: req.Model, announced: map[*convo.Call]bool{}}
 }
 
-func (a *answer) say(text string) {
+func (a *answerBuilder) addText(text string) {
 	if text == "" {
 		return
 	}
@@ -50,7 +50,7 @@ func (a *answer) say(text string) {
 	a.emit(llm.Chunk{Text: text})
 }
 
-func (a *answer) think(text string) {
+func (a *answerBuilder) addReasoning(text string) {
 	if text == "" {
 		return
 	}
@@ -60,25 +60,25 @@ func (a *answer) think(text string) {
 
 // announce tells of a call once its name is known, giving it an id where the
 // server gave none.
-func (a *answer) announce(c *convo.Call, index int) {
+func (a *answerBuilder) announce(c *convo.Call, index int) {
 	if c.Name == "" || a.announced[c] {
 		return
 	}
 	if c.ID == "" {
-		c.ID, a.nameless = a.callID(index), true
+		c.ID, a.missingCallID = a.callID(index), true
 	}
 	a.announced[c] = true
 	a.emit(llm.Chunk{Call: &convo.Call{ID: c.ID, Name: c.Name}})
 }
 
 // callID makes an id that the same effect makes again and no other does.
-func (a *answer) callID(index int) string {
+func (a *answerBuilder) callID(index int) string {
 	sum := sha256.Sum256([]byte(cmp.Or(a.key, a.id)))
 	return fmt.Sprintf("call_%s_%d", hex.EncodeToString(sum[:8]), index)
 }
 
-// report passes on the usage that the server has reported.
-func (a *answer) report() {
+// emitUsage passes on the usage that the server has reported.
+func (a *answerBuilder) emitUsage() {
 	if a.usage != (llm.Usage{}) {
 		usage := a.usage
 		a.emit(llm.Chunk{Usage: &usage})
@@ -87,7 +87,7 @@ func (a *answer) report() {
 
 // complete settles the text's calls and returns the response. Calls whose
 // arguments the token limit or a filter cut are left out.
-func (a *answer) complete() (*llm.Response, error) {
+func (a *answerBuilder) complete() (*llm.Response, error) {
 	var calls []convo.Call
 	for _, c := range a.calls {
 		if strings.TrimSpace(c.Arguments) == "" {
@@ -98,7 +98,7 @@ func (a *answer) complete() (*llm.Response, error) {
 			continue
 		}
 		if c.Name == "" {
-			return nil, wire.Garbled(name, fmt.Errorf("a tool call has no name"))
+			return nil, wire.UnreadableAnswer(name, fmt.Errorf("a tool call has no name"))
 		}
 		calls = append(calls, *c)
 	}
@@ -112,12 +112,12 @@ func (a *answer) complete() (*llm.Response, error) {
 		Role: convo.Assistant, Text: a.text.String(), Reasoning: a.reasoning.String(),
 		Calls: calls, Native: a.native,
 	}
-	if a.nameless {
+	if a.missingCallID {
 		a.session = "" // no result could name its call there
 	}
 	if m.Native != nil {
 		m.Provider = name
 	}
-	a.report()
+	a.emitUsage()
 	return &llm.Response{Message: m, Usage: a.usage, Stop: a.stop, Model: a.model, ID: a.id, Session: a.session}, nil
 }

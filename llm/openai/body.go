@@ -11,7 +11,7 @@ func (p *Provider) Body(req *llm.Request) ([]byte, error) {
 	if err := p.check(req); err != nil {
 		return nil, err
 	}
-	sent, _ := p.bounds().Request(req, p.heldOf(req))
+	sent, _ := p.bounds().Rename(req, p.heldOf(req))
 	return p.body(sent)
 }
 
@@ -26,7 +26,7 @@ func (p *Provider) body(req *llm.Request) ([]byte, error) {
 	}
 	data, err := wire.Encode(body)
 	if err != nil {
-		return nil, p.speaker.Refused("%v", err)
+		return nil, p.errors.InvalidRequest("%v", err)
 	}
 	return data, nil
 }

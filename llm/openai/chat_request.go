@@ -157,7 +157,7 @@ func chatToolChoice(req *llm.Request) any {
 // which a server that reasons may want its reasoning back.
 func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (chatMessage, error) {
 	if len(m.Parts) > 0 && m.Role != convo.User {
-		return chatMessage{}, p.speaker.Refused(
+		return chatMessage{}, p.errors.InvalidRequest(
 			"chat completions takes images and files in user messages only, not in one of the role %q", m.Role)
 	}
 	switch m.Role {
@@ -170,7 +170,7 @@ func (p *Provider) chatMessage(m *convo.Message, model string, open bool) (chatM
 	case convo.Assistant:
 		return p.chatAssistant(m, model, open), nil
 	}
-	return chatMessage{}, p.speaker.Refused("a message has the role %q", m.Role)
+	return chatMessage{}, p.errors.InvalidRequest("a message has the role %q", m.Role)
 }
 
 func (p *Provider) chatAssistant(m *convo.Message, model string, open bool) chatMessage {
@@ -210,13 +210,13 @@ func (p *Provider) chatUser(m *convo.Message) (chatMessage, error) {
 func (p *Provider) chatPart(part convo.Part) (chatPart, error) {
 	switch {
 	case part.Kind != "image" && part.Kind != "file":
-		return chatPart{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
+		return chatPart{}, p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
 	case part.URL == "" && len(part.Data) == 0:
-		return chatPart{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
+		return chatPart{}, p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
 	case part.Kind == "image":
 		return chatPart{Type: "image_url", Image: &chatImage{URL: address(part)}}, nil
 	case len(part.Data) == 0:
-		return chatPart{}, p.speaker.Refused("chat completions takes a file as data only, not by its address")
+		return chatPart{}, p.errors.InvalidRequest("chat completions takes a file as data only, not by its address")
 	}
 	return chatPart{Type: "file", File: &chatFile{Data: dataURL(part), Name: cmp.Or(part.Name, "file")}}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-func (p *Provider) chatReader(req *llm.Request, a *answer) *chatReader {
+func (p *Provider) chatReader(req *llm.Request, a *answerBuilder) *chatReader {
 	return &chatReader{p: p, asked: req.Model, answer: a, calls: map[int]*convo.Call{}}
 }
 
@@ -95,7 +95,7 @@ type chatUsage struct {
 type chatReader struct {
 	p       *Provider
 	asked   string
-	answer  *answer
+	answer  *answerBuilder
 	calls   map[int]*convo.Call // the newest call at an index
 	refused bool
 	native  bool // reasoning came as reasoning_content
@@ -105,7 +105,7 @@ type chatReader struct {
 func (r *chatReader) Event(data []byte) (bool, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return false, wire.Garbled(name, err)
+		return false, wire.UnreadableAnswer(name, err)
 	}
 	a := r.answer
 	a.id, a.model = cmp.Or(c.ID, a.id), cmp.Or(c.Model, a.model)
@@ -119,8 +119,8 @@ func (r *chatReader) Event(data []byte) (bool, error) {
 		if ch.Index != 0 {
 			continue
 		}
-		r.take(ch.Delta)
-		r.take(ch.Message)
+		r.addChoice(ch.Delta)
+		r.addChoice(ch.Message)
 		if ch.FinishReason == "" {
 			continue
 		}
@@ -133,24 +133,24 @@ func (r *chatReader) Event(data []byte) (bool, error) {
 	return false, nil
 }
 
-// take adds a delta; a server that sends reasoning under both names means one.
-func (r *chatReader) take(d delta) {
+// addChoice adds a delta; a server that sends reasoning under both names means one.
+func (r *chatReader) addChoice(d delta) {
 	r.native = r.native || d.ReasoningContent != ""
-	r.answer.think(cmp.Or(d.ReasoningContent, d.Reasoning))
-	r.answer.think(d.Content.thoughts)
-	r.answer.say(d.Content.text)
+	r.answer.addReasoning(cmp.Or(d.ReasoningContent, d.Reasoning))
+	r.answer.addReasoning(d.Content.thoughts)
+	r.answer.addText(d.Content.text)
 	if d.Refusal != "" {
 		r.refused = true
-		r.answer.say(d.Refusal)
+		r.answer.addText(d.Refusal)
 	}
 	for n, c := range d.ToolCalls {
-		r.takeCall(c, n)
+		r.addCallDelta(c, n)
 	}
 }
 
-// takeCall adds a piece of a call. Pieces belong together by index; a new id
+// addCallDelta adds a piece of a call. Pieces belong together by index; a new id
 // at an index is a new call, since some servers number every call 0.
-func (r *chatReader) takeCall(d callDelta, position int) {
+func (r *chatReader) addCallDelta(d callDelta, position int) {
 	index := position
 	if d.Index != nil {
 		index = *d.Index
@@ -163,7 +163,7 @@ func (r *chatReader) takeCall(d callDelta, position int) {
 	}
 	c.ID = cmp.Or(c.ID, d.ID)
 	c.Name = cmp.Or(c.Name, d.Function.Name)
-	c.Arguments += wire.Scalar(d.Function.Arguments)
+	c.Arguments += wire.ScalarText(d.Function.Arguments)
 	r.answer.announce(c, len(r.answer.calls)-1)
 }
 
@@ -191,7 +191,7 @@ func (r *chatReader) End(marked bool, err error) error {
 	case err != nil:
 		return err
 	case a.stop == "" && !marked:
-		return wire.Cut(name)
+		return wire.StreamCut(name)
 	case a.stop == "":
 		a.stop = stopEnd
 	}
@@ -204,8 +204,8 @@ func (r *chatReader) End(marked bool, err error) error {
 	return nil
 }
 
-// Whole takes a completion that was not streamed.
-func (r *chatReader) Whole(data []byte) error {
+// Object takes a completion that was not streamed.
+func (r *chatReader) Object(data []byte) error {
 	if _, err := r.Event(data); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type fault struct {
 // parseFault reads {"error": {...}}, {"error": "text"}, {"message": "text"}
 // and {"detail": ...}; what is none of them is kept as text.
 func parseFault(body []byte) fault {
-	raw, plain := wire.Fault(body)
+	raw, plain := wire.FindError(body)
 	if raw == nil {
 		return fault{Message: plain}
 	}
@@ -33,9 +33,9 @@ func decodeFault(raw json.RawMessage) fault {
 		Message, Type, Code, Param json.RawMessage
 	}
 	if json.Unmarshal(raw, &f) != nil {
-		return fault{Message: wire.Scalar(raw)}
+		return fault{Message: wire.ScalarText(raw)}
 	}
-	return fault{Message: wire.Scalar(f.Message), Type: wire.Scalar(f.Type), Code: wire.Scalar(f.Code), Param: wire.Scalar(f.Param)}
+	return fault{Message: wire.ScalarText(f.Message), Type: wire.ScalarText(f.Type), Code: wire.ScalarText(f.Code), Param: wire.ScalarText(f.Param)}
 }
 
 // classify maps a status (0 inside a stream) and what the server said.
@@ -43,24 +43,24 @@ func (p *Provider) classify(status int, f fault) *llm.Error {
 	if n, err := strconv.Atoi(f.Code); err == nil && status == 0 && n >= 400 && n < 600 {
 		status = n // gateways say it so inside a stream
 	}
-	code, retry := wire.ByStatus(status)
+	code, retry := wire.CodeOfStatus(status)
 	if status == 0 && (f.Type == "invalid_request_error" || f.Code == "invalid_request_error") {
 		code, retry = engine.CodeModelRequest, false
 	}
-	if c, r, ok := byWord(f.Type); ok {
+	if c, r, ok := codeOfWord(f.Type); ok {
 		code, retry = c, r
 	}
-	if c, r, ok := byWord(f.Code); ok {
+	if c, r, ok := codeOfWord(f.Code); ok {
 		code, retry = c, r
 	}
-	if code == engine.CodeModelRequest && longPrompt(f.Message) {
+	if code == engine.CodeModelRequest && isContextLengthError(f.Message) {
 		code, retry = engine.CodeModelContextLength, false
 	}
 	return &llm.Error{Code: code, Retry: retry, Status: status, Message: p.describe(status, f)}
 }
 
-// byWord knows the error codes and types that say more than a status does.
-func byWord(word string) (code string, retry, known bool) {
+// codeOfWord knows the error codes and types that say more than a status does.
+func codeOfWord(word string) (code string, retry, known bool) {
 	switch word {
 	case "context_length_exceeded", "exceed_context_size_error", "string_above_max_length":
 		return engine.CodeModelContextLength, false, true
@@ -83,8 +83,8 @@ func byWord(word string) (code string, retry, known bool) {
 	return "", false, false
 }
 
-// longPrompt knows the words of servers that have no code for a full window.
-func longPrompt(message string) bool {
+// isContextLengthError knows the words of servers that have no code for a full window.
+func isContextLengthError(message string) bool {
 	m := strings.ToLower(message)
 	for _, words := range []string{
 		"maximum context length", "exceeds the context window", "exceeds the available context size",
@@ -99,8 +99,8 @@ func longPrompt(message string) bool {
 
 // describe is what the server said, and of which parameter.
 func (p *Provider) describe(status int, f fault) string {
-	text := p.speaker.Describe(status, f.Message)
-	if param := p.speaker.Words(f.Param); param != "" && !strings.Contains(text, param) {
+	text := p.errors.Describe(status, f.Message)
+	if param := p.errors.Excerpt(f.Param); param != "" && !strings.Contains(text, param) {
 		text += " (at " + param + ")"
 	}
 	return text

@@ -15,11 +15,11 @@ import (
 func checkAny(t *testing.T, api, kind, body string) {
 	t.Helper()
 	p := openai.New(openai.Options{
-		BaseURL: "http://fuzz.test/v1", API: api, HTTPClient: llmtest.Canned(kind, body),
+		BaseURL: "http://fuzz.test/v1", API: api, HTTPClient: llmtest.CannedClient(kind, body),
 	})
 	var chunks []llm.Chunk
 	res, err := p.Generate(t.Context(), hello(), func(c llm.Chunk) { chunks = append(chunks, c) })
-	if !llmtest.Answered(t, res, err, chunks) {
+	if !llmtest.CheckOutcome(t, res, err, chunks) {
 		return
 	}
 	// The answer is a history that can be sent.

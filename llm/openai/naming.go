@@ -15,8 +15,8 @@ var (
 )
 
 // bounds are those of the provider's API.
-func (p *Provider) bounds() llm.NameBounds {
-	b := llm.NameBounds{Tool: toolPattern, ID: callIDPattern, Prefix: "call_"}
+func (p *Provider) bounds() llm.NameRules {
+	b := llm.NameRules{Tool: toolPattern, ID: callIDPattern, Prefix: "call_"}
 	if p.api == Chat {
 		b.ID = chatIDPattern
 	}
@@ -25,8 +25,8 @@ func (p *Provider) bounds() llm.NameBounds {
 
 // heldOf is how many of the first messages the vendor holds.
 func (p *Provider) heldOf(req *llm.Request) int {
-	if p.api == Responses && goesOn(req) {
-		return req.Held
+	if p.api == Responses && continuesSession(req) {
+		return req.HeldMessages
 	}
 	return 0
 }

@@ -67,7 +67,7 @@ func (i item) thoughts() string {
 }
 
 func (i item) call() convo.Call {
-	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: wire.Scalar(i.Arguments)}
+	return convo.Call{ID: i.CallID, Name: i.Name, Arguments: wire.ScalarText(i.Arguments)}
 }
 
 // keep is items as native blocks, nil where returning them would be refused:

@@ -59,9 +59,9 @@ type Provider struct {
 	host    string
 	vendor  bool // the host is OpenAI's own
 	summary string
-	keyless bool
+	noKey   bool
 	invalid error
-	speaker wire.Speaker
+	errors  wire.ErrorFormatter
 	address string // where requests of the API are posted
 	server  wire.Endpoint
 }
@@ -69,7 +69,7 @@ type Provider struct {
 // New returns a provider. Options that cannot work (an address that is no URL,
 // an unknown API) are told by every Generate, as model_invalid_request.
 func New(o Options) *Provider {
-	p := &Provider{api: o.API, summary: o.Summary, keyless: o.APIKey == "", speaker: wire.Speaker{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
+	p := &Provider{api: o.API, summary: o.Summary, noKey: o.APIKey == "", errors: wire.ErrorFormatter{Name: name, Scrub: wire.Scrubber(o.APIKey)}}
 	base := o.BaseURL
 	if base == "" {
 		base = "https://" + vendorHost + "/v1"
@@ -95,7 +95,7 @@ func New(o Options) *Provider {
 		path = "chat/completions"
 	}
 	p.address = u.JoinPath(path).String()
-	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.refused, Fault: p.faultIn, Sign: func(h http.Header) {
+	p.server = wire.Endpoint{Client: wire.Client(o.HTTPClient), Refused: p.errorOfResponse, Fault: p.faultIn, Sign: func(h http.Header) {
 		for name, value := range map[string]string{
 			"Authorization": "Bearer " + o.APIKey, "OpenAI-Organization": o.Organization, "OpenAI-Project": o.Project,
 		} {
@@ -118,13 +118,13 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 	if emit == nil {
 		emit = func(llm.Chunk) {}
 	}
-	sent, names := p.bounds().Request(req, p.heldOf(req))
+	sent, names := p.bounds().Rename(req, p.heldOf(req))
 	body, err := p.body(sent)
 	if err != nil {
-		return nil, p.speaker.Failure(ctx, err)
+		return nil, p.errors.Failure(ctx, err)
 	}
-	a := newAnswer(sent, names.Emit(emit))
-	var r wire.Reader = p.chatReader(sent, a)
+	a := newAnswerBuilder(sent, names.Emit(emit))
+	var r wire.AnswerReader = p.chatReader(sent, a)
 	if p.api == Responses {
 		r = p.responsesReader(sent, a)
 	}
@@ -133,12 +133,12 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 		header.Set("Idempotency-Key", req.Key)
 	}
 	if err := p.server.Post(ctx, p.address, header, body, r); err != nil {
-		a.report()
-		return nil, p.speaker.Failure(ctx, err)
+		a.emitUsage()
+		return nil, p.errors.Failure(ctx, err)
 	}
 	res, err := a.complete()
 	if err != nil {
-		return nil, p.speaker.Failure(ctx, err)
+		return nil, p.errors.Failure(ctx, err)
 	}
 	return names.Answer(res), nil
 }
@@ -147,13 +147,13 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request, emit func(llm
 func (p *Provider) check(req *llm.Request) error {
 	switch {
 	case p.invalid != nil:
-		return p.speaker.Refused("%v", p.invalid)
-	case p.vendor && p.keyless:
+		return p.errors.InvalidRequest("%v", p.invalid)
+	case p.vendor && p.noKey:
 		return &llm.Error{Code: engine.CodeModelAuth, Message: "openai: no API key"}
 	case req.Model == "":
-		return p.speaker.Refused("no model is named")
+		return p.errors.InvalidRequest("no model is named")
 	case len(req.Messages) == 0 && (p.api == Responses || req.System == ""):
-		return p.speaker.Refused("there is no message to answer")
+		return p.errors.InvalidRequest("there is no message to answer")
 	}
 	return p.checkChoice(req)
 }
@@ -164,7 +164,7 @@ func (p *Provider) checkChoice(req *llm.Request) error {
 		return nil
 	case "required":
 		if len(req.Tools) == 0 {
-			return p.speaker.Refused("a tool call is required and there is no tool")
+			return p.errors.InvalidRequest("a tool call is required and there is no tool")
 		}
 		return nil
 	}
@@ -173,5 +173,5 @@ func (p *Provider) checkChoice(req *llm.Request) error {
 			return nil
 		}
 	}
-	return p.speaker.Refused("the tool %q is to be called and is not among the tools", req.ToolChoice)
+	return p.errors.InvalidRequest("the tool %q is to be called and is not among the tools", req.ToolChoice)
 }

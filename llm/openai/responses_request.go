@@ -88,10 +88,10 @@ type inputPart struct {
 	Filename string `json:"filename,omitempty"`
 }
 
-// goesOn says that the vendor has the front of the history. A session that
+// continuesSession says that the vendor has the front of the history. A session that
 // holds nothing or leaves nothing to say is not used, and all is sent.
-func goesOn(req *llm.Request) bool {
-	return req.Session != "" && req.Held > 0 && req.Held < len(req.Messages)
+func continuesSession(req *llm.Request) bool {
+	return req.Session != "" && req.HeldMessages > 0 && req.HeldMessages < len(req.Messages)
 }
 
 // responsesBody is req as the Responses API takes it. Unless it is to be kept
@@ -100,10 +100,10 @@ func goesOn(req *llm.Request) bool {
 // lost it. Instructions and tools hold for one response and are sent each time.
 func (p *Provider) responsesBody(req *llm.Request) (any, error) {
 	body := &responsesRequest{
-		Model: req.Model, Store: req.Keep, Stream: true, Instructions: req.System, Temperature: req.Temperature,
+		Model: req.Model, Store: req.KeepSession, Stream: true, Instructions: req.System, Temperature: req.Temperature,
 		MaxOutput: max(req.MaxOutput, 0), ToolChoice: responsesToolChoice(req), Input: []any{},
 	}
-	if reasons(req) {
+	if isReasoningModel(req) {
 		body.Include = []string{"reasoning.encrypted_content"}
 	}
 	if req.Reasoning != "" {
@@ -122,9 +122,9 @@ func (p *Provider) responsesBody(req *llm.Request) (any, error) {
 	}
 	sent := map[string]bool{}
 	messages := req.Messages
-	if goesOn(req) {
+	if continuesSession(req) {
 		body.Previous = req.Session
-		messages = messages[req.Held:]
+		messages = messages[req.HeldMessages:]
 	}
 	for i := range messages {
 		items, err := p.responsesItems(&messages[i], req.Model, sent)
@@ -136,9 +136,9 @@ func (p *Provider) responsesBody(req *llm.Request) (any, error) {
 	return body, nil
 }
 
-// reasons guesses whether the model reasons: asking for encrypted reasoning is
+// isReasoningModel guesses whether the model reasons: asking for encrypted reasoning is
 // an error at one that does not.
-func reasons(req *llm.Request) bool {
+func isReasoningModel(req *llm.Request) bool {
 	if req.Reasoning != "" {
 		return true
 	}
@@ -180,12 +180,12 @@ func (p *Provider) responsesItems(m *convo.Message, model string, sent map[strin
 		}
 		return []any{inputMessage{Role: string(m.Role), Content: content}}, nil
 	}
-	return nil, p.speaker.Refused("a message has the role %q", m.Role)
+	return nil, p.errors.InvalidRequest("a message has the role %q", m.Role)
 }
 
 func (p *Provider) assistantItems(m *convo.Message, model string, sent map[string]bool) ([]any, error) {
 	if len(m.Parts) > 0 {
-		return nil, p.speaker.Refused("an assistant's message cannot hold an image or a file")
+		return nil, p.errors.InvalidRequest("an assistant's message cannot hold an image or a file")
 	}
 	var items []any
 	if kept := p.items(m, model, sent); kept != nil {
@@ -224,13 +224,13 @@ func (p *Provider) responsesContent(m *convo.Message) (any, error) {
 
 func (p *Provider) responsesPart(part convo.Part) (inputPart, error) {
 	if part.URL == "" && len(part.Data) == 0 {
-		return inputPart{}, p.speaker.Refused("a part %q has neither data nor an address", part.Name)
+		return inputPart{}, p.errors.InvalidRequest("a part %q has neither data nor an address", part.Name)
 	}
 	switch {
 	case part.Kind == "image":
 		return inputPart{Type: "input_image", Detail: "auto", ImageURL: address(part)}, nil
 	case part.Kind != "file":
-		return inputPart{}, p.speaker.Refused("a part is of the kind %q", part.Kind)
+		return inputPart{}, p.errors.InvalidRequest("a part is of the kind %q", part.Kind)
 	case len(part.Data) == 0:
 		return inputPart{Type: "input_file", FileURL: part.URL}, nil
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-run/weir/llm/wire"
 )
 
-func (p *Provider) responsesReader(req *llm.Request, a *answer) *responsesReader {
+func (p *Provider) responsesReader(req *llm.Request, a *answerBuilder) *responsesReader {
 	return &responsesReader{
-		p: p, asked: req.Model, keep: req.Keep, answer: a,
+		p: p, asked: req.Model, keep: req.KeepSession, answer: a,
 		calls: map[int64]*convo.Call{}, items: map[int64]json.RawMessage{},
 	}
 }
@@ -26,7 +26,7 @@ type responsesReader struct {
 	p      *Provider
 	asked  string
 	keep   bool // the vendor is to keep the response
-	answer *answer
+	answer *answerBuilder
 	// calls and items are by output index: as announced, and as done.
 	calls map[int64]*convo.Call
 	items map[int64]json.RawMessage
@@ -36,8 +36,8 @@ type responsesReader struct {
 	refused bool
 }
 
-// occurrence is what Weir reads of an event.
-type occurrence struct {
+// responsesEvent is what Weir reads of an event.
+type responsesEvent struct {
 	Type         string          `json:"type"`
 	Delta        string          `json:"delta"`
 	OutputIndex  int64           `json:"output_index"`
@@ -48,16 +48,16 @@ type occurrence struct {
 
 // Event takes an event.
 func (r *responsesReader) Event(data []byte) (bool, error) {
-	var e occurrence
+	var e responsesEvent
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, wire.Garbled(name, err)
+		return false, wire.UnreadableAnswer(name, err)
 	}
 	switch e.Type {
 	case "response.output_text.delta":
-		r.answer.say(e.Delta)
+		r.answer.addText(e.Delta)
 	case "response.refusal.delta":
 		r.refused = true
-		r.answer.say(e.Delta)
+		r.answer.addText(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		r.reason(e)
 	case "response.output_item.added":
@@ -66,26 +66,26 @@ func (r *responsesReader) Event(data []byte) (bool, error) {
 		r.items[e.OutputIndex] = e.Item
 		return false, r.added(e)
 	case "response.completed", "response.incomplete", "response.failed":
-		return true, r.Whole(e.Response)
+		return true, r.Object(e.Response)
 	}
 	return false, nil
 }
 
 // reason passes reasoning on, with a blank line between its parts.
-func (r *responsesReader) reason(e occurrence) {
+func (r *responsesReader) reason(e responsesEvent) {
 	part := [2]int64{e.OutputIndex, e.SummaryIndex}
 	if r.thought && part != r.part {
-		r.answer.think("\n\n")
+		r.answer.addReasoning("\n\n")
 	}
 	r.thought, r.part = true, part
-	r.answer.think(e.Delta)
+	r.answer.addReasoning(e.Delta)
 }
 
 // added announces a call, at once or as it is done, if that is the first word.
-func (r *responsesReader) added(e occurrence) error {
+func (r *responsesReader) added(e responsesEvent) error {
 	var i item
 	if err := json.Unmarshal(e.Item, &i); err != nil {
-		return wire.Garbled(name, err)
+		return wire.UnreadableAnswer(name, err)
 	}
 	if i.Type != "function_call" || r.calls[e.OutputIndex] != nil {
 		return nil
@@ -101,7 +101,7 @@ func (r *responsesReader) End(_ bool, err error) error {
 	if err != nil {
 		return err
 	}
-	return wire.Cut(name)
+	return wire.StreamCut(name)
 }
 
 // response is what Weir reads of a finished response.
@@ -126,11 +126,11 @@ type response struct {
 	} `json:"usage"`
 }
 
-// Whole takes the finished response.
-func (r *responsesReader) Whole(data []byte) error {
+// Object takes the finished response.
+func (r *responsesReader) Object(data []byte) error {
 	var res response
 	if err := json.Unmarshal(data, &res); err != nil {
-		return wire.Garbled(name, err)
+		return wire.UnreadableAnswer(name, err)
 	}
 	a := r.answer
 	a.id, a.model = res.ID, cmp.Or(res.Model, a.model)
@@ -149,14 +149,14 @@ func (r *responsesReader) Whole(data []byte) error {
 	case "failed":
 		return r.p.classify(0, decodeFault(res.Error))
 	default:
-		return wire.Garbled(name, fmt.Errorf("the response ended as %q", res.Status))
+		return wire.UnreadableAnswer(name, fmt.Errorf("the response ended as %q", res.Status))
 	}
-	return r.settle(&res)
+	return r.completeAnswer(&res)
 }
 
-// settle takes text, reasoning and calls from the output, passing on what was
+// completeAnswer takes text, reasoning and calls from the output, passing on what was
 // not streamed.
-func (r *responsesReader) settle(res *response) error {
+func (r *responsesReader) completeAnswer(res *response) error {
 	raw := res.Output
 	if len(raw) == 0 { // some servers name the items only as they are done
 		for _, index := range slices.Sorted(maps.Keys(r.items)) {
@@ -170,7 +170,7 @@ func (r *responsesReader) settle(res *response) error {
 	for n, data := range raw {
 		var i item
 		if err := json.Unmarshal(data, &i); err != nil {
-			return wire.Garbled(name, err)
+			return wire.UnreadableAnswer(name, err)
 		}
 		switch i.Type {
 		case "message":
@@ -179,17 +179,17 @@ func (r *responsesReader) settle(res *response) error {
 		case "reasoning":
 			thoughts = append(thoughts, i.thoughts())
 		case "function_call":
-			r.settleCall(i, n)
+			r.completeCall(i, n)
 		}
 	}
 	rest, ok := strings.CutPrefix(text.String(), r.answer.text.String())
 	if !ok {
-		return wire.Garbled(name, fmt.Errorf("the finished text is not the text that was streamed"))
+		return wire.UnreadableAnswer(name, fmt.Errorf("the finished text is not the text that was streamed"))
 	}
 	if !r.thought {
-		r.answer.think(joined(thoughts))
+		r.answer.addReasoning(joined(thoughts))
 	}
-	r.answer.say(rest)
+	r.answer.addText(rest)
 	if r.refused {
 		r.answer.stop = stopFilter
 	}
@@ -206,9 +206,9 @@ func joined(thoughts []string) string {
 	return strings.Join(said, "\n\n")
 }
 
-// settleCall adds a call of the output. One that a limit cut mid-way is marked
+// completeCall adds a call of the output. One that a limit cut mid-way is marked
 // by arguments that are no JSON, and answer leaves it out.
-func (r *responsesReader) settleCall(i item, index int) {
+func (r *responsesReader) completeCall(i item, index int) {
 	c := i.call()
 	if i.Status == "incomplete" && c.Arguments == "" {
 		c.Arguments = "{"

@@ -19,7 +19,7 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 	}
 	said := json.Unmarshal(data, &top) == nil && top.Object != "response"
 	switch {
-	case said && wire.Given(top.Error):
+	case said && wire.IsSet(top.Error):
 		return p.classify(0, decodeFault(top.Error))
 	case said && top.Type == "error":
 		f := decodeFault(data)
@@ -29,9 +29,9 @@ func (p *Provider) faultIn(data []byte) *llm.Error {
 	return nil // also of what is no JSON, which the reader reports
 }
 
-// refused is an answer that is not a success as an error.
-func (p *Provider) refused(status int, header http.Header, body []byte) *llm.Error {
+// errorOfResponse is an answer that is not a success as an error.
+func (p *Provider) errorOfResponse(status int, header http.Header, body []byte) *llm.Error {
 	e := p.classify(status, parseFault(body))
-	wire.Advise(e, header)
+	wire.AddRetryAdvice(e, header)
 	return e
 }

@@ -18,14 +18,14 @@ type Conversation struct {
 	Messages []convo.Message
 }
 
-// wireConversation is a line in the form of OpenAI's Chat Completions,
+// chatConversation is a line in the form of OpenAI's Chat Completions,
 // https://platform.openai.com/docs/api-reference/chat.
-type wireConversation struct {
+type chatConversation struct {
 	ID       string        `json:"id"`
-	Messages []wireMessage `json:"messages"`
+	Messages []chatMessage `json:"messages"`
 }
 
-type wireMessage struct {
+type chatMessage struct {
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"` // text, null or a list of parts
 	ToolCalls []struct {
@@ -66,7 +66,7 @@ func readConversations(r io.Reader) ([]Conversation, error) {
 }
 
 func parseConversation(line []byte) (Conversation, error) {
-	var w wireConversation
+	var w chatConversation
 	if err := json.Unmarshal(line, &w); err != nil {
 		return Conversation{}, err
 	}
@@ -81,7 +81,7 @@ func parseConversation(line []byte) (Conversation, error) {
 	return c, nil
 }
 
-func (w wireMessage) message() (convo.Message, error) {
+func (w chatMessage) message() (convo.Message, error) {
 	m := convo.Message{Role: convo.Role(w.Role)}
 	switch m.Role {
 	case convo.System, convo.User, convo.Assistant:

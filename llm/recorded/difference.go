@@ -15,7 +15,7 @@ import (
 type difference struct {
 	path []string
 	// recorded and asked are what stands there, nil where nothing does.
-	recorded, asked any
+	recorded, requested any
 }
 
 // differenceOfJSON describes the first difference of two requests or messages.
@@ -25,7 +25,7 @@ func differenceOfJSON(recorded, asked []byte) string {
 	if errA != nil || errB != nil {
 		return "a place that cannot be shown: it is not JSON"
 	}
-	d, differs := differ(nil, a, b)
+	d, differs := firstDifference(nil, a, b)
 	if !differs {
 		return "the order or spelling of its JSON"
 	}
@@ -40,8 +40,8 @@ func decode(b []byte) (any, error) {
 	return v, err
 }
 
-// differ walks objects in order of what a reader wants to know first.
-func differ(path []string, a, b any) (difference, bool) {
+// firstDifference walks objects in order of what a reader wants to know first.
+func firstDifference(path []string, a, b any) (difference, bool) {
 	at := func(step string) []string { return append(slices.Clone(path), step) }
 	switch x := a.(type) {
 	case map[string]any:
@@ -50,7 +50,7 @@ func differ(path []string, a, b any) (difference, bool) {
 			break
 		}
 		for _, k := range keysOf(x, y) {
-			if d, found := differ(at(k), x[k], y[k]); found {
+			if d, found := firstDifference(at(k), x[k], y[k]); found {
 				return d, true
 			}
 		}
@@ -61,7 +61,7 @@ func differ(path []string, a, b any) (difference, bool) {
 			break
 		}
 		for i := range max(len(x), len(y)) {
-			if d, found := differ(at(strconv.Itoa(i+1)), item(x, i), item(y, i)); found {
+			if d, found := firstDifference(at(strconv.Itoa(i+1)), item(x, i), item(y, i)); found {
 				return d, true
 			}
 		}
@@ -107,13 +107,13 @@ func (d difference) String() string {
 	if len(d.path) > 1 && d.path[0] == "messages" {
 		where = strings.TrimSpace("message " + d.path[1] + " " + strings.Join(d.path[2:], "."))
 	}
-	rec, asked := show(d.recorded), show(d.asked)
+	rec, asked := show(d.recorded), show(d.requested)
 	a, okA := d.recorded.(string)
-	b, okB := d.asked.(string)
+	b, okB := d.requested.(string)
 	if okA && okB {
 		n := samePrefix(a, b)
 		where += fmt.Sprintf(", character %d", utf8.RuneCountInString(a[:n])+1)
-		rec, asked = around(a, n), around(b, n)
+		rec, asked = quoteAround(a, n), quoteAround(b, n)
 	}
 	return fmt.Sprintf("%s:\n  recorded: %s\n  asked:    %s", where, rec, asked)
 }
@@ -130,8 +130,8 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// around quotes s from a little before byte n, which begins a character.
-func around(s string, n int) string {
+// quoteAround quotes s from a little before byte n, which begins a character.
+func quoteAround(s string, n int) string {
 	const before, after = 30, 60
 	from := n
 	for i := 0; i < before && from > 0; i++ {
@@ -155,11 +155,11 @@ func show(v any) string {
 	case nil:
 		return "(nothing)"
 	case string:
-		return around(t, 0)
+		return quoteAround(t, 0)
 	case map[string]any:
 		if role, ok := t["role"].(string); ok {
 			text, _ := t["text"].(string)
-			s := role + " " + around(text, 0)
+			s := role + " " + quoteAround(text, 0)
 			if calls, ok := t["calls"].([]any); ok {
 				s += fmt.Sprintf(" with %d tool calls", len(calls))
 			}
@@ -170,5 +170,5 @@ func show(v any) string {
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return around(string(b), 0)
+	return quoteAround(string(b), 0)
 }

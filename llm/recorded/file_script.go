@@ -30,17 +30,17 @@ func readScript(path string) (fileScript, error) {
 	}
 	t := make(fileScript, len(nodes))
 	for name, n := range nodes {
-		if t[name], err = saidAt(&n); err != nil {
+		if t[name], err = nodeTurns(&n); err != nil {
 			return nil, fmt.Errorf("read script %s: %s: line %d: %w", path, name, n.Line, err)
 		}
 	}
 	return t, nil
 }
 
-// saidAt is what is said at a node: a text, turns, or a list of these, one an
+// nodeTurns is what is said at a node: a text, turns, or a list of these, one an
 // iteration.
-func saidAt(n *yaml.Node) ([][]convo.Message, error) {
-	n = resolved(n)
+func nodeTurns(n *yaml.Node) ([][]convo.Message, error) {
+	n = resolveAlias(n)
 	if n.Kind != yaml.SequenceNode {
 		turns, err := turnsOf(n)
 		return [][]convo.Message{turns}, err
@@ -50,7 +50,7 @@ func saidAt(n *yaml.Node) ([][]convo.Message, error) {
 	}
 	var out [][]convo.Message
 	for _, item := range n.Content {
-		turns, err := turnsOf(resolved(item))
+		turns, err := turnsOf(resolveAlias(item))
 		if err != nil {
 			return nil, err
 		}
@@ -65,12 +65,12 @@ func turnsOf(n *yaml.Node) ([]convo.Message, error) {
 		return []convo.Message{{Text: n.Value}}, nil
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[0].Value != "turns" ||
-		resolved(n.Content[1]).Kind != yaml.SequenceNode || len(resolved(n.Content[1]).Content) == 0 {
+		resolveAlias(n.Content[1]).Kind != yaml.SequenceNode || len(resolveAlias(n.Content[1]).Content) == 0 {
 		return nil, errors.New("expected a text, {turns: [...]}, or a list of these")
 	}
 	var out []convo.Message
-	for _, item := range resolved(n.Content[1]).Content {
-		m, err := turnOf(resolved(item))
+	for _, item := range resolveAlias(n.Content[1]).Content {
+		m, err := turnOf(resolveAlias(item))
 		if err != nil {
 			return nil, err
 		}
@@ -89,13 +89,13 @@ func turnOf(n *yaml.Node) (m convo.Message, err error) {
 		return m, errors.New("a turn is a text, or {text: ..., calls: [{tool: NAME, arguments: {...}}]}")
 	}
 	for i := 0; i < len(n.Content); i += 2 {
-		v := resolved(n.Content[i+1])
+		v := resolveAlias(n.Content[i+1])
 		switch key := n.Content[i].Value; {
 		case key == "text" && v.Kind == yaml.ScalarNode:
 			m.Text = v.Value
 		case key == "calls" && v.Kind == yaml.SequenceNode:
 			for _, item := range v.Content {
-				c, err := callOf(resolved(item))
+				c, err := callOf(resolveAlias(item))
 				if err != nil {
 					return m, err
 				}
@@ -133,8 +133,8 @@ func callOf(n *yaml.Node) (convo.Call, error) {
 	return convo.Call{Name: c.Tool, Arguments: string(b)}, nil
 }
 
-// resolved is what an alias stands for.
-func resolved(n *yaml.Node) *yaml.Node {
+// resolveAlias is what an alias stands for.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
 	}

@@ -43,7 +43,7 @@ func New(recordings []llm.Recording) (*Replay, error) {
 			return nil, fmt.Errorf("recording %d at key %s: neither a response nor an error", i+1, rec.Key)
 		}
 		rec.Request = b.Bytes()
-		key := relative(rec.Key)
+		key := relativeKey(rec.Key)
 		r.byKey[key] = append(r.byKey[key], rec)
 	}
 	return r, nil
@@ -87,8 +87,8 @@ func read(r io.Reader) ([]llm.Recording, error) {
 	}
 }
 
-// relative is an effect key without the run's id.
-func relative(key string) string {
+// relativeKey is an effect key without the run's id.
+func relativeKey(key string) string {
 	if _, rest, ok := strings.Cut(key, "/"); ok {
 		return rest
 	}
@@ -107,10 +107,10 @@ func (r *Replay) Generate(ctx context.Context, req *llm.Request, emit func(llm.C
 	if err != nil {
 		return nil, err
 	}
-	key := relative(req.Key)
+	key := relativeKey(req.Key)
 	recs := r.byKey[key]
 	if len(recs) == 0 {
-		return nil, diverged("replay of %s: no call was recorded at this key; %s", key, r.known())
+		return nil, divergenceError("replay of %s: no call was recorded at this key; %s", key, r.someKeys())
 	}
 	for _, rec := range slices.Backward(recs) {
 		if !bytes.Equal(rec.Request, asked) {
@@ -124,12 +124,12 @@ func (r *Replay) Generate(ctx context.Context, req *llm.Request, emit func(llm.C
 		stream(&resp, emit)
 		return &resp, nil
 	}
-	return nil, diverged("replay of %s: the request differs from the recording at %s",
+	return nil, divergenceError("replay of %s: the request differs from the recording at %s",
 		key, differenceOfJSON(recs[len(recs)-1].Request, asked))
 }
 
-// known lists a few of the keys, for an error.
-func (r *Replay) known() string {
+// someKeys lists a few of the keys, for an error.
+func (r *Replay) someKeys() string {
 	const most = 5
 	keys := slices.Sorted(maps.Keys(r.byKey))
 	switch {
@@ -141,7 +141,7 @@ func (r *Replay) known() string {
 	return "it has " + strings.Join(keys, ", ")
 }
 
-func diverged(format string, args ...any) error {
+func divergenceError(format string, args ...any) error {
 	return &llm.Error{Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(format, args...)}
 }
 

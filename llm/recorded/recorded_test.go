@@ -70,7 +70,7 @@ func (m *model) Generate(_ context.Context, r *llm.Request, emit func(llm.Chunk)
 func TestWhatIsRecordedIsReplayedInAnotherRun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
-	rec, err := recorded.Record(path)
+	rec, err := recorded.NewFileRecorder(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestAnUnfinishedLastLineIsLeftOut(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
 	write := func(key string) {
-		rec, err := recorded.Record(path)
+		rec, err := recorded.NewFileRecorder(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestACallSucceedsThoughItsRecordingFailsAndCloseTells(t *testing.T) {
 
 func TestAScriptAnswersByHowFarTheConversationIs(t *testing.T) {
 	t.Parallel()
-	s := recorded.Script("a first answer of some length, in pieces", "second")
+	s := recorded.NewScripted("a first answer of some length, in pieces", "second")
 	for range 2 { // asking again gives the same
 		resp, chunks, err := generate(t, s, request("r/a#1", "hi"))
 		if err != nil || resp.Message.Text != "a first answer of some length, in pieces" || len(chunks) < 3 {
@@ -361,7 +361,7 @@ loop/work:plan: [one, two]
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := recorded.NewFiles()
+	f := recorded.NewScriptFiles()
 	for _, c := range []struct{ key, text, calls string }{
 		{"r/work/model#1", "I look.", `find{"deep":{"a":[true]},"n":1} stop{}`},
 		{"r/work/model#2", "It is found.", ""},

@@ -27,22 +27,22 @@ type Recorder struct {
 // NewRecorder writes to w, a line a Write.
 func NewRecorder(w io.Writer) *Recorder { return &Recorder{w: w} }
 
-// Record writes to a file, readable by its owner only since it holds all that
+// NewFileRecorder writes to a file, readable by its owner only since it holds all that
 // was said. What the file has already stays, but for a last line that was not
 // finished.
-func Record(path string) (*Recorder, error) {
+func NewFileRecorder(path string) (*Recorder, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open recording: %w", err)
 	}
-	if err := dropOpenLine(f); err != nil {
+	if err := truncatePartialLine(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("open recording %s: %w", path, err), f.Close())
 	}
 	return &Recorder{w: f, file: f}, nil
 }
 
-// dropOpenLine cuts a file after its last newline.
-func dropOpenLine(f *os.File) error {
+// truncatePartialLine cuts a file after its last newline.
+func truncatePartialLine(f *os.File) error {
 	const block = 64 << 10
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -70,7 +70,7 @@ func dropOpenLine(f *os.File) error {
 
 // Wrap returns a provider that calls p and records what came of it. A call
 // that was given up because its context ended is not recorded.
-func (r *Recorder) Wrap(p llm.Provider) llm.Provider { return &recording{r, p} }
+func (r *Recorder) Wrap(p llm.Provider) llm.Provider { return &recordingProvider{r, p} }
 
 // Close returns the first error there was in writing, and closes the file that
 // Record opened.
@@ -85,18 +85,18 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-type recording struct {
-	to *Recorder
-	of llm.Provider
+type recordingProvider struct {
+	recorder *Recorder
+	provider llm.Provider
 }
 
 // Generate makes the call and records it.
-func (r *recording) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
-	resp, err := r.of.Generate(ctx, req, emit)
+func (r *recordingProvider) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	resp, err := r.provider.Generate(ctx, req, emit)
 	if err != nil && ctx.Err() != nil {
 		return resp, err
 	}
-	r.to.write(req, resp, err)
+	r.recorder.write(req, resp, err)
 	return resp, err
 }
 

@@ -18,8 +18,8 @@ type Scripted struct {
 	turns []string
 }
 
-// Script makes a provider of the assistant's turns, in order.
-func Script(turns ...string) *Scripted { return &Scripted{turns} }
+// NewScripted makes a provider of the assistant's turns, in order.
+func NewScripted(turns ...string) *Scripted { return &Scripted{turns} }
 
 // Generate returns the next text. After the last it is a *llm.Error with code
 // replay_divergence.

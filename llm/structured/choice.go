@@ -73,7 +73,7 @@ func chosen(v any, member string, names []string) (string, error) {
 		}
 		return "", fmt.Errorf("it is a list of %d; give one", len(t))
 	case map[string]any:
-		if as, ok := otherLetters(member, t, nil); ok {
+		if as, ok := sameIgnoringCase(member, t, nil); ok {
 			return chosen(t[as], member, names)
 		}
 		if len(t) == 1 {
@@ -85,7 +85,7 @@ func chosen(v any, member string, names []string) (string, error) {
 		}
 		return "", fmt.Errorf("it has no member %q", member)
 	}
-	return "", fmt.Errorf("%s is none of: %s", shown(jsonText(v)), strings.Join(names, ", "))
+	return "", fmt.Errorf("%s is none of: %s", quoteShort(jsonText(v)), strings.Join(names, ", "))
 }
 
 // label is what models write before the name alone.
@@ -106,7 +106,7 @@ func named(text, member string, names []string) (string, error) {
 	if text == "" {
 		return "", errors.New("it is empty")
 	}
-	return "", fmt.Errorf("%q is none of: %s", shown(text), strings.Join(names, ", "))
+	return "", fmt.Errorf("%q is none of: %s", quoteShort(text), strings.Join(names, ", "))
 }
 
 // match is the one of the names that a text is, in whatever letters, quotes and
@@ -182,8 +182,8 @@ func unfenced(text string) string {
 	return bare(inner)
 }
 
-// shown is the beginning of a text, for an error.
-func shown(s string) string {
+// quoteShort is the beginning of a text, for an error.
+func quoteShort(s string) string {
 	const most = 120
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"

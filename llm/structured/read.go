@@ -63,7 +63,7 @@ func (f *Form) whole(v any, text string) (string, error) {
 	if inner, ok := v.(string); ok {
 		if v, n, e := decode(bare(inner)); e == nil && n == len(bare(inner)) {
 			if as, e := f.fit(v); e == nil {
-				return cmpText(as, bare(inner)), nil
+				return canonicalText(as, bare(inner)), nil
 			}
 		}
 		if v, ok := f.scalar(inner); ok {
@@ -85,7 +85,7 @@ func (f *Form) choose(s *scanned) (string, error) {
 			}
 			continue
 		}
-		if text := cmpText(as, jsonText(v)); !slices.Contains(fitting, text) {
+		if text := canonicalText(as, jsonText(v)); !slices.Contains(fitting, text) {
 			fitting = append(fitting, text)
 		}
 	}
@@ -104,8 +104,8 @@ func (f *Form) choose(s *scanned) (string, error) {
 	return "", errors.New("it is not JSON")
 }
 
-// cmpText is the text of a value that was changed to fit, else its own.
-func cmpText(changed *string, own string) string {
+// canonicalText is the text of a value that was changed to fit, else its own.
+func canonicalText(changed *string, own string) string {
 	if changed != nil {
 		return *changed
 	}
@@ -136,7 +136,7 @@ func (f *Form) scalar(text string) (string, bool) {
 	text = unfenced(bare(text))
 	if v, n, err := decode(text); err == nil && n == len(text) {
 		if as, err := f.fit(v); err == nil {
-			return cmpText(as, text), true
+			return canonicalText(as, text), true
 		}
 	}
 	if names := enumOf(f.schema); names != nil {
@@ -193,7 +193,7 @@ func adaptObject(s, o map[string]any) any {
 	required := texts(s["required"])
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if _, there := out[name]; !there {
-			if as, ok := otherLetters(name, out, properties); ok {
+			if as, ok := sameIgnoringCase(name, out, properties); ok {
 				out[name] = out[as]
 				delete(out, as)
 			}
@@ -211,9 +211,9 @@ func adaptObject(s, o map[string]any) any {
 	return out
 }
 
-// otherLetters is the one member that is called name but for upper case, and no
+// sameIgnoringCase is the one member that is called name but for upper case, and no
 // other property.
-func otherLetters(name string, o, properties map[string]any) (string, bool) {
+func sameIgnoringCase(name string, o, properties map[string]any) (string, bool) {
 	var found []string
 	for _, as := range slices.Sorted(maps.Keys(o)) {
 		if _, own := properties[as]; !own && fold(as) == fold(name) {

@@ -72,7 +72,7 @@ func (s *scanned) value(text string) (length int) {
 		s.values = append(s.values, v)
 		return n
 	}
-	if errors.Is(err, errTwice) {
+	if errors.Is(err, errDuplicateKey) {
 		s.broken = append(s.broken, err.Error())
 		return n
 	}
@@ -96,9 +96,9 @@ func (s *scanned) value(text string) (length int) {
 	return len(text)
 }
 
-// errTwice: an object has a member twice, so that it depends on the reader which
+// errDuplicateKey: an object has a member twice, so that it depends on the reader which
 // of the two counts.
-var errTwice = errors.New("a member is there twice")
+var errDuplicateKey = errors.New("a member is there twice")
 
 // decode reads the JSON value that a text begins with and returns its length.
 func decode(text string) (v any, n int, err error) {
@@ -109,7 +109,7 @@ func decode(text string) (v any, n int, err error) {
 	}
 	n = int(d.InputOffset())
 	if name, twice := repeated(text[:n]); twice {
-		return nil, n, fmt.Errorf("%w: %q", errTwice, name)
+		return nil, n, fmt.Errorf("%w: %q", errDuplicateKey, name)
 	}
 	return v, n, nil
 }

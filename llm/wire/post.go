@@ -17,12 +17,12 @@ import (
 // maxRequestID bounds a vendor's id of a request, in bytes.
 const maxRequestID = 100
 
-// Reader takes an answer, its events in their order.
-type Reader interface {
+// AnswerReader takes an answer, its events in their order.
+type AnswerReader interface {
 	// Event takes one event's JSON; it returns true once the answer is whole.
 	Event(data []byte) (done bool, err error)
-	// Whole takes an answer that a server gave as one object instead of a stream.
-	Whole(data []byte) error
+	// Object takes an answer that a server gave as one object instead of a stream.
+	Object(data []byte) error
 	// End is called where the stream ends without Event having returned true.
 	// marked says that the server wrote [DONE]; err is why reading failed, nil
 	// where the server ended the stream.
@@ -49,7 +49,7 @@ type Endpoint struct {
 // is followed unless the client says so. The error is the one of Refused, Fault
 // or r, ErrPage, or what ended the exchange, which a Speaker's Failure makes fit
 // for others.
-func (e *Endpoint) Post(ctx context.Context, address string, header http.Header, body []byte, r Reader) error {
+func (e *Endpoint) Post(ctx context.Context, address string, header http.Header, body []byte, r AnswerReader) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("the address cannot be asked at") // the error's own text holds it
@@ -66,14 +66,14 @@ func (e *Endpoint) Post(ctx context.Context, address string, header http.Header,
 	if res.StatusCode >= http.StatusMultipleChoices {
 		return e.refuse(res)
 	}
-	answer := Bound(ctx, res.Body)
+	answer := LimitBody(ctx, res.Body)
 	defer func() { _ = answer.Close() }() // nothing is left to lose
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case err == nil && kind == "application/json":
 		return e.readWhole(answer, r)
 	case err == nil && kind == "text/html":
-		return ErrPage
+		return ErrNotAPI
 	}
 	return e.readEvents(newEvents(answer), r)
 }
@@ -100,7 +100,7 @@ func requestID(h http.Header) string {
 	return ""
 }
 
-func (e *Endpoint) readWhole(body io.Reader, r Reader) error {
+func (e *Endpoint) readWhole(body io.Reader, r AnswerReader) error {
 	data, err := io.ReadAll(body)
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
@@ -108,10 +108,10 @@ func (e *Endpoint) readWhole(body io.Reader, r Reader) error {
 	if fault := e.Fault(data); fault != nil {
 		return fault
 	}
-	return r.Whole(data)
+	return r.Object(data)
 }
 
-func (e *Endpoint) readEvents(events *events, r Reader) error {
+func (e *Endpoint) readEvents(events *eventReader, r AnswerReader) error {
 	for {
 		data, err := events.next()
 		switch {

@@ -34,8 +34,8 @@ func (h *heard) Event(data []byte) (bool, error) {
 	return string(data) == `"last"`, nil
 }
 
-// Whole records an answer that is not streamed.
-func (h *heard) Whole(data []byte) error {
+// Object records an answer that is not streamed.
+func (h *heard) Object(data []byte) error {
 	h.whole = string(data)
 	return nil
 }
@@ -70,7 +70,7 @@ func (a *answers) endpoint() *wire.Endpoint {
 		Client: wire.Client(&http.Client{Transport: a}),
 		Sign:   func(h http.Header) { h.Set("X-Key", key) },
 		Refused: func(status int, header http.Header, body []byte) *llm.Error {
-			return &llm.Error{Code: "refused", Status: status, After: wire.RetryAfter(header), Message: string(body)}
+			return &llm.Error{Code: "refused", Status: status, RetryAfter: wire.RetryAfter(header), Message: string(body)}
 		},
 		Fault: func(data []byte) *llm.Error {
 			if bytes.Contains(data, []byte("wrong")) {
@@ -254,7 +254,7 @@ func TestARefusalNamesTheRequestAsTheVendorDoes(t *testing.T) {
 		a.status, a.header = 429, http.Header{name: {"req_1"}, "Retry-After": {"2"}}
 		_, err := listen(t, a)
 		var e *llm.Error
-		if !errors.As(err, &e) || e.Message != want || e.Status != 429 || e.After.Seconds() != 2 {
+		if !errors.As(err, &e) || e.Message != want || e.Status != 429 || e.RetryAfter.Seconds() != 2 {
 			t.Errorf("%s: %#v", name, err)
 		}
 	}

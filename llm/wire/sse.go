@@ -14,35 +14,35 @@ const maxEvent = 32 << 20
 
 var errEventTooLong = errors.New("an event of the stream is longer than any answer's")
 
-// events reads server-sent events (WHATWG HTML, 9.2.6): their data, since every
+// eventReader reads server-sent events (WHATWG HTML, 9.2.6): their data, since every
 // vendor repeats an event's name in it. A line ends with LF, CR LF or CR.
-type events struct {
+type eventReader struct {
 	in *bufio.Reader
-	// begun says that the first line was read, before which a BOM may stand.
-	begun bool
-	// skip says that the last line ended with CR, whose LF may follow.
-	skip bool
-	line []byte
+	// firstLineRead says that the first line was read, before which a BOM may stand.
+	firstLineRead bool
+	// skipLF says that the last line ended with CR, whose LF may follow.
+	skipLF bool
+	line   []byte
 }
 
-func newEvents(in io.Reader) *events { return &events{in: bufio.NewReaderSize(in, 16<<10)} }
+func newEvents(in io.Reader) *eventReader { return &eventReader{in: bufio.NewReaderSize(in, 16<<10)} }
 
 // next returns the data of the next event that has some, without white space at
 // its ends, or the error that ended the stream. The data is valid until the next
 // call. Servers leave out the last empty line, so an event that the stream's end
 // cuts is returned where it is whole: JSON, or the mark of the end.
-func (e *events) next() ([]byte, error) {
+func (e *eventReader) next() ([]byte, error) {
 	var data []byte
 	for {
 		line, err := e.readLine()
-		if value, ok := field(line); ok {
+		if value, ok := dataField(line); ok {
 			if len(data)+len(value) > maxEvent {
 				return nil, errEventTooLong
 			}
 			data = append(append(data, value...), '\n')
 		}
 		if err != nil {
-			return cut(bytes.TrimSpace(data), err)
+			return lastEvent(bytes.TrimSpace(data), err)
 		}
 		if len(line) > 0 {
 			continue
@@ -53,16 +53,16 @@ func (e *events) next() ([]byte, error) {
 	}
 }
 
-// cut is what err, which ended the stream, leaves of an event.
-func cut(data []byte, err error) ([]byte, error) {
+// lastEvent is what err, which ended the stream, leaves of an event.
+func lastEvent(data []byte, err error) ([]byte, error) {
 	if errors.Is(err, io.EOF) && (isDone(data) || json.Valid(data)) {
 		return data, nil
 	}
 	return nil, err
 }
 
-// field is the value of a line that is one of the field data.
-func field(line []byte) ([]byte, bool) {
+// dataField is the value of a line that is one of the field data.
+func dataField(line []byte) ([]byte, bool) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	return bytes.TrimPrefix(value, []byte(" ")), string(name) == "data"
 }
@@ -70,7 +70,7 @@ func field(line []byte) ([]byte, bool) {
 func isDone(data []byte) bool { return string(data) == "[DONE]" }
 
 // readLine returns a line without its end, also one that an error cuts.
-func (e *events) readLine() ([]byte, error) {
+func (e *eventReader) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {
 		if _, err := e.in.Peek(1); err != nil {
@@ -80,10 +80,10 @@ func (e *events) readLine() ([]byte, error) {
 		if err != nil {
 			return e.text(), err
 		}
-		if e.skip {
-			e.skip = false
+		if e.skipLF {
+			e.skipLF = false
 			if ready[0] == '\n' {
-				e.drop(1)
+				e.discard(1)
 				continue
 			}
 		}
@@ -99,23 +99,23 @@ func (e *events) readLine() ([]byte, error) {
 		}
 		e.line = append(e.line, ready[:end]...)
 		if end == len(ready) {
-			e.drop(end)
+			e.discard(end)
 			continue
 		}
-		e.skip = ready[end] == '\r'
-		e.drop(end + 1)
+		e.skipLF = ready[end] == '\r'
+		e.discard(end + 1)
 		return e.text(), nil
 	}
 }
 
-// drop removes n bytes that were peeked at.
-func (e *events) drop(n int) { _, _ = e.in.Discard(n) } // they are in the buffer
+// discard removes n bytes that were peeked at.
+func (e *eventReader) discard(n int) { _, _ = e.in.Discard(n) } // they are in the buffer
 
 // text is the line, the stream's first without a BOM.
-func (e *events) text() []byte {
-	if e.begun {
+func (e *eventReader) text() []byte {
+	if e.firstLineRead {
 		return e.line
 	}
-	e.begun = true
+	e.firstLineRead = true
 	return bytes.TrimPrefix(e.line, []byte("\ufeff"))
 }

@@ -14,8 +14,8 @@ type actionNode struct {
 	PromptSettings
 }
 
-func actionType(b *codegen.Breakers) node.Type {
-	return sharing(b, define[actionNode](&flow.TypeSpec{
+func actionType(b *codegen.CircuitBreakers) node.Type {
+	return withBreakers(b, define[actionNode](&flow.TypeSpec{
 		Name:     "action",
 		Category: "data",
 		Summary:  "Runs code in a sandbox, which may change the state.",
@@ -39,20 +39,20 @@ func actionType(b *codegen.Breakers) node.Type {
 A process that cannot isolate the code does not run it: the node fails with
 ` + "`sandbox_unavailable`" + `.`,
 		Ports:      actionPorts(),
-		Shape:      func(with map[string]any) flow.Ports { return withPromptPorts(actionPorts(), with) },
-		Settings:   object(withPromptSettings(withCodeSettings(map[string]any{}))),
+		PortsFor:   func(with map[string]any) flow.Ports { return withPromptPorts(actionPorts(), with) },
+		Settings:   objectSchema(withPromptSettings(withCodeSettings(map[string]any{}))),
 		Check:      checkAction,
 		ContextFor: promptContext,
-		AsksModels: prompted,
-		Reads:      codeReads,
+		AsksModels: isPrompted,
+		Reads:      codeReadsInputs,
 		Examples:   actionExamples(),
 	}))
 }
 
 func checkAction(with map[string]any) []flow.Problem {
 	problems := append(checkCode(with), checkPrompt(with)...)
-	if !prompted(with) && with["code"] != nil {
-		problems = append(problems, only(with, "code", promptKeys()...)...)
+	if !isPrompted(with) && with["code"] != nil {
+		problems = append(problems, notBeside(with, "code", promptKeys()...)...)
 	}
 	return append(problems, exactlyOne(with, "code", "prompt")...)
 }
@@ -110,7 +110,7 @@ nodes:
 outputs: {value: "{{ count.value }}", message: "{{ count.message }}", printed: "{{ count.stdout }}"}
 `,
 		Outputs: map[string]any{"value": map[string]any{"words": 6}, "message": "counted", "printed": "6 words\n"},
-	}, writtenExample(), {
+	}, promptExample(), {
 		Name: "code that says it failed",
 		Flow: `
 weir: 1
@@ -128,16 +128,18 @@ outputs: {message: "{{ check.message }}"}
 	}}
 }
 
-// share gives the settings the breakers of the process.
-func (s *CodeSettings) share(b *codegen.Breakers) { s.breakers = b }
+// useBreakers gives the settings the breakers of the process.
+func (s *CodeSettings) useBreakers(b *codegen.CircuitBreakers) { s.breakers = b }
 
-// sharing is a type whose nodes share breakers.
-func sharing(b *codegen.Breakers, t node.Type) node.Type {
-	inner := t.(*nodeType)
-	return &nodeType{spec: inner.spec, prepare: func(with map[string]any) (node.Node, error) {
+// withBreakers is a type whose nodes share breakers.
+func withBreakers(b *codegen.CircuitBreakers, t node.Type) node.Type {
+	inner := t.(*definedType)
+	return &definedType{spec: inner.spec, prepare: func(with map[string]any) (node.Node, error) {
 		n, err := inner.prepare(with)
-		if s, ok := n.(interface{ share(b *codegen.Breakers) }); ok && err == nil {
-			s.share(b)
+		if s, ok := n.(interface {
+			useBreakers(b *codegen.CircuitBreakers)
+		}); ok && err == nil {
+			s.useBreakers(b)
 		}
 		return n, err
 	}}
@@ -149,12 +151,12 @@ func (n *actionNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	putRan(ctx, r)
+	outputExecution(ctx, r)
 	return nil
 }
 
-func putRan(ctx *node.Ctx, r *codegen.Ran) {
-	ctx.Output("value", maps.Clone(r.Set))
+func outputExecution(ctx *node.Ctx, r *codegen.Execution) {
+	ctx.Output("value", maps.Clone(r.Updates))
 	ctx.Output("message", r.Message)
 	ctx.Output("stdout", r.Stdout)
 	if len(r.Delete) > 0 {

@@ -30,15 +30,15 @@ func agentType() node.Type {
 		Summary:    "Has a model work with tools by itself; only its final answer enters the conversation.",
 		Doc:        agentDoc,
 		Ports:      agentPorts(nil),
-		Shape:      agentPorts,
+		PortsFor:   agentPorts,
 		AsksModels: always,
-		Settings: object(withQueueSettings(withToolSettings(withModelSettings(map[string]any{
-			"schema": setting("object", "JSON Schema of the final answer; text where there is none."),
+		Settings: objectSchema(withQueueSettings(withToolSettings(withModelSettings(map[string]any{
+			"schema": settingSchema("object", "JSON Schema of the final answer; text where there is none."),
 			"maxTokens": map[string]any{
 				"type": "integer", "minimum": 1,
 				"description": "No model call begins once the calls have taken this many tokens, input and output together. Default: no limit.",
 			},
-			"maxTime": lasting("No model call begins once the agent has worked this long. Default: no limit."),
+			"maxTime": durationSchema("No model call begins once the agent has worked this long. Default: no limit."),
 		})))),
 		Check:    checkAgent,
 		Flows:    agentFlows,
@@ -60,11 +60,11 @@ func (n *agentNode) finish() error {
 
 // Run has the model work in a lane, and takes its answer out of it.
 func (n *agentNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
-	if n.queued() {
+	if n.usesQueues() {
 		return n.runQueued(ctx, m)
 	}
 	asks := llmRequestNode{ModelSettings: n.ModelSettings, ToolSettings: n.ToolSettings, Schema: n.Schema}
@@ -73,15 +73,15 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if t.Message != nil {
-		if _, err := m.Hear(*t.Message); err != nil {
+		if _, err := m.AddUserInput(*t.Message); err != nil {
 			return err
 		}
 		t.Message = nil
 	}
-	lane := laneOf(ctx, m)
+	lane := forkLane(ctx, m)
 	before := lane.Get().History.Len()
-	t.Context, t.Bound = lane, n.bound(ctx)
-	host := &watchedHost{Host: ctx.LLMHost()}
+	t.Context, t.CheckLimit = lane, n.stopCondition(ctx)
+	host := &countingHost{Host: ctx.LLMHost()}
 	result, err := ctx.LLM().Turn(ctx, host, t)
 	ctx.Meta("agent", host.summary())
 	if err != nil {
@@ -92,25 +92,25 @@ func (n *agentNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	ctx.Output("trace", trace)
-	if err := answerIn(m, result.Text); err != nil {
+	if err := addAnswer(m, result.Text); err != nil {
 		return err
 	}
-	if cutOff(result.Stop) {
+	if wasCutOff(result.Stop) {
 		asks.Schema = nil // the last thing said is not the answer that was asked for
 	}
-	return asks.putOut(ctx, result)
+	return asks.outputResult(ctx, result)
 }
 
-// laneOf is a fork of the node's context for this node alone; it is not kept.
-func laneOf(ctx *node.Ctx, m *convo.Manager) *convo.Manager {
+// forkLane is a fork of the node's context for this node alone; it is not kept.
+func forkLane(ctx *node.Ctx, m *convo.Manager) *convo.Manager {
 	lane := convo.NewManager(m.Get().Fork(m.ID()+"@"+ctx.Info().Path), true)
 	lane.SetIDPrefix(ctx.MessageID(ctx.Info().Path))
 	return lane
 }
 
-// answerIn adds an answer to a context, where something was said, and leaves
+// addAnswer adds an answer to a context, where something was said, and leaves
 // nothing in it to be said.
-func answerIn(m *convo.Manager, text string) error {
+func addAnswer(m *convo.Manager, text string) error {
 	if text != "" {
 		if _, err := m.Add(convo.Message{Role: convo.Assistant, Text: text}); err != nil {
 			return err
@@ -119,8 +119,8 @@ func answerIn(m *convo.Manager, text string) error {
 	return m.SetOutput("")
 }
 
-// bound is the limit of tokens and time, nil for none.
-func (n *agentNode) bound(ctx *node.Ctx) func(r llm.Result) (string, error) {
+// stopCondition is the limit of tokens and time, nil for none.
+func (n *agentNode) stopCondition(ctx *node.Ctx) func(r llm.Result) (string, error) {
 	var watch *node.Stopwatch
 	if n.MaxTime.Duration > 0 {
 		watch = ctx.Stopwatch()
@@ -135,7 +135,7 @@ func (n *agentNode) bound(ctx *node.Ctx) func(r llm.Result) (string, error) {
 		if watch == nil {
 			return "", nil
 		}
-		worked, err := watch.Worked()
+		worked, err := watch.Elapsed()
 		if err == nil && worked >= n.MaxTime.Duration {
 			return stopTime, nil
 		}

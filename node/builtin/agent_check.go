@@ -11,9 +11,9 @@ import (
 	"github.com/weir-run/weir/node/queue"
 )
 
-// queueNames are the settings that are queues, in the order in which they are worked
+// queueSettingNames are the settings that are queues, in the order in which they are worked
 // off.
-func queueNames() []string { return []string{"pre", "todo", "post"} }
+func queueSettingNames() []string { return []string{"pre", "todo", "post"} }
 
 // checkAgent reports what the schema cannot say of an agent's settings.
 func checkAgent(with map[string]any) []flow.Problem {
@@ -24,10 +24,10 @@ func checkAgent(with map[string]any) []flow.Problem {
 			capacity = int(n)
 		}
 	}
-	for _, name := range queueNames() {
+	for _, name := range queueSettingNames() {
 		list, _ := with[name].([]any)
 		if len(list) > capacity {
-			p := problem(name, "%s has %d entries, and the queue takes %d", name, len(list), capacity)
+			p := settingProblem(name, "%s has %d entries, and the queue takes %d", name, len(list), capacity)
 			p.Hint = fmt.Sprintf("take entries out, or raise queue.capacity, to at most %d", maxCapacity)
 			out = append(out, p)
 		}
@@ -36,7 +36,7 @@ func checkAgent(with map[string]any) []flow.Problem {
 		}
 	}
 	if with["planner"] != nil && with["mode"] != planMode {
-		p := problem("planner", "planner is for an agent that plans")
+		p := settingProblem("planner", "planner is for an agent that plans")
 		p.Hint = "add mode: plan, or take it out"
 		out = append(out, p)
 	}
@@ -50,19 +50,19 @@ func checkEntry(at string, v any) []flow.Problem {
 		return nil // a text, or what the schema refuses
 	}
 	var out []flow.Problem
-	if kinds := entryKinds(e["say"] != nil, e["tool"] != nil, e["flow"] != nil); kinds != 1 {
-		p := problem(at, "%s; this has %d of them", oneKind, kinds)
+	if kinds := countKinds(e["say"] != nil, e["tool"] != nil, e["flow"] != nil); kinds != 1 {
+		p := settingProblem(at, "%s; this has %d of them", oneKindMessage, kinds)
 		if kinds == 0 {
-			p = problem(at, "%s; this is none", oneKind)
+			p = settingProblem(at, "%s; this is none", oneKindMessage)
 		}
 		out = append(out, p)
 	}
 	for of, with := range map[string]string{"tool": "arguments", "flow": "in"} {
 		if e[with] != nil && e[of] == nil {
-			out = append(out, problem(at+"."+with, "%s goes with %s", with, of))
+			out = append(out, settingProblem(at+"."+with, "%s goes with %s", with, of))
 		}
 		if name, _ := e[of].(string); strings.Contains(name, "{{") {
-			p := problem(at+"."+of, "%s is a name, and no template", of)
+			p := settingProblem(at+"."+of, "%s is a name, and no template", of)
 			p.Hint = "name it as it is; " + with + " may be templates"
 			out = append(out, p)
 		}
@@ -74,7 +74,7 @@ func checkEntry(at string, v any) []flow.Problem {
 // agentFlows are the flows that an agent's settings name.
 func agentFlows(with map[string]any) []flow.FlowRef {
 	var refs []flow.FlowRef
-	for _, name := range queueNames() {
+	for _, name := range queueSettingNames() {
 		list, _ := with[name].([]any)
 		for i, v := range list {
 			e, _ := v.(map[string]any)
@@ -84,7 +84,7 @@ func agentFlows(with map[string]any) []flow.FlowRef {
 			}
 			at := fmt.Sprintf("%s.%d", name, i)
 			refs = append(refs, flow.FlowRef{Setting: at + ".flow", Ref: ref, Check: func(child *flow.Flow) []flow.Problem {
-				return append(checkGivable(at+".flow", child), checkIn(at, e["in"], child)...)
+				return append(checkFlowInputs(at+".flow", child), checkEntryInputs(at, e["in"], child)...)
 			}})
 		}
 	}
@@ -93,14 +93,14 @@ func agentFlows(with map[string]any) []flow.FlowRef {
 		at := fmt.Sprintf("flows.%d", i)
 		ref, _ := v.(string)
 		refs = append(refs, flow.FlowRef{Setting: at, Ref: ref, Check: func(child *flow.Flow) []flow.Problem {
-			return checkGivable(at, child)
+			return checkFlowInputs(at, child)
 		}})
 	}
 	return refs
 }
 
-// checkGivable reports inputs of a flow that nobody can give.
-func checkGivable(at string, child *flow.Flow) []flow.Problem {
+// checkFlowInputs reports inputs of a flow that nobody can give.
+func checkFlowInputs(at string, child *flow.Flow) []flow.Problem {
 	out := checkFlow(nil, child)
 	for i := range out {
 		out[i].Setting = at
@@ -109,8 +109,8 @@ func checkGivable(at string, child *flow.Flow) []flow.Problem {
 	return out
 }
 
-// checkIn holds what an entry gives a flow against the inputs that this declares.
-func checkIn(at string, in any, child *flow.Flow) []flow.Problem {
+// checkEntryInputs holds what an entry gives a flow against the inputs that this declares.
+func checkEntryInputs(at string, in any, child *flow.Flow) []flow.Problem {
 	given, isObject := in.(map[string]any)
 	if in != nil && !isObject {
 		return nil // a template, or what the schema refuses
@@ -122,7 +122,7 @@ func checkIn(at string, in any, child *flow.Flow) []flow.Problem {
 		v, ok := given[d.Name]
 		if !ok {
 			if d.Required && d.Default == nil && d.Type != flow.TypeContext {
-				p := problem(at+".flow", "the flow %s needs the input %s (%s)", child.Name, d.Name, d.Type)
+				p := settingProblem(at+".flow", "the flow %s needs the input %s (%s)", child.Name, d.Name, d.Type)
 				p.Hint = fmt.Sprintf("add in: {%s: ...} to the entry", d.Name)
 				out = append(out, p)
 			}
@@ -130,7 +130,7 @@ func checkIn(at string, in any, child *flow.Flow) []flow.Problem {
 		}
 		if fixed, ok := literalOf(v); ok && d.Type != flow.TypeContext {
 			if _, err := node.CheckInput(d, fixed); err != nil {
-				out = append(out, problem(at+".in."+d.Name, "the input %s of the flow %s: %v", d.Name, child.Name, err))
+				out = append(out, settingProblem(at+".in."+d.Name, "the input %s of the flow %s: %v", d.Name, child.Name, err))
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func checkIn(at string, in any, child *flow.Flow) []flow.Problem {
 		if slices.Contains(names, name) {
 			continue
 		}
-		p := problem(at+".in."+name, "the flow %s has no input %q", child.Name, name)
-		if near := flow.Nearest(name, names); near != "" {
+		p := settingProblem(at+".in."+name, "the flow %s has no input %q", child.Name, name)
+		if near := flow.NearestName(name, names); near != "" {
 			p.Hint = "did you mean " + near + "?"
 		}
 		out = append(out, p)

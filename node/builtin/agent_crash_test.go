@@ -20,45 +20,45 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// mortal is a store that takes so many commits and no more, as if the process
+// limitedStore is a store that takes so many commits and no more, as if the process
 // had died.
-type mortal struct {
+type limitedStore struct {
 	weir.Store
 	mu   sync.Mutex
 	left int
 }
 
 // Close leaves the record to the next process.
-func (m *mortal) Close() error { return nil }
+func (m *limitedStore) Close() error { return nil }
 
-var errDied = errors.New("the process died")
+var errStoreDied = errors.New("the process died")
 
-func (m *mortal) Append(ctx context.Context, appends []store.Append) []error {
+func (m *limitedStore) Append(ctx context.Context, appends []store.Append) []error {
 	m.mu.Lock()
 	m.left--
 	dead := m.left < 0
 	m.mu.Unlock()
 	if dead {
-		return slices.Repeat([]error{errDied}, len(appends))
+		return slices.Repeat([]error{errStoreDied}, len(appends))
 	}
 	return m.Store.Append(ctx, appends)
 }
 
-// immortal is more commits than a run has.
-const immortal = 1 << 20
+// unlimitedCommits is more commits than a run has.
+const unlimitedCommits = 1 << 20
 
-// byKey is a model that says what is written down for the call, by the key of its
+// keyedModel is a model that says what is written down for the call, by the key of its
 // effect without the run: "work/plan#1".
-type byKey struct {
-	said map[string]convo.Message
-	l    *ledger
+type keyedModel struct {
+	answers map[string]convo.Message
+	l       *effectLog
 }
 
 // Generate gives what is said.
-func (p *byKey) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (p *keyedModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	p.l.add(req.Key)
 	_, key, _ := strings.Cut(req.Key, "/")
-	m, ok := p.said[key]
+	m, ok := p.answers[key]
 	if !ok {
 		return nil, &llm.Error{Code: engine.CodeReplayDivergence, Message: "nothing is said at " + key}
 	}
@@ -70,8 +70,8 @@ func (p *byKey) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 10, Output: 1}}, nil
 }
 
-// keyed is a tool that enters the keys of its calls in the ledger.
-func keyed(l *ledger, name string, approve tool.Approval) *tool.Tool {
+// recordingTool is a tool that enters the keys of its calls in the ledger.
+func recordingTool(l *effectLog, name string, approve tool.Approval) *tool.Tool {
 	return &tool.Tool{Name: name, Approve: approve, Call: func(_ context.Context, c tool.Call) (string, error) {
 		l.add(c.Key)
 		return name + " did " + c.Arguments, nil
@@ -79,7 +79,7 @@ func keyed(l *ledger, name string, approve tool.Approval) *tool.Tool {
 }
 
 // saga is a flow whose agent does everything that an agent can, and files beside it.
-var sagaFiles = flow.Texts{
+var allFeaturesFiles = flow.MemFiles{
 	"asking.yaml": `
 weir: 1
 name: asking
@@ -91,7 +91,7 @@ outputs: {word: "{{ say.text }}"}
 `,
 }
 
-func sagaFlow() string {
+func allFeaturesFlow() string {
 	return queues(`
 mode: plan
 pre:
@@ -109,33 +109,33 @@ post:
 `)
 }
 
-func sagaSaid() map[string]convo.Message {
+func allFeaturesAnswers() map[string]convo.Message {
 	return map[string]convo.Message{
-		"work/model#1":        calls(`look {"at":"one"}`, `kept {"at":"one"}`),
-		"work/model#2":        says("prepared"),
-		"work/plan#1":         says(`{"steps": [{"say": "first"}, {"tool": "look", "arguments": "{\"at\":\"plan\"}"}, {"flow": "asking", "in": "{\"who\":\"plan\"}"}]}`),
-		"work/model#3":        calls(`addTodo {"say":"second"}`, `look {"at":"two"}`, `addTodo {"flow":"asking","in":{"who":"model"}}`, `listTodo {}`),
-		"work/model#4":        says("first is done"),
-		"work/model#5":        says("second is done"),
-		"work/model#6":        says("all is done"),
-		"say/model#1":         says("heard"),
-		"work/post.3.model#1": says("written"),
+		"work/model#1":        callMessage(`look {"at":"one"}`, `kept {"at":"one"}`),
+		"work/model#2":        textMessage("prepared"),
+		"work/plan#1":         textMessage(`{"steps": [{"say": "first"}, {"tool": "look", "arguments": "{\"at\":\"plan\"}"}, {"flow": "asking", "in": "{\"who\":\"plan\"}"}]}`),
+		"work/model#3":        callMessage(`addTodo {"say":"second"}`, `look {"at":"two"}`, `addTodo {"flow":"asking","in":{"who":"model"}}`, `listTodo {}`),
+		"work/model#4":        textMessage("first is done"),
+		"work/model#5":        textMessage("second is done"),
+		"work/model#6":        textMessage("all is done"),
+		"say/model#1":         textMessage("heard"),
+		"work/post.3.model#1": textMessage("written"),
 	}
 }
 
-// tale is a flow and what it meets, in one process after another.
-type tale struct {
+// crashCase is a flow and what it meets, in one process after another.
+type crashCase struct {
 	text  string
-	files flow.Texts
+	files flow.MemFiles
 	model weir.Provider
 	tools []*tool.Tool
-	l     *ledger // of the keys of all that is done outside
+	l     *effectLog // of the keys of all that is done outside
 }
 
 // process is a Weir over a record that takes so many commits.
-func (s *tale) process(t require, record weir.Store, left int) *weir.Weir {
+func (s *crashCase) process(t require, record weir.Store, left int) *weir.Weir {
 	t.Helper()
-	w, err := weir.Open(weir.Options{Store: &mortal{Store: record, left: left}, Providers: models(s.model), Tools: s.tools})
+	w, err := weir.Open(weir.Options{Store: &limitedStore{Store: record, left: left}, Providers: models(s.model), Tools: s.tools})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,18 +151,18 @@ type require interface {
 	Context() context.Context
 }
 
-// theSaga is the tale whose agent does everything that an agent can.
-func theSaga() *tale {
-	l := new(ledger)
-	return &tale{
-		text: sagaFlow(), files: sagaFiles, model: &byKey{sagaSaid(), l}, l: l,
-		tools: []*tool.Tool{keyed(l, "look", ""), keyed(l, "kept", tool.ApproveAlways)},
+// allFeaturesCase is the tale whose agent does everything that an agent can.
+func allFeaturesCase() *crashCase {
+	l := new(effectLog)
+	return &crashCase{
+		text: allFeaturesFlow(), files: allFeaturesFiles, model: &keyedModel{allFeaturesAnswers(), l}, l: l,
+		tools: []*tool.Tool{recordingTool(l, "look", ""), recordingTool(l, "kept", tool.ApproveAlways)},
 	}
 }
 
-// carryOn sees the run to its end, answering what it asks; the error is that of a
+// runToEnd sees the run to its end, answering what it asks; the error is that of a
 // process that died.
-func carryOn(ctx context.Context, w *weir.Weir, run *weir.Run) (weir.Result, error) {
+func runToEnd(ctx context.Context, w *weir.Weir, run *weir.Run) (weir.Result, error) {
 	for {
 		r, err := run.Wait(ctx)
 		if err != nil || r.Status != engine.Paused {
@@ -212,10 +212,10 @@ func recordedKeys(t require, w *weir.Weir, run string) []string {
 	return slices.Compact(keys)
 }
 
-// lives runs the flow in a process that dies after so many commits, and on in another;
+// runWithCrash runs the flow in a process that dies after so many commits, and on in another;
 // dead is false where it did not live to see that. What was recorded as done may not
 // be done again.
-func (s *tale) lives(t require, left int) (r weir.Result, keys []string, dead bool) {
+func (s *crashCase) runWithCrash(t require, left int) (r weir.Result, keys []string, dead bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -227,12 +227,12 @@ func (s *tale) lives(t require, left int) (r weir.Result, keys []string, dead bo
 	}
 	run, err := w.Start(ctx, f, weir.Start{ID: "run"})
 	if err == nil {
-		r, err = carryOn(ctx, w, run)
+		r, err = runToEnd(ctx, w, run)
 	}
 	if closed := w.Close(ctx); err == nil && closed != nil {
 		t.Fatal(closed)
 	}
-	w = s.process(t, record, immortal)
+	w = s.process(t, record, unlimitedCommits)
 	defer func() {
 		if err := w.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -242,10 +242,10 @@ func (s *tale) lives(t require, left int) (r weir.Result, keys []string, dead bo
 		return r, recordedKeys(t, w, "run"), false
 	}
 	before := recordedKeys(t, w, "run")
-	s.l.forget()
+	s.l.clear()
 	run, err = w.Start(ctx, f, weir.Start{ID: "run"})
 	if err == nil {
-		r, err = carryOn(ctx, w, run)
+		r, err = runToEnd(ctx, w, run)
 	}
 	if err != nil {
 		t.Fatalf("after %d commits: %v", left, err)
@@ -258,9 +258,9 @@ func (s *tale) lives(t require, left int) (r weir.Result, keys []string, dead bo
 	return r, recordedKeys(t, w, "run"), true
 }
 
-func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
+func TestAgentWithQueuesSurvivesACrashAtAnyCommit(t *testing.T) {
 	t.Parallel()
-	whole, keys, _ := theSaga().lives(t, immortal)
+	whole, keys, _ := allFeaturesCase().runWithCrash(t, unlimitedCommits)
 	if text, _ := weir.Output[string](whole, "text"); whole.Status != engine.Completed || text != "all is done" {
 		t.Fatalf("the run %s with %q: %v", whole.Status, text, whole.Error)
 	}
@@ -269,7 +269,7 @@ func TestAProcessMayDieAtAnyCommitOfAnAgentWithQueues(t *testing.T) {
 	}
 	died := 0
 	for {
-		r, got, dead := theSaga().lives(t, died+1)
+		r, got, dead := allFeaturesCase().runWithCrash(t, died+1)
 		if !dead {
 			break
 		}

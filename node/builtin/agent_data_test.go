@@ -14,12 +14,12 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-func TestWhatAnAgentsOwnCallsDeclareIsInTheTrajectory(t *testing.T) {
+func TestArtifactsOfAgentEntriesAreInTheTrajectory(t *testing.T) {
 	look := &weir.Tool{Name: "look", Parameters: map[string]any{"type": "object"}, Call: func(_ context.Context, c tool.Call) (string, error) {
 		return "seen", c.Declare(trajectory.Artifact{Type: trajectory.Table, Name: c.Arguments})
 	}}
 	turns := append(append(weirtest.Says("around"), weirtest.Calls("look", map[string]any{"at": 2})), weirtest.Says("done")...)
-	w := open(t, weir.Options{Tools: []*weir.Tool{look}, Replay: recorded.NewTurns(turns, nil)})
+	w := open(t, weir.Options{Tools: []*weir.Tool{look}, Replay: recorded.NewScriptedTurns(turns, nil)})
 	f, err := w.Parse("flow.yaml", []byte(queues(`
 pre: [Look around., {tool: look, arguments: {at: 1}}]
 post: [{tool: look, arguments: {at: 3}}]

@@ -47,7 +47,7 @@ before that, beside it and after it.
 
 Every model call and every tool call is an effect with its own key: after a crash or a
 pause the agent goes on where it was, and nothing that is recorded as done is done again.
-` + leaveDoc + `
+` + approvalDoc + `
 
 The trace is also in the journal, where it stays if the agent fails. The node's metadata
 has a summary: the steps, the tools with how often each was called, the tokens, and of each queue

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-func TestWhatIsWrongWithQueuesIsToldAtLoadAllAtOnceWithItsPlace(t *testing.T) {
+func TestQueueProblemsAreReportedTogetherAtLoad(t *testing.T) {
 	text := `
 weir: 1
 name: wrong
@@ -41,7 +41,7 @@ nodes:
         - {flow: taking.yaml, in: {talk: x}}
       flows: [taking.yaml, hours.yaml, hours.yaml]
 `
-	files := flow.Texts{"hours.yaml": hours, "taking.yaml": `
+	files := flow.MemFiles{"hours.yaml": planFlow, "taking.yaml": `
 weir: 1
 name: taking
 inputs: {talk: {type: context, required: true}}
@@ -85,7 +85,7 @@ nodes: {n: {type: start}}
 	}
 }
 
-func TestWhatAnEntryCannotDoIsFoundBeforeAnythingIsDone(t *testing.T) {
+func TestInvalidEntryFailsBeforeAnyEffect(t *testing.T) {
 	for _, c := range []struct{ with, code, message string }{
 		{"pre: [Begin.]\npost: [{tool: nothing}, {tool: look}, {tool: none}]", engine.CodeToolUnknown, "there is no tool nothing, none"},
 		{"pre: [Begin.]\npost: [\"{{ state.absent }}\"]", engine.CodeExpression, "post.0: "},
@@ -94,19 +94,19 @@ func TestWhatAnEntryCannotDoIsFoundBeforeAnythingIsDone(t *testing.T) {
 		{"pre: [Begin.]\npost: [{flow: hours.yaml, in: {day: \"{{ run.inputs }}\"}}]", engine.CodeInput, "post.0: flow hours: input \"day\": expected text, got an object"},
 		{"pre: [Begin.]\napprove: {jump: always}", engine.CodeToolUnknown, "approve: the node is not offered the tool \"jump\""},
 	} {
-		var l ledger
+		var l effectLog
 		r := weirtest.Flow(t, queues(c.with), weirtest.Case{
-			Files: map[string]string{"hours.yaml": hours}, Tools: []*tool.Tool{l.tool("look", "")}, Script: weirtest.Says("a", "b"),
+			Files: map[string]string{"hours.yaml": planFlow}, Tools: []*tool.Tool{l.tool("look", "")}, Script: weirtest.Says("a", "b"),
 		})
-		if r.Error == nil || r.Error.Code != c.code || !strings.Contains(r.Error.Message, c.message) || len(r.Asked) > 0 {
+		if r.Error == nil || r.Error.Code != c.code || !strings.Contains(r.Error.Message, c.message) || len(r.Requests) > 0 {
 			t.Errorf("%s: the run %s: %v", c.with, r.Status, r.Error)
 		}
 	}
 }
 
-func TestEntriesMayBeWrittenInGoWithFlowsByValue(t *testing.T) {
-	w := open(t, weir.Options{Providers: models(&turns{})})
-	child, err := w.Parse("hours.yaml", []byte(hours))
+func TestEntriesInGoMayHoldFlowValues(t *testing.T) {
+	w := open(t, weir.Options{Providers: models(&scriptedModel{})})
+	child, err := w.Parse("hours.yaml", []byte(planFlow))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,12 +117,12 @@ func TestEntriesMayBeWrittenInGoWithFlowsByValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := f.Node("work"); len(n.Runs) != 1 || n.Runs[0] != child || f.Used("hours") != child {
+	if n := f.Node("work"); len(n.Runs) != 1 || n.Runs[0] != child || f.UsedFlow("hours") != child {
 		t.Errorf("the node may run %v", n.Runs)
 	}
 }
 
-func TestAFlowMayPutItselfIntoTheQueueOfItsAgent(t *testing.T) {
+func TestFlowMayQueueItself(t *testing.T) {
 	r := weirtest.Flow(t, `
 weir: 1
 name: down
@@ -134,7 +134,7 @@ nodes:
   end: {type: template, after: more.false, with: {text: the end}}
 outputs: {text: "{{ has(work.text) ? work.text : end.text }}"}
 `, weirtest.Case{Script: weirtest.Says("done")})
-	if r.Status != engine.Completed || !strings.Contains(r.Asked[0].Messages[0].Text, "the end") {
+	if r.Status != engine.Completed || !strings.Contains(r.Requests[0].Messages[0].Text, "the end") {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 }

@@ -18,44 +18,44 @@ import (
 // effects.
 const planPurpose = "plan"
 
-// purposeHost has model calls be effects of another name.
-type purposeHost struct {
+// renamingHost has model calls be effects of another name.
+type renamingHost struct {
 	llm.Host
 	purpose string
 }
 
 // ModelCall implements llm.Host.
-func (h purposeHost) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
+func (h renamingHost) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
 	req.Purpose = cmp.Or(req.Purpose, h.purpose)
 	return h.Host.ModelCall(req, do)
 }
 
 // plan has the planner fill the queue, and says in the lane what was asked and what
 // is to be done.
-func (w *worker) plan(message *convo.Message) error {
+func (w *agentWorker) plan(message *convo.Message) error {
 	if stop, err := w.limits.reached(); stop != "" || err != nil {
-		return cmpErr(err, &limitReached{stop: stop})
+		return firstError(err, &limitError{stop: stop})
 	}
 	if message != nil {
-		if _, err := w.lane.Hear(*message); err != nil {
+		if _, err := w.lane.AddUserInput(*message); err != nil {
 			return err
 		}
 	}
-	t, err := w.planning(w.todo.Capacity() - w.todo.Len())
+	t, err := w.planTurn(w.todo.Capacity() - w.todo.Len())
 	if err != nil {
 		return err
 	}
-	r, err := w.ctx.LLM().Turn(w.ctx, purposeHost{w.watch, planPurpose}, t)
+	r, err := w.ctx.LLM().Turn(w.ctx, renamingHost{w.counter, planPurpose}, t)
 	if err != nil {
 		return node.ModelError(err)
 	}
 	plan, _ := r.Value.(string) // read, and so a plan
-	steps, err := w.stepsOf(plan)
+	steps, err := w.parsePlan(plan)
 	if err != nil {
-		return failure(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err)
+		return permanentError(engine.CodeModelAnswer, "the planner's answer is not a plan: %v", err)
 	}
 	if err := w.todo.Add(steps...); err != nil {
-		return failure(engine.CodeModelAnswer, "the plan: %v", err)
+		return permanentError(engine.CodeModelAnswer, "the plan: %v", err)
 	}
 	w.report.planned = len(steps)
 	if len(steps) == 0 {
@@ -70,20 +70,20 @@ func (w *worker) plan(message *convo.Message) error {
 	return err
 }
 
-// planning is the planner's turn, which reads the lane and says nothing in it.
-func (w *worker) planning(room int) (llm.Turn, error) {
+// planTurn is the planner's turn, which reads the lane and says nothing in it.
+func (w *agentWorker) planTurn(room int) (llm.Turn, error) {
 	p := &w.n.Planner
 	t := w.base
 	t.Tools, t.SkipHistory, t.History = nil, true, ""
-	t.Schema, t.MaxSteps = w.planSchema(room), w.limits.left()
+	t.Schema, t.MaxSteps = w.planSchema(room), w.limits.stepsLeft()
 	form, err := structured.Compile(t.Schema)
 	if err != nil {
 		return t, fmt.Errorf("schema of the plan: %w", err)
 	}
-	t.Read = func(text string) (engine.Value, error) {
+	t.ParseAnswer = func(text string) (engine.Value, error) {
 		plan, err := form.Read(text)
 		if err == nil {
-			_, err = w.stepsOf(plan)
+			_, err = w.parsePlan(plan)
 		}
 		return plan, err
 	}
@@ -99,18 +99,18 @@ func (w *worker) planning(room int) (llm.Turn, error) {
 		return t, err
 	}
 	system = cmp.Or(system, t.System, w.lane.Get().Settings.System)
-	t.System = strings.TrimPrefix(system+"\n\n"+w.planTask(room), "\n\n")
+	t.System = strings.TrimPrefix(system+"\n\n"+w.planInstructions(room), "\n\n")
 	return t, nil
 }
 
-// planTask says what a plan is.
-func (w *worker) planTask(room int) string {
+// planInstructions says what a plan is.
+func (w *agentWorker) planInstructions(room int) string {
 	var b strings.Builder
 	b.WriteString("Do not answer yet: make the plan of the work. List the steps in the order in which they are to be done. " +
 		"Each is done by itself, by an assistant who sees this conversation, the plan, and what came of the steps before.")
-	if len(w.offered) > 0 {
+	if len(w.offeredTools) > 0 {
 		b.WriteString("\n\nThe assistant can call these tools:")
-		for _, t := range w.offered {
+		for _, t := range w.offeredTools {
 			fmt.Fprintf(&b, "\n- %s: %s", t.Name, t.Description)
 		}
 	}
@@ -121,7 +121,7 @@ func (w *worker) planTask(room int) string {
 		}
 	}
 	b.WriteString("\n\nA step is {\"say\": what the assistant is to do}")
-	if len(w.offered) > 0 {
+	if len(w.offeredTools) > 0 {
 		b.WriteString(", or {\"tool\": name, \"arguments\": text that is JSON} where a tool is to be called with arguments that are known now")
 	}
 	if len(w.flows) > 0 {
@@ -133,36 +133,36 @@ func (w *worker) planTask(room int) string {
 
 // planSchema is what the planner's answer has to fit: objects that are closed, whose
 // properties are all required, so that every provider can be held to it.
-func (w *worker) planSchema(room int) map[string]any {
+func (w *agentWorker) planSchema(room int) map[string]any {
 	text := map[string]any{"type": "string"}
-	kinds := []any{object(map[string]any{"say": text}, "say")}
-	if len(w.offered) > 0 {
+	kinds := []any{objectSchema(map[string]any{"say": text}, "say")}
+	if len(w.offeredTools) > 0 {
 		name := map[string]any{"type": "string", "enum": anyOf(w.toolNames())}
-		kinds = append(kinds, object(map[string]any{"tool": name, "arguments": text}, "tool", "arguments"))
+		kinds = append(kinds, objectSchema(map[string]any{"tool": name, "arguments": text}, "tool", "arguments"))
 	}
 	if len(w.flows) > 0 {
 		name := map[string]any{"type": "string", "enum": anyOf(w.flowNames())}
-		kinds = append(kinds, object(map[string]any{"flow": name, "in": text}, "flow", "in"))
+		kinds = append(kinds, objectSchema(map[string]any{"flow": name, "in": text}, "flow", "in"))
 	}
 	step := kinds[0]
 	if len(kinds) > 1 {
 		step = map[string]any{"anyOf": kinds}
 	}
-	return object(map[string]any{"steps": map[string]any{"type": "array", "maxItems": room, "items": step}}, "steps")
+	return objectSchema(map[string]any{"steps": map[string]any{"type": "array", "maxItems": room, "items": step}}, "steps")
 }
 
-// stepsOf are the steps of a plan, JSON that fits its schema. The error is for the
+// parsePlan are the steps of a plan, JSON that fits its schema. The error is for the
 // planner.
-func (w *worker) stepsOf(text string) ([]task, error) {
+func (w *agentWorker) parsePlan(text string) ([]queuedTask, error) {
 	var plan struct {
-		Steps []wanted `json:"steps"`
+		Steps []modelEntry `json:"steps"`
 	}
 	if err := json.Unmarshal([]byte(text), &plan); err != nil {
 		return nil, fmt.Errorf("it is not a plan: %w", err)
 	}
-	var steps []task
+	var steps []queuedTask
 	for i := range plan.Steps {
-		t, err := w.taskOf(&plan.Steps[i])
+		t, err := w.taskFromModel(&plan.Steps[i])
 		if err != nil {
 			return nil, fmt.Errorf("step %d of the plan: %w", i+1, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-const hours = `
+const planFlow = `
 weir: 1
 name: hours
 description: Tells when we are open.
@@ -20,8 +20,8 @@ nodes: {find: {type: template, with: {text: "{{ run.inputs.day }}: from nine"}}}
 outputs: {text: "{{ find.text }}"}
 `
 
-func TestAPlanIsWorkedOffStepByStepAndExtended(t *testing.T) {
-	var l ledger
+func TestPlanStepsRunInOrderAndMayBeExtended(t *testing.T) {
+	var l effectLog
 	plan := `{"steps": [{"say": "Find a walk."}, {"tool": "look", "arguments": "{\"at\": \"map\"}"}, {"flow": "hours", "in": "{\"day\": \"friday\"}"}]}`
 	r := weirtest.Flow(t, queues(`
 mode: plan
@@ -30,11 +30,11 @@ planner: {model: script/thinker, system: You plan tours., temperature: 1, maxOut
 flows: [./hours.yaml]
 schema: {type: object, required: [day], properties: {day: {type: string}}}
 `), weirtest.Case{
-		Files: map[string]string{"hours.yaml": hours},
+		Files: map[string]string{"hours.yaml": planFlow},
 		Tools: []*tool.Tool{l.tool("look", "")},
 		Script: []weirtest.Turn{
 			weirtest.Says(plan)[0],
-			{Message: calls(`addTodo {"flow":"hours","in":{"day":"monday"}}`, `addTodo {"flow":"hours","in":{"dya":"monday"}}`, `addTodo {"flow":"./hours.yaml","in":"{\"day\":\"sunday\"}"}`)},
+			{Message: callMessage(`addTodo {"flow":"hours","in":{"day":"monday"}}`, `addTodo {"flow":"hours","in":{"dya":"monday"}}`, `addTodo {"flow":"./hours.yaml","in":"{\"day\":\"sunday\"}"}`)},
 			weirtest.Says("Along the weir.")[0], weirtest.Says(`{"day": "A walk."}`)[0],
 		},
 	})
@@ -71,7 +71,7 @@ schema: {type: object, required: [day], properties: {day: {type: string}}}
 	if usage := weirtest.Output[map[string]any](t, r, "usage"); usage["calls"] != int64(4) {
 		t.Errorf("the usage is %v", usage)
 	}
-	checkPlanner(t, r.Asked)
+	checkPlanner(t, r.Requests)
 }
 
 func checkPlanner(t *testing.T, asked []*llm.Request) {
@@ -88,8 +88,8 @@ func checkPlanner(t *testing.T, asked []*llm.Request) {
 			t.Errorf("the planner is not told %q in\n%s", part, planner.System)
 		}
 	}
-	if !reflect.DeepEqual(said(planner), []string{"user: Go."}) || planner.Schema == nil {
-		t.Errorf("the planner was sent %q under %v", said(planner), planner.Schema)
+	if !reflect.DeepEqual(messageValue(planner), []string{"user: Go."}) || planner.Schema == nil {
+		t.Errorf("the planner was sent %q under %v", messageValue(planner), planner.Schema)
 	}
 	if worker.Model != "demo" || worker.System != "You are a guide." || worker.Schema != nil || worker.Temperature != nil {
 		t.Errorf("the steps were asked for by %+v", worker)
@@ -99,8 +99,8 @@ func checkPlanner(t *testing.T, asked []*llm.Request) {
 	}
 }
 
-func TestAPlanThatIsNoneIsToldToThePlannerAndThenFails(t *testing.T) {
-	var l ledger
+func TestInvalidPlanIsRepairedOnceThenFails(t *testing.T) {
+	var l effectLog
 	one := `{"steps": [{"say": "one"}]}`
 	for _, c := range []struct {
 		with, bad, why string
@@ -129,23 +129,23 @@ func TestAPlanThatIsNoneIsToldToThePlannerAndThenFails(t *testing.T) {
 	}
 }
 
-func TestAnEmptyPlanIsAnsweredAtOnce(t *testing.T) {
+func TestEmptyPlanIsAnsweredImmediately(t *testing.T) {
 	r := weirtest.Flow(t, queues("mode: plan"), weirtest.Case{Script: weirtest.Says(`{"steps": []}`, "Done.")})
-	if r.Status != engine.Completed || r.Outputs["text"] != "Done." || len(r.Asked) != 2 {
+	if r.Status != engine.Completed || r.Outputs["text"] != "Done." || len(r.Requests) != 2 {
 		t.Errorf("the run %s with %v: %v", r.Status, r.Outputs, r.Error)
 	}
 }
 
-func TestThePlannerHasTheInstructionsOfTheAgentWhereItHasNone(t *testing.T) {
+func TestPlannerInheritsTheAgentsInstructions(t *testing.T) {
 	for with, want := range map[string]string{"mode: plan": "Be brief.\n\nDo not answer yet", "mode: plan\nsystem: You are {{ run.flow }}.": "You are queues.\n\nDo not answer yet"} {
 		r := weirtest.Flow(t, queues(with), weirtest.Case{Script: weirtest.Says(`{"steps": []}`, "Done.")})
-		if !strings.HasPrefix(r.Asked[0].System, want) {
-			t.Errorf("the planner is told %q", r.Asked[0].System)
+		if !strings.HasPrefix(r.Requests[0].System, want) {
+			t.Errorf("the planner is told %q", r.Requests[0].System)
 		}
 	}
 }
 
-func TestTheLimitsOfAnAgentHoldForAllOfItsQueues(t *testing.T) {
+func TestAgentLimitsCoverAllQueues(t *testing.T) {
 	used := func(text string) weirtest.Turn {
 		turn := weirtest.Says(text)[0]
 		turn.Usage = llm.Usage{Input: 90, Output: 10}
@@ -171,8 +171,8 @@ func TestTheLimitsOfAnAgentHoldForAllOfItsQueues(t *testing.T) {
 			said := append([]weirtest.Turn{}, script[:c.calls-2]...)
 			said = append(said, script[6:]...)
 			r := weirtest.Flow(t, queues(with+"\natMax: stop"), weirtest.Case{Script: said})
-			if r.Status != engine.Completed || r.Outputs["stop"] != c.stop || r.Outputs["text"] != c.text || len(r.Asked) != c.calls {
-				t.Fatalf("it %s after %d calls with %v: %v", r.Status, len(r.Asked), r.Outputs, r.Error)
+			if r.Status != engine.Completed || r.Outputs["stop"] != c.stop || r.Outputs["text"] != c.text || len(r.Requests) != c.calls {
+				t.Fatalf("it %s after %d calls with %v: %v", r.Status, len(r.Requests), r.Outputs, r.Error)
 			}
 			todo, _ := queuesOf(t, r).(map[string]any)["todo"].(map[string]any)
 			if left, _ := todo["left"].(int64); left != c.left {
@@ -182,21 +182,21 @@ func TestTheLimitsOfAnAgentHoldForAllOfItsQueues(t *testing.T) {
 				return
 			}
 			r = weirtest.Flow(t, queues(with), weirtest.Case{Script: said})
-			if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || !strings.Contains(r.Error.Message, "at the limit of "+c.stop) || len(r.Asked) != c.calls {
-				t.Errorf("it %s after %d calls: %v", r.Status, len(r.Asked), r.Error)
+			if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || !strings.Contains(r.Error.Message, "at the limit of "+c.stop) || len(r.Requests) != c.calls {
+				t.Errorf("it %s after %d calls: %v", r.Status, len(r.Requests), r.Error)
 			}
 		})
 	}
 }
 
-func TestWhatComesBeforeHasToBeDoneWithinTheLimits(t *testing.T) {
+func TestPreQueueCountsTowardsTheLimits(t *testing.T) {
 	r := weirtest.Flow(t, queues("pre: [One., Two., Three.]\nmaxSteps: 2\natMax: stop"), weirtest.Case{Script: weirtest.Says("one", "two")})
 	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || !strings.HasPrefix(r.Error.Message, "pre.2 (say): ") {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 }
 
-func TestAnAgentThatPlansMayTakeMoreSteps(t *testing.T) {
+func TestPlanningAgentHasMoreSteps(t *testing.T) {
 	for mode, most := range map[string]int{"mode: plan": 64, "todo: [Go on.]": 16} {
 		said := []weirtest.Turn{weirtest.Says(`{"steps": [{"say": "1"}]}`)[0]}
 		for range 80 {
@@ -206,8 +206,8 @@ func TestAnAgentThatPlansMayTakeMoreSteps(t *testing.T) {
 			said = said[1:]
 		}
 		r := weirtest.Flow(t, queues(mode), weirtest.Case{Script: said})
-		if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || len(r.Asked) != most {
-			t.Errorf("%s: it %s after %d calls: %v", mode, r.Status, len(r.Asked), r.Error)
+		if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || len(r.Requests) != most {
+			t.Errorf("%s: it %s after %d calls: %v", mode, r.Status, len(r.Requests), r.Error)
 		}
 	}
 }

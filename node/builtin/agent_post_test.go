@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// broken is the tool bad, which fails so many times.
-func broken(l *ledger, times int) *tool.Tool {
+// failingTool is the tool bad, which fails so many times.
+func failingTool(l *effectLog, times int) *tool.Tool {
 	return &tool.Tool{Name: "bad", Call: func(_ context.Context, c tool.Call) (string, error) {
 		l.add(c.Key)
 		if times--; times >= 0 {
@@ -40,7 +40,7 @@ func queuesOf(t *testing.T, r weirtest.Result) any {
 	return metaOf(t, r, "work").(map[string]any)["queues"]
 }
 
-func TestWhatComesAfterIsDoneWhateverTheWorkCameTo(t *testing.T) {
+func TestPostQueueRunsAfterSuccessAndFailure(t *testing.T) {
 	still := weirtest.Calls("look", nil)
 	for _, c := range []struct {
 		name, with string
@@ -56,20 +56,20 @@ func TestWhatComesAfterIsDoneWhateverTheWorkCameTo(t *testing.T) {
 		{"there is no plan", "mode: plan", []weirtest.Turn{weirtest.Says("no")[0], weirtest.Says("no")[0], weirtest.Says("noted")[0]}, engine.CodeModelAnswer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var l ledger
+			var l effectLog
 			r := weirtest.Flow(t, queues(c.with+"\npost: [{tool: tidy}, {say: Note it.}, {tool: tidy, arguments: {n: 2}}]"), weirtest.Case{
-				Tools: []*tool.Tool{l.tool("look", ""), l.tool("tidy", ""), broken(new(ledger), 9)}, Script: c.script,
+				Tools: []*tool.Tool{l.tool("look", ""), l.tool("tidy", ""), failingTool(new(effectLog), 9)}, Script: c.script,
 			})
 			if got := codeOf(r); got != c.code {
 				t.Fatalf("the run %s: %v, expected %q", r.Status, r.Error, c.code)
 			}
-			if tidied := strings.Count(strings.Join(l.all(), " "), "tidy"); tidied != 2 || len(r.Asked) != len(c.script) {
-				t.Errorf("it was tidied %d times, and the model asked %d times of %d", tidied, len(r.Asked), len(c.script))
+			if tidied := strings.Count(strings.Join(l.all(), " "), "tidy"); tidied != 2 || len(r.Requests) != len(c.script) {
+				t.Errorf("it was tidied %d times, and the model asked %d times of %d", tidied, len(r.Requests), len(c.script))
 			}
 			if got := queuesOf(t, r).(map[string]any)["post"]; !reflect.DeepEqual(got, map[string]any{"run": int64(3)}) {
 				t.Errorf("the metadata says %v", got)
 			}
-			last := said(r.Asked[len(r.Asked)-1])
+			last := messageValue(r.Requests[len(r.Requests)-1])
 			ended := strings.Contains(strings.Join(last, "\n"), "user: The work above ended with a failure: ")
 			if last[len(last)-1] != "user: Note it." || ended != (c.code != "") {
 				t.Errorf("the last call was sent %q", last)
@@ -78,7 +78,7 @@ func TestWhatComesAfterIsDoneWhateverTheWorkCameTo(t *testing.T) {
 	}
 }
 
-func TestEveryEntryAfterTheWorkIsTriedAndTheirFailureIsTheAgentsOnlyWhereItHasNone(t *testing.T) {
+func TestEveryPostEntryRunsAndTheFirstFailureWins(t *testing.T) {
 	post := "post: [{tool: bad}, {say: Note it.}, {tool: tidy}]"
 	for _, c := range []struct {
 		answer      weirtest.Turn
@@ -87,9 +87,9 @@ func TestEveryEntryAfterTheWorkIsTriedAndTheirFailureIsTheAgentsOnlyWhereItHasNo
 		{weirtest.Says("done")[0], engine.CodeToolFailed, "post.0 (tool bad): tool bad: it is broken"},
 		{weirtest.Fails(engine.CodeModelFiltered), engine.CodeModelFiltered, "the script says so"},
 	} {
-		var l ledger
+		var l effectLog
 		r := weirtest.Flow(t, queues(post), weirtest.Case{
-			Tools:  []*tool.Tool{broken(new(ledger), 9), l.tool("tidy", "")},
+			Tools:  []*tool.Tool{failingTool(new(effectLog), 9), l.tool("tidy", "")},
 			Script: []weirtest.Turn{c.answer, weirtest.Fails(engine.CodeModelAuth)},
 		})
 		if r.Error == nil || r.Error.Code != c.code || r.Error.Message != c.place {
@@ -107,7 +107,7 @@ func TestEveryEntryAfterTheWorkIsTriedAndTheirFailureIsTheAgentsOnlyWhereItHasNo
 }
 
 // flow with an agent that is tried so often.
-func tried(attempts, with string) string {
+func retriedFlow(attempts, with string) string {
 	return strings.Replace(queues(with), "    with:\n", "    retry: {attempts: "+attempts+", backoff: 1ms, on: [tool_failed, model_overloaded, out_of_luck]}\n    with:\n", 1)
 }
 
@@ -115,9 +115,9 @@ func overloaded() weirtest.Turn {
 	return weirtest.Turn{Error: &llm.Error{Code: engine.CodeModelOverloaded, Message: "later", Retry: true}}
 }
 
-func TestAnotherAttemptGoesOnWithTheWorkAndComesAfterItAgain(t *testing.T) {
-	var l ledger
-	r := weirtest.Flow(t, tried("2", `
+func TestRetryContinuesTheWorkAndRunsPostAgain(t *testing.T) {
+	var l effectLog
+	r := weirtest.Flow(t, retriedFlow("2", `
 pre: [{tool: look, arguments: {at: pre}}]
 todo: [{tool: look, arguments: {at: todo}}, Go on.]
 post: [{tool: tidy}, Note it.]
@@ -144,10 +144,10 @@ post: [{tool: tidy}, Note it.]
 	}
 }
 
-func TestAnotherAttemptDoesAgainOfWhatComesAfterOnlyWhatFailedAndWhatFollowedThat(t *testing.T) {
-	var l ledger
-	r := weirtest.Flow(t, tried("2", "post: [{tool: tidy, arguments: {n: 1}}, {tool: bad}, Note it., {tool: tidy, arguments: {n: 3}}]"), weirtest.Case{
-		Tools:  []*tool.Tool{broken(new(ledger), 1), l.tool("tidy", "")},
+func TestRetryRepeatsPostFromTheFailedEntry(t *testing.T) {
+	var l effectLog
+	r := weirtest.Flow(t, retriedFlow("2", "post: [{tool: tidy, arguments: {n: 1}}, {tool: bad}, Note it., {tool: tidy, arguments: {n: 3}}]"), weirtest.Case{
+		Tools:  []*tool.Tool{failingTool(new(effectLog), 1), l.tool("tidy", "")},
 		Script: weirtest.Says("done", "noted that it is broken", "noted that it is mended"),
 	})
 	if r.Status != engine.Completed || r.Outputs["text"] != "done" {
@@ -162,10 +162,10 @@ func TestAnotherAttemptDoesAgainOfWhatComesAfterOnlyWhatFailedAndWhatFollowedTha
 	}
 }
 
-func TestAToolThatFailsBeforeTheWorkIsCalledAgainByAnotherAttempt(t *testing.T) {
-	var l ledger
-	r := weirtest.Flow(t, tried("3", "pre: [{tool: look}, {tool: bad}]"), weirtest.Case{
-		Tools:  []*tool.Tool{broken(&l, 2), l.tool("look", "")},
+func TestRetryCallsAFailedPreToolAgain(t *testing.T) {
+	var l effectLog
+	r := weirtest.Flow(t, retriedFlow("3", "pre: [{tool: look}, {tool: bad}]"), weirtest.Case{
+		Tools:  []*tool.Tool{failingTool(&l, 2), l.tool("look", "")},
 		Script: weirtest.Says("done"),
 	})
 	want := []string{"look{}", "run/work/queue.tool#2", "run/work/queue.tool#2", "run/work/queue.tool#2"}
@@ -174,13 +174,13 @@ func TestAToolThatFailsBeforeTheWorkIsCalledAgainByAnotherAttempt(t *testing.T) 
 	}
 }
 
-const unlucky = "weir: 1\nname: unlucky\nnodes: {bad: {type: fail, with: {code: out_of_luck, message: No luck.}}}\n"
+const failingEntries = "weir: 1\nname: unlucky\nnodes: {bad: {type: fail, with: {code: out_of_luck, message: No luck.}}}\n"
 
-func TestTheModelIsToldOfWhatFailsInTheQueueAndThatStaysForAnotherAttempt(t *testing.T) {
-	var l ledger
-	r := weirtest.Flow(t, tried("2", "todo: [{tool: bad}, {flow: unlucky.yaml}, Go on.]"), weirtest.Case{
-		Files:  map[string]string{"unlucky.yaml": unlucky},
-		Tools:  []*tool.Tool{broken(&l, 1)},
+func TestTodoFailureIsShownToTheModelAndKeptOnRetry(t *testing.T) {
+	var l effectLog
+	r := weirtest.Flow(t, retriedFlow("2", "todo: [{tool: bad}, {flow: unlucky.yaml}, Go on.]"), weirtest.Case{
+		Files:  map[string]string{"unlucky.yaml": failingEntries},
+		Tools:  []*tool.Tool{failingTool(&l, 1)},
 		Script: []weirtest.Turn{weirtest.Says("begun")[0], overloaded(), weirtest.Says("gone on")[0], weirtest.Says("all")[0]},
 	})
 	if r.Status != engine.Completed || len(l.all()) != 1 {
@@ -193,7 +193,7 @@ func TestTheModelIsToldOfWhatFailsInTheQueueAndThatStaysForAnotherAttempt(t *tes
 		"user: Go on.",
 	}
 	for _, n := range []int{1, 2} {
-		if got := said(r.Asked[n]); !reflect.DeepEqual(got, want) {
+		if got := messageValue(r.Requests[n]); !reflect.DeepEqual(got, want) {
 			t.Errorf("call %d was sent %q", n+1, got)
 		}
 	}
@@ -205,7 +205,7 @@ func TestTheModelIsToldOfWhatFailsInTheQueueAndThatStaysForAnotherAttempt(t *tes
 
 // A flow that fails the first time alone: what the model was told of it then is what
 // another attempt goes on from.
-func TestAFailedFlowOfTheQueueIsNotRunAgainByAnotherAttempt(t *testing.T) {
+func TestRetryDoesNotRepeatAFailedTodoFlow(t *testing.T) {
 	ran := 0
 	flaky := weir.Func("flaky", func(weir.Ctx, struct{}) (struct{}, error) {
 		if ran++; ran == 1 {
@@ -219,7 +219,7 @@ func TestAFailedFlowOfTheQueueIsNotRunAgainByAnotherAttempt(t *testing.T) {
 		if queue == "pre" {
 			script = weirtest.Says("done", "more", "all")
 		}
-		r := weirtest.Flow(t, tried("2", queue+": [{flow: flaky.yaml}]\nqueue: {tools: true}"), weirtest.Case{
+		r := weirtest.Flow(t, retriedFlow("2", queue+": [{flow: flaky.yaml}]\nqueue: {tools: true}"), weirtest.Case{
 			Files: map[string]string{"flaky.yaml": "weir: 1\nname: flaky\nnodes: {try: {type: flaky}}\n"},
 			Types: []weir.Type{flaky}, Script: script,
 		})
@@ -229,10 +229,10 @@ func TestAFailedFlowOfTheQueueIsNotRunAgainByAnotherAttempt(t *testing.T) {
 	}
 }
 
-func TestAFlowThatFailsBeforeOrAfterTheWorkFailsTheAgentWithItsPlace(t *testing.T) {
+func TestFailedPreOrPostFlowFailsTheAgentWithItsPlace(t *testing.T) {
 	for queue, script := range map[string][]string{"pre": nil, "post": {"done"}} {
 		r := weirtest.Flow(t, queues(queue+": [{flow: unlucky.yaml}]"), weirtest.Case{
-			Files: map[string]string{"unlucky.yaml": unlucky}, Script: weirtest.Says(script...),
+			Files: map[string]string{"unlucky.yaml": failingEntries}, Script: weirtest.Says(script...),
 		})
 		if r.Error == nil || r.Error.Error() != "work>bad: "+queue+".0 (flow unlucky.yaml): No luck. (out_of_luck)" || !strings.Contains(r.Error.Hint, "weir show run.") {
 			t.Errorf("%s: the run %s: %v, hint %q", queue, r.Status, r.Error, r.Error.Hint)
@@ -240,15 +240,15 @@ func TestAFlowThatFailsBeforeOrAfterTheWorkFailsTheAgentWithItsPlace(t *testing.
 	}
 }
 
-func TestNothingIsDoneAfterACancelledAgent(t *testing.T) {
-	var l ledger
+func TestPostQueueIsSkippedAfterCancel(t *testing.T) {
+	var l effectLog
 	begun := make(chan struct{})
 	slow := &tool.Tool{Name: "slow", Call: func(ctx context.Context, _ tool.Call) (string, error) {
 		close(begun)
 		<-ctx.Done()
 		return "", ctx.Err()
 	}}
-	w := open(t, weir.Options{Providers: models(&turns{steps: []convo.Message{calls("slow {}"), says("done")}}), Tools: []*tool.Tool{slow, l.tool("tidy", "")}})
+	w := open(t, weir.Options{Providers: models(&scriptedModel{steps: []convo.Message{callMessage("slow {}"), textMessage("done")}}), Tools: []*tool.Tool{slow, l.tool("tidy", "")}})
 	f, err := w.Parse("flow.yaml", []byte(queues("post: [{tool: tidy}]")))
 	if err != nil {
 		t.Fatal(err)
@@ -266,13 +266,13 @@ func TestNothingIsDoneAfterACancelledAgent(t *testing.T) {
 	}
 }
 
-func TestABudgetThatIsUsedUpEndsTheWorkAndLeavesWhatNeedsNoModel(t *testing.T) {
+func TestExhaustedBudgetEndsTheWorkButRunsPostTools(t *testing.T) {
 	for limit, status := range map[string]engine.Status{"fail": engine.Failed, "branch": engine.Completed} {
-		var l ledger
+		var l effectLog
 		text := strings.Replace(queues("pre: [Begin.]\npost: [Note it., {tool: tidy}]"), "nodes:\n", "budget: {maxCalls: 1, onLimit: "+limit+"}\nnodes:\n", 1)
 		text = strings.Replace(text, "outputs: {", `outputs: {limit: "{{ work.limit }}", `, 1)
 		r := weirtest.Flow(t, text, weirtest.Case{Tools: []*tool.Tool{l.tool("tidy", "")}, Script: weirtest.Says("begun")})
-		if r.Status != status || len(l.all()) != 1 || len(r.Asked) != 1 {
+		if r.Status != status || len(l.all()) != 1 || len(r.Requests) != 1 {
 			t.Errorf("%s: the run %s: %v; done was %q", limit, r.Status, r.Error, l.all())
 		}
 		if limit == "fail" && codeOf(r) != engine.CodeBudget || limit == "branch" && r.Outputs["limit"] == nil {
@@ -281,8 +281,8 @@ func TestABudgetThatIsUsedUpEndsTheWorkAndLeavesWhatNeedsNoModel(t *testing.T) {
 	}
 }
 
-func TestABudgetThatAsksIsAskedForInTheMiddleOfAQueue(t *testing.T) {
-	var l ledger
+func TestPausingBudgetAsksWithinAQueue(t *testing.T) {
+	var l effectLog
 	text := strings.Replace(queues("pre: [{tool: tidy}, Begin.]\ntodo: [{flow: one.yaml}]"), "nodes:\n", "budget: {maxCalls: 2, onLimit: pause}\nnodes:\n", 1)
 	r := weirtest.Flow(t, text, weirtest.Case{
 		Files: map[string]string{"one.yaml": "weir: 1\nname: one\nnodes: {say: {type: llmRequest, in: {message: Hi.}}}\n"},
@@ -294,8 +294,8 @@ func TestABudgetThatAsksIsAskedForInTheMiddleOfAQueue(t *testing.T) {
 	}
 }
 
-func TestNothingIsDoneAfterAnAgentWhoseTimeoutIsOver(t *testing.T) {
-	var l ledger
+func TestPostQueueIsSkippedAfterTimeout(t *testing.T) {
+	var l effectLog
 	slow := &tool.Tool{Name: "slow", Call: func(ctx context.Context, _ tool.Call) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()

@@ -20,10 +20,10 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// plot is what an agent is told to do, and what its model adds at which of its turns.
+// queueCase is what an agent is told to do, and what its model adds at which of its turns.
 // Entries are names: those with a C are tool calls, which a person has to allow, and
 // those with an F flows.
-type plot struct {
+type queueCase struct {
 	capacity        int
 	pre, todo, post []string
 	plan            []string // nil for none
@@ -32,7 +32,7 @@ type plot struct {
 
 const lastTurn = "That was the last step. Now give the final answer to what was asked at first."
 
-func drawPlot(t *rapid.T) plot {
+func drawQueueCase(t *rapid.T) queueCase {
 	n := 0
 	names := func(label string, most int) []string {
 		out := []string{}
@@ -43,7 +43,7 @@ func drawPlot(t *rapid.T) plot {
 		}
 		return out
 	}
-	p := plot{capacity: rapid.IntRange(1, 4).Draw(t, "capacity"), adds: map[string][]string{}}
+	p := queueCase{capacity: rapid.IntRange(1, 4).Draw(t, "capacity"), adds: map[string][]string{}}
 	p.pre, p.todo, p.post = names("pre", min(2, p.capacity)), names("todo", min(3, p.capacity)), names("post", min(2, p.capacity))
 	if rapid.Bool().Draw(t, "plans") {
 		p.plan = names("plan", p.capacity-len(p.todo))
@@ -73,7 +73,7 @@ func kindOf(name string) string {
 	return "say"
 }
 
-const echo = `
+const echoFlow = `
 weir: 1
 name: echo
 inputs: {at: {type: text, required: true}}
@@ -81,9 +81,9 @@ nodes: {n: {type: template, with: {text: "{{ run.inputs.at }}"}}}
 outputs: {text: "{{ n.text }}"}
 `
 
-// naive is what is done, in order, and how much is refused: the queues as a list and
+// expectedOrder is what is done, in order, and how much is refused: the queues as a list and
 // a loop.
-func (p plot) naive() (done []string, refused int) {
+func (p queueCase) expectedOrder() (done []string, refused int) {
 	waiting := append([]string{}, p.todo...)
 	adds := maps.Clone(p.adds)
 	closed := false
@@ -124,7 +124,7 @@ func (p plot) naive() (done []string, refused int) {
 }
 
 // settings are the plot as the agent's.
-func (p plot) settings() string {
+func (p queueCase) settings() string {
 	list := func(names []string) string {
 		var out []string
 		for _, name := range names {
@@ -143,7 +143,7 @@ func (p plot) settings() string {
 
 // Generate gives what the plot says that the model does at this turn: it follows from
 // the request alone.
-func (p plot) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (p queueCase) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	m := convo.Message{Role: convo.Assistant, Text: "so"}
 	last := req.Messages[len(req.Messages)-1]
 	name := nameOf(last.Text)
@@ -189,9 +189,9 @@ func nameOf(text string) string {
 	return text
 }
 
-// drawRoomy is a plot whose plan finds room in the queue.
-func drawRoomy(t *rapid.T) plot {
-	p := drawPlot(t)
+// drawQueueCaseWithRoom is a plot whose plan finds room in the queue.
+func drawQueueCaseWithRoom(t *rapid.T) queueCase {
+	p := drawQueueCase(t)
 	room := p.capacity - len(p.todo)
 	for _, name := range p.pre {
 		room -= len(p.adds[name])
@@ -213,28 +213,28 @@ func doneOf(trace []any) []string {
 	return got
 }
 
-// told is a plot whose model's calls are entered in a ledger.
-type told struct {
-	plot
-	l *ledger
+// recordingCase is a plot whose model's calls are entered in a ledger.
+type recordingCase struct {
+	queueCase
+	l *effectLog
 }
 
 // Generate enters the call.
-func (p told) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (p recordingCase) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	p.l.add(req.Key)
-	return p.plot.Generate(ctx, req, emit)
+	return p.queueCase.Generate(ctx, req, emit)
 }
 
-func TestAProcessMayDieAnywhereInWhatAnAgentsQueuesHold(t *testing.T) {
+func TestRandomQueuesSurviveACrashAtAnyCommit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		p, l := drawRoomy(rt), new(ledger)
-		s := &tale{
-			text: queues(p.settings()), files: flow.Texts{"echo.yaml": echo}, model: told{p, l}, l: l,
-			tools: []*tool.Tool{keyed(l, "asks", tool.ApproveAlways)},
+		p, l := drawQueueCaseWithRoom(rt), new(effectLog)
+		s := &crashCase{
+			text: queues(p.settings()), files: flow.MemFiles{"echo.yaml": echoFlow}, model: recordingCase{p, l}, l: l,
+			tools: []*tool.Tool{recordingTool(l, "asks", tool.ApproveAlways)},
 		}
-		r, _, _ := s.lives(rt, rapid.IntRange(1, 40).Draw(rt, "commits"))
-		want, _ := p.naive()
+		r, _, _ := s.runWithCrash(rt, rapid.IntRange(1, 40).Draw(rt, "commits"))
+		want, _ := p.expectedOrder()
 		trace, err := weir.Output[[]any](r, "trace")
 		if got := doneOf(trace); err != nil || r.Status != engine.Completed || !reflect.DeepEqual(got, want) {
 			rt.Fatalf("%+v: the run %s: %v; done was\n%q, expected\n%q", p, r.Status, r.Error, got, want)
@@ -244,16 +244,16 @@ func TestAProcessMayDieAnywhereInWhatAnAgentsQueuesHold(t *testing.T) {
 
 // Every call of a tool waits for a person, so that the agent is entered again and
 // again, and has to take the same way every time.
-func TestAnAgentDoesWhatItsQueuesHoldInTheOrderOfAListAndALoop(t *testing.T) {
+func TestQueuesRunInTheOrderOfANaiveModel(t *testing.T) {
 	t.Parallel()
 	asked := &tool.Tool{Name: "asks", Approve: tool.ApproveAlways, Call: func(context.Context, tool.Call) (string, error) { return "done", nil }}
 	rapid.Check(t, func(rt *rapid.T) {
-		p := drawRoomy(rt)
-		r := weirtest.Flow(t, queues(p.settings()), weirtest.Case{Model: p, Tools: []*tool.Tool{asked}, Files: map[string]string{"echo.yaml": echo}, Answers: map[string]any{"work": "approve"}})
+		p := drawQueueCaseWithRoom(rt)
+		r := weirtest.Flow(t, queues(p.settings()), weirtest.Case{Model: p, Tools: []*tool.Tool{asked}, Files: map[string]string{"echo.yaml": echoFlow}, Answers: map[string]any{"work": "approve"}})
 		if r.Status != engine.Completed {
 			rt.Fatalf("%+v: the run %s: %v", p, r.Status, r.Error)
 		}
-		want, refused := p.naive()
+		want, refused := p.expectedOrder()
 		if got := doneOf(weirtest.Output[[]any](t, r, "trace")); !reflect.DeepEqual(got, want) {
 			rt.Fatalf("%+v: done was\n%q, expected\n%q", p, got, want)
 		}

@@ -51,8 +51,8 @@ func keysOf(r weirtest.Result) []string {
 	return out
 }
 
-func TestAnAgentDoesWhatIsBeforeAndAfterInOrder(t *testing.T) {
-	var l ledger
+func TestPreAndPostQueuesRunInOrder(t *testing.T) {
+	var l effectLog
 	r := weirtest.Flow(t, queues(`
 pre:
   - Look around.
@@ -88,14 +88,14 @@ post:
 	}
 }
 
-func TestWhatAModelAddsIsDoneInTheOrderOfItsCallsAndAFullQueueRefuses(t *testing.T) {
-	var l ledger
+func TestModelEntriesRunInCallOrderUpToTheCapacity(t *testing.T) {
+	var l effectLog
 	r := weirtest.Flow(t, queues(`
 queue: {capacity: 3, tools: true}
 `), weirtest.Case{
 		Tools: []*tool.Tool{l.tool("look", "")},
 		Script: []weirtest.Turn{
-			{Message: calls(`addTodo {"say":"one"}`, `look {}`, `addTodo {"tool":"look","arguments":{"at":2}}`, `listTodo {}`,
+			{Message: callMessage(`addTodo {"say":"one"}`, `look {}`, `addTodo {"tool":"look","arguments":{"at":2}}`, `listTodo {}`,
 				`addTodo {"say":"three"}`, `addTodo {"say":"four"}`, `addTodo {"tool":"jump"}`, `addTodo {"say":"a","tool":"look"}`, `addTodo {"what":1}`)},
 			weirtest.Says("begun")[0], weirtest.Says("one done")[0], weirtest.Says("three done")[0], weirtest.Says("all done")[0],
 		},
@@ -134,19 +134,19 @@ queue: {capacity: 3, tools: true}
 	}
 }
 
-func TestOnlyAnAgentWithAQueueOffersToolsForIt(t *testing.T) {
+func TestQueueToolsAreOfferedOnlyWithAQueue(t *testing.T) {
 	for with, offered := range map[string]bool{
 		"maxSteps: 3": false, "pre: [Begin.]": false, "post: [End.]": false, "queue: {capacity: 5}": false,
 		"todo: [Do it.]": true, "mode: plan": true, "queue: {tools: true}": true, "mode: plan\nqueue: {tools: false}": false,
 	} {
-		r := weirtest.Flow(t, queues(with), weirtest.Case{Model: &byKey{map[string]convo.Message{
-			"work/plan#1": says(`{"steps": []}`), "work/model#1": says("a"), "work/model#2": says("b"), "work/model#3": says("c"), "work/post.1.model#1": says("d"),
-		}, new(ledger)}})
+		r := weirtest.Flow(t, queues(with), weirtest.Case{Model: &keyedModel{map[string]convo.Message{
+			"work/plan#1": textMessage(`{"steps": []}`), "work/model#1": textMessage("a"), "work/model#2": textMessage("b"), "work/model#3": textMessage("c"), "work/post.1.model#1": textMessage("d"),
+		}, new(effectLog)}})
 		if r.Status != engine.Completed {
 			t.Fatalf("%s: the run %s: %v", with, r.Status, r.Error)
 		}
 		var names []string
-		for _, tool := range r.Asked[len(r.Asked)-1].Tools {
+		for _, tool := range r.Requests[len(r.Requests)-1].Tools {
 			names = append(names, tool.Name)
 		}
 		if got := reflect.DeepEqual(names, []string{"addTodo", "listTodo"}); got != offered || !offered && names != nil {
@@ -155,11 +155,11 @@ func TestOnlyAnAgentWithAQueueOffersToolsForIt(t *testing.T) {
 	}
 }
 
-func TestAToolOfTheProcessMayNotHaveTheNameOfTheQueues(t *testing.T) {
-	var l ledger
+func TestQueueToolNamesAreReserved(t *testing.T) {
+	var l effectLog
 	in := weirtest.Case{Tools: []*tool.Tool{l.tool("addTodo", "")}, Script: weirtest.Says("done")}
 	r := weirtest.Flow(t, queues("queue: {tools: true}"), in)
-	if r.Error == nil || r.Error.Code != engine.CodeInput || len(r.Asked) != 0 {
+	if r.Error == nil || r.Error.Code != engine.CodeInput || len(r.Requests) != 0 {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 	if r := weirtest.Flow(t, queues("pre: [{tool: addTodo}]"), in); r.Status != engine.Completed || len(l.all()) != 1 {
@@ -167,10 +167,10 @@ func TestAToolOfTheProcessMayNotHaveTheNameOfTheQueues(t *testing.T) {
 	}
 }
 
-func TestAToolThatEndsTheWorkLeavesTheRestOfTheQueue(t *testing.T) {
-	var l ledger
+func TestStoppingToolLeavesTheRestOfTheQueue(t *testing.T) {
+	var l effectLog
 	finish := l.tool("finish", "")
-	finish.Ends = true
+	finish.EndsTurn = true
 	bye := weirtest.Calls("finish", nil)
 	bye.Message.Text = "bye"
 	r := weirtest.Flow(t, queues("pre: [Begin.]\ntodo: [One., Two., Three.]\npost: [End.]"), weirtest.Case{
@@ -188,7 +188,7 @@ func TestAToolThatEndsTheWorkLeavesTheRestOfTheQueue(t *testing.T) {
 	}
 }
 
-func TestWithoutAMessageTheModelIsBroughtBackToWhatWasSaid(t *testing.T) {
+func TestAgentWithoutMessageAnswersTheHistory(t *testing.T) {
 	r := weirtest.Flow(t, `
 weir: 1
 name: history
@@ -205,16 +205,16 @@ outputs: {text: "{{ work.text }}"}
 		"user: What is a weir?", "user: Think.", "assistant: Hm.",
 		"user: These were preparations. Now answer what was said before them.",
 	}
-	if got := said(r.Asked[1]); !reflect.DeepEqual(got, want) {
+	if got := messageValue(r.Requests[1]); !reflect.DeepEqual(got, want) {
 		t.Errorf("the model was asked %q", got)
 	}
-	if got := lines(r.Messages); !reflect.DeepEqual(got, []string{"user: What is a weir?", "assistant: A dam."}) {
+	if got := messageLines(r.Messages); !reflect.DeepEqual(got, []string{"user: What is a weir?", "assistant: A dam."}) {
 		t.Errorf("the context has %q", got)
 	}
 }
 
-func TestWhatAModelPutsIntoTheQueueIsNeverEvaluated(t *testing.T) {
-	var l ledger
+func TestModelEntriesAreNeverEvaluated(t *testing.T) {
+	var l effectLog
 	r := weirtest.Flow(t, queues("mode: plan\nsystem: \"{{ run.flow }}\""), weirtest.Case{
 		Tools: []*tool.Tool{l.tool("look", "")},
 		Script: []weirtest.Turn{
@@ -230,11 +230,11 @@ func TestWhatAModelPutsIntoTheQueueIsNeverEvaluated(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfAnAgentBeginsWithItsFirstCallAndHoldsForItsQueue(t *testing.T) {
+func TestAgentTimeStartsAtTheFirstCallAndCoversTheQueue(t *testing.T) {
 	with := "todo: [One., Two.]\npost: [End., Really.]\nmaxTime: 1us"
 	r := weirtest.Flow(t, queues(with+"\natMax: stop"), weirtest.Case{Script: weirtest.Says("begun", "ended")})
-	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || !strings.HasPrefix(r.Error.Message, "post.1 (say): ") || len(r.Asked) != 2 {
-		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Asked), r.Error)
+	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || !strings.HasPrefix(r.Error.Message, "post.1 (say): ") || len(r.Requests) != 2 {
+		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Requests), r.Error)
 	}
 	want := map[string]any{"todo": map[string]any{"run": int64(0), "left": int64(2)}, "post": map[string]any{"run": int64(2), "failed": int64(1)}}
 	if got := queuesOf(t, r); !reflect.DeepEqual(got, want) {

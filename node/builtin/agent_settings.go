@@ -17,9 +17,9 @@ import (
 // before it, step by step in place of it, and after it.
 type agentQueues struct {
 	Mode    string          `json:"mode"`
-	Pre     []entry         `json:"pre"`
-	Todo    []entry         `json:"todo"`
-	Post    []entry         `json:"post"`
+	Pre     []queueEntry    `json:"pre"`
+	Todo    []queueEntry    `json:"todo"`
+	Post    []queueEntry    `json:"post"`
 	Flows   []string        `json:"flows"`
 	Queue   queueSettings   `json:"queue"`
 	Planner plannerSettings `json:"planner"`
@@ -31,9 +31,9 @@ const (
 	planMode  = "plan"
 )
 
-// plannedSteps is how many model calls an agent makes at most that works to a plan,
+// defaultPlanSteps is how many model calls an agent makes at most that works to a plan,
 // where its settings do not say.
-const plannedSteps = 64
+const defaultPlanSteps = 64
 
 // queueSettings bound the queues and say whether a model may add to them; nil is
 // where the queue is in use.
@@ -53,14 +53,14 @@ type plannerSettings struct {
 	Reasoning   string   `json:"reasoning"`
 }
 
-// queued reports whether anything is set of queues: an agent without works as it
+// usesQueues reports whether anything is set of queues: an agent without works as it
 // did before there were any.
-func (q *agentQueues) queued() bool {
-	return q.Mode == planMode || len(q.Pre)+len(q.Post) > 0 || q.consumes()
+func (q *agentQueues) usesQueues() bool {
+	return q.Mode == planMode || len(q.Pre)+len(q.Post) > 0 || q.hasTodo()
 }
 
-// consumes reports whether there is a queue that the loop works off, beside a plan.
-func (q *agentQueues) consumes() bool {
+// hasTodo reports whether there is a queue that the loop works off, beside a plan.
+func (q *agentQueues) hasTodo() bool {
 	return len(q.Todo)+len(q.Flows) > 0 || q.Queue.Tools != nil && *q.Queue.Tools
 }
 
@@ -69,31 +69,31 @@ func (q *agentQueues) offersTools() bool {
 	if q.Queue.Tools != nil {
 		return *q.Queue.Tools
 	}
-	return q.Mode == planMode || q.consumes()
+	return q.Mode == planMode || q.hasTodo()
 }
 
-// steps is the most model calls.
-func (n *agentNode) steps() int {
+// maxSteps is the most model calls.
+func (n *agentNode) maxSteps() int {
 	if n.Mode == planMode {
-		return cmp.Or(n.MaxSteps, plannedSteps)
+		return cmp.Or(n.MaxSteps, defaultPlanSteps)
 	}
 	return cmp.Or(n.MaxSteps, llm.DefaultMaxSteps)
 }
 
-// entry is one thing in a queue as the settings have it: an instruction to the model,
+// queueEntry is one thing in a queue as the settings have it: an instruction to the model,
 // a tool call or a flow.
-type entry struct {
-	Say       template
-	Tool      string
-	Arguments template
-	Flow      string
-	In        template
+type queueEntry struct {
+	Instruction template
+	Tool        string
+	Arguments   template
+	Flow        string
+	In          template
 }
 
 // UnmarshalJSON reads a text, which is an instruction, or an object.
-func (e *entry) UnmarshalJSON(raw []byte) error {
+func (e *queueEntry) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte(`"`)) {
-		return e.Say.UnmarshalJSON(raw)
+		return e.Instruction.UnmarshalJSON(raw)
 	}
 	var o struct {
 		Say       *template `json:"say"`
@@ -107,20 +107,20 @@ func (e *entry) UnmarshalJSON(raw []byte) error {
 	if err := d.Decode(&o); err != nil {
 		return err
 	}
-	*e = entry{Tool: o.Tool, Arguments: o.Arguments, Flow: o.Flow, In: o.In}
+	*e = queueEntry{Tool: o.Tool, Arguments: o.Arguments, Flow: o.Flow, In: o.In}
 	if o.Say != nil {
-		e.Say = *o.Say
+		e.Instruction = *o.Say
 	}
-	if kinds := entryKinds(o.Say != nil, o.Tool != "", o.Flow != ""); kinds != 1 {
-		return errors.New(oneKind)
+	if kinds := countKinds(o.Say != nil, o.Tool != "", o.Flow != ""); kinds != 1 {
+		return errors.New(oneKindMessage)
 	}
 	return nil
 }
 
-// oneKind says what an entry is.
-const oneKind = "an entry is one of say (an instruction), tool (a tool call) and flow (a flow that is run)"
+// oneKindMessage says what an entry is.
+const oneKindMessage = "an entry is one of say (an instruction), tool (a tool call) and flow (a flow that is run)"
 
-func entryKinds(is ...bool) (n int) {
+func countKinds(is ...bool) (n int) {
 	for _, b := range is {
 		if b {
 			n++
@@ -140,7 +140,7 @@ func withQueueSettings(properties map[string]any) map[string]any {
 			"properties":  map[string]any{"say": text, "tool": text, "arguments": values, "flow": text, "in": values},
 		}}
 	}
-	properties["mode"] = choice("Whether the message is answered, or a plan is made and worked off.", reactMode, planMode)
+	properties["mode"] = choiceSchema("Whether the message is answered, or a plan is made and worked off.", reactMode, planMode)
 	properties["pre"] = list("What is done first, in order.")
 	properties["todo"] = list("What the loop works off, in order, beside what is added as it works.")
 	properties["post"] = list("What is done last, in order, also where the work failed.")
@@ -148,22 +148,22 @@ func withQueueSettings(properties map[string]any) map[string]any {
 		"type": "array", "items": text, "uniqueItems": true,
 		"description": "Flows that the model may put into the queue, each by its path from the folder of this one; or self.",
 	}
-	bounds := object(map[string]any{
+	bounds := objectSchema(map[string]any{
 		"capacity": map[string]any{
 			"type": "integer", "minimum": 1, "maximum": maxCapacity,
 			"description": fmt.Sprintf("How many entries each queue takes. Default: %d.", queue.DefaultCapacity),
 		},
-		"tools": setting("boolean", "Offer the model tools that add to the queue. Default: where there is a plan, todo or flows."),
+		"tools": settingSchema("boolean", "Offer the model tools that add to the queue. Default: where there is a plan, todo or flows."),
 	})
 	bounds["description"] = "How much the queues take, and whether the model adds to them."
 	properties["queue"] = bounds
-	planner := object(map[string]any{
-		"provider":    setting("string", "Who serves the planner's model; not needed where the model names it."),
-		"model":       setting("string", "The model that plans, as provider/model."),
-		"system":      templated("string", "Instructions for the planner."),
+	planner := objectSchema(map[string]any{
+		"provider":    settingSchema("string", "Who serves the planner's model; not needed where the model names it."),
+		"model":       settingSchema("string", "The model that plans, as provider/model."),
+		"system":      templateSchema("string", "Instructions for the planner."),
 		"temperature": map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied its answers are."},
 		"maxOutput":   map[string]any{"type": "integer", "minimum": 1, "description": "The longest plan, in tokens."},
-		"reasoning":   setting("string", "How hard to think, in the provider's words: low, medium, high."),
+		"reasoning":   settingSchema("string", "How hard to think, in the provider's words: low, medium, high."),
 	})
 	planner["description"] = "What the planner is asked with, in place of the node's own settings."
 	properties["planner"] = planner

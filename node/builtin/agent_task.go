@@ -13,19 +13,19 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// task is an entry of a queue that is ready to be worked on: one of say, tool and
+// queuedTask is an entry of a queue that is ready to be worked on: one of say, tool and
 // flow is set.
-type task struct {
-	say       string
-	tool      *tool.Tool
-	arguments string // JSON
-	flow      string // the reference of the settings
-	in        engine.Values
-	step      int // its number in the plan, 0 for none
+type queuedTask struct {
+	instruction string
+	tool        *tool.Tool
+	arguments   string // JSON
+	flow        string // the reference of the settings
+	in          engine.Values
+	step        int // its number in the plan, 0 for none
 }
 
-// what names the task in messages of errors.
-func (t *task) what() string {
+// describe names the task in messages of errors.
+func (t *queuedTask) describe() string {
 	switch {
 	case t.tool != nil:
 		return "tool " + t.tool.Name
@@ -36,41 +36,41 @@ func (t *task) what() string {
 }
 
 // String is the task as a model is shown it.
-func (t *task) String() string {
+func (t *queuedTask) String() string {
 	switch {
 	case t.tool != nil:
 		return "call the tool " + t.tool.Name + " with " + t.arguments
 	case t.flow != "":
 		return "run the flow " + t.flow + " with " + jsonText(t.in.Map())
 	}
-	return t.say
+	return t.instruction
 }
 
-// ready makes the task of an entry of the settings.
-func (w *worker) ready(at string, e *entry) (task, error) {
+// newTask makes the task of an entry of the settings.
+func (w *agentWorker) newTask(at string, e *queueEntry) (queuedTask, error) {
 	switch {
 	case e.Tool != "":
 		v, err := objectOf(w.ctx, e.Arguments, at+".arguments")
 		if err != nil {
-			return task{}, err
+			return queuedTask{}, err
 		}
-		return task{tool: w.tools[e.Tool], arguments: jsonText(v)}, nil
+		return queuedTask{tool: w.tools[e.Tool], arguments: jsonText(v)}, nil
 	case e.Flow != "":
 		v, err := objectOf(w.ctx, e.In, at+".in")
 		if err != nil {
-			return task{}, err
+			return queuedTask{}, err
 		}
 		in, err := flowInputs(w.ctx.Flow(e.Flow), e.Flow, v)
 		if err != nil {
-			return task{}, failure(CodeInput, "%s: %v", at, err)
+			return queuedTask{}, permanentError(CodeInput, "%s: %v", at, err)
 		}
-		return task{flow: e.Flow, in: in}, nil
+		return queuedTask{flow: e.Flow, in: in}, nil
 	}
-	text, err := e.Say.text(w.ctx, at)
+	text, err := e.Instruction.text(w.ctx, at)
 	if err == nil && strings.TrimSpace(text) == "" {
-		err = failure(CodeExpression, "%s: the instruction is empty", at)
+		err = permanentError(CodeExpression, "%s: the instruction is empty", at)
 	}
-	return task{say: text}, err
+	return queuedTask{instruction: text}, err
 }
 
 // objectOf is the value of a template that gives an object; an empty one where it is
@@ -85,7 +85,7 @@ func objectOf(ctx *node.Ctx, t template, at string) (map[string]any, error) {
 	}
 	o, ok := v.(map[string]any)
 	if !ok {
-		return nil, failure(CodeExpression, "%s: the template gave %s, expected an object", at, describe(v))
+		return nil, permanentError(CodeExpression, "%s: the template gave %s, expected an object", at, describeValue(v))
 	}
 	return o, nil
 }
@@ -95,27 +95,27 @@ func flowInputs(f *flow.Flow, ref string, given map[string]any) (engine.Values, 
 	if f == nil {
 		return nil, fmt.Errorf("the flow %s is none that this flow uses", ref)
 	}
-	in := sorted(given)
+	in := sortedValues(given)
 	if _, err := node.CheckInputs(f.Inputs, in); err != nil {
 		return nil, fmt.Errorf("flow %s: %w", f.Name, err)
 	}
 	return in, nil
 }
 
-// wanted is an entry as a model writes it.
-type wanted struct {
-	Say       string    `json:"say"`
-	Tool      string    `json:"tool"`
-	Arguments arguments `json:"arguments"`
-	Flow      string    `json:"flow"`
-	In        arguments `json:"in"`
+// modelEntry is an entry as a model writes it.
+type modelEntry struct {
+	Instruction string       `json:"say"`
+	Tool        string       `json:"tool"`
+	Arguments   objectOrJSON `json:"arguments"`
+	Flow        string       `json:"flow"`
+	In          objectOrJSON `json:"in"`
 }
 
-// arguments are an object, or a text that is JSON of one.
-type arguments map[string]any
+// objectOrJSON are an object, or a text that is JSON of one.
+type objectOrJSON map[string]any
 
 // UnmarshalJSON reads either.
-func (a *arguments) UnmarshalJSON(raw []byte) error {
+func (a *objectOrJSON) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		if raw = []byte(text); strings.TrimSpace(text) == "" {
@@ -128,65 +128,65 @@ func (a *arguments) UnmarshalJSON(raw []byte) error {
 	}
 	o, ok := v.(map[string]any)
 	if !ok {
-		return fmt.Errorf("expected an object, got %s", describe(v))
+		return fmt.Errorf("expected an object, got %s", describeValue(v))
 	}
 	*a = o
 	return nil
 }
 
-// taskOf is the task that a model wants: of tools those that it is offered, of flows
+// taskFromModel is the task that a model wants: of tools those that it is offered, of flows
 // those that the settings let it run. The error is for the model.
-func (w *worker) taskOf(o *wanted) (task, error) {
-	if kinds := entryKinds(o.Say != "", o.Tool != "", o.Flow != ""); kinds != 1 {
-		return task{}, errors.New(oneKind)
+func (w *agentWorker) taskFromModel(o *modelEntry) (queuedTask, error) {
+	if kinds := countKinds(o.Instruction != "", o.Tool != "", o.Flow != ""); kinds != 1 {
+		return queuedTask{}, errors.New(oneKindMessage)
 	}
 	if o.Arguments == nil {
-		o.Arguments = arguments{}
+		o.Arguments = objectOrJSON{}
 	}
 	switch {
 	case o.Tool != "":
-		i := slices.IndexFunc(w.offered, func(t *tool.Tool) bool { return t.Name == o.Tool || t.Alias == o.Tool })
+		i := slices.IndexFunc(w.offeredTools, func(t *tool.Tool) bool { return t.Name == o.Tool || t.Alias == o.Tool })
 		if i < 0 {
-			return task{}, fmt.Errorf("there is no tool %q; there are: %s", o.Tool, strings.Join(w.toolNames(), ", "))
+			return queuedTask{}, fmt.Errorf("there is no tool %q; there are: %s", o.Tool, strings.Join(w.toolNames(), ", "))
 		}
-		return task{tool: w.offered[i], arguments: jsonText(map[string]any(o.Arguments))}, nil
+		return queuedTask{tool: w.offeredTools[i], arguments: jsonText(map[string]any(o.Arguments))}, nil
 	case o.Flow != "":
 		for _, f := range w.flows {
 			if f.name == o.Flow || f.ref == o.Flow {
 				in, err := flowInputs(f.flow, f.ref, o.In)
-				return task{flow: f.ref, in: in}, err
+				return queuedTask{flow: f.ref, in: in}, err
 			}
 		}
-		return task{}, fmt.Errorf("there is no flow %q; there are: %s", o.Flow, strings.Join(w.flowNames(), ", "))
+		return queuedTask{}, fmt.Errorf("there is no flow %q; there are: %s", o.Flow, strings.Join(w.flowNames(), ", "))
 	}
-	return task{say: o.Say}, nil
+	return queuedTask{instruction: o.Instruction}, nil
 }
 
-// runnable is a flow that a model may put into the queue.
-type runnable struct {
+// queueableFlow is a flow that a model may put into the queue.
+type queueableFlow struct {
 	name, ref string
 	flow      *flow.Flow
 }
 
-// runnables are the flows of the setting flows, under their own names where those
+// findFlows are the flows of the setting flows, under their own names where those
 // tell them apart.
-func (w *worker) runnables() error {
+func (w *agentWorker) findFlows() error {
 	for _, ref := range w.n.Flows {
 		f := w.ctx.Flow(ref)
 		if f == nil {
-			return failure(engine.CodeChildFlow, "flows: the flow %s is none that this flow uses", ref)
+			return permanentError(engine.CodeChildFlow, "flows: the flow %s is none that this flow uses", ref)
 		}
 		name := f.Name
-		if slices.ContainsFunc(w.flows, func(r runnable) bool { return r.name == name }) {
+		if slices.ContainsFunc(w.flows, func(r queueableFlow) bool { return r.name == name }) {
 			name = ref
 		}
-		w.flows = append(w.flows, runnable{name, ref, f})
+		w.flows = append(w.flows, queueableFlow{name, ref, f})
 	}
 	return nil
 }
 
 // String is a flow as a model is told of it.
-func (r runnable) String() string {
+func (r queueableFlow) String() string {
 	var b strings.Builder
 	b.WriteString(r.name)
 	if r.flow.Description != "" {
@@ -206,15 +206,15 @@ func (r runnable) String() string {
 	return b.String()
 }
 
-func (w *worker) toolNames() []string {
-	names := make([]string, len(w.offered))
-	for i, t := range w.offered {
+func (w *agentWorker) toolNames() []string {
+	names := make([]string, len(w.offeredTools))
+	for i, t := range w.offeredTools {
 		names[i] = t.Name
 	}
 	return names
 }
 
-func (w *worker) flowNames() []string {
+func (w *agentWorker) flowNames() []string {
 	names := make([]string, len(w.flows))
 	for i, f := range w.flows {
 		names[i] = f.name

@@ -28,7 +28,7 @@ nodes:
 outputs: {answer: "{{ work.text }}", trace: "{{ work.trace }}", stop: "{{ work.stop }}"}
 `
 
-func said(req *llm.Request) []string {
+func messageValue(req *llm.Request) []string {
 	var out []string
 	for _, m := range req.Messages {
 		out = append(out, string(m.Role)+": "+m.Text)
@@ -36,8 +36,8 @@ func said(req *llm.Request) []string {
 	return out
 }
 
-func TestOnlyTheAnswerOfAnAgentEntersTheContext(t *testing.T) {
-	var l ledger
+func TestOnlyTheFinalAnswerEntersTheContext(t *testing.T) {
+	var l effectLog
 	search := weirtest.Calls("search", map[string]any{"q": "weir"})
 	search.Message.Text = "Let me see."
 	r := weirtest.Flow(t, agentFlow, weirtest.Case{
@@ -53,11 +53,11 @@ func TestOnlyTheAnswerOfAnAgentEntersTheContext(t *testing.T) {
 		2: append(before[:3:3], "assistant: Let me see.", "tool: search done"),
 		3: append(before[:3:3], "assistant: A dam.", "user: thanks"),
 	} {
-		if got := said(r.Asked[n]); want != nil && !reflect.DeepEqual(got, want) {
+		if got := messageValue(r.Requests[n]); want != nil && !reflect.DeepEqual(got, want) {
 			t.Errorf("call %d was given %q, expected %q", n, got, want)
 		}
 	}
-	if got := r.Asked[2].Stable; got != 3 {
+	if got := r.Requests[2].StablePrefix; got != 3 {
 		t.Errorf("the second call of the agent says that %d messages are as before, expected 3", got)
 	}
 	trace := weirtest.Output[[]any](t, r, "trace")
@@ -106,15 +106,15 @@ func metaOf(t *testing.T, r weirtest.Result, path string) any {
 
 // An agent that looks something up, deletes it once a person says so, and
 // answers: three processes, and nothing is done twice.
-func TestAnAgentThatAPersonMustAllowACallGoesOnInANewProcessWithoutDoingAnythingAgain(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{l: &l, steps: []convo.Message{
-		calls(`look {"n":1}`),
-		calls(`look {"n":2}`, `remove {"n":1}`, `look {"n":3}`),
-		calls(`remove {"n":2}`),
-		says("Both are gone."),
+func TestAgentResumesAfterApprovalInANewProcess(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{l: &l, steps: []convo.Message{
+		callMessage(`look {"n":1}`),
+		callMessage(`look {"n":2}`, `remove {"n":1}`, `look {"n":3}`),
+		callMessage(`remove {"n":2}`),
+		textMessage("Both are gone."),
 	}}, l.tool("look", ""), l.tool("remove", tool.ApproveAlways))
-	r := w.start(t, asks("agent", "maxTime: 1h, maxTokens: 100000"))
+	r := w.start(t, toolFlow("agent", "maxTime: 1h, maxTokens: 100000"))
 	if got := prompts(r); !reflect.DeepEqual(got, []string{`remove with {"n":1}`}) {
 		t.Fatalf("the questions are %q", got)
 	}
@@ -153,8 +153,8 @@ func TestAnAgentThatAPersonMustAllowACallGoesOnInANewProcessWithoutDoingAnything
 	}
 }
 
-func TestAnAgentThatFailsLeavesWhatItWasToldAndTheNextAttemptDoesNothingAgain(t *testing.T) {
-	var l ledger
+func TestFailedAgentKeepsItsMessageAndRetryReusesEffects(t *testing.T) {
+	var l effectLog
 	r := weirtest.Flow(t, `
 weir: 1
 name: twice
@@ -176,12 +176,12 @@ outputs: {answer: "{{ work.text }}"}
 	if r.Status != engine.Completed || len(l.all()) != 1 {
 		t.Fatalf("the run %s: %v; done was %q", r.Status, r.Error, l.all())
 	}
-	if got := said(r.Asked[3]); !reflect.DeepEqual(got, []string{"user: look it up", "assistant: found", "user: and?"}) {
+	if got := messageValue(r.Requests[3]); !reflect.DeepEqual(got, []string{"user: look it up", "assistant: found", "user: and?"}) {
 		t.Errorf("the next node was given %q", got)
 	}
 }
 
-func TestAnAgentsLimitsEndItOrFailItAsItsSettingsSay(t *testing.T) {
+func TestAgentLimitsStopOrFailAsConfigured(t *testing.T) {
 	used := weirtest.Calls("search", nil)
 	used.Message.Text, used.Usage = "still looking", llm.Usage{Input: 90, Output: 10}
 	script := []weirtest.Turn{used, used, used, used, weirtest.Says("found")[0]}
@@ -196,12 +196,12 @@ func TestAnAgentsLimitsEndItOrFailItAsItsSettingsSay(t *testing.T) {
 		{"time that is enough", "maxTime: 1h", "end", 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var l ledger
+			var l effectLog
 			in := weirtest.Case{Script: script, Tools: []*tool.Tool{l.tool("search", "")}}
-			text := strings.Replace(asks("agent", c.with+", atMax: stop"), "outputs: {", `outputs: {stop: "{{ ask.stop }}", `, 1)
+			text := strings.Replace(toolFlow("agent", c.with+", atMax: stop"), "outputs: {", `outputs: {stop: "{{ ask.stop }}", `, 1)
 			r := weirtest.Flow(t, text, in)
-			if got := weirtest.Output[string](t, r, "stop"); got != c.stop || len(r.Asked) != c.calls {
-				t.Errorf("it stopped for %q after %d calls, expected %q after %d", got, len(r.Asked), c.stop, c.calls)
+			if got := weirtest.Output[string](t, r, "stop"); got != c.stop || len(r.Requests) != c.calls {
+				t.Errorf("it stopped for %q after %d calls, expected %q after %d", got, len(r.Requests), c.stop, c.calls)
 			}
 			if c.stop == "end" {
 				return
@@ -209,7 +209,7 @@ func TestAnAgentsLimitsEndItOrFailItAsItsSettingsSay(t *testing.T) {
 			if got := weirtest.Output[string](t, r, "text"); got != "still looking" || r.Messages[len(r.Messages)-1].Text != got {
 				t.Errorf("the answer is %q, and the context ends with %+v", got, r.Messages[len(r.Messages)-1])
 			}
-			r = weirtest.Flow(t, asks("agent", c.with), in)
+			r = weirtest.Flow(t, toolFlow("agent", c.with), in)
 			if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || r.Error.Node != "ask" {
 				t.Fatalf("the run %s with %v", r.Status, r.Error)
 			}
@@ -220,10 +220,10 @@ func TestAnAgentsLimitsEndItOrFailItAsItsSettingsSay(t *testing.T) {
 	}
 }
 
-func TestAnAgentsAnswerFitsItsSchemaUnlessALimitCutItOff(t *testing.T) {
-	var l ledger
+func TestAgentAnswerFitsItsSchemaUnlessCutOff(t *testing.T) {
+	var l effectLog
 	with := "atMax: stop, maxSteps: 1, schema: {type: object, required: [n], properties: {n: {type: integer}}}"
-	text := strings.Replace(asks("agent", with), "outputs: {", `outputs: {value: "{{ has(ask.value) ? ask.value : 'none' }}", `, 1)
+	text := strings.Replace(toolFlow("agent", with), "outputs: {", `outputs: {value: "{{ has(ask.value) ? ask.value : 'none' }}", `, 1)
 	in := weirtest.Case{Script: []weirtest.Turn{weirtest.Calls("search", nil)}, Tools: []*tool.Tool{l.tool("search", "")}}
 	r := weirtest.Flow(t, text, in)
 	if got := r.Outputs["value"]; r.Status != engine.Completed || got != "none" {
@@ -235,7 +235,7 @@ func TestAnAgentsAnswerFitsItsSchemaUnlessALimitCutItOff(t *testing.T) {
 	}
 }
 
-func TestAnAgentsSettingsMayAskForMoreLeaveAndNeverForLess(t *testing.T) {
+func TestSettingsMayOnlyTightenApproval(t *testing.T) {
 	for _, c := range []struct {
 		tool   tool.Approval
 		with   string
@@ -248,8 +248,8 @@ func TestAnAgentsSettingsMayAskForMoreLeaveAndNeverForLess(t *testing.T) {
 		{tool.ApproveAlways, "", true},
 		{tool.ApproveNever, "approve: {search: never}", false},
 	} {
-		var l ledger
-		r := weirtest.Flow(t, asks("agent", c.with), weirtest.Case{
+		var l effectLog
+		r := weirtest.Flow(t, toolFlow("agent", c.with), weirtest.Case{
 			Script: []weirtest.Turn{weirtest.Calls("search", nil), weirtest.Says("found")[0]},
 			Tools:  []*tool.Tool{l.tool("search", c.tool)},
 		})
@@ -262,28 +262,28 @@ func TestAnAgentsSettingsMayAskForMoreLeaveAndNeverForLess(t *testing.T) {
 	}
 }
 
-func TestLeaveForAToolThatIsNotOfferedIsAnError(t *testing.T) {
-	var l ledger
-	r := weirtest.Flow(t, asks("agent", "approve: {serach: always}"), weirtest.Case{Tools: []*tool.Tool{l.tool("search", "")}})
-	if r.Error == nil || r.Error.Code != builtin.CodeToolUnknown || len(r.Asked) != 0 {
+func TestApprovalOfAnUnofferedToolIsAnError(t *testing.T) {
+	var l effectLog
+	r := weirtest.Flow(t, toolFlow("agent", "approve: {serach: always}"), weirtest.Case{Tools: []*tool.Tool{l.tool("search", "")}})
+	if r.Error == nil || r.Error.Code != builtin.CodeToolUnknown || len(r.Requests) != 0 {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
 	}
 }
 
-func TestARepairOnTheLastStepDoesNotStepOverTheLimit(t *testing.T) {
-	var l ledger
-	r := weirtest.Flow(t, asks("agent", "maxSteps: 2, schema: {type: object}"), weirtest.Case{
+func TestRepairDoesNotExceedTheStepLimit(t *testing.T) {
+	var l effectLog
+	r := weirtest.Flow(t, toolFlow("agent", "maxSteps: 2, schema: {type: object}"), weirtest.Case{
 		Tools: []*tool.Tool{l.tool("search", "")},
 		Script: []weirtest.Turn{
 			weirtest.Calls("search", nil), weirtest.Says("bad")[0], weirtest.Calls("search", nil), weirtest.Calls("search", nil), weirtest.Says("{}")[0],
 		},
 	})
-	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || len(r.Asked) != 3 {
-		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Asked), r.Error)
+	if r.Error == nil || r.Error.Code != engine.CodeTurnTooLong || len(r.Requests) != 3 {
+		t.Errorf("the run %s after %d calls: %v", r.Status, len(r.Requests), r.Error)
 	}
 }
 
-func TestABudgetThatIsUsedUpTakesTheBranchOfWhoeverAsks(t *testing.T) {
+func TestExhaustedBudgetTakesTheLimitBranch(t *testing.T) {
 	for typ, with := range map[string]string{
 		"agent": "temperature: 0", "categorizer": "categories: [a]", "extract": "schema: {type: object}", "summarize": "temperature: 0",
 	} {

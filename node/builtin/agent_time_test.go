@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// work is an agent that works for 40 minutes at a time.
-type work struct {
+// workCase is an agent that works for 40 minutes at a time.
+type workCase struct {
 	maxTime string
 	steps   []convo.Message
 	works   int
@@ -22,10 +22,10 @@ type work struct {
 }
 
 // The agent works three times, and waits a day for a person where it is to.
-func TestAnAgentsTimeIsThatItWorkedAndNotThatItWaited(t *testing.T) {
-	waiting := []convo.Message{calls("work {}"), calls("kept {}"), calls("work {}"), calls("kept {}"), calls("work {}"), calls("free {}"), says("done")}
-	straight := []convo.Message{calls("work {}"), calls("work {}"), calls("work {}"), calls("free {}"), says("done")}
-	for _, c := range []work{
+func TestAgentTimeExcludesWaiting(t *testing.T) {
+	waiting := []convo.Message{callMessage("work {}"), callMessage("kept {}"), callMessage("work {}"), callMessage("kept {}"), callMessage("work {}"), callMessage("free {}"), textMessage("done")}
+	straight := []convo.Message{callMessage("work {}"), callMessage("work {}"), callMessage("work {}"), callMessage("free {}"), textMessage("done")}
+	for _, c := range []workCase{
 		{"10m", waiting, 1, false},
 		{"1h", waiting, 2, false},
 		{"90m", waiting, 3, false},
@@ -38,8 +38,8 @@ func TestAnAgentsTimeIsThatItWorkedAndNotThatItWaited(t *testing.T) {
 	}
 }
 
-func (c work) check(t *testing.T) {
-	var l ledger
+func (c workCase) check(t *testing.T) {
+	var l effectLog
 	work := l.tool("work", "")
 	work.Timeout = time.Hour
 	at := work.Call
@@ -48,10 +48,10 @@ func (c work) check(t *testing.T) {
 		return at(ctx, call)
 	}
 	w := open(t, weir.Options{
-		Providers: models(&turns{steps: c.steps}),
+		Providers: models(&scriptedModel{steps: c.steps}),
 		Tools:     []*tool.Tool{work, l.tool("kept", tool.ApproveAlways), l.tool("free", "")},
 	})
-	r := patient(t, w, asks("agent", "atMax: stop, maxTime: "+c.maxTime))
+	r := runApproving(t, w, toolFlow("agent", "atMax: stop, maxTime: "+c.maxTime))
 	text, err := weir.Output[string](r, "text")
 	if err != nil && c.done {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func (c work) check(t *testing.T) {
 	}
 }
 
-// patient runs a flow to its end and approves what it asks, a day later.
-func patient(t *testing.T, w *weir.Weir, text string) weir.Result {
+// runApproving runs a flow to its end and approves what it asks, a day later.
+func runApproving(t *testing.T, w *weir.Weir, text string) weir.Result {
 	t.Helper()
 	f, err := w.Parse("flow.yaml", []byte(text))
 	if err != nil {

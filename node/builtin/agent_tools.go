@@ -18,19 +18,19 @@ const (
 	listTool = "listTodo"
 )
 
-// queueTools are the tools of the queue. They do nothing outside: queue.Host calls
+// makeQueueTools are the tools of the queue. They do nothing outside: queue.Host calls
 // them in the order of the model's answer.
-func (w *worker) queueTools() []*tool.Tool {
-	properties := map[string]any{"say": setting("string", "What is to be done, as an instruction to yourself.")}
+func (w *agentWorker) makeQueueTools() []*tool.Tool {
+	properties := map[string]any{"say": settingSchema("string", "What is to be done, as an instruction to yourself.")}
 	about := "Puts one step at the end of the queue of work that is done after this: an instruction (say)"
-	if len(w.offered) > 0 {
+	if len(w.offeredTools) > 0 {
 		properties["tool"] = map[string]any{"type": "string", "enum": anyOf(w.toolNames()), "description": "A tool that is called."}
-		properties["arguments"] = setting("object", "The arguments of the tool.")
+		properties["arguments"] = settingSchema("object", "The arguments of the tool.")
 		about += ", a tool call (tool, arguments)"
 	}
 	if len(w.flows) > 0 {
 		properties["flow"] = map[string]any{"type": "string", "enum": anyOf(w.flowNames()), "description": "A flow that is run."}
-		properties["in"] = setting("object", "The inputs of the flow.")
+		properties["in"] = settingSchema("object", "The inputs of the flow.")
 		about += ", a flow (flow, in)"
 	}
 	about += ". Steps are done in the order in which they were added; you see what came of each."
@@ -39,10 +39,10 @@ func (w *worker) queueTools() []*tool.Tool {
 		lines = append(lines, "The flow "+f.String())
 	}
 	return []*tool.Tool{
-		{Name: addTool, Description: strings.Join(lines, "\n"), Parameters: object(properties), ReadOnly: true, Call: w.add},
+		{Name: addTool, Description: strings.Join(lines, "\n"), Parameters: objectSchema(properties), ReadOnly: true, Call: w.add},
 		{
 			Name: listTool, Description: "Tells what waits in the queue of work, in order.",
-			Parameters: object(map[string]any{}), ReadOnly: true, Call: w.list,
+			Parameters: objectSchema(map[string]any{}), ReadOnly: true, Call: w.list,
 		},
 	}
 }
@@ -56,14 +56,14 @@ func anyOf(names []string) []any {
 }
 
 // add is the function of addTool.
-func (w *worker) add(_ context.Context, call tool.Call) (string, error) {
-	var o wanted
+func (w *agentWorker) add(_ context.Context, call tool.Call) (string, error) {
+	var o modelEntry
 	d := json.NewDecoder(bytes.NewReader([]byte(call.Arguments)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
 		return "", fmt.Errorf("the step cannot be read: %w", err)
 	}
-	t, err := w.taskOf(&o)
+	t, err := w.taskFromModel(&o)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +82,7 @@ func (w *worker) add(_ context.Context, call tool.Call) (string, error) {
 }
 
 // list is the function of listTool.
-func (w *worker) list(context.Context, tool.Call) (string, error) {
+func (w *agentWorker) list(context.Context, tool.Call) (string, error) {
 	waiting := make([]any, 0, w.todo.Len())
 	for _, t := range w.todo.Entries() {
 		waiting = append(waiting, t.String())

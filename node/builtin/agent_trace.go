@@ -12,18 +12,18 @@ import (
 
 // traceOf is what a lane added from a position on, as values.
 func traceOf(lane *convo.Manager, from int) ([]any, error) {
-	ms, err := lane.Get().Own(from)
+	ms, err := lane.Get().AddedSince(from)
 	if err != nil {
 		return nil, fmt.Errorf("read the agent's lane: %w", err)
 	}
 	trace := make([]any, len(ms))
 	for i, m := range ms {
-		trace[i] = traced(m)
+		trace[i] = traceEntry(m)
 	}
 	return trace, nil
 }
 
-func traced(m convo.Message) map[string]any {
+func traceEntry(m convo.Message) map[string]any {
 	o := map[string]any{"role": string(m.Role), "text": m.Text}
 	if m.Reasoning != "" {
 		o["reasoning"] = m.Reasoning
@@ -44,8 +44,8 @@ func traced(m convo.Message) map[string]any {
 	return o
 }
 
-// watchedHost counts what is done through a host, also where the turn fails.
-type watchedHost struct {
+// countingHost counts what is done through a host, also where the turn fails.
+type countingHost struct {
 	llm.Host
 
 	mu    sync.Mutex // tool calls are parallel
@@ -55,24 +55,24 @@ type watchedHost struct {
 }
 
 // ModelCall counts a model call.
-func (h *watchedHost) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
+func (h *countingHost) ModelCall(req *llm.Request, do func(context.Context, string) (*llm.Response, error)) (*llm.Response, error) {
 	resp, err := h.Host.ModelCall(req, do)
 	if resp != nil {
 		h.steps++
-		h.usage = h.usage.Add(resp.Lost.Usage).Add(resp.Usage)
+		h.usage = h.usage.Add(resp.RetryCost.Usage).Add(resp.Usage)
 	}
 	return resp, err
 }
 
 // ToolCall counts a tool call.
-func (h *watchedHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
+func (h *countingHost) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	r, err := h.Host.ToolCall(index, t, call)
 	h.count(t.Name)
 	return r, err
 }
 
 // count counts a call of a tool.
-func (h *watchedHost) count(name string) {
+func (h *countingHost) count(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tools == nil {
@@ -83,7 +83,7 @@ func (h *watchedHost) count(name string) {
 }
 
 // summary is what was done, as metadata.
-func (h *watchedHost) summary() map[string]any {
+func (h *countingHost) summary() map[string]any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := map[string]any{"steps": int64(h.steps), "tokens": int64(h.usage.Input + h.usage.Output)}
@@ -93,8 +93,8 @@ func (h *watchedHost) summary() map[string]any {
 	return s
 }
 
-// report is what was done of queues.
-type report struct {
+// queueReports is what was done of queues.
+type queueReports struct {
 	planned         int
 	pre, todo, post queueReport
 	runs            []string // child runs
@@ -102,12 +102,12 @@ type report struct {
 }
 
 // queueReport is what was done of one queue.
-type queueReport struct{ run, failed, added, refused, left int }
+type queueReport struct{ done, failed, added, refused, remaining int }
 
 // values are the figures that are not 0, and how many entries were worked on.
 func (q *queueReport) values() map[string]any {
-	o := map[string]any{"run": int64(q.run)}
-	for name, n := range map[string]int{"failed": q.failed, "added": q.added, "refused": q.refused, "left": q.left} {
+	o := map[string]any{"run": int64(q.done)}
+	for name, n := range map[string]int{"failed": q.failed, "added": q.added, "refused": q.refused, "left": q.remaining} {
 		if n > 0 {
 			o[name] = int64(n)
 		}
@@ -116,8 +116,8 @@ func (q *queueReport) values() map[string]any {
 }
 
 // summary is what was done, as metadata.
-func (w *worker) summary() map[string]any {
-	s, r := w.watch.summary(), &w.report
+func (w *agentWorker) summary() map[string]any {
+	s, r := w.counter.summary(), &w.report
 	queues := make(map[string]any)
 	for name, q := range map[string]*queueReport{"pre": &r.pre, "todo": &r.todo, "post": &r.post} {
 		if *q != (queueReport{}) {

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// twice has two nodes that may call every tool, the second after the first or
+// twoNodeFlow has two nodes that may call every tool, the second after the first or
 // beside it, and the model of each.
-func twice(after, second string) string {
+func twoNodeFlow(after, second string) string {
 	return `
 weir: 1
 name: twice
@@ -26,22 +26,22 @@ outputs: {a: "{{ first.text }}", b: "{{ second.text }}"}
 `
 }
 
-// two are two models by the names one and two.
-func two(one, second weir.Provider) map[string]weir.Provider {
+// twoModels are two models by the names one and two.
+func twoModels(one, second weir.Provider) map[string]weir.Provider {
 	return map[string]weir.Provider{"one": one, "two": second}
 }
 
-func keeper(n string) *turns {
-	return &turns{steps: []convo.Message{calls(`kept {"n":` + n + `}`), says("done " + n)}}
+func recordingModel(n string) *scriptedModel {
+	return &scriptedModel{steps: []convo.Message{callMessage(`kept {"n":` + n + `}`), textMessage("done " + n)}}
 }
 
-func TestLeaveOnceIsLeaveInEveryNodeOfTheRun(t *testing.T) {
+func TestRunApprovalCoversEveryNode(t *testing.T) {
 	for _, typ := range []string{"llmRequest", "agent"} {
 		t.Run(typ, func(t *testing.T) {
-			var l ledger
+			var l effectLog
 			w := newWorld(t, nil, l.tool("kept", tool.ApproveOnce))
-			w.models = two(keeper("1"), keeper("2"))
-			r := w.start(t, twice("after: first, ", typ))
+			w.models = twoModels(recordingModel("1"), recordingModel("2"))
+			r := w.start(t, twoNodeFlow("after: first, ", typ))
 			if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":1}`}) {
 				t.Fatalf("the questions are %q", got)
 			}
@@ -56,11 +56,11 @@ func TestLeaveOnceIsLeaveInEveryNodeOfTheRun(t *testing.T) {
 	}
 }
 
-func TestNodesThatAskAtOnceAskEachAndOneLeaveAnswersBoth(t *testing.T) {
-	var l ledger
+func TestOneRunApprovalAnswersParallelQuestions(t *testing.T) {
+	var l effectLog
 	w := newWorld(t, nil, l.tool("kept", tool.ApproveOnce))
-	w.models = two(keeper("1"), keeper("2"))
-	r := w.start(t, twice("", "llmRequest"))
+	w.models = twoModels(recordingModel("1"), recordingModel("2"))
+	r := w.start(t, twoNodeFlow("", "llmRequest"))
 	if got := prompts(r); len(got) != 2 {
 		t.Fatalf("the questions are %q", got)
 	}
@@ -70,13 +70,13 @@ func TestNodesThatAskAtOnceAskEachAndOneLeaveAnswersBoth(t *testing.T) {
 	}
 }
 
-func TestARefusalIsOfItsOwnCallAlsoWhereAnotherNodeIsGivenLeaveLater(t *testing.T) {
-	var l ledger
+func TestRejectionAppliesOnlyToItsOwnCall(t *testing.T) {
+	var l effectLog
 	w := newWorld(t, nil, l.tool("kept", tool.ApproveOnce), l.tool("other", tool.ApproveAlways))
-	w.models = two(&turns{steps: []convo.Message{
-		calls(`kept {"n":1}`), calls(`other {}`), calls(`kept {"n":3}`), says("done"),
-	}}, keeper("2"))
-	f := twice("", "agent")
+	w.models = twoModels(&scriptedModel{steps: []convo.Message{
+		callMessage(`kept {"n":1}`), callMessage(`other {}`), callMessage(`kept {"n":3}`), textMessage("done"),
+	}}, recordingModel("2"))
+	f := twoNodeFlow("", "agent")
 	r := w.start(t, strings.ReplaceAll(f, "[kept]", "[kept, other]"))
 	// The first node is refused, goes on to ask for something else, and is entered
 	// again after the second was given leave. Which asks first is chance.
@@ -95,22 +95,22 @@ func TestARefusalIsOfItsOwnCallAlsoWhereAnotherNodeIsGivenLeaveLater(t *testing.
 	}
 }
 
-func TestLeaveForTheRunIsOfTheToolAsItIsDefinedAndOfThePolicyOnce(t *testing.T) {
-	var l ledger
+func TestRunApprovalIsBoundToTheToolDefinition(t *testing.T) {
+	var l effectLog
 	w := newWorld(t, nil, l.tool("kept", tool.ApproveAlways))
-	w.models = two(keeper("1"), keeper("2"))
-	r := w.answer(t, w.start(t, twice("after: first, ", "llmRequest")), "approve")
+	w.models = twoModels(recordingModel("1"), recordingModel("2"))
+	r := w.answer(t, w.start(t, twoNodeFlow("after: first, ", "llmRequest")), "approve")
 	if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":2}`}) {
 		t.Errorf("after leave for one call the questions are %q", got)
 	}
 }
 
-func TestTheResultOfACallSaysWhoseLeaveItHad(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{steps: []convo.Message{
-		calls(`kept {"n":1}`), calls(`kept {"n":2}`), says("done"),
+func TestToolResultNamesTheApprover(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{steps: []convo.Message{
+		callMessage(`kept {"n":1}`), callMessage(`kept {"n":2}`), textMessage("done"),
 	}}, l.tool("kept", tool.ApproveAlways))
-	r := w.start(t, strings.ReplaceAll(asks("agent", ""), `outputs: {text: "{{ ask.text }}"}`, `outputs: {trace: "{{ ask.trace }}"}`))
+	r := w.start(t, strings.ReplaceAll(toolFlow("agent", ""), `outputs: {text: "{{ ask.text }}"}`, `outputs: {trace: "{{ ask.trace }}"}`))
 	r = w.answer(t, r, "approve")
 	r = w.answer(t, r, map[string]any{"approve": false, "reason": "enough"})
 	v, _ := r.Outputs.Get("trace")
@@ -131,19 +131,19 @@ func TestTheResultOfACallSaysWhoseLeaveItHad(t *testing.T) {
 	}
 }
 
-func TestEveryNodeThatOffersToolsMayAskForMoreLeave(t *testing.T) {
+func TestEveryToolNodeMayTightenApproval(t *testing.T) {
 	for _, typ := range []string{"llmRequest", "agent"} {
-		var l ledger
-		w := newWorld(t, keeper("1"), l.tool("kept", ""))
-		r := w.start(t, asks(typ, "approve: {kept: once}"))
+		var l effectLog
+		w := newWorld(t, recordingModel("1"), l.tool("kept", ""))
+		r := w.start(t, toolFlow(typ, "approve: {kept: once}"))
 		if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":1}`}) {
 			t.Fatalf("%s: the questions are %q", typ, got)
 		}
 		if r = w.answer(t, r, "approve"); r.Status != engine.Completed || len(l.all()) != 1 {
 			t.Errorf("%s: the run %s: %v; done was %q", typ, r.Status, r.Error, l.all())
 		}
-		w = newWorld(t, keeper("1"), l.tool("kept", ""))
-		if e := mustFail(t, w.start(t, asks(typ, "approve: {kepd: once}"))); e.Code != engine.CodeToolUnknown {
+		w = newWorld(t, recordingModel("1"), l.tool("kept", ""))
+		if e := mustFail(t, w.start(t, toolFlow(typ, "approve: {kepd: once}"))); e.Code != engine.CodeToolUnknown {
 			t.Errorf("%s: leave for a tool that is not offered: %v", typ, e)
 		}
 	}

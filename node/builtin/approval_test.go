@@ -20,27 +20,27 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// ledger counts what is done outside, across processes.
-type ledger struct {
+// effectLog counts what is done outside, across processes.
+type effectLog struct {
 	mu   sync.Mutex
 	done []string
 }
 
-func (l *ledger) add(what string) {
+func (l *effectLog) add(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.done = append(l.done, what)
 }
 
-// forget begins a new page.
-func (l *ledger) forget() {
+// clear begins a new page.
+func (l *effectLog) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.done = nil
 }
 
 // all is what was done, in alphabetical order.
-func (l *ledger) all() []string {
+func (l *effectLog) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := slices.Clone(l.done)
@@ -49,7 +49,7 @@ func (l *ledger) all() []string {
 }
 
 // tool is a tool that is entered in the ledger.
-func (l *ledger) tool(name string, approve tool.Approval) *tool.Tool {
+func (l *effectLog) tool(name string, approve tool.Approval) *tool.Tool {
 	return &tool.Tool{
 		Name: name, Description: "Does " + name + ".", Approve: approve,
 		Call: func(_ context.Context, c tool.Call) (string, error) {
@@ -59,18 +59,18 @@ func (l *ledger) tool(name string, approve tool.Approval) *tool.Tool {
 	}
 }
 
-// turns is a model whose turns are lists of calls, or a text. Which one it
+// scriptedModel is a model whose turns are lists of calls, or a text. Which one it
 // gives follows from the request alone, so that several processes may have it:
 // by the number of the assistant's messages in it.
-type turns struct {
+type scriptedModel struct {
 	steps []convo.Message
-	l     *ledger
+	l     *effectLog
 }
 
-func says(text string) convo.Message { return convo.Message{Text: text} }
+func textMessage(text string) convo.Message { return convo.Message{Text: text} }
 
-// calls are calls written as "name {arguments}".
-func calls(list ...string) convo.Message {
+// callMessage are calls written as "name {arguments}".
+func callMessage(list ...string) convo.Message {
 	var m convo.Message
 	for i, c := range list {
 		name, args, _ := strings.Cut(c, " ")
@@ -80,7 +80,7 @@ func calls(list ...string) convo.Message {
 }
 
 // Generate gives the next turn.
-func (p *turns) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
+func (p *scriptedModel) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk)) (*llm.Response, error) {
 	n := 0
 	for _, m := range req.Messages {
 		if m.Role == convo.Assistant {
@@ -101,8 +101,8 @@ func (p *turns) Generate(_ context.Context, req *llm.Request, _ func(llm.Chunk))
 	return &llm.Response{Message: m, Usage: llm.Usage{Input: 100, Output: 10}}, nil
 }
 
-// asks is a flow with one node of a type that may call every tool.
-func asks(typ, with string) string {
+// toolFlow is a flow with one node of a type that may call every tool.
+func toolFlow(typ, with string) string {
 	return `
 weir: 1
 name: asks
@@ -114,20 +114,20 @@ outputs: {text: "{{ ask.text }}"}
 `
 }
 
-// world is a durable record and what is offered to the processes that run it.
-type world struct {
+// processWorld is a durable record and what is offered to the processes that run it.
+type processWorld struct {
 	path   string
 	tools  []*tool.Tool
 	models map[string]weir.Provider
 }
 
-func newWorld(t *testing.T, model weir.Provider, tools ...*tool.Tool) *world {
+func newWorld(t *testing.T, model weir.Provider, tools ...*tool.Tool) *processWorld {
 	t.Helper()
-	return &world{filepath.Join(t.TempDir(), "weir.db"), tools, models(model)}
+	return &processWorld{filepath.Join(t.TempDir(), "weir.db"), tools, models(model)}
 }
 
 // process runs do in a Weir of its own over the record.
-func (w *world) process(t *testing.T, do func(ctx context.Context, p *weir.Weir) *weir.Run) weir.Result {
+func (w *processWorld) process(t *testing.T, do func(ctx context.Context, p *weir.Weir) *weir.Run) weir.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -149,7 +149,7 @@ func (w *world) process(t *testing.T, do func(ctx context.Context, p *weir.Weir)
 	return r
 }
 
-func (w *world) start(t *testing.T, text string) weir.Result {
+func (w *processWorld) start(t *testing.T, text string) weir.Result {
 	t.Helper()
 	return w.process(t, func(ctx context.Context, p *weir.Weir) *weir.Run {
 		f, err := p.Parse("flow.yaml", []byte(text))
@@ -165,7 +165,7 @@ func (w *world) start(t *testing.T, text string) weir.Result {
 }
 
 // answer answers the only question that is open, in a new process.
-func (w *world) answer(t *testing.T, r weir.Result, v any) weir.Result {
+func (w *processWorld) answer(t *testing.T, r weir.Result, v any) weir.Result {
 	t.Helper()
 	if r.Status != engine.Paused || len(r.Interrupts) == 0 {
 		t.Fatalf("the run is %s (%v) and asks nothing", r.Status, r.Error)
@@ -188,13 +188,13 @@ func prompts(r weir.Result) []string {
 	return out
 }
 
-func TestCallsThatNeedNoLeaveAreDoneBeforeTheNodeWaitsAndNeverAgain(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{l: &l, steps: []convo.Message{
-		calls(`free {"n":1}`, `kept {"n":2}`, `free {"n":3}`, `kept {"n":4}`), says("done"),
+func TestUnguardedCallsRunOnceBeforeTheNodeWaits(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{l: &l, steps: []convo.Message{
+		callMessage(`free {"n":1}`, `kept {"n":2}`, `free {"n":3}`, `kept {"n":4}`), textMessage("done"),
 	}}, l.tool("free", ""), l.tool("kept", tool.ApproveAlways))
 
-	r := w.start(t, asks("llmRequest", ""))
+	r := w.start(t, toolFlow("llmRequest", ""))
 	if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":2}`, `kept with {"n":4}`}) {
 		t.Fatalf("the questions are %q", got)
 	}
@@ -215,24 +215,24 @@ func TestCallsThatNeedNoLeaveAreDoneBeforeTheNodeWaitsAndNeverAgain(t *testing.T
 	}
 }
 
-func TestParallelCallsKeepTheirPlacesHoweverTheyArriveAgain(t *testing.T) {
-	var l ledger
+func TestParallelCallsKeepTheirKeysOnReentry(t *testing.T) {
+	var l effectLog
 	batch := []string{`kept {"n":0}`}
 	for n := range 12 {
 		batch = append(batch, fmt.Sprintf(`free {"n":%d}`, n), fmt.Sprintf(`kept {"n":%d}`, n+1))
 	}
-	w := newWorld(t, &turns{steps: []convo.Message{calls(batch...), says("done")}}, l.tool("free", ""), l.tool("kept", tool.ApproveOnce))
-	r := w.answer(t, w.start(t, asks("llmRequest", "")), "approve")
+	w := newWorld(t, &scriptedModel{steps: []convo.Message{callMessage(batch...), textMessage("done")}}, l.tool("free", ""), l.tool("kept", tool.ApproveOnce))
+	r := w.answer(t, w.start(t, toolFlow("llmRequest", "")), "approve")
 	if r.Status != engine.Completed || len(l.all()) != 25 {
 		t.Errorf("the run %s: %v; done was %q", r.Status, r.Error, l.all())
 	}
 }
 
-func TestTheModelIsToldWhyAPersonRefused(t *testing.T) {
-	var l ledger
-	model := &inOrder{turns: []string{`call kept {"n":1}`, "I see."}}
+func TestModelSeesTheReasonOfARejection(t *testing.T) {
+	var l effectLog
+	model := &orderedModel{turns: []string{`call kept {"n":1}`, "I see."}}
 	w := newWorld(t, model, l.tool("kept", tool.ApproveAlways))
-	r := w.answer(t, w.start(t, asks("llmRequest", "")), map[string]any{"approve": false, "reason": "not today"})
+	r := w.answer(t, w.start(t, toolFlow("llmRequest", "")), map[string]any{"approve": false, "reason": "not today"})
 	if r.Status != engine.Completed {
 		t.Fatalf("the run %s: %v", r.Status, r.Error)
 	}
@@ -246,12 +246,12 @@ func TestTheModelIsToldWhyAPersonRefused(t *testing.T) {
 	}
 }
 
-func TestOnceAsksUntilOneCallIsAllowedAndOneQuestionAtATime(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{steps: []convo.Message{
-		calls(`kept {"n":1}`, `kept {"n":2}`, `kept {"n":3}`), calls(`kept {"n":4}`), says("done"),
+func TestApproveOnceAsksUntilOneCallIsAllowed(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{steps: []convo.Message{
+		callMessage(`kept {"n":1}`, `kept {"n":2}`, `kept {"n":3}`), callMessage(`kept {"n":4}`), textMessage("done"),
 	}}, l.tool("kept", tool.ApproveOnce))
-	r := w.start(t, asks("llmRequest", ""))
+	r := w.start(t, toolFlow("llmRequest", ""))
 	if got := prompts(r); !reflect.DeepEqual(got, []string{`kept with {"n":1}`}) {
 		t.Fatalf("the questions are %q", got)
 	}
@@ -268,10 +268,10 @@ func TestOnceAsksUntilOneCallIsAllowedAndOneQuestionAtATime(t *testing.T) {
 	}
 }
 
-func TestAlwaysAsksAboutEveryCall(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{steps: []convo.Message{calls(`kept {}`), calls(`kept {}`), says("done")}}, l.tool("kept", tool.ApproveAlways))
-	r := w.start(t, asks("llmRequest", ""))
+func TestApproveAlwaysAsksForEveryCall(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{steps: []convo.Message{callMessage(`kept {}`), callMessage(`kept {}`), textMessage("done")}}, l.tool("kept", tool.ApproveAlways))
+	r := w.start(t, toolFlow("llmRequest", ""))
 	first := r.Interrupts[0].ID
 	r = w.answer(t, r, "approve")
 	if r.Status != engine.Paused || r.Interrupts[0].ID == first {
@@ -282,12 +282,12 @@ func TestAlwaysAsksAboutEveryCall(t *testing.T) {
 	}
 }
 
-func TestAnAnswerHoldsForTheToolAsItWasShownAlone(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{steps: []convo.Message{calls(`kept {}`), says("done")}}, l.tool("kept", tool.ApproveAlways))
+func TestApprovalIsBoundToTheShownTool(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{steps: []convo.Message{callMessage(`kept {}`), textMessage("done")}}, l.tool("kept", tool.ApproveAlways))
 	// The name comes by a value, so that the run does not pin the tool.
 	named := strings.NewReplacer("{type: tools}", `{type: transform, with: {expr: "['kept']"}}`, "pick.tools", "pick.value")
-	r := w.start(t, named.Replace(asks("llmRequest", "")))
+	r := w.start(t, named.Replace(toolFlow("llmRequest", "")))
 	w.tools[0].Description = "Does something else altogether."
 	r = w.answer(t, r, "approve")
 	if e := mustFail(t, r); e.Code != engine.CodeNondeterministic || len(l.all()) != 0 {
@@ -295,10 +295,10 @@ func TestAnAnswerHoldsForTheToolAsItWasShownAlone(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoneIsRefusedWhereItIsGiven(t *testing.T) {
-	var l ledger
-	w := newWorld(t, &turns{steps: []convo.Message{calls(`kept {}`), says("done")}}, l.tool("kept", tool.ApproveAlways))
-	r := w.start(t, asks("llmRequest", ""))
+func TestInvalidApprovalAnswerIsRejected(t *testing.T) {
+	var l effectLog
+	w := newWorld(t, &scriptedModel{steps: []convo.Message{callMessage(`kept {}`), textMessage("done")}}, l.tool("kept", tool.ApproveAlways))
+	r := w.start(t, toolFlow("llmRequest", ""))
 	w.process(t, func(ctx context.Context, p *weir.Weir) *weir.Run {
 		for _, bad := range []any{"yes", true, map[string]any{"reason": "?"}, nil} {
 			run, err := p.Answer(ctx, "run", r.Interrupts[0].ID, bad, "ann")

@@ -47,9 +47,9 @@ of one flow share them. Where a value is one user's own, put ` + "`{{ run.user }
 			},
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{
-			"key": templated("string", "What the value depends on."),
-			"ttl": lasting("How long to keep the value; 0 for ever. Default: 300."),
+		Settings: objectSchema(map[string]any{
+			"key": templateSchema("string", "What the value depends on."),
+			"ttl": durationSchema("How long to keep the value; 0 for ever. Default: 300."),
 		}, "key"),
 		Examples: []flow.Example{{
 			Name: "asked for once",
@@ -87,19 +87,19 @@ func (n *cacheNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if len(kept) == 1 {
-		return putOut(ctx, kept[0], true)
+		return outputCached(ctx, kept[0], true)
 	}
 	v, ok, err := ctx.Pull("value")
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return failure(CodeInput, "there is nothing to keep: what is wired to value was skipped")
+		return permanentError(CodeInput, "there is nothing to keep: what is wired to value was skipped")
 	}
-	if err := n.keep(ctx, key, v); err != nil {
+	if err := n.store(ctx, key, v); err != nil {
 		return err
 	}
-	return putOut(ctx, v, false)
+	return outputCached(ctx, v, false)
 }
 
 // lookUp is an effect, so that a run that goes on later finds what it found
@@ -108,7 +108,7 @@ func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
 	v, err := ctx.Do(node.Effect{Name: "lookup", Request: key, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		v, ok, err := ctx.Cache().Get(c, key)
 		if err != nil {
-			return node.Outcome{}, passing(CodeCache, "look up %q: %v", shorten(key, maxShown), err)
+			return node.Outcome{}, transientError(CodeCache, "look up %q: %v", shorten(key, maxValueBytes), err)
 		}
 		if !ok {
 			return node.Outcome{Value: []any{}}, nil
@@ -122,22 +122,22 @@ func (n *cacheNode) lookUp(ctx *node.Ctx, key string) ([]any, error) {
 	return list, nil
 }
 
-func (n *cacheNode) keep(ctx *node.Ctx, key string, v engine.Value) error {
+func (n *cacheNode) store(ctx *node.Ctx, key string, v engine.Value) error {
 	ttl := defaultCacheTTL
 	if n.TTL != nil {
 		ttl = n.TTL.Duration
 	}
 	_, err := ctx.Do(node.Effect{Name: "keep", Request: []any{key, v}, Do: func(c context.Context, _ string) (node.Outcome, error) {
 		if err := ctx.Cache().Put(c, key, v, ttl); err != nil {
-			return node.Outcome{}, passing(CodeCache, "keep %q: %v", shorten(key, maxShown), err)
+			return node.Outcome{}, transientError(CodeCache, "keep %q: %v", shorten(key, maxValueBytes), err)
 		}
 		return node.Outcome{}, nil
 	}})
 	return err
 }
 
-// putOut puts out the value and whether it was kept.
-func putOut(ctx *node.Ctx, v engine.Value, hit bool) error {
+// outputCached puts out the value and whether it was kept.
+func outputCached(ctx *node.Ctx, v engine.Value, hit bool) error {
 	ctx.Output("value", v)
 	ctx.Output("hit", hit)
 	ctx.Meta("cached", hit)

@@ -14,7 +14,7 @@ import (
 
 // Types lists the types of this package, for a catalogue that adds its own.
 func Types() []node.Type {
-	breakers := codegen.NewBreakers()
+	breakers := codegen.NewCircuitBreakers()
 	return []node.Type{
 		startType(),
 		userInputType(),

@@ -17,7 +17,7 @@ import (
 
 // categorizerNode has a model say which category a message belongs to.
 type categorizerNode struct {
-	asideNode
+	singleCallNode
 	Categories categories `json:"categories"`
 	Default    branch     `json:"default"`
 }
@@ -66,9 +66,9 @@ func categorizerType() node.Type {
 		Summary:    "Has a model say which category a message belongs to, and takes that branch.",
 		Doc:        categorizerDoc,
 		Ports:      categorizerPorts(nil),
-		Shape:      categorizerPorts,
+		PortsFor:   categorizerPorts,
 		AsksModels: always,
-		Settings: object(withCallSettings(map[string]any{
+		Settings: objectSchema(withCallSettings(map[string]any{
 			"categories": map[string]any{
 				"description": "The categories: a list of names or of {name, description}, or a map of names to descriptions.",
 				"oneOf": []any{
@@ -76,7 +76,7 @@ func categorizerType() node.Type {
 						name,
 						map[string]any{
 							"type": "object", "additionalProperties": false, "required": []any{"name"},
-							"properties": map[string]any{"name": name, "description": setting("string", "What belongs to it, for the model.")},
+							"properties": map[string]any{"name": name, "description": settingSchema("string", "What belongs to it, for the model.")},
 						},
 					}}},
 					map[string]any{"type": "object", "minProperties": 1, "additionalProperties": map[string]any{"type": "string"}},
@@ -108,13 +108,13 @@ code asks anew. An answer that says that none of the categories fits (` + "`none
 |---|---|
 | ` + "`categories`" + ` | a list of names or of ` + "`{name, description}`" + `, or a map of names to descriptions |
 | ` + "`default`" + ` | the category, one of these, for a message that belongs to none; never taken for an answer that cannot be read |
-` + asideSettings + `
+` + singleCallSettings + `
 
 | output | what |
 |---|---|
 | a port for each category | the message, on the one it belongs to; the others have no value |
 | ` + "`category`" + ` | the category's name, text |
-` + asideOutputs + `
+` + singleCallOutputs + `
 
 Exactly one category's port is taken, so edges from several of them may end in one port.
 Nodes behind the others are skipped. The message keeps its id on the way: an ` + "`llmRequest`" + ` that
@@ -122,7 +122,7 @@ gets it from here says it once.`
 
 // categorizerPorts has a port for each category.
 func categorizerPorts(with map[string]any) flow.Ports {
-	p := asidePorts(flow.Port{Name: "message", Type: flow.TypeMessage, Description: "What to sort."})
+	p := singleCallPorts(flow.Port{Name: "message", Type: flow.TypeMessage, Description: "What to sort."})
 	p.Out = append(p.Out, flow.Port{Name: "category", Type: flow.TypeText, Description: "The name of the category."})
 	for _, name := range categoryNames(with) {
 		if !slices.ContainsFunc(p.Out, func(o flow.Port) bool { return o.Name == name }) && name != "" && name != "error" {
@@ -160,13 +160,13 @@ func checkCategories(with map[string]any) []flow.Problem {
 	for i, name := range names {
 		switch {
 		case slices.Contains([]string{"", "category", "usage", "limit", contextPort, "error"}, name) || strings.ContainsAny(name, ". {}"):
-			problems = append(problems, problem("categories", "%q cannot be the name of a category: it is a port's", name))
+			problems = append(problems, settingProblem("categories", "%q cannot be the name of a category: it is a port's", name))
 		case slices.Contains(names[:i], name):
-			problems = append(problems, problem("categories", "the category %q is there twice", name))
+			problems = append(problems, settingProblem("categories", "the category %q is there twice", name))
 		}
 	}
 	if name, ok := branchName(with["default"]); ok && !slices.Contains(names, name) {
-		problems = append(problems, problem("default", "%q is none of the categories %s", name, strings.Join(names, ", ")))
+		problems = append(problems, settingProblem("default", "%q is none of the categories %s", name, strings.Join(names, ", ")))
 	}
 	return problems
 }
@@ -233,15 +233,15 @@ outputs: {category: "{{ route.category }}"}
 
 // Run sorts the message.
 func (n *categorizerNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
-	about, err := n.about(ctx, m)
+	about, err := n.message(ctx, m)
 	if err != nil {
 		return err
 	}
-	name, err := n.sort(ctx, m, about)
+	name, err := n.categorize(ctx, m, about)
 	if err != nil {
 		return err
 	}
@@ -250,13 +250,13 @@ func (n *categorizerNode) Run(ctx *node.Ctx) error {
 		ctx.Meta("default", "the model named none of the categories")
 	}
 	ctx.Output("category", name)
-	ctx.Output(name, said(about))
+	ctx.Output(name, messageValue(about))
 	return nil
 }
 
-// sort is the category that the model names, "" where it says that none fits and
+// categorize is the category that the model names, "" where it says that none fits and
 // there is a default.
-func (n *categorizerNode) sort(ctx *node.Ctx, m *convo.Manager, about convo.Message) (string, error) {
+func (n *categorizerNode) categorize(ctx *node.Ctx, m *convo.Manager, about convo.Message) (string, error) {
 	names := make([]string, len(n.Categories))
 	for i, c := range n.Categories {
 		names[i] = string(c.Name)
@@ -274,7 +274,7 @@ func (n *categorizerNode) sort(ctx *node.Ctx, m *convo.Manager, about convo.Mess
 	if err != nil {
 		return "", err
 	}
-	putUsage(ctx, r.Usage, r.Steps)
+	outputUsage(ctx, r.Usage, r.Steps)
 	name, _ := r.Value.(string)
 	return name, nil
 }

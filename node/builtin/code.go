@@ -42,20 +42,20 @@ type CodeSettings struct {
 	Timeout  *duration           `json:"timeout"`
 	Files    map[string]template `json:"files"`
 
-	breakers *codegen.Breakers
+	breakers *codegen.CircuitBreakers
 }
 
 // withCodeSettings adds the settings of CodeSettings.
 func withCodeSettings(properties map[string]any) map[string]any {
-	properties["code"] = setting("string", "The code. Nothing in it is a template.")
-	properties["language"] = choice("What the code is written in.", python, starlark)
+	properties["code"] = settingSchema("string", "The code. Nothing in it is a template.")
+	properties["language"] = choiceSchema("What the code is written in.", python, starlark)
 	properties["executor"] = map[string]any{
 		"type": "string", "enum": []any{python, starlark, "e2b"},
 		"description": "What runs the code. Default: the first that is offered for the language.",
 	}
-	properties["timeout"] = lasting("How long the code may run, from 1 to 300 seconds. Default: 60.")
-	files := setting("object", "Files that the code may read, by the name it calls them by: paths from the folder of the flow's file, or a template that gives one.")
-	files["additionalProperties"] = templated("string", "Where the file is.")
+	properties["timeout"] = durationSchema("How long the code may run, from 1 to 300 seconds. Default: 60.")
+	files := settingSchema("object", "Files that the code may read, by the name it calls them by: paths from the folder of the flow's file, or a template that gives one.")
+	files["additionalProperties"] = templateSchema("string", "Where the file is.")
 	properties["files"] = files
 	return properties
 }
@@ -79,25 +79,25 @@ const codeDoc = "The code finds `context`, the state as the node found it; `inpu
 func checkCode(with map[string]any) []flow.Problem {
 	var problems []flow.Problem
 	if code, ok := with["code"].(string); ok && strings.TrimSpace(code) == "" {
-		problems = append(problems, problem("code", "there is no code"))
+		problems = append(problems, settingProblem("code", "there is no code"))
 	}
 	executor, _ := with["executor"].(string)
 	language, given := with["language"].(string)
 	if executor != "" && given && language != languageOf(executor) {
-		problems = append(problems, problem("executor", "the executor %s runs %s, and the language is %s", executor, languageOf(executor), language))
+		problems = append(problems, settingProblem("executor", "the executor %s runs %s, and the language is %s", executor, languageOf(executor), language))
 	}
 	if v, given := with["timeout"]; given {
 		d, err := durationOf(v)
 		switch {
 		case err != nil:
-			problems = append(problems, problem("timeout", "%v", err))
+			problems = append(problems, settingProblem("timeout", "%v", err))
 		case d < minCodeTime || d > maxCodeTime:
-			problems = append(problems, problem("timeout", "code may run from 1 to 300 seconds; this is %v", d))
+			problems = append(problems, settingProblem("timeout", "code may run from 1 to 300 seconds; this is %v", d))
 		}
 	}
 	for _, name := range namesOf(with["files"]) {
 		if !isFileName(name) {
-			problems = append(problems, problem("files", "%q cannot be the name of a file: use letters, digits, dots, _ and -", name))
+			problems = append(problems, settingProblem("files", "%q cannot be the name of a file: use letters, digits, dots, _ and -", name))
 		}
 	}
 	return problems
@@ -125,19 +125,19 @@ func exactlyOne(with map[string]any, names ...string) []flow.Problem {
 	wanted := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 	switch len(given) {
 	case 0:
-		return []flow.Problem{problem("", "%s is missing", wanted)}
+		return []flow.Problem{settingProblem("", "%s is missing", wanted)}
 	case 1:
 		return nil
 	}
-	return []flow.Problem{problem(given[len(given)-1], "%s are both given; expected one of %s", strings.Join(given, " and "), wanted)}
+	return []flow.Problem{settingProblem(given[len(given)-1], "%s are both given; expected one of %s", strings.Join(given, " and "), wanted)}
 }
 
-// only reports settings that mean nothing beside what a node is made of.
-func only(with map[string]any, beside string, names ...string) []flow.Problem {
+// notBeside reports settings that mean nothing beside what a node is made of.
+func notBeside(with map[string]any, beside string, names ...string) []flow.Problem {
 	var problems []flow.Problem
 	for _, name := range names {
 		if with[name] != nil {
-			problems = append(problems, problem(name, "%s means nothing beside %s", name, beside))
+			problems = append(problems, settingProblem(name, "%s means nothing beside %s", name, beside))
 		}
 	}
 	return problems
@@ -145,7 +145,7 @@ func only(with map[string]any, beside string, names ...string) []flow.Problem {
 
 // job is what the settings say of one execution.
 func (s *CodeSettings) job(ctx *node.Ctx) (*codegen.Job, error) {
-	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, Breakers: s.breakers}
+	j := &codegen.Job{Language: s.Language, Executor: s.Executor, Timeout: defaultCodeTime, CircuitBreakers: s.breakers}
 	if j.Language == "" {
 		j.Language = languageOf(s.Executor)
 	}

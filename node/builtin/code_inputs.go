@@ -2,11 +2,11 @@ package builtin
 
 import "regexp"
 
-// codeReads is TypeSpec.Reads of types that run code: the inputs that the code
+// codeReadsInputs is TypeSpec.Reads of types that run code: the inputs that the code
 // names. All are read where a model writes the code, and where the code uses
 // `inputs` in any way but by literal names.
-func codeReads(with map[string]any) (names []string, all bool) {
-	if prompted(with) {
+func codeReadsInputs(with map[string]any) (names []string, all bool) {
+	if isPrompted(with) {
 		return nil, true
 	}
 	code, _ := with["code"].(string)

@@ -31,7 +31,7 @@ const defaultAttempts = 3
 // withPromptSettings adds the settings of PromptSettings.
 func withPromptSettings(properties map[string]any) map[string]any {
 	properties = withToolSettings(withCallSettings(properties))
-	properties["prompt"] = templated("string", "What the code has to do: models write it.")
+	properties["prompt"] = templateSchema("string", "What the code has to do: models write it.")
 	properties["attempts"] = map[string]any{
 		"type": "integer", "minimum": 1, "maximum": 10,
 		"description": fmt.Sprintf("How many codes are tried. Default: %d.", defaultAttempts),
@@ -40,14 +40,14 @@ func withPromptSettings(properties map[string]any) map[string]any {
 	for _, agent := range codegen.Agents() {
 		models[agent] = map[string]any{"type": "string", "minLength": 1}
 	}
-	perAgent := object(models)
+	perAgent := objectSchema(models)
 	perAgent["description"] = "Models of single agents, as provider/model."
 	properties["models"] = perAgent
 	properties["tools"] = map[string]any{
 		"type": "array", "uniqueItems": true, "items": map[string]any{"type": "string", "minLength": 1},
 		"description": "Tools, by name, that the agent may call which writes the code.",
 	}
-	properties["learn"] = setting("boolean", "Whether code that did what was asked is used again for the same task. Default: true.")
+	properties["learn"] = settingSchema("boolean", "Whether code that did what was asked is used again for the same task. Default: true.")
 	return properties
 }
 
@@ -77,13 +77,13 @@ const promptOutputsDoc = "| `usage` | with `prompt`: `{input, cached, output, re
 	"| `limit` | alone, where a budget with `onLimit: branch` does not cover a call |\n" +
 	"| `context` | with `prompt`: the context's handle |"
 
-// prompted reports whether models write a node's code.
-func prompted(with map[string]any) bool { return with["prompt"] != nil }
+// isPrompted reports whether models write a node's code.
+func isPrompted(with map[string]any) bool { return with["prompt"] != nil }
 
 // promptContext is what a node does with its context: its model's settings are
 // read from there.
 func promptContext(with map[string]any) flow.ContextUse {
-	if prompted(with) {
+	if isPrompted(with) {
 		return flow.ContextRead
 	}
 	return flow.ContextNone
@@ -91,11 +91,11 @@ func promptContext(with map[string]any) flow.ContextUse {
 
 // withPromptPorts adds the ports that are there with a prompt.
 func withPromptPorts(p flow.Ports, with map[string]any) flow.Ports {
-	if prompted(with) {
+	if isPrompted(with) {
 		p.In = append(p.In, contextIn())
 		p.Out = append(p.Out,
 			flow.Port{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
-			limitOut(), contextOut(),
+			limitPort(), contextOut(),
 		)
 	}
 	return p
@@ -104,22 +104,22 @@ func withPromptPorts(p flow.Ports, with map[string]any) flow.Ports {
 // checkPrompt reports what is wrong with the settings of a prompt, as far as their
 // schema cannot say it.
 func checkPrompt(with map[string]any) []flow.Problem {
-	if !prompted(with) {
+	if !isPrompted(with) {
 		return nil
 	}
 	var problems []flow.Problem
 	if text, ok := with["prompt"].(string); ok && strings.TrimSpace(text) == "" {
-		problems = append(problems, problem("prompt", "there is nothing to do"))
+		problems = append(problems, settingProblem("prompt", "there is nothing to do"))
 	}
 	if with["tools"] == nil {
-		problems = append(problems, only(with, "a prompt without tools", "maxSteps", "atMax", "approve")...)
+		problems = append(problems, notBeside(with, "a prompt without tools", "maxSteps", "atMax", "approve")...)
 	}
 	return problems
 }
 
 // writer has models write the code of a job.
 func (s *PromptSettings) writer(ctx *node.Ctx, j *codegen.Job) (*codegen.Writer, error) {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +133,13 @@ func (s *PromptSettings) writer(ctx *node.Ctx, j *codegen.Job) (*codegen.Writer,
 		return nil, err
 	}
 	if strings.TrimSpace(w.Task) == "" {
-		return nil, failure(CodeInput, "prompt: there is nothing to do")
+		return nil, permanentError(CodeInput, "prompt: there is nothing to do")
 	}
 	tools, err := toolsNamed(ctx.Tools(), s.Tools)
 	if err != nil {
 		return nil, err
 	}
-	if w.Tools, err = s.guarded(tools); err != nil {
+	if w.Tools, err = s.withApproval(tools); err != nil {
 		return nil, err
 	}
 	w.Turn = func(agent string) (llm.Turn, error) {
@@ -155,21 +155,21 @@ func (s *PromptSettings) writer(ctx *node.Ctx, j *codegen.Job) (*codegen.Writer,
 
 // runJob runs the code that stands in the flow, or has it written, and declares the
 // files that it was given.
-func runJob(ctx *node.Ctx, c *CodeSettings, p *PromptSettings, branches []string) (*codegen.Ran, error) {
+func runJob(ctx *node.Ctx, c *CodeSettings, p *PromptSettings, branches []string) (*codegen.Execution, error) {
 	j, err := c.job(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j.Decision, j.Branches = branches != nil, branches
-	r, err := p.run(ctx, c, j)
+	r, err := p.execute(ctx, c, j)
 	if err == nil {
 		err = j.Declare(ctx)
 	}
 	return r, err
 }
 
-// run runs the code of a job, written first where there is a prompt.
-func (s *PromptSettings) run(ctx *node.Ctx, c *CodeSettings, j *codegen.Job) (*codegen.Ran, error) {
+// execute runs the code of a job, written first where there is a prompt.
+func (s *PromptSettings) execute(ctx *node.Ctx, c *CodeSettings, j *codegen.Job) (*codegen.Execution, error) {
 	if !s.Prompt.isSet() {
 		return j.RunCode(ctx, c.Code)
 	}
@@ -186,8 +186,8 @@ func (s *PromptSettings) run(ctx *node.Ctx, c *CodeSettings, j *codegen.Job) (*c
 	return r, nil
 }
 
-// writtenExample is an action whose code models write.
-func writtenExample() flow.Example {
+// promptExample is an action whose code models write.
+func promptExample() flow.Example {
 	return flow.Example{
 		Name: "code that models write",
 		Flow: `

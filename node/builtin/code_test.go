@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/node/builtin"
 )
 
-func TestSettingsOfCodeAreCheckedWhereTheyStand(t *testing.T) {
+func TestCodeSettingsAreCheckedWithTheirPosition(t *testing.T) {
 	for _, c := range []struct{ node, at, want string }{
 		{`{type: action}`, "5:3", "code or prompt is missing"},
 		{`{type: action, with: {code: "x = 1", prompt: "do it"}}`, "", "both given"},
@@ -52,7 +52,7 @@ func TestSettingsOfCodeAreCheckedWhereTheyStand(t *testing.T) {
 	}
 }
 
-func TestCodeIsNoTemplate(t *testing.T) {
+func TestCodeIsNotATemplate(t *testing.T) {
 	text := "weir: 1\nname: literal\nnodes:\n  a: {type: action, with: {code: \"context['a'] = '{{ nobody.reads(this }}'\"}}\n"
 	if _, err := flow.Parse("f.yaml", []byte(text), builtin.Catalogue()); err != nil {
 		t.Error(err)

@@ -23,8 +23,8 @@ func contextOut() flow.Port {
 	return flow.Port{Name: contextPort, Type: flow.TypeContext, Description: "The context the node used."}
 }
 
-// passContext returns the manager of the node's context, and passes its handle on.
-func passContext(ctx *node.Ctx) (*convo.Manager, error) {
+// outputContext returns the manager of the node's context, and passes its handle on.
+func outputContext(ctx *node.Ctx) (*convo.Manager, error) {
 	m, err := ctx.Context()
 	if err != nil {
 		return nil, err
@@ -47,10 +47,10 @@ func messageSchema() map[string]any {
 	return map[string]any{
 		"type": "object", "additionalProperties": false, "required": []any{"text"},
 		"properties": map[string]any{
-			"id":       setting("string", "Names the message; writing one again under its id replaces it. Default: made from the node's path."),
-			"role":     choice("Who speaks.", string(convo.User), string(convo.Assistant), string(convo.System)),
-			"text":     templated("string", "What is said."),
-			"pinned":   setting("boolean", "Keep it in every view of the context, whatever is cut."),
+			"id":       settingSchema("string", "Names the message; writing one again under its id replaces it. Default: made from the node's path."),
+			"role":     choiceSchema("Who speaks.", string(convo.User), string(convo.Assistant), string(convo.System)),
+			"text":     templateSchema("string", "What is said."),
+			"pinned":   settingSchema("boolean", "Keep it in every view of the context, whatever is cut."),
 			"priority": map[string]any{"type": "integer", "minimum": 0, "maximum": 100, "description": "What is cut first: the lowest. Default: 50."},
 		},
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Each flow says "hi" once, however the person's words reach the model.
-func TestAPersonsWordsAreSaidOnceHoweverTheyReachTheModel(t *testing.T) {
+func TestUserMessageIsAddedOnce(t *testing.T) {
 	for name, nodes := range map[string]string{
 		"by message": `
   ask: {type: userInput}
@@ -54,7 +54,7 @@ func TestAPersonsWordsAreSaidOnceHoweverTheyReachTheModel(t *testing.T) {
   reply: {type: llmRequest, in: {message: "{{ make.value }}", context: "{{ tell.context }}"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := &inOrder{turns: []string{"hello"}}
+			model := &orderedModel{turns: []string{"hello"}}
 			r := play(t, weir.Options{Providers: models(model)},
 				"weir: 1\nname: once\ncontext: {model: script/demo}\nnodes:"+nodes+"\noutputs: {reply: \"{{ reply.text }}\"}\n",
 				nil, map[string]any{"ask": "hi"})
@@ -68,8 +68,8 @@ func TestAPersonsWordsAreSaidOnceHoweverTheyReachTheModel(t *testing.T) {
 	}
 }
 
-func TestAConversationGrowsTurnByTurnOnMain(t *testing.T) {
-	model := &inOrder{turns: []string{"b", "d"}}
+func TestMainContextGrowsTurnByTurn(t *testing.T) {
+	model := &orderedModel{turns: []string{"b", "d"}}
 	r := play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: grow
@@ -89,8 +89,8 @@ outputs: {usage: "{{ second.usage }}"}
 	}
 }
 
-func TestAnIsolatedContextDoesNotTouchMain(t *testing.T) {
-	model := &inOrder{turns: []string{"main 1", "aside 1", "main 2"}}
+func TestIsolatedContextDoesNotChangeMain(t *testing.T) {
+	model := &orderedModel{turns: []string{"main 1", "aside 1", "main 2"}}
 	play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: aside
@@ -114,8 +114,8 @@ outputs: {last: "{{ three.text }}"}
 	}
 }
 
-func TestAForkBeginsWithTheHistoryAndGoesItsOwnWay(t *testing.T) {
-	model := &inOrder{turns: []string{"b", "d", "f"}}
+func TestForkedContextDivergesFromItsParent(t *testing.T) {
+	model := &orderedModel{turns: []string{"b", "d", "f"}}
 	r := play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: fork
@@ -142,7 +142,7 @@ outputs: {last: "{{ three.text }}"}
 }
 
 func TestSkipHistoryReadsAndNeverWrites(t *testing.T) {
-	model := &inOrder{turns: []string{"b", "x", "d"}}
+	model := &orderedModel{turns: []string{"b", "x", "d"}}
 	play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: skip
@@ -162,7 +162,7 @@ outputs: {aside: "{{ aside.text }}"}
 }
 
 func TestSkipHistoryMayRepeatWhatWasSaidEarlier(t *testing.T) {
-	model := &inOrder{turns: []string{"b", "x"}}
+	model := &orderedModel{turns: []string{"b", "x"}}
 	play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: again
@@ -179,7 +179,7 @@ outputs: {aside: "{{ aside.text }}"}
 }
 
 func TestInjectedMessagesReplaceThoseOfTheirID(t *testing.T) {
-	model := &inOrder{turns: []string{"ok"}}
+	model := &orderedModel{turns: []string{"ok"}}
 	r := play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: upsert
@@ -201,7 +201,7 @@ outputs: {ids: "{{ two.ids }}"}
 }
 
 func TestTextFromAPersonIsNeverEvaluated(t *testing.T) {
-	model := &inOrder{turns: []string{"{{ run.id }}", "fine"}}
+	model := &orderedModel{turns: []string{"{{ run.id }}", "fine"}}
 	r := play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: literal
@@ -217,7 +217,7 @@ outputs: {all: "{{ fill.text }}"}
 	}
 }
 
-func TestToolsAreCalledAndTheTurnIsKeptTogether(t *testing.T) {
+func TestToolTurnIsCommittedAsAWhole(t *testing.T) {
 	var got []string
 	weather := &tool.Tool{
 		Name: "weather", Description: "Tells the weather.", ReadOnly: true,
@@ -229,7 +229,7 @@ func TestToolsAreCalledAndTheTurnIsKeptTogether(t *testing.T) {
 			return "rain", nil
 		},
 	}
-	model := &inOrder{turns: []string{`call weather {"city":"nowhere"}`, `call weather {"city":"Bonn"}`, "Rain in Bonn."}}
+	model := &orderedModel{turns: []string{`call weather {"city":"nowhere"}`, `call weather {"city":"Bonn"}`, "Rain in Bonn."}}
 	r := play(t, weir.Options{Providers: models(model), Tools: []*weir.Tool{weather}}, `
 weir: 1
 name: weather
@@ -257,8 +257,8 @@ outputs: {text: "{{ ask.text }}", names: "{{ pick.toolNames }}", usage: "{{ ask.
 	}
 }
 
-func TestAToolThatIsNotOfferedFailsTheRequestToo(t *testing.T) {
-	r := play(t, weir.Options{Providers: models(&inOrder{})}, `
+func TestUnofferedToolFailsTheRequest(t *testing.T) {
+	r := play(t, weir.Options{Providers: models(&orderedModel{})}, `
 weir: 1
 name: no-tool
 context: {model: script/demo}
@@ -271,7 +271,7 @@ outputs: {text: "{{ ask.text }}"}
 	}
 }
 
-func TestAnAnswerThatDoesNotFitItsSchemaIsRepairedOnceAndThenFails(t *testing.T) {
+func TestSchemaMismatchIsRepairedOnceThenFails(t *testing.T) {
 	for _, bad := range []string{"not json", `{"n": "x"}`} {
 		flow := `
 weir: 1
@@ -284,19 +284,19 @@ nodes:
     with: {schema: {type: object, properties: {n: {type: integer}}}}
 outputs: {n: "{{ ask.value.n }}"}
 `
-		r := play(t, weir.Options{Providers: models(&inOrder{turns: []string{bad, bad}})}, flow, nil, nil)
+		r := play(t, weir.Options{Providers: models(&orderedModel{turns: []string{bad, bad}})}, flow, nil, nil)
 		if e := mustFail(t, r); e.Code != engine.CodeModelAnswer {
 			t.Errorf("%s: the error is %+v, expected %s", bad, e, engine.CodeModelAnswer)
 		}
-		r = play(t, weir.Options{Providers: models(&inOrder{turns: []string{bad, `{"n": 3}`}})}, flow, nil, nil)
+		r = play(t, weir.Options{Providers: models(&orderedModel{turns: []string{bad, `{"n": 3}`}})}, flow, nil, nil)
 		if n, err := weir.Output[int](r, "n"); err != nil || n != 3 {
 			t.Errorf("%s, then 3: got %v, %v", bad, n, err)
 		}
 	}
 }
 
-func TestNothingToAnswerIsAnError(t *testing.T) {
-	r := play(t, weir.Options{Providers: models(&inOrder{turns: []string{"?"}})}, `
+func TestEmptyConversationIsAnError(t *testing.T) {
+	r := play(t, weir.Options{Providers: models(&orderedModel{turns: []string{"?"}})}, `
 weir: 1
 name: silence
 context: {model: script/demo}
@@ -309,9 +309,9 @@ outputs: {text: "{{ ask.text }}"}
 	}
 }
 
-func TestWhatWasAnsweredIsNotSaidAgainByTheNextRequest(t *testing.T) {
+func TestAnsweredMessageIsNotRepeated(t *testing.T) {
 	for name, edge := range map[string]string{"in a row": "one.context", "side by side": "ask.context"} {
-		model := &inOrder{turns: []string{"b", "c"}}
+		model := &orderedModel{turns: []string{"b", "c"}}
 		play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: row
@@ -328,8 +328,8 @@ outputs: {last: "{{ two.text }}"}
 	}
 }
 
-func TestASecondAttemptAnswersWhatTheFirstWasAskedAndSaysItOnce(t *testing.T) {
-	model := &inOrder{turns: []string{"fail model_filtered", "b", "d"}}
+func TestRetryAnswersTheSameMessageOnce(t *testing.T) {
+	model := &orderedModel{turns: []string{"fail model_filtered", "b", "d"}}
 	r := play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: second
@@ -354,8 +354,8 @@ outputs: {last: "{{ two.text }}"}
 	}
 }
 
-func TestWordsAreNotLostBehindInjectedMessages(t *testing.T) {
-	model := &inOrder{turns: []string{"b"}}
+func TestInjectedMessagesDoNotHideTheUserMessage(t *testing.T) {
+	model := &orderedModel{turns: []string{"b"}}
 	play(t, weir.Options{Providers: models(model)}, `
 weir: 1
 name: between

@@ -21,7 +21,7 @@ func outputsOf(t *testing.T, r weir.Result) map[string]any {
 	return r.Outputs.Map()
 }
 
-func TestALoopsConditionReadsTheStateItsBodyWrote(t *testing.T) {
+func TestLoopConditionReadsTheBodysState(t *testing.T) {
 	r := play(t, weir.Options{}, `
 weir: 1
 name: count
@@ -43,7 +43,7 @@ outputs: {times: "{{ count.iterations }}", i: "{{ count.i }}"}
 	}
 }
 
-func TestALoopCanStopAtItsMaximum(t *testing.T) {
+func TestLoopCanStopAtItsMaximum(t *testing.T) {
 	for _, with := range []string{"until: 'false', max: 4, atMax: stop", "max: 4"} {
 		r := play(t, weir.Options{}, `
 weir: 1
@@ -62,7 +62,7 @@ outputs: {text: "{{ spin.text }}", times: "{{ spin.iterations }}"}
 	}
 }
 
-const each = `
+const eachFlow = `
 weir: 1
 name: each
 inputs:
@@ -81,14 +81,14 @@ nodes:
 outputs: {results: "{{ each.results }}", count: "{{ each.count }}"}
 `
 
-func TestForEachKeepsTheOrderOfItsItemsAndAPlaceForThoseWithoutResult(t *testing.T) {
+func TestForEachKeepsItemOrderAndMissingResults(t *testing.T) {
 	for name, c := range map[string]struct{ items, want []any }{
 		"several":    {[]any{3, -1, 2, 1}, []any{int64(30), nil, int64(20), int64(10)}},
 		"none":       {[]any{}, []any{}},
 		"one":        {[]any{7}, []any{int64(70)}},
 		"only nulls": {[]any{-1}, []any{nil}},
 	} {
-		r := play(t, weir.Options{}, each, map[string]any{"items": c.items}, nil)
+		r := play(t, weir.Options{}, eachFlow, map[string]any{"items": c.items}, nil)
 		got := outputsOf(t, r)
 		if name != "only nulls" && !reflect.DeepEqual(got["results"], c.want) || got["count"] != int64(len(c.items)) {
 			t.Errorf("%s: outputs %v, expected %v", name, got, c.want)
@@ -97,21 +97,21 @@ func TestForEachKeepsTheOrderOfItsItemsAndAPlaceForThoseWithoutResult(t *testing
 }
 
 func TestForEachTakesListsOnly(t *testing.T) {
-	r := play(t, weir.Options{}, each, map[string]any{"items": "abc"}, nil)
+	r := play(t, weir.Options{}, eachFlow, map[string]any{"items": "abc"}, nil)
 	if e := mustFail(t, r); e.Node != "each" || !strings.Contains(e.Message, "list") {
 		t.Errorf("the error is %+v", e)
 	}
 }
 
-// dear counts how often it runs.
-func dear(runs *atomic.Int32) weir.Type {
+// expensiveType counts how often it runs.
+func expensiveType(runs *atomic.Int32) weir.Type {
 	return weir.Func("dear", func(weir.Ctx, struct{}) (struct{ Value string }, error) {
 		runs.Add(1)
 		return struct{ Value string }{"dear"}, nil
 	})
 }
 
-const cached = `
+const cachedFlow = `
 weir: 1
 name: cached
 inputs:
@@ -122,10 +122,10 @@ nodes:
 outputs: {value: "{{ keep.value }}", hit: "{{ keep.hit }}"}
 `
 
-func TestAHitDoesNotRunWhatIsBehindTheCache(t *testing.T) {
+func TestCacheHitDoesNotPullItsInput(t *testing.T) {
 	var runs atomic.Int32
-	w := open(t, weir.Options{Types: []weir.Type{dear(&runs)}})
-	f, err := w.Parse("flow.yaml", []byte(cached))
+	w := open(t, weir.Options{Types: []weir.Type{expensiveType(&runs)}})
+	f, err := w.Parse("flow.yaml", []byte(cachedFlow))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestAHitDoesNotRunWhatIsBehindTheCache(t *testing.T) {
 	}
 }
 
-func TestAQuestionNobodyAnswersInTimeFails(t *testing.T) {
+func TestUnansweredInputTimesOut(t *testing.T) {
 	w := open(t, weir.Options{})
 	f, err := w.Parse("flow.yaml", []byte(`
 weir: 1
@@ -186,7 +186,7 @@ outputs: {note: "{{ note.text }}", event: "{{ event.value }}"}
 	}
 }
 
-func TestAnEventIsBroughtByName(t *testing.T) {
+func TestEventIsDeliveredByName(t *testing.T) {
 	w := open(t, weir.Options{})
 	f, err := w.Parse("flow.yaml", []byte(`
 weir: 1
@@ -225,7 +225,7 @@ outputs: {cents: "{{ paid.value }}"}
 	}
 }
 
-func TestAFailureOfOnesOwnIsHandledLikeAnyOther(t *testing.T) {
+func TestFailNodeErrorIsHandledLikeAnyOther(t *testing.T) {
 	r := play(t, weir.Options{}, `
 weir: 1
 name: own
@@ -239,7 +239,7 @@ outputs: {note: "{{ note.text }}"}
 	}
 }
 
-func TestAConditionThatIsNotTrueOrFalseIsAnError(t *testing.T) {
+func TestConditionMustBeBoolean(t *testing.T) {
 	r := play(t, weir.Options{}, `
 weir: 1
 name: odd
@@ -252,7 +252,7 @@ outputs: {r: "{{ pick.result }}"}
 	}
 }
 
-func TestADecisionMayReadAnyKindOfName(t *testing.T) {
+func TestDecisionMayReadInputsStateAndRun(t *testing.T) {
 	for expr, want := range map[string]string{"2 > 1": "true", "'false'": "false", "3": "3"} {
 		r := play(t, weir.Options{}, `
 weir: 1

@@ -16,8 +16,8 @@ import (
 type decisionNode struct {
 	CodeSettings
 	PromptSettings
-	Expr     program  `json:"expr"`
-	Branches []branch `json:"branches"`
+	Expr     celExpression `json:"expr"`
+	Branches []branch      `json:"branches"`
 }
 
 // branch is the name of a branch; booleans and numbers stand for their text.
@@ -31,7 +31,7 @@ func (b *branch) UnmarshalJSON(raw []byte) error {
 	}
 	name, ok := branchName(v)
 	if !ok {
-		return fmt.Errorf("%s cannot name a branch", describe(v))
+		return fmt.Errorf("%s cannot name a branch", describeValue(v))
 	}
 	*b = branch(name)
 	return nil
@@ -52,8 +52,8 @@ func branchName(v engine.Value) (string, bool) {
 	return "", false
 }
 
-func decisionType(b *codegen.Breakers) node.Type {
-	return sharing(b, define[decisionNode](&flow.TypeSpec{
+func decisionType(b *codegen.CircuitBreakers) node.Type {
+	return withBreakers(b, define[decisionNode](&flow.TypeSpec{
 		Name:     "decision",
 		Category: "control",
 		Summary:  "Takes one of several branches, by an expression or by code.",
@@ -84,11 +84,11 @@ finds none there, and what it sets is no part of the state.
 A result that is no branch fails the node with ` + "`branch_unknown`" + ` and the list of those
 there are, code that sets no branch with ` + "`branch_missing`" + `. For conditions tried one after another see ` + "`switch`" + `.`,
 		Ports: flow.Ports{Out: branchPorts([]string{"true", "false"}), AnyIn: true},
-		Shape: func(with map[string]any) flow.Ports {
+		PortsFor: func(with map[string]any) flow.Ports {
 			return withPromptPorts(flow.Ports{Out: branchPorts(decisionBranches(with)), AnyIn: true}, with)
 		},
-		Settings: object(withPromptSettings(withCodeSettings(map[string]any{
-			"expr": expression("Gives the name of a branch."),
+		Settings: objectSchema(withPromptSettings(withCodeSettings(map[string]any{
+			"expr": expressionSchema("Gives the name of a branch."),
 			"branches": map[string]any{
 				"type": "array", "minItems": 1, "uniqueItems": true,
 				"description": "The names the decision may give. Default: [true, false].",
@@ -97,32 +97,32 @@ there are, code that sets no branch with ` + "`branch_missing`" + `. For conditi
 		}))),
 		Check:      checkDecision,
 		ContextFor: promptContext,
-		AsksModels: prompted,
-		PureFor:    byExpression,
-		Reads:      codeReads,
+		AsksModels: isPrompted,
+		PureFor:    hasExpression,
+		Reads:      codeReadsInputs,
 		Replays:    true,
 		Inline:     true,
-		InlineFor:  byExpression,
+		InlineFor:  hasExpression,
 		Examples:   decisionExamples(),
 	}))
 }
 
-func byExpression(with map[string]any) bool { return with["expr"] != nil }
+func hasExpression(with map[string]any) bool { return with["expr"] != nil }
 
 func checkDecision(with map[string]any) []flow.Problem {
 	names := decisionBranches(with)
 	problems := slices.Concat(checkBranches(names), checkCode(with), checkPrompt(with), exactlyOne(with, "expr", "code", "prompt"))
 	switch {
-	case prompted(with):
+	case isPrompted(with):
 		for _, name := range names {
 			if name == "usage" || name == "limit" || name == contextPort {
-				problems = append(problems, problem("branches", "%q cannot be the name of a branch of a decision with a prompt", name))
+				problems = append(problems, settingProblem("branches", "%q cannot be the name of a branch of a decision with a prompt", name))
 			}
 		}
-	case byExpression(with):
-		problems = append(problems, only(with, "expr", append(codeKeys(), promptKeys()...)...)...)
+	case hasExpression(with):
+		problems = append(problems, notBeside(with, "expr", append(codeKeys(), promptKeys()...)...)...)
 	case with["code"] != nil:
-		problems = append(problems, only(with, "code", promptKeys()...)...)
+		problems = append(problems, notBeside(with, "code", promptKeys()...)...)
 	}
 	return problems
 }
@@ -224,7 +224,7 @@ func checkBranches(names []string) []flow.Problem {
 	var problems []flow.Problem
 	for _, name := range names {
 		if name == "result" || name == "error" || name == "" || strings.ContainsAny(name, ". {}") {
-			problems = append(problems, problem("", "%q cannot be the name of a branch", name))
+			problems = append(problems, settingProblem("", "%q cannot be the name of a branch", name))
 		}
 	}
 	return problems
@@ -247,7 +247,7 @@ func (n *decisionNode) Run(ctx *node.Ctx) error {
 	}
 	name, ok := branchName(v)
 	if !ok || !slices.Contains(n.Branches, branch(name)) {
-		return failure(CodeBranch, "expr gave %s, which is none of the branches %s", describe(v), listed(n.Branches))
+		return permanentError(CodeBranch, "expr gave %s, which is none of the branches %s", describeValue(v), joinNames(n.Branches))
 	}
 	takeBranch(ctx, name)
 	return nil
@@ -271,8 +271,8 @@ func takeBranch(ctx *node.Ctx, name string) {
 	ctx.Output(name, true)
 }
 
-// listed joins names for an error message.
-func listed[S ~string](names []S) string {
+// joinNames joins names for an error message.
+func joinNames[S ~string](names []S) string {
 	text := make([]string, len(names))
 	for i, n := range names {
 		text[i] = string(n)

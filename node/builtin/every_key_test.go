@@ -13,10 +13,10 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// plainStages are one valid node of each type.
-func plainStages() map[string]stage {
+// minimalFlows are one valid node of each type.
+func minimalFlows() map[string]probeFlow {
 	hello := map[string]string{"message": "hello"}
-	return map[string]stage{
+	return map[string]probeFlow{
 		"llmRequest": {in: hello}, "agent": {in: hello}, "summarize": {in: map[string]string{"text": "hello"}},
 		"categorizer": {in: hello, with: map[string]string{"categories": "[{name: one}]"}, script: weirtest.Says("one", "one")},
 		"extract":     {in: hello, with: map[string]string{"schema": "{type: object}"}, script: weirtest.Says("{}", "{}")},
@@ -35,8 +35,8 @@ func plainStages() map[string]stage {
 	}
 }
 
-// fails is the stage with a node that fails the first times.
-func (s stage) fails(times int) stage {
+// withFailingNode is the stage with a node that fails the first times.
+func (s probeFlow) withFailingNode(times int) probeFlow {
 	s.body = func(n node.Node, ctx *node.Ctx) error {
 		if ctx.Info().Attempt <= times {
 			return &engine.Error{Code: "flaky", Message: "the test says so"}
@@ -46,8 +46,8 @@ func (s stage) fails(times int) stage {
 	return s
 }
 
-// hangs is the stage with a node that ends with its time only.
-func (s stage) hangs() stage {
+// withHangingNode is the stage with a node that ends with its time only.
+func (s probeFlow) withHangingNode() probeFlow {
 	s.body = func(_ node.Node, ctx *node.Ctx) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -55,8 +55,8 @@ func (s stage) hangs() stage {
 	return s
 }
 
-// gated is the stage behind a decision.
-func (s stage) gated() stage {
+// behindDecision is the stage behind a decision.
+func (s probeFlow) behindDecision() probeFlow {
 	s.more += "  gate: {type: decision, with: {expr: 1 < 2}}\n"
 	return s
 }
@@ -65,7 +65,7 @@ func (s stage) gated() stage {
 // it is refused with a code.
 type keyProbe struct {
 	value string
-	on    func(s stage, typ string) stage
+	on    func(s probeFlow, typ string) probeFlow
 	// valueOf gives the value for a type, where that differs.
 	valueOf func(typ string) string
 	refused map[string][]string // types by code
@@ -73,7 +73,7 @@ type keyProbe struct {
 	base string
 }
 
-func same(s stage, _ string) stage { return s }
+func same(s probeFlow, _ string) probeFlow { return s }
 
 func allTypes() []string {
 	var names []string
@@ -90,8 +90,8 @@ func except(names ...string) []string {
 
 func composites() []string { return []string{"loop", "forEach"} }
 
-// isolated gives composites the lane that some keys need.
-func isolated(s stage, typ string) stage {
+// withIsolation gives composites the lane that some keys need.
+func withIsolation(s probeFlow, typ string) probeFlow {
 	if slices.Contains(composites(), typ) {
 		return s.key("isolation", "fork")
 	}
@@ -106,39 +106,42 @@ func keyProbes() map[string]keyProbe {
 			flow.CodeUnreadInput: except(closedIn()...), flow.CodeUnknownPort: closedIn(),
 		}},
 		"with":  {value: "{zzz: 1}", on: same, refused: map[string][]string{flow.CodeUnknownSetting: allTypes()}},
-		"after": {value: "gate.false", on: func(s stage, _ string) stage { return s.gated() }},
-		"join": {value: "all", on: func(s stage, _ string) stage {
+		"after": {value: "gate.false", on: func(s probeFlow, _ string) probeFlow { return s.behindDecision() }},
+		"join": {value: "all", on: func(s probeFlow, _ string) probeFlow {
 			s.more += "  other: {type: decision, with: {expr: 1 > 2}}\n"
-			return s.gated().key("after", "[gate.true, other.true]")
+			return s.behindDecision().key("after", "[gate.true, other.true]")
 		}},
 		"description":     {value: "for people", on: same},
 		"interruptBefore": {value: "true", on: same},
 		"interruptAfter":  {value: "true", on: same, refused: map[string][]string{flow.CodeNeverCompletes: {"fail"}}},
 		"artifacts":       {value: "[{type: Knowledge, name: fact, description: about}]", on: same, refused: map[string][]string{flow.CodeNeverCompletes: {"fail"}}},
-		"retry.attempts":  {value: "{attempts: 2}", on: func(s stage, typ string) stage { return isolated(s.fails(1), typ) }},
-		"retry.backoff":   {value: "{attempts: 2, backoff: 4m}", base: "{attempts: 2, backoff: 2m}", on: func(s stage, typ string) stage { s.timed = true; return isolated(s.fails(1), typ) }},
-		"retry.on":        {value: "{attempts: 2, on: other}", base: "{attempts: 2}", on: func(s stage, typ string) stage { return isolated(s.fails(1), typ) }},
-		"timeout.total":   {value: "{total: 20ms}", base: "{total: 30ms}", on: func(s stage, _ string) stage { return s.hangs() }},
+		"retry.attempts":  {value: "{attempts: 2}", on: func(s probeFlow, typ string) probeFlow { return withIsolation(s.withFailingNode(1), typ) }},
+		"retry.backoff": {value: "{attempts: 2, backoff: 4m}", base: "{attempts: 2, backoff: 2m}", on: func(s probeFlow, typ string) probeFlow {
+			s.timed = true
+			return withIsolation(s.withFailingNode(1), typ)
+		}},
+		"retry.on":      {value: "{attempts: 2, on: other}", base: "{attempts: 2}", on: func(s probeFlow, typ string) probeFlow { return withIsolation(s.withFailingNode(1), typ) }},
+		"timeout.total": {value: "{total: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() }},
 		"timeout.idle": {
-			value: "{idle: 20ms}", base: "{total: 30ms}", on: func(s stage, _ string) stage { return s.hangs() },
+			value: "{idle: 20ms}", base: "{total: 30ms}", on: func(s probeFlow, _ string) probeFlow { return s.withHangingNode() },
 			refused: map[string][]string{flow.CodeBadValue: {"loop", "forEach", "flow", "wait", "waitEvent", "userInput"}},
 		},
 		"onError": {
-			on: func(s stage, _ string) stage { return s.fails(5) }, valueOf: func(typ string) string { return "{value: " + fitting()[firstOut(typ)] + "}" },
+			on: func(s probeFlow, _ string) probeFlow { return s.withFailingNode(5) }, valueOf: func(typ string) string { return "{value: " + literalsByPortType()[firstOut(typ)] + "}" },
 			refused: map[string][]string{flow.CodeTypeMismatch: {"newContext", "tools", "injectMessages", "fail", "start"}},
 		},
 		"cache": {
-			value: "true", on: func(s stage, typ string) stage { s.twice = map[string]any{}; return isolated(s, typ) }, refused: uncached(),
+			value: "true", on: func(s probeFlow, typ string) probeFlow { s.twice = map[string]any{}; return withIsolation(s, typ) }, refused: uncached(),
 		},
 		"cache.key": {
-			value: "{key: 'k{{ run.id }}'}", base: "{key: k}", on: func(s stage, typ string) stage { s.twice = map[string]any{}; return isolated(s, typ) }, refused: uncached(),
+			value: "{key: 'k{{ run.id }}'}", base: "{key: k}", on: func(s probeFlow, typ string) probeFlow { s.twice = map[string]any{}; return withIsolation(s, typ) }, refused: uncached(),
 		},
 		"cache.ttl": {
-			value: "{ttl: 5h}", base: "true", on: isolated, refused: uncached(),
+			value: "{ttl: 5h}", base: "true", on: withIsolation, refused: uncached(),
 		},
-		"isolation": {value: "fork", on: func(s stage, typ string) stage {
+		"isolation": {value: "fork", on: func(s probeFlow, typ string) probeFlow {
 			if typ == "flow" {
-				return s.said()
+				return s.withMessage()
 			}
 			return s
 		}, refused: map[string][]string{flow.CodeNotComposite: except("loop", "forEach", "flow")}},
@@ -146,7 +149,7 @@ func keyProbes() map[string]keyProbe {
 		"budget.maxCalls":  {value: "{maxCalls: 1}", base: "{maxCalls: 2}", on: spending, refused: unasked()},
 		"budget.maxCost":   {value: "{maxCost: 0.0001}", on: spending, refused: unasked()},
 		"budget.onLimit":   {value: "{maxTokens: 1, onLimit: pause}", base: "{maxTokens: 1}", on: spending, refused: unasked()},
-		"context": {value: "side", on: func(s stage, _ string) stage {
+		"context": {value: "side", on: func(s probeFlow, _ string) probeFlow {
 			s.more += "  side: {type: newContext, with: {system: Beside.}}\n"
 			return s
 		}, refused: map[string][]string{flow.CodeUnknownPort: {
@@ -172,7 +175,7 @@ func unasked() map[string][]string {
 }
 
 // spending is a stage whose node asks a model, and more than once.
-func spending(s stage, typ string) stage {
+func spending(s probeFlow, typ string) probeFlow {
 	s.top = "context: {model: openai/gpt-5-mini}\n"
 	const two = "{type: llmRequest, in: {message: hello}}"
 	switch typ {
@@ -181,7 +184,7 @@ func spending(s stage, typ string) stage {
 	case "flow":
 		s.files = map[string]string{"child.yaml": "weir: 1\nname: child\ncontext: {model: openai/gpt-5-mini}\nnodes:\n  a: " + two + "\n  b: {type: llmRequest, after: a, in: {message: hello}}\n"}
 	case "llmRequest", "agent":
-		s = stage{typ: typ, top: s.top, in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
+		s = probeFlow{typ: typ, top: s.top, in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
 	case "categorizer", "extract": // an answer that is not taken is asked for again
 		s.script = weirtest.Says("", "")
 	case "summarize":
@@ -194,8 +197,8 @@ func spending(s stage, typ string) stage {
 func firstOut(typ string) flow.PortType {
 	spec := builtin.Catalogue().Lookup(typ)
 	out := spec.Ports.Out
-	if spec.Shape != nil {
-		out = spec.Shape(map[string]any{"branches": []any{"a"}}).Out
+	if spec.PortsFor != nil {
+		out = spec.PortsFor(map[string]any{"branches": []any{"a"}}).Out
 	}
 	if len(out) == 0 {
 		return flow.TypeAny
@@ -203,19 +206,19 @@ func firstOut(typ string) flow.PortType {
 	return out[0].Type
 }
 
-// fitting has a literal of each port type, or of another where it has none.
-func fitting() map[flow.PortType]string {
+// literalsByPortType has a literal of each port type, or of another where it has none.
+func literalsByPortType() map[flow.PortType]string {
 	return map[flow.PortType]string{
 		flow.TypeText: "late", flow.TypeNumber: "7", flow.TypeBool: "true", flow.TypeObject: "{a: 1}", flow.TypeList: "[1]", flow.TypeMessage: "hi",
 		flow.TypeMessages: "[]", flow.TypeAny: "late", flow.TypeContext: "main", flow.TypeTools: "[look]", flow.TypeFile: "{a: 1}",
 	}
 }
 
-// TestEveryNodeKeyOfEveryTypeChangesWhatHappensOrIsRefused enumerates the keys from the
+// TestEveryNodeKeyOfEveryTypeHasAnEffectOrIsRejected enumerates the keys from the
 // one table of node keys, and the types from the catalogue.
-func TestEveryNodeKeyOfEveryTypeChangesWhatHappensOrIsRefused(t *testing.T) {
+func TestEveryNodeKeyOfEveryTypeHasAnEffectOrIsRejected(t *testing.T) {
 	t.Parallel()
-	probes, cells, stages := keyProbes(), 0, plainStages()
+	probes, cells, stages := keyProbes(), 0, minimalFlows()
 	for _, key := range flow.NodeKeys() {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(probes)), func(p string) bool { return strings.Split(p, ".")[0] == key }) {
 			t.Errorf("no probe shows what the node key %s does", key)
@@ -238,7 +241,7 @@ func TestEveryNodeKeyOfEveryTypeChangesWhatHappensOrIsRefused(t *testing.T) {
 	t.Logf("%d members of %d node keys, %d node types: %d cells", len(probes), len(flow.NodeKeys()), len(stages), cells)
 }
 
-func (k keyProbe) check(t *testing.T, s stage, name, typ string) {
+func (k keyProbe) check(t *testing.T, s probeFlow, name, typ string) {
 	t.Helper()
 	p := probe{stage: k.on(s, typ)}
 	key, value := strings.Split(name, ".")[0], k.value
@@ -271,9 +274,9 @@ func (k keyProbe) check(t *testing.T, s stage, name, typ string) {
 }
 
 // describes checks that the description of a node is kept with the flow.
-func describes(t *testing.T, s stage) {
+func describes(t *testing.T, s probeFlow) {
 	t.Helper()
-	f, err := flow.Source{Files: flow.Texts(s.files)}.Parse("flow.yaml", []byte(s.text()), builtin.Catalogue())
+	f, err := flow.Source{Files: flow.MemFiles(s.files)}.Parse("flow.yaml", []byte(s.text()), builtin.Catalogue())
 	if err != nil {
 		t.Fatal(err)
 	}

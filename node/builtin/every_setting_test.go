@@ -15,13 +15,13 @@ import (
 // probe shows what a setting does: the stage runs with and without it, and what happens
 // differs; or the flow is refused with the code.
 type probe struct {
-	stage   stage
+	stage   probeFlow
 	value   string
 	refused string
 }
 
-// leaves lists the settings of a schema, members of objects and of elements as a.b.
-func leaves(at string, s map[string]any) []string {
+// settingPaths lists the settings of a schema, members of objects and of elements as a.b.
+func settingPaths(at string, s map[string]any) []string {
 	for _, inner := range []map[string]any{s, member(s, "items"), member(s, "additionalProperties")} {
 		properties, _ := inner["properties"].(map[string]any)
 		if len(properties) == 0 {
@@ -30,7 +30,7 @@ func leaves(at string, s map[string]any) []string {
 		var out []string
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			m, _ := properties[name].(map[string]any)
-			out = append(out, leaves(strings.TrimPrefix(at+"."+name, "."), m)...)
+			out = append(out, settingPaths(strings.TrimPrefix(at+"."+name, "."), m)...)
 		}
 		return out
 	}
@@ -45,13 +45,13 @@ func member(s map[string]any, key string) map[string]any {
 	return m
 }
 
-// TestEverySettingOfEveryTypeChangesWhatHappensOrIsRefused enumerates the settings from
+// TestEverySettingOfEveryTypeHasAnEffectOrIsRejected enumerates the settings from
 // the catalogue: one without a probe fails.
-func TestEverySettingOfEveryTypeChangesWhatHappensOrIsRefused(t *testing.T) {
+func TestEverySettingOfEveryTypeHasAnEffectOrIsRejected(t *testing.T) {
 	t.Parallel()
 	table, cells := settingProbes(), 0
 	for _, spec := range builtin.Catalogue().Specs() {
-		names := leaves("", spec.Settings)
+		names := settingPaths("", spec.Settings)
 		for name := range table[spec.Name] {
 			if !slices.Contains(names, name) && table[spec.Name][name].refused == "" {
 				t.Errorf("%s has no setting %s, and a probe for it", spec.Name, name)
@@ -74,9 +74,9 @@ func TestEverySettingOfEveryTypeChangesWhatHappensOrIsRefused(t *testing.T) {
 }
 
 // check compares what happens on the stage with what happens on the other.
-func (p probe) check(t *testing.T, other stage) {
+func (p probe) check(t *testing.T, other probeFlow) {
 	t.Helper()
-	after, err := other.play(t)
+	after, err := other.run(t)
 	if p.refused != "" {
 		var invalid *flow.Invalid
 		if !errors.As(err, &invalid) || invalid.Problems[0].Code != p.refused {
@@ -87,15 +87,15 @@ func (p probe) check(t *testing.T, other stage) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, other.text())
 	}
-	before, err := p.stage.play(t)
+	before, err := p.stage.run(t)
 	if err != nil {
 		t.Fatalf("without it: %v in\n%s", err, p.stage.text())
 	}
 	if slices.Equal(before, after) {
-		t.Errorf("nothing that happens differs with it:\n%s\n%s", other.text(), brief(after))
+		t.Errorf("nothing that happens differs with it:\n%s\n%s", other.text(), firstLines(after))
 	}
 	// Nodes that execute at the same time are in any order.
-	again, err := p.stage.play(t)
+	again, err := p.stage.run(t)
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(before)), slices.Sorted(slices.Values(again))) {
 		t.Errorf("the probe shows nothing: without the setting two runs differ in\n%s", differing(before, again))
 	}
@@ -112,8 +112,8 @@ func differing(a, b []string) string {
 	return strings.Join(out, "\n")
 }
 
-// brief is the beginnings of lines.
-func brief(lines []string) string {
+// firstLines is the beginnings of lines.
+func firstLines(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
 		b.WriteString("\n" + l[:min(len(l), 300)])
@@ -121,15 +121,15 @@ func brief(lines []string) string {
 	return b.String()
 }
 
-// long is the stage with a long conversation before the node, and room for part of it.
-func (s stage) long() stage {
+// withLongConversation is the stage with a long conversation before the node, and room for part of it.
+func (s probeFlow) withLongConversation() probeFlow {
 	s.more += "  before: {type: filled}\n"
 	s.top += "context: {model: script/one, budget: {window: 1500, reserve: 300}}\n"
 	return s.key("after", "before")
 }
 
-// asked are the stages of settings that all types have which ask a model.
-func asked(s stage) map[string]probe {
+// modelProbes are the stages of settings that all types have which ask a model.
+func modelProbes(s probeFlow) map[string]probe {
 	return map[string]probe{
 		"provider":    {stage: s, value: "other"},
 		"model":       {stage: s, value: "script/two"},
@@ -140,9 +140,9 @@ func asked(s stage) map[string]probe {
 	}
 }
 
-// shown adds those that say how a conversation is shown.
-func shown(table map[string]probe, s stage) map[string]probe {
-	l := s.long()
+// viewProbes adds those that say how a conversation is shown.
+func viewProbes(table map[string]probe, s probeFlow) map[string]probe {
+	l := s.withLongConversation()
 	summary := l.setting("view", "{strategy: summary}")
 	table["history"] = probe{stage: s, value: "server"}
 	table["budget.window"] = probe{stage: l, value: "1100"}
@@ -156,8 +156,8 @@ func shown(table map[string]probe, s stage) map[string]probe {
 	return table
 }
 
-// alone adds those that bound a call which shows a model one text.
-func alone(table map[string]probe, s stage) map[string]probe {
+// singleCallProbes adds those that bound a call which shows a model one text.
+func singleCallProbes(table map[string]probe, s probeFlow) map[string]probe {
 	s.top = "context: {model: script/one, budget: {window: 1500, reserve: 300}}\n"
 	table["budget.window"] = probe{stage: s, value: "40"}
 	table["budget.reserve"] = probe{stage: s, value: "1490"}
@@ -173,7 +173,7 @@ func settingProbes() map[string]map[string]probe {
 		"extract": extractProbes(), "summarize": summarizeProbes(), "action": codeProbes("value"), "decision": decisionProbes(),
 		"newContext": newContextProbes(), "httpRequest": httpRequestProbes(), "userInput": userInputProbes(),
 		"waitEvent": waitEventProbes(), "wait": waitProbes(), "loop": loopProbes(), "forEach": forEachProbes(), "flow": flowProbes(),
-		"cache": cacheProbes(), "fail": failProbes(), "injectMessages": messagesProbes(stage{look: "model"}.next()),
+		"cache": cacheProbes(), "fail": failProbes(), "injectMessages": messagesProbes(probeFlow{compare: "model"}.withFollowingRequest()),
 		"manualInput": manualInputProbes(), "merge": mergeProbes(), "output": outputProbes(), "portalIn": portalInProbes(),
 		"portalOut": portalOutProbes(), "switch": switchProbes(), "template": templateProbes(), "tools": toolsProbes(),
 		"transform": transformProbes(),
@@ -181,9 +181,9 @@ func settingProbes() map[string]map[string]probe {
 }
 
 func llmRequestProbes() map[string]probe {
-	s := stage{in: map[string]string{"message": "hello"}}
-	tools := stage{in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
-	table := shown(asked(s), s)
+	s := probeFlow{in: map[string]string{"message": "hello"}}
+	tools := probeFlow{in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
+	table := viewProbes(modelProbes(s), s)
 	table["skipHistory"] = probe{stage: s, value: "true"}
 	table["schema"] = probe{stage: s, value: "{type: string}"}
 	table["maxSteps"] = probe{stage: tools, value: "1"}
@@ -195,8 +195,8 @@ func llmRequestProbes() map[string]probe {
 func agentProbes() map[string]probe {
 	table := llmRequestProbes()
 	delete(table, "skipHistory")
-	s := stage{in: map[string]string{"message": "hello"}, files: map[string]string{"child.yaml": childFlow}}
-	tools := stage{in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
+	s := probeFlow{in: map[string]string{"message": "hello"}, files: map[string]string{"child.yaml": childFlow}}
+	tools := probeFlow{in: map[string]string{"message": "hello", "tools": "[look]"}, script: []weirtest.Turn{call(), call()}}
 	plan := s.setting("mode", "plan")
 	plan.script = weirtest.Says(`{"steps": [{"say": "one"}, {"say": "two"}]}`)
 	table["maxTokens"] = probe{stage: tools, value: "60"}
@@ -205,7 +205,7 @@ func agentProbes() map[string]probe {
 	table["flows"] = probe{stage: s, value: "[child.yaml]"}
 	table["queue.capacity"] = probe{stage: plan, value: "1"}
 	table["queue.tools"] = probe{stage: plan, value: "false"}
-	for name, p := range asked(plan) {
+	for name, p := range modelProbes(plan) {
 		table["planner."+name] = probe{stage: plan, value: p.value}
 	}
 	for _, name := range []string{"pre", "todo", "post"} {
@@ -230,33 +230,33 @@ const childFlow = "weir: 1\nname: child\ninputs: {word: {type: text}, other: {ty
 	"  t: {type: template, with: {text: 'word {{ run.inputs }} {{ has(state.given) ? \"given\" : \"\" }}'}}\noutputs: {summary: '{{ t.text }}'}\n"
 
 func categorizerProbes() map[string]probe {
-	s := stage{in: map[string]string{"message": "hello"}, with: map[string]string{"categories": "[{name: one}, {name: two}]"}, script: weirtest.Says("one")}
+	s := probeFlow{in: map[string]string{"message": "hello"}, with: map[string]string{"categories": "[{name: one}, {name: two}]"}, script: weirtest.Says("one")}
 	none := s
 	none.script = weirtest.Says("none of these")
-	table := alone(asked(s), s)
+	table := singleCallProbes(modelProbes(s), s)
 	table["categories"] = probe{stage: s, value: "[{name: three}, {name: two}]"}
 	table["default"] = probe{stage: none, value: "two"}
 	return table
 }
 
 func extractProbes() map[string]probe {
-	s := stage{in: map[string]string{"message": "hello"}, with: map[string]string{"schema": "{type: object}"}, script: weirtest.Says("{}")}
-	table := alone(asked(s), s)
+	s := probeFlow{in: map[string]string{"message": "hello"}, with: map[string]string{"schema": "{type: object}"}, script: weirtest.Says("{}")}
+	table := singleCallProbes(modelProbes(s), s)
 	table["schema"] = probe{stage: s, value: "{type: object, required: [a]}"}
 	return table
 }
 
 func summarizeProbes() map[string]probe {
-	s := stage{in: map[string]string{"text": "hello"}}
-	table := alone(asked(s), s)
+	s := probeFlow{in: map[string]string{"text": "hello"}}
+	table := singleCallProbes(modelProbes(s), s)
 	table["maxTokens"] = probe{stage: s, value: "33"}
 	return table
 }
 
 // codeProbes are those of types that run code, of which the output is watched.
 func codeProbes(_ string) map[string]probe {
-	s := stage{with: map[string]string{"code": `"context['a'] = 1"`}}
-	written := stage{with: map[string]string{"prompt": "Set amount."}, script: weirtest.Says(
+	s := probeFlow{with: map[string]string{"code": `"context['a'] = 1"`}}
+	written := probeFlow{with: map[string]string{"prompt": "Set amount."}, script: weirtest.Says(
 		`{"needs_analysis": true, "complexity": "low", "reason": "r"}`, "print(1)", "context['amount'] = 1",
 		`{"valid": true, "task_completed": true, "changes_made": true, "reason": "r"}`,
 	)}
@@ -264,7 +264,7 @@ func codeProbes(_ string) map[string]probe {
 	raises.script = weirtest.Says(`{"needs_analysis": false, "complexity": "low", "reason": "r"}`, "raise 1", "raise 2", "raise 3", "raise 4")
 	tools := written.setting("tools", "[look]")
 	tools.script = append(weirtest.Says(`{"needs_analysis": false, "complexity": "low", "reason": "r"}`), call(), call())
-	table := alone(asked(written), written)
+	table := singleCallProbes(modelProbes(written), written)
 	table["code"] = probe{stage: s, value: `"context['b'] = 2"`}
 	table["language"] = probe{stage: s, value: "starlark"}
 	table["executor"] = probe{stage: s, value: "e2b"}
@@ -285,20 +285,20 @@ func codeProbes(_ string) map[string]probe {
 
 func decisionProbes() map[string]probe {
 	table := codeProbes("result")
-	table["expr"] = probe{stage: stage{with: map[string]string{"expr": "1 < 2"}}, value: "1 > 2"}
-	table["branches"] = probe{stage: stage{with: map[string]string{"expr": `"'b'"`, "branches": "[a, b]"}}, value: "[c, d]"}
+	table["expr"] = probe{stage: probeFlow{with: map[string]string{"expr": "1 < 2"}}, value: "1 > 2"}
+	table["branches"] = probe{stage: probeFlow{with: map[string]string{"expr": `"'b'"`, "branches": "[a, b]"}}, value: "[c, d]"}
 	return table
 }
 
-// next is the stage with a request after the node, in the context that it gives.
-func (s stage) next() stage {
+// withFollowingRequest is the stage with a request after the node, in the context that it gives.
+func (s probeFlow) withFollowingRequest() probeFlow {
 	s.more += "  next: {type: llmRequest, context: n, in: {message: hello}}\n"
 	return s
 }
 
 func newContextProbes() map[string]probe {
-	s := stage{look: "model"}.next()
-	table := shown(asked(s), s)
+	s := probeFlow{compare: "model"}.withFollowingRequest()
+	table := viewProbes(modelProbes(s), s)
 	table["history"] = probe{stage: s, value: "server"}
 	for name, p := range table {
 		if strings.HasPrefix(name, "budget.") || strings.HasPrefix(name, "view.") {
@@ -306,13 +306,13 @@ func newContextProbes() map[string]probe {
 			table[name] = p
 		}
 	}
-	table["base"] = probe{stage: s.long(), value: "fork"}
-	table["label"] = probe{stage: stage{}, value: "room"}
+	table["base"] = probe{stage: s.withLongConversation(), value: "fork"}
+	table["label"] = probe{stage: probeFlow{}, value: "room"}
 	maps.Copy(table, messagesProbes(s))
 	return table
 }
 
-func messagesProbes(s stage) map[string]probe {
+func messagesProbes(s probeFlow) map[string]probe {
 	table := map[string]probe{}
 	for name, value := range map[string]string{
 		"text": "{role: user, text: bye}", "role": "{role: assistant, text: hi}", "id": "{role: user, text: hi, id: x1}",
@@ -320,7 +320,7 @@ func messagesProbes(s stage) map[string]probe {
 	} {
 		p := probe{stage: s.setting("messages", "[{role: user, text: hi}]"), value: "[" + value + "]"}
 		if name == "pinned" || name == "priority" {
-			p.stage.look = ""
+			p.stage.compare = ""
 		}
 		table["messages."+name] = p
 	}
@@ -328,7 +328,7 @@ func messagesProbes(s stage) map[string]probe {
 }
 
 func httpRequestProbes() map[string]probe {
-	s := stage{with: map[string]string{"url": "http://example.com/a"}}
+	s := probeFlow{with: map[string]string{"url": "http://example.com/a"}}
 	post, broken, slow, missing := s.setting("method", "POST"), s.setting("method", "POST"), s, s
 	broken.fault, slow.slow, missing.status = errors.New("connection reset"), true, 404
 	return map[string]probe{
@@ -340,7 +340,7 @@ func httpRequestProbes() map[string]probe {
 }
 
 func userInputProbes() map[string]probe {
-	s, timed := stage{answers: map[string]any{"n:ask#1": "yes"}}, stage{timed: true}.setting("timeout", "24h")
+	s, timed := probeFlow{answers: map[string]any{"n:ask#1": "yes"}}, probeFlow{timed: true}.setting("timeout", "24h")
 	return map[string]probe{
 		"prompt": {stage: s, value: "Really?"}, "schema": {stage: s, value: "{type: string, enum: [\"no\"]}"},
 		"history": {stage: s, value: "true"}, "timeout": {stage: timed, value: "48h"},
@@ -348,8 +348,8 @@ func userInputProbes() map[string]probe {
 }
 
 func waitEventProbes() map[string]probe {
-	s := stage{with: map[string]string{"name": "paid"}, answers: map[string]any{"n:event#1": "yes"}}
-	timed := stage{timed: true, with: map[string]string{"name": "paid", "timeout": "24h"}}
+	s := probeFlow{with: map[string]string{"name": "paid"}, answers: map[string]any{"n:event#1": "yes"}}
+	timed := probeFlow{timed: true, with: map[string]string{"name": "paid", "timeout": "24h"}}
 	return map[string]probe{
 		"name": {stage: s, value: "sent"}, "schema": {stage: s, value: "{type: integer}"}, "timeout": {stage: timed, value: "48h"},
 	}
@@ -357,15 +357,15 @@ func waitEventProbes() map[string]probe {
 
 func waitProbes() map[string]probe {
 	return map[string]probe{
-		"for":   {stage: stage{timed: true, with: map[string]string{"for": "1h"}}, value: "2h"},
-		"until": {stage: stage{timed: true, with: map[string]string{"until": `"2126-01-01T00:00:00Z"`}}, value: `"2127-01-01T00:00:00Z"`},
+		"for":   {stage: probeFlow{timed: true, with: map[string]string{"for": "1h"}}, value: "2h"},
+		"until": {stage: probeFlow{timed: true, with: map[string]string{"until": `"2126-01-01T00:00:00Z"`}}, value: `"2127-01-01T00:00:00Z"`},
 	}
 }
 
 const bodyOf = `{nodes: {t: {type: template, in: {i: "{{ inputs.index }}"}, with: {text: "TEXT {{ inputs.i }}"}}}, outputs: {out: "{{ t.text }}"}}`
 
 func loopProbes() map[string]probe {
-	s := stage{with: map[string]string{"body": bodyOf, "max": "3"}}
+	s := probeFlow{with: map[string]string{"body": bodyOf, "max": "3"}}
 	return map[string]probe{
 		"body": {stage: s, value: strings.Replace(bodyOf, "TEXT", "other", 1)}, "max": {stage: s, value: "2"},
 		"until": {stage: s, value: `"true"`}, "atMax": {stage: s.setting("until", `"false"`), value: "stop"},
@@ -373,31 +373,31 @@ func loopProbes() map[string]probe {
 }
 
 func forEachProbes() map[string]probe {
-	s := stage{with: map[string]string{"body": bodyOf}, in: map[string]string{"items": "[1, 2]"}}
+	s := probeFlow{with: map[string]string{"body": bodyOf}, in: map[string]string{"items": "[1, 2]"}}
 	return map[string]probe{
 		"body": {stage: s, value: strings.Replace(bodyOf, "TEXT", "other", 1)}, "concurrency": {stage: s, value: "2"},
 	}
 }
 
 func flowProbes() map[string]probe {
-	s := stage{
+	s := probeFlow{
 		with: map[string]string{"flow": "child.yaml"}, top: "state: {given: {initial: 5}}\n",
 		files: map[string]string{"child.yaml": childFlow, "second.yaml": strings.Replace(childFlow, "word {{", "second {{", 1)},
 	}
 	return map[string]probe{
-		"flow": {stage: s, value: "second.yaml"}, "lastMessage": {stage: s.said(), value: "other"},
+		"flow": {stage: s, value: "second.yaml"}, "lastMessage": {stage: s.withMessage(), value: "other"},
 		"state": {stage: s, value: "[given]"}, "reply": {stage: s, value: "true"},
 	}
 }
 
-// said is the stage with something said before the node.
-func (s stage) said() stage {
+// withMessage is the stage with something said before the node.
+func (s probeFlow) withMessage() probeFlow {
 	s.more += "  before: {type: llmRequest, in: {message: before}}\n"
 	return s.key("after", "before")
 }
 
 func cacheProbes() map[string]probe {
-	s := stage{
+	s := probeFlow{
 		with: map[string]string{"key": "k"}, in: map[string]string{"value": `"{{ run.inputs.v }}"`}, top: "inputs: {v: {type: any}}\n",
 		inputs: map[string]any{"v": 1}, twice: map[string]any{"v": 2},
 	}
@@ -405,30 +405,30 @@ func cacheProbes() map[string]probe {
 }
 
 func failProbes() map[string]probe {
-	s := stage{with: map[string]string{"message": "no"}}
+	s := probeFlow{with: map[string]string{"message": "no"}}
 	return map[string]probe{"code": {stage: s, value: "mine"}, "message": {stage: s, value: "other"}, "hint": {stage: s, value: "try"}}
 }
 
 func manualInputProbes() map[string]probe {
-	s := stage{with: map[string]string{"text": "hi"}}
+	s := probeFlow{with: map[string]string{"text": "hi"}}
 	return map[string]probe{"text": {stage: s, value: "other"}, "history": {stage: s, value: "true"}}
 }
 
 func mergeProbes() map[string]probe {
-	return map[string]probe{"mode": {stage: stage{in: map[string]string{"value": `"{{ a.text }}"`}, more: "  a: {type: template, with: {text: x}}\n"}, value: "list"}}
+	return map[string]probe{"mode": {stage: probeFlow{in: map[string]string{"value": `"{{ a.text }}"`}, more: "  a: {type: template, with: {text: x}}\n"}, value: "list"}}
 }
 
 func outputProbes() map[string]probe {
-	return map[string]probe{"schema": {stage: stage{in: map[string]string{"value": "x"}}, value: "{type: integer}"}}
+	return map[string]probe{"schema": {stage: probeFlow{in: map[string]string{"value": "x"}}, value: "{type: integer}"}}
 }
 
 func portalInProbes() map[string]probe {
-	s := stage{with: map[string]string{"name": "p"}, more: "  a: {type: portalOut, in: {value: 1}, with: {name: p}}\n  b: {type: portalOut, in: {value: 2}, with: {name: q}}\n"}
+	s := probeFlow{with: map[string]string{"name": "p"}, more: "  a: {type: portalOut, in: {value: 1}, with: {name: p}}\n  b: {type: portalOut, in: {value: 2}, with: {name: q}}\n"}
 	return map[string]probe{"name": {stage: s, value: "q"}}
 }
 
 func portalOutProbes() map[string]probe {
-	s := stage{
+	s := probeFlow{
 		with: map[string]string{"name": "p"}, in: map[string]string{"value": "1"}, outputs: `{v: "{{ a.value }}"}`,
 		more: "  a: {type: portalIn, with: {name: p}}\n",
 	}
@@ -436,7 +436,7 @@ func portalOutProbes() map[string]probe {
 }
 
 func switchProbes() map[string]probe {
-	s := stage{with: map[string]string{"cases": `[{when: "1 > 2", to: a}]`, "default": "b"}}
+	s := probeFlow{with: map[string]string{"cases": `[{when: "1 > 2", to: a}]`, "default": "b"}}
 	return map[string]probe{
 		"cases.when": {stage: s, value: `[{when: "1 < 2", to: a}]`}, "cases.to": {stage: s.setting("cases", `[{when: "1 < 2", to: a}]`), value: `[{when: "1 < 2", to: c}]`},
 		"default": {stage: s, value: "c"},
@@ -444,18 +444,18 @@ func switchProbes() map[string]probe {
 }
 
 func templateProbes() map[string]probe {
-	s := stage{with: map[string]string{"text": "'[1, 2]'"}}
+	s := probeFlow{with: map[string]string{"text": "'[1, 2]'"}}
 	return map[string]probe{"text": {stage: s, value: "'[1, 3]'"}, "format": {stage: s, value: "json"}}
 }
 
 func toolsProbes() map[string]probe {
-	return map[string]probe{"tools": {stage: stage{with: map[string]string{"tools": "[look]"}}, value: "[]"}}
+	return map[string]probe{"tools": {stage: probeFlow{with: map[string]string{"tools": "[look]"}}, value: "[]"}}
 }
 
 func transformProbes() map[string]probe {
-	s := stage{with: map[string]string{"expr": "1"}}
+	s := probeFlow{with: map[string]string{"expr": "1"}}
 	return map[string]probe{
 		"expr": {stage: s, value: "2"}, "state": {stage: s, value: "{k: '1'}"},
-		"fields": {stage: stage{with: map[string]string{"fields": "{a: '1'}"}}, value: "{a: '2'}"},
+		"fields": {stage: probeFlow{with: map[string]string{"fields": "{a: '1'}"}}, value: "{a: '2'}"},
 	}
 }

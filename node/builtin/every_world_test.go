@@ -28,8 +28,8 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// stage is a flow around one node, called n, and the world that it runs in.
-type stage struct {
+// probeFlow is a flow around one node, called n, and the world that it runs in.
+type probeFlow struct {
 	typ string
 	// in and with are the node's, by name, as YAML on one line; keys are its other keys.
 	in, with, keys map[string]string
@@ -50,12 +50,12 @@ type stage struct {
 	slow bool
 	// timed runs wait for a timer, which none of them sees fire.
 	timed bool
-	// look chooses what of the record counts; "" is all of it.
-	look string
+	// compare chooses what of the record counts; "" is all of it.
+	compare string
 }
 
 // change is s with other values of one setting, key or input.
-func (s stage) set(what map[string]string, name, value string) map[string]string {
+func (s probeFlow) set(what map[string]string, name, value string) map[string]string {
 	out := maps.Clone(what)
 	if out == nil {
 		out = map[string]string{}
@@ -65,7 +65,7 @@ func (s stage) set(what map[string]string, name, value string) map[string]string
 }
 
 // settings is s with a setting, nested where its name has a dot.
-func (s stage) setting(name, value string) stage {
+func (s probeFlow) setting(name, value string) probeFlow {
 	first, rest, nested := strings.Cut(name, ".")
 	switch {
 	case nested && strings.HasPrefix(value, "["): // a list, which the value gives whole
@@ -82,7 +82,7 @@ func (s stage) setting(name, value string) stage {
 }
 
 // key is s with a node key.
-func (s stage) key(name, value string) stage {
+func (s probeFlow) key(name, value string) probeFlow {
 	s.keys = s.set(s.keys, name, value)
 	return s
 }
@@ -99,7 +99,7 @@ func members(of map[string]string) string {
 }
 
 // text is the flow as a file.
-func (s stage) text() string {
+func (s probeFlow) text() string {
 	n := map[string]string{"type": s.typ}
 	maps.Copy(n, s.keys)
 	if len(s.in) > 0 {
@@ -121,17 +121,17 @@ func (s stage) text() string {
 	return b.String()
 }
 
-// outside records what leaves the process, and answers.
-type outside struct {
-	s  *stage
+// externalRecorder records what leaves the process, and answers.
+type externalRecorder struct {
+	s  *probeFlow
 	mu sync.Mutex
 	// all is one line for each request, in order.
-	all   []string
-	rest  []weirtest.Turn
-	asked int
+	all            []string
+	remainingTurns []weirtest.Turn
+	asked          int
 }
 
-func (o *outside) note(kind string, v any) {
+func (o *externalRecorder) note(kind string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b = fmt.Appendf(nil, "%+v", v)
@@ -142,17 +142,17 @@ func (o *outside) note(kind string, v any) {
 }
 
 // Generate implements weir.Provider: the script's turns, then "ok".
-func (o *outside) Generate(_ context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (o *externalRecorder) Generate(_ context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	o.note("model", map[string]any{
 		"provider": req.Provider, "model": req.Model, "system": req.System, "messages": req.Messages, "tools": len(req.Tools),
-		"temperature": req.Temperature, "maxOutput": req.MaxOutput, "reasoning": req.Reasoning, "schema": req.Schema, "keep": req.Keep,
+		"temperature": req.Temperature, "maxOutput": req.MaxOutput, "reasoning": req.Reasoning, "schema": req.Schema, "keep": req.KeepSession,
 	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asked++
 	turn := weirtest.Turn{Message: convo.Message{Text: "ok"}}
-	if len(o.rest) > 0 {
-		turn, o.rest = o.rest[0], o.rest[1:]
+	if len(o.remainingTurns) > 0 {
+		turn, o.remainingTurns = o.remainingTurns[0], o.remainingTurns[1:]
 	}
 	if turn.Error != nil {
 		return nil, turn.Error
@@ -168,7 +168,7 @@ func (o *outside) Generate(_ context.Context, req *llm.Request, emit func(llm.Ch
 }
 
 // Do implements node.HTTPDoer.
-func (o *outside) Do(req *http.Request) (*http.Response, error) {
+func (o *externalRecorder) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
 		body, _ = io.ReadAll(req.Body)
@@ -188,20 +188,20 @@ func (o *outside) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Request: req, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("x"), 1000)))}, nil
 }
 
-// teller is an executor that says what it was given to run.
-type teller struct {
-	o              *outside
+// recordingExecutor is an executor that says what it was given to run.
+type recordingExecutor struct {
+	o              *externalRecorder
 	name, language string
 }
 
-func (r teller) Name() string                { return r.name }
-func (r teller) Language() string            { return r.language }
-func (r teller) Probe(context.Context) error { return nil }
-func (r teller) Check(context.Context, *sandbox.Job) ([]sandbox.Problem, error) {
+func (r recordingExecutor) Name() string                { return r.name }
+func (r recordingExecutor) Language() string            { return r.language }
+func (r recordingExecutor) Probe(context.Context) error { return nil }
+func (r recordingExecutor) Check(context.Context, *sandbox.Job) ([]sandbox.Problem, error) {
 	return nil, nil
 }
 
-func (r teller) Run(_ context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+func (r recordingExecutor) Run(_ context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	var files []string
 	for _, f := range job.Files {
 		files = append(files, f.Name)
@@ -217,13 +217,13 @@ func (r teller) Run(_ context.Context, job *sandbox.Job) (*sandbox.Result, error
 	return out, nil
 }
 
-// notedCache is a store that tells what is kept across runs, and for how long.
-type notedCache struct {
+// recordingCache is a store that tells what is kept across runs, and for how long.
+type recordingCache struct {
 	*memory.Store
-	o *outside
+	o *externalRecorder
 }
 
-func (s notedCache) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
+func (s recordingCache) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
 	hours := "for ever"
 	if !expires.IsZero() {
 		hours = time.Until(expires).Round(time.Hour).String()
@@ -232,13 +232,13 @@ func (s notedCache) CachePut(ctx context.Context, key string, v engine.Value, ex
 	return s.Store.CachePut(ctx, key, v, expires)
 }
 
-// replaced is a node type that does something else.
-type replaced struct {
+// replacedType is a node type that does something else.
+type replacedType struct {
 	weir.Type
 	body func(n node.Node, ctx *node.Ctx) error
 }
 
-func (r replaced) Prepare(with map[string]any) (node.Node, error) {
+func (r replacedType) Prepare(with map[string]any) (node.Node, error) {
 	n, err := r.Type.Prepare(with)
 	if err != nil {
 		return nil, err
@@ -246,8 +246,8 @@ func (r replaced) Prepare(with map[string]any) (node.Node, error) {
 	return node.NodeFunc(func(ctx *node.Ctx) error { return r.body(n, ctx) }), nil
 }
 
-// filled is a node type that puts a long conversation into its context.
-func filled() weir.Type {
+// fillType is a node type that puts a long conversation into its context.
+func fillType() weir.Type {
 	return weir.Func("filled", func(ctx weir.Ctx, _ struct{}) (struct{}, error) {
 		m, err := ctx.Context()
 		if err != nil {
@@ -269,7 +269,7 @@ func filled() weir.Type {
 }
 
 // look is the tool that models may call.
-func (o *outside) look() *weir.Tool {
+func (o *externalRecorder) look() *weir.Tool {
 	return &weir.Tool{
 		Name: "look", ReadOnly: true,
 		Parameters: map[string]any{"type": "object"},
@@ -280,17 +280,17 @@ func (o *outside) look() *weir.Tool {
 	}
 }
 
-// stand opens the process of a stage.
-func (s *stage) stand(t *testing.T, o *outside) *weir.Weir {
+// openWeir opens the process of a stage.
+func (s *probeFlow) openWeir(t *testing.T, o *externalRecorder) *weir.Weir {
 	t.Helper()
 	w, err := weir.Open(weir.Options{
-		Store: notedCache{memory.New(), o}, Replay: o, HTTP: o, Tools: []*weir.Tool{o.look()}, Types: []weir.Type{filled()},
-		Executors: []sandbox.Executor{teller{o, "python", "python"}, teller{o, "starlark", "starlark"}, teller{o, "e2b", "python"}},
+		Store: recordingCache{memory.New(), o}, Replay: o, HTTP: o, Tools: []*weir.Tool{o.look()}, Types: []weir.Type{fillType()},
+		Executors: []sandbox.Executor{recordingExecutor{o, "python", "python"}, recordingExecutor{o, "starlark", "starlark"}, recordingExecutor{o, "e2b", "python"}},
 		Wrap: func(typ weir.Type) weir.Type {
 			if s.body == nil || typ.Spec().Name != s.typ {
 				return typ
 			}
-			return replaced{typ, s.body}
+			return replacedType{typ, s.body}
 		},
 		Secrets: func(string) (string, bool) { return "opensesame", true },
 	})
@@ -306,16 +306,16 @@ func (s *stage) stand(t *testing.T, o *outside) *weir.Weir {
 }
 
 // load reads the flow; the error is an *flow.Invalid where it is refused.
-func (s *stage) load(w *weir.Weir) (*weir.Flow, error) {
-	return w.ParseIn(flow.Texts(s.files), "flow.yaml", []byte(s.text()))
+func (s *probeFlow) load(w *weir.Weir) (*weir.Flow, error) {
+	return w.ParseIn(flow.MemFiles(s.files), "flow.yaml", []byte(s.text()))
 }
 
-// play runs the stage and is what happened, line by line. The error says why the flow
+// run runs the stage and is what happened, line by line. The error says why the flow
 // is refused.
-func (s stage) play(t *testing.T) ([]string, error) {
+func (s probeFlow) run(t *testing.T) ([]string, error) {
 	t.Helper()
-	o := &outside{s: &s, rest: s.script}
-	w := s.stand(t, o)
+	o := &externalRecorder{s: &s, remainingTurns: s.script}
+	w := s.openWeir(t, o)
 	f, err := s.load(w)
 	if err != nil {
 		if _, ok := errors.AsType[*flow.Invalid](err); !ok {
@@ -323,25 +323,25 @@ func (s stage) play(t *testing.T) ([]string, error) {
 		}
 		return nil, err
 	}
-	lines := s.once(t, w, f, "run", s.inputs)
+	lines := s.runOnce(t, w, f, "run", s.inputs)
 	if s.twice != nil {
-		lines = append(lines, s.once(t, w, f, "again", s.twice)...)
+		lines = append(lines, s.runOnce(t, w, f, "again", s.twice)...)
 	}
-	if s.look != "" {
-		lines = slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, s.look) })
+	if s.compare != "" {
+		lines = slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, s.compare) })
 	}
-	return append(lines, s.only(o.all)...), nil
+	return append(lines, s.compared(o.all)...), nil
 }
 
-func (s stage) only(lines []string) []string {
-	if s.look == "" {
+func (s probeFlow) compared(lines []string) []string {
+	if s.compare == "" {
 		return lines
 	}
-	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, s.look) })
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, s.compare) })
 }
 
-// once is what the record says of one run and its children.
-func (s stage) once(t *testing.T, w *weir.Weir, f *weir.Flow, id string, inputs map[string]any) []string {
+// runOnce is what the record says of one run and its children.
+func (s probeFlow) runOnce(t *testing.T, w *weir.Weir, f *weir.Flow, id string, inputs map[string]any) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -354,7 +354,7 @@ func (s stage) once(t *testing.T, w *weir.Weir, f *weir.Flow, id string, inputs 
 	if s.timed {
 		waitsForTimer(ctx, t, w, id)
 	} else {
-		r = s.rest(ctx, t, run)
+		r = s.answerAll(ctx, t, run)
 	}
 	if s.timed || r.Status == engine.Paused {
 		if err := run.Cancel(ctx, "the test is over"); err != nil {
@@ -402,8 +402,8 @@ func waitsForTimer(ctx context.Context, t *testing.T, w *weir.Weir, id string) {
 	t.Fatal("the run never waits")
 }
 
-// rest answers what the run asks until it ends or asks what has no answer.
-func (s stage) rest(ctx context.Context, t *testing.T, run *weir.Run) weir.Result {
+// answerAll answers what the run asks until it ends or asks what has no answer.
+func (s probeFlow) answerAll(ctx context.Context, t *testing.T, run *weir.Run) weir.Result {
 	t.Helper()
 	for {
 		r, err := run.Wait(ctx)
@@ -443,7 +443,7 @@ func eventsOf(ctx context.Context, t *testing.T, w *weir.Weir, id string, began 
 			if err := json.Unmarshal(b, &v); err != nil {
 				t.Fatal(err)
 			}
-			b, err = json.Marshal(lasting(v, began))
+			b, err = json.Marshal(durationSchema(v, began))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -453,8 +453,8 @@ func eventsOf(ctx context.Context, t *testing.T, w *weir.Weir, id string, began 
 	return lines
 }
 
-// lasting drops what differs from run to run, and what repeats the flow.
-func lasting(v any, began time.Time) any {
+// durationSchema drops what differs from run to run, and what repeats the flow.
+func durationSchema(v any, began time.Time) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, k := range []string{"fingerprint", "closure", "specs", "us", "total_time_ms"} {
@@ -464,11 +464,11 @@ func lasting(v any, began time.Time) any {
 			if due, ok := x.(float64); ok && strings.EqualFold(k, "due") {
 				x = time.UnixMilli(int64(due)).Sub(began).Round(time.Minute).String()
 			}
-			v[k] = lasting(x, began)
+			v[k] = durationSchema(x, began)
 		}
 	case []any:
 		for i := range v {
-			v[i] = lasting(v[i], began)
+			v[i] = durationSchema(v[i], began)
 		}
 	case string:
 		if at, err := time.Parse(time.RFC3339Nano, v); err == nil {

@@ -68,7 +68,7 @@ func play(t *testing.T, o weir.Options, text string, inputs, answers map[string]
 	}
 }
 
-func TestEveryExampleRunsAsItSays(t *testing.T) {
+func TestEveryExampleProducesItsStatedResult(t *testing.T) {
 	for _, s := range builtin.Catalogue().Specs() {
 		for _, e := range s.Examples {
 			t.Run(s.Name+"/"+e.Name, func(t *testing.T) { checkExample(t, e) })

@@ -12,7 +12,7 @@ import (
 
 // extractNode has a model take data out of a text.
 type extractNode struct {
-	asideNode
+	singleCallNode
 	Schema map[string]any `json:"schema"`
 }
 
@@ -34,19 +34,19 @@ wrong; after that the node fails with ` + "`model_answer_invalid`" + `, and ` + 
 | setting | what |
 |---|---|
 | ` + "`schema`" + ` | JSON Schema of the data; descriptions of its properties tell the model what to look for |
-` + asideSettings + `
+` + singleCallSettings + `
 
 | output | what |
 |---|---|
 | ` + "`value`" + ` | the data |
 | a port for each of the schema's ` + "`properties`" + ` | its value; none where the data does not have it |
-` + asideOutputs + `
+` + singleCallOutputs + `
 
 A property whose name another port has, or that cannot be one, is found in ` + "`value`" + ` alone.`,
 		Ports:      extractPorts(nil),
-		Shape:      extractPorts,
+		PortsFor:   extractPorts,
 		AsksModels: always,
-		Settings:   object(withCallSettings(map[string]any{"schema": setting("object", "JSON Schema of the data.")}), "schema"),
+		Settings:   objectSchema(withCallSettings(map[string]any{"schema": settingSchema("object", "JSON Schema of the data.")}), "schema"),
 		Check:      checkSchemaSetting,
 		PureFor:    func(map[string]any) bool { return true },
 		Context:    flow.ContextRead,
@@ -97,7 +97,7 @@ outputs: {amount: "{{ read.amount }}"}
 
 // extractPorts has a port for each property of the schema.
 func extractPorts(with map[string]any) flow.Ports {
-	p := asidePorts(flow.Port{Name: "message", Type: flow.TypeMessage, Description: "Where the data is."})
+	p := singleCallPorts(flow.Port{Name: "message", Type: flow.TypeMessage, Description: "Where the data is."})
 	p.Out = append(p.Out, flow.Port{Name: "value", Type: flow.TypeAny, Description: "The data."})
 	schema, _ := with["schema"].(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
@@ -138,11 +138,11 @@ func (n *extractNode) finish() error {
 
 // Run takes the data out of the message.
 func (n *extractNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
-	about, err := n.about(ctx, m)
+	about, err := n.message(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (n *extractNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	putUsage(ctx, r.Usage, r.Steps)
+	outputUsage(ctx, r.Usage, r.Steps)
 	ctx.Output("value", r.Value)
 	data, _ := r.Value.(map[string]any)
 	properties, _ := n.Schema["properties"].(map[string]any)

@@ -28,13 +28,13 @@ or ` + "`onError`" + ` can handle it, and otherwise the run fails.
 | ` + "`hint`" + ` | what to do about it, a template |`,
 		Ports:     flow.Ports{AnyIn: true},
 		OnlyFails: true,
-		Settings: object(map[string]any{
+		Settings: objectSchema(map[string]any{
 			"code": map[string]any{
 				"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$",
 				"description": "The error's code. Default: failed.",
 			},
-			"message": templated("string", "What is wrong."),
-			"hint":    templated("string", "What to do about it."),
+			"message": templateSchema("string", "What is wrong."),
+			"hint":    templateSchema("string", "What to do about it."),
 		}, "message"),
 		Pure:   true,
 		Inline: true,
@@ -73,5 +73,5 @@ func (n *failNode) Run(ctx *node.Ctx) error {
 	if code == "" {
 		code = CodeFailed
 	}
-	return hinted(failure(code, "%s", message), "%s", hint)
+	return withHint(permanentError(code, "%s", message), "%s", hint)
 }

@@ -49,32 +49,32 @@ const (
 	CodeFailed = engine.CodeFailed
 )
 
-// failure is a permanent error: trying again would end the same way.
-func failure(code, format string, args ...any) *engine.Error {
+// permanentError is a permanent error: trying again would end the same way.
+func permanentError(code, format string, args ...any) *engine.Error {
 	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...), Permanent: true}
 }
 
-// passing is an error that another attempt may not meet.
-func passing(code, format string, args ...any) *engine.Error {
+// transientError is an error that another attempt may not meet.
+func transientError(code, format string, args ...any) *engine.Error {
 	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// hinted adds what to do next.
-func hinted(e *engine.Error, format string, args ...any) *engine.Error {
+// withHint adds what to do next.
+func withHint(e *engine.Error, format string, args ...any) *engine.Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
 }
 
-// maxShown bounds how much of a value an error shows, in bytes.
-const maxShown = 80
+// maxValueBytes bounds how much of a value an error shows, in bytes.
+const maxValueBytes = 80
 
-// describe shows a value in an error message.
-func describe(v engine.Value) string {
+// describeValue shows a value in an error message.
+func describeValue(v engine.Value) string {
 	b, err := engine.AppendValue(nil, v)
 	if err != nil {
 		return fmt.Sprintf("a %T", v)
 	}
-	return shorten(string(b), maxShown)
+	return shorten(string(b), maxValueBytes)
 }
 
 // shorten cuts s to about n bytes, whole characters, and says so.

@@ -58,21 +58,21 @@ func cyclic() any {
 	return m
 }
 
-// fault is what a function of others does that none should: it returns a value
+// functionFault is what a function of others does that none should: it returns a value
 // and an error, or does not return.
-type fault struct {
-	name string
-	do   func() (any, error)
-	fine bool // it is no fault of the node
+type functionFault struct {
+	name     string
+	do       func() (any, error)
+	harmless bool // it is no fault of the node
 }
 
-func faults() []fault {
+func functionFaults() []functionFault {
 	value := func(v any) func() (any, error) { return func() (any, error) { return v, nil } }
 	fails := func(err error) func() (any, error) { return func() (any, error) { return nil, err } }
 	var none *badError
 	var noneOfOurs *engine.Error
 	var noModel *llm.Error
-	return []fault{
+	return []functionFault{
 		{"panic", func() (any, error) { panic("boom") }, false},
 		{"panic nil", func() (any, error) { panic(any(nil)) }, false}, //nolint:govet // on purpose
 		{"panic with an error that panics", func() (any, error) { panic(none) }, false},
@@ -106,9 +106,9 @@ type badOutput struct {
 	V any `json:"v"`
 }
 
-// faulty is a node type whose function ends in the fault's way after it has done
+// faultyFunction is a node type whose function ends in the fault's way after it has done
 // something with its value.
-func faulty(f fault, with func(ctx *node.Ctx, v any) error) *weir.Function {
+func faultyFunction(f functionFault, with func(ctx *node.Ctx, v any) error) *weir.Function {
 	return weir.Func("bad", func(ctx weir.Ctx, _ struct{}) (badOutput, error) {
 		v, err := f.do()
 		if err == nil && with != nil {
@@ -118,24 +118,24 @@ func faulty(f fault, with func(ctx *node.Ctx, v any) error) *weir.Function {
 	})
 }
 
-// faultyPlaces are where the function of others is called.
-func faultyPlaces() map[string]func(f fault) weirtest.Case {
+// faultyCallSites are where the function of others is called.
+func faultyCallSites() map[string]func(f functionFault) weirtest.Case {
 	types := func(t weir.Type) weirtest.Case { return weirtest.Case{Types: []weir.Type{t}} }
-	return map[string]func(f fault) weirtest.Case{
-		"an output":      func(f fault) weirtest.Case { return types(faulty(f, nil)) },
-		"an inline node": func(f fault) weirtest.Case { return types(faulty(f, nil).Pure().Inline()) },
-		"the state": func(f fault) weirtest.Case {
-			return types(faulty(f, func(ctx *node.Ctx, v any) error { return ctx.State().Set("k", v) }))
+	return map[string]func(f functionFault) weirtest.Case{
+		"an output":      func(f functionFault) weirtest.Case { return types(faultyFunction(f, nil)) },
+		"an inline node": func(f functionFault) weirtest.Case { return types(faultyFunction(f, nil).Pure().Inline()) },
+		"the state": func(f functionFault) weirtest.Case {
+			return types(faultyFunction(f, func(ctx *node.Ctx, v any) error { return ctx.State().Set("k", v) }))
 		},
-		"the request of an effect": func(f fault) weirtest.Case {
-			return types(faulty(f, func(ctx *node.Ctx, v any) error {
+		"the request of an effect": func(f functionFault) weirtest.Case {
+			return types(faultyFunction(f, func(ctx *node.Ctx, v any) error {
 				_, err := ctx.Do(node.Effect{Name: "e", Request: v, Do: func(context.Context, string) (node.Outcome, error) {
 					return node.Outcome{}, nil
 				}})
 				return err
 			}))
 		},
-		"an effect": func(f fault) weirtest.Case {
+		"an effect": func(f functionFault) weirtest.Case {
 			return types(weir.Func("bad", func(ctx weir.Ctx, _ struct{}) (badOutput, error) {
 				_, err := ctx.Do(node.Effect{Name: "e", Do: func(context.Context, string) (node.Outcome, error) {
 					v, err := f.do()
@@ -144,7 +144,7 @@ func faultyPlaces() map[string]func(f fault) weirtest.Case {
 				return badOutput{}, err
 			}))
 		},
-		"a provider": func(f fault) weirtest.Case {
+		"a provider": func(f functionFault) weirtest.Case {
 			return weirtest.Case{
 				Model: badModel{f},
 			}
@@ -153,7 +153,7 @@ func faultyPlaces() map[string]func(f fault) weirtest.Case {
 }
 
 // badModel answers by a fault; what it returns beside an error is its text.
-type badModel struct{ f fault }
+type badModel struct{ f functionFault }
 
 // Generate implements llm.Provider.
 func (b badModel) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm.Response, error) {
@@ -168,10 +168,10 @@ func (b badModel) Generate(context.Context, *llm.Request, func(llm.Chunk)) (*llm
 	return &llm.Response{Message: convo.Message{Role: convo.Assistant, Text: text}}, nil
 }
 
-func TestAFaultOfOneFunctionIsTheFailureOfItsNode(t *testing.T) {
+func TestFaultyFunctionFailsItsNode(t *testing.T) {
 	t.Parallel()
-	for place, caseOf := range faultyPlaces() {
-		for _, f := range faults() {
+	for place, caseOf := range faultyCallSites() {
+		for _, f := range functionFaults() {
 			t.Run(place+": "+f.name, func(t *testing.T) { checkFault(t, place, f, caseOf(f)) })
 		}
 	}
@@ -179,14 +179,14 @@ func TestAFaultOfOneFunctionIsTheFailureOfItsNode(t *testing.T) {
 
 // checkFault runs a node with the fault at the place: the node fails, unless the
 // fault is none there.
-func checkFault(t *testing.T, place string, f fault, c weirtest.Case) {
+func checkFault(t *testing.T, place string, f functionFault, c weirtest.Case) {
 	t.Helper()
 	keys := "{type: bad}"
 	if place == "a provider" {
 		keys = "{type: llmRequest, in: {message: x}}"
 	}
 	r := weirtest.Flow(t, "weir: 1\nname: f\ncontext: {model: script/x}\nnodes:\n  n: "+keys+"\n", c)
-	fine := f.fine && (place != "a provider" || f.name == "text that is not UTF-8") ||
+	fine := f.harmless && (place != "a provider" || f.name == "text that is not UTF-8") ||
 		f.name == "a huge value" && place == "the request of an effect" // a digest of it is kept
 	if fine != (r.Status == engine.Completed) || !fine && r.Status != engine.Failed {
 		t.Errorf("the run %s: %v", r.Status, r.Error)
@@ -196,11 +196,11 @@ func checkFault(t *testing.T, place string, f fault, c weirtest.Case) {
 	}
 }
 
-func TestAFaultOfAToolIsToldToTheModel(t *testing.T) {
+func TestFaultyToolIsReportedToTheModel(t *testing.T) {
 	t.Parallel()
-	for _, f := range faults() {
+	for _, f := range functionFaults() {
 		t.Run(f.name, func(t *testing.T) {
-			hang, err := tool.Func("bad", "bad", func(context.Context, struct{}) (any, error) { return f.do() })
+			hang, err := tool.FromFunc("bad", "bad", func(context.Context, struct{}) (any, error) { return f.do() })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestAFaultOfAToolIsToldToTheModel(t *testing.T) {
 	}
 }
 
-func TestANodeWritesManyKeysInTimeOfTheirNumberAndNoMoreThanTheLimit(t *testing.T) {
+func TestWritingManyKeysIsLinearAndBounded(t *testing.T) {
 	t.Parallel()
 	many := weir.FuncWith("many", func(ctx weir.Ctx, _ struct{}, with struct {
 		N int `json:"n"`

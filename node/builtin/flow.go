@@ -20,10 +20,10 @@ type flowNode struct {
 
 // The ports of a flow node that are not its child's.
 const (
-	outputsPort = "outputs"
-	runPort     = "run"
-	textPort    = "text"
-	summaryName = "summary" // the output of a child that is said in its parent's context
+	outputsPort   = "outputs"
+	runPort       = "run"
+	textPort      = "text"
+	summaryOutput = "summary" // the output of a child that is said in its parent's context
 )
 
 func flowType() node.Type {
@@ -34,18 +34,18 @@ func flowType() node.Type {
 		Summary:  "Runs another flow as a child run and gives what it puts out.",
 		Doc:      flowDoc,
 		Ports:    flow.Ports{In: []flow.Port{contextIn()}, Out: flowOutputs(), AnyIn: true, AnyOut: true},
-		Uses:     &flow.UseSpec{Shape: flowPorts, Check: checkFlow},
-		Settings: object(map[string]any{
+		Uses:     &flow.UseSpec{PortsFor: flowPorts, Check: checkFlow},
+		Settings: objectSchema(map[string]any{
 			"flow": map[string]any{
 				"type": "string", "minLength": 1,
 				"description": "The flow file, by its path from the folder of this one; or self.",
 			},
-			"lastMessage": setting("string", "The child's input that is given the text of the last message of the node's context."),
+			"lastMessage": settingSchema("string", "The child's input that is given the text of the last message of the node's context."),
 			"state": map[string]any{
 				"type": "array", "items": map[string]any{"type": "string", "minLength": 1}, "uniqueItems": true,
 				"description": "Keys of the state that the child's begins with. Default: none.",
 			},
-			"reply": setting("boolean", "Say the child's summary, else its answer, in the node's context. Default: false."),
+			"reply": settingSchema("boolean", "Say the child's summary, else its answer, in the node's context. Default: false."),
 		}, "flow"),
 		ContextFor: func(with map[string]any) flow.ContextUse {
 			if reply, _ := with["reply"].(bool); reply {
@@ -120,17 +120,17 @@ func flowPorts(with map[string]any, child *flow.Flow) flow.Ports {
 		switch o.Name {
 		case outputsPort, runPort, contextPort, "error":
 		case textPort:
-			p.Out[0].Type = crossing(child.OutputType(o.Name))
+			p.Out[0].Type = portTypeAcrossRuns(child.OutputType(o.Name))
 		default:
-			p.Out = append(p.Out, flow.Port{Name: o.Name, Type: crossing(child.OutputType(o.Name)), Description: "An output of the child."})
+			p.Out = append(p.Out, flow.Port{Name: o.Name, Type: portTypeAcrossRuns(child.OutputType(o.Name)), Description: "An output of the child."})
 		}
 	}
 	return p
 }
 
-// crossing is the type of a value that comes out of another run: a handle leads
+// portTypeAcrossRuns is the type of a value that comes out of another run: a handle leads
 // nowhere there.
-func crossing(t flow.PortType) flow.PortType {
+func portTypeAcrossRuns(t flow.PortType) flow.PortType {
 	if t == flow.TypeContext {
 		return flow.TypeAny
 	}
@@ -142,7 +142,7 @@ func checkFlow(with map[string]any, child *flow.Flow) []flow.Problem {
 	var out []flow.Problem
 	for _, in := range child.Inputs {
 		if in.Name == contextPort || in.Type == flow.TypeContext {
-			p := problem("flow", "the flow %s has the input %s, which cannot be given: contexts do not go from run to run", child.Name, in.Name)
+			p := settingProblem("flow", "the flow %s has the input %s, which cannot be given: contexts do not go from run to run", child.Name, in.Name)
 			p.Hint = "take the input out of the flow, and give it the conversation with isolation: fork or share"
 			out = append(out, p)
 		}
@@ -158,12 +158,12 @@ func checkFlow(with map[string]any, child *flow.Flow) []flow.Problem {
 			continue
 		}
 		if !slices.Contains([]flow.PortType{flow.TypeText, flow.TypeMessage, flow.TypeAny}, in.Type) {
-			out = append(out, problem("lastMessage", "the input %s of the flow %s is %s; a message is a text", last, child.Name, in.Type))
+			out = append(out, settingProblem("lastMessage", "the input %s of the flow %s is %s; a message is a text", last, child.Name, in.Type))
 		}
 		return out
 	}
-	p := problem("lastMessage", "the flow %s has no input %q", child.Name, last)
-	if near := flow.Nearest(last, names); near != "" {
+	p := settingProblem("lastMessage", "the flow %s has no input %q", child.Name, last)
+	if near := flow.NearestName(last, names); near != "" {
 		p.Hint = "did you mean " + near + "?"
 	}
 	return append(out, p)
@@ -171,7 +171,7 @@ func checkFlow(with map[string]any, child *flow.Flow) []flow.Problem {
 
 // Run starts the child, or takes what became of it.
 func (n *flowNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,11 +191,11 @@ func (n *flowNode) Run(ctx *node.Ctx) error {
 	ctx.Meta("run", r.Run)
 	if r.Error != nil {
 		if r.Error.Hint == "" {
-			return hinted(r.Error, "`%s` shows the child", engine.CommandLine("show", r.Run))
+			return withHint(r.Error, "`%s` shows the child", engine.CommandLine("show", r.Run))
 		}
 		return r.Error
 	}
-	text := answerOf(r)
+	text := childAnswer(r)
 	for _, o := range r.Outputs {
 		ctx.Output(o.Name, o.Value)
 	}
@@ -206,10 +206,10 @@ func (n *flowNode) Run(ctx *node.Ctx) error {
 	ctx.Output(runPort, r.Run)
 	ctx.Output(contextPort, engine.Handle{ID: m.ID()})
 	if n.Reply {
-		if s, ok := r.Outputs.Get(summaryName); ok {
+		if s, ok := r.Outputs.Get(summaryOutput); ok {
 			text = node.TextOf(s)
 		}
-		return answerIn(m, text)
+		return addAnswer(m, text)
 	}
 	return nil
 }
@@ -220,21 +220,21 @@ func (n *flowNode) inputs(ctx *node.Ctx, m *convo.Manager) (engine.Values, error
 	given := ctx.Inputs()
 	delete(given, contextPort)
 	if _, wired := given[n.LastMessage]; n.LastMessage != "" && !wired {
-		text, err := lastSaid(m.Get())
+		text, err := lastMessageText(m.Get())
 		if err != nil {
 			return nil, err
 		}
 		if text == "" {
-			return nil, hinted(failure(CodeInput, "nothing has been said in the context %s that the input %s could be given", m.ID(), n.LastMessage),
+			return nil, withHint(permanentError(CodeInput, "nothing has been said in the context %s that the input %s could be given", m.ID(), n.LastMessage),
 				"run the node after one that says something there, or wire the input")
 		}
 		given[n.LastMessage] = text
 	}
-	return sorted(given), nil
+	return sortedValues(given), nil
 }
 
-// lastSaid is the text of the last message of a person or model, "" for none.
-func lastSaid(c convo.Context) (string, error) {
+// lastMessageText is the text of the last message of a person or model, "" for none.
+func lastMessageText(c convo.Context) (string, error) {
 	said := func(m convo.Message) bool {
 		return (m.Role == convo.User || m.Role == convo.Assistant) && m.Text != ""
 	}
@@ -262,8 +262,8 @@ func lastSaid(c convo.Context) (string, error) {
 	return "", nil
 }
 
-// answerOf is a child's answer as a text.
-func answerOf(r node.ChildResult) string {
+// childAnswer is a child's answer as a text.
+func childAnswer(r node.ChildResult) string {
 	if v, ok := r.Outputs.Get(textPort); ok {
 		return node.TextOf(v)
 	}

@@ -40,7 +40,7 @@ func sameNamesFlow(name, child string) string {
 // transcript is what each of the requests holds, without what the model said.
 func transcript(r weirtest.Result) [][]string {
 	var out [][]string
-	for _, q := range r.Asked {
+	for _, q := range r.Requests {
 		var ms []string
 		for _, m := range q.Messages {
 			if m.Role == convo.User {
@@ -69,9 +69,9 @@ func uniqueIDs(t *testing.T, r weirtest.Result) {
 	}
 }
 
-// words are what each request of a flow and its children must hold, by a naive
+// expectedWords are what each request of a flow and its children must hold, by a naive
 // model: a history is a list, a child that forks or shares begins with a copy of it.
-func words(name string, depth int, history []string, modes []string) (asked [][]string, after []string) {
+func expectedWords(name string, depth int, history []string, modes []string) (asked [][]string, after []string) {
 	say := func(what string) {
 		history = append(slices.Clip(history), fmt.Sprintf("%s %s %d", what, name, depth))
 	}
@@ -83,7 +83,7 @@ func words(name string, depth int, history []string, modes []string) (asked [][]
 		if modes[0] == "fresh" {
 			begin = nil
 		}
-		below, end := words(fmt.Sprintf("flow%d", depth+1), depth+1, begin, modes[1:])
+		below, end := expectedWords(fmt.Sprintf("flow%d", depth+1), depth+1, begin, modes[1:])
 		asked = append(asked, below...)
 		if modes[0] == "share" {
 			history = end
@@ -93,7 +93,7 @@ func words(name string, depth int, history []string, modes []string) (asked [][]
 	return append(asked, history), history
 }
 
-func TestMessagesOfFlowsWithTheSameNodeIDsStandBesideEachOther(t *testing.T) {
+func TestMessageIDsOfFlowsWithEqualNodeIDsDiffer(t *testing.T) {
 	t.Parallel()
 	modes := []string{"fresh", "fork", "share"}
 	for _, outer := range modes {
@@ -110,7 +110,7 @@ func TestMessagesOfFlowsWithTheSameNodeIDsStandBesideEachOther(t *testing.T) {
 					},
 					Script: weirtest.Says("1", "2", "3", "4", "5", "6"),
 				})
-				want, _ := words("flow0", 0, nil, []string{outer, inner})
+				want, _ := expectedWords("flow0", 0, nil, []string{outer, inner})
 				if got := transcript(r); r.Status != engine.Completed || !reflect.DeepEqual(got, want) {
 					t.Errorf("the run %s (%v); the requests held\n%q\nnot\n%q", r.Status, r.Error, got, want)
 				}
@@ -120,15 +120,15 @@ func TestMessagesOfFlowsWithTheSameNodeIDsStandBesideEachOther(t *testing.T) {
 	}
 }
 
-// repeated is a flow in which a node id comes back, with the words that each request
+// repeatedIDs is a flow in which a node id comes back, with the words that each request
 // held.
-type repeated struct {
+type repeatedIDs struct {
 	name, flow string
 	asked      [][]string
 }
 
-func repeatedNodes() []repeated {
-	return []repeated{
+func repeatedNodes() []repeatedIDs {
+	return []repeatedIDs{
 		{"a flow that runs itself", `
 inputs: {n: {type: number, default: 2}}
 nodes:
@@ -169,8 +169,8 @@ nodes:
 	}
 }
 
-func repeatedLanes() []repeated {
-	return []repeated{
+func repeatedLanes() []repeatedIDs {
+	return []repeatedIDs{
 		{"a loop that forks", `
 nodes:
   say: {type: llmRequest, in: {message: "say"}}
@@ -223,7 +223,7 @@ nodes:
 	}
 }
 
-func TestMessageIDsAreUniqueInLanesLoopsAttemptsAndFlowsThatRunThemselves(t *testing.T) {
+func TestMessageIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	child := `
 weir: 1
@@ -247,7 +247,7 @@ outputs: {said: "{{ say.text }}"}
 	}
 }
 
-func TestAMessageOfAFreshChildIsAnotherThanOneOfTheSameNodeHere(t *testing.T) {
+func TestFreshChildMessageIDsDiffer(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1

@@ -41,8 +41,8 @@ nodes:
 outputs: {said: "{{ child.said }}", all: "{{ child.outputs }}", text: "{{ child.text }}", run: "{{ child.run }}"}
 `
 
-// talk runs the parent with a child node of these keys; the model counts.
-func talk(t *testing.T, keys string) weirtest.Result {
+// runTalk runs the parent with a child node of these keys; the model counts.
+func runTalk(t *testing.T, keys string) weirtest.Result {
 	t.Helper()
 	r := weirtest.Flow(t, strings.Replace(talkParent, "NODE", keys, 1), weirtest.Case{
 		Files: map[string]string{"child.yaml": talkChild}, Script: weirtest.Says("1", "2", "3"), User: "ada",
@@ -53,7 +53,7 @@ func talk(t *testing.T, keys string) weirtest.Result {
 	return r
 }
 
-func TestIsolationSaysWhatAChildSeesAndWhatComesBack(t *testing.T) {
+func TestIsolationOfChildContexts(t *testing.T) {
 	t.Parallel()
 	before := []string{"user: outer", "assistant: 1"}
 	with := func(more ...string) []string { return append(slices.Clone(before), more...) }
@@ -82,21 +82,21 @@ func TestIsolationSaysWhatAChildSeesAndWhatComesBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := talk(t, c.keys)
-			got := seen(r)
+			r := runTalk(t, c.keys)
+			got := sentMessages(r)
 			if len(got) != 3 || !reflect.DeepEqual(got[1], c.child) || !reflect.DeepEqual(got[2], c.after) {
 				t.Errorf("the calls were sent\n%q\nexpected of the child\n%q\nand then\n%q", got, c.child, c.after)
 			}
-			if r.Asked[1].System != "You are the child." || r.Asked[2].System != "You are the parent." {
-				t.Errorf("the instructions were %q and %q", r.Asked[1].System, r.Asked[2].System)
+			if r.Requests[1].System != "You are the child." || r.Requests[2].System != "You are the parent." {
+				t.Errorf("the instructions were %q and %q", r.Requests[1].System, r.Requests[2].System)
 			}
 		})
 	}
 }
 
-func TestOnlyDeclaredOutputsComeBackFromAChild(t *testing.T) {
+func TestChildReturnsOnlyDeclaredOutputs(t *testing.T) {
 	t.Parallel()
-	r := talk(t, "with: {flow: child.yaml, state: [theirs, absent]}")
+	r := runTalk(t, "with: {flow: child.yaml, state: [theirs, absent]}")
 	want := map[string]any{"said": "2", "user": "ada", "seen": int64(7), "mine": int64(1)}
 	if !reflect.DeepEqual(r.Outputs["all"], want) {
 		t.Errorf("the outputs are %v, expected %v", r.Outputs["all"], want)
@@ -107,12 +107,12 @@ func TestOnlyDeclaredOutputsComeBackFromAChild(t *testing.T) {
 	if _, leaked := r.State["mine"]; leaked || r.State["theirs"] != int64(7) {
 		t.Errorf("the state is %v", r.State)
 	}
-	if r := talk(t, "with: {flow: child.yaml}"); r.Outputs["all"].(map[string]any)["seen"] != int64(0) {
+	if r := runTalk(t, "with: {flow: child.yaml}"); r.Outputs["all"].(map[string]any)["seen"] != int64(0) {
 		t.Errorf("state that was not named reached the child: %v", r.Outputs["all"])
 	}
 }
 
-func TestTheLastMessageHasToBeThere(t *testing.T) {
+func TestMissingLastMessageIsAnError(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -149,7 +149,7 @@ nodes:
 outputs: {words: "{{ each.results }}"}
 `
 
-func TestParallelChildrenAskAtTheRootAndEachIsAnswered(t *testing.T) {
+func TestParallelChildrenQuestionsSurfaceAtTheRoot(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, parallel, weirtest.Case{
 		Files:   map[string]string{"asking.yaml": asking},
@@ -160,7 +160,7 @@ func TestParallelChildrenAskAtTheRootAndEachIsAnswered(t *testing.T) {
 	}
 }
 
-func TestFlowsThatUseThemselvesEndAtTheDepthLimit(t *testing.T) {
+func TestRecursiveFlowsEndAtTheDepthLimit(t *testing.T) {
 	t.Parallel()
 	down := `
 weir: 1
@@ -180,7 +180,7 @@ outputs: {depth: "{{ run.inputs.n }}"}
 	}
 }
 
-func TestAFailedChildIsRunAgainByARetry(t *testing.T) {
+func TestRetryRunsAFailedChildAgain(t *testing.T) {
 	t.Parallel()
 	r := weirtest.Flow(t, `
 weir: 1
@@ -202,11 +202,11 @@ nodes:
 	}
 }
 
-func TestFlowsInGoUseFlowsByValue(t *testing.T) {
+func TestGoFlowsMayReferToFlowValues(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	w := open(t, weir.Options{Replay: recorded.NewTurns(weirtest.Says("hello"), nil)})
+	w := open(t, weir.Options{Replay: recorded.NewScriptedTurns(weirtest.Says("hello"), nil)})
 	child, err := w.Parse("child.yaml", []byte(talkChild))
 	if err != nil {
 		t.Fatal(err)

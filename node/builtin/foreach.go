@@ -45,8 +45,8 @@ items. An empty list gives empty results. An iteration that fails fails the node
 			},
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{
-			"body": setting("object", "The nodes to run, and their outputs."),
+		Settings: objectSchema(map[string]any{
+			"body": settingSchema("object", "The nodes to run, and their outputs."),
 			"concurrency": map[string]any{
 				"type": "integer", "minimum": 1, "maximum": 1000,
 				"description": "How many iterations may run at once. Default: 1.",
@@ -113,7 +113,7 @@ func (n *forEachNode) Run(ctx *node.Ctx) error {
 	v, _ := ctx.Input("items")
 	items, ok := v.([]any)
 	if !ok {
-		return failure(CodeInput, "items is %s, expected a list", describe(v))
+		return permanentError(CodeInput, "items is %s, expected a list", describeValue(v))
 	}
 	done := ctx.Iterations()
 	if len(done) < len(items) {
@@ -132,7 +132,7 @@ func iterationInputs(ctx *node.Ctx, items []any) []engine.Values {
 	for i, item := range items {
 		given := maps.Clone(shared)
 		given["item"], given["index"] = item, int64(i)
-		out[i] = sorted(given)
+		out[i] = sortedValues(given)
 	}
 	return out
 }
@@ -157,8 +157,8 @@ func collectResults(done []engine.Values) []any {
 	return results
 }
 
-// sorted puts values in the order of their names.
-func sorted(m map[string]any) engine.Values {
+// sortedValues puts values in the order of their names.
+func sortedValues(m map[string]any) engine.Values {
 	out := make(engine.Values, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, engine.Named{Name: name, Value: m[name]})

@@ -22,8 +22,8 @@ import (
 	"github.com/weir-run/weir/node/builtin/safehttp"
 )
 
-// outgoing is a request with its templates filled in.
-type outgoing struct {
+// outgoingRequest is a request with its templates filled in.
+type outgoingRequest struct {
 	method  string
 	url     string
 	query   engine.Value
@@ -33,8 +33,8 @@ type outgoing struct {
 }
 
 // evaluate fills the templates in; vars decide what secrets read as.
-func (n *httpRequestNode) evaluate(ctx *node.Ctx, vars expr.Vars) (outgoing, error) {
-	o := outgoing{method: n.Method, hasBody: n.Body.isSet()}
+func (n *httpRequestNode) evaluate(ctx *node.Ctx, vars expr.Vars) (outgoingRequest, error) {
+	o := outgoingRequest{method: n.Method, hasBody: n.Body.isSet()}
 	var err error
 	if o.url, err = n.URL.text(ctx, "url"); err != nil {
 		return o, err
@@ -49,13 +49,13 @@ func (n *httpRequestNode) evaluate(ctx *node.Ctx, vars expr.Vars) (outgoing, err
 	return o, err
 }
 
-// value identifies the request.
-func (o outgoing) value() engine.Value {
+// identity identifies the request.
+func (o outgoingRequest) identity() engine.Value {
 	return map[string]any{"method": o.method, "url": o.url, "query": o.query, "headers": o.headers, "body": o.body}
 }
 
 // request builds the HTTP request, and refuses what cannot or must not be sent.
-func (o outgoing) request(ctx context.Context) (*http.Request, error) {
+func (o outgoingRequest) request(ctx context.Context) (*http.Request, error) {
 	u, err := o.address()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (o outgoing) request(ctx context.Context) (*http.Request, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, o.method, u.String(), body)
 	if err != nil {
-		return nil, failure(CodeHTTPRequest, "the request cannot be built: %v", err)
+		return nil, permanentError(CodeHTTPRequest, "the request cannot be built: %v", err)
 	}
 	req.Header.Set("User-Agent", "weir")
 	if contentType != "" {
@@ -76,29 +76,29 @@ func (o outgoing) request(ctx context.Context) (*http.Request, error) {
 }
 
 // address is the URL with the query.
-func (o outgoing) address() (*url.URL, error) {
+func (o outgoingRequest) address() (*url.URL, error) {
 	u, err := url.Parse(o.url)
 	if err != nil {
-		return nil, failure(CodeHTTPRequest, "url: %v", err)
+		return nil, permanentError(CodeHTTPRequest, "url: %v", err)
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, failure(CodeHTTPRequest, "url: %q does not begin with http:// or https://", shorten(o.url, maxShown))
+		return nil, permanentError(CodeHTTPRequest, "url: %q does not begin with http:// or https://", shorten(o.url, maxValueBytes))
 	case u.Hostname() == "":
-		return nil, failure(CodeHTTPRequest, "url: %q names no host", shorten(o.url, maxShown))
+		return nil, permanentError(CodeHTTPRequest, "url: %q names no host", shorten(o.url, maxValueBytes))
 	case u.User != nil:
-		return nil, hinted(failure(CodeHTTPRequest, "url: a user name or password cannot stand in a URL"),
+		return nil, withHint(permanentError(CodeHTTPRequest, "url: a user name or password cannot stand in a URL"),
 			"send an authorization header made of secrets")
 	}
 	u.Fragment, u.RawFragment = "", ""
-	params, err := pairs(o.query, "query")
+	params, err := objectSetting(o.query, "query")
 	if err != nil {
 		return nil, err
 	}
 	if len(params) > 0 {
 		q := url.Values{}
 		for _, name := range slices.Sorted(maps.Keys(params)) {
-			for _, text := range texts(params[name]) {
+			for _, text := range textValues(params[name]) {
 				q.Add(name, text)
 			}
 		}
@@ -108,7 +108,7 @@ func (o outgoing) address() (*url.URL, error) {
 }
 
 // payload is the body and what type it has.
-func (o outgoing) payload() (io.Reader, string, error) {
+func (o outgoingRequest) payload() (io.Reader, string, error) {
 	if !o.hasBody {
 		return nil, "", nil
 	}
@@ -117,26 +117,26 @@ func (o outgoing) payload() (io.Reader, string, error) {
 	}
 	b, err := engine.AppendValue(nil, o.body)
 	if err != nil {
-		return nil, "", failure(CodeHTTPRequest, "body: %v", err)
+		return nil, "", permanentError(CodeHTTPRequest, "body: %v", err)
 	}
 	return bytes.NewReader(b), "application/json", nil
 }
 
 // setHeaders sets the headers of the settings.
-func (o outgoing) setHeaders(h http.Header) error {
-	params, err := pairs(o.headers, "headers")
+func (o outgoingRequest) setHeaders(h http.Header) error {
+	params, err := objectSetting(o.headers, "headers")
 	if err != nil {
 		return err
 	}
 	for name, v := range params {
 		canonical := http.CanonicalHeaderKey(name)
-		if !isToken(name) || ownHeader(canonical) {
-			return failure(CodeHTTPRequest, "headers: %q cannot be set", name)
+		if !isToken(name) || isConnectionHeader(canonical) {
+			return permanentError(CodeHTTPRequest, "headers: %q cannot be set", name)
 		}
 		h.Del(canonical)
-		for _, text := range texts(v) {
+		for _, text := range textValues(v) {
 			if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7F }) {
-				return failure(CodeHTTPRequest, "headers: the value of %s holds a line break or control character", name)
+				return permanentError(CodeHTTPRequest, "headers: the value of %s holds a line break or control character", name)
 			}
 			h.Add(canonical, text)
 		}
@@ -155,9 +155,9 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// ownHeader reports whether a header is the connection's own: to set it would
+// isConnectionHeader reports whether a header is the connection's own: to set it would
 // change where the request goes or where it ends.
-func ownHeader(name string) bool {
+func isConnectionHeader(name string) bool {
 	switch name {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect":
 		return true
@@ -165,21 +165,21 @@ func ownHeader(name string) bool {
 	return strings.HasPrefix(name, "Proxy-")
 }
 
-// pairs reads a setting that is an object.
-func pairs(v engine.Value, setting string) (map[string]any, error) {
+// objectSetting reads a setting that is an object.
+func objectSetting(v engine.Value, setting string) (map[string]any, error) {
 	if v == nil {
 		return nil, nil
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, failure(CodeHTTPRequest, "%s: expected an object, got %s", setting, describe(v))
+		return nil, permanentError(CodeHTTPRequest, "%s: expected an object, got %s", setting, describeValue(v))
 	}
 	return m, nil
 }
 
-// texts is what a parameter or header is sent as: one text, several for a
+// textValues is what a parameter or header is sent as: one text, several for a
 // list, none for null.
-func texts(v engine.Value) []string {
+func textValues(v engine.Value) []string {
 	switch t := v.(type) {
 	case nil:
 		return nil
@@ -194,13 +194,13 @@ func texts(v engine.Value) []string {
 }
 
 // exchange makes the request with its secrets and reads the answer.
-func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgoing, key string) (node.Outcome, error) {
+func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgoingRequest, key string) (node.Outcome, error) {
 	secrets := newUsedSecrets(ctx)
 	o, err := n.evaluate(ctx, secrets)
 	if err != nil {
 		return node.Outcome{}, err
 	}
-	secrets.derived(o.value(), named.value())
+	secrets.addDerived(o.identity(), named.identity())
 	sent := new(atomic.Bool)
 	limited, cancel := context.WithTimeout(c, n.Timeout.Duration)
 	defer cancel()
@@ -208,58 +208,58 @@ func (n *httpRequestNode) exchange(c context.Context, ctx *node.Ctx, named outgo
 		WroteHeaders: func() { sent.Store(true) },
 	}))
 	if err != nil {
-		return node.Outcome{}, scrubbed(err, secrets)
+		return node.Outcome{}, scrubError(err, secrets)
 	}
-	if !n.reads() && req.Header.Get("Idempotency-Key") == "" {
+	if !n.isSafeMethod() && req.Header.Get("Idempotency-Key") == "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
 	resp, err := ctx.HTTP().Do(req)
 	if err != nil {
-		return node.Outcome{}, scrubbed(n.lost(c, err, sent.Load()), secrets)
+		return node.Outcome{}, scrubError(n.noResponseError(c, err, sent.Load()), secrets)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, n.MaxBytes+1))
 	if err != nil {
-		return node.Outcome{}, scrubbed(n.lost(c, err, true), secrets)
+		return node.Outcome{}, scrubError(n.noResponseError(c, err, true), secrets)
 	}
-	if err := n.judge(resp.StatusCode, body); err != nil {
-		return node.Outcome{}, scrubbed(err, secrets)
+	if err := n.checkResponse(resp.StatusCode, body); err != nil {
+		return node.Outcome{}, scrubError(err, secrets)
 	}
-	return node.Outcome{Value: recordedAnswer(resp.StatusCode, flatHeaders(resp.Header, secrets), body, secrets)}, nil
+	return node.Outcome{Value: recordedResponse(resp.StatusCode, flatHeaders(resp.Header, secrets), body, secrets)}, nil
 }
 
-// judge refuses a body that is too long and a status that is not expected.
-func (n *httpRequestNode) judge(status int, body []byte) error {
+// checkResponse refuses a body that is too long and a status that is not expected.
+func (n *httpRequestNode) checkResponse(status int, body []byte) error {
 	if int64(len(body)) > n.MaxBytes {
-		return hinted(failure(CodeHTTPTooLarge, "the answer is longer than %d bytes", n.MaxBytes), "raise maxBytes")
+		return withHint(permanentError(CodeHTTPTooLarge, "the answer is longer than %d bytes", n.MaxBytes), "raise maxBytes")
 	}
 	if n.Expect.has(status) {
 		return nil
 	}
-	e := failure(CodeHTTPStatus, "the server answered %d %s: %s", status, http.StatusText(status),
+	e := permanentError(CodeHTTPStatus, "the server answered %d %s: %s", status, http.StatusText(status),
 		shorten(strings.ToValidUTF8(string(body), "�"), 300))
 	e.Permanent = status < 500 && status != 408 && status != 425 && status != 429
-	return hinted(e, "add the status to expect if the flow can use such an answer")
+	return withHint(e, "add the status to expect if the flow can use such an answer")
 }
 
-// lost says what it means that no answer came.
-func (n *httpRequestNode) lost(c context.Context, err error, sent bool) error {
+// noResponseError says what it means that no answer came.
+func (n *httpRequestNode) noResponseError(c context.Context, err error, sent bool) error {
 	switch {
 	case c.Err() != nil: // the run's, not the request's own limit
 		return context.Cause(c)
 	case errors.Is(err, safehttp.ErrBlocked):
-		return hinted(failure(CodeHTTPBlocked, "%v", err), "whoever runs Weir can allow private addresses")
+		return withHint(permanentError(CodeHTTPBlocked, "%v", err), "whoever runs Weir can allow private addresses")
 	case sent && n.OnUnknown != "retry":
-		return hinted(failure(CodeHTTPUnknown, "no answer came, and the request may have been acted on: %v", err),
+		return withHint(permanentError(CodeHTTPUnknown, "no answer came, and the request may have been acted on: %v", err),
 			"see on the other side what became of it; onUnknown: retry makes it again with the same Idempotency-Key")
 	case errors.Is(err, context.DeadlineExceeded):
-		return passing(CodeHTTPTimeout, "no answer came within %v", n.Timeout.Duration)
+		return transientError(CodeHTTPTimeout, "no answer came within %v", n.Timeout.Duration)
 	}
-	return passing(CodeHTTPFailed, "no answer came: %v", err)
+	return transientError(CodeHTTPFailed, "no answer came: %v", err)
 }
 
-// scrubbed takes secrets out of an error's texts.
-func scrubbed(err error, secrets *usedSecrets) error {
+// scrubError takes secrets out of an error's texts.
+func scrubError(err error, secrets *usedSecrets) error {
 	var e *engine.Error
 	if !errors.As(err, &e) {
 		return err

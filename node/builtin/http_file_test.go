@@ -27,7 +27,7 @@ func declaredBy(t *testing.T, w *weir.Weir, run string) map[string]trajectory.At
 	return out
 }
 
-func TestAnAnswerThatIsAFileIsDeclaredByItsNode(t *testing.T) {
+func TestFileResponseIsDeclaredAsAnArtifact(t *testing.T) {
 	url, o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/json":

@@ -50,7 +50,7 @@ func httpRequestType() node.Type {
 			},
 			AnyIn: true,
 		},
-		Settings: object(httpRequestSettings(), "url"),
+		Settings: objectSchema(httpRequestSettings(), "url"),
 		Check:    checkHTTPRequest,
 		Examples: []flow.Example{{
 			Name: "the own network is out of reach",
@@ -119,12 +119,12 @@ fails with ` + "`http_unknown`" + `, which is retried only with ` + "`onUnknown:
 
 func httpRequestSettings() map[string]any {
 	return map[string]any{
-		"url":     templated("string", "Where to, http or https."),
-		"method":  choice("The method.", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
-		"query":   anyMembers(secretive("object", "Parameters added to the URL.")),
-		"headers": anyMembers(secretive("object", "Headers by name.")),
-		"body":    secretive("", "What to send: a text, or a value that is sent as JSON."),
-		"timeout": lasting("For the whole exchange. Default: 30."),
+		"url":     templateSchema("string", "Where to, http or https."),
+		"method":  choiceSchema("The method.", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+		"query":   withAnyMembers(secretTemplateSchema("object", "Parameters added to the URL.")),
+		"headers": withAnyMembers(secretTemplateSchema("object", "Headers by name.")),
+		"body":    secretTemplateSchema("", "What to send: a text, or a value that is sent as JSON."),
+		"timeout": durationSchema("For the whole exchange. Default: 30."),
 		"maxBytes": map[string]any{
 			"type": "integer", "minimum": 1, "maximum": maxHTTPBytes,
 			"description": "The longest body that is accepted, in bytes. Default: 1048576.",
@@ -146,16 +146,16 @@ func httpRequestSettings() map[string]any {
 	}
 }
 
-// anyMembers says that an object's members may be anything; without it an
+// withAnyMembers says that an object's members may be anything; without it an
 // object is taken for a JSON Schema.
-func anyMembers(s map[string]any) map[string]any {
+func withAnyMembers(s map[string]any) map[string]any {
 	s["additionalProperties"] = map[string]any{}
 	return s
 }
 
 func checkHTTPRequest(with map[string]any) []flow.Problem {
 	if m, ok := with["method"].(string); with["body"] != nil && (!ok || m == "GET" || m == "HEAD") {
-		return []flow.Problem{problem("body", "a %s request has no body", methodOf(m))}
+		return []flow.Problem{settingProblem("body", "a %s request has no body", methodOf(m))}
 	}
 	return nil
 }
@@ -178,19 +178,19 @@ func (n *httpRequestNode) setDefaults() {
 	}
 	if n.OnUnknown == "" {
 		n.OnUnknown = "ask"
-		if n.reads() {
+		if n.isSafeMethod() {
 			n.OnUnknown = "retry"
 		}
 	}
 }
 
-// reads reports whether the method only asks (RFC 9110, safe methods).
-func (n *httpRequestNode) reads() bool {
+// isSafeMethod reports whether the method only asks (RFC 9110, safe methods).
+func (n *httpRequestNode) isSafeMethod() bool {
 	return n.Method == "GET" || n.Method == "HEAD" || n.Method == "OPTIONS"
 }
 
-// unknown is the policy for a request in flight at a crash.
-func (n *httpRequestNode) unknown() node.Unknown {
+// unknownPolicy is the policy for a request in flight at a crash.
+func (n *httpRequestNode) unknownPolicy() node.UnknownPolicy {
 	switch n.OnUnknown {
 	case "retry":
 		return node.UnknownRetry
@@ -202,7 +202,7 @@ func (n *httpRequestNode) unknown() node.Unknown {
 
 // Run makes the request as an effect and puts out the answer.
 func (n *httpRequestNode) Run(ctx *node.Ctx) error {
-	named, err := n.evaluate(ctx, secretNames{ctx})
+	named, err := n.evaluate(ctx, secretPlaceholders{ctx})
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	answer, err := ctx.Do(node.Effect{
-		Name: "request", Request: named.value(), Unknown: n.unknown(),
+		Name: "request", Request: named.identity(), Unknown: n.unknownPolicy(),
 		Do: func(c context.Context, key string) (node.Outcome, error) {
 			return n.exchange(c, ctx, named, key)
 		},
@@ -222,7 +222,7 @@ func (n *httpRequestNode) Run(ctx *node.Ctx) error {
 	if err := n.declareFile(ctx, req.URL.String(), answer); err != nil {
 		return err
 	}
-	return putOutAnswer(ctx, answer)
+	return outputResponse(ctx, answer)
 }
 
 // declareFile tells the trajectory of a recorded answer that is a file.
@@ -245,11 +245,11 @@ func (n *httpRequestNode) declareFile(ctx *node.Ctx, url string, answer engine.V
 	return ctx.Declare(f)
 }
 
-// putOutAnswer sets the output ports from the recorded answer.
-func putOutAnswer(ctx *node.Ctx, answer engine.Value) error {
+// outputResponse sets the output ports from the recorded answer.
+func outputResponse(ctx *node.Ctx, answer engine.Value) error {
 	a, ok := answer.(map[string]any)
 	if !ok {
-		return fmt.Errorf("the recorded answer is %s, expected an object", describe(answer))
+		return fmt.Errorf("the recorded answer is %s, expected an object", describeValue(answer))
 	}
 	for _, port := range []string{"status", "headers", "body", "base64"} {
 		if v, ok := a[port]; ok {
@@ -267,8 +267,8 @@ func putOutAnswer(ctx *node.Ctx, answer engine.Value) error {
 	return nil
 }
 
-// recordedAnswer is an answer as the journal keeps it.
-func recordedAnswer(status int, headers map[string]any, body []byte, secrets *usedSecrets) engine.Value {
+// recordedResponse is an answer as the journal keeps it.
+func recordedResponse(status int, headers map[string]any, body []byte, secrets *usedSecrets) engine.Value {
 	a := map[string]any{"status": int64(status), "headers": headers}
 	if utf8.Valid(body) {
 		a["body"] = secrets.scrub(string(body))

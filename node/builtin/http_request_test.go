@@ -19,8 +19,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-func TestARequestIsBuiltFromItsParts(t *testing.T) {
-	o := outgoing{
+func TestRequestIsBuiltFromItsParts(t *testing.T) {
+	o := outgoingRequest{
 		method: "POST", url: "https://example.com/a?x=1#part",
 		query:   map[string]any{"q": "a&b=c", "n": int64(2), "l": []any{"1", "2"}, "gone": nil},
 		headers: map[string]any{"x-key": "k", "content-type": "application/merge-patch+json", "gone": nil},
@@ -42,7 +42,7 @@ func TestARequestIsBuiltFromItsParts(t *testing.T) {
 }
 
 func TestRequestsThatMustNotBeSentAreRefused(t *testing.T) {
-	for name, o := range map[string]outgoing{
+	for name, o := range map[string]outgoingRequest{
 		"another scheme":      {url: "file:///etc/passwd"},
 		"no scheme":           {url: "example.com"},
 		"no host":             {url: "http:///x"},
@@ -66,7 +66,7 @@ func TestRequestsThatMustNotBeSentAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatNoAnswerMeansDependsOnTheMethodAndOnWhatWasSent(t *testing.T) {
+func TestMissingResponseErrorDependsOnMethodAndProgress(t *testing.T) {
 	reset := errors.New("connection reset")
 	for _, c := range []struct {
 		method, onUnknown string
@@ -87,13 +87,13 @@ func TestWhatNoAnswerMeansDependsOnTheMethodAndOnWhatWasSent(t *testing.T) {
 		n := &httpRequestNode{Method: c.method, OnUnknown: c.onUnknown}
 		n.setDefaults()
 		var e *engine.Error
-		if err := n.lost(t.Context(), c.err, c.sent); !errors.As(err, &e) || e.Code != c.want || e.Permanent != c.permanent {
+		if err := n.noResponseError(t.Context(), c.err, c.sent); !errors.As(err, &e) || e.Code != c.want || e.Permanent != c.permanent {
 			t.Errorf("%+v: error %+v", c, err)
 		}
 	}
 }
 
-func TestOnlyExpectedStatusesAreNoFailure(t *testing.T) {
+func TestUnexpectedStatusIsAFailure(t *testing.T) {
 	for _, c := range []struct {
 		expect string
 		status int
@@ -117,26 +117,26 @@ func TestOnlyExpectedStatusesAreNoFailure(t *testing.T) {
 	}
 }
 
-func TestStatusesThatPassAreRetriedAndOthersAreNot(t *testing.T) {
+func TestOnlyTransientStatusesAreRetried(t *testing.T) {
 	n := &httpRequestNode{MaxBytes: 10}
 	for status, permanent := range map[int]bool{400: true, 404: true, 408: false, 429: false, 500: false, 503: false, 301: true} {
 		var e *engine.Error
-		if err := n.judge(status, nil); !errors.As(err, &e) || e.Code != CodeHTTPStatus || e.Permanent != permanent {
+		if err := n.checkResponse(status, nil); !errors.As(err, &e) || e.Code != CodeHTTPStatus || e.Permanent != permanent {
 			t.Errorf("%d: %+v", status, err)
 		}
 	}
-	if err := n.judge(200, make([]byte, 11)); codeOf(err) != CodeHTTPTooLarge {
+	if err := n.checkResponse(200, make([]byte, 11)); codeOf(err) != CodeHTTPTooLarge {
 		t.Errorf("a body that is too long: %v", err)
 	}
-	if err := n.judge(200, make([]byte, 10)); err != nil {
+	if err := n.checkResponse(200, make([]byte, 10)); err != nil {
 		t.Errorf("a body of the greatest length: %v", err)
 	}
 }
 
-func TestSecretsAreTakenOutInEveryFormTheyWereSent(t *testing.T) {
+func TestSecretsAreScrubbedInEveryEncoding(t *testing.T) {
 	s := newUsedSecrets(nil)
-	s.hide("p@ss/\"word", hiddenSecret("KEY"))
-	s.derived(
+	s.addSecret("p@ss/\"word", secretPlaceholder("KEY"))
+	s.addDerived(
 		map[string]any{"authorization": "Basic dTpwQHNz", "accept": "text/html"},
 		map[string]any{"authorization": "Basic dTpbc2VjcmV0XQ==", "accept": "text/html"})
 	got := s.scrub(`raw p@ss/"word, query p%40ss%2F%22word, json p@ss/\"word, path p@ss%2F%22word, basic dTpwQHNz, text/html Basic`)

@@ -34,7 +34,7 @@ func serve(t *testing.T, h http.HandlerFunc) (url string, o weir.Options) {
 	}}
 }
 
-func TestAnAnswerComesOutInItsParts(t *testing.T) {
+func TestResponseIsSplitIntoPorts(t *testing.T) {
 	url, o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.Header().Add("X-Two", "1")
@@ -60,7 +60,7 @@ outputs: {status: "{{ get.status }}", json: "{{ get.json }}", two: "{{ get.heade
 	}
 }
 
-func TestABodyThatIsNotTextComesOutInBase64(t *testing.T) {
+func TestBinaryBodyIsBase64(t *testing.T) {
 	url, o := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0xFF, 0x00}) })
 	r := play(t, o, `
 weir: 1
@@ -95,7 +95,7 @@ nodes:
 outputs: {body: "{{ post.body }}", headers: "{{ post.headers }}"}
 `
 
-func TestSecretsReachTheServerAndNothingElse(t *testing.T) {
+func TestSecretsReachOnlyTheServer(t *testing.T) {
 	url, o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		user, password, _ := r.BasicAuth()
@@ -140,7 +140,7 @@ func TestSecretsReachTheServerAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestARetryAsksAgainAndKeepsTheIdempotencyKeyOfItsEffect(t *testing.T) {
+func TestRetryKeepsTheIdempotencyKey(t *testing.T) {
 	var mu sync.Mutex
 	var keys []string
 	url, o := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +159,7 @@ func TestARetryAsksAgainAndKeepsTheIdempotencyKeyOfItsEffect(t *testing.T) {
 	}
 }
 
-func TestAFailedRequestShowsNoSecret(t *testing.T) {
+func TestFailedRequestHidesSecrets(t *testing.T) {
 	url, o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad key "+r.URL.Query().Get("key"), http.StatusForbidden)
 	})
@@ -173,7 +173,7 @@ func TestAFailedRequestShowsNoSecret(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatBreaksAfterAPostWasSentIsOfUnknownOutcome(t *testing.T) {
+func TestBrokenPostHasUnknownOutcome(t *testing.T) {
 	var count atomic.Int32
 	url, o := serve(t, func(http.ResponseWriter, *http.Request) {
 		count.Add(1)
@@ -185,7 +185,7 @@ func TestAConnectionThatBreaksAfterAPostWasSentIsOfUnknownOutcome(t *testing.T) 
 	}
 }
 
-func TestABodyThatIsTooLongIsAnError(t *testing.T) {
+func TestOversizedBodyIsAnError(t *testing.T) {
 	url, o := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 101)) })
 	e := mustFail(t, play(t, o, `
 weir: 1
@@ -200,7 +200,7 @@ outputs: {body: "{{ get.body }}"}
 	}
 }
 
-func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestSlowRequestTimesOut(t *testing.T) {
 	url, o := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	e := mustFail(t, play(t, o, `
 weir: 1
@@ -215,7 +215,7 @@ outputs: {body: "{{ get.body }}"}
 	}
 }
 
-func TestASecretThatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
+func TestMissingSecretErrorNamesIt(t *testing.T) {
 	url, o := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the request was made") })
 	e := mustFail(t, play(t, o, strings.ReplaceAll(post, "secrets.KEY", "secrets.ABSENT"), map[string]any{"url": url}, nil))
 	if e.Code != builtin.CodeExpression || !strings.Contains(e.Message, "ABSENT") {

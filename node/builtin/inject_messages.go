@@ -51,7 +51,7 @@ on a port is said as it is: what looks like a template in it stays text.
 			},
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{"messages": messagesSchema("What to say, in order.")}),
+		Settings: objectSchema(map[string]any{"messages": messagesSchema("What to say, in order.")}),
 		Context:  flow.ContextWrite,
 		Inline:   true,
 		Examples: []flow.Example{{
@@ -80,7 +80,7 @@ outputs: {count: "{{ shots.count }}", kind: "{{ ask.text }}"}
 
 // Run says the messages.
 func (n *injectMessagesNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (n *injectMessagesNode) Run(ctx *node.Ctx) error {
 	for i, msg := range msgs {
 		said, err := m.Upsert(msg)
 		if err != nil {
-			return failure(CodeInput, "message %d: %v", i+1, err)
+			return permanentError(CodeInput, "message %d: %v", i+1, err)
 		}
 		ids[i] = said.ID
 	}
@@ -123,7 +123,7 @@ func (n *injectMessagesNode) collect(ctx *node.Ctx) ([]convo.Message, error) {
 	for i, v := range list {
 		msg, err := messageOf(v, id(len(msgs)))
 		if err != nil {
-			return nil, failure(CodeInput, "messages, element %d: %v", i, err)
+			return nil, permanentError(CodeInput, "messages, element %d: %v", i, err)
 		}
 		msgs = append(msgs, msg)
 	}
@@ -145,7 +145,7 @@ func messageOf(v engine.Value, fallback string) (convo.Message, error) {
 	case convo.Tool:
 		return msg, fmt.Errorf("a tool's result cannot be injected: it belongs to a call")
 	default:
-		return msg, fmt.Errorf("the role is %s, expected user, assistant or system", describe(o["role"]))
+		return msg, fmt.Errorf("the role is %s, expected user, assistant or system", describeValue(o["role"]))
 	}
 	if id, ok := o["id"].(string); ok && id != "" {
 		msg.ID = id

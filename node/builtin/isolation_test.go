@@ -12,8 +12,8 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// lines lists messages as "role: text".
-func lines(ms []convo.Message) []string {
+// messageLines lists messages as "role: text".
+func messageLines(ms []convo.Message) []string {
 	out := make([]string, len(ms))
 	for i, m := range ms {
 		out[i] = string(m.Role) + ": " + m.Text
@@ -21,11 +21,11 @@ func lines(ms []convo.Message) []string {
 	return out
 }
 
-// seen lists what each model call was sent, system instructions left out.
-func seen(r weirtest.Result) [][]string {
+// sentMessages lists what each model call was sent, system instructions left out.
+func sentMessages(r weirtest.Result) [][]string {
 	var out [][]string
-	for _, q := range r.Asked {
-		out = append(out, slices.DeleteFunc(lines(q.Messages), func(s string) bool { return strings.HasPrefix(s, "system:") }))
+	for _, q := range r.Requests {
+		out = append(out, slices.DeleteFunc(messageLines(q.Messages), func(s string) bool { return strings.HasPrefix(s, "system:") }))
 	}
 	return out
 }
@@ -70,7 +70,7 @@ const loopIn = `each:
           keep: {type: transform, after: say, with: {expr: "1", state: {n: "1"}}}
         outputs: {said: "{{ say.text }}"}`
 
-func TestIsolationSaysWhatALaneSeesAndWhatComesBack(t *testing.T) {
+func TestIsolationOfLanes(t *testing.T) {
 	before := []string{"user: first", "assistant: 1"}
 	turns := func(more ...string) []string { return append(slices.Clone(before), more...) }
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func TestIsolationSaysWhatALaneSeesAndWhatComesBack(t *testing.T) {
 			if r.Status != engine.Completed {
 				t.Fatalf("the run %s: %v", r.Status, r.Error)
 			}
-			got := seen(r)
+			got := sentMessages(r)
 			if !reflect.DeepEqual(got[1:3], c.sees) {
 				t.Errorf("the lanes saw\n%q\nexpected\n%q", got[1:3], c.sees)
 			}
@@ -120,7 +120,7 @@ func TestIsolationSaysWhatALaneSeesAndWhatComesBack(t *testing.T) {
 			if r.State["n"] != c.state {
 				t.Errorf("the state is %v, expected %d", r.State["n"], c.state)
 			}
-			for _, q := range r.Asked {
+			for _, q := range r.Requests {
 				if q.System != "Be brief." {
 					t.Errorf("a call's instructions are %q", q.System)
 				}
@@ -129,7 +129,7 @@ func TestIsolationSaysWhatALaneSeesAndWhatComesBack(t *testing.T) {
 	}
 }
 
-func TestFreshLanesInLanesBeginEmpty(t *testing.T) {
+func TestNestedFreshLanesStartEmpty(t *testing.T) {
 	r := weirtest.Flow(t, `
 weir: 1
 name: nested
@@ -159,10 +159,10 @@ nodes:
 	if r.Status != engine.Completed {
 		t.Fatalf("the run %s: %v", r.Status, r.Error)
 	}
-	if got := seen(r)[2]; !reflect.DeepEqual(got, []string{"user: inner"}) {
+	if got := sentMessages(r)[2]; !reflect.DeepEqual(got, []string{"user: inner"}) {
 		t.Errorf("the inner lane saw %q", got)
 	}
-	if want := []string{"user: first", "assistant: 1", "user: outer", "assistant: 2"}; !reflect.DeepEqual(lines(r.Messages), want) {
-		t.Errorf("main has %q, expected %q", lines(r.Messages), want)
+	if want := []string{"user: first", "assistant: 1", "user: outer", "assistant: 2"}; !reflect.DeepEqual(messageLines(r.Messages), want) {
+		t.Errorf("main has %q, expected %q", messageLines(r.Messages), want)
 	}
 }

@@ -25,11 +25,11 @@ func llmRequestType() node.Type {
 		Summary:    "Asks a model, in a conversation context.",
 		Doc:        llmRequestDoc,
 		Ports:      llmRequestPorts(nil),
-		Shape:      llmRequestPorts,
+		PortsFor:   llmRequestPorts,
 		AsksModels: always,
-		Settings: object(withToolSettings(withModelSettings(map[string]any{
-			"schema":      setting("object", "JSON Schema of the answer; text where there is none."),
-			"skipHistory": setting("boolean", "Read the context and add nothing to it. Default: false."),
+		Settings: objectSchema(withToolSettings(withModelSettings(map[string]any{
+			"schema":      settingSchema("object", "JSON Schema of the answer; text where there is none."),
+			"skipHistory": settingSchema("boolean", "Read the context and add nothing to it. Default: false."),
 		}))),
 		Check:   checkSchemaSetting,
 		PureFor: func(with map[string]any) bool { return with["skipHistory"] == true },
@@ -89,7 +89,7 @@ What is asked:
 | ` + "`context`" + ` | the context's handle |
 | ` + "`error`" + ` | the failure, where the port is wired |
 
-` + leaveDoc + `
+` + approvalDoc + `
 
 Model calls that failed for a passing reason are tried again by the service, and the call's
 key goes with each try. The streamed text reaches whoever watches the run.`
@@ -108,7 +108,7 @@ func llmRequestPorts(with map[string]any) flow.Ports {
 			{Name: "reasoning", Type: flow.TypeText, Description: "The model's reasoning, where it gives any."},
 			{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
 			{Name: "stop", Type: flow.TypeText, Description: "Why the turn ended."},
-			limitOut(),
+			limitPort(),
 			contextOut(),
 		},
 		AnyIn: true,
@@ -188,7 +188,7 @@ func (n *llmRequestNode) finish() error {
 
 // Run makes the turn and puts out what came of it.
 func (n *llmRequestNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (n *llmRequestNode) Run(ctx *node.Ctx) error {
 			return err
 		}
 	}
-	return n.putOut(ctx, result)
+	return n.outputResult(ctx, result)
 }
 
 // turn is what the model is asked for.
@@ -216,7 +216,7 @@ func (n *llmRequestNode) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error)
 		return t, err
 	}
 	t.Schema, t.SkipHistory, t.MaxSteps, t.StopAtMax = n.Schema, n.SkipHistory, n.MaxSteps, n.AtMax == "stop"
-	if t.Tools, err = n.offered(ctx); err != nil {
+	if t.Tools, err = n.offeredTools(ctx); err != nil {
 		return t, err
 	}
 	t.Message, err = n.message(ctx, m)
@@ -242,16 +242,16 @@ func (n *llmRequestNode) message(ctx *node.Ctx, m *convo.Manager) (*convo.Messag
 	}
 	msg, err := messageOf(v, id)
 	if err != nil {
-		return nil, failure(CodeInput, "message: %v", err)
+		return nil, permanentError(CodeInput, "message: %v", err)
 	}
-	return n.unsaid(m, msg, own)
+	return n.withoutSaid(m, msg, own)
 }
 
-// unsaid returns what of msg is still to be said. An id that the history knows
+// withoutSaid returns what of msg is still to be said. An id that the history knows
 // is not said again; if its text is another now, as in a second attempt, the
 // history gets the new one. A call that adds nothing to the history may well
 // repeat what was said earlier, under an id of its own.
-func (n *llmRequestNode) unsaid(m *convo.Manager, msg convo.Message, own string) (*convo.Message, error) {
+func (n *llmRequestNode) withoutSaid(m *convo.Manager, msg convo.Message, own string) (*convo.Message, error) {
 	now := m.Get()
 	known, at, err := now.History.Lookup(msg.ID)
 	if err != nil {
@@ -273,7 +273,7 @@ func (n *llmRequestNode) unsaid(m *convo.Manager, msg convo.Message, own string)
 	return nil, nil
 }
 
-func (n *llmRequestNode) putOut(ctx *node.Ctx, r *llm.Result) error {
+func (n *llmRequestNode) outputResult(ctx *node.Ctx, r *llm.Result) error {
 	ctx.Output("text", r.Text)
 	ctx.Output("result", r.Text)
 	ctx.Output("reasoning", r.Reasoning)
@@ -289,7 +289,7 @@ func (n *llmRequestNode) putOut(ctx *node.Ctx, r *llm.Result) error {
 		return nil
 	}
 	if r.Value == nil && r.Text != "null" {
-		return hinted(failure(CodeJSON, "the turn ended without an answer that fits the schema"),
+		return withHint(permanentError(CodeJSON, "the turn ended without an answer that fits the schema"),
 			"the last answer ended with %q; let the model answer after its last call of a tool", r.Stop)
 	}
 	ctx.Output("value", r.Value)

@@ -12,9 +12,9 @@ const defaultLoopMax = 100
 
 // loopNode runs its body again and again.
 type loopNode struct {
-	Until program `json:"until"`
-	Max   int     `json:"max"`
-	AtMax string  `json:"atMax"`
+	Until celExpression `json:"until"`
+	Max   int           `json:"max"`
+	AtMax string        `json:"atMax"`
 }
 
 func loopType() node.Type {
@@ -44,18 +44,18 @@ The loop's outputs are those of the last iteration, and ` + "`iterations`" + `, 
 			Out:   []flow.Port{{Name: "iterations", Type: flow.TypeNumber, Description: "How many iterations there were."}},
 			AnyIn: true, AnyOut: true,
 		},
-		Settings: object(map[string]any{
-			"body":  setting("object", "The nodes to run, and their outputs."),
-			"until": expression("Ends the loop when it is true."),
+		Settings: objectSchema(map[string]any{
+			"body":  settingSchema("object", "The nodes to run, and their outputs."),
+			"until": expressionSchema("Ends the loop when it is true."),
 			"max": map[string]any{
 				"type": "integer", "minimum": 1, "maximum": 1_000_000,
 				"description": "The most iterations. Default: 100.",
 			},
-			"atMax": choice("What to do when max is reached and until does not hold.", "fail", "stop"),
+			"atMax": choiceSchema("What to do when max is reached and until does not hold.", "fail", "stop"),
 		}),
 		Check: func(with map[string]any) []flow.Problem {
 			if with["until"] == nil && with["max"] == nil {
-				return []flow.Problem{problem("", "expected until, max or both: the loop has no end")}
+				return []flow.Problem{settingProblem("", "expected until, max or both: the loop has no end")}
 			}
 			return nil
 		},
@@ -172,7 +172,7 @@ func (n *loopNode) ended(ctx *node.Ctx, last engine.Values, count int) (bool, er
 	if n.AtMax == "stop" {
 		return true, nil
 	}
-	return false, hinted(failure(CodeLoopLimit, "until does not hold after %d iterations", count),
+	return false, withHint(permanentError(CodeLoopLimit, "until does not hold after %d iterations", count),
 		"raise max, or set atMax: stop to go on with the last iteration's outputs")
 }
 
@@ -191,7 +191,7 @@ func (n *loopNode) next(ctx *node.Ctx, last engine.Values, index int) engine.Val
 		given[o.Name] = o.Value
 	}
 	given["index"] = int64(index)
-	return sorted(given)
+	return sortedValues(given)
 }
 
 // iterationVars are the names that a loop's condition reads.

@@ -31,12 +31,12 @@ Without ` + "`history`" + ` the text becomes the context's current output, which
 history already, under the id ` + "`PATH.text`" + `, and is not said twice.`,
 		Ports: flow.Ports{
 			In:    []flow.Port{contextIn()},
-			Out:   saidPorts(),
+			Out:   messagePorts(),
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{
-			"text":    templated("string", "What is said."),
-			"history": setting("boolean", "Append the text to the context as a user message. Default: false."),
+		Settings: objectSchema(map[string]any{
+			"text":    templateSchema("string", "What is said."),
+			"history": settingSchema("boolean", "Append the text to the context as a user message. Default: false."),
 		}, "text"),
 		Context: flow.ContextWrite,
 		Replays: true,
@@ -70,11 +70,11 @@ func (n *manualInputNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return say(ctx, text, text, n.History)
+	return outputMessage(ctx, text, text, n.History)
 }
 
-// saidPorts are the outputs of userInput and manualInput.
-func saidPorts() []flow.Port {
+// messagePorts are the outputs of userInput and manualInput.
+func messagePorts() []flow.Port {
 	return []flow.Port{
 		{Name: "text", Type: flow.TypeText, Description: "What was said, as text."},
 		{Name: "value", Type: flow.TypeAny, Description: "What was said, of the type the schema gives it."},
@@ -82,12 +82,12 @@ func saidPorts() []flow.Port {
 	}
 }
 
-// say puts out what a person said. With history it becomes a message whose id
+// outputMessage puts out what a person said. With history it becomes a message whose id
 // is the output's name, so that a model call that takes the output knows it;
 // without, it becomes the context's current output: what is said and not yet in
 // the history.
-func say(ctx *node.Ctx, text string, value any, history bool) error {
-	m, err := passContext(ctx)
+func outputMessage(ctx *node.Ctx, text string, value any, history bool) error {
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}

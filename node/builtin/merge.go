@@ -24,10 +24,10 @@ either come or been skipped, and is skipped when all were.
 
 The value comes out as it went in, whatever it is; a person's words that pass through a
 ` + "`merge`" + ` are still known as theirs.`,
-		Ports: mergePorts(nil),
-		Shape: mergePorts,
-		Settings: object(map[string]any{
-			"mode": choice("What to pass on.", "first", "list"),
+		Ports:    mergePorts(nil),
+		PortsFor: mergePorts,
+		Settings: objectSchema(map[string]any{
+			"mode": choiceSchema("What to pass on.", "first", "list"),
 		}),
 		Pure:        true,
 		Inline:      true,
@@ -83,10 +83,10 @@ func mergePorts(with map[string]any) flow.Ports {
 }
 
 // Run passes on what came.
-func (n *mergeNode) Run(ctx *node.Ctx) error { return passValue(ctx) }
+func (n *mergeNode) Run(ctx *node.Ctx) error { return outputValue(ctx) }
 
-// passValue puts out what came in on the port value, if anything did.
-func passValue(ctx *node.Ctx) error {
+// outputValue puts out what came in on the port value, if anything did.
+func outputValue(ctx *node.Ctx) error {
 	if v, ok := ctx.Input("value"); ok {
 		ctx.Output("value", v)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir"
 )
 
-func TestAMergeOfTwoValuesThatCameDoesNotAdviseAMerge(t *testing.T) {
+func TestMergeConflictHintDoesNotSuggestMerge(t *testing.T) {
 	r := play(t, weir.Options{}, `
 weir: 1
 name: both

@@ -69,7 +69,7 @@ func problemsOf(t *testing.T, doc map[string]any) []string {
 	return codes
 }
 
-func TestAMisspeltInputOfAnyNodeTypeIsRefused(t *testing.T) {
+func TestMisspeltInputIsRejected(t *testing.T) {
 	for _, spec := range builtin.Catalogue().Specs() {
 		tried := 0
 		for _, e := range spec.Examples {
@@ -99,7 +99,7 @@ func TestAMisspeltInputOfAnyNodeTypeIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryMisspeltSettingIsRefused(t *testing.T) {
+func TestMisspeltSettingIsRejected(t *testing.T) {
 	for _, spec := range builtin.Catalogue().Specs() {
 		closed(t, spec.Name, spec.Settings)
 		for _, e := range spec.Examples {
@@ -162,7 +162,7 @@ func closed(t *testing.T, at string, schema map[string]any) {
 	}
 }
 
-func TestAnInputThatNothingReadsIsRefusedWithTheNearestName(t *testing.T) {
+func TestUnreadInputErrorSuggestsTheNearestName(t *testing.T) {
 	for text, want := range map[string]string{
 		`{type: llmRequest, in: {mesage: hi}}`:                                                      "did you mean message?",
 		`{type: agent, in: {message: hi, tool: x}}`:                                                 "did you mean tools?",

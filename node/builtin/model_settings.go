@@ -12,19 +12,19 @@ import (
 // ModelSettings choose and instruct a model and say what it may be given; they
 // are the settings that all nodes which ask one have in common.
 type ModelSettings struct {
-	Provider    string       `json:"provider"`
-	Model       string       `json:"model"`
-	System      template     `json:"system"`
-	Temperature *float64     `json:"temperature"`
-	MaxOutput   int          `json:"maxOutput"`
-	Reasoning   string       `json:"reasoning"`
-	History     string       `json:"history"`
-	Budget      budgetOfCall `json:"budget"`
-	View        flow.View    `json:"view"`
+	Provider    string     `json:"provider"`
+	Model       string     `json:"model"`
+	System      template   `json:"system"`
+	Temperature *float64   `json:"temperature"`
+	MaxOutput   int        `json:"maxOutput"`
+	Reasoning   string     `json:"reasoning"`
+	History     string     `json:"history"`
+	Budget      callBudget `json:"budget"`
+	View        flow.View  `json:"view"`
 }
 
-// budgetOfCall is how much one call may be given.
-type budgetOfCall struct {
+// callBudget is how much one call may be given.
+type callBudget struct {
 	Window  int `json:"window"`
 	Reserve int `json:"reserve"`
 }
@@ -33,7 +33,7 @@ type budgetOfCall struct {
 // in a conversation.
 func withModelSettings(properties map[string]any) map[string]any {
 	properties = withCallSettings(properties)
-	properties["history"] = choice("Who keeps the conversation: Weir, or the provider where it can.", "client", "server")
+	properties["history"] = choiceSchema("Who keeps the conversation: Weir, or the provider where it can.", "client", "server")
 	properties["view"] = flow.ViewSchema()
 	return properties
 }
@@ -43,26 +43,26 @@ func withModelSettings(properties map[string]any) map[string]any {
 // others, which say nothing there.
 func withCallSettings(properties map[string]any) map[string]any {
 	tokens := map[string]any{"type": "integer", "minimum": 1}
-	properties["provider"] = setting("string", "Who serves the model; not needed where the model names it.")
-	properties["model"] = setting("string", "The model, as provider/model.")
-	properties["system"] = templated("string", "Instructions for the model.")
+	properties["provider"] = settingSchema("string", "Who serves the model; not needed where the model names it.")
+	properties["model"] = settingSchema("string", "The model, as provider/model.")
+	properties["system"] = templateSchema("string", "Instructions for the model.")
 	properties["temperature"] = map[string]any{"type": "number", "minimum": 0, "maximum": 2, "description": "How varied answers are."}
 	properties["maxOutput"] = map[string]any{"type": "integer", "minimum": 1, "description": "The longest answer, in tokens."}
-	properties["reasoning"] = setting("string", "How hard to think, in the provider's words: low, medium, high.")
-	budget := object(map[string]any{"window": tokens, "reserve": tokens})
+	properties["reasoning"] = settingSchema("string", "How hard to think, in the provider's words: low, medium, high.")
+	budget := objectSchema(map[string]any{"window": tokens, "reserve": tokens})
 	budget["description"] = "How much one call may be given, in tokens, and what of it is kept for the answer."
 	properties["budget"] = budget
 	return properties
 }
 
-// limitOut is the port that is taken where a budget is used up and says branch.
-func limitOut() flow.Port {
+// limitPort is the port that is taken where a budget is used up and says branch.
+func limitPort() flow.Port {
 	return flow.Port{Name: "limit", Type: flow.TypeObject, Description: "What is used of a budget that does not cover the call, alone."}
 }
 
-// over are the settings s with what is set here in place of it; instructions
+// applyTo are the settings s with what is set here in place of it; instructions
 // are left to the caller.
-func (n *ModelSettings) over(s convo.Settings) convo.Settings {
+func (n *ModelSettings) applyTo(s convo.Settings) convo.Settings {
 	if n.Model != "" {
 		s.Provider, s.Model = n.Provider, n.Model
 	} else if n.Provider != "" {
@@ -76,7 +76,7 @@ func (n *ModelSettings) over(s convo.Settings) convo.Settings {
 	s.History = cmp.Or(n.History, s.History)
 	s.Window = cmp.Or(n.Budget.Window, s.Window)
 	s.Reserve = cmp.Or(n.Budget.Reserve, s.Reserve)
-	s.View = s.View.Over(n.viewing())
+	s.View = s.View.Override(n.viewSettings())
 	return s
 }
 
@@ -84,15 +84,15 @@ func (n *ModelSettings) over(s convo.Settings) convo.Settings {
 func (n *ModelSettings) turn(ctx *node.Ctx, m *convo.Manager) (llm.Turn, error) {
 	t := llm.Turn{
 		Context: m, Provider: n.Provider, Model: n.Model, Temperature: n.Temperature, MaxOutput: n.MaxOutput,
-		Reasoning: n.Reasoning, History: n.History, Window: n.Budget.Window, Reserve: n.Budget.Reserve, View: n.viewing(),
+		Reasoning: n.Reasoning, History: n.History, Window: n.Budget.Window, Reserve: n.Budget.Reserve, View: n.viewSettings(),
 	}
 	var err error
 	t.System, err = n.System.text(ctx, "system")
 	return t, err
 }
 
-func (n *ModelSettings) viewing() convo.Viewing {
-	return convo.Viewing{
+func (n *ModelSettings) viewSettings() convo.ViewSettings {
+	return convo.ViewSettings{
 		Strategy: convo.Strategy(n.View.Strategy), Low: n.View.Low, KeepResults: n.View.KeepResults,
 		MaxResult: n.View.MaxResult, Summary: n.View.Summary, Model: n.View.Model,
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// inOrder is a model that answers with its turns, in the order it is called,
+// orderedModel is a model that answers with its turns, in the order it is called,
 // and keeps what it was asked. A turn that begins with "call NAME " calls that
 // tool with the rest as its arguments; one that begins with "fail " is an error
 // of that code.
-type inOrder struct {
+type orderedModel struct {
 	turns []string
 
 	mu    sync.Mutex
@@ -26,7 +26,7 @@ type inOrder struct {
 func models(p weir.Provider) map[string]weir.Provider { return map[string]weir.Provider{"script": p} }
 
 // Generate gives the next turn.
-func (p *inOrder) Generate(_ context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+func (p *orderedModel) Generate(_ context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.asked)
@@ -51,7 +51,7 @@ func (p *inOrder) Generate(_ context.Context, req *llm.Request, emit func(llm.Ch
 }
 
 // said is what the model was given at its n-th call, from 0, as "role: text".
-func (p *inOrder) said(n int) []string {
+func (p *orderedModel) said(n int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n >= len(p.asked) {

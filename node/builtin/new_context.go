@@ -43,9 +43,9 @@ The context it comes from is the one on the ` + "`context`" + ` port, else the m
 			}},
 			AnyIn: true,
 		},
-		Settings: object(withModelSettings(map[string]any{
-			"base":     choice("What the context begins with.", "fresh", "fork"),
-			"label":    templated("string", "A name for people."),
+		Settings: objectSchema(withModelSettings(map[string]any{
+			"base":     choiceSchema("What the context begins with.", "fresh", "fork"),
+			"label":    templateSchema("string", "A name for people."),
 			"messages": messagesSchema("What has been said in it to begin with."),
 		})),
 		Context:    flow.ContextRead,
@@ -100,7 +100,7 @@ func (n *newContextNode) Run(ctx *node.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := n.begin(ctx, h); err != nil {
+	if err := n.addMessages(ctx, h); err != nil {
 		return err
 	}
 	ctx.Output(contextPort, h)
@@ -113,7 +113,7 @@ func (n *newContextNode) initial(ctx *node.Ctx, s convo.Settings) (convo.Change,
 	if err != nil {
 		return convo.Change{}, err
 	}
-	s = n.over(s)
+	s = n.applyTo(s)
 	if n.System.isSet() || n.Base == "fresh" {
 		if s.System, err = n.System.text(ctx, "system"); err != nil {
 			return convo.Change{}, err
@@ -129,8 +129,8 @@ func (n *newContextNode) create(ctx *node.Ctx, from *convo.Manager, init convo.C
 	return ctx.NewContext(init)
 }
 
-// begin says the messages of the settings in the new context.
-func (n *newContextNode) begin(ctx *node.Ctx, h engine.Handle) error {
+// addMessages says the messages of the settings in the new context.
+func (n *newContextNode) addMessages(ctx *node.Ctx, h engine.Handle) error {
 	if len(n.Messages) == 0 {
 		return nil
 	}

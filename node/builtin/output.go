@@ -29,8 +29,8 @@ What a run returns are the flow's ` + "`outputs:`" + `; name the node there:
 			In:  []flow.Port{{Name: "value", Type: flow.TypeAny, Required: true, Description: "What leaves the flow."}},
 			Out: []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "The same value."}},
 		},
-		Settings: object(map[string]any{
-			"schema": setting("object", "JSON Schema of the value; any value where there is none."),
+		Settings: objectSchema(map[string]any{
+			"schema": settingSchema("object", "JSON Schema of the value; any value where there is none."),
 		}),
 		Check:       checkSchemaSetting,
 		Pure:        true,
@@ -85,8 +85,8 @@ func (n *outputNode) Run(ctx *node.Ctx) error {
 	if n.accepts != nil {
 		v, _ := ctx.Input("value")
 		if err := n.accepts.Check(v); err != nil {
-			return failure(CodeOutput, "the value does not fit the schema: %v", err)
+			return permanentError(CodeOutput, "the value does not fit the schema: %v", err)
 		}
 	}
-	return passValue(ctx)
+	return outputValue(ctx)
 }

@@ -62,9 +62,9 @@ func portalInType() node.Type {
 }
 
 func portalSettings() map[string]any {
-	name := setting("string", "The portal's name.")
+	name := settingSchema("string", "The portal's name.")
 	name["minLength"] = 1
-	return object(map[string]any{"name": name}, "name")
+	return objectSchema(map[string]any{"name": name}, "name")
 }
 
 func portalExample() flow.Example {
@@ -85,4 +85,4 @@ outputs: {it: "{{ open.text }}"}
 }
 
 // Run passes the value on.
-func (n *portalNode) Run(ctx *node.Ctx) error { return passValue(ctx) }
+func (n *portalNode) Run(ctx *node.Ctx) error { return outputValue(ctx) }

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// keptIn are the normal forms of a flow and of those that it uses, by fingerprint.
-func keptIn(t *testing.T, f *flow.Flow) func(string) ([]byte, error) {
+// storedFlows are the normal forms of a flow and of those that it uses, by fingerprint.
+func storedFlows(t *testing.T, f *flow.Flow) func(string) ([]byte, error) {
 	t.Helper()
 	kept := make(map[string][]byte)
-	for _, used := range f.Closure() {
+	for _, used := range f.Dependencies() {
 		normal, err := used.Normal()
 		if err != nil {
 			t.Fatal(err)
@@ -34,8 +34,8 @@ func keptIn(t *testing.T, f *flow.Flow) func(string) ([]byte, error) {
 	}
 }
 
-// replayed is what a replayed run shows.
-func replayed(t *testing.T, plan *engine.Plan, events []engine.Event) map[string]any {
+// replayedView is what a replayed run shows.
+func replayedView(t *testing.T, plan *engine.Plan, events []engine.Event) map[string]any {
 	t.Helper()
 	r := engine.NewRun("run", plan)
 	for i, e := range events {
@@ -53,7 +53,7 @@ func replayed(t *testing.T, plan *engine.Plan, events []engine.Event) map[string
 	}
 }
 
-func TestARecordIsReadWithoutItsNodeTypesAsItIsWithThem(t *testing.T) {
+func TestRecordReadsTheSameWithoutItsNodeTypes(t *testing.T) {
 	for _, s := range builtin.Catalogue().Specs() {
 		for _, e := range s.Examples {
 			t.Run(s.Name+"/"+e.Name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestARecordIsReadWithoutItsNodeTypesAsItIsWithThem(t *testing.T) {
 
 func checkRecord(t *testing.T, s *flow.TypeSpec, e flow.Example, events []engine.Event) {
 	t.Helper()
-	f, err := flow.Source{Files: flow.Texts(e.Files)}.Parse("flow.yaml", []byte(e.Flow), builtin.Catalogue())
+	f, err := flow.Source{Files: flow.MemFiles(e.Files)}.Parse("flow.yaml", []byte(e.Flow), builtin.Catalogue())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func checkRecord(t *testing.T, s *flow.TypeSpec, e flow.Example, events []engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := replayed(t, live.Plan, events)
+	want := replayedView(t, live.Plan, events)
 	_, data, err := flow.SpecsOf(f, builtin.Catalogue()).Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -86,17 +86,17 @@ func checkRecord(t *testing.T, s *flow.TypeSpec, e flow.Example, events []engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, record := range map[string]flow.Record{
-		"with the specs":                   {Kept: keptIn(t, f), Specs: specs},
-		"with the types and without specs": {Kept: keptIn(t, f), Types: builtin.Catalogue()},
-		"with neither":                     {Kept: keptIn(t, f)},
+	for name, record := range map[string]flow.RecordedFlows{
+		"with the specs":                   {ByFingerprint: storedFlows(t, f), Specs: specs},
+		"with the types and without specs": {ByFingerprint: storedFlows(t, f), Types: builtin.Catalogue()},
+		"with neither":                     {ByFingerprint: storedFlows(t, f)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, inferred := readBack(t, f, record)
 			if len(inferred) > 0 && s.Name == "cache" {
 				return // which ports are lazy cannot be inferred from the edges
 			}
-			if got := replayed(t, p.Plan, events); !reflect.DeepEqual(got, want) {
+			if got := replayedView(t, p.Plan, events); !reflect.DeepEqual(got, want) {
 				t.Errorf("read\n%v\nwas\n%v", got, want)
 			}
 		})
@@ -105,7 +105,7 @@ func checkRecord(t *testing.T, s *flow.TypeSpec, e flow.Example, events []engine
 
 // readBack reads the flow from the record, checks that it is the flow that was
 // kept, and returns it prepared, with what was inferred about its node types.
-func readBack(t *testing.T, f *flow.Flow, record flow.Record) (*runner.Program, []string) {
+func readBack(t *testing.T, f *flow.Flow, record flow.RecordedFlows) (*runner.Program, []string) {
 	t.Helper()
 	read, inferred, err := record.Read(f.Fingerprint())
 	if err != nil {
@@ -118,7 +118,7 @@ func readBack(t *testing.T, f *flow.Flow, record flow.Record) (*runner.Program, 
 	if is, err := read.Normal(); err != nil || string(is) != string(was) {
 		t.Errorf("the normal form read is not the one kept: %v\n%s\n%s", err, is, was)
 	}
-	p, err := runner.Recorded(read, "", inferred)
+	p, err := runner.NewRecordedProgram(read, "", inferred)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,8 +96,8 @@ func flowOf(place, shape, ref string) string {
 	return b.String()
 }
 
-// gave is what a run did with output r: its text, "absent" or "error".
-func gave(t *testing.T, r weir.Result) string {
+// resultText is what a run did with output r: its text, "absent" or "error".
+func resultText(t *testing.T, r weir.Result) string {
 	t.Helper()
 	if r.Status == engine.Failed {
 		if !strings.Contains(r.Error.Message, "flow.yaml:") {
@@ -123,8 +123,8 @@ func gave(t *testing.T, r weir.Result) string {
 	return text
 }
 
-// wanted is what the place, shape and source must give.
-func wanted(place, shape, source string) string {
+// modelEntry is what the place, shape and source must give.
+func modelEntry(place, shape, source string) string {
 	switch source {
 	case "value":
 		return outcomes[shape][0]
@@ -153,8 +153,8 @@ func wanted(place, shape, source string) string {
 	return "error"
 }
 
-// takes says whether the shape of the reference may stand in the place.
-func takes(place, shape, ref string) bool {
+// isAllowed says whether the shape of the reference may stand in the place.
+func isAllowed(place, shape, ref string) bool {
 	p := referencePlaces[place]
 	if p.reads && strings.HasPrefix(ref, "state.") {
 		return false // is no input; settings read it as in: does
@@ -165,16 +165,16 @@ func takes(place, shape, ref string) bool {
 	return true
 }
 
-func TestEveryReferenceGivesAValueAnErrorOrAnExplicitAbsence(t *testing.T) {
+func TestEveryReferenceGivesAValueErrorOrAbsence(t *testing.T) {
 	for place := range referencePlaces {
 		for shape := range shapes {
 			for source, ref := range sources {
-				if !takes(place, shape, ref) {
+				if !isAllowed(place, shape, ref) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", place, shape, source), func(t *testing.T) {
 					text := flowOf(place, shape, ref)
-					got, want := gave(t, play(t, weir.Options{}, text, nil, nil)), wanted(place, shape, source)
+					got, want := resultText(t, play(t, weir.Options{}, text, nil, nil)), modelEntry(place, shape, source)
 					if got != want {
 						t.Errorf("gave %s, want %s:\n%s", got, want, text)
 					}

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-run/weir/scrub"
 )
 
-// secretNames stands in for secrets where a request is identified: every
+// secretPlaceholders stands in for secrets where a request is identified: every
 // secret reads as its name, so the digest says which secrets go where and
 // nothing of what they are.
-type secretNames struct{ ctx *node.Ctx }
+type secretPlaceholders struct{ ctx *node.Ctx }
 
 // Lookup resolves what the node reads, and secrets by their names.
-func (v secretNames) Lookup(name string) (any, bool) {
+func (v secretPlaceholders) Lookup(name string) (any, bool) {
 	if name == "secrets" {
 		return v, true
 	}
@@ -24,12 +24,12 @@ func (v secretNames) Lookup(name string) (any, bool) {
 }
 
 // Get is the stand-in of a secret.
-func (v secretNames) Get(name string) (any, bool) { return hiddenSecret(name), true }
+func (v secretPlaceholders) Get(name string) (any, bool) { return secretPlaceholder(name), true }
 
 // Keys is empty: secrets cannot be listed.
-func (v secretNames) Keys() []string { return nil }
+func (v secretPlaceholders) Keys() []string { return nil }
 
-func hiddenSecret(name string) string { return "[secret " + name + "]" }
+func secretPlaceholder(name string) string { return "[secret " + name + "]" }
 
 // usedSecrets resolves secrets inside an effect and remembers them, so that
 // they can be taken out of what comes back.
@@ -59,7 +59,7 @@ func (v *usedSecrets) Get(name string) (any, bool) {
 	}
 	x, ok := object.Get(name)
 	if s, isText := x.(string); ok && isText {
-		v.hide(s, hiddenSecret(name))
+		v.addSecret(s, secretPlaceholder(name))
 	}
 	return x, ok
 }
@@ -67,36 +67,36 @@ func (v *usedSecrets) Get(name string) (any, bool) {
 // Keys is empty: secrets cannot be listed.
 func (v *usedSecrets) Keys() []string { return nil }
 
-// hide remembers a text, which is then taken out in every encoding.
-func (v *usedSecrets) hide(s, stand string) { v.used.Add(s, stand) }
+// addSecret remembers a text, which is then taken out in every encoding.
+func (v *usedSecrets) addSecret(s, stand string) { v.used.Add(s, stand) }
 
-// derived remembers texts that were made of secrets (an encoded pair of user
+// addDerived remembers texts that were made of secrets (an encoded pair of user
 // and password): the words of what was evaluated with secrets that are not
 // there when it is evaluated with their names.
-func (v *usedSecrets) derived(actual, named engine.Value) {
+func (v *usedSecrets) addDerived(actual, named engine.Value) {
 	switch r := actual.(type) {
 	case string:
 		n, _ := named.(string)
 		known := strings.Fields(n)
 		for word := range strings.FieldsSeq(r) {
-			if !v.used.Empty() && !slices.Contains(known, word) {
-				v.hide(word, "[secret]")
+			if !v.used.IsEmpty() && !slices.Contains(known, word) {
+				v.addSecret(word, "[secret]")
 			}
 		}
 	case map[string]any:
 		n, _ := named.(map[string]any)
 		for k, e := range r {
-			v.derived(e, n[k])
+			v.addDerived(e, n[k])
 		}
 	case []any:
 		n, _ := named.([]any)
 		for i, e := range r {
 			if i < len(n) {
-				v.derived(e, n[i])
+				v.addDerived(e, n[i])
 			}
 		}
 	}
 }
 
 // scrub takes every remembered text out of s.
-func (v *usedSecrets) scrub(s string) string { return v.used.Text(s) }
+func (v *usedSecrets) scrub(s string) string { return v.used.Scrub(s) }

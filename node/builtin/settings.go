@@ -100,7 +100,7 @@ func (t template) text(vars expr.Vars, setting string) (string, error) {
 	}
 	s, err := t.t.Text(vars)
 	if err != nil {
-		return "", failure(CodeExpression, "%s: %v", setting, err)
+		return "", permanentError(CodeExpression, "%s: %v", setting, err)
 	}
 	return s, nil
 }
@@ -115,17 +115,17 @@ func (t template) value(vars expr.Vars, setting string) (engine.Value, error) {
 		v, err = engine.Normalize(v)
 	}
 	if err != nil {
-		return nil, failure(CodeExpression, "%s: %v", setting, err)
+		return nil, permanentError(CodeExpression, "%s: %v", setting, err)
 	}
 	return v, nil
 }
 
-// program is a setting that is a bare CEL expression, which was compiled when the
+// celExpression is a setting that is a bare CEL expression, which was compiled when the
 // flow was read and is again when it is first evaluated.
-type program struct{ p *expr.Program }
+type celExpression struct{ p *expr.Program }
 
 // UnmarshalJSON takes the expression.
-func (p *program) UnmarshalJSON(raw []byte) error {
+func (p *celExpression) UnmarshalJSON(raw []byte) error {
 	var src string
 	if err := json.Unmarshal(raw, &src); err != nil {
 		return fmt.Errorf("an expression is a text: %w", err)
@@ -135,29 +135,29 @@ func (p *program) UnmarshalJSON(raw []byte) error {
 }
 
 // isSet reports whether the settings have it.
-func (p program) isSet() bool { return p.p != nil }
+func (p celExpression) isSet() bool { return p.p != nil }
 
 // value evaluates the expression. The error names setting.
-func (p program) value(vars expr.Vars, setting string) (engine.Value, error) {
+func (p celExpression) value(vars expr.Vars, setting string) (engine.Value, error) {
 	v, err := p.p.Eval(vars)
 	if err == nil {
 		v, err = engine.Normalize(v)
 	}
 	if err != nil {
-		return nil, failure(CodeExpression, "%s: %v", setting, err)
+		return nil, permanentError(CodeExpression, "%s: %v", setting, err)
 	}
 	return v, nil
 }
 
 // isTrue evaluates a condition; anything but a boolean is an error.
-func (p program) isTrue(vars expr.Vars, setting string) (bool, error) {
+func (p celExpression) isTrue(vars expr.Vars, setting string) (bool, error) {
 	v, err := p.value(vars, setting)
 	if err != nil {
 		return false, err
 	}
 	b, ok := v.(bool)
 	if !ok {
-		return false, failure(CodeExpression, "%s: the condition gave %s, expected true or false", setting, describe(v))
+		return false, permanentError(CodeExpression, "%s: the condition gave %s, expected true or false", setting, describeValue(v))
 	}
 	return b, nil
 }
@@ -199,7 +199,7 @@ func durationOf(v engine.Value) (time.Duration, error) {
 			return 0, fmt.Errorf("%q is not a duration: write 90s, 5m or 1h30m, or a number of seconds", t)
 		}
 	default:
-		return 0, fmt.Errorf("%s is not a duration: write 90s, 5m or 1h30m, or a number of seconds", describe(v))
+		return 0, fmt.Errorf("%s is not a duration: write 90s, 5m or 1h30m, or a number of seconds", describeValue(v))
 	}
 	if d < 0 || d > maxDuration {
 		return 0, fmt.Errorf("the duration %v is not between 0 and ten years", d)
@@ -207,8 +207,8 @@ func durationOf(v engine.Value) (time.Duration, error) {
 	return d, nil
 }
 
-// object is the JSON Schema of a `with` that takes these settings and no other.
-func object(properties map[string]any, required ...string) map[string]any {
+// objectSchema is the JSON Schema of a `with` that takes these settings and no other.
+func objectSchema(properties map[string]any, required ...string) map[string]any {
 	s := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 	if len(required) > 0 {
 		names := make([]any, len(required))
@@ -220,8 +220,8 @@ func object(properties map[string]any, required ...string) map[string]any {
 	return s
 }
 
-// setting is the JSON Schema of one setting of a type, "" for any type.
-func setting(jsonType, description string) map[string]any {
+// settingSchema is the JSON Schema of one setting of a type, "" for any type.
+func settingSchema(jsonType, description string) map[string]any {
 	s := map[string]any{"description": description}
 	if jsonType != "" {
 		s["type"] = jsonType
@@ -229,9 +229,9 @@ func setting(jsonType, description string) map[string]any {
 	return s
 }
 
-// choice is a setting that takes one of these texts.
-func choice(description, first string, more ...string) map[string]any {
-	s := setting("string", description+" Default: "+first+".")
+// choiceSchema is a setting that takes one of these texts.
+func choiceSchema(description, first string, more ...string) map[string]any {
+	s := settingSchema("string", description+" Default: "+first+".")
 	values := []any{first}
 	for _, m := range more {
 		values = append(values, m)
@@ -240,24 +240,24 @@ func choice(description, first string, more ...string) map[string]any {
 	return s
 }
 
-// templated is a setting that may hold {{ inputs.* state.* run.* }}.
-func templated(jsonType, description string) map[string]any {
-	return withRole(setting(jsonType, description), "template")
+// templateSchema is a setting that may hold {{ inputs.* state.* run.* }}.
+func templateSchema(jsonType, description string) map[string]any {
+	return withRole(settingSchema(jsonType, description), "template")
 }
 
-// expression is a setting that is bare CEL.
-func expression(description string) map[string]any {
-	return withRole(setting("string", description), "expression")
+// expressionSchema is a setting that is bare CEL.
+func expressionSchema(description string) map[string]any {
+	return withRole(settingSchema("string", description), "expression")
 }
 
-// secretive is a template that may hold {{ secrets.NAME }} too.
-func secretive(jsonType, description string) map[string]any {
-	return withRole(setting(jsonType, description), "secret")
+// secretTemplateSchema is a template that may hold {{ secrets.NAME }} too.
+func secretTemplateSchema(jsonType, description string) map[string]any {
+	return withRole(settingSchema(jsonType, description), "secret")
 }
 
-// lasting is a duration.
-func lasting(description string) map[string]any {
-	s := setting("", description+" Text like 90s, 5m or 1h30m, or a number of seconds.")
+// durationSchema is a duration.
+func durationSchema(description string) map[string]any {
+	s := settingSchema("", description+" Text like 90s, 5m or 1h30m, or a number of seconds.")
 	s["type"] = []any{"string", "number"}
 	return s
 }
@@ -267,7 +267,7 @@ func withRole(s map[string]any, role string) map[string]any {
 	return s
 }
 
-// problem is what a spec's Check reports of a setting, "" for all of them.
-func problem(setting, format string, args ...any) flow.Problem {
+// settingProblem is what a spec's Check reports of a setting, "" for all of them.
+func settingProblem(setting, format string, args ...any) flow.Problem {
 	return flow.Problem{Code: flow.CodeInvalidSetting, Setting: setting, Message: fmt.Sprintf(format, args...)}
 }

@@ -83,7 +83,7 @@ func TestDurationsAreTextOrSeconds(t *testing.T) {
 	}
 }
 
-func TestATemplateKeepsTypesAndPutsInTextAsItIs(t *testing.T) {
+func TestTemplateKeepsTypesAndInsertsTextVerbatim(t *testing.T) {
 	s, err := decode[templateNode](map[string]any{"text": map[string]any{"a": "{{ inputs.n }}", "b": "<{{ inputs.s }}>"}})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestATemplateKeepsTypesAndPutsInTextAsItIs(t *testing.T) {
 	}
 }
 
-func TestAMissingInputIsAnErrorThatNamesTheSettingAndTheReference(t *testing.T) {
+func TestMissingInputErrorNamesSettingAndReference(t *testing.T) {
 	s, err := decode[templateNode](map[string]any{"text": "{{ inputs.absent }}"})
 	if err != nil {
 		t.Fatal(err)

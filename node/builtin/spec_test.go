@@ -9,7 +9,7 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-func TestEveryTypeSaysWhatItIs(t *testing.T) {
+func TestEveryTypeHasADescription(t *testing.T) {
 	for _, s := range Catalogue().Specs() {
 		t.Run(s.Name, func(t *testing.T) {
 			if s.Summary == "" || !strings.HasSuffix(s.Summary, ".") || strings.Contains(s.Summary, "\n") {
@@ -68,7 +68,7 @@ func TestEverySettingOfTheSchemaIsReadByTheType(t *testing.T) {
 	}
 }
 
-func TestShapesAreTotal(t *testing.T) {
+func TestPortShapesAcceptAnySettings(t *testing.T) {
 	odd := []map[string]any{
 		nil,
 		{"branches": 5, "cases": "x", "default": []any{}, "fields": []any{1}, "mode": 3, "format": true, "schema": 1},
@@ -76,8 +76,8 @@ func TestShapesAreTotal(t *testing.T) {
 	}
 	for _, s := range Catalogue().Specs() {
 		for _, with := range odd {
-			if s.Shape != nil {
-				uniquePorts(t, s.Name, s.Shape(with))
+			if s.PortsFor != nil {
+				uniquePorts(t, s.Name, s.PortsFor(with))
 			}
 			if s.Check != nil {
 				s.Check(with)
@@ -106,7 +106,7 @@ func uniquePorts(t *testing.T, name string, p flow.Ports) {
 	}
 }
 
-func TestAliasesLeadToTheirTypes(t *testing.T) {
+func TestAliasesResolveToTheirTypes(t *testing.T) {
 	c := Catalogue()
 	for alias, name := range map[string]string{"chat": "llmRequest", "defaultContextStart": "start"} {
 		if s := c.Lookup(alias); s == nil || s.Name != name {

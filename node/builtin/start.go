@@ -29,7 +29,7 @@ Anywhere in the flow ` + "`{{ run.inputs.NAME }}`" + ` reads an input without an
 			contextOut(),
 			{Name: "inputs", Type: flow.TypeObject, Description: "The run's inputs."},
 		}},
-		Settings: object(map[string]any{}),
+		Settings: objectSchema(map[string]any{}),
 		Context:  flow.ContextRead,
 		Inline:   true,
 		Examples: []flow.Example{{
@@ -55,7 +55,7 @@ outputs: {greeting: "{{ greet.text }}"}
 
 // Run sets both outputs.
 func (n *startNode) Run(ctx *node.Ctx) error {
-	if _, err := passContext(ctx); err != nil {
+	if _, err := outputContext(ctx); err != nil {
 		return err
 	}
 	inputs, err := runInputs(ctx)
@@ -72,7 +72,7 @@ func runInputs(ctx *node.Ctx) (engine.Value, error) {
 	vars, _ := run.(map[string]any)
 	inputs, err := engine.Normalize(vars["inputs"])
 	if err != nil {
-		return nil, failure(CodeInput, "the run's inputs: %v", err)
+		return nil, permanentError(CodeInput, "the run's inputs: %v", err)
 	}
 	if inputs == nil {
 		inputs = map[string]any{}

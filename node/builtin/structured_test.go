@@ -11,23 +11,23 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// place is where a structured answer is read.
-type place struct {
+// answerPlace is where a structured answer is read.
+type answerPlace struct {
 	name, flow string
 	answer     string // as JSON, which the model is asked for
 	more       []string
 	want       any // the output r
 }
 
-// places are all node types that read structured answers; the agents of code nodes
+// answerPlaces are all node types that read structured answers; the agents of code nodes
 // are in node/codegen.
-func places() []place {
+func answerPlaces() []answerPlace {
 	const with = "schema: {type: object, required: [amount], properties: {amount: {type: number}}}"
 	one := func(typ, settings, out string) string {
 		return fmt.Sprintf("weir: 1\nname: one\ncontext: {model: script/demo}\nnodes:\n  n:\n    type: %s\n    in: {message: Hm.}\n    with:\n      %s\noutputs: {r: \"{{ n.%s }}\"}\n",
 			typ, strings.ReplaceAll(settings, "\n", "\n      "), out)
 	}
-	return []place{
+	return []answerPlace{
 		{"llmRequest", one("llmRequest", with, "value.amount"), `{"amount": 3}`, nil, int64(3)},
 		{"extract", one("extract", with, "amount"), `{"amount": 3}`, nil, int64(3)},
 		{"agent", one("agent", with, "value.amount"), `{"amount": 3}`, nil, int64(3)},
@@ -36,8 +36,8 @@ func places() []place {
 	}
 }
 
-// forms are ways to write the JSON that was asked for.
-func forms() map[string]func(string) string {
+// answerForms are ways to write the JSON that was asked for.
+func answerForms() map[string]func(string) string {
 	const fence = "```"
 	return map[string]func(string) string{
 		"plain":                    func(s string) string { return s },
@@ -58,8 +58,8 @@ func forms() map[string]func(string) string {
 	}
 }
 
-// unreadable are answers that have no one meaning.
-func unreadable() map[string]string {
+// unreadableAnswers are answers that have no one meaning.
+func unreadableAnswers() map[string]string {
 	return map[string]string{
 		"empty": "", "blank": " \n", "a refusal": "I cannot help with that.", "broken": `{"amount": 3`, "reasoning alone": "<think>hm",
 		"a broken object beside": `{"amount" 3} {"amount": 3}`, "another object": `{"x": {"y": 1}}`, "two values": `{"amount": 3} {"amount": 4}`,
@@ -67,32 +67,32 @@ func unreadable() map[string]string {
 	}
 }
 
-func TestEveryPlaceReadsEveryFormOfAStructuredAnswer(t *testing.T) {
-	for _, p := range places() {
-		for name, form := range forms() {
+func TestStructuredAnswersAreReadInEveryForm(t *testing.T) {
+	for _, p := range answerPlaces() {
+		for name, form := range answerForms() {
 			text := form(p.answer)
 			if name == "a member in upper case" && p.name == "the plan of an agent" {
 				continue // a word of the plan's schema is no value of it
 			}
-			var l ledger
+			var l effectLog
 			r := weirtest.Flow(t, p.flow, weirtest.Case{Tools: []*tool.Tool{l.tool("look", "")}, Script: weirtest.Says(append([]string{text}, p.more...)...)})
-			if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs["r"], p.want) || len(r.Asked) != 1+len(p.more) {
-				t.Errorf("%s, %s: the run %s after %d calls with %v: %v", p.name, name, r.Status, len(r.Asked), r.Outputs, r.Error)
+			if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs["r"], p.want) || len(r.Requests) != 1+len(p.more) {
+				t.Errorf("%s, %s: the run %s after %d calls with %v: %v", p.name, name, r.Status, len(r.Requests), r.Outputs, r.Error)
 			}
 		}
 	}
 }
 
-func TestAnAnswerThatCannotBeReadIsRepairedOnceFailsAndIsAskedAnewByARetry(t *testing.T) {
-	for _, p := range places() {
-		for name, bad := range unreadable() {
-			t.Run(p.name+", "+name, func(t *testing.T) { rejects(t, p, bad) })
+func TestUnreadableAnswerIsRepairedOnceThenFails(t *testing.T) {
+	for _, p := range answerPlaces() {
+		for name, bad := range unreadableAnswers() {
+			t.Run(p.name+", "+name, func(t *testing.T) { checkRejects(t, p, bad) })
 		}
 	}
 }
 
-// rejects has a place read a bad answer: once, twice, and twice before a retry.
-func rejects(t *testing.T, p place, bad string) {
+// checkRejects has a place read a bad answer: once, twice, and twice before a retry.
+func checkRejects(t *testing.T, p answerPlace, bad string) {
 	t.Helper()
 	says := func(texts ...string) []weirtest.Turn { return weirtest.Says(append(texts, p.more...)...) }
 	r := weirtest.Flow(t, p.flow, weirtest.Case{Script: says(bad, p.answer)})
@@ -103,7 +103,7 @@ func rejects(t *testing.T, p place, bad string) {
 		t.Errorf("the rejected answer is recorded as %+v", e)
 	}
 	r = weirtest.Flow(t, p.flow, weirtest.Case{Script: says(bad, bad)})
-	if r.Error == nil || r.Error.Code != engine.CodeModelAnswer || len(r.Asked) != 2 {
+	if r.Error == nil || r.Error.Code != engine.CodeModelAnswer || len(r.Requests) != 2 {
 		t.Errorf("twice: the run %s with %v: %v", r.Status, r.Outputs, r.Error)
 	}
 	again := strings.Replace(p.flow, "    with:", "    retry: {attempts: 2, backoff: 1ms, on: [model_answer_invalid]}\n    with:", 1)
@@ -111,17 +111,17 @@ func rejects(t *testing.T, p place, bad string) {
 	if r.Status != engine.Completed || !reflect.DeepEqual(r.Outputs["r"], p.want) {
 		t.Errorf("tried again: the run %s with %v: %v", r.Status, r.Outputs, r.Error)
 	}
-	if key := r.Effects[2].Key; !strings.HasSuffix(key, "#3") || len(r.Asked) != 3+len(p.more) {
-		t.Errorf("the third answer was asked for as %s, after %d calls", key, len(r.Asked))
+	if key := r.Effects[2].Key; !strings.HasSuffix(key, "#3") || len(r.Requests) != 3+len(p.more) {
+		t.Errorf("the third answer was asked for as %s, after %d calls", key, len(r.Requests))
 	}
 }
 
-// TestWhatWasAcceptedIsNeverAskedForAgain: an agent's first answer is rejected and
+// TestAcceptedAnswerIsNeverRequestedAgain: an agent's first answer is rejected and
 // repaired, its tool runs, its last answer is rejected twice; the second attempt asks
 // for the last answer alone.
-func TestWhatWasAcceptedIsNeverAskedForAgain(t *testing.T) {
-	var l ledger
-	text := strings.Replace(places()[2].flow, "    with:", "    retry: {attempts: 2, backoff: 1ms, on: [model_answer_invalid]}\n    with:", 1)
+func TestAcceptedAnswerIsNeverRequestedAgain(t *testing.T) {
+	var l effectLog
+	text := strings.Replace(answerPlaces()[2].flow, "    with:", "    retry: {attempts: 2, backoff: 1ms, on: [model_answer_invalid]}\n    with:", 1)
 	text = strings.Replace(text, "{message: Hm.}", "{message: Hm., tools: [look]}", 1)
 	good := weirtest.Says(`{"amount": 3}`)[0]
 	r := weirtest.Flow(t, text, weirtest.Case{Tools: []*tool.Tool{l.tool("look", "")}, Script: []weirtest.Turn{

@@ -17,7 +17,7 @@ import (
 
 // summarizeNode has a model write a summary.
 type summarizeNode struct {
-	asideNode
+	singleCallNode
 	MaxTokens int `json:"maxTokens"`
 }
 
@@ -48,19 +48,19 @@ part is summarised, and then the summaries are.
 | setting | what |
 |---|---|
 | ` + "`maxTokens`" + ` | the longest summary, in tokens (default ` + fmt.Sprint(defaultSummary) + `) |
-` + asideSettings + `
+` + singleCallSettings + `
 
 | output | what |
 |---|---|
 | ` + "`text`" + ` | the summary |
-` + asideOutputs + `
+` + singleCallOutputs + `
 
 The model is asked for as many words as fit in ` + "`maxTokens`" + ` and held to it by its limit of output,
 unless ` + "`maxOutput`" + ` sets another: a model that reasons needs more room than its answer. One that
 writes nothing fails the node with ` + "`model_answer_invalid`" + `.`,
 		Ports:      summarizePorts(),
 		AsksModels: always,
-		Settings: object(withCallSettings(map[string]any{
+		Settings: objectSchema(withCallSettings(map[string]any{
 			"maxTokens": map[string]any{
 				"type": "integer", "minimum": 1, "description": fmt.Sprintf("The longest summary, in tokens. Default: %d.", defaultSummary),
 			},
@@ -108,7 +108,7 @@ outputs: {short: "{{ short.text }}"}
 }
 
 func summarizePorts() flow.Ports {
-	p := asidePorts(
+	p := singleCallPorts(
 		flow.Port{Name: "text", Type: flow.TypeText, Description: "What to summarise."},
 		flow.Port{Name: "messages", Type: flow.TypeMessages, Description: "Messages to summarise."},
 	)
@@ -118,7 +118,7 @@ func summarizePorts() flow.Ports {
 
 // Run writes the summary.
 func (n *summarizeNode) Run(ctx *node.Ctx) error {
-	m, err := passContext(ctx)
+	m, err := outputContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,15 +127,15 @@ func (n *summarizeNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if strings.TrimSpace(strings.Join(pieces, "")) == "" {
-		return hinted(failure(CodeInput, "there is nothing to summarise: the context has no messages, and no text or messages were given"),
+		return withHint(permanentError(CodeInput, "there is nothing to summarise: the context has no messages, and no text or messages were given"),
 			"wire the port text, messages or context")
 	}
-	s := summary{n: n, ctx: ctx, m: m}
-	text, err := s.of(pieces, maxHalving)
+	s := summaryWriter{n: n, ctx: ctx, m: m}
+	text, err := s.summarize(pieces, maxHalving)
 	if err != nil {
 		return err
 	}
-	putUsage(ctx, s.usage, s.calls)
+	outputUsage(ctx, s.usage, s.calls)
 	ctx.Output("text", text)
 	return nil
 }
@@ -153,21 +153,21 @@ func (n *summarizeNode) pieces(ctx *node.Ctx, m *convo.Manager) ([]string, error
 		}
 		var pieces []string
 		for _, msg := range ms {
-			pieces = append(pieces, spoken(msg)...)
+			pieces = append(pieces, transcriptLines(msg)...)
 		}
 		return pieces, nil
 	}
 	list, _ := v.([]any)
 	var pieces []string
 	for _, e := range list {
-		pieces = append(pieces, spoken(toldOf(e))...)
+		pieces = append(pieces, transcriptLines(transcriptMessage(e))...)
 	}
 	return pieces, nil
 }
 
-// toldOf reads a message for a transcript, calls and results included, as an
+// transcriptMessage reads a message for a transcript, calls and results included, as an
 // agent's trace has them; any other value is what a user says.
-func toldOf(v engine.Value) convo.Message {
+func transcriptMessage(v engine.Value) convo.Message {
 	o, ok := v.(map[string]any)
 	if !ok || o["role"] == nil {
 		return convo.Message{Role: convo.User, Text: node.TextOf(v)}
@@ -181,8 +181,8 @@ func toldOf(v engine.Value) convo.Message {
 	return m
 }
 
-// spoken is a message as lines of a transcript, none where it says nothing.
-func spoken(m convo.Message) []string {
+// transcriptLines is a message as lines of a transcript, none where it says nothing.
+func transcriptLines(m convo.Message) []string {
 	text := convo.Format([]convo.Message{m}, convo.FormatOptions{})
 	if text == "" {
 		return nil
@@ -190,8 +190,8 @@ func spoken(m convo.Message) []string {
 	return []string{strings.TrimSuffix(text, "\n")}
 }
 
-// summary is one that is being written.
-type summary struct {
+// summaryWriter is one that is being written.
+type summaryWriter struct {
 	n     *summarizeNode
 	ctx   *node.Ctx
 	m     *convo.Manager
@@ -199,32 +199,32 @@ type summary struct {
 	calls int
 }
 
-// of is the summary of all pieces. What is too long for one call it halves, at
+// summarize is the summary of all pieces. What is too long for one call it halves, at
 // most depth times.
-func (s *summary) of(pieces []string, depth int) (string, error) {
+func (s *summaryWriter) summarize(pieces []string, depth int) (string, error) {
 	text, err := s.write(pieces)
 	e, ok := errors.AsType[*engine.Error](err)
 	if !ok || e.Code != engine.CodeModelContextLength || depth == 0 {
 		return text, err
 	}
-	first, second := halves(pieces)
+	first, second := splitInHalf(pieces)
 	if first == nil {
 		return "", err
 	}
-	one, err := s.of(first, depth-1)
+	one, err := s.summarize(first, depth-1)
 	if err != nil {
 		return "", err
 	}
-	two, err := s.of(second, depth-1)
+	two, err := s.summarize(second, depth-1)
 	if err != nil {
 		return "", err
 	}
 	return s.write([]string{one, two})
 }
 
-// halves cuts pieces in two of about the same length, nil where they are too
+// splitInHalf cuts pieces in two of about the same length, nil where they are too
 // small to be cut.
-func halves(pieces []string) (first, second []string) {
+func splitInHalf(pieces []string) (first, second []string) {
 	if len(pieces) > 1 {
 		total, sum := 0, 0
 		for _, p := range pieces {
@@ -251,7 +251,7 @@ func halves(pieces []string) (first, second []string) {
 }
 
 // write is the summary of all pieces by one call.
-func (s *summary) write(pieces []string) (string, error) {
+func (s *summaryWriter) write(pieces []string) (string, error) {
 	n := *s.n
 	longest := cmp.Or(n.MaxTokens, defaultSummary)
 	n.MaxOutput = cmp.Or(n.MaxOutput, longest)

@@ -15,8 +15,8 @@ type switchNode struct {
 
 // switchCase is one condition and where it leads.
 type switchCase struct {
-	When program `json:"when"`
-	To   branch  `json:"to"`
+	When celExpression `json:"when"`
+	To   branch        `json:"to"`
 }
 
 func switchType() node.Type {
@@ -40,16 +40,16 @@ those after it are not evaluated.
 
 A condition that gives anything but true or false is an error.`,
 		Ports: flow.Ports{Out: branchPorts(nil), AnyIn: true},
-		Shape: func(with map[string]any) flow.Ports {
+		PortsFor: func(with map[string]any) flow.Ports {
 			return flow.Ports{Out: branchPorts(switchBranches(with)), AnyIn: true}
 		},
-		Settings: object(map[string]any{
+		Settings: objectSchema(map[string]any{
 			"cases": map[string]any{
 				"type": "array", "minItems": 1, "description": "Conditions and where they lead, in order.",
 				"items": map[string]any{
 					"type": "object", "additionalProperties": false, "required": []any{"when", "to"},
 					"properties": map[string]any{
-						"when": expression("The condition."),
+						"when": expressionSchema("The condition."),
 						"to":   branchSetting("The branch it leads to."),
 					},
 				},
@@ -89,7 +89,7 @@ outputs: {size: "{{ size.result }}", note: "{{ say.text }}"}
 
 // branchSetting names a branch.
 func branchSetting(description string) map[string]any {
-	s := setting("", description)
+	s := settingSchema("", description)
 	s["type"] = []any{"string", "boolean", "integer"}
 	return s
 }
@@ -124,7 +124,7 @@ func (n *switchNode) Run(ctx *node.Ctx) error {
 		}
 	}
 	if n.Default == "" {
-		return hinted(failure(CodeBranch, "none of the %d conditions holds", len(n.Cases)), "add a default")
+		return withHint(permanentError(CodeBranch, "none of the %d conditions holds", len(n.Cases)), "add a default")
 	}
 	takeBranch(ctx, string(n.Default))
 	return nil

@@ -40,7 +40,7 @@ Inserted values are never read as templates again.`,
 			Out:   []flow.Port{{Name: "text", Type: flow.TypeText, Description: "The result as text."}},
 			AnyIn: true,
 		},
-		Shape: func(with map[string]any) flow.Ports {
+		PortsFor: func(with map[string]any) flow.Ports {
 			p := flow.Ports{
 				Out:   []flow.Port{{Name: "text", Type: flow.TypeText, Description: "The result as text."}},
 				AnyIn: true,
@@ -50,13 +50,13 @@ Inserted values are never read as templates again.`,
 			}
 			return p
 		},
-		Settings: object(map[string]any{
-			"text":   templated("", "The template."),
-			"format": choice("What the result is.", "text", "json"),
+		Settings: objectSchema(map[string]any{
+			"text":   templateSchema("", "The template."),
+			"format": choiceSchema("What the result is.", "text", "json"),
 		}, "text"),
 		Check: func(with map[string]any) []flow.Problem {
 			if _, isText := with["text"].(string); !isText && with["text"] != nil && with["format"] != "json" {
-				return []flow.Problem{problem("text", "text is a structure; that needs format: json")}
+				return []flow.Problem{settingProblem("text", "text is a structure; that needs format: json")}
 			}
 			return nil
 		},
@@ -120,7 +120,7 @@ func (n *templateNode) Run(ctx *node.Ctx) error {
 	}
 	if text, ok := v.(string); ok {
 		if v, err = parseJSON(text); err != nil {
-			return hinted(failure(CodeJSON, "text: the result is not JSON: %v", err),
+			return withHint(permanentError(CodeJSON, "text: the result is not JSON: %v", err),
 				"write text as an object or list instead of a text")
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// endless are nodes that do not end within their timeout, each in its own way.
-func endless() map[string]string {
+// blockingNodes are nodes that do not end within their timeout, each in its own way.
+func blockingNodes() map[string]string {
 	return map[string]string{
 		"a question":              `{type: userInput, TIME, with: {prompt: "?"}}`,
 		"a timer":                 `{type: wait, TIME, with: {for: 1h}}`,
@@ -36,12 +36,12 @@ func endless() map[string]string {
 
 const waitingChild = "weir: 1\nname: child\nnodes: {w: {type: wait, with: {for: 1h}}}\n"
 
-// stubborn are functions that end when the test does, whatever their context says.
-func stubborn(t *testing.T) ([]weir.Type, *weir.Tool) {
+// blockingFunctions are functions that end when the test does, whatever their context says.
+func blockingFunctions(t *testing.T) ([]weir.Type, *weir.Tool) {
 	t.Helper()
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
-	hang, err := tool.Func("hang", "hangs", func(context.Context, struct{}) (string, error) {
+	hang, err := tool.FromFunc("hang", "hangs", func(context.Context, struct{}) (string, error) {
 		<-over
 		return "", nil
 	})
@@ -60,12 +60,12 @@ func stubborn(t *testing.T) ([]weir.Type, *weir.Tool) {
 	}, hang
 }
 
-func TestATimeoutEndsEveryKindOfNodeThatWaits(t *testing.T) {
+func TestTimeoutEndsEveryWaitingNode(t *testing.T) {
 	t.Parallel()
-	for name, keys := range endless() {
+	for name, keys := range blockingNodes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			types, hang := stubborn(t)
+			types, hang := blockingFunctions(t)
 			text := "weir: 1\nname: late\ncontext: {model: script/demo}\nnodes:\n  slow: {type: wait, in: {value: 1}, with: {for: 1h}}\n  n: " +
 				strings.Replace(keys, "TIME", "timeout: 150ms, onError: {value: null}", 1) + "\n  after: {type: template, after: n, with: {text: ran}}\n" +
 				"  stop: {type: fail, after: after, with: {message: enough}}\n"
@@ -92,7 +92,7 @@ func TestATimeoutEndsEveryKindOfNodeThatWaits(t *testing.T) {
 	}
 }
 
-func TestWhatAFunctionReturnsAfterItsTimeoutIsDiscarded(t *testing.T) {
+func TestResultAfterTimeoutIsDiscarded(t *testing.T) {
 	t.Parallel()
 	release, returned := make(chan struct{}), make(chan error, 1)
 	late := weir.Func("late", func(ctx weir.Ctx, _ struct{}) (struct {
@@ -143,17 +143,17 @@ func TestWhatAFunctionReturnsAfterItsTimeoutIsDiscarded(t *testing.T) {
 	t.Error("the function has returned and is still counted")
 }
 
-func TestTimeWithoutProgressIsRefusedWhereANodeMakesNone(t *testing.T) {
+func TestIdleTimeoutIsRejectedForNodesWithoutProgress(t *testing.T) {
 	t.Parallel()
-	types, _ := stubborn(t)
+	types, _ := blockingFunctions(t)
 	w, err := weir.Open(weir.Options{Types: types})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Close(t.Context()) }()
-	for name, keys := range endless() {
+	for name, keys := range blockingNodes() {
 		text := "weir: 1\nname: late\nnodes:\n  n: " + strings.Replace(keys, "TIME", "timeout: {idle: 1s}", 1) + "\n  slow: {type: template, with: {text: x}}\n"
-		_, err := w.ParseIn(flow.Texts(map[string]string{"child.yaml": waitingChild}), "flow.yaml", []byte(text))
+		_, err := w.ParseIn(flow.MemFiles(map[string]string{"child.yaml": waitingChild}), "flow.yaml", []byte(text))
 		refused := err != nil && strings.Contains(err.Error(), "timeout.idle")
 		acts := slices.Contains([]string{"a function", "a function that listens", "a tool", "a lazy port"}, name)
 		if refused == acts {

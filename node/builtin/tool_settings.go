@@ -24,7 +24,7 @@ func withToolSettings(properties map[string]any) map[string]any {
 		"type": "integer", "minimum": 1, "maximum": 1000,
 		"description": fmt.Sprintf("The most model calls. Default: %d.", llm.DefaultMaxSteps),
 	}
-	properties["atMax"] = choice("What to do when the model still calls tools at a limit.", "fail", "stop")
+	properties["atMax"] = choiceSchema("What to do when the model still calls tools at a limit.", "fail", "stop")
 	properties["approve"] = map[string]any{
 		"type": "object", "description": "Tools, by name, whose calls a person has to allow here: always, or once.",
 		"additionalProperties": map[string]any{"enum": []any{"always", "once", "never"}},
@@ -36,15 +36,15 @@ func withToolSettings(properties map[string]any) map[string]any {
 const approveDoc = "| `approve` | `{TOOL: always}` or `{TOOL: once}`: a person has to allow calls of the tool, " +
 	"also where it does not ask for that itself. A tool that asks is asked for, whatever stands here |"
 
-// leaveDoc says how a person's leave is got.
-const leaveDoc = `Where a person has to allow a call, those of the same answer that need no leave are made first;
+// approvalDoc says how a person's leave is got.
+const approvalDoc = `Where a person has to allow a call, those of the same answer that need no leave are made first;
 then the run pauses, with a question for each call that does (of a tool with ` + "`once`" + ` one at a time). The answers are ` + "`approve`" + `,
 ` + "`reject`" + `, or ` + "`{\"approve\": false, \"reason\": \"...\"}`" + `, whose reason the model is told. ` + "`once`" + ` means once
 in the run: what was allowed in one node is asked in no other. Who answered is kept with the result.`
 
-// offered are the tools that came in on the port tools, under what the settings
+// offeredTools are the tools that came in on the port tools, under what the settings
 // say of a person's leave.
-func (s *ToolSettings) offered(ctx *node.Ctx) ([]*tool.Tool, error) {
+func (s *ToolSettings) offeredTools(ctx *node.Ctx) ([]*tool.Tool, error) {
 	in, _ := ctx.Input("tools")
 	names, err := toolNames(in)
 	if err != nil {
@@ -54,12 +54,12 @@ func (s *ToolSettings) offered(ctx *node.Ctx) ([]*tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.guarded(tools)
+	return s.withApproval(tools)
 }
 
-// guarded are the tools with what the settings say of a person's leave, where
+// withApproval are the tools with what the settings say of a person's leave, where
 // that is stricter than what a tool says itself.
-func (s *ToolSettings) guarded(tools []*tool.Tool) ([]*tool.Tool, error) {
+func (s *ToolSettings) withApproval(tools []*tool.Tool) ([]*tool.Tool, error) {
 	strictness := func(a tool.Approval) int {
 		return slices.Index([]tool.Approval{tool.ApproveOnce, tool.ApproveAlways}, a)
 	}
@@ -67,7 +67,7 @@ func (s *ToolSettings) guarded(tools []*tool.Tool) ([]*tool.Tool, error) {
 		policy := s.Approve[name]
 		i := slices.IndexFunc(tools, func(t *tool.Tool) bool { return t.Name == name || t.Alias == name && name != "" })
 		if i < 0 {
-			return nil, hinted(failure(CodeToolUnknown, "approve: the node is not offered the tool %q", name),
+			return nil, withHint(permanentError(CodeToolUnknown, "approve: the node is not offered the tool %q", name),
 				"correct the name, or wire the tool to the node's port tools")
 		}
 		if strictness(policy) > strictness(tools[i].Approve) {

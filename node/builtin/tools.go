@@ -59,7 +59,7 @@ cannot add any.`,
 			{Name: "tools", Type: flow.TypeTools, Description: "The choice, for llmRequest."},
 			{Name: "toolNames", Type: flow.TypeList, Description: "The names of the tools."},
 		}},
-		Settings: object(map[string]any{"tools": map[string]any{
+		Settings: objectSchema(map[string]any{"tools": map[string]any{
 			"description": "auto, or the names of the tools. Default: auto.",
 			"oneOf": []any{
 				map[string]any{"const": "auto"},
@@ -134,7 +134,7 @@ func toolsNamed(set *tool.Set, names []string) ([]*tool.Tool, error) {
 	if all := set.Names(); len(all) > 0 {
 		offered = strings.Join(all, ", ")
 	}
-	return nil, hinted(failure(CodeToolUnknown, "there is no tool %s; offered are: %s", strings.Join(missing, ", "), offered),
+	return nil, withHint(permanentError(CodeToolUnknown, "there is no tool %s; offered are: %s", strings.Join(missing, ", "), offered),
 		"correct the name, or start Weir with a configuration that offers the tool")
 }
 
@@ -161,5 +161,5 @@ func toolNames(v engine.Value) ([]string, error) {
 		}
 		return names, nil
 	}
-	return nil, failure(CodeInput, "tools: %s is not the name of a tool", describe(v))
+	return nil, permanentError(CodeInput, "tools: %s is not the name of a tool", describeValue(v))
 }

@@ -10,9 +10,9 @@ import (
 
 // transformNode computes values with CEL.
 type transformNode struct {
-	Expr   program            `json:"expr"`
-	Fields map[string]program `json:"fields"`
-	State  map[string]program `json:"state"`
+	Expr   celExpression            `json:"expr"`
+	Fields map[string]celExpression `json:"fields"`
+	State  map[string]celExpression `json:"state"`
 }
 
 func transformType() node.Type {
@@ -35,9 +35,9 @@ read the state as it was when the node started, also those under ` + "`state`" +
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "The result."}},
 			AnyIn: true,
 		},
-		Shape: transformPorts,
-		Settings: object(map[string]any{
-			"expr":   expression("One expression."),
+		PortsFor: transformPorts,
+		Settings: objectSchema(map[string]any{
+			"expr":   expressionSchema("One expression."),
 			"fields": expressions("Expressions by the name of their output."),
 			"state":  expressions("Expressions by the key of the state they are written to."),
 		}),
@@ -90,8 +90,8 @@ outputs: {double: "{{ second.value }}"}
 
 // expressions is the JSON Schema of expressions by name.
 func expressions(description string) map[string]any {
-	s := setting("object", description)
-	s["additionalProperties"] = expression("An expression.")
+	s := settingSchema("object", description)
+	s["additionalProperties"] = expressionSchema("An expression.")
 	return s
 }
 
@@ -112,14 +112,14 @@ func transformPorts(with map[string]any) flow.Ports {
 func checkTransform(with map[string]any) []flow.Problem {
 	var problems []flow.Problem
 	if with["expr"] != nil && with["fields"] != nil {
-		problems = append(problems, problem("fields", "expr and fields are both given; expected one of them"))
+		problems = append(problems, settingProblem("fields", "expr and fields are both given; expected one of them"))
 	}
 	if with["expr"] == nil && with["fields"] == nil && with["state"] == nil {
-		problems = append(problems, problem("", "nothing to compute; expected expr, fields or state"))
+		problems = append(problems, settingProblem("", "nothing to compute; expected expr, fields or state"))
 	}
 	for _, name := range namesOf(with["fields"]) {
 		if name == "value" || name == "error" {
-			problems = append(problems, problem("fields."+name, "a field cannot be called %s: the node has a port of that name", name))
+			problems = append(problems, settingProblem("fields."+name, "a field cannot be called %s: the node has a port of that name", name))
 		}
 	}
 	return problems

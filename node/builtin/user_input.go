@@ -47,14 +47,14 @@ To go on without an answer, give the node ` + "`onError: {value: ...}`" + ` or w
 ` + "`error`" + ` port.`,
 		Ports: flow.Ports{
 			In:    []flow.Port{contextIn()},
-			Out:   saidPorts(),
+			Out:   messagePorts(),
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{
-			"prompt":  templated("string", "The question."),
-			"schema":  setting("object", "JSON Schema of the answer; text where there is none."),
-			"history": setting("boolean", "Append the answer to the context as a user message. Default: false."),
-			"timeout": lasting("How long to wait for an answer. Default: for ever."),
+		Settings: objectSchema(map[string]any{
+			"prompt":  templateSchema("string", "The question."),
+			"schema":  settingSchema("object", "JSON Schema of the answer; text where there is none."),
+			"history": settingSchema("boolean", "Append the answer to the context as a user message. Default: false."),
+			"timeout": durationSchema("How long to wait for an answer. Default: for ever."),
 		}),
 		Check:   checkSchemaSetting,
 		Context: flow.ContextWrite,
@@ -114,24 +114,24 @@ func (n *userInputNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	answer, ok, err := ctx.Wait("ask", engine.Interrupt{
-		Kind: engine.AwaitInput, Prompt: prompt, Schema: n.Schema, Due: dueAfter(ctx, n.Timeout),
+		Kind: engine.AwaitInput, Prompt: prompt, Schema: n.Schema, Due: deadlineAfter(ctx, n.Timeout),
 	})
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return hinted(failure(CodeAnswerTimeout, "nobody answered within %v", n.Timeout.Duration),
+		return withHint(permanentError(CodeAnswerTimeout, "nobody answered within %v", n.Timeout.Duration),
 			"set a longer timeout, or wire the node's error port to go on without an answer")
 	}
 	if err := n.accepts.Check(answer); err != nil {
-		return failure(CodeAnswer, "the answer %s does not fit the schema: %v", describe(answer), err)
+		return permanentError(CodeAnswer, "the answer %s does not fit the schema: %v", describeValue(answer), err)
 	}
-	return say(ctx, node.TextOf(answer), answer, n.History)
+	return outputMessage(ctx, node.TextOf(answer), answer, n.History)
 }
 
-// dueAfter is when a wait that began with the attempt is given up, in Unix
+// deadlineAfter is when a wait that began with the attempt is given up, in Unix
 // milliseconds; 0, never, where the timeout is not set.
-func dueAfter(ctx *node.Ctx, timeout duration) int64 {
+func deadlineAfter(ctx *node.Ctx, timeout duration) int64 {
 	if timeout.Duration == 0 {
 		return 0
 	}
@@ -145,7 +145,7 @@ func checkSchemaSetting(with map[string]any) []flow.Problem {
 		return nil
 	}
 	if _, err := node.CompileSchema(schema); err != nil {
-		return []flow.Problem{problem("schema", "schema is not a JSON Schema: %v", err)}
+		return []flow.Problem{settingProblem("schema", "schema is not a JSON Schema: %v", err)}
 	}
 	return nil
 }

@@ -36,13 +36,13 @@ millisecond.`,
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "What came in."}},
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{
-			"for":   withRole(lasting("How long to wait."), "template"),
-			"until": templated("string", "The moment to wait for, RFC 3339."),
+		Settings: objectSchema(map[string]any{
+			"for":   withRole(durationSchema("How long to wait."), "template"),
+			"until": templateSchema("string", "The moment to wait for, RFC 3339."),
 		}),
 		Check: func(with map[string]any) []flow.Problem {
 			if (with["for"] == nil) == (with["until"] == nil) {
-				return []flow.Problem{problem("", "expected one of for and until")}
+				return []flow.Problem{settingProblem("", "expected one of for and until")}
 			}
 			return nil
 		},
@@ -81,7 +81,7 @@ func (n *waitNode) finish() error {
 		}
 	}
 	if v, ok := n.Until.literal(); ok {
-		if _, err := momentOf(v); err != nil {
+		if _, err := parseTime(v); err != nil {
 			return fmt.Errorf("setting \"until\": %w", err)
 		}
 	}
@@ -100,7 +100,7 @@ func (n *waitNode) Run(ctx *node.Ctx) error {
 			return err
 		}
 	}
-	return passValue(ctx)
+	return outputValue(ctx)
 }
 
 func (n *waitNode) due(ctx *node.Ctx) (time.Time, error) {
@@ -109,9 +109,9 @@ func (n *waitNode) due(ctx *node.Ctx) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		t, err := momentOf(v)
+		t, err := parseTime(v)
 		if err != nil {
-			return time.Time{}, failure(CodeExpression, "until: %v", err)
+			return time.Time{}, permanentError(CodeExpression, "until: %v", err)
 		}
 		return t, nil
 	}
@@ -121,21 +121,21 @@ func (n *waitNode) due(ctx *node.Ctx) (time.Time, error) {
 	}
 	d, err := durationOf(v)
 	if err != nil {
-		return time.Time{}, failure(CodeExpression, "for: %v", err)
+		return time.Time{}, permanentError(CodeExpression, "for: %v", err)
 	}
 	// A part of a millisecond is waited for too: timers are not early.
 	return ctx.Now().Add(d + time.Millisecond - 1).Truncate(time.Millisecond), nil
 }
 
-// momentOf reads a moment from a value.
-func momentOf(v engine.Value) (time.Time, error) {
+// parseTime reads a moment from a value.
+func parseTime(v engine.Value) (time.Time, error) {
 	s, ok := v.(string)
 	if !ok {
-		return time.Time{}, fmt.Errorf("%s is not a moment: write it like 2030-01-31T09:00:00Z", describe(v))
+		return time.Time{}, fmt.Errorf("%s is not a moment: write it like 2030-01-31T09:00:00Z", describeValue(v))
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a moment: write it like 2030-01-31T09:00:00Z", shorten(s, maxShown))
+		return time.Time{}, fmt.Errorf("%q is not a moment: write it like 2030-01-31T09:00:00Z", shorten(s, maxValueBytes))
 	}
 	return t, nil
 }

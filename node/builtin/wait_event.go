@@ -38,10 +38,10 @@ it is given, and the run goes on waiting.`,
 			Out:   []flow.Port{{Name: "value", Type: flow.TypeAny, Description: "The event's value."}},
 			AnyIn: true,
 		},
-		Settings: object(map[string]any{
-			"name":    templated("string", "The event's name."),
-			"schema":  setting("object", "JSON Schema of the event's value."),
-			"timeout": lasting("How long to wait. Default: for ever."),
+		Settings: objectSchema(map[string]any{
+			"name":    templateSchema("string", "The event's name."),
+			"schema":  settingSchema("object", "JSON Schema of the event's value."),
+			"timeout": durationSchema("How long to wait. Default: for ever."),
 		}, "name"),
 		Check: checkSchemaSetting,
 		Examples: []flow.Example{{
@@ -85,20 +85,20 @@ func (n *waitEventNode) Run(ctx *node.Ctx) error {
 		return err
 	}
 	if name == "" {
-		return failure(CodeExpression, "name: the event's name is empty")
+		return permanentError(CodeExpression, "name: the event's name is empty")
 	}
 	v, ok, err := ctx.Wait("event", engine.Interrupt{
-		Kind: engine.AwaitEvent, Event: name, Schema: n.Schema, Due: dueAfter(ctx, n.Timeout),
+		Kind: engine.AwaitEvent, Event: name, Schema: n.Schema, Due: deadlineAfter(ctx, n.Timeout),
 	})
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return hinted(failure(CodeEventTimeout, "the event %q did not come within %v", name, n.Timeout.Duration),
+		return withHint(permanentError(CodeEventTimeout, "the event %q did not come within %v", name, n.Timeout.Duration),
 			"set a longer timeout, or wire the node's error port to go on without the event")
 	}
 	if err := n.accepts.Check(v); err != nil {
-		return failure(CodeAnswer, "the event's value %s does not fit the schema: %v", describe(v), err)
+		return permanentError(CodeAnswer, "the event's value %s does not fit the schema: %v", describeValue(v), err)
 	}
 	ctx.Output("value", v)
 	return nil

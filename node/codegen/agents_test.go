@@ -23,29 +23,29 @@ func fails(t *testing.T, r weirtest.Result, code string) *weir.Error {
 	return r.Error
 }
 
-func TestModelsMayAnswerInTheirOwnWays(t *testing.T) {
+func TestAgentAnswersAreReadInSeveralForms(t *testing.T) {
 	const program = "import json\namount = float(inputs['invoice'].split(' EUR')[0])\n" +
 		"print(json.dumps({'status': 'success', 'context_updates': {'amount': amount}}))"
 	for _, c := range []struct {
 		name   string
 		script []string
 	}{
-		{"JSON in prose", []string{"Let me see {here}. I think:\n```json\n" + noAnalysis + "\n```\nThat is all.", readAmount, "Well: " + good}},
+		{"JSON in prose", []string{"Let me see {here}. I think:\n```json\n" + noAnalysis + "\n```\nThat is all.", readAmount, "Well: " + goodVerdict}},
 		{"booleans as texts", []string{`{"needs_analysis": "No", "complexity": "LOW"}`, readAmount, `{"valid": "yes"}`}},
 		{"another name for valid", []string{noAnalysis, readAmount, `{"is_valid": true}`}},
 		{"null where a field is unknown", []string{`{"needs_analysis": false, "reason": null, "hint": null}`, readAmount, `{"valid": true, "reason": null}`}},
-		{"code without a fence", []string{noAnalysis, program, good}},
-		{"code in a fence of no language", []string{noAnalysis, "Sure!\n```\n" + program + "\n```\nHope that helps.", good}},
-		{"a fence that is not closed", []string{noAnalysis, "```python\n" + program, good}},
+		{"code without a fence", []string{noAnalysis, program, goodVerdict}},
+		{"code in a fence of no language", []string{noAnalysis, "Sure!\n```\n" + program + "\n```\nHope that helps.", goodVerdict}},
+		{"a fence that is not closed", []string{noAnalysis, "```python\n" + program, goodVerdict}},
 		{"the longest of several fences", []string{noAnalysis, "```bash\npip install pdf\n# and many more lines than the program has, which is not that long at all, or is it? it is, " +
-			"since this goes on and on and on and on and on and on and on and on and on\n```\n```py\nx = 1\n```\n```python\n" + program + "\n```", good}},
-		{"indented code", []string{noAnalysis, "```python\n    " + strings.ReplaceAll(program, "\n", "\n    ") + "\n```", good}},
-		{"code as JSON", []string{noAnalysis, fmt.Sprintf(`{"code": %q}`, program), good}},
-		{"lines that end as on Windows", []string{noAnalysis, strings.ReplaceAll(readAmount, "\n", "\r\n"), good}},
+			"since this goes on and on and on and on and on and on and on and on and on\n```\n```py\nx = 1\n```\n```python\n" + program + "\n```", goodVerdict}},
+		{"indented code", []string{noAnalysis, "```python\n    " + strings.ReplaceAll(program, "\n", "\n    ") + "\n```", goodVerdict}},
+		{"code as JSON", []string{noAnalysis, fmt.Sprintf(`{"code": %q}`, program), goodVerdict}},
+		{"lines that end as on Windows", []string{noAnalysis, strings.ReplaceAll(readAmount, "\n", "\r\n"), goodVerdict}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(c.script...)})
+			r := play(t, readingFlow, weirtest.Case{In: invoice(), Script: weirtest.Says(c.script...)})
 			completes(t, r)
 			equal(t, "the state", r.State, map[string]any{"amount": 1250.0})
 			equal(t, "steps", steps(r), []string{
@@ -56,7 +56,7 @@ func TestModelsMayAnswerInTheirOwnWays(t *testing.T) {
 	}
 }
 
-func TestWhatAnAgentGetsWrongIsTriedAgain(t *testing.T) {
+func TestAgentMistakesAreRetried(t *testing.T) {
 	start := []string{"1 input_analysis 1 success", "2 data_analysis 1 skipped"}
 	second := []string{"3 code_generation 2 success", "4 code_validation 2 success", "5 execution 2 success", "6 output_validation 2 success"}
 	for _, c := range []struct {
@@ -100,19 +100,19 @@ func TestWhatAnAgentGetsWrongIsTriedAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			script := append([]string{noAnalysis, c.say}, c.more...)
-			r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(append(script, readAmount, good)...)})
+			r := play(t, readingFlow, weirtest.Case{In: invoice(), Script: weirtest.Says(append(script, readAmount, goodVerdict)...)})
 			completes(t, r)
 			equal(t, "steps", steps(r), append(append(append([]string{}, start...), c.steps...), second...))
 			equal(t, "the state", r.State, map[string]any{"amount": 1250.0})
-			if text := sent(r.Asked[len(r.Asked)-2]); !strings.Contains(text, c.told) {
+			if text := sent(r.Requests[len(r.Requests)-2]); !strings.Contains(text, c.told) {
 				t.Errorf("the second generation is not told %q: %s", c.told, text)
 			}
 		})
 	}
 }
 
-func TestAnalysesThatComeToNothingAreRecordedAndTheWorkGoesOn(t *testing.T) {
-	r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says("No idea.", "Still none.", "```python\n1/0\n```", readAmount, good)})
+func TestFailedAnalysisIsRecordedAndWorkContinues(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{In: invoice(), Script: weirtest.Says("No idea.", "Still none.", "```python\n1/0\n```", readAmount, goodVerdict)})
 	completes(t, r)
 	equal(t, "steps", steps(r)[:3], []string{"1 input_analysis 1 failed", "2 data_analysis 1 failed", "3 code_generation 1 success"})
 	if s := stepsOf(r)[1]; !strings.Contains(s.Error, "ZeroDivisionError") || !strings.Contains(s.Code, "1/0") {
@@ -120,18 +120,18 @@ func TestAnalysesThatComeToNothingAreRecordedAndTheWorkGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhatAnAnalysisDoesToTheContextIsDropped(t *testing.T) {
-	r := play(t, reading, weirtest.Case{In: invoice(), State: map[string]any{"kept": 1}, Script: weirtest.Says(
-		analysis, "```python\ncontext['spy'] = 1\ndel context['kept']\nprint('a text, then EUR')\n```", readAmount, good)})
+func TestAnalysisCannotChangeTheState(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{In: invoice(), State: map[string]any{"kept": 1}, Script: weirtest.Says(
+		analysis, "```python\ncontext['spy'] = 1\ndel context['kept']\nprint('a text, then EUR')\n```", readAmount, goodVerdict)})
 	completes(t, r)
 	equal(t, "the state", r.State, map[string]any{"amount": 1250.0, "kept": int64(1)})
-	if text := sent(r.Asked[2]); !strings.Contains(text, "a text, then EUR") {
+	if text := sent(r.Requests[2]); !strings.Contains(text, "a text, then EUR") {
 		t.Errorf("the generation is not told what was found: %s", text)
 	}
 }
 
-func TestANodeWhoseAttemptsAllFailSaysTheLastErrorAndKeepsItsMetadata(t *testing.T) {
-	r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile, readFile, "```python\nraise ValueError('the last')\n```")})
+func TestExhaustedAttemptsReportTheLastError(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile, readFile, "```python\nraise ValueError('the last')\n```")})
 	e := fails(t, r, engine.CodeGeneration)
 	if !strings.Contains(e.Message, "the last") || !strings.Contains(e.Message, "3 attempts") || !strings.Contains(e.Hint, "--chain") {
 		t.Errorf("the error is %v, %q", e, e.Hint)
@@ -143,7 +143,7 @@ func TestANodeWhoseAttemptsAllFailSaysTheLastErrorAndKeepsItsMetadata(t *testing
 	equal(t, "the state", r.State, map[string]any{})
 }
 
-func TestADecisionIsWrittenToo(t *testing.T) {
+func TestDecisionCodeIsGenerated(t *testing.T) {
 	const deciding = `
 weir: 1
 name: deciding
@@ -156,14 +156,14 @@ nodes:
 outputs: {branch: "{{ size.result }}", text: "{{ big.text }}"}
 `
 	r := play(t, deciding, weirtest.Case{State: map[string]any{"amount": 1250, "branch_decision": "false"}, Script: weirtest.Says(
-		noAnalysis, "```python\npass\n```", "```python\ncontext['branch_decision'] = 'maybe'\n```", "```python\ncontext['branch_decision'] = context['amount'] > 1000\n```", good)})
+		noAnalysis, "```python\npass\n```", "```python\ncontext['branch_decision'] = 'maybe'\n```", "```python\ncontext['branch_decision'] = context['amount'] > 1000\n```", goodVerdict)})
 	completes(t, r)
 	equal(t, "outputs", r.Outputs, map[string]any{"branch": "true", "text": "big"})
 	all := stepsOf(r)
 	if len(all) != 12 || !strings.Contains(all[4].Error, engine.CodeBranchMissing) || !strings.Contains(all[7].Error, engine.CodeBranch) {
 		t.Errorf("steps %q: %s; %s", steps(r), all[4].Error, all[7].Error)
 	}
-	if text := sent(r.Asked[1]); !strings.Contains(text, `"true", "false"`) || !strings.Contains(text, "branch_decision") {
+	if text := sent(r.Requests[1]); !strings.Contains(text, `"true", "false"`) || !strings.Contains(text, "branch_decision") {
 		t.Errorf("the generation is not told of the branches: %s", text)
 	}
 	equal(t, "the state", r.State, map[string]any{"amount": int64(1250), "branch_decision": "false"})
@@ -171,19 +171,19 @@ outputs: {branch: "{{ size.result }}", text: "{{ big.text }}"}
 
 // The judge alone is told the beginnings of the inputs, and no model is told values of
 // the state.
-func TestModelsAreToldNamesAndTypesAndNoValues(t *testing.T) {
-	r := play(t, reading, weirtest.Case{
+func TestModelsSeeNamesAndTypesOnly(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{
 		In:    map[string]any{"invoice": "1250 EUR, my-own-words"},
 		State: map[string]any{"api_key": "sk-very-secret", "customer": map[string]any{"name": "Ada Lovelace", "password": "correct horse"}},
 		Script: weirtest.Says(analysis, "```python\nimport json\nprint(json.dumps({'found': 'sk-very-secret and correct horse'}))\n```",
 			"```python\ncontext['amount'] = 1250.0\ncontext['copy'] = context['api_key']\nraise ValueError('correct horse')\n```",
-			"```python\ncontext['amount'] = 1250.0\ncontext['token'] = 'fresh-secret'\nprint('used sk-very-secret')\n```", good),
+			"```python\ncontext['amount'] = 1250.0\ncontext['token'] = 'fresh-secret'\nprint('used sk-very-secret')\n```", goodVerdict),
 	})
 	completes(t, r)
-	for i, req := range r.Asked {
+	for i, req := range r.Requests {
 		text := sent(req)
 		for _, secret := range []string{"sk-very-secret", "correct horse", "fresh-secret", "Ada Lovelace", "my-own-words"} {
-			if judge := i == len(r.Asked)-1; judge && secret == "my-own-words" {
+			if judge := i == len(r.Requests)-1; judge && secret == "my-own-words" {
 				continue
 			}
 			if strings.Contains(text, secret) {
@@ -191,7 +191,7 @@ func TestModelsAreToldNamesAndTypesAndNoValues(t *testing.T) {
 			}
 		}
 	}
-	text := sent(r.Asked[0])
+	text := sent(r.Requests[0])
 	for _, want := range []string{`"api_key": text of 14 characters`, `"name": text of 12 characters`, `"invoice": text of 22 characters`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the first call is not told %s: %s", want, text)
@@ -199,9 +199,9 @@ func TestModelsAreToldNamesAndTypesAndNoValues(t *testing.T) {
 	}
 }
 
-func TestEachAgentMayHaveAModelOfItsOwn(t *testing.T) {
-	flow := strings.Replace(reading, "learn: false}", "learn: false, models: {input_analysis: script/small, code_generation: other/large}}", 1)
-	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readAmount, good)})
+func TestEachAgentMayHaveItsOwnModel(t *testing.T) {
+	flow := strings.Replace(readingFlow, "learn: false}", "learn: false, models: {input_analysis: script/small, code_generation: other/large}}", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readAmount, goodVerdict)})
 	completes(t, r)
 	var models []string
 	for _, s := range stepsOf(r) {
@@ -211,31 +211,31 @@ func TestEachAgentMayHaveAModelOfItsOwn(t *testing.T) {
 	equal(t, "the model of the metadata", metadata(t, r)["model"], "other/large")
 }
 
-func TestTheOneWhoWritesMayCallToolsAndItsCallsAreRecorded(t *testing.T) {
+func TestGeneratorMayCallTools(t *testing.T) {
 	look := &weir.Tool{Name: "look_up", Call: func(_ context.Context, c tool.Call) (string, error) { return "EUR stands behind the amount", nil }}
-	flow := strings.Replace(reading, "learn: false}", "learn: false, tools: [look_up]}", 1)
+	flow := strings.Replace(readingFlow, "learn: false}", "learn: false, tools: [look_up]}", 1)
 	r := play(t, flow, weirtest.Case{In: invoice(), Tools: []*weir.Tool{look}, Script: append(append(
-		weirtest.Says(noAnalysis), weirtest.Calls("look_up", map[string]any{"what": "EUR"})), weirtest.Says(readFile, readAmount, good)...)})
+		weirtest.Says(noAnalysis), weirtest.Calls("look_up", map[string]any{"what": "EUR"})), weirtest.Says(readFile, readAmount, goodVerdict)...)})
 	completes(t, r)
 	s := stepsOf(r)[2]
 	if out := fmt.Sprint(s.Output); !strings.Contains(out, "look_up") || s.Usage.Calls != 2 {
 		t.Errorf("the generation is recorded as %s, %+v", out, s.Usage)
 	}
-	if len(r.Asked[0].Tools) != 0 || len(r.Asked[1].Tools) != 1 || len(r.Asked[len(r.Asked)-1].Tools) != 0 {
+	if len(r.Requests[0].Tools) != 0 || len(r.Requests[1].Tools) != 1 || len(r.Requests[len(r.Requests)-1].Tools) != 0 {
 		t.Error("others than the one who writes are offered tools")
 	}
 }
 
-func TestNothingOfItIsSaidInTheConversation(t *testing.T) {
-	r := play(t, reading, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readAmount, good)})
+func TestAgentsDoNotWriteToTheConversation(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readAmount, goodVerdict)})
 	completes(t, r)
 	if len(r.Messages) != 0 {
 		t.Errorf("the context has %v", r.Messages)
 	}
 }
 
-func TestAModelThatFailsFailsTheNodeWithItsCode(t *testing.T) {
-	r := play(t, reading, weirtest.Case{In: invoice(), Script: append(weirtest.Says(noAnalysis), weirtest.Fails(engine.CodeModelOverloaded))})
+func TestFailedModelFailsTheNodeWithItsCode(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{In: invoice(), Script: append(weirtest.Says(noAnalysis), weirtest.Fails(engine.CodeModelOverloaded))})
 	if e := fails(t, r, engine.CodeModelOverloaded); e.Node != "read" {
 		t.Errorf("the error is of %q", e.Node)
 	}
@@ -245,20 +245,20 @@ func TestAModelThatFailsFailsTheNodeWithItsCode(t *testing.T) {
 	}
 }
 
-func TestWhatTheSchemaOfAKeyRefusesIsTriedAgain(t *testing.T) {
-	flow := strings.Replace(reading, "nodes:", "state: {amount: {schema: {type: number, minimum: 1}}}\nnodes:", 1)
-	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, "```\ncontext['amount'] = -5\n```", readAmount, good)})
+func TestStateSchemaViolationIsRetried(t *testing.T) {
+	flow := strings.Replace(readingFlow, "nodes:", "state: {amount: {schema: {type: number, minimum: 1}}}\nnodes:", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, "```\ncontext['amount'] = -5\n```", readAmount, goodVerdict)})
 	completes(t, r)
 	if s := stepsOf(r)[4]; s.Status != engine.StepFailed || !strings.Contains(s.Error, "minimum") {
 		t.Errorf("the execution is recorded as %+v", s)
 	}
 }
 
-func TestABudgetHoldsForTheAgents(t *testing.T) {
-	flow := strings.Replace(reading, "in: {invoice", "budget: {maxCalls: 2}\n    in: {invoice", 1)
-	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile, readAmount, good)})
-	if e := fails(t, r, engine.CodeBudget); e.Budget == "" || len(r.Asked) != 2 || r.Usage.Calls != 2 {
-		t.Errorf("%d calls were made, %d counted", len(r.Asked), r.Usage.Calls)
+func TestBudgetCoversTheAgents(t *testing.T) {
+	flow := strings.Replace(readingFlow, "in: {invoice", "budget: {maxCalls: 2}\n    in: {invoice", 1)
+	r := play(t, flow, weirtest.Case{In: invoice(), Script: weirtest.Says(noAnalysis, readFile, readAmount, goodVerdict)})
+	if e := fails(t, r, engine.CodeBudget); e.Budget == "" || len(r.Requests) != 2 || r.Usage.Calls != 2 {
+		t.Errorf("%d calls were made, %d counted", len(r.Requests), r.Usage.Calls)
 	}
 	equal(t, "the last step", steps(r)[5], "3 code_generation 2 failed")
 
@@ -270,7 +270,7 @@ func TestABudgetHoldsForTheAgents(t *testing.T) {
 	equal(t, "outputs", r.Outputs, map[string]any{"over": "over"})
 }
 
-func TestAnAnalysisForADecisionDecidesNothing(t *testing.T) {
+func TestAnalysisForADecisionTakesNoBranch(t *testing.T) {
 	r := play(t, `
 weir: 1
 name: deciding
@@ -279,7 +279,7 @@ nodes:
   size: {type: decision, with: {prompt: "Is amount more than 1000?", learn: false}}
 outputs: {branch: "{{ size.result }}"}
 `, weirtest.Case{State: map[string]any{"amount": 1250}, Script: weirtest.Says(
-		analysis, "```python\nprint('a whole number')\n```", "```python\ncontext['branch_decision'] = context['amount'] > 1000\n```", good)})
+		analysis, "```python\nprint('a whole number')\n```", "```python\ncontext['branch_decision'] = context['amount'] > 1000\n```", goodVerdict)})
 	completes(t, r)
 	equal(t, "the analysis", steps(r)[1], "2 data_analysis 1 success")
 }

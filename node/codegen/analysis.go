@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// probe finds out whether there is anything to run code with, before a model is
+// checkExecutor finds out whether there is anything to run code with, before a model is
 // paid to write some.
-func (k *work) probe() error {
+func (k *codeWriting) checkExecutor() error {
 	_, err := k.ctx.Do(node.Effect{
 		Name: "probe", Request: []any{k.Language, k.Executor},
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
@@ -28,9 +28,9 @@ func (k *work) probe() error {
 	return err
 }
 
-// analyse has the input looked at and, where that is said to be needed, the data:
+// analyseAll has the input looked at and, where that is said to be needed, the data:
 // by code that only reads.
-func (k *work) analyse() error {
+func (k *codeWriting) analyseAll() error {
 	needed, hint, err := k.analyseInput()
 	if err != nil {
 		return err
@@ -46,12 +46,12 @@ func (k *work) analyse() error {
 
 // analyseInput asks whether the data has to be looked at. Without a usable answer
 // it has.
-func (k *work) analyseInput() (needed bool, hint string, err error) {
-	s := engine.Step{Number: stepInput, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.given(nil)}
-	a, wrong, err := k.ask(stepInput, inputSystem, k.situation(), inputSchema(), "needs_analysis")
-	a.on(&s)
+func (k *codeWriting) analyseInput() (needed bool, hint string, err error) {
+	s := engine.Step{Number: stepInput, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.stepInput(nil)}
+	a, wrong, err := k.ask(stepInput, inputSystem, k.taskPrompt(), inputSchema(), "needs_analysis")
+	a.addTo(&s)
 	if err != nil {
-		return false, "", k.hard(s, err)
+		return false, "", k.recordFailed(s, err)
 	}
 	o := a.object
 	needed = true
@@ -74,22 +74,22 @@ func (k *work) analyseInput() (needed bool, hint string, err error) {
 // analyseData has code written that looks at the data, and runs it. What it does
 // to the context is dropped; what it prints are insights. Where it comes to nothing the work
 // goes on without.
-func (k *work) analyseData(hint string) error {
-	s := engine.Step{Number: stepData, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.given(map[string]any{"hint": hint})}
-	a, wrong, err := k.ask(stepData, dataSystem(k.Language), k.situation()+"\n\nWhat to find out: "+orNone(hint), nil)
-	a.on(&s)
+func (k *codeWriting) analyseData(hint string) error {
+	s := engine.Step{Number: stepData, Attempt: k.round + 1, Status: engine.StepSuccess, Input: k.stepInput(map[string]any{"hint": hint})}
+	a, wrong, err := k.ask(stepData, dataSystem(k.Language), k.taskPrompt()+"\n\nWhat to find out: "+orNone(hint), nil)
+	a.addTo(&s)
 	if err != nil {
-		return k.hard(s, err)
+		return k.recordFailed(s, err)
 	}
 	s.Code = codeIn(a.text, k.Language)
 	if wrong == "" && s.Code == "" {
 		wrong = "the answer holds no code"
 	}
 	if wrong == "" {
-		r, err := k.execute(k.ctx, analyses, s.Code, true)
+		r, err := k.execute(k.ctx, purposeAnalyse, s.Code, true)
 		if err != nil {
-			ended(&s, r, err)
-			return k.hard(s, err)
+			completeStep(&s, r, err)
+			return k.recordFailed(s, err)
 		}
 		s.Sandbox, s.Micros = r.Sandbox, s.Micros+r.Micros
 		if r.Failure != nil {
@@ -110,12 +110,12 @@ func (k *work) analyseData(hint string) error {
 
 // insightsOf is what code that looked at data has to say: the object it printed,
 // else all that it printed.
-func insightsOf(r *Ran) engine.Value {
-	if r.Printed && len(r.Set) > 0 {
-		if len(jsonText(r.Set, nil, maxKept+1)) <= maxKept {
-			return r.Set
+func insightsOf(r *Execution) engine.Value {
+	if r.Printed && len(r.Updates) > 0 {
+		if len(jsonText(r.Updates, nil, maxKept+1)) <= maxKept {
+			return r.Updates
 		}
-		return jsonText(r.Set, nil, maxKept)
+		return jsonText(r.Updates, nil, maxKept)
 	}
 	if r.Message != "" {
 		return shorten(r.Message, maxKept)
@@ -123,8 +123,8 @@ func insightsOf(r *Ran) engine.Value {
 	return shorten(r.Stdout, maxKept)
 }
 
-// given is the input of an agent's step.
-func (k *work) given(more map[string]any) map[string]any {
+// stepInput is the input of an agent's step.
+func (k *codeWriting) stepInput(more map[string]any) map[string]any {
 	in := map[string]any{
 		"task": k.task(), "context_keys": texts(sortedKeys(k.state)), "inputs": texts(sortedKeys(k.inputs)),
 	}
@@ -136,60 +136,60 @@ func (k *work) given(more map[string]any) map[string]any {
 	return in
 }
 
-// check has the executor look at the code, without running it.
-func (k *work) check() (ok bool, err error) {
+// validate has the executor look at the code, without running it.
+func (k *codeWriting) validate() (ok bool, err error) {
 	s := engine.Step{Number: stepValidate, Attempt: k.round, Status: engine.StepSuccess, Code: k.code}
 	problems, micros, err := k.problems()
 	if err != nil {
-		return false, k.hard(s, err)
+		return false, k.recordFailed(s, err)
 	}
 	s.Micros = micros
 	s.Output = map[string]any{"valid": len(problems) == 0, "errors": texts(problems)}
 	k.notes[stepName(stepValidate)] = s.Output
 	if len(problems) > 0 {
 		s.Status, s.Error = engine.StepFailed, joined(problems)
-		k.refuse(stepValidate, s.Error)
+		k.reject(stepValidate, s.Error)
 	}
 	return len(problems) == 0, k.record(s)
 }
 
 // run runs the code. It returns nil where the code failed.
-func (k *work) run() (*Ran, error) {
-	s := k.execution(k.ctx, k.code, k.round)
-	r, err := k.execute(k.ctx, runs, k.code, true)
+func (k *codeWriting) run() (*Execution, error) {
+	s := k.executionStep(k.ctx, k.code, k.round)
+	r, err := k.execute(k.ctx, purposeRun, k.code, true)
 	if err != nil {
-		ended(&s, r, err)
-		return nil, k.hard(s, err)
+		completeStep(&s, r, err)
+		return nil, k.recordFailed(s, err)
 	}
 	if err = r.err(); err == nil {
-		err = k.fits(k.ctx, r)
+		err = k.checkResult(k.ctx, r)
 	}
-	ended(&s, r, err)
+	completeStep(&s, r, err)
 	if err != nil {
 		why := messageOf(err)
 		if stderr := k.hidden(r.Stderr); stderr != "" {
 			why += "\nstderr: " + shorten(stderr, maxShown)
 		}
-		k.refuse(stepExecute, why)
+		k.reject(stepExecute, why)
 		return nil, k.record(s)
 	}
 	return r, k.record(s)
 }
 
-// judge asks whether what the code did is what was asked for.
-func (k *work) judge(r *Ran) (ok bool, err error) {
-	changes := append(sortedKeys(r.Set), r.Delete...)
+// validateOutput asks whether what the code did is what was asked for.
+func (k *codeWriting) validateOutput(r *Execution) (ok bool, err error) {
+	changes := append(sortedKeys(r.Updates), r.Delete...)
 	s := engine.Step{
 		Number: stepOutput, Attempt: k.round, Status: engine.StepSuccess,
-		Input: k.given(map[string]any{"changes": texts(changes), "branch_decision": r.Branch}),
+		Input: k.stepInput(map[string]any{"changes": texts(changes), "branch_decision": r.Branch}),
 	}
-	a, wrong, err := k.ask(stepOutput, outputSystem, k.outcome(r), outputSchema(), verdictNames()...)
-	a.on(&s)
+	a, wrong, err := k.ask(stepOutput, outputSystem, k.validatePrompt(r), outputSchema(), verdictNames()...)
+	a.addTo(&s)
 	if err != nil {
-		return false, k.hard(s, err)
+		return false, k.recordFailed(s, err)
 	}
 	o := a.object
-	valid, said := verdict(o)
+	valid, said := parseVerdict(o)
 	if !said && wrong == "" {
 		wrong = "the answer does not say whether the output is valid: " + shorten(a.text, maxShown)
 	}
@@ -209,12 +209,12 @@ func (k *work) judge(r *Ran) (ok bool, err error) {
 		}
 	}
 	s.Status, s.Error = engine.StepFailed, wrong
-	k.refuse(stepOutput, wrong)
+	k.reject(stepOutput, wrong)
 	return false, k.record(s)
 }
 
-// verdict reads what a model says of an output, under the names that models give it.
-func verdict(o map[string]any) (valid, said bool) {
+// parseVerdict reads what a model says of an output, under the names that models give it.
+func parseVerdict(o map[string]any) (valid, said bool) {
 	for _, name := range verdictNames() {
 		if v, ok := o[name].(bool); ok {
 			return v, true

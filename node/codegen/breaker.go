@@ -16,17 +16,17 @@ import (
 
 // The breaker of an executor or a model opens where within breakerWindow there
 // were breakerFailures outages, and those were at least half of what was asked of
-// it. It lets one call through, to see, after breakerRest.
+// it. It lets one call through, to see, after breakerOpenTime.
 const (
 	breakerFailures = 5
 	breakerWindow   = 300 * time.Second
 	breakerBucket   = 30 * time.Second
-	breakerRest     = 60 * time.Second
+	breakerOpenTime = 60 * time.Second
 )
 
-// Breakers keep nodes from executors and models that fail again and again: one
+// CircuitBreakers keep nodes from executors and models that fail again and again: one
 // breaker each, by name. They are shared by all runs of a process.
-type Breakers struct {
+type CircuitBreakers struct {
 	mu  sync.Mutex
 	all map[string]*breaker
 }
@@ -39,10 +39,10 @@ type breaker struct {
 	until time.Time // when an open breaker lets a call through
 }
 
-// NewBreakers makes breakers that are closed.
-func NewBreakers() *Breakers { return &Breakers{all: make(map[string]*breaker)} }
+// NewCircuitBreakers makes breakers that are closed.
+func NewCircuitBreakers() *CircuitBreakers { return &CircuitBreakers{all: make(map[string]*breaker)} }
 
-func (b *Breakers) get(name string) *breaker {
+func (b *CircuitBreakers) get(name string) *breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.all[name]; c != nil {
@@ -50,7 +50,7 @@ func (b *Breakers) get(name string) *breaker {
 	}
 	c := &breaker{}
 	c.circuit = gobreaker.NewCircuitBreaker[any](gobreaker.Settings{
-		Name: name, Interval: breakerWindow, BucketPeriod: breakerBucket, Timeout: breakerRest,
+		Name: name, Interval: breakerWindow, BucketPeriod: breakerBucket, Timeout: breakerOpenTime,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
 			return n.TotalFailures >= breakerFailures && 2*n.TotalFailures >= n.Requests
 		},
@@ -58,7 +58,7 @@ func (b *Breakers) get(name string) *breaker {
 		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
-				c.opens()
+				c.setOpen()
 			}
 		},
 	})
@@ -66,20 +66,20 @@ func (b *Breakers) get(name string) *breaker {
 	return c
 }
 
-func (c *breaker) opens() {
+func (c *breaker) setOpen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.until = time.Now().Add(breakerRest)
+	c.until = time.Now().Add(breakerOpenTime)
 }
 
-func (c *breaker) note(err error) {
+func (c *breaker) setLastError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = err
 }
 
-// refusal is the error of a call that an open breaker keeps back.
-func (c *breaker) refusal(name string) *engine.Error {
+// openError is the error of a call that an open breaker keeps back.
+func (c *breaker) openError(name string) *engine.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &engine.Error{
@@ -93,9 +93,9 @@ func (c *breaker) refusal(name string) *engine.Error {
 	return e
 }
 
-// guarded makes a call unless the breaker of that name is open. The error is
+// callGuarded makes a call unless the breaker of that name is open. The error is
 // then breaker_open.
-func guarded[T any](b *Breakers, name string, call func() (T, error)) (T, error) {
+func callGuarded[T any](b *CircuitBreakers, name string, call func() (T, error)) (T, error) {
 	if b == nil {
 		return call()
 	}
@@ -105,12 +105,12 @@ func guarded[T any](b *Breakers, name string, call func() (T, error)) (T, error)
 		var err error
 		out, err = call()
 		if isOutage(err) {
-			c.note(err)
+			c.setLastError(err)
 		}
 		return nil, err
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		return out, c.refusal(name)
+		return out, c.openError(name)
 	}
 	return out, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// reading is a flow whose node has code written that reads an amount.
-const reading = `
+// readingFlow is a flow whose node has code written that reads an amount.
+const readingFlow = `
 weir: 1
 name: reading
 context: {model: script/demo}
@@ -30,11 +30,11 @@ outputs: {value: "{{ read.value }}"}
 
 // What the agents' models say, as a good model does.
 const (
-	noAnalysis = `{"needs_analysis": false, "complexity": "low", "reason": "It is a text."}`
-	analysis   = `{"needs_analysis": true, "complexity": "medium", "hint": "How is the amount written?"}`
-	good       = `{"valid": true, "task_completed": true, "changes_made": true, "reason": "The amount is there."}`
-	lookAtData = "```python\nimport json\nprint(json.dumps({'separator': ' EUR', 'first': inputs['invoice'][:8]}))\n```"
-	readAmount = "```python\nimport json\namount = float(inputs['invoice'].split(' EUR')[0])\n" +
+	noAnalysis  = `{"needs_analysis": false, "complexity": "low", "reason": "It is a text."}`
+	analysis    = `{"needs_analysis": true, "complexity": "medium", "hint": "How is the amount written?"}`
+	goodVerdict = `{"valid": true, "task_completed": true, "changes_made": true, "reason": "The amount is there."}`
+	lookAtData  = "```python\nimport json\nprint(json.dumps({'separator': ' EUR', 'first': inputs['invoice'][:8]}))\n```"
+	readAmount  = "```python\nimport json\namount = float(inputs['invoice'].split(' EUR')[0])\n" +
 		"print(json.dumps({'status': 'success', 'context_updates': {'amount': amount}}))\n```"
 	readFile = "```python\ntext = open('invoice.txt').read()\ncontext['amount'] = float(text)\n```"
 )
@@ -114,10 +114,10 @@ func sent(r *llm.Request) string {
 	return text
 }
 
-func TestAFirstAttemptThatFailsAndASecondThatPassesAreNineSteps(t *testing.T) {
-	r := play(t, reading, weirtest.Case{
+func TestFailedThenPassedAttemptRecordsNineSteps(t *testing.T) {
+	r := play(t, readingFlow, weirtest.Case{
 		In:     map[string]any{"invoice": "1250 EUR, ACME"},
-		Script: weirtest.Says(analysis, lookAtData, readFile, readAmount, good),
+		Script: weirtest.Says(analysis, lookAtData, readFile, readAmount, goodVerdict),
 	})
 	completes(t, r)
 	equal(t, "steps", steps(r), []string{
@@ -133,7 +133,7 @@ func TestAFirstAttemptThatFailsAndASecondThatPassesAreNineSteps(t *testing.T) {
 	if s := all[5]; !strings.Contains(fmt.Sprint(s.Input), "FileNotFoundError") || s.Model != "script/demo" || s.Usage == nil || s.Usage.Calls != 1 {
 		t.Errorf("the second generation is %+v", s)
 	}
-	if text := sent(r.Asked[3]); !strings.Contains(text, "FileNotFoundError") || !strings.Contains(text, "separator") {
+	if text := sent(r.Requests[3]); !strings.Contains(text, "FileNotFoundError") || !strings.Contains(text, "separator") {
 		t.Errorf("the second generation was not told of the error and the insights: %s", text)
 	}
 	m := metadata(t, r)

@@ -33,7 +33,7 @@ func dataOf(t *testing.T, w *weir.Weir, run string) (out []string) {
 		names[n.ID] = n.Name
 	}
 	for _, n := range g.Nodes {
-		if !n.ID.Type().Data() {
+		if !n.ID.Type().IsData() {
 			continue
 		}
 		line := fmt.Sprint(n.ID.Type(), " ", n.Name)
@@ -53,13 +53,13 @@ func dataOf(t *testing.T, w *weir.Weir, run string) (out []string) {
 	return out
 }
 
-func TestCodeThatModelsWroteOrThatWasLearnedIsAScript(t *testing.T) {
-	s := newSchool(t)
+func TestGeneratedCodeIsAScriptInTheTrajectory(t *testing.T) {
+	s := newLearningCase(t)
 	bare := func(code string) string {
 		return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(code, "```python\n"), "```"))
 	}
-	learning := strings.Replace(reading, ", learn: false", "", 1)
-	s.says(analysis, lookAtData, "```python\ncontext['amount'] = float('none')\n```", readAmount, good)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
+	s.setTurns(analysis, lookAtData, "```python\ncontext['amount'] = float('none')\n```", readAmount, goodVerdict)
 	if r, _ := s.run(learning, invoice()); r.Status != engine.Completed {
 		t.Fatal(r.Status, r.Error)
 	}
@@ -67,16 +67,16 @@ func TestCodeThatModelsWroteOrThatWasLearnedIsAScript(t *testing.T) {
 		"read generates Script read code=" + bare(readAmount),
 		"read generates Script read data_analysis code=" + bare(lookAtData),
 	})
-	s.learns(learning, readAmount, map[string]any{"invoice": "7 EUR"})
-	s.says(good)
+	s.learnCode(learning, readAmount, map[string]any{"invoice": "7 EUR"})
+	s.setTurns(goodVerdict)
 	if r, _ := s.run(learning, invoice()); r.Status != engine.Completed {
 		t.Fatal(r.Status, r.Error)
 	}
 	equal(t, "the scripts that were learned", dataOf(t, s.w, "r3"), []string{"read has_script Script read code=" + bare(readAmount)})
 }
 
-// filed is a Weir that runs code.
-func filed(t *testing.T, o weir.Options) *weir.Weir {
+// newFileWeir is a Weir that runs code.
+func newFileWeir(t *testing.T, o weir.Options) *weir.Weir {
 	t.Helper()
 	x := python.New(python.Options{})
 	if err := x.Probe(t.Context()); err != nil {
@@ -91,7 +91,7 @@ func filed(t *testing.T, o weir.Options) *weir.Weir {
 	return w
 }
 
-func TestFilesThatCodeIsGivenAreInTheTrajectory(t *testing.T) {
+func TestCodeFilesAreInTheTrajectory(t *testing.T) {
 	dir := t.TempDir()
 	const text = `
 weir: 1
@@ -124,7 +124,7 @@ outputs: {n: "{{ read.value.n }}"}
 			t.Fatal(err)
 		}
 	}
-	w := filed(t, weir.Options{})
+	w := newFileWeir(t, weir.Options{})
 	f, err := w.Load(filepath.Join(dir, "flow.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -148,13 +148,13 @@ outputs: {n: "{{ read.value.n }}"}
 	})
 }
 
-func TestWhatToolsOfTheOneWhoWritesFindIsInTheTrajectory(t *testing.T) {
+func TestGeneratorToolArtifactsAreInTheTrajectory(t *testing.T) {
 	look := &weir.Tool{Name: "look_up", Call: func(_ context.Context, c tool.Call) (string, error) {
 		return "EUR stands behind the amount", c.Declare(trajectory.Artifact{Type: trajectory.Knowledge, Name: "EUR"})
 	}}
-	turns := append(append(weirtest.Says(noAnalysis), weirtest.Calls("look_up", map[string]any{"what": "EUR"})), weirtest.Says(readAmount, good)...)
-	w := filed(t, weir.Options{Tools: []*weir.Tool{look}, Replay: recorded.NewTurns(turns, nil)})
-	f, err := w.Parse("flow.yaml", []byte(strings.Replace(reading, "learn: false}", "learn: false, tools: [look_up]}", 1)))
+	turns := append(append(weirtest.Says(noAnalysis), weirtest.Calls("look_up", map[string]any{"what": "EUR"})), weirtest.Says(readAmount, goodVerdict)...)
+	w := newFileWeir(t, weir.Options{Tools: []*weir.Tool{look}, Replay: recorded.NewScriptedTurns(turns, nil)})
+	f, err := w.Parse("flow.yaml", []byte(strings.Replace(readingFlow, "learn: false}", "learn: false, tools: [look_up]}", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,39 +93,39 @@ func objectKind(o map[string]any, sizes bool, depth int) string {
 	return "object {" + strings.Join(parts, ", ") + "}"
 }
 
-// hidden are the texts in values whose names say that they are secret.
-func hidden(values ...map[string]any) []string {
+// secretTexts are the texts in values whose names say that they are secret.
+func secretTexts(values ...map[string]any) []string {
 	all := make([]any, len(values))
 	for i, v := range values {
 		all[i] = v
 	}
-	return scrub.Named(all...)
+	return scrub.TextsUnderSecretNames(all...)
 }
 
-// hide takes texts out of what a model is shown.
-func hide(text string, secrets []string) string {
+// redact takes texts out of what a model is shown.
+func redact(text string, secrets []string) string {
 	var all scrub.Set
 	for _, s := range secrets {
 		all.Add(s, "[hidden]")
 	}
-	return all.Text(text)
+	return all.Scrub(text)
 }
 
-// hideIn is a value with texts taken out of it.
-func hideIn(v engine.Value, secrets []string) engine.Value {
+// redactValue is a value with texts taken out of it.
+func redactValue(v engine.Value, secrets []string) engine.Value {
 	switch t := v.(type) {
 	case string:
-		return hide(t, secrets)
+		return redact(t, secrets)
 	case []any:
 		out := make([]any, len(t))
 		for i, e := range t {
-			out[i] = hideIn(e, secrets)
+			out[i] = redactValue(e, secrets)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(t))
 		for name, e := range t {
-			out[name] = hideIn(e, secrets)
+			out[name] = redactValue(e, secrets)
 		}
 		return out
 	}
@@ -134,7 +134,7 @@ func hideIn(v engine.Value, secrets []string) engine.Value {
 
 // jsonText is a value as a model is shown it, at most n bytes of it.
 func jsonText(v engine.Value, secrets []string, n int) string {
-	b, err := engine.AppendValue(nil, hideIn(v, secrets))
+	b, err := engine.AppendValue(nil, redactValue(v, secrets))
 	if err != nil {
 		return fmt.Sprintf("(%v)", err)
 	}

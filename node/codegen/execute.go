@@ -10,11 +10,11 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// Ran is what one execution of code brought, as the journal keeps it.
-type Ran struct {
-	// Set and Delete are what the code did to the state: whole values by key.
-	Set    map[string]any
-	Delete []string
+// Execution is what one execution of code brought, as the journal keeps it.
+type Execution struct {
+	// Updates and Delete are what the code did to the state: whole values by key.
+	Updates map[string]any
+	Delete  []string
 	// Branch is what a decision decided.
 	Branch  string
 	Message string
@@ -31,21 +31,21 @@ type Ran struct {
 
 // purpose tells executions apart in their effect's name.
 const (
-	runs     = "execute" // its result may become the node's
-	analyses = "analyse" // it only reads
-	// confirmations only show what code comes to.
-	confirmations = "confirm"
+	purposeRun     = "execute" // its result may become the node's
+	purposeAnalyse = "analyse" // it only reads
+	// purposeConfirm only show what code comes to.
+	purposeConfirm = "confirm"
 )
 
 // execute runs code as an effect. The code's own errors fail the effect, or are
 // its result where mend is set: then what is asked next follows from them, also
 // when the node is tried again. What keeps the sandbox from running code always
 // fails it. What is known of a failed execution comes with its error.
-func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, error) {
+func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Execution, error) {
 	v, err := ctx.Do(node.Effect{
 		Name: purpose, Request: []any{j.Language, j.Executor, code}, Unknown: node.UnknownRetry,
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
-			j.doing()
+			j.effectStarted()
 			r, err := j.run(c, ctx, purpose, code)
 			var failed *sandbox.Error
 			switch {
@@ -53,7 +53,7 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, err
 				return node.Outcome{Value: r.value()}, nil
 			case !errors.As(err, &failed):
 				return node.Outcome{}, err
-			case mend && c.Err() == nil && ownFault(failed.Code):
+			case mend && c.Err() == nil && isCodeFault(failed.Code):
 				r.Failure = failed.Failure()
 				return node.Outcome{Value: r.value()}, nil
 			}
@@ -63,7 +63,7 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, err
 	if v == nil {
 		return nil, err
 	}
-	r, unread := readRan(v)
+	r, unread := readExecution(v)
 	if unread != nil {
 		return nil, unread
 	}
@@ -71,25 +71,25 @@ func (j *Job) execute(ctx *node.Ctx, purpose, code string, mend bool) (*Ran, err
 }
 
 // run runs the code in a sandbox. What it returns is never nil.
-func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Ran, error) {
-	out := &Ran{}
+func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Execution, error) {
+	out := &Execution{}
 	x, err := j.executor(ctx.Executors())
 	if err != nil {
 		return out, err
 	}
-	job := j.sandboxed(ctx, code)
-	job.Decision = j.Decision && purpose != analyses
-	files, done, err := mount(ctx, j.Files)
+	job := j.sandboxJob(ctx, code)
+	job.Decision = j.Decision && purpose != purposeAnalyse
+	files, done, err := mountFiles(ctx, j.Files)
 	if err != nil {
 		return out, err
 	}
 	defer done()
 	job.Files = files
-	r, err := guarded(j.Breakers, "executor "+x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
+	r, err := callGuarded(j.CircuitBreakers, "executor "+x.Name(), func() (*sandbox.Result, error) { return x.Run(c, job) })
 	if r != nil {
-		*out = Ran{
-			Set: r.Set, Delete: r.Delete, Branch: r.Branch, Message: r.Message, Printed: r.Printed, Stdout: r.Stdout, Stderr: r.Stderr,
-			Sandbox: r.Sandbox, Micros: r.Took.Microseconds(),
+		*out = Execution{
+			Updates: r.Set, Delete: r.Delete, Branch: r.Branch, Message: r.Message, Printed: r.Printed, Stdout: r.Stdout, Stderr: r.Stderr,
+			Sandbox: r.Sandbox, Micros: r.Duration.Microseconds(),
 		}
 	}
 	if err == nil && job.Decision && out.Branch == "" {
@@ -101,8 +101,8 @@ func (j *Job) run(c context.Context, ctx *node.Ctx, purpose, code string) (*Ran,
 	return out, err
 }
 
-// ownFault reports whether an error is the code's own, which other code may not make.
-func ownFault(code string) bool {
+// isCodeFault reports whether an error is the code's own, which other code may not make.
+func isCodeFault(code string) bool {
 	switch code {
 	case engine.CodeSandboxUnavailable, engine.CodeSandboxFailed, engine.CodeBreakerOpen:
 		return false
@@ -112,8 +112,8 @@ func ownFault(code string) bool {
 
 // value is r as an effect's result. What the code wrote stands in it as it is:
 // nothing of it can become a handle.
-func (r *Ran) value() engine.Value {
-	set := r.Set
+func (r *Execution) value() engine.Value {
+	set := r.Updates
 	if set == nil {
 		set = map[string]any{}
 	}
@@ -143,17 +143,17 @@ func (r *Ran) value() engine.Value {
 	return v
 }
 
-// readRan reads what value wrote.
-func readRan(v engine.Value) (*Ran, error) {
+// readExecution reads what value wrote.
+func readExecution(v engine.Value) (*Execution, error) {
 	o, ok := v.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("the recorded result of an execution is a %T", v)
 	}
-	r := &Ran{
+	r := &Execution{
 		Branch: textOf(o["branch"]), Message: textOf(o["message"]), Stdout: textOf(o["stdout"]),
 		Stderr: textOf(o["stderr"]), Sandbox: textOf(o["sandbox"]),
 	}
-	r.Set, _ = o["set"].(map[string]any)
+	r.Updates, _ = o["set"].(map[string]any)
 	r.Micros, _ = o["us"].(int64)
 	r.Printed, _ = o["printed"].(bool)
 	deleted, _ := o["delete"].([]any)

@@ -28,9 +28,9 @@ type File struct {
 	Value engine.Value
 }
 
-// mount finds the files of a job. The function it returns removes those that
+// mountFiles finds the files of a job. The function it returns removes those that
 // were written for it.
-func mount(ctx *node.Ctx, files []File) (mounted []sandbox.File, done func(), err error) {
+func mountFiles(ctx *node.Ctx, files []File) (mounted []sandbox.File, done func(), err error) {
 	folder := ""
 	done = func() {
 		if folder != "" {
@@ -70,12 +70,12 @@ func fileError(name string, err error) error {
 // resolve is where the file is, or what is in it where the run holds that.
 func (f *File) resolve(folder string) (at string, content []byte, held bool, err error) {
 	if f.Value == nil {
-		at, err = existing(below(folder, f.Path))
+		at, err = realFile(joinInside(folder, f.Path))
 		return at, nil, false, err
 	}
 	switch v := f.Value.(type) {
 	case string:
-		at, err = inside(folder, v)
+		at, err = realFileInside(folder, v)
 		return at, nil, false, err
 	case map[string]any:
 		if text, ok := v["text"].(string); ok {
@@ -86,22 +86,22 @@ func (f *File) resolve(folder string) (at string, content []byte, held bool, err
 			return "", content, true, err
 		}
 		if path, ok := v["path"].(string); ok {
-			at, err = inside(folder, path)
+			at, err = realFileInside(folder, path)
 			return at, nil, false, err
 		}
 	}
 	return "", nil, false, errors.New("expected a path, or an object with path, text or base64")
 }
 
-func below(folder, path string) string {
+func joinInside(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(folder, path)
 }
 
-// existing is the real path of a regular file.
-func existing(path string) (string, error) {
+// realFile is the real path of a regular file.
+func realFile(path string) (string, error) {
 	at, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		at, err = filepath.Abs(at)
@@ -119,13 +119,13 @@ func existing(path string) (string, error) {
 	return at, nil
 }
 
-// inside is existing for a path that a run gives: it stays in the folder.
-func inside(folder, path string) (string, error) {
-	at, err := existing(below(folder, path))
+// realFileInside is existing for a path that a run gives: it stays in the folder.
+func realFileInside(folder, path string) (string, error) {
+	at, err := realFile(joinInside(folder, path))
 	if err != nil {
 		return "", err
 	}
-	root, err := filepath.EvalSymlinks(below(folder, "."))
+	root, err := filepath.EvalSymlinks(joinInside(folder, "."))
 	if err == nil {
 		root, err = filepath.Abs(root)
 	}

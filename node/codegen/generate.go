@@ -14,17 +14,17 @@ import (
 )
 
 // generate has the code written.
-func (k *work) generate() (ok bool, err error) {
+func (k *codeWriting) generate() (ok bool, err error) {
 	s := engine.Step{Number: stepGenerate, Attempt: k.round, Status: engine.StepSuccess}
 	more := map[string]any{"insights": k.insights}
-	if len(k.faults) > 0 {
+	if len(k.rejections) > 0 {
 		more["error_history"] = k.errorHistory()
 	}
-	s.Input = k.given(more)
-	a, wrong, err := k.ask(stepGenerate, generateSystem(&k.Job), k.request(), nil)
-	a.on(&s)
+	s.Input = k.stepInput(more)
+	a, wrong, err := k.ask(stepGenerate, generateSystem(&k.Job), k.generatePrompt(), nil)
+	a.addTo(&s)
 	if err != nil {
-		return false, k.hard(s, err)
+		return false, k.recordFailed(s, err)
 	}
 	k.code = codeIn(a.text, k.Language)
 	s.Code = k.code
@@ -39,25 +39,25 @@ func (k *work) generate() (ok bool, err error) {
 	k.notes[stepName(stepGenerate)] = map[string]any{"model": a.model, "tool_calls": int64(len(a.calls))}
 	if wrong != "" {
 		s.Status, s.Error = engine.StepFailed, wrong
-		k.refuse(stepGenerate, wrong)
+		k.reject(stepGenerate, wrong)
 	}
 	return wrong == "", k.record(s)
 }
 
 // problems are what the executor finds in the code, as text, and how long that
 // took in microseconds.
-func (k *work) problems() (list []string, micros int64, err error) {
+func (k *codeWriting) problems() (list []string, micros int64, err error) {
 	v, err := k.ctx.Do(node.Effect{
 		Name: "check", Request: []any{k.Language, k.Executor, k.code}, Unknown: node.UnknownRetry,
 		Do: func(c context.Context, _ string) (node.Outcome, error) {
-			k.doing()
+			k.effectStarted()
 			x, err := k.executor(k.ctx.Executors())
 			if err != nil {
 				return node.Outcome{}, err
 			}
 			begin := time.Now()
-			found, err := guarded(k.Breakers, "executor "+x.Name(), func() ([]sandbox.Problem, error) {
-				return x.Check(c, k.sandboxed(k.ctx, k.code))
+			found, err := callGuarded(k.CircuitBreakers, "executor "+x.Name(), func() ([]sandbox.Problem, error) {
+				return x.Check(c, k.sandboxJob(k.ctx, k.code))
 			})
 			if failed, ok := errors.AsType[*sandbox.Error](err); ok {
 				err = failed.Failure()
@@ -91,7 +91,7 @@ func problemText(p sandbox.Problem) string {
 }
 
 // err is the code's own failure, nil where there is none.
-func (r *Ran) err() error {
+func (r *Execution) err() error {
 	if r.Failure == nil {
 		return nil
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// tookKey is where a recorded answer keeps how long the call took, in
+// durationField is where a recorded answer keeps how long the call took, in
 // microseconds, so that an attempt which is entered again is told the same.
-const tookKey = "us"
+const durationField = "us"
 
-// host is the llm.Host of one agent's turn: it refuses calls of models that are out of
+// agentHost is the llm.Host of one agent's turn: it refuses calls of models that are out of
 // order, and knows which model was asked and how long it took.
-type host struct {
+type agentHost struct {
 	llm.Host
-	breakers *Breakers
-	doing    func()
+	breakers *CircuitBreakers
+	onEffect func()
 	model    string
 	micros   int64
 	usage    engine.Usage
 }
 
 // ModelCall implements llm.Host.
-func (h *host) ModelCall(
+func (h *agentHost) ModelCall(
 	req *llm.Request, do func(ctx context.Context, key string) (*llm.Response, error),
 ) (*llm.Response, error) {
 	h.model = req.Model
@@ -34,27 +34,27 @@ func (h *host) ModelCall(
 		h.model = req.Provider + "/" + req.Model
 	}
 	resp, err := h.Host.ModelCall(req, func(ctx context.Context, key string) (*llm.Response, error) {
-		h.doing()
+		h.onEffect()
 		begin := time.Now()
-		resp, err := guarded(h.breakers, "model "+h.model, func() (*llm.Response, error) { return do(ctx, key) })
+		resp, err := callGuarded(h.breakers, "model "+h.model, func() (*llm.Response, error) { return do(ctx, key) })
 		if resp != nil {
-			resp.Message.Metadata = convo.Metadata{tookKey: time.Since(begin).Microseconds()}
+			resp.Message.Metadata = convo.Metadata{durationField: time.Since(begin).Microseconds()}
 		}
 		return resp, err
 	})
 	if resp == nil {
 		return nil, err
 	}
-	took, _ := resp.Message.Metadata[tookKey].(int64)
+	took, _ := resp.Message.Metadata[durationField].(int64)
 	h.micros += took
-	h.usage = h.usage.Add(*node.SpentOn(resp))
+	h.usage = h.usage.Add(*node.TotalUsage(resp))
 	resp.Message.Metadata = nil
 	return resp, err
 }
 
 // Emit passes on what an agent says as its thinking: none of it is what the node
 // says.
-func (h *host) Emit(c llm.Chunk) {
+func (h *agentHost) Emit(c llm.Chunk) {
 	if c.Text != "" {
 		c = llm.Chunk{Effect: c.Effect, Reasoning: c.Text}
 	}
@@ -62,15 +62,15 @@ func (h *host) Emit(c llm.Chunk) {
 }
 
 // Scope implements llm.Scoped.
-func (h *host) Scope(contextID string) string {
-	if s, ok := h.Host.(llm.Scoped); ok {
+func (h *agentHost) Scope(contextID string) string {
+	if s, ok := h.Host.(llm.ContextScoper); ok {
 		return s.Scope(contextID)
 	}
 	return h.Run()
 }
 
-// spent is what the calls cost, nil where there was none.
-func (h *host) spent() *engine.Usage {
+// totalUsage is what the calls cost, nil where there was none.
+func (h *agentHost) totalUsage() *engine.Usage {
 	if h.usage.Calls == 0 {
 		return nil
 	}

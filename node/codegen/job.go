@@ -23,23 +23,23 @@ type Job struct {
 	Branches []string
 	// Files are what the code may read, by the names it calls them by.
 	Files []File
-	// Breakers keep from what fails again and again; nil keeps from nothing.
-	Breakers *Breakers
+	// CircuitBreakers keep from what fails again and again; nil keeps from nothing.
+	CircuitBreakers *CircuitBreakers
 
-	// done is told, where it is set, that an effect is done now and was not before.
-	done func()
+	// onEffect is told, where it is set, that an effect is done now and was not before.
+	onEffect func()
 }
 
-// doing notes that an effect is done now.
-func (j *Job) doing() {
-	if j.done != nil {
-		j.done()
+// effectStarted notes that an effect is done now.
+func (j *Job) effectStarted() {
+	if j.onEffect != nil {
+		j.onEffect()
 	}
 }
 
 // executor finds what runs the job among those that the process offers.
 func (j *Job) executor(set *sandbox.Set) (sandbox.Executor, error) {
-	x := set.For(j.Language)
+	x := set.ForLanguage(j.Language)
 	if j.Executor != "" {
 		x = set.Get(j.Executor)
 	}
@@ -65,16 +65,16 @@ func (j *Job) executor(set *sandbox.Set) (sandbox.Executor, error) {
 	}
 }
 
-// sandboxed is the job of one execution of code in a sandbox.
-func (j *Job) sandboxed(ctx *node.Ctx, code string) *sandbox.Job {
+// sandboxJob is the job of one execution of code in a sandbox.
+func (j *Job) sandboxJob(ctx *node.Ctx, code string) *sandbox.Job {
 	return &sandbox.Job{
-		Code: code, Context: readable(ctx.State().All()), Inputs: readable(ctx.Inputs()),
+		Code: code, Context: withoutHandles(ctx.State().All()), Inputs: withoutHandles(ctx.Inputs()),
 		Decision: j.Decision, Limits: sandbox.Limits{Time: j.Timeout},
 	}
 }
 
-// readable are the values that code can be given: those without a handle in them.
-func readable(values map[string]any) map[string]any {
+// withoutHandles are the values that code can be given: those without a handle in them.
+func withoutHandles(values map[string]any) map[string]any {
 	for name, v := range values {
 		if holdsHandle(v) {
 			delete(values, name)

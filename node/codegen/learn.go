@@ -13,9 +13,9 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// key is what learned code is kept under: it is of one user, for the same task over
+// learnedKey is what learned code is kept under: it is of one user, for the same task over
 // values of the same names and types, in the same flow.
-func (k *work) key() (string, error) {
+func (k *codeWriting) learnedKey() (string, error) {
 	b, err := engine.AppendValue(nil, []any{
 		k.Language, k.Decision, texts(k.Branches), strings.ToLower(k.task()), kinds(k.state), kinds(k.inputs), texts(fileNames(k.Files)),
 	})
@@ -27,17 +27,17 @@ func (k *work) key() (string, error) {
 	return LearnedPrefix(of.User) + url.PathEscape(of.Flow) + "/" + hex.EncodeToString(sum[:]), nil
 }
 
-// program is the code as it is kept: a candidate.
-func (k *work) program(evidence string) *Learned {
+// newLearned is the code as it is kept: a candidate.
+func (k *codeWriting) newLearned(evidence string) *Learned {
 	of := k.ctx.Info()
 	return &Learned{
 		User: of.User, Flow: of.Flow, Node: of.Path, Run: of.Run, Task: shorten(k.hidden(k.task()), maxKept),
-		Language: k.Language, At: k.ctx.Now(), Code: withoutComments(k.code), Model: k.model, State: LearnedCandidate, evidence: evidence,
+		Language: k.Language, At: k.ctx.Now(), Code: withoutComments(k.code), Model: k.model, State: LearnedCandidate, valuesDigest: evidence,
 	}
 }
 
-// evidence identifies the values that code works on.
-func (k *work) evidence() (string, error) {
+// valuesDigest identifies the values that code works on.
+func (k *codeWriting) valuesDigest() (string, error) {
 	files := make([]any, len(k.Files))
 	for i, f := range k.Files {
 		files[i] = []any{f.Name, f.Path, f.Value}
@@ -66,12 +66,12 @@ func fileNames(files []File) []string {
 	return names
 }
 
-// known tries code that was learned, where there is some that is reliable. It
+// tryLearned tries code that was learned, where there is some that is reliable. It
 // returns nil where there is none, or where it failed.
-func (k *work) known() (*Ran, error) {
-	l, err := k.recall()
-	k.before = l
-	if l == nil || err != nil || !l.Used() {
+func (k *codeWriting) tryLearned() (*Execution, error) {
+	l, err := k.lookUpLearned()
+	k.learned = l
+	if l == nil || err != nil || !l.Active() {
 		return nil, err
 	}
 	k.cached, k.code, k.round, k.model = true, l.Code, 1, l.Model
@@ -89,12 +89,12 @@ func (k *work) known() (*Ran, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, k.count(r != nil)
+	return r, k.countUse(r != nil)
 }
 
-// recall looks learned code up, as an effect: a replay finds what was there then.
-func (k *work) recall() (*Learned, error) {
-	key, err := k.key()
+// lookUpLearned looks learned code up, as an effect: a replay finds what was there then.
+func (k *codeWriting) lookUpLearned() (*Learned, error) {
+	key, err := k.learnedKey()
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (k *work) recall() (*Learned, error) {
 	return readLearned(v), nil
 }
 
-// count keeps how learned code fared that was used.
-func (k *work) count(success bool) error {
-	return k.change([]any{k.code, success}, func(now *Learned) *Learned {
+// countUse keeps how learned code fared that was used.
+func (k *codeWriting) countUse(success bool) error {
+	return k.updateLearned([]any{k.code, success}, func(now *Learned) *Learned {
 		if now == nil || now.Code != k.code {
 			return nil
 		}
@@ -125,25 +125,25 @@ func (k *work) count(success bool) error {
 	})
 }
 
-// learn keeps code that did what was asked, as a candidate. A candidate from another
+// saveCandidate keeps code that did what was asked, as a candidate. A candidate from another
 // input is tried on this one, and learned where it comes to the same. Code whose
 // literals are values of this run is never kept: it would carry them into another.
-func (k *work) learn(r *Ran) error {
-	if k.before != nil && k.before.State == LearnedDisabled {
+func (k *codeWriting) saveCandidate(r *Execution) error {
+	if k.learned != nil && k.learned.State == LearnedDisabled {
 		k.notes["learning"] = map[string]any{"kept": false, "reason": "learning is disabled for this task"}
 		return nil
 	}
-	if k.leaks(k.code) {
+	if k.hasRunValues(k.code) {
 		k.notes["learning"] = map[string]any{"kept": false, "reason": "the code has values of this run in its literals"}
 		return nil
 	}
-	evidence, err := k.evidence()
+	evidence, err := k.valuesDigest()
 	if err != nil {
 		return err
 	}
-	l := k.program(evidence)
-	if b := k.before; b != nil && b.State == LearnedCandidate && b.evidence != evidence && !k.leaks(b.Code) {
-		same, err := k.confirms(b.Code, r)
+	l := k.newLearned(evidence)
+	if b := k.learned; b != nil && b.State == LearnedCandidate && b.valuesDigest != evidence && !k.hasRunValues(b.Code) {
+		same, err := k.sameResult(b.Code, r)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (k *work) learn(r *Ran) error {
 		}
 	}
 	k.notes["learning"] = map[string]any{"kept": true, "state": string(l.State)}
-	return k.change([]any{l.Code, string(l.State), evidence}, func(now *Learned) *Learned {
+	return k.updateLearned([]any{l.Code, string(l.State), evidence}, func(now *Learned) *Learned {
 		if now != nil && (now.State == LearnedDisabled || now.State == LearnedAccepted && now.Code == l.Code) {
 			return nil
 		}
@@ -161,35 +161,35 @@ func (k *work) learn(r *Ran) error {
 	})
 }
 
-// leaks reports whether code has a value of this run among its literals.
-func (k *work) leaks(code string) bool {
+// hasRunValues reports whether code has a value of this run among its literals.
+func (k *codeWriting) hasRunValues(code string) bool {
 	told := slices.Concat([]string{k.task()}, k.Branches, fileNames(k.Files))
-	c := corpusOf(told, k.state, k.inputs, k.insights)
-	return slices.ContainsFunc(literalsOf(code), c.holds)
+	c := newRunValues(told, k.state, k.inputs, k.insights)
+	return slices.ContainsFunc(literalsOf(code), c.contains)
 }
 
-// confirms reports whether a candidate comes to the same, on the values of this run,
+// sameResult reports whether a candidate comes to the same, on the values of this run,
 // as the code did that was written for them.
-func (k *work) confirms(code string, r *Ran) (bool, error) {
-	as, err := k.execute(k.ctx, confirmations, code, true)
+func (k *codeWriting) sameResult(code string, r *Execution) (bool, error) {
+	as, err := k.execute(k.ctx, purposeConfirm, code, true)
 	if err != nil {
-		if passesOn(k.ctx, err) {
+		if endsAttempt(k.ctx, err) {
 			return false, err
 		}
 		return false, nil
 	}
-	return as.Failure == nil && as.Branch == r.Branch && slices.Equal(as.Delete, r.Delete) && alike(as.Set, r.Set), nil
+	return as.Failure == nil && as.Branch == r.Branch && slices.Equal(as.Delete, r.Delete) && equalValues(as.Updates, r.Updates), nil
 }
 
-// alike compares what two programs set; 1 and 1.0 are the same.
-func alike(a, b engine.Value) bool {
+// equalValues compares what two programs set; 1 and 1.0 are the same.
+func equalValues(a, b engine.Value) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		o, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, o, func(x, y any) bool { return alike(x, y) })
+		return ok && maps.EqualFunc(a, o, func(x, y any) bool { return equalValues(x, y) })
 	case []any:
 		l, ok := b.([]any)
-		return ok && slices.EqualFunc(a, l, func(x, y any) bool { return alike(x, y) })
+		return ok && slices.EqualFunc(a, l, func(x, y any) bool { return equalValues(x, y) })
 	case int64:
 		if f, ok := b.(float64); ok {
 			return float64(a) == f
@@ -202,10 +202,10 @@ func alike(a, b engine.Value) bool {
 	return a == b
 }
 
-// change changes what is kept, as an effect and in one transaction; nil leaves it as
+// updateLearned changes what is kept, as an effect and in one transaction; nil leaves it as
 // it is.
-func (k *work) change(request []any, to func(now *Learned) *Learned) error {
-	key, err := k.key()
+func (k *codeWriting) updateLearned(request []any, to func(now *Learned) *Learned) error {
+	key, err := k.learnedKey()
 	if err != nil {
 		return err
 	}

@@ -15,24 +15,24 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// school runs flows one after another in one Weir, so that what one learns
+// learningCase runs flows one after another in one Weir, so that what one learns
 // another may use.
-type school struct {
+type learningCase struct {
 	t     *testing.T
 	w     *weir.Weir
-	model *turns
+	model *scriptedModel
 	user  string
 	n     int
 }
 
-// turns is a model whose turns are set before each run.
-type turns struct{ weir.Provider }
+// scriptedModel is a model whose turns are set before each run.
+type scriptedModel struct{ weir.Provider }
 
-func (s *school) says(texts ...string) {
-	s.model.Provider = recorded.NewTurns(weirtest.Says(texts...), nil)
+func (s *learningCase) setTurns(texts ...string) {
+	s.model.Provider = recorded.NewScriptedTurns(weirtest.Says(texts...), nil)
 }
 
-func newSchool(t *testing.T, executors ...sandbox.Executor) *school {
+func newLearningCase(t *testing.T, executors ...sandbox.Executor) *learningCase {
 	t.Helper()
 	x := python.New(python.Options{})
 	if err := x.Probe(t.Context()); err != nil {
@@ -41,7 +41,7 @@ func newSchool(t *testing.T, executors ...sandbox.Executor) *school {
 	if executors == nil {
 		executors = []sandbox.Executor{x}
 	}
-	s := &school{t: t, model: &turns{}}
+	s := &learningCase{t: t, model: &scriptedModel{}}
 	var err error
 	if s.w, err = weir.Open(weir.Options{Replay: s.model, Executors: executors}); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func newSchool(t *testing.T, executors ...sandbox.Executor) *school {
 }
 
 // run runs a flow to its end and returns its result and steps.
-func (s *school) run(flow string, inputs map[string]any) (weir.Result, []engine.Step) {
+func (s *learningCase) run(flow string, inputs map[string]any) (weir.Result, []engine.Step) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *school) run(flow string, inputs map[string]any) (weir.Result, []engine.
 	return r, stepsOf(all)
 }
 
-func (s *school) passes(flow string, inputs map[string]any, want ...string) {
+func (s *learningCase) checkSteps(flow string, inputs map[string]any, want ...string) {
 	s.t.Helper()
 	r, all := s.run(flow, inputs)
 	if r.Status != engine.Completed {
@@ -100,78 +100,78 @@ func (s *school) passes(flow string, inputs map[string]any, want ...string) {
 	}
 }
 
-// learns has the same code written for several inputs.
-func (s *school) learns(flow, code string, inputs ...map[string]any) {
+// learnCode has the same code written for several inputs.
+func (s *learningCase) learnCode(flow, code string, inputs ...map[string]any) {
 	s.t.Helper()
 	for _, in := range inputs {
-		s.says(noAnalysis, code, good)
-		s.passes(flow, in, "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
+		s.setTurns(noAnalysis, code, goodVerdict)
+		s.checkSteps(flow, in, "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
 	}
 }
 
-func TestCodeThatDidWhatWasAskedIsUsedAgain(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
+func TestLearnedCodeIsReused(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
 	first := []string{"1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success"}
 	again := []string{"1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success"}
-	s.says(noAnalysis, readAmount, good)
-	s.passes(learning, invoice(), first...)
-	s.says(noAnalysis, readAmount, good) // the same values show nothing new
-	s.passes(learning, invoice(), first...)
-	s.says(noAnalysis, readAmount, good) // other values, for which it is confirmed
-	s.passes(learning, map[string]any{"invoice": "7 EUR"}, first...)
-	s.says(good) // one call alone
-	s.passes(learning, map[string]any{"invoice": "3 EUR"}, again...)
-	s.says(good)
-	s.passes(strings.Replace(learning, `"Read the amount of the invoice into amount."`, `"  READ the amount of the invoice into amount.\n"`, 1), invoice(), again...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(learning, invoice(), first...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict) // the same values show nothing new
+	s.checkSteps(learning, invoice(), first...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict) // other values, for which it is confirmed
+	s.checkSteps(learning, map[string]any{"invoice": "7 EUR"}, first...)
+	s.setTurns(goodVerdict) // one call alone
+	s.checkSteps(learning, map[string]any{"invoice": "3 EUR"}, again...)
+	s.setTurns(goodVerdict)
+	s.checkSteps(strings.Replace(learning, `"Read the amount of the invoice into amount."`, `"  READ the amount of the invoice into amount.\n"`, 1), invoice(), again...)
 
 	// Another flow, another task, and values of other types are something else.
-	s.says(noAnalysis, readAmount, good)
-	s.passes(strings.Replace(learning, "name: reading", "name: other", 1), invoice(), first...)
-	s.says(noAnalysis, readAmount, good)
-	s.passes(strings.Replace(learning, "Read the amount", "Find the amount", 1), invoice(), first...)
-	s.says(noAnalysis, readAmount, good)
-	s.passes(strings.Replace(learning, "nodes:", "state: {more: {initial: 1}}\nnodes:", 1), invoice(), first...)
-	s.says(noAnalysis, readAmount, good)
-	s.passes(reading, invoice(), first...) // learn: false
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(strings.Replace(learning, "name: reading", "name: other", 1), invoice(), first...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(strings.Replace(learning, "Read the amount", "Find the amount", 1), invoice(), first...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(strings.Replace(learning, "nodes:", "state: {more: {initial: 1}}\nnodes:", 1), invoice(), first...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(readingFlow, invoice(), first...) // learn: false
 }
 
-func TestLearnedCodeThatFailsIsWrittenAnew(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
-	s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
+func TestFailedLearnedCodeIsRegenerated(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
+	s.learnCode(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
 	const other = "```python\ncontext['amount'] = float(inputs['invoice'].split('$')[0])\n```"
-	s.says(noAnalysis, other, good)
+	s.setTurns(noAnalysis, other, goodVerdict)
 	dollars := map[string]any{"invoice": "7$"}
-	s.passes(learning, dollars, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 failed",
+	s.checkSteps(learning, dollars, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 failed",
 		"1.2 success", "2.2 skipped", "3.2 success", "4.2 success", "5.2 success", "6.2 success")
-	if text := sent(s.model.Provider.(*recorded.Turns).Asked()[1]); !strings.Contains(text, "could not convert string to float") {
+	if text := sent(s.model.Provider.(*recorded.ScriptedTurns).Requests()[1]); !strings.Contains(text, "could not convert string to float") {
 		t.Errorf("the generation is not told how learned code failed: %s", text)
 	}
-	s.learns(learning, other, map[string]any{"invoice": "8$"})
-	s.says(good) // the new code is what is known now
-	s.passes(learning, dollars, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
+	s.learnCode(learning, other, map[string]any{"invoice": "8$"})
+	s.setTurns(goodVerdict) // the new code is what is known now
+	s.checkSteps(learning, dollars, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
 }
 
-func TestCodeThatFailsTooOftenIsNotUsed(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, "learn: false", "attempts: 1", 1)
-	s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
+func TestUnreliableLearnedCodeIsNotUsed(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, "learn: false", "attempts: 1", 1)
+	s.learnCode(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
 	bad := map[string]any{"invoice": "none"}
-	s.says(noAnalysis, readAmount)
+	s.setTurns(noAnalysis, readAmount)
 	if r, _ := s.run(learning, bad); r.Error == nil {
 		t.Fatal("an invoice without an amount is read")
 	}
 	// It failed the only time that it was used: it is not tried any more.
-	s.says(noAnalysis, readAmount, good)
-	s.passes(learning, invoice(), "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(learning, invoice(), "1.1 success", "2.1 skipped", "3.1 success", "4.1 success", "5.1 success", "6.1 success")
 }
 
-// TestCodeWithValuesOfARunInItIsNeverLearned: each program is right for the first
+// TestCodeWithRunValuesIsNotLearned: each program is right for the first
 // document, and says what is in it instead of reading it.
-func TestCodeWithValuesOfARunInItIsNeverLearned(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
+func TestCodeWithRunValuesIsNotLearned(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
 	document := map[string]any{"invoice": "1250 EUR, ACME of ada"}
 	for name, code := range map[string]string{
 		"a number":               "context['amount'] = 1250",
@@ -188,7 +188,7 @@ func TestCodeWithValuesOfARunInItIsNeverLearned(t *testing.T) {
 		"a long text":            "context['vendor'] = \"\"\"\nACME\nof ada\"\"\"",
 	} {
 		for _, in := range []map[string]any{document, {"invoice": "980 EUR, Other of bob, not of ACME of ada"}, document} {
-			s.says(noAnalysis, "```python\n"+code+"\n```", good)
+			s.setTurns(noAnalysis, "```python\n"+code+"\n```", goodVerdict)
 			if r, steps := s.run(learning, in); r.Status != engine.Completed || steps[0].Status != engine.StepSuccess {
 				t.Errorf("%s: the run %s: %v; learned code was used: %v", name, r.Status, r.Error, steps[0].Status)
 			}
@@ -196,16 +196,16 @@ func TestCodeWithValuesOfARunInItIsNeverLearned(t *testing.T) {
 	}
 }
 
-// TestAProgramThatMakesItsConstantsIsNotLearnedForOtherValues: nothing in its literals
+// TestCodeWithDerivedConstantsIsNotLearned: nothing in its literals
 // tells that it answers for one document alone.
-func TestAProgramThatMakesItsConstantsIsNotLearnedForOtherValues(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
+func TestCodeWithDerivedConstantsIsNotLearned(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
 	const constant = "```python\ncontext['amount'] = float(50 * 25)\n```"
-	s.learns(learning, constant, invoice())
-	s.learns(learning, readAmount, map[string]any{"invoice": "7 EUR"}, map[string]any{"invoice": "8 EUR"})
-	s.says(good)
-	s.passes(learning, map[string]any{"invoice": "3 EUR"}, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
+	s.learnCode(learning, constant, invoice())
+	s.learnCode(learning, readAmount, map[string]any{"invoice": "7 EUR"}, map[string]any{"invoice": "8 EUR"})
+	s.setTurns(goodVerdict)
+	s.checkSteps(learning, map[string]any{"invoice": "3 EUR"}, "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
 	r, steps := s.run(learning, map[string]any{"invoice": "4 EUR"})
 	if code := steps[2].Code; !strings.Contains(code, "split") {
 		t.Errorf("the learned code is %q; the run %s", code, r.Status)
@@ -213,32 +213,32 @@ func TestAProgramThatMakesItsConstantsIsNotLearnedForOtherValues(t *testing.T) {
 }
 
 func TestLearnedCodeHasNoComments(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
-	s.learns(learning, strings.Replace(readAmount, "amount =", "# for ACME\namount =", 1), invoice(), map[string]any{"invoice": "7 EUR"})
-	s.says(good)
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
+	s.learnCode(learning, strings.Replace(readAmount, "amount =", "# for ACME\namount =", 1), invoice(), map[string]any{"invoice": "7 EUR"})
+	s.setTurns(goodVerdict)
 	if _, steps := s.run(learning, invoice()); strings.Contains(steps[2].Code, "ACME") || !strings.Contains(steps[2].Code, "split(' EUR')") {
 		t.Errorf("the learned code is %q", steps[2].Code)
 	}
 }
 
-func TestLearnedCodeIsOfOneUser(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
+func TestLearnedCodeIsPerUser(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
 	s.user = "ada"
-	s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
+	s.learnCode(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
 	s.user = "bob"
-	s.learns(learning, readAmount, invoice())
+	s.learnCode(learning, readAmount, invoice())
 	s.user = "ada"
-	s.says(good)
-	s.passes(learning, invoice(), "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
+	s.setTurns(goodVerdict)
+	s.checkSteps(learning, invoice(), "1.1 skipped", "2.1 skipped", "3.1 skipped", "4.1 skipped", "5.1 success", "6.1 success")
 }
 
-func TestTheJudgeIsToldWhatComesFromNoValue(t *testing.T) {
-	s := newSchool(t)
-	s.says(noAnalysis, "```python\ncontext['vendor'] = 'ACME of ada'\ncontext['amount'] = 980\ncontext['total'] = 1250\n```", good)
-	s.run(reading, map[string]any{"invoice": "980 EUR, Other"})
-	text := sent(s.model.Provider.(*recorded.Turns).Asked()[2])
+func TestOutputValidationNamesUnsourcedValues(t *testing.T) {
+	s := newLearningCase(t)
+	s.setTurns(noAnalysis, "```python\ncontext['vendor'] = 'ACME of ada'\ncontext['amount'] = 980\ncontext['total'] = 1250\n```", goodVerdict)
+	s.run(readingFlow, map[string]any{"invoice": "980 EUR, Other"})
+	text := sent(s.model.Provider.(*recorded.ScriptedTurns).Requests()[2])
 	for _, want := range []string{`"vendor": "ACME of ada" (this text is in none`, `"total": 1250 (this number is in none`, `input "invoice": "980 EUR, Other"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the judge is not told %s: %s", want, text)
@@ -249,14 +249,14 @@ func TestTheJudgeIsToldWhatComesFromNoValue(t *testing.T) {
 	}
 }
 
-// broken is an executor that is out of order as long as it says so.
-type broken struct {
+// failingExecutor is an executor that is out of order as long as it says so.
+type failingExecutor struct {
 	sandbox.Executor
 	fail error
 	runs int
 }
 
-func (b *broken) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
+func (b *failingExecutor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	b.runs++
 	if b.fail != nil {
 		return nil, b.fail
@@ -264,7 +264,7 @@ func (b *broken) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, er
 	return b.Executor.Run(ctx, job)
 }
 
-const simple = `
+const simpleFlow = `
 weir: 1
 name: simple
 nodes:
@@ -272,15 +272,15 @@ nodes:
 outputs: {value: "{{ a.value }}"}
 `
 
-func TestAnExecutorThatIsOutOfOrderIsLeftAloneForAWhile(t *testing.T) {
-	x := &broken{Executor: python.New(python.Options{}), fail: &sandbox.Error{Code: engine.CodeSandboxFailed, Message: "the cloud is gone", Retry: true}}
-	s := newSchool(t, x)
+func TestFailingExecutorOpensItsBreaker(t *testing.T) {
+	x := &failingExecutor{Executor: python.New(python.Options{}), fail: &sandbox.Error{Code: engine.CodeSandboxFailed, Message: "the cloud is gone", Retry: true}}
+	s := newLearningCase(t, x)
 	for i := range 5 {
-		if r, _ := s.run(simple, nil); r.Error == nil || r.Error.Code != engine.CodeSandboxFailed {
+		if r, _ := s.run(simpleFlow, nil); r.Error == nil || r.Error.Code != engine.CodeSandboxFailed {
 			t.Fatalf("run %d: %v", i, r.Error)
 		}
 	}
-	r, _ := s.run(simple, nil)
+	r, _ := s.run(simpleFlow, nil)
 	if r.Error == nil || r.Error.Code != engine.CodeBreakerOpen || x.runs != 5 {
 		t.Fatalf("after %d failures: %v", x.runs, r.Error)
 	}
@@ -289,32 +289,32 @@ func TestAnExecutorThatIsOutOfOrderIsLeftAloneForAWhile(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheCodeItselfLeaveTheExecutorInOrder(t *testing.T) {
-	s := newSchool(t)
+func TestCodeErrorsDoNotOpenTheBreaker(t *testing.T) {
+	s := newLearningCase(t)
 	for range 7 {
-		if r, _ := s.run(strings.Replace(simple, "context['a'] = 1", "1/0", 1), nil); r.Error == nil || r.Error.Code != engine.CodeCodeFailed {
+		if r, _ := s.run(strings.Replace(simpleFlow, "context['a'] = 1", "1/0", 1), nil); r.Error == nil || r.Error.Code != engine.CodeCodeFailed {
 			t.Fatalf("%v", r.Error)
 		}
 	}
-	if r, _ := s.run(simple, nil); r.Status != engine.Completed {
+	if r, _ := s.run(simpleFlow, nil); r.Status != engine.Completed {
 		t.Errorf("%v", r.Error)
 	}
 }
 
-func TestAModelThatIsOutOfOrderIsLeftAloneForAWhile(t *testing.T) {
-	s := newSchool(t)
+func TestFailingModelOpensItsBreaker(t *testing.T) {
+	s := newLearningCase(t)
 	for range 5 {
-		s.model.Provider = recorded.NewTurns([]weirtest.Turn{weirtest.Fails(engine.CodeModelUnavailable)}, nil)
-		if r, _ := s.run(reading, invoice()); r.Error == nil || r.Error.Code != engine.CodeModelUnavailable {
+		s.model.Provider = recorded.NewScriptedTurns([]weirtest.Turn{weirtest.Fails(engine.CodeModelUnavailable)}, nil)
+		if r, _ := s.run(readingFlow, invoice()); r.Error == nil || r.Error.Code != engine.CodeModelUnavailable {
 			t.Fatalf("%v", r.Error)
 		}
 	}
-	s.says(noAnalysis, readAmount, good)
-	r, _ := s.run(reading, invoice())
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	r, _ := s.run(readingFlow, invoice())
 	if r.Error == nil || r.Error.Code != engine.CodeBreakerOpen || !strings.Contains(r.Error.Message, "script/demo") {
 		t.Fatalf("%v", r.Error)
 	}
-	other := strings.Replace(reading, "script/demo", "script/other", 1)
+	other := strings.Replace(readingFlow, "script/demo", "script/other", 1)
 	if r, _ := s.run(other, invoice()); r.Status != engine.Completed {
 		t.Errorf("another model is left alone too: %v", r.Error)
 	}

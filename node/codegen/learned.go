@@ -9,9 +9,9 @@ import (
 	"github.com/weir-run/weir/engine"
 )
 
-// reliable is how often learned code must have done what was asked to be used
+// minReliability is how often learned code must have done what was asked to be used
 // again, of the times it was used.
-const reliable = 0.8
+const minReliability = 0.8
 
 // LearnedState is how far learned code has come.
 type LearnedState string
@@ -51,8 +51,8 @@ type Learned struct {
 	Uses, Successes int64
 	At              time.Time // when it was written
 
-	evidence string // digest of the values that it did it for
-	before   LearnedState
+	valuesDigest  string // digest of the values that it did it for
+	previousState LearnedState
 }
 
 // Reliability is the share of its uses that went well, 1 where there was none.
@@ -63,21 +63,21 @@ func (l *Learned) Reliability() float64 {
 	return float64(l.Successes) / float64(l.Uses)
 }
 
-// Used reports whether the next run with this task uses it.
-func (l *Learned) Used() bool {
-	return l != nil && l.State == LearnedAccepted && l.Reliability() >= reliable
+// Active reports whether the next run with this task uses it.
+func (l *Learned) Active() bool {
+	return l != nil && l.State == LearnedAccepted && l.Reliability() >= minReliability
 }
 
 func (l *Learned) value() map[string]any {
 	v := map[string]any{
 		"user": l.User, "flow": l.Flow, "node": l.Node, "run": l.Run, "task": l.Task, "language": l.Language, "at": l.At.UnixMilli(),
-		"code": l.Code, "model": l.Model, "state": string(l.State), "evidence": l.evidence, "uses": l.Uses, "successes": l.Successes,
+		"code": l.Code, "model": l.Model, "state": string(l.State), "evidence": l.valuesDigest, "uses": l.Uses, "successes": l.Successes,
 	}
 	if l.Confirmed != "" {
 		v["confirmed"] = l.Confirmed
 	}
-	if l.before != "" {
-		v["before"] = string(l.before)
+	if l.previousState != "" {
+		v["before"] = string(l.previousState)
 	}
 	return v
 }
@@ -88,7 +88,7 @@ func readLearned(v engine.Value) *Learned {
 	l := &Learned{
 		User: text("user"), Flow: text("flow"), Node: text("node"), Run: text("run"), Task: text("task"), Language: text("language"),
 		Code: text("code"), Model: text("model"), Confirmed: text("confirmed"),
-		State: LearnedState(text("state")), before: LearnedState(text("before")), evidence: text("evidence"),
+		State: LearnedState(text("state")), previousState: LearnedState(text("before")), valuesDigest: text("evidence"),
 	}
 	l.Uses, _ = o["uses"].(int64)
 	l.Successes, _ = o["successes"].(int64)
@@ -120,7 +120,7 @@ func Disable(v engine.Value) (disabled engine.Value, ok bool) {
 	if l == nil || l.State == LearnedDisabled {
 		return nil, false
 	}
-	l.before, l.State = l.State, LearnedDisabled
+	l.previousState, l.State = l.State, LearnedDisabled
 	return l.value(), true
 }
 
@@ -131,7 +131,7 @@ func Enable(v engine.Value) (enabled engine.Value, ok bool) {
 	if l == nil || l.State != LearnedDisabled {
 		return nil, false
 	}
-	l.State, l.before, l.Uses, l.Successes = LearnedCandidate, "", 0, 0
+	l.State, l.previousState, l.Uses, l.Successes = LearnedCandidate, "", 0, 0
 	if was := LearnedState(textOf(v.(map[string]any)["before"])); was == LearnedAccepted {
 		l.State = was
 	}

@@ -17,7 +17,7 @@ var (
 )
 
 // one returns the one program of a user.
-func (s *school) one(user string) weir.LearnedCode {
+func (s *learningCase) one(user string) weir.LearnedCode {
 	s.t.Helper()
 	list, err := s.w.Learned(s.t.Context(), weir.LearnedFilter{User: user})
 	if err != nil || len(list) != 1 {
@@ -26,18 +26,18 @@ func (s *school) one(user string) weir.LearnedCode {
 	return list[0]
 }
 
-func (s *school) learnedIs(user string, state weir.LearnedState, used bool) {
+func (s *learningCase) learnedIs(user string, state weir.LearnedState, used bool) {
 	s.t.Helper()
-	if l := s.one(user); l.State != state || l.Used() != used {
-		s.t.Errorf("the program of %s is %s, used %v; expected %s, %v", user, l.State, l.Used(), state, used)
+	if l := s.one(user); l.State != state || l.Active() != used {
+		s.t.Errorf("the program of %s is %s, used %v; expected %s, %v", user, l.State, l.Active(), state, used)
 	}
 }
 
-func TestLearnedCodeIsListedDisabledEnabledAndDeletedForEachUser(t *testing.T) {
-	s := newSchool(t)
-	learning := strings.Replace(reading, ", learn: false", "", 1)
+func TestLearnedCodeManagement(t *testing.T) {
+	s := newLearningCase(t)
+	learning := strings.Replace(readingFlow, ", learn: false", "", 1)
 	for _, s.user = range []string{"ada", "bob"} {
-		s.learns(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
+		s.learnCode(learning, readAmount, invoice(), map[string]any{"invoice": "7 EUR"})
 	}
 	l := s.one("ada")
 	if l.User != "ada" || l.Flow != "reading" || l.Run != "r1" || l.Confirmed != "r2" || !strings.Contains(l.Code, "split") ||
@@ -62,21 +62,21 @@ func TestLearnedCodeIsListedDisabledEnabledAndDeletedForEachUser(t *testing.T) {
 	s.learnedIs("ada", weir.LearnedDisabled, false)
 	s.learnedIs("bob", weir.LearnedAccepted, true)
 	for range 2 { // nothing is learned in its place
-		s.says(noAnalysis, readAmount, good)
-		s.passes(learning, map[string]any{"invoice": "9 EUR"}, byAgents...)
+		s.setTurns(noAnalysis, readAmount, goodVerdict)
+		s.checkSteps(learning, map[string]any{"invoice": "9 EUR"}, byAgents...)
 	}
 	s.learnedIs("ada", weir.LearnedDisabled, false)
 	s.user = "bob"
-	s.says(good)
-	s.passes(learning, invoice(), byLearned...)
+	s.setTurns(goodVerdict)
+	s.checkSteps(learning, invoice(), byLearned...)
 
 	s.user = "ada"
 	if changed, err := s.w.EnableLearned(t.Context(), l.ID); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	s.learnedIs("ada", weir.LearnedAccepted, true)
-	s.says(good)
-	s.passes(learning, invoice(), byLearned...)
+	s.setTurns(goodVerdict)
+	s.checkSteps(learning, invoice(), byLearned...)
 
 	if n, err := s.w.DeleteLearned(t.Context(), l.ID, "no such"); n != 1 || err != nil {
 		t.Fatal(n, err)
@@ -84,12 +84,12 @@ func TestLearnedCodeIsListedDisabledEnabledAndDeletedForEachUser(t *testing.T) {
 	if _, err := s.w.EnableLearned(t.Context(), l.ID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a deleted program is enabled: %v", err)
 	}
-	s.says(noAnalysis, readAmount, good)
-	s.passes(learning, invoice(), byAgents...)
+	s.setTurns(noAnalysis, readAmount, goodVerdict)
+	s.checkSteps(learning, invoice(), byAgents...)
 	s.learnedIs("ada", weir.LearnedCandidate, false)
 	s.learnedIs("bob", weir.LearnedAccepted, true)
 
-	gone, err := s.w.DeleteUser(t.Context(), "ada", store.Erasure{})
+	gone, err := s.w.DeleteUser(t.Context(), "ada", store.DeleteOptions{})
 	if err != nil || gone.Learned != 1 {
 		t.Fatal(gone, err)
 	}
@@ -97,16 +97,16 @@ func TestLearnedCodeIsListedDisabledEnabledAndDeletedForEachUser(t *testing.T) {
 		t.Errorf("left after the deletion of ada: %v, %v", list, err)
 	}
 	s.user = "bob"
-	s.says(good)
-	s.passes(learning, invoice(), byLearned...)
+	s.setTurns(goodVerdict)
+	s.checkSteps(learning, invoice(), byLearned...)
 }
 
-// TestACandidateThatWasDisabledIsACandidateAgain: a person's word for it does not
+// TestEnablingACandidateRestoresIt: a person's word for it does not
 // confirm it.
-func TestACandidateThatWasDisabledIsACandidateAgain(t *testing.T) {
-	s := newSchool(t)
+func TestEnablingACandidateRestoresIt(t *testing.T) {
+	s := newLearningCase(t)
 	s.user = "ada"
-	s.learns(strings.Replace(reading, ", learn: false", "", 1), readAmount, invoice())
+	s.learnCode(strings.Replace(readingFlow, ", learn: false", "", 1), readAmount, invoice())
 	id := s.one("ada").ID
 	for _, change := range []func() (bool, error){
 		func() (bool, error) { return s.w.DisableLearned(t.Context(), id) },
@@ -119,14 +119,14 @@ func TestACandidateThatWasDisabledIsACandidateAgain(t *testing.T) {
 	s.learnedIs("ada", weir.LearnedCandidate, false)
 }
 
-// TestStoresKnowWhoseLearnedCodeIs: a store erases by the keys that are made here.
-func TestStoresKnowWhoseLearnedCodeIs(t *testing.T) {
-	if codegen.AllLearned != store.LearnedKeys {
-		t.Errorf("keys begin with %q, expected %q", codegen.AllLearned, store.LearnedKeys)
+// TestStoresListLearnedCodeByUser: a store erases by the keys that are made here.
+func TestStoresListLearnedCodeByUser(t *testing.T) {
+	if codegen.AllLearned != store.LearnedCodePrefix {
+		t.Errorf("keys begin with %q, expected %q", codegen.AllLearned, store.LearnedCodePrefix)
 	}
 	for _, user := range []string{"", "ada", "a/b", "a b", "ä%2F"} {
-		if codegen.LearnedPrefix(user) != store.LearnedKeysOf(user) {
-			t.Errorf("keys of %q begin with %q, expected %q", user, codegen.LearnedPrefix(user), store.LearnedKeysOf(user))
+		if codegen.LearnedPrefix(user) != store.LearnedCodePrefixOf(user) {
+			t.Errorf("keys of %q begin with %q, expected %q", user, codegen.LearnedPrefix(user), store.LearnedCodePrefixOf(user))
 		}
 	}
 }

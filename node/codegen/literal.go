@@ -29,19 +29,19 @@ func stepName(number int) string {
 
 // RunCode runs code that stands in a flow, writes what it did to the state and
 // records it as a step. A decision's branch is one of Branches.
-func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
-	step := j.execution(ctx, code, 1)
-	r, err := j.execute(ctx, runs, code, false)
-	if err != nil && passesOn(ctx, err) {
+func (j *Job) RunCode(ctx *node.Ctx, code string) (*Execution, error) {
+	step := j.executionStep(ctx, code, 1)
+	r, err := j.execute(ctx, purposeRun, code, false)
+	if err != nil && endsAttempt(ctx, err) {
 		return nil, err
 	}
 	if err == nil {
-		err = j.fits(ctx, r)
+		err = j.checkResult(ctx, r)
 	}
 	if err == nil {
-		err = update(ctx.State(), r)
+		err = applyUpdate(ctx.State(), r)
 	}
-	ended(&step, r, err)
+	completeStep(&step, r, err)
 	if rec := ctx.Record(step); rec != nil && err == nil {
 		err = rec
 	}
@@ -51,8 +51,8 @@ func (j *Job) RunCode(ctx *node.Ctx, code string) (*Ran, error) {
 	return r, nil
 }
 
-// fits holds what the code brought against the node and the state.
-func (j *Job) fits(ctx *node.Ctx, r *Ran) error {
+// checkResult holds what the code brought against the node and the state.
+func (j *Job) checkResult(ctx *node.Ctx, r *Execution) error {
 	if j.Decision && !slices.Contains(j.Branches, r.Branch) {
 		return &engine.Error{
 			Code: engine.CodeBranch, Permanent: true,
@@ -60,20 +60,20 @@ func (j *Job) fits(ctx *node.Ctx, r *Ran) error {
 			Hint:    "set context['branch_decision'] to one of the node's branches, or add the branch",
 		}
 	}
-	for _, key := range sortedKeys(r.Set) {
-		if err := ctx.Fits(key, r.Set[key]); err != nil {
+	for _, key := range sortedKeys(r.Updates) {
+		if err := ctx.CheckState(key, r.Updates[key]); err != nil {
 			return &engine.Error{
 				Code: engine.CodeValue, Permanent: true, Message: fmt.Sprintf("state key %q: %v", key, err),
 				Hint: "write what the key's schema under `state:` allows",
 			}
 		}
 	}
-	_, err := writes(ctx.State(), r)
+	_, err := stateWrites(ctx.State(), r)
 	return err
 }
 
-// execution is the step of an execution that begins.
-func (j *Job) execution(ctx *node.Ctx, code string, attempt int) engine.Step {
+// executionStep is the step of an execution that begins.
+func (j *Job) executionStep(ctx *node.Ctx, code string, attempt int) engine.Step {
 	input := map[string]any{
 		"language": j.Language, "context_keys": texts(ctx.State().Keys()), "inputs": texts(sortedKeys(ctx.Inputs())),
 	}
@@ -83,9 +83,9 @@ func (j *Job) execution(ctx *node.Ctx, code string, attempt int) engine.Step {
 	return engine.Step{Number: stepExecute, Name: stepName(stepExecute), Attempt: attempt, Status: engine.StepSuccess, Input: input, Code: code}
 }
 
-// ended completes the step of an execution, r being nil where nothing is known
+// completeStep completes the step of an execution, r being nil where nothing is known
 // of it but its error.
-func ended(s *engine.Step, r *Ran, err error) {
+func completeStep(s *engine.Step, r *Execution, err error) {
 	if r != nil {
 		s.Sandbox, s.Micros = r.Sandbox, r.Micros
 		s.Output = outputOf(r)
@@ -96,10 +96,10 @@ func ended(s *engine.Step, r *Ran, err error) {
 }
 
 // outputOf is what an execution brought, as its step has it.
-func outputOf(r *Ran) map[string]any {
+func outputOf(r *Execution) map[string]any {
 	out := map[string]any{}
-	if r.Set != nil {
-		out["context_updates"] = r.Set
+	if r.Updates != nil {
+		out["context_updates"] = r.Updates
 	}
 	for name, text := range map[string]string{"branch_decision": r.Branch, "message": r.Message, "stdout": r.Stdout, "stderr": r.Stderr} {
 		if text != "" {
@@ -112,9 +112,9 @@ func outputOf(r *Ran) map[string]any {
 	return out
 }
 
-// passesOn reports whether an error is to be returned as it is, since it ends or
+// endsAttempt reports whether an error is to be returned as it is, since it ends or
 // suspends the attempt and says nothing of the step.
-func passesOn(ctx *node.Ctx, err error) bool {
+func endsAttempt(ctx *node.Ctx, err error) bool {
 	return errors.Is(err, node.ErrSuspended) || ctx.Err() != nil
 }
 

@@ -13,23 +13,23 @@ import (
 // How much of a literal is enough to be a value of somebody's and not a separator or
 // a small number.
 const (
-	minLetters = 4
-	minDigits  = 3
+	minValueLetters = 4
+	minValueDigits  = 3
 )
 
-// corpus is what a program may not have in its literals: the values of a run, told
+// runValues is what a program may not have in its literals: the values of a run, told
 // from the names and words that the task itself has.
-type corpus struct {
-	texts  []string // values in lower case, with single blanks
-	digits []string // numbers in them, as digits
-	told   []string // names, branches and the task
+type runValues struct {
+	texts     []string // values in lower case, with single blanks
+	digits    []string // numbers in them, as digits
+	taskWords []string // names, branches and the task
 }
 
-// corpusOf are the values of a run, told what is no value.
-func corpusOf(told []string, values ...engine.Value) *corpus {
-	c := &corpus{}
+// newRunValues are the values of a run, told what is no value.
+func newRunValues(told []string, values ...engine.Value) *runValues {
+	c := &runValues{}
 	for _, t := range told {
-		c.told = append(c.told, plainText(t))
+		c.taskWords = append(c.taskWords, plainText(t))
 	}
 	for _, v := range values {
 		c.add(v)
@@ -37,7 +37,7 @@ func corpusOf(told []string, values ...engine.Value) *corpus {
 	return c
 }
 
-func (c *corpus) add(v engine.Value) {
+func (c *runValues) add(v engine.Value) {
 	switch t := v.(type) {
 	case string:
 		c.texts = append(c.texts, plainText(t))
@@ -54,43 +54,43 @@ func (c *corpus) add(v engine.Value) {
 		}
 	case map[string]any:
 		for name, e := range t {
-			c.told = append(c.told, plainText(name))
+			c.taskWords = append(c.taskWords, plainText(name))
 			c.add(e)
 		}
 	}
 }
 
-// holds reports whether a text or number of a program is a value of the run.
-func (c *corpus) holds(literal string) bool {
+// contains reports whether a text or number of a program is a value of the run.
+func (c *runValues) contains(literal string) bool {
 	text := plainText(literal)
 	core := strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	for _, t := range c.told {
+	for _, t := range c.taskWords {
 		if strings.Contains(t, core) {
 			return false
 		}
 	}
 	if isNumber.MatchString(core) {
-		return c.holdsNumber(core)
+		return c.containsNumber(core)
 	}
-	if letters(core) < minLetters {
+	if letters(core) < minValueLetters {
 		return false
 	}
 	for _, t := range c.texts {
-		if strings.Contains(t, core) || letters(t) >= minLetters && strings.Contains(text, t) {
+		if strings.Contains(t, core) || letters(t) >= minValueLetters && strings.Contains(text, t) {
 			return true
 		}
 	}
-	return c.holdsWords(text)
+	return c.containsWords(text)
 }
 
-// holdsWords reports whether two words that follow each other in a literal do so in
+// containsWords reports whether two words that follow each other in a literal do so in
 // a value, one of them a word that the task does not have.
-func (c *corpus) holdsWords(literal string) bool {
-	told := wordsOf(strings.Join(c.told, " "))
+func (c *runValues) containsWords(literal string) bool {
+	told := wordsOf(strings.Join(c.taskWords, " "))
 	words := wordsOf(literal)
 	for i := range max(len(words)-1, 0) {
 		pair := words[i : i+2]
-		own := slices.ContainsFunc(pair, func(w string) bool { return letters(w) >= minLetters && !slices.Contains(told, w) })
+		own := slices.ContainsFunc(pair, func(w string) bool { return letters(w) >= minValueLetters && !slices.Contains(told, w) })
 		if own && slices.ContainsFunc(c.texts, func(t string) bool {
 			return strings.Contains(" "+strings.Join(wordsOf(t), " ")+" ", " "+pair[0]+" "+pair[1]+" ")
 		}) {
@@ -124,9 +124,9 @@ func withoutComments(code string) string {
 	return b.String()
 }
 
-func (c *corpus) holdsNumber(text string) bool {
+func (c *runValues) containsNumber(text string) bool {
 	d := digitsOf(text)
-	return len(d) >= minDigits && slices.Contains(c.digits, d)
+	return len(d) >= minValueDigits && slices.Contains(c.digits, d)
 }
 
 // plainText is a text for comparison.

@@ -71,7 +71,7 @@ func codeIn(answer, language string) string {
 			}
 		}
 	}
-	return tidy(best)
+	return trimCode(best)
 }
 
 // fence opens and closes a block of code.
@@ -88,15 +88,15 @@ func fenced(text, language string) (code string, found bool) {
 		for i++; i < len(lines) && !strings.HasPrefix(strings.TrimSpace(lines[i]), fence); i++ {
 			block = append(block, lines[i])
 		}
-		if b := strings.Join(block, "\n"); speaks(tag, language) && len(strings.TrimSpace(b)) > len(strings.TrimSpace(code)) {
+		if b := strings.Join(block, "\n"); tagMatches(tag, language) && len(strings.TrimSpace(b)) > len(strings.TrimSpace(code)) {
 			code, found = b, true
 		}
 	}
 	return code, found
 }
 
-// speaks reports whether a fence's tag may stand before code of the language.
-func speaks(tag, language string) bool {
+// tagMatches reports whether a fence's tag may stand before code of the language.
+func tagMatches(tag, language string) bool {
 	switch tag = strings.ToLower(strings.TrimSpace(tag)); tag {
 	case "", "code", language:
 		return true
@@ -106,8 +106,8 @@ func speaks(tag, language string) bool {
 	return false
 }
 
-// tidy takes blank lines off both ends, and the indent that all lines share.
-func tidy(code string) string {
+// trimCode takes blank lines off both ends, and the indent that all lines share.
+func trimCode(code string) string {
 	lines := strings.Split(strings.Trim(code, "\n"), "\n")
 	shared := -1
 	for _, l := range lines {

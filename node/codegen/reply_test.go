@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCodeIsReadOutOfEveryFormOfAnAnswer(t *testing.T) {
+func TestCodeIsExtractedFromEveryAnswerForm(t *testing.T) {
 	const fence, code = "```", "x = 1\nprint(x)\n"
 	for name, answer := range map[string]string{
 		"plain":                         code,
@@ -36,7 +36,7 @@ func TestCodeIsReadOutOfEveryFormOfAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAnAgentsVerdictIsReadOutOfEveryFormOfAnAnswer(t *testing.T) {
+func TestVerdictIsReadFromEveryAnswerForm(t *testing.T) {
 	read := readObject(outputSchema(), verdictNames()...)
 	for text, want := range map[string]any{
 		`{"valid": true}`: true, `{"valid": "yes"}`: true, `{"Valid": "No"}`: false, "```json\n{\"is_valid\": false}\n```": false,
@@ -45,7 +45,7 @@ func TestAnAgentsVerdictIsReadOutOfEveryFormOfAnAnswer(t *testing.T) {
 	} {
 		v, err := read(text)
 		o, _ := v.(map[string]any)
-		valid, said := verdict(o)
+		valid, said := parseVerdict(o)
 		if said != (want != nil) || said && !reflect.DeepEqual(any(valid), want) {
 			t.Errorf("%q: got %v (%v), %v; want %v", text, valid, said, err, want)
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/weir-run/weir/node"
 )
 
-// writes is what has to be written for the state to become what the code made of
+// stateWrites is what has to be written for the state to become what the code made of
 // it. A key that was left as it was is not written. Code leaves whole values;
 // where a key has a reducer, what is written is what makes the value of the
 // snapshot that one, so that what others wrote meanwhile combines with it.
-func writes(state *node.State, r *Ran) (map[string]any, error) {
-	operands := make(map[string]any, len(r.Set))
-	for _, key := range slices.Sorted(maps.Keys(r.Set)) {
+func stateWrites(state *node.State, r *Execution) (map[string]any, error) {
+	operands := make(map[string]any, len(r.Updates))
+	for _, key := range slices.Sorted(maps.Keys(r.Updates)) {
 		now, there := state.Get(key)
-		v, err := engine.Normalize(r.Set[key])
+		v, err := engine.Normalize(r.Updates[key])
 		if err != nil {
 			return nil, invalidValue(key, err)
 		}
@@ -37,9 +37,9 @@ func writes(state *node.State, r *Ran) (map[string]any, error) {
 	return operands, nil
 }
 
-// update writes what the code did to the state; on an error nothing of it.
-func update(state *node.State, r *Ran) error {
-	operands, err := writes(state, r)
+// applyUpdate writes what the code did to the state; on an error nothing of it.
+func applyUpdate(state *node.State, r *Execution) error {
+	operands, err := stateWrites(state, r)
 	if err != nil {
 		return err
 	}

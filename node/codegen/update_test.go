@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/flow"
 )
 
-func TestWhatIsWrittenMakesTheReducerComeToWhatTheCodeLeft(t *testing.T) {
+func TestStateWritesReproduceTheCodesResult(t *testing.T) {
 	list := func(e ...any) []any { return e }
 	for _, c := range []struct {
 		name   string
@@ -41,7 +41,7 @@ func TestWhatIsWrittenMakesTheReducerComeToWhatTheCodeLeft(t *testing.T) {
 	}
 }
 
-func TestWhatAReducerCannotComeToIsAnError(t *testing.T) {
+func TestUnreachableReducerResultIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		red    flow.Reducer
 		now, v any

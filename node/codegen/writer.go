@@ -39,19 +39,19 @@ func Agents() []string {
 // Run comes from the task to code that did it, and writes what it did to the
 // state. Usage is what the models were asked and gave. Whatever it comes to, the
 // node's metadata tells how.
-func (w *Writer) Run(ctx *node.Ctx) (r *Ran, usage map[string]any, err error) {
-	k := &work{
-		Writer: w, ctx: ctx, state: readable(ctx.State().All()), inputs: readable(ctx.Inputs()),
+func (w *Writer) Run(ctx *node.Ctx) (r *Execution, usage map[string]any, err error) {
+	k := &codeWriting{
+		Writer: w, ctx: ctx, state: withoutHandles(ctx.State().All()), inputs: withoutHandles(ctx.Inputs()),
 		notes: map[string]any{},
 	}
-	k.secrets = hidden(k.state, k.inputs)
-	k.done = func() { k.fresh = true }
-	r, err = k.do()
-	if err != nil && passesOn(ctx, err) {
+	k.secrets = secretTexts(k.state, k.inputs)
+	k.onEffect = func() { k.effectDone = true }
+	r, err = k.writeCode()
+	if err != nil && endsAttempt(ctx, err) {
 		return nil, nil, err
 	}
 	if err == nil {
-		err = update(ctx.State(), r)
+		err = applyUpdate(ctx.State(), r)
 	}
 	ctx.Meta("ai_metadata", k.metadata())
 	if err != nil {
@@ -60,8 +60,8 @@ func (w *Writer) Run(ctx *node.Ctx) (r *Ran, usage map[string]any, err error) {
 	return r, usageValue(k.usage), nil
 }
 
-// work is one run of a Writer.
-type work struct {
+// codeWriting is one run of a Writer.
+type codeWriting struct {
 	*Writer
 	ctx           *node.Ctx
 	state, inputs map[string]any
@@ -69,12 +69,12 @@ type work struct {
 	round         int // of the code that is tried, from 1; 0 before the first
 	code          string
 	insights      engine.Value
-	faults        []fault
+	rejections    []rejection
 	calls         int // of tools, so far
 	usage         engine.Usage
 	cached        bool
-	before        *Learned // what is known of the task when the work starts
-	fresh         bool     // something of the step was done in this entry
+	learned       *Learned // what is known of the task when the work starts
+	effectDone    bool     // something of the step was done in this entry
 	// For the metadata: what agents found, by their names, steps and their time.
 	notes  map[string]any
 	steps  int
@@ -82,24 +82,24 @@ type work struct {
 	model  string
 }
 
-// fault is why code was not taken.
-type fault struct {
-	round, step int
-	code, why   string
+// rejection is why code was not taken.
+type rejection struct {
+	round, step  int
+	code, reason string
 }
 
-// do comes to code that did the task, by what was learned or by the agents.
-func (k *work) do() (*Ran, error) {
-	if err := k.probe(); err != nil {
+// writeCode comes to code that did the task, by what was learned or by the agents.
+func (k *codeWriting) writeCode() (*Execution, error) {
+	if err := k.checkExecutor(); err != nil {
 		return nil, err
 	}
 	if k.Learn {
-		r, err := k.known()
+		r, err := k.tryLearned()
 		if r != nil || err != nil {
 			return r, err
 		}
 	}
-	if err := k.analyse(); err != nil {
+	if err := k.analyseAll(); err != nil {
 		return nil, err
 	}
 	most := max(k.Attempts, 1) * max(k.ctx.Info().Attempt, 1)
@@ -110,56 +110,56 @@ func (k *work) do() (*Ran, error) {
 		}
 		if r != nil {
 			if k.Learn {
-				err = k.learn(r)
+				err = k.saveCandidate(r)
 			}
 			return r, err
 		}
 	}
-	return nil, k.failed(most)
+	return nil, k.attemptsError(most)
 }
 
 // attempt has code written and tries it. Without a result and an error it was not
 // taken, and the faults say why.
-func (k *work) attempt() (*Ran, error) {
+func (k *codeWriting) attempt() (*Execution, error) {
 	k.round++
 	k.code = ""
 	if ok, err := k.generate(); !ok || err != nil {
 		return nil, err
 	}
-	if ok, err := k.check(); !ok || err != nil {
+	if ok, err := k.validate(); !ok || err != nil {
 		return nil, err
 	}
 	return k.try()
 }
 
 // try runs the code there is and has judged what it did.
-func (k *work) try() (*Ran, error) {
+func (k *codeWriting) try() (*Execution, error) {
 	r, err := k.run()
 	if r == nil || err != nil {
 		return nil, err
 	}
-	ok, err := k.judge(r)
+	ok, err := k.validateOutput(r)
 	if !ok || err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// refuse notes why the code was not taken.
-func (k *work) refuse(step int, why string) {
-	k.faults = append(k.faults, fault{round: k.round, step: step, code: k.code, why: why})
+// reject notes why the code was not taken.
+func (k *codeWriting) reject(step int, why string) {
+	k.rejections = append(k.rejections, rejection{round: k.round, step: step, code: k.code, reason: why})
 }
 
-// failed is the error of a node none of whose codes was taken.
-func (k *work) failed(most int) *engine.Error {
-	last := k.faults[len(k.faults)-1]
+// attemptsError is the error of a node none of whose codes was taken.
+func (k *codeWriting) attemptsError(most int) *engine.Error {
+	last := k.rejections[len(k.rejections)-1]
 	tries := fmt.Sprintf("none of %d attempts came", most)
 	if most == 1 {
 		tries = "the attempt did not come"
 	}
 	return &engine.Error{
 		Code: engine.CodeGeneration, Permanent: true,
-		Message: fmt.Sprintf("%s to code that does what was asked; the last: %s: %s", tries, stepName(last.step), last.why),
+		Message: fmt.Sprintf("%s to code that does what was asked; the last: %s: %s", tries, stepName(last.step), last.reason),
 		Hint: fmt.Sprintf("`%s` shows every attempt; say more in the prompt, raise attempts, or go on with as many more by `%s`",
 			engine.CommandLine("show", k.ctx.Info().Run, "--chain"), engine.CommandLine("retry", k.ctx.Info().Run, k.ctx.Info().Path)),
 	}
@@ -167,9 +167,9 @@ func (k *work) failed(most int) *engine.Error {
 
 // record records a step and counts it in. What failed in an earlier attempt of
 // the node, and is only gone through again, is recorded already.
-func (k *work) record(s engine.Step) error {
-	again := s.Status == engine.StepFailed && !k.fresh && k.ctx.Info().Attempt > 1
-	k.fresh = false
+func (k *codeWriting) record(s engine.Step) error {
+	again := s.Status == engine.StepFailed && !k.effectDone && k.ctx.Info().Attempt > 1
+	k.effectDone = false
 	s.Name = stepName(s.Number)
 	k.steps++
 	k.micros += s.Micros
@@ -183,7 +183,7 @@ func (k *work) record(s engine.Step) error {
 }
 
 // metadata is what the node reports of its agents.
-func (k *work) metadata() map[string]any {
+func (k *codeWriting) metadata() map[string]any {
 	m := k.notes
 	m["attempts"] = int64(k.round)
 	m["errors"] = k.errorHistory()
@@ -201,8 +201,8 @@ func usageValue(u engine.Usage) map[string]any {
 	}
 }
 
-// answer is what an agent's model said.
-type answer struct {
+// agentAnswer is what an agent's model said.
+type agentAnswer struct {
 	text   string
 	object map[string]any // of an answer that is structured
 	calls  []any          // of tools: {name, arguments}
@@ -211,15 +211,15 @@ type answer struct {
 	micros int64
 }
 
-// on puts what is known of a model's answer on the step it was for.
-func (a *answer) on(s *engine.Step) {
+// addTo puts what is known of a model's answer on the step it was for.
+func (a *agentAnswer) addTo(s *engine.Step) {
 	s.Model, s.Usage, s.Micros = a.model, a.usage, s.Micros+a.micros
 }
 
 // ask has the model of an agent answer; says are the names under which a structured
 // answer says what was asked. What the model got wrong is told in
 // fault, and what else failed in err.
-func (k *work) ask(number int, system, message string, schema map[string]any, says ...string) (a answer, fault string, err error) {
+func (k *codeWriting) ask(number int, system, message string, schema map[string]any, says ...string) (a agentAnswer, fault string, err error) {
 	t, err := k.Turn(stepName(number))
 	if err != nil {
 		return a, "", err
@@ -227,22 +227,22 @@ func (k *work) ask(number int, system, message string, schema map[string]any, sa
 	if t.System != "" {
 		system += "\n\n" + t.System
 	}
-	t.System, t.Schema, t.SkipHistory, t.ToolsBefore = system, schema, true, k.calls
+	t.System, t.Schema, t.SkipHistory, t.EarlierToolCalls = system, schema, true, k.calls
 	if schema != nil {
-		t.Read = readObject(schema, says...)
+		t.ParseAnswer = readObject(schema, says...)
 	}
 	t.Message = said(message)
 	if number == stepGenerate {
 		t.Tools, t.MaxSteps, t.StopAtMax = k.Tools, k.MaxSteps, k.StopAtMax
 	}
-	h := &host{Host: k.ctx.LLMHost(), breakers: k.Breakers, doing: k.doing}
+	h := &agentHost{Host: k.ctx.LLMHost(), breakers: k.CircuitBreakers, onEffect: k.effectStarted}
 	r, err := k.ctx.LLM().Turn(k.ctx, h, t)
-	a.model, a.micros, a.usage = h.model, h.micros, h.spent()
+	a.model, a.micros, a.usage = h.model, h.micros, h.totalUsage()
 	if number == stepGenerate || k.model == "" {
 		k.model = h.model
 	}
 	if err != nil {
-		if why, ok := ownMistake(err); ok {
+		if why, ok := answerFault(err); ok {
 			return a, why, nil
 		}
 		return a, "", node.ModelError(err)
@@ -259,9 +259,9 @@ func (k *work) ask(number int, system, message string, schema map[string]any, sa
 	return a, "", nil
 }
 
-// ownMistake reports whether an error says that a model did not answer as it was
+// answerFault reports whether an error says that a model did not answer as it was
 // asked to, and how.
-func ownMistake(err error) (string, bool) {
+func answerFault(err error) (string, bool) {
 	code, message := "", ""
 	if m, ok := errors.AsType[*llm.Error](err); ok {
 		code, message = m.Code, m.Message
@@ -271,13 +271,13 @@ func ownMistake(err error) (string, bool) {
 	return message, code == engine.CodeModelAnswer || code == engine.CodeTurnTooLong
 }
 
-// hard records a step that an error ended, and returns the error.
-func (k *work) hard(s engine.Step, err error) error {
-	if passesOn(k.ctx, err) {
+// recordFailed records a step that an error ended, and returns the error.
+func (k *codeWriting) recordFailed(s engine.Step, err error) error {
+	if endsAttempt(k.ctx, err) {
 		return err
 	}
 	s.Status, s.Error = engine.StepFailed, messageOf(err)
-	k.fresh = true
+	k.effectDone = true
 	if rec := k.record(s); rec != nil {
 		return errors.Join(err, rec)
 	}
@@ -285,13 +285,13 @@ func (k *work) hard(s engine.Step, err error) error {
 }
 
 // errorHistory is what earlier codes failed with, as steps keep it.
-func (k *work) errorHistory() []any {
-	list := make([]any, len(k.faults))
-	for i, f := range k.faults {
-		list[i] = map[string]any{"attempt": int64(f.round), "agent": stepName(f.step), "error": f.why}
+func (k *codeWriting) errorHistory() []any {
+	list := make([]any, len(k.rejections))
+	for i, f := range k.rejections {
+		list[i] = map[string]any{"attempt": int64(f.round), "agent": stepName(f.step), "error": f.reason}
 	}
 	return list
 }
 
 // task is what the code has to do, without blanks around it.
-func (k *work) task() string { return strings.TrimSpace(k.Task) }
+func (k *codeWriting) task() string { return strings.TrimSpace(k.Task) }

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// shopping is a node whose model fills a list, which is bought then.
-func shopping(ctx weir.Ctx, in struct{ Message string }) (out struct{ Bought []string }, err error) {
+// shoppingNode is a node whose model fills a list, which is bought then.
+func shoppingNode(ctx weir.Ctx, in struct{ Message string }) (out struct{ Bought []string }, err error) {
 	list := queue.New[string](2)
 	add := &tool.Tool{Name: "add", Call: func(_ context.Context, c tool.Call) (string, error) {
 		if err := list.Add(c.Arguments); err != nil { // queue.ErrFull
@@ -48,7 +48,7 @@ func ExampleOrdered() {
 		{Message: convo.Message{Text: "That is all there was room for."}},
 	}
 	ctx := context.Background()
-	w, err := weir.Open(weir.Options{Types: []weir.Type{weir.Func("shopping", shopping)}, Replay: recorded.NewTurns(says, nil)})
+	w, err := weir.Open(weir.Options{Types: []weir.Type{weir.Func("shopping", shoppingNode)}, Replay: recorded.NewScriptedTurns(says, nil)})
 	if err != nil {
 		panic(err)
 	}

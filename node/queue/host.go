@@ -21,13 +21,13 @@ type Host struct {
 	ctx     context.Context //nolint:containedctx // the host is of one entry into a node, as ctx is
 	ordered map[string]*tool.Tool
 
-	mu    sync.Mutex // tool calls are parallel
-	calls int
-	said  map[int]answer // by the index of the call
+	mu      sync.Mutex // tool calls are parallel
+	calls   int
+	results map[int]toolAnswer // by the index of the call
 }
 
-// answer is what a tool said.
-type answer struct {
+// toolAnswer is what a tool said.
+type toolAnswer struct {
 	text string
 	err  error
 }
@@ -38,7 +38,7 @@ type answer struct {
 // again whenever the node is entered again they must do nothing outside, and they
 // may not need a person's leave.
 func Ordered(ctx context.Context, h llm.Host, tools ...*tool.Tool) *Host {
-	o := &Host{Host: h, ctx: ctx, ordered: make(map[string]*tool.Tool, len(tools)), said: make(map[int]answer)}
+	o := &Host{Host: h, ctx: ctx, ordered: make(map[string]*tool.Tool, len(tools)), results: make(map[int]toolAnswer)}
 	for _, t := range tools {
 		o.ordered[t.Name] = t
 	}
@@ -65,7 +65,7 @@ func (h *Host) ModelCall(req *llm.Request, do func(context.Context, string) (*ll
 		h.calls++
 		if t := h.ordered[c.Name]; t != nil && (c.Arguments == "" || json.Valid([]byte(c.Arguments))) {
 			text, err := t.Call(h.ctx, tool.Call{Arguments: c.Arguments})
-			h.said[h.calls] = answer{text, err}
+			h.results[h.calls] = toolAnswer{text, err}
 		}
 	}
 	return resp, nil
@@ -74,7 +74,7 @@ func (h *Host) ModelCall(req *llm.Request, do func(context.Context, string) (*ll
 // ToolCall implements llm.Host.
 func (h *Host) ToolCall(index int, t *tool.Tool, call convo.Call) (llm.ToolResult, error) {
 	h.mu.Lock()
-	a, is := h.said[index]
+	a, is := h.results[index]
 	h.mu.Unlock()
 	if is && h.ordered[call.Name] == t {
 		said := *t

@@ -20,8 +20,8 @@ import (
 	"github.com/weir-run/weir/weirtest"
 )
 
-// errand is a node type whose model puts errands into a queue, which are run then.
-func errand(capacity int) weir.Type {
+// queueType is a node type whose model puts errands into a queue, which are run then.
+func queueType(capacity int) weir.Type {
 	type in struct{ Message string }
 	type out struct{ Ran []string }
 	return weir.Func("errand", func(ctx weir.Ctx, i in) (out, error) {
@@ -39,7 +39,7 @@ func errand(capacity int) weir.Type {
 		slow, asks := ctx.Tools().Get("slow"), ctx.Tools().Get("asks")
 		h := queue.Ordered(ctx, ctx.LLMHost(), add)
 		for range 2 { // indexes go on from turn to turn
-			turn := llm.Turn{Context: m, Message: &convo.Message{Text: i.Message}, Tools: []*tool.Tool{add, slow, asks}, ToolsBefore: h.Calls()}
+			turn := llm.Turn{Context: m, Message: &convo.Message{Text: i.Message}, Tools: []*tool.Tool{add, slow, asks}, EarlierToolCalls: h.Calls()}
 			if _, err := ctx.LLM().Turn(ctx, h, turn); err != nil {
 				return out{}, node.ModelError(err)
 			}
@@ -52,9 +52,9 @@ func errand(capacity int) weir.Type {
 	}).WritesContext()
 }
 
-// plot is what the model says, what is run because of it, and what the model is told
+// drawScript is what the model says, what is run because of it, and what the model is told
 // of its calls.
-func plot(names [][]string, capacity int) (script []weirtest.Turn, want []any, told []string) {
+func drawScript(names [][]string, capacity int) (script []weirtest.Turn, want []any, told []string) {
 	want = []any{}
 	for turn, list := range names {
 		var m convo.Message
@@ -79,7 +79,7 @@ func plot(names [][]string, capacity int) (script []weirtest.Turn, want []any, t
 // Calls of one answer end in any order, some wait for a person so that the node is
 // entered again, and a queue that is short of room takes those that were called
 // first, every time.
-func TestWhatModelsAddIsInTheOrderOfTheirCallsHoweverTheseEnd(t *testing.T) {
+func TestOrderedToolCallsKeepTheModelsOrder(t *testing.T) {
 	t.Parallel()
 	yields := func(context.Context, tool.Call) (string, error) {
 		for range rand.IntN(20) {
@@ -90,8 +90,8 @@ func TestWhatModelsAddIsInTheOrderOfTheirCallsHoweverTheseEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		capacity := rapid.IntRange(1, 6).Draw(rt, "capacity")
 		names := rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"add", "slow", "asks"}), 1, 8), 2, 2).Draw(rt, "calls")
-		script, want, told := plot(names, capacity)
-		r := weirtest.Node(t, errand(capacity), weirtest.Case{
+		script, want, told := drawScript(names, capacity)
+		r := weirtest.Node(t, queueType(capacity), weirtest.Case{
 			In: map[string]any{"message": "Go."}, Script: script, Answers: map[string]any{"node": "approve"},
 			Tools: []*tool.Tool{{Name: "slow", Call: yields}, {Name: "asks", Approve: tool.ApproveAlways, Call: yields}},
 		})

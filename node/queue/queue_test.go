@@ -13,15 +13,15 @@ import (
 	"github.com/weir-run/weir/node/queue"
 )
 
-// model is a queue beside a list that it has to be as.
-type model struct {
+// queueModel is a queue beside a list that it has to be as.
+type queueModel struct {
 	queue         *queue.Queue[int]
 	capacity      int
 	list          []int
 	next, refused int
 }
 
-func (m *model) add(t *rapid.T) {
+func (m *queueModel) add(t *rapid.T) {
 	var more []int
 	for range rapid.IntRange(0, 3).Draw(t, "entries") {
 		m.next++
@@ -38,7 +38,7 @@ func (m *model) add(t *rapid.T) {
 	m.list = append(m.list, more...)
 }
 
-func (m *model) take(t *rapid.T) {
+func (m *queueModel) removeNext(t *rapid.T) {
 	got, ok := m.queue.Next()
 	if ok != (len(m.list) > 0) || ok && got != m.list[0] {
 		t.Fatalf("next is %d, %v of %v", got, ok, m.list)
@@ -48,23 +48,23 @@ func (m *model) take(t *rapid.T) {
 	}
 }
 
-func (m *model) check(t *rapid.T) {
+func (m *queueModel) check(t *rapid.T) {
 	q := m.queue
 	if q.Len() != len(m.list) || !slices.Equal(q.Entries(), m.list) || q.Refused() != m.refused || q.Capacity() != m.capacity {
 		t.Fatalf("it holds %v, expected %v; it refused %d, expected %d", q.Entries(), m.list, q.Refused(), m.refused)
 	}
 }
 
-func TestWhatComesInFirstComesOutFirstAndAFullQueueRefuses(t *testing.T) {
+func TestQueueIsFirstInFirstOutAndBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 5).Draw(t, "capacity")
-		m := &model{queue: queue.New[int](capacity), capacity: capacity}
-		t.Repeat(map[string]func(*rapid.T){"add": m.add, "next": m.take, "": m.check})
+		m := &queueModel{queue: queue.New[int](capacity), capacity: capacity}
+		t.Repeat(map[string]func(*rapid.T){"add": m.add, "next": m.removeNext, "": m.check})
 	})
 }
 
-func TestAQueueThatIsNotToldOtherwiseTakesAHundred(t *testing.T) {
+func TestDefaultCapacityIsAHundred(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{0, -1} {
 		q := queue.New[string](capacity)
@@ -79,7 +79,7 @@ func TestAQueueThatIsNotToldOtherwiseTakesAHundred(t *testing.T) {
 	}
 }
 
-func TestManyGoroutinesAddAndTakeEachEntryOnce(t *testing.T) {
+func TestConcurrentAddAndNextHandleEachEntryOnce(t *testing.T) {
 	t.Parallel()
 	const workers, each = 64, 100
 	q := queue.New[int](workers * each)

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// functions are the node type `do`: what the node of an id does.
-type functions map[string]func(c *node.Ctx) error
+// funcType are the node type `do`: what the node of an id does.
+type funcType map[string]func(c *node.Ctx) error
 
 // Spec implements node.Type.
-func (functions) Spec() *flow.TypeSpec {
+func (funcType) Spec() *flow.TypeSpec {
 	return &flow.TypeSpec{
 		Name: "do", Version: 1, Category: "test", Summary: "Calls a function of the test.",
 		Settings: map[string]any{"type": "object", "properties": map[string]any{"call": map[string]any{"type": "string"}}},
@@ -27,7 +27,7 @@ func (functions) Spec() *flow.TypeSpec {
 }
 
 // Prepare implements node.Type.
-func (f functions) Prepare(with map[string]any) (node.Node, error) {
+func (f funcType) Prepare(with map[string]any) (node.Node, error) {
 	name, _ := with["call"].(string)
 	call := f[name]
 	if call == nil {
@@ -37,7 +37,7 @@ func (f functions) Prepare(with map[string]any) (node.Node, error) {
 }
 
 // program compiles a flow over the built-in types and `do`.
-func program(t *testing.T, text string, f functions) *runner.Program {
+func program(t *testing.T, text string, f funcType) *runner.Program {
 	t.Helper()
 	c, err := node.NewCatalogue(append(builtin.Types(), f)...)
 	if err != nil {
@@ -54,21 +54,21 @@ func program(t *testing.T, text string, f functions) *runner.Program {
 	return p
 }
 
-// give completes with a value.
-func give(v engine.Value) func(*node.Ctx) error {
+// completeWith completes with a value.
+func completeWith(v engine.Value) func(*node.Ctx) error {
 	return func(c *node.Ctx) error {
 		c.Output("value", v)
 		return nil
 	}
 }
 
-// ledger counts what was asked of the outside, by idempotency key.
-type ledger struct {
+// effectLog counts what was asked of the outside, by idempotency key.
+type effectLog struct {
 	mu    sync.Mutex
 	asked map[string]int
 }
 
-func (l *ledger) ask(key string) {
+func (l *effectLog) recordEffect(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.asked == nil {
@@ -77,16 +77,16 @@ func (l *ledger) ask(key string) {
 	l.asked[key]++
 }
 
-func (l *ledger) count(key string) int {
+func (l *effectLog) count(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked[key]
 }
 
-// effect asks the ledger once and returns what the effect returned.
-func (l *ledger) effect(c *node.Ctx, name string) (engine.Value, error) {
+// runEffect asks the ledger once and returns what the effect returned.
+func (l *effectLog) runEffect(c *node.Ctx, name string) (engine.Value, error) {
 	return c.Do(node.Effect{Name: name, Do: func(_ context.Context, key string) (node.Outcome, error) {
-		l.ask(key)
+		l.recordEffect(key)
 		return node.Outcome{Value: key}, nil
 	}})
 }
@@ -96,11 +96,11 @@ func (l *ledger) effect(c *node.Ctx, name string) (engine.Value, error) {
 func Open(t *testing.T, s Store) *runner.Local {
 	t.Helper()
 	l := runner.NewLocal(runner.Options{Store: s, Lease: 3 * time.Second, Poll: 5 * time.Millisecond})
-	t.Cleanup(func() { shut(t, l) })
+	t.Cleanup(func() { closeLocal(t, l) })
 	return l
 }
 
-func shut(t *testing.T, l *runner.Local) {
+func closeLocal(t *testing.T, l *runner.Local) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -109,8 +109,8 @@ func shut(t *testing.T, l *runner.Local) {
 	}
 }
 
-// index is the number of the first event that is as wanted, -1 for none.
-func index(commits []engine.Commit, wanted func(engine.Event) bool) int {
+// eventIndex is the number of the first event that is as wanted, -1 for none.
+func eventIndex(commits []engine.Commit, wanted func(engine.Event) bool) int {
 	i := 0
 	for _, c := range commits {
 		for _, e := range c.Events {
@@ -137,8 +137,8 @@ func completed(path string) func(engine.Event) bool {
 	}
 }
 
-// last is the last event of a journal.
-func last(commits []engine.Commit) engine.Event {
+// lastEvent is the last event of a journal.
+func lastEvent(commits []engine.Commit) engine.Event {
 	c := commits[len(commits)-1]
 	return c.Events[len(c.Events)-1]
 }

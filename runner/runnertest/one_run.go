@@ -12,23 +12,23 @@ import (
 	"github.com/weir-run/weir/runner"
 )
 
-// oneRun is what every subject does.
-func oneRun(t *testing.T, s Subject) {
-	t.Run("a node starts after all its parents and outputs come back", func(t *testing.T) { ordering(t, s) })
-	t.Run("a run pauses for a person and goes on with the answer", func(t *testing.T) { answers(t, s) })
-	t.Run("a question nobody answers leaves the run paused", func(t *testing.T) { pauses(t, s) })
-	t.Run("a failed attempt is tried again when its time has come", func(t *testing.T) { retries(t, s) })
-	t.Run("a timer goes off", func(t *testing.T) { timers(t, s) })
-	t.Run("no effect starts after a cancellation and cancelled is the last event", func(t *testing.T) { cancels(t, s) })
-	t.Run("an unhandled failure fails the run with its place", func(t *testing.T) { failures(t, s) })
-	t.Run("a failed run goes on when its node is forced", func(t *testing.T) { forces(t, s) })
-	t.Run("what succeeded is not asked for again in the next attempt", func(t *testing.T) { effects(t, s) })
-	t.Run("a node that asks for something else under a known key fails", func(t *testing.T) { deviates(t, s) })
-	t.Run("a panic is a failure of the node", func(t *testing.T) { panics(t, s) })
-	t.Run("a long chain of nodes that need not be durable ends", func(t *testing.T) { chains(t, s) })
+// testOneRun is what every subject does.
+func testOneRun(t *testing.T, s Subject) {
+	t.Run("a node starts after all its parents and outputs come back", func(t *testing.T) { testOrdering(t, s) })
+	t.Run("a run pauses for a person and goes on with the answer", func(t *testing.T) { testAnswers(t, s) })
+	t.Run("a question nobody answers leaves the run paused", func(t *testing.T) { testPauses(t, s) })
+	t.Run("a failed attempt is tried again when its time has come", func(t *testing.T) { testRetries(t, s) })
+	t.Run("a timer goes off", func(t *testing.T) { testTimers(t, s) })
+	t.Run("no effect starts after a cancellation and cancelled is the last event", func(t *testing.T) { testCancel(t, s) })
+	t.Run("an unhandled failure fails the run with its place", func(t *testing.T) { testFailures(t, s) })
+	t.Run("a failed run goes on when its node is forced", func(t *testing.T) { testOverrides(t, s) })
+	t.Run("what succeeded is not asked for again in the next attempt", func(t *testing.T) { testEffects(t, s) })
+	t.Run("a node that asks for something else under a known key fails", func(t *testing.T) { testNondeterminism(t, s) })
+	t.Run("a panic is a failure of the node", func(t *testing.T) { testPanics(t, s) })
+	t.Run("a long chain of nodes that need not be durable ends", func(t *testing.T) { testChains(t, s) })
 }
 
-func ordering(t *testing.T, s Subject) {
+func testOrdering(t *testing.T, s Subject) {
 	p := program(t, `
 weir: 1
 name: diamond
@@ -38,7 +38,7 @@ nodes:
   c: {type: do, in: {x: "{{ a.value }}"}, with: {call: add}}
   d: {type: do, in: {x: "{{ b.value }}", y: "{{ c.value }}"}, with: {call: add}}
 outputs: {d: "{{ d.value }}"}
-`, functions{"one": give(int64(1)), "add": func(c *node.Ctx) error {
+`, funcType{"one": completeWith(int64(1)), "add": func(c *node.Ctx) error {
 		sum := int64(1)
 		for _, v := range c.Inputs() {
 			n, _ := v.(int64)
@@ -47,12 +47,12 @@ outputs: {d: "{{ d.value }}"}
 		c.Output("value", sum)
 		return nil
 	}})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{})
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{})
 	if v, _ := r.Outputs.Get("d"); r.Status != engine.Completed || v != int64(5) {
 		t.Fatalf("got %+v", r.Result)
 	}
 	for _, edge := range [][2]string{{"a", "b"}, {"a", "c"}, {"b", "d"}, {"c", "d"}} {
-		if done, begun := index(r.Commits, completed(edge[0])), index(r.Commits, started(edge[1])); done < 0 || begun < done {
+		if done, begun := eventIndex(r.Commits, completed(edge[0])), eventIndex(r.Commits, started(edge[1])); done < 0 || begun < done {
 			t.Errorf("%s started at %d, %s completed at %d", edge[1], begun, edge[0], done)
 		}
 	}
@@ -67,9 +67,9 @@ nodes:
 outputs: {n: "{{ next.value }}"}
 `
 
-func answers(t *testing.T, s Subject) {
+func testAnswers(t *testing.T, s Subject) {
 	p := program(t, asking, nil)
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{Answer: func(i engine.Interrupt) (engine.Value, bool) {
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{Answer: func(i engine.Interrupt) (engine.Value, bool) {
 		return int64(41), i.ID == "ask:ask#1" && i.Prompt == "How many?"
 	}})
 	if v, _ := r.Outputs.Get("n"); r.Status != engine.Completed || v != int64(42) {
@@ -77,28 +77,28 @@ func answers(t *testing.T, s Subject) {
 	}
 }
 
-func pauses(t *testing.T, s Subject) {
-	r := s.Play(t, program(t, asking, nil), runner.Begin{ID: "r"}, Script{})
+func testPauses(t *testing.T, s Subject) {
+	r := s.Run(t, program(t, asking, nil), runner.StartOptions{ID: "r"}, Script{})
 	if r.Status != engine.Paused || len(r.Interrupts) != 1 || r.Interrupts[0].ID != "ask:ask#1" {
 		t.Fatalf("got %+v", r.Result)
 	}
 }
 
-func retries(t *testing.T, s Subject) {
+func testRetries(t *testing.T, s Subject) {
 	p := program(t, `
 weir: 1
 name: flaky
 nodes:
   a: {type: do, with: {call: flaky}, retry: {attempts: 3, backoff: 20ms}}
 outputs: {n: "{{ a.value }}"}
-`, functions{"flaky": func(c *node.Ctx) error {
+`, funcType{"flaky": func(c *node.Ctx) error {
 		if c.Info().Attempt < 3 {
 			return errors.New("not yet")
 		}
 		c.Output("value", int64(c.Info().Attempt))
 		return nil
 	}})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{})
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{})
 	if v, _ := r.Outputs.Get("n"); r.Status != engine.Completed || v != int64(3) {
 		t.Fatalf("got %+v", r.Result)
 	}
@@ -117,7 +117,7 @@ outputs: {n: "{{ a.value }}"}
 	}
 }
 
-func timers(t *testing.T, s Subject) {
+func testTimers(t *testing.T, s Subject) {
 	var due time.Time
 	p := program(t, `
 weir: 1
@@ -125,7 +125,7 @@ name: nap
 nodes:
   a: {type: do, with: {call: nap}}
 outputs: {v: "{{ a.value }}"}
-`, functions{"nap": func(c *node.Ctx) error {
+`, funcType{"nap": func(c *node.Ctx) error {
 		due = c.Now().Add(30 * time.Millisecond)
 		_, given, err := c.Wait("nap", engine.Interrupt{Kind: engine.AwaitTimer, Due: due.UnixMilli()})
 		if err != nil {
@@ -134,7 +134,7 @@ outputs: {v: "{{ a.value }}"}
 		c.Output("value", given)
 		return nil
 	}})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{})
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{})
 	if v, _ := r.Outputs.Get("v"); r.Status != engine.Completed || v != false {
 		t.Fatalf("got %+v", r.Result)
 	}
@@ -143,9 +143,9 @@ outputs: {v: "{{ a.value }}"}
 	}
 }
 
-func cancels(t *testing.T, s Subject) {
+func testCancel(t *testing.T, s Subject) {
 	commands := make(chan runner.Command, 100)
-	var l ledger
+	var l effectLog
 	p := program(t, `
 weir: 1
 name: endless
@@ -154,9 +154,9 @@ nodes:
   b: {type: do, in: {x: "{{ a.value }}"}, with: {call: never}}
   c: {type: userInput, with: {prompt: "?"}}
 outputs: {v: "{{ b.value }}"}
-`, functions{"never": give(1), "endless": func(c *node.Ctx) error {
+`, funcType{"never": completeWith(1), "endless": func(c *node.Ctx) error {
 		for i := 0; ; i++ {
-			if _, err := l.effect(c, "ask"); err != nil {
+			if _, err := l.runEffect(c, "ask"); err != nil {
 				return err
 			}
 			if i == 3 {
@@ -167,13 +167,13 @@ outputs: {v: "{{ b.value }}"}
 			}
 		}
 	}})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{Commands: commands})
-	if _, ok := last(r.Commits).(*engine.RunCancelled); !ok || r.Status != engine.Cancelled {
-		t.Fatalf("got %+v, the last event is %T", r.Result, last(r.Commits))
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{Commands: commands})
+	if _, ok := lastEvent(r.Commits).(*engine.RunCancelled); !ok || r.Status != engine.Cancelled {
+		t.Fatalf("got %+v, the last event is %T", r.Result, lastEvent(r.Commits))
 	}
-	at := index(r.Commits, func(e engine.Event) bool { _, ok := e.(*engine.CancelRequested); return ok })
+	at := eventIndex(r.Commits, func(e engine.Event) bool { _, ok := e.(*engine.CancelRequested); return ok })
 	after := 0
-	for i, e := range flat(r.Commits)[at:] {
+	for i, e := range allEvents(r.Commits)[at:] {
 		switch e.(type) {
 		case *engine.NodeStarted, *engine.NodeResumed, *engine.EffectStarted:
 			t.Errorf("event %d after the cancellation is %s", i, e.Kind())
@@ -184,19 +184,19 @@ outputs: {v: "{{ b.value }}"}
 	if after > 1 {
 		t.Errorf("%d effects ended after the cancellation, one was in flight", after)
 	}
-	if index(r.Commits, started("b")) >= 0 {
+	if eventIndex(r.Commits, started("b")) >= 0 {
 		t.Error("b started")
 	}
 }
 
-func flat(commits []engine.Commit) (out []engine.Event) {
+func allEvents(commits []engine.Commit) (out []engine.Event) {
 	for _, c := range commits {
 		out = append(out, c.Events...)
 	}
 	return out
 }
 
-func failures(t *testing.T, s Subject) {
+func testFailures(t *testing.T, s Subject) {
 	p := program(t, `
 weir: 1
 name: failing
@@ -204,8 +204,8 @@ nodes:
   a: {type: do, with: {call: bad}}
   b: {type: userInput, with: {prompt: "?"}}
 outputs: {v: "{{ b.text }}"}
-`, functions{"bad": func(*node.Ctx) error { return errors.New("out of paper") }})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{})
+`, funcType{"bad": func(*node.Ctx) error { return errors.New("out of paper") }})
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{})
 	if r.Status != engine.Failed || r.Error == nil || r.Error.Node != "a" || r.Error.Message != "out of paper" ||
 		r.Error.Code != engine.CodeNodeFailed {
 		t.Fatalf("got %+v, %v", r.Result, r.Error)
@@ -215,7 +215,7 @@ outputs: {v: "{{ b.text }}"}
 	}
 }
 
-func forces(t *testing.T, s Subject) {
+func testOverrides(t *testing.T, s Subject) {
 	if s.Store == nil {
 		t.Skip("ability: several processes share a store")
 	}
@@ -226,22 +226,22 @@ nodes:
   a: {type: do, with: {call: bad}}
   b: {type: do, in: {x: "{{ a.value }}"}, with: {call: echo}}
 outputs: {v: "{{ b.value }}"}
-`, functions{"bad": func(*node.Ctx) error { return errors.New("no") }, "echo": func(c *node.Ctx) error {
+`, funcType{"bad": func(*node.Ctx) error { return errors.New("no") }, "echo": func(c *node.Ctx) error {
 		c.Output("value", c.Text("x"))
 		return nil
 	}})
 	l := Open(t, s.Store(t))
-	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := l.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := drive(t, l, p, x, Script{}); r.Status != engine.Failed {
 		t.Fatalf("got %+v", r)
 	}
-	if _, err := l.Do(t.Context(), p, "r", runner.Force("retry", "b", nil, "somebody")); !errors.Is(err, runner.ErrStatus) {
+	if _, err := l.Do(t.Context(), p, "r", runner.OverrideNode("retry", "b", nil, "somebody")); !errors.Is(err, runner.ErrStatus) {
 		t.Errorf("forcing a node that is not stuck: %v", err)
 	}
-	x, err = l.Do(t.Context(), p, "r", runner.Force("complete", "a", engine.Values{{Name: "value", Value: "by hand"}}, "somebody"))
+	x, err = l.Do(t.Context(), p, "r", runner.OverrideNode("complete", "a", engine.Values{{Name: "value", Value: "by hand"}}, "somebody"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,8 +251,8 @@ outputs: {v: "{{ b.value }}"}
 	}
 }
 
-func effects(t *testing.T, s Subject) {
-	var l ledger
+func testEffects(t *testing.T, s Subject) {
+	var l effectLog
 	tries := 0
 	p := program(t, `
 weir: 1
@@ -260,12 +260,12 @@ name: effects
 nodes:
   a: {type: do, with: {call: pay}, retry: {attempts: 2, backoff: 10ms}}
 outputs: {v: "{{ a.value }}"}
-`, functions{"pay": func(c *node.Ctx) error {
-		v, err := l.effect(c, "pay")
+`, funcType{"pay": func(c *node.Ctx) error {
+		v, err := l.runEffect(c, "pay")
 		if err != nil {
 			return err
 		}
-		if _, err := l.effect(c, "note"); err != nil { // pay is durable before this one leaves
+		if _, err := l.runEffect(c, "note"); err != nil { // pay is durable before this one leaves
 			return err
 		}
 		if tries++; c.Info().Attempt == 1 {
@@ -274,12 +274,12 @@ outputs: {v: "{{ a.value }}"}
 		c.Output("value", v)
 		return nil
 	}})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{})
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{})
 	if v, _ := r.Outputs.Get("v"); r.Status != engine.Completed || v != "r/a/pay#1" {
 		t.Fatalf("got %+v, %v", r.Result, r.Error)
 	}
 	n := 0
-	for _, e := range flat(r.Commits) {
+	for _, e := range allEvents(r.Commits) {
 		if d, ok := e.(*engine.EffectCompleted); ok && d.Key == "a/pay#1" {
 			n++
 		}
@@ -289,21 +289,21 @@ outputs: {v: "{{ a.value }}"}
 	}
 }
 
-func panics(t *testing.T, s Subject) {
+func testPanics(t *testing.T, s Subject) {
 	p := program(t, `
 weir: 1
 name: panic
 nodes:
   a: {type: do, with: {call: boom}}
 outputs: {v: "{{ a.value }}"}
-`, functions{"boom": func(*node.Ctx) error { panic("boom") }})
-	r := s.Play(t, p, runner.Begin{ID: "r"}, Script{})
+`, funcType{"boom": func(*node.Ctx) error { panic("boom") }})
+	r := s.Run(t, p, runner.StartOptions{ID: "r"}, Script{})
 	if r.Status != engine.Failed || r.Error.Code != engine.CodeNodePanic {
 		t.Fatalf("got %+v", r.Result)
 	}
 }
 
-func chains(t *testing.T, s Subject) {
+func testChains(t *testing.T, s Subject) {
 	// More events than a commit may gather, all from nodes that need not be
 	// durable before they run.
 	nodes := 1500
@@ -316,7 +316,7 @@ func chains(t *testing.T, s Subject) {
 		fmt.Fprintf(&b, "  n%d: {type: transform, in: {n: \"{{ n%d.value }}\"}, with: {expr: inputs.n + 1}}\n", i, i-1)
 	}
 	fmt.Fprintf(&b, "outputs: {n: \"{{ n%d.value }}\"}\n", nodes)
-	r := s.Play(t, program(t, b.String(), nil), runner.Begin{ID: "r"}, Script{})
+	r := s.Run(t, program(t, b.String(), nil), runner.StartOptions{ID: "r"}, Script{})
 	if v, _ := r.Outputs.Get("n"); r.Status != engine.Completed || v != int64(nodes) {
 		t.Fatalf("got %+v, %v", r.Status, r.Error)
 	}

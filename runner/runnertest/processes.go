@@ -15,26 +15,26 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// processes is what subjects do whose runs outlive a process.
-func processes(t *testing.T, s Subject) {
-	t.Run("a paused run is resumed by another process", func(t *testing.T) { resumes(t, s) })
-	t.Run("a second process is refused while the first holds the run", func(t *testing.T) { refuses(t, s) })
-	t.Run("a lost lease stops the first process", func(t *testing.T) { loses(t, s) })
-	t.Run("another process cancels through the inbox", func(t *testing.T) { posts(t, s) })
-	t.Run("closing leaves runs resumable and repeats no effect", func(t *testing.T) { closes(t, s) })
-	t.Run("a reader that is slow misses no event and stalls nobody", func(t *testing.T) { reads(t, s) })
-	t.Run("64 runs at once keep apart", func(t *testing.T) { manyRuns(t, s) })
-	t.Run("starting an id again joins the run", func(t *testing.T) { joins(t, s) })
-	t.Run("a due timer of a run that nobody holds is fired by a process that tends", func(t *testing.T) { tends(t, s) })
-	t.Run("after a crash only what came after the last checkpoint is read", func(t *testing.T) { crashes(t, s) })
-	t.Run("a long loop leaves a small checkpoint", func(t *testing.T) { spins(t, s) })
-	t.Run("a run whose flow has changed is refused", func(t *testing.T) { changes(t, s) })
+// testProcesses is what subjects do whose runs outlive a process.
+func testProcesses(t *testing.T, s Subject) {
+	t.Run("a paused run is resumed by another process", func(t *testing.T) { testResume(t, s) })
+	t.Run("a second process is refused while the first holds the run", func(t *testing.T) { testRefusal(t, s) })
+	t.Run("a lost lease stops the first process", func(t *testing.T) { testLostLease(t, s) })
+	t.Run("another process cancels through the inbox", func(t *testing.T) { testInbox(t, s) })
+	t.Run("closing leaves runs resumable and repeats no effect", func(t *testing.T) { testClose(t, s) })
+	t.Run("a reader that is slow misses no event and stalls nobody", func(t *testing.T) { testReading(t, s) })
+	t.Run("64 runs at once keep apart", func(t *testing.T) { testManyRuns(t, s) })
+	t.Run("starting an id again joins the run", func(t *testing.T) { testJoin(t, s) })
+	t.Run("a due timer of a run that nobody holds is fired by a process that tends", func(t *testing.T) { testSweeper(t, s) })
+	t.Run("after a crash only what came after the last checkpoint is read", func(t *testing.T) { testCrash(t, s) })
+	t.Run("a long loop leaves a small checkpoint", func(t *testing.T) { testLongLoop(t, s) })
+	t.Run("a run whose flow has changed is refused", func(t *testing.T) { testChangedDependencies(t, s) })
 }
 
-func resumes(t *testing.T, s Subject) {
+func testResume(t *testing.T, s Subject) {
 	st, p := s.Store(t), program(t, asking, nil)
 	first := Open(t, st)
-	x, err := first.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := first.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,15 +58,15 @@ func resumes(t *testing.T, s Subject) {
 	}
 }
 
-// gate is a node that is held until it is opened.
-type gate struct {
+// gateNode is a node that is held until it is opened.
+type gateNode struct {
 	reached chan string
 	open    chan struct{}
 }
 
-func newGate() *gate { return &gate{make(chan string, 100), make(chan struct{})} }
+func newGate() *gateNode { return &gateNode{make(chan string, 100), make(chan struct{})} }
 
-func (g *gate) pass(c *node.Ctx) error {
+func (g *gateNode) pass(c *node.Ctx) error {
 	g.reached <- c.Info().Path
 	select {
 	case <-g.open:
@@ -86,26 +86,26 @@ nodes:
 outputs: {v: "{{ a.value }}"}
 `
 
-func (g *gate) program(t *testing.T, l *ledger) *runner.Program {
+func (g *gateNode) program(t *testing.T, l *effectLog) *runner.Program {
 	t.Helper()
-	return program(t, gated, functions{"gate": g.pass, "pay": func(c *node.Ctx) error {
-		v, err := l.effect(c, "pay")
+	return program(t, gated, funcType{"gate": g.pass, "pay": func(c *node.Ctx) error {
+		v, err := l.runEffect(c, "pay")
 		c.Output("value", v)
 		return err
 	}})
 }
 
-func refuses(t *testing.T, s Subject) {
+func testRefusal(t *testing.T, s Subject) {
 	st, g := s.Store(t), newGate()
-	p := g.program(t, &ledger{})
+	p := g.program(t, &effectLog{})
 	first, second := Open(t, st), Open(t, st)
-	x, err := first.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := first.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-g.reached
 	for name, try := range map[string]func() error{
-		"start":  func() error { _, err := second.Start(t.Context(), p, runner.Begin{ID: "r"}); return err },
+		"start":  func() error { _, err := second.Start(t.Context(), p, runner.StartOptions{ID: "r"}); return err },
 		"resume": func() error { _, err := second.Resume(t.Context(), p, "r"); return err },
 		"cancel": func() error { _, err := second.Do(t.Context(), p, "r", runner.Cancel("", "")); return err },
 	} {
@@ -119,11 +119,11 @@ func refuses(t *testing.T, s Subject) {
 	}
 }
 
-func loses(t *testing.T, s Subject) {
+func testLostLease(t *testing.T, s Subject) {
 	st, g := s.Store(t), newGate()
-	p := g.program(t, &ledger{})
+	p := g.program(t, &effectLog{})
 	l := Open(t, st)
-	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := l.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +153,11 @@ func loses(t *testing.T, s Subject) {
 	}
 }
 
-func posts(t *testing.T, s Subject) {
+func testInbox(t *testing.T, s Subject) {
 	st, g := s.Store(t), newGate()
-	p := g.program(t, &ledger{})
+	p := g.program(t, &effectLog{})
 	l := Open(t, st)
-	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := l.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,21 +181,21 @@ func posts(t *testing.T, s Subject) {
 	}
 }
 
-func closes(t *testing.T, s Subject) {
+func testClose(t *testing.T, s Subject) {
 	st, g := s.Store(t), newGate()
-	var l ledger
+	var l effectLog
 	p := g.program(t, &l)
 	first := runner.NewLocal(runner.Options{Store: st})
-	x, err := first.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := first.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-g.reached
-	shut(t, first)
+	closeLocal(t, first)
 	if r, err := x.Wait(t.Context()); !errors.Is(err, runner.ErrStopped) || r.Status != engine.Running {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	if _, err := first.Start(t.Context(), p, runner.Begin{ID: "other"}); !errors.Is(err, runner.ErrClosed) {
+	if _, err := first.Start(t.Context(), p, runner.StartOptions{ID: "other"}); !errors.Is(err, runner.ErrClosed) {
 		t.Errorf("starting on a closed runner: %v", err)
 	}
 	close(g.open)
@@ -211,7 +211,7 @@ func closes(t *testing.T, s Subject) {
 	}
 }
 
-func reads(t *testing.T, s Subject) {
+func testReading(t *testing.T, s Subject) {
 	const chunks = 20_000 // far more than a reader may lag behind
 	st, g := s.Store(t), newGate()
 	p := program(t, `
@@ -222,7 +222,7 @@ nodes:
   a: {type: do, in: {x: "{{ wait.value }}"}, with: {call: noise}}
   b: {type: do, in: {x: "{{ a.value }}"}, with: {call: noise}}
 outputs: {v: "{{ b.value }}"}
-`, functions{"gate": g.pass, "noise": func(c *node.Ctx) error {
+`, funcType{"gate": g.pass, "noise": func(c *node.Ctx) error {
 		for range chunks {
 			c.Emit(llm.Chunk{Text: "x"})
 		}
@@ -230,7 +230,7 @@ outputs: {v: "{{ b.value }}"}
 		return nil
 	}})
 	l := Open(t, st)
-	x, err := l.Start(t.Context(), p, runner.Begin{ID: "r"})
+	x, err := l.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ outputs: {v: "{{ b.value }}"}
 		}
 		numbers = append(numbers, it.Number)
 	}
-	if want := len(flat(journal(t, st, "r"))); len(numbers) != want {
+	if want := len(allEvents(journal(t, st, "r"))); len(numbers) != want {
 		t.Errorf("%d events were read, the journal has %d", len(numbers), want)
 	}
 	for i, n := range numbers {
@@ -261,7 +261,7 @@ outputs: {v: "{{ b.value }}"}
 	}
 }
 
-func manyRuns(t *testing.T, s Subject) {
+func testManyRuns(t *testing.T, s Subject) {
 	p := program(t, `
 weir: 1
 name: counting
@@ -270,7 +270,7 @@ nodes:
   a: {type: do, in: {n: "{{ run.inputs.n }}"}, with: {call: echo}}
   b: {type: do, in: {n: "{{ a.value }}"}, with: {call: echo}}
 outputs: {n: "{{ b.value }}"}
-`, functions{"echo": func(c *node.Ctx) error {
+`, funcType{"echo": func(c *node.Ctx) error {
 		v, _ := c.Input("n")
 		c.Output("value", v)
 		return nil
@@ -281,7 +281,7 @@ outputs: {n: "{{ b.value }}"}
 	for i := range 64 {
 		wg.Go(func() {
 			id := fmt.Sprintf("r%d", i)
-			x, err := l.Start(t.Context(), p, runner.Begin{ID: id, Inputs: engine.Values{{Name: "n", Value: int64(i)}}})
+			x, err := l.Start(t.Context(), p, runner.StartOptions{ID: id, Inputs: engine.Values{{Name: "n", Value: int64(i)}}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -295,15 +295,15 @@ outputs: {n: "{{ b.value }}"}
 	wg.Wait()
 }
 
-func joins(t *testing.T, s Subject) {
+func testJoin(t *testing.T, s Subject) {
 	st, g := s.Store(t), newGate()
-	var l ledger
+	var l effectLog
 	p := g.program(t, &l)
 	loc := Open(t, st)
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
-			x, err := loc.Start(t.Context(), p, runner.Begin{ID: "r"})
+			x, err := loc.Start(t.Context(), p, runner.StartOptions{ID: "r"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -318,7 +318,7 @@ func joins(t *testing.T, s Subject) {
 		})
 	}
 	wg.Wait()
-	x, err := loc.Start(context.WithoutCancel(t.Context()), p, runner.Begin{ID: "r"})
+	x, err := loc.Start(context.WithoutCancel(t.Context()), p, runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,23 +330,23 @@ func joins(t *testing.T, s Subject) {
 	}
 }
 
-func changes(t *testing.T, s Subject) {
+func testChangedDependencies(t *testing.T, s Subject) {
 	st := s.Store(t)
 	l := Open(t, st)
-	x, err := l.Start(t.Context(), program(t, asking, nil), runner.Begin{ID: "r"})
+	x, err := l.Start(t.Context(), program(t, asking, nil), runner.StartOptions{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r, err := x.Wait(t.Context()); err != nil || r.Status != engine.Paused {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	if _, err := l.Resume(t.Context(), program(t, gated, functions{"gate": nil, "pay": nil}.stubs()), "r"); !errors.Is(err, runner.ErrClosure) {
+	if _, err := l.Resume(t.Context(), program(t, gated, funcType{"gate": nil, "pay": nil}.withStubs()), "r"); !errors.Is(err, runner.ErrDependenciesChanged) {
 		t.Errorf("resumed under another flow: %v", err)
 	}
 }
 
-// stubs gives every name a function that does nothing.
-func (f functions) stubs() functions {
+// withStubs gives every name a function that does nothing.
+func (f funcType) withStubs() funcType {
 	for name := range f {
 		f[name] = func(*node.Ctx) error { return nil }
 	}

@@ -23,9 +23,9 @@ type Store interface {
 
 // Subject is a way of running flows.
 type Subject struct {
-	// Play runs a program from its start until the run has ended or waits for
+	// Run runs a program from its start until the run has ended or waits for
 	// answers that the script does not give.
-	Play func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played
+	Run func(t *testing.T, p *runner.Program, b runner.StartOptions, s Script) RunResult
 	// Store makes an empty store for Locals to share; nil for a subject that
 	// lives in one process.
 	Store func(t *testing.T) Store
@@ -39,27 +39,27 @@ type Script struct {
 	Commands chan runner.Command
 }
 
-// Played is what came of a run.
-type Played struct {
+// RunResult is what came of a run.
+type RunResult struct {
 	runner.Result
 	Commits []engine.Commit
 }
 
 // Run holds a subject to the suite.
 func Run(t *testing.T, s Subject) {
-	t.Run("OneRun", func(t *testing.T) { oneRun(t, s) })
+	t.Run("OneRun", func(t *testing.T) { testOneRun(t, s) })
 	t.Run("Processes", func(t *testing.T) {
 		if s.Store == nil {
 			t.Skip("ability: several processes share a store")
 		}
-		processes(t, s)
+		testProcesses(t, s)
 	})
 }
 
 // Sim is the simulated runner with a seed, with crashes and store faults.
 func Sim(seed uint64) Subject {
-	return Subject{Play: func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played {
-		sim := &runner.Sim{Seed: seed, Crash: 0.02, Fault: 0.05, Answer: s.Answer, Act: func(*engine.Run) runner.Command {
+	return Subject{Run: func(t *testing.T, p *runner.Program, b runner.StartOptions, s Script) RunResult {
+		sim := &runner.Sim{Seed: seed, Crash: 0.02, Fault: 0.05, Answer: s.Answer, Command: func(*engine.Run) runner.Command {
 			select {
 			case c := <-s.Commands:
 				return c
@@ -71,13 +71,13 @@ func Sim(seed uint64) Subject {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Played{Result: report.Result, Commits: report.Commits}
+		return RunResult{Result: report.Result, Commits: report.Commits}
 	}}
 }
 
 // Local is the local runner on stores that newStore makes.
 func Local(newStore func(t *testing.T) Store) Subject {
-	return Subject{Store: newStore, Play: func(t *testing.T, p *runner.Program, b runner.Begin, s Script) Played {
+	return Subject{Store: newStore, Run: func(t *testing.T, p *runner.Program, b runner.StartOptions, s Script) RunResult {
 		st := newStore(t)
 		l := Open(t, st)
 		x, err := l.Start(t.Context(), p, b)
@@ -98,7 +98,7 @@ func Local(newStore func(t *testing.T) Store) Subject {
 				}
 			}
 		}()
-		return Played{Result: drive(t, l, p, x, s), Commits: journal(t, st, b.ID)}
+		return RunResult{Result: drive(t, l, p, x, s), Commits: journal(t, st, b.ID)}
 	}}
 }
 

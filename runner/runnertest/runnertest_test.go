@@ -9,11 +9,11 @@ import (
 	"github.com/weir-run/weir/store/sqlite"
 )
 
-func TestLocalOnMemoryPasses(t *testing.T) {
+func TestLocalOnMemory(t *testing.T) {
 	runnertest.Run(t, runnertest.Local(func(*testing.T) runnertest.Store { return memory.New() }))
 }
 
-func TestLocalOnSQLitePasses(t *testing.T) {
+func TestLocalOnSQLite(t *testing.T) {
 	runnertest.Run(t, runnertest.Local(func(t *testing.T) runnertest.Store {
 		t.Helper()
 		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "weir.db"), sqlite.Options{})
@@ -29,7 +29,7 @@ func TestLocalOnSQLitePasses(t *testing.T) {
 	}))
 }
 
-func TestSimPasses(t *testing.T) {
+func TestSim(t *testing.T) {
 	for seed := range uint64(3) {
 		runnertest.Run(t, runnertest.Sim(seed))
 	}

@@ -45,7 +45,7 @@ type Options struct {
 }
 
 // Executor runs Python in cloud sandboxes.
-type Executor struct{ o Options }
+type Executor struct{ options Options }
 
 // New returns an executor. It calls no server.
 func New(o Options) *Executor {
@@ -61,7 +61,7 @@ func New(o Options) *Executor {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	return &Executor{o: o}
+	return &Executor{options: o}
 }
 
 // Name is "e2b".
@@ -84,10 +84,10 @@ func (e *Executor) key() (string, *sandbox.Error) {
 		Code: engine.CodeSandboxUnavailable, Message: "there is no key for E2B",
 		Hint: "Set E2B_API_KEY, or say under executors.e2b.key of the configuration where the key is.",
 	}
-	if e.o.Key == nil {
+	if e.options.Key == nil {
 		return "", fault
 	}
-	key, err := e.o.Key()
+	key, err := e.options.Key()
 	if err != nil {
 		fault.Message += ": " + err.Error()
 		return "", fault
@@ -98,6 +98,6 @@ func (e *Executor) key() (string, *sandbox.Error) {
 	return key, nil
 }
 
-func bounded(l sandbox.Limits) sandbox.Limits {
-	return l.Or(sandbox.Limits{Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput})
+func withDefaults(l sandbox.Limits) sandbox.Limits {
+	return l.WithDefaults(sandbox.Limits{Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput})
 }

@@ -26,7 +26,7 @@ func key(text string) func() (string, error) {
 	return func() (string, error) { return text, nil }
 }
 
-func TestTheCloudDoesWhatEveryExecutorDoes(t *testing.T) {
+func TestE2BExecutor(t *testing.T) {
 	s := e2btest.Serve(t)
 	e := executor(s)
 	sandboxtest.Suite(t, func(*testing.T) sandbox.Executor { return e }, sandboxtest.Python())
@@ -62,7 +62,7 @@ func TestEachJobHasASandboxOfItsOwnThatIsDeleted(t *testing.T) {
 		r, _ := run(t, e, job)
 		ids[r.Sandbox] = true
 	}
-	made := s.Made()
+	made := s.Created()
 	if len(ids) != 3 || len(made) != 3 || s.Deleted() != 3 || len(s.Running()) != 0 {
 		t.Errorf("%d ids, %d made, %d deleted, %d running", len(ids), len(made), s.Deleted(), len(s.Running()))
 	}
@@ -85,8 +85,8 @@ func TestAJobThatIsCancelledHasItsSandboxDeleted(t *testing.T) {
 	if fault == nil || fault.Code != engine.CodeCancelled {
 		t.Fatalf("the error is %v", err)
 	}
-	if len(s.Made()) != 1 || s.Deleted() != 1 {
-		t.Errorf("%d sandboxes made, %d deleted", len(s.Made()), s.Deleted())
+	if len(s.Created()) != 1 || s.Deleted() != 1 {
+		t.Errorf("%d sandboxes made, %d deleted", len(s.Created()), s.Deleted())
 	}
 }
 
@@ -128,7 +128,7 @@ func TestABusyServerIsAskedAgainWhenItSays(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMendedByTryingAgainIsSaid(t *testing.T) {
+func TestPermanentErrorsAreReported(t *testing.T) {
 	s := e2btest.Serve(t)
 	wrong := e2b.New(e2b.Options{Key: key("e2b_wrong"), API: s.URL, Sandbox: s.URL})
 	none := e2b.New(e2b.Options{API: s.URL, Sandbox: s.URL})
@@ -156,13 +156,13 @@ func TestWhatCannotBeMendedByTryingAgainIsSaid(t *testing.T) {
 
 func TestASandboxThatIsLostFailsTheJobForAnotherTry(t *testing.T) {
 	s := e2btest.Serve(t)
-	s.OnExecute(func(id string) { s.Lose(id) })
+	s.OnExecute(func(id string) { s.Expire(id) })
 	_, fault := run(t, executor(s), &sandbox.Job{Code: "while True: pass"})
 	if fault == nil || fault.Code != engine.CodeCodeKilled && !fault.Retry {
 		t.Errorf("lost while it ran: %+v", fault)
 	}
 	s = e2btest.Serve(t)
-	s.OnUpload(func(id string) { s.Lose(id) })
+	s.OnUpload(func(id string) { s.Expire(id) })
 	_, fault = run(t, executor(s), &sandbox.Job{Code: "x = 1"})
 	if fault == nil || fault.Code != engine.CodeSandboxFailed || !fault.Retry || !strings.Contains(fault.Message, "gone") {
 		t.Errorf("lost before it ran: %+v", fault)

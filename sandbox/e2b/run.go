@@ -13,37 +13,37 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// beyond is by how much the server may be late with the end of a job that the
+// serverGrace is by how much the server may be late with the end of a job that the
 // sandbox itself should have ended.
-const beyond = 20 * time.Second
+const serverGrace = 20 * time.Second
 
 // Run runs the job's code in a sandbox of its own.
 func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
-	limits := bounded(job.Limits)
-	out, err := e.visit(ctx, job, limits, sandbox.HarnessPython(), "run")
+	limits := withDefaults(job.Limits)
+	out, err := e.runInSandbox(ctx, job, limits, sandbox.HarnessPython(), "run")
 	if out == nil {
 		return nil, err
 	}
-	result, err := out.conclude(job, limits, err)
-	result.Sandbox, result.Took = out.sandbox, out.took
+	result, err := out.buildResult(job, limits, err)
+	result.Sandbox, result.Duration = out.sandbox, out.took
 	return result, err
 }
 
 // Check finds what is wrong with the job's code. It has a sandbox of its own for
 // that, where there is a Python to ask.
 func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Problem, error) {
-	limits := bounded(job.Limits)
-	out, err := e.visit(ctx, job, limits, sandbox.CheckPython(), "check")
+	limits := withDefaults(job.Limits)
+	out, err := e.runInSandbox(ctx, job, limits, sandbox.CheckPython(), "check")
 	if err != nil {
 		return nil, err
 	}
 	if out.end.End != "done" || out.end.Report == "" {
-		_, err := out.conclude(job, limits, nil)
+		_, err := out.buildResult(job, limits, nil)
 		return nil, err
 	}
 	list, err := sandbox.ReadProblems([]byte(out.end.Report))
 	if err != nil {
-		return nil, lost("check the code", err)
+		return nil, lostSandboxError("check the code", err)
 	}
 	return list, nil
 }
@@ -51,25 +51,25 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 // outcome is what came out of a sandbox.
 type outcome struct {
 	sandbox        string
-	end            end
+	end            endFile
 	stdout, stderr string
 	took           time.Duration
 }
 
-// visit makes a sandbox, has it run a program over the job, and deletes it. There
+// runInSandbox makes a sandbox, has it run a program over the job, and deletes it. There
 // is an outcome where the program began; the error is a *sandbox.Error.
-func (e *Executor) visit(ctx context.Context, job *sandbox.Job, limits sandbox.Limits, program, function string) (*outcome, error) {
+func (e *Executor) runInSandbox(ctx context.Context, job *sandbox.Job, limits sandbox.Limits, program, function string) (*outcome, error) {
 	if err := e.Probe(ctx); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, stopped(ctx)
+		return nil, cancelledError(ctx)
 	}
-	uploads, err := pack(job, limits, program, function)
+	uploads, err := uploadsOf(job, limits, program, function)
 	if err != nil {
 		return nil, err
 	}
-	b, fault := e.obtain(ctx, limits.Time)
+	b, fault := e.createOrDelete(ctx, limits.Time)
 	if fault != nil {
 		return nil, fault
 	}
@@ -77,14 +77,14 @@ func (e *Executor) visit(ctx context.Context, job *sandbox.Job, limits sandbox.L
 	if fault := e.write(ctx, b, uploads); fault != nil {
 		return nil, cancelledOr(ctx, fault)
 	}
-	return e.inside(ctx, b, limits)
+	return e.executeJob(ctx, b, limits)
 }
 
-// obtain is create for a caller that may leave before there is an answer: the
+// createOrDelete is create for a caller that may leave before there is an answer: the
 // sandbox that comes after that is deleted.
-func (e *Executor) obtain(ctx context.Context, jobTime time.Duration) (*box, *sandbox.Error) {
+func (e *Executor) createOrDelete(ctx context.Context, jobTime time.Duration) (*cloudSandbox, *sandbox.Error) {
 	type made struct {
-		box *box
+		box *cloudSandbox
 		err *sandbox.Error
 	}
 	done := make(chan made, 1)
@@ -101,16 +101,16 @@ func (e *Executor) obtain(ctx context.Context, jobTime time.Duration) (*box, *sa
 				e.remove(ctx, m.box.ID)
 			}
 		}()
-		return nil, stopped(ctx)
+		return nil, cancelledError(ctx)
 	}
 }
 
-// inside runs the code in a sandbox that has all it needs.
-func (e *Executor) inside(ctx context.Context, b *box, limits sandbox.Limits) (*outcome, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, limits.Time+beyond, errLate)
+// executeJob runs the code in a sandbox that has all it needs.
+func (e *Executor) executeJob(ctx context.Context, b *cloudSandbox, limits sandbox.Limits) (*outcome, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, limits.Time+serverGrace, errTimeout)
 	defer cancel()
 	began := time.Now()
-	s, fault := e.execute(limited, b, call(limits), limits.Output)
+	s, fault := e.execute(limited, b, callExpression(limits), limits.Output)
 	out := &outcome{sandbox: b.ID, took: time.Since(began)}
 	if s != nil {
 		out.stdout, out.stderr = s.stdout.String(), s.stderr.String()
@@ -118,9 +118,9 @@ func (e *Executor) inside(ctx context.Context, b *box, limits sandbox.Limits) (*
 	switch {
 	case fault == nil:
 	case ctx.Err() != nil:
-		return out, stopped(ctx)
-	case errors.Is(context.Cause(limited), errLate):
-		return out, tooLong(limits)
+		return out, cancelledError(ctx)
+	case errors.Is(context.Cause(limited), errTimeout):
+		return out, timeoutError(limits)
 	default:
 		return out, fault
 	}
@@ -129,37 +129,37 @@ func (e *Executor) inside(ctx context.Context, b *box, limits sandbox.Limits) (*
 		return out, cancelledOr(ctx, fault)
 	}
 	if err := json.Unmarshal(raw, &out.end); err != nil {
-		return out, lost("read how the code ended", err)
+		return out, lostSandboxError("read how the code ended", err)
 	}
 	out.took = seconds(out.end.Took)
 	return out, nil
 }
 
-// errLate ends a request for an execution that should be over.
-var errLate = errors.New("the execution is late")
+// errTimeout ends a request for an execution that should be over.
+var errTimeout = errors.New("the execution is late")
 
-// conclude reads how the code ended. There is a result in any case.
-func (o *outcome) conclude(job *sandbox.Job, limits sandbox.Limits, err error) (*sandbox.Result, error) {
+// buildResult reads how the code ended. There is a result in any case.
+func (o *outcome) buildResult(job *sandbox.Job, limits sandbox.Limits, err error) (*sandbox.Result, error) {
 	failed := &sandbox.Result{Stdout: o.stdout, Stderr: o.stderr}
 	switch {
 	case err != nil:
 		return failed, err
 	case o.end.End == "time":
-		return failed, tooLong(limits)
+		return failed, timeoutError(limits)
 	case o.end.End == "output":
-		return failed, tooMuch(limits.Output)
+		return failed, outputLimitError(limits.Output)
 	case o.end.Report == "":
-		return failed, o.wordless()
+		return failed, o.missingReportError()
 	}
 	report, err := sandbox.ReadReport([]byte(o.end.Report))
 	if err != nil {
-		return failed, lost("read what the code left", err)
+		return failed, lostSandboxError("read what the code left", err)
 	}
-	return report.Conclude(job, o.stdout, o.stderr)
+	return report.BuildResult(job, o.stdout, o.stderr)
 }
 
-// wordless is a process that ended without a report.
-func (o *outcome) wordless() *sandbox.Error {
+// missingReportError is a process that ended without a report.
+func (o *outcome) missingReportError() *sandbox.Error {
 	err := &sandbox.Error{Code: engine.CodeCodeKilled, Message: fmt.Sprintf("the code ended its process with the exit code %d", o.end.Exit)}
 	if o.end.Exit < 0 {
 		err.Message = "the code's process was killed: " + syscall.Signal(-o.end.Exit).String()
@@ -170,22 +170,22 @@ func (o *outcome) wordless() *sandbox.Error {
 	return err
 }
 
-func tooLong(limits sandbox.Limits) *sandbox.Error {
+func timeoutError(limits sandbox.Limits) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCodeTimeout, Message: fmt.Sprintf("the code ran longer than %s", limits.Time)}
 }
 
-func tooMuch(most int64) *sandbox.Error {
+func outputLimitError(most int64) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCodeOutput, Message: fmt.Sprintf("the code wrote more than %d bytes", most)}
 }
 
-// stopped is the error of a job whose context ended.
-func stopped(ctx context.Context) *sandbox.Error {
+// cancelledError is the error of a job whose context ended.
+func cancelledError(ctx context.Context) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCancelled, Message: "the code was stopped: " + context.Cause(ctx).Error()}
 }
 
 func cancelledOr(ctx context.Context, fault *sandbox.Error) *sandbox.Error {
 	if ctx.Err() != nil {
-		return stopped(ctx)
+		return cancelledError(ctx)
 	}
 	return fault
 }

@@ -36,8 +36,8 @@ type frame struct {
 	failure
 }
 
-// errFlood: the code wrote more than it may.
-var errFlood = errors.New("too much output")
+// errOutputLimit: the code wrote more than it may.
+var errOutputLimit = errors.New("too much output")
 
 // read reads to the end of the execution. Frames of kinds it does not know, of
 // results and of signs of life say nothing to it.
@@ -50,30 +50,30 @@ func (s *stream) read(r io.Reader, id string) *sandbox.Error {
 			continue
 		}
 		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
-			return lost("read the stream of the sandbox "+id, err)
+			return lostSandboxError("read the stream of the sandbox "+id, err)
 		}
-		if err := s.take(&f); err != nil {
-			return tooMuch(s.most)
+		if err := s.addFrame(&f); err != nil {
+			return outputLimitError(s.most)
 		}
 		if s.ended {
-			return s.judge(id)
+			return s.interpreterError(id)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return lost("read the stream of the sandbox "+id, err)
+		return lostSandboxError("read the stream of the sandbox "+id, err)
 	}
 	if s.failed != nil {
-		return s.judge(id)
+		return s.interpreterError(id)
 	}
 	return &sandbox.Error{Code: engine.CodeSandboxFailed, Message: "the stream of the sandbox " + id + " ended before the execution did", Retry: true}
 }
 
-func (s *stream) take(f *frame) error {
+func (s *stream) addFrame(f *frame) error {
 	switch f.Type {
 	case "stdout":
-		return s.keep(&s.stdout, f.Text)
+		return s.appendText(&s.stdout, f.Text)
 	case "stderr":
-		return s.keep(&s.stderr, f.Text)
+		return s.appendText(&s.stderr, f.Text)
 	case "error":
 		if s.failed == nil {
 			s.failed = &f.failure
@@ -84,19 +84,19 @@ func (s *stream) take(f *frame) error {
 	return nil
 }
 
-func (s *stream) keep(to *strings.Builder, text string) error {
+func (s *stream) appendText(to *strings.Builder, text string) error {
 	if room := s.most - int64(to.Len()); int64(len(text)) > room {
 		to.WriteString(strings.ToValidUTF8(text[:room], ""))
-		return errFlood
+		return errOutputLimit
 	}
 	to.WriteString(text)
 	return nil
 }
 
-// judge says what an error of the interpreter means. The job's code has a process
+// interpreterError says what an error of the interpreter means. The job's code has a process
 // of its own, so none of these is the code's, except that it may have killed the
 // kernel.
-func (s *stream) judge(id string) *sandbox.Error {
+func (s *stream) interpreterError(id string) *sandbox.Error {
 	if s.failed == nil {
 		return nil
 	}

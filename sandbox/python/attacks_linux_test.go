@@ -189,7 +189,7 @@ func (m *machine) attack(t *testing.T, e *python.Executor, a attack) time.Durati
 	if a.want != "" && (f == nil || f.Code != a.want) {
 		t.Errorf("%s ended with %v, want %s", a.name, err, a.want)
 	}
-	return r.Took
+	return r.Duration
 }
 
 // attack is a payload of the corpus.

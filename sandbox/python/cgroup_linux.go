@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// groups is where cgroups for jobs can be made. They are one bound more, on the
+// cgroupRoot is where cgroups for jobs can be made. They are one bound more, on the
 // memory that the kernel holds for a process too; limits of the process itself
 // hold everywhere.
-type groups struct {
+type cgroupRoot struct {
 	version int
 	folder  string // to make groups in
 }
 
 // findGroups finds where this process may make cgroups that bound memory; nil where it may not, and why.
-func findGroups() (*groups, string) {
+func findGroups() (*cgroupRoot, string) {
 	mounts := groupMounts()
 	own := ownGroups()
 	if base, ok := mounts["memory"]; ok { // version 1
-		g := &groups{version: 1, folder: filepath.Join(base, own["memory"])}
+		g := &cgroupRoot{version: 1, folder: filepath.Join(base, own["memory"])}
 		if why := writable(g.folder); why != "" {
 			return nil, why
 		}
-		g.sweep()
+		g.removeStale()
 		return g, ""
 	}
 	base, ok := mounts[""]
@@ -39,18 +39,18 @@ func findGroups() (*groups, string) {
 	for _, dir := range []string{filepath.Join(base, own[""]), base} {
 		dir = filepath.Join(dir, "weir-jobs")
 		if why = prepare(dir); why == "" {
-			g := &groups{version: 2, folder: dir}
-			g.sweep()
+			g := &cgroupRoot{version: 2, folder: dir}
+			g.removeStale()
 			return g, ""
 		}
 	}
 	return nil, why
 }
 
-// sweep removes the groups of processes that were killed before they could: old
+// removeStale removes the groups of processes that were killed before they could: old
 // ones, since another process may be about to use a new one. The kernel keeps
 // those with processes in them.
-func (g *groups) sweep() {
+func (g *cgroupRoot) removeStale() {
 	left, _ := filepath.Glob(filepath.Join(g.folder, sandboxPrefix+"*"))
 	for _, dir := range left {
 		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
@@ -121,19 +121,19 @@ func ownGroups() map[string]string {
 	return found
 }
 
-// group is the cgroup of a job.
-type group struct {
+// cgroup is the cgroup of a job.
+type cgroup struct {
 	version int
 	dir     string
 }
 
 // add makes a group that takes so many bytes. One that cannot be made is none:
 // the limits of the process hold without it.
-func (g *groups) add(id string, memory int64) *group {
+func (g *cgroupRoot) add(id string, memory int64) *cgroup {
 	if g == nil {
 		return nil
 	}
-	one := &group{version: g.version, dir: filepath.Join(g.folder, id)}
+	one := &cgroup{version: g.version, dir: filepath.Join(g.folder, id)}
 	if err := os.Mkdir(one.dir, 0o750); err != nil {
 		return nil
 	}
@@ -148,21 +148,21 @@ func (g *groups) add(id string, memory int64) *group {
 	return one
 }
 
-// admit moves the process into the group.
-func (g *group) admit(pid int) error {
+// addProcess moves the process into the group.
+func (g *cgroup) addProcess(pid int) error {
 	if g == nil {
 		return nil
 	}
 	return g.write("cgroup.procs", strconv.Itoa(pid))
 }
 
-func (g *group) write(file, text string) error {
+func (g *cgroup) write(file, text string) error {
 	return os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0)
 }
 
-// starved reports whether the kernel killed something in the group because its
+// outOfMemory reports whether the kernel killed something in the group because its
 // memory was used up.
-func (g *group) starved() bool {
+func (g *cgroup) outOfMemory() bool {
 	if g == nil {
 		return false
 	}
@@ -175,7 +175,7 @@ func (g *group) starved() bool {
 }
 
 // remove removes the group; its processes must have ended.
-func (g *group) remove() {
+func (g *cgroup) remove() {
 	if g != nil {
 		_ = os.Remove(g.dir)
 	}

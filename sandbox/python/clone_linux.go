@@ -14,7 +14,7 @@ import (
 //go:nosplit
 //go:norace
 //go:nocheckptr
-func clone(flags uintptr, list []call, status uintptr) (pid uintptr, err syscall.Errno) {
+func clone(flags uintptr, list []syscallEntry, status uintptr) (pid uintptr, err syscall.Errno) {
 	pid, _, err = syscall.RawSyscall6(syscall.SYS_CLONE, flags, 0, 0, 0, 0, 0)
 	if err != 0 || pid != 0 {
 		return pid, err
@@ -23,7 +23,7 @@ func clone(flags uintptr, list []call, status uintptr) (pid uintptr, err syscall
 	for i := range list {
 		c := &list[i]
 		r, _, e := syscall.RawSyscall6(c.number, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
-		if e == 0 && c.want != anything && int(r) != c.want {
+		if e == 0 && c.want != anyResult && int(r) != c.want {
 			e = syscall.EIO
 		}
 		if e != 0 && !c.optional {

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// explain says which part of the isolation is missing here and how to get it, or
+// explainSetupError says which part of the isolation is missing here and how to get it, or
 // that the machine is short of something for the moment.
-func explain(err error) error {
+func explainSetupError(err error) error {
 	e, ok := errors.AsType[*setupError](err)
-	if !ok || passing(err) {
+	if !ok || isTemporary(err) {
 		return failed("make a sandbox", err)
 	}
 	if name, ok := strings.CutPrefix(e.step, "read the file "); ok {
@@ -27,9 +27,9 @@ func explain(err error) error {
 	return unavailable(e.Error(), remedy(e, readSetting))
 }
 
-// passing reports whether the error is one of a machine that is short of
+// isTemporary reports whether the error is one of a machine that is short of
 // something, and not of one that lacks it.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	for _, e := range []error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EINTR, unix.EIO} {
 		if errors.Is(err, e) {
 			return true
@@ -68,7 +68,7 @@ func remedy(e *setupError, read func(path string) string) string {
 		return "a kernel with CONFIG_SECCOMP_FILTER"
 	case e.step == "make namespaces" && errors.Is(e.err, unix.EINVAL):
 		return "a kernel with user, PID, network, IPC, UTS and cgroup namespaces"
-	case refused && filtered(read("/proc/self/status")):
+	case refused && isSeccompFiltered(read("/proc/self/status")):
 		return "the container's seccomp profile refuses it: start the container with a profile that allows clone, mount, pivot_root, open_tree, move_mount and mount_setattr (Docker: --security-opt seccomp=PROFILE.json, and --security-opt apparmor=unconfined where AppArmor is used; Kubernetes: securityContext.seccompProfile), or run weir outside it"
 	case refused:
 		return "something forbids it that is not one of the kernel's own settings (SELinux, a container runtime); see the audit log"
@@ -77,8 +77,8 @@ func remedy(e *setupError, read func(path string) string) string {
 	}
 }
 
-// filtered reports whether a status says that system calls are filtered.
-func filtered(status string) bool {
+// isSeccompFiltered reports whether a status says that system calls are filtered.
+func isSeccompFiltered(status string) bool {
 	_, rest, ok := strings.Cut(status, "\nSeccomp:")
 	return ok && strings.HasPrefix(strings.TrimSpace(rest), "2")
 }
@@ -92,34 +92,34 @@ func (e *Executor) Probe(ctx context.Context) error {
 // Examine says how code is isolated here, part by part, and what is missing. It
 // runs a piece of code in a sandbox.
 func (e *Executor) Examine(ctx context.Context) []Fact {
-	in, err := e.installed(ctx)
+	in, err := e.installation(ctx)
 	if err != nil {
-		return []Fact{lacking("interpreter", err)}
+		return []Fact{factOfError("interpreter", err)}
 	}
 	list := []Fact{
-		{About: "interpreter", State: Good, Detail: fmt.Sprintf("CPython %s, %s", in.Version, in.Executable)},
+		{Subject: "interpreter", State: StateGood, Detail: fmt.Sprintf("CPython %s, %s", in.Version, in.Executable)},
 		landlockFact(in.abi), in.groupFact(),
 	}
 	r, err := e.Run(ctx, &sandbox.Job{Code: ""})
 	if err != nil {
-		return append(list, lacking("isolation", err))
+		return append(list, factOfError("isolation", err))
 	}
 	user := "mapped to this user"
 	if os.Geteuid() == 0 {
 		user = "mapped to a user that nobody is"
 	}
 	return append(list,
-		Fact{About: "namespaces", State: Good, Detail: "user (" + user + "), mount, PID, network, IPC, UTS and cgroup; a root of its own, read-only"},
-		Fact{About: "seccomp", State: Good, Detail: "a list of what is allowed; no processes, sockets, mounts, tracing"},
-		Fact{About: "a run", State: Good, Detail: fmt.Sprintf("isolated, %.0f ms", float64(r.Took.Microseconds())/1000)},
+		Fact{Subject: "namespaces", State: StateGood, Detail: "user (" + user + "), mount, PID, network, IPC, UTS and cgroup; a root of its own, read-only"},
+		Fact{Subject: "seccomp", State: StateGood, Detail: "a list of what is allowed; no processes, sockets, mounts, tracing"},
+		Fact{Subject: "a run", State: StateGood, Detail: fmt.Sprintf("isolated, %.0f ms", float64(r.Duration.Microseconds())/1000)},
 	)
 }
 
 func landlockFact(abi int) Fact {
 	if abi == 0 {
-		return Fact{About: "landlock", State: Bad, Detail: "the kernel has none", Remedy: landlockHint}
+		return Fact{Subject: "landlock", State: StateBad, Detail: "the kernel has none", Remedy: landlockHint}
 	}
-	f := Fact{About: "landlock", State: Good, Detail: fmt.Sprintf("ABI %d", abi)}
+	f := Fact{Subject: "landlock", State: StateGood, Detail: fmt.Sprintf("ABI %d", abi)}
 	if abi < 6 {
 		f.Detail += "; the network and abstract sockets are closed by the namespace and seccomp alone"
 	}
@@ -129,17 +129,17 @@ func landlockFact(abi int) Fact {
 func (in *installation) groupFact() Fact {
 	if in.groups == nil {
 		return Fact{
-			About: "cgroup", State: Note,
+			Subject: "cgroup", State: StateNote,
 			Detail: "none (" + in.noGroups + "); memory is bounded by the limits of the process",
 			Remedy: "not needed; to have one, run weir as root, or in a cgroup that it may write",
 		}
 	}
-	return Fact{About: "cgroup", State: Good, Detail: fmt.Sprintf("version %d, memory, below %s", in.groups.version, in.groups.folder)}
+	return Fact{Subject: "cgroup", State: StateGood, Detail: fmt.Sprintf("version %d, memory, below %s", in.groups.version, in.groups.folder)}
 }
 
-// lacking is the fact that an error tells.
-func lacking(about string, err error) Fact {
-	f := Fact{About: about, State: Bad, Detail: err.Error()}
+// factOfError is the fact that an error tells.
+func factOfError(about string, err error) Fact {
+	f := Fact{Subject: about, State: StateBad, Detail: err.Error()}
 	if e, ok := errors.AsType[*sandbox.Error](err); ok {
 		f.Remedy = e.Hint
 	}

@@ -42,7 +42,7 @@ func TestAMachineThatIsShortOfSomethingIsTriedAgain(t *testing.T) {
 	for err, code := range map[error]string{
 		syscall.EAGAIN: engine.CodeSandboxFailed, syscall.ENOMEM: engine.CodeSandboxFailed, syscall.EPERM: engine.CodeSandboxUnavailable,
 	} {
-		e, ok := errors.AsType[*sandbox.Error](explain(&setupError{"make namespaces", err}))
+		e, ok := errors.AsType[*sandbox.Error](explainSetupError(&setupError{"make namespaces", err}))
 		if !ok || e.Code != code || e.Retry != (code == engine.CodeSandboxFailed) {
 			t.Errorf("%v is %#v", err, e)
 		}
@@ -58,10 +58,10 @@ func TestACallThatFailsIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := *p.in
-	in.binds = append(in.binds, bind{from: "/nowhere", to: "/nowhere", folder: true})
-	p.in = &in
-	_, err = p.begin()
+	in := *p.installation
+	in.binds = append(in.binds, bindMount{from: "/nowhere", to: "/nowhere", folder: true})
+	p.installation = &in
+	_, err = p.start()
 	if err == nil || !strings.Contains(err.Error(), "show /nowhere: no such file") {
 		t.Errorf("the error is %v", err)
 	}

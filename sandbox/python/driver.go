@@ -4,8 +4,8 @@ package python
 // harness, and the job as JSON. The report goes to file 3, which only the
 // harness is told of.
 
-// boot is what the interpreter is started with.
-const boot = `import sys,marshal;_=sys.stdin.buffer;exec(marshal.loads(_.read(int(_.readline()))),{"__name__":"weir","source":_})`
+// bootProgram is what the interpreter is started with.
+const bootProgram = `import sys,marshal;_=sys.stdin.buffer;exec(marshal.loads(_.read(int(_.readline()))),{"__name__":"weir","source":_})`
 
 // driverHead reads the job without the module json, whose import would cost
 // several milliseconds.

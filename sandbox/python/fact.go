@@ -2,7 +2,7 @@ package python
 
 // Fact is a part of how code is isolated.
 type Fact struct {
-	About string // "landlock"
+	Subject string // "landlock"
 	// State is Good, Note or Bad.
 	State  string
 	Detail string
@@ -12,7 +12,7 @@ type Fact struct {
 
 // What a fact means.
 const (
-	Good = "ok"
-	Note = "note" // worth knowing; code is isolated all the same
-	Bad  = "bad"  // no code is run
+	StateGood = "ok"
+	StateNote = "note" // worth knowing; code is isolated all the same
+	StateBad  = "bad"  // no code is run
 )

@@ -19,30 +19,30 @@ import (
 
 // installation is a CPython with what it needs of the file system.
 type installation struct {
-	Version    string // "3.11.2"
-	Executable string // where it is, links resolved
-	loader     string // the program that loads it, "" where it is linked statically
-	binds      []bind // what a sandbox shows of the file system, read-only
+	Version    string      // "3.11.2"
+	Executable string      // where it is, links resolved
+	loader     string      // the program that loads it, "" where it is linked statically
+	binds      []bindMount // what a sandbox shows of the file system, read-only
 	path       []string
 	// run and check are the compiled harnesses, as marshal reads them.
 	run, check []byte
 	system
 }
 
-// bind is a file or folder of the outside that a sandbox shows under to.
-type bind struct {
+// bindMount is a file or folder of the outside that a sandbox shows under to.
+type bindMount struct {
 	from, to string
 	folder   bool
 	execute  bool
 	device   bool
 }
 
-// askTime bounds how long an interpreter may take to say what it is.
-const askTime = 20 * time.Second
+// describeTimeout bounds how long an interpreter may take to say what it is.
+const describeTimeout = 20 * time.Second
 
-// describe has an interpreter say what it is and what it has loaded, and compile
+// describeProgram has an interpreter say what it is and what it has loaded, and compile
 // the harnesses. It runs outside a sandbox: whoever starts Weir chose it.
-const describe = `
+const describeProgram = `
 import base64, json, marshal, os, sys
 run, check = json.loads(sys.stdin.read())
 maps = []
@@ -71,17 +71,17 @@ type description struct {
 	Check          []byte   `json:"check"`
 }
 
-// installed is the interpreter that jobs run on; it is looked for once, and
+// installation is the interpreter that jobs run on; it is looked for once, and
 // again a while after it was not found.
-func (e *Executor) installed(ctx context.Context) (*installation, error) {
+func (e *Executor) installation(ctx context.Context) (*installation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.found != nil || time.Now().Before(e.until) {
+	if e.found != nil || time.Now().Before(e.retryAfter) {
 		return e.found, e.failed
 	}
-	e.found, e.failed = find(ctx, e.options)
+	e.found, e.failed = findInstallation(ctx, e.options)
 	if e.failed != nil && ctx.Err() == nil {
-		e.until = time.Now().Add(10 * time.Second)
+		e.retryAfter = time.Now().Add(10 * time.Second)
 	}
 	return e.found, e.failed
 }
@@ -101,8 +101,8 @@ func (e *Executor) forget(in *installation, err error) {
 
 const interpreterHint = "install Python 3.8 or later (Debian, Ubuntu: apt install python3), or name one in the configuration: sandbox.python.interpreter"
 
-// find looks for the interpreter and what it needs.
-func find(ctx context.Context, o Options) (*installation, error) {
+// findInstallation looks for the interpreter and what it needs.
+func findInstallation(ctx context.Context, o Options) (*installation, error) {
 	candidates := []string{o.Interpreter}
 	if o.Interpreter == "" {
 		candidates = nil
@@ -116,7 +116,7 @@ func find(ctx context.Context, o Options) (*installation, error) {
 		if slices.Contains(candidates[:i], path) {
 			continue
 		}
-		d, err := ask(ctx, path)
+		d, err := describeInterpreter(ctx, path)
 		if err == nil {
 			return d.installation(o)
 		}
@@ -125,15 +125,15 @@ func find(ctx context.Context, o Options) (*installation, error) {
 	return nil, unavailable("there is no Python 3 that runs: "+errors.Join(errs...).Error(), interpreterHint)
 }
 
-// ask starts an interpreter to learn what it is.
-func ask(ctx context.Context, path string) (*description, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+// describeInterpreter starts an interpreter to learn what it is.
+func describeInterpreter(ctx context.Context, path string) (*description, error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	sources, err := json.Marshal([]string{sandbox.HarnessPython() + runDriver, sandbox.CheckPython() + checkDriver})
 	if err != nil {
 		return nil, err
 	}
-	c := exec.CommandContext(ctx, path, "-I", "-S", "-B", "-X", "utf8", "-c", describe)
+	c := exec.CommandContext(ctx, path, "-I", "-S", "-B", "-X", "utf8", "-c", describeProgram)
 	c.Stdin = bytes.NewReader(sources)
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")} // for shims, which are scripts
 	var stderr bytes.Buffer
@@ -174,15 +174,15 @@ func (d *description) installation(o Options) (*installation, error) {
 		return nil, failed("look at the system", err)
 	}
 	in.loader = loader(f)
-	in.add(bind{from: d.Executable, execute: true})
+	in.add(bindMount{from: d.Executable, execute: true})
 	if in.loader != "" {
-		in.add(bind{from: in.loader, to: resolveFolder(in.loader), execute: true})
+		in.add(bindMount{from: in.loader, to: resolveFolder(in.loader), execute: true})
 	}
 	for _, lib := range d.Maps {
 		if dir := filepath.Dir(lib); systemFolder(dir) {
-			in.add(bind{from: dir, folder: true})
+			in.add(bindMount{from: dir, folder: true})
 		} else {
-			in.add(bind{from: lib})
+			in.add(bindMount{from: lib})
 		}
 	}
 	for _, p := range d.Path {
@@ -196,14 +196,14 @@ func (d *description) installation(o Options) (*installation, error) {
 		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
 			return nil, unavailable("the folder of packages "+abs+" is not there", "correct sandbox.python.packages in the configuration")
 		}
-		in.add(bind{from: abs, folder: true})
+		in.add(bindMount{from: abs, folder: true})
 		in.path = append(in.path, abs)
 	}
 	for _, p := range []string{"/usr/share/zoneinfo", "/etc/ld.so.cache"} {
 		in.addPath(p)
 	}
 	for _, p := range []string{"/dev/null", "/dev/zero", "/dev/urandom"} {
-		in.add(bind{from: p, device: true})
+		in.add(bindMount{from: p, device: true})
 	}
 	return in, nil
 }
@@ -211,13 +211,13 @@ func (d *description) installation(o Options) (*installation, error) {
 // addPath shows a file or folder, if it is there.
 func (in *installation) addPath(p string) {
 	if info, err := os.Stat(p); err == nil {
-		in.add(bind{from: p, folder: info.IsDir()})
+		in.add(bindMount{from: p, folder: info.IsDir()})
 	}
 }
 
 // add shows b, under its own path unless it says otherwise, if no folder that is
 // shown has it already.
-func (in *installation) add(b bind) {
+func (in *installation) add(b bindMount) {
 	if b.to == "" {
 		b.to = b.from
 		if dir, err := filepath.EvalSymlinks(filepath.Dir(b.from)); err == nil {

@@ -25,8 +25,8 @@ func landlockABI() int {
 	return int(v)
 }
 
-// handled are the rights that the kernel's Landlock can refuse: all it knows.
-func handled(abi int) *unix.LandlockRulesetAttr {
+// landlockRights are the rights that the kernel's Landlock can refuse: all it knows.
+func landlockRights(abi int) *unix.LandlockRulesetAttr {
 	files := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1)
 	if abi >= 2 {
 		files |= unix.LANDLOCK_ACCESS_FS_REFER
@@ -61,13 +61,13 @@ func size(abi int) int {
 
 // landlock allows what the mounts allow and nothing else: a second wall, that
 // also stands where a way around the first is found.
-func (p *plan) landlock(c *calls) {
-	rules := handled(p.in.abi)
-	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, at(c, rules), size(p.in.abi), 0)
+func (p *jobPlan) landlock(c *syscallList) {
+	rules := landlockRights(p.installation.abi)
+	ruleset := c.open("make Landlock rules", unix.SYS_LANDLOCK_CREATE_RULESET, addressOf(c, rules), size(p.installation.abi), 0)
 	allow := func(path string, rights uint64) {
 		fd := c.fd
-		c.add("open "+path, unix.SYS_OPENAT, here, path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		c.add("allow "+path, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, at(c, &unix.LandlockPathBeneathAttr{
+		c.add("open "+path, unix.SYS_OPENAT, currentFolder, path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		c.add("allow "+path, unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, addressOf(c, &unix.LandlockPathBeneathAttr{
 			Allowed_access: rights & rules.Handled_access_fs, Parent_fd: int32(fd),
 		}), 0)
 		c.add("close "+path, unix.SYS_CLOSE, fd)

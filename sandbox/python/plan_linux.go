@@ -22,26 +22,26 @@ const (
 	fdFirst  = 6 // the first that is free
 )
 
-// inside is what the process's user and group are called in its namespace.
-const inside = 65534
+// sandboxUserID is what the process's user and group are called in its namespace.
+const sandboxUserID = 65534
 
-// plan is all that a job's process is to be.
-type plan struct {
-	in     *installation
-	id     string // of the sandbox; it is seen in the process's command line
-	files  []given
-	memory int64
-	disk   int64
-	tasks  int
-	time   time.Duration
-	root   string  // a folder of the outside to mount the new root on
-	within *groups // where its cgroup is made; nil for nowhere
-	groups bool    // supplementary groups can be dropped
-	ends   [6]int  // the files that become 0 to 5
+// jobPlan is all that a job's process is to be.
+type jobPlan struct {
+	installation *installation
+	id           string // of the sandbox; it is seen in the process's command line
+	files        []inputFile
+	memory       int64
+	disk         int64
+	tasks        int
+	time         time.Duration
+	root         string      // a folder of the outside to mount the new root on
+	cgroups      *cgroupRoot // where its cgroup is made; nil for nowhere
+	dropGroups   bool        // supplementary groups can be dropped
+	stdFiles     [6]int      // the files that become 0 to 5
 }
 
-// given is a file that the code may read.
-type given struct {
+// inputFile is a file that the code may read.
+type inputFile struct {
 	from string
 	name string
 	// size of a file that has to be copied in, because the process's user may not
@@ -49,13 +49,13 @@ type given struct {
 	size int64
 }
 
-// to is where the code finds it.
-func (g given) to() string { return "/files/" + g.name }
+// sandboxPath is where the code finds it.
+func (g inputFile) sandboxPath() string { return "/files/" + g.name }
 
 // calls are those that make the sandbox, in the order they have to be in.
-func (p *plan) calls() *calls {
-	c := &calls{}
-	for want, fd := range p.ends {
+func (p *jobPlan) calls() *syscallList {
+	c := &syscallList{}
+	for want, fd := range p.stdFiles {
 		flags := 0
 		if want >= fdStatus {
 			flags = unix.O_CLOEXEC
@@ -63,78 +63,78 @@ func (p *plan) calls() *calls {
 		c.add("take its files", unix.SYS_DUP3, fd, want, flags)
 	}
 	c.closeFrom(fdFirst)
-	p.await(c)
+	p.waitForParent(c)
 	trees := p.openTrees(c)
-	p.identity(c)
+	p.setUser(c)
 	p.newRoot(c)
-	p.show(c, trees)
+	p.mountTrees(c, trees)
 	p.finishRoot(c)
-	p.drop(c)
+	p.dropPrivileges(c)
 	p.landlock(c)
-	p.noCaps(c)
-	p.signals(c)
-	p.noCore(c)
-	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, at(c, p.in.filter))
+	p.dropCapabilities(c)
+	p.resetSignals(c)
+	p.disableCoreDumps(c)
+	c.add("load the seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, addressOf(c, p.installation.filter))
 	p.rlimits(c)
-	exe := p.in.Executable
-	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", boot, p.id}, []string{})
+	exe := p.installation.Executable
+	c.add("start "+exe, unix.SYS_EXECVE, exe, []string{exe, "-I", "-S", "-B", "-X", "utf8", "-c", bootProgram, p.id}, []string{})
 	return c
 }
 
-// await has the process wait until the other side has done its part.
-func (p *plan) await(c *calls) {
+// waitForParent has the process wait until the other side has done its part.
+func (p *jobPlan) waitForParent(c *syscallList) {
 	c.add("wait to begin", unix.SYS_READ, fdGo, string(make([]byte, 8)), 1).want = 1
 }
 
 // openTrees takes hold of what is shown of the outside, while the process is
 // still the user who may.
-func (p *plan) openTrees(c *calls) (trees []uintptr) {
+func (p *jobPlan) openTrees(c *syscallList) (trees []uintptr) {
 	cloneTree := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE
 	for _, b := range p.binds() {
-		fd := c.open("show "+b.from, unix.SYS_OPEN_TREE, here, b.from, cloneTree)
+		fd := c.open("show "+b.from, unix.SYS_OPEN_TREE, currentFolder, b.from, cloneTree)
 		attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 		if b.device {
 			attr.Attr_set = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 		}
-		c.add("protect "+b.from, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, at(c, attr), sizeofMountAttr)
+		c.add("protect "+b.from, unix.SYS_MOUNT_SETATTR, fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, addressOf(c, attr), sizeofMountAttr)
 		trees = append(trees, fd)
 	}
 	for _, g := range p.files {
 		if g.size >= 0 {
-			trees = append(trees, c.open("read the file "+g.name, unix.SYS_OPENAT, here, g.from, unix.O_RDONLY|unix.O_CLOEXEC, 0))
+			trees = append(trees, c.open("read the file "+g.name, unix.SYS_OPENAT, currentFolder, g.from, unix.O_RDONLY|unix.O_CLOEXEC, 0))
 		}
 	}
 	return trees
 }
 
-// here is AT_FDCWD as a register holds it.
-const here = ^uintptr(-unix.AT_FDCWD - 1)
+// currentFolder is AT_FDCWD as a register holds it.
+const currentFolder = ^uintptr(-unix.AT_FDCWD - 1)
 
 // binds are what is shown of the outside, folders before what is in them.
-func (p *plan) binds() []bind {
-	list := slices.Clone(p.in.binds)
+func (p *jobPlan) binds() []bindMount {
+	list := slices.Clone(p.installation.binds)
 	for _, g := range p.files {
 		if g.size < 0 {
-			list = append(list, bind{from: g.from, to: g.to()})
+			list = append(list, bindMount{from: g.from, to: g.sandboxPath()})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b bind) int { return strings.Compare(a.to, b.to) })
+	slices.SortStableFunc(list, func(a, b bindMount) int { return strings.Compare(a.to, b.to) })
 	return list
 }
 
-// identity makes the process the user of its namespace.
-func (p *plan) identity(c *calls) {
-	c.add("become a group", unix.SYS_SETRESGID, inside, inside, inside)
-	if p.groups {
+// setUser makes the process the user of its namespace.
+func (p *jobPlan) setUser(c *syscallList) {
+	c.add("become a group", unix.SYS_SETRESGID, sandboxUserID, sandboxUserID, sandboxUserID)
+	if p.dropGroups {
 		c.add("leave groups", unix.SYS_SETGROUPS, 0, nil)
 	}
-	c.add("become a user", unix.SYS_SETRESUID, inside, inside, inside)
+	c.add("become a user", unix.SYS_SETRESUID, sandboxUserID, sandboxUserID, sandboxUserID)
 	c.add("end with whoever started it", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL), 0, 0, 0)
 	c.add("set the umask", unix.SYS_UMASK, 0o22)
 }
 
 // newRoot puts an empty file system in the place of the outside's.
-func (p *plan) newRoot(c *calls) {
+func (p *jobPlan) newRoot(c *syscallList) {
 	c.add("part from the outside's mounts", unix.SYS_MOUNT, nil, "/", nil, unix.MS_REC|unix.MS_PRIVATE, nil)
 	size := int64(1 << 20)
 	for _, g := range p.files {
@@ -144,7 +144,7 @@ func (p *plan) newRoot(c *calls) {
 	c.add("mount a root", unix.SYS_MOUNT, "weir", p.root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 	// While the outside's is there to compare: a container that hides parts of its
 	// own does not allow a new one. Python does without.
-	c.add("make /proc", unix.SYS_MKDIRAT, here, p.root+"/proc", 0o555)
+	c.add("make /proc", unix.SYS_MKDIRAT, currentFolder, p.root+"/proc", 0o555)
 	flags := unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	c.add("mount /proc", unix.SYS_MOUNT, "proc", p.root+"/proc", "proc", flags, "hidepid=invisible,subset=pid").optional = true
 	c.add("go to the new root", unix.SYS_CHDIR, p.root)
@@ -153,12 +153,12 @@ func (p *plan) newRoot(c *calls) {
 	c.add("go to the root", unix.SYS_CHDIR, "/")
 }
 
-// show makes the folders of the new root and mounts in them what is shown.
-func (p *plan) show(c *calls, trees []uintptr) {
+// mountTrees makes the folders of the new root and mounts in them what is shown.
+func (p *jobPlan) mountTrees(c *syscallList, trees []uintptr) {
 	made := map[string]bool{"/": true, ".": true}
 	for _, name := range []string{"/bin", "/lib", "/lib32", "/lib64"} {
 		if target, err := os.Readlink(name); err == nil && !path.IsAbs(target) {
-			c.add("link "+name, unix.SYS_SYMLINKAT, target, here, name)
+			c.add("link "+name, unix.SYS_SYMLINKAT, target, currentFolder, name)
 			made[name] = true
 		}
 	}
@@ -175,44 +175,44 @@ func (p *plan) show(c *calls, trees []uintptr) {
 			if b.folder {
 				makeFolder(c, made, b.to)
 			} else {
-				c.add("make "+b.to, unix.SYS_MKNODAT, here, b.to, unix.S_IFREG|0o444, 0)
+				c.add("make "+b.to, unix.SYS_MKNODAT, currentFolder, b.to, unix.S_IFREG|0o444, 0)
 			}
 		}
 		if b.folder {
 			shown = append(shown, b.to)
 		}
-		c.add("mount "+b.to, unix.SYS_MOVE_MOUNT, trees[i], "", here, b.to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		c.add("mount "+b.to, unix.SYS_MOVE_MOUNT, trees[i], "", currentFolder, b.to, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
-	p.copies(c, trees[len(list):])
+	p.copyFiles(c, trees[len(list):])
 }
 
-// copies writes the files that cannot be shown as they are.
-func (p *plan) copies(c *calls, sources []uintptr) {
+// copyFiles writes the files that cannot be shown as they are.
+func (p *jobPlan) copyFiles(c *syscallList, sources []uintptr) {
 	i := 0
 	for _, g := range p.files {
 		if g.size < 0 {
 			continue
 		}
-		fd := c.open("make "+g.to(), unix.SYS_OPENAT, here, g.to(), unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o444)
+		fd := c.open("make "+g.sandboxPath(), unix.SYS_OPENAT, currentFolder, g.sandboxPath(), unix.O_WRONLY|unix.O_CREAT|unix.O_CLOEXEC, 0o444)
 		c.add("copy the file "+g.name, unix.SYS_SENDFILE, fd, sources[i], nil, int(g.size)).want = int(g.size)
 		i++
 	}
 }
 
 // makeFolder appends the calls that make a folder and those above it.
-func makeFolder(c *calls, made map[string]bool, dir string) {
+func makeFolder(c *syscallList, made map[string]bool, dir string) {
 	if made[dir] {
 		return
 	}
 	made[dir] = true
 	makeFolder(c, made, path.Dir(dir))
-	c.add("make "+dir, unix.SYS_MKDIRAT, here, dir, 0o755)
+	c.add("make "+dir, unix.SYS_MKDIRAT, currentFolder, dir, 0o755)
 }
 
 // finishRoot adds what is not shown of the outside, and locks the root.
-func (p *plan) finishRoot(c *calls) {
+func (p *jobPlan) finishRoot(c *syscallList) {
 	c.closeFrom(fdFirst)
-	c.add("protect the root", unix.SYS_MOUNT_SETATTR, here, "/", 0, at(c, &unix.MountAttr{
+	c.add("protect the root", unix.SYS_MOUNT_SETATTR, currentFolder, "/", 0, addressOf(c, &unix.MountAttr{
 		Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
 	}), sizeofMountAttr)
 	c.add("go to /tmp", unix.SYS_CHDIR, "/tmp")

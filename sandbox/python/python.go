@@ -49,10 +49,10 @@ type Executor struct {
 	options Options
 	slots   chan struct{}
 
-	mu     sync.Mutex
-	found  *installation
-	failed error     // why there is no installation
-	until  time.Time // when to look again after a failure
+	mu         sync.Mutex
+	found      *installation
+	failed     error     // why there is no installation
+	retryAfter time.Time // when to look again after a failure
 }
 
 // New returns an executor; nothing is looked for before it is used.
@@ -71,13 +71,13 @@ func (e *Executor) Language() string { return "python" }
 
 // limits fills in what the job leaves open.
 func (e *Executor) limits(l sandbox.Limits) sandbox.Limits {
-	return l.Or(e.options.Limits).Or(sandbox.Limits{
+	return l.WithDefaults(e.options.Limits).WithDefaults(sandbox.Limits{
 		Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput, Disk: DefaultDisk, Processes: DefaultThreads,
 	})
 }
 
-// enter waits for a place among the jobs that run at once.
-func (e *Executor) enter(ctx context.Context) (leave func(), err error) {
+// acquireSlot waits for a place among the jobs that run at once.
+func (e *Executor) acquireSlot(ctx context.Context) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, cancelled(err)
 	}

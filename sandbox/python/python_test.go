@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/sandbox/sandboxtest"
 )
 
-func TestPythonBehavesAsEveryExecutorDoes(t *testing.T) {
+func TestPythonExecutor(t *testing.T) {
 	e := python.New(python.Options{})
 	if err := e.Probe(t.Context()); err != nil {
 		t.Skip(err)

@@ -28,11 +28,11 @@ func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.conclude(job)
+	r, err := o.buildResult(job)
 	if r == nil {
 		r = &sandbox.Result{Stdout: o.stdout.String(), Stderr: o.stderr.String()}
 	}
-	r.Sandbox, r.Took = o.id, o.took
+	r.Sandbox, r.Duration = o.id, o.took
 	return r, err
 }
 
@@ -42,7 +42,7 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 	if err != nil {
 		return nil, err
 	}
-	if err := o.verdict(); err != nil {
+	if err := o.failure(); err != nil {
 		return nil, err
 	}
 	list, err := sandbox.ReadProblems(o.report.Bytes())
@@ -54,18 +54,18 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 
 // outcome is how a job's process ended.
 type outcome struct {
-	*written
-	id      string
-	took    time.Duration
-	limits  sandbox.Limits
-	state   *os.ProcessState
-	late    bool  // its time was up
-	given   error // why its caller gave it up
-	starved bool  // the cgroup's memory was used up
+	*jobOutput
+	id          string
+	took        time.Duration
+	limits      sandbox.Limits
+	state       *os.ProcessState
+	timedOut    bool  // its time was up
+	cancelCause error // why its caller gave it up
+	outOfMemory bool  // the cgroup's memory was used up
 }
 
 func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*outcome, error) {
-	in, err := e.installed(ctx)
+	in, err := e.installation(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,49 +78,49 @@ func (e *Executor) execute(ctx context.Context, job *sandbox.Job, check bool) (*
 	if err != nil {
 		return nil, err
 	}
-	leave, err := e.enter(ctx)
+	leave, err := e.acquireSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	began := time.Now()
-	c, err := p.begin()
+	c, err := p.start()
 	if err != nil {
 		e.forget(in, err)
-		return nil, explain(err)
+		return nil, explainSetupError(err)
 	}
 	o := &outcome{id: p.id, limits: limits}
 	var late atomic.Bool
 	timer := time.AfterFunc(limits.Time, func() { late.Store(true); c.kill() })
 	stop := context.AfterFunc(ctx, c.kill)
-	o.written = c.converse(text, limits.Output)
+	o.jobOutput = c.exchange(text, limits.Output)
 	o.state = c.wait()
 	timer.Stop()
 	stop()
-	if c.outside != nil && ctx.Err() == nil {
-		return nil, failed("put the code's process into a cgroup", c.outside)
+	if c.cgroupErr != nil && ctx.Err() == nil {
+		return nil, failed("put the code's process into a cgroup", c.cgroupErr)
 	}
-	o.took, o.late, o.given, o.starved = time.Since(began), late.Load(), ctx.Err(), c.starved
+	o.took, o.timedOut, o.cancelCause, o.outOfMemory = time.Since(began), late.Load(), ctx.Err(), c.outOfMemory
 	return o, nil
 }
 
 // sandboxPrefix begins the ids of sandboxes.
 const sandboxPrefix = "py-"
 
-// name is the id of a sandbox, for the record.
-func name() string { return sandboxPrefix + strings.ToLower(rand.Text()) }
+// newSandboxID is the id of a sandbox, for the record.
+func newSandboxID() string { return sandboxPrefix + strings.ToLower(rand.Text()) }
 
 // plan is what the job's process is to be.
-func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*plan, error) {
-	p := &plan{
-		in: in, id: name(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time,
-		root: mountpoint(), groups: os.Geteuid() == 0, within: in.groups,
+func (e *Executor) plan(in *installation, job *sandbox.Job, l sandbox.Limits) (*jobPlan, error) {
+	p := &jobPlan{
+		installation: in, id: newSandboxID(), memory: l.Memory, disk: l.Disk, tasks: l.Processes, time: l.Time,
+		root: mountpoint(), dropGroups: os.Geteuid() == 0, cgroups: in.groups,
 	}
 	if in.abi == 0 {
 		return nil, unavailable("the kernel has no Landlock", landlockHint)
 	}
 	for _, file := range job.Files {
-		g, err := open(file, p.groups)
+		g, err := openInputFile(file, p.dropGroups)
 		if err != nil {
 			return nil, err
 		}
@@ -141,11 +141,11 @@ func mountpoint() string {
 	return "/dev"
 }
 
-// open makes sure of a file that the code may read. As root, whose sandboxes are
+// openInputFile makes sure of a file that the code may read. As root, whose sandboxes are
 // somebody else, a file that is not for everybody is copied in.
-func open(f sandbox.File, root bool) (given, error) {
-	refuse := func(err error) (given, error) {
-		return given{}, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: fmt.Sprintf("the file %s cannot be given to the code: %v", f.Name, err)}
+func openInputFile(f sandbox.File, root bool) (inputFile, error) {
+	refuse := func(err error) (inputFile, error) {
+		return inputFile{}, &sandbox.Error{Code: engine.CodeSandboxFailed, Message: fmt.Sprintf("the file %s cannot be given to the code: %v", f.Name, err)}
 	}
 	if f.Name == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\x00") {
 		return refuse(errors.New("its name has to be one without separators"))
@@ -162,7 +162,7 @@ func open(f sandbox.File, root bool) (given, error) {
 	if !info.Mode().IsRegular() {
 		return refuse(errors.New("it is no regular file"))
 	}
-	g := given{from: f.Path, name: f.Name, size: -1}
+	g := inputFile{from: f.Path, name: f.Name, size: -1}
 	if root && info.Mode().Perm()&0o004 == 0 {
 		g.size = info.Size()
 	}
@@ -170,17 +170,17 @@ func open(f sandbox.File, root bool) (given, error) {
 }
 
 // message is what the process reads: the harness, and the job as JSON.
-func (p *plan) message(job *sandbox.Job, check bool) ([]byte, error) {
-	code := p.in.run
+func (p *jobPlan) message(job *sandbox.Job, check bool) ([]byte, error) {
+	code := p.installation.run
 	if check {
-		code = p.in.check
+		code = p.installation.check
 	}
 	files := make(map[string]any, len(p.files))
 	for _, g := range p.files {
-		files[g.name] = g.to()
+		files[g.name] = g.sandboxPath()
 	}
-	path := make([]any, 0, len(p.in.path))
-	for _, dir := range p.in.path {
+	path := make([]any, 0, len(p.installation.path))
+	for _, dir := range p.installation.path {
 		path = append(path, dir)
 	}
 	inputs := job.Inputs
@@ -190,7 +190,7 @@ func (p *plan) message(job *sandbox.Job, check bool) ([]byte, error) {
 	head := append(strconv.AppendInt(nil, int64(len(code)), 10), '\n')
 	head = append(head, code...)
 	text, err := engine.AppendValue(head, map[string]any{
-		"code": job.Code, "context": job.Given(), "inputs": inputs, "files": files, "path": path, "depth": int64(sandbox.MaxDepth),
+		"code": job.Code, "context": job.CodeContext(), "inputs": inputs, "files": files, "path": path, "depth": int64(sandbox.MaxDepth),
 	})
 	if err != nil {
 		return nil, failed("write the job", err)
@@ -198,12 +198,12 @@ func (p *plan) message(job *sandbox.Job, check bool) ([]byte, error) {
 	return text, nil
 }
 
-// verdict is why the process did not come to its end by itself and well.
-func (o *outcome) verdict() error {
+// failure is why the process did not come to its end by itself and well.
+func (o *outcome) failure() error {
 	e := &sandbox.Error{}
 	status, _ := o.state.Sys().(syscall.WaitStatus)
 	switch {
-	case o.late:
+	case o.timedOut:
 		e.Code, e.Message = engine.CodeCodeTimeout, fmt.Sprintf("the code was not done after %s, and was killed", o.limits.Time)
 		e.Hint = "raise timeout, up to 300 seconds, or do less"
 	case o.over == "the context":
@@ -211,9 +211,9 @@ func (o *outcome) verdict() error {
 	case o.over != "":
 		e.Code, e.Message = engine.CodeCodeOutput, fmt.Sprintf("the code wrote more than %d bytes to %s", o.limits.Output, o.over)
 		e.Hint = "write less, or raise the executor's limit"
-	case o.given != nil:
-		return cancelled(o.given)
-	case o.starved:
+	case o.cancelCause != nil:
+		return cancelled(o.cancelCause)
+	case o.outOfMemory:
 		e.Code, e.Message = engine.CodeCodeMemory, fmt.Sprintf("the code took more than %d MB of memory", o.limits.Memory>>20)
 	case status.Signaled() && status.Signal() == unix.SIGXCPU:
 		e.Code, e.Message = engine.CodeCodeTimeout, "the code used more time of the processor than it may"
@@ -230,16 +230,16 @@ func (o *outcome) verdict() error {
 	return e
 }
 
-// conclude is what the job brought.
-func (o *outcome) conclude(job *sandbox.Job) (*sandbox.Result, error) {
-	if err := o.verdict(); err != nil {
+// buildResult is what the job brought.
+func (o *outcome) buildResult(job *sandbox.Job) (*sandbox.Result, error) {
+	if err := o.failure(); err != nil {
 		return nil, err
 	}
 	r, err := sandbox.ReadReport(o.report.Bytes())
 	if err != nil {
 		return nil, &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the code ended with a report that cannot be read", Hint: "it may not write to files that it did not open"}
 	}
-	return r.Conclude(job, text(o.stdout.String()), text(o.stderr.String()))
+	return r.BuildResult(job, text(o.stdout.String()), text(o.stderr.String()))
 }
 
 func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -95,7 +95,7 @@ func TestWaitingForAPlaceIsNotTheJobsTime(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			took.Add(int64(r.Took))
+			took.Add(int64(r.Duration))
 		})
 	}
 	wait.Wait()

@@ -11,23 +11,23 @@ import (
 
 // Run refuses: there is nothing here to isolate code with.
 func (e *Executor) Run(context.Context, *sandbox.Job) (*sandbox.Result, error) {
-	return nil, elsewhere()
+	return nil, errUnsupportedSystem()
 }
 
 // Check refuses too.
 func (e *Executor) Check(context.Context, *sandbox.Job) ([]sandbox.Problem, error) {
-	return nil, elsewhere()
+	return nil, errUnsupportedSystem()
 }
 
 // Probe says that code is isolated on Linux only.
-func (e *Executor) Probe(context.Context) error { return elsewhere() }
+func (e *Executor) Probe(context.Context) error { return errUnsupportedSystem() }
 
 // Examine says the same.
 func (e *Executor) Examine(context.Context) []Fact {
-	return []Fact{{About: "isolation", State: Bad, Detail: elsewhere().Error(), Remedy: "run Weir on Linux, or use the executor starlark or e2b"}}
+	return []Fact{{Subject: "isolation", State: StateBad, Detail: errUnsupportedSystem().Error(), Remedy: "run Weir on Linux, or use the executor starlark or e2b"}}
 }
 
-func elsewhere() error {
+func errUnsupportedSystem() error {
 	return unavailable("that takes Linux on amd64 or arm64, and this is "+runtime.GOOS+" on "+runtime.GOARCH,
 		"run Weir on Linux, in a container or a virtual machine, or use the executor starlark or e2b")
 }

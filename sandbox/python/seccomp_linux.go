@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed are the system calls that Python makes in code that computes, reads
+// allowedSyscalls are the system calls that Python makes in code that computes, reads
 // and writes files in /tmp, and has threads. All others are refused: processes,
 // sockets but for pairs, mounts, namespaces, keys, tracing, BPF, io_uring, memory
 // files, and whatever a later kernel has.
-func allowed() []string {
+func allowedSyscalls() []string {
 	return []string{
 		// files
 		"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2",
@@ -47,9 +47,9 @@ func allowed() []string {
 	}
 }
 
-// absent are those that are said not to exist, so that libraries use what is
+// hiddenSyscalls are those that are said not to exist, so that libraries use what is
 // allowed in their place.
-func absent() []string {
+func hiddenSyscalls() []string {
 	return []string{
 		"clone3", "openat2", "fchmodat2", "epoll_pwait2", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue",
 		"pidfd_open", "pidfd_send_signal", "mseal", "map_shadow_stack", "cachestat", "process_madvise", "statmount", "listmount",
@@ -62,8 +62,8 @@ const (
 	fionread, fionbio, fioclex, fionclex, tcgets, tiocgwinsz = 0x541b, 0x5421, 0x5451, 0x5450, 0x5401, 0x5413
 )
 
-// restricted are those that are allowed with some arguments only.
-func restricted() []seccomp.NameWithConditions {
+// restrictedSyscalls are those that are allowed with some arguments only.
+func restrictedSyscalls() []seccomp.NameWithConditions {
 	equal := func(name string, arg uint32, values ...uint64) (list []seccomp.NameWithConditions) {
 		for _, v := range values {
 			list = append(list, seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{
@@ -101,8 +101,8 @@ func filter() (*unix.SockFprog, error) {
 		return list
 	}
 	policy := seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{
-		{Names: known(allowed()), NamesWithCondtions: restricted(), Action: seccomp.ActionAllow},
-		{Names: known(absent()), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
+		{Names: known(allowedSyscalls()), NamesWithCondtions: restrictedSyscalls(), Action: seccomp.ActionAllow},
+		{Names: known(hiddenSyscalls()), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
 	}}
 	instructions, err := policy.Assemble()
 	if err != nil {

@@ -7,9 +7,9 @@ import "golang.org/x/sys/unix"
 // system is what the machine has to isolate with; it does not change while the
 // process runs.
 type system struct {
-	groups   *groups // nil where no cgroups can be made
-	noGroups string  // why
-	abi      int     // of Landlock, 0 for none
+	groups   *cgroupRoot // nil where no cgroups can be made
+	noGroups string      // why
+	abi      int         // of Landlock, 0 for none
 	filter   *unix.SockFprog
 }
 

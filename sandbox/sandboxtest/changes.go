@@ -24,8 +24,8 @@ func (s *suite) reading(t *testing.T) {
 		if r.Sandbox == "" {
 			t.Error("the sandbox has no id")
 		}
-		if r.Took <= 0 {
-			t.Errorf("it took %s", r.Took)
+		if r.Duration <= 0 {
+			t.Errorf("it took %s", r.Duration)
 		}
 	})
 	t.Run("inputs are the code's own copy", func(t *testing.T) {
@@ -43,7 +43,7 @@ func (s *suite) reading(t *testing.T) {
 		expect(t, r, map[string]any{"n": []any{int64(0), int64(0), int64(0)}})
 	})
 	t.Run("a file that is not there is an error that names it", func(t *testing.T) {
-		_, err := s.try(t.Context(), t, &sandbox.Job{Code: "x = 1", Files: []sandbox.File{{Name: "gone", Path: "/nowhere/to/be/found"}}})
+		_, err := s.runChecked(t.Context(), t, &sandbox.Job{Code: "x = 1", Files: []sandbox.File{{Name: "gone", Path: "/nowhere/to/be/found"}}})
 		if err == nil || !strings.Contains(err.Error(), "gone") {
 			t.Errorf("the error is %v", err)
 		}
@@ -68,10 +68,10 @@ func (s *suite) changes(t *testing.T) {
 		{"a change through another name counts", "d = context['deep']\nd['z'] = None\n", map[string]any{
 			"deep": map[string]any{"a": map[string]any{"b": "c"}, "z": nil},
 		}},
-		{"deletions delete", "context.pop('old')\n", map[string]any{"old": gone}},
+		{"deletions delete", "context.pop('old')\n", map[string]any{"old": deleted}},
 		{"a key that is deleted and set again is set", "context.pop('old')\ncontext['old'] = 7\n", map[string]any{"old": int64(7)}},
 		{"a key that is set and deleted again was not there", "context['x'] = 1\ncontext.pop('x')\n", map[string]any{}},
-		{"clearing deletes all", "context.clear()\n", map[string]any{"kept": gone, "old": gone, "list": gone, "deep": gone}},
+		{"clearing deletes all", "context.clear()\n", map[string]any{"kept": deleted, "old": deleted, "list": deleted, "deep": deleted}},
 		{"what ends as it began is no change", "context['old'] = 2\ncontext['old'] = 1\ncontext['kept'] = 'as it was'\n", map[string]any{}},
 		{"null is a value and not a deletion", "context['old'] = None\n", map[string]any{"old": nil}},
 		{"the type of a value is a change", "context['old'] = '1'\n", map[string]any{"old": "1"}},
@@ -86,15 +86,15 @@ func (s *suite) changes(t *testing.T) {
 			given := start()
 			r := s.run(t, &sandbox.Job{Code: tt.code, Context: given})
 			expect(t, r, tt.want)
-			if before := start(); !same(given, before) {
+			if before := start(); !equalValues(given, before) {
 				t.Errorf("the caller's context became %v", given)
 			}
 		})
 	}
 }
 
-// same compares as the journal would.
-func same(a, b any) bool {
+// equalValues compares as the journal would.
+func equalValues(a, b any) bool {
 	x, err := engine.AppendValue(nil, a)
 	y, other := engine.AppendValue(nil, b)
 	return err == nil && other == nil && string(x) == string(y)
@@ -132,7 +132,7 @@ func (s *suite) values(t *testing.T) {
 		}
 		back, _ := r.Set["back"].(map[string]any)
 		for k, v := range kept {
-			if !same(back[k], v) {
+			if !equalValues(back[k], v) {
 				t.Errorf("%q came back as %.100q, want %.100q", k, fmt.Sprintf("%T %v", back[k], back[k]), fmt.Sprintf("%T %v", v, v))
 			}
 		}
@@ -140,26 +140,26 @@ func (s *suite) values(t *testing.T) {
 	t.Run("values of the context that are not touched are not in the update", func(t *testing.T) {
 		expect(t, s.run(t, &sandbox.Job{Code: "x = 1", Context: kept}), map[string]any{})
 	})
-	for name, expr := range map[string]string{"NaN": s.NaN, "infinity": s.Infinity, "what is not JSON": s.Alien} {
+	for name, expr := range map[string]string{"NaN": s.NaN, "infinity": s.Infinity, "what is not JSON": s.Unencodable} {
 		t.Run(name+" is an error that names the key", func(t *testing.T) {
 			code := "context['fine'] = 1\ncontext['odd'] = " + expr + "\n"
-			if e := s.refused(t, &sandbox.Job{Code: code}, engine.CodeCodeValue); e.Key != "odd" {
+			if e := s.runFailing(t, &sandbox.Job{Code: code}, engine.CodeCodeValue); e.Key != "odd" {
 				t.Errorf("the error is about %q: %s", e.Key, e.Message)
 			}
 			deep := "context['odd'] = {'a': [1, " + expr + "]}\n"
-			if e := s.refused(t, &sandbox.Job{Code: deep}, engine.CodeCodeValue); e.Key != "odd" {
+			if e := s.runFailing(t, &sandbox.Job{Code: deep}, engine.CodeCodeValue); e.Key != "odd" {
 				t.Errorf("the error of one inside is about %q: %s", e.Key, e.Message)
 			}
 		})
 	}
 	t.Run("a value that holds itself is an error that names the key", func(t *testing.T) {
-		e := s.refused(t, &sandbox.Job{Code: "l = []\nl.append(l)\ncontext['round'] = l\n"}, engine.CodeCodeValue)
+		e := s.runFailing(t, &sandbox.Job{Code: "l = []\nl.append(l)\ncontext['round'] = l\n"}, engine.CodeCodeValue)
 		if e.Key != "round" {
 			t.Errorf("the error is about %q: %s", e.Key, e.Message)
 		}
 	})
 	t.Run("a context that is no dict is an error", func(t *testing.T) {
-		_ = s.refused(t, &sandbox.Job{Code: "context = [1]\n"}, engine.CodeCodeValue)
+		_ = s.runFailing(t, &sandbox.Job{Code: "context = [1]\n"}, engine.CodeCodeValue)
 	})
 	t.Run("a tuple is a list", func(t *testing.T) {
 		expect(t, s.run(t, &sandbox.Job{Code: "context['t'] = (1, ('a', None))\n"}), map[string]any{"t": []any{int64(1), []any{"a", nil}}})

@@ -9,9 +9,9 @@ import (
 )
 
 func (s *suite) failures(t *testing.T) {
-	t.Run("an error has its message, the traceback and the line", s.raised)
+	t.Run("an error has its message, the traceback and the line", s.raisedErrors)
 	t.Run("what was printed before an error is there", func(t *testing.T) {
-		r, err := s.try(t.Context(), t, &sandbox.Job{Code: say("so far") + s.Fail})
+		r, err := s.runChecked(t.Context(), t, &sandbox.Job{Code: printStatement("so far") + s.Fail})
 		if err == nil || r == nil || r.Stdout != "so far\n" {
 			t.Errorf("the result is %+v, %v", r, err)
 		}
@@ -19,12 +19,12 @@ func (s *suite) failures(t *testing.T) {
 			t.Errorf("code that failed has an update: %+v", r)
 		}
 	})
-	s.endings(t)
+	s.abnormalExits(t)
 }
 
-// raised is an error that the code raises itself.
-func (s *suite) raised(t *testing.T) {
-	e := s.refused(t, &sandbox.Job{Code: s.Fail}, engine.CodeCodeFailed)
+// raisedErrors is an error that the code raises itself.
+func (s *suite) raisedErrors(t *testing.T) {
+	e := s.runFailing(t, &sandbox.Job{Code: s.Fail}, engine.CodeCodeFailed)
 	if !strings.Contains(e.Message, "no such customer") {
 		t.Errorf("the message is %q", e.Message)
 	}
@@ -46,19 +46,19 @@ func (s *suite) raised(t *testing.T) {
 	}
 }
 
-// endings are other ways in which code does not come to its end.
-func (s *suite) endings(t *testing.T) {
+// abnormalExits are other ways in which code does not come to its end.
+func (s *suite) abnormalExits(t *testing.T) {
 	t.Run("an error wins over an update that was printed before", func(t *testing.T) {
-		_ = s.refused(t, &sandbox.Job{Code: say(`{"status": "success", "context_updates": {"a": 1}}`) + s.Fail}, engine.CodeCodeFailed)
+		_ = s.runFailing(t, &sandbox.Job{Code: printStatement(`{"status": "success", "context_updates": {"a": 1}}`) + s.Fail}, engine.CodeCodeFailed)
 	})
 	t.Run("a key that is not there is an error of the code with its line", func(t *testing.T) {
-		e := s.refused(t, &sandbox.Job{Code: "x = 1\ny = context['amout']\n"}, engine.CodeCodeFailed)
+		e := s.runFailing(t, &sandbox.Job{Code: "x = 1\ny = context['amout']\n"}, engine.CodeCodeFailed)
 		if !strings.Contains(e.Message, "amout") || e.Line != 2 {
 			t.Errorf("the error is %+v", e)
 		}
 	})
 	t.Run("code that does not parse is invalid, with the line", func(t *testing.T) {
-		e := s.refused(t, &sandbox.Job{Code: s.Broken}, engine.CodeCodeInvalid)
+		e := s.runFailing(t, &sandbox.Job{Code: s.SyntaxError}, engine.CodeCodeInvalid)
 		if e.Line != 2 {
 			t.Errorf("the line is %d, want 2: %s", e.Line, e.Message)
 		}
@@ -68,7 +68,7 @@ func (s *suite) endings(t *testing.T) {
 		"one of several": "x = 1\ncontext, y = {'a': 1}, 2\n",
 	} {
 		t.Run("another value under the name context is refused: "+name, func(t *testing.T) {
-			e := s.refused(t, &sandbox.Job{Code: code, Context: map[string]any{"kept": int64(1)}}, engine.CodeCodeValue)
+			e := s.runFailing(t, &sandbox.Job{Code: code, Context: map[string]any{"kept": int64(1)}}, engine.CodeCodeValue)
 			if e.Line != 2 || e.Key != "context" || !strings.Contains(e.Hint, "in place") {
 				t.Errorf("the error is %+v", e)
 			}
@@ -85,7 +85,7 @@ func (s *suite) endings(t *testing.T) {
 	})
 	t.Run("an exit code is an error", func(t *testing.T) {
 		s.needs(t, s.ExitWith, "end with a code")
-		_, err := s.try(t.Context(), t, &sandbox.Job{Code: "context['a'] = 1\n" + s.ExitWith + "\n"})
+		_, err := s.runChecked(t.Context(), t, &sandbox.Job{Code: "context['a'] = 1\n" + s.ExitWith + "\n"})
 		if err == nil {
 			t.Error("no error")
 		}
@@ -107,7 +107,7 @@ func (s *suite) checks(t *testing.T) {
 		line       int
 		says       string
 	}{
-		{"code that does not parse", s.Broken, 2, ""},
+		{"code that does not parse", s.SyntaxError, 2, ""},
 		{"a name that nothing defines", "x = 1\nprint(x)\ny = x + amuont\n", 3, "amuont"},
 		{"a name that nothing defines, inside a function", "def f(a):\n    return a + missing_name\nf(1)\n", 2, "missing_name"},
 		{"a key of the context that is not there", "x = context['amount']\ny = context['amout']\n", 2, "amout"},
@@ -137,7 +137,7 @@ func (s *suite) checks(t *testing.T) {
 		})
 	}
 	t.Run("a check runs nothing", func(t *testing.T) {
-		if list := check(t, s.Forever); len(list) > 0 {
+		if list := check(t, s.LoopForever); len(list) > 0 {
 			t.Errorf("found %+v", list)
 		}
 		if list := check(t, s.Fail); len(list) > 0 {

@@ -20,7 +20,7 @@ const grace = 25 * time.Second
 func (s *suite) limits(t *testing.T) {
 	t.Run("code that never ends is killed", func(t *testing.T) {
 		began := time.Now()
-		e := s.refused(t, &sandbox.Job{Code: s.Forever, Limits: sandbox.Limits{Time: time.Second}}, engine.CodeCodeTimeout)
+		e := s.runFailing(t, &sandbox.Job{Code: s.LoopForever, Limits: sandbox.Limits{Time: time.Second}}, engine.CodeCodeTimeout)
 		if took := time.Since(began); took > time.Second+grace {
 			t.Errorf("it took %s", took)
 		}
@@ -29,13 +29,13 @@ func (s *suite) limits(t *testing.T) {
 		}
 	})
 	t.Run("what was printed before the end is there", func(t *testing.T) {
-		r, err := s.try(t.Context(), t, &sandbox.Job{Code: say("so far") + s.Forever, Limits: sandbox.Limits{Time: time.Second}})
+		r, err := s.runChecked(t.Context(), t, &sandbox.Job{Code: printStatement("so far") + s.LoopForever, Limits: sandbox.Limits{Time: time.Second}})
 		if err == nil || r == nil || !strings.HasPrefix(r.Stdout, "so far\n") {
 			t.Errorf("the result is %+v, %v", r, err)
 		}
 	})
 	t.Run("a flood of output is cut off", func(t *testing.T) {
-		r, err := s.try(t.Context(), t, &sandbox.Job{Code: s.Flood, Limits: sandbox.Limits{Output: 100_000}})
+		r, err := s.runChecked(t.Context(), t, &sandbox.Job{Code: s.WriteForever, Limits: sandbox.Limits{Output: 100_000}})
 		e, _ := errors.AsType[*sandbox.Error](err)
 		if e == nil || e.Code != engine.CodeCodeOutput {
 			t.Fatalf("the error is %v", err)
@@ -50,9 +50,9 @@ func (s *suite) limits(t *testing.T) {
 			t.Errorf("%d bytes of output are kept", len(r.Stdout))
 		}
 	})
-	for name, code := range map[string]string{"bit by bit": s.Hoard, "by doubling": s.Double} {
+	for name, code := range map[string]string{"bit by bit": s.AllocateSlowly, "by doubling": s.AllocateDoubling} {
 		t.Run("memory taken "+name+" ends the code", func(t *testing.T) {
-			_ = s.refused(t, &sandbox.Job{Code: code, Limits: sandbox.Limits{Memory: 128 << 20}}, engine.CodeCodeMemory)
+			_ = s.runFailing(t, &sandbox.Job{Code: code, Limits: sandbox.Limits{Memory: 128 << 20}}, engine.CodeCodeMemory)
 		})
 	}
 	t.Run("memory within the limit is there", func(t *testing.T) {
@@ -61,7 +61,7 @@ func (s *suite) limits(t *testing.T) {
 	})
 }
 
-func (s *suite) many(t *testing.T) {
+func (s *suite) concurrentJobs(t *testing.T) {
 	t.Run("sixteen jobs at once keep apart", func(t *testing.T) {
 		e := s.open(t)
 		var wait sync.WaitGroup
@@ -70,7 +70,7 @@ func (s *suite) many(t *testing.T) {
 				r, err := e.Run(t.Context(), &sandbox.Job{
 					Code:    "context['n'] = context['n'] * 2\nprint(inputs['who'])\n",
 					Context: map[string]any{"n": int64(i)}, Inputs: map[string]any{"who": fmt.Sprint("job ", i)},
-					Limits: sandbox.Limits{Time: 2 * patience},
+					Limits: sandbox.Limits{Time: 2 * jobTimeout},
 				})
 				if err != nil {
 					t.Errorf("job %d: %v", i, err)
@@ -87,12 +87,12 @@ func (s *suite) many(t *testing.T) {
 		}
 		wait.Wait()
 	})
-	s.alike(t)
+	s.repeatedJobs(t)
 	s.cancelling(t)
 }
 
-// alike are jobs one after the other.
-func (s *suite) alike(t *testing.T) {
+// repeatedJobs are jobs one after the other.
+func (s *suite) repeatedJobs(t *testing.T) {
 	t.Run("a job leaves nothing to the next", func(t *testing.T) {
 		e := s.open(t)
 		for i := range 2 {
@@ -124,7 +124,7 @@ func (s *suite) cancelling(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(300*time.Millisecond, cancel)
 		began := time.Now()
-		_, err := s.try(ctx, t, &sandbox.Job{Code: s.Forever})
+		_, err := s.runChecked(ctx, t, &sandbox.Job{Code: s.LoopForever})
 		if err == nil {
 			t.Fatal("no error")
 		}
@@ -138,7 +138,7 @@ func (s *suite) cancelling(t *testing.T) {
 	t.Run("a context that has ended runs nothing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.try(ctx, t, &sandbox.Job{Code: "x = 1"}); err == nil {
+		if _, err := s.runChecked(ctx, t, &sandbox.Job{Code: "x = 1"}); err == nil {
 			t.Error("no error")
 		}
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-run/weir/sandbox"
 )
 
-// say is a statement that prints a text, the same in every language.
-func say(text string) string {
+// printStatement is a statement that prints a text, the same in every language.
+func printStatement(text string) string {
 	return "print('" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "')\n"
 }
 
@@ -26,23 +26,23 @@ func (s *suite) printing(t *testing.T) {
 	}{
 		{
 			"the printed update replaces what was assigned",
-			change + say(`{"status": "success", "context_updates": {"a": 1, "b": [2]}, "message": "done"}`),
+			change + printStatement(`{"status": "success", "context_updates": {"a": 1, "b": [2]}, "message": "done"}`),
 			map[string]any{"a": int64(1), "b": []any{int64(2)}},
 			"done",
 		},
-		{"the last object line wins", say(`{"context_updates": {"a": 1}}`) + say(`{"context_updates": {"b": 2}}`), map[string]any{"b": int64(2)}, ""},
-		{"empty ones are passed over", say(`{"context_updates": {"a": 1}}`) + say("{}") + say("[]") + say("null") + say(""), map[string]any{"a": int64(1)}, ""},
-		{"text around it does not matter", say("begin") + say(`{"context_updates": {"a": 1}}`) + say("the end: {") + say("} 12"), map[string]any{"a": int64(1)}, ""},
-		{"spaces around it do not matter", say(`   {"context_updates": {"a": 1}}   `), map[string]any{"a": int64(1)}, ""},
-		{"without context_updates the object is the update", change + say(`{"status": "success", "total": 3, "message": "m"}`), map[string]any{"total": int64(3)}, "m"},
-		{"without status it is the update too", say(`{"total": 3.0}`), map[string]any{"total": 3.0}, ""},
-		{"an empty update is an update", change + say(`{"status": "success", "context_updates": {}}`), map[string]any{}, ""},
-		{"an object over several lines is none", change + say("{\n\"context_updates\": {\"a\": 1}\n}"), map[string]any{"assigned": int64(1)}, ""},
-		{"what is not quite JSON is none", change + say(`{'context_updates': 1}`) + say(`{"a": 1,}`) + say(`{"a": 1} trailing`), map[string]any{"assigned": int64(1)}, ""},
-		{"a null is a value", say(`{"context_updates": {"old": null}}`), map[string]any{"old": nil}, ""},
-		{"whole numbers are exact", say(`{"context_updates": {"n": 9007199254740993}}`), map[string]any{"n": int64(9007199254740993)}, ""},
-		{"_ai_metadata does not enter", say(`{"context_updates": {"a": 1, "_ai_metadata": {"x": 1}}, "_ai_metadata": {}}`), map[string]any{"a": int64(1)}, ""},
-		{"_ai_metadata does not enter from a bare object", say(`{"a": 1, "_ai_metadata": {"x": 1}}`), map[string]any{"a": int64(1)}, ""},
+		{"the last object line wins", printStatement(`{"context_updates": {"a": 1}}`) + printStatement(`{"context_updates": {"b": 2}}`), map[string]any{"b": int64(2)}, ""},
+		{"empty ones are passed over", printStatement(`{"context_updates": {"a": 1}}`) + printStatement("{}") + printStatement("[]") + printStatement("null") + printStatement(""), map[string]any{"a": int64(1)}, ""},
+		{"text around it does not matter", printStatement("begin") + printStatement(`{"context_updates": {"a": 1}}`) + printStatement("the end: {") + printStatement("} 12"), map[string]any{"a": int64(1)}, ""},
+		{"spaces around it do not matter", printStatement(`   {"context_updates": {"a": 1}}   `), map[string]any{"a": int64(1)}, ""},
+		{"without context_updates the object is the update", change + printStatement(`{"status": "success", "total": 3, "message": "m"}`), map[string]any{"total": int64(3)}, "m"},
+		{"without status it is the update too", printStatement(`{"total": 3.0}`), map[string]any{"total": 3.0}, ""},
+		{"an empty update is an update", change + printStatement(`{"status": "success", "context_updates": {}}`), map[string]any{}, ""},
+		{"an object over several lines is none", change + printStatement("{\n\"context_updates\": {\"a\": 1}\n}"), map[string]any{"assigned": int64(1)}, ""},
+		{"what is not quite JSON is none", change + printStatement(`{'context_updates': 1}`) + printStatement(`{"a": 1,}`) + printStatement(`{"a": 1} trailing`), map[string]any{"assigned": int64(1)}, ""},
+		{"a null is a value", printStatement(`{"context_updates": {"old": null}}`), map[string]any{"old": nil}, ""},
+		{"whole numbers are exact", printStatement(`{"context_updates": {"n": 9007199254740993}}`), map[string]any{"n": int64(9007199254740993)}, ""},
+		{"_ai_metadata does not enter", printStatement(`{"context_updates": {"a": 1, "_ai_metadata": {"x": 1}}, "_ai_metadata": {}}`), map[string]any{"a": int64(1)}, ""},
+		{"_ai_metadata does not enter from a bare object", printStatement(`{"a": 1, "_ai_metadata": {"x": 1}}`), map[string]any{"a": int64(1)}, ""},
 		{"it may be made of values", "print(" + s.dumps("{'context_updates': {'list': [1, 'é']}}") + ")\n", map[string]any{"list": []any{int64(1), "é"}}, ""},
 		{"it may be long", "print(" + s.dumps("{'context_updates': {'long': 'é' * 50000}}") + ")\n", map[string]any{"long": strings.Repeat("é", 50000)}, ""},
 	} {
@@ -64,11 +64,11 @@ func (s *suite) printing(t *testing.T) {
 // output is what code writes beside its update.
 func (s *suite) output(t *testing.T) {
 	t.Run("what else is printed is kept in order", func(t *testing.T) {
-		r := s.run(t, &sandbox.Job{Code: say("one") + say(`{"context_updates": {"a": 1}}`) + say("two ü")})
+		r := s.run(t, &sandbox.Job{Code: printStatement("one") + printStatement(`{"context_updates": {"a": 1}}`) + printStatement("two ü")})
 		if r.Stdout != "one\ntwo ü\n" {
 			t.Errorf("the output is %q", r.Stdout)
 		}
-		if r = s.run(t, &sandbox.Job{Code: say("only this")}); r.Stdout != "only this\n" {
+		if r = s.run(t, &sandbox.Job{Code: printStatement("only this")}); r.Stdout != "only this\n" {
 			t.Errorf("the output without an update is %q", r.Stdout)
 		}
 	})
@@ -85,17 +85,17 @@ func (s *suite) output(t *testing.T) {
 func (s *suite) statuses(t *testing.T) {
 	const change = "context['assigned'] = 1\n"
 	t.Run("status error fails with the message", func(t *testing.T) {
-		e := s.refused(t, &sandbox.Job{
-			Code: change + say(`{"status": "error", "message": "the invoice has no total", "context_updates": {"a": 1}}`),
+		e := s.runFailing(t, &sandbox.Job{
+			Code: change + printStatement(`{"status": "error", "message": "the invoice has no total", "context_updates": {"a": 1}}`),
 		}, engine.CodeCodeFailed)
 		if !strings.Contains(e.Message, "the invoice has no total") || e.Retry {
 			t.Errorf("the error is %+v", e)
 		}
-		_ = s.refused(t, &sandbox.Job{Code: say(`{"status": "error"}`)}, engine.CodeCodeFailed)
+		_ = s.runFailing(t, &sandbox.Job{Code: printStatement(`{"status": "error"}`)}, engine.CodeCodeFailed)
 	})
 	t.Run("printed numbers that JSON does not have are an error that names the key", func(t *testing.T) {
 		for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-			e := s.refused(t, &sandbox.Job{Code: change + say(`{"context_updates": {"fine": 1, "odd": [`+word+`]}}`)}, engine.CodeCodeValue)
+			e := s.runFailing(t, &sandbox.Job{Code: change + printStatement(`{"context_updates": {"fine": 1, "odd": [`+word+`]}}`)}, engine.CodeCodeValue)
 			if e.Key != "odd" {
 				t.Errorf("the error is about %q: %s", e.Key, e.Message)
 			}
@@ -109,9 +109,9 @@ func (s *suite) decisions(t *testing.T) {
 		{"true reads true", "context['branch_decision'] = True\n", "true"},
 		{"false reads false", "context['branch_decision'] = 1 > 2\n", "false"},
 		{"a whole number reads as its digits", "context['branch_decision'] = 12\n", "12"},
-		{"a printed one is the branch", say(`{"status": "success", "context_updates": {"branch_decision": "high", "a": 1}}`), "high"},
-		{"a printed one of a bare object is the branch", say(`{"branch_decision": true, "a": 1}`), "true"},
-		{"the printed one wins", "context['branch_decision'] = 'low'\n" + say(`{"context_updates": {"branch_decision": "high"}}`), "high"},
+		{"a printed one is the branch", printStatement(`{"status": "success", "context_updates": {"branch_decision": "high", "a": 1}}`), "high"},
+		{"a printed one of a bare object is the branch", printStatement(`{"branch_decision": true, "a": 1}`), "true"},
+		{"the printed one wins", "context['branch_decision'] = 'low'\n" + printStatement(`{"context_updates": {"branch_decision": "high"}}`), "high"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := s.run(t, &sandbox.Job{Code: tt.code, Decision: true, Context: map[string]any{"branch_decision": "stale"}})
@@ -137,8 +137,8 @@ func (s *suite) decisions(t *testing.T) {
 		}
 	})
 	t.Run("a decision that sets none is an error, whatever was there before", func(t *testing.T) {
-		for _, code := range []string{"", "x = 1\n", "context['branch'] = 'yes'\n", say(`{"context_updates": {"a": 1}}`)} {
-			e := s.refused(t, &sandbox.Job{Code: code, Decision: true, Context: map[string]any{"branch_decision": "stale"}}, engine.CodeBranchMissing)
+		for _, code := range []string{"", "x = 1\n", "context['branch'] = 'yes'\n", printStatement(`{"context_updates": {"a": 1}}`)} {
+			e := s.runFailing(t, &sandbox.Job{Code: code, Decision: true, Context: map[string]any{"branch_decision": "stale"}}, engine.CodeBranchMissing)
 			if !strings.Contains(e.Message, "branch_decision") {
 				t.Errorf("the error is %s", e.Message)
 			}
@@ -147,7 +147,7 @@ func (s *suite) decisions(t *testing.T) {
 	t.Run("an action's branch_decision does not enter the state", func(t *testing.T) {
 		r := s.run(t, &sandbox.Job{Code: "context['branch_decision'] = 'x'\ncontext['a'] = 1\n"})
 		expect(t, r, map[string]any{"a": int64(1)})
-		r = s.run(t, &sandbox.Job{Code: say(`{"context_updates": {"branch_decision": "x", "a": 2}}`)})
+		r = s.run(t, &sandbox.Job{Code: printStatement(`{"context_updates": {"branch_decision": "x", "a": 2}}`)})
 		expect(t, r, map[string]any{"a": int64(2)})
 	})
 }

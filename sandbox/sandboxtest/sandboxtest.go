@@ -32,12 +32,12 @@ type Dialect struct {
 	// Stderr writes "careful" to standard error, empty where there is none.
 	Stderr string
 	// NaN and Infinity are expressions; Alien is one of a value that JSON does not have.
-	NaN, Infinity, Alien string
-	// Forever never ends; Flood writes without end; Hoard takes 4 GB of memory
+	NaN, Infinity, Unencodable string
+	// LoopForever never ends; Flood writes without end; Hoard takes 4 GB of memory
 	// bit by bit, Double by doubling a list.
-	Forever, Flood, Hoard, Double string
-	// Broken does not parse, on line 2.
-	Broken string
+	LoopForever, WriteForever, AllocateSlowly, AllocateDoubling string
+	// SyntaxError does not parse, on line 2.
+	SyntaxError string
 }
 
 // Python is the dialect of Python 3.
@@ -49,12 +49,12 @@ func Python() Dialect {
 		Exit:     "import sys\nsys.exit()",
 		ExitWith: "import os\nos._exit(7)",
 		Stderr:   "import sys\nprint('careful', file=sys.stderr)",
-		NaN:      "float('nan')", Infinity: "float('-inf')", Alien: "{1, 2}",
-		Forever: "while True:\n    pass\n",
-		Flood:   "while True:\n    print('x' * 1000)\n",
-		Hoard:   "l = []\nwhile True:\n    l.append(bytearray(1000000))\n",
-		Double:  "l = [0]\nwhile True:\n    l = l + l\n",
-		Broken:  "x = 1\nif x ==\n    y = 2\n",
+		NaN:      "float('nan')", Infinity: "float('-inf')", Unencodable: "{1, 2}",
+		LoopForever:      "while True:\n    pass\n",
+		WriteForever:     "while True:\n    print('x' * 1000)\n",
+		AllocateSlowly:   "l = []\nwhile True:\n    l.append(bytearray(1000000))\n",
+		AllocateDoubling: "l = [0]\nwhile True:\n    l = l + l\n",
+		SyntaxError:      "x = 1\nif x ==\n    y = 2\n",
 	}
 }
 
@@ -64,12 +64,12 @@ func Starlark() Dialect {
 		Dumps:    "json.encode(%s)",
 		ReadFile: "files['note']",
 		Fail:     "def find(name):\n    if name:\n        fail('no such customer')\nfind('x')\n",
-		NaN:      "float('nan')", Infinity: "float('-inf')", Alien: "len",
-		Forever: "while True:\n    pass\n",
-		Flood:   "while True:\n    print('x' * 1000)\n",
-		Hoard:   "l = []\nwhile True:\n    l.append('x' * 1000000 + str(len(l)))\n",
-		Double:  "l = [0]\nwhile True:\n    l = l + l\n",
-		Broken:  "x = 1\nif x ==\n    y = 2\n",
+		NaN:      "float('nan')", Infinity: "float('-inf')", Unencodable: "len",
+		LoopForever:      "while True:\n    pass\n",
+		WriteForever:     "while True:\n    print('x' * 1000)\n",
+		AllocateSlowly:   "l = []\nwhile True:\n    l.append('x' * 1000000 + str(len(l)))\n",
+		AllocateDoubling: "l = [0]\nwhile True:\n    l = l + l\n",
+		SyntaxError:      "x = 1\nif x ==\n    y = 2\n",
 	}
 }
 
@@ -89,7 +89,7 @@ func Suite(t *testing.T, open func(t *testing.T) sandbox.Executor, d Dialect) {
 		{"failures", s.failures},
 		{"checks", s.checks},
 		{"limits", s.limits},
-		{"many", s.many},
+		{"many", s.concurrentJobs},
 	} {
 		t.Run(group.name, group.run)
 	}
@@ -100,25 +100,25 @@ type suite struct {
 	open func(t *testing.T) sandbox.Executor
 }
 
-// patience is longer than any job of the suite takes that is not meant to be
+// jobTimeout is longer than any job of the suite takes that is not meant to be
 // cut short.
-const patience = 30 * time.Second
+const jobTimeout = 30 * time.Second
 
 // run runs a job that has to succeed.
 func (s *suite) run(t *testing.T, job *sandbox.Job) *sandbox.Result {
 	t.Helper()
-	r, err := s.try(t.Context(), t, job)
+	r, err := s.runChecked(t.Context(), t, job)
 	if err != nil {
 		t.Fatalf("the code failed: %v\n%s", err, traceback(err))
 	}
 	return r
 }
 
-// try runs a job; what it answers must hang together.
-func (s *suite) try(ctx context.Context, t *testing.T, job *sandbox.Job) (*sandbox.Result, error) {
+// runChecked runs a job; what it answers must hang together.
+func (s *suite) runChecked(ctx context.Context, t *testing.T, job *sandbox.Job) (*sandbox.Result, error) {
 	t.Helper()
 	if job.Limits.Time == 0 {
-		job.Limits.Time = patience
+		job.Limits.Time = jobTimeout
 	}
 	r, err := s.open(t).Run(ctx, job)
 	if err == nil && r == nil {
@@ -132,10 +132,10 @@ func (s *suite) try(ctx context.Context, t *testing.T, job *sandbox.Job) (*sandb
 	return r, err
 }
 
-// refused runs a job that has to fail with a code.
-func (s *suite) refused(t *testing.T, job *sandbox.Job, code string) *sandbox.Error {
+// runFailing runs a job that has to fail with a code.
+func (s *suite) runFailing(t *testing.T, job *sandbox.Job, code string) *sandbox.Error {
 	t.Helper()
-	r, err := s.try(t.Context(), t, job)
+	r, err := s.runChecked(t.Context(), t, job)
 	if err == nil {
 		t.Fatalf("the code brought %+v, want the error %s", r, code)
 	}
@@ -154,13 +154,13 @@ func update(r *sandbox.Result) map[string]any {
 	m := make(map[string]any, len(r.Set)+len(r.Delete))
 	maps.Copy(m, r.Set)
 	for _, k := range r.Delete {
-		m[k] = gone
+		m[k] = deleted
 	}
 	return m
 }
 
-// gone stands for a deletion in what update returns.
-const gone = "(deleted)"
+// deleted stands for a deletion in what update returns.
+const deleted = "(deleted)"
 
 func expect(t *testing.T, r *sandbox.Result, want map[string]any) {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 
 // check finds what is wrong with the code without running it.
 func check(r *request) *report {
-	w, err := newWorld(r)
+	w, err := newEnvironment(r)
 	if err != nil {
 		return &report{Kind: kindFailed, Message: err.Error()}
 	}
@@ -24,7 +24,7 @@ func check(r *request) *report {
 	} else {
 		if err := resolve.File(f, w.names.Has, lang.Universe.Has); err != nil {
 			list = problemsOf(err)
-		} else if line := rebound(f); line > 0 {
+		} else if line := contextAssignment(f); line > 0 {
 			list = append(list, problem{line, "the name context is assigned; change it in place: context['key'] = value, context.update({...})"})
 		}
 		list = append(list, missingKeys(f, w.names)...)
@@ -33,15 +33,15 @@ func check(r *request) *report {
 	return &report{Kind: kindProblems, Problems: list}
 }
 
-// reads is what a piece of code does with the keys of one of its dicts.
-type reads struct {
+// keyReads is what a piece of code does with the keys of one of its dicts.
+type keyReads struct {
 	name string
 	lang *lang.Dict
-	// at are the keys it reads, with the line of the first reading.
-	at map[string]int
+	// firstReads are the keys it reads, with the line of the first reading.
+	firstReads map[string]int
 	// known are keys it sets or asks for; free: it does what may set any.
-	known map[string]bool
-	free  bool
+	known     map[string]bool
+	anyKeySet bool
 }
 
 // missingKeys finds keys that are read by name and that nothing sets. Where the
@@ -50,14 +50,14 @@ func missingKeys(f *syntax.File, names lang.StringDict) []problem {
 	var list []problem
 	for _, name := range []string{"context", "inputs", "files"} {
 		d, _ := names[name].(*lang.Dict)
-		r := &reads{name: name, lang: d, at: map[string]int{}, known: map[string]bool{}}
+		r := &keyReads{name: name, lang: d, firstReads: map[string]int{}, known: map[string]bool{}}
 		for _, s := range f.Stmts {
 			syntax.Walk(s, r.visit)
 		}
-		if r.free {
+		if r.anyKeySet {
 			continue
 		}
-		for key, line := range r.at {
+		for key, line := range r.firstReads {
 			if _, found, _ := d.Get(lang.String(key)); !found && !r.known[key] {
 				list = append(list, problem{line, r.missing(key)})
 			}
@@ -67,7 +67,7 @@ func missingKeys(f *syntax.File, names lang.StringDict) []problem {
 	return list
 }
 
-func (r *reads) missing(key string) string {
+func (r *keyReads) missing(key string) string {
 	keys := make([]string, 0, r.lang.Len())
 	for _, k := range r.lang.Keys() {
 		text, _ := lang.AsString(k)
@@ -85,12 +85,12 @@ func (r *reads) missing(key string) string {
 }
 
 // visit looks at one node of the syntax; false: its parts are seen to.
-func (r *reads) visit(n syntax.Node) bool {
+func (r *keyReads) visit(n syntax.Node) bool {
 	switch t := n.(type) {
 	case *syntax.AssignStmt:
 		return r.assignment(t)
 	case *syntax.IndexExpr:
-		if !r.is(t.X) {
+		if !r.isDict(t.X) {
 			return true
 		}
 		if key, ok := text(t.Y); ok {
@@ -100,29 +100,29 @@ func (r *reads) visit(n syntax.Node) bool {
 		syntax.Walk(t.Y, r.visit)
 		return false // a key that is computed says nothing of the others
 	case *syntax.BinaryExpr:
-		if (t.Op == syntax.IN || t.Op == syntax.NOT_IN) && r.is(t.Y) {
-			r.asked(t.X)
+		if (t.Op == syntax.IN || t.Op == syntax.NOT_IN) && r.isDict(t.Y) {
+			r.markKnown(t.X)
 			return false
 		}
 	case *syntax.CallExpr:
 		return r.call(t)
 	case *syntax.Ident:
 		if t.Name == r.name {
-			r.free = true // given away, or made another
+			r.anyKeySet = true // given away, or made another
 		}
 	}
 	return true
 }
 
-func (r *reads) assignment(s *syntax.AssignStmt) bool {
+func (r *keyReads) assignment(s *syntax.AssignStmt) bool {
 	target, ok := s.LHS.(*syntax.IndexExpr)
-	if !ok || !r.is(target.X) {
+	if !ok || !r.isDict(target.X) {
 		return true
 	}
 	key, literal := text(target.Y)
 	switch {
 	case !literal:
-		r.free = true
+		r.anyKeySet = true
 	case s.Op == syntax.EQ:
 		r.known[key] = true
 	default:
@@ -133,17 +133,17 @@ func (r *reads) assignment(s *syntax.AssignStmt) bool {
 }
 
 // call looks at methods of the dict; len(context) and the like only look.
-func (r *reads) call(c *syntax.CallExpr) bool {
+func (r *keyReads) call(c *syntax.CallExpr) bool {
 	dot, ok := c.Fn.(*syntax.DotExpr)
-	if ok && r.is(dot.X) {
+	if ok && r.isDict(dot.X) {
 		switch dot.Name.Name {
 		case "get", "setdefault", "pop":
 			if len(c.Args) > 0 {
-				r.asked(c.Args[0])
+				r.markKnown(c.Args[0])
 			}
 		case "keys", "values", "items", "clear", "popitem":
 		default:
-			r.free = true
+			r.anyKeySet = true
 		}
 		for _, a := range c.Args {
 			syntax.Walk(a, r.visit)
@@ -152,25 +152,25 @@ func (r *reads) call(c *syntax.CallExpr) bool {
 	}
 	fn, ok := c.Fn.(*syntax.Ident)
 	looks := ok && slices.Contains([]string{"len", "sorted", "list", "print", "str", "repr", "type", "dict", "bool"}, fn.Name)
-	if looks && len(c.Args) == 1 && r.is(c.Args[0]) {
+	if looks && len(c.Args) == 1 && r.isDict(c.Args[0]) {
 		return false
 	}
 	return true
 }
 
-func (r *reads) is(e syntax.Expr) bool {
+func (r *keyReads) isDict(e syntax.Expr) bool {
 	id, ok := e.(*syntax.Ident)
 	return ok && id.Name == r.name
 }
 
-func (r *reads) read(key string, at syntax.Node) {
+func (r *keyReads) read(key string, at syntax.Node) {
 	start, _ := at.Span()
-	if line, ok := r.at[key]; !ok || int(start.Line) < line {
-		r.at[key] = int(start.Line)
+	if line, ok := r.firstReads[key]; !ok || int(start.Line) < line {
+		r.firstReads[key] = int(start.Line)
 	}
 }
 
-func (r *reads) asked(e syntax.Expr) {
+func (r *keyReads) markKnown(e syntax.Expr) {
 	if key, ok := text(e); ok {
 		r.known[key] = true
 	}

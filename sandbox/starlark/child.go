@@ -25,21 +25,21 @@ const exitMemory = 3
 const maxStack = 16 << 20
 
 // Role is what a program must offer to sandbox.Begin for New to work.
-func Role() sandbox.Role { return sandbox.Role{Name: roleName, Main: child} }
+func Role() sandbox.ChildRole { return sandbox.ChildRole{Name: roleName, Main: childMain} }
 
-// child reads a request from standard input and writes its report to descriptor
+// childMain reads a request from standard input and writes its report to descriptor
 // 3; what the code prints goes to standard output.
-func child([]string) int {
+func childMain([]string) int {
 	out := os.NewFile(reportFD, "report")
 	var r request
 	if err := json.NewDecoder(bufio.NewReader(os.Stdin)).Decode(&r); err != nil {
 		fmt.Fprintf(os.Stderr, "read the job: %v\n", err)
 		return 2
 	}
-	over := confine(r.Memory)
-	forgo()
+	over := limitProcess(r.Memory)
+	dropSyscalls()
 	done := make(chan *report, 1)
-	go func() { done <- answer(&r, os.Stdout) }()
+	go func() { done <- handleRequest(&r, os.Stdout) }()
 	select {
 	case <-over:
 		return exitMemory
@@ -52,7 +52,7 @@ func child([]string) int {
 	}
 }
 
-func answer(r *request, stdout io.Writer) (rep *report) {
+func handleRequest(r *request, stdout io.Writer) (rep *report) {
 	defer func() {
 		if x := recover(); x != nil { // the interpreter's fault, not the program's
 			rep = &report{Kind: kindFailed, Message: fmt.Sprint("the interpreter failed: ", x)}
@@ -64,14 +64,14 @@ func answer(r *request, stdout io.Writer) (rep *report) {
 	return execute(r, func(line string) { _, _ = io.WriteString(stdout, line+"\n") })
 }
 
-// confine takes from the process what code could take too much of. The
+// limitProcess takes from the process what code could take too much of. The
 // interpreter's values are collected early, so that what it holds is what the
 // code holds. The channel is closed when that is too much.
-func confine(memory int64) <-chan struct{} {
+func limitProcess(memory int64) <-chan struct{} {
 	over := make(chan struct{})
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(memory * 3 / 4)
-	if !raced {
+	if !raceEnabled {
 		limitMemory(memory)
 	}
 	go watchMemory(memory, func() { close(over) })

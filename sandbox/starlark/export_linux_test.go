@@ -1,4 +1,4 @@
 package starlark
 
-// Forgo is what the child does before it runs code.
-func Forgo() { forgo() }
+// DropSyscalls is what the child does before it runs code.
+func DropSyscalls() { dropSyscalls() }

@@ -1,4 +1,4 @@
 package starlark
 
-// Raced says how the child was built.
-const Raced = raced
+// RaceEnabled says how the child was built.
+const RaceEnabled = raceEnabled

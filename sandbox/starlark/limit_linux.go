@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slack is what the runtime takes beside the values of the code: it takes
+// runtimeReserve is what the runtime takes beside the values of the code: it takes
 // addresses in pieces of 64 MB, and with the C library 8 MB for each thread's
 // stack.
-const slack = 160 << 20
+const runtimeReserve = 160 << 20
 
 // limitMemory has the kernel refuse a single allocation that goes past the
 // limit, which the process could not see coming. What the runtime has reserved
 // when it begins comes on top. (RLIMIT_DATA would not do: the kernel takes what
 // is reserved for what is there when the runtime maps over it.)
 func limitMemory(limit int64) {
-	most := uint64(reserved() + limit + slack)
+	most := uint64(reservedAddressSpace() + limit + runtimeReserve)
 	_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most})
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{})
 }
 
-// reserved is how many bytes of addresses the process has.
-func reserved() int64 {
+// reservedAddressSpace is how many bytes of addresses the process has.
+func reservedAddressSpace() int64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err == nil {
 		first, _, _ := bytes.Cut(data, []byte(" "))
@@ -38,7 +38,7 @@ func reserved() int64 {
 	return usual
 }
 
-// apart starts the child in a group of its own that ends with its parent.
-func apart() *syscall.SysProcAttr {
+// childAttributes starts the child in a group of its own that ends with its parent.
+func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -20,8 +20,8 @@ import (
 // maxReport bounds what the child may report, in bytes.
 const maxReport = 64 << 20
 
-// ended is what became of a child.
-type ended struct {
+// childResult is what became of a child.
+type childResult struct {
 	report         *report
 	raw            []byte // the report as it was sent
 	stdout, stderr string
@@ -29,41 +29,41 @@ type ended struct {
 	pid            int
 }
 
-// start runs a child over a request until it reports, breaks a limit or ctx
+// runChild runs a child over a request until it reports, breaks a limit or ctx
 // ends; then it is dead. The error is a *sandbox.Error.
-func (e *Executor) start(ctx context.Context, r *request, limits sandbox.Limits) (*ended, error) {
+func (e *Executor) runChild(ctx context.Context, r *request, limits sandbox.Limits) (*childResult, error) {
 	line := e.self.Command(roleName)
 	if line == nil {
 		return nil, unavailable()
 	}
 	input, err := json.Marshal(r)
 	if err != nil {
-		return nil, failed("write the job", err)
+		return nil, internalError("write the job", err)
 	}
 	reportRead, reportWrite, err := os.Pipe()
 	if err != nil {
-		return nil, failed("make a pipe", err)
+		return nil, internalError("make a pipe", err)
 	}
 	defer reportRead.Close() //nolint:errcheck // it was read
 	limited, cancel := context.WithTimeoutCause(ctx, limits.Time, errTime)
 	defer cancel()
 	cmd := exec.CommandContext(limited, line[0], line[1:]...) //nolint:gosec // this program
-	stdout, stderr := &capped{most: limits.Output, stop: cancel}, &capped{most: limits.Output, stop: cancel}
-	reported := &capped{most: maxReport, stop: cancel}
+	stdout, stderr := &cappedBuffer{most: limits.Output, stop: cancel}, &cappedBuffer{most: limits.Output, stop: cancel}
+	reported := &cappedBuffer{most: maxReport, stop: cancel}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
 	// Neither is the code's to see. Without the first the runtime would watch how
 	// many processors there are, for which it reads files.
 	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
-	if race := os.Getenv("GORACE"); raced && race != "" { // how long it waits for reports before it ends
+	if race := os.Getenv("GORACE"); raceEnabled && race != "" { // how long it waits for reports before it ends
 		cmd.Env = append(cmd.Env, "GORACE="+race)
 	}
 	cmd.Dir, cmd.ExtraFiles = string(os.PathSeparator), []*os.File{reportWrite}
-	cmd.SysProcAttr, cmd.WaitDelay = apart(), time.Second
+	cmd.SysProcAttr, cmd.WaitDelay = childAttributes(), time.Second
 	began := time.Now()
 	err = cmd.Start()
 	_ = reportWrite.Close()
 	if err != nil {
-		return nil, failed("start a process for the code", err)
+		return nil, internalError("start a process for the code", err)
 	}
 	read := make(chan struct{})
 	go func() {
@@ -72,22 +72,22 @@ func (e *Executor) start(ctx context.Context, r *request, limits sandbox.Limits)
 	}()
 	waited := cmd.Wait()
 	<-read
-	done := &ended{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(began), pid: cmd.Process.Pid}
+	done := &childResult{stdout: stdout.String(), stderr: stderr.String(), took: time.Since(began), pid: cmd.Process.Pid}
 	switch {
 	case stdout.over || stderr.over || reported.over:
 		return done, &sandbox.Error{
 			Code: engine.CodeCodeOutput, Message: fmt.Sprintf("the code wrote more than %d bytes", limits.Output),
 		}
 	case ctx.Err() != nil:
-		return done, stopped(ctx)
+		return done, cancelledError(ctx)
 	case errors.Is(context.Cause(limited), errTime):
 		return done, &sandbox.Error{Code: engine.CodeCodeTimeout, Message: fmt.Sprintf("the code ran longer than %s", limits.Time)}
 	case waited != nil:
-		return done, lost(waited, done.stderr, r.Memory)
+		return done, missingReportError(waited, done.stderr, r.Memory)
 	}
 	done.report, done.raw = &report{}, reported.buf.Bytes()
 	if err := json.Unmarshal(done.raw, done.report); err != nil {
-		return done, failed("read what the code left", err)
+		return done, internalError("read what the code left", err)
 	}
 	return done, nil
 }
@@ -95,8 +95,8 @@ func (e *Executor) start(ctx context.Context, r *request, limits sandbox.Limits)
 // errTime ends a child that took too long.
 var errTime = errors.New("out of time")
 
-// lost says why a child ended without a report.
-func lost(waited error, stderr string, memory int64) *sandbox.Error {
+// missingReportError says why a child ended without a report.
+func missingReportError(waited error, stderr string, memory int64) *sandbox.Error {
 	exit, ok := errors.AsType[*exec.ExitError](waited)
 	says := func(what string) bool { return strings.Contains(stderr, what) }
 	switch {
@@ -114,17 +114,17 @@ func lost(waited error, stderr string, memory int64) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCodeKilled, Message: "the process that ran the code ended: " + waited.Error()}
 }
 
-// stopped is the error of a job whose context ended.
-func stopped(ctx context.Context) *sandbox.Error {
+// cancelledError is the error of a job whose context ended.
+func cancelledError(ctx context.Context) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeCancelled, Message: "the code was stopped: " + context.Cause(ctx).Error()}
 }
 
-func failed(what string, err error) *sandbox.Error {
+func internalError(what string, err error) *sandbox.Error {
 	return &sandbox.Error{Code: engine.CodeSandboxFailed, Message: what + ": " + err.Error(), Retry: true}
 }
 
-// capped keeps what is written up to a bound, and stops the writer past it.
-type capped struct {
+// cappedBuffer keeps what is written up to a bound, and stops the writer past it.
+type cappedBuffer struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
 	most int64
@@ -133,7 +133,7 @@ type capped struct {
 }
 
 // Write never fails: the writer is stopped from outside.
-func (c *capped) Write(p []byte) (int, error) {
+func (c *cappedBuffer) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := c.most - int64(c.buf.Len())
@@ -147,7 +147,7 @@ func (c *capped) Write(p []byte) (int, error) {
 }
 
 // String is what was kept.
-func (c *capped) String() string {
+func (c *cappedBuffer) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.buf.String()

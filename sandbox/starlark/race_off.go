@@ -2,4 +2,4 @@
 
 package starlark
 
-const raced = false
+const raceEnabled = false

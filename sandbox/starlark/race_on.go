@@ -2,6 +2,6 @@
 
 package starlark
 
-// raced: the program was built to find data races, and its child takes many
+// raceEnabled: the program was built to find data races, and its child takes many
 // times the memory that the kernel would allow it.
-const raced = true
+const raceEnabled = true

@@ -23,13 +23,13 @@ func options() *syntax.FileOptions {
 	return &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true}
 }
 
-// world is what the code finds.
-type world struct {
+// environment is what the code finds.
+type environment struct {
 	names   lang.StringDict
 	context *lang.Dict
 }
 
-func newWorld(r *request) (*world, error) {
+func newEnvironment(r *request) (*environment, error) {
 	var dicts [2]*lang.Dict
 	for i, raw := range [][]byte{r.Context, r.Inputs} {
 		v, err := engine.ParseValue(raw)
@@ -43,14 +43,14 @@ func newWorld(r *request) (*world, error) {
 	}
 	files := fileValues(r.Files)
 	files.Freeze()
-	return &world{context: dicts[0], names: lang.StringDict{
+	return &environment{context: dicts[0], names: lang.StringDict{
 		"context": dicts[0], "inputs": dicts[1], "files": files, "json": json.Module, "math": math.Module,
 	}}, nil
 }
 
 // execute runs the code; say receives what it prints, a line a call.
 func execute(r *request, say func(line string)) *report {
-	w, err := newWorld(r)
+	w, err := newEnvironment(r)
 	if err != nil {
 		return &report{Kind: kindFailed, Message: err.Error()}
 	}
@@ -63,7 +63,7 @@ func execute(r *request, say func(line string)) *report {
 	}
 	file, program, err := lang.SourceProgramOptions(options(), fileName, r.Code, w.names.Has)
 	if err == nil {
-		if line := rebound(file); line > 0 {
+		if line := contextAssignment(file); line > 0 {
 			return &report{Kind: "context", Message: "the code assigns another value to the name context", Line: line}
 		}
 		_, err = program.Init(thread, w.names)
@@ -76,13 +76,13 @@ func execute(r *request, say func(line string)) *report {
 	case err != nil:
 		return faultOf(err)
 	}
-	return w.leave()
+	return w.contextReport()
 }
 
-// rebound is where the code assigns the name context, 0 for nowhere. The update is
+// contextAssignment is where the code assigns the name context, 0 for nowhere. The update is
 // what the code does to the dict it is given; another one under the name would
 // delete every key that it does not have.
-func rebound(f *syntax.File) int {
+func contextAssignment(f *syntax.File) int {
 	module, ok := f.Module.(*resolve.Module)
 	if !ok {
 		return 0
@@ -95,20 +95,20 @@ func rebound(f *syntax.File) int {
 	return 0
 }
 
-// leave says what the code made of the context.
-func (w *world) leave() *report {
+// contextReport says what the code made of the context.
+func (w *environment) contextReport() *report {
 	final := w.context
 	rep, values := &report{Kind: "left"}, make(map[string]any, final.Len())
 	for _, item := range final.Items() {
 		key, ok := lang.AsString(item[0])
 		if !ok {
-			why := "has a key that is " + article(item[0].Type()) + " and not a text"
-			rep.Odd = append(rep.Odd, sandbox.Odd{Key: item[0].String(), Why: why})
+			why := "has a key that is " + withArticle(item[0].Type()) + " and not a text"
+			rep.Odd = append(rep.Odd, sandbox.UnencodableValue{Key: item[0].String(), Why: why})
 			continue
 		}
 		v, err := fromStarlark(item[1], 0)
 		if err != nil {
-			rep.Odd = append(rep.Odd, oddity(key, err))
+			rep.Odd = append(rep.Odd, unencodableValue(key, err))
 			continue
 		}
 		values[key] = v

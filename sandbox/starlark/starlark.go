@@ -32,13 +32,13 @@ type Options struct {
 
 // Executor runs Starlark in child processes.
 type Executor struct {
-	self  sandbox.Self
+	self  sandbox.SelfCommand
 	steps uint64
 }
 
 // New returns the executor of a program that handed Role to sandbox.Begin, whose
 // result self is.
-func New(self sandbox.Self, o Options) *Executor {
+func New(self sandbox.SelfCommand, o Options) *Executor {
 	if o.Steps == 0 {
 		o.Steps = DefaultSteps
 	}
@@ -74,7 +74,7 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 		return nil, err
 	}
 	r.Check = true
-	done, err := e.start(ctx, r, bounded(job.Limits))
+	done, err := e.runChild(ctx, r, withDefaults(job.Limits))
 	if err != nil {
 		return nil, err
 	}
@@ -91,23 +91,23 @@ func (e *Executor) Check(ctx context.Context, job *sandbox.Job) ([]sandbox.Probl
 // Run runs the job's code in a child of its own.
 func (e *Executor) Run(ctx context.Context, job *sandbox.Job) (*sandbox.Result, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, stopped(ctx)
+		return nil, cancelledError(ctx)
 	}
 	r, err := e.request(job)
 	if err != nil {
 		return nil, err
 	}
-	done, err := e.start(ctx, r, bounded(job.Limits))
+	done, err := e.runChild(ctx, r, withDefaults(job.Limits))
 	if done == nil {
 		return nil, err
 	}
-	result, err := conclude(job, done, err)
-	result.Sandbox, result.Took = "starlark-"+strconv.Itoa(done.pid), done.took
+	result, err := buildResult(job, done, err)
+	result.Sandbox, result.Duration = "starlark-"+strconv.Itoa(done.pid), done.took
 	return result, err
 }
 
-// conclude reads how a child ended. There is a result in any case.
-func conclude(job *sandbox.Job, done *ended, err error) (*sandbox.Result, error) {
+// buildResult reads how a child ended. There is a result in any case.
+func buildResult(job *sandbox.Job, done *childResult, err error) (*sandbox.Result, error) {
 	if err != nil {
 		return &sandbox.Result{Stdout: done.stdout}, err
 	}
@@ -122,24 +122,24 @@ func conclude(job *sandbox.Job, done *ended, err error) (*sandbox.Result, error)
 	}
 	read, err := sandbox.ReadReport(done.raw)
 	if err != nil {
-		return &sandbox.Result{Stdout: done.stdout}, failed("read what the code left", err)
+		return &sandbox.Result{Stdout: done.stdout}, internalError("read what the code left", err)
 	}
-	return read.Conclude(job, done.stdout, "")
+	return read.BuildResult(job, done.stdout, "")
 }
 
 // request is what the child is told of the job.
 func (e *Executor) request(job *sandbox.Job) (*request, error) {
-	r := &request{Code: job.Code, Steps: e.steps, Memory: bounded(job.Limits).Memory}
+	r := &request{Code: job.Code, Steps: e.steps, Memory: withDefaults(job.Limits).Memory}
 	var err error
-	if r.Context, err = engine.AppendValue(nil, job.Given()); err != nil {
-		return nil, failed("write the context", err)
+	if r.Context, err = engine.AppendValue(nil, job.CodeContext()); err != nil {
+		return nil, internalError("write the context", err)
 	}
 	inputs := job.Inputs
 	if inputs == nil {
 		inputs = map[string]any{}
 	}
 	if r.Inputs, err = engine.AppendValue(nil, inputs); err != nil {
-		return nil, failed("write the inputs", err)
+		return nil, internalError("write the inputs", err)
 	}
 	if r.Files, err = contents(job.Files); err != nil {
 		return nil, err
@@ -178,6 +178,6 @@ func read(path string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-func bounded(l sandbox.Limits) sandbox.Limits {
-	return l.Or(sandbox.Limits{Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput})
+func withDefaults(l sandbox.Limits) sandbox.Limits {
+	return l.WithDefaults(sandbox.Limits{Time: DefaultTime, Memory: DefaultMemory, Output: DefaultOutput})
 }

@@ -16,14 +16,14 @@ import (
 )
 
 // self is how the test binary starts itself again.
-var self sandbox.Self
+var self sandbox.SelfCommand
 
 func TestMain(m *testing.M) {
-	self = sandbox.Begin(starlark.Role(), sandbox.Role{Name: "forgoing", Main: forgoing})
+	self = sandbox.RunChildRole(starlark.Role(), sandbox.ChildRole{Name: "forgoing", Main: childSyscallMode})
 	os.Exit(m.Run())
 }
 
-func TestStarlarkDoesWhatEveryExecutorDoes(t *testing.T) {
+func TestStarlarkExecutor(t *testing.T) {
 	sandboxtest.Suite(t, func(*testing.T) sandbox.Executor { return starlark.New(self, starlark.Options{}) }, sandboxtest.Starlark())
 }
 
@@ -48,7 +48,7 @@ func TestStepsAreLimited(t *testing.T) {
 }
 
 func TestMemoryIsRefusedBeforeItIsThere(t *testing.T) {
-	if starlark.Raced {
+	if starlark.RaceEnabled {
 		t.Skip("a program that finds data races is not held to its memory by the kernel")
 	}
 	for name, code := range map[string]string{
@@ -128,7 +128,7 @@ func TestTheLanguageReachesNothingOutside(t *testing.T) {
 }
 
 func TestWithoutAProgramToStartItRefuses(t *testing.T) {
-	e := starlark.New(sandbox.Self{}, starlark.Options{})
+	e := starlark.New(sandbox.SelfCommand{}, starlark.Options{})
 	_, run := e.Run(t.Context(), &sandbox.Job{Code: "x = 1"})
 	_, check := e.Check(t.Context(), &sandbox.Job{Code: "x = 1"})
 	for what, err := range map[string]error{"probe": e.Probe(t.Context()), "run": run, "check": check} {

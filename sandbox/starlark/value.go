@@ -73,14 +73,14 @@ func fileValues(files map[string][]byte) *lang.Dict {
 	return d
 }
 
-// errDeep: a list or dict holds itself, or nests past all use.
-var errDeep = errors.New("is nested deeper than " + strconv.Itoa(sandbox.MaxDepth) + " lists and objects")
+// errTooDeep: a list or dict holds itself, or nests past all use.
+var errTooDeep = errors.New("is nested deeper than " + strconv.Itoa(sandbox.MaxDepth) + " lists and objects")
 
 // fromStarlark makes an engine.Value, tuples as lists. The error says where
 // within v and what is not JSON, as "['a'][3] is a function".
 func fromStarlark(v lang.Value, depth int) (engine.Value, error) {
 	if depth > sandbox.MaxDepth {
-		return nil, errDeep
+		return nil, errTooDeep
 	}
 	switch t := v.(type) {
 	case lang.NoneType:
@@ -101,7 +101,7 @@ func fromStarlark(v lang.Value, depth int) (engine.Value, error) {
 	case *lang.List, lang.Tuple:
 		return fromSequence(v.(lang.Indexable), depth)
 	}
-	return nil, errors.New("is " + article(v.Type()))
+	return nil, errors.New("is " + withArticle(v.Type()))
 }
 
 func fromInt(i lang.Int) (engine.Value, error) {
@@ -116,11 +116,11 @@ func fromDict(d *lang.Dict, depth int) (engine.Value, error) {
 	for _, item := range d.Items() {
 		k, ok := lang.AsString(item[0])
 		if !ok {
-			return nil, errors.New("has a key that is " + article(item[0].Type()) + " and not a text")
+			return nil, errors.New("has a key that is " + withArticle(item[0].Type()) + " and not a text")
 		}
 		x, err := fromStarlark(item[1], depth+1)
 		if err != nil {
-			return nil, within("["+strconv.Quote(k)+"]", err)
+			return nil, atStep("["+strconv.Quote(k)+"]", err)
 		}
 		m[k] = x
 	}
@@ -132,38 +132,38 @@ func fromSequence(s lang.Indexable, depth int) (engine.Value, error) {
 	for i := range list {
 		x, err := fromStarlark(s.Index(i), depth+1)
 		if err != nil {
-			return nil, within("["+strconv.Itoa(i)+"]", err)
+			return nil, atStep("["+strconv.Itoa(i)+"]", err)
 		}
 		list[i] = x
 	}
 	return list, nil
 }
 
-// place is an error at a place within a value.
-type place struct {
+// valueError is an error at a place within a value.
+type valueError struct {
 	path string
 	err  error
 }
 
 // Error is the place and what is wrong there.
-func (p *place) Error() string { return p.path + " " + p.err.Error() }
+func (p *valueError) Error() string { return p.path + " " + p.err.Error() }
 
-func within(step string, err error) error {
-	if inner, ok := errors.AsType[*place](err); ok {
-		return &place{step + inner.path, inner.err}
+func atStep(step string, err error) error {
+	if inner, ok := errors.AsType[*valueError](err); ok {
+		return &valueError{step + inner.path, inner.err}
 	}
-	if errors.Is(err, errDeep) {
+	if errors.Is(err, errTooDeep) {
 		return err // the way there says nothing
 	}
-	return &place{step, err}
+	return &valueError{step, err}
 }
 
-// oddity is an error of fromStarlark as a value that JSON does not have.
-func oddity(key string, err error) sandbox.Odd {
-	if p, ok := errors.AsType[*place](err); ok {
-		return sandbox.Odd{Key: key, Path: p.path, Why: p.err.Error()}
+// unencodableValue is an error of fromStarlark as a value that JSON does not have.
+func unencodableValue(key string, err error) sandbox.UnencodableValue {
+	if p, ok := errors.AsType[*valueError](err); ok {
+		return sandbox.UnencodableValue{Key: key, Path: p.path, Why: p.err.Error()}
 	}
-	return sandbox.Odd{Key: key, Why: err.Error()}
+	return sandbox.UnencodableValue{Key: key, Why: err.Error()}
 }
 
 func notFinite(f float64) string {
@@ -177,8 +177,8 @@ func notFinite(f float64) string {
 	}
 }
 
-// article is the name of a type behind its article.
-func article(name string) string {
+// withArticle is the name of a type behind its article.
+func withArticle(name string) string {
 	if strings.ContainsAny(name[:1], "aeiouN") { // NoneType is None
 		if name == "NoneType" {
 			return "None"

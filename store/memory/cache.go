@@ -11,10 +11,10 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// CacheChange calls change with what is kept under key at now and keeps for ever what
+// CacheUpdate calls change with what is kept under key at now and keeps for ever what
 // it returns with true. Nothing else changes the entry meanwhile.
-func (s *Store) CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
-	if err := s.open(ctx); err != nil {
+func (s *Store) CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -24,24 +24,26 @@ func (s *Store) CacheChange(ctx context.Context, key string, now time.Time, chan
 		c.value = nil
 	}
 	if to, put := change(engine.Copy(c.value), ok); put {
-		s.cache[key] = cached{value: engine.Copy(to)}
+		s.cache[key] = cacheEntry{value: engine.Copy(to)}
 	}
 	return nil
 }
 
-func (c *cached) expiredAt(now time.Time) bool { return !c.expires.IsZero() && !c.expires.After(now) }
+func (c *cacheEntry) expiredAt(now time.Time) bool {
+	return !c.expires.IsZero() && !c.expires.After(now)
+}
 
-// Cached lists what is kept at now under keys that begin with prefix, by key.
-func (s *Store) Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error) {
-	if err := s.open(ctx); err != nil {
+// CacheList lists what is kept at now under keys that begin with prefix, by key.
+func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error) {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := []store.Cached{}
+	out := []store.CacheEntry{}
 	for _, key := range slices.Sorted(maps.Keys(s.cache)) {
 		if c := s.cache[key]; strings.HasPrefix(key, prefix) && !c.expiredAt(now) {
-			out = append(out, store.Cached{Key: key, Value: engine.Copy(c.value)})
+			out = append(out, store.CacheEntry{Key: key, Value: engine.Copy(c.value)})
 		}
 	}
 	return out, nil
@@ -49,7 +51,7 @@ func (s *Store) Cached(ctx context.Context, prefix string, now time.Time) ([]sto
 
 // CacheDelete removes entries and says how many there were.
 func (s *Store) CacheDelete(ctx context.Context, keys []string) (int, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -61,22 +63,22 @@ func (s *Store) CacheDelete(ctx context.Context, keys []string) (int, error) {
 	return before - len(s.cache), nil
 }
 
-// forgetLearned removes the code that was learned for a user, "" for nobody's, or in
+// deleteLearned removes the code that was learned for a user, "" for nobody's, or in
 // one of the trees, and returns how many programs there were. The caller holds the mutex.
-func (s *Store) forgetLearned(f forest, user string, doomed map[tree]bool, dry bool) int {
+func (s *Store) deleteLearned(f treeSet, user string, doomed map[tree]bool, dry bool) int {
 	runs := map[string]bool{}
-	for r, t := range f.of {
+	for r, t := range f.treeOf {
 		runs[r.row.ID] = doomed[t]
 	}
 	n := 0
 	for key, c := range s.cache {
-		if !strings.HasPrefix(key, store.LearnedKeys) {
+		if !strings.HasPrefix(key, store.LearnedCodePrefix) {
 			continue
 		}
 		v, _ := c.value.(map[string]any)
 		run, _ := v["run"].(string)
 		confirmed, _ := v["confirmed"].(string)
-		if user != "" && strings.HasPrefix(key, store.LearnedKeysOf(user)) || runs[run] || runs[confirmed] {
+		if user != "" && strings.HasPrefix(key, store.LearnedCodePrefixOf(user)) || runs[run] || runs[confirmed] {
 			n++
 			if !dry {
 				delete(s.cache, key)

@@ -17,18 +17,18 @@ import (
 // session or of the run that began it.
 type tree struct{ session, run string }
 
-// forest is which runs are of which tree, and which trees depend on which.
-type forest struct {
-	of         map[*run]tree
+// treeSet is which runs are of which tree, and which trees depend on which.
+type treeSet struct {
+	treeOf     map[*run]tree
 	dependents map[tree][]tree
 	order      []tree // sessions first, each by age
 }
 
-// forest reads all runs and sessions; the caller holds the mutexes of both.
-func (s *Store) forest() (forest, error) {
-	f := forest{of: make(map[*run]tree, len(s.order)), dependents: map[tree][]tree{}}
+// readTrees reads all runs and sessions; the caller holds the mutexes of both.
+func (s *Store) readTrees() (treeSet, error) {
+	f := treeSet{treeOf: make(map[*run]tree, len(s.order)), dependents: map[tree][]tree{}}
 	for _, r := range s.order { // a parent is older than its children
-		t, known := f.of[s.runs[r.row.Parent]]
+		t, known := f.treeOf[s.runs[r.row.Parent]]
 		switch {
 		case known && r.row.Parent != "":
 		case r.row.Session != "":
@@ -36,9 +36,9 @@ func (s *Store) forest() (forest, error) {
 		default:
 			t = tree{run: r.row.ID}
 		}
-		f.of[r] = t
+		f.treeOf[r] = t
 	}
-	f.order = s.trees(f)
+	f.order = s.listTrees(f)
 	depend := func(on, t tree) {
 		if on != t {
 			f.dependents[on] = append(f.dependents[on], t)
@@ -46,19 +46,19 @@ func (s *Store) forest() (forest, error) {
 	}
 	for _, r := range s.order {
 		if r.base != nil {
-			depend(f.of[r.base], f.of[r])
+			depend(f.treeOf[r.base], f.treeOf[r])
 		}
-		linked, err := r.linked()
+		linked, err := r.sourceRuns()
 		if err != nil {
 			return f, err
 		}
 		for _, id := range linked {
 			if source := s.runs[id]; source != nil {
-				depend(f.of[source], f.of[r])
+				depend(f.treeOf[source], f.treeOf[r])
 			}
 		}
 	}
-	for _, x := range s.talks.order {
+	for _, x := range s.sessions.order {
 		if x.parent != nil {
 			depend(tree{session: x.parent.row.ID}, tree{session: x.row.ID})
 		}
@@ -66,21 +66,21 @@ func (s *Store) forest() (forest, error) {
 	return f, nil
 }
 
-// trees lists all of a forest: sessions first, each by age.
-func (s *Store) trees(f forest) (out []tree) {
-	for _, x := range s.talks.order {
+// listTrees lists all of a forest: sessions first, each by age.
+func (s *Store) listTrees(f treeSet) (out []tree) {
+	for _, x := range s.sessions.order {
 		out = append(out, tree{session: x.row.ID})
 	}
 	for _, r := range s.order {
-		if t := f.of[r]; t.run == r.row.ID {
+		if t := f.treeOf[r]; t.run == r.row.ID {
 			out = append(out, t)
 		}
 	}
 	return out
 }
 
-// linked lists the runs whose contexts those of this one go on with.
-func (r *run) linked() (ids []string, err error) {
+// sourceRuns lists the runs whose contexts those of this one go on with.
+func (r *run) sourceRuns() (ids []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err = r.contexts.index(r)
@@ -92,8 +92,8 @@ func (r *run) linked() (ids []string, err error) {
 	return ids, err
 }
 
-// with is a set of trees and what depends on them.
-func (f forest) with(trees ...tree) map[tree]bool {
+// withDependents is a set of trees and what depends on them.
+func (f treeSet) withDependents(trees ...tree) map[tree]bool {
 	seen := map[tree]bool{}
 	for len(trees) > 0 {
 		t := trees[len(trees)-1]
@@ -105,47 +105,47 @@ func (f forest) with(trees ...tree) map[tree]bool {
 	return seen
 }
 
-// erase calls find with all runs and sessions at hand and deletes the trees it
+// deleteTrees calls find with all runs and sessions at hand and deletes the trees it
 // returns with what depends on them; with a user, what is remembered of that user
 // too.
-func (s *Store) erase(ctx context.Context, e store.Erasure, user string, find func(f forest) ([]tree, error)) (store.Erased, error) {
-	if err := s.open(ctx); err != nil {
-		return store.Erased{}, err
+func (s *Store) deleteTrees(ctx context.Context, e store.DeleteOptions, user string, find func(f treeSet) ([]tree, error)) (store.DeleteResult, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return store.DeleteResult{}, err
 	}
-	s.talks.mu.Lock()
-	defer s.talks.mu.Unlock()
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, err := s.forest()
+	f, err := s.readTrees()
 	if err != nil {
-		return store.Erased{}, err
+		return store.DeleteResult{}, err
 	}
 	trees, err := find(f)
 	if err != nil || len(trees) == 0 {
-		dry := err != nil || e.Dry
-		return store.Erased{Memories: s.forget(f, user, nil, dry), Trajectories: s.forgetTrails(f, user, nil, dry), Learned: s.forgetLearned(f, user, nil, dry)}, err
+		dry := err != nil || e.DryRun
+		return store.DeleteResult{Memories: s.deleteMemories(f, user, nil, dry), Trajectories: s.deleteTrajectories(f, user, nil, dry), Learned: s.deleteLearned(f, user, nil, dry)}, err
 	}
-	doomed := f.with(slices.Clone(trees)...)
-	forks := f.forks(doomed, trees)
-	for r, t := range f.of {
+	doomed := f.withDependents(slices.Clone(trees)...)
+	forks := f.forkedTrees(doomed, trees)
+	for r, t := range f.treeOf {
 		if row := r.copy(); doomed[t] && !e.Force && row.Owner != "" && row.Until.After(e.Now) {
-			return store.Erased{}, fmt.Errorf("run %s: %w: %s", row.ID, store.ErrOwned, row.Owner)
+			return store.DeleteResult{}, fmt.Errorf("run %s: %w: %s", row.ID, store.ErrOwned, row.Owner)
 		}
 	}
-	var out store.Erased
-	memories, trails := s.forget(f, user, doomed, e.Dry), s.forgetTrails(f, user, doomed, e.Dry)
-	learned := s.forgetLearned(f, user, doomed, e.Dry)
-	if e.Dry {
+	var out store.DeleteResult
+	memories, trails := s.deleteMemories(f, user, doomed, e.DryRun), s.deleteTrajectories(f, user, doomed, e.DryRun)
+	learned := s.deleteLearned(f, user, doomed, e.DryRun)
+	if e.DryRun {
 		out = s.count(f, slices.Collect(maps.Keys(doomed)))
 	} else {
-		out = s.remove(f, doomed)
+		out = s.removeTrees(f, doomed)
 	}
 	out.Forks, out.Memories, out.Trajectories, out.Learned = forks, memories, trails, learned
 	return out, nil
 }
 
-// forks are the trees of a set less some, sessions first, each by age.
-func (f forest) forks(set map[tree]bool, less []tree) []store.Tree {
+// forkedTrees are the trees of a set less some, sessions first, each by age.
+func (f treeSet) forkedTrees(set map[tree]bool, less []tree) []store.Tree {
 	var out []store.Tree
 	for _, t := range f.order {
 		if set[t] && !slices.Contains(less, t) {
@@ -155,40 +155,40 @@ func (f forest) forks(set map[tree]bool, less []tree) []store.Tree {
 	return out
 }
 
-// remove deletes trees.
-func (s *Store) remove(f forest, doomed map[tree]bool) (out store.Erased) {
+// removeTrees deletes trees.
+func (s *Store) removeTrees(f treeSet, doomed map[tree]bool) (out store.DeleteResult) {
 	s.order = slices.DeleteFunc(slices.Clone(s.order), func(r *run) bool { // listings hold the old one
-		if !doomed[f.of[r]] {
+		if !doomed[f.treeOf[r]] {
 			return false
 		}
 		out.Runs++
-		out.Messages += r.said()
+		out.Messages += r.messagesAdded()
 		r.mu.Lock()
-		r.leave() // who still has it commits no more
+		r.release() // who still has it commits no more
 		r.mu.Unlock()
 		delete(s.runs, r.row.ID)
-		s.posts.Lock()
+		s.inboxMu.Lock()
 		s.inbox = slices.DeleteFunc(s.inbox, func(p store.Post) bool { return p.Run == r.row.ID })
-		s.posts.Unlock()
+		s.inboxMu.Unlock()
 		return true
 	})
-	t := &s.talks
+	t := &s.sessions
 	gone := func(id string) bool { return doomed[tree{session: id}] }
 	t.order = slices.DeleteFunc(t.order, func(x *session) bool { return gone(x.row.ID) })
-	t.queue = slices.DeleteFunc(t.queue, func(q *store.Queued) bool { return gone(q.Session) })
-	maps.DeleteFunc(t.messages, func(_ string, q *store.Queued) bool { return gone(q.Session) })
+	t.queue = slices.DeleteFunc(t.queue, func(q *store.QueuedMessage) bool { return gone(q.Session) })
+	maps.DeleteFunc(t.messages, func(_ string, q *store.QueuedMessage) bool { return gone(q.Session) })
 	maps.DeleteFunc(t.byID, func(id string, _ *session) bool {
 		if gone(id) {
 			out.Sessions++
 		}
 		return gone(id)
 	})
-	maps.DeleteFunc(s.cache, func(key string, _ cached) bool { return !strings.HasPrefix(key, store.LearnedKeys) })
+	maps.DeleteFunc(s.cache, func(key string, _ cacheEntry) bool { return !strings.HasPrefix(key, store.LearnedCodePrefix) })
 	return out
 }
 
-// said is how many messages the run itself added.
-func (r *run) said() (n int) {
+// messagesAdded is how many messages the run itself added.
+func (r *run) messagesAdded() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.contexts.byID { // indexed by forest
@@ -200,9 +200,9 @@ func (r *run) said() (n int) {
 // DeleteSession deletes a session, its rounds and what depends on them.
 // store.ErrNotFound where there is none, store.ErrOwned where a live process
 // works on it.
-func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	out, err := s.erase(ctx, e, "", func(forest) ([]tree, error) {
-		if s.talks.byID[id] == nil {
+func (s *Store) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	out, err := s.deleteTrees(ctx, e, "", func(treeSet) ([]tree, error) {
+		if s.sessions.byID[id] == nil {
 			return nil, store.ErrNotFound
 		}
 		return []tree{{session: id}}, nil
@@ -213,14 +213,14 @@ func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (
 // DeleteRun deletes a run with its children and what depends on them.
 // store.ErrPart where it is a round or a child, store.ErrNotFound,
 // store.ErrOwned as for DeleteSession.
-func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	out, err := s.erase(ctx, e, "", func(f forest) ([]tree, error) {
+func (s *Store) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	out, err := s.deleteTrees(ctx, e, "", func(f treeSet) ([]tree, error) {
 		r := s.runs[id]
 		if r == nil {
 			return nil, store.ErrNotFound
 		}
-		if t := f.of[r]; t.run != id {
-			return nil, fmt.Errorf("%w: of %s", store.ErrPart, cmp.Or(t.session, t.run))
+		if t := f.treeOf[r]; t.run != id {
+			return nil, fmt.Errorf("%w: of %s", store.ErrNotRoot, cmp.Or(t.session, t.run))
 		}
 		return []tree{{run: id}}, nil
 	})
@@ -229,17 +229,17 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (stor
 
 // DeleteUser deletes the sessions, runs, memory and trajectories of a user and
 // what depends on them. A user who has none is no error. store.ErrOwned as for DeleteSession.
-func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
+func (s *Store) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
 	if user == "" {
-		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
+		return store.DeleteResult{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
 	}
-	out, err := s.erase(ctx, e, user, func(f forest) (trees []tree, err error) {
-		for r, t := range f.of {
+	out, err := s.deleteTrees(ctx, e, user, func(f treeSet) (trees []tree, err error) {
+		for r, t := range f.treeOf {
 			if r.row.User == user {
 				trees = append(trees, t)
 			}
 		}
-		for _, x := range s.talks.order {
+		for _, x := range s.sessions.order {
 			if x.row.User == user {
 				trees = append(trees, tree{session: x.row.ID})
 			}
@@ -257,28 +257,28 @@ func wrap(op string, err error) error {
 }
 
 // PruneSessions deletes the sessions that p says.
-func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
-	var counted store.Erased
-	var kept []store.Kept
-	out, err := s.erase(ctx, store.Erasure{Now: p.Now, Force: true}, "", func(f forest) ([]tree, error) {
-		taken := s.talks.old(p)
+func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
+	var counted store.DeleteResult
+	var kept []store.KeptSession
+	out, err := s.deleteTrees(ctx, store.DeleteOptions{Now: p.Now, Force: true}, "", func(f treeSet) ([]tree, error) {
+		taken := s.sessions.expiredSessions(p)
 		busy := map[tree]bool{}
-		for r, t := range f.of {
+		for r, t := range f.treeOf {
 			if row := r.copy(); row.Owner != "" && row.Until.After(p.Now) {
 				busy[t] = true
 			}
 		}
 		var trees []tree
 		trees, kept = f.prunable(taken, busy)
-		if p.Dry {
+		if p.DryRun {
 			counted = s.count(f, trees)
-			with := f.with(slices.Clone(trees)...)
-			counted.Memories, counted.Trajectories, counted.Learned = s.forget(f, "", with, true), s.forgetTrails(f, "", with, true), s.forgetLearned(f, "", with, true)
+			with := f.withDependents(slices.Clone(trees)...)
+			counted.Memories, counted.Trajectories, counted.Learned = s.deleteMemories(f, "", with, true), s.deleteTrajectories(f, "", with, true), s.deleteLearned(f, "", with, true)
 			trees = nil
 		}
 		return trees, nil
 	})
-	if p.Dry {
+	if p.DryRun {
 		out = counted
 	}
 	out.Kept = kept
@@ -287,20 +287,20 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 
 // prunable are the sessions of a set that can go, and what is kept of it: what
 // shares a past with something that stays, or is worked on.
-func (f forest) prunable(taken, busy map[tree]bool) (out []tree, kept []store.Kept) {
+func (f treeSet) prunable(taken, busy map[tree]bool) (out []tree, kept []store.KeptSession) {
 	for _, t := range f.order {
 		if !taken[t] {
 			continue
 		}
-		with := f.with(t)
-		k := store.Kept{Session: t.session}
+		with := f.withDependents(t)
+		k := store.KeptSession{Session: t.session}
 		for d := range with { // order: a set is made smaller
 			k.Busy = k.Busy || busy[d]
 			if taken[d] {
 				delete(with, d)
 			}
 		}
-		if k.Forks = f.forks(with, nil); k.Forks == nil && !k.Busy {
+		if k.Forks = f.forkedTrees(with, nil); k.Forks == nil && !k.Busy {
 			out = append(out, t)
 		} else {
 			kept = append(kept, k)
@@ -310,23 +310,23 @@ func (f forest) prunable(taken, busy map[tree]bool) (out []tree, kept []store.Ke
 }
 
 // count says what removing trees would take away.
-func (s *Store) count(f forest, trees []tree) (out store.Erased) {
+func (s *Store) count(f treeSet, trees []tree) (out store.DeleteResult) {
 	for _, t := range trees {
 		if t.session != "" {
 			out.Sessions++
 		}
 	}
-	for r, t := range f.of {
+	for r, t := range f.treeOf {
 		if slices.Contains(trees, t) {
 			out.Runs++
-			out.Messages += r.said()
+			out.Messages += r.messagesAdded()
 		}
 	}
 	return out
 }
 
-// old are the sessions that p takes.
-func (t *talks) old(p store.Prune) map[tree]bool {
+// expiredSessions are the sessions that p takes.
+func (t *sessions) expiredSessions(p store.PruneOptions) map[tree]bool {
 	type group struct{ user, flow string }
 	groups := map[group][]*session{}
 	for _, x := range slices.Backward(t.order) {
@@ -337,10 +337,10 @@ func (t *talks) old(p store.Prune) map[tree]bool {
 	}
 	taken := map[tree]bool{}
 	for _, list := range groups {
-		slices.SortStableFunc(list, func(a, b *session) int { return b.last().Compare(a.last()) })
+		slices.SortStableFunc(list, func(a, b *session) int { return b.lastMessageAt().Compare(a.lastMessageAt()) })
 		for place, x := range list {
 			expired := !x.row.Expires.IsZero() && !x.row.Expires.After(p.Now)
-			old := p.Older > 0 && x.last().Before(p.Now.Add(-p.Older))
+			old := p.OlderThan > 0 && x.lastMessageAt().Before(p.Now.Add(-p.OlderThan))
 			if expired || old || p.Keep > 0 && place >= p.Keep {
 				taken[tree{session: x.row.ID}] = true
 			}
@@ -349,8 +349,8 @@ func (t *talks) old(p store.Prune) map[tree]bool {
 	return taken
 }
 
-// last is when something was said in the session last.
-func (s *session) last() time.Time {
+// lastMessageAt is when something was said in the session last.
+func (s *session) lastMessageAt() time.Time {
 	at := s.row.Updated
 	if n := len(s.rounds); n > 0 {
 		if row := s.rounds[n-1].copy(); row.Commits > 0 && row.Updated.After(at) {

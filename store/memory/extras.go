@@ -44,7 +44,7 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (store.Checkpoint, er
 
 // PutFlow keeps the normal form of a flow under its fingerprint.
 func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -57,7 +57,7 @@ func (s *Store) PutFlow(ctx context.Context, fingerprint string, normal []byte) 
 
 // Flow returns what PutFlow kept, store.ErrNotFound where there is none.
 func (s *Store) Flow(ctx context.Context, fingerprint string) ([]byte, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -75,8 +75,8 @@ func (s *Store) Post(ctx context.Context, p store.Post) error {
 	if _, err := s.run(ctx, p.Run); err != nil {
 		return fmt.Errorf("post: %w", err)
 	}
-	s.posts.Lock()
-	defer s.posts.Unlock()
+	s.inboxMu.Lock()
+	defer s.inboxMu.Unlock()
 	s.lastID++
 	p.ID = s.lastID
 	s.inbox = append(s.inbox, p)
@@ -88,9 +88,9 @@ func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
 	return s.postsTo(ctx, func(p *store.Post) bool { return p.Run == id })
 }
 
-// Posts returns the messages to all runs that owner has, oldest first, and takes
+// PostsForOwner returns the messages to all runs that owner has, oldest first, and takes
 // none.
-func (s *Store) Posts(ctx context.Context, owner string) ([]store.Post, error) {
+func (s *Store) PostsForOwner(ctx context.Context, owner string) ([]store.Post, error) {
 	return s.postsTo(ctx, func(p *store.Post) bool {
 		r, err := s.run(ctx, p.Run)
 		return err == nil && r.copy().Owner == owner
@@ -98,12 +98,12 @@ func (s *Store) Posts(ctx context.Context, owner string) ([]store.Post, error) {
 }
 
 func (s *Store) postsTo(ctx context.Context, wanted func(*store.Post) bool) ([]store.Post, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	s.posts.Lock()
+	s.inboxMu.Lock()
 	inbox := slices.Clone(s.inbox)
-	s.posts.Unlock()
+	s.inboxMu.Unlock()
 	out := []store.Post{}
 	for i := range inbox {
 		if wanted(&inbox[i]) {
@@ -113,9 +113,9 @@ func (s *Store) postsTo(ctx context.Context, wanted func(*store.Post) bool) ([]s
 	return out, nil
 }
 
-// Done removes messages from inboxes; one that is gone already is no error.
-func (s *Store) Done(ctx context.Context, ids []int64) error {
-	if err := s.open(ctx); err != nil {
+// RemovePosts removes messages from inboxes; one that is gone already is no error.
+func (s *Store) RemovePosts(ctx context.Context, ids []int64) error {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	s.removePosts(ids)
@@ -126,14 +126,14 @@ func (s *Store) removePosts(ids []int64) {
 	if len(ids) == 0 {
 		return
 	}
-	s.posts.Lock()
-	defer s.posts.Unlock()
+	s.inboxMu.Lock()
+	defer s.inboxMu.Unlock()
 	s.inbox = slices.DeleteFunc(s.inbox, func(p store.Post) bool { return slices.Contains(ids, p.ID) })
 }
 
 // CacheGet returns what CachePut kept under key and has not expired at now.
 func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, false, err
 	}
 	s.mu.RLock()
@@ -147,24 +147,24 @@ func (s *Store) CacheGet(ctx context.Context, key string, now time.Time) (engine
 
 // CachePut keeps v under key until expires; zero is for ever.
 func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cache[key] = cached{engine.Copy(v), expires}
+	s.cache[key] = cacheEntry{engine.Copy(v), expires}
 	return nil
 }
 
-// CacheSweep forgets what has expired at now and says how much that was.
-func (s *Store) CacheSweep(ctx context.Context, now time.Time) (int64, error) {
-	if err := s.open(ctx); err != nil {
+// CacheDeleteExpired forgets what has expired at now and says how much that was.
+func (s *Store) CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error) {
+	if err := s.checkOpen(ctx); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.cache)
-	maps.DeleteFunc(s.cache, func(_ string, c cached) bool {
+	maps.DeleteFunc(s.cache, func(_ string, c cacheEntry) bool {
 		return c.expiredAt(now)
 	})
 	return int64(before - len(s.cache)), nil

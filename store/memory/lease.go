@@ -51,7 +51,7 @@ func (s *Store) acquire(ctx context.Context, id, from, owner string, ttl time.Du
 // Renew extends leases to now+ttl and returns the ids of the runs that are no
 // longer theirs.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease, ttl time.Duration, now time.Time) ([]string, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	var lost []string
@@ -78,7 +78,7 @@ func (r *run) holds(l store.Lease) bool { return r.fence == l.Fence && r.row.Own
 
 // Release gives a run back; a lease that is lost is nothing to give back.
 func (s *Store) Release(ctx context.Context, l store.Lease) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	r, err := s.run(ctx, l.Run)
@@ -88,14 +88,14 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.holds(l) {
-		r.leave()
+		r.release()
 	}
 	return nil
 }
 
-// leave has nobody own the run. The fence moves at once, so that a commit still
+// release has nobody own the run. The fence moves at once, so that a commit still
 // on its way is refused.
-func (r *run) leave() {
+func (r *run) release() {
 	r.fence++
 	r.row.Owner, r.row.Until = "", time.Time{}
 }
@@ -108,7 +108,7 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string,
 		at int64
 	}
 	var all []due
-	err := s.unowned(ctx, before, func(row *store.Run) {
+	err := s.visitUnowned(ctx, before, func(row *store.Run) {
 		if at := row.Head.Due; at > 0 && at <= before.UnixMilli() {
 			all = append(all, due{row.ID, at})
 		}
@@ -128,7 +128,7 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string,
 // then; zero for none.
 func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error) {
 	var next int64
-	err := s.unowned(ctx, after, func(row *store.Run) {
+	err := s.visitUnowned(ctx, after, func(row *store.Run) {
 		if at := row.Head.Due; at > after.UnixMilli() && (next == 0 || at < next) {
 			next = at
 		}
@@ -142,15 +142,15 @@ func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error)
 // Unfinished lists at most limit runs that a process should be executing at now and
 // that except does not own, with a number above after, the oldest first.
 func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	s.posts.Lock()
+	s.inboxMu.Lock()
 	posted := make(map[string]bool, len(s.inbox))
 	for i := range s.inbox {
 		posted[s.inbox[i].Run] = true
 	}
-	s.posts.Unlock()
+	s.inboxMu.Unlock()
 	s.mu.RLock()
 	order := s.order
 	s.mu.RUnlock()
@@ -165,14 +165,14 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 		case len(out) == limit:
 			return out, nil
 		case u.Number <= after, except != "" && u.Owner == except:
-		case unfinished(&u, now):
+		case isUnfinished(&u, now):
 			out = append(out, u)
 		}
 	}
 	return out, nil
 }
 
-func unfinished(u *store.Unfinished, now time.Time) bool {
+func isUnfinished(u *store.Unfinished, now time.Time) bool {
 	switch u.Status {
 	case engine.Running:
 		return u.Activity < engine.AwaitsTimers || u.Posts || u.Due > 0 && u.Due <= now.UnixMilli()
@@ -188,15 +188,15 @@ func unfinished(u *store.Unfinished, now time.Time) bool {
 // PendingSessions lists the sessions in which messages wait or whose round was begun
 // and has no commit, at most limit with ids after the given one, by id.
 func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([]string, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	s.talks.mu.Lock()
+	s.sessions.mu.Lock()
 	found := map[string]bool{}
-	for _, q := range s.talks.queue {
+	for _, q := range s.sessions.queue {
 		found[q.Session] = true
 	}
-	s.talks.mu.Unlock()
+	s.sessions.mu.Unlock()
 	s.mu.RLock()
 	order := s.order
 	s.mu.RUnlock()
@@ -209,9 +209,9 @@ func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([
 	return ids[:min(len(ids), limit)], nil
 }
 
-// unowned visits the runs that nobody owns at a time.
-func (s *Store) unowned(ctx context.Context, at time.Time, visit func(row *store.Run)) error {
-	if err := s.open(ctx); err != nil {
+// visitUnowned visits the runs that nobody owns at a time.
+func (s *Store) visitUnowned(ctx context.Context, at time.Time, visit func(row *store.Run)) error {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	s.mu.RLock()

@@ -33,19 +33,19 @@ type Store struct {
 	runs  map[string]*run
 	order []*run // by creation
 	flows map[string][]byte
-	cache map[string]cached
+	cache map[string]cacheEntry
 
-	posts  sync.Mutex // guards what follows
-	lastID int64
-	inbox  []store.Post
+	inboxMu sync.Mutex // guards what follows
+	lastID  int64
+	inbox   []store.Post
 
-	talks  talks
-	trails *tables.Memory
+	sessions     sessions
+	trajectories *tables.Memory
 
 	memories memories
 }
 
-type cached struct {
+type cacheEntry struct {
 	value   engine.Value
 	expires time.Time
 }
@@ -53,10 +53,10 @@ type cached struct {
 // run is one run; mu guards all but number and the fields of row that never
 // change.
 type run struct {
-	number int           // grows with creation
-	base   *run          // of row.Base
-	first  int           // position of its first message in the history of its session
-	took   *store.Queued // the message that it is a round for; the mutex of talks guards it
+	number  int                  // grows with creation
+	base    *run                 // of row.Base
+	first   int                  // position of its first message in the history of its session
+	message *store.QueuedMessage // the message that it is a round for; the mutex of talks guards it
 
 	mu         sync.Mutex
 	row        store.Run
@@ -69,9 +69,9 @@ type run struct {
 // New makes an empty store.
 func New() *Store {
 	return &Store{
-		runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cached{},
-		trails: tables.NewMemory(),
-		talks:  talks{byID: map[string]*session{}, messages: map[string]*store.Queued{}},
+		runs: map[string]*run{}, flows: map[string][]byte{}, cache: map[string]cacheEntry{},
+		trajectories: tables.NewMemory(),
+		sessions:     sessions{byID: map[string]*session{}, messages: map[string]*store.QueuedMessage{}},
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *Store) Close() error {
 // CountTokens implements store.Counting; messages are counted when they are read.
 func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&count) }
 
-func (s *Store) open(ctx context.Context) error {
+func (s *Store) checkOpen(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
 	}
@@ -93,7 +93,7 @@ func (s *Store) open(ctx context.Context) error {
 }
 
 func (s *Store) run(ctx context.Context, id string) (*run, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -108,7 +108,7 @@ func (s *Store) run(ctx context.Context, id string) (*run, error) {
 // Create makes a run without commits of its own; store.ErrExists where the id
 // is taken, store.ErrNotFound where there is no such base.
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
 	r := newRun(n)
@@ -117,7 +117,7 @@ func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 		if err != nil {
 			return fmt.Errorf("create run %s: base: %w", n.ID, err)
 		}
-		if err := r.rest(b, *n.Base); err != nil {
+		if err := r.setBase(b, *n.Base); err != nil {
 			return fmt.Errorf("create run %s: %w", n.ID, err)
 		}
 	}
@@ -131,8 +131,8 @@ func newRun(n store.NewRun) *run {
 	}}
 }
 
-// rest bases a new run on another.
-func (r *run) rest(base *run, b store.Base) error {
+// setBase bases a new run on another.
+func (r *run) setBase(base *run, b store.Base) error {
 	r.base, r.row.Base = base, &b
 	if b.Seq == 0 {
 		return nil
@@ -193,13 +193,13 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 		}
 		switch {
 		case err != nil:
-		case r.row.Session != "" || len(a.Queued) > 0:
-			err = s.appendTalk(r, a)
+		case r.row.Session != "" || len(a.ConsumedMessages) > 0:
+			err = s.appendOfSession(r, a)
 		default:
 			err = r.append(a)
 		}
 		if err == nil {
-			s.removePosts(a.Posts)
+			s.removePosts(a.ConsumedPosts)
 		}
 		errs[i] = err
 	}
@@ -211,10 +211,10 @@ func (r *run) append(a *store.Append) error {
 	defer r.mu.Unlock()
 	c := &a.Commit
 	before := a.Fence
-	if a.Take != nil {
+	if a.Acquire != nil {
 		before--
 	}
-	if before != r.fence || a.Fence <= 0 || a.Take != nil && r.row.Owner != "" {
+	if before != r.fence || a.Fence <= 0 || a.Acquire != nil && r.row.Owner != "" {
 		return fmt.Errorf("append commit %d of run %s under fence %d: %w", c.Seq, c.Run, a.Fence, store.ErrFenced)
 	}
 	if c.Seq != r.row.Commits+1 || c.First != r.row.Events+1 {
@@ -225,14 +225,14 @@ func (r *run) append(a *store.Append) error {
 	r.row.Events += int64(len(c.Events))
 	r.row.Updated = time.UnixMilli(c.At)
 	r.row.Head = a.Head
-	if !a.Announces {
+	if !a.AnnouncesOnly {
 		r.row.Crashes = 0
 	}
-	if a.Take != nil {
-		r.fence, r.row.Owner, r.row.Until = a.Fence, a.Take.Owner, a.Take.Until
+	if a.Acquire != nil {
+		r.fence, r.row.Owner, r.row.Until = a.Fence, a.Acquire.Owner, a.Acquire.Until
 	}
-	if a.Leave {
-		r.leave()
+	if a.Release {
+		r.release()
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 			return
 		}
 		for c := range r.all(max(afterSeq, 0)) {
-			if err := s.open(ctx); err != nil {
+			if err := s.checkOpen(ctx); err != nil {
 				yield(engine.Commit{}, err)
 				return
 			}
@@ -263,7 +263,7 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 func (r *run) all(after int64) iter.Seq[engine.Commit] {
 	return func(yield func(engine.Commit) bool) {
 		levels := []*run{r}
-		upto := []int64{endless}
+		upto := []int64{maxNumber}
 		for r.base != nil {
 			levels, upto = append(levels, r.base), append(upto, min(upto[len(upto)-1], r.row.Base.Seq))
 			r = r.base
@@ -306,7 +306,7 @@ func (r *run) copy() store.Run {
 
 // Runs lists runs, newest first.
 func (s *Store) Runs(ctx context.Context, f store.Filter) ([]store.Run, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
@@ -341,10 +341,10 @@ func matches(r *store.Run, f store.Filter) bool {
 		(len(f.Status) == 0 || slices.Contains(f.Status, r.Head.Status))
 }
 
-// Find lists the ids of at most 100 runs that begin with prefix, in
+// FindRunIDs lists the ids of at most 100 runs that begin with prefix, in
 // alphabetical order.
-func (s *Store) Find(ctx context.Context, prefix string) ([]string, error) {
-	if err := s.open(ctx); err != nil {
+func (s *Store) FindRunIDs(ctx context.Context, prefix string) ([]string, error) {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()

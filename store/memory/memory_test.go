@@ -33,6 +33,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func TestMemoryBehavesAsAStore(t *testing.T) {
+func TestMemoryStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Store { return memory.New() })
 }

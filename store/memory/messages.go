@@ -15,9 +15,9 @@ import (
 // contexts indexes the messages in a run's own commits. It is built when
 // somebody asks, so that appending does not pay for it.
 type contexts struct {
-	done   int // commits indexed
-	byID   map[string]*ownMessages
-	joined *ownMessages // the one that goes on with the run's session
+	indexed        int // commits indexed
+	byID           map[string]*ownMessages
+	sessionContext *ownMessages // the one that goes on with the run's session
 }
 
 // ownMessages are the messages a context added to what it goes on with.
@@ -25,11 +25,11 @@ type ownMessages struct {
 	base int // position of the first
 	list []convo.Message
 	seqs []int64 // by message, the commit that appended it
-	from origin
+	from contextOrigin
 }
 
-// origin is what a context goes on with; at most one group is set.
-type origin struct {
+// contextOrigin is what a context goes on with; at most one group is set.
+type contextOrigin struct {
 	lane     string // a context of the same run
 	base     bool   // the one of the same name, of the run that this one is based on
 	run, ctx string // a context of another run
@@ -72,8 +72,8 @@ type stretch struct {
 	messages []convo.Message
 }
 
-// place is a context as of one of its run's commits.
-type place struct {
+// contextAt is a context as of one of its run's commits.
+type contextAt struct {
 	run     *run
 	context string
 	upto    int64
@@ -87,9 +87,9 @@ func (s *Store) stretches(ctx context.Context, id, contextID string, from, to in
 		return nil, err
 	}
 	var out []stretch
-	at, inside := place{r, contextID, endless}, true
+	at, inside := contextAt{r, contextID, maxNumber}, true
 	for from < to {
-		own, seen, err := at.own()
+		own, seen, err := at.ownMessages()
 		if err != nil {
 			return nil, fmt.Errorf("messages of run %s: %w", id, err)
 		}
@@ -108,9 +108,9 @@ func (s *Store) stretches(ctx context.Context, id, contextID string, from, to in
 			if r, err = s.run(ctx, o.run); err != nil {
 				return nil, err
 			}
-			at, inside = place{r, o.ctx, endless}, false
+			at, inside = contextAt{r, o.ctx, maxNumber}, false
 		case o.base:
-			at = place{at.run.base, at.context, min(at.upto, at.run.row.Base.Seq)}
+			at = contextAt{at.run.base, at.context, min(at.upto, at.run.row.Base.Seq)}
 		case o.lane != "" && !inside:
 			at.context = o.lane
 		default:
@@ -120,12 +120,12 @@ func (s *Store) stretches(ctx context.Context, id, contextID string, from, to in
 	return out, nil
 }
 
-const endless = int64(1) << 62
+const maxNumber = int64(1) << 62
 
-// own returns a view, which does not change any more, of the messages that the
+// ownMessages returns a view, which does not change any more, of the messages that the
 // run itself added to the context, and the end of what is visible of them. Where
 // it added none the context is its base's.
-func (p place) own() (own *ownMessages, seen int, err error) {
+func (p contextAt) ownMessages() (own *ownMessages, seen int, err error) {
 	r := p.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,15 +141,15 @@ func (p place) own() (own *ownMessages, seen int, err error) {
 	if r.base == nil {
 		return nil, 0, nil
 	}
-	return &ownMessages{base: int(endless), from: origin{base: true}}, int(endless), nil
+	return &ownMessages{base: int(maxNumber), from: contextOrigin{base: true}}, int(maxNumber), nil
 }
 
 func (c *contexts) index(r *run) error {
 	if c.byID == nil {
 		c.byID = map[string]*ownMessages{}
 	}
-	for ; c.done < len(r.commits); c.done++ {
-		commit := &r.commits[c.done]
+	for ; c.indexed < len(r.commits); c.indexed++ {
+		commit := &r.commits[c.indexed]
 		for _, e := range commit.Events {
 			for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
 				if err := c.add(r, commit.Seq, &changes[i]); err != nil {
@@ -173,13 +173,13 @@ func (c *contexts) add(r *run, seq int64, ch *engine.ContextChange) error {
 			if len(body.Append) == 0 {
 				return nil // still the base's
 			}
-			if own.base, err = r.inherited(ch.ID); err != nil {
+			if own.base, err = r.inheritedLength(ch.ID); err != nil {
 				return err
 			}
 		}
 		c.byID[ch.ID] = own
 		if own.from.session != "" {
-			c.joined = own
+			c.sessionContext = own
 		}
 	}
 	own.list = append(own.list, body.Append...)
@@ -189,31 +189,31 @@ func (c *contexts) add(r *run, seq int64, ch *engine.ContextChange) error {
 	return nil
 }
 
-func originOf(r *run, ch *engine.ContextChange) origin {
+func originOf(r *run, ch *engine.ContextChange) contextOrigin {
 	switch {
 	case ch.Session != "":
-		return origin{session: ch.Session}
+		return contextOrigin{session: ch.Session}
 	case ch.Run != "":
-		return origin{run: ch.Run, ctx: ch.Parent}
+		return contextOrigin{run: ch.Run, ctx: ch.Parent}
 	case ch.Parent != "":
-		return origin{lane: ch.Parent}
+		return contextOrigin{lane: ch.Parent}
 	}
-	return origin{base: !ch.Create && r.base != nil}
+	return contextOrigin{base: !ch.Create && r.base != nil}
 }
 
-// inherited is how long a context was in the run's base, at the commit that the
+// inheritedLength is how long a context was in the run's base, at the commit that the
 // run is based on.
-func (r *run) inherited(contextID string) (int, error) {
-	at := place{r.base, contextID, r.row.Base.Seq}
+func (r *run) inheritedLength(contextID string) (int, error) {
+	at := contextAt{r.base, contextID, r.row.Base.Seq}
 	for {
-		own, seen, err := at.own()
+		own, seen, err := at.ownMessages()
 		if err != nil || own == nil {
 			return 0, err
 		}
-		if !own.from.base || seen < int(endless) {
+		if !own.from.base || seen < int(maxNumber) {
 			return seen, nil
 		}
-		at = place{at.run.base, contextID, min(at.upto, at.run.row.Base.Seq)}
+		at = contextAt{at.run.base, contextID, min(at.upto, at.run.row.Base.Seq)}
 	}
 }
 
@@ -263,10 +263,10 @@ func (s *Store) length(ctx context.Context, id, contextID string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	at := place{r, contextID, endless}
-	own, seen, err := at.own()
-	if err == nil && own != nil && own.from.base && seen == int(endless) {
-		seen, err = r.inherited(contextID)
+	at := contextAt{r, contextID, maxNumber}
+	own, seen, err := at.ownMessages()
+	if err == nil && own != nil && own.from.base && seen == int(maxNumber) {
+		seen, err = r.inheritedLength(contextID)
 	}
 	return seen, err
 }

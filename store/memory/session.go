@@ -13,90 +13,90 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-// talks are the sessions and the messages to them. Its lock is taken before that
+// sessions are the sessions and the messages to them. Its lock is taken before that
 // of a run.
-type talks struct {
+type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
 	order    []*session // by creation
-	queue    []*store.Queued
-	messages map[string]*store.Queued // by id, also those that were taken
-	active   int64                    // the last number given
+	queue    []*store.QueuedMessage
+	messages map[string]*store.QueuedMessage // by id, also those that were taken
+	active   int64                           // the last number given
 }
 
 // session is one session; the mutex of talks guards it.
 type session struct {
-	number int // grows with creation
-	row    store.Session
-	parent *session
-	rounds []*run
-	active int64 // the highest of (user, flow) is the active one
-	billed bool  // the usage of the last round is in row.Usage
+	number     int // grows with creation
+	row        store.Session
+	parent     *session
+	rounds     []*run
+	active     int64 // the highest of (user, flow) is the active one
+	usageAdded bool  // the usage of the last round is in row.Usage
 }
 
 // end is how many messages the history has.
 func (s *session) end() (int, error) {
 	n := len(s.rounds)
 	if n == 0 {
-		return s.row.At, nil
+		return s.row.ParentLength, nil
 	}
 	last := s.rounds[n-1]
-	own, err := last.joined()
+	own, err := last.sessionContext()
 	if err != nil || own == nil {
 		return last.first, err
 	}
 	return own.end(), nil
 }
 
-// joined is the run's context that goes on with its session, nil where it has
+// sessionContext is the run's context that goes on with its session, nil where it has
 // not made it yet.
-func (r *run) joined() (*ownMessages, error) {
+func (r *run) sessionContext() (*ownMessages, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.contexts.index(r); err != nil || r.contexts.joined == nil {
+	if err := r.contexts.index(r); err != nil || r.contexts.sessionContext == nil {
 		return nil, err
 	}
-	return new(*r.contexts.joined), nil
+	return new(*r.contexts.sessionContext), nil
 }
 
-// said is a part of a history with the run that said it.
-type said struct {
+// historyPart is a part of a history with the run that said it.
+type historyPart struct {
 	stretch
 	run   *run
 	owner *session
 }
 
 // parts lists the messages at positions from up to to, the last part first.
-func (s *session) parts(from, to int) ([]said, error) {
-	var out []said
+func (s *session) parts(from, to int) ([]historyPart, error) {
+	var out []historyPart
 	for ; s != nil; s = s.parent {
 		i := sort.Search(len(s.rounds), func(i int) bool { return s.rounds[i].first >= to }) - 1
 		for ; i >= 0 && from < to; i-- {
 			r := s.rounds[i]
-			own, err := r.joined()
+			own, err := r.sessionContext()
 			if err != nil {
 				return nil, err
 			}
 			if own != nil {
 				if lo, hi := max(from, own.base), min(to, own.end()); lo < hi {
-					out = append(out, said{stretch{lo, own.list[lo-own.base : hi-own.base]}, r, s})
+					out = append(out, historyPart{stretch{lo, own.list[lo-own.base : hi-own.base]}, r, s})
 				}
 			}
 			to = min(to, r.first)
 		}
-		to = min(to, s.row.At)
+		to = min(to, s.row.ParentLength)
 	}
 	return out, nil
 }
 
 // sessionStretches lists the messages of a session's history.
 func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) ([]stretch, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	s.talks.mu.Lock()
-	defer s.talks.mu.Unlock()
-	x := s.talks.byID[id]
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	x := s.sessions.byID[id]
 	if x == nil {
 		return nil, fmt.Errorf("session %s: %w", id, store.ErrNotFound)
 	}
@@ -114,25 +114,25 @@ func (s *Store) sessionStretches(ctx context.Context, id string, from, to int) (
 // taken; store.ErrNotFound where there is no such parent, or it has fewer than At
 // messages.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
-	t := &s.talks
+	t := &s.sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n.Thread = cmp.Or(n.Thread, n.ID)
 	taken := slices.ContainsFunc(t.order, func(x *session) bool {
 		return x.row.User == n.User && x.row.Flow == n.Flow && x.row.Thread == n.Thread
 	})
-	if taken || t.byID[n.ID] != nil || n.First != nil && t.messages[n.First.ID] != nil {
+	if taken || t.byID[n.ID] != nil || n.FirstMessage != nil && t.messages[n.FirstMessage.ID] != nil {
 		return fmt.Errorf("create session %s: %w", n.ID, store.ErrExists)
 	}
 	x := &session{row: store.Session{
 		ID: n.ID, User: n.User, Flow: n.Flow, Thread: n.Thread, Created: n.Now, Updated: n.Now, Expires: n.Expires,
 	}}
-	if n.Parent != "" || n.At != 0 {
-		if err := x.fork(t.byID[n.Parent], n.At); err != nil {
-			return fmt.Errorf("create session %s: %d messages of session %s: %w", n.ID, n.At, n.Parent, err)
+	if n.Parent != "" || n.ParentLength != 0 {
+		if err := x.fork(t.byID[n.Parent], n.ParentLength); err != nil {
+			return fmt.Errorf("create session %s: %d messages of session %s: %w", n.ID, n.ParentLength, n.Parent, err)
 		}
 	}
 	if last := len(t.order); last > 0 {
@@ -143,8 +143,8 @@ func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	if n.Parent == "" {
 		t.activate(x)
 	}
-	if n.First != nil {
-		t.enqueue(*n.First)
+	if n.FirstMessage != nil {
+		t.enqueue(*n.FirstMessage)
 	}
 	return nil
 }
@@ -158,14 +158,14 @@ func (s *session) fork(parent *session, at int) error {
 	if err == nil && (at > n || at < 0) {
 		err = store.ErrNotFound
 	}
-	s.parent, s.row.Parent, s.row.ParentRound, s.row.At = parent, parent.row.ID, parent.row.Rounds, at
+	s.parent, s.row.Parent, s.row.ParentRound, s.row.ParentLength = parent, parent.row.ID, parent.row.Rounds, at
 	if at == n {
-		s.row.Main = slices.Clone(parent.row.Main)
+		s.row.Carryover = slices.Clone(parent.row.Carryover)
 	}
 	return err
 }
 
-func (t *talks) activate(x *session) {
+func (t *sessions) activate(x *session) {
 	t.active++
 	x.active = t.active
 }
@@ -174,7 +174,7 @@ func (t *talks) activate(x *session) {
 // thread is named.
 func (s *Store) ActivateSession(ctx context.Context, id string) error {
 	return s.withSession(ctx, id, func(x *session) error {
-		s.talks.activate(x)
+		s.sessions.activate(x)
 		return nil
 	})
 }
@@ -190,12 +190,12 @@ func (s *Store) ExpireSession(ctx context.Context, id string, at time.Time) erro
 // withSession calls do under the lock; store.ErrNotFound where there is no such
 // session.
 func (s *Store) withSession(ctx context.Context, id string, do func(x *session) error) error {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return err
 	}
-	s.talks.mu.Lock()
-	defer s.talks.mu.Unlock()
-	x := s.talks.byID[id]
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	x := s.sessions.byID[id]
 	if x == nil {
 		return fmt.Errorf("session %s: %w", id, store.ErrNotFound)
 	}
@@ -205,17 +205,17 @@ func (s *Store) withSession(ctx context.Context, id string, do func(x *session) 
 // Session returns a session; store.ErrNotFound where there is none.
 func (s *Store) Session(ctx context.Context, id string) (out store.Session, err error) {
 	err = s.withSession(ctx, id, func(x *session) error {
-		out, err = s.talks.show(x)
+		out, err = s.sessions.sessionRow(x)
 		return err
 	})
 	return out, err
 }
 
-// show is a session as callers see it.
-func (t *talks) show(x *session) (store.Session, error) {
+// sessionRow is a session as callers see it.
+func (t *sessions) sessionRow(x *session) (store.Session, error) {
 	row := x.row
-	row.Updated = x.last()
-	row.Main = slices.Clone(row.Main)
+	row.Updated = x.lastMessageAt()
+	row.Carryover = slices.Clone(row.Carryover)
 	for _, q := range t.queue {
 		if q.Session == row.ID {
 			row.Queued++
@@ -230,10 +230,10 @@ func (t *talks) show(x *session) (store.Session, error) {
 // one of user and flow: that which was made or activated last. store.ErrNotFound
 // where there is none.
 func (s *Store) FindSession(ctx context.Context, user, flow, thread string) (store.Session, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return store.Session{}, err
 	}
-	t := &s.talks
+	t := &s.sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found *session
@@ -248,15 +248,15 @@ func (s *Store) FindSession(ctx context.Context, user, flow, thread string) (sto
 	if found == nil {
 		return store.Session{}, fmt.Errorf("session of user %q and flow %q, thread %q: %w", user, flow, thread, store.ErrNotFound)
 	}
-	return t.show(found)
+	return t.sessionRow(found)
 }
 
 // Sessions lists sessions, newest first.
 func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	t := &s.talks
+	t := &s.sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.byID[f.Before]
@@ -272,7 +272,7 @@ func (s *Store) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Se
 		if other || before != nil && x.number >= before.number {
 			continue
 		}
-		row, err := t.show(x)
+		row, err := t.sessionRow(x)
 		if err != nil {
 			return nil, err
 		}
@@ -288,7 +288,7 @@ func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([
 	err := s.withSession(ctx, id, func(x *session) error {
 		parts, err := x.parts(max(from, 0), to)
 		for _, p := range slices.Backward(parts) {
-			out = append(out, p.show(x)...)
+			out = append(out, p.historyMessages(x)...)
 		}
 		if count := s.tokens.Load(); count != nil {
 			for i := range out {
@@ -300,10 +300,10 @@ func (s *Store) SessionMessages(ctx context.Context, id string, from, to int) ([
 	return out, err
 }
 
-// show is a part of the history of x.
-func (p said) show(x *session) []store.SessionMessage {
+// historyMessages is a part of the history of x.
+func (p historyPart) historyMessages(x *session) []store.SessionMessage {
 	row := p.run.copy()
-	own, err := p.run.joined()
+	own, err := p.run.sessionContext()
 	if err != nil || own == nil {
 		return nil // it was there a moment ago
 	}

@@ -15,67 +15,67 @@ func (s *Store) Trajectories() tables.Tables { return trajectories{s} }
 type trajectories struct{ s *Store }
 
 func (t trajectories) Replace(ctx context.Context, r tables.Rows) error {
-	if err := t.s.open(ctx); err != nil {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return err
 	}
-	return t.s.trails.Replace(ctx, r)
+	return t.s.trajectories.Replace(ctx, r)
 }
 
 func (t trajectories) Rows(ctx context.Context, k trajectory.Key) (tables.Rows, error) {
-	if err := t.s.open(ctx); err != nil {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return tables.Rows{}, err
 	}
-	return t.s.trails.Rows(ctx, k)
+	return t.s.trajectories.Rows(ctx, k)
 }
 
 func (t trajectories) Rounds(ctx context.Context, f trajectory.Filter) ([]trajectory.Key, error) {
-	if err := t.s.open(ctx); err != nil {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	return t.s.trails.Rounds(ctx, f)
+	return t.s.trajectories.Rounds(ctx, f)
 }
 
 func (t trajectories) Nodes(ctx context.Context, typ trajectory.Type, f trajectory.Filter) ([]tables.Node, error) {
-	if err := t.s.open(ctx); err != nil {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	return t.s.trails.Nodes(ctx, typ, f)
+	return t.s.trajectories.Nodes(ctx, typ, f)
 }
 
 func (t trajectories) Edges(ctx context.Context, f trajectory.Filter) ([]tables.Edge, error) {
-	if err := t.s.open(ctx); err != nil {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return nil, err
 	}
-	return t.s.trails.Edges(ctx, f)
+	return t.s.trajectories.Edges(ctx, f)
 }
 
-func (t trajectories) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
-	if err := t.s.open(ctx); err != nil {
+func (t trajectories) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return 0, 0, err
 	}
-	return t.s.trails.Near(ctx, k)
+	return t.s.trajectories.Adjacent(ctx, k)
 }
 
 func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (int, error) {
-	if err := t.s.open(ctx); err != nil {
+	if err := t.s.checkOpen(ctx); err != nil {
 		return 0, err
 	}
-	return t.s.trails.Delete(ctx, f)
+	return t.s.trajectories.Delete(ctx, f)
 }
 
-// forgetTrails deletes the trajectories of a user, "" for nobody's, and of doomed
+// deleteTrajectories deletes the trajectories of a user, "" for nobody's, and of doomed
 // trees, or only counts them. A run that is of no session has its trajectory under
 // its own id. The caller holds the mutexes of runs and sessions.
-func (s *Store) forgetTrails(f forest, user string, doomed map[tree]bool, dry bool) (n int) {
+func (s *Store) deleteTrajectories(f treeSet, user string, doomed map[tree]bool, dry bool) (n int) {
 	gone := func(k trajectory.Key) bool {
 		r := s.runs[k.Session]
-		alone := r != nil && s.talks.byID[k.Session] == nil
-		if user != "" && k.User == user || doomed[tree{session: k.Session}] || alone && doomed[f.of[r]] {
+		alone := r != nil && s.sessions.byID[k.Session] == nil
+		if user != "" && k.User == user || doomed[tree{session: k.Session}] || alone && doomed[f.treeOf[r]] {
 			n++
 			return !dry
 		}
 		return false
 	}
-	s.trails.DeleteFunc(gone)
+	s.trajectories.DeleteFunc(gone)
 	return n
 }

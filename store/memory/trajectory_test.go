@@ -17,7 +17,7 @@ import (
 func TestTrajectoriesAreKeptInMemory(t *testing.T) {
 	trajectorytest.Run(t, func(*testing.T) trajectory.Storage { return tables.New(memory.New().Trajectories()) })
 	trajectorytest.RunTables(t, func(*testing.T) tables.Tables {
-		var h tables.Holder = memory.New()
+		var h tables.Provider = memory.New()
 		return h.Trajectories()
 	})
 }
@@ -25,7 +25,7 @@ func TestTrajectoriesAreKeptInMemory(t *testing.T) {
 func TestTrajectoriesLiveAsLongAsTheStore(t *testing.T) {
 	ctx := t.Context()
 	s := memory.New()
-	rows, err := tables.Split(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
+	rows, err := tables.RowsOf(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestTrajectoriesLiveAsLongAsTheStore(t *testing.T) {
 	_, rounds := in.Rounds(ctx, trajectory.Filter{})
 	_, nodes := in.Nodes(ctx, trajectory.Query, trajectory.Filter{})
 	_, edges := in.Edges(ctx, trajectory.Filter{})
-	_, _, near := in.Near(ctx, rows.Key())
+	_, _, near := in.Adjacent(ctx, rows.Key())
 	_, gone := in.Delete(ctx, trajectory.Filter{})
 	for i, err := range []error{in.Replace(ctx, rows), ofRows, rounds, nodes, edges, near, gone} {
 		if !errors.Is(err, store.ErrClosed) {
@@ -52,33 +52,33 @@ func TestTrajectoriesLiveAsLongAsTheStore(t *testing.T) {
 	}
 }
 
-func TestTrajectoriesGoWithTheSessionTheRunOrTheUserThatTheyAreOf(t *testing.T) {
+func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
 	at := time.UnixMilli(1)
 	now := at.Add(24 * time.Hour)
 	ctx := t.Context()
 	all := []string{"bob/alone", "bob/bobs", "bob/elsewhere", "bob/same", "eve/eves"}
 	for _, x := range []struct {
 		name  string
-		erase func(s *memory.Store, dry bool) (store.Erased, error)
+		erase func(s *memory.Store, dry bool) (store.DeleteResult, error)
 		gone  []string
 	}{
-		{"session", func(s *memory.Store, dry bool) (store.Erased, error) {
-			return s.DeleteSession(ctx, "bobs", store.Erasure{Now: now, Dry: dry})
+		{"session", func(s *memory.Store, dry bool) (store.DeleteResult, error) {
+			return s.DeleteSession(ctx, "bobs", store.DeleteOptions{Now: now, DryRun: dry})
 		}, []string{"bob/bobs"}},
-		{"run", func(s *memory.Store, dry bool) (store.Erased, error) {
-			return s.DeleteRun(ctx, "alone", store.Erasure{Now: now, Dry: dry})
+		{"run", func(s *memory.Store, dry bool) (store.DeleteResult, error) {
+			return s.DeleteRun(ctx, "alone", store.DeleteOptions{Now: now, DryRun: dry})
 		}, []string{"bob/alone"}},
-		{"run with the name of a session", func(s *memory.Store, dry bool) (store.Erased, error) {
-			return s.DeleteRun(ctx, "same", store.Erasure{Now: now, Dry: dry})
+		{"run with the name of a session", func(s *memory.Store, dry bool) (store.DeleteResult, error) {
+			return s.DeleteRun(ctx, "same", store.DeleteOptions{Now: now, DryRun: dry})
 		}, nil},
-		{"user", func(s *memory.Store, dry bool) (store.Erased, error) {
-			return s.DeleteUser(ctx, "bob", store.Erasure{Now: now, Dry: dry})
+		{"user", func(s *memory.Store, dry bool) (store.DeleteResult, error) {
+			return s.DeleteUser(ctx, "bob", store.DeleteOptions{Now: now, DryRun: dry})
 		}, all[:4]},
-		{"user without a session", func(s *memory.Store, dry bool) (store.Erased, error) {
-			return s.DeleteUser(ctx, "eve", store.Erasure{Now: now, Dry: dry})
+		{"user without a session", func(s *memory.Store, dry bool) (store.DeleteResult, error) {
+			return s.DeleteUser(ctx, "eve", store.DeleteOptions{Now: now, DryRun: dry})
 		}, all[4:]},
-		{"prune", func(s *memory.Store, dry bool) (store.Erased, error) {
-			return s.PruneSessions(ctx, store.Prune{Now: now, User: "bob", Older: time.Hour, Dry: dry})
+		{"prune", func(s *memory.Store, dry bool) (store.DeleteResult, error) {
+			return s.PruneSessions(ctx, store.PruneOptions{Now: now, User: "bob", OlderThan: time.Hour, DryRun: dry})
 		}, []string{"bob/bobs", "bob/same"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -39,10 +39,10 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.begin(ctx)
+	err := s.beginTx(ctx)
 	if err == nil {
-		w := writerTx{s: s, ctx: context.WithoutCancel(ctx)}
-		err = s.finish(w.appendAll(appends, errs))
+		w := writeTx{s: s, ctx: context.WithoutCancel(ctx)}
+		err = s.endTx(w.appendAll(appends, errs))
 	}
 	if err != nil {
 		err = s.wrap("append", err)
@@ -54,19 +54,19 @@ func (s *Store) Append(ctx context.Context, appends []store.Append) []error {
 	return errs
 }
 
-// writerTx is a transaction of appends. It gives out the ids of rows itself:
+// writeTx is a transaction of appends. It gives out the ids of rows itself:
 // nobody else can insert while it lasts.
-type writerTx struct {
+type writeTx struct {
 	s   *Store
 	ctx context.Context //nolint:containedctx // lives as long as one call
 
-	counted                bool
+	idsLoaded              bool
 	lastValue, lastContext int64
 }
 
 // appendAll sets errs for commits that are refused and returns an error only
 // where the database failed.
-func (w *writerTx) appendAll(appends []store.Append, errs []error) error {
+func (w *writeTx) appendAll(appends []store.Append, errs []error) error {
 	for i := range appends {
 		a := &appends[i]
 		refused, err := w.append(a)
@@ -83,10 +83,10 @@ func (w *writerTx) appendAll(appends []store.Append, errs []error) error {
 	return nil
 }
 
-func (w *writerTx) append(a *store.Append) (refused, failed error) {
+func (w *writeTx) append(a *store.Append) (refused, failed error) {
 	c := &a.Commit
 	before := a.Fence // the run's, as it must be
-	if a.Take != nil {
+	if a.Acquire != nil {
 		before--
 	}
 	r, err := w.s.runs.load(w, c.Run, before)
@@ -97,10 +97,10 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 		return store.ErrNotFound, nil
 	case a.Fence <= 0: // nobody ever acquired it
 		return store.ErrFenced, nil
-	case !r.base.precedes(c):
-		return w.refusal(r.num, before, a.Take != nil)
+	case !r.base.allows(c):
+		return w.refusalReason(r.num, before, a.Acquire != nil)
 	}
-	again, refused, failed := w.admit(r, a)
+	again, refused, failed := w.checkSession(r, a)
 	if refused != nil || failed != nil {
 		return refused, failed
 	}
@@ -108,14 +108,14 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 	if refused, failed = p.pack(c.Events); refused != nil || failed != nil {
 		return refused, failed
 	}
-	tag, refused, failed := w.link(r, c)
+	tag, refused, failed := w.nextTag(r, c)
 	if refused != nil || failed != nil {
 		return refused, failed
 	}
-	text, base := r.like.shrink(r.num*rowsPerParent+c.Seq, p.text)
+	text, base := r.deltaBases.encodeDelta(r.num*rowsPerParent+c.Seq, p.text)
 	res, err := w.s.stmts.insertCommit.ExecContext(w.ctx,
-		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(packBase(r.num, base)), p.ranges(), string(text),
-		r.num, before, c.Seq == r.base.seq+1, c.First-1, a.Take == nil, int64(tag))
+		r.num*rowsPerParent+c.Seq, c.At, c.First+int64(len(c.Events))-1, nullInt(packBase(r.num, base)), p.spansColumn(), string(text),
+		r.num, before, c.Seq == r.base.seq+1, c.First-1, a.Acquire == nil, int64(tag))
 	if err != nil {
 		return nil, err
 	}
@@ -123,39 +123,39 @@ func (w *writerTx) append(a *store.Append) (refused, failed error) {
 		if err != nil {
 			return nil, err
 		}
-		return w.refusal(r.num, before, a.Take != nil)
+		return w.refusalReason(r.num, before, a.Acquire != nil)
 	}
 	if err := p.insert(); err != nil {
 		return nil, err
 	}
-	return nil, w.conclude(r, a, again)
+	return nil, w.writeSideEffects(r, a, again)
 }
 
-// admit checks what a commit needs of its session and of the messages that it answers
+// checkSession checks what a commit needs of its session and of the messages that it answers
 // with. Again is what a round had cost that takes its session back.
-func (w *writerTx) admit(r *runState, a *store.Append) (again *engine.Usage, refused, failed error) {
+func (w *writeTx) checkSession(r *runState, a *store.Append) (again *engine.Usage, refused, failed error) {
 	if r.round.session != 0 {
-		if again, refused, failed = w.hold(r); refused != nil || failed != nil {
+		if again, refused, failed = w.checkHoldsSession(r); refused != nil || failed != nil {
 			return nil, refused, failed
 		}
 	}
-	id, err := w.gone(a.Queued)
+	id, err := w.firstNotQueued(a.ConsumedMessages)
 	if err == nil && id != "" {
-		refused = fmt.Errorf("message %s: %w", id, store.ErrTaken)
+		refused = fmt.Errorf("message %s: %w", id, store.ErrNotQueued)
 	}
 	return again, refused, err
 }
 
-// conclude writes what a commit does beside the journal.
-func (w *writerTx) conclude(r *runState, a *store.Append, again *engine.Usage) error {
-	if err := w.consume(a); err != nil {
+// writeSideEffects writes what a commit does beside the journal.
+func (w *writeTx) writeSideEffects(r *runState, a *store.Append, again *engine.Usage) error {
+	if err := w.removeConsumed(a); err != nil {
 		return err
 	}
 	if err := w.setOwner(r, a); err != nil {
 		return err
 	}
 	if r.round.session != 0 {
-		if err := w.settle(r, a, again); err != nil {
+		if err := w.updateSession(r, a, again); err != nil {
 			return err
 		}
 	}
@@ -166,8 +166,8 @@ func (w *writerTx) conclude(r *runState, a *store.Append, again *engine.Usage) e
 }
 
 // clearCrashes sets the run's count of crashes to zero: the run has made progress.
-func (w *writerTx) clearCrashes(r *runState, a *store.Append) error {
-	if r.crashes == 0 || a.Announces {
+func (w *writeTx) clearCrashes(r *runState, a *store.Append) error {
+	if r.crashes == 0 || a.AnnouncesOnly {
 		return nil
 	}
 	_, err := w.s.conn.ExecContext(w.ctx, "DELETE FROM run_crash WHERE run = ?", r.num)
@@ -204,17 +204,17 @@ func unpackBase(num, base int64) int64 {
 
 // setOwner has the commit take the run, give it back, or both. What is
 // remembered of the run holds on, since nobody else was between.
-func (w *writerTx) setOwner(r *runState, a *store.Append) error {
-	if a.Take == nil && !a.Leave {
+func (w *writeTx) setOwner(r *runState, a *store.Append) error {
+	if a.Acquire == nil && !a.Release {
 		return nil
 	}
 	var owner any
 	var until int64
 	fence := a.Fence
-	if a.Leave {
+	if a.Release {
 		fence++
 	} else {
-		owner, until = a.Take.Owner, a.Take.Until.UnixMilli()
+		owner, until = a.Acquire.Owner, a.Acquire.Until.UnixMilli()
 	}
 	_, err := w.s.stmts.updateOwner.ExecContext(w.ctx, owner, until, fence, r.num)
 	if err == nil {
@@ -223,8 +223,8 @@ func (w *writerTx) setOwner(r *runState, a *store.Append) error {
 	return err
 }
 
-// refusal says why a commit does not go in.
-func (w *writerTx) refusal(num, fence int64, take bool) (refused, failed error) {
+// refusalReason says why a commit does not go in.
+func (w *writeTx) refusalReason(num, fence int64, take bool) (refused, failed error) {
 	var now int64
 	var free bool
 	err := w.s.conn.QueryRowContext(w.ctx, "SELECT fence, owner IS NULL FROM run WHERE num = ?", num).Scan(&now, &free)
@@ -241,7 +241,7 @@ func (w *writerTx) refusal(num, fence int64, take bool) (refused, failed error) 
 }
 
 // setHead writes the head if it is not the one written last.
-func (w *writerTx) setHead(r *runState, h *store.Head) error {
+func (w *writeTx) setHead(r *runState, h *store.Head) error {
 	row, err := newHeadRow(h)
 	if err != nil {
 		return err
@@ -257,31 +257,31 @@ func (w *writerTx) setHead(r *runState, h *store.Head) error {
 	return err
 }
 
-// count prepares nextValue and nextContext.
-func (w *writerTx) count() error {
-	if w.counted {
+// loadLastIDs prepares nextValue and nextContext.
+func (w *writeTx) loadLastIDs() error {
+	if w.idsLoaded {
 		return nil
 	}
-	w.counted = true
+	w.idsLoaded = true
 	return w.s.conn.QueryRowContext(w.ctx,
 		"SELECT coalesce((SELECT max(id) FROM value), 0), coalesce((SELECT max(id) FROM context), 0)",
 	).Scan(&w.lastValue, &w.lastContext)
 }
 
-func (w *writerTx) nextValue() (int64, error) {
-	err := w.count()
+func (w *writeTx) nextValue() (int64, error) {
+	err := w.loadLastIDs()
 	w.lastValue++
 	return w.lastValue, err
 }
 
-func (w *writerTx) nextContext() (int64, error) {
-	err := w.count()
+func (w *writeTx) nextContext() (int64, error) {
+	err := w.loadLastIDs()
 	w.lastContext++
 	return w.lastContext, err
 }
 
 // findValue returns the id of a value by digest, 0 where it is not stored.
-func (w *writerTx) findValue(root int64, d digest) (int64, error) {
+func (w *writeTx) findValue(root int64, d digest) (int64, error) {
 	var id int64
 	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id FROM value WHERE root = ? AND digest = ?", root, d[:]).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -305,7 +305,7 @@ func newHeadRow(h *store.Head) (headRow, error) {
 	e := engine.NodeWaiting{Interrupts: h.Waiting}
 	var err error
 	if len(h.Waiting) > 0 {
-		if row.waiting, err = encodeOne(&e); err != nil {
+		if row.waiting, err = encodeHeadPart(&e); err != nil {
 			return row, err
 		}
 	}
@@ -316,10 +316,10 @@ func newHeadRow(h *store.Head) (headRow, error) {
 			return row, err
 		}
 	default:
-		row.usage = usageList(h.Usage)
+		row.usage = encodeUsageColumn(h.Usage)
 	}
 	if h.Error != nil {
-		row.failure, err = encodeOne(&engine.RunFailed{Error: h.Error})
+		row.failure, err = encodeHeadPart(&engine.RunFailed{Error: h.Error})
 	}
 	return row, err
 }
@@ -332,9 +332,9 @@ func statusText(s engine.Status) string {
 	return s.String()
 }
 
-// usageList is a usage as the table keeps it: its numbers in the order of the
+// encodeUsageColumn is a usage as the table keeps it: its numbers in the order of the
 // event's fields, which the view run names, without the zeros at the end.
-func usageList(u engine.Usage) string {
+func encodeUsageColumn(u engine.Usage) string {
 	list := []int64{int64(u.Calls), int64(u.Input), int64(u.Cached), int64(u.Output), int64(u.Reasoning), u.CostMicros}
 	for len(list) > 1 && list[len(list)-1] == 0 {
 		list = list[:len(list)-1]
@@ -349,9 +349,9 @@ func usageList(u engine.Usage) string {
 	return string(append(b, ']'))
 }
 
-// encodeOne writes part of a head as the event that has such a part, so that
+// encodeHeadPart writes part of a head as the event that has such a part, so that
 // values in it keep their kinds.
-func encodeOne(e engine.Event) (string, error) {
+func encodeHeadPart(e engine.Event) (string, error) {
 	b, err := engine.EncodeEvents(nil, []engine.Event{e})
 	return string(b), err
 }

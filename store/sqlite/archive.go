@@ -13,7 +13,7 @@ import (
 // Archive lists what an export of a run holds, in the order that runs were made in:
 // its tree, the runs whose past they share, and of a session the rounds up to its
 // own. store.ErrNotFound where there is no such run.
-func (s *Store) Archive(ctx context.Context, run string) (runs []store.Archived, sessions []store.ArchivedSession, err error) {
+func (s *Store) Archive(ctx context.Context, run string) (runs []store.ArchivedRun, sessions []store.ArchivedSession, err error) {
 	num, err := s.number(ctx, run)
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +28,7 @@ func (s *Store) Archive(ctx context.Context, run string) (runs []store.Archived,
 				err := row.Scan(&other)
 				wanted = append(wanted, other)
 				return err
-			}, needed, n)
+			}, neededRuns, n)
 		}
 	}
 	if err == nil {
@@ -40,16 +40,16 @@ func (s *Store) Archive(ctx context.Context, run string) (runs []store.Archived,
 	return runs, sessions, s.wrap("export run "+run, err)
 }
 
-// needed are the runs without which one cannot be restored, and its children: its
+// neededRuns are the runs without which one cannot be restored, and its children: its
 // parent, its base, the round before it, and the rounds that its session's parent had
 // had then.
-const needed = `SELECT p.num FROM run_row r JOIN run_row p ON p.id = r.parent WHERE r.num = ?1
+const neededRuns = `SELECT p.num FROM run_row r JOIN run_row p ON p.id = r.parent WHERE r.num = ?1
 	UNION SELECT c.num FROM run_row r JOIN run_row c ON c.parent = r.id WHERE r.num = ?1
 	UNION SELECT base FROM run_row WHERE num = ?1 AND base IS NOT NULL
 	UNION SELECT b.num FROM run_row r JOIN run_row b ON b.session = r.session AND b.round < r.round WHERE r.num = ?1
 	UNION SELECT b.num FROM run_row r JOIN session s ON s.num = r.session JOIN run_row b ON b.session = s.parent AND b.round <= s.parent_round WHERE r.num = ?1`
 
-func (s *Store) archived(ctx context.Context, nums map[int64]bool) (out []store.Archived, err error) {
+func (s *Store) archived(ctx context.Context, nums map[int64]bool) (out []store.ArchivedRun, err error) {
 	list := make([]int64, 0, len(nums))
 	for n := range nums {
 		list = append(list, n)
@@ -59,7 +59,7 @@ func (s *Store) archived(ctx context.Context, nums map[int64]bool) (out []store.
 		return nil, err
 	}
 	err = s.query(ctx, func(row scanner) error {
-		var a store.Archived
+		var a store.ArchivedRun
 		var created int64
 		var base store.Base
 		err := row.Scan(&a.ID, &a.Number, &a.Flow, &a.Fingerprint, &a.User, &a.Parent, &a.Origin, &created, &base.Run, &base.Seq,
@@ -79,21 +79,21 @@ func (s *Store) archived(ctx context.Context, nums map[int64]bool) (out []store.
 	return out, err
 }
 
-func (s *Store) archivedSessions(ctx context.Context, runs []store.Archived) (out []store.ArchivedSession, err error) {
+func (s *Store) archivedSessions(ctx context.Context, runs []store.ArchivedRun) (out []store.ArchivedSession, err error) {
 	last := map[string]int{}
 	for i := range runs {
 		if id := runs[i].Session; id != "" {
 			last[id] = max(last[id], runs[i].Round)
 		}
 	}
-	for _, id := range sorted(last) {
+	for _, id := range sortedKeys(last) {
 		x, err := s.Session(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		a := store.ArchivedSession{ID: x.ID, User: x.User, Flow: x.Flow, Thread: x.Thread, Created: x.Created.UTC(), Parent: x.Parent, At: x.At}
+		a := store.ArchivedSession{ID: x.ID, User: x.User, Flow: x.Flow, Thread: x.Thread, Created: x.Created.UTC(), Parent: x.Parent, ParentLength: x.ParentLength}
 		if x.Rounds == last[id] {
-			a.Main = x.Main
+			a.Carryover = x.Carryover
 		}
 		out = append(out, a)
 	}
@@ -102,13 +102,13 @@ func (s *Store) archivedSessions(ctx context.Context, runs []store.Archived) (ou
 
 // Restore makes sessions and runs of an export as they were, in one transaction: all
 // or nothing. What is there already is store.ErrExists.
-func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.Restoring) error {
+func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, runs []store.RunToRestore) error {
 	byID := make(map[string]*store.ArchivedSession, len(sessions))
 	for i := range sessions {
 		byID[sessions[i].ID] = &sessions[i]
 	}
 	err := s.write(ctx, "import", func(ctx context.Context) error {
-		w := &writerTx{s: s, ctx: ctx}
+		w := &writeTx{s: s, ctx: ctx}
 		for i := range runs {
 			if a := byID[runs[i].Session]; a != nil {
 				if err := w.restoreSession(a, runs[i].Secret); err != nil {
@@ -120,7 +120,7 @@ func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, r
 			}
 		}
 		for i := range sessions {
-			if _, err := s.conn.ExecContext(ctx, "UPDATE session SET main = coalesce(?, main) WHERE id = ?", sessions[i].Main, sessions[i].ID); err != nil {
+			if _, err := s.conn.ExecContext(ctx, "UPDATE session SET main = coalesce(?, main) WHERE id = ?", sessions[i].Carryover, sessions[i].ID); err != nil {
 				return err
 			}
 		}
@@ -133,13 +133,13 @@ func (s *Store) Restore(ctx context.Context, sessions []store.ArchivedSession, r
 }
 
 // restoreSession makes a session, unless it is there.
-func (w *writerTx) restoreSession(a *store.ArchivedSession, secret []byte) error {
+func (w *writeTx) restoreSession(a *store.ArchivedSession, secret []byte) error {
 	var there bool
 	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?)", a.ID).Scan(&there); err != nil || there {
 		return err
 	}
 	err := w.createSession(store.NewSession{
-		ID: a.ID, User: a.User, Flow: a.Flow, Thread: a.Thread, Parent: a.Parent, At: a.At, Now: a.Created,
+		ID: a.ID, User: a.User, Flow: a.Flow, Thread: a.Thread, Parent: a.Parent, ParentLength: a.ParentLength, Now: a.Created,
 	})
 	if err != nil {
 		return err
@@ -151,23 +151,23 @@ func (w *writerTx) restoreSession(a *store.ArchivedSession, secret []byte) error
 // restoredFence is the fence that commits are restored under.
 const restoredFence = 1
 
-func (w *writerTx) restore(a *store.Restoring) error {
-	base, err := w.lineage().based(a.Base)
+func (w *writeTx) restore(a *store.RunToRestore) error {
+	base, err := w.lineage().findBase(a.Base)
 	if err != nil {
 		return err
 	}
-	var r round
+	var r roundInfo
 	if a.Session != "" {
 		x, err := w.session("id", a.Session)
 		if err != nil {
 			return err
 		}
 		if x.holder != 0 || x.rounds != int64(a.Round)-1 {
-			return fmt.Errorf("it is round %d of session %s, which has had %d: %w", a.Round, a.Session, x.rounds, store.ErrMoved)
+			return fmt.Errorf("it is round %d of session %s, which has had %d: %w", a.Round, a.Session, x.rounds, store.ErrSessionAdvanced)
 		}
-		r = round{session: x.num, number: x.rounds + 1, first: x.length}
+		r = roundInfo{session: x.num, number: x.rounds + 1, first: x.length}
 	}
-	num, err := w.lineage().create(store.NewRun{
+	num, err := w.lineage().insertRun(store.NewRun{
 		ID: a.ID, Flow: a.Flow, Fingerprint: a.Fingerprint, User: a.User, Parent: a.Parent, Origin: a.Origin, At: a.Created,
 	}, base, r)
 	if err != nil {
@@ -192,7 +192,7 @@ func (w *writerTx) restore(a *store.Restoring) error {
 	return w.restoreCommits(a)
 }
 
-func (w *writerTx) restoreCommits(a *store.Restoring) error {
+func (w *writeTx) restoreCommits(a *store.RunToRestore) error {
 	head := store.Head{Due: a.Due, Waiting: []engine.Interrupt{}}
 	var err error
 	if head.Status, err = parseStatus(a.Status); err != nil {

@@ -13,9 +13,9 @@ import (
 // AuditAll finds what belongs to no run: rows that nothing refers to, numbers that
 // are gone without a tombstone, values that are not what they are found by.
 func (s *Store) AuditAll(ctx context.Context) ([]store.Finding, error) {
-	a := auditAll{lineage: lineage{ctx, s.reader}, s: s}
+	a := databaseAudit{lineage: lineage{ctx, s.reader}, s: s}
 	for _, check := range []func() error{
-		a.seals, a.programs, a.numbers, a.strays, a.sessions, a.values, a.digests, a.references, a.pages, a.integrity,
+		a.checkSeals, a.findUnusedPrograms, a.checkRunNumbers, a.findOrphanRows, a.checkSessions, a.checkValues, a.checkDigests, a.findUnreferencedValues, a.checkMessagePages, a.checkIntegrity,
 	} {
 		if err := check(); err != nil {
 			return nil, s.wrap("audit", err)
@@ -24,19 +24,19 @@ func (s *Store) AuditAll(ctx context.Context) ([]store.Finding, error) {
 	return a.found, nil
 }
 
-type auditAll struct {
+type databaseAudit struct {
 	lineage
 	s     *Store
 	found []store.Finding
 }
 
-func (a *auditAll) find(what, format string, args ...any) {
+func (a *databaseAudit) addFinding(what, format string, args ...any) {
 	a.found = append(a.found, store.Finding{What: what, Message: fmt.Sprintf(format, args...)})
 }
 
-// numbers finds runs that are gone without a trace: each number that was given out
+// checkRunNumbers finds runs that are gone without a trace: each number that was given out
 // is that of a run or of a tombstone.
-func (a *auditAll) numbers() error {
+func (a *databaseAudit) checkRunNumbers() error {
 	var next int64
 	err := a.q.QueryRowContext(a.ctx, "SELECT 1 + coalesce((SELECT num FROM gone WHERE name = 'unmarked'), 0)").Scan(&next)
 	if err != nil {
@@ -44,9 +44,9 @@ func (a *auditAll) numbers() error {
 	}
 	missing := func(upto int64) {
 		if next < upto-1 {
-			a.find(store.FoundMissing, "runs number %d to %d are gone, and were not erased", next, upto-1)
+			a.addFinding(store.FoundMissing, "runs number %d to %d are gone, and were not erased", next, upto-1)
 		} else if next < upto {
-			a.find(store.FoundMissing, "run number %d is gone, and was not erased", next)
+			a.addFinding(store.FoundMissing, "run number %d is gone, and was not erased", next)
 		}
 	}
 	err = a.query(func(row scanner) error {
@@ -55,7 +55,7 @@ func (a *auditAll) numbers() error {
 			return err
 		}
 		if num < next && num > 0 {
-			a.find(store.FoundAdded, "run number %d is there and erased as well", num)
+			a.addFinding(store.FoundAdded, "run number %d is there and erased as well", num)
 		}
 		missing(num)
 		next = num + 1
@@ -71,8 +71,8 @@ func (a *auditAll) numbers() error {
 	return err
 }
 
-// strays finds rows whose owner is not there.
-func (a *auditAll) strays() error {
+// findOrphanRows finds rows whose owner is not there.
+func (a *databaseAudit) findOrphanRows() error {
 	for _, x := range []struct{ what, query string }{
 		{"commits of a run", "SELECT id >> 32, count(*) FROM run_commit WHERE id >> 32 NOT IN (SELECT num FROM run_row) GROUP BY 1"},
 		{"commits below the first of run", `SELECT r.num, count(*) FROM run_row r JOIN run_commit c
@@ -92,7 +92,7 @@ func (a *auditAll) strays() error {
 			var owner, n int64
 			err := row.Scan(&owner, &n)
 			if err == nil {
-				a.find(store.FoundAdded, "there are %d %s that is not there (number %d)", n, x.what, owner)
+				a.addFinding(store.FoundAdded, "there are %d %s that is not there (number %d)", n, x.what, owner)
 			}
 			return err
 		}, x.query)
@@ -103,22 +103,22 @@ func (a *auditAll) strays() error {
 	return nil
 }
 
-// sessions finds sessions that have not as many rounds as they say.
-func (a *auditAll) sessions() error {
+// checkSessions finds sessions that have not as many rounds as they say.
+func (a *databaseAudit) checkSessions() error {
 	return a.query(func(row scanner) error {
 		var id string
 		var says, has int64
 		err := row.Scan(&id, &says, &has)
 		if err == nil {
-			a.find(store.FoundChanged, "session %s says that it has had %d rounds, and the last is number %d", id, says, has)
+			a.addFinding(store.FoundChanged, "session %s says that it has had %d rounds, and the last is number %d", id, says, has)
 		}
 		return err
 	}, `SELECT id, rounds, n FROM (SELECT s.id, s.rounds, coalesce((SELECT max(round) FROM run_row r WHERE r.session = s.num), 0) AS n FROM session s)
 		WHERE rounds <> n`)
 }
 
-// values finds values that are not what their digest says.
-func (a *auditAll) values() error {
+// checkValues finds values that are not what their digest says.
+func (a *databaseAudit) checkValues() error {
 	return a.query(func(row scanner) error {
 		var id int64
 		var want, body, salt []byte
@@ -127,16 +127,16 @@ func (a *auditAll) values() error {
 		}
 		r := runState{salt: salt}
 		if d := r.digest(body); !bytes.Equal(d[:], want) {
-			a.find(store.FoundChanged, "value %d (%d bytes, %.40s...) is not what its digest says", id, len(body), body)
+			a.addFinding(store.FoundChanged, "value %d (%d bytes, %.40s...) is not what its digest says", id, len(body), body)
 		}
 		return nil
 	}, `SELECT v.id, v.digest, j.body, coalesce(r.salt, s.salt) FROM value v JOIN value_json j ON j.id = v.id
 		LEFT JOIN run_row r ON r.num = v.root LEFT JOIN session s ON s.num = -v.root WHERE v.digest IS NOT NULL`)
 }
 
-// references finds values that nothing refers to, or only what is of another tree of
+// findUnreferencedValues finds values that nothing refers to, or only what is of another tree of
 // runs, with which they would not be erased.
-func (a *auditAll) references() error {
+func (a *databaseAudit) findUnreferencedValues() error {
 	known := map[int64]int64{} // the root of what refers to it
 	for _, q := range []string{
 		"SELECT 0, c.events, r.root FROM run_commit c JOIN run_row r ON r.num = c.id >> 32 WHERE c.base IS NULL AND instr(c.events, '$v')",
@@ -150,14 +150,14 @@ func (a *auditAll) references() error {
 			var text []byte
 			err := row.Scan(&direct, &text, &root)
 			known[direct] = root.Int64
-			refers(known, text, root.Int64)
+			collectReferences(known, text, root.Int64)
 			return err
 		}, q)
 		if err != nil {
 			return err
 		}
 	}
-	whole, err := a.inDifferences(known)
+	whole, err := a.referencesInDiffs(known)
 	if err != nil || !whole {
 		return err
 	}
@@ -165,25 +165,25 @@ func (a *auditAll) references() error {
 		var id, root int64
 		err := row.Scan(&id, &root)
 		if by, ok := known[id]; err == nil && !ok {
-			a.find(store.FoundAdded, "nothing refers to value %d", id)
+			a.addFinding(store.FoundAdded, "nothing refers to value %d", id)
 		} else if err == nil && by != root {
-			a.find(store.FoundChanged, "value %d is said to be of another tree of runs (root %d) than what refers to it (root %d)", id, root, by)
+			a.addFinding(store.FoundChanged, "value %d is said to be of another tree of runs (root %d) than what refers to it (root %d)", id, root, by)
 		}
 		return err
 	}, "SELECT id, root FROM value")
 }
 
-// refers notes what values a text refers to that is of a tree of runs.
-func refers(known map[int64]int64, text []byte, root int64) {
+// collectReferences notes what values a text refers to that is of a tree of runs.
+func collectReferences(known map[int64]int64, text []byte, root int64) {
 	u := unpacker{}
-	for _, id := range u.wanted(nil, text) {
+	for _, id := range u.addMissingValues(nil, text) {
 		known[id] = root
 	}
 }
 
-// inDifferences notes what commits refer to that are kept as differences; whole is
+// referencesInDiffs notes what commits refer to that are kept as differences; whole is
 // false where some cannot be read, which their runs' chains tell.
-func (a *auditAll) inDifferences(known map[int64]int64) (whole bool, err error) {
+func (a *databaseAudit) referencesInDiffs(known map[int64]int64) (whole bool, err error) {
 	roots := map[int64]int64{} // by run
 	err = a.query(func(row scanner) error {
 		var num, root int64
@@ -192,7 +192,7 @@ func (a *auditAll) inDifferences(known map[int64]int64) (whole bool, err error) 
 		return err
 	}, "SELECT DISTINCT c.id >> 32, r.root FROM run_commit c JOIN run_row r ON r.num = c.id >> 32 WHERE c.base IS NOT NULL")
 	for num, root := range roots {
-		r := commitReader{s: a.s, num: num, upto: endless, bases: map[int64]*outline{}}
+		r := commitReader{s: a.s, num: num, upto: maxNumber, bases: map[int64]*tokenizedText{}}
 		var first int64
 		if err == nil {
 			err = a.q.QueryRowContext(a.ctx, "SELECT min(id) & 0xffffffff FROM run_commit WHERE id > ? AND id < ?", num*rowsPerParent, (num+1)*rowsPerParent).Scan(&first)
@@ -203,7 +203,7 @@ func (a *auditAll) inDifferences(known map[int64]int64) (whole bool, err error) 
 				break
 			}
 			for i := range rows {
-				refers(known, rows[i].text, root)
+				collectReferences(known, rows[i].text, root)
 			}
 			after = rows[len(rows)-1].seq
 		}
@@ -214,8 +214,8 @@ func (a *auditAll) inDifferences(known map[int64]int64) (whole bool, err error) 
 	return err == nil, err
 }
 
-// pages finds pages of ids in which messages are not found.
-func (a *auditAll) pages() error {
+// checkMessagePages finds pages of ids in which messages are not found.
+func (a *databaseAudit) checkMessagePages() error {
 	type page struct {
 		id     int64
 		hashes []byte
@@ -232,12 +232,12 @@ func (a *auditAll) pages() error {
 	}
 	for _, p := range pages {
 		context, number := p.id/rowsPerParent, p.id%rowsPerParent
-		hashes, err := a.hashes(context, number)
+		hashes, err := a.pageHashes(context, number)
 		if err != nil {
 			return err
 		}
 		if !bytes.Equal(hashes, p.hashes) {
-			a.find(store.FoundChanged, "page %d of context %d does not name the messages in it", number, context)
+			a.addFinding(store.FoundChanged, "page %d of context %d does not name the messages in it", number, context)
 		}
 	}
 	return nil

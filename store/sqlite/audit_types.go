@@ -12,18 +12,18 @@ import (
 // Weir never writes.
 const maxMistyped = 20
 
-// mistyped finds rows of a table with a column whose storage class is none that Weir
+// mistypedRows finds rows of a table with a column whose storage class is none that Weir
 // writes there: SQLite keeps any value in any column, and compares 1 and '1' as
 // different. where narrows the rows.
-func (l lineage) mistyped(t *Table, where string, args ...any) ([]store.Finding, error) {
+func (l lineage) mistypedRows(t *Table, where string, args ...any) ([]store.Finding, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT quote(%s), bad, class FROM (SELECT *, CASE", t.Key)
 	for _, c := range t.Columns {
-		fmt.Fprintf(&b, " WHEN %s THEN '%s'", c.unusual(), c.Name)
+		fmt.Fprintf(&b, " WHEN %s THEN '%s'", c.mistypedCondition(), c.Name)
 	}
 	b.WriteString(" END AS bad, CASE")
 	for _, c := range t.Columns {
-		fmt.Fprintf(&b, " WHEN %s THEN typeof(%s)", c.unusual(), c.Name)
+		fmt.Fprintf(&b, " WHEN %s THEN typeof(%s)", c.mistypedCondition(), c.Name)
 	}
 	fmt.Fprintf(&b, " END AS class FROM %s WHERE %s) WHERE bad IS NOT NULL LIMIT %d", t.Name, where, maxMistyped)
 	var out []store.Finding
@@ -39,10 +39,10 @@ func (l lineage) mistyped(t *Table, where string, args ...any) ([]store.Finding,
 	return out, err
 }
 
-// unusual is the condition under which a column holds what Weir does not write there.
-func (c *Column) unusual() string {
+// mistypedCondition is the condition under which a column holds what Weir does not write there.
+func (c *Column) mistypedCondition() string {
 	out := fmt.Sprintf("typeof(%s) NOT IN ('%s')", c.Name, strings.Join(c.Types, "','"))
-	if c.Full {
+	if c.NeverEmpty {
 		out += fmt.Sprintf(" OR typeof(%[1]s) = 'integer' AND %[1]s = 0 OR typeof(%[1]s) = 'text' AND %[1]s = ''", c.Name)
 	}
 	if c.Bytes > 0 {
@@ -59,7 +59,7 @@ func (s *Store) auditTypes(ctx context.Context, all bool) (out []store.Finding, 
 		if large[t.Name] && !all {
 			continue
 		}
-		found, err := lineage{ctx, s.reader}.mistyped(&t, "TRUE")
+		found, err := lineage{ctx, s.reader}.mistypedRows(&t, "TRUE")
 		if err != nil {
 			return nil, s.wrap("audit types", err)
 		}
@@ -68,8 +68,8 @@ func (s *Store) auditTypes(ctx context.Context, all bool) (out []store.Finding, 
 	return out, nil
 }
 
-// types finds what is of another type in the rows of the run and of its session.
-func (a *audit) types() error {
+// checkTypes finds what is of another type in the rows of the run and of its session.
+func (a *runAudit) checkTypes() error {
 	num := a.chain.Number
 	where := map[string]string{
 		"run_commit": "id > ?1 << 32 AND id < (?1 + 1) << 32",
@@ -79,11 +79,11 @@ func (a *audit) types() error {
 		if where[t.Name] == "" {
 			continue
 		}
-		found, err := a.mistyped(&t, where[t.Name], num)
+		found, err := a.mistypedRows(&t, where[t.Name], num)
 		if err != nil {
 			return err
 		}
-		a.add(found)
+		a.addRunFindings(found)
 	}
 	t := tableOf("message")
 	return a.query(func(row scanner) error {
@@ -91,8 +91,8 @@ func (a *audit) types() error {
 		if err := row.Scan(&from, &to); err != nil {
 			return err
 		}
-		found, err := a.mistyped(t, "id >= ?1 AND id < ?2", from, to)
-		a.add(found)
+		found, err := a.mistypedRows(t, "id >= ?1 AND id < ?2", from, to)
+		a.addRunFindings(found)
 		return err
 	}, "SELECT id << 32, (id + 1) << 32 FROM context WHERE run = ?1", num)
 }
@@ -106,23 +106,23 @@ func tableOf(name string) *Table {
 	return nil
 }
 
-// add takes over findings as those of the run.
-func (a *audit) add(found []store.Finding) {
+// addRunFindings takes over findings as those of the run.
+func (a *runAudit) addRunFindings(found []store.Finding) {
 	for _, f := range found {
 		f.Run = a.chain.Run
 		a.found = append(a.found, f)
 	}
 }
 
-// seals checks the seals of the run and of its session.
-func (a *audit) seals() error {
+// checkSeals checks the seals of the run and of its session.
+func (a *runAudit) checkSeals() error {
 	for table, where := range map[string]string{
 		"run_row": " WHERE r.num = ?1",
 		"session": " WHERE s.num = (SELECT session FROM run_row WHERE num = ?1)",
 	} {
 		err := a.sealedRows(table, where, func(r *sealedRow) error {
-			if r.broken() {
-				a.find(store.FoundChanged, "%s", r.says())
+			if r.isBroken() {
+				a.addFinding(store.FoundChanged, "%s", r.problem())
 			}
 			return nil
 		}, a.chain.Number)
@@ -133,8 +133,8 @@ func (a *audit) seals() error {
 	return nil
 }
 
-// says is what is wrong with a row whose seal is broken.
-func (r *sealedRow) says() string {
+// problem is what is wrong with a row whose seal is broken.
+func (r *sealedRow) problem() string {
 	switch f := r.facts.(type) {
 	case *runFacts:
 		return fmt.Sprintf("the row of run %s is not what was written: its identity, times, place in its session or base were changed", f.ID)
@@ -146,12 +146,12 @@ func (r *sealedRow) says() string {
 	return "a number of what is gone is not what was written"
 }
 
-// seals checks all seals, and that what is gone is numbered as it was.
-func (a *auditAll) seals() error {
+// checkSeals checks all seals, and that what is gone is numbered as it was.
+func (a *databaseAudit) checkSeals() error {
 	for table := range sealedTables() {
 		err := a.sealedRows(table, "", func(r *sealedRow) error {
-			if r.broken() {
-				a.find(store.FoundChanged, "%s", r.says())
+			if r.isBroken() {
+				a.addFinding(store.FoundChanged, "%s", r.problem())
 			}
 			return nil
 		})
@@ -162,7 +162,7 @@ func (a *auditAll) seals() error {
 	return a.query(func(row scanner) error {
 		var name string
 		err := row.Scan(&name)
-		a.find(store.FoundChanged, "the number %q of what is gone is not what was written", name)
+		a.addFinding(store.FoundChanged, "the number %q of what is gone is not what was written", name)
 		return err
 	}, `SELECT name FROM gone WHERE name NOT IN ('run', 'session', 'unmarked', 'traces') OR name = 'traces' AND (num <> 1 OR seal IS NOT NULL)
 		OR name = 'run' AND num < (SELECT max(num) FROM tombstone)
@@ -170,42 +170,42 @@ func (a *auditAll) seals() error {
 		UNION ALL SELECT 'run' WHERE EXISTS (SELECT 1 FROM tombstone) AND NOT EXISTS (SELECT 1 FROM gone WHERE name = 'run')`)
 }
 
-// programs finds programs that no run ran.
-func (a *auditAll) programs() error {
+// findUnusedPrograms finds programs that no run ran.
+func (a *databaseAudit) findUnusedPrograms() error {
 	return a.query(func(row scanner) error {
 		var num int64
 		err := row.Scan(&num)
-		a.find(store.FoundAdded, "program %d was run by no run", num)
+		a.addFinding(store.FoundAdded, "program %d was run by no run", num)
 		return err
 	}, "SELECT num FROM program WHERE num NOT IN (SELECT program FROM run_row WHERE program IS NOT NULL)")
 }
 
-// digests finds values that have a digest and should have none, or the other way.
-func (a *auditAll) digests() error {
+// checkDigests finds values that have a digest and should have none, or the other way.
+func (a *databaseAudit) checkDigests() error {
 	return a.query(func(row scanner) error {
 		var id int64
 		err := row.Scan(&id)
-		a.find(store.FoundChanged, "value %d has not the digest that it was written with", id)
+		a.addFinding(store.FoundChanged, "value %d has not the digest that it was written with", id)
 		return err
 	}, fmt.Sprintf(`SELECT v.id FROM value v JOIN value_json j ON j.id = v.id
 		WHERE (v.digest IS NULL) <> (length(CAST(j.body AS BLOB)) < %d)`, largeValue))
 }
 
-// integrity has SQLite compare its indexes with its tables.
-func (a *auditAll) integrity() error {
+// checkIntegrity has SQLite compare its indexes with its tables.
+func (a *databaseAudit) checkIntegrity() error {
 	return a.query(func(row scanner) error {
 		var verdict string
 		err := row.Scan(&verdict)
 		if err == nil && verdict != "ok" {
-			a.find(store.FoundUnreadable, "SQLite's integrity check: %s", verdict)
+			a.addFinding(store.FoundUnreadable, "SQLite's integrity check: %s", verdict)
 		}
 		return err
 	}, "PRAGMA integrity_check(20)")
 }
 
-// Row identifies what the row of a run, and that of its session, say beside the
+// RowHash identifies what the row of a run, and that of its session, say beside the
 // journal. It is the zero Hash for a run that was erased.
-func (s *Store) Row(ctx context.Context, c store.Chain) (store.Hash, error) {
+func (s *Store) RowHash(ctx context.Context, c store.Chain) (store.Hash, error) {
 	if c.Run == "" {
 		return store.Hash{}, nil
 	}

@@ -47,13 +47,13 @@ type packedRest struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// piece is the JSON that stands for a value.
-func (p *packer) piece(v engine.Value) (json.RawMessage, error) {
+// valueJSON is the JSON that stands for a value.
+func (p *packer) valueJSON(v engine.Value) (json.RawMessage, error) {
 	return p.appendValue(nil, v)
 }
 
-// plain is the value that the JSON of x says.
-func plain(x any) (engine.Value, error) {
+// valueOf is the value that the JSON of x says.
+func valueOf(x any) (engine.Value, error) {
 	b, err := json.Marshal(x)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func plain(x any) (engine.Value, error) {
 }
 
 func (p *packer) appendBody(b []byte, ch *engine.ContextChange) ([]byte, error) {
-	c, err := store.ChangeOf(ch.Body)
+	c, err := store.ContextChangeOf(ch.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +94,11 @@ func (p *packer) packChange(k *packedChange, c *convo.Change) error {
 		if !f.set {
 			continue
 		}
-		v, err := plain(f.from)
+		v, err := valueOf(f.from)
 		if err != nil {
 			return err
 		}
-		if *f.to, err = p.piece(v); err != nil {
+		if *f.to, err = p.valueJSON(v); err != nil {
 			return err
 		}
 	}
@@ -125,11 +125,11 @@ func (p *packer) encodeRest(m *convo.Message) (any, error) {
 		if !f.set {
 			continue
 		}
-		v, err := plainPart(f.from)
+		v, err := valueOrSelf(f.from)
 		if err != nil {
 			return nil, err
 		}
-		if *f.to, err = p.piece(v); err != nil {
+		if *f.to, err = p.valueJSON(v); err != nil {
 			return nil, err
 		}
 	}
@@ -140,13 +140,13 @@ func (p *packer) encodeRest(m *convo.Message) (any, error) {
 	return string(b), nil
 }
 
-// plainPart leaves alone what is a value already.
-func plainPart(x any) (engine.Value, error) {
+// valueOrSelf leaves alone what is a value already.
+func valueOrSelf(x any) (engine.Value, error) {
 	switch x.(type) {
 	case string, map[string]any:
 		return x, nil
 	}
-	return plain(x)
+	return valueOf(x)
 }
 
 func appendJSON(b []byte, x any) ([]byte, error) {
@@ -170,9 +170,9 @@ func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error)
 		return k.Other, nil
 	}
 	c := &convo.Change{Versions: k.Versions, Create: k.Create, Kind: k.Kind, Label: k.Label, Epoch: k.Epoch, Reset: k.Reset}
-	if err := u.pieces(
-		part{k.Settings, &c.Settings}, part{k.Set, &c.Set},
-		part{k.Output, &c.Output}, part{k.Session, &c.Session}, part{k.Marks, &c.Marks},
+	if err := u.decodeFields(
+		encodedField{k.Settings, &c.Settings}, encodedField{k.Set, &c.Set},
+		encodedField{k.Output, &c.Output}, encodedField{k.Session, &c.Session}, encodedField{k.Marks, &c.Marks},
 	); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error)
 	}
 	c.Append = make([]convo.Message, 0, k.Append)
 	for range k.Append {
-		m, err := u.nth(u.next)
+		m, err := u.commitMessage(u.next)
 		if err != nil {
 			return nil, err
 		}
@@ -191,14 +191,14 @@ func (u *unpacker) decodeBody(data []byte, _ *engine.ContextChange) (any, error)
 	return c, nil
 }
 
-// part is a value to be decoded into a field.
-type part struct {
+// encodedField is a value to be decoded into a field.
+type encodedField struct {
 	raw json.RawMessage
 	to  any
 }
 
-// pieces decodes values into fields whose JSON they are.
-func (u *unpacker) pieces(parts ...part) error {
+// decodeFields decodes values into fields whose JSON they are.
+func (u *unpacker) decodeFields(parts ...encodedField) error {
 	for _, p := range parts {
 		if p.raw == nil {
 			continue
@@ -243,9 +243,9 @@ func (u *unpacker) decodeRest(data string, m *convo.Message) error {
 	m.CallID, m.Name, m.Failed = k.CallID, k.Name, k.Failed
 	m.Provider, m.Pinned, m.Priority = k.Provider, k.Pinned, k.Priority
 	var native string
-	err := u.pieces(
-		part{k.Parts, &m.Parts}, part{k.Reasoning, &m.Reasoning}, part{k.Calls, &m.Calls},
-		part{k.Native, &native}, part{k.Metadata, &m.Metadata},
+	err := u.decodeFields(
+		encodedField{k.Parts, &m.Parts}, encodedField{k.Reasoning, &m.Reasoning}, encodedField{k.Calls, &m.Calls},
+		encodedField{k.Native, &native}, encodedField{k.Metadata, &m.Metadata},
 	)
 	if native != "" {
 		m.Native = json.RawMessage(native)
@@ -282,9 +282,9 @@ func unpackRole(x any) convo.Role {
 // messageID is the id of a message's row.
 func messageID(context, position int64) int64 { return context*rowsPerParent + position }
 
-// aTurn is how many messages a turn of a conversation appends: what is asked and
+// messagesPerTurn is how many messages a turn of a conversation appends: what is asked and
 // what is answered.
-const aTurn = 2
+const messagesPerTurn = 2
 
 // parseSpans reads the column that says which messages a commit appended; main is
 // what two numbers alone go on from, and one, which has as many messages as a turn.
@@ -301,7 +301,7 @@ func parseSpans(s string, main [2]int64) ([]int64, error) {
 		spans = append(spans, n)
 	}
 	if main[0] != 0 && len(spans) == 1 {
-		spans = append(spans, aTurn)
+		spans = append(spans, messagesPerTurn)
 	}
 	if main[0] != 0 && len(spans) == 2 {
 		return []int64{main[0], main[1] + spans[0], spans[1]}, nil

@@ -14,10 +14,10 @@ import (
 
 const selectCached = "SELECT value FROM cache WHERE key = ? AND (expires IS NULL OR expires > ?)"
 
-// CacheChange calls change with what is kept under key at now and keeps for ever what
+// CacheUpdate calls change with what is kept under key at now and keeps for ever what
 // it returns with true. Nothing else, in this process or another, changes the entry
 // meanwhile.
-func (s *Store) CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
+func (s *Store) CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error {
 	return s.write(ctx, "change cache", func(ctx context.Context) error {
 		var v engine.Value
 		var data string
@@ -43,11 +43,11 @@ func (s *Store) CacheChange(ctx context.Context, key string, now time.Time, chan
 	})
 }
 
-// Cached lists what is kept at now under keys that begin with prefix, by key.
-func (s *Store) Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error) {
-	out := []store.Cached{}
+// CacheList lists what is kept at now under keys that begin with prefix, by key.
+func (s *Store) CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error) {
+	out := []store.CacheEntry{}
 	err := s.query(ctx, func(row scanner) error {
-		var c store.Cached
+		var c store.CacheEntry
 		var data string
 		err := row.Scan(&c.Key, &data)
 		if err == nil {
@@ -73,11 +73,11 @@ func (s *Store) CacheDelete(ctx context.Context, keys []string) (n int, err erro
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	err = s.overwriting(ctx, op, func(ctx context.Context) error {
+	err = s.secureWrite(ctx, op, func(ctx context.Context) error {
 		n, err = s.deleteCached(ctx, "key IN (SELECT value FROM json_each(?))", string(list))
 		return err
 	})
-	_, err = s.scrubbed(ctx, op, store.Erased{}, err)
+	_, err = s.vacuumAfter(ctx, op, store.DeleteResult{}, err)
 	return n, err
 }
 
@@ -89,31 +89,31 @@ func (s *Store) deleteCached(ctx context.Context, where string, args ...any) (in
 	}
 	n, err := res.RowsAffected()
 	if err == nil && n > 0 {
-		err = rememberer{ctx, s.conn}.traces()
+		err = memoryWriter{ctx, s.conn}.markTraces()
 	}
 	return int(n), err
 }
 
-// doomedLearned takes the code that was learned for a user, ?1 with its end ?2, or in a
+// learnedToDelete takes the code that was learned for a user, ?1 with its end ?2, or in a
 // run of the trees ?3.
-const doomedLearned = `key >= '` + store.LearnedKeys + `' AND key < 'learned0' AND (key >= ?1 AND key < ?2
+const learnedToDelete = `key >= '` + store.LearnedCodePrefix + `' AND key < 'learned0' AND (key >= ?1 AND key < ?2
 	OR value ->> '$.run' IN (SELECT id FROM run WHERE root IN (SELECT value FROM json_each(?3)))
 	OR value ->> '$.confirmed' IN (SELECT id FROM run WHERE root IN (SELECT value FROM json_each(?3))))`
 
-// learned are the arguments of doomedLearned.
-func (x eraser) learned(roots string) []any {
+// learnedArgs are the arguments of doomedLearned.
+func (x deleter) learnedArgs(roots string) []any {
 	if x.user == "" {
 		return []any{"", "", roots}
 	}
-	prefix := store.LearnedKeysOf(x.user)
+	prefix := store.LearnedCodePrefixOf(x.user)
 	return []any{prefix, prefix[:len(prefix)-1] + "0", roots} // "0" follows "/"
 }
 
-func (x eraser) countLearned(roots string) (n int, err error) {
-	err = x.q.QueryRowContext(x.ctx, "SELECT count(*) FROM cache WHERE "+doomedLearned, x.learned(roots)...).Scan(&n)
+func (x deleter) countLearned(roots string) (n int, err error) {
+	err = x.q.QueryRowContext(x.ctx, "SELECT count(*) FROM cache WHERE "+learnedToDelete, x.learnedArgs(roots)...).Scan(&n)
 	return n, err
 }
 
-func (x eraser) deleteLearned(roots string) (int, error) {
-	return x.s.deleteCached(x.ctx, doomedLearned, x.learned(roots)...)
+func (x deleter) deleteLearned(roots string) (int, error) {
+	return x.s.deleteCached(x.ctx, learnedToDelete, x.learnedArgs(roots)...)
 }

@@ -19,9 +19,9 @@ type chainState struct {
 // payload in, in bytes.
 const maxPayload = 1 << 20
 
-// link is the tag of a commit that follows what is there; refused is an event that
+// nextTag is the tag of a commit that follows what is there; refused is an event that
 // cannot be stored.
-func (w *writerTx) link(r *runState, c *engine.Commit) (tag store.Tag, refused, failed error) {
+func (w *writeTx) nextTag(r *runState, c *engine.Commit) (tag store.Tag, refused, failed error) {
 	if !r.chain.known || r.chain.seq != c.Seq-1 {
 		if r.chain.tag, failed = w.lastTag(r, c.Run, c.Seq-1); failed != nil {
 			return 0, nil, failed
@@ -36,12 +36,12 @@ func (w *writerTx) link(r *runState, c *engine.Commit) (tag store.Tag, refused, 
 		w.s.payload = payload
 	}
 	r.chain.seq = c.Seq
-	r.chain.tag = r.chain.tag.Next(store.HeaderOf(c), store.Digest(r.salt, c.Run, c.Seq, payload))
+	r.chain.tag = r.chain.tag.Next(store.HeaderOf(c), store.CommitDigest(r.salt, c.Run, c.Seq, payload))
 	return r.chain.tag, nil, nil
 }
 
 // lastTag is the tag that a run's next commit follows.
-func (w *writerTx) lastTag(r *runState, run string, seq int64) (store.Tag, error) {
+func (w *writeTx) lastTag(r *runState, run string, seq int64) (store.Tag, error) {
 	l := w.lineage()
 	if seq > r.base.seq {
 		tag, ok, err := l.tag(r.num, seq)
@@ -49,18 +49,18 @@ func (w *writerTx) lastTag(r *runState, run string, seq int64) (store.Tag, error
 			return tag, err
 		}
 		// A commit from before there were chains.
-		return store.BeginTag(0, store.Origin(r.salt, run)), nil
+		return store.FirstTag(0, store.OriginHash(r.salt, run)), nil
 	}
-	base, err := l.tagIn(r.base)
-	return store.BeginTag(base, store.Origin(r.salt, run)), err
+	base, err := l.baseTag(r.base)
+	return store.FirstTag(base, store.OriginHash(r.salt, run)), err
 }
 
-// tagIn is the tag of the last commit that a run shares with its base, 0 for none.
-func (l lineage) tagIn(b based) (store.Tag, error) {
+// baseTag is the tag of the last commit that a run shares with its base, 0 for none.
+func (l lineage) baseTag(b sharedBase) (store.Tag, error) {
 	if b.run == 0 || b.seq == 0 {
 		return 0, nil
 	}
-	levels, err := l.levels(b.run, b.seq)
+	levels, err := l.sharedRanges(b.run, b.seq)
 	if err != nil || len(levels) == 0 {
 		return 0, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func (w *writerTx) lineage() lineage { return lineage{w.ctx, w.s.conn} }
+func (w *writeTx) lineage() lineage { return lineage{w.ctx, w.s.conn} }
 
 // context is the context that a change is of, made with the commit where it is
 // not there.
@@ -20,13 +20,13 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 	if c != nil {
 		return c, nil
 	}
-	row, refused, err := p.begin(ch)
+	row, refused, err := p.newContextRow(ch)
 	if err == nil && refused == nil {
-		err = p.number(&row)
+		err = p.assignRow(&row)
 	}
 	if err != nil || refused != nil {
 		p.failed = err
-		return nil, firstOf(err, refused)
+		return nil, firstError(err, refused)
 	}
 	c = &contextState{id: row.id, next: row.start, row: row.id}
 	if row.kind == fromSession {
@@ -36,18 +36,18 @@ func (p *packer) context(ch *engine.ContextChange) (*contextState, error) {
 	return c, nil
 }
 
-// number gives a new context its row, unless it is a round's main one, of which
+// assignRow gives a new context its row, unless it is a round's main one, of which
 // the run's row says all.
-func (p *packer) number(row *contextRow) (err error) {
+func (p *packer) assignRow(row *contextRow) (err error) {
 	r := p.run.round
 	if row.kind == fromSession && row.name == engine.MainContext && row.start == r.first && row.source == r.context {
-		row.id, p.folds = -p.run.num, true
+		row.id, p.mainFolded = -p.run.num, true
 		return nil
 	}
 	if row.source == -p.run.num {
-		p.folds = false
+		p.mainFolded = false
 	}
-	if row.source, err = p.w.rowOf(row.source); err != nil {
+	if row.source, err = p.w.contextRowID(row.source); err != nil {
 		return err
 	}
 	row.id, err = p.w.nextContext()
@@ -55,9 +55,9 @@ func (p *packer) number(row *contextRow) (err error) {
 	return err
 }
 
-// rowOf is the row of a context that others refer to. A round's main context that
+// contextRowID is the row of a context that others refer to. A round's main context that
 // has none gets one.
-func (w *writerTx) rowOf(id int64) (int64, error) {
+func (w *writeTx) contextRowID(id int64) (int64, error) {
 	if id >= 0 {
 		return id, nil
 	}
@@ -78,29 +78,29 @@ func (w *writerTx) rowOf(id int64) (int64, error) {
 	return row, err
 }
 
-func firstOf(a, b error) error {
+func firstError(a, b error) error {
 	if a != nil {
 		return a
 	}
 	return b
 }
 
-// begin says what a new context goes on with.
-func (p *packer) begin(ch *engine.ContextChange) (row contextRow, refused, failed error) {
+// newContextRow says what a new context goes on with.
+func (p *packer) newContextRow(ch *engine.ContextChange) (row contextRow, refused, failed error) {
 	row = contextRow{name: ch.ID, start: int64(ch.At)}
 	switch {
 	case ch.Session != "":
 		row.kind, row.source = fromSession, p.run.round.context
-		refused, failed = p.joins(ch)
+		refused, failed = p.checkSessionContext(ch)
 	case ch.Run != "":
 		row.kind = fromRun
-		row.source, refused, failed = p.sourceIn(ch)
+		row.source, refused, failed = p.sourceInRun(ch)
 	case ch.Parent != "" && ch.At > 0:
 		row.kind = fromLane
-		row.source, failed = p.sourceHere(ch.Parent)
+		row.source, failed = p.sourceInThisRun(ch.Parent)
 	case !ch.Create && p.run.base.run != 0:
-		var h history
-		h, failed = p.w.lineage().history(p.run.base.run, ch.ID, p.run.base.seq)
+		var h contextRef
+		h, failed = p.w.lineage().findContext(p.run.base.run, ch.ID, p.run.base.seq)
 		if h.id != 0 {
 			row.kind, row.source, row.start = fromBase, h.id, h.length
 		}
@@ -111,9 +111,9 @@ func (p *packer) begin(ch *engine.ContextChange) (row contextRow, refused, faile
 	return row, refused, failed
 }
 
-// joins checks that a context goes on with the session that the run is a round
+// checkSessionContext checks that a context goes on with the session that the run is a round
 // of, and where that session is.
-func (p *packer) joins(ch *engine.ContextChange) (refused, failed error) {
+func (p *packer) checkSessionContext(ch *engine.ContextChange) (refused, failed error) {
 	var id string
 	var start int64
 	err := p.w.s.conn.QueryRowContext(p.w.ctx, "SELECT coalesce((SELECT id FROM session WHERE num = ?1), ''), coalesce((SELECT start FROM context WHERE id = ?2), 0)",
@@ -124,16 +124,16 @@ func (p *packer) joins(ch *engine.ContextChange) (refused, failed error) {
 	if id != ch.Session || id == "" {
 		return fmt.Errorf("context %s: the run is no round of session %s", ch.ID, ch.Session), nil
 	}
-	next, err := p.w.lineage().next(p.run.round.context, start)
+	next, err := p.w.lineage().nextPosition(p.run.round.context, start)
 	if err == nil && next != int64(ch.At) {
 		return fmt.Errorf("context %s: session %s has %d messages, not %d: %w", ch.ID, id, next, ch.At, store.ErrSequence), nil
 	}
 	return nil, err
 }
 
-// sourceIn is the row of a context of another run, which has at least so many
+// sourceInRun is the row of a context of another run, which has at least so many
 // messages.
-func (p *packer) sourceIn(ch *engine.ContextChange) (id int64, refused, failed error) {
+func (p *packer) sourceInRun(ch *engine.ContextChange) (id int64, refused, failed error) {
 	if ch.At == 0 {
 		return 0, nil, nil
 	}
@@ -141,7 +141,7 @@ func (p *packer) sourceIn(ch *engine.ContextChange) (id int64, refused, failed e
 	if err != nil {
 		return 0, nil, err
 	}
-	h, err := p.w.lineage().history(num, ch.Parent, endless)
+	h, err := p.w.lineage().findContext(num, ch.Parent, maxNumber)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -152,8 +152,8 @@ func (p *packer) sourceIn(ch *engine.ContextChange) (id int64, refused, failed e
 	return h.id, nil, nil
 }
 
-// sourceHere is the row of a context of this run, 0 for none.
-func (p *packer) sourceHere(name string) (int64, error) {
+// sourceInThisRun is the row of a context of this run, 0 for none.
+func (p *packer) sourceInThisRun(name string) (int64, error) {
 	c, err := p.run.context(p.w, name)
 	if err != nil || c != nil {
 		if c != nil {
@@ -164,17 +164,17 @@ func (p *packer) sourceHere(name string) (int64, error) {
 	if p.run.base.run == 0 {
 		return 0, nil
 	}
-	h, err := p.w.lineage().history(p.run.base.run, name, p.run.base.seq)
+	h, err := p.w.lineage().findContext(p.run.base.run, name, p.run.base.seq)
 	return h.id, err
 }
 
 // number is a run's number, 0 where there is no such run.
-func (w *writerTx) number(id string) (num int64, err error) {
+func (w *writeTx) number(id string) (num int64, err error) {
 	err = w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce((SELECT num FROM run WHERE id = ?), 0)", id).Scan(&num)
 	return num, err
 }
 
-// precedes reports whether a commit is one that the run itself can have.
-func (b based) precedes(c *engine.Commit) bool {
+// allows reports whether a commit is one that the run itself can have.
+func (b sharedBase) allows(c *engine.Commit) bool {
 	return c.Seq > b.seq && c.Seq < rowsPerParent && (c.Seq > b.seq+1 || c.First == b.last+1)
 }

@@ -79,7 +79,7 @@ func (p *printing) Fatal(args ...any) {
 	os.Exit(1)
 }
 
-func TestWhatWasAcknowledgedSurvivesKillingTheProcess(t *testing.T) {
+func TestAcknowledgedCommitsSurviveAKilledProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), crashFile)
 	r := rand.New(rand.NewPCG(3, 4))
 	acknowledged, kills := int64(0), 30

@@ -24,22 +24,22 @@ func newSalt() []byte {
 func (s *Store) Create(ctx context.Context, n store.NewRun) error {
 	return s.write(ctx, "create run "+n.ID, func(ctx context.Context) error {
 		l := lineage{ctx, s.conn}
-		base, err := l.based(n.Base)
+		base, err := l.findBase(n.Base)
 		if err != nil {
 			return err
 		}
-		_, err = l.create(n, base, round{})
+		_, err = l.insertRun(n, base, roundInfo{})
 		return err
 	})
 }
 
-// create inserts the row of a run, which is its only one.
-func (l lineage) create(n store.NewRun, base based, r round) (num int64, err error) {
-	program, err := l.program(n.Flow, n.Fingerprint)
+// insertRun inserts the row of a run, which is its only one.
+func (l lineage) insertRun(n store.NewRun, base sharedBase, r roundInfo) (num int64, err error) {
+	program, err := l.programNumber(n.Flow, n.Fingerprint)
 	if err != nil {
 		return 0, err
 	}
-	seal, err := sealed(factsOf(&n, base, r))
+	seal, err := sealOf(runFactsOf(&n, base, r))
 	if err != nil {
 		return 0, err
 	}
@@ -58,14 +58,14 @@ func (l lineage) create(n store.NewRun, base based, r round) (num int64, err err
 		WHERE NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1) RETURNING num`,
 		n.ID, newSalt(), program, n.User, r.first, nullText(n.Parent), n.Origin, n.At.UnixMilli(),
 		nullInt(base.run), nullInt(base.seq), nullInt(base.last), nullInt(r.session), nullInt(r.number), seal).Scan(&num)
-	if kindOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
+	if storeErrorOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
 		err = fmt.Errorf("run %s: %w", n.ID, store.ErrExists)
 	}
 	return num, err
 }
 
-// program is the number of what runs of one flow and fingerprint have alike.
-func (l lineage) program(flow, fingerprint string) (num int64, err error) {
+// programNumber is the number of what runs of one flow and fingerprint have alike.
+func (l lineage) programNumber(flow, fingerprint string) (num int64, err error) {
 	err = l.q.QueryRowContext(l.ctx, "SELECT num FROM program WHERE fingerprint = ? AND flow = ?", fingerprint, flow).Scan(&num)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = l.q.QueryRowContext(l.ctx, "INSERT INTO program (flow, fingerprint) VALUES (?, ?) RETURNING num", flow, fingerprint).Scan(&num)

@@ -20,8 +20,8 @@ import (
 // DeleteSession deletes a session, its rounds and what depends on them, so that
 // no byte of it is left in the file or its log. store.ErrNotFound where there is
 // none, store.ErrOwned where a live process works on it.
-func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	return s.erase(ctx, "delete session "+id, e, "", func(ctx context.Context) ([]int64, error) {
+func (s *Store) DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	return s.deleteTrees(ctx, "delete session "+id, e, "", func(ctx context.Context) ([]int64, error) {
 		var num int64
 		err := s.conn.QueryRowContext(ctx, "SELECT num FROM session WHERE id = ?", id).Scan(&num)
 		return []int64{-num}, err
@@ -31,15 +31,15 @@ func (s *Store) DeleteSession(ctx context.Context, id string, e store.Erasure) (
 // DeleteRun deletes a run with its children and what depends on them, so that no
 // byte of it is left in the file or its log. store.ErrPart where it is a round or
 // a child, store.ErrNotFound, store.ErrOwned as for DeleteSession.
-func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error) {
-	return s.erase(ctx, "delete run "+id, e, "", func(ctx context.Context) ([]int64, error) {
+func (s *Store) DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error) {
+	return s.deleteTrees(ctx, "delete run "+id, e, "", func(ctx context.Context) ([]int64, error) {
 		var num, root int64
 		var whole string
 		err := s.conn.QueryRowContext(ctx, `SELECT num, root, coalesce(
 			(SELECT 'session ' || s.id FROM session s WHERE s.num = -r.root), (SELECT 'run ' || o.id FROM run o WHERE o.num = r.root), '')
 			FROM run r WHERE id = ?`, id).Scan(&num, &root, &whole)
 		if err == nil && num != root {
-			err = fmt.Errorf("%w: of %s", store.ErrPart, whole)
+			err = fmt.Errorf("%w: of %s", store.ErrNotRoot, whole)
 		}
 		return []int64{root}, err
 	})
@@ -48,11 +48,11 @@ func (s *Store) DeleteRun(ctx context.Context, id string, e store.Erasure) (stor
 // DeleteUser deletes the sessions, runs, trajectories and memory of a user and what
 // depends on them, so that no byte of it is left in the file or its log. A user who
 // has none is no error. store.ErrOwned as for DeleteSession.
-func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error) {
+func (s *Store) DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error) {
 	if user == "" {
-		return store.Erased{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
+		return store.DeleteResult{}, fmt.Errorf("delete user: no name: %w", store.ErrNotFound)
 	}
-	return s.erase(ctx, "delete user "+user, e, user, func(ctx context.Context) (roots []int64, err error) {
+	return s.deleteTrees(ctx, "delete user "+user, e, user, func(ctx context.Context) (roots []int64, err error) {
 		err = lineage{ctx, s.conn}.query(func(row scanner) error {
 			var root int64
 			err := row.Scan(&root)
@@ -63,18 +63,18 @@ func (s *Store) DeleteUser(ctx context.Context, user string, e store.Erasure) (s
 	})
 }
 
-// erase deletes trees with what depends on them and the trajectories and memory of a
+// deleteTrees deletes trees with what depends on them and the trajectories and memory of a
 // user, "" for nobody's, and then every trace.
-func (s *Store) erase(ctx context.Context, op string, e store.Erasure, user string, find func(ctx context.Context) ([]int64, error)) (store.Erased, error) {
-	var out store.Erased
-	err := s.erasing(ctx, op, func(ctx context.Context) error {
+func (s *Store) deleteTrees(ctx context.Context, op string, e store.DeleteOptions, user string, find func(ctx context.Context) ([]int64, error)) (store.DeleteResult, error) {
+	var out store.DeleteResult
+	err := s.secureDelete(ctx, op, func(ctx context.Context) error {
 		roots, err := find(ctx)
 		if err != nil {
 			return err
 		}
-		x := eraser{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: e.Now, user: user}
+		x := deleter{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: e.Now, user: user}
 		if len(roots) == 0 {
-			out, err = x.alone(e.Dry)
+			out, err = x.deleteUserOnly(e.DryRun)
 			return err
 		}
 		trees, err := x.dependents()
@@ -82,43 +82,43 @@ func (s *Store) erase(ctx context.Context, op string, e store.Erasure, user stri
 			return err
 		}
 		forks := forksOf(trees, roots)
-		if roots = trees.with(roots); !e.Force {
-			if err := x.free(roots); err != nil {
+		if roots = trees.withDependents(roots); !e.Force {
+			if err := x.checkUnowned(roots); err != nil {
 				return err
 			}
 		}
-		names, err := x.names(forks)
+		names, err := x.treeNames(forks)
 		if err != nil {
 			return err
 		}
 		defer func() { out.Forks = names }()
-		if e.Dry {
-			out, err = x.count(roots)
+		if e.DryRun {
+			out, err = x.countRows(roots)
 			return err
 		}
-		if err = x.bury(s, roots); err != nil {
+		if err = x.writeTombstones(s, roots); err != nil {
 			return err
 		}
-		out, err = x.delete(roots)
+		out, err = x.deleteRows(roots)
 		return err
 	})
-	if e.Dry {
+	if e.DryRun {
 		return out, err
 	}
-	return s.scrubbed(ctx, op, out, err)
+	return s.vacuumAfter(ctx, op, out, err)
 }
 
-// erasing runs fn in a transaction whose deletions are overwritten. That rows
+// secureDelete runs fn in a transaction whose deletions are overwritten. That rows
 // refer to what is deleted is seen to by deleting them too.
-func (s *Store) erasing(ctx context.Context, op string, fn func(ctx context.Context) error) error {
+func (s *Store) secureDelete(ctx context.Context, op string, fn func(ctx context.Context) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.pragmas(ctx, "foreign_keys = OFF", "secure_delete = ON"); err != nil {
 		return s.wrap(op, err)
 	}
-	err := s.begin(ctx)
+	err := s.beginTx(ctx)
 	if err == nil {
-		err = s.finish(fn(context.WithoutCancel(ctx)))
+		err = s.endTx(fn(context.WithoutCancel(ctx)))
 	}
 	s.runs = runCache{}
 	return s.wrap(op, errors.Join(err, s.pragmas(context.WithoutCancel(ctx), "foreign_keys = ON", "secure_delete = OFF")))
@@ -133,9 +133,9 @@ func (s *Store) pragmas(ctx context.Context, list ...string) error {
 	return nil
 }
 
-// scrubbed makes sure that nothing is left of what was deleted, also by an earlier
+// vacuumAfter makes sure that nothing is left of what was deleted, also by an earlier
 // call that could not, or by a process that died.
-func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err error) (store.Erased, error) {
+func (s *Store) vacuumAfter(ctx context.Context, op string, out store.DeleteResult, err error) (store.DeleteResult, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return out, err
 	}
@@ -148,13 +148,13 @@ func (s *Store) scrubbed(ctx context.Context, op string, out store.Erased, err e
 		return out, errors.Join(err, fmt.Errorf("%s: what is deleted may have left traces in the file; delete again: %w", op, s.wrap("scrub", e)))
 	}
 	if err == nil && out.Runs+out.Sessions+out.Trajectories+out.Memories+out.Learned > 0 {
-		out.Copies, err = filepath.Glob(globbed(s.path) + ".v*.backup")
+		out.Copies, err = filepath.Glob(escapeGlob(s.path) + ".v*.backup")
 	}
 	return out, err
 }
 
-// globbed is a path that stands for itself in a pattern.
-func globbed(path string) string {
+// escapeGlob is a path that stands for itself in a pattern.
+func escapeGlob(path string) string {
 	var b []rune
 	for _, r := range path {
 		switch r {
@@ -190,8 +190,8 @@ func (s *Store) Scrub(ctx context.Context) error {
 // dependents are, by its root, the roots of trees that share a past with a tree.
 type dependents map[int64][]int64
 
-// with adds to roots what depends on them.
-func (d dependents) with(roots []int64) []int64 {
+// withDependents adds to roots what depends on them.
+func (d dependents) withDependents(roots []int64) []int64 {
 	seen := map[int64]bool{}
 	var out []int64
 	for len(roots) > 0 {
@@ -208,7 +208,7 @@ func (d dependents) with(roots []int64) []int64 {
 
 // forksOf are the trees that depend on others, without those.
 func forksOf(trees dependents, roots []int64) []int64 {
-	forks := slices.DeleteFunc(trees.with(slices.Clone(roots)), func(r int64) bool { return slices.Contains(roots, r) })
+	forks := slices.DeleteFunc(trees.withDependents(slices.Clone(roots)), func(r int64) bool { return slices.Contains(roots, r) })
 	slices.SortFunc(forks, func(a, b int64) int { // sessions first, then runs, each by age
 		if a < 0 != (b < 0) {
 			return cmp.Compare(a, b)
@@ -218,8 +218,8 @@ func forksOf(trees dependents, roots []int64) []int64 {
 	return forks
 }
 
-// eraser deletes trees in a transaction.
-type eraser struct {
+// deleter deletes trees in a transaction.
+type deleter struct {
 	lineage
 	s    *Store
 	conn *sql.Conn
@@ -229,7 +229,7 @@ type eraser struct {
 
 // dependents reads what depends on what: forks of runs, of sessions, and contexts
 // that go on with those of other trees.
-func (x eraser) dependents() (dependents, error) {
+func (x deleter) dependents() (dependents, error) {
 	d := dependents{}
 	err := x.query(func(row scanner) error {
 		var on, root int64
@@ -244,8 +244,8 @@ func (x eraser) dependents() (dependents, error) {
 	return d, err
 }
 
-// names are what trees are called, by their roots.
-func (x eraser) names(roots []int64) ([]store.Tree, error) {
+// treeNames are what trees are called, by their roots.
+func (x deleter) treeNames(roots []int64) ([]store.Tree, error) {
 	var out []store.Tree
 	for _, root := range roots {
 		var t store.Tree
@@ -261,8 +261,8 @@ func (x eraser) names(roots []int64) ([]store.Tree, error) {
 	return out, nil
 }
 
-// free refuses where a live process owns a run of the trees.
-func (x eraser) free(roots []int64) error {
+// checkUnowned refuses where a live process owns a run of the trees.
+func (x deleter) checkUnowned(roots []int64) error {
 	list, err := json.Marshal(roots)
 	if err != nil {
 		return err
@@ -277,13 +277,13 @@ func (x eraser) free(roots []int64) error {
 		x.now.UnixMilli(), string(list))
 }
 
-// delete deletes all rows of the trees.
-func (x eraser) delete(roots []int64) (out store.Erased, err error) {
+// deleteRows deletes all rows of the trees.
+func (x deleter) deleteRows(roots []int64) (out store.DeleteResult, err error) {
 	list, err := json.Marshal(roots)
 	if err != nil {
 		return out, err
 	}
-	if out.Trajectories, err = x.deleteTrails(doomedTrails, string(list), nullText(x.user)); err != nil {
+	if out.Trajectories, err = x.deleteTrajectories(trajectoriesToDelete, string(list), nullText(x.user)); err != nil {
 		return out, err
 	}
 	if _, err := x.conn.ExecContext(x.ctx, "CREATE TEMP TABLE doomed (root INTEGER PRIMARY KEY)"); err != nil {
@@ -292,7 +292,7 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 	if _, err := x.conn.ExecContext(x.ctx, "INSERT INTO doomed SELECT value FROM json_each(?)", string(list)); err != nil {
 		return out, err
 	}
-	if out.Memories, err = x.forget(string(list)); err != nil {
+	if out.Memories, err = x.deleteMemories(string(list)); err != nil {
 		return out, err
 	}
 	if out.Learned, err = x.deleteLearned(string(list)); err != nil {
@@ -345,5 +345,5 @@ func (x eraser) delete(roots []int64) (out store.Erased, err error) {
 		}
 		*q.count = int(n)
 	}
-	return out, x.s.sealGone(x.ctx)
+	return out, x.s.sealDeleted(x.ctx)
 }

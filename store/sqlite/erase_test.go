@@ -39,10 +39,10 @@ func leaveTraces(t *testing.T, s *Store, who string) {
 	for i, size := range []int{1, 40, 1500} {
 		run := fmt.Sprint(who, "-canary-run-", i)
 		said := func(kind string) string { return canary(who, kind, size) + fmt.Sprint(i) }
-		q := store.Queued{ID: fmt.Sprint(who, "-canary-queued-", i), Session: session, Value: said("queue"), By: who + "-canary-sender", At: time.UnixMilli(1)}
+		q := store.QueuedMessage{ID: fmt.Sprint(who, "-canary-queued-", i), Session: session, Value: said("queue"), By: who + "-canary-sender", At: time.UnixMilli(1)}
 		_, err := s.Enqueue(ctx, q)
 		must(err)
-		_, _, err = s.BeginRound(ctx, q.ID, store.NewRun{ID: run, Flow: "chat", User: who + "-canary-user", At: time.UnixMilli(1)})
+		_, _, err = s.StartRound(ctx, q.ID, store.NewRun{ID: run, Flow: "chat", User: who + "-canary-user", At: time.UnixMilli(1)})
 		must(err)
 		l, err := s.Acquire(ctx, run, who+"-canary-owner", time.Hour, time.UnixMilli(1))
 		must(err)
@@ -73,7 +73,7 @@ func leaveTraces(t *testing.T, s *Store, who string) {
 		}
 		appendOne := func(seq, first int64, head store.Head, events ...engine.Event) {
 			t.Helper()
-			a := store.Append{Commit: engine.Commit{Run: run, Seq: seq, First: first, At: seq, Events: events}, Fence: l.Fence, Head: head, Main: []byte(said("main"))}
+			a := store.Append{Commit: engine.Commit{Run: run, Seq: seq, First: first, At: seq, Events: events}, Fence: l.Fence, Head: head, Carryover: []byte(said("main"))}
 			must(s.Append(ctx, []store.Append{a})[0])
 		}
 		appendOne(1, 1, head, events...)
@@ -82,10 +82,10 @@ func leaveTraces(t *testing.T, s *Store, who string) {
 			must(s.SaveCheckpoint(ctx, store.Checkpoint{Run: run, Seq: seq + 1, Body: []byte(strings.Repeat(said("checkpoint"), 3-int(seq)))}))
 		}
 		must(s.CachePut(ctx, said("cachekey"), said("cached"), time.Time{}))
-		must(s.Done(ctx, []int64{int64(i + 1)})) // some are gone before
+		must(s.RemovePosts(ctx, []int64{int64(i + 1)})) // some are gone before
 		appendOne(2, int64(len(events))+1, store.Head{Status: engine.Failed}, &engine.RunFailed{Error: &engine.Error{Code: "c", Message: said("failure")}})
 	}
-	_, err := s.Enqueue(ctx, store.Queued{ID: who + "-canary-waiting", Session: session, Value: canary(who, "waiting", 900), At: time.UnixMilli(1)})
+	_, err := s.Enqueue(ctx, store.QueuedMessage{ID: who + "-canary-waiting", Session: session, Value: canary(who, "waiting", 900), At: time.UnixMilli(1)})
 	must(err)
 	leaveTrails(t, s, who, "session", "alone")
 	leaveMemory(t, s, who)
@@ -114,27 +114,27 @@ func traces(tb testing.TB, s *Store, text string) map[string]int {
 	return out
 }
 
-func TestNoByteOfADeletedUserIsLeftInTheFiles(t *testing.T) {
+func TestDeletingAUserLeavesNoBytesInTheFiles(t *testing.T) {
 	for name, erase := range map[string]func(ctx context.Context, s *Store) error{
 		"user": func(ctx context.Context, s *Store) error {
-			_, err := s.DeleteUser(ctx, "bob-canary-user", store.Erasure{Now: time.Now()})
+			_, err := s.DeleteUser(ctx, "bob-canary-user", store.DeleteOptions{Now: time.Now()})
 			return err
 		},
 		"session and run": func(ctx context.Context, s *Store) error {
-			_, err := s.DeleteSession(ctx, "bob-canary-session", store.Erasure{Now: time.Now()})
+			_, err := s.DeleteSession(ctx, "bob-canary-session", store.DeleteOptions{Now: time.Now()})
 			if err != nil {
 				return err
 			}
-			_, err = s.DeleteRun(ctx, "bob-canary-alone", store.Erasure{Now: time.Now()})
+			_, err = s.DeleteRun(ctx, "bob-canary-alone", store.DeleteOptions{Now: time.Now()})
 			return err
 		},
 		"prune": func(ctx context.Context, s *Store) error {
 			for _, run := range []string{"bob-canary-fork", "bob-canary-alone"} {
-				if _, err := s.DeleteRun(ctx, run, store.Erasure{Now: time.Now()}); err != nil {
+				if _, err := s.DeleteRun(ctx, run, store.DeleteOptions{Now: time.Now()}); err != nil {
 					return err
 				}
 			}
-			_, err := s.PruneSessions(ctx, store.Prune{Now: time.Now(), User: "bob-canary-user", Older: time.Hour})
+			_, err := s.PruneSessions(ctx, store.PruneOptions{Now: time.Now(), User: "bob-canary-user", OlderThan: time.Hour})
 			return err
 		},
 	} {
@@ -175,13 +175,13 @@ func erasesBob(t *testing.T, erase func(ctx context.Context, s *Store) error) {
 	leaveTraces(t, s, "bob")
 }
 
-func TestEveryTableIsEmptyOfWhatWasDeleted(t *testing.T) {
+func TestDeletionRemovesRowsFromEveryTable(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	leaveTraces(t, s, "bob")
-	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.Erasure{Now: time.Now()}); err != nil {
+	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := s.texts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+	tables, err := s.queryTexts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,9 +200,9 @@ func TestEveryTableIsEmptyOfWhatWasDeleted(t *testing.T) {
 	}
 }
 
-func TestTheCopyThatAnUpgradeLeftIsTold(t *testing.T) {
+func TestDeletionReportsUpgradeBackups(t *testing.T) {
 	s := openV2(t)
-	gone, err := s.DeleteRun(t.Context(), "r", store.Erasure{Now: time.Now(), Force: true})
+	gone, err := s.DeleteRun(t.Context(), "r", store.DeleteOptions{Now: time.Now(), Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestTheCopyThatAnUpgradeLeftIsTold(t *testing.T) {
 			t.Errorf("%q is in %v", text, n)
 		}
 	}
-	if _, err := s.DeleteRun(t.Context(), "r", store.Erasure{Now: time.Now()}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.DeleteRun(t.Context(), "r", store.DeleteOptions{Now: time.Now()}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("again: %v", err)
 	}
 }

@@ -37,13 +37,13 @@ func wrap(op string, err error) error {
 	if errors.Is(err, sql.ErrNoRows) { // which says no more than the store's word for it
 		return fmt.Errorf("%s: %w", op, store.ErrNotFound)
 	}
-	if kind := kindOf(err); kind != nil && !errors.Is(err, kind) {
+	if kind := storeErrorOf(err); kind != nil && !errors.Is(err, kind) {
 		return fmt.Errorf("%s: %w (%w)", op, kind, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-func kindOf(err error) error {
+func storeErrorOf(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.ErrNotFound
 	}

@@ -94,9 +94,9 @@ func (s *Store) Inbox(ctx context.Context, id string) ([]store.Post, error) {
 	return s.posts(ctx, "inbox of run "+id, "r.id = ?", id)
 }
 
-// Posts returns the messages to all runs that owner has, oldest first, and takes
+// PostsForOwner returns the messages to all runs that owner has, oldest first, and takes
 // none.
-func (s *Store) Posts(ctx context.Context, owner string) ([]store.Post, error) {
+func (s *Store) PostsForOwner(ctx context.Context, owner string) ([]store.Post, error) {
 	return s.posts(ctx, "inbox of "+owner, "r.owner = ?", owner)
 }
 
@@ -120,8 +120,8 @@ func (s *Store) posts(ctx context.Context, op, where, arg string) ([]store.Post,
 	return out, nil
 }
 
-// Done removes messages from inboxes; one that is gone already is no error.
-func (s *Store) Done(ctx context.Context, ids []int64) error {
+// RemovePosts removes messages from inboxes; one that is gone already is no error.
+func (s *Store) RemovePosts(ctx context.Context, ids []int64) error {
 	list, err := json.Marshal(ids)
 	if err != nil || len(ids) == 0 {
 		return err
@@ -158,9 +158,9 @@ func (s *Store) CachePut(ctx context.Context, key string, v engine.Value, expire
 	return err
 }
 
-// CacheSweep forgets what has expired at now and says how much that was. Where
+// CacheDeleteExpired forgets what has expired at now and says how much that was. Where
 // there is nothing it writes nothing.
-func (s *Store) CacheSweep(ctx context.Context, now time.Time) (int64, error) {
+func (s *Store) CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error) {
 	var expired bool
 	err := s.reader.QueryRowContext(ctx,
 		"SELECT EXISTS (SELECT 1 FROM cache WHERE expires IS NOT NULL AND expires <= ?)", now.UnixMilli()).Scan(&expired)

@@ -11,7 +11,7 @@ import (
 )
 
 // A conversation is left and taken again for each answer.
-func TestCommitsUnderANewFenceAreStillKeptAsDifferences(t *testing.T) {
+func TestCommitsAfterANewFenceAreStoredAsDeltas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	all := []*Store{openAt(t, path, Options{}), openAt(t, path, Options{})}
 	c := newChain(t, all[0], "r")

@@ -22,9 +22,9 @@ const (
 	applicationID = 0x57454952 // "WEIR"
 )
 
-// checkedWhole is the size up to which a file is checked page by page when it
+// maxFullCheck is the size up to which a file is checked page by page when it
 // is opened; damage in larger ones shows when the place is read.
-const checkedWhole = 4 << 20 // bytes
+const maxFullCheck = 4 << 20 // bytes
 
 // inspect returns the schema version of the file at path, 0 for an empty one,
 // without writing anything. Errors are fs.ErrNotExist, store.ErrCorrupt and
@@ -51,14 +51,14 @@ func inspect(ctx context.Context, path string, target int64, untrusted bool) (in
 		return 0, err
 	}
 	if version > target {
-		return 0, newer(version, target)
+		return 0, checkVersion(version, target)
 	}
 	return version, nil
 }
 
-func newer(version, target int64) error {
+func checkVersion(version, target int64) error {
 	return fmt.Errorf("%w: it is of schema version %d and this build knows up to %d; use a newer weir",
-		store.ErrNewer, version, target)
+		store.ErrNewerVersion, version, target)
 }
 
 // readHeader checks what can be told without SQLite and returns the size, and
@@ -105,7 +105,7 @@ func inspectOpen(ctx context.Context, db *sql.DB, size int64, untrusted bool) (i
 		return 0, err
 	}
 	version, err := schemaVersion(ctx, db)
-	if err != nil || size > checkedWhole {
+	if err != nil || size > maxFullCheck {
 		return version, err
 	}
 	var verdict string

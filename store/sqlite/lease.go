@@ -94,7 +94,7 @@ func (s *Store) Release(ctx context.Context, l store.Lease) error {
 // Due lists at most limit runs that nobody owns and whose earliest timer is
 // due at before, the longest due first.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]string, error) {
-	return s.texts(ctx, "list due runs", `SELECT id FROM run
+	return s.queryTexts(ctx, "list due runs", `SELECT id FROM run
 		WHERE due > 0 AND due <= ?1 AND (owner IS NULL OR until <= ?1) ORDER BY due, num LIMIT ?2`,
 		before.UnixMilli(), limit)
 }
@@ -150,21 +150,21 @@ func (s *Store) Unfinished(ctx context.Context, except string, now time.Time, af
 // PendingSessions lists the sessions in which messages wait or whose round was begun
 // and has no commit, at most limit with ids after the given one, by id.
 func (s *Store) PendingSessions(ctx context.Context, after string, limit int) ([]string, error) {
-	return s.texts(ctx, "list sessions with messages", `SELECT id FROM session
+	return s.queryTexts(ctx, "list sessions with messages", `SELECT id FROM session
 		WHERE num IN (SELECT session FROM queue WHERE run IS NULL
 			UNION SELECT session FROM run_row WHERE status IN ('running', 'pending') AND coalesce(activity, 0) < 2 AND status = 'pending' AND session IS NOT NULL)
 		AND id > ? ORDER BY id LIMIT ?`, after, limit)
 }
 
-// Find lists the ids of at most 100 runs that begin with prefix, in
+// FindRunIDs lists the ids of at most 100 runs that begin with prefix, in
 // alphabetical order.
-func (s *Store) Find(ctx context.Context, prefix string) ([]string, error) {
-	return s.texts(ctx, "find runs", `SELECT id FROM run
+func (s *Store) FindRunIDs(ctx context.Context, prefix string) ([]string, error) {
+	return s.queryTexts(ctx, "find runs", `SELECT id FROM run
 		WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT 100`, prefix)
 }
 
-// texts runs a query of one text column.
-func (s *Store) texts(ctx context.Context, op, query string, args ...any) ([]string, error) {
+// queryTexts runs a query of one text column.
+func (s *Store) queryTexts(ctx context.Context, op, query string, args ...any) ([]string, error) {
 	out := []string{}
 	err := s.query(ctx, func(row scanner) error {
 		var t string

@@ -24,14 +24,14 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// level is a run whose commits, after from and up to upto, are commits of a run
+// sharedRange is a run whose commits, after from and up to upto, are commits of a run
 // that shares them.
-type level struct {
+type sharedRange struct {
 	num, from, upto int64
 }
 
-// endless is the number of no commit and no position.
-const endless = rowsPerParent
+// maxNumber is the number of no commit and no position.
+const maxNumber = rowsPerParent
 
 // ancestry is the run of that number and those it is based on, the nearest
 // first (in this order also for the planner, hence CROSS): what of each the run has (own commits after from, up to upto).
@@ -41,11 +41,11 @@ const ancestry = `WITH RECURSIVE up (depth, num, base, own, upto) AS (
 	SELECT depth + 1, b.num, b.base, coalesce(b.base_seq, 0), min(up.own, up.upto) FROM up CROSS JOIN run b ON b.num = up.base
 )`
 
-// levels lists where a run's commits up to a number lie, the oldest first.
-func (l lineage) levels(num, upto int64) ([]level, error) {
-	var out []level
+// sharedRanges lists where a run's commits up to a number lie, the oldest first.
+func (l lineage) sharedRanges(num, upto int64) ([]sharedRange, error) {
+	var out []sharedRange
 	err := l.query(func(row scanner) error {
-		var v level
+		var v sharedRange
 		err := row.Scan(&v.num, &v.from, &v.upto)
 		out = append(out, v)
 		return err
@@ -75,28 +75,28 @@ const (
 	fromSession = "session" // the history of the session its run is a round of
 )
 
-// history is a row of context, or minus the num of a round whose context main has
+// contextRef is a row of context, or minus the num of a round whose context main has
 // none, and how many of its messages belong to whoever
 // asked; run is the one that the row is of.
-type history struct {
+type contextRef struct {
 	id, run, start, source int64
 	kind                   string
 	length                 int64
 }
 
-// lies is the context that its own messages are rows of.
-func (h history) lies() int64 {
+// messageContext is the context that its own messages are rows of.
+func (h contextRef) messageContext() int64 {
 	if h.kind == fromSession {
 		return h.source
 	}
 	return h.id
 }
 
-// history finds the context that a name means in a run, as of one of the run's
+// findContext finds the context that a name means in a run, as of one of the run's
 // commits: its own, or the nearest of the runs that it is based on. Its id is 0
 // where there is none.
-func (l lineage) history(num int64, name string, upto int64) (history, error) {
-	h := history{}
+func (l lineage) findContext(num int64, name string, upto int64) (contextRef, error) {
+	h := contextRef{}
 	var seq int64
 	err := l.q.QueryRowContext(l.ctx, ancestry+` SELECT id, run, start, source, kind, upto FROM (
 			SELECT depth, c.id, c.run, c.start, coalesce(c.source, 0) AS source, coalesce(c.kind, '') AS kind, up.upto
@@ -106,21 +106,21 @@ func (l lineage) history(num int64, name string, upto int64) (history, error) {
 			WHERE up.upto > up.own AND ?3 = ?4
 		) ORDER BY depth LIMIT 1`, num, upto, name, engine.MainContext).Scan(&h.id, &h.run, &h.start, &h.source, &h.kind, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
-		return history{}, nil
+		return contextRef{}, nil
 	}
 	if err != nil {
-		return history{}, err
+		return contextRef{}, err
 	}
-	if h.length, err = l.end(h); err != nil || seq == endless {
+	if h.length, err = l.endPosition(h); err != nil || seq == maxNumber {
 		return h, err
 	}
 	h.length, err = l.lengthAt(h, seq)
 	return h, err
 }
 
-// end is the position after the last message of a context.
-func (l lineage) end(h history) (int64, error) {
-	end, err := l.next(h.lies(), h.start)
+// endPosition is the position after the last message of a context.
+func (l lineage) endPosition(h contextRef) (int64, error) {
+	end, err := l.nextPosition(h.messageContext(), h.start)
 	if err != nil || h.kind != fromSession {
 		return end, err
 	}
@@ -133,8 +133,8 @@ func (l lineage) end(h history) (int64, error) {
 	return max(end, h.start), err
 }
 
-// next is the position after the last row of a context, or start.
-func (l lineage) next(id, start int64) (int64, error) {
+// nextPosition is the position after the last row of a context, or start.
+func (l lineage) nextPosition(id, start int64) (int64, error) {
 	var last sql.NullInt64
 	err := l.q.QueryRowContext(l.ctx, "SELECT max(id) & 0xffffffff FROM message WHERE id >= ? AND id < ?",
 		id*rowsPerParent, (id+1)*rowsPerParent).Scan(&last)
@@ -146,13 +146,13 @@ func (l lineage) next(id, start int64) (int64, error) {
 
 // lengthAt is how long a context was after a commit of the run that it is of.
 // Positions are in the order of commits, so that it need not read them all.
-func (l lineage) lengthAt(h history, seq int64) (int64, error) {
+func (l lineage) lengthAt(h contextRef, seq int64) (int64, error) {
 	lo, hi := h.start, h.length // all before lo are of commits up to seq, all from hi on are not
 	for probe := hi - 1; lo < hi; probe = (lo + hi) / 2 {
 		var at int64
-		err := l.q.QueryRowContext(l.ctx, "SELECT seq FROM message WHERE id = ?", messageID(h.lies(), probe)).Scan(&at)
+		err := l.q.QueryRowContext(l.ctx, "SELECT seq FROM message WHERE id = ?", messageID(h.messageContext(), probe)).Scan(&at)
 		if err != nil {
-			return 0, missing("message", messageID(h.lies(), probe), err)
+			return 0, missingError("message", messageID(h.messageContext(), probe), err)
 		}
 		if at <= seq {
 			lo = probe + 1
@@ -171,7 +171,7 @@ type stretch struct {
 
 // stretches lists where the positions of a context from up to to lie, the last
 // first. What is before a lane of the run that was asked about is left out.
-func (l lineage) stretches(h history, from, to int64) ([]stretch, error) {
+func (l lineage) stretches(h contextRef, from, to int64) ([]stretch, error) {
 	var out []stretch
 	add := func(id, lo, hi int64) {
 		lo, hi = max(lo, from), min(hi, to)
@@ -181,18 +181,18 @@ func (l lineage) stretches(h history, from, to int64) ([]stretch, error) {
 			out = append(out, stretch{id, lo, hi})
 		}
 	}
-	add(h.lies(), h.start, h.length)
+	add(h.messageContext(), h.start, h.length)
 	upper := min(h.start, h.length)
 	if h.source == 0 || h.kind == fromLane || upper <= from {
 		return out, nil
 	}
 	err := l.query(func(row scanner) error {
-		var v history
+		var v contextRef
 		var hi int64
 		if err := row.Scan(&v.id, &v.start, &v.source, &v.kind, &hi); err != nil {
 			return err
 		}
-		add(v.lies(), v.start, hi)
+		add(v.messageContext(), v.start, hi)
 		return nil
 	}, `WITH RECURSIVE down (depth, id, start, source, kind, hi, inside) AS (
 			SELECT 0, id, start, source, kind, ?2, ?4 FROM context WHERE id = ?1
@@ -206,23 +206,23 @@ func (l lineage) stretches(h history, from, to int64) ([]stretch, error) {
 	return out, err
 }
 
-// based is what a run shares with the one it is based on.
-type based struct {
+// sharedBase is what a run shares with the one it is based on.
+type sharedBase struct {
 	run, seq, last int64
 }
 
-// based finds the base of a new run; store.ErrNotFound where it has no such
+// findBase finds the base of a new run; store.ErrNotFound where it has no such
 // commit.
-func (l lineage) based(b *store.Base) (based, error) {
+func (l lineage) findBase(b *store.Base) (sharedBase, error) {
 	if b == nil {
-		return based{}, nil
+		return sharedBase{}, nil
 	}
-	out := based{seq: b.Seq}
+	out := sharedBase{seq: b.Seq}
 	err := l.q.QueryRowContext(l.ctx, "SELECT num FROM run WHERE id = ?", b.Run).Scan(&out.run)
 	if err != nil || b.Seq == 0 {
 		return out, wrap("base "+b.Run, err)
 	}
-	levels, err := l.levels(out.run, b.Seq)
+	levels, err := l.sharedRanges(out.run, b.Seq)
 	if err != nil {
 		return out, err
 	}
@@ -236,8 +236,8 @@ func (l lineage) based(b *store.Base) (based, error) {
 	return out, fmt.Errorf("commit %d of base %s: %w", b.Seq, b.Run, store.ErrNotFound)
 }
 
-// round is what a run is in a session; zero for a run that is no round.
-type round struct {
+// roundInfo is what a run is in a session; zero for a run that is no round.
+type roundInfo struct {
 	session, number int64
 	context         int64 // context.id of the session's history
 	first           int64 // position in it that the round begins at

@@ -60,15 +60,15 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	}
 	s := &Store{path: path}
 	if err := s.connect(ctx, opts); err != nil {
-		return nil, errors.Join(err, s.abandon())
+		return nil, errors.Join(err, s.closeConnections())
 	}
 	if version < target {
 		if err := s.upgrade(ctx, version, target, migrations, !opts.noBackup); err != nil {
-			return nil, errors.Join(err, s.abandon())
+			return nil, errors.Join(err, s.closeConnections())
 		}
 	}
-	if err := s.ready(ctx, target, migrations, opts); err != nil {
-		return nil, errors.Join(err, s.abandon())
+	if err := s.sealAndCheck(ctx, target, migrations, opts); err != nil {
+		return nil, errors.Join(err, s.closeConnections())
 	}
 	read := make(chan struct{})
 	go func() { // the schema is read and what every run asks prepared meanwhile
@@ -80,16 +80,16 @@ func openFile(ctx context.Context, path string, opts Options, migrations fs.FS) 
 	err = s.stmts.prepare(ctx, s.conn)
 	<-read
 	if err != nil {
-		return nil, errors.Join(err, s.abandon())
+		return nil, errors.Join(err, s.closeConnections())
 	}
 	return s, nil
 }
 
-// ready seals what an earlier version wrote, and checks that what Weir reads through
+// sealAndCheck seals what an earlier version wrote, and checks that what Weir reads through
 // is its own.
-func (s *Store) ready(ctx context.Context, target int64, migrations fs.FS, opts Options) error {
+func (s *Store) sealAndCheck(ctx context.Context, target int64, migrations fs.FS, opts Options) error {
 	if target >= sealVersion {
-		if err := s.sealOld(ctx); err != nil {
+		if err := s.sealUnsealed(ctx); err != nil {
 			return err
 		}
 	}
@@ -125,29 +125,29 @@ func create(ctx context.Context, path string, opts Options, migrations fs.FS) er
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := paginate(ctx, made, opts); err != nil {
+	if err := writePageSize(ctx, made, opts); err != nil {
 		return err
 	}
 	s := &Store{path: made}
 	if err := s.connect(ctx, opts); err != nil {
-		return errors.Join(err, s.abandon())
+		return errors.Join(err, s.closeConnections())
 	}
 	err = s.migrate(ctx, migrations)
 	if err == nil {
-		err = s.moveLog(ctx)
+		err = s.checkpointLog(ctx)
 	}
-	if err := errors.Join(err, s.abandon()); err != nil {
+	if err := errors.Join(err, s.closeConnections()); err != nil {
 		return err
 	}
-	if err := nameFile(made, path); err != nil {
+	if err := linkFile(made, path); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
 }
 
-// moveLog moves what the log holds into the file. Closing does so too, and says
+// checkpointLog moves what the log holds into the file. Closing does so too, and says
 // nothing where the disk has no room for it.
-func (s *Store) moveLog(ctx context.Context) error {
+func (s *Store) checkpointLog(ctx context.Context) error {
 	var busy, inLog, moved int
 	err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &inLog, &moved)
 	if err == nil && moved < inLog {
@@ -156,9 +156,9 @@ func (s *Store) moveLog(ctx context.Context) error {
 	return err
 }
 
-// paginate writes the header of a new file, which fixes the size of its pages.
+// writePageSize writes the header of a new file, which fixes the size of its pages.
 // It must come before the file is put in WAL mode.
-func paginate(ctx context.Context, path string, opts Options) error {
+func writePageSize(ctx context.Context, path string, opts Options) error {
 	size := opts.pageSize
 	if size == 0 {
 		size = defaultPageSize
@@ -171,8 +171,8 @@ func paginate(ctx context.Context, path string, opts Options) error {
 	return errors.Join(err, db.Close())
 }
 
-// nameFile gives a file its name unless the name is taken.
-func nameFile(made, path string) error {
+// linkFile gives a file its name unless the name is taken.
+func linkFile(made, path string) error {
 	err := os.Link(made, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
@@ -219,7 +219,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	s.reader = &readers{DB: pool}
+	s.reader = &readerPool{DB: pool}
 	readers := opts.Readers
 	if readers == 0 {
 		readers = 4
@@ -236,8 +236,8 @@ func dsn(path string, pragmas []string) string {
 	return u.String()
 }
 
-// abandon closes what connect opened.
-func (s *Store) abandon() error {
+// closeConnections closes what connect opened.
+func (s *Store) closeConnections() error {
 	var errs []error
 	if s.conn != nil {
 		errs = append(errs, s.conn.Close())

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-run/weir/store"
 )
 
-func TestTheSQLiteBehindTheDriverHasNoKnownWALBug(t *testing.T) {
+func TestSQLiteVersionHasNoKnownWALBug(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	var v string
 	if err := s.reader.QueryRowContext(t.Context(), "SELECT sqlite_version()").Scan(&v); err != nil {
@@ -154,7 +154,7 @@ func smashed(data []byte, at int) []byte {
 	return b
 }
 
-func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
+func TestOpenRefusesForeignFilesUnchanged(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	for i := range 20 {
 		fill(t, s, fmt.Sprint("r", i), 50)
@@ -171,7 +171,7 @@ func TestWhatIsNoDatabaseOfThisBuildIsRefusedAndNotTouched(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"), store.ErrNewer, fmt.Sprint("schema version 99 and this build knows up to ", newest(t))},
+		{"newer", edited(t, data, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"), store.ErrNewerVersion, fmt.Sprint("schema version 99 and this build knows up to ", newest(t))},
 		{"another's", edited(t, data, "PRAGMA application_id = 7"), store.ErrCorrupt, "not one of Weir's"},
 		{"text", []byte(strings.Repeat("not a database\n", 1000)), store.ErrCorrupt, "not a SQLite database"},
 		{"short", []byte("SQLite format 3\x00"), store.ErrCorrupt, "not a SQLite database"},
@@ -208,7 +208,7 @@ func refused(t *testing.T, data []byte, is error, says string) {
 	}
 }
 
-func TestAFolderIsNoDatabase(t *testing.T) {
+func TestOpenRefusesAFolder(t *testing.T) {
 	if _, err := Open(t.Context(), t.TempDir(), Options{}); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
@@ -263,7 +263,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	}
 	fill(t, s, "after", 2)
 	closedSize(t, s)
-	if _, err := open(t.Context(), path, Options{}, older); !errors.Is(err, store.ErrNewer) {
+	if _, err := open(t.Context(), path, Options{}, older); !errors.Is(err, store.ErrNewerVersion) {
 		t.Errorf("the older build: %v", err)
 	}
 
@@ -280,7 +280,7 @@ func TestAnOlderDatabaseIsUpgradedAfterABackup(t *testing.T) {
 	closedSize(t, backup)
 }
 
-func TestAFullDiskLosesNothingAndReadsGoOn(t *testing.T) {
+func TestFullDiskLosesNothingAndReadsContinue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	s := openAt(t, path, Options{maxPages: 80})
 	fullDisk(t, s, path)
@@ -298,7 +298,7 @@ func smallFileSystem(t *testing.T, size string) string {
 	return dir
 }
 
-func TestNoDatabaseIsMadeWhereThereIsNoRoomForOne(t *testing.T) {
+func TestOpenFailsWithoutRoomForADatabase(t *testing.T) {
 	for _, size := range []string{"40k", "100k", "160k", "200k", "240k", "280k", "400k"} {
 		path := filepath.Join(smallFileSystem(t, size), "weir.db")
 		s, err := Open(t.Context(), path, Options{})
@@ -317,7 +317,7 @@ func TestNoDatabaseIsMadeWhereThereIsNoRoomForOne(t *testing.T) {
 	}
 }
 
-func TestAFullFileSystemLosesNothingAndReadsGoOn(t *testing.T) {
+func TestFullFileSystemLosesNothingAndReadsContinue(t *testing.T) {
 	path := filepath.Join(smallFileSystem(t, "1m"), "weir.db")
 	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
@@ -423,7 +423,7 @@ func sharedTexts(t *testing.T, s *Store, run string) {
 	}
 }
 
-func TestAtOnceIsNoOtherThanOneAfterAnotherWhenOpening(t *testing.T) {
+func TestConcurrentOpensBehaveLikeSequentialOpens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weir.db")
 	const n = 6
 	errs := make(chan error, n)
@@ -442,7 +442,7 @@ func TestAtOnceIsNoOtherThanOneAfterAnotherWhenOpening(t *testing.T) {
 		}
 	}
 	s := openAt(t, path, Options{})
-	if ids, err := s.Find(t.Context(), "r"); err != nil || len(ids) != n {
+	if ids, err := s.FindRunIDs(t.Context(), "r"); err != nil || len(ids) != n {
 		t.Errorf("runs %v (%v)", ids, err)
 	}
 }

@@ -27,7 +27,7 @@ const (
 //	{"$m": [context, pos]} is the content of that message
 //	{"$": {...}}           is an object with the one key shown, which begins with "$"
 type packer struct {
-	w   *writerTx
+	w   *writeTx
 	run *runState
 	seq int64
 
@@ -35,13 +35,13 @@ type packer struct {
 	// a reference must not count from its first message.
 	detached bool
 
-	text     []byte
-	values   []valueRow
-	messages []messageRow
-	contexts []contextRow
-	spans    []int64 // context, position, count, ...
-	folds    bool    // the run's main context has no row
-	failed   error   // of the database
+	text       []byte
+	values     []valueRow
+	messages   []messageRow
+	contexts   []contextRow
+	spans      []int64 // context, position, count, ...
+	mainFolded bool    // the run's main context has no row
+	failed     error   // of the database
 }
 
 type valueRow struct {
@@ -68,7 +68,7 @@ type contextRow struct {
 func (p *packer) pack(events []engine.Event) (refused, failed error) {
 	for _, e := range events {
 		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
-			if err := p.place(&changes[i]); err != nil {
+			if err := p.placeMessages(&changes[i]); err != nil {
 				return err, p.failed
 			}
 		}
@@ -88,10 +88,10 @@ func (p *packer) pack(events []engine.Event) (refused, failed error) {
 	return nil, nil
 }
 
-// place gives positions to the messages of a change. All of a commit are
+// placeMessages gives positions to the messages of a change. All of a commit are
 // placed before anything is encoded, since results and outputs repeat them.
-func (p *packer) place(ch *engine.ContextChange) error {
-	body, err := store.ChangeOf(ch.Body)
+func (p *packer) placeMessages(ch *engine.ContextChange) error {
+	body, err := store.ContextChangeOf(ch.Body)
 	if err != nil {
 		return err
 	}
@@ -121,18 +121,18 @@ func (p *packer) place(ch *engine.ContextChange) error {
 func (p *packer) placeMessage(c *contextState, m *convo.Message) error {
 	row := messageRow{id: messageID(c.id, c.next), role: packRole(m.Role), key: nullText(p.run.round.packKey(c.id, m.ID)), message: m}
 	quoted := engine.AppendString(nil, m.Text)
-	var at stored
+	var at valuePlace
 	if len(quoted) >= smallText {
 		d := p.run.digest(quoted)
 		at, _ = p.run.recent.get(d)
 		switch {
 		case at.value == 0 && len(quoted) >= largeValue:
 			var err error
-			if at, err = p.keep(quoted, d); err != nil {
+			if at, err = p.storeValue(quoted, d); err != nil {
 				return err
 			}
 		case at.value == 0:
-			p.run.recent.put(d, stored{context: c.id, position: c.next, seq: p.seq, index: len(p.messages)})
+			p.run.recent.put(d, valuePlace{context: c.id, position: c.next, seq: p.seq, index: len(p.messages)})
 		}
 	}
 	if row.value = at.value; row.value == 0 {
@@ -151,8 +151,8 @@ func utf8Text(quoted []byte, s string) string {
 	return t
 }
 
-// tokens is how many tokens a message of a session has, nil where nobody counts.
-func (p *packer) tokens(m *convo.Message) any {
+// countTokens is how many tokens a message of a session has, nil where nobody counts.
+func (p *packer) countTokens(m *convo.Message) any {
 	count := p.w.s.tokens.Load()
 	if p.run.round.session == 0 || count == nil {
 		return nil
@@ -163,8 +163,8 @@ func (p *packer) tokens(m *convo.Message) any {
 // insert writes the rows that go with the commit.
 func (p *packer) insert() error {
 	st := &p.w.s.stmts
-	if p.folds {
-		if err := p.w.fold(p.run, foldedMain); err != nil {
+	if p.mainFolded {
+		if err := p.w.setFolded(p.run, foldedMain); err != nil {
 			return err
 		}
 	}
@@ -181,11 +181,11 @@ func (p *packer) insert() error {
 	}
 	for i := range p.messages {
 		m := &p.messages[i]
-		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest, p.seq, p.tokens(m.message)); err != nil {
+		if _, err := st.insertMessage.ExecContext(p.w.ctx, m.id, m.role, m.content, nullInt(m.value), m.key, m.rest, p.seq, p.countTokens(m.message)); err != nil {
 			return err
 		}
-		if last := m.id + 1; last%findPage == 0 {
-			if err := p.w.sealPage(m.id/rowsPerParent, m.id%rowsPerParent/findPage); err != nil {
+		if last := m.id + 1; last%pagePositions == 0 {
+			if err := p.w.writePage(m.id/rowsPerParent, m.id%rowsPerParent/pagePositions); err != nil {
 				return err
 			}
 		}
@@ -193,15 +193,15 @@ func (p *packer) insert() error {
 	return nil
 }
 
-// ranges is the column that says which messages the commit appended.
-func (p *packer) ranges() any {
+// spansColumn is the column that says which messages the commit appended.
+func (p *packer) spansColumn() any {
 	if len(p.spans) == 0 {
 		return nil
 	}
 	spans := p.spans
 	if main, first := p.run.mainRange(); len(spans) == 3 && spans[0] == main && spans[1] >= first {
 		spans = []int64{spans[1] - first, spans[2]}
-		if spans[1] == aTurn {
+		if spans[1] == messagesPerTurn {
 			spans = spans[:1]
 		}
 	}
@@ -303,7 +303,7 @@ func (p *packer) shareText(b []byte, start int) ([]byte, error) {
 	}
 	d := p.run.digest(b[start:])
 	if at, ok := p.run.recent.get(d); ok {
-		return p.appendPlace(b[:start], at), nil
+		return p.appendReference(b[:start], at), nil
 	}
 	if n < sharedText {
 		return b, nil
@@ -311,7 +311,7 @@ func (p *packer) shareText(b []byte, start int) ([]byte, error) {
 	return p.intern(b, start, d)
 }
 
-func (p *packer) appendPlace(b []byte, at stored) []byte {
+func (p *packer) appendReference(b []byte, at valuePlace) []byte {
 	switch {
 	case at.value != 0:
 		b = strconv.AppendInt(append(b, `{"$v":`...), at.value, 10)
@@ -331,15 +331,15 @@ func (p *packer) intern(b []byte, start int, d digest) ([]byte, error) {
 	at, known := p.run.recent.get(d)
 	if !known {
 		var err error
-		if at, err = p.keep(b[start:], d); err != nil {
+		if at, err = p.storeValue(b[start:], d); err != nil {
 			return nil, err
 		}
 	}
-	return p.appendPlace(b[:start], at), nil
+	return p.appendReference(b[:start], at), nil
 }
 
-// keep stores JSON as a value, or finds it where it is stored.
-func (p *packer) keep(body []byte, d digest) (at stored, err error) {
+// storeValue stores JSON as a value, or finds it where it is stored.
+func (p *packer) storeValue(body []byte, d digest) (at valuePlace, err error) {
 	defer func() {
 		if p.failed = err; err == nil {
 			p.run.recent.put(d, at)
@@ -350,7 +350,7 @@ func (p *packer) keep(body []byte, d digest) (at stored, err error) {
 		row.digest = d[:]
 		for i := range p.values {
 			if bytes.Equal(p.values[i].digest, row.digest) {
-				return stored{value: p.values[i].id}, nil
+				return valuePlace{value: p.values[i].id}, nil
 			}
 		}
 		if at.value, err = p.w.findValue(p.run.root, d); err != nil || at.value != 0 {
@@ -359,7 +359,7 @@ func (p *packer) keep(body []byte, d digest) (at stored, err error) {
 	}
 	row.id, err = p.w.nextValue()
 	p.values = append(p.values, row)
-	return stored{value: row.id}, err
+	return valuePlace{value: row.id}, err
 }
 
 // A value of more than wholeBody and at most splitBody bytes is stored in

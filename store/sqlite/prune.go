@@ -10,12 +10,12 @@ import (
 )
 
 // PruneSessions deletes the sessions that p says, as DeleteSession does.
-func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error) {
+func (s *Store) PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error) {
 	const op = "prune sessions"
-	var out store.Erased
-	err := s.erasing(ctx, op, func(ctx context.Context) error {
-		x := eraser{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: p.Now}
-		roots, kept, err := x.old(p)
+	var out store.DeleteResult
+	err := s.secureDelete(ctx, op, func(ctx context.Context) error {
+		x := deleter{lineage: lineage{ctx, s.conn}, s: s, conn: s.conn, now: p.Now}
+		roots, kept, err := x.sessionsToPrune(p)
 		if err != nil {
 			return err
 		}
@@ -23,25 +23,25 @@ func (s *Store) PruneSessions(ctx context.Context, p store.Prune) (store.Erased,
 		if len(roots) == 0 {
 			return nil
 		}
-		if p.Dry {
-			out, err = x.count(roots)
+		if p.DryRun {
+			out, err = x.countRows(roots)
 			return err
 		}
-		if err = x.bury(s, roots); err != nil {
+		if err = x.writeTombstones(s, roots); err != nil {
 			return err
 		}
-		out, err = x.delete(roots)
+		out, err = x.deleteRows(roots)
 		return err
 	})
-	if p.Dry {
+	if p.DryRun {
 		return out, err
 	}
-	return s.scrubbed(ctx, op, out, err)
+	return s.vacuumAfter(ctx, op, out, err)
 }
 
-// old lists the roots of the sessions to delete, and what is kept of those that p
+// sessionsToPrune lists the roots of the sessions to delete, and what is kept of those that p
 // takes.
-func (x eraser) old(p store.Prune) (roots []int64, kept []store.Kept, err error) {
+func (x deleter) sessionsToPrune(p store.PruneOptions) (roots []int64, kept []store.KeptSession, err error) {
 	taken := map[int64]bool{}
 	err = x.query(func(row scanner) error {
 		var num int64
@@ -53,7 +53,7 @@ func (x eraser) old(p store.Prune) (roots []int64, kept []store.Kept, err error)
 			FROM (SELECT s.num, s.user, s.flow, s.expires, `+lastSaid+` AS said FROM session s)
 			WHERE (?2 = '' OR user = ?2) AND (?3 = '' OR flow = ?3)
 		) WHERE expires <= ?1 OR ?4 > 0 AND said < ?1 - ?4 OR ?5 > 0 AND place > ?5`,
-		p.Now.UnixMilli(), p.User, p.Flow, p.Older.Milliseconds(), p.Keep)
+		p.Now.UnixMilli(), p.User, p.Flow, p.OlderThan.Milliseconds(), p.Keep)
 	if err != nil || len(taken) == 0 {
 		return nil, nil, err
 	}
@@ -61,28 +61,28 @@ func (x eraser) old(p store.Prune) (roots []int64, kept []store.Kept, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	owned, err := x.owned()
+	owned, err := x.ownedTrees()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, root := range slices.Backward(slices.Sorted(maps.Keys(taken))) { // the oldest first: they are negative
 		stay := slices.DeleteFunc(forksOf(trees, []int64{root}), func(r int64) bool { return taken[r] })
-		busy := slices.ContainsFunc(trees.with([]int64{root}), func(r int64) bool { return owned[r] })
+		busy := slices.ContainsFunc(trees.withDependents([]int64{root}), func(r int64) bool { return owned[r] })
 		if len(stay) == 0 && !busy {
 			roots = append(roots, root)
 			continue
 		}
-		names, err := x.names(append([]int64{root}, stay...))
+		names, err := x.treeNames(append([]int64{root}, stay...))
 		if err != nil {
 			return nil, nil, err
 		}
-		kept = append(kept, store.Kept{Session: names[0].Session, Forks: names[1:], Busy: busy})
+		kept = append(kept, store.KeptSession{Session: names[0].Session, Forks: names[1:], Busy: busy})
 	}
 	return roots, kept, nil
 }
 
-// owned are the roots of the trees that live processes work on.
-func (x eraser) owned() (map[int64]bool, error) {
+// ownedTrees are the roots of the trees that live processes work on.
+func (x deleter) ownedTrees() (map[int64]bool, error) {
 	out := map[int64]bool{}
 	err := x.query(func(row scanner) error {
 		var root int64
@@ -93,13 +93,13 @@ func (x eraser) owned() (map[int64]bool, error) {
 	return out, err
 }
 
-// count says what deleting trees would take away.
-func (x eraser) count(roots []int64) (out store.Erased, err error) {
+// countRows says what deleting trees would take away.
+func (x deleter) countRows(roots []int64) (out store.DeleteResult, err error) {
 	list, err := json.Marshal(roots)
 	if err != nil {
 		return out, err
 	}
-	if out.Trajectories, err = x.countTrails(doomedTrails, string(list), nullText(x.user)); err != nil {
+	if out.Trajectories, err = x.countTrajectories(trajectoriesToDelete, string(list), nullText(x.user)); err != nil {
 		return out, err
 	}
 	err = x.q.QueryRowContext(x.ctx, `WITH doomed (root) AS (SELECT value FROM json_each(?))

@@ -17,14 +17,14 @@ import (
 // value once its round has begun. store.ErrNotFound where there is no such
 // session, store.ErrExists where the ID is that of a message to another,
 // store.ErrBusy where q.IfFree does not hold.
-func (s *Store) Enqueue(ctx context.Context, q store.Queued) (store.Queued, error) {
+func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error) {
 	value, err := encodeValue(q.Value)
 	if err != nil {
-		return store.Queued{}, fmt.Errorf("message to session %s: %w", q.Session, err)
+		return store.QueuedMessage{}, fmt.Errorf("message to session %s: %w", q.Session, err)
 	}
-	var out store.Queued
+	var out store.QueuedMessage
 	err = s.write(ctx, "message to session "+q.Session, func(ctx context.Context) error {
-		w := writerTx{s: s, ctx: ctx}
+		w := writeTx{s: s, ctx: ctx}
 		out, err = w.enqueue(&q, value)
 		return err
 	})
@@ -32,19 +32,19 @@ func (s *Store) Enqueue(ctx context.Context, q store.Queued) (store.Queued, erro
 }
 
 // enqueue inserts a message unless it is known, and returns what is kept of it.
-func (w *writerTx) enqueue(q *store.Queued, value string) (out store.Queued, err error) {
+func (w *writeTx) enqueue(q *store.QueuedMessage, value string) (out store.QueuedMessage, err error) {
 	_, err = w.s.conn.ExecContext(w.ctx, `INSERT INTO queue (id, session, value, sender, at)
 		SELECT ?1, s.num, ?2, ?3, ?4 FROM session s WHERE s.id = ?5
 		AND NOT EXISTS (SELECT 1 FROM run_row WHERE id = ?1 AND folded & ?6)
 		AND NOT (?7 AND (EXISTS (SELECT 1 FROM queue WHERE session = s.num AND run IS NULL)
 			OR EXISTS (SELECT 1 FROM run_row r WHERE r.num = s.holder AND r.status IS NOT ?8)))
 		ON CONFLICT DO NOTHING`,
-		q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session, foldedMessage, q.IfFree, engine.Paused.String())
+		q.ID, value, nullText(q.By), q.At.UnixMilli(), q.Session, foldedMessage, q.OnlyIfIdle, engine.Paused.String())
 	if err != nil {
 		return out, err
 	}
 	out, err = findQueued(w.ctx, w.s.conn, q.ID)
-	if q.IfFree && errors.Is(err, sql.ErrNoRows) { // it was not kept: there is no such session, or it is busy
+	if q.OnlyIfIdle && errors.Is(err, sql.ErrNoRows) { // it was not kept: there is no such session, or it is busy
 		if _, err = w.session("id", q.Session); err == nil {
 			err = store.ErrBusy
 		}
@@ -65,33 +65,33 @@ const selectQueued = "SELECT " + queuedColumns + " FROM queue q JOIN session s O
 // between two, that commit would make a message that is there look like none. ?1 is
 // the id of the message or of the run, ?2 is foldedMessage.
 const (
-	selectFolded = ` FROM (
+	selectFoldedMessage = ` FROM (
 		SELECT r.id AS id, s.id, '', s.user, r.created, r.id, 0 AS place
 			FROM run_row r JOIN session s ON s.num = r.session WHERE r.id = ?1 AND r.folded & ?2
 		UNION ALL SELECT ` + queuedColumns + `, q.num FROM queue q JOIN session s ON s.num = q.session WHERE `
-	selectEither  = "SELECT *" + selectFolded + "q.id = ?1) LIMIT 1"
-	selectRoundOf = "SELECT *" + selectFolded + "q.run = (SELECT num FROM run_row WHERE id = ?1)) ORDER BY place LIMIT 1"
+	selectAnyMessage = "SELECT *" + selectFoldedMessage + "q.id = ?1) LIMIT 1"
+	selectRoundOf    = "SELECT *" + selectFoldedMessage + "q.run = (SELECT num FROM run_row WHERE id = ?1)) ORDER BY place LIMIT 1"
 )
 
 // findQueued reads a message by its id.
-func findQueued(ctx context.Context, c querier, id string) (store.Queued, error) {
-	return scanQueued(placed{c.QueryRowContext(ctx, selectEither, id, foldedMessage)})
+func findQueued(ctx context.Context, c querier, id string) (store.QueuedMessage, error) {
+	return scanQueued(dropLastColumn{c.QueryRowContext(ctx, selectAnyMessage, id, foldedMessage)})
 }
 
-// placed is a row whose last column is not wanted.
-type placed struct{ row scanner }
+// dropLastColumn is a row whose last column is not wanted.
+type dropLastColumn struct{ row scanner }
 
 // Scan implements scanner.
-func (p placed) Scan(into ...any) error {
+func (p dropLastColumn) Scan(into ...any) error {
 	var place int64
 	return p.row.Scan(append(into, &place)...)
 }
 
-func scanQueued(row scanner) (q store.Queued, err error) {
+func scanQueued(row scanner) (q store.QueuedMessage, err error) {
 	var value string
 	var at int64
-	if err := row.Scan(&q.ID, &q.Session, &value, &q.By, &at, &q.Run); err != nil {
-		return store.Queued{}, err
+	if err := row.Scan(&q.ID, &q.Session, &value, &q.By, &at, &q.TakenBy); err != nil {
+		return store.QueuedMessage{}, err
 	}
 	q.At = time.UnixMilli(at)
 	if value != "" {
@@ -101,12 +101,12 @@ func scanQueued(row scanner) (q store.Queued, err error) {
 }
 
 // Queue lists the messages that wait for a round of a session, the next first.
-func (s *Store) Queue(ctx context.Context, id string) ([]store.Queued, error) {
+func (s *Store) Queue(ctx context.Context, id string) ([]store.QueuedMessage, error) {
 	var num int64
 	if err := s.reader.QueryRowContext(ctx, "SELECT num FROM session WHERE id = ?", id).Scan(&num); err != nil {
 		return nil, s.wrap("session "+id, err)
 	}
-	out := []store.Queued{}
+	out := []store.QueuedMessage{}
 	err := s.query(ctx, func(row scanner) error {
 		q, err := scanQueued(row)
 		out = append(out, q)
@@ -120,27 +120,27 @@ func (s *Store) Queue(ctx context.Context, id string) ([]store.Queued, error) {
 
 // NextQueued returns the message that waits first; store.ErrNotFound where none
 // waits.
-func (s *Store) NextQueued(ctx context.Context, id string) (store.Queued, error) {
+func (s *Store) NextQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
 	q, err := scanQueued(s.reader.QueryRowContext(ctx,
 		selectQueued+" WHERE s.id = ? AND q.run IS NULL ORDER BY q.num LIMIT 1", id))
 	return q, s.wrap("queue of session "+id, err)
 }
 
-// Unqueue forgets a message that waits; store.ErrNotFound where it does not.
-func (s *Store) Unqueue(ctx context.Context, id string) error {
+// RemoveQueued forgets a message that waits; store.ErrNotFound where it does not.
+func (s *Store) RemoveQueued(ctx context.Context, id string) error {
 	n, err := s.exec(ctx, "unqueue message "+id, "DELETE FROM queue WHERE id = ? AND run IS NULL", id)
-	return found("message "+id+" in a queue", n, err)
+	return requireRow("message "+id+" in a queue", n, err)
 }
 
-// Refuse takes a message back that waits and that the session, as its round stands,
+// RefuseQueued takes a message back that waits and that the session, as its round stands,
 // cannot take: holder, with so many commits, holds the session. store.ErrMoved where
 // that has changed, so that the message may fit now, store.ErrTaken where it does not
 // wait.
-func (s *Store) Refuse(ctx context.Context, id, holder string, commits int64) error {
+func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int64) error {
 	return s.write(ctx, "refuse message "+id, func(ctx context.Context) error {
 		q, err := findQueued(ctx, s.conn, id)
-		if err == nil && q.Run != "" || errors.Is(err, sql.ErrNoRows) {
-			return store.ErrTaken
+		if err == nil && q.TakenBy != "" || errors.Is(err, sql.ErrNoRows) {
+			return store.ErrNotQueued
 		}
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (s *Store) Refuse(ctx context.Context, id, holder string, commits int64) er
 				(SELECT max(id) & 0xffffffff FROM run_commit WHERE id > r.num << 32 AND id < (r.num + 1) << 32), 0))`,
 			q.Session, holder, commits).Scan(&same)
 		if err == nil && !same {
-			err = store.ErrMoved
+			err = store.ErrSessionAdvanced
 		}
 		if err == nil {
 			_, err = s.conn.ExecContext(ctx, "DELETE FROM queue WHERE id = ?", id)
@@ -160,19 +160,19 @@ func (s *Store) Refuse(ctx context.Context, id, holder string, commits int64) er
 	})
 }
 
-// NotWaiting returns those of some messages that do not wait: rounds have taken them,
+// NotQueued returns those of some messages that do not wait: rounds have taken them,
 // or their senders have taken them back.
-func (s *Store) NotWaiting(ctx context.Context, ids []string) ([]string, error) {
+func (s *Store) NotQueued(ctx context.Context, ids []string) ([]string, error) {
 	list, err := json.Marshal(ids)
 	if err != nil || len(ids) == 0 {
 		return []string{}, err
 	}
-	return s.texts(ctx, "look for messages that wait",
+	return s.queryTexts(ctx, "look for messages that wait",
 		"SELECT j.value FROM json_each(?) j WHERE NOT EXISTS (SELECT 1 FROM queue q WHERE q.id = j.value AND q.run IS NULL)", string(list))
 }
 
-// gone returns the first of some messages that does not wait, "" where all do.
-func (w *writerTx) gone(messages []string) (string, error) {
+// firstNotQueued returns the first of some messages that does not wait, "" where all do.
+func (w *writeTx) firstNotQueued(messages []string) (string, error) {
 	for _, id := range messages {
 		var waits bool
 		err := w.s.conn.QueryRowContext(w.ctx, "SELECT EXISTS (SELECT 1 FROM queue WHERE id = ? AND run IS NULL)", id).Scan(&waits)
@@ -183,20 +183,20 @@ func (w *writerTx) gone(messages []string) (string, error) {
 	return "", nil
 }
 
-// consume takes the messages out of the queue and the inbox that a commit acts on.
+// removeConsumed takes the messages out of the queue and the inbox that a commit acts on.
 // The values are in the journal.
-func (w *writerTx) consume(a *store.Append) error {
-	for _, id := range a.Queued {
+func (w *writeTx) removeConsumed(a *store.Append) error {
+	for _, id := range a.ConsumedMessages {
 		_, err := w.s.conn.ExecContext(w.ctx, `UPDATE queue SET value = NULL,
 			run = (SELECT holder FROM session WHERE num = queue.session) WHERE id = ?`, id)
 		if err != nil {
 			return err
 		}
 	}
-	if len(a.Posts) == 0 {
+	if len(a.ConsumedPosts) == 0 {
 		return nil
 	}
-	list, err := json.Marshal(a.Posts)
+	list, err := json.Marshal(a.ConsumedPosts)
 	if err == nil {
 		_, err = w.s.conn.ExecContext(w.ctx, "DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?))", string(list))
 	}
@@ -205,7 +205,7 @@ func (w *writerTx) consume(a *store.Append) error {
 
 // RoundMessage returns the message that began a round; its value is there until
 // the round's first commit. store.ErrNotFound where the run is no round.
-func (s *Store) RoundMessage(ctx context.Context, run string) (store.Queued, error) {
-	q, err := scanQueued(placed{s.reader.QueryRowContext(ctx, selectRoundOf, run, foldedMessage)})
+func (s *Store) RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error) {
+	q, err := scanQueued(dropLastColumn{s.reader.QueryRowContext(ctx, selectRoundOf, run, foldedMessage)})
 	return q, s.wrap("message of run "+run, err)
 }

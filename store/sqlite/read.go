@@ -32,9 +32,9 @@ func (s *Store) Commits(ctx context.Context, id string, afterSeq int64) iter.Seq
 			return
 		}
 		seq := max(afterSeq, 0)
-		levels, err := lineage{ctx, s.reader}.levels(num, endless)
+		levels, err := lineage{ctx, s.reader}.sharedRanges(num, maxNumber)
 		for i := 0; i < len(levels) && err == nil; i++ {
-			r := commitReader{s: s, run: id, num: levels[i].num, upto: levels[i].upto, bases: map[int64]*outline{}}
+			r := commitReader{s: s, run: id, num: levels[i].num, upto: levels[i].upto, bases: map[int64]*tokenizedText{}}
 			var more bool
 			if seq, more, err = r.read(ctx, seq, yield); !more {
 				return
@@ -80,9 +80,9 @@ func (s *Store) number(ctx context.Context, id string) (int64, error) {
 type commitReader struct {
 	s     *Store
 	run   string
-	num   int64              // of the run that the commits are rows of
-	upto  int64              // the last commit to read
-	bases map[int64]*outline // by the id of the commit's row
+	num   int64                    // of the run that the commits are rows of
+	upto  int64                    // the last commit to read
+	bases map[int64]*tokenizedText // by the id of the commit's row
 
 	// strict refuses what is not written as Weir writes it, of commits after that
 	// number.
@@ -90,8 +90,8 @@ type commitReader struct {
 	after  int64
 }
 
-// checks reports whether a commit has to be written as Weir writes it.
-func (r *commitReader) checks(seq int64) bool { return r.strict && seq > r.after }
+// mustBeCanonical reports whether a commit has to be written as Weir writes it.
+func (r *commitReader) mustBeCanonical(seq int64) bool { return r.strict && seq > r.after }
 
 type commitRow struct {
 	seq, at, last, base int64
@@ -108,7 +108,7 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 		return nil, err
 	}
 	u := newUnpacker(ctx, r.s)
-	u.strict = r.checks(rows[0].seq)
+	u.strict = r.mustBeCanonical(rows[0].seq)
 	if err := u.prefetch(rows); err != nil {
 		return nil, err
 	}
@@ -118,11 +118,11 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 		row := &rows[i]
 		u.spans, u.next = row.spans, 0
 		events, err := codec.Decode(row.text)
-		if err == nil && r.checks(row.seq) {
-			err = row.canonical(u)
+		if err == nil && r.mustBeCanonical(row.seq) {
+			err = row.checkCanonical(u)
 		}
 		if err != nil {
-			return commits, fmt.Errorf("commit %d: %w", row.seq, damaged(err))
+			return commits, fmt.Errorf("commit %d: %w", row.seq, corruptError(err))
 		}
 		commits = append(commits, engine.Commit{
 			Run: r.run, Seq: row.seq, First: row.last - int64(len(events)) + 1, At: row.at, Events: events,
@@ -131,9 +131,9 @@ func (r *commitReader) batch(ctx context.Context, after int64) ([]engine.Commit,
 	return commits, nil
 }
 
-// canonical checks that a commit of which events were read is written as Weir writes it:
+// checkCanonical checks that a commit of which events were read is written as Weir writes it:
 // its text, and which messages it appended.
-func (c *commitRow) canonical(u *unpacker) error {
+func (c *commitRow) checkCanonical(u *unpacker) error {
 	appended := 0
 	for s := range slices.Chunk(c.spans, 3) {
 		appended += int(s[2])
@@ -147,11 +147,11 @@ func (c *commitRow) canonical(u *unpacker) error {
 		}
 	}
 	u.next = 0
-	return canonicalCommit(c.text, u)
+	return checkCanonicalCommit(c.text, u)
 }
 
-// damaged makes what cannot be decoded a damage, unless it is of a newer build.
-func damaged(err error) error {
+// corruptError makes what cannot be decoded a damage, unless it is of a newer build.
+func corruptError(err error) error {
 	for _, known := range []error{
 		engine.ErrUnknownEvent, engine.ErrNewerEvent, store.ErrCorrupt, store.ErrFull,
 		context.Canceled, context.DeadlineExceeded,
@@ -160,7 +160,7 @@ func damaged(err error) error {
 			return err
 		}
 	}
-	if kindOf(err) != nil {
+	if storeErrorOf(err) != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrCorrupt, err)
@@ -176,7 +176,7 @@ func (r *commitReader) rows(ctx context.Context, after int64) ([]commitRow, erro
 		if out[i].seq != after+1+int64(i) {
 			return nil, fmt.Errorf("%w: commit %d is missing", store.ErrCorrupt, after+1+int64(i))
 		}
-		if err := r.expand(ctx, &out[i]); err != nil {
+		if err := r.applyDelta(ctx, &out[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +192,7 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 	size := 0
 	err = r.s.query(ctx, func(row scanner) error {
 		if size >= batchText {
-			return errEnough
+			return errStopScan
 		}
 		var c commitRow
 		var spans string
@@ -209,11 +209,11 @@ func (r *commitReader) scan(ctx context.Context, from int64, limit int) (out []c
 	return out, err
 }
 
-// expand replaces a text that is differences by what it means, and remembers
+// applyDelta replaces a text that is differences by what it means, and remembers
 // one that is not, since others may differ from it.
-func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
+func (r *commitReader) applyDelta(ctx context.Context, c *commitRow) error {
 	if c.base == 0 {
-		if len(c.text) <= maxBaseText {
+		if len(c.text) <= maxDeltaBaseText {
 			r.remember(r.num*rowsPerParent+c.seq, c)
 		}
 		return nil
@@ -221,7 +221,7 @@ func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
 	id := unpackBase(r.num, c.base) // of the same run, or of an earlier round of the session
 	base := r.bases[id]
 	if base == nil {
-		of := commitReader{s: r.s, num: id / rowsPerParent, upto: endless}
+		of := commitReader{s: r.s, num: id / rowsPerParent, upto: maxNumber}
 		rows, err := of.scan(ctx, id%rowsPerParent, 1)
 		if err != nil {
 			return err
@@ -235,21 +235,21 @@ func (r *commitReader) expand(ctx context.Context, c *commitRow) error {
 	if err != nil {
 		return fmt.Errorf("%w: commit %d: %w", store.ErrCorrupt, c.seq, err)
 	}
-	if r.checks(c.seq) {
-		err = canonicalDiff(base, c.text, text)
+	if r.mustBeCanonical(c.seq) {
+		err = checkCanonicalDiff(base, c.text, text)
 	}
 	c.text = text
 	return err
 }
 
-// maxKept bounds the texts a reader remembers; a forgotten one is read again.
-const maxKept = 256
+// maxRememberedText bounds the texts a reader remembers; a forgotten one is read again.
+const maxRememberedText = 256
 
-func (r *commitReader) remember(id int64, c *commitRow) *outline {
-	if len(r.bases) == maxKept {
+func (r *commitReader) remember(id int64, c *commitRow) *tokenizedText {
+	if len(r.bases) == maxRememberedText {
 		clear(r.bases)
 	}
-	o := newOutline(c.text, maphash.MakeSeed())
+	o := tokenize(c.text, maphash.MakeSeed())
 	r.bases[id] = &o
 	return &o
 }
@@ -275,7 +275,7 @@ func (u *unpacker) prefetch(rows []commitRow) error {
 		}
 	}
 	for i := range rows {
-		ids = u.wanted(ids, rows[i].text)
+		ids = u.addMissingValues(ids, rows[i].text)
 	}
 	return u.fetchValues(ids)
 }
@@ -331,9 +331,9 @@ func (s *Store) stretches(ctx context.Context, id, contextID string, from, to in
 		return nil, err
 	}
 	l := lineage{ctx, s.reader}
-	h, err := l.history(num, contextID, endless)
+	h, err := l.findContext(num, contextID, maxNumber)
 	if err != nil || h.id == 0 {
 		return nil, err
 	}
-	return l.stretches(h, int64(max(from, 0)), int64(min(to, endless)))
+	return l.stretches(h, int64(max(from, 0)), int64(min(to, maxNumber)))
 }

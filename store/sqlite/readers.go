@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// readers is the pool of connections that only read. What is asked again is
+// readerPool is the pool of connections that only read. What is asked again is
 // prepared once a connection: preparing takes longer than most of the answers.
-type readers struct {
+type readerPool struct {
 	*sql.DB
 
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ type readers struct {
 const maxPrepared = 96
 
 // stmt returns the prepared statement, nil where there is none to be had.
-func (r *readers) stmt(ctx context.Context, query string) *sql.Stmt {
+func (r *readerPool) stmt(ctx context.Context, query string) *sql.Stmt {
 	r.mu.Lock()
 	s, full := r.stmts[query], len(r.stmts) >= maxPrepared
 	r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *readers) stmt(ctx context.Context, query string) *sql.Stmt {
 }
 
 // QueryContext is sql.DB's.
-func (r *readers) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (r *readerPool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	if s := r.stmt(ctx, query); s != nil { //nolint:sqlclosecheck // kept
 		return s.QueryContext(ctx, args...)
 	}
@@ -54,7 +54,7 @@ func (r *readers) QueryContext(ctx context.Context, query string, args ...any) (
 }
 
 // QueryRowContext is sql.DB's.
-func (r *readers) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+func (r *readerPool) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if s := r.stmt(ctx, query); s != nil { //nolint:sqlclosecheck // kept
 		return s.QueryRowContext(ctx, args...)
 	}

@@ -17,23 +17,23 @@ const maxRuns = 1024
 // holds as long as its fence: nobody else can have appended meanwhile. What was
 // kept under an earlier one can still be referred to, since rows do not change.
 type runCache struct {
-	byID map[string]*runState
-	like map[int64]*likeness // by session
+	byID      map[string]*runState
+	bySession map[int64]*deltaBases // by session
 }
 
 // runState is what the writer remembers of one run.
 type runState struct {
-	num, root int64
-	salt      []byte
-	base      based
-	round     round
-	fence     int64
-	crashes   int
-	head      *headRow // as written last; nil is not known
-	contexts  map[string]*contextState
-	recent    recent
-	chain     chainState
-	like      *likeness // a session's is that of all its rounds
+	num, root  int64
+	salt       []byte
+	base       sharedBase
+	round      roundInfo
+	fence      int64
+	crashes    int
+	head       *headRow // as written last; nil is not known
+	contexts   map[string]*contextState
+	recent     recentValues
+	chain      chainState
+	deltaBases *deltaBases // a session's is that of all its rounds
 }
 
 // contextState is a context with its next position. Its messages are rows of
@@ -46,20 +46,20 @@ type contextState struct {
 // drop forgets a run, whose last commits may not have been kept.
 func (c *runCache) drop(id string) {
 	if r := c.byID[id]; r != nil {
-		delete(c.like, r.round.session)
+		delete(c.bySession, r.round.session)
 		delete(c.byID, id)
 	}
 }
 
 // load returns the state of a run, nil where there is no such run.
-func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) {
+func (c *runCache) load(w *writeTx, id string, fence int64) (*runState, error) {
 	old := c.byID[id]
 	if old != nil && old.fence == fence {
 		return old, nil
 	}
 	r := &runState{fence: fence, contexts: map[string]*contextState{}}
 	if old != nil {
-		r.recent, r.like = old.recent, old.like
+		r.recent, r.deltaBases = old.recent, old.deltaBases
 	}
 	err := w.s.conn.QueryRowContext(w.ctx,
 		`SELECT r.num, r.root, coalesce(o.salt, s.salt), coalesce(r.base, 0), coalesce(r.base_seq, 0), coalesce(r.base_last, 0),
@@ -76,46 +76,46 @@ func (c *runCache) load(w *writerTx, id string, fence int64) (*runState, error) 
 		return nil, err
 	}
 	if c.byID == nil || len(c.byID) >= maxRuns {
-		c.byID, c.like = make(map[string]*runState), make(map[int64]*likeness)
+		c.byID, c.bySession = make(map[string]*runState), make(map[int64]*deltaBases)
 	}
 	c.byID[id] = r
-	if r.like == nil {
-		r.like = c.likeness(r.round.session)
+	if r.deltaBases == nil {
+		r.deltaBases = c.deltaBasesOf(r.round.session)
 	}
 	return r, nil
 }
 
-// likeness is the one that a new run's commits are compared by.
-func (c *runCache) likeness(session int64) *likeness {
-	if l := c.like[session]; session != 0 && l != nil {
+// deltaBasesOf is the one that a new run's commits are compared by.
+func (c *runCache) deltaBasesOf(session int64) *deltaBases {
+	if l := c.bySession[session]; session != 0 && l != nil {
 		return l
 	}
-	l := &likeness{seed: maphash.MakeSeed()}
+	l := &deltaBases{seed: maphash.MakeSeed()}
 	if session != 0 {
-		c.like[session] = l
+		c.bySession[session] = l
 	}
 	return l
 }
 
 // context returns a context's state, nil where it is not in the database.
-func (r *runState) context(w *writerTx, name string) (*contextState, error) {
+func (r *runState) context(w *writeTx, name string) (*contextState, error) {
 	if c := r.contexts[name]; c != nil {
 		return c, nil
 	}
-	var h history
+	var h contextRef
 	err := w.s.conn.QueryRowContext(w.ctx, `SELECT id, start, coalesce(source, 0), coalesce(kind, '')
 		FROM context c WHERE run = ? AND name = ?`, r.num, name).Scan(&h.id, &h.start, &h.source, &h.kind)
 	if errors.Is(err, sql.ErrNoRows) {
 		if name != engine.MainContext || r.round.folded&foldedMain == 0 {
 			return nil, nil
 		}
-		h, err = history{id: -r.num, start: r.round.first, source: r.round.context, kind: fromSession}, nil
+		h, err = contextRef{id: -r.num, start: r.round.first, source: r.round.context, kind: fromSession}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := &contextState{id: h.lies(), row: h.id}
-	if c.next, err = w.lineage().next(c.id, h.start); err != nil {
+	c := &contextState{id: h.messageContext(), row: h.id}
+	if c.next, err = w.lineage().nextPosition(c.id, h.start); err != nil {
 		return nil, err
 	}
 	r.contexts[name] = c
@@ -146,9 +146,9 @@ func (r *runState) digest(body []byte) digest {
 	return digest(h.Sum(sum[:0])[:len(digest{})])
 }
 
-// stored is where a text or value is stored: as a value, or as the content of a
+// valuePlace is where a text or value is stored: as a value, or as the content of a
 // message.
-type stored struct {
+type valuePlace struct {
 	value             int64
 	context, position int64
 	seq               int64 // the commit that stored it
@@ -158,22 +158,22 @@ type stored struct {
 // maxRecent is how many places are remembered for a run.
 const maxRecent = 512
 
-// recent remembers where the latest texts of a run are stored, oldest first
+// recentValues remembers where the latest texts of a run are stored, oldest first
 // forgotten.
-type recent struct {
-	places map[digest]stored
+type recentValues struct {
+	places map[digest]valuePlace
 	order  []digest
 	head   int
 }
 
-func (r *recent) get(d digest) (stored, bool) {
+func (r *recentValues) get(d digest) (valuePlace, bool) {
 	p, ok := r.places[d]
 	return p, ok
 }
 
-func (r *recent) put(d digest, p stored) {
+func (r *recentValues) put(d digest, p valuePlace) {
 	if r.places == nil {
-		r.places = make(map[digest]stored)
+		r.places = make(map[digest]valuePlace)
 	}
 	if _, known := r.places[d]; known {
 		r.places[d] = p

@@ -18,16 +18,16 @@ import (
 // or with a view that is not Weir's under a name of Weir's; verifying compares every
 // object with what the migrations make.
 
-// object is a row of sqlite_schema.
-type object struct {
+// schemaObject is a row of sqlite_schema.
+type schemaObject struct {
 	kind, name, table, sql string
 }
 
-// objects lists those of a database, without SQLite's own.
-func objects(ctx context.Context, q querier) (map[string]object, error) {
-	out := map[string]object{}
+// schemaObjects lists those of a database, without SQLite's own.
+func schemaObjects(ctx context.Context, q querier) (map[string]schemaObject, error) {
+	out := map[string]schemaObject{}
 	err := lineage{ctx, q}.query(func(row scanner) error {
-		var o object
+		var o schemaObject
 		err := row.Scan(&o.kind, &o.name, &o.table, &o.sql)
 		out[o.name] = o
 		return err
@@ -35,9 +35,9 @@ func objects(ctx context.Context, q querier) (map[string]object, error) {
 	return out, err
 }
 
-// normal is the SQL of an object without what does not change its meaning and may
+// normalizeSQL is the SQL of an object without what does not change its meaning and may
 // differ between files: space, and the quotes that renaming puts around names.
-func normal(query string) string {
+func normalizeSQL(query string) string {
 	query = strings.Replace(query, "IF NOT EXISTS ", "", 1)
 	return strings.Join(strings.Fields(strings.ReplaceAll(query, `"`, "")), " ")
 }
@@ -62,7 +62,7 @@ func viewsIn(migrations fs.FS) (map[string]string, error) {
 			}
 			query, after, _ := strings.Cut(rest, ";\n")
 			name := query[:max(strings.IndexAny(query, " (\n"), 0)]
-			views[name] = normal("CREATE VIEW " + strings.TrimSuffix(query, ";"))
+			views[name] = normalizeSQL("CREATE VIEW " + strings.TrimSuffix(query, ";"))
 			text = "\n" + after
 		}
 	}
@@ -77,7 +77,7 @@ func checkTriggers(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	return fmt.Errorf("%w: trigger %s on %s is not Weir's and would act on what Weir writes; remove it with the sqlite3 shell (DROP TRIGGER %s), then run `weir verify --all`",
-		store.ErrForeign, name, table, name)
+		store.ErrForeignSchema, name, table, name)
 }
 
 // checkViews refuses a database in which what Weir reads through is not Weir's.
@@ -86,19 +86,19 @@ func (s *Store) checkViews(ctx context.Context, migrations fs.FS) error {
 	if err != nil {
 		return err
 	}
-	has, err := objects(ctx, s.reader)
+	has, err := schemaObjects(ctx, s.reader)
 	if err != nil {
 		return err
 	}
 	for name, query := range want {
-		if o := has[name]; o.kind != "view" || normal(o.sql) != query {
-			return fmt.Errorf("%w: view %s is not Weir's; `weir verify --all` lists what else was changed. Restore a copy of the file", store.ErrForeign, name)
+		if o := has[name]; o.kind != "view" || normalizeSQL(o.sql) != query {
+			return fmt.Errorf("%w: view %s is not Weir's; `weir verify --all` lists what else was changed. Restore a copy of the file", store.ErrForeignSchema, name)
 		}
 	}
 	for _, t := range Tables() {
 		o, there := has[t.Name]
 		if there && (o.kind != "table" || strings.HasPrefix(o.sql, "CREATE VIRTUAL") && t.Name != "recall_index") {
-			return fmt.Errorf("%w: table %s is not Weir's; `weir verify --all` lists what else was changed. Restore a copy of the file", store.ErrForeign, t.Name)
+			return fmt.Errorf("%w: table %s is not Weir's; `weir verify --all` lists what else was changed. Restore a copy of the file", store.ErrForeignSchema, t.Name)
 		}
 	}
 	return nil
@@ -120,12 +120,14 @@ func (s *Store) AuditSchema(ctx context.Context, all bool) ([]store.Finding, err
 }
 
 func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
-	s.expected.Do(func() { s.want, s.optional, s.wantErr = expectedSchema(context.WithoutCancel(ctx)) })
-	want, optional, err := s.want, s.optional, s.wantErr
+	s.expectedOnce.Do(func() {
+		s.expectedObjects, s.optionalObjects, s.expectedErr = expectedSchema(context.WithoutCancel(ctx))
+	})
+	want, optional, err := s.expectedObjects, s.optionalObjects, s.expectedErr
 	if err != nil {
 		return nil, fmt.Errorf("audit schema: %w", err)
 	}
-	has, err := objects(ctx, s.reader)
+	has, err := schemaObjects(ctx, s.reader)
 	if err != nil {
 		return nil, s.wrap("audit schema", err)
 	}
@@ -133,18 +135,18 @@ func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
 	find := func(what, format string, args ...any) {
 		out = append(out, store.Finding{What: what, Message: fmt.Sprintf(format, args...)})
 	}
-	for _, name := range sorted(want) {
+	for _, name := range sortedKeys(want) {
 		w := want[name]
 		o, there := has[name]
 		switch {
 		case !there && optional[name]:
 		case !there:
 			find(store.FoundMissing, "%s %s is not in the schema", w.kind, name)
-		case o.kind != w.kind || o.table != w.table || normal(o.sql) != normal(w.sql):
+		case o.kind != w.kind || o.table != w.table || normalizeSQL(o.sql) != normalizeSQL(w.sql):
 			find(store.FoundChanged, "%s %s in the schema is not the %s that Weir makes", o.kind, name, w.kind)
 		}
 	}
-	for _, name := range sorted(has) {
+	for _, name := range sortedKeys(has) {
 		if _, known := want[name]; !known {
 			find(store.FoundAdded, "%s %s in the schema is not Weir's", has[name].kind, name)
 		}
@@ -161,7 +163,7 @@ func (s *Store) auditObjects(ctx context.Context) ([]store.Finding, error) {
 
 // expectedSchema is what the migrations make, by name, with the tables of
 // trajectories, which are made when they are needed: those are optional.
-func expectedSchema(ctx context.Context) (all map[string]object, optional map[string]bool, err error) {
+func expectedSchema(ctx context.Context) (all map[string]schemaObject, optional map[string]bool, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +177,7 @@ func expectedSchema(ctx context.Context) (all map[string]object, optional map[st
 	if _, err := p.Up(ctx); err != nil {
 		return nil, nil, err
 	}
-	needed, err := objects(ctx, db)
+	needed, err := schemaObjects(ctx, db)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,7 +186,7 @@ func expectedSchema(ctx context.Context) (all map[string]object, optional map[st
 			return nil, nil, err
 		}
 	}
-	all, err = objects(ctx, db)
+	all, err = schemaObjects(ctx, db)
 	optional = map[string]bool{}
 	for name := range all {
 		if _, ok := needed[name]; !ok {

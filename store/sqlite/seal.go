@@ -63,14 +63,14 @@ type tombstoneFacts struct {
 	Links     []byte `json:"links"`
 }
 
-// goneFacts are a row of gone.
-type goneFacts struct {
+// deletedFacts are a row of gone.
+type deletedFacts struct {
 	Name string `json:"name"`
 	Num  int64  `json:"num"`
 }
 
-// sealed is the seal of facts.
-func sealed(facts any) (int64, error) {
+// sealOf is the seal of facts.
+func sealOf(facts any) (int64, error) {
 	b, err := json.Marshal(facts)
 	if err != nil {
 		return 0, fmt.Errorf("seal: %w", err)
@@ -79,8 +79,8 @@ func sealed(facts any) (int64, error) {
 	return int64(int32(binary.BigEndian.Uint32(sum[:]))), nil
 }
 
-// factsOf are those of a run that is about to be made.
-func factsOf(n *store.NewRun, base based, r round) *runFacts {
+// runFactsOf are those of a run that is about to be made.
+func runFactsOf(n *store.NewRun, base sharedBase, r roundInfo) *runFacts {
 	f := &runFacts{
 		ID: n.ID, Created: n.At.UnixMilli(), User: n.User, Flow: n.Flow, Fingerprint: n.Fingerprint, Parent: n.Parent, Origin: n.Origin,
 		Session: r.session, Base: base.run, BaseSeq: base.seq, BaseLast: base.last,
@@ -105,26 +105,26 @@ const selectSessionFacts = `SELECT s.num, s.seal, s.id, s.user, s.flow, s.thread
 const selectTombstoneFacts = `SELECT num, seal, num, origin, coalesce(base, 0), coalesce(base_seq, 0), coalesce(base_last, 0),
 	coalesce(unchained, 0), links FROM tombstone`
 
-const selectGoneFacts = "SELECT 0, seal, name, num FROM gone WHERE name IN ('unmarked', 'run', 'session')"
+const selectDeletedFacts = "SELECT 0, seal, name, num FROM gone WHERE name IN ('unmarked', 'run', 'session')"
 
 // sealedRow is a row with what it is sealed by.
 type sealedRow struct {
-	table string
-	num   int64 // of its key
-	kept  *int64
-	facts any
+	table  string
+	num    int64 // of its key
+	stored *int64
+	facts  any
 }
 
-// broken reports whether the row is not what was sealed.
-func (r *sealedRow) broken() bool {
-	seal, err := sealed(r.facts)
-	return err != nil || r.kept == nil || *r.kept != seal
+// isBroken reports whether the row is not what was sealed.
+func (r *sealedRow) isBroken() bool {
+	seal, err := sealOf(r.facts)
+	return err != nil || r.stored == nil || *r.stored != seal
 }
 
 // sealedTables are the queries for rows with seals, in the order of their facts.
 func sealedTables() map[string]string {
 	return map[string]string{
-		"run_row": selectRunFacts, "session": selectSessionFacts, "tombstone": selectTombstoneFacts, "gone": selectGoneFacts,
+		"run_row": selectRunFacts, "session": selectSessionFacts, "tombstone": selectTombstoneFacts, "gone": selectDeletedFacts,
 	}
 }
 
@@ -132,7 +132,7 @@ func sealedTables() map[string]string {
 func (l lineage) sealedRows(table, where string, each func(r *sealedRow) error, args ...any) error {
 	return l.query(func(row scanner) error {
 		r := sealedRow{table: table}
-		into := []any{&r.num, &r.kept}
+		into := []any{&r.num, &r.stored}
 		switch table {
 		case "run_row":
 			f := &runFacts{}
@@ -148,7 +148,7 @@ func (l lineage) sealedRows(table, where string, each func(r *sealedRow) error, 
 			r.facts = f
 			into = append(into, &f.Num, &f.Origin, &f.Base, &f.BaseSeq, &f.BaseLast, &f.Unchained, &f.Links)
 		default:
-			f := &goneFacts{}
+			f := &deletedFacts{}
 			r.facts = f
 			into = append(into, &f.Name, &f.Num)
 		}
@@ -159,9 +159,9 @@ func (l lineage) sealedRows(table, where string, each func(r *sealedRow) error, 
 	}, sealedTables()[table]+where, args...)
 }
 
-// sealOld seals the rows of an earlier version, in one transaction with the note that
+// sealUnsealed seals the rows of an earlier version, in one transaction with the note that
 // they are not.
-func (s *Store) sealOld(ctx context.Context) error {
+func (s *Store) sealUnsealed(ctx context.Context) error {
 	var unsealed bool
 	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM gone WHERE name = 'unsealed')").Scan(&unsealed)
 	if err != nil || !unsealed {
@@ -182,20 +182,20 @@ func (s *Store) sealOld(ctx context.Context) error {
 
 // seal keeps the seal of a row.
 func (s *Store) seal(ctx context.Context, r *sealedRow) error {
-	seal, err := sealed(r.facts)
+	seal, err := sealOf(r.facts)
 	if err != nil {
 		return err
 	}
 	key, value := "num", any(r.num)
-	if f, ok := r.facts.(*goneFacts); ok {
+	if f, ok := r.facts.(*deletedFacts); ok {
 		key, value = "name", f.Name
 	}
 	_, err = s.conn.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET seal = ? WHERE %s = ?", r.table, key), seal, value)
 	return err
 }
 
-// sealGone seals the numbers of what is gone, in the transaction that wrote them.
-func (s *Store) sealGone(ctx context.Context) error {
+// sealDeleted seals the numbers of what is gone, in the transaction that wrote them.
+func (s *Store) sealDeleted(ctx context.Context) error {
 	var rows []*sealedRow
 	err := lineage{ctx, s.conn}.sealedRows("gone", "", func(r *sealedRow) error {
 		rows = append(rows, r)

@@ -20,26 +20,26 @@ import (
 // messages.
 func (s *Store) CreateSession(ctx context.Context, n store.NewSession) error {
 	return s.write(ctx, "create session "+n.ID, func(ctx context.Context) error {
-		w := writerTx{s: s, ctx: ctx}
-		if err := w.createSession(n); err != nil || n.First == nil {
+		w := writeTx{s: s, ctx: ctx}
+		if err := w.createSession(n); err != nil || n.FirstMessage == nil {
 			return err
 		}
-		value, err := encodeValue(n.First.Value)
+		value, err := encodeValue(n.FirstMessage.Value)
 		if err != nil {
 			return err
 		}
-		_, err = findQueued(ctx, s.conn, n.First.ID)
+		_, err = findQueued(ctx, s.conn, n.FirstMessage.ID)
 		if err == nil {
-			return fmt.Errorf("message %s: %w", n.First.ID, store.ErrExists)
+			return fmt.Errorf("message %s: %w", n.FirstMessage.ID, store.ErrExists)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
-			_, err = w.enqueue(n.First, value)
+			_, err = w.enqueue(n.FirstMessage, value)
 		}
 		return err
 	})
 }
 
-func (w *writerTx) createSession(n store.NewSession) error {
+func (w *writeTx) createSession(n store.NewSession) error {
 	parent, err := w.parentOf(n)
 	if err != nil {
 		return err
@@ -50,12 +50,12 @@ func (w *writerTx) createSession(n store.NewSession) error {
 	}
 	f := sessionFacts{
 		ID: n.ID, User: n.User, Flow: n.Flow, Thread: cmp.Or(n.Thread, n.ID), Parent: parent.num, ParentRound: parent.rounds,
-		Created: n.Now.UnixMilli(), Context: id, Start: int64(n.At), Source: parent.context,
+		Created: n.Now.UnixMilli(), Context: id, Start: int64(n.ParentLength), Source: parent.context,
 	}
 	if parent.num != 0 {
 		f.Kind = fromRun
 	}
-	seal, err := sealed(&f)
+	seal, err := sealOf(&f)
 	if err != nil {
 		return err
 	}
@@ -66,15 +66,15 @@ func (w *writerTx) createSession(n store.NewSession) error {
 			iif(?5 IS NULL, 1 + coalesce((SELECT max(active) FROM session WHERE user = ?2 AND flow = ?3), 0), 0), ?10, ?11, ?12
 		ON CONFLICT DO NOTHING`,
 		f.ID, f.User, f.Flow, f.Thread, nullInt(f.Parent), f.ParentRound, newSalt(), id,
-		f.Created, parent.main, nullTime(n.Expires), seal)
+		f.Created, parent.carryover, nullTime(n.Expires), seal)
 	if err != nil {
 		return err
 	}
 	if made, err := res.RowsAffected(); err != nil || made == 0 {
-		return firstOf(err, store.ErrExists)
+		return firstError(err, store.ErrExists)
 	}
 	_, err = w.s.conn.ExecContext(w.ctx, "INSERT INTO context (id, run, name, start, source, kind) VALUES (?, NULL, ?, ?, ?, ?)",
-		id, "main", n.At, nullInt(f.Source), nullText(f.Kind))
+		id, "main", n.ParentLength, nullInt(f.Source), nullText(f.Kind))
 	return err
 }
 
@@ -85,16 +85,16 @@ func nullTime(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// parent is what a session begins with.
-type parent struct {
+// parentSession is what a session begins with.
+type parentSession struct {
 	num, rounds, context int64
-	main                 []byte
+	carryover            []byte
 }
 
-func (w *writerTx) parentOf(n store.NewSession) (p parent, err error) {
+func (w *writeTx) parentOf(n store.NewSession) (p parentSession, err error) {
 	if n.Parent == "" {
-		if n.At != 0 {
-			err = fmt.Errorf("%d messages of no session: %w", n.At, store.ErrNotFound)
+		if n.ParentLength != 0 {
+			err = fmt.Errorf("%d messages of no session: %w", n.ParentLength, store.ErrNotFound)
 		}
 		return p, err
 	}
@@ -102,12 +102,12 @@ func (w *writerTx) parentOf(n store.NewSession) (p parent, err error) {
 	if err != nil {
 		return p, err
 	}
-	if n.At < 0 || int64(n.At) > x.length {
-		return p, fmt.Errorf("%d messages of session %s, which has %d: %w", n.At, n.Parent, x.length, store.ErrNotFound)
+	if n.ParentLength < 0 || int64(n.ParentLength) > x.length {
+		return p, fmt.Errorf("%d messages of session %s, which has %d: %w", n.ParentLength, n.Parent, x.length, store.ErrNotFound)
 	}
-	p = parent{num: x.num, rounds: x.rounds, context: x.context}
-	if int64(n.At) == x.length {
-		err = w.s.conn.QueryRowContext(w.ctx, "SELECT main FROM session WHERE num = ?", x.num).Scan(&p.main)
+	p = parentSession{num: x.num, rounds: x.rounds, context: x.context}
+	if int64(n.ParentLength) == x.length {
+		err = w.s.conn.QueryRowContext(w.ctx, "SELECT main FROM session WHERE num = ?", x.num).Scan(&p.carryover)
 	}
 	return p, err
 }
@@ -120,7 +120,7 @@ type sessionState struct {
 
 // session reads a session by its id or num; store.ErrNotFound where there is
 // none.
-func (w *writerTx) session(column string, value any) (x sessionState, err error) {
+func (w *writeTx) session(column string, value any) (x sessionState, err error) {
 	var start int64
 	err = w.s.conn.QueryRowContext(w.ctx, `SELECT s.num, s.rounds, coalesce(s.holder, 0), s.context, c.start, s.id, coalesce(s.usage, '')
 		FROM session s JOIN context c ON c.id = s.context WHERE s.`+column+" = ?", value,
@@ -128,7 +128,7 @@ func (w *writerTx) session(column string, value any) (x sessionState, err error)
 	if err != nil {
 		return x, wrap(fmt.Sprintf("session %v", value), err)
 	}
-	x.length, err = w.lineage().next(x.context, start)
+	x.length, err = w.lineage().nextPosition(x.context, start)
 	return x, err
 }
 
@@ -137,17 +137,17 @@ func (w *writerTx) session(column string, value any) (x sessionState, err error)
 func (s *Store) ActivateSession(ctx context.Context, id string) error {
 	n, err := s.exec(ctx, "activate session "+id, `UPDATE session SET active = 1 +
 		(SELECT max(o.active) FROM session o WHERE o.user = session.user AND o.flow = session.flow) WHERE id = ?`, id)
-	return found("session "+id, n, err)
+	return requireRow("session "+id, n, err)
 }
 
 // ExpireSession sets when PruneSessions may delete a session; zero is never.
 func (s *Store) ExpireSession(ctx context.Context, id string, at time.Time) error {
 	n, err := s.exec(ctx, "expire session "+id, "UPDATE session SET expires = ? WHERE id = ?", nullTime(at), id)
-	return found("session "+id, n, err)
+	return requireRow("session "+id, n, err)
 }
 
-// found makes a write that met no row an error.
-func found(what string, rows int64, err error) error {
+// requireRow makes a write that met no row an error.
+func requireRow(what string, rows int64, err error) error {
 	if err == nil && rows == 0 {
 		return fmt.Errorf("%s: %w", what, store.ErrNotFound)
 	}
@@ -219,8 +219,8 @@ func scanSession(row scanner) (store.Session, error) {
 	var x store.Session
 	var created, updated, expires int64
 	var usage string
-	err := row.Scan(&x.ID, &x.User, &x.Flow, &x.Thread, &x.Parent, &x.ParentRound, &x.At, &created, &updated,
-		&x.Rounds, &x.Length, &x.Fence, &x.Holder, &x.Queued, &usage, &x.Main, &expires)
+	err := row.Scan(&x.ID, &x.User, &x.Flow, &x.Thread, &x.Parent, &x.ParentRound, &x.ParentLength, &created, &updated,
+		&x.Rounds, &x.Length, &x.Fence, &x.Holder, &x.Queued, &usage, &x.Carryover, &expires)
 	if err != nil {
 		return store.Session{}, err
 	}
@@ -243,5 +243,5 @@ func encodeUsage(u engine.Usage) (string, error) {
 	if u == (engine.Usage{}) {
 		return "", nil
 	}
-	return encodeOne(&engine.EffectCompleted{Usage: &u})
+	return encodeHeadPart(&engine.EffectCompleted{Usage: &u})
 }

@@ -153,9 +153,9 @@ func BenchmarkForks(b *testing.B) {
 	}
 }
 
-// TestARoundTakesLittleMoreRoomThanItsText measures a round of a session over the
+// TestRoundSizeIsCloseToItsText measures a round of a session over the
 // text of its two messages.
-func TestARoundTakesLittleMoreRoomThanItsText(t *testing.T) {
+func TestRoundSizeIsCloseToItsText(t *testing.T) {
 	const rounds = 700
 	for bytes, most := range map[int]float64{40: 400, 900: 475, 2000: 900} {
 		if testing.Short() && bytes != 900 {

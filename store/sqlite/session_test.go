@@ -34,7 +34,7 @@ func newChat(tb testing.TB, s *Store, session string) *chat {
 func (c *chat) round(tb testing.TB, asked, answered string) {
 	tb.Helper()
 	c.n++
-	q := store.Queued{ID: fmt.Sprintf("%s-01hzx%06d", c.session, c.n), Session: c.session, Value: asked, At: time.UnixMilli(int64(c.n))}
+	q := store.QueuedMessage{ID: fmt.Sprintf("%s-01hzx%06d", c.session, c.n), Session: c.session, Value: asked, At: time.UnixMilli(int64(c.n))}
 	if _, err := c.s.Enqueue(tb.Context(), q); err != nil {
 		tb.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func (c *chat) round(tb testing.TB, asked, answered string) {
 func (c *chat) take(tb testing.TB, queued, answered string) error {
 	tb.Helper()
 	run := "run-of-" + queued
-	x, q, err := c.s.BeginRound(tb.Context(), queued, store.NewRun{
+	x, q, err := c.s.StartRound(tb.Context(), queued, store.NewRun{
 		ID: run, Flow: "chat", Fingerprint: strings.Repeat("f", 64), User: "u", Origin: "cli", At: time.UnixMilli(1),
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *chat) take(tb testing.TB, queued, answered string) error {
 	return c.s.Release(tb.Context(), l)
 }
 
-func TestTwoStoresOnOneFileHaveTheRoundsOfOneSession(t *testing.T) {
+func TestTwoStoresShareTheRoundsOfASession(t *testing.T) {
 	const rounds = 40
 	a := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	b := openAt(t, a.path, Options{})
@@ -153,10 +153,10 @@ func answeredOnce(t *testing.T, ms []store.SessionMessage, each int) {
 // sent for them, until its own has had one.
 func (c *chat) eventually(tb testing.TB, text string) error {
 	tb.Helper()
-	q := store.Queued{ID: text, Session: c.session, Value: text, At: time.UnixMilli(1)}
+	q := store.QueuedMessage{ID: text, Session: c.session, Value: text, At: time.UnixMilli(1)}
 	for {
 		sent, err := c.s.Enqueue(tb.Context(), q)
-		if err != nil || sent.Run != "" {
+		if err != nil || sent.TakenBy != "" {
 			return err
 		}
 		next, err := c.s.NextQueued(tb.Context(), c.session)
@@ -173,14 +173,14 @@ func (c *chat) eventually(tb testing.TB, text string) error {
 	}
 }
 
-func TestALateCommitOfAnotherProcessMeetsNoNewRun(t *testing.T) {
+func TestLateCommitOfAnotherProcessIsRefused(t *testing.T) {
 	a := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	b := openAt(t, a.path, Options{})
 	late := newChain(t, b, "late")
 	if err := b.Append(t.Context(), []store.Append{late.next()})[0]; err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.DeleteRun(t.Context(), "late", store.Erasure{Force: true}); err != nil {
+	if _, err := a.DeleteRun(t.Context(), "late", store.DeleteOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, a, "new", 1)
@@ -192,7 +192,7 @@ func TestALateCommitOfAnotherProcessMeetsNoNewRun(t *testing.T) {
 	}
 }
 
-func TestWhereSomebodyReadsTheTracesAreToldToBeLeft(t *testing.T) {
+func TestDeletionReportsTracesLeftByReaders(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{BusyTimeout: 50 * time.Millisecond})
 	other := openAt(t, s.path, Options{})
 	leaveTraces(t, s, "bob")
@@ -204,14 +204,14 @@ func TestWhereSomebodyReadsTheTracesAreToldToBeLeft(t *testing.T) {
 	if !rows.Next() {
 		t.Fatal("no row")
 	}
-	gone, err := s.DeleteUser(t.Context(), "bob-canary-user", store.Erasure{Now: time.Now()})
+	gone, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()})
 	if err == nil || !strings.Contains(err.Error(), "what is deleted may have left traces") || gone.Runs == 0 {
 		t.Errorf("deleted %+v: %v", gone, err)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err = other.DeleteUser(t.Context(), "bob-canary-user", store.Erasure{Now: time.Now()}); err != nil || gone.Runs != 0 {
+	if gone, err = other.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); err != nil || gone.Runs != 0 {
 		t.Fatal(gone, err)
 	}
 	if n := traces(t, s, "bob-canary"); len(n) > 0 {
@@ -219,7 +219,7 @@ func TestWhereSomebodyReadsTheTracesAreToldToBeLeft(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsToldInTheStoresWords(t *testing.T) {
+func TestMissingRowsGiveStoreErrors(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	_, err := s.Session(t.Context(), "gone")

@@ -23,7 +23,7 @@ func TestTheViewsShowSessionsInFull(t *testing.T) {
 	}
 	texts := func(query string) []string {
 		t.Helper()
-		list, err := s.texts(t.Context(), "read the view", query)
+		list, err := s.queryTexts(t.Context(), "read the view", query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,12 +63,12 @@ func sameInView(t *testing.T, s *Store, run string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := commitReader{s: s, run: run, num: num, upto: endless, bases: map[int64]*outline{}}
+	r := commitReader{s: s, run: run, num: num, upto: maxNumber, bases: map[int64]*tokenizedText{}}
 	rows, err := r.rows(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := s.texts(t.Context(), "read the view", "SELECT events FROM journal WHERE run = ? ORDER BY seq", run)
+	shown, err := s.queryTexts(t.Context(), "read the view", "SELECT events FROM journal WHERE run = ? ORDER BY seq", run)
 	if err != nil || len(shown) != len(rows) || len(rows) == 0 {
 		t.Fatalf("%d of %d commits (%v)", len(shown), len(rows), err)
 	}
@@ -91,10 +91,10 @@ func TestTheTokensOfAMessageAreShownWhereItsMetadataSaysThem(t *testing.T) {
 	if err := s.CreateSession(t.Context(), store.NewSession{ID: "s", Now: time.UnixMilli(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Enqueue(t.Context(), store.Queued{ID: "q", Session: "s", At: time.UnixMilli(1)}); err != nil {
+	if _, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", At: time.UnixMilli(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.BeginRound(t.Context(), "q", store.NewRun{ID: "r", At: time.UnixMilli(1)}); err != nil {
+	if _, _, err := s.StartRound(t.Context(), "q", store.NewRun{ID: "r", At: time.UnixMilli(1)}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, time.UnixMilli(1))
@@ -111,7 +111,7 @@ func TestTheTokensOfAMessageAreShownWhereItsMetadataSaysThem(t *testing.T) {
 	if err := s.Append(t.Context(), []store.Append{{Commit: c, Fence: l.Fence}})[0]; err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.texts(t.Context(), "read the view", "SELECT coalesce(token_count, 'unknown') FROM session_message ORDER BY position")
+	got, err := s.queryTexts(t.Context(), "read the view", "SELECT coalesce(token_count, 'unknown') FROM session_message ORDER BY position")
 	if err != nil || fmt.Sprint(got) != "[3 4 5]" {
 		t.Errorf("tokens: %q (%v)", got, err)
 	}

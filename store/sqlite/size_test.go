@@ -125,7 +125,7 @@ func (t *talk) words(n int) string {
 	return b.String()[:n]
 }
 
-func TestAConversationTakesLittleMoreRoomThanItsText(t *testing.T) {
+func TestConversationSizeIsCloseToItsText(t *testing.T) {
 	const turns = 700
 	sizes := []int{40, 200, 500, 800, 900, 2000, 3600, 8000}
 	if testing.Short() {

@@ -45,26 +45,26 @@ type Options struct {
 // the file between processes.
 type Store struct {
 	path   string
-	reader *readers
+	reader *readerPool
 	closed atomic.Bool
 	tokens atomic.Pointer[func(convo.Message) int] // tokens; nil where nobody counts
 
-	mu      sync.Mutex // held by whoever writes; guards what follows
-	writer  *sql.DB
-	conn    *sql.Conn // the one connection of writer
-	stmts   statements
-	runs    runCache
-	payload []byte // room for one
-	trails  trails
+	mu               sync.Mutex // held by whoever writes; guards what follows
+	writer           *sql.DB
+	conn             *sql.Conn // the one connection of writer
+	stmts            preparedStatements
+	runs             runCache
+	payload          []byte // room for one
+	trajectoryTables trajectoryState
 
-	expected sync.Once // guards the schema that the migrations make
-	want     map[string]object
-	optional map[string]bool
-	wantErr  error
+	expectedOnce    sync.Once // guards the schema that the migrations make
+	expectedObjects map[string]schemaObject
+	optionalObjects map[string]bool
+	expectedErr     error
 
-	note    string // how it was opened for reading only
-	reading bool   // nothing is written
-	scratch string // the folder of a copy, which goes with the store
+	note     string // how it was opened for reading only
+	readOnly bool   // nothing is written
+	scratch  string // the folder of a copy, which goes with the store
 }
 
 // Open opens the file at path, making it, and its folder, where there is none,
@@ -80,18 +80,18 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 // many tokens they have.
 func (s *Store) CountTokens(count func(convo.Message) int) { s.tokens.Store(&count) }
 
-// begin starts a transaction of the one writer; the caller holds s.mu.
-func (s *Store) begin(ctx context.Context) error {
-	if s.reading {
+// beginTx starts a transaction of the one writer; the caller holds s.mu.
+func (s *Store) beginTx(ctx context.Context) error {
+	if s.readOnly {
 		return store.ErrReadOnly
 	}
 	_, err := s.stmts.begin.ExecContext(ctx)
 	return err
 }
 
-// finish ends it. Once begun a transaction does not end early with the
+// endTx ends it. Once begun a transaction does not end early with the
 // caller's context, so that its outcome is known.
-func (s *Store) finish(err error) error {
+func (s *Store) endTx(err error) error {
 	if err == nil {
 		if _, err = s.stmts.commit.ExecContext(context.Background()); err == nil {
 			return nil
@@ -108,10 +108,10 @@ func (s *Store) finish(err error) error {
 func (s *Store) write(ctx context.Context, op string, fn func(ctx context.Context) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.begin(ctx); err != nil {
+	if err := s.beginTx(ctx); err != nil {
 		return s.wrap(op, err)
 	}
-	return s.wrap(op, s.finish(fn(context.WithoutCancel(ctx))))
+	return s.wrap(op, s.endTx(fn(context.WithoutCancel(ctx))))
 }
 
 // query reads rows, calling scan for each; scan may end it with errEnough.
@@ -122,7 +122,7 @@ func (s *Store) query(ctx context.Context, scan func(row scanner) error, query s
 	}
 	defer rows.Close() // Err tells what went wrong
 	for rows.Next() {
-		if err := scan(rows); errors.Is(err, errEnough) {
+		if err := scan(rows); errors.Is(err, errStopScan) {
 			return nil
 		} else if err != nil {
 			return err
@@ -134,13 +134,13 @@ func (s *Store) query(ctx context.Context, scan func(row scanner) error, query s
 // scanner is a row.
 type scanner interface{ Scan(into ...any) error }
 
-var errEnough = errors.New("enough rows")
+var errStopScan = errors.New("enough rows")
 
 // exec is a write of one statement.
 func (s *Store) exec(ctx context.Context, op, query string, args ...any) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reading {
+	if s.readOnly {
 		return 0, s.wrap(op, store.ErrReadOnly)
 	}
 	res, err := s.conn.ExecContext(ctx, query, args...)
@@ -158,7 +158,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stmts.close()
-	s.trails.close()
+	s.trajectoryTables.close()
 	err := s.conn.Close()
 	if e := s.reader.Close(); err == nil {
 		err = e
@@ -177,8 +177,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// statements are prepared once, on the writer's connection.
-type statements struct {
+// preparedStatements are prepared once, on the writer's connection.
+type preparedStatements struct {
 	begin, commit, rollback *sql.Stmt
 
 	insertCommit  *sql.Stmt
@@ -190,7 +190,7 @@ type statements struct {
 	insertPart    *sql.Stmt
 }
 
-func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
+func (st *preparedStatements) prepare(ctx context.Context, c *sql.Conn) error {
 	for _, p := range []struct {
 		stmt  **sql.Stmt
 		query string
@@ -215,7 +215,7 @@ func (st *statements) prepare(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-func (st *statements) close() {
+func (st *preparedStatements) close() {
 	for _, s := range []*sql.Stmt{
 		st.begin, st.commit, st.rollback, st.insertCommit,
 		st.updateHead, st.updateOwner, st.insertContext, st.insertMessage, st.insertValue, st.insertPart,

@@ -20,8 +20,8 @@ func (r reopenable) Reopen(tb testing.TB) storetest.Store {
 	return reopenable{openAt(tb, r.path, Options{})}
 }
 
-// Another opens the file once more, as another process does.
-func (r reopenable) Another(tb testing.TB) storetest.Store {
+// OpenSecond opens the file once more, as another process does.
+func (r reopenable) OpenSecond(tb testing.TB) storetest.Store {
 	tb.Helper()
 	return reopenable{openAt(tb, r.path, Options{})}
 }
@@ -40,7 +40,7 @@ func openAt(tb testing.TB, path string, opts Options) *Store {
 	return s
 }
 
-func TestSQLiteBehavesAsAStore(t *testing.T) {
+func TestSQLiteStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Store {
 		t.Helper()
 		return reopenable{openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})}

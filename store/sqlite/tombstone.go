@@ -14,22 +14,22 @@ import (
 // A link in a tombstone is flags, the number of events, the milliseconds since the
 // link before, and, where the flags say so, tag and digest.
 const (
-	buriedTag    = 1 // it had a tag
-	buriedDigest = 2 // it could be read
+	tombstoneTag    = 1 // it had a tag
+	tombstoneDigest = 2 // it could be read
 )
 
-func appendBuried(b []byte, l *store.Link, before int64) []byte {
+func appendTombstoneLink(b []byte, l *store.ChainLink, before int64) []byte {
 	flags := byte(0)
-	if l.Tagged {
-		flags |= buriedTag
+	if l.HasTag {
+		flags |= tombstoneTag
 	}
 	if l.Err == nil {
-		flags |= buriedDigest
+		flags |= tombstoneDigest
 	}
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(max(l.Count, 0)))
 	b = binary.AppendVarint(b, l.At-before)
-	if l.Tagged {
+	if l.HasTag {
 		b = binary.BigEndian.AppendUint32(b, uint32(l.Tag))
 	}
 	if l.Err == nil {
@@ -39,18 +39,18 @@ func appendBuried(b []byte, l *store.Link, before int64) []byte {
 }
 
 var (
-	errTombstone = fmt.Errorf("%w: the tombstone cannot be read", store.ErrCorrupt)
-	errUnread    = errors.New("it could not be read when it was erased")
+	errTombstone  = fmt.Errorf("%w: the tombstone cannot be read", store.ErrCorrupt)
+	errUnreadable = errors.New("it could not be read when it was erased")
 )
 
-// cutBuried reads the link that b begins with; before is the one before.
-func cutBuried(b []byte, before *store.Link) (l store.Link, rest []byte, err error) {
-	if len(b) == 0 || b[0]&^(buriedTag|buriedDigest) != 0 {
+// cutTombstoneLink reads the link that b begins with; before is the one before.
+func cutTombstoneLink(b []byte, before *store.ChainLink) (l store.ChainLink, rest []byte, err error) {
+	if len(b) == 0 || b[0]&^(tombstoneTag|tombstoneDigest) != 0 {
 		return l, nil, errTombstone
 	}
 	flags, b := b[0], b[1:]
 	count, n := binary.Uvarint(b)
-	if n <= 0 || count > endless {
+	if n <= 0 || count > maxNumber {
 		return l, nil, errTombstone
 	}
 	b = b[n:]
@@ -61,14 +61,14 @@ func cutBuried(b []byte, before *store.Link) (l store.Link, rest []byte, err err
 	b = b[n:]
 	l.Header = store.Header{Seq: before.Seq + 1, First: before.First + before.Count, At: before.At + after}
 	l.Count = int64(count)
-	if l.Tagged = flags&buriedTag != 0; l.Tagged {
+	if l.HasTag = flags&tombstoneTag != 0; l.HasTag {
 		if len(b) < 4 {
 			return l, nil, errTombstone
 		}
 		l.Tag, b = store.Tag(binary.BigEndian.Uint32(b)), b[4:]
 	}
-	if flags&buriedDigest == 0 {
-		l.Err = errUnread
+	if flags&tombstoneDigest == 0 {
+		l.Err = errUnreadable
 		return l, b, nil
 	}
 	if len(b) < len(l.Digest) {
@@ -77,8 +77,8 @@ func cutBuried(b []byte, before *store.Link) (l store.Link, rest []byte, err err
 	return l, b[copy(l.Digest[:], b):], nil
 }
 
-// bury leaves tombstones of the runs of trees that are about to be deleted.
-func (x eraser) bury(s *Store, roots []int64) error {
+// writeTombstones leaves tombstones of the runs of trees that are about to be deleted.
+func (x deleter) writeTombstones(s *Store, roots []int64) error {
 	chains, err := s.chainsOf(x.ctx, roots)
 	if err != nil {
 		return err
@@ -90,9 +90,9 @@ func (x eraser) bury(s *Store, roots []int64) error {
 			if err != nil {
 				return err
 			}
-			links, at = appendBuried(links, &l, at), l.At
+			links, at = appendTombstoneLink(links, &l, at), l.At
 		}
-		seal, err := sealed(&tombstoneFacts{c.Number, c.Origin[:], c.Base, c.BaseSeq, c.BaseEvents, c.Unchained, notNil(links)})
+		seal, err := sealOf(&tombstoneFacts{c.Number, c.Origin[:], c.Base, c.BaseSeq, c.BaseEvents, c.Unchained, notNil(links)})
 		if err != nil {
 			return err
 		}
@@ -121,20 +121,20 @@ func (s *Store) chainsOf(ctx context.Context, roots []int64) (out []store.Chain,
 }
 
 // erasedLinks iterates over the links that a tombstone holds.
-func (s *Store) erasedLinks(ctx context.Context, c store.Chain) iter.Seq2[store.Link, error] {
-	return func(yield func(store.Link, error) bool) {
+func (s *Store) erasedLinks(ctx context.Context, c store.Chain) iter.Seq2[store.ChainLink, error] {
+	return func(yield func(store.ChainLink, error) bool) {
 		var b []byte
 		err := s.reader.QueryRowContext(ctx, "SELECT links FROM tombstone WHERE num = ?", c.Number).Scan(&b)
-		before := store.Link{Header: store.Header{Seq: c.BaseSeq, First: c.BaseEvents + 1}}
+		before := store.ChainLink{Header: store.Header{Seq: c.BaseSeq, First: c.BaseEvents + 1}}
 		for err == nil && len(b) > 0 {
-			var l store.Link
-			if l, b, err = cutBuried(b, &before); err == nil && !yield(l, nil) {
+			var l store.ChainLink
+			if l, b, err = cutTombstoneLink(b, &before); err == nil && !yield(l, nil) {
 				return
 			}
 			before = l
 		}
 		if err != nil {
-			yield(store.Link{}, s.wrap(fmt.Sprintf("tombstone of run %d", c.Number), err))
+			yield(store.ChainLink{}, s.wrap(fmt.Sprintf("tombstone of run %d", c.Number), err))
 		}
 	}
 }

@@ -23,22 +23,22 @@ type trajectories struct{ s *Store }
 func (t trajectories) Replace(ctx context.Context, r tables.Rows) error {
 	s := t.s
 	err := s.write(ctx, "store trajectory of "+r.Key().String(), func(ctx context.Context) error {
-		if err := s.makeTrails(ctx); err != nil {
+		if err := s.createTrajectoryTables(ctx); err != nil {
 			return err
 		}
-		if err := s.clearTrail(ctx, r.Key()); err != nil {
+		if err := s.deleteTrajectoryRows(ctx, r.Key()); err != nil {
 			return err
 		}
-		return s.storeTrail(ctx, r)
+		return s.insertTrajectoryRows(ctx, r)
 	})
 	if err == nil {
-		s.trails.made.Store(true)
+		s.trajectoryTables.exist.Store(true)
 	}
 	return err
 }
 
-// clearTrail deletes the rows of a round.
-func (s *Store) clearTrail(ctx context.Context, k trajectory.Key) error {
+// deleteTrajectoryRows deletes the rows of a round.
+func (s *Store) deleteTrajectoryRows(ctx context.Context, k trajectory.Key) error {
 	key := []any{k.User, k.Session, k.Sub, k.Round}
 	res, err := s.conn.ExecContext(ctx, deleteOfRound(tables.RoundTable), key...)
 	if err != nil {
@@ -63,17 +63,17 @@ func deleteOfRound(table string) string {
 	return "DELETE FROM " + table + " WHERE user = ? AND session = ? AND sub = ? AND round = ?"
 }
 
-// storeTrail inserts the rows of a round.
-func (s *Store) storeTrail(ctx context.Context, r tables.Rows) error {
+// insertTrajectoryRows inserts the rows of a round.
+func (s *Store) insertTrajectoryRows(ctx context.Context, r tables.Rows) error {
 	round := r.Round
-	err := s.insertTrail(ctx, tables.RoundTable, roundColumns, round.User, round.Session, round.Round, round.Sub, round.Agent,
+	err := s.insertTrajectoryRow(ctx, tables.RoundTable, roundColumns, round.User, round.Session, round.Round, round.Sub, round.Agent,
 		round.InitialPt, round.CurrentPt, round.First, round.Messages)
 	if err != nil {
 		return err
 	}
 	for _, typ := range trajectory.Types() {
 		for _, n := range r.Nodes[typ] {
-			err := s.insertTrail(ctx, tables.NodeTable(typ), nodeColumns, n.User, n.Session, n.Round, n.Sub, n.ID, n.Seq, n.Name, n.Description,
+			err := s.insertTrajectoryRow(ctx, tables.NodeTable(typ), nodeColumns, n.User, n.Session, n.Round, n.Sub, n.ID, n.Seq, n.Name, n.Description,
 				n.Attributes, n.Run, n.Path, n.Agent, n.Author, n.Created.UTC().Format(timeText), n.Version, n.History)
 			if err != nil {
 				return fmt.Errorf("%s: %w", n.ID, err)
@@ -81,7 +81,7 @@ func (s *Store) storeTrail(ctx context.Context, r tables.Rows) error {
 		}
 	}
 	for _, e := range r.Edges {
-		err := s.insertTrail(ctx, tables.EdgeTable, edgeColumns, e.User, e.Session, e.Round, e.Sub, e.Source, e.Target, e.Relationship, e.Seq)
+		err := s.insertTrajectoryRow(ctx, tables.EdgeTable, edgeColumns, e.User, e.Session, e.Round, e.Sub, e.Source, e.Target, e.Relationship, e.Seq)
 		if err != nil {
 			return fmt.Errorf("%s -> %s: %w", e.Source, e.Target, err)
 		}
@@ -94,30 +94,30 @@ func (s *Store) storeTrail(ctx context.Context, r tables.Rows) error {
 func (t trajectories) Delete(ctx context.Context, f trajectory.Filter) (n int, err error) {
 	const op = "delete trajectories"
 	where, args := whereRound(f)
-	err = t.s.erasing(ctx, op, func(ctx context.Context) error {
-		x := eraser{lineage: lineage{ctx, t.s.conn}, s: t.s, conn: t.s.conn}
-		n, err = x.deleteTrails(where, args...)
+	err = t.s.secureDelete(ctx, op, func(ctx context.Context) error {
+		x := deleter{lineage: lineage{ctx, t.s.conn}, s: t.s, conn: t.s.conn}
+		n, err = x.deleteTrajectories(where, args...)
 		return err
 	})
-	_, err = t.s.scrubbed(ctx, op, store.Erased{}, err)
+	_, err = t.s.vacuumAfter(ctx, op, store.DeleteResult{}, err)
 	return n, err
 }
 
-// doomedTrails are the rounds that go with trees, whose roots are the first
+// trajectoriesToDelete are the rounds that go with trees, whose roots are the first
 // argument, a JSON list, and with a user, who is the second, NULL for nobody. A run
 // that is of no session has its trajectory under its own id.
-const doomedTrails = ` WHERE user = ?2 OR session IN (
+const trajectoriesToDelete = ` WHERE user = ?2 OR session IN (
 	SELECT id FROM session WHERE num IN (SELECT -value FROM json_each(?1))
 	UNION SELECT id FROM run d WHERE root IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (SELECT 1 FROM session s WHERE s.id = d.id))`
 
-// alone deletes the trajectories, the memory and the learned code of a user who has no sessions and
+// deleteUserOnly deletes the trajectories, the memory and the learned code of a user who has no sessions and
 // runs.
-func (x eraser) alone(dry bool) (out store.Erased, err error) {
-	do, forget, learned := x.deleteTrails, x.forget, x.deleteLearned
+func (x deleter) deleteUserOnly(dry bool) (out store.DeleteResult, err error) {
+	do, forget, learned := x.deleteTrajectories, x.deleteMemories, x.deleteLearned
 	if dry {
-		do, forget, learned = x.countTrails, x.countMemories, x.countLearned
+		do, forget, learned = x.countTrajectories, x.countMemories, x.countLearned
 	}
-	if out.Trajectories, err = do(doomedTrails, "[]", nullText(x.user)); err == nil {
+	if out.Trajectories, err = do(trajectoriesToDelete, "[]", nullText(x.user)); err == nil {
 		out.Memories, err = forget("[]")
 	}
 	if err == nil {
@@ -133,19 +133,19 @@ func ofRounds(what, where string) string {
 
 func chooseRounds(where string) string { return "INSERT INTO doomed_round " + ofRounds("rowid", where) }
 
-// countTrails counts rounds.
-func (x eraser) countTrails(where string, args ...any) (n int, err error) {
-	if there, err := x.s.trailsIn(x.ctx, x.conn); !there || err != nil {
+// countTrajectories counts rounds.
+func (x deleter) countTrajectories(where string, args ...any) (n int, err error) {
+	if there, err := x.s.hasTrajectoryTables(x.ctx, x.conn); !there || err != nil {
 		return 0, err
 	}
 	err = x.q.QueryRowContext(x.ctx, ofRounds("count(*)", where), args...).Scan(&n)
 	return n, err
 }
 
-// deleteTrails deletes rounds with all that is theirs, and returns how many they
+// deleteTrajectories deletes rounds with all that is theirs, and returns how many they
 // were.
-func (x eraser) deleteTrails(where string, args ...any) (n int, err error) {
-	if n, err = x.countTrails(where, args...); n == 0 || err != nil {
+func (x deleter) deleteTrajectories(where string, args ...any) (n int, err error) {
+	if n, err = x.countTrajectories(where, args...); n == 0 || err != nil {
 		return 0, err
 	}
 	queries := []string{}

@@ -92,7 +92,7 @@ type filled struct{ trajectory.Storage }
 // openRound opens a round, with a book as a process would that has just begun.
 func openRound(b *testing.B, s trajectory.Storage, round int) (got, want int, err error) {
 	b.Helper()
-	r, release, err := trajectory.NewBook(s, nil).Open(b.Context(), trajectory.Key{User: "ann", Session: "s", Round: round})
+	r, release, err := trajectory.NewRecorderPool(s, nil).Open(b.Context(), trajectory.Key{User: "ann", Session: "s", Round: round})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -64,27 +64,27 @@ func trailsOf(t *testing.T, s *Store, user string) (out []string) {
 	return out
 }
 
-func TestTrajectoriesGoWithTheSessionTheRunOrTheUserThatTheyAreOf(t *testing.T) {
-	later := store.Erasure{Now: time.Now()}
+func TestDeletingOwnersDeletesTrajectories(t *testing.T) {
+	later := store.DeleteOptions{Now: time.Now()}
 	all := []string{
 		"bob-canary-alone/1/0", "bob-canary-alone/1/1", "bob-canary-elsewhere/1/0", "bob-canary-elsewhere/1/1",
 		"bob-canary-session/1/0", "bob-canary-session/1/1",
 	}
 	for name, x := range map[string]struct {
-		erase func(ctx context.Context, s *Store, e store.Erasure) (store.Erased, error)
+		erase func(ctx context.Context, s *Store, e store.DeleteOptions) (store.DeleteResult, error)
 		left  []string
 	}{
-		"session": {func(ctx context.Context, s *Store, e store.Erasure) (store.Erased, error) {
+		"session": {func(ctx context.Context, s *Store, e store.DeleteOptions) (store.DeleteResult, error) {
 			return s.DeleteSession(ctx, "bob-canary-session", e)
 		}, all[:4]},
-		"run": {func(ctx context.Context, s *Store, e store.Erasure) (store.Erased, error) {
+		"run": {func(ctx context.Context, s *Store, e store.DeleteOptions) (store.DeleteResult, error) {
 			return s.DeleteRun(ctx, "bob-canary-alone", e)
 		}, all[2:]},
-		"user": {func(ctx context.Context, s *Store, e store.Erasure) (store.Erased, error) {
+		"user": {func(ctx context.Context, s *Store, e store.DeleteOptions) (store.DeleteResult, error) {
 			return s.DeleteUser(ctx, "bob-canary-user", e)
 		}, nil},
-		"prune": {func(ctx context.Context, s *Store, e store.Erasure) (store.Erased, error) {
-			return s.PruneSessions(ctx, store.Prune{Now: e.Now, User: "bob-canary-user", Older: time.Hour, Dry: e.Dry})
+		"prune": {func(ctx context.Context, s *Store, e store.DeleteOptions) (store.DeleteResult, error) {
+			return s.PruneSessions(ctx, store.PruneOptions{Now: e.Now, User: "bob-canary-user", OlderThan: time.Hour, DryRun: e.DryRun})
 		}, all[:4]},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestTrajectoriesGoWithTheSessionTheRunOrTheUserThatTheyAreOf(t *testing.T) 
 			if _, err := s.DeleteRun(t.Context(), "bob-canary-fork", later); err != nil {
 				t.Fatal(err)
 			}
-			gone, err := x.erase(t.Context(), s, store.Erasure{Now: later.Now, Dry: true})
+			gone, err := x.erase(t.Context(), s, store.DeleteOptions{Now: later.Now, DryRun: true})
 			if err != nil || gone.Trajectories != len(all)-len(x.left) || !slices.Equal(trailsOf(t, s, "bob-canary-user"), all) {
 				t.Errorf("it would delete %+v, %v, and there are %v", gone, err, trailsOf(t, s, "bob-canary-user"))
 			}
@@ -111,7 +111,7 @@ func TestTrajectoriesGoWithTheSessionTheRunOrTheUserThatTheyAreOf(t *testing.T) 
 	}
 }
 
-func TestARunDoesNotTakeTheTrajectoryOfASessionOfTheSameName(t *testing.T) {
+func TestDeletingARunKeepsTrajectoryOfSameNamedSession(t *testing.T) {
 	s := trailed(t)
 	ctx := t.Context()
 	at := time.UnixMilli(1)
@@ -123,19 +123,19 @@ func TestARunDoesNotTakeTheTrajectoryOfASessionOfTheSameName(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.DeleteRun(ctx, "same", store.Erasure{Now: time.Now()})
+	gone, err := s.DeleteRun(ctx, "same", store.DeleteOptions{Now: time.Now()})
 	if err != nil || gone.Runs != 1 || gone.Trajectories != 0 || len(trailsOf(t, s, "ann")) != 1 {
 		t.Errorf("deleted %+v, %v", gone, err)
 	}
 }
 
-func TestTrajectoriesThatALiveProcessMayAddToStay(t *testing.T) {
+func TestTrajectoriesOfLiveProcessesAreKept(t *testing.T) {
 	s := trailed(t)
 	leaveTraces(t, s, "bob")
 	if _, err := s.Acquire(t.Context(), "bob-canary-child", "me", time.Hour, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.Erasure{Now: time.Now()}); !errors.Is(err, store.ErrOwned) {
+	if _, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()}); !errors.Is(err, store.ErrOwned) {
 		t.Errorf("got %v", err)
 	}
 	if got := trailsOf(t, s, "bob-canary-user"); len(got) != 4 {
@@ -143,14 +143,14 @@ func TestTrajectoriesThatALiveProcessMayAddToStay(t *testing.T) {
 	}
 }
 
-func TestNoByteOfADeletedTrajectoryIsLeftInTheFiles(t *testing.T) {
+func TestDeletingATrajectoryLeavesNoBytesInTheFiles(t *testing.T) {
 	for name, erase := range map[string]func(ctx context.Context, s *Store) (int, error){
 		"tables": func(ctx context.Context, s *Store) (int, error) {
 			user := "bob-canary-user"
 			return s.Trajectories().Delete(ctx, trajectory.Filter{User: &user})
 		},
 		"user without a session": func(ctx context.Context, s *Store) (int, error) {
-			e, err := s.DeleteUser(ctx, "bob-canary-user", store.Erasure{Now: time.Now()})
+			e, err := s.DeleteUser(ctx, "bob-canary-user", store.DeleteOptions{Now: time.Now()})
 			return e.Trajectories, err
 		},
 	} {
@@ -181,14 +181,14 @@ func TestNoByteOfADeletedTrajectoryIsLeftInTheFiles(t *testing.T) {
 	}
 }
 
-func TestACopyThatMayHoldADeletedTrajectoryIsTold(t *testing.T) {
+func TestTrajectoryDeletionReportsBackups(t *testing.T) {
 	s := trailed(t)
 	leaveTrails(t, s, "bob", "session", "elsewhere")
 	copied := s.path + ".v1.backup"
 	if err := os.WriteFile(copied, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.DeleteUser(t.Context(), "bob-canary-user", store.Erasure{Now: time.Now()})
+	gone, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()})
 	if err != nil || !slices.Equal(gone.Copies, []string{copied}) {
 		t.Errorf("deleted %+v, %v", gone, err)
 	}

@@ -42,10 +42,10 @@ func whereRound(f trajectory.Filter) (where string, args []any) {
 	return where, args
 }
 
-// ask reads rows of a query that is put together, which is not kept prepared. There
+// query reads rows of a query that is put together, which is not kept prepared. There
 // are none where there are no tables.
-func (t trajectories) ask(ctx context.Context, op string, scan func(row scanner) error, query string, args ...any) error {
-	there, err := t.s.trailsIn(ctx, t.s.reader.DB)
+func (t trajectories) query(ctx context.Context, op string, scan func(row scanner) error, query string, args ...any) error {
+	there, err := t.s.hasTrajectoryTables(ctx, t.s.reader.DB)
 	if there && err == nil {
 		err = lineage{ctx, t.s.reader.DB}.query(scan, query, args...)
 	}
@@ -55,7 +55,7 @@ func (t trajectories) ask(ctx context.Context, op string, scan func(row scanner)
 // Rounds returns the keys that fit the filter.
 func (t trajectories) Rounds(ctx context.Context, f trajectory.Filter) (out []trajectory.Key, err error) {
 	query, args := roundsQuery(f)
-	err = t.ask(ctx, "list trajectories", func(row scanner) error {
+	err = t.query(ctx, "list trajectories", func(row scanner) error {
 		var k trajectory.Key
 		err := row.Scan(&k.User, &k.Session, &k.Sub, &k.Round)
 		out = append(out, k)
@@ -69,8 +69,8 @@ func roundsQuery(f trajectory.Filter) (query string, args []any) {
 	return "SELECT r.user, r.session, r.sub, r.round FROM trajectory_round r" + where + " ORDER BY r.user, r.session, r.sub, r.round", args
 }
 
-// partsQuery reads the rows of a table whose rounds fit a filter.
-func partsQuery(table, columns string, f trajectory.Filter) (query string, args []any) {
+// rowsOfRoundsQuery reads the rows of a table whose rounds fit a filter.
+func rowsOfRoundsQuery(table, columns string, f trajectory.Filter) (query string, args []any) {
 	where, args := whereRound(f)
 	return "SELECT n." + strings.ReplaceAll(columns, ", ", ", n.") + " FROM trajectory_round r CROSS JOIN " + table + " n ON " + ofRound +
 		where + " ORDER BY r.user, r.session, r.sub, r.round, n.seq", args
@@ -78,11 +78,11 @@ func partsQuery(table, columns string, f trajectory.Filter) (query string, args 
 
 // Nodes returns the rows of one type whose rounds fit the filter.
 func (t trajectories) Nodes(ctx context.Context, typ trajectory.Type, f trajectory.Filter) (out []tables.Node, err error) {
-	if !typ.Known() {
-		return nil, fmt.Errorf("nodes of trajectories: %q: %w", string(typ), trajectory.ErrType)
+	if !typ.IsValid() {
+		return nil, fmt.Errorf("nodes of trajectories: %q: %w", string(typ), trajectory.ErrUnknownType)
 	}
-	query, args := partsQuery(tables.NodeTable(typ), nodeColumns, f)
-	err = t.ask(ctx, "nodes of trajectories", func(row scanner) error {
+	query, args := rowsOfRoundsQuery(tables.NodeTable(typ), nodeColumns, f)
+	err = t.query(ctx, "nodes of trajectories", func(row scanner) error {
 		var n tables.Node
 		var created string
 		err := row.Scan(&n.User, &n.Session, &n.Round, &n.Sub, &n.ID, &n.Seq, &n.Name, &n.Description, &n.Attributes,
@@ -98,8 +98,8 @@ func (t trajectories) Nodes(ctx context.Context, typ trajectory.Type, f trajecto
 
 // Edges returns the edges whose rounds fit the filter.
 func (t trajectories) Edges(ctx context.Context, f trajectory.Filter) (out []tables.Edge, err error) {
-	query, args := partsQuery(tables.EdgeTable, edgeColumns, f)
-	err = t.ask(ctx, "edges of trajectories", func(row scanner) error {
+	query, args := rowsOfRoundsQuery(tables.EdgeTable, edgeColumns, f)
+	err = t.query(ctx, "edges of trajectories", func(row scanner) error {
 		var e tables.Edge
 		err := row.Scan(&e.User, &e.Session, &e.Round, &e.Sub, &e.Source, &e.Target, &e.Relationship, &e.Seq)
 		out = append(out, e)
@@ -112,9 +112,9 @@ const selectNear = `SELECT
 	coalesce((SELECT max(round) FROM trajectory_round WHERE user = ?1 AND session = ?2 AND sub = ?3 AND round < ?4), 0),
 	coalesce((SELECT min(round) FROM trajectory_round WHERE user = ?1 AND session = ?2 AND sub = ?3 AND round > ?4), 0)`
 
-// Near returns the rounds of the key's agent next to its round.
-func (t trajectories) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
-	there, err := t.s.trailsIn(ctx, t.s.reader.DB)
+// Adjacent returns the rounds of the key's agent next to its round.
+func (t trajectories) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+	there, err := t.s.hasTrajectoryTables(ctx, t.s.reader.DB)
 	if there && err == nil {
 		err = t.s.reader.QueryRowContext(ctx, selectNear, k.User, k.Session, k.Sub, k.Round).Scan(&before, &after)
 	}
@@ -139,11 +139,11 @@ func rowsQuery() string {
 // Rows returns the rows of a round, or trajectory.ErrNotFound.
 func (t trajectories) Rows(ctx context.Context, k trajectory.Key) (tables.Rows, error) {
 	op := "trajectory of " + k.String()
-	there, err := t.s.trailsIn(ctx, t.s.reader.DB)
+	there, err := t.s.hasTrajectoryTables(ctx, t.s.reader.DB)
 	if err != nil {
 		return tables.Rows{}, t.s.wrap(op, err)
 	}
-	r := trailRows{key: k, rows: tables.Rows{Nodes: map[trajectory.Type][]tables.Node{}, Edges: []tables.Edge{}}}
+	r := roundRows{key: k, rows: tables.Rows{Nodes: map[trajectory.Type][]tables.Node{}, Edges: []tables.Edge{}}}
 	if there {
 		err = t.s.query(ctx, r.scan, rowsQuery(), k.User, k.Session, k.Sub, k.Round)
 	}
@@ -160,14 +160,14 @@ func (t trajectories) Rows(ctx context.Context, k trajectory.Key) (tables.Rows, 
 	return r.rows, nil
 }
 
-// trailRows takes the rows of rowsQuery.
-type trailRows struct {
+// roundRows takes the rows of rowsQuery.
+type roundRows struct {
 	key   trajectory.Key
 	rows  tables.Rows
 	found bool
 }
 
-func (r *trailRows) scan(row scanner) error {
+func (r *roundRows) scan(row scanner) error {
 	var what, created string
 	n := tables.Node{User: r.key.User, Session: r.key.Session, Round: r.key.Round, Sub: r.key.Sub}
 	err := row.Scan(&what, &n.Seq, &n.ID, &n.Name, &n.Description, &n.Attributes, &n.Run, &n.Path, &n.Agent, &n.Author,

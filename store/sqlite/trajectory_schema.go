@@ -10,13 +10,13 @@ import (
 	"github.com/weir-run/weir/trajectory/tables"
 )
 
-// trails is what a store remembers of its tables of trajectories.
-type trails struct {
-	made  atomic.Bool          // they are there
+// trajectoryState is what a store remembers of its tables of trajectories.
+type trajectoryState struct {
+	exist atomic.Bool          // they are there
 	stmts map[string]*sql.Stmt // on the writer's connection, by table; the store's mu
 }
 
-func (t *trails) close() {
+func (t *trajectoryState) close() {
 	for _, s := range t.stmts {
 		_ = s.Close() // the connection is closed next
 	}
@@ -96,23 +96,23 @@ func trajectorySchema() []string {
 	return out
 }
 
-const selectTrails = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'trajectory_round')"
+const selectTrajectoryTables = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'trajectory_round')"
 
-// trailsIn reports whether the tables are there. They are made together.
-func (s *Store) trailsIn(ctx context.Context, q querier) (there bool, err error) {
-	if s.trails.made.Load() {
+// hasTrajectoryTables reports whether the tables are there. They are made together.
+func (s *Store) hasTrajectoryTables(ctx context.Context, q querier) (there bool, err error) {
+	if s.trajectoryTables.exist.Load() {
 		return true, nil
 	}
-	err = q.QueryRowContext(ctx, selectTrails).Scan(&there)
+	err = q.QueryRowContext(ctx, selectTrajectoryTables).Scan(&there)
 	if there {
-		s.trails.made.Store(true)
+		s.trajectoryTables.exist.Store(true)
 	}
 	return there, err
 }
 
-// makeTrails makes the tables, in the transaction that writes to them first.
-func (s *Store) makeTrails(ctx context.Context) error {
-	if there, err := s.trailsIn(ctx, s.conn); there || err != nil {
+// createTrajectoryTables makes the tables, in the transaction that writes to them first.
+func (s *Store) createTrajectoryTables(ctx context.Context) error {
+	if there, err := s.hasTrajectoryTables(ctx, s.conn); there || err != nil {
 		return err
 	}
 	for _, query := range trajectorySchema() {
@@ -123,19 +123,19 @@ func (s *Store) makeTrails(ctx context.Context) error {
 	return nil
 }
 
-// insertTrail inserts a row of a table; the statement is prepared once.
-func (s *Store) insertTrail(ctx context.Context, table, columns string, values ...any) error {
-	stmt := s.trails.stmts[table]
+// insertTrajectoryRow inserts a row of a table; the statement is prepared once.
+func (s *Store) insertTrajectoryRow(ctx context.Context, table, columns string, values ...any) error {
+	stmt := s.trajectoryTables.stmts[table]
 	if stmt == nil {
 		var err error
 		stmt, err = s.conn.PrepareContext(ctx, insertInto(table, columns, len(values)))
 		if err != nil {
 			return err
 		}
-		if s.trails.stmts == nil {
-			s.trails.stmts = map[string]*sql.Stmt{}
+		if s.trajectoryTables.stmts == nil {
+			s.trajectoryTables.stmts = map[string]*sql.Stmt{}
 		}
-		s.trails.stmts[table] = stmt
+		s.trajectoryTables.stmts[table] = stmt
 	}
 	_, err := stmt.ExecContext(ctx, values...)
 	return err

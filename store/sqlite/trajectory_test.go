@@ -37,7 +37,7 @@ func TestTrajectoriesAreStoredInTables(t *testing.T) {
 	})
 	trajectorytest.RunTables(t, func(t *testing.T) tables.Tables {
 		t.Helper()
-		var h tables.Holder = trailed(t)
+		var h tables.Provider = trailed(t)
 		return h.Trajectories()
 	})
 }
@@ -48,30 +48,30 @@ func TestTrajectoriesAreStoredInFilesAndTables(t *testing.T) {
 	}
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
-		return trajectory.Both{First: files.New(t.TempDir(), files.Options{NoSync: true}), Second: tables.New(trailed(t).Trajectories())}
+		return trajectory.Mirrored{First: files.New(t.TempDir(), files.Options{NoSync: true}), Second: tables.New(trailed(t).Trajectories())}
 	})
 }
 
 // trailTables are the tables of trajectories in a file.
 func trailTables(t *testing.T, s *Store) []string {
 	t.Helper()
-	names, err := s.texts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'trajectory%' ORDER BY name")
+	names, err := s.queryTexts(t.Context(), "list tables", "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'trajectory%' ORDER BY name")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return names
 }
 
-func TestAStoreThatKeptNoTrajectoryHasNoTablesOfThem(t *testing.T) {
+func TestTrajectoryTablesAreCreatedOnFirstUse(t *testing.T) {
 	ctx := t.Context()
 	s := trailed(t)
 	other := openAt(t, s.path, Options{})
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
 	in := s.Trajectories()
 	_, err := in.Rounds(ctx, trajectory.Filter{})
-	_, _, near := in.Near(ctx, k)
+	_, _, near := in.Adjacent(ctx, k)
 	_, gone := in.Delete(ctx, trajectory.Filter{})
-	_, user := s.DeleteUser(ctx, "ann", store.Erasure{})
+	_, user := s.DeleteUser(ctx, "ann", store.DeleteOptions{})
 	if err := errors.Join(err, near, gone, user); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAStoreThatKeptNoTrajectoryHasNoTablesOfThem(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	bad := trajectorytest.Sample(t, k, 1)
-	rows, err := tables.Split(bad)
+	rows, err := tables.RowsOf(bad)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAStoreThatKeptNoTrajectoryHasNoTablesOfThem(t *testing.T) {
 	}
 }
 
-func TestSeveralProcessesMakeTheTablesAtOnceAndLoseNothing(t *testing.T) {
+func TestConcurrentTrajectoryTableCreation(t *testing.T) {
 	const processes, each = 4, 6
 	path := filepath.Join(t.TempDir(), "weir.db")
 	openAt(t, path, Options{})
@@ -139,7 +139,7 @@ func TestSeveralProcessesMakeTheTablesAtOnceAndLoseNothing(t *testing.T) {
 	}
 }
 
-func TestAStoreOfTrajectoriesLeavesNoLogWhenItIsClosed(t *testing.T) {
+func TestCloseLeavesNoLogFile(t *testing.T) {
 	s := trailed(t)
 	in := tables.New(s.Trajectories())
 	k := trajectory.Key{User: "ann", Session: "s", Round: 1}
@@ -154,12 +154,12 @@ func TestAStoreOfTrajectoriesLeavesNoLogWhenItIsClosed(t *testing.T) {
 	closedSize(t, s)
 }
 
-func TestTrajectoriesOfAClosedStoreAreRefused(t *testing.T) {
+func TestTrajectoriesFailAfterClose(t *testing.T) {
 	ctx := t.Context()
 	for _, stored := range []bool{false, true} {
 		s := trailed(t)
 		in := s.Trajectories()
-		rows, err := tables.Split(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
+		rows, err := tables.RowsOf(trajectorytest.Sample(t, trajectory.Key{Session: "s", Round: 1}, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestTrajectoriesOfAClosedStoreAreRefused(t *testing.T) {
 		_, rounds := in.Rounds(ctx, trajectory.Filter{})
 		_, nodes := in.Nodes(ctx, trajectory.Query, trajectory.Filter{})
 		_, edges := in.Edges(ctx, trajectory.Filter{})
-		_, _, near := in.Near(ctx, rows.Key())
+		_, _, near := in.Adjacent(ctx, rows.Key())
 		_, gone := in.Delete(ctx, trajectory.Filter{})
 		for i, err := range []error{in.Replace(ctx, rows), ofRows, rounds, nodes, edges, near, gone} {
 			if !errors.Is(err, store.ErrClosed) {
@@ -241,7 +241,7 @@ func TestRowsOfTrajectoriesAreFoundByIndexes(t *testing.T) {
 		query, args := roundsQuery(f)
 		byIndex(t, s, query, args...)
 		for table, columns := range parts { // order: each is tried
-			query, args := partsQuery(table, columns, f)
+			query, args := rowsOfRoundsQuery(table, columns, f)
 			byIndex(t, s, query, args...)
 		}
 		where, args := whereRound(f)
@@ -275,7 +275,7 @@ func TestConversationsGoFromFilesToSQLiteAndBackUnchanged(t *testing.T) {
 		trajectorytest.Record(t, one, c.ID, c.Messages, nil)
 	}
 	for _, step := range []struct{ to, from trajectory.Storage }{{rows, one}, {two, rows}} {
-		if n, err := trajectory.Copy(t.Context(), step.to, step.from, trajectory.Filter{}); err != nil || n < len(all) {
+		if n, err := trajectory.CopyRounds(t.Context(), step.to, step.from, trajectory.Filter{}); err != nil || n < len(all) {
 			t.Fatalf("copied %d rounds, %v", n, err)
 		}
 	}
@@ -332,7 +332,7 @@ func TestFilesAndSQLiteRestoreEachOther(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
 	inFiles, inTables := files.New(root, files.Options{NoSync: true}), tables.New(trailed(t).Trajectories())
-	both := trajectory.Both{First: inFiles, Second: inTables}
+	both := trajectory.Mirrored{First: inFiles, Second: inTables}
 	var all []trajectory.Record
 	for i := range 6 {
 		r := trajectorytest.Sample(t, trajectory.Key{User: "ann", Session: "s", Round: i + 1, Sub: i % 2}, i)
@@ -346,7 +346,7 @@ func TestFilesAndSQLiteRestoreEachOther(t *testing.T) {
 			t.Fatalf("deleted %d, %v", n, err)
 		}
 		holds(t, both, all) // the other is enough
-		if n, err := trajectory.Copy(ctx, step.lost, step.from, trajectory.Filter{}); err != nil || n != len(all) {
+		if n, err := trajectory.CopyRounds(ctx, step.lost, step.from, trajectory.Filter{}); err != nil || n != len(all) {
 			t.Fatalf("copied %d, %v", n, err)
 		}
 		holds(t, step.lost, all)

@@ -24,7 +24,7 @@ type unpacker struct {
 	messages map[int64]*storedMessage
 	spans    []int64 // of the commit at hand
 	next     int     // of its messages, the first that no body has taken
-	nested   int     // values whose bodies are being read
+	depth    int     // values whose bodies are being read
 	strict   bool    // what is not written as Weir writes it is refused
 }
 
@@ -59,7 +59,7 @@ func (u *unpacker) fetchValues(ids []int64) error {
 			var body []byte
 			err := row.Scan(&id, &body)
 			u.values[id] = body
-			ids = u.wanted(ids, body)
+			ids = u.addMissingValues(ids, body)
 			if err == nil {
 				err = u.checkValue(id, body)
 			}
@@ -73,8 +73,8 @@ func (u *unpacker) fetchValues(ids []int64) error {
 	return nil
 }
 
-// wanted adds the ids of values that text refers to and that are not here.
-func (u *unpacker) wanted(ids []int64, text []byte) []int64 {
+// addMissingValues adds the ids of values that text refers to and that are not here.
+func (u *unpacker) addMissingValues(ids []int64, text []byte) []int64 {
 	for {
 		i := bytes.Index(text, []byte(`"$v":`))
 		if i < 0 {
@@ -110,7 +110,7 @@ func (u *unpacker) fetchMessages(ids []int64, context, from, to int64) ([]int64,
 			ids = append(ids, m.value)
 		}
 		if m.rest != "" {
-			ids = u.wanted(ids, []byte(m.rest))
+			ids = u.addMissingValues(ids, []byte(m.rest))
 		}
 		return u.checkMessage(id, m)
 	}, `SELECT id, role, content, coalesce(value, 0), coalesce(key, ''), coalesce(rest, '')
@@ -132,7 +132,7 @@ func (u *unpacker) value(id int64) ([]byte, error) {
 	}
 	var body []byte
 	if err := u.s.reader.QueryRowContext(u.ctx, "SELECT body FROM value_json WHERE id = ?", id).Scan(&body); err != nil {
-		return nil, missing("value", id, err)
+		return nil, missingError("value", id, err)
 	}
 	return body, u.checkValue(id, body)
 }
@@ -143,7 +143,7 @@ func (u *unpacker) checkValue(id int64, body []byte) error {
 	if !u.strict {
 		return nil
 	}
-	if err := canonicalValue(body); err != nil {
+	if err := checkCanonicalValue(body); err != nil {
 		return fmt.Errorf("value %d: %w", id, err)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (u *unpacker) checkMessage(id int64, m *storedMessage) error {
 	case m.content == nil && m.value == 0:
 		err = notCanonical("it has no text")
 	case m.rest != "":
-		err = canonicalRest(m.rest)
+		err = checkCanonicalRest(m.rest)
 	}
 	if err != nil {
 		return fmt.Errorf("message %d of context %d: %w", id%rowsPerParent, id/rowsPerParent, err)
@@ -170,10 +170,10 @@ func (u *unpacker) checkMessage(id int64, m *storedMessage) error {
 	return nil
 }
 
-// missing makes what is referred to and not there a damage.
-func missing(what string, id int64, err error) error {
+// missingError makes what is referred to and not there a damage.
+func missingError(what string, id int64, err error) error {
 	err = wrap(fmt.Sprintf("%s %d", what, id), err)
-	if kindOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
+	if storeErrorOf(err) == store.ErrNotFound { //nolint:errorlint // kindOf returns sentinels
 		return fmt.Errorf("%w: %s %d is missing", store.ErrCorrupt, what, id)
 	}
 	return err
@@ -218,8 +218,8 @@ func (u *unpacker) message(context, position int64) (*convo.Message, error) {
 	return d, nil
 }
 
-// nth returns a message that the commit at hand appended.
-func (u *unpacker) nth(n int) (*convo.Message, error) {
+// commitMessage returns a message that the commit at hand appended.
+func (u *unpacker) commitMessage(n int) (*convo.Message, error) {
 	left := int64(n)
 	for s := range slices.Chunk(u.spans, 3) {
 		if left < s[2] {
@@ -267,7 +267,7 @@ func (u *unpacker) decodeObject(raw []byte) (engine.Value, error) {
 	if len(raw) > 2 && raw[1] == '"' && raw[2] == '$' {
 		for k, v := range engine.Members(raw) {
 			if end := len(raw) - 1; len(raw) == len(k)+len(v)+5 && raw[end] == '}' {
-				return u.decodeMarked(string(k), v)
+				return u.decodeReference(string(k), v)
 			}
 			break
 		}
@@ -287,8 +287,8 @@ func (u *unpacker) decodePlain(raw []byte) (engine.Value, error) {
 	return m, nil
 }
 
-// decodeMarked reads an object with one key that begins with "$".
-func (u *unpacker) decodeMarked(key string, raw []byte) (engine.Value, error) {
+// decodeReference reads an object with one key that begins with "$".
+func (u *unpacker) decodeReference(key string, raw []byte) (engine.Value, error) {
 	switch key {
 	case "$":
 		return u.decodePlain(raw)
@@ -311,20 +311,20 @@ func (u *unpacker) decodeMarked(key string, raw []byte) (engine.Value, error) {
 	return nil, fmt.Errorf("%w: reference of unknown kind %.40q", store.ErrCorrupt, key)
 }
 
-// maxNested bounds how deep values refer to each other. Those that are as they were
+// maxValueDepth bounds how deep values refer to each other. Those that are as they were
 // written do so less deep than JSON nests.
-const maxNested = 10000
+const maxValueDepth = 10000
 
 // decodeStored reads the body of a value, which refers to others perhaps.
 func (u *unpacker) decodeStored(id int64, body []byte) (engine.Value, error) {
 	if !json.Valid(body) {
 		return nil, fmt.Errorf("%w: value %d is not JSON", store.ErrCorrupt, id)
 	}
-	if u.nested++; u.nested > maxNested {
+	if u.depth++; u.depth > maxValueDepth {
 		return nil, fmt.Errorf("%w: value %d refers to itself", store.ErrCorrupt, id)
 	}
 	v, err := u.decodeValue(bytes.TrimSpace(body))
-	u.nested--
+	u.depth--
 	return v, err
 }
 
@@ -343,7 +343,7 @@ func (u *unpacker) decodeMessageText(raw []byte) (engine.Value, error) {
 	var m *convo.Message
 	var err error
 	if len(at) == 1 {
-		m, err = u.nth(int(n[0]))
+		m, err = u.commitMessage(int(n[0]))
 	} else {
 		m, err = u.message(n[0], n[1])
 	}

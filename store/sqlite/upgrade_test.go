@@ -46,7 +46,7 @@ func dump(t *testing.T, path, dumped string) {
 	}
 }
 
-func TestADatabaseOfVersion2IsReadAsItWas(t *testing.T) {
+func TestVersion2DatabaseReadsUnchanged(t *testing.T) {
 	s := openV2(t)
 	want := 0
 	for c, err := range s.Commits(t.Context(), "r", 0) {
@@ -72,7 +72,7 @@ func TestADatabaseOfVersion2IsReadAsItWas(t *testing.T) {
 	if err != nil || len(lane) != 1 || lane[0].Text != "said in the lane" {
 		t.Errorf("the lane: %v (%v)", lane, err)
 	}
-	texts, err := s.texts(t.Context(), "read the view",
+	texts, err := s.queryTexts(t.Context(), "read the view",
 		"SELECT position || ' ' || role || ' ' || content FROM message_text WHERE run = 'r' AND context = 'main' AND position > 23 ORDER BY position")
 	if err != nil || fmt.Sprint(texts) != "[24 user one more 25 assistant and another]" {
 		t.Errorf("the view: %v (%v)", texts, err)
@@ -91,7 +91,7 @@ func addsToMain(c engine.Commit) (n int) {
 	return n
 }
 
-func TestARunOfVersion2GoesOn(t *testing.T) {
+func TestRunOfVersion2Continues(t *testing.T) {
 	s := openV2(t)
 	run, err := s.Run(t.Context(), "chain")
 	if err != nil || run.Commits != 3 {
@@ -114,7 +114,7 @@ func openV3(t *testing.T) *Store {
 	return openDump(t, "testdata/v3.sql")
 }
 
-func TestADatabaseOfVersion3IsReadAsItWas(t *testing.T) {
+func TestVersion3DatabaseReadsUnchanged(t *testing.T) {
 	s := openV3(t)
 	rounds, err := s.Runs(t.Context(), store.Filter{Session: "s"})
 	if err != nil || len(rounds) != 6 {
@@ -143,14 +143,14 @@ func TestADatabaseOfVersion3IsReadAsItWas(t *testing.T) {
 	if err != nil || q.ID != "s-01hzx000003" {
 		t.Errorf("what began a round: %+v (%v)", q, err)
 	}
-	views, err := s.texts(t.Context(), "read the views",
+	views, err := s.queryTexts(t.Context(), "read the views",
 		"SELECT status || ' ' || (usage ->> '$[0].usage.calls') || ' ' || (SELECT count(*) FROM journal WHERE run = id) FROM run ORDER BY num")
 	if err != nil || fmt.Sprint(views) != "[completed 1 2 completed 1 2 completed 1 2 completed 1 2 completed 1 2 completed 1 2 completed 2 1 completed 2 1]" {
 		t.Errorf("%v (%v)", views, err)
 	}
 }
 
-func TestASessionOfVersion3GoesOn(t *testing.T) {
+func TestSessionOfVersion3Continues(t *testing.T) {
 	s := openV3(t)
 	c := &chat{s: s, session: "s", n: 6}
 	if err := c.take(t, "waits", "the answer to what waited"); err != nil {
@@ -169,7 +169,7 @@ func TestASessionOfVersion3GoesOn(t *testing.T) {
 	}
 }
 
-func TestADatabaseOfAnEarlierVersionHasNothingThatIsNotWeirs(t *testing.T) {
+func TestUpgradedSchemaPassesTheAudit(t *testing.T) {
 	for _, dumped := range []string{"testdata/v2.sql", "testdata/v3.sql"} {
 		s := openDump(t, dumped)
 		found, err := s.AuditSchema(t.Context(), true)
@@ -185,7 +185,7 @@ func TestADatabaseOfAnEarlierVersionHasNothingThatIsNotWeirs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range chains {
-			own, err := s.Audit(t.Context(), c, &store.Facts{})
+			own, err := s.Audit(t.Context(), c, &store.JournalFacts{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,12 +22,12 @@ func TestTheViewsShowCommitsAndMessagesInFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := commitReader{s: s, run: "r", num: num, upto: endless, bases: map[int64]*outline{}}
+	r := commitReader{s: s, run: "r", num: num, upto: maxNumber, bases: map[int64]*tokenizedText{}}
 	want, err := r.rows(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := s.texts(t.Context(), "read the view", "SELECT events FROM journal WHERE run = 'r' ORDER BY seq")
+	events, err := s.queryTexts(t.Context(), "read the view", "SELECT events FROM journal WHERE run = 'r' ORDER BY seq")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestTheViewsShowCommitsAndMessagesInFull(t *testing.T) {
 		t.Errorf("only %d of %d commits are kept as differences: the test shows little", short, len(want))
 	}
 
-	texts, err := s.texts(t.Context(), "read the view",
+	texts, err := s.queryTexts(t.Context(), "read the view",
 		"SELECT run || ' ' || context || ' ' || position || ' ' || role || ': ' || content FROM message_text ORDER BY run, context, position")
 	if err != nil {
 		t.Fatal(err)

@@ -17,31 +17,31 @@ func baseCases() []testCase {
 		{"a context of a run with a base is the base's up to there", sharedContexts},
 		{"a context that a run with a base makes itself is its own", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("x", "1", "one")}})
+			w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("x", "1", "one")}})
 			f := fork(t, s, w, "f", 1)
 			f.append(t, &engine.NodeStarted{Path: "a", Forks: []engine.ContextChange{{ID: "x", Create: true, Body: &convo.Change{Create: true}}}})
-			has(t, s, "f", "x", 0, 9)
-			f.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("x", "2", "two")}})
-			has(t, s, "f", "x", 0, 9, "2")
-			has(t, s, "r", "x", 0, 9, "1")
+			checkContext(t, s, "f", "x", 0, 9)
+			f.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("x", "2", "two")}})
+			checkContext(t, s, "f", "x", 0, 9, "2")
+			checkContext(t, s, "r", "x", 0, 9, "1")
 		}},
 		{"forks of forks at every commit see what was there", forksEverywhere},
 		{"a base must be there, and have that commit", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			for _, b := range []store.Base{{Run: "no", Seq: 1}, {Run: "r", Seq: 2}, {Run: "r", Seq: -1}} {
-				is(t, s.Create(t.Context(), store.NewRun{ID: "f", At: epoch(), Base: &b}), store.ErrNotFound)
+				checkError(t, s.Create(t.Context(), store.NewRun{ID: "f", At: startTime(), Base: &b}), store.ErrNotFound)
 			}
 			fork(t, s, w, "f", 1)
-			is(t, s.Create(t.Context(), store.NewRun{ID: "f", At: epoch(), Base: &store.Base{Run: "r", Seq: 1}}), store.ErrExists)
+			checkError(t, s.Create(t.Context(), store.NewRun{ID: "f", At: startTime(), Base: &store.Base{Run: "r", Seq: 1}}), store.ErrExists)
 		}},
 		{"a run with a base takes the commit that follows the base's and no other", followsBase},
-		{"a run may have a base that it shares no commit of", sharesNone},
+		{"a run may have a base that it shares no commit of", baseWithoutCommits},
 		{"a round has no base", roundWithBase},
 		{"a context may go on with that of another run", linkedContexts},
 		{"a context goes on with no more messages than are there", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "1", "one")}})
+			w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "1", "one")}})
 			c := newWriter(t, s, "c")
 			for _, ch := range []engine.ContextChange{
 				{ID: "main", Create: true, Run: "r", Parent: "main", At: 2},
@@ -55,7 +55,7 @@ func baseCases() []testCase {
 				}
 			}
 			c.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Run: "r", Parent: "main", At: 1}}})
-			has(t, s, "c", "main", 0, 9, "1")
+			checkContext(t, s, "c", "main", 0, 9, "1")
 		}},
 		{"a chain of many forks is read", longChain},
 	}
@@ -65,19 +65,19 @@ func baseCases() []testCase {
 // which has them among those it wrote.
 func fork(t *testing.T, s Store, w *writer, id string, seq int64) *writer {
 	t.Helper()
-	must(t, s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", At: epoch(), Base: &store.Base{Run: w.lease.Run, Seq: seq}}))
-	l, err := s.Acquire(t.Context(), id, "me", time.Hour, epoch())
+	must(t, s.Create(t.Context(), store.NewRun{ID: id, Flow: "flow", At: startTime(), Base: &store.Base{Run: w.lease.Run, Seq: seq}}))
+	l, err := s.Acquire(t.Context(), id, "me", time.Hour, startTime())
 	must(t, err)
 	f := &writer{s: s, lease: l, first: 1}
 	for _, c := range w.wrote[:seq] {
 		c.Run = id
-		f.kept(store.Append{Commit: c})
+		f.acknowledged(store.Append{Commit: c})
 	}
 	return f
 }
 
-// has checks which messages a context has, by their ids, and that each is found.
-func has(t *testing.T, s Store, run, context string, from, to int, want ...string) {
+// checkContext checks which messages a context has, by their ids, and that each is found.
+func checkContext(t *testing.T, s Store, run, context string, from, to int, want ...string) {
 	t.Helper()
 	ms, err := s.Messages(t.Context(), run, context, from, to)
 	must(t, err)
@@ -99,45 +99,45 @@ func has(t *testing.T, s Store, run, context string, from, to int, want ...strin
 	equal(t, "position of no message", at, -1)
 }
 
-func sharesNone(t *testing.T, s Store) {
+func baseWithoutCommits(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
-	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "1", "one")}})
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "1", "one")}})
 	f := fork(t, s, w, "f", 0)
 	run, err := s.Run(t.Context(), "f")
 	must(t, err)
 	equal(t, "base", run.Base, &store.Base{Run: "r", Seq: 0})
 	equal(t, "commits and events", []int64{run.Commits, run.Events}, []int64{0, 0})
 	f.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{Create: true}}}})
-	f.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{said("main", "2", "two"), said("x", "3", "three")}})
+	f.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("main", "2", "two"), messageChange("x", "3", "three")}})
 	g := fork(t, s, f, "g", 1)
-	g.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{said("main", "4", "four")}})
+	g.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{messageChange("main", "4", "four")}})
 	if r, ok := s.(Reopener); ok {
 		s = r.Reopen(t)
 	}
 	for _, x := range []*writer{w, f, g} {
 		x.check(t, s)
 	}
-	has(t, s, "r", "main", 0, 9, "1")
-	has(t, s, "f", "main", 0, 9, "2")
-	has(t, s, "f", "x", 0, 9, "3")
-	has(t, s, "g", "main", 0, 9, "4")
+	checkContext(t, s, "r", "main", 0, 9, "1")
+	checkContext(t, s, "f", "main", 0, 9, "2")
+	checkContext(t, s, "f", "x", 0, 9, "3")
+	checkContext(t, s, "g", "main", 0, 9, "4")
 }
 
 // roundWithBase: a round goes on with its session, and with no other run's past.
 func roundWithBase(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	w.append(t, &engine.NodeStarted{Path: "a"})
-	newTalk(t, s, "s")
-	_, err := s.Enqueue(t.Context(), store.Queued{ID: "q", Session: "s", Value: "hello", At: epoch()})
+	newConversation(t, s, "s")
+	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", Value: "hello", At: startTime()})
 	must(t, err)
 	for _, b := range []store.Base{{Run: "r", Seq: 1}, {Run: "r"}, {Run: "no", Seq: 1}} {
-		_, _, err := s.BeginRound(t.Context(), "q", store.NewRun{ID: "round", At: epoch(), Base: &b})
-		is(t, err, store.ErrBase)
+		_, _, err := s.StartRound(t.Context(), "q", store.NewRun{ID: "round", At: startTime(), Base: &b})
+		checkError(t, err, store.ErrRoundBase)
 	}
 	if _, err := s.Run(t.Context(), "round"); err == nil {
 		t.Error("the round was made all the same")
 	}
-	_, _, err = s.BeginRound(t.Context(), "q", store.NewRun{ID: "round", At: epoch()})
+	_, _, err = s.StartRound(t.Context(), "q", store.NewRun{ID: "round", At: startTime()})
 	must(t, err)
 }
 
@@ -179,25 +179,25 @@ func sharedCommits(t *testing.T, s Store) {
 
 func sharedContexts(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
-	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "1", "one"), said("side", "s1", "one")}})
-	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "2", "two")}})
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "1", "one"), messageChange("side", "s1", "one")}})
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "2", "two")}})
 	w.append(t, &engine.NodeStarted{Path: "b", Forks: []engine.ContextChange{{ID: "lane", Create: true, Parent: "main", At: 2}}})
-	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{said("lane", "3", "three"), said("main", "4", "four")}})
+	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("lane", "3", "three"), messageChange("main", "4", "four")}})
 	f := fork(t, s, w, "f", 2)
-	has(t, s, "f", "main", 0, 99, "1", "2")
-	has(t, s, "f", "main", 1, 2, "2")
-	has(t, s, "f", "side", 0, 99, "s1")
-	has(t, s, "f", "lane", 0, 99)
-	f.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "f3", "three")}})
-	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "5", "five")}})
-	has(t, s, "f", "main", 0, 99, "1", "2", "f3")
-	has(t, s, "f", "main", 2, 99, "f3")
-	has(t, s, "r", "main", 0, 99, "1", "2", "4", "5")
+	checkContext(t, s, "f", "main", 0, 99, "1", "2")
+	checkContext(t, s, "f", "main", 1, 2, "2")
+	checkContext(t, s, "f", "side", 0, 99, "s1")
+	checkContext(t, s, "f", "lane", 0, 99)
+	f.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "f3", "three")}})
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "5", "five")}})
+	checkContext(t, s, "f", "main", 0, 99, "1", "2", "f3")
+	checkContext(t, s, "f", "main", 2, 99, "f3")
+	checkContext(t, s, "r", "main", 0, 99, "1", "2", "4", "5")
 
 	g := fork(t, s, w, "g", 4)
-	g.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{said("lane", "g4", "four")}})
-	has(t, s, "g", "main", 0, 99, "1", "2", "4")
-	has(t, s, "g", "lane", 2, 99, "3", "g4")
+	g.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("lane", "g4", "four")}})
+	checkContext(t, s, "g", "main", 0, 99, "1", "2", "4")
+	checkContext(t, s, "g", "lane", 2, 99, "3", "g4")
 	ms, err := s.Messages(t.Context(), "g", "lane", 0, 99)
 	must(t, err)
 	equal(t, "messages of a lane, which are not its parent's", len(ms), 2)
@@ -217,7 +217,7 @@ func forksEverywhere(t *testing.T, s Store) {
 				w.append(t, &engine.NodeStarted{Path: "quiet"})
 			} else {
 				id := fmt.Sprint(run, "-", len(w.wrote))
-				w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", id, "said")}})
+				w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", id, "said")}})
 				last = append(slices.Clip(last), id)
 			}
 			model[run] = append(model[run], last)
@@ -233,7 +233,7 @@ func forksEverywhere(t *testing.T, s Store) {
 				id := fmt.Sprintf("%s.%d", base, seq)
 				writers[id] = fork(t, s, writers[base], id, int64(seq))
 				model[id] = append([][]string{}, model[base][:seq+1]...)
-				has(t, s, id, "main", 0, 99, model[base][seq]...) // before it says anything
+				checkContext(t, s, id, "main", 0, 99, model[base][seq]...) // before it says anything
 				grow(writers[id], id, 1+seq%3)
 				runs = append(runs, id)
 			}
@@ -241,9 +241,9 @@ func forksEverywhere(t *testing.T, s Store) {
 	}
 	for _, run := range runs {
 		last := model[run][len(model[run])-1]
-		has(t, s, run, "main", 0, 99, last...)
+		checkContext(t, s, run, "main", 0, 99, last...)
 		if n := len(last); n > 2 {
-			has(t, s, run, "main", 1, n-1, last[1:n-1]...)
+			checkContext(t, s, run, "main", 1, n-1, last[1:n-1]...)
 		}
 		writers[run].check(t, s)
 	}
@@ -264,7 +264,7 @@ func followsBase(t *testing.T, s Store) {
 	} {
 		a := f.next(&engine.NodeStarted{Path: "bad"})
 		change(&a)
-		is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
+		checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
 	}
 	f.append(t, &engine.NodeStarted{Path: "good"})
 	f.check(t, s)
@@ -276,10 +276,10 @@ func followsBase(t *testing.T, s Store) {
 func linkedContexts(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	for i := range 3 {
-		w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", fmt.Sprint(i), "said")}})
+		w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", fmt.Sprint(i), "said")}})
 	}
 	w.append(t, &engine.NodeStarted{Path: "b", Forks: []engine.ContextChange{{ID: "lane", Create: true, Parent: "main", At: 2}}})
-	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{said("lane", "l", "said")}})
+	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("lane", "l", "said")}})
 	begin := func(id, parent, context string, at int) *writer {
 		x := newWriter(t, s, id)
 		x.append(t, &engine.RunStarted{Parallel: 1, Parent: parent, Contexts: []engine.ContextChange{
@@ -288,25 +288,25 @@ func linkedContexts(t *testing.T, s Store) {
 		return x
 	}
 	c := begin("c", "r", "main", 2)
-	has(t, s, "c", "main", 0, 9, "0", "1")
-	c.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "c2", "said")}})
-	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "3", "said")}})
-	has(t, s, "c", "main", 0, 9, "0", "1", "c2")
+	checkContext(t, s, "c", "main", 0, 9, "0", "1")
+	c.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "c2", "said")}})
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "3", "said")}})
+	checkContext(t, s, "c", "main", 0, 9, "0", "1", "c2")
 	d := begin("d", "c", "main", 3)
-	d.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "d3", "said")}})
-	has(t, s, "d", "main", 0, 9, "0", "1", "c2", "d3")
-	has(t, s, "d", "main", 1, 3, "1", "c2")
+	d.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "d3", "said")}})
+	checkContext(t, s, "d", "main", 0, 9, "0", "1", "c2", "d3")
+	checkContext(t, s, "d", "main", 1, 3, "1", "c2")
 	// One that begins with a lane has what the lane began with, too.
 	begin("e", "r", "lane", 3)
-	has(t, s, "e", "main", 0, 9, "0", "1", "l")
+	checkContext(t, s, "e", "main", 0, 9, "0", "1", "l")
 	// A fork of a child, and a child of a fork.
 	f := fork(t, s, c, "f", 1)
-	has(t, s, "f", "main", 0, 9, "0", "1")
-	f.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "f2", "said")}})
-	has(t, s, "f", "main", 0, 9, "0", "1", "f2")
+	checkContext(t, s, "f", "main", 0, 9, "0", "1")
+	f.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "f2", "said")}})
+	checkContext(t, s, "f", "main", 0, 9, "0", "1", "f2")
 	g := fork(t, s, w, "g", 3)
 	begin("h", "g", "main", 3)
-	has(t, s, "h", "main", 0, 9, "0", "1", "2")
+	checkContext(t, s, "h", "main", 0, 9, "0", "1", "2")
 	for _, x := range []*writer{w, c, d, f, g} {
 		x.check(t, s)
 	}
@@ -320,10 +320,10 @@ func longChain(t *testing.T, s Store) {
 	for i := range deep {
 		id := fmt.Sprint("m", i)
 		want = append(want, id)
-		w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", id, "said")}})
+		w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", id, "said")}})
 		w = fork(t, s, w, fmt.Sprint("f", i), int64(i+1))
 	}
-	has(t, s, w.lease.Run, "main", 0, deep, want...)
-	has(t, s, w.lease.Run, "main", 150, 160, want[150:160]...)
+	checkContext(t, s, w.lease.Run, "main", 0, deep, want...)
+	checkContext(t, s, w.lease.Run, "main", 150, 160, want[150:160]...)
 	w.check(t, s)
 }

@@ -11,13 +11,13 @@ import (
 )
 
 func cacheEntries(t *testing.T, s Store) {
-	now := epoch()
+	now := startTime()
 	for _, key := range []string{"b/1", "a%", "a/2", "a/1", "A/1", "a0", "ä/1"} {
 		must(t, s.CachePut(t.Context(), key, key, time.Time{}))
 	}
 	must(t, s.CachePut(t.Context(), "a/expired", "x", now))
 	list := func(prefix string) (keys []string) {
-		entries, err := s.Cached(t.Context(), prefix, now)
+		entries, err := s.CacheList(t.Context(), prefix, now)
 		must(t, err)
 		for _, e := range entries {
 			equal(t, "value", e.Value, engine.Value(e.Key))
@@ -30,12 +30,12 @@ func cacheEntries(t *testing.T, s Store) {
 	equal(t, "of a prefix with a sign of patterns", list("a%"), []string{"a%"})
 	equal(t, "of none", len(list("c")), 0)
 
-	must(t, s.CacheChange(t.Context(), "a/1", now, func(v engine.Value, ok bool) (engine.Value, bool) {
+	must(t, s.CacheUpdate(t.Context(), "a/1", now, func(v engine.Value, ok bool) (engine.Value, bool) {
 		equal(t, "before", []any{v, ok}, []any{"a/1", true})
 		return nil, false
 	}))
 	equal(t, "left", list("a/1"), []string{"a/1"})
-	must(t, s.CacheChange(t.Context(), "a/expired", now, func(v engine.Value, ok bool) (engine.Value, bool) {
+	must(t, s.CacheUpdate(t.Context(), "a/expired", now, func(v engine.Value, ok bool) (engine.Value, bool) {
 		equal(t, "expired", []any{v, ok}, []any{nil, false})
 		return nil, false
 	}))
@@ -43,7 +43,7 @@ func cacheEntries(t *testing.T, s Store) {
 	for range 8 {
 		all.Go(func() {
 			for range 10 {
-				if err := s.CacheChange(t.Context(), "n", now, func(v engine.Value, _ bool) (engine.Value, bool) {
+				if err := s.CacheUpdate(t.Context(), "n", now, func(v engine.Value, _ bool) (engine.Value, bool) {
 					n, _ := v.(int64)
 					return n + 1, true
 				}); err != nil {
@@ -68,7 +68,7 @@ func cacheEntries(t *testing.T, s Store) {
 
 func deleteLearned(t *testing.T, s Store) {
 	for _, n := range []store.NewRun{{ID: "of u", User: "u"}, {ID: "of v", User: "v"}, {ID: "of v again", User: "v"}, {ID: "nobody's"}} {
-		n.At = epoch()
+		n.At = startTime()
 		must(t, s.Create(t.Context(), n))
 	}
 	put := func(user, flow, run, confirmed string) {
@@ -76,7 +76,7 @@ func deleteLearned(t *testing.T, s Store) {
 		if confirmed != "" {
 			v["confirmed"] = confirmed
 		}
-		must(t, s.CachePut(t.Context(), store.LearnedKeysOf(user)+flow, v, time.Time{}))
+		must(t, s.CachePut(t.Context(), store.LearnedCodePrefixOf(user)+flow, v, time.Time{}))
 	}
 	put("u", "1", "long gone", "")
 	put("u/2", "1", "long gone", "")
@@ -88,10 +88,10 @@ func deleteLearned(t *testing.T, s Store) {
 	put("v", "3", "of v again", "")
 	put("w", "1", "long gone", "")
 	left := func() (keys []string) {
-		entries, err := s.Cached(t.Context(), store.LearnedKeys, epoch())
+		entries, err := s.CacheList(t.Context(), store.LearnedCodePrefix, startTime())
 		must(t, err)
 		for _, e := range entries {
-			keys = append(keys, e.Key[len(store.LearnedKeys):])
+			keys = append(keys, e.Key[len(store.LearnedCodePrefix):])
 		}
 		return keys
 	}
@@ -111,8 +111,8 @@ func deleteLearned(t *testing.T, s Store) {
 		{"nobody", "", 0, []string{"/1", "u%252F2/1", "uu/1"}},
 	} {
 		for _, dry := range []bool{true, false} {
-			e := lapsed()
-			e.Dry = dry
+			e := afterLeasesExpired()
+			e.DryRun = dry
 			gone, err := s.DeleteUser(t.Context(), c.user, e)
 			if c.run != "" {
 				gone, err = s.DeleteRun(t.Context(), c.run, e)

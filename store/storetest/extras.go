@@ -15,7 +15,7 @@ func extraCases() []testCase {
 		{"of checkpoints the newest is kept", func(t *testing.T, s Store) {
 			newWriter(t, s, "r")
 			_, err := s.Checkpoint(t.Context(), "r")
-			is(t, err, store.ErrNotFound)
+			checkError(t, err, store.ErrNotFound)
 			for _, c := range []struct {
 				seq, want int64
 			}{{3, 3}, {9, 9}, {5, 9}} {
@@ -27,7 +27,7 @@ func extraCases() []testCase {
 		}},
 		{"a flow is kept under its fingerprint", func(t *testing.T, s Store) {
 			_, err := s.Flow(t.Context(), "f")
-			is(t, err, store.ErrNotFound)
+			checkError(t, err, store.ErrNotFound)
 			normal := []byte(strings.Repeat(`{"nodes":[]}`, 1000))
 			for range 2 {
 				must(t, s.PutFlow(t.Context(), "f", normal))
@@ -39,7 +39,7 @@ func extraCases() []testCase {
 		{"what is posted stays in the inbox until it is done", inbox},
 		{"messages to all runs of an owner are read at once, and removed by commits", postsOfOwner},
 		{"the cache forgets what has expired", func(t *testing.T, s Store) {
-			now := epoch()
+			now := startTime()
 			value := map[string]any{"a": []any{int64(1), 1.0, "x"}, "$v": int64(1)}
 			must(t, s.CachePut(t.Context(), "for ever", value, time.Time{}))
 			must(t, s.CachePut(t.Context(), "an hour", nil, now.Add(time.Hour)))
@@ -65,7 +65,7 @@ func extraCases() []testCase {
 		}},
 		{"entries of the cache are listed, changed at once and deleted", cacheEntries},
 		{"what has expired in the cache can be swept out", func(t *testing.T, s Store) {
-			now := epoch()
+			now := startTime()
 			must(t, s.CachePut(t.Context(), "for ever", "x", time.Time{}))
 			for i := range 3 {
 				must(t, s.CachePut(t.Context(), fmt.Sprint(i), "x", now.Add(time.Duration(i)*time.Hour)))
@@ -74,7 +74,7 @@ func extraCases() []testCase {
 				hours int
 				want  int64
 			}{{-1, 0}, {1, 2}, {1, 0}, {9, 1}} {
-				n, err := s.CacheSweep(t.Context(), now.Add(time.Duration(c.hours)*time.Hour))
+				n, err := s.CacheDeleteExpired(t.Context(), now.Add(time.Duration(c.hours)*time.Hour))
 				must(t, err)
 				equal(t, fmt.Sprint("swept after hours ", c.hours), n, c.want)
 			}
@@ -92,9 +92,9 @@ func inbox(t *testing.T, s Store) {
 	newWriter(t, s, "r")
 	newWriter(t, s, "other")
 	posts := []store.Post{
-		{Run: "r", Kind: "answer", Name: "i", Value: map[string]any{"n": int64(1), "f": 1.0}, By: "u", At: epoch()},
-		{Run: "other", Kind: "cancel", At: epoch()},
-		{Run: "r", Kind: "event", Name: "e", Value: nil, At: epoch().Add(time.Second)},
+		{Run: "r", Kind: "answer", Name: "i", Value: map[string]any{"n": int64(1), "f": 1.0}, By: "u", At: startTime()},
+		{Run: "other", Kind: "cancel", At: startTime()},
+		{Run: "r", Kind: "event", Name: "e", Value: nil, At: startTime().Add(time.Second)},
 	}
 	for _, p := range posts {
 		must(t, s.Post(t.Context(), p))
@@ -116,13 +116,13 @@ func inbox(t *testing.T, s Store) {
 	if ids[0] >= ids[1] || ids[0] <= 0 {
 		t.Errorf("ids %v do not grow", ids)
 	}
-	must(t, s.Done(t.Context(), ids[:1]))
-	must(t, s.Done(t.Context(), ids[:1]))
-	must(t, s.Done(t.Context(), nil))
+	must(t, s.RemovePosts(t.Context(), ids[:1]))
+	must(t, s.RemovePosts(t.Context(), ids[:1]))
+	must(t, s.RemovePosts(t.Context(), nil))
 	got, err := s.Inbox(t.Context(), "r")
 	must(t, err)
 	equal(t, "left", len(got) == 1 && got[0].ID == ids[1], true)
-	must(t, s.Done(t.Context(), ids))
+	must(t, s.RemovePosts(t.Context(), ids))
 	must(t, s.Post(t.Context(), posts[0]))
 	got, err = s.Inbox(t.Context(), "r")
 	must(t, err)
@@ -145,11 +145,11 @@ func bulkCases() []testCase {
 					&engine.EffectCompleted{Key: path + "/e#1", Result: int64(i), Micros: int64(i % 7)},
 					&engine.NodeCompleted{
 						Path: path, Outputs: engine.Values{{Name: "out", Value: int64(i)}},
-						Contexts: []engine.ContextChange{said("main", fmt.Sprint("m", i), fmt.Sprintf("message %d, which is a text", i))},
+						Contexts: []engine.ContextChange{messageChange("main", fmt.Sprint("m", i), fmt.Sprintf("message %d, which is a text", i))},
 					},
 					&engine.IterationCompleted{Path: fmt.Sprint("loop#", i)})
 				group = append(group, a)
-				w.kept(a)
+				w.acknowledged(a)
 			}
 			for _, err := range s.Append(t.Context(), group) {
 				must(t, err)

@@ -46,7 +46,7 @@ func journalCases() []testCase {
 			for i := range 4 {
 				a := w.next(&engine.NodeStarted{Path: fmt.Sprint("n", i)})
 				group = append(group, a)
-				w.kept(a)
+				w.acknowledged(a)
 			}
 			for _, err := range s.Append(t.Context(), group) {
 				must(t, err)
@@ -96,7 +96,7 @@ func groupOfRuns(t *testing.T, s Store) {
 		}
 		for i, err := range s.Append(t.Context(), group) {
 			must(t, err)
-			ws[i].kept(group[i])
+			ws[i].acknowledged(group[i])
 		}
 	}
 	for _, w := range ws {
@@ -121,7 +121,7 @@ func concurrentAppends(t *testing.T, s Store) {
 					errs[i] = err
 					return
 				}
-				w.kept(a)
+				w.acknowledged(a)
 				for _, err := range s.Commits(t.Context(), w.lease.Run, int64(n)) {
 					errs[i] = errors.Join(errs[i], err)
 				}
@@ -139,7 +139,7 @@ func refusalCases() []testCase {
 	return []testCase{
 		{"a run is created once", func(t *testing.T, s Store) {
 			newWriter(t, s, "r")
-			is(t, s.Create(t.Context(), store.NewRun{ID: "r", At: epoch()}), store.ErrExists)
+			checkError(t, s.Create(t.Context(), store.NewRun{ID: "r", At: startTime()}), store.ErrExists)
 		}},
 		{"a commit that does not follow the last one is refused", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
@@ -147,7 +147,7 @@ func refusalCases() []testCase {
 				t.Helper()
 				a := w.next(&engine.NodeStarted{Path: "bad", Grants: []string{"main"}})
 				change(&a)
-				is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
+				checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
 				w.check(t, s)
 			}
 			for range 3 {
@@ -164,14 +164,14 @@ func refusalCases() []testCase {
 			for _, fence := range []int64{0, w.lease.Fence - 1, w.lease.Fence + 1} {
 				a := w.next(&engine.NodeStarted{Path: "bad"})
 				a.Fence = fence
-				is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
+				checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
 			}
 			w.check(t, s)
 		}},
 		{"a run that nobody acquired takes no commit", func(t *testing.T, s Store) {
-			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: epoch()}))
+			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: startTime()}))
 			w := writer{s: s, lease: store.Lease{Run: "r"}, first: 1}
-			is(t, s.Append(t.Context(), []store.Append{w.next()})[0], store.ErrFenced)
+			checkError(t, s.Append(t.Context(), []store.Append{w.next()})[0], store.ErrFenced)
 		}},
 		{"a run that is not there is an error everywhere", missingRun},
 		{"a bad commit in a group does not hinder the others", badInGroup},
@@ -182,10 +182,10 @@ func refusalCases() []testCase {
 			}
 			errs := s.Append(t.Context(), group)
 			must(t, errs[1])
-			v.kept(group[1])
+			v.acknowledged(group[1])
 			v.check(t, s)
 			if errs[0] == nil {
-				w.kept(group[0])
+				w.acknowledged(group[0])
 			}
 			w.append(t, &engine.NodeStarted{Path: "a"})
 		}},
@@ -193,7 +193,7 @@ func refusalCases() []testCase {
 			w := newWriter(t, s, "r")
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			is(t, s.Append(ctx, []store.Append{w.next(&engine.NodeStarted{Path: "a"})})[0], context.Canceled)
+			checkError(t, s.Append(ctx, []store.Append{w.next(&engine.NodeStarted{Path: "a"})})[0], context.Canceled)
 			w.check(t, s)
 			w.append(t, &engine.NodeStarted{Path: "b"})
 			w.check(t, s)
@@ -202,20 +202,20 @@ func refusalCases() []testCase {
 			w := newWriter(t, s, "r")
 			must(t, s.Close())
 			must(t, s.Close())
-			is(t, s.Append(t.Context(), []store.Append{w.next()})[0], store.ErrClosed)
-			is(t, s.Create(t.Context(), store.NewRun{ID: "x", At: epoch()}), store.ErrClosed)
+			checkError(t, s.Append(t.Context(), []store.Append{w.next()})[0], store.ErrClosed)
+			checkError(t, s.Create(t.Context(), store.NewRun{ID: "x", At: startTime()}), store.ErrClosed)
 			_, err := s.Run(t.Context(), "r")
-			is(t, err, store.ErrClosed)
+			checkError(t, err, store.ErrClosed)
 			for _, err := range s.Commits(t.Context(), "r", 0) {
-				is(t, err, store.ErrClosed)
+				checkError(t, err, store.ErrClosed)
 			}
 			_, err = s.Inbox(t.Context(), "r")
-			is(t, err, store.ErrClosed)
+			checkError(t, err, store.ErrClosed)
 		}},
 	}
 }
 
-func is(t *testing.T, err, want error) {
+func checkError(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
@@ -225,26 +225,26 @@ func is(t *testing.T, err, want error) {
 func missingRun(t *testing.T, s Store) {
 	ctx := t.Context()
 	w := writer{s: s, lease: store.Lease{Run: "no", Owner: "me", Fence: 1}, first: 1}
-	is(t, s.Append(ctx, []store.Append{w.next()})[0], store.ErrNotFound)
+	checkError(t, s.Append(ctx, []store.Append{w.next()})[0], store.ErrNotFound)
 	n := 0
 	for _, err := range s.Commits(ctx, "no", 0) {
-		is(t, err, store.ErrNotFound)
+		checkError(t, err, store.ErrNotFound)
 		n++
 	}
 	equal(t, "errors of an iteration", n, 1)
 	_, err := s.Run(ctx, "no")
-	is(t, err, store.ErrNotFound)
-	_, err = s.Acquire(ctx, "no", "me", 1, epoch())
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
+	_, err = s.Acquire(ctx, "no", "me", 1, startTime())
+	checkError(t, err, store.ErrNotFound)
 	_, err = s.Runs(ctx, store.Filter{Before: "no"})
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 	_, err = s.Messages(ctx, "no", "main", 0, 1)
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 	_, err = s.Checkpoint(ctx, "no")
-	is(t, err, store.ErrNotFound)
-	is(t, s.SaveCheckpoint(ctx, store.Checkpoint{Run: "no"}), store.ErrNotFound)
-	is(t, s.Post(ctx, store.Post{Run: "no", At: epoch()}), store.ErrNotFound)
-	lost, err := s.Renew(ctx, []store.Lease{w.lease}, 1, epoch())
+	checkError(t, err, store.ErrNotFound)
+	checkError(t, s.SaveCheckpoint(ctx, store.Checkpoint{Run: "no"}), store.ErrNotFound)
+	checkError(t, s.Post(ctx, store.Post{Run: "no", At: startTime()}), store.ErrNotFound)
+	lost, err := s.Renew(ctx, []store.Lease{w.lease}, 1, startTime())
 	must(t, err)
 	equal(t, "lost", lost, []string{"no"})
 	must(t, s.Release(ctx, w.lease))
@@ -259,7 +259,7 @@ func badInGroup(t *testing.T, s Store) {
 	say := func(w *writer) store.Append {
 		return w.next(&engine.NodeCompleted{
 			Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
-			Contexts: []engine.ContextChange{said("main", "u", text)},
+			Contexts: []engine.ContextChange{messageChange("main", "u", text)},
 		})
 	}
 	group := []store.Append{say(a), say(b), say(c), say(a)}
@@ -267,16 +267,16 @@ func badInGroup(t *testing.T, s Store) {
 	group[3].Commit.Seq, group[3].Commit.First = 7, 7
 	errs := s.Append(t.Context(), group)
 	must(t, errs[0])
-	is(t, errs[1], store.ErrFenced)
+	checkError(t, errs[1], store.ErrFenced)
 	must(t, errs[2])
-	is(t, errs[3], store.ErrSequence)
-	a.kept(group[0])
-	c.kept(group[2])
+	checkError(t, errs[3], store.ErrSequence)
+	a.acknowledged(group[0])
+	c.acknowledged(group[2])
 	for _, w := range []*writer{a, b, c} {
 		w.check(t, s)
 		x := say(w)
 		must(t, s.Append(t.Context(), []store.Append{x})[0])
-		w.kept(x)
+		w.acknowledged(x)
 		w.check(t, s)
 	}
 	ms, err := s.Messages(t.Context(), "b", "main", 0, 10)

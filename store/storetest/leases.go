@@ -16,9 +16,9 @@ func leaseCases() []testCase {
 	return []testCase{
 		{"a run is owned by one at a time", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			_, err := s.Acquire(t.Context(), "r", "you", time.Hour, epoch().Add(59*time.Minute))
-			is(t, err, store.ErrOwned)
-			for _, word := range []string{"me", epoch().Add(time.Hour).UTC().Format(time.RFC3339)} {
+			_, err := s.Acquire(t.Context(), "r", "you", time.Hour, startTime().Add(59*time.Minute))
+			checkError(t, err, store.ErrOwned)
+			for _, word := range []string{"me", startTime().Add(time.Hour).UTC().Format(time.RFC3339)} {
 				if err != nil && !strings.Contains(err.Error(), word) {
 					t.Errorf("%q does not say %q", err, word)
 				}
@@ -27,10 +27,10 @@ func leaseCases() []testCase {
 		}},
 		{"who has a run may acquire it again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			l, err := s.Acquire(t.Context(), "r", "me", time.Hour, epoch().Add(time.Minute))
+			l, err := s.Acquire(t.Context(), "r", "me", time.Hour, startTime().Add(time.Minute))
 			must(t, err)
 			equal(t, "fence", l.Fence, w.lease.Fence)
-			equal(t, "until", l.Until.Equal(epoch().Add(61*time.Minute)), true)
+			equal(t, "until", l.Until.Equal(startTime().Add(61*time.Minute)), true)
 			w.append(t, &engine.NodeStarted{Path: "a"})
 		}},
 		{"a lease that ran out may be taken, and the old owner is fenced off", handOver},
@@ -38,12 +38,12 @@ func leaseCases() []testCase {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			must(t, s.Release(t.Context(), w.lease))
-			is(t, s.Append(t.Context(), []store.Append{w.next(&engine.NodeStarted{Path: "late"})})[0], store.ErrFenced)
+			checkError(t, s.Append(t.Context(), []store.Append{w.next(&engine.NodeStarted{Path: "late"})})[0], store.ErrFenced)
 			run, err := s.Run(t.Context(), "r")
 			must(t, err)
 			equal(t, "owner", run.Owner, "")
 			old := w.lease
-			w.lease, err = s.Acquire(t.Context(), "r", "you", time.Hour, epoch())
+			w.lease, err = s.Acquire(t.Context(), "r", "you", time.Hour, startTime())
 			must(t, err)
 			if w.lease.Fence <= old.Fence {
 				t.Errorf("fence %d after %d", w.lease.Fence, old.Fence)
@@ -54,25 +54,25 @@ func leaseCases() []testCase {
 		}},
 		{"renewing extends leases and names those that are lost", func(t *testing.T, s Store) {
 			a, b, c := newWriter(t, s, "a"), newWriter(t, s, "b"), newWriter(t, s, "c")
-			now := epoch().Add(2 * time.Hour)
+			now := startTime().Add(2 * time.Hour)
 			_, err := s.Acquire(t.Context(), "b", "you", time.Hour, now)
 			must(t, err)
 			lost, err := s.Renew(t.Context(), []store.Lease{a.lease, b.lease, c.lease}, time.Hour, now)
 			must(t, err)
 			equal(t, "lost", lost, []string{"b"})
 			_, err = s.Acquire(t.Context(), "a", "you", time.Hour, now.Add(59*time.Minute))
-			is(t, err, store.ErrOwned)
+			checkError(t, err, store.ErrOwned)
 			lost, err = s.Renew(t.Context(), nil, time.Hour, now)
 			must(t, err)
 			equal(t, "lost of none", len(lost), 0)
 		}},
 		{"of many who want a run one gets it", func(t *testing.T, s Store) {
-			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: epoch()}))
+			must(t, s.Create(t.Context(), store.NewRun{ID: "r", At: startTime()}))
 			var wg sync.WaitGroup
 			errs := make([]error, 8)
 			for i := range errs {
 				wg.Go(func() {
-					_, errs[i] = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", i), time.Hour, epoch())
+					_, errs[i] = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", i), time.Hour, startTime())
 				})
 			}
 			wg.Wait()
@@ -86,66 +86,66 @@ func leaseCases() []testCase {
 			}
 			equal(t, "owners", got, 1)
 		}},
-		{"a commit takes a run that is free, and gives it back", takeAndLeave},
-		{"a commit takes no run that somebody owns", takeOwned},
+		{"a commit takes a run that is free, and gives it back", commitsAcquireAndRelease},
+		{"a commit takes no run that somebody owns", acquireOwnedRun},
 	}
 }
 
-// takeOwned has a commit try to take a run that is not free.
-func takeOwned(t *testing.T, s Store) {
+// acquireOwnedRun has a commit try to take a run that is not free.
+func acquireOwnedRun(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	w.append(t, &engine.NodeStarted{Path: "a"})
 	a := w.next(&engine.NodeStarted{Path: "b"})
 	a.Fence++
-	a.Take = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, Until: epoch().Add(time.Hour)}
-	is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
+	a.Acquire = &store.Lease{Run: "r", Owner: "you", Fence: a.Fence, Until: startTime().Add(time.Hour)}
+	checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrFenced)
 	w.append(t, &engine.NodeStarted{Path: "b"})
 	w.check(t, s)
 }
 
-// takeAndLeave has commits carry the change of hands.
-func takeAndLeave(t *testing.T, s Store) {
+// commitsAcquireAndRelease has commits carry the change of hands.
+func commitsAcquireAndRelease(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	say := func(a store.Append, took bool) {
 		t.Helper()
 		must(t, s.Append(t.Context(), []store.Append{a})[0])
-		w.kept(a)
+		w.acknowledged(a)
 		run, err := s.Run(t.Context(), "r")
 		must(t, err)
 		owner := ""
 		if took {
-			owner = a.Take.Owner
-			equal(t, "until", run.Until.Equal(a.Take.Until), true)
+			owner = a.Acquire.Owner
+			equal(t, "until", run.Until.Equal(a.Acquire.Until), true)
 		}
 		equal(t, "owner", run.Owner, owner)
 		w.lease.Fence = run.Fence
 	}
 	left := w.next(&engine.NodeStarted{Path: "a"})
-	left.Leave = true
+	left.Release = true
 	say(left, false)
 	gone := w.next(&engine.NodeStarted{Path: "not taken"})
 	gone.Fence = left.Fence
-	is(t, s.Append(t.Context(), []store.Append{gone})[0], store.ErrFenced)
+	checkError(t, s.Append(t.Context(), []store.Append{gone})[0], store.ErrFenced)
 	takes := func(owner string) store.Append {
 		a := w.next(&engine.NodeStarted{Path: "by " + owner})
 		a.Fence++
-		a.Take = &store.Lease{Run: "r", Owner: owner, Fence: a.Fence, Until: epoch().Add(time.Hour)}
+		a.Acquire = &store.Lease{Run: "r", Owner: owner, Fence: a.Fence, Until: startTime().Add(time.Hour)}
 		return a
 	}
 	late := takes("late")
 	say(takes("you"), true)
-	is(t, s.Append(t.Context(), []store.Append{late})[0], store.ErrFenced)
-	_, err := s.Acquire(t.Context(), "r", "late", time.Hour, epoch())
-	is(t, err, store.ErrOwned)
+	checkError(t, s.Append(t.Context(), []store.Append{late})[0], store.ErrFenced)
+	_, err := s.Acquire(t.Context(), "r", "late", time.Hour, startTime())
+	checkError(t, err, store.ErrOwned)
 	left = w.next(&engine.NodeStarted{Path: "c"})
-	left.Leave = true
+	left.Release = true
 	say(left, false)
 	both := takes("me")
-	both.Leave = true
+	both.Release = true
 	say(both, false)
 	wrong := takes("me")
 	wrong.Commit.Seq++
-	is(t, s.Append(t.Context(), []store.Append{wrong})[0], store.ErrSequence)
+	checkError(t, s.Append(t.Context(), []store.Append{wrong})[0], store.ErrSequence)
 	say(takes("me"), true)
 	w.check(t, s)
 }
@@ -156,20 +156,20 @@ func handOver(t *testing.T, s Store) {
 	say := func() engine.Event {
 		return &engine.NodeCompleted{
 			Path: "n", Outputs: engine.Values{{Name: "text", Value: text}},
-			Contexts: []engine.ContextChange{said("main", "", text)},
+			Contexts: []engine.ContextChange{messageChange("main", "", text)},
 		}
 	}
 	for turn := range 4 {
 		w.append(t, say())
 		old := w.lease
 		var err error
-		w.lease, err = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", turn), time.Hour, epoch().Add(time.Duration(turn+1)*time.Hour))
+		w.lease, err = s.Acquire(t.Context(), "r", fmt.Sprint("owner ", turn), time.Hour, startTime().Add(time.Duration(turn+1)*time.Hour))
 		must(t, err)
 		equal(t, "fence", w.lease.Fence, old.Fence+1)
 		stale := w.next(say())
 		stale.Fence = old.Fence
-		is(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
-		lost, err := s.Renew(t.Context(), []store.Lease{old}, time.Hour, epoch())
+		checkError(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
+		lost, err := s.Renew(t.Context(), []store.Lease{old}, time.Hour, startTime())
 		must(t, err)
 		equal(t, "lost", lost, []string{"r"})
 	}

@@ -15,13 +15,13 @@ func listingCases() []testCase {
 		{"runs are listed newest first, filtered and in pages", listRuns},
 		{"runs are found by the beginning of their id", func(t *testing.T, s Store) {
 			for _, id := range []string{"ab1", "ab%", "ab_x", "abÜ", "b", "AB"} {
-				must(t, s.Create(t.Context(), store.NewRun{ID: id, At: epoch()}))
+				must(t, s.Create(t.Context(), store.NewRun{ID: id, At: startTime()}))
 			}
 			for prefix, want := range map[string][]string{
 				"ab": {"ab%", "ab1", "ab_x", "abÜ"}, "ab_": {"ab_x"}, "ab%": {"ab%"}, "abÜ": {"abÜ"},
 				"": {"AB", "ab%", "ab1", "ab_x", "abÜ", "b"}, "c": {}, "B": {},
 			} {
-				ids, err := s.Find(t.Context(), prefix)
+				ids, err := s.FindRunIDs(t.Context(), prefix)
 				must(t, err)
 				equal(t, fmt.Sprintf("runs %q", prefix), ids, want)
 			}
@@ -31,11 +31,11 @@ func listingCases() []testCase {
 }
 
 func oneRun(t *testing.T, s Store) {
-	n := store.NewRun{ID: "r", Flow: "f", Fingerprint: "p", User: "u", Parent: "none", Origin: "cli", At: epoch()}
+	n := store.NewRun{ID: "r", Flow: "f", Fingerprint: "p", User: "u", Parent: "none", Origin: "cli", At: startTime()}
 	must(t, s.Create(t.Context(), n))
 	got, err := s.Run(t.Context(), "r")
 	must(t, err)
-	equal(t, "created", got.Created.Equal(epoch()) && got.Updated.Equal(epoch()), true)
+	equal(t, "created", got.Created.Equal(startTime()) && got.Updated.Equal(startTime()), true)
 	got.Created, got.Updated = time.Time{}, time.Time{}
 	equal(t, "new run", got, store.Run{
 		ID: "r", Flow: "f", Fingerprint: "p", User: "u", Parent: "none", Origin: "cli",
@@ -43,7 +43,7 @@ func oneRun(t *testing.T, s Store) {
 	})
 
 	w := &writer{s: s, first: 1}
-	w.lease, err = s.Acquire(t.Context(), "r", "me", time.Hour, epoch())
+	w.lease, err = s.Acquire(t.Context(), "r", "me", time.Hour, startTime())
 	must(t, err)
 	w.append(t, &engine.NodeStarted{Path: "a"})
 	a := w.next(&engine.NodeStarted{Path: "a"}, &engine.NodeStarted{Path: "b"})
@@ -54,14 +54,14 @@ func oneRun(t *testing.T, s Store) {
 	}
 	for range 2 { // again with the same head
 		must(t, s.Append(t.Context(), []store.Append{a})[0])
-		w.kept(a)
+		w.acknowledged(a)
 		got, err = s.Run(t.Context(), "r")
 		must(t, err)
 		equal(t, "head", got.Head, a.Head)
 		equal(t, "commits and events", []int64{got.Commits, got.Events}, []int64{int64(len(w.wrote)), w.first - 1})
 		equal(t, "updated", got.Updated.UnixMilli(), a.Commit.At)
 		equal(t, "owner", got.Owner, "me")
-		equal(t, "until", got.Until.Equal(epoch().Add(time.Hour)), true)
+		equal(t, "until", got.Until.Equal(startTime().Add(time.Hour)), true)
 		head := a.Head
 		a = w.next(&engine.NodeStarted{Path: "c"})
 		a.Head = head
@@ -75,12 +75,12 @@ func oneRun(t *testing.T, s Store) {
 func listRuns(t *testing.T, s Store) {
 	all := []engine.Status{engine.Pending, engine.Running, engine.Paused, engine.Completed, engine.Failed, engine.Cancelled}
 	for i := range 130 {
-		n := store.NewRun{ID: fmt.Sprintf("r%03d", i), Flow: fmt.Sprint("f", i%2), User: fmt.Sprint("u", i%3), At: epoch().Add(time.Duration(i) * time.Second)}
+		n := store.NewRun{ID: fmt.Sprintf("r%03d", i), Flow: fmt.Sprint("f", i%2), User: fmt.Sprint("u", i%3), At: startTime().Add(time.Duration(i) * time.Second)}
 		if i > 0 && i%10 == 0 {
 			n.Parent = "r000"
 		}
 		must(t, s.Create(t.Context(), n))
-		l, err := s.Acquire(t.Context(), n.ID, "me", time.Hour, epoch())
+		l, err := s.Acquire(t.Context(), n.ID, "me", time.Hour, startTime())
 		must(t, err)
 		a := (&writer{s: s, lease: l, first: 1}).next()
 		a.Head.Status = all[i%len(all)]
@@ -120,7 +120,7 @@ func listRuns(t *testing.T, s Store) {
 }
 
 func dueRuns(t *testing.T, s Store) {
-	at := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Minute) }
+	at := func(n int) time.Time { return startTime().Add(time.Duration(n) * time.Minute) }
 	for i, due := range []int{30, 10, 0, 20, 10} {
 		w := newWriter(t, s, fmt.Sprint("r", i))
 		a := w.next(&engine.NodeStarted{Path: "a"})

@@ -14,17 +14,17 @@ func recoveryCases() []testCase {
 		{"a run is taken at once from an owner that is known to be dead, and from nobody else", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
-			_, err := s.Seize(t.Context(), "r", "another", "you", time.Hour, epoch())
-			is(t, err, store.ErrOwned)
+			_, err := s.Seize(t.Context(), "r", "another", "you", time.Hour, startTime())
+			checkError(t, err, store.ErrOwned)
 			w.append(t, &engine.NodeStarted{Path: "b"})
-			l, err := s.Seize(t.Context(), "r", "me", "you", time.Hour, epoch())
+			l, err := s.Seize(t.Context(), "r", "me", "you", time.Hour, startTime())
 			must(t, err)
 			equal(t, "owner", l.Owner, "you")
-			is(t, s.Append(t.Context(), []store.Append{w.next(&engine.NodeStarted{Path: "late"})})[0], store.ErrFenced)
-			_, err = s.Seize(t.Context(), "r", "me", "third", time.Hour, epoch())
-			is(t, err, store.ErrOwned)
-			_, err = s.Seize(t.Context(), "none", "me", "you", time.Hour, epoch())
-			is(t, err, store.ErrNotFound)
+			checkError(t, s.Append(t.Context(), []store.Append{w.next(&engine.NodeStarted{Path: "late"})})[0], store.ErrFenced)
+			_, err = s.Seize(t.Context(), "r", "me", "third", time.Hour, startTime())
+			checkError(t, err, store.ErrOwned)
+			_, err = s.Seize(t.Context(), "none", "me", "you", time.Hour, startTime())
+			checkError(t, err, store.ErrNotFound)
 			w.lease = l
 			w.append(t, &engine.NodeStarted{Path: "c"})
 			w.check(t, s)
@@ -34,21 +34,21 @@ func recoveryCases() []testCase {
 			w := newWriter(t, s, "r")
 			w.append(t, &engine.NodeStarted{Path: "a"})
 			must(t, s.Release(t.Context(), w.lease))
-			l, err := s.Acquire(t.Context(), "r", "you", time.Hour, epoch())
+			l, err := s.Acquire(t.Context(), "r", "you", time.Hour, startTime())
 			must(t, err)
 			equal(t, "crashes of a run that was given back", l.Crashes, 0)
 			w.lease = l
 			a := w.next(&engine.NodeStarted{Path: "b"})
 			a.Head.Status = engine.Paused
 			must(t, s.Append(t.Context(), []store.Append{a})[0])
-			l, err = s.Seize(t.Context(), "r", "you", "third", time.Hour, epoch())
+			l, err = s.Seize(t.Context(), "r", "you", "third", time.Hour, startTime())
 			must(t, err)
 			equal(t, "crashes of a run that waited", l.Crashes, 0)
 			w = newWriter(t, s, "timer")
 			a = w.next(&engine.NodeStarted{Path: "a"})
-			a.Head.Activity, a.Head.Due = engine.AwaitsTimers, epoch().UnixMilli()
+			a.Head.Activity, a.Head.Due = engine.AwaitsTimers, startTime().UnixMilli()
 			must(t, s.Append(t.Context(), []store.Append{a})[0])
-			l, err = s.Seize(t.Context(), "timer", "me", "you", time.Hour, epoch())
+			l, err = s.Seize(t.Context(), "timer", "me", "you", time.Hour, startTime())
 			must(t, err)
 			equal(t, "crashes of a run that waited for a timer", l.Crashes, 0)
 		}},
@@ -57,11 +57,11 @@ func recoveryCases() []testCase {
 			for i, status := range []engine.Status{engine.Paused, engine.Completed} {
 				w := newWriter(t, s, fmt.Sprint("r", i))
 				a := w.next(&engine.NodeStarted{Path: "a"})
-				a.Head.Status, a.Leave = status, true
+				a.Head.Status, a.Release = status, true
 				must(t, s.Append(t.Context(), []store.Append{a})[0])
-				must(t, s.Post(t.Context(), store.Post{Run: w.lease.Run, Kind: "cancel", At: epoch()}))
+				must(t, s.Post(t.Context(), store.Post{Run: w.lease.Run, Kind: "cancel", At: startTime()}))
 			}
-			list, err := s.Unfinished(t.Context(), "", epoch(), 0, 10)
+			list, err := s.Unfinished(t.Context(), "", startTime(), 0, 10)
 			must(t, err)
 			if len(list) != 1 || list[0].Run != "r0" || !list[0].Posts {
 				t.Errorf("got %+v, want r0 with posts", list)
@@ -78,7 +78,7 @@ func countCrashes(t *testing.T, s Store) {
 		t.Helper()
 		run, err := s.Run(t.Context(), "r")
 		must(t, err)
-		l, err := s.Seize(t.Context(), "r", run.Owner, owner, time.Hour, epoch())
+		l, err := s.Seize(t.Context(), "r", run.Owner, owner, time.Hour, startTime())
 		must(t, err)
 		after, err := s.Run(t.Context(), "r")
 		must(t, err)
@@ -89,22 +89,22 @@ func countCrashes(t *testing.T, s Store) {
 		w.lease = crash(fmt.Sprint("owner ", i))
 		equal(t, "crashes", w.lease.Crashes, i)
 		a := w.next(&engine.EffectStarted{Key: "a/x#1"})
-		a.Announces = true
+		a.AnnouncesOnly = true
 		must(t, s.Append(t.Context(), []store.Append{a})[0])
-		w.kept(a)
+		w.acknowledged(a)
 	}
 	w.append(t, &engine.NodeStarted{Path: "b"})
 	equal(t, "crashes after a commit", crash("next").Crashes, 1)
-	l, err := s.Acquire(t.Context(), "r", "late", time.Hour, epoch().Add(2*time.Hour))
+	l, err := s.Acquire(t.Context(), "r", "late", time.Hour, startTime().Add(2*time.Hour))
 	must(t, err)
 	equal(t, "crashes where a lease ran out", l.Crashes, 2)
-	again, err := s.Acquire(t.Context(), "r", "late", time.Hour, epoch())
+	again, err := s.Acquire(t.Context(), "r", "late", time.Hour, startTime())
 	must(t, err)
 	equal(t, "crashes of a lease acquired again", again.Crashes, 2)
 }
 
 func unfinishedRuns(t *testing.T, s Store) {
-	at := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Minute) }
+	at := func(n int) time.Time { return startTime().Add(time.Duration(n) * time.Minute) }
 	type unfinished struct {
 		status   engine.Status
 		due      int
@@ -123,13 +123,13 @@ func unfinishedRuns(t *testing.T, s Store) {
 	} {
 		w := newWriter(t, s, fmt.Sprint("r", i))
 		a := w.next(&engine.NodeStarted{Path: "a"})
-		a.Head.Status, a.Head.Activity, a.Leave = u.status, u.activity, u.free
+		a.Head.Status, a.Head.Activity, a.Release = u.status, u.activity, u.free
 		if u.due > 0 {
 			a.Head.Due = at(u.due).UnixMilli()
 		}
 		must(t, s.Append(t.Context(), []store.Append{a})[0])
 	}
-	must(t, s.Create(t.Context(), store.NewRun{ID: "never", Flow: "flow", At: epoch()})) // nobody knows with what
+	must(t, s.Create(t.Context(), store.NewRun{ID: "never", Flow: "flow", At: startTime()})) // nobody knows with what
 	names := func(except string, now, limit int) (out []string) {
 		t.Helper()
 		var after int64
@@ -160,30 +160,30 @@ func pendingSessions(t *testing.T, s Store) {
 		equal(t, "pending sessions", fmt.Sprint(got), fmt.Sprint(want))
 	}
 	for _, id := range []string{"s1", "s2", "s3"} {
-		must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: id, Flow: "f", Now: epoch()}))
+		must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: id, Flow: "f", Now: startTime()}))
 	}
 	pending()
 	for _, id := range []string{"s3", "s1"} {
-		_, err := s.Enqueue(t.Context(), store.Queued{ID: "m" + id, Session: id, Value: "hello", At: epoch()})
+		_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "m" + id, Session: id, Value: "hello", At: startTime()})
 		must(t, err)
 	}
 	pending("s1", "s3")
-	_, _, err := s.BeginRound(t.Context(), "ms1", store.NewRun{ID: "r1", Flow: "f", At: epoch()})
+	_, _, err := s.StartRound(t.Context(), "ms1", store.NewRun{ID: "r1", Flow: "f", At: startTime()})
 	must(t, err)
 	pending("s1", "s3")
 	page, err := s.PendingSessions(t.Context(), "s1", 1)
 	must(t, err)
 	equal(t, "page", page, []string{"s3"})
-	list, err := s.Unfinished(t.Context(), "", epoch(), 0, 10)
+	list, err := s.Unfinished(t.Context(), "", startTime(), 0, 10)
 	must(t, err)
 	if len(list) != 1 || list[0].Run != "r1" || list[0].Session != "s1" || list[0].Status != engine.Pending {
 		t.Errorf("got %+v, want the round that was begun", list)
 	}
-	l, err := s.Acquire(t.Context(), "r1", "me", time.Hour, epoch())
+	l, err := s.Acquire(t.Context(), "r1", "me", time.Hour, startTime())
 	must(t, err)
 	w := &writer{s: s, lease: l, first: 1}
 	w.append(t, &engine.NodeStarted{Path: "a"})
 	pending("s3")
-	must(t, s.Unqueue(t.Context(), "ms3"))
+	must(t, s.RemoveQueued(t.Context(), "ms3"))
 	pending()
 }

@@ -16,17 +16,17 @@ func roundCases() []testCase {
 	return []testCase{
 		{"messages wait in the order they came, each once", queueInOrder},
 		{"rounds append to the history of their session as they commit", liveHistory},
-		{"a round takes the message at the head of a session that is free", beginInOrder},
-		{"of many who begin a round one does", beginAtOnce},
-		{"a round that has ended appends no more once another has begun", moved},
-		{"a failed round that goes on takes its session back", takenBack},
-		{"a message that answers a round begins none", takenAsAnswers},
-		{"a message is refused only while the round stands as it was", refusedAsItStands},
-		{"a message that will not wait is kept where the session is free", keptIfFree},
-		{"a fork is made with its first message and is not the active session", forkedAside},
+		{"a round takes the message at the head of a session that is free", startRoundsInOrder},
+		{"of many who begin a round one does", startRoundsConcurrently},
+		{"a round that has ended appends no more once another has begun", roundAfterSessionAdvanced},
+		{"a failed round that goes on takes its session back", endedRoundContinues},
+		{"a message that answers a round begins none", messagesAnswerQuestions},
+		{"a message is refused only while the round stands as it was", refuseQueuedOfRound},
+		{"a message that will not wait is kept where the session is free", enqueueOnlyIfIdle},
+		{"a fork is made with its first message and is not the active session", forkWithFirstMessage},
 		{"a run that is no round goes on with no session", func(t *testing.T, s Store) {
-			talk := newTalk(t, s, "s")
-			talk.round(t).finish(t, engine.Completed)
+			talk := newConversation(t, s, "s")
+			talk.startAskedRound(t).finish(t, engine.Completed)
 			w := newWriter(t, s, "r")
 			a := w.next(&engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Session: "s", At: 2}}})
 			if err := s.Append(t.Context(), []store.Append{a})[0]; err == nil {
@@ -35,73 +35,73 @@ func roundCases() []testCase {
 			talk.check(t)
 		}},
 		{"a round goes on where its session ends and nowhere else", func(t *testing.T, s Store) {
-			talk := newTalk(t, s, "s")
-			talk.round(t).finish(t, engine.Completed)
-			r := talk.begin(t)
+			talk := newConversation(t, s, "s")
+			talk.startAskedRound(t).finish(t, engine.Completed)
+			r := talk.startRound(t)
 			for _, at := range []int{0, 1, 3} {
 				a := r.next(&engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Session: "s", At: at}}})
-				is(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
+				checkError(t, s.Append(t.Context(), []store.Append{a})[0], store.ErrSequence)
 			}
 			talk.check(t)
 		}},
 		{"forks and children of rounds see what the round saw and said", rootsInRounds},
 		{"rounds go on after opening again", func(t *testing.T, s Store) {
-			talk := newTalk(t, s, "s")
-			r := talk.round(t)
+			talk := newConversation(t, s, "s")
+			r := talk.startAskedRound(t)
 			s = reopened(t, s)
 			talk.s, r.s = s, s
 			r.finish(t, engine.Completed)
-			talk.round(t).finish(t, engine.Completed)
+			talk.startAskedRound(t).finish(t, engine.Completed)
 			talk.check(t)
 		}},
 	}
 }
 
-// talker has a conversation and remembers what was said.
-type talker struct {
+// conversation has a conversation and remembers what was said.
+type conversation struct {
 	s    Store
 	id   string
 	n    int
 	said []string
-	runs []*rounder
+	runs []*roundWriter
 }
 
-// rounder is one round of it.
-type rounder struct {
+// roundWriter is one round of it.
+type roundWriter struct {
 	writer
-	t    *talker
+	t    *conversation
 	said []string // of the session, up to the end of this round
 }
 
-func newTalk(t *testing.T, s Store, id string) *talker {
+func newConversation(t *testing.T, s Store, id string) *conversation {
 	t.Helper()
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: "u", Flow: "f", Now: epoch()}))
-	return &talker{s: s, id: id}
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: "u", Flow: "f", Now: startTime()}))
+	return &conversation{s: s, id: id}
 }
 
-// begin starts a round with a message of its own.
-func (k *talker) begin(t *testing.T) *rounder {
+// startRound starts a round with a message of its own.
+func (k *conversation) startRound(t *testing.T) *roundWriter {
 	t.Helper()
 	k.n++
-	q := store.Queued{ID: fmt.Sprint(k.id, "-q", k.n), Session: k.id, Value: "hello", At: epoch()}
+	q := store.QueuedMessage{ID: fmt.Sprint(k.id, "-q", k.n), Session: k.id, Value: "hello", At: startTime()}
 	_, err := k.s.Enqueue(t.Context(), q)
 	must(t, err)
 	run := fmt.Sprint(k.id, "-", k.n)
-	x, took, err := k.s.BeginRound(t.Context(), q.ID, store.NewRun{ID: run, Flow: "f", User: "u", At: epoch().Add(time.Duration(k.n) * time.Second)})
+	x, took, err := k.s.StartRound(t.Context(), q.ID, store.NewRun{ID: run, Flow: "f", User: "u", At: startTime().Add(time.Duration(k.n) * time.Second)})
 	must(t, err)
 	equal(t, "session", []any{x.ID, x.Holder, x.Rounds, x.Fence, x.Length, x.Queued}, []any{k.id, run, k.n, int64(k.n), len(k.said), 0})
-	equal(t, "message", []any{took.ID, took.Run, took.Value}, []any{q.ID, run, "hello"})
-	l, err := k.s.Acquire(t.Context(), run, "me", time.Hour, epoch())
+	equal(t, "message", []any{took.ID, took.TakenBy, took.Value}, []any{q.ID, run, "hello"})
+	l, err := k.s.Acquire(t.Context(), run, "me", time.Hour, startTime())
 	must(t, err)
-	r := &rounder{writer: writer{s: k.s, lease: l, first: 1}, t: k}
+	r := &roundWriter{writer: writer{s: k.s, lease: l, first: 1}, t: k}
 	k.runs = append(k.runs, r)
 	return r
 }
 
-// round starts one whose question is in the history.
-func (k *talker) round(t *testing.T) *rounder {
+// startAskedRound starts one whose question is in the history.
+func (k *conversation) startAskedRound(t *testing.T) *roundWriter {
 	t.Helper()
-	r := k.begin(t)
+	r := k.startRound(t)
 	r.append(t, &engine.RunStarted{Parallel: 1, Session: k.id, Round: k.n, Contexts: []engine.ContextChange{
 		{ID: "main", Create: true, Session: k.id, At: len(k.said), Body: &convo.Change{Create: true}},
 	}})
@@ -110,29 +110,29 @@ func (k *talker) round(t *testing.T) *rounder {
 }
 
 // say appends a message to the history.
-func (r *rounder) say(t *testing.T) {
+func (r *roundWriter) say(t *testing.T) {
 	t.Helper()
 	id := fmt.Sprintf("%s/%d", r.lease.Run, len(r.wrote))
-	r.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", id, "text of "+id+", which is long enough to be shared")}})
+	r.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", id, "text of "+id+", which is long enough to be shared")}})
 	r.t.said = append(r.t.said, id)
 	r.said = r.t.said
 }
 
 // finish says one more thing and ends the round, having cost a call.
-func (r *rounder) finish(t *testing.T, status engine.Status) {
+func (r *roundWriter) finish(t *testing.T, status engine.Status) {
 	t.Helper()
 	if status == engine.Completed {
 		r.say(t)
 	}
 	a := r.next(&engine.RunCompleted{})
 	a.Head.Status, a.Head.Usage = status, engine.Usage{Calls: 1, CostMicros: 7}
-	a.Main = fmt.Append(nil, "main after ", r.t.n)
+	a.Carryover = fmt.Append(nil, "main after ", r.t.n)
 	must(t, r.s.Append(t.Context(), []store.Append{a})[0])
-	r.kept(a)
+	r.acknowledged(a)
 }
 
 // check reads the history in every way there is.
-func (k *talker) check(t *testing.T) {
+func (k *conversation) check(t *testing.T) {
 	t.Helper()
 	ms, err := k.s.SessionMessages(t.Context(), k.id, 0, 1<<20)
 	must(t, err)
@@ -146,7 +146,7 @@ func (k *talker) check(t *testing.T) {
 		part, err := k.s.SessionMessages(t.Context(), k.id, from, from+2)
 		must(t, err)
 		equal(t, fmt.Sprint("messages from ", from), part, ms[from:min(from+2, len(ms))])
-		if h, ok := k.s.(Historian); ok {
+		if h, ok := k.s.(HistoryReader); ok {
 			alone, err := h.SessionHistory(t.Context(), k.id, from, from+2)
 			must(t, err)
 			equal(t, fmt.Sprint("history from ", from), len(alone), len(part))
@@ -156,31 +156,31 @@ func (k *talker) check(t *testing.T) {
 		}
 	}
 	for _, r := range k.runs {
-		has(t, k.s, r.lease.Run, "main", 0, 1<<20, r.said...)
+		checkContext(t, k.s, r.lease.Run, "main", 0, 1<<20, r.said...)
 		r.check(t, k.s)
 	}
 	equal(t, "length", session(t, k.s, k.id).Length, len(k.said))
 }
 
 func queueInOrder(t *testing.T, s Store) {
-	newTalk(t, s, "s")
-	newTalk(t, s, "other")
-	var want []store.Queued
+	newConversation(t, s, "s")
+	newConversation(t, s, "other")
+	var want []store.QueuedMessage
 	for i := range 5 {
-		q := store.Queued{ID: fmt.Sprint("q", i), Session: "s", Value: map[string]any{"text": fmt.Sprint("hello ", i)}, By: "u", At: epoch()}
+		q := store.QueuedMessage{ID: fmt.Sprint("q", i), Session: "s", Value: map[string]any{"text": fmt.Sprint("hello ", i)}, By: "u", At: startTime()}
 		got, err := s.Enqueue(t.Context(), q)
 		must(t, err)
 		q.At = got.At
 		equal(t, "kept", got, q)
 		want = append(want, q)
 	}
-	again, err := s.Enqueue(t.Context(), store.Queued{ID: "q2", Session: "s", Value: "something else", At: epoch()})
+	again, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q2", Session: "s", Value: "something else", At: startTime()})
 	must(t, err)
 	equal(t, "the first comes back", again, want[2])
-	_, err = s.Enqueue(t.Context(), store.Queued{ID: "q2", Session: "other", At: epoch()})
-	is(t, err, store.ErrExists)
-	must(t, s.Unqueue(t.Context(), "q1"))
-	is(t, s.Unqueue(t.Context(), "q1"), store.ErrNotFound)
+	_, err = s.Enqueue(t.Context(), store.QueuedMessage{ID: "q2", Session: "other", At: startTime()})
+	checkError(t, err, store.ErrExists)
+	must(t, s.RemoveQueued(t.Context(), "q1"))
+	checkError(t, s.RemoveQueued(t.Context(), "q1"), store.ErrNotFound)
 	if r, ok := s.(Reopener); ok {
 		s = r.Reopen(t)
 	}
@@ -195,27 +195,27 @@ func queueInOrder(t *testing.T, s Store) {
 	must(t, err)
 	equal(t, "next", next.ID, "q0")
 	_, err = s.NextQueued(t.Context(), "other")
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 }
 
 func liveHistory(t *testing.T, s Store) {
-	counting, counts := s.(store.Counting)
+	counting, counts := s.(store.TokenCounting)
 	if counts {
 		counting.CountTokens(func(m convo.Message) int { return 100 + len(m.Text) })
 	}
-	talk := newTalk(t, s, "s")
+	talk := newConversation(t, s, "s")
 	for range 4 {
-		r := talk.round(t)
+		r := talk.startAskedRound(t)
 		talk.check(t)
 		r.finish(t, engine.Completed)
 		talk.check(t)
 	}
-	r := talk.round(t)
+	r := talk.startAskedRound(t)
 	r.finish(t, engine.Failed)
 	talk.check(t)
 	x := session(t, s, "s")
-	equal(t, "session", []any{x.Holder, x.Usage, string(x.Main), x.Rounds}, []any{"", engine.Usage{Calls: 5, CostMicros: 35}, "main after 5", 5})
-	equal(t, "updated", x.Updated.Equal(epoch().Add(5*time.Second)), true)
+	equal(t, "session", []any{x.Holder, x.Usage, string(x.Carryover), x.Rounds}, []any{"", engine.Usage{Calls: 5, CostMicros: 35}, "main after 5", 5})
+	equal(t, "updated", x.Updated.Equal(startTime().Add(5*time.Second)), true)
 	run, err := s.Run(t.Context(), "s-3")
 	must(t, err)
 	equal(t, "run", []any{run.Session, run.Round}, []any{"s", 3})
@@ -231,41 +231,41 @@ func liveHistory(t *testing.T, s Store) {
 		equal(t, "tokens", []any{ms[0].Tokens, ms[1].Tokens}, []any{100 + len(ms[0].Message.Text), 100 + len(ms[1].Message.Text)})
 	}
 	// One that says nothing leaves nothing.
-	talk.begin(t).finish(t, engine.Cancelled)
+	talk.startRound(t).finish(t, engine.Cancelled)
 	talk.check(t)
-	talk.round(t).finish(t, engine.Completed)
+	talk.startAskedRound(t).finish(t, engine.Completed)
 	talk.check(t)
 }
 
-func beginInOrder(t *testing.T, s Store) {
-	newTalk(t, s, "s")
+func startRoundsInOrder(t *testing.T, s Store) {
+	newConversation(t, s, "s")
 	for _, id := range []string{"q1", "q2"} {
-		_, err := s.Enqueue(t.Context(), store.Queued{ID: id, Session: "s", Value: "hi " + id, At: epoch()})
+		_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: id, Session: "s", Value: "hi " + id, At: startTime()})
 		must(t, err)
 	}
-	x, _, err := s.BeginRound(t.Context(), "q2", store.NewRun{ID: "r", At: epoch()})
-	is(t, err, store.ErrBusy)
+	x, _, err := s.StartRound(t.Context(), "q2", store.NewRun{ID: "r", At: startTime()})
+	checkError(t, err, store.ErrBusy)
 	equal(t, "holder", x.Holder, "")
 	_, err = s.Run(t.Context(), "r")
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 	newWriter(t, s, "taken")
-	_, _, err = s.BeginRound(t.Context(), "q1", store.NewRun{ID: "taken", At: epoch()})
-	is(t, err, store.ErrExists)
-	_, q, err := s.BeginRound(t.Context(), "q1", store.NewRun{ID: "r", At: epoch()})
+	_, _, err = s.StartRound(t.Context(), "q1", store.NewRun{ID: "taken", At: startTime()})
+	checkError(t, err, store.ErrExists)
+	_, q, err := s.StartRound(t.Context(), "q1", store.NewRun{ID: "r", At: startTime()})
 	must(t, err)
-	x, again, err := s.BeginRound(t.Context(), "q1", store.NewRun{ID: "r2", At: epoch()})
-	is(t, err, store.ErrExists)
-	equal(t, "who has it", []any{again.Run, x.Holder, x.Rounds}, []any{"r", "r", 1})
-	x, _, err = s.BeginRound(t.Context(), "q2", store.NewRun{ID: "r2", At: epoch()})
-	is(t, err, store.ErrBusy)
+	x, again, err := s.StartRound(t.Context(), "q1", store.NewRun{ID: "r2", At: startTime()})
+	checkError(t, err, store.ErrExists)
+	equal(t, "who has it", []any{again.TakenBy, x.Holder, x.Rounds}, []any{"r", "r", 1})
+	x, _, err = s.StartRound(t.Context(), "q2", store.NewRun{ID: "r2", At: startTime()})
+	checkError(t, err, store.ErrBusy)
 	equal(t, "who holds the session", x.Holder, "r")
-	is(t, s.Unqueue(t.Context(), "q1"), store.ErrNotFound)
+	checkError(t, s.RemoveQueued(t.Context(), "q1"), store.ErrNotFound)
 
 	// Until its first commit the message is with the round, for who resumes it.
 	took, err := s.RoundMessage(t.Context(), "r")
 	must(t, err)
 	equal(t, "message", took, q)
-	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, epoch())
+	l, err := s.Acquire(t.Context(), "r", "me", time.Hour, startTime())
 	must(t, err)
 	w := &writer{s: s, lease: l, first: 1}
 	a := w.next(&engine.RunCancelled{})
@@ -273,26 +273,26 @@ func beginInOrder(t *testing.T, s Store) {
 	must(t, s.Append(t.Context(), []store.Append{a})[0])
 	took, err = s.RoundMessage(t.Context(), "r")
 	must(t, err)
-	equal(t, "message", []any{took.ID, took.Run, took.Value}, []any{"q1", "r", nil})
-	sent, err := s.Enqueue(t.Context(), store.Queued{ID: "q1", Session: "s", Value: "hi q1", At: epoch()})
+	equal(t, "message", []any{took.ID, took.TakenBy, took.Value}, []any{"q1", "r", nil})
+	sent, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q1", Session: "s", Value: "hi q1", At: startTime()})
 	must(t, err)
-	equal(t, "sent twice", sent.Run, "r")
-	_, _, err = s.BeginRound(t.Context(), "q2", store.NewRun{ID: "r2", At: epoch()})
+	equal(t, "sent twice", sent.TakenBy, "r")
+	_, _, err = s.StartRound(t.Context(), "q2", store.NewRun{ID: "r2", At: startTime()})
 	must(t, err)
 }
 
-func beginAtOnce(t *testing.T, s Store) {
+func startRoundsConcurrently(t *testing.T, s Store) {
 	const many = 64
-	newTalk(t, s, "s")
-	_, err := s.Enqueue(t.Context(), store.Queued{ID: "q", Session: "s", At: epoch()})
+	newConversation(t, s, "s")
+	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "q", Session: "s", At: startTime()})
 	must(t, err)
 	errs := make([]error, many)
 	holders := make([]string, many)
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Go(func() {
-			x, q, err := s.BeginRound(t.Context(), "q", store.NewRun{ID: fmt.Sprint("r", i), At: epoch()})
-			errs[i], holders[i] = err, x.Holder+" "+q.Run
+			x, q, err := s.StartRound(t.Context(), "q", store.NewRun{ID: fmt.Sprint("r", i), At: startTime()})
+			errs[i], holders[i] = err, x.Holder+" "+q.TakenBy
 		})
 	}
 	wg.Wait()
@@ -312,72 +312,72 @@ func beginAtOnce(t *testing.T, s Store) {
 	equal(t, "runs made", len(runs), 1)
 }
 
-func moved(t *testing.T, s Store) {
-	talk := newTalk(t, s, "s")
-	first := talk.round(t)
+func roundAfterSessionAdvanced(t *testing.T, s Store) {
+	talk := newConversation(t, s, "s")
+	first := talk.startAskedRound(t)
 	first.finish(t, engine.Failed)
-	second := talk.round(t)
-	try := func(r *rounder, want error) {
+	second := talk.startAskedRound(t)
+	try := func(r *roundWriter, want error) {
 		t.Helper()
-		a := r.next(&engine.NodeForced{Path: "n", Op: "retry"}, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "late", "too late")}})
-		is(t, s.Append(t.Context(), []store.Append{a})[0], want)
+		a := r.next(&engine.NodeOverridden{Path: "n", Op: "retry"}, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "late", "too late")}})
+		checkError(t, s.Append(t.Context(), []store.Append{a})[0], want)
 		talk.check(t)
 	}
-	try(first, store.ErrMoved)
+	try(first, store.ErrSessionAdvanced)
 	second.finish(t, engine.Completed)
-	try(first, store.ErrMoved)
+	try(first, store.ErrSessionAdvanced)
 	equal(t, "usage", session(t, s, "s").Usage.Calls, 2)
-	stale := second.next(&engine.NodeForced{Path: "n", Op: "retry"})
+	stale := second.next(&engine.NodeOverridden{Path: "n", Op: "retry"})
 	stale.Fence += 7
-	is(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
+	checkError(t, s.Append(t.Context(), []store.Append{stale})[0], store.ErrFenced)
 	equal(t, "a commit that is refused takes nothing back", session(t, s, "s").Holder, "")
 }
 
-func takenBack(t *testing.T, s Store) {
-	talk := newTalk(t, s, "s")
-	talk.round(t).finish(t, engine.Completed)
-	r := talk.round(t)
+func endedRoundContinues(t *testing.T, s Store) {
+	talk := newConversation(t, s, "s")
+	talk.startAskedRound(t).finish(t, engine.Completed)
+	r := talk.startAskedRound(t)
 	r.finish(t, engine.Failed)
 	equal(t, "usage", session(t, s, "s").Usage, engine.Usage{Calls: 2, CostMicros: 14})
-	a := r.next(&engine.NodeForced{Path: "n", Op: "retry"})
+	a := r.next(&engine.NodeOverridden{Path: "n", Op: "retry"})
 	a.Head.Usage = engine.Usage{Calls: 1, CostMicros: 7}
 	must(t, s.Append(t.Context(), []store.Append{a})[0])
-	r.kept(a)
+	r.acknowledged(a)
 	x := session(t, s, "s")
 	equal(t, "holder", x.Holder, r.lease.Run)
 	equal(t, "usage", x.Usage, engine.Usage{Calls: 1, CostMicros: 7})
-	_, err := s.Enqueue(t.Context(), store.Queued{ID: "next", Session: "s", At: epoch()})
+	_, err := s.Enqueue(t.Context(), store.QueuedMessage{ID: "next", Session: "s", At: startTime()})
 	must(t, err)
-	_, _, err = s.BeginRound(t.Context(), "next", store.NewRun{ID: "next", At: epoch()})
-	is(t, err, store.ErrBusy)
+	_, _, err = s.StartRound(t.Context(), "next", store.NewRun{ID: "next", At: startTime()})
+	checkError(t, err, store.ErrBusy)
 	r.say(t)
 	r.finish(t, engine.Completed)
 	talk.check(t)
 	x = session(t, s, "s")
 	equal(t, "session", []any{x.Holder, x.Usage, x.Rounds}, []any{"", engine.Usage{Calls: 2, CostMicros: 14}, 2})
-	_, _, err = s.BeginRound(t.Context(), "next", store.NewRun{ID: "next", At: epoch()})
+	_, _, err = s.StartRound(t.Context(), "next", store.NewRun{ID: "next", At: startTime()})
 	must(t, err)
 }
 
 func rootsInRounds(t *testing.T, s Store) {
-	talk := newTalk(t, s, "s")
+	talk := newConversation(t, s, "s")
 	for range 3 {
-		talk.round(t).finish(t, engine.Completed)
+		talk.startAskedRound(t).finish(t, engine.Completed)
 	}
 	second := talk.runs[1]
 	f := fork(t, s, &second.writer, "f", 2) // after its question
-	has(t, s, "f", "main", 0, 99, talk.said[:3]...)
-	f.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "other", "another answer")}})
-	has(t, s, "f", "main", 0, 99, append(talk.said[:3:3], "other")...)
+	checkContext(t, s, "f", "main", 0, 99, talk.said[:3]...)
+	f.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "other", "another answer")}})
+	checkContext(t, s, "f", "main", 0, 99, append(talk.said[:3:3], "other")...)
 	run, err := s.Run(t.Context(), "f")
 	must(t, err)
 	equal(t, "a fork is no round", []any{run.Session, run.Round}, []any{"", 0})
 	c := newWriter(t, s, "c")
 	c.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Run: second.lease.Run, Parent: "main", At: 3}}})
-	c.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "child", "said in the child")}})
-	has(t, s, "c", "main", 0, 99, append(talk.said[:3:3], "child")...)
+	c.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "child", "said in the child")}})
+	checkContext(t, s, "c", "main", 0, 99, append(talk.said[:3:3], "child")...)
 	begun := fork(t, s, &second.writer, "begun", 1)
-	has(t, s, "begun", "main", 0, 99, talk.said[:2]...)
+	checkContext(t, s, "begun", "main", 0, 99, talk.said[:2]...)
 	begun.check(t, s)
 	f.check(t, s)
 	talk.check(t)

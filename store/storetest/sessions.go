@@ -13,13 +13,13 @@ func sessionCases() []testCase {
 	return []testCase{
 		{"a session says what it was made with", oneSession},
 		{"ids and threads of sessions are taken once", func(t *testing.T, s Store) {
-			n := store.NewSession{ID: "s", User: "u", Flow: "f", Thread: "t", Now: epoch()}
+			n := store.NewSession{ID: "s", User: "u", Flow: "f", Thread: "t", Now: startTime()}
 			must(t, s.CreateSession(t.Context(), n))
-			is(t, s.CreateSession(t.Context(), n), store.ErrExists)
+			checkError(t, s.CreateSession(t.Context(), n), store.ErrExists)
 			n.Thread = "other"
-			is(t, s.CreateSession(t.Context(), n), store.ErrExists)
+			checkError(t, s.CreateSession(t.Context(), n), store.ErrExists)
 			n.ID, n.Thread = "s2", "t"
-			is(t, s.CreateSession(t.Context(), n), store.ErrExists)
+			checkError(t, s.CreateSession(t.Context(), n), store.ErrExists)
 			for _, change := range []func(){func() { n.User = "v" }, func() { n.ID, n.Flow = "s3", "g" }, func() { n.ID, n.Thread = "s4", "t2" }} {
 				change()
 				must(t, s.CreateSession(t.Context(), n))
@@ -40,9 +40,9 @@ func session(t *testing.T, s Store, id string) store.Session {
 }
 
 func oneSession(t *testing.T, s Store) {
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "s", User: "u", Flow: "f", Now: epoch(), Expires: epoch().Add(time.Hour)}))
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "s", User: "u", Flow: "f", Now: startTime(), Expires: startTime().Add(time.Hour)}))
 	x := session(t, s, "s")
-	equal(t, "times", x.Created.Equal(epoch()) && x.Updated.Equal(epoch()) && x.Expires.Equal(epoch().Add(time.Hour)), true)
+	equal(t, "times", x.Created.Equal(startTime()) && x.Updated.Equal(startTime()) && x.Expires.Equal(startTime().Add(time.Hour)), true)
 	x.Created, x.Updated, x.Expires = time.Time{}, time.Time{}, time.Time{}
 	equal(t, "session", x, store.Session{ID: "s", User: "u", Flow: "f", Thread: "s"})
 	must(t, s.ExpireSession(t.Context(), "s", time.Time{}))
@@ -54,14 +54,14 @@ func oneSession(t *testing.T, s Store) {
 
 func activeSession(t *testing.T, s Store) {
 	for _, id := range []string{"a", "b", "c"} {
-		must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: "u", Flow: "f", Thread: "t" + id, Now: epoch()}))
+		must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, User: "u", Flow: "f", Thread: "t" + id, Now: startTime()}))
 	}
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "other", Flow: "f", Now: epoch()}))
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "other", Flow: "f", Now: startTime()}))
 	find := func(user, thread, want string) {
 		t.Helper()
 		x, err := s.FindSession(t.Context(), user, "f", thread)
 		if want == "" {
-			is(t, err, store.ErrNotFound)
+			checkError(t, err, store.ErrNotFound)
 			return
 		}
 		must(t, err)
@@ -77,13 +77,13 @@ func activeSession(t *testing.T, s Store) {
 	find("", "", "other")
 	must(t, s.ActivateSession(t.Context(), "b"))
 	find("u", "", "b")
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "d", User: "u", Flow: "f", Now: epoch()}))
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "d", User: "u", Flow: "f", Now: startTime()}))
 	find("u", "", "d")
 }
 
 func listSessions(t *testing.T, s Store) {
 	for i := range 105 {
-		must(t, s.CreateSession(t.Context(), store.NewSession{ID: fmt.Sprintf("s%03d", i), User: fmt.Sprint("u", i%2), Flow: fmt.Sprint("f", i%3), Now: epoch()}))
+		must(t, s.CreateSession(t.Context(), store.NewSession{ID: fmt.Sprintf("s%03d", i), User: fmt.Sprint("u", i%2), Flow: fmt.Sprint("f", i%3), Now: startTime()}))
 	}
 	list := func(f store.SessionFilter) (ids []string) {
 		t.Helper()
@@ -104,35 +104,35 @@ func listSessions(t *testing.T, s Store) {
 	equal(t, "by characters with a meaning elsewhere", len(list(store.SessionFilter{Prefix: "s%"}))+len(list(store.SessionFilter{Prefix: "s_0"})), 0)
 	equal(t, "nobody's", len(list(store.SessionFilter{User: "x"})), 0)
 	_, err := s.Sessions(t.Context(), store.SessionFilter{Before: "no"})
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 }
 
 func missingSession(t *testing.T, s Store) {
 	ctx := t.Context()
 	_, err := s.Session(ctx, "no")
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 	_, err = s.FindSession(ctx, "", "f", "")
-	is(t, err, store.ErrNotFound)
-	is(t, s.ActivateSession(ctx, "no"), store.ErrNotFound)
-	is(t, s.ExpireSession(ctx, "no", epoch()), store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
+	checkError(t, s.ActivateSession(ctx, "no"), store.ErrNotFound)
+	checkError(t, s.ExpireSession(ctx, "no", startTime()), store.ErrNotFound)
 	_, err = s.SessionMessages(ctx, "no", 0, 1)
-	is(t, err, store.ErrNotFound)
-	_, err = s.Enqueue(ctx, store.Queued{ID: "q", Session: "no", At: epoch()})
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
+	_, err = s.Enqueue(ctx, store.QueuedMessage{ID: "q", Session: "no", At: startTime()})
+	checkError(t, err, store.ErrNotFound)
 	_, err = s.Queue(ctx, "no")
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
 	_, err = s.NextQueued(ctx, "no")
-	is(t, err, store.ErrNotFound)
-	is(t, s.Unqueue(ctx, "no"), store.ErrNotFound)
-	_, _, err = s.BeginRound(ctx, "no", store.NewRun{ID: "r", At: epoch()})
-	is(t, err, store.ErrNotFound)
+	checkError(t, err, store.ErrNotFound)
+	checkError(t, s.RemoveQueued(ctx, "no"), store.ErrNotFound)
+	_, _, err = s.StartRound(ctx, "no", store.NewRun{ID: "r", At: startTime()})
+	checkError(t, err, store.ErrNotFound)
 	newWriter(t, s, "r")
 	for _, run := range []string{"no", "r", ""} {
 		_, err = s.RoundMessage(ctx, run)
-		is(t, err, store.ErrNotFound)
+		checkError(t, err, store.ErrNotFound)
 	}
-	for _, n := range []store.NewSession{{ID: "s", Parent: "no"}, {ID: "s", At: 1}} {
-		is(t, s.CreateSession(ctx, n), store.ErrNotFound)
+	for _, n := range []store.NewSession{{ID: "s", Parent: "no"}, {ID: "s", ParentLength: 1}} {
+		checkError(t, s.CreateSession(ctx, n), store.ErrNotFound)
 	}
 	runs, err := s.Runs(ctx, store.Filter{Session: "no"})
 	must(t, err)
@@ -141,25 +141,25 @@ func missingSession(t *testing.T, s Store) {
 
 // forkedSession forks a session between rounds, within one, and its fork.
 func forkedSession(t *testing.T, s Store) {
-	talk := newTalk(t, s, "s")
+	talk := newConversation(t, s, "s")
 	for range 3 {
-		talk.round(t).finish(t, engine.Completed)
+		talk.startAskedRound(t).finish(t, engine.Completed)
 	}
-	for _, n := range []store.NewSession{{ID: "x", Parent: "s", At: 7}, {ID: "x", Parent: "s", At: -1}} {
-		is(t, s.CreateSession(t.Context(), n), store.ErrNotFound)
+	for _, n := range []store.NewSession{{ID: "x", Parent: "s", ParentLength: 7}, {ID: "x", Parent: "s", ParentLength: -1}} {
+		checkError(t, s.CreateSession(t.Context(), n), store.ErrNotFound)
 	}
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "f", Parent: "s", At: 3, Now: epoch()}))
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "f", Parent: "s", ParentLength: 3, Now: startTime()}))
 	x := session(t, s, "f")
-	equal(t, "fork", []any{x.Parent, x.ParentRound, x.At, x.Length, x.Rounds, x.Main}, []any{"s", 3, 3, 3, 0, []byte(nil)})
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "whole", Parent: "s", At: 6, Now: epoch()}))
-	equal(t, "main of one that has all messages", string(session(t, s, "whole").Main), "main after 3")
-	f := &talker{s: s, id: "f", said: talk.said[:3:3]}
-	f.round(t).finish(t, engine.Failed)
-	talk.round(t).finish(t, engine.Completed)
-	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "g", Parent: "f", At: 4, Now: epoch()}))
-	g := &talker{s: s, id: "g", said: f.said[:4:4]}
-	g.round(t).finish(t, engine.Completed)
-	for _, x := range []*talker{talk, f, g} {
+	equal(t, "fork", []any{x.Parent, x.ParentRound, x.ParentLength, x.Length, x.Rounds, x.Carryover}, []any{"s", 3, 3, 3, 0, []byte(nil)})
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "whole", Parent: "s", ParentLength: 6, Now: startTime()}))
+	equal(t, "main of one that has all messages", string(session(t, s, "whole").Carryover), "main after 3")
+	f := &conversation{s: s, id: "f", said: talk.said[:3:3]}
+	f.startAskedRound(t).finish(t, engine.Failed)
+	talk.startAskedRound(t).finish(t, engine.Completed)
+	must(t, s.CreateSession(t.Context(), store.NewSession{ID: "g", Parent: "f", ParentLength: 4, Now: startTime()}))
+	g := &conversation{s: s, id: "g", said: f.said[:4:4]}
+	g.startAskedRound(t).finish(t, engine.Completed)
+	for _, x := range []*conversation{talk, f, g} {
 		x.check(t)
 	}
 	ms, err := s.SessionMessages(t.Context(), "g", 0, 99)

@@ -27,7 +27,7 @@ type Store interface {
 	Listings
 	Extras
 	Sessions
-	Erasing
+	Deletion
 	Memory
 	Close() error
 }
@@ -53,7 +53,7 @@ type Leases interface {
 type Listings interface {
 	Run(ctx context.Context, id string) (store.Run, error)
 	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
-	Find(ctx context.Context, prefix string) ([]string, error)
+	FindRunIDs(ctx context.Context, prefix string) ([]string, error)
 	Due(ctx context.Context, before time.Time, limit int) ([]string, error)
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	Unfinished(ctx context.Context, except string, now time.Time, after int64, limit int) ([]store.Unfinished, error)
@@ -68,13 +68,13 @@ type Extras interface {
 	Flow(ctx context.Context, fingerprint string) ([]byte, error)
 	Post(ctx context.Context, p store.Post) error
 	Inbox(ctx context.Context, run string) ([]store.Post, error)
-	Posts(ctx context.Context, owner string) ([]store.Post, error)
-	Done(ctx context.Context, ids []int64) error
+	PostsForOwner(ctx context.Context, owner string) ([]store.Post, error)
+	RemovePosts(ctx context.Context, ids []int64) error
 	CacheGet(ctx context.Context, key string, now time.Time) (engine.Value, bool, error)
 	CachePut(ctx context.Context, key string, v engine.Value, expires time.Time) error
-	CacheSweep(ctx context.Context, now time.Time) (int64, error)
-	CacheChange(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
-	Cached(ctx context.Context, prefix string, now time.Time) ([]store.Cached, error)
+	CacheDeleteExpired(ctx context.Context, now time.Time) (int64, error)
+	CacheUpdate(ctx context.Context, key string, now time.Time, change func(engine.Value, bool) (engine.Value, bool)) error
+	CacheList(ctx context.Context, prefix string, now time.Time) ([]store.CacheEntry, error)
 	CacheDelete(ctx context.Context, keys []string) (int, error)
 }
 
@@ -87,28 +87,28 @@ type Sessions interface {
 	FindSession(ctx context.Context, user, flow, thread string) (store.Session, error)
 	Sessions(ctx context.Context, f store.SessionFilter) ([]store.Session, error)
 	SessionMessages(ctx context.Context, id string, from, to int) ([]store.SessionMessage, error)
-	Enqueue(ctx context.Context, q store.Queued) (store.Queued, error)
-	Queue(ctx context.Context, session string) ([]store.Queued, error)
-	NextQueued(ctx context.Context, session string) (store.Queued, error)
-	Unqueue(ctx context.Context, id string) error
-	FindQueued(ctx context.Context, id string) (store.Queued, error)
-	Refuse(ctx context.Context, id, holder string, commits int64) error
-	NotWaiting(ctx context.Context, ids []string) ([]string, error)
-	BeginRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.Queued, error)
-	RoundMessage(ctx context.Context, run string) (store.Queued, error)
+	Enqueue(ctx context.Context, q store.QueuedMessage) (store.QueuedMessage, error)
+	Queue(ctx context.Context, session string) ([]store.QueuedMessage, error)
+	NextQueued(ctx context.Context, session string) (store.QueuedMessage, error)
+	RemoveQueued(ctx context.Context, id string) error
+	FindQueued(ctx context.Context, id string) (store.QueuedMessage, error)
+	RefuseQueued(ctx context.Context, id, holder string, commits int64) error
+	NotQueued(ctx context.Context, ids []string) ([]string, error)
+	StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error)
+	RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error)
 }
 
-// Erasing deletes for good.
-type Erasing interface {
-	DeleteSession(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
-	DeleteRun(ctx context.Context, id string, e store.Erasure) (store.Erased, error)
-	DeleteUser(ctx context.Context, user string, e store.Erasure) (store.Erased, error)
-	PruneSessions(ctx context.Context, p store.Prune) (store.Erased, error)
+// Deletion deletes for good.
+type Deletion interface {
+	DeleteSession(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
+	DeleteRun(ctx context.Context, id string, e store.DeleteOptions) (store.DeleteResult, error)
+	DeleteUser(ctx context.Context, user string, e store.DeleteOptions) (store.DeleteResult, error)
+	PruneSessions(ctx context.Context, p store.PruneOptions) (store.DeleteResult, error)
 }
 
-// Historian is a store that gives the history of a session without who said what
+// HistoryReader is a store that gives the history of a session without who said what
 // when.
-type Historian interface {
+type HistoryReader interface {
 	SessionHistory(ctx context.Context, id string, from, to int) ([]convo.Message, error)
 }
 
@@ -125,7 +125,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, group := range [][]testCase{
 		journalCases(), refusalCases(), valueCases(), messageCases(),
 		leaseCases(), recoveryCases(), listingCases(), extraCases(), bulkCases(),
-		baseCases(), sessionCases(), roundCases(), momentCases(), erasureCases(),
+		baseCases(), sessionCases(), roundCases(), snapshotCases(), erasureCases(),
 		memoryCases(), memorySearchCases(),
 	} {
 		for _, c := range group {
@@ -139,8 +139,8 @@ type testCase struct {
 	run  func(t *testing.T, s Store)
 }
 
-// epoch is when the cases take place.
-func epoch() time.Time { return time.UnixMilli(1_800_000_000_000) }
+// startTime is when the cases take place.
+func startTime() time.Time { return time.UnixMilli(1_800_000_000_000) }
 
 // writer appends commits to one run and remembers them.
 type writer struct {
@@ -152,8 +152,8 @@ type writer struct {
 
 func newWriter(tb testing.TB, s Store, run string) *writer {
 	tb.Helper()
-	must(tb, s.Create(tb.Context(), store.NewRun{ID: run, Flow: "flow", Fingerprint: "f1", At: epoch()}))
-	l, err := s.Acquire(tb.Context(), run, "me", time.Hour, epoch())
+	must(tb, s.Create(tb.Context(), store.NewRun{ID: run, Flow: "flow", Fingerprint: "f1", At: startTime()}))
+	l, err := s.Acquire(tb.Context(), run, "me", time.Hour, startTime())
 	must(tb, err)
 	return &writer{s: s, lease: l, first: 1}
 }
@@ -163,15 +163,15 @@ func (w *writer) next(events ...engine.Event) store.Append {
 	seq := int64(len(w.wrote)) + 1
 	return store.Append{
 		Commit: engine.Commit{
-			Run: w.lease.Run, Seq: seq, First: w.first, At: epoch().UnixMilli() + seq, Events: events,
+			Run: w.lease.Run, Seq: seq, First: w.first, At: startTime().UnixMilli() + seq, Events: events,
 		},
 		Fence: w.lease.Fence,
 		Head:  store.Head{Status: engine.Running, Waiting: []engine.Interrupt{}},
 	}
 }
 
-// kept notes that a commit was acknowledged.
-func (w *writer) kept(a store.Append) {
+// acknowledged notes that a commit was acknowledged.
+func (w *writer) acknowledged(a store.Append) {
 	w.wrote = append(w.wrote, a.Commit)
 	w.first += int64(len(a.Commit.Events))
 }
@@ -180,7 +180,7 @@ func (w *writer) append(tb testing.TB, events ...engine.Event) {
 	tb.Helper()
 	a := w.next(events...)
 	must(tb, w.s.Append(tb.Context(), []store.Append{a})[0])
-	w.kept(a)
+	w.acknowledged(a)
 }
 
 // check compares what the store gives with what was appended.
@@ -207,7 +207,7 @@ func sameCommits(tb testing.TB, got, want []engine.Commit) {
 	for i := range got {
 		g, w := plain(tb, got[i]), plain(tb, want[i])
 		if !reflect.DeepEqual(g, w) {
-			tb.Fatalf("commit %d\ngot  %s\nwant %s", want[i].Seq, show(g), show(w))
+			tb.Fatalf("commit %d\ngot  %s\nwant %s", want[i].Seq, describeCommit(g), describeCommit(w))
 		}
 	}
 }
@@ -226,7 +226,7 @@ func plain(tb testing.TB, c engine.Commit) engine.Commit {
 			}
 			changes := slices.Clone(f.Interface().([]engine.ContextChange))
 			for j := range changes {
-				changes[j].Body = body(tb, changes[j].Body)
+				changes[j].Body = changeBody(tb, changes[j].Body)
 			}
 			n := reflect.New(v.Type())
 			n.Elem().Set(v)
@@ -237,7 +237,7 @@ func plain(tb testing.TB, c engine.Commit) engine.Commit {
 	return c
 }
 
-func body(tb testing.TB, x any) any {
+func changeBody(tb testing.TB, x any) any {
 	tb.Helper()
 	switch t := x.(type) {
 	case nil:
@@ -255,7 +255,7 @@ func body(tb testing.TB, x any) any {
 	return nil
 }
 
-func show(c engine.Commit) string {
+func describeCommit(c engine.Commit) string {
 	data, err := engine.EncodeEvents(nil, c.Events)
 	if err != nil {
 		return err.Error()

@@ -47,7 +47,7 @@ func valueCases() []testCase {
 			w := newWriter(t, s, "r")
 			fail := &engine.Error{Code: "c", Message: long, Node: "n", Hint: "h"}
 			w.append(t,
-				&engine.RunStarted{Closure: map[string]string{"a": long, "b": "1"}, Targets: []string{"x"}, Parallel: 1},
+				&engine.RunStarted{Pinned: map[string]string{"a": long, "b": "1"}, Targets: []string{"x"}, Parallel: 1},
 				&engine.NodeWaiting{Path: "n", Interrupts: []engine.Interrupt{{
 					ID: "i", Kind: engine.AwaitInput, Prompt: long,
 					Schema: map[string]any{"type": "string", "minLength": int64(1), "enum": []any{"a"}},
@@ -125,8 +125,8 @@ func randomValue(r *rand.Rand, depth int) engine.Value {
 	return words[r.IntN(len(words))]
 }
 
-// said is a change that appends a message.
-func said(context, id, text string) engine.ContextChange {
+// messageChange is a change that appends a message.
+func messageChange(context, id, text string) engine.ContextChange {
 	return engine.ContextChange{ID: context, Adds: 1, Body: &convo.Change{
 		Append: []convo.Message{{ID: id, Role: convo.User, Text: text}},
 	}}
@@ -148,7 +148,7 @@ func messageCases() []testCase {
 					big = append(big, map[string]any{"n": int64(j), "s": filler[:20]})
 				}
 				w.append(t, &engine.EffectCompleted{Key: "k", Result: map[string]any{"all": big, "again": []any{big}}},
-					&engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "", text)}})
+					&engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "", text)}})
 			}
 			w.check(t, s)
 		}},
@@ -186,10 +186,10 @@ func messageCases() []testCase {
 		}},
 		{"messages go on after opening again", func(t *testing.T, s Store) {
 			w := newWriter(t, s, "r")
-			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "1", "one, long enough to be shared with others")}})
+			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "1", "one, long enough to be shared with others")}})
 			s = reopened(t, s)
 			w.s = s
-			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "2", "two")}})
+			w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "2", "two")}})
 			w.check(t, s)
 			ms, err := s.Messages(t.Context(), "r", "main", 0, 10)
 			must(t, err)
@@ -201,12 +201,12 @@ func messageCases() []testCase {
 func messagesByPosition(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	other := newWriter(t, s, "other")
-	other.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{said("main", "x", "not yours")}})
+	other.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{messageChange("main", "x", "not yours")}})
 	var want []convo.Message
 	for i := range 30 {
 		text := fmt.Sprintf("message %d with some text to it", i)
 		w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{
-			said("main", fmt.Sprint("m", i), text), said("side", fmt.Sprint("s", i), text),
+			messageChange("main", fmt.Sprint("m", i), text), messageChange("side", fmt.Sprint("s", i), text),
 		}})
 		want = append(want, convo.Message{ID: fmt.Sprint("m", i), Role: convo.User, Text: text})
 	}
@@ -258,14 +258,14 @@ func fullMessages(t *testing.T, s Store) {
 func forkedContexts(t *testing.T, s Store) {
 	w := newWriter(t, s, "r")
 	w.append(t, &engine.RunStarted{Parallel: 1, Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{Create: true}}}})
-	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{said("main", "1", "one"), said("main", "2", "two")}})
+	w.append(t, &engine.NodeCompleted{Path: "a", Contexts: []engine.ContextChange{messageChange("main", "1", "one"), messageChange("main", "2", "two")}})
 	w.append(t, &engine.NodeStarted{Path: "b", Forks: []engine.ContextChange{{ID: "lane", Create: true, Parent: "main", At: 2, Body: &convo.Change{Create: true, Kind: convo.Isolated}}, {ID: "bare", Create: true, Parent: "main", At: 1}}})
 	if r, ok := s.(Reopener); ok {
 		s = r.Reopen(t)
 		w.s = s
 	}
-	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{said("lane", "3", "three"), said("bare", "4", "four")}})
-	w.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{said("lane", "5", "five")}})
+	w.append(t, &engine.NodeCompleted{Path: "b", Contexts: []engine.ContextChange{messageChange("lane", "3", "three"), messageChange("bare", "4", "four")}})
+	w.append(t, &engine.NodeCompleted{Path: "c", Contexts: []engine.ContextChange{messageChange("lane", "5", "five")}})
 	w.check(t, s)
 	for _, c := range []struct {
 		context  string
@@ -296,7 +296,7 @@ func repeatedTexts(t *testing.T, s Store) {
 		w.append(t, &engine.EffectCompleted{Key: "k", Result: result},
 			&engine.NodeCompleted{
 				Path: "reply", Outputs: engine.Values{{Name: "text", Value: answered}},
-				Contexts: []engine.ContextChange{said("main", "", asked), said("side", "", answered), said("main", "", answered), {ID: "main", Body: &convo.Change{Output: &answered}}},
+				Contexts: []engine.ContextChange{messageChange("main", "", asked), messageChange("side", "", answered), messageChange("main", "", answered), {ID: "main", Body: &convo.Change{Output: &answered}}},
 			})
 		w.append(t, &engine.IterationCompleted{Path: "loop#1", Outputs: engine.Values{{Name: "said", Value: []any{asked, answered, "hm"}}}})
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/weir-run/weir/tool/template"
 )
 
-// payload is the body and what type it has.
-func (r *request) payload(args map[string]any, secrets *template.Secrets) (io.Reader, string, error) {
+// buildBody is the body and what type it has.
+func (r *compiledSpec) buildBody(args map[string]any, secrets *template.Secrets) (io.Reader, string, error) {
 	var body any
 	switch {
 	case r.body != nil:
 		var err error
-		body, err = fill(r.body, args, secrets)
-		if errors.Is(err, errAbsent) {
+		body, err = expandBody(r.body, args, secrets)
+		if errors.Is(err, errArgumentAbsent) {
 			return nil, "", nil
 		}
 		if err != nil {
 			return nil, "", err
 		}
-	case r.bodiless():
+	case r.hasNoBody():
 		return nil, "", nil
 	default:
 		rest := make(map[string]any, len(args))
@@ -75,9 +75,9 @@ func parseBody(v any) (any, error) {
 }
 
 // eachText visits the templates of a body.
-func eachText(v any, visit func(template.Text)) {
+func eachText(v any, visit func(template.Template)) {
 	switch t := v.(type) {
-	case template.Text:
+	case template.Template:
 		visit(t)
 	case map[string]any:
 		for _, e := range t {
@@ -90,25 +90,25 @@ func eachText(v any, visit func(template.Text)) {
 	}
 }
 
-// errAbsent: the argument that a value consists of is not given.
-var errAbsent = errors.New("not given")
+// errArgumentAbsent: the argument that a value consists of is not given.
+var errArgumentAbsent = errors.New("not given")
 
-// fill writes a body out. The error of a text that is a reference to an
+// expandBody writes a body out. The error of a text that is a reference to an
 // argument that is not given is errAbsent.
-func fill(v any, args map[string]any, secrets *template.Secrets) (any, error) {
+func expandBody(v any, args map[string]any, secrets *template.Secrets) (any, error) {
 	switch t := v.(type) {
-	case template.Text:
-		if p, ok := t.Only(); ok && p.Kind == template.Args {
+	case template.Template:
+		if p, ok := t.SingleReference(); ok && p.Kind == template.Args {
 			if value, given := p.Value(args); given {
 				return value, nil
 			}
-			return nil, errAbsent
+			return nil, errArgumentAbsent
 		}
 		return t.Expand(args, secrets)
 	case map[string]any:
 		out := make(map[string]any, len(t))
 		for name, e := range t {
-			if err := given(e, args, secrets, func(v any) { out[name] = v }); err != nil {
+			if err := expandMember(e, args, secrets, func(v any) { out[name] = v }); err != nil {
 				return nil, err
 			}
 		}
@@ -116,7 +116,7 @@ func fill(v any, args map[string]any, secrets *template.Secrets) (any, error) {
 	case []any:
 		out := make([]any, 0, len(t))
 		for _, e := range t {
-			if err := given(e, args, secrets, func(v any) { out = append(out, v) }); err != nil {
+			if err := expandMember(e, args, secrets, func(v any) { out = append(out, v) }); err != nil {
 				return nil, err
 			}
 		}
@@ -125,11 +125,11 @@ func fill(v any, args map[string]any, secrets *template.Secrets) (any, error) {
 	return v, nil
 }
 
-// given writes a part of a body out and puts it in its place, unless it is an
+// expandMember writes a part of a body out and puts it in its place, unless it is an
 // argument that is not given.
-func given(v any, args map[string]any, secrets *template.Secrets, put func(any)) error {
-	value, err := fill(v, args, secrets)
-	if errors.Is(err, errAbsent) {
+func expandMember(v any, args map[string]any, secrets *template.Secrets, put func(any)) error {
+	value, err := expandBody(v, args, secrets)
+	if errors.Is(err, errArgumentAbsent) {
 		return nil
 	}
 	if err == nil {

@@ -52,7 +52,7 @@ func TestAnAnswerThatIsAFileIsDeclared(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []trajectory.Artifact
-		_, _ = tl.Run(t.Context(), tool.Call{Declared: func(a trajectory.Artifact) { got = append(got, a) }})
+		_, _ = tl.Run(t.Context(), tool.Call{OnDeclare: func(a trajectory.Artifact) { got = append(got, a) }})
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s %s: got %+v, want %+v", tt.method, tt.path, got, tt.want)
 		}

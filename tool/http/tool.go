@@ -95,15 +95,15 @@ func New(s Spec, o Options) (*tool.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
 	}
-	c := &caller{request: r, http: o.HTTP, secrets: o.Secrets, maxBody: s.MaxBody}
+	c := &requestTool{request: r, http: o.HTTP, secrets: o.Secrets, maxBody: s.MaxBody}
 	if c.maxBody <= 0 {
 		c.maxBody = DefaultMaxBody
 	}
-	t, err := tool.Of(s.Name, s.Description, closed(s.Parameters), c.call)
+	t, err := tool.FromSchema(s.Name, s.Description, closedSchema(s.Parameters), c.call)
 	if err != nil {
 		return nil, err
 	}
-	t.ReadOnly = r.reads()
+	t.ReadOnly = r.isReadOnly()
 	t.Approve, t.MaxOutput, t.Timeout = s.Approve, s.MaxOutput, s.Timeout
 	if t.Timeout == 0 {
 		t.Timeout = DefaultTimeout
@@ -112,9 +112,9 @@ func New(s Spec, o Options) (*tool.Tool, error) {
 	return t, err
 }
 
-// closed is a schema of arguments that takes no others than those it names; one that
+// closedSchema is a schema of arguments that takes no others than those it names; one that
 // names none, as {type: object}, takes any.
-func closed(parameters map[string]any) map[string]any {
+func closedSchema(parameters map[string]any) map[string]any {
 	if parameters == nil {
 		return nil
 	}
@@ -140,39 +140,39 @@ func origin(s Spec, method string) (string, error) {
 	return fmt.Sprintf("http:%s %s %s", method, s.URL, hex.EncodeToString(sum[:8])), nil
 }
 
-// request is a Spec made ready.
-type request struct {
-	method  string
-	url     target
-	query   map[string]template.Text
-	headers map[string]template.Text
-	body    any      // with template.Text for texts
-	rest    []string // the arguments that no template names
+// compiledSpec is a Spec made ready.
+type compiledSpec struct {
+	method          string
+	url             urlTemplate
+	query           map[string]template.Template
+	headers         map[string]template.Template
+	body            any      // with template.Text for texts
+	unusedArguments []string // the arguments that no template names
 	// open: the parameters name no properties and take any, none of which a template
 	// names.
 	open bool
 }
 
 // others are the arguments of a call that no template names, in order.
-func (r *request) others(args map[string]any) []string {
+func (r *compiledSpec) others(args map[string]any) []string {
 	if r.open {
 		return slices.Sorted(maps.Keys(args))
 	}
-	return r.rest
+	return r.unusedArguments
 }
 
-func compile(s Spec) (*request, error) {
-	r := &request{method: either(s.Method, http.MethodGet)}
+func compile(s Spec) (*compiledSpec, error) {
+	r := &compiledSpec{method: firstNonEmpty(s.Method, http.MethodGet)}
 	switch r.method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 	default:
 		return nil, fmt.Errorf("method %q: expected GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", s.Method)
 	}
-	if s.Body != nil && r.reads() {
+	if s.Body != nil && r.isReadOnly() {
 		return nil, fmt.Errorf("a %s request has no body", r.method)
 	}
 	var err error
-	if r.url, err = parseTarget(s.URL); err != nil {
+	if r.url, err = parseURLTemplate(s.URL); err != nil {
 		return nil, fmt.Errorf("url: %w", err)
 	}
 	if r.query, err = parseAll(s.Query); err != nil {
@@ -182,18 +182,18 @@ func compile(s Spec) (*request, error) {
 		return nil, fmt.Errorf("headers: %w", err)
 	}
 	for name := range r.headers {
-		if !isToken(name) || ownHeader(http.CanonicalHeaderKey(name)) {
+		if !isHeaderName(name) || isConnectionHeader(http.CanonicalHeaderKey(name)) {
 			return nil, fmt.Errorf("headers: %q cannot be set", name)
 		}
 	}
 	if r.body, err = parseBody(s.Body); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
-	return r, r.findRest(s)
+	return r, r.findUnusedArguments(s)
 }
 
-func parseAll(texts map[string]string) (map[string]template.Text, error) {
-	out := make(map[string]template.Text, len(texts))
+func parseAll(texts map[string]string) (map[string]template.Template, error) {
+	out := make(map[string]template.Template, len(texts))
 	for name, s := range texts {
 		t, err := template.Parse(s)
 		if err != nil {
@@ -204,12 +204,12 @@ func parseAll(texts map[string]string) (map[string]template.Text, error) {
 	return out, nil
 }
 
-// findRest finds the arguments that no template names, and refuses references
+// findUnusedArguments finds the arguments that no template names, and refuses references
 // to arguments that there are not.
-func (r *request) findRest(s Spec) error {
+func (r *compiledSpec) findUnusedArguments(s Spec) error {
 	properties, _ := s.Parameters["properties"].(map[string]any)
 	named := map[string]bool{}
-	r.each(func(p template.Part) {
+	r.eachPart(func(p template.Part) {
 		if p.Kind == template.Args {
 			named[p.Path[0]] = true
 		}
@@ -221,7 +221,7 @@ func (r *request) findRest(s Spec) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !named[name] {
-			r.rest = append(r.rest, name)
+			r.unusedArguments = append(r.unusedArguments, name)
 		}
 	}
 	_, names := s.Parameters["properties"]
@@ -229,15 +229,15 @@ func (r *request) findRest(s Spec) error {
 	if r.open && r.body != nil {
 		return errors.New("the parameters name no properties, and the body has no place for the arguments: name them under properties")
 	}
-	if len(r.rest) > 0 && r.body != nil {
-		return fmt.Errorf("the parameters %s go nowhere: name them in the url, query, headers or body", strings.Join(r.rest, ", "))
+	if len(r.unusedArguments) > 0 && r.body != nil {
+		return fmt.Errorf("the parameters %s go nowhere: name them in the url, query, headers or body", strings.Join(r.unusedArguments, ", "))
 	}
 	return nil
 }
 
-// each visits all parts of all templates.
-func (r *request) each(visit func(template.Part)) {
-	all := func(t template.Text) {
+// eachPart visits all parts of all templates.
+func (r *compiledSpec) eachPart(visit func(template.Part)) {
+	all := func(t template.Template) {
 		for _, p := range t {
 			visit(p)
 		}
@@ -252,33 +252,35 @@ func (r *request) each(visit func(template.Part)) {
 	eachText(r.body, all)
 }
 
-// reads reports whether the request only asks.
-func (r *request) reads() bool { return r.method == http.MethodGet || r.method == http.MethodHead }
-
-// bodiless reports whether arguments go into the query when nothing is said.
-func (r *request) bodiless() bool {
-	return r.reads() || r.method == http.MethodDelete || r.method == http.MethodOptions
+// isReadOnly reports whether the request only asks.
+func (r *compiledSpec) isReadOnly() bool {
+	return r.method == http.MethodGet || r.method == http.MethodHead
 }
 
-func either(s, otherwise string) string {
+// hasNoBody reports whether arguments go into the query when nothing is said.
+func (r *compiledSpec) hasNoBody() bool {
+	return r.isReadOnly() || r.method == http.MethodDelete || r.method == http.MethodOptions
+}
+
+func firstNonEmpty(s, otherwise string) string {
 	if s == "" {
 		return otherwise
 	}
 	return s
 }
 
-// caller makes the requests of one tool.
-type caller struct {
-	request *request
+// requestTool makes the requests of one tool.
+type requestTool struct {
+	request *compiledSpec
 	http    Doer
 	secrets func(name string) (string, bool)
 	maxBody int
 }
 
 // call makes one request.
-func (c *caller) call(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
+func (c *requestTool) call(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
 	secrets := template.NewSecrets(c.secrets)
-	text, err := c.exchange(ctx, call, args, secrets)
+	text, err := c.sendRequest(ctx, call, args, secrets)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return "", ctx.Err()
 	}

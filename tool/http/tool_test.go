@@ -260,7 +260,7 @@ func TestTheOwnNetworkIsOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = tl.Run(t.Context(), tool.Call{})
-	if !errors.Is(err, safehttp.ErrBlocked) || errors.Is(err, tool.ErrUnknown) {
+	if !errors.Is(err, safehttp.ErrBlocked) || errors.Is(err, tool.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
 	}
 	if strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "[secret API]") {
@@ -298,7 +298,7 @@ func TestAnAnswerThatDoesNotComeLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = tl.Run(t.Context(), tool.Call{Key: "k"})
-		if err == nil || errors.Is(err, tool.ErrUnknown) != c.unknown {
+		if err == nil || errors.Is(err, tool.ErrOutcomeUnknown) != c.unknown {
 			t.Errorf("%s %s: %v", c.method, c.path, err)
 		}
 	}

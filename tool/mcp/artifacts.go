@@ -14,15 +14,15 @@ import (
 // What one result declares at most: how many pieces, and how many bytes of a text
 // that tells of one.
 const (
-	maxDeclared = 200
-	maxAbout    = 2000
+	maxDeclared   = 200
+	maxTextLength = 2000
 )
 
 // declare tells the trajectory of the resources, images and sounds of a result, each
 // by what the server says of it. What cannot be declared is left out: the model is
 // given it all the same.
-func (r *remote) declare(call tool.Call, result *mcp.CallToolResult) {
-	if call.Declared == nil {
+func (r *remoteTool) declare(call tool.Call, result *mcp.CallToolResult) {
+	if call.OnDeclare == nil {
 		return
 	}
 	declared := 0
@@ -36,12 +36,12 @@ func (r *remote) declare(call tool.Call, result *mcp.CallToolResult) {
 // artifact is the data that a piece of a result is or leads to. A resource is named
 // by its URI, which tells it from others of the same name, and what has none by its
 // digest.
-func (r *remote) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
+func (r *remoteTool) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
 	switch c := c.(type) {
 	case *mcp.ResourceLink:
 		a = r.resource(trajectory.File, c.URI, c.MIMEType)
-		a.Description = r.about(c.Description)
-		r.put(a, "title", cmp.Or(c.Title, c.Name))
+		a.Description = r.cleanText(c.Description)
+		r.setAttribute(a, "title", cmp.Or(c.Title, c.Name))
 		if c.Size != nil && *c.Size >= 0 {
 			a.Attributes["size"] = *c.Size
 		}
@@ -57,7 +57,7 @@ func (r *remote) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
 		}
 		a = r.resource(trajectory.Knowledge, c.Resource.URI, c.Resource.MIMEType)
 		a.Attributes["size"] = int64(len(c.Resource.Text))
-		r.put(a, "text", c.Resource.Text)
+		r.setAttribute(a, "text", c.Resource.Text)
 		return a, true
 	case *mcp.ImageContent:
 		return r.blob("image", c.MIMEType, c.Data)
@@ -67,14 +67,14 @@ func (r *remote) artifact(c mcp.Content) (a trajectory.Artifact, ok bool) {
 	return a, false
 }
 
-func (r *remote) resource(kind trajectory.Type, uri, media string) trajectory.Artifact {
+func (r *remoteTool) resource(kind trajectory.Type, uri, media string) trajectory.Artifact {
 	a := trajectory.Artifact{Type: kind, Name: tool.DataName(r.client.secrets.Scrub(uri)), Attributes: map[string]any{}}
-	r.put(a, "mimeType", media)
+	r.setAttribute(a, "mimeType", media)
 	return a
 }
 
 // blob is data that came without a name.
-func (r *remote) blob(kind, media string, data []byte) (trajectory.Artifact, bool) {
+func (r *remoteTool) blob(kind, media string, data []byte) (trajectory.Artifact, bool) {
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
 	a := r.resource(trajectory.File, kind+" "+digest[:12], media)
@@ -82,14 +82,14 @@ func (r *remote) blob(kind, media string, data []byte) (trajectory.Artifact, boo
 	return a, true
 }
 
-// put sets an attribute, unless the server says nothing.
-func (r *remote) put(a trajectory.Artifact, name, text string) {
+// setAttribute sets an attribute, unless the server says nothing.
+func (r *remoteTool) setAttribute(a trajectory.Artifact, name, text string) {
 	if text != "" {
-		a.Attributes[name] = r.about(text)
+		a.Attributes[name] = r.cleanText(text)
 	}
 }
 
-// about is a text of the server's as it may be kept.
-func (r *remote) about(text string) string {
-	return tool.Cut(tool.Clean(r.client.secrets.Scrub(text)), maxAbout)
+// cleanText is a text of the server's as it may be kept.
+func (r *remoteTool) cleanText(text string) string {
+	return tool.Cut(tool.Clean(r.client.secrets.Scrub(text)), maxTextLength)
 }

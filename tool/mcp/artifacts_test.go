@@ -35,7 +35,7 @@ func resources() *mcp.CallToolResult {
 // declaredBy calls a tool and returns what it declares.
 func declaredBy(t *testing.T, set *tool.Set, name string) (list []trajectory.Artifact, err error) {
 	t.Helper()
-	_, err = set.Get("mcp:test/"+name).Run(t.Context(), tool.Call{Key: "k", Declared: func(a trajectory.Artifact) { list = append(list, a) }})
+	_, err = set.Get("mcp:test/"+name).Run(t.Context(), tool.Call{Key: "k", OnDeclare: func(a trajectory.Artifact) { list = append(list, a) }})
 	return list, err
 }
 

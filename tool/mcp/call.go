@@ -14,8 +14,8 @@ import (
 	"github.com/weir-run/weir/tool"
 )
 
-// remote is one tool of a server, with the definition that was accepted.
-type remote struct {
+// remoteTool is one tool of a server, with the definition that was accepted.
+type remoteTool struct {
 	client    *Client
 	name      string
 	pin       Pin
@@ -25,7 +25,7 @@ type remote struct {
 
 // call makes one call. It waits for its turn, connects where that is needed,
 // and refuses where the definition is no longer the one that was accepted.
-func (r *remote) call(ctx context.Context, call tool.Call) (string, error) {
+func (r *remoteTool) call(ctx context.Context, call tool.Call) (string, error) {
 	args, err := r.read(call.Arguments)
 	if err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func (r *remote) call(ctx context.Context, call tool.Call) (string, error) {
 	}
 	conn, result, err := r.attempt(ctx, args)
 	var refused *RefusedError
-	if err != nil && (r.readOnly || unsent(err)) && conn != nil && ctx.Err() == nil && !answered(err) {
+	if err != nil && (r.readOnly || isUnknownSession(err)) && conn != nil && ctx.Err() == nil && !isServerAnswer(err) {
 		conn, result, err = r.attempt(ctx, args)
 	}
 	switch {
@@ -53,17 +53,17 @@ func (r *remote) call(ctx context.Context, call tool.Call) (string, error) {
 		return "", ctx.Err()
 	case errors.As(err, &refused):
 		return "", refused
-	case conn == nil || answered(err):
+	case conn == nil || isServerAnswer(err):
 		return "", r.client.secrets.Error(err)
 	}
-	if !r.readOnly && !unsent(err) {
-		err = fmt.Errorf("%w; the call may have been acted on: %w", err, tool.ErrUnknown)
+	if !r.readOnly && !isUnknownSession(err) {
+		err = fmt.Errorf("%w; the call may have been acted on: %w", err, tool.ErrOutcomeUnknown)
 	}
 	return "", r.client.failure("call "+r.name, conn, err)
 }
 
 // read checks the arguments.
-func (r *remote) read(arguments string) (map[string]any, error) {
+func (r *remoteTool) read(arguments string) (map[string]any, error) {
 	if r.arguments != nil {
 		return r.arguments.Read(arguments)
 	}
@@ -79,8 +79,8 @@ func (r *remote) read(arguments string) (map[string]any, error) {
 
 // attempt makes the call once. The connection is nil where the call was not
 // tried; one that failed the call without an answer is given up.
-func (r *remote) attempt(ctx context.Context, args map[string]any) (*connection, *mcp.CallToolResult, error) {
-	conn, err := r.client.connected(ctx)
+func (r *remoteTool) attempt(ctx context.Context, args map[string]any) (*connection, *mcp.CallToolResult, error) {
+	conn, err := r.client.connection(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,22 +88,22 @@ func (r *remote) attempt(ctx context.Context, args map[string]any) (*connection,
 		return nil, nil, err
 	}
 	result, err := conn.session.CallTool(ctx, &mcp.CallToolParams{Name: r.name, Arguments: args})
-	if err != nil && ctx.Err() == nil && !answered(err) {
-		conn.died.Do(func() { close(conn.dead) })
+	if err != nil && ctx.Err() == nil && !isServerAnswer(err) {
+		conn.endOnce.Do(func() { close(conn.ended) })
 		go conn.close()
 	}
 	return conn, result, err
 }
 
 // verify refuses when the server defines the tool otherwise than accepted.
-func (r *remote) verify(ctx context.Context, conn *connection) error {
+func (r *remoteTool) verify(ctx context.Context, conn *connection) error {
 	offered, err := conn.definitions(ctx)
 	if err != nil {
 		return r.client.failure("list its tools", conn, err)
 	}
 	refusal := Refusal{Server: r.client.server.Name, Tool: r.name, Reason: ReasonMissing}
 	if d, ok := offered[r.name]; ok {
-		_, now := r.client.judge(d, map[string]Pin{r.name: r.pin})
+		_, now := r.client.checkDefinition(d, map[string]Pin{r.name: r.pin})
 		if now == nil {
 			return nil
 		}
@@ -112,15 +112,15 @@ func (r *remote) verify(ctx context.Context, conn *connection) error {
 	return &RefusedError{Refusals: []Refusal{refusal}}
 }
 
-// answered reports whether an error is the server's answer.
-func answered(err error) bool {
+// isServerAnswer reports whether an error is the server's answer.
+func isServerAnswer(err error) bool {
 	var e *jsonrpc.Error
 	return errors.As(err, &e)
 }
 
-// unsent reports whether an error says that the call was not taken: the
+// isUnknownSession reports whether an error says that the call was not taken: the
 // session it was for is not known.
-func unsent(err error) bool { return errors.Is(err, mcp.ErrSessionMissing) }
+func isUnknownSession(err error) bool { return errors.Is(err, mcp.ErrSessionMissing) }
 
 // textOf is a result as the model is given it, and whether it is a failure.
 func textOf(r *mcp.CallToolResult) (text string, failed bool) {

@@ -31,12 +31,12 @@ type Options struct {
 // needed, and again when the connection was lost. It may be used by several
 // goroutines; Close it.
 type Client struct {
-	server  Server
-	options Options
-	secrets *template.Secrets
-	slots   chan struct{} // one for each call that is being made
-	gate    chan struct{} // held by who connects
-	closed  chan struct{}
+	server     Server
+	options    Options
+	secrets    *template.Secrets
+	slots      chan struct{} // one for each call that is being made
+	connecting chan struct{} // held by who connects
+	closed     chan struct{}
 
 	mu   sync.Mutex
 	conn *connection // nil until connected, and once it is lost
@@ -63,7 +63,7 @@ func NewClient(s Server, o Options) (*Client, error) {
 	}
 	return &Client{
 		server: s, options: o, secrets: template.NewSecrets(o.Secrets),
-		slots: make(chan struct{}, s.Parallel), gate: make(chan struct{}, 1), closed: make(chan struct{}),
+		slots: make(chan struct{}, s.Parallel), connecting: make(chan struct{}, 1), closed: make(chan struct{}),
 	}, nil
 }
 
@@ -75,7 +75,7 @@ func NewClient(s Server, o Options) (*Client, error) {
 // A tool stands for the definition it had then: a call of it is refused, with a
 // *RefusedError, when the server has come to give another.
 func (c *Client) Tools(ctx context.Context) ([]*tool.Tool, error) {
-	conn, err := c.connected(ctx)
+	conn, err := c.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,13 @@ func (c *Client) Tools(ctx context.Context) ([]*tool.Tool, error) {
 	}
 	var tools []*tool.Tool
 	refused := new(RefusedError)
-	for _, name := range c.listed(offered) {
+	for _, name := range c.configuredTools(offered) {
 		d, ok := offered[name]
 		if !ok {
 			refused.Refusals = append(refused.Refusals, Refusal{Server: c.server.Name, Tool: name, Reason: ReasonMissing})
 			continue
 		}
-		t, refusal := c.judge(d, pins)
+		t, refusal := c.checkDefinition(d, pins)
 		if refusal != nil {
 			refused.Refusals = append(refused.Refusals, *refusal)
 			continue
@@ -124,13 +124,13 @@ func (c *Client) Accept(refusals ...Refusal) error {
 		if r.Server != c.server.Name || r.Reason != ReasonNew && r.Reason != ReasonChanged {
 			return fmt.Errorf("accept: %s", r)
 		}
-		pins[r.Tool] = r.Now
+		pins[r.Tool] = r.Offered
 	}
 	return c.options.Pins.SetPins(c.server.Name, pins)
 }
 
-// listed are the names of the tools that the configuration lists, sorted.
-func (c *Client) listed(offered map[string]definition) []string {
+// configuredTools are the names of the tools that the configuration lists, sorted.
+func (c *Client) configuredTools(offered map[string]definition) []string {
 	names := slices.Clone(c.server.Tools)
 	if slices.Contains(names, "*") {
 		names = slices.DeleteFunc(names, func(n string) bool { return n == "*" })
@@ -140,47 +140,47 @@ func (c *Client) listed(offered map[string]definition) []string {
 	return slices.Compact(names)
 }
 
-// judge is the tool of a definition, or why it is not offered.
-func (c *Client) judge(d definition, pins map[string]Pin) (*tool.Tool, *Refusal) {
+// checkDefinition is the tool of a definition, or why it is not offered.
+func (c *Client) checkDefinition(d definition, pins map[string]Pin) (*tool.Tool, *Refusal) {
 	refusal := &Refusal{Server: c.server.Name, Tool: d.name}
 	if d.invalid != "" {
 		refusal.Reason, refusal.Changes = ReasonInvalid, []string{d.invalid}
 		return nil, refusal
 	}
-	t := c.tool(d)
-	refusal.Now = pinOf(t)
+	t := c.newTool(d)
+	refusal.Offered = pinOf(t)
 	pin, ok := pins[d.name]
 	switch {
 	case !ok:
 		refusal.Reason = ReasonNew
 		return nil, refusal
-	case pin.Hash != refusal.Now.Hash:
-		refusal.Reason, refusal.Changes = ReasonChanged, changes(pin, refusal.Now)
+	case pin.Hash != refusal.Offered.Hash:
+		refusal.Reason, refusal.Changes = ReasonChanged, definitionChanges(pin, refusal.Offered)
 		return nil, refusal
 	}
 	return t, nil
 }
 
-// tool makes a tool of a definition.
-func (c *Client) tool(d definition) *tool.Tool {
+// newTool makes a tool of a definition.
+func (c *Client) newTool(d definition) *tool.Tool {
 	t := &tool.Tool{
-		Name: WireName(c.server.Name, d.name), Alias: FlowName(c.server.Name, d.name),
+		Name: ModelName(c.server.Name, d.name), Alias: FlowName(c.server.Name, d.name),
 		Description: d.description, Parameters: d.parameters, ReadOnly: d.readOnly && c.server.TrustReadOnly,
 		Timeout: c.server.Timeout, MaxOutput: c.server.MaxOutput,
 		Approve: c.server.approval(d.name), Origin: "mcp:" + c.server.Name,
 	}
-	r := &remote{client: c, name: d.name, pin: pinOf(t), readOnly: t.ReadOnly}
+	r := &remoteTool{client: c, name: d.name, pin: pinOf(t), readOnly: t.ReadOnly}
 	// A schema that cannot be compiled here is the server's to judge.
 	r.arguments, _ = tool.NewArguments(d.parameters)
 	t.Call = r.call
 	return t
 }
 
-// connected returns the live connection, and makes one where there is none.
-func (c *Client) connected(ctx context.Context) (*connection, error) {
+// connection returns the live connection, and makes one where there is none.
+func (c *Client) connection(ctx context.Context) (*connection, error) {
 	select {
-	case c.gate <- struct{}{}:
-		defer func() { <-c.gate }()
+	case c.connecting <- struct{}{}:
+		defer func() { <-c.connecting }()
 	case <-c.closed:
 		return nil, c.errClosed()
 	case <-ctx.Done():
@@ -213,7 +213,7 @@ func (c *Client) errClosed() error {
 
 // failure is an error with what the server said last, without secrets.
 func (c *Client) failure(what string, conn *connection, err error) error {
-	if words := conn.link.words(); words != "" {
+	if words := conn.link.stderrTail(); words != "" {
 		err = fmt.Errorf("%w; it wrote last: %s", err, words)
 	}
 	return c.secrets.Error(fmt.Errorf("mcp server %s: %s: %w", c.server.Name, what, err))
@@ -223,8 +223,8 @@ func (c *Client) failure(what string, conn *connection, err error) error {
 // seconds at most. Calls that are being made fail.
 func (c *Client) Close() error {
 	c.once.Do(func() { close(c.closed) })
-	c.gate <- struct{}{} // whoever connects stops, as closed is
-	defer func() { <-c.gate }()
+	c.connecting <- struct{}{} // whoever connects stops, as closed is
+	defer func() { <-c.connecting }()
 	c.mu.Lock()
 	conn := c.conn
 	c.conn = nil

@@ -178,7 +178,7 @@ func TestAServerGetsOnlyTheEnvironmentItIsGiven(t *testing.T) {
 	t.Setenv("WEIR_TEST_PASSED", "1")
 	t.Setenv("WEIR_TEST_KEPT", "1")
 	s := stdio(t)
-	s.Pass = []string{"WEIR_TEST_PASSED", "WEIR_TEST_NOT_SET"}
+	s.PassEnv = []string{"WEIR_TEST_PASSED", "WEIR_TEST_NOT_SET"}
 	got, err := call(t, accepted(t, client(t, s, lock(t))), "environment", "")
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestAServerThatDiesIsStartedAgain(t *testing.T) {
 	c := client(t, s, lock(t))
 	set := accepted(t, c)
 	_, err := call(t, set, "die", "")
-	if !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "ready, and the key is [secret KEY]") {
+	if !errors.Is(err, tool.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "ready, and the key is [secret KEY]") {
 		t.Errorf("a call that the server did not survive may have been acted on: %v", err)
 	}
 	if len(err.Error()) > 9<<10 {
@@ -266,7 +266,7 @@ func TestACallIsBoundedInTime(t *testing.T) {
 			s := serve(t)
 			s.Timeout = 300 * time.Millisecond
 			set := accepted(t, client(t, s, lock(t)))
-			if _, err := call(t, set, "hang", ""); !errors.Is(err, tool.ErrUnknown) || !strings.Contains(err.Error(), "within 300ms") {
+			if _, err := call(t, set, "hang", ""); !errors.Is(err, tool.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "within 300ms") {
 				t.Errorf("got %v", err)
 			}
 			if got, err := call(t, set, "echo", `{"text":"still here"}`); got != "still here" || err != nil {
@@ -345,8 +345,8 @@ func TestNamesForModelsAreValidAndDiffer(t *testing.T) {
 		{"git", "日木", ""},
 		{"a", "b__c", "mcp__a__b__c"},
 	} {
-		got := mcptool.WireName(c.server, c.name)
-		if !tool.ValidName(got) || c.want != "" && got != c.want || got != mcptool.WireName(c.server, c.name) {
+		got := mcptool.ModelName(c.server, c.name)
+		if !tool.ValidName(got) || c.want != "" && got != c.want || got != mcptool.ModelName(c.server, c.name) {
 			t.Errorf("%s/%s is %s", c.server, c.name, got)
 		}
 		if seen[got] != "" {

@@ -33,15 +33,15 @@ type definition struct {
 
 // connection is one session with a server.
 type connection struct {
-	link    *link
-	session *mcp.ClientSession
-	dead    chan struct{} // closed when the session has ended or was given up
-	died    sync.Once     // closes dead
-	once    sync.Once     // ends the session and the link
+	link      *serverLink
+	session   *mcp.ClientSession
+	ended     chan struct{} // closed when the session has ended or was given up
+	endOnce   sync.Once     // closes dead
+	closeOnce sync.Once     // ends the session and the link
 
-	mu    sync.Mutex
-	known map[string]definition // nil when they have to be listed again
-	epoch int                   // counts what the server says about changes
+	mu              sync.Mutex
+	definitionCache map[string]definition // nil when they have to be listed again
+	listVersion     int                   // counts what the server says about changes
 }
 
 // connect starts a session.
@@ -50,16 +50,16 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, c.secrets.Error(fmt.Errorf("mcp server %s: %w", c.server.Name, err))
 	}
-	conn := &connection{link: way, dead: make(chan struct{})}
+	conn := &connection{link: way, ended: make(chan struct{})}
 	client := mcp.NewClient(&mcp.Implementation{Name: "weir", Version: cmp.Or(c.options.Version, "devel")}, &mcp.ClientOptions{
 		// A server may ask for nothing: no roots, no model, no person.
 		Capabilities:           &mcp.ClientCapabilities{},
 		MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { conn.forget() },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { conn.invalidateDefinitions() },
 	})
 	limited, cancel := context.WithTimeout(ctx, c.server.ConnectTimeout)
 	defer cancel()
-	stop := context.AfterFunc(limited, way.end) // a process that does not answer holds up the SDK's own end
+	stop := context.AfterFunc(limited, way.close) // a process that does not answer holds up the SDK's own end
 	go func() {
 		select {
 		case <-c.closed:
@@ -70,7 +70,7 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 	conn.session, err = client.Connect(limited, way.transport, nil)
 	stop()
 	if err != nil {
-		way.end()
+		way.close()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -86,7 +86,7 @@ func (c *Client) connect(ctx context.Context) (*connection, error) {
 // alive reports whether the session can be used.
 func (c *connection) alive() bool {
 	select {
-	case <-c.dead:
+	case <-c.ended:
 		return false
 	default:
 		return true
@@ -95,8 +95,8 @@ func (c *connection) alive() bool {
 
 // close ends the session in good order, or after closeTimeout without.
 func (c *connection) close() {
-	c.died.Do(func() { close(c.dead) })
-	c.once.Do(func() {
+	c.endOnce.Do(func() { close(c.ended) })
+	c.closeOnce.Do(func() {
 		done := make(chan struct{})
 		go func() {
 			_ = c.session.Close() // that a process was killed is no news
@@ -108,23 +108,23 @@ func (c *connection) close() {
 		case <-done:
 		case <-timer.C:
 		}
-		c.link.end()
+		c.link.close()
 	})
 }
 
-// forget makes the next use list the tools again.
-func (c *connection) forget() {
+// invalidateDefinitions makes the next use list the tools again.
+func (c *connection) invalidateDefinitions() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known = nil
-	c.epoch++
+	c.definitionCache = nil
+	c.listVersion++
 }
 
 // definitions are the tools that the server has, by its names for them. They
 // are listed once, and again when the server has said that they changed.
 func (c *connection) definitions(ctx context.Context) (map[string]definition, error) {
 	c.mu.Lock()
-	known, epoch := c.known, c.epoch
+	known, epoch := c.definitionCache, c.listVersion
 	c.mu.Unlock()
 	if known != nil {
 		return known, nil
@@ -137,18 +137,18 @@ func (c *connection) definitions(ctx context.Context) (map[string]definition, er
 		if len(known) == maxTools {
 			return nil, fmt.Errorf("it has more than %d tools", maxTools)
 		}
-		known[t.Name] = defined(t)
+		known[t.Name] = definitionOf(t)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.epoch == epoch {
-		c.known = known
+	if c.listVersion == epoch {
+		c.definitionCache = known
 	}
 	return known, nil
 }
 
-// defined reads what a server says about a tool.
-func defined(t *mcp.Tool) definition {
+// definitionOf reads what a server says about a tool.
+func definitionOf(t *mcp.Tool) definition {
 	d := definition{
 		name: t.Name, description: tool.Cut(tool.Clean(t.Description), maxDescription),
 		readOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,

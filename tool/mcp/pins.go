@@ -111,8 +111,8 @@ type Refusal struct {
 	Reason       Reason
 	// Changes says, one sentence each, what is different, or invalid.
 	Changes []string
-	// Now is the definition as the server gives it, for Accept.
-	Now Pin
+	// Offered is the definition as the server gives it, for Accept.
+	Offered Pin
 }
 
 // String is the refusal in one line.
@@ -156,8 +156,8 @@ func pinOf(t *tool.Tool) Pin {
 // maxShown is how much of a text a change shows, in bytes.
 const maxShown = 160
 
-// changes says what is different between two definitions.
-func changes(was, now Pin) []string {
+// definitionChanges says what is different between two definitions.
+func definitionChanges(was, now Pin) []string {
 	var out []string
 	if was.Description != now.Description {
 		out = append(out, fmt.Sprintf("its description was %q and is now %q",

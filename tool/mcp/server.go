@@ -32,9 +32,9 @@ type Server struct {
 	Command []string
 	// Dir is where it is started; "" is the directory of this process.
 	Dir string
-	// Pass lists the environment variables it is given from this process,
+	// PassEnv lists the environment variables it is given from this process,
 	// beside PATH, HOME, LANG and TMPDIR. It gets no others.
-	Pass []string
+	PassEnv []string
 	// Env are further variables; {{ secrets.NAME }} is replaced.
 	Env map[string]string
 	// URL is a server of streamable HTTP.
@@ -92,11 +92,11 @@ func (s *Server) approval(name string) tool.Approval {
 // FlowName is a tool's name in flows: "mcp:server/tool".
 func FlowName(server, name string) string { return "mcp:" + server + "/" + name }
 
-// WireName is a tool's name as models see it: mcp__server__tool, the same every
+// ModelName is a tool's name as models see it: mcp__server__tool, the same every
 // time. Where that is longer than 64 bytes, or the server's name for it holds
 // what models cannot call, it is shortened and cleaned and ends in a digest of
 // the whole.
-func WireName(server, name string) string {
+func ModelName(server, name string) string {
 	wire := "mcp__" + server + "__" + name
 	if tool.ValidName(wire) {
 		return wire

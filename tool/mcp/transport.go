@@ -29,33 +29,33 @@ const (
 	outputGrace = time.Second
 )
 
-// link is a way to a server: a transport, and what ends it.
-type link struct {
-	transport mcp.Transport
-	end       func()        // ends what the transport started; may be called again
-	words     func() string // the server's last words
+// serverLink is a way to a server: a transport, and what ends it.
+type serverLink struct {
+	transport  mcp.Transport
+	close      func()        // ends what the transport started; may be called again
+	stderrTail func() string // the server's last words
 }
 
 // open makes a way to the server; a process starts only when it is connected.
-func (c *Client) open() (*link, error) {
+func (c *Client) open() (*serverLink, error) {
 	if c.server.URL != "" {
 		return c.openHTTP()
 	}
 	return c.openProcess()
 }
 
-func (c *Client) openProcess() (*link, error) {
+func (c *Client) openProcess() (*serverLink, error) {
 	env, err := c.environment()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(c.server.Command[0], c.server.Command[1:]...) //nolint:gosec,noctx // the configuration names it; it outlives the call that starts it
 	cmd.Dir, cmd.Env, cmd.WaitDelay = c.server.Dir, env, outputGrace
-	words := new(tail)
+	words := new(tailBuffer)
 	cmd.Stderr = words
 	ownGroup(cmd)
 	p := &process{cmd: cmd}
-	return &link{transport: p, end: p.end, words: words.String}, nil
+	return &serverLink{transport: p, close: p.end, stderrTail: words.String}, nil
 }
 
 // process is the transport of a command.
@@ -81,7 +81,7 @@ func (p *process) end() {
 // environment is what a server's process is given.
 func (c *Client) environment() ([]string, error) {
 	var env []string
-	for _, name := range slices.Concat([]string{"PATH", "HOME", "LANG", "TMPDIR"}, c.server.Pass) {
+	for _, name := range slices.Concat([]string{"PATH", "HOME", "LANG", "TMPDIR"}, c.server.PassEnv) {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
@@ -104,7 +104,7 @@ func (c *Client) expandAll(texts map[string]string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if t.Uses(template.Args) {
+		if t.HasKind(template.Args) {
 			return nil, fmt.Errorf("%s: only {{ secrets.NAME }} can stand here", name)
 		}
 		if out[name], err = t.Expand(nil, c.secrets); err != nil {
@@ -114,7 +114,7 @@ func (c *Client) expandAll(texts map[string]string) (map[string]string, error) {
 	return out, nil
 }
 
-func (c *Client) openHTTP() (*link, error) {
+func (c *Client) openHTTP() (*serverLink, error) {
 	if c.options.HTTP == nil {
 		return nil, errors.New("a server of HTTP needs Options.HTTP")
 	}
@@ -132,25 +132,25 @@ func (c *Client) openHTTP() (*link, error) {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	client.Transport = &guard{next: next, to: to, headers: headers}
-	return &link{
-		transport: &mcp.StreamableClientTransport{Endpoint: c.server.URL, HTTPClient: &client, MaxRetries: 2, MaxEventSize: maxMessage},
-		end:       func() {},
-		words:     func() string { return "" },
+	client.Transport = &headerTransport{next: next, origin: to, headers: headers}
+	return &serverLink{
+		transport:  &mcp.StreamableClientTransport{Endpoint: c.server.URL, HTTPClient: &client, MaxRetries: 2, MaxEventSize: maxMessage},
+		close:      func() {},
+		stderrTail: func() string { return "" },
 	}, nil
 }
 
-// guard adds the headers to requests of the server's own origin, and bounds
+// headerTransport adds the headers to requests of the server's own origin, and bounds
 // what is read of an answer that is one message.
-type guard struct {
+type headerTransport struct {
 	next    http.RoundTripper
-	to      *url.URL
+	origin  *url.URL
 	headers map[string]string
 }
 
 // RoundTrip implements http.RoundTripper.
-func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme == g.to.Scheme && strings.EqualFold(req.URL.Host, g.to.Host) {
+func (g *headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme == g.origin.Scheme && strings.EqualFold(req.URL.Host, g.origin.Host) {
 		req = req.Clone(req.Context())
 		for name, v := range g.headers {
 			req.Header.Set(name, v)
@@ -158,19 +158,19 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := g.next.RoundTrip(req)
 	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		resp.Body = &bounded{ReadCloser: resp.Body, left: maxMessage}
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxMessage}
 	}
 	return resp, err
 }
 
-// bounded is a body that fails when it is too long.
-type bounded struct {
+// limitedBody is a body that fails when it is too long.
+type limitedBody struct {
 	io.ReadCloser
 	left int
 }
 
 // Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
 		return 0, fmt.Errorf("the answer is longer than %d bytes", maxMessage)
@@ -178,15 +178,15 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
+// tailBuffer keeps the end of what is written to it.
+type tailBuffer struct {
 	mu  sync.Mutex
 	b   []byte
 	cut bool
 }
 
 // Write implements io.Writer; it never fails.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.b = append(t.b, p...)
@@ -197,7 +197,7 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 // String is what was kept, whole lines where the beginning is lost.
-func (t *tail) String() string {
+func (t *tailBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := string(t.b)

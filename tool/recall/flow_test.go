@@ -199,14 +199,14 @@ func TestWhatOneSessionWritesTheNextOfTheUserReadsAndNobodyElse(t *testing.T) {
 	if x := list[0].Source; x.Run == "" || x.Session == "" || x.Round != 1 || x.Flow != "desk" || x.By != "model" {
 		t.Errorf("it came from %+v", x)
 	}
-	gone, err := d.DeleteUser(t.Context(), "ada", store.Erasure{})
+	gone, err := d.DeleteUser(t.Context(), "ada", store.DeleteOptions{})
 	if err != nil || gone.Memories != 1 || gone.Sessions != 2 {
 		t.Errorf("%+v (%v)", gone, err)
 	}
 	has(t, d.say(t, "ada", "one", "memoryRead {}"), "Nothing")
 }
 
-func TestARunWithoutUserAndSessionIsToldThatThereIsNobody(t *testing.T) {
+func TestRunWithoutUserOrSessionHasNoMemory(t *testing.T) {
 	d := openDesk(t, filepath.Join(t.TempDir(), "weir.db"), many, nil)
 	defer d.close(t)
 	run, err := d.Start(t.Context(), d.Flow, weir.Start{Inputs: map[string]any{"message": `memoryWrite {"kind": "fact", "text": "x"}`}})
@@ -228,10 +228,10 @@ func TestARunWithoutUserAndSessionIsToldThatThereIsNobody(t *testing.T) {
 	has(t, fmt.Sprint(r.Outputs[0].Value), "Remembered as")
 }
 
-// TestAProcessMayDieAtAnyCommitAndNothingIsRememberedTwice has a process die at
+// TestCrashAtAnyCommitStoresMemoryOnce has a process die at
 // each commit of a run that remembers, replaces and forgets, also right behind a
 // write and before it is recorded; another goes on.
-func TestAProcessMayDieAtAnyCommitAndNothingIsRememberedTwice(t *testing.T) {
+func TestCrashAtAnyCommitStoresMemoryOnce(t *testing.T) {
 	orders := strings.Join([]string{
 		`memoryWrite {"kind": "episode", "text": "called"}`,
 		`memoryWrite {"kind": "fact", "key": "mood", "text": "calm"}`,

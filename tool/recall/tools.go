@@ -61,19 +61,19 @@ func Tools(store recall.Store, o Options) ([]*tool.Tool, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	k := &kit{store: store, o: o}
+	k := &memoryTools{store: store, options: o}
 	var list []*tool.Tool
 	for _, s := range []struct {
 		name, says string
 		parameters map[string]any
 		call       func(context.Context, tool.Call, map[string]any) (string, error)
 	}{
-		{Identify, identifySays, nil, k.identify},
-		{Read, readSays, readTakes(), k.read},
-		{Write, writeSays, writeTakes(), k.write},
-		{Forget, forgetSays, forgetTakes(), k.forget},
+		{Identify, identifyDescription, nil, k.identify},
+		{Read, readDescription, readParameters(), k.read},
+		{Write, writeDescription, writeParameters(), k.write},
+		{Forget, forgetDescription, forgetParameters(), k.forget},
 	} {
-		t, err := tool.Of(s.name, s.says, s.parameters, s.call)
+		t, err := tool.FromSchema(s.name, s.says, s.parameters, s.call)
 		if err != nil {
 			return nil, err
 		}
@@ -91,22 +91,22 @@ func Tools(store recall.Store, o Options) ([]*tool.Tool, error) {
 	return list, nil
 }
 
-// kit is what the tools share.
-type kit struct {
-	store recall.Store
-	o     Options
+// memoryTools is what the tools share.
+type memoryTools struct {
+	store   recall.Store
+	options Options
 }
 
-// errNobody: there is nobody to remember anything of.
-var errNobody = errors.New("this run has no user and is part of no conversation, so that nothing is remembered and nothing can be")
+// errNoUser: there is nobody to remember anything of.
+var errNoUser = errors.New("this run has no user and is part of no conversation, so that nothing is remembered and nothing can be")
 
 // scope is whose memory a call may touch. It is the one place that says so, and
 // looks at nothing that comes from a model or from the text of a conversation.
 //
 // Where a run has no user, memory is that of its session and ends with it:
 // whatever somebody says of who they are opens no user's memory.
-func (k *kit) scope(by tool.Caller) (recall.Scope, error) {
-	s := recall.Scope{Namespace: k.o.Namespace, User: by.User}
+func (k *memoryTools) scope(by tool.Caller) (recall.Scope, error) {
+	s := recall.Scope{Namespace: k.options.Namespace, User: by.User}
 	if s.Namespace == "" {
 		s.Namespace = by.Flow
 	}
@@ -114,7 +114,7 @@ func (k *kit) scope(by tool.Caller) (recall.Scope, error) {
 		s.Session = by.Session
 	}
 	if s.User == "" && s.Session == "" {
-		return s, errNobody
+		return s, errNoUser
 	}
 	return s, s.Check()
 }
@@ -124,8 +124,8 @@ func source(by tool.Caller) recall.Source {
 	return recall.Source{Run: by.Run, Flow: by.Flow, Session: by.Session, Round: by.Round, By: "model"}
 }
 
-// into reads arguments that fit their schema.
-func into(args map[string]any, v any) error {
+// decodeArguments reads arguments that fit their schema.
+func decodeArguments(args map[string]any, v any) error {
 	b, err := json.Marshal(args)
 	if err == nil {
 		err = json.Unmarshal(b, v)
@@ -136,12 +136,12 @@ func into(args map[string]any, v any) error {
 	return nil
 }
 
-// object is the schema of arguments.
-func object(required []any, properties map[string]any) map[string]any {
+// objectSchema is the schema of arguments.
+func objectSchema(required []any, properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
-func kinds() []any {
+func kindNames() []any {
 	var out []any
 	for _, k := range recall.Kinds() {
 		out = append(out, string(k))

@@ -46,8 +46,8 @@ func (b *bench) call(by tool.Caller, name, arguments string) string {
 	b.n++
 	b.found = nil
 	said, err := b.set.Get(name).Run(b.t.Context(), tool.Call{
-		Key: fmt.Sprint("call ", b.n), Arguments: arguments, By: by,
-		Declared: func(a trajectory.Artifact) { b.found = append(b.found, a) },
+		Key: fmt.Sprint("call ", b.n), Arguments: arguments, Caller: by,
+		OnDeclare: func(a trajectory.Artifact) { b.found = append(b.found, a) },
 	})
 	if err != nil {
 		return "failed: " + err.Error()
@@ -142,7 +142,7 @@ func TestWhatDoesNotFitIsToldToTheModel(t *testing.T) {
 
 // What somebody writes of who they are is text: it reaches no memory but that of
 // the conversation it was written in.
-func TestWhoSaysToBeSomebodyReachesNothingOfTheirs(t *testing.T) {
+func TestClaimedIdentityGivesNoAccess(t *testing.T) {
 	b := newBench(t, Options{})
 	b.call(ada(), Write, `{"kind": "fact", "key": "name", "text": "Ada, account 4711"}`)
 	liar := guest("s9")
@@ -314,7 +314,7 @@ func FuzzACallOfAnyArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {
 		for _, x := range list {
-			_, err := x.Run(context.WithoutCancel(t.Context()), tool.Call{Arguments: arguments, By: ada()})
+			_, err := x.Run(context.WithoutCancel(t.Context()), tool.Call{Arguments: arguments, Caller: ada()})
 			if _, panicked := errors.AsType[*tool.PanicError](err); panicked {
 				t.Fatal(err)
 			}

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	writeSays = "Remembers something about the user for later conversations: a fact (what is so), an episode (what happened) or a procedure (how something is done, its steps). " +
+	writeDescription = "Remembers something about the user for later conversations: a fact (what is so), an episode (what happened) or a procedure (how something is done, its steps). " +
 		"Remember what the user would want you to know next time, in a sentence that is understood without this conversation. " +
 		"A fact or procedure with a key replaces what stood under that key."
-	forgetSays = "Forgets one remembered item for good, with what it said before. Its id is what memoryRead, identifyUser and memoryWrite give."
+	forgetDescription = "Forgets one remembered item for good, with what it said before. Its id is what memoryRead, identifyUser and memoryWrite give."
 )
 
-func writeTakes() map[string]any {
-	return object([]any{"kind", "text"}, map[string]any{
-		"kind": map[string]any{"type": "string", "enum": kinds()},
+func writeParameters() map[string]any {
+	return objectSchema([]any{"kind", "text"}, map[string]any{
+		"kind": map[string]any{"type": "string", "enum": kindNames()},
 		"text": map[string]any{"type": "string", "minLength": 1, "description": "What to remember."},
 		"key": map[string]any{
 			"type": "string", "maxLength": recall.MaxKey,
@@ -30,12 +30,12 @@ func writeTakes() map[string]any {
 	})
 }
 
-func forgetTakes() map[string]any {
-	return object([]any{"id"}, map[string]any{"id": map[string]any{"type": "string", "minLength": 1, "description": "The item's id."}})
+func forgetParameters() map[string]any {
+	return objectSchema([]any{"id"}, map[string]any{"id": map[string]any{"type": "string", "minLength": 1, "description": "The item's id."}})
 }
 
 // write remembers something.
-func (k *kit) write(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
+func (k *memoryTools) write(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
 	var in struct {
 		Kind recall.Kind `json:"kind"`
 		Text string      `json:"text"`
@@ -43,16 +43,16 @@ func (k *kit) write(ctx context.Context, call tool.Call, args map[string]any) (s
 		Tags []string    `json:"tags"`
 		When string      `json:"when"`
 	}
-	if err := into(args, &in); err != nil {
+	if err := decodeArguments(args, &in); err != nil {
 		return "", err
 	}
-	s, err := k.scope(call.By)
+	s, err := k.scope(call.Caller)
 	if err != nil {
 		return "", err
 	}
 	w := recall.Write{
-		Scope: s, Kind: in.Kind, Key: in.Key, Text: in.Text, Tags: in.Tags, Now: k.o.Now(),
-		Source: source(call.By), Call: call.Key, Most: max(k.o.MaxItems, 0),
+		Scope: s, Kind: in.Kind, Key: in.Key, Text: in.Text, Tags: in.Tags, Now: k.options.Now(),
+		Source: source(call.Caller), Call: call.Key, MaxItems: max(k.options.MaxItems, 0),
 	}
 	if in.When != "" && in.Kind != recall.Episode {
 		return "", fmt.Errorf("when: only an episode happens at a time; write it into the text of a %s", in.Kind)
@@ -82,14 +82,14 @@ func (k *kit) write(ctx context.Context, call tool.Call, args map[string]any) (s
 }
 
 // forget deletes an item.
-func (k *kit) forget(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
+func (k *memoryTools) forget(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
 	var in struct {
 		ID string `json:"id"`
 	}
-	if err := into(args, &in); err != nil {
+	if err := decodeArguments(args, &in); err != nil {
 		return "", err
 	}
-	s, err := k.scope(call.By)
+	s, err := k.scope(call.Caller)
 	if err != nil {
 		return "", err
 	}

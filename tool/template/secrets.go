@@ -27,15 +27,15 @@ func NewSecrets(lookup func(name string) (string, bool)) *Secrets {
 func (s *Secrets) Get(name string) (string, error) {
 	if s.lookup != nil {
 		if v, ok := s.lookup(name); ok {
-			s.hide(v, "[secret "+name+"]")
+			s.addSecret(v, "[secret "+name+"]")
 			return v, nil
 		}
 	}
 	return "", fmt.Errorf("there is no secret %s", name)
 }
 
-// hide remembers a text, which is then taken out in every encoding.
-func (s *Secrets) hide(v, stand string) {
+// addSecret remembers a text, which is then taken out in every encoding.
+func (s *Secrets) addSecret(v, stand string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used.Add(v, stand)
@@ -45,7 +45,7 @@ func (s *Secrets) hide(v, stand string) {
 func (s *Secrets) Scrub(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used.Text(text)
+	return s.used.Scrub(text)
 }
 
 // ScrubCut is Scrub for a text whose end was cut off: it also takes out the
@@ -53,7 +53,7 @@ func (s *Secrets) Scrub(text string) string {
 func (s *Secrets) ScrubCut(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used.Cut(text)
+	return s.used.ScrubCut(text)
 }
 
 // Error takes the secrets out of an error's text. What errors.Is finds in it is
@@ -62,16 +62,16 @@ func (s *Secrets) Error(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &scrubbed{text: s.Scrub(err.Error()), err: err}
+	return &scrubbedError{text: s.Scrub(err.Error()), err: err}
 }
 
-type scrubbed struct {
+type scrubbedError struct {
 	text string
 	err  error
 }
 
 // Error implements error.
-func (e *scrubbed) Error() string { return e.text }
+func (e *scrubbedError) Error() string { return e.text }
 
 // Is looks into the error that is hidden.
-func (e *scrubbed) Is(target error) bool { return errors.Is(e.err, target) }
+func (e *scrubbedError) Is(target error) bool { return errors.Is(e.err, target) }

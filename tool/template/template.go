@@ -28,14 +28,14 @@ type Part struct {
 	Path []string // of a reference, after its kind; a secret's has one element
 }
 
-// Text is a template, its parts in order.
-type Text []Part
+// Template is a template, its parts in order.
+type Template []Part
 
 // Parse reads a template: {{ args.NAME }}, {{ args.NAME.MEMBER }} and
 // {{ secrets.NAME }} are references, everything outside of {{ }} is literal.
 // The error names what stands between braces and is none of these.
-func Parse(s string) (Text, error) {
-	var t Text
+func Parse(s string) (Template, error) {
+	var t Template
 	for {
 		before, rest, found := strings.Cut(s, "{{")
 		if before != "" {
@@ -70,16 +70,16 @@ func reference(s string) (Part, error) {
 	return Part{Kind: kind, Path: words[1:]}, nil
 }
 
-// Only is the reference that a template consists of, if it is nothing else.
-func (t Text) Only() (Part, bool) {
+// SingleReference is the reference that a template consists of, if it is nothing else.
+func (t Template) SingleReference() (Part, bool) {
 	if len(t) == 1 && t[0].Kind != Literal {
 		return t[0], true
 	}
 	return Part{}, false
 }
 
-// Uses reports whether a template refers to anything of that kind.
-func (t Text) Uses(k Kind) bool {
+// HasKind reports whether a template refers to anything of that kind.
+func (t Template) HasKind(k Kind) bool {
 	for _, p := range t {
 		if p.Kind == k {
 			return true
@@ -90,13 +90,13 @@ func (t Text) Uses(k Kind) bool {
 
 // Expand writes the template out. Arguments read as String says; one that is
 // not there is "". The error names a secret that is not there.
-func (t Text) Expand(args map[string]any, secrets *Secrets) (string, error) {
+func (t Template) Expand(args map[string]any, secrets *Secrets) (string, error) {
 	var b strings.Builder
 	for _, p := range t {
 		switch p.Kind {
 		case Args:
 			v, _ := p.Value(args)
-			b.WriteString(String(v))
+			b.WriteString(FormatValue(v))
 		case Secret:
 			s, err := secrets.Get(p.Path[0])
 			if err != nil {
@@ -124,9 +124,9 @@ func (p Part) Value(args map[string]any) (any, bool) {
 	return v, v != nil
 }
 
-// String is a JSON value as text: a text as it is, null as "", a number as it
+// FormatValue is a JSON value as text: a text as it is, null as "", a number as it
 // was written, anything else as JSON.
-func String(v any) string {
+func FormatValue(v any) string {
 	switch t := v.(type) {
 	case nil:
 		return ""

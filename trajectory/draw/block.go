@@ -13,33 +13,33 @@ type block struct {
 // card is one node in a block.
 type card struct {
 	caption
-	node     int                 // index into round.nodes
-	lane     bool                // it is a later step of a lane
-	parent   int                 // index into block.cards, -1 for none
-	relation trajectory.Relation // by which it hangs on its parent
-	title    string              // the name, where it stands in the head
-	chips    []chip
-	lines    []line
-	below    bool    // the chips stand in the first line, to leave the head to the name
-	bySays   string  // as much of by as has room
-	byRight  float64 // where it ends
-	x, y     float64 // from the block's upper left corner
-	w, h     float64
+	node          int                 // index into round.nodes
+	lane          bool                // it is a later step of a lane
+	parent        int                 // index into block.cards, -1 for none
+	relation      trajectory.Relation // by which it hangs on its parent
+	title         string              // the name, where it stands in the head
+	chips         []chip
+	lines         []line
+	chipsBelow    bool    // the chips stand in the first line, to leave the head to the name
+	relationText  string  // as much of by as has room
+	relationRight float64 // where it ends
+	x, y          float64 // from the block's upper left corner
+	w, h          float64
 }
 
 // All lengths are pixels.
 const (
-	cardWidth = 262
-	indent    = 17  // of a card from the one that it hangs on
-	deepest   = 5   // indents there are
-	cardGap   = 5   // between the cards of a block
-	framePad  = 4   // from the frame around a block of several cards to these
-	rowGap    = 14  // between the rows of a pile
-	pileHigh  = 420 // a pile that is higher goes on beside itself
+	cardWidth      = 262
+	indent         = 17  // of a card from the one that it hangs on
+	maxIndents     = 5   // indents there are
+	cardGap        = 5   // between the cards of a block
+	framePad       = 4   // from the frame around a block of several cards to these
+	rowGap         = 14  // between the rows of a pile
+	maxStackHeight = 420 // a pile that is higher goes on beside itself
 )
 
 // arrange gives the cards their sizes and places.
-func (b *block) arrange(tags [][]tag) {
+func (b *block) arrange(tags [][]edgeTag) {
 	var tops []int // the cards that hang on none
 	for i := range b.cards {
 		if b.cards[i].parent < 0 {
@@ -51,7 +51,7 @@ func (b *block) arrange(tags [][]tag) {
 	for i := range b.cards {
 		c := &b.cards[i]
 		if c.parent >= 0 {
-			depth[i] = min(depth[c.parent]+1, deepest)
+			depth[i] = min(depth[c.parent]+1, maxIndents)
 			if c.lane {
 				depth[i] = 1
 			}
@@ -63,8 +63,8 @@ func (b *block) arrange(tags [][]tag) {
 		high += c.h + cardGap
 	}
 	b.w, b.h = cardWidth, high-cardGap
-	if len(tops) > few && b.h > pileHigh {
-		b.wrap(tops)
+	if len(tops) > maxLanes && b.h > maxStackHeight {
+		b.wrapColumns(tops)
 	}
 	if len(b.cards) > 1 {
 		b.w, b.h = b.w+2*framePad, b.h+2*framePad
@@ -75,9 +75,9 @@ func (b *block) arrange(tags [][]tag) {
 	}
 }
 
-// wrap lays a high pile out in several columns, row after row.
-func (b *block) wrap(tops []int) {
-	columns := min(5, int(b.h/pileHigh)+1)
+// wrapColumns lays a high pile out in several columns, row after row.
+func (b *block) wrapColumns(tops []int) {
+	columns := min(5, int(b.h/maxStackHeight)+1)
 	y := 0.0
 	for at := 0; at < len(tops); at += columns {
 		deep := 0.0
@@ -99,8 +99,8 @@ func (b *block) wrap(tops []int) {
 	b.w, b.h = float64(columns)*(cardWidth+cardGap)-cardGap, y-rowGap
 }
 
-// take adds the cards of another block.
-func (b *block) take(cards []card) {
+// addCards adds the cards of another block.
+func (b *block) addCards(cards []card) {
 	shift := len(b.cards)
 	for _, c := range cards {
 		if c.parent >= 0 {

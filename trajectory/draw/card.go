@@ -10,18 +10,18 @@ import (
 
 // Sizes on a card, pixels.
 const (
-	headHigh   = 22   // the line with what it is
-	silentHigh = 19   // an answer that says nothing
-	lineHigh   = 15   // a line below
-	footHigh   = 6    // below the last line
-	padLeft    = 12   // from the edge to the text
-	padRight   = 7    // from the text to the edge
-	headSize   = 11.5 // letters of the head
-	textSize   = 11.5
-	chipSize   = 9.5
-	chipHigh   = 14
-	chipPad    = 9
-	chipGap    = 4
+	headHeight  = 22   // the line with what it is
+	emptyHeight = 19   // an answer that says nothing
+	lineHeight  = 15   // a line below
+	footHeight  = 6    // below the last line
+	padLeft     = 12   // from the edge to the text
+	padRight    = 7    // from the text to the edge
+	headSize    = 11.5 // letters of the head
+	textSize    = 11.5
+	chipSize    = 9.5
+	chipHeight  = 14
+	chipPad     = 9
+	chipGap     = 4
 )
 
 // line is one line of text below the head.
@@ -39,55 +39,55 @@ type chip struct {
 
 // fill decides what of its caption and its tags a card of that width shows, and
 // so how high it is.
-func (c *card) fill(w float64, tags []tag) {
+func (c *card) fill(w float64, tags []edgeTag) {
 	c.w = w
 	c.chips = chipsOf(tags, w)
 	left := w - padRight
 	if len(c.chips) > 0 {
 		left = c.chips[0].x - 5
 	}
-	c.bySays = shorten(c.by, (left-w*0.45)/chipSize)
+	c.relationText = shorten(c.by, (left-w*0.45)/chipSize)
 	if c.by != "" {
-		c.byRight = left
-		left -= width(c.bySays)*chipSize + 5
+		c.relationRight = left
+		left -= width(c.relationText)*chipSize + 5
 	}
 	needs := padLeft + width(c.head())*headSize + 7 + width(c.name)*headSize*1.05
-	c.lines, c.title, c.below = nil, c.name, false
+	c.lines, c.title, c.chipsBelow = nil, c.name, false
 	switch whole := w - padRight; {
 	case c.name == "" || needs <= left:
 	case needs <= whole && c.by == "" && len(c.parts) > 0:
-		c.below = true
+		c.chipsBelow = true
 	default:
-		c.lines = append(c.lines, line{"name", "", middle(c.name, (whole-padLeft)/headSize/1.05)})
+		c.lines = append(c.lines, line{"name", "", shortenMiddle(c.name, (whole-padLeft)/headSize/1.05)})
 		c.title = ""
 	}
 	for i, p := range c.parts {
 		room := w - padLeft - padRight
-		if c.below && i == 0 {
+		if c.chipsBelow && i == 0 {
 			room, p.lines = c.chips[0].x-5-padLeft, 1
 		}
 		c.lines = append(c.lines, p.wrap(room/textSize)...)
 	}
-	c.h = headHigh
+	c.h = headHeight
 	switch n := len(c.lines); {
 	case n > 0:
-		c.h = headHigh + float64(n)*lineHigh + footHigh
-	case c.silent:
-		c.h = silentHigh
+		c.h = headHeight + float64(n)*lineHeight + footHeight
+	case c.empty:
+		c.h = emptyHeight
 	}
 }
 
 // head is what begins a card: its word, and how it stands.
 func (c caption) head() string {
-	return strings.TrimSpace(c.word + " " + c.stands())
+	return strings.TrimSpace(c.word + " " + c.statusText())
 }
 
-// stands says that it failed or has not ended, "" where there is nothing to say.
-func (c caption) stands() string {
+// statusText says that it failed or has not ended, "" where there is nothing to say.
+func (c caption) statusText() string {
 	switch {
 	case c.failed:
 		return "failed"
-	case c.open:
+	case c.unfinished:
 		return "goes on"
 	}
 	return ""
@@ -114,14 +114,14 @@ func (p part) wrap(room float64) []line {
 
 // chipsOf lays the tags of a card out at its right edge, as many as have room on
 // about half of it; the last one says how many are left.
-func chipsOf(tags []tag, w float64) []chip {
+func chipsOf(tags []edgeTag, w float64) []chip {
 	tags = slices.Clone(tags)
 	slices.SortStableFunc(tags, compareTags)
 	room := w*0.55 - padRight
 	var out []chip
 	used := 0.0
 	for i, t := range tags {
-		c := newChip(t.words(), t.says(), typeClass(t.other.Type()))
+		c := newChip(t.shortText(), t.longText(), typeClass(t.other.Type()))
 		left := room - used
 		if i < len(tags)-1 {
 			left -= 28 // for how many are left
@@ -129,7 +129,7 @@ func chipsOf(tags []tag, w float64) []chip {
 		if i > 0 && c.w > left {
 			var tips []string
 			for _, more := range tags[i:] {
-				tips = append(tips, more.says())
+				tips = append(tips, more.longText())
 			}
 			c = newChip(fmt.Sprintf("+%d", len(tags)-i), strings.Join(tips, "\n"), "")
 		} else if c.w > left {
@@ -153,8 +153,8 @@ func newChip(text, tip, class string) chip {
 	return chip{text: text, tip: tip, class: class, w: width(text)*chipSize + chipPad}
 }
 
-// words is a tag in short.
-func (t tag) words() string {
+// shortText is a tag in short.
+func (t edgeTag) shortText() string {
 	s := t.name
 	if t.relation != trajectory.RefersTo && t.relation != trajectory.Triggers && t.relation != trajectory.HasConclusion {
 		s = plain(string(t.relation)) + " " + s
@@ -168,7 +168,7 @@ func (t tag) words() string {
 	return "\u2192 " + s
 }
 
-func (t tag) says() string {
+func (t edgeTag) longText() string {
 	if t.in {
 		return fmt.Sprintf("%s: from %s", t.relation, t.other)
 	}
@@ -183,7 +183,7 @@ func (d *drawing) block(b *block, nodes []trajectory.Node, x, y float64) {
 	}
 	for i, c := range b.cards {
 		if c.parent >= 0 {
-			d.twig(b, i, nodes, x, y)
+			d.childLine(b, i, nodes, x, y)
 		}
 	}
 	for _, c := range b.cards {
@@ -191,9 +191,9 @@ func (d *drawing) block(b *block, nodes []trajectory.Node, x, y float64) {
 	}
 }
 
-// twig leads from the foot of a card to the side of one that hangs on it. That of
+// childLine leads from the foot of a card to the side of one that hangs on it. That of
 // a lane goes on where the one before ends.
-func (d *drawing) twig(b *block, i int, nodes []trajectory.Node, x, y float64) {
+func (d *drawing) childLine(b *block, i int, nodes []trajectory.Node, x, y float64) {
 	from, to := b.cards[b.cards[i].parent], b.cards[i]
 	class := relationClass(to.relation)
 	left, begin := x+to.x-indent+8, y+from.y+from.h
@@ -205,9 +205,9 @@ func (d *drawing) twig(b *block, i int, nodes []trajectory.Node, x, y float64) {
 		for b.cards[mate].x > to.x {
 			mate--
 		}
-		begin = y + b.cards[mate].y + headHigh/2
+		begin = y + b.cards[mate].y + headHeight/2
 	}
-	at := y + to.y + headHigh/2
+	at := y + to.y + headHeight/2
 	d.printf(`<path class="line %s" d="M%s %sV%sQ%s %s %s %sH%s" marker-end="url(#tip-%s)"><title>%s</title></path>`+"\n",
 		class, px(left), px(begin), px(at-6), px(left), px(at), px(left+6), px(at), px(x+to.x), class,
 		escape(fmt.Sprintf("%s: %s to %s", to.relation, nodes[from.node].ID, nodes[to.node].ID)))
@@ -218,7 +218,7 @@ func (d *drawing) card(c card, n trajectory.Node, x, y float64) {
 	for _, is := range []struct {
 		so   bool
 		name string
-	}{{c.active, "active"}, {c.failed, "failed"}, {c.open && !c.failed, "open"}, {c.off, "off"}} {
+	}{{c.active, "active"}, {c.failed, "failed"}, {c.unfinished && !c.failed, "open"}, {c.inactive, "off"}} {
 		if is.so {
 			class = append(class, is.name)
 		}
@@ -227,26 +227,26 @@ func (d *drawing) card(c card, n trajectory.Node, x, y float64) {
 	d.printf(`<rect class="card" width="%[1]s" height="%[2]s" rx="7"/><rect class="tint" width="%[1]s" height="%[2]s" rx="7"/>`, px(c.w), px(c.h))
 	d.printf(`<path class="bar" d="M5 0H7A7 7 0 0 0 0 7V%sA7 7 0 0 0 7 %sH5z"/>`+"\n", px(c.h-7), px(c.h))
 	d.printf(`<text class="head" x="%d" y="%s"><tspan class="word">%s</tspan>`, padLeft, px(min(15, c.h/2+4)), escape(c.word))
-	if s := c.stands(); s != "" {
+	if s := c.statusText(); s != "" {
 		d.printf(`<tspan class="stands" dx="5">%s</tspan>`, s)
 	}
 	if c.title != "" {
 		d.printf(`<tspan class="name" dx="7">%s</tspan>`, escape(c.title))
 	}
 	d.printf("</text>\n")
-	if c.bySays != "" {
-		d.printf(`<text class="by" x="%s" y="15" text-anchor="end">%s</text>`, px(c.byRight), escape(c.bySays))
+	if c.relationText != "" {
+		d.printf(`<text class="by" x="%s" y="15" text-anchor="end">%s</text>`, px(c.relationRight), escape(c.relationText))
 	}
 	chipTop := 4.0
-	if c.below {
-		chipTop = headHigh - 0.5
+	if c.chipsBelow {
+		chipTop = headHeight - 0.5
 	}
 	for _, chip := range c.chips {
 		d.printf(`<g class="%s" transform="translate(%s %s)"><title>%s</title><rect class="edge" width="%s" height="%d" rx="4"/><text class="tag" x="4.5" y="10.3">%s</text></g>`+"\n",
-			chip.class, px(chip.x), px(chipTop), escape(chip.tip), px(chip.w), chipHigh, escape(chip.text))
+			chip.class, px(chip.x), px(chipTop), escape(chip.tip), px(chip.w), chipHeight, escape(chip.text))
 	}
 	for i, l := range c.lines {
-		d.text(l, c.w, headHigh+float64(i)*lineHigh+10.5)
+		d.text(l, c.w, headHeight+float64(i)*lineHeight+10.5)
 	}
 	if c.active {
 		d.printf(`<path class="flag" d="M%s -10h46a4 4 0 0 1 4 4v6a4 4 0 0 1 -4 4h-46a4 4 0 0 1 -4 -4v-6a4 4 0 0 1 4 -4z"/><text class="flagged" x="%s" y="0.3">active</text>`,
@@ -259,7 +259,7 @@ func (d *drawing) card(c card, n trajectory.Node, x, y float64) {
 // right.
 func (d *drawing) text(l line, w, y float64) {
 	x, direction := float64(padLeft), ""
-	if leftward(l.text) {
+	if isRightToLeft(l.text) {
 		x, direction = w-padRight, ` direction="rtl"`
 	}
 	sign := ""

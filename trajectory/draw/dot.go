@@ -15,16 +15,16 @@ const labelWidth = 20
 // the full text.
 func DOT(g *trajectory.Graph) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph trajectory {\n  label=%s;\n  tooltip=\" \";\n", dotText(heading(g)))
+	fmt.Fprintf(&b, "digraph trajectory {\n  label=%s;\n  tooltip=\" \";\n", dotText(graphTitle(g)))
 	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"Helvetica\", fontsize=10];\n" +
 		"  edge [fontname=\"Helvetica\", fontsize=8, color=\"#6b7280\"];\n")
 	rounds, bridges := split(g)
-	m := marked(g)
+	m := findActivity(g)
 	for _, r := range rounds {
 		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=\"Round %d\"; color=\"#d1d5db\";\n", r.number, r.number)
 		for _, n := range r.nodes {
 			fmt.Fprintf(&b, "    %s [label=%s, tooltip=%s, %s];\n",
-				dotText(string(n.ID)), dotText(strings.Join(label(n, m), "\n")), dotText(tooltip(n)), dotLook(n, m))
+				dotText(string(n.ID)), dotText(strings.Join(nodeLabel(n, m), "\n")), dotText(tooltip(n)), dotStyle(n, m))
 		}
 		b.WriteString("  }\n")
 		for _, e := range r.edges {
@@ -49,17 +49,17 @@ func dotText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r", "", "\n", `\n`).Replace(s) + `"`
 }
 
-// dotLook is how a node is drawn: in the colour of its type, red where it
+// dotStyle is how a node is drawn: in the colour of its type, red where it
 // failed, with a thick edge where an active branch ends and a broken one where
 // none leads there.
-func dotLook(n trajectory.Node, m marks) string {
+func dotStyle(n trajectory.Node, m activity) string {
 	c := captionOf(n, m, "")
-	light, _ := colour(n.Type)
+	light, _ := typeColours(n.Type)
 	look := fmt.Sprintf("color=%q, fillcolor=%q", light, light+"14")
 	switch {
 	case c.failed:
 		look = `color="#dc2626", fillcolor="#fef2f2", fontcolor="#b91c1c"`
-	case c.off:
+	case c.inactive:
 		look = fmt.Sprintf("color=%q, style=\"rounded,dashed\", fontcolor=\"#6b7280\"", light)
 	}
 	if c.active {
@@ -68,8 +68,8 @@ func dotLook(n trajectory.Node, m marks) string {
 	return look
 }
 
-// label is a node in a few lines.
-func label(n trajectory.Node, m marks) []string {
+// nodeLabel is a node in a few lines.
+func nodeLabel(n trajectory.Node, m activity) []string {
 	c := captionOf(n, m, "")
 	out := []string{c.head()}
 	if c.active {
@@ -87,8 +87,8 @@ func label(n trajectory.Node, m marks) []string {
 	return out
 }
 
-// heading says whose graph it is.
-func heading(g *trajectory.Graph) string {
+// graphTitle says whose graph it is.
+func graphTitle(g *trajectory.Graph) string {
 	h := "Trajectory of session " + plain(g.Session)
 	if g.Sub > 0 {
 		h += fmt.Sprintf(", sub-agent %d", g.Sub)

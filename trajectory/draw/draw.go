@@ -66,8 +66,8 @@ func split(g *trajectory.Graph) (rounds []round, bridges []trajectory.Edge) {
 	return rounds, bridges
 }
 
-// colour is that of a type on light and on dark ground.
-func colour(t trajectory.Type) (light, dark string) {
+// typeColours is that of a type on light and on dark ground.
+func typeColours(t trajectory.Type) (light, dark string) {
 	switch t {
 	case trajectory.Query:
 		return "#2563eb", "#60a5fa"
@@ -93,8 +93,8 @@ func colour(t trajectory.Type) (light, dark string) {
 	return "#6b7280", "#9ca3af"
 }
 
-// present lists the types that a graph has, in their order, with how many.
-func present(g *trajectory.Graph) (types []trajectory.Type, counts map[trajectory.Type]int) {
+// typesIn lists the types that a graph has, in their order, with how many.
+func typesIn(g *trajectory.Graph) (types []trajectory.Type, counts map[trajectory.Type]int) {
 	counts = map[trajectory.Type]int{}
 	for _, n := range g.Nodes {
 		counts[n.Type]++

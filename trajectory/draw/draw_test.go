@@ -27,7 +27,7 @@ const name = "\\\"];`<b>#1;&"
 func everything(t *testing.T) *trajectory.Graph {
 	t.Helper()
 	var records []trajectory.Record
-	b := trajectory.NewBook(nil, nil)
+	b := trajectory.NewRecorderPool(nil, nil)
 	one, release, err := b.Open(t.Context(), trajectory.Key{User: "ann", Session: "s<1>", Round: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func everything(t *testing.T) *trajectory.Graph {
 	by := trajectory.Attribution{Run: "r1", Path: "work/ask", Agent: "buyer"}
 	say := func(messages ...convo.Message) {
 		t.Helper()
-		_, err := one.Say(trajectory.Said{By: by}, messages...)
+		_, err := one.AddMessages(trajectory.MessageOptions{By: by}, messages...)
 		do(err)
 	}
 	say(
@@ -56,7 +56,7 @@ func everything(t *testing.T) *trajectory.Graph {
 		convo.Message{Role: convo.Tool, CallID: "2", Text: "9 rows"},
 		convo.Message{Role: convo.Tool, CallID: "3", Text: "no such file", Failed: true},
 	)
-	add := func(n trajectory.New) trajectory.ID {
+	add := func(n trajectory.NewNode) trajectory.ID {
 		t.Helper()
 		n.By = by
 		id, err := one.Add(n)
@@ -64,20 +64,20 @@ func everything(t *testing.T) *trajectory.Graph {
 		return id
 	}
 	after := func(ids ...trajectory.ID) []trajectory.ID { return ids }
-	table := add(trajectory.New{Type: trajectory.Table, Name: "orders", Description: "Orders of October, a row each", After: after("Action(action00001)"), Relation: trajectory.ToolOutput})
-	column := add(trajectory.New{Type: trajectory.Column, Name: "promised_at", After: after(table), Relation: trajectory.HasColumn})
-	add(trajectory.New{Type: trajectory.Column, Name: "price", Attributes: map[string]any{"unit": "EUR", "nulls": 0}, After: after(table), Relation: trajectory.HasColumn})
-	add(trajectory.New{Type: trajectory.Knowledge, Name: name, After: after("Query(query00000)"), Relation: trajectory.FindRelevantKnowledge})
-	skill := add(trajectory.New{Type: trajectory.Skill, Name: "spreadsheets", After: after("Action(action00000)"), Relation: "chosen_by_hand"})
-	script := add(trajectory.New{Type: trajectory.Script, Name: "late.py", After: after(skill), Relation: trajectory.HasScript})
+	table := add(trajectory.NewNode{Type: trajectory.Table, Name: "orders", Description: "Orders of October, a row each", After: after("Action(action00001)"), Relation: trajectory.ToolOutput})
+	column := add(trajectory.NewNode{Type: trajectory.Column, Name: "promised_at", After: after(table), Relation: trajectory.HasColumn})
+	add(trajectory.NewNode{Type: trajectory.Column, Name: "price", Attributes: map[string]any{"unit": "EUR", "nulls": 0}, After: after(table), Relation: trajectory.HasColumn})
+	add(trajectory.NewNode{Type: trajectory.Knowledge, Name: name, After: after("Query(query00000)"), Relation: trajectory.FindRelevantKnowledge})
+	skill := add(trajectory.NewNode{Type: trajectory.Skill, Name: "spreadsheets", After: after("Action(action00000)"), Relation: "chosen_by_hand"})
+	script := add(trajectory.NewNode{Type: trajectory.Script, Name: "late.py", After: after(skill), Relation: trajectory.HasScript})
 	do(one.Link(column, script, trajectory.RefersTo))
-	add(trajectory.New{Type: trajectory.File, Name: "late.xlsx", Attributes: map[string]any{trajectory.Text: hostile}, After: after(script), Relation: trajectory.Produces})
-	add(trajectory.New{Type: trajectory.State, Attributes: map[string]any{trajectory.Text: "A dead end."}, After: after("Action(action00003)"), Pointer: trajectory.Keep})
+	add(trajectory.NewNode{Type: trajectory.File, Name: "late.xlsx", Attributes: map[string]any{trajectory.AttrText: hostile}, After: after(script), Relation: trajectory.Produces})
+	add(trajectory.NewNode{Type: trajectory.State, Attributes: map[string]any{trajectory.AttrText: "A dead end."}, After: after("Action(action00003)"), Pointer: trajectory.PointerKeep})
 	say(convo.Message{Role: convo.Assistant, Text: hostile})
 	records = append(records, one.Record())
 	two := trajectory.Record{Key: trajectory.Key{User: "ann", Session: "s<1>", Round: 2}, Initial: "Query(query00001)", Current: after("Query(query00001)")}
-	two.Nodes = []trajectory.Node{{ID: "Query(query00001)", Type: trajectory.Query, Round: 2, Attributes: trajectory.Attributes{trajectory.Text: strings.Repeat("\u65e5\u672c\u8a9e", 40) + " \U0001F468\u200d\U0001F469\u200d\U0001F467"}}}
-	g, err := trajectory.Join(append(records, two)...)
+	two.Nodes = []trajectory.Node{{ID: "Query(query00001)", Type: trajectory.Query, Round: 2, Attributes: trajectory.Attributes{trajectory.AttrText: strings.Repeat("\u65e5\u672c\u8a9e", 40) + " \U0001F468\u200d\U0001F469\u200d\U0001F467"}}}
+	g, err := trajectory.JoinRounds(append(records, two)...)
 	do(err)
 	return g
 }
@@ -254,7 +254,7 @@ func TestTheSameGraphGivesTheSameBytes(t *testing.T) {
 
 func TestAnEmptyGraphIsDrawn(t *testing.T) {
 	t.Parallel()
-	g, err := trajectory.Join(trajectory.Record{Key: trajectory.Key{Session: "s", Round: 1}})
+	g, err := trajectory.JoinRounds(trajectory.Record{Key: trajectory.Key{Session: "s", Round: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

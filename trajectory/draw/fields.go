@@ -43,8 +43,8 @@ func fields(s string) string {
 	return strings.Join(parts, ", ")
 }
 
-// worded is an attribute as text: text as it is, else as JSON.
-func worded(v any) string {
+// attributeText is an attribute as text: text as it is, else as JSON.
+func attributeText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}

@@ -15,8 +15,8 @@ type vertex struct {
 	layer int
 	w, h  float64
 	x     float64 // its middle
-	up    []link
-	down  []link
+	up    []weightedLink
+	down  []weightedLink
 }
 
 // What a vertex is that is no block.
@@ -26,30 +26,30 @@ const (
 	exit    // where lines lead to the next panel
 )
 
-// link leads to a vertex of the layer above or below, and pulls at it.
-type link struct {
+// weightedLink leads to a vertex of the layer above or below, and pulls at it.
+type weightedLink struct {
 	to     int
 	weight float64
 }
 
-// strand is one drawn piece of ties, from a vertex to one a layer below.
-type strand struct {
-	from, to int
-	ties     []tie // that run through it, at least one
+// segment is one drawn piece of ties, from a vertex to one a layer below.
+type segment struct {
+	from, to   int
+	connectors []connector // that run through it, at least one
 }
 
 // layers is a panel cut into layers so that all strands lead one layer down.
 type layers struct {
 	vertices []vertex
 	rows     [][]int
-	strands  []strand
+	segments []segment
 	in, out  int // the vertices that are entry and exit, -1 for none
 }
 
 // layered puts blocks into layers by the longest path that leads to them, and
 // leads ties through the layers that they pass. A tie may begin at entry or end
 // at exit.
-func layered(blocks []*block, ties []tie) *layers {
+func layered(blocks []*block, ties []connector) *layers {
 	l := &layers{vertices: make([]vertex, len(blocks), len(blocks)+2), in: -1, out: -1}
 	for i, b := range blocks {
 		l.vertices[i] = vertex{block: i, w: b.w, h: b.h}
@@ -65,9 +65,9 @@ func layered(blocks []*block, ties []tie) *layers {
 			l.out = l.add(vertex{block: exit, w: passWidth})
 		}
 	}
-	l.deepen(ties)
-	shared := map[pass]int{}
-	known := map[way]int{}
+	l.assignLayers(ties)
+	shared := map[passKey]int{}
+	known := map[segmentKey]int{}
 	for _, t := range ties {
 		l.route(t, shared, known)
 	}
@@ -79,7 +79,7 @@ func layered(blocks []*block, ties []tie) *layers {
 		l.rows[v.layer] = append(l.rows[v.layer], i)
 	}
 	for _, row := range l.rows { // where nothing crosses this order stays
-		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(l.rank(a), l.rank(b)) })
+		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(l.sortClass(a), l.sortClass(b)) })
 	}
 	return l
 }
@@ -90,7 +90,7 @@ func (l *layers) add(v vertex) int {
 }
 
 // ends are the vertices that a tie leads from and to.
-func (l *layers) ends(t tie) (from, to int) {
+func (l *layers) ends(t connector) (from, to int) {
 	from, to = t.from, t.to
 	if from == entry {
 		from = l.in
@@ -101,8 +101,8 @@ func (l *layers) ends(t tie) (from, to int) {
 	return from, to
 }
 
-// deepen gives each vertex its layer: entry stands above all, exit below.
-func (l *layers) deepen(ties []tie) {
+// assignLayers gives each vertex its layer: entry stands above all, exit below.
+func (l *layers) assignLayers(ties []connector) {
 	next := make([][]int, len(l.vertices))
 	led := make([]bool, len(l.vertices))
 	for _, t := range ties {
@@ -155,16 +155,16 @@ func depths(next [][]int) []int {
 	return out
 }
 
-// pass is a place where lines of one relation on their way to one vertex pass a
+// passKey is a place where lines of one relation on their way to one vertex pass a
 // layer.
-type pass struct {
+type passKey struct {
 	to       int
 	relation trajectory.Relation
 	layer    int
 }
 
-// way is where a strand leads from and to; card is where it leaves a block.
-type way struct{ from, to, card int }
+// segmentKey is where a strand leads from and to; card is where it leaves a block.
+type segmentKey struct{ from, to, card int }
 
 // passWidth is the room that lines take where they pass a layer, pixels.
 const passWidth = 12
@@ -172,49 +172,49 @@ const passWidth = 12
 // besideWidth is the room of lines that leave a block beside its cards, pixels.
 const besideWidth = 12
 
-func (l *layers) route(t tie, shared map[pass]int, known map[way]int) {
+func (l *layers) route(t connector, shared map[passKey]int, known map[segmentKey]int) {
 	at, to := l.ends(t)
 	for layer := l.vertices[at].layer + 1; layer < l.vertices[to].layer; layer++ {
-		key := pass{to, t.relation, layer}
+		key := passKey{to, t.relation, layer}
 		place, ok := shared[key]
 		if !ok {
 			place = l.add(vertex{block: passing, layer: layer, w: passWidth})
 			shared[key] = place
 		}
-		l.join(t, at, place, known)
+		l.addSegment(t, at, place, known)
 		at = place
 	}
-	l.join(t, at, to, known)
+	l.addSegment(t, at, to, known)
 }
 
-// join makes a strand, unless there is one.
-func (l *layers) join(t tie, from, to int, known map[way]int) {
-	w := way{from, to, -1}
+// addSegment makes a strand, unless there is one.
+func (l *layers) addSegment(t connector, from, to int, known map[segmentKey]int) {
+	w := segmentKey{from, to, -1}
 	if l.vertices[from].block >= 0 {
 		w.card = t.card
 	}
 	if i, ok := known[w]; ok {
-		l.strands[i].ties = append(l.strands[i].ties, t)
+		l.segments[i].connectors = append(l.segments[i].connectors, t)
 		return
 	}
-	known[w] = len(l.strands)
-	l.strands = append(l.strands, strand{from: from, to: to, ties: []tie{t}})
-	weight := pull(t.relation)
+	known[w] = len(l.segments)
+	l.segments = append(l.segments, segment{from: from, to: to, connectors: []connector{t}})
+	weight := edgePull(t.relation)
 	if l.vertices[from].block < 0 && l.vertices[to].block < 0 {
 		weight *= 10 // what passes is straight
 	}
-	l.vertices[from].down = append(l.vertices[from].down, link{to, weight})
-	l.vertices[to].up = append(l.vertices[to].up, link{from, weight})
+	l.vertices[from].down = append(l.vertices[from].down, weightedLink{to, weight})
+	l.vertices[to].up = append(l.vertices[to].up, weightedLink{from, weight})
 }
 
-// course is the pull of the course of the work, which is drawn straight.
-const course = 1000
+// mainPull is the pull of the course of the work, which is drawn straight.
+const mainPull = 1000
 
-// pull is how much an edge wants to be straight.
-func pull(r trajectory.Relation) float64 {
+// edgePull is how much an edge wants to be straight.
+func edgePull(r trajectory.Relation) float64 {
 	switch r {
 	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates:
-		return course
+		return mainPull
 	case trajectory.ContinuesTo:
 		return 0.2
 	default:
@@ -222,30 +222,30 @@ func pull(r trajectory.Relation) float64 {
 	}
 }
 
-// sweeps is how often rows are put in order, down and up in turn.
-const sweeps = 16
+// orderSweeps is how often rows are put in order, down and up in turn.
+const orderSweeps = 16
 
 // order puts each row in the order of the middle of what its vertices are
 // joined to, and keeps what had the fewest crossings.
 func (l *layers) order() {
-	best, least := clones(l.rows), l.crossings()
-	for s := 0; s < sweeps && least > 0; s++ {
+	best, least := cloneRows(l.rows), l.crossings()
+	for s := 0; s < orderSweeps && least > 0; s++ {
 		at := l.places()
 		for i := range l.rows {
 			if s%2 == 0 {
-				l.arrange(l.rows[i], at, func(v *vertex) []link { return v.up })
+				l.arrange(l.rows[i], at, func(v *vertex) []weightedLink { return v.up })
 			} else {
-				l.arrange(l.rows[len(l.rows)-1-i], at, func(v *vertex) []link { return v.down })
+				l.arrange(l.rows[len(l.rows)-1-i], at, func(v *vertex) []weightedLink { return v.down })
 			}
 		}
 		if n := l.crossings(); n < least {
-			best, least = clones(l.rows), n
+			best, least = cloneRows(l.rows), n
 		}
 	}
 	l.rows = best
 }
 
-func clones(rows [][]int) [][]int {
+func cloneRows(rows [][]int) [][]int {
 	out := make([][]int, len(rows))
 	for i, r := range rows {
 		out[i] = slices.Clone(r)
@@ -266,7 +266,7 @@ func (l *layers) places() []int {
 
 // arrange puts one row in order and keeps at, where each vertex stands in its
 // row, up to date.
-func (l *layers) arrange(row, at []int, side func(*vertex) []link) {
+func (l *layers) arrange(row, at []int, side func(*vertex) []weightedLink) {
 	middle := make(map[int]float64, len(row))
 	for i, v := range row {
 		middle[v] = float64(i)
@@ -279,20 +279,20 @@ func (l *layers) arrange(row, at []int, side func(*vertex) []link) {
 		}
 	}
 	slices.SortStableFunc(row, func(a, b int) int {
-		return cmp.Or(cmp.Compare(middle[a], middle[b]), cmp.Compare(l.rank(a), l.rank(b)))
+		return cmp.Or(cmp.Compare(middle[a], middle[b]), cmp.Compare(l.sortClass(a), l.sortClass(b)))
 	})
 	for i, v := range row {
 		at[v] = i
 	}
 }
 
-// rank puts the course of the work to the left of data, and what passes to the
+// sortClass puts the course of the work to the left of data, and what passes to the
 // right of both.
-func (l *layers) rank(v int) int {
+func (l *layers) sortClass(v int) int {
 	switch {
 	case l.vertices[v].block < 0:
 		return 2
-	case slices.ContainsFunc(l.vertices[v].up, func(k link) bool { return k.weight >= course }):
+	case slices.ContainsFunc(l.vertices[v].up, func(k weightedLink) bool { return k.weight >= mainPull }):
 		return 0
 	}
 	return 1

@@ -9,12 +9,12 @@ import (
 
 // header draws the title and the legend into a width and returns how high they
 // are.
-func (d *drawing) header(g *trajectory.Graph, m marks, wide float64) float64 {
-	types, counts := present(g)
-	d.printf(`<text class="heading" x="0" y="16">%s</text>`+"\n", escape(shorten(heading(g), wide/19)))
+func (d *drawing) header(g *trajectory.Graph, m activity, wide float64) float64 {
+	types, counts := typesIn(g)
+	d.printf(`<text class="heading" x="0" y="16">%s</text>`+"\n", escape(shorten(graphTitle(g), wide/19)))
 	rounds, _ := split(g)
 	d.printf(`<text class="subtitle" x="0" y="38">%s</text>`+"\n", escape(fmt.Sprintf("%s, %s, %s",
-		many(len(rounds), "round"), many(len(g.Nodes), "node"), many(len(g.Edges), "edge"))))
+		countOf(len(rounds), "round"), countOf(len(g.Nodes), "node"), countOf(len(g.Edges), "edge"))))
 	l := &legend{d: d, wide: wide, y: 64}
 	for _, t := range types {
 		l.entry(fmt.Sprintf("%s %d", t, counts[t]), 18, `<g class="%s"><rect class="swatch" y="-10" width="12" height="12" rx="3"/></g>`, typeClass(t))
@@ -28,14 +28,14 @@ func (d *drawing) header(g *trajectory.Graph, m marks, wide float64) float64 {
 }
 
 // marks explains how cards are marked, where any is.
-func (l *legend) marks(g *trajectory.Graph, m marks) {
+func (l *legend) marks(g *trajectory.Graph, m activity) {
 	if len(m.current) > 0 {
 		l.entry("an active branch ends here", 52, `<rect class="flag" y="-11" width="46" height="14" rx="4"/><text class="flagged" x="23" y="-0.7">active</text>`)
 	}
 	if slices.ContainsFunc(g.Nodes, func(n trajectory.Node) bool { return captionOf(n, m, "").failed }) {
 		l.entry("failed", 24, `<g class="failed"><rect class="mark" y="-10.5" width="18" height="13" rx="3"/></g>`)
 	}
-	if len(m.off) > 0 {
+	if len(m.inactive) > 0 {
 		l.entry("on no active branch", 24, `<g class="off"><rect class="mark" y="-10.5" width="18" height="13" rx="3"/></g>`)
 	}
 }
@@ -71,7 +71,7 @@ func relations(g *trajectory.Graph) []trajectory.Relation {
 	return out
 }
 
-func many(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -13,14 +13,14 @@ func Mermaid(g *trajectory.Graph) []byte {
 	b.WriteString("flowchart TD\n")
 	names := make(map[trajectory.ID]string, len(g.Nodes))
 	rounds, bridges := split(g)
-	m := marked(g)
+	m := findActivity(g)
 	for _, r := range rounds {
 		fmt.Fprintf(&b, "  subgraph round%d[\"Round %d\"]\n", r.number, r.number)
 		for _, n := range r.nodes {
 			name := fmt.Sprintf("n%d", len(names))
 			names[n.ID] = name
 			var lines []string
-			for _, l := range label(n, m) {
+			for _, l := range nodeLabel(n, m) {
 				lines = append(lines, mermaidText(l))
 			}
 			fmt.Fprintf(&b, "    %s[\"%s\"]:::%s\n", name, strings.Join(lines, "<br/>"), mermaidClass(n, m))
@@ -33,9 +33,9 @@ func Mermaid(g *trajectory.Graph) []byte {
 	for _, e := range bridges {
 		fmt.Fprintf(&b, "  %s -.->|%s| %s\n", names[e.Source], e.Relationship, names[e.Target])
 	}
-	types, _ := present(g)
+	types, _ := typesIn(g)
 	for _, t := range types {
-		light, _ := colour(t)
+		light, _ := typeColours(t)
 		fmt.Fprintf(&b, "  classDef %s stroke:%s,stroke-width:2px\n", t, light)
 	}
 	b.WriteString("  classDef Failed stroke:#dc2626,stroke-width:3px,color:#b91c1c\n")
@@ -54,7 +54,7 @@ func mermaidText(s string) string {
 }
 
 // mermaidClass is a node's type, or that it failed.
-func mermaidClass(n trajectory.Node, m marks) string {
+func mermaidClass(n trajectory.Node, m activity) string {
 	if captionOf(n, m, "").failed {
 		return "Failed"
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// Line is a node of a graph as a list of nodes shows it, one a line: its texts are
+// OutlineLine is a node of a graph as a list of nodes shows it, one a line: its texts are
 // on one line each, without what is not seen, and whole.
-type Line struct {
+type OutlineLine struct {
 	Round int
 	ID    trajectory.ID
 	// Depth is 0 for a step, 1 for what hangs on it, a call or data, and so on.
@@ -31,15 +31,15 @@ type Line struct {
 
 // Outline lists the nodes of a graph round after round: steps in their order, each
 // with what hangs on it below it, then tools.
-func Outline(g *trajectory.Graph) []Line {
+func Outline(g *trajectory.Graph) []OutlineLine {
 	rounds, _ := split(g)
-	m := marked(g)
-	var out []Line
+	m := findActivity(g)
+	var out []OutlineLine
 	for _, r := range rounds {
-		f := fold(r, m)
+		f := toBlocks(r, m)
 		var steps, shelf []int
 		for b := range f.blocks {
-			if f.shelf[b] {
+			if f.isHeader[b] {
 				shelf = append(shelf, b)
 			} else {
 				steps = append(steps, b)
@@ -47,32 +47,32 @@ func Outline(g *trajectory.Graph) []Line {
 		}
 		above := -1
 		for _, b := range steps {
-			out = append(out, f.outline(b, above)...)
+			out = append(out, f.outlineBlock(b, above)...)
 			above = b
 		}
 		for _, b := range shelf {
-			out = append(out, f.outline(b, -1)...)
+			out = append(out, f.outlineBlock(b, -1)...)
 		}
 	}
 	return out
 }
 
-// outline lists the nodes of a block that stands below another.
-func (f *folded) outline(b, above int) []Line {
+// outlineBlock lists the nodes of a block that stands below another.
+func (f *blockRound) outlineBlock(b, above int) []OutlineLine {
 	cards := f.blocks[b].cards
 	depth := make([]int, len(cards))
-	var out []Line
+	var out []OutlineLine
 	for i := range cards {
 		c := &cards[i]
 		n := f.nodes[c.node]
-		l := Line{
+		l := OutlineLine{
 			Round: f.number, ID: n.ID, Called: c.word, Name: c.name, By: c.by,
-			Kind: plain(text(n, trajectory.Kind)), Failed: c.failed, Open: c.open, Active: c.active, Off: c.off,
+			Kind: plain(text(n, trajectory.AttrKind)), Failed: c.failed, Open: c.unfinished, Active: c.active, Off: c.inactive,
 		}
 		if c.parent >= 0 {
 			depth[i] = depth[c.parent] + 1
 		} else {
-			l.After = f.follows(b, above, n.ID)
+			l.After = f.predecessorNames(b, above, n.ID)
 		}
 		l.Depth = depth[i]
 		for _, p := range c.parts {
@@ -87,7 +87,7 @@ func (f *folded) outline(b, above int) []Line {
 		}
 		for _, t := range f.tags[c.node] {
 			if i, ok := f.index[t.other]; !ok || t.other.Type() != trajectory.Tool || f.nodes[i].Name != n.Name {
-				l.Refers = append(l.Refers, t.words())
+				l.Refers = append(l.Refers, t.shortText())
 			}
 		}
 		out = append(out, l)
@@ -95,18 +95,18 @@ func (f *folded) outline(b, above int) []Line {
 	return out
 }
 
-// follows names what a step follows from, nothing where that is the block above
+// predecessorNames names what a step follows from, nothing where that is the block above
 // it as a whole.
-func (f *folded) follows(b, above int, id trajectory.ID) []string {
+func (f *blockRound) predecessorNames(b, above int, id trajectory.ID) []string {
 	var out []string
 	plainly := true
-	for _, t := range f.ties {
+	for _, t := range f.connectors {
 		if t.to != b || !slices.Contains(t.targets, id) {
 			continue
 		}
 		plainly = plainly && t.from == above && t.card < 0
 		for _, s := range t.sources {
-			out = append(out, f.called(s))
+			out = append(out, f.cardTitle(s))
 		}
 	}
 	if plainly {

@@ -10,11 +10,11 @@ import (
 
 // All lengths are pixels.
 const (
-	panelGap = 30   // between panels of a column
-	gutter   = 22   // between columns
-	bandGap  = 44   // between bands
-	widest   = 1532 // of a band, as a window of 1600 shows it
-	aspect   = 1.5  // width to height that a small page wants to have
+	panelGap     = 30   // between panels of a column
+	gutter       = 22   // between columns
+	bandGap      = 44   // between bands
+	maxBandWidth = 1532 // of a band, as a window of 1600 shows it
+	pageAspect   = 1.5  // width to height that a small page wants to have
 )
 
 // page is all panels, in bands that a window shows whole, one below the other;
@@ -30,7 +30,7 @@ func arrange(panels []*panel) *page {
 	p := &page{panels: panels}
 	y := 0.0
 	for len(panels) > 0 {
-		n, w, h := band(panels)
+		n, w, h := placeBand(panels)
 		for _, q := range panels[:n] {
 			q.band = len(p.bands)
 			q.y += y
@@ -43,33 +43,33 @@ func arrange(panels []*panel) *page {
 	return p
 }
 
-// band places the panels that one band takes, and says how many these are and
+// placeBand places the panels that one band takes, and says how many these are and
 // how large it is. Where all that is left fits, its columns are of the height
 // that gives it the shape that is wanted.
-func band(panels []*panel) (n int, w, h float64) {
+func placeBand(panels []*panel) (n int, w, h float64) {
 	highest, sum := 0.0, 0.0
 	for _, p := range panels {
 		highest = max(highest, p.h)
 		sum += p.h + panelGap
 	}
-	limit := max(tallest, panels[0].h)
-	if n, w, h = columns(panels, limit); n < len(panels) {
+	limit := max(maxPanelHeight, panels[0].h)
+	if n, w, h = placeColumns(panels, limit); n < len(panels) {
 		return n, w, h
 	}
-	best, least := limit, max(w, aspect*h)
+	best, least := limit, max(w, pageAspect*h)
 	const tries = 40
 	for i := range tries {
 		try := highest + (min(limit, sum)-highest)*float64(i)/tries
-		if m, w, h := columns(panels, try); m == n && max(w, aspect*h) < least {
-			best, least = try, max(w, aspect*h)
+		if m, w, h := placeColumns(panels, try); m == n && max(w, pageAspect*h) < least {
+			best, least = try, max(w, pageAspect*h)
 		}
 	}
-	return columns(panels, best)
+	return placeColumns(panels, best)
 }
 
-// columns places panels into columns that are no higher than the limit, until
+// placeColumns places panels into columns that are no higher than the limit, until
 // the band is full, and says how many it took.
-func columns(panels []*panel, limit float64) (n int, w, h float64) {
+func placeColumns(panels []*panel, limit float64) (n int, w, h float64) {
 	x, y, wide, column := 0.0, 0.0, 0.0, 0
 	for i, p := range panels {
 		if y > 0 && y+p.h > limit {
@@ -77,7 +77,7 @@ func columns(panels []*panel, limit float64) (n int, w, h float64) {
 			y, wide = 0, 0
 			column++
 		}
-		if i > 0 && x+p.w > widest && (y == 0 || p.w > wide) {
+		if i > 0 && x+p.w > maxBandWidth && (y == 0 || p.w > wide) {
 			return i, w, h
 		}
 		p.x, p.y, p.column = x, y, column
@@ -101,10 +101,10 @@ func (d *drawing) page(p *page) {
 		}
 	}
 	for _, panel := range p.panels {
-		for _, s := range panel.layers.strands {
-			d.strand(panel, s)
+		for _, s := range panel.layers.segments {
+			d.segment(panel, s)
 		}
-		for _, b := range panel.shelf {
+		for _, b := range panel.headers {
 			d.block(b, panel.nodes, panel.x+panelPad, panel.y+panelHead)
 		}
 		for i, b := range panel.blocks {
@@ -129,7 +129,7 @@ func (d *drawing) bridge(page *page, from, to *panel) {
 	line := path{}
 	line.start(x1, y1)
 	class := relationClass(relation)
-	if slices.ContainsFunc(to.bridge, func(t tie) bool { return t.relation != relation }) {
+	if slices.ContainsFunc(to.bridge, func(t connector) bool { return t.relation != relation }) {
 		class = "other"
 	}
 	if from.band != to.band || from.column != to.column {
@@ -148,21 +148,21 @@ func (d *drawing) bridge(page *page, from, to *panel) {
 			line.line(x2, y2)
 		}
 	}
-	said := said(to.bridge)
+	said := connectorLabel(to.bridge)
 	if relation == trajectory.ContinuesTo {
 		said = fmt.Sprintf("continues_to: round %d to round %d", from.number, to.number)
 	}
 	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said))
 }
 
-// strand draws a piece of a tie. Where lines come together they touch with the
+// segment draws a piece of a tie. Where lines come together they touch with the
 // same direction.
-func (d *drawing) strand(p *panel, s strand) {
+func (d *drawing) segment(p *panel, s segment) {
 	a, b := &p.layers.vertices[s.from], &p.layers.vertices[s.to]
 	line := path{}
 	x, begin := p.middle(s.from), p.top(a.layer)+a.h // what passes has no height
-	if s.ties[0].card >= 0 && a.block >= 0 {
-		x = d.beside(p, s, &line)
+	if s.connectors[0].card >= 0 && a.block >= 0 {
+		x = d.lineBeside(p, s, &line)
 	} else {
 		line.start(x, begin)
 		if below := p.bottom(a.layer); below > begin {
@@ -174,12 +174,12 @@ func (d *drawing) strand(p *panel, s strand) {
 		end = p.y + p.h
 	}
 	line.curve(p.middle(s.to), end)
-	relation := s.ties[0].relation
+	relation := s.connectors[0].relation
 	class, tip := relationClass(relation), ""
 	if b.block >= 0 {
 		tip = ` marker-end="url(#tip-` + class + `)"`
 	}
-	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(said(s.ties)))
+	d.printf(`<path class="line %s" d="%s"%s><title>%s</title></path>`+"\n", class, line.String(), tip, escape(connectorLabel(s.connectors)))
 	if class == "other" && b.block >= 0 { // on the side that the line does not come from
 		beside, anchor := p.middle(s.to)+8, "start"
 		if x > p.middle(s.to)+1 {
@@ -190,20 +190,20 @@ func (d *drawing) strand(p *panel, s strand) {
 	}
 }
 
-// said is what runs through a line, in words.
-func said(ties []tie) string {
+// connectorLabel is what runs through a line, in words.
+func connectorLabel(ties []connector) string {
 	var out []string
 	for _, t := range ties {
-		out = append(out, t.says())
+		out = append(out, t.label())
 	}
 	return strings.Join(out, "\n")
 }
 
-// beside leads a line out of the right side of a card and down beside the
+// lineBeside leads a line out of the right side of a card and down beside the
 // block, and returns its x there.
-func (d *drawing) beside(p *panel, s strand, line *path) float64 {
+func (d *drawing) lineBeside(p *panel, s segment, line *path) float64 {
 	b := p.blocks[p.layers.vertices[s.from].block]
-	c := &b.cards[s.ties[0].card]
+	c := &b.cards[s.connectors[0].card]
 	left, top := p.corner(s.from)
 	y := top + c.y + c.h/2
 	out := left + b.w + besideWidth*2/3
@@ -213,9 +213,9 @@ func (d *drawing) beside(p *panel, s strand, line *path) float64 {
 	return out
 }
 
-// between sorts bridges by their rounds: the first that leads to each, and those
+// splitBridges sorts bridges by their rounds: the first that leads to each, and those
 // that leave it.
-func between(rounds []round, bridges []trajectory.Edge) (arrivals []trajectory.Edge, leaves [][]trajectory.Edge) {
+func splitBridges(rounds []round, bridges []trajectory.Edge) (arrivals []trajectory.Edge, leaves [][]trajectory.Edge) {
 	home := map[trajectory.ID]int{}
 	for i, r := range rounds {
 		for _, n := range r.nodes {

@@ -9,35 +9,35 @@ import (
 
 // All lengths are pixels.
 const (
-	gapY      = 17 // between layers
-	panelPad  = 9
-	panelHead = 27  // the line with the round's number
-	tallest   = 880 // a round that is higher goes on in another panel
+	gapY           = 17 // between layers
+	panelPad       = 9
+	panelHead      = 27  // the line with the round's number
+	maxPanelHeight = 880 // a round that is higher goes on in another panel
 )
 
 // panel is a round, or a piece of one, that is laid out. Its places are
 // relative to x and y.
 type panel struct {
-	*folded
-	title  string
-	blocks []*block
-	shelf  []*block
-	ties   []tie // indexes are into blocks
-	layers *layers
-	x, y   float64 // its upper left corner on the page
-	w, h   float64
-	band   int
-	column int
-	head   float64   // above the first layer
-	tops   []float64 // of the layers, from the panel's
-	deep   []float64 // how high the layers are
-	shift  float64   // from a layer's x to the panel's
-	bridge []tie     // how the panel before leads here
+	*blockRound
+	title        string
+	blocks       []*block
+	headers      []*block
+	connectors   []connector // indexes are into blocks
+	layers       *layers
+	x, y         float64 // its upper left corner on the page
+	w, h         float64
+	band         int
+	column       int
+	head         float64     // above the first layer
+	layerTops    []float64   // of the layers, from the panel's
+	layerHeights []float64   // how high the layers are
+	shift        float64     // from a layer's x to the panel's
+	bridge       []connector // how the panel before leads here
 }
 
 // top and bottom are where a layer begins and ends on the page.
-func (p *panel) top(layer int) float64    { return p.y + p.tops[layer] }
-func (p *panel) bottom(layer int) float64 { return p.top(layer) + p.deep[layer] }
+func (p *panel) top(layer int) float64    { return p.y + p.layerTops[layer] }
+func (p *panel) bottom(layer int) float64 { return p.top(layer) + p.layerHeights[layer] }
 
 // middle is the x of a vertex on the page.
 func (p *panel) middle(v int) float64 { return p.x + p.shift + p.layers.vertices[v].x }
@@ -48,14 +48,14 @@ func (p *panel) corner(b int) (x, y float64) {
 	return p.middle(b) - p.blocks[v.block].w/2, p.top(v.layer)
 }
 
-// lay gives all that is in a panel its place.
-func (p *panel) lay() {
-	p.layers = layered(p.blocks, p.ties)
+// layOut gives all that is in a panel its place.
+func (p *panel) layOut() {
+	p.layers = layered(p.blocks, p.connectors)
 	p.layers.order()
 	wide := p.layers.place()
 	p.w = max(cardWidth+2*framePad, wide) + 2*panelPad
 	p.shift = (p.w - wide) / 2
-	p.head = panelHead + shelve(p.shelf, p.w-2*panelPad)
+	p.head = panelHead + layOutHeaders(p.headers, p.w-2*panelPad)
 	p.h = p.head + panelPad/2
 	y := p.head
 	for layer, row := range p.layers.rows {
@@ -63,7 +63,7 @@ func (p *panel) lay() {
 		for _, v := range row {
 			high = max(high, p.layers.vertices[v].h)
 		}
-		p.tops, p.deep = append(p.tops, y), append(p.deep, high)
+		p.layerTops, p.layerHeights = append(p.layerTops, y), append(p.layerHeights, high)
 		switch {
 		case high > 0:
 			p.h = y + high + panelPad
@@ -77,9 +77,9 @@ func (p *panel) lay() {
 	}
 }
 
-// shelve lays the blocks of a shelf out in lines of that width, and returns how
+// layOutHeaders lays the blocks of a shelf out in lines of that width, and returns how
 // high they are.
-func shelve(shelf []*block, wide float64) float64 {
+func layOutHeaders(shelf []*block, wide float64) float64 {
 	x, y, line := 0.0, 0.0, 0.0
 	for _, b := range shelf {
 		if x > 0 && x+b.w > wide {
@@ -101,55 +101,55 @@ func shelve(shelf []*block, wide float64) float64 {
 
 // newPanels lays a round out, in several panels where it is long; leaves are
 // the bridges that leave it, and arrival is one that leads to it.
-func newPanels(r round, m marks, leaves []trajectory.Edge, arrival trajectory.Edge) []*panel {
-	f := fold(r, m)
-	f.size()
-	pieces := f.cut()
+func newPanels(r round, m activity, leaves []trajectory.Edge, arrival trajectory.Edge) []*panel {
+	f := toBlocks(r, m)
+	f.sizeCards()
+	pieces := f.splitPanels()
 	of := make([]int, len(f.blocks))
 	panels := make([]*panel, pieces.count)
 	at := make([]int, len(f.blocks)) // indexes into the blocks of the panels
 	for i := range panels {
-		panels[i] = &panel{folded: f, title: fmt.Sprintf("Round %d", r.number)}
+		panels[i] = &panel{blockRound: f, title: fmt.Sprintf("Round %d", r.number)}
 		if pieces.count > 1 {
 			panels[i].title = fmt.Sprintf("Round %d \u00b7 %d of %d", r.number, i+1, pieces.count)
 		}
 	}
 	for b := range f.blocks {
-		p := panels[pieces.of[b]]
-		of[b] = pieces.of[b]
-		if f.shelf[b] {
-			panels[0].shelf = append(panels[0].shelf, &f.blocks[b])
+		p := panels[pieces.panelOf[b]]
+		of[b] = pieces.panelOf[b]
+		if f.isHeader[b] {
+			panels[0].headers = append(panels[0].headers, &f.blocks[b])
 			continue
 		}
 		at[b] = len(p.blocks)
 		p.blocks = append(p.blocks, &f.blocks[b])
 	}
-	f.spread(panels, of, at)
-	f.arrive(panels, of, at, arrival)
-	f.leave(panels[len(panels)-1], of, at, leaves)
-	f.size()
+	f.assignConnectors(panels, of, at)
+	f.connectArrival(panels, of, at, arrival)
+	f.connectLeaves(panels[len(panels)-1], of, at, leaves)
+	f.sizeCards()
 	for _, p := range panels {
-		p.lay()
+		p.layOut()
 	}
 	return panels
 }
 
-// spread gives each tie to its panel. One that leads to the next panel ends
+// assignConnectors gives each tie to its panel. One that leads to the next panel ends
 // below the one and begins above the other; one that leads farther becomes
 // tags.
-func (f *folded) spread(panels []*panel, of, at []int) {
-	for _, t := range f.ties {
+func (f *blockRound) assignConnectors(panels []*panel, of, at []int) {
+	for _, t := range f.connectors {
 		from, to := of[t.from], of[t.to]
 		local := t
 		local.from, local.to = at[t.from], at[t.to]
 		switch {
 		case from == to:
-			panels[from].ties = append(panels[from].ties, local)
+			panels[from].connectors = append(panels[from].connectors, local)
 		case from+1 == to:
 			up, down := local, local
 			up.to, down.from, down.card = exit, entry, -1
-			panels[from].ties = append(panels[from].ties, up)
-			panels[to].ties = append(panels[to].ties, down)
+			panels[from].connectors = append(panels[from].connectors, up)
+			panels[to].connectors = append(panels[to].connectors, down)
 			panels[to].bridge = append(panels[to].bridge, t)
 		default:
 			for _, e := range t.edges() {
@@ -158,11 +158,11 @@ func (f *folded) spread(panels []*panel, of, at []int) {
 			}
 		}
 	}
-	f.clarify(of)
+	f.labelEntries(of)
 }
 
 // edges are those that a tie stands for.
-func (t tie) edges() []trajectory.Edge {
+func (t connector) edges() []trajectory.Edge {
 	var out []trajectory.Edge
 	for _, s := range t.sources {
 		for _, to := range t.targets {
@@ -172,11 +172,11 @@ func (t tie) edges() []trajectory.Edge {
 	return out
 }
 
-// clarify writes on the cards of a panel where the lines come from that lead to
+// labelEntries writes on the cards of a panel where the lines come from that lead to
 // it together, where not all of them lead to the same.
-func (f *folded) clarify(of []int) {
-	crossing := map[int][]tie{} // by the panel that they lead to
-	for _, t := range f.ties {
+func (f *blockRound) labelEntries(of []int) {
+	crossing := map[int][]connector{} // by the panel that they lead to
+	for _, t := range f.connectors {
 		if of[t.from]+1 == of[t.to] {
 			crossing[of[t.to]] = append(crossing[of[t.to]], t)
 		}
@@ -202,66 +202,66 @@ func (f *folded) clarify(of []int) {
 	}
 }
 
-// arrive leads from above the first panel to the node that a bridge leads to, or
+// connectArrival leads from above the first panel to the node that a bridge leads to, or
 // no farther than to the panel.
-func (f *folded) arrive(panels []*panel, of, at []int, bridge trajectory.Edge) {
+func (f *blockRound) connectArrival(panels []*panel, of, at []int, bridge trajectory.Edge) {
 	i, ok := f.index[bridge.Target]
-	if !ok || f.shelf[f.at[i].block] {
+	if !ok || f.isHeader[f.places[i].block] {
 		return
 	}
-	b := f.at[i].block
-	t := bridgeTie(entry, at[b], bridge)
+	b := f.places[i].block
+	t := bridgeConnector(entry, at[b], bridge)
 	p := panels[of[b]]
-	p.bridge = []tie{t}
-	if len(p.shelf) == 0 { // it would cross what stands there
-		p.ties = append(p.ties, t)
+	p.bridge = []connector{t}
+	if len(p.headers) == 0 { // it would cross what stands there
+		p.connectors = append(p.connectors, t)
 	}
 }
 
-func bridgeTie(from, to int, e trajectory.Edge) tie {
-	return tie{from: from, to: to, relation: e.Relationship, sources: []trajectory.ID{e.Source}, targets: []trajectory.ID{e.Target}, card: -1}
+func bridgeConnector(from, to int, e trajectory.Edge) connector {
+	return connector{from: from, to: to, relation: e.Relationship, sources: []trajectory.ID{e.Source}, targets: []trajectory.ID{e.Target}, card: -1}
 }
 
-// leave leads from the steps that the next round follows from to below the last
+// connectLeaves leads from the steps that the next round follows from to below the last
 // panel; a step of an earlier panel says so in words. Data is led from only
 // where the round has no step that is a leaf.
-func (f *folded) leave(p *panel, of, at []int, bridges []trajectory.Edge) {
-	steps := slices.ContainsFunc(bridges, func(e trajectory.Edge) bool { return !e.Source.Type().Data() })
+func (f *blockRound) connectLeaves(p *panel, of, at []int, bridges []trajectory.Edge) {
+	steps := slices.ContainsFunc(bridges, func(e trajectory.Edge) bool { return !e.Source.Type().IsData() })
 	last := 0
 	for _, i := range of {
 		last = max(last, i)
 	}
 	seen := map[int]bool{}
 	for _, e := range bridges {
-		where := f.at[f.index[e.Source]]
+		where := f.places[f.index[e.Source]]
 		switch {
-		case steps && e.Source.Type().Data() || f.shelf[where.block]:
+		case steps && e.Source.Type().IsData() || f.isHeader[where.block]:
 		case of[where.block] < last:
 			f.tagFrom(e)
 		case !seen[where.block]:
 			seen[where.block] = true
-			p.ties = append(p.ties, bridgeTie(at[where.block], exit, e))
+			p.connectors = append(p.connectors, bridgeConnector(at[where.block], exit, e))
 		}
 	}
 }
 
-// size gives all cards their sizes.
-func (f *folded) size() {
+// sizeCards gives all cards their sizes.
+func (f *blockRound) sizeCards() {
 	for i := range f.blocks {
 		b := &f.blocks[i]
 		b.arrange(f.tags)
-		if c := &b.cards[0]; f.shelf[i] && len(b.cards) == 1 && f.nodes[c.node].Type == trajectory.Tool {
-			c.shelve()
+		if c := &b.cards[0]; f.isHeader[i] && len(b.cards) == 1 && f.nodes[c.node].Type == trajectory.Tool {
+			c.makeHeader()
 			b.w, b.h = c.w, c.h
 		}
 	}
 }
 
-// shelve makes a card of a tool that stands at the head of a round: its name
+// makeHeader makes a card of a tool that stands at the head of a round: its name
 // alone.
-func (c *card) shelve() {
-	c.title = middle(c.name, (cardWidth-padLeft-padRight-7)/headSize/1.05-width(c.word))
-	c.lines, c.h = nil, headHigh
+func (c *card) makeHeader() {
+	c.title = shortenMiddle(c.name, (cardWidth-padLeft-padRight-7)/headSize/1.05-width(c.word))
+	c.lines, c.h = nil, headHeight
 	c.w = min(cardWidth, padLeft+padRight+7+(width(c.word)+width(c.title)*1.05)*headSize)
 	if len(c.chips) > 0 {
 		c.w = cardWidth

@@ -6,8 +6,8 @@ const gapX = 26
 // rounds of place: the first ones carry what is above down and what is below up,
 // the last ones weigh both sides.
 const (
-	carries = 12
-	weighs  = 12
+	carryRounds = 12
+	weighRounds = 12
 )
 
 // place gives each vertex its x so that strands are as straight as the order of
@@ -20,13 +20,13 @@ func (l *layers) place() float64 {
 			x += l.vertices[v].w + gapX
 		}
 	}
-	for i := range carries + weighs {
+	for i := range carryRounds + weighRounds {
 		for j := range l.rows {
 			row := l.rows[j]
 			if i%2 == 1 {
 				row = l.rows[len(l.rows)-1-j]
 			}
-			l.settle(row, i >= carries || i%2 == 0, i >= carries || i%2 == 1)
+			l.placeRow(row, i >= carryRounds || i%2 == 0, i >= carryRounds || i%2 == 1)
 		}
 	}
 	left, right := 0.0, 0.0
@@ -53,18 +53,18 @@ type group struct {
 
 func (g group) at() float64 { return g.sum / g.weight }
 
-// settle puts the vertices of a row where the weighted squares of their distance
+// placeRow puts the vertices of a row where the weighted squares of their distance
 // from where they want to be have the least sum, their order and gaps kept:
 // neighbours that would overlap are pooled, the classical way to fit a rising
 // sequence (pool adjacent violators).
-func (l *layers) settle(row []int, up, down bool) {
+func (l *layers) placeRow(row []int, up, down bool) {
 	offset := make([]float64, len(row))
 	var groups []group
 	for i, v := range row {
 		if i > 0 {
 			offset[i] = offset[i-1] + l.vertices[row[i-1]].w/2 + gapX + l.vertices[v].w/2
 		}
-		x, weight := l.wanted(v, up, down)
+		x, weight := l.wantedX(v, up, down)
 		groups = append(groups, group{1, weight, weight * (x - offset[i])})
 		for n := len(groups); n > 1 && groups[n-2].at() > groups[n-1].at(); n-- {
 			a, b := groups[n-2], groups[n-1]
@@ -80,11 +80,11 @@ func (l *layers) settle(row []int, up, down bool) {
 	}
 }
 
-// wanted is the middle of what a vertex is joined to on the sides that count,
+// wantedX is the middle of what a vertex is joined to on the sides that count,
 // and how much it wants to be there. One that is joined to nothing there stays.
-func (l *layers) wanted(v int, up, down bool) (x, weight float64) {
+func (l *layers) wantedX(v int, up, down bool) (x, weight float64) {
 	here := &l.vertices[v]
-	var links []link
+	var links []weightedLink
 	if up {
 		links = append(links, here.up...)
 	}

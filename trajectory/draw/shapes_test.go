@@ -19,14 +19,14 @@ import (
 // hand makes a session by hand: a round after the other.
 type hand struct {
 	t       *testing.T
-	book    *trajectory.Book
+	book    *trajectory.RecorderPool
 	r       *trajectory.Recorder
 	records []trajectory.Record
 }
 
 func byHand(t *testing.T) *hand {
 	t.Helper()
-	return &hand{t: t, book: trajectory.NewBook(nil, nil)}
+	return &hand{t: t, book: trajectory.NewRecorderPool(nil, nil)}
 }
 
 // round begins a round; the one before is kept.
@@ -47,7 +47,7 @@ func (h *hand) keep() {
 	}
 }
 
-func (h *hand) add(n trajectory.New) trajectory.ID {
+func (h *hand) add(n trajectory.NewNode) trajectory.ID {
 	h.t.Helper()
 	n.By, n.At = trajectory.Attribution{Run: "r1", Path: "research/agent"}, time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 	id, err := h.r.Add(n)
@@ -67,7 +67,7 @@ func (h *hand) link(from, to trajectory.ID, r trajectory.Relation) {
 func (h *hand) graph() *trajectory.Graph {
 	h.t.Helper()
 	h.keep()
-	g, err := trajectory.Join(h.records...)
+	g, err := trajectory.JoinRounds(h.records...)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -83,56 +83,56 @@ func everyKind(t *testing.T) *trajectory.Graph {
 	t.Helper()
 	h := byHand(t)
 	h.round(1)
-	query := h.add(trajectory.New{Type: trajectory.Query, Attributes: values{"text": "Which suppliers were late last month, what did that cost us, and whom should we talk to first?"}})
-	h.add(trajectory.New{Type: trajectory.Knowledge, Name: "Terms of delivery", Description: "Late is what comes more than two days after the promised day, Saturdays counted.", After: after(query), Relation: trajectory.FindRelevantKnowledge})
-	load := h.add(trajectory.New{Type: trajectory.Action, Name: "load", Attributes: values{"kind": "node", "type": "httpRequest", "result": "200, 18 KB"}, After: after(query)})
-	file := h.add(trajectory.New{Type: trajectory.File, Name: "deliveries_of_all_suppliers_october_2026_final_v3.parquet", Description: "All deliveries of the month", After: after(load), Relation: trajectory.Produces})
-	answer := h.add(trajectory.New{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer", "text": "I look at orders and deliveries, and have the contracts read by the lawyer."}, After: after(load), Relation: trajectory.Triggers})
+	query := h.add(trajectory.NewNode{Type: trajectory.Query, Attributes: values{"text": "Which suppliers were late last month, what did that cost us, and whom should we talk to first?"}})
+	h.add(trajectory.NewNode{Type: trajectory.Knowledge, Name: "Terms of delivery", Description: "Late is what comes more than two days after the promised day, Saturdays counted.", After: after(query), Relation: trajectory.FindRelevantKnowledge})
+	load := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "load", Attributes: values{"kind": "node", "type": "httpRequest", "result": "200, 18 KB"}, After: after(query)})
+	file := h.add(trajectory.NewNode{Type: trajectory.File, Name: "deliveries_of_all_suppliers_october_2026_final_v3.parquet", Description: "All deliveries of the month", After: after(load), Relation: trajectory.Produces})
+	answer := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer", "text": "I look at orders and deliveries, and have the contracts read by the lawyer."}, After: after(load), Relation: trajectory.Triggers})
 	call := func(name, arguments, result string, failed bool) trajectory.ID {
 		a := values{"kind": "call", "tool": name, "arguments": arguments, "result": result}
 		if failed {
 			a["failed"] = true
 		}
-		id := h.add(trajectory.New{Type: trajectory.Action, Name: name, Attributes: a, After: after(answer), Relation: trajectory.Generates})
-		h.add(trajectory.New{Type: trajectory.Tool, Name: name, Description: "A tool", After: after(id), Relation: trajectory.RefersTo})
+		id := h.add(trajectory.NewNode{Type: trajectory.Action, Name: name, Attributes: a, After: after(answer), Relation: trajectory.Generates})
+		h.add(trajectory.NewNode{Type: trajectory.Tool, Name: name, Description: "A tool", After: after(id), Relation: trajectory.RefersTo})
 		return id
 	}
 	orders := call("query_orders", `{"month":"2026-10","late":true,"columns":["id","promised_at","price"]}`, `{"rows": 12, "sum": 90124.5}`, false)
-	table := h.add(trajectory.New{Type: trajectory.Table, Name: "orders", Description: "Orders of October, a row each", After: after(orders), Relation: trajectory.ToolOutput})
-	promised := h.add(trajectory.New{Type: trajectory.Column, Name: "promised_at", Description: "The day that the supplier named", After: after(table), Relation: trajectory.HasColumn})
-	h.add(trajectory.New{Type: trajectory.Column, Name: "price", Attributes: values{"unit": "EUR", "nulls": 0}, After: after(table), Relation: trajectory.HasColumn})
+	table := h.add(trajectory.NewNode{Type: trajectory.Table, Name: "orders", Description: "Orders of October, a row each", After: after(orders), Relation: trajectory.ToolOutput})
+	promised := h.add(trajectory.NewNode{Type: trajectory.Column, Name: "promised_at", Description: "The day that the supplier named", After: after(table), Relation: trajectory.HasColumn})
+	h.add(trajectory.NewNode{Type: trajectory.Column, Name: "price", Attributes: values{"unit": "EUR", "nulls": 0}, After: after(table), Relation: trajectory.HasColumn})
 	h.link(orders, file, trajectory.RefersTo)
 	lawyer := call("lawyer", `{"question":"What do the contracts of ACME and Umbrella say about late deliveries?"}`, "Both owe 2 % a week.", false)
-	agent := h.add(trajectory.New{Type: trajectory.Action, Name: "lawyer", Attributes: values{"kind": "agent", "type": "agent", "sub": 2}, After: after(lawyer), Relation: trajectory.Generates})
-	h.add(trajectory.New{Type: trajectory.Knowledge, Name: "Penalties", Attributes: values{"text": "ACME and Umbrella owe 2 % of the price for each week that they are late, at most 10 %."}, After: after(agent), Relation: trajectory.Produces})
+	agent := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "lawyer", Attributes: values{"kind": "agent", "type": "agent", "sub": 2}, After: after(lawyer), Relation: trajectory.Generates})
+	h.add(trajectory.NewNode{Type: trajectory.Knowledge, Name: "Penalties", Attributes: values{"text": "ACME and Umbrella owe 2 % of the price for each week that they are late, at most 10 %."}, After: after(agent), Relation: trajectory.Produces})
 	broken := call("read_contract", `{"supplier":"Initech"}`, "no such file: contracts/initech.pdf", true)
-	skill := h.add(trajectory.New{Type: trajectory.Skill, Name: "spreadsheets", Description: "How we make spreadsheets here", After: after(answer), Relation: "chosen_by_hand"})
-	script := h.add(trajectory.New{Type: trajectory.Script, Name: "late.py", Description: "Finds late orders", After: after(skill), Relation: trajectory.HasScript})
-	h.add(trajectory.New{Type: trajectory.File, Name: "template.xlsx", After: after(skill), Relation: trajectory.HasAdditionalFile})
+	skill := h.add(trajectory.NewNode{Type: trajectory.Skill, Name: "spreadsheets", Description: "How we make spreadsheets here", After: after(answer), Relation: "chosen_by_hand"})
+	script := h.add(trajectory.NewNode{Type: trajectory.Script, Name: "late.py", Description: "Finds late orders", After: after(skill), Relation: trajectory.HasScript})
+	h.add(trajectory.NewNode{Type: trajectory.File, Name: "template.xlsx", After: after(skill), Relation: trajectory.HasAdditionalFile})
 	h.link(promised, script, trajectory.RefersTo)
-	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "Without its contract Initech cannot be judged."}, After: after(broken), Pointer: trajectory.Keep})
-	run := h.add(trajectory.New{Type: trajectory.Action, Name: "evaluate", Attributes: values{"kind": "flow", "type": "flow", "sub": 3, "result": "3 suppliers, 4,210 EUR"}, After: after(orders, agent, broken), Relation: trajectory.Triggers})
-	h.add(trajectory.New{Type: trajectory.File, Name: "late.xlsx", Description: "A sheet for each supplier", After: after(run), Relation: trajectory.Produces})
-	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "ACME, Umbrella and Hooli were late, which cost 4,210 EUR. Talk to ACME first: it owes more than half of that."}, After: after(run)})
+	h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": "Without its contract Initech cannot be judged."}, After: after(broken), Pointer: trajectory.PointerKeep})
+	run := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "evaluate", Attributes: values{"kind": "flow", "type": "flow", "sub": 3, "result": "3 suppliers, 4,210 EUR"}, After: after(orders, agent, broken), Relation: trajectory.Triggers})
+	h.add(trajectory.NewNode{Type: trajectory.File, Name: "late.xlsx", Description: "A sheet for each supplier", After: after(run), Relation: trajectory.Produces})
+	h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": "ACME, Umbrella and Hooli were late, which cost 4,210 EUR. Talk to ACME first: it owes more than half of that."}, After: after(run)})
 
 	h.round(2)
-	query = h.add(trajectory.New{Type: trajectory.Query, Attributes: values{"text": "\u05de\u05d9 \u05d4\u05e1\u05e4\u05e7 \u05d4\u05d2\u05e8\u05d5\u05e2 \u05d1\u05d9\u05d5\u05ea\u05e8? ACME, \u05e0\u05db\u05d5\u05df?"}})
-	fails := h.add(trajectory.New{Type: trajectory.Action, Name: "score", Attributes: values{"kind": "node", "type": "action", "failed": true, "result": "division by zero in line 3"}, After: after(query)})
-	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"kind": "outcome", "failed": true, "text": "node_failed: score: division by zero in line 3"}, After: after(fails)})
+	query = h.add(trajectory.NewNode{Type: trajectory.Query, Attributes: values{"text": "\u05de\u05d9 \u05d4\u05e1\u05e4\u05e7 \u05d4\u05d2\u05e8\u05d5\u05e2 \u05d1\u05d9\u05d5\u05ea\u05e8? ACME, \u05e0\u05db\u05d5\u05df?"}})
+	fails := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "score", Attributes: values{"kind": "node", "type": "action", "failed": true, "result": "division by zero in line 3"}, After: after(query)})
+	h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"kind": "outcome", "failed": true, "text": "node_failed: score: division by zero in line 3"}, After: after(fails)})
 
 	h.round(3)
-	query = h.add(trajectory.New{Type: trajectory.Query, Attributes: values{"text": "\u3082\u3046\u4e00\u5ea6\u304a\u9858\u3044\u3057\u307e\u3059\u3002\u6765\u9031\u306e\u4f1a\u8b70\u307e\u3067\u306b\u5fc5\u8981\u3067\u3059\u306e\u3067\u3001\u6025\u3044\u3067\u304f\u3060\u3055\u3044\u3002 \U0001F64F\U0001F3FD \U0001F468\u200d\U0001F469\u200d\U0001F467\u200d\U0001F466 \U0001F1EB\U0001F1F7"}})
-	asks := h.add(trajectory.New{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer", "reasoning": "They want it again; I ask which suppliers."}, After: after(query), Relation: trajectory.Triggers})
-	question := h.add(trajectory.New{Type: trajectory.Action, Name: "ask_the_person_who_is_responsible", Attributes: values{"kind": "call", "arguments": "{}", "result": "all of them"}, After: after(asks), Relation: trajectory.Generates})
-	input := h.add(trajectory.New{Type: trajectory.Action, Name: "input", Attributes: values{"kind": "input", "text": "All of them, please. \u0627\u0644\u0645\u0648\u0631\u062f\u0648\u0646 \u0643\u0644\u0647\u0645"}, After: after(question), Relation: trajectory.Triggers})
+	query = h.add(trajectory.NewNode{Type: trajectory.Query, Attributes: values{"text": "\u3082\u3046\u4e00\u5ea6\u304a\u9858\u3044\u3057\u307e\u3059\u3002\u6765\u9031\u306e\u4f1a\u8b70\u307e\u3067\u306b\u5fc5\u8981\u3067\u3059\u306e\u3067\u3001\u6025\u3044\u3067\u304f\u3060\u3055\u3044\u3002 \U0001F64F\U0001F3FD \U0001F468\u200d\U0001F469\u200d\U0001F467\u200d\U0001F466 \U0001F1EB\U0001F1F7"}})
+	asks := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer", "reasoning": "They want it again; I ask which suppliers."}, After: after(query), Relation: trajectory.Triggers})
+	question := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "ask_the_person_who_is_responsible", Attributes: values{"kind": "call", "arguments": "{}", "result": "all of them"}, After: after(asks), Relation: trajectory.Generates})
+	input := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "input", Attributes: values{"kind": "input", "text": "All of them, please. \u0627\u0644\u0645\u0648\u0631\u062f\u0648\u0646 \u0643\u0644\u0647\u0645"}, After: after(question), Relation: trajectory.Triggers})
 	var items []trajectory.ID
 	for i := range 6 {
-		items = append(items, h.add(trajectory.New{Type: trajectory.Action, Name: fmt.Sprintf("each#%d/score", i), Attributes: values{"kind": "node", "type": "llmRequest", "result": fmt.Sprintf("0.%d", 9-i)}, After: after(input), Relation: trajectory.Triggers}))
+		items = append(items, h.add(trajectory.NewNode{Type: trajectory.Action, Name: fmt.Sprintf("each#%d/score", i), Attributes: values{"kind": "node", "type": "llmRequest", "result": fmt.Sprintf("0.%d", 9-i)}, After: after(input), Relation: trajectory.Triggers}))
 	}
-	sum := h.add(trajectory.New{Type: trajectory.Action, Name: "sum", Attributes: values{"kind": "node", "type": "action"}, After: items, Relation: trajectory.Triggers})
-	left := h.add(trajectory.New{Type: trajectory.Action, Name: "mail", Attributes: values{"kind": "node", "type": "httpRequest", "unfinished": true}, After: after(sum), Relation: trajectory.Triggers})
-	h.add(trajectory.New{Type: trajectory.Action, Name: "archive", Attributes: values{"kind": "node", "type": "sql"}, After: after(sum), Relation: trajectory.Triggers, Pointer: trajectory.Append})
-	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "Mailed."}, After: after(left)})
+	sum := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "sum", Attributes: values{"kind": "node", "type": "action"}, After: items, Relation: trajectory.Triggers})
+	left := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "mail", Attributes: values{"kind": "node", "type": "httpRequest", "unfinished": true}, After: after(sum), Relation: trajectory.Triggers})
+	h.add(trajectory.NewNode{Type: trajectory.Action, Name: "archive", Attributes: values{"kind": "node", "type": "sql"}, After: after(sum), Relation: trajectory.Triggers, Pointer: trajectory.PointerAppend})
+	h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": "Mailed."}, After: after(left)})
 	return h.graph()
 }
 
@@ -189,30 +189,30 @@ func wide(t *testing.T) *trajectory.Graph {
 	t.Helper()
 	h := byHand(t)
 	h.round(1)
-	query := h.add(trajectory.New{Type: trajectory.Query, Attributes: values{"text": "Compare all of our regions."}})
-	answer := h.add(trajectory.New{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer"}, After: after(query), Relation: trajectory.Triggers})
+	query := h.add(trajectory.NewNode{Type: trajectory.Query, Attributes: values{"text": "Compare all of our regions."}})
+	answer := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer"}, After: after(query), Relation: trajectory.Triggers})
 	var calls []trajectory.ID
 	for i := range 9 {
-		calls = append(calls, h.add(trajectory.New{Type: trajectory.Action, Name: "sales", Attributes: values{"kind": "call", "arguments": fmt.Sprintf(`{"region": %d}`, i), "result": "ok"}, After: after(answer), Relation: trajectory.Generates}))
+		calls = append(calls, h.add(trajectory.NewNode{Type: trajectory.Action, Name: "sales", Attributes: values{"kind": "call", "arguments": fmt.Sprintf(`{"region": %d}`, i), "result": "ok"}, After: after(answer), Relation: trajectory.Generates}))
 	}
-	table := h.add(trajectory.New{Type: trajectory.Table, Name: "sales", After: after(calls[0]), Relation: trajectory.ToolOutput})
+	table := h.add(trajectory.NewNode{Type: trajectory.Table, Name: "sales", After: after(calls[0]), Relation: trajectory.ToolOutput})
 	for i := range 14 {
-		h.add(trajectory.New{Type: trajectory.Column, Name: fmt.Sprintf("month_%02d", i), After: after(table), Relation: trajectory.HasColumn})
+		h.add(trajectory.NewNode{Type: trajectory.Column, Name: fmt.Sprintf("month_%02d", i), After: after(table), Relation: trajectory.HasColumn})
 	}
 	var ends []trajectory.ID
 	for i := range 24 {
-		ends = append(ends, h.add(trajectory.New{Type: trajectory.Action, Name: fmt.Sprintf("each#%d/plan", i), Attributes: values{"kind": "node", "type": "llmRequest"}, After: calls, Relation: trajectory.Triggers}))
+		ends = append(ends, h.add(trajectory.NewNode{Type: trajectory.Action, Name: fmt.Sprintf("each#%d/plan", i), Attributes: values{"kind": "node", "type": "llmRequest"}, After: calls, Relation: trajectory.Triggers}))
 	}
-	state := h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "The north is best."}, After: ends})
+	state := h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": "The north is best."}, After: ends})
 	var lanes []trajectory.ID
 	for i := range 3 {
 		lane := state
 		for j := range 9 {
-			lane = h.add(trajectory.New{Type: trajectory.Action, Name: fmt.Sprintf("lane %d step %d", i, j), Attributes: values{"kind": "node", "type": "action", "result": "done"}, After: after(lane), Relation: trajectory.Triggers})
+			lane = h.add(trajectory.NewNode{Type: trajectory.Action, Name: fmt.Sprintf("lane %d step %d", i, j), Attributes: values{"kind": "node", "type": "action", "result": "done"}, After: after(lane), Relation: trajectory.Triggers})
 		}
 		lanes = append(lanes, lane)
 	}
-	last := h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "All lanes are done."}, After: lanes})
+	last := h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": "All lanes are done."}, After: lanes})
 	h.link(query, last, trajectory.HasConclusion)
 	h.link(state, last, trajectory.HasConclusion)
 	return h.graph()
@@ -223,19 +223,19 @@ func lanes(t *testing.T, n int) *trajectory.Graph {
 	t.Helper()
 	h := byHand(t)
 	h.round(1)
-	query := h.add(trajectory.New{Type: trajectory.Query, Name: "each", Attributes: values{"text": "Welcome everybody on the list."}})
+	query := h.add(trajectory.NewNode{Type: trajectory.Query, Name: "each", Attributes: values{"text": "Welcome everybody on the list."}})
 	var ends []trajectory.ID
 	for i := range n {
-		input := h.add(trajectory.New{Type: trajectory.Action, Name: "input", Attributes: values{"kind": "input", "text": fmt.Sprintf("Welcome guest %d.", i)}, After: after(query)})
+		input := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "input", Attributes: values{"kind": "input", "text": fmt.Sprintf("Welcome guest %d.", i)}, After: after(query)})
 		last := input
 		if i%2 == 0 {
-			answer := h.add(trajectory.New{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer"}, After: after(input), Relation: trajectory.Triggers})
-			last = h.add(trajectory.New{Type: trajectory.Action, Name: "look_up", Attributes: values{"kind": "call", "arguments": fmt.Sprintf(`{"guest":%d}`, i), "result": "no such guest", "failed": i == 4}, After: after(answer), Relation: trajectory.Generates})
+			answer := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "answer", Attributes: values{"kind": "answer"}, After: after(input), Relation: trajectory.Triggers})
+			last = h.add(trajectory.NewNode{Type: trajectory.Action, Name: "look_up", Attributes: values{"kind": "call", "arguments": fmt.Sprintf(`{"guest":%d}`, i), "result": "no such guest", "failed": i == 4}, After: after(answer), Relation: trajectory.Generates})
 		}
-		ends = append(ends, h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": fmt.Sprintf("Good to have you with us, guest %d.", i)}, After: after(last)}))
+		ends = append(ends, h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": fmt.Sprintf("Good to have you with us, guest %d.", i)}, After: after(last)}))
 	}
-	sum := h.add(trajectory.New{Type: trajectory.Action, Name: "sum", Attributes: values{"kind": "node", "type": "template", "outputs": values{"text": "All are welcome."}}, After: ends, Relation: trajectory.Triggers})
-	h.add(trajectory.New{Type: trajectory.State, Attributes: values{"text": "All are welcome."}, After: after(sum)})
+	sum := h.add(trajectory.NewNode{Type: trajectory.Action, Name: "sum", Attributes: values{"kind": "node", "type": "template", "outputs": values{"text": "All are welcome."}}, After: ends, Relation: trajectory.Triggers})
+	h.add(trajectory.NewNode{Type: trajectory.State, Attributes: values{"text": "All are welcome."}, After: after(sum)})
 	return h.graph()
 }
 
@@ -243,7 +243,7 @@ func session(t *testing.T, id string, said []convo.Message) *trajectory.Graph {
 	t.Helper()
 	s := newTables()
 	trajectorytest.Record(t, s, id, said, nil)
-	g, err := trajectory.Load(t.Context(), s, "customer", id, 0)
+	g, err := trajectory.LoadGraph(t.Context(), s, "customer", id, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestEveryShapeIsDrawnWholeWithoutSidewaysScrolling(t *testing.T) {
 	}
 }
 
-func TestALongRoundGoesOnInFurtherPanels(t *testing.T) {
+func TestLongRoundSpansSeveralPanels(t *testing.T) {
 	t.Parallel()
 	p := parse(t, draw.SVG(oneRound(t, conversations(t), 40)))
 	if !slices.Contains(p.texts, "Round 1 \u00b7 1 of 6") || len(p.panels) != 6 {
@@ -297,7 +297,7 @@ func TestCardsSayWhatFailedWhatIsActiveAndWhatIsNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotDrawnIsWrittenOnCards(t *testing.T) {
+func TestUndrawnEdgesAreWrittenOnCards(t *testing.T) {
 	t.Parallel()
 	texts := parse(t, draw.SVG(everyKind(t))).texts
 	for _, want := range []string{
@@ -315,7 +315,7 @@ var update = flag.Bool("update", false, "write the picture of the docs")
 
 func TestThePictureInTheDocsIsWhatIsDrawn(t *testing.T) {
 	t.Parallel()
-	g, err := everyKind(t).Only(1)
+	g, err := everyKind(t).OnlyRound(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestThePictureInTheDocsIsWhatIsDrawn(t *testing.T) {
 	}
 }
 
-func TestItemsThatAreWorkedOnSideBySideAreAPile(t *testing.T) {
+func TestParallelItemsAreStacked(t *testing.T) {
 	t.Parallel()
 	p := parse(t, draw.SVG(lanes(t, 40)))
 	if p.width > 1600 || p.height > 2200 {
@@ -348,7 +348,7 @@ func TestItemsThatAreWorkedOnSideBySideAreAPile(t *testing.T) {
 
 func TestAnOutlineSaysWhereANodeBelongs(t *testing.T) {
 	t.Parallel()
-	byID := map[trajectory.ID]draw.Line{}
+	byID := map[trajectory.ID]draw.OutlineLine{}
 	for _, l := range draw.Outline(everyKind(t)) {
 		byID[l.ID] = l
 	}

@@ -11,16 +11,16 @@ import (
 // readers in the dark.
 func style(g *trajectory.Graph) string {
 	var light, dark strings.Builder
-	types, _ := present(g)
+	types, _ := typesIn(g)
 	for _, t := range types {
-		l, d := colour(t)
+		l, d := typeColours(t)
 		const rule = "  .%[1]s .bar, .%[1]s .tint, .%[1]s .swatch, .%[1]s .word, .%[1]s > .tag { fill: %[2]s; }" +
 			" .%[1]s .card, .%[1]s > .edge { stroke: %[2]s; }\n"
 		fmt.Fprintf(&light, rule, typeClass(t), l)
 		fmt.Fprintf(&dark, rule, typeClass(t), d)
 	}
 	return "<style>\n" + sheet + light.String() + marksSheet + "@media (prefers-color-scheme: dark) {\n" +
-		darkSheet + dark.String() + darkMarksSheet + "}\n</style>\n" + tips()
+		darkSheet + dark.String() + darkMarksSheet + "}\n</style>\n" + arrowHeads()
 }
 
 const sheet = `  text { font-family: ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: #1f2937; }
@@ -82,8 +82,8 @@ const darkMarksSheet = `  .t-query .tint, .t-state .tint { fill-opacity: .2; } .
   .flag { fill: #e2e8f0; } .flagged { fill: #0b1120; }
 `
 
-// tips are the ends of lines, one for each style.
-func tips() string {
+// arrowHeads are the ends of lines, one for each style.
+func arrowHeads() string {
 	var b strings.Builder
 	b.WriteString("<defs>\n")
 	for _, class := range []string{"triggers", "has_conclusion", "generates", "refers_to", "continues_to", "other"} {

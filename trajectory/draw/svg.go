@@ -25,9 +25,9 @@ const (
 // scheme.
 func SVG(g *trajectory.Graph) []byte {
 	rounds, bridges := split(g)
-	m := marked(g)
+	m := findActivity(g)
 	var panels []*panel
-	arrivals, leaves := between(rounds, bridges)
+	arrivals, leaves := splitBridges(rounds, bridges)
 	for i, r := range rounds {
 		panels = append(panels, newPanels(r, m, leaves[i], arrivals[i])...)
 	}
@@ -37,7 +37,7 @@ func SVG(g *trajectory.Graph) []byte {
 	w, h := max(p.w, minPage)+2*margin, p.h+head+2*margin
 	var out drawing
 	out.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" role="img">`+"\n", px(w), px(h), px(w), px(h))
-	out.printf("<title>%s</title>\n", escape(heading(g)))
+	out.printf("<title>%s</title>\n", escape(graphTitle(g)))
 	out.b.WriteString(style(g))
 	out.printf(`<rect class="page" width="%s" height="%s"/>`+"\n", px(w), px(h))
 	out.printf(`<g transform="translate(%d %d)">`+"\n", margin, margin)

@@ -99,8 +99,8 @@ func shorten(s string, room float64) string {
 	return strings.TrimRight(s[:at], " ") + "\u2026"
 }
 
-// middle cuts text to a width and keeps its end, which tells files apart.
-func middle(s string, room float64) string {
+// shortenMiddle cuts text to a width and keeps its end, which tells files apart.
+func shortenMiddle(s string, room float64) string {
 	if width(s) <= room {
 		return s
 	}
@@ -116,9 +116,9 @@ func middle(s string, room float64) string {
 	return shorten(strings.Join(parts[:len(parts)-tail], ""), room-width(end)) + end
 }
 
-// leftward reports whether text is read from right to left: whether its first
+// isRightToLeft reports whether text is read from right to left: whether its first
 // letter is Hebrew, Arabic or the like.
-func leftward(s string) bool {
+func isRightToLeft(s string) bool {
 	for _, r := range s {
 		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam) {
 			return true

@@ -23,7 +23,7 @@ func TestCutTextKeepsWhatIsSeenAsOneCharacterWhole(t *testing.T) {
 	if line, rest := fit("one two three", width("one two t")); line != "one two" || rest != "three" {
 		t.Errorf("got %q and %q", line, rest)
 	}
-	if got := middle("deliveries_of_all_suppliers_october_2026.parquet", 18); !strings.HasSuffix(got, "parquet") || width(got) > 18 {
+	if got := shortenMiddle("deliveries_of_all_suppliers_october_2026.parquet", 18); !strings.HasSuffix(got, "parquet") || width(got) > 18 {
 		t.Errorf("got %q", got)
 	}
 }
@@ -33,7 +33,7 @@ func TestTextIsReadFromTheSideOfItsFirstLetter(t *testing.T) {
 	for s, want := range map[string]bool{
 		"": false, "abc": false, "12 \u05de\u05d9": true, "\u0627\u0644 ACME": true, "ACME \u0627\u0644": false, "\u65e5\u672c": false,
 	} {
-		if leftward(s) != want {
+		if isRightToLeft(s) != want {
 			t.Errorf("%q: got %v", s, !want)
 		}
 	}
@@ -58,7 +58,7 @@ func FuzzTextIsCutToItsRoom(f *testing.F) {
 		if !utf8.ValidString(s) || room < 2 || room > 1e6 {
 			t.Skip()
 		}
-		for _, cut := range []string{shorten(s, room), middle(s, room)} {
+		for _, cut := range []string{shorten(s, room), shortenMiddle(s, room)} {
 			if !utf8.ValidString(cut) || width(cut) > room+1e-9 {
 				t.Errorf("%q in %g: got %q, which is %g wide", s, room, cut, width(cut))
 			}

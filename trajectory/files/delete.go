@@ -36,7 +36,7 @@ func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) 
 		return 0, fmt.Errorf("delete trajectory files: %w", err)
 	}
 	d := &deletion{ctx: ctx, root: root, filter: f, sync: !s.o.NoSync}
-	err = errors.Join(d.in(".", f.User, d.user), root.Close())
+	err = errors.Join(d.eachFolder(".", f.User, d.deleteUser), root.Close())
 	if err != nil {
 		return d.gone, fmt.Errorf("delete trajectory files in %s: %w", s.root, err)
 	}
@@ -52,10 +52,10 @@ type deletion struct {
 	gone   int // rounds
 }
 
-// in calls do with each folder in dir, or with the one that has a name, and
+// eachFolder calls do with each folder in dir, or with the one that has a name, and
 // removes the folder if it is empty then. What fails in one does not stop the
 // others.
-func (d *deletion) in(dir string, name *string, do func(dir string) error) error {
+func (d *deletion) eachFolder(dir string, name *string, do func(dir string) error) error {
 	entries, err := d.read(dir)
 	if err != nil {
 		return err
@@ -84,15 +84,17 @@ func (d *deletion) in(dir string, name *string, do func(dir string) error) error
 		}
 	}
 	if removed {
-		errs = append(errs, d.settle(dir))
+		errs = append(errs, d.syncFolder(dir))
 	}
 	return errors.Join(errs...)
 }
 
-func (d *deletion) user(dir string) error { return d.in(dir, d.filter.Session, d.session) }
+func (d *deletion) deleteUser(dir string) error {
+	return d.eachFolder(dir, d.filter.Session, d.deleteSession)
+}
 
-// session removes files from a session's folder.
-func (d *deletion) session(dir string) error {
+// deleteSession removes files from a session's folder.
+func (d *deletion) deleteSession(dir string) error {
 	if err := d.ctx.Err(); err != nil {
 		return err
 	}
@@ -103,7 +105,7 @@ func (d *deletion) session(dir string) error {
 	// Metadata go first: what then is left by a crash is no round, and goes with
 	// the next call.
 	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int {
-		one, two := strings.HasSuffix(a.Name(), metaEnd), strings.HasSuffix(b.Name(), metaEnd)
+		one, two := strings.HasSuffix(a.Name(), metaSuffix), strings.HasSuffix(b.Name(), metaSuffix)
 		switch {
 		case one == two:
 			return 0
@@ -115,7 +117,7 @@ func (d *deletion) session(dir string) error {
 	var errs []error
 	removed := false
 	for _, e := range entries {
-		listed, ours := d.ours(dir, e)
+		listed, ours := d.isOurs(dir, e)
 		if !ours {
 			continue
 		}
@@ -129,14 +131,14 @@ func (d *deletion) session(dir string) error {
 		}
 	}
 	if removed {
-		errs = append(errs, d.settle(dir))
+		errs = append(errs, d.syncFolder(dir))
 	}
 	return errors.Join(errs...)
 }
 
-// ours reports whether a file is one to be deleted, and whether a round is
+// isOurs reports whether a file is one to be deleted, and whether a round is
 // listed by it.
-func (d *deletion) ours(dir string, e fs.DirEntry) (listed, ours bool) {
+func (d *deletion) isOurs(dir string, e fs.DirEntry) (listed, ours bool) {
 	if !e.Type().IsRegular() {
 		return false, false
 	}
@@ -186,8 +188,8 @@ func (d *deletion) read(dir string) ([]fs.DirEntry, error) {
 	return entries, errors.Join(err, f.Close())
 }
 
-// settle makes it durable that names are gone from a folder.
-func (d *deletion) settle(dir string) error {
+// syncFolder makes it durable that names are gone from a folder.
+func (d *deletion) syncFolder(dir string) error {
 	if !d.sync {
 		return nil
 	}

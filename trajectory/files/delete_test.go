@@ -125,7 +125,7 @@ func cutOff(t *testing.T, keep int) (s *files.Storage, root, dir string) {
 	return s, filepath.Dir(filepath.Dir(dir)), dir
 }
 
-func TestWhatASaveThatWasCutOffLeftIsDeletedToo(t *testing.T) {
+func TestDeleteRemovesLeftoversOfInterruptedSaves(t *testing.T) {
 	t.Parallel()
 	other, round := "another", 2
 	for _, x := range []struct {
@@ -216,7 +216,7 @@ func TestLinksAreNotFollowedByADeletion(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDeletedIsToldAndTheRestIsGone(t *testing.T) {
+func TestDeleteReportsFailuresAndDeletesTheRest(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
 		t.Skip("nothing is forbidden to this user")

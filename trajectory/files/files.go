@@ -74,7 +74,7 @@ func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("save trajectory files: %w", err)
 	}
-	if err := s.guard(path, r.Key); err != nil {
+	if err := s.checkOwner(path, r.Key); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -88,9 +88,9 @@ func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	return nil
 }
 
-// guard refuses to write over another round's files, which have the same name
+// checkOwner refuses to write over another round's files, which have the same name
 // where a file system does not tell capital letters apart.
-func (s *Storage) guard(path string, k trajectory.Key) error {
+func (s *Storage) checkOwner(path string, k trajectory.Key) error {
 	have, err := keyIn(metaPath(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -27,7 +27,7 @@ func TestFilesAndTablesTogether(t *testing.T) {
 	t.Parallel()
 	trajectorytest.Run(t, func(t *testing.T) trajectory.Storage {
 		t.Helper()
-		return trajectory.Both{First: tables.New(tables.NewMemory()), Second: files.New(t.TempDir(), files.Options{NoSync: true})}
+		return trajectory.Mirrored{First: tables.New(tables.NewMemory()), Second: files.New(t.TempDir(), files.Options{NoSync: true})}
 	})
 }
 
@@ -178,7 +178,7 @@ func TestEitherStorageRestoresTheOther(t *testing.T) {
 	rows := tables.New(tables.NewMemory())
 	other := files.New(t.TempDir(), files.Options{NoSync: true})
 	for _, step := range []struct{ to, from trajectory.Storage }{{rows, one}, {other, rows}} {
-		if n, err := trajectory.Copy(t.Context(), step.to, step.from, trajectory.Filter{}); err != nil || n != 1 {
+		if n, err := trajectory.CopyRounds(t.Context(), step.to, step.from, trajectory.Filter{}); err != nil || n != 1 {
 			t.Fatalf("copied %d, %v", n, err)
 		}
 	}

@@ -66,7 +66,7 @@ func folders(dir string, name *string) ([]string, error) {
 // files; the names say which, so that one file is opened for all. Files of
 // another's rounds, in a folder that somebody copied, are not listed.
 func rounds(dir string) ([]trajectory.Key, error) {
-	names, err := names(dir)
+	names, err := fileNames(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func rounds(dir string) ([]trajectory.Key, error) {
 	return keys, nil
 }
 
-// names are those in a folder, in no order; none where there is no such folder.
-func names(dir string) ([]string, error) {
+// fileNames are those in a folder, in no order; none where there is no such folder.
+func fileNames(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -110,16 +110,16 @@ func names(dir string) ([]string, error) {
 	return names, errors.Join(err, f.Close())
 }
 
-// Near reads the names in the session's folder, and no file.
-func (s *Storage) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+// Adjacent reads the names in the session's folder, and no file.
+func (s *Storage) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if err := errors.Join(ctx.Err(), k.Check()); err != nil {
 		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
 	}
-	names, err := names(filepath.Dir(s.Path(k)))
+	names, err := fileNames(filepath.Dir(s.Path(k)))
 	if err != nil {
 		return 0, 0, fmt.Errorf("look around in trajectory files: %w", err)
 	}
-	ofAgent := metaPath("_Sub" + strconv.Itoa(k.Sub) + graphEnd)
+	ofAgent := metaPath("_Sub" + strconv.Itoa(k.Sub) + graphSuffix)
 	for _, name := range names {
 		if !strings.HasSuffix(name, ofAgent) {
 			continue

@@ -22,27 +22,27 @@ func (s *Storage) Path(k trajectory.Key) string {
 }
 
 const (
-	graphEnd = ".json"
-	metaEnd  = ".meta.json"
-	writing  = ".writing-" // begins the name of a file that is not in its place yet
+	graphSuffix = ".json"
+	metaSuffix  = ".meta.json"
+	writing     = ".writing-" // begins the name of a file that is not in its place yet
 )
 
 func graphName(round, sub int) string {
-	return "Run" + strconv.Itoa(round) + "_Sub" + strconv.Itoa(sub) + graphEnd
+	return "Run" + strconv.Itoa(round) + "_Sub" + strconv.Itoa(sub) + graphSuffix
 }
 
-func metaPath(graph string) string { return strings.TrimSuffix(graph, graphEnd) + metaEnd }
+func metaPath(graph string) string { return strings.TrimSuffix(graph, graphSuffix) + metaSuffix }
 
 // parseName reads the name of a graph's file, or of the one beside it.
 func parseName(name string) (round, sub int, meta, ok bool) {
-	graph, meta := strings.CutSuffix(name, metaEnd)
+	graph, meta := strings.CutSuffix(name, metaSuffix)
 	if meta {
-		graph += graphEnd
+		graph += graphSuffix
 	} else {
 		graph = name
 	}
 	numbers, isRun := strings.CutPrefix(graph, "Run")
-	numbers, ends := strings.CutSuffix(numbers, graphEnd)
+	numbers, ends := strings.CutSuffix(numbers, graphSuffix)
 	one, two, both := strings.Cut(numbers, "_Sub")
 	round, first := number(one)
 	sub, second := number(two)

@@ -42,11 +42,11 @@ func (a *Agents) Number(path string) int {
 	return firstCalled + int(h.Sum64()%(lastCalled-firstCalled))
 }
 
-// Below is the path of a child run, by how it started, of a run with the path
+// ChildPath is the path of a child run, by how it started, of a run with the path
 // above: that of the node that runs the flow; where an agent began it, that of its
 // call or entry and the flow. No other child run of the tree has it, and no agent.
-func Below(above string, start *engine.RunStarted) string {
-	path := start.Caller + below + start.Flow
+func ChildPath(above string, start *engine.RunStarted) string {
+	path := start.Caller + childSeparator + start.Flow
 	if i := strings.LastIndexByte(start.Node, ':'); i >= 0 && start.Caller == "" {
 		path = start.Node[:i]
 		if start.Node[i+1:] != engine.ChildName+"#1" { // not the first attempt's only child: an agent's are not
@@ -56,25 +56,25 @@ func Below(above string, start *engine.RunStarted) string {
 	if above == "" {
 		return path
 	}
-	return above + below + path
+	return above + childSeparator + path
 }
 
 // AgentsOf are the sub-agents of a flow and of the flows that it uses, after those
 // that were there before: nodes of the type agent, and those that run a flow and are
 // in no iteration, in the order of the flow. One that is there keeps its place.
 func AgentsOf(f *flow.Flow, before []string) []string {
-	w := walk{paths: slices.Clone(before)}
+	w := agentCollector{paths: slices.Clone(before)}
 	w.graph("", &f.Graph, false)
 	return w.paths
 }
 
-// walk gathers the sub-agents of flows.
-type walk struct {
+// agentCollector gathers the sub-agents of flows.
+type agentCollector struct {
 	paths []string
 	in    []*flow.Flow // those around, so that one that uses itself ends
 }
 
-func (w *walk) graph(above string, g *flow.Graph, iterated bool) {
+func (w *agentCollector) graph(above string, g *flow.Graph, iterated bool) {
 	for _, n := range g.Nodes {
 		path := above + n.ID
 		runs := n.Uses != nil && !iterated
@@ -86,17 +86,17 @@ func (w *walk) graph(above string, g *flow.Graph, iterated bool) {
 		}
 		if runs && !slices.Contains(w.in, n.Uses) {
 			w.in = append(w.in, n.Uses)
-			w.graph(path+below, &n.Uses.Graph, false)
+			w.graph(path+childSeparator, &n.Uses.Graph, false)
 			w.in = w.in[:len(w.in)-1]
 		}
 	}
 }
 
-// below stands between the path of a node and a path in the run that it began.
-const below = ">"
+// childSeparator stands between the path of a node and a path in the run that it began.
+const childSeparator = ">"
 
-// static is a path without the numbers of iterations.
-func static(path string) string {
+// withoutIterations is a path without the numbers of iterations.
+func withoutIterations(path string) string {
 	if !strings.Contains(path, "#") {
 		return path
 	}
@@ -111,9 +111,9 @@ func static(path string) string {
 	return b.String()
 }
 
-// definition is the node of a flow at a path, and the graph that it is in; nil
+// findNode is the node of a flow at a path, and the graph that it is in; nil
 // where the flow has none there.
-func definition(f *flow.Flow, path string) (*flow.Node, *flow.Graph) {
+func findNode(f *flow.Flow, path string) (*flow.Node, *flow.Graph) {
 	g := &f.Graph
 	for {
 		id, rest, inner := strings.Cut(path, "/")
@@ -129,9 +129,9 @@ func definition(f *flow.Flow, path string) (*flow.Node, *flow.Graph) {
 	}
 }
 
-// scope is the iteration that a path is in, with the "/" at its end, "" at the
+// splitIteration is the iteration that a path is in, with the "/" at its end, "" at the
 // root; composite is the path of the node whose iteration that is.
-func scope(path string) (prefix, composite string) {
+func splitIteration(path string) (prefix, composite string) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 {
 		return "", ""
@@ -140,5 +140,5 @@ func scope(path string) (prefix, composite string) {
 	return prefix, path[:max(strings.LastIndexByte(prefix, '#'), 0)]
 }
 
-// leaf is the path's last part.
-func leaf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+// lastPart is the path's last part.
+func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -23,12 +23,12 @@ type Options struct {
 	Run string
 	// Types knows the node types of the flow.
 	Types flow.Catalogue
-	// Book hands out the recorders, for Key: where the run's own trajectory goes.
-	Book *trajectory.Book
-	Key  trajectory.Key
-	// Above is where the run is in a tree of runs: the path of the node that began
+	// Recorders hands out the recorders, for Key: where the run's own trajectory goes.
+	Recorders *trajectory.RecorderPool
+	Key       trajectory.Key
+	// RootPath is where the run is in a tree of runs: the path of the node that began
 	// it, down from the root, as "review"; "" for the root.
-	Above string
+	RootPath string
 	// Agents number the sub-agents of the tree.
 	Agents *Agents
 	// Describe says what a tool does, "" where that is not known; may be nil.
@@ -37,40 +37,40 @@ type Options struct {
 
 // Follower writes what one run does into recorders. It is safe for concurrent use.
 type Follower struct {
-	o Options
+	options Options
 
-	mu   sync.Mutex
-	main *sub            // mu
-	subs map[string]*sub // mu; of agents, by static path
+	mu             sync.Mutex
+	main           *agentRecorder            // mu
+	agentRecorders map[string]*agentRecorder // mu; of agents, by static path
 	// ends are the nodes of the graph in which the work of a node of the flow ends, and
 	// ports the output ports that it gave, "" for that it completed.
-	ends  map[string][]trajectory.ID // mu
-	ports map[string][]string        // mu
-	open  map[string]*work           // mu; attempts under way
-	loops map[string]*iterations     // mu; composites under way
-	made  map[string]Made            // mu; what notes became, by key
-	stuck map[string]*work           // mu; what failed or was stopped: a person may have it tried again
-	plain map[Datum]bool             // mu; data that nothing describes
-	given map[Datum]bool             // mu; that which Plain has given, or that has a portrait
-	into  map[*flow.Graph]inward     // mu; the edges of graphs, by the nodes that they lead to
-	errs  []error                    // mu
-	at    time.Time                  // mu; of the newest commit
-	over  bool                       // mu; the run has ended
-	// called: a node waited for a child run, or a tool was called, which may be a flow.
-	called bool // mu
+	ends        map[string][]trajectory.ID    // mu
+	ports       map[string][]string           // mu
+	running     map[string]*nodeWork          // mu; attempts under way
+	composites  map[string]*iterationEnds     // mu; composites under way
+	noteResults map[string]NoteResult         // mu; what notes became, by key
+	failedWork  map[string]*nodeWork          // mu; what failed or was stopped: a person may have it tried again
+	undescribed map[DataRef]bool              // mu; data that nothing describes
+	returned    map[DataRef]bool              // mu; that which Plain has given, or that has a portrait
+	incoming    map[*flow.Graph]edgesByTarget // mu; the edges of graphs, by the nodes that they lead to
+	errs        []error                       // mu
+	at          time.Time                     // mu; of the newest commit
+	runEnded    bool                          // mu; the run has ended
+	// mayHaveChildren: a node waited for a child run, or a tool was called, which may be a flow.
+	mayHaveChildren bool // mu
 }
 
-// inward are edges by the node that they lead to.
-type inward map[string][]*flow.Edge
+// edgesByTarget are edges by the node that they lead to.
+type edgesByTarget map[string][]*flow.Edge
 
-// sub is the recorder of one agent.
-type sub struct {
+// agentRecorder is the recorder of one agent.
+type agentRecorder struct {
 	recorder *trajectory.Recorder
 	release  func(context.Context) error
 }
 
-// Made is what became of a note.
-type Made struct {
+// NoteResult is what became of a note.
+type NoteResult struct {
 	ID  trajectory.ID // of the node, where one was made
 	Err error         // why nothing came of it
 }
@@ -79,11 +79,11 @@ type Made struct {
 // of the round is replaced.
 func New(ctx context.Context, o Options) (*Follower, error) {
 	f := &Follower{
-		o: o, subs: map[string]*sub{}, ends: map[string][]trajectory.ID{}, ports: map[string][]string{}, open: map[string]*work{},
-		loops: map[string]*iterations{}, made: map[string]Made{}, stuck: map[string]*work{},
-		plain: map[Datum]bool{}, given: map[Datum]bool{}, into: map[*flow.Graph]inward{},
+		options: o, agentRecorders: map[string]*agentRecorder{}, ends: map[string][]trajectory.ID{}, ports: map[string][]string{}, running: map[string]*nodeWork{},
+		composites: map[string]*iterationEnds{}, noteResults: map[string]NoteResult{}, failedWork: map[string]*nodeWork{},
+		undescribed: map[DataRef]bool{}, returned: map[DataRef]bool{}, incoming: map[*flow.Graph]edgesByTarget{},
 	}
-	main, err := f.recorder(ctx, o.Key, o.Above)
+	main, err := f.openRecorder(ctx, o.Key, o.RootPath)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +91,14 @@ func New(ctx context.Context, o Options) (*Follower, error) {
 	return f, nil
 }
 
-func (f *Follower) recorder(ctx context.Context, k trajectory.Key, agent string) (*sub, error) {
-	r, release, err := f.o.Book.Open(ctx, k)
+func (f *Follower) openRecorder(ctx context.Context, k trajectory.Key, agent string) (*agentRecorder, error) {
+	r, release, err := f.options.Recorders.Open(ctx, k)
 	if err != nil {
 		return nil, fmt.Errorf("follow run: %w", err)
 	}
 	r.Clear()
 	r.SetAgent(agent)
-	return &sub{r, release}, nil
+	return &agentRecorder{r, release}, nil
 }
 
 // Recorder is that of the run's own trajectory.
@@ -113,25 +113,25 @@ func (f *Follower) Recorders() []*trajectory.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := []*trajectory.Recorder{f.main.recorder}
-	for _, s := range f.subs { // order: they are sorted
+	for _, s := range f.agentRecorders { // order: they are sorted
 		out = append(out, s.recorder)
 	}
 	slices.SortFunc(out[1:], func(a, b *trajectory.Recorder) int { return cmp.Compare(a.Key().Sub, b.Key().Sub) })
 	return out
 }
 
-// Parental reports whether the run has, or may have, child runs.
-func (f *Follower) Parental() bool {
+// MayHaveChildren reports whether the run has, or may have, child runs.
+func (f *Follower) MayHaveChildren() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.called
+	return f.mayHaveChildren
 }
 
-// Made is what became of the note with a key, and whether there was one.
-func (f *Follower) Made(key string) (Made, bool) {
+// NoteResult is what became of the note with a key, and whether there was one.
+func (f *Follower) NoteResult(key string) (NoteResult, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m, ok := f.made[key]
+	m, ok := f.noteResults[key]
 	return m, ok
 }
 
@@ -147,42 +147,42 @@ func (f *Follower) Close(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.main.release(ctx)
-	for _, s := range f.subs {
+	for _, s := range f.agentRecorders {
 		err = errors.Join(err, s.release(ctx))
 	}
 	return err
 }
 
-// Abandon lets go of the recorders and has nothing of them saved: another process
+// CloseUnsaved lets go of the recorders and has nothing of them saved: another process
 // goes on with the run.
-func (f *Follower) Abandon(ctx context.Context) error {
+func (f *Follower) CloseUnsaved(ctx context.Context) error {
 	for _, r := range f.Recorders() {
 		r.Discard()
 	}
 	return f.Close(ctx)
 }
 
-// Unfinished records what nodes have done that have not ended, for whoever reads the
+// RecordUnfinished records what nodes have done that have not ended, for whoever reads the
 // trajectory of a run that goes on or waits; what it makes has the attribute
 // Unfinished. No commit may be read after it.
-func (f *Follower) Unfinished(ctx context.Context) {
+func (f *Follower) RecordUnfinished(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.runEnded {
 		return
 	}
-	for _, path := range slices.Sorted(maps.Keys(f.open)) {
-		w := f.open[path]
-		if err := f.unfinished(ctx, f.at, w, nil, Unfinished); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(f.running)) {
+		w := f.running[path]
+		if err := f.recordUnfinished(ctx, f.at, w, nil, AttrUnfinished); err != nil {
 			f.errs = append(f.errs, fmt.Errorf("record the unfinished work of %s: %w", path, err))
 		}
-		f.close(w, nil)
+		f.completeWork(w, nil)
 	}
 }
 
-// Unfinished is the attribute of what a node did that has not ended: it is made again,
+// AttrUnfinished is the attribute of what a node did that has not ended: it is made again,
 // perhaps as another node of the graph, when the run goes on.
-const Unfinished = "unfinished"
+const AttrUnfinished = "unfinished"
 
 // Commit reads a commit. Commits come in order, each once; an error is kept for
 // Err and ends nothing.
@@ -192,114 +192,114 @@ func (f *Follower) Commit(ctx context.Context, c *engine.Commit) {
 	at := time.UnixMilli(c.At)
 	f.at = at
 	for i, e := range c.Events {
-		if err := f.event(ctx, at, e); err != nil && len(f.errs) < 100 {
+		if err := f.handleEvent(ctx, at, e); err != nil && len(f.errs) < 100 {
 			f.errs = append(f.errs, fmt.Errorf("record event %d, %s, of run %s: %w", c.First+int64(i), e.Kind(), c.Run, err))
 		}
 	}
 }
 
-func (f *Follower) event(ctx context.Context, at time.Time, e engine.Event) error {
+func (f *Follower) handleEvent(ctx context.Context, at time.Time, e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.RunStarted:
-		return f.begin(at, e)
+		return f.addQuery(at, e)
 	case *engine.RunForked:
-		return f.forked(at, e)
+		return f.updateQuery(at, e)
 	case *engine.NodeStarted:
-		f.start(e)
+		f.nodeStarted(e)
 	case *engine.NodeExpanded:
-		f.expand(e)
+		f.nodeExpanded(e)
 	case *engine.NodeWaiting:
-		f.wait(e)
+		f.nodeWaiting(e)
 	case *engine.EffectCompleted:
-		f.effect(e)
+		f.effectCompleted(e)
 	case *engine.StepRecorded:
-		f.step(e)
+		f.stepRecorded(e)
 	case *engine.NoteRecorded:
-		return f.note(at, e)
+		return f.handleNote(at, e)
 	case *engine.InterruptAnswered:
-		f.answer(e)
+		f.interruptAnswered(e)
 	case *engine.ChildReported:
-		f.child(e)
+		f.childReported(e)
 	default:
-		return f.ended(ctx, at, e)
+		return f.handleEnd(ctx, at, e)
 	}
 	return nil
 }
 
-// ended reads an event that ends an attempt or the run.
-func (f *Follower) ended(ctx context.Context, at time.Time, e engine.Event) error {
+// handleEnd reads an event that ends an attempt or the run.
+func (f *Follower) handleEnd(ctx context.Context, at time.Time, e engine.Event) error {
 	switch e := e.(type) {
 	case *engine.NodeCompleted:
-		return f.completed(ctx, at, e)
+		return f.recordCompleted(ctx, at, e)
 	case *engine.NodeFailed:
-		f.failed(e)
+		f.nodeFailed(e)
 	case *engine.NodeRetrying:
-		return f.retrying(at, e)
+		return f.nodeRetrying(at, e)
 	case *engine.NodeErrored:
-		return f.errored(ctx, at, e)
+		return f.nodeErrored(ctx, at, e)
 	case *engine.NodeCancelled:
-		return f.cancelled(ctx, at, e)
-	case *engine.NodeForced:
-		return f.forced(at, e)
+		return f.nodeCancelled(ctx, at, e)
+	case *engine.NodeOverridden:
+		return f.nodeForced(at, e)
 	}
-	return f.end(at, e)
+	return f.addConclusion(at, e)
 }
 
-// begin makes the query of the round: what the run was given.
-func (f *Follower) begin(at time.Time, e *engine.RunStarted) error {
-	text, whole := asked(e)
-	attrs := map[string]any{trajectory.Text: text}
+// addQuery makes the query of the round: what the run was given.
+func (f *Follower) addQuery(at time.Time, e *engine.RunStarted) error {
+	text, whole := runInput(e)
+	attrs := map[string]any{trajectory.AttrText: text}
 	if !whole {
 		attrs["inputs"] = e.Inputs.Map()
 	}
-	_, err := f.main.recorder.Add(trajectory.New{
-		Type: trajectory.Query, Name: e.Flow, Attributes: attrs, At: at, By: f.by("", e.User),
+	_, err := f.main.recorder.Add(trajectory.NewNode{
+		Type: trajectory.Query, Name: e.Flow, Attributes: attrs, At: at, By: f.attribution("", e.User),
 	})
 	return err
 }
 
-// forked has the query be what the fork was given, where nothing has been said of
+// updateQuery has the query be what the fork was given, where nothing has been said of
 // the original's.
-func (f *Follower) forked(at time.Time, e *engine.RunForked) error {
+func (f *Follower) updateQuery(at time.Time, e *engine.RunForked) error {
 	r := f.main.recorder
 	query, err := r.Node(r.Initial())
-	if _, said := query.Attributes[trajectory.Position]; err != nil || said || query.Type != trajectory.Query {
+	if _, said := query.Attributes[trajectory.AttrPosition]; err != nil || said || query.Type != trajectory.Query {
 		return nil //nolint:nilerr // there is no query to speak of
 	}
-	text, whole := asked(&engine.RunStarted{Flow: e.Flow, Inputs: e.Inputs})
-	edit := trajectory.Edit{Name: &e.Flow, Set: map[string]any{trajectory.Text: text}, Delete: []string{"inputs"}}
+	text, whole := runInput(&engine.RunStarted{Flow: e.Flow, Inputs: e.Inputs})
+	edit := trajectory.Edit{Name: &e.Flow, Set: map[string]any{trajectory.AttrText: text}, Delete: []string{"inputs"}}
 	if !whole {
 		edit.Set["inputs"], edit.Delete = e.Inputs.Map(), nil
 	}
-	return r.Edit(query.ID, edit, f.by("", e.By), at)
+	return r.Edit(query.ID, edit, f.attribution("", e.By), at)
 }
 
-// end makes the conclusion of a run that came to none that is in the graph.
-func (f *Follower) end(at time.Time, e engine.Event) error {
-	attrs := map[string]any{trajectory.Kind: Outcome}
+// addConclusion makes the conclusion of a run that came to none that is in the graph.
+func (f *Follower) addConclusion(at time.Time, e engine.Event) error {
+	attrs := map[string]any{trajectory.AttrKind: KindOutcome}
 	switch e.(type) {
 	case *engine.RunCompleted, *engine.RunFailed, *engine.RunCancelled:
-		f.over = true
+		f.runEnded = true
 	}
 	switch e := e.(type) {
 	case *engine.RunCompleted:
-		if f.concluded(false) {
+		if f.isConcluded(false) {
 			return nil
 		}
-		attrs[trajectory.Text] = outcome(e.Outputs)
+		attrs[trajectory.AttrText] = runOutcome(e.Outputs)
 	case *engine.RunFailed:
-		if f.concluded(true) { // why is there already
+		if f.isConcluded(true) { // why is there already
 			return nil
 		}
 		why := reason(e.Error)
-		attrs[trajectory.Text], attrs[trajectory.Failed], attrs["code"] = why.Error(), true, why.Code
+		attrs[trajectory.AttrText], attrs[trajectory.AttrFailed], attrs["code"] = why.Error(), true, why.Code
 	case *engine.RunCancelled:
-		attrs[trajectory.Text], attrs[trajectory.Failed] = "The run was cancelled.", true
+		attrs[trajectory.AttrText], attrs[trajectory.AttrFailed] = "The run was cancelled.", true
 	default:
 		return nil
 	}
-	_, err := f.main.recorder.Add(trajectory.New{
-		Type: trajectory.State, Name: "end", Relation: trajectory.HasConclusion, Attributes: attrs, At: at, By: f.by("", ""),
+	_, err := f.main.recorder.Add(trajectory.NewNode{
+		Type: trajectory.State, Name: "end", Relation: trajectory.HasConclusion, Attributes: attrs, At: at, By: f.attribution("", ""),
 	})
 	return err
 }
@@ -312,24 +312,24 @@ func reason(e *engine.Error) *engine.Error {
 	return e
 }
 
-// Outcome is the kind of a State that says how a run ended, where no model said it.
-const Outcome = "outcome"
+// KindOutcome is the kind of a State that says how a run ended, where no model said it.
+const KindOutcome = "outcome"
 
-// concluded reports whether all active branches end in a conclusion, be it why
+// isConcluded reports whether all active branches end in a conclusion, be it why
 // something failed where failed says so.
-func (f *Follower) concluded(failed bool) bool {
+func (f *Follower) isConcluded(failed bool) bool {
 	current := f.main.recorder.Current()
 	for _, id := range current {
 		n, err := f.main.recorder.Node(id)
-		if err != nil || id.Type() != trajectory.State || !failed && n.Attributes[trajectory.Failed] == true {
+		if err != nil || id.Type() != trajectory.State || !failed && n.Attributes[trajectory.AttrFailed] == true {
 			return false
 		}
 	}
 	return len(current) > 0
 }
 
-// by says who made a node of the graph: the run, and the node of the flow at the
+// attribution says who made a node of the graph: the run, and the node of the flow at the
 // path.
-func (f *Follower) by(path, user string) trajectory.Attribution {
-	return trajectory.Attribution{Run: f.o.Run, Path: path, Agent: f.o.Above, User: user}
+func (f *Follower) attribution(path, user string) trajectory.Attribution {
+	return trajectory.Attribution{Run: f.options.Run, Path: path, Agent: f.options.RootPath, User: user}
 }

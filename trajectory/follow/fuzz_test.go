@@ -122,7 +122,7 @@ func (s strangers) event() engine.Event {
 		&engine.StepRecorded{Path: path, Step: engine.Step{Code: "x", Status: engine.StepSuccess}},
 		&engine.NodeFailed{Path: path, Error: s.fault(), Contexts: s.contexts()}, &engine.NodeRetrying{Path: path},
 		&engine.NodeErrored{Path: path, Outputs: s.values()}, &engine.NodeSkipped{Path: path}, &engine.NodeCancelled{Path: path, Contexts: s.contexts()},
-		&engine.NodeForced{Path: path, Op: pick(s, "retry", "skip", "complete"), Outputs: s.values()},
+		&engine.NodeOverridden{Path: path, Op: pick(s, "retry", "skip", "complete"), Outputs: s.values()},
 		&engine.IterationStarted{Path: path}, &engine.IterationCompleted{Path: path}, &engine.EffectStarted{Key: id},
 		&engine.RunCompleted{Outputs: s.values()}, &engine.RunFailed{Error: s.fault()}, &engine.RunCancelled{},
 	)
@@ -131,9 +131,9 @@ func (s strangers) event() engine.Event {
 // heard has a follower read events, in commits of some, and returns what is wrong
 // with what it made.
 func heard(ctx context.Context, f *flow.Flow, types flow.Catalogue, events []engine.Event, per int) error {
-	book := trajectory.NewBook(nil, nil)
+	book := trajectory.NewRecorderPool(nil, nil)
 	fo, err := follow.New(ctx, follow.Options{
-		Flow: f, Run: "r", Types: types, Book: book, Key: trajectory.Key{Session: "s", Round: 1},
+		Flow: f, Run: "r", Types: types, Recorders: book, Key: trajectory.Key{Session: "s", Round: 1},
 		Agents: follow.NewAgents(follow.AgentsOf(f, nil)), Describe: func(tool string) string { return tool },
 	})
 	if err != nil {
@@ -141,8 +141,8 @@ func heard(ctx context.Context, f *flow.Flow, types flow.Catalogue, events []eng
 	}
 	for i := 0; i < len(events); i += per {
 		fo.Commit(ctx, &engine.Commit{Run: "r", Seq: int64(i/per + 1), First: int64(i + 1), At: int64(i), Events: events[i:min(i+per, len(events))]})
-		for _, d := range fo.Plain() {
-			fo.Subject(d)
+		for _, d := range fo.Undescribed() {
+			fo.DescriptionInput(d)
 		}
 	}
 	for range 2 {
@@ -152,19 +152,19 @@ func heard(ctx context.Context, f *flow.Flow, types flow.Catalogue, events []eng
 				return err
 			}
 		}
-		fo.Unfinished(ctx)
+		fo.RecordUnfinished(ctx)
 	}
 	_ = fo.Err() // what cannot be is told, and no more
 	if err := fo.Close(ctx); err != nil {
 		return err
 	}
-	if n := book.Held(); n > 0 {
+	if n := book.OpenCount(); n > 0 {
 		return fmt.Errorf("%d recorders are held", n)
 	}
 	return nil
 }
 
-func TestWhateverAJournalSaysATrajectoryIsMadeOfIt(t *testing.T) {
+func TestAnyJournalGivesATrajectory(t *testing.T) {
 	f, types := strange(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := strangers{func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "n") }}

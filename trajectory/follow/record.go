@@ -16,50 +16,50 @@ import (
 
 // The kinds of Action that nodes of the flow make, beside those of messages.
 const (
-	Step  = "node"  // a node did something
-	Agent = "agent" // a sub-agent worked; sub is its number
-	Child = "flow"  // a child run; sub is its number and run its id
+	KindStep  = "node"  // a node did something
+	KindAgent = "agent" // a sub-agent worked; sub is its number
+	KindChild = "flow"  // a child run; sub is its number and run its id
 )
 
-// completed records what a node of the flow did.
-func (f *Follower) completed(ctx context.Context, at time.Time, e *engine.NodeCompleted) error {
-	w := f.open[e.Path]
+// recordCompleted records what a node of the flow did.
+func (f *Follower) recordCompleted(ctx context.Context, at time.Time, e *engine.NodeCompleted) error {
+	w := f.running[e.Path]
 	if w == nil {
-		w = &work{path: e.Path}
+		w = &nodeWork{path: e.Path}
 	}
-	def, _ := definition(f.o.Flow, e.Path)
-	if l := f.loops[e.Path]; l != nil {
+	def, _ := findNode(f.options.Flow, e.Path)
+	if l := f.composites[e.Path]; l != nil {
 		if w.ends = l.ends(); len(w.ends) == 0 {
-			w.ends = f.before(e.Path)
+			w.ends = f.predecessorsOf(e.Path)
 		}
-		delete(f.loops, e.Path)
+		delete(f.composites, e.Path)
 		var err error
-		if len(w.notes) > 0 { // what came of all iterations is declared by one Action
-			attrs := map[string]any{trajectory.Kind: Step, "outputs": shorten(e.Outputs)}
+		if len(w.artifactNotes) > 0 { // what came of all iterations is declared by one Action
+			attrs := map[string]any{trajectory.AttrKind: KindStep, "outputs": shorten(e.Outputs)}
 			if def != nil {
 				attrs["type"] = def.Type
 			}
-			if err = f.act(at, w, attrs, ""); err == nil {
-				err = f.declared(at, w)
+			if err = f.addAction(at, w, attrs, ""); err == nil {
+				err = f.recordDeclared(at, w)
 			}
 		}
-		f.close(w, completed(e.Outputs))
+		f.completeWork(w, completedPorts(e.Outputs))
 		return err
 	}
 	messages, err := messagesOf(e.Contexts)
 	if err == nil {
-		err = f.did(ctx, at, w, def, e, messages)
+		err = f.recordWork(ctx, at, w, def, e, messages)
 	}
 	if err == nil {
-		err = f.declared(at, w)
+		err = f.recordDeclared(at, w)
 	}
-	f.close(w, completed(e.Outputs))
+	f.completeWork(w, completedPorts(e.Outputs))
 	return err
 }
 
-// did records the work of a node that completed.
-func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Node, e *engine.NodeCompleted, messages []convo.Message) error {
-	attrs := map[string]any{trajectory.Kind: Step}
+// recordWork records the work of a node that completed.
+func (f *Follower) recordWork(ctx context.Context, at time.Time, w *nodeWork, def *flow.Node, e *engine.NodeCompleted, messages []convo.Message) error {
+	attrs := map[string]any{trajectory.AttrKind: KindStep}
 	if def != nil {
 		attrs["type"] = def.Type
 	}
@@ -68,49 +68,49 @@ func (f *Follower) did(ctx context.Context, at time.Time, w *work, def *flow.Nod
 	}
 	switch {
 	case def != nil && def.Type == agentType:
-		return f.agent(ctx, at, w, attrs, e, messages)
+		return f.recordAgent(ctx, at, w, attrs, e, messages)
 	case def != nil && def.Uses != nil:
-		if err := f.slipped(w); err != nil {
+		if err := f.recordFailures(w); err != nil {
 			return err
 		}
-		attrs[trajectory.Kind], attrs["sub"], attrs["run"] = Child, f.o.Agents.Number(w.place), w.child
+		attrs[trajectory.AttrKind], attrs["sub"], attrs["run"] = KindChild, f.options.Agents.Number(w.childPath), w.child
 		attrs["outputs"] = shorten(results(e.Outputs))
-		if err := f.act(at, w, attrs, ""); err != nil {
+		if err := f.addAction(at, w, attrs, ""); err != nil {
 			return err
 		}
-		return f.say(at, w, f.main, messages, nil)
+		return f.addMessages(at, w, f.main, messages, nil)
 	case len(messages) > 0:
-		return f.tell(at, w, messages)
+		return f.recordMessages(at, w, messages)
 	}
-	return f.acted(at, w, def, e, attrs)
+	return f.recordAction(at, w, def, e, attrs)
 }
 
-// acted records the work of a node that said nothing.
-func (f *Follower) acted(at time.Time, w *work, def *flow.Node, e *engine.NodeCompleted, attrs map[string]any) error {
-	if err := f.slipped(w); err != nil {
+// recordAction records the work of a node that said nothing.
+func (f *Follower) recordAction(at time.Time, w *nodeWork, def *flow.Node, e *engine.NodeCompleted, attrs map[string]any) error {
+	if err := f.recordFailures(w); err != nil {
 		return err
 	}
 	switch {
-	case w.byHand:
+	case w.addedNodes:
 		return nil
-	case len(w.said) > 0:
-		attrs[trajectory.Kind], attrs[trajectory.Text] = trajectory.Input, joined(w.said)
-		return f.act(at, w, attrs, "")
-	case f.silent(w, def, e):
+	case len(w.humanAnswers) > 0:
+		attrs[trajectory.AttrKind], attrs[trajectory.AttrText] = trajectory.KindInput, joined(w.humanAnswers)
+		return f.addAction(at, w, attrs, "")
+	case f.isTrivial(w, def, e):
 		return nil
 	}
 	attrs["outputs"] = shorten(e.Outputs)
-	if err := f.act(at, w, attrs, ""); err != nil {
+	if err := f.addAction(at, w, attrs, ""); err != nil {
 		return err
 	}
 	var made []trajectory.Artifact
 	for _, n := range slices.Sorted(maps.Keys(w.tools)) {
 		made = append(made, w.tools[n].Artifacts...)
 	}
-	if err := f.byTools(at, w, append(made, w.beside...)); err != nil {
+	if err := f.recordToolArtifacts(at, w, append(made, w.toolArtifacts...)); err != nil {
 		return err
 	}
-	return f.scripts(at, w, def)
+	return f.recordScripts(at, w, def)
 }
 
 // results are what a node gave, without what says only where it comes from: handles
@@ -125,13 +125,13 @@ func results(vs engine.Values) engine.Values {
 	return out
 }
 
-// silent reports whether a node did nothing that anybody would ask about: it
+// isTrivial reports whether a node did nothing that anybody would ask about: it
 // passed on values, or chose nothing.
-func (f *Follower) silent(w *work, def *flow.Node, e *engine.NodeCompleted) bool {
-	if def == nil || w.effects > 0 || len(e.State) > 0 || len(w.notes) > 0 {
+func (f *Follower) isTrivial(w *nodeWork, def *flow.Node, e *engine.NodeCompleted) bool {
+	if def == nil || w.effects > 0 || len(e.State) > 0 || len(w.artifactNotes) > 0 {
 		return false
 	}
-	spec := def.SpecIn(f.o.Types)
+	spec := def.SpecIn(f.options.Types)
 	if spec == nil || !spec.Inline && !spec.NewContext {
 		return false
 	}
@@ -143,10 +143,10 @@ func (f *Follower) silent(w *work, def *flow.Node, e *engine.NodeCompleted) bool
 	return true
 }
 
-// act makes the Action of a node of the flow.
-func (f *Follower) act(at time.Time, w *work, attrs map[string]any, user string) error {
-	id, err := f.main.recorder.Add(trajectory.New{
-		Type: trajectory.Action, Name: w.path, Relation: trajectory.Triggers, After: f.after(w), Attributes: attrs, At: at, By: f.by(w.path, user),
+// addAction makes the Action of a node of the flow.
+func (f *Follower) addAction(at time.Time, w *nodeWork, attrs map[string]any, user string) error {
+	id, err := f.main.recorder.Add(trajectory.NewNode{
+		Type: trajectory.Action, Name: w.path, Relation: trajectory.Triggers, After: f.nextPredecessors(w), Attributes: attrs, At: at, By: f.attribution(w.path, user),
 	})
 	if err == nil {
 		w.ends = []trajectory.ID{id}
@@ -154,16 +154,16 @@ func (f *Follower) act(at time.Time, w *work, attrs map[string]any, user string)
 	return err
 }
 
-// say records messages, and the data that the tools declared which they called.
-func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, after []trajectory.ID) error {
+// addMessages records messages, and the data that the tools declared which they called.
+func (f *Follower) addMessages(at time.Time, w *nodeWork, s *agentRecorder, messages []convo.Message, after []trajectory.ID) error {
 	if after == nil && s == f.main {
-		after = f.after(w)
+		after = f.nextPredecessors(w)
 	}
-	told, err := s.recorder.Say(trajectory.Said{By: f.by(w.path, ""), At: at, After: after, Attributes: w.marks}, messages...)
+	told, err := s.recorder.AddMessages(trajectory.MessageOptions{By: f.attribution(w.path, ""), At: at, After: after, Attributes: w.attributes}, messages...)
 	if s == f.main {
 		w.ends = told.Ends
 	} else {
-		w.within = told.Ends
+		w.agentEnds = told.Ends
 	}
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, 
 		}
 		w.declared[i+1] = true
 		for _, a := range result.Artifacts {
-			if err := f.declare(at, w, s, call, a, trajectory.ToolOutput); err != nil {
+			if err := f.declareArtifact(at, w, s, call, a, trajectory.ToolOutput); err != nil {
 				return err
 			}
 		}
@@ -188,14 +188,14 @@ func (f *Follower) say(at time.Time, w *work, s *sub, messages []convo.Message, 
 }
 
 // describeTools says of the tools that were called what they do.
-func (f *Follower) describeTools(at time.Time, s *sub, messages []convo.Message) error {
-	if f.o.Describe == nil {
+func (f *Follower) describeTools(at time.Time, s *agentRecorder, messages []convo.Message) error {
+	if f.options.Describe == nil {
 		return nil
 	}
 	for _, m := range messages {
 		for _, c := range m.Calls {
-			text := f.o.Describe(c.Name)
-			id, ok := s.recorder.Data(trajectory.Tool, c.Name)
+			text := f.options.Describe(c.Name)
+			id, ok := s.recorder.FindData(trajectory.Tool, c.Name)
 			if !ok || text == "" {
 				continue
 			}
@@ -207,60 +207,60 @@ func (f *Follower) describeTools(at time.Time, s *sub, messages []convo.Message)
 	return nil
 }
 
-// agent records a sub-agent's work: in its own trajectory what it did, in the run's
+// recordAgent records a sub-agent's work: in its own trajectory what it did, in the run's
 // that it was asked and what it answered.
-func (f *Follower) agent(ctx context.Context, at time.Time, w *work, attrs map[string]any, e *engine.NodeCompleted, messages []convo.Message) error {
+func (f *Follower) recordAgent(ctx context.Context, at time.Time, w *nodeWork, attrs map[string]any, e *engine.NodeCompleted, messages []convo.Message) error {
 	asked, answered := split(messages)
-	err := f.say(at, w, f.main, asked, nil)
+	err := f.addMessages(at, w, f.main, asked, nil)
 	if err == nil {
-		err = f.slipped(w)
+		err = f.recordFailures(w)
 	}
 	if err != nil {
 		return err
 	}
-	number := f.o.Agents.Number(f.place(w.path))
-	attrs[trajectory.Kind], attrs["sub"] = Agent, number
+	number := f.options.Agents.Number(f.agentRootPath(w.path))
+	attrs[trajectory.AttrKind], attrs["sub"] = KindAgent, number
 	if m, ok := e.Metadata.Get("agent"); ok {
 		attrs["work"] = m
 	}
-	if err := f.act(at, w, attrs, ""); err != nil {
+	if err := f.addAction(at, w, attrs, ""); err != nil {
 		return err
 	}
-	if err := f.byTools(at, w, w.beside); err != nil {
+	if err := f.recordToolArtifacts(at, w, w.toolArtifacts); err != nil {
 		return err
 	}
 	trace, _ := e.Outputs.Get("trace")
-	said, err := traced(trace)
+	said, err := traceMessages(trace)
 	if err == nil {
-		err = f.work(ctx, at, w, number, asked, w.fresh(said))
+		err = f.recordAgentMessages(ctx, at, w, number, asked, w.unrecorded(said))
 	}
 	if err != nil {
 		return fmt.Errorf("sub-agent %d: %w", number, err)
 	}
-	return f.say(at, w, f.main, answered, nil)
+	return f.addMessages(at, w, f.main, answered, nil)
 }
 
-// work records messages in the trajectory of a sub-agent. Each time it works begins
+// recordAgentMessages records messages in the trajectory of a sub-agent. Each time it works begins
 // with what it is asked.
-func (f *Follower) work(ctx context.Context, at time.Time, w *work, number int, asked, said []convo.Message) error {
-	path := f.place(w.path)
-	s := f.subs[path]
+func (f *Follower) recordAgentMessages(ctx context.Context, at time.Time, w *nodeWork, number int, asked, said []convo.Message) error {
+	path := f.agentRootPath(w.path)
+	s := f.agentRecorders[path]
 	if s == nil {
-		k := f.o.Key
+		k := f.options.Key
 		k.Sub = number
 		var err error
-		if s, err = f.recorder(ctx, k, path); err != nil {
+		if s, err = f.openRecorder(ctx, k, path); err != nil {
 			return err
 		}
-		f.subs[path] = s
+		f.agentRecorders[path] = s
 	}
-	after := w.within
+	after := w.agentEnds
 	if first := s.recorder.Initial(); first != "" && after == nil {
 		after = []trajectory.ID{first}
 	} else if first == "" && len(asked) == 0 {
 		asked = []convo.Message{{Role: convo.User, Text: path}}
 	}
-	return f.say(at, w, s, append(asked, said...), after)
+	return f.addMessages(at, w, s, append(asked, said...), after)
 }
 
 // split parts what an agent was asked from what it answered.
@@ -275,8 +275,8 @@ func split(messages []convo.Message) (asked, answered []convo.Message) {
 	return asked, answered
 }
 
-// traced are the messages in the trace of an agent.
-func traced(v engine.Value) ([]convo.Message, error) {
+// traceMessages are the messages in the trace of an agent.
+func traceMessages(v engine.Value) ([]convo.Message, error) {
 	var list []struct {
 		Role, Text, Reasoning, Name, Call string
 		Failed                            bool
@@ -285,7 +285,7 @@ func traced(v engine.Value) ([]convo.Message, error) {
 	if v == nil {
 		return nil, nil
 	}
-	if err := fill(v, &list); err != nil {
+	if err := decodeValue(v, &list); err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
 	out := make([]convo.Message, len(list))
@@ -298,57 +298,57 @@ func traced(v engine.Value) ([]convo.Message, error) {
 	return out, nil
 }
 
-// unfinished records what a node did that did not complete: the answers of models
+// recordUnfinished records what a node did that did not complete: the answers of models
 // and the results of tools that it had.
-func (f *Follower) unfinished(ctx context.Context, at time.Time, w *work, kept []engine.ContextChange, mark string) error {
+func (f *Follower) recordUnfinished(ctx context.Context, at time.Time, w *nodeWork, kept []engine.ContextChange, mark string) error {
 	asked, err := messagesOf(kept)
 	if err == nil && len(asked) > 0 {
-		err = f.say(at, w, f.main, asked, nil)
+		err = f.addMessages(at, w, f.main, asked, nil)
 	}
 	if err != nil {
 		return err
 	}
-	if mark == Unfinished {
-		w.marks = map[string]any{mark: true}
+	if mark == AttrUnfinished {
+		w.attributes = map[string]any{mark: true}
 	}
-	def, _ := definition(f.o.Flow, w.path)
-	if err := f.begat(at, w, mark); err != nil {
+	def, _ := findNode(f.options.Flow, w.path)
+	if err := f.recordChild(at, w, mark); err != nil {
 		return err
 	}
 	if def == nil || def.Type != agentType {
-		if err := f.tell(at, w, w.messages()); err != nil {
+		if err := f.recordMessages(at, w, w.messages()); err != nil {
 			return err
 		}
-		return f.declared(at, w)
+		return f.recordDeclared(at, w)
 	}
-	if err := f.slipped(w); err != nil {
+	if err := f.recordFailures(w); err != nil {
 		return err
 	}
-	messages := w.fresh(w.messages())
+	messages := w.unrecorded(w.messages())
 	if len(messages) == 0 {
-		return f.declared(at, w)
+		return f.recordDeclared(at, w)
 	}
-	number := f.o.Agents.Number(f.place(w.path))
-	attrs := map[string]any{trajectory.Kind: Agent, "type": agentType, "sub": number, mark: true}
-	if err := f.act(at, w, attrs, ""); err != nil {
+	number := f.options.Agents.Number(f.agentRootPath(w.path))
+	attrs := map[string]any{trajectory.AttrKind: KindAgent, "type": agentType, "sub": number, mark: true}
+	if err := f.addAction(at, w, attrs, ""); err != nil {
 		return err
 	}
-	return f.work(ctx, at, w, number, asked, messages)
+	return f.recordAgentMessages(ctx, at, w, number, asked, messages)
 }
 
-// begat records the child run of a node that has nothing of it: it failed, or has
+// recordChild records the child run of a node that has nothing of it: it failed, or has
 // not ended.
-func (f *Follower) begat(at time.Time, w *work, mark string) error {
-	if def, _ := definition(f.o.Flow, w.path); def == nil || def.Uses == nil || w.child == "" {
+func (f *Follower) recordChild(at time.Time, w *nodeWork, mark string) error {
+	if def, _ := findNode(f.options.Flow, w.path); def == nil || def.Uses == nil || w.child == "" {
 		return nil
 	}
-	return f.act(at, w, map[string]any{
-		trajectory.Kind: Child, "sub": f.o.Agents.Number(w.place), "run": w.child, mark: true,
+	return f.addAction(at, w, map[string]any{
+		trajectory.AttrKind: KindChild, "sub": f.options.Agents.Number(w.childPath), "run": w.child, mark: true,
 	}, "")
 }
 
 // messages are the answers of models and the results of tools, in order.
-func (w *work) messages() []convo.Message {
+func (w *nodeWork) messages() []convo.Message {
 	var out []convo.Message
 	calls := 0
 	for n := 1; ; n++ {
@@ -366,50 +366,50 @@ func (w *work) messages() []convo.Message {
 	}
 }
 
-// scripts records the code that a node ran.
-func (f *Follower) scripts(at time.Time, w *work, def *flow.Node) error {
+// recordScripts records the code that a node ran.
+func (f *Follower) recordScripts(at time.Time, w *nodeWork, def *flow.Node) error {
 	if def != nil {
 		if code, ok := def.With["code"].(string); ok {
-			w.scripts = []script{{static(w.path), code, trajectory.HasScript}}
+			w.scripts = []script{{withoutIterations(w.path), code, trajectory.HasScript}}
 		}
 	}
 	for _, c := range w.scripts {
 		a := trajectory.Artifact{
 			Type: trajectory.Script, Name: c.name, Relation: c.relation, Attributes: map[string]any{"code": shortText(c.code)},
 		}
-		if err := f.declare(at, w, f.main, w.ends[0], a, c.relation); err != nil {
+		if err := f.declareArtifact(at, w, f.main, w.ends[0], a, c.relation); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// byTools records what tools declared whose calls are in no message: from the Action of
+// recordToolArtifacts records what tools declared whose calls are in no message: from the Action of
 // the node that called them.
-func (f *Follower) byTools(at time.Time, w *work, made []trajectory.Artifact) error {
+func (f *Follower) recordToolArtifacts(at time.Time, w *nodeWork, made []trajectory.Artifact) error {
 	for _, a := range made {
-		if err := f.declare(at, w, f.main, w.ends[0], a, trajectory.ToolOutput); err != nil {
+		if err := f.declareArtifact(at, w, f.main, w.ends[0], a, trajectory.ToolOutput); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// declare records an artifact, and remembers it where nothing describes it.
-func (f *Follower) declare(at time.Time, w *work, s *sub, from trajectory.ID, a trajectory.Artifact, relation trajectory.Relation) error {
-	id, err := s.recorder.Declare(f.by(w.path, ""), at, from, a, relation)
+// declareArtifact records an artifact, and remembers it where nothing describes it.
+func (f *Follower) declareArtifact(at time.Time, w *nodeWork, s *agentRecorder, from trajectory.ID, a trajectory.Artifact, relation trajectory.Relation) error {
+	id, err := s.recorder.Declare(f.attribution(w.path, ""), at, from, a, relation)
 	if err == nil {
-		f.noticed(s, id, a)
+		f.addUndescribed(s, id, a)
 	}
 	return err
 }
 
-// place is the path of an agent's node down from the root of the tree of runs.
-func (f *Follower) place(path string) string {
-	if f.o.Above == "" {
-		return static(path)
+// agentRootPath is the path of an agent's node down from the root of the tree of runs.
+func (f *Follower) agentRootPath(path string) string {
+	if f.options.RootPath == "" {
+		return withoutIterations(path)
 	}
-	return f.o.Above + below + static(path)
+	return f.options.RootPath + childSeparator + withoutIterations(path)
 }
 
 // messagesOf are the messages that changes add to contexts.

@@ -17,30 +17,30 @@ import (
 	"github.com/weir-run/weir/trajectory"
 )
 
-// work is what the attempts of a node of the flow have done so far.
-type work struct {
+// nodeWork is what the attempts of a node of the flow have done so far.
+type nodeWork struct {
 	path    string
 	attempt int
 	// answers are the answers of models, and tools the results of tool calls, by the
 	// ordinals of their effects.
-	answers map[int]convo.Message
-	tools   map[int]toolResult
-	effects int
-	scripts []script              // code that was written
-	asks    map[string]bool       // interrupts that people or outside events answer
-	said    []string              // their answers
-	child   string                // the child run
-	place   string                // its path
-	notes   []noted               // artifacts that it declared
-	beside  []trajectory.Artifact // that tools declared whose calls are in no message
-	// byHand are the nodes that it made itself, and ends those that what it does
+	answers       map[int]convo.Message
+	tools         map[int]toolResult
+	effects       int
+	scripts       []script              // code that was written
+	questions     map[string]bool       // interrupts that people or outside events answer
+	humanAnswers  []string              // their answers
+	child         string                // the child run
+	childPath     string                // its path
+	artifactNotes []artifactNote        // artifacts that it declared
+	toolArtifacts []trajectory.Artifact // that tools declared whose calls are in no message
+	// addedNodes are the nodes that it made itself, and ends those that what it does
 	// next follows from.
-	byHand bool
-	ends   []trajectory.ID
-	failed *engine.NodeFailed
-	slips  []slip // earlier failures that are not in the graph yet
-	saying
-	marks map[string]any // attributes of what it makes in the graph from now on
+	addedNodes bool
+	ends       []trajectory.ID
+	failed     *engine.NodeFailed
+	failures   []attemptFailure // earlier failures that are not in the graph yet
+	recordedMessages
+	attributes map[string]any // attributes of what it makes in the graph from now on
 }
 
 // toolResult is what the journal has of a tool call.
@@ -50,25 +50,25 @@ type toolResult struct {
 	Artifacts []trajectory.Artifact `json:"artifacts"`
 }
 
-func (f *Follower) start(e *engine.NodeStarted) {
-	w := f.open[e.Path]
-	if w == nil && f.stuck[e.Path] != nil {
-		w = f.stuck[e.Path]
-		delete(f.stuck, e.Path)
-		f.open[e.Path] = w
+func (f *Follower) nodeStarted(e *engine.NodeStarted) {
+	w := f.running[e.Path]
+	if w == nil && f.failedWork[e.Path] != nil {
+		w = f.failedWork[e.Path]
+		delete(f.failedWork, e.Path)
+		f.running[e.Path] = w
 	}
 	if w == nil {
-		w = &work{path: e.Path, answers: map[int]convo.Message{}, tools: map[int]toolResult{}}
-		f.open[e.Path] = w
+		w = &nodeWork{path: e.Path, answers: map[int]convo.Message{}, tools: map[int]toolResult{}}
+		f.running[e.Path] = w
 	}
-	w.attempt, w.failed, w.notes = max(1, e.Attempt), nil, nil
-	w.child, w.place = "", ""
+	w.attempt, w.failed, w.artifactNotes = max(1, e.Attempt), nil, nil
+	w.child, w.childPath = "", ""
 }
 
-// effect notes what an effect brought.
-func (f *Follower) effect(e *engine.EffectCompleted) {
+// effectCompleted notes what an effect brought.
+func (f *Follower) effectCompleted(e *engine.EffectCompleted) {
 	i := strings.LastIndexByte(e.Key, '/')
-	w := f.open[e.Key[:max(i, 0)]]
+	w := f.running[e.Key[:max(i, 0)]]
 	if w == nil || e.Error != nil {
 		return
 	}
@@ -83,28 +83,28 @@ func (f *Follower) effect(e *engine.EffectCompleted) {
 		var answer struct {
 			Message convo.Message `json:"message"`
 		}
-		if fill(e.Result, &answer) == nil {
+		if decodeValue(e.Result, &answer) == nil {
 			if _, again := w.answers[n]; again { // all is done anew
-				w.saying = saying{}
+				w.recordedMessages = recordedMessages{}
 			}
 			w.answers[n] = answer.Message
 		}
 	case "tool":
 		var r toolResult
-		if fill(e.Result, &r) == nil {
+		if decodeValue(e.Result, &r) == nil {
 			w.tools[n] = r
 		}
-		f.called = true
+		f.mayHaveChildren = true
 	default:
 		var r toolResult
-		if strings.HasSuffix(name, ".tool") && fill(e.Result, &r) == nil {
-			w.beside, f.called = append(w.beside, r.Artifacts...), true
+		if strings.HasSuffix(name, ".tool") && decodeValue(e.Result, &r) == nil {
+			w.toolArtifacts, f.mayHaveChildren = append(w.toolArtifacts, r.Artifacts...), true
 		}
 	}
 }
 
-// fill reads a value of the journal.
-func fill(v engine.Value, into any) error {
+// decodeValue reads a value of the journal.
+func decodeValue(v engine.Value, into any) error {
 	b, err := engine.AppendValue(nil, v)
 	if err != nil {
 		return err
@@ -120,22 +120,22 @@ type script struct {
 	relation   trajectory.Relation
 }
 
-// dataAnalysis is the step that looks at data by code of its own.
-const dataAnalysis = "data_analysis"
+// dataAnalysisStep is the step that looks at data by code of its own.
+const dataAnalysisStep = "data_analysis"
 
-// step notes code that models wrote, or that was learned earlier, of which the newest
+// stepRecorded notes code that models wrote, or that was learned earlier, of which the newest
 // is what the node ran; and that of the analysis before it.
-func (f *Follower) step(e *engine.StepRecorded) {
-	w := f.open[e.Path]
+func (f *Follower) stepRecorded(e *engine.StepRecorded) {
+	w := f.running[e.Path]
 	if w == nil || e.Code == "" || e.Status == engine.StepFailed {
 		return
 	}
-	c := script{static(w.path), e.Code, trajectory.Generates}
+	c := script{withoutIterations(w.path), e.Code, trajectory.Generates}
 	switch {
 	case e.Status == engine.StepSkipped:
 		c.relation = trajectory.HasScript // nobody wrote it now
-	case e.Name == dataAnalysis:
-		c.name += " " + dataAnalysis
+	case e.Name == dataAnalysisStep:
+		c.name += " " + dataAnalysisStep
 	}
 	if i := slices.IndexFunc(w.scripts, func(old script) bool { return old.name == c.name }); i < 0 {
 		w.scripts = append(w.scripts, c)
@@ -144,87 +144,87 @@ func (f *Follower) step(e *engine.StepRecorded) {
 	}
 }
 
-// wait notes what is asked of people and waited for from outside.
-func (f *Follower) wait(e *engine.NodeWaiting) {
-	w := f.open[e.Path]
+// nodeWaiting notes what is asked of people and waited for from outside.
+func (f *Follower) nodeWaiting(e *engine.NodeWaiting) {
+	w := f.running[e.Path]
 	for _, i := range e.Interrupts {
-		f.called = f.called || i.Child != nil
+		f.mayHaveChildren = f.mayHaveChildren || i.Child != nil
 		if w != nil && (i.Kind == engine.AwaitInput || i.Kind == engine.AwaitEvent) {
-			if w.asks == nil {
-				w.asks = map[string]bool{}
+			if w.questions == nil {
+				w.questions = map[string]bool{}
 			}
-			w.asks[i.ID] = true
+			w.questions[i.ID] = true
 		}
 	}
 }
 
-func (f *Follower) answer(e *engine.InterruptAnswered) {
+func (f *Follower) interruptAnswered(e *engine.InterruptAnswered) {
 	i := strings.LastIndexByte(e.ID, ':')
-	if w := f.open[e.ID[:max(i, 0)]]; w != nil && w.asks[e.ID] {
-		w.said = append(w.said, node.TextOf(e.Value))
+	if w := f.running[e.ID[:max(i, 0)]]; w != nil && w.questions[e.ID] {
+		w.humanAnswers = append(w.humanAnswers, node.TextOf(e.Value))
 	}
 }
 
-func (f *Follower) child(e *engine.ChildReported) {
+func (f *Follower) childReported(e *engine.ChildReported) {
 	i := strings.LastIndexByte(e.ID, ':')
-	if w := f.open[e.ID[:max(i, 0)]]; w != nil {
-		w.child, w.place = e.Run, Below(f.o.Above, &engine.RunStarted{Node: e.ID})
+	if w := f.running[e.ID[:max(i, 0)]]; w != nil {
+		w.child, w.childPath = e.Run, ChildPath(f.options.RootPath, &engine.RunStarted{Node: e.ID})
 	}
 }
 
-func (f *Follower) failed(e *engine.NodeFailed) {
-	if w := f.open[e.Path]; w != nil {
+func (f *Follower) nodeFailed(e *engine.NodeFailed) {
+	if w := f.running[e.Path]; w != nil {
 		w.failed = e
 	}
 }
 
-// retrying notes an attempt that is tried again: what comes next follows from why. What
+// nodeRetrying notes an attempt that is tried again: what comes next follows from why. What
 // a node says is known when it has ended, and the failure has its place in that.
-func (f *Follower) retrying(at time.Time, e *engine.NodeRetrying) error {
-	w := f.open[e.Path]
+func (f *Follower) nodeRetrying(at time.Time, e *engine.NodeRetrying) error {
+	w := f.running[e.Path]
 	if w == nil || w.failed == nil {
 		return nil
 	}
-	l := f.loops[e.Path]
-	w.slips = append(w.slips, slip{w.failed, w.attempt, len(w.answers), at})
-	if l == nil && !w.byHand && w.child == "" {
+	l := f.composites[e.Path]
+	w.failures = append(w.failures, attemptFailure{w.failed, w.attempt, len(w.answers), at})
+	if l == nil && !w.addedNodes && w.child == "" {
 		return nil
 	}
-	if err := f.begat(at, w, trajectory.Failed); err != nil {
+	if err := f.recordChild(at, w, trajectory.AttrFailed); err != nil {
 		return err
 	}
 	if l != nil {
 		w.ends = l.ends()
-		delete(f.loops, e.Path)
+		delete(f.composites, e.Path)
 	}
-	return f.slipped(w)
+	return f.recordFailures(w)
 }
 
-// slip is a failure of an attempt, after so many answers.
-type slip struct {
+// attemptFailure is a failure of an attempt, after so many answers.
+type attemptFailure struct {
 	failed  *engine.NodeFailed
 	attempt int
 	answers int
 	at      time.Time
 }
 
-// slipped concludes what failed so far.
-func (f *Follower) slipped(w *work) error {
-	for _, s := range w.slips {
-		if err := f.conclude(w, s); err != nil {
+// recordFailures concludes what failed so far.
+func (f *Follower) recordFailures(w *nodeWork) error {
+	for _, s := range w.failures {
+		if err := f.recordFailure(w, s); err != nil {
 			return err
 		}
 	}
-	w.slips = nil
+	w.failures = nil
 	return nil
 }
 
-func (f *Follower) conclude(w *work, s slip) error {
+func (f *Follower) recordFailure(w *nodeWork, s attemptFailure) error {
 	why := reason(s.failed.Error)
-	id, err := f.main.recorder.Add(trajectory.New{
-		Type: trajectory.State, Name: w.path, Relation: trajectory.HasConclusion, After: f.after(w), At: s.at, By: f.by(w.path, ""),
+	id, err := f.main.recorder.Add(trajectory.NewNode{
+		Type: trajectory.State, Name: w.path, Relation: trajectory.HasConclusion, After: f.nextPredecessors(w), At: s.at, By: f.attribution(w.path, ""),
 		Attributes: map[string]any{
-			trajectory.Kind: Failure, trajectory.Text: why.Message, trajectory.Failed: true, "code": why.Code, "attempt": s.attempt,
+			trajectory.AttrKind: KindFailure, trajectory.AttrText: why.Message, trajectory.AttrFailed: true, "code": why.Code, "attempt": s.attempt,
 		},
 	})
 	if err == nil {
@@ -233,134 +233,134 @@ func (f *Follower) conclude(w *work, s slip) error {
 	return err
 }
 
-// Failure is the kind of a State that says why an attempt of a node failed.
-const Failure = "failure"
+// KindFailure is the kind of a State that says why an attempt of a node failed.
+const KindFailure = "failure"
 
-// errored records a node that failed for good: what it did until then, and why.
-func (f *Follower) errored(ctx context.Context, at time.Time, e *engine.NodeErrored) error {
-	w := f.open[e.Path]
+// nodeErrored records a node that failed for good: what it did until then, and why.
+func (f *Follower) nodeErrored(ctx context.Context, at time.Time, e *engine.NodeErrored) error {
+	w := f.running[e.Path]
 	if w == nil || w.failed == nil {
 		return nil
 	}
-	if l := f.loops[e.Path]; l != nil {
+	if l := f.composites[e.Path]; l != nil {
 		w.ends = l.ends()
-		delete(f.loops, e.Path)
+		delete(f.composites, e.Path)
 	}
-	err := f.unfinished(ctx, at, w, w.failed.Contexts, trajectory.Failed)
+	err := f.recordUnfinished(ctx, at, w, w.failed.Contexts, trajectory.AttrFailed)
 	if err == nil {
-		err = f.conclude(w, slip{w.failed, w.attempt, len(w.answers), at})
+		err = f.recordFailure(w, attemptFailure{w.failed, w.attempt, len(w.answers), at})
 	}
 	switch e.Handled {
 	case "port":
-		f.close(w, names(e.Outputs))
+		f.completeWork(w, names(e.Outputs))
 	case "value":
-		f.close(w, completed(e.Outputs))
+		f.completeWork(w, completedPorts(e.Outputs))
 	default:
-		f.close(w, nil)
-		f.stuck[w.path] = w
+		f.completeWork(w, nil)
+		f.failedWork[w.path] = w
 	}
 	return err
 }
 
-func (f *Follower) cancelled(ctx context.Context, at time.Time, e *engine.NodeCancelled) error {
-	w := f.open[e.Path]
+func (f *Follower) nodeCancelled(ctx context.Context, at time.Time, e *engine.NodeCancelled) error {
+	w := f.running[e.Path]
 	if w == nil {
 		return nil
 	}
-	err := f.unfinished(ctx, at, w, e.Contexts, trajectory.Failed)
-	f.close(w, nil)
-	f.stuck[w.path] = w
+	err := f.recordUnfinished(ctx, at, w, e.Contexts, trajectory.AttrFailed)
+	f.completeWork(w, nil)
+	f.failedWork[w.path] = w
 	return err
 }
 
-// forced records that a person moved a stuck node.
-func (f *Follower) forced(at time.Time, e *engine.NodeForced) error {
-	if f.over = false; e.Op == "retry" {
+// nodeForced records that a person moved a stuck node.
+func (f *Follower) nodeForced(at time.Time, e *engine.NodeOverridden) error {
+	if f.runEnded = false; e.Op == "retry" {
 		return nil
 	}
-	w := f.open[e.Path]
+	w := f.running[e.Path]
 	if w == nil {
-		w = &work{path: e.Path}
-		if stuck := f.stuck[e.Path]; stuck != nil {
+		w = &nodeWork{path: e.Path}
+		if stuck := f.failedWork[e.Path]; stuck != nil {
 			w.ends = stuck.ends
 		}
 	}
-	err := f.slipped(w)
+	err := f.recordFailures(w)
 	if err != nil {
 		return err
 	}
-	err = f.act(at, w, map[string]any{trajectory.Kind: Step, "forced": e.Op, "outputs": shorten(e.Outputs)}, e.By)
-	if delete(f.stuck, e.Path); e.Op == "skip" {
-		f.close(w, nil)
+	err = f.addAction(at, w, map[string]any{trajectory.AttrKind: KindStep, "forced": e.Op, "outputs": shorten(e.Outputs)}, e.By)
+	if delete(f.failedWork, e.Path); e.Op == "skip" {
+		f.completeWork(w, nil)
 	} else {
-		f.close(w, completed(e.Outputs))
+		f.completeWork(w, completedPorts(e.Outputs))
 	}
 	return err
 }
 
-// close ends the work of a node; what follows it goes on from its ends.
-func (f *Follower) close(w *work, ports []string) {
-	delete(f.open, w.path)
-	f.ends[w.path], f.ports[w.path] = f.after(w), ports
-	prefix, composite := scope(w.path)
-	if l := f.loops[composite]; l != nil && prefix != "" {
-		l.reach(prefix, f.before(w.path), f.ends[w.path])
+// completeWork ends the work of a node; what follows it goes on from its ends.
+func (f *Follower) completeWork(w *nodeWork, ports []string) {
+	delete(f.running, w.path)
+	f.ends[w.path], f.ports[w.path] = f.nextPredecessors(w), ports
+	prefix, composite := splitIteration(w.path)
+	if l := f.composites[composite]; l != nil && prefix != "" {
+		l.nodeEnded(prefix, f.predecessorsOf(w.path), f.ends[w.path])
 	}
 }
 
-// after is what the next node of the graph that the work makes follows from.
-func (f *Follower) after(w *work) []trajectory.ID {
+// nextPredecessors is what the next node of the graph that the work makes follows from.
+func (f *Follower) nextPredecessors(w *nodeWork) []trajectory.ID {
 	if len(w.ends) > 0 {
 		return w.ends
 	}
-	return f.before(w.path)
+	return f.predecessorsOf(w.path)
 }
 
-// before is where the work ends that a node of the flow follows from: that of the
+// predecessorsOf is where the work ends that a node of the flow follows from: that of the
 // sources of the edges into it that were taken, else what its iteration follows
 // from, else the query.
-func (f *Follower) before(path string) []trajectory.ID {
-	prefix, composite := scope(path)
+func (f *Follower) predecessorsOf(path string) []trajectory.ID {
+	prefix, composite := splitIteration(path)
 	var out []trajectory.ID
-	for _, e := range f.edges(path) {
-		if source := prefix + e.From; f.took(source, e.FromPort) {
+	for _, e := range f.edgesInto(path) {
+		if source := prefix + e.From; f.wasTaken(source, e.FromPort) {
 			out = append(out, f.ends[source]...)
 		}
 	}
 	if len(out) == 0 && prefix != "" {
-		if l := f.loops[composite]; l != nil {
+		if l := f.composites[composite]; l != nil {
 			out = l.base
 		}
 	}
 	if len(out) == 0 {
 		return []trajectory.ID{f.main.recorder.Initial()}
 	}
-	return f.main.recorder.Newest(out)
+	return f.main.recorder.DropAncestors(out)
 }
 
-// edges are those that lead to a node of the flow.
-func (f *Follower) edges(path string) []*flow.Edge {
-	_, g := definition(f.o.Flow, path)
+// edgesInto are those that lead to a node of the flow.
+func (f *Follower) edgesInto(path string) []*flow.Edge {
+	_, g := findNode(f.options.Flow, path)
 	if g == nil {
 		return nil
 	}
-	into := f.into[g]
+	into := f.incoming[g]
 	if into == nil {
-		into = inward{}
+		into = edgesByTarget{}
 		for _, e := range g.Edges {
 			into[e.To] = append(into[e.To], e)
 		}
-		f.into[g] = into
+		f.incoming[g] = into
 	}
-	return into[leaf(path)]
+	return into[lastPart(path)]
 }
 
-func (f *Follower) took(source, port string) bool {
+func (f *Follower) wasTaken(source, port string) bool {
 	return slices.Contains(f.ports[source], port)
 }
 
-// completed are the ports that a node gives which completed.
-func completed(outputs engine.Values) []string { return append(names(outputs), "") }
+// completedPorts are the ports that a node gives which completed.
+func completedPorts(outputs engine.Values) []string { return append(names(outputs), "") }
 
 func names(vs engine.Values) []string {
 	out := make([]string, len(vs))
@@ -370,57 +370,57 @@ func names(vs engine.Values) []string {
 	return out
 }
 
-// iterations are those of a composite that goes on.
-type iterations struct {
+// iterationEnds are those of a composite that goes on.
+type iterationEnds struct {
 	// base is what iterations that begin now follow from, and reached where those of
 	// the newest expansion have come to.
-	base    []trajectory.ID
-	reached map[string][]trajectory.ID // by prefix
-	order   []string
+	base         []trajectory.ID
+	endsByPrefix map[string][]trajectory.ID // by prefix
+	order        []string
 }
 
-// expand has the iterations of a composite follow from what is before it, or,
+// nodeExpanded has the iterations of a composite follow from what is before it, or,
 // where it had others before, from these.
-func (f *Follower) expand(e *engine.NodeExpanded) {
-	l := f.loops[e.Path]
-	for path := range f.stuck { // order: each is looked at alone
+func (f *Follower) nodeExpanded(e *engine.NodeExpanded) {
+	l := f.composites[e.Path]
+	for path := range f.failedWork { // order: each is looked at alone
 		if strings.HasPrefix(path, e.Path+"#") {
-			delete(f.stuck, path)
+			delete(f.failedWork, path)
 		}
 	}
 	if l == nil {
-		l = &iterations{base: f.before(e.Path)}
-		if w := f.open[e.Path]; w != nil {
-			l.base = f.after(w)
+		l = &iterationEnds{base: f.predecessorsOf(e.Path)}
+		if w := f.running[e.Path]; w != nil {
+			l.base = f.nextPredecessors(w)
 		}
-		f.loops[e.Path] = l
+		f.composites[e.Path] = l
 	} else if ends := l.ends(); len(ends) > 0 {
 		l.base = ends
 	}
-	l.reached, l.order = map[string][]trajectory.ID{}, nil
+	l.endsByPrefix, l.order = map[string][]trajectory.ID{}, nil
 }
 
-// reach notes that a node has ended in an iteration: what it followed from is no
+// nodeEnded notes that a node has ended in an iteration: what it followed from is no
 // end any more.
-func (l *iterations) reach(prefix string, before, ends []trajectory.ID) {
-	if _, known := l.reached[prefix]; !known {
+func (l *iterationEnds) nodeEnded(prefix string, before, ends []trajectory.ID) {
+	if _, known := l.endsByPrefix[prefix]; !known {
 		l.order = append(l.order, prefix)
 	}
-	now := slices.DeleteFunc(slices.Clone(l.reached[prefix]), func(id trajectory.ID) bool { return slices.Contains(before, id) })
-	l.reached[prefix] = trajectory.Distinct(append(now, ends...))
+	now := slices.DeleteFunc(slices.Clone(l.endsByPrefix[prefix]), func(id trajectory.ID) bool { return slices.Contains(before, id) })
+	l.endsByPrefix[prefix] = trajectory.Distinct(append(now, ends...))
 }
 
 // ends are where the iterations of the newest expansion have come to.
-func (l *iterations) ends() []trajectory.ID {
+func (l *iterationEnds) ends() []trajectory.ID {
 	var out []trajectory.ID
 	for _, prefix := range l.order {
-		out = append(out, l.reached[prefix]...)
+		out = append(out, l.endsByPrefix[prefix]...)
 	}
 	return trajectory.Distinct(out)
 }
 
-// asked is what a run was given, as text, and whether that is all of it.
-func asked(e *engine.RunStarted) (text string, whole bool) {
+// runInput is what a run was given, as text, and whether that is all of it.
+func runInput(e *engine.RunStarted) (text string, whole bool) {
 	for _, in := range e.Inputs {
 		if len(e.Inputs) > 1 && in.Name != "message" {
 			continue
@@ -440,30 +440,30 @@ func asked(e *engine.RunStarted) (text string, whole bool) {
 	return shortText(e.Inputs.Map()), false
 }
 
-// outcome is what a run came to, as text.
-func outcome(vs engine.Values) string {
+// runOutcome is what a run came to, as text.
+func runOutcome(vs engine.Values) string {
 	if len(vs) == 1 {
 		return node.TextOf(vs[0].Value)
 	}
 	return shortText(vs.Map())
 }
 
-// most is how many bytes of values are kept in the graph; the journal has all.
-const most = 4096
+// maxValueBytes is how many bytes of values are kept in the graph; the journal has all.
+const maxValueBytes = 4096
 
 // shorten is the values as they are, or their beginning where they are long.
 func shorten(vs engine.Values) any {
 	m := vs.Map()
-	if text := node.TextOf(m); len(text) > most {
-		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:most], ""), len(text))
+	if text := node.TextOf(m); len(text) > maxValueBytes {
+		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:maxValueBytes], ""), len(text))
 	}
 	return m
 }
 
 func shortText(v any) string {
 	text := node.TextOf(v)
-	if len(text) > most {
-		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:most], ""), len(text))
+	if len(text) > maxValueBytes {
+		return fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:maxValueBytes], ""), len(text))
 	}
 	return text
 }

@@ -21,8 +21,8 @@ func NewMemory() *Memory {
 	return &Memory{rows: map[trajectory.Key]Rows{}, rounds: map[trajectory.Key][]int{}}
 }
 
-// agent is the key that the rounds of an agent are under.
-func agent(k trajectory.Key) trajectory.Key {
+// agentKey is the key that the rounds of an agent are under.
+func agentKey(k trajectory.Key) trajectory.Key {
 	k.Round = 0
 	return k
 }
@@ -35,8 +35,8 @@ func (m *Memory) Replace(ctx context.Context, r Rows) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := r.Key()
-	if i, there := slices.BinarySearch(m.rounds[agent(k)], k.Round); !there {
-		m.rounds[agent(k)] = slices.Insert(m.rounds[agent(k)], i, k.Round)
+	if i, there := slices.BinarySearch(m.rounds[agentKey(k)], k.Round); !there {
+		m.rounds[agentKey(k)] = slices.Insert(m.rounds[agentKey(k)], i, k.Round)
 	}
 	m.rows[k] = r.clone()
 	return nil
@@ -76,14 +76,14 @@ func (m *Memory) keys(f trajectory.Filter) []trajectory.Key {
 	return trajectory.SortKeys(out)
 }
 
-// Near returns the rounds of the key's agent next to its round.
-func (m *Memory) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+// Adjacent returns the rounds of the key's agent next to its round.
+func (m *Memory) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	rounds := m.rounds[agent(k)]
+	rounds := m.rounds[agentKey(k)]
 	i, there := slices.BinarySearch(rounds, k.Round)
 	if i > 0 {
 		before = rounds[i-1]

@@ -92,16 +92,16 @@ type Tables interface {
 	Nodes(ctx context.Context, t trajectory.Type, f trajectory.Filter) ([]Node, error)
 	// Edges returns the edges whose round fits the filter, in that order.
 	Edges(ctx context.Context, f trajectory.Filter) ([]Edge, error)
-	// Near returns the rounds of the key's agent next to its round, 0 for none.
-	Near(ctx context.Context, k trajectory.Key) (before, after int, err error)
+	// Adjacent returns the rounds of the key's agent next to its round, 0 for none.
+	Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error)
 	// Delete removes the rows of the rounds that fit the filter, so that nothing
 	// of them is left, and returns how many rounds those were.
 	Delete(ctx context.Context, f trajectory.Filter) (int, error)
 }
 
-// Holder is what a store that has such tables can do besides; another store
+// Provider is what a store that has such tables can do besides; another store
 // cannot.
-type Holder interface {
+type Provider interface {
 	// Trajectories returns the store's tables, which live as long as the store
 	// and are closed with it.
 	Trajectories() Tables
@@ -118,7 +118,7 @@ func (s *Storage) Save(ctx context.Context, r trajectory.Record) error {
 	if err := r.Check(); err != nil {
 		return fmt.Errorf("save trajectory rows: %w", err)
 	}
-	rows, err := Split(r)
+	rows, err := RowsOf(r)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Storage) Load(ctx context.Context, k trajectory.Key) (trajectory.Record
 	if err != nil {
 		return trajectory.Record{}, fmt.Errorf("load trajectory rows: %w", err)
 	}
-	return Unite(rows)
+	return RecordOf(rows)
 }
 
 // List returns the keys that fit the filter.
@@ -149,12 +149,12 @@ func (s *Storage) List(ctx context.Context, f trajectory.Filter) ([]trajectory.K
 	return keys, nil
 }
 
-// Near returns the rounds next to the key's.
-func (s *Storage) Near(ctx context.Context, k trajectory.Key) (before, after int, err error) {
+// Adjacent returns the rounds next to the key's.
+func (s *Storage) Adjacent(ctx context.Context, k trajectory.Key) (before, after int, err error) {
 	if err := k.Check(); err != nil {
 		return 0, 0, fmt.Errorf("look around in trajectory rows: %w", err)
 	}
-	before, after, err = s.tables.Near(ctx, k)
+	before, after, err = s.tables.Adjacent(ctx, k)
 	if err != nil {
 		return 0, 0, fmt.Errorf("look around in trajectory rows: %w", err)
 	}
@@ -170,14 +170,14 @@ func (s *Storage) Delete(ctx context.Context, f trajectory.Filter) (int, error) 
 	return n, nil
 }
 
-// Split turns a round into rows.
-func Split(r trajectory.Record) (Rows, error) {
+// RowsOf turns a round into rows.
+func RowsOf(r trajectory.Record) (Rows, error) {
 	r = r.Clone()
-	text := &texts{}
+	text := &jsonTexts{}
 	out := Rows{
 		Round: Round{
 			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, Agent: r.Agent,
-			InitialPt: string(r.Initial), CurrentPt: text.of(r.Current), First: text.of(r.First), Messages: text.of(r.Messages),
+			InitialPt: string(r.Initial), CurrentPt: text.encode(r.Current), First: text.encode(r.First), Messages: text.encode(r.Messages),
 		},
 		Nodes: map[trajectory.Type][]Node{},
 		Edges: make([]Edge, len(r.Edges)),
@@ -188,9 +188,9 @@ func Split(r trajectory.Record) (Rows, error) {
 		}
 		out.Nodes[n.Type] = append(out.Nodes[n.Type], Node{
 			User: r.User, Session: r.Session, Round: r.Round, Sub: r.Sub, ID: string(n.ID), Seq: i,
-			Name: n.Name, Description: n.Description, Attributes: text.of(n.Attributes),
+			Name: n.Name, Description: n.Description, Attributes: text.encode(n.Attributes),
 			Run: n.By.Run, Path: n.By.Path, Agent: n.By.Agent, Author: n.By.User,
-			Created: n.Created, Version: n.Version, History: text.of(n.History),
+			Created: n.Created, Version: n.Version, History: text.encode(n.History),
 		})
 	}
 	for i, e := range r.Edges {
@@ -205,35 +205,35 @@ func Split(r trajectory.Record) (Rows, error) {
 	return out, nil
 }
 
-// texts writes JSON and keeps the first error.
-type texts struct{ err error }
+// jsonTexts writes JSON and keeps the first error.
+type jsonTexts struct{ err error }
 
-func (t *texts) of(v any) string {
+func (t *jsonTexts) encode(v any) string {
 	b, err := json.Marshal(v)
 	t.err = errors.Join(t.err, err)
 	return string(b)
 }
 
-func (t *texts) into(text string, v any) {
+func (t *jsonTexts) decode(text string, v any) {
 	t.err = errors.Join(t.err, json.Unmarshal([]byte(text), v))
 }
 
-// Unite makes the round that rows came from, and checks it.
-func Unite(rows Rows) (trajectory.Record, error) {
-	text := &texts{}
+// RecordOf makes the round that rows came from, and checks it.
+func RecordOf(rows Rows) (trajectory.Record, error) {
+	text := &jsonTexts{}
 	r := trajectory.Record{
 		Key: rows.Key(), Agent: rows.Round.Agent, Initial: trajectory.ID(rows.Round.InitialPt),
 	}
-	text.into(rows.Round.CurrentPt, &r.Current)
-	text.into(rows.Round.First, &r.First)
-	text.into(rows.Round.Messages, &r.Messages)
-	var nodes []typed
+	text.decode(rows.Round.CurrentPt, &r.Current)
+	text.decode(rows.Round.First, &r.First)
+	text.decode(rows.Round.Messages, &r.Messages)
+	var nodes []typedNode
 	for t, list := range rows.Nodes {
 		for _, n := range list {
-			nodes = append(nodes, typed{t, n})
+			nodes = append(nodes, typedNode{t, n})
 		}
 	}
-	slices.SortFunc(nodes, func(a, b typed) int { return a.Seq - b.Seq })
+	slices.SortFunc(nodes, func(a, b typedNode) int { return a.Seq - b.Seq })
 	for _, n := range nodes {
 		r.Nodes = append(r.Nodes, text.node(n))
 	}
@@ -253,19 +253,19 @@ func Unite(rows Rows) (trajectory.Record, error) {
 	return r.Clone(), nil
 }
 
-// typed is a row with the type whose table it is of.
-type typed struct {
+// typedNode is a row with the type whose table it is of.
+type typedNode struct {
 	of trajectory.Type
 	Node
 }
 
-func (t *texts) node(n typed) trajectory.Node {
+func (t *jsonTexts) node(n typedNode) trajectory.Node {
 	out := trajectory.Node{
 		ID: trajectory.ID(n.ID), Type: n.of, Round: n.Round, Sub: n.Sub, Name: n.Name, Description: n.Description,
 		By:      trajectory.Attribution{Run: n.Run, Path: n.Path, Agent: n.Agent, User: n.Author},
 		Created: n.Created.UTC(), Version: n.Version,
 	}
-	t.into(n.Attributes, &out.Attributes)
-	t.into(n.History, &out.History)
+	t.decode(n.Attributes, &out.Attributes)
+	t.decode(n.History, &out.History)
 	return out
 }

@@ -30,16 +30,16 @@ func Run(t *testing.T, open func(t *testing.T) trajectory.Storage) {
 		{"what no recorder could have made is refused", refuses},
 		{"rounds are listed in order by each part of their key", lists},
 		{"keys that look alike are kept apart", keepsKeysApart},
-		{"what is loaded or was saved can be changed without harm", shares},
+		{"what is loaded or was saved can be changed without harm", returnsCopies},
 		{"saves and loads at the same time see whole rounds", concurrent},
-		{"a context that is over stops everything", stops},
+		{"a context that is over stops everything", honoursCancellation},
 		{"the rounds next to one are those of its agent", near},
 		{"what is deleted is gone and the rest is as it was", deletes},
 		{"deleting what is not there is no error", deletesNothing},
 		{"a round that was deleted can be saved again", savesAgain},
 		{"saves and deletions in any order leave what a list of them says", leavesWhatAListSays},
 		{"agents are listed with the names of their latest rounds", listsAgents},
-		{"a recorder goes on from the round before, however many there are", goesOn},
+		{"a recorder goes on from the round before, however many there are", numbersContinue},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) trajectory.Storage) {
 func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 4, 5, 6, 789, time.FixedZone("", 3600))
-	r, release, err := trajectory.NewBook(nil, nil).Open(t.Context(), k)
+	r, release, err := trajectory.NewRecorderPool(nil, nil).Open(t.Context(), k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 		r.SetAgent("refine/write")
 	}
 	by := trajectory.Attribution{Run: "r1", Path: "refine#2/draft", Agent: "writer", User: k.User}
-	_, err = r.Say(trajectory.Said{By: by, At: at},
+	_, err = r.AddMessages(trajectory.MessageOptions{By: by, At: at},
 		convo.Message{ID: "1", Role: convo.System, Text: "You are brief."},
 		convo.Message{ID: "2", Role: convo.User, Text: "<b>Wie \u2028 geht's?</b> \U0001F600", Metadata: convo.Metadata{"n": int64(1), "f": 1.5}},
 		convo.Message{ID: "3", Role: convo.Assistant, Reasoning: "hm", Calls: []convo.Call{
@@ -72,7 +72,7 @@ func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := r.Add(trajectory.New{
+	table, err := r.Add(trajectory.NewNode{
 		Type: trajectory.Table, Name: "orders", Relation: trajectory.ToolOutput, By: by, At: at,
 		Attributes: map[string]any{
 			"rows": 12, "mean": 2.0, "big": int64(1) << 60, "none": nil, "ok": true,
@@ -90,7 +90,7 @@ func Sample(t *testing.T, k trajectory.Key, n int) trajectory.Record {
 		t.Fatal(err)
 	}
 	for range n + 1 {
-		if _, err := r.Say(trajectory.Said{By: by, At: at}, convo.Message{Role: convo.Assistant, Text: "Well."}); err != nil {
+		if _, err := r.AddMessages(trajectory.MessageOptions{By: by, At: at}, convo.Message{Role: convo.Assistant, Text: "Well."}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +152,7 @@ func notFound(t *testing.T, s trajectory.Storage) {
 			t.Errorf("%s: got %v, want ErrNotFound", k, err)
 		}
 	}
-	if _, err := trajectory.Load(t.Context(), s, "bob", "s1", 0); !errors.Is(err, trajectory.ErrNotFound) {
+	if _, err := trajectory.LoadGraph(t.Context(), s, "bob", "s1", 0); !errors.Is(err, trajectory.ErrNotFound) {
 		t.Errorf("a session that is not there: got %v, want ErrNotFound", err)
 	}
 }
@@ -170,7 +170,7 @@ func refuses(t *testing.T, s trajectory.Storage) {
 		if _, err := s.Load(t.Context(), k); !errors.Is(err, trajectory.ErrKey) {
 			t.Errorf("load %+v: got %v, want ErrKey", k, err)
 		}
-		if _, _, err := s.Near(t.Context(), k); !errors.Is(err, trajectory.ErrKey) {
+		if _, _, err := s.Adjacent(t.Context(), k); !errors.Is(err, trajectory.ErrKey) {
 			t.Errorf("near %+v: got %v, want ErrKey", k, err)
 		}
 	}
@@ -194,8 +194,8 @@ func lists(t *testing.T, s trajectory.Storage) {
 		{trajectory.Filter{Session: &session}, []trajectory.Key{all[0], all[1], all[2], all[3], all[5]}},
 		{trajectory.Filter{Round: &round}, []trajectory.Key{all[1], all[3]}},
 		{trajectory.Filter{Sub: &sub}, all[3:4]},
-		{trajectory.OfAgent(user, session, 0), all[:3]},
-		{trajectory.OfAgent("eve", session, 0), nil},
+		{trajectory.AgentFilter(user, session, 0), all[:3]},
+		{trajectory.AgentFilter("eve", session, 0), nil},
 	} {
 		got, err := s.List(t.Context(), test.f)
 		if err != nil || !slices.Equal(got, test.want) {
@@ -224,20 +224,20 @@ func keepsKeysApart(t *testing.T, s trajectory.Storage) {
 	}
 }
 
-func shares(t *testing.T, s trajectory.Storage) {
+func returnsCopies(t *testing.T, s trajectory.Storage) {
 	k := key("ann", "s1", 1, 0)
 	want, given := Sample(t, k, 0), Sample(t, k, 0)
 	save(t, s, given)
-	spoil(given)
+	modify(given)
 	got, err := s.Load(t.Context(), k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoil(got)
+	modify(got)
 	expect(t, s, want)
 }
 
-func spoil(r trajectory.Record) {
+func modify(r trajectory.Record) {
 	for i := range r.Nodes {
 		r.Nodes[i].Attributes["spoilt"] = true
 		r.Nodes[i].Name = "spoilt"
@@ -278,14 +278,14 @@ func concurrent(t *testing.T, s trajectory.Storage) {
 	}
 }
 
-func stops(t *testing.T, s trajectory.Storage) {
+func honoursCancellation(t *testing.T, s trajectory.Storage) {
 	k := key("ann", "s1", 1, 0)
 	save(t, s, Sample(t, k, 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, load := s.Load(ctx, k)
 	_, list := s.List(ctx, trajectory.Filter{})
-	_, _, near := s.Near(ctx, k)
+	_, _, near := s.Adjacent(ctx, k)
 	_, gone := s.Delete(ctx, trajectory.Filter{})
 	for _, err := range []error{s.Save(ctx, Sample(t, k, 1)), load, list, near, gone} {
 		if !errors.Is(err, context.Canceled) {

@@ -29,7 +29,7 @@ func RunTables(t *testing.T, open func(t *testing.T) tables.Tables) {
 
 func put(t *testing.T, m tables.Tables, r trajectory.Record) tables.Rows {
 	t.Helper()
-	rows, err := tables.Split(r)
+	rows, err := tables.RowsOf(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func findsRows(t *testing.T, m tables.Tables) {
 		f    trajectory.Filter
 		want int // states: there is one more than the number of the round
 	}{
-		{trajectory.OfAgent("ann", "s1", 0), 2 + 3 + 4},
-		{trajectory.OfSession("ann", "s1"), 2 * (2 + 3 + 4)},
+		{trajectory.AgentFilter("ann", "s1", 0), 2 + 3 + 4},
+		{trajectory.SessionFilter("ann", "s1"), 2 * (2 + 3 + 4)},
 		{trajectory.Filter{}, 4 * (2 + 3 + 4)},
 		{trajectory.Filter{User: new("ann")}, 3 * (2 + 3 + 4)},
 		{trajectory.Filter{Session: new("s3")}, 2 + 3 + 4},
@@ -81,34 +81,34 @@ func findsRows(t *testing.T, m tables.Tables) {
 		if err != nil || (len(edges) > 0) != (test.want > 0) {
 			t.Errorf("%+v: there are %d edges, %v", test.f, len(edges), err)
 		}
-		var places []place
+		var places []rowPlace
 		for _, n := range states {
-			places = append(places, place{key(n.User, n.Session, n.Round, n.Sub), n.Seq})
+			places = append(places, rowPlace{key(n.User, n.Session, n.Round, n.Sub), n.Seq})
 		}
 		inOrder(t, test.f, places)
 		places = nil
 		for _, e := range edges {
-			places = append(places, place{key(e.User, e.Session, e.Round, e.Sub), e.Seq})
+			places = append(places, rowPlace{key(e.User, e.Session, e.Round, e.Sub), e.Seq})
 		}
 		inOrder(t, test.f, places)
 	}
-	found, err := m.Nodes(t.Context(), trajectory.Table, trajectory.OfAgent("bob", "s3", 0))
+	found, err := m.Nodes(t.Context(), trajectory.Table, trajectory.AgentFilter("bob", "s3", 0))
 	if err != nil || len(found) != 3 || found[0].Name != "Orders" || found[0].Author != "bob" || found[0].Version != 2 {
 		t.Errorf("the tables are %+v, %v", found, err)
 	}
 }
 
-// place is where a row is of.
-type place struct {
+// rowPlace is where a row is of.
+type rowPlace struct {
 	k   trajectory.Key
 	seq int
 }
 
 // inOrder fails the test where rows are not in the order of their rounds and
 // places, or not of rounds that fit a filter.
-func inOrder(t *testing.T, f trajectory.Filter, rows []place) {
+func inOrder(t *testing.T, f trajectory.Filter, rows []rowPlace) {
 	t.Helper()
-	last := place{seq: -1}
+	last := rowPlace{seq: -1}
 	for _, p := range rows {
 		if first := trajectory.SortKeys([]trajectory.Key{p.k, last.k})[0]; first != last.k || p.k == last.k && p.seq <= last.seq {
 			t.Errorf("%+v: %+v comes after %+v", f, p, last)
@@ -127,7 +127,7 @@ func emptyTables(t *testing.T, m tables.Tables) {
 	keys, err := m.Rounds(ctx, trajectory.Filter{})
 	nodes, ofNodes := m.Nodes(ctx, trajectory.Query, trajectory.Filter{})
 	edges, ofEdges := m.Edges(ctx, trajectory.Filter{})
-	before, after, ofNear := m.Near(ctx, k)
+	before, after, ofNear := m.Adjacent(ctx, k)
 	gone, ofGone := m.Delete(ctx, trajectory.Filter{})
 	if err := errors.Join(err, ofNodes, ofEdges, ofNear, ofGone); err != nil || len(keys)+len(nodes)+len(edges)+before+after+gone != 0 {
 		t.Errorf("there are %v, %v, %v, %d, %d, %d, %v", keys, nodes, edges, before, after, gone, err)

@@ -20,7 +20,7 @@ func (d *document) check(reserved []string) {
 	d.checkNames("models")
 	d.checkNames("tools", "http")
 	d.checkNames("tools", "flows")
-	sorted(d.problems)
+	sortProblems(d.problems)
 }
 
 func (d *document) checkProvider(name string, p map[string]any, reserved []string) {
@@ -116,8 +116,8 @@ func vendors() []vendor {
 	}
 }
 
-// complete adds what the environment gives and what follows from the rest.
-func (c *Config) complete() {
+// applyDefaults adds what the environment gives and what follows from the rest.
+func (c *Config) applyDefaults() {
 	providers := make(map[string]Provider, len(c.Providers)+3)
 	for name, p := range c.Providers {
 		p.Type = defaultType(name, p.Type)
@@ -127,14 +127,14 @@ func (c *Config) complete() {
 		providers[name] = p
 	}
 	for _, v := range vendors() {
-		c.fromEnvironment(v, providers)
+		c.addProviderFromEnvironment(v, providers)
 	}
 	for name, p := range providers {
 		p.Key.getenv = c.env
 		providers[name] = p
 	}
 	c.Providers = providers
-	c.completeExecutors()
+	c.applyExecutorDefaults()
 	for name, k := range c.Secrets {
 		k.getenv = c.env
 		c.Secrets[name] = k
@@ -149,10 +149,10 @@ func (c *Config) complete() {
 	}
 }
 
-// fromEnvironment fills in the vendor's key where a provider of its type calls
+// addProviderFromEnvironment fills in the vendor's key where a provider of its type calls
 // the vendor, or has its name; and adds one of its name where there is none and
 // the environment has its key or address.
-func (c *Config) fromEnvironment(v vendor, providers map[string]Provider) {
+func (c *Config) addProviderFromEnvironment(v vendor, providers map[string]Provider) {
 	key, found := v.keys[0], false
 	for _, k := range slices.Backward(v.keys) {
 		if value, _ := c.env(k); value != "" {

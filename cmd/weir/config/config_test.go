@@ -14,16 +14,16 @@ import (
 	"github.com/weir-run/weir/llm"
 )
 
-// place is where a test's configuration is.
-type place struct {
+// fixture is where a test's configuration is.
+type fixture struct {
 	t    *testing.T
 	o    config.Options
 	vars map[string]string
 }
 
-func newPlace(t *testing.T) *place {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	p := &place{t: t, vars: map[string]string{}}
+	p := &fixture{t: t, vars: map[string]string{}}
 	p.o = config.Options{
 		Dir: filepath.Join(t.TempDir(), ".weir"), UserDir: t.TempDir(), Reserved: []string{"script"},
 		Env: func(name string) (string, bool) { v, ok := p.vars[name]; return v, ok },
@@ -31,7 +31,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-func (p *place) write(path, text string) string {
+func (p *fixture) write(path, text string) string {
 	p.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		p.t.Fatal(err)
@@ -42,17 +42,17 @@ func (p *place) write(path, text string) string {
 	return path
 }
 
-func (p *place) project(text string) string {
+func (p *fixture) project(text string) string {
 	p.t.Helper()
 	return p.write(filepath.Join(p.o.Dir, "config.yaml"), text)
 }
 
-func (p *place) user(text string) string {
+func (p *fixture) user(text string) string {
 	p.t.Helper()
 	return p.write(filepath.Join(p.o.UserDir, "weir", "config.yaml"), text)
 }
 
-func (p *place) load() *config.Config {
+func (p *fixture) load() *config.Config {
 	p.t.Helper()
 	c, err := config.Load(p.o)
 	if err != nil {
@@ -70,8 +70,8 @@ func value(t *testing.T, k config.Key) string {
 	return v
 }
 
-func TestAllThatAFileMaySayIsRead(t *testing.T) {
-	p := newPlace(t)
+func TestEverySettingIsRead(t *testing.T) {
+	p := newFixture(t)
 	p.vars["GATEWAY_KEY"], p.vars["CRM_TOKEN"] = "k1", "k2"
 	p.write(filepath.Join(p.o.Dir, "keys", "work"), "k3\n")
 	path := p.project(`
@@ -136,8 +136,8 @@ secrets:
 	}
 }
 
-func TestLaterFilesOverrideEarlierOnesEntryByEntry(t *testing.T) {
-	p := newPlace(t)
+func TestLaterFilesOverrideEarlierOnes(t *testing.T) {
+	p := newFixture(t)
 	user := p.user(`
 parallel: 4
 providers: {a: {baseURL: "http://a/v1", key: {env: A}}, b: {baseURL: "http://b/v1"}}
@@ -176,8 +176,8 @@ tools: {http: [{name: two, url: "http://two"}]}
 	}
 }
 
-func TestANamedFileIsTheOnlyOneAndMustBeThere(t *testing.T) {
-	p := newPlace(t)
+func TestNamedFileMustExistAndIsUsedAlone(t *testing.T) {
+	p := newFixture(t)
 	p.user("parallel: 3")
 	p.project("parallel: 4")
 	p.vars["WEIR_CONFIG"] = p.write(filepath.Join(t.TempDir(), "ci.yaml"), "providers: {a: {baseURL: http://a}}")
@@ -194,7 +194,7 @@ func TestANamedFileIsTheOnlyOneAndMustBeThere(t *testing.T) {
 	}
 }
 
-func TestWithoutFilesTheEnvironmentGivesProviders(t *testing.T) {
+func TestEnvironmentGivesProvidersWithoutFiles(t *testing.T) {
 	for _, tt := range []struct {
 		vars map[string]string
 		want map[string]string // key by provider
@@ -205,7 +205,7 @@ func TestWithoutFilesTheEnvironmentGivesProviders(t *testing.T) {
 		{map[string]string{"GEMINI_API_KEY": "first", "GOOGLE_API_KEY": "second"}, map[string]string{"gemini": "first"}},
 		{map[string]string{"GEMINI_API_KEY": "", "GOOGLE_API_KEY": "second"}, map[string]string{"gemini": "second"}},
 	} {
-		p := newPlace(t)
+		p := newFixture(t)
 		maps.Copy(p.vars, tt.vars)
 		got := map[string]string{}
 		for name, provider := range p.load().Providers {
@@ -218,7 +218,7 @@ func TestWithoutFilesTheEnvironmentGivesProviders(t *testing.T) {
 			t.Errorf("%v gives %v, want %v", tt.vars, got, tt.want)
 		}
 	}
-	p := newPlace(t)
+	p := newFixture(t)
 	p.vars["OPENAI_BASE_URL"] = "http://localhost:9/v1"
 	if o := p.load().Providers["openai"]; o.BaseURL != "http://localhost:9/v1" {
 		t.Errorf("an address alone gives %+v", o)
@@ -229,8 +229,8 @@ func TestWithoutFilesTheEnvironmentGivesProviders(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentsKeyGoesToItsVendorAlone(t *testing.T) {
-	p := newPlace(t)
+func TestEnvironmentKeyGoesOnlyToItsVendor(t *testing.T) {
+	p := newFixture(t)
 	p.vars["ANTHROPIC_API_KEY"], p.vars["OPENAI_API_KEY"] = "a", "o"
 	p.project(`
 providers:

@@ -66,8 +66,8 @@ type document struct {
 	problems []Problem
 }
 
-// read parses and checks a file.
-func read(path string, data []byte, s *jsonschema.Schema, reserved []string) *document {
+// parse parses and checks a file.
+func parse(path string, data []byte, s *jsonschema.Schema, reserved []string) *document {
 	d := &document{path: path, values: map[string]any{}}
 	if len(data) > maxFile {
 		d.report(nil, fmt.Sprintf("the file has %d bytes; there may be at most %d", len(data), maxFile), "")
@@ -76,7 +76,7 @@ func read(path string, data []byte, s *jsonschema.Schema, reserved []string) *do
 	limits := loaderlimits.New(loaderlimits.DepthValue(maxDepth))
 	var docs []yaml.Node
 	if err := yaml.Load(data, &docs, yaml.WithAllDocuments(), yaml.WithPlugin(limits)); err != nil {
-		d.unreadable(err)
+		d.reportUnreadable(err)
 		return d
 	}
 	switch {
@@ -94,7 +94,7 @@ func read(path string, data []byte, s *jsonschema.Schema, reserved []string) *do
 	}
 	var v any
 	if err := d.root.Decode(&v); err != nil {
-		d.unreadable(err)
+		d.reportUnreadable(err)
 		return d
 	}
 	if !d.validate(s, v) {
@@ -119,8 +119,8 @@ func (d *document) aliases(n *yaml.Node) {
 	}
 }
 
-// unreadable reports what the parser says.
-func (d *document) unreadable(err error) {
+// reportUnreadable reports what the parser says.
+func (d *document) reportUnreadable(err error) {
 	p := Problem{File: d.path, Message: "not YAML: " + err.Error()}
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
 		p.Message, p.Line, p.Column = "not YAML: "+e.Message, e.Mark.Line, e.Mark.Column
@@ -176,8 +176,8 @@ func child(n *yaml.Node, step string) (at, value *yaml.Node) {
 	return nil, nil
 }
 
-// anchor makes the paths of keys and flows begin at the folder of the file.
-func (d *document) anchor() {
+// resolvePaths makes the paths of keys and flows begin at the folder of the file.
+func (d *document) resolvePaths() {
 	dir, err := filepath.Abs(filepath.Dir(d.path))
 	if err != nil {
 		dir = filepath.Dir(d.path)
@@ -196,8 +196,8 @@ func (d *document) anchor() {
 		fix(m["key"])
 	}
 	fix(mapAt(d.values, "executors", "e2b")["key"])
-	d.anchorPython(dir)
-	d.anchorTrajectory(dir)
+	d.resolvePythonPath(dir)
+	d.resolveTrajectoryPath(dir)
 	flows, _ := mapAt(d.values, "tools")["flows"].([]any)
 	for _, f := range flows {
 		fix(f)
@@ -225,8 +225,8 @@ func (d *document) Read() (map[string]any, error) { return d.values, nil }
 // ReadBytes is not used: the file is parsed already.
 func (d *document) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported }
 
-// sorted puts problems in the order of the file.
-func sorted(problems []Problem) {
+// sortProblems puts problems in the order of the file.
+func sortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line

@@ -44,8 +44,8 @@ type E2B struct {
 	Template   string `json:"template"`
 }
 
-// elsewhere reports whether the file names another server than E2B's own.
-func (e E2B) elsewhere() bool { return e.URL != "" || e.SandboxURL != "" || e.Domain != "" }
+// isOtherCloud reports whether the file names another server than E2B's own.
+func (e E2B) isOtherCloud() bool { return e.URL != "" || e.SandboxURL != "" || e.Domain != "" }
 
 // variables of the environment that the public clients of E2B read too.
 const (
@@ -55,12 +55,12 @@ const (
 	e2bDomain  = "E2B_DOMAIN"
 )
 
-// completeExecutors adds the order, and what the environment gives for E2B. A
+// applyExecutorDefaults adds the order, and what the environment gives for E2B. A
 // server that the file names is given no key that it does not name too.
-func (c *Config) completeExecutors() {
+func (c *Config) applyExecutorDefaults() {
 	e := &c.Executors
 	e.Chosen = e.Order != nil || !reflect.ValueOf(e.Python).IsZero()
-	if !e.E2B.elsewhere() {
+	if !e.E2B.isOtherCloud() {
 		e.E2B.URL, _ = c.env(e2bURL)
 		e.E2B.SandboxURL, _ = c.env(e2bSandbox)
 		e.E2B.Domain, _ = c.env(e2bDomain)
@@ -96,7 +96,7 @@ func (c *Config) executorFindings() []Finding {
 	if !offered {
 		return nil
 	}
-	f := Finding{About: "executor e2b", State: "ok", Detail: Shown(e.URL)}
+	f := Finding{About: "executor e2b", State: "ok", Detail: RedactedURL(e.URL)}
 	switch {
 	case f.Detail != "":
 	case e.Domain != "":
@@ -115,9 +115,9 @@ func (c *Config) executorFindings() []Finding {
 	return []Finding{f}
 }
 
-// anchorPython makes the paths of executors.python begin at the folder of the
+// resolvePythonPath makes the paths of executors.python begin at the folder of the
 // file; a bare name of an interpreter is left to the PATH.
-func (d *document) anchorPython(dir string) {
+func (d *document) resolvePythonPath(dir string) {
 	python := mapAt(d.values, "executors", "python")
 	if path, ok := python["interpreter"].(string); ok && strings.ContainsRune(path, '/') && !filepath.IsAbs(path) {
 		python["interpreter"] = filepath.Join(dir, path)

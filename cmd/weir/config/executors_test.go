@@ -10,7 +10,7 @@ import (
 	"github.com/weir-run/weir/cmd/weir/config"
 )
 
-func TestTheCloudIsOfferedWhereThereIsAKeyForIt(t *testing.T) {
+func TestE2BIsOfferedWithKey(t *testing.T) {
 	local := []string{"python", "starlark"}
 	all := []string{"python", "starlark", "e2b"}
 	for _, tt := range []struct {
@@ -27,7 +27,7 @@ func TestTheCloudIsOfferedWhereThereIsAKeyForIt(t *testing.T) {
 		{"executors: {order: [e2b, starlark]}\n", map[string]string{"E2B_API_KEY": "k"}, []string{"e2b", "starlark"}, "k"},
 		{"executors: {order: [starlark]}\n", map[string]string{"E2B_API_KEY": "k"}, []string{"starlark"}, "k"},
 	} {
-		p := newPlace(t)
+		p := newFixture(t)
 		p.vars = tt.vars
 		if tt.text != "" {
 			p.project(tt.text)
@@ -39,23 +39,23 @@ func TestTheCloudIsOfferedWhereThereIsAKeyForIt(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentsKeyDoesNotGoToAnotherCloud(t *testing.T) {
-	p := newPlace(t)
+func TestEnvironmentKeyGoesOnlyToE2B(t *testing.T) {
+	p := newFixture(t)
 	p.vars["E2B_API_KEY"], p.vars["E2B_API_URL"], p.vars["MINE"] = "k", "https://elsewhere.example.com", "m"
 	p.project("executors: {e2b: {url: \"https://own.example.com\", key: {env: MINE}}}\n")
 	if e := p.load().Executors.E2B; e.URL != "https://own.example.com" || value(t, e.Key) != "m" {
 		t.Errorf("the cloud is %+v", e)
 	}
-	p = newPlace(t)
+	p = newFixture(t)
 	p.vars["E2B_API_KEY"], p.vars["E2B_API_URL"], p.vars["E2B_SANDBOX_URL"] = "k", "http://127.0.0.1:1", "http://127.0.0.1:2"
 	if e := p.load().Executors.E2B; e.URL != "http://127.0.0.1:1" || e.SandboxURL != "http://127.0.0.1:2" {
 		t.Errorf("the environment gives %+v", e)
 	}
 }
 
-func TestTheCloudsKeyIsLookedForAndNotShown(t *testing.T) {
-	p := newPlace(t)
-	p.write(filepath.Join(p.o.Dir, "keys", "cloud"), canary)
+func TestE2BKeyIsCheckedButNotPrinted(t *testing.T) {
+	p := newFixture(t)
+	p.write(filepath.Join(p.o.Dir, "keys", "cloud"), fakeSecret)
 	p.project("executors: {e2b: {key: {file: keys/cloud}, domain: own.example.com}}\n")
 	find := func() config.Finding {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestTheCloudsKeyIsLookedForAndNotShown(t *testing.T) {
 		t.Fatal("nothing is said of the cloud")
 		return config.Finding{}
 	}
-	if f := find(); f.State != "ok" || !strings.Contains(f.Detail, "api.own.example.com") || strings.Contains(f.Detail, canary) {
+	if f := find(); f.State != "ok" || !strings.Contains(f.Detail, "api.own.example.com") || strings.Contains(f.Detail, fakeSecret) {
 		t.Errorf("the finding is %+v", f)
 	}
 	if err := os.Remove(filepath.Join(p.o.Dir, "keys", "cloud")); err != nil {
@@ -76,7 +76,7 @@ func TestTheCloudsKeyIsLookedForAndNotShown(t *testing.T) {
 	if f := find(); f.State != "bad" || f.Remedy == "" {
 		t.Errorf("without the file the finding is %+v", f)
 	}
-	p = newPlace(t)
+	p = newFixture(t)
 	p.project("executors: {order: [e2b]}\n")
 	if f := find(); f.State != "bad" || !strings.Contains(f.Remedy, "E2B_API_KEY") {
 		t.Errorf("without a key the finding is %+v", f)

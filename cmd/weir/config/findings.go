@@ -34,9 +34,9 @@ func (c *Config) Findings() []Finding {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Limits)) {
 		l := c.Limits[name]
-		parts := counted(l.Requests, "requests a minute")
-		parts = append(parts, counted(l.Tokens, "tokens a minute")...)
-		parts = append(parts, counted(l.Concurrent, "at the same time")...)
+		parts := countOf(l.Requests, "requests a minute")
+		parts = append(parts, countOf(l.Tokens, "tokens a minute")...)
+		parts = append(parts, countOf(l.Concurrent, "at the same time")...)
 		f := Finding{About: "limit " + name, State: "ok", Detail: strings.Join(parts, ", ")}
 		if provider, _, _ := strings.Cut(name, "/"); c.Providers[provider].Type == "" {
 			f.State, f.Remedy = "note", "no provider is named "+provider
@@ -44,7 +44,7 @@ func (c *Config) Findings() []Finding {
 		list = append(list, f)
 	}
 	for _, m := range c.Models {
-		parts := append(counted(m.Window, "tokens of window"), counted(m.MaxOutput, "of output")...)
+		parts := append(countOf(m.Window, "tokens of window"), countOf(m.MaxOutput, "of output")...)
 		if m.Price.Known() {
 			parts = append(parts, fmt.Sprintf("$%v in and $%v out a million", m.Price.Input, m.Price.Output))
 		}
@@ -53,8 +53,8 @@ func (c *Config) Findings() []Finding {
 	return slices.Concat(list, c.executorFindings(), c.toolFindings(), c.secretFindings())
 }
 
-// Shown is an address without what may be a secret in it.
-func Shown(address string) string {
+// RedactedURL is an address without what may be a secret in it.
+func RedactedURL(address string) string {
 	address, _, _ = strings.Cut(address, "?")
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -67,7 +67,7 @@ func Shown(address string) string {
 	return scheme + "://" + rest
 }
 
-func counted(n int, what string) []string {
+func countOf(n int, what string) []string {
 	if n == 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func counted(n int, what string) []string {
 }
 
 func providerFinding(name string, p Provider) Finding {
-	f := Finding{About: "provider " + name, State: "ok", Detail: Shown(p.BaseURL)}
+	f := Finding{About: "provider " + name, State: "ok", Detail: RedactedURL(p.BaseURL)}
 	if f.Detail == "" {
 		f.Detail = map[string]string{
 			OpenAI: "api.openai.com", Anthropic: "api.anthropic.com", Gemini: "generativelanguage.googleapis.com",
@@ -107,7 +107,7 @@ func (c *Config) toolFindings() []Finding {
 		if method == "" {
 			method = "GET"
 		}
-		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + Shown(t.URL)})
+		list = append(list, Finding{About: "tool " + t.Name, State: "ok", Detail: method + " " + RedactedURL(t.URL)})
 	}
 	for _, t := range c.Tools.Flows {
 		f := Finding{About: "tool " + t.Name, State: "ok", Detail: "runs " + t.File}
@@ -118,7 +118,7 @@ func (c *Config) toolFindings() []Finding {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools.MCP)) {
 		s := c.Tools.MCP[name]
-		f := Finding{About: "mcp " + name, State: "ok", Detail: Shown(s.URL)}
+		f := Finding{About: "mcp " + name, State: "ok", Detail: RedactedURL(s.URL)}
 		if s.Command != "" {
 			f.Detail = "starts " + s.Command
 		}

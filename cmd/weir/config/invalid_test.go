@@ -8,9 +8,9 @@ import (
 	"github.com/weir-run/weir/cmd/weir/config"
 )
 
-const canary = "sk-CANARY-4711"
+const fakeSecret = "sk-CANARY-4711"
 
-func TestWhatAFileCannotSayIsToldWithItsPlace(t *testing.T) {
+func TestInvalidSettingsAreReportedWithPosition(t *testing.T) {
 	for _, tt := range []struct {
 		text string
 		want []string // in the one problem, or in each of several lines
@@ -19,11 +19,11 @@ func TestWhatAFileCannotSayIsToldWithItsPlace(t *testing.T) {
 			":2:11: providers.local.baseAddress: there is no such key (known here: api, apiKeyEnv, baseURL",
 		}},
 		{"provider: {}\n", []string{":1:1: provider: there is no such key (known here: drain, executors, http, limits, models"}},
-		{"providers:\n  openai:\n    key: " + canary + "\n", []string{":3:5: providers.openai.key: a key is never written into the file (say where"}},
-		{"secrets: {a: " + canary + "}\n", []string{":1:11: secrets.a: a key is never written into the file"}},
-		{"providers: {openai: {apiKey: " + canary + "}}\n", []string{"providers.openai.apiKey: there is no such key (a key is never written"}},
-		{"providers: {openai: {key: {env: " + canary + "}}}\n", []string{"key.env: is to be the name of an environment variable"}},
-		{"providers: {openai: {apiKeyEnv: " + canary + "}}\n", []string{"apiKeyEnv: is to be the name of an environment variable"}},
+		{"providers:\n  openai:\n    key: " + fakeSecret + "\n", []string{":3:5: providers.openai.key: a key is never written into the file (say where"}},
+		{"secrets: {a: " + fakeSecret + "}\n", []string{":1:11: secrets.a: a key is never written into the file"}},
+		{"providers: {openai: {apiKey: " + fakeSecret + "}}\n", []string{"providers.openai.apiKey: there is no such key (a key is never written"}},
+		{"providers: {openai: {key: {env: " + fakeSecret + "}}}\n", []string{"key.env: is to be the name of an environment variable"}},
+		{"providers: {openai: {apiKeyEnv: " + fakeSecret + "}}\n", []string{"apiKeyEnv: is to be the name of an environment variable"}},
 		{"providers: {openai: {key: {env: A, file: b}}}\n", []string{"is to hold one of env and file"}},
 		{"providers: {openai: {key: {}}}\n", []string{"is to hold one of env and file"}},
 		{"providers: {openai: {key: {env: A}, apiKeyEnv: A}}\n", []string{"apiKeyEnv: is short for key"}},
@@ -47,8 +47,8 @@ func TestWhatAFileCannotSayIsToldWithItsPlace(t *testing.T) {
 		{"tools: {mcp: {m: {url: http://x, args: [a], tools: [a]}}}\n", []string{"args: has no meaning"}},
 		{"tools: {http: [{name: a, url: http://x, timeout: soon}]}\n", []string{"timeout: is to be a duration"}},
 		{"tools: {http: [{name: a, url: http://x}, {name: a, url: http://y}]}\n", []string{"tools.http.1: this name is there already"}},
-		{"executors: {e2b: {key: " + canary + "}}\n", []string{"executors.e2b.key: a key is never written into the file (say where"}},
-		{"executors: {e2b: {apiKey: " + canary + "}}\n", []string{"executors.e2b.apiKey: there is no such key (a key is never written"}},
+		{"executors: {e2b: {key: " + fakeSecret + "}}\n", []string{"executors.e2b.key: a key is never written into the file (say where"}},
+		{"executors: {e2b: {apiKey: " + fakeSecret + "}}\n", []string{"executors.e2b.apiKey: there is no such key (a key is never written"}},
 		{"executors: {e2b: {url: http://x}}\n", []string{"executors.e2b: needs key, as it names a server of its own"}},
 		{"executors: {order: [python, docker]}\n", []string{"order.1: is none of python, starlark, e2b"}},
 		{"executors: {order: [python, python]}\n", []string{":1:29: executors.order.1: this name is there already"}},
@@ -60,7 +60,7 @@ func TestWhatAFileCannotSayIsToldWithItsPlace(t *testing.T) {
 		{"paralel: 1\nlimit: {}\n", []string{":1:1: paralel: ", ":2:1: limit: "}},
 		{strings.Repeat("# long\n", 200_000), []string{"there may be at most"}},
 	} {
-		p := newPlace(t)
+		p := newFixture(t)
 		path := p.project(tt.text)
 		_, err := config.Load(p.o)
 		invalid, ok := errors.AsType[*config.Invalid](err)
@@ -79,9 +79,9 @@ func TestWhatAFileCannotSayIsToldWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFileThatSaysNothingIsOne(t *testing.T) {
+func TestEmptyFileIsValid(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n", "{}\n"} {
-		p := newPlace(t)
+		p := newFixture(t)
 		p.project(text)
 		if c := p.load(); len(c.Files) != 1 {
 			t.Errorf("%q: files are %v", text, c.Files)
@@ -96,7 +96,7 @@ func FuzzAFileIsReadOrRefused(f *testing.F) {
 	f.Add("? [a]\n: b")
 	f.Add("1: {2: 3}")
 	f.Fuzz(func(t *testing.T, text string) {
-		p := newPlace(t)
+		p := newFixture(t)
 		p.project(text)
 		c, err := config.Load(p.o)
 		if err != nil {

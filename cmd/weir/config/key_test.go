@@ -14,17 +14,17 @@ import (
 )
 
 // Keys are looked for in all that a configuration can be turned into.
-func TestNothingThatShowsAConfigurationShowsAKey(t *testing.T) {
-	p := newPlace(t)
-	p.vars["OPENAI_API_KEY"], p.vars["TOKEN"] = canary, canary
-	p.write(filepath.Join(p.o.Dir, "key"), canary)
+func TestKeysAreNeverPrinted(t *testing.T) {
+	p := newFixture(t)
+	p.vars["OPENAI_API_KEY"], p.vars["TOKEN"] = fakeSecret, fakeSecret
+	p.write(filepath.Join(p.o.Dir, "key"), fakeSecret)
 	p.project(`
-providers: {work: {type: gemini, key: {file: key}}, at: {baseURL: "https://user:` + canary + `@example.com/v1"}}
+providers: {work: {type: gemini, key: {file: key}}, at: {baseURL: "https://user:` + fakeSecret + `@example.com/v1"}}
 tools:
-  http: [{name: h, url: "https://` + canary + `@example.com/x?key=` + canary + `"}]
+  http: [{name: h, url: "https://` + fakeSecret + `@example.com/x?key=` + fakeSecret + `"}]
   mcp:
-    m: {command: c, tools: [t], env: {A: {env: TOKEN}, B: ` + canary + `}}
-    n: {url: "https://example.com/?token=` + canary + `", tools: [t], headers: {C: ` + canary + `}}
+    m: {command: c, tools: [t], env: {A: {env: TOKEN}, B: ` + fakeSecret + `}}
+    n: {url: "https://example.com/?token=` + fakeSecret + `", tools: [t], headers: {C: ` + fakeSecret + `}}
 secrets: {s: {env: TOKEN}}
 `)
 	c := p.load()
@@ -49,7 +49,7 @@ secrets: {s: {env: TOKEN}}
 	}
 	texts["json"] = string(b)
 	for how, text := range texts {
-		if strings.Contains(text, canary) || strings.Contains(text, fmt.Sprintf("%x", canary)) {
+		if strings.Contains(text, fakeSecret) || strings.Contains(text, fmt.Sprintf("%x", fakeSecret)) {
 			t.Errorf("%s shows a key: %s", how, text)
 		}
 		if len(text) < 5 {
@@ -61,11 +61,11 @@ secrets: {s: {env: TOKEN}}
 	}
 }
 
-func TestAKeyThatIsNotThereIsAnErrorOfItsPlace(t *testing.T) {
-	p := newPlace(t)
+func TestMissingKeyNamesItsSource(t *testing.T) {
+	p := newFixture(t)
 	p.vars["EMPTY"] = " "
 	p.write(filepath.Join(p.o.Dir, "empty"), "\n")
-	p.write(filepath.Join(p.o.Dir, "two"), canary+"\n"+canary+"\n")
+	p.write(filepath.Join(p.o.Dir, "two"), fakeSecret+"\n"+fakeSecret+"\n")
 	p.project(`
 secrets:
   unset: {env: NOWHERE}
@@ -79,7 +79,7 @@ secrets:
 		"unset": "NOWHERE is not set", "blank": "EMPTY is not set", "gone": "gone", "empty": "is empty", "two": "more than one line",
 	} {
 		v, err := c.Secrets[name].Value()
-		if v != "" || !errors.Is(err, config.ErrNoKey) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), canary) {
+		if v != "" || !errors.Is(err, config.ErrNoKey) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), fakeSecret) {
 			t.Errorf("%s: %q, %v", name, v, err)
 		}
 		if v, ok := c.Secret(name); ok || v != "" {
@@ -91,8 +91,8 @@ secrets:
 	}
 }
 
-func TestAKeyIsReadWhenItIsNeeded(t *testing.T) {
-	p := newPlace(t)
+func TestKeyIsReadLazily(t *testing.T) {
+	p := newFixture(t)
 	p.project("secrets: {a: {env: LATER}}")
 	c := p.load()
 	p.vars["LATER"] = "now"
@@ -101,8 +101,8 @@ func TestAKeyIsReadWhenItIsNeeded(t *testing.T) {
 	}
 }
 
-func TestFindingsSayWhatWillFail(t *testing.T) {
-	p := newPlace(t)
+func TestFindingsReportWhatWillFail(t *testing.T) {
+	p := newFixture(t)
 	p.vars["SET"] = "x"
 	p.project(`
 providers:
@@ -138,7 +138,7 @@ secrets: {good: {env: SET}, bad: {env: UNSET}}
 			t.Errorf("%s is %+v, want %v", about, f, want)
 		}
 	}
-	if list := newPlace(t).load().Findings(); len(list) != 1 || list[0].State != "note" || !strings.Contains(list[0].Remedy, "ANTHROPIC_API_KEY") {
+	if list := newFixture(t).load().Findings(); len(list) != 1 || list[0].State != "note" || !strings.Contains(list[0].Remedy, "ANTHROPIC_API_KEY") {
 		t.Errorf("without anything: %+v", list)
 	}
 }

@@ -82,7 +82,7 @@ func (o Options) lookup(name string) (string, bool) {
 func Load(o Options) (*Config, error) {
 	k := koanf.New(separator)
 	c := &Config{env: o.lookup}
-	problems, form := &Invalid{}, compiled()
+	problems, form := &Invalid{}, compiledSchema()
 	for _, path := range o.Candidates() {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) && o.named() == "" {
@@ -92,12 +92,12 @@ func Load(o Options) (*Config, error) {
 			return nil, fmt.Errorf("configuration: %w", err)
 		}
 		c.Files = append(c.Files, path)
-		doc := read(path, data, form, o.Reserved)
+		doc := parse(path, data, form, o.Reserved)
 		if len(doc.problems) > 0 {
 			problems.Problems = append(problems.Problems, doc.problems...)
 			continue
 		}
-		doc.anchor()
+		doc.resolvePaths()
 		if err := k.Load(doc, nil, koanf.WithMergeFunc(merge)); err != nil {
 			return nil, fmt.Errorf("configuration %s: %w", path, err)
 		}
@@ -115,7 +115,7 @@ func Load(o Options) (*Config, error) {
 	if err != nil { // of files only the environment is not checked yet
 		return nil, fmt.Errorf("environment: %w", err)
 	}
-	c.complete()
+	c.applyDefaults()
 	return c, nil
 }
 
@@ -152,7 +152,7 @@ func merge(src, dest map[string]any) error {
 	for key, v := range src {
 		switch key {
 		case "models":
-			dest[key] = join(dest[key], v)
+			dest[key] = joinLists(dest[key], v)
 		case "tools":
 			tools, _ := dest[key].(map[string]any)
 			tools = maps.Clone(tools)
@@ -161,21 +161,21 @@ func merge(src, dest map[string]any) error {
 			}
 			for kind, list := range v.(map[string]any) {
 				if kind == "http" || kind == "flows" {
-					tools[kind] = join(tools[kind], list)
+					tools[kind] = joinLists(tools[kind], list)
 				} else {
-					tools[kind] = over(tools[kind], list)
+					tools[kind] = overrideValue(tools[kind], list)
 				}
 			}
 			dest[key] = tools
 		default:
-			dest[key] = over(dest[key], v)
+			dest[key] = overrideValue(dest[key], v)
 		}
 	}
 	return nil
 }
 
-// over replaces entry by entry where both are maps.
-func over(earlier, later any) any {
+// overrideValue replaces entry by entry where both are maps.
+func overrideValue(earlier, later any) any {
 	a, ok := earlier.(map[string]any)
 	b, both := later.(map[string]any)
 	if !ok || !both {
@@ -186,8 +186,8 @@ func over(earlier, later any) any {
 	return out
 }
 
-// join appends a list to an earlier one, without what has a name of the later.
-func join(earlier, later any) any {
+// joinLists appends a list to an earlier one, without what has a name of the later.
+func joinLists(earlier, later any) any {
 	a, _ := earlier.([]any)
 	b, _ := later.([]any)
 	kept := slices.DeleteFunc(slices.Clone(a), func(x any) bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-run/weir/cmd/weir/config"
 )
 
-func TestMemoryIsOfferedWhereItIsTrueOrHasSettings(t *testing.T) {
+func TestMemoryIsOfferedIfTrueOrConfigured(t *testing.T) {
 	settings := config.Memory{Offered: true, Namespace: "desk", MaxItems: 50, Approve: "once"}
 	for name, c := range map[string]struct {
 		user, project string
@@ -23,7 +23,7 @@ func TestMemoryIsOfferedWhereItIsTrueOrHasSettings(t *testing.T) {
 		"settings over it": {"tools: {memory: {namespace: mine, maxItems: 50}}\n", "tools: {memory: {namespace: desk, approve: once}}\n", settings},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newFixture(t)
 			if c.user != "" {
 				p.user(c.user)
 			}
@@ -35,7 +35,7 @@ func TestMemoryIsOfferedWhereItIsTrueOrHasSettings(t *testing.T) {
 	}
 }
 
-func TestSettingsOfMemoryThatSayNothingAreRefused(t *testing.T) {
+func TestInvalidMemorySettingsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"{namespace: \"\"}":     "tools.memory.namespace",
 		"{namespace: \"a\\n\"}": "tools.memory.namespace",
@@ -45,7 +45,7 @@ func TestSettingsOfMemoryThatSayNothingAreRefused(t *testing.T) {
 		"{offered: true}":       "there is no such key",
 		"[fact]":                "is to be boolean or object",
 	} {
-		p := newPlace(t)
+		p := newFixture(t)
 		p.project("tools:\n  memory: " + text + "\n")
 		_, err := config.Load(p.o)
 		if _, ok := errors.AsType[*config.Invalid](err); !ok || !strings.Contains(err.Error(), want) {

@@ -16,7 +16,7 @@ import (
 
 // The schema and the types are two forms of one thing: each key of the one is
 // a field of the other.
-func TestTheSchemaHasTheKeysOfTheTypesAndNoOther(t *testing.T) {
+func TestSchemaMatchesTypes(t *testing.T) {
 	var root map[string]any
 	if err := json.Unmarshal(config.Schema(), &root); err != nil {
 		t.Fatal(err)
@@ -67,10 +67,10 @@ func TestTheSchemaHasTheKeysOfTheTypesAndNoOther(t *testing.T) {
 }
 
 // Pages lie beside the code that they describe.
-const docs = "../../../docs"
+const docsPath = "../../../docs"
 
-func TestTheExamplesOfTheDocsAreValid(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "configuration.md"))
+func TestDocExamplesAreValid(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docsPath, "configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestTheExamplesOfTheDocsAreValid(t *testing.T) {
 	}
 	for _, block := range blocks {
 		text, _, _ := strings.Cut(block, "```")
-		p := newPlace(t)
+		p := newFixture(t)
 		p.project(text)
 		if _, err := config.Load(p.o); err != nil {
 			t.Errorf("%v in\n%s", err, text)
@@ -88,8 +88,8 @@ func TestTheExamplesOfTheDocsAreValid(t *testing.T) {
 	}
 }
 
-func TestTheDocsNameEveryKeyAndVariable(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "configuration.md"))
+func TestDocsNameEveryKeyAndVariable(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docsPath, "configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

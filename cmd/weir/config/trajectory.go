@@ -19,8 +19,8 @@ type Portraits struct {
 	Timeout time.Duration `json:"timeout"` // 0 is the library's default
 }
 
-// anchorTrajectory makes the folder of trajectories begin at that of the file.
-func (d *document) anchorTrajectory(dir string) {
+// resolveTrajectoryPath makes the folder of trajectories begin at that of the file.
+func (d *document) resolveTrajectoryPath(dir string) {
 	t := mapAt(d.values, "trajectory")
 	if path, ok := t["files"].(string); ok && !filepath.IsAbs(path) {
 		t["files"] = filepath.Join(dir, path)

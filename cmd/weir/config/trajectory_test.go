@@ -8,8 +8,8 @@ import (
 	"github.com/weir-run/weir/cmd/weir/config"
 )
 
-func TestTheFolderOfTrajectoriesBeginsAtThatOfTheFile(t *testing.T) {
-	p := newPlace(t)
+func TestTrajectoryFolderIsRelativeToFile(t *testing.T) {
+	p := newFixture(t)
 	p.user("trajectory: {files: mine, tables: true}\n")
 	p.project("trajectory: {files: graphs, portraits: {model: openai/gpt-5-mini, timeout: 90s}}\n")
 	got := p.load().Trajectory

@@ -19,7 +19,7 @@ var schema []byte
 // Schema is the JSON Schema of a file, for editors.
 func Schema() []byte { return bytes.Clone(schema) }
 
-func compiled() *jsonschema.Schema {
+func compiledSchema() *jsonschema.Schema {
 	const name = "config.schema.json"
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *document) validate(s *jsonschema.Schema, v any) bool {
 	} else if err != nil {
 		d.report(nil, err.Error(), "")
 	}
-	sorted(d.problems)
+	sortProblems(d.problems)
 	return err == nil
 }
 
@@ -51,16 +51,16 @@ func (d *document) explain(s *jsonschema.Schema, e *jsonschema.ValidationError) 
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			d.unknown(s, path, name)
+			d.reportUnknownKey(s, path, name)
 		}
 	case *kind.Required:
 		d.report(path, "needs "+strings.Join(k.Missing, " and "), "")
 	case *kind.Type:
-		d.wrongType(path, k)
+		d.reportType(path, k)
 	case *kind.Enum:
-		d.report(path, "is none of "+list(k.Want), "")
+		d.report(path, "is none of "+joinValues(k.Want), "")
 	case *kind.Pattern:
-		d.wrongForm(path, k.Want)
+		d.reportForm(path, k.Want)
 	case *kind.PropertyNames:
 		d.report(append(slices.Clone(path), k.Property), "a name of this form cannot be used here", "names are of letters, digits and . _ -")
 	case *kind.MinProperties, *kind.MaxProperties:
@@ -84,7 +84,7 @@ func (d *document) explain(s *jsonschema.Schema, e *jsonschema.ValidationError) 
 
 const literalHint = "a key is never written into the file: key: {env: NAME} or key: {file: PATH}"
 
-func (d *document) wrongType(path []string, k *kind.Type) {
+func (d *document) reportType(path []string, k *kind.Type) {
 	msg, hint := fmt.Sprintf("is to be %s, not %s", strings.Join(k.Want, " or "), k.Got), ""
 	if isKey(path) && k.Got == "string" {
 		msg, hint = "a key is never written into the file", "say where it is: {env: NAME} or {file: PATH}"
@@ -98,7 +98,7 @@ func isKey(path []string) bool {
 		slices.Equal(path, []string{"executors", "e2b", "key"}) || len(path) == 2 && path[0] == "secrets"
 }
 
-func (d *document) wrongForm(path []string, want string) {
+func (d *document) reportForm(path []string, want string) {
 	switch last := path[len(path)-1]; {
 	case last == "env" || last == "apiKeyEnv":
 		d.report(path, "is to be the name of an environment variable and not what it holds", "such as OPENAI_API_KEY")
@@ -111,10 +111,10 @@ func (d *document) wrongForm(path []string, want string) {
 	}
 }
 
-// unknown reports a key that the schema has not.
-func (d *document) unknown(s *jsonschema.Schema, path []string, name string) {
+// reportUnknownKey reports a key that the schema has not.
+func (d *document) reportUnknownKey(s *jsonschema.Schema, path []string, name string) {
 	hint := ""
-	if at := descend(s, path); at != nil {
+	if at := schemaAt(s, path); at != nil {
 		hint = "known here: " + strings.Join(slices.Sorted(maps.Keys(at.Properties)), ", ")
 	}
 	if strings.EqualFold(name, "apiKey") || strings.EqualFold(name, "api_key") || strings.EqualFold(name, "token") {
@@ -123,8 +123,8 @@ func (d *document) unknown(s *jsonschema.Schema, path []string, name string) {
 	d.report(append(slices.Clone(path), name), "there is no such key", hint)
 }
 
-// descend finds the part of the schema that a path is held to.
-func descend(s *jsonschema.Schema, path []string) *jsonschema.Schema {
+// schemaAt finds the part of the schema that a path is held to.
+func schemaAt(s *jsonschema.Schema, path []string) *jsonschema.Schema {
 	for _, step := range path {
 		switch {
 		case s == nil:
@@ -143,7 +143,7 @@ func descend(s *jsonschema.Schema, path []string) *jsonschema.Schema {
 	return s
 }
 
-func list(values []any) string {
+func joinValues(values []any) string {
 	out := make([]string, len(values))
 	for i, v := range values {
 		out[i] = fmt.Sprint(v)

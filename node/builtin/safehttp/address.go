@@ -25,7 +25,7 @@ func Public(a netip.Addr) bool {
 	if a.Is6() && !ipv6Public().Contains(a) {
 		return false
 	}
-	for _, p := range special() {
+	for _, p := range specialPurposePrefixes() {
 		if p.Contains(a) {
 			return false
 		}
@@ -36,8 +36,8 @@ func Public(a netip.Addr) bool {
 // ipv6Public is the part of IPv6 that is assigned as global unicast.
 func ipv6Public() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
-// special lists what is inside the unicast space and still not public.
-func special() []netip.Prefix { return specialPrefixes }
+// specialPurposePrefixes lists what is inside the unicast space and still not public.
+func specialPurposePrefixes() []netip.Prefix { return specialPrefixes }
 
 //nolint:gochecknoglobals // an immutable table, parsed once
 var specialPrefixes = parsePrefixes(
@@ -72,15 +72,15 @@ func parsePrefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// allowed is what may be reached although it is not public.
-type allowed struct {
+// allowList is what may be reached although it is not public.
+type allowList struct {
 	prefixes []netip.Prefix
 	ports    map[netip.AddrPort]bool
 	names    map[string]bool // "host" or "host:port", small letters
 }
 
-func parseAllowed(entries []string) (allowed, error) {
-	a := allowed{ports: make(map[netip.AddrPort]bool), names: make(map[string]bool)}
+func parseAllowed(entries []string) (allowList, error) {
+	a := allowList{ports: make(map[netip.AddrPort]bool), names: make(map[string]bool)}
 	for _, e := range entries {
 		if p, err := netip.ParsePrefix(e); err == nil {
 			a.prefixes = append(a.prefixes, p.Masked())
@@ -95,22 +95,22 @@ func parseAllowed(entries []string) (allowed, error) {
 			continue
 		}
 		if e == "" || strings.ContainsAny(e, "/*@ ") {
-			return allowed{}, fmt.Errorf("allow private %q: expected a CIDR prefix, an address or a host name, with or without a port", e)
+			return allowList{}, fmt.Errorf("allow private %q: expected a CIDR prefix, an address or a host name, with or without a port", e)
 		}
 		a.names[strings.ToLower(e)] = true
 	}
 	return a, nil
 }
 
-// name reports whether the host, or the host with this port, is allowed by name.
-func (a allowed) name(hostPort string) bool {
+// allowsName reports whether the host, or the host with this port, is allowed by name.
+func (a allowList) allowsName(hostPort string) bool {
 	hostPort = strings.ToLower(hostPort)
 	host, _, err := net.SplitHostPort(hostPort)
 	return err == nil && (a.names[host] || a.names[hostPort])
 }
 
-// address reports whether an address is allowed.
-func (a allowed) address(ap netip.AddrPort) bool {
+// allowsAddress reports whether an address is allowed.
+func (a allowList) allowsAddress(ap netip.AddrPort) bool {
 	ip := ap.Addr().Unmap()
 	for _, p := range a.prefixes {
 		if p.Contains(ip) {

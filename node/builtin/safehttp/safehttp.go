@@ -47,7 +47,7 @@ func Client(o Options) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{allowed: allowed, resolver: o.Resolver}
+	g := &guardedDialer{allowed: allowed, resolver: o.Resolver}
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil,
@@ -63,17 +63,17 @@ func Client(o Options) (*http.Client, error) {
 	}, nil
 }
 
-// guard opens connections.
-type guard struct {
-	allowed  allowed
+// guardedDialer opens connections.
+type guardedDialer struct {
+	allowed  allowList
 	resolver *net.Resolver
 }
 
 // dial opens a connection to host:port. Names are resolved by the dialer and
 // each address is checked just before it is connected to.
-func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (g *guardedDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Resolver: g.resolver}
-	if !g.allowed.name(address) {
+	if !g.allowed.allowsName(address) {
 		d.ControlContext = func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			return g.check(network, address)
 		}
@@ -82,7 +82,7 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 // check refuses an address that is not public and not allowed.
-func (g *guard) check(network, address string) error {
+func (g *guardedDialer) check(network, address string) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: network %s", ErrBlocked, network)
 	}
@@ -90,7 +90,7 @@ func (g *guard) check(network, address string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s is not an address", ErrBlocked, address)
 	}
-	if Public(ap.Addr()) || g.allowed.address(ap) {
+	if Public(ap.Addr()) || g.allowed.allowsAddress(ap) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is not a public address", ErrBlocked, ap.Addr())

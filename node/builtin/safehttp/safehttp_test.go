@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
+func TestPublicAcceptsOnlyInternetAddresses(t *testing.T) {
 	for _, a := range []string{
 		"8.8.8.8", "1.1.1.1", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "11.0.0.0",
 		"192.0.1.1", "198.17.0.1", "198.20.0.1", "223.255.255.255", "2606:4700::1111", "2a00:1450:4001::200e",
@@ -77,7 +77,7 @@ func client(t *testing.T, allow ...string) *http.Client {
 	return c
 }
 
-func TestEveryWayToWriteLoopbackIsBlocked(t *testing.T) {
+func TestEveryLoopbackNotationIsBlocked(t *testing.T) {
 	_, port := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") })
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "127.1.2.3", "[::]"} {
 		if err := get(t, client(t), "http://"+host+":"+port+"/"); !errors.Is(err, ErrBlocked) {
@@ -90,7 +90,7 @@ func TestEveryWayToWriteLoopbackIsBlocked(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentsProxyIsNotUsed(t *testing.T) {
+func TestEnvironmentProxyIsIgnored(t *testing.T) {
 	_, port := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") })
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:"+port)
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:"+port)
@@ -99,7 +99,7 @@ func TestTheEnvironmentsProxyIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestWhatIsAllowedIsReached(t *testing.T) {
+func TestAllowedAddressesAreReachable(t *testing.T) {
 	s, port := server(t, func(http.ResponseWriter, *http.Request) {})
 	for _, allow := range []string{"127.0.0.0/8", "127.0.0.1", "127.0.0.1:" + port} {
 		if err := get(t, client(t, allow), s.URL); err != nil {
@@ -121,7 +121,7 @@ func TestWhatIsAllowedIsReached(t *testing.T) {
 	}
 }
 
-func TestARedirectToAPrivateAddressIsBlocked(t *testing.T) {
+func TestRedirectToAPrivateAddressIsBlocked(t *testing.T) {
 	_, inner := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the inner server was reached") })
 	outer, port := server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://localhost:"+inner+"/", http.StatusFound)
@@ -173,7 +173,7 @@ func answer(query []byte) []byte {
 	return append(append(header, question...), record...)
 }
 
-func TestANameThatResolvesToAPrivateAddressIsBlocked(t *testing.T) {
+func TestNameResolvingToAPrivateAddressIsBlocked(t *testing.T) {
 	var reached atomic.Int32
 	_, port := server(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
 	url := "http://public.example.com:" + port + "/"
@@ -192,8 +192,8 @@ func TestANameThatResolvesToAPrivateAddressIsBlocked(t *testing.T) {
 	}
 }
 
-func TestOnlyConnectionsToPublicAddressesAreOpened(t *testing.T) {
-	g := &guard{}
+func TestDialerConnectsOnlyToPublicAddresses(t *testing.T) {
+	g := &guardedDialer{}
 	if err := g.check("tcp4", "8.8.8.8:443"); err != nil {
 		t.Errorf("a public address: %v", err)
 	}
@@ -202,7 +202,7 @@ func TestOnlyConnectionsToPublicAddressesAreOpened(t *testing.T) {
 	}
 }
 
-func TestHeadersDoNotFollowToAnotherOrigin(t *testing.T) {
+func TestHeadersAreDroppedOnCrossOriginRedirect(t *testing.T) {
 	var got http.Header
 	other, _ := server(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
 	first, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -227,7 +227,7 @@ func TestHeadersDoNotFollowToAnotherOrigin(t *testing.T) {
 	}
 }
 
-func TestABodyIsNotRepeatedAtAnotherOrigin(t *testing.T) {
+func TestBodyIsNotResentOnCrossOriginRedirect(t *testing.T) {
 	other, _ := server(t, func(http.ResponseWriter, *http.Request) { t.Error("the body was sent on") })
 	first, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
@@ -245,7 +245,7 @@ func TestABodyIsNotRepeatedAtAnotherOrigin(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreBoundedAndStayOnTheWeb(t *testing.T) {
+func TestRedirectsAreBoundedAndHTTPOnly(t *testing.T) {
 	var count atomic.Int32
 	s, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)

@@ -32,8 +32,8 @@ type Server struct {
 
 	mu      sync.Mutex
 	next    int
-	boxes   map[string]*box
-	made    []Made
+	boxes   map[string]*cloudSandbox
+	made    []CreatedSandbox
 	refuse  []Refusal
 	deleted int
 	seen    []Request
@@ -41,8 +41,8 @@ type Server struct {
 	hooks   hooks
 }
 
-// Made is a sandbox as it was asked for.
-type Made struct {
+// CreatedSandbox is a sandbox as it was asked for.
+type CreatedSandbox struct {
 	ID             string            `json:"-"`
 	Template       string            `json:"templateID"`
 	Timeout        int               `json:"timeout"` // seconds
@@ -57,9 +57,9 @@ type Refusal struct {
 	RetryAfter string // header, "" for none
 }
 
-// box is one sandbox.
-type box struct {
-	Made
+// cloudSandbox is one sandbox.
+type cloudSandbox struct {
+	CreatedSandbox
 	dir     string
 	token   string
 	started time.Time
@@ -79,8 +79,8 @@ func Serve(tb testing.TB) *Server {
 	if err != nil {
 		tb.Skip("needs python3, which stands for the cloud's: ", err)
 	}
-	s := &Server{python: string(python), root: tb.TempDir(), boxes: make(map[string]*box)}
-	server := httptest.NewServer(s.noted(s.routes()))
+	s := &Server{python: string(python), root: tb.TempDir(), boxes: make(map[string]*cloudSandbox)}
+	server := httptest.NewServer(s.recordRequest(s.routes()))
 	s.URL = server.URL
 	tb.Cleanup(func() {
 		for _, id := range s.Running() {
@@ -98,25 +98,25 @@ type hooks struct {
 }
 
 // OnCreate is called when a sandbox is asked for, before it is there.
-func (s *Server) OnCreate(f func()) { s.hook(func(h *hooks) { h.create = f }) }
+func (s *Server) OnCreate(f func()) { s.setHook(func(h *hooks) { h.create = f }) }
 
 // OnUpload is called with the sandbox's id when files come for it.
-func (s *Server) OnUpload(f func(id string)) { s.hook(func(h *hooks) { h.upload = f }) }
+func (s *Server) OnUpload(f func(id string)) { s.setHook(func(h *hooks) { h.upload = f }) }
 
 // OnExecute is called with the sandbox's id when code begins to run in it.
-func (s *Server) OnExecute(f func(id string)) { s.hook(func(h *hooks) { h.execute = f }) }
+func (s *Server) OnExecute(f func(id string)) { s.setHook(func(h *hooks) { h.execute = f }) }
 
 // OnDelete is called with the sandbox's id when somebody has deleted it.
-func (s *Server) OnDelete(f func(id string)) { s.hook(func(h *hooks) { h.remove = f }) }
+func (s *Server) OnDelete(f func(id string)) { s.setHook(func(h *hooks) { h.remove = f }) }
 
-func (s *Server) hook(set func(*hooks)) {
+func (s *Server) setHook(set func(*hooks)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set(&s.hooks)
 }
 
-// hooked returns what is to be called.
-func (s *Server) hooked() hooks {
+// currentHooks returns what is to be called.
+func (s *Server) currentHooks() hooks {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hooks
@@ -142,7 +142,7 @@ func (s *Server) Requests() []Request {
 	return append([]Request(nil), s.seen...)
 }
 
-func (s *Server) noted(next http.Handler) http.Handler {
+func (s *Server) recordRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.seen = append(s.seen, Request{Path: r.URL.Path, Key: r.Header.Get("X-Api-Key") != ""})
@@ -158,11 +158,11 @@ func (s *Server) Refuse(list ...Refusal) {
 	s.refuse = append(s.refuse, list...)
 }
 
-// Made lists the sandboxes that were made, in order.
-func (s *Server) Made() []Made {
+// Created lists the sandboxes that were made, in order.
+func (s *Server) Created() []CreatedSandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Made(nil), s.made...)
+	return append([]CreatedSandbox(nil), s.made...)
 }
 
 // Deleted is how many sandboxes somebody deleted.
@@ -183,26 +183,26 @@ func (s *Server) Running() []string {
 	return ids
 }
 
-// Lose takes a sandbox away, as the cloud does whose time is up.
-func (s *Server) Lose(id string) { s.remove(id) }
+// Expire takes a sandbox away, as the cloud does whose time is up.
+func (s *Server) Expire(id string) { s.remove(id) }
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v2/sandboxes", s.keyed(s.create))
-	mux.HandleFunc("GET /v2/sandboxes", s.keyed(s.list))
-	mux.HandleFunc("GET /sandboxes/{id}", s.keyed(s.info))
-	mux.HandleFunc("DELETE /sandboxes/{id}", s.keyed(s.kill))
-	mux.HandleFunc("POST /sandboxes/{id}/timeout", s.keyed(s.timeout))
-	mux.HandleFunc("POST /v2/sandboxes/{id}/connect", s.keyed(s.connect))
-	mux.HandleFunc("GET /health", s.inside(func(w http.ResponseWriter, _ *http.Request, _ *box) { w.WriteHeader(http.StatusNoContent) }))
-	mux.HandleFunc("GET /files", s.inside(s.download))
-	mux.HandleFunc("POST /files", s.inside(s.upload))
-	mux.HandleFunc("POST /execute", s.inside(s.execute))
+	mux.HandleFunc("POST /v2/sandboxes", s.requireKey(s.create))
+	mux.HandleFunc("GET /v2/sandboxes", s.requireKey(s.list))
+	mux.HandleFunc("GET /sandboxes/{id}", s.requireKey(s.info))
+	mux.HandleFunc("DELETE /sandboxes/{id}", s.requireKey(s.kill))
+	mux.HandleFunc("POST /sandboxes/{id}/timeout", s.requireKey(s.timeout))
+	mux.HandleFunc("POST /v2/sandboxes/{id}/connect", s.requireKey(s.connect))
+	mux.HandleFunc("GET /health", s.requireToken(func(w http.ResponseWriter, _ *http.Request, _ *cloudSandbox) { w.WriteHeader(http.StatusNoContent) }))
+	mux.HandleFunc("GET /files", s.requireToken(s.download))
+	mux.HandleFunc("POST /files", s.requireToken(s.upload))
+	mux.HandleFunc("POST /execute", s.requireToken(s.execute))
 	return mux
 }
 
-// keyed lets through who has the API key.
-func (s *Server) keyed(next http.HandlerFunc) http.HandlerFunc {
+// requireKey lets through who has the API key.
+func (s *Server) requireKey(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != Key {
 			fail(w, http.StatusUnauthorized, "Invalid API key format")
@@ -224,12 +224,12 @@ func answer(w http.ResponseWriter, status int, body any) {
 }
 
 func (s *Server) create(w http.ResponseWriter, r *http.Request) {
-	var m Made
+	var m CreatedSandbox
 	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 		fail(w, http.StatusBadRequest, "Error when parsing request: "+err.Error())
 		return
 	}
-	if f := s.hooked().create; f != nil {
+	if f := s.currentHooks().create; f != nil {
 		f()
 	}
 	s.mu.Lock()
@@ -257,23 +257,23 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	if m.Timeout == 0 {
 		m.Timeout = defaultTimeout
 	}
-	b := &box{Made: m, dir: dir, token: "token-of-" + m.ID, started: time.Now()}
+	b := &cloudSandbox{CreatedSandbox: m, dir: dir, token: "token-of-" + m.ID, started: time.Now()}
 	b.end = time.AfterFunc(time.Duration(m.Timeout)*time.Second, func() { s.remove(m.ID) })
 	s.boxes[m.ID] = b
 	s.made = append(s.made, m)
-	answer(w, http.StatusCreated, b.described())
+	answer(w, http.StatusCreated, b.createdJSON())
 }
 
-// described is a sandbox as the API tells who made it, or came back to it.
-func (b *box) described() map[string]any {
+// createdJSON is a sandbox as the API tells who made it, or came back to it.
+func (b *cloudSandbox) createdJSON() map[string]any {
 	return map[string]any{
 		"templateID": b.Template, "sandboxID": b.ID, "clientID": "loopback", "envdVersion": "0.6.4",
 		"envdAccessToken": b.token, "trafficAccessToken": nil, "domain": nil,
 	}
 }
 
-// detail is a sandbox as the API lists it.
-func (b *box) detail() map[string]any {
+// listedJSON is a sandbox as the API lists it.
+func (b *cloudSandbox) listedJSON() map[string]any {
 	return map[string]any{
 		"templateID": b.Template, "sandboxID": b.ID, "clientID": "loopback", "envdVersion": "0.6.4", "state": "running",
 		"startedAt": b.started.UTC(), "endAt": b.started.Add(time.Duration(b.Timeout) * time.Second).UTC(),
@@ -286,13 +286,13 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	defer s.mu.Unlock()
 	list := make([]map[string]any, 0, len(s.boxes))
 	for _, b := range s.boxes {
-		list = append(list, b.detail())
+		list = append(list, b.listedJSON())
 	}
 	answer(w, http.StatusOK, list)
 }
 
 // find returns a sandbox, or answers that there is none.
-func (s *Server) find(w http.ResponseWriter, r *http.Request) *box {
+func (s *Server) find(w http.ResponseWriter, r *http.Request) *cloudSandbox {
 	id := r.PathValue("id")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,7 +305,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) *box {
 
 func (s *Server) info(w http.ResponseWriter, r *http.Request) {
 	if b := s.find(w, r); b != nil {
-		answer(w, http.StatusOK, b.detail())
+		answer(w, http.StatusOK, b.listedJSON())
 	}
 }
 
@@ -318,21 +318,21 @@ func (s *Server) kill(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.deleted++
 	s.mu.Unlock()
-	if f := s.hooked().remove; f != nil {
+	if f := s.currentHooks().remove; f != nil {
 		f(b.ID)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
 func (s *Server) timeout(w http.ResponseWriter, r *http.Request) {
-	if s.prolong(w, r, 0) != nil {
+	if s.setTimeout(w, r, 0) != nil {
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
-	if b := s.prolong(w, r, defaultTimeout); b != nil {
-		answer(w, http.StatusOK, b.described())
+	if b := s.setTimeout(w, r, defaultTimeout); b != nil {
+		answer(w, http.StatusOK, b.createdJSON())
 	}
 }
 
@@ -340,9 +340,9 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 // seconds.
 const defaultTimeout = 15
 
-// prolong sets when a sandbox ends, in otherwise seconds where the request does
+// setTimeout sets when a sandbox ends, in otherwise seconds where the request does
 // not say.
-func (s *Server) prolong(w http.ResponseWriter, r *http.Request, otherwise int) *box {
+func (s *Server) setTimeout(w http.ResponseWriter, r *http.Request, otherwise int) *cloudSandbox {
 	b := s.find(w, r)
 	if b == nil {
 		return nil

@@ -13,9 +13,9 @@ import (
 // maxForm bounds what of an upload is kept in memory, in bytes.
 const maxForm = 32 << 20
 
-// inside finds the sandbox that a request is for by its headers, and lets
+// requireToken finds the sandbox that a request is for by its headers, and lets
 // through who has its token. A sandbox that is gone is a gateway's error.
-func (s *Server) inside(next func(http.ResponseWriter, *http.Request, *box)) http.HandlerFunc {
+func (s *Server) requireToken(next func(http.ResponseWriter, *http.Request, *cloudSandbox)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("E2b-Sandbox-Id")
 		s.mu.Lock()
@@ -44,12 +44,12 @@ func portOf(path string) int {
 
 // at is where a path of the sandbox is: from the user's home, which is the
 // sandbox's folder.
-func (b *box) at(path string) string {
+func (b *cloudSandbox) at(path string) string {
 	path = strings.TrimPrefix(path, "/home/user")
 	return filepath.Join(b.dir, filepath.Clean("/"+path))
 }
 
-func (s *Server) download(w http.ResponseWriter, r *http.Request, b *box) {
+func (s *Server) download(w http.ResponseWriter, r *http.Request, b *cloudSandbox) {
 	path := r.URL.Query().Get("path")
 	data, err := os.ReadFile(b.at(path))
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request, b *box) {
 	_, _ = w.Write(data)
 }
 
-func (s *Server) upload(w http.ResponseWriter, r *http.Request, b *box) {
-	if f := s.hooked().upload; f != nil {
+func (s *Server) upload(w http.ResponseWriter, r *http.Request, b *cloudSandbox) {
+	if f := s.currentHooks().upload; f != nil {
 		defer f(b.ID)
 	}
 	path := r.URL.Query().Get("path")

@@ -28,7 +28,7 @@ type kernel struct {
 // maxLine bounds how much of the stream is read at once, in bytes.
 const maxLine = 1 << 20
 
-func (s *Server) start(b *box) (*kernel, error) {
+func (s *Server) start(b *cloudSandbox) (*kernel, error) {
 	cmd := exec.Command(s.python, "-c", kernelProgram) //nolint:noctx // ends with its sandbox
 	cmd.Dir, cmd.Stderr = b.dir, os.Stderr
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "PYTHONUTF8=1"}
@@ -45,7 +45,7 @@ func (s *Server) start(b *box) (*kernel, error) {
 
 // stop ends all that runs in the sandbox; whoever reads from the interpreter
 // finds the end.
-func (b *box) stop() {
+func (b *cloudSandbox) stop() {
 	b.mu.Lock()
 	k := b.kernel
 	b.mu.Unlock()
@@ -63,7 +63,7 @@ func (b *box) stop() {
 
 // processes lists those that work in the sandbox's folder, as a machine of its
 // own would have them.
-func (b *box) processes() []int {
+func (b *cloudSandbox) processes() []int {
 	var list []int
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -79,7 +79,7 @@ func (b *box) processes() []int {
 }
 
 // interpreter returns the sandbox's, started where it was not yet.
-func (s *Server) interpreter(b *box) (*kernel, error) {
+func (s *Server) interpreter(b *cloudSandbox) (*kernel, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.kernel != nil {
@@ -93,7 +93,7 @@ func (s *Server) interpreter(b *box) (*kernel, error) {
 }
 
 // execute runs a cell and streams what it brings.
-func (s *Server) execute(w http.ResponseWriter, r *http.Request, b *box) {
+func (s *Server) execute(w http.ResponseWriter, r *http.Request, b *cloudSandbox) {
 	var body struct {
 		Code      string  `json:"code"`
 		ContextID *string `json:"context_id"`
@@ -129,7 +129,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request, b *box) {
 	_, _ = k.in.Write(append(line, '\n'))
 	// Nobody waits for a client that has left.
 	defer context.AfterFunc(r.Context(), func() { _ = k.cmd.Process.Signal(os.Interrupt) })()
-	if f := s.hooked().execute; f != nil {
+	if f := s.currentHooks().execute; f != nil {
 		f(b.ID)
 	}
 	k.stream(w)

@@ -1,0 +1,109 @@
+package flow
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// FileValue is one value of a file with its place. It is what files that stand beside
+// flows are made of, such as tests of flows; flows themselves are read by Parse.
+type FileValue struct {
+	v    *value
+	file string
+}
+
+// Entry is one key of an object, with its place.
+type Entry struct {
+	Key   string
+	Pos   Pos
+	Value *FileValue
+}
+
+// ReadData reads a file as Parse does, up to what a flow means: JSON where the
+// name ends in .json, otherwise YAML by the 1.2 core schema, with the same
+// bounds. The error is an *Invalid with all problems; an empty file is null.
+func ReadData(name string, data []byte) (*FileValue, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	l := newLoader(newSharedState(Source{}, nil), name, data)
+	var doc *value
+	switch {
+	case !utf8.Valid(data):
+		l.report(1, 1, CodeSyntax, "the file is not UTF-8", "")
+	case len(bytes.TrimSpace(data)) == 0:
+		doc = &value{line: 1, col: 1}
+	case isJSON(name, data):
+		doc = l.parseJSON(data)
+	default:
+		doc = l.parseYAML(data)
+	}
+	for i := range l.problems {
+		p := &l.problems[i]
+		p.Message = strings.Replace(p.Message, "a file holds one flow", "a file holds one", 1)
+		p.Message = strings.Replace(p.Message, "; expected the keys weir, name and nodes", "", 1)
+	}
+	if len(l.problems) > 0 {
+		return nil, l.invalid()
+	}
+	return &FileValue{doc, name}, nil
+}
+
+// Pos is where the value begins.
+func (d *FileValue) Pos() Pos { return Pos{File: d.file, Line: int(d.v.line), Column: int(d.v.col)} }
+
+// Kind is what the value is, in words: "null", "a bool", "a number", "a text",
+// "a list" or "an object".
+func (d *FileValue) Kind() string { return d.v.kind.String() }
+
+// Value is the value as plain data: nil, bool, int64, float64, string, []any or
+// map[string]any, all of it the caller's own.
+func (d *FileValue) Value() any { return d.v.any() }
+
+// Text is the text of a text, and the source of any other scalar but null: where
+// text is meant, `true` and `1` are text.
+func (d *FileValue) Text() (s string, ok bool) { return d.v.asText() }
+
+// IsNull, IsText, IsList and IsObject report what the value is.
+func (d *FileValue) IsNull() bool { return d.v.kind == kindNull }
+
+// IsText reports whether the value is a text.
+func (d *FileValue) IsText() bool { return d.v.kind == kindText }
+
+// IsList reports whether the value is a list.
+func (d *FileValue) IsList() bool { return d.v.kind == kindList }
+
+// IsObject reports whether the value is an object.
+func (d *FileValue) IsObject() bool { return d.v.kind == kindObject }
+
+// Items are the elements of a list, nil of anything else.
+func (d *FileValue) Items() []*FileValue {
+	var out []*FileValue
+	for _, v := range d.v.items {
+		out = append(out, &FileValue{v, d.file})
+	}
+	return out
+}
+
+// Entries are the keys of an object in the order of the file, nil of anything
+// else.
+func (d *FileValue) Entries() []Entry {
+	var out []Entry
+	for i := range d.v.members {
+		m := &d.v.members[i]
+		out = append(out, Entry{
+			Key: m.key, Pos: Pos{File: d.file, Line: int(m.line), Column: int(m.col)}, Value: &FileValue{m.val, d.file},
+		})
+	}
+	return out
+}
+
+// Get is the value under a key of an object, nil where there is none.
+func (d *FileValue) Get(key string) *FileValue {
+	if d == nil {
+		return nil
+	}
+	if v := d.v.get(key); v != nil {
+		return &FileValue{v, d.file}
+	}
+	return nil
+}

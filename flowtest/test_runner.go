@@ -1,0 +1,352 @@
+package flowtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/llm/recorded"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/runner"
+)
+
+// runID is the id of the one run of a test, always the same: a test that is run
+// again does the same.
+const runID = "test"
+
+// testRunner runs one test in a Weir of its own.
+type testRunner struct {
+	test    *Test
+	w       *weir.Weir
+	paths   *runPaths
+	mocks   *mockSet
+	answers *answerSet
+	tools   *toolRecorder
+	model   *scriptedModel
+	cancel  context.CancelCauseFunc
+
+	mu        sync.Mutex
+	failures  []Failure // beside those of the expectations
+	answering bool      // somebody is about to, while the run goes on
+}
+
+// execute runs the test and lists what failed. An error is one of the machine, or
+// ctx's.
+func (t *Test) execute(ctx context.Context, f *File, o *Options) (*outcome, []Failure, error) {
+	at := newRunPaths(runID)
+	p := &testRunner{
+		test: t, paths: at, mocks: newMockSet(at, t.mocks), answers: newAnswerSet(t.answers),
+		tools: &toolRecorder{places: at}, model: newScriptedModel(t.script, at),
+	}
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.cancel = cancel
+	wo := weir.Options{
+		Types: o.Types, Replay: p.model, Models: o.Models, Tools: p.tools.tools(t.tools), HTTP: p.network(o), Executors: o.Executors,
+		Secrets: func(name string) (string, bool) { s, ok := t.secrets[name]; return s, ok },
+		Wrap:    p.mocks.wrap, Skip: func(open map[string][]engine.Interrupt) bool { return p.maySkipWait(bounded, open[runID]) },
+	}
+	var err error
+	if p.w, err = weir.Open(wo); err != nil {
+		return nil, nil, err
+	}
+	at.w = p.w
+	seen, err := p.run(bounded, f)
+	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer stop()
+	if err != nil && errors.Is(context.Cause(bounded), errTimeout) {
+		p.failTimeout(closing)
+	}
+	if cerr := p.w.Close(closing); err == nil {
+		err = cerr
+	}
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	if err != nil && len(p.failures) == 0 {
+		return nil, nil, err
+	}
+	return seen, p.check(seen), nil
+}
+
+// closeTimeout bounds how long the nodes of a test have to stop.
+const closeTimeout = 15 * time.Second
+
+// run starts the flow and answers what it asks, until nothing more can happen.
+func (p *testRunner) run(ctx context.Context, f *File) (*outcome, error) {
+	t := p.test
+	timer := time.AfterFunc(t.timeout, func() { p.cancel(errTimeout) })
+	defer timer.Stop()
+	tested, err := p.w.Load(f.FlowPath)
+	if err != nil {
+		return nil, err
+	}
+	start := weir.Start{
+		ID: runID, Inputs: t.inputs, State: t.state, User: t.user, Origin: "test", Targets: t.targets, Model: t.model,
+	}
+	if start.Model == "" {
+		start.Model = tested.Context.Model
+	}
+	if start.Model, err = absoluteScript(start.Model, f.FlowPath); err != nil {
+		return nil, err
+	}
+	run, err := p.w.Start(ctx, tested, start)
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return &outcome{status: failed, err: e, outputs: map[string]any{}, state: map[string]any{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		r, err := run.Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if r.Status != engine.Paused {
+			return p.readOutcome(ctx, r)
+		}
+		answered, ok := p.answer(ctx, r.Interrupts)
+		switch {
+		case !ok:
+			return nil, nil
+		case answered == nil:
+			return p.readOutcome(ctx, r)
+		}
+		run = answered
+	}
+}
+
+var errTimeout = errors.New("the test took too long")
+
+// failTimeout tells of a run that did not come to its end.
+func (p *testRunner) failTimeout(ctx context.Context) {
+	f := Failure{Pos: p.test.Pos, Message: fmt.Sprintf("the run did not end within %v; `timeout` sets another bound", p.test.timeout)}
+	if v, err := p.w.Inspect(ctx, runID, 0); err == nil {
+		for _, n := range v.Run.Nodes() {
+			if n.Status == engine.Running || n.Status == engine.Waiting {
+				f.Diff = append(f.Diff, Line{' ', n.Path + " is " + n.Status.String()})
+			}
+		}
+	}
+	p.fail(f)
+}
+
+func (p *testRunner) readOutcome(ctx context.Context, r weir.Result) (*outcome, error) {
+	o, err := readOutcome(ctx, p.w, r)
+	if err != nil {
+		return nil, err
+	}
+	o.toolCalls, o.requests = p.tools.called(), plainRequests(p.model.requests())
+	return o, nil
+}
+
+// answer gives the first answer that there is, nil where there is none; ok is
+// false where it was refused.
+func (p *testRunner) answer(ctx context.Context, open []engine.Interrupt) (run *weir.Run, ok bool) {
+	for _, i := range open {
+		a, nth := p.answers.find(i)
+		if a == nil {
+			continue
+		}
+		p.answers.markGiven(a)
+		run, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
+		if err != nil {
+			p.failAnswer(a, nth, i, err)
+			return nil, false
+		}
+		return run, true
+	}
+	return nil, true
+}
+
+// failAnswer tells of an answer that the run does not take.
+func (p *testRunner) failAnswer(a *answer, nth int, i engine.Interrupt, err error) {
+	msg := strings.TrimPrefix(err.Error(), "run "+runID+": "+i.ID+": ")
+	p.fail(Failure{Pos: a.places[nth], Where: "answers." + a.key, Message: msg, Diff: []Line{{' ', interruptText(i)}}})
+}
+
+// maySkipWait lets time pass at once, unless somebody has something to say before.
+func (p *testRunner) maySkipWait(ctx context.Context, open []engine.Interrupt) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answering {
+		return false
+	}
+	for _, i := range open {
+		a, nth := p.answers.find(i)
+		if a == nil {
+			continue
+		}
+		p.answers.markGiven(a)
+		p.answering = true
+		go p.answerNow(ctx, a, nth, i)
+		return false
+	}
+	return true
+}
+
+// answerNow gives an answer while the run goes on. One to a run inside may be
+// found answered: it takes a moment until the test's own run knows.
+func (p *testRunner) answerNow(ctx context.Context, a *answer, nth int, i engine.Interrupt) {
+	_, err := p.w.Answer(ctx, runID, i.ID, a.values[nth], "test")
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, runner.ErrNoInterrupt) && strings.Contains(i.ID, ">"):
+		p.answers.unmarkGiven(a)
+	default:
+		p.failAnswer(a, nth, i, err)
+		p.cancel(errAnswerRejected)
+	}
+	p.mu.Lock()
+	p.answering = false
+	p.mu.Unlock()
+}
+
+var errAnswerRejected = errors.New("an answer was refused")
+
+func (p *testRunner) fail(f Failure) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures = append(p.failures, f)
+}
+
+// check lists what failed.
+func (p *testRunner) check(o *outcome) []Failure {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.failures
+	if o == nil {
+		return out
+	}
+	checked := p.test.expect.check(o)
+	out = append(out, checked...)
+	for _, m := range p.mocks.unused() {
+		out = append(out, Failure{Pos: m.pos, Where: "mocks." + m.key, Message: "the node is mocked and never ran"})
+	}
+	if o.status != p.test.expect.status {
+		return out // what was left over follows from that
+	}
+	for _, a := range p.answers.unused(p.test.answers) {
+		n := p.answers.given[a]
+		msg := "nobody asked for the answer"
+		if n > 0 {
+			msg = fmt.Sprintf("%d answers were given and %d asked for", len(a.values), n)
+		}
+		out = append(out, Failure{Pos: a.places[min(n, len(a.places)-1)], Where: "answers." + a.key, Message: msg})
+	}
+	for _, s := range p.model.unusedTurns() {
+		out = append(out, Failure{Pos: p.test.script.pos, Where: "script", Message: s})
+	}
+	return out
+}
+
+// network is how nodes reach the network: not at all, unless the test says so.
+func (p *testRunner) network(o *Options) node.HTTPDoer {
+	if p.test.network {
+		return o.HTTP // nil is the library's own
+	}
+	return offline{p}
+}
+
+// offline refuses requests, and has the test fail that makes one.
+type offline struct{ p *testRunner }
+
+// Do implements node.HTTPDoer.
+func (n offline) Do(req *http.Request) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	n.p.fail(Failure{
+		Pos: n.p.test.Pos, Message: fmt.Sprintf("a node made the request %s %s", req.Method, req.URL),
+		Diff: []Line{{' ', "tests make no requests: mock the node, or set network: true"}},
+	})
+	return nil, errors.New("tests make no requests")
+}
+
+// scriptedModel answers the model calls of a test.
+type scriptedModel struct {
+	turns  *recorded.ScriptedTurns
+	own    bool
+	answer weir.Provider
+	places *runPaths
+	files  *recorded.ScriptFiles
+
+	mu    sync.Mutex
+	asked []*llm.Request
+}
+
+func newScriptedModel(s *script, p *runPaths) *scriptedModel {
+	m := &scriptedModel{files: recorded.NewScriptFiles(), places: p}
+	switch {
+	case s == nil:
+	case s.replay != nil:
+		m.answer = s.replay
+	default:
+		m.turns, m.own = recorded.NewScriptedTurns(s.inOrder, s.byNode), s.inTest
+	}
+	return m
+}
+
+// scriptProvider is the provider of models that are files of fixed texts.
+const scriptProvider = "script"
+
+// Generate implements weir.Provider.
+func (m *scriptedModel) Generate(ctx context.Context, req *llm.Request, emit func(llm.Chunk)) (*llm.Response, error) {
+	here := *req
+	here.Key = m.places.effectKey(req.Key)
+	m.mu.Lock()
+	m.asked = append(m.asked, &here)
+	m.mu.Unlock()
+	switch {
+	case m.turns != nil:
+		return m.turns.Generate(ctx, &here, emit)
+	case m.answer != nil:
+		return m.answer.Generate(ctx, req, emit)
+	case req.Provider == scriptProvider:
+		return m.files.Generate(ctx, req, emit)
+	}
+	return nil, &llm.Error{
+		Code: engine.CodeReplayDivergence, Message: fmt.Sprintf(
+			"%s calls the model, and the test says nothing of what it answers: add script: or replay:, or mock the node", recorded.NodeOf(here.Key)),
+	}
+}
+
+func (m *scriptedModel) requests() []*llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]*llm.Request(nil), m.asked...)
+}
+
+func (m *scriptedModel) unusedTurns() []string {
+	if m.turns == nil || !m.own {
+		return nil
+	}
+	return m.turns.Unused()
+}
+
+// absoluteScript resolves a model "script/FILE" relative to the flow's folder.
+func absoluteScript(model, flowPath string) (string, error) {
+	name, ok := strings.CutPrefix(model, scriptProvider+"/")
+	if !ok || filepath.IsAbs(name) {
+		return model, nil
+	}
+	path, err := filepath.Abs(filepath.Join(filepath.Dir(flowPath), name))
+	return scriptProvider + "/" + path, err
+}
+
+// problemsIn are the problems of a flow or test file that is not valid.
+func problemsIn(err error) ([]flow.Problem, bool) {
+	if e, ok := errors.AsType[*flow.Invalid](err); ok {
+		return e.Problems, true
+	}
+	return nil, false
+}

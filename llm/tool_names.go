@@ -1,0 +1,92 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxToolName is the longest tool name that every vendor takes, in bytes.
+const maxToolName = 64
+
+// hashSuffix is how many bytes of a name made here tell it from others: "_" and
+// eight digits.
+const hashSuffix = 9
+
+// invalidNameChars is what some API does not take in a name, plain what all take as one.
+var (
+	invalidNameChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	validName        = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+)
+
+// ToolNameFor is a name that every API takes for a tool, in place of one that some do
+// not: what can be kept of the name, and digits that tell it from others. Again
+// tells those of one name apart.
+func ToolNameFor(name string, again int) string {
+	of := name
+	if again > 0 {
+		of = fmt.Sprintf("%s %d", name, again)
+	}
+	sum := sha256.Sum256([]byte(of))
+	kept := cmp.Or(strings.Trim(invalidNameChars.ReplaceAllString(name, "_"), "-"), "tool")
+	if kept[0] >= '0' && kept[0] <= '9' {
+		kept = "_" + kept
+	}
+	return kept[:min(len(kept), maxToolName-hashSuffix)] + "_" + hex.EncodeToString(sum[:4])
+}
+
+// UnambiguousJSON reports whether every parser reads a JSON text the same: it is UTF-8 and
+// no string in it holds half of a surrogate pair, which Go reads as U+FFFD and
+// others refuse.
+func UnambiguousJSON(text []byte) bool {
+	if !utf8.Valid(text) {
+		return false
+	}
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || at+1 >= len(text) {
+			return true
+		}
+		text = text[at:]
+		high, is := decodeEscape(text)
+		if !is {
+			text = text[2:] // an escape of one letter, or a letter beyond ASCII
+			continue
+		}
+		text = text[6:]
+		switch {
+		case high < 0xd800 || high > 0xdfff:
+		case high >= 0xdc00:
+			return false
+		default:
+			low, is := decodeEscape(text)
+			if !is || low < 0xdc00 || low > 0xdfff {
+				return false
+			}
+			text = text[6:]
+		}
+	}
+}
+
+// decodeEscape is the code unit of an escape such as \u00e9 at the front of a text.
+func decodeEscape(text []byte) (unit int, is bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range text[2:6] {
+		d := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
+		if c >= '0' && c <= '9' {
+			d = int(c - '0')
+		}
+		if d < 0 {
+			return 0, false
+		}
+		unit = unit*16 + d
+	}
+	return unit, true
+}

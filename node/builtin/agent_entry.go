@@ -1,0 +1,197 @@
+package builtin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/node"
+	"github.com/weir-run/weir/tool"
+)
+
+// runEntry works on one entry of a queue. With insist a tool or a flow that fails is the
+// error; otherwise the model is told of it, and the work goes on.
+func (w *agentWorker) runEntry(name string, t *queuedTask, insist bool) (over bool, err error) {
+	switch {
+	case t.tool != nil:
+		return false, w.callTool(name, t, insist)
+	case t.flow != "":
+		return false, w.runChild(name, t, insist)
+	}
+	text := t.instruction
+	if t.step > 0 {
+		text = fmt.Sprintf("Step %d: %s", t.step, text)
+	}
+	message := &convo.Message{Role: convo.User, Text: text, Metadata: entryNote(name, "", "", nil)}
+	if name == "todo" {
+		return w.answerTurn(message, false)
+	}
+	_, err = w.runTurn(message, nil)
+	return false, err
+}
+
+// callTool calls a tool as the agent's own call, and puts the result where the model
+// sees it.
+func (w *agentWorker) callTool(name string, t *queuedTask, insist bool) error {
+	w.directCalls++
+	w.counter.count(t.tool.Name)
+	call := convo.Call{Name: t.tool.Name, Arguments: t.arguments}
+	r, err := node.CallTool(w.directHost, w.directCalls, t.tool, call, insist)
+	failed, isFailure := errors.AsType[*engine.Error](err)
+	if err != nil && (!isFailure || failed.Code != engine.CodeToolFailed) {
+		return err
+	}
+	if isFailure {
+		r.Text, r.Failed = failed.Message, true
+	}
+	note := entryNote(name, "tool", t.tool.Name, r.Metadata)
+	head := fmt.Sprintf("The tool %s was called with %s.", t.tool.Name, t.arguments)
+	if told := w.addResult(name, head, r.Text, r.Failed, note); told != nil || err != nil {
+		return firstError(told, err)
+	}
+	if r.Failed && insist { // a person refused it
+		return permanentError(engine.CodeToolFailed, "%s", r.Text)
+	}
+	return nil
+}
+
+// entryChildName is the name under which an agent waits for the flows of entries, of
+// which there may be many: what they ask has it in its id.
+const entryChildName = "flow"
+
+// runChild runs a flow as a child run, and puts what it puts out where the model sees
+// it. A budget that is used up, and a child that somebody cancelled, are the agent's
+// failure in any case.
+func (w *agentWorker) runChild(name string, t *queuedTask, insist bool) error {
+	r, err := w.ctx.Child(w.prefix+entryChildName, node.Child{Flow: t.flow, Inputs: t.in, Isolation: "fresh", KeepFailed: !insist})
+	if err != nil {
+		return err
+	}
+	w.report.runs = append(w.report.runs, r.Run)
+	note := entryNote(name, "flow", t.flow, map[string]any{"run": r.Run})
+	head := fmt.Sprintf("The flow %s was run with %s.", t.flow, jsonText(t.in.Map()))
+	if r.Error == nil {
+		return w.addResult(name, head, childOutputText(r), false, note)
+	}
+	spent := r.Error.Code == engine.CodeBudget && !strings.Contains(r.Error.Budget, "|")
+	if r.Status == engine.Cancelled || spent {
+		return r.Error
+	}
+	if told := w.addResult(name, head, errorText(r.Error), true, note); told != nil {
+		return told
+	}
+	if !insist {
+		return nil
+	}
+	if r.Error.Hint == "" {
+		return withHint(r.Error, "`%s` shows the child", engine.CommandLine("show", r.Run))
+	}
+	return r.Error
+}
+
+// childOutputText is what a child put out, as a model is told: a single text as it is,
+// several outputs as JSON, and where there are none what was said last.
+func childOutputText(r node.ChildResult) string {
+	text := r.Answer
+	if len(r.Outputs) == 1 {
+		text = node.TextOf(r.Outputs[0].Value)
+	} else if len(r.Outputs) > 1 {
+		text = jsonText(r.Outputs.Map())
+	}
+	return tool.Cut(tool.Clean(text), tool.DefaultMaxOutput)
+}
+
+// addResult puts what came of an entry into the lane, as data.
+func (w *agentWorker) addResult(name, head, text string, failed bool, note convo.Metadata) error {
+	how := " Its result:\n"
+	if failed {
+		how = " It failed:\n"
+		note["failed"] = true
+		if name == "todo" {
+			w.report.todo.failed++
+		}
+	}
+	_, err := w.lane.Add(convo.Message{Role: convo.User, Text: head + how + convo.Fence(text, "result"), Metadata: note})
+	return err
+}
+
+// entryNote is kept with the message of an entry, and not sent.
+func entryNote(name, kind, of string, more map[string]any) convo.Metadata {
+	note := convo.Metadata{"queue": name}
+	if kind != "" {
+		note[kind] = of
+	}
+	maps.Copy(note, more)
+	return note
+}
+
+// entryError is the failure of an entry, with its place in the settings.
+func entryError(name string, i int, t *queuedTask, err error) error {
+	failed, ok := errors.AsType[*engine.Error](err)
+	if !ok {
+		return err
+	}
+	e := *failed
+	e.Message = fmt.Sprintf("%s.%d (%s): %s", name, i, t.describe(), e.Message)
+	return &e
+}
+
+// errorText says why something failed, without the place, which is the agent's.
+func errorText(err error) string {
+	if e, ok := errors.AsType[*engine.Error](err); ok {
+		return fmt.Sprintf("%s (%s)", e.Message, e.Code)
+	}
+	return err.Error()
+}
+
+// runPost does what comes after the work, whatever came of that, and returns how the
+// agent ends: as the work did, else with the first failure here. Every entry is
+// tried.
+func (w *agentWorker) runPost(worked error) error {
+	w.closed = true
+	w.report.todo.remaining = w.entriesLeft()
+	if len(w.post) == 0 {
+		return worked
+	}
+	if worked != nil {
+		if _, err := w.lane.Add(convo.Message{Role: convo.User, Text: emptyQueueText + errorText(worked)}); err != nil {
+			return err
+		}
+	}
+	if err := w.limits.start(); err != nil {
+		return err
+	}
+	after := worked != nil // what came of it is not what another attempt goes on with
+	var first error
+	for i := range w.post {
+		w.setEffectPrefix(w.postPrefix(i, after))
+		w.report.post.done++
+		_, err := w.runEntry("post", &w.post[i], true)
+		if err = w.limitError(err); err == nil {
+			continue
+		}
+		if !w.isOver(err) {
+			return err
+		}
+		after = true
+		err = entryError("post", i, &w.post[i], err)
+		w.report.post.failed++
+		w.report.failures = append(w.report.failures, errorText(err))
+		first = cmp.Or(first, err)
+	}
+	return cmp.Or(worked, first)
+}
+
+// postPrefix begins the names of the effects of an entry. What follows a failure is
+// done again in the attempt after this one, where it follows something else, and so
+// has the attempt in its name.
+func (w *agentWorker) postPrefix(i int, after bool) string {
+	if after {
+		return fmt.Sprintf("post.%d@%d.", i+1, w.ctx.Info().Attempt)
+	}
+	return fmt.Sprintf("post.%d.", i+1)
+}

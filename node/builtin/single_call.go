@@ -1,0 +1,110 @@
+package builtin
+
+import (
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/llm"
+	"github.com/weir-run/weir/node"
+)
+
+// singleCallNode asks a model about one message, beside the conversation: the model
+// is given the node's own instructions and that message, and nothing that is
+// said enters the context.
+type singleCallNode struct{ ModelSettings }
+
+// message is the message that an aside is about: what came in on the port, else
+// what was said into the context last. Its id is the one the context knows it by.
+func (n *singleCallNode) message(ctx *node.Ctx, m *convo.Manager) (convo.Message, error) {
+	own := ctx.MessageID(ctx.Info().Path + ".user")
+	if v, ok := ctx.Input("message"); ok && v != nil {
+		if origin := ctx.Origin("message"); origin != "" {
+			own = ctx.MessageID(origin)
+		}
+		msg, err := messageOf(v, own)
+		if err != nil {
+			return msg, permanentError(CodeInput, "message: %v", err)
+		}
+		return msg, nil
+	}
+	now := m.Get()
+	if now.Output != "" {
+		return convo.Message{ID: own, Role: convo.User, Text: now.Output}, nil
+	}
+	ms, err := now.Messages()
+	if err != nil {
+		return convo.Message{}, err
+	}
+	if len(ms) == 0 {
+		return convo.Message{}, withHint(permanentError(CodeInput, "there is nothing to look at: the context has no messages and none was given"),
+			"wire the port message")
+	}
+	last := ms[len(ms)-1]
+	if last.Role == convo.Tool { // a result is its call's; what is passed on is its text
+		last = convo.Message{ID: own, Role: convo.User, Text: last.Text}
+	}
+	return last, nil
+}
+
+// ask has the model answer a message under instructions of the node's own,
+// with the model and limits of the context. The answer is read by read, where that is
+// not nil, else by the schema.
+func (n *singleCallNode) ask(
+	ctx *node.Ctx, m *convo.Manager, system string, about convo.Message,
+	schema map[string]any, read func(text string) (engine.Value, error),
+) (*llm.Result, error) {
+	alone := convo.Context{ID: m.ID() + "@" + ctx.Info().Path, Kind: convo.Isolated, Settings: m.Get().Settings}
+	t, err := n.turn(ctx, convo.NewManager(alone, true))
+	if err != nil {
+		return nil, err
+	}
+	if t.System != "" {
+		system += "\n\n" + t.System
+	}
+	t.System, t.Schema, t.ParseAnswer, t.SkipHistory = system, schema, read, true
+	t.Message = &convo.Message{Role: convo.User, Text: about.Text, Parts: about.Parts}
+	result, err := ctx.LLM().Turn(ctx, ctx.LLMHost(), t)
+	if err != nil {
+		return nil, node.ModelError(err)
+	}
+	return result, nil
+}
+
+// messageValue is a message as a port carries it.
+func messageValue(m convo.Message) map[string]any {
+	return map[string]any{"id": m.ID, "role": string(m.Role), "text": m.Text}
+}
+
+// outputUsage puts out what was taken, in that many model calls.
+func outputUsage(ctx *node.Ctx, u llm.Usage, calls int) {
+	usage := map[string]any{
+		"input": int64(u.Input), "cached": int64(u.Cached), "output": int64(u.Output),
+		"reasoning": int64(u.Reasoning), "calls": int64(calls),
+	}
+	ctx.Output("usage", usage)
+	ctx.Meta("tokenUsage", usage)
+}
+
+// singleCallSettings are the settings of a model with what each means to an aside.
+const singleCallSettings = "| `model`, `provider` | the model as `provider/model`; the context's where not given |\n" +
+	"| `system` | instructions beside the node's own, a template; those of the context are not sent |\n" +
+	"| `temperature`, `maxOutput`, `reasoning`, `budget` | as for `llmRequest` |"
+
+// singleCallOutputs are the outputs that all asides have.
+const singleCallOutputs = "| `usage` | `{input, cached, output, reasoning, calls}`: tokens, and how many model calls |\n" +
+	"| `limit` | alone, where a budget with `onLimit: branch` does not cover the call |\n" +
+	"| `context` | the context's handle |\n" +
+	"| `error` | the failure, where the port is wired |"
+
+// singleCallPorts are the ports that all asides have.
+func singleCallPorts(in ...flow.Port) flow.Ports {
+	return flow.Ports{
+		In: append(in, contextIn()),
+		Out: []flow.Port{
+			{Name: "usage", Type: flow.TypeObject, Description: "Tokens used, and model calls made."},
+			limitPort(),
+			contextOut(),
+		},
+		AnyIn: true,
+	}
+}

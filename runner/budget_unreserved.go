@@ -1,0 +1,69 @@
+package runner
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+)
+
+// unreservedEffect is an effect in flight that no budget binds: nothing was reserved for it,
+// and the journal does not have its start.
+type unreservedEffect struct {
+	digest   string
+	maxUsage engine.Usage // what it may take at most
+}
+
+// trackUnreserved notes an effect that leaves without a reservation.
+func (a *attempt) trackUnreserved(key, digest string, may engine.Usage) {
+	if may == (engine.Usage{}) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unreserved == nil {
+		a.unreserved = make(map[string]unreservedEffect)
+	}
+	a.unreserved[key] = unreservedEffect{digest, may}
+}
+
+// untrackUnreserved forgets an effect that did not leave.
+func (a *attempt) untrackUnreserved(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.unreserved, key)
+}
+
+// chargeUnreserved returns events that charge the effects in flight of an attempt that is
+// given up at what they may take; a.mu is held.
+func (a *attempt) chargeUnreserved() []engine.Event {
+	var out []engine.Event
+	for _, key := range slices.Sorted(maps.Keys(a.unreserved)) {
+		u := a.unreserved[key]
+		out = append(out, &engine.EffectStarted{Key: key, Digest: u.digest, Reserve: &u.maxUsage})
+	}
+	a.unreserved = nil
+	return out
+}
+
+// uncommittedUsage is what the attempts of a run may have spent beyond what its journal says
+// or reserves; the run's goroutine only.
+func (m *machine) uncommittedUsage() engine.Usage {
+	var sum engine.Usage
+	for path, a := range m.active {
+		begun := m.run.StartedEffects(path)
+		a.mu.Lock()
+		for _, u := range a.unreserved {
+			sum = sum.Add(u.maxUsage)
+		}
+		for _, e := range a.pending {
+			done, ok := e.(*engine.EffectCompleted)
+			if !ok || done.Usage == nil || begun[done.Key] != nil && begun[done.Key].Reserve != nil {
+				continue
+			}
+			sum = sum.Add(*done.Usage)
+		}
+		a.mu.Unlock()
+	}
+	return sum
+}

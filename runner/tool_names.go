@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weir-run/weir/flow"
+)
+
+// ToolNames are the names of tools that the nodes of a graph say a model may
+// call, in alphabetical order; all says that one may call whatever is offered.
+// Names that come by a value as the flow runs are not among them, nor are those
+// of flows that the graph's nodes run.
+func ToolNames(g *flow.Graph) (names []string, all bool) {
+	n := toolNameSet{}
+	n.graph(g)
+	slices.Sort(n.names)
+	return slices.Compact(n.names), n.all
+}
+
+type toolNameSet struct {
+	names []string
+	all   bool
+}
+
+func (n *toolNameSet) graph(g *flow.Graph) {
+	for _, x := range g.Nodes {
+		n.node(x)
+	}
+}
+
+func (n *toolNameSet) node(x *flow.Node) {
+	list := x.With["tools"]
+	if _, chosen := list.([]any); x.Type == "tools" && !chosen {
+		n.all = true
+	}
+	n.value(list)
+	for _, b := range x.In {
+		if b.Name == "tools" {
+			n.value(b.Value)
+		}
+	}
+	for _, queue := range []string{"pre", "todo", "post"} {
+		n.entries(x.With[queue])
+	}
+	if x.Body != nil {
+		n.graph(x.Body)
+	}
+}
+
+// entries collects the names in the entries of an agent's queue.
+func (n *toolNameSet) entries(queue any) {
+	list, _ := queue.([]any)
+	for _, e := range list {
+		if o, ok := e.(map[string]any); ok {
+			if name, ok := o["tool"].(string); ok {
+				n.value(name)
+			}
+		}
+	}
+}
+
+// value collects the names that stand there.
+func (n *toolNameSet) value(v any) {
+	switch t := v.(type) {
+	case string:
+		if !strings.Contains(t, "{{") && t != "auto" {
+			n.names = append(n.names, t)
+		}
+	case []any:
+		for _, e := range t {
+			n.value(e)
+		}
+	}
+}
+
+// childFlows adds what the flows name that the node runs, or one in it, and those that
+// they run.
+func (n *toolNameSet) childFlows(x *flow.Node) {
+	if x.Uses != nil {
+		for _, f := range x.Uses.Dependencies() {
+			n.graph(&f.Graph)
+		}
+	}
+	for _, run := range x.Runs {
+		for _, f := range run.Dependencies() {
+			n.graph(&f.Graph)
+		}
+	}
+	if x.Body != nil {
+		for _, inner := range x.Body.Nodes {
+			n.childFlows(inner)
+		}
+	}
+}

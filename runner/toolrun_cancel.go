@@ -1,0 +1,172 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// toolRuns are the runs that tool calls of an execution wait for; the execution's
+// goroutine only.
+type toolRuns struct {
+	open []*toolRun
+	// pendingCancels are cancellations of the run that wait until its calls' runs are
+	// cancelled; ceased is after that.
+	pendingCancels []driverMessage
+	cancelled      bool
+	ended          []chan struct{} // calls that have ended meanwhile
+}
+
+// cancelling reports whether the run is about to be cancelled: nothing begins, and
+// it does not end.
+func (c *toolRuns) cancelling() bool { return len(c.pendingCancels) > 0 }
+
+// removeToolRun forgets a call that has ended. Where the run is about to be cancelled it
+// returns once that is so, so that nothing follows from the call.
+func (x *Execution) removeToolRun(ctx context.Context, c *toolRun) {
+	free := make(chan struct{})
+	x.command(func(*engine.Run) (engine.Event, error) {
+		for i, o := range x.toolRuns.open {
+			if o == c {
+				x.toolRuns.open = append(x.toolRuns.open[:i], x.toolRuns.open[i+1:]...)
+				break
+			}
+		}
+		if x.toolRuns.cancelling() {
+			x.toolRuns.ended = append(x.toolRuns.ended, free)
+		} else {
+			close(free)
+		}
+		return nil, nil
+	})
+	select {
+	case <-free:
+	case <-x.done:
+	case <-ctx.Done():
+	}
+}
+
+// deferCancel puts a cancellation off until the runs that the run's tool calls began
+// are cancelled, also those that a process which died has left. A run that waits
+// for people only has none.
+func (x *Execution) deferCancel(m *driverMessage) bool {
+	c := &x.toolRuns
+	if c.cancelled || x.leasePending || x.m.seq == 0 || x.m.run.Status() == engine.Paused {
+		return false
+	}
+	if _, ok := x.local.o.Store.(runLister); !ok {
+		return false
+	}
+	c.pendingCancels = append(c.pendingCancels, *m)
+	if len(c.pendingCancels) > 1 {
+		return true
+	}
+	open := append([]*toolRun(nil), c.open...)
+	for _, o := range open {
+		o.cancelled.Store(true)
+	}
+	x.local.loops.Go(func() {
+		for _, o := range open {
+			<-o.ready
+		}
+		if err := x.retryWhileOwned(func() error { return x.local.cancelToolRuns(x.ID) }); err != nil {
+			x.failWith(err)
+			return
+		}
+		x.command(func(*engine.Run) (engine.Event, error) {
+			x.applyDeferredCancel()
+			return nil, nil
+		})
+	})
+	return true
+}
+
+// applyDeferredCancel cancels the run, now that its calls' are.
+func (x *Execution) applyDeferredCancel() {
+	c := &x.toolRuns
+	waiting, held := c.pendingCancels, c.ended
+	c.pendingCancels, c.ended, c.cancelled = nil, nil, true
+	for i := range waiting {
+		if err := x.handleCommand(&waiting[i]); err != nil && x.err == nil {
+			x.err = err
+		}
+	}
+	for _, free := range held {
+		close(free)
+	}
+}
+
+// cancelToolRunsAt cancels the runs that tool calls of a node wait for which stops.
+func (x *Execution) cancelToolRunsAt(path string) {
+	for _, c := range x.toolRuns.open {
+		if c.path != path || c.cancelled.Swap(true) {
+			continue
+		}
+		x.local.loops.Go(func() {
+			<-c.ready
+			if err := x.retryWhileOwned(func() error { return x.local.cancelToolRun(c.run) }); err != nil && x.local.ctx.Err() == nil {
+				x.local.o.Logger.Warn("cancel a flow that a tool runs", "run", c.run, "error", err)
+			}
+		})
+	}
+}
+
+// runLister is a Store that lists runs.
+type runLister interface {
+	Runs(ctx context.Context, f store.Filter) ([]store.Run, error)
+}
+
+// cancelToolRuns cancels what tool calls of a run have begun and what goes on.
+func (l *Local) cancelToolRuns(caller string) error {
+	f := store.Filter{Parent: caller, Limit: 1000}
+	for {
+		list, err := l.o.Store.(runLister).Runs(l.ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if r := &list[i]; r.Origin == originTool && r.Commits > 0 && !r.Head.Status.Ended() {
+				if err := l.cancelToolRun(r.ID); err != nil {
+					return err
+				}
+			}
+			f.Before = list[i].ID
+		}
+		if len(list) < f.Limit {
+			return nil
+		}
+	}
+}
+
+// cancelAbandonedToolRuns cancels what tool calls of a run have begun and a process that died has
+// left, where the run was stopping: nobody looks for it any more once the nodes
+// that called are noted as cancelled.
+func (l *Local) cancelAbandonedToolRuns(m *machine) error {
+	executing := m.run.Executing()
+	goesOn := func(path string) bool { return !m.run.Aborted(path) }
+	if !m.run.Cancelling() || len(executing) == 0 || slices.ContainsFunc(executing, goesOn) {
+		return nil
+	}
+	if _, ok := l.o.Store.(runLister); !ok {
+		return nil
+	}
+	return l.cancelToolRuns(m.run.ID)
+}
+
+// cancelToolRun cancels the run of a tool call, if there is one and it goes on. A
+// process that drives it is told.
+func (l *Local) cancelToolRun(run string) error {
+	_, err := l.drive(run, Cancel("", orphanReason))
+	switch {
+	case errors.Is(err, ErrStatus), errors.Is(err, store.ErrNotFound):
+		return nil
+	case errors.Is(err, store.ErrOwned):
+		if s, ok := l.o.Store.(Poster); ok {
+			_ = s.Post(l.ctx, store.Post{Run: run, Kind: "cancel"})
+		}
+	}
+	return err
+}

@@ -1,0 +1,270 @@
+//go:build linux && (amd64 || arm64)
+
+package python
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// jobNamespaces are those that every job gets for itself.
+const jobNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// setupTimeout bounds how long a sandbox may take to be made.
+const setupTimeout = 30 * time.Second
+
+// childProcess is the process of a job.
+type childProcess struct {
+	process     *os.Process
+	stdin       *os.File
+	stdout      *os.File
+	stderr      *os.File
+	report      *os.File
+	once        sync.Once
+	group       *cgroup
+	cgroupErr   error // why it is not in its cgroup
+	outOfMemory bool  // the memory of its cgroup was used up; known at its end
+}
+
+// setupError is why a sandbox could not be made: a step of it, and the error.
+type setupError struct {
+	step string
+	err  error
+}
+
+// Error names the step.
+func (e *setupError) Error() string { return e.step + ": " + e.err.Error() }
+
+// Unwrap is the error of the step.
+func (e *setupError) Unwrap() error { return e.err }
+
+// start makes a sandbox and starts the interpreter in it. Whoever calls it has to
+// end with child.end.
+func (p *jobPlan) start() (*childProcess, error) {
+	c := &childProcess{}
+	pipes := make([]childPipe, 0, len(p.stdFiles))
+	defer func() {
+		for _, one := range pipes {
+			one.close()
+		}
+	}()
+	for i := range p.stdFiles {
+		one, err := newPipe(i == 0 || i == fdGo)
+		if err != nil {
+			return nil, &setupError{"make pipes", err}
+		}
+		pipes = append(pipes, one)
+		p.stdFiles[i] = one.childEnd
+	}
+	list := p.calls()
+	c.group = p.cgroups.add(p.id, p.memory+p.disk)
+	pid, err := list.begin(jobNamespaces, fdStatus)
+	if err != nil {
+		c.group.remove()
+		return nil, &setupError{"make namespaces", err}
+	}
+	for i := range pipes {
+		pipes[i].closeChildEnd()
+	}
+	if c.process, err = os.FindProcess(pid); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		c.group.remove()
+		return nil, &setupError{"watch the process", err}
+	}
+	// A folder of the outside may be on a disk that does not answer.
+	guard := time.AfterFunc(setupTimeout, c.kill)
+	defer guard.Stop()
+	if err := p.mapUserAndStart(pid, pipes); err != nil {
+		c.close()
+		return nil, err
+	}
+	if err := waitStarted(list, pipes[fdStatus].parentEnd); err != nil {
+		c.close()
+		return nil, err
+	}
+	c.stdin, c.stdout, c.stderr, c.report = pipes[0].takeParentEnd(), pipes[1].takeParentEnd(), pipes[2].takeParentEnd(), pipes[fdReport].takeParentEnd()
+	return c, nil
+}
+
+// mapUserAndStart gives the process its user and has it begin.
+func (p *jobPlan) mapUserAndStart(pid int, pipes []childPipe) error {
+	if err := mapUser(pid, p.dropGroups); err != nil {
+		return err
+	}
+	if _, err := pipes[fdGo].parentEnd.Write([]byte{1}); err != nil {
+		return &setupError{"begin", err}
+	}
+	return nil
+}
+
+// waitStarted waits until the interpreter has taken the place of the calls, and says
+// which of them failed if it has not.
+func waitStarted(list *syscallList, status *os.File) error {
+	var b [8]byte
+	n, err := io.ReadFull(status, b[:])
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return &setupError{"begin", err}
+	}
+	i := int(int32(binary.NativeEndian.Uint32(b[:4])))
+	e := syscall.Errno(binary.NativeEndian.Uint32(b[4:]))
+	if e == 0 || i < 0 || i >= len(list.labels) {
+		return &setupError{"begin", errors.New("it ended before the interpreter")}
+	}
+	return &setupError{list.labels[i], e}
+}
+
+// kill ends all processes of the sandbox: they do not outlive its first.
+func (c *childProcess) kill() { _ = c.process.Kill() }
+
+// close kills what is left and frees what the child holds.
+func (c *childProcess) close() {
+	c.kill()
+	c.wait()
+}
+
+// wait waits for the end, which must be near.
+func (c *childProcess) wait() *os.ProcessState {
+	state, _ := c.process.Wait()
+	c.once.Do(func() {
+		c.outOfMemory = c.group.outOfMemory()
+		c.group.remove()
+		for _, f := range []*os.File{c.stdin, c.stdout, c.stderr, c.report} {
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	})
+	return state
+}
+
+// childPipe has an end for the child and one for us.
+type childPipe struct {
+	childEnd  int
+	parentEnd *os.File
+}
+
+// newPipe makes a pipe that the child reads or writes. The child's end has a
+// number above those it will be given.
+func newPipe(childReads bool) (childPipe, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return childPipe{}, err
+	}
+	theirs, ours := fds[0], fds[1]
+	if !childReads {
+		theirs, ours = ours, theirs
+	}
+	moved, err := unix.FcntlInt(uintptr(theirs), unix.F_DUPFD_CLOEXEC, 64)
+	_ = unix.Close(theirs)
+	if err == nil {
+		err = unix.SetNonblock(ours, true)
+	}
+	if err != nil {
+		_ = unix.Close(ours)
+		return childPipe{}, err
+	}
+	return childPipe{childEnd: moved, parentEnd: os.NewFile(uintptr(ours), "pipe")}, nil
+}
+
+func (p *childPipe) closeChildEnd() {
+	if p.childEnd >= 0 {
+		_ = unix.Close(p.childEnd)
+		p.childEnd = -1
+	}
+}
+
+// takeParentEnd hands over our end.
+func (p *childPipe) takeParentEnd() *os.File {
+	f := p.parentEnd
+	p.parentEnd = nil
+	return f
+}
+
+func (p *childPipe) close() {
+	p.closeChildEnd()
+	if p.parentEnd != nil {
+		_ = p.parentEnd.Close()
+	}
+}
+
+// jobOutput is what a job's process wrote, up to a limit.
+type jobOutput struct {
+	stdout, stderr, report bytes.Buffer
+	over                   string // the stream that went past its limit
+}
+
+// exchange hands the job to the process and reads what it writes until it has
+// ended or been killed.
+func (c *childProcess) exchange(job []byte, output int64) *jobOutput {
+	w := &jobOutput{}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	read := func(name string, f *os.File, to *bytes.Buffer, most int64) {
+		wait.Go(func() {
+			n, _ := io.Copy(to, io.LimitReader(f, most+1))
+			if n <= most {
+				return
+			}
+			mu.Lock()
+			w.over = name
+			mu.Unlock()
+			c.kill()
+			to.Truncate(int(most))
+		})
+	}
+	read("stdout", c.stdout, &w.stdout, output)
+	read("stderr", c.stderr, &w.stderr, output)
+	read("the context", c.report, &w.report, maxReport)
+	wait.Go(func() {
+		// The kernel takes milliseconds for it, in which the interpreter starts; the
+		// code does not begin before it is done.
+		if c.cgroupErr = c.group.addProcess(c.process.Pid); c.cgroupErr != nil {
+			c.kill()
+		}
+		_, _ = c.stdin.Write(job) // it may have ended; then nobody misses the rest
+		_ = c.stdin.Close()
+	})
+	wait.Wait()
+	return w
+}
+
+// mapUser says who the process is outside: somebody who owns nothing, where we
+// may say so, and else ourselves.
+func mapUser(pid int, may bool) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if may {
+		uid, gid = unusedID(), unusedID()
+	} else if err := writeProc(pid, "setgroups", "deny"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := writeProc(pid, "gid_map", fmt.Sprintf("%d %d 1", sandboxUserID, gid)); err != nil {
+		return err
+	}
+	return writeProc(pid, "uid_map", fmt.Sprintf("%d %d 1", sandboxUserID, uid))
+}
+
+func writeProc(pid int, name, text string) error {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/%s", pid, name), []byte(text), 0); err != nil {
+		return &setupError{"map the user (" + name + ")", err}
+	}
+	return nil
+}
+
+// unusedID is a user or group that nobody is: far above those that are given
+// out, and another one for each of many jobs that follow one another.
+func unusedID() int {
+	return 0x70000000 + int(time.Now().UnixNano()>>12&0xfffff)
+}

@@ -1,5 +1,0 @@
-//go:build !linux || !(amd64 || arm64)
-
-package starlark_test
-
-func forgoing([]string) int { return 0 }

@@ -1,0 +1,583 @@
+package weir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/flow"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// How long to wait before a session is looked at again that another process
+// holds, at first and at most.
+const (
+	minPollInterval = 2 * time.Millisecond
+	maxPollInterval = 50 * time.Millisecond
+)
+
+// sessionDrivers are those of the sessions that messages were sent to from here and
+// have not had their turn.
+type sessionDrivers struct {
+	w       *Weir
+	ctx     context.Context //nolint:containedctx // ends when the Weir closes
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	byID   map[string]*sessionDriver
+	closed bool
+}
+
+// sessionDriver drives the rounds of one session, whoever's message has its turn,
+// until the messages from here have had theirs. In each process there is at most
+// one; those of several agree through the store, in which one round at a time
+// holds the session.
+type sessionDriver struct {
+	w       *Weir
+	id      string
+	flow    *Flow             // guarded by conductors.mu
+	replies map[string]*Reply // by message; guarded by conductors.mu
+	wake    chan struct{}
+}
+
+func newSessionDrivers(w *Weir) *sessionDrivers {
+	c := &sessionDrivers{w: w, byID: make(map[string]*sessionDriver)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// close ends all waiting; what was sent stays in the store.
+func (cs *sessionDrivers) close() {
+	cs.mu.Lock()
+	cs.closed = true
+	cs.mu.Unlock()
+	cs.cancel()
+	cs.running.Wait()
+}
+
+// add has a turn wait for its message. Where another of this process waits for
+// the same, both are told.
+func (cs *sessionDrivers) add(t *Reply) (*Reply, error) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed {
+		return nil, runner.ErrClosed
+	}
+	c := cs.byID[t.Session.ID]
+	if c == nil {
+		c = &sessionDriver{w: cs.w, id: t.Session.ID, replies: make(map[string]*Reply), wake: make(chan struct{}, 1)}
+		cs.byID[c.id] = c
+		cs.running.Go(func() { c.run(cs.ctx) })
+	}
+	c.flow = t.Session.flow
+	if same := c.replies[t.Message]; same != nil {
+		return same, nil
+	}
+	c.replies[t.Message] = t
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return t, nil
+}
+
+// watchRun ends a turn that no message began when its run comes to rest, wherever that
+// is.
+func (cs *sessionDrivers) watchRun(t *Reply) error {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.closed {
+		return runner.ErrClosed
+	}
+	cs.running.Go(func() {
+		c := sessionDriver{w: cs.w, id: t.Session.ID}
+		var failing time.Time
+		for cs.ctx.Err() == nil {
+			ended, err := c.awaitRun(cs.ctx, t)
+			if ended {
+				return
+			}
+			if err == nil {
+				failing = time.Time{}
+			} else if failing.IsZero() {
+				failing = time.Now()
+			}
+			if err != nil && time.Since(failing) >= retryTimeoutFor(err) {
+				cs.complete(t, Result{Run: t.Run()}, err)
+				return
+			}
+			select {
+			case <-time.After(maxPollInterval):
+			case <-cs.ctx.Done():
+			}
+		}
+		cs.complete(t, Result{}, runner.ErrClosed)
+	})
+	return nil
+}
+
+// awaitRun waits for the run of a turn, resuming it where no process drives it.
+func (c *sessionDriver) awaitRun(ctx context.Context, t *Reply) (ended bool, err error) {
+	x := c.w.local.Held(t.Run())
+	if x == nil {
+		if ended, err := c.completeIfAtRest(ctx, t); ended || err != nil {
+			return ended, err
+		}
+		on, err := c.w.Continue(ctx, t.Run())
+		if err != nil {
+			if isHandledElsewhere(err) {
+				err = nil
+			}
+			return false, err
+		}
+		x = on.execution()
+	}
+	t.attachIfNew(t.Run(), x)
+	r, err := x.Wait(ctx)
+	if err != nil && isHandledElsewhere(err) {
+		return false, nil
+	}
+	return err == nil, c.completeReply(ctx, t, r, err)
+}
+
+// complete ends a turn.
+func (cs *sessionDrivers) complete(t *Reply, r Result, err error) {
+	cs.mu.Lock()
+	if c := cs.byID[t.Session.ID]; c != nil && c.replies[t.Message] == t {
+		delete(c.replies, t.Message)
+	}
+	cs.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-t.done:
+	default:
+		t.result, t.err = r, err
+		close(t.done)
+	}
+}
+
+// pendingReplies lists the turns that have not ended. Where there are none the
+// conductor is forgotten: the next message makes another.
+func (c *sessionDriver) pendingReplies() []*Reply {
+	cs := c.w.drivers
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(c.replies) == 0 {
+		delete(cs.byID, c.id)
+		return nil
+	}
+	var out []*Reply
+	for _, id := range slices.Sorted(maps.Keys(c.replies)) {
+		out = append(out, c.replies[id])
+	}
+	return out
+}
+
+func (c *sessionDriver) replyTo(message string) (*Reply, *Flow) {
+	c.w.drivers.mu.Lock()
+	defer c.w.drivers.mu.Unlock()
+	return c.replies[message], c.flow
+}
+
+// How long a session driver tries again after an error before it reports it to those
+// who wait, and how long it pauses between two tries at most. What is not found may
+// be a run or flow that another process deletes; it is looked for again for a shorter
+// time.
+const (
+	retryTimeout         = 30 * time.Second
+	notFoundRetryTimeout = time.Second
+	maxRetryInterval     = time.Second
+)
+
+// StalledError says that a session cannot go on in this process for now. The messages
+// that wait in its queue stay there and keep their turn: a process that can drive the
+// session, or the next message sent to it, continues with them.
+type StalledError struct {
+	Session string
+	// Err is what keeps the session from going on.
+	Err error
+}
+
+// Error names the session and the cause.
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("session %s cannot go on: %v; messages that wait stay in its queue", e.Session, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StalledError) Unwrap() error { return e.Err }
+
+// run drives the session until the turns from here have ended. An error of the store
+// withdraws no message: the same is tried again, and an error that stays is reported
+// to those who wait.
+func (c *sessionDriver) run(ctx context.Context) {
+	pause := minPollInterval
+	var failing time.Time // since when every step has failed
+	for len(c.pendingReplies()) > 0 {
+		moved, err := c.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			c.failPending(runner.ErrClosed)
+			continue
+		case errors.Is(err, errSessionDeleted):
+			c.failPending(err)
+			continue
+		case moved || err == nil: // a step may have done a part before it failed
+			failing = time.Time{}
+			if moved {
+				pause = minPollInterval
+			}
+		case failing.IsZero():
+			failing = time.Now()
+			c.w.logger.Warn("session: trying again", "session", c.id, "error", err)
+		}
+		if err != nil && !moved && time.Since(failing) >= retryTimeoutFor(err) {
+			c.failPending(&StalledError{Session: c.id, Err: err})
+			failing = time.Time{}
+			continue
+		}
+		if moved && err == nil {
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		if pause *= 2; err != nil {
+			pause = min(pause, maxRetryInterval)
+		} else {
+			pause = min(pause, maxPollInterval)
+		}
+	}
+}
+
+// errSessionDeleted: the session has been deleted, and its messages with it.
+var errSessionDeleted = errors.New("the session was deleted")
+
+// retryTimeoutFor is how long a step that fails with an error is tried again: not at all
+// where the error follows from what is stored or configured.
+func retryTimeoutFor(err error) time.Duration {
+	for _, lasting := range []error{
+		store.ErrCorrupt, store.ErrNewerVersion, store.ErrClosed, store.ErrFull, runner.ErrDependenciesChanged, runner.ErrStatus, runner.ErrClosed,
+	} {
+		if errors.Is(err, lasting) {
+			return 0
+		}
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Permanent {
+		return 0
+	}
+	if _, ok := errors.AsType[*flow.Invalid](err); ok {
+		return 0
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return notFoundRetryTimeout
+	}
+	return retryTimeout
+}
+
+// failPending ends all turns with an error. Their messages stay where they are.
+func (c *sessionDriver) failPending(err error) {
+	for _, t := range c.pendingReplies() {
+		c.w.drivers.complete(t, Result{}, err)
+	}
+}
+
+// step does the next thing that can be done in the session; moved is false where
+// that is for others to do.
+func (c *sessionDriver) step(ctx context.Context) (moved bool, err error) {
+	row, err := c.w.store.Session(ctx, c.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, fmt.Errorf("%w: %w", errSessionDeleted, err)
+	}
+	if err != nil {
+		return false, err
+	}
+	if row.Holder != "" {
+		return c.driveRound(ctx, &row)
+	}
+	q, err := c.w.store.NextQueued(ctx, c.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return c.completeTakenReplies(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	return c.beginNextRound(ctx, &row, &q)
+}
+
+// beginNextRound has the message that waits first be the next round.
+func (c *sessionDriver) beginNextRound(ctx context.Context, row *store.Session, q *store.QueuedMessage) (moved bool, err error) {
+	t, f := c.replyTo(q.ID)
+	said := decodeQueuedInput(q.Value)
+	if t != nil {
+		f = t.Session.flow
+	}
+	if err := c.w.checkCanStartRound(f, said); err != nil {
+		if t == nil || t.recovered {
+			return false, c.blockedError(q, err)
+		}
+		return true, c.reject(t, err, c.w.store.RemoveQueued(ctx, q.ID))
+	}
+	p, err := c.w.program(ctx, f)
+	if err != nil {
+		return false, err
+	}
+	n := store.NewRun{ID: roundID(q.ID), Flow: f.Name, Fingerprint: p.Fingerprint, User: row.User, Origin: said.origin, At: time.Now()}
+	if n.Origin == "" {
+		n.Origin = "session:" + row.ID
+	}
+	now, took, err := c.w.store.StartRound(ctx, q.ID, n)
+	if errors.Is(err, store.ErrExists) && took.TakenBy == "" { // not the message, but a run of that id
+		n.ID = newID()
+		now, _, err = c.w.store.StartRound(ctx, q.ID, n)
+	}
+	switch {
+	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNotFound):
+		return true, nil // somebody was faster
+	case err != nil:
+		return false, err
+	}
+	c.extendExpiry(ctx, &now, f)
+	return c.startRound(ctx, f, &now, n.ID, q.ID, said)
+}
+
+// roundID is the id of the round that a message begins: the message's own where
+// that was made as runs' ids are, so that the store keeps one for both.
+func roundID(message string) string {
+	if len(message) == len(newID()) && strings.Trim(message, "0123456789abcdefghijklmnopqrstuvwxyz") == "" {
+		return message
+	}
+	return newID()
+}
+
+// extendExpiry puts off when the session may be deleted.
+func (c *sessionDriver) extendExpiry(ctx context.Context, row *store.Session, f *Flow) {
+	ttl := f.Session.TTL
+	if ttl == 0 && row.Expires.IsZero() {
+		return
+	}
+	var at time.Time
+	if ttl > 0 {
+		at = time.Now().Add(ttl)
+		if d := at.Sub(row.Expires); d >= 0 && d < ttl/100 && !row.Expires.IsZero() {
+			return // not worth a write
+		}
+	}
+	if err := c.w.store.ExpireSession(ctx, row.ID, at); err != nil {
+		c.w.logger.Warn("put off the end of a session", "session", row.ID, "error", err)
+	}
+}
+
+// blockedError is the error that a message which is not of a sender of this process cannot
+// begin its round.
+func (c *sessionDriver) blockedError(q *store.QueuedMessage, err error) error {
+	return &Error{
+		Code: engine.CodeInput, Permanent: true,
+		Message: fmt.Sprintf("message %s of %s has its turn, and flow cannot take it: %v", q.ID, cmp.Or(q.By, "nobody"), err),
+		Hint:    "take it back with `" + engine.CommandLine("sessions", "unqueue", q.ID) + "`, or send with a flow that takes it",
+	}
+}
+
+// checkCanStartRound checks that a round of a flow can begin with a message.
+func (w *Weir) checkCanStartRound(f *Flow, said *queuedInput) error {
+	b, err := newBeginning(f, said.startOptions(f))
+	if err == nil && f.Session.MaxTokens > 0 {
+		_, err = w.counterOf(b.Settings)
+	}
+	return err
+}
+
+// reject tells the sender of a message that cannot be taken, once it has been taken
+// back: unqueued is what that came to. A message that no longer waits is not refused:
+// whatever has taken it says what became of it.
+func (c *sessionDriver) reject(t *Reply, why, unqueued error) error {
+	switch {
+	case unqueued == nil:
+		c.w.drivers.complete(t, Result{}, why)
+	case !errors.Is(unqueued, store.ErrNotFound) && !errors.Is(unqueued, store.ErrNotQueued) && !errors.Is(unqueued, store.ErrSessionAdvanced):
+		return unqueued
+	}
+	return nil
+}
+
+// startRound starts the run of a round that the store has begun, and sees it through.
+func (c *sessionDriver) startRound(ctx context.Context, f *Flow, row *store.Session, run, message string, said *queuedInput) (moved bool, err error) {
+	p, err := c.w.program(ctx, f)
+	if err != nil {
+		return false, err
+	}
+	b, err := c.w.roundBeginning(ctx, f, row, run, said)
+	if err != nil {
+		return false, err
+	}
+	x, err := c.w.local.Start(ctx, p, b)
+	if errors.Is(err, store.ErrOwned) {
+		return false, nil // somebody else starts it
+	}
+	if err != nil {
+		return false, err
+	}
+	t, _ := c.replyTo(message)
+	if t != nil {
+		t.attach(run, x, 0, 0, 0)
+	}
+	r, err := x.Wait(ctx)
+	if err == nil && r.Status == engine.Paused {
+		r, err = c.answerFirstQuestion(ctx, t, f, row, r, said)
+	}
+	return true, c.completeReply(ctx, t, r, err)
+}
+
+// answerFirstQuestion answers the first question of a flow that has no input for a message with
+// the message that began the round.
+func (c *sessionDriver) answerFirstQuestion(ctx context.Context, t *Reply, f *Flow, row *store.Session, r Result, said *queuedInput) (Result, error) {
+	if _, ok := messageInput(f); ok {
+		return r, nil
+	}
+	now, err := c.w.store.Run(ctx, r.Run)
+	if err != nil {
+		return r, err
+	}
+	a, err := c.w.answerTo(ctx, row, &now, said)
+	if err != nil {
+		return r, err
+	}
+	run, err := c.w.Answer(ctx, r.Run, a.interrupt, a.value, row.User)
+	if err != nil {
+		return r, err
+	}
+	if t != nil {
+		t.attach(r.Run, run.execution(), 0, 0, 0)
+	}
+	return run.Wait(ctx)
+}
+
+// completeReply tells the sender how far the round has come. An error that ended its
+// execution here is no end of the round, which is resumed with the next step.
+func (c *sessionDriver) completeReply(ctx context.Context, t *Reply, r Result, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		if isHandledElsewhere(err) {
+			return nil
+		}
+		return err
+	}
+	if t == nil {
+		return nil
+	}
+	row, err := c.w.store.Session(ctx, c.id)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.endLength = row.Length
+	t.mu.Unlock()
+	c.w.drivers.complete(t, r, nil)
+	return nil
+}
+
+// isHandledElsewhere reports whether another process has done what was to be done, or
+// goes on with the run: the session is looked at again.
+func isHandledElsewhere(err error) bool {
+	for _, is := range []error{store.ErrOwned, store.ErrFenced, store.ErrSessionAdvanced, store.ErrNotQueued, runner.ErrNoInterrupt} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// driveRound sees to the round that is going on.
+func (c *sessionDriver) driveRound(ctx context.Context, row *store.Session) (moved bool, err error) {
+	run := row.Holder
+	if x := c.w.local.Held(run); x != nil {
+		return true, c.awaitRound(ctx, run, x)
+	}
+	r, err := c.w.store.Run(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case r.Commits == 0:
+		return c.restartRound(ctx, row, &r)
+	case r.Head.Status == engine.Paused:
+		return c.answerPausedRound(ctx, row, &r)
+	case r.Head.Status.Ended():
+		return false, nil // the session is being given back
+	}
+	on, err := c.w.Continue(ctx, run)
+	if isHandledElsewhere(err) {
+		return c.pollRemoteRound(ctx, &r)
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, c.awaitRound(ctx, run, on.execution())
+}
+
+// restartRound starts a round that was begun by a process that has died since, or
+// has not come to it yet.
+func (c *sessionDriver) restartRound(ctx context.Context, row *store.Session, r *store.Run) (moved bool, err error) {
+	q, err := c.w.store.RoundMessage(ctx, r.ID)
+	if err != nil {
+		return false, err
+	}
+	if q.Value == nil {
+		return false, nil // it has been started since
+	}
+	_, f := c.replyTo(q.ID)
+	if f.Fingerprint() != r.Fingerprint {
+		if f, err = c.w.FlowByFingerprint(ctx, r.Fingerprint); err != nil {
+			return false, err
+		}
+	}
+	return c.startRound(ctx, f, row, r.ID, q.ID, decodeQueuedInput(q.Value))
+}
+
+// awaitRound waits for a round that this process has come to drive.
+func (c *sessionDriver) awaitRound(ctx context.Context, run string, x *runner.Execution) error {
+	t, err := c.replyOfRun(ctx, run)
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		t.attachIfNew(run, x)
+	}
+	r, err := x.Wait(ctx)
+	return c.completeReply(ctx, t, r, err)
+}
+
+// replyOfRun is the turn whose message a round took, nil where it is not of here.
+func (c *sessionDriver) replyOfRun(ctx context.Context, run string) (*Reply, error) {
+	q, err := c.w.store.RoundMessage(ctx, run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	t, _ := c.replyTo(q.ID)
+	return t, nil
+}
+
+// pollRemoteRound looks at a round that another process drives.
+func (c *sessionDriver) pollRemoteRound(ctx context.Context, r *store.Run) (bool, error) {
+	t, err := c.replyOfRun(ctx, r.ID)
+	if err != nil {
+		return false, err
+	}
+	if t != nil {
+		t.attachIfNew(r.ID, nil)
+	}
+	return c.completeTakenReplies(ctx)
+}

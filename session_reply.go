@@ -1,0 +1,378 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/weir-run/weir/convo"
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/runner"
+	"github.com/weir-run/weir/store"
+)
+
+// Reply is a message that was sent and what comes of it: a round, or the part of
+// a round that it answered.
+type Reply struct {
+	// Session is where the message was said: a fork of the session that it was
+	// sent to where that was busy and `fork` says so.
+	Session *Session
+	// Message is the id of the message.
+	Message string
+
+	opts SendOptions
+	// recovered: the message was sent by a process that is gone, so that nobody is
+	// told where it is refused; it stays in the queue instead.
+	recovered bool
+
+	mu          sync.Mutex
+	run         string
+	startLength int // the session's length before
+	// executions are the executions that the turn takes, and after the number of the
+	// last event before it.
+	executions  []*runner.Execution
+	afterEvent  int64
+	firstCommit int64         // of the run's commits before the turn
+	changed     chan struct{} // closed and made anew when there is another part
+	done        chan struct{}
+	endLength   int // the session's length after
+	result      Result
+	err         error
+	state       *ReplyState
+}
+
+// ReplyState is how far a turn has come.
+type ReplyState struct {
+	// Result is that of the run: its Usage is of the whole run.
+	Result
+	Session string `json:"session"`
+	Round   int    `json:"round"`
+	Message string `json:"message"` // the id
+	// Text is what the assistant said last in the turn; where no model spoke, the
+	// round's output if it is one text.
+	Text string `json:"text"`
+	// Messages are what the turn has added to the history.
+	Messages []store.SessionMessage `json:"messages"`
+	// Spent is what the turn has cost.
+	Spent engine.Usage `json:"spent"`
+	// Started and Took say when; in JSON Took is in nanoseconds.
+	Started time.Time     `json:"began"`
+	Took    time.Duration `json:"took"`
+	// Omitted is how many of the session's first messages the round did not begin
+	// with: those that the flow's session caps leave out, or that were reset.
+	Omitted int `json:"earlier,omitempty"`
+	// SentTokens is how many tokens the last call of a model was sent, as the provider
+	// counted them, and View what of the history it was not given; nil is nothing.
+	SentTokens int             `json:"sent,omitempty"`
+	View       *convo.Manifest `json:"view,omitempty"`
+}
+
+func newReply(s *Session, id string, o SendOptions) *Reply {
+	return &Reply{Session: s, Message: id, opts: o, changed: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Run is the id of the run that the message went to, "" while it has to wait.
+func (t *Reply) Run() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.run
+}
+
+// Done is closed when the turn has ended.
+func (t *Reply) Done() <-chan struct{} { return t.done }
+
+// Wait returns when the round has ended or waits for somebody. Ending ctx ends
+// the wait and not the round.
+func (t *Reply) Wait(ctx context.Context) (ReplyState, error) {
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		return ReplyState{}, ctx.Err()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return ReplyState{Result: t.result, Session: t.Session.ID}, t.err
+	}
+	if t.state == nil {
+		s, err := t.readState(ctx)
+		if err != nil {
+			return ReplyState{Result: t.result, Session: t.Session.ID}, err
+		}
+		t.state = &s
+	}
+	return *t.state, nil
+}
+
+// readState reads what the turn has left in the record.
+func (t *Reply) readState(ctx context.Context) (ReplyState, error) {
+	s := ReplyState{Result: t.result, Session: t.Session.ID, Message: t.Message}
+	if t.run == "" {
+		return s, nil
+	}
+	w := t.Session.w
+	r, err := w.store.Run(ctx, t.run)
+	if err != nil {
+		return s, err
+	}
+	s.Round = r.Round
+	from := t.startLength
+	for c, err := range w.store.Commits(ctx, t.run, t.firstCommit) {
+		if err != nil {
+			return s, err
+		}
+		at := time.UnixMilli(c.At)
+		if s.Started.IsZero() {
+			s.Started = at
+		}
+		s.Took = at.Sub(s.Started)
+		for _, e := range c.Events {
+			if start, ok := e.(*engine.RunStarted); ok && len(start.Contexts) > 0 {
+				from, s.Omitted = start.Contexts[0].At, epochOf(start.Contexts[0].Body)
+			}
+			s.addEvent(e)
+		}
+	}
+	if s.Messages, err = t.messages(ctx, from); err != nil {
+		return s, err
+	}
+	for i := range s.Messages {
+		if m := &s.Messages[i].Message; m.Role == convo.Assistant && m.Text != "" {
+			s.Text = m.Text
+		}
+	}
+	if s.Text == "" {
+		s.Text, _ = onlyText(s.Outputs)
+	}
+	return s, err
+}
+
+// messages are what the turn's run has added to the history from a position on. They
+// are next to each other: rounds that came later are not read.
+func (t *Reply) messages(ctx context.Context, from int) (out []store.SessionMessage, err error) {
+	for n := 16; from < t.endLength; n *= 2 {
+		said, err := t.Session.Messages(ctx, from, min(from+n, t.endLength))
+		if err != nil || len(said) == 0 {
+			return out, err
+		}
+		for i := range said {
+			if said[i].Run != t.run {
+				return out, nil
+			}
+			out = append(out, said[i])
+		}
+		from += len(said)
+	}
+	return out, nil
+}
+
+// onlyText is the one output of a flow, if it is text.
+func onlyText(outputs engine.Values) (text string, ok bool) {
+	if len(outputs) == 1 {
+		text, ok = outputs[0].Value.(string)
+	}
+	return text, ok
+}
+
+// addEvent takes what one event says of models.
+func (s *ReplyState) addEvent(e engine.Event) {
+	done, ok := e.(*engine.EffectCompleted)
+	if !ok {
+		return
+	}
+	if done.Usage != nil {
+		s.Spent = s.Spent.Add(*done.Usage)
+	}
+	if done.Usage != nil && done.Usage.Calls > 0 {
+		s.SentTokens, s.View = done.Usage.Input, nil
+		if o, ok := done.Manifest.(map[string]any); ok {
+			s.View = manifestOf(o)
+		}
+	}
+}
+
+// epochOf is where the history begins that a round begins with.
+func epochOf(body any) int {
+	switch b := body.(type) {
+	case *convo.Change:
+		return b.Epoch
+	case map[string]any: // as it is read from a store
+		n, _ := b["epoch"].(int64)
+		return int(n)
+	}
+	return 0
+}
+
+func manifestOf(o map[string]any) *convo.Manifest {
+	n := func(key string) int {
+		i, _ := o[key].(int64)
+		return int(i)
+	}
+	m := &convo.Manifest{
+		From: n("from"), To: n("to"), Omitted: n("left"), Cleared: n("cleared"), Shortened: n("short"), Repaired: n("repaired"),
+		Tokens: n("tokens"), Room: n("room"),
+	}
+	m.Reason, _ = o["why"].(string)
+	if pair, ok := o["summary"].([]any); ok && len(pair) == 2 {
+		from, _ := pair[0].(int64)
+		to, _ := pair[1].(int64)
+		m.Summary = &[2]int{int(from), int(to)}
+	}
+	return m
+}
+
+// Items yields the events of the turn, and those of its child runs, and live output
+// between them until it ends, as Run.Events does. It never slows the round down. Of a
+// round that another process drives there are events alone.
+func (t *Reply) Items(ctx context.Context) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		cursor := ""
+		seen := func(item Item, err error) bool {
+			if c := item.Cursor(); c != "" {
+				cursor = c
+			}
+			return yield(item, err) && err == nil
+		}
+		for n := 0; ; n++ {
+			x, elsewhere, ok := t.execution(ctx, n)
+			if err := ctx.Err(); err != nil && !ok {
+				yield(Item{}, err)
+				return
+			}
+			if !ok {
+				return
+			}
+			var more bool
+			switch {
+			case x == nil:
+				more = t.remoteItems(ctx, elsewhere, &cursor, seen)
+			case cursor != "":
+				more = yieldAll(x.Stream(ctx, cursor), seen)
+			default:
+				more = yieldAll(x.Items(ctx, t.afterEvent), seen)
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// yieldAll yields items; more is false where no more are wanted.
+func yieldAll(items iter.Seq2[Item, error], yield func(Item, error) bool) (more bool) {
+	for item, err := range items {
+		if !yield(item, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// execution is the n-th execution of the turn once there is one; ok is false where
+// there will be none. An execution that is nil is of another process: of run.
+func (t *Reply) execution(ctx context.Context, n int) (x *runner.Execution, run string, ok bool) {
+	for {
+		t.mu.Lock()
+		news := t.changed
+		if n < len(t.executions) {
+			x, run = t.executions[n], t.run
+			t.mu.Unlock()
+			return x, run, true
+		}
+		t.mu.Unlock()
+		select {
+		case <-news:
+		case <-t.done:
+			t.mu.Lock()
+			more := n < len(t.executions)
+			t.mu.Unlock()
+			if !more {
+				return nil, "", false
+			}
+		case <-ctx.Done():
+			return nil, "", false
+		}
+	}
+}
+
+// remoteItems yields the events of a run that another process drives, until the turn is done.
+func (t *Reply) remoteItems(ctx context.Context, run string, cursor *string, yield func(Item, error) bool) bool {
+	for ended := false; ; {
+		if !yieldAll(t.Session.w.local.ReadJournals(ctx, run, *cursor, t.afterEvent), yield) {
+			return false
+		}
+		if ended {
+			return true
+		}
+		select {
+		case <-t.done:
+			ended = true
+		case <-time.After(maxPollInterval):
+		case <-ctx.Done():
+			yield(Item{}, ctx.Err())
+			return false
+		}
+	}
+}
+
+// Cancel stops the turn: a message that waits is taken back, a round that goes
+// on is cancelled, and when it returns that is durable. Wait for the end.
+func (t *Reply) Cancel(ctx context.Context, reason string) error {
+	w := t.Session.w
+	if t.Run() == "" {
+		err := w.store.RemoveQueued(ctx, t.Message)
+		if err == nil {
+			w.drivers.complete(t, Result{Status: engine.Cancelled}, nil)
+			return nil
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		select { // it was taken a moment ago
+		case <-t.runAssigned():
+		case <-t.done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	_, err := w.Cancel(ctx, t.Run(), t.opts.By, reason)
+	return err
+}
+
+// runAssigned is closed when the turn has the run that it goes to, or another part.
+func (t *Reply) runAssigned() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run != "" {
+		c := make(chan struct{})
+		close(c)
+		return c
+	}
+	return t.changed
+}
+
+// attachIfNew is attach for an execution that may be attached already.
+func (t *Reply) attachIfNew(run string, x *runner.Execution) {
+	t.mu.Lock()
+	n := len(t.executions)
+	known := n > 0 && t.executions[n-1] == x
+	t.mu.Unlock()
+	if !known {
+		t.attach(run, x, 0, 0, 0)
+	}
+}
+
+// attach notes an execution that the turn takes, nil for one of another process.
+func (t *Reply) attach(run string, x *runner.Execution, from int, first, after int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run == "" {
+		t.run, t.startLength, t.firstCommit, t.afterEvent = run, from, first, after
+	}
+	t.executions = append(t.executions, x)
+	close(t.changed)
+	t.changed = make(chan struct{})
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"github.com/weir-run/weir/engine"
+)
+
+// JournalFacts are what the commits of a run say of what is kept beside them.
+type JournalFacts struct {
+	// Started and Forked are the run's own first event, of which there is one.
+	Started *engine.RunStarted
+	Forked  *engine.RunForked
+	// User is whose run it is; of a fork it is that of the run it shares the past of.
+	User string
+	// Ended is the status that the last commit leaves the run with where that is an
+	// end, Pending else; Error is the failure that ended it.
+	Ended engine.Status
+	Error *engine.Error
+	// Changes are those to contexts, in order.
+	Changes []CommittedChange
+}
+
+// CommittedChange is a change to a context with the commit that made it.
+type CommittedChange struct {
+	Seq int64
+	engine.ContextChange
+	Messages int // how many it appends
+}
+
+// Add takes in the events of the next commit.
+func (f *JournalFacts) Add(seq int64, events []engine.Event) {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *engine.RunStarted:
+			f.Started, f.User = e, e.User
+		case *engine.RunForked:
+			f.Forked = e
+			f.Ended, f.Error = engine.Pending, nil
+		case *engine.RunCompleted:
+			f.Ended = engine.Completed
+		case *engine.RunFailed:
+			f.Ended, f.Error = engine.Failed, e.Error
+		case *engine.RunCancelled:
+			f.Ended = engine.Cancelled
+		case *engine.NodeOverridden:
+			f.Ended, f.Error = engine.Pending, nil
+		}
+		for _, ch := range engine.ContextChanges(e) {
+			c := CommittedChange{Seq: seq, ContextChange: ch}
+			if body, err := ContextChangeOf(ch.Body); err == nil && body != nil {
+				c.Messages = len(body.Append)
+			}
+			c.Body = nil // it is not asked for, and may be large
+			f.Changes = append(f.Changes, c)
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/store"
+)
+
+// memories is the long-term memory; its zero value is empty.
+type memories struct {
+	mu    sync.RWMutex  // guards what follows
+	items []*memoryItem // by creation
+	last  int64
+	calls map[[16]byte]callResult
+}
+
+// memoryItem is an item with its versions.
+type memoryItem struct {
+	num     int64
+	item    recall.Item
+	terms   []string
+	earlier []recall.Version
+}
+
+// callResult is what came of a call; version is 0 where it forgot.
+type callResult struct {
+	scope   recall.Scope
+	written recall.WriteResult
+}
+
+// Remember keeps an item, or a new version of one; see recall.Store.
+func (s *Store) Remember(ctx context.Context, w recall.Write) (recall.WriteResult, error) {
+	w, err := w.Normalized()
+	if err == nil {
+		err = s.checkOpen(ctx)
+	}
+	if err != nil {
+		return recall.WriteResult{}, fmt.Errorf("remember: %w", err)
+	}
+	m := &s.memories
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	digest := recall.CallDigest(w.Call)
+	if c, known := m.calls[digest]; known && w.Call != "" {
+		return c.written, nil
+	}
+	out, err := m.write(&w)
+	if err == nil {
+		m.recordCall(w.Call, w.Scope, out)
+	}
+	return out, wrap("remember", err)
+}
+
+// recordCall keeps what came of a call.
+func (m *memories) recordCall(call string, scope recall.Scope, out recall.WriteResult) {
+	if call == "" {
+		return
+	}
+	if m.calls == nil {
+		m.calls = map[[16]byte]callResult{}
+	}
+	m.calls[recall.CallDigest(call)] = callResult{scope, out}
+}
+
+// write finds what a write is a new version of, and writes.
+func (m *memories) write(w *recall.Write) (recall.WriteResult, error) {
+	n := 0
+	for _, x := range m.items {
+		if x.item.Scope != w.Scope {
+			continue
+		}
+		n++
+		if x.item.Kind != w.Kind || x.item.Key != w.Key {
+			continue
+		}
+		if w.SameContent(&x.item) {
+			return recall.WriteResult{ID: x.item.ID, Version: x.item.Number, Known: true}, nil
+		}
+		if w.Key != "" {
+			x.replace(w)
+			return recall.WriteResult{ID: x.item.ID, Version: x.item.Number}, nil
+		}
+	}
+	if w.MaxItems > 0 && n >= w.MaxItems {
+		return recall.WriteResult{}, fmt.Errorf("%w: it holds %d items, and may hold %d", recall.ErrFull, n, w.MaxItems)
+	}
+	if slices.ContainsFunc(m.items, func(x *memoryItem) bool { return x.item.ID == w.ID }) {
+		return recall.WriteResult{}, fmt.Errorf("item %s: %w", w.ID, store.ErrExists)
+	}
+	m.last++
+	item := w.Item(1)
+	item.Tags = slices.Clone(item.Tags)
+	m.items = append(m.items, &memoryItem{num: m.last, item: item, terms: item.Terms()})
+	return recall.WriteResult{ID: w.ID, Version: 1}, nil
+}
+
+// replace makes a write the next version.
+func (x *memoryItem) replace(w *recall.Write) {
+	x.earlier = append(x.earlier, x.item.Version)
+	x.earlier = x.earlier[max(len(x.earlier)-recall.MaxVersions+1, 0):]
+	x.item.Version = w.Item(x.item.Number + 1).Version
+	x.item.Tags = slices.Clone(x.item.Tags)
+	x.terms = x.item.Terms()
+}
+
+// copy is the item as it is handed out.
+func (x *memoryItem) copy() recall.Item {
+	i := x.item
+	i.Tags = slices.Clone(i.Tags)
+	return i
+}
+
+// Recall finds items of one scope; see recall.Store.
+func (s *Store) Recall(ctx context.Context, q recall.Query) (recall.QueryResult, error) {
+	q, err := q.Normalized()
+	if err == nil {
+		err = s.checkOpen(ctx)
+	}
+	if err != nil {
+		return recall.QueryResult{}, fmt.Errorf("recall: %w", err)
+	}
+	m := &s.memories
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	terms := recall.SearchTerms(q.Text)
+	stats := recall.Stats{With: make([]int, len(terms))}
+	byNum := map[int64]*memoryItem{}
+	var list []recall.Candidate
+	for _, x := range m.items {
+		if x.item.Scope != q.Scope {
+			continue
+		}
+		stats.Items++
+		stats.Words += len(x.terms)
+		fits := q.Text == ""
+		for i, t := range terms {
+			if t.MatchesAny(x.terms) {
+				stats.With[i]++
+				fits = true
+			}
+		}
+		if fits && q.Matches(&x.item) {
+			byNum[x.num] = x
+			list = append(list, recall.Candidate{Terms: x.terms, At: x.item.At, Seq: x.num})
+		}
+	}
+	recall.Rank(terms, stats, list)
+	out := recall.QueryResult{Items: []recall.Item{}, Total: len(list)}
+	for _, c := range list[:min(len(list), q.Limit)] {
+		out.Items = append(out.Items, byNum[c.Seq].copy())
+	}
+	return out, nil
+}
+
+// Forget deletes an item of a scope with its versions; see recall.Store.
+func (s *Store) Forget(ctx context.Context, scope recall.Scope, id, call string) (bool, error) {
+	err := scope.Check()
+	if err == nil {
+		err = s.checkOpen(ctx)
+	}
+	if err != nil {
+		return false, fmt.Errorf("forget %s: %w", id, err)
+	}
+	m := &s.memories
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, known := m.calls[recall.CallDigest(call)]; known && call != "" {
+		return !c.written.Known, nil
+	}
+	there := m.remove(func(i *recall.Item) bool { return i.Scope == scope && i.ID == id }) > 0
+	m.recordCall(call, scope, recall.WriteResult{ID: id, Known: !there})
+	return there, nil
+}
+
+func (m *memories) remove(doomed func(i *recall.Item) bool) int {
+	before := len(m.items)
+	m.items = slices.DeleteFunc(m.items, func(x *memoryItem) bool { return doomed(&x.item) })
+	return before - len(m.items)
+}
+
+// Memories lists items of all scopes, what was written last first.
+func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return nil, fmt.Errorf("list memories: %w", err)
+	}
+	m := &s.memories
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var found []*memoryItem
+	for _, x := range m.items {
+		if f.Matches(&x.item) {
+			found = append(found, x)
+		}
+	}
+	slices.SortFunc(found, func(a, b *memoryItem) int {
+		return cmp.Or(b.item.Written.Compare(a.item.Written), cmp.Compare(b.num, a.num))
+	})
+	if f.Limit > 0 && len(found) > f.Limit {
+		found = found[:f.Limit]
+	}
+	out := []recall.Item{}
+	for _, x := range found {
+		out = append(out, x.copy())
+	}
+	return out, nil
+}
+
+// MemoryOwners lists the scopes in which something is remembered that the filter
+// takes, with how much of it, by their names; its Limit is of no account.
+func (s *Store) MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Owner, error) {
+	f.Limit = 0
+	list, err := s.Memories(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	owners := map[recall.Scope]recall.Owner{}
+	for i := range list { // what was written last comes first
+		o := owners[list[i].Scope]
+		if o.Items++; o.Items == 1 {
+			o.Scope, o.Newest = list[i].Scope, list[i].Written
+		}
+		owners[o.Scope] = o
+	}
+	out := slices.AppendSeq([]recall.Owner{}, maps.Values(owners))
+	slices.SortFunc(out, func(a, b recall.Owner) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.User, b.User), strings.Compare(a.Session, b.Session))
+	})
+	return out, nil
+}
+
+// MemoryVersions returns what an item says and said before, the oldest first;
+// store.ErrNotFound where there is no such item.
+func (s *Store) MemoryVersions(ctx context.Context, id string) ([]recall.Version, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return nil, fmt.Errorf("memory %s: %w", id, err)
+	}
+	m := &s.memories
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, x := range m.items {
+		if x.item.ID == id {
+			return append(slices.Clone(x.earlier), x.copy().Version), nil
+		}
+	}
+	return nil, fmt.Errorf("memory %s: %w", id, store.ErrNotFound)
+}
+
+// ForgetMemories deletes what the filter takes, all there is if that is zero, with
+// its earlier versions; its Limit is of no account.
+func (s *Store) ForgetMemories(ctx context.Context, f recall.Filter) (store.DeleteResult, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return store.DeleteResult{}, fmt.Errorf("forget memories: %w", err)
+	}
+	m := &s.memories
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return store.DeleteResult{Memories: m.deleteItems(f.MatchesScope, f.Matches)}, nil
+}
+
+// deleteItems deletes items, and what is known of calls in scopes that are empty then.
+func (m *memories) deleteItems(owned func(recall.Scope) bool, doomed func(*recall.Item) bool) int {
+	n := m.remove(doomed)
+	full := map[recall.Scope]bool{}
+	for _, x := range m.items {
+		full[x.item.Scope] = true
+	}
+	maps.DeleteFunc(m.calls, func(_ [16]byte, c callResult) bool { return owned(c.scope) && !full[c.scope] })
+	return n
+}
+
+// deleteMemories deletes the memory of a user and of the sessions among trees, and takes
+// their names from what was learned in them; with dry it only counts.
+func (s *Store) deleteMemories(f treeSet, user string, doomed map[tree]bool, dry bool) (n int) {
+	m := &s.memories
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	session := func(id string) bool { return id != "" && doomed[tree{session: id}] }
+	owned := func(o recall.Scope) bool { return user != "" && o.User == user || session(o.Session) }
+	if dry {
+		for _, x := range m.items {
+			if owned(x.item.Scope) {
+				n++
+			}
+		}
+		return n
+	}
+	n = m.deleteItems(owned, func(i *recall.Item) bool { return owned(i.Scope) })
+	clean := func(x *recall.Source) {
+		if r := s.runs[x.Run]; r != nil && doomed[f.treeOf[r]] || session(x.Session) {
+			x.Run, x.Session, x.Round = "", "", 0
+		}
+	}
+	for _, x := range m.items {
+		clean(&x.item.Source)
+		for i := range x.earlier {
+			clean(&x.earlier[i].Source)
+		}
+	}
+	return n
+}

@@ -1,0 +1,316 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// Enqueue keeps a message to a session until a round takes it. One whose ID is
+// known is not kept again: the first comes back, with its Run, and without its
+// value once its round has begun. store.ErrNotFound where there is no such
+// session, store.ErrExists where the ID is that of a message to another,
+// store.ErrBusy where q.IfFree does not hold.
+func (s *Store) Enqueue(ctx context.Context, q store.QueuedMessage) (out store.QueuedMessage, err error) {
+	err = s.withSession(ctx, q.Session, func(x *session) error {
+		t := &s.sessions
+		if known := t.messages[q.ID]; known != nil {
+			if out = *known; known.Session != q.Session {
+				return fmt.Errorf("message %s: %w, to session %s", q.ID, store.ErrExists, known.Session)
+			}
+			return nil
+		}
+		if q.OnlyIfIdle && !s.isIdle(ctx, x) {
+			return fmt.Errorf("message to session %s: %w", q.Session, store.ErrBusy)
+		}
+		out = t.enqueue(q)
+		return nil
+	})
+	return out, err
+}
+
+// enqueue keeps a message that is not known.
+func (t *sessions) enqueue(q store.QueuedMessage) store.QueuedMessage {
+	q.TakenBy, q.Value, q.OnlyIfIdle = "", engine.Copy(q.Value), false
+	t.messages[q.ID] = &q
+	t.queue = append(t.queue, &q)
+	return q
+}
+
+// isIdle reports whether a session can take a message at once.
+func (s *Store) isIdle(ctx context.Context, x *session) bool {
+	if slices.ContainsFunc(s.sessions.queue, func(q *store.QueuedMessage) bool { return q.Session == x.row.ID }) {
+		return false
+	}
+	if x.row.Holder == "" {
+		return true
+	}
+	r, err := s.run(ctx, x.row.Holder)
+	return err == nil && r.copy().Head.Status == engine.Paused
+}
+
+// RefuseQueued takes a message back that waits and that the session, as its round stands,
+// cannot take: holder, with so many commits, holds the session. store.ErrMoved where
+// that has changed, so that the message may fit now, store.ErrTaken where it does not
+// wait.
+func (s *Store) RefuseQueued(ctx context.Context, id, holder string, commits int64) error {
+	if err := s.checkOpen(ctx); err != nil {
+		return err
+	}
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[id]
+	if q == nil || q.TakenBy != "" {
+		return fmt.Errorf("refuse message %s: %w", id, store.ErrNotQueued)
+	}
+	if t.byID[q.Session].row.Holder != holder {
+		return fmt.Errorf("refuse message %s: %w", id, store.ErrSessionAdvanced)
+	}
+	if r, err := s.run(ctx, holder); err != nil || r.copy().Commits != commits {
+		return fmt.Errorf("refuse message %s: %w", id, store.ErrSessionAdvanced)
+	}
+	t.removeQueued(q)
+	return nil
+}
+
+// removeQueued forgets a message that waits.
+func (t *sessions) removeQueued(q *store.QueuedMessage) {
+	delete(t.messages, q.ID)
+	t.queue = slices.DeleteFunc(t.queue, func(x *store.QueuedMessage) bool { return x == q })
+}
+
+// NotQueued returns those of some messages that do not wait: rounds have taken them,
+// or their senders have taken them back.
+func (s *Store) NotQueued(ctx context.Context, ids []string) ([]string, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return nil, err
+	}
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []string{}
+	for _, id := range ids {
+		if q := t.messages[id]; q == nil || q.TakenBy != "" {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// Queue lists the messages that wait for a round of a session, the next first.
+func (s *Store) Queue(ctx context.Context, id string) ([]store.QueuedMessage, error) {
+	out := []store.QueuedMessage{}
+	err := s.withSession(ctx, id, func(*session) error {
+		for _, q := range s.sessions.queue {
+			if q.Session == id {
+				out = append(out, *q)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// NextQueued returns the message that waits first; store.ErrNotFound where none
+// waits.
+func (s *Store) NextQueued(ctx context.Context, id string) (store.QueuedMessage, error) {
+	list, err := s.Queue(ctx, id)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("queue of session %s: %w", id, store.ErrNotFound)
+	}
+	if err != nil {
+		return store.QueuedMessage{}, err
+	}
+	return list[0], nil
+}
+
+// RemoveQueued forgets a message that waits; store.ErrNotFound where it does not.
+func (s *Store) RemoveQueued(ctx context.Context, id string) error {
+	if err := s.checkOpen(ctx); err != nil {
+		return err
+	}
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[id]
+	if q == nil || q.TakenBy != "" {
+		return fmt.Errorf("message %s: %w in a queue", id, store.ErrNotFound)
+	}
+	t.removeQueued(q)
+	return nil
+}
+
+// RoundMessage returns the message that a round took; its value is there until
+// the round's first commit. store.ErrNotFound where the run is no round.
+func (s *Store) RoundMessage(ctx context.Context, run string) (store.QueuedMessage, error) {
+	if err := s.checkOpen(ctx); err != nil {
+		return store.QueuedMessage{}, err
+	}
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r, err := s.run(ctx, run); err == nil && r.message != nil {
+		return *r.message, nil
+	}
+	return store.QueuedMessage{}, fmt.Errorf("message of run %s: %w", run, store.ErrNotFound)
+}
+
+// StartRound makes a run the next round of a session, with a message that waits.
+// The session is returned as it is then. store.ErrBusy where the session has a
+// round that has not ended (its Holder) or other messages wait before this one;
+// store.ErrExists where a round took the message before (its Run) or the run is
+// there already; store.ErrNotFound where there is no such message; store.ErrBase
+// where n has a base.
+func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
+	fail := func(err error) (store.Session, store.QueuedMessage, error) {
+		return store.Session{}, store.QueuedMessage{}, fmt.Errorf("begin round %s: %w", n.ID, err)
+	}
+	if err := s.checkOpen(ctx); err != nil {
+		return fail(err)
+	}
+	if n.Base != nil {
+		return fail(store.ErrRoundBase)
+	}
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.messages[queued]
+	if q == nil {
+		return fail(fmt.Errorf("message %s: %w", queued, store.ErrNotFound))
+	}
+	x := t.byID[q.Session]
+	refused := s.startRound(x, q, n)
+	row, err := t.sessionRow(x)
+	if err != nil {
+		return fail(err)
+	}
+	if refused != nil {
+		refused = fmt.Errorf("begin round %s of session %s: %w", n.ID, q.Session, refused)
+	}
+	return row, *q, refused
+}
+
+func (s *Store) startRound(x *session, q *store.QueuedMessage, n store.NewRun) error {
+	t := &s.sessions
+	switch head := slices.IndexFunc(t.queue, func(w *store.QueuedMessage) bool { return w.Session == q.Session }); {
+	case q.TakenBy != "":
+		return fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
+	case x.row.Holder != "":
+		return fmt.Errorf("round %s is going on: %w", x.row.Holder, store.ErrBusy)
+	case t.queue[head] != q:
+		return fmt.Errorf("message %s waits before it: %w", t.queue[head].ID, store.ErrBusy)
+	}
+	first, err := x.end()
+	if err != nil {
+		return err
+	}
+	r := newRun(n)
+	r.first, r.row.Session, r.row.Round = first, x.row.ID, x.row.Rounds+1
+	if err := s.add(r); err != nil {
+		return err
+	}
+	x.rounds = append(x.rounds, r)
+	x.row.Rounds++
+	x.row.Fence++
+	x.row.Holder, x.row.Updated, x.usageAdded = n.ID, n.At, false
+	q.TakenBy, r.message = n.ID, q
+	t.queue = slices.DeleteFunc(t.queue, func(w *store.QueuedMessage) bool { return w == q })
+	return nil
+}
+
+// appendOfSession appends to a run of a session: a round, or one that a message to the
+// session answers.
+func (s *Store) appendOfSession(r *run, a *store.Append) error {
+	t := &s.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range a.ConsumedMessages {
+		if q := t.messages[id]; q == nil || q.TakenBy != "" {
+			return fmt.Errorf("append commit %d of run %s: message %s: %w", a.Commit.Seq, r.row.ID, id, store.ErrNotQueued)
+		}
+	}
+	holders := make([]string, len(a.ConsumedMessages)) // the commit may end the round
+	for i, id := range a.ConsumedMessages {
+		holders[i] = t.byID[t.messages[id].Session].row.Holder
+	}
+	if r.row.Session == "" {
+		if err := r.append(a); err != nil {
+			return err
+		}
+	} else if err := s.appendRound(r, a); err != nil {
+		return err
+	}
+	for i, id := range a.ConsumedMessages {
+		q := t.messages[id]
+		q.TakenBy, q.Value = holders[i], nil
+		t.queue = slices.DeleteFunc(t.queue, func(x *store.QueuedMessage) bool { return x == q })
+	}
+	return nil
+}
+
+// appendRound appends to a run that is a round, which must hold its session. One
+// that has ended takes it back where nobody went on.
+func (s *Store) appendRound(r *run, a *store.Append) error {
+	t := &s.sessions
+	x := t.byID[r.row.Session]
+	if x == nil {
+		return fmt.Errorf("session %s: %w", r.row.Session, store.ErrNotFound)
+	}
+	if x.row.Holder != r.row.ID && x.row.Rounds != r.row.Round { // another holds it, or held it
+		return fmt.Errorf("append commit %d of run %s, round %d of session %s, which has had %d: %w",
+			a.Commit.Seq, r.row.ID, r.row.Round, r.row.Session, x.row.Rounds, store.ErrSessionAdvanced)
+	}
+	before := r.copy().Head.Usage
+	if err := x.checkContinues(r, &a.Commit); err != nil {
+		return err
+	}
+	if err := r.append(a); err != nil {
+		return err
+	}
+	if a.Commit.Seq == 1 {
+		r.message.Value = nil
+	}
+	if x.usageAdded {
+		x.row.Usage, x.usageAdded = subtractUsage(x.row.Usage, before), false
+	}
+	if a.Carryover != nil {
+		x.row.Carryover = slices.Clone(a.Carryover)
+	}
+	if x.row.Holder = r.row.ID; a.Head.Status.Ended() {
+		x.row.Holder, x.usageAdded = "", true
+		x.row.Usage = x.row.Usage.Add(a.Head.Usage)
+	}
+	return nil
+}
+
+// checkContinues refuses a commit whose context goes on with the session elsewhere than at
+// its end.
+func (s *session) checkContinues(r *run, c *engine.Commit) error {
+	for _, e := range c.Events {
+		for i, changes := 0, engine.ContextChanges(e); i < len(changes); i++ {
+			ch := &changes[i]
+			if ch.Session == "" {
+				continue
+			}
+			n, err := s.end()
+			if err == nil && (n != ch.At || r.first != n) {
+				err = store.ErrSequence
+			}
+			if err != nil {
+				return fmt.Errorf("context %s: session %s has %d messages, not %d: %w", ch.ID, ch.Session, n, ch.At, err)
+			}
+		}
+	}
+	return nil
+}
+
+func subtractUsage(a, b engine.Usage) engine.Usage {
+	return a.Add(engine.Usage{
+		Calls: -b.Calls, Input: -b.Input, Cached: -b.Cached, Output: -b.Output, Reasoning: -b.Reasoning, CostMicros: -b.CostMicros,
+		Estimated: -b.Estimated,
+	})
+}

@@ -1,0 +1,181 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/weir-run/weir/engine"
+	"github.com/weir-run/weir/store"
+)
+
+// StartRound makes a run the next round of a session, with a message that waits.
+// The session is returned as it is then. store.ErrBusy where the session has a
+// round that has not ended (its Holder) or other messages wait before this one;
+// store.ErrExists where a round took the message before (its Run) or the run is
+// there already; store.ErrNotFound where there is no such message; store.ErrBase
+// where n has a base.
+func (s *Store) StartRound(ctx context.Context, queued string, n store.NewRun) (store.Session, store.QueuedMessage, error) {
+	var x store.Session
+	var q store.QueuedMessage
+	op := "begin round " + n.ID
+	if n.Base != nil {
+		return x, q, fmt.Errorf("%s: %w", op, store.ErrRoundBase)
+	}
+	err := s.write(ctx, op, func(ctx context.Context) error {
+		w := writeTx{s: s, ctx: ctx}
+		var err error
+		if q, err = findQueued(ctx, s.conn, queued); err != nil {
+			return wrap("message "+queued, err)
+		}
+		if err := w.startRound(&q, n); err != nil {
+			return err
+		}
+		x, err = scanSession(s.conn.QueryRowContext(ctx, selectSession+" WHERE s.id = ?", q.Session))
+		return err
+	})
+	if err == nil || q.Session == "" || !errors.Is(err, store.ErrBusy) && !errors.Is(err, store.ErrExists) {
+		return x, q, err
+	}
+	x, e := s.Session(ctx, q.Session)
+	return x, q, firstError(err, e)
+}
+
+func (w *writeTx) startRound(q *store.QueuedMessage, n store.NewRun) error {
+	if q.TakenBy != "" {
+		return fmt.Errorf("run %s took message %s: %w", q.TakenBy, q.ID, store.ErrExists)
+	}
+	x, err := w.session("id", q.Session)
+	if err != nil {
+		return err
+	}
+	if x.holder != 0 {
+		return fmt.Errorf("session %s has a round that is going on: %w", q.Session, store.ErrBusy)
+	}
+	var head string
+	err = w.s.conn.QueryRowContext(w.ctx, "SELECT id FROM queue WHERE session = ? AND run IS NULL ORDER BY num LIMIT 1", x.num).Scan(&head)
+	if err == nil && head != q.ID {
+		err = fmt.Errorf("message %s waits before it in session %s: %w", head, q.Session, store.ErrBusy)
+	}
+	if err != nil {
+		return err
+	}
+	num, err := w.lineage().insertRun(n, sharedBase{}, roundInfo{session: x.num, number: x.rounds + 1, first: x.length})
+	if err != nil {
+		return err
+	}
+	if _, err := w.s.conn.ExecContext(w.ctx, "UPDATE queue SET run = ? WHERE id = ?", num, q.ID); err != nil {
+		return err
+	}
+	q.TakenBy = n.ID
+	_, err = w.s.conn.ExecContext(w.ctx,
+		"UPDATE session SET rounds = rounds + 1, fence = fence + 1, holder = ?, updated = ? WHERE num = ?",
+		num, n.At.UnixMilli(), x.num)
+	return err
+}
+
+// checkHoldsSession checks that a run that is a round may append: it holds its session, or
+// takes it back because it has ended and nobody went on. Then again is what it
+// had cost when it ended.
+func (w *writeTx) checkHoldsSession(r *runState) (again *engine.Usage, refused, failed error) {
+	var x sessionState
+	err := w.s.conn.QueryRowContext(w.ctx, "SELECT id, rounds, coalesce(holder, 0) FROM session WHERE num = ?", r.round.session).Scan(&x.id, &x.rounds, &x.holder)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, store.ErrNotFound, nil
+	}
+	if err != nil || x.holder == r.num {
+		return nil, nil, err
+	}
+	if x.rounds != r.round.number { // so that another holds it, or held it
+		return nil, fmt.Errorf("round %d of session %s, which has had %d: %w", r.round.number, x.id, x.rounds, store.ErrSessionAdvanced), nil
+	}
+	var before string
+	if err := w.s.conn.QueryRowContext(w.ctx, "SELECT coalesce(usage, '') FROM run WHERE num = ?", r.num).Scan(&before); err != nil {
+		return nil, nil, err
+	}
+	was, err := readUsage(before)
+	return &was, nil, err
+}
+
+// updateSession is what a commit of a round does to its session: it leaves what the
+// next round begins with, and gives the session back where it is the last.
+// Again is what was added to the session's usage when the round ended before.
+func (w *writeTx) updateSession(r *runState, a *store.Append, again *engine.Usage) error {
+	c := w.s.conn
+	if a.Commit.Seq == 1 {
+		if err := w.foldMessage(r); err != nil {
+			return err
+		}
+	}
+	if a.Carryover != nil {
+		if _, err := c.ExecContext(w.ctx, "UPDATE session SET main = ? WHERE num = ?", a.Carryover, r.round.session); err != nil {
+			return err
+		}
+	}
+	ended := a.Head.Status.Ended()
+	if again == nil && !ended {
+		return nil
+	}
+	var delta engine.Usage
+	if again != nil {
+		delta = negateUsage(*again)
+	}
+	holder := r.num
+	if ended {
+		delta, holder = delta.Add(a.Head.Usage), 0
+	}
+	return w.addSessionUsage(r, delta, holder)
+}
+
+// foldMessage drops what is kept of the message that began a round: the journal
+// has it from here on. Where the run's row says all the rest, nothing stays.
+func (w *writeTx) foldMessage(r *runState) error {
+	res, err := w.s.conn.ExecContext(w.ctx, `DELETE FROM queue WHERE run = ?1 AND id = (SELECT id FROM run_row WHERE num = ?1)
+		AND coalesce(sender, '') = (SELECT user FROM session WHERE num = ?2)`, r.num, r.round.session)
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		_, err = w.s.conn.ExecContext(w.ctx, "UPDATE queue SET value = NULL WHERE run = ?", r.num)
+	default:
+		err = w.setFolded(r, foldedMessage)
+	}
+	return err
+}
+
+// setFolded notes that a round has no row of its own for something.
+func (w *writeTx) setFolded(r *runState, what int64) error {
+	r.round.folded |= what
+	_, err := w.s.conn.ExecContext(w.ctx, "UPDATE run_row SET folded = coalesce(folded, 0) | ? WHERE num = ?", what, r.num)
+	return err
+}
+
+// addSessionUsage adds usage to that of the run's session and says who holds it.
+func (w *writeTx) addSessionUsage(r *runState, u engine.Usage, holder int64) error {
+	x, err := w.session("num", r.round.session)
+	if err != nil {
+		return err
+	}
+	sum, err := readUsage(x.usage)
+	if err != nil {
+		return err
+	}
+	total, err := encodeUsage(sum.Add(u))
+	if err != nil {
+		return err
+	}
+	_, err = w.s.conn.ExecContext(w.ctx, "UPDATE session SET usage = ?, holder = ? WHERE num = ?",
+		nullText(total), nullInt(holder), r.round.session)
+	return err
+}
+
+func negateUsage(u engine.Usage) engine.Usage {
+	return engine.Usage{
+		Calls: -u.Calls, Input: -u.Input, Cached: -u.Cached, Output: -u.Output, Reasoning: -u.Reasoning, CostMicros: -u.CostMicros, Estimated: -u.Estimated,
+	}
+}

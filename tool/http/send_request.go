@@ -1,0 +1,237 @@
+package httptool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/weir-run/weir/tool"
+	"github.com/weir-run/weir/tool/template"
+)
+
+// maxFailure is how many bytes of an answer that is a failure are told.
+const maxFailure = 2000
+
+// sendRequest makes the request and reads the answer.
+func (c *requestTool) sendRequest(ctx context.Context, call tool.Call, args map[string]any, secrets *template.Secrets) (string, error) {
+	sent := new(atomic.Bool)
+	req, err := c.request.build(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders: func() { sent.Store(true) },
+	}), args, secrets)
+	if err != nil {
+		return "", err
+	}
+	if !c.request.isReadOnly() && call.Key != "" && req.Header.Get("Idempotency-Key") == "" {
+		req.Header.Set("Idempotency-Key", call.Key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return "", c.unansweredError(err, sent.Load())
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(c.maxBody)+1))
+	if err != nil {
+		return "", c.unansweredError(err, true)
+	}
+	text, err := c.result(resp, body, secrets)
+	if err == nil && c.request.method != http.MethodHead {
+		c.declare(call, req, resp, len(body), secrets)
+	}
+	return text, err
+}
+
+// declare tells the trajectory of an answer that is a file.
+func (c *requestTool) declare(call tool.Call, req *http.Request, resp *http.Response, read int, secrets *template.Secrets) {
+	size := int64(read)
+	if read > c.maxBody { // the rest was not read
+		size = resp.ContentLength
+	}
+	f, ok := tool.Download{
+		URL: secrets.Scrub(req.URL.String()), Size: size,
+		Type: secrets.Scrub(resp.Header.Get("Content-Type")), Disposition: secrets.Scrub(resp.Header.Get("Content-Disposition")),
+	}.File()
+	if ok {
+		_ = call.Declare(f) // what cannot be declared is told to the model all the same
+	}
+}
+
+// unansweredError is the error of a request that was not answered.
+func (c *requestTool) unansweredError(err error, sent bool) error {
+	if sent && !c.request.isReadOnly() {
+		return fmt.Errorf("no answer came, and the request may have been acted on: %w; %w", err, tool.ErrOutcomeUnknown)
+	}
+	return fmt.Errorf("no answer came: %w", err)
+}
+
+// result is an answer as the model is given it.
+func (c *requestTool) result(resp *http.Response, body []byte, secrets *template.Secrets) (string, error) {
+	text := secrets.Scrub(string(body))
+	if len(body) > c.maxBody {
+		text = secrets.ScrubCut(string(body[:c.maxBody]))
+		text = trimPartialRune(text) + fmt.Sprintf("\n[the answer is longer than %d bytes; the rest was not read]", c.maxBody)
+	}
+	if !utf8.ValidString(text) && !isText(resp.Header.Get("Content-Type")) {
+		text = fmt.Sprintf("[%s, %d bytes, not text]", firstNonEmpty(resp.Header.Get("Content-Type"), "of unknown type"), len(body))
+	}
+	status := fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch {
+	case resp.StatusCode >= 300:
+		return "", responseError(resp, status, text)
+	case c.request.method == http.MethodHead:
+		return secrets.Scrub(status + "\n" + headerLines(resp.Header)), nil
+	case strings.TrimSpace(text) == "":
+		return "The server answered " + status + ", without a body.", nil
+	}
+	return text, nil
+}
+
+// trimPartialRune leaves out a character at the end that was cut through.
+func trimPartialRune(s string) string {
+	for end := len(s) - 1; end >= 0 && end > len(s)-utf8.UTFMax; end-- {
+		if utf8.RuneStart(s[end]) {
+			if !utf8.FullRuneInString(s[end:]) {
+				return s[:end]
+			}
+			break
+		}
+	}
+	return s
+}
+
+// responseError is the error of an answer that is none.
+func responseError(resp *http.Response, status, text string) error {
+	hint := ""
+	if after := resp.Header.Get("Retry-After"); after != "" {
+		hint = " (Retry-After: " + after + ")"
+	}
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
+		hint = " (Location: " + to + ")"
+	}
+	if len(text) > maxFailure {
+		text = strings.ToValidUTF8(text[:maxFailure], "") + " ..."
+	}
+	return fmt.Errorf("the server answered %s%s: %s", status, hint, firstNonEmpty(strings.TrimSpace(text), "no body"))
+}
+
+// headerLines are the headers of an answer, a line each.
+func headerLines(h http.Header) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(h[name], ", "))
+	}
+	return b.String()
+}
+
+// isText reports whether a content type is one of text, whatever its encoding.
+func isText(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (strings.HasPrefix(t, "text/") || t == "application/json" || t == "application/xml" ||
+		strings.HasSuffix(t, "+json") || strings.HasSuffix(t, "+xml"))
+}
+
+// build fills the templates in.
+func (r *compiledSpec) build(ctx context.Context, args map[string]any, secrets *template.Secrets) (*http.Request, error) {
+	u, err := r.url.expand(args)
+	if err != nil {
+		return nil, err
+	}
+	query, err := r.params(args, secrets)
+	if err != nil {
+		return nil, err
+	}
+	u.RawQuery = strings.Trim(u.RawQuery+"&"+query.Encode(), "&")
+	body, contentType, err := r.buildBody(args, secrets)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("the request cannot be built: %w", err)
+	}
+	req.Header.Set("User-Agent", "weir")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.headers)) {
+		t := r.headers[name]
+		if p, ok := t.SingleReference(); ok && p.Kind == template.Args {
+			if _, given := p.Value(args); !given {
+				continue
+			}
+		}
+		value, err := t.Expand(args, secrets)
+		if err != nil {
+			return nil, err
+		}
+		if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7F }) {
+			return nil, fmt.Errorf("the value of header %s holds a line break or control character", name)
+		}
+		req.Header.Set(name, value)
+	}
+	return req, nil
+}
+
+// params are the parameters added to the URL.
+func (r *compiledSpec) params(args map[string]any, secrets *template.Secrets) (url.Values, error) {
+	q := url.Values{}
+	add := func(name string, v any) {
+		if list, ok := v.([]any); ok {
+			for _, e := range list {
+				q.Add(name, template.FormatValue(e))
+			}
+			return
+		}
+		q.Add(name, template.FormatValue(v))
+	}
+	for name, t := range r.query {
+		if p, ok := t.SingleReference(); ok && p.Kind == template.Args {
+			if v, given := p.Value(args); given {
+				add(name, v)
+			}
+			continue
+		}
+		s, err := t.Expand(args, secrets)
+		if err != nil {
+			return nil, err
+		}
+		q.Add(name, s)
+	}
+	if r.hasNoBody() {
+		for _, name := range r.others(args) {
+			if v := args[name]; v != nil {
+				add(name, v)
+			}
+		}
+	}
+	return q, nil
+}
+
+// isHeaderName reports whether s can be a header's name (RFC 9110, 5.6.2).
+func isHeaderName(s string) bool {
+	for _, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isConnectionHeader reports whether a header is the connection's own: to set it would
+// change where the request goes or where it ends.
+func isConnectionHeader(name string) bool {
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect":
+		return true
+	}
+	return strings.HasPrefix(name, "Proxy-")
+}

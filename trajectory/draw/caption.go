@@ -1,0 +1,265 @@
+package draw
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/weir-run/weir/trajectory"
+)
+
+// caption is what a card says.
+type caption struct {
+	word       string // what it is, with its number: "call 5"
+	name       string // may be empty
+	by         string // the relation that is not obvious, may be empty
+	parts      []part
+	empty      bool // an answer without a word
+	failed     bool
+	unfinished bool // it has not ended
+	inactive   bool // a step that is not on an active branch
+	active     bool // an active branch ends here
+}
+
+// part is one text below the head of a card.
+type part struct {
+	class string // of the SVG's style
+	sign  string // that it begins with
+	text  string
+	lines int // that it may fill
+}
+
+// unfinished is the attribute of what a node did that has not ended.
+const unfinished = "unfinished"
+
+// activity says what is active in a graph.
+type activity struct {
+	current  map[trajectory.ID]bool // pointers of the newest round
+	inactive map[trajectory.ID]bool
+}
+
+// findActivity finds what is active: in each round the pointers and all that leads to
+// them.
+func findActivity(g *trajectory.Graph) activity {
+	m := activity{current: map[trajectory.ID]bool{}, inactive: map[trajectory.ID]bool{}}
+	from := make(map[trajectory.ID][]trajectory.ID, len(g.Nodes))
+	for _, e := range g.Edges {
+		if e.Relationship != trajectory.ContinuesTo {
+			from[e.Target] = append(from[e.Target], e.Source)
+		}
+	}
+	on := map[trajectory.ID]bool{}
+	pointed := map[int]bool{}
+	for i, mark := range g.Rounds {
+		todo := append([]trajectory.ID{mark.Initial}, mark.Current...)
+		pointed[mark.Round] = len(mark.Current) > 0
+		for len(todo) > 0 {
+			id := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if !on[id] {
+				on[id] = true
+				todo = append(todo, from[id]...)
+			}
+		}
+		if i == len(g.Rounds)-1 {
+			for _, id := range mark.Current {
+				m.current[id] = true
+			}
+		}
+	}
+	for _, n := range g.Nodes {
+		if pointed[n.Round] && !on[n.ID] && !n.Type.IsData() {
+			m.inactive[n.ID] = true
+		}
+	}
+	return m
+}
+
+// captionOf says what stands on a node's card, where it hangs on another by the
+// relation, "" where it does not.
+func captionOf(n trajectory.Node, m activity, by trajectory.Relation) caption {
+	c := caption{word: wordOf(n), name: plain(n.Name), inactive: m.inactive[n.ID], active: m.current[n.ID]}
+	if c.name == text(n, trajectory.AttrKind) {
+		c.name = "" // "answer" is said already
+	}
+	c.failed, _ = n.Attributes[trajectory.AttrFailed].(bool)
+	c.unfinished, _ = n.Attributes[unfinished].(bool)
+	if by != "" && !isObvious(n, by) {
+		c.by = plain(string(by))
+	}
+	c.fillParts(n)
+	return c
+}
+
+// wordOf is a node's type, or the kind of an Action or a State, with the number
+// of its ID.
+func wordOf(n trajectory.Node) string {
+	word := string(n.Type)
+	if kind := plain(text(n, trajectory.AttrKind)); kind != "" && !n.Type.IsData() {
+		word = shorten(kind, 9)
+	}
+	return word + " " + numberOf(n.ID)
+}
+
+func numberOf(id trajectory.ID) string {
+	_, number, err := id.Parse()
+	if err != nil {
+		return plain(string(id))
+	}
+	return fmt.Sprint(number)
+}
+
+// isObvious reports whether a relation need not be said: where a card hangs shows
+// it.
+func isObvious(n trajectory.Node, by trajectory.Relation) bool {
+	switch by {
+	case trajectory.Triggers, trajectory.HasConclusion, trajectory.Generates:
+		return true
+	case trajectory.ToolOutput, trajectory.HasColumn, trajectory.HasScript:
+		return n.Type != trajectory.File && n.Type != trajectory.Skill
+	default:
+		return false
+	}
+}
+
+// fillParts fills the parts, by what the node is.
+func (c *caption) fillParts(n trajectory.Node) {
+	add := func(class, sign, s string, lines int) bool {
+		s = plain(s)
+		if s != "" {
+			c.parts = append(c.parts, part{class, sign, s, lines})
+		}
+		return s != ""
+	}
+	tells := text(n, trajectory.AttrText)
+	switch {
+	case n.Type == trajectory.Query || n.Type == trajectory.State:
+		if !add("said", "", tells, 3) && !add("said", "", n.Description, 3) {
+			add("said", "", summary(n), 2)
+		}
+	case text(n, trajectory.AttrKind) == trajectory.KindAnswer || text(n, trajectory.AttrKind) == trajectory.KindInput:
+		if !add("said", "", tells, 2) {
+			c.empty = !add("note", "", text(n, trajectory.AttrReasoning), 2)
+		}
+	case n.Type == trajectory.Action:
+		c.addAction(n, add)
+	default:
+		if !add("text", "", n.Description, 2) && !add("text", "", tells, 2) {
+			add("text", "", summary(n), 1)
+		}
+	}
+	if c.failed {
+		for i := range c.parts {
+			if c.parts[i].class == "said" || c.parts[i].class == "result" {
+				c.parts[i].class = "wrong"
+			}
+		}
+	}
+}
+
+// addAction says what an Action did: with what, and what came of it.
+func (c *caption) addAction(n trajectory.Node, add func(class, sign, s string, lines int) bool) {
+	kind, _ := n.Attributes["type"].(string)
+	if kind == text(n, trajectory.AttrKind) || kind == c.name {
+		kind = ""
+	}
+	notes := []string{kind}
+	if sub, ok := n.Attributes["sub"]; ok {
+		notes = append(notes, fmt.Sprintf("sub-agent %v", sub))
+	}
+	noted := add("note", "", strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), ", "), 1)
+	arguments, result := text(n, trajectory.AttrArguments), ""
+	for _, k := range []string{trajectory.AttrResult, "outputs"} {
+		if v, ok := n.Attributes[k]; ok && result == "" {
+			result = attributeText(v)
+		}
+	}
+	said := add("text", "", fields(arguments), 1)
+	said = add("text", "", text(n, trajectory.AttrText), 1) || said
+	said = add("text", "", n.Description, 1) || said
+	said = add("result", "\u2192 ", fields(result), 1) || said
+	if !said && !noted {
+		add("text", "", summary(n), 1)
+	}
+}
+
+// text is an attribute that is text, "" where there is none.
+func text(n trajectory.Node, name string) string {
+	s, _ := n.Attributes[name].(string)
+	return s
+}
+
+// summary lists the attributes of a node that says nothing else.
+func summary(n trajectory.Node) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(n.Attributes)) {
+		switch k {
+		case unfinished, trajectory.AttrKind, trajectory.AttrPosition, trajectory.AttrMessageID, trajectory.AttrText, trajectory.AttrFailed, trajectory.AttrResultPosition, trajectory.AttrResultID:
+		default:
+			parts = append(parts, fmt.Sprintf("%s %s", k, attributeText(n.Attributes[k])))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// plain is text on one line, without what is not seen.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200d', r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// maxTooltipText is how many characters of an attribute that is not shown stand in a
+// tooltip; what a box cuts off stands there whole.
+const maxTooltipText = 1500
+
+// tooltip is all there is to say of a node.
+func tooltip(n trajectory.Node) string {
+	lines := []string{string(n.ID)}
+	say := func(name, value string) {
+		if value != "" {
+			lines = append(lines, name+": "+value)
+		}
+	}
+	say("name", n.Name)
+	say("description", n.Description)
+	shown := []string{trajectory.AttrText, trajectory.AttrArguments, trajectory.AttrReasoning, trajectory.AttrKind}
+	for _, k := range shown {
+		say(k, text(n, k))
+	}
+	for _, k := range slices.Sorted(maps.Keys(n.Attributes)) {
+		switch {
+		case slices.Contains(shown, k) && text(n, k) != "":
+		case k == trajectory.AttrPosition, k == trajectory.AttrResultPosition:
+		default:
+			say(k, clipText(attributeText(n.Attributes[k])))
+		}
+	}
+	by := n.By
+	say("made by", strings.Join(slices.DeleteFunc([]string{by.Run, by.Path, by.Agent, by.User}, func(s string) bool { return s == "" }), " / "))
+	if !n.Created.IsZero() {
+		say("created", n.Created.Format(time.RFC3339))
+	}
+	if n.Version > 1 {
+		say("version", fmt.Sprint(n.Version))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func clipText(s string) string {
+	r := []rune(s)
+	if len(r) <= maxTooltipText {
+		return s
+	}
+	return fmt.Sprintf("%s\u2026 (%d more characters)", string(r[:maxTooltipText]), len(r)-maxTooltipText)
+}

@@ -1,0 +1,96 @@
+package draw
+
+// panelSplit says in which panel of a round each block stands.
+type panelSplit struct {
+	count   int
+	panelOf []int
+}
+
+// splitPanels cuts a round that is too high between layers, where few lines lead on.
+func (f *blockRound) splitPanels() panelSplit {
+	next := make([][]int, len(f.blocks))
+	for _, t := range f.connectors {
+		next[t.from] = append(next[t.from], t.to)
+	}
+	layer := depths(next)
+	var highs []float64
+	var shelf []*block
+	for i, l := range layer {
+		if f.isHeader[i] {
+			shelf = append(shelf, &f.blocks[i])
+			continue
+		}
+		for len(highs) <= l {
+			highs = append(highs, 0)
+		}
+		highs[l] = max(highs[l], f.blocks[i].h+gapY)
+	}
+	head := panelHead + layOutHeaders(shelf, cardWidth)
+	high := head
+	for _, h := range highs {
+		high += h
+	}
+	out := panelSplit{count: 1, panelOf: make([]int, len(f.blocks))}
+	if high <= maxPanelHeight {
+		return out
+	}
+	highs[0] += head
+	piece := splitEvenly(highs, f.crossing(layer, len(highs)))
+	for i, l := range layer {
+		if !f.isHeader[i] {
+			out.panelOf[i] = piece[l]
+			out.count = max(out.count, piece[l]+1)
+		}
+	}
+	return out
+}
+
+// crossing counts the ties that cross the line above each layer.
+func (f *blockRound) crossing(layer []int, layers int) []int {
+	out := make([]int, layers)
+	for _, t := range f.connectors {
+		for l := layer[t.from] + 1; l <= layer[t.to]; l++ {
+			out[l]++
+		}
+	}
+	return out
+}
+
+// splitEvenly puts layers into as few pieces as are not too high, and these of about
+// equal heights.
+func splitEvenly(highs []float64, crossing []int) []int {
+	best, count := fillPieces(highs, crossing, maxPanelHeight)
+	low, high := 0.0, float64(maxPanelHeight)
+	for high-low > 1 {
+		middle := (low + high) / 2
+		if piece, n := fillPieces(highs, crossing, middle); n <= count {
+			best, high = piece, middle
+		} else {
+			low = middle
+		}
+	}
+	return best
+}
+
+// fillPieces fills pieces up to a limit, and ends them where few lines cross. What
+// is too high by itself stands below a little that comes before.
+func fillPieces(highs []float64, crossing []int, limit float64) (piece []int, count int) {
+	piece = make([]int, len(highs))
+	begin, used := 0, 0.0
+	for l := 0; l < len(highs); l++ {
+		if used > 0 && used+highs[l] > limit && (used > maxPanelHeight/4 || highs[l] < maxPanelHeight*3/4) {
+			end := l
+			for back, left := l, used; back > begin+1 && left > limit*0.75; back-- {
+				if crossing[back] < crossing[end] {
+					end = back
+				}
+				left -= highs[back-1]
+			}
+			count++
+			begin, l, used = end, end, 0
+		}
+		piece[l] = count
+		used += highs[l]
+	}
+	return piece, count + 1
+}
