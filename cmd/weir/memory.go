@@ -9,17 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
 // memoryStore is what a store with long-term memory does beside what the tools need.
 type memoryStore interface {
-	recall.Store
-	Memories(ctx context.Context, f recall.Filter) ([]recall.Item, error)
-	MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Owner, error)
-	MemoryVersions(ctx context.Context, id string) ([]recall.Version, error)
-	ForgetMemories(ctx context.Context, f recall.Filter) (store.DeleteResult, error)
+	memory.Store
+	Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error)
+	MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error)
+	MemoryVersions(ctx context.Context, id string) ([]memory.Version, error)
+	ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error)
 }
 
 // memoryRow is an item as --json prints it.
@@ -28,7 +28,7 @@ type memoryRow struct {
 	Namespace string      `json:"namespace"`
 	User      string      `json:"user"`
 	Session   string      `json:"session"` // whose it is where there is no user
-	Kind      recall.Kind `json:"kind"`
+	Kind      memory.Kind `json:"kind"`
 	Key       string      `json:"key"`
 	Created   time.Time   `json:"created"`
 	versionRow
@@ -52,25 +52,25 @@ type sourceRow struct {
 	By      string `json:"by"`
 }
 
-func memoryRowOf(i *recall.Item) memoryRow {
+func memoryRowOf(i *memory.Item) memoryRow {
 	return memoryRow{i.ID, i.Namespace, i.User, i.Session, i.Kind, i.Key, i.Created.UTC(), versionRowOf(&i.Version)}
 }
 
-func versionRowOf(v *recall.Version) versionRow {
+func versionRowOf(v *memory.Version) versionRow {
 	return versionRow{v.Number, v.Text, append([]string{}, v.Tags...), v.At.UTC(), v.Written.UTC(), sourceRow(v.Source)}
 }
 
 // memoryFilter are the flags that say which items.
 type memoryFilter struct {
-	recall.Filter
+	memory.Filter
 	kind string
 	json bool
 }
 
 // check reads what was given as text.
 func (o *memoryFilter) check() error {
-	o.Kind = recall.Kind(o.kind)
-	if o.Kind != "" && !slices.Contains(recall.Kinds(), o.Kind) {
+	o.Kind = memory.Kind(o.kind)
+	if o.Kind != "" && !slices.Contains(memory.Kinds(), o.Kind) {
 		return usagef("--kind %s: expected fact, episode or procedure", o.kind)
 	}
 	return nil
@@ -84,9 +84,9 @@ func (p *cli) filterFlags(c *cobra.Command, o *memoryFilter) {
 	f.StringVar(&o.kind, "kind", "", "only items of this `KIND`: fact, episode, procedure")
 	f.StringVar(&o.From, "from", "", "only items that were learned in this `RUN` or session")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	_ = c.RegisterFlagCompletionFunc("user", p.completeOwners(func(o *recall.Owner) string { return o.User }))
-	_ = c.RegisterFlagCompletionFunc("namespace", p.completeOwners(func(o *recall.Owner) string { return o.Namespace }))
-	_ = c.RegisterFlagCompletionFunc("session", p.completeOwners(func(o *recall.Owner) string { return o.Session }))
+	_ = c.RegisterFlagCompletionFunc("user", p.completeOwners(func(o *memory.Owner) string { return o.User }))
+	_ = c.RegisterFlagCompletionFunc("namespace", p.completeOwners(func(o *memory.Owner) string { return o.Namespace }))
+	_ = c.RegisterFlagCompletionFunc("session", p.completeOwners(func(o *memory.Owner) string { return o.Session }))
 	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"fact", "episode", "procedure"}, noFiles))
 }
 
@@ -162,7 +162,7 @@ type ownerRow struct {
 	Newest    time.Time `json:"newest"`
 }
 
-func (p *cli) printOwners(list []recall.Owner, asJSON bool) {
+func (p *cli) printOwners(list []memory.Owner, asJSON bool) {
 	if asJSON {
 		rows := make([]ownerRow, 0, len(list))
 		for _, o := range list {
@@ -183,11 +183,11 @@ func (p *cli) printOwners(list []recall.Owner, asJSON bool) {
 }
 
 // completeOwners offers what scopes have of something.
-func (p *cli) completeOwners(of func(*recall.Owner) string) cobra.CompletionFunc {
+func (p *cli) completeOwners(of func(*memory.Owner) string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (completions, cobra.ShellCompDirective) {
 		var out completions
 		err := p.withMemory(contextOf(c), true, func(ctx context.Context, m memoryStore) error {
-			owners, err := m.MemoryOwners(ctx, recall.Filter{})
+			owners, err := m.MemoryOwners(ctx, memory.Filter{})
 			for i := range owners {
 				if s := of(&owners[i]); s != "" && !slices.Contains(out, s) {
 					out = append(out, s)
@@ -216,7 +216,7 @@ func (p *cli) completeMemories(c *cobra.Command, args []string, _ string) (compl
 	if err != nil {
 		return nil, noFiles
 	}
-	list, err := m.Memories(contextOf(c), recall.Filter{Limit: 100})
+	list, err := m.Memories(contextOf(c), memory.Filter{Limit: 100})
 	if err != nil {
 		return nil, noFiles
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
@@ -30,7 +30,7 @@ those, and with --user the memory of the user too.`,
 			if err := o.check(); err != nil {
 				return err
 			}
-			filtered := o.Filter != (recall.Filter{})
+			filtered := o.Filter != (memory.Filter{})
 			switch {
 			case all && (filtered || len(args) > 0):
 				return usagef("--all deletes all items: leave out other flags and items")
@@ -93,7 +93,7 @@ func (p *cli) forgetMemories(ctx context.Context, names []string, o *memoryFilte
 
 // forgetAll forgets items that were named, or what a filter takes. Only the last of
 // those that were named has the file rewritten.
-func forgetAll(ctx context.Context, m memoryStore, doomed []recall.Item, f recall.Filter, named bool) (store.DeleteResult, error) {
+func forgetAll(ctx context.Context, m memoryStore, doomed []memory.Item, f memory.Filter, named bool) (store.DeleteResult, error) {
 	if !named {
 		return m.ForgetMemories(ctx, f)
 	}
@@ -107,13 +107,13 @@ func forgetAll(ctx context.Context, m memoryStore, doomed []recall.Item, f recal
 			n++
 		}
 	}
-	gone, err := m.ForgetMemories(ctx, recall.Filter{ID: doomed[last].ID})
+	gone, err := m.ForgetMemories(ctx, memory.Filter{ID: doomed[last].ID})
 	gone.Memories += n
 	return gone, err
 }
 
 // memoriesToForget lists what is to be forgotten.
-func memoriesToForget(ctx context.Context, m memoryStore, names []string, f recall.Filter) (list []recall.Item, err error) {
+func memoriesToForget(ctx context.Context, m memoryStore, names []string, f memory.Filter) (list []memory.Item, err error) {
 	if len(names) == 0 {
 		return m.Memories(ctx, f)
 	}
@@ -122,14 +122,14 @@ func memoriesToForget(ctx context.Context, m memoryStore, names []string, f reca
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(list, func(x recall.Item) bool { return x.ID == i.ID }) {
+		if !slices.ContainsFunc(list, func(x memory.Item) bool { return x.ID == i.ID }) {
 			list = append(list, *i)
 		}
 	}
 	return list, nil
 }
 
-func ownersOf(list []recall.Item) (names []string) {
+func ownersOf(list []memory.Item) (names []string) {
 	for i := range list {
 		who := scopeText(list[i].Scope)
 		if !slices.Contains(names, who) {
@@ -140,8 +140,8 @@ func ownersOf(list []recall.Item) (names []string) {
 }
 
 // findMemory returns the one item whose id begins with prefix.
-func findMemory(ctx context.Context, m memoryStore, prefix string) (*recall.Item, error) {
-	list, err := m.Memories(ctx, recall.Filter{Prefix: prefix, Limit: 100})
+func findMemory(ctx context.Context, m memoryStore, prefix string) (*memory.Item, error) {
+	list, err := m.Memories(ctx, memory.Filter{Prefix: prefix, Limit: 100})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 )
 
 func (p *cli) listMemoryCommand() *cobra.Command {
@@ -38,8 +38,8 @@ func (p *cli) listMemoryCommand() *cobra.Command {
 }
 
 func (o *memoryFilter) checkLimit() error {
-	if o.Limit < 1 || o.Limit > recall.MaxLimit {
-		return usagef("--limit: expected 1 to %d", recall.MaxLimit)
+	if o.Limit < 1 || o.Limit > memory.MaxLimit {
+		return usagef("--limit: expected 1 to %d", memory.MaxLimit)
 	}
 	return o.check()
 }
@@ -65,7 +65,7 @@ are ignored.`,
 				return err
 			}
 			words := strings.Join(args, " ")
-			if len(recall.SearchTerms(words)) == 0 {
+			if len(memory.SearchTerms(words)) == 0 {
 				return usagef("%q holds no word to look for", words)
 			}
 			return p.withMemory(c.Context(), o.json, func(ctx context.Context, m memoryStore) error {
@@ -85,20 +85,20 @@ are ignored.`,
 // searchMemories looks in each memory that the filter takes. What is found in one
 // cannot be compared with what is in another: the best of each come first, then the
 // second.
-func searchMemories(ctx context.Context, m memoryStore, words string, f recall.Filter) ([]recall.Item, error) {
+func searchMemories(ctx context.Context, m memoryStore, words string, f memory.Filter) ([]memory.Item, error) {
 	owners, err := m.MemoryOwners(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	type found struct {
 		place int
-		item  recall.Item
+		item  memory.Item
 	}
 	var all []found
 	for _, o := range owners {
-		q := recall.Query{Scope: o.Scope, Text: words, Kind: f.Kind, Limit: f.Limit}
+		q := memory.Query{Scope: o.Scope, Text: words, Kind: f.Kind, Limit: f.Limit}
 		if f.From != "" {
-			q.Limit = recall.MaxLimit // of which some are left out
+			q.Limit = memory.MaxLimit // of which some are left out
 		}
 		got, err := m.Recall(ctx, q)
 		if err != nil {
@@ -113,14 +113,14 @@ func searchMemories(ctx context.Context, m memoryStore, words string, f recall.F
 		}
 	}
 	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.place, b.place) })
-	var out []recall.Item
+	var out []memory.Item
 	for _, x := range all[:min(len(all), f.Limit)] {
 		out = append(out, x.item)
 	}
 	return out, nil
 }
 
-func (p *cli) printMemories(list []recall.Item, asJSON bool) {
+func (p *cli) printMemories(list []memory.Item, asJSON bool) {
 	if asJSON {
 		rows := make([]memoryRow, 0, len(list))
 		for i := range list {
@@ -142,7 +142,7 @@ func (p *cli) printMemories(list []recall.Item, asJSON bool) {
 }
 
 // scopeText names a scope within its namespace.
-func scopeText(s recall.Scope) string {
+func scopeText(s memory.Scope) string {
 	if s.User == "" {
 		return "session " + printable(s.Session)
 	}
@@ -184,7 +184,7 @@ func (p *cli) showMemoryCommand() *cobra.Command {
 	return c
 }
 
-func (p *cli) printMemory(i *recall.Item, versions []recall.Version, asJSON bool) {
+func (p *cli) printMemory(i *memory.Item, versions []memory.Version, asJSON bool) {
 	if asJSON {
 		shown := memoryReport{memoryRow: memoryRowOf(i)}
 		for n := range versions {
@@ -205,7 +205,7 @@ func (p *cli) printMemory(i *recall.Item, versions []recall.Version, asJSON bool
 	for n := range slices.Backward(versions) {
 		v := &versions[n]
 		line := fmt.Sprintf("version %d  written %s", v.Number, v.Written.Format("2006-01-02 15:04:05"))
-		if i.Kind == recall.Episode {
+		if i.Kind == memory.Episode {
 			line += "  happened " + v.At.Format("2006-01-02 15:04:05")
 		}
 		fmt.Fprintf(p.out, "\n%s\n", st.dim.Render(line+sourceText(&v.Source)))
@@ -217,7 +217,7 @@ func (p *cli) printMemory(i *recall.Item, versions []recall.Version, asJSON bool
 }
 
 // sourceText says where a version came from.
-func sourceText(x *recall.Source) string {
+func sourceText(x *memory.Source) string {
 	var b strings.Builder
 	for _, part := range []struct{ what, is string }{{"by", x.By}, {"in run", x.Run}, {"of", x.Flow}, {"in session", x.Session}} {
 		if part.is != "" {

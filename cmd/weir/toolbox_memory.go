@@ -4,25 +4,25 @@ import (
 	"slices"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/recall"
-	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/memory"
+	memstore "github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
-	recalltool "github.com/weir-run/weir/tool/recall"
+	memorytool "github.com/weir-run/weir/tool/memory"
 )
 
 // memoryTools are the tools of long-term memory over a store, nil where they are
 // not configured.
-func (b *toolbox) memoryTools(store recall.Store) ([]*tool.Tool, error) {
+func (b *toolbox) memoryTools(store memory.Store) ([]*tool.Tool, error) {
 	c := b.memory
 	if !c.Offered {
 		return nil, nil
 	}
-	return recalltool.Tools(store, recalltool.Options{Namespace: c.Namespace, MaxItems: c.MaxItems, Approve: tool.Approval(c.Approve)})
+	return memorytool.Tools(store, memorytool.Options{Namespace: c.Namespace, MaxItems: c.MaxItems, Approve: tool.Approval(c.Approve)})
 }
 
 // addMemoryTools offers the memory tools, now that there is a store.
 func (d *application) addMemoryTools(o *weir.Options) error {
-	store, ok := d.store.(recall.Store)
+	store, ok := d.store.(memory.Store)
 	if !ok {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (d *application) addMemoryTools(o *weir.Options) error {
 
 // listMemory are the memory tools as `weir tools` shows them.
 func (b *toolbox) listMemory() []toolReport {
-	tools, err := b.memoryTools(memory.New())
+	tools, err := b.memoryTools(memstore.New())
 	if err != nil { // told when the toolbox was made
 		return nil
 	}

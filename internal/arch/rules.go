@@ -18,7 +18,7 @@ func PackageRules() []PackageRule {
 	contracts := []string{"scrub", "flow", "flow/expr", "convo", "engine", "llm", "llm/structured", "tool", "sandbox", "trajectory", "node"}
 	product := []string{
 		".", "audit", "scrub", "flow/...", "flow", "convo", "token", "engine", "llm", "llm/...",
-		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "recall", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
+		"tool", "tool/...", "sandbox", "sandbox/...", "trajectory", "trajectory/...", "memory", "node", "node/...", "store", "store/...", "runner", "runner/...", "weirtest", "flowtest",
 	}
 	return append([]PackageRule{
 		{"scrub", nil, "a text is taken out of another, whatever the two are"},
@@ -38,7 +38,7 @@ func PackageRules() []PackageRule {
 		{"sandbox/...", []string{"sandbox", "engine"}, "an executor is swapped without touching what uses it"},
 		{"tool", []string{"engine", "flow/schema", "trajectory", "internal/guard"}, "a tool is a name, a schema and a function, and declares the data it made"},
 		{"tool/...", []string{"tool", "tool/template", "engine", "trajectory"}, "a kind of tool is swapped without touching what calls it"},
-		{"tool/recall", []string{"tool", "recall", "convo", "trajectory"}, "what is remembered is shown to models as data"},
+		{"tool/memory", []string{"tool", "memory", "convo", "trajectory"}, "what is remembered is shown to models as data"},
 		{"tool/template", []string{"scrub"}, "references are looked up in what is passed in"},
 		{
 			"node",
@@ -59,9 +59,9 @@ func PackageRules() []PackageRule {
 			[]string{"trajectory", "engine", "flow", "convo", "node", "scrub"},
 			"what a run did is read from its journal and its flow, by whoever has them",
 		},
-		{"recall", nil, "memory stands beside conversations, and says itself what it wants of a store"},
+		{"memory", nil, "memory stands beside conversations, and says itself what it wants of a store"},
 		{"store", []string{"engine", "convo", "trajectory"}, "a store keeps commits and decides nothing"},
-		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "recall"}, "a store is swapped without touching what uses it"},
+		{"store/...", []string{"store", "engine", "convo", "trajectory", "trajectory/tables", "memory"}, "a store is swapped without touching what uses it"},
 		{"audit", []string{"store", "engine"}, "a record is verified, exported and imported without what wrote it"},
 		{
 			"runner", append([]string{"internal/guard", "store", "trajectory/follow"}, contracts...),

@@ -51,8 +51,8 @@ func storeFaults() []Fault {
 			"if l.Seq != w.Seq+1 {", "if l.Seq < 0 {", "./store/...", "(?i)Chain|Link|Walk|Suite|Gap",
 		},
 		{
-			"a filter by user lists what is remembered of all users", "recall/memory.go",
-			"(f.User == \"\" || f.User == s.User)", "(f.User == \"\" || s.User != \"\")", "./recall ./store/memory ./store/sqlite", "(?i)Recall|Memory|Remember|Filter|Suite|Scope",
+			"a filter by user lists what is remembered of all users", "memory/memory.go",
+			"(f.User == \"\" || f.User == s.User)", "(f.User == \"\" || s.User != \"\")", "./memory ./store/memory ./store/sqlite", "(?i)Recall|Memory|Remember|Filter|Suite|Scope",
 		},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
@@ -24,30 +24,30 @@ type memories struct {
 // memoryItem is an item with its versions.
 type memoryItem struct {
 	num     int64
-	item    recall.Item
+	item    memory.Item
 	terms   []string
-	earlier []recall.Version
+	earlier []memory.Version
 }
 
 // callResult is what came of a call; version is 0 where it forgot.
 type callResult struct {
-	scope   recall.Scope
-	written recall.WriteResult
+	scope   memory.Scope
+	written memory.WriteResult
 }
 
-// Remember keeps an item, or a new version of one; see recall.Store.
-func (s *Store) Remember(ctx context.Context, w recall.Write) (recall.WriteResult, error) {
+// Remember keeps an item, or a new version of one; see memory.Store.
+func (s *Store) Remember(ctx context.Context, w memory.Write) (memory.WriteResult, error) {
 	w, err := w.Normalized()
 	if err == nil {
 		err = s.checkOpen(ctx)
 	}
 	if err != nil {
-		return recall.WriteResult{}, fmt.Errorf("remember: %w", err)
+		return memory.WriteResult{}, fmt.Errorf("remember: %w", err)
 	}
 	m := &s.memories
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	digest := recall.CallDigest(w.Call)
+	digest := memory.CallDigest(w.Call)
 	if c, known := m.calls[digest]; known && w.Call != "" {
 		return c.written, nil
 	}
@@ -59,18 +59,18 @@ func (s *Store) Remember(ctx context.Context, w recall.Write) (recall.WriteResul
 }
 
 // recordCall keeps what came of a call.
-func (m *memories) recordCall(call string, scope recall.Scope, out recall.WriteResult) {
+func (m *memories) recordCall(call string, scope memory.Scope, out memory.WriteResult) {
 	if call == "" {
 		return
 	}
 	if m.calls == nil {
 		m.calls = map[[16]byte]callResult{}
 	}
-	m.calls[recall.CallDigest(call)] = callResult{scope, out}
+	m.calls[memory.CallDigest(call)] = callResult{scope, out}
 }
 
 // write finds what a write is a new version of, and writes.
-func (m *memories) write(w *recall.Write) (recall.WriteResult, error) {
+func (m *memories) write(w *memory.Write) (memory.WriteResult, error) {
 	n := 0
 	for _, x := range m.items {
 		if x.item.Scope != w.Scope {
@@ -81,58 +81,58 @@ func (m *memories) write(w *recall.Write) (recall.WriteResult, error) {
 			continue
 		}
 		if w.SameContent(&x.item) {
-			return recall.WriteResult{ID: x.item.ID, Version: x.item.Number, Known: true}, nil
+			return memory.WriteResult{ID: x.item.ID, Version: x.item.Number, Known: true}, nil
 		}
 		if w.Key != "" {
 			x.replace(w)
-			return recall.WriteResult{ID: x.item.ID, Version: x.item.Number}, nil
+			return memory.WriteResult{ID: x.item.ID, Version: x.item.Number}, nil
 		}
 	}
 	if w.MaxItems > 0 && n >= w.MaxItems {
-		return recall.WriteResult{}, fmt.Errorf("%w: it holds %d items, and may hold %d", recall.ErrFull, n, w.MaxItems)
+		return memory.WriteResult{}, fmt.Errorf("%w: it holds %d items, and may hold %d", memory.ErrFull, n, w.MaxItems)
 	}
 	if slices.ContainsFunc(m.items, func(x *memoryItem) bool { return x.item.ID == w.ID }) {
-		return recall.WriteResult{}, fmt.Errorf("item %s: %w", w.ID, store.ErrExists)
+		return memory.WriteResult{}, fmt.Errorf("item %s: %w", w.ID, store.ErrExists)
 	}
 	m.last++
 	item := w.Item(1)
 	item.Tags = slices.Clone(item.Tags)
 	m.items = append(m.items, &memoryItem{num: m.last, item: item, terms: item.Terms()})
-	return recall.WriteResult{ID: w.ID, Version: 1}, nil
+	return memory.WriteResult{ID: w.ID, Version: 1}, nil
 }
 
 // replace makes a write the next version.
-func (x *memoryItem) replace(w *recall.Write) {
+func (x *memoryItem) replace(w *memory.Write) {
 	x.earlier = append(x.earlier, x.item.Version)
-	x.earlier = x.earlier[max(len(x.earlier)-recall.MaxVersions+1, 0):]
+	x.earlier = x.earlier[max(len(x.earlier)-memory.MaxVersions+1, 0):]
 	x.item.Version = w.Item(x.item.Number + 1).Version
 	x.item.Tags = slices.Clone(x.item.Tags)
 	x.terms = x.item.Terms()
 }
 
 // copy is the item as it is handed out.
-func (x *memoryItem) copy() recall.Item {
+func (x *memoryItem) copy() memory.Item {
 	i := x.item
 	i.Tags = slices.Clone(i.Tags)
 	return i
 }
 
-// Recall finds items of one scope; see recall.Store.
-func (s *Store) Recall(ctx context.Context, q recall.Query) (recall.QueryResult, error) {
+// Recall finds items of one scope; see memory.Store.
+func (s *Store) Recall(ctx context.Context, q memory.Query) (memory.QueryResult, error) {
 	q, err := q.Normalized()
 	if err == nil {
 		err = s.checkOpen(ctx)
 	}
 	if err != nil {
-		return recall.QueryResult{}, fmt.Errorf("recall: %w", err)
+		return memory.QueryResult{}, fmt.Errorf("recall: %w", err)
 	}
 	m := &s.memories
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	terms := recall.SearchTerms(q.Text)
-	stats := recall.Stats{With: make([]int, len(terms))}
+	terms := memory.SearchTerms(q.Text)
+	stats := memory.Stats{With: make([]int, len(terms))}
 	byNum := map[int64]*memoryItem{}
-	var list []recall.Candidate
+	var list []memory.Candidate
 	for _, x := range m.items {
 		if x.item.Scope != q.Scope {
 			continue
@@ -148,19 +148,19 @@ func (s *Store) Recall(ctx context.Context, q recall.Query) (recall.QueryResult,
 		}
 		if fits && q.Matches(&x.item) {
 			byNum[x.num] = x
-			list = append(list, recall.Candidate{Terms: x.terms, At: x.item.At, Seq: x.num})
+			list = append(list, memory.Candidate{Terms: x.terms, At: x.item.At, Seq: x.num})
 		}
 	}
-	recall.Rank(terms, stats, list)
-	out := recall.QueryResult{Items: []recall.Item{}, Total: len(list)}
+	memory.Rank(terms, stats, list)
+	out := memory.QueryResult{Items: []memory.Item{}, Total: len(list)}
 	for _, c := range list[:min(len(list), q.Limit)] {
 		out.Items = append(out.Items, byNum[c.Seq].copy())
 	}
 	return out, nil
 }
 
-// Forget deletes an item of a scope with its versions; see recall.Store.
-func (s *Store) Forget(ctx context.Context, scope recall.Scope, id, call string) (bool, error) {
+// Forget deletes an item of a scope with its versions; see memory.Store.
+func (s *Store) Forget(ctx context.Context, scope memory.Scope, id, call string) (bool, error) {
 	err := scope.Check()
 	if err == nil {
 		err = s.checkOpen(ctx)
@@ -171,22 +171,22 @@ func (s *Store) Forget(ctx context.Context, scope recall.Scope, id, call string)
 	m := &s.memories
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c, known := m.calls[recall.CallDigest(call)]; known && call != "" {
+	if c, known := m.calls[memory.CallDigest(call)]; known && call != "" {
 		return !c.written.Known, nil
 	}
-	there := m.remove(func(i *recall.Item) bool { return i.Scope == scope && i.ID == id }) > 0
-	m.recordCall(call, scope, recall.WriteResult{ID: id, Known: !there})
+	there := m.remove(func(i *memory.Item) bool { return i.Scope == scope && i.ID == id }) > 0
+	m.recordCall(call, scope, memory.WriteResult{ID: id, Known: !there})
 	return there, nil
 }
 
-func (m *memories) remove(doomed func(i *recall.Item) bool) int {
+func (m *memories) remove(doomed func(i *memory.Item) bool) int {
 	before := len(m.items)
 	m.items = slices.DeleteFunc(m.items, func(x *memoryItem) bool { return doomed(&x.item) })
 	return before - len(m.items)
 }
 
 // Memories lists items of all scopes, what was written last first.
-func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, error) {
+func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, fmt.Errorf("list memories: %w", err)
 	}
@@ -205,7 +205,7 @@ func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, e
 	if f.Limit > 0 && len(found) > f.Limit {
 		found = found[:f.Limit]
 	}
-	out := []recall.Item{}
+	out := []memory.Item{}
 	for _, x := range found {
 		out = append(out, x.copy())
 	}
@@ -214,13 +214,13 @@ func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, e
 
 // MemoryOwners lists the scopes in which something is remembered that the filter
 // takes, with how much of it, by their names; its Limit is of no account.
-func (s *Store) MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Owner, error) {
+func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error) {
 	f.Limit = 0
 	list, err := s.Memories(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	owners := map[recall.Scope]recall.Owner{}
+	owners := map[memory.Scope]memory.Owner{}
 	for i := range list { // what was written last comes first
 		o := owners[list[i].Scope]
 		if o.Items++; o.Items == 1 {
@@ -228,8 +228,8 @@ func (s *Store) MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Own
 		}
 		owners[o.Scope] = o
 	}
-	out := slices.AppendSeq([]recall.Owner{}, maps.Values(owners))
-	slices.SortFunc(out, func(a, b recall.Owner) int {
+	out := slices.AppendSeq([]memory.Owner{}, maps.Values(owners))
+	slices.SortFunc(out, func(a, b memory.Owner) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.User, b.User), strings.Compare(a.Session, b.Session))
 	})
 	return out, nil
@@ -237,7 +237,7 @@ func (s *Store) MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Own
 
 // MemoryVersions returns what an item says and said before, the oldest first;
 // store.ErrNotFound where there is no such item.
-func (s *Store) MemoryVersions(ctx context.Context, id string) ([]recall.Version, error) {
+func (s *Store) MemoryVersions(ctx context.Context, id string) ([]memory.Version, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return nil, fmt.Errorf("memory %s: %w", id, err)
 	}
@@ -254,7 +254,7 @@ func (s *Store) MemoryVersions(ctx context.Context, id string) ([]recall.Version
 
 // ForgetMemories deletes what the filter takes, all there is if that is zero, with
 // its earlier versions; its Limit is of no account.
-func (s *Store) ForgetMemories(ctx context.Context, f recall.Filter) (store.DeleteResult, error) {
+func (s *Store) ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error) {
 	if err := s.checkOpen(ctx); err != nil {
 		return store.DeleteResult{}, fmt.Errorf("forget memories: %w", err)
 	}
@@ -265,9 +265,9 @@ func (s *Store) ForgetMemories(ctx context.Context, f recall.Filter) (store.Dele
 }
 
 // deleteItems deletes items, and what is known of calls in scopes that are empty then.
-func (m *memories) deleteItems(owned func(recall.Scope) bool, doomed func(*recall.Item) bool) int {
+func (m *memories) deleteItems(owned func(memory.Scope) bool, doomed func(*memory.Item) bool) int {
 	n := m.remove(doomed)
-	full := map[recall.Scope]bool{}
+	full := map[memory.Scope]bool{}
 	for _, x := range m.items {
 		full[x.item.Scope] = true
 	}
@@ -282,7 +282,7 @@ func (s *Store) deleteMemories(f treeSet, user string, doomed map[tree]bool, dry
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	session := func(id string) bool { return id != "" && doomed[tree{session: id}] }
-	owned := func(o recall.Scope) bool { return user != "" && o.User == user || session(o.Session) }
+	owned := func(o memory.Scope) bool { return user != "" && o.User == user || session(o.Session) }
 	if dry {
 		for _, x := range m.items {
 			if owned(x.item.Scope) {
@@ -291,8 +291,8 @@ func (s *Store) deleteMemories(f treeSet, user string, doomed map[tree]bool, dry
 		}
 		return n
 	}
-	n = m.deleteItems(owned, func(i *recall.Item) bool { return owned(i.Scope) })
-	clean := func(x *recall.Source) {
+	n = m.deleteItems(owned, func(i *memory.Item) bool { return owned(i.Scope) })
+	clean := func(x *memory.Source) {
 		if r := s.runs[x.Run]; r != nil && doomed[f.treeOf[r]] || session(x.Session) {
 			x.Run, x.Session, x.Round = "", "", 0
 		}

@@ -9,17 +9,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 )
 
-// Remember keeps an item, or a new version of one; see recall.Store.
-func (s *Store) Remember(ctx context.Context, w recall.Write) (recall.WriteResult, error) {
+// Remember keeps an item, or a new version of one; see memory.Store.
+func (s *Store) Remember(ctx context.Context, w memory.Write) (memory.WriteResult, error) {
 	const op = "remember"
 	w, err := w.Normalized()
 	if err != nil {
-		return recall.WriteResult{}, fmt.Errorf("%s: %w", op, err)
+		return memory.WriteResult{}, fmt.Errorf("%s: %w", op, err)
 	}
-	var out recall.WriteResult
+	var out memory.WriteResult
 	err = s.write(ctx, op, func(ctx context.Context) (err error) {
 		r := memoryWriter{ctx, s.conn}
 		scope, err := r.scopeNumber(w.Scope)
@@ -37,10 +37,10 @@ func (s *Store) Remember(ctx context.Context, w recall.Write) (recall.WriteResul
 	return out, err
 }
 
-// Forget deletes an item of a scope with its versions; see recall.Store. The
+// Forget deletes an item of a scope with its versions; see memory.Store. The
 // texts are overwritten in the file; words of them may be left in its log, and in
 // the index of terms, until the next ForgetMemories or deletion.
-func (s *Store) Forget(ctx context.Context, scope recall.Scope, id, call string) (bool, error) {
+func (s *Store) Forget(ctx context.Context, scope memory.Scope, id, call string) (bool, error) {
 	if err := scope.Check(); err != nil {
 		return false, fmt.Errorf("forget %s: %w", id, err)
 	}
@@ -53,7 +53,7 @@ func (s *Store) Forget(ctx context.Context, scope recall.Scope, id, call string)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil // nothing was ever remembered
 		}
-		var was recall.WriteResult
+		var was memory.WriteResult
 		if err == nil {
 			var known bool
 			if known, err = r.findCall(call, &was); known {
@@ -113,7 +113,7 @@ func (r memoryWriter) markTraces() error {
 }
 
 // scopeNumber is the number of a scope, which is made where there is none.
-func (r memoryWriter) scopeNumber(s recall.Scope) (num int64, err error) {
+func (r memoryWriter) scopeNumber(s memory.Scope) (num int64, err error) {
 	if err := r.exec("INSERT INTO recall_scope (namespace, user, session) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		s.Namespace, s.User, s.Session); err != nil {
 		return 0, err
@@ -124,11 +124,11 @@ func (r memoryWriter) scopeNumber(s recall.Scope) (num int64, err error) {
 }
 
 // findCall reports whether a call is known, and what came of it.
-func (r memoryWriter) findCall(call string, was *recall.WriteResult) (bool, error) {
+func (r memoryWriter) findCall(call string, was *memory.WriteResult) (bool, error) {
 	if call == "" {
 		return false, nil
 	}
-	digest := recall.CallDigest(call)
+	digest := memory.CallDigest(call)
 	err := r.conn.QueryRowContext(r.ctx, "SELECT item, version, known FROM recall_call WHERE digest = ?", digest[:]).
 		Scan(&was.ID, &was.Version, &was.Known)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -142,12 +142,12 @@ func (r memoryWriter) recordCall(call string, scope int64, item string, version 
 	if call == "" {
 		return nil
 	}
-	digest := recall.CallDigest(call)
+	digest := memory.CallDigest(call)
 	return r.exec("INSERT INTO recall_call (digest, scope, item, version, known) VALUES (?, ?, ?, ?, ?)", digest[:], scope, item, version, known)
 }
 
 // writeItem finds what a write is a new version of, and writes.
-func (r memoryWriter) writeItem(scope int64, w *recall.Write) (recall.WriteResult, error) {
+func (r memoryWriter) writeItem(scope int64, w *memory.Write) (memory.WriteResult, error) {
 	var num int64
 	var err error
 	if w.Key != "" {
@@ -160,34 +160,34 @@ func (r memoryWriter) writeItem(scope int64, w *recall.Write) (recall.WriteResul
 		return r.insertItem(scope, w)
 	}
 	if err != nil {
-		return recall.WriteResult{}, err
+		return memory.WriteResult{}, err
 	}
 	was, err := scanItem(r.conn.QueryRowContext(r.ctx, selectItem+" WHERE i.num = ?", num))
 	if err != nil {
-		return recall.WriteResult{}, err
+		return memory.WriteResult{}, err
 	}
 	if w.SameContent(&was) {
-		return recall.WriteResult{ID: was.ID, Version: was.Number, Known: true}, nil
+		return memory.WriteResult{ID: was.ID, Version: was.Number, Known: true}, nil
 	}
 	item := w.Item(was.Number + 1)
-	return recall.WriteResult{ID: was.ID, Version: item.Number}, r.insertVersion(scope, num, &item)
+	return memory.WriteResult{ID: was.ID, Version: item.Number}, r.insertVersion(scope, num, &item)
 }
 
 // insertItem writes a new item.
-func (r memoryWriter) insertItem(scope int64, w *recall.Write) (recall.WriteResult, error) {
+func (r memoryWriter) insertItem(scope int64, w *memory.Write) (memory.WriteResult, error) {
 	if w.MaxItems > 0 {
 		var n int
 		if err := r.conn.QueryRowContext(r.ctx, "SELECT count(*) FROM recall_item WHERE scope = ?", scope).Scan(&n); err != nil {
-			return recall.WriteResult{}, err
+			return memory.WriteResult{}, err
 		}
 		if n >= w.MaxItems {
-			return recall.WriteResult{}, fmt.Errorf("%w: it holds %d items, and may hold %d", recall.ErrFull, n, w.MaxItems)
+			return memory.WriteResult{}, fmt.Errorf("%w: it holds %d items, and may hold %d", memory.ErrFull, n, w.MaxItems)
 		}
 	}
 	item := w.Item(1)
 	tags, err := tagsText(item.Tags)
 	if err != nil {
-		return recall.WriteResult{}, err
+		return memory.WriteResult{}, err
 	}
 	terms, words := indexEntry(scope, &item)
 	x := &item.Source
@@ -197,17 +197,17 @@ func (r memoryWriter) insertItem(scope int64, w *recall.Write) (recall.WriteResu
 		item.ID, scope, item.Kind, nullText(item.Key), item.Created.UnixMilli(), words, item.Number, item.Text, tags, item.At.UnixMilli(),
 		item.Written.UnixMilli(), nullText(x.Run), nullText(x.Flow), nullText(x.Session), x.Round, nullText(x.By))
 	if err != nil {
-		return recall.WriteResult{}, err
+		return memory.WriteResult{}, err
 	}
 	num, err := res.LastInsertId()
 	if err == nil {
 		err = r.exec("INSERT INTO recall_index (rowid, terms) VALUES (?, ?)", num, terms)
 	}
-	return recall.WriteResult{ID: item.ID, Version: 1}, err
+	return memory.WriteResult{ID: item.ID, Version: 1}, err
 }
 
 // insertVersion writes the next version of an item.
-func (r memoryWriter) insertVersion(scope, num int64, item *recall.Item) error {
+func (r memoryWriter) insertVersion(scope, num int64, item *memory.Item) error {
 	tags, err := tagsText(item.Tags)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (r memoryWriter) insertVersion(scope, num int64, item *recall.Item) error {
 		SELECT num, version, text, tags, at, written, run, flow, session, round, author FROM recall_item WHERE num = ?`, num); err != nil {
 		return err
 	}
-	if err := r.exec("DELETE FROM recall_past WHERE item = ? AND version <= ?", num, item.Number-recall.MaxVersions); err != nil {
+	if err := r.exec("DELETE FROM recall_past WHERE item = ? AND version <= ?", num, item.Number-memory.MaxVersions); err != nil {
 		return err
 	}
 	if err := r.exec(`UPDATE recall_item SET words = ?, version = ?, text = ?, tags = ?, at = ?, written = ?,
@@ -245,7 +245,7 @@ func (r memoryWriter) deleteItem(num int64) error {
 }
 
 // indexEntry is what the index has of an item, and how many terms that is.
-func indexEntry(scope int64, item *recall.Item) (string, int) {
+func indexEntry(scope int64, item *memory.Item) (string, int) {
 	prefix, terms := scopePrefix(scope), item.Terms()
 	var b strings.Builder
 	for i, t := range terms {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 )
 
 // BenchmarkRecall looks in the memory of one of a hundred users, who have a hundred
@@ -23,7 +23,7 @@ func BenchmarkRecall(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("users=%d/write", users), func(b *testing.B) {
 			for n := 0; b.Loop(); n++ {
-				w := recall.Write{Scope: userOf(0), Kind: recall.Fact, Key: "k", Text: fmt.Sprint("version ", n, " of a fact"), Now: time.UnixMilli(int64(n))}
+				w := memory.Write{Scope: userOf(0), Kind: memory.Fact, Key: "k", Text: fmt.Sprint("version ", n, " of a fact"), Now: time.UnixMilli(int64(n))}
 				if _, err := s.Remember(b.Context(), w); err != nil {
 					b.Fatal(err)
 				}
@@ -35,14 +35,14 @@ func BenchmarkRecall(b *testing.B) {
 func benchmarkQuery(b *testing.B, s *Store, text string) {
 	b.Helper()
 	for b.Loop() {
-		found, err := s.Recall(b.Context(), recall.Query{Scope: userOf(0), Text: text})
+		found, err := s.Recall(b.Context(), memory.Query{Scope: userOf(0), Text: text})
 		if err != nil || found.Total == 0 {
 			b.Fatal(found, err)
 		}
 	}
 }
 
-func userOf(n int) recall.Scope { return recall.Scope{Namespace: "shop", User: fmt.Sprint("user", n)} }
+func userOf(n int) memory.Scope { return memory.Scope{Namespace: "shop", User: fmt.Sprint("user", n)} }
 
 // fillMemory has users remember items in turn, in one commit.
 func fillMemory(ctx context.Context, s *Store, users, items int) error {
@@ -53,8 +53,8 @@ func fillMemory(ctx context.Context, s *Store, users, items int) error {
 			if err != nil {
 				return err
 			}
-			w, err := recall.Write{
-				Scope: userOf(n % users), Kind: recall.Fact, Now: time.UnixMilli(int64(n)),
+			w, err := memory.Write{
+				Scope: userOf(n % users), Kind: memory.Fact, Now: time.UnixMilli(int64(n)),
 				Text: fmt.Sprintf("The user has berth %d, and likes the number %d. It was said at %d.", n%97, n%89, n),
 			}.Normalized()
 			if err == nil {

@@ -3,14 +3,14 @@ package sqlite
 import (
 	"context"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
 // ForgetMemories deletes what the filter takes, all there is if that is zero, with
 // its earlier versions, so that no byte of it is left in the file or its log; its
 // Limit is of no account.
-func (s *Store) ForgetMemories(ctx context.Context, f recall.Filter) (store.DeleteResult, error) {
+func (s *Store) ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error) {
 	const op = "forget memories"
 	var out store.DeleteResult
 	err := s.secureWrite(ctx, op, func(ctx context.Context) (err error) {

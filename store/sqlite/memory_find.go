@@ -9,26 +9,26 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 )
 
-// Recall finds items of one scope; see recall.Store.
-func (s *Store) Recall(ctx context.Context, q recall.Query) (recall.QueryResult, error) {
+// Recall finds items of one scope; see memory.Store.
+func (s *Store) Recall(ctx context.Context, q memory.Query) (memory.QueryResult, error) {
 	const op = "recall"
 	q, err := q.Normalized()
 	if err != nil {
-		return recall.QueryResult{}, fmt.Errorf("%s: %w", op, err)
+		return memory.QueryResult{}, fmt.Errorf("%s: %w", op, err)
 	}
 	var scope int64
 	err = s.reader.QueryRowContext(ctx, "SELECT num FROM recall_scope WHERE namespace = ? AND user = ? AND session = ?",
 		q.Scope.Namespace, q.Scope.User, q.Scope.Session).Scan(&scope)
 	if errors.Is(err, sql.ErrNoRows) {
-		return recall.QueryResult{Items: []recall.Item{}}, nil
+		return memory.QueryResult{Items: []memory.Item{}}, nil
 	}
 	if err != nil {
-		return recall.QueryResult{}, s.wrap(op, err)
+		return memory.QueryResult{}, s.wrap(op, err)
 	}
-	var out recall.QueryResult
+	var out memory.QueryResult
 	if q.Text == "" {
 		out, err = s.newestItems(ctx, scope, q)
 	} else {
@@ -40,7 +40,7 @@ func (s *Store) Recall(ctx context.Context, q recall.Query) (recall.QueryResult,
 // queryCondition is what Query.Fits says, in SQL; its arguments are those of fit.
 const queryCondition = " i.scope = ?1 AND (?2 = '' OR i.kind = ?2) AND (NOT ?3 OR i.key IS NOT NULL) AND i.at >= ?4"
 
-func queryArgs(scope int64, q recall.Query) []any {
+func queryArgs(scope int64, q memory.Query) []any {
 	since := int64(-1 << 62)
 	if !q.Since.IsZero() {
 		since = q.Since.UnixMilli()
@@ -52,8 +52,8 @@ func queryArgs(scope int64, q recall.Query) []any {
 }
 
 // newestItems lists without a text.
-func (s *Store) newestItems(ctx context.Context, scope int64, q recall.Query) (recall.QueryResult, error) {
-	out := recall.QueryResult{Items: []recall.Item{}}
+func (s *Store) newestItems(ctx context.Context, scope int64, q memory.Query) (memory.QueryResult, error) {
+	out := memory.QueryResult{Items: []memory.Item{}}
 	args := queryArgs(scope, q)
 	if err := s.reader.QueryRowContext(ctx, "SELECT count(*) FROM recall_item i WHERE"+queryCondition, args...).Scan(&out.Total); err != nil {
 		return out, err
@@ -71,9 +71,9 @@ func (s *Store) newestItems(ctx context.Context, scope int64, q recall.Query) (r
 const fromMatching = " FROM recall_index CROSS JOIN recall_item i ON i.num = recall_index.rowid WHERE recall_index MATCH ?5 AND" + queryCondition
 
 // matchingItems finds what holds a term of the text, and ranks it.
-func (s *Store) matchingItems(ctx context.Context, scope int64, q recall.Query) (recall.QueryResult, error) {
-	out := recall.QueryResult{Items: []recall.Item{}}
-	terms := recall.SearchTerms(q.Text)
+func (s *Store) matchingItems(ctx context.Context, scope int64, q memory.Query) (memory.QueryResult, error) {
+	out := memory.QueryResult{Items: []memory.Item{}}
+	terms := memory.SearchTerms(q.Text)
 	if len(terms) == 0 {
 		return out, nil
 	}
@@ -82,9 +82,9 @@ func (s *Store) matchingItems(ctx context.Context, scope int64, q recall.Query) 
 	if err := s.reader.QueryRowContext(ctx, "SELECT count(*)"+fromMatching, args...).Scan(&out.Total); err != nil || out.Total == 0 {
 		return out, err
 	}
-	var list []recall.Candidate
+	var list []memory.Candidate
 	err := s.query(ctx, func(row scanner) error {
-		c := recall.Candidate{}
+		c := memory.Candidate{}
 		var at int64
 		var words string
 		if err := row.Scan(&c.Seq, &at, &words); err != nil {
@@ -96,7 +96,7 @@ func (s *Store) matchingItems(ctx context.Context, scope int64, q recall.Query) 
 		}
 		list = append(list, c)
 		return nil
-	}, "SELECT i.num, i.at, recall_index.terms"+fromMatching+" ORDER BY bm25(recall_index), i.at DESC, i.num DESC LIMIT ?6", append(args, recall.MaxCandidates)...)
+	}, "SELECT i.num, i.at, recall_index.terms"+fromMatching+" ORDER BY bm25(recall_index), i.at DESC, i.num DESC LIMIT ?6", append(args, memory.MaxCandidates)...)
 	if err != nil {
 		return out, err
 	}
@@ -104,7 +104,7 @@ func (s *Store) matchingItems(ctx context.Context, scope int64, q recall.Query) 
 	if err != nil {
 		return out, err
 	}
-	recall.Rank(terms, stats, list)
+	memory.Rank(terms, stats, list)
 	for _, c := range list[:min(len(list), q.Limit)] {
 		i, err := scanItem(s.reader.QueryRowContext(ctx, selectItem+" WHERE i.num = ?", c.Seq))
 		if errors.Is(err, sql.ErrNoRows) {
@@ -119,14 +119,14 @@ func (s *Store) matchingItems(ctx context.Context, scope int64, q recall.Query) 
 }
 
 // recallStats reads what ranking has to know of a scope.
-func (s *Store) recallStats(ctx context.Context, scope int64, prefix string, terms []recall.Term) (st recall.Stats, err error) {
+func (s *Store) recallStats(ctx context.Context, scope int64, prefix string, terms []memory.Term) (st memory.Stats, err error) {
 	if err := s.reader.QueryRowContext(ctx, "SELECT count(*), coalesce(sum(words), 0) FROM recall_item WHERE scope = ?", scope).
 		Scan(&st.Items, &st.Words); err != nil {
 		return st, err
 	}
 	st.With = make([]int, len(terms))
 	for i, t := range terms {
-		if err := s.reader.QueryRowContext(ctx, "SELECT count(*) FROM recall_index WHERE recall_index MATCH ?", matchAny(prefix, []recall.Term{t})).
+		if err := s.reader.QueryRowContext(ctx, "SELECT count(*) FROM recall_index WHERE recall_index MATCH ?", matchAny(prefix, []memory.Term{t})).
 			Scan(&st.With[i]); err != nil {
 			return st, err
 		}
@@ -136,7 +136,7 @@ func (s *Store) recallStats(ctx context.Context, scope int64, prefix string, ter
 
 // matchAny is an expression of the index for any of the terms. Terms hold no
 // quotes, so that each stands for itself.
-func matchAny(prefix string, terms []recall.Term) string {
+func matchAny(prefix string, terms []memory.Term) string {
 	var b strings.Builder
 	for i, t := range terms {
 		if i > 0 {
@@ -160,7 +160,7 @@ const (
 	selectEarlierVersions = "SELECT " + versionColumns + " FROM recall_past i WHERE i.item = ? ORDER BY i.version"
 )
 
-func scanItem(row scanner) (i recall.Item, err error) {
+func scanItem(row scanner) (i memory.Item, err error) {
 	var created int64
 	i.Version, err = scanVersion(row, &i.ID, &i.Namespace, &i.User, &i.Session, &i.Kind, &i.Key, &created)
 	i.Created = time.UnixMilli(created)
@@ -168,7 +168,7 @@ func scanItem(row scanner) (i recall.Item, err error) {
 }
 
 // scanVersion reads a version behind other columns.
-func scanVersion(row scanner, before ...any) (v recall.Version, err error) {
+func scanVersion(row scanner, before ...any) (v memory.Version, err error) {
 	var tags string
 	var at, written int64
 	x := &v.Source
@@ -182,7 +182,7 @@ func scanVersion(row scanner, before ...any) (v recall.Version, err error) {
 	return v, err
 }
 
-// scopeCondition and filtering are what recall.Filter says of scopes and of items, in SQL;
+// scopeCondition and filtering are what memory.Filter says of scopes and of items, in SQL;
 // their arguments are those of filter.
 const (
 	scopeCondition = " (?1 = '' OR s.namespace = ?1) AND (?2 = '' OR s.user = ?2) AND (?3 = '' OR s.session = ?3)"
@@ -190,13 +190,13 @@ const (
 		AND substr(i.id, 1, length(?6)) = ?6 AND (?7 = '' OR i.run = ?7 OR i.session = ?7)`
 )
 
-func filterArgs(f recall.Filter) []any {
+func filterArgs(f memory.Filter) []any {
 	return []any{f.Namespace, f.User, f.Session, string(f.Kind), f.ID, f.Prefix, f.From}
 }
 
 // Memories lists items of all scopes, what was written last first.
-func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, error) {
-	out := []recall.Item{}
+func (s *Store) Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error) {
+	out := []memory.Item{}
 	limit := f.Limit
 	if limit <= 0 {
 		limit = -1
@@ -211,10 +211,10 @@ func (s *Store) Memories(ctx context.Context, f recall.Filter) ([]recall.Item, e
 
 // MemoryOwners lists the scopes in which something is remembered that the filter
 // takes, with how much of it, by their names; its Limit is of no account.
-func (s *Store) MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Owner, error) {
-	out := []recall.Owner{}
+func (s *Store) MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error) {
+	out := []memory.Owner{}
 	err := s.query(ctx, func(row scanner) error {
-		var o recall.Owner
+		var o memory.Owner
 		var newest int64
 		err := row.Scan(&o.Namespace, &o.User, &o.Session, &o.Items, &newest)
 		o.Newest = time.UnixMilli(newest)
@@ -227,13 +227,13 @@ func (s *Store) MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Own
 
 // MemoryVersions returns what an item says and said before, the oldest first;
 // store.ErrNotFound where there is no such item.
-func (s *Store) MemoryVersions(ctx context.Context, id string) ([]recall.Version, error) {
+func (s *Store) MemoryVersions(ctx context.Context, id string) ([]memory.Version, error) {
 	op := "memory " + id
 	var num int64
 	if err := s.reader.QueryRowContext(ctx, "SELECT num FROM recall_item WHERE id = ?", id).Scan(&num); err != nil {
 		return nil, s.wrap(op, err)
 	}
-	var out []recall.Version
+	var out []memory.Version
 	err := s.query(ctx, func(row scanner) error {
 		v, err := scanVersion(row)
 		out = append(out, v)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
@@ -16,15 +16,15 @@ import (
 // replace and forget some.
 func leaveMemory(t *testing.T, s *Store, who string) {
 	t.Helper()
-	leaveMemoryOf(t, s, who, recall.Scope{Namespace: who + "-canary-space", Session: who + "-canary-session"})
+	leaveMemoryOf(t, s, who, memory.Scope{Namespace: who + "-canary-space", Session: who + "-canary-session"})
 }
 
-func leaveMemoryOf(t *testing.T, s *Store, who string, scope recall.Scope) {
+func leaveMemoryOf(t *testing.T, s *Store, who string, scope memory.Scope) {
 	t.Helper()
 	for n := range 12 {
-		w := recall.Write{
-			Scope: scope, Kind: recall.Fact, Text: canary(who, fmt.Sprint("memory", n), 1+n%9), Now: time.UnixMilli(int64(n)), Call: fmt.Sprint(scope, n),
-			Source: recall.Source{Run: who + "-canary-run-0", Session: who + "-canary-session", Round: 1, By: "model"},
+		w := memory.Write{
+			Scope: scope, Kind: memory.Fact, Text: canary(who, fmt.Sprint("memory", n), 1+n%9), Now: time.UnixMilli(int64(n)), Call: fmt.Sprint(scope, n),
+			Source: memory.Source{Run: who + "-canary-run-0", Session: who + "-canary-session", Round: 1, By: "model"},
 		}
 		if n%3 == 0 {
 			w.Key, w.Tags = fmt.Sprint(who, "-canary-key-", n%6), []string{who + "-canary-tag"}
@@ -41,12 +41,12 @@ func leaveMemoryOf(t *testing.T, s *Store, who string, scope recall.Scope) {
 func TestDeletingAUserDeletesOnlyTheirMemory(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	leaveTraces(t, s, "bob")
-	leaveMemoryOf(t, s, "bob", recall.Scope{Namespace: "shop", User: "bob-canary-user"})
-	leaveMemoryOf(t, s, "bob", recall.Scope{Namespace: "desk", User: "bob-canary-user"})
-	leaveMemoryOf(t, s, "alice", recall.Scope{Namespace: "desk", User: "alice"})
-	remembers(t, s, recall.Write{
-		Scope: recall.Scope{Namespace: "desk", User: "alice"}, Kind: recall.Fact, Text: "learned from another", Now: time.UnixMilli(1),
-		Source: recall.Source{Run: "bob-canary-run-0", Session: "bob-canary-session", Round: 1},
+	leaveMemoryOf(t, s, "bob", memory.Scope{Namespace: "shop", User: "bob-canary-user"})
+	leaveMemoryOf(t, s, "bob", memory.Scope{Namespace: "desk", User: "bob-canary-user"})
+	leaveMemoryOf(t, s, "alice", memory.Scope{Namespace: "desk", User: "alice"})
+	remembers(t, s, memory.Write{
+		Scope: memory.Scope{Namespace: "desk", User: "alice"}, Kind: memory.Fact, Text: "learned from another", Now: time.UnixMilli(1),
+		Source: memory.Source{Run: "bob-canary-run-0", Session: "bob-canary-session", Round: 1},
 	})
 	gone, err := s.DeleteUser(t.Context(), "bob-canary-user", store.DeleteOptions{Now: time.Now()})
 	if err != nil || gone.Memories != 3*8 {
@@ -55,7 +55,7 @@ func TestDeletingAUserDeletesOnlyTheirMemory(t *testing.T) {
 	if n := traces(t, s, "bob-canary"); len(n) > 0 {
 		t.Errorf("traces are left: %v", n)
 	}
-	list, err := s.Memories(t.Context(), recall.Filter{})
+	list, err := s.Memories(t.Context(), memory.Filter{})
 	if err != nil || len(list) != 9 {
 		t.Errorf("%d items are left (%v)", len(list), err)
 	}
@@ -63,30 +63,30 @@ func TestDeletingAUserDeletesOnlyTheirMemory(t *testing.T) {
 }
 
 func TestForgettingLeavesNoBytesInTheFiles(t *testing.T) {
-	for name, bobs := range map[string]func(w *recall.Write) recall.Filter{
-		"user": func(w *recall.Write) recall.Filter {
+	for name, bobs := range map[string]func(w *memory.Write) memory.Filter{
+		"user": func(w *memory.Write) memory.Filter {
 			w.Scope.User = "bob-canary-user"
-			return recall.Filter{User: w.Scope.User}
+			return memory.Filter{User: w.Scope.User}
 		},
-		"namespace": func(w *recall.Write) recall.Filter {
+		"namespace": func(w *memory.Write) memory.Filter {
 			w.Scope.Namespace = "bob-canary-space"
-			return recall.Filter{Namespace: w.Scope.Namespace}
+			return memory.Filter{Namespace: w.Scope.Namespace}
 		},
-		"session": func(w *recall.Write) recall.Filter {
-			w.Scope = recall.Scope{Namespace: "shop", Session: "bob-canary-guest"}
-			return recall.Filter{Session: w.Scope.Session}
+		"session": func(w *memory.Write) memory.Filter {
+			w.Scope = memory.Scope{Namespace: "shop", Session: "bob-canary-guest"}
+			return memory.Filter{Session: w.Scope.Session}
 		},
-		"id": func(w *recall.Write) recall.Filter {
+		"id": func(w *memory.Write) memory.Filter {
 			w.ID = fmt.Sprint("bobs", w.Now.UnixMilli())
-			return recall.Filter{Prefix: "bobs"}
+			return memory.Filter{Prefix: "bobs"}
 		},
-		"kind": func(w *recall.Write) recall.Filter {
-			w.Kind = recall.Episode
-			return recall.Filter{Kind: w.Kind}
+		"kind": func(w *memory.Write) memory.Filter {
+			w.Kind = memory.Episode
+			return memory.Filter{Kind: w.Kind}
 		},
-		"source": func(w *recall.Write) recall.Filter {
+		"source": func(w *memory.Write) memory.Filter {
 			w.Source.Run = "bob-canary-run"
-			return recall.Filter{From: w.Source.Run}
+			return memory.Filter{From: w.Source.Run}
 		},
 	} {
 		t.Run(name, func(t *testing.T) { forgetsBob(t, bobs) })
@@ -95,15 +95,15 @@ func TestForgettingLeavesNoBytesInTheFiles(t *testing.T) {
 
 // forgetsBob has bobs change half of what is remembered, forgets what it says, and
 // looks for it.
-func forgetsBob(t *testing.T, bobs func(w *recall.Write) recall.Filter) {
+func forgetsBob(t *testing.T, bobs func(w *memory.Write) memory.Filter) {
 	t.Helper()
 	const each = 80
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	other := openAt(t, s.path, Options{}) // another process keeps the log
-	alice := recall.Scope{Namespace: "shop", User: "alice"}
-	var f recall.Filter
+	alice := memory.Scope{Namespace: "shop", User: "alice"}
+	var f memory.Filter
 	for n := range each {
-		w := recall.Write{Scope: alice, Kind: recall.Fact, Text: fmt.Sprint("alice-canary and more words ", n), Now: time.UnixMilli(int64(n))}
+		w := memory.Write{Scope: alice, Kind: memory.Fact, Text: fmt.Sprint("alice-canary and more words ", n), Now: time.UnixMilli(int64(n))}
 		remembers(t, s, w)
 		w.Text = fmt.Sprintf("bob-canary%dsecret and more words", n)
 		f = bobs(&w)
@@ -121,14 +121,14 @@ func forgetsBob(t *testing.T, bobs func(w *recall.Write) recall.Filter) {
 			t.Errorf("%s is left: %v", text, n)
 		}
 	}
-	found, err := other.Recall(t.Context(), recall.Query{Scope: alice, Text: "alice canary"})
+	found, err := other.Recall(t.Context(), memory.Query{Scope: alice, Text: "alice canary"})
 	if err != nil || found.Total != each {
 		t.Errorf("of another's %d are found (%v)", found.Total, err)
 	}
 	checkIndex(t, s)
 }
 
-func remembers(t *testing.T, s *Store, w recall.Write) recall.WriteResult {
+func remembers(t *testing.T, s *Store, w memory.Write) memory.WriteResult {
 	t.Helper()
 	out, err := s.Remember(t.Context(), w)
 	if err != nil {
@@ -157,8 +157,8 @@ func checkIndex(t *testing.T, s *Store) {
 
 func TestForgetOverwritesTextNowAndIndexWithNextDeletion(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-	scope := recall.Scope{Namespace: "shop", User: "ada"}
-	out := remembers(t, s, recall.Write{Scope: scope, Kind: recall.Fact, Text: "the canary sings", Now: time.UnixMilli(1)})
+	scope := memory.Scope{Namespace: "shop", User: "ada"}
+	out := remembers(t, s, memory.Write{Scope: scope, Kind: memory.Fact, Text: "the canary sings", Now: time.UnixMilli(1)})
 	if was, err := s.Forget(t.Context(), scope, out.ID, ""); err != nil || !was {
 		t.Fatal(was, err)
 	}
@@ -178,7 +178,7 @@ func TestForgetOverwritesTextNowAndIndexWithNextDeletion(t *testing.T) {
 
 func TestQueryReadsTermIndexOnce(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
-	args := append(queryArgs(1, recall.Query{}), matchAny("1·", recall.SearchTerms("boat")))
+	args := append(queryArgs(1, memory.Query{}), matchAny("1·", memory.SearchTerms("boat")))
 	var plan []string
 	err := s.query(t.Context(), func(row scanner) error {
 		var id, parent, unused int
@@ -195,12 +195,12 @@ func TestQueryReadsTermIndexOnce(t *testing.T) {
 func TestRankingWithMoreMatchesThanCandidates(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "weir.db"), Options{})
 	scope := userOf(0)
-	remembers(t, s, recall.Write{Scope: scope, Kind: recall.Fact, Text: "the boat is blue", Now: time.UnixMilli(7)})
-	if err := fillMemory(t.Context(), s, 1, recall.MaxCandidates+200); err != nil {
+	remembers(t, s, memory.Write{Scope: scope, Kind: memory.Fact, Text: "the boat is blue", Now: time.UnixMilli(7)})
+	if err := fillMemory(t.Context(), s, 1, memory.MaxCandidates+200); err != nil {
 		t.Fatal(err)
 	}
-	found, err := s.Recall(t.Context(), recall.Query{Scope: scope, Text: "the user's boat is blue?", Limit: 2})
-	if err != nil || found.Total != recall.MaxCandidates+201 || len(found.Items) != 2 || found.Items[0].Text != "the boat is blue" {
+	found, err := s.Recall(t.Context(), memory.Query{Scope: scope, Text: "the user's boat is blue?", Limit: 2})
+	if err != nil || found.Total != memory.MaxCandidates+201 || len(found.Items) != 2 || found.Items[0].Text != "the boat is blue" {
 		t.Errorf("%+v (%v)", found, err)
 	}
 	checkIndex(t, s)
@@ -209,8 +209,8 @@ func TestRankingWithMoreMatchesThanCandidates(t *testing.T) {
 func TestUpgradedVersion3DatabaseHasMemory(t *testing.T) {
 	s := openV3(t)
 	scope := userOf(1)
-	remembers(t, s, recall.Write{Scope: scope, Kind: recall.Fact, Text: "the boat is blue", Now: time.UnixMilli(7)})
-	found, err := s.Recall(t.Context(), recall.Query{Scope: scope, Text: "boat"})
+	remembers(t, s, memory.Write{Scope: scope, Kind: memory.Fact, Text: "the boat is blue", Now: time.UnixMilli(7)})
+	found, err := s.Recall(t.Context(), memory.Query{Scope: scope, Text: "boat"})
 	if err != nil || found.Total != 1 {
 		t.Error(found, err)
 	}
@@ -230,16 +230,16 @@ func FuzzAnyTextIsAValidQuery(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = s.Close() })
 	f.Fuzz(func(t *testing.T, text, question string) {
-		if _, err := s.Recall(t.Context(), recall.Query{Scope: userOf(0), Text: question}); err != nil {
+		if _, err := s.Recall(t.Context(), memory.Query{Scope: userOf(0), Text: question}); err != nil {
 			t.Fatal(err)
 		}
-		w, err := recall.Write{Scope: userOf(0), Kind: recall.Fact, Key: "k", Text: text, Now: time.UnixMilli(1)}.Normalized()
+		w, err := memory.Write{Scope: userOf(0), Kind: memory.Fact, Key: "k", Text: text, Now: time.UnixMilli(1)}.Normalized()
 		if err != nil {
 			return
 		}
 		remembers(t, s, w)
-		found, err := s.Recall(t.Context(), recall.Query{Scope: userOf(0), Text: text})
-		if err != nil || (found.Total == 1) != (len(recall.Terms(text)) > 0) {
+		found, err := s.Recall(t.Context(), memory.Query{Scope: userOf(0), Text: text})
+		if err != nil || (found.Total == 1) != (len(memory.Terms(text)) > 0) {
 			t.Errorf("%q finds %d (%v)", text, found.Total, err)
 		}
 	})

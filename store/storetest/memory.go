@@ -11,17 +11,17 @@ import (
 
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
 )
 
 // Memory keeps what is remembered of users.
 type Memory interface {
-	recall.Store
-	Memories(ctx context.Context, f recall.Filter) ([]recall.Item, error)
-	MemoryOwners(ctx context.Context, f recall.Filter) ([]recall.Owner, error)
-	MemoryVersions(ctx context.Context, id string) ([]recall.Version, error)
-	ForgetMemories(ctx context.Context, f recall.Filter) (store.DeleteResult, error)
+	memory.Store
+	Memories(ctx context.Context, f memory.Filter) ([]memory.Item, error)
+	MemoryOwners(ctx context.Context, f memory.Filter) ([]memory.Owner, error)
+	MemoryVersions(ctx context.Context, id string) ([]memory.Version, error)
+	ForgetMemories(ctx context.Context, f memory.Filter) (store.DeleteResult, error)
 }
 
 func memoryCases() []testCase {
@@ -41,15 +41,15 @@ func memoryCases() []testCase {
 	}
 }
 
-func ada() recall.Scope { return recall.Scope{Namespace: "shop", User: "ada"} }
-func bob() recall.Scope { return recall.Scope{Namespace: "shop", User: "bob"} }
+func ada() memory.Scope { return memory.Scope{Namespace: "shop", User: "ada"} }
+func bob() memory.Scope { return memory.Scope{Namespace: "shop", User: "bob"} }
 
 // fact is a write of a scope, a number of seconds after the epoch.
-func fact(s recall.Scope, after int, key, text string) recall.Write {
-	return recall.Write{Scope: s, Kind: recall.Fact, Key: key, Text: text, Now: startTime().Add(time.Duration(after) * time.Second)}
+func fact(s memory.Scope, after int, key, text string) memory.Write {
+	return memory.Write{Scope: s, Kind: memory.Fact, Key: key, Text: text, Now: startTime().Add(time.Duration(after) * time.Second)}
 }
 
-func remember(t *testing.T, s Memory, w recall.Write) recall.WriteResult {
+func remember(t *testing.T, s Memory, w memory.Write) memory.WriteResult {
 	t.Helper()
 	out, err := s.Remember(t.Context(), w)
 	must(t, err)
@@ -57,7 +57,7 @@ func remember(t *testing.T, s Memory, w recall.Write) recall.WriteResult {
 }
 
 // texts are those of the items that a query finds.
-func texts(t *testing.T, s Memory, q recall.Query) []string {
+func texts(t *testing.T, s Memory, q memory.Query) []string {
 	t.Helper()
 	found, err := s.Recall(t.Context(), q)
 	must(t, err)
@@ -65,56 +65,56 @@ func texts(t *testing.T, s Memory, q recall.Query) []string {
 	for i := range found.Items {
 		out = append(out, found.Items[i].Text)
 	}
-	if q.Limit == 0 && found.Total <= recall.DefaultLimit {
+	if q.Limit == 0 && found.Total <= memory.DefaultLimit {
 		equal(t, "total", found.Total, len(out))
 	}
 	return out
 }
 
 // asUTC is an item with times that can be compared.
-func asUTC(i recall.Item) recall.Item {
+func asUTC(i memory.Item) memory.Item {
 	i.Created, i.At, i.Written = i.Created.UTC(), i.At.UTC(), i.Written.UTC()
 	return i
 }
 
 func oneMemory(t *testing.T, s Store) {
-	w := recall.Write{
-		Scope: ada(), Kind: recall.Episode, Text: "Berth 4 was flooded.\n\x01\"quoted\" <b>", Tags: []string{"storm", " night  watch ", "storm"},
-		At: startTime().Add(-time.Hour), Now: startTime(), Source: recall.Source{Run: "r", Flow: "f", Session: "s", Round: 3, By: "model"},
+	w := memory.Write{
+		Scope: ada(), Kind: memory.Episode, Text: "Berth 4 was flooded.\n\x01\"quoted\" <b>", Tags: []string{"storm", " night  watch ", "storm"},
+		At: startTime().Add(-time.Hour), Now: startTime(), Source: memory.Source{Run: "r", Flow: "f", Session: "s", Round: 3, By: "model"},
 	}
 	got := remember(t, s, w)
 	equal(t, "version", got.Version, 1)
-	keyed := remember(t, s, recall.Write{Scope: ada(), Kind: recall.Procedure, Key: "  Night\n WATCH ", Text: "1. look 2. write", Now: startTime().Add(time.Second)})
+	keyed := remember(t, s, memory.Write{Scope: ada(), Kind: memory.Procedure, Key: "  Night\n WATCH ", Text: "1. look 2. write", Now: startTime().Add(time.Second)})
 	for _, again := range []bool{false, true} {
 		if again {
 			s = reopened(t, s)
 		}
-		found, err := s.Recall(t.Context(), recall.Query{Scope: ada()})
+		found, err := s.Recall(t.Context(), memory.Query{Scope: ada()})
 		must(t, err)
 		equal(t, "found", len(found.Items), 2)
-		equal(t, "item", asUTC(found.Items[1]), recall.Item{
-			ID: got.ID, Scope: ada(), Kind: recall.Episode, Created: startTime().UTC(), Version: recall.Version{
+		equal(t, "item", asUTC(found.Items[1]), memory.Item{
+			ID: got.ID, Scope: ada(), Kind: memory.Episode, Created: startTime().UTC(), Version: memory.Version{
 				Number: 1, Text: w.Text, Tags: []string{"storm", "night watch"}, At: w.At.UTC(), Written: startTime().UTC(), Source: w.Source,
 			},
 		})
-		equal(t, "keyed", asUTC(found.Items[0]), recall.Item{
-			ID: keyed.ID, Scope: ada(), Kind: recall.Procedure, Key: "night watch", Created: startTime().Add(time.Second).UTC(),
-			Version: recall.Version{Number: 1, Text: "1. look 2. write", At: startTime().Add(time.Second).UTC(), Written: startTime().Add(time.Second).UTC()},
+		equal(t, "keyed", asUTC(found.Items[0]), memory.Item{
+			ID: keyed.ID, Scope: ada(), Kind: memory.Procedure, Key: "night watch", Created: startTime().Add(time.Second).UTC(),
+			Version: memory.Version{Number: 1, Text: "1. look 2. write", At: startTime().Add(time.Second).UTC(), Written: startTime().Add(time.Second).UTC()},
 		})
-		equal(t, "by its tag", texts(t, s, recall.Query{Scope: ada(), Text: "watch"}), []string{"1. look 2. write", w.Text})
+		equal(t, "by its tag", texts(t, s, memory.Query{Scope: ada(), Text: "watch"}), []string{"1. look 2. write", w.Text})
 	}
 }
 
 func keyedMemory(t *testing.T, s Store) {
 	first := remember(t, s, fact(ada(), 0, "Diet", "eats meat"))
 	again := remember(t, s, fact(ada(), 1, "diet", "vegetarian"))
-	equal(t, "replaced", again, recall.WriteResult{ID: first.ID, Version: 2})
+	equal(t, "replaced", again, memory.WriteResult{ID: first.ID, Version: 2})
 	other := fact(ada(), 2, "diet", "how to keep to it")
-	other.Kind = recall.Procedure
+	other.Kind = memory.Procedure
 	equal(t, "of another kind", remember(t, s, other).Version, 1)
 	equal(t, "of another", remember(t, s, fact(bob(), 3, "diet", "eats meat")).Version, 1)
-	equal(t, "found", texts(t, s, recall.Query{Scope: ada(), Text: "diet", Kind: recall.Fact}), []string{"vegetarian"})
-	equal(t, "no more", texts(t, s, recall.Query{Scope: ada(), Text: "meat"}), []string{})
+	equal(t, "found", texts(t, s, memory.Query{Scope: ada(), Text: "diet", Kind: memory.Fact}), []string{"vegetarian"})
+	equal(t, "no more", texts(t, s, memory.Query{Scope: ada(), Text: "meat"}), []string{})
 	tagged := fact(ada(), 4, "diet", "vegetarian")
 	tagged.Tags = []string{"food"}
 	equal(t, "other tags", remember(t, s, tagged).Version, 3)
@@ -129,13 +129,13 @@ func keyedMemory(t *testing.T, s Store) {
 	_, err = s.MemoryVersions(t.Context(), "no")
 	checkError(t, err, store.ErrNotFound)
 
-	for i := range recall.MaxVersions + 5 {
+	for i := range memory.MaxVersions + 5 {
 		remember(t, s, fact(ada(), 5, "diet", fmt.Sprint("eats ", i)))
 	}
 	versions, err = s.MemoryVersions(t.Context(), first.ID)
 	must(t, err)
-	equal(t, "versions kept", len(versions), recall.MaxVersions)
-	equal(t, "the newest", versions[len(versions)-1].Number, recall.MaxVersions+8)
+	equal(t, "versions kept", len(versions), memory.MaxVersions)
+	equal(t, "the newest", versions[len(versions)-1].Number, memory.MaxVersions+8)
 	equal(t, "the oldest", versions[0].Number, 9)
 }
 
@@ -144,13 +144,13 @@ func sameMemory(t *testing.T, s Store) {
 	first := remember(t, s, w)
 	w.Now, w.Tags = w.Now.Add(time.Hour), []string{"pets"}
 	again := remember(t, s, w)
-	equal(t, "again", again, recall.WriteResult{ID: first.ID, Version: 1, Known: true})
-	w.Kind = recall.Episode
+	equal(t, "again", again, memory.WriteResult{ID: first.ID, Version: 1, Known: true})
+	w.Kind = memory.Episode
 	remember(t, s, w)
 	w.Now = w.Now.Add(time.Hour)
 	equal(t, "it happened again", remember(t, s, w).Known, false)
 	equal(t, "the same time", remember(t, s, w).Known, true)
-	equal(t, "kept", texts(t, s, recall.Query{Scope: ada(), Text: "dog"}), []string{"has a dog", "has a dog", "has a dog"})
+	equal(t, "kept", texts(t, s, memory.Query{Scope: ada(), Text: "dog"}), []string{"has a dog", "has a dog", "has a dog"})
 	remember(t, s, fact(ada(), 0, "pet", "has a dog"))
 	equal(t, "keyed", remember(t, s, fact(ada(), 1, "pet", "has a dog")).Known, true)
 }
@@ -161,7 +161,7 @@ func memoryCalls(t *testing.T, s Store) {
 	first := remember(t, s, w)
 	w.Text, w.ID = "has a cat", "another"
 	equal(t, "again", remember(t, s, w), first)
-	equal(t, "kept", texts(t, s, recall.Query{Scope: ada()}), []string{"has a dog"})
+	equal(t, "kept", texts(t, s, memory.Query{Scope: ada()}), []string{"has a dog"})
 
 	keyed := fact(ada(), 0, "pet", "a dog")
 	keyed.Call = "run/path/tool#2"
@@ -170,7 +170,7 @@ func memoryCalls(t *testing.T, s Store) {
 	later.Call = "run/path/tool#3"
 	equal(t, "later", remember(t, s, later).Version, 2)
 	equal(t, "the earlier again", remember(t, s, keyed).Version, 1)
-	equal(t, "the later stays", texts(t, s, recall.Query{Scope: ada(), Keyed: true}), []string{"a cat"})
+	equal(t, "the later stays", texts(t, s, memory.Query{Scope: ada(), Keyed: true}), []string{"a cat"})
 	same := fact(ada(), 2, "pet", "a cat")
 	same.Call = "run/path/tool#4"
 	equal(t, "known", remember(t, s, same).Known, true)
@@ -185,7 +185,7 @@ func memoryCalls(t *testing.T, s Store) {
 		equal(t, "nothing there", was, false)
 	}
 	equal(t, "written again after it was forgotten", remember(t, s, w), first)
-	equal(t, "left", texts(t, s, recall.Query{Scope: ada()}), []string{"a cat"})
+	equal(t, "left", texts(t, s, memory.Query{Scope: ada()}), []string{"a cat"})
 	w.Call = ""
 	w.ID = ""
 	equal(t, "without a call", remember(t, s, w).Version, 1)
@@ -195,7 +195,7 @@ func forgetMemory(t *testing.T, s Store) {
 	w := remember(t, s, fact(ada(), 0, "pet", "a dog"))
 	remember(t, s, fact(ada(), 1, "pet", "a cat"))
 	kept := remember(t, s, fact(ada(), 2, "", "a cat, too"))
-	for _, scope := range []recall.Scope{bob(), {Namespace: "other", User: "ada"}, {Namespace: "shop", Session: "ada"}} {
+	for _, scope := range []memory.Scope{bob(), {Namespace: "other", User: "ada"}, {Namespace: "shop", Session: "ada"}} {
 		was, err := s.Forget(t.Context(), scope, w.ID, "")
 		must(t, err)
 		equal(t, "of another", was, false)
@@ -205,14 +205,14 @@ func forgetMemory(t *testing.T, s Store) {
 	equal(t, "forgotten", was, true)
 	_, err = s.MemoryVersions(t.Context(), w.ID)
 	checkError(t, err, store.ErrNotFound)
-	equal(t, "left", texts(t, s, recall.Query{Scope: ada(), Text: "cat dog"}), []string{"a cat, too"})
+	equal(t, "left", texts(t, s, memory.Query{Scope: ada(), Text: "cat dog"}), []string{"a cat, too"})
 	equal(t, "from the beginning", remember(t, s, fact(ada(), 3, "pet", "a bird")).Version, 1)
-	_, err = s.Forget(t.Context(), recall.Scope{}, kept.ID, "")
-	checkError(t, err, recall.ErrInvalid)
+	_, err = s.Forget(t.Context(), memory.Scope{}, kept.ID, "")
+	checkError(t, err, memory.ErrInvalid)
 }
 
 func memoryScopes(t *testing.T, s Store) {
-	scopes := []recall.Scope{
+	scopes := []memory.Scope{
 		ada(), bob(),
 		{Namespace: "shop2", User: "ada"},
 		{Namespace: "shop", Session: "ada"},
@@ -226,18 +226,18 @@ func memoryScopes(t *testing.T, s Store) {
 		remember(t, s, fact(x, i, "", fmt.Sprint("secret of ", i)))
 	}
 	for i, x := range scopes {
-		for _, q := range []recall.Query{{Text: "secret"}, {}, {Text: "0 1 2 3 4 5 6 7 8"}, {Keyed: false}} {
+		for _, q := range []memory.Query{{Text: "secret"}, {}, {Text: "0 1 2 3 4 5 6 7 8"}, {Keyed: false}} {
 			q.Scope = x
 			equal(t, "found", texts(t, s, q), []string{fmt.Sprint("secret of ", i)})
 		}
 	}
-	for _, x := range []recall.Scope{{}, {Namespace: "shop"}, {User: "ada"}, {Namespace: "shop", User: "ada", Session: "s"}, {Namespace: "shop", User: "\x00"}} {
-		_, err := s.Recall(t.Context(), recall.Query{Scope: x})
-		checkError(t, err, recall.ErrInvalid)
+	for _, x := range []memory.Scope{{}, {Namespace: "shop"}, {User: "ada"}, {Namespace: "shop", User: "ada", Session: "s"}, {Namespace: "shop", User: "\x00"}} {
+		_, err := s.Recall(t.Context(), memory.Query{Scope: x})
+		checkError(t, err, memory.ErrInvalid)
 		_, err = s.Remember(t.Context(), fact(x, 0, "", "text"))
-		checkError(t, err, recall.ErrInvalid)
+		checkError(t, err, memory.ErrInvalid)
 	}
-	equal(t, "of nobody", texts(t, s, recall.Query{Scope: recall.Scope{Namespace: "shop", User: "eve"}, Text: "secret"}), []string{})
+	equal(t, "of nobody", texts(t, s, memory.Query{Scope: memory.Scope{Namespace: "shop", User: "eve"}, Text: "secret"}), []string{})
 }
 
 func fullMemory(t *testing.T, s Store) {
@@ -249,15 +249,15 @@ func fullMemory(t *testing.T, s Store) {
 	w := fact(ada(), 4, "k9", "x")
 	w.MaxItems = 3
 	_, err := s.Remember(t.Context(), w)
-	checkError(t, err, recall.ErrFull)
+	checkError(t, err, memory.ErrFull)
 	w.Scope = bob()
 	remember(t, s, w)
 	w = fact(ada(), 5, "k1", "y")
 	w.MaxItems = 3
 	equal(t, "version", remember(t, s, w).Version, 2)
-	w.Text = strings.Repeat("x", recall.MaxText+1)
+	w.Text = strings.Repeat("x", memory.MaxText+1)
 	_, err = s.Remember(t.Context(), w)
-	checkError(t, err, recall.ErrInvalid)
+	checkError(t, err, memory.ErrInvalid)
 }
 
 // memoryWriters has eight write items, versions of one fact, and one call that all
@@ -280,7 +280,7 @@ func memoryWriters(t *testing.T, s Store) {
 	}
 	wg.Wait()
 	equal(t, "one call, one item", len(slices.Compact(ids)), 1)
-	list, err := s.Memories(t.Context(), recall.Filter{})
+	list, err := s.Memories(t.Context(), memory.Filter{})
 	must(t, err)
 	said := map[string]int{}
 	for i := range list {
@@ -299,14 +299,14 @@ func memoryWriters(t *testing.T, s Store) {
 }
 
 // writeAll writes and looks for what it wrote; it returns the id of the last.
-func writeAll(t *testing.T, s Store, list ...recall.Write) (id string) {
+func writeAll(t *testing.T, s Store, list ...memory.Write) (id string) {
 	for _, w := range list {
 		out, err := s.Remember(t.Context(), w)
 		if err != nil {
 			t.Error(err)
 		}
 		id = out.ID
-		if _, err := s.Recall(t.Context(), recall.Query{Scope: w.Scope, Text: w.Text}); err != nil {
+		if _, err := s.Recall(t.Context(), memory.Query{Scope: w.Scope, Text: w.Text}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -314,33 +314,33 @@ func writeAll(t *testing.T, s Store, list ...recall.Write) (id string) {
 }
 
 func memoryFilters(t *testing.T, s Store) {
-	guest := recall.Scope{Namespace: "desk", Session: "s1"}
-	for i, w := range []recall.Write{
-		fact(ada(), 0, "a", "one"), fact(bob(), 1, "", "two"), fact(guest, 2, "", "three"), fact(recall.Scope{Namespace: "desk", User: "ada"}, 3, "", "four"),
+	guest := memory.Scope{Namespace: "desk", Session: "s1"}
+	for i, w := range []memory.Write{
+		fact(ada(), 0, "a", "one"), fact(bob(), 1, "", "two"), fact(guest, 2, "", "three"), fact(memory.Scope{Namespace: "desk", User: "ada"}, 3, "", "four"),
 	} {
-		w.ID, w.Source = fmt.Sprint("m", i), recall.Source{Run: fmt.Sprint("r", i%2), Session: "s2"}
+		w.ID, w.Source = fmt.Sprint("m", i), memory.Source{Run: fmt.Sprint("r", i%2), Session: "s2"}
 		if i == 3 {
-			w.Kind = recall.Episode
+			w.Kind = memory.Episode
 		}
 		remember(t, s, w)
 	}
 	for _, c := range []struct {
-		f    recall.Filter
+		f    memory.Filter
 		want string
 	}{
-		{recall.Filter{}, "four three two one"},
-		{recall.Filter{Limit: 2}, "four three"},
-		{recall.Filter{User: "ada"}, "four one"},
-		{recall.Filter{Namespace: "desk"}, "four three"},
-		{recall.Filter{Session: "s1"}, "three"},
-		{recall.Filter{Kind: recall.Episode}, "four"},
-		{recall.Filter{ID: "m1"}, "two"},
-		{recall.Filter{ID: "m"}, ""},
-		{recall.Filter{Prefix: "m"}, "four three two one"},
-		{recall.Filter{Prefix: "m3", User: "ada"}, "four"},
-		{recall.Filter{Prefix: "m_"}, ""},
-		{recall.Filter{From: "r1"}, "four two"},
-		{recall.Filter{From: "s2", User: "bob"}, "two"},
+		{memory.Filter{}, "four three two one"},
+		{memory.Filter{Limit: 2}, "four three"},
+		{memory.Filter{User: "ada"}, "four one"},
+		{memory.Filter{Namespace: "desk"}, "four three"},
+		{memory.Filter{Session: "s1"}, "three"},
+		{memory.Filter{Kind: memory.Episode}, "four"},
+		{memory.Filter{ID: "m1"}, "two"},
+		{memory.Filter{ID: "m"}, ""},
+		{memory.Filter{Prefix: "m"}, "four three two one"},
+		{memory.Filter{Prefix: "m3", User: "ada"}, "four"},
+		{memory.Filter{Prefix: "m_"}, ""},
+		{memory.Filter{From: "r1"}, "four two"},
+		{memory.Filter{From: "s2", User: "bob"}, "two"},
 	} {
 		list, err := s.Memories(t.Context(), c.f)
 		must(t, err)
@@ -350,7 +350,7 @@ func memoryFilters(t *testing.T, s Store) {
 		}
 		equal(t, fmt.Sprintf("%+v", c.f), strings.Join(said, " "), c.want)
 	}
-	owners, err := s.MemoryOwners(t.Context(), recall.Filter{})
+	owners, err := s.MemoryOwners(t.Context(), memory.Filter{})
 	must(t, err)
 	var said []string
 	for _, o := range owners {
@@ -358,24 +358,24 @@ func memoryFilters(t *testing.T, s Store) {
 	}
 	equal(t, "owners", said, []string{"{desk  s1} 1 2s", "{desk ada } 1 3s", "{shop ada } 1 0s", "{shop bob } 1 1s"})
 	for _, c := range []struct {
-		f    recall.Filter
+		f    memory.Filter
 		want int
-	}{{recall.Filter{User: "eve"}, 0}, {recall.Filter{ID: "m1"}, 1}, {recall.Filter{Namespace: "desk"}, 2}, {recall.Filter{}, 1}, {recall.Filter{}, 0}} {
+	}{{memory.Filter{User: "eve"}, 0}, {memory.Filter{ID: "m1"}, 1}, {memory.Filter{Namespace: "desk"}, 2}, {memory.Filter{}, 1}, {memory.Filter{}, 0}} {
 		gone, err := s.ForgetMemories(t.Context(), c.f)
 		must(t, err)
 		equal(t, fmt.Sprintf("forgotten by %+v", c.f), gone.Memories, c.want)
 	}
-	owners, err = s.MemoryOwners(t.Context(), recall.Filter{})
+	owners, err = s.MemoryOwners(t.Context(), memory.Filter{})
 	must(t, err)
-	equal(t, "owners", owners, []recall.Owner{})
+	equal(t, "owners", owners, []memory.Owner{})
 }
 
 func eraseMemoryOfUser(t *testing.T, s Store) {
 	for i := range 3 {
 		remember(t, s, fact(ada(), i, "", fmt.Sprint("ada ", i)))
 	}
-	remember(t, s, fact(recall.Scope{Namespace: "desk", User: "ada"}, 4, "", "ada 4"))
-	remember(t, s, fact(recall.Scope{Namespace: "desk", Session: "ada"}, 5, "", "of a session"))
+	remember(t, s, fact(memory.Scope{Namespace: "desk", User: "ada"}, 4, "", "ada 4"))
+	remember(t, s, fact(memory.Scope{Namespace: "desk", Session: "ada"}, 5, "", "of a session"))
 	remember(t, s, fact(bob(), 6, "", "bob"))
 	e := afterLeasesExpired()
 	for _, dry := range []bool{true, false} {
@@ -387,17 +387,17 @@ func eraseMemoryOfUser(t *testing.T, s Store) {
 	gone, err := s.DeleteUser(t.Context(), "ada", e)
 	must(t, err)
 	equal(t, "again", gone.Memories, 0)
-	list, err := s.Memories(t.Context(), recall.Filter{})
+	list, err := s.Memories(t.Context(), memory.Filter{})
 	must(t, err)
 	equal(t, "left", len(list), 2)
-	equal(t, "found", texts(t, s, recall.Query{Scope: ada(), Text: "ada"}), []string{})
+	equal(t, "found", texts(t, s, memory.Query{Scope: ada(), Text: "ada"}), []string{})
 }
 
 func eraseMemoryOfSession(t *testing.T, s Store) {
 	for _, id := range []string{"a", "b", "c"} {
 		must(t, s.CreateSession(t.Context(), store.NewSession{ID: id, Flow: "f", Thread: id, Now: startTime()}))
-		remember(t, s, fact(recall.Scope{Namespace: "shop", Session: id}, 0, "", "said in "+id))
-		remember(t, s, fact(recall.Scope{Namespace: "shop", User: id}, 0, "", "of user "+id))
+		remember(t, s, fact(memory.Scope{Namespace: "shop", Session: id}, 0, "", "said in "+id))
+		remember(t, s, fact(memory.Scope{Namespace: "shop", User: id}, 0, "", "of user "+id))
 	}
 	e := afterLeasesExpired()
 	for _, dry := range []bool{true, false} {
@@ -412,7 +412,7 @@ func eraseMemoryOfSession(t *testing.T, s Store) {
 		must(t, err)
 		equal(t, "pruned", gone.Memories, 1)
 	}
-	list, err := s.Memories(t.Context(), recall.Filter{})
+	list, err := s.Memories(t.Context(), memory.Filter{})
 	must(t, err)
 	var said []string
 	for i := range list {
@@ -426,25 +426,25 @@ func eraseMemorySource(t *testing.T, s Store) {
 	talk.startAskedRound(t).finish(t, engine.Completed)
 	w := newWriter(t, s, "alone")
 	w.append(t, &engine.NodeCompleted{Path: "n", Contexts: []engine.ContextChange{{ID: "main", Create: true, Body: &convo.Change{Create: true}}}})
-	remember(t, s, withSource(fact(ada(), 0, "k", "one"), recall.Source{Run: "s-1", Session: "s", Round: 1, Flow: "f"}))
-	remember(t, s, withSource(fact(ada(), 1, "k", "two"), recall.Source{Run: "alone", Flow: "f"}))
-	kept := withSource(fact(bob(), 2, "k", "three"), recall.Source{Run: "elsewhere", Session: "other", Round: 2})
+	remember(t, s, withSource(fact(ada(), 0, "k", "one"), memory.Source{Run: "s-1", Session: "s", Round: 1, Flow: "f"}))
+	remember(t, s, withSource(fact(ada(), 1, "k", "two"), memory.Source{Run: "alone", Flow: "f"}))
+	kept := withSource(fact(bob(), 2, "k", "three"), memory.Source{Run: "elsewhere", Session: "other", Round: 2})
 	remember(t, s, kept)
 	_, err := s.DeleteSession(t.Context(), "s", afterLeasesExpired())
 	must(t, err)
 	_, err = s.DeleteRun(t.Context(), "alone", afterLeasesExpired())
 	must(t, err)
-	list, err := s.Memories(t.Context(), recall.Filter{})
+	list, err := s.Memories(t.Context(), memory.Filter{})
 	must(t, err)
 	equal(t, "another's", list[0].Source, kept.Source)
 	versions, err := s.MemoryVersions(t.Context(), list[1].ID)
 	must(t, err)
 	for _, v := range versions {
-		equal(t, "source", v.Source, recall.Source{Flow: "f"})
+		equal(t, "source", v.Source, memory.Source{Flow: "f"})
 	}
 }
 
-func withSource(w recall.Write, x recall.Source) recall.Write {
+func withSource(w memory.Write, x memory.Source) memory.Write {
 	w.Source = x
 	return w
 }

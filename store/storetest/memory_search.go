@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 )
 
 func memorySearchCases() []testCase {
@@ -43,35 +43,35 @@ func searchMemory(t *testing.T, s Store) {
 		"...":                {},
 		"teatime":            {},
 	} {
-		equal(t, text, texts(t, s, recall.Query{Scope: ada(), Text: text}), want)
+		equal(t, text, texts(t, s, memory.Query{Scope: ada(), Text: text}), want)
 	}
 	remember(t, s, fact(bob(), 0, "", "The user likes coffee."))
 	remember(t, s, fact(bob(), 1, "", "The user likes coffee. "))
-	equal(t, "the newest of equals", texts(t, s, recall.Query{Scope: bob(), Text: "coffee"}), []string{"The user likes coffee. ", "The user likes coffee."})
+	equal(t, "the newest of equals", texts(t, s, memory.Query{Scope: bob(), Text: "coffee"}), []string{"The user likes coffee. ", "The user likes coffee."})
 }
 
 func narrowMemory(t *testing.T, s Store) {
 	for i := range 12 {
 		w := fact(ada(), i, "", fmt.Sprint("red ", i))
-		w.Kind = recall.Kinds()[i%3]
-		if w.Kind == recall.Fact {
+		w.Kind = memory.Kinds()[i%3]
+		if w.Kind == memory.Fact {
 			w.Key = fmt.Sprint("k", i)
 		}
 		remember(t, s, w)
 	}
 	at := func(n int) time.Time { return startTime().Add(time.Duration(n) * time.Second) }
 	for _, c := range []struct {
-		q     recall.Query
+		q     memory.Query
 		want  string
 		total int
 	}{
-		{recall.Query{Limit: 3}, "red 11,red 10,red 9", 12},
-		{recall.Query{Kind: recall.Episode, Limit: 2}, "red 10,red 7", 4},
-		{recall.Query{Kind: recall.Procedure, Text: "red", Limit: 2}, "red 11,red 8", 4},
-		{recall.Query{Keyed: true, Since: at(4)}, "red 9,red 6", 2},
-		{recall.Query{Text: "red", Since: at(10)}, "red 11,red 10", 2},
-		{recall.Query{Since: at(10).Add(1)}, "red 11", 1},
-		{recall.Query{Text: "red", Keyed: true, Since: at(4)}, "red 9,red 6", 2},
+		{memory.Query{Limit: 3}, "red 11,red 10,red 9", 12},
+		{memory.Query{Kind: memory.Episode, Limit: 2}, "red 10,red 7", 4},
+		{memory.Query{Kind: memory.Procedure, Text: "red", Limit: 2}, "red 11,red 8", 4},
+		{memory.Query{Keyed: true, Since: at(4)}, "red 9,red 6", 2},
+		{memory.Query{Text: "red", Since: at(10)}, "red 11,red 10", 2},
+		{memory.Query{Since: at(10).Add(1)}, "red 11", 1},
+		{memory.Query{Text: "red", Keyed: true, Since: at(4)}, "red 9,red 6", 2},
 	} {
 		c.q.Scope = ada()
 		found, err := s.Recall(t.Context(), c.q)
@@ -83,10 +83,10 @@ func narrowMemory(t *testing.T, s Store) {
 		equal(t, fmt.Sprintf("%+v", c.q), strings.Join(got, ","), c.want)
 		equal(t, fmt.Sprintf("total of %+v", c.q), found.Total, c.total)
 	}
-	for _, q := range []recall.Query{{Limit: -1}, {Limit: recall.MaxLimit + 1}, {Kind: "rumour"}} {
+	for _, q := range []memory.Query{{Limit: -1}, {Limit: memory.MaxLimit + 1}, {Kind: "rumour"}} {
 		q.Scope = ada()
 		_, err := s.Recall(t.Context(), q)
-		checkError(t, err, recall.ErrInvalid)
+		checkError(t, err, memory.ErrInvalid)
 	}
 }
 
@@ -103,10 +103,10 @@ func searchScripts(t *testing.T, s Store) {
 		"creme BRULEE": 3, "besancon": 3, "BESANÇON": 3, "οδυσσευς": 4, "strasse": 4, "lodz": 4,
 		"กาแฟ": 5, "ชอบ": 5, "서울": 6, "ЧАЙ": 7, "الشاي": 8, "المستخدم": 8, "🍕": 9, "⛵️": 9, "five": 10, "1": 10, "résumé": 11, "cooperate": 11,
 	} {
-		equal(t, text, texts(t, s, recall.Query{Scope: ada(), Text: text}), []string{all[want]})
+		equal(t, text, texts(t, s, memory.Query{Scope: ada(), Text: text}), []string{all[want]})
 	}
 	for _, text := range []string{"北烤", "京都", "か", "🍔"} {
-		equal(t, text, texts(t, s, recall.Query{Scope: ada(), Text: text}), []string{})
+		equal(t, text, texts(t, s, memory.Query{Scope: ada(), Text: text}), []string{})
 	}
 }
 
@@ -122,18 +122,18 @@ func hostile() []string {
 func searchAnything(t *testing.T, s Store) {
 	remember(t, s, fact(ada(), 0, "", "a text"))
 	for _, text := range hostile() {
-		_, err := s.Recall(t.Context(), recall.Query{Scope: ada(), Text: text})
+		_, err := s.Recall(t.Context(), memory.Query{Scope: ada(), Text: text})
 		if err != nil {
 			t.Errorf("%.40q: %v", text, err)
 		}
 		w := fact(bob(), 0, "", text)
-		if !utf8.ValidString(text) || len(text) > recall.MaxText {
+		if !utf8.ValidString(text) || len(text) > memory.MaxText {
 			continue
 		}
 		remember(t, s, w)
 		remember(t, s, fact(bob(), 1, text[:min(len(text), 40)], "x"))
-		if len(recall.Terms(text)) > 0 {
-			if !slices.Contains(texts(t, s, recall.Query{Scope: bob(), Text: text, Limit: 100}), text) {
+		if len(memory.Terms(text)) > 0 {
+			if !slices.Contains(texts(t, s, memory.Query{Scope: bob(), Text: text, Limit: 100}), text) {
 				t.Errorf("%.40q does not find itself", text)
 			}
 		}
@@ -145,7 +145,7 @@ func searchAnything(t *testing.T, s Store) {
 func searchRandom(t *testing.T, s Store) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		scopes := []recall.Scope{
+		scopes := []memory.Scope{
 			{Namespace: fmt.Sprint("n", seed), User: "a"}, {Namespace: fmt.Sprint("n", seed), User: "b"}, {Namespace: fmt.Sprint("n", seed), Session: "a"},
 		}
 		m := &naiveMemory{t: t, s: s}
@@ -170,7 +170,7 @@ func searchRandom(t *testing.T, s Store) {
 type naiveMemory struct {
 	t     *testing.T
 	s     Store
-	items []recall.Item // by the order in which they were made
+	items []memory.Item // by the order in which they were made
 	made  int64
 	order map[string]int64
 	found int
@@ -188,11 +188,11 @@ func words(r *rand.Rand) string {
 	return strings.Join(out, []string{" ", "", ", "}[r.IntN(3)])
 }
 
-func (m *naiveMemory) write(r *rand.Rand, scope recall.Scope) {
-	w := recall.Write{
-		Scope: scope, Kind: recall.Kinds()[r.IntN(3)], Text: words(r), Now: startTime().Add(time.Duration(r.IntN(20)) * time.Second),
+func (m *naiveMemory) write(r *rand.Rand, scope memory.Scope) {
+	w := memory.Write{
+		Scope: scope, Kind: memory.Kinds()[r.IntN(3)], Text: words(r), Now: startTime().Add(time.Duration(r.IntN(20)) * time.Second),
 	}
-	if w.Kind != recall.Episode && r.IntN(2) == 0 {
+	if w.Kind != memory.Episode && r.IntN(2) == 0 {
 		w.Key = words(r)
 	}
 	if r.IntN(3) == 0 {
@@ -201,7 +201,7 @@ func (m *naiveMemory) write(r *rand.Rand, scope recall.Scope) {
 	out := remember(m.t, m.s, w)
 	w, err := w.Normalized()
 	must(m.t, err)
-	i := slices.IndexFunc(m.items, func(i recall.Item) bool { return i.ID == out.ID })
+	i := slices.IndexFunc(m.items, func(i memory.Item) bool { return i.ID == out.ID })
 	switch {
 	case out.Known:
 		equal(m.t, "known", i >= 0 && w.SameContent(&m.items[i]), true)
@@ -218,22 +218,22 @@ func (m *naiveMemory) write(r *rand.Rand, scope recall.Scope) {
 	}
 }
 
-func (m *naiveMemory) forget(id string, scope recall.Scope) {
+func (m *naiveMemory) forget(id string, scope memory.Scope) {
 	was, err := m.s.Forget(m.t.Context(), scope, id, "")
 	must(m.t, err)
 	before := len(m.items)
-	m.items = slices.DeleteFunc(m.items, func(i recall.Item) bool { return i.ID == id && i.Scope == scope })
+	m.items = slices.DeleteFunc(m.items, func(i memory.Item) bool { return i.ID == id && i.Scope == scope })
 	equal(m.t, "forgotten", was, len(m.items) < before)
 }
 
 // compare looks for something.
-func (m *naiveMemory) compare(r *rand.Rand, scope recall.Scope) {
-	q := recall.Query{Scope: scope, Text: words(r), Limit: 1 + r.IntN(30)}
+func (m *naiveMemory) compare(r *rand.Rand, scope memory.Scope) {
+	q := memory.Query{Scope: scope, Text: words(r), Limit: 1 + r.IntN(30)}
 	if r.IntN(5) == 0 {
 		q.Text = ""
 	}
 	if r.IntN(3) == 0 {
-		q.Kind = recall.Kinds()[r.IntN(3)]
+		q.Kind = memory.Kinds()[r.IntN(3)]
 	}
 	if r.IntN(3) == 0 {
 		q.Since = startTime().Add(time.Duration(r.IntN(20)) * time.Second)
@@ -255,10 +255,10 @@ func (m *naiveMemory) compare(r *rand.Rand, scope recall.Scope) {
 }
 
 // naive reads every item.
-func (m *naiveMemory) naive(q recall.Query) []string {
-	terms := recall.SearchTerms(q.Text)
-	stats := recall.Stats{With: make([]int, len(terms))}
-	var list []recall.Candidate
+func (m *naiveMemory) naive(q memory.Query) []string {
+	terms := memory.SearchTerms(q.Text)
+	stats := memory.Stats{With: make([]int, len(terms))}
+	var list []memory.Candidate
 	names := map[int64]string{}
 	for i := range m.items {
 		x := &m.items[i]
@@ -277,10 +277,10 @@ func (m *naiveMemory) naive(q recall.Query) []string {
 		}
 		if hit && q.Matches(x) {
 			names[m.order[x.ID]] = x.ID
-			list = append(list, recall.Candidate{Terms: held, At: x.At, Seq: m.order[x.ID]})
+			list = append(list, memory.Candidate{Terms: held, At: x.At, Seq: m.order[x.ID]})
 		}
 	}
-	recall.Rank(terms, stats, list)
+	memory.Rank(terms, stats, list)
 	out := []string{}
 	for _, c := range list {
 		out = append(out, names[c.Seq])

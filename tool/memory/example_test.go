@@ -1,19 +1,19 @@
-package recalltool_test
+package memorytool_test
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/recall"
-	"github.com/weir-run/weir/store/memory"
-	recalltool "github.com/weir-run/weir/tool/recall"
+	"github.com/weir-run/weir/memory"
+	memstore "github.com/weir-run/weir/store/memory"
+	memorytool "github.com/weir-run/weir/tool/memory"
 )
 
 func ExampleTools() {
 	ctx := context.Background()
-	s := memory.New() // or sqlite.Open(ctx, "weir.db", sqlite.Options{})
-	tools, err := recalltool.Tools(s, recalltool.Options{Namespace: "support"})
+	s := memstore.New() // or sqlite.Open(ctx, "weir.db", sqlite.Options{})
+	tools, err := memorytool.Tools(s, memorytool.Options{Namespace: "support"})
 	if err != nil {
 		panic(err)
 	}
@@ -38,7 +38,7 @@ func ExampleTools() {
 	}
 
 	for _, user := range []string{"ada", "bert"} {
-		found, err := s.Recall(ctx, recall.Query{Scope: recall.Scope{Namespace: "support", User: user}, Text: "Meat?"})
+		found, err := s.Recall(ctx, memory.Query{Scope: memory.Scope{Namespace: "support", User: user}, Text: "Meat?"})
 		if err != nil {
 			panic(err)
 		}

@@ -1,4 +1,4 @@
-package recall
+package memory
 
 import (
 	"math"
@@ -10,24 +10,24 @@ import (
 // Query asks for items of one scope.
 type Query struct {
 	Scope Scope
-	// Text is what is looked for: whatever a person or a model wrote. Items that
-	// hold at least one of its terms are found, the best first; see Search and
-	// Rank. Without it the newest are.
+	// Text is the search text, in any form. The query finds items that contain at
+	// least one of its terms, best first; see SearchTerms and Rank. Without a text it
+	// finds the newest items.
 	Text string
-	// Kind finds items of one kind, "" of all.
+	// Kind restricts the query to one kind; "" is all.
 	Kind Kind
-	// Keyed finds items that have a key.
+	// Keyed restricts the query to items with a key.
 	Keyed bool
-	// Since finds items whose At is not before it.
+	// Since restricts the query to items with At not before it.
 	Since time.Time
-	// Limit is how many items there are at most; 0 is 10, and 1,000 the most.
+	// Limit is the maximum number of items: 1 to MaxLimit, 0 is DefaultLimit.
 	Limit int
 }
 
-// QueryResult is what a query found.
+// QueryResult is the result of a query.
 type QueryResult struct {
 	Items []Item
-	// Total is how many there are without the limit.
+	// Total is the number of matching items without the limit.
 	Total int
 }
 
@@ -35,13 +35,13 @@ type QueryResult struct {
 const (
 	DefaultLimit = 10
 	MaxLimit     = 1000
-	// MaxCandidates is how many of the items that fit a text are ranked at least.
-	// Where more fit, a store may leave out those that seem to fit least.
+	// MaxCandidates is the minimum number of matching items that a store ranks. If
+	// more match, it may omit the least promising ones.
 	MaxCandidates = 1000
 )
 
-// Normalized returns the query with its limit; ErrInvalid says what about it cannot
-// be used.
+// Normalized returns the query with its defaults filled in, or an ErrInvalid that
+// names the problem.
 func (q Query) Normalized() (Query, error) {
 	if err := q.Scope.Check(); err != nil {
 		return q, err
@@ -59,34 +59,34 @@ func (q Query) Normalized() (Query, error) {
 	return q, nil
 }
 
-// Matches reports whether an item is one that the query asks for, leaving aside the
+// Matches reports whether an item meets the conditions of the query other than the
 // text.
 func (q Query) Matches(i *Item) bool {
 	return i.Scope == q.Scope && (q.Kind == "" || q.Kind == i.Kind) && (!q.Keyed || i.Key != "") &&
 		(q.Since.IsZero() || !i.At.Before(q.Since))
 }
 
-// Stats are what ranking has to know of a scope.
+// Stats are the statistics of a scope that Rank uses.
 type Stats struct {
-	Items, Words int // how many there are in all
-	// With is how many items hold each of the terms that are looked for.
+	Items, Words int // totals of the scope
+	// With has the number of items that contain each search term.
 	With []int
 }
 
-// Candidate is an item to be ranked.
+// Candidate is an item to rank.
 type Candidate struct {
 	Terms []string
 	At    time.Time
-	// Seq tells items apart; of those of one time the higher is the newer.
+	// Seq is unique. Among items of equal At the higher is the newer.
 	Seq int64
 
 	score float64
 }
 
-// Rank sorts candidates, the best first: by BM25 (k1 = 1.2, b = 0.75) with the
-// statistics of the scope alone, so that no other's memory has a part in it. A
-// longer word that begins with a term counts half. Of those that are alike the
-// newer comes first.
+// Rank sorts candidates, best first, by BM25 (k1 = 1.2, b = 0.75). It uses the
+// statistics of the scope alone, so that the memory of other users has no influence.
+// A longer word that begins with a prefix term counts half. On equal scores the newer
+// candidate is first.
 func Rank(terms []Term, s Stats, list []Candidate) {
 	for i := range list {
 		list[i].score = score(terms, s, list[i].Terms)
@@ -102,7 +102,7 @@ func Rank(terms []Term, s Stats, list []Candidate) {
 	})
 }
 
-// compareOrder puts a behind b where it is less.
+// compareOrder orders a after b if it is less.
 func compareOrder(less bool) int {
 	if less {
 		return 1
@@ -124,7 +124,7 @@ func score(terms []Term, s Stats, words []string) float64 {
 	return sum
 }
 
-// countIn is how often a term is among words.
+// countIn returns how often the term occurs in words; a prefix match counts half.
 func (t Term) countIn(words []string) float64 {
 	n := 0.0
 	for _, w := range words {
@@ -138,5 +138,5 @@ func (t Term) countIn(words []string) float64 {
 	return n
 }
 
-// MatchesAny reports whether one of words is the term.
+// MatchesAny reports whether the term matches one of words.
 func (t Term) MatchesAny(words []string) bool { return t.countIn(words) > 0 }

@@ -1,4 +1,4 @@
-package recall
+package memory
 
 import (
 	"slices"
@@ -10,35 +10,38 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A text is found by its terms. A term is a word, without case, diacritics and
-// punctuation; a pair of neighbours in a script that puts no spaces between
-// words, where the last of a run of such letters also stands alone; or a symbol,
-// such as an emoji. Both what is remembered and what is asked for are cut this
-// way, in one place, so that stores agree and no text is ever a query that cannot
-// be read.
+// The search works on terms. A term is one of:
 //
-// Terms are made of letters, digits, marks and symbols: no space, no control
-// character, and of ASCII letters and digits alone.
+//   - a word, without case, diacritics and punctuation;
+//   - a pair of adjacent letters in a script that has no spaces between words; the last
+//     letter of such a sequence is also a term by itself;
+//   - a symbol, such as an emoji.
+//
+// Items and queries are split by the same code, so that all stores agree, and every
+// text is a valid query.
+//
+// Terms contain letters, digits, marks and symbols. They contain no spaces and no
+// control characters; their ASCII characters are letters and digits only.
 
 // Bounds of terms.
 const (
-	// MaxTerm is how much of a longer word counts, in letters.
+	// MaxTerm is the length to which words are cut, in letters.
 	MaxTerm = 64
-	// MaxTerms is how many terms of a query count, the first that are distinct.
+	// MaxTerms is the number of terms of a query: its first distinct ones.
 	MaxTerms = 32
 
-	minPrefix = 3 // letters of a word that also finds longer ones
-	minHangul = 2 // where one of them is a syllable
+	minPrefix = 3 // letters that make a word a prefix
+	minHangul = 2 // the same for Hangul, where a letter is a syllable
 )
 
-// Term is one that is looked for.
+// Term is a search term.
 type Term struct {
 	Text string
-	// Prefix takes every term that begins with Text.
+	// Prefix means that the term also matches terms that begin with Text.
 	Prefix bool
 }
 
-// Terms are those of a text, in order.
+// Terms returns the terms of a text, in order.
 func Terms(text string) []string {
 	var out []string
 	splitText(text, func(p piece) {
@@ -57,9 +60,9 @@ func Terms(text string) []string {
 	return out
 }
 
-// SearchTerms are the terms that a question looks for, each once, at most MaxTerms.
-// Words of three letters and more, two of Hangul, are prefixes; so is a single letter
-// of a script without spaces.
+// SearchTerms returns the distinct search terms of a query text, at most MaxTerms.
+// Words of three letters or more (two in Hangul) are prefixes, and so is a single
+// letter of a script without spaces.
 func SearchTerms(question string) []Term {
 	var out []Term
 	add := func(t Term) {
@@ -84,7 +87,7 @@ func SearchTerms(question string) []Term {
 	return out
 }
 
-// Terms are those that the item is found by: of its key, tags and text.
+// Terms returns the terms of the item's key, tags and text.
 func (i *Item) Terms() []string {
 	return append(append(Terms(i.Key), Terms(strings.Join(i.Tags, " "))...), Terms(i.Text)...)
 }
@@ -92,21 +95,21 @@ func (i *Item) Terms() []string {
 type letterClass int
 
 const (
-	separator letterClass = iota // ends what was before it
-	ignored                      // as if it were not there
-	mark                         // goes with the letter before it
+	separator letterClass = iota // ends the piece before it
+	ignored                      // removed
+	mark                         // belongs to the letter before it
 	word
 	unspaced // a letter of a script without spaces
-	symbol   // a term by itself
+	symbol   // one term
 )
 
-// piece is a run of letters of one class; a word is cut to MaxTerm.
+// piece is a sequence of letters of one class. Words are cut to MaxTerm.
 type piece struct {
 	kind    letterClass
 	letters []rune
 }
 
-// splitText calls do for each piece of a text; the piece holds until do returns.
+// splitText calls do for each piece of a text. The piece is valid until do returns.
 func splitText(text string, do func(piece)) {
 	var p piece
 	end := func() {
@@ -121,7 +124,7 @@ func splitText(text string, do func(piece)) {
 	for _, r := range foldText(text) {
 		k := classOf(r)
 		if k == mark {
-			if k = p.kind; k == separator || k == symbol { // a mark on nothing
+			if k = p.kind; k == separator || k == symbol { // no letter before the mark
 				k = separator
 			}
 		}
@@ -139,7 +142,7 @@ func splitText(text string, do func(piece)) {
 	end()
 }
 
-// foldText is a text without case, without diacritics and in one spelling.
+// foldText removes case and diacritics and normalizes the text.
 func foldText(text string) string {
 	if isASCII(text) {
 		return strings.ToLower(text)
@@ -158,17 +161,17 @@ func isASCII(s string) bool {
 	return true
 }
 
-// stripDiacritics takes diacritics away. Marks that tell letters apart, as the voiced ones of
-// kana and the vowels of Indian scripts do, stay.
+// stripDiacritics drops diacritics. It keeps marks that distinguish letters, such as
+// voiced kana and the vowel signs of Indian scripts.
 func stripDiacritics(r rune) rune {
 	switch {
 	case r >= 0x0300 && r <= 0x036f, r >= 0x1ab0 && r <= 0x1aff, r >= 0x1dc0 && r <= 0x1dff, r >= 0x20d0 && r <= 0x20ff,
 		r >= 0xfe20 && r <= 0xfe2f,                                                       // combining, for Latin, Greek, Cyrillic
 		r >= 0x0591 && r <= 0x05c7 && unicode.Is(unicode.Mn, r),                          // Hebrew points
-		r >= 0x0610 && r <= 0x061a, r >= 0x064b && r <= 0x065f, r == 0x0670, r == 0x0640: // Arabic vowels, and the stroke that widens
+		r >= 0x0610 && r <= 0x061a, r >= 0x064b && r <= 0x065f, r == 0x0670, r == 0x0640: // Arabic vowels and tatweel
 		return -1
 	}
-	switch r { // letters with a stroke through them, which Unicode does not take apart
+	switch r { // letters with a stroke, which Unicode does not decompose
 	case 'ø':
 		return 'o'
 	case 'ł':
@@ -194,7 +197,7 @@ func classOf(r rune) letterClass {
 		return separator
 	case r == utf8.RuneError:
 		return separator
-	case r >= 0xfe00 && r <= 0xfe0f, unicode.Is(unicode.Cf, r): // how a character looks; joiners and soft hyphens
+	case r >= 0xfe00 && r <= 0xfe0f, unicode.Is(unicode.Cf, r): // variation selectors, joiners and soft hyphens
 		return ignored
 	case unicode.IsMark(r):
 		if isUnspaced(r) {
@@ -213,7 +216,7 @@ func classOf(r rune) letterClass {
 	return separator
 }
 
-// isUnspaced reports whether a letter is of a script that puts no spaces between
+// isUnspaced reports whether a letter belongs to a script without spaces between
 // words.
 func isUnspaced(r rune) bool {
 	return unicode.In(

@@ -1,4 +1,4 @@
-package recall_test
+package memory_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 )
 
 func TestTextIsSplitIntoTerms(t *testing.T) {
@@ -35,12 +35,12 @@ func TestTextIsSplitIntoTerms(t *testing.T) {
 		"x² ½ Ⅳ":                     "x2 1 2 iv",
 		"a\u0301\u0301\u0301 \u0301": "a",
 	} {
-		if got := strings.Join(recall.Terms(text), " "); got != want {
+		if got := strings.Join(memory.Terms(text), " "); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	long := recall.Terms(strings.Repeat("é", 500))
-	if len(long) != 1 || utf8.RuneCountInString(long[0]) != recall.MaxTerm {
+	long := memory.Terms(strings.Repeat("é", 500))
+	if len(long) != 1 || utf8.RuneCountInString(long[0]) != memory.MaxTerm {
 		t.Errorf("a long word is %v", long)
 	}
 }
@@ -55,7 +55,7 @@ func TestQuestionIsSplitIntoSearchTerms(t *testing.T) {
 		"🍕 a":                    "🍕 a",
 	} {
 		var got []string
-		for _, s := range recall.SearchTerms(text) {
+		for _, s := range memory.SearchTerms(text) {
 			if s.Prefix {
 				s.Text += "*"
 			}
@@ -69,7 +69,7 @@ func TestQuestionIsSplitIntoSearchTerms(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "word%d ", i)
 	}
-	if got := recall.SearchTerms(b.String()); len(got) != recall.MaxTerms || got[31].Text != "word31" {
+	if got := memory.SearchTerms(b.String()); len(got) != memory.MaxTerms || got[31].Text != "word31" {
 		t.Errorf("of many words %d count: %v", len(got), got)
 	}
 }
@@ -82,14 +82,14 @@ func FuzzAnyTextIsCutIntoCleanTerms(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		terms := recall.Terms(text)
+		terms := memory.Terms(text)
 		for _, term := range terms {
 			if !isCleanTerm(term) {
 				t.Fatalf("%q has the term %q", text, term)
 			}
 		}
-		search := recall.SearchTerms(text)
-		if len(search) > recall.MaxTerms || (len(search) == 0) != (len(terms) == 0) {
+		search := memory.SearchTerms(text)
+		if len(search) > memory.MaxTerms || (len(search) == 0) != (len(terms) == 0) {
 			t.Fatalf("%q has %d terms and looks for %d", text, len(terms), len(search))
 		}
 		for _, s := range search {
@@ -101,7 +101,7 @@ func FuzzAnyTextIsCutIntoCleanTerms(f *testing.F) {
 }
 
 func isCleanTerm(term string) bool {
-	return term != "" && utf8.ValidString(term) && utf8.RuneCountInString(term) <= recall.MaxTerm &&
+	return term != "" && utf8.ValidString(term) && utf8.RuneCountInString(term) <= memory.MaxTerm &&
 		!strings.ContainsFunc(term, func(r rune) bool {
 			small := r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
 			return r < utf8.RuneSelf && !small || !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.So, unicode.Sk)

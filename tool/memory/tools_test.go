@@ -1,4 +1,4 @@
-package recalltool
+package memorytool
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-run/weir/recall"
-	"github.com/weir-run/weir/store/memory"
+	"github.com/weir-run/weir/memory"
+	memstore "github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
 )
@@ -19,7 +19,7 @@ import (
 // bench calls tools over a store.
 type bench struct {
 	t     *testing.T
-	store *memory.Store
+	store *memstore.Store
 	set   *tool.Set
 	now   time.Time
 	n     int
@@ -28,7 +28,7 @@ type bench struct {
 
 func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
-	b := &bench{t: t, store: memory.New(), now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
+	b := &bench{t: t, store: memstore.New(), now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
 	o.Now = func() time.Time { return b.now }
 	list, err := Tools(b.store, o)
 	if err != nil {
@@ -126,8 +126,8 @@ func TestWhatDoesNotFitIsToldToTheModel(t *testing.T) {
 		`{"kind": "fact", "text": " "}`:                       "no text",
 		`{"kind": "fact", "text": "x", "user": "bert"}`:       "user",
 		`{"kind": "fact", "text": "x", "namespace": "other"}`: "namespace",
-		`{"kind": "fact", "text": "` + strings.Repeat("x", recall.MaxText+1) + `"}`:               "at most 8192",
-		`{"kind": "fact", "text": "x", "tags": ["` + strings.Repeat("x", recall.MaxTag+1) + `"]}`: "tags",
+		`{"kind": "fact", "text": "` + strings.Repeat("x", memory.MaxText+1) + `"}`:               "at most 8192",
+		`{"kind": "fact", "text": "x", "tags": ["` + strings.Repeat("x", memory.MaxTag+1) + `"]}`: "tags",
 	} {
 		wants(t, b.call(ada(), Write, arguments), "failed: ", want)
 	}
@@ -162,7 +162,7 @@ func TestClaimedIdentityGivesNoAccess(t *testing.T) {
 func TestWithoutUserAndSessionNothingIsRemembered(t *testing.T) {
 	b := newBench(t, Options{})
 	nobody := tool.Caller{Run: "r", Flow: "desk"}
-	wants(t, b.call(nobody, Identify, ``), "Nobody is known", "!failed")
+	wants(t, b.call(nobody, Identify, ``), "The user is not known", "!failed")
 	wants(t, b.call(nobody, Read, `{}`), "failed: ", "no user")
 	wants(t, b.call(nobody, Write, `{"kind": "fact", "text": "x"}`), "failed: ", "no user")
 	wants(t, b.call(nobody, Forget, `{"id": "x"}`), "failed: ", "no user")
@@ -241,7 +241,7 @@ func TestMuchThatIsRememberedIsShownInPart(t *testing.T) {
 }
 
 func TestTheToolsSayWhatTheyAre(t *testing.T) {
-	list, err := Tools(memory.New(), Options{Namespace: "desk", Approve: tool.ApproveOnce})
+	list, err := Tools(memstore.New(), Options{Namespace: "desk", Approve: tool.ApproveOnce})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestTheToolsSayWhatTheyAre(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	for _, o := range []Options{{Namespace: "a\nb"}, {Namespace: strings.Repeat("x", 300)}, {Approve: "perhaps"}} {
-		if _, err := Tools(memory.New(), o); err == nil {
+		if _, err := Tools(memstore.New(), o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}
@@ -308,7 +308,7 @@ func FuzzACallOfAnyArguments(f *testing.F) {
 	for _, s := range []string{``, `{}`, `{"query": "\"AND"}`, `{"kind": "fact", "text": "x", "key": "\u0000"}`, `{"id": "m"}`, `[]`, `{"limit": 1e9}`, `{"since": "1d"}`} {
 		f.Add(s)
 	}
-	list, err := Tools(memory.New(), Options{})
+	list, err := Tools(memstore.New(), Options{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-package recalltool
+package memorytool
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/tool"
 	"github.com/weir-run/weir/trajectory"
 )
@@ -22,10 +22,10 @@ func writeParameters() map[string]any {
 		"kind": map[string]any{"type": "string", "enum": kindNames()},
 		"text": map[string]any{"type": "string", "minLength": 1, "description": "What to remember."},
 		"key": map[string]any{
-			"type": "string", "maxLength": recall.MaxKey,
+			"type": "string", "maxLength": memory.MaxKey,
 			"description": "What a fact or procedure is about, such as diet, home address, how to reset the router: there is one of each.",
 		},
-		"tags": map[string]any{"type": "array", "maxItems": recall.MaxTags, "items": map[string]any{"type": "string", "maxLength": recall.MaxTag}, "description": "Words under which it is found, too."},
+		"tags": map[string]any{"type": "array", "maxItems": memory.MaxTags, "items": map[string]any{"type": "string", "maxLength": memory.MaxTag}, "description": "Words under which it is found, too."},
 		"when": map[string]any{"type": "string", "description": "When an episode happened, if not now: a date such as 2026-11-20, a time such as 2026-11-20T09:30:00Z, or how long ago, such as 12h or 30d."},
 	})
 }
@@ -34,10 +34,10 @@ func forgetParameters() map[string]any {
 	return objectSchema([]any{"id"}, map[string]any{"id": map[string]any{"type": "string", "minLength": 1, "description": "The item's id."}})
 }
 
-// write remembers something.
+// write stores an item.
 func (k *memoryTools) write(ctx context.Context, call tool.Call, args map[string]any) (string, error) {
 	var in struct {
-		Kind recall.Kind `json:"kind"`
+		Kind memory.Kind `json:"kind"`
 		Text string      `json:"text"`
 		Key  string      `json:"key"`
 		Tags []string    `json:"tags"`
@@ -50,18 +50,18 @@ func (k *memoryTools) write(ctx context.Context, call tool.Call, args map[string
 	if err != nil {
 		return "", err
 	}
-	w := recall.Write{
+	w := memory.Write{
 		Scope: s, Kind: in.Kind, Key: in.Key, Text: in.Text, Tags: in.Tags, Now: k.options.Now(),
 		Source: source(call.Caller), Call: call.Key, MaxItems: max(k.options.MaxItems, 0),
 	}
-	if in.When != "" && in.Kind != recall.Episode {
+	if in.When != "" && in.Kind != memory.Episode {
 		return "", fmt.Errorf("when: only an episode happens at a time; write it into the text of a %s", in.Kind)
 	}
 	if w.At, err = parseTime(in.When, w.Now); err != nil {
 		return "", fmt.Errorf("when: %w", err)
 	}
 	done, err := k.store.Remember(ctx, w)
-	if errors.Is(err, recall.ErrFull) {
+	if errors.Is(err, memory.ErrFull) {
 		return "", fmt.Errorf("%w: forget what is of no use any more with %s, or write a new version under a key", err, Forget)
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package recall
+package memory
 
 import (
 	"crypto/rand"
@@ -15,42 +15,41 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Write is something to remember. Make it with its fields and hand it to a store,
-// which calls Checked.
+// Write is a request to remember something. Stores call Normalized on it.
 type Write struct {
 	Scope Scope
 	Kind  Kind
-	// Key is what it is about; under one that is there already it becomes the next
-	// version. See NormalKey.
+	// Key is the subject. If an item with this key exists, the write adds a version
+	// to it. See NormalKey.
 	Key  string
 	Text string
 	Tags []string
-	// At is when an episode happened; zero is Now. For others it is always Now.
+	// At is the time of an episode; zero is Now. For other kinds it is always Now.
 	At     time.Time
 	Now    time.Time
 	Source Source
-	// Call is the idempotency key of the write: a write under a known one changes
-	// nothing and returns what came of the first, also where that was forgotten
-	// since. "" is known to nobody.
+	// Call is the idempotency key. A write with a known key changes nothing and
+	// returns the result of the first, even if the item has been forgotten since.
+	// "" is no key.
 	Call string
-	// ID is what the item is called if it is a new one; "" lets Checked choose.
+	// ID is the id of the item if it is new; "" lets Normalized choose.
 	ID string
-	// MaxItems is how many items the scope may hold; 0 is no bound.
+	// MaxItems is the maximum number of items of the scope; 0 is no bound.
 	MaxItems int
 }
 
-// WriteResult is what came of a write.
+// WriteResult is the result of a write.
 type WriteResult struct {
 	ID string
 	// Version is 1 for a new item.
 	Version int
-	// Known: it was remembered in the same words, so that nothing was written.
+	// Known means that an item with the same content existed and nothing was written.
 	Known bool
 }
 
-// Normalized returns the write as stores keep it: names and key in their normal
-// form, times in whole milliseconds, with an ID. ErrInvalid says what about it
-// cannot be used, and what to do.
+// Normalized returns the write as stores keep it: tags and key in normal form, times
+// in whole milliseconds, with an ID. An invalid write gives an ErrInvalid that names
+// the problem and what to do.
 func (w Write) Normalized() (Write, error) {
 	if err := w.Scope.Check(); err != nil {
 		return w, err
@@ -91,7 +90,7 @@ func (w Write) Normalized() (Write, error) {
 	return w, nil
 }
 
-// Item is the item that a checked write makes, as the version of a number.
+// Item returns the item that a normalized write creates, with a version number.
 func (w Write) Item(version int) Item {
 	return Item{
 		ID: w.ID, Scope: w.Scope, Kind: w.Kind, Key: w.Key, Created: w.Now,
@@ -99,7 +98,7 @@ func (w Write) Item(version int) Item {
 	}
 }
 
-// SameContent reports whether an item says already what a checked write says.
+// SameContent reports whether an item has the content of a normalized write.
 func (w Write) SameContent(i *Item) bool {
 	return i.Kind == w.Kind && i.Key == w.Key && i.Text == w.Text &&
 		(w.Key == "" || slices.Equal(i.Tags, w.Tags)) && (w.Kind != Episode || i.At.Equal(w.At))
@@ -109,7 +108,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// Check returns an ErrInvalid that says what is wrong with a scope.
+// Check returns an ErrInvalid that names what is wrong with a scope, or nil.
 func (s Scope) Check() error {
 	if s.Namespace == "" {
 		return invalid("a memory without a namespace")
@@ -130,8 +129,8 @@ func (s Scope) Check() error {
 	return nil
 }
 
-// NormalKey is a key without case, in one spelling, its words apart by one space:
-// keys of one normal form are the same.
+// NormalKey returns the normal form of a key: case folded, Unicode normalized, words
+// separated by one space. Keys with equal normal forms are equal.
 func NormalKey(key string) string {
 	key = cases.Fold().String(norm.NFKC.String(strings.ToValidUTF8(key, " ")))
 	key = strings.Map(func(r rune) rune {
@@ -143,7 +142,7 @@ func NormalKey(key string) string {
 	return strings.Join(strings.Fields(key), " ")
 }
 
-// normalTags leaves out what is empty or there twice.
+// normalTags removes empty and repeated tags.
 func normalTags(tags []string) ([]string, error) {
 	var out []string
 	for _, t := range tags {
@@ -162,20 +161,20 @@ func normalTags(tags []string) ([]string, error) {
 	return out, nil
 }
 
-// NewID is the id of an item: it follows from the call that makes it, or from
-// chance where there is none.
+// NewID returns the id of a new item: derived from the call that creates it, or random
+// without a call.
 func NewID(call string) string {
 	var sum [sha256.Size]byte
 	if call == "" {
-		_, _ = rand.Read(sum[:]) // it never fails
+		_, _ = rand.Read(sum[:]) // never fails
 	} else {
 		sum = sha256.Sum256([]byte("recall/id\x00" + call))
 	}
 	return "m" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
 }
 
-// CallDigest is what stores keep of a call, so that no trace of a run that is
-// erased is left in it.
+// CallDigest returns the digest under which stores keep a call. A stored call must not
+// reveal the id of a run that is erased later.
 func CallDigest(call string) [16]byte {
 	sum := sha256.Sum256([]byte("recall/call\x00" + call))
 	return [16]byte(sum[:16])

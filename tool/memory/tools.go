@@ -1,9 +1,9 @@
-// Package recalltool offers long-term memory to models: tools that identify the user
+// Package memorytool offers long-term memory to models: tools that identify the user
 // and list what is known, and that read, write and forget items.
 //
 // The memory follows from the calling run and the options, never from the model's
 // arguments. It must not know stores: it receives one.
-package recalltool
+package memorytool
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/tool"
 )
 
-// The names of the tools.
+// Names of the tools.
 const (
 	Identify = "identifyUser"
 	Read     = "memoryRead"
@@ -24,34 +24,34 @@ const (
 	Forget   = "memoryForget"
 )
 
-// DefaultMaxItems is how many items a user's memory holds where Options say
-// nothing.
+// DefaultMaxItems is the maximum number of items of a user's memory if Options has
+// none.
 const DefaultMaxItems = 10_000
 
-// Options say what the tools work with; the zero value is usable.
+// Options configure the tools; the zero value works.
 type Options struct {
-	// Namespace keeps the memory of an application apart from that of others; ""
-	// is the name of the flow that calls, so that each flow has its own.
+	// Namespace separates the memories of applications. "" is the name of the
+	// calling flow, so that each flow has its own memory.
 	Namespace string
-	// MaxItems is how many items a user may have in the namespace; 0 is
+	// MaxItems is the maximum number of items of a user in the namespace; 0 is
 	// DefaultMaxItems, negative is no bound.
 	MaxItems int
-	// Approve says whether a person is asked before something is written or
-	// forgotten; "" is never.
+	// Approve says whether writing and forgetting need a person's approval; "" is
+	// never.
 	Approve tool.Approval
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// Tools makes the tools over a store: identifyUser and memoryRead, which change
-// nothing, and memoryWrite and memoryForget, which are idempotent by the key of
-// the call. The error says what about the options cannot be used.
-func Tools(store recall.Store, o Options) ([]*tool.Tool, error) {
+// Tools returns the tools over a store: identifyUser and memoryRead, which change
+// nothing, and memoryWrite and memoryForget, which are idempotent by the key of the
+// call. It fails on invalid options.
+func Tools(store memory.Store, o Options) ([]*tool.Tool, error) {
 	if store == nil {
 		return nil, errors.New("memory tools need a store")
 	}
 	if o.Namespace != "" {
-		if err := (recall.Scope{Namespace: o.Namespace, User: "anybody"}).Check(); err != nil {
+		if err := (memory.Scope{Namespace: o.Namespace, User: "anybody"}).Check(); err != nil {
 			return nil, fmt.Errorf("memory tools: %w", err)
 		}
 	}
@@ -85,28 +85,28 @@ func Tools(store recall.Store, o Options) ([]*tool.Tool, error) {
 		}
 		list = append(list, t)
 	}
-	if _, err := tool.NewSet(list...); err != nil { // the policy is checked here
+	if _, err := tool.NewSet(list...); err != nil { // checks the approval policy
 		return nil, err
 	}
 	return list, nil
 }
 
-// memoryTools is what the tools share.
+// memoryTools holds what the tools share.
 type memoryTools struct {
-	store   recall.Store
+	store   memory.Store
 	options Options
 }
 
-// errNoUser: there is nobody to remember anything of.
-var errNoUser = errors.New("this run has no user and is part of no conversation, so that nothing is remembered and nothing can be")
+// errNoUser means that the calling run has neither user nor session.
+var errNoUser = errors.New("this run has no user and no session, so it has no memory")
 
-// scope is whose memory a call may touch. It is the one place that says so, and
-// looks at nothing that comes from a model or from the text of a conversation.
+// scope returns the scope that a call may access. It is the only place that decides
+// this, and it uses nothing that comes from a model or from the text of a conversation.
 //
-// Where a run has no user, memory is that of its session and ends with it:
-// whatever somebody says of who they are opens no user's memory.
-func (k *memoryTools) scope(by tool.Caller) (recall.Scope, error) {
-	s := recall.Scope{Namespace: k.options.Namespace, User: by.User}
+// The memory of a run without a user belongs to its session and is deleted with it. A
+// claim about identity in the conversation gives no access to a user's memory.
+func (k *memoryTools) scope(by tool.Caller) (memory.Scope, error) {
+	s := memory.Scope{Namespace: k.options.Namespace, User: by.User}
 	if s.Namespace == "" {
 		s.Namespace = by.Flow
 	}
@@ -119,12 +119,12 @@ func (k *memoryTools) scope(by tool.Caller) (recall.Scope, error) {
 	return s, s.Check()
 }
 
-// source says where something that is written came from.
-func source(by tool.Caller) recall.Source {
-	return recall.Source{Run: by.Run, Flow: by.Flow, Session: by.Session, Round: by.Round, By: "model"}
+// source returns the origin of what a call writes.
+func source(by tool.Caller) memory.Source {
+	return memory.Source{Run: by.Run, Flow: by.Flow, Session: by.Session, Round: by.Round, By: "model"}
 }
 
-// decodeArguments reads arguments that fit their schema.
+// decodeArguments decodes arguments that have been checked against their schema.
 func decodeArguments(args map[string]any, v any) error {
 	b, err := json.Marshal(args)
 	if err == nil {
@@ -136,14 +136,14 @@ func decodeArguments(args map[string]any, v any) error {
 	return nil
 }
 
-// objectSchema is the schema of arguments.
+// objectSchema returns a schema of arguments.
 func objectSchema(required []any, properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
 }
 
 func kindNames() []any {
 	var out []any
-	for _, k := range recall.Kinds() {
+	for _, k := range memory.Kinds() {
 		out = append(out, string(k))
 	}
 	return out

@@ -1,4 +1,4 @@
-package recalltool_test
+package memorytool_test
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 	"github.com/weir-run/weir/convo"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
-	"github.com/weir-run/weir/recall"
+	"github.com/weir-run/weir/memory"
 	"github.com/weir-run/weir/store"
-	"github.com/weir-run/weir/store/memory"
+	memstore "github.com/weir-run/weir/store/memory"
 	"github.com/weir-run/weir/store/sqlite"
 	"github.com/weir-run/weir/store/storetest"
 	"github.com/weir-run/weir/tool"
-	recalltool "github.com/weir-run/weir/tool/recall"
+	memorytool "github.com/weir-run/weir/tool/memory"
 )
 
 const deskFlow = `
@@ -109,7 +109,7 @@ func openDesk(t *testing.T, file string, left int, change func([]*tool.Tool)) de
 }
 
 // lasting is a store in memory that outlives the process it is closed by.
-type lasting struct{ *memory.Store }
+type lasting struct{ *memstore.Store }
 
 func (lasting) Close() error { return nil }
 
@@ -117,7 +117,7 @@ func deskOver(t *testing.T, s keeper, left int, change func([]*tool.Tool)) desk 
 	t.Helper()
 	clock := sync.OnceValue(time.Now)() // every write of an episode has a time of its own
 	var mu sync.Mutex
-	tools, err := recalltool.Tools(s, recalltool.Options{Now: func() time.Time {
+	tools, err := memorytool.Tools(s, memorytool.Options{Now: func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		clock = clock.Add(time.Second)
@@ -192,7 +192,7 @@ func TestWhatOneSessionWritesTheNextOfTheUserReadsAndNobodyElse(t *testing.T) {
 	has(t, d.say(t, "", "one", "memoryRead {}"), "Nothing")
 	has(t, d.say(t, "ada", "one", "memoryRead {}"), "1 remembered item fits", "!claims")
 
-	list, err := d.store.Memories(t.Context(), recall.Filter{User: "ada"})
+	list, err := d.store.Memories(t.Context(), memory.Filter{User: "ada"})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
@@ -217,7 +217,7 @@ func TestRunWithoutUserOrSessionHasNoMemory(t *testing.T) {
 	if err != nil || r.Status != engine.Completed {
 		t.Fatal(r.Status, r.Error, err)
 	}
-	has(t, fmt.Sprint(r.Outputs[0].Value), "no user and is part of no conversation")
+	has(t, fmt.Sprint(r.Outputs[0].Value), "no user and no session")
 	run, err = d.Start(t.Context(), d.Flow, weir.Start{User: "ada", Inputs: map[string]any{"message": `memoryWrite {"kind": "fact", "text": "x"}`}})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestCrashAtAnyCommitStoresMemoryOnce(t *testing.T) {
 	}, "\n")
 	died, repeated := 0, 0
 	for done := false; !done; died++ {
-		file, kept := filepath.Join(t.TempDir(), "weir.db"), lasting{memory.New()}
+		file, kept := filepath.Join(t.TempDir(), "weir.db"), lasting{memstore.New()}
 		calls := &counting{}
 		process := func(left int) desk {
 			if died%4 == 3 { // these take their time
@@ -255,7 +255,7 @@ func TestCrashAtAnyCommitStoresMemoryOnce(t *testing.T) {
 		if !done {
 			has(t, resumed(t, second), "version 2", `nothing of this user is remembered`, "3 remembered items fit")
 		}
-		list, err := second.store.Memories(t.Context(), recall.Filter{})
+		list, err := second.store.Memories(t.Context(), memory.Filter{})
 		if err != nil || len(list) != 3 {
 			t.Errorf("died at %d: %d items (%v)", died, len(list), err)
 		}
@@ -353,7 +353,7 @@ func TestAgentsOfOneUserRememberAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	found, err := d.store.Recall(t.Context(), recall.Query{Scope: recall.Scope{Namespace: "desk", User: "ada"}, Limit: 100})
+	found, err := d.store.Recall(t.Context(), memory.Query{Scope: memory.Scope{Namespace: "desk", User: "ada"}, Limit: 100})
 	if err != nil || found.Total != writers+1 {
 		t.Fatal(found.Total, err)
 	}
