@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/recorded"
 	"github.com/weir-run/weir/node/builtin/safehttp"

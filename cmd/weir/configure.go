@@ -3,7 +3,7 @@ package main
 import (
 	"path/filepath"
 
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 )
 
 // configOptions say where the configuration of this use of the command is.

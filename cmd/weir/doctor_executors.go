@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/sandbox/python"
 )

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/sandbox"
 	"github.com/weir-run/weir/sandbox/e2b"
 	"github.com/weir-run/weir/sandbox/python"

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/llm"
 	"github.com/weir-run/weir/llm/anthropic"

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/engine"
 	"github.com/weir-run/weir/node/builtin/safehttp"
 	"github.com/weir-run/weir/store/memory"

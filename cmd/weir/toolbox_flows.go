@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/flow"
 	"github.com/weir-run/weir/tool"
 )

@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/weir-run/weir"
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/trajectory"
 	"github.com/weir-run/weir/trajectory/files"
 	"github.com/weir-run/weir/trajectory/tables"

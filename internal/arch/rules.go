@@ -81,6 +81,7 @@ func PackageRules() []PackageRule {
 		},
 		{"weirtest", product, "a test kit stands on the library's face"},
 		{"flowtest", product, "tests of flows see the library from outside, as its users do"},
+		{"app/config", []string{"llm"}, "configuration is data; what it opens is decided above it"},
 		{"cmd/...", []string{"..."}, "a command wires everything"},
 		{"bench", product, "measures the product"},
 		{"bench/...", product, "measures the product"},

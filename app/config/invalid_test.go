@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 )
 
 const fakeSecret = "sk-CANARY-4711"

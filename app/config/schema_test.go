@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 	"github.com/weir-run/weir/llm"
 )
 
@@ -67,7 +67,7 @@ func TestSchemaMatchesTypes(t *testing.T) {
 }
 
 // Pages lie beside the code that they describe.
-const docsPath = "../../../docs"
+const docsPath = "../../docs"
 
 func TestDocExamplesAreValid(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docsPath, "configuration.md"))

@@ -1,5 +1,5 @@
-// Package config reads the configuration of the weir command: providers and the places
-// of their keys, models, limits, tools, secrets.
+// Package config reads the configuration of a process: providers and the places of
+// their keys, models, limits, tools, secrets.
 //
 // It returns plain data. It must not know how the data is used: it opens no provider,
 // tool or store, and reads a key only on request.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 )
 
 func TestE2BIsOfferedWithKey(t *testing.T) {

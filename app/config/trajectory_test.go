@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-run/weir/cmd/weir/config"
+	"github.com/weir-run/weir/app/config"
 )
 
 func TestTrajectoryFolderIsRelativeToFile(t *testing.T) {
